@@ -1,10 +1,8 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <string_view>
 #include <vector>
 
 #include "store/result.h"
@@ -41,44 +39,13 @@ std::optional<double> block_median(const store::Result& result, std::size_t bloc
 /// alone, or because its mean clock was more than 5 % below the median of its case's blocks. Ascending.
 std::vector<std::int32_t> throttled_rounds(const store::Result& result);
 
-/// The timed steps of all finished blocks of a case, each over the median of its block: a slow block is not counted
-/// twice. A step takes as long as its slowest rank. Ascending.
-std::vector<double> steps_over_median(const store::Result& result, std::int32_t case_index);
-
-/// How much longer than the median step of its block the slowest steps of a case take.
+/// How much longer than the median step of its block the slowest timed steps of a case take. Each step counts over the
+/// median of its own block, so that a slow block is not counted twice.
 struct Tails {
   double p95 = 1, p99 = 1;  // times the median, by the nearest rank
 };
 /// Nothing below 100 steps: one step in a hundred cannot be seen in fewer.
 std::optional<Tails> tails_of(const store::Result& result, std::int32_t case_index);
-
-/// Where the time of the finished blocks of a sweep went, in seconds, all of them together. The parts add up to the
-/// time from each block's start to the next one's.
-struct BlockTime {
-  int blocks = 0;
-  double start = 0;       // the workers start and read their order; blocks that share workers: the order alone
-  double build = 0;       // the Program and its memory
-  double connect = 0;     // addresses are exchanged, connections made
-  double initialize = 0;  // first values, and graphs where there are some
-  double steps = 0;       // warm-up and timed steps
-  double end = 0;         // the check, the samples on their way, the workers' end
-  double between = 0;     // until the next block of the session begins: writing the file, the untimed block that a
-                          // shared process begins with
-};
-struct BlockTimePart {
-  std::string_view name;
-  double BlockTime::*seconds;
-};
-inline constexpr std::array<BlockTimePart, 7> block_time_parts{{{"starting the workers", &BlockTime::start},
-                                                                {"building the Program", &BlockTime::build},
-                                                                {"connecting", &BlockTime::connect},
-                                                                {"first values", &BlockTime::initialize},
-                                                                {"warm-up and timed steps", &BlockTime::steps},
-                                                                {"check and end", &BlockTime::end},
-                                                                {"between blocks", &BlockTime::between}}};
-
-/// Nothing in files that do not say each part, and without a finished block.
-std::optional<BlockTime> time_of_blocks(const store::Result& result);
 
 /// How far a sweep is, by its file.
 struct HowFar {
@@ -89,22 +56,7 @@ struct HowFar {
   std::optional<double> remaining_s;
 };
 
-/// The remaining time is by case: a block takes as long as the case's blocks did so far (a mean, from one start to the
-/// next), or as the mean of all where the case has none.
+/// The remaining time: a block takes as long as blocks did so far (a mean, from one start to the next in a session).
 HowFar how_far(const store::Result& result);
-
-/// How many processes (of each rank) measured the blocks of a sweep that shares them, and what one does to all of its
-/// blocks.
-struct Processes {
-  int processes = 0;  // that measured a block
-  int shared = 0;     // that measured several
-  /// Standard deviation of log seconds from process to process, which all blocks of a process have in common: the
-  /// placement of its memory, its routes, and the time at which it ran. 0 where the blocks' own scatter explains all.
-  /// Nothing with fewer than three shared processes.
-  std::optional<double> deviation;
-};
-
-/// Nothing where every block had a process of its own.
-std::optional<Processes> find_processes(const store::Result& result);
 
 }  // namespace harness::analysis

@@ -159,7 +159,6 @@ class CaseParts {
     whole.case_index = case_index_;
     for (const auto& [key, intervals] : by_role_) whole.ranks.push_back(of_rank(key.first, key.second, intervals));
     whole.mean = mean_of(role_means(whole.ranks));  // every role has as many ranks
-    find_critical(whole);
     return whole;
   }
 
@@ -223,24 +222,6 @@ class CaseParts {
       ranks = ranks.subspan(of_role.size());
     }
     return roles;
-  }
-
-  // The rank with the longest step, and the entry of `ranks` that is closest to it: its own, else its role's.
-  void find_critical(CaseBreakdown& whole) const {
-    double longest = 0;
-    const auto consider = [&](std::int32_t rank, double step_s) {
-      if (!(step_s > longest)) return;
-      longest = step_s;
-      whole.critical_rank = rank;
-    };
-    for (const auto& [rank, split] : splits_) consider(rank, split->step_s);
-    if (whole.critical_rank < 0) {
-      for (const Breakdown& b : whole.ranks) consider(b.rank, b.step_s);
-    }
-    const auto same_role = [&](std::int32_t rank) { return ranks_.same_role(rank, whole.critical_rank); };
-    auto found = std::ranges::find(whole.ranks, whole.critical_rank, &Breakdown::rank);
-    if (found == whole.ranks.end()) found = std::ranges::find_if(whole.ranks, same_role, &Breakdown::rank);
-    if (found != whole.ranks.end()) whole.critical = static_cast<std::size_t>(found - whole.ranks.begin());
   }
 
   CaseRanks ranks_;

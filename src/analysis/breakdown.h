@@ -64,10 +64,8 @@ inline constexpr double max_unexplained = 0.005;
 
 struct CaseBreakdown {
   std::int32_t case_index = 0;
-  std::vector<Breakdown> ranks;     // that have a whole timeline, by role: one of each, or all (measure.timeline)
-  Breakdown mean;                   // over all ranks of the case, roles weighted by their ranks
-  std::int32_t critical_rank = -1;  // whose step was longest
-  std::size_t critical = 0;         // its entry of `ranks`, else that of its role
+  std::vector<Breakdown> ranks;  // that have a whole timeline, by role: one of each, or all (measure.timeline)
+  Breakdown mean;                // over all ranks of the case, roles weighted by their ranks
 };
 
 /// Breaks down every case whose timeline is in the result (read_result with the timeline), in order of cases. The

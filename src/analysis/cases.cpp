@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <string_view>
@@ -123,42 +124,37 @@ bool asks_for_another_training(const store::Result& result, std::int32_t case_in
   });
 }
 
-std::vector<SignOfTraining> signs_of_training(const store::Result& result, std::int32_t case_index) {
+std::string why_trains_differently(const store::Result& result, std::int32_t case_index) {
   const store::ResultCase* baseline = result.baseline();
-  if (baseline == nullptr || asks_for_another_training(result, case_index)) return {};
+  if (baseline == nullptr || asks_for_another_training(result, case_index)) return "";
   const std::int32_t reference = result.index_of(*baseline);
   const Tolerance allowed = tolerance(result, result.case_at(case_index), *baseline);
-  std::vector<SignOfTraining> signs;
+  std::string why;
   // A value that is not finite has a warning of its own, and a sum of squares is zero where there is nothing to
   // square.
-  const auto add = [&](const std::string& what, double value, double of_baseline, double tolerated) {
-    if (std::isfinite(value) && std::isfinite(of_baseline) && of_baseline != 0)
-      signs.push_back({what, value, of_baseline, tolerated});
+  const auto compare = [&](const std::string& what, double value, double of_baseline, double tolerated) {
+    if (!why.empty() || !std::isfinite(value) || !std::isfinite(of_baseline) || of_baseline == 0) return;
+    const double difference = std::abs(value / of_baseline - 1);
+    if (difference > tolerated)
+      why = fmt::format("{} is {:.6g}, the baseline's {:.6g}: {:.2g} % apart, {:.2g} % is allowed", what, value,
+                        of_baseline, 100 * difference, 100 * tolerated);
   };
   const store::ResultGradient *own = find_gradient(result, case_index), *other = find_gradient(result, reference);
   if (own != nullptr && other != nullptr) {
     const std::string norm = "the squared norm of the first step's gradients";
-    add(norm + " of weights", own->sharded_squares, other->sharded_squares, allowed.gradient);
-    add(norm + " of norms, biases and positions", own->replicated_squares, other->replicated_squares, allowed.gradient);
+    compare(norm + " of weights", own->sharded_squares, other->sharded_squares, allowed.gradient);
+    compare(norm + " of norms, biases and positions", own->replicated_squares, other->replicated_squares,
+            allowed.gradient);
   }
   const auto run = std::ranges::find_if(result.losses, [](const auto& losses) { return !losses.empty(); });
-  if (run == result.losses.end()) return signs;
+  if (run == result.losses.end()) return why;
   const std::size_t last = run->size() - 1, third = std::min(third_step, last);
   const auto loss = [&](const std::string& what, std::size_t step, double tolerated) {
-    add(what, mean_loss(result, case_index, step), mean_loss(result, reference, step), tolerated);
+    compare(what, mean_loss(result, case_index, step), mean_loss(result, reference, step), tolerated);
   };
   loss(fmt::format("the loss of step {}", third + 1), third, allowed.third_loss);
   if (last != third) loss("the last loss", last, allowed.last_loss);
-  return signs;
-}
-
-std::string why_trains_differently(const store::Result& result, std::int32_t case_index) {
-  for (const SignOfTraining& sign : signs_of_training(result, case_index)) {
-    if (sign.agrees()) continue;
-    return fmt::format("{} is {:.6g}, the baseline's {:.6g}: {:.2g} % apart, {:.2g} % is allowed", sign.what,
-                       sign.value, sign.reference, 100 * sign.difference(), 100 * sign.allowed);
-  }
-  return "";
+  return why;
 }
 
 }  // namespace harness::analysis

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -28,9 +27,6 @@ class CaseRanks {
   std::int32_t count() const { return static_cast<std::int32_t>(role_of_.size()); }
   /// The ranks that run the same Program as this one, which is among them. None, if the case has no such rank.
   const Ranks& of_same_role(std::int32_t rank) const;
-  bool same_role(std::int32_t a, std::int32_t b) const {
-    return a >= 0 && a < count() && b >= 0 && b < count() && role_of_[a] == role_of_[b];
-  }
   /// The sets of ranks that do as much work as each other: of one pipeline stage.
   const std::vector<Ranks>& alike() const { return alike_; }
   bool has_stages() const { return alike_.size() > 1; }
@@ -49,25 +45,13 @@ program::Spans spans_of_case(const store::Result& result, std::int32_t case_inde
 // step faster, and on random tokens the loss comes to the same end with or without it: ln V. The gradients of the first
 // step show it.
 
-/// A number in which two cases that train alike agree, up to the order of sums and the rounding of their precisions.
-struct SignOfTraining {
-  std::string what;      // "the squared norm of …"
-  double value = 0;      // of the case
-  double reference = 0;  // of the baseline
-  double allowed = 0;    // relative difference
-  double difference() const { return std::abs(value / reference - 1); }
-  bool agrees() const { return difference() <= allowed; }
-};
-
 /// Whether the case asks for another training than the baseline: other batches, or a variable with
 /// Mathematics::another. Its time compares per unit of work, and it is no better way to do the same.
 bool asks_for_another_training(const store::Result& result, std::int32_t case_index);
 
-/// Compares the gradients of the first step, the loss of the third and the loss of the last with the baseline's. Empty
-/// where the case asks for another training, and where nothing is known.
-std::vector<SignOfTraining> signs_of_training(const store::Result& result, std::int32_t case_index);
-
-/// The first sign that does not agree, as a sentence; "": the case trains as the baseline does, as far as is known.
+/// Compares the gradients of the first step, the loss of the third and the loss of the last with the baseline's: a
+/// sentence on the first that differs by more than the order of sums and the rounding of their precisions explain. "":
+/// the case trains as the baseline does, as far as is known, or asks for another training.
 std::string why_trains_differently(const store::Result& result, std::int32_t case_index);
 
 }  // namespace harness::analysis

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 
@@ -29,26 +28,22 @@ bool share_a_run(std::span<const ComparedFile> first, std::span<const ComparedFi
   });
 }
 
-// Why a case of the first side has no counterpart.
-std::string why_not_aligned(const ComparedFile& first, const store::ResultCase& left_over, const ComparedFile& second) {
-  const store::ResultCase* namesake = second.result->find_case(left_over.name);
-  if (namesake == nullptr) return fmt::format("{} is only in {}", left_over.name, first.label);
-  const std::string words = settings_in_words(setting_differences(*first.result, left_over, *second.result, *namesake));
-  if (words.empty()) return fmt::format("{} is in both, but its counterpart matches another case", left_over.name);
-  return fmt::format("{} is not the same case in both: {}", left_over.name, words);
-}
-
+// Why cases of the two files have no counterpart, a sentence each.
 std::vector<std::string> not_aligned(const ComparedFile& first, const ComparedFile& second,
                                      const std::vector<AlignedPair>& pairs) {
   std::vector<std::string> sentences;
   for (const store::ResultCase& left_over : first.result->cases) {
     if (std::ranges::find(pairs, &left_over, &AlignedPair::first) != pairs.end()) continue;
-    sentences.push_back(why_not_aligned(first, left_over, second));
+    const store::ResultCase* namesake = second.result->find_case(left_over.name);
+    sentences.push_back(namesake == nullptr ? fmt::format("{} is only in {}", left_over.name, first.label)
+                                            : fmt::format("{} is not the same case in both: {}", left_over.name,
+                                                          settings_in_words(setting_differences(
+                                                              *first.result, left_over, *second.result, *namesake))));
   }
   for (const store::ResultCase& left_over : second.result->cases) {
     if (std::ranges::find(pairs, &left_over, &AlignedPair::second) != pairs.end()) continue;
-    if (first.result->find_case(left_over.name) != nullptr) continue;
-    sentences.push_back(fmt::format("{} is only in {}", left_over.name, second.label));
+    if (first.result->find_case(left_over.name) == nullptr)
+      sentences.push_back(fmt::format("{} is only in {}", left_over.name, second.label));
   }
   return sentences;
 }
@@ -103,15 +98,9 @@ void judge(CaseComparison& row, const Comparison& comparison, double tokens_rati
 
 double parse_percentage(const std::string& option, std::string number) {
   if (!number.empty() && number.back() == '%') number.pop_back();
-  double percent = 0;
-  try {
-    percent = parse_real(trim(number));
-  } catch (const Error& error) {
-    fail("--fail-on {}: {}; expected a percentage, such as slower:5", quote(option), error.what());
-  }
-  if (!std::isfinite(percent) || percent < 0 || percent > 10000) {
-    fail("--fail-on {}: allowed: 0 to 10000 percent, such as slower:5", quote(option));
-  }
+  const double percent = number_in<double>(trim(number)).value_or(-1);
+  if (!(percent >= 0 && percent <= 10000))
+    fail("--fail-on {}: expected 0 to 10000 percent, such as slower:5", quote(option));
   return percent / 100;
 }
 
@@ -128,25 +117,10 @@ void pair_baselines(const store::Result& first, const store::Result& second, std
   pairs.insert(pairs.begin(), forced.begin(), forced.end());
 }
 
-// By the split that the profiled step left for every rank.
-std::vector<StepPart> parts_of_splits(const store::Result& result, std::int32_t case_index) {
-  std::vector<StepPart> parts{{"computation", 0}, {"exposed communication", 0}, {"idle", 0}};
-  int ranks = 0;
-  for (const store::ResultSplit& split : result.splits) {
-    if (split.case_index != case_index) continue;
-    const std::array seconds{split.compute_s, split.exposed_s, split.idle_s};
-    for (std::size_t i = 0; i < parts.size(); ++i) parts[i].seconds += seconds[i];
-    ++ranks;
-  }
-  if (ranks == 0) return {};
-  for (StepPart& part : parts) part.seconds /= ranks;
-  return parts;
-}
-
 std::vector<StepPart> parts_of(const ComparedFile& file, std::int32_t case_index) {
-  const auto found = std::ranges::find(file.breakdowns, case_index, &CaseBreakdown::case_index);
-  if (found == file.breakdowns.end()) return parts_of_splits(*file.result, case_index);
   std::vector<StepPart> parts;
+  const auto found = std::ranges::find(file.breakdowns, case_index, &CaseBreakdown::case_index);
+  if (found == file.breakdowns.end()) return parts;
   for (const Part part : all_parts) {
     if (const auto seconds = found->mean[part]) parts.push_back({name_of(part), *seconds});
   }

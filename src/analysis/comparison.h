@@ -69,7 +69,7 @@ struct MeasuredCase {
   double step_seconds = std::numeric_limits<double>::quiet_NaN();
   double tokens_per_second = std::numeric_limits<double>::quiet_NaN();
   std::optional<double> mfu;    // where all runs have one
-  std::vector<StepPart> parts;  // of the profiled step, mean over ranks; by the ranks' splits without a breakdown
+  std::vector<StepPart> parts;  // of the profiled step, mean over ranks; none without a breakdown
 };
 /// `in_runs`: the case in each of the runs, nullptr where a run does not have it.
 MeasuredCase measured_case(std::span<const ComparedFile> runs, std::span<const store::ResultCase* const> in_runs);
@@ -211,9 +211,8 @@ struct Pool {
 
 /// Pools three files or more. Throws Error, in one line, if they are not repeats of each other (exit code 3) or if a
 /// run is there twice. Repeats agree in workload, backend, model, number of ranks, the settings of the baseline and
-/// those of each case that two of them share, and none has changes that no other has without sharing any. Machine,
-/// software, seed, rounds and what a configuration leaves out may differ: find_differences() lists them. The files and
-/// their summaries must outlive the pool.
+/// those of each case that two of them share. Machine, software, seed, rounds and what a configuration leaves out may
+/// differ: find_differences() lists them. The files and their summaries must outlive the pool.
 Pool pool_runs(std::span<const ComparedFile> files);
 
 /// 0: fine; 4: a case failed in a file, a file's control moved, or that of the pool did.

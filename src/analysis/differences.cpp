@@ -62,26 +62,37 @@ std::set<std::string> distinct(const auto& rows, const auto& text) {
   return values;
 }
 
-// The facts of a file by group and name; a name given again replaces the value.
+// What differs between files, by group and name; the groups and names in the order in which they are first met.
 class Facts {
  public:
+  explicit Facts(std::size_t files) : files_(files) {}
+
+  /// Of which file the next facts are.
+  void begin_file(std::size_t file) { file_ = file; }
+  /// A name that the file gives again replaces the value.
   void add(const std::string& group, const std::string& name, std::string value) {
-    const auto [at, fresh] = values_.insert_or_assign({group, name}, std::move(value));
-    if (fresh) order_.push_back(at->first);
+    const auto is_it = [&](const Difference& row) { return row.group == group && row.name == name; };
+    auto at = std::ranges::find_if(rows_, is_it);
+    if (at == rows_.end()) {
+      const auto of_group = std::ranges::find(rows_.rbegin(), rows_.rend(), group, &Difference::group);
+      const auto end = of_group == rows_.rend() ? rows_.end() : of_group.base();
+      at = rows_.insert(end, {group, name, std::vector<std::string>(files_, absent)});
+    }
+    at->values[file_] = std::move(value);
   }
   void add(const std::string& group, const NameValues& pairs) {
     for (const auto& [name, value] : pairs) add(group, name, value);
   }
-  using Key = std::pair<std::string, std::string>;
-  const std::vector<Key>& order() const { return order_; }
-  std::string value(const Key& key) const {
-    const auto at = values_.find(key);
-    return at == values_.end() ? absent : at->second;
+  std::vector<Difference> differences() && {
+    std::erase_if(rows_, [](const Difference& row) {
+      return std::ranges::all_of(row.values, [&](const auto& value) { return value == row.values[0]; });
+    });
+    return std::move(rows_);
   }
 
  private:
-  std::map<Key, std::string> values_;
-  std::vector<Key> order_;
+  std::size_t files_, file_ = 0;
+  std::vector<Difference> rows_;
 };
 
 void add_configuration(const config::YamlNode& node, const std::string& path, Facts& facts) {
@@ -110,8 +121,7 @@ void add_configuration(const store::Result& r, Facts& facts) {
   facts.add("configuration", "measure.smallest_effect", fmt::format("{:g} %", 100 * r.smallest_effect));
 }
 
-Facts facts_of(const store::Result& r) {
-  Facts facts;
+void add_facts(const store::Result& r, Facts& facts) {
   facts.add("run", "backend", r.backend);
   facts.add("run", "model", config::in_words(r.model));
   facts.add("run", "ranks", std::to_string(r.ranks));
@@ -138,7 +148,6 @@ Facts facts_of(const store::Result& r) {
   facts.add("MFU", "peak", join_or(distinct(r.cases, peak), ", ", "unknown"));
   facts.add("MFU", "peak source", r.peak_source);
   facts.add("MFU", "FLOP counted", r.flop_formula);
-  return facts;
 }
 
 // All files of a side together.
@@ -167,28 +176,12 @@ std::optional<double> measured_peak(std::span<const ComparedFile> side) {
 }  // namespace
 
 std::vector<Difference> find_differences(std::span<const ComparedFile> files) {
-  std::vector<Facts> facts;
-  std::vector<std::string> groups;
-  std::vector<Facts::Key> keys;
-  for (const ComparedFile& file : files) {
-    facts.push_back(facts_of(*file.result));
-    for (const Facts::Key& key : facts.back().order()) {
-      if (std::ranges::find(groups, key.first) == groups.end()) groups.push_back(key.first);
-      keys.push_back(key);
-    }
+  Facts facts(files.size());
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    facts.begin_file(i);
+    add_facts(*files[i].result, facts);
   }
-  const auto place = [&](const Facts::Key& key) { return std::ranges::find(groups, key.first) - groups.begin(); };
-  std::ranges::stable_sort(keys, {}, place);
-  std::vector<Difference> differences;
-  std::set<Facts::Key> seen;
-  for (const Facts::Key& key : keys) {
-    if (!seen.insert(key).second) continue;
-    Difference found{key.first, key.second, {}};
-    for (const Facts& of_file : facts) found.values.push_back(of_file.value(key));
-    const bool alike = std::ranges::all_of(found.values, [&](const auto& value) { return value == found.values[0]; });
-    if (!alike) differences.push_back(std::move(found));
-  }
-  return differences;
+  return std::move(facts).differences();
 }
 
 std::vector<std::string> why_incomparable(std::span<const ComparedFile> files, bool same_ranks) {

@@ -60,7 +60,15 @@ struct LevelFindings {
     int set_aside = 0, blocks = 0;
   };
   std::vector<SetAside> set_aside;  // of the cases that have blocks too far off to count
-  int blocks = 0;                   // in the model
+  /// The rounds of three blocks or more in which the machine was fastest and slowest, by the medians of their blocks
+  /// without what the cases differ in. For people to look at; no verdict rests on it. Nothing where they differ by no
+  /// more than 10 %, or by less than six standard errors.
+  struct Range {
+    std::size_t fastest = 0, slowest = 0;  // of Result::blocks: the first block of each round
+    double log_change = 0;                 // of the time, from the fastest to the slowest
+  };
+  std::optional<Range> range;
+  int blocks = 0;  // in the model
 };
 
 struct SweepEstimate {

@@ -4,12 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
-#include <span>
 
-#include "analysis/blocks.h"
 #include "analysis/cases.h"
-#include "base/median.h"
 #include "base/units.h"
 #include "config/experiment.h"
 #include "config/registry.h"
@@ -20,25 +16,8 @@ namespace {
 // The usual thresholds.
 constexpr double max_communication = 0.5;    // of the step
 constexpr double max_per_computation = 0.3;  // communication over computation
-// From the tenth to the ninetieth percentile, of the median: the range would grow with the number of values.
-constexpr double max_step_spread = 0.10;   // of timed steps
-constexpr double max_block_spread = 0.10;  // of blocks, which are runs of their own
 constexpr double high_utilisation = 0.90, low_mfu = 0.30;
-constexpr double max_idle = 0.02;         // of the step, in one place
-constexpr double min_beyond_node = 0.90;  // efficiency per rank, of that on one node
-constexpr double min_of_batch = 1.05;     // tokens/s for at least twice the batch
-
-// Between neighbours in proportion, so that few values give a range that is no wider than that of many.
-double quantile(std::span<const double> sorted, double share) {
-  const double place = share * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(place);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return std::lerp(sorted[below], sorted[above], place - static_cast<double>(below));
-}
-
-double spread_of(std::span<const double> sorted) {
-  return quantile(sorted, 0.9) - quantile(sorted, 0.1);
-}
+constexpr double max_idle = 0.02;  // of the step, in one place
 
 void communication(const Breakdown& mean, std::vector<std::string>& fired) {
   const double hidden = mean.overlapped_s();
@@ -74,72 +53,6 @@ void idle(const Breakdown& mean, std::vector<std::string>& fired) {
     fired.push_back(
         fmt::format("Nothing runs for {} of the step {}: the host does not keep up, or something synchronises there.",
                     percent(s / mean.step_s), where));
-  }
-}
-
-void step_spread(std::span<const double> steps, std::vector<std::string>& fired) {
-  if (steps.size() < 10) return;
-  const double spread = spread_of(steps);
-  if (spread <= max_step_spread) return;
-  fired.push_back(
-      fmt::format("Step times within a block spread by {} (10th to 90th percentile): more than 10 %. Something "
-                  "interferes from step to step: other jobs, the network, or too few cores.",
-                  percent(spread)));
-}
-
-void block_spread(std::span<const FinishedBlock> blocks, std::vector<std::string>& fired) {
-  std::vector<double> seconds;
-  for (const FinishedBlock& block : blocks) seconds.push_back(block.seconds);
-  if (seconds.size() < 2) return;
-  std::ranges::sort(seconds);
-  const double spread = spread_of(seconds) / median(seconds);
-  if (spread <= max_block_spread) return;
-  fired.push_back(fmt::format(
-      "Blocks of this case, each a fresh run of the same step, spread by {} (10th to 90th percentile): more "
-      "than 10 %. A single run would tell little.",
-      percent(spread)));
-}
-
-int nodes_of(const store::Result& result, std::int32_t case_index) {
-  std::set<int> nodes;
-  for (const store::ResultRole& row : store::roles_of(result, case_index)) nodes.insert(row.node);
-  return static_cast<int>(nodes.size());
-}
-
-void beyond_a_node(const store::Result& result, const Summary& summary, std::vector<std::string>& fired) {
-  const CaseSummary *one_node = nullptr, *worst = nullptr;
-  const auto per_rank = [&](const CaseSummary& row) { return row.tokens_per_second / result.at(row).ranks; };
-  bool swept = false;
-  for (const CaseSummary& row : summary.cases) {
-    const store::ResultCase& result_case = result.at(row);
-    const bool scales = config::purpose_of(result_case.variable) == config::Purpose::scale;
-    if (!(row.tokens_per_second > 0) || (row.role != store::CaseRole::baseline && !scales)) continue;
-    swept = swept || scales;
-    const bool within = nodes_of(result, row.case_index) == 1;
-    if (within && (one_node == nullptr || per_rank(row) > per_rank(*one_node))) one_node = &row;
-    if (!within && (worst == nullptr || per_rank(row) < per_rank(*worst))) worst = &row;
-  }
-  if (!swept || one_node == nullptr || worst == nullptr) return;
-  const double efficiency = per_rank(*worst) / per_rank(*one_node);
-  if (efficiency >= min_beyond_node) return;
-  fired.push_back(
-      fmt::format("In {} ({} nodes) a rank processes {} of the tokens that it processes in {} (one node): efficiency "
-                  "falls beyond one node. Look at the network between nodes first.",
-                  worst->name, nodes_of(result, worst->case_index), percent(efficiency), one_node->name));
-}
-
-void batch(const store::Result& result, const Summary& summary, std::vector<std::string>& fired) {
-  const CaseSummary* baseline = summary.baseline();
-  if (baseline == nullptr || !(baseline->tokens_per_second > 0)) return;
-  for (const CaseSummary& row : summary.cases) {
-    if (row.blocks == 0 || result.at(row).variable == config::combination) continue;
-    const double larger = result.at(row).tokens_per_step / result.at(*baseline).tokens_per_step;
-    const double more = row.tokens_per_second / baseline->tokens_per_second;
-    if (!(larger >= 2) || more >= min_of_batch) continue;
-    fired.push_back(
-        fmt::format("{}: {:.3g} times the batch gives {:.2f} times the tokens/s. The costs that a step pays once "
-                    "(gradient reduction, bubble, launches) do not limit it, or the larger batch adds other costs.",
-                    row.name, larger, more));
   }
 }
 
@@ -181,27 +94,15 @@ std::vector<std::string> fired_rules(const Breakdown& step) {
   return fired;
 }
 
-std::vector<std::string> fired_rules(const store::Result& result, const Summary& summary,
-                                     const CaseBreakdown& breakdown) {
-  if (!(breakdown.mean.step_s > 0)) return {};
-  std::vector<std::string> fired = fired_rules(breakdown.mean);
-  const std::vector<FinishedBlock> blocks = finished_blocks(result, breakdown.case_index);
-  step_spread(steps_over_median(result, breakdown.case_index), fired);
-  block_spread(blocks, fired);
-  const CaseSummary& row = summary.at(breakdown);
+std::vector<std::string> fired_rules(const Breakdown& step, const CaseSummary& row) {
+  if (!(step.step_s > 0)) return {};
+  std::vector<std::string> fired = fired_rules(step);
   if (row.gpu_utilisation > high_utilisation && row.mfu && *row.mfu < low_mfu) {
     fired.push_back(fmt::format(
         "NVML reports GPU utilisation of {}, but MFU is {}: utilisation counts the time in which any kernel "
         "runs, not how much of the GPU it uses.",
         percent(row.gpu_utilisation), percent(*row.mfu)));
   }
-  return fired;
-}
-
-std::vector<std::string> fired_rules(const store::Result& result, const Summary& summary) {
-  std::vector<std::string> fired;
-  beyond_a_node(result, summary, fired);
-  batch(result, summary, fired);
   return fired;
 }
 
@@ -237,14 +138,13 @@ Findings find_all(const store::Result& result) {
     break;
   }
   findings.stragglers = find_stragglers(result);
-  findings.rules = fired_rules(result, findings.summary);
   for (CaseBreakdown& breakdown : break_down(result)) {
     StepFindings& step = findings.steps.emplace_back();
     step.case_index = breakdown.case_index;
     step.waterfall = waterfall(result, findings.summary.at(breakdown), breakdown);
     step.bottleneck =
         find_bottleneck(result, breakdown, step.waterfall ? &*step.waterfall : nullptr, findings.stragglers);
-    step.rules = fired_rules(result, findings.summary, breakdown);
+    step.rules = fired_rules(breakdown.mean, findings.summary.at(breakdown));
     step.spans = spans_of_case(result, breakdown.case_index);
     step.breakdown = std::move(breakdown);
   }

@@ -15,14 +15,11 @@
 
 namespace harness::analysis {
 
-/// Rules of thumb that practitioners use, for one case: a sentence for each rule that applies, with the numbers that
-/// made it apply. None of them proves anything; each tells where to look.
-std::vector<std::string> fired_rules(const store::Result& result, const Summary& summary,
-                                     const CaseBreakdown& breakdown);
-/// Those of them that ask for nothing but where the time of a step went.
+/// Rules of thumb that practitioners use: a sentence for each rule that applies to a step, with the numbers that made
+/// it apply. None of them proves anything; each tells where to look.
 std::vector<std::string> fired_rules(const Breakdown& step);
-/// Rules of thumb for the sweep as a whole: efficiency beyond one node, tokens/s against the batch.
-std::vector<std::string> fired_rules(const store::Result& result, const Summary& summary);
+/// The same of a measured case, with those about its GPUs.
+std::vector<std::string> fired_rules(const Breakdown& step, const CaseSummary& row);
 
 /// The duration and price of a whole training run at the token rate of one case.
 struct CaseCost {
@@ -60,45 +57,30 @@ struct CostEstimate {
 std::optional<CostEstimate> estimate_cost(const store::Result& result, const Summary& summary,
                                           const config::Cost& cost);
 
-// Who was late. Ranks of a synchronous step all take equally long: early ranks wait in a collective for late ones. So
-// the splits of the profiled steps show it (the late rank communicates, that is waits, least); step times of ranks show
-// it only where a step does not end with all of them.
+// Who was late. All ranks end a step together, so their step times are equal: early ranks wait in a collective for late
+// ones. The splits of the profiled steps show it: the late rank communicates, that is waits, least.
 
 struct Straggler {
   std::int32_t rank = 0;
-  std::string host, device;
-  // From the timed steps: in how many it was last, and by how much it then exceeded the median rank.
-  std::int64_t last_steps = 0;
-  double last_excess_s = 0;      // median over those steps
-  double last_excess_share = 0;  // the same of the median rank's step
-  // From the profiled steps: its own time (the step without communication) beyond the median of its role's other ranks.
-  std::int32_t late_cases = 0;       // cases whose profiled step waited for it
-  double late_s = 0;                 // mean over all profiled cases; may be negative: it waited for others
+  std::string host = {}, device = {};
+  std::int32_t late_cases = 0;  // cases whose profiled step waited for it
+  // Its own time (the step without communication) beyond the median of the other ranks that do the same work: means
+  // over all profiled cases; may be negative.
+  double late_s = 0;
   double late_share = 0;             // the same of the step
   double compute_s = 0, idle_s = 0;  // what of late_s was spent computing more, and doing nothing (host)
   bool named = false;                // found to be late, not merely among the last
 };
 
-/// Seconds of ranks in the timed steps of one block; rows are stretches of neighbouring ranks, a cell their slowest.
-struct HeatMap {
-  std::int32_t case_index = -1;
-  std::int32_t ranks_per_row = 1;
-  std::vector<std::int32_t> first_rank;     // of each row
-  std::vector<std::vector<float>> seconds;  // [row][timed step]; NaN: idle ranks
-  std::vector<float> median;                // [timed step], over ranks
-};
-
 struct Stragglers {
-  std::vector<Straggler> ranks;  // worst first, at most 16; never empty where anything was measured with 2 ranks
-  std::string evidence;          // what it rests on, in whole sentences
-  std::int64_t steps = 0;        // timed steps looked at
-  std::int32_t cases = 0;        // profiled steps looked at
-  std::optional<HeatMap> heat;   // of the block with the largest excess
+  std::vector<Straggler> ranks;    // worst first, at most 16; empty where no profiled step tells
+  std::vector<double> late_share;  // by rank, as that of a Straggler; NaN: no step tells; empty as `ranks`
+  std::string evidence;            // what it rests on, in whole sentences
+  std::int32_t cases = 0;          // profiled steps looked at
   bool found() const { return !ranks.empty() && ranks.front().named; }
 };
 
-/// Time is linear in what is in rank_seconds, memory a few numbers per rank beyond it. Uses whatever of rank_seconds
-/// and splits the result holds.
+/// Takes time that is linear in the splits, but for sorting.
 Stragglers find_stragglers(const store::Result& result);
 
 /// One step down from the peak (points > 0 are lost) or, rarely, up.
@@ -137,15 +119,11 @@ enum class BottleneckKind : std::uint8_t {
 };
 const char* name_of(BottleneckKind kind);
 
-/// A variable of the registry that acts on something.
+/// A variable of the registry that acts on parts of the step.
 struct Lever {
   std::string variable;
-  double share = 0;  // of the step, that the parts take on which it acts
-  /// The part of `share` that it can save at most, with any value: the parts on which it acts fall to their least times
-  /// in the configuration that it makes. Nothing where the peak is not known, or the variable moves it and nobody has
-  /// measured or stated how far, and where it rests on a peak that the case exceeds, which is no peak.
-  std::optional<double> most = {};
-  double lost = 0;           // of the step, that the same parts are known to lose
+  double share = 0;          // of the step, that these parts take
+  double lost = 0;           // of the step, that they are known to lose
   std::string acts_on = {};  // "computation, data communication"
 };
 
@@ -244,7 +222,6 @@ struct Findings {
   std::optional<std::int32_t> best_reference;  // of what it is compared with
   std::vector<StepFindings> steps;             // of the cases that have a timeline, in order of cases
   Stragglers stragglers;
-  std::vector<std::string> rules;          // about the sweep as a whole
   std::optional<CostEstimate> cost;        // where there is a price; filled by the caller
   std::optional<Explanation> explanation;  // where the caller asked `explain` for one
 

@@ -81,6 +81,7 @@ class GuardedFit {
     findings.serial_correlation = serial_.correlation;
     findings.widening = serial_.widening();
     findings.blocks = static_cast<int>(blocks_.size());
+    findings.range = range();
     for (const auto& [case_index, group] : groups_) {
       if (group == 0 && case_index != sweep_.baseline) continue;  // counted with the baseline
       const LevelGroup& of = fit_.groups[static_cast<std::size_t>(group)];
@@ -95,6 +96,32 @@ class GuardedFit {
     const auto found = groups_.find(case_index), baseline = groups_.find(sweep_.baseline);
     if (found == groups_.end() || baseline == groups_.end() || found->second == 0) return {};
     return {{found->second, 1}, {baseline->second, -1}};
+  }
+
+  std::optional<LevelFindings::Range> range() const {
+    constexpr double least_change = 0.1, least_errors = 6;  // of 40 rounds that only scatter, the extremes are 3 apart
+    constexpr double median_to_mean_error = 1.2533;         // sqrt(pi / 2): a median's standard error over a mean's
+    std::map<std::pair<std::int32_t, std::int32_t>, std::vector<std::size_t>> rounds;  // by session and round
+    std::vector<double> machine, distances;  // without the group; from what the other blocks say
+    for (std::size_t i = 0; i < blocks_.size(); ++i) {
+      const double of_group = fit_.groups[static_cast<std::size_t>(blocks_[i].group)].location;
+      machine.push_back(blocks_[i].log_seconds - (of_group - fit_.groups[0].location));
+      distances.push_back(std::abs(machine[i] - fit_.level[i]));
+      rounds[{blocks_[i].session, blocks_[i].round}].push_back(i);
+    }
+    std::erase_if(rounds, [](const auto& round) { return round.second.size() < 3; });
+    if (rounds.size() < 2) return std::nullopt;
+    const auto median_of = [&](const auto& round) {
+      std::vector<double> values;
+      for (const std::size_t i : round.second) values.push_back(machine[i]);
+      return median(values);
+    };
+    const auto [fastest, slowest] = std::ranges::minmax_element(rounds, {}, median_of);
+    const double change = median_of(*slowest) - median_of(*fastest);
+    const double blocks = static_cast<double>(std::min(fastest->second.size(), slowest->second.size()));
+    const double error = median_to_mean_error * mad_to_deviation * median(distances) * std::sqrt(2 / blocks);
+    if (!(change > std::log1p(least_change)) || change < least_errors * error) return std::nullopt;
+    return LevelFindings::Range{blocks_[fastest->second.front()].index, blocks_[slowest->second.front()].index, change};
   }
 
   int blocks_of(int group) const { return static_cast<int>(std::ranges::count(blocks_, group, &LevelBlock::group)); }

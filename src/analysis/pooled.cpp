@@ -16,14 +16,6 @@ namespace {
 
 constexpr int incomparable_code = 3;
 
-std::vector<std::string> changes_of(const ComparedFile& file) {
-  std::vector<std::string> names;
-  for (const store::ResultCase& result_case : file.result->cases) {
-    if (result_case.role() == store::CaseRole::change) names.push_back(result_case.name);
-  }
-  return names;
-}
-
 // Holds each case against the first file that has it. Stops at the first difference: what the baselines differ in,
 // every case does.
 void compare_cases(std::span<const ComparedFile> files, std::vector<std::string>& reasons) {
@@ -42,30 +34,13 @@ void compare_cases(std::span<const ComparedFile> files, std::vector<std::string>
   }
 }
 
-void compare_changes(std::span<const ComparedFile> files, std::vector<std::string>& reasons) {
-  std::map<std::string, int> in_files;
-  for (const ComparedFile& file : files) {
-    for (const std::string& name : changes_of(file)) ++in_files[name];
-  }
-  for (const ComparedFile& file : files) {
-    const std::vector<std::string> changes = changes_of(file);
-    const bool none_shared = std::ranges::all_of(changes, [&](const std::string& name) { return in_files[name] == 1; });
-    if (!none_shared || in_files.empty()) continue;
-    reasons.push_back(changes.empty() ? fmt::format("{} has no change, but other files have", file.label)
-                                      : fmt::format("no other file has a change of {}, which are {}", file.label,
-                                                    join(changes, ", ")));
-  }
-}
-
 void refuse_what_does_not_repeat(std::span<const ComparedFile> files) {
   refuse_copies(files);
   std::vector<std::string> reasons = why_incomparable(files);
   for (const ComparedFile& file : files) {
     if (file.result->baseline() == nullptr) reasons.push_back(fmt::format("{} has no baseline", file.label));
   }
-  // Each further test would only repeat the reasons of those before it.
-  if (reasons.empty()) compare_cases(files, reasons);
-  if (reasons.empty()) compare_changes(files, reasons);
+  if (reasons.empty()) compare_cases(files, reasons);  // which would only repeat them
   if (reasons.empty()) return;
   throw Error(fmt::format("these files are not runs of the same configuration: {}. Two sides that differ are compared "
                           "with --with",
@@ -84,14 +59,11 @@ PooledCase& find_or_add(std::vector<PooledCase>& cases, const store::ResultCase&
 }
 
 void add_remarks(std::span<const ComparedFile> files, PooledCase& pooled) {
-  std::vector<std::pair<std::string, std::vector<std::string>>> reasons;  // each with the files that have it
+  std::map<std::string, std::vector<std::string>> by_reason;
   for (const RunOfCase& run : pooled.runs) {
-    if (run.row->reason.empty()) continue;
-    auto known = std::ranges::find(reasons, run.row->reason, [](const auto& reason) { return reason.first; });
-    if (known == reasons.end()) known = reasons.insert(known, {run.row->reason, {}});
-    known->second.push_back(files[run.file].label);
+    if (!run.row->reason.empty()) by_reason[run.row->reason].push_back(files[run.file].label);
   }
-  for (const auto& [reason, labels] : reasons) {
+  for (const auto& [reason, labels] : by_reason) {
     const bool everywhere = labels.size() == files.size();
     pooled.remarks.push_back(everywhere ? reason : fmt::format("{} ({})", reason, join(labels, ", ")));
   }
@@ -132,27 +104,20 @@ std::vector<double> log_ratios_of(const PooledCase& pooled) {
   return log_ratios;
 }
 
-// One run in which nothing was wrong is enough: the others do not count, or say so in a remark.
+// One run in which nothing was wrong is enough: the others do not count, or say so in a remark. Without one, the first
+// that was measured tells what was wrong.
 Evidence evidence_of(const PooledCase& pooled, bool any_ratio) {
-  const auto all = [&](const auto& is) {
-    return std::ranges::all_of(pooled.runs, [&](const RunOfCase& run) { return is(*run.row); });
-  };
-  const auto all_are = [&](store::CaseStatus status) {
-    return all([&](const CaseSummary& row) { return row.status == status; });
-  };
-  const auto all_measured = [&](const auto& is) {
-    return all([&](const CaseSummary& row) { return row.blocks == 0 || is(row); });
-  };
   Evidence evidence{.role = pooled.role, .measured = !pooled.measured.run_seconds.empty()};
-  if (all_are(store::CaseStatus::failed)) evidence.status = store::CaseStatus::failed;
-  if (all_are(store::CaseStatus::impossible)) evidence.status = store::CaseStatus::impossible;
+  for (const store::CaseStatus status : {store::CaseStatus::failed, store::CaseStatus::impossible}) {
+    if (std::ranges::all_of(pooled.runs, [&](const RunOfCase& run) { return run.row->status == status; }))
+      evidence.status = status;
+  }
   if (!evidence.measured || any_ratio || store::is_reference(pooled.role)) return evidence;
-  const auto all_for = [&](Reason reason) {
-    return all_measured([&](const CaseSummary& row) { return row.judgement.reason == reason; });
-  };
-  evidence.honoured = !all_measured([](const CaseSummary& row) { return !row.honoured; });
-  evidence.within_limit = !all_for(Reason::beyond_limit);
-  evidence.trains_alike = !all_for(Reason::trains_differently);
+  const CaseSummary& row =
+      *std::ranges::find_if(pooled.runs, [](const RunOfCase& run) { return run.row->blocks > 0; })->row;
+  evidence.honoured = row.honoured;
+  evidence.within_limit = row.judgement.reason != Reason::beyond_limit;
+  evidence.trains_alike = row.judgement.reason != Reason::trains_differently;
   return evidence;
 }
 

@@ -31,7 +31,7 @@ double Parts::sum(bool (*wanted)(Part)) const {
 
 namespace {
 
-constexpr std::string_view closing_stream = "world", cut_mark = "…";
+constexpr std::string_view closing_stream = "world";
 
 bool drawable(const store::ResultInterval& row) {
   return std::isfinite(row.start_s) && std::isfinite(row.end_s) && row.end_s >= row.start_s;
@@ -78,33 +78,6 @@ void part_overlaps(std::vector<DrawnInterval>& intervals) {
   }
 }
 
-// Rows of /timeline have room for short texts only; /timeline_operations holds the same ones whole.
-class WholeTexts {
- public:
-  WholeTexts(const store::Result& result, std::int32_t case_index) {
-    for (const store::ResultOperations& row : result.operations) {
-      if (row.case_index == case_index) whole_[{row.role, row.kind, row.stream, row.phase}].push_back(row.what);
-    }
-  }
-  std::string of(const store::ResultInterval& row) const {
-    if (!row.what.ends_with(cut_mark)) return row.what;
-    const auto found = whole_.find({row.role, row.kind, row.stream, row.phase});
-    if (found == whole_.end()) return row.what;
-    const std::string_view beginning = std::string_view(row.what).substr(0, row.what.size() - cut_mark.size());
-    std::string_view only;
-    for (const std::string_view text : found->second) {
-      if (!text.starts_with(beginning) || text == only) continue;
-      if (!only.empty()) return row.what;  // it could be either
-      only = text;
-    }
-    return only.empty() ? row.what : std::string(only);
-  }
-
- private:
-  using Sort = std::tuple<std::int32_t, std::string_view, std::string_view, std::string_view>;
-  std::map<Sort, std::vector<std::string_view>> whole_;
-};
-
 }  // namespace
 
 // Files without /timeline_operations do not name the group of an operation. There its stream does, which is named for
@@ -126,10 +99,9 @@ std::string GroupsOf::operator()(const store::ResultInterval& x) const {
 
 DrawnStep drawn_step(const store::Result& result, std::int32_t case_index) {
   DrawnStep step;
-  const WholeTexts texts(result, case_index);
   for (const store::ResultInterval& row : result.timeline) {
     if (row.case_index != case_index || !drawable(row)) continue;
-    step.intervals.push_back({&row, row.start_s, row.end_s, track_of(row), texts.of(row)});
+    step.intervals.push_back({&row, row.start_s, row.end_s, track_of(row)});
   }
   const std::map<std::int32_t, double> shifts = shifts_of(step.intervals);
   step.one_clock = !shifts.empty();

@@ -45,7 +45,6 @@ struct DrawnInterval {
   /// The stream, for sends and receives with their direction: "pipeline send". Intervals of one track of a rank do not
   /// overlap: those that would go to "STREAM (2)", "STREAM (3)" …
   std::string track;
-  std::string what;  // of the row, whole where the file had to cut it
 };
 
 struct DrawnStep {

@@ -58,33 +58,31 @@ struct Near {
   const Row* row = nullptr;
 };
 
-// "at or above the median" and the like, without saying what should be.
-std::string beside_median(double yours, double median, double highest, bool predicted) {
+std::string beside_median(double yours, double median, double highest) {
   const double share = yours / median;
-  if (yours > 1.05 * highest)
-    return predicted ? "above all of them: nobody has published as much"
-                     : "above all of them: check tokens, time and what counts as a step";
+  if (yours > 1.05 * highest) return "above all of them: check tokens, time and what counts as a step";
   if (share >= 0.97) return "like the published runs";
   return fmt::format("{:.0f} % of their median: {}", 100 * share, share >= 0.85 ? "a little below" : "below");
 }
 
-// What a published step has that a step has not: "; it has 1.4 times the FLOP per token, sequences of 4096 (yours:
-// 8192)".
-std::string differences(const Row& row, const StepOfJob& step, double flop) {
-  std::vector<std::string> parts;
-  if (std::abs(flop - 1) > 0.05) parts.push_back(fmt::format("{:.2g} times the FLOP per token", flop));
-  if (count_in(row, "sequence") != step.model.sequence)
-    parts.push_back(fmt::format("sequences of {} (yours: {})", count_in(row, "sequence"), step.model.sequence));
-  if (count_in(row, "gpus") != step.gpus)
-    parts.push_back(fmt::format("{} GPUs (yours: {})", count_in(row, "gpus"), step.gpus));
-  return parts.empty() ? "" : "; it has " + join(parts, ", ");
+// The nearest step, and how it differs.
+std::string nearest_in_words(const Row& row, const StepOfJob& step, double flop) {
+  const auto beside = [](std::int64_t theirs, std::int64_t yours) {
+    return theirs == yours ? std::to_string(theirs) : fmt::format("{} (yours: {})", theirs, yours);
+  };
+  return fmt::format(
+      "{} on {} GPUs, sequences of {}, {:.2g} times the FLOP per token, TP {} PP {} CP {}, micro {}, "
+      "{:.0f} TFLOP/s, {} ({}, {})",
+      word_in(row, "model"), beside(count_in(row, "gpus"), step.gpus),
+      beside(count_in(row, "sequence"), step.model.sequence), flop, word_in(row, "tensor_parallel"),
+      word_in(row, "pipeline_parallel"), word_in(row, "context_parallel"), word_in(row, "micro_batch_size"),
+      real_in(row, "tflops_causal"), word_in(row, "tuned"), project_of(row), word_in(row, "date"));
 }
 
 std::string runs_and_sources(const std::vector<Near>& rows) {
   std::set<std::string> sources;
   for (const Near& near : rows) sources.insert(project_of(*near.row));
-  return fmt::format("{}, {}", plural(std::ssize(rows), "run"),
-                     sources.size() == 1 ? "one source" : plural(std::ssize(sources), "source"));
+  return fmt::format("{}, {}", plural(std::ssize(rows), "run"), plural(std::ssize(sources), "source"));
 }
 
 }  // namespace
@@ -134,21 +132,17 @@ PublishedSteps published_steps(const StepOfJob& step) {
   for (const Near& row : near) rates.push_back(real_in(*row.row, "tflops_causal"));
   const auto [lowest, highest] = std::ranges::minmax(rates);
   const double middle = median(rates);
+  std::vector<std::string> words{fmt::format("{:.0f} to {:.0f} TFLOP/s per GPU, median {:.0f} ({}; {})", lowest,
+                                             highest, middle, runs_and_sources(near),
+                                             alike ? "like this step" : "of the kind")};
+  if (step.tflops > 0)
+    words.push_back(fmt::format(
+        "yours{}: {:.0f}, {}", step.predicted ? ", predicted" : "", step.tflops,
+        std::ssize(near) < few ? "and they are too few for a verdict" : beside_median(step.tflops, middle, highest)));
   const Row& first = *near.front().row;
-  std::string text = fmt::format("{:.0f} to {:.0f} TFLOP/s per GPU, median {:.0f} ({}; {})", lowest, highest, middle,
-                                 runs_and_sources(near), alike ? "like this step" : "of the kind");
-  if (step.tflops > 0) {
-    text += fmt::format("; yours{}: {:.0f}, {}", step.predicted ? ", predicted" : "", step.tflops,
-                        std::ssize(near) < few ? "and they are too few for a verdict"
-                                               : beside_median(step.tflops, middle, highest, step.predicted));
-  }
-  text += fmt::format("; nearest: {} on {}, TP {} PP {} CP {}, micro {}, {:.0f} TFLOP/s, {} ({}, {})",
-                      word_in(first, "model"), word_in(first, "gpus"), word_in(first, "tensor_parallel"),
-                      word_in(first, "pipeline_parallel"), word_in(first, "context_parallel"),
-                      word_in(first, "micro_batch_size"), real_in(first, "tflops_causal"), word_in(first, "tuned"),
-                      project_of(first), word_in(first, "date"));
-  return {std::ssize(near),
-          text + differences(first, step, flop_per_token(model_of_row(first))->causal / flop->causal)};
+  const double times = flop_per_token(model_of_row(first))->causal / flop->causal;
+  words.push_back("nearest: " + nearest_in_words(first, step, times));
+  return {std::ssize(near), join(words, "; ")};
 }
 
 std::string published_line(const StepOfJob& step) {

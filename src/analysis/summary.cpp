@@ -49,27 +49,6 @@ void measure_case(const store::Result& result, CaseSummary& row) {
   row.hfu = result_case.hardware_flop_per_step / possible;
 }
 
-// How long a step takes each rank of a case: the median over blocks of the median timed step. Empty without samples.
-std::vector<double> seconds_by_rank(const store::Result& result, std::int32_t case_index) {
-  std::vector<std::vector<double>> medians(result.rank_count());
-  for (const FinishedBlock& block : finished_blocks(result, case_index)) {
-    if (block.index >= result.rank_seconds.size() || result.rank_seconds[block.index].empty()) continue;
-    const std::vector<float>& samples = result.rank_seconds[block.index];
-    for (std::size_t rank = 0; rank < medians.size(); ++rank) {
-      std::vector<double> timed;
-      for (std::size_t i = result.first_timed_step() * medians.size() + rank; i < samples.size(); i += medians.size()) {
-        if (std::isfinite(samples[i])) timed.push_back(samples[i]);
-      }
-      if (!timed.empty()) medians[rank].push_back(median(timed));
-    }
-  }
-  std::vector<double> seconds;
-  for (const std::vector<double>& of_rank : medians) {
-    if (!of_rank.empty()) seconds.push_back(median(of_rank));
-  }
-  return seconds;
-}
-
 void measure_rates(const store::Result& result, CaseSummary& row) {
   const store::ResultPoint* point = result.find_point(row.case_index);
   if (point == nullptr || row.blocks == 0 || point->repetitions < 1) return;
@@ -79,12 +58,6 @@ void measure_rates(const store::Result& result, CaseSummary& row) {
   rates.operation_seconds = row.step_seconds / static_cast<double>(point->repetitions);
   rates.algorithm_bytes_per_s = point->bytes / rates.operation_seconds;
   rates.count = point->count;
-  rates.least_rank_seconds = rates.most_rank_seconds = std::numeric_limits<double>::quiet_NaN();
-  if (const std::vector<double> by_rank = seconds_by_rank(result, row.case_index); !by_rank.empty()) {
-    const auto [least, most] = std::ranges::minmax(by_rank);
-    rates.least_rank_seconds = least / static_cast<double>(point->repetitions);
-    rates.most_rank_seconds = most / static_cast<double>(point->repetitions);
-  }
   if (point->bus_factor > 0) rates.bus_bytes_per_s = rates.algorithm_bytes_per_s * point->bus_factor;
   if (point->limit_bytes_per_s > 0) rates.limit_bytes_per_s = point->limit_bytes_per_s;
   // A measured peak is what this machine did a while ago; only one that is stated is a limit.
@@ -152,24 +125,15 @@ Evidence evidence_of(const CaseSummary& row, bool predicted) {
           .predicted = predicted};
 }
 
-// Effects and verdicts of all cases: once with every round, once without the throttled ones.
+// Effects and verdicts of all cases.
 void compare_with_baseline(const store::Result& result, Summary& summary) {
-  const Estimator estimator = estimator_named(result.interval);
-  std::vector<SweepBlocks> sweeps = comparable_blocks(result);
-  const std::vector<Question> questions = questions_of(result);
-  const std::vector<Look> looks = looks_of(result);
-  const LookByLook all = look_by_look(result, sweeps, questions, looks, estimator);
+  const std::vector<SweepBlocks> sweeps = comparable_blocks(result);
+  summary.looks = looks_of(result);
+  const LookByLook all =
+      look_by_look(result, sweeps, questions_of(result), summary.looks, estimator_named(result.interval));
   summary.levels = all.levels;
-  summary.looks = looks;
   if (!sweeps.empty() && sweeps.front().control != no_case)
     summary.noise = standard_deviation(paired_log_ratios(sweeps.front(), sweeps.front().control));
-  for (SweepBlocks& sweep : sweeps) {
-    std::erase_if(sweep.blocks, [&](const FinishedBlock& block) {
-      return std::ranges::binary_search(summary.throttled_rounds, block.round);
-    });
-  }
-  LookByLook cool = all;
-  if (!summary.throttled_rounds.empty()) cool = look_by_look(result, sweeps, questions, looks, estimator);
   for (std::size_t i = 0; i < summary.cases.size(); ++i) {
     CaseSummary& row = summary.cases[i];
     const Evidence evidence = evidence_of(row, summary.predicted);
@@ -177,8 +141,6 @@ void compare_with_baseline(const store::Result& result, Summary& summary) {
     if (store::is_reference(row.role)) continue;
     row.settled_after = all.settled_after[i];
     row.effect = effect_of(all.answers[i], result.smallest_effect, evidence);
-    if (!summary.throttled_rounds.empty())
-      row.unthrottled = effect_of(cool.answers[i], result.smallest_effect, evidence);
     const bool is_first = !summary.control || !moved(summary.control->verdict);
     if (row.role == store::CaseRole::control && row.effect &&
         (!summary.control || (is_first && moved(row.effect->verdict))))
@@ -186,19 +148,11 @@ void compare_with_baseline(const store::Result& result, Summary& summary) {
   }
 }
 
-std::vector<LostBlock> lost_blocks(const store::Result& result, const Summary& summary) {
-  const auto any_too_few = [&](std::int32_t reference) {
-    return std::ranges::any_of(summary.cases, [&](const CaseSummary& row) {
-      return has_too_few_rounds(row) && result.at(row).reference == reference;
-    });
-  };
+std::vector<LostBlock> lost_blocks(const store::Result& result) {
   std::vector<LostBlock> lost;
   for (const store::ResultBlock& block : result.blocks) {
-    if (block.status != store::BlockStatus::failed || result.at(block).status == store::CaseStatus::failed) continue;
-    const CaseSummary& row = summary.at(block);
-    const bool cost =
-        row.role == store::CaseRole::change ? has_too_few_rounds(row) : any_too_few(result.at(row).reference);
-    lost.push_back({block.case_index, block.round, block.reason, cost});
+    if (block.status == store::BlockStatus::failed && result.at(block).status != store::CaseStatus::failed)
+      lost.push_back({block.case_index, block.round, block.reason});
   }
   return lost;
 }
@@ -249,7 +203,7 @@ Summary summarise(const store::Result& result) {
   compare_with_baseline(result, summary);
   summary.failed_cases =
       static_cast<int>(std::ranges::count(summary.cases, store::CaseStatus::failed, &CaseSummary::status));
-  summary.lost = lost_blocks(result, summary);
+  summary.lost = lost_blocks(result);
   summary.partial = result.state == store::RunState::partial || first_open_round(result) < result.rounds;
   summary.unreliable = summary.control && moved(summary.control->verdict);
   summary.warnings = result.warnings;
@@ -292,7 +246,7 @@ const CaseSummary* Summary::baseline() const {
 }
 
 int exit_code(const Summary& summary) {
-  const bool verdict_lost = std::ranges::any_of(summary.lost, &LostBlock::cost_a_verdict);
+  const bool verdict_lost = !summary.lost.empty() && std::ranges::any_of(summary.cases, has_too_few_rounds);
   return summary.failed_cases > 0 || verdict_lost || summary.unreliable ? 4 : 0;
 }
 

@@ -17,9 +17,7 @@ namespace harness::analysis {
 /// How fast one operation was, in the terms of nccl-tests.
 struct Rates {
   std::string operation;
-  double operation_seconds = 0;  // the step's time / repetitions
-  /// The time of one operation on the fastest and on the slowest rank; NaN where only the slowest is known.
-  double least_rank_seconds = 0, most_rank_seconds = 0;
+  double operation_seconds = 0;           // the step's time / repetitions
   double bytes = 0;                       // of one operation
   std::int64_t count = 0;                 // of one collective, as nccl-tests counts it; 0: not known
   double algorithm_bytes_per_s = 0;       // bytes / time
@@ -47,11 +45,10 @@ struct CaseSummary {
   /// Against the baseline; absent for the baseline itself and without pairs. Of the time per unit of work (token, byte
   /// on the bus, FLOP), which is the step time's effect where all steps hold the same work.
   std::optional<Effect> effect;
-  std::optional<Effect> unthrottled;  // the same without the throttled rounds, where there are some and pairs remain
-  Judgement judgement;                // the effect's verdict, or why there is none
-  int settled_after = 0;              // rounds, of the look at which the verdict was settled; 0: by none of several
-  double first_loss = 0;              // of the first step, warm-up or not, of the first block
-  double last_loss = 0;               // of the last timed step: mean over the finished blocks
+  Judgement judgement;    // the effect's verdict, or why there is none
+  int settled_after = 0;  // rounds, of the look at which the verdict was settled; 0: by none of several
+  double first_loss = 0;  // of the first step, warm-up or not, of the first block
+  double last_loss = 0;   // of the last timed step: mean over the finished blocks
   // Means over blocks of NVML's samples during the timed steps; NaN where there are none.
   double gpu_utilisation = 0, sm_clock_hz = 0, power_w = 0, tokens_per_joule = 0;
   std::optional<Rates> rates;  // of the operation that the step repeats, where it is one
@@ -75,7 +72,6 @@ bool is_improvement(const CaseSummary& row);
 struct LostBlock {
   std::int32_t case_index = 0, round = 0;
   std::string reason;
-  bool cost_a_verdict = false;  // some case has too few blocks for one, and this block was its own or the baseline's
 };
 
 struct Summary {
@@ -91,7 +87,7 @@ struct Summary {
   std::vector<LevelFindings> levels;
   int failed_cases = 0;
   std::vector<LostBlock> lost;                 // in the order of the file
-  std::vector<std::int32_t> throttled_rounds;  // flagged, not left out: see CaseSummary::unthrottled
+  std::vector<std::int32_t> throttled_rounds;  // flagged, not left out
   std::vector<std::string> warnings;           // each with a remedy
 
   /// The summary of the case that a row of any table is about.
@@ -112,7 +108,7 @@ std::optional<Effect> effect_of(const Estimate& estimate, double smallest_effect
 /// Throws Error if the file's verdicts rest on what this program does not know (estimator.h).
 Summary summarise(const store::Result& result);
 
-/// 0: fine; 4: a case failed, lost blocks cost a verdict, or the control moved.
+/// 0: fine; 4: a case failed, blocks were lost and a change has too few for a verdict, or the control moved.
 int exit_code(const Summary& summary);
 
 /// A clock or a peak may be a little off; what exceeds a limit by a twentieth did something else.

@@ -65,8 +65,7 @@ struct Judgement {
 inline bool timed_something_else(const Judgement& judgement) {
   return judgement.reason == Reason::beyond_limit || judgement.reason == Reason::trains_differently;
 }
-/// A control asks for nothing, so its verdict is that of its interval whatever NCCL or a limit says. Throttled rounds
-/// overrule nothing: summarise() decides once with them and once without, and warns where the two differ.
+/// A control asks for nothing, so its verdict is that of its interval whatever NCCL or a limit says.
 Judgement decide(const ConfidenceInterval& log_ratio, double smallest_effect, const Evidence& evidence);
 
 /// The threshold of a verdict on either side: "+10 % or -9.09 %". The smallest effect is a ratio, 1.1 or 1 / 1.1: what

@@ -72,10 +72,9 @@ report::Table cases_table(const Upgrade& upgrade, const store::Result& result, s
 
 void add_parts(const Upgrade& upgrade, const CaseMoved& c, const std::string& name, report::Section& section) {
   report::Table table;
-  table.columns = {{"part", true}, {subject_of(upgrade)}, {"efficiency kept"}, {"forecast"}};
+  table.columns = {{"part", true}, {subject_of(upgrade)}, {"forecast"}};
   for (const PartMoved& part : c.parts)
-    table.rows.push_back({name_of(part.part), show_seconds(part.measured_s),
-                          part.efficiency ? percent(*part.efficiency) : "", show_seconds(part.forecast_s)});
+    table.rows.push_back({name_of(part.part), show_seconds(part.measured_s), show_seconds(part.forecast_s)});
   section.add(report::Numbers{fmt::format("{}, mean over the ranks of its profiled step:", name), std::move(table)});
   if (c.network < 1) {
     section.add(report::Paragraph{
@@ -105,9 +104,6 @@ report::Document document_of(const Upgrade& upgrade, const store::Result& result
       {fmt::format("forecast: the prediction for {}, with each kind of operation as much slower than predicted as it "
                    "was.",
                    upgrade.to),
-       fmt::format("efficiency kept: what the operations are predicted to take on {}, all being well, over what they "
-                   "took.",
-                   upgrade.from),
        fmt::format("as predicted: what {} is predicted to take, all being well.", upgrade.to),
        "What host and disk take stays; waiting for slower ranks grows and shrinks with computation."},
       report::List::Mark::none};
@@ -141,10 +137,8 @@ Json json_of(const CaseMoved& c, const store::Result& result) {
   if (!c.too_large.empty()) out["too_large"] = c.too_large;
   put_trust(c.trust, true, out);
   Json& parts = out["parts"] = Json::object();
-  for (const PartMoved& part : c.parts) {
-    Json& row = parts[key_of(part.part)] = {{"seconds", part.measured_s}, {"predicted_seconds", part.forecast_s}};
-    if (part.efficiency) row["efficiency"] = *part.efficiency;
-  }
+  for (const PartMoved& part : c.parts)
+    parts[key_of(part.part)] = {{"seconds", part.measured_s}, {"predicted_seconds", part.forecast_s}};
   return out;
 }
 

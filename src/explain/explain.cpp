@@ -4,11 +4,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
-#include <set>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -41,40 +38,42 @@ std::string place_words(const Hypothesis& h, const store::Result& result) {
   return fmt::format("{} {}{}", what, place, host);
 }
 
-// "node 5 has 50 % of its network".
-std::string in_words(const Hypothesis& h, const store::Result& result) {
-  switch (h.fault) {
-    case config::Fault::slow_gpu:
-      return fmt::format("the GPU of {} computes at {} of its clock", place_words(h, result), percent(h.left, 0));
-    case config::Fault::slow_link:
-      return fmt::format("{} has {} of its network", place_words(h, result), percent(h.left, 0));
-    case config::Fault::pcie_downgraded:
-      return fmt::format("the PCIe links of {} carry {} of what they should", place_words(h, result),
-                         percent(h.left, 0));
-    case config::Fault::socket_fallback:
-      return fmt::format("NCCL sends over TCP, {:.2g} GB/s a node", h.left / 1e9);
-    case config::Fault::no_gpudirect:
-      return "what leaves a node is copied through its memory, without GPUDirect";
-    case config::Fault::acs_on:
-      return "PCIe's access control sends what leaves a node through the CPU";
-    case config::Fault::tensor_across_nodes:
-      return "the ranks are dealt to the nodes one by one, so that neighbours stand on different nodes";
-  }
-  return "";
+struct FaultRow {
+  config::Fault fault;
+  const char* words;                // {place}: where it is; {left}: the share that is left; {rate}: in GB/s
+  std::vector<const char*> checks;  // of `harness doctor`, that detect it: the most specific first
+};
+
+const FaultRow& row_of(config::Fault fault) {
+  using enum config::Fault;
+  static const std::vector<FaultRow> rows{
+      {slow_gpu,
+       "the GPU of {place} computes at {left} of its clock",
+       {"load.products", "load.clocks", "gpu.slowed", "gpu.temperature", "gpu.power"}},
+      {slow_link,
+       "{place} has {left} of its network",
+       {"load.pairs", "ib.rate", "ib.state", "nccl.rails", "same.rate", "same.ports", "ib.flaps"}},
+      {pcie_downgraded,
+       "the PCIe links of {place} carry {left} of what they should",
+       {"pcie.width", "pcie.speed", "ib.pcie", "load.pcie", "load.host_copies"}},
+      {socket_fallback,
+       "NCCL sends over TCP, {rate:.2g} GB/s a node",
+       {"nccl.network", "nccl.plugin", "nccl.plugin_file", "ib.verbs", "env.devices"}},
+      {no_gpudirect,
+       "what leaves a node is copied through its memory, without GPUDirect",
+       {"nccl.gpu_direct", "gdr.module"}},
+      {acs_on, "PCIe's access control sends what leaves a node through the CPU", {"pcie.acs"}},
+      {tensor_across_nodes,
+       "the ranks are dealt to the nodes one by one, so that neighbours stand on different nodes",
+       {}}};
+  return *std::ranges::find(rows, fault, &FaultRow::fault);
 }
 
-// The checks of `harness doctor` that detect a fault, the most specific first.
-const std::vector<std::string_view>& checks_of(config::Fault fault) {
-  using enum config::Fault;
-  static const std::map<config::Fault, std::vector<std::string_view>> checks{
-      {slow_gpu, {"load.products", "load.clocks", "gpu.slowed", "gpu.temperature", "gpu.power"}},
-      {slow_link, {"load.pairs", "ib.rate", "ib.state", "nccl.rails", "same.rate", "same.ports", "ib.flaps"}},
-      {pcie_downgraded, {"pcie.width", "pcie.speed", "ib.pcie", "load.pcie", "load.host_copies"}},
-      {socket_fallback, {"nccl.network", "nccl.plugin", "nccl.plugin_file", "ib.verbs", "env.devices"}},
-      {no_gpudirect, {"nccl.gpu_direct", "gdr.module"}},
-      {acs_on, {"pcie.acs"}},
-      {tensor_across_nodes, {}}};
-  return checks.at(fault);
+// "node 5 has 50 % of its network".
+std::string in_words(const Hypothesis& h, const store::Result& result) {
+  return fmt::format(fmt::runtime(row_of(h.fault).words),
+                     fmt::arg("place", h.places.empty() ? "" : place_words(h, result)),
+                     fmt::arg("left", percent(h.left, 0)), fmt::arg("rate", h.left / 1e9));
 }
 
 // Shares of the unexplained time, as distance() measures it between pictures:
@@ -86,37 +85,13 @@ constexpr double least_error = 0.03;  // of predicted steps, where the calibrati
 constexpr double unknown_error = 0.05;  // where it states none: chosen, so that faults that matter are still named
 constexpr std::size_t most_causes = 4;
 
-// Where the hypothesis is, or may be.
-std::set<std::string> hosts_of(const Hypothesis& h, const store::Result& result) {
-  std::set<std::string> hosts;
-  for (const store::ResultRank& row : result.rank_table) {
-    const int place = h.of_node ? row.node : row.rank;
-    if (h.places.empty() || std::ranges::find(h.places, place) != h.places.end()) hosts.insert(row.host);
-  }
-  return hosts;
-}
-
-// A finding of many nodes names the first of them: of the rest it is not known.
-bool is_on(const store::ResultFinding& finding, const std::set<std::string>& hosts, std::int32_t all_nodes) {
-  if (finding.nodes == 0 || finding.nodes == all_nodes) return true;
-  constexpr std::string_view comma = ", ";
-  for (std::size_t at = 0; at < finding.where.size();) {
-    const std::size_t end = std::min(finding.where.find(comma, at), finding.where.size());
-    if (hosts.contains(finding.where.substr(at, end - at))) return true;
-    at = end + comma.size();
-  }
-  return false;
-}
-
-// The check of doctor's that failed or warned of this, there; "": none.
+// The check of doctor's that failed or warned of this on any node; "": none.
 std::string confirmation(const Hypothesis& h, const store::Result& result) {
-  const std::set<std::string> hosts = hosts_of(h, result);
-  for (const std::string_view check : checks_of(h.fault)) {
-    const auto found = std::ranges::find_if(result.doctor.findings, [&](const store::ResultFinding& finding) {
-      return finding.is_of_nodes() && finding.check == check && (finding.is_failure() || finding.is_warning()) &&
-             is_on(finding, hosts, result.nodes);
-    });
-    if (found != result.doctor.findings.end()) return std::string(check);
+  for (const char* check : row_of(h.fault).checks) {
+    const auto confirms = [&](const store::ResultFinding& finding) {
+      return finding.is_of_nodes() && finding.check == check && (finding.is_failure() || finding.is_warning());
+    };
+    if (std::ranges::any_of(result.doctor.findings, confirms)) return check;
   }
   return "";
 }
@@ -200,8 +175,8 @@ class Search {
   }
 
   static void add_check(config::Fault fault, analysis::Cause& cause) {
-    if (checks_of(fault).empty()) return;
-    const std::string check(checks_of(fault).front());
+    if (row_of(fault).checks.empty()) return;
+    const std::string check(row_of(fault).checks.front());
     if (std::ranges::find(cause.checks, check) == cause.checks.end()) cause.checks.push_back(check);
   }
 
@@ -211,7 +186,7 @@ class Search {
   analysis::Diagnosis found_;
 };
 
-analysis::KindCompared& row_of(const analysis::KindTime& time, std::vector<analysis::KindCompared>& rows) {
+analysis::KindCompared& compared_row(const analysis::KindTime& time, std::vector<analysis::KindCompared>& rows) {
   const auto known = std::ranges::find_if(rows, [&](const analysis::KindCompared& row) {
     return row.kind == time.kind && row.group == time.group && row.recomputed == time.recomputed;
   });
@@ -273,12 +248,12 @@ analysis::CaseCompared compare_with_prediction(const analysis::Breakdown& measur
   compared.measured_s = measured.step_s;
   compared.predicted_s = predicted.step_s;
   for (const analysis::KindTime& time : measured.kinds) {
-    analysis::KindCompared& row = row_of(time, compared.kinds);
+    analysis::KindCompared& row = compared_row(time, compared.kinds);
     row.measured_takes_s = time.takes_s;
     row.measured_owns_s = time.owns_s;
   }
   for (const analysis::KindTime& time : predicted.kinds) {
-    analysis::KindCompared& row = row_of(time, compared.kinds);
+    analysis::KindCompared& row = compared_row(time, compared.kinds);
     row.predicted_takes_s = time.takes_s;
     row.predicted_owns_s = time.owns_s;
   }

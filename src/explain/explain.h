@@ -39,9 +39,6 @@ analysis::Explanation explain(const store::Result& result);
 struct PartMoved {
   Part part = Part::idle;
   double measured_s = 0, forecast_s = 0;  // of the step
-  /// Predicted over measured time of its operations on the measured hardware, hidden or not. None for parts that are
-  /// not operations, and where there is nothing to compare.
-  std::optional<double> efficiency;
 };
 
 /// One case.

@@ -132,17 +132,6 @@ double mean_communication(const Picture& picture, const std::vector<bool>& affec
   return ranks > 0 ? sum / ranks : 0;
 }
 
-// The share of computing time that scales with the clock.
-double share_of_clock(const Picture& picture) {
-  double clocked = 0, all = 0;
-  for (const analysis::KindTime& kind : picture.kinds) {
-    if (!kind.group.empty()) continue;
-    all += kind.takes_s;
-    if (computation_part(kind.kind, false) != Part::other_compute) clocked += kind.takes_s;
-  }
-  return all > 0 ? clocked / all : 0;
-}
-
 // Solves length(x) = measured for a length that grows about linearly with x from length(1) on. Nothing if no x up to
 // `most` solves it.
 template <class Length>
@@ -247,9 +236,8 @@ void Suspects::add_slow_gpu(const config::Faults& known, std::vector<Hypothesis>
   };
   const double measured_s = measured_.ranks[static_cast<std::size_t>(rank)].computes_s,
                expected_s = expected.ranks[static_cast<std::size_t>(rank)].computes_s;
-  const double guess = 1 + (measured_s / expected_s - 1) / std::max(0.1, share_of_clock(expected));
   constexpr double most_times = 50;
-  const auto times = solve(measured_s, expected_s, guess, most_times, computes_s);
+  const auto times = solve(measured_s, expected_s, measured_s / expected_s, most_times, computes_s);
   if (!times) return;
   found.push_back({config::Fault::slow_gpu, with(*times), {rank}, false, 1 / *times, true});
 }

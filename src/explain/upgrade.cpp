@@ -125,21 +125,6 @@ Pace pace_of(const CaseModel& model, const Takes& measured, const Takes& healthy
   return pace;
 }
 
-Part part_of(const Kind& kind) {
-  const auto& [name, group, recomputed] = kind;
-  if (group.empty()) return computation_part(name, recomputed);
-  // The group of all ranks is that of the closing all-reduce and of nothing else in a training step.
-  return communication_part(group, true);
-}
-
-double takes_of(const Takes& takes, Part part) {
-  double sum = 0;
-  for (const auto& [kind, seconds] : takes) {
-    if (part_of(kind) == part) sum += seconds;
-  }
-  return sum;
-}
-
 // By how much what a prediction does not explain of a part grows or shrinks on the way from one machine to the other.
 // Idle and loading are the host's and the disk's. The rest is waiting under one name or another, for who computes
 // longer.
@@ -148,17 +133,13 @@ double scale_of(Part part, const Breakdown& here, const Breakdown& there) {
   return there.parts.computation() / here.parts.computation();
 }
 
-std::vector<PartMoved> moved_parts(const Breakdown& measured, const Breakdown& healthy, const Breakdown& here,
-                                   const Breakdown& there) {
+std::vector<PartMoved> moved_parts(const Breakdown& measured, const Breakdown& here, const Breakdown& there) {
   std::vector<PartMoved> parts;
   for (const Part part : all_parts) {
     if (!measured[part] && !there[part]) continue;
-    PartMoved moved{part, measured[part].value_or(0), 0, std::nullopt};
-    const double unexplained_s = moved.measured_s - here[part].value_or(0);
-    moved.forecast_s = std::max(0.0, there[part].value_or(0) + scale_of(part, here, there) * unexplained_s);
-    const double took_s = takes_of(takes_of(measured), part), predicted_s = takes_of(takes_of(healthy), part);
-    if (took_s > 0 && predicted_s > 0) moved.efficiency = predicted_s / took_s;
-    parts.push_back(moved);
+    const double measured_s = measured[part].value_or(0), unexplained_s = measured_s - here[part].value_or(0);
+    parts.push_back(
+        {part, measured_s, std::max(0.0, there[part].value_or(0) + scale_of(part, here, there) * unexplained_s)});
   }
   return parts;
 }
@@ -222,7 +203,7 @@ class Mover {
     const Breakdown healthy = profile_of(here, {});
     const Pace pace = pace_of(here, takes_of(measured), takes_of(healthy));
     moved.network = pace.network;
-    moved.parts = moved_parts(measured, healthy, profile_of(here, pace), profile_of(there, pace));
+    moved.parts = moved_parts(measured, profile_of(here, pace), profile_of(there, pace));
     double profiled_s = 0;
     for (const PartMoved& part : moved.parts) profiled_s += part.forecast_s;
     moved.measured_s = std::isnan(row.step_seconds) ? measured.step_s : row.step_seconds;

@@ -32,23 +32,6 @@ std::string backend_line(const store::Result& result) {
 
 namespace {
 
-// How many processes ran the blocks of an operation, and what one does to all of its blocks; "" where every block had
-// its own.
-std::string processes_line(const store::Result& result) {
-  const auto found = analysis::find_processes(result);
-  if (!found) return "";
-  std::string line =
-      fmt::format("{} {} on each rank", found->processes, found->processes == 1 ? "process" : "processes");
-  if (found->processes > found->shared)
-    line += fmt::format(", {} of them for one block alone", found->processes - found->shared);
-  if (found->deviation) {
-    line +=
-        fmt::format("; a process, with the time at which it ran, moves all of its blocks by {} (standard deviation)",
-                    percent(*found->deviation, 2));
-  }
-  return line + ".";
-}
-
 std::string blocks_words(const store::Result& result, const analysis::Summary& summary) {
   if (summary.predicted) return fmt::format("a step of each case in virtual time, {}", result.created);
   const char* shared = analysis::shares_processes(result) ? ", all sizes of a setting in one process" : "";
@@ -269,7 +252,6 @@ std::vector<std::string> context(const store::Result& result, const analysis::Su
                     "session only; the medians of a row mix them.",
                     result.sessions));
   }
-  lines.push_back(processes_line(result));
   settings_lines(result, lines);
   if (!result.points.empty()) lines.push_back(rates_line(result));
   if (measured_by(result) != Measured::collective) lines.push_back(mfu_line(result, summary));

@@ -130,10 +130,6 @@ std::span<const Metric> case_metrics() {
       plain(
           "rates.count", count, "elements of a collective as nccl-tests counts them; null where it is not known",
           [](const R&, const C& c) { return c.rates ? positive(static_cast<double>(c.rates->count)) : std::nullopt; }),
-      plain("rates.least_rank_seconds", seconds, "rates.seconds of the rank that takes least",
-            [](const R&, const C& c) { return c.rates ? finite(c.rates->least_rank_seconds) : std::nullopt; }),
-      plain("rates.most_rank_seconds", seconds, "the same of the rank that takes most",
-            [](const R&, const C& c) { return c.rates ? finite(c.rates->most_rank_seconds) : std::nullopt; }),
       plain("rates.errors", count, "blocks that failed: a wrong result fails its block",
             [](const R& r, const C& c) -> Value { return analysis::failed_blocks(r, c.case_index); }),
       {.key = "rates.algorithm_bytes_per_s",

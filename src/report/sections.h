@@ -34,8 +34,6 @@ inline constexpr const char* explanation_id = "prediction";
 /// The diagnosis in a sentence or two; "" without one.
 std::string diagnosis_words(const analysis::Explanation& explanation);
 Section stragglers_section(const store::Result& result, const analysis::Findings& findings);
-/// Starting, building, connecting, steps …: no pieces in files that do not say.
-Section block_time_section(const store::Result& result);
 /// The findings of doctor before the first round; no pieces in files that do not say.
 Section doctor_section(const store::Result& result);
 Section nccl_section(const store::Result& result);  // no pieces where NCCL had no part
@@ -66,10 +64,9 @@ CaseTable case_table(const store::Result& result, const analysis::Summary& summa
 /// The notes that a reader must know before the verdict and the numbers of a case are believed.
 std::vector<std::string> case_notes(const analysis::CaseSummary& row, const analysis::Summary& summary);
 /// case_table() where sizes of one collective are all that was swept: a row for each size with the columns of
-/// nccl-tests. Time is the slowest rank's, min and max are over ranks; errors are the blocks that failed, of which one
-/// with a wrong result is one.
+/// nccl-tests. Time is the slowest rank's; errors are the blocks that failed, of which one with a wrong result is one.
 bool is_listed_by_size(const store::Result& result);
-CaseTable size_table(const store::Result& result, const analysis::Summary& summary, Detail detail);
+CaseTable size_table(const store::Result& result, const analysis::Summary& summary);
 /// case_table() where settings are compared at several sizes of one operation (analysis::is_grid): a row for
 /// each size; for the baseline and each setting a column of times and of rates, and for each setting the change against
 /// the baseline at that size, its interval and the verdict.

@@ -334,7 +334,6 @@ Document breakdown_document(const store::Result& result, analysis::Findings find
   }
   document.sections.push_back(explanation_section(result, findings));
   document.sections.push_back(stragglers_section(result, findings));
-  document.sections.push_back(block_time_section(result));
   return document;
 }
 

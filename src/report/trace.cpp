@@ -67,15 +67,15 @@ class Events {
     Json arguments = {{"kind", row.kind}, {"operation", row.operation}, {"role", row.role}, {"phase", row.phase}};
     if (row.layer >= 0) arguments["layer"] = row.layer;
     if (row.micro_batch >= 0) arguments["micro_batch"] = row.micro_batch;
-    if (!x.what.empty()) arguments["what"] = x.what;
+    if (!row.what.empty()) arguments["what"] = row.what;
     if (row.recomputed != 0) arguments["recomputed"] = 1;
     if (const std::string group = group_of_(row); !group.empty()) arguments["group"] = group;
     const bool others = analysis::is_collective(row.kind) && ranks_.has_stage_mates();
     if (others && std::isfinite(row.waiting_s)) arguments["waiting_us"] = 1e6 * row.waiting_s;
     if (analysis::is_communication(row.kind) && ranks_.has_stages() && std::isfinite(row.bubble_s))
       arguments["bubble_us"] = 1e6 * row.bubble_s;
-    return complete(x.what.empty() ? row.kind : row.kind + " " + x.what, "kernel", x.start_s, x.end_s, row.rank, thread,
-                    std::move(arguments));
+    return complete(row.what.empty() ? row.kind : row.kind + " " + row.what, "kernel", x.start_s, x.end_s, row.rank,
+                    thread, std::move(arguments));
   }
 
   /// The step of the rank that this interval is the first of, and what it loaded.

@@ -38,13 +38,6 @@ TEST(Breakdown, PartsAreTheStepWhateverTheTimeline) {
   }
 }
 
-TEST(Breakdown, TheIdentityCanFail) {
-  Breakdown b;
-  b.step_s = 1;
-  b.parts.add(Part::matrix_products, 0.9);
-  EXPECT_GT(unexplained(b), max_unexplained);
-}
-
 // The definition of overlap, point by point: what a sum over stretches could get wrong.
 TEST(Breakdown, AgreesWithCountingMoments) {
   const store::Result r = test::samples::random_timeline(4, 1, 1);
@@ -122,19 +115,6 @@ TEST(Breakdown, ByHand) {
   EXPECT_EQ(b.idle[0], (std::pair(IdlePlace{.kind = IdlePlace::Kind::before_first}, 0.6)));
   EXPECT_EQ(b.idle[1].first.name(), "forward to backward");
   EXPECT_EQ(b.idle[2].first.name(), "between collectives");
-}
-
-TEST(Breakdown, WhatReplicasGatherIsDataCommunication) {
-  store::Result r = by_hand(1, 2);
-  r.timeline = {interval(0, 0, "all_gather", "gather", "forward", 0, 2, "weight bucket"),
-                interval(0, 0, "matmul", "compute", "forward", 2, 4),
-                interval(0, 0, "all_reduce", "world", "finish", 4, 5)};
-  r.splits.resize(2);
-  r.splits[0].step_s = r.splits[1].step_s = 5;
-  r.splits[1].rank = 1;
-  const Breakdown b = break_down(r)[0].ranks[0];
-  EXPECT_NEAR(*b[Part::data], 2, 1e-12);
-  EXPECT_FALSE(b[Part::communication]);
 }
 
 // The optimizer beside the backward pass: what other computation hides of it is no part of the step, what is left of it

@@ -80,28 +80,6 @@ TEST(DrawnStep, NothingOverlapsOnATrackAndNothingIsLost) {
   EXPECT_TRUE(until_s.contains({0, "data (2)"}));
 }
 
-TEST(DrawnStep, ATextThatTheFileCutIsWholeAgainIfItCanOnlyBeOne) {
-  store::Result result;
-  result.timeline = {interval(0, "compute", "matmul", 0, 1, "projection input gra…"),
-                     interval(0, "compute", "matmul", 1, 2, "projection weight gr…"),
-                     interval(0, "compute", "matmul", 2, 3, "nobody knows …"), interval(0, "compute", "gelu", 3, 4)};
-  const auto known = [](const char* what) {
-    store::ResultOperations row;
-    row.kind = "matmul";
-    row.stream = "compute";
-    row.phase = "backward";
-    row.what = what;
-    return row;
-  };
-  result.operations = {known("projection input gradient"), known("projection input gradient"),
-                       known("projection weight gradient"), known("projection weight grain")};
-  const DrawnStep step = drawn_step(result, 0);
-  EXPECT_EQ(step.intervals[0].what, "projection input gradient");
-  EXPECT_EQ(step.intervals[1].what, "projection weight gr…");
-  EXPECT_EQ(step.intervals[2].what, "nobody knows …");
-  EXPECT_EQ(step.intervals[3].what, "");
-}
-
 TEST(DrawnStep, RowsThatCannotBeDrawnAndOtherCasesAreLeftOut) {
   store::Result result;
   result.timeline = {interval(0, "compute", "gelu", NAN, 1), interval(0, "compute", "gelu", 2, 1),

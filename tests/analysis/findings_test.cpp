@@ -86,7 +86,7 @@ TEST(Published, SaysHowTheNearestStepDiffers) {
   config::Model llama = *config::model_preset("llama3-8b");
   llama.sequence = 5000;
   EXPECT_THAT(published_steps({llama, "h100-sxm", "bf16", 24}).text,
-              AllOf(HasSubstr("; it has "), HasSubstr(" (yours: 5000), "), HasSubstr(" GPUs (yours: 24)")));
+              AllOf(HasSubstr(" (yours: 5000), "), HasSubstr(" (yours: 24) GPUs"), HasSubstr(" times the FLOP")));
 }
 
 TEST(Published, ALineIsOfStepsThatAreNear) {

@@ -84,26 +84,6 @@ TEST(History, ACaseIsFoundByItsSettingsAndNotByItsName) {
   for (const double seconds : history.cases[2].seconds) EXPECT_GT(seconds, 0);
 }
 
-// The files say how sure a named change must be.
-TEST(History, TheStrictestFileDecidesWhatIsProven) {
-  const std::vector<double> baseline(10, 1);
-  std::vector<double> change(10, 1);
-  for (std::size_t run = 0; run < 10; ++run) change[run] = noise(7, run, 0.03) * (run < 5 ? 1 : 1.05);
-  Series series(baseline, change);
-  const double p = find_history(series.list).cases[2].largest->p;
-  ASSERT_GT(p, 0.0002);
-  for (const double confidence : {1 - 2 * p, 1 - p / 2}) {
-    if (!(confidence > 0.5)) continue;
-    series.results[3].confidence = confidence;
-    for (std::size_t run = 0; run < 10; ++run) {
-      if (run != 3) series.results[run].confidence = 0.5;
-    }
-    const History history = find_history(series.list);
-    EXPECT_EQ(history.confidence, confidence);
-    EXPECT_EQ(moved(history.cases[2].verdict), p <= 1 - confidence) << p;
-  }
-}
-
 TEST(History, SmallAndShortChangesAreNotAlarms) {
   std::vector<double> small(10, 1), odd(10, 1);
   for (std::size_t run = 0; run < 10; ++run) {

@@ -165,14 +165,6 @@ TEST(LevelEstimator, PausesAndMissingClocksDoNoHarm) {
   EXPECT_NEAR(half_width(estimate_level(blocks, questions()).answers[1]), usual, 0.3 * usual);
 }
 
-TEST(LevelEstimator, TheOrderInTheFileDoesNotMatter) {
-  SweepBlocks blocks = sweep(12, [](int, int i) { return 0.05 * std::sin(i / 15.0) + noise(i); });
-  const SweepEstimate before = estimate_level(blocks, questions());
-  std::ranges::reverse(blocks.blocks);
-  const SweepEstimate after = estimate_level(blocks, questions());
-  EXPECT_NEAR(after.answers[1].log_ratio.high, before.answers[1].log_ratio.high, 1e-12);
-}
-
 TEST(LevelEstimator, RoundsNeededBringTheHalfWidthThere) {
   const SweepBlocks blocks = sweep(6, [](int which, int i) { return (which == 2 ? 0.012 : 0.0) + noise(i); });
   const Estimate now = estimate_level(blocks, questions()).answers[1];

@@ -163,52 +163,48 @@ TEST(Verdict, TheWholeIntervalDecides) {
 }
 
 TEST(Decide, NamesTheReason) {
-  const ConfidenceInterval faster = between(-0.3, -0.2);
-  const auto judged = [](const ConfidenceInterval& interval, const Evidence& evidence) {
-    return decide(interval, 0.01, evidence);
-  };
-  EXPECT_THAT(judged(faster, {}), FieldsAre(Verdict::faster, Reason::interval));
-  EXPECT_THAT(judged(ConfidenceInterval{}, {}), FieldsAre(Verdict::none, Reason::too_few_rounds));
-  EXPECT_THAT(judged(faster, {.honoured = false}), FieldsAre(Verdict::not_honoured, Reason::not_honoured));
-  EXPECT_THAT(judged(faster, {.within_limit = false}), FieldsAre(Verdict::none, Reason::beyond_limit));
-  EXPECT_THAT(judged(faster, {.honoured = false, .within_limit = false}),
-              FieldsAre(Verdict::none, Reason::beyond_limit));
-  EXPECT_THAT(judged(faster, {.role = store::CaseRole::baseline}), FieldsAre(Verdict::none, Reason::baseline));
-  EXPECT_THAT(judged(ConfidenceInterval{}, {.measured = false}), FieldsAre(Verdict::none, Reason::not_measured));
-  EXPECT_THAT(judged(ConfidenceInterval{}, {.status = store::CaseStatus::impossible, .measured = false}),
-              FieldsAre(Verdict::none, Reason::impossible));
-}
-
-TEST(Decide, AControlKeepsTheVerdictOfItsInterval) {
-  const Evidence control{.role = store::CaseRole::control, .honoured = false, .within_limit = false};
-  EXPECT_EQ(decide(between(0.2, 0.3), 0.01, control).verdict, Verdict::slower);
-}
-
-TEST(Decide, ACaseThatFailedLaterKeepsItsVerdictAndIsCalledFailed) {
-  const Judgement judgement = decide(between(-0.3, -0.2), 0.01, {.status = store::CaseStatus::failed});
-  EXPECT_EQ(judgement.verdict, Verdict::faster);
-  EXPECT_EQ(std::string(name_of(judgement)), "failed");
-}
-
-TEST(Decide, APredictionHasNoVerdictAndBelowItsErrorNoDirection) {
   constexpr double nothing = std::numeric_limits<double>::quiet_NaN();
-  const auto predicted = [&](double log_ratio, const Evidence& evidence) {
-    return decide({.center = log_ratio, .low = nothing, .high = nothing}, 0.05, evidence);
+  const ConfidenceInterval faster = between(-0.3, -0.2), slower = between(0.2, 0.3), unknown{};
+  const auto predicted = [](double log_ratio) {
+    return ConfidenceInterval{.center = log_ratio, .low = nothing, .high = nothing};
   };
-  EXPECT_THAT(predicted(-0.2, {.predicted = true}), FieldsAre(Verdict::none, Reason::predicted));
-  EXPECT_THAT(predicted(0.048, {.predicted = true}), FieldsAre(Verdict::none, Reason::too_close_to_call));
-  EXPECT_THAT(predicted(0.049, {.predicted = true}), FieldsAre(Verdict::none, Reason::predicted));
-  EXPECT_THAT(predicted(0, {.role = store::CaseRole::baseline, .predicted = true}),
-              FieldsAre(Verdict::none, Reason::baseline));
-  EXPECT_THAT(predicted(-0.2, {.status = store::CaseStatus::impossible, .measured = false, .predicted = true}),
-              FieldsAre(Verdict::none, Reason::impossible));
+  constexpr auto baseline = store::CaseRole::baseline, control = store::CaseRole::control;
+  constexpr auto failed = store::CaseStatus::failed, impossible = store::CaseStatus::impossible;
+  struct Row {
+    ConfidenceInterval interval;
+    Evidence evidence;
+    Verdict verdict;
+    Reason reason;
+  };
+  const std::vector<Row> rows{
+      {faster, {}, Verdict::faster, Reason::interval},
+      {unknown, {}, Verdict::none, Reason::too_few_rounds},
+      {faster, {.honoured = false}, Verdict::not_honoured, Reason::not_honoured},
+      {faster, {.within_limit = false}, Verdict::none, Reason::beyond_limit},
+      {faster, {.honoured = false, .within_limit = false}, Verdict::none, Reason::beyond_limit},
+      {faster, {.role = baseline}, Verdict::none, Reason::baseline},
+      {unknown, {.measured = false}, Verdict::none, Reason::not_measured},
+      {unknown, {.status = impossible, .measured = false}, Verdict::none, Reason::impossible},
+      {slower, {.role = control, .honoured = false, .within_limit = false}, Verdict::slower, Reason::beyond_limit},
+      {faster, {.status = failed}, Verdict::faster, Reason::failed},
+      {predicted(-0.2), {.predicted = true}, Verdict::none, Reason::predicted},
+      {predicted(0.048), {.predicted = true}, Verdict::none, Reason::too_close_to_call},
+      {predicted(0.049), {.predicted = true}, Verdict::none, Reason::predicted},
+      {predicted(0), {.role = baseline, .predicted = true}, Verdict::none, Reason::baseline},
+      {predicted(-0.2),
+       {.status = impossible, .measured = false, .predicted = true},
+       Verdict::none,
+       Reason::impossible}};
+  for (const Row& row : rows)
+    EXPECT_THAT(decide(row.interval, 0.05, row.evidence), FieldsAre(row.verdict, row.reason)) << &row - rows.data();
 }
 
 TEST(Decide, NamesForTables) {
-  EXPECT_EQ(std::string(name_of(Judgement{Verdict::same, Reason::interval})), "same");
-  EXPECT_EQ(std::string(name_of(Judgement{Verdict::not_honoured, Reason::not_honoured})), "not honoured");
-  EXPECT_EQ(std::string(name_of(Judgement{Verdict::none, Reason::too_few_rounds})), "too few rounds");
-  EXPECT_EQ(std::string(name_of(Judgement{Verdict::none, Reason::beyond_limit})), "beyond the limit");
+  EXPECT_STREQ(name_of(Judgement{Verdict::same, Reason::interval}), "same");
+  EXPECT_STREQ(name_of(Judgement{Verdict::not_honoured, Reason::not_honoured}), "not honoured");
+  EXPECT_STREQ(name_of(Judgement{Verdict::none, Reason::too_few_rounds}), "too few rounds");
+  EXPECT_STREQ(name_of(Judgement{Verdict::none, Reason::beyond_limit}), "beyond the limit");
+  EXPECT_STREQ(name_of(Judgement{Verdict::faster, Reason::failed}), "failed");
 }
 
 }  // namespace

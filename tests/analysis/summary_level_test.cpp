@@ -5,7 +5,6 @@
 #include <array>
 
 #include "analysis/estimator.h"
-#include "analysis/level_model.h"
 #include "analysis/summary.h"
 #include "base/error.h"
 #include "summary_fixture.h"
@@ -103,7 +102,6 @@ TEST_F(GridTest, AFailedBaselineCostsTheVerdictsAtItsSize) {
   EXPECT_EQ(summary.case_at(large_changed).judgement.reason, Reason::too_few_rounds);
   EXPECT_EQ(summary.case_at(small_changed).judgement.reason, Reason::interval);
   ASSERT_EQ(summary.lost.size(), 21u);
-  for (const LostBlock& lost : summary.lost) EXPECT_EQ(lost.cost_a_verdict, lost.case_index != small);
   EXPECT_EQ(exit_code(summary), 4);
 }
 
@@ -113,18 +111,6 @@ TEST_F(GridTest, EachSizeIsSettledByTheLooksForItself) {
   const Summary summary = summarise(result);
   EXPECT_EQ(summary.case_at(small_changed).settled_after, 6);
   EXPECT_EQ(summary.case_at(large_changed).settled_after, 0);
-}
-
-// Nothing jumps where sizes take turns, and all show the drift.
-TEST_F(GridTest, TheCourseOfTheMachineHasTheBlocksOfAllSizes) {
-  const LevelCourse course = level_course(grid());
-  ASSERT_EQ(course.blocks.size(), 72u);
-  EXPECT_TRUE(course.jumps.empty());
-  for (std::size_t i = 1; i < course.blocks.size(); ++i) {
-    EXPECT_EQ(course.blocks[i].index, i);
-    if (course.blocks[i].round != course.blocks[i - 1].round) continue;
-    EXPECT_NEAR(course.blocks[i].machine, course.blocks[i - 1].machine, 0.012) << i;
-  }
 }
 
 TEST_F(GridTest, SizesAloneAreNotCompared) {
@@ -174,8 +160,8 @@ TEST_F(SummaryTest, BlocksThatLieApartAreReported) {
   const store::Result result = slowing(sweep(
       12, {"a=1", "b=1"}, [](int c, int round) { return (c == 2 && round % 4 == 1 ? 1.3 : 1.0) * wobble(c, round); }));
   const Summary summary = summarise(result);
-  EXPECT_TRUE(warns(summary, "3 of 12 blocks of a=1 lie apart"));
-  EXPECT_FALSE(warns(summary, "too far off the others of their case"));  // 3 of 48
+  EXPECT_TRUE(
+      warns(summary, "3 of 48 blocks are too far off the others of their case to count, above all 3 of 12 of a=1"));
 }
 
 TEST_F(SummaryTest, ACaseWhoseStateIsADoubtfulMajorityIsNamed) {

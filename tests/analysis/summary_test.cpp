@@ -164,10 +164,6 @@ TEST_F(SummaryTest, EachCauseHasItsWarning) {
     result.rank_table.back().threads = threads_of_the_last;
   };
   const std::vector<std::pair<std::string, std::function<void(store::Result&)>>> causes{
-      {"2 blocks lost connections before the first step and counted only when started again",
-       [](store::Result& r) {
-         r.blocks[3].reason = r.blocks[7].reason = "started again: rank 1 lost its connections";
-       }},
       {"micro_batch_size=2: the loss is not a finite number in 1 of its blocks",
        [](store::Result& r) {
          r.losses[2] = {5, std::numeric_limits<float>::infinity(), 3, 2};
@@ -179,7 +175,7 @@ TEST_F(SummaryTest, EachCauseHasItsWarning) {
        }},
       {"in 1 block the step times add up to less than the block took",
        [](store::Result& r) { r.blocks[5].timed_total_s *= 1.1; }},
-      {"1 of 2 nodes are oversubscribed (host1 runs 5 threads on 4 cores)", [&](store::Result& r) { nodes(r, 3); }}};
+      {"oversubscribed nodes: 1 (host1 runs 5 threads on 4 cores)", [&](store::Result& r) { nodes(r, 3); }}};
   for (const auto& [warning, happen] : causes) {
     store::Result result = ordinary();
     happen(result);
@@ -194,7 +190,8 @@ TEST_F(SummaryTest, UnresolvedCasesSayHowManyRounds) {
   const store::Result result = open_after_four_rounds();
   const Summary summary = summarise(result);
   ASSERT_EQ(summary.cases[2].effect->verdict, Verdict::unresolved);
-  EXPECT_TRUE(warns(summary, fmt::format("About {} rounds would settle it", summary.cases[2].effect->rounds_needed)));
+  EXPECT_TRUE(
+      warns(summary, fmt::format("About {} rounds would settle all of them", summary.cases[2].effect->rounds_needed)));
 }
 
 TEST_F(SummaryTest, OnlyChangesThatRunAreAReasonForMoreRounds) {
@@ -219,26 +216,21 @@ TEST_F(SummaryTest, OnlyChangesThatRunAreAReasonForMoreRounds) {
 }
 
 TEST_F(SummaryTest, AnUnresolvedCaseMayStillBeProvenFasterOrSlower) {
-  const auto with = [&](double seconds, double scatter) {
-    return summarise(sweep(12, {"a=1"}, [&](int c, int round) {
+  const auto with = [&](double seconds, double scatter, double tokens = 1000) {
+    store::Result result = sweep(12, {"a=1"}, [&](int c, int round) {
       return c == 2 ? seconds * (1 + scatter * (5 * round % 7 - 3)) : 1 + 1e-4 * ((3 * c + round) % 5);
-    }));
+    });
+    result.cases[2].tokens_per_step = tokens;
+    return summarise(result);
   };
   const Summary slower = with(1.012, 0.003), faster = with(1 / 1.012, 0.003), neither = with(1.006, 0.01);
   for (const Summary* summary : {&slower, &faster, &neither}) {
     ASSERT_EQ(summary->cases[2].effect->verdict, Verdict::unresolved);
   }
-  EXPECT_TRUE(warns(slower, "the direction is known at 95 %: a=1 takes 0."));
-  EXPECT_TRUE(warns(faster, "the direction is known at 95 %: a=1 takes 0."));
-  EXPECT_TRUE(warns(faster, "Whether the change exceeds +1 % or"));
+  EXPECT_TRUE(warns(slower, "the direction is known at 95 %: a=1 takes more time. Whether the change exceeds +1 % or"));
+  EXPECT_TRUE(warns(faster, "the direction is known at 95 %: a=1 takes less time."));
   EXPECT_FALSE(warns(neither, "the direction is known"));
-  store::Result longer = sweep(12, {"a=1"}, [](int c, int round) {
-    return c == 2 ? 2 / 1.012 * (1 + 0.003 * (5 * round % 7 - 3)) : 1 + 1e-4 * ((3 * c + round) % 5);
-  });
-  for (store::ResultCase& row : longer.cases) row.tokens_per_step = row.name == "a=1" ? 2000 : 1000;
-  longer.confidence = 0.99;
-  EXPECT_TRUE(warns(summarise(longer), "the direction is known at 99 %: a=1 takes 0."));
-  EXPECT_TRUE(warns(summarise(longer), " % less time per token. Whether"));
+  EXPECT_TRUE(warns(with(2 / 1.012, 0.003, 2000), "a=1 takes less time per token."));
 }
 
 TEST_F(SummaryTest, TheLastLossIsTheMeanOverBlocks) {
@@ -275,8 +267,7 @@ TEST_F(SummaryTest, DeviceStatisticsAreMediansOverBlocksThatHaveThem) {
   EXPECT_TRUE(std::isnan(summary.cases[2].power_w));
 }
 
-TEST_F(SummaryTest, ThrottledRoundsAreFlaggedAndVerdictsGivenWithoutThem) {
-  // Case 2 looks 20 % slower in the four rounds that ran hot, and is 0.1 % off in the others.
+TEST_F(SummaryTest, ThrottledRoundsAreNamedAndCount) {
   store::Result result = sweep(12, {"micro_batch_size=2"}, [](int c, int round) {
     return (c == 2 && round < 4 ? 1.03 : 1.0) * (1 + 0.004 * scatter(c, round));
   });
@@ -292,13 +283,8 @@ TEST_F(SummaryTest, ThrottledRoundsAreFlaggedAndVerdictsGivenWithoutThem) {
   }
   const Summary summary = summarise(result);
   EXPECT_EQ(summary.throttled_rounds, (std::vector<std::int32_t>{0, 1, 2, 3}));
-  ASSERT_TRUE(summary.cases[2].effect && summary.cases[2].unthrottled);
   EXPECT_EQ(summary.cases[2].effect->rounds, 12);
-  EXPECT_EQ(summary.cases[2].unthrottled->rounds, 8);
-  EXPECT_EQ(summary.cases[2].effect->verdict, Verdict::unresolved);
-  EXPECT_EQ(summary.cases[2].unthrottled->verdict, Verdict::same);
   EXPECT_TRUE(warns(summary, "throttled"));
-  EXPECT_TRUE(warns(summary, "micro_batch_size=2 is unresolved with them and same without"));
 }
 
 TEST_F(SummaryTest, ALostBlockIsNamedAndCountsOnlyIfItCostAVerdict) {
@@ -313,11 +299,9 @@ TEST_F(SummaryTest, ALostBlockIsNamedAndCountsOnlyIfItCostAVerdict) {
   ASSERT_EQ(summary.lost.size(), 1u);
   EXPECT_EQ(summary.lost[0].case_index, 2);
   EXPECT_EQ(summary.lost[0].round, 3);
-  EXPECT_FALSE(summary.lost[0].cost_a_verdict);
   EXPECT_EQ(exit_code(summary), 0);
   for (int round = 4; round < 12; ++round) lose(round, 2);  // three are left
   summary = summarise(result);
-  EXPECT_TRUE(summary.lost[0].cost_a_verdict);
   EXPECT_EQ(exit_code(summary), 4);
   // The baseline's are everybody's. A case that failed is reported as such.
   result = ordinary(4);
@@ -357,7 +341,6 @@ TEST_F(SummaryTest, CollectivesHaveRatesAndALimit) {
   EXPECT_EQ(after.cases[2].effect->verdict, Verdict::none);
   EXPECT_TRUE(warns(after, "impossible: message_size=2 kB reaches"));
   EXPECT_TRUE(warns(after, "the data sheet"));
-  EXPECT_TRUE(warns(after, "takes at least 0.1875 s"));
 }
 
 TEST_F(SummaryTest, OnlyAStatedPeakIsALimitOfProducts) {

@@ -99,11 +99,6 @@ TEST(FitLine, IsHardlyMovedByOnePointThatIsFarOff) {
   EXPECT_NEAR(line.rate, 5e9, 0.05 * 5e9);
 }
 
-TEST(FitLine, TakesASinglePoint) {
-  const Line line = fit_line({{1e6, 1e-3}});
-  EXPECT_NEAR(line.start_s + 1e6 / line.rate, 1e-3, 1e-5);
-}
-
 TEST(Calibrated, HasTheCurvesAndTheBestRates) {
   const Measured m = node_of_two();
   const Calibrated found = calibrated_by(m);
@@ -202,17 +197,6 @@ TEST(Calibrated, HasTheLinksWithinANodeToo) {
   EXPECT_THAT(hardware_text(m, found), AllOf(HasSubstr("network: "), HasSubstr("nvlink: ")));
 }
 
-TEST(Calibrated, HasAPeakForEachPrecision) {
-  Measured m = node_of_two();
-  for (ProductTime p : m.products[Precision::fp32]) {
-    p.seconds /= 3;
-    m.products[Precision::bf16].push_back(p);
-  }
-  const Calibrated found = calibrated_by(m);
-  EXPECT_NEAR(found.peak_flops.at(Precision::bf16) / found.peak_flops.at(Precision::fp32), 3, 1e-9);
-  EXPECT_THAT(hardware_text(m, found), ::testing::ContainsRegex("peak_flops: .fp32: .* GFLOP/s, bf16: .* GFLOP/s"));
-}
-
 TEST(Calibrated, NeedsAProductAndSomethingThatMovesMemory) {
   Measured m = node_of_two();
   m.products.clear();
@@ -303,20 +287,10 @@ TEST(CalibrationFiles, CurvesOfAttentionAreOfFusedAttention) {
   }
 }
 
-// A setting that only the other backend honours is refused.
-TEST(CalibrationFiles, AreOfOneBackend) {
-  EXPECT_THAT(test::error_of([] { predicted("nccl_algo: Ring"); }), HasSubstr("nccl_algo"));
-}
-
 /// A job of one GPU, whose worker says of itself what `identity` has and does nothing else.
 class ProbedJob : public test::PlayedJob {
  public:
-  explicit ProbedJob(NameValues identity) : identity_(std::move(identity)) {
-    job::RankPlace& place = seats().front();
-    place.local_ranks = 4;
-    place.device = "Xeon";
-    place.memory_bytes = 64e9;
-  }
+  explicit ProbedJob(NameValues identity) : identity_(std::move(identity)) {}
   std::vector<job::BlockOutcome> run(const std::vector<job::BlockOnSet>& blocks) override {
     ++blocks_run;
     job::BlockOutcome outcome;
@@ -340,15 +314,6 @@ TEST(CalibratedDevice, IsWhatAGpuSaysOfItself) {
   EXPECT_EQ(device.sms, 148);
   EXPECT_EQ(device.memory_bytes, 0);  // which it does not tell
   EXPECT_EQ(job.blocks_run, 1);
-}
-
-TEST(CalibratedDevice, IsItsShareOfTheNodeWhereRanksAreCores) {
-  ProbedJob job({});
-  const Device device = device_of(job, usual(config::BackendKind::cpu));
-  EXPECT_EQ(device.name, "Xeon");
-  EXPECT_EQ(device.memory_bytes, 16e9);
-  EXPECT_EQ(device.sms, 0);
-  EXPECT_EQ(job.blocks_run, 0);
 }
 
 // A hardware file without what nobody told is one that a prediction reads.

@@ -1,21 +1,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
-#include <numeric>
-#include <tuple>
-#include <variant>
-#include <vector>
+#include <algorithm>
+#include <cstdint>
 
 #include "base/random.h"
 #include "diagnosed.h"
 #include "explain/explain.h"
-#include "sim/costs.h"
 
 namespace harness::explain {
 namespace {
-
-using program::OperationId;
 
 double sum_of(const analysis::CaseCompared& compared, bool measured) {
   double sum = 0;
@@ -86,92 +80,19 @@ TEST(Compare, WhatOnlyOneSideHasCostsNothingOnTheOther) {
   EXPECT_EQ(found.kinds[1].excess_s(), -1);
 }
 
-// A healthy step whose operations all take a little more or less, each its own: no cause.
-
-// What tells an operation apart from all others of the job, the same on all that take part in it: who they are, and how
-// many of theirs came before.
-using Name = std::tuple<int, int, int, int>;
-
-class Names {
- public:
-  explicit Names(const program::ProgramSet& set) : set_(set) {}
-
-  // Of the operations of a rank's step, in order.
-  std::vector<Name> of_rank(int rank) const {
-    const program::Coordinates at = set_.layout.coordinates(rank);
-    std::map<Name, int> met;
-    std::vector<Name> names;
-    for (const program::Operation& op : set_.roles[set_.role_of(at)].step) {
-      Name circle{-1, rank, 0, 0};
-      if (const program::GroupId group = program::group_of(op.action); group >= 0) {
-        circle = {group, set_.groups[group].members(set_.layout, at).front(), 0, 0};
-      } else if (const auto* send = std::get_if<program::Send>(&op.action)) {
-        circle = {-2, rank, set_.layout.neighbour(rank, send->peer.axis, send->peer.offset), 0};
-      } else if (const auto* receive = std::get_if<program::Receive>(&op.action)) {
-        circle = {-2, set_.layout.neighbour(rank, receive->peer.axis, receive->peer.offset), rank, 0};
-      }
-      const int before = met[circle]++;
-      std::get<3>(circle) = before;
-      names.push_back(circle);
-    }
-    return names;
+// A step whose ranks each compute up to `size` more or less than they should, and wait the less or the more for it; all
+// computations take `slower` times as long.
+store::Result noisy(const test::Job& job, std::uint64_t seed, double size, const config::Faults& faults = {},
+                    double slower = 1) {
+  store::Result result = test::measured(job, faults, slower);
+  for (store::ResultSplit& split : result.splits) {
+    const double noise = size * (2 * uniform_open(philox(seed, static_cast<std::uint64_t>(split.rank))[0]) - 1);
+    const double more_s = std::min(noise * split.compute_s, split.exposed_s);
+    split.compute_s += more_s;
+    split.exposed_s -= more_s;
+    split.communication_s -= more_s;
+    split.waiting_s = std::max(0.0, split.waiting_s - more_s);
   }
-
- private:
-  const program::ProgramSet& set_;
-};
-
-// Of a name, in [1 - size, 1 + size].
-double factor_of(const Name& name, std::uint64_t seed, double size) {
-  const auto [a, b, c, d] = name;
-  const auto pair = [](int high, int low) {
-    return static_cast<std::uint64_t>(high + 2) << 32 | static_cast<std::uint32_t>(low);
-  };
-  return 1 + size * (2 * uniform_open(philox(seed, pair(a, b), pair(c, d))[0]) - 1);
-}
-
-// The sweep with a profiled step in which each operation takes up to `size` more or less.
-store::Result noisy(const test::Job& job, std::uint64_t seed, double size, const config::Faults& faults = {}) {
-  store::Result result = test::unmeasured(job, test::experiment_of(job));
-  const Reference reference = reference_of(result);
-  const CaseModel model(reference, result, 0);
-  const config::Experiment& e = reference.experiment;
-  const sim::Network network = sim::network_of(e, reference.node_of);
-  const program::ProgramSet set = program::lower(model.set(), config::fused_for(e, model.settings()));
-  std::vector<int> ranks(static_cast<std::size_t>(job.ranks()));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  const sim::RankClasses classes(set, ranks);
-  EXPECT_EQ(classes.list().size(), ranks.size());
-  const sim::Device device{e.hardware->peak_flops(model.settings().precision), e.hardware->memory_bytes_per_s,
-                           e.hardware->sms};
-  const sim::Condition condition = sim::condition_of(faults, *e.hardware, network);
-  sim::Costs costs(classes, device, network, *e.calibration, model.settings(), condition);
-  std::vector<std::vector<Name>> names;
-  for (const sim::RankClass& one : classes.list()) names.push_back(Names(set).of_rank(one.first_rank));
-  const sim::SimulatedStep step = simulate(classes, [&](int c, OperationId id) {
-    sim::Cost cost = costs(c, id);
-    cost.alone = sim::ticks_of(sim::seconds_of(cost.alone) * factor_of(names[c][id], seed, size));
-    return cost;
-  });
-  std::vector<job::Samples> samples(ranks.size());
-  for (int c = 0; std::cmp_less(c, classes.list().size()); ++c) {
-    const program::Program& program = classes.program(c);
-    std::vector<program::Interval> intervals;
-    for (OperationId id = 0; std::cmp_less(id, program.step.size()); ++id) {
-      const sim::OperationTimes& times = step.times[c][id];
-      intervals.push_back({id, program.step[id].stream, sim::seconds_of(times.ready), sim::seconds_of(times.end)});
-    }
-    job::TimelineSamples summed{job::sum_up(program, intervals, job.ranks()), {}, {}, {}};
-    const int rank = classes.list()[c].first_rank;
-    if (set.first_rank(classes.list()[c].role) == rank) summed.timeline = intervals;
-    samples[static_cast<std::size_t>(rank)].task = std::move(summed);
-  }
-  for (int rank = 0; rank < job.ranks(); ++rank) {
-    const program::Coordinates at = set.layout.coordinates(rank);
-    result.roles.push_back({0, rank, set.role_of(at), at});
-  }
-  program::LeastTimes no_limits(set, reference.node_of, {});
-  sweep::add_timeline(result, 0, set, samples, no_limits);
   return result;
 }
 
@@ -179,7 +100,7 @@ TEST(Noise, IsNoCause) {
   for (const std::uint64_t seed : {1, 2, 3}) {
     for (const test::Job& job : {test::Job(), test::Job{.nodes = 4, .layout = "tensor_parallel: 1", .overlaps = true},
                                  test::Job{.layout = "tensor_parallel: 4, pipeline_parallel: 2", .sequences = 8}}) {
-      const analysis::Explanation found = explain(noisy(job, seed, 0.05));
+      const analysis::Explanation found = explain(noisy(job, seed, 0.05, {}, 1.1));
       ASSERT_TRUE(found.diagnosis) << found.why_none;
       EXPECT_NE(found.diagnosis->measured_s, found.diagnosis->healthy_s);
       EXPECT_TRUE(found.diagnosis->causes.empty()) << found.diagnosis->causes.front().words;

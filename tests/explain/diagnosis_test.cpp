@@ -171,29 +171,6 @@ TEST(Diagnosis, DoctorBreaksATie) {
   EXPECT_EQ(told.causes.front().confirmed_by, "pcie.width");
 }
 
-// What doctor found on another node says nothing of this one.
-TEST(Diagnosis, DoctorConfirmsWhatIsOnTheSameNode) {
-  test::Job job = stages;
-  job.sequences = 2;
-  store::Result result = test::measured(job, slow_link(3, 0.5));
-  ASSERT_THAT(diagnosis_of(result).causes.at(0).words, HasSubstr("node 3 (node3)"));
-  const auto first_with = [&](const std::string& where, std::int32_t nodes) {
-    store::ResultFinding width;
-    width.verdict = "warn";
-    width.check = "pcie.width";
-    width.where = where;
-    width.nodes = nodes;
-    result.doctor.findings = {width};
-    const analysis::Cause cause = diagnosis_of(result).causes.at(0);
-    return fmt::format("{} {}", cause.fault, cause.confirmed_by);
-  };
-  EXPECT_EQ(first_with("node0, node3", 2), "pcie_downgraded pcie.width");
-  EXPECT_EQ(first_with("all 4", 4), "pcie_downgraded pcie.width");
-  EXPECT_EQ(first_with("the job", 0), "pcie_downgraded pcie.width");
-  EXPECT_EQ(first_with("node33", 1), "slow_link ");
-  EXPECT_EQ(first_with("node0, node1, 1 more", 3), "slow_link ");
-}
-
 // What costs less than predictions are wrong by is not blamed on anything.
 TEST(Diagnosis, ASmallExcessHasNoCause) {
   const analysis::Diagnosis found = diagnosis_of(test::measured(two_nodes, slow_link(1, 0.9)));
@@ -269,21 +246,6 @@ TEST(Explain, SaysWhyThereIsNoDiagnosis) {
   EXPECT_EQ(explain(result).why_none, "no case has a profiled step");
 }
 
-TEST(Explain, ManyRanksHaveATableAndNoDiagnosis) {
-  const test::Job job{.nodes = 513, .sequences = 1};
-  config::Experiment e = test::experiment_of(job);
-  std::vector<std::string> small = e.overrides;
-  small.emplace_back("model.layers=1");
-  e = config::load_recorded(e.text, e.path, small);
-  store::Result result = test::unmeasured(job, e);
-  const Reference reference = reference_of(result);
-  test::add_step(result, CaseModel(reference, result, 0).predict({}));
-  const analysis::Explanation found = explain(result);
-  EXPECT_THAT(found.cases, SizeIs(1));
-  EXPECT_FALSE(found.diagnosis);
-  EXPECT_EQ(found.why_no_diagnosis, "for more than 4096 ranks it would take minutes");
-}
-
 TEST(Explain, FindsTheHardwareByTheNameOfTheGpu) {
   store::Result result = test::measured(two_nodes, {});
   const std::string named = "hardware: h100-sxm";
@@ -293,15 +255,6 @@ TEST(Explain, FindsTheHardwareByTheNameOfTheGpu) {
   const analysis::Explanation found = explain(result);
   EXPECT_EQ(found.why_none, "");
   EXPECT_EQ(found.hardware, "H100 SXM5 80GB");
-}
-
-// A damaged file must not keep a reader busy for hours.
-TEST(Explain, DoesNotPredictWhatNobodyWouldPlan) {
-  store::Result result = test::measured(two_nodes, {});
-  for (std::size_t i = 0; i < result.variables.size(); ++i) {
-    if (result.variables[i] == "global_batch_size") result.cases[0].settings[i] = "1000000";
-  }
-  EXPECT_THAT(explain(result).why_none, HasSubstr("is more than the"));
 }
 
 // Which faults a prediction was made with stands in its configuration: nobody looks.

@@ -95,7 +95,7 @@ TEST(Page, HasEverySectionAndChart) {
     EXPECT_NE(text.find("<h2 id=\"" + std::string(id) + "\">"), std::string::npos) << id;
     EXPECT_NE(text.find("<a href=\"#" + std::string(id) + "\">"), std::string::npos) << id;
   }
-  for (const std::string id : {"tornado", "scaling", "timeline-baseline", "timeline-best", "heat-map"}) {
+  for (const std::string id : {"tornado", "scaling", "timeline-baseline", "timeline-best", "late-ranks"}) {
     const auto figure = text.find("<figure id=\"" + id + "\">");
     ASSERT_NE(figure, std::string::npos) << id;
     const std::string whole = text.substr(figure, text.find("</figure>", figure) - figure);
@@ -223,14 +223,12 @@ TEST(Timeline, WaitingHasAColourOfItsOwn) {
   EXPECT_NE(figure->caption.find("waiting included"), std::string::npos);
 }
 
-TEST(HeatMap, ColoursByTheShareBehindTheMedian) {
-  analysis::HeatMap heat;
-  heat.first_rank = {0, 1};
-  heat.median = {1, 1, 1};
-  heat.seconds = {{1, 1, 1}, {1, 1.07F, NAN}};
-  const report::Figure figure = heat_map(heat, "Here.");
-  EXPECT_NE(figure.drawing.find(R"(<path class="h0" d="M0 0h3v1h-3zM0 1h1v1h-1z"/>)"), std::string::npos);
-  EXPECT_NE(figure.drawing.find(R"(<path class="h3" d="M1 1h1v1h-1z"/>)"), std::string::npos);
+TEST(LateRanks, AreDrawnByNodeAndGpu) {
+  store::Result result;
+  for (int rank = 0; rank < 4; ++rank) result.rank_table.push_back({rank, rank % 2, rank / 2, "", "", 8, 1, 0});
+  const report::Figure figure = late_ranks_chart(result, {0, -0.01, 0.07, NAN});
+  EXPECT_NE(figure.drawing.find(R"(<path class="h0" d="M0 0h2v1h-2z"/>)"), std::string::npos) << figure.drawing;
+  EXPECT_NE(figure.drawing.find(R"(<path class="h3" d="M0 1h1v1h-1z"/>)"), std::string::npos) << figure.drawing;
 }
 
 TEST(Cost, StandsBesideTheOtherMetricsAndHasASection) {

@@ -43,45 +43,51 @@ std::string lanes_words(std::size_t shown, std::size_t ranks, std::size_t roles,
                             : " Each rank counts from the start of its own step. ");
 }
 
-// Bounds of the colours, as shares of the step beyond the median rank's.
+// Bounds of the colours, as shares of the step.
 constexpr std::array<double, 6> bounds{0.01, 0.02, 0.05, 0.1, 0.2, 0.5};
 constexpr std::array<const char*, 7> names{"below 1 %",  "1 to 2 %",   "2 to 5 %", "5 to 10 %",
                                            "10 to 20 %", "20 to 50 %", "over 50 %"};
 const std::array<std::string, 7> colours{"h0", "h1", "h2", "h3", "h4", "h5", "h6"};
-constexpr double left = 0.09;  // for the ranks' numbers
 
-// An index into `names`; nothing where the rank was idle.
-std::optional<std::size_t> colour_of(float seconds, float median) {
-  if (!std::isfinite(seconds) || !(median > 0)) return std::nullopt;
-  const double excess = seconds / median - 1;
-  std::size_t colour = 0;
-  while (colour < bounds.size() && excess >= bounds[colour]) ++colour;
-  return colour;
+// How late the GPUs of each node are, or of each stretch of neighbouring nodes: of those the latest one in its place.
+struct NodeRow {
+  int first_node = 0;
+  std::vector<double> late;  // by place on the node
+};
+
+std::vector<NodeRow> rows_of(const store::Result& result, const std::vector<double>& late_share) {
+  constexpr std::size_t most_rows = 64;
+  std::map<int, std::vector<double>> by_node;
+  for (const store::ResultRank& rank : result.rank_table) {
+    const auto i = static_cast<std::size_t>(rank.rank);
+    by_node[rank.node].push_back(i < late_share.size() ? late_share[i] : NAN);
+  }
+  const std::size_t per_row = (by_node.size() + most_rows - 1) / most_rows;
+  std::vector<NodeRow> rows;
+  std::size_t number = 0;
+  for (const auto& [node, late] : by_node) {
+    if (number++ % per_row == 0) rows.push_back({node, {}});
+    std::vector<double>& all = rows.back().late;
+    all.resize(std::max(all.size(), late.size()), NAN);
+    for (std::size_t i = 0; i < late.size(); ++i) all[i] = std::fmax(all[i], late[i]);
+  }
+  return rows;
 }
 
-std::string ranks_of(const analysis::HeatMap& heat, std::size_t row) {
-  const std::int32_t first = heat.first_rank[row];
-  return heat.ranks_per_row == 1 ? std::to_string(first) : fmt::format("{}–{}", first, first + heat.ranks_per_row - 1);
+// An index into `names`; nothing where it is not known.
+std::optional<std::size_t> colour_of(const NodeRow& row, std::size_t place) {
+  if (place >= row.late.size() || !std::isfinite(row.late[place])) return std::nullopt;
+  return static_cast<std::size_t>(std::ranges::upper_bound(bounds, row.late[place]) - bounds.begin());
 }
 
-report::Table worst_rows(const analysis::HeatMap& heat) {
-  constexpr std::size_t max_rows = 64;
-  report::Table table{
-      {{heat.ranks_per_row == 1 ? "rank" : "ranks", true}, {"median behind"}, {"most behind"}, {"in step"}}, {}};
-  for (std::size_t row = 0; row < std::min(max_rows, heat.seconds.size()); ++row) {
-    std::vector<double> excess;
-    std::size_t worst = 0;
-    double most = -INFINITY;
-    for (std::size_t step = 0; step < heat.seconds[row].size(); ++step) {
-      const double share = heat.seconds[row][step] / heat.median[step] - 1;
-      if (!std::isfinite(share)) continue;
-      excess.push_back(share);
-      if (share > most) worst = step;
-      most = std::max(most, share);
-    }
-    if (excess.empty()) continue;
-    table.rows.push_back(
-        {ranks_of(heat, row), signed_percent(median(excess), 2), signed_percent(most, 2), std::to_string(worst + 1)});
+report::Table latest_of(const std::vector<NodeRow>& rows) {
+  report::Table table{{{"from node", true}, {"latest GPU"}, {"late by"}}, {}};
+  for (const NodeRow& row : rows) {
+    const auto known = [](double late) { return std::isfinite(late) ? late : -INFINITY; };
+    const auto latest = std::ranges::max_element(row.late, {}, known);
+    if (latest != row.late.end() && std::isfinite(*latest))
+      table.rows.push_back(
+          {std::to_string(row.first_node), std::to_string(latest - row.late.begin()), signed_percent(*latest, 2)});
   }
   return table;
 }
@@ -182,40 +188,34 @@ std::optional<report::Figure> timeline_chart(const store::Result& result, int ca
   return figure;
 }
 
-report::Figure heat_map(const analysis::HeatMap& heat, const std::string& where) {
-  const std::size_t rows = heat.seconds.size(), steps = heat.median.size();
-  const double cell = std::clamp(360.0 / static_cast<double>(std::max<std::size_t>(rows, 1)), 4.0, 22.0);
-  const double height = cell * static_cast<double>(rows);
+report::Figure late_ranks_chart(const store::Result& result, const std::vector<double>& late_share) {
+  constexpr double left = 0.09;  // for the nodes' numbers
+  const std::vector<NodeRow> rows = rows_of(result, late_share);
+  std::size_t gpus = 1;
+  for (const NodeRow& row : rows) gpus = std::max(gpus, row.late.size());
+  const double cell = std::clamp(360.0 / static_cast<double>(std::max<std::size_t>(rows.size(), 1)), 6.0, 22.0);
+  const double height = cell * static_cast<double>(rows.size());
   Svg svg;
   svg.rectangle("empty", left, 1, 0, height);
-  svg.stretched(left, 1, 0, height, static_cast<double>(steps), static_cast<double>(rows),
-                cell_paths(rows, steps, colours, [&](std::size_t row, std::size_t step) {
-                  return colour_of(heat.seconds[row][step], heat.median[step]);
-                }));
-  std::size_t every = 1;  // so that the rows' numbers do not touch
-  while (static_cast<double>(every) * cell < 14) ++every;
-  for (std::size_t row = 0; row < rows; row += every) {
+  svg.stretched(left, 1, 0, height, static_cast<double>(gpus), static_cast<double>(rows.size()),
+                cell_paths(rows.size(), gpus, colours,
+                           [&](std::size_t row, std::size_t place) { return colour_of(rows[row], place); }));
+  const std::size_t every = cell < 14 ? 3 : 1;  // so that the nodes' numbers do not touch
+  for (std::size_t row = 0; row < rows.size(); row += every) {
     svg.text("tick", left - 0.01, (static_cast<double>(row) + 0.5) * cell + 4, Svg::Anchor::end,
-             std::to_string(heat.first_rank[row]));
+             std::to_string(rows[row].first_node));
   }
-  for (std::size_t step = 0; step < steps; step += std::max<std::size_t>(1, (steps + 9) / 10)) {
-    const double x = left + (1 - left) * (static_cast<double>(step) + 0.5) / static_cast<double>(steps);
-    svg.text("tick", x, height + 16, Svg::Anchor::middle, std::to_string(step + 1));
-  }
-  svg.text("axis", left + (1 - left) / 2, height + 34, Svg::Anchor::middle, "timed step");
-  svg.text("axis", 0, height + 16, Svg::Anchor::start, "rank");
+  svg.text("axis", left + (1 - left) / 2, height + 18, Svg::Anchor::middle, "GPU of the node");
+  svg.text("axis", 0, height + 18, Svg::Anchor::start, "node");
 
   report::Figure figure;
-  figure.id = "heat-map";
-  figure.title = "How far each rank was behind the median rank, step by step.";
-  figure.caption = where;
-  if (heat.ranks_per_row > 1)
-    figure.caption += fmt::format(" A row is the slowest of {} neighbouring ranks.", heat.ranks_per_row);
+  figure.id = "late-ranks";
+  figure.title = "How late each rank was, by node and GPU.";
+  figure.caption = "Shares of the profiled step, means over cases.";
   for (std::size_t k = 0; k < names.size(); ++k) figure.legend.emplace_back(colours[k], names[k]);
-  figure.drawing = svg.figure(
-      "heat-map-drawing", height + 40, figure.title,
-      fmt::format("{} rows of ranks by {} steps; medians and extremes are in the table below.", rows, steps));
-  figure.numbers = worst_rows(heat);
+  figure.drawing = svg.figure("late-ranks-drawing", height + 24, figure.title,
+                              fmt::format("{} rows of nodes; the latest of each is in the table below.", rows.size()));
+  figure.numbers = latest_of(rows);
   return figure;
 }
 

@@ -20,7 +20,7 @@ namespace harness::page {
 /// One file that needs nothing else: no network, no script. Well-formed XML too, so that it can be checked strictly.
 std::string page(const report::Document& document);
 
-/// The whole report. `result` with its timeline and the seconds of ranks, as far as they are wanted.
+/// The whole report. `result` with its timeline.
 report::Document make_report(const store::Result& result, const analysis::Findings& findings);
 
 // The charts of a page. An optional one is absent where there is nothing to draw.
@@ -50,8 +50,8 @@ std::optional<report::Figure> timeline_chart(const store::Result& result, int ca
 /// How long the profiled step took, by the end of its last operation; 0 if the file has none.
 double timeline_length(const store::Result& result, int case_index);
 
-/// Ranks by steps: how far each was behind the median rank of its step.
-report::Figure heat_map(const analysis::HeatMap& heat, const std::string& where);
+/// Nodes by the ranks on them: how late each was (analysis::Stragglers::late_share).
+report::Figure late_ranks_chart(const store::Result& result, const std::vector<double>& late_share);
 
 /// The inside of an <svg> that is as wide as its place: x and widths are shares of the width, 0 to 1, y and heights are
 /// pixels, so that a drawing fits a phone while its letters keep their size. Colours come from the classes.

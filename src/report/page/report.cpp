@@ -72,10 +72,6 @@ report::Section losses_section(const store::Result& result, const analysis::Find
   } else if (section.pieces.empty()) {
     section.add(report::Paragraph{fmt::format("The file has no {} of the baseline.", analysis::step_in_parts(result))});
   }
-  if (!findings.rules.empty()) {
-    section.add(report::Subheading{"The sweep as a whole"});
-    section.add(report::List{findings.rules});
-  }
   return section;
 }
 
@@ -95,11 +91,8 @@ report::Section timeline_section(const store::Result& result, const analysis::Fi
 
 report::Section lateness_section(const store::Result& result, const analysis::Findings& findings) {
   report::Section section = report::stragglers_section(result, findings);
-  const auto& heat = findings.stragglers.heat;
-  if (!heat || heat->seconds.empty()) return section;
-  std::string where = "Timed steps of the block with the largest excess";
-  if (result.has_case(heat->case_index)) where += ", of " + result.at(*heat).name;
-  section.add(heat_map(*heat, where + "."));
+  const std::vector<double>& late = findings.stragglers.late_share;
+  if (!late.empty()) section.add(late_ranks_chart(result, late));
   return section;
 }
 
@@ -142,7 +135,6 @@ report::Document make_report(const store::Result& result, const analysis::Findin
   add(report::explanation_section(result, findings));
   add(timeline_section(result, findings));
   if (measured) add(lateness_section(result, findings));
-  add(report::block_time_section(result));
   add(report::nccl_section(result));
   add(report::doctor_section(result));
   add(report::environment_section(result, findings));

@@ -187,13 +187,12 @@ void add_bottleneck(const store::Result& result, const analysis::Findings& findi
   }
   Table levers;
   levers.columns = {
-      {"variable", true}, {"share of the step"}, {"saves at most"}, {"acts on", true}, {"in this sweep", true}};
+      {"variable", true}, {"share of the step"}, {"lost there"}, {"acts on", true}, {"in this sweep", true}};
   for (const analysis::Lever& lever : found.levers) {
-    levers.rows.push_back({lever.variable, percent(lever.share), lever.most ? percent(*lever.most) : "", lever.acts_on,
+    levers.rows.push_back({lever.variable, percent(lever.share), percent(lever.lost), lever.acts_on,
                            tried(result, findings.summary, lever.variable)});
   }
-  section.add(Numbers{"Worth trying, by what each can save at most of the share of the step that it acts on:",
-                      std::move(levers)});
+  section.add(Numbers{"Worth trying, by what the parts of the step lose on which each acts:", std::move(levers)});
 }
 
 // How far the step can be believed to be a usual one.
@@ -201,17 +200,6 @@ std::string spread_of_profiled(const store::ResultCase& row) {
   if (row.profiled_steps < 2 || !(row.fastest_profiled_s <= row.slowest_profiled_s)) return "";
   return fmt::format("The step is the median of {} profiled ones, which took {} to {}.", row.profiled_steps,
                      show_seconds(row.fastest_profiled_s), show_seconds(row.slowest_profiled_s));
-}
-
-// Which rank took longest, unless there is only one.
-std::string longest_step(const analysis::CaseBreakdown& breakdown) {
-  const std::int32_t same_role = breakdown.ranks[breakdown.critical].rank;
-  if (same_role != breakdown.critical_rank) {
-    return fmt::format("Rank {} had the longest step; rank {} runs the same operations.", breakdown.critical_rank,
-                       same_role);
-  }
-  if (breakdown.ranks.size() < 2) return "";
-  return fmt::format("Rank {} had the longest step.", breakdown.critical_rank);
 }
 
 std::vector<std::string> remarks_on_mfu(const analysis::StepFindings& step) {
@@ -258,7 +246,6 @@ std::vector<std::string> remarks_on(const store::Result& result, const analysis:
                                   listed(mean.overlapped, 6, [](Part part) { return name_of(part); })));
   }
   remarks.push_back(spread_of_profiled(result.at(step)));
-  remarks.push_back(longest_step(step.breakdown));
   if (const std::string absent = absent_parts(mean); !absent.empty()) {
     remarks.push_back(fmt::format("Not present: {}.", absent));
   }
@@ -274,31 +261,24 @@ std::vector<std::string> remarks_on(const store::Result& result, const analysis:
   return remarks;
 }
 
-// For predicted steps, which are not timed, without who was last.
-Table straggler_table(const analysis::Stragglers& stragglers, std::size_t max_rows, bool predicted) {
-  Table table;
-  table.columns = {{"rank", true}, {"host", true}, {"device", true}, {"late ms"}, {"of the step"},
-                   {"compute ms"}, {"idle ms"},    {"late in"},      {"last in"}, {"then by ms"}};
+Table straggler_table(const analysis::Stragglers& stragglers, std::size_t max_rows) {
+  Table table{{{"rank", true},
+               {"host", true},
+               {"device", true},
+               {"late ms"},
+               {"of the step"},
+               {"compute ms"},
+               {"idle ms"},
+               {"late in"}},
+              {}};
   const auto ms = [](double s) { return fmt::format("{:+.2f}", 1e3 * s); };
   for (const analysis::Straggler& straggler : stragglers.ranks) {
     if (table.rows.size() == max_rows) break;
-    std::vector<Cell> cells{std::to_string(straggler.rank) + (straggler.named ? " *" : ""), straggler.host,
-                            straggler.device};
-    if (stragglers.cases > 0) {
-      cells.insert(cells.end(),
-                   {ms(straggler.late_s), percent(straggler.late_share), ms(straggler.compute_s), ms(straggler.idle_s),
-                    fmt::format("{} of {}", straggler.late_cases, stragglers.cases)});
-    } else {
-      cells.resize(cells.size() + 5);
-    }
-    cells.push_back(stragglers.steps > 0 ? fmt::format("{} of {}", straggler.last_steps, stragglers.steps) : "");
-    cells.push_back(straggler.last_steps > 0 ? ms(straggler.last_excess_s) : "");
-    table.rows.push_back(std::move(cells));
+    table.rows.push_back({std::to_string(straggler.rank) + (straggler.named ? " *" : ""), straggler.host,
+                          straggler.device, ms(straggler.late_s), percent(straggler.late_share),
+                          ms(straggler.compute_s), ms(straggler.idle_s),
+                          fmt::format("{} of {}", straggler.late_cases, stragglers.cases)});
   }
-  if (!predicted) return table;
-  constexpr std::size_t of_timed_steps = 2;
-  table.columns.resize(table.columns.size() - of_timed_steps);
-  for (auto& cells : table.rows) cells.resize(table.columns.size());
   return table;
 }
 
@@ -333,10 +313,6 @@ Section breakdown_section(const store::Result& result, const analysis::Findings&
     add_step(result, findings, step, baseline, section);
     if (result.at(step).role() == store::CaseRole::baseline) baseline = &step;
   }
-  if (!findings.rules.empty() && measured_by(result) == Measured::training) {
-    section.add(Subheading{"The sweep as a whole"});
-    section.add(List{findings.rules});
-  }
   return section;
 }
 
@@ -355,11 +331,9 @@ Section stragglers_section(const store::Result& result, const analysis::Findings
                                       : "No rank is consistently late.",
                         true});
   section.add(Paragraph{found.evidence});
-  const bool predicted = config::traits_of(result.backend).predicts();
-  if (predicted && !found.found()) return section;  // a row of zeros for each rank
-  section.add(Numbers{fmt::format("Late in: of the {}s.{}", analysis::step_in_parts(result),
-                                  predicted ? "" : " Last in: of the timed steps."),
-                      straggler_table(found, max_shown, predicted)});
+  if (config::traits_of(result.backend).predicts() && !found.found()) return section;  // a row of zeros for each rank
+  section.add(
+      Numbers{fmt::format("Late in: of the {}s.", analysis::step_in_parts(result)), straggler_table(found, max_shown)});
   return section;
 }
 

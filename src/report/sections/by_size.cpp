@@ -52,8 +52,6 @@ const std::vector<Column>& columns() {
       {{"type"}, [](const R& r, const C& c) { return std::string(r.setting(r.at(c), "precision")); }},
       {{.heading = uses_heading, .words = true}, uses_cell},
       {{"time us"}, [](const R&, const C& c) { return c.rates ? microseconds(c.rates->operation_seconds) : ""; }},
-      {{"min us"}, [](const R&, const C& c) { return c.rates ? microseconds(c.rates->least_rank_seconds) : ""; }},
-      {{"max us"}, [](const R&, const C& c) { return c.rates ? microseconds(c.rates->most_rank_seconds) : ""; }},
       {{"algbw GB/s"}, [](const R&, const C& c) { return c.rates ? gigabytes(c.rates->algorithm_bytes_per_s) : ""; }},
       {{"busbw GB/s"}, [](const R&, const C& c) { return c.rates ? gigabytes(c.rates->bus_bytes_per_s) : ""; }},
       {{"limit GB/s"}, [](const R&, const C& c) { return c.rates ? gigabytes(c.rates->limit_bytes_per_s) : ""; }},
@@ -285,7 +283,7 @@ bool is_listed_by_size(const store::Result& result) {
   return measured_by(result) == Measured::collective && analysis::sweeps_sizes_alone(result);
 }
 
-CaseTable size_table(const store::Result& result, const analysis::Summary& summary, Detail detail) {
+CaseTable size_table(const store::Result& result, const analysis::Summary& summary) {
   CaseTable out;
   const std::vector<const analysis::CaseSummary*> rows = analysis::by_size(result, summary);
   for (const auto& [column, text_of] : columns()) out.table.columns.push_back(column);
@@ -300,14 +298,6 @@ CaseTable size_table(const store::Result& result, const analysis::Summary& summa
   };
   if (const auto average = analysis::average_bus_bandwidth(result, summary))
     legend("busbw GB/s", fmt::format("Average bus bandwidth: {} GB/s.", gigabytes(average)));
-  const auto knows_ranks = [](const analysis::CaseSummary* row) {
-    return row->rates && std::isfinite(row->rates->most_rank_seconds);
-  };
-  if (detail == Detail::full && std::ranges::any_of(rows, knows_ranks)) {
-    legend("max us",
-           "Time: a step ends with its slowest rank. Min and max: the ranks' own medians; max is less than time where "
-           "the slowest is not always the same.");
-  }
   for (const analysis::CaseSummary* row : rows) {
     if (!row->reason.empty()) out.notes.push_back(fmt::format("{}: {}", row->name, row->reason));
   }

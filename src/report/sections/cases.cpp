@@ -237,7 +237,7 @@ Table::Column verdict_column() {
 }
 
 CaseTable case_table(const store::Result& result, const analysis::Summary& summary, Detail detail) {
-  if (is_listed_by_size(result)) return size_table(result, summary, detail);
+  if (is_listed_by_size(result)) return size_table(result, summary);
   if (analysis::is_grid(result)) return grid_table(result, summary);
   CaseTable out;
   CaseTableBuilder build(result, summary);

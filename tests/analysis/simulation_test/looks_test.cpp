@@ -111,19 +111,6 @@ TEST(LooksSimulation, SettleAsMuchAsFortyRoundsWithHalfTheBlocks) {
   }
 }
 
-// The demo, on a machine that runs some blocks half as slow again.
-TEST(LooksSimulation, ASecondStateOfTheMachineSettlesNothingFalsely) {
-  const int sweeps = test::soaking() ? 1000 : 120;
-  const std::vector<double> demo{-0.11, 0.5, 0.27, 0, 0.02, -0.36};
-  for (const double share : {0.05, 0.25}) {
-    const Disturbance noise{.name = "", .drift = 0, .set_up = 0.03, .second_state = share};
-    const Outcome looked = simulate(noise, demo, looks_at({5, 8, 12, 18, 20}), 0.1, sweeps);
-    std::printf("%2.0f %% of blocks in a slower state: looks: %.1f %% settled, %.0f blocks; false %d of %d\n",
-                100 * share, 100 * looked.settled, looked.blocks, looked.false_sweeps, sweeps);
-    EXPECT_LE(looked.false_sweeps, 0.05 * sweeps + 2.5 * std::sqrt(0.05 * 0.95 * sweeps)) << share;
-  }
-}
-
 // All cases are identical and any effect counts, so every verdict "faster" or "slower" is false. Without sharing the
 // error, six looks make three times as many.
 TEST(LooksSimulation, KeepTheDeclaredError) {
