@@ -145,7 +145,7 @@ memcheck() {
   program=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2> /dev/null)
   if [ "$backend" != cuda ] || [ -z "$program" ]; then say "memcheck        0 s  not run: needs a GPU and compute-sanitizer"; return 0; fi
   for o in fill convert initialize record gelu swiglu residual_add bias_add rope column_sum layer_norm rms_norm embedding \
-    cross_entropy adamw attention_merge unfused; do own+=(--only "$o"); done
+    cross_entropy adamw unfused; do own+=(--only "$o"); done
   # Errors that libraries get from the driver while they probe it are not ours: --report-api-errors no.
   part memcheck "$(left 10)" "$program" --tool memcheck --report-api-errors no --target-processes all --error-exitcode 9 \
     "$harness" selftest operations --fast "${own[@]}" --backend cuda

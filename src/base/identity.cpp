@@ -1,6 +1,5 @@
 #include "base/identity.h"
 
-#include <array>
 #include <cerrno>
 #include <cstdlib>
 
@@ -12,8 +11,6 @@ namespace {
 
 bool allowed = false;
 
-constexpr std::array<const char*, 3> names{"HARNESS_TEST_FAULT", "HARNESS_TEST_GPU_ROOT", "HARNESS_TEST_TUNING_S"};
-
 }  // namespace
 
 void allow_test_hooks() {
@@ -22,14 +19,6 @@ void allow_test_hooks() {
 
 const char* test_hook(const char* name) {
   return allowed ? std::getenv(name) : nullptr;
-}
-
-std::vector<std::string> ignored_test_hooks() {
-  std::vector<std::string> ignored;
-  for (const char* name : names) {
-    if (!allowed && std::getenv(name) != nullptr) ignored.emplace_back(name);
-  }
-  return ignored;
 }
 
 std::string tool_version() {

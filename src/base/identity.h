@@ -25,7 +25,4 @@ void allow_test_hooks();
 /// The value of such a variable; nullptr where it is unset or not honoured.
 const char* test_hook(const char* name);
 
-/// The names of all that are set though this program does not honour them.
-std::vector<std::string> ignored_test_hooks();
-
 }  // namespace harness

@@ -10,41 +10,29 @@
 namespace harness {
 namespace {
 
-char lower(char c) {
-  return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-}
-
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// Where `text` has the word, case-insensitive, from a part of a name on: after a separator, and to the end of a part;
-// at the beginning of `text` also shorter. npos: nowhere. A word that ends amid a number is another one.
-std::size_t place_of(std::string_view word, std::string_view text) {
-  const auto same = [](char a, char b) { return lower(a) == lower(b); };
-  const auto is_separator = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; };
-  for (auto at = text.begin();; ++at) {
-    at = std::search(at, text.end(), word.begin(), word.end(), same);
-    if (at == text.end()) return std::string::npos;
-    const auto end = at + std::ssize(word);
-    const bool first = at == text.begin(), amid_number = end != text.end() && is_digit(*end) && is_digit(word.back());
-    const bool whole = (first || is_separator(at[-1])) && (end == text.end() || is_separator(*end));
-    if (whole || (first && !amid_number)) return static_cast<std::size_t>(at - text.begin());
-  }
+// In lower case, with _ between the parts of a name; a value behind = is a part of its last one.
+std::string plain(std::string_view name) {
+  std::string text = lower(name);
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return std::isalnum(c) == 0 && c != '='; }, '_');
+  return text;
 }
 
-// Optimal string alignment: insertions, deletions, substitutions and swaps of neighbours, case-insensitive.
+// Optimal string alignment: insertions, deletions, substitutions and swaps of neighbours.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
   for (std::size_t j = 0; j <= b.size(); ++j) d[0][j] = j;
   for (std::size_t i = 1; i <= a.size(); ++i) {
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      const bool same = lower(a[i - 1]) == lower(b[j - 1]);
-      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (same ? 0 : 1)});
-      if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) && lower(a[i - 2]) == lower(b[j - 1])) {
+      const std::size_t change = a[i - 1] == b[j - 1] ? 0 : 1;
+      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + change});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
         d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
-      }
     }
   }
   return d[a.size()][b.size()];
@@ -55,32 +43,16 @@ std::size_t typo(std::size_t letters) {
   return std::max<std::size_t>(1, (letters + 1) / 3);
 }
 
-std::vector<std::string_view> parts_of(std::string_view word) {
-  std::vector<std::string_view> parts;
-  for (const std::string_view part : split(word, '_')) {
-    for (const std::string_view inner : split(part, '-')) parts.push_back(inner);
-  }
-  return parts;
-}
-
-// Whether both have numbers, as many and with other digits: "h100" is not "h200", and "LL182" may be "LL128".
+// Whether both have numbers of other digits: "h100" is not "h200", and "LL182" may be "LL128".
 bool has_other_numbers(std::string_view word, std::string_view candidate) {
-  struct Digits {
-    std::string sorted;
-    int numbers = 0;
-  };
   const auto digits_of = [](std::string_view text) {
-    Digits digits;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-      if (!is_digit(text[i])) continue;
-      digits.sorted += text[i];
-      if (i == 0 || !is_digit(text[i - 1])) ++digits.numbers;
-    }
-    std::ranges::sort(digits.sorted);
+    std::string digits;
+    std::ranges::copy_if(text, std::back_inserter(digits), is_digit);
+    std::ranges::sort(digits);
     return digits;
   };
-  const Digits a = digits_of(word), b = digits_of(candidate);
-  return a.numbers == b.numbers && a.sorted != b.sorted;
+  const std::string a = digits_of(word), b = digits_of(candidate);
+  return !a.empty() && !b.empty() && a != b;
 }
 
 // Another first letter makes another short word: "gpu" is not "cpu", "b200" not "h200".
@@ -88,8 +60,8 @@ bool is_part_with_typo(std::string_view part, std::string_view of) {
   constexpr std::size_t is_short = 4;
   const std::size_t distance = edit_distance(part, of);
   if (distance == 0) return true;
-  const bool other_first = part.empty() || of.empty() || lower(part[0]) != lower(of[0]);
-  const bool swapped = part.size() > 1 && of.size() > 1 && lower(part[0]) == lower(of[1]);
+  const bool other_first = part.empty() || of.empty() || part[0] != of[0];
+  const bool swapped = part.size() > 1 && of.size() > 1 && part[0] == of[1];
   return distance <= typo(part.size()) && !(other_first && !swapped && std::min(part.size(), of.size()) <= is_short);
 }
 
@@ -98,40 +70,42 @@ std::string_view name_of(std::string_view word) {
   return word.substr(0, word.find('='));
 }
 
-// Words of as many parts are alike if all of their parts are: "context_parallel" is not "tensor_parallel". Other
-// numbers name another thing: "h100" is not "h200".
+// Plain words of as many parts are alike if all of their parts are: "context_parallel" is not "tensor_parallel".
 bool has_typos_alone(std::string_view word, std::string_view candidate) {
-  if (has_other_numbers(name_of(word), name_of(candidate))) return false;
-  const std::vector<std::string_view> parts = parts_of(word), others = parts_of(candidate);
+  const std::vector<std::string_view> parts = split(word, '_'), others = split(candidate, '_');
   if (parts.size() == others.size()) return std::ranges::equal(parts, others, is_part_with_typo);
   constexpr std::size_t separators = 2;  // too few or too many of these
   return edit_distance(word, candidate) <= std::min(separators, typo(word.size()));
 }
 
+// How near a candidate is to what was typed, the smaller the nearer: first names that begin with it, those whose
+// first parts it is before others and shorter ones before longer ones; then names that have it as a part; then those
+// with a typo. A word that ends amid a number is another one. Nothing: not at all.
+std::optional<std::pair<std::size_t, std::size_t>> nearness(std::string_view typed, std::string_view name) {
+  constexpr std::size_t least = 3, longest = 1000;
+  const std::string word = plain(typed), candidate = plain(name);
+  const char next = candidate.size() > word.size() ? candidate[word.size()] : '_';
+  if (word.size() >= least && candidate.starts_with(word) && !(is_digit(next) && is_digit(word.back())))
+    return std::pair(std::size_t{0},
+                     candidate.size() + (std::isalpha(static_cast<unsigned char>(next)) == 0 ? 0 : longest));
+  if (word.size() >= least && ("_" + candidate + "_").find("_" + word + "_") != std::string::npos)
+    return std::pair(std::size_t{1}, std::size_t{0});
+  if (has_other_numbers(name_of(typed), name_of(name)) || !has_typos_alone(word, candidate)) return std::nullopt;
+  return std::pair(edit_distance(word, candidate), std::size_t{0});
+}
+
 }  // namespace
 
 std::string nearest(std::string_view word, std::span<const std::string> candidates) {
-  std::string best;
-  std::pair<std::size_t, std::size_t> best_rank(std::string::npos, 0);
   constexpr std::size_t longest = 64;
   word = word.substr(0, longest);
+  std::string best;
+  std::pair<std::size_t, std::size_t> best_rank(std::string::npos, 0);
   for (const auto& candidate : candidates) {
-    const std::size_t at = word.size() >= 3 ? place_of(word, candidate) : std::string::npos;
-    if (at == std::string::npos && !has_typos_alone(word, candidate)) continue;
-    // A name that begins with the word is nearer than one with a typo; of several such names one whose first parts are
-    // the word, and then the shortest.
-    std::pair<std::size_t, std::size_t> rank(edit_distance(word, candidate), 0);
-    if (at == 0) {
-      const bool amid =
-          word.size() < candidate.size() && std::isalpha(static_cast<unsigned char>(candidate[word.size()]));
-      rank = {0, candidate.size() + (amid ? longest : 0)};
-    } else if (at != std::string::npos) {
-      rank = {1, 0};
-    }
-    if (rank < best_rank) {
-      best_rank = rank;
-      best = candidate;
-    }
+    const auto rank = nearness(word, candidate);
+    if (!rank || *rank >= best_rank) continue;
+    best_rank = *rank;
+    best = candidate;
   }
   return best;
 }
@@ -154,20 +128,7 @@ std::string shell_word(std::string_view text) {
     return letter_or_digit || others.find(c) != std::string_view::npos;
   };
   if (!text.empty() && std::ranges::all_of(text, is_plain)) return std::string(text);
-  if (escaped(text) == text) return "'" + replaced(text, {{'\'', "'\\''"}}) + "'";
-  std::string out = "$'";
-  while (!text.empty()) {
-    const Character c = character_at(text, 0);
-    const std::string_view bytes = text.substr(0, std::max<std::size_t>(c.bytes, 1));
-    text.remove_prefix(bytes.size());
-    if (c.bytes == 0 || is_unprintable(c.code)) {
-      for (const char byte : bytes) out += fmt::format("\\{:03o}", static_cast<unsigned char>(byte));
-    } else {
-      if (c.code == '\'' || c.code == '\\') out += '\\';
-      out += bytes;
-    }
-  }
-  return out + "'";
+  return "'" + replaced(escaped(text), {{'\'', "'\\''"}}) + "'";
 }
 
 std::string_view trim(std::string_view text) {

@@ -40,8 +40,8 @@ std::string replaced(std::string_view text, std::initializer_list<std::pair<char
 /// Whether `text` begins with one of these.
 bool starts_with_any(std::string_view text, std::span<const std::string_view> beginnings);
 
-/// The text as one word of a shell, for a command that a person copies. What escaped() would change takes what bash,
-/// zsh and POSIX.1-2024 know, $'\012'; older shells do not.
+/// The text as one word of a shell, for a command that a person copies; escaped(), so that it is another text where it
+/// has what is not for terminals.
 std::string shell_word(std::string_view text);
 
 std::string join(std::span<const std::string> parts, std::string_view separator);

@@ -48,22 +48,27 @@ constexpr std::array<Unit, 12> flop_units{{{"FLOP/s", 1},
                                            {"EFLOPS", 1e18}}};
 
 // Links are sold by these. Case matters: a GB/s is eight Gb/s.
-constexpr std::array<Unit, 25> rate_units{{{"B/s", 1},           {"kB/s", 1e3},           {"MB/s", 1e6},
+constexpr std::array<Unit, 21> rate_units{{{"B/s", 1},           {"kB/s", 1e3},           {"MB/s", 1e6},
                                            {"GB/s", 1e9},        {"TB/s", 1e12},          {"KiB/s", 1024.0},
                                            {"MiB/s", 1048576.0}, {"GiB/s", 1073741824.0}, {"TiB/s", 1099511627776.0},
                                            {"kbit/s", 1e3 / 8},  {"Mbit/s", 1e6 / 8},     {"Gbit/s", 1e9 / 8},
                                            {"Tbit/s", 1e12 / 8}, {"kb/s", 1e3 / 8},       {"Mb/s", 1e6 / 8},
                                            {"Gb/s", 1e9 / 8},    {"Tb/s", 1e12 / 8},      {"kbps", 1e3 / 8},
-                                           {"Mbps", 1e6 / 8},    {"Gbps", 1e9 / 8},       {"Tbps", 1e12 / 8},
-                                           {"kBps", 1e3},        {"MBps", 1e6},           {"GBps", 1e9},
-                                           {"TBps", 1e12}}};
+                                           {"Mbps", 1e6 / 8},    {"Gbps", 1e9 / 8},       {"Tbps", 1e12 / 8}}};
 
-// "Gb", "Gbit", "Gbit/s": bits, where no unit of bits is known.
-bool is_of_bits(std::string_view unit) {
-  constexpr std::string_view prefixes = "kKMGT";
-  if (unit.size() < 2 || prefixes.find(unit[0]) == std::string_view::npos) return false;
-  const std::string_view rest = unit.substr(unit[1] == 'i' && unit.size() > 2 && unit[2] == 'b' ? 2 : 1);
-  return rest == "b" || rest.starts_with("bit") || rest == "bps" || rest == "b/s";
+// The units that a person may have meant. Where case alone differs it may be any of them: a GB/s is eight Gb/s. For the
+// same reason no other slip in bits or bytes is mended. "4M" is MiB, and never the B that is nearer by letters.
+std::string nearest_unit(std::string_view unit, std::span<const Unit> units) {
+  std::vector<std::string> alike, names;
+  std::string begins_alike;
+  for (const Unit& u : units) {
+    names.emplace_back(u.name);
+    if (same_word(u.name, unit)) alike.emplace_back(u.name);
+    if (same_word(u.name.substr(0, 1), unit)) begins_alike = u.name;
+  }
+  if (!alike.empty()) return join(alike, " or ");
+  if (unit.size() == 1) return begins_alike;
+  return harness::lower(unit).find('b') == std::string::npos ? nearest(unit, names) : "";
 }
 
 // A number and the unit after it. `what`: "a size is a number with a unit, such as 25 MiB".
@@ -87,27 +92,8 @@ Quantity parse_quantity(std::string_view text, std::span<const Unit> units, doub
   }
   std::vector<std::string> names;
   for (const Unit& u : units) names.emplace_back(u.name);
-  if (is_of_bits(unit) && std::ranges::none_of(names, is_of_bits)) {
-    fail("found {}, but {} are bits, and this is in bytes: 8 bits are one; units: {}", quote(whole), quote(unit),
-         join(names, ", "));
-  }
-  std::vector<std::string> of_its_kind;  // a bit is no typo of a byte
-  std::ranges::copy_if(names, std::back_inserter(of_its_kind), [&](const std::string& name) {
-    return is_of_bits(name) == is_of_bits(unit) || same_word(name, unit);
-  });
-  std::string near = nearest(unit, of_its_kind);
-  if (unit.size() == 1) {  // "4M" means MiB or MB, and never the B that is nearer by letters
-    const auto begins_alike = [&](const std::string& name) { return same_word(name.substr(0, 1), unit); };
-    const auto alike = std::find_if(names.rbegin(), names.rend(), begins_alike);
-    near = alike == names.rend() ? "" : *alike;
-  }
-  if (!near.empty()) {  // a name that differs from it by case alone is as near
-    const std::string first = near;
-    for (const std::string& name : names) {
-      if (name != first && same_word(name, first)) near += " or " + name;
-    }
-  }
-  fail("found {}, unknown unit {}; units: {}{}", quote(whole), quote(unit), join(names, ", "), did_you_mean(near));
+  fail("found {}, unknown unit {}; units: {}{}", quote(whole), quote(unit), join(names, ", "),
+       did_you_mean(nearest_unit(unit, units)));
 }
 
 // Three significant digits, never in exponent form, and no decimals that say nothing ("512", not "512.0").

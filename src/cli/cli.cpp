@@ -13,7 +13,6 @@
 #include <sstream>
 
 #include "base/error.h"
-#include "base/identity.h"
 #include "base/text.h"
 #include "cli/arguments.h"
 #include "cli/output.h"
@@ -156,10 +155,6 @@ int lead(job::Job& job, const std::vector<std::string>& arguments, std::ostream&
 // not one per rank.
 int run_job(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
   const auto job = mpi::join(doctor::answer);
-  if (job->rank() == 0) {
-    for (const std::string& name : ignored_test_hooks())
-      err << fmt::format("harness: {} is set, but only the tests' build of harness takes notice\n", name);
-  }
   try {
     int code = 1;
     if (job->rank() != 0) {

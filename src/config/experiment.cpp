@@ -168,9 +168,8 @@ void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
   if (baseline != nullptr) {
     const YamlNode* layout = baseline->find("layout");
     Place place = layout != nullptr ? layout->place : baseline->place;
-    for (const program::Axis axis : program::configurable_axes) {  // an override of a part comes later than the rest
-      const YamlNode* given = layout != nullptr ? layout->find(program::row_of(axis).key) : nullptr;
-      if (given != nullptr && given->place.source > place.source) place = given->place;
+    for (const YamlNode& part : layout != nullptr ? layout->children : std::vector<YamlNode>()) {
+      if (part.place.source > place.source) place = part.place;  // an override comes later than the rest
     }
     e.baseline_place = problems.where(place);
   }

@@ -33,41 +33,28 @@ std::string nearest_file(const std::string& path) {
 }  // namespace
 
 bool check_text(const std::string& text, int source, Problems& problems) {
-  Place place{source, 1, 1};
-  if (text.starts_with("\x89HDF")) {
-    problems.add(place, "",
-                 "found an HDF5 file; a configuration is YAML, and a result is for `show` or `sweep --resume`");
+  Place place{source, 0, 1};
+  const auto refuse = [&](int column, const std::string& why) {
+    place.column = column;
+    problems.add(place, "", why);
     return false;
-  }
-  bool indentation = true;
-  std::optional<Place> tab;  // in the indentation of this line, if anything but a comment follows
-  for (std::size_t at = 0; at < text.size();) {
-    const auto byte = static_cast<unsigned char>(text[at]);
-    const std::size_t length = character_at(text, at).bytes;
-    if (length == 0) {
-      problems.add(place, "", fmt::format("found byte 0x{:02x}, which is not UTF-8; save the file as UTF-8", byte));
-      return false;
-    }
-    const bool line_end = byte == '\n' || (byte == '\r' && text.compare(at, 2, "\r\n") == 0);
-    if ((byte < 0x20 && !line_end && byte != '\t') || byte == 0x7f) {
-      problems.add(place, "", fmt::format("found control character 0x{:02x}; a configuration is plain text", byte));
-      return false;
-    }
-    if (indentation && byte == '\t' && !tab) tab = place;
-    if (byte != ' ' && byte != '\t') {
-      if (indentation && tab && !line_end && byte != '#') {
-        problems.add(*tab, "", "found a tab in the indentation; YAML requires spaces");
-        return false;
-      }
-      indentation = false;
-    }
-    at += length;
-    ++place.column;
-    if (line_end) {
-      if (byte == '\r') ++at;
-      place = {source, place.line + 1, 1};
-      indentation = true;
-      tab.reset();
+  };
+  for (std::string_view line : split(text, '\n')) {
+    const bool ends = line.data() + line.size() != text.data() + text.size();
+    if (++place.line == 1 && line.starts_with("\x89HDF"))
+      return refuse(1, "found an HDF5 file; a configuration is YAML, and a result is for `show` or `sweep --resume`");
+    if (ends && line.ends_with('\r')) line.remove_suffix(1);
+    const std::size_t begin = line.find_first_not_of(" \t"), tab = line.find('\t');
+    if (tab < begin && begin != std::string_view::npos && line[begin] != '#')
+      return refuse(static_cast<int>(tab) + 1, "found a tab in the indentation; YAML requires spaces");
+    for (int column = 1; !line.empty(); ++column) {
+      const auto byte = static_cast<unsigned char>(line[0]);
+      const std::size_t length = character_at(line, 0).bytes;
+      if (length == 0)
+        return refuse(column, fmt::format("found byte 0x{:02x}, which is not UTF-8; save the file as UTF-8", byte));
+      if ((byte < 0x20 && byte != '\t') || byte == 0x7f)
+        return refuse(column, fmt::format("found control character 0x{:02x}; a configuration is plain text", byte));
+      line.remove_prefix(length);
     }
   }
   return true;

@@ -115,23 +115,6 @@ fs::path hardware_beside(const std::string& config_path) {
   return fs::path(config_path).parent_path() / hardware_folder;
 }
 
-// The file of a folder that lists this device.
-std::optional<Hardware> find_in(const fs::path& directory, std::string_view device) {
-  std::optional<Hardware> found;
-  for (const std::string& name : data_file_names(directory)) {
-    Problems problems;
-    Hardware hardware = read_file(directory / (name + ".yaml"), problems);
-    problems.throw_if_any();
-    if (!hardware.is(device)) continue;
-    if (found) {
-      fail("{}: {} and {} both list the device {}; keep it in only one of them, or choose one with `hardware: {}`",
-           directory.string(), found->file, name, device, found->file);
-    }
-    found = std::move(hardware);
-  }
-  return found;
-}
-
 }  // namespace
 
 double Hardware::peak_flops(Precision precision) const {
@@ -181,11 +164,15 @@ Hardware hardware_named(const std::string& name) {
 }
 
 std::optional<Hardware> find_hardware_for_device(std::string_view device, const std::string& config_path) {
-  const fs::path beside = hardware_beside(config_path), shipped = shipped_hardware();
-  auto found = find_in(beside, device);
-  std::error_code ignored;
-  if (found || shipped.empty() || fs::equivalent(beside, shipped, ignored)) return found;
-  return find_in(shipped, device);
+  for (const fs::path& folder : {hardware_beside(config_path), shipped_hardware()}) {
+    for (const std::string& name : data_file_names(folder)) {
+      Problems problems;
+      Hardware hardware = read_file(folder / (name + ".yaml"), problems);
+      problems.throw_if_any();
+      if (hardware.is(device)) return hardware;
+    }
+  }
+  return std::nullopt;
 }
 
 std::string unknown_device_message(std::string_view device, const std::string& config_path) {

@@ -55,7 +55,7 @@ Hardware hardware_named(const std::string& name);
 
 /// The hardware file that has this device name among its `devices`: beside the configuration (hardware/*.yaml), else
 /// among those that come with the program; nullopt if none has. `hardware:` knows it by its `file`. Throws Error if a
-/// file cannot be read or if two have it.
+/// file cannot be read.
 std::optional<Hardware> find_hardware_for_device(std::string_view device, const std::string& config_path);
 /// A message for a person whose GPU no file names: which file to copy and which keys it needs.
 std::string unknown_device_message(std::string_view device, const std::string& config_path);

@@ -24,13 +24,6 @@ std::vector<int> usual_looks(int rounds) {
   return looks;
 }
 
-// The looks of a long sweep, for people.
-std::vector<int> first_looks() {
-  std::vector<int> looks = usual_looks(max_rounds);
-  looks.resize(4);
-  return looks;
-}
-
 std::vector<Field> weight_fields(Measure& m) {
   std::vector<Field> fields;
   for (const std::string& variable : variable_names()) {
@@ -118,8 +111,7 @@ Field measure_field(Measure& m, Problems& problems) {
       Field::choice("until", until, "rounds, or settled: a case leaves when its verdict is settled", words_of(ends),
                     "rounds"),
       Field::list("looks", look, "a list such as [5, 8, 12]",
-                  "until: settled: the rounds after which verdicts are taken",
-                  fmt::format("{}, …", fmt::join(first_looks(), ", "))),
+                  "until: settled: the rounds after which verdicts are taken", "5, 8, 12, 18, …"),
       Field::section("weight", weight_fields(m), "by variable: the share of the rounds that its cases take part in",
                      "a share above 0 and up to 1, such as 0.25", "1"),
       Field::scalar("warmup_steps", whole_into(m.warmup_steps, 0, max_steps - 1), "untimed steps of a block",

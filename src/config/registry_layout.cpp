@@ -7,103 +7,59 @@
 namespace harness::config {
 namespace {
 
+// The axes that a configuration may name, the one that is only predicted last.
+constexpr std::array layout_axes{program::Axis::tensor, program::Axis::pipeline, program::Axis::context};
+
 std::vector<std::string> layout_parts() {
   std::vector<std::string> parts;
-  for (const program::Axis axis : program::configurable_axes) parts.emplace_back(program::row_of(axis).key);
-  parts.emplace_back(program::row_of(program::Axis::context).key);
+  for (const program::Axis axis : layout_axes) parts.emplace_back(program::row_of(axis).key);
   return parts;
-}
-
-// "{tensor_parallel: 2, pipeline_parallel: 1}", with the size of an axis as `size` prints it.
-template <class Size>
-std::string layout_text(Size size) {
-  std::vector<std::string> parts;
-  for (const program::Axis axis : program::configurable_axes) {
-    parts.push_back(fmt::format("{}: {}", program::row_of(axis).key, size(axis)));
-  }
-  return fmt::format("{{{}}}", join(parts, ", "));
 }
 
 // With the context axis where ranks stand along it.
 std::string print_layout(const Settings& s) {
-  std::string text = layout_text([&](program::Axis axis) { return s.layout[axis]; });
-  if (s.context() == 1) return text;
-  text.pop_back();
-  return fmt::format("{}, {}: {}}}", text, program::row_of(program::Axis::context).key, s.context());
+  NameValues parts;
+  for (const program::Axis axis : layout_axes) {
+    if (axis == program::Axis::context && s.context() == 1) continue;
+    parts.emplace_back(program::row_of(axis).key, std::to_string(s.layout[axis]));
+  }
+  return print_map(parts);
 }
 
 // As print_layout() has it, or any part of it. A whole layout without the context axis has one rank along it.
 void parse_layout(Settings& settings, std::string_view text) {
   program::Layout layout = settings.layout;
-  const std::string example =
-      layout_text([](program::Axis axis) { return axis == program::configurable_axes[0] ? 2 : 1; });
-  const NameValues parts = parts_of(text, example);
-  const auto names = [&](program::Axis axis) {
-    return std::ranges::any_of(parts, [&](const auto& part) { return part.first == program::row_of(axis).key; });
-  };
-  if (std::ranges::all_of(program::configurable_axes, names)) layout[program::Axis::context] = 1;
-  for (const auto& [key, size] : parts) {
-    const std::size_t part = word_index(key, layout_parts());
-    const bool is_context = part == program::configurable_axes.size();
-    const program::Axis axis = is_context ? program::Axis::context : program::configurable_axes[part];
-    layout[axis] = static_cast<int>(parse_within(size, 1, max_ranks));
-  }
+  const NameValues parts = parts_of(text, "{tensor_parallel: 2, pipeline_parallel: 1}");
+  const auto names = [&](program::Axis axis) { return !value_of(parts, program::row_of(axis).key).empty(); };
+  if (names(program::Axis::tensor) && names(program::Axis::pipeline)) layout[program::Axis::context] = 1;
+  for (const auto& [key, size] : parts)
+    layout[layout_axes[word_index(key, layout_parts())]] = static_cast<int>(parse_within(size, 1, max_ranks));
   settings.layout = layout;
 }
 
-// ---- rank_order: the axes by their short names, fastest first.
+// ---- rank_order: the axes, fastest first. Ranks that share a sequence stand beside each other behind the tensor axis.
 
-// Whether a configuration knows the axis.
-bool is_visible(program::Axis axis) {
-  return std::ranges::find(program::visible_axes, axis) != program::visible_axes.end();
-}
+constexpr auto rank_orders = [] {
+  using enum program::Axis;
+  return std::array<Choice<program::AxisOrder>, 6>{{{"tp-dp-pp", {tensor, context, data, pipeline}},
+                                                    {"tp-pp-dp", {tensor, context, pipeline, data}},
+                                                    {"dp-tp-pp", {data, tensor, context, pipeline}},
+                                                    {"dp-pp-tp", {data, pipeline, tensor, context}},
+                                                    {"pp-tp-dp", {pipeline, tensor, context, data}},
+                                                    {"pp-dp-tp", {pipeline, data, tensor, context}}}};
+}();
 
-std::string short_name(program::Axis axis) {
-  return lower(program::row_of(axis).short_name);
-}
-
-std::string order_text(const program::AxisOrder& order) {
-  std::vector<std::string> names;
-  for (const program::Axis axis : order) {
-    if (is_visible(axis)) names.push_back(short_name(axis));
-  }
-  return join(names, "-");
-}
-
-// All of them, from the usual one on. Where context is not visible, one rank stands along it; it keeps its place behind
-// tensor.
-std::vector<program::AxisOrder> rank_orders() {
-  using program::Axis;
-  std::vector<program::AxisOrder> orders;
-  program::AxisOrder order = program::usual_order;
-  do {
-    const auto* tensor = std::ranges::find(order, Axis::tensor);
-    const bool in_place = tensor + 1 != order.end() && tensor[1] == Axis::context;
-    if (is_visible(Axis::context) || in_place) orders.push_back(order);
-  } while (std::ranges::next_permutation(order).found);
-  return orders;
-}
-
-std::vector<std::string> rank_order_words() {
-  std::vector<std::string> words;
-  for (const program::AxisOrder& order : rank_orders()) words.push_back(order_text(order));
-  return words;
-}
-
+// Megatron-LM also names axes that do not decide anything here.
 void parse_rank_order(Settings& settings, std::string_view text) {
-  std::vector<std::string> visible;
-  for (const std::string_view word : split(text, '-')) {
-    const std::string name = lower(word);
-    const bool hidden = std::ranges::any_of(
-        program::usual_order, [&](program::Axis axis) { return !is_visible(axis) && name == short_name(axis); });
-    if (!hidden) visible.push_back(name);
-  }
-  const std::vector<program::AxisOrder> orders = rank_orders();
-  const auto found = std::ranges::find(orders, join(visible, "-"), order_text);
-  if (found == orders.end()) {
-    fail("found {}; allowed: {}, where the first axis varies fastest", quote(text), join(rank_order_words(), ", "));
-  }
-  settings.layout.order = *found;
+  std::vector<std::string> axes = split_text(lower(text), "-");
+  std::erase_if(axes, [](const std::string& axis) { return axis == "cp" || axis == "ep"; });
+  settings.layout.order = parse_choice(join(axes, "-"), rank_orders);
+}
+
+std::string print_rank_order(const Settings& settings) {
+  const auto* found = std::ranges::find(rank_orders, settings.layout.order, &Choice<program::AxisOrder>::second);
+  if (found == rank_orders.end()) fail("no configuration numbers ranks like this");
+  return found->first;
 }
 
 std::string context_refused_by(const Settings& s, BackendKind backend) {
@@ -230,7 +186,7 @@ std::string gather_conflict(const Settings& s) {
 std::vector<Variable> layout_variables() {
   return {
       {.name = "layout",
-       .allowed = layout_text([](program::Axis) { return 'N'; }),
+       .allowed = "{tensor_parallel: N, pipeline_parallel: N}",
        .examples = {"{tensor_parallel: 2}", "{tensor_parallel: 4}"},
        .help = "how the model is cut; data_parallel is what remains: ranks / (tensor * pipeline). In a prediction, "
                "context_parallel: N cuts each sequence",
@@ -242,10 +198,10 @@ std::vector<Variable> layout_variables() {
        .refused_by = context_refused_by,
        .workloads = communicating},
       {.name = "rank_order",
-       .choices = {rank_order_words(), true},
+       .choices = {words_of(rank_orders), true},
        .help = "how ranks are numbered along the axes of the layout, fastest first: which of them share a node",
        .parse = parse_rank_order,
-       .print = [](const Settings& s) { return order_text(s.layout.order); },
+       .print = print_rank_order,
        .acts_on = {Part::tensor, Part::pipeline, Part::data, Part::embedding},
        .without_effect = without_two_axes,
        .workloads = communicating},

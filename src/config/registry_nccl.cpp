@@ -6,7 +6,6 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "config/environment.h"
 #include "config/registry_rows.h"
 #include "nccl/values.h"
 
@@ -39,10 +38,7 @@ Variable nccl_row(const Canonical& canonical, Variable row) {
     const std::string value = nccl_value(s, name);
     return value.empty() ? "default" : value;
   };
-  row.without_effect = [own = row.without_effect](const Settings& s) {
-    const std::string alone = without_communication(s);
-    return alone.empty() ? own(s) : alone;
-  };
+  row.without_effect = without_communication;
   return row;
 }
 
@@ -50,49 +46,13 @@ Canonical integer(std::int64_t low, std::int64_t high) {
   return [=](std::string_view text) { return nccl::canonical_integer(text, low, high); };
 }
 
-std::string without_rdma(const Settings& s) {
-  const bool sockets = same_word(value_of(environment_of(s), "NCCL_NET"), "Socket");
-  return sockets ? "env sets NCCL_NET to Socket, which has no GPUDirect RDMA" : "";
-}
-
-std::string without_peer_to_peer(const Settings& s) {
-  return value_of(environment_of(s), "NCCL_P2P_DISABLE") == "1" ? "env sets NCCL_P2P_DISABLE to 1" : "";
-}
-
-std::string min_above_max(const Settings& s) {
-  const auto low = nccl::parse_integer(nccl_value(s, "nccl_min_ctas")),
-             high = nccl::parse_integer(nccl_value(s, "nccl_max_ctas"));
-  if (!low || !high || *low <= *high) return "";
-  return fmt::format("nccl_min_ctas {} is above nccl_max_ctas {}; NCCL would use {} for both", *low, *high, *high);
-}
-
-// Calls each(list) for the entries of a canonical nccl_algo that say what NCCL may use, as ",Ring,Tree,".
-template <class Each>
-void each_wanted_list(const std::string& algorithms, Each&& each) {
-  if (algorithms.empty()) return;
+// Whether a canonical nccl_algo names NVLS among what NCCL may use.
+bool wants_nvls(const std::string& algorithms) {
   for (const std::string_view part : split(algorithms, ';')) {
     const std::string_view entry = part.substr(part.find(':') + 1);  // npos + 1 is 0
-    if (!entry.starts_with('^')) each(fmt::format(",{},", entry));
+    if (!entry.starts_with('^') && entry.find("NVLS") != std::string_view::npos) return true;
   }
-}
-
-bool wants_nvls(const std::string& algorithms) {
-  bool wanted = false;
-  each_wanted_list(algorithms, [&](const std::string& list) {
-    wanted = wanted || list.find(",NVLS,") != std::string::npos || list.find(",NVLSTree,") != std::string::npos;
-  });
-  return wanted;
-}
-
-// An entry that leaves NCCL nothing but NVLS.
-std::string algo_against_nvls(const Settings& s) {
-  if (nccl_value(s, "nccl_nvls") != "0") return "";
-  const std::string algorithms = nccl_value(s, "nccl_algo");
-  bool only = false;
-  each_wanted_list(algorithms, [&](const std::string& list) {
-    only = only || list == ",NVLS," || list == ",NVLSTree," || list == ",NVLS,NVLSTree,";
-  });
-  return only ? fmt::format("nccl_algo {} allows NCCL only NVLS, which nccl_nvls 0 turns off", algorithms) : "";
+  return false;
 }
 
 // Reduction in the NVLink switches came with Hopper. `needs`: whether a canonical value asks for it.
@@ -122,7 +82,6 @@ std::vector<Variable> nccl_variables() {
                 .help = "NCCL's algorithm. A bare name applies to all functions; since NCCL 2.24 those without it "
                         "fail: write AllReduce:Tree, not Tree",
                 .acts_on = {Part::tensor, Part::data, Part::embedding, Part::world},
-                .conflict = algo_against_nvls,
                 .lacking = lacking_nvlink_reduction("nccl_algo", wants_nvls),
                 .environment_name = "NCCL_ALGO"}),
       nccl_row(nccl::canonical_proto,
@@ -140,7 +99,6 @@ std::vector<Variable> nccl_variables() {
                 .examples = {"8", "16"},
                 .help = "minimum number of thread blocks (and so channels) of a collective; at most nccl_max_ctas",
                 .acts_on = {Part::tensor, Part::data},
-                .conflict = min_above_max,
                 .environment_name = "NCCL_MIN_CTAS"}),
       nccl_row(integer(1, max_ctas),
                {.name = "nccl_max_ctas",
@@ -177,7 +135,6 @@ std::vector<Variable> nccl_variables() {
                 .choices = {nccl::levels(), true},
                 .examples = {"NVL", "SYS"},
                 .help = "how far apart two GPUs of a node may be and still copy to each other directly; LOC is never",
-                .without_effect = without_peer_to_peer,
                 .environment_name = "NCCL_P2P_LEVEL"}),
       nccl_row(nccl::canonical_level,
                {.name = "nccl_net_gdr_level",
@@ -185,7 +142,6 @@ std::vector<Variable> nccl_variables() {
                 .examples = {"PIX", "SYS"},
                 .help = "how far apart GPU and network card may be and still use GPUDirect RDMA; LOC is never",
                 .acts_on = {Part::data, Part::pipeline},
-                .without_effect = without_rdma,
                 .environment_name = "NCCL_NET_GDR_LEVEL"}),
   };
 }

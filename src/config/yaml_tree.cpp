@@ -48,15 +48,6 @@ class Lines {
     return std::nullopt;
   }
 
-  // The line of dashes before a document, or what it begins with.
-  Place second_document(const YAML::Mark& begins) const {
-    const auto from = begins.line > 0 ? begins.line : static_cast<int>(lines_.size()) - 1;
-    for (int i = std::min(from, static_cast<int>(lines_.size()) - 1); i > 0 && !lines_[i].starts_with("..."); --i) {
-      if (lines_[i].starts_with("---")) return {source_, i + 1, 1};
-    }
-    return place(begins);
-  }
-
   // yaml-cpp counts bytes from 0, people and their editors characters from 1.
   Place place(const YAML::Mark& mark) const {
     if (mark.is_null()) return {source_, 1, 1};
@@ -220,8 +211,7 @@ std::optional<YamlNode> parse_yaml(const std::string& text, int source, Problems
     const std::vector<YAML::Mark> documents = Beginnings(bare).marks;
     if (documents.empty()) walk.stop({source, 1, 1}, "found nothing but blanks and comments; expected a configuration");
     YamlNode root = walk.tree_of(YAML::Load(bare), "", 0);
-    if (documents.size() > 1)
-      walk.stop(lines.second_document(documents[1]), "found a second document (after ---); expected one");
+    if (documents.size() > 1) walk.stop(lines.place(documents[1]), "found a second document (after ---); expected one");
     return root;
   } catch (const Stop&) {
   } catch (const YAML::DeepRecursion& e) {  // far deeper, which yaml-cpp itself does not parse

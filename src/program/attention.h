@@ -76,19 +76,6 @@ struct AttentionOf {
 };
 using Attention = AttentionOf<View>;
 
-/// Joins two attentions over disjoint keys: (out, stats) becomes the attention over the union.
-template <class T>
-struct AttentionMergeOf {
-  T part_out = {}, part_stats = {}, out = {}, stats = {};
-  AttentionShape shape = {};
-  static constexpr std::string_view name = "attention_merge";
-  static constexpr auto fields(auto& op) {
-    return std::tuple_cat(reads(op.part_out, op.part_stats), updates(op.out, op.stats), parameters(op.shape));
-  }
-  static constexpr auto one_type(auto& op) { return std::tie(op.part_out, op.out); }
-};
-using AttentionMerge = AttentionMergeOf<View>;
-
 /// dq, dk, dv in the strides of q, k, v; added to when `accumulate`. stats and out may be those of a larger attention
 /// of which k, v are a part of the keys. probabilities (optional): as the forward pass kept them; without, they are
 /// computed again from stats. position_ids, documents and unseen as in Attention.

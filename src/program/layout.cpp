@@ -19,12 +19,6 @@ const char* name_of(Axis axis) {
   return row_of(axis).name;
 }
 
-std::string configurable_axis_keys(std::string_view between) {
-  std::vector<const char*> keys;
-  for (const Axis axis : configurable_axes) keys.push_back(row_of(axis).key);
-  return fmt::format("{}", fmt::join(keys, between));
-}
-
 std::string text_of(const Layout& layout) {
   std::vector<std::string> sizes;
   for (const Axis axis : visible_axes) sizes.push_back(fmt::format("{}{}", row_of(axis).short_name, layout[axis]));

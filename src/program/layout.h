@@ -28,9 +28,6 @@ const char* name_of(Axis axis);
 inline constexpr std::array<Axis, 3> visible_axes{Axis::tensor, Axis::pipeline, Axis::data};
 /// The axes whose size a configuration sets. Data parallelism is what remains of the ranks.
 inline constexpr std::array<Axis, 2> configurable_axes{Axis::tensor, Axis::pipeline};
-/// "tensor_parallel, pipeline_parallel": the keys of configurable_axes.
-std::string configurable_axis_keys(std::string_view between = ", ");
-
 /// Where a rank stands on each axis.
 struct Coordinates {
   std::array<int, axis_count> at{};

@@ -3,34 +3,32 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "base/error.h"
 
 namespace harness::program {
 namespace {
 
-// A communication as its partners must agree on it.
+// A communication as its partners must agree on it. Messages of one size between two ranks arrive in the order in which
+// they were sent: which one a receive gets shows only in what the two ends call it.
 struct Signature {
-  std::string_view kind;
+  std::string_view kind;  // of a message the same at both ends
   std::int64_t count = 0;
   DType type = DType::f32;
-  int reduction = 0;  // of a collective that reduces
-  bool operator==(const Signature&) const = default;
+  int reduction = 0;   // of a collective that reduces
+  Label carries = {};  // of a message
+
+  auto all() const {
+    return std::tuple(kind, count, type, reduction, carries.what, carries.phase, carries.micro_batch, carries.layer);
+  }
 };
 
 std::string show(const Signature& s) {
-  return fmt::format("{} of {} {}", s.kind, s.count, name_of(s.type));
-}
-
-// Whether the two ends of a message speak of the same one.
-bool carries_the_same(const Label& a, const Label& b) {
-  return a.what == b.what && a.phase == b.phase && a.micro_batch == b.micro_batch && a.layer == b.layer;
-}
-
-std::string carried(const Label& l) {
-  std::string text = fmt::format("{} ({})", l.what.empty() ? "a message" : l.what, name_of(l.phase));
-  if (l.micro_batch >= 0) text += fmt::format(" of micro-batch {}", l.micro_batch);
-  if (l.layer >= 0) text += fmt::format(", layer {}", l.layer);
+  std::string text = fmt::format("{} of {} {}", s.kind, s.count, name_of(s.type));
+  if (!s.carries.what.empty()) text += fmt::format(", {} ({})", s.carries.what, name_of(s.carries.phase));
+  if (s.carries.micro_batch >= 0) text += fmt::format(" of micro-batch {}", s.carries.micro_batch);
+  if (s.carries.layer >= 0) text += fmt::format(", layer {}", s.carries.layer);
   return text;
 }
 
@@ -89,13 +87,17 @@ class Matcher {
     s.done.assign(s.end - s.at, 0);
   }
 
-  Signature signature(int role, const Action& action) const {
-    const View in = transferred_by(action).in;
-    Signature s{name_of(action), in.count, set_.roles[role].buffer_of(in).type};
+  Signature signature(int role, const Operation& op) const {
+    const View in = transferred_by(op.action).in;
+    Signature s{name_of(op.action), in.count, set_.roles[role].buffer_of(in).type};
+    if (peer_of(op.action) != nullptr) {
+      s.kind = "message";
+      s.carries = op.label;
+    }
     const auto reduction = [&](const auto& a) {
       if constexpr (requires { a.reduction; }) s.reduction = static_cast<int>(a.reduction);
     };
-    std::visit(reduction, action);
+    std::visit(reduction, op.action);
     return s;
   }
 
@@ -142,76 +144,51 @@ class Matcher {
     }
   }
 
-  bool try_complete(int role, std::size_t slot, std::vector<int>& work) {
-    const Operation& op = pending(role, slot);
-    if (const GroupId group = group_of(op.action); group >= 0) return try_collective(role, slot, group, work);
-    return try_point_to_point(role, slot, work);
-  }
-
-  bool try_collective(int role, std::size_t slot, GroupId group, std::vector<int>& work) {
-    std::vector<std::pair<int, std::size_t>> slots;
-    for (const int member : roles_of_group(role, group)) {
-      const auto found = member == role ? slot : find_collective(member, group);
-      if (found == none) return false;
-      slots.emplace_back(member, found);
-    }
-    const Signature mine = signature(role, pending(role, slot).action);
-    for (const auto& [member, at] : slots) {
-      const Signature theirs = signature(member, pending(member, at).action);
-      if (theirs == mine) continue;
-      mismatch(member, at, role, slot,
-               fmt::format("in group {}: {} meets {}", set_.groups[group].name, show(theirs), show(mine)));
-      return false;
-    }
-    for (const auto& [member, at] : slots) complete(member, at, work, role);
-    return true;
-  }
-
-  bool try_point_to_point(int role, std::size_t slot, std::vector<int>& work) {
-    const Action& action = pending(role, slot).action;
-    const Peer& peer = *peer_of(action);
-    const int other = peer_role(role, peer);
-    const Communicator wanted = communicator_of(set_.layout, action, role, other);
-    RoleState& s = state(other);
-    for (std::size_t k = s.at; k < s.end; ++k) {
-      if (s.done[k - s.at]) continue;
-      const Action& theirs = pending(other, k).action;
-      const Peer* back = peer_of(theirs);
-      if (back == nullptr || theirs.index() == action.index()) continue;  // a send meets a receive
-      if (communicator_of(set_.layout, theirs, other, peer_role(other, *back)) != wanted) continue;
-      Signature a = signature(role, action), b = signature(other, theirs);
-      a.kind = b.kind = "message";
-      if (a != b) {
-        mismatch(other, k, role, slot, fmt::format("{} meets {}", show(b), show(a)));
-        return false;
-      }
-      // Messages of one size between two ranks arrive in the order in which they were sent: which one a receive gets
-      // shows only in what the two ends call it.
-      const Label &mine = pending(role, slot).label, &of_other = pending(other, k).label;
-      if (!carries_the_same(mine, of_other)) {
-        mismatch(other, k, role, slot, fmt::format("{} meets {}", carried(of_other), carried(mine)));
-        return false;
-      }
-      if (other == role) {
-        // Both ends are this role's own: completing one may move the group on, so mark the pair together.
-        s.done[k - s.at] = 1;
-      } else {
-        complete(other, k, work, role);
-      }
-      complete(role, slot, work, role);
-      return true;
-    }
-    return false;
+  // The roles that a communication meets: the others of a group, or the other end of a message, which may be the own.
+  std::vector<int> others(int role, const Action& action) {
+    if (const Peer* peer = peer_of(action)) return {peer_role(role, *peer)};
+    std::vector<int> roles = roles_of_group(role, group_of(action));
+    std::erase(roles, role);
+    return roles;
   }
 
   static constexpr std::size_t none = static_cast<std::size_t>(-1);
 
-  std::size_t find_collective(int role, GroupId group) {
-    RoleState& s = state(role);
+  // The pending communication of another role that meets this one.
+  std::size_t partner(int other, int role, const Action& action) {
+    const auto meets = [&](const Action& theirs) {
+      const Peer* back = peer_of(theirs);
+      if (group_of(action) >= 0 || back == nullptr) return group_of(action) == group_of(theirs);
+      return theirs.index() != action.index() &&  // a send meets a receive
+             communicator_of(set_.layout, theirs, other, peer_role(other, *back)) ==
+                 communicator_of(set_.layout, action, role, other);
+    };
+    const RoleState& s = state(other);
     for (std::size_t k = s.at; k < s.end; ++k) {
-      if (!s.done[k - s.at] && group_of(pending(role, k).action) == group) return k;
+      if (!s.done[k - s.at] && meets(pending(other, k).action)) return k;
     }
     return none;
+  }
+
+  bool try_complete(int role, std::size_t slot, std::vector<int>& work) {
+    const Operation& op = pending(role, slot);
+    std::vector<std::pair<int, std::size_t>> met;
+    for (const int other : others(role, op.action)) {
+      met.emplace_back(other, partner(other, role, op.action));
+      if (met.back().second == none) return false;
+    }
+    const Signature mine = signature(role, op);
+    for (const auto& [other, at] : met) {
+      const Signature theirs = signature(other, pending(other, at));
+      if (theirs.all() == mine.all()) continue;
+      failed_ = true;
+      report(other, at, fmt::format("does not match {}: {} meets {}", name(role, slot), show(theirs), show(mine)));
+      return false;
+    }
+    // Of a role that meets itself, the pending ones stay as they are until both ends are done.
+    for (const auto& [other, at] : met) complete(other, at, work, role);
+    complete(role, slot, work, role);
+    return true;
   }
 
   std::string name(int role, std::size_t slot) {
@@ -219,42 +196,30 @@ class Matcher {
                        title(pending(role, slot)));
   }
 
-  void mismatch(int role, std::size_t slot, int other, std::size_t other_slot, const std::string& what) {
-    failed_ = true;
+  void report(int role, std::size_t slot, const std::string& what) {
     if (problems_.size() >= limit_) return;
-    problems_.push_back({set_.first_rank(role), state(role).order[slot],
-                         fmt::format("{} does not match {}: {}", name(role, slot), name(other, other_slot), what)});
+    problems_.push_back({set_.first_rank(role), state(role).order[slot], fmt::format("{} {}", name(role, slot), what)});
+  }
+
+  std::size_t first_open(int role) {
+    const RoleState& s = state(role);
+    return s.at + (std::ranges::find(s.done, 0) - s.done.begin());
   }
 
   void report_stuck() {
     for (int role = 0; role < static_cast<int>(states_.size()); ++role) {
-      RoleState& s = state(role);
-      if (s.finished() || problems_.size() >= limit_) continue;
-      std::size_t slot = s.at;
-      while (s.done[slot - s.at]) ++slot;
+      if (state(role).finished()) continue;
+      const std::size_t slot = first_open(role);
       const Action& action = pending(role, slot).action;
-      std::string whom;
-      if (const GroupId group = group_of(action); group >= 0) {
-        for (const int member : roles_of_group(role, group)) {
-          if (member == role || find_collective(member, group) != none) continue;
-          whom = standing(member);
-          break;
-        }
-        whom = fmt::format("group {}, {}", set_.groups[group].name, whom);
-      } else {
-        whom = standing(peer_role(role, *peer_of(action)));
-      }
-      problems_.push_back({set_.first_rank(role), s.order[slot],
-                           fmt::format("{} never ends: it waits for {}", name(role, slot), whom)});
+      std::vector<int> missing = others(role, action);
+      std::erase_if(missing, [&](int other) { return partner(other, role, action) != none; });
+      report(role, slot, "never ends: it waits for " + standing(missing.empty() ? role : missing.front()));
     }
   }
 
   std::string standing(int role) {
-    RoleState& s = state(role);
-    if (s.finished()) return fmt::format("rank {}, which has no communication left", set_.first_rank(role));
-    std::size_t slot = s.at;
-    while (s.done[slot - s.at]) ++slot;
-    return fmt::format("{}, which stands first there", name(role, slot));
+    if (state(role).finished()) return fmt::format("rank {}, which has no communication left", set_.first_rank(role));
+    return fmt::format("{}, which stands first there", name(role, first_open(role)));
   }
 
   const ProgramSet& set_;

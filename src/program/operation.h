@@ -27,7 +27,7 @@ namespace harness::program {
 using Action =
     std::variant<Fill, Initialize, Convert, Record, Embedding, EmbeddingBackward, ResidualAdd, LayerNorm,
                  LayerNormBackward, RmsNorm, RmsNormBackward, Matmul, Quantise, Gelu, GeluBackward, SwiGlu,
-                 SwiGluBackward, BiasAdd, ColumnSum, Rope, Attention, AttentionMerge, AttentionBackward, CrossEntropy,
+                 SwiGluBackward, BiasAdd, ColumnSum, Rope, Attention, AttentionBackward, CrossEntropy,
                  CrossEntropyMaximum, CrossEntropySums, CrossEntropyGradient, AdamW, CheckFinite, UpdateScale, TopK,
                  ScatterAdd, AllReduce, AllGather, ReduceScatter, AllToAll, Send, Receive>;
 

@@ -118,14 +118,6 @@ void add_attention_cases(Cases& cases, program::DType type, bool tf32) {
                                   name_for(s, kind) + (accumulate ? ", added" : "")));
       }
     }
-    if (tf32 || s.large || s.group > 1 || s.document > 0) continue;  // no products in it, and no keys
-    CaseBuilder b(type);
-    const program::View part = b.normal("part_out", rows * width),
-                        part_stats = b.normal("part_stats", program::DType::f32, rows * s.heads);
-    const program::View out = b.normal("out", rows * width),
-                        stats = b.normal("stats", program::DType::f32, rows * s.heads);
-    cases.push_back(b.take(program::AttentionMerge{part, part_stats, out, stats, shape_of(s)},
-                           fmt::format("{} x {} heads of {}, {}", s.batch, s.heads, s.head_dim, s.queries)));
   }
 }
 

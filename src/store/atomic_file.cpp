@@ -1,7 +1,6 @@
 #include "store/atomic_file.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,11 +8,10 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <vector>
+#include <random>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "store/lock.h"
 
 namespace harness::store {
 namespace {
@@ -34,43 +32,6 @@ void sync(const std::string& path, bool required) {
   if (!synced && required) fail("cannot write {} to disk: {}", path, std::strerror(error));
 }
 
-// Names the writer, so that a later one knows whether a temporary file is still somebody's.
-std::string own_ending() {
-  const Owner owner = this_process();
-  return fmt::format(".{:08x}-{}-{}-{}.tmp", fnv1a(owner.boot) & 0xffffffffu, owner.pid, owner.process_start,
-                     owner.token.substr(0, 8));
-}
-
-// Whether the writer of a temporary file with this ending ran on this boot of this machine, and is gone.
-bool is_of_a_dead_process(std::string_view ending) {
-  const std::vector<std::string_view> words = split(ending.substr(1, ending.rfind('.') - 1), '-');
-  Owner writer = this_process();
-  if (words.size() != 4 || words[0] != fmt::format("{:08x}", fnv1a(writer.boot) & 0xffffffffu)) return false;
-  const auto pid = number_in<std::int64_t>(words[1]), start = number_in<std::int64_t>(words[2]);
-  if (!pid || !start) return false;
-  writer.pid = *pid;
-  writer.process_start = *start;
-  return process_of(writer) == Process::gone;
-}
-
-// A kill leaves the file that it interrupts, as large as a result.
-void remove_left_behind(const std::string& path) {
-  std::error_code error;
-  for (fs::directory_iterator entry(directory_of(path), error), end; !error && entry != end; entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    if (!name.starts_with('.') || !name.ends_with(".tmp")) continue;
-    const std::string ending = name.substr(name.rfind('.', name.size() - 5));
-    if (name != fs::path(beside(path, ".", ending)).filename() || !is_of_a_dead_process(ending)) continue;
-    unlink(entry->path().c_str());
-  }
-}
-
-std::optional<Permissions> permissions_of(const std::string& path) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) return std::nullopt;
-  return Permissions{status.st_mode & 07777, status.st_uid, status.st_gid};
-}
-
 }  // namespace
 
 std::string directory_of(const std::string& path) {
@@ -85,8 +46,9 @@ std::string beside(const std::string& path, const std::string& prefix, const std
   return (fs::path(path).parent_path() / (prefix + name.substr(0, kept) + end)).string();
 }
 
-std::string temporary_name(const std::string& path) {
-  return beside(path, ".", own_ending());
+std::string random_token() {
+  std::random_device device;
+  return fmt::format("{:08x}{:08x}", device(), device());
 }
 
 AtomicFile::AtomicFile(const std::string& path, bool overwrite) : path_(path), overwrite_(overwrite) {
@@ -105,9 +67,9 @@ AtomicFile::AtomicFile(const std::string& path, bool overwrite) : path_(path), o
   if (faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
     fail("cannot write to the directory {}: {}", directory, std::strerror(errno));
   }
-  remove_left_behind(path);
-  if (fs::exists(there)) present_ = permissions_of(path);
-  temporary_ = temporary_name(path);
+  struct stat present {};
+  if (::stat(path.c_str(), &present) == 0) present_ = present;
+  temporary_ = beside(path, ".", fmt::format(".{}.tmp", random_token()));
 }
 
 AtomicFile::~AtomicFile() {
@@ -116,12 +78,9 @@ AtomicFile::~AtomicFile() {
 
 void AtomicFile::protect() const {
   if (!present_) return;
-  const auto made = permissions_of(temporary_);
-  if (!made) return;
-  const bool given = made->user == present_->user && made->group == present_->group;
-  // Where the owner cannot be kept, who belongs to another group must not gain what this one's members had.
-  const bool moved = !given && ::chown(temporary_.c_str(), present_->user, present_->group) == 0;
-  const mode_t mode = given || moved || made->group == present_->group ? present_->mode : present_->mode & ~mode_t{070};
+  mode_t mode = present_->st_mode & 07777;
+  // Where the group cannot be kept, members of another one must not gain what this one's had.
+  if (::chown(temporary_.c_str(), static_cast<uid_t>(-1), present_->st_gid) != 0) mode &= ~mode_t{070};
   if (::chmod(temporary_.c_str(), mode) != 0) fail("cannot set the mode of {}: {}", temporary_, std::strerror(errno));
 }
 

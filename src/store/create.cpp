@@ -49,10 +49,9 @@ void create_table(hdf5::File& file, const Table& table, const std::vector<Row>& 
 }
 
 void create_matrix(hdf5::File& file, const std::string& path, const std::vector<std::uint64_t>& sizes,
-                   const std::vector<std::string>& labels, const std::string& units) {
+                   const std::string& units) {
   const float nothing = std::numeric_limits<float>::quiet_NaN();
-  Dataset dataset = file.create_dataset(path, Element::of(Kind::float32), sizes, &nothing);
-  dataset.set_labels(labels);
+  file.create_dataset(path, Element::of(Kind::float32), sizes, &nothing);
   file.set_attribute(path, "units", units);
 }
 
@@ -97,10 +96,9 @@ void create_objects(hdf5::File& file, const Result& plan, const ResultCapacity& 
 
   const std::uint64_t blocks = plan.blocks.size();
   const auto steps = static_cast<std::uint64_t>(plan.warmup_steps) + static_cast<std::uint64_t>(plan.steps);
-  create_matrix(file, "/step_seconds", {blocks, steps}, {"block", "step"}, "s");
-  create_matrix(file, "/losses", {blocks, steps}, {"block", "step"}, "1");
-  create_matrix(file, "/rank_seconds", {blocks, steps, static_cast<std::uint64_t>(plan.ranks)},
-                {"block", "step", "rank"}, "s");
+  create_matrix(file, "/step_seconds", {blocks, steps}, "s");
+  create_matrix(file, "/losses", {blocks, steps}, "1");
+  create_matrix(file, "/rank_seconds", {blocks, steps, static_cast<std::uint64_t>(plan.ranks)}, "s");
 }
 
 void create_whole(const AtomicFile& place, const Result& plan, const ResultCapacity& capacity) {

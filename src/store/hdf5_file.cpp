@@ -56,12 +56,15 @@ Handle access_properties() {
   return properties;
 }
 
-// File systems compress, and rows in memory have pointers: what a result needs is a few times what it occupies.
-std::shared_ptr<Allowance> allowance_of(const std::string& path) {
+// Each dataset lies within the file, but a sparse file of a few kilobytes claims gigabytes of zeros, which would fill
+// the memory. What compressing file systems store is a few times what it occupies.
+void require_stored(const std::string& path) {
   constexpr double least_bytes = 256 << 20, most_times = 16, bytes_of_block = 512;  // as stat() counts
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) fail("opening {} failed: {}", path, std::strerror(errno));
-  return std::make_shared<Allowance>(least_bytes + most_times * bytes_of_block * static_cast<double>(status.st_blocks));
+  const auto claimed = static_cast<double>(status.st_size);
+  if (claimed > least_bytes + most_times * bytes_of_block * static_cast<double>(status.st_blocks))
+    fail("it claims {}, far more than it stores: it is sparse", show_bytes(claimed));
 }
 
 }  // namespace
@@ -95,11 +98,6 @@ void Handle::close(std::string_view doing) {
   if (id >= 0) check(H5Idec_ref(id), doing);
 }
 
-void Allowance::take(double bytes, const std::string& dataset) {
-  left_ -= bytes;
-  if (left_ < 0) fail("{} claims {}, far more than the file stores: it is sparse", dataset, show_bytes(bytes));
-}
-
 std::vector<std::uint64_t> Dataset::sizes() const {
   const Handle space(H5Dget_space(handle_.id()), "reading the size of " + path_);
   const auto dimensions = check(H5Sget_simple_extent_ndims(space.id()), "reading the size of " + path_);
@@ -116,10 +114,6 @@ std::uint64_t Dataset::rows() const {
 Element Dataset::element() const {
   const Handle type(H5Dget_type(handle_.id()), "reading the type of " + path_);
   return element_of(type.id(), path_);
-}
-
-std::uint64_t Dataset::offset() const {
-  return H5Dget_offset(handle_.id());
 }
 
 void Dataset::require_kind(Kind kind) const {
@@ -161,29 +155,13 @@ void Dataset::write(const Element& element, std::uint64_t first, std::uint64_t c
   transfer(true, element, first, count, const_cast<void*>(from));  // H5Dwrite only reads it
 }
 
-std::vector<char> Dataset::read(const Element& element, std::uint64_t first, std::uint64_t count,
-                                std::size_t more) const {
+std::vector<char> Dataset::read(const Element& element, std::uint64_t first, std::uint64_t count) const {
   const auto all = sizes();
   std::uint64_t row_bytes = element.bytes;
   for (std::size_t i = 1; i < all.size(); ++i) row_bytes *= all[i];
-  if (allowance_) allowance_->take(static_cast<double>(count) * static_cast<double>(row_bytes + more), path_);
   std::vector<char> bytes(count * row_bytes);
   transfer(false, element, first, count, bytes.data());
   return bytes;
-}
-
-// As H5DSset_label writes it; the high-level library that has it is not everywhere.
-void Dataset::set_labels(std::span<const std::string> names) {
-  const std::string doing = "labelling " + path_;
-  std::vector<const char*> texts;
-  for (const auto& name : names) texts.push_back(name.c_str());
-  const Handle type(H5Tcopy(H5T_C_S1), doing);
-  check(H5Tset_size(type.id(), H5T_VARIABLE), doing);
-  const hsize_t size = names.size();
-  const Handle space(H5Screate_simple(1, &size, nullptr), doing);
-  const Handle attribute(H5Acreate2(handle_.id(), "DIMENSION_LABELS", type.id(), space.id(), H5P_DEFAULT, H5P_DEFAULT),
-                         doing);
-  check(H5Awrite(attribute.id(), type.id(), texts.data()), doing);
 }
 
 bool File::is_hdf5(const std::string& path) {
@@ -197,9 +175,10 @@ File File::create(const std::string& path) {
 }
 
 File File::open(const std::string& path, bool writable) {
+  require_stored(path);
   const Handle access = access_properties();
-  return {Handle(H5Fopen(path.c_str(), writable ? H5F_ACC_RDWR : H5F_ACC_RDONLY, access.id()), "opening " + path), path,
-          allowance_of(path)};
+  return {Handle(H5Fopen(path.c_str(), writable ? H5F_ACC_RDWR : H5F_ACC_RDONLY, access.id()), "opening " + path),
+          path};
 }
 
 void File::create_group(const std::string& path) {
@@ -225,7 +204,7 @@ Dataset File::create_dataset(const std::string& path, const Element& element, co
   return {Handle(H5Dcreate2(handle_.id(), path.c_str(), file_type.id(), space.id(), H5P_DEFAULT, properties.id(),
                             H5P_DEFAULT),
                  doing),
-          path, allowance_};
+          path};
 }
 
 bool File::contains(const std::string& path) const {
@@ -233,7 +212,7 @@ bool File::contains(const std::string& path) const {
 }
 
 Dataset File::dataset(const std::string& path, int rank) const {
-  return {open_dataset(handle_.id(), path, rank), path, allowance_};
+  return {open_dataset(handle_.id(), path, rank), path};
 }
 
 void File::write_attribute(const std::string& object, const std::string& name, const Element& element,

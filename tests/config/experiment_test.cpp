@@ -47,18 +47,13 @@ Measure measure_with(const std::vector<std::string>& overrides) {
 }
 
 TEST(Experiment, LooksGoByHalvesUpToTheRounds) {
+  using Looks = std::vector<int>;
   EXPECT_TRUE(measure_with({}).looks.empty());
-  EXPECT_EQ(measure_with({"measure.until=settled", "measure.rounds=40"}).looks,
-            (std::vector<int>{5, 8, 12, 18, 27, 40}));
-  EXPECT_EQ(measure_with({"measure.until=settled", "measure.rounds=4"}).looks, std::vector<int>{4});
-}
-
-TEST(Experiment, LooksBeyondTheRoundsAreLeftOut) {
+  EXPECT_EQ(measure_with({"measure.until=settled"}).looks, (Looks{5, 8, 12}));
+  EXPECT_EQ(measure_with({"measure.until=settled", "measure.rounds=40"}).looks, (Looks{5, 8, 12, 18, 27, 40}));
+  EXPECT_EQ(measure_with({"measure.until=settled", "measure.rounds=4"}).looks, Looks{4});
   EXPECT_EQ(measure_with({"measure.until=settled", "measure.looks=[4, 6, 20]", "measure.rounds=9"}).looks,
-            (std::vector<int>{4, 6, 9}));
-}
-
-TEST(Experiment, ASweepUntilAllIsSettledMayTakeLong) {
+            (Looks{4, 6, 9}));
   const Experiment e = test::loaded("backend: cpu\nworkload: gemm\nbaseline: {}\nmeasure: {until: settled}\n");
   EXPECT_EQ(e.measure.rounds, 40);
 }

@@ -44,16 +44,6 @@ TEST(Reference, EveryVariableHasAnExampleThatLoads) {
   }
 }
 
-TEST(Reference, ExamplesAreWhatOneWouldTry) {
-  const auto example = [](const char* name) { return example_of(*find_variable(name)); };
-  EXPECT_EQ(example("precision"), "sweep: {precision: [bf16, tf32]}");
-  EXPECT_EQ(example("bucket_size"), "sweep: {bucket_size: [50 MiB, 100 MiB]}");
-  EXPECT_EQ(example("layout"), "sweep: {layout: [{tensor_parallel: 2}, {tensor_parallel: 4}]}");
-  EXPECT_EQ(example("nccl_algo"), "sweep: {nccl_algo: [AllReduce:Tree, AllReduce:Ring]}");
-  EXPECT_EQ(example("env"), "sweep: {env: [{NCCL_IB_TIMEOUT: 22}]}");
-  EXPECT_EQ(example("workload"), "workload: collective");
-}
-
 TEST(Reference, WordsAreTheValuesAmongWhatIsAllowed) {
   const std::vector<Key> all = keys();
   EXPECT_THAT(find_key(all, "backend")->choices.words, ElementsAre("cpu", "cuda", "sim"));

@@ -45,6 +45,7 @@ TEST(Registry, ValuesHaveOneSpelling) {
       {"layout", {"{tensor_parallel: 8, pipeline_parallel: 4}"}},
       {"bucket_size", {"1 MiB", "1536 B"}},
       {"memory_cap", {"90 %", "100 %"}},
+      {"grad_compression_ratio", {"0.1 %", "100 %"}},
       {"nccl_algo", {"Ring", "AllReduce:Tree,Ring;AllGather:Ring", "^NVLS,PAT"}},
       {"nccl_proto", {"LL,Simple", "Simple;AllReduce:LL128"}},
       {"nccl_buffsize", {"4 MiB", "64 KiB"}},
@@ -63,7 +64,8 @@ TEST(Registry, ValuesHaveOneSpelling) {
 TEST(Registry, ARankOrderNamesTheAxesFastestFirst) {
   EXPECT_EQ(canonical("rank_order", "tp-cp-dp-pp"), "tp-dp-pp");
   EXPECT_EQ(canonical("rank_order", "CP-PP-TP-DP"), "pp-tp-dp");
-  for (const char* wrong : {"tp-dp", "tp-tp-dp", "tp-dp-pp-ep", "tp-dp-pp-", "dp", "cp"}) {
+  EXPECT_EQ(canonical("rank_order", "tp-cp-ep-dp-pp"), "tp-dp-pp");
+  for (const char* wrong : {"tp-dp", "tp-tp-dp", "tp-dp-pp-xp", "cp"}) {
     EXPECT_THAT(message_of("rank_order", wrong), HasSubstr("dp-tp-pp")) << wrong;
   }
   Settings settings;
@@ -130,6 +132,9 @@ TEST(Registry, MessagesNameTheNearestValue) {
   EXPECT_THAT(message_of("ranks", "half"), HasSubstr("allowed: all, 1 to"));
   EXPECT_THAT(message_of("bucket_size", "16"), HasSubstr("1 KiB or more"));
   EXPECT_THAT(message_of("micro_batch_size", "4294967296"), HasSubstr("allowed: 1 to"));
+  EXPECT_THAT(message_of("cuda_graph", "1"), HasSubstr("allowed: true, false"));
+  EXPECT_THAT(message_of("attention_engine", "first"), HasSubstr("allowed: auto, 0 to"));
+  for (const char* wrong : {"0 %", "101 %", "nan"}) EXPECT_NE(message_of("grad_compression_ratio", wrong), "") << wrong;
 }
 
 TEST(Registry, NcclValuesTakeOneSpelling) {
@@ -150,83 +155,79 @@ TEST(Registry, NcclValuesThatNcclWouldMisreadAreRefused) {
   EXPECT_THAT(message_of("nccl_algo", "alreduce:ring"), HasSubstr("did you mean AllReduce?"));
 }
 
+// Settings by the text of a baseline: "sharding=optimizer".
+Settings settings_with(const std::vector<std::pair<std::string, std::string>>& values) {
+  Settings s;
+  s.ranks = 4;
+  for (const auto& [variable, value] : values) find_variable(variable)->parse(s, value);
+  return s;
+}
+
 TEST(Registry, SaysWhenAVariableHasNoEffect) {
-  Settings s;
-  s.ranks = 4;
-  EXPECT_EQ(find_variable("bucket_size")->without_effect(s), "");
-  s.overlap_grad_reduce = false;
-  EXPECT_EQ(find_variable("bucket_size")->without_effect(s), "");  // buckets are cut with and without overlap
-  s.layout[program::Axis::tensor] = 4;
-  EXPECT_NE(find_variable("bucket_size")->without_effect(s), "");
-  s.overlap_optimizer = true;
-  EXPECT_EQ(find_variable("bucket_size")->without_effect(s), "");  // updates are cut by it, too
-  EXPECT_NE(find_variable("overlap_grad_reduce")->without_effect(s), "");
-  EXPECT_EQ(find_variable("allreduce_algorithm")->without_effect(s), "");
-  s.ranks = 1;
-  EXPECT_NE(find_variable("nccl_algo")->without_effect(s), "");
-}
-
-TEST(Registry, WhatAStepKeepsHasAnEffectOnlyWhereThereIsSomethingToDivideOrToComputeAgain) {
-  Settings s;
-  EXPECT_THAT(find_variable("sequence_parallel")->without_effect(s), HasSubstr("tensor_parallel is 1"));
-  s.layout[program::Axis::tensor] = 2;
-  EXPECT_EQ(find_variable("sequence_parallel")->without_effect(s), "");
-  EXPECT_THAT(find_variable("recompute_layers")->without_effect(s), HasSubstr("recompute is not full"));
-  s.recompute = Recompute::selective;
-  EXPECT_THAT(find_variable("recompute")->without_effect(s), HasSubstr("fused attention stores no scores"));
-  s.attention = AttentionKind::unfused;
-  EXPECT_EQ(find_variable("recompute")->without_effect(s), "");
-  s.recompute = Recompute::full;
-  EXPECT_EQ(find_variable("recompute_layers")->without_effect(s), "");
-}
-
-TEST(Registry, WhatReplicasExchangeHasAnEffectOnlyWhereThereAreSomeAndTheyDivideIt) {
-  Settings s;
-  s.ranks = 4;
-  const auto why_none = [&](const char* name) { return find_variable(name)->without_effect(s); };
-  EXPECT_EQ(why_none("sharding"), "");
-  EXPECT_EQ(why_none("grad_reduce_precision"), "");
-  EXPECT_THAT(why_none("overlap_param_gather"), HasSubstr("sharding is none"));
-  EXPECT_THAT(why_none("sharding_group"), HasSubstr("sharding is none"));
-  EXPECT_THAT(why_none("prefetch_layers"), HasSubstr("sharding is not parameters"));
-  s.sharding = Sharding::optimizer;
-  EXPECT_EQ(why_none("overlap_param_gather"), "");
-  EXPECT_EQ(why_none("bucket_size"), "");
-  EXPECT_EQ(why_none("sharding_group"), "");
-  s.layout.replicas_of_node = 2;
-  EXPECT_EQ(why_none("sharding_group"), "");
+  struct Row {
+    const char* variable;
+    std::vector<std::pair<std::string, std::string>> settings;
+    const char* why;  // "": it has one
+  };
+  const std::pair<std::string, std::string> one_replica{"layout", "{tensor_parallel: 4}"}, alone{"ranks", "1"},
+      optimizer{"sharding", "optimizer"}, parameters{"sharding", "parameters"}, selective{"recompute", "selective"},
+      unfused{"attention", "unfused"};
+  for (const auto& [variable, settings, why] : std::vector<Row>{
+           {"bucket_size", {}, ""},
+           {"bucket_size", {{"overlap_grad_reduce", "false"}}, ""},  // buckets are cut with and without overlap
+           {"bucket_size", {one_replica}, "data_parallel is 1"},
+           {"bucket_size", {one_replica, {"overlap_optimizer", "true"}}, ""},  // updates are cut by it, too
+           {"bucket_size", {optimizer}, ""},
+           {"bucket_size", {parameters}, "a bucket is a layer"},
+           {"overlap_grad_reduce", {one_replica}, "data_parallel is 1"},
+           {"allreduce_algorithm", {}, ""},
+           {"nccl_algo", {alone}, "only one rank"},
+           {"sequence_parallel", {}, "tensor_parallel is 1"},
+           {"sequence_parallel", {one_replica}, ""},
+           {"recompute_layers", {}, "recompute is not full"},
+           {"recompute_layers", {{"recompute", "full"}}, ""},
+           {"recompute", {selective}, "fused attention stores no scores"},
+           {"recompute", {selective, unfused}, ""},
+           {"attention_engine", {}, ""},
+           {"attention_engine", {unfused}, "attention is unfused"},
+           {"sharding", {}, ""},
+           {"sharding", {one_replica}, "data_parallel is 1"},
+           {"sharding_group", {}, "sharding is none"},
+           {"sharding_group", {optimizer}, ""},
+           {"sharding_group", {optimizer, one_replica}, "data_parallel is 1"},
+           {"overlap_param_gather", {}, "sharding is none"},
+           {"overlap_param_gather", {optimizer}, ""},
+           {"overlap_param_gather", {parameters}, "prefetch_layers says how far ahead"},
+           {"prefetch_layers", {}, "sharding is not parameters"},
+           {"prefetch_layers", {parameters}, ""},
+           {"prefetch_layers", {parameters, one_replica}, "data_parallel is 1"},
+           {"grad_reduce_precision", {}, ""},
+           {"grad_reduce_precision", {one_replica}, "data_parallel is 1"},
+           {"grad_compression", {one_replica}, "data_parallel is 1"},
+           {"grad_compression_ratio", {}, "grad_compression is none"},
+           {"grad_compression_ratio", {{"grad_compression", "topk"}}, ""}}) {
+    const std::string said = find_variable(variable)->without_effect(settings_with(settings));
+    EXPECT_THAT(said, HasSubstr(why)) << variable;
+    EXPECT_EQ(said.empty(), *why == '\0') << variable << ": " << said;
+  }
+  Settings s = settings_with({optimizer});
   s.layout.replicas_of_node = 4;
-  EXPECT_EQ(why_none("sharding_group"), "all replicas share a node");
-  s.sharding = Sharding::parameters;
-  EXPECT_EQ(why_none("prefetch_layers"), "");
-  EXPECT_THAT(why_none("overlap_param_gather"), HasSubstr("prefetch_layers says how far ahead"));
-  EXPECT_THAT(why_none("bucket_size"), HasSubstr("a bucket is a layer"));
-  s.layout[program::Axis::tensor] = 4;
-  for (const char* name :
-       {"sharding", "sharding_group", "prefetch_layers", "grad_reduce_precision", "bucket_size", "grad_compression"}) {
-    EXPECT_THAT(why_none(name), HasSubstr("data_parallel is 1")) << name;
-  }
+  EXPECT_EQ(find_variable("sharding_group")->without_effect(s), "all replicas share a node");
 }
 
-TEST(Registry, CompressedGradientsGoWithFewOtherLevers) {
-  const Variable &compression = *find_variable("grad_compression"), &ratio = *find_variable("grad_compression_ratio");
-  Settings s;
-  s.ranks = 4;
-  EXPECT_THAT(ratio.without_effect(s), HasSubstr("grad_compression is none"));
-  s.sharding = Sharding::optimizer;
-  EXPECT_EQ(compression.conflict(s), "");
-  compression.parse(s, "topk");
-  EXPECT_EQ(ratio.without_effect(s), "");
-  EXPECT_THAT(compression.conflict(s), HasSubstr("needs sharding none, not optimizer"));
-  s.sharding = Sharding::none;
-  EXPECT_EQ(compression.conflict(s), "");
-  s.grad_reduce_type = program::DType::bf16;
-  EXPECT_THAT(compression.conflict(s), HasSubstr("needs grad_reduce_precision fp32, not bf16"));
-  EXPECT_EQ(canonical("grad_compression_ratio", "0.001"), "0.1 %");
-  EXPECT_EQ(canonical("grad_compression_ratio", "1"), "100 %");
-  for (const char* wrong : {"0 %", "101 %", "nan"}) {
-    EXPECT_NE(message_of("grad_compression_ratio", wrong), "") << wrong;
-  }
+TEST(Registry, SaysWhatDoesNotGoTogether) {
+  const auto conflict = [](const char* variable, const std::vector<std::pair<std::string, std::string>>& settings) {
+    return find_variable(variable)->conflict(settings_with(settings));
+  };
+  EXPECT_EQ(conflict("grad_compression", {{"sharding", "optimizer"}}), "");
+  EXPECT_EQ(conflict("grad_compression", {{"grad_compression", "topk"}}), "");
+  EXPECT_THAT(conflict("grad_compression", {{"grad_compression", "topk"}, {"sharding", "optimizer"}}),
+              HasSubstr("needs sharding none, not optimizer"));
+  EXPECT_THAT(conflict("grad_compression", {{"grad_compression", "topk"}, {"grad_reduce_precision", "bf16"}}),
+              HasSubstr("needs grad_reduce_precision fp32, not bf16"));
+  EXPECT_EQ(conflict("overlap_optimizer", {{"precision", "fp16"}}), "");
+  EXPECT_THAT(conflict("overlap_optimizer", {{"precision", "fp16"}, {"overlap_optimizer", "true"}}),
+              HasSubstr("does not go with precision fp16"));
 }
 
 TEST(Registry, CompressedGradientsThatSaveNothingAreCautionedAgainst) {
@@ -249,66 +250,43 @@ TEST(Registry, CompressedGradientsThatSaveNothingAreCautionedAgainst) {
   EXPECT_THAT(caution(16, 0.3), HasSubstr("4 replicas"));  // those that share a sequence, too
 }
 
-TEST(Registry, OnlyOneOfItsWordsIsRefusedByABackend) {
-  const Variable& precision = *find_variable("precision");
-  Settings s;
-  s.precision = Precision::tf32;
-  EXPECT_THAT(precision.refused_by(s, BackendKind::cpu), HasSubstr("on cpu: fp32, bf16, fp16"));
-  EXPECT_EQ(precision.refused_by(s, BackendKind::cuda), "");
-  s.precision = Precision::bf16;
-  EXPECT_EQ(precision.refused_by(s, BackendKind::cpu), "");
-  s.precision = Precision::nvfp4;  // no backend computes in it, but it can be predicted
-  EXPECT_THAT(precision.refused_by(s, BackendKind::cpu), HasSubstr("backend cpu has no nvfp4"));
-  EXPECT_THAT(precision.refused_by(s, BackendKind::cuda), HasSubstr("backend sim predicts nvfp4"));
-  EXPECT_EQ(precision.refused_by(s, BackendKind::sim), "");
-  for (const auto& [of_products, name] : {std::pair{Precision::fp8, "fp8"}, {Precision::mxfp8, "mxfp8"}}) {
-    s = {};
-    s.precision = of_products;
-    EXPECT_EQ(precision.refused_by(s, BackendKind::cpu), "");
-    EXPECT_EQ(precision.refused_by(s, BackendKind::cuda), "");
-    s.workload = "gemm";
-    EXPECT_THAT(precision.refused_by(s, BackendKind::cuda), HasSubstr(std::string("workload gemm has no ") + name));
+TEST(Registry, AWordMayBeRefusedByABackend) {
+  struct Row {
+    Precision precision;
+    const char* workload;
+    BackendKind backend;
+    const char* why;
+  };
+  using enum BackendKind;
+  for (const auto& [precision, workload, backend, why] :
+       std::vector<Row>{{Precision::tf32, "gpt", cpu, "on cpu: fp32, bf16, fp16"},
+                        {Precision::tf32, "gpt", cuda, ""},
+                        {Precision::bf16, "gpt", cpu, ""},
+                        {Precision::nvfp4, "gpt", cpu, "backend cpu has no nvfp4"},
+                        {Precision::nvfp4, "gpt", cuda, "backend sim predicts nvfp4"},
+                        {Precision::nvfp4, "gpt", sim, ""},
+                        {Precision::fp8, "gpt", cpu, ""},
+                        {Precision::mxfp8, "gpt", cuda, ""},
+                        {Precision::fp8, "gemm", cuda, "workload gemm has no fp8"},
+                        {Precision::mxfp8, "gemm", cuda, "workload gemm has no mxfp8"},
+                        {Precision::fp16, "gemm", cpu, ""},
+                        {Precision::fp16, "collective", cuda, "bf16 has as many bytes"}}) {
+    Settings s;
+    s.precision = precision;
+    s.workload = workload;
+    const std::string said = find_variable("precision")->refused_by(s, backend);
+    EXPECT_THAT(said, HasSubstr(why));
+    EXPECT_EQ(said.empty(), *why == '\0') << said;
   }
+  Settings s;
+  s.precision = Precision::mxfp8;
   Hardware hopper;
   hopper.name = "H100";
   hopper.compute_capability = 90;
-  EXPECT_THAT(precision.lacking(s, hopper), HasSubstr("precision mxfp8 needs tensor cores of compute capability 10.0 "
-                                                      "(Blackwell) or later; the GPU is H100"));
-}
-
-TEST(Registry, Fp16ComputesEverythingButCollectives) {
-  Settings s;
-  s.precision = Precision::fp16;
-  for (const BackendKind backend : {BackendKind::cpu, BackendKind::cuda}) {
-    s.workload = "gemm";
-    EXPECT_EQ(find_variable("precision")->refused_by(s, backend), "");
-    s.workload = "collective";
-    EXPECT_THAT(find_variable("precision")->refused_by(s, backend), HasSubstr("bf16 has as many bytes"));
-  }
-  EXPECT_EQ(find_variable("overlap_optimizer")->conflict(s), "");
-  s.overlap_optimizer = true;
-  EXPECT_THAT(find_variable("overlap_optimizer")->conflict(s), HasSubstr("does not go with precision fp16"));
-}
-
-TEST(Registry, WhatRunsAStepOnAGpuIsForGpus) {
-  for (const char* name : {"attention_engine", "cuda_graph"}) {
-    EXPECT_EQ(find_variable(name)->backends, std::vector<BackendKind>{BackendKind::cuda}) << name;
-  }
-  EXPECT_EQ(canonical("cuda_graph", "off"), "false");
-  EXPECT_THAT(message_of("cuda_graph", "1"), HasSubstr("allowed: true, false"));
-  EXPECT_THAT(message_of("attention_engine", "first"), HasSubstr("allowed: auto, 0 to"));
-  EXPECT_THAT(message_of("attention", "flash"), HasSubstr("allowed: fused, unfused"));
-  Settings s;
-  EXPECT_EQ(find_variable("attention_engine")->without_effect(s), "");
-  s.attention = AttentionKind::unfused;
-  EXPECT_NE(find_variable("attention_engine")->without_effect(s), "");
-}
-
-TEST(Registry, Backends) {
-  for (const BackendKind kind : {BackendKind::cpu, BackendKind::cuda}) {
-    EXPECT_EQ(parse_backend(name_of(kind)), kind);
-  }
-  EXPECT_THROW(parse_backend("gpu"), Error);
+  EXPECT_THAT(
+      find_variable("precision")->lacking(s, hopper),
+      HasSubstr("precision mxfp8 needs tensor cores of compute capability 10.0 (Blackwell) or later; the GPU is "
+                "H100"));
 }
 
 }  // namespace

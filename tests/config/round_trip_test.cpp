@@ -53,28 +53,6 @@ TEST(RoundTrip, APrintedValueReplacesAnyOther) {
   }
 }
 
-// Two values are two cases, however near; one value is one case, however written.
-TEST(RoundTrip, AListOfASweepHasAValueTwiceOnlyIfItIsTheSame) {
-  const auto said = [](const std::string& list) {
-    return test::complaint_about("backend: cpu\nmodel: {layers: 2, hidden: 64, heads: 4, vocab: 128, sequence: 32}\n" +
-                                 ("baseline: {}\nsweep: {" + list + "}\n"));
-  };
-  EXPECT_EQ(said("memory_cap: [33.33333 %, 33.333333 %, 0.3333333333]"), "");
-  EXPECT_THAT(said("memory_cap: [50 %, 0.5]"), HasSubstr("twice"));
-  std::mt19937_64 random(3);
-  for (const Variable& row : registry()) {
-    if (row.fixed || row.free_parts || !row.honoured_on(BackendKind::cpu) || !row.honoured_by("gpt")) continue;
-    Settings one, other;
-    test::set_at_random(row, one, random);
-    test::set_at_random(row, other, random);
-    const std::string a = row.print(one), b = row.print(other);
-    if (!said(row.name + ": [" + a + "]").empty() || !said(row.name + ": [" + b + "]").empty()) continue;
-    EXPECT_THAT(said(row.name + ": [" + a + ", " + a + "]"), HasSubstr("twice")) << row.name;
-    if (a == b) continue;
-    EXPECT_THAT(said(row.name + ": [" + a + ", " + b + "]"), ::testing::Not(HasSubstr("twice"))) << row.name;
-  }
-}
-
 TEST(RoundTrip, AttentionKeepsItsKeyHeads) {
   const Variable& row = *find_variable("attention_shape");
   Settings s;

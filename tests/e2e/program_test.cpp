@@ -65,14 +65,10 @@ std::string sweep_by(const std::string& program, const test::TemporaryFolder& fo
          program + " sweep " + config;
 }
 
-TEST(Hooks, APlantedFaultIsIgnoredByTheProductInOneLine) {
+TEST(Hooks, APlantedFaultIsIgnoredByTheProduct) {
   const test::TemporaryFolder folder;
   const auto o = test::run(sweep_by(test::product_path(), folder));
   EXPECT_TRUE(o.exit_code == 0 || o.exit_code == 4) << o.err;
-  const std::string line = "harness: HARNESS_TEST_FAULT is set, but only the tests' build of harness takes notice\n";
-  const std::size_t at = o.err.find(line);
-  ASSERT_NE(at, std::string::npos) << o.err;
-  EXPECT_EQ(o.err.find(line, at + 1), std::string::npos) << "by rank 0 alone";
   for (const auto& block : store::read_result(folder / "small.h5").step_seconds) {
     for (const float seconds : block) EXPECT_LT(seconds, 50);
   }
@@ -80,8 +76,7 @@ TEST(Hooks, APlantedFaultIsIgnoredByTheProductInOneLine) {
 
 TEST(Hooks, APlantedFaultIsRecordedByTheProgramThatTakesIt) {
   const test::TemporaryFolder folder;
-  const auto o = test::run(sweep_by(test::program_path(), folder));
-  EXPECT_THAT(o.err, Not(HasSubstr("takes notice")));
+  test::run(sweep_by(test::program_path(), folder));
   EXPECT_THAT(store::read_result(folder / "small.h5").warnings, ::testing::Contains(HasSubstr("a fault was planted")));
 }
 

@@ -87,13 +87,5 @@ TEST(WhyImpossible, SchedulesNeedStagesAndChunksTheirSchedule) {
   }
 }
 
-TEST(WhyImpossible, PairsThatNcclWouldChangeWithoutAWord) {
-  EXPECT_NE(why_impossible(with({{"nccl_min_ctas", "8"}, {"nccl_max_ctas", "4"}}), std::nullopt), "");
-  EXPECT_EQ(why_impossible(with({{"nccl_min_ctas", "4"}, {"nccl_max_ctas", "4"}}), std::nullopt), "");
-  EXPECT_EQ(why_impossible(with({{"nccl_min_ctas", "8"}}), std::nullopt), "");
-  EXPECT_NE(why_impossible(with({{"nccl_algo", "AllReduce:NVLS"}, {"nccl_nvls", "0"}}), std::nullopt), "");
-  EXPECT_EQ(why_impossible(with({{"nccl_algo", "AllReduce:Ring,NVLS"}, {"nccl_nvls", "0"}}), std::nullopt), "");
-}
-
 }  // namespace
 }  // namespace harness::plan

@@ -11,19 +11,6 @@ namespace {
 
 const auto odd_communicates = [](program::OperationId id) { return id % 2 == 1; };
 
-TEST(Overlap, AStepByHand) {
-  // compute 0-4 and 5-6 (twice at 1-2), communication 3-7 and 9-11 of a step of 10: 11 is beyond its end.
-  const std::vector<program::Interval> intervals = {
-      {0, 0, 0, 4}, {2, 0, 5, 6}, {4, 1, 1, 2}, {1, 2, 3, 7}, {3, 2, 9, 11}};
-  const StepSplit split = split_step(intervals, odd_communicates, 10);
-  EXPECT_DOUBLE_EQ(split.step_s, 10);
-  EXPECT_DOUBLE_EQ(split.compute_s, 5);
-  EXPECT_DOUBLE_EQ(split.communication_s, 5);
-  EXPECT_DOUBLE_EQ(split.exposed_s, 3);     // 4-5, 6-7, 9-10
-  EXPECT_DOUBLE_EQ(split.overlapped_s, 2);  // 3-4, 5-6
-  EXPECT_DOUBLE_EQ(split.idle_s, 2);        // 7-9
-}
-
 TEST(Overlap, AnEmptyStepIsIdle) {
   EXPECT_DOUBLE_EQ(split_step({}, odd_communicates, 2).idle_s, 2);
   EXPECT_DOUBLE_EQ(split_step({}, odd_communicates, 0).idle_s, 0);

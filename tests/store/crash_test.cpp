@@ -9,7 +9,6 @@
 #include <thread>
 
 #include "other_process.h"
-#include "python.h"
 #include "sample.h"
 #include "support/temporary_folder.h"
 
@@ -72,30 +71,15 @@ TEST(Crash, KilledWritersLeaveAllTheyReported) {
   const test::TemporaryFolder on_disk;
   const test::TemporaryFolder in_memory(access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "");
   std::mt19937 random(20260102);
-  std::vector<std::string> paths;
   int reports = 0, finished = 0;
   for (int run = 0; run < 30; ++run) {
-    paths.push_back((run % 2 == 0 ? on_disk : in_memory) / ("run" + std::to_string(run) + ".h5"));
-    const auto reported = killed_writer(paths.back(), std::chrono::microseconds(random() % 30000));
+    const std::string path = (run % 2 == 0 ? on_disk : in_memory) / ("run" + std::to_string(run) + ".h5");
+    const auto reported = killed_writer(path, std::chrono::microseconds(random() % 30000));
     reports += static_cast<int>(reported.size());
-    ASSERT_NO_FATAL_FAILURE(expect_whole(paths.back(), reported, finished)) << "run " << run;
+    ASSERT_NO_FATAL_FAILURE(expect_whole(path, reported, finished)) << "run " << run;
   }
   EXPECT_GT(reports, 0);
   std::printf("30 kills: %d blocks reported, %d found\n", reports, finished);
-
-  const std::string python = python_with({"h5py"});
-  if (python.empty()) GTEST_SKIP() << "read back without h5py: no python3 has it (HARNESS_TEST_PYTHON names one)";
-  std::string script = "import h5py, sys\n";
-  script += "n = 0\n";
-  script += "for path in sys.argv[1:]:\n";
-  script += "    with h5py.File(path) as f:\n";
-  script += "        assert f['run/state'][()] == b'running', path\n";
-  script += "        n += sum(f['blocks'][:]['status'] == b'ok')\n";
-  script += "        assert f['rank_seconds'][:].shape == (240, 3, 16), path\n";
-  script += "print(n)\n";
-  const auto [status, output] = run_python(python, script, paths);
-  EXPECT_EQ(status, 0) << output;
-  EXPECT_EQ(output, std::to_string(finished) + "\n");
 }
 
 }  // namespace

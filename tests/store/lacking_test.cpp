@@ -69,29 +69,6 @@ TEST(LackingFile, IsReadWithoutTheColumnsThatCameLater) {
   EXPECT_TRUE(std::isnan(got.splits[0].waiting_s));
 }
 
-TEST(LackingFile, IsReadWithoutDoctorsRecord) {
-  const test::TemporaryFolder folder;
-  const std::string path = folder / "r.h5";
-  Result plan = sample_plan();
-  plan.doctor = {{{-1, "warn", "cpu.governor", "node0", 1, "powersave", "", ""}}, "{}"};
-  ResultFile::create(path, plan, {.intervals = 4, .totals = 3}, true)->finish(RunState::complete);
-  EXPECT_EQ(read_result(path).doctor.findings.size(), 1u);
-  const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
-  for (const char* name : {"/findings", "/node_facts"}) EXPECT_GE(H5Ldelete(file, name, H5P_DEFAULT), 0);
-  EXPECT_GE(H5Fclose(file), 0);
-  EXPECT_TRUE(read_result(path).doctor.findings.empty());
-  EXPECT_EQ(read_result(path).doctor.facts, "");
-}
-
-TEST(DoctorsRecord, AFindingOfACaseThatIsNotThereIsDamage) {
-  const test::TemporaryFolder folder;
-  const std::string path = folder / "r.h5";
-  Result plan = sample_plan();
-  plan.doctor.findings = {{3, "warn", "env.devices", "node0", 1, "", "", ""}};
-  ResultFile::create(path, plan, {}, true)->finish(RunState::complete);
-  EXPECT_THROW(read_result(path), Error);
-}
-
 // Roles are those of the file, however it numbers them; each rank of a case has one.
 TEST(Roles, AreReadAsTheyStandAndRefusedWhereOneIsMissing) {
   const test::TemporaryFolder folder;

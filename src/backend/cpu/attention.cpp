@@ -346,27 +346,4 @@ void AttentionKernel::backward(const backend::Bound<program::AttentionBackward>&
   });
 }
 
-void run(const backend::Bound<program::AttentionMerge>& op, const backend::KernelContext&) {
-  const program::AttentionShape& s = op.shape;
-  backend::with_type(op.out.type, [&](auto tag) {
-    using T = decltype(tag);
-    parallel_ranges(s.batch * s.query_length, 64, [&](std::int64_t first, std::int64_t last, int) {
-      for (std::int64_t row = first; row < last; ++row) {
-        for (std::int64_t h = 0; h < s.heads; ++h) {
-          const std::int64_t at = (row / s.query_length * s.heads + h) * s.query_length + row % s.query_length;
-          const float a = op.stats.f32()[at], b = op.part_stats.f32()[at];
-          const float high = std::max(a, b);
-          const float joint = high + std::log(std::exp(a - high) + std::exp(b - high));
-          op.stats.f32()[at] = joint;
-          const float keep = std::exp(a - joint), add = std::exp(b - joint);
-          T* to = op.out.as<T>() + (row * s.heads + h) * s.head_dim;
-          const T* from = op.part_out.as<const T>() + (row * s.heads + h) * s.head_dim;
-          over(0, s.head_dim,
-               [&](std::int64_t i, std::int64_t n) { put(to + i, get(to + i, n) * keep + get(from + i, n) * add, n); });
-        }
-      }
-    });
-  });
-}
-
 }  // namespace harness::cpu

@@ -39,7 +39,6 @@ void run(const backend::Bound<program::ColumnSum>& op, const backend::KernelCont
 
 void run(const backend::Bound<program::Rope>& op, const backend::KernelContext& context);
 std::int64_t scratch_floats(const program::Rope& op, int threads);
-void run(const backend::Bound<program::AttentionMerge>& op, const backend::KernelContext& context = {});
 
 void run(const backend::Bound<program::CrossEntropy>& op, const backend::KernelContext& context);
 std::int64_t scratch_floats(const program::CrossEntropy& op, int threads);

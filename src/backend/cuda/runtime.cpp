@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "base/units.h"
-#include "program/layout.h"
 
 namespace harness::cuda {
 namespace {
@@ -26,11 +25,11 @@ Memory::Memory(Kind kind, std::int64_t bytes, const std::string& what_for) : dat
     static_cast<void>(cudaGetLastError());
     std::size_t free = 0, total = 0;
     static_cast<void>(cudaMemGetInfo(&free, &total));
-    throw OutOfMemory(fmt::format(
-        "out of {} memory: {} for {}; {} of the GPU's {} were free. A smaller micro_batch_size or more {} needs less",
-        kind == Kind::device ? "GPU" : "pinned host", show_bytes(static_cast<double>(bytes)), what_for,
-        show_bytes(static_cast<double>(free)), show_bytes(static_cast<double>(total)),
-        program::configurable_axis_keys(" or ")));
+    throw OutOfMemory(
+        fmt::format("out of {} memory: {} for {}; {} of the GPU's {} were free. A smaller micro_batch_size, or more "
+                    "tensor_parallel or pipeline_parallel, needs less",
+                    kind == Kind::device ? "GPU" : "pinned host", show_bytes(static_cast<double>(bytes)), what_for,
+                    show_bytes(static_cast<double>(free)), show_bytes(static_cast<double>(total))));
   }
   check(status, kind == Kind::device ? "cudaMalloc" : "cudaMallocHost");
   data_.reset(static_cast<std::byte*>(data));

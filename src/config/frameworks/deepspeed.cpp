@@ -10,13 +10,6 @@ std::string only_with_zero(const Settings& s) {
   return s.sharding == Sharding::none ? "has an effect only with ZeRO stage 1 or higher; measured without ZeRO" : "";
 }
 
-std::string group_note(const Settings& s) {
-  if (divides_among_all(s)) return "all ranks are the default";
-  if (s.sharding < Sharding::parameters) return "no key: only stage 3 divides among fewer than all ranks";
-  return "zero_optimization.mics_shard_size with the data-parallel ranks of a node (MiCS); zero_hpz_partition_size "
-         "(hpZ) keeps parts of a node for the backward pass alone, beside those that all ranks divide";
-}
-
 }  // namespace
 
 std::vector<FrameworkRow> rows() {
@@ -40,9 +33,7 @@ std::vector<FrameworkRow> rows() {
            [](const Settings& s) {
              return written_if(s.gradient_accumulation > 0, std::to_string(s.gradient_accumulation));
            },
-       .parse = same_number,
-       .unwritten = "train_batch_size decides"},
-      {.here = "ranks", .unwritten = started_by("deepspeed --num_nodes, --num_gpus")},
+       .parse = same_number},
 
       // the layout
       {.key = "tensor_parallel.autotp_size",
@@ -57,18 +48,6 @@ std::vector<FrameworkRow> rows() {
          return fmt::format("{} {} has no key: PipelineModule(num_stages={}) in the training script",
                             program::row_of(program::Axis::pipeline).key, stages, stages);
        }},
-      {.here = "rank_order",
-       .unwritten =
-           [](const Settings& s) {
-             return fmt::format(
-                 "no key: the axes of the process topology in the training script, slowest first; {} "
-                 "has the fastest first",
-                 printed("rank_order", s));
-           }},
-      // Names of schedules: deepspeed/runtime/pipe/schedule.py.
-      {.here = "pipeline_schedule",
-       .unwritten = {is_1f1b, "PipelineModule runs 1F1B (TrainSchedule)",
-                     "PipelineModule has 1F1B alone (TrainSchedule)"}},
 
       // what replicas exchange and divide
       {.key = "zero_optimization.overlap_comm", .here = "overlap_grad_reduce", .note = only_with_zero},
@@ -87,30 +66,10 @@ std::vector<FrameworkRow> rows() {
        .values = {{"0", "none"}, {"1", "optimizer"}, {"2", "gradients"}, {"3", "parameters"}}},
       known_row("zero_optimization.mics_shard_size", "sharding_group: node"),
       known_row("zero_optimization.zero_hpz_partition_size", "sharding_group: node"),
-      {.here = "sharding_group", .unwritten = group_note},
-      {.key = "zero_optimization.stage3_prefetch_bucket_size",
-       .here = "prefetch_layers",
-       .unwritten =
-           [](const Settings& s) {
-             if (s.sharding != Sharding::parameters) return std::string("only with zero_optimization.stage 3");
-             return fmt::format("zero_optimization.stage3_prefetch_bucket_size: the elements of {} layers",
-                                s.prefetch_layers);
-           },
-       .read_only = true},
+      known_row("zero_optimization.stage3_prefetch_bucket_size", "prefetch_layers"),
       {.key = "communication_data_type",
        .here = "grad_reduce_precision",
        .values = {{"\"fp32\"", "fp32"}, {"\"bf16\"", "bf16"}}},
-
-      // the computation, and how it runs
-      {.here = "recompute",
-       .unwritten =
-           [](const Settings& s) {
-             if (s.recompute == Recompute::none)
-               return std::string("no key: do not call deepspeed.checkpointing.checkpoint");
-             return fmt::format("no key: deepspeed.checkpointing.checkpoint around each {} in the training script",
-                                recomputed_module(s));
-           }},
-      {.here = "host_binding", .unwritten = bound_by_launcher},
   };
 }
 

@@ -122,15 +122,23 @@ std::optional<std::string> parse_theirs(const FrameworkRow& row, std::string_vie
 FrameworkWords words_in(Framework framework, std::string_view variable, const Settings& settings) {
   FrameworkWords words;
   std::string unwritten;
+  std::vector<std::string> left_out;
   for (const FrameworkRow& row : rows_of(framework)) {
     if (variable_of(row) != variable) continue;
     add_note(unwritten, row.unwritten.for_settings(settings));
     const auto value = theirs_of(row, settings);
-    if (!value) continue;
-    words.flags.emplace_back(row.key, *value);
-    add_note(words.note, row.note.for_settings(settings));
+    if (value) {
+      words.flags.emplace_back(row.key, *value);
+      add_note(words.note, row.note.for_settings(settings));
+    } else if (!row.read_only && !row.key.empty()) {
+      left_out.push_back(row.key);
+    }
   }
-  if (!words.known()) words.note = std::move(unwritten);
+  if (words.known()) return words;
+  words.note = std::move(unwritten);
+  if (!words.note.empty() || left_out.empty()) return words;
+  const std::string ours = printed(variable, settings);
+  if (ours == "false" || ours == default_of(*find_variable(variable))) words.note = "omit " + join(left_out, ", ");
   return words;
 }
 
@@ -169,7 +177,7 @@ std::string known_elsewhere_as(std::string_view key) {
   return nothing_like(key);
 }
 
-FrameworkRow switch_row(std::string key, std::string here, std::string ours, Note unwritten, Note note) {
+FrameworkRow switch_row(std::string key, std::string here, std::string ours, Note note, Note unwritten) {
   return {.key = std::move(key),
           .here = std::move(here),
           .values = {{"", std::move(ours)}},
@@ -193,14 +201,6 @@ FrameworkRow known_row(std::string key, std::string here) {
   return {.key = std::move(key), .here = std::move(here), .read_only = true};
 }
 
-bool divides_among_all(const Settings& s) {
-  return s.sharding == Sharding::none || s.sharding_group == ShardingGroup::data;
-}
-
-bool is_1f1b(const Settings& s) {
-  return s.pipeline_schedule == PipelineSchedule::one_forward_one_backward;
-}
-
 std::optional<std::string> written_if(bool written, std::string value) {
   return written ? std::optional(std::move(value)) : std::nullopt;
 }
@@ -209,33 +209,9 @@ std::string printed(std::string_view variable, const Settings& settings) {
   return find_variable(variable)->print(settings);
 }
 
-std::string bound_by_launcher(const Settings& s) {
-  switch (s.host_binding) {
-    case HostBinding::automatic:
-      return "leave it to the launcher";
-    case HostBinding::none:
-      return "no argument: mpirun --bind-to none, srun --cpu-bind=none";
-    case HostBinding::numa:
-      return "no argument: numactl --cpunodebind=N --preferred=N around each rank, N the NUMA node of its GPU";
-    case HostBinding::core:
-      return "no argument: numactl --physcpubind=CORES --preferred=N around each rank, CORES its own";
-  }
-  return "";
-}
-
 std::string with_transformer_engine(const Settings& s) {
   return fmt::format("transformer_engine.pytorch.fp8_autocast with {}() around its Linear layers",
                      s.precision == Precision::mxfp8 ? "MXFP8BlockScaling" : "Float8CurrentScaling");
-}
-
-const char* recomputed_module(const Settings& s) {
-  return s.recompute == Recompute::full ? "layer" : "layer's attention, from queries, keys and values on,";
-}
-
-Note started_by(const char* launcher) {
-  return [launcher](const Settings& s) {
-    return fmt::format("start it on {} ranks ({})", s.ranks == 0 ? "all" : std::to_string(s.ranks), launcher);
-  };
 }
 
 std::string elements_of_bucket(const Settings& settings) {

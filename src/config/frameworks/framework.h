@@ -39,12 +39,6 @@ class Note {
   template <class Says>
   requires std::is_invocable_v<Says, const Settings&> Note(Says says) : says_(std::move(says)) {}
 
-  /// One of two sentences, by a setting, or by a predicate of the settings.
-  template <class Holds>
-  requires std::is_invocable_r_v<bool, Holds, const Settings&> Note(Holds holds, const char* if_true,
-                                                                    const char* if_false)
-      : says_([=](const Settings& s) { return std::string(std::invoke(holds, s) ? if_true : if_false); }) {}
-
   std::string for_settings(const Settings& s) const { return says_ ? says_(s) : ""; }
 
  private:
@@ -53,7 +47,7 @@ class Note {
 
 /// A key of a framework and its meaning here. By default both sides write a value alike.
 struct FrameworkRow {
-  std::string key = {};  // "": the framework has no key; `unwritten` says what comes near
+  std::string key = {};  // "": the framework has no key, which `unwritten` explains
   /// A variable ("micro_batch_size"), a part of one ("layout.tensor_parallel") or of a configuration ("model.layers").
   std::string here = {};
   /// Values in both directions, theirs and ours, where they differ; a value of ours that is not among them is left out.
@@ -65,7 +59,7 @@ struct FrameworkRow {
   /// Our value for one of theirs; instead of `values`. Throws Error for a value that has no equivalent.
   std::function<std::string(std::string_view theirs)> parse = {};
   Note note = {};          // what to know where the key is written and the two are not quite the same
-  Note unwritten = {};     // what to do where no key of the variable is written
+  Note unwritten = {};     // what to do where no key of the variable is written, and omitting it says too little
   bool read_only = false;  // `export` never writes it
 };
 
@@ -105,28 +99,20 @@ std::vector<FrameworkRow> rows();
 // For the tables.
 
 /// A switch that says one value of ours; a key that is known and never written.
-FrameworkRow switch_row(std::string key, std::string here, std::string ours, Note unwritten = {}, Note note = {});
+FrameworkRow switch_row(std::string key, std::string here, std::string ours, Note note = {}, Note unwritten = {});
 FrameworkRow known_row(std::string key, std::string here);
 /// The number of ranks along an axis of the layout.
 FrameworkRow axis_row(std::string key, program::Axis axis, Note note = {});
 /// For `parse`, where both sides write a number alike but only one of them always has it.
 std::string same_number(std::string_view theirs);
-/// Whether all replicas divide together what they divide, or nothing is divided.
-bool divides_among_all(const Settings& settings);
-bool is_1f1b(const Settings& settings);
 /// The value where the key is written.
 std::optional<std::string> written_if(bool written, std::string value = "");
 /// A variable's value as the registry prints it.
 std::string printed(std::string_view variable, const Settings& settings);
-/// For `ranks`, whose number the launcher says, and `host_binding`, which is the launcher's.
-Note started_by(const char* launcher);
-std::string bound_by_launcher(const Settings& settings);
 /// A bucket as its number of fp32 gradients, and back.
 std::string elements_of_bucket(const Settings& settings);
 std::string bucket_of_elements(std::string_view elements);
 /// The call that multiplies in 8-bit floats where there is no key for it.
 std::string with_transformer_engine(const Settings& settings);
-/// The part of a layer that is computed again, for people.
-const char* recomputed_module(const Settings& settings);
 
 }  // namespace harness::config

@@ -6,16 +6,8 @@
 namespace harness::config::megatron {
 namespace {
 
-using Text = std::optional<std::string>;
-
-Text virtual_stages(const Settings& s) {
+std::optional<std::string> virtual_stages(const Settings& s) {
   return written_if(s.pipeline_schedule == PipelineSchedule::interleaved, std::to_string(s.chunks_of_stage()));
-}
-
-// Names of schedules: megatron/core/pipeline_parallel/schedules.py.
-std::string schedule_note(const Settings& s) {
-  return is_1f1b(s) ? "the default with --pipeline-model-parallel-size, without virtual stages"
-                    : "Megatron-LM has 1F1B and interleaved 1F1B alone";
 }
 
 }  // namespace
@@ -73,58 +65,37 @@ std::vector<FrameworkRow> rows() {
          return s.precision == Precision::mxfp8 ? "e4m3" : "hybrid";
        }},
       {.key = "--fp8-recipe", .here = "precision", .values = {{"tensorwise", "fp8"}, {"mxfp8", "mxfp8"}}},
-      switch_row("--fp16", "precision", "fp16",
-                 [](const Settings& s) {
-                   return s.precision == Precision::fp32
-                              ? "fp32 is the default, without --bf16 and --fp16"
-                              : "no flag: torch.set_float32_matmul_precision(\"high\") in the training script, without "
-                                "--bf16";
-                 }),
+      switch_row(
+          "--fp16", "precision", "fp16", {},
+          [](const Settings& s) {
+            if (s.precision == Precision::fp32) return "";
+            return "no flag: torch.set_float32_matmul_precision(\"high\") in the training script, without --bf16";
+          }),
       {.key = "--global-batch-size", .here = "global_batch_size"},
       {.key = "--micro-batch-size", .here = "micro_batch_size"},
-      {.here = "gradient_accumulation",
-       .unwritten =
-           [](const Settings& s) {
-             if (s.gradient_accumulation == 0) return std::string("--global-batch-size decides");
-             return fmt::format("no flag: --global-batch-size is {} x --micro-batch-size x data-parallel ranks",
-                                s.gradient_accumulation);
-           }},
-      switch_row("--reset-attention-mask", "batching", "packed",
-                 "omit --reset-attention-mask and --reset-position-ids"),
+      switch_row("--reset-attention-mask", "batching", "packed"),
       switch_row("--reset-position-ids", "batching", "packed"),
       {.here = "sequences", .unwritten = "no flag: the documents of --data-path have the lengths that they have"},
-      {.here = "ranks", .unwritten = started_by("torchrun --nnodes, --nproc-per-node")},
 
       // the layout
       axis_row("--tensor-model-parallel-size", program::Axis::tensor, remaining),
       axis_row("--pipeline-model-parallel-size", program::Axis::pipeline, remaining),
-      switch_row("--use-tp-pp-dp-mapping", "rank_order", "tp-pp-dp",
-                 [](const Settings& s) {
-                   const std::string order = printed("rank_order", s);
-                   if (order == "tp-dp-pp") return std::string("tp-cp-dp-pp is the default");
-                   return fmt::format("no flag: --use-tp-pp-dp-mapping is tp-cp-pp-dp, and {} has no name", order);
-                 }),
+      switch_row("--use-tp-pp-dp-mapping", "rank_order", "tp-pp-dp"),
       {.key = "--num-virtual-stages-per-pipeline-rank",
        .here = "virtual_pipeline",
        .print = [](const Settings& s) { return s.virtual_pipeline == 0 ? std::nullopt : virtual_stages(s); },
        .parse = same_number,
-       .note = "since Megatron core 0.11",
-       .unwritten =
-           [](const Settings& s) {
-             return s.virtual_pipeline == 0 ? std::string("pipeline_schedule decides") : schedule_note(s);
-           }},
+       .note = "since Megatron core 0.11"},
       {.key = "--num-virtual-stages-per-pipeline-rank",
        .here = "pipeline_schedule",
        .print = virtual_stages,
        .parse = [](std::string_view) { return std::string("interleaved"); },
-       .note = "since Megatron core 0.11",
-       .unwritten = schedule_note},
+       .note = "since Megatron core 0.11"},
       known_row("--num-layers-per-virtual-pipeline-stage", "virtual_pipeline, in chunks of a stage"),
-      switch_row("--sequence-parallel", "sequence_parallel", "true", "omit --sequence-parallel"),
+      switch_row("--sequence-parallel", "sequence_parallel", "true"),
 
       // what replicas exchange and divide
-      switch_row("--overlap-grad-reduce", "overlap_grad_reduce", "true",
-                 "omit --overlap-grad-reduce: gradients are then reduced after the backward pass"),
+      switch_row("--overlap-grad-reduce", "overlap_grad_reduce", "true"),
       {.key = "--ddp-bucket-size",
        .here = "bucket_size",
        .print = elements_of_bucket,
@@ -137,30 +108,22 @@ std::vector<FrameworkRow> rows() {
       {.key = "--use-distributed-optimizer",
        .here = "sharding",
        .values = {{"", "optimizer"}},
-       .print = [](const Settings& s) { return written_if(s.sharding != Sharding::none); },
-       .unwritten = "omit --use-distributed-optimizer"},
+       .print = [](const Settings& s) { return written_if(s.sharding != Sharding::none); }},
       {.key = "--use-megatron-fsdp",
        .here = "sharding",
        .print = [](const Settings& s) { return written_if(s.sharding > Sharding::optimizer); }},
       {.key = "--data-parallel-sharding-strategy",
        .here = "sharding",
        .values = {{"optim_grads", "gradients"}, {"optim_grads_params", "parameters"}}},
-      {.key = "--num-distributed-optimizer-instances",
-       .here = "sharding_group",
-       .unwritten = {divides_among_all, "one instance is the default",
-                     "--num-distributed-optimizer-instances with the number of nodes that a data-parallel group spans: "
-                     "each instance then shares a node"},
-       .read_only = true},
+      known_row("--num-distributed-optimizer-instances", "sharding_group"),
       switch_row("--overlap-param-gather", "overlap_param_gather", "true",
-                 "omit --overlap-param-gather: weights are then gathered before the first layer",
                  "Megatron-LM wants --overlap-grad-reduce with it"),
-      switch_row("--grad-reduce-in-bf16", "grad_reduce_precision", "bf16", "omit --grad-reduce-in-bf16",
+      switch_row("--grad-reduce-in-bf16", "grad_reduce_precision", "bf16",
                  "Megatron-LM then also adds micro-batches up in bf16; measured with fp32 sums, in bf16 on the wire "
                  "only"),
 
       // the computation, and how it runs
       switch_row("--no-bias-gelu-fusion", "fusion", "false",
-                 "fusions are the default: leave --no-bias-gelu-fusion and the like out",
                  "nearest: which operations Megatron-LM fuses is not what was measured"),
       switch_row("--no-bias-dropout-fusion", "fusion", "false"),
       switch_row("--no-gradient-accumulation-fusion", "fusion", "false"),
@@ -171,16 +134,14 @@ std::vector<FrameworkRow> rows() {
            [](const Settings& s) {
              const bool nothing = s.recompute == Recompute::selective && s.attention == AttentionKind::fused;
              return nothing ? "Megatron-LM also runs fused attention again, which frees nothing" : "";
-           },
-       .unwritten = "omit --recompute-granularity: nothing is then recomputed"},
+           }},
       {.key = "--recompute-activations", .here = "recompute", .values = {{"", "selective"}}, .read_only = true},
       {.key = "--recompute-method",
        .here = "recompute_layers",
        .print =
            [=](const Settings& s) {
              return written_if(s.recompute == Recompute::full, all_layers(s) ? "uniform" : "block");
-           },
-       .unwritten = "only with --recompute-granularity full"},
+           }},
       {.key = "--recompute-num-layers",
        .here = "recompute_layers",
        .print =
@@ -195,17 +156,17 @@ std::vector<FrameworkRow> rows() {
       {.key = "--cuda-graph-impl",
        .here = "cuda_graph",
        .values = {{"none", "false"}, {"full_iteration", "true"}},
-       .note = {&Settings::cuda_graph,
-                "measured with the whole step in one graph; Megatron's graph excludes the "
-                "optimizer",
-                ""}},
+       .note =
+           [](const Settings& s) {
+             return s.cuda_graph ? "measured with the whole step in one graph; Megatron's graph excludes the optimizer"
+                                 : "";
+           }},
       {.key = "--num-workers",
        .here = "loader_workers",
        .print = [](const Settings& s) { return written_if(!s.data_file.empty(), std::to_string(s.loader_workers)); },
        .parse = same_number,
        .note = "each prefetches 2 batches"},
       known_row("--data-path", "data_file, the .bin of it"),
-      {.here = "host_binding", .unwritten = bound_by_launcher},
   };
 }
 

@@ -47,19 +47,11 @@ std::vector<FrameworkRow> rows() {
        .here = "recompute",
        .values = {{"none", "none"}, {"full", "full"}},
        .note = "its selective keeps every second layer, or products, which recompute: selective does not"},
-      switch_row("compile.enable", "fusion", "true", "without --compile.enable, which is the default",
-                 "which operations torch.compile fuses is not what was measured"),
+      switch_row("compile.enable", "fusion", "true", "which operations torch.compile fuses is not what was measured"),
       {.key = "parallelism.fsdp_reshard_after_forward",
        .here = "sharding",
        .values = {{"never", "gradients"}, {"always", "parameters"}},
-       .note = "with parallelism.data_parallel_shard_degree above 1",
-       .unwritten = {[](const Settings& s) { return s.sharding == Sharding::none; },
-                     "parallelism.data_parallel_replicate_degree with the number of replicas, and "
-                     "parallelism.data_parallel_shard_degree 1",
-                     "FSDP divides gradients with the optimizer's state"}},
-      {.here = "overlap_grad_reduce", .unwritten = "FSDP and DistributedDataParallel always overlap"},
-      {.here = "ranks", .unwritten = started_by("torchrun --nnodes, --nproc-per-node")},
-      {.here = "host_binding", .unwritten = bound_by_launcher},
+       .note = "with parallelism.data_parallel_shard_degree above 1"},
   };
 }
 

@@ -41,10 +41,10 @@ sdpa_options = dict(
 )
 
 # Proven faster, but this framework has no equivalent setting:
-#   layout={tensor_parallel: 2, pipeline_parallel: 4}: time -5.0 % [-5.2 %, -4.9 %], 12 rounds; runs.h5, harness 0.1.0 (git 1a2b3c4) (no argument: init_device_mesh with tensor 2 and pipeline 4, and a plan that splits the model (torch.distributed.tensor.parallel, torch.distributed.pipelining))
-#   overlap_grad_reduce=true: time -7.0 % [-7.1 %, -6.9 %], 12 rounds; runs.h5, harness 0.1.0 (git 1a2b3c4) (DistributedDataParallel always overlaps)
+#   layout={tensor_parallel: 2, pipeline_parallel: 4}: time -5.0 % [-5.2 %, -4.9 %], 12 rounds; runs.h5, harness 0.1.0 (git 1a2b3c4)
+#   overlap_grad_reduce=true: time -7.0 % [-7.1 %, -6.9 %], 12 rounds; runs.h5, harness 0.1.0 (git 1a2b3c4)
 #   allreduce_algorithm=halving_doubling: time -10.0 % [-10.1 %, -9.9 %], 12 rounds; runs.h5, harness 0.1.0 (git 1a2b3c4)
-#   cuda_graph=true: time -3.0 % [-3.2 %, -2.9 %], 12 rounds; runs.h5, harness 0.1.0 (git 1a2b3c4) (no argument: torch.compile(mode="reduce-overhead") or torch.cuda.make_graphed_callables)
+#   cuda_graph=true: time -3.0 % [-3.2 %, -2.9 %], 12 rounds; runs.h5, harness 0.1.0 (git 1a2b3c4)
 
 # Left out:
 #   nccl_proto=AllReduce:LL128: slower, time +10.0 % [+9.8 %, +10.2 %] in 12 rounds

@@ -32,31 +32,6 @@ __device__ __forceinline__ Place place_of(const Heads& s) {
 }
 
 template <class T, int n>
-__global__ void __launch_bounds__(head_threads)
-    merge_heads(Heads s, const T* part_out, const float* part_stats, T* out, float* stats) {
-  const Place p = place_of(s);
-  float a = 0, b = 0, joint = 0;
-  if (p.valid) {
-    a = stats[p.stats];
-    b = part_stats[p.stats];
-    const float high = fmaxf(a, b);
-    joint = high + logf(expf(a - high) + expf(b - high));
-  }
-  __syncwarp();  // all lanes of the head have read before one writes
-  if (!p.valid) return;
-  if (p.lane == 0) stats[p.stats] = joint;
-  const float keep = expf(a - joint), add = expf(b - joint);
-  for (std::int64_t c = p.lane * n; c < s.head_dim; c += s.lanes * n) {
-    float v[n], other[n];
-    load(out + p.item * s.head_dim + c, v);
-    load(part_out + p.item * s.head_dim + c, other);
-#pragma unroll
-    for (int k = 0; k < n; ++k) v[k] = v[k] * keep + other[k] * add;
-    store(out + p.item * s.head_dim + c, v);
-  }
-}
-
-template <class T, int n>
 __global__ void __launch_bounds__(head_threads) delta_heads(Heads s, const T* out, const T* dout, float* delta) {
   const Place p = place_of(s);
   float total = 0;
@@ -87,16 +62,6 @@ void launch_heads(const char* name, Stream stream, Kernel kernel, int n, const p
 }
 
 }  // namespace
-
-void run(Stream stream, const backend::Bound<program::AttentionMerge>& op, const backend::KernelContext&) {
-  backend::with_type(op.out.type, [&](auto tag) {
-    using T = decltype(tag);
-    constexpr int n = lanes_of<T>;
-    const bool whole = op.shape.head_dim % n == 0;
-    launch_heads("attention_merge", stream, whole ? merge_heads<T, n> : merge_heads<T, 1>, whole ? n : 1, op.shape,
-                 op.part_out.as<const T>(), op.part_stats.f32(), op.out.as<T>(), op.stats.f32());
-  });
-}
 
 void attention_delta(Stream stream, backend::Tensor out, backend::Tensor dout, backend::Tensor delta,
                      const program::AttentionShape& shape) {

@@ -53,7 +53,6 @@ void run(Stream stream, const backend::Bound<program::ColumnSum>& op,
 std::int64_t scratch_floats(const program::ColumnSum& op);
 
 void run(Stream stream, const backend::Bound<program::Rope>& op, const backend::KernelContext& context = {});
-void run(Stream stream, const backend::Bound<program::AttentionMerge>& op, const backend::KernelContext& context = {});
 
 /// The losses of the rows are summed in a fixed order.
 void run(Stream stream, const backend::Bound<program::CrossEntropy>& op, const backend::KernelContext& context);
