@@ -177,7 +177,6 @@ Parser::Parser(Arguments& a) {
           "--best", a.plan.best,
           "predict all combinations of the values that are swept instead, and name as many of the fastest that fit")
       ->check(CLI::Range(1, 1000));
-  plan->add_option("--like", a.plan.like, "a result file of this configuration, to estimate the time from");
   plan->add_option("--assume-mfu", a.plan.assume_mfu, "estimate the time from an MFU of all cases: 40%");
   plan->add_option("--assume-setup", a.plan.assume_setup, "with --assume-mfu: to set up a block (default: 30 s)")
       ->needs("--assume-mfu");
@@ -305,7 +304,6 @@ void Parser::add_selftest(SelftestOptions& o) {
   selftest->add_option("suites", o.suites, "operations, reference, equality or all (the default)")
       ->check(CLI::IsMember({"operations", "reference", "equality", "all"}));
   selftest->add_option("--backend", o.backend, "the backend to check: cuda or cpu");
-  selftest->add_option("--oracle", o.oracle, "the backend to compare operations with: cpu");
   selftest->add_option("--only", o.only, "only operations whose case has this in its name: layer_norm, 'fused, 2 x 2'")
       ->take_all();
   selftest->add_flag("--fast", o.fast, "operations at small sizes only");
@@ -314,7 +312,6 @@ void Parser::add_selftest(SelftestOptions& o) {
   selftest->add_option("--threads", o.threads, "threads of the cpu backend (default: all cores)")
       ->check(CLI::Range(0, 4096));
   selftest->add_option("--seed", o.seed, "seed of the operations' numbers (default: a new one each time)");
-  selftest->add_option("-o,--output", o.output, "write the table to this file too, and FILE.jsonl beside it");
 }
 
 void Parser::add_doctor(DoctorOptions& o) {

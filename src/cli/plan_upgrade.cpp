@@ -33,7 +33,7 @@ std::string hardware_of(const PlanOptions& options) {
   }
   if (hardware.empty()) fail("{} is a result: it says what ran, not what would; {}", quote(options.config), usage);
   const bool of_a_plan = options.ranks > 0 || options.ranks_per_node > 0 || options.best > 0 || options.gpu_hours ||
-                         !options.like.empty() || !options.assume_mfu.empty() || !options.budget.empty();
+                         !options.assume_mfu.empty() || !options.budget.empty();
   if (of_a_plan) fail("of a result, `plan` answers what its steps take elsewhere and nothing else; {}", usage);
   return hardware;
 }

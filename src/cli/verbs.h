@@ -45,8 +45,7 @@ struct PlanOptions {
   std::vector<std::string> only = {};
   int ranks = 0;                                   // 0: not given; then as many as the launcher started, or 1
   int ranks_per_node = 0;                          // 0: not given; then as the launcher says, or not known
-  std::string like = {};                           // a result file to take times from
-  std::string assume_mfu = {}, assume_setup = {};  // what to assume where there is none
+  std::string assume_mfu = {}, assume_setup = {};  // to estimate the time from
   std::string budget = {};                         // the case whose budget to print; "" for none
   std::string format = "text";                     // md or json
   int best = 0;                                    // how many of the fastest combinations to name instead; 0: none
@@ -132,14 +131,13 @@ struct InitOptions {
 
 struct SelftestOptions {
   std::vector<std::string> suites;  // operations, reference, equality; none or "all": every one
-  std::string backend = "cuda", oracle = "cpu";
+  std::string backend = "cuda";
   std::vector<std::string> only;  // operations whose name contains one of these
   bool fast = false;              // operations at small sizes only
   bool verbose = false;           // names each case before it runs
   std::string reference;          // folder; "": found beside the program
   int threads = 0;                // of the cpu backend; 0: all cores
   std::uint64_t seed = 0;         // of the operations' numbers; 0: another every time
-  std::string output;             // -o: the text once more, and JSON lines beside it
 };
 
 struct DoctorOptions {

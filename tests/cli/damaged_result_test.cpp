@@ -162,7 +162,6 @@ class DamagedResult : public Readers {
     verbs.push_back({"compare", path, whole_, "--format", "json"});
     verbs.push_back({"compare", whole_, path, "--reproduce"});
     verbs.push_back({"compare", whole_, path, "--history"});
-    verbs.push_back({"plan", configuration_, "--like", path});
     if (!all) {
       std::ranges::shuffle(verbs, draw_);
       verbs.resize(2);

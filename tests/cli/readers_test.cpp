@@ -53,7 +53,6 @@ TEST_F(Readers, APathForgesNoLine) {
                {"show", "--breakdown"},
                {"plan", "--ranks", "2"},
                {"plan", "--hardware", "h100-sxm"},
-               {"plan", "--like", file, test::source_dir() + "/configs/laptop.yaml"},
                {"plan", "--hardware", file, test::source_dir() + "/configs/laptop.yaml"},
                {"report", "-o", "-", "--format", "md"},
                {"report", "-o", taken},
