@@ -155,29 +155,16 @@ void refuse_without_reference(Plan& plan) {
   }
 }
 
-// The cases that are to run, by worker set. Throws if a weight is of a variable that no case changes.
+// The cases that are to run, by worker set.
 std::vector<EntrantSet> sets_of(const Plan& plan) {
-  const auto& weights = plan.experiment.measure.weights;
-  for (const auto& weight : weights) {
-    const std::string& variable = weight.first;
-    const bool swept = std::ranges::any_of(plan.experiment.changes,
-                                           [&](const config::Change& change) { return change.variable == variable; });
-    if (!swept) fail("measure.weight.{}: the sweep does not change this variable; remove the weight", variable);
-  }
   std::vector<EntrantSet> sets;
   std::map<int, std::size_t> place_of;  // in `sets`, by worker set
   for (std::size_t i = 0; i < plan.cases.size(); ++i) {
-    const PlannedCase& planned = plan.cases[i];
-    if (!planned.is_possible()) continue;
-    Entrant entrant{i};
-    for (const auto& [variable, share] : weights) {
-      const bool of_size = variable == plan.cases[planned.reference].variable;
-      if (variable == planned.variable || of_size) entrant.share = std::min(entrant.share, share);
-    }
-    const int set = plan.processes == Processes::one_per_block ? static_cast<int>(i) : planned.set;
+    if (!plan.cases[i].is_possible()) continue;
+    const int set = plan.processes == Processes::one_per_block ? static_cast<int>(i) : plan.cases[i].set;
     const auto [place, is_new] = place_of.try_emplace(set, sets.size());
     if (is_new) sets.emplace_back();
-    sets[place->second].push_back(entrant);
+    sets[place->second].push_back(i);
   }
   return sets;
 }
@@ -188,7 +175,6 @@ config::Measure once(config::Measure measure) {
   measure.warmup_steps = 0;
   measure.auto_steps = false;
   measure.looks.clear();
-  measure.weights.clear();
   measure.time_budget_s = 0;
   return measure;
 }

@@ -27,7 +27,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// A sweep with everything that measuring has and a prediction does not: looks, a budget of time, weights.
+// A sweep with everything that measuring has and a prediction does not: looks, a budget of time.
 constexpr const char* small_cluster = R"(name: small
 backend: sim
 hardware: h100-sxm
@@ -37,7 +37,7 @@ sweep:
   micro_batch_size: [2, 4]
   layout: [{tensor_parallel: 2}, {pipeline_parallel: 2}]
   overlap_grad_reduce: [false]
-measure: {until: settled, time_budget: 1 s, weight: {micro_batch_size: 0.5}}
+measure: {until: settled, time_budget: 1 s}
 )";
 
 class PredictedSweep : public ::testing::Test {
@@ -271,7 +271,7 @@ TEST_F(PredictedSweep, WhatIsWrongIsNamed) {
 TEST_F(PredictedSweep, SaysOfNodesWhatAFaultMakesOfThem) {
   SweepOptions options = on(16);
   options.overrides = {"baseline.layout={tensor_parallel: 2}", "faults={tensor_across_nodes: true}",
-                       "sweep={mended: [tensor_across_nodes]}", "measure.weight={}"};
+                       "sweep={mended: [tensor_across_nodes]}"};
   run(options);
   const store::Result result = store::read_result(file_);
   ASSERT_EQ(result.cases.size(), 2U);
@@ -346,7 +346,7 @@ TEST_F(PredictedSweep, IsNeitherPooledNorAHistoryNorAGate) {
 
 TEST_F(PredictedSweep, WhatNcclWouldRefuseIsNoCase) {
   SweepOptions options = on(16);
-  options.overrides = {"sweep={nccl_algo: [AllReduce:PAT], micro_batch_size: [2]}", "measure.weight={}"};
+  options.overrides = {"sweep={nccl_algo: [AllReduce:PAT], micro_batch_size: [2]}"};
   run(options);
   EXPECT_EQ(exit_code_, 0);
   const store::Result result = store::read_result(file_);

@@ -148,23 +148,6 @@ TEST(Grid, ASizeAtWhichTheBaselineCannotRunIsNotMeasured) {
   EXPECT_EQ(plan.schedule.size(), 4u * 8);
 }
 
-// A weight of a setting counts at all sizes, that of the size in all settings; of both the smaller one.
-TEST(Grid, AWeightIsOfASettingOrOfASize) {
-  config::Experiment e = grid();
-  e.measure.rounds = 8;
-  e.measure.weights = {{"message_size", 0.5}, {"threads", 0.25}};
-  std::map<std::string, int> blocks;
-  const Plan plan = make_plan(e, 4);
-  for (const Slot& slot : plan.schedule) ++blocks[plan.cases[slot.case_index].name];
-  EXPECT_EQ(blocks["baseline"], 8);
-  EXPECT_EQ(blocks["message_size=1 MiB"], 4);
-  EXPECT_EQ(blocks["baseline_again at message_size=1 MiB"], 4);
-  EXPECT_EQ(blocks["precision=bf16"], 8);
-  EXPECT_EQ(blocks["precision=bf16 at message_size=1 MiB"], 4);
-  EXPECT_EQ(blocks["threads=2"], 2);
-  EXPECT_EQ(blocks["threads=2 at message_size=1 MiB"], 2);
-}
-
 TEST(Grid, OfATrainingStepEveryBlockHasAProcess) {
   config::Experiment e = small_experiment();
   add_change(e, "precision", "bf16");

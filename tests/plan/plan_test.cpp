@@ -248,24 +248,6 @@ TEST(Schedule, EveryRoundHasEveryCaseOnce) {
   }
 }
 
-TEST(Schedule, AWeightSpreadsACaseOverTheRounds) {
-  config::Experiment e = small_experiment();
-  add_change(e, "micro_batch_size", "2");
-  add_change(e, "overlap_grad_reduce", "false");
-  e.baseline.global_batch_size = 8;
-  e.measure.rounds = 10;
-  e.measure.weights = {{"overlap_grad_reduce", 0.3}};
-  std::map<std::size_t, std::vector<int>> rounds;
-  for (const Slot& slot : make_plan(e, 1).schedule) rounds[slot.case_index].push_back(slot.round);
-  EXPECT_EQ(rounds[0].size(), 10u);
-  EXPECT_EQ(rounds[2].size(), 10u);
-  EXPECT_EQ(rounds[3], (std::vector<int>{0, 3, 6}));
-  std::map<int, int> next;  // position by round
-  for (const Slot& slot : make_plan(e, 1).schedule) EXPECT_EQ(slot.position, next[slot.round]++);
-  e.measure.weights = {{"precision", 0.3}};
-  EXPECT_THROW(make_plan(e, 1), Error);
-}
-
 TEST(Schedule, OverAsManyRoundsAsCasesEveryCaseStandsOnceAtEveryPosition) {
   for (const int n : {2, 3, 7, 12}) {
     std::set<std::tuple<int, std::size_t, int>> seen;
