@@ -4,7 +4,6 @@
 
 #include <iosfwd>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "cli/verbs.h"
@@ -57,16 +56,7 @@ struct Parser {
   void add_calibrate(CalibrateOptions& o);
 };
 
-/// Errors and requests for help end here: they are printed, `code` is the exit code, and false is returned.
-bool parse(Parser& parser, const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err, int& code);
-
-/// For people who know nccl-tests and type as they do there.
-
-/// A size as it takes one (8, 64K, 8m, 8G), as a configuration has it: "64 KiB". Anything else stays as it is.
-std::string size_of_nccl_tests(const std::string& text);
-
-/// "-n: here it is --set baseline.repetitions=50, …" for an option of nccl-tests ("-n", "-n50", "--iters=50") that is
-/// another one or none here; "" for any other word. `next`: the word after it, which may be its value.
-std::string meaning_of_nccl_tests(std::string_view word, std::string_view next);
+/// Reads the command line. Returns the help that it asks for, else "". Throws Error.
+std::string parse(Parser& parser, const std::vector<std::string>& arguments);
 
 }  // namespace harness::cli

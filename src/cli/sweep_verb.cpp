@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <memory>
 #include <ostream>
-#include <set>
 #include <vector>
 
 #include "analysis/blocks.h"
@@ -91,11 +90,6 @@ doctor::SweepToJudge sweep_of(const plan::Plan& plan) {
   return sweep;
 }
 
-bool is_own(const std::string& path) {
-  struct stat status {};
-  return ::stat(path.c_str(), &status) == 0 && status.st_uid == ::geteuid();
-}
-
 std::string replace(std::string text, const std::string& what, const std::string& with) {
   for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + with.size())) {
     text.replace(at, what.size(), with);
@@ -164,10 +158,10 @@ std::unique_ptr<job::Job> simulated_job(const job::Job& real, const config::Expe
         "--ranks and --ranks-per-node are for predictions (--backend sim); of a sweep that measures, `mpirun -np N` "
         "says how many ranks there are");
   }
-  if (options.resume) fail("a prediction takes seconds, so there is none to resume; run it again with --force");
-  if (!options.require.empty()) fail("a prediction has no nodes that --require {} could look at", options.require);
-  if (options.sysroot != "/") fail("a prediction has no nodes that --sysroot {} could show", options.sysroot);
-  if (!options.wrap.empty()) fail("a prediction starts no worker that --wrap could be around");
+  if (options.resume || !options.require.empty() || options.sysroot != "/" || !options.wrap.empty())
+    fail(
+        "a prediction takes seconds and has neither nodes nor workers: leave out --resume, --require, --sysroot and "
+        "--wrap; --force repeats it");
   const int ranks = options.ranks > 0 ? options.ranks : real.size();
   if (options.ranks == 0 && ranks == 1)
     fail("{}: a prediction needs the number of ranks that it is for: give --ranks N", experiment.path);
@@ -236,23 +230,18 @@ store::DoctorRecord examine_nodes(job::Job& job, const plan::Plan& plan, const D
   return record;
 }
 
-std::string foreign_code_in(const plan::Plan& plan, const std::string& path, bool trusted) {
-  constexpr std::size_t most_shown = 5;
-  std::set<std::string> found;
+void require_own_code(const plan::Plan& plan, const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 || status.st_uid == ::geteuid()) return;
   for (const plan::PlannedCase& c : plan.cases) {
     for (const auto& [name, value] : c.settings.env) {
-      if (config::runs_foreign_code(name)) found.insert(escaped(fmt::format("{}={}", name, value)));
+      if (!config::runs_foreign_code(name)) continue;
+      fail(
+          "{} belongs to another user, and its env makes the workers run code that lies elsewhere ({}={}): look at it, "
+          "then resume a copy of your own",
+          path, name, value);
     }
   }
-  if (found.empty()) return "";
-  const std::string names = join_first(std::vector<std::string>(found.begin(), found.end()), most_shown);
-  if (!trusted && !is_own(path)) {
-    fail(
-        "{} belongs to another user, and its env makes the workers run code that lies elsewhere ({}): look at it, then "
-        "give --trust-file",
-        path, names);
-  }
-  return fmt::format("the env of {} makes the workers run code that lies elsewhere: {}", escaped(path), names);
 }
 
 plan::Plan plan_sweep(const job::Job& job, const config::Experiment& experiment, const std::vector<std::string>& only,
@@ -271,8 +260,6 @@ int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::os
   if (options.resume && options.force) fail("--resume and --force contradict each other");
   if (options.resume && options.output.empty()) fail("--resume needs the file to continue: --resume FILE");
   if (!options.resume && options.config.empty()) fail("sweep needs a configuration, such as configs/laptop.yaml");
-  if (options.trust_file && !(options.resume && options.config.empty()))
-    fail("--trust-file is about a file that is resumed alone: --resume FILE --trust-file");
   require_named_backend(options.overrides);
   std::vector<std::string> only = options.only;
   config::Experiment experiment = options.config.empty() ? take_recorded(options, job.size(), only)
@@ -285,12 +272,11 @@ int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::os
   const std::unique_ptr<job::Job> simulated = simulated_job(job, experiment, options);
   job::Job& runs = simulated ? *simulated : job;
   const plan::Plan plan = plan_sweep(runs, experiment, only, processes_for(options.wrap, options.resume ? path : ""));
-  const std::string foreign_code = options.config.empty() ? foreign_code_in(plan, path, options.trust_file) : "";
+  if (options.config.empty()) require_own_code(plan, path);
   const OutputRequest output{path, options.resume, options.force,
                              options.rounds.empty() ? 0 : experiment.measure.rounds};
 
   sweep::ProgressLine progress = progress_line(options, err);
-  if (!foreign_code.empty()) progress.warn(foreign_code);
   const auto [state, result] = measure_sweep(runs, plan, output, {options.command, options.wrap, options.resume},
                                              {options.sysroot, !options.require.empty()}, progress);
   const analysis::Summary summary = analysis::summarise(result);
@@ -298,12 +284,10 @@ int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::os
   const auto detail = options.verbose ? report::Detail::full : report::Detail::brief;
   out << view(report::show_document(result, summary, {}, detail), under_a_launcher, out);
   out << fmt::format("\nresult file: {}\n", escaped(path));
-  if (state == store::RunState::partial && simulated) {
-    err << "harness: stopped early; run it again with --force\n";
-    return exit_partial;
-  }
   if (state == store::RunState::partial) {
-    err << fmt::format("harness: stopped early; `{}` continues\n", sweep::resume_command(job.size(), path));
+    const std::string next = simulated ? "run it again with --force"
+                                       : fmt::format("`{}` continues", sweep::resume_command(job.size(), path));
+    err << fmt::format("harness: stopped early; {}\n", next);
     return exit_partial;
   }
   return analysis::exit_code(summary);

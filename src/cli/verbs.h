@@ -23,7 +23,6 @@ struct SweepOptions {
   std::string command;  // as it was typed, for the result file
   bool force = false;
   bool resume = false;
-  bool trust_file = false;            // with resume and no configuration: run the code that the file's `env` names
   std::string rounds = {};            // with resume and no configuration: the total that a complete file is extended to
   int ranks = 0, ranks_per_node = 0;  // of a prediction; 0: not given
   std::string require = {};           // "healthy": no failure of doctor's
@@ -35,7 +34,6 @@ struct SweepOptions {
 /// How a person wants to see tables on a terminal.
 struct ViewOptions {
   std::vector<std::string> columns;  // headings without units; empty: all that fit
-  std::string sort = "order";        // order, name or change
   std::string color = "auto";        // auto, always or never
 };
 

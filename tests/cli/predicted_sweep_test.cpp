@@ -361,11 +361,11 @@ TEST_F(PredictedSweep, AsksForWhatItNeedsAndRefusesWhatItIsNot) {
   SweepOptions resumed = on(16), wrapped = on(16);
   resumed.resume = true;
   wrapped.wrap = "nsys profile";
-  EXPECT_THAT(test::error_of([&] { run(resumed); }), HasSubstr("none to resume"));
+  EXPECT_THAT(test::error_of([&] { run(resumed); }), HasSubstr("leave out --resume"));
   EXPECT_THAT(test::error_of([&] { run(wrapped); }), HasSubstr("--wrap"));
   SweepOptions gated = on(16);
   gated.require = "healthy";
-  EXPECT_THAT(test::error_of([&] { run(gated); }), HasSubstr("--require healthy"));
+  EXPECT_THAT(test::error_of([&] { run(gated); }), HasSubstr("--require"));
   SweepOptions crowded = on(16), without_network = on(16);
   crowded.ranks_per_node = 16;
   without_network.overrides = {"hardware=l40s"};
