@@ -271,9 +271,9 @@ report::Section best_section(const plan::Plan& p, const Best& best) {
   add_outcomes(best, section);
   if (const std::string overrides = overrides_of(p.experiment, best.fastest.front()); !overrides.empty())
     section.add(report::Listing{"the first, as overrides:", overrides, false});
-  std::vector<PredictedCase> shown;
-  for (const RankedCombination& c : best.fastest) shown.push_back(c.predicted);
-  add_trust(p.experiment, shown, section);
+  std::vector<const sim::Trust*> trusts;
+  for (const RankedCombination& c : best.fastest) trusts.push_back(&c.predicted.trust);
+  add_trust(trusts, sim::smallest_effect(p.experiment), section);
   return section;
 }
 

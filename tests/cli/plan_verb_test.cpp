@@ -20,7 +20,6 @@ namespace harness::cli {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 const std::string config = test::source_dir() + "/configs/16node.yaml";
@@ -86,30 +85,6 @@ TEST(Plan, SaysWhereThePeakComesFrom) {
   };
   EXPECT_THAT(head("hardware=h100-sxm"), HasSubstr("peak: 989 TFLOP/s per rank"));
   EXPECT_THAT(head("hardware=none"), HasSubstr("peak: none (hardware: none)"));
-}
-
-TEST(Plan, NamesTheNodesThatEachGroupSpans) {
-  const auto planned = [](int ranks_per_node) {
-    return planned_text({.config = config,
-                         .overrides = {"model.layers=2", "global_batch_size=32",
-                                       "sweep={layout: [{tensor_parallel: 8}, {pipeline_parallel: 2}]}"},
-                         .only = {"layout", "combine"},
-                         .ranks = 16,
-                         .ranks_per_node = ranks_per_node});
-  };
-  const std::string known = planned(8);
-  const auto line_of = [&](const std::string& name) {
-    const std::size_t at = known.find("\n" + name + "  ");
-    return at == std::string::npos ? "" : known.substr(at + 1, known.find('\n', at + 1) - at - 1);
-  };
-  const std::string tensor_8 = "layout={tensor_parallel: 8, pipeline_parallel: 1}";
-  EXPECT_THAT(line_of("baseline"), EndsWith("  data 2"));
-  EXPECT_THAT(line_of(tensor_8), EndsWith("  tensor 1, data 2"));
-  EXPECT_THAT(line_of(tensor_8 + " + rank_order=dp-tp-pp"), EndsWith("  tensor 2, data 1"));
-  EXPECT_THAT(line_of("layout={tensor_parallel: 1, pipeline_parallel: 2}"),
-              EndsWith("  pipeline 2, data 1, embedding 2"));
-  EXPECT_THAT(known, AllOf(HasSubstr("ranks stand on 2 nodes"), HasSubstr("spanned")));
-  EXPECT_THAT(planned(0), ::testing::Not(HasSubstr("spanned")));
 }
 
 // The promise is that of the procedure behind the verdicts.
