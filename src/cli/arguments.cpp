@@ -311,11 +311,13 @@ void Parser::add_doctor(DoctorOptions& o) {
   doctor->add_option("--within", o.within, "of it: is that possible in TIME? exit code 2: no")
       ->type_name("TIME")
       ->needs(allreduce);
-  doctor->add_option("--ranks", o.ranks, "of it: over so many ranks (default: as many as there are GPUs)")
+  doctor->add_option("--ranks", o.ranks, "of it: over so many ranks (default: those of one machine)")
       ->check(from_to(2, 1 << 20))
       ->needs(allreduce);
-  doctor->add_option("--hardware", o.hardware, "of it: on machines of this hardware file, such as h100-sxm")
-      ->needs(allreduce);
+  auto* hardware =
+      doctor->add_option("--hardware", o.hardware, "of it: on machines of this hardware file, such as h100-sxm")
+          ->needs(allreduce);
+  allreduce->needs(hardware);
   doctor->add_option("--sysroot", o.sysroot,
                      "look below this folder instead of /; {rank} in it is replaced by each rank's number");
   doctor->add_flag("--list", o.list, "every check: what it asks, where it reads, how bad it may be, where to read on");

@@ -114,17 +114,24 @@ std::vector<std::string> labels_of(const std::vector<std::string>& paths) {
   return names;
 }
 
-void write_output(const std::string& path, const std::string& text, bool overwrite) {
+void write_output(const std::string& path, const std::function<void(std::ostream&)>& write, bool overwrite) {
   store::AtomicFile file(path, overwrite);
-  {
-    errno = 0;
-    std::ofstream out(file.temporary_path(), std::ios::binary);
+  errno = 0;
+  try {
+    std::ofstream out;
+    out.exceptions(std::ios::badbit | std::ios::failbit);
+    out.open(file.temporary_path(), std::ios::binary);
     file.protect();
-    out << text << std::flush;
-    const int error = errno;
-    if (!out) fail("cannot write {}: {}", path, error != 0 ? std::strerror(error) : "the disk may be full");
+    write(out);
+    out.close();
+  } catch (const std::ios_base::failure&) {
+    fail("cannot write {}: {}", path, errno != 0 ? std::strerror(errno) : "the disk may be full");
   }
   file.put_in_place();
+}
+
+void write_output(const std::string& path, const std::string& text, bool overwrite) {
+  write_output(path, [&](std::ostream& out) { out << text; }, overwrite);
 }
 
 void check_output(const std::string& path, bool overwrite) {

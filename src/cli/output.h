@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <ostream>
 #include <sstream>
@@ -61,6 +62,7 @@ std::vector<std::string> labels_of(const std::vector<std::string>& paths);
 
 /// Writes a file that a reader of results makes: whole or not at all, in directories that are made if they are missing.
 /// Throws Error if it cannot be written, or if it is there and not to be overwritten; then nothing is left behind.
+void write_output(const std::string& path, const std::function<void(std::ostream&)>& write, bool overwrite);
 void write_output(const std::string& path, const std::string& text, bool overwrite);
 
 /// Throws what write_output() would throw of the place, before the work that makes the text.

@@ -149,8 +149,8 @@ struct DoctorOptions {
   std::vector<std::string> against = {};  // result file of an earlier sweep, and of a later one instead of these nodes
   std::string allreduce = {};             // the size whose least time is asked for instead; "": none
   std::string within = {};                // is it possible in this time; "": not asked
-  std::string hardware = {};              // on machines of this hardware file; "": on these nodes
-  int ranks = 0;                          // over so many ranks; 0: as many as there are
+  std::string hardware = {};              // on machines of this hardware file
+  int ranks = 0;                          // over so many ranks; 0: those of one machine
 };
 
 struct CalibrateOptions {
@@ -166,14 +166,12 @@ int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::os
 /// 0: nothing is wrong; 1: warnings, if strict; 2: a failure, or impossible; 3: nothing could be read of a
 /// node. Errors end with 3.
 int doctor(job::Job& job, const DoctorOptions& options, std::ostream& out);  // rank 0 only
-/// Everything that needs no look at nodes, and so no job: --explain, --list, --hardware, two files of --against.
+/// Everything that needs no look at nodes, and so no job: --explain, --list, --allreduce, two files of --against.
 int doctor_alone(const DoctorOptions& options, std::ostream& out);
-/// `doctor --allreduce`: the least time and the predicted one, as text, md or json, on these nodes or (nullptr) on
-/// machines of --hardware; ranks are placed densely. Returns 2 where --within is impossible, else 0. Throws Error where
-/// nothing is known that limits it, or the hardware file does not say how many GPUs a machine has.
-int all_reduce(const DoctorOptions& options, const std::vector<doctor::Node>* on, std::ostream& out);
-/// Throws Error for a size or a time that is none, is not above 0 or has no unit.
-void check_all_reduce(const DoctorOptions& options);
+/// `doctor --allreduce`: the least time and the predicted one, as text, md or json, on machines of --hardware; ranks are
+/// placed densely. Returns 2 where --within is impossible, else 0. Throws Error for a size or a time that is none, is
+/// not above 0 or has no unit, and where the hardware file does not say how many GPUs a machine has or what joins them.
+int all_reduce(const DoctorOptions& options, std::ostream& out);
 /// Measures what predictions rest on and writes a hardware file and a calibration.
 int calibrate(job::Job& job, const CalibrateOptions& options, std::ostream& out, std::ostream& err);  // rank 0 only
 /// `progress`: where a long search says how far it is, in a line that is rewritten; nullptr: nowhere.
@@ -183,7 +181,7 @@ int show(const ShowOptions& options, std::ostream& out, std::ostream& err);
 /// that the sweep is complete or was stopped; then the exit code of show(). `wait` passes the time between two looks at
 /// the file. `redraw`: `out` is a terminal, whose screen shows the table of now alone. Throws Error if the file cannot
 /// be read. A line on `err` says whether the sweep runs or was killed, where this machine can know it
-/// (store::standing_of), and it goes on looking. Elsewhere, a line says after five minutes that no block came.
+/// (store::standing_of), and it goes on looking.
 int follow(const ShowOptions& options, std::ostream& out, std::ostream& err, const std::function<void()>& wait,
            bool redraw = false);
 /// 0: every file was understood, whatever it says.

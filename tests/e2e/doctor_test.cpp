@@ -24,13 +24,6 @@ TEST(DoctorAsAUser, ChecksWhatIsThere) {
   EXPECT_THAT(o.out, AllOf(HasSubstr("1 node, 2 ranks"), HasSubstr("node.answers")));
 }
 
-// Before it finds that it knows of no links here.
-TEST(DoctorAsAUser, SaysFirstThatASizeHasNoUnit) {
-  const auto o = test::run(test::harness_job(1, "doctor --allreduce 14"));
-  EXPECT_EQ(o.exit_code, 3);
-  EXPECT_THAT(o.err, ::testing::StartsWith("harness: --allreduce: found '14'; expected a number above 0"));
-}
-
 // Without a GPU, the CPUs are loaded.
 TEST(DoctorAsAUser, LoadsWhatIsThere) {
   const auto o = test::run(test::harness_job(2, "doctor --stages nccl,load --all"));
