@@ -50,6 +50,14 @@ void add_common(CLI::App& verb, std::string& config, std::vector<std::string>& o
   verb.add_option("--seed", a.seed, "seed of the weights, the tokens and the order of blocks");
 }
 
+void add_format(CLI::App& verb, std::string& format, const std::vector<std::string>& words) {
+  verb.add_option("--format", format, join(words, ", "))->check(one_of(words));
+}
+
+CLI::Option* add_ranks(CLI::App& verb, const char* name, int& ranks, const char* help, int least = 1) {
+  return verb.add_option(name, ranks, help)->check(from_to(least, 1 << 20));
+}
+
 void add_view(CLI::App& verb, ViewOptions& view) {
   verb.add_option("--columns", view.columns, "only these columns of the table: step,change,verdict")->delimiter(',');
   verb.add_option("--color", view.color, "auto, always or never: verdicts in colour (auto: on a terminal)")
@@ -115,10 +123,8 @@ Parser::Parser(Arguments& a) {
       "--wrap", a.sweep.wrap,
       "start the timed workers under this command: 'nsys profile -o b%q{HARNESS_BLOCK}-r%q{HARNESS_RANK}'");
   sweep->add_flag("--force", a.sweep.force, "replace the result file if it exists; the old one is kept beside it");
-  sweep->add_option("--ranks", a.sweep.ranks, "of a prediction (--backend sim): number of ranks")
-      ->check(from_to(1, 1 << 20));
-  sweep->add_option("--ranks-per-node", a.sweep.ranks_per_node, "of a prediction: ranks that share a node")
-      ->check(from_to(1, 1 << 20));
+  add_ranks(*sweep, "--ranks", a.sweep.ranks, "of a prediction (--backend sim): number of ranks");
+  add_ranks(*sweep, "--ranks-per-node", a.sweep.ranks_per_node, "of a prediction: ranks that share a node");
   sweep
       ->add_option("--require", a.sweep.require,
                    "healthy: measure nothing, and end with exit code 2, where doctor finds a failure on a node")
@@ -129,22 +135,17 @@ Parser::Parser(Arguments& a) {
   sweep->add_flag("-v,--verbose", a.sweep.verbose, "progress block by block; the result with settings and formulas")
       ->excludes(quiet);
   sweep
-      ->add_option("--resume", a.resume,
-                   "continue an interrupted result file; with FILE, nothing else is needed, else -o names it. With "
-                   "FILE and --rounds N, add rounds to a complete one")
-      ->expected(0, 1)
-      ->type_name("[FILE]");
+      ->add_option("--resume", a.sweep.resume,
+                   "continue an interrupted result file by what it says; with --rounds N, add rounds to a complete one")
+      ->type_name("FILE");
   plan = app.add_subcommand("plan",
                             "show what would run, whether it fits, and which effects it can resolve; needs no MPI");
   add_common(*plan, a.plan.config, a.plan.overrides, a.plan.only, a);
   plan->get_option("config")->description(
       "the configuration, such as configs/laptop.yaml; with --hardware also a result file, to be moved to it");
-  plan->add_option("--ranks", a.plan.ranks, "number of ranks to plan for (default: as many as mpirun starts)")
-      ->check(from_to(1, 1 << 20));
-  plan->add_option("--ranks-per-node", a.plan.ranks_per_node,
-                   "ranks that share a node, which are numbered node by node: says how many nodes each group spans")
-      ->check(from_to(1, 1 << 20));
-  plan->add_option("--format", a.plan.format, "text, md or json")->check(one_of({"text", "md", "json"}));
+  add_ranks(*plan, "--ranks", a.plan.ranks, "number of ranks to plan for (default: as many as mpirun starts)");
+  add_ranks(*plan, "--ranks-per-node", a.plan.ranks_per_node, "ranks that share a node, numbered node by node");
+  add_format(*plan, a.plan.format, {"text", "md", "json"});
   add_view(*plan, a.plan.view);
   plan->add_option(
           "--best", a.plan.best,
@@ -162,8 +163,7 @@ Parser::Parser(Arguments& a) {
       ->type_name("[CASE]");
   show = app.add_subcommand("show", "print the table of a result file");
   show->add_option("file", a.show.files, "a result file")->required();
-  show->add_option("--format", a.show.format, "text, md, csv, long-csv (a line per number) or json")
-      ->check(one_of({"text", "md", "csv", "long-csv", "json"}));
+  add_format(*show, a.show.format, {"text", "md", "csv", "long-csv", "json"});
   show->add_flag("--follow", a.show.follow, "print the table again after each round until the sweep has ended");
   show->add_flag(
       "--breakdown", a.show.breakdown,
@@ -180,8 +180,7 @@ Parser::Parser(Arguments& a) {
   add_readers(a);
   variables = app.add_subcommand("variables", "what a configuration may say: every variable and every other key");
   variables->add_option("name", a.variables.name, "a variable or a key, such as bucket_size or measure.rounds");
-  variables->add_option("--format", a.variables.format, "text or md (docs/variables.md)")
-      ->check(one_of({"text", "md"}));
+  add_format(*variables, a.variables.format, {"text", "md"});
   variables->add_flag("--schema", a.variables.schema, "a JSON Schema of configurations, for editors");
   make_tokens = app.add_subcommand("make-tokens", "write a file of synthetic tokens for data_file");
   make_tokens->add_option("file", a.make_tokens.file, "the file to write")->required();
@@ -194,8 +193,7 @@ Parser::Parser(Arguments& a) {
   make_tokens->add_option("--seed", a.make_tokens.seed, "with measure.seed, the tokens of a sweep without a file");
   make_tokens->add_flag("--force", a.make_tokens.force, "replace the file if it is there");
   init = app.add_subcommand("init", "write a first configuration for this machine");
-  init->add_option("--ranks", a.init.ranks, "number of ranks (default: one per GPU, or by the cores)")
-      ->check(from_to(1, 1 << 20));
+  add_ranks(*init, "--ranks", a.init.ranks, "number of ranks (default: one per GPU, or by the cores)");
   init->add_option("--backend", a.init.backend, "cpu or cuda (default: cuda where there is a GPU)");
   init->add_option("-o,--output", a.init.output, "the file to write (default: harness.yaml)");
   add_selftest(a.selftest);
@@ -221,7 +219,7 @@ void Parser::add_readers(Arguments& a) {
                       "effect); not-proven-within:PERCENT, unless each is proven to be no slower than that");
   compare->add_flag("--anyway", a.compare.anyway,
                     "compare even if the models, the numbers of ranks or the settings of the baselines differ");
-  compare->add_option("--format", a.compare.format, "text, md or json")->check(one_of({"text", "md", "json"}));
+  add_format(*compare, a.compare.format, {"text", "md", "json"});
   compare->add_flag("-v,--verbose", a.compare.verbose, "text with all rows, not only those that moved most");
   add_view(*compare, a.compare.view);
   export_settings = app.add_subcommand(
@@ -259,7 +257,7 @@ void Parser::add_read(ReadOptions& o) {
       ->take_all();
   read->add_option("-o,--output", o.output, "write the job as a configuration, for `plan` and `sweep`");
   read->add_flag("--force", o.force, "overwrite the configuration if it exists");
-  read->add_option("--format", o.format, "text or json")->check(one_of({"text", "json"}));
+  add_format(*read, o.format, {"text", "json"});
 }
 
 void Parser::add_report(ReportOptions& o) {
@@ -267,7 +265,7 @@ void Parser::add_report(ReportOptions& o) {
                               "write a report on a result file or on the traces of a job, for a browser or for print");
   report->add_option("files", o.files, "a result file, or traces as `read` takes them")->required();
   report->add_option("-o,--output", o.output, "the page (default: beside the file; - for the terminal)");
-  report->add_option("--format", o.format, "html or md")->check(one_of({"html", "md"}));
+  add_format(*report, o.format, {"html", "md"});
   report->add_flag("--force", o.force, "overwrite the page if it exists");
   add_cost(*report, o.cost);
 }
@@ -291,7 +289,7 @@ void Parser::add_doctor(DoctorOptions& o) {
   doctor = app.add_subcommand("doctor", "is every node healthy and set up alike? mpirun -np 16 ./harness doctor");
   doctor->add_flag("--strict", o.strict, "exit code 1 for a warning");
   doctor->add_flag("--all", o.all, "also what passed and what does not apply");
-  doctor->add_option("--format", o.format, "text, md or json")->check(one_of({"text", "md", "json"}));
+  add_format(*doctor, o.format, {"text", "md", "json"});
   doctor->add_option("--explain", o.explain, "who reads a variable that looks like NCCL's, and how a sweep sets it")
       ->type_name("NAME");
   doctor
@@ -311,8 +309,7 @@ void Parser::add_doctor(DoctorOptions& o) {
   doctor->add_option("--within", o.within, "of it: is that possible in TIME? exit code 2: no")
       ->type_name("TIME")
       ->needs(allreduce);
-  doctor->add_option("--ranks", o.ranks, "of it: over so many ranks (default: those of one machine)")
-      ->check(from_to(2, 1 << 20))
+  add_ranks(*doctor, "--ranks", o.ranks, "of it: over so many ranks (default: those of one machine)", 2)
       ->needs(allreduce);
   auto* hardware =
       doctor->add_option("--hardware", o.hardware, "of it: on machines of this hardware file, such as h100-sxm")

@@ -28,7 +28,6 @@ struct Arguments {
   CalibrateOptions calibrate;
   std::string rounds, time_budget, seed, backend, hardware;  // sugar for --set
   std::string min_bytes, max_bytes, step_factor;  // sugar for a sweep of message_size alone, as nccl-tests has it
-  std::string resume;                             // the value of sweep --resume
 
   /// Adds what the sugar says to the --set and --only of a verb. Throws Error for sizes without an end.
   void add_sugar(std::vector<std::string>& overrides, std::vector<std::string>& only) const;

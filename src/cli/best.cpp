@@ -27,13 +27,6 @@ std::size_t changes_of(const Choice& choice) {
   return choice.size() - static_cast<std::size_t>(std::ranges::count(choice, std::size_t{0}));
 }
 
-// Whether the first has all the changes of the second.
-bool includes(const Choice& choice, const Choice& fewer) {
-  for (std::size_t i = 0; i < choice.size(); ++i)
-    if (fewer[i] != 0 && fewer[i] != choice[i]) return false;
-  return true;
-}
-
 class Search {
  public:
   Search(const plan::Plan& plan, const std::function<void(const std::string&)>& say)
@@ -139,20 +132,10 @@ class Search {
   // `timed`: the fastest first.
   void rank(const std::vector<Timed>& timed, std::size_t wanted) {
     const double least = timed.front().seconds_per_work;
-    std::vector<const Timed*> distinct;
-    for (const Timed& t : timed) {
-      if (&t != timed.data() && too_close_to_call(t.seconds_per_work / least - 1, plan_.experiment)) ++best_.close;
-      const bool adds_nothing = std::ranges::any_of(distinct, [&](const Timed* other) {
-        return other->seconds_per_work == t.seconds_per_work && includes(t.choice, other->choice);
-      });
-      if (adds_nothing) {
-        ++best_.same_time;
-      } else {
-        distinct.push_back(&t);
-      }
-    }
-    distinct.resize(std::min(wanted, distinct.size()));
-    for (const Timed* t : distinct) best_.fastest.push_back(ranked(*t, least));
+    best_.close = static_cast<std::size_t>(std::ranges::count_if(timed.begin() + 1, timed.end(), [&](const Timed& t) {
+      return too_close_to_call(t.seconds_per_work / least - 1, plan_.experiment);
+    }));
+    for (std::size_t i = 0; i < std::min(wanted, timed.size()); ++i) best_.fastest.push_back(ranked(timed[i], least));
     const auto baseline = std::ranges::find(timed, combinations_.first(), &Timed::choice);
     if (baseline != timed.end()) best_.baseline = ranked(*baseline, least);
   }
@@ -224,16 +207,10 @@ void add_outcomes(const Best& best, report::Section& section) {
                    best.predicted, best.alike, refused)},
       report::List::Mark::none});
   section.add(reasons(best));
-  report::List rest{{}, report::List::Mark::none};
-  if (best.same_time > 0) {
-    rest.items.push_back(
-        fmt::format("not listed: {}, whose step is exactly that of one with fewer changes", best.same_time));
-  }
-  if (!best.left_out.empty()) {
-    rest.items.push_back(fmt::format("as in the baseline: {} (no value of it makes the same training faster)",
-                                     join(best.left_out, ", ")));
-  }
-  section.add(std::move(rest));
+  if (best.left_out.empty()) return;
+  section.add(report::List{{fmt::format("as in the baseline: {} (no value of it makes the same training faster)",
+                                        join(best.left_out, ", "))},
+                           report::List::Mark::none});
 }
 
 // With the calibration of the others, where the first alone would get another; "" where the first is the baseline.

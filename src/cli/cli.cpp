@@ -71,14 +71,6 @@ int run_alone(const Parser& parser, Arguments& a, std::ostream& out, std::ostrea
   return parser.plan->parsed() ? plan(a.plan, out, terminal) : show(a.show, out, err);
 }
 
-// `--resume FILE`; in `--resume CONFIG -o FILE` the word is the configuration.
-void take_resume_value(const std::string& word, SweepOptions& sweep) {
-  if (word.empty()) return;
-  std::string& free_place = sweep.output.empty() ? sweep.output : sweep.config;
-  if (!free_place.empty()) fail("--resume {} and -o {} name two files; give one", quote(word), quote(sweep.output));
-  free_place = word;
-}
-
 // "help" and "help VERB" as people type them; a verb that does not exist is named before CLI11 misses one.
 std::vector<std::string> understood(std::vector<std::string> arguments, const std::vector<std::string>& verbs) {
   if (arguments.empty() || arguments[0].starts_with("-")) return arguments;
@@ -100,11 +92,9 @@ void deliver(std::ostream& out) {
   if (!out) fail("cannot write to the standard output: {}", error != 0 ? std::strerror(error) : "the disk may be full");
 }
 
-int run_sweep(job::Job& job, const Parser& parser, Arguments& a, const std::vector<std::string>& arguments,
-              std::ostream& out, std::ostream& err) {
-  a.sweep.resume = parser.sweep->count("--resume") > 0;
-  take_resume_value(a.resume, a.sweep);
-  if (a.sweep.resume && a.sweep.config.empty()) a.sweep.rounds = std::exchange(a.rounds, "");
+int run_sweep(job::Job& job, Arguments& a, const std::vector<std::string>& arguments, std::ostream& out,
+              std::ostream& err) {
+  if (!a.sweep.resume.empty()) a.sweep.rounds = std::exchange(a.rounds, "");
   a.add_sugar(a.sweep.overrides, a.sweep.only);
   a.sweep.command = "harness " + join(arguments, " ");
   return sweep(job, a.sweep, out, err);
@@ -120,7 +110,7 @@ int lead(job::Job& job, const Parser& parser, Arguments& a, const std::vector<st
     } else if (parser.calibrate->parsed()) {
       code = calibrate(job, a.calibrate, out, err);
     } else {
-      code = run_sweep(job, parser, a, arguments, out, err);
+      code = run_sweep(job, a, arguments, out, err);
     }
     deliver(out);
   } catch (const job::PeersLost&) {

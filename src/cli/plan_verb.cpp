@@ -223,7 +223,6 @@ std::string best_json(const plan::Plan& plan, const Best& best) {
   out["combinations"] = best.combinations;
   out["predicted"] = best.predicted;
   out["alike"] = best.alike;
-  out["same_time"] = best.same_time;
   out["not_told_apart"] = best.close;
   Json& refused = out["refused"] = Json::array();
   for (const auto& [reason, number] : best.refused) refused.push_back({{"reason", reason}, {"number", number}});

@@ -15,15 +15,15 @@
 namespace harness::cli {
 
 struct SweepOptions {
-  std::string config;                  // "" with resume: what the result file holds
+  std::string config;                  // "" with resume, which takes it from the file
   std::string output;                  // -o; "" for the configuration's template
   std::vector<std::string> overrides;  // --set, --rounds … as key=value
   std::vector<std::string> only;
   std::string wrap;     // a command to start the timed workers under
   std::string command;  // as it was typed, for the result file
   bool force = false;
-  bool resume = false;
-  std::string rounds = {};            // with resume and no configuration: the total that a complete file is extended to
+  std::string resume = {};            // the file to continue; "": none
+  std::string rounds = {};            // with resume: the total that a complete file is extended to
   int ranks = 0, ranks_per_node = 0;  // of a prediction; 0: not given
   std::string require = {};           // "healthy": no failure of doctor's
   std::string sysroot = "/";          // of doctor

@@ -347,8 +347,7 @@ TEST_F(DamagedResume, IsRefusedOrGoesOnAndLosesNothing) {
   write_part(part);
   std::string said;
   SweepOptions resume;
-  resume.resume = true;
-  resume.output = folder_ / "resumed.h5";
+  resume.resume = folder_ / "resumed.h5";
   std::vector<test::Damage> damages{{"nothing", [](const std::string&) {}}};
   for (const auto& more :
        {drawn(test::damaged_types(part), 20, 4),
@@ -359,18 +358,18 @@ TEST_F(DamagedResume, IsRefusedOrGoesOnAndLosesNothing) {
   int refused = 0, resumed = 0;
   for (const test::Damage& damage : damages) {
     SCOPED_TRACE(damage.what);
-    std::filesystem::copy_file(part, resume.output, std::filesystem::copy_options::overwrite_existing);
-    damage.apply(resume.output);
-    const auto before = read(resume.output);
-    const std::string bytes = test::text_of(resume.output);
+    std::filesystem::copy_file(part, resume.resume, std::filesystem::copy_options::overwrite_existing);
+    damage.apply(resume.resume);
+    const auto before = read(resume.resume);
+    const std::string bytes = test::text_of(resume.resume);
     try_next(damage.what + "; sweep --resume");
     ++(sweep_on(3, resume, said) == 1 ? refused : resumed);
-    expect_nothing_lost(before, bytes, resume.output);
-    EXPECT_FALSE(std::filesystem::exists(resume.output + ".lock"));
+    expect_nothing_lost(before, bytes, resume.resume);
+    EXPECT_FALSE(std::filesystem::exists(resume.resume + ".lock"));
     if (damage.what == "nothing") {
       EXPECT_EQ(resumed, 1) << said;
     }
-    expect_answers(resume.output, damage.what + ", resumed");
+    expect_answers(resume.resume, damage.what + ", resumed");
     if (HasFailure()) return;
   }
   EXPECT_GT(refused, 0);

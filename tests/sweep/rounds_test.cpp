@@ -256,8 +256,7 @@ TEST_F(Rounds, WhatAWarningTellsToTypeWorks) {
       ++extended;
     }
     // Nor does the refusal to resume it tell what is refused.
-    const store::Result planned = planned_result(plan::prepare(experiment_, 1, {}));
-    const std::string refused = test::error_of([&] { require_resumable(path_, planned); });
+    const std::string refused = test::error_of([&] { require_resumable(file(), path_); });
     experiment_.measure.rounds = analysis::declared_rounds(file()) + 1;
     const plan::Plan more = plan::prepare(experiment_, 1, {});
     const std::string why = test::error_of([&] { extend_file(path_, more, experiment_.measure.rounds); });
