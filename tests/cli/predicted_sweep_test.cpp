@@ -286,21 +286,6 @@ TEST_F(PredictedSweep, SaysOfNodesWhatAFaultMakesOfThem) {
   EXPECT_NEAR(limit_of_tensor(0) / limit_of_tensor(1), 450.0 / 50, 0.01);  // NVLink, and a network card for each pair
 }
 
-TEST_F(PredictedSweep, LimitsAnOperationByWhereItsRanksStand) {
-  config_ = folder_.write("collective.yaml", R"(name: c
-backend: sim
-hardware: h100-sxm
-workload: collective
-faults: {tensor_across_nodes: true}
-baseline: {precision: bf16, collective: all_reduce, message_size: 64 MiB, layout: {tensor_parallel: 2}, collective_over: tensor}
-sweep: {mended: [tensor_across_nodes]}
-)");
-  run(on(16));
-  const store::Result result = store::read_result(file_);
-  ASSERT_EQ(result.points.size(), 2U);
-  EXPECT_NEAR(result.points[1].limit_bytes_per_s / result.points[0].limit_bytes_per_s, 450.0 / 50, 0.01);
-}
-
 TEST_F(PredictedSweep, SpeaksOfNoMeasuring) {
   SweepOptions options = well_known(16);
   options.only = {"micro_batch_size"};
@@ -373,25 +358,6 @@ TEST_F(PredictedSweep, AsksForWhatItNeedsAndRefusesWhatItIsNot) {
   measured.overrides = {"backend=cpu", "hardware=none"};
   EXPECT_THAT(test::error_of([&] { run(measured); }), HasSubstr("mpirun -np N"));
   EXPECT_FALSE(std::filesystem::exists(file_));
-}
-
-// Nobody writes it: a file that was damaged, or made by somebody else.
-TEST_F(PredictedSweep, AFileWhoseModelHasNoHeadsIsDamaged) {
-  run(on(16));
-  store::Result result = store::read_result(file_);
-  result.model.heads = result.model.kv_heads = 0;
-  const std::string damaged = folder_ / "headless.h5";
-  write_result(damaged, result);
-  for (const std::vector<std::string>& reader : {std::vector<std::string>{"show", damaged},
-                                                 {"show", "--breakdown", damaged},
-                                                 {"report", "--format", "md", "-o", "-", damaged},
-                                                 {"export", "--format", "megatron", damaged},
-                                                 {"compare", damaged, damaged, "--anyway"},
-                                                 {"plan", damaged, "--hardware", "h100-sxm"}}) {
-    SCOPED_TRACE(reader[0]);
-    EXPECT_THAT(said(reader), HasSubstr("the model has heads 0; allowed: 1 to"));
-    EXPECT_EQ(exit_code_, 1);
-  }
 }
 
 }  // namespace
