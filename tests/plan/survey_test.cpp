@@ -23,7 +23,7 @@ TEST(Survey, CountsAndPlansARealJob) {
   c.settings.global_batch_size = 512;
   c.settings.layout = {{program::Axis::tensor, 8}, {program::Axis::pipeline, 2}};
   c.layout.size = {8, 1, 8, 2};
-  const Survey s = survey(model_1b3, config::BackendKind::cuda, c);
+  const Survey s = Surveyor(model_1b3, config::BackendKind::cuda).survey(c);
   EXPECT_EQ(s.roles, 2);
   EXPECT_NEAR(s.flop.model / s.tokens_per_step / 1e9, 8.470, 5e-4);
   EXPECT_GT(s.peak_bytes, 0);
@@ -42,7 +42,7 @@ TEST(Survey, RanksThatShareASequenceDoTheSameWork) {
     EXPECT_EQ(division.why_impossible, "");
     EXPECT_EQ(division.layout[program::Axis::data], 4);
     c.layout = division.layout;
-    return survey(e.model, e.backend, c);
+    return Surveyor(e.model, e.backend).survey(c);
   };
   const Survey alone = with(1), pairs = with(2);
   EXPECT_NEAR(pairs.flop.model, alone.flop.model, 1e-9 * alone.flop.model);
@@ -61,7 +61,7 @@ TEST(Survey, PaddingIsNoneOfTheModelsWork) {
     config::find_variable("sequences")->parse(c.settings, sequences);
     c.settings.batching = batching;
     c.layout = divide_ranks(e.model, c.settings, 2).layout;
-    return survey(e.model, e.backend, c);
+    return Surveyor(e.model, e.backend).survey(c);
   };
   constexpr const char* halves = "{distribution: uniform, min: 64, max: 64}";
   const Survey full = with("full", config::Batching::packed), padded = with(halves, config::Batching::padded),
@@ -98,7 +98,7 @@ TEST(Survey, WhatCasesShareIsWhatEachOfThemHas) {
   ASSERT_EQ(plan.cases.size(), 2 + changes.size());
   for (const PlannedCase& planned : plan.cases) {
     ASSERT_TRUE(planned.is_possible()) << planned.name << ": " << planned.impossible;
-    const Survey own = survey(e.model, e.backend, planned);
+    const Survey own = Surveyor(e.model, e.backend).survey(planned);
     EXPECT_EQ(planned.survey.program_hash, own.program_hash) << planned.name;
     EXPECT_EQ(planned.survey.peak_bytes, own.peak_bytes) << planned.name;
     EXPECT_EQ(planned.survey.flop.model, own.flop.model) << planned.name;
