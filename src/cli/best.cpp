@@ -201,11 +201,11 @@ void add_outcomes(const Best& best, report::Section& section) {
     names.push_back(fmt::format("{} ({})", v.variable->name, v.values.size()));
   std::size_t refused = 0;
   for (const auto& [reason, number] : best.refused) refused += number;
-  section.add(report::List{
-      {fmt::format("{} combinations of the values of {}", best.combinations, join(names, ", ")),
-       fmt::format("predicted: {}; another one's step, for a value in it has no effect: {}; refused: {}",
-                   best.predicted, best.alike, refused)},
-      report::List::Mark::none});
+  section.add(
+      report::List{{fmt::format("{} combinations of the values of {}", best.combinations, join(names, ", ")),
+                    fmt::format("predicted: {}; another one's step, for a value in it has no effect: {}; refused: {}",
+                                best.predicted, best.alike, refused)},
+                   report::List::Mark::none});
   section.add(reasons(best));
   if (best.left_out.empty()) return;
   section.add(report::List{{fmt::format("as in the baseline: {} (no value of it makes the same training faster)",

@@ -81,8 +81,7 @@ std::string headline_of(const Answer& answer, double bytes, double within_s) {
 
 int all_reduce(const DoctorOptions& options, std::ostream& out) {
   const double bytes = above_zero("--allreduce", options.allreduce, parse_bytes, "14GB");
-  const double within_s =
-      options.within.empty() ? 0 : above_zero("--within", options.within, parse_seconds, "2ms");
+  const double within_s = options.within.empty() ? 0 : above_zero("--within", options.within, parse_seconds, "2ms");
   const config::Hardware hardware = config::hardware_named(options.hardware);
   if (hardware.gpus_of_node == 0)
     fail("the hardware file of {} does not say how many GPUs a machine has: it needs `node: {{gpus: 8, network: …}}`",

@@ -89,8 +89,12 @@ report::Section since_section(const doctor::Changes& changes, const std::string&
 }
 
 report::Json json_of(const doctor::Line& line) {
-  return {{"check", line.check},   {"verdict", name_of(line.finding.verdict)}, {"evidence", line.finding.evidence},
-          {"remedy", line.finding.remedy}, {"docs", line.docs}, {"nodes", line.nodes}};
+  return {{"check", line.check},
+          {"verdict", name_of(line.finding.verdict)},
+          {"evidence", line.finding.evidence},
+          {"remedy", line.finding.remedy},
+          {"docs", line.docs},
+          {"nodes", line.nodes}};
 }
 
 report::Json since_json(const doctor::Changes& changes) {
@@ -137,9 +141,9 @@ report::Document doctor_document(const doctor::Diagnosis& diagnosis, bool all,
   if (diagnosis.gpus == 0) rest.add(report::Paragraph{"No NVIDIA GPU: what concerns GPUs was left out."});
   const std::vector<std::string> passed = checks_with(diagnosis, doctor::Verdict::pass);
   const std::size_t skipped = checks_with(diagnosis, doctor::Verdict::skip).size();
-  rest.add(report::Paragraph{
-      fmt::format("Passed: {}. Checks that do not apply: {}. `harness doctor --all` says why; docs/doctor.md describes each check.",
-                  passed.empty() ? "none" : join(passed, ", "), skipped)});
+  rest.add(report::Paragraph{fmt::format(
+      "Passed: {}. Checks that do not apply: {}. `harness doctor --all` says why; docs/doctor.md describes each check.",
+      passed.empty() ? "none" : join(passed, ", "), skipped)});
   document.sections.push_back(std::move(rest));
   return document;
 }

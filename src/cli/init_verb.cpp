@@ -141,8 +141,9 @@ void choose_model(First& f, const std::string& path) {
 void take_gpus(First& f, const FirstMachine& machine, const InitOptions& options) {
   constexpr double usual_memory = 80e9;
   constexpr int first_with_bf16 = 80;
-  f.machine = machine.gpus.empty() ? "no GPU here"
-                                   : fmt::format("{}: {}", plural(std::ssize(machine.gpus), "GPU"), machine.gpus[0].name);
+  f.machine = machine.gpus.empty()
+                  ? "no GPU here"
+                  : fmt::format("{}: {}", plural(std::ssize(machine.gpus), "GPU"), machine.gpus[0].name);
   f.precision = "bf16";
   f.memory_bytes = usual_memory;
   if (!machine.gpus.empty()) {

@@ -131,7 +131,8 @@ void write_output(const std::string& path, const std::function<void(std::ostream
 }
 
 void write_output(const std::string& path, const std::string& text, bool overwrite) {
-  write_output(path, [&](std::ostream& out) { out << text; }, overwrite);
+  write_output(
+      path, [&](std::ostream& out) { out << text; }, overwrite);
 }
 
 void check_output(const std::string& path, bool overwrite) {

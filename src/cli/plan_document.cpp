@@ -92,10 +92,10 @@ std::string blocks_text(const plan::Plan& p) {
   const std::string steps =
       m.auto_steps ? "as many timed steps as take about three quarters of the set-up" : plural(m.steps, "timed step");
   const bool shares = std::ranges::adjacent_find(p.schedule, {}, &plan::Slot::process) != p.schedule.end();
-  std::string text = fmt::format("{} in {}, each {} warm-up and {} in {}, in balanced random order (seed {}).",
-                                 plural(std::ssize(p.schedule), "block"), plural(m.rounds, "round"), m.warmup_steps,
-                                 steps, shares ? "a process that runs all sizes of a setting" : "fresh processes",
-                                 m.seed);
+  std::string text =
+      fmt::format("{} in {}, each {} warm-up and {} in {}, in balanced random order (seed {}).",
+                  plural(std::ssize(p.schedule), "block"), plural(m.rounds, "round"), m.warmup_steps, steps,
+                  shares ? "a process that runs all sizes of a setting" : "fresh processes", m.seed);
   if (m.looks.empty()) return text;
   const auto first = std::ranges::count_if(p.schedule, [&](const plan::Slot& s) { return s.round < m.looks[0]; });
   return text +

@@ -37,7 +37,7 @@ struct Best {
   std::size_t alike = 0;                       // set what has no effect: another one's step
   std::map<std::string, std::size_t> refused;  // how many, by why
   std::size_t predicted = 0;
-  std::size_t close = 0;      // other predicted ones that are not told apart from the fastest
+  std::size_t close = 0;  // other predicted ones that are not told apart from the fastest
 };
 
 /// As many combinations are predicted at most.

@@ -37,10 +37,10 @@ bool has_flop(const plan::Plan& plan) {
 
 PlannedTime unknown_time(const plan::Plan& plan) {
   const bool bounded = plan.experiment.measure.time_budget_s > 0;
-  PlannedTime time{plan.experiment.measure.rounds,
-                   {fmt::format("time: {} before the first sweep",
-                                bounded ? fmt::format("at most {}; nothing closer is known", budget_text(plan))
-                                        : "unknown")}};
+  PlannedTime time{
+      plan.experiment.measure.rounds,
+      {fmt::format("time: {} before the first sweep",
+                   bounded ? fmt::format("at most {}; nothing closer is known", budget_text(plan)) : "unknown")}};
   if (has_flop(plan)) time.lines.push_back(source_of_time(plan) + " says more");
   return time;
 }

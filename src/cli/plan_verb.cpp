@@ -101,9 +101,8 @@ KnownSteps predicted_steps(const plan::Plan& p, const PlanOptions& options, int 
 
 // The schedule of a plan that is measured, and how long it takes.
 void add_schedule(const plan::Plan& p, const PlanOptions& options, int per_node, report::Document& document) {
-  const KnownSteps known = options.assume_mfu.empty()
-                               ? predicted_steps(p, options, per_node)
-                               : assumed_steps(p, options.assume_mfu, options.assume_setup);
+  const KnownSteps known = options.assume_mfu.empty() ? predicted_steps(p, options, per_node)
+                                                      : assumed_steps(p, options.assume_mfu, options.assume_setup);
   PlannedTime time = planned_time(p, known);
   if (options.gpu_hours)
     time.lines.push_back(
@@ -269,8 +268,8 @@ int plan(const PlanOptions& options, std::ostream& out, std::ostream* progress) 
   if (stated_ranks == 0 && needed > 1) fail("planned for 1 rank, but the baseline needs {}; {}", needed, how);
   if (options.gpu_hours) experiment.measure.time_budget_s = *options.gpu_hours * 3600 / ranks;
   // Before anything is printed, so that an error stands alone.
-  const plan::Plan p = plan::prepare(experiment, ranks, only, plan::Processes::as_needed,
-                                     planned_topology(experiment, ranks, per_node));
+  const plan::Plan p =
+      plan::prepare(experiment, ranks, only, plan::Processes::as_needed, planned_topology(experiment, ranks, per_node));
   if (options.gpu_hours && options.assume_mfu.empty())
     fail("--gpu-hours needs the time of a block: give {}", source_of_time(p));
   if (options.best > 0) return name_best(p, options, out, progress);

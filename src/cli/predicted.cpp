@@ -208,9 +208,9 @@ void add_trust(std::span<const sim::Trust* const> cases, double smallest_effect,
   }
   section.add(lines(errors, List::Mark::none));
   if (smallest_effect > 0 && !cases.empty()) {
-    section.add(List{{fmt::format("A change {} is too close to call.",
-                                  analysis::within_threshold_words(smallest_effect))},
-                     List::Mark::none});
+    section.add(
+        List{{fmt::format("A change {} is too close to call.", analysis::within_threshold_words(smallest_effect))},
+             List::Mark::none});
   }
   section.add(lines(warnings, List::Mark::warning));
 }

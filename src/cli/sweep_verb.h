@@ -24,8 +24,8 @@ struct DoctorInSweep {
 store::DoctorRecord examine_nodes(job::Job& job, const plan::Plan& plan, const DoctorInSweep& how,
                                   sweep::ProgressLine& progress);
 
-/// For `--resume FILE`, which takes `env` from the file: throws Error if the file is another user's and some of it makes
-/// the workers run code that lies elsewhere.
+/// For `--resume FILE`, which takes `env` from the file: throws Error if the file is another user's and some of it
+/// makes the workers run code that lies elsewhere.
 void require_own_code(const plan::Plan& plan, const std::string& path);
 
 /// The plan on all ranks of the job. Throws Error if the backend or a GPU is missing, or if nothing can be planned.

@@ -114,8 +114,7 @@ void add_cases(Plan& plan, std::span<const config::Change> sizes, std::span<cons
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       config::Change both = change;
       config::find_variable(sizes[i].variable)->parse(both.settings, sizes[i].value);
-      add(make_case(plan, at_size(config::case_name(change), sizes[i]), &both), first_size + i,
-          static_cast<int>(set));
+      add(make_case(plan, at_size(config::case_name(change), sizes[i]), &both), first_size + i, static_cast<int>(set));
     }
   }
 }

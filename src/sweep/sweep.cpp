@@ -151,9 +151,9 @@ void require_same_ranks(const store::Result& earlier, int ranks, const std::stri
 
 void require_resumable(const store::Result& earlier, const std::string& path) {
   if (earlier.state != store::RunState::complete) return;
-  const std::string more =
-      has_open_verdict(earlier) ? fmt::format("`--resume {} --rounds N` adds rounds to it, up to N; ", shell_word(path))
-                                : "";
+  const std::string more = has_open_verdict(earlier)
+                               ? fmt::format("`--resume {} --rounds N` adds rounds to it, up to N; ", shell_word(path))
+                               : "";
   fail("{} is complete, so there is nothing to resume: {}-o names another file, --force puts a new one in its place",
        path, more);
 }

@@ -66,8 +66,8 @@ std::string bytes_of(Number value) {
 const std::vector<std::string>& extremes() {
   static const std::vector<std::string> words = [] {
     std::vector<std::string> all{"AAAAAAAA", "\xff\xff\xff\xff\xff\xff\xff\xff", "-1", "nan", "\x1b[31m", "{\""};
-    for (const double value : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(), -1.0,
-                               5e-324, 1e30, 1e308})
+    for (const double value :
+         {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(), -1.0, 5e-324, 1e30, 1e308})
       all.push_back(bytes_of(value));
     for (const float value : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(), -1.0F})
       all.push_back(bytes_of(value));
@@ -86,8 +86,8 @@ struct Region {
 };
 
 std::vector<Region> regions_of(const std::string& path) {
-  std::vector<std::string> names{"/step_seconds",   "/losses",        "/rank_seconds", "/run/sessions",
-                                 "/run/state",      "/run/argv",      "/run/overrides", "/run/variables",
+  std::vector<std::string> names{"/step_seconds",    "/losses",       "/rank_seconds",  "/run/sessions",
+                                 "/run/state",       "/run/argv",     "/run/overrides", "/run/variables",
                                  "/run/config_yaml", "/run/warnings", "/node_facts"};
   store::Result any;
   store::each_table(any, [&](const store::Table& table, const auto&, const auto&) { names.emplace_back(table.path); });

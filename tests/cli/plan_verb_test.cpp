@@ -74,9 +74,8 @@ TEST(Plan, RefusesOptionsThatItsAnswerDoesNotHold) {
 TEST(Plan, SaysHowToSpendNoMoreAndTakesACaseApart) {
   const Said said = say({"plan", config, "--ranks", "128", "--only", "TP2", "--set", "micro_batch_size=2",
                          "--gpu-hours", "300", "--assume-mfu", "40%", "--budget", "TP2"});
-  EXPECT_THAT(said.all(),
-              AllOf(HasSubstr("`sweep` with --time-budget 8438s spends no more"),
-                    HasSubstr("layout={tensor_parallel: 2, pipeline_parallel: 1}: budget of one step")));
+  EXPECT_THAT(said.all(), AllOf(HasSubstr("`sweep` with --time-budget 8438s spends no more"),
+                                HasSubstr("layout={tensor_parallel: 2, pipeline_parallel: 1}: budget of one step")));
 }
 
 TEST(Plan, SaysWhereThePeakComesFrom) {

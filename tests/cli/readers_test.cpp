@@ -250,15 +250,15 @@ TEST_F(Readers, HelpIsACommandAndAnUnknownOneIsNamed) {
   EXPECT_THAT(said.err, HasSubstr("there is no command 'sho'"));
   EXPECT_THAT(said.err, HasSubstr("did you mean show?"));
   // Options of nccl-tests that are something else here.
-  for (const auto& [option, here] : std::vector<std::pair<std::string, std::string>>{{"-g", "mpirun -np N"},
-                                                                                     {"-n", "baseline.repetitions"},
-                                                                                     {"--iters", "baseline.repetitions"},
-                                                                                     {"-d", "baseline.precision"},
-                                                                                     {"-c", "checks its results"}}) {
+  for (const auto& [option, here] :
+       std::vector<std::pair<std::string, std::string>>{{"-g", "mpirun -np N"},
+                                                        {"-n", "baseline.repetitions"},
+                                                        {"--iters", "baseline.repetitions"},
+                                                        {"-d", "baseline.precision"},
+                                                        {"-c", "checks its results"}}) {
     EXPECT_THAT(say({"plan", "a.yaml", option, "20"}).err, HasSubstr(here)) << option;
   }
-  EXPECT_THAT(say({"plan", "a.yaml", "--stepbytes=1M"}).err,
-              AllOf(HasSubstr("-f 2"), Not(HasSubstr("did you mean"))));
+  EXPECT_THAT(say({"plan", "a.yaml", "--stepbytes=1M"}).err, AllOf(HasSubstr("-f 2"), Not(HasSubstr("did you mean"))));
 }
 
 TEST_F(Readers, ShowIsAsWideAsColumnsSaysWhereItIsPiped) {

@@ -105,8 +105,7 @@ std::string complaint_of(const Json& schema, const YamlNode& node, const std::st
   if (schema.contains("$ref"))
     return complaint_of(root.at(Json::json_pointer(schema["$ref"].get<std::string>().substr(1))), node, at);
   const Json value = typed(node), type = schema.value("type", Json(value.type_name()));
-  if (type.dump().find(value.type_name()) == std::string::npos)
-    return at + " is of type " + value.type_name();
+  if (type.dump().find(value.type_name()) == std::string::npos) return at + " is of type " + value.type_name();
   if (schema.contains("enum") && std::ranges::find(schema["enum"], value) == schema["enum"].end())
     return at + " is none of " + schema["enum"].dump();
   const auto fits = [&](const Json& choice) { return complaint_of(choice, node, at).empty(); };
@@ -114,7 +113,8 @@ std::string complaint_of(const Json& schema, const YamlNode& node, const std::st
   for (const Json& key : schema.value("required", Json::array())) {
     if (node.find(key.get<std::string>()) == nullptr) return at + "." + key.get<std::string>() + " is missing";
   }
-  const Json properties = schema.value("properties", Json::object()), others = schema.value("additionalProperties", Json());
+  const Json properties = schema.value("properties", Json::object()),
+             others = schema.value("additionalProperties", Json());
   for (const YamlNode& child : node.children) {
     const bool in_map = node.kind == YamlNode::Kind::map;
     const std::string place = in_map ? at + "." + child.key : at + "[]";

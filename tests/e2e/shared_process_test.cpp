@@ -161,10 +161,9 @@ TEST(SharedProcess, TheBaselineAtASizeIsMeasuredAsLongAsSomethingIsComparedWithI
                    "output: " +
                        (folder / "sizes.h5") + "\n");
   const std::string change = "allreduce_algorithm=halving_doubling";
-  const std::string longer =
-      "HARNESS_TEST_FAULT='kind=pretend,step=every,seconds=1;case=" + change +
-      ",kind=pretend,step=every,seconds=100;case=" + change +
-      " at message_size=8 B,blocks=even,kind=pretend,step=every,seconds=100' ";
+  const std::string longer = "HARNESS_TEST_FAULT='kind=pretend,step=every,seconds=1;case=" + change +
+                             ",kind=pretend,step=every,seconds=100;case=" + change +
+                             " at message_size=8 B,blocks=even,kind=pretend,step=every,seconds=100' ";
   const auto o = test::run(longer + harness_job(2, "sweep " + config));
   ASSERT_EQ(o.exit_code, 0) << o.err;
   const store::Result r = store::read_result(folder / "sizes.h5");

@@ -223,13 +223,13 @@ TEST_F(Rounds, WhatAWarningTellsToTypeWorks) {
     double noise;
     std::ptrdiff_t stop_after;
   };
-  const std::vector<Sweep> sweeps{{3, {}, 0.001, 0},         {3, {3}, 0.001, 0},      {4, {4}, 0.2, 0},
-                                  {12, {5, 8, 12}, 0.2, 0},  {3, {}, 0.001, 5},       {12, {5, 8, 12}, 0.2, 9},
-                                  {6, {}, 0.2, 0},           {40, {5, 8, 40}, 0.2, 0}};
+  const std::vector<Sweep> sweeps{{3, {}, 0.001, 0},        {3, {3}, 0.001, 0},      {4, {4}, 0.2, 0},
+                                  {12, {5, 8, 12}, 0.2, 0}, {3, {}, 0.001, 5},       {12, {5, 8, 12}, 0.2, 9},
+                                  {6, {}, 0.2, 0},          {40, {5, 8, 40}, 0.2, 0}};
   int extended = 0;
   for (const Sweep& sweep : sweeps) {
-    SCOPED_TRACE(fmt::format("{} rounds, {} looks, noise {}, stopped after {}", sweep.rounds,
-                             sweep.looks.size(), sweep.noise, sweep.stop_after));
+    SCOPED_TRACE(fmt::format("{} rounds, {} looks, noise {}, stopped after {}", sweep.rounds, sweep.looks.size(),
+                             sweep.noise, sweep.stop_after));
     std::filesystem::remove(path_);
     job_.noise = sweep.noise;
     job_.stop_after = sweep.stop_after;
