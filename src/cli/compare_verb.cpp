@@ -138,16 +138,12 @@ int compare(const CompareOptions& options, std::ostream& out) {
     fail("compare needs at least two result files, such as: compare monday.h5 friday.h5");
   if (options.reproduce && gate)
     fail("--fail-on judges times, but --reproduce compares effects: give only one of them");
-  const auto refuse_for_one_side = [&](bool given, const char* option) {
-    if (given && options.with.empty() && options.files.size() > 2)
-      fail(
-          "{} is about two sides, but these {} files are taken as runs of one configuration: give two files, or the "
-          "runs of the other side after --with",
-          option, options.files.size());
-  };
-  refuse_for_one_side(gate.has_value(), "--fail-on");
-  refuse_for_one_side(options.reproduce, "--reproduce");
-  refuse_for_one_side(options.anyway, "--anyway");
+  const bool one_side = options.with.empty() && options.files.size() > 2;
+  if (one_side && (gate || options.reproduce || options.anyway))
+    fail(
+        "--fail-on, --reproduce and --anyway are about two sides, but these {} files are taken as runs of one "
+        "configuration: give two files, or the runs of the other side after --with",
+        options.files.size());
   return compare_files(options, gate, out);
 }
 

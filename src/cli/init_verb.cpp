@@ -52,30 +52,7 @@ int usual_ranks(const FirstMachine& machine, config::BackendKind backend) {
   return machine.gpus.empty() ? gpus_of_a_node : static_cast<int>(machine.gpus.size());
 }
 
-std::string sweep_lines(const First& f) {
-  std::string out = "sweep:                       # each value is one case: the baseline with this one change\n";
-  out += "  micro_batch_size: [2, 4]   # fewer and larger matrix products\n";
-  if (f.even()) {
-    out += "  layout:                    # what a value omits stays as in the baseline\n";
-    for (const program::Axis axis : program::configurable_axes) {
-      out += fmt::format("    - {{{}: 2}}\n", program::row_of(axis).key);
-    }
-  }
-  if (f.ranks > 1) out += "  overlap_grad_reduce: [false]   # what hiding the gradient reduction gains\n";
-  out += "  overlap_optimizer: [true]  # update the weights beside the backward pass\n";
-  if (f.on_gpus()) {
-    out +=
-        "  attention: [unfused]       # what fused attention gains\n"
-        "  cuda_graph: [false]        # what launching kernel by kernel costs\n";
-    if (f.ranks > 1) out += "  nccl_algo: [AllReduce:Ring, AllReduce:Tree]\n";
-  } else if (f.ranks > 1) {
-    out += "  allreduce_algorithm: [halving_doubling]\n";
-  }
-  return out;
-}
-
-std::string hardware_lines(const First& f) {
-  if (!f.on_gpus()) return "";
+std::string hardware_line(const First& f) {
   if (!f.hardware.empty())
     return fmt::format("hardware: {:18} # peak FLOP/s and memory of the {}\n", f.hardware, f.device);
   const std::string why = f.device.empty() ? "no GPU here" : "no hardware file lists the " + f.device;
@@ -83,37 +60,52 @@ std::string hardware_lines(const First& f) {
 }
 
 std::string text_of(const First& f, const std::string& path) {
-  std::string out = fmt::format(
-      "# Written by `harness init` for {1} on this machine ({2}). Change what you like:\n"
-      "# `{0} variables` lists all that a configuration may say, `{0} variables NAME` explains one.\n"
-      "#\n"
-      "#     {0} plan {3} --ranks {4}\n"
-      "#     mpirun -np {4} {0} sweep {3}\n",
-      called(), plural(f.ranks, "rank"), f.machine, shell_word(path), f.ranks);
-  out += fmt::format("backend: {}\n", config::name_of(f.backend));
-  out += "model: " + f.model + (f.on_gpus() ? "             # a preset; harness variables model\n" : "\n");
-  out += hardware_lines(f);
-  out += fmt::format(
-      "baseline:                    # what is not named has its default\n"
-      "  precision: {}\n"
-      "  global_batch_size: {:<8} # sequences per step, whatever the layout\n"
-      "  micro_batch_size: 1         # sequences per forward pass of one rank\n",
-      f.precision, f.ranks * 4);
-  if (f.even()) {
-    out += fmt::format("  layout: {}   # {} follows from the ranks\n",
-                       config::find_variable("layout")->print(config::Settings()),
-                       program::row_of(program::Axis::data).key);
-  }
-  out += sweep_lines(f);
-  out +=
-      "# A round measures every case once, in fresh processes. More rounds resolve smaller effects.\n"
-      "measure:\n"
-      "  rounds: 12\n"
-      "  warmup_steps: 2\n"
-      "  steps: auto                # a little less than the start of the processes takes\n"
-      "  smallest_effect: 1 %       # changes below it do not matter here\n";
-  out += fmt::format("  deadlines: {{start: {} s, step: 60 s}}\n", f.on_gpus() ? 300 : 60);
-  return out + "  time_budget: 30 min\n";
+  const bool gpus = f.on_gpus(), several = f.ranks > 1;
+  std::string layouts;
+  for (const program::Axis axis : program::configurable_axes)
+    layouts += fmt::format("    - {{{}: 2}}\n", program::row_of(axis).key);
+  const std::vector<std::pair<bool, std::string>> lines{
+      {true,
+       fmt::format("# Written by `harness init` for {1} on this machine ({2}). Change what you like:\n"
+                   "# `{0} variables` lists all that a configuration may say, `{0} variables NAME` explains one.\n"
+                   "#\n"
+                   "#     {0} plan {3} --ranks {4}\n"
+                   "#     mpirun -np {4} {0} sweep {3}\n",
+                   called(), plural(f.ranks, "rank"), f.machine, shell_word(path), f.ranks)},
+      {true, fmt::format("backend: {}\n", config::name_of(f.backend))},
+      {true, fmt::format("model: {}{}\n", f.model, gpus ? "             # a preset; harness variables model" : "")},
+      {gpus, hardware_line(f)},
+      {true, fmt::format("baseline:                    # what is not named has its default\n"
+                         "  precision: {}\n"
+                         "  global_batch_size: {:<8} # sequences per step, whatever the layout\n"
+                         "  micro_batch_size: 1         # sequences per forward pass of one rank\n",
+                         f.precision, f.ranks * 4)},
+      {f.even(), fmt::format("  layout: {}   # {} follows from the ranks\n",
+                             config::find_variable("layout")->print(config::Settings()),
+                             program::row_of(program::Axis::data).key)},
+      {true,
+       "sweep:                       # each value is one case: the baseline with this one change\n"
+       "  micro_batch_size: [2, 4]   # fewer and larger matrix products\n"},
+      {f.even(), "  layout:                    # what a value omits stays as in the baseline\n" + layouts},
+      {several, "  overlap_grad_reduce: [false]   # what hiding the gradient reduction gains\n"},
+      {true, "  overlap_optimizer: [true]  # update the weights beside the backward pass\n"},
+      {gpus,
+       "  attention: [unfused]       # what fused attention gains\n"
+       "  cuda_graph: [false]        # what launching kernel by kernel costs\n"},
+      {several,
+       gpus ? "  nccl_algo: [AllReduce:Ring, AllReduce:Tree]\n" : "  allreduce_algorithm: [halving_doubling]\n"},
+      {true,
+       "# A round measures every case once, in fresh processes. More rounds resolve smaller effects.\n"
+       "measure:\n"
+       "  rounds: 12\n"
+       "  warmup_steps: 2\n"
+       "  steps: auto                # a little less than the start of the processes takes\n"
+       "  smallest_effect: 1 %       # changes below it do not matter here\n"},
+      {true, fmt::format("  deadlines: {{start: {} s, step: 60 s}}\n  time_budget: 30 min\n", gpus ? 300 : 60)}};
+  std::string text;
+  for (const auto& [here, line] : lines)
+    if (here) text += line;
+  return text;
 }
 
 // Memory that the largest case will need on a GPU.

@@ -70,13 +70,8 @@ Json value_of(const config::Variable& variable) {
   return value;
 }
 
-// An editor shows the description that stands beside a reference only from a later draft on.
-Json reference_to(const config::Variable& variable) {
-  return {{"$ref", "#/definitions/" + variable.name}};
-}
-
 Json swept(const config::Variable& variable) {
-  Json list = list_of(reference_to(variable));
+  Json list = list_of(value_of(variable));
   if (variable.purpose == config::Purpose::size) list = {{"anyOf", {std::move(list), {{"enum", {"from_model"}}}}}};
   list["description"] = described(variable.help, variable.allowed, "");
   return list;
@@ -124,13 +119,13 @@ Json shape_of(const config::Key& key, const std::vector<config::Key>& all) {
       return {{"anyOf", {scalar_of(preset->choices), map_of(key.name, all)}}};
     }
     case config::Takes::values:
-      return per_variable(reference_to);
+      return per_variable(value_of);
     case config::Takes::lists:
       return per_variable(swept);
     case config::Takes::maps:
-      return list_of(per_variable(reference_to));
+      return list_of(per_variable(value_of));
     case config::Takes::named_maps:
-      return list_of({{"type", "object"}, {"additionalProperties", per_variable(reference_to)}});
+      return list_of({{"type", "object"}, {"additionalProperties", per_variable(value_of)}});
   }
   return {};
 }
@@ -249,11 +244,6 @@ std::string all_markdown(const std::vector<config::Key>& keys) {
 std::string configuration_schema() {
   Json schema{{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", "a configuration of harness"}};
   schema.update(map_of("", config::keys()));
-  Json definitions = Json::object();
-  for (const config::Variable& variable : config::registry()) {
-    if (!variable.fixed) definitions[variable.name] = value_of(variable);
-  }
-  schema["definitions"] = definitions;
   return schema.dump(1) + "\n";
 }
 

@@ -233,7 +233,7 @@ TEST_F(Readers, ThreeRunsOfOneConfigurationHaveAVerdictTogether) {
        {std::vector<std::string>{"--fail-on", "slower"}, {"--reproduce"}, {"--anyway"}}) {
     const Said refused = with(option);
     EXPECT_EQ(refused.code, 1) << option[0];
-    EXPECT_THAT(refused.err, HasSubstr(option[0] + " is about two sides, but these 3 files"));
+    EXPECT_THAT(refused.err, HasSubstr("are about two sides, but these 3 files"));
   }
   EXPECT_THAT(say({"show", arguments[1], arguments[2]}).err, HasSubstr("show takes one result file, but 2 were given"));
   // A run that does not repeat the others, or repeats too well, is refused in a line.

@@ -101,9 +101,6 @@ Json typed(const YamlNode& node) {
 
 // "" or the first thing that is wrong, by the part of JSON Schema that the program prints.
 std::string complaint_of(const Json& schema, const YamlNode& node, const std::string& at) {
-  static const Json root = Json::parse(configuration_schema());
-  if (schema.contains("$ref"))
-    return complaint_of(root.at(Json::json_pointer(schema["$ref"].get<std::string>().substr(1))), node, at);
   const Json value = typed(node), type = schema.value("type", Json(value.type_name()));
   if (type.dump().find(value.type_name()) == std::string::npos) return at + " is of type " + value.type_name();
   if (schema.contains("enum") && std::ranges::find(schema["enum"], value) == schema["enum"].end())
