@@ -24,23 +24,26 @@ class LoadedFiles {
   LoadedFiles(const std::vector<std::string>& paths, bool parts) {
     const auto labels = labels_of(paths);
     for (std::size_t i = 0; i < paths.size(); ++i) {
-      store::Result& result =
-          results_.emplace_back(store::read_result(paths[i], {.rank_seconds = false, .timeline = parts}));
-      const auto& breakdowns =
-          breakdowns_.emplace_back(parts ? analysis::break_down(result) : std::vector<analysis::CaseBreakdown>());
+      Loaded& loaded = loaded_.emplace_back();
+      loaded.result = store::read_result(paths[i], {.rank_seconds = false, .timeline = parts});
+      if (parts) loaded.breakdowns = analysis::break_down(loaded.result);
       // Timelines are dropped once they are broken down, so that those of several large runs are never in memory at
       // once.
-      result.timeline = {};
-      result.totals = {};
-      files.push_back({labels[i], &result, &summaries_.emplace_back(analysis::summarise(result)), breakdowns});
+      loaded.result.timeline = {};
+      loaded.result.totals = {};
+      loaded.summary = analysis::summarise(loaded.result);
+      files.push_back({labels[i], &loaded.result, &loaded.summary, loaded.breakdowns});
     }
   }
   std::vector<analysis::ComparedFile> files;
 
  private:
-  std::deque<store::Result> results_;
-  std::deque<analysis::Summary> summaries_;
-  std::deque<std::vector<analysis::CaseBreakdown>> breakdowns_;
+  struct Loaded {
+    store::Result result;
+    analysis::Summary summary;
+    std::vector<analysis::CaseBreakdown> breakdowns;
+  };
+  std::deque<Loaded> loaded_;
 };
 
 void print(const report::CompareReport& report, const CompareOptions& options, std::ostream& out) {

@@ -2,6 +2,7 @@
 #include <array>
 #include <optional>
 #include <ostream>
+#include <set>
 
 #include "backends/backends.h"
 #include "base/clock.h"
@@ -48,14 +49,12 @@ std::string headline_of(const doctor::Diagnosis& d) {
   return unseen + fmt::format("{} ({}).", join(parts, ", "), place);
 }
 
-// The checks that have lines of this verdict, each once.
-std::vector<std::string> checks_with(const doctor::Diagnosis& diagnosis, doctor::Verdict verdict) {
-  std::vector<std::string> names;
-  for (const doctor::Line& line : diagnosis.lines) {
-    const bool is_named = std::ranges::find(names, line.check) != names.end();
-    if (line.finding.verdict == verdict && !is_named) names.push_back(line.check);
-  }
-  return names;
+// The number of checks that have lines of this verdict.
+std::string checks_with(const doctor::Diagnosis& diagnosis, doctor::Verdict verdict) {
+  std::set<std::string> names;
+  for (const doctor::Line& line : diagnosis.lines)
+    if (line.finding.verdict == verdict) names.insert(line.check);
+  return count_of(names.size(), "check");
 }
 
 std::string nodes_text(const std::vector<std::string>& nodes) {
@@ -139,11 +138,10 @@ report::Document doctor_document(const doctor::Diagnosis& diagnosis, bool all,
   if (all) return document;
   report::Section rest{"rest", "", {}};
   if (diagnosis.gpus == 0) rest.add(report::Paragraph{"No NVIDIA GPU: what concerns GPUs was left out."});
-  const std::vector<std::string> passed = checks_with(diagnosis, doctor::Verdict::pass);
-  const std::size_t skipped = checks_with(diagnosis, doctor::Verdict::skip).size();
-  rest.add(report::Paragraph{fmt::format(
-      "Passed: {}. Checks that do not apply: {}. `harness doctor --all` says why; docs/doctor.md describes each check.",
-      passed.empty() ? "none" : join(passed, ", "), skipped)});
+  rest.add(report::Paragraph{
+      fmt::format("Passed: {}; not applicable: {}. `harness doctor --all` lists them; docs/doctor.md describes "
+                  "each.",
+                  checks_with(diagnosis, doctor::Verdict::pass), checks_with(diagnosis, doctor::Verdict::skip))});
   document.sections.push_back(std::move(rest));
   return document;
 }
