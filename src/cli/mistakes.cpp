@@ -20,6 +20,8 @@ constexpr std::array<std::pair<const char*, const char*>, 3> wordings{
      {"(.*): At Most 1 required but received ([0-9]+)", "$1 is given $2 times; give it once"}}};
 
 std::string in_our_words(const std::string& text) {
+  constexpr std::size_t most = 1000;  // std::regex takes stack by the length of a text
+  if (text.size() > most) return text;
   for (const auto& [theirs, ours] : wordings) {
     if (std::smatch found; std::regex_match(text, found, std::regex(theirs))) return found.format(ours);
   }

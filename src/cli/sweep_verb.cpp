@@ -72,7 +72,8 @@ Orders recorded_orders(const SweepOptions& options, int ranks) {
     fail("{} is a prediction, which takes seconds: run it again with --force instead of --resume", path);
   if (options.rounds.empty()) sweep::require_resumable(earlier, path);
   sweep::require_same_ranks(earlier, ranks, path);  // on others there may not even be a plan
-  Orders orders{.experiment = config::load_recorded(earlier.config_text, earlier.config_path, earlier.overrides)};
+  Orders orders;
+  orders.experiment = config::load_recorded(earlier.config_text, earlier.config_path, earlier.overrides);
   for (const store::ResultCase& row : earlier.cases) {
     // A setting at another size follows from the size and the setting.
     const bool follows =

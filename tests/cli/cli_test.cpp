@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <random>
 #include <string>
 #include <vector>
 
@@ -74,28 +73,6 @@ TEST(CleanStream, EscapesLinesAndPassesTablesAsTheyAre) {
   CleanStream out(to);
   out << "a\x1b[31m\n" << TerminalText{"\x1b[1mbold\x1b[0m\n"} << "\u202e" << '\x07' << std::flush;
   EXPECT_EQ(to.str(), "a\\x1b[31m\n\x1b[1mbold\x1b[0m\n\\u202e\\x07");
-}
-
-// However a text is cut into pieces, the same comes out.
-TEST(CleanStream, CutsNoCharacter) {
-  const std::string text = "ä\u009b\xff数\n🙂\u2066 \x1b]0;x\x07\n\xe2\x80";
-  std::mt19937 random(1);
-  for (int i = 0; i < 200; ++i) {
-    std::ostringstream to;
-    {
-      CleanStream out(to);
-      for (std::size_t at = 0; at < text.size();) {
-        const std::size_t bytes = std::min<std::size_t>(1 + random() % 5, text.size() - at);
-        if (bytes == 1) {
-          out.put(text[at]);
-        } else {
-          out << text.substr(at, bytes);
-        }
-        at += bytes;
-      }
-    }
-    ASSERT_EQ(to.str(), escaped_lines(text));
-  }
 }
 
 TEST(CleanStream, AFullDiskIsSeenAtTheFlush) {
