@@ -28,7 +28,7 @@ void survey_case(benchmark::State& state) {
                                   static_cast<int>(state.range(2)), state.range(3));
   std::int64_t operations = 0;
   for (auto _ : state) {
-    const plan::Survey s = plan::survey(model_1b3, config::BackendKind::cuda, c);
+    const plan::Survey s = plan::Surveyor(model_1b3, config::BackendKind::cuda).survey(c);
     operations = 0;
     for (const program::Count& count : s.counts) operations += count.operations;
     benchmark::DoNotOptimize(operations);

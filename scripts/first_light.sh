@@ -99,7 +99,12 @@ part() {  # NAME SECONDS COMMAND...
   say "$(printf '%-12s %4d s  %s' "$name" $((SECONDS - begin)) "$words")"
   [ "$rc" = 0 ]
 }
-selftest() { part "$1" "$(left 10)" "$harness" selftest "${@:2}" --backend "$backend" -o "$out/$1.txt"; }
+selftest() {
+  local rc=0
+  part "$1" "$(left 10)" "$harness" selftest "${@:2}" --backend "$backend" || rc=1
+  [ ! -e "$kept/$1.txt" ] || cp "$kept/$1.txt" "$out/"
+  return $rc
+}
 sweep() {  # NAME SECONDS RANKS CONFIG OPTION...: 4 (too few rounds for verdicts) counts as passed
   # shellcheck disable=SC2086
   part "$1" "$2" sh -c '"$@"; rc=$?; [ $rc = 4 ] && exit 0; exit $rc' sh \

@@ -4,7 +4,6 @@
 
 #include <iosfwd>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "cli/verbs.h"
@@ -29,7 +28,6 @@ struct Arguments {
   CalibrateOptions calibrate;
   std::string rounds, time_budget, seed, backend, hardware;  // sugar for --set
   std::string min_bytes, max_bytes, step_factor;  // sugar for a sweep of message_size alone, as nccl-tests has it
-  std::string resume;                             // the value of sweep --resume
 
   /// Adds what the sugar says to the --set and --only of a verb. Throws Error for sizes without an end.
   void add_sugar(std::vector<std::string>& overrides, std::vector<std::string>& only) const;
@@ -57,16 +55,7 @@ struct Parser {
   void add_calibrate(CalibrateOptions& o);
 };
 
-/// Errors and requests for help end here: they are printed, `code` is the exit code, and false is returned.
-bool parse(Parser& parser, const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err, int& code);
-
-/// For people who know nccl-tests and type as they do there.
-
-/// A size as it takes one (8, 64K, 8m, 8G), as a configuration has it: "64 KiB". Anything else stays as it is.
-std::string size_of_nccl_tests(const std::string& text);
-
-/// "-n: here it is --set baseline.repetitions=50, …" for an option of nccl-tests ("-n", "-n50", "--iters=50") that is
-/// another one or none here; "" for any other word. `next`: the word after it, which may be its value.
-std::string meaning_of_nccl_tests(std::string_view word, std::string_view next);
+/// Reads the command line. Returns the help that it asks for, else "". Throws Error.
+std::string parse(Parser& parser, const std::vector<std::string>& arguments);
 
 }  // namespace harness::cli

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <ostream>
@@ -18,16 +19,11 @@
 namespace harness::cli {
 namespace {
 
-config::BackendKind named_backend(const std::string& text) {
-  return option_value("--backend", text, config::parse_backend);
-}
-
+// As the option says, or as the machine is.
 config::BackendKind backend_of(const job::Job& job, const CalibrateOptions& options) {
-  if (!options.backend.empty()) return named_backend(options.backend);
-  for (const job::RankPlace& place : job.places()) {
-    if (place.gpus.count > 0) return config::usual_backend(true);
-  }
-  return config::usual_backend(false);
+  if (!options.backend.empty()) return option_value("--backend", options.backend, config::parse_backend);
+  return config::usual_backend(
+      std::ranges::any_of(job.places(), [](const job::RankPlace& place) { return place.gpus.count > 0; }));
 }
 
 void require_computing(config::BackendKind backend) {
@@ -41,8 +37,9 @@ struct Sizes {
 };
 
 Sizes sizes_of(const job::Job& job, const CalibrateOptions& options) {
-  if (!options.backend.empty()) require_computing(named_backend(options.backend));
-  if (options.config.empty()) return {calibrate::usual(backend_of(job, options)), {}};
+  const config::BackendKind backend = backend_of(job, options);
+  require_computing(backend);
+  if (options.config.empty()) return {calibrate::usual(backend), {}};
   std::vector<std::string> overrides;
   if (!options.backend.empty()) overrides.push_back("backend=" + options.backend);
   const config::Experiment experiment = config::load_experiment(options.config, overrides);
@@ -51,11 +48,6 @@ Sizes sizes_of(const job::Job& job, const CalibrateOptions& options) {
     fail("{} has no model, whose step says what sizes to measure; give a configuration with one, or none",
          options.config);
   return {calibrate::wanted_by(plan_sweep(job, experiment, {}, plan::Processes::as_needed)), experiment.hardware};
-}
-
-double limit_of(const std::string& text) {
-  constexpr double usual_s = 60;
-  return text.empty() ? usual_s : option_value("--time-budget", text, parse_seconds);
 }
 
 // Facts that a GPU does not report stand in the file that the configuration names, if that is of this GPU, or else
@@ -87,7 +79,9 @@ int calibrate(job::Job& job, const CalibrateOptions& options, std::ostream& out,
   const std::string prefix = options.output.empty() ? job.places().front().host : options.output;
   const std::string hardware = prefix + "-hardware.yaml", calibration = prefix + "-calibration.yaml";
   for (const std::string& path : {hardware, calibration}) check_output(path, options.force);
-  const double limit_s = limit_of(options.time_budget);
+  constexpr double usual_s = 60;
+  const double limit_s =
+      options.time_budget.empty() ? usual_s : option_value("--time-budget", options.time_budget, parse_seconds);
   const Sizes sizes = sizes_of(job, options);
   const calibrate::Wanted& wanted = sizes.wanted;
   const config::BackendTraits& traits = config::traits_of(wanted.backend);

@@ -10,7 +10,6 @@
 #include <filesystem>
 #include <new>
 #include <ostream>
-#include <sstream>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -45,28 +44,17 @@ int say(std::ostream& err, const std::exception_ptr& thrown) {
 // A mistake in the command line, or of this program, is no finding of doctor's: its exit codes 1 and 2 are.
 int code_of_error(const std::vector<std::string>& arguments, int code) {
   constexpr int doctor_could_not_run = 3;
-  return code != 0 && !arguments.empty() && arguments[0] == "doctor" ? doctor_could_not_run : code;
+  return !arguments.empty() && arguments[0] == "doctor" ? doctor_could_not_run : code;
 }
 
-// Whether a command is for all ranks of a job. One that asks for help or holds a mistake is for a single process, which
-// answers.
-bool is_for_a_job(const std::vector<std::string>& arguments) {
-  Arguments a;
-  Parser parser(a);
-  std::ostringstream unheard;
-  int code = 0;
-  if (!parse(parser, arguments, unheard, unheard, code)) return false;
-  const DoctorOptions& d = a.doctor;
+// Whether a command is for all ranks of a job.
+bool is_for_a_job(const Parser& parser, const DoctorOptions& d) {
   const bool looks_at_nodes =
-      parser.doctor->parsed() && d.explain.empty() && !d.list && d.against.size() < 2 && d.hardware.empty();
+      parser.doctor->parsed() && d.explain.empty() && !d.list && d.against.size() < 2 && d.allreduce.empty();
   return parser.sweep->parsed() || parser.calibrate->parsed() || looks_at_nodes;
 }
 
-int run_alone(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
-  Arguments a;
-  Parser parser(a);
-  int code = 0;
-  if (!parse(parser, arguments, out, err, code)) return code_of_error(arguments, code);
+int run_alone(const Parser& parser, Arguments& a, std::ostream& out, std::ostream& err) {
   a.add_sugar(a.plan.overrides, a.plan.only);
   if (parser.selftest->parsed()) return selftest(a.selftest, out, err);
   if (parser.read->parsed()) return read(a.read, out);
@@ -82,92 +70,74 @@ int run_alone(const std::vector<std::string>& arguments, std::ostream& out, std:
   return parser.plan->parsed() ? plan(a.plan, out, terminal) : show(a.show, out, err);
 }
 
-// `--resume FILE`; in `--resume CONFIG -o FILE` the word is the configuration.
-void take_resume_value(const std::string& word, SweepOptions& sweep) {
-  if (word.empty()) return;
-  std::string& free_place = sweep.output.empty() ? sweep.output : sweep.config;
-  if (!free_place.empty()) fail("--resume {} and -o {} name two files; give one", quote(word), quote(sweep.output));
-  free_place = word;
-}
-
 // "help" and "help VERB" as people type them; a verb that does not exist is named before CLI11 misses one.
-std::vector<std::string> understood(std::vector<std::string> arguments) {
+std::vector<std::string> understood(std::vector<std::string> arguments, const std::vector<std::string>& verbs) {
   if (arguments.empty() || arguments[0].starts_with("-")) return arguments;
   if (arguments[0] == "help") {
     arguments.erase(arguments.begin());
     arguments.emplace_back("--help");
     return arguments;
   }
-  Arguments unused;
-  const std::vector<std::string> verbs = Parser(unused).verbs();
   if (std::ranges::find(verbs, arguments[0]) != verbs.end()) return arguments;
   fail("there is no command {}; allowed: {}{}", quote(arguments[0]), join(verbs, ", "),
        did_you_mean(nearest(arguments[0], verbs)));
 }
 
 // A result that did not reach its reader is a failure, whatever the verb has found.
-int deliver(int code, std::ostream& out, std::ostream& err) {
+void deliver(std::ostream& out) {
   errno = 0;
   out.flush();
   const int error = errno;
-  if (out) return code;
-  err << fmt::format("harness: cannot write to the standard output: {}\n",
-                     error != 0 ? std::strerror(error) : "the disk may be full");
-  return 1;
+  if (!out) fail("cannot write to the standard output: {}", error != 0 ? std::strerror(error) : "the disk may be full");
 }
 
-int run_sweep(job::Job& job, const Parser& parser, Arguments& a, const std::vector<std::string>& arguments,
-              std::ostream& out, std::ostream& err) {
-  a.sweep.resume = parser.sweep->count("--resume") > 0;
-  take_resume_value(a.resume, a.sweep);
-  if (a.sweep.resume && a.sweep.config.empty()) a.sweep.rounds = std::exchange(a.rounds, "");
+int run_sweep(job::Job& job, Arguments& a, const std::vector<std::string>& arguments, std::ostream& out,
+              std::ostream& err) {
+  if (!a.sweep.resume.empty()) a.sweep.rounds = std::exchange(a.rounds, "");
   a.add_sugar(a.sweep.overrides, a.sweep.only);
   a.sweep.command = "harness " + join(arguments, " ");
   return sweep(job, a.sweep, out, err);
 }
 
-// On rank 0. Returns the exit code of all ranks.
-int lead(job::Job& job, const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
+// On rank 0, which alone speaks and decides. Returns the exit code of all ranks.
+int lead(job::Job& job, const Parser& parser, Arguments& a, const std::vector<std::string>& arguments,
+         std::ostream& out, std::ostream& err) {
   int code = 1;
   try {
-    Arguments a;
-    Parser parser(a);
-    if (!parse(parser, arguments, out, err, code)) {
-      code = code_of_error(arguments, code);
-    } else if (parser.doctor->parsed()) {
+    if (parser.doctor->parsed()) {
       code = doctor(job, a.doctor, out);
     } else if (parser.calibrate->parsed()) {
       code = calibrate(job, a.calibrate, out, err);
     } else {
-      code = run_sweep(job, parser, a, arguments, out, err);
+      code = run_sweep(job, a, arguments, out, err);
     }
+    deliver(out);
   } catch (const job::PeersLost&) {
     throw;
   } catch (...) {
     code = code_of_error(arguments, say(err, std::current_exception()));
   }
-  if (deliver(0, out, err) != 0) code = code_of_error(arguments, 1);
   err.flush();
   return code;
 }
 
-// Every rank comes here; only rank 0 reads the arguments, speaks and decides, so that a mistake costs one message and
-// not one per rank.
-int run_job(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
+// Every rank comes here.
+int run_job(const Parser& parser, Arguments& a, const std::vector<std::string>& arguments, std::ostream& out,
+            std::ostream& err) {
   const auto job = mpi::join(doctor::answer);
   try {
     int code = 1;
     if (job->rank() != 0) {
       code = job->follow();
     } else {
-      code = lead(*job, arguments, out, err);
+      code = lead(*job, parser, a, arguments, out, err);
       job->finish(code);
     }
     job->leave();
     return code;
   } catch (const job::PeersLost&) {
     const int code = code_of_error(arguments, say(err, std::current_exception()));
-    deliver(0, out, err);
+    out.flush();
     err.flush();
     job->abandon(code);
     return code;
@@ -181,12 +151,23 @@ int run_cli(const std::vector<std::string>& typed, std::ostream& to, std::ostrea
   try {
     if (!typed.empty() && typed[0] == "worker") return worker::worker_main();
     CleanStream out(to);
-    const std::vector<std::string> arguments = understood(typed);
-    if (is_for_a_job(arguments)) return run_job(arguments, out, err);
+    Arguments a;
+    Parser parser(a);
+    std::string help;
+    std::exception_ptr mistake;
+    try {
+      help = parse(parser, understood(typed, parser.verbs()));
+    } catch (const Error&) {
+      mistake = std::current_exception();
+    }
+    if (!mistake && help.empty() && is_for_a_job(parser, a.doctor)) return run_job(parser, a, typed, out, err);
     // Started by mpirun or srun, all others leave it to the first: it works once and prints once.
     if (const auto claim = mpi::launcher_claim(mpi::own_environment); claim && claim->rank != 0) return 0;
-    const int code = run_alone(arguments, out, err);
-    return deliver(0, out, err) == 0 ? code : code_of_error(arguments, 1);
+    if (mistake) std::rethrow_exception(mistake);
+    out << help;
+    const int code = help.empty() ? run_alone(parser, a, out, err) : 0;
+    deliver(out);
+    return code;
   } catch (...) {
     return code_of_error(typed, say(err, std::current_exception()));
   }

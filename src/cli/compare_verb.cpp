@@ -24,23 +24,26 @@ class LoadedFiles {
   LoadedFiles(const std::vector<std::string>& paths, bool parts) {
     const auto labels = labels_of(paths);
     for (std::size_t i = 0; i < paths.size(); ++i) {
-      store::Result& result =
-          results_.emplace_back(store::read_result(paths[i], {.rank_seconds = false, .timeline = parts}));
-      const auto& breakdowns =
-          breakdowns_.emplace_back(parts ? analysis::break_down(result) : std::vector<analysis::CaseBreakdown>());
+      Loaded& loaded = loaded_.emplace_back();
+      loaded.result = store::read_result(paths[i], {.rank_seconds = false, .timeline = parts});
+      if (parts) loaded.breakdowns = analysis::break_down(loaded.result);
       // Timelines are dropped once they are broken down, so that those of several large runs are never in memory at
       // once.
-      result.timeline = {};
-      result.totals = {};
-      files.push_back({labels[i], &result, &summaries_.emplace_back(analysis::summarise(result)), breakdowns});
+      loaded.result.timeline = {};
+      loaded.result.totals = {};
+      loaded.summary = analysis::summarise(loaded.result);
+      files.push_back({labels[i], &loaded.result, &loaded.summary, loaded.breakdowns});
     }
   }
   std::vector<analysis::ComparedFile> files;
 
  private:
-  std::deque<store::Result> results_;
-  std::deque<analysis::Summary> summaries_;
-  std::deque<std::vector<analysis::CaseBreakdown>> breakdowns_;
+  struct Loaded {
+    store::Result result;
+    analysis::Summary summary;
+    std::vector<analysis::CaseBreakdown> breakdowns;
+  };
+  std::deque<Loaded> loaded_;
 };
 
 void print(const report::CompareReport& report, const CompareOptions& options, std::ostream& out) {
@@ -138,16 +141,12 @@ int compare(const CompareOptions& options, std::ostream& out) {
     fail("compare needs at least two result files, such as: compare monday.h5 friday.h5");
   if (options.reproduce && gate)
     fail("--fail-on judges times, but --reproduce compares effects: give only one of them");
-  const auto refuse_for_one_side = [&](bool given, const char* option) {
-    if (given && options.with.empty() && options.files.size() > 2)
-      fail(
-          "{} is about two sides, but these {} files are taken as runs of one configuration: give two files, or the "
-          "runs of the other side after --with",
-          option, options.files.size());
-  };
-  refuse_for_one_side(gate.has_value(), "--fail-on");
-  refuse_for_one_side(options.reproduce, "--reproduce");
-  refuse_for_one_side(options.anyway, "--anyway");
+  const bool one_side = options.with.empty() && options.files.size() > 2;
+  if (one_side && (gate || options.reproduce || options.anyway))
+    fail(
+        "--fail-on, --reproduce and --anyway are about two sides, but these {} files are taken as runs of one "
+        "configuration: give two files, or the runs of the other side after --with",
+        options.files.size());
   return compare_files(options, gate, out);
 }
 

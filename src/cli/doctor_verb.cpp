@@ -49,14 +49,12 @@ std::string headline_of(const doctor::Diagnosis& d) {
   return unseen + fmt::format("{} ({}).", join(parts, ", "), place);
 }
 
-// The checks that have lines of this verdict and of nothing else to be read.
-std::vector<std::string> checks_with(const doctor::Diagnosis& diagnosis, doctor::Verdict verdict) {
-  std::vector<std::string> names;
-  std::set<std::string> seen;
-  for (const doctor::Line& line : diagnosis.lines) {
-    if (line.finding.verdict == verdict && seen.insert(line.check).second) names.push_back(line.check);
-  }
-  return names;
+// The number of checks that have lines of this verdict.
+std::string checks_with(const doctor::Diagnosis& diagnosis, doctor::Verdict verdict) {
+  std::set<std::string> names;
+  for (const doctor::Line& line : diagnosis.lines)
+    if (line.finding.verdict == verdict) names.insert(line.check);
+  return count_of(names.size(), "check");
 }
 
 std::string nodes_text(const std::vector<std::string>& nodes) {
@@ -89,17 +87,21 @@ report::Section since_section(const doctor::Changes& changes, const std::string&
   return section;
 }
 
+report::Json json_of(const doctor::Line& line) {
+  return {{"check", line.check},
+          {"verdict", name_of(line.finding.verdict)},
+          {"evidence", line.finding.evidence},
+          {"remedy", line.finding.remedy},
+          {"docs", line.docs},
+          {"nodes", line.nodes}};
+}
+
 report::Json since_json(const doctor::Changes& changes) {
   using Json = report::Json;
   Json facts = Json::array(), findings = Json::array();
   for (const doctor::Change& change : changes.facts)
     facts.push_back({{"fact", change.what}, {"was", change.was}, {"is", change.now}, {"nodes", change.nodes}});
-  for (const doctor::Line& line : changes.new_findings) {
-    findings.push_back({{"check", line.check},
-                        {"verdict", name_of(line.finding.verdict)},
-                        {"evidence", line.finding.evidence},
-                        {"nodes", line.nodes}});
-  }
+  for (const doctor::Line& line : changes.new_findings) findings.push_back(json_of(line));
   return {{"created", changes.since},
           {"gone", changes.gone},
           {"added", changes.added},
@@ -136,30 +138,17 @@ report::Document doctor_document(const doctor::Diagnosis& diagnosis, bool all,
   if (all) return document;
   report::Section rest{"rest", "", {}};
   if (diagnosis.gpus == 0) rest.add(report::Paragraph{"No NVIDIA GPU: what concerns GPUs was left out."});
-  const auto passed = checks_with(diagnosis, doctor::Verdict::pass),
-             skipped = checks_with(diagnosis, doctor::Verdict::skip);
   rest.add(report::Paragraph{
-      fmt::format("Passed: {}. {} not apply. `harness doctor --all` says why; docs/doctor.md describes each check.",
-                  passed.empty() ? "none" : join(passed, ", "),
-                  skipped.size() == 1 ? "1 check does" : fmt::format("{} checks do", skipped.size()))});
+      fmt::format("Passed: {}; not applicable: {}. `harness doctor --all` lists them; docs/doctor.md describes "
+                  "each.",
+                  checks_with(diagnosis, doctor::Verdict::pass), checks_with(diagnosis, doctor::Verdict::skip))});
   document.sections.push_back(std::move(rest));
   return document;
 }
 
-// The table of all checks as text, md or json. docs/doctor.md has the Markdown.
+// The table of all checks. docs/doctor.md has the Markdown.
 void print_checks(const std::string& format, std::ostream& out) {
-  if (format == "json") {
-    report::Json checks = report::Json::array();
-    for (const doctor::About& about : doctor::all_checks()) {
-      checks.push_back({{"check", about.id},
-                        {"question", about.question},
-                        {"reads", about.reads},
-                        {"at_worst", name_of(about.at_worst)},
-                        {"docs", about.docs}});
-    }
-    out << report::json_text(checks);
-    return;
-  }
+  if (format == "json") fail("--list prints text or md, not json");
   report::Table table{{{"check", true}, {"question", true}, {"read from", true}, {"at worst", true}, {"more", true}},
                       {}};
   for (const doctor::About& about : doctor::all_checks())
@@ -172,14 +161,7 @@ void print_checks(const std::string& format, std::ostream& out) {
 // The findings as one JSON object (docs/json.md).
 std::string doctor_json(const doctor::Diagnosis& diagnosis, const std::optional<doctor::Changes>& changes) {
   report::Json findings = report::Json::array();
-  for (const doctor::Line& line : diagnosis.lines) {
-    findings.push_back({{"check", line.check},
-                        {"verdict", name_of(line.finding.verdict)},
-                        {"evidence", line.finding.evidence},
-                        {"remedy", line.finding.remedy},
-                        {"docs", line.docs},
-                        {"nodes", line.nodes}});
-  }
+  for (const doctor::Line& line : diagnosis.lines) findings.push_back(json_of(line));
   report::Json whole{{"schema", "harness-doctor-report"},
                      {"schema_version", 1},
                      {"version", tool_version()},
@@ -261,19 +243,12 @@ int print(const doctor::Diagnosis& diagnosis, const doctor::RecordedFacts& seen,
   return doctor::exit_code(diagnosis, options.strict);
 }
 
-// Before nodes are asked or judged: what is wrong with a file or a size.
-void check(const DoctorOptions& options) {
-  if (!options.allreduce.empty()) check_all_reduce(options);
-  if (!options.against.empty()) static_cast<void>(read_doctors_record(options.against[0]));
-}
-
 }  // namespace
 
 int doctor(job::Job& job, const DoctorOptions& options, std::ostream& out) {
-  check(options);
+  if (!options.against.empty()) static_cast<void>(read_doctors_record(options.against[0]));  // before nodes are asked
   const std::vector<Stage> stages = stages_of(options);
   const doctor::RecordedFacts seen{utc_text(), tool_version(), doctor::examine(job, {options.sysroot})};
-  if (!options.allreduce.empty()) return all_reduce(options, &seen.nodes, out);
   return print(diagnosis_of(job, seen.nodes, stages), seen, options, out);
 }
 
@@ -292,7 +267,7 @@ int doctor_alone(const DoctorOptions& options, std::ostream& out) {
     const doctor::RecordedFacts seen = read_doctors_record(options.against[1]);
     return print(doctor::diagnose(seen.nodes), seen, options, out);
   }
-  return all_reduce(options, nullptr, out);
+  return all_reduce(options, out);
 }
 
 }  // namespace harness::cli

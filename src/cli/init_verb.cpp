@@ -1,10 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <ostream>
 
 #include "backend/backend.h"
@@ -18,7 +15,6 @@
 #include "data/token_file.h"
 #include "machine/cpus.h"
 #include "plan/prepare.h"
-#include "store/atomic_file.h"
 
 namespace harness::cli {
 namespace {
@@ -32,7 +28,6 @@ struct First {
   std::string hardware;     // the file that lists it, "" if none does
   double memory_bytes = 0;  // of a GPU
   std::string model, precision;
-  int micro_batch = 1;
 
   bool on_gpus() const { return config::traits_of(backend).ranks_are_gpus; }
   bool even() const { return ranks % 2 == 0; }
@@ -41,11 +36,6 @@ struct First {
 constexpr double fits = 0.9;  // of the GPU's memory: the libraries need some, too
 constexpr const char* small_model = "{layers: 4, hidden: 128, heads: 4, vocab: 2048, sequence: 128}";
 constexpr const char* largest_first_model = "gpt3-2.7b";  // larger ones take long for a first look
-
-std::string gpus_in_words(const std::vector<machine::GpuHealth>& gpus) {
-  if (gpus.empty()) return "no GPU here";
-  return fmt::format("{}: {}", plural(std::ssize(gpus), "GPU"), gpus[0].name);
-}
 
 config::BackendKind backend_for(const FirstMachine& machine, const InitOptions& options) {
   if (options.backend.empty()) return config::usual_backend(!machine.gpus.empty());
@@ -62,31 +52,7 @@ int usual_ranks(const FirstMachine& machine, config::BackendKind backend) {
   return machine.gpus.empty() ? gpus_of_a_node : static_cast<int>(machine.gpus.size());
 }
 
-std::string sweep_lines(const First& f) {
-  std::string out = "sweep:                       # each value is one case: the baseline with this one change\n";
-  out += fmt::format("  micro_batch_size: [{}, {}]   # fewer and larger matrix products\n", f.micro_batch * 2,
-                     f.micro_batch * 4);
-  if (f.even()) {
-    out += "  layout:                    # what a value omits stays as in the baseline\n";
-    for (const program::Axis axis : program::configurable_axes) {
-      out += fmt::format("    - {{{}: 2}}\n", program::row_of(axis).key);
-    }
-  }
-  if (f.ranks > 1) out += "  overlap_grad_reduce: [false]   # what hiding the gradient reduction gains\n";
-  out += "  overlap_optimizer: [true]  # update the weights beside the backward pass\n";
-  if (f.on_gpus()) {
-    out +=
-        "  attention: [unfused]       # what fused attention gains\n"
-        "  cuda_graph: [false]        # what launching kernel by kernel costs\n";
-    if (f.ranks > 1) out += "  nccl_algo: [AllReduce:Ring, AllReduce:Tree]\n";
-  } else if (f.ranks > 1) {
-    out += "  allreduce_algorithm: [halving_doubling]\n";
-  }
-  return out;
-}
-
-std::string hardware_lines(const First& f) {
-  if (!f.on_gpus()) return "";
+std::string hardware_line(const First& f) {
   if (!f.hardware.empty())
     return fmt::format("hardware: {:18} # peak FLOP/s and memory of the {}\n", f.hardware, f.device);
   const std::string why = f.device.empty() ? "no GPU here" : "no hardware file lists the " + f.device;
@@ -94,37 +60,52 @@ std::string hardware_lines(const First& f) {
 }
 
 std::string text_of(const First& f, const std::string& path) {
-  std::string out = fmt::format(
-      "# Written by `harness init` for {1} on this machine ({2}). Change what you like:\n"
-      "# `{0} variables` lists all that a configuration may say, `{0} variables NAME` explains one.\n"
-      "#\n"
-      "#     {0} plan {3} --ranks {4}\n"
-      "#     mpirun -np {4} {0} sweep {3}\n",
-      called(), plural(f.ranks, "rank"), f.machine, shell_word(path), f.ranks);
-  out += fmt::format("backend: {}\n", config::name_of(f.backend));
-  out += "model: " + f.model + (f.on_gpus() ? "             # a preset; harness variables model\n" : "\n");
-  out += hardware_lines(f);
-  out += fmt::format(
-      "baseline:                    # what is not named has its default\n"
-      "  precision: {}\n"
-      "  global_batch_size: {:<8} # sequences per step, whatever the layout\n"
-      "  micro_batch_size: {:<9} # sequences per forward pass of one rank\n",
-      f.precision, f.ranks * f.micro_batch * 4, f.micro_batch);
-  if (f.even()) {
-    out += fmt::format("  layout: {}   # {} follows from the ranks\n",
-                       config::find_variable("layout")->print(config::Settings()),
-                       program::row_of(program::Axis::data).key);
-  }
-  out += sweep_lines(f);
-  out +=
-      "# A round measures every case once, in fresh processes. More rounds resolve smaller effects.\n"
-      "measure:\n"
-      "  rounds: 12\n"
-      "  warmup_steps: 2\n"
-      "  steps: auto                # a little less than the start of the processes takes\n"
-      "  smallest_effect: 1 %       # changes below it do not matter here\n";
-  out += fmt::format("  deadlines: {{start: {} s, step: 60 s}}\n", f.on_gpus() ? 300 : 60);
-  return out + "  time_budget: 30 min\n";
+  const bool gpus = f.on_gpus(), several = f.ranks > 1;
+  std::string layouts;
+  for (const program::Axis axis : program::configurable_axes)
+    layouts += fmt::format("    - {{{}: 2}}\n", program::row_of(axis).key);
+  const std::vector<std::pair<bool, std::string>> lines{
+      {true,
+       fmt::format("# Written by `harness init` for {1} on this machine ({2}). Change what you like:\n"
+                   "# `{0} variables` lists all that a configuration may say, `{0} variables NAME` explains one.\n"
+                   "#\n"
+                   "#     {0} plan {3} --ranks {4}\n"
+                   "#     mpirun -np {4} {0} sweep {3}\n",
+                   called(), plural(f.ranks, "rank"), f.machine, shell_word(path), f.ranks)},
+      {true, fmt::format("backend: {}\n", config::name_of(f.backend))},
+      {true, fmt::format("model: {}{}\n", f.model, gpus ? "             # a preset; harness variables model" : "")},
+      {gpus, hardware_line(f)},
+      {true, fmt::format("baseline:                    # what is not named has its default\n"
+                         "  precision: {}\n"
+                         "  global_batch_size: {:<8} # sequences per step, whatever the layout\n"
+                         "  micro_batch_size: 1         # sequences per forward pass of one rank\n",
+                         f.precision, f.ranks * 4)},
+      {f.even(), fmt::format("  layout: {}   # {} follows from the ranks\n",
+                             config::find_variable("layout")->print(config::Settings()),
+                             program::row_of(program::Axis::data).key)},
+      {true,
+       "sweep:                       # each value is one case: the baseline with this one change\n"
+       "  micro_batch_size: [2, 4]   # fewer and larger matrix products\n"},
+      {f.even(), "  layout:                    # what a value omits stays as in the baseline\n" + layouts},
+      {several, "  overlap_grad_reduce: [false]   # what hiding the gradient reduction gains\n"},
+      {true, "  overlap_optimizer: [true]  # update the weights beside the backward pass\n"},
+      {gpus,
+       "  attention: [unfused]       # what fused attention gains\n"
+       "  cuda_graph: [false]        # what launching kernel by kernel costs\n"},
+      {several,
+       gpus ? "  nccl_algo: [AllReduce:Ring, AllReduce:Tree]\n" : "  allreduce_algorithm: [halving_doubling]\n"},
+      {true,
+       "# A round measures every case once, in fresh processes. More rounds resolve smaller effects.\n"
+       "measure:\n"
+       "  rounds: 12\n"
+       "  warmup_steps: 2\n"
+       "  steps: auto                # a little less than the start of the processes takes\n"
+       "  smallest_effect: 1 %       # changes below it do not matter here\n"},
+      {true, fmt::format("  deadlines: {{start: {} s, step: 60 s}}\n  time_budget: 30 min\n", gpus ? 300 : 60)}};
+  std::string text;
+  for (const auto& [here, line] : lines)
+    if (here) text += line;
+  return text;
 }
 
 // Memory that the largest case will need on a GPU.
@@ -139,26 +120,22 @@ double most_memory(const First& f, const std::string& path) {
 
 // The largest preset of which every case fits.
 void choose_model(First& f, const std::string& path) {
-  const double memory = f.memory_bytes * fits;
-  for (const int micro_batch : {2, 1}) {
-    std::string chosen;
-    for (const std::string& preset : config::model_preset_names()) {
-      f.model = preset;
-      f.micro_batch = micro_batch;
-      if (most_memory(f, path) > memory) break;
-      chosen = preset;
-      if (preset == largest_first_model) break;
-    }
-    f.model = chosen;
-    if (!chosen.empty()) return;
+  std::string chosen = small_model;
+  for (const std::string& preset : config::model_preset_names()) {
+    f.model = preset;
+    if (most_memory(f, path) > f.memory_bytes * fits) break;
+    chosen = preset;
+    if (preset == largest_first_model) break;
   }
-  f.model = small_model;
+  f.model = chosen;
 }
 
 void take_gpus(First& f, const FirstMachine& machine, const InitOptions& options) {
   constexpr double usual_memory = 80e9;
   constexpr int first_with_bf16 = 80;
-  f.machine = gpus_in_words(machine.gpus);
+  f.machine = machine.gpus.empty()
+                  ? "no GPU here"
+                  : fmt::format("{}: {}", plural(std::ssize(machine.gpus), "GPU"), machine.gpus[0].name);
   f.precision = "bf16";
   f.memory_bytes = usual_memory;
   if (!machine.gpus.empty()) {
@@ -208,29 +185,14 @@ int init(const InitOptions& options, std::ostream& out) {
 }
 
 int make_tokens(const MakeTokensOptions& options, std::ostream& out) {
-  std::error_code ignored;
-  if (!options.force && std::filesystem::exists(options.file, ignored))
-    fail("{} exists; choose another name, or give --force to replace it", options.file);
-  store::AtomicFile file(options.file, options.force);
   std::int64_t bytes = 0;
-  {
-    std::ofstream to(file.temporary_path(), std::ios::binary);
-    file.protect();
-    const auto check = [&] {
-      const int error = errno;
-      if (!to) fail("cannot write {}: {}", options.file, error != 0 ? std::strerror(error) : "the disk may be full");
-    };
+  const auto write = [&](std::ostream& to) {
     data::make_token_file(options.tokens, options.vocabulary, options.seed, [&](std::span<const char> piece) {
-      errno = 0;
       to.write(piece.data(), static_cast<std::streamsize>(piece.size()));
-      check();
       bytes += static_cast<std::int64_t>(piece.size());
     });
-    errno = 0;
-    to.flush();
-    check();
-  }
-  file.put_in_place();
+  };
+  write_output(options.file, write, options.force);
   out << fmt::format("wrote {}: {} tokens of a vocabulary of {}, {}\n", escaped(options.file), options.tokens,
                      options.vocabulary, show_bytes(static_cast<double>(bytes)));
   return 0;

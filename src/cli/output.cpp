@@ -24,44 +24,18 @@
 
 namespace harness::cli {
 
-bool CleanStream::Buffer::hand_on(std::size_t bytes) {
-  to_ << escaped_lines(std::string_view(waiting_).substr(0, bytes));
-  waiting_.erase(0, bytes);
-  return static_cast<bool>(to_);
-}
-
-void CleanStream::Buffer::pass(const std::string& text) {
-  hand_on(waiting_.size());
-  to_ << text;
-}
-
-CleanStream::Buffer::int_type CleanStream::Buffer::overflow(int_type character) {
-  if (traits_type::eq_int_type(character, traits_type::eof())) return traits_type::not_eof(character);
-  const char byte = traits_type::to_char_type(character);
-  return xsputn(&byte, 1) == 1 ? character : traits_type::eof();
-}
-
-std::streamsize CleanStream::Buffer::xsputn(const char* text, std::streamsize bytes) {
-  waiting_.append(text, static_cast<std::size_t>(bytes));
-  const std::size_t end = waiting_.rfind('\n');
-  if (end != std::string::npos && !hand_on(end + 1)) return 0;
-  return bytes;
-}
-
 int CleanStream::Buffer::sync() {
-  return hand_on(waiting_.size()) && to_.flush() ? 0 : -1;
+  to << escaped_lines(str());
+  str("");
+  return to.flush() ? 0 : -1;
 }
 
 std::ostream& operator<<(std::ostream& out, const TerminalText& text) {
   auto* const clean = dynamic_cast<CleanStream*>(&out);
   if (clean == nullptr) return out << text.text;
-  clean->buffer_.pass(text.text);
+  clean->flush();
+  clean->to() << text.text;
   return out;
-}
-
-const std::ostream& behind(const std::ostream& out) {
-  const auto* const clean = dynamic_cast<const CleanStream*>(&out);
-  return clean == nullptr ? out : clean->buffer_.to();
 }
 
 namespace {
@@ -72,7 +46,8 @@ std::string environment(const char* name) {
 }
 
 bool writes_to_stdout(const std::ostream& out) {
-  return behind(out).rdbuf() == std::cout.rdbuf();
+  const auto* const clean = dynamic_cast<const CleanStream*>(&out);
+  return (clean == nullptr ? out : clean->to()).rdbuf() == std::cout.rdbuf();
 }
 
 // 0: a terminal that does not say, or none.
@@ -86,12 +61,7 @@ std::size_t width_of(const std::ostream& out) {
   if (writes_to_stdout(out)) {
     if (const auto columns = columns_of_terminal(STDOUT_FILENO)) return *columns;
   }
-  try {
-    const std::int64_t columns = parse_integer(environment("COLUMNS"));
-    return columns > 0 ? static_cast<std::size_t>(columns) : 0;
-  } catch (const Error&) {  // not set, or not by a terminal
-    return 0;
-  }
+  return number_in<std::size_t>(environment("COLUMNS")).value_or(0);
 }
 
 bool in_color(const std::string& asked, const std::ostream& out) {
@@ -122,7 +92,7 @@ std::optional<std::size_t> columns_of_terminal(int descriptor) {
 TerminalText view(report::Document document, const ViewOptions& options, const std::ostream& out) {
   constexpr std::size_t least_prose = 40, most_prose = 120;  // columns: narrower or wider is hard to read
   const std::size_t width = width_of(out);
-  report::arrange(document, {width, options.columns, options.sort});
+  report::arrange(document, {width, options.columns});
   return {report::write_text(document, width == 0 ? most_prose : std::clamp(width, least_prose, most_prose),
                              in_color(options.color, out))};
 }
@@ -144,17 +114,25 @@ std::vector<std::string> labels_of(const std::vector<std::string>& paths) {
   return names;
 }
 
-void write_output(const std::string& path, const std::string& text, bool overwrite) {
+void write_output(const std::string& path, const std::function<void(std::ostream&)>& write, bool overwrite) {
   store::AtomicFile file(path, overwrite);
-  {
-    errno = 0;
-    std::ofstream out(file.temporary_path(), std::ios::binary);
+  errno = 0;
+  try {
+    std::ofstream out;
+    out.exceptions(std::ios::badbit | std::ios::failbit);
+    out.open(file.temporary_path(), std::ios::binary);
     file.protect();
-    out << text << std::flush;
-    const int error = errno;
-    if (!out) fail("cannot write {}: {}", path, error != 0 ? std::strerror(error) : "the disk may be full");
+    write(out);
+    out.close();
+  } catch (const std::ios_base::failure&) {
+    fail("cannot write {}: {}", path, errno != 0 ? std::strerror(errno) : "the disk may be full");
   }
   file.put_in_place();
+}
+
+void write_output(const std::string& path, const std::string& text, bool overwrite) {
+  write_output(
+      path, [&](std::ostream& out) { out << text; }, overwrite);
 }
 
 void check_output(const std::string& path, bool overwrite) {

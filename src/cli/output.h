@@ -1,10 +1,10 @@
 #pragma once
 
 #include <cstddef>
-#include <iosfwd>
+#include <functional>
 #include <optional>
 #include <ostream>
-#include <streambuf>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,38 +21,24 @@ struct TerminalText {
   std::string text;
 };
 
-/// The stream of all that a verb prints. Whatever came into it from a file, a path or a host name, its lines leave it
-/// escaped() for a terminal; TerminalText alone passes as it is. Line by line, and at each flush.
+/// The stream of all that a verb prints. Whatever came into it from a file, a path or a host name leaves it escaped()
+/// for a terminal, at each flush; TerminalText alone passes as it is.
 class CleanStream : public std::ostream {
  public:
   explicit CleanStream(std::ostream& to) : std::ostream(nullptr), buffer_(to) { rdbuf(&buffer_); }
   ~CleanStream() override { flush(); }
+  std::ostream& to() const { return buffer_.to; }
 
  private:
-  class Buffer : public std::streambuf {
-   public:
-    explicit Buffer(std::ostream& to) : to_(to) {}
-    std::ostream& to() const { return to_; }
-    void pass(const std::string& text);
-
-   protected:
-    int_type overflow(int_type character) override;
-    std::streamsize xsputn(const char* text, std::streamsize bytes) override;
+  struct Buffer : std::stringbuf {
+    explicit Buffer(std::ostream& out) : to(out) {}
     int sync() override;
-
-   private:
-    bool hand_on(std::size_t bytes);
-    std::ostream& to_;
-    std::string waiting_;
+    std::ostream& to;
   };
-  friend std::ostream& operator<<(std::ostream& out, const TerminalText& text);
-  friend const std::ostream& behind(const std::ostream& out);
   Buffer buffer_;
 };
 
 std::ostream& operator<<(std::ostream& out, const TerminalText& text);
-/// The stream that `out` writes to in the end.
-const std::ostream& behind(const std::ostream& out);
 
 /// Whether `out` is a terminal that knows escape sequences.
 bool is_terminal(const std::ostream& out);
@@ -62,7 +48,7 @@ bool is_terminal(const std::ostream& out);
 std::optional<std::size_t> columns_of_terminal(int descriptor);
 
 /// For the output of ranks: a launcher may give them a terminal of its own and write what they print to a file.
-inline const ViewOptions under_a_launcher{.columns = {}, .sort = "order", .color = "never"};
+inline const ViewOptions under_a_launcher{.columns = {}, .color = "never"};
 
 /// The document as text for `out`: arranged as the options ask, as wide as the terminal that `out` is, or as COLUMNS
 /// says, or without limit; verdicts in colour on a terminal, unless NO_COLOR is set, or as the options say.
@@ -76,6 +62,7 @@ std::vector<std::string> labels_of(const std::vector<std::string>& paths);
 
 /// Writes a file that a reader of results makes: whole or not at all, in directories that are made if they are missing.
 /// Throws Error if it cannot be written, or if it is there and not to be overwritten; then nothing is left behind.
+void write_output(const std::string& path, const std::function<void(std::ostream&)>& write, bool overwrite);
 void write_output(const std::string& path, const std::string& text, bool overwrite);
 
 /// Throws what write_output() would throw of the place, before the work that makes the text.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <map>
 #include <utility>
 #include <vector>
 
@@ -14,10 +13,8 @@
 #include "base/units.h"
 #include "config/experiment.h"
 #include "config/model.h"
-#include "machine/topology.h"
 #include "plan/budget.h"
 #include "plan/prepare.h"
-#include "program/links.h"
 #include "report/sections.h"
 #include "sweep/planned_result.h"
 
@@ -27,37 +24,12 @@ namespace {
 using report::List;
 using report::Table;
 
-struct Sent {
-  std::int64_t messages = 0;
+// Bytes that the rank with the largest memory sends in one step.
+double sent_by_largest(const plan::Survey& survey) {
   double bytes = 0;
-};
-
-// By the rank with the largest memory, in one step.
-Sent sent_by_largest(const plan::Survey& survey) {
-  Sent sent;
-  for (const auto& [key, traffic] : survey.counts[survey.peak_role].traffic) {
-    if (key.second == "receive") continue;
-    sent.messages += traffic.messages;
-    sent.bytes += traffic.sent_bytes;
-  }
-  return sent;
-}
-
-// By the ranks of one group along each axis; "" where nobody knows how the ranks stand.
-std::string nodes_spanned(const plan::Plan& p, const plan::PlannedCase& planned) {
-  if (!p.topology.is_known()) return "";
-  const auto& traffic = planned.survey.counts.front().traffic;  // of the first pipeline stage
-  return program::spans_of(planned.layout, plan::under_faults(p.experiment, planned.settings, p.topology).node_of,
-                           traffic.contains({"embedding", "all_reduce"}))
-      .text();
-}
-
-std::string nodes_legend(const plan::Plan& p) {
-  return fmt::format(
-      "nodes spanned: by the ranks of one group along each axis, and by the ends of a pipeline that share an "
-      "embedding, at most; ranks stand on {}, numbered one node after the other{}.",
-      plural(p.topology.nodes(), "node"),
-      p.experiment.faults.tensor_across_nodes ? ", or dealt out to them until tensor_across_nodes is mended" : "");
+  for (const auto& [key, traffic] : survey.counts[survey.peak_role].traffic)
+    if (key.second != "receive") bytes += traffic.sent_bytes;
+  return bytes;
 }
 
 // A row per case; what its last column points to goes to `notes`.
@@ -70,12 +42,10 @@ Table cases_table(const plan::Plan& p, std::vector<std::string>& notes) {
       {.heading = "micro-batches", .worth = 40},
       {.heading = "memory/rank",
        .legend = "memory/rank: the largest rank's planned peak; the other columns are of that rank in one step."},
-      {.heading = "messages", .worth = 20},
       {.heading = "sent/rank",
        .worth = 50,
        .legend = "sent/rank: over n ranks, 2 (n - 1) / n of an all-reduce, (n - 1) / n of a reduce-scatter or an "
                  "all-gather."},
-      {.heading = "nodes spanned", .words = true, .worth = 30, .legend = nodes_legend(p)},
       {.heading = report::uses_heading, .words = true, .worth = 10, .id = Id::use},
       {.heading = "notes", .words = true, .id = Id::verdict}};
   for (const plan::PlannedCase& planned : p.cases) {
@@ -86,11 +56,10 @@ Table cases_table(const plan::Plan& p, std::vector<std::string>& notes) {
       marks += fmt::format("{}[{}]", marks.empty() ? "" : " ", notes.size());
     };
     if (planned.is_possible()) {
-      const Sent sent = sent_by_largest(planned.survey);
       row.insert(row.end(),
                  {program::text_of(planned.layout), std::to_string(planned.micro_batches),
-                  show_bytes(plan::planned_memory_bytes(p.experiment, planned)), std::to_string(sent.messages),
-                  show_bytes(sent.bytes), nodes_spanned(p, planned), planned.is_copy ? "" : join(planned.uses, "; ")});
+                  show_bytes(plan::planned_memory_bytes(p.experiment, planned)),
+                  show_bytes(sent_by_largest(planned.survey)), planned.is_copy ? "" : join(planned.uses, "; ")});
       for (const std::string& text : planned.notes) note(text);
     } else {
       row.resize(table.columns.size() - 1);
@@ -118,21 +87,15 @@ std::string headline(const plan::Plan& p) {
                      memory > 0 ? fmt::format(" of {}", show_bytes(memory)) : "");
 }
 
-// The processes that the blocks run in.
-std::string processes_of(const plan::Plan& p) {
-  std::map<int, int> blocks;  // by process
-  for (const plan::Slot& slot : p.schedule) ++blocks[slot.process];
-  return std::ssize(blocks) == std::ssize(p.schedule) ? "fresh processes"
-                                                      : "a process that runs all sizes of a setting";
-}
-
 std::string blocks_text(const plan::Plan& p) {
   const config::Measure& m = p.experiment.measure;
   const std::string steps =
       m.auto_steps ? "as many timed steps as take about three quarters of the set-up" : plural(m.steps, "timed step");
-  std::string text = fmt::format("{} in {}, each {} warm-up and {} in {}, in balanced random order (seed {}).",
-                                 plural(std::ssize(p.schedule), "block"), plural(m.rounds, "round"), m.warmup_steps,
-                                 steps, processes_of(p), m.seed);
+  const bool shares = std::ranges::adjacent_find(p.schedule, {}, &plan::Slot::process) != p.schedule.end();
+  std::string text =
+      fmt::format("{} in {}, each {} warm-up and {} in {}, in balanced random order (seed {}).",
+                  plural(std::ssize(p.schedule), "block"), plural(m.rounds, "round"), m.warmup_steps, steps,
+                  shares ? "a process that runs all sizes of a setting" : "fresh processes", m.seed);
   if (m.looks.empty()) return text;
   const auto first = std::ranges::count_if(p.schedule, [&](const plan::Slot& s) { return s.round < m.looks[0]; });
   return text +
@@ -197,10 +160,11 @@ std::vector<std::string> head_lines(const plan::Plan& p) {
   const plan::Peak peak = plan::configured_peak(e, e.baseline.precision);
   if (peak.flops > 0) {
     lines.push_back(fmt::format("peak: {} per rank ({})", show_flops(peak.flops), peak.source));
-  } else if (e.without_hardware || e.hardware) {
-    lines.push_back(e.hardware ? fmt::format("peak: not in the hardware file {} for precision {}; there will be no MFU",
-                                             e.hardware->name, config::find_variable("precision")->print(e.baseline))
-                               : "peak: none (hardware: none); there will be no MFU");
+  } else if (e.hardware) {
+    lines.push_back(fmt::format("peak: not in the hardware file {} for precision {}; there will be no MFU",
+                                e.hardware->name, config::name_of(e.baseline.precision)));
+  } else if (e.without_hardware) {
+    lines.emplace_back("peak: none (hardware: none); there will be no MFU");
   } else if (config::traits_of(e.backend).ranks_are_gpus) {
     lines.emplace_back("peak: from the hardware file of the GPU that the sweep finds");
   } else {

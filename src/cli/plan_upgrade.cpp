@@ -33,7 +33,7 @@ std::string hardware_of(const PlanOptions& options) {
   }
   if (hardware.empty()) fail("{} is a result: it says what ran, not what would; {}", quote(options.config), usage);
   const bool of_a_plan = options.ranks > 0 || options.ranks_per_node > 0 || options.best > 0 || options.gpu_hours ||
-                         !options.like.empty() || !options.assume_mfu.empty() || !options.budget.empty();
+                         !options.assume_mfu.empty() || !options.budget.empty();
   if (of_a_plan) fail("of a result, `plan` answers what its steps take elsewhere and nothing else; {}", usage);
   return hardware;
 }
@@ -82,15 +82,7 @@ void add_parts(const Upgrade& upgrade, const CaseMoved& c, const std::string& na
   }
 }
 
-// The cases that were asked for by name, else the baseline or the first one that has a forecast.
-std::vector<const CaseMoved*> shown_whole(const Upgrade& upgrade, const std::vector<std::string>& only) {
-  std::vector<const CaseMoved*> shown;
-  for (const CaseMoved& c : upgrade.cases)
-    if (c.why_none.empty() && (!only.empty() || shown.empty())) shown.push_back(&c);
-  return shown;
-}
-
-report::Document document_of(const Upgrade& upgrade, const store::Result& result, const PlanOptions& options) {
+report::Document document_of(const Upgrade& upgrade, const store::Result& result) {
   report::Document document;
   document.headline = fmt::format("{}: {} on {}; predicted, not measured: the same steps on {} (calibration {})",
                                   result.name, subject_of(upgrade), upgrade.from, upgrade.to, upgrade.calibration);
@@ -98,23 +90,20 @@ report::Document document_of(const Upgrade& upgrade, const store::Result& result
   std::vector<std::string> notes;
   section.add(report::Numbers{"", cases_table(upgrade, result, notes)});
   section.add(report::List{std::move(notes), report::List::Mark::number});
-  const std::vector<const CaseMoved*> shown = shown_whole(upgrade, options.only);
-  for (const CaseMoved* c : shown) add_parts(upgrade, *c, result.at(*c).name, section);
-  report::List lines{
+  const auto shown = std::ranges::find(upgrade.cases, "", &CaseMoved::why_none);
+  if (shown != upgrade.cases.end()) add_parts(upgrade, *shown, result.at(*shown).name, section);
+  section.add(report::List{
       {fmt::format("forecast: the prediction for {}, with each kind of operation as much slower than predicted as it "
                    "was.",
                    upgrade.to),
        fmt::format("as predicted: what {} is predicted to take, all being well.", upgrade.to),
-       "What host and disk take stays; waiting for slower ranks grows and shrinks with computation."},
-      report::List::Mark::none};
-  if (shown.size() < upgrade.cases.size()) lines.items.emplace_back("--only CASE shows the parts of other cases.");
+       "What host and disk take stays; waiting for slower ranks grows and shrinks with computation.",
+       "--only CASE shows the parts of another case."},
+      report::List::Mark::none});
   std::vector<const sim::Trust*> trusts;
   for (const CaseMoved& c : upgrade.cases)
     if (c.why_none.empty()) trusts.push_back(&c.trust);
-  const TrustLines trust = trust_lines(trusts);
-  lines.items.insert(lines.items.end(), trust.errors.items.begin(), trust.errors.items.end());
-  section.add(std::move(lines));
-  section.add(trust.warnings);
+  add_trust(trusts, 0, section);
   document.sections.push_back(std::move(section));
   return document;
 }
@@ -172,7 +161,7 @@ int plan_upgrade(const PlanOptions& options, std::ostream& out) {
   if (options.format == "json") {
     out << json_text(upgrade, result);
   } else {
-    print(document_of(upgrade, result, options), options.format, options.view, out);
+    print(document_of(upgrade, result), options.format, options.view, out);
   }
   return 0;
 }

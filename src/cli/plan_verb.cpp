@@ -32,26 +32,6 @@
 namespace harness::cli {
 namespace {
 
-std::int64_t ranks_named(const config::Settings& s) {
-  return std::max<std::int64_t>(s.replica_ranks(), s.ranks);
-}
-
-// For a plan that neither --ranks nor a launcher gives a number of ranks. Throws Error where the baseline needs more
-// than one.
-std::string planned_for_one(const config::Experiment& e) {
-  constexpr std::string_view text = "planned for 1 rank{}; give --ranks N, as many as the sweep will have";
-  if (const int ranks = ranks_named(e.baseline); ranks > 1)
-    fail(text, fmt::format(", but the baseline needs {}", ranks));
-  int most = 1;
-  std::string which;
-  for (const config::Change& change : e.changes) {
-    if (ranks_named(change.settings) <= most) continue;
-    most = ranks_named(change.settings);
-    which = config::case_name(change);
-  }
-  return fmt::format(text, most == 1 ? "" : fmt::format(", but {} needs {}", which, most));
-}
-
 // How many ranks to plan for (0: nothing says), and of how many on a node.
 struct PlannedRanks {
   int ranks = 0, per_node = 0;
@@ -70,15 +50,16 @@ PlannedRanks planned_ranks(const PlanOptions& options) {
 
 // Throws Error where an option asks for what the answer does not hold.
 void refuse_what_is_not_answered(const PlanOptions& options, const config::Experiment& experiment) {
-  const bool of_time = !options.like.empty() || !options.assume_mfu.empty() || options.gpu_hours;
+  const bool of_time = !options.assume_mfu.empty() || options.gpu_hours;
   if (of_time && config::traits_of(experiment.backend).predicts())
-    fail(
-        "--like, --assume-mfu and --gpu-hours say how long measuring takes, and a prediction takes seconds: leave "
-        "them out");
+    fail("--assume-mfu and --gpu-hours say how long measuring takes, and a prediction takes seconds: leave them out");
   if (options.best > 0 && !options.budget.empty())
     fail("--best ranks steps and --budget takes one apart: give only one of them");
   if (options.format == "json" && (of_time || !options.budget.empty()))
-    fail("--like, --assume-mfu, --gpu-hours and --budget print text or md, not json");
+    fail("--assume-mfu, --gpu-hours and --budget print text or md, not json");
+  constexpr double most_hours = 1e6;
+  if (options.gpu_hours && !(*options.gpu_hours > 0 && *options.gpu_hours <= most_hours))
+    fail("--gpu-hours: found {}; allowed: above 0 and up to {:g}, such as 300", *options.gpu_hours, most_hours);
 }
 
 // The case that --budget names.
@@ -93,11 +74,11 @@ const plan::PlannedCase& budgeted_case(const plan::Plan& p, const PlanOptions& o
   return *found;
 }
 
-// How long it takes by what sim expects of a step; nothing where a prediction is not possible.
-std::vector<std::string> time_by_prediction(const plan::Plan& p, const PlanOptions& options, int per_node) {
+// By what sim expects of a step; none where a prediction is not possible.
+KnownSteps predicted_steps(const plan::Plan& p, const PlanOptions& options, int per_node) {
   std::vector<std::string> overrides = options.overrides;
   overrides.emplace_back(config::predict);
-  StepTimes steps;
+  KnownSteps known;
   try {
     config::Experiment experiment = config::load_experiment(options.config, overrides);
     // The steps of this program: no other software's.
@@ -106,12 +87,30 @@ std::vector<std::string> time_by_prediction(const plan::Plan& p, const PlanOptio
                                                planned_topology(experiment, p.ranks, per_node));
     const std::vector<PredictedCase> predicted = predict_cases(simulated);
     for (std::size_t i = 0; i < predicted.size(); ++i) {
-      if (predicted[i].step) steps[simulated.cases[i].name] = predicted[i].step->step_s;
+      if (predicted[i].step) known.seconds[simulated.cases[i].name] = predicted[i].step->step_s;
+    }
+    if (predicted.front().step) {
+      known.source = fmt::format("if a step takes what sim expects (baseline {})",
+                                 show_seconds(known.seconds[simulated.baseline().name]));
     }
   } catch (const Error&) {  // it says what a prediction lacks, which nobody has asked for
     return {};
   }
-  return expected_time(p, steps);
+  return known;
+}
+
+// The schedule of a plan that is measured, and how long it takes.
+void add_schedule(const plan::Plan& p, const PlanOptions& options, int per_node, report::Document& document) {
+  const KnownSteps known = options.assume_mfu.empty() ? predicted_steps(p, options, per_node)
+                                                      : assumed_steps(p, options.assume_mfu, options.assume_setup);
+  PlannedTime time = planned_time(p, known);
+  if (options.gpu_hours)
+    time.lines.push_back(
+        fmt::format("`sweep` with --time-budget {:.0f}s spends no more", p.experiment.measure.time_budget_s));
+  document.sections.push_back(schedule_section(p, time.rounds));
+  report::Section& section = document.sections.emplace_back();
+  section.add(report::Paragraph{time.lines.front()});
+  section.add(report::List{{time.lines.begin() + 1, time.lines.end()}});
 }
 
 // The Programs of a case are freed before those of the next are built: memory that went back to the kernel meanwhile
@@ -221,10 +220,8 @@ std::string best_json(const plan::Plan& plan, const Best& best) {
   for (const plan::Values& v : best.variables) variables[v.variable->name] = v.values;
   out["left_out"] = best.left_out;
   out["combinations"] = best.combinations;
-  out["all"] = best.all;
   out["predicted"] = best.predicted;
   out["alike"] = best.alike;
-  out["same_time"] = best.same_time;
   out["not_told_apart"] = best.close;
   Json& refused = out["refused"] = Json::array();
   for (const auto& [reason, number] : best.refused) refused.push_back({{"reason", reason}, {"number", number}});
@@ -238,7 +235,7 @@ int name_best(const plan::Plan& p, const PlanOptions& options, std::ostream& out
   const auto say = [progress](const std::string& text) {
     if (progress != nullptr) *progress << "\r" << text << std::flush;
   };
-  const Best best = find_best(p, static_cast<std::size_t>(options.best), most_predicted, say);
+  const Best best = find_best(p, static_cast<std::size_t>(options.best), most_combinations, say);
   if (progress != nullptr) *progress << "\r\033[K" << std::flush;
   if (options.format == "json") {
     out << best_json(p, best);
@@ -264,20 +261,17 @@ int plan(const PlanOptions& options, std::ostream& out, std::ostream* progress) 
   config::Experiment experiment = config::load_experiment(options.config, options.overrides);
   refuse_what_is_not_answered(options, experiment);
   const std::vector<std::string> only = full_names(options.only, experiment.changes, config::case_name);
-  const auto [ranks, per_node] = planned_ranks(options);
-  const std::string hint = ranks > 0 ? "" : planned_for_one(experiment);
-  constexpr double most_hours = 1e6;
-  if (options.gpu_hours) {
-    if (!(*options.gpu_hours > 0 && *options.gpu_hours <= most_hours))
-      fail("--gpu-hours: found {}; allowed: above 0 and up to {:g}, such as 300", *options.gpu_hours, most_hours);
-    experiment.measure.time_budget_s = *options.gpu_hours * 3600 / std::max(ranks, 1);
-  }
+  const auto [stated_ranks, per_node] = planned_ranks(options);
+  const int ranks = std::max(stated_ranks, 1);
+  constexpr const char* how = "give --ranks N, as many as the sweep will have";
+  const auto needed = std::max<std::int64_t>(experiment.baseline.replica_ranks(), experiment.baseline.ranks);
+  if (stated_ranks == 0 && needed > 1) fail("planned for 1 rank, but the baseline needs {}; {}", needed, how);
+  if (options.gpu_hours) experiment.measure.time_budget_s = *options.gpu_hours * 3600 / ranks;
   // Before anything is printed, so that an error stands alone.
-  const int planned_for = std::max(ranks, 1);
-  const plan::Plan p = plan::prepare(experiment, planned_for, only, plan::Processes::as_needed,
-                                     planned_topology(experiment, planned_for, per_node));
-  if (options.gpu_hours && options.like.empty() && options.assume_mfu.empty())
-    fail("--gpu-hours needs the time of a block: give {}", sources_of_time(p));
+  const plan::Plan p =
+      plan::prepare(experiment, ranks, only, plan::Processes::as_needed, planned_topology(experiment, ranks, per_node));
+  if (options.gpu_hours && options.assume_mfu.empty())
+    fail("--gpu-hours needs the time of a block: give {}", source_of_time(p));
   if (options.best > 0) return name_best(p, options, out, progress);
   const std::vector<PredictedCase> predicted = predict_cases(p);
   if (options.format == "json") {
@@ -285,26 +279,11 @@ int plan(const PlanOptions& options, std::ostream& out, std::ostream* progress) 
     return 0;
   }
   report::Document document = plan_document(p, predicted);
-  if (!hint.empty()) document.notices.push_back({hint});
-  if (!predicted.empty()) {  // there is nothing to measure
+  if (stated_ranks == 0) document.notices.push_back({fmt::format("planned for 1 rank; {}", how)});
+  if (predicted.empty()) {
+    add_schedule(p, options, per_node, document);
+  } else {  // there is nothing to measure
     document.sections.push_back(predictions_section(p, predicted));
-  } else {
-    PlannedTime time = planned_time(p, {options.like, options.assume_mfu, options.assume_setup});
-    if (options.like.empty() && options.assume_mfu.empty()) {
-      if (auto expected = time_by_prediction(p, options, per_node); !expected.empty()) time.lines = std::move(expected);
-    }
-    document.sections.push_back(schedule_section(p, time.rounds));
-    report::Section& section = document.sections.emplace_back();
-    section.add(report::Paragraph{time.lines.front()});
-    section.add(report::List{{time.lines.begin() + 1, time.lines.end()}});
-    if (options.gpu_hours) {
-      std::string command = fmt::format("mpirun -np {} {} sweep {}", planned_for, called(), shell_word(options.config));
-      for (const std::string& text : options.overrides) command += " --set " + shell_word(text);
-      for (const std::string& name : only) command += " --only " + shell_word(name);
-      section.add(report::Listing{
-          "To spend no more:", fmt::format("{} --time-budget {:.0f}s", command, experiment.measure.time_budget_s),
-          false});
-    }
   }
   if (!options.budget.empty()) document.sections.push_back(budget_section(p, budgeted_case(p, options)));
   print(std::move(document), options.format, options.view, out);

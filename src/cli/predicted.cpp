@@ -186,7 +186,7 @@ report::List prediction_lines(const plan::Plan& p) {
   return lines;
 }
 
-TrustLines trust_lines(std::span<const sim::Trust* const> cases) {
+void add_trust(std::span<const sim::Trust* const> cases, double smallest_effect, report::Section& section) {
   using Counted = std::vector<std::pair<std::string, std::ptrdiff_t>>;  // each text once, with the number of its cases
   const auto count = [](const std::string& text, Counted& counted) {
     auto known = std::ranges::find(counted, text, &Counted::value_type::first);
@@ -206,20 +206,20 @@ TrustLines trust_lines(std::span<const sim::Trust* const> cases) {
     count(fmt::format("expected error: {}.", trust->error_words), errors);
     for (const std::string& warning : trust->warnings) count(warning, warnings);
   }
-  return {lines(errors, List::Mark::none), lines(warnings, List::Mark::warning)};
+  section.add(lines(errors, List::Mark::none));
+  if (smallest_effect > 0 && !cases.empty()) {
+    section.add(
+        List{{fmt::format("A change {} is too close to call.", analysis::within_threshold_words(smallest_effect))},
+             List::Mark::none});
+  }
+  section.add(lines(warnings, List::Mark::warning));
 }
 
-void add_trust(const config::Experiment& experiment, const std::vector<PredictedCase>& predicted,
-               report::Section& section) {
-  std::vector<const sim::Trust*> cases;
+std::vector<const sim::Trust*> trust_of(const std::vector<PredictedCase>& predicted) {
+  std::vector<const sim::Trust*> trusts;
   for (const PredictedCase& p : predicted)
-    if (p.step) cases.push_back(&p.trust);
-  if (cases.empty()) return;
-  auto [errors, warnings] = trust_lines(cases);
-  errors.items.push_back(fmt::format("A change {} is too close to call.",
-                                     analysis::within_threshold_words(sim::smallest_effect(experiment))));
-  section.add(std::move(errors));
-  section.add(std::move(warnings));
+    if (p.step) trusts.push_back(&p.trust);
+  return trusts;
 }
 
 report::Section predictions_section(const plan::Plan& p, const std::vector<PredictedCase>& predicted) {
@@ -246,7 +246,7 @@ report::Section predictions_section(const plan::Plan& p, const std::vector<Predi
     section.add(report::Paragraph{
         fmt::format("critical path of the baseline: {}", in_words(predicted[0].step->critical_path))});
   }
-  add_trust(p.experiment, predicted, section);
+  add_trust(trust_of(predicted), sim::smallest_effect(p.experiment), section);
   section.add(List{{unknown.begin(), unknown.end()}, List::Mark::none});
   return section;
 }

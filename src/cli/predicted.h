@@ -60,15 +60,9 @@ void leave_out_unpredicted(plan::Plan& plan);
 
 /// "predicted, not measured: ", by which calibration, and of how many ranks.
 report::List prediction_lines(const plan::Plan& plan);
-/// How far the predictions of some cases may be relied on, each text once and, where not all cases have it, with the
-/// number of those that do.
-struct TrustLines {
-  report::List errors, warnings;
-};
-TrustLines trust_lines(std::span<const sim::Trust* const> cases);
-/// Adds that, and what is too close to call.
-void add_trust(const config::Experiment& experiment, const std::vector<PredictedCase>& predicted,
-               report::Section& section);
+/// Adds how far the predictions of some cases may be relied on, each text once and, where not all cases have it, with
+/// the number of those that do; and the change (0: none) that is too close to call.
+void add_trust(std::span<const sim::Trust* const> cases, double smallest_effect, report::Section& section);
 /// A row for each predicted case, and why the others have no prediction. `predicted`: by the number of the case.
 report::Section predictions_section(const plan::Plan& plan, const std::vector<PredictedCase>& predicted);
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <map>
 #include <ostream>
 
 #include "base/error.h"
@@ -10,6 +11,7 @@
 #include "cli/predicted.h"
 #include "cli/verbs.h"
 #include "config/experiment.h"
+#include "config/fields.h"
 #include "config/hardware.h"
 #include "evidence/answer.h"
 #include "evidence/input.h"
@@ -55,23 +57,22 @@ void judge(Answer& log, const std::vector<Answer>& answers, double measured, con
     return;
   }
   const double lost = measured - predicted.step->step_s;
-  log.headline += fmt::format("; {:.1f} times the predicted step", ratio);
+  const std::string slower = fmt::format("{:.1f} times the predicted", ratio);
+  log.headline += fmt::format("; {} step", slower);
   log.evidence.emplace_back("lost",
                             fmt::format("{} of each step, {} of it", seconds_text(lost), percent(lost / measured, 0)));
   const auto cause = std::ranges::find_if(answers, [&](const Answer& answer) {
     return &answer != &log && answer.object == "nccl" && !answer.problems.empty();
   });
-  if (cause != answers.end()) {
-    log.problems.insert(log.problems.begin(),
-                        fmt::format("the step is {:.1f} times the predicted one, and the NCCL log names a cause: {}",
-                                    ratio, cause->problems.front()));
-    log.headline += ": " + cause->headline;
-    if (!cause->next.empty()) log.next = cause->next;
-  } else {
-    log.problems.push_back(fmt::format(
-        "the step is {:.1f} times the predicted one: an NCCL log (NCCL_DEBUG=INFO) beside it may name the cause",
-        ratio));
+  if (cause == answers.end()) {
+    log.problems.push_back(
+        fmt::format("the step is {} one: an NCCL log (NCCL_DEBUG=INFO) beside it may name the cause", slower));
+    return;
   }
+  log.problems.insert(log.problems.begin(), fmt::format("the step is {} one, and the NCCL log names a cause: {}",
+                                                        slower, cause->problems.front()));
+  log.headline += ": " + cause->headline;
+  if (!cause->next.empty()) log.next = cause->next;
 }
 
 // The job runs, so its prediction may need more than the GPU has. What a sweep runs may not.
@@ -137,49 +138,42 @@ constexpr std::size_t screen_width = 80, most_evidence = 10;
 
 evidence::Gaps gaps_of(const std::vector<std::string>& fill) {
   evidence::Gaps gaps;
-  static const std::vector<std::string> keys = [] {
-    std::vector<std::string> all{"ranks", "nodes", "global_batch_size", "hardware", "gpu"};
-    for (const evidence::GapKey& of_job : evidence::gap_keys()) all.push_back(of_job.key);
-    return all;
-  }();
-  const auto number = [](std::string_view text) {
-    const std::int64_t value = parse_integer(text);
-    if (value < 1 || value > (1 << 20)) fail("found {}; allowed: 1 to 1048576", value);
-    return value;
-  };
   std::int64_t nodes = 0, per_node = 0;
+  const std::map<std::string, std::int64_t*> numbers{
+      {"ranks", &gaps.ranks}, {"nodes", &nodes}, {"global_batch_size", &gaps.global_batch_size}};
+  std::vector<std::string> keys{"ranks", "nodes", "global_batch_size", "hardware", "gpu"};
+  for (const evidence::GapKey& of_job : evidence::gap_keys()) keys.push_back(of_job.key);
   for (const std::string& entry : fill) {
     const std::size_t equals = entry.find('=');
     const std::string key = entry.substr(0, equals);
     const std::string value = equals == std::string::npos ? "" : entry.substr(equals + 1);
     if (value.empty()) fail("--set {}: expected KEY=VALUE, such as ranks=16", quote(entry));
     gaps.typed.push_back("--set " + shell_word(entry));
-    if (key == "ranks") {
-      gaps.ranks = option_value("--set ranks", value, number);
-    } else if (key == "nodes") {
-      nodes = option_value("--set nodes", value, number);
-    } else if (key == "global_batch_size") {
-      gaps.global_batch_size = option_value("--set global_batch_size", value, number);
+    const auto number = [&] {
+      return option_value("--set " + key, value,
+                          [](std::string_view text) { return config::parse_within(text, 1, 1 << 20); });
+    };
+    const auto of_job = std::ranges::find(evidence::gap_keys(), key, &evidence::GapKey::key);
+    if (const auto into = numbers.find(key); into != numbers.end()) {
+      *into->second = number();
     } else if (key == "hardware" || key == "gpu") {
       const config::Hardware hardware = option_value(
           "--set " + key, value, [](std::string_view name) { return config::hardware_named(std::string(name)); });
       gaps.hardware = hardware.file;
       if (per_node == 0) per_node = hardware.gpus_of_node;
-    } else if (const auto of_job = std::ranges::find(evidence::gap_keys(), key, &evidence::GapKey::key);
-               of_job != evidence::gap_keys().end()) {
-      if (of_job->number) option_value("--set " + key, value, number);
-      if (key == "ranks_per_node") per_node = parse_integer(value);
+    } else if (of_job != evidence::gap_keys().end()) {
+      const std::int64_t count = of_job->number ? number() : 0;
+      if (key == "ranks_per_node") per_node = count;
       gaps.others.emplace_back(of_job->name, value);
     } else {
       fail("--set {}: there is no such key of `read`; allowed: {}{}", quote(key), join(keys, ", "),
            did_you_mean(nearest(key, keys)));
     }
   }
-  if (nodes > 0 && gaps.ranks == 0) {
-    if (per_node == 0)
-      fail("--set nodes={}: how many ranks has a node? add --set ranks_per_node=8, or --set ranks=N", nodes);
-    gaps.ranks = nodes * per_node;
-  }
+  if (nodes == 0 || gaps.ranks > 0) return gaps;
+  if (per_node == 0)
+    fail("--set nodes={}: how many ranks has a node? add --set ranks_per_node=8, or --set ranks=N", nodes);
+  gaps.ranks = nodes * per_node;
   return gaps;
 }
 

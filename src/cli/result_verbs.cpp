@@ -87,7 +87,6 @@ int show_once(const ShowOptions& options, std::ostream& out) {
 }
 
 const TerminalText clear_screen{"\x1b[H\x1b[2J"};
-constexpr int looks_without_news = 150;  // at two seconds each, five minutes
 
 std::optional<std::filesystem::file_time_type> modified(const std::string& path) {
   std::error_code error;
@@ -189,27 +188,17 @@ int show(const ShowOptions& options, std::ostream& out, std::ostream& err) {
 int follow(const ShowOptions& options, std::ostream& out, std::ostream& err, const std::function<void()>& wait,
            bool redraw) {
   std::optional<std::filesystem::file_time_type> known;
-  int rounds_shown = -1, quiet = 0;
+  int rounds_shown = -1;
   store::Process writer = store::Process::unknown;
   for (;; wait()) {
     const store::Standing standing = store::standing_of(options.files.at(0));
-    const bool is_news = std::exchange(writer, standing.writer) != standing.writer;
+    if (std::exchange(writer, standing.writer) != standing.writer) say_standing(standing, err);
     const auto now = modified(options.files.at(0));
-    if (now && known && *now == *known) {
-      if (is_news) say_standing(standing, err);
-      if (++quiet == looks_without_news && writer == store::Process::unknown) {
-        err << "no new block for five minutes: the sweep may have been killed; " << standing.text
-            << ". Ctrl-C ends this.\n"
-            << std::flush;
-      }
-      continue;
-    }
-    quiet = 0;
+    if (now && known && *now == *known) continue;
     known = now;
     const store::Result result = store::read_result(options.files.at(0), {.timeline = false});
     const analysis::HowFar far = analysis::how_far(result);
     const bool running = result.state == store::RunState::running;
-    if (is_news && running) say_standing(standing, err);
     if (running && far.rounds_done == rounds_shown) continue;
     if (redraw) {
       out << clear_screen;

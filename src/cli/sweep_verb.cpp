@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <memory>
 #include <ostream>
-#include <set>
 #include <vector>
 
 #include "analysis/blocks.h"
@@ -53,24 +52,52 @@ struct Measured {
 // 5: as much as a script must know of a sweep that was stopped, which is whether to come back.
 constexpr int exit_partial = 5;
 
-// The orders of the sweep that made a file, for --resume without a configuration. The file's cases are the selection.
-config::Experiment take_recorded(const SweepOptions& options, int ranks, std::vector<std::string>& only) {
-  const std::string& path = options.output;
+// What a sweep is about.
+struct Orders {
+  config::Experiment experiment;
+  std::vector<std::string> only;
+  plan::Processes processes = plan::Processes::as_needed;
+};
+
+// Those of the sweep that made the file of --resume. The file's cases are the selection.
+Orders recorded_orders(const SweepOptions& options, int ranks) {
+  const std::string& path = options.resume;
+  if (!options.config.empty() || !options.output.empty() || options.force)
+    fail("--resume FILE continues that file by what it says: leave out the configuration, -o and --force");
   if (!options.overrides.empty() || !options.only.empty())
     fail("--resume FILE takes the configuration from the file, so --set, --only and their like cannot change it");
   if (!std::filesystem::exists(path)) fail("{} does not exist, so there is nothing to resume", path);
   const store::Result earlier = store::read_result(path, {.rank_seconds = false, .timeline = false});
   if (config::traits_of(earlier.backend).predicts())
     fail("{} is a prediction, which takes seconds: run it again with --force instead of --resume", path);
+  if (options.rounds.empty()) sweep::require_resumable(earlier, path);
   sweep::require_same_ranks(earlier, ranks, path);  // on others there may not even be a plan
-  only.clear();
+  Orders orders;
+  orders.experiment = config::load_recorded(earlier.config_text, earlier.config_path, earlier.overrides);
   for (const store::ResultCase& row : earlier.cases) {
     // A setting at another size follows from the size and the setting.
     const bool follows =
         !store::is_reference(row.role()) && earlier.case_at(row.reference).role() == store::CaseRole::point;
-    if (!follows) only.push_back(row.name);
+    if (!follows) orders.only.push_back(row.name);
   }
-  return config::load_recorded(earlier.config_text, earlier.config_path, earlier.overrides);
+  if (!analysis::shares_processes(earlier)) orders.processes = plan::Processes::one_per_block;
+  if (!options.rounds.empty())
+    orders.experiment.measure.rounds =
+        static_cast<int>(config::parse_within(options.rounds, 2, analysis::most_declared_rounds));
+  return orders;
+}
+
+Orders orders_of(const SweepOptions& options, int ranks) {
+  Orders orders;
+  if (!options.resume.empty()) {
+    orders = recorded_orders(options, ranks);
+  } else {
+    if (options.config.empty()) fail("sweep needs a configuration, such as configs/laptop.yaml");
+    orders.experiment = config::load_experiment(options.config, options.overrides);
+    orders.only = full_names(options.only, orders.experiment.changes, config::case_name);
+  }
+  if (!options.wrap.empty()) orders.processes = plan::Processes::one_per_block;  // it sees one block in a process
+  return orders;
 }
 
 sweep::ProgressLine progress_line(const SweepOptions& options, std::ostream& err) {
@@ -91,11 +118,6 @@ doctor::SweepToJudge sweep_of(const plan::Plan& plan) {
   return sweep;
 }
 
-bool is_own(const std::string& path) {
-  struct stat status {};
-  return ::stat(path.c_str(), &status) == 0 && status.st_uid == ::geteuid();
-}
-
 std::string replace(std::string text, const std::string& what, const std::string& with) {
   for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + with.size())) {
     text.replace(at, what.size(), with);
@@ -107,12 +129,10 @@ void check_place(const OutputRequest& output) {
   const std::string& path = output.path;
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
-  const bool exists = std::filesystem::exists(status);
   if (error && status.type() != std::filesystem::file_type::not_found) {
     fail("{} cannot be the result file: {}; -o names another", path, error.message());
   }
   if (std::filesystem::is_directory(status)) fail("{} is a directory; -o names a result file: {}/NAME.h5", path, path);
-  if (output.resume && !exists) fail("{} does not exist, so there is nothing to resume", path);
   if (!output.resume) static_cast<void>(store::AtomicFile(path, true));  // throws where a file cannot be put
 }
 
@@ -122,7 +142,6 @@ void check_output(const OutputRequest& output, const plan::Plan& plan) {
     fail("{} exists: --resume continues it if it was interrupted, --force replaces it, -o names another file", path);
   }
   if (!output.resume) store::require_space(path, sweep::needed_space(plan));
-  if (output.resume && output.more_rounds == 0) sweep::require_resumable(path, sweep::planned_result(plan));
 }
 
 // Where the result goes: `given` or the experiment's template, with {name} and {date} filled in.
@@ -144,15 +163,6 @@ void require_named_backend(const std::vector<std::string>& overrides) {
   }
 }
 
-// As the command of --wrap needs it, which sees one block in a process, and as the file that is `resumed` was begun.
-// Either may be "".
-plan::Processes processes_for(const std::string& wrap, const std::string& resumed) {
-  if (!wrap.empty()) return plan::Processes::one_per_block;
-  if (!std::filesystem::is_regular_file(resumed)) return plan::Processes::as_needed;
-  const store::Result earlier = store::read_result(resumed, {.rank_seconds = false, .timeline = false});
-  return analysis::shares_processes(earlier) ? plan::Processes::as_needed : plan::Processes::one_per_block;
-}
-
 // The job in virtual time that predicts the experiment, on as many ranks as given, else as the launcher started;
 // nullptr where the experiment is measured. Throws Error if nothing says how many ranks, or if a prediction is asked
 // for what only measuring does.
@@ -164,10 +174,8 @@ std::unique_ptr<job::Job> simulated_job(const job::Job& real, const config::Expe
         "--ranks and --ranks-per-node are for predictions (--backend sim); of a sweep that measures, `mpirun -np N` "
         "says how many ranks there are");
   }
-  if (options.resume) fail("a prediction takes seconds, so there is none to resume; run it again with --force");
-  if (!options.require.empty()) fail("a prediction has no nodes that --require {} could look at", options.require);
-  if (options.sysroot != "/") fail("a prediction has no nodes that --sysroot {} could show", options.sysroot);
-  if (!options.wrap.empty()) fail("a prediction starts no worker that --wrap could be around");
+  if (!options.require.empty() || options.sysroot != "/" || !options.wrap.empty())
+    fail("a prediction has neither nodes nor workers: leave out --require, --sysroot and --wrap");
   const int ranks = options.ranks > 0 ? options.ranks : real.size();
   if (options.ranks == 0 && ranks == 1)
     fail("{}: a prediction needs the number of ranks that it is for: give --ranks N", experiment.path);
@@ -236,23 +244,18 @@ store::DoctorRecord examine_nodes(job::Job& job, const plan::Plan& plan, const D
   return record;
 }
 
-std::string foreign_code_in(const plan::Plan& plan, const std::string& path, bool trusted) {
-  constexpr std::size_t most_shown = 5;
-  std::set<std::string> found;
+void require_own_code(const plan::Plan& plan, const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 || status.st_uid == ::geteuid()) return;
   for (const plan::PlannedCase& c : plan.cases) {
     for (const auto& [name, value] : c.settings.env) {
-      if (config::runs_foreign_code(name)) found.insert(escaped(fmt::format("{}={}", name, value)));
+      if (!config::runs_foreign_code(name)) continue;
+      fail(
+          "{} belongs to another user, and its env makes the workers run code that lies elsewhere ({}={}): look at it, "
+          "then resume a copy of your own",
+          path, name, value);
     }
   }
-  if (found.empty()) return "";
-  const std::string names = join_first(std::vector<std::string>(found.begin(), found.end()), most_shown);
-  if (!trusted && !is_own(path)) {
-    fail(
-        "{} belongs to another user, and its env makes the workers run code that lies elsewhere ({}): look at it, then "
-        "give --trust-file",
-        path, names);
-  }
-  return fmt::format("the env of {} makes the workers run code that lies elsewhere: {}", escaped(path), names);
 }
 
 plan::Plan plan_sweep(const job::Job& job, const config::Experiment& experiment, const std::vector<std::string>& only,
@@ -268,42 +271,28 @@ plan::Plan plan_sweep(const job::Job& job, const config::Experiment& experiment,
 }
 
 int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::ostream& err) {
-  if (options.resume && options.force) fail("--resume and --force contradict each other");
-  if (options.resume && options.output.empty()) fail("--resume needs the file to continue: --resume FILE");
-  if (!options.resume && options.config.empty()) fail("sweep needs a configuration, such as configs/laptop.yaml");
-  if (options.trust_file && !(options.resume && options.config.empty()))
-    fail("--trust-file is about a file that is resumed alone: --resume FILE --trust-file");
   require_named_backend(options.overrides);
-  std::vector<std::string> only = options.only;
-  config::Experiment experiment = options.config.empty() ? take_recorded(options, job.size(), only)
-                                                         : config::load_experiment(options.config, options.overrides);
-  only = full_names(std::move(only), experiment.changes, config::case_name);
-  if (!options.rounds.empty())
-    experiment.measure.rounds =
-        static_cast<int>(config::parse_within(options.rounds, 2, analysis::most_declared_rounds));
-  const std::string path = output_path(experiment, options.output);
+  const auto [experiment, only, processes] = orders_of(options, job.size());
+  const bool resumes = !options.resume.empty();
+  const std::string path = resumes ? options.resume : output_path(experiment, options.output);
   const std::unique_ptr<job::Job> simulated = simulated_job(job, experiment, options);
   job::Job& runs = simulated ? *simulated : job;
-  const plan::Plan plan = plan_sweep(runs, experiment, only, processes_for(options.wrap, options.resume ? path : ""));
-  const std::string foreign_code = options.config.empty() ? foreign_code_in(plan, path, options.trust_file) : "";
-  const OutputRequest output{path, options.resume, options.force,
-                             options.rounds.empty() ? 0 : experiment.measure.rounds};
+  const plan::Plan plan = plan_sweep(runs, experiment, only, processes);
+  if (resumes) require_own_code(plan, path);
+  const OutputRequest output{path, resumes, options.force, options.rounds.empty() ? 0 : experiment.measure.rounds};
 
   sweep::ProgressLine progress = progress_line(options, err);
-  if (!foreign_code.empty()) progress.warn(foreign_code);
-  const auto [state, result] = measure_sweep(runs, plan, output, {options.command, options.wrap, options.resume},
+  const auto [state, result] = measure_sweep(runs, plan, output, {options.command, options.wrap, resumes},
                                              {options.sysroot, !options.require.empty()}, progress);
   const analysis::Summary summary = analysis::summarise(result);
   progress.finish();
   const auto detail = options.verbose ? report::Detail::full : report::Detail::brief;
   out << view(report::show_document(result, summary, {}, detail), under_a_launcher, out);
   out << fmt::format("\nresult file: {}\n", escaped(path));
-  if (state == store::RunState::partial && simulated) {
-    err << "harness: stopped early; run it again with --force\n";
-    return exit_partial;
-  }
   if (state == store::RunState::partial) {
-    err << fmt::format("harness: stopped early; `{}` continues\n", sweep::resume_command(job.size(), path));
+    const std::string next = simulated ? "run it again with --force"
+                                       : fmt::format("`{}` continues", sweep::resume_command(job.size(), path));
+    err << fmt::format("harness: stopped early; {}\n", next);
     return exit_partial;
   }
   return analysis::exit_code(summary);

@@ -24,10 +24,9 @@ struct DoctorInSweep {
 store::DoctorRecord examine_nodes(job::Job& job, const plan::Plan& plan, const DoctorInSweep& how,
                                   sweep::ProgressLine& progress);
 
-/// For `--resume FILE`, which takes `env` from the file: "" if none of it makes the workers run code that lies
-/// elsewhere, else a line that says which variables do. Throws Error if there are any, the file is another user's, and
-/// the person did not say that the file is to be trusted.
-std::string foreign_code_in(const plan::Plan& plan, const std::string& path, bool trusted);
+/// For `--resume FILE`, which takes `env` from the file: throws Error if the file is another user's and some of it
+/// makes the workers run code that lies elsewhere.
+void require_own_code(const plan::Plan& plan, const std::string& path);
 
 /// The plan on all ranks of the job. Throws Error if the backend or a GPU is missing, or if nothing can be planned.
 plan::Plan plan_sweep(const job::Job& job, const config::Experiment& experiment, const std::vector<std::string>& only,

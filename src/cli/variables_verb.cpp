@@ -70,13 +70,8 @@ Json value_of(const config::Variable& variable) {
   return value;
 }
 
-// An editor shows the description that stands beside a reference only from a later draft on.
-Json reference_to(const config::Variable& variable) {
-  return {{"$ref", "#/definitions/" + variable.name}};
-}
-
 Json swept(const config::Variable& variable) {
-  Json list = list_of(reference_to(variable));
+  Json list = list_of(value_of(variable));
   if (variable.purpose == config::Purpose::size) list = {{"anyOf", {std::move(list), {{"enum", {"from_model"}}}}}};
   list["description"] = described(variable.help, variable.allowed, "");
   return list;
@@ -124,20 +119,20 @@ Json shape_of(const config::Key& key, const std::vector<config::Key>& all) {
       return {{"anyOf", {scalar_of(preset->choices), map_of(key.name, all)}}};
     }
     case config::Takes::values:
-      return per_variable(reference_to);
+      return per_variable(value_of);
     case config::Takes::lists:
       return per_variable(swept);
     case config::Takes::maps:
-      return list_of(per_variable(reference_to));
+      return list_of(per_variable(value_of));
     case config::Takes::named_maps:
-      return list_of({{"type", "object"}, {"additionalProperties", per_variable(reference_to)}});
+      return list_of({{"type", "object"}, {"additionalProperties", per_variable(value_of)}});
   }
   return {};
 }
 
 Json schema_of(const config::Key& key, const std::vector<config::Key>& all) {
   Json shape = shape_of(key, all);
-  if (!key.help.empty()) shape["description"] = described(key.help, key.allowed, key.fallback);
+  shape["description"] = described(key.help, key.allowed, key.fallback);
   return shape;
 }
 
@@ -158,22 +153,17 @@ std::string swept_as(const config::Variable& v) {
   return v.purpose == config::Purpose::size ? "yes, also from_model" : "yes";
 }
 
-// `measure.weight` has a key for each variable, which need no lines of their own.
-bool explains_itself(const config::Key& key) {
-  return key.help.empty();
-}
-
 std::string line(std::string_view label, const std::string& text) {
   constexpr std::size_t indent = 13;
   return fmt::format("  {:9}  {}", label, report::wrapped(text, width - indent, indent));
 }
 
-std::string paragraph(const std::string& text) {
-  return "  " + report::wrapped(text, width, 2);
+std::string title(const std::string& name, const std::string& help) {
+  return name + "\n  " + report::wrapped(help, width, 2);
 }
 
 std::string entry(const config::Variable& v) {
-  std::string out = v.name + "\n" + paragraph(v.help);
+  std::string out = title(v.name, v.help);
   out += line("values", v.allowed) + line("default", config::default_of(v)) + line("backends", backends_of(v));
   out += line("workloads", workloads_of(v)) + line("swept", swept_as(v));
   if (!v.environment_name.empty()) out += line("sets", v.environment_name + " in the workers' environment");
@@ -181,7 +171,7 @@ std::string entry(const config::Variable& v) {
 }
 
 std::string entry(const config::Key& key) {
-  std::string out = key.name + "\n" + paragraph(key.help);
+  std::string out = title(key.name, key.help);
   if (!key.allowed.empty()) out += line("values", key.allowed);
   if (!key.fallback.empty()) out += line("default", key.fallback);
   if (key.required) out += line("required", "yes");
@@ -193,10 +183,8 @@ std::string entries_of(const std::string& name, const std::vector<config::Key>& 
   if (const config::Variable* v = config::find_variable(name); v != nullptr) return entry(*v);
   std::string out;
   for (const config::Key& key : keys) {
-    if (explains_itself(key)) continue;
-    if (key.name == name || key.name.starts_with(name + ".") || key.name.ends_with("." + name)) {
+    if (key.name == name || key.name.starts_with(name + ".") || key.name.ends_with("." + name))
       out += (out.empty() ? "" : "\n") + entry(key);
-    }
   }
   return out;
 }
@@ -217,23 +205,10 @@ std::string entries_of(const std::string& name, const std::vector<config::Key>& 
 
 std::string all_text(const std::vector<config::Key>& keys) {
   std::string out = "Variables: a value each under `baseline`, a list of values under `sweep`.\n";
-  for (const config::Variable& v : config::registry()) {
-    out += "\n" + v.name + "\n" + paragraph(v.help);
-    std::string facts = fmt::format("{} (default: {})", v.allowed, config::default_of(v));
-    if (v.backends.size() == 1) facts += "; only backend " + backends_of(v);
-    if (!v.workloads.empty()) facts += "; workload " + workloads_of(v);
-    out += paragraph(facts);
-  }
+  for (const config::Variable& v : config::registry()) out += "\n" + entry(v);
   out += "\nOther keys of a configuration\n";
-  for (const config::Key& key : keys) {
-    if (explains_itself(key)) continue;
-    out += "\n" + key.name + "\n" + paragraph(key.help);
-    std::string facts = key.allowed;
-    if (!key.fallback.empty()) facts += fmt::format("{}(default: {})", facts.empty() ? "" : " ", key.fallback);
-    if (key.required) facts += facts.empty() ? "required" : "; required";
-    if (!facts.empty()) out += paragraph(facts);
-  }
-  return out + "\nAn entry in full, with an example: harness variables NAME\n";
+  for (const config::Key& key : keys) out += "\n" + entry(key);
+  return out;
 }
 
 std::string code(const std::string& text) {
@@ -258,7 +233,6 @@ std::string all_markdown(const std::vector<config::Key>& keys) {
   }
   out += "\n## Keys\n\n| key | what it is | values | default |\n|---|---|---|---|\n";
   for (const config::Key& key : keys) {
-    if (explains_itself(key)) continue;
     out += fmt::format("| {} | {} | {} | {} |\n", code(key.name), key.help, key.allowed,
                        key.required && key.fallback.empty() ? "required" : key.fallback);
   }
@@ -270,11 +244,6 @@ std::string all_markdown(const std::vector<config::Key>& keys) {
 std::string configuration_schema() {
   Json schema{{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", "a configuration of harness"}};
   schema.update(map_of("", config::keys()));
-  Json definitions = Json::object();
-  for (const config::Variable& variable : config::registry()) {
-    if (!variable.fixed) definitions[variable.name] = value_of(variable);
-  }
-  schema["definitions"] = definitions;
   return schema.dump(1) + "\n";
 }
 

@@ -15,16 +15,15 @@
 namespace harness::cli {
 
 struct SweepOptions {
-  std::string config;                  // "" with resume: what the result file holds
+  std::string config;                  // "" with resume, which takes it from the file
   std::string output;                  // -o; "" for the configuration's template
   std::vector<std::string> overrides;  // --set, --rounds … as key=value
   std::vector<std::string> only;
   std::string wrap;     // a command to start the timed workers under
   std::string command;  // as it was typed, for the result file
   bool force = false;
-  bool resume = false;
-  bool trust_file = false;            // with resume and no configuration: run the code that the file's `env` names
-  std::string rounds = {};            // with resume and no configuration: the total that a complete file is extended to
+  std::string resume = {};            // the file to continue; "": none
+  std::string rounds = {};            // with resume: the total that a complete file is extended to
   int ranks = 0, ranks_per_node = 0;  // of a prediction; 0: not given
   std::string require = {};           // "healthy": no failure of doctor's
   std::string sysroot = "/";          // of doctor
@@ -35,7 +34,6 @@ struct SweepOptions {
 /// How a person wants to see tables on a terminal.
 struct ViewOptions {
   std::vector<std::string> columns;  // headings without units; empty: all that fit
-  std::string sort = "order";        // order, name or change
   std::string color = "auto";        // auto, always or never
 };
 
@@ -45,8 +43,7 @@ struct PlanOptions {
   std::vector<std::string> only = {};
   int ranks = 0;                                   // 0: not given; then as many as the launcher started, or 1
   int ranks_per_node = 0;                          // 0: not given; then as the launcher says, or not known
-  std::string like = {};                           // a result file to take times from
-  std::string assume_mfu = {}, assume_setup = {};  // what to assume where there is none
+  std::string assume_mfu = {}, assume_setup = {};  // to estimate the time from
   std::string budget = {};                         // the case whose budget to print; "" for none
   std::string format = "text";                     // md or json
   int best = 0;                                    // how many of the fastest combinations to name instead; 0: none
@@ -132,14 +129,13 @@ struct InitOptions {
 
 struct SelftestOptions {
   std::vector<std::string> suites;  // operations, reference, equality; none or "all": every one
-  std::string backend = "cuda", oracle = "cpu";
+  std::string backend = "cuda";
   std::vector<std::string> only;  // operations whose name contains one of these
   bool fast = false;              // operations at small sizes only
   bool verbose = false;           // names each case before it runs
   std::string reference;          // folder; "": found beside the program
   int threads = 0;                // of the cpu backend; 0: all cores
   std::uint64_t seed = 0;         // of the operations' numbers; 0: another every time
-  std::string output;             // -o: the text once more, and JSON lines beside it
 };
 
 struct DoctorOptions {
@@ -153,8 +149,8 @@ struct DoctorOptions {
   std::vector<std::string> against = {};  // result file of an earlier sweep, and of a later one instead of these nodes
   std::string allreduce = {};             // the size whose least time is asked for instead; "": none
   std::string within = {};                // is it possible in this time; "": not asked
-  std::string hardware = {};              // on machines of this hardware file; "": on these nodes
-  int ranks = 0;                          // over so many ranks; 0: as many as there are
+  std::string hardware = {};              // on machines of this hardware file
+  int ranks = 0;                          // over so many ranks; 0: those of one machine
 };
 
 struct CalibrateOptions {
@@ -170,14 +166,13 @@ int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::os
 /// 0: nothing is wrong; 1: warnings, if strict; 2: a failure, or impossible; 3: nothing could be read of a
 /// node. Errors end with 3.
 int doctor(job::Job& job, const DoctorOptions& options, std::ostream& out);  // rank 0 only
-/// Everything that needs no look at nodes, and so no job: --explain, --list, --hardware, two files of --against.
+/// Everything that needs no look at nodes, and so no job: --explain, --list, --allreduce, two files of --against.
 int doctor_alone(const DoctorOptions& options, std::ostream& out);
-/// `doctor --allreduce`: the least time and the predicted one, as text, md or json, on these nodes or (nullptr) on
-/// machines of --hardware; ranks are placed densely. Returns 2 where --within is impossible, else 0. Throws Error where
-/// nothing is known that limits it, or the hardware file does not say how many GPUs a machine has.
-int all_reduce(const DoctorOptions& options, const std::vector<doctor::Node>* on, std::ostream& out);
-/// Throws Error for a size or a time that is none, is not above 0 or has no unit.
-void check_all_reduce(const DoctorOptions& options);
+/// `doctor --allreduce`: the least time and the predicted one, as text, md or json, on machines of --hardware; ranks
+/// are placed densely. Returns 2 where --within is impossible, else 0. Throws Error for a size or a time that is none,
+/// is not above 0 or has no unit, and where the hardware file does not say how many GPUs a machine has or what joins
+/// them.
+int all_reduce(const DoctorOptions& options, std::ostream& out);
 /// Measures what predictions rest on and writes a hardware file and a calibration.
 int calibrate(job::Job& job, const CalibrateOptions& options, std::ostream& out, std::ostream& err);  // rank 0 only
 /// `progress`: where a long search says how far it is, in a line that is rewritten; nullptr: nowhere.
@@ -187,7 +182,7 @@ int show(const ShowOptions& options, std::ostream& out, std::ostream& err);
 /// that the sweep is complete or was stopped; then the exit code of show(). `wait` passes the time between two looks at
 /// the file. `redraw`: `out` is a terminal, whose screen shows the table of now alone. Throws Error if the file cannot
 /// be read. A line on `err` says whether the sweep runs or was killed, where this machine can know it
-/// (store::standing_of), and it goes on looking. Elsewhere, a line says after five minutes that no block came.
+/// (store::standing_of), and it goes on looking.
 int follow(const ShowOptions& options, std::ostream& out, std::ostream& err, const std::function<void()>& wait,
            bool redraw = false);
 /// 0: every file was understood, whatever it says.

@@ -84,7 +84,7 @@ enum class Takes : std::uint8_t {
 /// One key that a configuration may have, as its reader declares it.
 struct Key {
   std::string name;           // dotted: "measure.rounds"
-  std::string help = {};      // one line; "" for a key that is the name of a variable (`measure.weight`)
+  std::string help = {};      // one line
   std::string allowed = {};   // for people: "1 to 10000"
   std::string fallback = {};  // what holds without it, for people; "" where nothing does
   bool required = false;

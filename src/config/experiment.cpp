@@ -18,7 +18,7 @@ namespace {
 std::vector<std::string> nested_keys() {
   std::vector<std::string> nested;
   for (const Key& key : keys()) {
-    if (key.name.find('.') != std::string::npos && !key.help.empty()) nested.push_back(key.name);
+    if (key.name.find('.') != std::string::npos) nested.push_back(key.name);
   }
   for (const Variable& v : registry()) {
     if (!v.fixed) nested.push_back("baseline." + v.name);

@@ -39,8 +39,6 @@ struct Measure {
   /// The rounds after which cases whose verdict is settled leave the sweep, ascending; the last is `rounds`. Empty: all
   /// cases stay to the end.
   std::vector<int> looks;
-  std::vector<std::pair<std::string, double>>
-      weights;  // by variable: the share of the rounds that its cases take part in
   Deadlines deadlines;
   bool usual_start = true;        // deadlines.start_s was not given: usual_start_s() of the ranks that run
   double time_budget_s = 0;       // 0: none

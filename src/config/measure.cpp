@@ -24,17 +24,6 @@ std::vector<int> usual_looks(int rounds) {
   return looks;
 }
 
-std::vector<Field> weight_fields(Measure& m) {
-  std::vector<Field> fields;
-  for (const std::string& variable : variable_names()) {
-    fields.push_back(Field::scalar(variable, [&m, variable](std::string_view text) {
-      constexpr const char* allowed = "a share of the rounds above 0 and up to 1, such as 0.25";
-      m.weights.emplace_back(variable, parse_if(text, parse_share, is_share, allowed));
-    }));
-  }
-  return fields;
-}
-
 constexpr std::array<Choice<bool>, 2> ends{{{"rounds", false}, {"settled", true}}};
 // Without `rounds`, a sweep that ends when all is settled may go on for long; one that does not has 12.
 constexpr int rounds_to_settle = 40;
@@ -112,8 +101,6 @@ Field measure_field(Measure& m, Problems& problems) {
                     "rounds"),
       Field::list("looks", look, "a list such as [5, 8, 12]",
                   "until: settled: the rounds after which verdicts are taken", "5, 8, 12, 18, …"),
-      Field::section("weight", weight_fields(m), "by variable: the share of the rounds that its cases take part in",
-                     "a share above 0 and up to 1, such as 0.25", "1"),
       Field::scalar("warmup_steps", whole_into(m.warmup_steps, 0, max_steps - 1), "untimed steps of a block",
                     fmt::format("0 to {}", max_steps - 1), std::to_string(usual.warmup_steps)),
       Field::scalar("steps", steps, "timed steps of a block; auto: a little less than set-up takes",

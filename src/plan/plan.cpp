@@ -65,14 +65,12 @@ std::set<std::string> checked_selection(const config::Experiment& experiment, co
   for (const config::Change& change : experiment.changes) {
     if (!change.from_model.empty()) continue;
     cases.push_back(config::case_name(change));
-    if (std::find(variables.begin(), variables.end(), change.variable) == variables.end()) {
-      variables.push_back(change.variable);
-    }
+    if (std::ranges::find(variables, change.variable) == variables.end()) variables.push_back(change.variable);
   }
   std::vector<std::string> known = variables;
   known.insert(known.end(), cases.begin(), cases.end());
   for (const std::string& word : only) {
-    if (std::find(known.begin(), known.end(), word) == known.end()) {
+    if (std::ranges::find(known, word) == known.end()) {
       fail("--only {}: there is no variable and no case of this name; variables: {}; cases: {}{}", word,
            variables.empty() ? "none" : join(variables, ", "), join(cases, ", "), did_you_mean(nearest(word, known)));
     }
@@ -80,71 +78,46 @@ std::set<std::string> checked_selection(const config::Experiment& experiment, co
   return {only.begin(), only.end()};
 }
 
-bool is_operation(const Plan& plan) {
-  return plan.experiment.baseline.workload != config::training_workload;
-}
-
 bool is_size(const config::Change& change) {
   return config::purpose_of(change.variable) == config::Purpose::size;
 }
 
-// The cases as they are collected, with the worker set that the next ones join.
-class Grid {
- public:
-  explicit Grid(Plan& plan) : plan_(plan) {}
+std::string at_size(const std::string& name, const config::Change& size) {
+  return name + " at " + config::case_name(size);
+}
 
-  /// The baseline and, after its copy where there is one, the baseline at the other sizes.
-  void add_references(std::span<const config::Change> sizes, bool with_copy) {
-    add(make_case(plan_, "baseline", nullptr), 0);
-    if (with_copy) add_copy(make_case(plan_, "baseline_again", nullptr), 0);
-    references_ = {0};
-    for (const config::Change& size : sizes) {
-      references_.push_back(plan_.cases.size());
-      add(make_case(plan_, config::case_name(size), &size), references_.back());
-    }
-    if (!with_copy) return;
-    for (const config::Change& size : sizes) {
-      PlannedCase copy = make_case(plan_, at_size("baseline_again", size), &size);
-      copy.variable = copy.value = "";
-      add_copy(std::move(copy), next_reference());
-    }
-  }
-
-  /// A change at all sizes.
-  void add_setting(const config::Change& change, std::span<const config::Change> sizes) {
-    next_ = 1;
-    ++set_;
-    add(make_case(plan_, config::case_name(change), &change), 0);
-    for (const config::Change& size : sizes) {
-      config::Change both = change;
-      config::find_variable(size.variable)->parse(both.settings, size.value);
-      add(make_case(plan_, at_size(config::case_name(change), size), &both), next_reference());
-    }
-  }
-
- private:
-  static std::string at_size(const std::string& name, const config::Change& size) {
-    return name + " at " + config::case_name(size);
-  }
-  std::size_t next_reference() { return references_.at(next_++); }
-  void add(PlannedCase planned, std::size_t reference) {
+// The baseline and, after its copy where there is one, the baseline at the other sizes; then each setting at all sizes.
+void add_cases(Plan& plan, std::span<const config::Change> sizes, std::span<const config::Change> settings,
+               bool with_copy) {
+  const bool is_operation = plan.experiment.baseline.workload != config::training_workload;
+  const auto add = [&](PlannedCase planned, std::size_t reference, int set) {
     planned.reference = reference;
-    planned.set = is_operation(plan_) ? set_ : static_cast<int>(plan_.cases.size());
-    plan_.cases.push_back(std::move(planned));
-  }
-  void add_copy(PlannedCase planned, std::size_t reference) {
+    planned.set = is_operation ? set : static_cast<int>(plan.cases.size());
+    plan.cases.push_back(std::move(planned));
+  };
+  const auto add_copy = [&](PlannedCase planned, std::size_t reference) {
+    constexpr int copies = -1;  // their worker set
     planned.is_copy = true;
-    add(std::move(planned), reference);
-    if (is_operation(plan_)) plan_.cases.back().set = copies;
+    planned.variable = planned.value = "";
+    add(std::move(planned), reference, copies);
+  };
+  add(make_case(plan, "baseline", nullptr), 0, 0);
+  if (with_copy) add_copy(make_case(plan, "baseline_again", nullptr), 0);
+  const std::size_t first_size = plan.cases.size();  // the baseline there, and at the other sizes behind it
+  for (const config::Change& size : sizes) add(make_case(plan, config::case_name(size), &size), plan.cases.size(), 0);
+  for (std::size_t i = 0; with_copy && i < sizes.size(); ++i)
+    add_copy(make_case(plan, at_size("baseline_again", sizes[i]), &sizes[i]), first_size + i);
+  require_baseline(plan);
+  for (std::size_t set = 1; set <= settings.size(); ++set) {
+    const config::Change& change = settings[set - 1];
+    add(make_case(plan, config::case_name(change), &change), 0, static_cast<int>(set));
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      config::Change both = change;
+      config::find_variable(sizes[i].variable)->parse(both.settings, sizes[i].value);
+      add(make_case(plan, at_size(config::case_name(change), sizes[i]), &both), first_size + i, static_cast<int>(set));
+    }
   }
-
-  static constexpr int copies = -1;  // the worker set of baseline_again
-
-  Plan& plan_;
-  std::vector<std::size_t> references_;  // the baseline at each size, in the order of the sizes
-  std::size_t next_ = 1;                 // of references_
-  int set_ = 0;
-};
+}
 
 // A case stays in the plan without a block where the baseline cannot run at its size.
 void refuse_without_reference(Plan& plan) {
@@ -155,29 +128,16 @@ void refuse_without_reference(Plan& plan) {
   }
 }
 
-// The cases that are to run, by worker set. Throws if a weight is of a variable that no case changes.
+// The cases that are to run, by worker set.
 std::vector<EntrantSet> sets_of(const Plan& plan) {
-  const auto& weights = plan.experiment.measure.weights;
-  for (const auto& weight : weights) {
-    const std::string& variable = weight.first;
-    const bool swept = std::ranges::any_of(plan.experiment.changes,
-                                           [&](const config::Change& change) { return change.variable == variable; });
-    if (!swept) fail("measure.weight.{}: the sweep does not change this variable; remove the weight", variable);
-  }
   std::vector<EntrantSet> sets;
   std::map<int, std::size_t> place_of;  // in `sets`, by worker set
   for (std::size_t i = 0; i < plan.cases.size(); ++i) {
-    const PlannedCase& planned = plan.cases[i];
-    if (!planned.is_possible()) continue;
-    Entrant entrant{i};
-    for (const auto& [variable, share] : weights) {
-      const bool of_size = variable == plan.cases[planned.reference].variable;
-      if (variable == planned.variable || of_size) entrant.share = std::min(entrant.share, share);
-    }
-    const int set = plan.processes == Processes::one_per_block ? static_cast<int>(i) : planned.set;
+    if (!plan.cases[i].is_possible()) continue;
+    const int set = plan.processes == Processes::one_per_block ? static_cast<int>(i) : plan.cases[i].set;
     const auto [place, is_new] = place_of.try_emplace(set, sets.size());
     if (is_new) sets.emplace_back();
-    sets[place->second].push_back(entrant);
+    sets[place->second].push_back(i);
   }
   return sets;
 }
@@ -188,7 +148,6 @@ config::Measure once(config::Measure measure) {
   measure.warmup_steps = 0;
   measure.auto_steps = false;
   measure.looks.clear();
-  measure.weights.clear();
   measure.time_budget_s = 0;
   return measure;
 }
@@ -237,10 +196,7 @@ Plan make_plan(const config::Experiment& experiment, int ranks, const std::vecto
       continue;
     (is_size(change) ? sizes : settings).push_back(change);
   }
-  Grid grid(plan);
-  grid.add_references(sizes, !predicts && !(settings.empty() && !sizes.empty()));
-  require_baseline(plan);
-  for (const config::Change& change : settings) grid.add_setting(change, sizes);
+  add_cases(plan, sizes, settings, !predicts && !(settings.empty() && !sizes.empty()));
   schedule_blocks(plan);
   return plan;
 }

@@ -1,6 +1,5 @@
 #include "plan/plan.h"
 
-#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -48,12 +47,6 @@ std::size_t zigzag(std::size_t position, std::size_t n) {
   return position % 2 == 1 ? (position + 1) / 2 : n - position / 2;
 }
 
-// In the first r rounds, ceil(r share) blocks: the epsilon keeps 10 · 0.1 from being more than 1.
-bool takes_part(double share, int round) {
-  const auto rounds_of = [share](int r) { return std::ceil(r * share - 1e-9); };
-  return rounds_of(round + 1) > rounds_of(round);
-}
-
 // The order of n things in one round after the other.
 class BalancedOrder {
  public:
@@ -89,10 +82,8 @@ std::vector<Slot> make_schedule(std::span<const EntrantSet> sets, int rounds, st
     int position = 0;
     for (const std::size_t set : of_sets.next(shuffler)) {
       const int process = static_cast<int>(schedule.size());
-      for (const std::size_t member : within[set].next(shuffler)) {
-        const Entrant& entrant = sets[set][member];
-        if (takes_part(entrant.share, round)) schedule.push_back({round, position++, entrant.case_index, process});
-      }
+      for (const std::size_t member : within[set].next(shuffler))
+        schedule.push_back({round, position++, sets[set][member], process});
     }
   }
   return schedule;

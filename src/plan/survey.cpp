@@ -101,10 +101,6 @@ Survey survey_of(const program::FoldedStep& step, program::FusedSet fused) {
   return s;
 }
 
-Survey survey(const config::Model& model, config::BackendKind backend, const PlannedCase& the_case) {
-  return Surveyor(model, backend).survey(the_case);
-}
-
 // Equal Programs have one survey.
 const Survey& Surveyor::survey_step(const PlannedCase& the_case) {
   const config::Settings& settings = the_case.settings;

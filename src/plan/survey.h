@@ -38,11 +38,6 @@ struct BuiltStep {
   std::optional<program::ProgramSet> whole;
   std::optional<program::FoldedStep> folded;
 };
-/// Builds the case's step as the backend runs it, verifies, counts and plans memory. Where the backend predicts, a long
-/// step is folded: program_hash is then that of the folded set. Throws Error naming rank and operation if verification
-/// fails.
-Survey survey(const config::Model& model, config::BackendKind backend, const PlannedCase& the_case);
-
 /// Facts that follow from lowered Programs alone.
 Survey survey_of(const program::ProgramSet& step);
 /// The same of a folded step: it has what its sample has, and more of the sample's middle micro-batch. Memory is that
@@ -55,6 +50,9 @@ class Surveyor {
  public:
   /// `model` must outlive it.
   Surveyor(const config::Model& model, config::BackendKind backend) : model_(model), backend_(backend) {}
+  /// Builds the case's step as the backend runs it, verifies, counts and plans memory. Where the backend predicts, a
+  /// long step is folded: program_hash is then that of the folded set. Throws Error naming rank and operation if
+  /// verification fails.
   Survey survey(const PlannedCase& the_case);
   /// The Programs that the last survey() built for this case; nothing of one that an earlier case had the same Programs
   /// as.

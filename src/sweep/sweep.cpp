@@ -133,35 +133,8 @@ store::RunState run_sweep(job::Job& job, plan::Plan plan, SweepOutput& output, c
 
 namespace {
 
-[[noreturn]] void refuse_resume(const std::string& path, int ranks, const std::string& why) {
-  fail("{} cannot be resumed: {}. `{}` takes everything from the file; or name another with -o", path, why,
-       resume_command(ranks, path));
-}
-
 bool has_open_verdict(const store::Result& result) {
   return std::ranges::any_of(analysis::summarise(result).cases, analysis::needs_rounds);
-}
-
-// Throws if `earlier` is not an unfinished sweep of what is planned, as far as that is known before any worker runs.
-void refuse_unlike(const store::Result& earlier, const store::Result& planned, const std::string& path) {
-  if (earlier.state == store::RunState::complete) {
-    const std::string more =
-        has_open_verdict(earlier)
-            ? fmt::format("`--resume {} --rounds N` adds rounds to it, up to N; ", shell_word(path))
-            : "";
-    fail("{} is complete, so there is nothing to resume: {}-o names another file, --force puts a new one in its place",
-         path, more);
-  }
-  require_same_ranks(earlier, planned.ranks, path);
-  if (earlier.config_text != planned.config_text)
-    refuse_resume(path, earlier.ranks, "its configuration differs from " + planned.config_path);
-  if (earlier.overrides != planned.overrides) {
-    refuse_resume(path, earlier.ranks,
-                  fmt::format("it was made with other --set options: \"{}\" then, \"{}\" now",
-                              fmt::join(earlier.overrides, " "), fmt::join(planned.overrides, " ")));
-  }
-  if (!std::ranges::equal(earlier.cases, planned.cases, {}, &store::ResultCase::name, &store::ResultCase::name))
-    refuse_resume(path, earlier.ranks, "its cases are others (--only)");
 }
 
 }  // namespace
@@ -176,15 +149,22 @@ void require_same_ranks(const store::Result& earlier, int ranks, const std::stri
        resume_command(earlier.ranks, path));
 }
 
-void require_resumable(const std::string& path, const store::Result& planned) {
-  refuse_unlike(store::read_result(path, {.rank_seconds = false, .timeline = false}), planned, path);
+void require_resumable(const store::Result& earlier, const std::string& path) {
+  if (earlier.state != store::RunState::complete) return;
+  const std::string more = has_open_verdict(earlier)
+                               ? fmt::format("`--resume {} --rounds N` adds rounds to it, up to N; ", shell_word(path))
+                               : "";
+  fail("{} is complete, so there is nothing to resume: {}-o names another file, --force puts a new one in its place",
+       path, more);
 }
 
 void require_same_programs(const store::Result& earlier, const store::Result& planned, const std::string& path) {
-  refuse_unlike(earlier, planned, path);
+  require_resumable(earlier, path);
+  require_same_ranks(earlier, planned.ranks, path);
   const bool same = std::ranges::equal(earlier.cases, planned.cases, {}, &store::ResultCase::program_hash,
                                        &store::ResultCase::program_hash);
-  if (!same) refuse_resume(path, earlier.ranks, "its programs differ from those of this build");
+  if (!same)
+    fail("{} cannot be resumed: its programs differ from those of this build; name another file with -o", path);
 }
 
 namespace {

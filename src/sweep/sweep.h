@@ -36,11 +36,10 @@ std::string resume_command(int ranks, const std::string& path);
 /// Throws Error, with the command that works, if a file was made on another number of ranks than this job has.
 void require_same_ranks(const store::Result& earlier, int ranks, const std::string& path);
 
-/// Throws Error if the file is complete, or was made by another configuration, with other options or on other ranks:
-/// what can be known before any worker runs.
-void require_resumable(const std::string& path, const store::Result& planned);
+/// Throws Error if the file is complete.
+void require_resumable(const store::Result& earlier, const std::string& path);
 
-/// Once the machine is known: throws Error also if the programs of the cases differ.
+/// Once the machine is known: throws Error also if it was made on other ranks or the programs of the cases differ.
 void require_same_programs(const store::Result& earlier, const store::Result& planned, const std::string& path);
 
 /// Adds rounds to a sweep that is complete, so that it can be resumed up to `rounds`. What the sweep has concluded so

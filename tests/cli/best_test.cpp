@@ -9,6 +9,7 @@
 
 #include "plan/prepare.h"
 #include "said.h"
+#include "support/errors.h"
 #include "support/temporary_folder.h"
 
 namespace harness::cli {
@@ -90,15 +91,12 @@ TEST_F(BestTest, NamesTheFastestOfAllCombinations) {
   std::ranges::sort(seconds);
   const plan::Plan p = planned();
   const Best best = find_best(p, 18);
-  EXPECT_TRUE(best.all);
   EXPECT_EQ(best.combinations, 18);
   EXPECT_EQ(best.predicted, 18);
-  ASSERT_EQ(best.fastest.size() + best.same_time, 18);
+  ASSERT_EQ(best.fastest.size(), 18);
   for (std::size_t i = 0; i < best.fastest.size(); ++i) {
     const RankedCombination& c = best.fastest[i];
-    if (best.same_time == 0) {
-      EXPECT_EQ(c.predicted.step->step_s, seconds[i]);
-    }
+    EXPECT_EQ(c.predicted.step->step_s, seconds[i]);
     EXPECT_EQ(c.predicted.step->step_s, seconds_with(overrides_of(c)));
     EXPECT_NEAR(c.distance, c.predicted.step->step_s / seconds[0] - 1, 1e-12);
     EXPECT_EQ(c.is_told_apart, std::log1p(c.distance) >= std::log1p(sim::smallest_effect(p.experiment)));
@@ -107,16 +105,6 @@ TEST_F(BestTest, NamesTheFastestOfAllCombinations) {
   }
   ASSERT_TRUE(best.baseline);
   EXPECT_TRUE(best.baseline->settings.empty());
-}
-
-// Where there are too many, it goes from one to the next, and says so.
-TEST_F(BestTest, OfTooManyItSearches) {
-  const plan::Plan p = planned();
-  const Best all = find_best(p, 1), searched = find_best(p, 1, 17);
-  EXPECT_FALSE(searched.all);
-  EXPECT_LE(searched.predicted, 17);
-  EXPECT_EQ(searched.fastest[0].settings, all.fastest[0].settings);
-  EXPECT_FALSE(find_best(p, 1, 1).all);  // cannot even be enumerated
 }
 
 TEST_F(BestTest, WhatIsRefusedIsCountedByReason) {
@@ -166,7 +154,9 @@ TEST_F(BestTest, TextAndJsonHaveTheSame) {
   EXPECT_LE(json["fastest"][1]["predicted_step_seconds"], json["fastest"][2]["predicted_step_seconds"]);
 }
 
-TEST_F(BestTest, RefusesWhatHasNoPrediction) {
+TEST_F(BestTest, RefusesWhatHasNoPredictionAndTooMany) {
+  EXPECT_THAT(test::error_of([&] { find_best(planned(), 1, 17); }),
+              HasSubstr("have 18 combinations, more than the 17 that are predicted"));
   EXPECT_THAT(said({"--best", "3", "--backend", "cuda"}),
               HasSubstr("--best ranks predictions, and backend cuda has none"));
   EXPECT_THAT(said({"--best", "0"}), HasSubstr("--best"));

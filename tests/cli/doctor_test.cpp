@@ -42,7 +42,9 @@ TEST(Doctor, SaysPlainlyThatThereIsNoGpu) {
   const Told all = told(tree);
   EXPECT_EQ(all.code, 0);
   EXPECT_THAT(all.text, AllOf(HasSubstr("1 node, 2 ranks, no NVIDIA GPU"), HasSubstr("No NVIDIA GPU: what concerns"),
-                              HasSubstr("cpu.governor"), Not(HasSubstr("gpu."))));
+                              HasSubstr("Passed: "), Not(HasSubstr("gpu."))));
+  EXPECT_THAT(told(tree, {.all = true}).text,
+              AllOf(HasSubstr("skip     gpu.count"), HasSubstr("pass     cpu.governor"), HasSubstr("performance")));
 }
 
 TEST(Doctor, AFailureIsTheFirstLineAndExitCodeTwo) {
@@ -93,13 +95,6 @@ TEST(Doctor, ANodeThatCannotBeReadIsNamed) {
                                HasSubstr("unknown  node.answers"), HasSubstr("there is no such folder")));
 }
 
-TEST(Doctor, AllSaysWhyAlso) {
-  const test::NodeTree tree("laptop");
-  const Told all = told(tree, {.all = true});
-  EXPECT_THAT(all.text,
-              AllOf(HasSubstr("skip     gpu.count"), HasSubstr("pass     cpu.governor"), HasSubstr("performance")));
-}
-
 TEST(Doctor, JsonHasEveryFinding) {
   test::Dgx tree;
   tree.write("sys/class/infiniband/mlx5_5/ports/1/rate", "200 Gb/sec (4X HDR)");
@@ -115,12 +110,6 @@ TEST(Doctor, JsonHasEveryFinding) {
   EXPECT_EQ(first.at("nodes"), nlohmann::json({"dgx01"}));
   EXPECT_NE(first.at("remedy"), "");
   EXPECT_GT(json.at("findings").size(), 40u);
-}
-
-TEST(Doctor, MarkdownIsATable) {
-  test::NodeTree tree("laptop");
-  tree.write("proc/sys/kernel/numa_balancing", "1");
-  EXPECT_THAT(told(tree, {.format = "md"}).text, HasSubstr("| warn | mem.numa_balancing | laptop |"));
 }
 
 // The content of a node's files cannot set a terminal's colours, nor break JSON.
@@ -208,41 +197,25 @@ TEST(Doctor, SaysThatAnAllReduceIsImpossible) {
 // The prediction is what sim predicts, and is never below the least time.
 TEST(Doctor, AnAllReduceIsPredictedAsSimPredictsIt) {
   const config::Calibration calibration = config::calibration_named("harness");
-  for (const char* machine : {"dgx-a100", "dgx-h100", "hgx-b200"}) {
-    for (const int ranks : {2, 8, 16, 1024}) {
-      std::vector<int> node_of;
-      for (int rank = 0; rank < ranks; ++rank) node_of.push_back(rank / 8);
-      const sim::Network network = sim::network_of(config::hardware_named(machine), {}, node_of);
-      const sim::Spread spread{{ranks, (ranks + 7) / 8, std::min(ranks, 8)}};
-      const sim::CollectiveTime time(program::Collective::all_reduce, spread, network, calibration, {});
-      for (const auto& [size, bytes] : {std::pair{"8B", 8.0}, {"1MB", 1e6}, {"14GB", 14e9}}) {
-        const auto json = nlohmann::json::parse(
-            asked({"--hardware", machine, "--ranks", std::to_string(ranks), "--format", "json"}, size).text);
-        SCOPED_TRACE(fmt::format("{}, {} ranks, {}", machine, ranks, size));
-        EXPECT_DOUBLE_EQ(json.at("predicted_s").get<double>(), time.seconds(bytes));
-        EXPECT_GE(json.at("predicted_s").get<double>(), json.at("least_with_sharp_s").get<double>());
-        EXPECT_GE(json.at("least_with_sharp_s").get<double>(), 0.6e-6);  // a step
-      }
+  for (const int ranks : {8, 1024}) {
+    std::vector<int> node_of;
+    for (int rank = 0; rank < ranks; ++rank) node_of.push_back(rank / 8);
+    const sim::Network network = sim::network_of(config::hardware_named("dgx-a100"), {}, node_of);
+    const sim::CollectiveTime time(program::Collective::all_reduce, {{ranks, ranks / 8, 8}}, network, calibration, {});
+    for (const auto& [size, bytes] : {std::pair{"8B", 8.0}, {"14GB", 14e9}}) {
+      const auto json = nlohmann::json::parse(
+          asked({"--hardware", "dgx-a100", "--ranks", std::to_string(ranks), "--format", "json"}, size).text);
+      SCOPED_TRACE(fmt::format("{} ranks, {}", ranks, size));
+      EXPECT_DOUBLE_EQ(json.at("predicted_s").get<double>(), time.seconds(bytes));
+      EXPECT_GE(json.at("predicted_s").get<double>(), json.at("least_with_sharp_s").get<double>());
+      EXPECT_GE(json.at("least_with_sharp_s").get<double>(), 0.6e-6);  // a step
     }
   }
 }
 
-// Two nodes of eight GPUs: seven ports carry it, the eighth is slower.
-TEST(Doctor, AnAllReduceRunsOnWhatTheNodesHave) {
-  test::Dgx tree;
-  tree.write("sys/class/infiniband/mlx5_0/ports/1/rate", "100 Gb/sec (4X EDR)");  // for storage
-  const DoctorOptions options{.sysroot = tree.path(), .allreduce = "1GB"};
-  test::AnsweringJob job(2, 8);
-  std::ostringstream out;
-  EXPECT_EQ(doctor(job, options, out), 0);
-  EXPECT_THAT(out.str(), AllOf(HasSubstr("1 GB over 16 ranks on 2 nodes takes at least 2.86 ms"),
-                               HasSubstr("450 GB/s between the GPUs of a node, 350 GB/s between nodes")));
-}
-
 TEST(Doctor, AnAllReduceThatNothingIsKnownOfIsRefused) {
-  const test::NodeTree tree("laptop");
-  EXPECT_THROW(told(tree, {.allreduce = "1GB"}), Error);
   for (const auto& [arguments, words] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{}, "--hardware"},
            {{"--hardware", "nothing"}, "nothing"},
            {{"--hardware", "l40s"}, "does not say how many GPUs"},
            {{"--hardware", "h100-sxm", "--within", "soon"}, "--within"},
@@ -271,24 +244,9 @@ TEST(Doctor, ThePageListsEveryCheck) {
     EXPECT_THAT(list.out, HasSubstr(id));
 }
 
-TEST(Doctor, ExplainsAVariableWithoutAJob) {
-  EXPECT_THAT(
-      say({"doctor", "--explain", "NCCL_SHARP_ENABLE"}).out,
-      AllOf(HasSubstr("NCCL has never had it"), HasSubstr("NCCL_COLLNET_ENABLE=1"), HasSubstr("NCCL_NVLS_ENABLE")));
-}
-
-// Settings that people copy from one another, and the right ones.
-TEST(Doctor, TheSeedsOfTroubleGetTheRightAnswer) {
-  test::Dgx tree;
-  tree.write("etc/nccl.conf", "NCCL_SHARP_ENABLE=1\nNCCL_ALGO=Tree\nNCCL_IB_GID_INDEX=3");
-  EXPECT_THAT(told(tree).text,
-              AllOf(HasSubstr("NCCL_SHARP_ENABLE=1: NCCL does not know this name and ignores it"),
-                    HasSubstr("NCCL_ALGO=Tree turns off what SHARP needs (CollNetDirect, CollNetChain)"),
-                    HasSubstr("NCCL_IB_GID_INDEX has no effect on InfiniBand: only RoCE looks at it")));
-}
-
 TEST(Doctor, AMistakeInTheCommandLineIsExitCodeThree) {
   EXPECT_EQ(say({"doctor", "--explain", "PATH"}).code, 3);
+  EXPECT_THAT(say({"doctor", "--explain", "NCCL_SHARP_ENABLE"}).out, HasSubstr("NCCL has never had it"));
   EXPECT_EQ(say({"doctor", "--explain"}).code, 3);
   EXPECT_EQ(say({"doctor", "--explain", "NCCL_ALGO", "--sysrot", "/"}).code, 3);
   EXPECT_EQ(say({"doctor", "--help"}).code, 0);

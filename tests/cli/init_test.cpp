@@ -59,16 +59,13 @@ TEST(Init, TheGpusNameFindsItsHardwareAndAModelThatFits) {
             h100.experiment.model.layers * h100.experiment.model.hidden);
 }
 
-TEST(Init, AGpuThatNoFileNamesIsMeasuredWithoutMfu) {
-  const FirstConfiguration first = first_configuration(node("Some GPU", 40e9, 2), {});
-  EXPECT_THAT(first.text, HasSubstr("hardware: none "));
-  EXPECT_THAT(first.text, HasSubstr("no hardware file lists the Some GPU"));
-  plan_of(first);
-}
-
-TEST(Init, WithoutTensorCoresForBf16ItIsFp32) {
-  const FirstConfiguration first = first_configuration(node("Tesla V100-SXM2-16GB", 16e9, 1), {});
-  EXPECT_EQ(plan_of(first).experiment.baseline.precision, config::Precision::fp32);
+TEST(Init, WhatTheGpuIsDecidesOnMfuAndPrecision) {
+  const FirstConfiguration unknown = first_configuration(node("Some GPU", 40e9, 2), {});
+  EXPECT_THAT(unknown.text, HasSubstr("hardware: none "));
+  EXPECT_THAT(unknown.text, HasSubstr("no hardware file lists the Some GPU"));
+  plan_of(unknown);
+  const FirstConfiguration volta = first_configuration(node("Tesla V100-SXM2-16GB", 16e9, 1), {});
+  EXPECT_EQ(plan_of(volta).experiment.baseline.precision, config::Precision::fp32);
 }
 
 TEST(Init, OptionsChooseBackendAndRanks) {

@@ -95,7 +95,7 @@ TEST(Predicted, FitsEightyColumns) {
                    "sweep: {message_size: [1 GB], nccl_algo: [AllReduce:Ring]}\n");
   text += say({"plan", collectives, "--ranks", "16"}).out;
   unsetenv("COLUMNS");
-  EXPECT_THAT(text, AllOf(HasSubstr("critical path"), HasSubstr("not told apart"), HasSubstr("preparation")));
+  EXPECT_THAT(text, AllOf(HasSubstr("critical path"), HasSubstr("not told apart"), HasSubstr("Slurm")));
   for (const std::string& line : split_text(text, "\n")) {
     if (!line.starts_with("  --set ")) {
       EXPECT_LE(report::columns_of(line), 80u) << line;
@@ -145,40 +145,17 @@ TEST(Predicted, OnlyProductsNeedThePeakOfTheirPrecision) {
     return say({"plan", folder.write("c.yaml", fmt::format("backend: cuda\nhardware: {}\n{}\n", hardware, what)),
                 "--backend", "sim", "--ranks", "4"});
   };
-  for (const char* hardware : {"gb300", "b300", "h100-sxm"}) {
-    for (const char* precision : {"fp32", "bf16"}) {
-      for (const char* collective : {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send_recv"}) {
-        const Said said = plan(fmt::format("workload: collective\nbaseline: {{collective: {}, message_size: 64 MiB, "
-                                           "precision: {}}}",
-                                           collective, precision),
-                               hardware);
-        EXPECT_EQ(said.code, 0) << hardware << " " << precision << " " << collective << ": " << said.err;
-      }
-    }
+  for (const char* collective : {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send_recv"}) {
+    const Said said = plan(fmt::format("workload: collective\nbaseline: {{collective: {}, message_size: 64 MiB, "
+                                       "precision: fp32}}",
+                                       collective),
+                           "gb300");
+    EXPECT_EQ(said.code, 0) << collective << ": " << said.err;
   }
   const Said said = plan("workload: gemm\nbaseline: {gemm: {m: 512, n: 512, k: 512}, precision: fp32}", "gb300");
   EXPECT_EQ(said.code, 1);
   EXPECT_THAT(said.err, AllOf(HasSubstr("c.yaml: the hardware file GB300 states no peak_flops of fp32, which this "),
                               HasSubstr("name a hardware file that does")));
-}
-
-// The error of another calibration is nobody's: no step of this program was compared.
-TEST(Predicted, TheDefaultIsSoftwareOfWhichNoStepWasMeasured) {
-  for (const char* hardware : {"dgx-a100", "dgx-h100", "hgx-b200", "gb200-nvl72", "p4d"}) {
-    const Said plan = predicted({"--only", "micro_batch_size=2", "--set", std::string("hardware=") + hardware});
-    ASSERT_EQ(plan.code, 0) << plan.err;
-    EXPECT_THAT(unwrapped(plan.out),
-                AllOf(HasSubstr("expected error: 26.0 % of a step (9 of 10 within 42.0 %; tier D: software of which no "
-                                "step was measured); of a change not known."),
-                      HasSubstr("A change between -19.4 % and +24 % is too close to call.")));
-    const auto json =
-        predicted({"--format", "json", "--only", "micro_batch_size=2", "--set", std::string("hardware=") + hardware})
-            .json();
-    for (const auto& row : json["cases"]) {
-      EXPECT_EQ(row["expected_error"].get<double>(), 0.26);
-      EXPECT_FALSE(row.contains("expected_change_error"));
-    }
-  }
 }
 
 TEST(Predicted, ErrorsThatDifferAreSaidWithTheNumberOfTheirCases) {
@@ -205,9 +182,6 @@ TEST(Predicted, RunsThatExistFit) {
       folder.write("of_16.yaml", job(nemotron_15b,
                                      "global_batch_size: 64, micro_batch_size: 2, sequence_parallel: true, layout: "
                                      "{tensor_parallel: 2, pipeline_parallel: 1}"));
-  const std::string of_8 = folder.write("of_8.yaml", job("{preset: llama3-8b, sequence: 4096}",
-                                                         "global_batch_size: 32, micro_batch_size: 1, layout: "
-                                                         "{tensor_parallel: 1, pipeline_parallel: 1}"));
   const std::string of_32 = folder.write(
       "of_32.yaml", job("{preset: llama3-70b, sequence: 4096}",
                         "global_batch_size: 32, micro_batch_size: 1, sequence_parallel: true, pipeline_schedule: "
@@ -215,52 +189,16 @@ TEST(Predicted, RunsThatExistFit) {
   const auto plan = [](const std::string& file, const std::string& ranks, const std::vector<std::string>& more) {
     return say({"plan", file, "--backend", "sim", "--ranks", ranks}, more);
   };
-  for (const auto& [file, ranks] : {std::pair(of_8, "8"), std::pair(of_32, "32")}) {
-    const Said said = plan(file, ranks, {});
-    EXPECT_EQ(said.code, 0) << said.err;
-    EXPECT_THAT(said.out, AllOf(HasSubstr("expected error"), Not(HasSubstr("hypothetical"))));
-  }
+  EXPECT_THAT(plan(of_32, "32", {}).out, AllOf(HasSubstr("expected error"), Not(HasSubstr("hypothetical"))));
   // This one ran, though more memory is planned for it than there is.
   EXPECT_THAT(plan(of_16, "16", {}).err, HasSubstr("more than 79.1 GiB (hardware file DGX H100); to predict it "
                                                    "nevertheless: memory_cap: 105 %"));
   const Said said = plan(of_16, "16", {"--set", "baseline.memory_cap=105 %"});
   EXPECT_EQ(said.code, 0) << said.err;
   EXPECT_THAT(said.out, AllOf(HasSubstr("hypothetical: it needs "), HasSubstr("expected error")));
-  const Said measured = say({"plan", of_8, "--ranks", "4", "--set", "baseline.memory_cap=300 %"});
+  const Said measured = say({"plan", of_32, "--ranks", "32", "--set", "baseline.memory_cap=300 %"});
   EXPECT_EQ(measured.code, 1);
   EXPECT_THAT(measured.err, HasSubstr("only a prediction (backend: sim) may assume more memory"));
-}
-
-TEST(Predicted, WhatLeavesTheMeasuredRangeIsSaid) {
-  const auto warnings = [](std::vector<std::string> changes) {
-    std::vector<std::string> more{"--only", "baseline", "--set", "calibration=megatron-2022"};
-    for (const std::string& change : changes) more.insert(more.end(), {"--set", change});
-    const Said plan = predicted(more);
-    EXPECT_EQ(plan.code, 0) << plan.err;
-    return unwrapped(plan.out.substr(std::min(plan.out.size(), plan.out.find("expected error"))));
-  };
-  EXPECT_THAT(warnings({}), Not(HasSubstr("! ")));
-  EXPECT_THAT(warnings({"hardware=p5"}), Not(HasSubstr("! ")));  // a machine around a GPU that was measured
-  EXPECT_THAT(warnings({"hardware=hgx-b200"}), HasSubstr("uncalibrated: no step was measured on HGX B200"));
-  EXPECT_THAT(warnings({"model.sequence=4096"}), HasSubstr("sequence length 4096 lies outside of what was measured"));
-  EXPECT_THAT(warnings({"baseline.nccl_buffsize=8 MiB"}), HasSubstr("it takes no account of nccl_buffsize"));
-}
-
-TEST(Predicted, SettingsWithWhichNcclEndsHaveNoPrediction) {
-  const Said plan = predicted({"--set", "sweep.nccl_algo=[AllReduce:PAT]"});
-  ASSERT_EQ(plan.code, 0) << plan.err;
-  EXPECT_THAT(plan.out, HasSubstr("?: NCCL ends with an error: nccl_algo AllReduce:PAT"));
-}
-
-TEST(Predicted, Fp16ComputesAtTheRateOfBf16) {
-  const auto seconds = [](const std::string& precision) {
-    const Said plan = predicted({"--format", "json", "--only", "baseline", "--set", "precision=" + precision});
-    EXPECT_EQ(plan.code, 0) << plan.err;
-    return plan.json()["cases"][0]["predicted_step_seconds"].get<double>();
-  };
-  // The check of the gradients and the all-reduce of its outcome come on top.
-  EXPECT_GT(seconds("fp16"), seconds("bf16"));
-  EXPECT_NEAR(seconds("fp16") / seconds("bf16"), 1, 2e-2);
 }
 
 double baseline_seconds(std::vector<std::string> changes) {
@@ -271,15 +209,15 @@ double baseline_seconds(std::vector<std::string> changes) {
   return plan.json()["cases"][0]["predicted_step_seconds"];
 }
 
-TEST(Predicted, SeparateKernelsTakeLonger) {
+TEST(Predicted, SettingsCostWhatTheyShould) {
   EXPECT_GT(baseline_seconds({"fusion=false"}), 1.02 * baseline_seconds({}));
-}
-
-// Megatron-LM of 2022 reduces gradients in half precision anyway: they do not become a quarter.
-TEST(Predicted, GradientsAreHalvedOnce) {
+  // fp16 computes at the rate of bf16; the check of the gradients and the all-reduce of its outcome come on top.
+  const double fp16 = baseline_seconds({"precision=fp16"}), bf16 = baseline_seconds({"precision=bf16"});
+  EXPECT_GT(fp16, bf16);
+  EXPECT_NEAR(fp16 / bf16, 1, 2e-2);
+  // Megatron-LM of 2022 reduces gradients in half precision anyway: they do not become a quarter.
   const std::string theirs = "calibration=megatron-2022", late = "overlap_grad_reduce=false";
-  const double seconds = baseline_seconds({theirs, late});
-  EXPECT_GE(baseline_seconds({theirs, late, "grad_reduce_precision=bf16"}), seconds);
+  EXPECT_GE(baseline_seconds({theirs, late, "grad_reduce_precision=bf16"}), baseline_seconds({theirs, late}));
   EXPECT_LT(baseline_seconds({late, "grad_reduce_precision=bf16"}), 0.98 * baseline_seconds({late}));
 }
 

@@ -11,7 +11,6 @@
 namespace harness::cli {
 namespace {
 
-using ::testing::ContainsRegex;
 using ::testing::StartsWith;
 
 Said plan_of(const std::string& config, const std::vector<std::string>& more) {
@@ -96,15 +95,6 @@ TEST(Scenario, TheCriticalPathGoesWhereTheFaultIs) {
   EXPECT_THAT(path_with("{socket_fallback: true}"), StartsWith("data communication"));
   EXPECT_THAT(path_with("{slow_gpu: {rank: 3, speed: 0.5}}"), StartsWith("matrix products"));
   EXPECT_THAT(path_with("{tensor_across_nodes: true}"), StartsWith("tensor communication"));
-}
-
-TEST(Scenario, RanksThatWereDealtOutSpanTheNodesThatTheyStandOn) {
-  const std::vector<std::string> faulty{
-      "--set", "faults={tensor_across_nodes: true}",   "--set",  "sweep={mended: [tensor_across_nodes]}",
-      "--set", "baseline.layout={tensor_parallel: 4}", "--only", "mended"};
-  const std::string out = plan_of("16node.yaml", faulty).out;
-  EXPECT_THAT(out, ContainsRegex("baseline +TP4 PP1 DP32 .* tensor 4, data 4"));
-  EXPECT_THAT(out, ContainsRegex("mended=tensor_across_nodes +TP4 PP1 DP32 .* tensor 1, data 16"));
 }
 
 }  // namespace

@@ -63,13 +63,6 @@ TEST(Experiment, StepsMayBeLeftToTheSweep) {
   EXPECT_FALSE(measure_with({"measure.steps=9"}).auto_steps);
 }
 
-TEST(Experiment, WeightsAreSharesOfTheRounds) {
-  const auto weights = measure_with({"measure.weight={micro_batch_size: 0.25}"}).weights;
-  ASSERT_EQ(weights.size(), 1u);
-  EXPECT_EQ(weights[0].first, "micro_batch_size");
-  EXPECT_EQ(weights[0].second, 0.25);
-}
-
 TEST(Experiment, TheBaselinesValueInAListIsTheBaseline) {
   const Experiment e = test::loaded(
       "backend: cpu\nmodel: gpt3-125m\nbaseline: {micro_batch_size: 2}\nsweep: {micro_batch_size: [1, 2, 4]}\n");

@@ -68,14 +68,11 @@ TEST(Reference, EveryKeyIsListedAfterItsMap) {
     EXPECT_LT(map, &*key);
   }
   EXPECT_EQ(find_key(all, "measure")->takes, Takes::map);
-  EXPECT_EQ(find_key(all, "measure.weight")->takes, Takes::map);
   EXPECT_EQ(find_key(all, "model")->takes, Takes::name_or_map);
 }
 
-// Only the shares of `weight`, a key per variable, explain themselves by the map that they are in.
 TEST(Reference, EveryKeySaysWhatItIs) {
   for (const Key& key : keys()) {
-    if (key.name.starts_with("measure.weight.")) continue;
     EXPECT_FALSE(key.help.empty()) << key.name;
     EXPECT_EQ(key.help.find('|'), std::string::npos) << key.name << " would break a table";
     EXPECT_FALSE(key.allowed.empty() && key.takes == Takes::value) << key.name;

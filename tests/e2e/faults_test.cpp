@@ -87,7 +87,7 @@ TEST(Kill, AtRandomMomentsLosesNoFinishedBlock) {
     const store::Result killed = store::read_result(folder / "small.h5");
     EXPECT_GE(finished_blocks(killed), reported);
     if (i >= 3 || killed.state == store::RunState::complete) continue;
-    const auto o = test::run(test::harness_job(2, "sweep --resume -o " + (folder / "small.h5") + " " + config));
+    const auto o = test::run(test::harness_job(2, "sweep --resume " + (folder / "small.h5")));
     ASSERT_TRUE(o.exit_code == 0 || o.exit_code == 4) << o.err;
     const store::Result whole = store::read_result(folder / "small.h5");
     EXPECT_EQ(whole.state, store::RunState::complete);

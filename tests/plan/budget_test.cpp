@@ -16,13 +16,15 @@ using ::testing::HasSubstr;
 
 // GPT-3 1.3B, 16 sequences of 2048 tokens at once, bf16, on one H200.
 struct OneH200 {
-  config::Experiment experiment =
-      config::load_experiment(test::source_dir() + "/configs/h200.yaml", {"global_batch_size=16"});
-  Plan plan = prepare(experiment, 1, {"baseline"});
-
+  explicit OneH200(const std::string& override_text = "measure.seed=1")
+      : experiment(config::load_experiment(test::source_dir() + "/configs/h200.yaml",
+                                           {"global_batch_size=16", override_text})),
+        plan(prepare(experiment, 1, {"baseline"})) {}
   Budget budget() const {
     return plan::budget(plan.experiment.model, config::BackendKind::cuda, plan.baseline(), *plan.experiment.hardware);
   }
+  config::Experiment experiment;
+  Plan plan;
 };
 
 template <class Value>
@@ -64,12 +66,7 @@ TEST(Budget, ItsMfuIsAnUpperLimit) {
 // What runs beside the backward pass is listed as before; of the sum only the last buckets' share is left, that of the
 // embedding above all.
 TEST(Budget, WhatRunsBesideTheBackwardPassIsNotInTheSum) {
-  const Budget after = OneH200().budget();
-  OneH200 job;
-  job.experiment = config::load_experiment(test::source_dir() + "/configs/h200.yaml",
-                                           {"global_batch_size=16", "overlap_optimizer=true"});
-  job.plan = prepare(job.experiment, 1, {"baseline"});
-  const Budget beside = job.budget();
+  const Budget after = OneH200().budget(), beside = OneH200("overlap_optimizer=true").budget();
   const double update = by_kind(after, &BudgetLine::least_s)["adamw"];
   EXPECT_NEAR(by_kind(beside, &BudgetLine::least_s)["adamw"], update, 1e-6 * update);
   const double saved = after.least_s - beside.least_s;
@@ -79,12 +76,7 @@ TEST(Budget, WhatRunsBesideTheBackwardPassIsNotInTheSum) {
 
 // Done for the second time, in the backward pass: the same FLOP as the first, of which MFU knows nothing.
 TEST(Budget, ListsWhatIsRecomputedApart) {
-  const Budget once = OneH200().budget();
-  OneH200 job;
-  job.experiment =
-      config::load_experiment(test::source_dir() + "/configs/h200.yaml", {"global_batch_size=16", "recompute=full"});
-  job.plan = prepare(job.experiment, 1, {"baseline"});
-  const Budget again = job.budget();
+  const Budget once = OneH200().budget(), again = OneH200("recompute=full").budget();
   const auto flop = [](const Budget& b, bool recomputed) {
     double sum = 0;
     for (const BudgetLine& line : b.lines) sum += line.recomputed == recomputed ? line.flop : 0;
@@ -115,13 +107,11 @@ TEST(Budget, RefusesWhatItCannotKnow) {
   EXPECT_THAT(test::error_of([&] { job.budget(); }), HasSubstr("states no memory_bandwidth"));
   job.plan.experiment.hardware->peaks_flops.erase(config::Precision::bf16);
   EXPECT_THAT(test::error_of([&] { job.budget(); }), HasSubstr("states no peak"));
-}
-
-TEST(Budget, OfACollectiveIsNone) {
   const config::Experiment e = config::load_experiment(test::source_dir() + "/configs/collectives.yaml", {});
-  const Plan plan = prepare(e, 4, {"baseline"});
   const config::Hardware hardware = *OneH200().plan.experiment.hardware;
-  EXPECT_THAT(test::error_of([&] { budget(e.model, config::BackendKind::cuda, plan.baseline(), hardware); }),
+  EXPECT_THAT(test::error_of([&] {
+                budget(e.model, config::BackendKind::cuda, prepare(e, 4, {"baseline"}).baseline(), hardware);
+              }),
               HasSubstr("computes nothing"));
 }
 

@@ -96,24 +96,6 @@ TEST(Configs, ShardsInsideANodeAreSweptOnSeveral) {
   EXPECT_THAT(case_on(1).impossible, HasSubstr("on a node of its own"));
 }
 
-TEST(Configs, SixteenNodesSweepWhatOneWould) {
-  const Plan plan = plan_of("16node.yaml");
-  EXPECT_EQ(plan.experiment.model.name, "gpt3-1.3b");
-  EXPECT_EQ(plan.experiment.backend, config::BackendKind::cuda);
-  ASSERT_TRUE(plan.experiment.hardware);
-  EXPECT_DOUBLE_EQ(plan.experiment.hardware->peak_flops(config::Precision::bf16), 989.4e12);
-  std::set<std::string> variables;
-  bool inside = false, across = false;
-  for (const PlannedCase& c : plan.cases) {
-    variables.insert(c.variable);
-    if (c.variable == "layout") (c.layout[program::Axis::tensor] > 8 ? across : inside) = true;
-  }
-  for (const char* v : {"micro_batch_size", "layout", "overlap_grad_reduce", "nccl_algo", "nccl_proto", "ranks"}) {
-    EXPECT_TRUE(variables.contains(v)) << v;
-  }
-  EXPECT_TRUE(inside && across);
-}
-
 TEST(Configs, Tiny128IsAtMostEightBlocks) {
   EXPECT_LE(plan_of("tiny128.yaml").schedule.size(), 8u);
 }
@@ -173,15 +155,6 @@ TEST(Configs, PeaksAreWhatTheChipCanDo) {
     ++checked;
   }
   EXPECT_GE(checked, 12);
-}
-
-TEST(Configs, AHopperIsToldFromItsSiblings) {
-  const std::string config = (configs / "16node.yaml").string();
-  EXPECT_EQ(config::find_hardware_for_device("NVIDIA H200", config)->name, "H200 SXM 141GB");
-  EXPECT_FALSE(
-      config::find_hardware_for_device("NVIDIA H200 NVL", config));  // other clocks: an unknown GPU, not a guess
-  EXPECT_FALSE(config::find_hardware_for_device("NVIDIA H100 80GB HBM3 MIG 1g.10gb", config));
-  EXPECT_EQ(config::find_hardware_for_device("NVIDIA A10", config)->name, "A10 24GB");
 }
 
 TEST(Configs, WhatTheHardwareCannotDoIsImpossible) {

@@ -110,24 +110,20 @@ TEST(Grid, SetsAndTheSizesInThemAreBalanced) {
     EXPECT_THAT(of_case, ::testing::ElementsAre(std::pair(0, 4), std::pair(1, 4), std::pair(2, 4))) << name;
 }
 
-TEST(Grid, SizesAloneCompareNothingAndHaveNoCopyOfTheBaseline) {
-  config::Experiment e = collective();
-  add_change(e, "message_size", "1 MiB");
-  const Plan plan = make_plan(e, 4);
-  EXPECT_EQ(names_of(plan), (Names{"baseline", "message_size=1 MiB"}));
-  EXPECT_EQ(plan.cases[1].reference, 1u);
-  EXPECT_EQ(processes_of(plan), 4);
-}
-
-TEST(Grid, OneSizeHasAProcessForEachSetting) {
-  config::Experiment e = collective();
-  add_change(e, "threads", "2");
-  EXPECT_EQ(names_of(make_plan(e, 4)), (Names{"baseline", "baseline_again", "threads=2"}));
-  EXPECT_EQ(processes_of(make_plan(e, 4)), 4 * 3);
-}
-
-TEST(Grid, ACommandAroundTheWorkersHasAProcessForEachBlock) {
+TEST(Grid, HasAsManyProcessesAsSettingsUnlessEachBlockNeedsItsOwn) {
+  config::Experiment sizes = collective(), settings = collective(), training = small_experiment();
+  add_change(sizes, "message_size", "1 MiB");
+  EXPECT_EQ(names_of(make_plan(sizes, 4)), (Names{"baseline", "message_size=1 MiB"}));  // nothing is compared
+  EXPECT_EQ(make_plan(sizes, 4).cases[1].reference, 1u);
+  EXPECT_EQ(processes_of(make_plan(sizes, 4)), 4);
+  add_change(settings, "threads", "2");
+  EXPECT_EQ(names_of(make_plan(settings, 4)), (Names{"baseline", "baseline_again", "threads=2"}));
+  EXPECT_EQ(processes_of(make_plan(settings, 4)), 4 * 3);
   EXPECT_EQ(processes_of(make_plan(grid(), 4, {}, Processes::one_per_block)), 4 * 12);
+  add_change(training, "precision", "bf16");
+  add_change(training, "threads", "2");
+  EXPECT_EQ(processes_of(make_plan(training, 1)), 4 * 4);
+  EXPECT_EQ(names_of(make_plan(training, 1)), (Names{"baseline", "baseline_again", "precision=bf16", "threads=2"}));
 }
 
 TEST(Grid, ASelectionChoosesSizesAndSettings) {
@@ -146,31 +142,6 @@ TEST(Grid, ASizeAtWhichTheBaselineCannotRunIsNotMeasured) {
   for (const std::size_t at_2_mib : {5u, 8u, 11u})
     EXPECT_EQ(plan.cases[at_2_mib].impossible, "message_size=2 MiB cannot run: it does not fit");
   EXPECT_EQ(plan.schedule.size(), 4u * 8);
-}
-
-// A weight of a setting counts at all sizes, that of the size in all settings; of both the smaller one.
-TEST(Grid, AWeightIsOfASettingOrOfASize) {
-  config::Experiment e = grid();
-  e.measure.rounds = 8;
-  e.measure.weights = {{"message_size", 0.5}, {"threads", 0.25}};
-  std::map<std::string, int> blocks;
-  const Plan plan = make_plan(e, 4);
-  for (const Slot& slot : plan.schedule) ++blocks[plan.cases[slot.case_index].name];
-  EXPECT_EQ(blocks["baseline"], 8);
-  EXPECT_EQ(blocks["message_size=1 MiB"], 4);
-  EXPECT_EQ(blocks["baseline_again at message_size=1 MiB"], 4);
-  EXPECT_EQ(blocks["precision=bf16"], 8);
-  EXPECT_EQ(blocks["precision=bf16 at message_size=1 MiB"], 4);
-  EXPECT_EQ(blocks["threads=2"], 2);
-  EXPECT_EQ(blocks["threads=2 at message_size=1 MiB"], 2);
-}
-
-TEST(Grid, OfATrainingStepEveryBlockHasAProcess) {
-  config::Experiment e = small_experiment();
-  add_change(e, "precision", "bf16");
-  add_change(e, "threads", "2");
-  EXPECT_EQ(processes_of(make_plan(e, 1)), 4 * 4);
-  EXPECT_EQ(names_of(make_plan(e, 1)), (Names{"baseline", "baseline_again", "precision=bf16", "threads=2"}));
 }
 
 }  // namespace

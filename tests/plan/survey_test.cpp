@@ -18,17 +18,6 @@ namespace {
 
 const config::Model model_1b3{"gpt3-1.3b", 24, 2048, 16, 50304, 2048};
 
-TEST(Survey, CountsAndPlansARealJob) {
-  PlannedCase c;
-  c.settings.global_batch_size = 512;
-  c.settings.layout = {{program::Axis::tensor, 8}, {program::Axis::pipeline, 2}};
-  c.layout.size = {8, 1, 8, 2};
-  const Survey s = survey(model_1b3, config::BackendKind::cuda, c);
-  EXPECT_EQ(s.roles, 2);
-  EXPECT_NEAR(s.flop.model / s.tokens_per_step / 1e9, 8.470, 5e-4);
-  EXPECT_GT(s.peak_bytes, 0);
-}
-
 // Ranks that share a sequence compute each other's part of the attention, and reduce gradients as replicas do.
 TEST(Survey, RanksThatShareASequenceDoTheSameWork) {
   const auto with = [](int context) {
@@ -42,7 +31,7 @@ TEST(Survey, RanksThatShareASequenceDoTheSameWork) {
     EXPECT_EQ(division.why_impossible, "");
     EXPECT_EQ(division.layout[program::Axis::data], 4);
     c.layout = division.layout;
-    return survey(e.model, e.backend, c);
+    return Surveyor(e.model, e.backend).survey(c);
   };
   const Survey alone = with(1), pairs = with(2);
   EXPECT_NEAR(pairs.flop.model, alone.flop.model, 1e-9 * alone.flop.model);
@@ -61,7 +50,7 @@ TEST(Survey, PaddingIsNoneOfTheModelsWork) {
     config::find_variable("sequences")->parse(c.settings, sequences);
     c.settings.batching = batching;
     c.layout = divide_ranks(e.model, c.settings, 2).layout;
-    return survey(e.model, e.backend, c);
+    return Surveyor(e.model, e.backend).survey(c);
   };
   constexpr const char* halves = "{distribution: uniform, min: 64, max: 64}";
   const Survey full = with("full", config::Batching::packed), padded = with(halves, config::Batching::padded),
@@ -98,7 +87,7 @@ TEST(Survey, WhatCasesShareIsWhatEachOfThemHas) {
   ASSERT_EQ(plan.cases.size(), 2 + changes.size());
   for (const PlannedCase& planned : plan.cases) {
     ASSERT_TRUE(planned.is_possible()) << planned.name << ": " << planned.impossible;
-    const Survey own = survey(e.model, e.backend, planned);
+    const Survey own = Surveyor(e.model, e.backend).survey(planned);
     EXPECT_EQ(planned.survey.program_hash, own.program_hash) << planned.name;
     EXPECT_EQ(planned.survey.peak_bytes, own.peak_bytes) << planned.name;
     EXPECT_EQ(planned.survey.flop.model, own.flop.model) << planned.name;
@@ -159,15 +148,12 @@ TEST(FoldedSurvey, IsTakenOfLongStepsWhereTheBackendPredicts) {
   c.settings.global_batch_size = 64;
   c.settings.layout = {{program::Axis::pipeline, 2}};
   c.layout.size = {1, 1, 1, 2};
-  const config::Model model{"m", 24, 1024, 16, 51200, 1024};
-  ASSERT_TRUE(workloads::gpt_workload().folded(model, c.settings, c.layout));
-  Surveyor predicting(model, config::BackendKind::sim);
-  const Survey folded = predicting.survey(c);
+  Surveyor predicting(model_1b3, config::BackendKind::sim), measuring(model_1b3, config::BackendKind::cpu);
+  const Survey folded = predicting.survey(c), whole = measuring.survey(c);
   EXPECT_TRUE(predicting.take_step().folded);
   EXPECT_FALSE(predicting.take_step().folded);
-  Surveyor measuring(model, config::BackendKind::cpu);
-  const Survey whole = measuring.survey(c);
   EXPECT_TRUE(measuring.take_step().whole);
+  EXPECT_NEAR(whole.flop.model / whole.tokens_per_step / 1e9, 8.470, 5e-4);
   EXPECT_NEAR(folded.flop.model, whole.flop.model, 1e-12 * whole.flop.model);
   EXPECT_EQ(folded.tokens_per_step, whole.tokens_per_step);
 }
