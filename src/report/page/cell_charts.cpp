@@ -9,7 +9,6 @@
 
 #include "analysis/breakdown.h"
 #include "analysis/profiled_step.h"
-#include "base/median.h"
 #include "base/units.h"
 #include "report/page/page.h"
 #include "report/words.h"
@@ -29,18 +28,12 @@ OperationKind kind_of(const store::ResultInterval& row) {
   return OperationKind::other_computation;
 }
 
-std::string lanes_words(std::size_t shown, std::size_t ranks, std::size_t roles, bool one_clock) {
-  const bool one_of_role = ranks == roles;
-  std::string words = "A lane is a stream of one rank.";
-  if (ranks > shown) {
-    words = fmt::format("A lane is a stream of one rank, for {} of {} {} from the first to the last.", shown, ranks,
-                        one_of_role ? "roles" : "ranks");
-  } else if (roles > 1 && one_of_role) {
-    words = "A lane is a stream of one rank, for one rank of each role (ranks of a role run the same operations).";
-  }
-  if (ranks == 1) return words + " ";
-  return words + (one_clock ? " The lanes share a clock: the closing all-reduce ends at once on all ranks. "
-                            : " Each rank counts from the start of its own step. ");
+std::string lanes_words(std::size_t shown, std::size_t ranks, bool one_clock) {
+  std::string words = "A lane is a stream of one rank; of ranks that run the same operations there is one. ";
+  if (ranks > shown) words += fmt::format("{} of {} such ranks are drawn. ", shown, ranks);
+  if (ranks == 1) return words;
+  return words + (one_clock ? "The lanes share a clock: the closing all-reduce ends at once on all ranks. "
+                            : "Each rank counts from the start of its own step. ");
 }
 
 // Bounds of the colours, as shares of the step beyond the median rank's.
@@ -57,33 +50,6 @@ std::optional<std::size_t> colour_of(float seconds, float median) {
   std::size_t colour = 0;
   while (colour < bounds.size() && excess >= bounds[colour]) ++colour;
   return colour;
-}
-
-std::string ranks_of(const analysis::HeatMap& heat, std::size_t row) {
-  const std::int32_t first = heat.first_rank[row];
-  return heat.ranks_per_row == 1 ? std::to_string(first) : fmt::format("{}–{}", first, first + heat.ranks_per_row - 1);
-}
-
-report::Table worst_rows(const analysis::HeatMap& heat) {
-  constexpr std::size_t max_rows = 64;
-  report::Table table{
-      {{heat.ranks_per_row == 1 ? "rank" : "ranks", true}, {"median behind"}, {"most behind"}, {"in step"}}, {}};
-  for (std::size_t row = 0; row < std::min(max_rows, heat.seconds.size()); ++row) {
-    std::vector<double> excess;
-    std::size_t worst = 0;
-    double most = -INFINITY;
-    for (std::size_t step = 0; step < heat.seconds[row].size(); ++step) {
-      const double share = heat.seconds[row][step] / heat.median[step] - 1;
-      if (!std::isfinite(share)) continue;
-      excess.push_back(share);
-      if (share > most) worst = step;
-      most = std::max(most, share);
-    }
-    if (excess.empty()) continue;
-    table.rows.push_back(
-        {ranks_of(heat, row), signed_percent(median(excess), 2), signed_percent(most, 2), std::to_string(worst + 1)});
-  }
-  return table;
 }
 
 constexpr unsigned cells = 2000;
@@ -158,11 +124,9 @@ std::optional<report::Figure> timeline_chart(const store::Result& result, int ca
                                              double length_s) {
   const analysis::DrawnStep step = analysis::drawn_step(result, case_index);
   std::set<std::int64_t> ranks;
-  std::set<std::int32_t> roles;
   double step_s = 0;
   for (const analysis::DrawnInterval& x : step.intervals) {
     ranks.insert(x.row->rank);
-    roles.insert(x.row->role);
     step_s = std::max(step_s, x.end_s);
   }
   if (!(step_s > 0)) return std::nullopt;
@@ -178,7 +142,7 @@ std::optional<report::Figure> timeline_chart(const store::Result& result, int ca
   report::Figure figure =
       lanes_chart(operations, step_s, length_s, id,
                   fmt::format("One {} of {}.", analysis::step_in_parts(result), result.case_at(case_index).name));
-  figure.caption = lanes_words(shown.size(), ranks.size(), roles.size(), step.one_clock) + figure.caption;
+  figure.caption = lanes_words(shown.size(), ranks.size(), step.one_clock) + figure.caption;
   return figure;
 }
 
@@ -214,8 +178,7 @@ report::Figure heat_map(const analysis::HeatMap& heat, const std::string& where)
   for (std::size_t k = 0; k < names.size(); ++k) figure.legend.emplace_back(colours[k], names[k]);
   figure.drawing = svg.figure(
       "heat-map-drawing", height + 40, figure.title,
-      fmt::format("{} rows of ranks by {} steps; medians and extremes are in the table below.", rows, steps));
-  figure.numbers = worst_rows(heat);
+      fmt::format("{} rows of ranks by {} steps; the table above has the ranks that were late.", rows, steps));
   return figure;
 }
 
