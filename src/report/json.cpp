@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "analysis/blocks.h"
 #include "analysis/findings.h"
 #include "analysis/level_model.h"
 #include "analysis/summary.h"
@@ -206,26 +205,7 @@ Json level_json(const store::Result& result, const analysis::LevelFindings& leve
           {"set_aside", json_list(level.set_aside, aside_json)}};
 }
 
-Json block_json(const store::Result& result, const analysis::CourseBlock& block) {
-  Json out = {{"block", block.index},
-              {"case", result.case_at(block.case_index).name},
-              {"round", block.round},
-              {"session", block.session},
-              {"time_unix_s", block.steps_unix_s},
-              {"seconds", block.seconds},
-              {"level_seconds", json_number(block.level_seconds)},
-              {"set_aside", block.set_aside}};
-  if (block.index >= result.conditions.size()) return out;
-  const machine::Conditions& conditions = result.conditions[block.index];
-  out["load"] = json_number(conditions.load);
-  out["steal_share"] = json_number(conditions.steal_share);
-  out["foreign_cores"] = json_number(conditions.foreign_cores);
-  out["cpu_clock_hz"] = json_number(conditions.cpu_clock_hz);
-  out["busiest_host"] = conditions.busiest_host;
-  return out;
-}
-
-// The course of the machine's level and what else the machine did, block by block; null without a level.
+// How the machine's level changed over the sweep; null without a level.
 Json machine_json(const store::Result& result) {
   const analysis::LevelCourse course = analysis::level_course(result);
   if (course.blocks.empty()) return nullptr;
@@ -236,23 +216,7 @@ Json machine_json(const store::Result& result) {
             {"standard_error", jump.standard_error}};
   };
   return {{"drift", json_number(std::expm1(analysis::level_drift(course)))},
-          {"jumps", json_list(course.jumps, jump_json)},
-          {"blocks", json_list(course.blocks, [&](const auto& block) { return block_json(result, block); })}};
-}
-
-Json processes_json(const store::Result& result) {
-  const auto found = analysis::find_processes(result);
-  if (!found) return nullptr;
-  return {{"processes", found->processes}, {"shared", found->shared}, {"deviation", json_number(found->deviation)}};
-}
-
-// Null in files that do not say.
-Json block_time_json(const store::Result& result) {
-  const auto time = analysis::time_of_blocks(result);
-  if (!time) return nullptr;
-  return {{"blocks", time->blocks},     {"start_s", time->start},           {"build_s", time->build},
-          {"connect_s", time->connect}, {"initialize_s", time->initialize}, {"steps_s", time->steps},
-          {"end_s", time->end},         {"between_s", time->between}};
+          {"jumps", json_list(course.jumps, jump_json)}};
 }
 
 Json looks_json(const analysis::Summary& summary) {
@@ -313,8 +277,6 @@ std::string show_json(const store::Result& result, const analysis::Summary& summ
               // One for each size of an operation.
               {"levels", json_list(summary.levels, [&](const auto& level) { return level_json(result, level); })},
               {"machine", machine_json(result)},
-              {"processes", processes_json(result)},
-              {"block_time", block_time_json(result)},
               {"cases", json_list(summary.cases, [&](const auto& row) { return case_json(result, row); })},
               {"warnings", summary.warnings}};
   if (!result.points.empty())
