@@ -122,7 +122,7 @@ std::optional<std::size_t> columns_of_terminal(int descriptor) {
 TerminalText view(report::Document document, const ViewOptions& options, const std::ostream& out) {
   constexpr std::size_t least_prose = 40, most_prose = 120;  // columns: narrower or wider is hard to read
   const std::size_t width = width_of(out);
-  report::arrange(document, {width, options.columns, options.sort});
+  report::arrange(document, {width, options.columns});
   return {report::write_text(document, width == 0 ? most_prose : std::clamp(width, least_prose, most_prose),
                              in_color(options.color, out))};
 }

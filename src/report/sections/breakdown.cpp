@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <span>
 
 #include "analysis/breakdown.h"
 #include "base/text.h"
@@ -63,7 +64,7 @@ class StepTable {
                       {"MFU"},
                       {"roof " + scale_.unit}};
     for (const analysis::Breakdown& rank : step_.breakdown.ranks) {
-      if (shows_ranks_) table_.columns.push_back({fmt::format("rank {}", rank.rank)});
+      if (shows_ranks_) table_.columns.push_back({.heading = fmt::format("rank {}", rank.rank), .worth = 10});
     }
   }
 
@@ -145,73 +146,44 @@ std::string listed(const std::vector<std::pair<Key, double>>& list, std::size_t 
   return join_first(words, max_listed);
 }
 
-std::string absent_parts(const analysis::Breakdown& mean) {
-  std::vector<std::string> names;
-  for (const Part part : all_parts) {
-    if (!mean[part] && part != Part::communication) names.emplace_back(name_of(part));
-  }
-  return join(names, ", ");
-}
-
 // "4 MiB slower, 2 MiB unresolved": what this sweep found of a variable, which may be what the step has already.
 std::string tried(const store::Result& result, const analysis::Summary& summary, const std::string& variable) {
   constexpr std::size_t max_listed = 3;
   std::vector<std::string> words;
   for (const analysis::CaseSummary& row : summary.cases) {
     if (row.role != store::CaseRole::change || result.at(row).variable != variable) continue;
-    const std::string layout = short_layout(row.name);
+    const std::string brief = short_name(row.name);
     const bool predicted = row.judgement.reason == analysis::Reason::predicted;
-    words.push_back(fmt::format("{} {}", layout.empty() ? result.at(row).value : layout,
+    words.push_back(fmt::format("{} {}", brief == row.name ? result.at(row).value : brief,
                                 predicted ? change_of(row.effect) : analysis::name_of(row.judgement)));
   }
   return words.empty() ? "not tried" : join_first(words, max_listed);
 }
 
-// No variable makes a slow rank fast, so the list below acts on everything else.
-const char* what_acts_on_stragglers(const analysis::Stragglers& stragglers) {
-  return stragglers.found() ? "No variable makes a slow rank fast. Compare its host and device with the others' "
-                              "(clock, temperature, other jobs, binding), or leave it out and measure again."
-                            : "No variable removes it. Chance makes another rank late in each step: other jobs and "
-                              "interrupts on the nodes, clocks, data loading. Fewer points where ranks wait for each "
-                              "other help, which is fewer or larger messages and more work between them.";
-}
-
-void add_bottleneck(const store::Result& result, const analysis::Findings& findings, const analysis::Bottleneck& found,
+void add_bottleneck(const store::Result& result, const analysis::Summary& summary, const analysis::Bottleneck& found,
                     Section& section) {
   if (found.kind == analysis::BottleneckKind::none) return;
   section.add(Paragraph{
       fmt::format("Bottleneck: {}, {} of the step.", analysis::name_of(found.kind), percent(found.share)), true});
   if (!found.evidence.empty()) section.add(Paragraph{found.evidence});
   if (found.kind == analysis::BottleneckKind::stragglers) {
-    section.add(Paragraph{what_acts_on_stragglers(findings.stragglers)});
+    section.add(Paragraph{
+        "No variable makes a late rank fast. Compare its host and device with the others' (clock, temperature, other "
+        "jobs, binding), or leave it out. Where another rank is late in each step, fewer or larger messages help: "
+        "ranks then wait for each other less often."});
   }
   Table levers;
-  levers.columns = {
-      {"variable", true}, {"share of the step"}, {"saves at most"}, {"acts on", true}, {"in this sweep", true}};
+  levers.columns = {{"variable", true},
+                    {.heading = "share of the step", .worth = 10},
+                    {"saves at most"},
+                    {"acts on", true},
+                    {"in this sweep", true}};
   for (const analysis::Lever& lever : found.levers) {
     levers.rows.push_back({lever.variable, percent(lever.share), lever.most ? percent(*lever.most) : "", lever.acts_on,
-                           tried(result, findings.summary, lever.variable)});
+                           tried(result, summary, lever.variable)});
   }
   section.add(Numbers{"Worth trying, by what each can save at most of the share of the step that it acts on:",
                       std::move(levers)});
-}
-
-// How far the step can be believed to be a usual one.
-std::string spread_of_profiled(const store::ResultCase& row) {
-  if (row.profiled_steps < 2 || !(row.fastest_profiled_s <= row.slowest_profiled_s)) return "";
-  return fmt::format("The step is the median of {} profiled ones, which took {} to {}.", row.profiled_steps,
-                     show_seconds(row.fastest_profiled_s), show_seconds(row.slowest_profiled_s));
-}
-
-// Which rank took longest, unless there is only one.
-std::string longest_step(const analysis::CaseBreakdown& breakdown) {
-  const std::int32_t same_role = breakdown.ranks[breakdown.critical].rank;
-  if (same_role != breakdown.critical_rank) {
-    return fmt::format("Rank {} had the longest step; rank {} runs the same operations.", breakdown.critical_rank,
-                       same_role);
-  }
-  if (breakdown.ranks.size() < 2) return "";
-  return fmt::format("Rank {} had the longest step.", breakdown.critical_rank);
 }
 
 std::vector<std::string> remarks_on_mfu(const analysis::StepFindings& step) {
@@ -257,11 +229,6 @@ std::vector<std::string> remarks_on(const store::Result& result, const analysis:
     remarks.push_back(fmt::format("Hidden behind computation (not part of the sum, and not free): {}.",
                                   listed(mean.overlapped, 6, [](Part part) { return name_of(part); })));
   }
-  remarks.push_back(spread_of_profiled(result.at(step)));
-  remarks.push_back(longest_step(step.breakdown));
-  if (const std::string absent = absent_parts(mean); !absent.empty()) {
-    remarks.push_back(fmt::format("Not present: {}.", absent));
-  }
   if (const std::string spans = step.spans.text(); !spans.empty()) {
     remarks.push_back(fmt::format("Nodes that one group spans, at most: {}.", spans));
   }
@@ -270,35 +237,33 @@ std::vector<std::string> remarks_on(const store::Result& result, const analysis:
   if (worst > analysis::max_unexplained) {
     remarks.push_back(fmt::format("The parts leave {} of the step unexplained: please report it.", percent(worst)));
   }
-  std::erase(remarks, "");
   return remarks;
 }
 
-// For predicted steps, which are not timed, without who was last.
-Table straggler_table(const analysis::Stragglers& stragglers, std::size_t max_rows, bool predicted) {
+// The worst ranks. Steps that are predicted are not timed, so nobody was last in them.
+Table straggler_table(const analysis::Stragglers& found) {
+  constexpr std::size_t max_shown = 4;
   Table table;
-  table.columns = {{"rank", true}, {"host", true}, {"device", true}, {"late ms"}, {"of the step"},
-                   {"compute ms"}, {"idle ms"},    {"late in"},      {"last in"}, {"then by ms"}};
-  const auto ms = [](double s) { return fmt::format("{:+.2f}", 1e3 * s); };
-  for (const analysis::Straggler& straggler : stragglers.ranks) {
-    if (table.rows.size() == max_rows) break;
-    std::vector<Cell> cells{std::to_string(straggler.rank) + (straggler.named ? " *" : ""), straggler.host,
-                            straggler.device};
-    if (stragglers.cases > 0) {
-      cells.insert(cells.end(),
-                   {ms(straggler.late_s), percent(straggler.late_share), ms(straggler.compute_s), ms(straggler.idle_s),
-                    fmt::format("{} of {}", straggler.late_cases, stragglers.cases)});
-    } else {
-      cells.resize(cells.size() + 5);
-    }
-    cells.push_back(stragglers.steps > 0 ? fmt::format("{} of {}", straggler.last_steps, stragglers.steps) : "");
-    cells.push_back(straggler.last_steps > 0 ? ms(straggler.last_excess_s) : "");
-    table.rows.push_back(std::move(cells));
+  table.columns = {{"rank", true},
+                   {"host", true},
+                   {"device", true},
+                   {"late ms"},
+                   {"of the step"},
+                   {.heading = "compute ms", .worth = 20},
+                   {.heading = "idle ms", .worth = 20},
+                   {"late in"},
+                   {"last in"},
+                   {.heading = "then by ms", .worth = 10}};
+  const auto ms = [](bool known, double s) { return known ? fmt::format("{:+.2f}", 1e3 * s) : ""; };
+  const auto of = [](std::int64_t part, std::int64_t all) { return all > 0 ? fmt::format("{} of {}", part, all) : ""; };
+  for (const analysis::Straggler& rank : std::span(found.ranks).first(std::min(max_shown, found.ranks.size()))) {
+    const bool profiled = found.cases > 0;
+    table.rows.push_back({std::to_string(rank.rank) + (rank.named ? " *" : ""), rank.host, rank.device,
+                          ms(profiled, rank.late_s), profiled ? percent(rank.late_share) : "",
+                          ms(profiled, rank.compute_s), ms(profiled, rank.idle_s), of(rank.late_cases, found.cases),
+                          of(rank.last_steps, found.steps), ms(rank.last_steps > 0, rank.last_excess_s)});
   }
-  if (!predicted) return table;
-  constexpr std::size_t of_timed_steps = 2;
-  table.columns.resize(table.columns.size() - of_timed_steps);
-  for (auto& cells : table.rows) cells.resize(table.columns.size());
+  table.remove_empty_columns();
   return table;
 }
 
@@ -309,7 +274,7 @@ void add_step(const store::Result& result, const analysis::Findings& findings, c
   section.add(Subheading{result.at(step).name});
   section.add(Numbers{"", StepTable(result, step, baseline).take()});
   // The bound of a training step, and what to try, say nothing of one operation.
-  if (measured_by(result) == Measured::training) add_bottleneck(result, findings, step.bottleneck, section);
+  if (measured_by(result) == Measured::training) add_bottleneck(result, findings.summary, step.bottleneck, section);
   section.add(List{remarks_on(result, step)});
 }
 
@@ -341,7 +306,6 @@ Section breakdown_section(const store::Result& result, const analysis::Findings&
 }
 
 Section stragglers_section(const store::Result& result, const analysis::Findings& findings) {
-  constexpr std::size_t max_shown = 4;
   Section section{"stragglers", "Stragglers", {}};
   const analysis::Stragglers& found = findings.stragglers;
   if (found.ranks.empty()) {
@@ -359,7 +323,7 @@ Section stragglers_section(const store::Result& result, const analysis::Findings
   if (predicted && !found.found()) return section;  // a row of zeros for each rank
   section.add(Numbers{fmt::format("Late in: of the {}s.{}", analysis::step_in_parts(result),
                                   predicted ? "" : " Last in: of the timed steps."),
-                      straggler_table(found, max_shown, predicted)});
+                      straggler_table(found)});
   return section;
 }
 
