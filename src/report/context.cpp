@@ -116,7 +116,9 @@ std::string change_line(const store::Result& result, const analysis::Summary& su
                   summary.levels.empty() ? "paired within rounds" : "each block at the machine's level of its time",
                   100 * result.confidence);
   if (comparisons > 1) line += fmt::format(", which hold for all {} comparisons together", comparisons);
-  line += fmt::format("; a verdict must clear {}.", analysis::threshold_words(result.smallest_effect));
+  line += fmt::format(
+      "; a verdict must clear {}. The change counts: it compares blocks close in time, where medians mix all blocks.",
+      analysis::threshold_words(result.smallest_effect));
   if (!summary.levels.empty()) {
     const auto& most = *std::ranges::max_element(summary.levels, {}, &analysis::LevelFindings::block_deviation);
     line += fmt::format(" A block is off the machine's level by {} (standard deviation).",

@@ -116,12 +116,6 @@ struct Section {
   void add(std::optional<P> piece) {
     if (piece) pieces.emplace_back(std::move(*piece));
   }
-  /// A list and what leads to it, unless the list is empty.
-  void add(Paragraph heading, List list) {
-    if (list.items.empty()) return;
-    pieces.emplace_back(std::move(heading));
-    pieces.emplace_back(std::move(list));
-  }
 };
 
 struct Document {

@@ -20,7 +20,6 @@ namespace harness::report {
 namespace {
 
 constexpr std::size_t max_named = 3;
-constexpr const char* no_verdict = "Too few rounds for any verdict.";
 
 // "4 MiB"; what it is in the model's step, where that is known.
 std::string size_of(const store::Result& result, const analysis::CaseSummary& row) {
@@ -155,16 +154,8 @@ std::string what_was_found(const store::Result& result, const analysis::Summary&
   if (found.changes == 0) return "Only the baseline was asked for: nothing to compare.";
   if (found.measured == 0) return nothing_measured(summary);
   const std::size_t others = found.other_trainings.size() + found.scaling.size();
-  return std::cmp_equal(others, found.changes) ? "Only other trainings or numbers of ranks were compared." : no_verdict;
-}
-
-// " Too few rounds for a verdict on a=1.", which the others have.
-std::string too_few_words(const analysis::Summary& summary) {
-  std::vector<std::string> names;
-  for (const analysis::CaseSummary& row : summary.cases) {
-    if (analysis::has_too_few_rounds(row)) names.push_back(row.name);
-  }
-  return names.empty() ? "" : " Too few rounds for a verdict on " + join_first(names, max_named) + ".";
+  return std::cmp_equal(others, found.changes) ? "Only other trainings or numbers of ranks were compared."
+                                               : "Too few rounds for any verdict.";
 }
 
 // " Lost: 2 blocks, the first of a=1 (rank 1 on vm: worker killed by signal 9 (kill) …)."
@@ -174,16 +165,6 @@ std::string lost_words(const analysis::Summary& summary) {
   const std::string why = first.reason.substr(0, first.reason.find_first_of(";\n"));
   return fmt::format(" Lost: {}, the first of {}{}.", plural(std::ssize(summary.lost), "block"), summary.at(first).name,
                      why.empty() ? "" : " (" + why + ")");
-}
-
-// " Doctor found 2 failures: pcie.width on node11, same.driver on node3." of the nodes; "" where there was none.
-std::string doctor_words(const store::Result& result) {
-  std::vector<std::string> parts;
-  for (const store::ResultFinding& row : result.doctor.findings) {
-    if (row.is_failure() && row.is_of_nodes()) parts.push_back(fmt::format("{} on {}", row.check, row.where));
-  }
-  if (parts.empty()) return "";
-  return fmt::format(" Doctor found {}: {}.", plural(std::ssize(parts), "failure"), join_first(parts, max_named));
 }
 
 // Leaves the steps of other cases out of the findings. Returns what was left out, by short names.
@@ -222,11 +203,9 @@ std::string headline(const store::Result& result, const analysis::Summary& summa
   } else {
     const SortedChanges changes = sort_out(result, summary);
     if (summary.predicted) text += "Predicted, not measured. ";
-    const std::string found = what_was_found(result, summary, changes);
-    text += found + other_trainings_words(changes) + scaling_words(result, changes);
-    if (found != no_verdict) text += too_few_words(summary);
+    text += what_was_found(result, summary, changes) + other_trainings_words(changes) + scaling_words(result, changes);
   }
-  return text + lost_words(summary) + doctor_words(result);
+  return text + lost_words(summary);
 }
 
 Document show_document(const store::Result& result, const analysis::Summary& summary,

@@ -24,12 +24,6 @@ bool is_called(const std::string& heading, std::string_view name) {
   return words.find(wanted) != std::string::npos || lower(heading).starts_with(lower(name) + "/");
 }
 
-std::optional<std::size_t> find_column(const Table& table, Id id) {
-  const auto found = std::ranges::find(table.columns, id, &Table::Column::id);
-  if (found == table.columns.end()) return std::nullopt;
-  return found - table.columns.begin();
-}
-
 // All columns that a table of cases may have: a sweep that has just begun has hardly any of it, and whoever follows it
 // has asked for columns that come.
 std::vector<std::string> all_headings() {
@@ -83,25 +77,19 @@ bool drop_column(Table& table, int below, std::vector<std::string>& dropped) {
   return true;
 }
 
-// Puts the brief texts in; a column of uses that then says no more than the names goes.
-void shorten(Table& table) {
+void put_brief_texts_in(Table& table) {
   for (auto& row : table.rows) {
     for (Cell& cell : row) {
       if (!cell.brief.empty()) cell.text = std::exchange(cell.brief, "");
     }
   }
-  const auto uses = find_column(table, Id::use);
-  const auto says_no_more = [&](const auto& row) {
-    return row[*uses].text.empty() || row[*uses].text == row.front().text;
-  };
-  if (uses && std::ranges::all_of(table.rows, says_no_more)) table.remove_column(*uses);
 }
 
 // Returns the headings of columns that went.
 std::vector<std::string> fit(Table& table, std::size_t width, bool keeps_columns) {
   std::vector<std::string> dropped;
   if (width == 0 || table.width() <= width) return dropped;
-  shorten(table);
+  put_brief_texts_in(table);
   while (!keeps_columns && table.width() > width && drop_column(table, essential, dropped)) {
   }
   auto wrapped = wrapped_within(table, width);

@@ -58,21 +58,6 @@ TEST(Headline, NamesLostBlocks) {
                                   "while it ran steps)."));
 }
 
-// Beside the verdicts on others, that one has none is news.
-TEST(Headline, SaysOfWhichCaseTheRoundsAreTooFew) {
-  store::Result result = test::samples::sweep({"a=1", "b=1"}, {1, 1, 0.9, 0.8});
-  const std::string words = "Too few rounds for a verdict on a=1.";
-  EXPECT_THAT(said(result), Not(HasSubstr(words)));
-  for (int round = 2; round < result.rounds; ++round) {
-    store::ResultBlock& block = *test::samples::block_of(result, round, 2);
-    block.status = store::BlockStatus::failed;
-    block.reason = "rank 1 on vm: worker killed by signal 9 (kill)";
-  }
-  const std::string text = said(result);
-  EXPECT_THAT(text, ::testing::AllOf(HasSubstr("Fastest proven change: b=1"), HasSubstr(words),
-                                     HasSubstr("the first of a=1 (rank 1 on vm")));
-}
-
 TEST(Headline, OfSizesSaysWhatWasReached) {
   EXPECT_EQ(said(operations({"message_size=1 GB"}, {1, 1, 100}, 1.5)),
             "Highest busbw: 1.17 GB/s at 1 GB. Shortest time: 12.9 ms at 1 kB.");

@@ -138,10 +138,6 @@ report::Section scaling_section(const store::Result& result, const analysis::Fin
       "efficiency, "
       "which is tokens/s per rank relative to that.",
       plural(std::llround(first.ranks), "rank"));
-  if (!result.ranks_are_gpus()) {
-    figure.caption += fmt::format(" On the {} backend ranks share cores, so fewer ranks do not mean less hardware.",
-                                  result.step_backend());
-  }
   LineChart chart{.title = "tokens/s", .x_title = "ranks", .x = {}, .up = {}, .lines = {}};
   chart.x = logarithmic_axis(sizes, [](double value) { return fmt::format("{:.0f}", value); });
   chart.up = {.low = low, .high = high, .margin = 0.02, .logarithmic = true, .ticks = {}, .label = {}};

@@ -16,8 +16,6 @@
 namespace harness::report {
 namespace {
 
-constexpr std::size_t max_ranks = 8;  // columns
-
 std::string cell(const std::optional<double>& seconds, const Scale& scale) {
   return seconds ? fmt::format("{:.2f}", *seconds / scale.factor + 0.0) : "";
 }
@@ -31,7 +29,6 @@ std::string difference(const std::optional<double>& now, const std::optional<dou
 struct Line {
   std::string name;
   std::optional<double> now, before;  // seconds, means over ranks
-  std::vector<std::optional<double>> of_ranks = {};
   std::string share = {}, points = {};
   std::optional<double> roof = {};
 };
@@ -39,14 +36,17 @@ struct Line {
 class StepTable {
  public:
   StepTable(const store::Result& result, const analysis::StepFindings& step, const analysis::StepFindings* baseline)
-      : step_words_(analysis::step_in_parts(result)),
-        predicted_(config::traits_of(result.backend).predicts()),
+      : predicted_(config::traits_of(result.backend).predicts()),
         step_(step),
         baseline_(baseline),
         scale_(scale_of_seconds(std::array{step.breakdown.mean.step_s})) {
-    const std::size_t ranks = step.breakdown.ranks.size();
-    shows_ranks_ = ranks > 1 && ranks <= max_ranks;
-    add_columns();
+    table_.columns = {{fmt::format("part of the {}", analysis::step_in_parts(result)), true},
+                      {"baseline " + scale_.unit},
+                      {scale_.unit},
+                      {"change"},
+                      {"share"},
+                      {"MFU"},
+                      {"roof " + scale_.unit}};
     if (step.waterfall) add({.name = "(peak)", .now = {}, .before = {}, .points = percent(1)});
     for (const Part part : all_parts) add(part);
     add_step_lines();
@@ -55,32 +55,10 @@ class StepTable {
   Table take() { return std::move(table_); }
 
  private:
-  void add_columns() {
-    table_.columns = {{fmt::format("part of the {}", step_words_), true},
-                      {"baseline " + scale_.unit},
-                      {scale_.unit},
-                      {"change"},
-                      {"share"},
-                      {"MFU"},
-                      {"roof " + scale_.unit}};
-    for (const analysis::Breakdown& rank : step_.breakdown.ranks) {
-      if (shows_ranks_) table_.columns.push_back({.heading = fmt::format("rank {}", rank.rank), .worth = 10});
-    }
-  }
-
   void add(const Line& line) {
-    std::vector<Cell> cells{line.name,
-                            cell(line.before, scale_),
-                            cell(line.now, scale_),
-                            baseline_ == nullptr ? "" : difference(line.now, line.before, scale_),
-                            line.share,
-                            line.points,
-                            cell(line.roof, scale_)};
-    for (const std::optional<double>& seconds : line.of_ranks) {
-      if (shows_ranks_) cells.emplace_back(cell(seconds, scale_));
-    }
-    cells.resize(table_.columns.size());
-    table_.rows.push_back(std::move(cells));
+    table_.rows.push_back({line.name, cell(line.before, scale_), cell(line.now, scale_),
+                           baseline_ == nullptr ? "" : difference(line.now, line.before, scale_), line.share,
+                           line.points, cell(line.roof, scale_)});
   }
 
   void add(Part part) {
@@ -88,7 +66,6 @@ class StepTable {
     Line line{.name = name_of(part), .now = mean[part], .before = {}};
     if (baseline_ != nullptr) line.before = baseline_->breakdown.mean[part];
     if (!line.now && !line.before) return;
-    for (const analysis::Breakdown& rank : step_.breakdown.ranks) line.of_ranks.push_back(rank[part]);
     if (line.now) line.share = percent(mean.share(part));
     if (const analysis::WaterfallBar* bar = bar_of(part)) {
       line.points = points(*bar);
@@ -103,7 +80,6 @@ class StepTable {
                   .before = {},
                   .share = percent(1)};
     if (baseline_ != nullptr) profiled.before = baseline_->breakdown.mean.step_s;
-    for (const analysis::Breakdown& rank : step_.breakdown.ranks) profiled.of_ranks.emplace_back(rank.step_s);
     const bool timed_too = step_.waterfall && step_.waterfall->timed && !predicted_;
     const analysis::WaterfallBar* rest = bar_of(std::nullopt);
     if (step_.waterfall) profiled.points = percent(step_.waterfall->mfu + (rest != nullptr ? rest->points : 0));
@@ -129,12 +105,10 @@ class StepTable {
   }
   static std::string points(const analysis::WaterfallBar& bar) { return signed_number(-100 * bar.points, 1); }
 
-  const char* step_words_;
   bool predicted_;  // then no step was timed beside it
   const analysis::StepFindings& step_;
   const analysis::StepFindings* baseline_;
   Scale scale_;
-  bool shows_ranks_ = false;
   Table table_;
 };
 

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 
 #include "analysis/estimator.h"
@@ -42,28 +41,6 @@ bool ranks_differ(const store::Result& result) {
   });
 }
 
-// The amounts by which a reader would compare two rows: of what the change is the change, as far as columns show it.
-double rate_of(const analysis::CaseSummary& row) {
-  if (row.rates && row.rates->bus_bytes_per_s) return *row.rates->bus_bytes_per_s;
-  return row.tokens_per_second > 0 ? row.tokens_per_second : row.flops_per_rank;
-}
-
-// Whether a change and the two medians beside it look like a contradiction: of different signs as printed.
-bool contradicts_medians(const analysis::CaseSummary& row, const analysis::CaseSummary& reference) {
-  if (!row.effect || !(rate_of(row) > 0) || !(rate_of(reference) > 0)) return false;
-  const double change = row.effect->ratio - 1, of_medians = rate_of(reference) / rate_of(row) - 1;
-  constexpr double printed = 0.0005;
-  return change * of_medians < 0 && std::min(std::abs(change), std::abs(of_medians)) > printed;
-}
-
-std::string legend_of_change(const store::Result& result, const analysis::Summary& summary) {
-  const bool contradicts =
-      summary.baseline() != nullptr && std::ranges::any_of(summary.cases, [&](const analysis::CaseSummary& row) {
-        return contradicts_medians(row, summary.case_at(result.at(row).reference));
-      });
-  return contradicts ? "The change compares blocks close in time, and counts; medians mix all blocks." : "";
-}
-
 // From a few rounds no scatter can be told, so no number of rounds either.
 constexpr int min_rounds_for_estimate = 5;
 
@@ -78,14 +55,10 @@ std::string unit_of_change(const store::Result& result) {
   return measured_by(result) == Measured::collective ? "/byte" : "/FLOP";
 }
 
-bool has_fewer_rounds(const analysis::CaseSummary& row, int planned) {
-  return row.effect && row.effect->rounds < planned;
-}
-
 // The number of rounds behind a verdict, if not all, and how many would settle it: "12/20 ~43".
 std::string rounds_of(const analysis::CaseSummary& row, int planned) {
   std::vector<std::string> words;
-  if (has_fewer_rounds(row, planned)) words.push_back(fmt::format("{}/{}", row.effect->rounds, planned));
+  if (row.effect && row.effect->rounds < planned) words.push_back(fmt::format("{}/{}", row.effect->rounds, planned));
   if (has_estimate(row)) {
     const bool more = row.effect->rounds_needed >= analysis::max_rounds;
     words.push_back(fmt::format("~{}{}", std::min(row.effect->rounds_needed, analysis::max_rounds), more ? "+" : ""));
@@ -93,17 +66,12 @@ std::string rounds_of(const analysis::CaseSummary& row, int planned) {
   return join(words, " ");
 }
 
-Table::Column rounds_column(const store::Result& result, const analysis::Summary& summary) {
-  std::vector<std::string> legend;
-  const auto few = std::ranges::find_if(
-      summary.cases, [&](const analysis::CaseSummary& row) { return has_fewer_rounds(row, result.rounds); });
-  if (few != summary.cases.end()) {
-    legend.push_back(
-        fmt::format("{0}/{1}: change and verdict rest on {0} of the {1} rounds.", few->effect->rounds, result.rounds));
-  }
-  if (std::ranges::any_of(summary.cases, has_estimate))
-    legend.emplace_back("~N: about N rounds would settle it, if its effect and scatter stay as they are.");
-  return {.heading = "rounds", .worth = 43, .legend = join(legend, " ")};
+Table::Column rounds_column() {
+  return {.heading = "rounds",
+          .worth = 43,
+          .legend =
+              "n/N: change and verdict rest on n of the N rounds. ~N: about N rounds would settle it, if its effect "
+              "and scatter stay as they are."};
 }
 
 // Interval ends share their unit where space is short: "[-12.9, -11.1] %".
@@ -182,10 +150,11 @@ CaseTable case_table(const store::Result& result, const analysis::Summary& summa
     name.brief = brief_name(result, row);
     return name;
   });
-  add({.heading = uses_heading, .words = true, .id = Table::Column::Id::use}, [&](const analysis::CaseSummary& row) {
-    const store::ResultPoint* point = result.find_point(row.case_index);
-    return point == nullptr || row.role == store::CaseRole::control ? "" : point->uses;
-  });
+  add({.heading = uses_heading, .words = true, .worth = 9, .id = Table::Column::Id::use},
+      [&](const analysis::CaseSummary& row) {
+        const store::ResultPoint* point = result.find_point(row.case_index);
+        return point == nullptr || row.role == store::CaseRole::control ? "" : point->uses;
+      });
   if (ranks_differ(result)) {
     add({.heading = "ranks", .worth = 30},
         [&](const analysis::CaseSummary& row) { return row.blocks > 0 ? std::to_string(result.at(row).ranks) : ""; });
@@ -195,12 +164,9 @@ CaseTable case_table(const store::Result& result, const analysis::Summary& summa
     add_metric(metric, metric.key == "mfu" ? legend_of_mfu(result, summary) : "", result, summary, out.table);
   }
   if (!analysis::sweeps_sizes_alone(result)) {
-    Table::Column change = change_column(unit_of_change(result));
-    change.legend = legend_of_change(result, summary);
-    add(change, [](const analysis::CaseSummary& row) { return change_of(row.effect); });
+    add(change_column(unit_of_change(result)), [](const analysis::CaseSummary& row) { return change_of(row.effect); });
     add(interval_column(result.confidence), [](const analysis::CaseSummary& row) { return interval_cell(row.effect); });
-    add(rounds_column(result, summary),
-        [&](const analysis::CaseSummary& row) { return rounds_of(row, result.rounds); });
+    add(rounds_column(), [&](const analysis::CaseSummary& row) { return rounds_of(row, result.rounds); });
   }
   Table::Column judged = verdict_column();
   if (summary.predicted) judged.heading = "prediction";

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <span>
 
 #include "base/text.h"
@@ -224,16 +225,15 @@ double weight_of(const analysis::Change& change, store::CaseRole role) {
 }
 
 Numbers table_of(std::string caption, std::vector<Table::Column> columns, std::vector<WeighedRow> rows, bool whole) {
-  std::vector<double> weights;
-  for (const WeighedRow& row : rows) weights.push_back(row.first);
-  std::ranges::sort(weights, std::greater<>());
-  Numbers numbers{std::move(caption), {std::move(columns), {}}};
-  const double least = whole || rows.size() <= most_rows ? -1 : weights[most_rows - 1];
-  auto alike = std::ranges::count(std::span(weights).first(std::min(weights.size(), most_rows)), least);
-  for (WeighedRow& row : rows) {
-    if (row.first < least || (row.first == least && alike-- <= 0)) continue;
-    numbers.table.rows.push_back(std::move(row.second));
+  std::vector<std::size_t> kept(rows.size());
+  std::iota(kept.begin(), kept.end(), std::size_t{0});
+  if (!whole && kept.size() > most_rows) {
+    std::ranges::stable_sort(kept, std::greater<>(), [&](std::size_t i) { return rows[i].first; });
+    kept.resize(most_rows);
+    std::ranges::sort(kept);
   }
+  Numbers numbers{std::move(caption), {std::move(columns), {}}};
+  for (const std::size_t i : kept) numbers.table.rows.push_back(std::move(rows[i].second));
   numbers.table.remove_empty_columns();
   if (const std::size_t more = rows.size() - numbers.table.rows.size(); more > 0) {
     const std::string words = fmt::format("{} that moved less or not: -v shows them.", plural(more, "more row"));
@@ -243,12 +243,9 @@ Numbers table_of(std::string caption, std::vector<Table::Column> columns, std::v
 }
 
 std::string caveat_of(const analysis::MachineDifference& difference) {
-  return difference.sentence +
-         (difference.first_is_worse
-              ? ", which can hide that B is slower. Measure again when both machines are alike: --fail-on ends with "
-                "exit code 4 here (not to be judged)."
-              : ". Measure again when both machines are alike: with --fail-on, what is slower here, or has to be "
-                "proven not to be, is exit code 4 (not to be judged), not 2.");
+  return difference.sentence + (difference.first_is_worse ? ", which can hide that B is slower" : "") +
+         ". Measure again when both machines are alike: until then --fail-on ends with exit code 4 (not to be judged) "
+         "where a case is or may be slower.";
 }
 
 AnswerText text_of(const analysis::Comparison& comparison, const CompareReport&, bool whole) {

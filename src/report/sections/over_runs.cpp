@@ -230,18 +230,16 @@ AnswerText text_of(const analysis::Reproduction& reproduction, const CompareRepo
   };
   add_side("A", reproduction.first_confidence);
   add_side("B", reproduction.second_confidence);
-  columns.insert(columns.end(), {{"A", true}, {"B", true}, {"verdict", true}});
+  columns.push_back({"verdict", true});
   std::vector<WeighedRow> rows;
   for (const analysis::ChangeReproduction& row : reproduction.changes) {
     std::vector<Cell> cells{row.name};
     for (const analysis::Change* side : {&row.first, &row.second}) {
-      cells.push_back(change_words(side->ratio));
+      const bool none = side->judgement.verdict == analysis::Verdict::none;
+      cells.push_back(fmt::format("{} {}", none ? "no verdict" : analysis::name_of(side->judgement.verdict),
+                                  change_words(side->ratio)));
       cells.push_back(interval_words(side->low, side->high));
       cells.push_back(side->n > 0 ? std::to_string(side->n) : "");
-    }
-    for (const analysis::Change* side : {&row.first, &row.second}) {
-      const analysis::Verdict verdict = side->judgement.verdict;
-      cells.emplace_back(verdict == analysis::Verdict::none ? "no verdict" : analysis::name_of(verdict));
     }
     cells.emplace_back(analysis::name_of(row.reproduced));
     const double weight =
