@@ -102,8 +102,10 @@ std::int32_t proven_case(const store::Result& result, const analysis::Summary& s
 
 std::string evidence_for(const store::Result& result, const analysis::CaseSummary& row, const std::string& name,
                          const std::string& file) {
+  const std::string program = value_of(result.identity, "harness");  // version and commit, as far as the file says
   return one_line(fmt::format("{}: {}, {}; {}, harness {}", name, proven_change(*row.effect),
-                              plural(row.effect->rounds, "round"), file, program_of(result)));
+                              plural(row.effect->rounds, "round"), file,
+                              program.empty() ? result.tool_version : program));
 }
 
 std::string outcome_of(const analysis::CaseSummary& row) {

@@ -59,12 +59,10 @@ struct CaseTable {
 CaseTable case_table(const store::Result& result, const analysis::Summary& summary);
 /// The notes that a reader must know before the verdict and the numbers of a case are believed.
 std::vector<std::string> case_notes(const analysis::CaseSummary& row, const analysis::Summary& summary);
-/// Whether sizes of one collective are all that was swept.
-bool is_listed_by_size(const store::Result& result);
-/// case_table() there, and where settings are compared at several sizes of one operation (analysis::is_grid): a row for
-/// each size; for the baseline and each setting a column of times and of rates, and for each setting the verdict, the
-/// change against the baseline at that size and its interval. Errors are the blocks that failed, of which one with a
-/// wrong result is one.
+/// case_table() where sizes of one collective are all that was swept, or settings are compared at several sizes of one
+/// operation (analysis::is_grid): a row for each size; for the baseline and each setting a column of times and of
+/// rates, and for each setting the verdict, the change against the baseline at that size and its interval. Errors are
+/// the blocks that failed, of which one with a wrong result is one.
 CaseTable table_by_size(const store::Result& result, const analysis::Summary& summary);
 /// The rate that an operation is judged by: the bandwidth of a link, the FLOP of a rank, or where it computes nothing
 /// its bytes.

@@ -93,11 +93,6 @@ std::string label_of(const store::Result& result, const analysis::CaseSummary& r
   return point != nullptr && !point->uses.empty() && is_of_a_size ? point->uses : row.name;
 }
 
-std::string program_of(const store::Result& result) {
-  const std::string program = value_of(result.identity, "harness");
-  return program.empty() ? result.tool_version : program;
-}
-
 std::string counted(const std::vector<std::pair<std::size_t, const char*>>& counts) {
   std::vector<std::string> parts;
   for (const auto& [n, what] : counts) {

@@ -35,9 +35,6 @@ std::vector<ChangesOfSetting> changes_by_setting(const store::Result& result, co
 /// For a drawing: "qkv, forward" where that stands for the case's name, else the name.
 std::string label_of(const store::Result& result, const analysis::CaseSummary& row);
 
-/// The program that measured: its version and commit, as far as the file says.
-std::string program_of(const store::Result& result);
-
 /// "2 slower, 1 faster"; what does not occur is left out.
 std::string counted(const std::vector<std::pair<std::size_t, const char*>>& counts);
 

@@ -200,10 +200,6 @@ class TableBySize {
 
 }  // namespace
 
-bool is_listed_by_size(const store::Result& result) {
-  return measured_by(result) == Measured::collective && analysis::sweeps_sizes_alone(result);
-}
-
 std::optional<double> operation_rate(const analysis::CaseSummary& row) {
   if (!row.rates) return std::nullopt;
   if (row.rates->bus_bytes_per_s) return row.rates->bus_bytes_per_s;

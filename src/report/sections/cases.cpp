@@ -140,7 +140,8 @@ Table::Column verdict_column() {
 }
 
 CaseTable case_table(const store::Result& result, const analysis::Summary& summary) {
-  if (is_listed_by_size(result) || analysis::is_grid(result)) return table_by_size(result, summary);
+  const bool sizes_alone = measured_by(result) == Measured::collective && analysis::sweeps_sizes_alone(result);
+  if (sizes_alone || analysis::is_grid(result)) return table_by_size(result, summary);
   CaseTable out;
   const auto add = [&](Table::Column column, const std::function<Cell(const analysis::CaseSummary&)>& cell_of) {
     add_column(summary, std::move(column), cell_of, out.table);
