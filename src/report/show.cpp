@@ -153,9 +153,7 @@ std::string what_was_found(const store::Result& result, const analysis::Summary&
   if (!words.empty()) return std::string(trim(words));
   if (found.changes == 0) return "Only the baseline was asked for: nothing to compare.";
   if (found.measured == 0) return nothing_measured(summary);
-  const std::size_t others = found.other_trainings.size() + found.scaling.size();
-  return std::cmp_equal(others, found.changes) ? "Only other trainings or numbers of ranks were compared."
-                                               : "Too few rounds for any verdict.";
+  return "";
 }
 
 // " Lost: 2 blocks, the first of a=1 (rank 1 on vm: worker killed by signal 9 (kill) …)."
@@ -203,7 +201,9 @@ std::string headline(const store::Result& result, const analysis::Summary& summa
   } else {
     const SortedChanges changes = sort_out(result, summary);
     if (summary.predicted) text += "Predicted, not measured. ";
-    text += what_was_found(result, summary, changes) + other_trainings_words(changes) + scaling_words(result, changes);
+    const std::string found =
+        what_was_found(result, summary, changes) + other_trainings_words(changes) + scaling_words(result, changes);
+    text += found.empty() ? "Too few rounds for any verdict." : std::string(trim(found));
   }
   return text + lost_words(summary);
 }

@@ -101,7 +101,8 @@ std::string legend_of_mfu(const store::Result& result, const analysis::Summary& 
     if (has_mfu(row) && differs) names.push_back(brief_name(result, row));
   }
   if (names.empty()) return "";
-  return fmt::format("MFU is of another precision's peak in {}: compare step times.", join_first(names, max_named));
+  return fmt::format("Another peak than the baseline's: {}; compare step times, not MFU.",
+                     join_first(names, max_named));
 }
 
 }  // namespace
