@@ -166,7 +166,7 @@ std::vector<report::Cell> row_of(const plan::Plan& p, const std::string& place, 
 report::Numbers table_of(const plan::Plan& p, const Best& best) {
   report::Table table;
   table.columns = {{"place", true}, {"settings", true},   {"predicted step"},
-                   {"MFU"},         {"behind the first"}, {"memory/rank"}};
+                   {"MFU"},         {"behind the first"}, {.heading = "memory/rank", .worth = 10}};
   table.columns[4].legend = fmt::format(
       "behind the first: by how much the step is longer, per token; not told apart from the first: {} of the {} "
       "others, too close to call",

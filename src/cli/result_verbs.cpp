@@ -151,23 +151,23 @@ report::Document report_on_result(const ReportOptions& options) {
 }
 
 // A case of a configuration, of which nothing is known but that it is planned.
-report::PlannedSettings planned_case(const std::string& path, const std::string& case_name) {
+report::Export planned_case(const std::string& path, const std::string& case_name) {
   const config::Experiment experiment = config::load_experiment(path, {});
-  report::PlannedSettings planned{.name = "baseline", .settings = experiment.baseline};
-  if (!case_name.empty() && case_name != planned.name) {
-    std::vector<std::string> names{planned.name};
+  std::string name = "baseline";
+  config::Settings settings = experiment.baseline;
+  if (!case_name.empty() && case_name != name) {
+    std::vector<std::string> names{name};
     for (const config::Change& change : experiment.changes) {
       names.push_back(config::case_name(change));
       if (names.back() != case_name && report::short_name(names.back()) != case_name) continue;
-      planned.name = names.back();
-      planned.settings = change.settings;
+      name = names.back();
+      settings = change.settings;
     }
-    if (planned.name == "baseline")
+    if (name == "baseline")
       fail("{}: there is no case {}{}", path, quote(case_name), did_you_mean(nearest(case_name, names)));
   }
-  if (experiment.baseline.workload == "gpt") planned.model = experiment.model;
-  planned.about = {fmt::format("All settings of {} in {}: planned, not measured.", planned.name, path)};
-  return planned;
+  return report::all_settings(settings, settings.workload == "gpt" ? std::optional(experiment.model) : std::nullopt,
+                              {fmt::format("All settings of {} in {}: planned, not measured.", name, path)});
 }
 
 }  // namespace
@@ -271,15 +271,15 @@ int export_settings(const ExportOptions& options, std::ostream& out) {
   const analysis::Summary summary = analysis::summarise(result);
   const std::string name = std::filesystem::path(options.file).filename().string();
   if (!is_next && !options.case_name.empty()) {
-    out << report::export_text(report::planned_settings(result, summary, options.case_name, name),
+    out << report::export_text(report::planned_case(result, summary, options.case_name, name),
                                formats.at(options.format));
     return 0;
   }
-  const report::Proven proven = report::find_proven(result, summary, options.case_name, name);
+  const report::Export proven = report::find_proven(result, summary, options.case_name, name);
   if (is_next) {
     out << report::next_configuration(result, summary, proven, name);
   } else {
-    out << report::export_text(result, proven, name, formats.at(options.format));
+    out << report::export_text(proven, formats.at(options.format));
   }
   return 0;
 }

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
 
-#include "analysis/blocks.h"
 #include "analysis/cases.h"
 #include "analysis/estimator.h"
 #include "analysis/published.h"
@@ -32,74 +30,50 @@ std::string backend_line(const store::Result& result) {
 
 namespace {
 
-std::string blocks_words(const store::Result& result, const analysis::Summary& summary) {
-  if (summary.predicted) return fmt::format("a step of each case in virtual time, {}", result.created);
-  const char* shared = analysis::shares_processes(result) ? ", all sizes of a setting in one process" : "";
-  return fmt::format("{} of {} warm-up and {}{}, seed {}; {}", plural(result.rounds, "round"), result.warmup_steps,
-                     plural(result.steps, "timed step"), shared, result.seed, result.created);
-}
-
 std::string run_line(const store::Result& result, const analysis::Summary& summary) {
-  const std::string workload = analysis::workload_of(result);
-  const std::string subject = workload == "gpt"
+  const std::string subject = result.points.empty()
                                   ? fmt::format("model {} ({})", result.model.name, config::in_words(result.model))
-                                  : "workload " + workload;
-  return fmt::format("{}: {} on {} of {}; {}", result.name, subject, plural(result.ranks, "rank"),
-                     plural(result.nodes, "node"), blocks_words(result, summary));
+                                  : subject_of(result);
+  const std::string blocks = summary.predicted
+                                 ? "a step of each case in virtual time"
+                                 : fmt::format("{} of {} warm-up and {}, seed {}", plural(result.rounds, "round"),
+                                               result.warmup_steps, plural(result.steps, "timed step"), result.seed);
+  return fmt::format("{}: {} on {} of {}; {}; {}", result.name, subject, plural(result.ranks, "rank"),
+                     plural(result.nodes, "node"), blocks, result.created);
 }
 
-bool honours(const config::Variable& variable, const store::Result& result) {
-  if (!variable.honoured_by(analysis::workload_of(result))) return false;
-  // A fixed one is shown elsewhere.
-  return !variable.fixed && variable.honoured_on(result.backend, result.step_backend());
-}
-
-// Whether what a case sets a variable to decides anything there, or another variable does.
-bool decides(const store::Result& result, const store::ResultCase& of, const config::Variable& variable) {
-  if (variable.overridden_by.empty()) return true;
-  const std::string_view other = result.setting(of, variable.overridden_by);
-  return other.empty() || other == config::find_variable(variable.overridden_by)->print(config::Settings());
-}
-
-// The settings that every case shares, and the baseline's value of those that differ.
+// What all cases share beside the defaults, and the baseline's value of what differs.
 void settings_lines(const store::Result& result, std::vector<std::string>& lines) {
   std::vector<std::string> common, swept;
   for (std::size_t v = 0; v < result.variables.size() && !result.cases.empty(); ++v) {
     const std::string& first = result.cases[0].settings[v];
     const bool differs =
         std::ranges::any_of(result.cases, [&](const store::ResultCase& other) { return other.settings[v] != first; });
-    // Settings that the backend ignores, or that were left to a library, would only add noise.
     const config::Variable* variable = config::find_variable(result.variables[v]);
-    const bool honoured = variable == nullptr || honours(*variable, result);
-    if (!differs && (!honoured || first == "default" || first == "{}")) continue;
-    const auto says_nothing = [&](const store::ResultCase& of) { return !decides(result, of, *variable); };
-    if (variable != nullptr && std::ranges::any_of(result.cases, says_nothing)) continue;
-    (differs ? swept : common).push_back(result.variables[v] + "=" + first);
+    const bool is_default = variable != nullptr && (variable->fixed || first == variable->print(config::Settings()));
+    if (differs || !is_default) (differs ? swept : common).push_back(result.variables[v] + "=" + first);
   }
-  if (!common.empty()) lines.push_back("All cases: " + join(common, "  "));
+  if (!common.empty()) lines.push_back("All cases, beside defaults: " + join(common, "  "));
   if (!swept.empty()) lines.push_back("Baseline: " + join(swept, "  "));
 }
 
 // Explains the columns of single operations, and where the limit comes from.
 std::string rates_line(const store::Result& result) {
   const store::ResultPoint& first = result.points.front();
-  if (first.bus_factor == 0) {
-    return fmt::format("time = step time / {} repetitions; GB/s = (operands + result, each moved once) / time.",
-                       first.repetitions);
-  }
+  const std::string time = fmt::format("time = step time / {} repetitions", first.repetitions);
+  if (first.bus_factor == 0) return time + "; algbw = (operands + result, each moved once) / time.";
   const auto limited =
       std::ranges::find_if(result.points, [](const store::ResultPoint& p) { return p.limit_bytes_per_s > 0; });
-  const std::string limit =
+  return fmt::format(
+      "{}, of the slowest rank of each step; algbw = size / time; busbw = algbw x "
+      "bytes on a link per byte of the size; both as in nccl-tests. {}",
+      time,
       limited == result.points.end()
           ? "No limit of the links is known: state it as `fabric` in the configuration."
-          : fmt::format("limit = what the links allow in one direction ({}).", limited->limit_source);
-  return fmt::format(
-      "time = step time / {} repetitions; algbw = size / time; busbw = algbw x bytes on a link per byte of the size; "
-      "both as in nccl-tests. {}",
-      first.repetitions, limit);
+          : fmt::format("limit = what the links allow in one direction ({}).", limited->limit_source));
 }
 
-std::string mfu_line(const store::Result& result, const analysis::Summary& summary) {
+std::string mfu_line(const store::Result& result) {
   std::vector<double> peaks;
   for (const store::ResultCase& result_case : result.cases) {
     if (result_case.peak_flops_per_rank > 0) peaks.push_back(result_case.peak_flops_per_rank);
@@ -108,15 +82,11 @@ std::string mfu_line(const store::Result& result, const analysis::Summary& summa
     return "MFU is absent: the peak rate of a rank is unknown. State it with a hardware file or peak_flops in the "
            "configuration.";
   }
-  if (std::ranges::none_of(summary.cases, [](const analysis::CaseSummary& row) { return row.mfu.has_value(); })) {
-    return "MFU is absent: nothing was measured.";
-  }
   const auto [low, high] = std::ranges::minmax(peaks);
   const Scale scale = scale_of_flops(peaks);
   const std::string peak = low == high ? scale.print(low) : scale.print(low) + " to " + scale.print(high);
-  return fmt::format("{} = model FLOP / (step time x ranks x peak); FLOP counted {}; peak {} {} per rank, dense ({}).",
-                     measured_by(result) == Measured::training ? "MFU" : "Of peak", result.flop_formula, peak,
-                     scale.unit, result.peak_source);
+  return fmt::format("MFU = model FLOP / (step time x ranks x peak); FLOP counted {}; peak {} {} per rank, dense ({}).",
+                     result.flop_formula, peak, scale.unit, result.peak_source);
 }
 
 // Whether some change does another amount of work than what it is compared with.
@@ -132,23 +102,6 @@ bool works_differ(const store::Result& result) {
   });
 }
 
-// Says what a change is measured against, and how.
-std::string reference_of(const store::Result& result, const analysis::Summary& summary) {
-  const bool left =
-      std::ranges::any_of(summary.levels, [](const auto& level) { return level.baseline_left.has_value(); });
-  const bool with_copy = !left || analysis::is_grid(result);
-  return fmt::format("the baseline{}{}, {}", with_copy ? " and its copy" : "",
-                     analysis::is_grid(result) ? " at the same size" : "",
-                     summary.levels.empty() ? "paired within rounds" : "each block at the machine's level of its time");
-}
-
-// How far blocks are off the machine's level: "0.8 %"; of several sizes from the least to the most.
-std::string deviation_words(std::span<const analysis::LevelFindings> levels) {
-  const auto [least, most] = std::ranges::minmax(levels, {}, &analysis::LevelFindings::block_deviation);
-  const std::string low = percent(least.block_deviation, 2), high = percent(most.block_deviation, 2);
-  return low == high ? low : fmt::format("{} to {}, by size", low, high);
-}
-
 std::string change_line(const store::Result& result, const analysis::Summary& summary) {
   if (summary.predicted) {
     return fmt::format(
@@ -157,24 +110,26 @@ std::string change_line(const store::Result& result, const analysis::Summary& su
         what_changes(result), analysis::within_threshold_words(result.smallest_effect));
   }
   const int comparisons = analysis::declared_comparisons(result);
-  std::string line = fmt::format("Change: {} against {}; {:.3g} % intervals", what_changes(result),
-                                 reference_of(result, summary), 100 * result.confidence);
+  std::string line =
+      fmt::format("Change: {} against the baseline{}, {}; {:.3g} % intervals", what_changes(result),
+                  analysis::is_grid(result) ? " at the same size" : "",
+                  summary.levels.empty() ? "paired within rounds" : "each block at the machine's level of its time",
+                  100 * result.confidence);
   if (comparisons > 1) line += fmt::format(", which hold for all {} comparisons together", comparisons);
-  line += fmt::format("; a verdict must clear {}.", analysis::threshold_words(result.smallest_effect));
-  if (std::isfinite(summary.noise)) {
-    line += fmt::format(" Noise: the baseline and its copy differ by {} (standard deviation) between rounds.",
+  line += fmt::format(
+      "; a verdict must clear {}. The change counts: it compares blocks close in time, where medians mix all blocks.",
+      analysis::threshold_words(result.smallest_effect));
+  if (!summary.levels.empty()) {
+    const auto& most = *std::ranges::max_element(summary.levels, {}, &analysis::LevelFindings::block_deviation);
+    line += fmt::format(" A block is off the machine's level by {} (standard deviation).",
+                        percent(most.block_deviation, 2));
+  } else if (std::isfinite(summary.noise)) {
+    line += fmt::format(" The baseline and its copy differ by {} (standard deviation) between rounds.",
                         percent(summary.noise, 2));
   }
-  if (!summary.levels.empty()) {
-    line +=
-        fmt::format(" A block is off the machine's level by {} (standard deviation).", deviation_words(summary.levels));
-  }
-  if (!result.looks.empty()) {
-    const bool several = result.looks.find(',') != std::string::npos;
-    line += fmt::format(" The sweep looks after {} {}{}; what is settled leaves.", several ? "rounds" : "round",
-                        replaced(result.looks, {{',', ", "}}),
-                        result.extended.empty() ? ", and the looks share the error" : "");
-  }
+  if (!result.looks.empty())
+    line += fmt::format(" The sweep looks after these rounds: {}; what is settled leaves.",
+                        replaced(result.looks, {{',', ", "}}));
   return line;
 }
 
@@ -246,15 +201,12 @@ std::vector<std::string> short_context(const store::Result& result, const analys
 
 std::vector<std::string> context(const store::Result& result, const analysis::Summary& summary) {
   std::vector<std::string> lines{backend_line(result), run_line(result, summary), calibration_line(result)};
-  if (result.sessions > 1) {
-    lines.push_back(
-        fmt::format("Resumed: measured in {} sessions, each a start of the sweep. A change compares blocks of one "
-                    "session only; the medians of a row mix them.",
-                    result.sessions));
-  }
+  if (result.sessions > 1)
+    lines.push_back(fmt::format("Resumed: measured in {} sessions; a change compares blocks of one session only.",
+                                result.sessions));
   settings_lines(result, lines);
   if (!result.points.empty()) lines.push_back(rates_line(result));
-  if (measured_by(result) != Measured::collective) lines.push_back(mfu_line(result, summary));
+  if (measured_by(result) != Measured::collective) lines.push_back(mfu_line(result));
   lines.push_back(published_of(result, summary));
   if (!analysis::sweeps_sizes_alone(result)) lines.push_back(change_line(result, summary));
   lines.push_back(loss_line(result, summary));

@@ -18,27 +18,26 @@ namespace harness::report {
 /// The tone that a cell gives its row, for writers that have colours.
 enum class Tone : std::uint8_t { plain, good, bad, open };
 
-/// A text is a cell; what else a cell knows is for those who sort and colour.
+/// A text is a cell; the tone is for writers that have colours.
 struct Cell {
   Cell(std::string words = "", Tone its_tone = Tone::plain) : text(std::move(words)), tone(its_tone) {}
   Cell(const char* words) : text(words) {}
 
   std::string text;
   Tone tone = Tone::plain;
-  std::string brief = {};                                 // the text where space is short; "": the same text
-  double key = -std::numeric_limits<double>::infinity();  // what rows are sorted by; one without comes first
+  std::string brief = {};  // the text where space is short; "": the same text
 };
 
 /// Cells with headings. Columns of words are left-aligned, columns of numbers right-aligned.
 struct Table {
   struct Column {
     /// The columns that arrange() looks for in a table of cases, or of sizes.
-    enum class Id : std::uint8_t { other, name, use, change, verdict, size };
+    enum class Id : std::uint8_t { other, name, use, verdict, size };
     static constexpr int stays = std::numeric_limits<int>::max();
 
     std::string heading;
     bool words = false;
-    int worth = stays;  // where a table of cases is too wide, the least goes first; of equals the left one
+    int worth = stays;  // where a table is too wide, the least goes first; of equals the left one
     Id id = Id::other;
     std::string legend = {};  // a sentence or two about the column, below the table
   };
@@ -60,11 +59,6 @@ struct Table {
 
 /// The table within `width` columns, its cells of words continued on further lines. Nothing where that is not enough.
 std::optional<Table> wrapped_within(const Table& table, std::size_t width);
-
-/// The table within `width` columns, with nothing left out. Cells of words continue on further lines; if that is not
-/// enough, columns move to tables of their own that repeat the columns of words before the first number. A column that
-/// is wider by itself stays so.
-std::vector<Table> narrowed(const Table& table, std::size_t width);
 
 /// Heads what follows, within a section.
 struct Subheading {
@@ -122,12 +116,6 @@ struct Section {
   void add(std::optional<P> piece) {
     if (piece) pieces.emplace_back(std::move(*piece));
   }
-  /// A list and what leads to it, unless the list is empty.
-  void add(Paragraph heading, List list) {
-    if (list.items.empty()) return;
-    pieces.emplace_back(std::move(heading));
-    pieces.emplace_back(std::move(list));
-  }
 };
 
 struct Document {
@@ -151,14 +139,13 @@ std::string write_markdown(const Document& document);
 struct TableView {
   std::size_t width = 0;                  // columns of the terminal; 0: no limit
   std::vector<std::string> columns = {};  // which ones, by their headings without units ("step", "change"); empty: all
-  std::string sort = "order";  // order (of the file), name or change; the baseline and its control stay on top
 };
 
-/// Arranges the tables of the document. One of cases (its first column is Id::name) that is wider than the view gets
-/// the brief texts of its cells first (TP2 for a layout, "qkv, forward" for a product's sizes); then columns that are
-/// not essential go, least worth first, and a line names them; then words go on in further lines; then the other
-/// columns go. All other tables are narrowed(); one of sizes (Id::size) keeps only columns that were asked for, if any
-/// were. Throws Error for a column that no table of cases has, nor the table of sizes.
+/// Arranges the tables of the document. One that is wider than the view gets the brief texts of its cells first (TP2
+/// for a layout, "qkv, forward" for a product's sizes); then columns that are not essential go, least worth first, and
+/// a line names them; then words go on in further lines; then the other columns that have a worth go. Of tables of
+/// cases and of sizes (Id::name, Id::size) only columns that were asked for stay, if any were. Throws Error for a
+/// column that no such table of the document has.
 void arrange(Document& document, const TableView& view);
 
 // Texts of a result file may come from anywhere (host names, standard error of workers). On a terminal they must not

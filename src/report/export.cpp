@@ -4,69 +4,22 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "config/backend.h"
-#include "config/environment.h"
-#include "config/registry.h"
 #include "report/document.h"
-#include "report/words.h"
 
 namespace harness::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Everything that is neither a flag nor a value, a line each.
-struct Remarks {
-  std::vector<std::string> head = {}, no_word = {}, left_out = {};
-  const char* about_no_word = "Proven faster, but this framework has no equivalent setting:";
-};
-
-// Single operations have no model.
-std::string model_words(const store::Result& result) {
-  return result.points.empty()
-             ? fmt::format(", {}, hidden {}", plural(result.model.layers, "layer"), result.model.hidden)
-             : "";
-}
-
-Remarks remarks_of(const store::Result& result, const Proven& proven, const std::string& file) {
-  Remarks out;
-  out.left_out = proven.left_out;
-  if (config::traits_of(result.backend).predicts()) {
-    out.head.push_back(one_line(fmt::format(
-        "Predicted, not measured: {} proves nothing, so there is nothing to set. Measure what it predicts.", file)));
-    return out;
-  }
-  out.head.push_back(one_line(fmt::format("What {} proves faster than its baseline ({}, {}, {}{}).", file, result.name,
-                                          result.created, plural(result.ranks, "rank"), model_words(result))));
-  if (!result.ranks_are_gpus()) {
-    out.head.push_back(fmt::format("Measured on backend {}: this says nothing about a GPU.", one_line(result.backend)));
-  }
-  if (proven.settings.empty()) out.head.emplace_back("Nothing is proven faster: there is nothing to set.");
-  if (proven.settings.size() > 1) {
-    out.head.emplace_back(
-        "Each was proven alone against the baseline. Together they are not proven: run a sweep with all of them as the "
-        "baseline.");
-  }
-  return out;
-}
-
 void comment(std::string& out, const std::string& line) {
   out += "# " + one_line(line) + "\n";
 }
 
-void comments_below(std::string& out, const Remarks& remarks) {
-  if (!remarks.no_word.empty()) out += fmt::format("\n# {}\n", remarks.about_no_word);
-  for (const auto& line : remarks.no_word) comment(out, "  " + line);
-  if (!remarks.left_out.empty()) out += "\n# Left out:\n";
-  for (const auto& line : remarks.left_out) comment(out, "  " + line);
-}
-
-config::FrameworkWords words_of(const ProvenSetting& setting, ExportFormat format) {
+config::FrameworkWords words_of(const ExportedSetting& setting, ExportFormat format) {
   if (!format) return {.note = "not an environment variable"};
   return config::words_in(*format, setting.variable, setting.settings);
 }
@@ -78,32 +31,37 @@ struct Written {
     NameValues flags;
   };
   std::vector<Keys> keys = {};
-  std::vector<ProvenSetting> environment = {};
+  std::vector<ExportedSetting> environment = {};
+  std::vector<std::string> no_word = {};  // evidence of what the format has no word for
 };
 
-// A setting that the format has no word for becomes a remark.
-Written sort_out(const std::vector<ProvenSetting>& settings, ExportFormat format, Remarks& remarks) {
+Written sort_out(const std::vector<ExportedSetting>& settings, ExportFormat format) {
   Written out;
-  for (const ProvenSetting& setting : settings) {
+  for (const ExportedSetting& setting : settings) {
     if (!setting.environment.empty()) {
       out.environment.push_back(setting);
       continue;
     }
     const config::FrameworkWords words = words_of(setting, format);
     const std::string evidence =
-        words.note.empty() ? setting.evidence : fmt::format("{} ({})", setting.evidence, words.note);
+        one_line(words.note.empty() ? setting.evidence : fmt::format("{} ({})", setting.evidence, words.note));
     if (words.known()) {
       out.keys.push_back({evidence, words.flags});
-    } else {
-      remarks.no_word.push_back(evidence);
+    } else if (!setting.is_default) {
+      out.no_word.push_back(evidence);
     }
   }
   return out;
 }
 
-std::string exports(const std::vector<ProvenSetting>& settings) {
+void comments_below(std::string& out, const char* heading, const std::vector<std::string>& lines) {
+  if (!lines.empty()) out += fmt::format("\n# {}\n", heading);
+  for (const std::string& line : lines) comment(out, "  " + line);
+}
+
+std::string exports(const std::vector<ExportedSetting>& settings) {
   std::string out;
-  for (const ProvenSetting& setting : settings) {
+  for (const ExportedSetting& setting : settings) {
     out += "\n";
     comment(out, setting.evidence);
     for (const auto& [name, value] : setting.environment)
@@ -126,10 +84,10 @@ std::string argument(const CommandLine& line, const std::string& name, const std
 }
 
 // As a comment: whoever exports has a model.
-std::string model_arguments(std::string heading, const config::Model& model, const CommandLine& to) {
-  for (const auto& [name, value] : config::model_words_in(to.framework, model))
-    heading += " " + argument(to, name, value);
-  return heading;
+std::string model_arguments(const config::Model& model, const CommandLine& to) {
+  std::string line = "The model:";
+  for (const auto& [name, value] : config::model_words_in(to.framework, model)) line += " " + argument(to, name, value);
+  return line;
 }
 
 std::string arguments_text(const Written& written, const CommandLine& line) {
@@ -153,23 +111,23 @@ void set_path(Json& root, const std::string& path, const std::string& value) {
   (*at)[path.substr(from)] = Json::parse(value);
 }
 
-std::string deepspeed_text(const Written& written, const Remarks& remarks) {
+std::string deepspeed_text(const Written& written, const Export& exported) {
   std::vector<std::string> evidence;
   Json out = Json::object(), environment = Json::object();
   for (const Written::Keys& setting : written.keys) {
     evidence.push_back(setting.evidence);
     for (const auto& [path, value] : setting.flags) set_path(out, path, value);
   }
-  for (const ProvenSetting& setting : written.environment) {
+  for (const ExportedSetting& setting : written.environment) {
     evidence.push_back(setting.evidence + " (in the environment, or in .deepspeed_env)");
     for (const auto& [name, value] : setting.environment) environment[name] = value;
   }
   // JSON has no comments, and DeepSpeed passes over keys that it does not know.
-  out["_harness"] = {{"about", remarks.head},
+  out["_harness"] = {{"about", exported.about},
                      {"evidence", evidence},
                      {"environment", environment},
-                     {"no_key", remarks.no_word},
-                     {"left_out", remarks.left_out}};
+                     {"no_key", written.no_word},
+                     {"left_out", exported.left_out}};
   return out.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
 }
 
@@ -178,84 +136,41 @@ std::string python_text(const std::string& value) {
   return Json(value).dump(-1, ' ', true, Json::error_handler_t::replace);
 }
 
+// Options of one call of PyTorch, what must be imported for it, and the call.
+struct PyTorchCall {
+  const char *group, *import, *use;
+};
+constexpr std::array pytorch_calls{
+    PyTorchCall{"ddp", "", "torch.nn.parallel.DistributedDataParallel(model, **ddp_options)"},
+    PyTorchCall{"loader", "", "torch.utils.data.DataLoader(dataset, **loader_options)"},
+    PyTorchCall{"autocast", "import torch\n", "with torch.autocast(**autocast_options):"},
+    PyTorchCall{"matmul", "", "torch.set_float32_matmul_precision(**matmul_options)"},
+    PyTorchCall{"sdpa", "import torch.nn.attention\n", "with torch.nn.attention.sdpa_kernel(**sdpa_options):"}};
+
 std::string pytorch_text(const Written& written) {
-  std::string environment;
-  for (const ProvenSetting& setting : written.environment) {
+  std::string environment, imports, calls;
+  for (const ExportedSetting& setting : written.environment) {
     comment(environment, setting.evidence);
     for (const auto& [name, value] : setting.environment)
       environment += fmt::format("os.environ[{}] = {}\n", python_text(name), python_text(value));
   }
-  std::map<std::string, std::string> groups;
-  for (const auto& [evidence, flags] : written.keys) {
-    std::string* last = nullptr;
-    for (const auto& [path, value] : flags) {
-      const std::size_t dot = path.find('.');
-      std::string& group = groups[path.substr(0, dot)];
-      if (&group != last) group += "    # " + evidence + "\n";
-      last = &group;
-      group += fmt::format("    {}={},\n", path.substr(dot + 1), value);
+  if (!environment.empty())
+    environment = "\n# Before torch.distributed.init_process_group, or in the environment of torchrun.\n" + environment;
+  for (const PyTorchCall& call : pytorch_calls) {
+    std::string options;
+    for (const auto& [evidence, flags] : written.keys) {
+      std::string own;
+      for (const auto& [path, value] : flags) {
+        const std::size_t dot = path.find('.');
+        if (path.substr(0, dot) == call.group) own += fmt::format("    {}={},\n", path.substr(dot + 1), value);
+      }
+      if (!own.empty()) options += "    # " + evidence + "\n" + own;
     }
+    if (options.empty()) continue;
+    if (imports.find(call.import) == std::string::npos) imports += call.import;
+    calls += fmt::format("\n# {}\n{}_options = dict(\n{})\n", call.use, call.group, options);
   }
-  std::string out;
-  if (!environment.empty()) out += "import os\n";
-  if (groups.contains("autocast") || groups.contains("sdpa")) out += "import torch\n";
-  if (groups.contains("sdpa")) out += "import torch.nn.attention\n";
-  if (!environment.empty()) {
-    out += "\n# Before torch.distributed.init_process_group, or in the environment of torchrun.\n" + environment;
-  }
-  for (const auto& [group, use] : std::initializer_list<std::pair<const char*, const char*>>{
-           {"ddp", "torch.nn.parallel.DistributedDataParallel(model, **ddp_options)"},
-           {"loader", "torch.utils.data.DataLoader(dataset, **loader_options)"},
-           {"autocast", "with torch.autocast(**autocast_options):"},
-           {"matmul", "torch.set_float32_matmul_precision(**matmul_options)"},
-           {"sdpa", "with torch.nn.attention.sdpa_kernel(**sdpa_options):"}}) {
-    const auto at = groups.find(group);
-    if (at != groups.end()) out += fmt::format("\n# {}\n{}_options = dict(\n{})\n", use, group, at->second);
-  }
-  return out;
-}
-
-// `model`: nullptr where there is none; `heading` leads to it.
-std::string text_of(const std::vector<ProvenSetting>& settings, Remarks remarks, const config::Model* model,
-                    const std::string& heading, ExportFormat format) {
-  const Written written = sort_out(settings, format, remarks);
-  if (format == config::Framework::deepspeed) return deepspeed_text(written, remarks);
-  const auto* const line = std::ranges::find(command_lines, format, &CommandLine::framework);
-  const bool has_arguments = line != command_lines.end();
-  if (model != nullptr && has_arguments) remarks.head.push_back(model_arguments(heading, *model, *line));
-  std::string out;
-  for (const std::string& head : remarks.head) comment(out, head);
-  if (has_arguments) {
-    out += arguments_text(written, *line);
-  } else {
-    out += format == config::Framework::pytorch ? pytorch_text(written) : exports(written.environment);
-  }
-  comments_below(out, remarks);
-  return out;
-}
-
-// The case as one setting per variable: what stands for itself, and what is not at its default.
-std::vector<ProvenSetting> settings_of(const PlannedSettings& planned, ExportFormat format) {
-  std::vector<ProvenSetting> all;
-  const config::Settings defaults;
-  for (const config::Variable& variable : config::registry()) {
-    ProvenSetting one;
-    one.variable = variable.name;
-    one.value = variable.print(planned.settings);
-    one.settings = planned.settings;
-    one.name = one.evidence = fmt::format("{}={}", variable.name, one.value);
-    const bool is_environment = !variable.environment_name.empty() || variable.free_parts;
-    const bool is_decided_elsewhere =
-        !variable.overridden_by.empty() && config::find_variable(variable.overridden_by)->print(planned.settings) !=
-                                               config::find_variable(variable.overridden_by)->print(defaults);
-    if (variable.fixed || is_environment || is_decided_elsewhere) continue;
-    if (words_of(one, format).known() || one.value != variable.print(defaults)) all.push_back(std::move(one));
-  }
-  ProvenSetting environment;
-  environment.environment = config::environment_of(planned.settings);
-  environment.evidence = "environment";
-  if (!environment.environment.empty()) all.push_back(std::move(environment));
-  return all;
+  return (environment.empty() ? "" : "import os\n") + imports + environment + calls;
 }
 
 }  // namespace
@@ -268,38 +183,21 @@ std::string script_word(std::string_view text) {
   return shell_word(text);
 }
 
-std::string export_text(const store::Result& result, const Proven& proven, const std::string& file,
-                        ExportFormat format) {
-  const char* heading =
-      config::traits_of(result.backend).predicts() ? "The model of it:" : "The model that was measured:";
-  return text_of(proven.settings, remarks_of(result, proven, file), result.points.empty() ? &result.model : nullptr,
-                 heading, format);
-}
-
-PlannedSettings planned_settings(const store::Result& result, const analysis::Summary& summary,
-                                 const std::string& case_name, const std::string& file) {
-  const std::int32_t index = find_case(result, case_name);
-  const store::ResultCase& row = result.case_at(index);
-  PlannedSettings planned{.name = row.name, .settings = {}};
-  for (std::size_t v = 0; v < result.variables.size(); ++v) {
-    const config::Variable* variable = config::find_variable(result.variables[v]);
-    if (variable == nullptr) fail("this version of harness knows no variable {}", quote(result.variables[v]));
-    if (!variable->fixed) variable->parse(planned.settings, row.settings[v]);
+std::string export_text(const Export& exported, ExportFormat format) {
+  const Written written = sort_out(exported.settings, format);
+  if (format == config::Framework::deepspeed) return deepspeed_text(written, exported);
+  std::string out;
+  for (const std::string& line : exported.about) comment(out, line);
+  const auto* const line = std::ranges::find(command_lines, format, &CommandLine::framework);
+  if (line != command_lines.end()) {
+    if (exported.model) comment(out, model_arguments(*exported.model, *line));
+    out += arguments_text(written, *line);
+  } else {
+    out += format == config::Framework::pytorch ? pytorch_text(written) : exports(written.environment);
   }
-  for (const auto& [name, value] : planned.settings.env) config::check_env_entry(name, value);
-  if (result.points.empty()) planned.model = result.model;
-  const bool predicted = config::traits_of(result.backend).predicts();
-  planned.about.push_back(
-      one_line(fmt::format("All settings of {} in {} ({}, {}, {}{}): {}.", row.name, file, result.name, result.created,
-                           plural(result.ranks, "rank"), model_words(result), outcome_of(summary.case_at(index)))));
-  if (predicted) planned.about.emplace_back("Predicted, not measured.");
-  return planned;
-}
-
-std::string export_text(const PlannedSettings& planned, ExportFormat format) {
-  const Remarks remarks{.head = planned.about, .about_no_word = "This framework has no equivalent setting:"};
-  return text_of(settings_of(planned, format), remarks, planned.model ? &*planned.model : nullptr,
-                 "Its model:", format);
+  comments_below(out, "This framework has no equivalent setting:", written.no_word);
+  comments_below(out, "Left out:", exported.left_out);
+  return out;
 }
 
 }  // namespace harness::report

@@ -1,81 +1,82 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "analysis/summary.h"
+#include "base/text.h"
 #include "config/frameworks/framework.h"
 #include "config/settings.h"
 #include "store/result.h"
 
 namespace harness::report {
 
-/// A setting that a sweep proved faster than its baseline, read back from the file and checked like a configuration's.
-struct ProvenSetting {
-  std::string name;                                              // of the case: variable=value
-  std::string variable, value;                                   // the value in canonical form
-  config::Settings settings;                                     // with this one value, everything else at its default
-  std::vector<std::pair<std::string, std::string>> environment;  // what it becomes in a process's environment
-  std::string evidence;                                          // change, interval, rounds, file, commit; one line
-  double ratio = 1;                                              // its time over the baseline's
+/// A setting to write for a framework, checked like a configuration's.
+struct ExportedSetting {
+  std::string variable, value;  // the value in canonical form
+  config::Settings settings;    // that hold it
+  NameValues environment;       // what it becomes in a process's environment
+  std::string evidence;         // what is known of it, a line: change, interval, rounds, file, commit
+  double ratio = 1;             // of a proven one: its time over the baseline's
+  bool is_default = false;      // says nothing where a framework has no word for it
 };
 
-struct Proven {
-  std::vector<ProvenSetting> settings;  // the fastest value of each variable, in the registry's order
-  std::vector<std::string> left_out;    // a line each: what was not proven and why; what a faster value outdid
-  std::optional<std::int32_t> only;     // the case that was asked for; without one, all were
+/// What goes into a file for a framework.
+struct Export {
+  std::vector<std::string> about;         // where it is from, a line each
+  std::vector<ExportedSetting> settings;  // in the registry's order
+  std::vector<std::string> left_out;      // a line each: what was not proven and why; what a faster value outdid
+  std::optional<config::Model> model;     // nothing where single operations run
+  std::optional<std::int32_t> only;       // of proven ones: the case that was asked for; without one, all were
 
   bool is_asked_for(const analysis::CaseSummary& row) const { return !only || row.case_index == *only; }
 };
 
-/// The verdict of the sweep on a case: "unresolved, time -1.6 % [-13.1 %, +11.4 %] in 12 rounds", "failed", "not
-/// measured".
-std::string outcome_of(const analysis::CaseSummary& row);
-
-/// case_name: this case alone, by its name or its short one ("" all). Throws Error when it is not there or not proven,
-/// and (exit code 4) when the sweep is unreliable and proves nothing. A value that the registry does not know as it
-/// stands is left out.
-Proven find_proven(const store::Result& result, const analysis::Summary& summary, const std::string& case_name,
+/// What a sweep proves faster than its baseline: the fastest value of each variable. case_name: this case alone, by its
+/// name or its short one ("" all). `file`: what the evidence calls the result file. Throws Error when the case is not
+/// there or not proven, and (exit code 4) when the sweep is unreliable and proves nothing. A value that the registry
+/// does not know as it stands is left out.
+Export find_proven(const store::Result& result, const analysis::Summary& summary, const std::string& case_name,
                    const std::string& file);
+
+/// All settings of a case as it was planned, whatever is proven of it. `about`: lines on top.
+Export all_settings(const config::Settings& settings, std::optional<config::Model> model,
+                    std::vector<std::string> about);
+/// Those of the case of this name, or of this short name. Throws Error where there is none, or where this version
+/// cannot read its settings.
+Export planned_case(const store::Result& result, const analysis::Summary& summary, const std::string& case_name,
+                    const std::string& file);
 
 /// The framework; nothing stands for the environment of a shell.
 using ExportFormat = std::optional<config::Framework>;
 
-/// The proven settings as a file for a shell (the environment, megatron, torchtitan), as DeepSpeed's JSON or as Python
-/// for PyTorch, each with its evidence; what is not in it is listed with the reason. `file`: what the evidence calls
-/// the result file.
-std::string export_text(const store::Result& result, const Proven& proven, const std::string& file,
-                        ExportFormat format);
-
-/// All settings of one case as it was planned, whatever is proven of it.
-struct PlannedSettings {
-  std::string name;                     // of the case
-  std::vector<std::string> about = {};  // where it is from and what is known of it, a line each
-  config::Settings settings;
-  std::optional<config::Model> model = {};  // nothing where single operations run
-};
-/// The case of this name, or of this short name. Throws Error where there is none, or where this version cannot read
-/// its settings. `file`: what the lines on top call the result file.
-PlannedSettings planned_settings(const store::Result& result, const analysis::Summary& summary,
-                                 const std::string& case_name, const std::string& file);
-/// Writes the same file as for proven settings, with every setting that the framework has a word for, and the model.
-std::string export_text(const PlannedSettings& planned, ExportFormat format);
+/// A file for a shell (the environment, megatron, torchtitan), DeepSpeed's JSON or Python for PyTorch, each setting
+/// with its evidence; what is not in it is listed with the reason.
+std::string export_text(const Export& exported, ExportFormat format);
 
 /// The text as a word of a script for any POSIX shell. Throws Error for control characters, line breaks included.
 std::string script_word(std::string_view text);
 
+/// Why a faster case may be believed, on one line: "NAME: time -4.0 % [-4.1 %, -3.9 %], 12 rounds; FILE, harness
+/// 0.1.0". It has an effect.
+std::string evidence_for(const store::Result& result, const analysis::CaseSummary& row, const std::string& name,
+                         const std::string& file);
+/// The verdict of the sweep on a case: "unresolved, time -1.6 % [-13.1 %, +11.4 %] in 12 rounds", "failed", "not
+/// measured".
+std::string outcome_of(const analysis::CaseSummary& row);
+
 /// The configuration of the sweep that follows from a result, as YAML. It is what the file holds (with its --set), but
 /// - the baseline takes the fastest proven change: of one variable, or a proven combination;
-/// - `combine` gets the other proven changes together, where there are two or more;
-/// - lists and combinations lose what is proven slower, failed, could not run, was not honoured, or is in the baseline;
-/// - a ladder goes, if the baseline changed: its fixes belong to the former one.
+/// - lists lose what is proven slower, failed, could not run, was not honoured, or is in the baseline;
+/// - `combine` and a ladder go, if the baseline changed: they belong to the former one;
+/// - `combine` gets the other proven changes together, where there are two or more.
 /// Comments at its head say why, each with its interval. Changes of `ranks` are never taken: they say how much hardware
 /// there is. `proven`: by find_proven() of the same result; `file`: what comments call the result file.
 /// Throws Error if the file holds no configuration that can be read.
-std::string next_configuration(const store::Result& result, const analysis::Summary& summary, const Proven& proven,
+std::string next_configuration(const store::Result& result, const analysis::Summary& summary, const Export& proven,
                                const std::string& file);
 
 /// The profiled step of a case as Chrome's trace events (a JSON object with traceEvents, for ui.perfetto.dev and

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "analysis/blocks.h"
 #include "analysis/findings.h"
 #include "analysis/summary.h"
 #include "config/model.h"

@@ -11,59 +11,88 @@
 namespace harness::report {
 namespace {
 
+using R = store::Result;
+using C = analysis::CaseSummary;
 using Value = std::optional<double>;
 using enum Unit;
-using enum Measured;
 
-Value finite(double value) {
-  return std::isfinite(value) ? Value(value) : std::nullopt;
+Value known(const Value& value) {
+  return value && std::isfinite(*value) ? value : std::nullopt;
 }
 Value positive(double value) {
-  return value > 0 ? finite(value) : std::nullopt;
-}
-template <class T>
-Value of_effect(const analysis::CaseSummary& row, T analysis::Effect::*member) {
-  return row.effect ? finite((*row.effect).*member) : std::nullopt;
+  return value > 0 ? known(value) : std::nullopt;
 }
 
-Value of_gpu(const store::Result& result, double value) {
-  return result.ranks_are_gpus() ? positive(value) : std::nullopt;
+// A member of the summary of a case, of the case itself, and of what not every case has: its effect, its rates.
+template <auto member>
+Value of_row(const R&, const C& c) {
+  return known(c.*member);
 }
-
+template <auto member>
+Value above_zero(const R&, const C& c) {
+  return positive(c.*member);
+}
+template <auto member>
+Value planned(const R& r, const C& c) {
+  return positive(static_cast<double>(r.at(c).*member));
+}
+template <auto member>
+Value effect(const R&, const C& c) {
+  return c.effect ? known((*c.effect).*member) : std::nullopt;
+}
+template <auto member>
+Value rate(const R&, const C& c) {
+  return c.rates ? known((*c.rates).*member) : std::nullopt;
+}
+template <auto member>
+Value tail(const R&, const C& c) {
+  return c.tails ? known((*c.tails).*member) : std::nullopt;
+}
 // A step that computes nothing that is counted has no share of the peak.
-Value of_flop(const store::Result& result, const analysis::CaseSummary& row, Value value) {
-  return result.at(row).model_flop_per_step > 0 ? value : std::nullopt;
+template <auto member>
+Value of_flop(const R& r, const C& c) {
+  return r.at(c).model_flop_per_step > 0 ? known(c.*member) : std::nullopt;
 }
 // Single operations train nothing.
-Value of_training(const store::Result& result, double value) {
-  return result.points.empty() ? finite(value) : std::nullopt;
+template <auto member>
+Value of_training(const R& r, const C& c) {
+  return r.points.empty() ? known(c.*member) : std::nullopt;
+}
+
+Value of_gpu(const R& r, double value) {
+  return r.ranks_are_gpus() ? positive(value) : std::nullopt;
+}
+
+Value share_of_limit(const R&, const C& c) {
+  if (!c.rates || !c.rates->bus_bytes_per_s || !c.rates->limit_bytes_per_s) return std::nullopt;
+  return *c.rates->bus_bytes_per_s / *c.rates->limit_bytes_per_s;
 }
 
 // How many times as fast a change does the same work. A size is not faster than another.
-Value speedup_of(const store::Result& result, const analysis::CaseSummary& row) {
-  if (row.role != store::CaseRole::change) return std::nullopt;
-  if (config::purpose_of(result.at(row).variable) == config::Purpose::size) return std::nullopt;
-  return row.effect && row.effect->ratio > 0 ? finite(1 / row.effect->ratio) : std::nullopt;
+Value speedup(const R& r, const C& c) {
+  const bool compares = c.role == store::CaseRole::change && c.effect && c.effect->ratio > 0;
+  if (!compares || config::purpose_of(r.at(c).variable) == config::Purpose::size) return std::nullopt;
+  return known(1 / c.effect->ratio);
 }
 
-Value goodput_of(const store::Result& result, const analysis::CaseSummary& row) {
-  const bool pads = std::ranges::any_of(result.cases, [](const store::ResultCase& c) { return c.goodput < 1; });
-  return pads ? Value(result.at(row).goodput) : std::nullopt;
+Value efficiency(const R& r, const C& c) {
+  const Value faster = speedup(r, c);
+  const store::ResultCase* baseline = r.baseline();
+  const int ranks = r.at(c).ranks;
+  if (!faster || baseline == nullptr || baseline->ranks <= 0 || ranks <= 0 || ranks == baseline->ranks)
+    return std::nullopt;
+  return *faster * baseline->ranks / ranks;
 }
 
-// Short names for the parameters of the functions below.
-using R = store::Result;
-using C = analysis::CaseSummary;
-
-// In CSV and JSON alone.
-Metric plain(std::string_view key, Unit unit, std::string_view help, Value (*value)(const R&, const C&)) {
-  return {.key = key, .unit = unit, .value = value, .help = help};
+Value goodput(const R& r, const C& c) {
+  const bool pads = std::ranges::any_of(r.cases, [](const store::ResultCase& of) { return of.goodput < 1; });
+  return pads ? Value(r.at(c).goodput) : std::nullopt;
 }
 
 template <program::Axis axis>
 Metric size_along() {
   const program::AxisRow& row = program::row_of(axis);
-  return plain(row.key, count, row.help, [](const R& r, const C& c) -> Value { return r.at(c).layout[axis]; });
+  return {row.key, count, [](const R& r, const C& c) -> Value { return r.at(c).layout[axis]; }, row.help};
 }
 static_assert(program::visible_axes.size() == 3, "each has a line in the table below");
 
@@ -92,205 +121,94 @@ Scale scale_for(Unit unit, std::span<const double> values) {
 }  // namespace
 
 Measured measured_by(const store::Result& result) {
-  if (result.points.empty()) return training;
+  if (result.points.empty()) return Measured::training;
   const bool on_bus = std::ranges::any_of(result.points, [](const store::ResultPoint& p) { return p.bus_factor > 0; });
-  return on_bus ? collective : operation;
+  return on_bus ? Measured::collective : Measured::operation;
 }
 
 std::span<const Metric> case_metrics() {
+  using analysis::Rates;
+  using store::ResultCase;
   static const std::vector<Metric> metrics{
-      plain("blocks", count, "finished blocks", [](const R&, const C& c) -> Value { return c.blocks; }),
-      {.key = "step_seconds",
-       .column = {"step {}", 70},
-       .name = "step time",
-       .unit = seconds,
-       .value = [](const R&, const C& c) { return finite(c.step_seconds); },
-       .help = "the median over blocks of a block's median step time, s"},
-      {.key = "tails.p95",
-       .column = {"p95", 10},
-       .name = "p95 of the steps / median",
-       .unit = number,
-       .value = [](const R&, const C& c) { return c.tails ? Value(c.tails->p95) : std::nullopt; },
-       .help = "95 % of the timed steps take at most so many times their block's median; null below 100 steps"},
-      {.key = "tails.p99",
-       .column = {"p99", 10},
-       .name = "p99 of the steps / median",
-       .unit = number,
-       .value = [](const R&, const C& c) { return c.tails ? Value(c.tails->p99) : std::nullopt; },
-       .help = "the same of 99 %"},
-      {.key = "rates.seconds",
-       .column = {"time {}", 72},
-       .name = "time of one operation",
-       .unit = seconds,
-       .value = [](const R&, const C& c) { return c.rates ? finite(c.rates->operation_seconds) : std::nullopt; },
-       .help = "one operation: step_seconds / repetitions, s"},
-      plain("rates.bytes", bytes,
-            "size of one operation: a collective's as nccl-tests counts it, else operands and result",
-            [](const R&, const C& c) { return c.rates ? finite(c.rates->bytes) : std::nullopt; }),
-      plain(
-          "rates.count", count, "elements of a collective as nccl-tests counts them; null where it is not known",
-          [](const R&, const C& c) { return c.rates ? positive(static_cast<double>(c.rates->count)) : std::nullopt; }),
-      plain("rates.errors", count, "blocks that failed: a wrong result fails its block",
-            [](const R& r, const C& c) -> Value { return analysis::failed_blocks(r, c.case_index); }),
-      {.key = "rates.algorithm_bytes_per_s",
-       .column = {"algbw GB/s", 26},
-       .column_of_operations = {"GB/s"},
-       .name = "size / time",
-       .unit = gigabytes_s,
-       .value = [](const R&, const C& c) { return c.rates ? finite(c.rates->algorithm_bytes_per_s) : std::nullopt; },
-       .help = "rates.bytes / rates.seconds; the algbw of nccl-tests"},
-      {.key = "rates.bus_bytes_per_s",
-       .column = {"busbw GB/s", 64},
-       .name = "bus bandwidth",
-       .unit = gigabytes_s,
-       .value = [](const R&, const C& c) { return c.rates ? c.rates->bus_bytes_per_s : std::nullopt; },
-       .help = "what a link carries; the busbw of nccl-tests"},
-      {.key = "rates.limit_bytes_per_s",
-       .column = {"limit GB/s", 28},
-       .unit = gigabytes_s,
-       .value = [](const R&, const C& c) { return c.rates ? c.rates->limit_bytes_per_s : std::nullopt; },
-       .help = "the most that the stated links allow of it"},
-      {.key = "rates.share_of_limit",
-       .column = {"of limit", 40},
-       .unit = share,
-       .value = [](const R&, const C& c) -> Value {
-         if (!c.rates || !c.rates->bus_bytes_per_s || !c.rates->limit_bytes_per_s) return std::nullopt;
-         return *c.rates->bus_bytes_per_s / *c.rates->limit_bytes_per_s;
-       },
-       .help = "rates.bus_bytes_per_s / rates.limit_bytes_per_s"},
-      {.key = "tokens_per_second",
-       .column = {"tokens/s", 24},
-       .name = "tokens per second",
-       .unit = number,
-       .shown_for = {training},
-       .value = [](const R&, const C& c) { return positive(c.tokens_per_second); },
-       .help = "tokens_per_step / step_seconds"},
-      {.key = "tokens_per_second_per_gpu",
-       .column = {"tokens/s/GPU", 22},
-       .name = "tokens per second and GPU",
-       .unit = number,
-       .shown_for = {training},
-       .shown_where = Shown::per_gpu,
-       .value = [](const R& r, const C& c) { return of_gpu(r, c.tokens_per_second / r.at(c).ranks); },
-       .help = "tokens_per_second / ranks_used where ranks are GPUs; else null"},
-      {.key = "tflops_per_gpu",
-       .column = {"TFLOP/s/GPU", 20},
-       .name = "model TFLOP/s of a GPU",
-       .unit = number,
-       .shown_for = {training, operation},
-       .shown_where = Shown::per_gpu,
-       .value = [](const R& r, const C& c) { return of_gpu(r, c.flops_per_rank / 1e12); },
-       .help = "flops_per_rank / 1e12 where ranks are GPUs; else null"},
-      {.key = "flops_per_rank",
-       .column = {"{}/rank", 20},
-       .unit = flops,
-       .shown_for = {training, operation},
-       .shown_where = Shown::per_rank,
-       .value = [](const R&, const C& c) { return positive(c.flops_per_rank); },
-       .help = "model FLOP/s of a rank"},
-      {.key = "mfu",
-       .column = {"MFU", 62},
-       .column_of_operations = {"of peak", 62},
-       .name = "MFU",
-       .unit = share,
-       .shown_for = {training, operation},
-       .value = [](const R& r, const C& c) { return of_flop(r, c, c.mfu); },
-       .help = "model FLOP / (step time x ranks x peak), by flop_formula"},
-      plain("mfu_noncausal", share, "the same with attention counted whole, as older tables do",
-            [](const R& r, const C& c) { return of_flop(r, c, c.mfu_noncausal); }),
-      plain("hfu", share, "the same with recomputation counted",
-            [](const R& r, const C& c) { return of_flop(r, c, c.hfu); }),
-      {.key = "goodput",
-       .column = {"goodput", 61},
-       .name = "tokens per position",
-       .unit = share,
-       .shown_for = {training},
-       .value = [](const R& r, const C& c) { return goodput_of(r, c); },
-       .help = "tokens / positions that a step computes, of which the others are padding; null where no case has any"},
-      {.key = "gpu_utilisation",
-       .column = {"GPU busy", 18},
-       .name = "GPU utilisation (NVML)",
-       .unit = share,
-       .value = [](const R&, const C& c) { return finite(c.gpu_utilisation); },
-       .help = "as NVML reports it, median over blocks of the mean over ranks"},
-      {.key = "sm_clock_hz",
-       .column = {"SM MHz", 14},
-       .name = "SM clock",
-       .unit = hertz,
-       .value = [](const R&, const C& c) { return finite(c.sm_clock_hz); },
-       .help = "mean SM clock, Hz"},
-      {.key = "power_w",
-       .name = "power per GPU",
-       .unit = watts,
-       .value = [](const R&, const C& c) { return finite(c.power_w); },
-       .help = "mean power of a GPU, W"},
-      {.key = "tokens_per_joule",
-       .column = {"tokens/J", 16},
-       .name = "tokens per joule",
-       .unit = number,
-       .shown_for = {training},
-       .value = [](const R&, const C& c) { return positive(c.tokens_per_joule); },
-       .help = "tokens of the timed steps / energy of all GPUs"},
-      {.key = "peak_memory_bytes",
-       .column = {"memory {}", 12},
-       .name = "peak memory (worst rank)",
-       .unit = bytes,
-       .value = [](const R&, const C& c) { return positive(c.peak_memory_bytes); },
-       .help = "the largest of any rank in any block"},
-      plain("planned_memory_bytes", bytes, "what the plan needs on the largest rank",
-            [](const R& r, const C& c) { return finite(r.at(c).planned_memory_bytes); }),
-      plain("effect.ratio", number,
-            "time of the case over the baseline's: per token, byte on the bus or FLOP where the amounts differ",
-            [](const R&, const C& c) { return of_effect(c, &analysis::Effect::ratio); }),
-      plain("effect.low", number, "lower end of its interval",
-            [](const R&, const C& c) { return of_effect(c, &analysis::Effect::low); }),
-      plain("effect.high", number, "upper end of its interval",
-            [](const R&, const C& c) { return of_effect(c, &analysis::Effect::high); }),
-      plain("effect.rounds", count, "blocks of the case that it rests on",
-            [](const R&, const C& c) { return of_effect(c, &analysis::Effect::rounds); }),
-      plain("effect.rounds_needed", count,
-            "for an unresolved case, about how many rounds would settle it (1000: not with this noise); else 0",
-            [](const R&, const C& c) { return of_effect(c, &analysis::Effect::rounds_needed); }),
-      {.key = "speedup",
-       .column = {"speed-up", 46},
-       .unit = number,
-       .value = [](const R& r, const C& c) { return speedup_of(r, c); },
-       .help = "1 / effect.ratio: how many times as fast the same work is done; null of the control and of sizes"},
-      {.key = "efficiency",
-       .column = {"efficiency", 44},
-       .unit = share,
-       .value = [](const R& r, const C& c) -> Value {
-         const Value speedup = speedup_of(r, c);
-         const store::ResultCase* baseline = r.baseline();
-         if (!speedup || baseline == nullptr || baseline->ranks <= 0 || r.at(c).ranks <= 0) return std::nullopt;
-         if (r.at(c).ranks == baseline->ranks) return std::nullopt;
-         return *speedup * baseline->ranks / r.at(c).ranks;
-       },
-       .help = "speedup / (ranks of the case / ranks of the baseline): 1 where every rank is as useful; null on as "
-               "many ranks"},
-      plain("settled_after", count,
-            "the look, by its rounds, that settled the verdict; 0: none did, or none was declared",
-            [](const R&, const C& c) -> Value { return c.settled_after; }),
-      plain("first_loss", number, "loss of the first step of the first block",
-            [](const R& r, const C& c) { return of_training(r, c.first_loss); }),
-      plain("last_loss", number, "loss of the last timed step, mean over blocks",
-            [](const R& r, const C& c) { return of_training(r, c.last_loss); }),
-      plain("ranks_used", count, "ranks of the case", [](const R& r, const C& c) -> Value { return r.at(c).ranks; }),
+      {"blocks", count, of_row<&C::blocks>, "finished blocks"},
+      {"step_seconds", seconds, of_row<&C::step_seconds>, "the median over blocks of a block's median step time, s",
+       "step {}", 70},
+      {"tails.p95", number, tail<&analysis::Tails::p95>,
+       "95 % of the timed steps take at most so many times their block's median; null below 100 steps", "p95", 10},
+      {"tails.p99", number, tail<&analysis::Tails::p99>, "the same of 99 %", "p99", 10},
+      {"rates.seconds", seconds, rate<&Rates::operation_seconds>, "one operation: step_seconds / repetitions, s",
+       "time {}", 72},
+      {"rates.bytes", bytes, rate<&Rates::bytes>,
+       "size of one operation: a collective's as nccl-tests counts it, else operands and result"},
+      {"rates.count", count,
+       [](const R&, const C& c) { return c.rates ? positive(static_cast<double>(c.rates->count)) : std::nullopt; },
+       "elements of a collective as nccl-tests counts them; null where it is not known"},
+      {"rates.errors", count, [](const R& r, const C& c) -> Value { return analysis::failed_blocks(r, c.case_index); },
+       "blocks that failed: a wrong result fails its block"},
+      {"rates.algorithm_bytes_per_s", gigabytes_s, rate<&Rates::algorithm_bytes_per_s>,
+       "rates.bytes / rates.seconds; the algbw of nccl-tests", "algbw GB/s", 26},
+      {"rates.bus_bytes_per_s", gigabytes_s, rate<&Rates::bus_bytes_per_s>,
+       "what a link carries; the busbw of nccl-tests", "busbw GB/s", 64},
+      {"rates.limit_bytes_per_s", gigabytes_s, rate<&Rates::limit_bytes_per_s>,
+       "the most that the stated links allow of it", "limit GB/s", 28},
+      {"rates.share_of_limit", share, share_of_limit, "rates.bus_bytes_per_s / rates.limit_bytes_per_s", "of limit",
+       40},
+      {"tokens_per_second", number, above_zero<&C::tokens_per_second>, "tokens_per_step / step_seconds", "tokens/s",
+       24},
+      {"tokens_per_second_per_gpu", number,
+       [](const R& r, const C& c) { return of_gpu(r, c.tokens_per_second / r.at(c).ranks); },
+       "tokens_per_second / ranks_used where ranks are GPUs; else null", "tokens/s/GPU", 22},
+      {"tflops_per_gpu", number, [](const R& r, const C& c) { return of_gpu(r, c.flops_per_rank / 1e12); },
+       "flops_per_rank / 1e12 where ranks are GPUs; else null"},
+      {"flops_per_rank", flops, above_zero<&C::flops_per_rank>, "model FLOP/s of a rank", "{}/rank", 20},
+      {"mfu", share, of_flop<&C::mfu>, "model FLOP / (step time x ranks x peak), by flop_formula", "MFU", 62},
+      {"mfu_noncausal", share, of_flop<&C::mfu_noncausal>, "the same with attention counted whole, as older tables do"},
+      {"hfu", share, of_flop<&C::hfu>, "the same with recomputation counted"},
+      {"goodput", share, goodput,
+       "tokens / positions that a step computes, of which the others are padding; null where no case has any",
+       "goodput", 61},
+      {"gpu_utilisation", share, of_row<&C::gpu_utilisation>,
+       "as NVML reports it, median over blocks of the mean over ranks", "GPU busy", 18},
+      {"sm_clock_hz", hertz, of_row<&C::sm_clock_hz>, "mean SM clock, Hz", "SM MHz", 14},
+      {"power_w", watts, of_row<&C::power_w>, "mean power of a GPU, W", "W/GPU", 13},
+      {"tokens_per_joule", number, above_zero<&C::tokens_per_joule>, "tokens of the timed steps / energy of all GPUs",
+       "tokens/J", 16},
+      {"peak_memory_bytes", bytes, above_zero<&C::peak_memory_bytes>, "the largest of any rank in any block",
+       "memory {}", 12},
+      {"planned_memory_bytes", bytes, planned<&ResultCase::planned_memory_bytes>,
+       "what the plan needs on the largest rank"},
+      {"effect.ratio", number, effect<&analysis::Effect::ratio>,
+       "time of the case over the baseline's: per token, byte on the bus or FLOP where the amounts differ"},
+      {"effect.low", number, effect<&analysis::Effect::low>, "lower end of its interval"},
+      {"effect.high", number, effect<&analysis::Effect::high>, "upper end of its interval"},
+      {"effect.rounds", count, effect<&analysis::Effect::rounds>, "blocks of the case that it rests on"},
+      {"effect.rounds_needed", count, effect<&analysis::Effect::rounds_needed>,
+       "for an unresolved case, about how many rounds would settle it (1000: not with this noise); else 0"},
+      {"speedup", number, speedup,
+       "1 / effect.ratio: how many times as fast the same work is done; null of the control and of sizes", "speed-up",
+       46},
+      {"efficiency", share, efficiency,
+       "speedup / (ranks of the case / ranks of the baseline): 1 where every rank is as useful; null on as "
+       "many ranks",
+       "efficiency", 44},
+      {"settled_after", count, of_row<&C::settled_after>,
+       "the look, by its rounds, that settled the verdict; 0: none did, or none was declared"},
+      {"first_loss", number, of_training<&C::first_loss>, "loss of the first step of the first block"},
+      {"last_loss", number, of_training<&C::last_loss>, "loss of the last timed step, mean over blocks"},
+      {"ranks_used", count, planned<&ResultCase::ranks>, "ranks of the case"},
       size_along<program::visible_axes[0]>(),
       size_along<program::visible_axes[1]>(),
       size_along<program::visible_axes[2]>(),
-      plain("micro_batches", count, "micro-batches of a step",
-            [](const R& r, const C& c) { return positive(static_cast<double>(r.at(c).micro_batches)); }),
-      plain("tokens_per_step", number, "tokens of a step, all ranks",
-            [](const R& r, const C& c) { return positive(r.at(c).tokens_per_step); }),
-      plain("model_flop_per_step", number, "FLOP of a step, all ranks, by flop_formula",
-            [](const R& r, const C& c) { return positive(r.at(c).model_flop_per_step); }),
-      plain("noncausal_flop_per_step", number, "the same with attention counted whole",
-            [](const R& r, const C& c) { return positive(r.at(c).noncausal_flop_per_step); }),
-      plain("hardware_flop_per_step", number, "the same with recomputation counted",
-            [](const R& r, const C& c) { return positive(r.at(c).hardware_flop_per_step); }),
-      plain("peak_flops_per_rank", flops, "peak FLOP/s of a rank, dense; null where it is unknown",
-            [](const R& r, const C& c) { return positive(r.at(c).peak_flops_per_rank); }),
+      {"micro_batches", count, planned<&ResultCase::micro_batches>, "micro-batches of a step"},
+      {"tokens_per_step", number, planned<&ResultCase::tokens_per_step>, "tokens of a step, all ranks"},
+      {"model_flop_per_step", number, planned<&ResultCase::model_flop_per_step>,
+       "FLOP of a step, all ranks, by flop_formula"},
+      {"noncausal_flop_per_step", number, planned<&ResultCase::noncausal_flop_per_step>,
+       "the same with attention counted whole"},
+      {"hardware_flop_per_step", number, planned<&ResultCase::hardware_flop_per_step>,
+       "the same with recomputation counted"},
+      {"peak_flops_per_rank", flops, planned<&ResultCase::peak_flops_per_rank>,
+       "peak FLOP/s of a rank, dense; null where it is unknown"},
   };
   return metrics;
 }
@@ -301,12 +219,6 @@ bool belongs(const Metric& metric, const store::Result& result) {
 
 std::optional<double> table_value(const Metric& metric, const store::Result& result, const analysis::CaseSummary& row) {
   if (row.blocks == 0) return std::nullopt;
-  if (metric.shown_where != Shown::everywhere && (metric.shown_where == Shown::per_gpu) != result.ranks_are_gpus()) {
-    return std::nullopt;
-  }
-  if (!metric.shown_for.empty() && std::ranges::find(metric.shown_for, measured_by(result)) == metric.shown_for.end()) {
-    return std::nullopt;
-  }
   const std::optional<double> value = metric.value(result, row);
   // A share may well be 0; nothing else is, so 0 stands for "not known".
   const bool unknown = value && *value == 0 && metric.unit != share;
@@ -316,10 +228,10 @@ std::optional<double> table_value(const Metric& metric, const store::Result& res
 MetricPrinter::MetricPrinter(const Metric& metric, std::span<const double> values)
     : metric_(metric), scale_(scale_for(metric.unit, values)) {}
 
-Table::Column MetricPrinter::column(Measured measured) const {
-  const bool other = measured == operation && !metric_.column_of_operations.heading.empty();
-  const Metric::Column& column = other ? metric_.column_of_operations : metric_.column;
-  return {.heading = fmt::format(fmt::runtime(column.heading), scale_.unit), .worth = column.worth};
+Table::Column MetricPrinter::column(const store::Result& result) const {
+  std::string heading = fmt::format(fmt::runtime(metric_.heading), scale_.unit);
+  if (result.ranks_are_gpus() && heading.ends_with("/rank")) heading.replace(heading.size() - 4, 4, "GPU");
+  return {.heading = std::move(heading), .worth = metric_.worth};
 }
 
 std::string MetricPrinter::number(double value) const {
@@ -335,10 +247,6 @@ std::string MetricPrinter::number(double value) const {
     default:
       return scale_.print(value);
   }
-}
-
-std::string MetricPrinter::number_with_unit(double value) const {
-  return number(value) + (scale_.unit.empty() ? "" : " " + scale_.unit);
 }
 
 }  // namespace harness::report

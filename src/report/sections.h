@@ -21,8 +21,6 @@ enum class Detail : std::uint8_t { brief, full };
 /// The section that `show` prints: a row per case, the notes on it, the warnings, and the context: in brief a few
 /// lines, in full with settings and formulas.
 Section overview_section(const store::Result& result, const analysis::Summary& summary, Detail detail);
-/// The best proven change beside the baseline, a line per metric; no pieces where sizes are all that was swept.
-Section before_after_section(const store::Result& result, const analysis::Findings& findings);
 /// The time and the price of a training run, before and after each proven change.
 Section cost_section(const analysis::CostEstimate& estimate);
 /// Where one profiled step of each case went.
@@ -34,13 +32,11 @@ inline constexpr const char* explanation_id = "prediction";
 /// The diagnosis in a sentence or two; "" without one.
 std::string diagnosis_words(const analysis::Explanation& explanation);
 Section stragglers_section(const store::Result& result, const analysis::Findings& findings);
-/// The findings of doctor before the first round; no pieces in files that do not say.
-Section doctor_section(const store::Result& result);
 Section nccl_section(const store::Result& result);  // no pieces where NCCL had no part
 Section environment_section(const store::Result& result, const analysis::Findings& findings);
 Section warnings_section(const analysis::Findings& findings);
+/// The configuration and the command that does the same again.
 Section configuration_section(const store::Result& result);
-Section reproduce_section(const store::Result& result);
 /// The column that names what a single operation is in a training step.
 inline constexpr const char* uses_heading = "in the step";
 
@@ -60,17 +56,14 @@ struct CaseTable {
   Table table;
   std::vector<std::string> notes;
 };
-CaseTable case_table(const store::Result& result, const analysis::Summary& summary, Detail detail);
+CaseTable case_table(const store::Result& result, const analysis::Summary& summary);
 /// The notes that a reader must know before the verdict and the numbers of a case are believed.
 std::vector<std::string> case_notes(const analysis::CaseSummary& row, const analysis::Summary& summary);
-/// case_table() where sizes of one collective are all that was swept: a row for each size with the columns of
-/// nccl-tests. Time is the slowest rank's; errors are the blocks that failed, of which one with a wrong result is one.
-bool is_listed_by_size(const store::Result& result);
-CaseTable size_table(const store::Result& result, const analysis::Summary& summary);
-/// case_table() where settings are compared at several sizes of one operation (analysis::is_grid): a row for
-/// each size; for the baseline and each setting a column of times and of rates, and for each setting the change against
-/// the baseline at that size, its interval and the verdict.
-CaseTable grid_table(const store::Result& result, const analysis::Summary& summary);
+/// case_table() where sizes of one collective are all that was swept, or settings are compared at several sizes of one
+/// operation (analysis::is_grid): a row for each size; for the baseline and each setting a column of times and of
+/// rates, and for each setting the verdict, the change against the baseline at that size and its interval. Errors are
+/// the blocks that failed, of which one with a wrong result is one.
+CaseTable table_by_size(const store::Result& result, const analysis::Summary& summary);
 /// The rate that an operation is judged by: the bandwidth of a link, the FLOP of a rank, or where it computes nothing
 /// its bytes.
 std::optional<double> operation_rate(const analysis::CaseSummary& row);

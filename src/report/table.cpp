@@ -29,12 +29,6 @@ void end_line(std::string& out) {
 constexpr std::size_t gap = 2;             // between two columns
 constexpr std::size_t shortest_name = 24;  // of what a row is about: not broken below that
 
-// The columns that say what a row is about: words, before the first number.
-std::size_t keys_of(const Table& table) {
-  const auto number = std::ranges::find(table.columns, false, &Table::Column::words);
-  return std::max<std::ptrdiff_t>(1, number - table.columns.begin());
-}
-
 std::size_t longest_word(const std::string& text) {
   std::istringstream words(one_line(text));
   std::size_t longest = 0;
@@ -86,18 +80,6 @@ Table with_lines(const Table& table, const std::vector<std::size_t>& widths) {
       }
     }
   }
-  return out;
-}
-
-Table with_columns(const Table& table, std::size_t keys, std::size_t begin, std::size_t end) {
-  Table out;
-  const auto take = [&](const auto& from, auto& into) {
-    for (std::size_t c = 0; c < end; ++c) {
-      if (c < keys || c >= begin) into.push_back(from[c]);
-    }
-  };
-  take(table.columns, out.columns);
-  for (const auto& row : table.rows) take(row, out.rows.emplace_back());
   return out;
 }
 
@@ -159,25 +141,6 @@ std::optional<Table> wrapped_within(const Table& table, std::size_t width) {
   if (table.columns.empty()) return std::nullopt;
   const std::vector<std::size_t> widths = widths_within(table, width);
   return widths.empty() ? std::nullopt : std::optional(with_lines(table, widths));
-}
-
-std::vector<Table> narrowed(const Table& table, std::size_t width) {
-  if (table.width() <= width || table.columns.empty()) return {table};
-  if (auto whole = wrapped_within(table, width)) return {std::move(*whole)};
-  const std::size_t keys = keys_of(table);
-  std::vector<Table> tables;
-  for (std::size_t begin = keys; begin < table.columns.size();) {
-    // As many as fit, however narrow the words become; at least one.
-    const auto fits = [&](std::size_t to) {
-      return !widths_within(with_columns(table, keys, begin, to), width).empty();
-    };
-    std::size_t end = begin + 1;
-    while (end < table.columns.size() && fits(end + 1)) ++end;
-    const Table part = with_columns(table, keys, begin, end);
-    tables.push_back(wrapped_within(part, width).value_or(part));
-    begin = end;
-  }
-  return tables.empty() ? std::vector<Table>{table} : tables;
 }
 
 }  // namespace harness::report

@@ -29,16 +29,9 @@ std::map<std::string, int> number_tracks(const analysis::DrawnStep& step) {
   return numbers;
 }
 
-Json metadata(const char* what, int process, const int* thread, Json arguments) {
-  Json event = {{"name", what}, {"ph", "M"}, {"pid", process}};
-  if (thread != nullptr) event["tid"] = *thread;
-  event["args"] = std::move(arguments);
-  return event;
-}
-
-void name_thread(Json& events, int process, int thread, const std::string& name) {
-  events.push_back(metadata("thread_name", process, &thread, {{"name", name}}));
-  events.push_back(metadata("thread_sort_index", process, &thread, {{"sort_index", thread}}));
+// Names a process or one of its threads.
+Json naming(const char* what, int process, int thread, const std::string& name) {
+  return {{"name", what}, {"ph", "M"}, {"pid", process}, {"tid", thread}, {"args", {{"name", name}}}};
 }
 
 std::string name_of_rank(const store::Result& result, const store::ResultInterval& row) {
@@ -116,33 +109,15 @@ class Events {
   analysis::GroupsOf group_of_;
 };
 
-std::string cases_with_timelines(const store::Result& result) {
-  std::set<std::int32_t> indices;
-  for (const store::ResultInterval& row : result.timeline) indices.insert(row.case_index);
-  std::vector<std::string> names;
-  for (const std::int32_t index : indices) {
-    if (result.has_case(index)) names.push_back(quote(result.case_at(index).name));
-  }
-  return names.empty() ? "no case has a timeline in this file" : "there is one of " + join(names, ", ");
-}
-
 }  // namespace
 
 std::string trace_json(const store::Result& result, const std::string& case_name) {
-  const auto chosen = std::ranges::find_if(result.cases, [&](const store::ResultCase& of) {
-    return of.name == case_name || short_name(of.name) == case_name;
-  });
-  if (chosen == result.cases.end()) {
-    std::vector<std::string> names;
-    for (const store::ResultCase& result_case : result.cases) names.push_back(result_case.name);
-    fail("there is no case {}; {}{}", quote(case_name), cases_with_timelines(result),
-         did_you_mean(nearest(case_name, names)));
-  }
-  const std::int32_t index = result.index_of(*chosen);
+  const std::int32_t index = find_case(result, case_name);
+  const store::ResultCase& chosen = result.case_at(index);
   const analysis::DrawnStep step = analysis::drawn_step(result, index);
   if (step.intervals.empty()) {
-    const char* why = chosen->role() == store::CaseRole::control ? " (it is the baseline)" : "";
-    fail("case {} has no timeline{}; {}", quote(case_name), why, cases_with_timelines(result));
+    const char* why = chosen.role() == store::CaseRole::control ? " (it is the baseline)" : "";
+    fail("case {} has no timeline{}: the file holds no profiled step of it", quote(case_name), why);
   }
   const auto threads = number_tracks(step);
   const int step_thread = static_cast<int>(threads.size());
@@ -154,28 +129,27 @@ std::string trace_json(const store::Result& result, const std::string& case_name
     const int rank = x.row->rank, thread = threads.at(x.track);
     if (rank != last_rank) {
       last_rank = rank;
-      events.push_back(metadata("process_name", rank, nullptr, {{"name", name_of_rank(result, *x.row)}}));
-      events.push_back(metadata("process_sort_index", rank, nullptr, {{"sort_index", rank}}));
-      name_thread(events, rank, step_thread, "step");
+      events.push_back(naming("process_name", rank, 0, name_of_rank(result, *x.row)));
+      events.push_back(naming("thread_name", rank, step_thread, "step"));
       double end_s = 0;
       for (const analysis::DrawnInterval& other : step.intervals) {
         if (other.row->rank == rank) end_s = std::max(end_s, other.end_s);
       }
       std::ranges::move(events_of.of_step(x, end_s, step_thread), std::back_inserter(events));
     }
-    if (named.emplace(rank, thread).second) name_thread(events, rank, thread, x.track);
+    if (named.emplace(rank, thread).second) events.push_back(naming("thread_name", rank, thread, x.track));
   }
   for (const analysis::DrawnInterval& x : step.intervals) events.push_back(events_of.of(x, threads.at(x.track)));
   const Json out = {
       {"traceEvents", std::move(events)},
       {"displayTimeUnit", "ms"},
-      {"distributedInfo", {{"world_size", chosen->ranks}}},  // as PyTorch's profiler has it
+      {"distributedInfo", {{"world_size", chosen.ranks}}},  // as PyTorch's profiler has it
       {"otherData",
        {{"what", config::traits_of(result.backend).predicts() ? "one predicted step, not measured"
                                                               : "one profiled step, outside the timed blocks"},
         {"clock", step.one_clock ? "shared: the closing all-reduce ends at once on all ranks"
                                  : "of each rank: from the start of its own step"},
-        {"case", chosen->name},
+        {"case", chosen.name},
         {"run", result.name},
         {"backend", result.backend},
         {"created", result.created},

@@ -15,48 +15,25 @@
 namespace harness::report {
 namespace {
 
-// The settings of a change of this variable; nothing for one of another, or of a file that another version wrote.
-std::optional<config::Settings> settings_of(std::string_view change, std::string_view variable) {
-  if (!change.starts_with(variable) || change.substr(variable.size(), 1) != "=") return std::nullopt;
+// The name as it is, if it is of another variable, or of a file that another version wrote.
+std::string short_change(const std::string& change) {
+  const std::size_t equals = std::min(change.find('='), change.size());
+  const std::string variable = change.substr(0, equals), value = change.substr(std::min(equals + 1, change.size()));
+  if (value == "true" || value == "false") return variable + (value == "true" ? " on" : " off");
+  if (variable != "layout" && variable != "env") return change;
   config::Settings settings;
   try {
-    config::find_variable(variable)->parse(settings, change.substr(variable.size() + 1));
+    config::find_variable(variable)->parse(settings, value);
   } catch (const Error&) {
-    return std::nullopt;
+    return change;
   }
-  return settings;
-}
-
-std::string short_change(const std::string& change) {
-  if (std::string layout = short_layout(change); !layout.empty()) return layout;
-  if (const auto settings = settings_of(change, "env")) {
-    std::vector<std::string> entries;
-    for (const auto& [name, value] : settings->env) entries.push_back(fmt::format("{}={}", name, value));
-    return join(entries, " ");
+  if (variable == "layout") {
+    const std::string label = program::label_of(settings.layout);
+    return label.empty() ? change : label;
   }
-  const std::size_t equals = change.find('=');
-  const std::string value = equals == std::string::npos ? "" : change.substr(equals + 1);
-  if (value != "true" && value != "false") return change;
-  return change.substr(0, equals) + (value == "true" ? " on" : " off");
-}
-
-constexpr double max_share = 10, min_share = -0.9;
-
-// An end of an interval.
-std::string bound(double ratio, double other) {
-  const double share = ratio - 1, other_share = other - 1;
-  if (share > max_share) return "over " + signed_percent(max_share, 0);
-  if (share < min_share && !(other_share < min_share)) return "under " + signed_percent(min_share, 0);
-  return signed_percent(share);
-}
-
-// Effects with a verdict, the smallest ratio first.
-std::vector<KnownChange> those_that_are(const std::vector<KnownChange>& changes, analysis::Verdict verdict) {
-  std::vector<KnownChange> found;
-  std::ranges::copy_if(changes, std::back_inserter(found),
-                       [&](const KnownChange& change) { return change.verdict == verdict; });
-  std::ranges::stable_sort(found, {}, &KnownChange::ratio);
-  return found;
+  std::vector<std::string> entries;
+  for (const auto& [name, text] : settings.env) entries.push_back(fmt::format("{}={}", name, text));
+  return join(entries, " ");
 }
 
 // The largest unit in which the smallest value is at least 1.
@@ -75,19 +52,11 @@ Scale choose(std::span<const double> values, std::initializer_list<Scale> from_l
 
 }  // namespace
 
-std::string short_layout(std::string_view name) {
-  const auto settings = settings_of(name, "layout");
-  return settings ? program::label_of(settings->layout) : "";
-}
-
 std::string short_name(const std::string& name) {
   constexpr std::string_view between = " + ";
-  std::vector<std::string> changes;
-  std::size_t begin = 0;
-  for (std::size_t at; (at = name.find(between, begin)) != std::string::npos; begin = at + between.size())
-    changes.push_back(short_change(name.substr(begin, at - begin)));
-  changes.push_back(short_change(name.substr(begin)));
-  return join(changes, std::string(between));
+  std::vector<std::string> changes = split_text(name, between);
+  for (std::string& change : changes) change = short_change(change);
+  return join(changes, between);
 }
 
 std::int32_t find_case(const store::Result& result, const std::string& name) {
@@ -124,17 +93,6 @@ std::string label_of(const store::Result& result, const analysis::CaseSummary& r
   return point != nullptr && !point->uses.empty() && is_of_a_size ? point->uses : row.name;
 }
 
-std::string program_of(const store::Result& result) {
-  const std::string program = value_of(result.identity, "harness");
-  return program.empty() ? result.tool_version : program;
-}
-
-std::string the_rest(std::size_t faster, std::vector<std::pair<std::size_t, const char*>> others) {
-  others.insert(others.begin(), {faster, faster == 1 ? "other faster" : "others faster"});
-  const std::string words = counted(others);
-  return words.empty() ? "." : fmt::format("; {}.", words);
-}
-
 std::string counted(const std::vector<std::pair<std::size_t, const char*>>& counts) {
   std::vector<std::string> parts;
   for (const auto& [n, what] : counts) {
@@ -149,8 +107,11 @@ std::string change_words(double ratio) {
 
 std::string interval_words(double low, double high) {
   if (std::isnan(low) || std::isnan(high)) return "";
-  if (low - 1 > max_share) return fmt::format("[{}]", bound(low, high));
-  return fmt::format("[{}, {}]", bound(low, high), bound(high, low));
+  constexpr double most = 10;
+  const auto end = [](double share) {
+    return share > most ? "over " + signed_percent(most, 0) : signed_percent(share);
+  };
+  return fmt::format("[{}, {}]", end(low - 1), end(high - 1));
 }
 
 std::string change_of(const std::optional<analysis::Effect>& effect) {
@@ -159,12 +120,6 @@ std::string change_of(const std::optional<analysis::Effect>& effect) {
 
 std::string interval_of(const std::optional<analysis::Effect>& effect) {
   return effect ? interval_words(effect->low, effect->high) : "";
-}
-
-Cell change_cell(double ratio) {
-  Cell cell = change_words(ratio);
-  if (std::isfinite(ratio)) cell.key = std::round(1000 * (ratio - 1));
-  return cell;
 }
 
 Tone tone_of(analysis::Verdict verdict) {
@@ -195,42 +150,47 @@ std::string how_much(const KnownChange& change, const std::string& per) {
   const bool faster = change.ratio < 1;
   const double low = faster ? 1 - change.high : change.low - 1;
   const double high = faster ? 1 - change.low : change.high - 1;
-  return fmt::format("{} {} time{} [{}, {}]", percent(std::abs(change.ratio - 1)), faster ? "less" : "more", per,
-                     percent(low), percent(high));
+  std::string words = fmt::format("{} {} time{}", percent(std::abs(change.ratio - 1)), faster ? "less" : "more", per);
+  if (std::isfinite(low) && std::isfinite(high)) words += fmt::format(" [{}, {}]", percent(low), percent(high));
+  return words;
 }
 
-std::string throughput_words(double ratio, const std::string& per) {
-  return per.empty() ? fmt::format(", {:.3g} x the throughput", 1 / ratio) : "";
+std::string counted_outcomes(const std::vector<KnownChange>& changes, std::string_view told) {
+  std::vector<std::string> parts;
+  for (const std::string_view outcome : {"faster", "slower", "same", "unresolved", too_close}) {
+    const auto n = std::ranges::count(changes, outcome, &KnownChange::outcome) - (outcome == told ? 1 : 0);
+    if (n <= 0) continue;
+    const char* before = outcome == "same" ? "the " : "";
+    if (outcome == told) before = n == 1 ? "other " : "others ";
+    parts.push_back(fmt::format("{} {}{}", n, before, outcome));
+  }
+  return join(parts, ", ");
 }
 
-std::string what_moved(const std::vector<KnownChange>& changes, const Asked& asked) {
-  using enum analysis::Verdict;
-  const std::vector<KnownChange> all_faster = those_that_are(changes, faster),
-                                 all_slower = those_that_are(changes, slower), all_same = those_that_are(changes, same);
-  const std::size_t open = those_that_are(changes, unresolved).size(), alike = all_same.size();
-  const std::string threshold = analysis::threshold_words(asked.smallest_effect);
-  if (!all_faster.empty()) {
-    const KnownChange& best = all_faster.front();
-    return fmt::format(
-        "Fastest proven change: {}, {}{}{}", best.name, how_much(best, asked.per),
-        throughput_words(best.ratio, asked.per),
-        the_rest(all_faster.size() - 1, {{all_slower.size(), "slower"}, {alike, "the same"}, {open, "unresolved"}}));
+std::string what_moved(std::vector<KnownChange> changes, const Asked& asked) {
+  std::ranges::stable_sort(changes, {}, &KnownChange::ratio);
+  const char* proven = asked.predicted ? "" : "proven ";
+  const auto ending = [&](std::string_view told) {
+    const std::string rest = counted_outcomes(changes, told);
+    return rest.empty() ? "." : "; " + rest + ".";
+  };
+  const auto fastest = std::ranges::find(changes, std::string_view("faster"), &KnownChange::outcome);
+  if (fastest != changes.end()) {
+    const std::string throughput =  // more than the time that is saved; not where time counts per unit of work
+        asked.per.empty() ? fmt::format(", {:.3g} x the throughput", 1 / fastest->ratio) : "";
+    return fmt::format("Fastest {}change: {}, {}{}{}", proven, fastest->name, how_much(*fastest, asked.per), throughput,
+                       ending("faster"));
   }
-  if (!all_slower.empty()) {
-    const std::size_t n = all_slower.size();
-    return fmt::format("No change is proven faster than the baseline; {}: {}, {}{}",
-                       n == 1 ? "the slowest" : fmt::format("the slowest of {}", n), all_slower.back().name,
-                       how_much(all_slower.back(), asked.per),
-                       the_rest(0, {{alike, "the same"}, {open, "unresolved"}}));
+  const auto slowest = std::find_if(changes.rbegin(), changes.rend(),
+                                    [](const KnownChange& change) { return change.outcome == "slower"; });
+  if (slowest != changes.rend()) {
+    return fmt::format("No change is {}faster than the baseline; the slowest: {}, {}{}", proven, slowest->name,
+                       how_much(*slowest, asked.per), ending("slower"));
   }
-  if (alike > 0 && open == 0) {
-    return fmt::format("Nothing moved beyond {}: {} came out the same as the baseline.", threshold,
-                       alike == 1 ? all_same.front().name : fmt::format("all {} changes", alike));
-  }
-  if (open == 0) return "";
-  return fmt::format("Nothing is proven to move beyond {}: of {} changes {} unresolved{}.", threshold, asked.changes,
-                     open == 1 ? "1 is" : fmt::format("{} are", open),
-                     alike > 0 ? fmt::format(", {} the same", alike) : "");
+  if (counted_outcomes(changes).empty()) return "";
+  const bool open = std::ranges::find(changes, std::string_view("unresolved"), &KnownChange::outcome) != changes.end();
+  return fmt::format("Nothing {} beyond {}{}", open ? "is proven to move" : "moved",
+                     analysis::threshold_words(asked.smallest_effect), ending(""));
 }
 
 std::string Scale::print(double value) const {

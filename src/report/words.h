@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -16,11 +17,6 @@
 // Words and numbers as people read them: names of cases, changes with their intervals, units that suit.
 
 namespace harness::report {
-
-// Short names for cases whose name is too long.
-
-/// "TP2" for a case of `layout` that cuts the model in two (program::label_of); "" for a case of another variable.
-std::string short_layout(std::string_view case_name);
 
 /// The name with short words for its long parts: "TP2 PP2" for a layout, "NCCL_ALGO=Ring" for env={NCCL_ALGO: Ring},
 /// "overlap_grad_reduce off" for overlap_grad_reduce=false, each also where several changes are joined by " + ".
@@ -39,27 +35,18 @@ std::vector<ChangesOfSetting> changes_by_setting(const store::Result& result, co
 /// For a drawing: "qkv, forward" where that stands for the case's name, else the name.
 std::string label_of(const store::Result& result, const analysis::CaseSummary& row);
 
-/// The program that measured: its version and commit, as far as the file says.
-std::string program_of(const store::Result& result);
-
 /// "2 slower, 1 faster"; what does not occur is left out.
 std::string counted(const std::vector<std::pair<std::size_t, const char*>>& counts);
-
-/// The end of a sentence on the fastest: "; 2 others faster, 1 slower." with those beside it, or ".".
-std::string the_rest(std::size_t faster, std::vector<std::pair<std::size_t, const char*>> others);
 
 /// "-12.0 %", the change that a ratio of times stands for; "" for NaN.
 std::string change_words(double ratio);
 /// "[-12.9 %, -11.1 %]", the ends of an interval of a ratio; "" for NaN. Two or three rounds give ends that say
-/// nothing: an end beyond +1000 % is "over +1000 %", and so is the whole interval where both are. An end beyond -90 %
-/// is "under -90 %", unless both are: between -90 % and -100 % their numbers tell 20 times as fast from 100 times.
+/// nothing: one beyond +1000 % is "over +1000 %".
 std::string interval_words(double low, double high);
 /// The words for an effect; "" where there is none.
 std::string change_of(const std::optional<analysis::Effect>& effect);
 std::string interval_of(const std::optional<analysis::Effect>& effect);
 
-/// change_words() in a table, whose rows sort by it as it is printed: what looks equal keeps its order.
-Cell change_cell(double ratio);
 /// How a reader takes a verdict; a case that failed or was faster than it can be is bad.
 Tone tone_of(analysis::Verdict verdict);
 Tone tone_of(const analysis::Judgement& judgement);
@@ -67,26 +54,28 @@ Tone tone_of(const analysis::Judgement& judgement);
 /// The heading of a column of intervals: "95 % interval".
 std::string interval_heading(double confidence);
 
+inline constexpr const char* too_close = "too close to call";
+
 /// A change as a headline knows it.
 struct KnownChange {
   std::string name;
-  analysis::Verdict verdict = analysis::Verdict::none;
-  double ratio = 1, low = 1, high = 1;  // of its time to the baseline's
+  std::string outcome;                      // the name of its verdict; of a prediction "faster", "slower" or too_close
+  double ratio = 1, low = NAN, high = NAN;  // of its time to the baseline's; low and high NaN without an interval
 };
 
 /// "12.3 % less time [10.1 %, 14.4 %]"; per: behind "time", as per_what() has it.
 std::string how_much(const KnownChange& change, const std::string& per);
-/// ", 1.14 x the throughput", which is more than the 12.3 % of time; "" where time counts per unit of work (`per`).
-std::string throughput_words(double ratio, const std::string& per);
+/// "2 others faster, 1 slower": all that have an outcome but one of the outcome `told`, which the sentence is about.
+std::string counted_outcomes(const std::vector<KnownChange>& changes, std::string_view told = "");
 
 struct Asked {
   double smallest_effect = 0.01;
-  int changes = 0;  // that could have got a verdict
   std::string per;  // as per_what() has it
+  bool predicted = false;
 };
-/// Says what moved, in a sentence, by the changes that have a verdict: the fastest proven one and how the others came
-/// out, or that none is proven. "" where no change has a verdict.
-std::string what_moved(const std::vector<KnownChange>& changes, const Asked& asked);
+/// Says what moved, in a sentence: the fastest change and how the others came out, or that none is proven. "" where no
+/// change has an outcome.
+std::string what_moved(std::vector<KnownChange> changes, const Asked& asked);
 
 /// A unit that suits these values, and how to print one in it with four digits.
 struct Scale {

@@ -37,10 +37,8 @@ TEST_F(NextConfiguration, ExportWritesTheNextConfiguration) {
   const Said said = say({"export", a, "--format", "harness"});
   EXPECT_EQ(said.code, 0) << said.err;
   EXPECT_THAT(said.out, HasSubstr("# The baseline takes the fastest proven change, micro_batch_size=4: time -1"));
-  EXPECT_THAT(said.out, HasSubstr("\n# baseline.micro_batch_size: 1 until now\n"));
   EXPECT_THAT(said.out, HasSubstr("\n  micro_batch_size: 4\n"));
   EXPECT_THAT(said.out, HasSubstr("\n# left out: micro_batch_size=1: the baseline's until now"));
-  EXPECT_THAT(said.out, HasSubstr("\n# micro_batch_size=16: not measured in a.h5\n"));
   EXPECT_THAT(said.out, HasSubstr("\n  micro_batch_size: [2, 16]\n"));
   EXPECT_THAT(said.out, HasSubstr("\n# left out: layout={tensor_parallel: 2, pipeline_parallel: 1}: slower, time +"));
   EXPECT_THAT(said.out, HasSubstr("\n  layout: [{pipeline_parallel: 2}]\n"));
@@ -71,7 +69,7 @@ TEST_F(NextConfiguration, ExportWritesTheFlagsOfAPlannedCase) {
   const Said baseline = say({"export", config, "--format", "megatron"});
   EXPECT_EQ(baseline.code, 0) << baseline.err;
   EXPECT_THAT(baseline.out, HasSubstr("# All settings of baseline in " + config + ": planned, not measured.\n"));
-  EXPECT_THAT(baseline.out, HasSubstr("# Its model: --num-layers 4 --hidden-size 128 "));
+  EXPECT_THAT(baseline.out, HasSubstr("# The model: --num-layers 4 --hidden-size 128 "));
   EXPECT_THAT(baseline.out, HasSubstr("\n  --global-batch-size 16\n"));
   EXPECT_THAT(baseline.out, HasSubstr("\n  --micro-batch-size 2\n"));
   EXPECT_THAT(baseline.out, Not(HasSubstr("--bf16")));
@@ -113,7 +111,7 @@ TEST_F(NextConfiguration, AProvenCombinationBecomesTheBaseline) {
   EXPECT_THAT(said.out, HasSubstr("\n  micro_batch_size: 2\n"));
   EXPECT_THAT(said.out, HasSubstr("\n  precision: bf16\n"));
   EXPECT_THAT(said.out, HasSubstr("\n  micro_batch_size: [4]\n"));
-  EXPECT_THAT(said.out, Not(HasSubstr("combine")));
+  EXPECT_THAT(said.out, Not(HasSubstr("\ncombine")));
   EXPECT_EQ(say({"plan", folder_.write("next.yaml", said.out), "--ranks", "4"}).code, 0) << said.out;
 }
 

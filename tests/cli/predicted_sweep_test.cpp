@@ -203,9 +203,6 @@ TEST_F(PredictedSweep, WhatItIsWorthIsPredictedToo) {
   EXPECT_THAT(shown, AllOf(HasSubstr("Predicted, not measured: the tokens/s"), HasSubstr(" recovered"),
                            Not(HasSubstr("the measured tokens/s")), Not(HasSubstr("proven")),
                            Not(HasSubstr("nothing to save"))));
-  const std::string report = said({"report", "--format", "md", "-o", "-", file_});
-  EXPECT_THAT(report, HasSubstr("After is the fastest combination of changes."));
-  EXPECT_THAT(report, Not(HasSubstr("single change")));
 }
 
 // With a calibration that was measured on CPU cores it is their step, and every reader speaks of ranks.

@@ -93,8 +93,7 @@ TEST(DoctorAsAUser, ItsRecordIsInTheResultOfASweep) {
   EXPECT_FALSE(std::filesystem::exists(folder / "small.h5"));
   const auto measured = test::run(test::harness_job(2, sweep));
   EXPECT_TRUE(measured.exit_code == 0 || measured.exit_code == 4) << measured.out << measured.err;
-  EXPECT_THAT(measured.out, AllOf(HasSubstr("Doctor found 1 failure: pcie.width on node7."),
-                                  HasSubstr("! doctor, fail pcie.width on node7: adapter mlx5_0 runs on 8 of 16")));
+  EXPECT_THAT(measured.out, HasSubstr("! doctor, fail pcie.width on node7: adapter mlx5_0 runs on 8 of 16"));
   const store::Result result = store::read_result(folder / "small.h5");
   EXPECT_EQ(result.doctor.findings.at(0).check, "pcie.width");
   const std::string file = folder / "small.h5";

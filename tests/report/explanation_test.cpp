@@ -61,19 +61,16 @@ TEST(Explanation, SaysWhatHasNoPredictionAndWhyThereIsNoDiagnosis) {
       {1, "a prediction does not know a"}, {2, "too large"}, {3, "a prediction does not know a"}};
   const store::Result result = test::samples::full();
   const auto name = [&](std::size_t i) { return result.cases.at(i).name; };
-  EXPECT_THAT(text_of_section(explained),
-              AllOf(HasSubstr("Without a prediction\n"), Not(HasSubstr("no diagnosis")),
-                    HasSubstr(fmt::format("- {}, {}: a prediction does not know a\n", name(1), name(3))),
-                    HasSubstr(fmt::format("- {}: too large\n", name(2)))));
+  EXPECT_THAT(text_of_section(explained), AllOf(HasSubstr("Without a prediction\n"), Not(HasSubstr("no diagnosis")),
+                                                HasSubstr(fmt::format("- {}: a prediction does not know a\n", name(1))),
+                                                HasSubstr(fmt::format("- {}: too large\n", name(2)))));
   explained.diagnosis.reset();
   explained.why_no_diagnosis = "the baseline has no profiled step";
   EXPECT_THAT(text_of_section(explained), HasSubstr("There is no diagnosis: the baseline has no profiled step."));
   explained.cases.clear();
   explained.why_none = "a prediction does not know a";
   EXPECT_THAT(text_of_section(explained), AllOf(HasSubstr("to hold it against: a prediction does not know a."),
-                                                HasSubstr(": too large"), Not(HasSubstr("The last three columns"))));
-  explained.not_predicted.erase(explained.not_predicted.begin() + 1);
-  EXPECT_THAT(text_of_section(explained), Not(HasSubstr(name(1))));
+                                                Not(HasSubstr("The last three columns"))));
 }
 
 // A step that is predicted to take 0.3 s, with an error of 5.6 %.
@@ -101,38 +98,24 @@ TEST_F(WithoutACause, AStepIsAsFastAsPredictedOrSlowerOrFaster) {
   EXPECT_THAT(words(0.27), HasSubstr("the step takes 10 % less than predicted, more than the expected error of 5.6 %: "
                                      "its hardware file or the calibration promises too little (measured 270 ms, "));
   explained_.of_prediction = true;
-  EXPECT_THAT(words(0.27), HasSubstr("10 % less than without, more than the expected error of 5.6 % (270 ms with its"));
-  EXPECT_THAT(words(0.305), HasSubstr("as fast as without, within"));
+  EXPECT_THAT(words(0.305), HasSubstr("as fast as predicted, within the expected error of 5.6 % (with its faults 305"));
 }
 
 TEST_F(WithoutACause, SlowComputingExplainsAllOrAPart) {
   kinds_[1].measured_takes_s = kinds_[1].measured_owns_s = 0.2;
   EXPECT_THAT(
       words(0.38, 0.375, 1.3),
-      AllOf(HasSubstr("Diagnosis: no fault of the cluster; matmul runs at 75 % of predicted, on all ranks alike, "
+      AllOf(HasSubstr("Diagnosis: no fault of the cluster; computation runs at 77 % of predicted, on all ranks alike, "
                       "a matter of power, clocks or the software, which explains 75.0 ms of the 80.0 ms that "
                       "are too long (measured 380 ms, healthy 300 ms)."),
             Not(HasSubstr("rest"))));
-  EXPECT_THAT(words(0.6, 0.375, 1.3), AllOf(HasSubstr("Diagnosis: matmul runs at 75 %"), Not(HasSubstr("no fault of")),
-                                            HasSubstr("explains 75.0 ms of the 300 ms"),
+  EXPECT_THAT(words(0.6, 0.375, 1.3), AllOf(HasSubstr("Diagnosis: computation runs at 77 %"),
+                                            Not(HasSubstr("no fault of")), HasSubstr("explains 75.0 ms of the 300 ms"),
                                             HasSubstr("The rest looks like no fault that is known here.")));
   EXPECT_THAT(words(0.38, 0.5, 1.3), HasSubstr("explains 80.0 ms of the 80.0 ms"));
   // Hidden, or made up for: then it is no reason.
   EXPECT_THAT(words(0.4, 0.3, 1.3), HasSubstr("33 % longer than predicted, and no fault"));
   EXPECT_THAT(words(0.305, 0.3, 1.3), HasSubstr("as fast as predicted"));
-}
-
-// The kind that costs the step most beside its prediction, not what takes longest.
-TEST_F(WithoutACause, NamesTheKindByItsExcess) {
-  kinds_[2].measured_takes_s = kinds_[2].measured_owns_s = 0.04;
-  kinds_[1].measured_takes_s = 0.2;  // most of it hidden
-  kinds_[1].measured_owns_s = 0.152;
-  EXPECT_THAT(words(0.38, 0.375, 1.3), HasSubstr("recomputed matmul runs at 75 % of predicted"));
-  kinds_[1].measured_takes_s = kinds_[1].measured_owns_s = 0.15;
-  kinds_[2].predicted_takes_s = 0;  // nothing to divide by
-  EXPECT_THAT(words(0.38, 0.375, 1.3), HasSubstr("cluster; computation runs at 77 % of predicted, on all ranks alike"));
-  explained_.cases.clear();
-  EXPECT_THAT(words(0.38, 0.375, 1.3), HasSubstr("cluster; computation runs at 77 % of predicted, on all ranks alike"));
 }
 
 TEST_F(WithoutACause, StepsWithoutATimeHaveNoWords) {

@@ -35,7 +35,7 @@ store::Result proven_sweep() {
 }
 
 std::string exported(const store::Result& result, ExportFormat format, const std::string& name = "") {
-  return export_text(result, find_proven(result, analysis::summarise(result), name, "runs.h5"), "runs.h5", format);
+  return export_text(find_proven(result, analysis::summarise(result), name, "runs.h5"), format);
 }
 
 std::string complaint(const store::Result& result, const std::string& name, int* code = nullptr) {
@@ -86,7 +86,7 @@ TEST(Export, TheModelInMegatronsWords) {
   result.model = *config::model_preset("llama3-8b");
   EXPECT_THAT(
       exported(result, Framework::megatron),
-      HasSubstr("# The model that was measured: --num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 "
+      HasSubstr("# The model: --num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 "
                 "--num-attention-heads 32 --group-query-attention --num-query-groups 8 --seq-length 8192 "
                 "--max-position-embeddings 8192 --swiglu --normalization RMSNorm --position-embedding-type rope "
                 "--rotary-base 500000 --untie-embeddings-and-output-weights --disable-bias-linear\n"));
@@ -147,11 +147,11 @@ TEST(Export, NothingOfAHostileFileGetsOut) {
     result.created = "\r$(id)";
     result.identity = {{"harness", "0\nexport PWNED=2"}};
     const std::string file = "run\nexport PWNED=3.h5";
-    const Proven proven = find_proven(result, analysis::summarise(result), "", file);
+    const Export proven = find_proven(result, analysis::summarise(result), "", file);
     EXPECT_TRUE(proven.settings.empty()) << value;
     for (const ExportFormat format : std::initializer_list<ExportFormat>{std::nullopt, Framework::megatron,
                                                                          Framework::pytorch, Framework::deepspeed}) {
-      const std::string text = export_text(result, proven, file, format);
+      const std::string text = export_text(proven, format);
       EXPECT_THAT(text, Not(HasSubstr("\x1b")));
       if (format == Framework::deepspeed) {
         const auto json = nlohmann::json::parse(text);

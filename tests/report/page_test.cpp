@@ -90,8 +90,8 @@ TEST(Page, IsWellFormedWhateverTheResult) {
 
 TEST(Page, HasEverySectionAndChart) {
   const std::string text = page_of(test::samples::full());
-  for (const char* id : {"before-after", "changes", "scaling-section", "losses", "timeline", "stragglers", "nccl",
-                         "environment", "warnings", "configuration", "reproduce"}) {
+  for (const char* id : {"changes", "scaling-section", "losses", "timeline", "stragglers", "nccl", "environment",
+                         "warnings", "configuration"}) {
     EXPECT_NE(text.find("<h2 id=\"" + std::string(id) + "\">"), std::string::npos) << id;
     EXPECT_NE(text.find("<a href=\"#" + std::string(id) + "\">"), std::string::npos) << id;
   }
@@ -100,7 +100,8 @@ TEST(Page, HasEverySectionAndChart) {
     ASSERT_NE(figure, std::string::npos) << id;
     const std::string whole = text.substr(figure, text.find("</figure>", figure) - figure);
     std::vector<std::string> parts{"<figcaption>", "<svg", "role=\"img\"", "<title", "<desc"};
-    if (id != "tornado") parts.insert(parts.end(), {"<details>", "<table"});  // its numbers are those of all cases
+    const bool has_table_elsewhere = id == "tornado" || id == "heat-map";
+    if (!has_table_elsewhere) parts.insert(parts.end(), {"<details>", "<table"});
     for (const std::string& part : parts) {
       EXPECT_NE(whole.find(part), std::string::npos) << id << " " << part;
     }
@@ -125,7 +126,7 @@ TEST(Page, OfCollectivesHasBandwidthAndNoMfu) {
   const auto figure = text.find("<figure id=\"bandwidth\">");
   ASSERT_NE(figure, std::string::npos);
   const std::string whole = text.substr(figure, text.find("</figure>", figure) - figure);
-  for (const char* part : {"all_gather", "limit 1", "class=\"reference\"", "logarithmic", "time of one operation"}) {
+  for (const char* part : {"all_gather", "limit 1", "class=\"reference\"", "logarithmic"}) {
     EXPECT_NE(whole.find(part), std::string::npos) << part;
   }
   EXPECT_NE(text.find("time per byte on the bus"), std::string::npos);
@@ -165,15 +166,7 @@ TEST(Page, AbsentIsNotZero) {
   EXPECT_EQ(text.find("GPU busy"), std::string::npos);
   EXPECT_EQ(text.find("id=\"nccl\""), std::string::npos);
   EXPECT_NE(text.find("The file has no profiled step"), std::string::npos);
-  EXPECT_NE(text.find("the peak of the hardware is unknown"), std::string::npos);
-  EXPECT_NE(page_of(store::Result{}).find("there is no before"), std::string::npos);
-}
-
-TEST(Page, WithoutAControlThereIsNoAfter) {
-  const std::string text = page_of(test::samples::unreliable());
-  EXPECT_NE(text.find("The control moved, so no verdict counts"), std::string::npos);
-  EXPECT_EQ(text.find("After: micro_batch_size=2"), std::string::npos);
-  EXPECT_NE(page_of(test::samples::everything()).find("After: micro_batch_size=4"), std::string::npos);
+  EXPECT_NE(text.find("the peak rate of a rank is unknown"), std::string::npos);
 }
 
 TEST(Tornado, FromFastestToSlowestWithoutWhatWasNotHonoured) {
@@ -187,8 +180,7 @@ TEST(Tornado, FromFastestToSlowestWithoutWhatWasNotHonoured) {
   for (const std::size_t other : {1U, 2U, 5U}) EXPECT_LT(at(result.cases[4].name), at(result.cases[other].name));
   for (const std::size_t other : {1U, 2U, 4U, 5U}) EXPECT_GT(at("ranks=2"), at(result.cases[other].name));
   const std::string text = page_of(result);
-  EXPECT_NE(text.find("not honoured: nccl_algo: node7"), std::string::npos);
-  EXPECT_NE(text.find("impossible: pipeline_parallel 8 needs 8 ranks"), std::string::npos);
+  EXPECT_NE(text.find("pipeline_parallel 8 needs 8 ranks"), std::string::npos);
 }
 
 TEST(Timeline, ManyOperationsStaySmallAndKeepTheirPlace) {
@@ -231,7 +223,7 @@ TEST(LateRanks, AreDrawnByNodeAndGpu) {
   EXPECT_NE(figure.drawing.find(R"(<path class="h3" d="M0 1h1v1h-1z"/>)"), std::string::npos) << figure.drawing;
 }
 
-TEST(Cost, StandsBesideTheOtherMetricsAndHasASection) {
+TEST(Cost, HasASection) {
   const store::Result result = test::samples::full();
   analysis::Findings findings = analysis::find_all(result);
   EXPECT_EQ(page(make_report(result, findings)).find("id=\"cost\""), std::string::npos);
@@ -240,11 +232,8 @@ TEST(Cost, StandsBesideTheOtherMetricsAndHasASection) {
   ASSERT_FALSE(findings.cost->after.empty());
   const std::string text = page(make_report(result, findings));
   EXPECT_NE(text.find("<h2 id=\"cost\">"), std::string::npos);
-  const auto row = text.find("a run of 300 billion tokens, price");
-  ASSERT_NE(row, std::string::npos) << text.substr(text.find("before-after"), 3000);
-  const std::string cells = text.substr(row, text.find("</tr>", row) - row);
-  EXPECT_NE(cells.find(show_money(findings.cost->before.price, "USD")), std::string::npos) << cells;
-  EXPECT_NE(cells.find(show_money(findings.cost->after[0].after.price, "USD")), std::string::npos) << cells;
+  EXPECT_NE(text.find(show_money(findings.cost->before.price, "USD")), std::string::npos);
+  EXPECT_NE(text.find(show_money(findings.cost->after[0].after.price, "USD")), std::string::npos);
 }
 
 TEST(WaterfallChart, HasABarForEveryPartWithItsTimeAndItsLimit) {

@@ -126,7 +126,8 @@ TEST(Trace, WhatIsNotThereIsNamed) {
   const store::Result result = test::samples::with_timeline();
   EXPECT_THAT(refusal(result, "baseline_again"), HasSubstr("it is the baseline"));
   EXPECT_THAT(refusal(result, "micro_batch_size=3"), HasSubstr("did you mean micro_batch_size=2?"));
-  EXPECT_THAT(refusal(test::samples::nothing_moved(), "baseline"), HasSubstr("no case has a timeline"));
+  EXPECT_THAT(refusal(test::samples::nothing_moved(), "baseline"),
+              HasSubstr("has no timeline: the file holds no profiled step of it"));
 }
 
 TEST(Trace, HostileTextsAndTimesStayInside) {

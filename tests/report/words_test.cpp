@@ -2,8 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sstream>
-
 #include "base/text.h"
 #include "full_result.h"
 #include "golden.h"
@@ -22,12 +20,11 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 TEST(Headline, SaysWhatIsProvenAndNoMore) {
-  EXPECT_EQ(said(test::samples::nothing_moved()),
-            "Nothing moved beyond +1 % or -0.99 %: all 2 changes came out the same as the baseline.");
-  EXPECT_EQ(said(test::samples::sweep({"a=1", "b=1"}, {1, 1, 1.05, 1.2})).substr(0, 85),
-            "No change is proven faster than the baseline; the slowest of 2: b=1, 20.0 % more time");
+  EXPECT_EQ(said(test::samples::nothing_moved()), "Nothing moved beyond +1 % or -0.99 %; 2 the same.");
+  EXPECT_EQ(said(test::samples::sweep({"a=1", "b=1"}, {1, 1, 1.05, 1.2})).substr(0, 80),
+            "No change is proven faster than the baseline; the slowest: b=1, 20.0 % more time");
   EXPECT_EQ(said(test::samples::sweep({"a=1", "b=1"}, {1, 1, 1.0102, 1})),
-            "Nothing is proven to move beyond +1 % or -0.99 %: of 2 changes 1 is unresolved, 1 the same.");
+            "Nothing is proven to move beyond +1 % or -0.99 %; 1 the same, 1 unresolved.");
   EXPECT_EQ(said(test::samples::sweep({}, {1, 1})), "Only the baseline was asked for: nothing to compare.");
   EXPECT_EQ(said(test::samples::sweep({"a=1"}, {1, 1, 0.5}, 1)), "Too few rounds for any verdict.");
   store::Result another = test::samples::sweep({"a=1", "b=1"}, {1, 1, 0.5, 1}, 1);
@@ -43,7 +40,7 @@ TEST(Headline, SaysWhatIsProvenAndNoMore) {
     row.status = store::CaseStatus::failed;
     row.reason = "rank 0 on node1: exec: nsys: not found";
   }
-  EXPECT_EQ(said(broken), "Nothing ran: baseline failed: rank 0 on node1: exec: nsys: not found");
+  EXPECT_EQ(said(broken), "Nothing could be compared: baseline failed: rank 0 on node1: exec: nsys: not found");
   EXPECT_EQ(said(test::samples::unreliable()).substr(0, 65),
             "Unreliable: the control baseline_again took 6.0 % more time [5.8 ");
   EXPECT_EQ(said(test::samples::partial()).substr(0, 26), "Partial (3 of 36 blocks). ");
@@ -57,41 +54,22 @@ TEST(Headline, NamesLostBlocks) {
     block.reason = "rank 1 on vm: worker killed by signal 9 (kill) while it ran steps; not by harness";
   }
   EXPECT_THAT(said(result),
-              ::testing::EndsWith(" Lost: 2 blocks of a=1 (rank 1 on vm: worker killed by signal 9 (kill) while it ran "
-                                  "steps)."));
-}
-
-// Beside the verdicts on others, that one has none is news.
-TEST(Headline, SaysOfWhichCaseTheRoundsAreTooFew) {
-  store::Result result = test::samples::sweep({"a=1", "b=1"}, {1, 1, 0.9, 0.8});
-  const std::string words = "Too few rounds for a verdict on a=1.";
-  EXPECT_THAT(said(result), Not(HasSubstr(words)));
-  for (int round = 2; round < result.rounds; ++round) {
-    store::ResultBlock& block = *test::samples::block_of(result, round, 2);
-    block.status = store::BlockStatus::failed;
-    block.reason = "rank 1 on vm: worker killed by signal 9 (kill)";
-  }
-  const std::string text = said(result);
-  EXPECT_THAT(text, ::testing::AllOf(HasSubstr("Fastest proven change: b=1"), HasSubstr(words),
-                                     HasSubstr("blocks of a=1 (rank 1 on vm")));
+              ::testing::EndsWith(" Lost: 2 blocks, the first of a=1 (rank 1 on vm: worker killed by signal 9 (kill) "
+                                  "while it ran steps)."));
 }
 
 TEST(Headline, OfSizesSaysWhatWasReached) {
   EXPECT_EQ(said(operations({"message_size=1 GB"}, {1, 1, 100}, 1.5)),
-            "Highest busbw: 1.17 GB/s at 1 GB; average 0.583 GB/s. Shortest time: 12.9 ms at 1 kB.");
+            "Highest busbw: 1.17 GB/s at 1 GB. Shortest time: 12.9 ms at 1 kB.");
   const std::string with_setting = said(operations({"message_size=1 GB", "in_place=false"}, {1, 1, 100, 1.2}, 1.5));
   EXPECT_THAT(with_setting, HasSubstr("12.9 ms at 1 kB. in_place=false: slower at 1 of 1 size."));
-  EXPECT_THAT(
-      said(operations({"gemm=large"}, {1, 1, 0.5}, 0)),
-      ::testing::MatchesRegex("Highest rate: [0-9.]+ GFLOP/s at large; [0-9.]+ GFLOP/s at 1 kB, the baseline\\. "
-                              "Shortest time: [0-9.]+ ms at large\\."));
+  EXPECT_THAT(said(operations({"gemm=large"}, {1, 1, 0.5}, 0)),
+              ::testing::MatchesRegex("Highest rate: [0-9.]+ GFLOP/s at large. Shortest time: [0-9.]+ ms at large\\."));
 }
 
 TEST(EffectWords, AnIntervalThatIsFarAwaySaysSo) {
   EXPECT_EQ(interval_words(1.01, 12), "[+1.0 %, over +1000 %]");
-  EXPECT_EQ(interval_words(0.05, 1.1), "[under -90 %, +10.0 %]");
-  EXPECT_EQ(interval_words(900, 1069), "[over +1000 %]");
-  EXPECT_EQ(interval_words(11.5, 1069), "[over +1000 %]");
+  EXPECT_EQ(interval_words(11.5, 1069), "[over +1000 %, over +1000 %]");
   EXPECT_EQ(interval_words(0.01, 0.02), "[-99.0 %, -98.0 %]");
 }
 
@@ -139,11 +117,10 @@ TEST(WhatIsSaid, TheThresholdIsWhatItIs) {
 // Where the peak of a case is another than the baseline's, an MFU that falls is no loss.
 TEST(WhatIsSaid, MfuOfAnotherPeakHasAFootnote) {
   store::Result result = test::samples::sweep({"precision=bf16"}, {1, 1, 0.7});
-  EXPECT_THAT(shown(result), Not(HasSubstr("MFU is a share of the peak of a case's own")));
+  EXPECT_THAT(shown(result), Not(HasSubstr("Another peak")));
   result.cases[2].peak_flops_per_rank *= 2;
   EXPECT_THAT(replaced(shown(result), {{'\n', " "}}),
-              HasSubstr("MFU is a share of the peak of a case's own precision: precision=bf16 has 90.00 GFLOP/s, the "
-                        "baseline 45.00 GFLOP/s."));
+              HasSubstr("Another peak than the baseline's: precision=bf16; compare step times, not MFU."));
 }
 
 // A verdict that rests on a part of the blocks says so where it stands.
@@ -154,27 +131,6 @@ TEST(WhatIsSaid, BlocksThatCountNothingAreMarkedAtTheVerdict) {
   const std::string text = replaced(write_text(show_document(result, summary)), {{'\n', " "}});
   EXPECT_THAT(text, AllOf(HasSubstr("faster [1]"),
                           HasSubstr("[1] precision=bf16: 2 of its 6 blocks count nothing, too far off its others")));
-}
-
-// Another collective is not slower because it moves more: its verdict is per byte, and says so.
-TEST(WhatIsSaid, VerdictsOnOtherCollectivesArePerByte) {
-  store::Result result = test::samples::sweep({"in_place=false", "collective=all_gather"}, {1, 1, 1.2, 0.7});
-  for (std::int32_t i = 0; i < result.case_count(); ++i) {
-    const double factor = result.cases[static_cast<std::size_t>(i)].variable == "collective" ? 0.75 : 1.5;
-    result.points.push_back({i, "all_reduce", 20, 4194304, factor, 0, "", "", 1});
-  }
-  for (store::ResultCase& row : result.cases) row.tokens_per_step = row.model_flop_per_step = 0;
-  const std::string text = shown(result);
-  EXPECT_THAT(text, AllOf(HasSubstr("change/byte"), HasSubstr("slower per byte"), HasSubstr("busbw ")));
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("in_place=false")) {
-      EXPECT_THAT(line, ::testing::EndsWith("slower"));
-    }
-    if (line.starts_with("collective=all_gather ")) {
-      EXPECT_THAT(line, ::testing::EndsWith("slower per byte"));
-    }
-  }
 }
 
 }  // namespace

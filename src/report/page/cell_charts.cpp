@@ -9,7 +9,6 @@
 
 #include "analysis/breakdown.h"
 #include "analysis/profiled_step.h"
-#include "base/median.h"
 #include "base/units.h"
 #include "report/page/page.h"
 #include "report/words.h"
@@ -29,18 +28,12 @@ OperationKind kind_of(const store::ResultInterval& row) {
   return OperationKind::other_computation;
 }
 
-std::string lanes_words(std::size_t shown, std::size_t ranks, std::size_t roles, bool one_clock) {
-  const bool one_of_role = ranks == roles;
-  std::string words = "A lane is a stream of one rank.";
-  if (ranks > shown) {
-    words = fmt::format("A lane is a stream of one rank, for {} of {} {} from the first to the last.", shown, ranks,
-                        one_of_role ? "roles" : "ranks");
-  } else if (roles > 1 && one_of_role) {
-    words = "A lane is a stream of one rank, for one rank of each role (ranks of a role run the same operations).";
-  }
-  if (ranks == 1) return words + " ";
-  return words + (one_clock ? " The lanes share a clock: the closing all-reduce ends at once on all ranks. "
-                            : " Each rank counts from the start of its own step. ");
+std::string lanes_words(std::size_t shown, std::size_t ranks, bool one_clock) {
+  std::string words = "A lane is a stream of one rank; of ranks that run the same operations there is one. ";
+  if (ranks > shown) words += fmt::format("{} of {} such ranks are drawn. ", shown, ranks);
+  if (ranks == 1) return words;
+  return words + (one_clock ? "The lanes share a clock: the closing all-reduce ends at once on all ranks. "
+                            : "Each rank counts from the start of its own step. ");
 }
 
 // Bounds of the colours, as shares of the step.
@@ -164,11 +157,9 @@ std::optional<report::Figure> timeline_chart(const store::Result& result, int ca
                                              double length_s) {
   const analysis::DrawnStep step = analysis::drawn_step(result, case_index);
   std::set<std::int64_t> ranks;
-  std::set<std::int32_t> roles;
   double step_s = 0;
   for (const analysis::DrawnInterval& x : step.intervals) {
     ranks.insert(x.row->rank);
-    roles.insert(x.row->role);
     step_s = std::max(step_s, x.end_s);
   }
   if (!(step_s > 0)) return std::nullopt;
@@ -184,7 +175,7 @@ std::optional<report::Figure> timeline_chart(const store::Result& result, int ca
   report::Figure figure =
       lanes_chart(operations, step_s, length_s, id,
                   fmt::format("One {} of {}.", analysis::step_in_parts(result), result.case_at(case_index).name));
-  figure.caption = lanes_words(shown.size(), ranks.size(), roles.size(), step.one_clock) + figure.caption;
+  figure.caption = lanes_words(shown.size(), ranks.size(), step.one_clock) + figure.caption;
   return figure;
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
+#include <iterator>
 
 #include "report/document.h"
 #include "report/page/page.h"
@@ -39,19 +39,6 @@ Axis with_ticks(double low, double high, double distance, std::function<std::str
     axis.ticks.push_back(k == 0 ? 0 : k * distance);  // no negative zero
   }
   return axis;
-}
-
-void draw_line(Svg& svg, const LinePanel::Line& line, const Axis& x, const std::function<double(double)>& y) {
-  for (std::size_t i = 1; i < line.points.size(); ++i) {
-    const auto& [x0, from] = line.points[i - 1];
-    const auto& [x1, to] = line.points[i];
-    if (from && to) svg.line(line.kind.c_str(), x.at(x0), y(*from), x.at(x1), y(*to));
-  }
-  for (std::size_t i = 0; i < line.points.size() && !line.mark.empty(); ++i) {
-    const auto& [at, value] = line.points[i];
-    if (value) svg.circle(line.mark.c_str(), x.at(at), y(*value), 4);
-    if (value && i < line.notes.size()) svg.text_within("note", x.at(at), y(*value) - 10, line.notes[i]);
-  }
 }
 
 }  // namespace
@@ -167,29 +154,18 @@ Axis logarithmic_axis(const std::vector<double>& values, std::function<std::stri
 }
 
 Axis decade_axis(const std::vector<double>& values, std::function<std::string(double)> label) {
-  Axis axis = logarithmic_axis({}, std::move(label));
-  axis.margin = 0.02;
-  double low = std::numeric_limits<double>::infinity(), high = 0;
-  for (const double value : values) {
-    if (!(value > 0) || !std::isfinite(value)) continue;
-    low = std::min(low, value);
-    high = std::max(high, value);
-  }
-  if (!(high > 0)) return axis;  // nothing can be drawn over it
-  constexpr int max_ticks = 10, few_decades = 3;
+  std::vector<double> positive;
+  std::ranges::copy_if(values, std::back_inserter(positive),
+                       [](double value) { return value > 0 && std::isfinite(value); });
+  if (positive.empty()) return logarithmic_axis({}, std::move(label));
+  constexpr int max_ticks = 10;
+  const auto [low, high] = std::ranges::minmax(positive);
   const int first = static_cast<int>(std::floor(std::log10(low) + 1e-9));
-  const int last = static_cast<int>(std::ceil(std::log10(high) - 1e-9));
+  const int last = std::max(first + 1, static_cast<int>(std::ceil(std::log10(high) - 1e-9)));
   const int stride = (last - first) / max_ticks + 1;
-  const std::vector<double> parts = last - first < few_decades ? std::vector{1.0, 2.0, 5.0} : std::vector{1.0};
-  for (int power = first; power <= last; power += stride) {
-    for (const double part : parts) axis.ticks.push_back(part * std::pow(10.0, power));
-  }
-  const double near_one = 1 + 1e-9;
-  while (axis.ticks.size() > 2 && axis.ticks[1] <= low * near_one) axis.ticks.erase(axis.ticks.begin());
-  while (axis.ticks.size() > 2 && axis.ticks[axis.ticks.size() - 2] >= high / near_one) axis.ticks.pop_back();
-  axis.low = std::min(low, axis.ticks.front());
-  axis.high = std::max(high, axis.ticks.back());
-  return axis;
+  std::vector<double> ticks;
+  for (int power = first; power < last + stride; power += stride) ticks.push_back(std::pow(10.0, power));
+  return logarithmic_axis(ticks, std::move(label));
 }
 
 void RowChart::draw(report::Figure& figure, const std::string& description) const {
@@ -218,27 +194,32 @@ void RowChart::draw(report::Figure& figure, const std::string& description) cons
   figure.drawing = std::move(out);
 }
 
-double draw_panels(Svg& svg, const Axis& x, const std::vector<LinePanel>& panels, std::string_view x_title) {
-  constexpr double head = 34, foot = 34;
-  double top = 0;
-  for (const LinePanel& panel : panels) {
-    const double bottom = top + panel.height;
-    const auto y = [&](double value) { return bottom - (panel.height - head) * panel.up.at(value); };
-    svg.text("panel", 0, top + 10, Svg::Anchor::start, panel.title);
-    for (const double tick : panel.up.ticks) {
-      svg.line("grid", 0, y(tick), 1, y(tick));
-      svg.text("tick", 0, y(tick) - 4, Svg::Anchor::start, panel.up.label(tick));
-    }
-    for (const double tick : x.ticks) {
-      svg.line("grid", x.at(tick), top + head, x.at(tick), bottom);
-      svg.text_within("tick", x.at(tick), bottom + 16, x.label(tick));
-    }
-    for (const LinePanel::Line& line : panel.lines) draw_line(svg, line, x, y);
-    for (const auto& [value, words] : panel.notes) svg.text("note", 1, y(value) - 4, Svg::Anchor::end, words);
-    top = bottom + foot;
+void LineChart::draw(report::Figure& figure, const std::string& description) const {
+  constexpr double height = 236, head = 34, foot = 34;
+  const auto y = [&](double value) { return height - (height - head) * up.at(value); };
+  Svg svg;
+  svg.text("panel", 0, 10, Svg::Anchor::start, title);
+  for (const double tick : up.ticks) {
+    svg.line("grid", 0, y(tick), 1, y(tick));
+    svg.text("tick", 0, y(tick) - 4, Svg::Anchor::start, up.label(tick));
   }
-  svg.text("axis", 0.5, top + 4, Svg::Anchor::middle, x_title);
-  return top + 10;
+  for (const double tick : x.ticks) {
+    svg.line("grid", x.at(tick), head, x.at(tick), height);
+    svg.text_within("tick", x.at(tick), height + 16, x.label(tick));
+  }
+  for (const Line& line : lines) {
+    for (std::size_t i = 0; i < line.points.size(); ++i) {
+      const auto& [at, value] = line.points[i];
+      if (!value) continue;
+      if (i > 0 && line.points[i - 1].second)
+        svg.line(line.kind.c_str(), x.at(line.points[i - 1].first), y(*line.points[i - 1].second), x.at(at), y(*value));
+      if (!line.mark.empty()) svg.circle(line.mark.c_str(), x.at(at), y(*value), 4);
+      if (i < line.notes.size()) svg.text_within("note", x.at(at), y(*value) - 10, line.notes[i]);
+    }
+  }
+  for (const auto& [value, words] : notes) svg.text("note", 1, y(value) - 4, Svg::Anchor::end, words);
+  svg.text("axis", 0.5, height + foot + 4, Svg::Anchor::middle, x_title);
+  figure.drawing = svg.figure(figure.id + "-drawing", height + foot + 10, figure.title, description);
 }
 
 }  // namespace harness::page

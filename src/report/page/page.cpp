@@ -145,7 +145,6 @@ th { max-width: 22rem; overflow-wrap: break-word; font-weight: 600; color: var(-
 .w { text-align: left; overflow-wrap: break-word; min-width: 5rem; } tbody th { vertical-align: top; color: inherit; font-weight: inherit; border-bottom-color: var(--faint); }
 th:last-child, td:last-child { padding-right: 0; }
 td:not(.w) { white-space: nowrap; }
-.plain td, .plain th { font-size: 1rem; padding-top: .4rem; padding-bottom: .4rem; }
 details { font: .875rem/1.5 var(--sans); margin: .6rem 0; }
 summary { cursor: pointer; color: var(--link); width: fit-content; }
 pre { font: .8125rem/1.5 var(--mono); white-space: pre-wrap; overflow-wrap: anywhere; background: var(--faint); padding: .8rem 1rem;
@@ -170,7 +169,6 @@ figcaption b { color: var(--ink); font-weight: 600; }
 svg text { font: 12px var(--sans); fill: var(--soft); font-variant-numeric: tabular-nums lining-nums; }
 .drawing { display: block; overflow: visible; } .open { overflow: visible; }
 svg .panel, svg .note { fill: var(--ink); } svg .panel { font-weight: 600; }
-svg .more { font-size: 11px; fill: var(--ink); }
 .grid { stroke: var(--rule); stroke-width: 1; shape-rendering: crispEdges; }
 .zero { stroke: var(--ink); stroke-width: 1; shape-rendering: crispEdges; }
 .reference { stroke: var(--soft); stroke-width: 1; stroke-dasharray: 4 3; }
@@ -204,15 +202,9 @@ body > footer { color: var(--soft); font: .8125rem/1.5 var(--sans); padding-top:
 @media print {
   details.printed::details-content { content-visibility: visible; block-size: auto; opacity: 1; }
   :root { color-scheme: light; }
-  @page { margin: 16mm 15mm; }
   body { font-size: 10pt; } main, body > header, body > footer { max-width: none; padding: 0; }
-  nav, .skip, details:not([open], .printed) { display: none; } .printed > summary { color: inherit; list-style: none; }
-  .plot { min-height: 26px; } .compact .plot { min-height: 20px; } .thin .plot { min-height: 17px; }
-  .rows { font-size: 9pt; line-height: 1.15; } .headline { font-size: 15pt; } figcaption, table, .notice { font-size: 9pt; }
-  figure { margin: .6rem 0 1rem; }
-  section { margin-top: 1.6rem; } h2, figcaption, caption { break-after: avoid; }
-  figure, tr, .notice, li { break-inside: avoid; }
-  .scroll { overflow: visible; } a { color: inherit; text-decoration: none; }
+  nav, .skip, details:not([open], .printed) { display: none; }
+  h2, figcaption, caption { break-after: avoid; } figure, tr, .notice, li { break-inside: avoid; }
   * { -webkit-print-color-adjust: exact; print-color-adjust: exact; }
 }
 )css";

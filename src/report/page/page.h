@@ -29,7 +29,7 @@ report::Document make_report(const store::Result& result, const analysis::Findin
 /// effects too small to matter. Nothing if none was compared.
 std::optional<report::Figure> tornado(const store::Result& result, const analysis::Summary& summary);
 
-/// Tokens per second and efficiency per rank against the number of ranks, and what grew. No pieces unless `ranks` was
+/// Tokens per second and efficiency per rank against the number of ranks. No pieces unless `ranks` was
 /// swept and two sizes were measured.
 report::Section scaling_section(const store::Result& result, const analysis::Findings& findings);
 
@@ -103,8 +103,8 @@ Axis round_axis(double low, double high, int count, std::function<std::string(do
 /// Ticks at the values themselves (numbers of ranks), equal factors equally far apart.
 Axis logarithmic_axis(const std::vector<double>& values, std::function<std::string(double)> label);
 
-/// Over these positive values, equal factors equally far apart, with ticks at the powers of ten; at 1, 2 and 5 times
-/// them where they are few. Of more than ten powers only every other or third has one.
+/// Over these positive values, equal factors equally far apart, with ticks at powers of ten; of more than ten powers at
+/// every other or third.
 Axis decade_axis(const std::vector<double>& values, std::function<std::string(double)> label);
 
 /// The distance of such ticks.
@@ -131,23 +131,22 @@ struct RowChart {
   void draw(report::Figure& figure, const std::string& description) const;
 };
 
-/// Lines over an axis that a drawing's panels share.
-struct LinePanel {
+/// Lines over two axes.
+struct LineChart {
   struct Line {
     std::string kind;                                              // its class
     std::vector<std::pair<double, std::optional<double>>> points;  // it is broken where a value is missing
     std::string mark = {};                                         // the class of a dot at each point; "": none
     std::vector<std::string> notes = {};                           // above each dot
   };
-  std::string title;
-  Axis up;
-  double height = 0;  // pixels
+  std::string title, x_title;
+  Axis x, up;
   std::vector<Line> lines;
   std::vector<std::pair<double, std::string>> notes = {};  // at the right edge: value and words
-};
 
-/// Draws the panels one below the other. Returns the height of the drawing.
-double draw_panels(Svg& svg, const Axis& x, const std::vector<LinePanel>& panels, std::string_view x_title);
+  /// Becomes the drawing of the figure, as RowChart::draw().
+  void draw(report::Figure& figure, const std::string& description) const;
+};
 
 /// The colours of a timeline.
 enum class OperationKind : std::uint8_t {

@@ -15,40 +15,20 @@
 namespace harness::page {
 namespace {
 
-// The changes that have no bar, and why.
-report::List not_compared(const analysis::Summary& summary) {
-  report::List list;
-  for (const analysis::CaseSummary& row : summary.cases) {
-    if (row.role != store::CaseRole::change) continue;
-    const bool honoured = row.judgement.reason != analysis::Reason::not_honoured;
-    const bool has_bar = row.effect && std::isfinite(row.effect->ratio) && honoured;
-    if (has_bar && row.status != store::CaseStatus::failed) continue;
-    std::string why = row.reason;  // shows by itself that a request was not honoured
-    if (honoured && !why.empty()) why.insert(0, ": ");
-    if (honoured) why.insert(0, analysis::name_of(row.judgement));
-    list.items.push_back(fmt::format("{}: {}", row.name, why));
-  }
-  return list;
-}
-
 // "timeline-baseline", "timeline-best"
 std::string id_of(const char* chart, const analysis::CaseSummary& row) {
   return fmt::format("{}-{}", chart, store::is_reference(row.role) ? "baseline" : "best");
 }
 
-void add_comparisons(const store::Result& result, const analysis::Summary& summary, report::Section& section) {
-  section.add(tornado(result, summary));
-  if (section.pieces.empty()) section.add(report::Paragraph{"No change has been compared with the baseline."});
-  section.add(report::Paragraph{"Without a verdict:", true}, not_compared(summary));
-}
-
 report::Section changes_section(const store::Result& result, const analysis::Findings& findings) {
   const bool compares = !analysis::sweeps_sizes_alone(result);  // of sizes none is better
   report::Section section{"changes", compares ? "What each change does" : "All sizes", {}};
-  if (compares) add_comparisons(result, findings.summary, section);
-  report::CaseTable cases = report::case_table(result, findings.summary, report::Detail::full);
+  if (compares) section.add(tornado(result, findings.summary));
+  if (compares && section.pieces.empty())
+    section.add(report::Paragraph{"No change has been compared with the baseline."});
+  report::CaseTable cases = report::case_table(result, findings.summary);
   section.add(report::Numbers{compares ? "All cases" : "", std::move(cases.table), compares});
-  if (!cases.notes.empty()) section.add(report::List{std::move(cases.notes), report::List::Mark::number});
+  section.add(report::List{std::move(cases.notes), report::List::Mark::number});
   return section;
 }
 
@@ -64,14 +44,8 @@ report::Section losses_section(const store::Result& result, const analysis::Find
     if (step->waterfall) section.add(waterfall_chart(*step->waterfall, id_of("waterfall", *row), row->name));
     if (store::is_reference(row->role)) baseline = step;
   }
-  const auto peak_known = [](const store::ResultCase& result_case) { return result_case.peak_flops_per_rank > 0; };
-  if (std::ranges::none_of(result.cases, peak_known)) {
-    section.add(report::Paragraph{
-        "There is no MFU and no waterfall: the peak of the hardware is unknown. State it with a hardware file "
-        "or peak_flops in the configuration."});
-  } else if (section.pieces.empty()) {
+  if (section.pieces.empty())
     section.add(report::Paragraph{fmt::format("The file has no {} of the baseline.", analysis::step_in_parts(result))});
-  }
   return section;
 }
 
@@ -102,13 +76,8 @@ void add_notices(const store::Result& result, const analysis::Findings& findings
       document.notices.push_back({std::move(words), report::explanation_id});
   }
   if (!config::traits_of(result.backend).caveat.empty()) document.notices.push_back({report::backend_line(result)});
-  const std::size_t n = findings.summary.warnings.size();
-  if (n > 0) {
-    const std::string there = n == 1 ? "is a warning" : fmt::format("are {} warnings", n);
-    const char* remedy = n == 1 ? "with a remedy" : "each with a remedy";
-    document.notices.push_back(
-        {fmt::format("There {} to read before you believe this, {}.", there, remedy), "warnings"});
-  }
+  if (const std::size_t n = findings.summary.warnings.size(); n > 0)
+    document.notices.push_back({fmt::format("Warnings to read before you believe this: {}.", n), "warnings"});
 }
 
 }  // namespace
@@ -124,7 +93,6 @@ report::Document make_report(const store::Result& result, const analysis::Findin
     if (!section.pieces.empty()) document.sections.push_back(std::move(section));
   };
   const bool measured = !findings.summary.predicted;  // else there is no machine to speak of
-  add(report::before_after_section(result, findings));
   if (findings.cost) add(report::cost_section(*findings.cost));
   report::Section bandwidth{"bandwidth-section", "Bandwidth", {}};
   bandwidth.add(bandwidth_chart(result, findings.summary));
@@ -136,11 +104,9 @@ report::Document make_report(const store::Result& result, const analysis::Findin
   add(timeline_section(result, findings));
   if (measured) add(lateness_section(result, findings));
   add(report::nccl_section(result));
-  add(report::doctor_section(result));
   add(report::environment_section(result, findings));
   add(report::warnings_section(findings));
   add(report::configuration_section(result));
-  add(report::reproduce_section(result));
   document.footer = fmt::format("Made by harness {} from run {}. This file needs nothing else: no script, no network.",
                                 result.tool_version, result.run_uuid);
   return document;

@@ -17,73 +17,49 @@ bool drawn(const analysis::CaseSummary& row) {
          row.effect->verdict != analysis::Verdict::not_honoured;
 }
 
-// Wide enough for every improvement and its interval. What makes a step much slower may leave the drawing: beside a bar
-// of +300 % no improvement could be seen.
+// Wide enough for every improvement, and for the intervals of verdicts; others may be endless. What makes a step much
+// slower may leave the drawing: beside a bar of +300 % no improvement could be seen.
 Axis axis_for(const std::vector<const analysis::CaseSummary*>& cases, double smallest_effect) {
   double low = -1.5 * smallest_effect, high = 1.5 * smallest_effect;
+  const auto cover = [&](double ratio) {
+    low = std::min(low, ratio - 1);
+    high = std::max(high, ratio - 1);
+  };
   for (const analysis::CaseSummary* row : cases) {
-    const analysis::Effect& effect = *row->effect;
-    const bool decided = analysis::moved(effect.verdict);
-    low = std::min(low, effect.ratio - 1);
-    high = std::max(high, effect.ratio - 1);
-    if (!std::isfinite(effect.low)) continue;
-    // Intervals of few rounds are endless; those of a verdict are drawn whole.
-    const double beyond = decided ? 1 : 1.5 * std::abs(effect.ratio - 1) + 4 * smallest_effect;
-    low = std::min(low, std::max(effect.low - 1, effect.ratio - 1 - beyond));
-    high = std::max(high, std::min(effect.high - 1, effect.ratio - 1 + beyond));
+    cover(row->effect->ratio);
+    if (!analysis::moved(row->effect->verdict)) continue;
+    cover(row->effect->low);
+    cover(row->effect->high);
   }
   high = std::min(high, std::clamp(-4 * low, 0.1, 1.0));
   const int decimals = std::max(0, tick_decimals(tick_distance(high - low, 7)) - 2);
   return round_axis(low, high, 7, [decimals](double share) { return signed_percent(share, decimals); });
 }
 
-// It goes on beyond that edge of the drawing.
-void add_arrow(Svg& svg, bool left) {
-  svg.text("more", left ? 0 : 1, 4, left ? Svg::Anchor::start : Svg::Anchor::end, left ? "◂" : "▸");
-}
-
+// What lies beyond the drawing ends at its edge, an interval there without its cross bar.
 Svg bar(const Axis& axis, const analysis::CaseSummary& row) {
   const analysis::Effect& effect = *row.effect;
   Svg svg;
   const double zero = axis.at(0), at = axis.at(effect.ratio - 1);
   svg.rectangle("bar", std::min(zero, at), std::max(zero, at), -7, 7);
-  if (effect.ratio - 1 > axis.high) add_arrow(svg, false);
   if (!std::isfinite(effect.low) || effect.low - 1 > axis.high) return svg;
   const double low = effect.low - 1, high = effect.high - 1;
   svg.line("interval", axis.at(low), 0, axis.at(high), 0);
   for (const double end : {low, high}) {
-    if (axis.contains(end)) {
-      svg.line("interval", axis.at(end), -4, axis.at(end), 4);
-    } else {
-      add_arrow(svg, end < 0);
-    }
+    if (axis.contains(end)) svg.line("interval", axis.at(end), -4, axis.at(end), 4);
   }
   return svg;
 }
 
-// Whether part of its bar or interval lies beyond the drawing.
-bool is_cut(const Axis& axis, const analysis::Effect& effect) {
-  if (!axis.contains(effect.ratio - 1)) return true;
-  return std::isfinite(effect.low) && (!axis.contains(effect.low - 1) || !axis.contains(effect.high - 1));
-}
-
-std::string caption_of(const std::vector<const analysis::CaseSummary*>& cases, const Axis& axis,
-                       const store::Result& result, const analysis::Summary& summary) {
-  std::string caption =
-      summary.predicted
-          ? fmt::format("Bars: predicted change against the baseline. Shaded: {}, too close to call.",
-                        analysis::within_threshold_words(result.smallest_effect))
-          : fmt::format(
-                "Bars: change against the baseline. Whiskers: {:.3g} % intervals, which hold for all comparisons "
-                "together. Shaded: {}, the effects too small to matter; a verdict must clear them.",
-                100 * result.confidence, analysis::within_threshold_words(result.smallest_effect));
-  if (std::ranges::find(cases, store::CaseRole::control, &analysis::CaseSummary::role) != cases.end())
-    caption += " baseline_again is the baseline once more, as a control.";
-  if (std::ranges::any_of(cases, [&](const analysis::CaseSummary* row) { return is_cut(axis, *row->effect); })) {
-    caption += summary.predicted ? " An arrow: the bar continues beyond the drawing."
-                                 : " An arrow: the bar or interval continues beyond the drawing.";
-  }
-  return caption;
+std::string caption_of(const store::Result& result, const analysis::Summary& summary) {
+  const std::string within = analysis::within_threshold_words(result.smallest_effect);
+  if (summary.predicted)
+    return fmt::format("Bars: predicted change against the baseline. Shaded: {}, too close to call.", within);
+  return fmt::format(
+      "Bars: change against the baseline. Whiskers: {:.3g} % intervals, which hold for all comparisons together; one "
+      "without its end goes on beyond the drawing. Shaded: {}, the effects too small to matter; a verdict must clear "
+      "them. baseline_again is the baseline once more, as a control.",
+      100 * result.confidence, within);
 }
 
 // The class that gives a case that is drawn the colour of its verdict.
@@ -127,7 +103,7 @@ std::optional<report::Figure> tornado(const store::Result& result, const analysi
   report::Figure figure;
   figure.id = "tornado";
   figure.title = fmt::format("What each change does to the {}.", report::what_changes(result));
-  figure.caption = caption_of(cases, axis, result, summary);
+  figure.caption = caption_of(result, summary);
   const bool predicted = summary.predicted;
   using Legend = decltype(figure.legend);
   figure.legend = predicted ? Legend{{"v-faster", "predicted faster"},

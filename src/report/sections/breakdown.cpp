@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <span>
 
 #include "analysis/breakdown.h"
 #include "base/text.h"
@@ -14,8 +15,6 @@
 
 namespace harness::report {
 namespace {
-
-constexpr std::size_t max_ranks = 8;  // columns
 
 std::string cell(const std::optional<double>& seconds, const Scale& scale) {
   return seconds ? fmt::format("{:.2f}", *seconds / scale.factor + 0.0) : "";
@@ -30,7 +29,6 @@ std::string difference(const std::optional<double>& now, const std::optional<dou
 struct Line {
   std::string name;
   std::optional<double> now, before;  // seconds, means over ranks
-  std::vector<std::optional<double>> of_ranks = {};
   std::string share = {}, points = {};
   std::optional<double> roof = {};
 };
@@ -38,14 +36,17 @@ struct Line {
 class StepTable {
  public:
   StepTable(const store::Result& result, const analysis::StepFindings& step, const analysis::StepFindings* baseline)
-      : step_words_(analysis::step_in_parts(result)),
-        predicted_(config::traits_of(result.backend).predicts()),
+      : predicted_(config::traits_of(result.backend).predicts()),
         step_(step),
         baseline_(baseline),
         scale_(scale_of_seconds(std::array{step.breakdown.mean.step_s})) {
-    const std::size_t ranks = step.breakdown.ranks.size();
-    shows_ranks_ = ranks > 1 && ranks <= max_ranks;
-    add_columns();
+    table_.columns = {{fmt::format("part of the {}", analysis::step_in_parts(result)), true},
+                      {"baseline " + scale_.unit},
+                      {scale_.unit},
+                      {"change"},
+                      {"share"},
+                      {"MFU"},
+                      {"roof " + scale_.unit}};
     if (step.waterfall) add({.name = "(peak)", .now = {}, .before = {}, .points = percent(1)});
     for (const Part part : all_parts) add(part);
     add_step_lines();
@@ -54,32 +55,10 @@ class StepTable {
   Table take() { return std::move(table_); }
 
  private:
-  void add_columns() {
-    table_.columns = {{fmt::format("part of the {}", step_words_), true},
-                      {"baseline " + scale_.unit},
-                      {scale_.unit},
-                      {"change"},
-                      {"share"},
-                      {"MFU"},
-                      {"roof " + scale_.unit}};
-    for (const analysis::Breakdown& rank : step_.breakdown.ranks) {
-      if (shows_ranks_) table_.columns.push_back({fmt::format("rank {}", rank.rank)});
-    }
-  }
-
   void add(const Line& line) {
-    std::vector<Cell> cells{line.name,
-                            cell(line.before, scale_),
-                            cell(line.now, scale_),
-                            baseline_ == nullptr ? "" : difference(line.now, line.before, scale_),
-                            line.share,
-                            line.points,
-                            cell(line.roof, scale_)};
-    for (const std::optional<double>& seconds : line.of_ranks) {
-      if (shows_ranks_) cells.emplace_back(cell(seconds, scale_));
-    }
-    cells.resize(table_.columns.size());
-    table_.rows.push_back(std::move(cells));
+    table_.rows.push_back({line.name, cell(line.before, scale_), cell(line.now, scale_),
+                           baseline_ == nullptr ? "" : difference(line.now, line.before, scale_), line.share,
+                           line.points, cell(line.roof, scale_)});
   }
 
   void add(Part part) {
@@ -87,7 +66,6 @@ class StepTable {
     Line line{.name = name_of(part), .now = mean[part], .before = {}};
     if (baseline_ != nullptr) line.before = baseline_->breakdown.mean[part];
     if (!line.now && !line.before) return;
-    for (const analysis::Breakdown& rank : step_.breakdown.ranks) line.of_ranks.push_back(rank[part]);
     if (line.now) line.share = percent(mean.share(part));
     if (const analysis::WaterfallBar* bar = bar_of(part)) {
       line.points = points(*bar);
@@ -102,7 +80,6 @@ class StepTable {
                   .before = {},
                   .share = percent(1)};
     if (baseline_ != nullptr) profiled.before = baseline_->breakdown.mean.step_s;
-    for (const analysis::Breakdown& rank : step_.breakdown.ranks) profiled.of_ranks.emplace_back(rank.step_s);
     const bool timed_too = step_.waterfall && step_.waterfall->timed && !predicted_;
     const analysis::WaterfallBar* rest = bar_of(std::nullopt);
     if (step_.waterfall) profiled.points = percent(step_.waterfall->mfu + (rest != nullptr ? rest->points : 0));
@@ -128,12 +105,10 @@ class StepTable {
   }
   static std::string points(const analysis::WaterfallBar& bar) { return signed_number(-100 * bar.points, 1); }
 
-  const char* step_words_;
   bool predicted_;  // then no step was timed beside it
   const analysis::StepFindings& step_;
   const analysis::StepFindings* baseline_;
   Scale scale_;
-  bool shows_ranks_ = false;
   Table table_;
 };
 
@@ -145,61 +120,43 @@ std::string listed(const std::vector<std::pair<Key, double>>& list, std::size_t 
   return join_first(words, max_listed);
 }
 
-std::string absent_parts(const analysis::Breakdown& mean) {
-  std::vector<std::string> names;
-  for (const Part part : all_parts) {
-    if (!mean[part] && part != Part::communication) names.emplace_back(name_of(part));
-  }
-  return join(names, ", ");
-}
-
 // "4 MiB slower, 2 MiB unresolved": what this sweep found of a variable, which may be what the step has already.
 std::string tried(const store::Result& result, const analysis::Summary& summary, const std::string& variable) {
   constexpr std::size_t max_listed = 3;
   std::vector<std::string> words;
   for (const analysis::CaseSummary& row : summary.cases) {
     if (row.role != store::CaseRole::change || result.at(row).variable != variable) continue;
-    const std::string layout = short_layout(row.name);
+    const std::string brief = short_name(row.name);
     const bool predicted = row.judgement.reason == analysis::Reason::predicted;
-    words.push_back(fmt::format("{} {}", layout.empty() ? result.at(row).value : layout,
+    words.push_back(fmt::format("{} {}", brief == row.name ? result.at(row).value : brief,
                                 predicted ? change_of(row.effect) : analysis::name_of(row.judgement)));
   }
   return words.empty() ? "not tried" : join_first(words, max_listed);
 }
 
-// No variable makes a slow rank fast, so the list below acts on everything else.
-const char* what_acts_on_stragglers(const analysis::Stragglers& stragglers) {
-  return stragglers.found() ? "No variable makes a slow rank fast. Compare its host and device with the others' "
-                              "(clock, temperature, other jobs, binding), or leave it out and measure again."
-                            : "No variable removes it. Chance makes another rank late in each step: other jobs and "
-                              "interrupts on the nodes, clocks, data loading. Fewer points where ranks wait for each "
-                              "other help, which is fewer or larger messages and more work between them.";
-}
-
-void add_bottleneck(const store::Result& result, const analysis::Findings& findings, const analysis::Bottleneck& found,
+void add_bottleneck(const store::Result& result, const analysis::Summary& summary, const analysis::Bottleneck& found,
                     Section& section) {
   if (found.kind == analysis::BottleneckKind::none) return;
   section.add(Paragraph{
       fmt::format("Bottleneck: {}, {} of the step.", analysis::name_of(found.kind), percent(found.share)), true});
   if (!found.evidence.empty()) section.add(Paragraph{found.evidence});
   if (found.kind == analysis::BottleneckKind::stragglers) {
-    section.add(Paragraph{what_acts_on_stragglers(findings.stragglers)});
+    section.add(Paragraph{
+        "No variable makes a late rank fast. Compare its host and device with the others' (clock, temperature, other "
+        "jobs, binding), or leave it out. Where another rank is late in each step, fewer or larger messages help: "
+        "ranks then wait for each other less often."});
   }
   Table levers;
-  levers.columns = {
-      {"variable", true}, {"share of the step"}, {"lost there"}, {"acts on", true}, {"in this sweep", true}};
+  levers.columns = {{"variable", true},
+                    {.heading = "share of the step", .worth = 10},
+                    {"lost there"},
+                    {"acts on", true},
+                    {"in this sweep", true}};
   for (const analysis::Lever& lever : found.levers) {
     levers.rows.push_back({lever.variable, percent(lever.share), percent(lever.lost), lever.acts_on,
-                           tried(result, findings.summary, lever.variable)});
+                           tried(result, summary, lever.variable)});
   }
   section.add(Numbers{"Worth trying, by what the parts of the step lose on which each acts:", std::move(levers)});
-}
-
-// How far the step can be believed to be a usual one.
-std::string spread_of_profiled(const store::ResultCase& row) {
-  if (row.profiled_steps < 2 || !(row.fastest_profiled_s <= row.slowest_profiled_s)) return "";
-  return fmt::format("The step is the median of {} profiled ones, which took {} to {}.", row.profiled_steps,
-                     show_seconds(row.fastest_profiled_s), show_seconds(row.slowest_profiled_s));
 }
 
 std::vector<std::string> remarks_on_mfu(const analysis::StepFindings& step) {
@@ -245,10 +202,6 @@ std::vector<std::string> remarks_on(const store::Result& result, const analysis:
     remarks.push_back(fmt::format("Hidden behind computation (not part of the sum, and not free): {}.",
                                   listed(mean.overlapped, 6, [](Part part) { return name_of(part); })));
   }
-  remarks.push_back(spread_of_profiled(result.at(step)));
-  if (const std::string absent = absent_parts(mean); !absent.empty()) {
-    remarks.push_back(fmt::format("Not present: {}.", absent));
-  }
   if (const std::string spans = step.spans.text(); !spans.empty()) {
     remarks.push_back(fmt::format("Nodes that one group spans, at most: {}.", spans));
   }
@@ -257,28 +210,28 @@ std::vector<std::string> remarks_on(const store::Result& result, const analysis:
   if (worst > analysis::max_unexplained) {
     remarks.push_back(fmt::format("The parts leave {} of the step unexplained: please report it.", percent(worst)));
   }
-  std::erase(remarks, "");
   return remarks;
 }
 
-Table straggler_table(const analysis::Stragglers& stragglers, std::size_t max_rows) {
-  Table table{{{"rank", true},
-               {"host", true},
-               {"device", true},
-               {"late ms"},
-               {"of the step"},
-               {"compute ms"},
-               {"idle ms"},
-               {"late in"}},
-              {}};
+// The worst ranks.
+Table straggler_table(const analysis::Stragglers& found) {
+  constexpr std::size_t max_shown = 4;
+  Table table;
+  table.columns = {{"rank", true},
+                   {"host", true},
+                   {"device", true},
+                   {"late ms"},
+                   {"of the step"},
+                   {.heading = "compute ms", .worth = 20},
+                   {.heading = "idle ms", .worth = 20},
+                   {"late in"}};
   const auto ms = [](double s) { return fmt::format("{:+.2f}", 1e3 * s); };
-  for (const analysis::Straggler& straggler : stragglers.ranks) {
-    if (table.rows.size() == max_rows) break;
-    table.rows.push_back({std::to_string(straggler.rank) + (straggler.named ? " *" : ""), straggler.host,
-                          straggler.device, ms(straggler.late_s), percent(straggler.late_share),
-                          ms(straggler.compute_s), ms(straggler.idle_s),
-                          fmt::format("{} of {}", straggler.late_cases, stragglers.cases)});
+  for (const analysis::Straggler& rank : std::span(found.ranks).first(std::min(max_shown, found.ranks.size()))) {
+    table.rows.push_back({std::to_string(rank.rank) + (rank.named ? " *" : ""), rank.host, rank.device, ms(rank.late_s),
+                          percent(rank.late_share), ms(rank.compute_s), ms(rank.idle_s),
+                          fmt::format("{} of {}", rank.late_cases, found.cases)});
   }
+  table.remove_empty_columns();
   return table;
 }
 
@@ -289,7 +242,7 @@ void add_step(const store::Result& result, const analysis::Findings& findings, c
   section.add(Subheading{result.at(step).name});
   section.add(Numbers{"", StepTable(result, step, baseline).take()});
   // The bound of a training step, and what to try, say nothing of one operation.
-  if (measured_by(result) == Measured::training) add_bottleneck(result, findings, step.bottleneck, section);
+  if (measured_by(result) == Measured::training) add_bottleneck(result, findings.summary, step.bottleneck, section);
   section.add(List{remarks_on(result, step)});
 }
 
@@ -317,7 +270,6 @@ Section breakdown_section(const store::Result& result, const analysis::Findings&
 }
 
 Section stragglers_section(const store::Result& result, const analysis::Findings& findings) {
-  constexpr std::size_t max_shown = 4;
   Section section{"stragglers", "Stragglers", {}};
   const analysis::Stragglers& found = findings.stragglers;
   if (found.ranks.empty()) {
@@ -332,8 +284,7 @@ Section stragglers_section(const store::Result& result, const analysis::Findings
                         true});
   section.add(Paragraph{found.evidence});
   if (config::traits_of(result.backend).predicts() && !found.found()) return section;  // a row of zeros for each rank
-  section.add(
-      Numbers{fmt::format("Late in: of the {}s.", analysis::step_in_parts(result)), straggler_table(found, max_shown)});
+  section.add(Numbers{fmt::format("Late in: of the {}s.", analysis::step_in_parts(result)), straggler_table(found)});
   return section;
 }
 

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 
 #include "analysis/estimator.h"
@@ -14,81 +13,32 @@
 namespace harness::report {
 namespace {
 
-// A column is there only if some row has something to say in it.
-class CaseTableBuilder {
- public:
-  explicit CaseTableBuilder(const store::Result& result, const analysis::Summary& summary)
-      : result_(result), summary_(summary) {
-    table_.rows.resize(summary.cases.size());
-  }
+void add_column(const analysis::Summary& summary, Table::Column column,
+                const std::function<Cell(const analysis::CaseSummary&)>& cell_of, Table& table) {
+  table.columns.push_back(std::move(column));
+  table.rows.resize(summary.cases.size());
+  for (std::size_t i = 0; i < table.rows.size(); ++i) table.rows[i].push_back(cell_of(summary.cases[i]));
+}
 
-  void add(const Table::Column& column, const std::function<Cell(const analysis::CaseSummary&)>& cell_of) {
-    table_.columns.push_back(column);
-    for (std::size_t i = 0; i < table_.rows.size(); ++i) table_.rows[i].push_back(cell_of(summary_.cases[i]));
-  }
-  void add(const Metric& metric, const std::string& legend) {
-    std::vector<double> values;
-    for (const analysis::CaseSummary& row : summary_.cases) {
-      if (const auto value = table_value(metric, result_, row)) values.push_back(*value);
-    }
-    const MetricPrinter printer(metric, values);
-    Table::Column column = printer.column(measured_by(result_));
-    column.legend = legend;
-    add(column, [&](const analysis::CaseSummary& row) {
-      const auto value = table_value(metric, result_, row);
-      return value ? printer.number(*value) : "";
-    });
-  }
-  Table take() {
-    table_.remove_empty_columns();
-    return std::move(table_);
-  }
-
- private:
-  const store::Result& result_;
-  const analysis::Summary& summary_;
-  Table table_;
-};
+void add_metric(const Metric& metric, std::string legend, const store::Result& result, const analysis::Summary& summary,
+                Table& table) {
+  std::vector<double> values;
+  for (const analysis::CaseSummary& row : summary.cases)
+    values.push_back(table_value(metric, result, row).value_or(0));  // which leaves the unit as it is
+  const MetricPrinter printer(metric, values);
+  Table::Column column = printer.column(result);
+  column.legend = std::move(legend);
+  const auto cell_of = [&](const analysis::CaseSummary& row) {
+    const auto value = table_value(metric, result, row);
+    return value ? Cell(printer.number(*value)) : Cell();
+  };
+  add_column(summary, std::move(column), cell_of, table);
+}
 
 bool ranks_differ(const store::Result& result) {
   return std::ranges::any_of(result.cases, [&](const store::ResultCase& result_case) {
     return result_case.status != store::CaseStatus::impossible && result_case.ranks != result.cases[0].ranks;
   });
-}
-
-// The amounts by which a reader would compare two rows: of what the change is the change, as far as columns show it.
-double rate_of(const analysis::CaseSummary& row) {
-  if (row.rates && row.rates->bus_bytes_per_s) return *row.rates->bus_bytes_per_s;
-  return row.tokens_per_second > 0 ? row.tokens_per_second : row.flops_per_rank;
-}
-
-// "micro_batch_size=4 (+4.5 %, medians -10.3 %)" where the change and the two medians beside it look like a
-// contradiction: of different signs as printed, or further apart than the smallest effect that matters. Else "".
-std::string contradiction(const store::Result& result, const analysis::CaseSummary& row,
-                          const analysis::CaseSummary& reference) {
-  if (!row.effect || !(rate_of(row) > 0) || !(rate_of(reference) > 0)) return "";
-  const double ratio = row.effect->ratio, of_medians = rate_of(reference) / rate_of(row);
-  constexpr double printed = 0.0005;
-  const bool opposite =
-      (ratio - 1) * (of_medians - 1) < 0 && std::min(std::abs(ratio - 1), std::abs(of_medians - 1)) > printed;
-  if (!opposite && std::abs(std::log(ratio / of_medians)) <= std::log1p(result.smallest_effect)) return "";
-  return fmt::format("{} ({}, medians {})", label_of(result, row), change_words(ratio), change_words(of_medians));
-}
-
-std::string legend_of_change(const store::Result& result, const analysis::Summary& summary, Detail detail) {
-  constexpr std::size_t max_named = 6;
-  if (summary.baseline() == nullptr) return "";
-  std::vector<std::string> named;
-  for (const analysis::CaseSummary& row : summary.cases) {
-    const analysis::CaseSummary& reference = summary.case_at(result.at(row).reference);
-    if (std::string words = contradiction(result, row, reference); !words.empty()) named.push_back(std::move(words));
-  }
-  if (named.empty()) return "";
-  if (detail == Detail::brief) return "The change compares blocks close in time, and counts; medians mix all blocks.";
-  return fmt::format(
-      "The change compares blocks that ran close together; the other columns are medians over all blocks. The change "
-      "counts. It differs from the medians in sign, or by more than {:.3g} %, in: {}.",
-      100 * result.smallest_effect, join_first(named, max_named));
 }
 
 // From a few rounds no scatter can be told, so no number of rounds either.
@@ -105,46 +55,23 @@ std::string unit_of_change(const store::Result& result) {
   return measured_by(result) == Measured::collective ? "/byte" : "/FLOP";
 }
 
-// Whether the verdict on a case is on its work per time: another size is not slower because it takes longer.
-bool counts_per_work(const store::Result& result, const analysis::CaseSummary& row) {
-  if (!analysis::moved(row.judgement.verdict) || unit_of_change(result).empty()) return false;
-  const auto work_of = [&](std::int32_t case_index) {
-    const store::ResultPoint* point = result.find_point(case_index);
-    const double flop = result.case_at(case_index).model_flop_per_step;
-    return point == nullptr ? std::pair(0.0, flop) : std::pair(point->bytes * point->bus_factor, flop);
-  };
-  return work_of(row.case_index) != work_of(result.at(row).reference);
-}
-
-bool has_fewer_rounds(const analysis::CaseSummary& row, int planned) {
-  return row.effect && row.effect->rounds < planned;
-}
-
 // The number of rounds behind a verdict, if not all, and how many would settle it: "12/20 ~43".
 std::string rounds_of(const analysis::CaseSummary& row, int planned) {
   std::vector<std::string> words;
-  if (has_fewer_rounds(row, planned)) words.push_back(fmt::format("{}/{}", row.effect->rounds, planned));
+  if (row.effect && row.effect->rounds < planned) words.push_back(fmt::format("{}/{}", row.effect->rounds, planned));
   if (has_estimate(row)) {
-    const int needed = row.effect->rounds_needed;
-    words.push_back(needed < analysis::max_rounds ? fmt::format("~{}", needed)
-                                                  : fmt::format("~{}+", analysis::max_rounds));
+    const bool more = row.effect->rounds_needed >= analysis::max_rounds;
+    words.push_back(fmt::format("~{}{}", std::min(row.effect->rounds_needed, analysis::max_rounds), more ? "+" : ""));
   }
   return join(words, " ");
 }
 
-Table::Column rounds_column(const store::Result& result, const analysis::Summary& summary) {
-  Table::Column column{.heading = "rounds", .worth = 43};
-  const auto few = std::ranges::find_if(
-      summary.cases, [&](const analysis::CaseSummary& row) { return has_fewer_rounds(row, result.rounds); });
-  if (few != summary.cases.end()) {
-    column.legend =
-        fmt::format("{0}/{1}: change and verdict rest on {0} of the {1} rounds.", few->effect->rounds, result.rounds);
-  }
-  if (std::ranges::any_of(summary.cases, has_estimate)) {
-    column.legend += fmt::format("{}~N: about N rounds would settle it, if its effect and scatter stay as they are.",
-                                 column.legend.empty() ? "" : " ");
-  }
-  return column;
+Table::Column rounds_column() {
+  return {.heading = "rounds",
+          .worth = 43,
+          .legend =
+              "n/N: change and verdict rest on n of the N rounds. ~N: about N rounds would settle it, if its effect "
+              "and scatter stay as they are."};
 }
 
 // Interval ends share their unit where space is short: "[-12.9, -11.1] %".
@@ -157,48 +84,25 @@ Cell interval_cell(const std::optional<analysis::Effect>& effect) {
   return cell;
 }
 
-// Short names where they tell the cases apart.
-std::vector<std::string> short_names(const store::Result& result, const analysis::Summary& summary) {
-  std::vector<std::string> names;
-  for (const analysis::CaseSummary& row : summary.cases) {
-    const std::string label = label_of(result, row);
-    names.push_back(label == row.name ? short_name(row.name) : label);
-  }
-  std::vector<std::string> unique = names;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (std::ranges::count(names, names[i]) > 1) unique[i] = summary.cases[i].name;
-  }
-  return unique;
+// What a case is called where space is short.
+std::string brief_name(const store::Result& result, const analysis::CaseSummary& row) {
+  return short_name(label_of(result, row));
 }
 
 // Where precisions have peaks of their own, a case may be quicker with a lower MFU.
-std::string legend_of_mfu(const store::Result& result, const analysis::Summary& summary, Detail detail) {
+std::string legend_of_mfu(const store::Result& result, const analysis::Summary& summary) {
+  constexpr std::size_t max_named = 3;
   const analysis::CaseSummary* baseline = summary.baseline();
   const auto has_mfu = [](const analysis::CaseSummary& row) { return row.mfu.value_or(0) > 0; };  // 0: of no FLOP
   if (baseline == nullptr || !has_mfu(*baseline)) return "";
-  const double peak = result.at(*baseline).peak_flops_per_rank;
-  std::vector<double> peaks{peak};
   std::vector<std::string> names;
-  const auto differs = [&](const analysis::CaseSummary& row) {
-    return has_mfu(row) && result.at(row).peak_flops_per_rank != peak;
-  };
   for (const analysis::CaseSummary& row : summary.cases) {
-    if (differs(row)) peaks.push_back(result.at(row).peak_flops_per_rank);
+    const bool differs = result.at(row).peak_flops_per_rank != result.at(*baseline).peak_flops_per_rank;
+    if (has_mfu(row) && differs) names.push_back(brief_name(result, row));
   }
-  const Scale scale = scale_of_flops(peaks);
-  for (const analysis::CaseSummary& row : summary.cases) {
-    if (differs(row)) {
-      names.push_back(fmt::format("{} has {} {}", label_of(result, row),
-                                  scale.print(result.at(row).peak_flops_per_rank), scale.unit));
-    }
-  }
-  constexpr std::size_t max_named = 3;
   if (names.empty()) return "";
-  if (detail == Detail::brief) return "MFU is of each precision's own peak: across precisions compare step times.";
-  return fmt::format(
-      "MFU is a share of the peak of a case's own precision: {}, the baseline {} {}. Across precisions "
-      "compare tokens/s.",
-      join_first(names, max_named), scale.print(peak), scale.unit);
+  return fmt::format("Another peak than the baseline's: {}; compare step times, not MFU.",
+                     join_first(names, max_named));
 }
 
 }  // namespace
@@ -226,7 +130,7 @@ Table::Column case_column() {
   return {.heading = "case", .words = true, .id = Table::Column::Id::name};
 }
 Table::Column change_column(const std::string& unit) {
-  return {.heading = "change" + unit, .id = Table::Column::Id::change};
+  return {.heading = "change" + unit};
 }
 // A verdict rests on it: of what may go it goes last.
 Table::Column interval_column(double confidence) {
@@ -236,62 +140,54 @@ Table::Column verdict_column() {
   return {.heading = "verdict", .words = true, .id = Table::Column::Id::verdict};
 }
 
-CaseTable case_table(const store::Result& result, const analysis::Summary& summary, Detail detail) {
-  if (is_listed_by_size(result)) return size_table(result, summary);
-  if (analysis::is_grid(result)) return grid_table(result, summary);
+CaseTable case_table(const store::Result& result, const analysis::Summary& summary) {
+  const bool sizes_alone = measured_by(result) == Measured::collective && analysis::sweeps_sizes_alone(result);
+  if (sizes_alone || analysis::is_grid(result)) return table_by_size(result, summary);
   CaseTable out;
-  CaseTableBuilder build(result, summary);
-  const std::vector<std::string> brief = short_names(result, summary);
-  build.add(case_column(), [&](const analysis::CaseSummary& row) {
+  const auto add = [&](Table::Column column, const std::function<Cell(const analysis::CaseSummary&)>& cell_of) {
+    add_column(summary, std::move(column), cell_of, out.table);
+  };
+  add(case_column(), [&](const analysis::CaseSummary& row) {
     Cell name(row.name);
-    name.brief = brief[static_cast<std::size_t>(row.case_index)];
+    name.brief = brief_name(result, row);
     return name;
   });
-  const Table::Column use{.heading = uses_heading, .words = true, .id = Table::Column::Id::use};
-  build.add(use, [&](const analysis::CaseSummary& row) {
-    const store::ResultPoint* point = result.find_point(row.case_index);
-    return point == nullptr || row.role == store::CaseRole::control ? "" : point->uses;
-  });
+  add({.heading = uses_heading, .words = true, .worth = 9, .id = Table::Column::Id::use},
+      [&](const analysis::CaseSummary& row) {
+        const store::ResultPoint* point = result.find_point(row.case_index);
+        return point == nullptr || row.role == store::CaseRole::control ? "" : point->uses;
+      });
   if (ranks_differ(result)) {
-    build.add({.heading = "ranks", .worth = 30}, [&](const analysis::CaseSummary& row) {
-      return row.blocks > 0 ? std::to_string(result.at(row).ranks) : "";
-    });
+    add({.heading = "ranks", .worth = 30},
+        [&](const analysis::CaseSummary& row) { return row.blocks > 0 ? std::to_string(result.at(row).ranks) : ""; });
   }
   for (const Metric& metric : case_metrics()) {
-    if (!metric.column.heading.empty())
-      build.add(metric, metric.key == "mfu" ? legend_of_mfu(result, summary, detail) : "");
+    if (metric.heading.empty()) continue;
+    add_metric(metric, metric.key == "mfu" ? legend_of_mfu(result, summary) : "", result, summary, out.table);
   }
-  const bool sizes_alone = analysis::sweeps_sizes_alone(result);
-  if (!sizes_alone) {
-    Table::Column change = change_column(unit_of_change(result));
-    change.legend = legend_of_change(result, summary, detail);
-    build.add(change,
-              [](const analysis::CaseSummary& row) { return row.effect ? change_cell(row.effect->ratio) : Cell(); });
-    build.add(interval_column(result.confidence),
-              [](const analysis::CaseSummary& row) { return interval_cell(row.effect); });
-    build.add(rounds_column(result, summary),
-              [&](const analysis::CaseSummary& row) { return rounds_of(row, result.rounds); });
+  if (!analysis::sweeps_sizes_alone(result)) {
+    add(change_column(unit_of_change(result)), [](const analysis::CaseSummary& row) { return change_of(row.effect); });
+    add(interval_column(result.confidence), [](const analysis::CaseSummary& row) { return interval_cell(row.effect); });
+    add(rounds_column(), [&](const analysis::CaseSummary& row) { return rounds_of(row, result.rounds); });
   }
   Table::Column judged = verdict_column();
   if (summary.predicted) judged.heading = "prediction";
-  build.add(judged, [&](const analysis::CaseSummary& row) {
+  add(judged, [&](const analysis::CaseSummary& row) {
     if (row.role == store::CaseRole::point && row.judgement.reason == analysis::Reason::baseline) return Cell();
-    const std::string per =
-        counts_per_work(result, row) ? fmt::format(" per {}", unit_of_change(result).substr(1)) : "";
-    Cell verdict(analysis::name_of(row.judgement) + per, tone_of(row.judgement));
+    Cell verdict(analysis::name_of(row.judgement), tone_of(row.judgement));
     for (const std::string& note : case_notes(row, summary)) {
-      out.notes.push_back(fmt::format("{}: {}", brief[static_cast<std::size_t>(row.case_index)], note));
+      out.notes.push_back(fmt::format("{}: {}", brief_name(result, row), note));
       verdict.text += fmt::format(" [{}]", out.notes.size());
     }
     return verdict;
   });
-  out.table = build.take();
+  out.table.remove_empty_columns();
   return out;
 }
 
 Section overview_section(const store::Result& result, const analysis::Summary& summary, Detail detail) {
   Section section{"overview", "", {}};
-  CaseTable cases = case_table(result, summary, detail);
+  CaseTable cases = case_table(result, summary);
   section.add(Numbers{"", std::move(cases.table)});
   section.add(List{std::move(cases.notes), List::Mark::number});
   section.add(List{summary.warnings, List::Mark::warning});

@@ -4,10 +4,11 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <map>
+#include <numeric>
+#include <span>
 
-#include "analysis/statistics.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "report/compare.h"
 #include "report/sections.h"
 #include "report/words.h"
@@ -15,53 +16,14 @@
 namespace harness::report {
 namespace {
 
-// "onednn: 2.6.3 (monday.h5, tuesday.h5); 3.1 (friday.h5)": files with the same value together, in order.
+// "identity, onednn: 2.6.3 (monday.h5); 3.1 (friday.h5)"
 std::string difference_line(std::span<const analysis::ComparedFile> files, const analysis::Difference& difference) {
-  std::vector<std::string> order;
-  std::map<std::string, std::vector<std::string>> by_value;
-  for (std::size_t i = 0; i < difference.values.size(); ++i) {
-    auto& labels = by_value[difference.values[i]];
-    if (labels.empty()) order.push_back(difference.values[i]);
-    labels.push_back(files[i].label);
-  }
   std::vector<std::string> parts;
-  for (const std::string& value : order) {
-    parts.push_back(fmt::format("{} ({})", value.empty() ? "\"\"" : value, join(by_value[value], ", ")));
+  for (std::size_t i = 0; i < difference.values.size(); ++i) {
+    const std::string& value = difference.values[i];
+    parts.push_back(fmt::format("{} ({})", value.empty() ? "\"\"" : value, files[i].label));
   }
   return fmt::format("{}, {}: {}", difference.group, difference.name, join(parts, "; "));
-}
-
-// The files that have nothing of this name, as a list of labels; "" if all have something.
-std::string without(std::span<const analysis::ComparedFile> files, const analysis::Difference& difference) {
-  std::vector<std::string> labels;
-  for (std::size_t i = 0; i < difference.values.size(); ++i) {
-    if (difference.values[i] == analysis::absent) labels.push_back(files[i].label);
-  }
-  return join(labels, ", ");
-}
-
-// A line for each difference; one line for all names of a group that the same files lack, where these are many, as they
-// are in files of other workloads.
-List difference_lines(std::span<const analysis::ComparedFile> files,
-                      const std::vector<analysis::Difference>& differences) {
-  constexpr std::size_t many = 4, named = 3;
-  std::map<std::pair<std::string, std::string>, std::vector<std::string>> lacking;  // by group and files
-  for (const analysis::Difference& difference : differences) {
-    if (const std::string labels = without(files, difference); !labels.empty())
-      lacking[{difference.group, labels}].push_back(difference.name);
-  }
-  List lines;
-  for (const analysis::Difference& difference : differences) {
-    const std::string labels = without(files, difference);
-    const auto all = lacking.find({difference.group, labels});
-    if (all == lacking.end() || all->second.size() < many) {
-      lines.items.push_back(difference_line(files, difference));
-    } else if (all->second.front() == difference.name) {
-      lines.items.push_back(fmt::format("{}: {} {} in {}: {} (--format json has all)", difference.group,
-                                        all->second.size(), analysis::absent, labels, join_first(all->second, named)));
-    }
-  }
-  return lines;
 }
 
 constexpr std::size_t most_rows = 8;
@@ -75,11 +37,11 @@ Section differences_section(const CompareReport& report, bool whole) {
     return section;
   }
   section.add(Paragraph{"What differs besides the times:"});
-  List lines = difference_lines(report.files, report.differences);
-  if (const std::size_t all = lines.items.size(); !whole && all > most_rows) {
-    lines.items.resize(most_rows);
-    lines.items.push_back(fmt::format("{} more: -v shows them", all - most_rows));
-  }
+  const std::size_t all = report.differences.size(), shown = whole ? all : std::min(all, most_rows);
+  List lines;
+  for (const analysis::Difference& difference : std::span(report.differences).first(shown))
+    lines.items.push_back(difference_line(report.files, difference));
+  if (shown < all) lines.items.push_back(fmt::format("{} more: -v shows them", all - shown));
   section.add(std::move(lines));
   return section;
 }
@@ -89,28 +51,20 @@ const std::vector<double>& sample_of(const analysis::Comparison& comparison, con
   return comparison.between_runs ? side.run_seconds : side.block_seconds;
 }
 
-// With the relative scatter of what it rests on.
-std::string step_of(const analysis::Comparison& comparison, const analysis::MeasuredCase& side, const Scale& scale) {
-  if (!std::isfinite(side.step_seconds)) return "";
-  std::vector<double> logs;
-  for (const double value : sample_of(comparison, side)) logs.push_back(std::log(value));
-  std::string text = scale.print(side.step_seconds);
-  return logs.size() < 2 ? text : text + fmt::format(" ± {:.1f} %", 100 * analysis::standard_deviation(logs));
+// Of a case that was not measured on both sides.
+const char* why_not(const analysis::CaseComparison& row) {
+  return row.impossible ? "impossible on both sides" : "not measured on a side";
 }
 
-constexpr const char* impossible_on_both = "impossible on both sides";
-
 Cell verdict_of(const analysis::CaseComparison& row) {
-  if (row.measured_on_both()) return {analysis::name_of(row.judgement), tone_of(row.judgement)};
-  if (row.impossible) return impossible_on_both;
-  if (!row.first.run_seconds.empty()) return "not measured in B";
-  return row.second.run_seconds.empty() ? "not measured" : "not measured in A";
+  if (!row.measured_on_both()) return why_not(row);
+  return {analysis::name_of(row.judgement), tone_of(row.judgement)};
 }
 
 Cell compared_change(const analysis::CaseComparison& row) {
   if (!row.measured_on_both()) return "";
   const bool told = analysis::moved(row.judgement.verdict) || row.judgement.reason == analysis::Reason::predicted;
-  return told ? change_cell(row.ratio) : "~";
+  return told ? change_words(row.ratio) : "~";
 }
 
 Numbers case_rows(const analysis::Comparison& comparison, bool whole) {
@@ -125,8 +79,6 @@ Numbers case_rows(const analysis::Comparison& comparison, bool whole) {
                                      change_column(),
                                      interval_column(comparison.confidence),
                                      {.heading = "n", .worth = 50},
-                                     {.heading = "A tokens/s", .worth = 20},
-                                     {.heading = "B tokens/s", .worth = 20},
                                      {.heading = "A MFU", .worth = 30},
                                      {.heading = "B MFU", .worth = 30},
                                      verdict_column()};
@@ -134,13 +86,12 @@ Numbers case_rows(const analysis::Comparison& comparison, bool whole) {
   for (const analysis::CaseComparison& row : comparison.cases) {
     const std::array<const analysis::MeasuredCase*, 2> sides{&row.first, &row.second};
     std::vector<Cell> cells{row.name};
-    for (const analysis::MeasuredCase* side : sides) cells.push_back(step_of(comparison, *side, scale));
+    for (const analysis::MeasuredCase* side : sides) cells.push_back(scale.print(side->step_seconds));
     cells.push_back(compared_change(row));
     cells.push_back(interval_words(row.low, row.high));
     cells.push_back(row.measured_on_both() ? fmt::format("{}+{}", sample_of(comparison, row.first).size(),
                                                          sample_of(comparison, row.second).size())
                                            : "");
-    for (const analysis::MeasuredCase* side : sides) cells.push_back(Scale{}.print(side->tokens_per_second));
     for (const analysis::MeasuredCase* side : sides) cells.emplace_back(side->mfu ? percent(*side->mfu) : "");
     cells.push_back(verdict_of(row));
     rows.emplace_back(weight_of(row, row.role), std::move(cells));
@@ -168,15 +119,6 @@ void add_parts(const analysis::CaseComparison& row, std::vector<PartOfBoth>& par
   }
 }
 
-// With its sign, but for what prints as zero.
-std::string difference(double seconds, const Scale& scale) {
-  if (!std::isfinite(seconds)) return "";
-  std::string digits = scale.print(std::abs(seconds));
-  const bool zero = digits.find_first_of("123456789") == std::string::npos;
-  if (!zero) digits.insert(digits.begin(), seconds < 0 ? '-' : '+');
-  return digits;
-}
-
 // The baseline and the cases that moved: in a long sweep the others would bury them. JSON has them all.
 Numbers part_rows(const analysis::Comparison& comparison, bool whole) {
   std::vector<PartOfBoth> parts;
@@ -189,9 +131,10 @@ Numbers part_rows(const analysis::Comparison& comparison, bool whole) {
   std::vector<WeighedRow> rows;
   for (const auto& [case_name, name, before, after] : parts) {
     const double moved = std::isfinite(after - before) ? std::abs(after - before) : std::fmax(before, after);
-    if (!whole && difference(moved, scale) == difference(0, scale)) continue;
-    rows.push_back(
-        {moved, {case_name, name, scale.print(before), scale.print(after), difference(after - before, scale)}});
+    if (!whole && moved / scale.factor < 0.005) continue;  // prints as 0
+    const std::string difference =
+        std::isfinite(after - before) ? signed_number((after - before) / scale.factor, 2) : "";
+    rows.push_back({moved, {case_name, name, scale.print(before), scale.print(after), difference}});
   }
   return table_of("One step, means over ranks, of the baseline and of cases that moved:",
                   {case_column(), {"part of a step", true}, {"A " + scale.unit}, {"B " + scale.unit}, {"B - A"}},
@@ -207,14 +150,13 @@ std::vector<std::string> how_to_read(const analysis::Comparison& comparison) {
         analysis::within_threshold_words(comparison.smallest_effect)));
   } else {
     const bool per_token = std::ranges::any_of(comparison.cases, &analysis::CaseComparison::per_token);
-    notes.push_back(fmt::format(
-        "Change: {} of B against A; ~ where no change is proven. A verdict must clear {}. ± is the standard deviation "
-        "of the {}, no confidence interval.{}",
-        per_token ? "time per token (batches differ)" : "step time",
-        analysis::threshold_words(comparison.smallest_effect), comparison.between_runs ? "runs" : "block medians",
-        comparison.comparisons > 1
-            ? fmt::format(" The intervals hold for all {} comparisons together.", comparison.comparisons)
-            : ""));
+    notes.push_back(
+        fmt::format("Change: {} of B against A; ~ where no change is proven. A verdict must clear {}.{}",
+                    per_token ? "time per token (batches differ)" : "step time",
+                    analysis::threshold_words(comparison.smallest_effect),
+                    comparison.comparisons > 1
+                        ? fmt::format(" The intervals hold for all {} comparisons together.", comparison.comparisons)
+                        : ""));
     notes.emplace_back(
         comparison.between_runs
             ? "n counts runs. The interval is between runs: Welch's t (trimmed, after Yuen, from five runs a side) on "
@@ -228,13 +170,13 @@ std::vector<std::string> how_to_read(const analysis::Comparison& comparison) {
 }
 
 // The verdict; of a prediction, which has none, the way it points.
-const char* outcome_of(const analysis::CaseComparison& row) {
-  if (row.impossible) return impossible_on_both;
-  if (!row.measured_on_both()) return "not measured on a side";
-  if (row.judgement.reason == analysis::Reason::too_close_to_call) return "too close to call";
-  if (row.judgement.reason == analysis::Reason::predicted) return row.ratio > 1 ? "slower" : "faster";
-  if (row.judgement.verdict == analysis::Verdict::same) return "the same";
-  return analysis::moved(row.judgement.verdict) ? analysis::name_of(row.judgement.verdict) : "unresolved";
+std::string_view outcome_of(const analysis::CaseComparison& row) {
+  using enum analysis::Verdict;
+  if (!row.measured_on_both()) return why_not(row);
+  if (row.judgement.reason == analysis::Reason::too_close_to_call) return too_close;
+  if (row.judgement.reason == analysis::Reason::predicted) return analysis::name_of(row.ratio > 1 ? slower : faster);
+  const bool decided = analysis::moved(row.judgement.verdict) || row.judgement.verdict == same;
+  return analysis::name_of(decided ? row.judgement.verdict : unresolved);
 }
 
 std::string headline_of(const analysis::Comparison& comparison) {
@@ -243,13 +185,9 @@ std::string headline_of(const analysis::Comparison& comparison) {
            "baseline.";
   }
   std::vector<std::pair<std::size_t, const char*>> counts;
-  for (const char* outcome : {"slower", "faster", "the same", "unresolved", "too close to call",
-                              "not measured on a side", impossible_on_both}) {
-    const auto is_it = [&](const analysis::CaseComparison& row) {
-      return std::string_view(outcome_of(row)) == outcome;
-    };
-    counts.emplace_back(std::ranges::count_if(comparison.cases, is_it), outcome);
-  }
+  for (const char* outcome :
+       {"slower", "faster", "same", "unresolved", too_close, "not measured on a side", "impossible on both sides"})
+    counts.emplace_back(std::ranges::count(comparison.cases, std::string_view(outcome), outcome_of), outcome);
   const char* first = comparison.machines_differ.empty() ? "" : "The machines differ, so the times may. ";
   if (comparison.predicted) first = "Predicted, not measured. ";
   return fmt::format("{}Of {} in both, B is: {}.", first, plural(std::ssize(comparison.cases), "case"),
@@ -287,16 +225,15 @@ double weight_of(const analysis::Change& change, store::CaseRole role) {
 }
 
 Numbers table_of(std::string caption, std::vector<Table::Column> columns, std::vector<WeighedRow> rows, bool whole) {
-  std::vector<double> weights;
-  for (const WeighedRow& row : rows) weights.push_back(row.first);
-  std::ranges::sort(weights, std::greater<>());
-  Numbers numbers{std::move(caption), {std::move(columns), {}}};
-  const double least = whole || rows.size() <= most_rows ? -1 : weights[most_rows - 1];
-  auto alike = std::ranges::count(std::span(weights).first(std::min(weights.size(), most_rows)), least);
-  for (WeighedRow& row : rows) {
-    if (row.first < least || (row.first == least && alike-- <= 0)) continue;
-    numbers.table.rows.push_back(std::move(row.second));
+  std::vector<std::size_t> kept(rows.size());
+  std::iota(kept.begin(), kept.end(), std::size_t{0});
+  if (!whole && kept.size() > most_rows) {
+    std::ranges::stable_sort(kept, std::greater<>(), [&](std::size_t i) { return rows[i].first; });
+    kept.resize(most_rows);
+    std::ranges::sort(kept);
   }
+  Numbers numbers{std::move(caption), {std::move(columns), {}}};
+  for (const std::size_t i : kept) numbers.table.rows.push_back(std::move(rows[i].second));
   numbers.table.remove_empty_columns();
   if (const std::size_t more = rows.size() - numbers.table.rows.size(); more > 0) {
     const std::string words = fmt::format("{} that moved less or not: -v shows them.", plural(more, "more row"));
@@ -306,12 +243,9 @@ Numbers table_of(std::string caption, std::vector<Table::Column> columns, std::v
 }
 
 std::string caveat_of(const analysis::MachineDifference& difference) {
-  return difference.sentence +
-         (difference.first_is_worse
-              ? ", which can hide that B is slower. Measure again when both machines are alike: --fail-on ends with "
-                "exit code 4 here (not to be judged)."
-              : ". Measure again when both machines are alike: with --fail-on, what is slower here, or has to be "
-                "proven not to be, is exit code 4 (not to be judged), not 2.");
+  return difference.sentence + (difference.first_is_worse ? ", which can hide that B is slower" : "") +
+         ". Measure again when both machines are alike: until then --fail-on ends with exit code 4 (not to be judged) "
+         "where a case is or may be slower.";
 }
 
 AnswerText text_of(const analysis::Comparison& comparison, const CompareReport&, bool whole) {

@@ -38,7 +38,7 @@ Table compared_table(const analysis::CaseCompared& compared, bool of_prediction)
   table.columns = {{"kind of operation", true},
                    {fmt::format("{} {}", measured, scale.unit)},
                    {fmt::format("{} {}", predicted, scale.unit)},
-                   {"ratio"},
+                   {.heading = "ratio", .worth = 10},
                    {"of the step"},
                    {predicted},
                    {"excess"}};
@@ -62,18 +62,15 @@ Table compared_table(const analysis::CaseCompared& compared, bool of_prediction)
   return table;
 }
 
-// "layout={tensor_parallel: 4}, … and 3 more: why", a line per reason.
 List not_predicted(const store::Result& result, const analysis::Explanation& explanation) {
-  constexpr std::size_t most_named = 4;
-  std::vector<std::pair<std::string, std::vector<std::string>>> reasons;
-  for (const analysis::CaseNotPredicted& row : explanation.not_predicted) {
-    auto known = std::ranges::find(reasons, row.why, [](const auto& reason) { return reason.first; });
-    if (known == reasons.end()) known = reasons.insert(reasons.end(), {row.why, {}});
-    known->second.push_back(result.at(row).name);
-  }
+  constexpr std::size_t most_named = 8;
   List lines;
-  for (const auto& [why, names] : reasons)
-    lines.items.push_back(fmt::format("{}: {}", join_first(names, most_named), why));
+  for (const analysis::CaseNotPredicted& row : explanation.not_predicted)
+    lines.items.push_back(fmt::format("{}: {}", short_name(result.at(row).name), row.why));
+  if (const std::size_t all = lines.items.size(); all > most_named) {
+    lines.items.resize(most_named);
+    lines.items.push_back(fmt::format("{} more", all - most_named));
+  }
   return lines;
 }
 
@@ -86,11 +83,10 @@ bool is_its_own(const analysis::Explanation& explanation) {
          });
 }
 
-// "measured 5.2 s" of a measurement, "5.2 s with its faults" of a prediction.
+// "measured 5.2 s, healthy 4.1 s"
 std::string beside_healthy(const analysis::Diagnosis& d, bool of_prediction) {
-  return of_prediction
-             ? fmt::format("{} with its faults, {} without", show_seconds(d.measured_s), show_seconds(d.healthy_s))
-             : fmt::format("measured {}, healthy {}", show_seconds(d.measured_s), show_seconds(d.healthy_s));
+  return fmt::format("{} {}, healthy {}", of_prediction ? "with its faults" : "measured", show_seconds(d.measured_s),
+                     show_seconds(d.healthy_s));
 }
 
 std::string cause_words(const analysis::Cause& cause) {
@@ -100,24 +96,8 @@ std::string cause_words(const analysis::Cause& cause) {
   return text;
 }
 
-// Among the computations of all ranks, the kind that costs the step most beside its prediction.
-std::string slow_computing(const analysis::Explanation& explanation, const analysis::Diagnosis& d) {
-  std::string name = "computation";
-  double share = 1 / d.compute_factor;
-  const auto compared = std::ranges::find(explanation.cases, d.case_index, &analysis::CaseCompared::case_index);
-  if (compared != explanation.cases.end()) {
-    const analysis::KindCompared* most = nullptr;
-    for (const analysis::KindCompared& row : compared->kinds) {
-      const bool is_slow =
-          row.group.empty() && row.predicted_takes_s > 0 && row.measured_takes_s > row.predicted_takes_s;
-      if (is_slow && row.excess_s() > (most == nullptr ? 0 : most->excess_s())) most = &row;
-    }
-    if (most != nullptr) {
-      name = fmt::format("{}{}", most->recomputed ? "recomputed " : "", most->kind);
-      share = most->predicted_takes_s / most->measured_takes_s;
-    }
-  }
-  return fmt::format("{} runs at {} of predicted, on all ranks alike", name, percent(share, 0));
+std::string slow_computing(const analysis::Diagnosis& d) {
+  return fmt::format("computation runs at {} of predicted, on all ranks alike", percent(1 / d.compute_factor, 0));
 }
 
 bool computes_slowly(const analysis::Diagnosis& d) {
@@ -134,27 +114,26 @@ std::string margin_words(const analysis::Diagnosis& d) {
                           : fmt::format("{}, the margin of a calibration whose error is not known", percent(d.margin));
 }
 
-std::string words_without_cause(const analysis::Explanation& explanation, const analysis::Diagnosis& d) {
-  const char* healthy = explanation.of_prediction ? "without" : "predicted";
-  const std::string both = beside_healthy(d, explanation.of_prediction);
+std::string words_without_cause(const analysis::Diagnosis& d, const std::string& both) {
   const double excess_s = d.measured_s - d.healthy_s;
   if (is_much(-excess_s, d)) {
-    const char* reason = explanation.of_prediction ? "" : ": its hardware file or the calibration promises too little";
-    return fmt::format("Diagnosis: the step takes {} less than {}, more than {}{} ({}).",
-                       percent(-excess_s / d.healthy_s, 0), healthy, margin_words(d), reason, both);
+    return fmt::format(
+        "Diagnosis: the step takes {} less than predicted, more than {}: its hardware file or the calibration promises "
+        "too little ({}).",
+        percent(-excess_s / d.healthy_s, 0), margin_words(d), both);
   }
   if (!is_much(excess_s, d))
-    return fmt::format("Diagnosis: as fast as {}, within {} ({}).", healthy, margin_words(d), both);
+    return fmt::format("Diagnosis: as fast as predicted, within {} ({}).", margin_words(d), both);
   const double computing_s = std::min(d.explained_s - d.healthy_s, excess_s);
   if (!computes_slowly(d) || computing_s <= 0)
-    return fmt::format("Diagnosis: {} longer than {}, and no fault that is known here looks like it ({}).",
-                       percent(excess_s / d.healthy_s, 0), healthy, both);
+    return fmt::format("Diagnosis: {} longer than predicted, and no fault that is known here looks like it ({}).",
+                       percent(excess_s / d.healthy_s, 0), both);
   const bool is_all = !is_much(d.measured_s - d.explained_s, d);
   return fmt::format(
       "Diagnosis: {}{}, a matter of power, clocks or the software, which explains {} of the {} that are too long "
       "({}).{}",
-      is_all ? "no fault of the cluster; " : "", slow_computing(explanation, d), show_seconds(computing_s),
-      show_seconds(excess_s), both, is_all ? "" : " The rest looks like no fault that is known here.");
+      is_all ? "no fault of the cluster; " : "", slow_computing(d), show_seconds(computing_s), show_seconds(excess_s),
+      both, is_all ? "" : " The rest looks like no fault that is known here.");
 }
 
 }  // namespace
@@ -163,16 +142,18 @@ std::string diagnosis_words(const analysis::Explanation& explanation) {
   if (!explanation.diagnosis || is_its_own(explanation)) return "";
   const analysis::Diagnosis& d = *explanation.diagnosis;
   if (!(d.measured_s > 0 && d.healthy_s > 0)) return "";
-  if (d.causes.empty()) return words_without_cause(explanation, d);
-  std::string text = fmt::format("Diagnosis: {}", cause_words(d.causes.front()));
-  for (std::size_t i = 1; i < d.causes.size(); ++i) text += fmt::format("; and {}", cause_words(d.causes[i]));
-  text += fmt::format(". With {} the step is predicted at {}; {}.", d.causes.size() > 1 ? "them" : "it",
-                      show_seconds(d.explained_s), beside_healthy(d, explanation.of_prediction));
-  if (computes_slowly(d)) text += fmt::format(" Besides, {}.", slow_computing(explanation, d));
+  const std::string both = beside_healthy(d, explanation.of_prediction);
+  if (d.causes.empty()) return words_without_cause(d, both);
+  std::vector<std::string> causes, checks;
+  for (const analysis::Cause& cause : d.causes) {
+    causes.push_back(cause_words(cause));
+    checks.insert(checks.end(), cause.checks.begin(), cause.checks.end());
+  }
+  std::string text = fmt::format("Diagnosis: {}. With {} the step is predicted at {}; {}.", join(causes, "; and "),
+                                 causes.size() > 1 ? "them" : "it", show_seconds(d.explained_s), both);
+  if (computes_slowly(d)) text += fmt::format(" Besides, {}.", slow_computing(d));
   if (const double rest_s = d.measured_s - d.explained_s; is_much(rest_s, d))
     text += fmt::format(" {} of its time remain unexplained.", show_seconds(rest_s));
-  std::vector<std::string> checks;
-  for (const analysis::Cause& cause : d.causes) checks.insert(checks.end(), cause.checks.begin(), cause.checks.end());
   if (!checks.empty()) {
     const bool open = std::ranges::any_of(d.causes, [](const analysis::Cause& c) { return !c.or_else.empty(); });
     text += fmt::format(" harness doctor {}: {}.", open ? "tells which" : "would see it", join(checks, ", "));
@@ -190,8 +171,6 @@ Section explanation_section(const store::Result& result, const analysis::Finding
   if (explained.of_prediction) section.title = "Predicted with its faults against predicted without";
   if (!explained.why_none.empty()) {
     section.add(Paragraph{fmt::format("There is no prediction to hold it against: {}.", explained.why_none)});
-    // One reason for all of them has been given.
-    if (List lines = not_predicted(result, explained); lines.items.size() > 1) section.add(std::move(lines));
     return section;
   }
   section.add(Paragraph{fmt::format(

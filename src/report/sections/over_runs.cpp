@@ -17,7 +17,7 @@ namespace {
 constexpr double always = std::numeric_limits<double>::infinity();
 
 KnownChange known_change(const analysis::PooledCase& row) {
-  return {row.name, row.judgement.verdict, row.ratio, row.low, row.high};
+  return {row.name, analysis::name_of(row.judgement.verdict), row.ratio, row.low, row.high};
 }
 
 // "They agree." or which cases they disagree on.
@@ -47,8 +47,7 @@ std::string headline_of(const analysis::Pool& pool, const CompareReport& report)
     if (row.role == store::CaseRole::change && !scales) changes.push_back(known_change(row));
   }
   if (changes.empty()) return runs + "Only baselines or numbers of ranks were measured: there is no change to judge.";
-  const std::string text =
-      what_moved(changes, {pool.smallest_effect, static_cast<int>(changes.size()), per_what(first)});
+  const std::string text = what_moved(std::move(changes), {pool.smallest_effect, per_what(first)});
   return runs + (text.empty() ? "No change was measured in three runs, which an interval needs." : text);
 }
 
@@ -131,45 +130,22 @@ Cell verdict_of(const analysis::CaseHistory& row) {
 
 Numbers case_rows(const analysis::History& history, bool whole) {
   std::vector<WeighedRow> rows;
-  for (std::size_t i = 0; i < history.cases.size(); ++i) {
-    const analysis::CaseHistory& row = history.cases[i];
+  for (const analysis::CaseHistory& row : history.cases) {
     const auto runs = std::ranges::count_if(row.seconds, [](double value) { return value > 0; });
     const bool moved = analysis::moved(row.verdict);
-    std::vector<Cell> cells{row.name, fmt::format("[{}]", i + 1), std::to_string(runs), "", "", "", verdict_of(row)};
+    std::vector<Cell> cells{row.name, std::to_string(runs), "", "", "", verdict_of(row)};
     if (row.largest) {
       const bool proven = moved || row.verdict == analysis::Verdict::same;
-      cells[3] = proven ? change_cell(row.largest->ratio) : "~";
-      cells[4] = between(history, row);
-      cells[5] = fmt::format("{:.4f}", row.largest->p);
+      cells[2] = proven ? change_words(row.largest->ratio) : "~";
+      cells[3] = between(history, row);
+      cells[4] = fmt::format("{:.4f}", row.largest->p);
     }
     rows.emplace_back(moved ? std::abs(std::log(row.largest->ratio)) : 0, std::move(cells));
   }
-  return table_of("",
-                  {case_column(),
-                   {.heading = "no.", .worth = 50},
-                   {.heading = "runs", .worth = 60},
-                   change_column(),
-                   {"between", true},
-                   {"p"},
-                   verdict_column()},
-                  std::move(rows), whole);
-}
-
-Numbers run_rows(const analysis::History& history) {
-  std::vector<double> seconds;
-  for (const analysis::CaseHistory& row : history.cases)
-    seconds.insert(seconds.end(), row.seconds.begin(), row.seconds.end());
-  const Scale scale = scale_of_seconds(seconds);
-  Table table{{{"run", true}, {"created", true}}, {}};
-  for (std::size_t i = 0; i < history.cases.size(); ++i) table.columns.push_back({fmt::format("[{}]", i + 1)});
-  for (std::size_t run = 0; run < history.files.size(); ++run) {
-    std::vector<Cell> cells{history.files[run].label, history.files[run].result->created};
-    for (const analysis::CaseHistory& row : history.cases) {
-      cells.push_back(row.seconds[run] > 0 ? scale.print(row.seconds[run]) : "");
-    }
-    table.rows.push_back(std::move(cells));
-  }
-  return {fmt::format("Step times in {}, a run a row, oldest first:", scale.unit), std::move(table)};
+  return table_of(
+      "",
+      {case_column(), {.heading = "runs", .worth = 60}, change_column(), {"between", true}, {"p"}, verdict_column()},
+      std::move(rows), whole);
 }
 
 }  // namespace
@@ -199,7 +175,6 @@ AnswerText text_of(const analysis::Pool& pool, const CompareReport& report, bool
   const Scale scale = scale_of_seconds(seconds);
   std::vector<Table::Column> columns{case_column(),
                                      {.heading = "step " + scale.unit, .worth = 70},
-                                     {.heading = "tokens/s", .worth = 20},
                                      {.heading = "MFU", .worth = 30},
                                      change_column(),
                                      interval_column(pool.confidence),
@@ -212,9 +187,8 @@ AnswerText text_of(const analysis::Pool& pool, const CompareReport& report, bool
     const bool all = row.n == static_cast<int>(report.files.size());
     std::vector<Cell> cells{row.name,
                             scale.print(row.measured.step_seconds),
-                            Scale{}.print(row.measured.tokens_per_second),
                             row.measured.mfu ? percent(*row.measured.mfu) : "",
-                            change_cell(row.ratio),
+                            change_words(row.ratio),
                             interval_words(row.low, row.high),
                             all ? std::to_string(row.n) : fmt::format("{} of {}", row.n, report.files.size())};
     const std::size_t first_run = cells.size();
@@ -250,22 +224,22 @@ AnswerText text_of(const analysis::Reproduction& reproduction, const CompareRepo
   text.subjects = {fmt::format("A: {}. B: {}.", join(reproduction.first, ", "), join(reproduction.second, ", "))};
   std::vector<Table::Column> columns{{"change", true}};
   const auto add_side = [&](const std::string& side, double confidence) {
-    columns.insert(columns.end(), {{side}, {side + " " + interval_heading(confidence)}, {side + " n"}});
+    columns.insert(columns.end(), {{side},
+                                   {.heading = side + " " + interval_heading(confidence), .worth = 20},
+                                   {.heading = side + " n", .worth = 10}});
   };
   add_side("A", reproduction.first_confidence);
   add_side("B", reproduction.second_confidence);
-  columns.insert(columns.end(), {{"A", true}, {"B", true}, {"verdict", true}});
+  columns.push_back({"verdict", true});
   std::vector<WeighedRow> rows;
   for (const analysis::ChangeReproduction& row : reproduction.changes) {
     std::vector<Cell> cells{row.name};
     for (const analysis::Change* side : {&row.first, &row.second}) {
-      cells.push_back(change_words(side->ratio));
+      const bool none = side->judgement.verdict == analysis::Verdict::none;
+      cells.push_back(fmt::format("{} {}", none ? "no verdict" : analysis::name_of(side->judgement.verdict),
+                                  change_words(side->ratio)));
       cells.push_back(interval_words(side->low, side->high));
       cells.push_back(side->n > 0 ? std::to_string(side->n) : "");
-    }
-    for (const analysis::Change* side : {&row.first, &row.second}) {
-      const analysis::Verdict verdict = side->judgement.verdict;
-      cells.emplace_back(verdict == analysis::Verdict::none ? "no verdict" : analysis::name_of(verdict));
     }
     cells.emplace_back(analysis::name_of(row.reproduced));
     const double weight =
@@ -288,12 +262,11 @@ AnswerText text_of(const analysis::History& history, const CompareReport&, bool 
   text.headline = headline_of(history);
   text.caveats = caveats_of(history);
   text.tables = {case_rows(history, whole)};
-  if (whole) text.tables.push_back(run_rows(history));
   text.how_to_read = {
       fmt::format("One number per run and case. The largest shift of the mean of their logarithms is held against "
                   "permutations of the runs; p counts for all cases together, and up to {:.2g} a change is proven. ~: "
-                  "none is.{}",
-                  1 - history.confidence, whole ? "" : " -v shows the step time of each run."),
+                  "none is.",
+                  1 - history.confidence),
       "Only the largest change of a case is named. A slow drift is named as the step that fits it best. One odd run is "
       "no change: with ten runs a change must have lasted for two."};
   return text;

@@ -40,7 +40,7 @@ sdpa_options = dict(
     backends=[torch.nn.attention.SDPBackend.CUDNN_ATTENTION],
 )
 
-# Proven faster, but this framework has no equivalent setting:
+# This framework has no equivalent setting:
 #   layout={tensor_parallel: 2, pipeline_parallel: 4}: time -5.0 % [-5.2 %, -4.9 %], 12 rounds; runs.h5, harness 0.1.0 (git 1a2b3c4)
 #   overlap_grad_reduce=true: time -7.0 % [-7.1 %, -6.9 %], 12 rounds; runs.h5, harness 0.1.0 (git 1a2b3c4)
 #   allreduce_algorithm=halving_doubling: time -10.0 % [-10.1 %, -9.9 %], 12 rounds; runs.h5, harness 0.1.0 (git 1a2b3c4)
@@ -49,4 +49,4 @@ sdpa_options = dict(
 # Left out:
 #   nccl_proto=AllReduce:LL128: slower, time +10.0 % [+9.8 %, +10.2 %] in 12 rounds
 #   global_batch_size=32: same, time -0.1 % [-0.3 %, 0.0 %] in 12 rounds
-#   micro_batch_size=2: proven too (time -10.0 % [-10.1 %, -9.9 %]), but micro_batch_size=4 is faster
+#   micro_batch_size=2: proven too (time -10.0 % [-10.1 %, -9.9 %]), but 4 is faster
