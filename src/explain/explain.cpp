@@ -67,10 +67,10 @@ std::string in_words(const Hypothesis& h, const store::Result& result) {
 const std::vector<std::string_view>& checks_of(config::Fault fault) {
   using enum config::Fault;
   static const std::map<config::Fault, std::vector<std::string_view>> checks{
-      {slow_gpu, {"load.products", "load.clocks", "gpu.slowed", "gpu.temperature", "gpu.power"}},
+      {slow_gpu, {"load.products", "load.clocks", "gpu.slowed", "gpu.power"}},
       {slow_link, {"load.pairs", "ib.rate", "ib.state", "nccl.rails", "same.rate", "same.ports", "ib.flaps"}},
-      {pcie_downgraded, {"pcie.width", "pcie.speed", "ib.pcie", "load.pcie", "load.host_copies"}},
-      {socket_fallback, {"nccl.network", "nccl.plugin", "nccl.plugin_file", "ib.verbs", "env.devices"}},
+      {pcie_downgraded, {"pcie.width", "pcie.speed", "ib.pcie", "load.host_copies"}},
+      {socket_fallback, {"nccl.network", "nccl.plugin_file", "ib.verbs", "env.devices"}},
       {no_gpudirect, {"nccl.gpu_direct", "gdr.module"}},
       {acs_on, {"pcie.acs"}},
       {tensor_across_nodes, {}}};
