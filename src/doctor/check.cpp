@@ -5,41 +5,54 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstdint>
+#include <optional>
 
 #include "base/text.h"
 #include "machine/tree.h"
-#include "nccl/names.h"
 
 namespace harness::doctor {
 namespace {
 
-// Which settings decide how ranks talk to each other. What images and build systems set with such a name does not.
-bool must_agree(std::string_view name) {
-  const nccl::ForeignName* foreign = nccl::find_foreign_name(name);
-  if (foreign != nullptr && !foreign->is_prefix()) return false;
-  return name.starts_with("NCCL_") || name.starts_with("UCX_") || name.starts_with("FI_") ||
-         name == "CUDA_DEVICE_MAX_CONNECTIONS" || name == "CUDA_LAUNCH_BLOCKING";
-}
+using Names = std::vector<std::string>;
 
 // A device whose facts rules look at.
 struct DeviceFacts {
   std::string name;  // "GPU 0000:13:00.0"; "" of the node itself
   std::string key;   // how the names of its facts begin: "nvml/0000:13:00.0/"
   const Facts& facts;
-};
+  std::string model = {};  // of a port: the board of its adapter
 
-// Decimal or, as the identifiers of ports are, hexadecimal.
-bool is_whole_number(std::string_view text) {
-  if (text.starts_with("0x")) return number_in<std::uint64_t>(text.substr(2), 16).has_value();
-  if (text.starts_with('-')) text.remove_prefix(1);
-  return number_in<std::uint64_t>(text).has_value();
+  const machine::Reading& operator[](const std::string& fact) const { return facts[key + fact]; }
+};
+using AllDevices = std::vector<DeviceFacts>;
+
+// Says skip or unknown where no port is active and of the kind.
+AllDevices ports_for_rules(const Node& node, Devices kind, Findings& out) {
+  AllDevices all;
+  if (no_ports(node, out)) return all;
+  const std::vector<Port> active = active_ports(node.facts);
+  for (const Port& port : active) {
+    if (kind == Devices::infiniband && !is_infiniband(node.facts, port)) continue;
+    if (kind == Devices::roce && !is_roce(node.facts, port)) continue;
+    if (kind == Devices::counters) {
+      for (const std::string& name : node.facts.under(port.key + "counter"))
+        all.push_back({fmt::format("{} of {}", name, port.name()), port.key + "counter/" + name, node.facts});
+    } else {
+      all.push_back({"port " + port.name(), port.key, node.facts, node.facts.text("hca/" + port.device + "/board")});
+    }
+  }
+  if (active.empty()) {
+    out.skip("no port is known to be active: see ib.state");
+  } else if (all.empty()) {
+    out.skip("no active port of this kind");
+  }
+  return all;
 }
 
 // Says skip or unknown where there is none.
-std::vector<DeviceFacts> devices_of(const Node& node, Devices kind, Findings& out) {
+AllDevices devices_of(const Node& node, Devices kind, Findings& out) {
   const Facts& facts = node.facts;
-  std::vector<DeviceFacts> all;
+  AllDevices all;
   const auto add = [&](const std::string& called, const std::string& prefix) {
     for (const std::string& name : facts.under(prefix))
       all.push_back({fmt::format("{} {}", called, name), fmt::format("{}/{}/", prefix, name), facts});
@@ -48,100 +61,111 @@ std::vector<DeviceFacts> devices_of(const Node& node, Devices kind, Findings& ou
     case Devices::node:
       return {{"", "", facts}};
     case Devices::nvml:
-      if (!no_nvml(node, out)) add("GPU", "nvml");
-      break;
-    case Devices::end_points:
-    case Devices::links:
-      add("GPU", "gpu");
-      add("adapter", "hca");
-      if (all.empty()) out.skip("no GPU and no adapter for RDMA");
-      if (kind == Devices::links) add("bridge", "bridge");
-      break;
-    case Devices::adapters:
-      if (!no_ports(node, out)) add("adapter", "hca");
-      break;
-    case Devices::infiniband:
-      if (no_active_ports(node, out)) break;
-      for (const Port& port : active_ports(facts)) {
-        if (is_infiniband(facts, port)) all.push_back({"port " + port.name(), port.key, facts});
+      if (!has_gpus(facts)) {
+        out.skip("no NVIDIA GPU");
+      } else if (!facts["nvml"].ok()) {
+        out.skip("NVML does not tell: see gpu.nvml");
+      } else {
+        add("GPU", "nvml");
       }
-      if (all.empty()) out.skip("no InfiniBand");
-      break;
+      return all;
+    case Devices::ports:
+    case Devices::infiniband:
+    case Devices::roce:
+    case Devices::counters:
+      return ports_for_rules(node, kind, out);
     case Devices::ranks:
       for (const Rank& rank : node.ranks) all.push_back({fmt::format("rank {}", rank.rank), "", rank.facts});
+      return all;
+    case Devices::gpus:
+    case Devices::adapters:
+    case Devices::end_points:
+    case Devices::links:
+      if (kind != Devices::adapters) add("GPU", "gpu");
+      if (kind != Devices::gpus) add("adapter", "hca");
+      if (const auto& hcas = facts["hcas"]; kind == Devices::adapters && hcas.access == machine::Access::unreadable)
+        out.unknown("/sys/class/infiniband", hcas.why);
+      if (all.empty() && out.empty())
+        out.skip(kind == Devices::gpus ? "no NVIDIA GPU in /sys" : "no adapter for RDMA, or no GPU, in /sys");
+      if (kind == Devices::links) add("bridge", "bridge");
+      return all;
+    case Devices::bridges:
+      add("bridge", "bridge");
+      if (all.empty()) out.skip("no PCIe bridge above GPUs or adapters");
   }
   return all;
 }
 
 // Whether a device of this kind may be silent about a fact.
 bool may_be_silent(Devices kind) {
-  return kind == Devices::node || kind == Devices::nvml || kind == Devices::links || kind == Devices::ranks;
+  using enum Devices;
+  return kind == node || kind == nvml || kind == links || kind == bridges || kind == ranks;
 }
 
-// The kinds of devices, by the names of their facts, whose equals tell the same facts. Bridges differ.
-std::vector<std::string> kinds_with_equals(Devices kind) {
-  if (kind == Devices::nvml) return {"nvml"};
-  if (kind == Devices::links) return {"gpu", "hca"};
-  return {};
+bool is_about_numbers(const Expected& expected) {
+  return expected.kind != Expected::Kind::one_of && expected.kind != Expected::Kind::none_of;
 }
 
-// The devices of a kind whose equals tell what a rule is about.
-std::vector<std::string> silent_in(const Rule& rule, const Facts& facts, const std::string& kind) {
-  std::vector<std::string> silent = silent_among_equals(facts, kind, rule.fact);
-  if (rule.expected.is_by_fact()) {
-    for (const std::string& name : silent_among_equals(facts, kind, rule.expected.values.front())) {
-      if (std::ranges::find(silent, name) == silent.end()) silent.push_back(name);
+// The reading that a device's fact is held against; nullptr: expected are values, or a limit.
+const machine::Reading* other_of(const Rule& rule, const DeviceFacts& device, const AllDevices& all) {
+  if (rule.expected.kind == Expected::Kind::at_least_fact) return &device[rule.expected.values.front()];
+  if (rule.expected.kind != Expected::Kind::as_its_equals) return nullptr;
+  const machine::Reading* best = &device[rule.fact];
+  for (const DeviceFacts& equal : all) {
+    const machine::Reading& reading = equal[rule.fact];
+    if (equal.model == device.model && number_of(reading.text) > number_of(best->text)) best = &reading;
+  }
+  return best;
+}
+
+// Why a reading that should be judged cannot be; "": it can, or there is none.
+std::string why_hidden(const Expected& expected, const machine::Reading& reading, bool may_be_absent) {
+  if (reading.access == machine::Access::unreadable) return reading.why;
+  if (reading.access == machine::Access::absent) return may_be_absent ? "" : "there is no such file";
+  return expected.can_be(reading.text) ? "" : why_silent(reading);
+}
+
+// Judges one fact of all devices. Returns whether any of them told it.
+bool judge_rule(const Check& check, const Rule& rule, const AllDevices& devices, Findings& out) {
+  const Devices kind = check.rules.of;
+  constexpr std::size_t shown = 3;
+  bool told = false;
+  std::map<std::string, Names> hidden;                          // devices by the reason
+  std::map<std::pair<std::string, std::string>, Names> missed;  // by the fact and the other one
+  for (const DeviceFacts& device : devices) {
+    const machine::Reading& reading = device[rule.fact];
+    const machine::Reading* const other = other_of(rule, device, devices);
+    std::string why = why_hidden(rule.expected, reading, may_be_silent(kind));
+    if (why.empty() && other != nullptr && reading.ok()) why = why_hidden(rule.expected, *other, true);
+    if (!why.empty()) {
+      hidden[why].push_back(device.name);
+    } else if (reading.ok() && (other == nullptr || other->ok())) {
+      told = true;
+      const std::string against = other == nullptr ? "" : other->text;
+      if (rule.expected.is_missed_by(reading.text, against)) missed[{reading.text, against}].push_back(device.name);
+    } else if (rule.fact.starts_with("env/")) {  // a variable that is not set is told
+      told = true;
     }
   }
-  return silent;
+  const std::string what = rule.fact.empty() ? "" : rule.fact + " of ";
+  for (const auto& [why, names] : hidden) {
+    out.unknown(kind == Devices::node ? check.about.reads : fmt::format("{}{}", what, join_first(names, shown)), why);
+  }
+  for (const auto& [seen, names] : missed) {
+    const auto said = [&, &devices = names, &value = seen.first, &other = seen.second](const std::string& text) {
+      return fmt::format(fmt::runtime(text), join_first(devices, shown), value, other);
+    };
+    out.add(rule.level, said(rule.evidence), said(rule.remedy));
+  }
+  return told;
 }
 
-// The rules' part of it.
 void judge_rules(const Check& check, const Node& node, Findings& out) {
   const auto& [kind, rules, passes, not_for] = check.rules;
   if (const std::string why = not_for == nullptr ? "" : not_for(node); !why.empty()) return out.skip(why);
-  const std::vector<DeviceFacts> devices = devices_of(node, kind, out);
-  constexpr std::size_t shown = 3;
+  const AllDevices devices = devices_of(node, kind, out);
   bool told = false;
-  for (const Rule& rule : rules) {
-    std::map<std::string, std::vector<std::string>> hidden;                          // devices by the reason
-    std::map<std::pair<std::string, std::string>, std::vector<std::string>> missed;  // by the fact and the other one
-    for (const DeviceFacts& device : devices) {
-      const machine::Reading& reading = device.facts[device.key + rule.fact];
-      const machine::Reading other =
-          rule.expected.is_by_fact() ? device.facts[device.key + rule.expected.values.front()] : machine::Reading{};
-      if (reading.access == machine::Access::unreadable) {
-        hidden[reading.why].push_back(device.name);
-      } else if (!reading.ok() && !may_be_silent(kind)) {
-        hidden["there is no such file"].push_back(device.name);
-      } else if (reading.ok() && !rule.expected.can_be(reading.text)) {
-        hidden[why_silent(reading)].push_back(device.name);
-      } else if (rule.expected.is_by_fact() && other.ok() && !rule.expected.can_be(other.text)) {
-        hidden[fmt::format("{}: {}", rule.expected.values.front(), why_silent(other))].push_back(device.name);
-      } else if (!reading.ok() || (rule.expected.is_by_fact() && !other.ok())) {
-        told = told || kind == Devices::ranks;
-      } else {
-        told = true;
-        if (rule.expected.is_missed_by(reading.text, other.text))
-          missed[{reading.text, other.text}].push_back(device.name);
-      }
-    }
-    for (const std::string& one : devices.empty() ? std::vector<std::string>() : kinds_with_equals(kind)) {
-      for (const std::string& name : silent_in(rule, node.facts, one))
-        hidden["it does not tell it, its equals do"].push_back((one == "hca" ? "adapter " : "GPU ") + name);
-    }
-    for (const auto& [why, names] : hidden) {
-      out.unknown(
-          kind == Devices::node ? check.about.reads : fmt::format("{} of {}", rule.fact, join_first(names, shown)),
-          why);
-    }
-    for (const auto& [seen, names] : missed) {
-      const auto said = [&, &devices = names, &value = seen.first, &other = seen.second](const std::string& text) {
-        return fmt::format(fmt::runtime(text), join_first(devices, shown), value, other);
-      };
-      out.add(rule.level, said(rule.evidence), said(rule.remedy));
-    }
-  }
+  for (const Rule& rule : rules) told = judge_rule(check, rule, devices, out) || told;
   out.conclude(told, passes, "the node does not tell it: " + check.about.reads);
 }
 
@@ -155,12 +179,6 @@ Cluster::Cluster(const std::vector<Node>& nodes) {
       ++use.nodes;
       use.active += is_active(node.facts, port) ? 1 : 0;
     }
-    ranks += node.ranks.size();
-    for (const Rank& rank : node.ranks) {
-      for (const std::string& name : rank.facts.under("env")) {
-        if (must_agree(name)) ++settings[name][rank.facts.text("env/" + name)];
-      }
-    }
   }
 }
 
@@ -169,50 +187,30 @@ std::string_view name_of(Verdict verdict) {
   return names[static_cast<std::size_t>(verdict)];
 }
 
-bool Findings::nothing_in(const machine::Reading& reading, const std::string& what, const std::string& without) {
-  if (reading.access == machine::Access::unreadable) unknown(what, reading.why);
-  if (reading.access == machine::Access::absent) skip(without);
-  return !reading.ok();
-}
-
 bool Expected::can_be(const std::string& value) const {
+  if (is_about_numbers(*this)) return number_of(value).has_value();
+  const auto is_number = [](const std::string& text) { return number_of(text).has_value(); };
   const bool is_named = std::ranges::find(values, value) != values.end();
-  switch (kind) {
-    case Kind::one_of:
-    case Kind::none_of:
-      return is_named || (!value.empty() && (is_whole_number(value) || !std::ranges::all_of(values, is_whole_number)));
-    case Kind::at_least_fact:
-      return machine::number(value).has_value();
-    case Kind::same_as_fact:
-      break;
-  }
-  return !value.empty();
+  return is_named || (!value.empty() && (is_number(value) || !std::ranges::all_of(values, is_number)));
 }
 
 bool Expected::is_missed_by(const std::string& value, const std::string& other) const {
-  const bool named = std::ranges::find(values, value) != values.end();
+  const bool is_named = std::ranges::find(values, value) != values.end();
+  const std::optional<double> number = number_of(value);
   switch (kind) {
     case Kind::one_of:
-      return !named;
+      return !is_named;
     case Kind::none_of:
-      return named;
-    case Kind::at_least_fact: {
-      const auto number = machine::number(value), least = machine::number(other);
-      return number && least && *number < *least;
-    }
-    case Kind::same_as_fact:
+      return is_named;
+    case Kind::at_least:
+      return number < limit;
+    case Kind::at_most:
+      return number > limit;
+    case Kind::at_least_fact:
+    case Kind::as_its_equals:
       break;
   }
-  return value != other;
-}
-
-bool no_nvml(const Node& node, Findings& out) {
-  if (!has_gpus(node.facts)) {
-    out.skip("no NVIDIA GPU");
-  } else if (!node.facts["nvml"].ok()) {
-    out.skip("NVML does not tell: see gpu.nvml");
-  }
-  return !out.empty();
+  return number < number_of(other);
 }
 
 bool no_ports(const Node& node, Findings& out) {
@@ -223,12 +221,6 @@ bool no_ports(const Node& node, Findings& out) {
   } else if (real_ports(node.facts).empty()) {
     out.skip("EFA: its driver does not tell");
   }
-  return !out.empty();
-}
-
-bool no_active_ports(const Node& node, Findings& out) {
-  if (no_ports(node, out)) return true;
-  if (active_ports(node.facts).empty()) out.skip("no port is known to be active: see ib.state");
   return !out.empty();
 }
 

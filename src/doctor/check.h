@@ -37,10 +37,6 @@ class Findings {
   void add(Verdict verdict, std::string evidence, std::string remedy) {
     list_.push_back({verdict, std::move(evidence), std::move(remedy)});
   }
-  /// True, and said, where a reading tells nothing: unknown where it cannot be read, skip for `without` where it is not
-  /// there.
-  bool nothing_in(const machine::Reading& reading, const std::string& what, const std::string& without);
-
   /// Where nothing was found: a pass, or a skip if there was nothing to look at.
   void conclude(bool looked, const std::string& passes, const std::string& skips) {
     if (list_.empty()) looked ? pass(passes) : skip(skips);
@@ -61,9 +57,6 @@ struct Cluster {
     std::size_t nodes = 0, active = 0;  // that have it, and on which it is active
   };
   std::map<std::string, PortUse> ports;  // by name: "mlx5_0:1"
-  std::size_t ranks = 0;
-  /// By name of an environment variable that ranks must agree on: how many ranks have which value.
-  std::map<std::string, std::map<std::string, std::size_t>> settings;
 };
 
 /// A check as `doctor --list` and docs/doctor.md describe it.
@@ -75,15 +68,15 @@ struct About {
   std::string docs;      // a page about what is expected
 };
 
-/// An expectation of a fact.
+/// An expectation of a fact. Numbers are those that values begin with.
 struct Expected {
-  enum class Kind : std::uint8_t { one_of, none_of, at_least_fact, same_as_fact } kind{};
-  std::vector<std::string> values;  // of a fact: its name, of the same device
+  enum class Kind : std::uint8_t { one_of, none_of, at_least, at_most, at_least_fact, as_its_equals } kind{};
+  std::vector<std::string> values = {};  // of a fact: its name, of the same device
+  double limit = 0;
 
-  bool is_by_fact() const { return kind == Kind::at_least_fact || kind == Kind::same_as_fact; }
-  /// Whether a value of the kind may be so: numbers are held against numbers, and nothing against "" but itself.
+  /// Whether a value may be of the kind: a number where numbers are expected, and nothing else.
   bool can_be(const std::string& value) const;
-  /// Whether a value is otherwise. `other`: that of the fact that it is held against.
+  /// Whether a value is otherwise. `other`: the value that it is held against.
   bool is_missed_by(const std::string& value, const std::string& other) const;
 };
 inline Expected is(std::vector<std::string> values) {
@@ -92,11 +85,18 @@ inline Expected is(std::vector<std::string> values) {
 inline Expected is_not(std::vector<std::string> values) {
   return {Expected::Kind::none_of, std::move(values)};
 }
+inline Expected at_least(double limit) {
+  return {Expected::Kind::at_least, {}, limit};
+}
+inline Expected at_most(double limit) {
+  return {Expected::Kind::at_most, {}, limit};
+}
 inline Expected at_least(std::string fact) {
   return {Expected::Kind::at_least_fact, {std::move(fact)}};
 }
-inline Expected same_as(std::string fact) {
-  return {Expected::Kind::same_as_fact, {std::move(fact)}};
+/// No less than the most that a device of the same model has.
+inline Expected as_its_equals() {
+  return {Expected::Kind::as_its_equals};
 }
 
 /// A fact of each device, and what is said where it is otherwise.
@@ -104,18 +104,23 @@ struct Rule {
   std::string fact;  // "mig" of "nvml/0000:13:00.0/mig"
   Expected expected;
   Verdict level{};
-  std::string evidence;  // {0}: the devices; {1}: the fact's value; {2}: that of the fact it is held against
+  std::string evidence;  // {0}: the devices; {1}: the fact's value; {2}: the value that it is held against
   std::string remedy;    // {2}: the same
 };
 
 /// The devices that rules are about. Each says by itself where the node has none of them.
 enum class Devices : std::uint8_t {
   node,        // the node itself, which need not have a fact
+  gpus,        // as /sys shows them
   nvml,        // GPUs, by NVML, which need not tell a fact
-  end_points,  // GPUs and adapters for RDMA
-  links,       // these and the bridges above them, which need not tell a fact
   adapters,    // for RDMA
-  infiniband,  // active ports
+  end_points,  // GPUs and adapters
+  links,       // these and the bridges above them, which need not tell a fact
+  bridges,     // which need not tell a fact
+  ports,       // active ones
+  infiniband,  // active ports of InfiniBand
+  roce,        // active ports of RoCE
+  counters,    // of active ports
   ranks,       // which need not have a fact
 };
 struct Rules {
@@ -151,15 +156,12 @@ std::string explain(const std::string& name);
 
 /// "46.5 GB/s".
 std::string rate_text(double bytes_per_s);
-/// True, and said, where there is nothing to judge by NVML. That it is silent is a finding of one check, not of each.
-bool no_nvml(const Node& node, Findings& out);
-/// True, and said, where there is no adapter for RDMA whose driver tells of its ports, or no active port.
+/// True, and said, where there is no adapter for RDMA whose driver tells of its ports.
 bool no_ports(const Node& node, Findings& out);
-bool no_active_ports(const Node& node, Findings& out);
 /// The value that a rank is given for a variable: in its environment, else for those of NCCL in /etc/nccl.conf. "":
 /// nothing.
 std::string setting_of(const Node& node, const Rank& rank, const std::string& name);
-/// The setting of the node's first rank; "" without one. That ranks differ is a finding of one check.
+/// The setting of the node's first rank; "" without one. That nodes differ is a finding of one check.
 std::string setting_of(const Node& node, const std::string& name);
 
 /// A finding of a stage.
@@ -222,20 +224,12 @@ int exit_code(const Diagnosis& diagnosis, bool strict);
 // The checks that need more than rules, as the table names them; each is described there.
 namespace harness::doctor::look {
 
-// gpu_checks.cpp
-LookAt gpu_count, gpu_driver, gpu_nvml, gpu_temperature, gpu_xid, gpu_nvlink, gpu_fabric_manager, gpu_nvlink_domain,
-    gpu_sxid, gdr_module, gdr_gdrcopy;
+// node_checks.cpp
+LookAt node_answers, gpu_count, gpu_nvml, rank_gpus, rank_near_gpu, cpu_quota;
 // port_checks.cpp
-LookAt ib_state, ib_rate, ib_layer, ib_gid, ib_mtu, ib_errors, ib_flaps;
-// pcie_checks.cpp
-LookAt ib_pcie, pcie_width, pcie_speed, pcie_acs, pcie_iommu, gpu_bar1, topo_nearest;
-// host_checks.cpp
-LookAt rank_gpus, rank_memlock, rank_nofile, rank_shm, rank_near_gpu, rank_memory_policy, node_answers, cpu_governor,
-    cpu_load, cpu_steal, cpu_quota, mem_swap;
-// nccl_file_checks.cpp
-LookAt nccl_library, nccl_plugin_file, nccl_sharp, mpi_devices;
+LookAt ib_state, topo_nearest;
 // setting_checks.cpp
-LookAt env_names, env_values, env_debugging, env_combinations, env_without_effect, env_devices, env_files, env_ranks,
-    env_file;
+LookAt nccl_library, nccl_plugin_file, env_names, env_values, env_debugging, env_combinations, env_without_effect,
+    env_devices, env_file;
 
 }  // namespace harness::doctor::look

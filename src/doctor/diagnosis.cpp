@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "doctor/load_stage.h"
 #include "doctor/stage.h"
+#include "nccl/names.h"
 
 namespace harness::doctor {
 namespace {
@@ -27,7 +28,7 @@ struct Sameness {
   std::string check, what;
   Verdict verdict;
   std::function<Value(const Node&)> value;
-  std::string told_by = {};
+  std::string told_by = {}, remedy = {};  // "": the usual one
 };
 
 // How many devices have which value is for the rules that count: one that is missing differs once, not in each fact.
@@ -78,14 +79,11 @@ Value active_ports(const Node& node) {
   return fmt::format("{} active", plural(active, "RDMA port"));
 }
 
-Value memory(const Node& node) {  // to an eighth: firmware keeps a little, and not always as much
+Value memory(const Node& node) {  // firmware keeps a little of it, and not always as much
   const auto kb = node.facts.number("memory/total_kb");
   if (!kb) return std::nullopt;
-  const double gib = *kb / (1 << 20);
-  const double step = std::max(1.0, gib / 8);
-  double unit = 1;
-  while (unit * 2 <= step) unit *= 2;
-  return fmt::format("about {:.0f} GiB of memory", unit * std::max(1.0, std::round(gib / unit)));
+  const double gib = *kb / (1 << 20), step = std::exp2(std::floor(std::log2(std::max(gib, 8.0) / 8)));
+  return fmt::format("about {:.0f} GiB of memory", step * std::max(1.0, std::round(gib / step)));
 }
 
 Value nccl_file(const Node& node) {
@@ -101,6 +99,41 @@ Value ranks(const Node& node) {
   return plural(std::ssize(node.ranks), "rank");
 }
 
+// Which settings decide how ranks talk to each other. What images and build systems set with such a name does not.
+bool must_agree(std::string_view name) {
+  const nccl::ForeignName* foreign = nccl::find_foreign_name(name);
+  if (foreign != nullptr && !foreign->is_prefix()) return false;
+  return name.starts_with("NCCL_") || name.starts_with("UCX_") || name.starts_with("FI_") ||
+         name == "CUDA_DEVICE_MAX_CONNECTIONS" || name == "CUDA_LAUNCH_BLOCKING";
+}
+
+// One for each variable that ranks must agree on and that any of them has.
+std::vector<Sameness> samenesses_of_settings(const std::vector<Node>& nodes) {
+  std::set<std::string> names;
+  for (const Node& node : nodes) {
+    for (const Rank& rank : node.ranks) {
+      for (const std::string& name : rank.facts.under("env"))
+        if (must_agree(name)) names.insert(name);
+    }
+  }
+  std::vector<Sameness> all;
+  for (const std::string& name : names) {
+    const auto values = [name](const Node& node) {
+      std::set<std::string> found;
+      for (const Rank& rank : node.ranks)
+        found.insert(rank.facts.has("env/" + name) ? rank.facts.text("env/" + name) : "(not set)");
+      return distinct(found);
+    };
+    all.push_back({"same.settings", name, Verdict::warn, values, "",
+                   fmt::format("mpirun -x {}: mpirun passes the "
+                               "environment on only where it is asked to",
+                               name)});
+  }
+  return all;
+}
+
+constexpr const char* remedy_for_one = "make the node like the others, or leave it out";
+
 const std::vector<Sameness>& samenesses() {
   static const std::vector<Sameness> all{
       {"same.gpus", "number of GPUs", Verdict::fail, gpu_count, "rank.gpus"},
@@ -110,20 +143,18 @@ const std::vector<Sameness>& samenesses() {
       {"same.nvlinks", "active NVLinks of the GPUs", Verdict::fail, of_devices("nvml", "nvlinks_active"), "gpu.nvlink"},
       {"same.ports", "number of active RDMA ports", Verdict::fail, active_ports, "ib.state"},
       {"same.rate", "rates of active ports", Verdict::fail, of_ports("rate"), "ib.rate"},
-      {"same.link_layer", "InfiniBand or Ethernet", Verdict::fail, of_ports("link_layer"), "ib.layer"},
+      {"same.link_layer", "InfiniBand or Ethernet", Verdict::fail, of_ports("link_layer")},
       {"same.pkey", "partition key of the ports", Verdict::fail, of_ports("pkey")},
       {"same.firmware", "firmware of the adapters", Verdict::warn, of_devices("hca", "firmware")},
-      {"same.mtu", "MTU of the adapters' interfaces", Verdict::warn, of_devices("hca", "mtu"), "ib.mtu"},
+      {"same.mtu", "MTU of the adapters' interfaces", Verdict::warn, of_ports("interface_mtu"), "ib.mtu"},
       {"same.cpu", "model of the CPUs", Verdict::warn, fact("cpu/model")},
       {"same.memory", "memory", Verdict::warn, memory},
       {"same.kernel", "version of the kernel", Verdict::warn, fact("os/kernel")},
       {"same.nccl_conf", "/etc/nccl.conf", Verdict::fail, nccl_file},
-      {"same.nccl", "NCCL that the linker finds", Verdict::warn, fact("library/libnccl.so.2"), "nccl.library"},
+      {"same.nccl", "NCCL that the linker finds", Verdict::warn, fact("library/libnccl.so.2")},
       {"same.ranks", "ranks on a node", Verdict::warn, ranks, "rank.gpus"}};
   return all;
 }
-
-constexpr const char* remedy_for_one = "make the node like the others, or leave it out";
 
 void compare(const Sameness& rule, const std::vector<Node>& nodes, std::vector<Difference>& out) {
   std::map<std::string, std::size_t> count;
@@ -144,7 +175,10 @@ void compare(const Sameness& rule, const std::vector<Node>& nodes, std::vector<D
     const std::string evidence =
         majority ? fmt::format("{}: {}; {} of {} nodes: {}", rule.what, *values[i], holders, telling, usual)
                  : fmt::format("{}: {}; the nodes differ", rule.what, *values[i]);
-    out.push_back({rule.check, rule.told_by, nodes[i].host, {rule.verdict, evidence, remedy_for_one}});
+    out.push_back({rule.check,
+                   rule.told_by,
+                   nodes[i].host,
+                   {rule.verdict, evidence, rule.remedy.empty() ? remedy_for_one : rule.remedy}});
   }
 }
 
@@ -183,7 +217,8 @@ bool is_bad(const Line& line) {
 std::vector<Difference> differences(const std::vector<Node>& nodes) {
   std::vector<Difference> all;
   if (nodes.size() < 2) return all;
-  for (const Sameness& rule : samenesses()) compare(rule, nodes, all);
+  for (const auto& rules : {samenesses(), samenesses_of_settings(nodes)})
+    for (const Sameness& rule : rules) compare(rule, nodes, all);
   return all;
 }
 
@@ -193,6 +228,8 @@ std::vector<About> all_checks() {
   for (const Sameness& rule : samenesses())
     all.push_back(
         {rule.check, "is it the same on all nodes: " + rule.what, "the facts of all nodes", rule.verdict, page});
+  all.push_back({"same.settings", "is it the same on all nodes: settings of NCCL, UCX and libfabric",
+                 "the environment of each rank", Verdict::warn, page});
   for (const auto& stage : {nccl_checks(), load_checks()}) all.insert(all.end(), stage.begin(), stage.end());
   return all;
 }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <map>
 #include <optional>
 #include <string>
@@ -41,8 +40,7 @@ class Facts {
   /// "" where it was not read.
   std::string text(const std::string& name) const { return (*this)[name].text; }
   bool has(const std::string& name) const { return (*this)[name].ok(); }
-  /// The number that a value begins with: 32 of "32.0 GT/s PCIe". A value without one counts as one that cannot be
-  /// read.
+  /// number_of() a value. A value without one counts as one that cannot be read.
   std::optional<double> number(const std::string& name) const;
   /// The names between "prefix/" and the next '/', each once, sorted: the GPUs under "gpu".
   std::vector<std::string> under(const std::string& prefix) const;
@@ -69,10 +67,6 @@ struct Node {
   Facts facts;
 };
 
-/// Variables of NCCL whose values are files that it reads. Whether they are there is the fact "exists/" with the path.
-inline constexpr std::array<std::string_view, 3> variables_with_files{"NCCL_TOPO_FILE", "NCCL_GRAPH_FILE",
-                                                                      "NCCL_CONF_FILE"};
-
 // Questions about a node that several checks ask.
 
 /// Nothing of it was read: there is nothing that a check could look at.
@@ -91,21 +85,13 @@ bool has_gpus(const Facts& node);
 std::vector<std::string> gpus_of(const Facts& node);
 /// The model, as the driver or NVML gives it; "" if neither does.
 std::string gpu_model(const Facts& node, const std::string& gpu);
-/// By its device number, as /sys shows it; false where it does not.
-bool is_older_than_ampere(const Facts& node, const std::string& gpu);
 /// Without GPUDirect RDMA, ECC and the like, by its name.
 bool is_geforce(const std::string& model);
-/// GB200, GB300: GPUs on trays of one NVLink domain per rack.
-bool is_rack_scale(const std::string& model);
-
-/// The devices of a kind ("nvml", "gpu", "hca") that do not tell a fact which one of the same model tells. A GPU that
-/// tells NVML not even its name is like all others: it fell off the bus.
-std::vector<std::string> silent_among_equals(const Facts& node, const std::string& kind, const std::string& fact);
 /// Why a value tells nothing: there is none, it cannot be read, or it says what none of its kind can be.
 std::string why_silent(const machine::Reading& reading);
 
-/// The domain, and the part of it, in which GPUs of several nodes reach each other by NVLink; "": the GPU has none.
-std::string nvlink_domain_of(const Facts& node, const std::string& gpu);
+/// The number that a value begins with: 32 of "32.0 GT/s PCIe", 16 of "0x10"; "unlimited" is infinity.
+std::optional<double> number_of(std::string_view value);
 
 /// A port of an adapter for RDMA.
 struct Port {
@@ -129,24 +115,5 @@ std::vector<Port> active_ports(const Facts& node);
 
 /// Addresses of the bridges above a device, from its root port down to itself: what its place in /sys says.
 std::vector<std::string> pci_path(const Facts& node, const std::string& device_key);
-
-// PCIe links as the kernel shows them; who asks says what follows where they are not shown. Devices and bridges go by
-// the names of their facts: "gpu/0000:1b:00.0", "hca/mlx5_0", "bridge/0000:10:01.0".
-
-/// Lanes of a link; nothing where a hypervisor hides them ("", "0", "255"), or the device fell off the bus ("63").
-std::optional<double> lanes(const Facts& node, const std::string& name);
-/// Transfers of a lane per nanosecond: 32 of "32.0 GT/s PCIe"; nothing of "Unknown", nor of what no PCIe has.
-std::optional<double> gigatransfers(const Facts& node, const std::string& name);
-
-/// The limit that both ends of a link share: never more than the lesser. `name`: "/max_width", which `read` is for.
-std::optional<double> both_ends(const Facts& node, const std::string& key, const std::string& name,
-                                std::optional<double> (*read)(const Facts&, const std::string&));
-
-/// The rate of the links between a GPU and its host in one direction, in bytes/s, while `busy`, GPUs of the node and
-/// this one among them, all use theirs: those below one switch share the link above it. Links count with what both of
-/// their ends can do. Nothing where that is not known: /sys does not tell all links of the way, a hypervisor shows
-/// links of its own making, or the GPU is not on PCIe (Grace).
-std::optional<double> host_link_bytes_per_s(const Facts& node, const std::string& gpu,
-                                            const std::vector<std::string>& busy);
 
 }  // namespace harness::doctor

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -31,9 +32,9 @@ struct Progress {
   std::string stage = "the kernel's files";
   bool done = false;
 
-  void add(const Facts& more, const std::string& next) {
+  void set(const Facts& found, const std::string& next) {
     const std::lock_guard lock(mutex);
-    facts.merge(more);
+    facts = found;
     stage = next;
   }
 };
@@ -42,10 +43,10 @@ void gather(const std::string& root, const AskGpus& ask_gpus, double limit_s, Pr
   machine::Tree::Limits limits;
   limits.seconds = limit_s;
   const machine::Tree tree(root, limits);
+  Facts facts;
   const auto part = [&](void (*read)(const machine::Tree&, Facts&), const std::string& next) {
-    Facts found;
-    read(tree, found);
-    progress.add(found, next);
+    read(tree, facts);
+    progress.set(facts, next);
   };
   part(gather_system, "the files of PCI devices");
   part(gather_pci, "the files of InfiniBand and network devices");
@@ -54,9 +55,8 @@ void gather(const std::string& root, const AskGpus& ask_gpus, double limit_s, Pr
   part(gather_libraries, "the kernel's log");
   part(gather_kernel_log, "NVML");
   if (ask_gpus) {
-    Facts found;
-    gather_gpus(ask_gpus(), found);
-    progress.add(found, "");
+    gather_gpus(ask_gpus(), facts);
+    progress.set(facts, "");
   }
 }
 
@@ -82,8 +82,7 @@ constexpr std::string_view rank_placeholder = "{rank}";
 struct Question {
   std::string sysroot;
   double limit_s = node_limit_s;
-  std::vector<std::int32_t> of_nodes;  // the ranks that tell their node's facts, ascending
-  bool of_ranks = true;                // each tells its own
+  std::vector<std::int32_t> of_nodes;  // the ranks that tell their node's facts besides their own, ascending
   bool asks_nvml = true;
 };
 
@@ -94,7 +93,7 @@ struct Told {
 
 template <job::MessageOf<Question> M, class Each>
 void each_field(M& m, Each& each) {
-  each(m.sysroot, m.limit_s, m.of_nodes, m.of_ranks, m.asks_nvml);
+  each(m.sysroot, m.limit_s, m.of_nodes, m.asks_nvml);
 }
 
 template <job::MessageOf<Told> M, class Each>
@@ -129,22 +128,6 @@ std::string root_of(const std::string& sysroot, int rank) {
     root.replace(at, rank_placeholder.size(), std::to_string(rank));
   }
   return root;
-}
-
-// Asks the lowest rank of each node.
-void add_node_facts(job::Job& job, Question question, std::vector<Node>& nodes) {
-  question.of_ranks = false;
-  for (const Node& node : nodes) question.of_nodes.push_back(node.ranks.front().rank);
-  const std::vector<std::string> answers = job.ask(job::encode_fields(question));
-  for (Node& node : nodes) {
-    const int rank = node.ranks.front().rank;
-    const std::string& bytes = answers[static_cast<std::size_t>(rank)];
-    if (bytes.empty()) {
-      node.facts.set("silent", fmt::format("rank {}", rank));
-    } else {
-      node.facts.merge(unpacked(job::decode_fields<Told>(bytes).node));
-    }
-  }
 }
 
 // Nodes that could not be read must not pass for healthy: a folder that is misspelt or empty, a container without
@@ -195,29 +178,27 @@ Facts gather_rank(const std::string& root) {
     add_limit(facts, "limit/memlock", RLIMIT_MEMLOCK);
     add_limit(facts, "limit/nofile", RLIMIT_NOFILE);
     facts.set("bound/allowed", machine::list_of(machine::allowed_cpus()));
-    machine::MemoryPolicy policy;
-    const std::string refused = machine::get_memory_policy(policy);
-    facts.set("bound/memory_policy", refused.empty() ? machine::Reading{machine::Access::read, describe(policy), {}}
-                                                     : machine::Reading{machine::Access::unreadable, {}, refused});
     struct statvfs shm {};
     if (::statvfs("/dev/shm", &shm) == 0) {
       facts.set("shm/bytes",
                 fmt::format("{:.0f}", static_cast<double>(shm.f_frsize) * static_cast<double>(shm.f_blocks)));
     }
   }
-  const machine::Reading status = tree.bytes("proc/self/status");
-  if (status.ok()) {
-    for (const auto& [name, key] : {std::pair{"bound/cpus", "Cpus_allowed_list"}, {"bound/capabilities", "CapEff"}}) {
-      if (std::string value = machine::value_of(status.text, key); !value.empty()) facts.set(name, std::move(value));
-    }
-  } else {
-    facts.set("bound/cpus", status);
-  }
+  machine::Reading status = tree.bytes("proc/self/status");
+  constexpr std::uint64_t ipc_lock = 1u << 14;  // CAP_IPC_LOCK: memory may be locked whatever the limit says
+  const auto capabilities = number_in<std::uint64_t>(machine::value_of(status.text, "CapEff"), 16);
+  if (facts.has("limit/memlock") && (capabilities.value_or(0) & ipc_lock) != 0) facts.set("limit/memlock", "unlimited");
+  status.text = machine::value_of(status.text, "Cpus_allowed_list");
+  facts.set("bound/cpus", status);
   add_own_gpus(tree, facts);
+  std::vector<std::string> missing;
   for (const auto& [name, value] : job::recorded_environment(job::own_environment())) {
     facts.set("env/" + name, value);
-    if (std::ranges::find(variables_with_files, name) != variables_with_files.end()) add_named_file(tree, facts, value);
+    static const std::set<std::string_view> with_files{"NCCL_TOPO_FILE", "NCCL_GRAPH_FILE", "NCCL_CONF_FILE"};
+    if (with_files.contains(name) && value.starts_with('/') && !tree.exists(value.substr(1)))
+      missing.push_back(fmt::format("{}={}", name, value));
   }
+  facts.set("missing_files", missing.empty() ? "none" : join(missing, ", "));
   return facts;
 }
 
@@ -226,15 +207,10 @@ machine::Reading device_in(const machine::Tree& tree, const std::string& path) {
   return {machine::Access::read, tree.exists(path) ? "yes" : "no", {}};
 }
 
-void add_named_file(const machine::Tree& tree, Facts& facts, const std::string& path) {
-  if (path.starts_with('/')) facts.set("exists/" + path, tree.exists(path.substr(1)) ? "yes" : "no");
-}
-
 std::string answer(int rank, const std::string& bytes) try {
   const auto question = job::decode_fields<Question>(bytes);
   const std::string root = root_of(question.sysroot, rank);
-  Told told{host_below(root), {}, {}};
-  if (question.of_ranks) told.rank = packed(gather_rank(root));
+  Told told{host_below(root), packed(gather_rank(root)), {}};
   if (std::ranges::binary_search(question.of_nodes, rank)) {
     const bool asks = question.asks_nvml && root == "/";
     told.node = packed(gather_node(root, asks ? AskGpus(ask_nvml) : AskGpus(), question.limit_s));
@@ -246,33 +222,29 @@ std::string answer(int rank, const std::string& bytes) try {
 
 std::vector<Node> examine(job::Job& job, const HowToExamine& how) {
   const std::vector<job::RankPlace>& places = job.places();
-  Question question{how.sysroot, how.limit_s, {}, true, how.asks_nvml};
+  Question question{how.sysroot, how.limit_s, {}, how.asks_nvml};
   // With a folder for each rank, which ranks share a node is known when they have told their names.
   const bool by_rank = how.sysroot.find(rank_placeholder) != std::string::npos;
   for (const job::RankPlace& place : places) {
-    if (place.local_rank == 0 && !by_rank) question.of_nodes.push_back(place.rank);
+    if (place.local_rank == 0 || by_rank) question.of_nodes.push_back(place.rank);
   }
   const std::vector<std::string> answers = job.ask(job::encode_fields(question));
   std::vector<Node> nodes;
-  std::vector<std::pair<int, std::string>> names;  // of nodes: as MPI numbers them, and what they call themselves
+  std::vector<int> numbers;  // of the nodes, as MPI has them
   for (std::size_t rank = 0; rank < answers.size(); ++rank) {
-    Told told{places[rank].host, {}, {}};
     const bool silent = answers[rank].empty();
+    Told told{places[rank].host, {}, {}};
     if (!silent) told = job::decode_fields<Told>(answers[rank]);
-    const auto is_its_node = [&](const std::pair<int, std::string>& name) {
-      return name.first == places[rank].node && (silent || name.second == told.host);
-    };
-    auto at = std::ranges::find_if(names, is_its_node);
-    if (at == names.end()) {
-      names.emplace_back(places[rank].node, told.host);
+    std::size_t at = 0;
+    while (at < nodes.size() && (numbers[at] != places[rank].node || (!silent && nodes[at].host != told.host))) ++at;
+    if (at == nodes.size()) {
+      numbers.push_back(places[rank].node);
       nodes.push_back({told.host, {}, unpacked(told.node)});
-      at = names.end() - 1;
     }
-    Node& node = nodes[static_cast<std::size_t>(at - names.begin())];
+    Node& node = nodes[at];
     node.ranks.push_back({static_cast<int>(rank), unpacked(told.rank)});
     if (silent) node.facts.set("silent", fmt::format("rank {}", rank));
   }
-  if (by_rank) add_node_facts(job, question, nodes);
   refuse_if_all_are_dark(nodes, how.sysroot);
   return nodes;
 }

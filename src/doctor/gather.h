@@ -24,7 +24,7 @@ Facts gather_node(const std::string& root, const AskGpus& ask_gpus, double limit
 /// "/" there are no limits: they would be this machine's.
 Facts gather_rank(const std::string& root);
 
-// The parts of gather_node(), each on what it reads.
+// The parts of gather_node(), each on what it reads, in this order: later ones look at what earlier ones found.
 
 void gather_system(const machine::Tree& tree, Facts& facts);  // CPUs, memory, kernel, clock
 void gather_pci(const machine::Tree& tree, Facts& facts);     // GPUs, adapters and the bridges above them
@@ -39,18 +39,14 @@ void gather_gpus(const machine::GpuReport& report, Facts& facts);
 /// Whether a device is there: "yes" or "no". Unreadable where the files came without /dev, as in a copy of /proc and
 /// /sys.
 machine::Reading device_in(const machine::Tree& tree, const std::string& path);
-/// Whether a file is there that a variable of NCCL names: the fact "exists/PATH". A path that begins at the job's own
-/// folder is not looked for.
-void add_named_file(const machine::Tree& tree, Facts& facts, const std::string& path);
-
-/// The ACS control register of a bridge, from its configuration space: "0x001d", "none" without that capability.
-/// Unreadable when the kernel gives only the first 64 bytes, as it does without CAP_SYS_ADMIN.
-machine::Reading acs_control(const machine::Reading& configuration);
-/// Size of the largest prefetchable region in a PCI device's `resource`; 0: there is none.
-double largest_bar_bytes(const std::string& resource);
+/// Whether a bridge sends requests between two devices up to the processor (PCIe's access control), by its
+/// configuration space: "on" or "off". Unreadable when the kernel gives only the first 64 bytes, as it does without
+/// CAP_SYS_ADMIN.
+machine::Reading acs_in(const machine::Reading& configuration);
 /// Where the dynamic linker looks, in order: LD_LIBRARY_PATH (`search_path`), the folders of /etc/ld.so.conf, its own.
 std::vector<std::string> library_folders(const machine::Tree& tree, std::string_view search_path);
-/// The events of a kernel log that matter here: ("xid/79", "sxid_fatal/20034", "link_down") where and how often.
+/// The events of a kernel log that matter here, with where and how often, or "none": "log/severe_xid", "log/xid",
+/// "log/fatal_sxid", "log/sxid" of NVLink's switches, "log/link_down" of adapters.
 Facts kernel_events(const std::string& log);
 
 /// How long a node may take to tell its facts; what it has by then counts.

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <regex>
+#include <set>
 #include <string_view>
 
 #include "base/error.h"
@@ -41,48 +43,19 @@ void add_slowdown(std::uint64_t reasons, const std::string& key, Facts& facts) {
   facts.set(key + "clocks_set", (reasons & by_setting) != 0 ? "yes" : "no");
 }
 
-// The names of processes; the kernel cuts them after 15 letters. That of the first one is everybody's to read unless
-// /proc is mounted with hidepid, which hides all that are not one's own; a copy of /proc may have none.
-void add_daemons(const Tree& tree, Facts& facts) {
-  const machine::Listing processes = tree.names("proc");
-  if (processes.access != Access::read) {
-    facts.set_unreadable("daemon", processes.why.empty() ? "there is no /proc" : processes.why);
-  } else if (std::ranges::none_of(processes.names,
-                                  [](const auto& name) { return machine::number(name).has_value(); })) {
-    facts.set_unreadable("daemon", "/proc shows no process");
-  } else if (!tree.line("proc/1/comm").ok()) {
-    facts.set_unreadable("daemon", "/proc does not show the processes of others (hidepid)");
-  }
-  const std::map<std::string, std::string> known{{"nv-fabricmanage", "daemon/fabric_manager"},
-                                                 {"nvidia-persiste", "daemon/persistence"}};
-  for (const std::string& process : processes.names) {
-    if (!machine::number(process)) continue;
-    const auto found = known.find(tree.line("proc/" + process + "/comm").text);
-    if (found != known.end()) facts.set(found->second, "yes");
-  }
+// The lanes that the driver tells where /sys hides them, as from guests.
+void add_lanes(const machine::GpuHealth& gpu, Facts& facts) {
+  const std::string key = "gpu/" + gpu.pci_bus_id;
+  if (!facts.any(key) || facts.has(key + "/width") || !gpu.pcie_width || !gpu.pcie_max_width) return;
+  facts.set(key + "/width", fmt::format("{}", *gpu.pcie_width));
+  facts.set(key + "/width_of_link", fmt::format("{}", *gpu.pcie_max_width));
 }
 
-// NVIDIA's version line: "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15  Release Build …". The
-// version is the first word of digits and dots.
-std::string version_in(std::string_view line) {
-  while (!line.empty()) {
-    const std::string_view word = machine::take_word(line);
-    if (word.find('.') == std::string_view::npos) continue;
-    if (word.find_first_not_of("0123456789.") == std::string_view::npos) return std::string(word);
-  }
-  return "";
-}
-
-// The fabric manager logs its version when it starts: "… Fabric Manager version 570.86.15 is running …".
-void add_fabric_manager(const Tree& tree, Facts& facts) {
-  const Reading log = tree.bytes("var/log/fabricmanager.log");
-  if (!log.ok()) return facts.set("fabric_manager/version", log);
-  constexpr std::string_view words = "Fabric Manager version ";
-  const std::size_t at = log.text.rfind(words);
-  if (at == std::string::npos)
-    return facts.set_unreadable("fabric_manager/version", "/var/log/fabricmanager.log does not name it");
-  std::string_view rest = std::string_view(log.text).substr(at + words.size());
-  facts.set("fabric_manager/version", std::string(machine::take_word(rest)));
+// NVIDIA's version line: "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15  Release Build …".
+std::string version_in(const std::string& line) {
+  static const std::regex version(R"( ([0-9]+(\.[0-9]+)+))");
+  std::smatch found;
+  return std::regex_search(line, found, version) ? found[1].str() : "";
 }
 
 void add_nccl_file(const Tree& tree, Facts& facts, const std::string& path) {
@@ -97,29 +70,33 @@ void add_nccl_file(const Tree& tree, Facts& facts, const std::string& path) {
   }
 }
 
-// Distributions install the kernel's options. Without them the version of the kernel must do.
-void add_kernel_options(const Tree& tree, Facts& facts) {
-  const Reading options = tree.head("boot/config-" + tree.line("proc/sys/kernel/osrelease").text, 1 << 20);
-  if (options.access == Access::unreadable) return facts.set("kernel/dmabuf", options);
-  if (!options.ok()) return;
-  const bool has = options.text.find("\nCONFIG_DMA_SHARED_BUFFER=y") != std::string::npos;
-  facts.set("kernel/dmabuf", has ? "yes" : "no");
+// Kernels have dma-buf for RDMA since 5.12.
+bool kernel_has_dmabuf(const std::string& release) {
+  int major = 0, minor = 0;
+  Cursor at{release};
+  if (!at.integer(major) || !at.literal(".") || !at.integer(minor)) return false;
+  return major > 5 || (major == 5 && minor >= 12);
 }
 
-// The number and the device of a message such as "NVRM: Xid (PCI:0000:1b:00): 79, pid=1"; the device is "" for others.
-struct Fault {
-  std::string device, number;
-};
-Fault fault_in(std::string_view line, std::string_view mark) {
-  const std::size_t at = line.find(mark);
-  if (at == std::string_view::npos) return {};
-  const std::string_view after = line.substr(at + mark.size());
-  const std::size_t close = after.find("): ");
-  if (close == std::string_view::npos || close > 32) return {};
-  const std::string_view number = after.substr(close + 3);
-  const std::size_t digits = std::min(number.find_first_not_of("0123456789"), number.size());
-  if (digits == 0 || digits > 5) return {};
-  return {std::string(after.substr(0, close)), std::string(number.substr(0, digits))};
+// How adapters reach the GPUs' memory. Modules as NCCL looks for them (src/transport/net_ib/gdr.cc).
+Reading gpu_direct(const Tree& tree, const Reading& version) {
+  for (const char* path : {"sys/module/nvidia_peermem/version", "sys/kernel/mm/memory_peers/nv_mem/version",
+                           "sys/kernel/mm/memory_peers/nv_mem_nc/version"}) {
+    if (tree.exists(path)) return {Access::read, path, {}};
+  }
+  if (!version.ok()) return {Access::unreadable, {}, "/proc/driver/nvidia/version: " + why_silent(version)};
+  const Reading kernel = tree.line("proc/sys/kernel/osrelease");
+  if (!kernel.ok()) return {Access::unreadable, {}, "the version of the kernel: " + why_silent(kernel)};
+  const bool is_open = version.text.find("Open Kernel Module") != std::string::npos;
+  return {Access::read, is_open && kernel_has_dmabuf(kernel.text) ? "dma-buf" : "none", {}};
+}
+
+// By NVIDIA's catalogue, the Xids after which a GPU or its links must be reset, or worse.
+bool is_severe(const std::string& xid) {
+  static const std::set<std::string> severe{"48",  "62",  "64",  "74",  "79",  "95",  "109", "119",
+                                            "120", "136", "140", "143", "144", "145", "146", "147",
+                                            "148", "149", "150", "151", "154", "158"};
+  return severe.contains(xid);
 }
 
 // The log's records one by one, as far as there are any now. Each read returns one.
@@ -142,14 +119,6 @@ Reading kernel_log_of_this_machine() {
   return {Access::read, std::move(log), {}};
 }
 
-// "… mlx5_core 0000:9a:00.0 ens2np0: Link down": the driver and its device.
-std::string device_before(std::string_view message, std::string_view driver) {
-  std::string_view rest = message.substr(message.find(driver) + driver.size());
-  std::string_view device = machine::take_word(rest);
-  while (device.ends_with(':')) device.remove_suffix(1);
-  return std::string(device);
-}
-
 constexpr std::size_t most_folders = 256;
 
 // The folders of a configuration of ldconfig, a line each. Other lines than "include …" and comments are folders.
@@ -166,67 +135,58 @@ void add_folders_of(const Tree& tree, const std::string& path, std::vector<std::
 
 void gather_driver(const Tree& tree, Facts& facts) {
   Reading version = tree.bytes("proc/driver/nvidia/version");
-  if (version.ok()) {
-    facts.set("driver/open", version.text.find("Open Kernel Module") != std::string::npos ? "yes" : "no");
-    version.text = version_in(std::string_view(version.text).substr(0, version.text.find('\n')));
-  }
-  facts.set("driver/version", version);
   const machine::Listing gpus = tree.names("proc/driver/nvidia/gpus");
+  if (version.ok() || !gpus.names.empty()) facts.set("driver/gpu_direct", gpu_direct(tree, version));
+  constexpr std::size_t longest = 256;  // of the line
+  if (version.ok()) version.text = version_in(version.text.substr(0, std::min(version.text.find('\n'), longest)));
+  facts.set("driver/version", version);
   if (gpus.access == Access::unreadable) facts.set_unreadable("driver/gpus", gpus.why);
   for (const std::string& gpu : gpus.names) {
     const Reading information = tree.bytes("proc/driver/nvidia/gpus/" + gpu + "/information");
     facts.set("driver/gpu/" + lower(gpu), machine::value_of(information.text, "Model"));
   }
-  const Reading parameters = tree.bytes("proc/driver/nvidia/params");
-  if (const std::string mode = machine::value_of(parameters.text, "EnablePCIERelaxedOrderingMode"); !mode.empty())
-    facts.set("driver/relaxed_ordering", mode);
-  // As NCCL looks for them (src/transport/net_ib/gdr.cc).
-  for (const char* path : {"sys/module/nvidia_peermem/version", "sys/kernel/mm/memory_peers/nv_mem/version",
-                           "sys/kernel/mm/memory_peers/nv_mem_nc/version"}) {
-    if (tree.exists(path)) facts.set("driver/peermem", path);
-  }
-  if (tree.exists("sys/module/gdrdrv")) {
-    Reading device = device_in(tree, "dev/gdrdrv");
-    if (device.text == "no") device.text = "no device";
-    facts.set("driver/gdrcopy", device);
-  }
-  add_kernel_options(tree, facts);
-  add_daemons(tree, facts);
-  add_fabric_manager(tree, facts);
   add_nccl_file(tree, facts, "etc/nccl.conf");
-  for (const std::string_view name : variables_with_files)
-    add_named_file(tree, facts, facts.text(fmt::format("nccl_conf/{}", name)));
 }
 
+// Messages such as "NVRM: Xid (PCI:0000:1b:00): 79, pid=1", "nvidia-nvswitch1: SXid (PCI:0000:06:00.0): 20034, Fatal,
+// …" and "mlx5_core 0000:9a:00.0 ens2np0: Link down".
 Facts kernel_events(const std::string& log) {
-  std::map<std::string, std::map<std::string, int>> seen;  // event, device
+  static const std::regex xid(R"(NVRM: Xid \(PCI:([^)]{1,32})\): ([0-9]{1,5}))"),
+      sxid(R"(: SXid \(PCI:([^)]{1,32})\): ([0-9]{1,5}))"), adapter("mlx5_core ([0-9a-f:.]{1,32}[0-9a-f])");
+  std::map<std::string, std::map<std::string, int>> seen;  // by the name of the fact, then what happened where
+  for (const char* name : {"severe_xid", "xid", "fatal_sxid", "sxid", "link_down"}) seen[name];
   std::string_view rest = log;
   while (!rest.empty()) {
     const std::string_view line = machine::take_line(rest);
-    if (const Fault xid = fault_in(line, "NVRM: Xid (PCI:"); !xid.device.empty()) {
-      ++seen["xid/" + xid.number][xid.device];
-    } else if (const Fault sxid = fault_in(line, ": SXid (PCI:"); !sxid.device.empty()) {
-      const bool fatal = line.find(", Fatal,") != std::string_view::npos;
-      ++seen[(fatal ? "sxid_fatal/" : "sxid/") + sxid.number][sxid.device];
-    } else if (line.find("mlx5_core ") != std::string_view::npos && line.find("Link down") != std::string_view::npos) {
-      ++seen["link_down"][device_before(line, "mlx5_core ")];
+    const auto has = [&](std::string_view words) { return line.find(words) != std::string_view::npos; };
+    std::cmatch found;
+    const auto matches = [&](const std::regex& form) {
+      return std::regex_search(line.begin(), line.end(), found, form);
+    };
+    const auto place = [&] { return fmt::format("{} at {}", found[2].str(), found[1].str()); };
+    if (has("NVRM: Xid") && matches(xid)) {
+      ++seen[is_severe(found[2].str()) ? "severe_xid" : "xid"][place()];
+    } else if (has(": SXid") && matches(sxid)) {
+      ++seen[has(", Fatal,") ? "fatal_sxid" : "sxid"][place()];
+    } else if (has("Link down") && matches(adapter)) {
+      ++seen["link_down"][found[1].str()];
     }
   }
   Facts facts;
-  for (const auto& [event, devices] : seen) {
+  for (const auto& [event, places] : seen) {
     std::vector<std::string> parts;
-    for (const auto& [device, times] : devices) parts.push_back(fmt::format("{} ({})", device, plural(times, "time")));
-    facts.set("log/" + event, join_first(parts, 4));
+    for (const auto& [place, times] : places) parts.push_back(fmt::format("{} ({})", place, plural(times, "time")));
+    facts.set("log/" + event, parts.empty() ? "none" : join_first(parts, 4));
   }
   return facts;
 }
 
 void gather_kernel_log(const Tree& tree, Facts& facts) {
   const Reading log = tree.is_own_machine() ? kernel_log_of_this_machine() : tree.head("dev/kmsg", 1 << 20);
-  if (log.access == Access::unreadable) return facts.set("log", log);
-  if (log.access == Access::absent) return facts.set_unreadable("log", "there is no /dev/kmsg");
-  facts.set("log", "read");
   facts.merge(kernel_events(log.text));
+  if (log.ok()) return;
+  const std::string why = log.access == Access::absent ? "there is no /dev/kmsg" : log.why;
+  for (const std::string& name : facts.under("log")) facts.set_unreadable("log/" + name, why);
 }
 
 void gather_gpus(const machine::GpuReport& report, Facts& facts) {
@@ -247,23 +207,21 @@ void gather_gpus(const machine::GpuReport& report, Facts& facts) {
     add("row_remap_failed", gpu.row_remap_failed);
     add("power_limit_w", gpu.power_limit_w);
     add("default_power_limit_w", gpu.default_power_limit_w);
-    add("temperature_c", gpu.temperature_c);
-    add("bar1_bytes", gpu.bar1_bytes);
-    add("pcie_width", gpu.pcie_width);
-    add("pcie_max_width", gpu.pcie_max_width);
     if (gpu.throttle_reasons) add_slowdown(*gpu.throttle_reasons, key, facts);
     add("processes", gpu.processes);
     add("fabric_state", gpu.fabric_state);
     add("fabric_status", gpu.fabric_status);
     if (gpu.fabric_health) facts.set(key + "fabric_trouble", fabric_trouble(*gpu.fabric_health));
-    if (!gpu.fabric_cluster.empty()) facts.set(key + "fabric_cluster", gpu.fabric_cluster);
-    add("fabric_clique", gpu.fabric_clique);
     add("recovery_action", gpu.recovery_action);
     add("nvlink_recoveries", gpu.nvlink_recoveries);
     add("nvlink_crc_errors", gpu.nvlink_crc_errors);
-    if (gpu.nvlinks.empty()) continue;
-    facts.set(key + "nvlinks", fmt::format("{}", gpu.nvlinks.size()));
-    facts.set(key + "nvlinks_active", fmt::format("{}", std::ranges::count(gpu.nvlinks, true)));
+    add_lanes(gpu, facts);
+    if (gpu.bar1_bytes) facts.set(key + "bar_gib", fmt::format("{:.2f}", *gpu.bar1_bytes / (1 << 30)));
+    const auto links = std::ssize(gpu.nvlinks), active = std::ranges::count(gpu.nvlinks, true);
+    if (links == 0) continue;
+    facts.set(key + "nvlinks_active", fmt::format("{}", active));
+    // Cards with bridges have links that lead nowhere; boards with switches use all.
+    if (gpu.fabric_state || 2 * active > links) facts.set(key + "nvlinks", fmt::format("{}", links));
   }
 }
 

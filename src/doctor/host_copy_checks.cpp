@@ -1,9 +1,9 @@
-// Copies between hosts and GPUs, all at once: which are slower than the others, or than their links carry.
+// Copies between hosts and GPUs, all at once: which are slower than the others, and whether all are than their links.
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
-#include <optional>
+#include <map>
 #include <string_view>
 
 #include "base/error.h"
@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "doctor/load_stage.h"
+#include "nccl/topology.h"
 
 namespace harness::doctor {
 namespace {
@@ -18,8 +19,6 @@ namespace {
 // Half of the lanes, or a slower generation, halve the rate: below 70 % of the usual one something is wrong with a
 // link. Memory of another NUMA node, or an IOMMU that translates, costs less.
 constexpr Tolerance copies_tolerance{0.85, 0.7, 0.7};
-
-constexpr double not_known = std::numeric_limits<double>::quiet_NaN();
 
 struct CopyWay {
   std::string_view words;
@@ -35,130 +34,98 @@ std::string gpu_address(const std::string& device) {
   return lower(device.substr(0, device.find(' ')));
 }
 
-// By rank: what its links carry in one direction while all GPUs of its node copy; NaN: not known.
-std::vector<double> link_limits(const std::vector<Node>& nodes, const std::vector<std::size_t>& node_of,
-                                const Load& load) {
-  std::vector<std::vector<std::string>> busy(nodes.size());
-  for (std::size_t rank = 0; rank < load.ranks.size(); ++rank)
-    busy[node_of.at(rank)].push_back(gpu_address(load.ranks[rank].device));
-  std::vector<double> limits;
-  for (std::size_t rank = 0; rank < load.ranks.size(); ++rank) {
-    const std::size_t node = node_of.at(rank);
-    const std::string gpu = gpu_address(load.ranks[rank].device);
-    limits.push_back(host_link_bytes_per_s(nodes[node].facts, gpu, busy[node]).value_or(not_known));
-  }
-  return limits;
+// The rate of a GPU's link in one direction, in bytes/s, shared with the GPUs below the same root port. NaN: not known,
+// as in virtual machines, or not on PCIe (Grace).
+double link_share(const Facts& facts, const std::string& gpu) {
+  const auto width = facts.number("gpu/" + gpu + "/width_of_link"),
+             speed = facts.number("gpu/" + gpu + "/speed_of_link");
+  const std::vector<std::string> path = pci_path(facts, "gpu/" + gpu);
+  if (is_virtual(facts) || is_arm(facts) || !width || !speed || path.empty())
+    return std::numeric_limits<double>::quiet_NaN();
+  const auto shares = [&](const std::string& other) {
+    const std::vector<std::string> way = pci_path(facts, "gpu/" + other);
+    return !way.empty() && way.front() == path.front();
+  };
+  const auto sharing = static_cast<double>(std::ranges::count_if(gpus_of(facts), shares));
+  return nccl::pcie_bits_per_s(*speed, *width) / 8 / sharing;
 }
 
-double median_of_known(std::vector<double> values) {
-  std::erase_if(values, [](double value) { return std::isnan(value); });
-  return median(values);
+// The median of a way's rates as a share of what the links carry; NaN: not known of all.
+double share_of_links(const std::vector<double>& rates, const std::vector<double>& links) {
+  std::vector<double> shares;
+  for (std::size_t rank = 0; rank < rates.size(); ++rank) shares.push_back(rates[rank] / links[rank]);
+  const bool known = std::ranges::none_of(shares, [](double share) { return std::isnan(share); });
+  return known ? median(shares) : std::numeric_limits<double>::quiet_NaN();
 }
 
-// One way of copying. GPUs whose links carry less, or which share one, are not slow for it: where all limits are known,
-// ranks are compared by their shares of these.
-class WayJudge {
- public:
-  WayJudge(const CopyWay& way, const Load& load, const std::vector<double>& limits) : words_(way.words) {
-    for (const Load::RankLoad& rank : load.ranks) {
-      const double rate = rank.host_copies.*way.rate;
-      rates_.push_back(rate > 0 ? rate : not_known);
-    }
-    const bool by_shares = std::ranges::none_of(limits, [](double limit) { return std::isnan(limit); });
-    std::vector<double> compared;
-    for (std::size_t rank = 0; rank < rates_.size(); ++rank) {
-      units_.push_back(by_shares ? limits[rank] : 1);
-      compared.push_back(rates_[rank] / units_[rank]);
-      shares_.push_back(way.of_one_link ? rates_[rank] / limits[rank] : not_known);
-    }
-    likeness_ = compare_rates(compared, copies_tolerance);
-    usual_share_ = median_of_known(shares_);
-    verdicts_.assign(rates_.size(), Verdict::pass);
-    for (const Slow& slow : likeness_.slow) verdicts_[slow.at] = slow.verdict;
-  }
-
-  bool measured() const { return !std::isnan(likeness_.usual); }
-  /// The median share of what links carry; NaN: not known.
-  double usual_share() const { return usual_share_; }
-  /// Whether that is less than anything sound reaches; then no rank is named for it.
-  bool is_low_everywhere() const { return usual_share_ < sound_share; }
-  /// "55 GB/s to the GPU".
-  std::string usual() const { return fmt::format("{} {}", rate_text(median_of_known(rates_)), words_); }
-  std::size_t slowest() const { return likeness_.lowest; }
-  std::string of(std::size_t rank) const { return fmt::format("{} {}", rate_text(rates_[rank]), words_); }
-
-  /// Nothing where a rank is as quick as it should be.
-  std::optional<Finding> judge(std::size_t rank) const {
-    const bool named = verdicts_[rank] != Verdict::pass, low = shares_[rank] < sound_share && !is_low_everywhere();
-    if (!named && !low) return std::nullopt;
-    std::vector<std::string> notes;
-    if (named) notes.push_back("the fast ones " + rate_text(likeness_.usual * units_[rank]));
-    if (!std::isnan(shares_[rank])) notes.push_back(percent(shares_[rank], 0) + " of what its links carry");
-    return Finding{named ? verdicts_[rank] : Verdict::warn, fmt::format("{} ({})", of(rank), join(notes, "; ")), ""};
-  }
-
- private:
-  std::string_view words_;
-  std::vector<double> rates_, units_, shares_;  // by rank; NaN: not known. units_: what rates are compared in
-  Likeness likeness_;
-  double usual_share_ = not_known;
-  std::vector<Verdict> verdicts_;  // by rank, compared with the others
+struct Measured {
+  std::string_view words;
+  std::vector<double> rates;  // by rank
+  Likeness likeness;
+  double share;  // of the links, see above
 };
 
-// The faults of a rank's copies, all ways together.
-std::optional<Finding> judge_rank(const Load& load, const std::vector<WayJudge>& ways, std::size_t rank) {
-  Verdict worst = Verdict::pass;
-  std::vector<std::string> parts;
-  for (const WayJudge& way : ways) {
-    const auto finding = way.judge(rank);
-    if (!finding) continue;
-    worst = std::min(worst, finding->verdict);
-    parts.push_back(finding->evidence);
+// Nothing where not all was measured.
+std::vector<Measured> measured_ways(const std::vector<Node>& nodes, const Load& load) {
+  const std::vector<std::size_t> node_of = nodes_of_ranks(nodes);
+  std::vector<double> links;
+  for (std::size_t rank = 0; rank < load.ranks.size(); ++rank)
+    links.push_back(link_share(nodes[node_of.at(rank)].facts, gpu_address(load.ranks[rank].device)));
+  std::vector<Measured> ways;
+  for (const CopyWay& way : copy_ways) {
+    std::vector<double> rates;
+    for (const Load::RankLoad& rank : load.ranks) rates.push_back(rank.host_copies.*way.rate);
+    if (rates.empty() || std::ranges::any_of(rates, [](double rate) { return !(rate > 0); })) return {};
+    const double share = way.of_one_link ? share_of_links(rates, links) : std::numeric_limits<double>::quiet_NaN();
+    ways.push_back({way.words, rates, compare_rates(rates, copies_tolerance), share});
   }
-  if (parts.empty()) return std::nullopt;
-  return Finding{
-      worst,
-      fmt::format("rank {} with GPU {} copies {}", rank, gpu_address(load.ranks[rank].device), join(parts, ", ")),
-      "look at pcie.width and load.pcie of this GPU, at topo.numa and rank.near_gpu for the memory that it copies, and "
-      "at pcie.iommu"};
+  return ways;
 }
 
-StageFinding numbers(const std::vector<Node>& nodes, const std::vector<WayJudge>& ways) {
+Finding numbers(const std::vector<Node>& nodes, const std::vector<Measured>& ways) {
   std::vector<std::string> usual, shares;
-  bool low = false;
-  for (const WayJudge& way : ways) {
-    usual.push_back(way.usual());
-    if (const double share = way.usual_share(); !std::isnan(share)) shares.push_back(percent(share, 0));
-    low = low || way.is_low_everywhere();
+  for (const Measured& way : ways) {
+    usual.push_back(fmt::format("{} {}", rate_text(median(way.rates)), way.words));
+    if (!std::isnan(way.share)) shares.push_back(percent(way.share, 0));
   }
-  const WayJudge& first = ways.front();
-  const auto slowest = static_cast<int>(first.slowest());
+  const Measured& first = ways.front();
+  const std::size_t slowest = first.likeness.lowest;
   const std::string evidence =
-      fmt::format("host and GPU copy, on all ranks at once: {}{}; slowest: {} with {}", join(usual, ", "),
-                  shares.empty() ? std::string() : fmt::format(" ({} of what the links carry)", join(shares, " and ")),
-                  name_of_rank(nodes, slowest), first.of(first.slowest()));
-  const std::string remedy = low ? "most ranks are slow: look at pcie.width, pcie.iommu and rank.near_gpu, and at what "
-                                   "else uses the memory of the hosts, which all GPUs of a host share"
-                                 : "";
-  return {host_copies_check().id, {low ? Verdict::warn : Verdict::info, evidence, remedy}, ""};
+      fmt::format("host and GPU copy, on all ranks at once: {}{}; slowest: {} with {} {}", join(usual, ", "),
+                  shares.empty() ? "" : fmt::format(" ({} of what the links carry)", join(shares, " and ")),
+                  name_of_rank(nodes, static_cast<int>(slowest)), rate_text(first.rates[slowest]), first.words);
+  if (std::ranges::none_of(ways, [](const Measured& way) { return way.share < sound_share; }))
+    return {Verdict::info, evidence, ""};
+  return {Verdict::warn, evidence,
+          "most ranks are slow: look at pcie.width, pcie.iommu and rank.near_gpu, and at what else uses the memory of "
+          "the hosts, which all GPUs of a host share"};
 }
 
 }  // namespace
 
 std::vector<StageFinding> judge_host_copies(const std::vector<Node>& nodes, const Load& load) {
+  const std::vector<Measured> ways = measured_ways(nodes, load);
+  if (ways.empty()) return {};
+  std::map<std::size_t, Finding> slow;  // by rank
+  for (const Measured& way : ways) {
+    for (const Slow& one : way.likeness.slow) {
+      Finding& finding = slow.try_emplace(one.at, Finding{Verdict::pass, "", ""}).first->second;
+      finding.verdict = std::min(finding.verdict, one.verdict);
+      finding.evidence += fmt::format("{}{} {} (the fast ones {})", finding.evidence.empty() ? "" : ", ",
+                                      rate_text(way.rates[one.at]), way.words, rate_text(way.likeness.usual));
+    }
+  }
   const std::vector<std::size_t> node_of = nodes_of_ranks(nodes);
-  const std::vector<double> limits = link_limits(nodes, node_of, load);
-  std::vector<WayJudge> ways;
-  for (const CopyWay& way : copy_ways) {
-    ways.emplace_back(way, load, limits);
-    if (!ways.back().measured()) return {};
-  }
   std::vector<StageFinding> said;
-  for (std::size_t rank = 0; rank < load.ranks.size(); ++rank) {
-    if (auto slow = judge_rank(load, ways, rank))
-      said.push_back({host_copies_check().id, *std::move(slow), nodes[node_of.at(rank)].host});
+  for (auto& [rank, finding] : slow) {
+    finding.evidence =
+        fmt::format("rank {} with GPU {} copies {}", rank, gpu_address(load.ranks[rank].device), finding.evidence);
+    finding.remedy =
+        "look at pcie.width of this GPU, at topo.numa and rank.near_gpu for the memory that it copies, and at "
+        "pcie.iommu";
+    said.push_back({host_copies_check().id, finding, nodes[node_of.at(rank)].host});
   }
-  said.push_back(numbers(nodes, ways));
+  said.push_back({host_copies_check().id, numbers(nodes, ways), ""});
   return said;
 }
 

@@ -19,8 +19,6 @@ const About products_check{"load.products", "are all ranks equally quick at matr
                            "workload gemm, the products' own time on each rank", Verdict::fail, "docs/doctor.md"},
     clocks_check{"load.clocks", "what slows the GPUs down while all multiply", "NVML, every 100 ms of it",
                  Verdict::fail, "docs/doctor.md"},
-    pcie_check{"load.pcie", "do the links of the GPUs leave their idle speed while all multiply",
-               "NVML, every 100 ms of it", Verdict::warn, "docs/doctor.md"},
     conditions_check{"load.conditions", "does something else keep CPUs busy meanwhile", "/proc/stat", Verdict::warn,
                      "docs/doctor.md"},
     node_check{"load.node_all_reduce", "is the all-reduce equally quick within every node",
@@ -45,7 +43,6 @@ class Judge {
   std::vector<StageFinding> all() {
     products();
     clocks();
-    pcie();
     conditions();
     std::ranges::move(judge_host_copies(nodes_, load_), std::back_inserter(said_));
     node_reduce();
@@ -58,11 +55,18 @@ class Judge {
            const std::string& host = "") {
     said_.push_back({check.id, {verdict, std::move(evidence), std::move(remedy)}, host});
   }
+  // About the job as a whole. `low`: all are slow.
+  void say_numbers(const About& check, const std::string& numbers, bool low, const std::string& remedy) {
+    say(check, low ? Verdict::warn : Verdict::info, numbers, low ? remedy : "");
+  }
+  // ", 85 % of h100-sxm's peak"; "" where the hardware file states none (0).
+  std::string share_of(double rate, double stated, std::string_view what) const {
+    return stated > 0 ? fmt::format(", {} of {}'s {}", percent(rate / stated, 0), hardware_->name, what) : "";
+  }
   const std::string& host_of_rank(std::size_t rank) const { return nodes_[node_of_.at(rank)].host; }
 
   void products();
   void clocks();
-  void pcie();
   void conditions();
   void node_reduce();
   void links();
@@ -91,18 +95,13 @@ void Judge::products() {
         host_of_rank(slow.at));
   }
   const double peak = hardware_ == nullptr ? 0 : hardware_->peak_flops(load_.precision);
-  const std::string share =
-      peak > 0 ? fmt::format(", {} of {}'s peak", percent(likeness.usual / peak, 0), hardware_->name) : std::string();
-  const std::string numbers = fmt::format(
-      "products of {}: {} each{}; slowest: {} with {}", plural(std::ssize(rates), "rank"), show_flops(likeness.usual),
-      share, name_of_rank(nodes_, static_cast<int>(likeness.lowest)), show_flops(rates[likeness.lowest]));
-  if (peak > 0 && likeness.usual < sound_share * peak) {
-    say(products_check, Verdict::warn, numbers,
-        "most GPUs are slow: look at power limits, at the clocks that somebody set, and at the temperature of the "
-        "room");
-  } else {
-    say(products_check, Verdict::info, numbers);
-  }
+  say_numbers(products_check,
+              fmt::format("products of {}: {} each{}; slowest: {} with {}", plural(std::ssize(rates), "rank"),
+                          show_flops(likeness.usual), share_of(likeness.usual, peak, "peak"),
+                          name_of_rank(nodes_, static_cast<int>(likeness.lowest)), show_flops(rates[likeness.lowest])),
+              likeness.usual < sound_share * peak,
+              "most GPUs are slow: look at power limits, at the clocks that somebody set, and at the temperature of "
+              "the room");
 }
 
 // NVML's bits: hardware slowdown, hardware thermal slowdown, power brake; software thermal; clocks by setting. The
@@ -139,31 +138,6 @@ void Judge::clocks() {
     say(clocks_check, Verdict::info, fmt::format("the GPUs run at {:.0f} MHz under load", likeness.usual / 1e6));
 }
 
-// Products need no transfers: what all links are alike in says nothing of them.
-void Judge::pcie() {
-  std::vector<std::size_t> slow;
-  std::size_t quick = 0;
-  for (std::size_t rank = 0; rank < load_.ranks.size(); ++rank) {
-    const machine::GpuStatistics& gpu = load_.ranks[rank].gpu;
-    if (gpu.max_pcie_generation < gpu.possible_pcie_generation) slow.push_back(rank);
-    if (gpu.max_pcie_generation >= gpu.possible_pcie_generation) ++quick;
-  }
-  if (quick == 0 && !slow.empty()) {
-    Findings none;
-    none.unknown("the speed of the GPUs' PCIe links", "all keep their idle speed under products",
-                 "see load.host_copies, which uses them");
-    return said_.push_back({pcie_check.id, none.list().front(), ""});
-  }
-  for (const std::size_t rank : slow) {
-    const machine::GpuStatistics& gpu = load_.ranks[rank].gpu;
-    say(pcie_check, Verdict::warn,
-        fmt::format("the PCIe link of the GPU of rank {} stays at generation {:.0f} of {:.0f} under load", rank,
-                    gpu.max_pcie_generation, gpu.possible_pcie_generation),
-        "reseat the card; look at pcie.errors, and at the slot's speed in the firmware's settings", host_of_rank(rank));
-  }
-  if (slow.empty() && quick > 0) say(pcie_check, Verdict::pass, "at full speed");
-}
-
 void Judge::conditions() {
   const machine::Conditions& c = load_.conditions;
   constexpr double much_steal = 0.02, much_of_a_core = 0.5;
@@ -190,16 +164,11 @@ void Judge::node_reduce() {
         "look at gpu.nvlink, gpu.fabric, pcie.width and nccl.peers of this node", nodes_[slow.at].host);
   }
   const double nvlink = hardware_ == nullptr ? 0 : hardware_->nvlink_bytes_per_s;
-  const std::string share =
-      nvlink > 0 ? fmt::format(", {} of {}'s NVLinks", percent(likeness.usual / nvlink, 0), hardware_->name)
-                 : std::string();
-  const std::string numbers = fmt::format("all-reduce of {} within a node: bus bandwidth {}{}",
-                                          plural(grid_.of_node(), "rank"), rate_text(likeness.usual), share);
-  if (nvlink > 0 && likeness.usual < sound_share * nvlink) {
-    say(node_check, Verdict::warn, numbers, "look at nccl.peers, nccl.nvls and at settings of NCCL that are left on");
-  } else {
-    say(node_check, Verdict::info, numbers);
-  }
+  say_numbers(node_check,
+              fmt::format("all-reduce of {} within a node: bus bandwidth {}{}", plural(grid_.of_node(), "rank"),
+                          rate_text(likeness.usual), share_of(likeness.usual, nvlink, "NVLinks")),
+              likeness.usual < sound_share * nvlink,
+              "look at nccl.peers, nccl.nvls and at settings of NCCL that are left on");
 }
 
 // A rank that is slow with every partner has a slow link; a pair that is slow though both have quick ones, a slow way
@@ -282,11 +251,8 @@ void Judge::against_ports(double usual) {
   const std::string numbers =
       fmt::format("{} between two nodes, {} in one direction for each rank{}", rate_text(of_node), rate_text(usual),
                   known ? fmt::format(": {} of what their ports carry", percent(of_node / ports, 0)) : std::string());
-  if (known && of_node < sound_share * ports) {
-    say(pairs_check, Verdict::warn, numbers, "look at nccl.network, nccl.gpu_direct and nccl.rails");
-  } else {
-    say(pairs_check, Verdict::info, numbers);
-  }
+  say_numbers(pairs_check, numbers, known && of_node < sound_share * ports,
+              "look at nccl.network, nccl.gpu_direct and nccl.rails");
 }
 
 // Relative scatter that is expected before any is seen, and how many observations this expectation is worth. Two rates
@@ -340,7 +306,7 @@ std::vector<StageFinding> judge_load(const std::vector<Node>& nodes, const Load&
 }
 
 std::vector<About> load_checks() {
-  return {products_check, clocks_check, pcie_check, conditions_check, host_copies_check(), node_check, pairs_check};
+  return {products_check, clocks_check, conditions_check, host_copies_check(), node_check, pairs_check};
 }
 
 Likeness compare_rates(std::span<const double> rates, const Tolerance& tolerance) {

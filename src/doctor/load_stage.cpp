@@ -216,7 +216,6 @@ std::vector<StageFinding> LoadStage::run(const config::Hardware* hardware) {
   for (const PairRound& round : pair_rounds(grid_.nodes(), max_rounds)) run_pair_round(round);
   std::vector<StageFinding> said = judge_load(bench_.nodes, load_, grid_, hardware);
   said.insert(said.end(), failed_.begin(), failed_.end());
-  if (const auto idle = idle_gpus(bench_)) said.push_back({load_check, *idle, ""});
   const std::string used = show_seconds(limit_.used_s());
   if (left_out_.empty() && failed_.empty()) {
     said.push_back({load_check, {Verdict::pass, fmt::format("took {}: {}", used, join(done_, ", ")), ""}, ""});

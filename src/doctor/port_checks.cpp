@@ -1,259 +1,116 @@
-// InfiniBand and RoCE.
+// Ports for RDMA: which should be active, and which GPUs they are near.
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
-#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "doctor/check.h"
-#include "machine/cpus.h"
-#include "machine/tree.h"
 #include "nccl/values.h"
 
 namespace harness::doctor {
 namespace {
 
-// Whether NCCL_IB_HCA asks for the port; where it is not set, whether the port is active on most nodes that have it.
-bool is_wanted(const Node& node, const Cluster& cluster, const Port& port) {
-  const std::string chosen = setting_of(node, "NCCL_IB_HCA");
-  if (!chosen.empty()) return nccl::DeviceList(chosen).allows(port.name());
-  const auto at = cluster.ports.find(port.name());
-  return at != cluster.ports.end() && 2 * at->second.active > at->second.nodes;
-}
-
-// A card may have several ports, as functions of one device on the bus or of one device for RDMA.
-std::string card_of(const Facts& facts, const Port& port) {
-  const std::vector<std::string> path = pci_path(facts, "hca/" + port.device);
-  return path.empty() ? port.device : path.back().substr(0, path.back().rfind('.'));
-}
-
-// Cards of one kind, by their board: whether any port of each is active.
-using EqualCards = std::map<std::string, bool>;
-
-std::map<std::string, EqualCards> equal_cards(const Facts& facts) {
-  std::map<std::string, EqualCards> kinds;
+// Ports of adapters of one kind, by their board: how many there are, and how many of them are active.
+std::map<std::string, Cluster::PortUse> ports_by_board(const Facts& facts) {
+  std::map<std::string, Cluster::PortUse> uses;
   for (const Port& port : real_ports(facts)) {
-    bool& active = kinds[facts.text("hca/" + port.device + "/board")][card_of(facts, port)];
-    active = active || is_active(facts, port);
+    Cluster::PortUse& use = uses[facts.text("hca/" + port.device + "/board")];
+    ++use.nodes;
+    use.active += is_active(facts, port) ? 1 : 0;
   }
-  return kinds;
+  return uses;
 }
 
-std::size_t active_among(const EqualCards& cards) {
-  return static_cast<std::size_t>(std::ranges::count_if(cards, [](const auto& card) { return card.second; }));
+bool most_are_active(const Cluster::PortUse& use) {
+  return 2 * use.active > use.nodes;
 }
 
-// A card without an active port, where equal ones have some, has lost its cable, unless it never had one: the
-// GPUs have a card each without it, other nodes do not use it either, or NCCL_IB_HCA does not ask for it. Of fewer
-// cards than GPUs, half may be spare.
-bool is_lost(const Node& node, const Cluster& cluster, const Port& port, const EqualCards& cards) {
-  const std::size_t active = active_among(cards), gpus = node.facts.under("gpu").size();
-  if (cards.at(card_of(node.facts, port)) || active == 0) return false;
-  const bool one_for_each_gpu = gpus > 0 && cards.size() >= gpus;
-  if (one_for_each_gpu ? active >= gpus : 2 * active <= cards.size()) return false;
+// How bad it is that a port is not active. A failure where NCCL_IB_HCA asks for it or it is active on most nodes; a
+// warning where most ports of equal adapters are, unless each GPU has one or no other node has it active either, and
+// where only the subnet manager is missing. Else it is spare.
+Verdict missed(const Node& node, const Cluster& cluster, const Port& port, const Cluster::PortUse& equals) {
+  const std::string chosen = setting_of(node, "NCCL_IB_HCA");
+  if (!chosen.empty()) return nccl::DeviceList(chosen).allows(port.name()) ? Verdict::fail : Verdict::pass;
   const auto at = cluster.ports.find(port.name());
-  const bool nobody_uses_it = at != cluster.ports.end() && at->second.nodes > 1 && at->second.active == 0;
-  return !nobody_uses_it && setting_of(node, "NCCL_IB_HCA").empty();
-}
-
-// Whether a node was built for a fabric: several GPUs, and a card of one kind for each. Others may have cards that
-// nobody has connected.
-bool has_card_for_each_gpu(const Node& node, const std::map<std::string, EqualCards>& kinds) {
+  if (at != cluster.ports.end() && most_are_active(at->second)) return Verdict::fail;
+  if (node.facts.text(port.key + "state") == "INIT") return Verdict::warn;
   const std::size_t gpus = node.facts.under("gpu").size();
-  return gpus > 1 && std::ranges::any_of(kinds, [&](const auto& kind) { return kind.second.size() >= gpus; });
+  const bool one_for_each_gpu = gpus > 0 && equals.active >= gpus;
+  const bool nobody_uses_it = at != cluster.ports.end() && at->second.nodes > 1 && at->second.active == 0;
+  return most_are_active(equals) && !one_for_each_gpu && !nobody_uses_it ? Verdict::warn : Verdict::pass;
 }
 
-std::optional<int> gid_index(const Node& node) {
-  const auto index = number_in<int>(setting_of(node, "NCCL_IB_GID_INDEX"));
-  return index && *index >= 0 ? index : std::nullopt;
+// Whether a bridge leads to both devices; else they meet in the processor.
+bool share_a_bridge(const Facts& node, const std::string& a, const std::string& b) {
+  const std::vector<std::string> first = pci_path(node, a), second = pci_path(node, b);
+  return !first.empty() && !second.empty() && first.front() == second.front();
 }
 
 }  // namespace
 
 void look::ib_state(const Node& node, const Cluster& cluster, Findings& out) {
   if (no_ports(node, out)) return;
-  const std::map<std::string, EqualCards> kinds = equal_cards(node.facts);
-  const auto active = active_ports(node.facts).size();
-  const auto is_known = [&](const Port& port) { return tells_state(node.facts, port); };
-  const bool all_are_known = std::ranges::all_of(real_ports(node.facts), is_known);
-  const bool lost_fabric =
-      active == 0 && all_are_known && has_card_for_each_gpu(node, kinds) && setting_of(node, "NCCL_IB_HCA").empty();
-  std::vector<std::string> spare;
-  for (const Port& port : real_ports(node.facts)) {
-    const machine::Reading& reading = node.facts[port.key + "state"];
-    if (!is_known(port)) {
-      out.unknown("the state of " + port.name(), why_silent(reading));
-      continue;
-    }
-    if (is_active(node.facts, port)) continue;
-    const std::string cable = node.facts.text(port.key + "phys_state");
-    const bool no_manager = reading.text == "INIT";
-    const std::string evidence =
-        fmt::format("port {} is {} ({})", port.name(), reading.text, cable.empty() ? "?" : cable);
-    const std::string remedy = no_manager ? "its cable is up: start the subnet manager, or look why it ignores the port"
-                                          : "look at its cable, its switch port and `ibstat`";
-    if (is_wanted(node, cluster, port) || (lost_fabric && no_manager)) {
-      out.fail(evidence, remedy);
-    } else if (const EqualCards& cards = kinds.at(node.facts.text("hca/" + port.device + "/board"));
-               is_lost(node, cluster, port, cards)) {
-      out.warn(fmt::format("{}: {} of {} equal adapters are active", evidence, active_among(cards), cards.size()),
-               remedy);
-    } else if (no_manager) {
-      out.warn(evidence, remedy);
-    } else {
-      spare.push_back(port.name());
-    }
-  }
-  if (active == 0 && !spare.empty()) {
-    out.add(lost_fabric ? Verdict::fail : Verdict::warn,
-            fmt::format("no port of the RDMA adapters is {}: NCCL uses sockets; not active: {}",
-                        all_are_known ? "active" : "known to be active", join_first(spare, 4)),
-            "look at cables, switches and `ibstat`");
-  }
-  if (!out.empty()) return;
-  out.pass(plural(static_cast<std::int64_t>(active), "active port") +
-           (spare.empty() ? "" : "; not active: " + join_first(spare, 4)));
-}
-
-// Ports of equal adapters must be equally fast. Another kind of adapter may be slower: it is for storage or management.
-void look::ib_rate(const Node& node, const Cluster&, Findings& out) {
-  if (no_active_ports(node, out)) return;
   const Facts& facts = node.facts;
-  std::map<std::string, double> fastest;  // by kind of adapter
-  double fastest_of_all = 0;
-  for (const Port& port : active_ports(facts)) {
-    const machine::Reading& reading = facts[port.key + "rate"];
-    const double bits = machine::port_rate_in(reading.text);
-    if (!reading.ok() || !(bits > 0)) {
-      out.unknown("the rate of " + port.name(), why_silent(reading));
+  const std::map<std::string, Cluster::PortUse> by_board = ports_by_board(facts);
+  std::vector<std::string> spare;
+  bool all_are_known = true;
+  for (const Port& port : real_ports(facts)) {
+    const machine::Reading& state = facts[port.key + "state"];
+    if (!tells_state(facts, port)) {
+      all_are_known = false;
+      out.unknown("the state of " + port.name(), why_silent(state));
       continue;
     }
-    double& best = fastest[facts.text("hca/" + port.device + "/board")];
-    best = std::max(best, bits);
-    fastest_of_all = std::max(fastest_of_all, bits);
-  }
-  for (const Port& port : active_ports(facts)) {
-    const double bits = machine::port_rate_in(facts.text(port.key + "rate"));
-    const double best = fastest[facts.text("hca/" + port.device + "/board")];
-    constexpr double giga = 1e9;
-    if (bits > 0 && bits < best) {
-      out.fail(fmt::format("port {} has {}, others of its kind {:.0f} Gb/sec", port.name(),
-                           facts.text(port.key + "rate"), best / giga),
-               "reseat or replace its cable; look at the speed of its switch port");
-    } else if (bits > 0 && bits < fastest_of_all && setting_of(node, "NCCL_IB_HCA").empty()) {
-      out.info(
-          fmt::format("port {} of another kind of adapter is slower: {}", port.name(), facts.text(port.key + "rate")),
-          "if NCCL uses it, leave it out: NCCL_IB_HCA=^=" + port.device);
-    }
-  }
-  if (out.empty()) out.pass(facts.text(active_ports(facts).front().key + "rate"));
-}
-
-void look::ib_layer(const Node& node, const Cluster&, Findings& out) {
-  if (no_active_ports(node, out)) return;
-  std::map<std::string, std::set<std::string>> layers;  // by kind of adapter
-  for (const Port& port : active_ports(node.facts)) {
-    const machine::Reading& reading = node.facts[port.key + "link_layer"];
-    if (reading.text != "InfiniBand" && reading.text != "Ethernet") {
-      out.unknown("the link layer of " + port.name(), why_silent(reading));
+    if (is_active(facts, port)) continue;
+    const Cluster::PortUse& equals = by_board.at(facts.text("hca/" + port.device + "/board"));
+    const Verdict verdict = missed(node, cluster, port, equals);
+    if (verdict == Verdict::pass) {
+      spare.push_back(port.name());
       continue;
     }
-    layers[node.facts.text("hca/" + port.device + "/board")].insert(reading.text);
+    const std::string cable = facts.text(port.key + "phys_state");
+    out.add(verdict,
+            fmt::format("port {} is {} ({}); {} of {} ports of equal adapters are active", port.name(), state.text,
+                        cable.empty() ? "?" : cable, equals.active, equals.nodes),
+            state.text == "INIT" ? "its cable is up: start the subnet manager, or look why it ignores the port"
+                                 : "look at its cable, its switch port and `ibstat`");
   }
-  const bool mixed = std::ranges::any_of(layers, [](const auto& entry) { return entry.second.size() > 1; });
-  if (!mixed) return out.conclude(!layers.empty(), layers.empty() ? "" : *layers.begin()->second.begin(), "");
-  out.warn("adapters of one kind are set up for InfiniBand and for Ethernet", "mlxconfig -d DEVICE set LINK_TYPE_P1=1");
+  const std::size_t active = active_ports(facts).size();
+  if (active == 0 && !spare.empty()) {
+    out.warn(fmt::format("no port of the RDMA adapters is {}: NCCL uses sockets; not active: {}",
+                         all_are_known ? "active" : "known to be active", join_first(spare, 4)),
+             "look at cables, switches and `ibstat`");
+  }
+  out.conclude(true,
+               plural(static_cast<std::int64_t>(active), "active port") +
+                   (spare.empty() ? "" : "; not active: " + join_first(spare, 4)),
+               "");
 }
 
-void look::ib_gid(const Node& node, const Cluster&, Findings& out) {
-  if (no_active_ports(node, out)) return;
-  bool any = false;
-  for (const Port& port : active_ports(node.facts)) {
-    if (!is_roce(node.facts, port)) continue;
-    any = true;
-    const machine::Reading& reading = node.facts[port.key + "roce_addresses"];
-    if (!reading.ok()) {
-      out.unknown("the addresses of " + port.name(), reading.why.empty() ? "no table of addresses" : reading.why);
-      continue;
-    }
-    if (reading.text.empty()) {
-      out.fail(fmt::format("port {} has no RoCE v2 address of IPv4", port.name()),
-               "give its interface an IPv4 address, on every node");
-      continue;
-    }
-    const auto wanted = gid_index(node);
-    if (!wanted || (", " + reading.text + ",").find(fmt::format(", {},", *wanted)) != std::string::npos) continue;
-    out.fail(fmt::format("NCCL_IB_GID_INDEX={} is no RoCE v2 address of IPv4 on {}, where these are: {}", *wanted,
-                         port.name(), reading.text),
-             "unset NCCL_IB_GID_INDEX: since 2.21 NCCL finds the address itself");
+void look::topo_nearest(const Node& node, const Cluster&, Findings& out) {
+  const Facts& facts = node.facts;
+  const std::vector<std::string> gpus = gpus_of(facts);
+  std::set<std::string> adapters;
+  for (const Port& port : active_ports(facts)) adapters.insert(port.device);
+  if (gpus.empty() || adapters.empty()) return out.skip("no pairs of a GPU and an active adapter");
+  if (is_arm(facts)) return out.skip("Grace's adapters are not below the GPUs' switches");
+  if (is_virtual(facts)) return out.skip("a virtual machine hides the switches; NCCL_TOPO_FILE may tell NCCL of them");
+  std::vector<std::string> keys, far;
+  for (const std::string& hca : adapters) keys.push_back("hca/" + hca);
+  for (const std::string& gpu : gpus) keys.push_back("gpu/" + gpu);
+  for (const std::string& key : keys) {
+    if (pci_path(facts, key).empty()) return out.unknown("the place of " + key, "/sys does not tell");
   }
-  out.conclude(any, "RoCE v2 on every port", "no RoCE");
-}
-
-void look::ib_mtu(const Node& node, const Cluster&, Findings& out) {
-  if (no_active_ports(node, out)) return;
-  bool any = false;
-  constexpr double enough = 4200;  // for RDMA packets of 4096 bytes and their headers
-  // The kernel derives the port's active MTU from it (iboe_get_mtu() of its ib_addr.h): the largest power of two that
-  // leaves 96 bytes for headers.
-  const auto packet_bytes = [](double interface_bytes) {
-    int bytes = 256;
-    while (bytes < 4096 && 2 * bytes <= interface_bytes - 96) bytes *= 2;
-    return bytes;
-  };
-  for (const Port& port : active_ports(node.facts)) {
-    if (!is_roce(node.facts, port)) continue;
-    any = true;
-    const machine::Reading& reading = node.facts["hca/" + port.device + "/mtu"];
-    const auto bytes = node.facts.number("hca/" + port.device + "/mtu");
-    if (!bytes) {
-      const bool none = reading.access == machine::Access::absent;
-      out.unknown("the MTU of " + port.name(), none ? "it has no interface here" : why_silent(reading));
-    } else if (*bytes < enough) {
-      out.warn(fmt::format("the interface of {} has an MTU of {:.0f}: RDMA sends packets of {} bytes", port.name(),
-                           *bytes, packet_bytes(*bytes)),
-               "set 9000 on the interfaces and switches");
-    }
+  for (const std::string& gpu : gpus) {
+    const auto is_near = [&](const std::string& hca) { return share_a_bridge(facts, "gpu/" + gpu, "hca/" + hca); };
+    if (std::ranges::none_of(adapters, is_near)) far.push_back(gpu);
   }
-  out.conclude(any, "large", "no RoCE");
-}
-
-void look::ib_errors(const Node& node, const Cluster&, Findings& out) {
-  if (no_active_ports(node, out)) return;
-  std::set<std::pair<std::string, std::string>> told;  // boards, and what a port of theirs counts
-  std::vector<std::string> silent;
-  const auto board_of = [&](const Port& port) { return node.facts.peek("hca/" + port.device + "/board").text; };
-  for (const Port& port : active_ports(node.facts)) {
-    std::vector<std::string> counted;
-    for (const std::string& name : node.facts.under(port.key + "counter")) {
-      told.emplace(board_of(port), name);
-      const auto times = node.facts.number(port.key + "counter/" + name);
-      if (times > 0) counted.push_back(fmt::format("{} {:.0f}", name, *times));
-    }
-    if (counted.empty()) continue;
-    out.info(fmt::format("port {} since it was set up: {}", port.name(), join_first(counted, 3)),
-             "if they grow during a run, look at the cable");
-  }
-  for (const Port& port : active_ports(node.facts)) {
-    const auto is_missing = [&](const auto& counter) {
-      return counter.first == board_of(port) && !node.facts.has(port.key + "counter/" + counter.second);
-    };
-    if (std::ranges::any_of(told, is_missing)) silent.push_back(port.name());
-  }
-  if (!silent.empty()) out.unknown("the errors of " + join_first(silent, 3), "equal ones count more");
-  out.conclude(!told.empty(), "no errors", "the ports count no errors here");
-}
-
-void look::ib_flaps(const Node& node, const Cluster&, Findings& out) {
-  if (no_ports(node, out)) return;
-  if (const auto& log = node.facts["log"]; !log.ok()) {
-    return out.unknown("the kernel's log", log.why.empty() ? "there is none" : log.why, "run doctor once as root");
-  }
-  if (!node.facts.has("log/link_down")) return out.pass("none since the start");
-  out.warn("links went down since the start: " + node.facts.text("log/link_down"),
-           "look at the cables of these adapters");
+  if (far.empty()) return out.pass("one below the same bridge as each GPU");
+  out.add(adapters.size() >= gpus.size() ? Verdict::warn : Verdict::info,
+          fmt::format("no active adapter shares a PCIe bridge with {} ({}): NCCL leaves GPUDirect RDMA off there",
+                      plural(std::ssize(far), "GPU"), join_first(far, 3)),
+          "is its adapter's port down (ib.state)? if there is no other slot, measure NCCL_NET_GDR_LEVEL=PHB and SYS");
 }
 
 }  // namespace harness::doctor

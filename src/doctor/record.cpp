@@ -16,17 +16,16 @@ namespace {
 
 bool concerns(const std::string& check, const SweepToJudge& sweep) {
   // Checks of NCCL and of RDMA, besides those of the GPUs' facts.
-  static constexpr std::array<std::string_view, 6> of_gpus{"ib.verbs", "rank.memlock", "gdr.",
-                                                           "env.",     "same.nccl",    "nccl."};
-  if (check == "cpu.load" || check == "cpu.steal") return false;
+  static constexpr std::array<std::string_view, 7> of_gpus{"ib.verbs",  "rank.memlock",  "gdr.", "env.",
+                                                           "same.nccl", "same.settings", "nccl."};
+  if (check == "cpu.load") return false;
   if (check == "rank.gpus" && sweep.shares_gpus) return false;
   return sweep.uses_gpus || !starts_with_any(check, of_gpus);
 }
 
 // The nodes as a sweep on their CPUs meets them: without GPUs, their driver and what only leads to GPUs.
 std::vector<Node> without_gpus(const std::vector<Node>& nodes) {
-  static constexpr std::array<std::string_view, 7> of_gpus{"gpu/", "nvml",    "driver/", "daemon",
-                                                           "pci",  "log/xid", "log/sxid"};
+  static constexpr std::array<std::string_view, 4> of_gpus{"gpu/", "nvml", "driver/", "pci"};
   std::vector<Node> plain;
   for (const Node& node : nodes) {
     std::set<std::string> above_adapters;
@@ -64,64 +63,50 @@ bool is_about_settings(const std::string& check) {
   return all.contains(check);
 }
 
-// The nodes as the workers of a case see them: all of a job have the environment of its first rank and what the case
-// sets. Nodes beyond the first few tell nothing new of a setting: who differs is named by consensus.
-std::vector<Node> nodes_for_cases(const std::vector<Node>& nodes) {
-  constexpr std::size_t enough = 64;
-  std::vector<Node> few;
-  for (std::size_t i = 0; i < std::min(nodes.size(), enough); ++i) {
-    few.push_back({nodes[i].host, {}, nodes[i].facts});
-    if (!nodes[0].ranks.empty()) few.back().ranks.push_back({0, nodes[0].ranks[0].facts});
-  }
-  return few;
-}
-
-std::vector<store::ResultFinding> judge_settings(std::vector<Node>& nodes, const NameValues& settings) {
-  std::vector<store::ResultFinding> found;
-  std::set<std::string> said;
-  for (Node& node : nodes) {
-    if (node.ranks.empty()) continue;
-    const Facts before = node.ranks[0].facts;
-    for (const auto& [name, value] : settings) node.ranks[0].facts.set("env/" + name, value);
-    const Cluster cluster({node});
-    for (const Check& check : checks()) {
-      if (!is_about_settings(check.about.id)) continue;
-      for (const Finding& finding : judge(check, node, cluster)) {
-        if (is_quiet(finding.verdict) || finding.verdict == Verdict::unknown) continue;
-        if (!said.insert(finding.evidence).second) continue;
-        found.push_back(row_of(check.about.id, finding, check.about.docs));
-        found.back().where = node.host;
-        found.back().nodes = 1;
-      }
+// All that is worth knowing of the settings of a node's first rank.
+std::vector<std::pair<About, Finding>> judge_settings(const Node& node) {
+  std::vector<std::pair<About, Finding>> found;
+  const Cluster cluster({node});
+  for (const Check& check : checks()) {
+    if (!is_about_settings(check.about.id)) continue;
+    for (const Finding& finding : judge(check, node, cluster)) {
+      if (!is_quiet(finding.verdict) && finding.verdict != Verdict::unknown) found.emplace_back(check.about, finding);
     }
-    node.ranks[0].facts = before;
   }
   return found;
 }
 
-void add_cases(const std::vector<Node>& all, const SweepToJudge& sweep, std::vector<store::ResultFinding>& findings) {
-  std::vector<Node> nodes = nodes_for_cases(all);
+// The findings of what each case sets. Its workers have the environment of the job's first rank besides. Nodes beyond
+// the first few tell nothing new of a setting: who differs is named by consensus.
+void add_cases(const std::vector<Node>& nodes, const SweepToJudge& sweep, std::vector<store::ResultFinding>& findings) {
+  constexpr std::size_t enough = 64;
+  if (nodes.empty() || nodes[0].ranks.empty()) return;
   std::set<std::string> known;  // of the nodes as they are, and then of the baseline
   for (const store::ResultFinding& finding : findings) known.insert(finding.evidence);
   bool is_baseline = true;
   for (const auto& [case_index, settings] : sweep.cases) {
-    std::set<std::string> of_baseline;
-    for (store::ResultFinding& finding : judge_settings(nodes, settings)) {
-      if (known.contains(finding.evidence)) continue;
-      if (is_baseline) of_baseline.insert(finding.evidence);
-      finding.case_index = case_index;
-      findings.push_back(std::move(finding));
+    std::set<std::string> said;
+    for (std::size_t i = 0; i < std::min(nodes.size(), enough); ++i) {
+      Node node{nodes[i].host, {{0, nodes[0].ranks[0].facts}}, nodes[i].facts};
+      for (const auto& [name, value] : settings) node.ranks[0].facts.set("env/" + name, value);
+      for (const auto& [about, finding] : judge_settings(node)) {
+        if (known.contains(finding.evidence) || !said.insert(finding.evidence).second) continue;
+        store::ResultFinding& row = findings.emplace_back(row_of(about.id, finding, about.docs));
+        row.where = node.host;
+        row.nodes = 1;
+        row.case_index = case_index;
+      }
     }
-    known.merge(of_baseline);
+    if (is_baseline) known.merge(said);
     is_baseline = false;
   }
 }
 
-template <class Counts>
-std::string in_words(const store::DoctorRecord& record, const Counts& counts) {
+std::string in_words(const store::DoctorRecord& record, bool also_silent_nodes) {
   std::string out;
   for (const store::ResultFinding& row : record.findings) {
-    if (!row.is_of_nodes() || !counts(row)) continue;
+    const bool counts = row.is_failure() || (also_silent_nodes && row.check == "node.answers");
+    if (!row.is_of_nodes() || !counts) continue;
     out +=
         fmt::format("{} {} on {}: {}. What to do: {}\n", row.verdict, row.check, row.where, row.evidence, row.remedy);
   }
@@ -146,12 +131,11 @@ store::DoctorRecord record_of(const std::vector<Node>& nodes, const SweepToJudge
 }
 
 std::string failures_in_words(const store::DoctorRecord& record) {
-  return in_words(record, [](const store::ResultFinding& row) { return row.is_failure(); });
+  return in_words(record, false);
 }
 
 std::string not_healthy_in_words(const store::DoctorRecord& record) {
-  return in_words(record,
-                  [](const store::ResultFinding& row) { return row.is_failure() || row.check == "node.answers"; });
+  return in_words(record, true);
 }
 
 }  // namespace harness::doctor

@@ -22,7 +22,7 @@ struct SweepToJudge {
 };
 
 /// The part of an examination that a result keeps: failures, warnings, what could not be read and what is worth
-/// knowing, as far as it concerns the sweep, with the facts. Load and steal time of a moment are left out: a sweep
+/// knowing, as far as it concerns the sweep, with the facts. The load of a moment is left out: a sweep
 /// watches it in every block. What a case sets is held against the nodes and against the rest of its environment; a
 /// finding that the baseline has, too, is the baseline's alone.
 store::DoctorRecord record_of(const std::vector<Node>& nodes, const SweepToJudge& sweep);
@@ -45,7 +45,7 @@ std::string write_facts(const RecordedFacts& facts);
 inline constexpr std::size_t most_fact_bytes = std::size_t{64} << 20;
 
 /// Throws Error with `name`, one line, for everything that write_facts() does not write: too much of it, no JSON, JSON
-/// of something else, a later version, facts that are no texts. Its time and memory grow linearly with the text.
+/// of something else, a later version, facts that are no texts.
 RecordedFacts read_facts(const std::string& text, const std::string& name);
 
 /// A fact that is another one now, on these nodes alike.

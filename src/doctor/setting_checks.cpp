@@ -1,13 +1,16 @@
 // Settings of NCCL, in the environment of the ranks and in /etc/nccl.conf, and their effect here.
 #include <algorithm>
-#include <functional>
+#include <array>
+#include <cstdint>
 #include <map>
 #include <set>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "config/registry.h"
 #include "doctor/check.h"
+#include "nccl/log.h"
 #include "nccl/names.h"
 #include "nccl/values.h"
 
@@ -26,7 +29,7 @@ Settings settings_of(const Node& node, const Rank& rank) {
   return settings;
 }
 
-// The settings of all ranks of the node, each pair once. Ranks that differ are a check of their own.
+// The settings of all ranks of the node, each pair once. That nodes differ is a check of its own.
 std::set<std::pair<std::string, std::string>> all_settings(const Node& node) {
   std::set<std::pair<std::string, std::string>> all;
   for (const Rank& rank : node.ranks) {
@@ -35,19 +38,15 @@ std::set<std::pair<std::string, std::string>> all_settings(const Node& node) {
   return all;
 }
 
-std::string value_of(const Settings& settings, const std::string& name) {
-  const auto at = settings.find(name);
-  return at == settings.end() ? "" : at->second;
-}
-
-// Says unknown where the file cannot be read, and skip where nothing is set.
-bool nothing_set(const Node& node, Findings& out) {
-  if (const auto& file = node.facts["nccl_conf"]; file.access == machine::Access::unreadable) {
-    out.unknown("/etc/nccl.conf", file.why);
-  } else if (all_settings(node).empty()) {
-    out.skip("nothing is set for NCCL");
-  }
-  return !out.empty();
+// Calls look(name, value) for each setting of the node. Says unknown where the file cannot be read, skip where nothing
+// is set, and `passes` where nothing was found.
+template <class Look>
+void look_at_settings(const Node& node, Findings& out, const std::string& passes, Look look) {
+  if (const auto& file = node.facts["nccl_conf"]; file.access == machine::Access::unreadable)
+    return out.unknown("/etc/nccl.conf", file.why);
+  const auto settings = all_settings(node);
+  for (const auto& [name, value] : settings) look(name, value);
+  out.conclude(!settings.empty(), passes, "nothing is set for NCCL");
 }
 
 // How NCCL misreads a value that people write otherwise; "" if it reads it as it is meant.
@@ -70,251 +69,189 @@ std::string misreading(const std::string& name, const std::string& value) {
   return "";
 }
 
+// Values of a setting, whatever their capitals.
+struct Values {
+  enum class Kind : std::uint8_t { any, one_of, none_of, naming, not_naming } kind{};
+  std::string_view words = {};  // "TRACE,INFO"; of an algorithm, how its name begins, in small letters
+
+  bool hold(std::string_view value) const {
+    if (kind == Kind::any) return true;
+    if (kind == Kind::naming || kind == Kind::not_naming) {
+      const bool is_named = lower(value).find(words) != std::string::npos;
+      return value.find('^') == std::string_view::npos && is_named == (kind == Kind::naming);
+    }
+    const auto is_it = [&](std::string_view word) { return same_word(word, value); };
+    return std::ranges::any_of(split(words, ','), is_it) == (kind == Kind::one_of);
+  }
+};
+constexpr Values any{Values::Kind::any}, on{Values::Kind::one_of, "1"}, off{Values::Kind::one_of, "0"},
+    not_off{Values::Kind::none_of, "0"}, sockets{Values::Kind::one_of, "Socket"},
+    infiniband{Values::Kind::one_of, "IB"}, nearest_only{Values::Kind::one_of, "LOC,0"},
+    each_call{Values::Kind::one_of, "TRACE,INFO"}, nvls{Values::Kind::naming, "nvls"},
+    no_nvls{Values::Kind::not_naming, "nvls"}, no_collnet{Values::Kind::not_naming, "collnet"};
+
 // A setting that is for finding faults and costs speed.
 struct Debugging {
-  std::string name;
-  std::function<bool(const std::string& value)> costs;
-  std::string why;
+  std::string_view name;
+  Values costs;
+  std::string_view why;
 };
+constexpr auto debugging = std::to_array<Debugging>({
+    {"NCCL_P2P_DISABLE", on, "GPUs of a node exchange through host memory"},
+    {"NCCL_SHM_DISABLE", on, "processes of a node exchange over the network"},
+    {"NCCL_IB_DISABLE", not_off, "no InfiniBand and no RoCE"},
+    {"NCCL_NET", sockets, "no InfiniBand and no RoCE"},
+    {"NCCL_NET_GDR_LEVEL", nearest_only, "no GPUDirect RDMA"},
+    {"NCCL_DMABUF_ENABLE", off, "no GPUDirect RDMA by dma-buf"},
+    {"NCCL_NVLS_ENABLE", off, "no reduction in the NVLink switches"},
+    {"NCCL_CUMEM_ENABLE", off, "no NVLS and no symmetric memory"},
+    {"NCCL_ALGO", any, "NCCL no longer chooses by size"},
+    {"NCCL_PROTO", any, "NCCL no longer chooses by size"},
+    {"NCCL_MAX_NCHANNELS", any, "few channels cannot fill fast links"},
+    {"NCCL_BUFFSIZE", any, "seldom better than NCCL's own, and more memory"},
+    {"NCCL_DEBUG", each_call, "each call writes to the log"},
+});
 
-std::function<bool(const std::string&)> is(const std::string& word) {
-  return [word](const std::string& value) { return same_word(value, word); };
+// Two settings of which one turns off what the other asks for.
+struct Conflict {
+  std::string_view asking;
+  Values asks;
+  std::string_view refusing;
+  Values refuses;
+  std::string_view what;
+};
+constexpr auto conflicts = std::to_array<Conflict>({
+    {"NCCL_COLLNET_ENABLE", on, "NCCL_ALGO", no_collnet, "what SHARP needs (CollNetDirect, CollNetChain)"},
+    {"NCCL_SHARP_ENABLE", any, "NCCL_ALGO", no_collnet, "what SHARP needs (CollNetDirect, CollNetChain)"},
+    {"NCCL_NVLS_ENABLE", on, "NCCL_ALGO", no_nvls, "NVLS, which NCCL_NVLS_ENABLE asks for"},
+    {"NCCL_ALGO", nvls, "NCCL_NVLS_ENABLE", off, "NVLS, which NCCL_ALGO names"},
+    {"NCCL_NET", infiniband, "NCCL_IB_DISABLE", not_off, "what NCCL_NET asks for: NCCL does not start"},
+});
+
+// Says where NCCL_IB_GID_INDEX is no RoCE address of a port.
+void judge_gid_index(const Facts& facts, const std::string& index, Findings& out) {
+  for (const Port& port : active_ports(facts)) {
+    const std::string& addresses = facts.text(port.key + "roce_addresses");
+    if (!is_roce(facts, port) || index == "-1" ||
+        (", " + addresses + ",").find(", " + index + ",") != std::string::npos)
+      continue;
+    out.fail(fmt::format("NCCL_IB_GID_INDEX={} is no RoCE v2 address of IPv4 on {}, where these are: {}", index,
+                         port.name(), addresses),
+             "unset NCCL_IB_GID_INDEX: since 2.21 NCCL finds the address itself");
+  }
 }
 
-bool any_value(const std::string&) {
-  return true;
+// A list of adapters or interfaces against what the node has.
+void judge_list(const Facts& facts, const std::string& name, const std::string& value, Findings& out) {
+  const bool adapters = name == "NCCL_IB_HCA";
+  std::vector<std::string> all = facts.under("net");
+  if (adapters) all.clear();
+  for (const Port& port : adapters ? ports_of(facts) : std::vector<Port>()) all.push_back(port.name());
+  if (all.empty()) return out.unknown(adapters ? "the list of adapters" : "the list of interfaces", "/sys shows none");
+  const nccl::DeviceList list(value);
+  std::vector<std::string> chosen = all;
+  std::erase_if(chosen, [&](const std::string& device) { return !list.allows(device); });
+  if (chosen.empty()) {
+    out.fail(fmt::format("{}={} fits nothing here: {}", name, value, join_first(all, 8)),
+             adapters ? "correct it: NCCL uses sockets without a word" : "correct it: NCCL does not start");
+  }
+  for (const std::string& word : list.names) {
+    const auto fits = std::ranges::count_if(all, [&](const auto& device) { return list.matches(word, device); });
+    const auto is_whole = [&](const std::string& device) { return device.substr(0, device.find(':')) == word; };
+    if (!list.exact && fits > 1 && std::ranges::any_of(all, is_whole)) {
+      out.warn(fmt::format("{}={}: {} is also the beginning of other names", name, value, word),
+               fmt::format("write {}={}={}", name, list.all_but ? "^" : "", join(list.names, ",")));
+    }
+  }
+  for (const std::string& device : adapters ? std::vector<std::string>() : chosen) {
+    if (nccl::is_virtual_interface(device) || facts.text("net/" + device + "/state") == "down")
+      out.warn(fmt::format("{}={} allows {}, which reaches no other node", name, value, device), "leave it out");
+  }
 }
 
-const std::vector<Debugging>& debugging_settings() {
-  static const std::vector<Debugging> all{
-      {"NCCL_P2P_DISABLE", is("1"), "GPUs of a node exchange through host memory"},
-      {"NCCL_SHM_DISABLE", is("1"), "processes of a node exchange over the network"},
-      {"NCCL_IB_DISABLE", [](const std::string& value) { return value != "0"; }, "no InfiniBand and no RoCE"},
-      {"NCCL_NET", is("Socket"), "no InfiniBand and no RoCE"},
-      {"NCCL_NET_GDR_LEVEL", [](const std::string& value) { return value == "LOC" || value == "0"; },
-       "no GPUDirect RDMA"},
-      {"NCCL_DMABUF_ENABLE", is("0"), "no GPUDirect RDMA by dma-buf"},
-      {"NCCL_NVLS_ENABLE", is("0"), "no reduction in the NVLink switches"},
-      {"NCCL_CUMEM_ENABLE", is("0"), "no NVLS and no symmetric memory"},
-      {"NCCL_ALGO", any_value, "NCCL no longer chooses by size"},
-      {"NCCL_PROTO", any_value, "NCCL no longer chooses by size"},
-      {"NCCL_MAX_NCHANNELS", any_value, "few channels cannot fill fast links"},
-      {"NCCL_BUFFSIZE", any_value, "seldom better than NCCL's own, and more memory"},
-      {"NCCL_DEBUG", [](const std::string& value) { return same_word(value, "TRACE") || same_word(value, "INFO"); },
-       "each call writes to the log"}};
-  return all;
-}
-
-// A list of algorithms that leaves out all whose names begin with `wanted`.
-bool leaves_out(const std::string& algorithms, std::string_view wanted) {
-  return !algorithms.empty() && algorithms.find('^') == std::string::npos &&
-         lower(algorithms).find(lower(wanted)) == std::string::npos;
+// Why a setting can have no effect on a node; "": it can.
+std::string why_without_effect(const Facts& facts, const Settings& settings, const std::string& name) {
+  const std::vector<Port> ports = active_ports(facts);
+  const bool any_roce = std::ranges::any_of(ports, [&](const Port& port) { return is_roce(facts, port); });
+  if (name == "NCCL_IB_GID_INDEX" && !ports.empty() && !any_roce) return "on InfiniBand: only RoCE looks at it";
+  if (name.starts_with("NCCL_IB_") && name != "NCCL_IB_DISABLE" && ports.empty())
+    return has_efa(facts) ? "on EFA, which is no InfiniBand" : "without an active RDMA port";
+  if ((name == "NCCL_SOCKET_NTHREADS" || name == "NCCL_NSOCKS_PERTHREAD") && !ports.empty())
+    return "where NCCL uses RDMA";
+  if (name.starts_with("NCCL_DEBUG_") && !settings.contains("NCCL_DEBUG")) return "without NCCL_DEBUG";
+  return "";
 }
 
 }  // namespace
 
 void look::env_names(const Node& node, const Cluster&, Findings& out) {
-  if (nothing_set(node, out)) return;
-  std::vector<std::string> others;
-  for (const auto& [name, value] : all_settings(node)) {
-    if (nccl::knows(name)) continue;
+  look_at_settings(node, out, "somebody reads each of them", [&](const std::string& name, const std::string& value) {
     const nccl::ForeignName* foreign = nccl::find_foreign_name(name);
-    if (foreign != nullptr && !foreign->owner.empty()) {
-      others.push_back(fmt::format("{} ({})", name, foreign->owner));
-      continue;
-    }
+    if (nccl::knows(name) || (foreign != nullptr && !foreign->owner.empty())) return;
     const std::string near = nccl::nearest_name(name);
     const std::string meant = near.empty() ? "unset it" : fmt::format("did you mean {}?", near);
     out.warn(fmt::format("{}={}: NCCL does not know this name and ignores it", name, value),
              foreign != nullptr ? std::string(foreign->note) : meant);
-  }
-  if (!out.empty()) return;
-  out.pass(others.empty() ? "NCCL knows all names" : "NCCL knows all names but those of others: " + join(others, ", "));
+  });
 }
 
 void look::env_values(const Node& node, const Cluster&, Findings& out) {
-  if (nothing_set(node, out)) return;
-  for (const auto& [name, value] : all_settings(node)) {
-    if (!nccl::knows(name)) continue;
-    if (const std::string problem = misreading(name, value); !problem.empty()) {
-      out.warn(fmt::format("{}={}: {}", name, value, problem), "`harness doctor --explain " + name + "`");
-    }
-  }
-  if (out.empty()) out.pass("NCCL reads them as they are written");
+  look_at_settings(
+      node, out, "NCCL reads them as they are written", [&](const std::string& name, const std::string& value) {
+        const std::string problem = nccl::knows(name) ? misreading(name, value) : "";
+        if (!problem.empty())
+          out.warn(fmt::format("{}={}: {}", name, value, problem), "`harness doctor --explain " + name + "`");
+      });
 }
 
 void look::env_debugging(const Node& node, const Cluster&, Findings& out) {
-  if (nothing_set(node, out)) return;
-  for (const auto& [name, value] : all_settings(node)) {
-    for (const Debugging& row : debugging_settings()) {
-      if (row.name != name || !row.costs(value)) continue;
-      out.warn(fmt::format("{}={}: {}", name, value, row.why), "unset it, or prove in a sweep that it helps");
+  look_at_settings(node, out, "none", [&](const std::string& name, const std::string& value) {
+    for (const Debugging& row : debugging) {
+      if (row.name == name && row.costs.hold(value))
+        out.warn(fmt::format("{}={}: {}", name, value, row.why), "unset it, or prove in a sweep that it helps");
     }
-  }
-  if (out.empty()) out.pass("none");
+  });
 }
 
 void look::env_combinations(const Node& node, const Cluster&, Findings& out) {
-  if (nothing_set(node, out)) return;
-  std::set<std::string> said;
-  const auto warn = [&](const std::string& evidence, const std::string& remedy) {
-    if (said.insert(evidence).second) out.warn(evidence, remedy);
-  };
-  for (const Rank& rank : node.ranks) {
-    const Settings settings = settings_of(node, rank);
-    const std::string algorithms = value_of(settings, "NCCL_ALGO");
-    const bool sharp = value_of(settings, "NCCL_COLLNET_ENABLE") == "1" || settings.contains("NCCL_SHARP_ENABLE");
-    if (sharp && leaves_out(algorithms, "CollNet")) {
-      warn(fmt::format("NCCL_ALGO={} turns off what SHARP needs (CollNetDirect, CollNetChain)", algorithms),
-           "unset NCCL_ALGO");
-    }
-    if (value_of(settings, "NCCL_NVLS_ENABLE") == "1" && leaves_out(algorithms, "NVLS")) {
-      warn(fmt::format("NCCL_ALGO={} turns off NVLS, which NCCL_NVLS_ENABLE=1 asks for", algorithms),
-           "unset NCCL_ALGO");
-    }
-    if (value_of(settings, "NCCL_NVLS_ENABLE") == "0" && lower(algorithms).find("nvls") != std::string::npos &&
-        algorithms.find('^') == std::string::npos) {
-      warn(fmt::format("NCCL_NVLS_ENABLE=0 turns off what NCCL_ALGO={} names", algorithms), "unset one of them");
-    }
-    const std::string off = value_of(settings, "NCCL_IB_DISABLE");
-    if (same_word(value_of(settings, "NCCL_NET"), "IB") && !off.empty() && off != "0") {
-      warn("NCCL_IB_DISABLE turns off what NCCL_NET=IB asks for: NCCL does not start", "unset one of them");
-    }
-  }
-  if (out.empty()) out.pass("none that contradict each other");
+  const auto settings = all_settings(node);
+  look_at_settings(
+      node, out, "none that contradict each other", [&](const std::string& name, const std::string& value) {
+        for (const Conflict& row : conflicts) {
+          if (row.refusing != name || !row.refuses.hold(value)) continue;
+          const auto asks = [&](const auto& other) { return other.first == row.asking && row.asks.hold(other.second); };
+          if (std::ranges::any_of(settings, asks))
+            out.warn(fmt::format("{}={} turns off {}", name, value, row.what), fmt::format("unset {}", name));
+        }
+      });
 }
 
 void look::env_without_effect(const Node& node, const Cluster&, Findings& out) {
-  if (nothing_set(node, out)) return;
-  const Facts& facts = node.facts;
-  bool infiniband = false, roce = false, efa = false;
-  for (const Port& port : ports_of(facts)) {
-    if (!is_active(facts, port)) continue;
-    efa = efa || is_efa(facts, port);
-    roce = roce || is_roce(facts, port);
-    infiniband = infiniband || is_infiniband(facts, port);
-  }
-  if (facts["hcas"].access == machine::Access::unreadable) return out.unknown("the adapters", facts["hcas"].why);
-  std::set<std::string> names;
-  for (const auto& [name, value] : all_settings(node)) names.insert(name);
-  for (const std::string& name : names) {
-    const bool of_sockets = name == "NCCL_SOCKET_NTHREADS" || name == "NCCL_NSOCKS_PERTHREAD";
-    if (name == "NCCL_IB_GID_INDEX" && infiniband && !roce) {
-      out.info("NCCL_IB_GID_INDEX has no effect on InfiniBand: only RoCE looks at it", "unset it");
-    } else if (name.starts_with("NCCL_IB_") && name != "NCCL_IB_DISABLE" && !infiniband && !roce) {
-      out.info(fmt::format("{} has no effect: {}", name, efa ? "EFA is no InfiniBand" : "there is no active RDMA port"),
-               "unset it");
-    } else if (of_sockets && (infiniband || roce)) {
-      out.info(name + " has no effect: NCCL uses RDMA here", "unset it");
-    } else if (name.starts_with("NCCL_DEBUG_") && !names.contains("NCCL_DEBUG")) {
-      out.info(name + " has no effect without NCCL_DEBUG", "unset it");
-    }
-  }
-  if (out.empty()) out.pass("all can have an effect");
+  if (const auto& hcas = node.facts["hcas"]; hcas.access == machine::Access::unreadable)
+    return out.unknown("the adapters", hcas.why);
+  Settings settings;
+  for (const auto& [name, value] : all_settings(node)) settings[name] = value;
+  look_at_settings(node, out, "all can have an effect", [&](const std::string& name, const std::string&) {
+    const std::string why = why_without_effect(node.facts, settings, name);
+    if (!why.empty()) out.info(fmt::format("{} has no effect {}", name, why), "unset it");
+  });
 }
 
-// A list of adapters or interfaces against what the node has.
 void look::env_devices(const Node& node, const Cluster&, Findings& out) {
-  if (nothing_set(node, out)) return;
-  const Facts& facts = node.facts;
-  std::vector<std::string> ports;
-  for (const Port& port : ports_of(facts)) ports.push_back(port.name());
-  const std::vector<std::string> interfaces = facts.under("net");
-  bool any = false;
-  for (const auto& [name, value] : all_settings(node)) {
-    const bool adapters = name == "NCCL_IB_HCA";
-    if (!adapters && name != "NCCL_SOCKET_IFNAME") continue;
-    any = true;
-    const std::vector<std::string>& all = adapters ? ports : interfaces;
-    if (all.empty()) {
-      out.unknown(adapters ? "the list of adapters" : "the list of interfaces", "/sys shows none");
-      continue;
-    }
-    const nccl::DeviceList list(value);
-    std::vector<std::string> chosen = all;
-    std::erase_if(chosen, [&](const std::string& device) { return !list.allows(device); });
-    if (chosen.empty()) {
-      out.fail(fmt::format("{}={} fits nothing here: {}", name, value, join_first(all, 8)),
-               adapters ? "correct it: NCCL uses sockets without a word" : "correct it: NCCL does not start");
-    }
-    for (const std::string& word : list.names) {
-      const auto fits =
-          std::ranges::count_if(all, [&](const std::string& device) { return list.matches(word, device); });
-      const bool whole = std::ranges::any_of(
-          all, [&](const std::string& device) { return device.substr(0, device.find(':')) == word; });
-      if (!list.exact && whole && fits > 1) {
-        out.warn(fmt::format("{}={}: {} is also the beginning of other names", name, value, word),
-                 fmt::format("write {}={}={}", name, list.all_but ? "^" : "", join(list.names, ",")));
-      }
-    }
-    for (const std::string& device : chosen) {
-      const bool poor = device == "lo" || device.starts_with("docker") || device.starts_with("virbr") ||
-                        facts.text("net/" + device + "/state") == "down";
-      if (!adapters && poor)
-        out.warn(fmt::format("{}={} allows {}, which reaches no other node", name, value, device), "leave it out");
-    }
-  }
-  out.conclude(any, "they fit", "no list of devices is set");
-}
-
-// Files that are named and not there. NCCL's log says so; who does not read it takes the file to be in use.
-void look::env_files(const Node& node, const Cluster&, Findings& out) {
-  if (nothing_set(node, out)) return;
-  bool any = false;
-  std::map<std::string, machine::Reading> seen;  // by "NAME=PATH"
-  for (const Rank& rank : node.ranks) {
-    for (const auto& [name, path] : settings_of(node, rank)) {
-      if (std::ranges::find(variables_with_files, name) == variables_with_files.end()) continue;
-      any = true;
-      const std::string fact = "exists/" + path;
-      const machine::Reading& own = rank.facts[fact];
-      seen[fmt::format("{}={}", name, path)] = own.access != machine::Access::absent ? own : node.facts[fact];
-    }
-  }
-  for (const auto& [setting, reading] : seen) {
-    if (!reading.ok()) {
-      out.unknown("the file of " + setting, reading.why.empty() ? "its path depends on the job's folder" : reading.why);
-    } else if (reading.text == "no") {
-      out.warn(setting + ": the file is not there, and NCCL goes on without it",
-               "correct the path, give the container the file, or unset the variable");
-    }
-  }
-  out.conclude(any, "they are there", "no file is named");
-}
-
-void look::env_ranks(const Node& node, const Cluster& cluster, Findings& out) {
-  constexpr std::string_view unset = "(not set)";
-  if (cluster.ranks < 2) return out.skip("one rank");
-  for (const auto& [name, said] : cluster.settings) {
-    auto values_of_name = said;
-    std::size_t set = 0;
-    for (const auto& [value, times] : said) set += times;
-    if (set < cluster.ranks) values_of_name[std::string(unset)] = cluster.ranks - set;
-    if (values_of_name.size() < 2) continue;
-    const auto& [usual, times] =
-        *std::ranges::max_element(values_of_name, {}, [](const auto& entry) { return entry.second; });
-    std::map<std::string, std::vector<std::string>> others;
-    for (const Rank& rank : node.ranks) {
-      const std::string value = rank.facts.has("env/" + name) ? rank.facts.text("env/" + name) : std::string(unset);
-      if (value != usual) others[value].push_back(std::to_string(rank.rank));
-    }
-    for (const auto& [value, with] : others) {
-      out.warn(fmt::format("{} is {} at {} of the ranks here; {} of all {} have {}", name, value, with.size(), times,
-                           cluster.ranks, usual),
-               "mpirun -x " + name + ": mpirun passes the environment on only where it is asked to");
-    }
-  }
-  if (out.empty()) out.pass("all ranks have the same");
+  look_at_settings(node, out, "they fit", [&](const std::string& name, const std::string& value) {
+    if (name == "NCCL_IB_HCA" || name == "NCCL_SOCKET_IFNAME") judge_list(node.facts, name, value, out);
+    if (name == "NCCL_IB_GID_INDEX") judge_gid_index(node.facts, value, out);
+  });
 }
 
 void look::env_file(const Node& node, const Cluster&, Findings& out) {
   if (const auto& file = node.facts["nccl_conf"]; file.access == machine::Access::unreadable) {
     return out.unknown("/etc/nccl.conf", file.why);
   }
-  const std::vector<std::string> names = node.facts.under("nccl_conf");
-  if (names.empty()) return out.pass("sets nothing");
   std::vector<std::string> lines;
-  for (const std::string& name : names) lines.push_back(name + "=" + node.facts.text("nccl_conf/" + name));
+  for (const std::string& name : node.facts.under("nccl_conf"))
+    lines.push_back(name + "=" + node.facts.text("nccl_conf/" + name));
+  if (lines.empty()) return out.pass("sets nothing");
   out.info("/etc/nccl.conf sets " + join_first(lines, 4), "NCCL reads it without a word; the environment wins over it");
 }
 

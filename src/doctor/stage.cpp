@@ -103,23 +103,6 @@ std::optional<Finding> obstacle(const Bench& bench) {
   return std::nullopt;
 }
 
-std::optional<Finding> idle_gpus(const Bench& bench) {
-  if (!config::traits_of(bench.backend).ranks_are_gpus) return std::nullopt;
-  std::size_t all = 0, most = 0;
-  int ranks = 0;
-  for (const auto& [number, node] : job::gpus_by_node(bench.job.places())) {
-    if (node.unknown) continue;
-    all += node.gpus.size();
-    most = std::max(most, node.gpus.size());
-    ranks += node.ranks;
-  }
-  if (all <= static_cast<std::size_t>(ranks)) return std::nullopt;
-  return Finding{Verdict::info,
-                 fmt::format("of {}, {} took part: a rank starts one worker, on one GPU",
-                             plural(static_cast<std::int64_t>(all), "GPU"), ranks),
-                 fmt::format("start one rank for each GPU: mpirun --map-by ppr:{}:node {} doctor", most, called())};
-}
-
 job::BlockRequest stage_block(const Bench& bench, const std::string& name, const config::Settings& settings,
                               const program::Layout& layout, const job::Task& task, const Limit& limit) {
   job::BlockRequest request;
@@ -189,7 +172,6 @@ std::vector<StageFinding> run_nccl_stage(const Bench& bench, double limit_s) {
     if (!text.empty()) read.push_back({rank, nccl::parse_log(text)});
   }
   std::vector<StageFinding> said = judge_nccl(bench.nodes, read);
-  if (const auto idle = idle_gpus(bench)) said.push_back({nccl_check, *idle, ""});
   said.push_back(of_job(Verdict::pass, fmt::format("took {}", show_seconds(limit.used_s()))));
   return said;
 }
@@ -225,8 +207,6 @@ NodeLog log_of(const Node& node, const std::vector<RankLog>& all, bool several_n
   out.direct_sends = values_of(out.logs, "gpu_direct_send");
   out.direct_receives = values_of(out.logs, "gpu_direct_receive");
   out.mtus = values_of(out.logs, "ib_mtu");
-  out.with_dma_buf = static_cast<std::size_t>(
-      std::ranges::count_if(out.logs, [](const RankLog* log) { return !log->seen.fact("dma_buf").empty(); }));
   return out;
 }
 

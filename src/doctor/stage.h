@@ -38,10 +38,6 @@ struct Bench {
 /// run on, info where the launch is in the way; a stage that cannot run is never a failure.
 std::optional<Finding> obstacle(const Bench& bench);
 
-/// Reports GPUs that stay idle: of a node with fewer ranks than GPUs, but more than one. Measurements hold for the
-/// others' nodes and network, not for them.
-std::optional<Finding> idle_gpus(const Bench& bench);
-
 /// How long a stage may take; what it has by then counts.
 class Limit {
  public:
@@ -110,7 +106,6 @@ struct NodeLog {
   std::vector<const RankLog*> logs = {};
   Words networks = {}, interfaces = {}, versions = {}, nvls = {}, warnings = {}, mtus = {};
   Words direct = {}, direct_sends = {}, direct_receives = {};  // GPUDirect RDMA: of both ends of connections, of each
-  std::size_t with_dma_buf = 0;                                // logs that say so
   std::vector<std::string> devices = {};                       // as NCCL numbers them
   std::set<std::size_t> used = {};                             // of these, by connections that leave the node
   bool through_host = false;                                   // ranks of the node talk through host memory

@@ -45,7 +45,6 @@ constexpr std::array figures{
     Figure{&GpuSample::power_w, &GpuStatistics::max_power_w, &Series::most},
     Figure{&GpuSample::temperature_c, &GpuStatistics::max_temperature_c, &Series::most},
     Figure{&GpuSample::memory_used_bytes, &GpuStatistics::max_memory_used_bytes, &Series::most},
-    Figure{&GpuSample::pcie_generation, &GpuStatistics::max_pcie_generation, &Series::most},
 };
 
 struct Named {
@@ -82,7 +81,6 @@ GpuStatistics together(std::span<const GpuStatistics> devices) {
   }
   for (const Figure& f : figures) out.*f.of_all = series(devices, f.of_all).*f.summary;
   out.max_possible_sm_clock_hz = series(devices, &GpuStatistics::max_possible_sm_clock_hz).most;
-  out.possible_pcie_generation = series(devices, &GpuStatistics::possible_pcie_generation).most;
   out.energy_j = series(devices, &GpuStatistics::energy_j).mean * static_cast<double>(devices.size());
   return out;
 }

@@ -15,7 +15,6 @@ struct GpuSample {
   double power_w = std::numeric_limits<double>::quiet_NaN();
   double temperature_c = std::numeric_limits<double>::quiet_NaN();
   double memory_used_bytes = std::numeric_limits<double>::quiet_NaN();  // of the whole device, all processes
-  double pcie_generation = std::numeric_limits<double>::quiet_NaN();    // of its link's speed: 5 is 32 GT/s
   std::uint64_t throttle_reasons = 0;                                   // NVML's bits
 };
 
@@ -31,9 +30,7 @@ struct GpuStatistics {
   double max_temperature_c = std::numeric_limits<double>::quiet_NaN();
   double max_memory_used_bytes = std::numeric_limits<double>::quiet_NaN();
   double energy_j = std::numeric_limits<double>::quiet_NaN();  // by the device's own counter, first sample to last
-  double max_pcie_generation = std::numeric_limits<double>::quiet_NaN();       // idle links are slow on purpose
-  double possible_pcie_generation = std::numeric_limits<double>::quiet_NaN();  // of the device in its slot
-  std::uint64_t throttle_reasons = 0;                                          // of all samples together
+  std::uint64_t throttle_reasons = 0;                          // of all samples together
 };
 
 /// Means, extremes and the union of the bits; a value that some samples lack is taken over the others. Energy and what

@@ -197,20 +197,17 @@ std::vector<std::string> mounts_of(std::string_view controllers, const std::stri
   return {mount + "/" + std::string(controllers), mount + "/" + controller};
 }
 
-// A limit that is there and does not say what it is makes the smallest one unknown.
-void make_unknown(GroupLimit& limit, std::string why) {
-  if (limit.access == Access::read) limit = {Access::unreadable, limit.value, std::move(why)};
+void keep_smaller(double& smallest, double value) {
+  if (value > 0 && (smallest == 0 || value < smallest)) smallest = value;
 }
 
-// Calls look(folder) for every folder of the process's group and its parents. Inside a container the path may name what
-// only the host sees; then the mount's root is all there is.
+// The smallest that look(folder) gives for the process's group and its parents, 0 not counted. Inside a container the
+// path may name what only the host sees; then the mount's root is all there is.
 template <class Look>
 GroupLimit smallest(const Tree& tree, const std::string& controller, Look&& look) {
   const Reading groups = tree.bytes("proc/self/cgroup");
   GroupLimit limit{groups.access, 0, groups.why};
-  if (groups.ok() && groups.text.find(':') == std::string::npos)
-    make_unknown(limit, "/proc/self/cgroup names no group");
-  if (!tree.exists(mount)) make_unknown(limit, fmt::format("there is no /{}", mount));
+  if (groups.ok() && !tree.exists(mount)) limit = {Access::unreadable, 0, fmt::format("there is no /{}", mount)};
   std::string_view text = groups.text;
   while (!text.empty()) {
     const std::string_view line = take_line(text);
@@ -220,7 +217,7 @@ GroupLimit smallest(const Tree& tree, const std::string& controller, Look&& look
     for (const std::string& place : mounts_of(line.substr(first + 1, second - first - 1), controller)) {
       std::filesystem::path group = std::filesystem::path(line.substr(second + 1)).relative_path();
       for (int depth = 0; depth < 64; ++depth) {  // deeper than control groups may be nested
-        look((place / group).string(), limit);
+        keep_smaller(limit.value, look((place / group).string()));
         if (group.empty()) break;
         group = group.parent_path();
       }
@@ -229,50 +226,27 @@ GroupLimit smallest(const Tree& tree, const std::string& controller, Look&& look
   return limit;
 }
 
-// The first line of a group's file; "" where the group has no such file, or one that cannot be read.
-std::string said_in(const Tree& tree, const std::string& file, GroupLimit& limit) {
-  const Reading reading = tree.line(file);
-  if (reading.access == Access::unreadable) make_unknown(limit, reading.why);
-  if (reading.ok() && reading.text.empty()) make_unknown(limit, fmt::format("/{} is empty", file));
-  return reading.text;
-}
-
-void keep_smaller(double& smallest, double value) {
-  if (value > 0 && (smallest == 0 || value < smallest)) smallest = value;
-}
-
 }  // namespace
 
 GroupLimit cpu_quota(const Tree& tree) {
-  return smallest(tree, "cpu", [&](const std::string& group, GroupLimit& limit) {
-    const auto add = [&](const std::string& file, std::string_view quota, std::string_view period) {
-      const auto time_us = number(quota), period_us = number(period);
-      if (time_us > 0 && period_us > 0) {
-        keep_smaller(limit.value, *time_us / *period_us);
-      } else {
-        make_unknown(limit, fmt::format("/{} says {}, which is no time of a period", file,
-                                        quote(fmt::format("{} {}", quota, period))));
-      }
-    };
-    const std::string both = said_in(tree, group + "/cpu.max", limit);
+  // Times in microseconds: "150000 100000" or "max 100000" in version 2, -1 for none in version 1.
+  const auto cpus = [](std::string_view quota, std::string_view period) {
+    const double share = number(quota).value_or(0) / number(period).value_or(nan);
+    return std::isfinite(share) ? share : 0;
+  };
+  return smallest(tree, "cpu", [&](const std::string& group) {
+    const std::string both = tree.line(group + "/cpu.max").text;
     std::string_view rest = both;
-    if (const std::string_view quota = take_word(rest); !quota.empty() && !(quota == "max" && number(trim(rest)) > 0))
-      add(group + "/cpu.max", quota, trim(rest));
-    const std::string quota = said_in(tree, group + "/cpu.cfs_quota_us", limit);
-    if (!quota.empty() && quota != "-1")
-      add(group + "/cpu.cfs_quota_us", quota, said_in(tree, group + "/cpu.cfs_period_us", limit));
+    const std::string_view quota = take_word(rest);
+    if (!quota.empty()) return cpus(quota, trim(rest));
+    return cpus(tree.line(group + "/cpu.cfs_quota_us").text, tree.line(group + "/cpu.cfs_period_us").text);
   });
 }
 
 GroupLimit memory_limit(const Tree& tree) {
-  return smallest(tree, "memory", [&](const std::string& group, GroupLimit& limit) {
-    for (const char* name : {"/memory.max", "/memory.limit_in_bytes"}) {
-      const std::string said = said_in(tree, group + name, limit);
-      const auto bytes = number(said);
-      if (bytes > 0) keep_smaller(limit.value, *bytes);
-      if (!said.empty() && said != "max" && !(bytes > 0))
-        make_unknown(limit, fmt::format("/{}{} says {}, which is no size", group, name, quote(said)));
-    }
+  return smallest(tree, "memory", [&](const std::string& group) {
+    const Reading limit = tree.line(group + "/memory.max");
+    return number(limit.ok() ? limit.text : tree.line(group + "/memory.limit_in_bytes").text).value_or(0);
   });
 }
 

@@ -63,8 +63,8 @@ double cpu_seconds(const rusage& used);
 
 /// The smallest limit that the groups of this process and those above them set.
 struct GroupLimit {
-  Access access = Access::absent;  // absent: the kernel has no control groups; unreadable: a group does not say it
-  double value = 0;                // of the groups that say it; 0: none is set
+  Access access = Access::absent;  // absent: the kernel has no control groups; unreadable: nothing tells of them
+  double value = 0;                // 0: none is set
   std::string why = {};            // when unreadable
 };
 GroupLimit cpu_quota(const Tree& tree);     // in CPUs

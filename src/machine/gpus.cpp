@@ -92,14 +92,8 @@ struct PciPlace {
   unsigned domain, bus, device, pci_device, pci_subsystem;
   std::array<char, 32> bus_id;
 };
-struct Fabric {
-  std::array<unsigned char, 16> cluster;
-  int status;
-  unsigned clique;
-  unsigned char state;
-};
-struct FabricHealth {  // version 2
-  unsigned version = sizeof(FabricHealth) | 2u << 24;
+struct Fabric {  // version 2
+  unsigned version = sizeof(Fabric) | 2u << 24;
   std::array<unsigned char, 16> cluster{};
   int status = 0;
   unsigned clique = 0;
@@ -123,15 +117,6 @@ constexpr unsigned most_nvlinks = 18;
 
 constexpr double hz_per_mhz = 1e6, w_per_mw = 1e-3, j_per_mj = 1e-3;
 constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
-
-// "0f4c11e9-…"; "" where all is zero, as on boards whose NVLink ends with the node.
-std::string uuid_text(const std::array<unsigned char, 16>& bytes) {
-  if (std::ranges::all_of(bytes, [](unsigned char byte) { return byte == 0; })) return "";
-  std::string text;
-  for (std::size_t i = 0; i < bytes.size(); ++i)
-    text += fmt::format("{}{:02x}", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", bytes[i]);
-  return text;
-}
 
 }  // namespace
 
@@ -179,7 +164,6 @@ GpuSample Nvml::sample(Device device) const {
   if (call("nvmlDeviceGetClockInfo", device, clock_sm, &value) == success) now.sm_clock_hz = value * hz_per_mhz;
   if (call("nvmlDeviceGetPowerUsage", device, &value) == success) now.power_w = value * w_per_mw;
   if (call("nvmlDeviceGetTemperature", device, temperature_gpu, &value) == success) now.temperature_c = value;
-  if (call("nvmlDeviceGetCurrPcieLinkGeneration", device, &value) == success) now.pcie_generation = value;
   Memory memory{};
   if (call("nvmlDeviceGetMemoryInfo", device, &memory) == success) {
     now.memory_used_bytes = static_cast<double>(memory.used);
@@ -196,11 +180,6 @@ GpuSample Nvml::sample(Device device) const {
 double Nvml::max_sm_clock_hz(Device device) const {
   unsigned mhz = 0;
   return call("nvmlDeviceGetMaxClockInfo", device, clock_sm, &mhz) == success ? mhz * hz_per_mhz : unknown;
-}
-
-double Nvml::max_pcie_generation(Device device) const {
-  unsigned generation = 0;
-  return call("nvmlDeviceGetMaxPcieLinkGeneration", device, &generation) == success ? generation : unknown;
 }
 
 double Nvml::energy_j(Device device) const {
@@ -241,7 +220,6 @@ GpuHealth Nvml::health(Device device) const {
   if (call("nvmlDeviceGetPowerManagementDefaultLimit", device, &value) == success) {
     gpu.default_power_limit_w = value * w_per_mw;
   }
-  if (call("nvmlDeviceGetTemperature", device, temperature_gpu, &value) == success) gpu.temperature_c = value;
   Memory memory{};
   if (call("nvmlDeviceGetMemoryInfo", device, &memory) == success) gpu.memory_bytes = static_cast<double>(memory.total);
   if (call("nvmlDeviceGetBAR1MemoryInfo", device, &memory) == success)
@@ -271,15 +249,11 @@ GpuHealth Nvml::health(Device device) const {
   recovery.field = field_recovery_action;
   if (call("nvmlDeviceGetFieldValues", device, 1, &recovery) == success && recovery.result == success)
     gpu.recovery_action = recovery.whole;
-  FabricHealth health;
-  if (call("nvmlDeviceGetGpuFabricInfoV", device, &health) == success && health.state > 0)
-    gpu.fabric_health = health.health;
-  Fabric fabric{};
-  if (call("nvmlDeviceGetGpuFabricInfo", device, &fabric) == success && fabric.state > 0) {
+  Fabric fabric;
+  if (call("nvmlDeviceGetGpuFabricInfoV", device, &fabric) == success && fabric.state > 0) {
     gpu.fabric_state = fabric.state;
     gpu.fabric_status = fabric.status;
-    gpu.fabric_cluster = uuid_text(fabric.cluster);
-    if (!gpu.fabric_cluster.empty()) gpu.fabric_clique = fabric.clique;
+    gpu.fabric_health = fabric.health;
   }
   return gpu;
 }
@@ -384,7 +358,6 @@ GpuStatistics GpuMonitor::stop() {
   lock.unlock();
   if (answered) {
     statistics.max_possible_sm_clock_hz = Nvml::get().max_sm_clock_hz(device);
-    statistics.possible_pcie_generation = Nvml::get().max_pcie_generation(device);
   }
   return statistics;
 }

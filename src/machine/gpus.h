@@ -37,7 +37,7 @@ struct GpuHealth {
   std::optional<int> compute_mode;               // 0: any process may use it
   std::optional<std::uint64_t> ecc_uncorrected;  // since the driver was loaded
   std::optional<bool> row_remap_pending, row_remap_failed;
-  std::optional<double> power_limit_w, default_power_limit_w, temperature_c, bar1_bytes, memory_bytes;
+  std::optional<double> power_limit_w, default_power_limit_w, bar1_bytes, memory_bytes;
   std::optional<unsigned> pcie_width, pcie_max_width;
   std::optional<std::uint64_t> throttle_reasons;  // NVML's bits
   std::optional<unsigned> processes;              // that have a context on it
@@ -45,8 +45,6 @@ struct GpuHealth {
   std::optional<int> fabric_state;                // NVLink's fabric: 1 not started, 2 in progress, 3 completed
   std::optional<int> fabric_status;               // 0: success
   std::optional<unsigned> fabric_health;          // NVML's bits
-  std::string fabric_cluster;                     // UUID of the NVLink domain of several nodes; "": none
-  std::optional<unsigned> fabric_clique;          // its part in which all reach all
   /// The action that the driver asks for: 0 nothing, 1 reset the GPU, 2 restart the node, 3 let jobs with peers end, 4
   /// the same and reset.
   std::optional<unsigned> recovery_action;
@@ -82,8 +80,7 @@ class Nvml {
   /// NaN: it does not say.
   GpuSample sample(Device device) const;
   double max_sm_clock_hz(Device device) const;
-  double max_pcie_generation(Device device) const;  // that device and slot both have
-  double energy_j(Device device) const;             // since the driver was loaded
+  double energy_j(Device device) const;  // since the driver was loaded
 
  private:
   Nvml();

@@ -26,14 +26,6 @@ std::optional<std::int64_t> number(std::string_view text) {
   }
 }
 
-// Path types as NCCL echoes them; it still takes the numbers of its early versions (levelsOldToNew, graph/paths.cc).
-std::string path_level(const std::string& text) {
-  static const std::vector<std::string> old_numbers = {"LOC", "PIX", "PXB", "PHB", "SYS", "SYS"};
-  const auto level = number(text);
-  if (level && *level >= 0) return old_numbers[std::min<std::int64_t>(*level, 5)];
-  return text;
-}
-
 class Judge {
  public:
   explicit Judge(const Observed& seen) : seen_(seen) {}
@@ -46,7 +38,8 @@ class Judge {
       return violated(refused);
     const auto rule = rules().find(environment_name_);
     try {
-      (this->*(rule == rules().end() ? &Judge::echo : rule->second))();
+      if (const std::string_view network = network_of(environment_name_); network.empty() || on_network(network))
+        (this->*(rule == rules().end() ? &Judge::echo : rule->second))();
     } catch (const Error& error) {  // a value that nobody checked, given by its environment name
       unconfirmed(error.what());
     }
@@ -58,22 +51,12 @@ class Judge {
   using Rule = void (Judge::*)();
   /// By environment variable; any other is judged by NCCL's echo of it.
   static const std::map<std::string, Rule>& rules() {
-    static const std::map<std::string, Rule> all = {{"NCCL_ALGO", &Judge::algorithm},
-                                                    {"NCCL_PROTO", &Judge::protocol},
-                                                    {"NCCL_MIN_CTAS", &Judge::min_ctas},
-                                                    {"NCCL_MAX_CTAS", &Judge::max_ctas},
-                                                    {"NCCL_NVLS_ENABLE", &Judge::nvls},
-                                                    {"NCCL_COLLNET_ENABLE", &Judge::collnet},
-                                                    {"NCCL_P2P_LEVEL", &Judge::p2p_level},
-                                                    {"NCCL_NET_GDR_LEVEL", &Judge::gdr_level},
-                                                    {"NCCL_IB_DISABLE", &Judge::ib_disable},
-                                                    {"NCCL_IB_HCA", &Judge::ib_hca},
-                                                    {"NCCL_IB_GID_INDEX", &Judge::ib_number},
-                                                    {"NCCL_IB_QPS_PER_CONNECTION", &Judge::ib_number},
-                                                    {"NCCL_SOCKET_IFNAME", &Judge::socket_ifname},
-                                                    {"NCCL_SOCKET_NTHREADS", &Judge::socket_number},
-                                                    {"NCCL_NSOCKS_PERTHREAD", &Judge::socket_number},
-                                                    {"NCCL_PXN_DISABLE", &Judge::pxn}};
+    static const std::map<std::string, Rule> all = {
+        {"NCCL_ALGO", &Judge::algorithm},       {"NCCL_PROTO", &Judge::protocol},
+        {"NCCL_MIN_CTAS", &Judge::min_ctas},    {"NCCL_MAX_CTAS", &Judge::max_ctas},
+        {"NCCL_NVLS_ENABLE", &Judge::nvls},     {"NCCL_COLLNET_ENABLE", &Judge::collnet},
+        {"NCCL_P2P_LEVEL", &Judge::p2p_level},  {"NCCL_NET_GDR_LEVEL", &Judge::gdr_level},
+        {"NCCL_IB_DISABLE", &Judge::ib_disable}};
     return all;
   }
 
@@ -216,15 +199,14 @@ class Judge {
   }
 
   void p2p_level() {
-    const std::string level = path_level(value_);
-    if (level == "LOC" && has_transport(" P2P/")) return violated("NCCL connected GPUs by P2P");
+    if (value_ == "LOC" && has_transport(" P2P/")) return violated("NCCL connected GPUs by P2P");
     if (!seen_.fact("NCCL_P2P_DISABLE").empty())
       return violated("NCCL_P2P_DISABLE is set, so NCCL does not read the level");
-    echoed(level);
+    echo();
   }
 
   void gdr_level() {
-    const std::string level = path_level(value_);
+    const std::string& level = value_;
     const std::string direct = seen_.fact("gpu_direct");
     if (level == "LOC" && has_transport("/GDRDMA")) return violated("NCCL uses GPUDirect RDMA");
     if (level == "LOC" && has_transport(" NET/")) return;
@@ -234,10 +216,16 @@ class Judge {
           "NCCL does not use GPUDirect RDMA, although SYS allows it at any distance; check that nvidia-peermem is "
           "loaded");
     }
-    echoed(level);
+    echo();
   }
 
   // ---- networks
+
+  // The network that a variable is for; "": any.
+  static std::string_view network_of(std::string_view variable) {
+    if (variable.starts_with("NCCL_IB_") && variable != "NCCL_IB_DISABLE") return "IB";
+    return variable == "NCCL_SOCKET_NTHREADS" || variable == "NCCL_NSOCKS_PERTHREAD" ? "Socket" : "";
+  }
 
   // Whether the network's name begins with `prefix`; says so if it does not or is not known.
   bool on_network(std::string_view prefix) {
@@ -255,81 +243,15 @@ class Judge {
   }
 
   void ib_disable() {
-    const auto wanted = number(value_);
-    if (wanted == 0) {
+    if (number(value_) == 0) {
       on_network("IB");
       return;
     }
     const auto networks = values("network");
-    if (networks.empty()) return unconfirmed("NCCL's log does not say which network it uses");
+    if (networks.empty()) unconfirmed("NCCL's log does not say which network it uses");
     for (const std::string& network : networks) {
       if (network.starts_with("IB")) return violated(fmt::format("NCCL's network is {}", network));
     }
-  }
-
-  void ib_number() {
-    if (on_network("IB")) echo();
-  }
-
-  // Every device that NCCL names must be one of those asked for, and every one asked for must be among them.
-  void devices(std::string_view network_prefix) {
-    const DeviceList asked(value_);
-    const auto found = values("network_devices");
-    if (found.empty()) return unconfirmed("NCCL's log names no network device");
-    for (const std::string& of_process : found) {
-      const auto names = split_text(of_process, " ");
-      if (of_process == "none (IB)") {
-        if (network_prefix == "IB") return violated("NCCL found no matching InfiniBand device");
-        continue;
-      }
-      for (const std::string& device : names) {
-        if (!asked.allows(device)) return violated(fmt::format("NCCL uses {}", device));
-      }
-      for (const std::string& name : asked.names) {
-        if (asked.all_but) break;
-        if (std::ranges::none_of(names, [&](const std::string& device) { return asked.matches(name, device); })) {
-          return violated(fmt::format("NCCL found no {}; it uses {}", name, of_process));
-        }
-      }
-    }
-  }
-
-  void ib_hca() {
-    if (on_network("IB")) devices("IB");
-  }
-
-  // It binds the bootstrap whatever the network, and the data where that is Socket.
-  void socket_ifname() {
-    const DeviceList asked(value_);
-    const auto bootstrap = values("bootstrap_interface");
-    for (const std::string& interface : bootstrap) {
-      if (!asked.allows(interface)) return violated(fmt::format("NCCL's bootstrap uses {}", interface));
-    }
-    if (seen_.fact("network") == "Socket") return devices("Socket");
-    if (bootstrap.empty()) echo();
-  }
-
-  void socket_number() {
-    if (!on_network("Socket")) return;
-    const auto wanted = number(value_);
-    for (const std::string& used : values("socket_threads")) {  // "4 threads x 2 sockets"
-      std::int64_t threads = 0, sockets = 0;
-      Cursor cursor{used};
-      if (!cursor.integer(threads) || !cursor.literal(" threads x ") || !cursor.integer(sockets)) continue;
-      const std::int64_t got = environment_name_ == "NCCL_SOCKET_NTHREADS" ? threads : sockets;
-      if (wanted && got != *wanted) return violated(fmt::format("NCCL uses {}", used));
-    }
-    if (seen_.fact("socket_threads").empty()) echo();
-  }
-
-  void pxn() {
-    const auto disabled = number(value_);
-    const std::string connections = seen_.fact("pxn");
-    if (disabled == 1 && !connections.empty()) {
-      return violated(fmt::format("NCCL made {} connections through another GPU's network device", connections));
-    }
-    if (disabled == 0 && !connections.empty()) return;
-    echo();
   }
 
   const Observed& seen_;

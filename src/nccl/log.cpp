@@ -217,11 +217,6 @@ bool LogReader::network(Text message) {
     constexpr int smallest = 1, largest = 5;
     if (!cursor.after(" IbDev ") || !cursor.after(" mtu ") || !cursor.integer(mtu)) return false;
     if (mtu >= smallest && mtu <= largest) fact("ib_mtu", std::to_string(128 << mtu));
-  } else if (cursor.literal("NET/Socket: Using ")) {
-    int threads = 0, sockets = 0;
-    if (cursor.integer(threads) && cursor.literal(" threads and ") && cursor.integer(sockets)) {
-      fact("socket_threads", fmt::format("{} threads x {} sockets", threads, sockets));
-    }
   } else if (const bool ib = cursor.literal("NET/IB : Using "); ib || cursor.literal("NET/Socket : Using ")) {
     // " [0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB ib0:10.0.0.1<0>"; sockets: " [0]eth0:10.0.0.1<0>"
     std::string devices;
@@ -249,8 +244,6 @@ bool LogReader::communicator(Text message) {
     fact("version", cursor.word());
   } else if (cursor.literal("NVLS multicast support is ")) {
     fact("nvls", cursor.literal("not available") ? "not available" : "available");
-  } else if (cursor.literal("DMA-BUF is available on GPU device ")) {
-    fact("dma_buf", "available");
   } else if (message.find(" nRanks ") != Text::npos && message.starts_with("comm ")) {
     int ranks = 0, nodes = 0;
     if (cursor.after(" nRanks ") && cursor.integer(ranks) && cursor.literal(" nNodes ") && cursor.integer(nodes)) {

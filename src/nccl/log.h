@@ -33,13 +33,11 @@ struct Observed {
   ///   network                "IB", "Socket" or a plug-in's name; net_plugin: the plug-in
   ///   network_devices        "mlx5_0:1/IB mlx5_1:1/RoCE", "eth0 eth1", or "none (IB)"
   ///   bootstrap_interface    "eth0"
-  ///   socket_threads         "4 threads x 2 sockets"
   ///   communicator           "16 ranks on 2 nodes"
   ///   channels               "8 coll, 0 collnet, 16 nvls, 8 p2p, 2 p2p per peer"
   ///   gpu_direct             "enabled", "disabled", or "on some connections"; gpu_direct_send, gpu_direct_receive: of
   ///                          the connections' ends that send and that receive
   ///   nvls                   "available", "not available"
-  ///   dma_buf                "available": CUDA and the network have it, for adapters to reach the GPU's memory
   ///   ib_mtu                 bytes of data in a packet of the ports that are connected: "4096"
   ///   transport KIND         number of sending connections: "transport P2P/CUMEM", "transport NET/IB/0/GDRDMA"
   ///   pxn                    number of sending connections through another GPU's network device

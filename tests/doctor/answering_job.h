@@ -28,13 +28,11 @@ class AnsweringJob : public PlayedJob {
     std::vector<std::string> answers;
     for (const job::RankPlace& place : places()) {
       answers.push_back(place.rank == silent ? "" : doctor::answer(place.rank, question));
-      bytes += answers.back().size();
     }
     return answers;
   }
 
-  int silent = -1;        // this rank gives no answer
-  std::size_t bytes = 0;  // of all answers
+  int silent = -1;  // this rank gives no answer
 };
 
 }  // namespace harness::test

@@ -2,8 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
-#include <memory>
+#include <filesystem>
 
 #include "answering_job.h"
 #include "base/error.h"
@@ -20,56 +19,25 @@ using ::testing::ElementsAre;
 
 using Lines = std::vector<std::string>;
 
-// Sixteen nodes; the folder of rank N is a link to its node's tree. The nodes that a test leaves alone are the same for
-// all tests.
-class SixteenNodes : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    for (int i = 0; i < nodes; ++i) healthy.push_back(made(i));
-  }
-  static void TearDownTestSuite() { healthy.clear(); }
+std::vector<Node> sixteen_nodes() {
+  std::vector<Node> nodes(16, test::healthy_node());
+  for (std::size_t i = 0; i < nodes.size(); ++i) nodes[i].host = fmt::format("node{}", i);
+  return nodes;
+}
 
-  /// A node's tree that a test may change.
-  test::NodeTree& changed(int node) { return *(own[node] = made(node)); }
-  std::vector<Node> examined(int ranks_per_node = 1, int silent = -1) {
-    for (int rank = 0; rank < nodes * ranks_per_node; ++rank) {
-      const int node = rank / ranks_per_node;
-      const test::Dgx& tree = own.contains(node) ? *own.at(node) : *healthy[static_cast<std::size_t>(node)];
-      std::filesystem::create_directory_symlink(tree.path(), folder / fmt::format("rank{}", rank));
-    }
-    test::AnsweringJob job(nodes, ranks_per_node);
-    job.silent = silent;
-    std::vector<Node> found = examine(job, {folder / "rank{rank}"});
-    bytes = job.bytes;
-    return found;
-  }
-
-  static constexpr int nodes = 16;
-  test::TemporaryFolder folder;
-  std::size_t bytes = 0;  // of all answers
-
- private:
-  static std::unique_ptr<test::Dgx> made(int node) { return std::make_unique<test::Dgx>(fmt::format("node{}", node)); }
-  static inline std::vector<std::unique_ptr<test::Dgx>> healthy;
-  std::map<int, std::unique_ptr<test::Dgx>> own;
-};
-
-TEST_F(SixteenNodes, EqualNodesDoNotDiffer) {
-  const Diagnosis all = diagnose(examined(8));
+TEST(SixteenNodes, ThatAreEqualDoNotDiffer) {
+  const Diagnosis all = diagnose(sixteen_nodes());
   EXPECT_EQ(all.nodes, 16u);
   EXPECT_EQ(all.ranks, 128u);
   EXPECT_EQ(all.gpus, 128u);
   EXPECT_EQ(all.count(Verdict::fail) + all.count(Verdict::warn), 0u);
-  EXPECT_LT(bytes / 128, 200u << 10);
 }
 
-TEST_F(SixteenNodes, ALinkAndADriverAreInTheFirstLines) {
-  changed(11).write("sys/devices/" + test::gpu_place(6) + "/current_link_width", "8");
-  test::NodeTree& other = changed(3);
-  other.write("proc/driver/nvidia/version",
-              "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  565.57.01  Release");
-  other.write("var/log/fabricmanager.log", "Fabric Manager version 565.57.01 is running with");
-  const Diagnosis all = diagnose(examined(8));
+TEST(SixteenNodes, ALinkAndADriverAreInTheFirstLines) {
+  std::vector<Node> nodes = sixteen_nodes();
+  nodes[11].facts.set("gpu/0000:43:00.0/width", "8");
+  nodes[3].facts.set("driver/version", "565.57.01");
+  const Diagnosis all = diagnose(nodes);
   EXPECT_EQ(exit_code(all, false), 2);
   ASSERT_GE(all.lines.size(), 3u);
   EXPECT_EQ(all.lines[0].check, "pcie.width");
@@ -81,31 +49,41 @@ TEST_F(SixteenNodes, ALinkAndADriverAreInTheFirstLines) {
   EXPECT_GT(all.lines[2].finding.verdict, Verdict::warn);
 }
 
-TEST_F(SixteenNodes, WhatACheckHasSaidOfANodeIsNotSaidTwice) {
-  changed(5).write("sys/class/infiniband/mlx5_2/ports/1/rate", "200 Gb/sec (4X HDR)");
-  test::NodeTree& ninth = changed(9);
-  ninth.write("sys/class/infiniband/mlx5_2/ports/1/state", "1: DOWN");
-  ninth.write("sys/class/infiniband/mlx5_2/ports/1/phys_state", "3: Disabled");
-  const Diagnosis all = diagnose(examined());
+TEST(SixteenNodes, WhatACheckHasSaidOfANodeIsNotSaidTwice) {
+  std::vector<Node> nodes = sixteen_nodes();
+  nodes[5].facts.set("port/mlx5_2/1/rate", "200 Gb/sec (4X HDR)");
+  nodes[9].facts.set("port/mlx5_2/1/state", "DOWN");
   Lines bad;
-  for (const Line& line : all.lines) {
+  for (const Line& line : diagnose(nodes).lines) {
     if (line.finding.verdict <= Verdict::warn) bad.push_back(line.nodes.at(0) + " " + line.check);
   }
   EXPECT_EQ(bad, (Lines{"node9 ib.state", "node5 ib.rate"}));
 }
 
-TEST_F(SixteenNodes, EqualFindingsAreOneLineWithTheirNodes) {
-  for (const int i : {2, 3, 8}) changed(i).write("proc/sys/kernel/numa_balancing", "1");
-  const Diagnosis all = diagnose(examined());
+TEST(SixteenNodes, EqualFindingsAreOneLineWithTheirNodes) {
+  std::vector<Node> nodes = sixteen_nodes();
+  for (const int i : {2, 3, 8}) nodes[i].facts.set("memory/numa_balancing", "1");
+  const Diagnosis all = diagnose(nodes);
   EXPECT_EQ(all.lines.front().check, "mem.numa_balancing");
   EXPECT_EQ(all.lines.front().nodes, (Lines{"node2", "node3", "node8"}));
   EXPECT_EQ(all.count(Verdict::warn), 1u);
 }
 
-TEST_F(SixteenNodes, ARankThatDoesNotAnswerIsNamed) {
-  const Diagnosis all = diagnose(examined(2, 9));
-  EXPECT_EQ(all.lines.front().finding.evidence, "rank 9 gave no answer: nothing is known of what it would have told");
-  EXPECT_EQ(all.lines.front().finding.verdict, Verdict::fail);
+// Each rank looks at a folder of its own; whose folders name one host are one node.
+TEST(Examine, AFolderForEachRank) {
+  const test::NodeTree first("a"), second("b");
+  const test::TemporaryFolder folder;
+  for (int rank = 0; rank < 4; ++rank)
+    std::filesystem::create_directory_symlink(rank < 2 ? first.path() : second.path(),
+                                              folder / fmt::format("rank{}", rank));
+  test::AnsweringJob job(2, 2);
+  job.silent = 3;
+  const std::vector<Node> nodes = examine(job, {folder / "rank{rank}"});
+  ASSERT_EQ(nodes.size(), 2u);
+  EXPECT_EQ(nodes[1].host, "b");
+  EXPECT_EQ(nodes[1].facts.text("os/kernel"), "6.8.0-45-generic");
+  EXPECT_EQ(diagnose(nodes).lines.front().finding.evidence,
+            "rank 3 gave no answer: nothing is known of what it would have told");
 }
 
 // A sweep on CPUs leaves the driver alone.
@@ -183,16 +161,6 @@ TEST(Stages, WhatTheySayTakesItsPlaceAmongTheRest) {
   EXPECT_THAT(diagnosis.lines[1].nodes, ElementsAre("node1", "node2"));
   EXPECT_THAT(diagnosis.lines[3].nodes, ElementsAre());
   EXPECT_EQ(exit_code(diagnosis, false), 2);
-}
-
-// A second stage may say the same of another node.
-TEST(Stages, EqualFindingsAreOneLineAcrossStages) {
-  Diagnosis diagnosis;
-  const Finding finding{Verdict::warn, "late", ""};
-  add(diagnosis, {{"stage.load", finding, "node1"}});
-  add(diagnosis, {{"stage.load", finding, "node2"}});
-  ASSERT_EQ(diagnosis.lines.size(), 1u);
-  EXPECT_THAT(diagnosis.lines[0].nodes, ElementsAre("node1", "node2"));
 }
 
 }  // namespace

@@ -35,7 +35,6 @@ class RankText {
   RankText& multicast(bool is) {
     return info(fmt::format("NVLS multicast support is {}available on dev 0 (NVLS_NCHANNELS 16)", is ? "" : "not "));
   }
-  RankText& dma_buf() { return info("DMA-BUF is available on GPU device 0"); }
   RankText& connects(int mtu) {  // 5 stands for packets of 4096 bytes
     return info(
         fmt::format("NET/IB: NCCL Dev 0 IbDev 0 Port 1 qpn 260 mtu {} LID 17 subnet-prefix 65184  FLID 0 "
@@ -77,7 +76,7 @@ inline RankText on_infiniband(int adapters = 2) {
 
 /// As a sound rank logs: each has the adapter beside its GPU.
 inline RankText sound(int rank) {
-  RankText text = on_infiniband().multicast(true).dma_buf().connects(5);
+  RankText text = on_infiniband().multicast(true).connects(5);
   return text.sends(fmt::format("NET/IB/{}/GDRDMA", rank % 2)).peers("P2P/CUMEM");
 }
 

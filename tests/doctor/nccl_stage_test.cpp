@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <span>
 
 #include "base/error.h"
@@ -22,50 +23,105 @@ TEST(NcclStage, ASoundJobPasses) {
   const Job job;
   EXPECT_EQ(job.told(), Lines{});
   for (const char* check : {"nccl.network", "nccl.gpu_direct", "nccl.rails", "nccl.interface", "nccl.peers",
-                            "nccl.nvls", "nccl.dma_buf", "nccl.mtu", "nccl.warnings"})
+                            "nccl.nvls", "nccl.mtu", "nccl.warnings"})
     EXPECT_EQ(job.verdict(check, "node1"), Verdict::pass) << check;
   EXPECT_EQ(job.verdict("nccl.version", ""), Verdict::pass);
 }
 
-TEST(NcclStage, SmallPacketsAreNamed) {
+// What differs in a sound job, and all that is said of it.
+struct Case {
+  std::function<void(Job&)> change;
+  Lines told;
+};
+
+void write_ranks_of_node1(Job& job, const RankText& text) {
+  job.texts[2] = job.texts[3] = text;
+}
+RankText on_sockets(const std::string& interface) {
+  return RankText()
+      .starts(interface)
+      .info(fmt::format("NET/Socket : Using [0]{}:10.0.0.2<0>", interface))
+      .over("Socket");
+}
+
+TEST(NcclStage, EachFaultIsFoundAndNothingElse) {
+  const std::vector<Case> cases{
+      {[](Job& job) { job.texts[3].connects(3); },
+       {"warn nccl.mtu node1: ports send packets of 1024, 4096 bytes; 4096 are possible"}},
+      {[](Job& job) { write_ranks_of_node1(job, on_sockets("eth0").sends("NET/Socket/0")); },
+       {"fail nccl.network node1: NCCL talks over sockets, though ports are active for RDMA: mlx5_0:1, mlx5_1:1"}},
+      {[](Job& job) {
+         job.texts[0] = on_infiniband().multicast(true).sends("NET/IB/0");
+         job.texts[1] = on_infiniband().multicast(true).sends("NET/IB/1");
+       },
+       {"fail nccl.gpu_direct node0: no connection uses GPUDirect RDMA: all goes through host memory"}},
+      {[](Job& job) { job.texts[1] = on_infiniband().multicast(true).sends("NET/IB/1"); },
+       {"warn nccl.gpu_direct node0: some connections use GPUDirect RDMA, others go through host memory"}},
+      {[](Job& job) { write_ranks_of_node1(job, on_infiniband(1).sends("NET/IB/0/GDRDMA")); },
+       {"warn nccl.rails node1: NCCL has 1 of 2 active ports; not mlx5_1:1"}},
+      {[](Job& job) { write_ranks_of_node1(job, on_infiniband().sends("NET/IB/1(3)/GDRDMA")); },
+       {"warn nccl.rails node1: connections use 1 of NCCL's 2 adapters; not mlx5_0:1"}},
+      {[](Job& job) {  // two GPUs, three adapters: one is for storage
+         job.nodes = {node_with_ports("node0", 0, 3), node_with_ports("node1", 2, 3)};
+         for (RankText& text : job.texts) text.adapters(3);
+       },
+       {}},
+      // One device of the ports of one adapter is numbered after all others; those of a plug-in are not listed.
+      {[](Job& job) { write_ranks_of_node1(job, on_infiniband().sends("NET/IB/2/GDRDMA")); }, {}},
+      {[](Job& job) {
+         job.texts.assign(4, RankText()
+                                 .version("2.28.9+cuda13.0")
+                                 .starts("eth0")
+                                 .over("IBext_v10")
+                                 .multicast(true)
+                                 .sends("NET/IBext_v10/0/GDRDMA"));
+       },
+       {}},
+      {[](Job& job) {  // the trays of one rack
+         for (RankText& text : job.texts) text = on_infiniband().multicast(true).peers("P2P/MNNVL");
+       },
+       {}},
+      {[](Job& job) { job.texts[0].starts("docker0"); }, {"warn nccl.interface node0: NCCL starts over docker0"}},
+      {[](Job& job) { job.texts[0].peers("SHM/direct/direct"); },
+       {"fail nccl.peers node0: ranks of the node talk through host memory (SHM), though their GPUs have NVLink"}},
+      {[](Job& job) { job.texts[3].warns("Call to ibv_reg_mr failed with error Cannot allocate memory"); },
+       {"warn nccl.warnings node1: NCCL warns: Call to ibv_reg_mr failed with error Cannot allocate memory"}}};
+  for (const Case& one : cases) {
+    Job job;
+    one.change(job);
+    EXPECT_EQ(job.told(), one.told);
+  }
+}
+
+TEST(NcclStage, WhatANetworkDoesNotHaveIsNotMissed) {
   Job job;
-  job.texts[3].connects(3);
-  EXPECT_EQ(job.told(), Lines{"warn nccl.mtu node1: ports send packets of 1024, 4096 bytes; 4096 are possible"});
-  job.texts[2] = RankText().over("AWS Libfabric").dma_buf();
-  job.texts[3] = RankText().over("AWS Libfabric").dma_buf();
+  write_ranks_of_node1(job, RankText().over("AWS Libfabric"));
   EXPECT_EQ(job.verdict("nccl.mtu", "node1"), Verdict::skip);
-  job.texts[2] = job.texts[3] = RankText().starts("eth0");
-  EXPECT_EQ(job.verdict("nccl.mtu", "node1"), Verdict::unknown);
+  write_ranks_of_node1(job, RankText().starts("eth0").adapters(2).over("IB"));
+  EXPECT_EQ(job.verdict("nccl.gpu_direct", "node1"), Verdict::unknown);  // no connection is logged
+  for (const std::string& gpu : gpus_of(job.nodes[1].facts))
+    job.nodes[1].facts.set("driver/gpu/" + gpu, "NVIDIA GeForce RTX 4090");
+  EXPECT_EQ(job.verdict("nccl.gpu_direct", "node1"), Verdict::skip);
+  job.nodes[1].facts.set("gpu/0000:1f:00.0/device", "0x2330");  // a GPU without a rank
+  EXPECT_EQ(job.verdict("nccl.rails", "node1"), Verdict::skip);
 }
 
-TEST(NcclStage, GpusWithoutDmaBufAreCounted) {
-  Job job;
-  job.texts[3] = RankText().over("IB").connects(5);
-  EXPECT_EQ(job.verdict("nccl.dma_buf", "node1"), Verdict::warn);
-  job.texts[2] = RankText().over("IB").connects(5);
-  EXPECT_EQ(job.verdict("nccl.dma_buf", "node1"), Verdict::info);
-  EXPECT_EQ(job.verdict("nccl.dma_buf", "node0"), Verdict::pass);
-  job.texts[2] = job.texts[3] = RankText().over("Socket");
-  EXPECT_EQ(job.verdict("nccl.dma_buf", "node1"), Verdict::skip);
-  job.texts[2] = job.texts[3] = RankText().starts("eth0");
-  EXPECT_EQ(job.verdict("nccl.dma_buf", "node1"), Verdict::unknown);
-}
-
-TEST(NcclStage, SocketsThoughThereArePorts) {
-  Job job;
-  job.texts[2] = RankText().starts("eth0").info("NET/IB : No device found.");
-  job.texts[2].info("NET/Socket : Using [0]eth0:10.0.0.2<0>").over("Socket").sends("NET/Socket/0");
-  job.texts[3] = job.texts[2];
-  EXPECT_EQ(job.told(), Lines{"fail nccl.network node1: NCCL talks over sockets, though 2 ports are active for RDMA: "
-                              "mlx5_0:1, mlx5_1:1"});
-  // One node needs none.
+// One node needs no network, and without ports there is nothing better.
+TEST(NcclStage, SocketsOfOneNode) {
   Job alone;
   alone.nodes.resize(1);
-  alone.texts = {RankText().starts("eth0").over("Socket"), RankText().starts("eth0").over("Socket")};
+  alone.texts = {on_sockets("lo"), on_sockets("lo")};
   EXPECT_EQ(alone.verdict("nccl.network", "node0"), Verdict::warn);
-  // Without ports there is nothing better.
+  EXPECT_EQ(alone.verdict("nccl.interface", "node0"), Verdict::pass);
   alone.nodes[0] = node_with_ports("node0", 0, 0);
   EXPECT_EQ(alone.verdict("nccl.network", "node0"), Verdict::pass);
+}
+
+TEST(NcclStage, DataOverAnInterfaceThatReachesNoOtherNode) {
+  Job job;
+  for (Node& node : job.nodes) node = node_with_ports(node.host, node.ranks[0].rank, 0);
+  for (RankText& text : job.texts) text = on_sockets("lo");
+  EXPECT_THAT(job.told(), ::testing::Contains("fail nccl.interface node0: NCCL's data goes over lo"));
 }
 
 TEST(NcclStage, RanksOnDifferentNetworks) {
@@ -75,130 +131,24 @@ TEST(NcclStage, RanksOnDifferentNetworks) {
               ::testing::Contains(HasSubstr("fail nccl.network node1: the ranks of the node use different")));
 }
 
-TEST(NcclStage, GpuDirectThatIsOff) {
-  Job job;
-  job.texts[0] = on_infiniband().multicast(true).sends("NET/IB/0");
-  job.texts[1] = on_infiniband().multicast(true).sends("NET/IB/1");
-  EXPECT_EQ(job.told(),
-            Lines{"fail nccl.gpu_direct node0: no connection uses GPUDirect RDMA: all goes through host memory"});
-  job.texts[1].sends("NET/IB/1/GDRDMA");
-  EXPECT_EQ(job.told(), Lines{"warn nccl.gpu_direct node0: some connections use GPUDirect RDMA, others go through host "
-                              "memory"});
-  for (Node& node : job.nodes) {
-    for (const std::string& gpu : gpus_of(node.facts)) node.facts.set("driver/gpu/" + gpu, "NVIDIA GeForce RTX 4090");
-  }
-  EXPECT_EQ(job.verdict("nccl.gpu_direct", "node0"), Verdict::skip);
-}
-
 // Each end of a connection decides for itself: what GPUs send may go another way than what they receive.
 TEST(NcclStage, GpuDirectIsJudgedByDirection) {
   const std::string direct = "NET/IB/0/GDRDMA", by_host = "NET/IB/0";
-  const auto verdict = [&](const std::string& sends, const std::string& receives, const std::string& device,
-                           const std::string& nvlinks, const std::string& setting) {
+  const auto verdict = [&](const std::string& sends, const std::string& receives) {
     Job job;
     for (int rank : {0, 1}) {
       RankText& text = job.texts[static_cast<std::size_t>(rank)] = on_infiniband();
       if (!sends.empty()) text.sends(sends);
       if (!receives.empty()) text.receives(receives);
     }
-    for (const std::string& gpu : gpus_of(job.nodes[0].facts)) {
-      job.nodes[0].facts.set("gpu/" + gpu + "/device", device);
-      job.nodes[0].facts.set("nvml/" + gpu + "/nvlinks_active", nvlinks);
-    }
-    for (Rank& rank : job.nodes[0].ranks) {
-      if (!setting.empty()) rank.facts.set("env/NCCL_NET_GDR_READ", setting);
-    }
     return std::string(name_of(job.verdict("nccl.gpu_direct", "node0")));
   };
-  const std::string hopper = "0x2330", ampere = "0x20b0", volta = "0x1db4", turing = "0x1eb8";
-  for (const std::string& old : {volta, turing}) {
-    EXPECT_EQ(verdict(by_host, direct, old, "0", ""), "pass");  // NCCL's default there
-    EXPECT_EQ(verdict(by_host, direct, old, "6", ""), "warn");  // with NVLink it reads directly
-    EXPECT_EQ(verdict(by_host, direct, old, "0", "1"), "warn");
-    EXPECT_EQ(verdict(by_host, by_host, old, "0", ""), "fail");
-    EXPECT_EQ(verdict(by_host, "", old, "0", ""), "unknown");
-  }
-  for (const std::string& recent : {hopper, ampere}) {
-    EXPECT_EQ(verdict(by_host, direct, recent, "0", ""), "warn");
-    EXPECT_EQ(verdict(by_host, direct, recent, "18", "0"), "pass");
-    EXPECT_EQ(verdict(direct, by_host, recent, "18", ""), "warn");
-    EXPECT_EQ(verdict(direct, by_host, recent, "18", "0"), "warn");
-    EXPECT_EQ(verdict(direct, direct, recent, "18", ""), "pass");
-    EXPECT_EQ(verdict(by_host, by_host, recent, "18", "0"), "fail");
-    EXPECT_EQ(verdict(by_host, "", recent, "18", ""), "fail");
-    EXPECT_EQ(verdict("", direct, recent, "18", ""), "pass");
-  }
-  EXPECT_EQ(verdict(by_host, direct, "", "0", ""), "warn");  // which GPU it is, is not known
-}
-
-TEST(NcclStage, AConnectionThatIsNotLoggedIsUnknown) {
-  Job job;
-  job.texts[0] = job.texts[1] = RankText().starts("eth0").adapters(2).over("IB");
-  EXPECT_EQ(job.verdict("nccl.gpu_direct", "node0"), Verdict::unknown);
-}
-
-TEST(NcclStage, FewerAdaptersThanPorts) {
-  Job job;
-  job.texts[2] = job.texts[3] = on_infiniband(1).sends("NET/IB/0/GDRDMA");
-  EXPECT_EQ(job.told(), Lines{"warn nccl.rails node1: NCCL has 1 of 2 active ports; not mlx5_1:1"});
-}
-
-TEST(NcclStage, AnAdapterThatNobodyUses) {
-  Job job;
-  job.texts[2] = job.texts[3] = on_infiniband().sends("NET/IB/1(3)/GDRDMA");
-  EXPECT_EQ(job.told(), Lines{"warn nccl.rails node1: connections use 1 of NCCL's 2 adapters; not mlx5_0:1"});
-  job.nodes[1].facts.set("gpu/0000:1f:00.0/device", "0x2330");  // a GPU without a rank
-  EXPECT_EQ(job.verdict("nccl.rails", "node1"), Verdict::skip);
-}
-
-// Two GPUs, three adapters: one is for storage.
-TEST(NcclStage, AnAdapterMoreThanGpusIsNotMissed) {
-  Job job;
-  job.nodes = {node_with_ports("node0", 0, 3), node_with_ports("node1", 2, 3)};
-  for (RankText& text : job.texts) text.adapters(3);
-  EXPECT_EQ(job.told(), Lines{});
-}
-
-// One device of the ports of one adapter is numbered after all others.
-TEST(NcclStage, PortsThatNcclMergesAreNotIdle) {
-  Job job;
-  job.texts[2] = job.texts[3] = on_infiniband().sends("NET/IB/2/GDRDMA");
-  EXPECT_EQ(job.told(), Lines{});
-  EXPECT_EQ(job.verdict("nccl.rails", "node1"), Verdict::pass);
-}
-
-TEST(NcclStage, DevicesOfAPluginAreNotMissed) {
-  Job job;
-  job.texts[0] = RankText().version("2.28.9+cuda13.0").starts("eth0").over("IBext_v10").multicast(true);
-  job.texts[0].sends("NET/IBext_v10/0/GDRDMA");
-  job.texts.assign(4, job.texts[0]);
-  EXPECT_EQ(job.told(), Lines{});
-  EXPECT_EQ(job.verdict("nccl.rails", "node1"), Verdict::pass);
-}
-
-// The trays of one rack.
-TEST(NcclStage, NodesOfOneNvlinkDomainNeedNoAdapter) {
-  Job job;
-  for (RankText& text : job.texts) text = on_infiniband().multicast(true).peers("P2P/MNNVL");
-  EXPECT_EQ(job.told(), Lines{});
-  EXPECT_EQ(job.verdict("nccl.gpu_direct", "node1"), Verdict::skip);
-  EXPECT_EQ(job.verdict("nccl.rails", "node1"), Verdict::skip);
-}
-
-TEST(NcclStage, AnInterfaceThatNobodyWants) {
-  Job job;
-  for (RankText& text : job.texts) text.starts("docker0");
-  EXPECT_EQ(job.told(), (Lines{"warn nccl.interface node0: NCCL starts over docker0",
-                               "warn nccl.interface node1: NCCL starts over docker0"}));
-  Job sockets;
-  for (Node& node : sockets.nodes) node = node_with_ports(node.host, node.ranks[0].rank, 0);
-  for (RankText& text : sockets.texts)
-    text = RankText().starts("lo").info("NET/Socket : Using [0]lo:127.0.0.1<0>").over("Socket");
-  EXPECT_THAT(sockets.told(), ::testing::Contains("fail nccl.interface node0: NCCL's data goes over lo"));
-  sockets.nodes.resize(1);  // within one node the loopback is as good as any
-  sockets.texts.resize(2);
-  EXPECT_EQ(sockets.verdict("nccl.interface", "node0"), Verdict::pass);
-  EXPECT_EQ(Job{}.verdict("nccl.interface", "node0"), Verdict::pass);
+  EXPECT_EQ(verdict(by_host, direct), "warn");
+  EXPECT_EQ(verdict(direct, by_host), "warn");
+  EXPECT_EQ(verdict(direct, direct), "pass");
+  EXPECT_EQ(verdict(by_host, by_host), "fail");
+  EXPECT_EQ(verdict(by_host, ""), "fail");
+  EXPECT_EQ(verdict("", direct), "pass");
 }
 
 TEST(NcclStage, EfaWithoutItsPlugin) {
@@ -210,10 +160,9 @@ TEST(NcclStage, EfaWithoutItsPlugin) {
   }
   for (RankText& text : job.texts) text = RankText().starts("eth0").over("Socket");
   EXPECT_THAT(job.told(),
-              ::testing::Contains("fail nccl.plugin node1: NCCL uses Socket, not EFA: its plug-in is missing"));
+              ::testing::Contains("fail nccl.network node1: NCCL uses Socket, not EFA: its plug-in is missing"));
   for (RankText& text : job.texts) text = RankText().starts("eth0").over("AWS Libfabric");
-  EXPECT_EQ(job.verdict("nccl.plugin", "node1"), Verdict::pass);
-  EXPECT_EQ(Job{}.verdict("nccl.plugin", "node1"), Verdict::skip);
+  EXPECT_EQ(job.verdict("nccl.network", "node1"), Verdict::pass);
 }
 
 TEST(NcclStage, VersionsThatDiffer) {
@@ -223,16 +172,6 @@ TEST(NcclStage, VersionsThatDiffer) {
   EXPECT_THAT(job.told(), ::testing::IsSupersetOf(
                               {"fail nccl.version node0: NCCL 2.28.9+cuda13.0; the ranks differ",
                                "fail nccl.version node1: NCCL 2.21.5+cuda12.4, 2.28.9+cuda13.0; the ranks differ"}));
-}
-
-TEST(NcclStage, GpusThatTalkThroughHostMemory) {
-  Job job;
-  job.texts[0].peers("SHM/direct/direct");
-  EXPECT_EQ(job.told(), Lines{"fail nccl.peers node0: ranks of the node talk through host memory (SHM), though their "
-                              "GPUs have NVLink"});
-  for (const std::string& gpu : job.nodes[0].facts.under("nvml"))
-    job.nodes[0].facts.set(fmt::format("nvml/{}/nvlinks_active", gpu), "0");
-  EXPECT_EQ(job.verdict("nccl.peers", "node0"), Verdict::info);
 }
 
 TEST(NcclStage, AFabricWithoutMulticast) {
@@ -247,13 +186,6 @@ TEST(NcclStage, AFabricWithoutMulticast) {
   for (const std::string& gpu : job.nodes[1].facts.under("nvml"))
     job.nodes[1].facts.set(fmt::format("nvml/{}/fabric_state", gpu), "1");
   EXPECT_EQ(job.verdict("nccl.nvls", "node1"), Verdict::skip);
-}
-
-TEST(NcclStage, NcclsOwnWarnings) {
-  Job job;
-  job.texts[3].warns("Call to ibv_reg_mr failed with error Cannot allocate memory");
-  EXPECT_EQ(job.told(), Lines{"warn nccl.warnings node1: NCCL warns: Call to ibv_reg_mr failed with error Cannot "
-                              "allocate memory"});
 }
 
 TEST(NcclStage, ANodeWithoutALogIsUnknown) {

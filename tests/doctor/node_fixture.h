@@ -37,11 +37,9 @@ class NodeTree {
     write("proc/sys/kernel/osrelease", "6.8.0-45-generic");
     write("proc/cpuinfo", "processor\t: 0\nvendor_id\t: GenuineIntel\nmodel name\t: Some CPU\nflags\t\t: fpu sse2\n");
     write("proc/meminfo", "MemTotal: 2113000000 kB\nMemAvailable: 2000000000 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n");
-    write("proc/stat", "cpu  1000 0 500 90000 10 0 5 0 0 0\ncpu0 1000 0 500 90000 10 0 5 0 0 0");
     write("proc/loadavg", "0.10 0.10 0.10 1/999 1234");
     write("proc/self/cgroup", "0::/user.slice\n");
     write("proc/1/cgroup", "0::/init.scope\n");
-    write("proc/1/comm", "systemd");
     write("proc/self/status",
           "Name:\tharness\nCapEff:\t0000000000000000\nCpus_allowed_list:\t0-7\nMems_allowed_list:\t0-1\n");
     write("proc/sys/kernel/numa_balancing", "0");
@@ -52,11 +50,6 @@ class NodeTree {
     }
     write(cpus + "online", "0-7");
     write("sys/devices/system/node/online", "0-1");
-    for (int numa = 0; numa < 2; ++numa) {
-      const std::string folder = fmt::format("sys/devices/system/node/node{}/", numa);
-      write(folder + "cpulist", numa == 0 ? "0-7" : "");  // the second is memory alone
-      write(folder + "numastat", "numa_hit 1000\nnuma_miss 0\nlocal_node 990\nother_node 10");
-    }
     write("sys/class/net/eth0/operstate", "up");
     write("sys/class/net/lo/operstate", "unknown");
     for (const char* folder : {"sys/bus/pci/devices", "sys/fs/cgroup"})
@@ -102,9 +95,6 @@ class NodeTree {
   void add_gpu(const std::string& path, const std::string& model) {
     add_pci(path, "0x10de", "0x030200", 16, "32.0 GT/s PCIe");
     const std::string folder = "sys/devices/" + path + "/", address = path.substr(path.rfind('/') + 1);
-    write(folder + "resource",
-          "0x00000000f0000000 0x00000000f0ffffff 0x0000000000040200\n"
-          "0x0000020000000000 0x0000021fffffffff 0x000000000014220c");
     write(folder + "iommu_group/type", "identity");
     std::filesystem::create_directories(root_ / "sys/bus/pci/drivers/nvidia");
     link("sys/devices/" + path + "/driver", "/sys/bus/pci/drivers/nvidia");
@@ -118,7 +108,6 @@ class NodeTree {
           fmt::format("NVRM version: NVIDIA UNIX {}  570.86.15  Release Build",
                       open_modules ? "Open Kernel Module for x86_64" : "x86_64 Kernel Module"));
   }
-  void add_daemon(int process, const std::string& name) { write(fmt::format("proc/{}/comm", process), name); }
 
   /// An adapter with one port. layer: InfiniBand or Ethernet.
   void add_hca(const std::string& path, int number, const std::string& layer, const std::string& rate) {
@@ -175,6 +164,7 @@ class NodeTree {
     facts.set("limit/nofile", "1048576");
     facts.set("shm/bytes", "1000000000000");
     facts.set("bound/cpus", "0-7");
+    facts.set("missing_files", "none");
     return facts;
   }
 
@@ -226,11 +216,6 @@ class Dgx : public NodeTree {
     write("usr/lib/x86_64-linux-gnu/libnccl.so.2.27.3", "");
     link("usr/lib/x86_64-linux-gnu/libnccl.so.2", "libnccl.so.2.27.3");
     write("sys/module/nvidia_peermem/version", "570.86.15");
-    add_daemon(812, "nv-fabricmanage");
-    write("var/log/fabricmanager.log",
-          "[Jan 01 2026 00:00:00] [INFO] [tid 9] Fabric Manager version 560.35.03 is running with the following "
-          "configuration options\n[Jan 02 2026 00:00:00] [INFO] [tid 9] Fabric Manager version 570.86.15 is running "
-          "with the following configuration options");
   }
 };
 
@@ -247,7 +232,6 @@ inline machine::GpuReport healthy_gpus(int count = 8) {
     gpu.ecc_uncorrected = 0;
     gpu.row_remap_pending = gpu.row_remap_failed = false;
     gpu.power_limit_w = gpu.default_power_limit_w = 700;
-    gpu.temperature_c = 30 + i;
     gpu.memory_bytes = 80.0 * (1u << 30);
     gpu.bar1_bytes = 128.0 * (1u << 30);
     gpu.pcie_width = gpu.pcie_max_width = 16;

@@ -61,14 +61,13 @@ TEST(Nodes, EachFaultIsFoundAndNothingElse) {
        [](auto& tree) {
          tree.write_bytes("sys/devices/" + test::switch_port(3, 1) + "/config", test::configuration_space(0x1d));
        },
-       {"warn pcie.acs: ACS is on at 1 port of PCIe switches (0000:32:01.0): what GPUs and adapters send each other "
-        "goes "
-        "through the processor"}},
+       {"warn pcie.acs: ACS is on at bridge 0000:32:01.0: what GPUs and adapters send each other goes through the "
+        "processor"}},
       {"InfiniBand",
        [](auto& tree) {
          tree.write_bytes("sys/devices/" + test::switch_port(3, 1) + "/config", test::configuration_space(0, false));
        },
-       {"unknown pcie.acs: ACS of the PCIe switches cannot be read: the kernel shows it to root only"}},
+       {"unknown pcie.acs: acs of bridge 0000:32:01.0 cannot be read: the kernel shows it to root only"}},
       {"InfiniBand",
        [&](auto& tree) {
          without_peermem(tree);
@@ -77,30 +76,16 @@ TEST(Nodes, EachFaultIsFoundAndNothingElse) {
        {no_way}},
       {"InfiniBand", without_peermem, {}},  // dma-buf serves
       {"InfiniBand",
-       [&](auto& tree) {
-         without_peermem(tree);
-         tree.write("boot/config-6.8.0-45-generic", "# CONFIG_DMA_SHARED_BUFFER is not set");
-       },
-       {no_way}},
-      {"InfiniBand",
-       [&](auto& tree) {
-         without_peermem(tree);
-         tree.write("proc/sys/kernel/osrelease", "5.10.0-30-amd64");
-       },
-       {no_way}},
-      {"InfiniBand",
        [](auto& tree) {
          write_ports(tree, "mlx5_5", {{"ports/1/rate", "200 Gb/sec (4X HDR)"}});
        },
-       {"fail ib.rate: port mlx5_5:1 has 200 Gb/sec (4X HDR), others of its kind 400 Gb/sec"}},
+       {"fail ib.rate: port mlx5_5:1 has 200 Gb/sec (4X HDR), its equals 400 Gb/sec (4X NDR)"}},
       {"InfiniBand",
        [](auto& tree) {
          write_ports(tree, "mlx5_5", {{"ports/1/state", "2: INIT"}});
        },
-       {"warn ib.state: port mlx5_5:1 is INIT (LinkUp): 7 of 8 equal adapters are active"}},
-      {"InfiniBand",
-       add_others,
-       {"info ib.rate: port mlx5_8:1 of another kind of adapter is slower: 100 Gb/sec (4X EDR)"}},
+       {"warn ib.state: port mlx5_5:1 is INIT (LinkUp); 7 of 8 ports of equal adapters are active"}},
+      {"InfiniBand", add_others, {}},
       {"Ethernet", [](auto&) {}, {}},
       {"Ethernet",
        [](auto& tree) {
@@ -108,23 +93,20 @@ TEST(Nodes, EachFaultIsFoundAndNothingElse) {
          write_ports(tree, "mlx5_4", {{"device/net/ens4np0/mtu", "1500"}});
        },
        {"fail ib.gid: port mlx5_3:1 has no RoCE v2 address of IPv4",
-        "warn ib.mtu: the interface of mlx5_4:1 has an MTU of 1500: RDMA sends packets of 1024 bytes"}},
+        "warn ib.mtu: the interface of port mlx5_4:1 has an MTU of 1500: RDMA cannot send packets of 4096 bytes"}},
       {"Ethernet",
        [](auto& tree) {
          const std::string acks = "ports/1/hw_counters/local_ack_timeout_err";
          for (int i = 0; i < 8; ++i) write_ports(tree, fmt::format("mlx5_{}", i), {{acks, i == 3 ? "17" : "0"}});
        },
-       {"info ib.errors: port mlx5_3:1 since it was set up: local_ack_timeout_err 17"}},
+       {"info ib.errors: local_ack_timeout_err of mlx5_3:1 since the port was set up: 17"}},
       {"Ethernet",
        [](auto& tree) {
          tree.write("opt/nccl/libnccl.so.2.18.5", "");
          tree.link("opt/nccl/libnccl.so.2", "libnccl.so.2.18.5");
          tree.write("etc/ld.so.conf", "/opt/nccl");
        },
-       {"warn nccl.library: the linker takes /opt/nccl/libnccl.so.2.18.5: before 2.21.0 it does not find the addresses "
-        "of "
-        "RoCE itself; set NCCL_IB_GID_INDEX",
-        "info nccl.library: the linker takes /opt/nccl/libnccl.so.2.18.5; there are also "
+       {"info nccl.library: the linker takes /opt/nccl/libnccl.so.2.18.5; there are also "
         "/usr/lib/x86_64-linux-gnu/libnccl.so.2.27.3"}}};
   for (const Fault& fault : faults) {
     test::Dgx tree("dgx01", fault.layer);
@@ -142,14 +124,13 @@ TEST(Nodes, AGpuThatFellOffTheBus) {
   machine::GpuReport gpus = test::healthy_gpus();
   gpus.gpus.erase(gpus.gpus.begin() + 5);
   EXPECT_EQ(told(tree, 8, gpus), (Lines{"fail gpu.count: the bus has 8 GPUs, NVIDIA's driver 7: not 0000:35:00.0",
-                                        "warn gpu.xid: Xid 79 since the start: 0000:35:00 (1 time)"}));
+                                        "warn gpu.xid: Xid since the start: 79 at 0000:35:00 (1 time)"}));
 }
 
 // A hypervisor hides widths, speeds and NUMA nodes, and needs ACS: nothing of it is a fault.
 TEST(Nodes, AVirtualMachine) {
   test::Dgx tree("vm01");
   tree.write("proc/cpuinfo", "processor\t: 0\nmodel name\t: Some CPU\nflags\t\t: fpu sse2 hypervisor\n");
-  tree.write("proc/driver/nvidia/params", "EnablePCIERelaxedOrderingMode: 1");
   tree.write("sys/devices/system/node/online", "0");
   for (int i = 0; i < 8; ++i) {
     for (const std::string& place : {test::gpu_place(i), test::hca_place(i)}) {
@@ -166,9 +147,10 @@ TEST(Nodes, AVirtualMachine) {
   }
   machine::GpuReport gpus = test::healthy_gpus();
   for (machine::GpuHealth& gpu : gpus.gpus) gpu.pcie_width = gpu.pcie_max_width = std::nullopt;
-  EXPECT_EQ(told(tree, 8, gpus), Lines{"info pcie.acs: ACS is on at 8 ports of PCIe switches (0000:12:00.0, "
-                                       "0000:12:01.0, 6 more), as virtual machines "
-                                       "and Grace need it"});
+  EXPECT_EQ(told(tree, 8, gpus), Lines{});
+  for (machine::GpuHealth& gpu : gpus.gpus) gpu.pcie_width = gpu.pcie_max_width = 16;
+  gpus.gpus[2].pcie_width = 8;
+  EXPECT_EQ(told(tree, 8, gpus), Lines{"fail pcie.width: GPU 0000:23:00.0 runs on 8 of 16 PCIe lanes"});
 }
 
 // The driver's files and NVML are there, /sys is not, and the log is not shown.
@@ -177,7 +159,7 @@ TEST(Nodes, AContainerWithoutSys) {
   tree.write(".dockerenv", "");
   tree.remove("sys");
   tree.make_unreadable("dev/kmsg");
-  const Lines both{"unknown gpu.xid: the kernel's log cannot be read: it is no plain file",
+  const Lines both{"unknown gpu.xid: /dev/kmsg cannot be read: it is no plain file",
                    "unknown cpu.quota: the quota of CPU time cannot be read: there is no /sys/fs/cgroup"};
   EXPECT_EQ(told(tree), both);
 }
@@ -186,15 +168,11 @@ TEST(Nodes, AContainerWithoutSys) {
 TEST(Nodes, AContainerWithSomeOfTheGpus) {
   test::Dgx tree("pod-8");
   tree.write(".dockerenv", "");
-  tree.remove("proc/812");
   for (int i = 2; i < 8; ++i) tree.remove("proc/driver/nvidia/gpus/" + test::gpu_address(i));
-  EXPECT_EQ(
-      told(tree, 2, test::healthy_gpus(2)),
-      (Lines{"unknown gpu.fabric_manager: whether the fabric manager runs cannot be read: it may run outside, where "
-             "its process is not seen",
-             "info gpu.count: the bus has 8 GPUs, NVIDIA's driver 2: not 0000:23:00.0, 0000:25:00.0, 0000:33:00.0, 3 "
-             "more; a "
-             "container may have been given fewer"}));
+  EXPECT_EQ(told(tree, 2, test::healthy_gpus(2)),
+            (Lines{"info gpu.count: the bus has 8 GPUs, NVIDIA's driver 2: not 0000:23:00.0, 0000:25:00.0, "
+                   "0000:33:00.0, 3 more; a container may have been given fewer",
+                   "info rank.gpus: 2 ranks and 8 GPUs: a rank puts one GPU under load"}));
 }
 
 // No ECC, no NVLink, no GPUDirect RDMA, a small window on the bus: as it should be.
@@ -207,12 +185,10 @@ TEST(Nodes, AGeForceBox) {
     tree.add_gpu(place, "NVIDIA GeForce RTX 4090");
     tree.write("sys/devices/" + place + "/class", "0x030000");
     tree.write("sys/devices/" + place + "/current_link_speed", "2.5 GT/s PCIe");  // idle
-    tree.write("sys/devices/" + place + "/resource", "0xf0000000 0xffffffff 0x000000000014220c");
     machine::GpuHealth gpu;
     gpu.pci_bus_id = place.substr(place.rfind('/') + 1);
     gpu.name = "NVIDIA GeForce RTX 4090";
     gpu.persistence = true;
-    gpu.temperature_c = 35;
     gpu.processes = 0;
     gpu.bar1_bytes = 256 << 20;
     gpus.gpus.push_back(gpu);
@@ -245,8 +221,7 @@ TEST(Nodes, ATrayOfAnNvl72) {
     gpus.gpus.push_back(health);
   }
   tree.add_driver();
-  EXPECT_EQ(told(tree, 4, gpus), Lines{"info pcie.acs: ACS is on at 4 ports of PCIe switches (0011:01:00.0, "
-                                       "0012:01:00.0, 2 more), as virtual machines and Grace need it"});
+  EXPECT_EQ(told(tree, 4, gpus), Lines{});
 }
 
 // Its driver says ACTIVE whatever happens, knows no rates and no subnet.
@@ -261,34 +236,16 @@ TEST(Nodes, AnEfaNode) {
     tree.write(port + "sm_lid", "0x0");
     tree.write(port + "rate", "not known");
   }
-  EXPECT_EQ(told(tree), Lines{"warn nccl.plugin_file: NCCL finds no plugin for EFA (libnccl-net.so): it uses sockets"});
+  const Lines missing{
+      "warn nccl.plugin_file: NCCL finds no plugin (libnccl-net.so), which EFA needs: it goes on without"};
+  EXPECT_EQ(told(tree), missing);
   tree.write("usr/lib/x86_64-linux-gnu/libnccl-net-ofi.so", "");
-  EXPECT_EQ(told(tree),
-            Lines{"warn nccl.plugin_file: the plugin for EFA is there under a name that NCCL does not look for: "
-                  "NCCL uses sockets"});
-  Node node = tree.node(8);
+  EXPECT_EQ(told(tree), missing);  // NCCL does not look for this name
+  Node node = tree.node(8, test::healthy_gpus());
   for (Rank& rank : node.ranks) rank.facts.set("env/NCCL_NET_PLUGIN", "ofi");
-  for (const std::string& line : test::worth_reading(diagnose({node})))
-    EXPECT_EQ(line.find("nccl"), std::string::npos) << line;
+  EXPECT_EQ(test::worth_reading(diagnose({node})), Lines{});
   tree.write("usr/lib/x86_64-linux-gnu/libnccl-net.so", "");
   EXPECT_EQ(told(tree), Lines{});
-}
-
-// Mpirun's own way of binding two ranks: of NUMA nodes by turns.
-TEST(Nodes, ARankThatIsFarFromItsGpu) {
-  test::Dgx tree;
-  for (const int gpu : {4, 5, 6, 7}) tree.write("sys/devices/" + test::gpu_place(gpu) + "/local_cpulist", "4-7");
-  Node node = tree.node(8, test::healthy_gpus());
-  for (std::size_t rank = 0; rank < 8; ++rank) node.ranks[rank].facts.set("bound/cpus", rank < 4 ? "0-3" : "4-7");
-  EXPECT_EQ(test::worth_reading(diagnose({node})), Lines{});
-  for (const std::size_t rank : {2u, 5u}) node.ranks[rank].facts.set("bound/cpus", rank == 2 ? "4-7" : "0-3");
-  EXPECT_EQ(test::worth_reading(diagnose({node})),
-            Lines{"info rank.near_gpu: ranks bound to CPUs that are not near their GPU: 2 (GPU 0000:23:00.0), 5 (GPU "
-                  "0000:35:00.0); sweeps bind their workers themselves, other programs would be slow"});
-  node.ranks[2].facts.set("env/CUDA_VISIBLE_DEVICES", "5");
-  node.ranks[5].facts.set("env/CUDA_VISIBLE_DEVICES", "2");
-  for (const std::string& line : test::worth_reading(diagnose({node})))
-    EXPECT_EQ(line.find("near_gpu"), std::string::npos) << line;
 }
 
 // A control group leaves the job the CPUs of one NUMA node, and the GPUs of both.
@@ -301,9 +258,7 @@ TEST(Nodes, GpusWhoseCpusTheJobMayNotUse) {
   EXPECT_EQ(lines,
             Lines{"warn rank.near_gpu: the job may use none of the CPUs near 2 GPUs: 0000:43:00.0, 0000:45:00.0"});
   for (Rank& rank : node.ranks) rank.facts.set("bound/allowed", "0-7");  // mpirun's doing, which sweeps undo
-  EXPECT_EQ(test::worth_reading(diagnose({node})),
-            Lines{"info rank.near_gpu: ranks bound to CPUs that are not near their GPU: 6 (GPU 0000:43:00.0), 7 (GPU "
-                  "0000:45:00.0); sweeps bind their workers themselves, other programs would be slow"});
+  EXPECT_EQ(test::worth_reading(diagnose({node})), Lines{});
 }
 
 TEST(Nodes, ADegradedNvlinkFabric) {
@@ -313,7 +268,8 @@ TEST(Nodes, ADegradedNvlinkFabric) {
   gpus.gpus[3].recovery_action = 1;
   EXPECT_EQ(
       told(tree, 8, gpus),
-      (Lines{"fail gpu.recovery: GPU 0000:25:00.0 is to be reset, says the driver",
+      (Lines{"fail gpu.recovery: the driver asks for action 1 on GPU 0000:25:00.0 (1: reset the GPU; 2: restart the "
+             "node; 3: end the jobs; 4: end them and reset)",
              "warn gpu.fabric: the NVLink fabric of GPU 0000:13:00.0: less bandwidth, routes are being repaired"}));
 }
 

@@ -19,8 +19,6 @@ TEST(GpuStatistics, MeansAndExtremesOverWhatIsKnown) {
   a.temperature_c = 61;
   b.temperature_c = 70;
   c.memory_used_bytes = 1e9;
-  a.pcie_generation = 1;
-  b.pcie_generation = 5;
   b.throttle_reasons = 0x4;
   c.throttle_reasons = 0x40;
   const GpuStatistics all = summarise(std::vector{a, b, c});
@@ -31,19 +29,9 @@ TEST(GpuStatistics, MeansAndExtremesOverWhatIsKnown) {
   EXPECT_DOUBLE_EQ(all.mean_power_w, 675);
   EXPECT_DOUBLE_EQ(all.max_power_w, 700);
   EXPECT_DOUBLE_EQ(all.max_temperature_c, 70);
-  EXPECT_DOUBLE_EQ(all.max_pcie_generation, 5);
   EXPECT_DOUBLE_EQ(all.max_memory_used_bytes, 1e9);
   EXPECT_EQ(all.throttle_reasons, 0x44u);
   EXPECT_TRUE(std::isnan(all.energy_j));
-}
-
-TEST(GpuStatistics, WithoutSamplesNothingIsKnown) {
-  const GpuStatistics none = summarise({});
-  EXPECT_EQ(none.samples, 0);
-  EXPECT_TRUE(std::isnan(none.mean_utilisation));
-  EXPECT_TRUE(std::isnan(none.min_sm_clock_hz));
-  EXPECT_TRUE(std::isnan(none.max_power_w));
-  EXPECT_TRUE(std::isnan(none.max_memory_used_bytes));
 }
 
 TEST(GpuStatistics, OfSeveralDevicesTogether) {

@@ -120,7 +120,6 @@ TEST_F(NcclHonoured, Levels) {
   const nccl::Observed disabled = nccl::parse_log("a:1:1 [0] NCCL INFO NCCL_P2P_DISABLE set by environment to 1\n");
   EXPECT_EQ(verdict("nccl_p2p_level", "NVL", disabled), "- NCCL_P2P_DISABLE is set, so NCCL does not read the level");
   EXPECT_EQ(verdict("nccl_net_gdr_level", "SYS", ib), "+");
-  EXPECT_EQ(verdict("nccl_net_gdr_level", "5", ib), "+");  // the old number of SYS
   EXPECT_EQ(verdict("nccl_net_gdr_level", "PIX", ib), "- NCCL says NCCL_NET_GDR_LEVEL is SYS");
   EXPECT_EQ(verdict("nccl_net_gdr_level", "LOC", ib), "- NCCL uses GPUDirect RDMA");
   EXPECT_EQ(verdict("nccl_net_gdr_level", "LOC", loopback), "+");
@@ -145,44 +144,17 @@ TEST_F(NcclHonoured, Networks) {
   EXPECT_EQ(verdict("NCCL_IB_QPS_PER_CONNECTION", "4", qps), "+");
   EXPECT_EQ(verdict("NCCL_IB_GID_INDEX", "3", qps), "+");
   EXPECT_EQ(verdict("NCCL_IB_GID_INDEX", "1", qps), "- NCCL says NCCL_IB_GID_INDEX is 3");
-  EXPECT_EQ(verdict("NCCL_SOCKET_NTHREADS", "4", loopback), "+");
-  EXPECT_EQ(verdict("NCCL_SOCKET_NTHREADS", "8", loopback), "- NCCL uses 4 threads x 2 sockets");
-  EXPECT_EQ(verdict("NCCL_NSOCKS_PERTHREAD", "2", loopback), "+");
-  EXPECT_EQ(verdict("NCCL_NSOCKS_PERTHREAD", "4", loopback), "- NCCL uses 4 threads x 2 sockets");
   EXPECT_EQ(verdict("NCCL_NSOCKS_PERTHREAD", "4", ib), "- NCCL's network is IB, not Socket");
-}
-
-TEST_F(NcclHonoured, Devices) {
   EXPECT_EQ(verdict("NCCL_IB_HCA", "mlx5_0,mlx5_1", ib), "+");
-  EXPECT_EQ(verdict("NCCL_IB_HCA", "mlx5", ib), "+");  // a prefix
-  EXPECT_EQ(verdict("NCCL_IB_HCA", "mlx5_0:1,mlx5_1:1", ib), "+");
-  EXPECT_EQ(verdict("NCCL_IB_HCA", "mlx5_0:2,mlx5_1", ib), "- NCCL uses mlx5_0:1/IB");
-  EXPECT_EQ(verdict("NCCL_IB_HCA", "mlx5_0", ib), "- NCCL uses mlx5_1:1/IB");
-  EXPECT_EQ(verdict("NCCL_IB_HCA", "=mlx5", ib), "- NCCL uses mlx5_0:1/IB");
-  EXPECT_EQ(verdict("NCCL_IB_HCA", "^mlx5_1", ib), "- NCCL uses mlx5_1:1/IB");
-  EXPECT_EQ(verdict("NCCL_IB_HCA", "^mlx5_2", ib), "+");
-  EXPECT_EQ(verdict("NCCL_IB_HCA", "mlx5,mlx4", ib), "- NCCL found no mlx4; it uses mlx5_0:1/IB mlx5_1:1/IB");
+  EXPECT_EQ(verdict("NCCL_IB_HCA", "mlx5_0", ib), "- NCCL says NCCL_IB_HCA is mlx5_0,mlx5_1");
   EXPECT_EQ(verdict("NCCL_IB_HCA", "mlx5_0", loopback), "- NCCL's network is Socket, not IB");
   EXPECT_EQ(verdict("NCCL_SOCKET_IFNAME", "ib", ib), "+");
-  EXPECT_EQ(verdict("NCCL_SOCKET_IFNAME", "eth", ib), "- NCCL's bootstrap uses ib0");
-  EXPECT_EQ(verdict("NCCL_SOCKET_IFNAME", "lo", loopback), "+");
-  EXPECT_EQ(verdict("NCCL_SOCKET_IFNAME", "^lo", loopback), "- NCCL's bootstrap uses lo");
-  EXPECT_EQ(verdict("NCCL_SOCKET_IFNAME", "=eth0", nccl::parse_log(nccl_log("v2.18"))), "- NCCL uses eth1");
   EXPECT_EQ(verdict("NCCL_SOCKET_IFNAME", "eth0", nothing), "? NCCL's log does not mention NCCL_SOCKET_IFNAME");
-}
-
-TEST_F(NcclHonoured, Pxn) {
-  EXPECT_EQ(verdict("NCCL_PXN_DISABLE", "0", ib), "+");
-  EXPECT_EQ(verdict("NCCL_PXN_DISABLE", "1", ib), "- NCCL made 1 connections through another GPU's network device");
-  EXPECT_EQ(verdict("NCCL_PXN_DISABLE", "1", loopback), "+");
-  EXPECT_EQ(verdict("NCCL_PXN_DISABLE", "0", loopback), "- NCCL says NCCL_PXN_DISABLE is 1");
-  EXPECT_EQ(verdict("NCCL_PXN_DISABLE", "0", nothing), "? NCCL's log does not mention NCCL_PXN_DISABLE");
 }
 
 TEST_F(NcclHonoured, NamesOfTheVariableEnv) {
   EXPECT_EQ(verdict("NCCL_BUFFSIZE", "4194304", ib), "+");
   EXPECT_EQ(verdict("NCCL_BUFFSIZE", "1048576", ib), "- NCCL says NCCL_BUFFSIZE is 4194304");
-  EXPECT_EQ(verdict("NCCL_NET_GDR_LEVEL", "5", ib), "+");  // the old number of SYS
   EXPECT_EQ(verdict("NCCL_ALGO", "allreduce:ring", ib).substr(0, 33), "- NCCL ran AllReduce with Tree (1");
   EXPECT_EQ(verdict("NCCL_ALGO", "Rong", ib).substr(0, 14), "? found 'Rong'");
   EXPECT_EQ(verdict("NCCL_HOSTID", "x", ib), "? NCCL's log does not mention NCCL_HOSTID");

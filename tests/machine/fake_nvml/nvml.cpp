@@ -115,12 +115,6 @@ int nvmlDeviceGetBAR1MemoryInfo(void*, unsigned long long* total_free_used) {
   total_free_used[0] = 128ull << 30;
   return state.answers ? 0 : not_supported;
 }
-int nvmlDeviceGetCurrPcieLinkGeneration(void*, unsigned* generation) {
-  return tell(generation, state.samples <= 1 ? 1 : 4);  // idle before the second sample
-}
-int nvmlDeviceGetMaxPcieLinkGeneration(void*, unsigned* generation) {
-  return tell(generation, 5);
-}
 int nvmlDeviceGetCurrPcieLinkWidth(void*, unsigned* lanes) {
   return tell(lanes, 8);
 }
@@ -135,16 +129,6 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void*, unsigned* count, void* room) 
 int nvmlDeviceGetNvLinkState(void*, unsigned link, int* active) {
   *active = link == 1 ? 0 : 1;
   return state.answers && link < 3 ? 0 : not_supported;
-}
-int nvmlDeviceGetGpuFabricInfo(void*, void* info) {
-  struct {
-    unsigned char cluster[16];
-    int status;
-    unsigned clique;
-    unsigned char state;
-  } fabric = {{0x0f, 0x4c, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x7a}, 0, 4, 3};
-  std::memcpy(info, &fabric, sizeof fabric);
-  return state.answers ? 0 : not_supported;
 }
 int nvmlDeviceGetGpuFabricInfoV(void*, void* info) {
   struct {

@@ -38,8 +38,6 @@ TEST(GpuMonitor, SamplesFromStartToStop) {
   EXPECT_DOUBLE_EQ(all.mean_sm_clock_hz, 1.5e9);
   EXPECT_DOUBLE_EQ(all.min_sm_clock_hz, 1.5e9);
   EXPECT_DOUBLE_EQ(all.max_possible_sm_clock_hz, 1.98e9);
-  EXPECT_DOUBLE_EQ(all.max_pcie_generation, 4);
-  EXPECT_DOUBLE_EQ(all.possible_pcie_generation, 5);
   EXPECT_DOUBLE_EQ(all.max_power_w, 400.5);
   EXPECT_DOUBLE_EQ(all.max_temperature_c, 64);
   EXPECT_DOUBLE_EQ(all.max_memory_used_bytes, 20.0 * (1 << 30));
@@ -63,8 +61,6 @@ TEST(GpuMonitor, ReadingsThatFailAreUnknown) {
   EXPECT_TRUE(std::isnan(all.mean_power_w));
   EXPECT_TRUE(std::isnan(all.energy_j));
   EXPECT_TRUE(std::isnan(all.max_possible_sm_clock_hz));
-  EXPECT_TRUE(std::isnan(all.max_pcie_generation));
-  EXPECT_TRUE(std::isnan(all.possible_pcie_generation));
   EXPECT_EQ(all.throttle_reasons, 0u);
 }
 

@@ -1,0 +1,147 @@
+// The node as a whole, its GPUs as the driver sees them, and what its ranks may use of both.
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "doctor/check.h"
+#include "machine/cpus.h"
+
+namespace harness::doctor {
+namespace {
+
+// The GPUs that any of the node's ranks may use.
+std::vector<std::string> gpus_of_job(const Node& node) {
+  std::vector<std::string> gpus = gpus_of(node.facts);
+  std::erase_if(gpus, [&](const std::string& gpu) {
+    return !node.ranks.empty() &&
+           std::ranges::all_of(node.ranks, [&](const Rank& rank) { return rank.facts.text("gpu/" + gpu) == "no"; });
+  });
+  return gpus;
+}
+
+// The CPUs that any of the node's ranks may use; none where a rank does not tell.
+machine::CpuSet cpus_of_job(const Node& node) {
+  machine::CpuSet all;
+  for (const Rank& rank : node.ranks) {
+    const machine::CpuSet own = machine::cpus_in(rank.facts.text("bound/cpus"));
+    if (own.none()) return {};
+    all |= own | machine::cpus_in(rank.facts.text("bound/allowed"));
+  }
+  return all;
+}
+
+}  // namespace
+
+void look::node_answers(const Node& node, const Cluster&, Findings& out) {
+  if (node.facts.has("silent")) {
+    return out.fail(node.facts.text("silent") + " gave no answer: nothing is known of what it would have told",
+                    "see whether its process still runs, and what the kernel's log of its node says");
+  }
+  if (told_nothing(node.facts)) {
+    return out.unknown("the node", why_nothing(node.facts),
+                       "a node's files are its /proc and /sys: see that they are where doctor looks");
+  }
+  const std::string stage = node.facts.text("unfinished");
+  if (stage.empty()) return out.pass("all was read in time");
+  out.warn("not everything was told in time: " + stage,
+           "a driver that hangs also hangs whatever uses it; look at the kernel's log");
+}
+
+void look::gpu_count(const Node& node, const Cluster&, Findings& out) {
+  const Facts& facts = node.facts;
+  const std::vector<std::string> on_bus = gpus_of(facts), by_driver = facts.under("driver/gpu");
+  for (const char* list : {"driver/gpus", "pci"}) {
+    const machine::Reading& reading = facts[list];
+    if (reading.access == machine::Access::unreadable) return out.unknown("the list of GPUs", reading.why);
+  }
+  if (on_bus.empty() && by_driver.empty()) return out.skip("no NVIDIA GPU");
+  std::vector<std::string> missing = on_bus;
+  std::erase_if(missing, [&](const std::string& gpu) {
+    return std::ranges::binary_search(by_driver, gpu) || facts.text("gpu/" + gpu + "/driver") == "vfio-pci";
+  });
+  const auto most = static_cast<std::int64_t>(std::max(on_bus.size(), by_driver.size()));
+  if (missing.empty()) return out.pass(plural(most, "GPU"));
+  const std::string evidence = fmt::format("the bus has {}, NVIDIA's driver {}: not {}",
+                                           plural(std::ssize(on_bus), "GPU"), by_driver.size(), join_first(missing, 3));
+  if (is_container(facts)) return out.info(evidence + "; a container may have been given fewer");
+  out.fail(evidence, "look for Xid 79 in the kernel's log; reset or restart, then replace the GPU");
+}
+
+void look::gpu_nvml(const Node& node, const Cluster&, Findings& out) {
+  const Facts& facts = node.facts;
+  if (!has_gpus(facts)) return out.skip("no NVIDIA GPU");
+  const machine::Reading& nvml = facts["nvml"];
+  if (!nvml.ok()) {
+    return out.unknown("the GPUs' state", nvml.why.empty() ? "NVML tells of the running machine only" : nvml.why,
+                       "does `nvidia-smi` work on this node?");
+  }
+  if (!facts.any("nvml")) return out.unknown("the GPUs' state", "NVML lists no GPU");
+  std::vector<std::string> lost = gpus_of(facts);
+  std::erase_if(lost, [&](const std::string& gpu) {
+    const auto may_use = [&](const Rank& rank) { return rank.facts.text("gpu/" + gpu) == "yes"; };
+    const bool is_listed = facts.any("nvml/" + gpu), is_named = !facts.text("nvml/" + gpu + "/name").empty();
+    return is_named || (!is_listed && std::ranges::none_of(node.ranks, may_use));
+  });
+  if (lost.empty()) return out.pass(plural(std::ssize(facts.under("nvml")), "GPU"));
+  out.unknown("the state of GPU " + join_first(lost, 3), "NVML does not tell it, though the job may use it",
+              "look for Xid 79 in the kernel's log");
+}
+
+void look::rank_gpus(const Node& node, const Cluster&, Findings& out) {
+  const auto on_node = std::max(
+      {node.facts.under("gpu").size(), node.facts.under("driver/gpu").size(), node.facts.under("nvml").size()});
+  if (on_node == 0) return out.skip("no NVIDIA GPU");
+  const bool on_bus = node.facts.any("gpu");
+  const auto gpus = static_cast<std::int64_t>(on_bus ? gpus_of_job(node).size() : on_node);
+  const auto ranks = std::ssize(node.ranks);
+  const std::string both = fmt::format("{} and {}{}", plural(ranks, "rank"), plural(gpus, "GPU"),
+                                       std::cmp_less(gpus, on_node) ? " that the job may use" : "");
+  if (gpus == 0) return out.warn(both, "ask the scheduler for GPUs (srun --gpus-per-node), or start no rank here");
+  if (ranks < gpus)
+    return out.info(fmt::format("{}: a rank puts one GPU under load", both),
+                    fmt::format("start a rank for each GPU: mpirun --map-by ppr:{}:node", gpus));
+  if (ranks > gpus) return out.fail(both, fmt::format("start {} on this node, or repair it", plural(gpus, "rank")));
+  out.pass(both);
+}
+
+// Sweeps bind their workers themselves, to all that the job may use: what no rank may use matters to them.
+void look::rank_near_gpu(const Node& node, const Cluster&, Findings& out) {
+  if (!node.facts.any("gpu")) return out.skip("no NVIDIA GPU in /sys");
+  const machine::CpuSet allowed = cpus_of_job(node);
+  if (allowed.none()) return out.unknown("the CPUs that the job may use", "a rank does not tell them");
+  std::vector<std::string> out_of_reach;
+  for (const std::string& gpu : gpus_of_job(node)) {
+    const machine::Reading& near = node.facts["gpu/" + gpu + "/cpus"];
+    const machine::CpuSet cpus = machine::cpus_in(near.text);
+    if (cpus.none()) return out.unknown("the CPUs near GPU " + gpu, why_silent(near));
+    if ((cpus & allowed).none()) out_of_reach.push_back(gpu);
+  }
+  if (out_of_reach.empty()) return out.pass("near");
+  out.warn(fmt::format("the job may use none of the CPUs near {}: {}", plural(std::ssize(out_of_reach), "GPU"),
+                       join_first(out_of_reach, 3)),
+           "give the job the CPUs of all NUMA nodes that its GPUs are near (--cpuset-cpus, srun --cpus-per-task)");
+}
+
+// A quota of all CPUs that the ranks may run on stops nobody, as Kubernetes sets it on a pod of a whole node.
+void look::cpu_quota(const Node& node, const Cluster&, Findings& out) {
+  const machine::Reading& quota = node.facts["cpu/quota"];
+  if (quota.text == "none") return out.pass("none");
+  if (quota.access == machine::Access::absent) return out.skip("the kernel has no control groups");
+  machine::CpuSet usable = cpus_of_job(node);
+  if (usable.none()) usable = machine::cpus_in(node.facts.text("cpu/online"));
+  const auto allowed = number_of(quota.text);
+  const auto cpus = static_cast<double>(usable.count());
+  if (!allowed || usable.none())
+    return out.unknown("the quota of CPU time",
+                       usable.none() ? "nothing tells the CPUs of the job" : why_silent(quota));
+  if (*allowed >= cpus) return out.pass(fmt::format("{:.2f} CPUs, and the job may run on {:.0f}", *allowed, cpus));
+  out.warn(fmt::format("a control group allows {:.2f} CPUs of the {:.0f} that the job may run on; beyond that every "
+                       "thread is stopped for a while",
+                       *allowed, cpus),
+           "start the container without a CPU limit, or reserve whole CPUs");
+}
+
+}  // namespace harness::doctor
