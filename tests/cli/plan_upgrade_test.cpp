@@ -158,8 +158,9 @@ store::Result as_measured(store::Result result) {
 TEST_F(PlanUpgrade, AMeasuredFileMovesAsAPredictedOne) {
   measure({"faults={slow_link: {node: 1, share: 50 %}}"});
   const store::Result predicted = store::read_result(file_);
-  const explain::Upgrade here = explain::move_to(predicted, "p5"),
-                         there = explain::move_to(as_measured(predicted), "p5");
+  store::Result measured = as_measured(predicted);
+  measured.overrides.clear();  // whatever is wrong is in what was measured
+  const explain::Upgrade here = explain::move_to(predicted, "p5"), there = explain::move_to(measured, "p5");
   EXPECT_TRUE(here.of_prediction);
   EXPECT_FALSE(there.of_prediction);
   ASSERT_EQ(here.cases.size(), there.cases.size());

@@ -130,7 +130,7 @@ TEST_F(PredictedSweep, TheFileHoldsWhatThePlanPredicts) {
     options.overrides.push_back("measure.smallest_effect=" + smallest);
     options.force = true;
     EXPECT_THAT(run(options),
-                AllOf(HasSubstr("Predicted, not measured: "), HasSubstr("predicted, not measured. Expected error: ")));
+                AllOf(HasSubstr("Predicted, not measured. "), HasSubstr("predicted, not measured. Expected error: ")));
     EXPECT_EQ(exit_code_, 0);
     const store::Result result = store::read_result(file_);
     const analysis::Summary summary = analysis::summarise(result);

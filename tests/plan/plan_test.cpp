@@ -56,7 +56,7 @@ TEST(DivideRanks, StepsThatAreTooLongToPlan) {
   EXPECT_EQ(why_not(e, 2048), "pipeline_parallel 2048 is more than the 1024 stages that harness plans");
   e.model.heads = e.model.hidden = e.model.vocab = e.model.ffn = 1 << 16;
   e.baseline.layout = {{program::Axis::tensor, 1 << 16}, {program::Axis::pipeline, 1 << 16}};
-  EXPECT_THAT(why_not(e, 4), HasSubstr("does not divide 4 ranks"));  // no number overflows
+  EXPECT_THAT(why_not(e, 4), HasSubstr("is more than layers"));  // no number overflows
 }
 
 TEST(DivideRanks, SaysWhatDoesNotFitAndWhatWould) {
