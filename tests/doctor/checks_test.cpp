@@ -142,20 +142,6 @@ TEST(Checks, WithoutGpusAndAdaptersTheirChecksAreLeftOut) {
   }
 }
 
-TEST(Checks, ANodeOfWhichNothingWasReadIsNotHealthy) {
-  Node dark{"dark", {{0, {}}}, {}};
-  dark.facts.set_unreadable("pci", "there is no such folder");
-  const Diagnosis diagnosis = diagnose({test::healthy_node(), dark});
-  EXPECT_EQ(diagnosis.dark, 1u);
-  EXPECT_EQ(exit_code(diagnosis, false), 3);
-  const auto line = std::ranges::find_if(diagnosis.lines, [](const Line& one) {
-    return one.check == "node.answers" && one.finding.verdict == Verdict::unknown;
-  });
-  ASSERT_NE(line, diagnosis.lines.end());
-  EXPECT_EQ(line->nodes, std::vector<std::string>{"dark"});
-  EXPECT_EQ(line->finding.evidence, "the node cannot be read: there is no such folder");
-}
-
 // Eight CPUs, of which the job may use some, by a control group or by its ranks' bindings.
 TEST(Checks, AQuotaOfAllCpusThatAJobMayUseIsNone) {
   const auto said = [](const std::string& quota, const NodeChange& change) {

@@ -126,17 +126,6 @@ TEST(Gather, EveryFactOfANodeIsALine) {
   for (const auto& [name, reading] : facts) EXPECT_EQ(reading.text.find('\n'), std::string::npos) << name;
 }
 
-TEST(Gather, AQuotaIsANumberOfCpus) {
-  test::NodeTree tree("pod");
-  EXPECT_EQ(tree.facts().text("cpu/quota"), "none");
-  tree.write("sys/fs/cgroup/cpu.max", "250000 100000");
-  EXPECT_EQ(tree.facts().text("cpu/quota"), "2.50");
-  tree.make_unreadable("proc/self/cgroup");
-  EXPECT_EQ(tree.facts()["cpu/quota"].access, machine::Access::unreadable);
-  tree.remove("proc/self/cgroup");
-  EXPECT_EQ(tree.facts()["cpu/quota"].access, machine::Access::absent);
-}
-
 // Intel's driver without its preference saves power.
 TEST(Gather, TheGovernorIsThatOfAllCpus) {
   test::NodeTree tree("node");

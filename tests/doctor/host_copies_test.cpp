@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "bench_job.h"
-#include "doctor/facts.h"
 
 namespace harness::doctor {
 namespace {
@@ -17,7 +16,6 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Not;
 
 const std::string gpus_of_node[] = {"0000:1a:00.0", "0000:1b:00.0"};
 
@@ -127,14 +125,6 @@ TEST(HostCopies, AreMeasuredByWorkersOfTheirOwnWhereTheProductsFail) {
     blocks = 0;
     EXPECT_THAT(told(said_by(job)), Contains(HasSubstr("fail load.host_copies host2: rank 5"))) << failing;
   }
-}
-
-TEST(HostCopies, AreNotMeasuredWithoutGpus) {
-  test::BenchJob job(1, 2);
-  const auto said = said_by(job, config::BackendKind::cpu);
-  for (const job::BlockRequest& request : job.requests) EXPECT_NE(request.case_name, "host_copies");
-  EXPECT_EQ(said.back().finding.verdict, Verdict::pass);
-  EXPECT_THAT(said.back().finding.evidence, Not(HasSubstr("copies")));
 }
 
 }  // namespace

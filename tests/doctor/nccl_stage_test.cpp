@@ -243,14 +243,5 @@ TEST(NcclStage, ABlockThatFailsNamesItsRank) {
               HasSubstr("fail stage.nccl node1: an all-reduce over all ranks did not end: "));
 }
 
-TEST(NcclStage, WithoutGpusItIsLeftOut) {
-  test::BenchJob job(1, 2);
-  const std::vector<Node> nodes{{"laptop", {{0, {}}, {1, {}}}, {}}};
-  const std::vector<StageFinding> said = run_nccl_stage({job, nodes, config::BackendKind::cpu, ""});
-  ASSERT_EQ(said.size(), 1u);
-  EXPECT_EQ(said[0].finding.verdict, Verdict::skip);
-  EXPECT_EQ(job.requests.size(), 0u);
-}
-
 }  // namespace
 }  // namespace harness::doctor

@@ -248,19 +248,6 @@ TEST(Nodes, AnEfaNode) {
   EXPECT_EQ(told(tree), Lines{});
 }
 
-// A control group leaves the job the CPUs of one NUMA node, and the GPUs of both.
-TEST(Nodes, GpusWhoseCpusTheJobMayNotUse) {
-  test::Dgx tree;
-  for (const int gpu : {6, 7}) tree.write("sys/devices/" + test::gpu_place(gpu) + "/local_cpulist", "4-7");
-  Node node = tree.node(8, test::healthy_gpus());
-  for (Rank& rank : node.ranks) rank.facts.set("bound/cpus", "0-3");
-  const auto lines = test::worth_reading(diagnose({node}));
-  EXPECT_EQ(lines,
-            Lines{"warn rank.near_gpu: the job may use none of the CPUs near 2 GPUs: 0000:43:00.0, 0000:45:00.0"});
-  for (Rank& rank : node.ranks) rank.facts.set("bound/allowed", "0-7");  // mpirun's doing, which sweeps undo
-  EXPECT_EQ(test::worth_reading(diagnose({node})), Lines{});
-}
-
 TEST(Nodes, ADegradedNvlinkFabric) {
   test::Dgx tree;
   machine::GpuReport gpus = test::healthy_gpus();

@@ -55,16 +55,6 @@ TEST_F(Cgroups, TheSmallerOfBothVersionsCounts) {
   EXPECT_EQ(quota().value, 3);
 }
 
-TEST_F(Cgroups, NoLimitIsNoLimit) {
-  group("cpu/cpu.cfs_quota_us", "-1");
-  group("cpu/cpu.cfs_period_us", "100000");
-  put("proc/self/cgroup", "1:cpu:/gone");
-  EXPECT_EQ(quota().value, 0);
-  EXPECT_EQ(quota().access, Access::read);
-  put("proc/self/cgroup", "0::/");
-  EXPECT_EQ(memory().value, 0);
-}
-
 TEST_F(Cgroups, AbsentAndUnreadableAreToldApart) {
   EXPECT_EQ(quota().access, Access::absent);
   put("proc/self/cgroup", "0::/job");

@@ -3,10 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/error.h"
 #include "config/environment.h"
 #include "log_files.h"
-#include "nccl/values.h"
 
 namespace harness::nccl {
 namespace {
@@ -161,21 +159,6 @@ TEST_F(NcclHonoured, NamesOfTheVariableEnv) {
   config::Settings settings;
   settings.env = {{"NCCL_DEBUG", "INFO"}, {"UCX_TLS", "rc"}};  // not what NCCL echoes
   EXPECT_TRUE(nccl::check_compliance(config::nccl_requests(settings), ib).not_confirmed.empty());
-}
-
-TEST(NcclChoices, WhatAValueLeavesToEachFunction) {
-  using Words = std::vector<std::string>;
-  const nccl::Choices all = nccl::algo_choices("default");
-  ASSERT_EQ(all.size(), 5u);
-  EXPECT_EQ(all.at("Reduce").size(), 7u);
-  const nccl::Choices bare = nccl::algo_choices("ring");
-  for (const auto& [function, allowed] : bare) EXPECT_EQ(allowed, Words{"Ring"}) << function;
-  const nccl::Choices mixed = nccl::proto_choices("^LL;AllReduce:LL,LL128;Broadcast:^Simple");
-  EXPECT_EQ(mixed.at("AllGather"), (Words{"LL128", "Simple"}));
-  EXPECT_EQ(mixed.at("AllReduce"), (Words{"LL", "LL128"}));
-  EXPECT_EQ(mixed.at("Broadcast"), (Words{"LL", "LL128"}));
-  EXPECT_EQ(nccl::proto_choices("AllReduce:Simple").at("Reduce").size(), 3u);
-  EXPECT_THROW(nccl::algo_choices("Rong"), Error);
 }
 
 }  // namespace
