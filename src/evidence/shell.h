@@ -38,6 +38,7 @@ class Shell {
     std::map<std::string, Variable, std::less<>> variables;
     std::optional<std::vector<std::string>> arguments;  // $1, …; nothing: as the person gave them, unknown
     bool ended = false;                                 // by exit or return
+    bool exports_all = false;                           // set -a
   };
   /// Whether a command succeeds; nothing where the script alone does not say it.
   using Status = std::optional<bool>;

@@ -99,6 +99,7 @@ Status Shell::run_builtin(const std::vector<std::string>& words, bool& known) {
     given.erase(given.begin(), given.begin() + static_cast<std::ptrdiff_t>(std::min(n, given.size())));
   }
   if (name == "set") {
+    if (words.size() > 1 && (words[1] == "-a" || words[1] == "+a")) state_.exports_all = words[1] == "-a";
     if (const auto dashes = std::ranges::find(words, "--"); dashes != words.end())
       state_.arguments = std::vector(dashes + 1, words.end());
   }
@@ -174,7 +175,7 @@ bool Shell::assign(Text word, bool exported) {
   }
   assigning_.clear();
   Variable& variable = state_.variables[std::string(name)];
-  exported = exported || variable.exported;
+  exported = exported || variable.exported || state_.exports_all;
   if (left.ends_with(']')) value.items = {unknown(fmt::format("line {}: {}", line_, left))};
   if (!adds) {
     variable = std::move(value);

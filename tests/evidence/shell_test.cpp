@@ -55,6 +55,12 @@ TEST(Shell, ExpandsParametersAndArithmetic) {
   EXPECT_THAT(words("A[1]=x; torchrun ${A[0]}"), ElementsAre("? line 1: A[1]"));
 }
 
+TEST(Shell, ExportsAllBetweenSetMinusAAndPlusA) {
+  evidence::Shell shell;
+  shell.run("A=1; set -a; B=2; set +a; C=3\ntorchrun a\n");
+  EXPECT_EQ(shell.launches().back().environment, (NameValues{{"B", "2"}}));
+}
+
 TEST(Shell, SaysWhatItDoesNotFollow) {
   EXPECT_THAT(words("X=a-b; torchrun ${X/-*/+} ${X/#a/b} ${X,} $((1 ? 2 : 3))"),
               ElementsAre("? line 1: ${/-*/+}", "? line 1: ${/#a/b}", "? line 1: ${,}",

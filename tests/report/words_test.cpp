@@ -130,7 +130,7 @@ TEST(WhatIsSaid, BlocksThatCountNothingAreMarkedAtTheVerdict) {
   summary.levels.front().set_aside.push_back({2, 2, 6});
   const std::string text = replaced(write_text(show_document(result, summary)), {{'\n', " "}});
   EXPECT_THAT(text, AllOf(HasSubstr("faster [1]"),
-                          HasSubstr("[1] precision=bf16: 2 of its 6 blocks count nothing, too far off its others")));
+                          HasSubstr("[1] precision=bf16: without 2 of its 6 blocks, too far off its others")));
 }
 
 }  // namespace
