@@ -104,6 +104,8 @@ if(CUDNN_FRONTEND_INCLUDE)
   # (Not CUDA::nvrtc: it would have every program need libcuda.so.1, the driver, to start.)
   target_link_libraries(dep_cudnn INTERFACE ${CUDA_nvrtc_LIBRARY})
   set(attention "with fused attention")
+  # A driver without a GPU, for a test that asks cuDNN which kernels it has.
+  find_file(CUDA_DRIVER_STUB libcuda.so HINTS ${CUDAToolkit_LIBRARY_DIR} PATH_SUFFIXES stubs NO_DEFAULT_PATH)
 else()
   set(HARNESS_HAS_CUDNN_FRONTEND OFF)
   set(attention "WITHOUT fused attention (cudnn_frontend.h was not found: make setup, or -DCUDNN_FRONTEND_INCLUDE=)")

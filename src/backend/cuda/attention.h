@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "backend/bound.h"
 #include "backend/cuda/blas.h"
@@ -34,6 +35,9 @@ std::unique_ptr<AttentionKernel> make_fused_attention(const FusedShape& fused, i
 /// Why there is no fused attention of this shape and type in this build, with this cuDNN, or on the calling thread's
 /// GPU: "" if there is.
 std::string fused_attention_unavailable(const FusedShape& fused);
+/// How many kernels cuDNN proposes for one direction on the GPU that `device` describes (cuDNN's JSON of a DEVICEPROP
+/// descriptor); needs that GPU's driver library, but no GPU. Throws Error with cuDNN's reason where it proposes none.
+std::int64_t count_fused_kernels(const FusedShape& fused, bool backward, std::string_view device);
 /// "9.19.0"; "" if this build has no cuDNN.
 std::string cudnn_version();
 /// Why fused attention of this shape is not trusted to a cuDNN of this version, as cudnnGetVersion() gives it; "" if it

@@ -175,15 +175,20 @@ class GraphBuilder {
   Tensor stats_offsets_, lengths_;
 };
 
+/// How many kernels cuDNN proposes; without a handle, for the device that the graph was told.
+std::int64_t propose(fe::graph::Graph& graph, cudnnHandle_t handle) {
+  check(graph.validate(), "the description");
+  check(handle != nullptr ? graph.build_operation_graph(handle) : graph.build_operation_graph(), "the operation graph");
+  check(graph.create_execution_plans({fe::HeurMode_t::A}), "asking for kernels");
+  return graph.get_execution_plan_count();
+}
+
 /// One graph with the plan that was chosen for it.
 class Plan {
  public:
   Plan(cudnnHandle_t handle, fe::graph::Graph graph, int engine, const char* direction)
       : handle_(handle), graph_(std::move(graph)) {
-    check(graph_.validate(), "the description");
-    check(graph_.build_operation_graph(handle), "the operation graph");
-    check(graph_.create_execution_plans({fe::HeurMode_t::A}), "asking for kernels");
-    const std::int64_t offered = graph_.get_execution_plan_count();
+    const std::int64_t offered = propose(graph_, handle);
     if (offered < 1) fail("cuDNN has no fused attention ({}) for this shape; attention: unfused has", direction);
     if (engine >= offered) {
       fail("attention_engine: {}, but cuDNN offers {} kernels for the {} pass of this shape: 0 to {}, or auto", engine,
@@ -331,6 +336,14 @@ std::unique_ptr<AttentionKernel> make_fused_attention(const FusedShape& fused, i
   return std::make_unique<FusedAttention>(fused, engine);
 }
 
+std::int64_t count_fused_kernels(const FusedShape& fused, bool backward, std::string_view device) {
+  auto properties = std::make_shared<fe::DeviceProperties>();
+  check(properties->deserialize({device.begin(), device.end()}), "the description of the device");
+  fe::graph::Graph graph = backward ? GraphBuilder(fused).backward() : GraphBuilder(fused).forward();
+  graph.set_device_properties(properties);
+  return propose(graph, nullptr);
+}
+
 #else
 
 std::string fused_attention_unavailable(const FusedShape& /*fused*/) {
@@ -339,6 +352,10 @@ std::string fused_attention_unavailable(const FusedShape& /*fused*/) {
 
 std::unique_ptr<AttentionKernel> make_fused_attention(const FusedShape& fused, int /*engine*/) {
   fail("attention: fused: {}", fused_attention_unavailable(fused));
+}
+
+std::int64_t count_fused_kernels(const FusedShape& fused, bool /*backward*/, std::string_view /*device*/) {
+  fail("{}", fused_attention_unavailable(fused));
 }
 
 #endif

@@ -1,8 +1,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <set>
+
 #include "backend/cuda/attention.h"
+#include "config/experiment.h"
 #include "fake.h"
+#include "support/paths.h"
 
 namespace harness::cuda {
 namespace {
@@ -36,6 +41,86 @@ TEST(Cudnn, AVersionThatIsKnownToBeWrongForAShapeIsRefusedForThatShapeAlone) {
   keys_of_another_length.key_length = 200;
   EXPECT_THAT(cudnn_too_old(91500, keys_of_another_length), HasSubstr("this is cuDNN 9.15.0"));
 }
+
+#ifdef HARNESS_HAS_DRIVER_STUB
+
+class CudnnWithoutGpu : public ::testing::Test {
+ protected:
+  // Other versions may want other keys in the description of a GPU.
+  void SetUp() override {
+    if (!cudnn_version().starts_with("9.19.")) GTEST_SKIP() << "the description is for cuDNN 9.19: " << cudnn_version();
+  }
+};
+
+// A GPU as cuDNN 9.19 describes one to itself, of an H200 or a B200 in what decides about kernels.
+std::string device_of(int major) {
+  return fmt::format(
+      R"({{"deviceName":"GPU","deviceVer":{}00,"driverVer":13000,"cudaDeviceId":0,"pciDeviceId":0,"isTccDriver":0,)"
+      R"("supportCoopLaunch":1,"multiProcessorCount":132,"warpSize":32,"maxSharedMemoryPerBlock":49152,)"
+      R"("maxSharedMemoryPerBlockOptin":232448,"reservedSharedMemoryPerBlock":1024,"regsPerBlock":65536,)"
+      R"("maxRegistersPerSM":65536,"maxCtasPerSM":32,"maxThreadsPerBlock":1024,"maxThreadsPerSM":2048,)"
+      R"("totalGlobalMem":150000000000,"smClockRateKHz":1980000,"memClockRateKHz":3201000,"l2CacheSize":62914560,)"
+      R"("maxGridSize":[2147483647,65535,65535],"maxBlockSize":[1024,1024,64]}})",
+      major);
+}
+
+program::AttentionShape shape_of(const config::Model& model, int tensor_parallel) {
+  program::AttentionShape s = shape_of(1, model.heads / tensor_parallel, model.head_dim(), model.sequence);
+  s.group = model.heads / model.key_heads();
+  s.query_stride = s.key_stride = (s.heads + 2 * s.kv_heads()) * s.head_dim;
+  return s;
+}
+
+// "" if cuDNN proposes a kernel for either direction.
+std::string why_not(const FusedShape& fused, int major) {
+  fake::Settings settings;
+  settings.compute_major = major;
+  fake::reset(settings);
+  try {
+    for (const bool backward : {false, true}) {
+      if (count_fused_kernels(fused, backward, device_of(major)) < 1) return "no kernel";
+    }
+    return "";
+  } catch (const Error& e) {
+    return e.what();
+  }
+}
+
+TEST_F(CudnnWithoutGpu, ProposesKernelsForEachModelOfThisRepositoryPackedOrNot) {
+  std::vector<config::Model> models;
+  for (const std::string& name : config::model_preset_names()) models.push_back(*config::model_preset(name));
+  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(test::source_dir()) / "configs")) {
+    if (entry.path().extension() != ".yaml") continue;
+    const config::Experiment e = config::load_experiment(entry.path().string());
+    if (e.baseline.workload == config::training_workload) models.push_back(e.model.resolved());
+  }
+  std::set<program::AttentionShape> shapes;
+  for (const config::Model& model : models) {
+    for (const int tp : {1, 2, 4, 8}) {
+      if (model.heads % tp == 0 && model.key_heads() % tp == 0) shapes.insert(shape_of(model, tp));
+    }
+  }
+  EXPECT_GT(shapes.size(), 40U);
+  for (const program::AttentionShape& shape : shapes) {
+    for (const int major : {9, 10}) {
+      for (const std::int64_t documents : {0, 29}) {
+        EXPECT_EQ(why_not({shape, program::DType::bf16, documents}, major), "")
+            << shape.heads << " heads of " << shape.head_dim << " in groups of " << shape.group << ", "
+            << shape.query_length << " positions, " << documents << " documents, compute capability " << major;
+      }
+    }
+  }
+}
+
+// So that the test above can fail.
+TEST_F(CudnnWithoutGpu, SaysWhyItHasNoKernel) {
+  EXPECT_THAT(why_not({shape_of(1, 4, 20, 128), program::DType::bf16}, 9), HasSubstr("multiple of 8"));
+  EXPECT_THAT(why_not({shape_of(1, 4, 512, 128), program::DType::bf16}, 9), HasSubstr("256"));
+  EXPECT_EQ(why_not({shape_of(1, 4, 64, 128), program::DType::bf16}, 8), "");
+  EXPECT_THAT(why_not({shape_of(1, 4, 64, 128), program::DType::bf16, 3}, 8), HasSubstr("not supported"));
+}
+
+#endif
 
 TEST(Cudnn, PackedDocumentsAreFusedWhereTheBackwardPassCanBe) {
   const FusedShape packed{shape_of(1, 4, 64, 128), program::DType::bf16, 3};
