@@ -42,7 +42,7 @@ inline constexpr config::BackendKind tested_backend = config::BackendKind::cpu;
 
 inline constexpr bool emulated = tested_backend == config::BackendKind::cuda;  // and slow
 /// Slower still: a test takes a cell or two of its grid, which meet every axis of it. `make test` takes them all.
-inline constexpr bool few_cells = emulated && sanitized;
+inline constexpr bool few_cells = emulated;
 
 /// By rank; empty: none.
 using KeptConnections = std::vector<std::shared_ptr<backend::Connections>>;
