@@ -25,17 +25,24 @@ program::Times in_the_sample(const program::FoldedStep& step) {
   };
 }
 
-bool is_attention(const program::Operation& op) {
-  return program::flop_of(op.action).noncausal > 0 && !std::holds_alternative<program::Matmul>(op.action);
-}
-
 // The FLOP of attention, over all ranks.
 program::Flop attention_flop(const BuiltStep& step, bool recomputed) {
-  const auto once = [](const program::Operation& op) { return is_attention(op) && !op.label.recomputed; };
-  const auto again = [](const program::Operation& op) { return is_attention(op) && op.label.recomputed; };
-  const program::Which which = recomputed ? program::Which(again) : program::Which(once);
-  if (!step.folded) return program::total_flop(*step.whole, program::once, which);
-  return program::total_flop(step.folded->sample, in_the_sample(*step.folded), which);
+  const program::ProgramSet& set = step.folded ? step.folded->sample : *step.whole;
+  const program::Times number = step.folded ? in_the_sample(*step.folded) : program::once;
+  program::Flop sum;
+  const double ranks = static_cast<double>(set.layout.ranks()) / static_cast<double>(set.roles.size());
+  for (const program::Program& role : set.roles) {
+    for (const program::Operation& op : role.step) {
+      const program::Flop flop = program::flop_of(op.action);
+      if (op.label.recomputed != recomputed || flop.noncausal == 0 ||
+          std::holds_alternative<program::Matmul>(op.action))
+        continue;
+      const double times = ranks * number(op);
+      sum.model += times * flop.model;
+      sum.noncausal += times * flop.noncausal;
+    }
+  }
+  return sum;
 }
 
 // Takes from the FLOP what the Programs compute of padding. `attention` is a part of them; `again`, of attention too,
@@ -60,12 +67,33 @@ void require_sound(const program::ProgramSet& set, const std::string& case_name)
   throw Error(text);
 }
 
-// Of a role with all its passes. Twice as many micro-batches as have all in flight that the step has at once show what
-// the others need, gaps between buffers and all.
+// The passes of a micro-batch and the `every - 1` behind it.
+program::RepeatedPart repeated_part(const program::Program& program, const program::Repetition& repetition) {
+  const std::vector<program::Operation>& step = program.step;
+  const auto forward = [&](program::OperationId id, int least_micro_batch) {
+    const program::Label& label = step[id].label;
+    return label.phase == program::Phase::forward && !label.recomputed && label.micro_batch >= least_micro_batch;
+  };
+  program::RepeatedPart part{.begin = 0, .end = 0, .tail = static_cast<program::OperationId>(step.size())};
+  while (!forward(part.begin, repetition.from)) ++part.begin;
+  for (part.end = part.begin; !forward(part.end, repetition.from + repetition.every);) ++part.end;
+  while (!forward(part.tail - 1, 0)) --part.tail;
+  return part;
+}
+
+// Of a role with all its passes. A few micro-batches are written out, the rest repeats them.
 std::int64_t arena_bytes(const program::FoldedStep& step, const program::RepeatingRole& role, program::FusedSet fused) {
+  const auto written_out = [&](int micro_batches) {
+    return program::lower(step.written_out(role.role, micro_batches), fused);
+  };
   const program::Repetition& r = role.repetition;
-  const int all = step.micro_batches, few = 2 * r.enough, some = all <= few ? all : few + (all - few) % r.every;
-  return program::plan_arena(program::lower(step.written_out(role.role, some), fused)).bytes;
+  const int all = step.micro_batches, some = r.enough + (all - r.enough) % r.every;
+  if (some < all) {
+    const program::Program program = written_out(some);
+    const auto bytes = program::arena_bytes(program, repeated_part(program, r), (all - some) / r.every);
+    if (bytes) return *bytes;
+  }
+  return program::plan_arena(written_out(all)).bytes;
 }
 
 void note_memory(Survey& s, int role, std::int64_t bytes) {
@@ -81,7 +109,7 @@ Survey counts_of(const program::ProgramSet& set, const program::Times& times) {
   s.roles = static_cast<std::int64_t>(set.roles.size());
   s.role_axes = set.role_axes;
   s.flop = program::total_flop(set, times);
-  s.hardware_flop = s.flop.model + program::total_flop(set, times, program::is_recomputed).model;
+  s.hardware_flop = s.flop.model + program::total_recomputed_flop(set, times);
   for (const program::Program& program : set.roles)
     s.counts.push_back(program::count(set, program, program.step, times));
   return s;

@@ -210,27 +210,113 @@ Placed placed(const Lifetimes& lives) {
   return out;
 }
 
-}  // namespace
+// Writes the lifetimes of a list with a part of it repeated.
+class Repeating {
+ public:
+  Repeating(const Lifetimes& once, const RepeatedPart& part, int times)
+      : once_(once), part_(part), length_(part.end - part.begin), times_(times) {
+    out_.streams = once.streams;
+    moving_from_.assign(once.streams, part.begin);
+  }
 
-Arena plan_arena(const Program& program) {
-  const std::vector<char> shares = shares_its_place(program);
+  // Nothing if what follows the part does not repeat it.
+  std::optional<Lifetimes> all() {
+    const auto from = [&](OperationId id) {
+      return static_cast<std::size_t>(std::ranges::lower_bound(once_.list, id, {}, &Lifetimes::Lifetime::begin) -
+                                      once_.list.begin());
+    };
+    const std::size_t first = from(part_.begin), behind = from(part_.end), number = behind - first;
+    if (from(part_.end + length_) - behind != number) return std::nullopt;
+    for (std::size_t i = first; i < behind; ++i) {
+      if (!repeats(i, i + number)) return std::nullopt;
+      for (std::size_t s = 0; s < once_.streams; ++s) {
+        const OperationId id = once_.complete_of(i)[s];
+        if (once_.complete_of(i + number)[s] != id) moving_from_[s] = std::min(moving_from_[s], id);
+      }
+    }
+    for (std::size_t i = 0; i < behind; ++i) add(i, 0, 0);
+    for (int k = 1; k <= times_; ++k) {
+      for (std::size_t i = first; i < behind; ++i) add(i, k * length_, i + number);
+    }
+    for (std::size_t i = behind; i < once_.list.size(); ++i) add(i, times_ * length_, 0);
+    return std::move(out_);
+  }
+
+ private:
+  bool repeats(std::size_t a, std::size_t b) const {
+    const Lifetimes::Lifetime &of = once_.list[a], &next = once_.list[b];
+    if (next.begin - of.begin != length_ || next.bytes != of.bytes || of.end >= part_.tail) return false;
+    for (std::size_t s = 0; s < once_.streams; ++s) {
+      const OperationId later = once_.complete_of(b)[s] - once_.complete_of(a)[s];
+      if (later != 0 && later != length_) return false;
+    }
+    return true;
+  }
+  // `next`: the same buffer of the following part, 0: there is none.
+  void add(std::size_t i, OperationId later, std::size_t next) {
+    const bool stands_before = later == 0;
+    const auto use = [&](OperationId id) {
+      if (id < 0) return id;
+      return id + (stands_before && id >= part_.tail ? times_ * length_ : later);
+    };
+    Lifetimes::Lifetime life = once_.list[i];
+    life.begin += later;
+    life.end = use(life.end);
+    out_.list.push_back(life);
+    for (const OperationId id : once_.last_of(i)) out_.last.push_back(use(id));
+    for (std::size_t s = 0; s < once_.streams; ++s) {
+      const OperationId id = once_.complete_of(i)[s];
+      const bool moves = next > 0 ? once_.complete_of(next)[s] != id : id >= moving_from_[s];
+      out_.complete.push_back(moves ? id + later : id);
+    }
+  }
+
+  const Lifetimes& once_;
+  const RepeatedPart part_;
+  const OperationId length_;
+  const int times_;
+  std::vector<OperationId> moving_from_;  // by stream
+  Lifetimes out_;
+};
+
+// What shares its place with nothing.
+Arena persistent_arena(const Program& program, const std::vector<char>& shares) {
   Arena arena;
   arena.offset_bytes.assign(program.buffers.size(), 0);
   for (std::size_t b = 0; b < program.buffers.size(); ++b) {
     if (shares[b] != 0) continue;
-    arena.offset_bytes[b] = arena.persistent_bytes;
-    arena.persistent_bytes += aligned(program.buffers[b].bytes());
+    arena.offset_bytes[b] = arena.bytes;
+    arena.bytes += aligned(program.buffers[b].bytes());
   }
+  arena.persistent_bytes = arena.bytes;
+  return arena;
+}
+
+}  // namespace
+
+Arena plan_arena(const Program& program) {
+  const std::vector<char> shares = shares_its_place(program);
+  Arena arena = persistent_arena(program, shares);
+  const std::int64_t at = arena.persistent_bytes;
   // init and step are never under way together and transient contents do not survive a list: they share the memory.
   for (const std::vector<Operation>* list : {&program.init, &program.step}) {
     const Lifetimes lives = lifetimes_of(program, *list, shares);
     const Placed places = placed(lives);
     for (std::size_t i = 0; i < lives.list.size(); ++i)
-      arena.offset_bytes[lives.list[i].buffer] = arena.persistent_bytes + places.offset_bytes[i];
+      arena.offset_bytes[lives.list[i].buffer] = at + places.offset_bytes[i];
     arena.transient_bytes = std::max(arena.transient_bytes, places.bytes);
   }
   arena.bytes = arena.persistent_bytes + arena.transient_bytes;
   return arena;
+}
+
+std::optional<std::int64_t> arena_bytes(const Program& program, const RepeatedPart& part, int times) {
+  const std::vector<char> shares = shares_its_place(program);
+  const Lifetimes once = lifetimes_of(program, program.step, shares);
+  const std::optional<Lifetimes> all = Repeating(once, part, times).all();
+  if (!all) return std::nullopt;
+  const Placed of_init = placed(lifetimes_of(program, program.init, shares)), of_step = placed(*all);
+  return persistent_arena(program, shares).bytes + std::max(of_init.bytes, of_step.bytes);
 }
 
 }  // namespace harness::program

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -66,5 +67,14 @@ struct Arena {
   std::int64_t transient_bytes = 0;        // the shared part
 };
 Arena plan_arena(const Program& program);
+
+/// Operations [begin, end) of a step. Those behind them do the same with buffers of their own; from `tail` on the step
+/// comes to its end.
+struct RepeatedPart {
+  OperationId begin = 0, end = 0, tail = 0;
+};
+/// Arena::bytes of a step in which this part stands `times` more times. Nothing where the operations behind it do not
+/// repeat it, or what it uses lasts into the tail.
+std::optional<std::int64_t> arena_bytes(const Program& program, const RepeatedPart& part, int times);
 
 }  // namespace harness::program

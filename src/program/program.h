@@ -72,10 +72,10 @@ inline bool is_folded(const Operation& op) {
   return op.label.what == folded_pass || op.label.what == folded_beginning || op.label.what == folded_end;
 }
 
-/// A step of `enough` micro-batches has as many in flight at once as a longer one, and so needs as much memory as one
-/// with any multiple of `every` more.
+/// From micro-batch `from` on, the passes of a role for `every` micro-batches are those of as many before, until its
+/// forward passes end. In a step of `enough` micro-batches the first of these have their backward passes before that.
 struct Repetition {
-  int every = 1, enough = 0;
+  int from = 0, every = 1, enough = 0;
 };
 struct RepeatingRole {
   int role = 0;

@@ -97,8 +97,8 @@ TEST(Survey, WhatCasesShareIsWhatEachOfThemHas) {
 
 void expect_equal(const Survey& folded, const Survey& whole) {
   EXPECT_EQ(folded.roles, whole.roles);
-  // The gaps between the buffers of a long step may be a little larger than those of a shorter one.
-  EXPECT_NEAR(static_cast<double>(folded.peak_bytes) / static_cast<double>(whole.peak_bytes), 1, 0.02);
+  EXPECT_EQ(folded.peak_bytes, whole.peak_bytes);
+  EXPECT_EQ(folded.peak_role, whole.peak_role);
   EXPECT_NEAR(folded.flop.model, whole.flop.model, 1e-12 * whole.flop.model);
   EXPECT_NEAR(folded.flop.noncausal, whole.flop.noncausal, 1e-12 * whole.flop.noncausal);
   EXPECT_NEAR(folded.hardware_flop, whole.hardware_flop, 1e-12 * whole.hardware_flop);
@@ -130,7 +130,7 @@ TEST(FoldedSurvey, IsThatOfTheWholeStep) {
     folded.sample = program::lower(std::move(folded.sample), fused);
     // Where a few micro-batches show what the others do, no more of them are written out.
     const program::Repetition& repetition = folded.fullest.front().repetition;
-    const bool shortens = 2 * repetition.enough + repetition.every <= folded.micro_batches;
+    const bool shortens = repetition.enough + repetition.every <= folded.micro_batches;
     folded.written_out = [&, written_out = folded.written_out](int role, int micro_batches) {
       EXPECT_TRUE(!shortens || micro_batches < folded.micro_batches);
       return written_out(role, micro_batches);
@@ -139,7 +139,7 @@ TEST(FoldedSurvey, IsThatOfTheWholeStep) {
                  survey_of(program::lower(gpt::programs(step.model, step.settings, step.layout), fused)));
     shortened += shortens ? 1 : 0;
   }
-  EXPECT_GT(shortened, 20);
+  EXPECT_GT(shortened, 60);
 }
 
 // Which steps are folded is the workload's affair; a survey tells nobody.

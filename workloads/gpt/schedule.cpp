@@ -83,11 +83,11 @@ Passes passes_of(config::PipelineSchedule schedule, const Pipeline& of, int stag
 program::Repetition repetition_of(config::PipelineSchedule schedule, const Pipeline& of, int stage) {
   switch (schedule) {
     case config::PipelineSchedule::one_forward_one_backward:
-      return {1, of.stages + (of.stages - stage) + 2};
+      return {of.stages, 1, of.stages + (of.stages - stage) + 2};
     case config::PipelineSchedule::gpipe:
-      return {1, of.micro_batches};
+      return {of.micro_batches, 1, of.micro_batches};
     case config::PipelineSchedule::interleaved:  // begins to alternate within the second turn
-      return {of.stages, 5 * of.stages};
+      return {2 * of.stages, of.stages, 5 * of.stages};
   }
   fail("there is no such pipeline schedule");
 }
