@@ -25,24 +25,17 @@ program::Times in_the_sample(const program::FoldedStep& step) {
   };
 }
 
+bool is_attention(const program::Operation& op) {
+  return program::flop_of(op.action).noncausal > 0 && !std::holds_alternative<program::Matmul>(op.action);
+}
+
 // The FLOP of attention, over all ranks.
 program::Flop attention_flop(const BuiltStep& step, bool recomputed) {
-  const program::ProgramSet& set = step.folded ? step.folded->sample : *step.whole;
-  const program::Times number = step.folded ? in_the_sample(*step.folded) : program::once;
-  program::Flop sum;
-  const double ranks = static_cast<double>(set.layout.ranks()) / static_cast<double>(set.roles.size());
-  for (const program::Program& role : set.roles) {
-    for (const program::Operation& op : role.step) {
-      const program::Flop flop = program::flop_of(op.action);
-      if (op.label.recomputed != recomputed || flop.noncausal == 0 ||
-          std::holds_alternative<program::Matmul>(op.action))
-        continue;
-      const double times = ranks * number(op);
-      sum.model += times * flop.model;
-      sum.noncausal += times * flop.noncausal;
-    }
-  }
-  return sum;
+  const auto once = [](const program::Operation& op) { return is_attention(op) && !op.label.recomputed; };
+  const auto again = [](const program::Operation& op) { return is_attention(op) && op.label.recomputed; };
+  const program::Which which = recomputed ? program::Which(again) : program::Which(once);
+  if (!step.folded) return program::total_flop(*step.whole, program::once, which);
+  return program::total_flop(step.folded->sample, in_the_sample(*step.folded), which);
 }
 
 // Takes from the FLOP what the Programs compute of padding. `attention` is a part of them; `again`, of attention too,
@@ -109,7 +102,7 @@ Survey counts_of(const program::ProgramSet& set, const program::Times& times) {
   s.roles = static_cast<std::int64_t>(set.roles.size());
   s.role_axes = set.role_axes;
   s.flop = program::total_flop(set, times);
-  s.hardware_flop = s.flop.model + program::total_recomputed_flop(set, times);
+  s.hardware_flop = s.flop.model + program::total_flop(set, times, program::is_recomputed).model;
   for (const program::Program& program : set.roles)
     s.counts.push_back(program::count(set, program, program.step, times));
   return s;

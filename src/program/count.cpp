@@ -124,32 +124,18 @@ Count count(const ProgramSet& set, const Program& program, const std::vector<Ope
   return total;
 }
 
-namespace {
-template <class F>
-void over_ranks(const ProgramSet& set, const Times& times, F&& add) {
+Flop total_flop(const ProgramSet& set, const Times& times, Which counts) {
   const double ranks_per_role = static_cast<double>(set.layout.ranks()) / static_cast<double>(set.roles.size());
-  for (const Program& role : set.roles) {
-    for (const Operation& op : role.step) add(op, ranks_per_role * times(op));
-  }
-}
-}  // namespace
-
-Flop total_flop(const ProgramSet& set, const Times& times) {
   Flop total;
-  over_ranks(set, times, [&](const Operation& op, double ranks) {
-    if (op.label.recomputed) return;
-    const Flop f = flop_of(op.action);
-    total.model += f.model * ranks;
-    total.noncausal += f.noncausal * ranks;
-  });
-  return total;
-}
-
-double total_recomputed_flop(const ProgramSet& set, const Times& times) {
-  double total = 0;
-  over_ranks(set, times, [&](const Operation& op, double ranks) {
-    if (op.label.recomputed) total += flop_of(op.action).model * ranks;
-  });
+  for (const Program& role : set.roles) {
+    for (const Operation& op : role.step) {
+      if (!counts(op)) continue;
+      const Flop flop = flop_of(op.action);
+      const double number = ranks_per_role * times(op);
+      total.model += flop.model * number;
+      total.noncausal += flop.noncausal * number;
+    }
+  }
   return total;
 }
 

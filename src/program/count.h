@@ -62,9 +62,15 @@ inline int once(const Operation& /*operation*/) {
 Count count(const ProgramSet& set, const Program& program, const std::vector<Operation>& list,
             const Times& times = once);
 
-/// Sum over all ranks of the job.
-Flop total_flop(const ProgramSet& set, const Times& times = once);
-double total_recomputed_flop(const ProgramSet& set, const Times& times = once);
+using Which = bool (*)(const Operation&);
+inline bool is_done_once(const Operation& operation) {
+  return !operation.label.recomputed;
+}
+inline bool is_recomputed(const Operation& operation) {
+  return operation.label.recomputed;
+}
+/// Sum over all ranks of the job, of the operations for which `counts` is true.
+Flop total_flop(const ProgramSet& set, const Times& times = once, Which counts = is_done_once);
 
 /// The peak rates of one device; 0: not known.
 struct DeviceRates {
