@@ -342,18 +342,6 @@ TEST(Differences, UnlikeModelsBackendsAndRankCountsCannotBeCompared) {
   EXPECT_TRUE(why_incomparable(std::vector{a, a}).empty());
 }
 
-TEST(Differences, AnotherWorkloadIsNamedAsSuch) {
-  Files files;
-  store::Result collective = two_changes();
-  collective.model.layers = collective.model.hidden = 0;
-  collective.variables.emplace_back("workload");
-  for (store::ResultCase& row : collective.cases) row.settings.emplace_back("collective");
-  const std::vector<ComparedFile> both{files.add("a", two_changes()), files.add("b", collective)};
-  const auto why = why_incomparable(both);
-  ASSERT_EQ(why.size(), 1u);
-  EXPECT_THAT(why[0], HasSubstr("Workloads differ: gpt in a, collective in b"));
-}
-
 TEST(Differences, AMovedControlAndAPartialFileAreUnreliable) {
   Files files;
   const auto reasons =

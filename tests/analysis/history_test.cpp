@@ -70,20 +70,6 @@ TEST(History, AStepIsNamedBetweenTheRunsWhereItHappenedAndOnlyInItsCase) {
   EXPECT_LT(moved.largest->p, 0.01);
 }
 
-// A case is the one that it is, whatever its name holds and however the other runs call it.
-TEST(History, ACaseIsFoundByItsSettingsAndNotByItsName) {
-  const std::vector<double> all(10, 1);
-  Series series(all, all);
-  for (std::size_t run = 0; run < series.results.size(); ++run) {
-    store::ResultCase& row = series.results[run].cases[2];
-    row.name = run == 9 ? "env={A: b = c}" : "env={A: b = d}";
-    series.summaries[run] = summarise(series.results[run]);
-  }
-  const History history = find_history(series.list);
-  EXPECT_EQ(history.cases[2].name, "env={A: b = c}");
-  for (const double seconds : history.cases[2].seconds) EXPECT_GT(seconds, 0);
-}
-
 TEST(History, SmallAndShortChangesAreNotAlarms) {
   std::vector<double> small(10, 1), odd(10, 1);
   for (std::size_t run = 0; run < 10; ++run) {

@@ -174,15 +174,6 @@ TEST_F(SummaryTest, ACaseWhoseStateIsADoubtfulMajorityIsNamed) {
   EXPECT_TRUE(warns(summary, "some blocks of a=1 lie far off the rest"));
 }
 
-TEST_F(SummaryTest, AControlThatMovedIsNamedAsNoReference) {
-  const store::Result result =
-      slowing(sweep(12, {"a=1", "b=1"}, [](int c, int round) { return (c == 1 ? 1.05 : 1.0) * wobble(c, round); }));
-  const Summary summary = summarise(result);
-  EXPECT_TRUE(summary.unreliable);
-  EXPECT_NEAR(summary.cases[2].effect->ratio, 1, 0.01);
-  EXPECT_TRUE(warns(summary, "baseline_again is +5.0 % off the baseline, so it is no reference"));
-}
-
 }  // namespace
 
 }  // namespace harness::analysis

@@ -63,15 +63,6 @@ TEST_F(SummaryTest, VerdictsAgainstTheBaselineInItsRounds) {
   EXPECT_EQ(exit_code(summary), 0);
 }
 
-TEST_F(SummaryTest, ManyCasesWithoutAVerdictAreCounted) {
-  const store::Result result = sweep(2, {"a=1", "a=2", "a=3", "a=4", "a=5", "a=6", "a=7", "a=8"},
-                                     [](int c, int round) { return 1 + 0.1 * c + 0.01 * round; });
-  const Summary summary = summarise(result);
-  ASSERT_FALSE(summary.warnings.empty());
-  EXPECT_EQ(summary.warnings[0].substr(0, 72),
-            "no verdict on baseline_again, a=1, a=2, a=3, a=4, a=5, 3 more: a verdict");
-}
-
 TEST_F(SummaryTest, AnUnknownPeakMakesMfuAbsent) {
   store::Result result = ordinary();
   for (auto& row : result.cases) row.peak_flops_per_rank = 0;
