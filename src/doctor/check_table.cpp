@@ -40,6 +40,9 @@ std::string without_gpus(const Node& node) {
 std::string without_adapters(const Node& node) {
   return node.facts.any("hca") ? "" : "no adapter for RDMA";
 }
+std::string without_ports(const Node& node) {
+  return node.facts.any("hca") && ports_of(node.facts).empty() ? "no adapter has a port" : "";
+}
 std::string without_gpu_memory_on_the_bus(const Node& node) {
   if (is_arm(node.facts)) return "Grace reaches its GPUs otherwise";
   const std::vector<std::string> gpus = gpus_of(node.facts);
@@ -203,7 +206,8 @@ std::vector<Check> link_table() {
        {Devices::adapters,
         {{"verbs", is({"yes"}), fail, "no device in /dev/infiniband for {0}: NCCL cannot use it",
           "give the container --device=/dev/infiniband, or load ib_uverbs"}},
-        "one for each adapter"}},
+        "one for each adapter",
+        without_ports}},
       {{"ib.pcie", "does the adapter's PCIe link carry what its ports carry",
         reading(in_ports, "rate, device/current_link_speed, current_link_width"), fail, of_nccl_env},
        {Devices::links,
