@@ -4,7 +4,7 @@ install(TARGETS harness_program_bin RUNTIME DESTINATION bin)
 if(TARGET harness_cuda_module)
   install(TARGETS harness_cuda_module LIBRARY DESTINATION bin)  # load_backend() looks beside the program
 endif()
-install(PROGRAMS scripts/cuda_libraries.sh scripts/deploy/slurm.sbatch scripts/deploy/harness.pbs
+install(PROGRAMS scripts/cuda_libraries.sh scripts/deploy/slurm.sbatch
         DESTINATION share/harness/scripts)
 install(DIRECTORY configs DESTINATION share/harness)
 install(DIRECTORY tests/reference DESTINATION share/harness FILES_MATCHING PATTERN *.json PATTERN *.f32)

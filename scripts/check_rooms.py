@@ -4,8 +4,6 @@
 1. A file includes headers of its own room and of the rooms that its room(...) line names, directly or through them. The
    line names no room that no file includes, so that it says what the room rests on.
 2. A file of a room opens the room's namespace, harness::ROOM (base: harness), or one within it.
-3. No name is defined twice in one namespace of one program: two classes of one name with external linkage are undefined
-   behaviour that neither compiler nor linker reports.
 
 Prints a line for each breach and exits with 1 if there is one. usage: scripts/check_rooms.py
 """
@@ -18,16 +16,8 @@ import sys
 TOP = pathlib.Path(__file__).resolve().parent.parent
 ROOM = re.compile(r'^\s*room\(\s*(\w+)\s+(\S+)((?:\s+[^)]*)?)\)', re.M)
 INCLUDE = re.compile(r'^\s*#include "([^"]+)"', re.M)
-NAMESPACE = re.compile(r'^(?:inline )?namespace\s*([\w:]*)\s*\{')
-# clang-format leaves namespace members at the margin, so a definition begins there.
-TYPE = re.compile(r'^(?:struct|class|union|enum(?: class| struct)?)\s+(?:alignas\([^)]*\)\s*)?(\w+)\b(?!::)[^;()]*\{')
-CLOSE = re.compile(r'^\}.*// namespace')
-
-
 # The one place that knows which backends there are.
 EXCEPTIONS = {('src/backends/backends.cpp', 'cpu')}
-
-
 # A folder of a room that has a namespace of its own.
 NAMESPACES = {'workloads/gpt': ('harness::gpt', 'harness::workloads'), 'src/backend/cuda/kernels': ('harness::cuda',)}
 OPENED = re.compile(r'^namespace (harness(?:::\w+)*) \{', re.M)
@@ -96,41 +86,10 @@ def check_namespaces(directory):
     return breaches
 
 
-def definitions(path):
-    """Names of types with external linkage, with their namespace."""
-    spaces = []
-    for line in (TOP / path).read_text().splitlines():
-        if match := NAMESPACE.match(line):
-            if line.rstrip().endswith('{'):
-                spaces.append(match.group(1))
-        elif CLOSE.match(line):
-            if spaces:
-                spaces.pop()
-        elif (match := TYPE.match(line)) and '' not in spaces:
-            yield '::'.join(spaces + [match.group(1)])
-
-
-def check_names():
-    product = sources('src', 'workloads')
-    groups = {'the product': product}
-    for folder in sorted({str(pathlib.Path(f).parent) for f in sources('tests')}):
-        groups[folder] = product + [f for f in sources(folder) if str(pathlib.Path(f).parent) == folder]
-    breaches = []
-    for program, files in groups.items():
-        places = collections.defaultdict(set)
-        for path in files:
-            for name in definitions(path):
-                places[name].add(path)
-        for name, where in sorted(places.items()):
-            if len(where) > 1 and not (program != 'the product' and where <= set(product)):
-                breaches.append(f'{name} is defined in {len(where)} files of {program}: {", ".join(sorted(where))}')
-    return breaches
-
-
 def main():
     directory, needs, named = rooms()
     edges, breaches = check_includes(directory, needs, named)
-    breaches += check_namespaces(directory) + check_names()
+    breaches += check_namespaces(directory)
     for breach in breaches:
         print('rooms:', breach, file=sys.stderr)
     print(f'rooms: {len(directory)} rooms, {edges} includes between them, {len(breaches)} breaches')

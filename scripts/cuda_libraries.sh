@@ -15,9 +15,9 @@ cupti_is_there() {
   done
   return 1
 }
-missing() {  # file names; CUPTI's is a pattern
+missing() {  # beginnings of file names
   LD_LIBRARY_PATH=$(with_found) ldd "$module" 2> /dev/null | awk '/=> not found/ {print $1}' | sort -u
-  cupti_is_there || echo 'libcupti.so.*'
+  cupti_is_there || echo libcupti.so
 }
 candidates() {
   "${PYTHON:-python3}" -c '
@@ -25,35 +25,22 @@ import glob, os, sys
 for folder in sys.path:
     print("\n".join(sorted(glob.glob(os.path.join(folder, "nvidia", "*", "lib")))))' 2> /dev/null
   for home in "${CUDA_HOME:-}" /usr/local/cuda; do
-    if [ -n "$home" ]; then printf '%s\n' "$home/lib64" "$home/lib" "$home/extras/CUPTI/lib64"; fi
+    [ -z "$home" ] || printf '%s\n' "$home/lib64" "$home/lib" "$home/extras/CUPTI/lib64"
   done
 }
-add_folders_with() {  # PATTERN...: to `found`
-  while read -r folder; do
-    case ":$found:" in *":$folder:"*) continue ;; esac
-    for pattern in "$@"; do
-      for file in "$folder"/$pattern; do
-        if [ -e "$file" ]; then found=$found${found:+:}$folder; continue 3; fi
-      done
-    done
-  done << END
-$all
-END
+has_one_of() {  # FOLDER NAME...
+  folder=$1; shift
+  for name in "$@"; do ls "$folder/$name"* > /dev/null 2>&1 && return 0; done
+  return 1
 }
 
-set -f  # the pattern of CUPTI stays one until folders are searched
-wanted=$(set +f; missing)
-[ -n "$wanted" ] || exit 0
-all=$(set +f; candidates)
 # A library that is found can miss others in turn.
 for _ in 1 2 3; do
-  before=$found
-  # shellcheck disable=SC2086
-  set -- $wanted
-  set +f
-  add_folders_with "$@"
-  set -f
-  wanted=$(set +f; missing)
-  if [ "$found" = "$before" ] || [ -z "$wanted" ]; then break; fi
+  while read -r candidate; do
+    # shellcheck disable=SC2046
+    if has_one_of "$candidate" $(missing); then found=$found${found:+:}$candidate; fi
+  done << END
+$(candidates)
+END
 done
-echo "$found"
+[ -z "$found" ] || echo "$found"

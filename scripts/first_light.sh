@@ -196,7 +196,7 @@ case $command in
     layouts & pids+=($!)
     memcheck & pids+=($!)
     selftest operations operations --fast & pids+=($!)
-    selftest training reference equality & pids+=($!)
+    selftest training reference & pids+=($!)
     for p in "${pids[@]}"; do wait "$p" || failed=1; done
     ;;
   2)

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs clang-format, check_rooms.py, check_statements.py and clang-tidy over the product and its tests: `make lint`.
+# Runs clang-format, check_rooms.py and clang-tidy over the product and its tests: `make lint`.
 # usage: scripts/lint.sh [--format | --tidy]
 #   --format   all but clang-tidy
 #   --tidy     clang-tidy alone
@@ -24,7 +24,6 @@ format() {
     rc=1
   fi
   python3 scripts/check_rooms.py || rc=1
-  python3 scripts/check_statements.py || rc=1
   return $rc
 }
 

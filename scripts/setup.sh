@@ -38,8 +38,8 @@ for need in $needs; do
   case $need in *mpi*) command -v mpicc > /dev/null && command -v mpirun > /dev/null && found=yes ;; esac
   [ -n "$found" ] || missing="$missing ${need%%|*}"
 done
-[ "${1:-}" = --demo ] || scripts/get_cudnn_frontend.sh
-[ "${1:-}" != --dev ] || scripts/get_cuda_binaries.sh
+[ "${1:-}" = --demo ] || scripts/fetch.sh cudnn-frontend
+[ "${1:-}" != --dev ] || scripts/fetch.sh cuda-binaries
 [ -n "$missing" ] || exit 0
 
 if ! command -v apt-get > /dev/null || [ "$(id -u)" != 0 ]; then
@@ -51,13 +51,9 @@ if ! command -v apt-get > /dev/null || [ "$(id -u)" != 0 ]; then
   fi
   [ -f build-setup.tmp ] && sed -n '/^harness:/p; /needs/,$p' build-setup.tmp | grep -v -e '^Call Stack' -e '^-- Configuring' -e '^See also' -e '^$' -e '^ *\(CMakeLists\|cmake/\).*([a-z_]*)$' >&2
   rm -f build-setup.tmp
-  if command -v apt-get > /dev/null; then
-    echo "setup: these packages are missing, and only root can install them:$missing" >&2
-    echo "setup: run \`sudo make setup\`, or ask an administrator to run: apt-get install$missing" >&2
-  else
-    echo "setup: apt-get was not found. These packages (Debian's names) are missing:$missing" >&2
-    echo "setup: provide them with modules (\`module avail\`), a package manager, Spack or a prefix of your own" >&2
-  fi
+  echo "setup: these packages (Debian's names) are missing:$missing" >&2
+  echo "setup: run \`sudo make setup\` on Debian or Ubuntu; elsewhere provide them with modules (\`module avail\`), a" >&2
+  echo "setup: package manager, Spack or a prefix of your own" >&2
   echo "setup: to build with a prefix: CMAKE_PREFIX_PATH=/path/to/prefix make" >&2
   exit 1
 fi
@@ -69,22 +65,21 @@ if ! $apt update < /dev/null; then
   echo "setup: apt-get update failed; continuing with the existing package lists" >&2
 fi
 
-available="" absent=""
+needed=" $(echo "$required $tests" | tr '|\n' '  ') "
+[ "${1:-}" != --dev ] || needed="$needed$development "
+available="" failed=""
 for package in $missing; do
   if apt-cache show --no-all-versions "$package" > /dev/null 2>&1; then
     available="$available $package"
     continue
   fi
-  absent="$absent $package"
-  case " $cpu_backend " in *" $package "*)
-    echo "setup: package $package is not available; the cpu backend is left out" >&2 ;;
-  esac
-  case " $benchmarks $convenience " in *" $package "*)
-    echo "setup: package $package is not available; continuing without it" >&2 ;;
-  esac
-  case " $(echo "$required $tests" | tr '|\n' '  ') " in *" $package "*)
-    echo "setup: package $package is not available; enable \`universe\`, or use Debian 12, Ubuntu 22.04 or newer" >&2
-    echo "setup: provide it in a prefix: CMAKE_PREFIX_PATH=/path/to/prefix make" >&2 ;;
+  case $needed in
+    *" $package "*)
+      failed=yes
+      echo "setup: package $package is not available; enable \`universe\`, use Debian 12, Ubuntu 22.04 or newer, or" >&2
+      echo "setup: provide it in a prefix: CMAKE_PREFIX_PATH=/path/to/prefix make" >&2
+      ;;
+    *) echo "setup: package $package is not available; what needs it is left out" >&2 ;;
   esac
 done
 
@@ -94,10 +89,4 @@ if [ -n "$available" ]; then
   # shellcheck disable=SC2086
   $apt install -y --no-install-recommends $available < /dev/null
 fi
-for package in $absent; do
-  case " $(echo "$required $tests" | tr '|\n' '  ') " in *" $package "*) exit 1 ;; esac
-  if [ "${1:-}" = --dev ]; then
-    case " $development " in *" $package "*) echo "setup: package $package is not available" >&2; exit 1 ;; esac
-  fi
-done
-exit 0
+[ -z "$failed" ]

@@ -6,34 +6,21 @@
 # usage: scripts/soak_predict.sh [percent, default 15] [rounds, default 12] [seconds of a calibration, default 60]
 set -euo pipefail
 cd "$(dirname "$0")/.."
-. scripts/mpi_root.sh
+. scripts/soak_sweep.sh
 percent=${1:-15} rounds=${2:-12} seconds=${3:-60}
 config=configs/laptop.yaml ranks=2
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-harness() { # options… ; exit code 4: the control moved, which the table says
-  local code=0
-  "$@" > "$folder/out" 2> "$folder/log" || code=$?
-  [ $code = 0 ] || [ $code = 4 ] || { cat "$folder/log" >&2; exit 1; }
-}
-# shellcheck disable=SC2086
-on_all_ranks() { harness mpirun $oversubscribe -np $ranks ./harness "$@"; }
 predict() { # before or after
-  harness ./harness sweep $config --backend sim --ranks $ranks --hardware "$folder/$1-hardware.yaml" \
+  run ./harness sweep $config --backend sim --ranks $ranks --hardware "$folder/$1-hardware.yaml" \
     --set calibration="$folder/$1-calibration.yaml" -o "$folder/$1.h5"
 }
-# case, step_seconds, effect_low, effect_high: "|" between them, since cases have commas.
-columns() { # file
-  { ./harness show "$1" --format csv || [ $? = 4 ]; } | python3 -c 'import csv, sys
-for row in csv.DictReader(sys.stdin):
-    print("|".join(row[key] for key in ("case", "step_seconds", "effect_low", "effect_high")))'
-}
-on_all_ranks calibrate $config -o "$folder/before" --time-budget "${seconds}s"
-on_all_ranks sweep $config --rounds "$rounds" --set measure.until=rounds --set measure.time_budget=1h -o "$folder/measured.h5"
-on_all_ranks calibrate $config -o "$folder/after" --time-budget "${seconds}s"
+on_ranks $ranks calibrate $config -o "$folder/before" --time-budget "${seconds}s"
+on_ranks $ranks sweep $config --rounds "$rounds" --set measure.until=rounds --set measure.time_budget=1h -o "$folder/measured.h5"
+on_ranks $ranks calibrate $config -o "$folder/after" --time-budget "${seconds}s"
 predict before
 predict after
-for file in before after measured; do columns "$folder/$file.h5" > "$folder/$file"; done
+for file in before after measured; do
+  columns "$folder/$file.h5" case step_seconds effect_low effect_high > "$folder/$file"
+done
 awk -F'|' -v percent="$percent" '
   FILENAME ~ /before$/ { before[$1] = $2; next }
   FILENAME ~ /after$/ { after[$1] = $2; next }

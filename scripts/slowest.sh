@@ -1,0 +1,9 @@
+#!/bin/sh
+# Prints the fifteen compilations, or tests, of a build folder that took longest the last time: what Ninja's log and
+# that of ctest say. usage: scripts/slowest.sh FOLDER compilations|tests
+if [ "$2" = tests ]; then
+  awk '/^[0-9]+\/[0-9]+ Test: / { name = $3 } /^Test time =/ { printf "%8.1f s  %s\n", $4, name }' \
+    "$1/Testing/Temporary/LastTest.log"
+else
+  awk 'NR > 1 { took[$4] = ($2 - $1) / 1000 } END { for (t in took) printf "%8.1f s  %s\n", took[t], t }' "$1/.ninja_log"
+fi 2> /dev/null | sort -rn | head -n 15
