@@ -85,7 +85,7 @@ Numbers case_rows(const analysis::Comparison& comparison, bool whole) {
   std::vector<WeighedRow> rows;
   for (const analysis::CaseComparison& row : comparison.cases) {
     const std::array<const analysis::MeasuredCase*, 2> sides{&row.first, &row.second};
-    std::vector<Cell> cells{row.name};
+    std::vector<Cell> cells{case_cell(row.name)};
     for (const analysis::MeasuredCase* side : sides) cells.push_back(scale.print(side->step_seconds));
     cells.push_back(compared_change(row));
     cells.push_back(interval_words(row.low, row.high));

@@ -133,7 +133,7 @@ Numbers case_rows(const analysis::History& history, bool whole) {
   for (const analysis::CaseHistory& row : history.cases) {
     const auto runs = std::ranges::count_if(row.seconds, [](double value) { return value > 0; });
     const bool moved = analysis::moved(row.verdict);
-    std::vector<Cell> cells{row.name, std::to_string(runs), "", "", "", verdict_of(row)};
+    std::vector<Cell> cells{case_cell(row.name), std::to_string(runs), "", "", "", verdict_of(row)};
     if (row.largest) {
       const bool proven = moved || row.verdict == analysis::Verdict::same;
       cells[2] = proven ? change_words(row.largest->ratio) : "~";
@@ -185,7 +185,7 @@ AnswerText text_of(const analysis::Pool& pool, const CompareReport& report, bool
   std::vector<WeighedRow> rows;
   for (const analysis::PooledCase& row : pool.cases) {
     const bool all = row.n == static_cast<int>(report.files.size());
-    std::vector<Cell> cells{row.name,
+    std::vector<Cell> cells{case_cell(row.name),
                             scale.print(row.measured.step_seconds),
                             row.measured.mfu ? percent(*row.measured.mfu) : "",
                             change_words(row.ratio),
@@ -233,7 +233,7 @@ AnswerText text_of(const analysis::Reproduction& reproduction, const CompareRepo
   columns.push_back({"verdict", true});
   std::vector<WeighedRow> rows;
   for (const analysis::ChangeReproduction& row : reproduction.changes) {
-    std::vector<Cell> cells{row.name};
+    std::vector<Cell> cells{case_cell(row.name)};
     for (const analysis::Change* side : {&row.first, &row.second}) {
       const bool none = side->judgement.verdict == analysis::Verdict::none;
       cells.push_back(fmt::format("{} {}", none ? "no verdict" : analysis::name_of(side->judgement.verdict),
