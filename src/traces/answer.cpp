@@ -26,11 +26,8 @@ std::string steps_text(const TracedGpu& gpu) {
   std::string text = plural(std::ssize(steps.alike), "step");
   if (steps.alike.size() > 1) text += fmt::format(", {} to {}", ms(least_s), ms(most_s));
   text += ", by " + steps.how;
-  const bool without_first = steps.alike.size() + steps.odd.size() < steps.windows.size();
-  if (without_first || steps.without_last)
-    text += fmt::format("; the {}{}{} left out", without_first ? "first" : "",
-                        without_first && steps.without_last ? " and the " : "", steps.without_last ? "last" : "");
-  if (!steps.odd.empty()) text += fmt::format("; {} unlike these", steps.odd.size());
+  const std::size_t without = steps.windows.size() - steps.alike.size() + (steps.without_last ? 1 : 0);
+  if (without > 0) text += fmt::format("; {} left out: the first, the last, or unlike these", without);
   if (steps.no_optimizer) text += "; no optimizer seen";
   return text;
 }

@@ -157,15 +157,7 @@ void Calls::join(std::uint64_t correlation, std::int64_t start_ns, Thread thread
   if (!sorted_) std::ranges::sort(awaited_, {}, key);
   sorted_ = true;
   const std::pair wanted(capture_.threads.process_of(thread), correlation);
-  auto from = awaited_.begin() + static_cast<std::ptrdiff_t>(at_), to = awaited_.end();
-  constexpr std::ptrdiff_t near = 8;
-  if (from == to || wanted < key(*from)) {
-    from = awaited_.begin();
-  } else if (to - from > near && !(key(from[near]) < wanted)) {
-    to = from + near;
-  }
-  auto at = std::ranges::lower_bound(from, to, wanted, {}, key);
-  at_ = static_cast<std::size_t>(at - awaited_.begin());
+  auto at = std::ranges::lower_bound(awaited_, wanted, {}, key);
   for (; at != awaited_.end() && key(*at) == wanted; ++at) {
     GpuEvent& event = capture_.devices[at->device].events[at->event];
     if (event.is_launched() && event.launch_ns <= start_ns) continue;

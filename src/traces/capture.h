@@ -53,7 +53,7 @@ struct GpuEvent {
   std::int32_t operation = -1;  // in Capture::operations: its arguments; -1: none are recorded
   Thread thread = no_thread;    // that launched it
   Work work = Work::kernel;
-  Class kernel_class = 0;  // as classify() gives it; of a CUDA graph, a copy or a memset "unknown"
+  Class kernel_class = 0;  // as classify() gives it; of a CUDA graph, a copy or a memset "without_a_class"
 
   bool is_kernel() const { return work == Work::kernel || work == Work::graph; }
   /// False: its launch is not in the file.
@@ -152,6 +152,9 @@ struct Capture : Source {
 /// Source::format of what `harness trace` wrote. Its devices are the ranks of a job.
 inline constexpr std::string_view own_format = "harness trace";
 
+/// No time beyond this is taken from a file.
+inline constexpr std::int64_t latest_ns = INT64_MAX / 4;
+
 /// More events of a file than this are refused: about 2 GB in memory.
 inline constexpr std::size_t most_events = 20'000'000;
 
@@ -187,7 +190,6 @@ class Calls {
   Capture& capture_;
   std::unordered_map<std::uint32_t, std::optional<Cause>> causes_;  // by name
   std::vector<Awaited> awaited_;  // by process and correlation, once a call was joined
-  std::size_t at_ = 0;            // where the last call was looked for: the next is most often near
   bool sorted_ = false;
 };
 
@@ -204,7 +206,7 @@ Capture read_kineto(evidence::Input& input, const std::string& path);
 /// such export, that is damaged or holds more than most_events, and where the build has no SQLite.
 Capture read_nsight(const std::string& path);
 
-/// "comm.allreduce", "attention", "matmul", "norm" …; the last is "unknown".
+/// "comm.allreduce", "attention", "matrix_products", "norm" …; the last is "without_a_class".
 std::span<const std::string_view> class_names();
 bool is_communication(Class kernel_class);
 bool is_unknown(Class kernel_class);

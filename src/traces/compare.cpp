@@ -18,28 +18,22 @@ struct Change {
   double by_s() const { return after_s - before_s; }
 };
 
-// Adds amounts of one side to a list.
-class Changes {
- public:
-  void add(const std::string& name, double seconds, bool after) {
-    Change& change = by_name_[name];
-    change.name = name;
-    (after ? change.after_s : change.before_s) += seconds;
-  }
-  std::vector<Change> largest_first() const {
-    std::vector<Change> all;
-    for (const auto& [name, change] : by_name_) all.push_back(change);
-    std::ranges::stable_sort(all, std::greater(), [](const Change& c) { return std::abs(c.by_s()); });
-    return all;
-  }
+// By name, the largest first.
+using Changes = std::map<std::string, Change>;
+std::vector<Change> largest_first(const Changes& changes) {
+  std::vector<Change> all;
+  for (const auto& [name, change] : changes) all.push_back({name, change.before_s, change.after_s});
+  std::ranges::stable_sort(all, std::greater(), [](const Change& c) { return std::abs(c.by_s()); });
+  return all;
+}
 
- private:
-  std::map<std::string, Change> by_name_;
-};
+std::string text_of(const Change& change) {
+  return fmt::format("{}: {} to {}", change.name, ms(change.before_s), ms(change.after_s));
+}
 
 Part part_of(Class kernel_class) {
   const std::string_view name = class_names()[kernel_class];
-  if (name == "matmul") return Part::matrix_products;
+  if (name == "matrix_products") return Part::matrix_products;
   return name == "attention" ? Part::attention : Part::other_compute;
 }
 
@@ -53,14 +47,15 @@ std::string brief(const std::string& kernel) {
 std::string kernel_text(Part part, const Report& before, const Report& after) {
   Changes changes;
   for (const Report* report : {&before, &after}) {
+    double Change::*const side = report == &before ? &Change::before_s : &Change::after_s;
     for (const TracedGpu& gpu : report->gpus) {
       for (const NamedKernel& kernel : gpu.kernels) {
         if (!is_communication(kernel.kernel_class) && part_of(kernel.kernel_class) == part)
-          changes.add(kernel.name, kernel.seconds / static_cast<double>(report->gpus.size()), report == &after);
+          changes[kernel.name].*side += kernel.seconds / static_cast<double>(report->gpus.size());
       }
     }
   }
-  const std::vector<Change> all = changes.largest_first();
+  const std::vector<Change> all = largest_first(changes);
   if (all.empty()) return "";
   const auto gone = std::ranges::find_if(all, [](const Change& c) { return c.after_s == 0; });
   const auto come = std::ranges::find_if(all, [](const Change& c) { return c.before_s == 0; });
@@ -70,25 +65,22 @@ std::string kernel_text(Part part, const Report& before, const Report& after) {
     return fmt::format("{} ({}) became {} ({})", from, ms(gone->before_s), from == to ? "another of that name" : to,
                        ms(come->after_s));
   }
-  return fmt::format("{}: {} to {}", brief(all.front().name), ms(all.front().before_s), ms(all.front().after_s));
+  return text_of({brief(all.front().name), all.front().before_s, all.front().after_s});
 }
 
 std::string detail_of(Part part, const Report& before, const Report& after) {
   if (is_computation(part)) return kernel_text(part, before, after);
   Changes changes;
   for (const Report* report : {&before, &after}) {
-    const bool later = report == &after;
-    if (part == Part::idle) {
-      for (std::size_t i = 0; i < cause_count; ++i)
-        changes.add(std::string(title_of(static_cast<Cause>(i))), report->mean.idle_s[i], later);
-    }
+    double Change::*const side = report == &before ? &Change::before_s : &Change::after_s;
+    for (std::size_t i = 0; part == Part::idle && i < cause_count; ++i)
+      changes[std::string(title_of(static_cast<Cause>(i)))].*side += report->mean.idle_s[i];
     for (const analysis::KindTime& kind : report->mean.breakdown.kinds) {
-      if (kind.group == key_of(part)) changes.add(kind.kind, kind.owns_s, later);
+      if (kind.group == key_of(part)) changes[kind.kind].*side += kind.owns_s;
     }
   }
-  const std::vector<Change> all = changes.largest_first();
-  if (all.empty()) return "";
-  return fmt::format("{}: {} to {}", all.front().name, ms(all.front().before_s), ms(all.front().after_s));
+  const std::vector<Change> all = largest_first(changes);
+  return all.empty() ? "" : text_of(all.front());
 }
 
 }  // namespace

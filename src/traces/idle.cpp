@@ -60,6 +60,15 @@ Host::Host(const Capture& capture, const Timeline& timeline) : timeline_(timelin
   }
 }
 
+// The points of `stretches` between two times.
+Stretches clipped(const Stretches& stretches, double from_s, double to_s) {
+  Stretches inside;
+  auto at = std::ranges::upper_bound(stretches, from_s, {}, &Stretch::end_s);
+  for (; at != stretches.end() && at->start_s < to_s; ++at)
+    inside.push_back({std::max(at->start_s, from_s), std::min(at->end_s, to_s)});
+  return inside;
+}
+
 // Whether one of the stretches was open at a time, or had just ended. Half a nanosecond makes up for rounding: times
 // are whole ones.
 bool open_at(const Stretches& stretches, double s) {

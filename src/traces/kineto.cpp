@@ -1,76 +1,44 @@
-#include "traces/capture.h"
+#include "traces/kineto_event.h"
 
 #include <algorithm>
-#include <cmath>
-#include <istream>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "analysis/profiled_step.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "traces/kineto.h"
+#include "traces/capture.h"
+#include "traces/json_reader.h"
 
 namespace harness::traces {
 namespace {
 
 using Category = KinetoEvent::Category;
+using Token = JsonReader::Token;
+constexpr std::string_view events_key = "traceEvents";
 
-// The events that the SAX parser calls on. A handler that returns false ends the parse.
-class Handler {
+class KinetoReader {
  public:
-  Handler(Capture& capture, JsonBytes& json, const std::string& path)
-      : capture_(capture), json_(json), calls_(capture), path_(path) {}
-
-  bool null() { return true; }
-  bool boolean(bool) { return true; }
-  bool number_integer(std::int64_t value) { return number(value, static_cast<double>(value), {}); }
-  bool number_unsigned(std::uint64_t value) {
-    if (value > INT64_MAX) return number(INT64_MAX, static_cast<double>(value), "-");
-    return number(static_cast<std::int64_t>(value), static_cast<double>(value), {});
-  }
-  bool number_float(double value, const std::string& token) {
-    const bool fits = std::abs(value) < 9e18;
-    return number(fits ? static_cast<std::int64_t>(value) : 0, value, token);
-  }
-  bool string(std::string& value);
-  bool binary(nlohmann::json::binary_t&) { return true; }
-  bool start_object(std::size_t) { return open(false); }
-  bool start_array(std::size_t) { return open(true); }
-  bool key(std::string& text);
-  bool end_object() {
-    if (depth_ == 3 && section_ == Section::events) take();
-    if (depth_ == 4) in_args_ = false;
-    --depth_;
-    return true;
-  }
-  bool end_array() {
-    --depth_;
-    return true;
-  }
-  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) { return false; }
-
-  /// Before a parse that goes on behind damage.
-  void restart() {
-    depth_ = 0;
-    in_args_ = false;
-  }
-  void finish();
-  bool ended() const { return depth_ == 0; }
-  std::size_t events() const { return events_; }
+  KinetoReader(evidence::Input& input, const std::string& path) : path_(path), json_(input), calls_(capture_) {}
+  Capture read();
 
  private:
-  enum class Section : std::uint8_t { other, events, devices, distributed, base };
-
-  bool open(bool array);
-  bool number(std::int64_t value, double real, std::string_view token);
-  void take();
+  std::size_t depth() const { return json_.depth() + (bare_ ? 1 : 0); }
+  bool in_events() const { return section_ == events_key; }
+  void take(Token token);
+  void open(bool array);
+  void take_key();
+  void take_value(bool number);
+  void take_event();
+  bool take_host_event(Category category);
   void take_gpu_event(Work work);
+  void take_mark(Category category);
   void range(std::optional<Cause> cause);
   std::int32_t operation();
+  void name_own_kernel();
   Device* device();
   Thread thread() { return capture_.threads.number_of(0, event_.thread()); }
+  void finish();
 
   // A call waits here for the events that it launched, which may stand behind it.
   struct Launch {
@@ -79,189 +47,233 @@ class Handler {
     Thread thread = no_thread;
   };
 
-  Capture& capture_;
-  JsonBytes& json_;
+  const std::string& path_;
+  JsonReader json_;
+  Capture capture_;
   Calls calls_;
   std::vector<Launch> launches_;
-  const std::string& path_;
   std::map<std::int64_t, std::size_t> device_at_;
   std::map<std::int64_t, std::string> gpus_;
   std::set<std::string> categories_;
   KinetoEvent event_;
-  const KinetoEvent::Field* field_ = nullptr;  // of the value that comes next
-  Section section_ = Section::other;
-  std::string top_key_;
+  std::int64_t start_ns_ = 0, end_ns_ = 0;  // of the event
+  std::string* place_ = nullptr;            // of the value that comes next, in the event
+  std::string section_, key_;               // the last keys at depth 1 and, but for events, below
+  bool args_next_ = false, in_args_ = false;
+  bool bare_ = false;  // Chrome's other form: the events alone, in an array
   std::int64_t gpu_id_ = -1, base_ns_ = 0;
-  std::size_t events_ = 0, timeless_ = 0, wrong_ = 0;
   std::optional<std::int64_t> operation_rank_;
-  int depth_ = 0;
-  bool in_args_ = false;
-  std::size_t kept_ = 0;
+  std::size_t events_ = 0, kept_ = 0, timeless_ = 0, wrong_ = 0;
 };
 
-bool Handler::open(bool array) {
-  constexpr int deepest = 64;
-  if (++depth_ > deepest) fail("{}: it is nested more than {} levels deep", quote(path_), deepest);
-  if (depth_ == 1 && array) {  // Chrome's other form: the events alone
-    section_ = Section::events;
-    depth_ = 2;
+void KinetoReader::take(Token token) {
+  switch (token) {
+    case Token::begin_object:
+    case Token::begin_array:
+      return open(token == Token::begin_array);
+    case Token::end_object:
+      if (in_events() && depth() == 2) take_event();
+      return;
+    case Token::key:
+      return take_key();
+    case Token::string:
+    case Token::number:
+      take_value(token == Token::number);
+      [[fallthrough]];
+    default:
+      place_ = nullptr;
   }
-  if (depth_ == 3 && section_ == Section::events) event_.clear();
-  if (depth_ == 4) in_args_ = field_ != nullptr && field_->key == "args" && !array;
-  if (depth_ == 4 && in_args_ && section_ == Section::events && !event_.needs_arguments()) json_.skip_object();
-  if (depth_ >= 3) field_ = nullptr;
-  return true;
 }
 
-bool Handler::key(std::string& text) {
-  field_ = nullptr;
-  if (depth_ == 1) {
-    section_ = Section::other;
-    if (text == "traceEvents") section_ = Section::events;
-    if (text == "deviceProperties") section_ = Section::devices;
-    if (text == "distributedInfo") section_ = Section::distributed;
-    if (text == "baseTimeNanoseconds") section_ = Section::base;
-  } else if (section_ == Section::events) {
-    if (depth_ == 3 || (depth_ == 4 && in_args_)) field_ = KinetoEvent::field_of(text, depth_ == 4);
-  } else if (depth_ == 3 || (section_ == Section::distributed && depth_ == 2)) {
-    top_key_ = text.substr(0, 32);
+void KinetoReader::open(bool array) {
+  constexpr std::size_t deepest = 64;
+  if (depth() > deepest) fail("{}: it is nested more than {} levels deep", quote(path_), deepest);
+  if (depth() == 1 && array) {
+    bare_ = true;
+    section_ = events_key;
   }
-  return true;
+  if (depth() == 3) event_.clear();
+  if (depth() == 4) in_args_ = args_next_ && !array && in_events();
+  if (depth() == 4 && in_args_ && !event_.needs_arguments()) json_.skip_object();
+  place_ = nullptr;
 }
 
-bool Handler::number(std::int64_t value, double real, std::string_view token) {
-  if (section_ == Section::base && depth_ == 1) base_ns_ = token.empty() && value < latest_ns ? value : 0;
-  if (section_ == Section::devices && depth_ == 3 && top_key_ == "id") gpu_id_ = value;
-  if (section_ == Section::distributed && depth_ == 2 && token.empty() && value >= 0) {
-    if (top_key_ == "rank") capture_.rank = value;
-    if (top_key_ == "world_size") capture_.world = value;
+void KinetoReader::take_key() {
+  const std::string& text = json_.text();
+  place_ = nullptr;
+  if (depth() == 1) {
+    section_ = text.substr(0, 32);
+  } else if (!in_events()) {
+    key_ = text.substr(0, 32);
+  } else {
+    const bool argument = depth() == 4 && in_args_;
+    if (depth() == 3 || argument) place_ = event_.place_of(text, argument);
+    args_next_ = depth() == 3 && text == "args";
   }
-  if (field_ != nullptr) event_.take(*field_, value, real, token);
-  field_ = nullptr;
-  return true;
 }
 
-bool Handler::string(std::string& value) {
-  if (section_ == Section::devices && depth_ == 3 && top_key_ == "name" && gpus_.size() < 1024)
-    gpus_[gpu_id_] = value.substr(0, 200);
-  if (field_ != nullptr) event_.take(*field_, value);
-  const bool ends = section_ == Section::events && depth_ == 3 && !event_.ph.empty() && event_.ph != "X";
-  if (ends) json_.skip_object();  // a flow, a mark, a counter: nothing is taken of it
-  field_ = nullptr;
-  return true;
+void KinetoReader::take_value(bool number) {
+  std::string& text = json_.text();
+  if (place_ != nullptr) {
+    place_->swap(text);
+    // A flow, a mark, a counter: nothing is taken of it.
+    if (place_ == event_.place_of("ph", false) && *place_ != "X") json_.skip_object();
+    return;
+  }
+  if (in_events()) return;
+  const auto whole = number ? number_in<std::int64_t>(text) : std::nullopt;
+  if (section_ == "baseTimeNanoseconds" && depth() == 1) base_ns_ = whole && *whole < latest_ns ? *whole : 0;
+  if (section_ == "deviceProperties" && depth() == 3) {
+    if (key_ == "id") gpu_id_ = whole.value_or(-1);
+    if (key_ == "name" && gpus_.size() < 1024) gpus_[gpu_id_] = text.substr(0, 200);
+  }
+  if (section_ == "distributedInfo" && depth() == 2 && whole && *whole >= 0) {
+    if (key_ == "rank") capture_.rank = whole;
+    if (key_ == "world_size") capture_.world = whole;
+  }
 }
 
-std::int32_t Handler::operation() {
-  if (event_.collective.empty() && !event_.is_own()) return -1;
-  if (capture_.operations.size() >= (1u << 30)) return -1;
+// Classes go by the names of kernels: an operation of harness's own gets such a name as NCCL's have.
+void KinetoReader::name_own_kernel() {
+  const std::string& kind = event_["kind"];
+  std::string& name = *event_.place_of("name", false);
+  if (analysis::is_collective(kind)) {
+    name = "nccl " + replaced(kind, {{'_', ""}}) + " " + name;
+  } else if (analysis::is_communication(kind)) {
+    name = "nccl sendrecv";
+  }
+}
+
+std::int32_t KinetoReader::operation() {
+  const bool own = event_.is_own();
+  if (event_["Collective name"].empty() && !own) return -1;
   const std::int64_t size = event_.bytes_of_element();
-  Names& names = capture_.names;
+  const auto count = [&](std::string_view key) {
+    return std::clamp<std::int64_t>(event_.whole(key, 0), 0, std::int64_t{1} << 50);
+  };
+  const std::string &kind = event_[own ? "kind" : "Collective name"],
+                    &group = event_[own ? "group" : "Process Group Description"];
   Operation operation;
-  operation.kind = names.number_of(event_.is_own() ? event_.kind : event_.collective);
-  operation.group = names.number_of(event_.is_own() ? event_.group : event_.group_description);
-  const auto count = [](std::int64_t value) { return std::clamp<std::int64_t>(value, 0, std::int64_t{1} << 50); };
-  operation.bytes_in = count(event_.elements_in) * size;
-  operation.bytes_out = count(event_.elements_out) * size;
-  operation.group_size = count(event_.group_size);
-  if (event_.is_own()) {
-    const bool communicates = analysis::is_communication(event_.kind);
-    operation.phase = names.number_of(event_.phase);
-    operation.part = communicates ? communication_part(event_.group, event_.phase == analysis::closing_phase)
-                                  : computation_part(event_.kind, event_.recomputed != 0);
-    operation.waiting_s = event_.waiting_us * 1e-6;
-    operation.bubble_s = event_.bubble_us * 1e-6;
-    // By its name a kernel is classed: as those of NCCL are called.
-    if (communicates && !analysis::is_collective(event_.kind)) event_.name = "nccl sendrecv";
-    if (communicates && analysis::is_collective(event_.kind))
-      event_.name = "nccl " + replaced(event_.kind, {{'_', ""}}) + " " + event_.name;
+  operation.kind = capture_.names.number_of(kind);
+  operation.group = capture_.names.number_of(group);
+  operation.bytes_in = count("In msg nelems") * size;
+  operation.bytes_out = count("Out msg nelems") * size;
+  operation.group_size = count("Group size");
+  if (own) {
+    const std::string& phase = event_["phase"];
+    operation.phase = capture_.names.number_of(phase);
+    operation.part = analysis::is_communication(kind) ? communication_part(group, phase == analysis::closing_phase)
+                                                      : computation_part(kind, event_.whole("recomputed", 0) != 0);
+    operation.waiting_s = event_.real("waiting_us") * 1e-6;
+    operation.bubble_s = event_.real("bubble_us") * 1e-6;
+    name_own_kernel();
     capture_.format = own_format;
   }
   capture_.operations.push_back(operation);
   return static_cast<std::int32_t>(capture_.operations.size() - 1);
 }
 
-Device* Handler::device() {
+Device* KinetoReader::device() {
   constexpr std::size_t most_devices = 1024;
-  const std::int64_t id = event_.device >= 0 ? event_.device : event_.pid_number;
+  const std::int64_t id = event_.whole("device", event_.whole("pid", -1));
   if (device_at_.size() >= most_devices && !device_at_.contains(id)) return nullptr;
   const std::size_t at = device_at_.emplace(id, capture_.devices.size()).first->second;
   if (at == capture_.devices.size()) capture_.devices.emplace_back().id = id;
   return &capture_.devices[at];
 }
 
-void Handler::take_gpu_event(Work work) {
-  if (event_.ts_ns <= 0 && !event_.is_own()) {
+void KinetoReader::take_gpu_event(Work work) {
+  if (start_ns_ <= 0 && !event_.is_own()) {
     ++timeless_;
     return;
   }
   Device* const on = device();
   if (on == nullptr) return;
   const std::int32_t arguments = operation();
-  on->events.push_back({event_.ts_ns, event_.ts_ns + event_.dur_ns, 0, capture_.names.number_of(event_.name),
-                        static_cast<std::uint32_t>(std::max<std::int64_t>(event_.stream, 0) & INT32_MAX), arguments,
-                        no_thread, work});
-  calls_.await(static_cast<std::size_t>(on - capture_.devices.data()), static_cast<std::uint64_t>(event_.correlation));
+  const std::int64_t stream = std::max<std::int64_t>(event_.stream(), 0) & INT32_MAX;
+  on->events.push_back({start_ns_, end_ns_, 0, capture_.names.number_of(event_["name"]),
+                        static_cast<std::uint32_t>(stream), arguments, no_thread, work});
+  calls_.await(static_cast<std::size_t>(on - capture_.devices.data()),
+               static_cast<std::uint64_t>(event_.whole("correlation", 0)));
 }
 
-void Handler::range(std::optional<Cause> cause) {
-  capture_.ranges.push_back({event_.ts_ns, event_.ts_ns + event_.dur_ns,
-                             capture_.names.number_of(event_.name.substr(0, 200)), thread(), cause});
-}
-
-void Handler::take() {
-  ++events_;
-  if (!operation_rank_ && event_.rank >= 0) operation_rank_ = event_.rank;
-  if (event_.ph != "X") return;
-  const Category category = event_.category();
-  // The profiler has a "Trace" of its own: the span of the capture.
-  const bool foreign = category == Category::other && !event_.cat.empty() && event_.cat != "Trace";
-  if (foreign && categories_.size() < 8) categories_.insert(event_.cat.substr(0, 40));
-  if (category == Category::other) return;
-  if (event_.wrong || event_.ts_ns < 0) {
-    ++wrong_;
-    return;
+void KinetoReader::take_mark(Category category) {
+  Device* const on = device();
+  if (on == nullptr) return;
+  const std::string& name = event_["name"];
+  if (category == Category::loading) {
+    on->loading_s += static_cast<double>(end_ns_ - start_ns_) * 1e-9;
+  } else if (name.starts_with("ProfilerStep") && on->steps.size() < 1000) {
+    on->steps.push_back({name.substr(0, 60), start_ns_, end_ns_});
   }
-  event_.dur_ns = std::max<std::int64_t>(event_.dur_ns, 0);
-  const std::string_view name = event_.name;
-  const bool loads = name.find("__next__") != std::string_view::npos;
-  const bool loading = loads && name.find(category == Category::python ? "dataloader.py" : "DataLoader") != name.npos;
-  if (category == Category::kernel) {
-    take_gpu_event(Work::kernel);
-  } else if (category == Category::copy) {
-    take_gpu_event(Work::copy);
-  } else if (category == Category::set) {
-    take_gpu_event(Work::set);
-  } else if (category == Category::call) {
+}
+
+void KinetoReader::range(std::optional<Cause> cause) {
+  capture_.ranges.push_back(
+      {start_ns_, end_ns_, capture_.names.number_of(event_["name"].substr(0, 200)), thread(), cause});
+}
+
+// False: nothing of it is kept.
+bool KinetoReader::take_host_event(Category category) {
+  const std::string_view name = event_["name"];
+  const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
+  if (category == Category::call) {
     const Thread on = thread();
-    calls_.take({event_.ts_ns, event_.ts_ns + event_.dur_ns, capture_.names.number_of(name.substr(0, 200)), on});
-    if (event_.correlation != 0)
-      launches_.push_back({static_cast<std::uint64_t>(event_.correlation), event_.ts_ns, on});
+    calls_.take({start_ns_, end_ns_, capture_.names.number_of(name.substr(0, 200)), on});
+    const auto correlation = static_cast<std::uint64_t>(event_.whole("correlation", 0));
+    if (correlation != 0) launches_.push_back({correlation, start_ns_, on});
   } else if (category == Category::overhead) {
     range(Cause::profiler);
-  } else if (category == Category::mark || category == Category::loading) {
-    Device* const on = device();
-    const bool step = category == Category::mark && name.starts_with("ProfilerStep");
-    if (on != nullptr && step && on->steps.size() < 1000)
-      on->steps.push_back({event_.name.substr(0, 60), event_.ts_ns, event_.ts_ns + event_.dur_ns});
-    if (on != nullptr && category == Category::loading) on->loading_s += static_cast<double>(event_.dur_ns) * 1e-9;
-  } else if (loading) {
+  } else if (has("__next__") && has(category == Category::python ? "dataloader.py" : "DataLoader")) {
     range(Cause::loading);
-  } else if (category == Category::python && name.find("gc.collect") != name.npos) {
+  } else if (category == Category::python && has("gc.collect")) {
     range(Cause::garbage);
   } else if (category == Category::operation && name.starts_with("autograd::engine::evaluate_function")) {
     std::vector<Thread>& threads = capture_.backward_threads;
     if (threads.size() < 256 && std::ranges::find(threads, thread()) == threads.end()) threads.push_back(thread());
-    return;
+    return false;
   } else if (category == Category::annotation || name.starts_with("ProfilerStep")) {
     range(std::nullopt);
   } else {
+    return false;
+  }
+  return true;
+}
+
+void KinetoReader::take_event() {
+  ++events_;
+  const std::int64_t rank = event_.whole("Rank", -1);
+  if (!operation_rank_ && rank >= 0) operation_rank_ = rank;
+  if (event_["ph"] != "X") return;
+  const Category category = event_.category();
+  const std::string& cat = event_["cat"];
+  // The profiler has a "Trace" of its own: the span of the capture.
+  const bool foreign = category == Category::other && !cat.empty() && cat != "Trace";
+  if (foreign && categories_.size() < 8) categories_.insert(cat.substr(0, 40));
+  if (category == Category::other) return;
+  const bool lasts = !event_["dur"].empty();
+  const auto start_ns = event_.ns("ts"), length_ns = lasts ? event_.ns("dur") : 0;
+  if (!start_ns || !length_ns || *start_ns < 0) {
+    ++wrong_;
     return;
   }
-  if (++kept_ > most_events)
+  start_ns_ = *start_ns;
+  end_ns_ = *start_ns + std::max<std::int64_t>(*length_ns, 0);
+  bool kept = true;
+  if (category == Category::kernel) {
+    take_gpu_event(Work::kernel);
+  } else if (category == Category::copy || category == Category::set) {
+    take_gpu_event(category == Category::copy ? Work::copy : Work::set);
+  } else if (category == Category::mark || category == Category::loading) {
+    take_mark(category);
+  } else {
+    kept = take_host_event(category);
+  }
+  if (kept && ++kept_ > most_events)
     fail("{}: it holds more than {} million events; trace fewer steps", quote(path_), most_events / 1'000'000);
 }
 
-void Handler::finish() {
+void KinetoReader::finish() {
   const bool any_call = capture_.first_call_ns <= capture_.last_call_ns;
   const bool empty = capture_.devices.empty() && !any_call && capture_.ranges.empty();
   if (empty && !categories_.empty()) {
@@ -283,8 +295,7 @@ void Handler::finish() {
     for (GpuEvent& event : device.events) event.launch_ns += base_ns_;
     std::ranges::for_each(device.steps, shift);
     const auto gpu = gpus_.find(device.id);
-    if (gpu != gpus_.end()) device.gpu = gpu->second;
-    if (gpu == gpus_.end() && !gpus_.empty()) device.gpu = gpus_.begin()->second;  // a node's GPUs are of one kind
+    if (!gpus_.empty()) device.gpu = gpu == gpus_.end() ? gpus_.begin()->second : gpu->second;  // a node has one kind
   }
   std::ranges::for_each(capture_.ranges, shift);
   if (!capture_.rank) capture_.rank = operation_rank_;
@@ -292,36 +303,40 @@ void Handler::finish() {
     capture_.rank = rank_in_name(path_);
     capture_.rank_guessed = capture_.rank.has_value();
   }
+}
+
+Capture KinetoReader::read() {
+  capture_.file = path_;
+  capture_.format = "PyTorch profiler";
+  std::size_t lost = 0;
+  for (Token token = json_.next(); token != Token::end; token = json_.next()) {
+    if (token != Token::damaged) {
+      take(token);
+      continue;
+    }
+    section_ = events_key;
+    bare_ = in_args_ = false;
+    if (!json_.restart_at_next_event()) break;
+    ++lost;
+    if (lost > 100 && lost > events_ / 100)
+      fail("{}: it is damaged: more than 1 % of its events cannot be read", quote(path_));
+  }
+  if (events_ == 0) fail("{}: it is no trace in JSON", quote(path_));
+  finish();
   capture_.note(timeless_, "GPU event", "left out: without a time");
   capture_.note(wrong_, "event", "left out: with a time that is none");
+  capture_.note(lost, "damaged event", "left out");
+  capture_.cut_short = json_.cut_short() || json_.depth() > 0;
+  if (capture_.cut_short) capture_.notes.emplace_back("The file is cut short: its last step is left out.");
+  capture_.note(json_.repairs(), "fault", "of its JSON repaired");
+  traces::finish(capture_);
+  return std::move(capture_);
 }
 
 }  // namespace
 
 Capture read_kineto(evidence::Input& input, const std::string& path) {
-  Capture capture;
-  capture.file = path;
-  capture.format = "PyTorch profiler";
-  JsonBytes json(input);
-  Handler handler(capture, json, path);
-  std::size_t lost = 0;
-  std::istream stream(&json);
-  bool whole = nlohmann::json::sax_parse(stream, &handler);
-  while (!whole && !handler.ended() && json.restart_at_next_event()) {
-    ++lost;
-    if (lost > 100 && lost > handler.events() / 100)
-      fail("{}: it is damaged: more than 1 % of its events cannot be read", quote(path));
-    handler.restart();
-    whole = nlohmann::json::sax_parse(stream, &handler);
-  }
-  if (handler.events() == 0) fail("{}: it is no trace in JSON", quote(path));
-  handler.finish();
-  capture.note(lost, "damaged event", "left out");
-  capture.cut_short = json.cut_short() || (!whole && !handler.ended());
-  if (capture.cut_short) capture.notes.emplace_back("The file is cut short: its last step is left out.");
-  capture.note(json.repairs(), "fault", "of its JSON repaired");
-  finish(capture);
-  return capture;
+  return KinetoReader(input, path).read();
 }
 
 }  // namespace harness::traces

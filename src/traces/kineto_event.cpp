@@ -1,80 +1,41 @@
-#include "traces/kineto.h"
+#include "traces/kineto_event.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <utility>
 
 #include "base/text.h"
+#include "traces/capture.h"
 
 namespace harness::traces {
+
 namespace {
 
-// Microseconds as the file writes them, "4887345307045.741", in nanoseconds. A double would lose digits.
-bool parse_microseconds(std::string_view token, std::int64_t& ns) {
-  const bool negative = token.starts_with('-');
-  if (negative) token.remove_prefix(1);
-  std::int64_t value = 0;
-  int decimals = -1;  // behind the point
-  for (const char c : token) {
-    if (c == '.' && decimals < 0) {
-      decimals = 0;
-    } else if (c >= '0' && c <= '9') {
-      if (decimals >= 3) continue;
-      if (decimals >= 0) ++decimals;
-      if (value > latest_ns / 10) return false;
-      value = value * 10 + (c - '0');
-    } else {
-      return false;
-    }
-  }
-  for (int i = std::max(decimals, 0); i < 3; ++i) {
-    if (value > latest_ns / 10) return false;
-    value *= 10;
-  }
-  ns = negative ? -value : value;
-  return true;
-}
-
-using Event = KinetoEvent;
-constexpr std::array<Event::Field, 25> fields{{
-    {.key = "ph", .text = &Event::ph},
-    {.key = "cat", .text = &Event::cat},
-    {.key = "name", .text = &Event::name},
-    {.key = "pid"},
-    {.key = "tid"},
-    {.key = "ts", .time_ns = &Event::ts_ns},
-    {.key = "dur", .time_ns = &Event::dur_ns},
-    {.key = "args"},
-    {.key = "device", .argument = true, .whole = &Event::device},
-    {.key = "stream", .argument = true, .whole = &Event::stream},
-    {.key = "correlation", .argument = true, .whole = &Event::correlation},
-    {.key = "Collective name", .argument = true, .text = &Event::collective},
-    {.key = "In msg nelems", .argument = true, .whole = &Event::elements_in},
-    {.key = "Out msg nelems", .argument = true, .whole = &Event::elements_out},
-    {.key = "dtype", .argument = true, .text = &Event::type},
-    {.key = "Group size", .argument = true, .whole = &Event::group_size},
-    {.key = "Process Group Description", .argument = true, .text = &Event::group_description},
-    {.key = "Rank", .argument = true, .whole = &Event::rank},
-    {.key = "kind", .argument = true, .text = &Event::kind},
-    {.key = "group", .argument = true, .text = &Event::group},
-    {.key = "phase", .argument = true, .text = &Event::phase},
-    {.key = "operation", .argument = true, .whole = &Event::operation},
-    {.key = "recomputed", .argument = true, .whole = &Event::recomputed},
-    {.key = "waiting_us", .argument = true, .real = &Event::waiting_us},
-    {.key = "bubble_us", .argument = true, .real = &Event::bubble_us},
-}};
+// Those of the event, then those of its `args`; from "kind" on, of what harness wrote itself.
+const std::vector<std::string_view> keys = split(
+    "ph|cat|name|pid|tid|ts|dur|device|stream|correlation|Collective name|In msg nelems|Out msg nelems|dtype|"
+    "Group size|Process Group Description|Rank|kind|group|phase|operation|recomputed|waiting_us|bubble_us",
+    '|');
+constexpr std::ptrdiff_t own_keys = 7;
 
 }  // namespace
 
-const KinetoEvent::Field* KinetoEvent::field_of(std::string_view key, bool argument) {
-  const auto found =
-      std::ranges::find_if(fields, [&](const Field& field) { return field.argument == argument && field.key == key; });
-  return found == fields.end() ? nullptr : &*found;
+void KinetoEvent::clear() {
+  for (std::string& text : texts_) text.clear();
+}
+
+std::string* KinetoEvent::place_of(std::string_view key, bool argument) {
+  const auto of_args = keys.begin() + own_keys, last = argument ? keys.end() : of_args;
+  const auto found = std::find(argument ? of_args : keys.begin(), last, key);
+  return found == last ? nullptr : &texts_[static_cast<std::size_t>(found - keys.begin())];
+}
+
+const std::string& KinetoEvent::operator[](std::string_view key) const {
+  return texts_[static_cast<std::size_t>(std::ranges::find(keys, key) - keys.begin())];
 }
 
 KinetoEvent::Category KinetoEvent::category() const {
-  static constexpr std::array<std::pair<std::string_view, Category>, 17> categories{
+  static constexpr std::array<std::pair<std::string_view, Category>, 16> categories{
       {{"cpu_op", Category::operation},
        {"python_function", Category::python},
        {"kernel", Category::kernel},
@@ -83,86 +44,82 @@ KinetoEvent::Category KinetoEvent::category() const {
        {"gpu_memcpy", Category::copy},
        {"gpu_memset", Category::set},
        {"user_annotation", Category::annotation},
-       {"user_annotation ", Category::annotation},
        {"gpu_user_annotation", Category::mark},
        {"loading", Category::loading},
        {"overhead", Category::overhead},
-       {"Kernel", Category::kernel},
+       {"Kernel", Category::kernel},  // before 2022
        {"Operator", Category::operation},
        {"Runtime", Category::call},
        {"Memcpy", Category::copy},
        {"Memset", Category::set}}};
   for (const auto& [text, category] : categories) {
-    if (cat == text) return category;
+    if (trim((*this)["cat"]) == text) return category;
   }
   return Category::other;
 }
 
 bool KinetoEvent::needs_arguments() const {
-  const Category known = category();
-  if (known == Category::operation) return name.empty() || name == "record_param_comms";
-  const bool none = known == Category::python || known == Category::annotation || known == Category::overhead;
-  return known == Category::other ? cat.empty() : !none;
+  switch (category()) {
+    case Category::operation:
+      return (*this)["name"].empty() || (*this)["name"] == "record_param_comms";
+    case Category::other:
+      return (*this)["cat"].empty();
+    case Category::python:
+    case Category::annotation:
+    case Category::overhead:
+      return false;
+    default:
+      return true;
+  }
+}
+
+std::int64_t KinetoEvent::whole(std::string_view key, std::int64_t otherwise) const {
+  std::int64_t value = 0;
+  return Cursor{(*this)[key]}.integer(value) ? value : otherwise;
+}
+
+double KinetoEvent::real(std::string_view key) const {
+  return number_in<double>((*this)[key]).value_or(NAN);
+}
+
+std::optional<std::int64_t> KinetoEvent::ns(std::string_view key) const {
+  constexpr std::int64_t latest_us = latest_ns / 1000;
+  const std::string_view us = (*this)[key];
+  if (us.find_first_of("eE") != std::string_view::npos) {
+    const double value = real(key);
+    return std::abs(value) < static_cast<double>(latest_us) ? std::optional(std::llround(value * 1000)) : std::nullopt;
+  }
+  const std::size_t point = std::min(us.find('.'), us.size());
+  std::string decimals(us.substr(std::min(point + 1, us.size())).substr(0, 3));
+  decimals.resize(3, '0');
+  const auto whole = number_in<std::int64_t>(us.substr(0, point));
+  const auto part = number_in<std::uint32_t>(decimals);
+  if (!whole || !part || *whole <= -latest_us || *whole >= latest_us) return std::nullopt;
+  const std::int64_t below = *part;
+  return *whole * 1000 + (us.starts_with('-') ? -below : below);
+}
+
+std::uint64_t KinetoEvent::thread() const {
+  return fnv1a((*this)["tid"], fnv1a((*this)["pid"]));
+}
+
+std::int64_t KinetoEvent::stream() const {
+  if (!(*this)["stream"].empty()) return whole("stream", -1);
+  Cursor cursor{(*this)["tid"]};  // of GPU events the stream: 7, or before 2022 "stream 7"
+  cursor.literal("stream ");
+  std::int64_t number = -1;
+  return cursor.integer(number) ? number : -1;
 }
 
 std::int64_t KinetoEvent::bytes_of_element() const {
-  struct Type {
-    std::string_view name;
-    std::int64_t bytes;
-  };
-  static constexpr Type types[] = {{"Float", 4},       {"Int", 4},          {"UInt32", 4},        {"BFloat16", 2},
-                                   {"Half", 2},        {"Short", 2},        {"UInt16", 2},        {"Double", 8},
-                                   {"Long", 8},        {"UInt64", 8},       {"Byte", 1},          {"Char", 1},
-                                   {"Bool", 1},        {"QInt8", 1},        {"QUInt8", 1},        {"QInt32", 4},
-                                   {"ComplexHalf", 4}, {"ComplexFloat", 8}, {"ComplexDouble", 16}};
+  static constexpr std::pair<std::string_view, std::int64_t> types[] = {
+      {"Float", 4},  {"Int", 4},    {"UInt32", 4}, {"BFloat16", 2},    {"Half", 2},         {"Short", 2},
+      {"UInt16", 2}, {"Double", 8}, {"Long", 8},   {"UInt64", 8},      {"Byte", 1},         {"Char", 1},
+      {"Bool", 1},   {"QInt8", 1},  {"QUInt8", 1}, {"ComplexHalf", 4}, {"ComplexFloat", 8}, {"ComplexDouble", 16}};
   for (const auto& [name, bytes] : types) {
-    if (type == name) return bytes;
+    if ((*this)["dtype"] == name) return bytes;
   }
-  return type.starts_with("Float8") ? 1 : 0;
-}
-
-void KinetoEvent::clear() {
-  for (const Field& field : fields) {
-    if (field.text != nullptr) (this->*field.text).clear();
-  }
-  ts_ns = device = pid_number = rank = operation = stream = -1;
-  dur_ns = elements_in = elements_out = group_size = correlation = recomputed = 0;
-  pid = tid = 0;
-  waiting_us = bubble_us = NAN;
-  wrong = false;
-}
-
-void KinetoEvent::take(const Field& field, std::int64_t value, double real, std::string_view token) {
-  if (field.whole != nullptr) this->*field.whole = value;
-  if (field.real != nullptr) this->*field.real = real;
-  if (field.key == "pid") {
-    pid_number = value;
-    pid = static_cast<std::uint64_t>(value);
-  } else if (field.key == "tid") {
-    tid = static_cast<std::uint64_t>(value);
-    if (stream < 0) stream = value & INT32_MAX;  // of GPU events the stream
-  }
-  if (field.time_ns == nullptr) return;
-  std::int64_t& ns = this->*field.time_ns;
-  if (token.empty() && std::abs(value) < latest_ns / 1000) {
-    ns = value * 1000;
-  } else if (token.empty() || !parse_microseconds(token, ns)) {  // with an exponent, or too large
-    const bool fits = std::abs(real) < static_cast<double>(latest_ns) / 1000 && !token.starts_with("-");
-    wrong |= !fits;
-    ns = fits ? static_cast<std::int64_t>(std::llround(real * 1000)) : 0;
-  }
-}
-
-void KinetoEvent::take(const Field& field, std::string& text) {
-  if (field.key == "pid") pid = fnv1a(text);
-  if (field.key == "tid") {
-    tid = fnv1a(text);
-    Cursor cursor{text};
-    std::int32_t number = 0;
-    if (cursor.literal("stream ") && cursor.integer(number) && number >= 0) stream = number;
-  }
-  if (field.time_ns != nullptr) wrong |= !parse_microseconds(text, this->*field.time_ns);
-  if (field.text != nullptr) (this->*field.text).swap(text);
+  return (*this)["dtype"].starts_with("Float8") ? 1 : 0;
 }
 
 }  // namespace harness::traces

@@ -211,7 +211,7 @@ std::optional<double> least_waiting_s(const std::vector<Collective>& all, const 
   std::optional<double> waiting_s;
   for (auto& [key, group] : alike) {
     const Class kernel_class = std::get<Class>(key);
-    const bool moves_alike = ends_at_once(kernel_class) && !class_names()[kernel_class].starts_with("comm.ep_");
+    const bool moves_alike = ends_at_once(kernel_class) && !class_names()[kernel_class].starts_with("comm.expert");
     if (group.size() < 4 || !moves_alike) continue;
     std::ranges::nth_element(group, group.begin() + 1, {}, &Collective::seconds);
     const double transfer_s = group[0]->seconds();

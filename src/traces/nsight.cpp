@@ -165,10 +165,7 @@ class Reader {
       fail("{}: it holds more than {} million events; record fewer steps", quote(database_.path()),
            most_events / 1'000'000);
   }
-  static bool plausible(std::int64_t from, std::int64_t to) {
-    constexpr std::int64_t latest = INT64_MAX / 4;
-    return from >= 0 && to >= from && to < latest;
-  }
+  static bool plausible(std::int64_t from, std::int64_t to) { return from >= 0 && to >= from && to < latest_ns; }
 
   Database database_;
   Capture capture_;
@@ -186,16 +183,13 @@ void Reader::versions() {
     for (Statement s = database_.rows(table, {"name", "value"}); s.next();) {
       if (s.text(0) == "EXPORT_PRODUCT_VERSION") capture_.version = s.text(1).substr(0, 40);
       if (s.text(0) != "EXPORT_SCHEMA_VERSION") continue;
-      Cursor version{s.text(1)};
-      int major = 0, minor = 0;
-      const bool read = version.integer(major) && version.literal(".") && version.integer(minor);
-      if (!read || major < 2 || (major == 2 && minor < 9) || major > 3)
+      if (!s.text(1).starts_with("2.") && !s.text(1).starts_with("3."))
         capture_.notes.push_back(fmt::format("Its schema, {}, is not known to harness.", quote(s.text(1))));
     }
   }
   if (!database_.has("TARGET_INFO_SESSION_START_TIME")) return;
   Statement s = database_.rows("TARGET_INFO_SESSION_START_TIME", {"utcEpochNs", "systemClockNs"}, " LIMIT 1");
-  if (s.next() && s.integer(0) > 0 && s.integer(0) < INT64_MAX / 4 && s.integer(1) >= 0)
+  if (s.next() && s.integer(0) > 0 && s.integer(0) < latest_ns && s.integer(1) >= 0)
     epoch_ns_ = s.integer(0) - s.integer(1);
 }
 
@@ -228,10 +222,10 @@ void Reader::gpu_events(std::string_view name, Work work) {
 void Reader::gpu_events_of(const std::string& table, Work work) {
   const bool graph = work == Work::graph;
   if (work == Work::kernel) one_process_ = !database_.has(table, "globalPid");
-  const std::uint32_t fixed = capture_.names.number_of(work == Work::copy ? "Memcpy" : "Memset");
-  std::map<std::int64_t, std::uint32_t> graphs;
-  for (Statement s = database_.rows(table, {"start", "end", "deviceId", "streamId", "correlationId", "globalPid",
-                                            work == Work::kernel ? "demangledName" : "graphExecId", "shortName"});
+  const std::uint32_t fixed = capture_.names.number_of(graph ? "CUDA graph" : "copy or memset");
+  const std::size_t before = kept_;
+  for (Statement s = database_.rows(
+           table, {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", "demangledName", "shortName"});
        s.next();) {
     if (!plausible(s.integer(0), s.integer(1))) {
       ++wrong_;
@@ -248,14 +242,11 @@ void Reader::gpu_events_of(const std::string& table, Work work) {
     std::uint32_t name = fixed;
     const bool demangled = !s.null(6) && name_of_id_.contains(s.integer(6));
     if (work == Work::kernel) name = name_of(s.integer(demangled ? 6 : 7));
-    if (graph && !graphs.contains(s.integer(6)) && graphs.size() < 10'000)
-      graphs[s.integer(6)] = capture_.names.number_of(fmt::format("graph {}", s.integer(6)));
-    if (graph) name = graphs.contains(s.integer(6)) ? graphs[s.integer(6)] : capture_.names.number_of("graph");
     capture_.devices[at].events.push_back({epoch_ns_ + s.integer(0), epoch_ns_ + s.integer(1), 0, name,
                                            static_cast<std::uint32_t>(s.bits(3)), -1, no_thread, work});
     calls_.await(at, s.bits(4));
   }
-  if (graph && !graphs.empty())
+  if (graph && kept_ > before)
     capture_.notes.push_back(
         "CUDA graphs were recorded as one event each, without their kernels: record with --cuda-graph-trace=node.");
 }
@@ -334,13 +325,10 @@ void Reader::gpus() {
 }
 
 Capture Reader::read() {
-  const bool nvprof = database_.has("CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL");
   const bool nsight =
       database_.has("StringIds") && (database_.has("META_DATA_EXPORT") || database_.has("EXPORT_META_DATA") ||
                                      database_.has_any("CUPTI_ACTIVITY_KIND_"));
-  if (!nsight)
-    fail("{}: it is a database of SQLite, but no export of Nsight Systems{}", quote(database_.path()),
-         nvprof ? " (it is nvprof's)" : "");
+  if (!nsight) fail("{}: it is a database of SQLite, but no export of Nsight Systems", quote(database_.path()));
   capture_.format = "Nsight Systems";
   capture_.rank = rank_in_name(database_.path());
   versions();

@@ -92,7 +92,7 @@ std::optional<double> begun_after_s(const Report& report, std::size_t i) {
 report::Figure timeline(const Report& report) {
   std::vector<std::size_t> shown;
   for (std::size_t i = 0; i < report.gpus.size(); ++i) {
-    if (!report.gpus[i].work.events.empty()) shown.push_back(i);
+    if (!report.gpus[i].work.operations.empty()) shown.push_back(i);
   }
   bool one_clock = true;
   double first_s = 0;
@@ -106,12 +106,11 @@ report::Figure timeline(const Report& report) {
   for (const std::size_t i : shown) {
     const TracedGpu& gpu = report.gpus[i];
     const double begun_s = one_clock ? *begun_after_s(report, i) - first_s : 0;
-    for (const StepEvent& x : gpu.work.events) {
+    for (const analysis::StepOperation& x : gpu.work.operations) {
       std::string track = x.main ? "compute" : "other streams";
-      if (is_exposed_communication(x.part) && !x.copies) track = name_of(x.part);
-      const bool optimizer = gpu.work.texts[x.kind].starts_with("adam") || gpu.work.texts[x.kind] == "optimizer";
-      OperationKind kind = optimizer ? OperationKind::optimizer : looks[index_of(x.part)].kind;
-      if (x.copies) kind = OperationKind::copy;
+      if (x.part && is_exposed_communication(*x.part)) track = name_of(*x.part);
+      OperationKind kind = x.part ? looks[index_of(*x.part)].kind : OperationKind::copy;
+      if (x.kind.starts_with("adam") || x.kind == "optimizer") kind = OperationKind::optimizer;
       double waited_s = std::isfinite(x.waiting_s) ? x.waiting_s : 0;
       if (x.bubble_s > 0) waited_s += x.bubble_s;
       operations.push_back({gpu.rank.value_or(static_cast<std::int64_t>(i)), track, kind, begun_s + x.start_s,

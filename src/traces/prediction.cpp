@@ -86,24 +86,6 @@ std::string overlap_cause(const Breakdown& measured, const Breakdown& predicted)
       ms(expected_s - hidden_s));
 }
 
-// Names the cause that a part's excess alone shows.
-void simple_causes(Beside& beside) {
-  constexpr double notable = 0.02;
-  for (const PartBeside& part : beside.parts) {
-    if (part.excess_s() < notable * beside.measured_s || beside.causes.size() >= 4) break;
-    std::string what = "No such part is predicted.";
-    if (part.predicted_s > 0)
-      what = fmt::format("It takes {:.2f} times as long: clocks, other kernels, or another model.",
-                         part.measured_s / part.predicted_s);
-    if (part.name.find("communication") != std::string::npos)
-      what = "Look at the network between nodes: harness doctor.";
-    if (part.name == name_of(Part::idle)) what = "Look at the host; the answer on the trace has the causes.";
-    if (part.name == name_of(Part::waiting) || part.name == name_of(Part::bubble))
-      what = "Ranks are late, or stages are unequal.";
-    beside.causes.push_back(fmt::format("{}: {} more than predicted. {}", part.name, ms(part.excess_s()), what));
-  }
-}
-
 }  // namespace
 
 Beside beside_prediction(const Report& report, config::Experiment experiment) {
@@ -154,7 +136,10 @@ Beside beside_prediction(const Report& report, config::Experiment experiment) {
       beside.causes.push_back(words + fmt::format(". It explains {} of the difference.", percent(cause.explains, 0)));
     }
   }
-  if (beside.causes.empty() && beside.measured_s > beside.predicted_s) simple_causes(beside);
+  const PartBeside& most = beside.parts.front();
+  if (beside.causes.empty() && most.excess_s() > 0.02 * beside.measured_s && beside.measured_s > beside.predicted_s)
+    beside.causes.push_back(fmt::format("{}: {} more than predicted, which no fault that is known explains.", most.name,
+                                        ms(most.excess_s())));
   return beside;
 }
 

@@ -63,36 +63,31 @@ void no_overlap(const Report& report, std::vector<std::string>& problems) {
 }
 
 void idle_causes(const Report& report, std::vector<std::string>& problems) {
-  const auto share = [&](Cause cause) {
-    return report.mean.idle_s[static_cast<std::size_t>(cause)] / report.mean.breakdown.step_s;
+  const double step_s = report.mean.breakdown.step_s;
+  const auto share = [&](Cause cause) { return report.mean.idle_s[static_cast<std::size_t>(cause)] / step_s; };
+  const double loading = std::max(share(Cause::loading), report.mean.breakdown[Part::loading].value_or(0) / step_s);
+  const bool not_started = share(Cause::queued) > some;
+  const double host = not_started ? 0 : share(Cause::host) + share(Cause::launch);
+  struct Row {
+    double share, least;
+    const char* text;  // with the share in it
   };
-  const double loading =
-      std::max(share(Cause::loading), report.mean.breakdown[Part::loading].value_or(0) / report.mean.breakdown.step_s);
-  if (loading > of_note)
-    problems.push_back(
-        fmt::format("The GPU waits for data {} of the step: more loader workers, prefetching.", percent(loading)));
-  const double host = share(Cause::host) + share(Cause::launch);
-  if (share(Cause::queued) > some) {
-    problems.push_back(fmt::format(
-        "{} of the step, launched kernels do not start: lost events, or another process on the GPU. So there is no "
-        "verdict on the host.",
-        percent(share(Cause::queued))));
-  } else if (host > much) {
-    problems.push_back(
-        fmt::format("The host launches too slowly: {} of the step, at most (profilers slow hosts). CUDA graphs, "
-                    "torch.compile or larger micro-batches help.",
-                    percent(host)));
+  for (const Row& row : std::initializer_list<Row>{
+           {loading, of_note, "The GPU waits for data {} of the step: more loader workers, prefetching."},
+           {share(Cause::queued), some,
+            "{} of the step, launched kernels do not start: lost events, or another process on the GPU. So there is no "
+            "verdict on the host."},
+           {host, much,
+            "The host launches too slowly: {} of the step, at most (profilers slow hosts). CUDA graphs, torch.compile "
+            "or larger micro-batches help."},
+           {share(Cause::synchronised), some,
+            "The host waits for the GPU, then launches: {} of the step. Look for .item(), logging and checks for NaN "
+            "in "
+            "each step."},
+           {share(Cause::allocation), some,
+            "Memory is allocated during {} of the step. Use a pool (PyTorch's caching allocator, cudaMallocAsync)."}}) {
+    if (row.share > row.least) problems.push_back(fmt::format(fmt::runtime(row.text), percent(row.share)));
   }
-  if (share(Cause::synchronised) > some)
-    problems.push_back(
-        fmt::format("The host waits for the GPU, then launches: {} of the step. Look for .item(), logging and checks "
-                    "for NaN in each step.",
-                    percent(share(Cause::synchronised))));
-  if (share(Cause::allocation) > some)
-    problems.push_back(
-        fmt::format("Memory is allocated during {} of the step. Use a pool (PyTorch's caching allocator, "
-                    "cudaMallocAsync).",
-                    percent(share(Cause::allocation))));
 }
 
 // How busy a GPU is says little of how well it is used.

@@ -19,10 +19,12 @@ void add_waiting(Report& report) {
       waited[member.rank][member.collective] = {member.waiting_s, meeting.is_pair()};
   }
   for (std::size_t i = 0; i < report.gpus.size(); ++i) {
-    for (StepEvent& e : report.gpus[i].work.events) {
-      if (!e.collective) continue;
-      const auto found = waited[i].find(*e.collective);
-      if (found != waited[i].end()) (found->second.second ? e.bubble_s : e.waiting_s) = found->second.first;
+    StepWork& work = report.gpus[i].work;
+    for (const auto& [at, collective] : work.collectives) {
+      const auto found = waited[i].find(collective);
+      if (found == waited[i].end()) continue;
+      const auto& [waited_s, of_stages] = found->second;
+      (of_stages ? work.operations[at].bubble_s : work.operations[at].waiting_s) = waited_s;
     }
   }
 }
@@ -106,7 +108,7 @@ void compare_ranks(Report& report) {
   }
   const std::vector<std::size_t> drawn = page::evenly_chosen(report.gpus.size());
   for (std::size_t i = 0; i < report.gpus.size(); ++i) {
-    if (!std::ranges::binary_search(drawn, i)) report.gpus[i].work.events = {};
+    if (!std::ranges::binary_search(drawn, i)) report.gpus[i].work = {};
   }
   report.mean = mean_of(steps);
   find_late(report);

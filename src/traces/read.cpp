@@ -8,7 +8,6 @@
 #include <future>
 #include <map>
 #include <thread>
-#include <variant>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -53,8 +52,8 @@ TracedGpu examine(const Capture& capture, const Device& device, const std::strin
   const Timeline timeline = timeline_of(device);
   gpu.start_ns = timeline.origin_ns;
   gpu.end_ns = timeline.end_ns;
-  Measure measure(device, timeline, capture.names);
-  for (const Window& window : windows_of(capture, device, timeline)) gpu.windows.push_back(measure.of(window));
+  const Measure measure(device, capture.names);
+  gpu.windows = measure.of(windows_of(capture, device, timeline));
   gpu.steps = find_steps(capture, device, timeline, measure, wanted_step);
   gpu.shown = {"the whole trace", timeline.origin_ns, timeline.end_ns};
   if (!gpu.steps.windows.empty()) gpu.shown = gpu.steps.windows[gpu.steps.shown];
@@ -80,11 +79,12 @@ struct TracedFile {
   std::string path;   // for people
   std::vector<TracedGpu> gpus;
   std::vector<std::string> notes;
+  std::string refused;  // why it could not be read; "": it was
 };
 
 TracedFile examine_file(const std::string& path, const std::string& wanted_step) {
   const Capture capture = read_capture(path);
-  TracedFile file{path, capture.file, {}, capture.notes};
+  TracedFile file{path, capture.file, {}, capture.notes, {}};
   if (capture.rank_guessed) file.notes.push_back(fmt::format("Its rank, {}, is guessed from the name.", *capture.rank));
   if (capture.devices.empty() && capture.cut_short)
     fail("{}: it breaks off before the first kernel of a GPU: the profiler was stopped while it wrote the file",
@@ -109,15 +109,6 @@ TracedFile examine_file(const std::string& path, const std::string& wanted_step)
 
 // ---- which files belong together
 
-bool same_trace(const TracedFile& a, const TracedFile& b) {
-  const auto same = [](const TracedGpu& x, const TracedGpu& y) {
-    const Figures &of_x = x.windows.front(), &of_y = y.windows.front();
-    return x.rank == y.rank && x.label == y.label && x.start_ns == y.start_ns && x.end_ns == y.end_ns &&
-           of_x.kernels == of_y.kernels && of_x.busy_s == of_y.busy_s && of_x.compute_s == of_y.compute_s;
-  };
-  return std::ranges::equal(a.gpus, b.gpus, same);
-}
-
 // Whether two files show one job at two times, and are no two parts of one trace.
 bool one_after_the_other(const TracedFile& a, const TracedFile& b) {
   const auto told = [](const TracedGpu& gpu) { return gpu.rank && !gpu.rank_guessed; };
@@ -133,20 +124,20 @@ bool one_after_the_other(const TracedFile& a, const TracedFile& b) {
 // Divides files into those before and those after a change; all are "after" where there is no such division.
 std::pair<std::vector<TracedFile>, std::vector<TracedFile>> before_and_after(std::vector<TracedFile> files) {
   std::map<std::int64_t, std::vector<std::size_t>> of_rank;
+  bool all_told = true;
   for (std::size_t i = 0; i < files.size(); ++i) {
     for (const TracedGpu& gpu : files[i].gpus) {
       if (gpu.rank) of_rank[*gpu.rank].push_back(i);
+      all_told = all_told && gpu.rank;
     }
   }
   std::vector<bool> before(files.size());
   const auto repeated = std::ranges::find_if(of_rank, [](const auto& entry) { return entry.second.size() > 1; });
   const bool all_twice = std::ranges::all_of(of_rank, [](const auto& entry) { return entry.second.size() == 2; });
-  const bool all_told = std::ranges::all_of(
-      files, [](const TracedFile& f) { return std::ranges::all_of(f.gpus, [](const auto& g) { return !!g.rank; }); });
+  if (repeated != of_rank.end() && !(all_twice && all_told))
+    fail("{} and {} are both of rank {}: give one trace of each rank, or two of each to compare them",
+         quote(files[repeated->second[0]].path), quote(files[repeated->second[1]].path), repeated->first);
   if (repeated != of_rank.end()) {
-    if (!all_twice || !all_told)
-      fail("{} and {} are both of rank {}: give one trace of each rank, or two of each to compare them",
-           quote(files[repeated->second[0]].path), quote(files[repeated->second[1]].path), repeated->first);
     for (const auto& [rank, at] : of_rank) before[at[0]] = true;
   } else if (files.size() == 2 && one_after_the_other(files[0], files[1])) {
     before[0] = true;
@@ -181,9 +172,6 @@ Report report_of(std::vector<TracedFile> files) {
   return report;
 }
 
-// A summary, or why there is none.
-using Examined = std::variant<TracedFile, std::string>;
-
 // How many files are read at once: so many that they are no more than 2 GB together, unpacked.
 std::size_t files_at_once(const std::vector<std::string>& paths) {
   constexpr double most_bytes = 2e9, packed = 12;
@@ -201,15 +189,15 @@ std::size_t files_at_once(const std::vector<std::string>& paths) {
 }
 
 // In the order of the paths.
-std::vector<Examined> examine_files(const std::vector<std::string>& paths, const std::string& wanted_step) {
-  std::vector<Examined> examined(paths.size());
+std::vector<TracedFile> examine_files(const std::vector<std::string>& paths, const std::string& wanted_step) {
+  std::vector<TracedFile> files(paths.size());
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
     for (std::size_t i = next++; i < paths.size(); i = next++) {
       try {
-        examined[i] = examine_file(paths[i], wanted_step);
+        files[i] = examine_file(paths[i], wanted_step);
       } catch (const Error& error) {
-        examined[i] = std::string(error.what());
+        files[i].refused = error.what();
       }
     }
   };
@@ -217,7 +205,7 @@ std::vector<Examined> examine_files(const std::vector<std::string>& paths, const
   for (std::size_t i = 1; i < files_at_once(paths); ++i) others.push_back(std::async(std::launch::async, work));
   work();
   for (std::future<void>& other : others) other.get();
-  return examined;
+  return files;
 }
 
 // Finds among the steps that all GPUs have the one that most of them show; "": they have none in common.
@@ -251,9 +239,8 @@ void show_one_step(std::vector<TracedFile>& files) {
     if (!step.empty() && differs && file.given != "-") paths.push_back(file.given);
   }
   if (paths.empty()) return;
-  for (Examined& examined : examine_files(paths, step)) {
-    if (auto* again = std::get_if<TracedFile>(&examined))
-      *std::ranges::find(files, again->given, &TracedFile::given) = std::move(*again);
+  for (TracedFile& again : examine_files(paths, step)) {
+    if (again.refused.empty()) *std::ranges::find(files, again.given, &TracedFile::given) = std::move(again);
   }
 }
 
@@ -281,17 +268,11 @@ bool is_trace_file(const std::string& path) {
 std::vector<Report> read_traces(const std::vector<std::string>& paths) {
   std::vector<TracedFile> files;
   std::vector<std::string> refused;
-  for (Examined& examined : examine_files(paths, "")) {
-    if (auto* why = std::get_if<std::string>(&examined)) {
-      refused.push_back(std::move(*why));
-      continue;
-    }
-    TracedFile& file = std::get<TracedFile>(examined);
-    const auto twin = std::ranges::find_if(files, [&](const TracedFile& other) { return same_trace(file, other); });
-    if (twin == files.end()) {
+  for (TracedFile& file : examine_files(paths, "")) {
+    if (file.refused.empty()) {
       files.push_back(std::move(file));
     } else {
-      refused.push_back(fmt::format("{} is the same trace as {}: it counts once", quote(file.path), quote(twin->path)));
+      refused.push_back(std::move(file.refused));
     }
   }
   if (files.empty()) throw Error(join(refused, "\n"));

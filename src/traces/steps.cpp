@@ -153,48 +153,48 @@ std::vector<Window> recurring_annotations(const Capture& capture, const Device& 
 
 // ---- the period of a sequence
 
-struct Sequence {
-  std::vector<std::uint32_t> names;
-  std::vector<std::int64_t> starts;
-  std::vector<bool> optimizer;
-};
-
-Sequence main_sequence(const Device& device, const Timeline& timeline) {
+// The kernels of the main stream.
+std::vector<const GpuEvent*> main_sequence(const Device& device, const Timeline& timeline) {
   constexpr std::size_t longest = 1'000'000;
-  Sequence sequence;
+  std::vector<const GpuEvent*> sequence;
   for (const GpuEvent& event : device.events) {
-    if (event.work != Work::kernel || event.stream != timeline.main_stream || sequence.names.size() >= longest)
-      continue;
-    sequence.names.push_back(event.name);
-    sequence.starts.push_back(event.start_ns);
-    sequence.optimizer.push_back(class_names()[event.kernel_class].starts_with("optimizer"));
+    if (event.work == Work::kernel && event.stream == timeline.main_stream && sequence.size() < longest)
+      sequence.push_back(&event);
   }
   return sequence;
 }
 
-// The distances at which stretches of 20 kernels recur, the commonest 64 of them, smallest first.
-std::vector<std::size_t> distances(const std::vector<std::uint32_t>& names) {
-  constexpr std::size_t gram = 20, most = 64;
-  std::unordered_map<std::uint64_t, std::size_t> last_at;
+// The distances of at least 20 at which a kernel follows on one of its name, the commonest 256 of them, smallest first.
+std::vector<std::size_t> distances(const std::vector<const GpuEvent*>& sequence) {
+  constexpr std::size_t least = 20, most = 256;
+  std::unordered_map<std::uint32_t, std::size_t> last_at;
   std::unordered_map<std::size_t, std::size_t> count_of;
-  constexpr std::uint64_t base = 0x9e3779b97f4a7c15u;
-  std::uint64_t hash = 0, out = 1;
-  for (std::size_t i = 0; i < gram; ++i) out *= base;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    hash = hash * base + names[i] + 1;
-    if (i >= gram) hash -= out * (names[i - gram] + 1);
-    if (i + 1 < gram) continue;
-    const auto [entry, added] = last_at.try_emplace(hash, i);
-    if (!added && i - entry->second >= gram && i - entry->second <= names.size() / 2) ++count_of[i - entry->second];
+  for (std::size_t i = 0; i < sequence.size(); ++i) {
+    const auto [entry, added] = last_at.try_emplace(sequence[i]->name, i);
+    if (!added && i - entry->second >= least) ++count_of[i - entry->second];
     entry->second = i;
   }
   std::vector<std::pair<std::size_t, std::size_t>> by_count;
   for (const auto& [distance, count] : count_of) by_count.emplace_back(count, distance);
   std::ranges::sort(by_count, std::greater());
+  by_count.resize(std::min(most, by_count.size()));
   std::vector<std::size_t> result;
-  for (std::size_t i = 0; i < std::min(most, by_count.size()); ++i) result.push_back(by_count[i].second);
+  for (const auto& [count, distance] : by_count) result.push_back(distance);
   std::ranges::sort(result);
   return result;
+}
+
+bool is_optimizer(const GpuEvent* event) {
+  return class_names()[event->kernel_class].starts_with("optimizer");
+}
+
+// Whether nearly every kernel follows on one of its name at this distance.
+bool repeats_after(const std::vector<const GpuEvent*>& sequence, std::size_t distance) {
+  std::size_t others = 0;
+  for (std::size_t i = distance; i < sequence.size(); ++i) {
+    if (sequence[i]->name != sequence[i - distance]->name && ++others * 20 > sequence.size() - distance) return false;
+  }
+  return true;
 }
 
 struct Period {
@@ -203,28 +203,21 @@ struct Period {
   bool no_optimizer = false;
 };
 
-std::optional<Period> find_period(const Sequence& s) {
-  std::size_t found = 0;
-  const bool any_optimizer = std::ranges::find(s.optimizer, true) != s.optimizer.end();
-  for (const std::size_t p : distances(s.names)) {
-    std::size_t equal = 0;
-    for (std::size_t i = p; i < s.names.size(); ++i) equal += s.names[i] == s.names[i - p] ? 1 : 0;
-    constexpr double enough = 0.95;
-    if (static_cast<double>(equal) < enough * static_cast<double>(s.names.size() - p)) continue;
+std::optional<Period> find_period(const std::vector<const GpuEvent*>& sequence) {
+  const bool any_optimizer = std::ranges::any_of(sequence, is_optimizer);
+  for (const std::size_t p : distances(sequence)) {
+    if (p > sequence.size() / 2 || !repeats_after(sequence, p)) continue;
     bool whole = true;  // each period has its optimizer: it is a step and no layer
-    for (std::size_t at = 0; any_optimizer && at + p <= s.names.size(); at += p)
-      whole &= std::find(s.optimizer.begin() + static_cast<std::ptrdiff_t>(at),
-                         s.optimizer.begin() + static_cast<std::ptrdiff_t>(at + p),
-                         true) != s.optimizer.begin() + static_cast<std::ptrdiff_t>(at + p);
+    for (auto at = sequence.begin(); any_optimizer && sequence.end() - at >= std::ptrdiff_t(p); at += std::ptrdiff_t(p))
+      whole = whole && std::any_of(at, at + std::ptrdiff_t(p), is_optimizer);
     if (!whole) continue;
-    found = p;
-    break;
+    Period period{{}, p, !any_optimizer};
+    for (std::size_t at = 0; at + p < sequence.size() && period.windows.size() < most_marks; at += p)
+      period.windows.push_back(
+          {fmt::format("period {}", at / p + 1), sequence[at]->start_ns, sequence[at + p]->start_ns});
+    return period;
   }
-  if (found == 0) return std::nullopt;
-  Period period{{}, found, !any_optimizer};
-  for (std::size_t at = 0; at + found < s.names.size() && period.windows.size() < most_marks; at += found)
-    period.windows.push_back({fmt::format("period {}", at / found + 1), s.starts[at], s.starts[at + found]});
-  return period;
+  return std::nullopt;
 }
 
 bool much_different(const std::vector<Window>& windows, const Measure& measure) {
@@ -245,8 +238,7 @@ void choose(Steps& steps, const Measure& measure, const std::string& wanted) {
   std::ranges::nth_element(sorted, sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2));
   const std::int64_t usual = sorted[sorted.size() / 2];
   for (std::size_t i = first; i < counts.size(); ++i) {
-    const bool alike = std::abs(counts[i] - usual) * 20 <= usual;
-    (alike ? steps.alike : steps.odd).push_back(i);
+    if (std::abs(counts[i] - usual) * 20 <= usual) steps.alike.push_back(i);
   }
   std::vector<std::size_t> by_length = steps.alike;
   std::ranges::sort(by_length, {}, [&](std::size_t i) { return steps.windows[i].end_ns - steps.windows[i].start_ns; });

@@ -1,9 +1,11 @@
 #include "traces/timed_step.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <tuple>
 #include <unordered_map>
-
-#include "analysis/breakdown.h"
+#include <utility>
 
 namespace harness::traces {
 namespace {
@@ -11,20 +13,16 @@ namespace {
 // Describes the events of one capture by kind, part and phase.
 class Describer {
  public:
-  Describer(const Capture& capture, StepWork& work) : capture_(capture), work_(work) { work_.texts.emplace_back(); }
-  void describe(const GpuEvent& event, StepEvent& e);
+  Describer(const Capture& capture, StepWork& work) : capture_(capture), work_(work) {}
+  void describe(const GpuEvent& event, analysis::StepOperation& operation);
 
  private:
-  std::uint32_t text(std::string_view words) {
-    const auto [entry, added] = numbers_.try_emplace(std::string(words), work_.texts.size());
-    if (added) work_.texts.emplace_back(words);
-    return static_cast<std::uint32_t>(entry->second);
-  }
+  // A name of the capture, kept with the work: the capture goes before it does.
+  std::string_view keep(std::uint32_t name) { return *work_.words->insert(capture_.names[name]).first; }
   std::string_view phase_of(const GpuEvent& event, std::string_view kernel_class) const;
 
   const Capture& capture_;
   StepWork& work_;
-  std::unordered_map<std::string, std::size_t> numbers_;
   std::unordered_map<std::uint32_t, Part> axes_;  // by the name of the group's description
 };
 
@@ -36,42 +34,44 @@ std::string_view Describer::phase_of(const GpuEvent& event, std::string_view ker
   return backward ? "backward" : "forward";
 }
 
-void Describer::describe(const GpuEvent& event, StepEvent& e) {
+void Describer::describe(const GpuEvent& event, analysis::StepOperation& operation) {
+  if (!event.is_kernel()) return;  // a copy or memset is of no part
   const Operation* const arguments =
       event.operation < 0 ? nullptr : &capture_.operations[static_cast<std::size_t>(event.operation)];
-  e.copies = !event.is_kernel();
-  if (e.copies) return;
   if (arguments != nullptr && arguments->part) {
-    e.part = *arguments->part;
-    e.kind = text(capture_.names[arguments->kind]);
-    e.group = text(capture_.names[arguments->group]);
-    e.phase = text(capture_.names[arguments->phase]);
-    e.recomputed = e.part == Part::recomputation;
-    e.waiting_s = arguments->waiting_s;
-    e.bubble_s = arguments->bubble_s;
+    operation.part = arguments->part;
+    operation.kind = keep(arguments->kind);
+    operation.group = keep(arguments->group);
+    operation.phase = keep(arguments->phase);
+    operation.recomputed = operation.part == Part::recomputation;
+    operation.waiting_s = arguments->waiting_s;
+    operation.bubble_s = arguments->bubble_s;
     return;
   }
   const std::string_view name = event.work == Work::graph ? "" : class_names()[event.kernel_class];
-  e.kind = text(event.work == Work::graph ? "CUDA graphs" : title_of(event.kernel_class));
-  e.phase = text(phase_of(event, name));
-  if (name == "matmul") e.part = Part::matrix_products;
-  if (name == "attention") e.part = Part::attention;
+  operation.kind = event.work == Work::graph ? "CUDA graphs" : title_of(event.kernel_class);
+  operation.phase = phase_of(event, name);
+  operation.part = Part::other_compute;
+  if (name == "matrix_products") operation.part = Part::matrix_products;
+  if (name == "attention") operation.part = Part::attention;
   if (!is_communication(event.kernel_class)) return;
-  e.part = Part::communication;
+  operation.part = Part::communication;
   if (arguments != nullptr) {
     const auto [axis, added] = axes_.try_emplace(arguments->group, Part::communication);
     if (added) axis->second = axis_of(capture_.names[arguments->group]);
-    e.part = axis->second;
+    operation.part = axis->second;
   }
-  e.group = text(key_of(e.part));
+  operation.group = key_of(*operation.part);
 }
 
-// Whether one event stands for both: an equal kind of work that goes on without a gap. It bounds memory where millions
-// of events begin at once.
-bool joins(const StepEvent& before, const StepEvent& e) {
-  if (e.collective || before.collective || !is_computation(e.part) || e.start_s > before.end_s) return false;
-  return e.part == before.part && e.kind == before.kind && e.phase == before.phase && e.main == before.main &&
-         e.copies == before.copies && e.recomputed == before.recomputed;
+// Whether one operation stands for both: an equal kind of work that goes on without a gap. It bounds memory where
+// millions of events begin at once.
+bool joins(const analysis::StepOperation& before, const analysis::StepOperation& next) {
+  if (next.start_s > before.end_s || (next.part && !is_computation(*next.part))) return false;
+  const auto described = [](const analysis::StepOperation& o) {
+    return std::tie(o.part, o.kind, o.phase, o.main, o.recomputed);
+  };
+  return described(before) == described(next);
 }
 
 }  // namespace
@@ -97,8 +97,7 @@ Part axis_of(std::string_view description) {
 StepWork work_in(const Window& window, const Capture& capture, const Device& device, const Timeline& timeline,
                  const IdleTimes& idle_s) {
   StepWork work;
-  const double from_s = timeline.seconds(window.start_ns), to_s = timeline.seconds(window.end_ns);
-  work.step_s = to_s - from_s;
+  work.step_s = timeline.seconds(window.end_ns) - timeline.seconds(window.start_ns);
   work.loading_s = device.loading_s;
   work.idle_s = idle_s;
   Describer describer(capture, work);
@@ -106,41 +105,26 @@ StepWork work_in(const Window& window, const Capture& capture, const Device& dev
   for (const GpuEvent& event : device.events) {
     if (event.start_ns >= window.end_ns) break;
     const bool communicates = is_communication(event.kernel_class);
-    const std::size_t collective = collectives;
-    if (communicates) ++collectives;
+    const std::size_t collective = communicates ? collectives++ : 0;
     if (event.end_ns <= window.start_ns) continue;
-    StepEvent e;
-    e.start_s = static_cast<double>(event.start_ns - window.start_ns) * 1e-9;
-    e.end_s = static_cast<double>(event.end_ns - window.start_ns) * 1e-9;
-    e.main = event.stream == timeline.main_stream;
-    if (communicates) e.collective = collective;
-    describer.describe(event, e);
-    if (!work.events.empty() && joins(work.events.back(), e)) {
-      work.events.back().end_s = std::max(work.events.back().end_s, e.end_s);
-    } else {
-      work.events.push_back(e);
+    analysis::StepOperation operation;
+    operation.start_s = static_cast<double>(event.start_ns - window.start_ns) * 1e-9;
+    operation.end_s = static_cast<double>(event.end_ns - window.start_ns) * 1e-9;
+    operation.main = event.stream == timeline.main_stream;
+    describer.describe(event, operation);
+    if (!work.operations.empty() && joins(work.operations.back(), operation)) {
+      work.operations.back().end_s = std::max(work.operations.back().end_s, operation.end_s);
+      continue;
     }
+    if (communicates) work.collectives.emplace_back(work.operations.size(), collective);
+    work.operations.push_back(operation);
   }
   return work;
 }
 
 TimedStep time_step(const StepWork& work) {
-  std::vector<analysis::StepOperation> operations;
-  operations.reserve(work.events.size());
-  for (const StepEvent& e : work.events) {
-    operations.push_back({.start_s = e.start_s,
-                          .end_s = e.end_s,
-                          .part = e.copies ? std::nullopt : std::optional(e.part),
-                          .main = e.main,
-                          .kind = work.texts[e.kind],
-                          .group = work.texts[e.group],
-                          .phase = work.texts[e.phase],
-                          .recomputed = e.recomputed,
-                          .waiting_s = e.waiting_s,
-                          .bubble_s = e.bubble_s});
-  }
   auto [b, copies_s, waits_s] =
-      analysis::divide_step(operations, work.step_s, work.loading_s > 0 ? work.loading_s : NAN);
+      analysis::divide_step(work.operations, work.step_s, work.loading_s > 0 ? work.loading_s : NAN);
   if (const double loading_s = work.idle_s[static_cast<std::size_t>(Cause::loading)]; loading_s > 0) {
     b.parts.add(Part::loading, loading_s);
     b.parts.add(Part::idle, -loading_s);

@@ -1,13 +1,11 @@
 #pragma once
 
-#include <array>
-#include <cmath>
 #include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <span>
+#include <memory>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "analysis/breakdown.h"
@@ -15,25 +13,16 @@
 
 namespace harness::traces {
 
-/// A GPU event of a step, in seconds since the step began.
-struct StepEvent {
-  double start_s = 0, end_s = 0;
-  Part part = Part::other_compute;
-  std::uint32_t kind = 0, group = 0, phase = 0;  // in StepWork::texts: "norm"; "data"; "forward"
-  bool main = false;                             // on the stream with most computation
-  bool copies = false;                           // a copy or memset, of no part
-  bool recomputed = false;                       // done again for the backward pass
-  std::optional<std::size_t> collective = {};    // in the device's list of them (collectives_of)
-  double waiting_s = NAN, bubble_s = NAN;        // at its beginning: for later ranks, then for other stages
-};
-
 /// The work of a GPU in one step.
 struct StepWork {
   double step_s = 0;
-  std::vector<std::string> texts;
-  std::vector<StepEvent> events;
+  std::vector<analysis::StepOperation> operations;  // copies and memsets are of no part
+  /// Those of `operations` that are collectives, each with its place in the device's list of them (collectives_of).
+  std::vector<std::pair<std::size_t, std::size_t>> collectives;
   double loading_s = 0;  // before the first event, where the trace says it itself
   IdleTimes idle_s{};    // of the gaps, by cause
+  /// What texts of `operations` refer to, as far as they are of the file.
+  std::shared_ptr<std::set<std::string>> words = std::make_shared<std::set<std::string>>();
 };
 
 /// `idle_s`: in the window, by cause.

@@ -1,8 +1,6 @@
 #include "traces/timeline.h"
 
 #include <algorithm>
-#include <cmath>
-#include <initializer_list>
 #include <map>
 #include <set>
 #include <span>
@@ -11,8 +9,6 @@
 
 namespace harness::traces {
 namespace {
-
-constexpr std::size_t stride = 64;  // of Measure's sums
 
 std::uint32_t main_stream_of(const Device& device) {
   std::map<std::uint32_t, std::int64_t> computed_ns;
@@ -53,135 +49,95 @@ std::vector<NamedKernel> longest(std::span<const GpuEvent> events, const Names& 
   return result;
 }
 
-// Adds an event to those that begin earlier.
-void extend(Stretches& stretches, const Stretch& by) {
-  if (!stretches.empty() && by.start_s <= stretches.back().end_s) {
-    stretches.back().end_s = std::max(stretches.back().end_s, by.end_s);
-  } else if (by.start_s < by.end_s) {
-    stretches.push_back(by);
+// The length of the union of intervals that are added by their start.
+struct Union {
+  std::int64_t until_ns = 0, ns = 0;
+  void add(std::int64_t start_ns, std::int64_t end_ns) {
+    ns += std::max<std::int64_t>(0, end_ns - std::max(start_ns, until_ns));
+    until_ns = std::max(until_ns, end_ns);
   }
-}
-
-// The length of the union of several between two times. It needs no memory: there may be millions.
-double union_s(double from_s, double to_s, std::initializer_list<const Stretches*> of) {
-  std::vector<std::span<const Stretch>> rest;
-  for (const Stretches* stretches : of) {
-    const auto first = std::ranges::upper_bound(*stretches, from_s, {}, &Stretch::end_s);
-    rest.emplace_back(first, stretches->end());
-  }
-  const auto next_s = [](std::span<const Stretch> s) { return s.empty() ? INFINITY : s.front().start_s; };
-  double whole_s = 0;
-  Stretch last{from_s, from_s};
-  while (true) {
-    std::span<const Stretch>& earliest = *std::ranges::min_element(rest, {}, next_s);
-    if (next_s(earliest) >= to_s) return whole_s + (last.end_s - last.start_s);
-    const Stretch next{std::max(earliest.front().start_s, from_s), std::min(earliest.front().end_s, to_s)};
-    earliest = earliest.subspan(1);
-    if (next.start_s > last.end_s) {
-      whole_s += last.end_s - last.start_s;
-      last = next;
-    } else {
-      last.end_s = std::max(last.end_s, next.end_s);
-    }
-  }
-}
+};
 
 }  // namespace
 
 Timeline timeline_of(const Device& device) {
-  Timeline timeline;
-  timeline.origin_ns = device.events.front().start_ns;
-  timeline.main_stream = main_stream_of(device);
-  for (const GpuEvent& event : device.events) {
-    timeline.end_ns = std::max(timeline.end_ns, event.end_ns);
-    const Stretch stretch{timeline.seconds(event.start_ns), timeline.seconds(event.end_ns)};
-    if (!event.is_kernel()) {
-      extend(event.work == Work::copy ? timeline.copies : timeline.sets, stretch);
-      continue;
-    }
-    extend(is_communication(event.kernel_class) ? timeline.communication : timeline.computation, stretch);
-  }
+  Timeline timeline{device.events.front().start_ns, 0, main_stream_of(device)};
+  for (const GpuEvent& event : device.events) timeline.end_ns = std::max(timeline.end_ns, event.end_ns);
   return timeline;
 }
 
-Stretches clipped(const Stretches& stretches, double from_s, double to_s) {
-  Stretches inside;
-  auto at = std::ranges::upper_bound(stretches, from_s, {}, &Stretch::end_s);
-  for (; at != stretches.end() && at->start_s < to_s; ++at)
-    inside.push_back({std::max(at->start_s, from_s), std::min(at->end_s, to_s)});
-  return inside;
-}
-
-Measure::Measure(const Device& device, const Timeline& timeline, const Names& names)
-    : device_(device), timeline_(timeline), names_(names) {
-  Sums sums{};
-  for (std::size_t i = 0; i < device.events.size(); ++i) {
-    if (i % stride == 0) before_.push_back(sums);
-    add(device.events[i], sums);
+Measure::Measure(const Device& device, const Names& names) : device_(device), names_(names) {
+  std::int64_t until_ns = INT64_MIN;
+  for (const GpuEvent& event : device.events) {
+    until_ns = std::max(until_ns, event.end_ns);
+    until_ns_.push_back(until_ns);
   }
-  if (device.events.size() % stride == 0) before_.push_back(sums);
 }
 
-void Measure::add(const GpuEvent& event, Sums& sums) {
-  if (!event.is_kernel()) return;
-  const std::int64_t ns = event.end_ns - event.start_ns;
-  ++sums.kernels;
-  sums.kernel_ns += ns;
-  if (is_communication(event.kernel_class)) ++sums.collectives;
-  if (is_unknown(event.kernel_class)) sums.unknown_ns += ns;
-}
-
-Measure::Sums Measure::before(std::size_t event) const {
-  Sums sums = before_[event / stride];
-  for (std::size_t i = event / stride * stride; i < event; ++i) add(device_.events[i], sums);
-  return sums;
-}
-
-std::pair<std::size_t, std::size_t> Measure::events_in(const Window& window) const {
+std::span<const GpuEvent> Measure::in(const Window& window) const {
   const auto at = [&](std::int64_t ns) {
-    return static_cast<std::size_t>(std::ranges::lower_bound(device_.events, ns, {}, &GpuEvent::start_ns) -
-                                    device_.events.begin());
+    return std::ranges::lower_bound(device_.events, ns, {}, &GpuEvent::start_ns);
   };
-  if (window.name == "all") return {0, device_.events.size()};
+  if (window.name == "all") return device_.events;
   return {at(window.start_ns), std::max(at(window.start_ns), at(window.end_ns))};
 }
 
 std::int64_t Measure::kernels_in(const Window& window) const {
-  const auto [first, last] = events_in(window);
-  return before(last).kernels - before(first).kernels;
+  return std::ranges::count_if(in(window), &GpuEvent::is_kernel);
 }
 
 std::vector<NamedKernel> Measure::longest_in(const Window& window, std::size_t most) const {
-  const auto [first, last] = events_in(window);
-  return longest(std::span(device_.events).subspan(first, last - first), names_, most,
-                 [](const GpuEvent&) { return true; });
+  return longest(in(window), names_, most, [](const GpuEvent&) { return true; });
 }
 
-Figures Measure::of(const Window& window) {
+std::vector<Figures> Measure::of(const std::vector<Window>& windows) const {
+  std::vector<Figures> figures;
+  std::size_t looked_at = 0;
+  for (const Window& window : windows) {
+    looked_at += in(window).size();
+    if (looked_at > 8 * device_.events.size() + 100'000) break;  // windows overlap as the file says: work is bounded
+    figures.push_back(of(window));
+  }
+  return figures;
+}
+
+Figures Measure::of(const Window& window) const {
+  const Union none{window.start_ns, 0};
+  Union busy = none, kernels = none, computation = none, communication = none, copies = none;
+  std::int64_t kernel_ns = 0, unknown_ns = 0;
   Figures f;
+  const auto from = std::ranges::upper_bound(until_ns_, window.start_ns) - until_ns_.begin();  // the first to reach it
+  for (auto i = static_cast<std::size_t>(from); i < device_.events.size(); ++i) {
+    const GpuEvent& event = device_.events[i];
+    if (event.start_ns >= window.end_ns) break;
+    const std::int64_t end_ns = std::min(event.end_ns, window.end_ns);
+    busy.add(event.start_ns, end_ns);
+    if (event.work == Work::copy) copies.add(event.start_ns, end_ns);
+    if (!event.is_kernel()) continue;
+    kernels.add(event.start_ns, end_ns);
+    (is_communication(event.kernel_class) ? communication : computation).add(event.start_ns, end_ns);
+  }
+  for (const GpuEvent& event : in(window)) {
+    if (!event.is_kernel()) continue;
+    const std::int64_t ns = event.end_ns - event.start_ns;
+    ++f.kernels;
+    kernel_ns += ns;
+    if (is_communication(event.kernel_class)) ++f.collectives;
+    if (is_unknown(event.kernel_class)) unknown_ns += ns;
+  }
+  const auto seconds = [](std::int64_t ns) { return static_cast<double>(ns) * 1e-9; };
   f.window = window.name;
-  const double from_s = timeline_.seconds(window.start_ns), to_s = timeline_.seconds(window.end_ns);
-  const Stretches &computation = timeline_.computation, &communication = timeline_.communication;
-  const auto in = [&](std::initializer_list<const Stretches*> of) { return union_s(from_s, to_s, of); };
-  f.step_s = static_cast<double>(window.end_ns - window.start_ns) * 1e-9;
-  f.busy_s = in({&computation, &communication, &timeline_.copies, &timeline_.sets});
-  f.compute_s = in({&computation});
-  f.communication_s = in({&communication});
-  const double kernels_s = in({&computation, &communication});
-  f.exposed_communication_s = kernels_s - f.compute_s;
+  f.step_s = seconds(window.end_ns - window.start_ns);
+  f.busy_s = seconds(busy.ns);
+  f.compute_s = seconds(computation.ns);
+  f.communication_s = seconds(communication.ns);
+  f.exposed_communication_s = seconds(kernels.ns - computation.ns);
   f.overlapped_s = f.communication_s - f.exposed_communication_s;
-  f.memcpy_s = in({&timeline_.copies});
-  f.exposed_memory_s = f.busy_s - kernels_s;
+  f.memcpy_s = seconds(copies.ns);
+  f.exposed_memory_s = seconds(busy.ns - kernels.ns);
   f.idle_s = f.step_s - f.busy_s;
-  const auto [first, last] = events_in(window);
-  const Sums a = before(first), b = before(last);
-  f.kernels = b.kernels - a.kernels;
-  f.collectives = b.collectives - a.collectives;
-  if (b.kernel_ns > a.kernel_ns)
-    f.unclassified = static_cast<double>(b.unknown_ns - a.unknown_ns) / static_cast<double>(b.kernel_ns - a.kernel_ns);
-  // Windows may overlap as the file says: the work is bounded, and the last of too many windows have no such list.
-  looked_at_ += last - first;
-  if (looked_at_ <= 8 * device_.events.size() + 100'000) f.top = longest_in(window, 5);
+  if (kernel_ns > 0) f.unclassified = static_cast<double>(unknown_ns) / static_cast<double>(kernel_ns);
+  f.top = longest_in(window, 5);
   return f;
 }
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,12 +14,12 @@
 
 namespace harness::traces {
 
-/// The GPU events of a device as stretches of time, in seconds since its first event.
+/// The span of a device's GPU events.
 struct Timeline {
   std::int64_t origin_ns = 0, end_ns = 0;
   std::uint32_t main_stream = 0;  // with most computation
-  Stretches computation, communication, copies, sets;
 
+  /// Since the first event.
   double seconds(std::int64_t ns) const { return static_cast<double>(ns - origin_ns) * 1e-9; }
 };
 
@@ -37,9 +38,6 @@ struct NamedKernel {
 /// none, or they take less than 1 % of the time.
 std::string kernel_of_unknown_stream(const Device& device, const Names& names);
 
-/// The points of `stretches` between two times.
-Stretches clipped(const Stretches& stretches, double from_s, double to_s);
-
 /// Where the time of a window went, in seconds:
 /// step = compute + exposed_communication + exposed_memory + idle. All are lengths of unions, never sums.
 struct Figures {
@@ -54,26 +52,21 @@ struct Figures {
 /// Computes the figures of windows of one device.
 class Measure {
  public:
-  Measure(const Device& device, const Timeline& timeline, const Names& names);
+  Measure(const Device& device, const Names& names);
 
-  Figures of(const Window& window);
+  Figures of(const Window& window) const;
+  /// Of the first windows: as many as hold eight times the device's events together.
+  std::vector<Figures> of(const std::vector<Window>& windows) const;
   std::int64_t kernels_in(const Window& window) const;
   /// Kernels that start inside the window, the longest sums first.
   std::vector<NamedKernel> longest_in(const Window& window, std::size_t most) const;
 
  private:
-  struct Sums {
-    std::int64_t kernels = 0, collectives = 0, kernel_ns = 0, unknown_ns = 0;
-  };
-  static void add(const GpuEvent& event, Sums& sums);
-  Sums before(std::size_t event) const;
-  std::pair<std::size_t, std::size_t> events_in(const Window& window) const;
+  std::span<const GpuEvent> in(const Window& window) const;  // that start in it
 
   const Device& device_;
-  const Timeline& timeline_;
   const Names& names_;
-  std::vector<Sums> before_;   // of the events before every 64th
-  std::size_t looked_at_ = 0;  // for the lists of longest kernels
+  std::vector<std::int64_t> until_ns_;  // by event: the latest end of it and of those before it
 };
 
 /// The ten longest kernels without a class.
@@ -89,8 +82,7 @@ std::vector<Window> windows_of(const Capture& capture, const Device& device, con
 struct Steps {
   std::string how;                 // how they were found, for people; "": there are none
   std::vector<Window> windows;     // by start
-  std::vector<std::size_t> alike;  // windows to compare: without the first ones and without those that stand out
-  std::vector<std::size_t> odd;    // that have other numbers of kernels: logging, evaluation, checkpoints
+  std::vector<std::size_t> alike;  // windows to compare: without the first one and those with other numbers of kernels
   std::size_t shown = 0;           // the one of median length among `alike`, or the one that was asked for
   bool numbered = false;           // their names tell which step of the job each is: the same on all ranks
   bool without_last = false;       // a last one is marked, but nothing marks its end

@@ -99,20 +99,19 @@ TEST(Meetings, OneRankTellsTheLeastOfItsWaiting) {
 TEST(TimedStep, PartsAddUpToTheStep) {
   StepWork work;
   work.step_s = 10e-3;
-  work.texts = {"", "norm", "forward", "backward"};
-  const auto add = [&](double from, double to, Part part, bool main) -> StepEvent& {
-    StepEvent& e = work.events.emplace_back();
+  const auto add = [&](double from, double to, std::optional<Part> part, bool main) -> analysis::StepOperation& {
+    analysis::StepOperation& e = work.operations.emplace_back();
     e.start_s = from;
     e.end_s = to;
     e.part = part;
     e.main = main;
     return e;
   };
-  add(1e-3, 4e-3, Part::matrix_products, true).phase = 2;
-  add(4e-3, 5e-3, Part::attention, true).phase = 2;
-  add(4.5e-3, 5.5e-3, Part::other_compute, false).kind = 1;
+  add(1e-3, 4e-3, Part::matrix_products, true).phase = "forward";
+  add(4e-3, 5e-3, Part::attention, true).phase = "forward";
+  add(4.5e-3, 5.5e-3, Part::other_compute, false).kind = "norm";
   add(3e-3, 8e-3, Part::data, false).waiting_s = 3e-3;
-  add(7e-3, 9e-3, Part::other_compute, false).copies = true;
+  add(7e-3, 9e-3, std::nullopt, false);
   add(9.5e-3, 9.5e-3, Part::other_compute, true);
   work.idle_s[static_cast<std::size_t>(Cause::loading)] = 0.5e-3;
   const TimedStep step = time_step(work);
@@ -127,7 +126,7 @@ TEST(TimedStep, PartsAddUpToTheStep) {
   EXPECT_NEAR(*b[Part::loading], 0.5e-3, 1e-12);
   EXPECT_NEAR(b.parts.sum() + step.copies_s, work.step_s, 1e-12);
   EXPECT_FALSE(b[Part::bubble]);
-  work.events[3].waiting_s = NAN;
+  work.operations[3].waiting_s = NAN;
   EXPECT_FALSE(time_step(work).breakdown[Part::waiting]);  // not known: absent, not zero
 }
 
@@ -136,11 +135,11 @@ TEST(Classes, NamesOfManyMakers) {
   EXPECT_EQ(name("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(ncclWorkElem)"), "comm.sendrecv");
   EXPECT_EQ(name("ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)"), "comm.generic");
   EXPECT_EQ(name("void cutlass::device_kernel<flash::enable_sm90<flash::FlashAttnFwdSm90>>"), "attention");
-  EXPECT_EQ(name("Cijk_Ailk_Bljk_HHS_BH_MT256x128x32"), "matmul");
-  EXPECT_EQ(name("void rotary_embedding_kernel<float>"), "rope");
+  EXPECT_EQ(name("Cijk_Ailk_Bljk_HHS_BH_MT256x128x32"), "matrix_products");
+  EXPECT_EQ(name("void rotary_embedding_kernel<float>"), "rotary_embedding");
   EXPECT_EQ(name("void fbgemm_gpu::split_embedding_backward"), "embedding");
-  EXPECT_EQ(name("bf16xmxfp4_matmul"), "matmul");
-  EXPECT_EQ(name("void my_project::odd<float>"), "unknown");
+  EXPECT_EQ(name("bf16xmxfp4_matmul"), "matrix_products");
+  EXPECT_EQ(name("void my_project::odd<float>"), "without_a_class");
   EXPECT_EQ(axis_of("INTRA_PARTIAL_DATA_PARALLEL_GROUP_WITH_CP"), Part::data);
   EXPECT_EQ(axis_of("EXPERT_MODEL_PARALLEL_GROUP"), Part::communication);
 }

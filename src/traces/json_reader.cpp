@@ -1,0 +1,205 @@
+#include "traces/json_reader.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace harness::traces {
+namespace {
+
+// Tables: these are asked of every byte of a file.
+using CharacterSet = std::array<bool, 256>;
+constexpr CharacterSet set_of(bool (*holds)(unsigned char)) {
+  CharacterSet set{};
+  for (std::size_t byte = 0; byte < set.size(); ++byte) set[byte] = holds(static_cast<unsigned char>(byte));
+  return set;
+}
+constexpr CharacterSet in_word = set_of([](unsigned char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '+' || c == '.';
+});
+constexpr CharacterSet plain = set_of([](unsigned char c) { return c >= 0x20 && c != '"' && c != '\\'; });
+constexpr CharacterSet blank = set_of([](unsigned char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; });
+bool is(const CharacterSet& set, char c) {
+  return set[static_cast<unsigned char>(c)];
+}
+
+}  // namespace
+
+// Whether there is a byte at at_. It reads on where the last ones are used up.
+bool JsonReader::more() {
+  if (at_ < size_) return true;
+  at_ = size_ = 0;
+  if (cut_short_) return false;
+  try {
+    size_ = input_.read(raw_.data(), raw_.size());
+  } catch (const Error&) {
+    cut_short_ = true;
+  }
+  return size_ > 0;
+}
+
+void JsonReader::skip_blanks() {
+  while (more() && is(blank, raw_[at_])) ++at_;
+}
+
+JsonReader::Token JsonReader::next() {
+  text_.clear();
+  skip_blanks();
+  if (is_object_.empty() && expected_ == Expected::separator) return Token::end;
+  if (expected_ == Expected::separator && more() && raw_[at_] == ',') {
+    ++at_;
+    comma_ = true;
+    expected_ = is_object_.back() ? Expected::key : Expected::value;
+    skip_blanks();
+  }
+  if (!more()) return Token::end;
+  const char c = raw_[at_];
+  if (c == '}' || c == ']') return close(c == '}');
+  comma_ = false;
+  if (expected_ == Expected::value) return value(c);
+  if (expected_ != Expected::key || c != '"' || !string()) return Token::damaged;
+  skip_blanks();
+  if (!more() || raw_[at_] != ':') return Token::damaged;
+  ++at_;
+  expected_ = Expected::value;
+  return Token::key;
+}
+
+JsonReader::Token JsonReader::close(bool object) {
+  if (is_object_.empty() || is_object_.back() != object) return Token::damaged;
+  if (object && expected_ == Expected::value) {  // "key": }
+    ++repairs_;
+    expected_ = Expected::separator;
+    return Token::string;
+  }
+  if (comma_) ++repairs_;
+  comma_ = false;
+  ++at_;
+  is_object_.pop_back();
+  expected_ = Expected::separator;
+  return object ? Token::end_object : Token::end_array;
+}
+
+JsonReader::Token JsonReader::value(char c) {
+  if (c == '{' || c == '[') {
+    ++at_;
+    is_object_.push_back(c == '{');
+    expected_ = c == '{' ? Expected::key : Expected::value;
+    return c == '{' ? Token::begin_object : Token::begin_array;
+  }
+  expected_ = Expected::separator;
+  if (c == ',' && !is_object_.empty() && is_object_.back()) {  // "key": ,
+    ++repairs_;
+    return Token::string;
+  }
+  if (c == '"') return string() ? Token::string : Token::damaged;
+  return word();
+}
+
+JsonReader::Token JsonReader::word() {
+  for (; more() && is(in_word, raw_[at_]); ++at_) {
+    if (text_.size() < longest_number) text_ += raw_[at_];
+  }
+  std::string_view word = text_;
+  if (word.starts_with('-')) word.remove_prefix(1);
+  if (!word.empty() && word[0] >= '0' && word[0] <= '9') return Token::number;
+  if (word == "null" || word == "true" || word == "false") return Token::other;
+  const bool no_number = same_word(word, "nan") || same_word(word, "inf") || same_word(word, "infinity");
+  if (no_number) ++repairs_;
+  return no_number ? Token::other : Token::damaged;
+}
+
+// Reads what stands between quotes; false where it does not end.
+bool JsonReader::string() {
+  ++at_;
+  bool ascii = true;
+  while (more()) {
+    const std::size_t from = at_;
+    for (; at_ < size_ && is(plain, raw_[at_]); ++at_) ascii = ascii && static_cast<unsigned char>(raw_[at_]) < 0x80;
+    text_.append(raw_, from, std::min(at_ - from, longest_string - text_.size()));
+    if (at_ == size_) continue;
+    const char c = raw_[at_++];
+    if (c == '"') {
+      if (!ascii) repair_characters();
+      return true;
+    }
+    if (c == '\\') {
+      escape();
+    } else {
+      ++repairs_;
+      keep(' ');
+    }
+  }
+  return false;
+}
+
+// Behind a backslash. Of characters by number only those of ASCII are read; others become '?'.
+void JsonReader::escape() {
+  constexpr std::string_view letters = "\"\\/bfnrt", characters = "\"\\/\b\f\n\r\t";
+  const char c = more() ? raw_[at_] : '\0';
+  const std::size_t letter = letters.find(c);
+  if (letter != std::string_view::npos) {
+    ++at_;
+    keep(characters[letter]);
+  } else if (c == 'u') {
+    std::string digits;
+    for (++at_; digits.size() < 4 && more() && is(in_word, raw_[at_]); ++at_) digits += raw_[at_];
+    const std::uint32_t code = number_in<std::uint32_t>(digits, 16).value_or(0x80);
+    keep(code < 0x80 ? static_cast<char>(code) : '?');
+  } else {
+    ++repairs_;
+    keep('\\');
+  }
+}
+
+void JsonReader::repair_characters() {
+  std::string valid;
+  for (std::size_t at = 0; at < text_.size();) {
+    const std::size_t bytes = character_at(text_, at).bytes;
+    if (bytes == 0) ++repairs_;
+    valid += bytes == 0 ? "?" : text_.substr(at, bytes);
+    at += std::max<std::size_t>(bytes, 1);
+  }
+  text_ = std::move(valid);
+}
+
+// Bytes that nobody reads need no repair. A string that ends before anything but a separator had a quote in it.
+void JsonReader::skip_object() {
+  int depth = 0;
+  bool string = false, escape = false, ended = false;  // in a string; behind a backslash; behind a string
+  for (; more(); ++at_) {
+    const char c = raw_[at_];
+    if (string) {
+      ended = c == '"' && !escape;
+      string = !ended;
+      escape = c == '\\' && !escape;
+      continue;
+    }
+    if (is(blank, c)) continue;
+    const bool closes = c == '}' || c == ']';
+    if (ended && !closes && c != ',' && c != ':') break;
+    if (closes && --depth < 0) break;
+    ended = false;
+    string = c == '"';
+    if (c == '{' || c == '[') ++depth;
+  }
+  expected_ = Expected::separator;
+}
+
+bool JsonReader::restart_at_next_event() {
+  is_object_ = {true, false};
+  expected_ = Expected::value;
+  comma_ = false;
+  bool line_begins = at_ > 0 && raw_[at_ - 1] == '\n';
+  for (; more(); ++at_) {
+    const char c = raw_[at_];
+    if (line_begins && c == '{') return true;
+    line_begins = c == '\n' || (line_begins && is(blank, c));
+  }
+  return false;
+}
+
+}  // namespace harness::traces
