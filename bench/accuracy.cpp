@@ -15,8 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "accuracy_fit.h"
-#include "accuracy_points.h"
+#include "accuracy.h"
 #include "base/error.h"
 
 namespace harness::accuracy {
@@ -144,12 +143,9 @@ std::string each_text(const std::vector<Point>& points) {
 }
 
 std::string range_text(const std::vector<Point>& points, const char* column) {
-  std::int64_t least = std::stoll(points.front().row.at(column)), most = least;
-  for (const Point& p : points) {
-    least = std::min(least, static_cast<std::int64_t>(std::stoll(p.row.at(column))));
-    most = std::max(most, static_cast<std::int64_t>(std::stoll(p.row.at(column))));
-  }
-  return fmt::format("{} to {}", least, most);
+  std::set<long long> values;
+  for (const Point& p : points) values.insert(std::stoll(p.row.at(column)));
+  return fmt::format("{} to {}", *values.begin(), *values.rbegin());
 }
 
 // "172 of 184": pairs of steps of one group, whose published times differ by more than 5 %, with the shorter one
@@ -238,18 +234,19 @@ void add_family(Page& page, const std::string& family, const std::vector<Row>& r
   page.left_out += row_of(family, "one group at a time", groups.all());
   if (by("lab", all).size() > 1)
     page.left_out += row_of(family, "one lab at a time", leave_out("lab", all, calibration).all());
-  page.left_out += row_of(family, "one GPU at a time", gpus.all()) + gpus.rows;
+  page.left_out += row_of(family, "one GPU at a time", gpus.all());
+  std::cerr << gpus.rows;
   renew(fmt::format("{}/calibration/{}.yaml", configs, family), expected_text(points, pairs, groups));
 }
 
 constexpr const char* introduction =
     "# Accuracy of predictions\n\n"
-    "How far predictions are from published steps, by calibration, which is a family of software. `make accuracy`\n"
-    "writes this page and the errors in `configs/calibration`, and prints each step. Configurations and sources:\n"
-    "`configs/published/steps.csv`. Where a paper has FLOP/s and no times, the time follows by its own formula\n"
-    "(arXiv:2104.04473, equation 3), with the micro-batches of Megatron-LM's scripts. A long step is predicted\n"
-    "from two with fewer micro-batches. An error is predicted / published - 1; below zero, the prediction is too\n"
-    "short. Median, mean and `9 of 10 within` are of its size, `bias` is the mean with signs.\n\n";
+    "How far predictions are from published steps (`configs/published/steps.csv`), by calibration, which is a family "
+    "of\n"
+    "software. `make accuracy` writes this page and the errors in `configs/calibration`, and prints each step. An "
+    "error\n"
+    "is predicted / published - 1; median, mean and `9 of 10 within` are of its size, `bias` is the mean with "
+    "signs.\n\n";
 
 std::string head_of(const char* set, const char* number) {
   return fmt::format(

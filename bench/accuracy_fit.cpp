@@ -1,4 +1,4 @@
-#include "accuracy_fit.h"
+#include "accuracy.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "accuracy_points.h"
+#include "accuracy.h"
 
 #include <fmt/format.h>
 

@@ -24,15 +24,12 @@ for ((i = 0; i < ${#words[@]}; i += 2)); do
   flags+=("--${words[i]}" "${words[i + 1]}")
 done
 
-# Find the fastest variant of PyTorch once. The rounds then time the fastest stock variant and, if it is faster, the one
-# that uses oneDNN for its products.
 torch() { "$python" bench/pytorch_step.py "${flags[@]}" "$@" 2>> "$folder/torch.log"; }
-declare -A chosen
+variant_of() { "$python" -c 'import json, sys; print(json.load(sys.stdin)["variant"])' < "$1"; }
+declare -A fastest  # variant, found once
 for precision in fp32 bf16; do
-  torch --precision $precision > "$folder/first-$precision.json" || { cat "$folder/torch.log" >&2; exit 1; }
-  chosen[$precision]=$("$python" -c 'import json, sys; d = json.load(sys.stdin)
-print(",".join(sorted({d["variant"], d["stock_variant"]})))' < "$folder/first-$precision.json")
-  echo "compare: PyTorch's fastest for $precision: ${chosen[$precision]}" >&2
+  torch --precision $precision > "$folder/first.json" || { cat "$folder/torch.log" >&2; exit 1; }
+  fastest[$precision]=$(variant_of "$folder/first.json")
 done
 
 for ((round = 1; round <= rounds; round++)); do
@@ -43,31 +40,22 @@ for ((round = 1; round <= rounds; round++)); do
   [ $rc = 0 ] || [ $rc = 4 ] || { cat "$folder/sweep.log" >&2; exit 1; }
   ./harness show --format json "$folder/harness-$round.h5" > "$folder/harness-$round.json"
   for precision in fp32 bf16; do
-    torch --precision $precision --variants "${chosen[$precision]}" > "$folder/torch-$precision-$round.json"
+    torch --precision $precision --variants "${fastest[$precision]}" > "$folder/torch-$precision-$round.json"
   done
 done
 
 "$python" - "$folder" "$rounds" << 'END'
 import json, pathlib, statistics, sys
 folder, rounds = pathlib.Path(sys.argv[1]), range(1, int(sys.argv[2]) + 1)
-ours, theirs, stock, names = {"fp32": [], "bf16": []}, {}, {}, {}
+ours = {"fp32": [], "bf16": []}
 for r in rounds:
     for case in json.loads((folder / f"harness-{r}.json").read_text())["cases"]:
-        precision = case["settings"]["precision"]
-        if case["step_seconds"]:
-            ours[precision].append(case["step_seconds"])
-        else:
+        if not case["step_seconds"]:
             sys.exit(f"compare: the harness did not finish {case['name']}: {case['status']} {case['reason']}")
-for p in ours:
-    runs = [json.loads((folder / f"torch-{p}-{r}.json").read_text()) for r in rounds]
-    theirs[p] = statistics.median(x["step_seconds"] for x in runs)
-    stock[p] = statistics.median(x["stock_step_seconds"] for x in runs)
-    names[p] = (runs[-1]["variant"], runs[-1]["stock_variant"])
-    ours[p] = statistics.median(ours[p])
+        ours[case["settings"]["precision"]].append(case["step_seconds"])
 print("precision  harness s/step  PyTorch s/step  harness / PyTorch   fastest variant of PyTorch")
-for p in ours:
-    print(f"{p:9}  {ours[p]:14.4f}  {stock[p]:14.4f}  {ours[p] / stock[p]:17.3f}   {names[p][1]}")
-    if names[p][0] != names[p][1]:
-        print(f"{'':9}  {'':14}  {theirs[p]:14.4f}  {ours[p] / theirs[p]:17.3f}   {names[p][0]} (see bench/README.md)")
-print(f"harness: bf16 is {ours['fp32'] / ours['bf16']:.2f} x as fast as fp32")
+for p, seconds in ours.items():
+    runs = [json.loads((folder / f"torch-{p}-{r}.json").read_text()) for r in rounds]
+    mine, theirs = statistics.median(seconds), statistics.median(x["step_seconds"] for x in runs)
+    print(f"{p:9}  {mine:14.4f}  {theirs:14.4f}  {mine / theirs:17.3f}   {runs[-1]['variant']}")
 END

@@ -9,6 +9,7 @@
 #include "backends/backends.h"
 #include "program/count.h"
 #include "program/lower.h"
+#include "program/memory.h"
 #include "selftest/operation_cases.h"
 
 namespace {
@@ -19,11 +20,6 @@ std::string variable(const char* name, const char* otherwise) {
   const char* text = std::getenv(name);
   return text != nullptr ? text : otherwise;
 }
-
-class NoInputs : public program::InputSource {
- public:
-  void fill(const std::string&, std::int64_t, std::span<std::byte>) const override {}
-};
 
 void run(benchmark::State& state, const selftest::OperationCase& operation, const backend::Backend& backend) {
   const program::Program program = program::lower(operation.program, backend.declared());
@@ -41,9 +37,9 @@ void run(benchmark::State& state, const selftest::OperationCase& operation, cons
     const program::View whole{static_cast<program::BufferId>(b), 0, program.buffers[b].count};
     executable->write(whole, selftest::initial_bytes(operation, b, 1, request.threads));
   }
-  executable->run(0, 2, NoInputs{});
+  executable->run(0, 2, program::NoInputs{});
   std::int64_t step = 2;
-  for (auto _ : state) executable->run(step++, 1, NoInputs{});
+  for (auto _ : state) executable->run(step++, 1, program::NoInputs{});
   double flop = 0, bytes = 0;
   for (const program::Operation& op : program.step) {
     flop += program::flop_of(op.action).model;

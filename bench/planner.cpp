@@ -1,34 +1,32 @@
-// What planning costs: building, verifying, counting and laying out the Programs of a case.
+// What planning costs (building, verifying, counting and laying out the Programs of a case), and predicting: Llama 3
+// 405B on 16,384 GPUs is the case that the simulation is held to (at most 1 s and 256 MiB). Runs in the checkout.
 #include <benchmark/benchmark.h>
 
+#include "config/experiment.h"
+#include "machine/topology.h"
 #include "plan/plan.h"
 #include "plan/survey.h"
-#include "program/memory.h"
-#include "program/verify.h"
+#include "sim/simulation.h"
+#include "workloads/workload.h"
 
 namespace {
 
 using namespace harness;
-
-const config::Model model_1b3{"gpt3-1.3b", 24, 2048, 16, 50304, 2048};
-
-plan::PlannedCase job(int tp, int pp, int dp, std::int64_t micro_batches) {
-  plan::PlannedCase c;
-  c.name = "bench";
-  c.settings.precision = config::Precision::bf16;
-  c.settings.layout = {{program::Axis::tensor, tp}, {program::Axis::pipeline, pp}};
-  c.settings.global_batch_size = dp * micro_batches;
-  c.layout.size = {tp, 1, dp, pp};
-  return c;
-}
+using program::Axis;
 
 // Arguments: tensor, pipeline, data parallel, micro-batches.
 void survey_case(benchmark::State& state) {
-  const plan::PlannedCase c = job(static_cast<int>(state.range(0)), static_cast<int>(state.range(1)),
-                                  static_cast<int>(state.range(2)), state.range(3));
+  const auto at = [&](int i) { return static_cast<int>(state.range(i)); };
+  plan::PlannedCase c;
+  c.name = "bench";
+  c.settings.precision = config::Precision::bf16;
+  c.settings.layout = {{Axis::tensor, at(0)}, {Axis::pipeline, at(1)}};
+  c.settings.global_batch_size = std::int64_t{1} * at(2) * at(3);
+  c.layout = {{Axis::tensor, at(0)}, {Axis::data, at(2)}, {Axis::pipeline, at(1)}};
   std::int64_t operations = 0;
   for (auto _ : state) {
-    const plan::Survey s = plan::Surveyor(model_1b3, config::BackendKind::cuda).survey(c);
+    const plan::Survey s =
+        plan::Surveyor({"gpt3-1.3b", 24, 2048, 16, 50304, 2048}, config::BackendKind::cuda).survey(c);
     operations = 0;
     for (const program::Count& count : s.counts) operations += count.operations;
     benchmark::DoNotOptimize(operations);
@@ -47,30 +45,36 @@ BENCHMARK(survey_case)
     ->Args({8, 8, 256, 8})
     ->Unit(benchmark::kMillisecond);
 
-// What the steps of a survey take, side by side, of the same Programs.
-class ProgramSteps : public benchmark::Fixture {
- protected:
-  const plan::PlannedCase c = job(1, 1, 1, 128);
-  const program::ProgramSet set = workloads::build_programs(model_1b3, c.settings, c.layout);
-};
-BENCHMARK_F(ProgramSteps, build)(benchmark::State& state) {
-  for (auto _ : state) benchmark::DoNotOptimize(workloads::build_programs(model_1b3, c.settings, c.layout));
-}
-BENCHMARK_F(ProgramSteps, verify)(benchmark::State& state) {
-  for (auto _ : state) benchmark::DoNotOptimize(program::verify(set));
-}
-BENCHMARK_F(ProgramSteps, hash)(benchmark::State& state) {
-  for (auto _ : state) benchmark::DoNotOptimize(program::hash(set));
-}
-BENCHMARK_F(ProgramSteps, arena)(benchmark::State& state) {
-  for (auto _ : state) benchmark::DoNotOptimize(program::plan_arena(set.roles[0]));
-}
+// Published with 126 layers on 16 stages (Grattafiori et al. 2024, "The Llama 3 Herd of Models", table 3 and section
+// 3.3.2), of which the first and the last have one less; here each has eight.
+constexpr const char* job = R"(
+backend: sim
+hardware: h100-sxm
+calibration: megatron-2025
+fabric: {node: 400 GB/s}
+model: llama3-405b
+baseline: {precision: bf16, layout: {tensor_parallel: 8, pipeline_parallel: 16}, sequence_parallel: true}
+)";
 
-void verify_roles(benchmark::State& state) {
-  const plan::PlannedCase c = job(4, 4, static_cast<int>(state.range(0)), 8);
-  const program::ProgramSet set = workloads::build_programs(model_1b3, c.settings, c.layout);
-  for (auto _ : state) benchmark::DoNotOptimize(program::verify(set));
+// Arguments: data parallel, micro-batches, and whether a GPU is slow.
+void predict_step(benchmark::State& state) {
+  const auto at = [&](int i) { return static_cast<int>(state.range(i)); };
+  config::Experiment e = config::load_recorded(job, "configs/bench.yaml", {});
+  e.model.layers = 128;
+  e.baseline.pipeline_schedule = config::PipelineSchedule::interleaved;
+  e.baseline.global_batch_size = std::int64_t{1} * at(0) * at(1);
+  const program::Layout layout{{Axis::tensor, 8}, {Axis::data, at(0)}, {Axis::pipeline, 16}};
+  if (at(2) != 0) e.faults.slow_gpus = {{layout.ranks() / 3, 0.8}};
+  const program::ProgramSet set = workloads::build_programs(e.model, e.baseline, layout);
+  const sim::Network network = sim::network_of(e, machine::Topology::node_by_node(layout.ranks(), 8).node_of);
+  double step_s = 0;
+  for (auto _ : state) {
+    const sim::Simulation simulation(set, e.baseline, e, network);
+    step_s = sim::predict(simulation).step_s;
+  }
+  state.counters["ranks"] = layout.ranks();
+  state.counters["step_s"] = step_s;
 }
-BENCHMARK(verify_roles)->Arg(1)->Arg(64)->Arg(1024)->Unit(benchmark::kMillisecond);
+BENCHMARK(predict_step)->Args({128, 16, 0})->Args({128, 16, 1})->Args({128, 64, 0})->Unit(benchmark::kMillisecond);
 
 }  // namespace

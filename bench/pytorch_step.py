@@ -8,8 +8,7 @@ smaller than the global batch. Times are medians over --steps steps after --warm
     python bench/pytorch_step.py --threads 1 --precision fp32 [--variants sdpa,compile]
     python bench/pytorch_step.py --device cuda --model gpt3-1.3b --micro-batch 16 --global-batch 16 --precision bf16
 
-On a GPU: fused attention (scaled_dot_product_attention), the fused AdamW, torch.compile, TF32 products where they are
-allowed (--precision tf32). What it reached on a GPU: docs/gpu-status.md.
+TF32 products are used where they are allowed (--precision tf32). What it reached on a GPU: docs/gpu-status.md.
 --trace FILE.json.gz profiles three more steps, not timed, and writes them as PyTorch's profiler does.
 """
 import argparse
@@ -20,9 +19,7 @@ import statistics
 import sys
 import time
 
-# onednn: the linear layers use oneDNN instead of MKL, whose fp32 products are slow on CPUs that are not Intel's. No
-# setting of PyTorch does that, so this variant is a harder yardstick than PyTorch's best settings.
-VARIANTS = ["eager", "sdpa", "compile", "compile-tuned", "onednn", "onednn-compile"]
+VARIANTS = ["eager", "sdpa", "compile"]  # attention written out; scaled_dot_product_attention; torch.compile of that
 # As in src/config/model.cpp: layers, hidden, heads. Vocabulary 50304, sequences of 2048.
 MODELS = {"gpt3-125m": (12, 768, 12), "gpt3-350m": (24, 1024, 16), "gpt3-760m": (24, 1536, 16),
           "gpt3-1.3b": (24, 2048, 16), "gpt3-2.7b": (32, 2560, 32), "gpt3-6.7b": (32, 4096, 32)}
@@ -36,8 +33,7 @@ def arguments():
     parser.add_argument("--precision", choices=["fp32", "bf16", "tf32"], default="fp32", help="tf32: cuda only")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--model", choices=list(MODELS), help="a preset instead of the five sizes")
-    parser.add_argument("--variants", default="all", help="of " + ", ".join(VARIANTS) + " (bf16: each also as "
-                        "NAME+autocast); all: every one")
+    parser.add_argument("--variants", default="all", help="of " + ", ".join(VARIANTS))
     parser.add_argument("--trace", metavar="FILE.json.gz", help="of the last variant, three steps by torch.profiler")
     a = parser.parse_args()
     if a.model:
@@ -75,11 +71,7 @@ def main():
         torch.set_num_threads(a.threads)
         torch.set_flush_denormal(True)
 
-    known = VARIANTS if a.device == "cpu" else [v for v in VARIANTS if not v.startswith("onednn")]
-    wanted = known if a.variants == "all" else a.variants.split(",")
-    if a.variants == "all" and a.precision == "bf16":
-        # PyTorch uses oneDNN for bf16 products anyway
-        wanted = [v + extra for extra in ("", "+autocast") for v in known if not v.startswith("onednn")]
+    wanted = VARIANTS if a.variants == "all" else a.variants.split(",")
     results = []
     for variant in wanted:
         torch._dynamo.reset()
@@ -96,76 +88,29 @@ def main():
         results.append(result)
     if not results:
         sys.exit("no variant ran")
-    best = min(results, key=lambda r: r["step_seconds"])
-    stock = [r for r in results if not r["variant"].startswith("onednn")]
-    if stock:
-        fastest = min(stock, key=lambda r: r["step_seconds"])
-        best |= {"stock_step_seconds": fastest["step_seconds"], "stock_variant": fastest["variant"]}
-    print(json.dumps(best))
+    print(json.dumps(min(results, key=lambda r: r["step_seconds"])))
 
 
-def onednn_linear(torch):
-    """linear(x, weight, bias) whose three matrix products are oneDNN's, by the operator torch has for inference; as an
-    operator of its own, so that torch.compile leaves it alone."""
-    def a_bt(a, b, bias):
-        return torch.ops.mkldnn._linear_pointwise(a, b, bias, "none", [], "")
-
-    library = torch.library.Library("harness_bench", "FRAGMENT")
-    if not hasattr(torch.ops.harness_bench, "product"):
-        library.define("product(Tensor a, Tensor b, Tensor? bias) -> Tensor")  # a b^T + bias
-        library.impl("product", a_bt, "CPU")
-        library.impl("product", lambda a, b, bias: a.new_empty(*a.shape[:-1], b.shape[0]), "Meta")
-        onednn_linear.library = library  # lives as long as the program
-
-    def product(a, b, bias=None):
-        return torch.ops.harness_bench.product(a, b, bias)
-
-    class Linear(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x, weight, bias):
-            ctx.save_for_backward(x, weight)
-            ctx.has_bias = bias is not None
-            return product(x, weight, bias)
-
-        @staticmethod
-        def backward(ctx, dy):
-            x, weight = ctx.saved_tensors
-            rows = dy.reshape(-1, dy.shape[-1])
-            dx = product(rows, weight.t()).view(x.shape)
-            dweight = product(rows.t(), x.reshape(-1, x.shape[-1]).t())
-            return dx, dweight, rows.sum(0) if ctx.has_bias else None
-
-    return Linear.apply
-
-
-def build(torch, a, attention, linear):
+def build(torch, a, eager):
     nn, F = torch.nn, torch.nn.functional
     H, heads = a.hidden, a.heads
-    if linear == "onednn":
-        apply = onednn_linear(torch)
-
-        class Linear(nn.Linear):
-            def forward(self, x):
-                return apply(x, self.weight, self.bias)
-    else:
-        Linear, apply = nn.Linear, F.linear
 
     class Block(nn.Module):
         def __init__(self):
             super().__init__()
             self.norm1, self.norm2 = nn.LayerNorm(H), nn.LayerNorm(H)
-            self.qkv, self.projection = Linear(H, 3 * H), Linear(H, H)
-            self.fc1, self.fc2 = Linear(H, 4 * H), Linear(4 * H, H)
+            self.qkv, self.projection = nn.Linear(H, 3 * H), nn.Linear(H, H)
+            self.fc1, self.fc2 = nn.Linear(H, 4 * H), nn.Linear(4 * H, H)
 
         def forward(self, x):
             B, S, _ = x.shape
             q, k, v = (t.view(B, S, heads, H // heads).transpose(1, 2) for t in self.qkv(self.norm1(x)).split(H, -1))
-            if attention == "sdpa":
-                out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-            else:
+            if eager:
                 later = torch.ones(S, S, dtype=torch.bool, device=x.device).triu(1)
                 score = (q @ k.transpose(-2, -1)) * (H // heads) ** -0.5
                 out = torch.softmax(score.masked_fill(later, float("-inf")), -1) @ v
+            else:
+                out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
             x = x + self.projection(out.transpose(1, 2).reshape(B, S, H))
             return x + self.fc2(F.gelu(self.fc1(self.norm2(x)), approximate="tanh"))
 
@@ -184,7 +129,7 @@ def build(torch, a, attention, linear):
             x = self.words(tokens) + self.positions.weight
             for layer in self.layers:
                 x = layer(x)
-            logits = apply(self.final_norm(x), self.words.weight, None)
+            logits = F.linear(self.final_norm(x), self.words.weight)
             return F.cross_entropy(logits.view(-1, a.vocab), labels.reshape(-1))
 
     return GPT()
@@ -192,14 +137,12 @@ def build(torch, a, attention, linear):
 
 def measure(torch, a, variant):
     torch.manual_seed(a.seed)
-    how, _, extra = variant.partition("+")
-    if how not in VARIANTS or extra not in ("", "autocast"):
-        raise ValueError(f"no such variant: one of {', '.join(VARIANTS)}, with +autocast for bf16")
+    if variant not in VARIANTS:
+        raise ValueError(f"no such variant: one of {', '.join(VARIANTS)}")
     with torch.device(a.device):
-        model = build(torch, a, "eager" if how == "eager" else "sdpa", how.split("-")[0])
-    # bf16: bf16 weights with fp32 masters, as the harness does it; or fp32 weights under autocast.
+        model = build(torch, a, variant == "eager")
     masters = None
-    if a.precision == "bf16" and not extra:
+    if a.precision == "bf16":  # bf16 weights with fp32 masters, as the harness does it
         masters = [w.detach().clone().float() for w in model.parameters()]
         model = model.to(torch.bfloat16)
     weights = list(model.parameters())
@@ -209,10 +152,7 @@ def measure(torch, a, variant):
     except (RuntimeError, ValueError):
         optimizer = torch.optim.AdamW(masters or weights, foreach=True, **options)
 
-    forward = model
-    if "compile" in how:
-        forward = torch.compile(model, mode="max-autotune-no-cudagraphs" if how == "compile-tuned" else None)
-
+    forward = torch.compile(model) if variant == "compile" else model
     micro_batches = a.global_batch // a.micro_batch
     # All tokens before the first step, in memory that a GPU copies from by itself: no step waits for the host.
     generator = torch.Generator().manual_seed(a.seed)
@@ -228,8 +168,7 @@ def measure(torch, a, variant):
                 m.grad = None
         total = 0.0
         for tokens in data:
-            with torch.autocast(a.device, torch.bfloat16, enabled=extra == "autocast"):
-                loss = forward(tokens[:, :-1], tokens[:, 1:]) / micro_batches
+            loss = forward(tokens[:, :-1], tokens[:, 1:]) / micro_batches
             loss.backward()
             total = total + loss.detach()  # stays on the device: reading it would make the host wait in every step
             if masters:  # main gradients are fp32
@@ -270,8 +209,7 @@ def measure(torch, a, variant):
             "fastest_seconds": min(times), "slowest_seconds": max(times), "variant": variant, "precision": a.precision,
             "micro_batch": a.micro_batch, "global_batch": a.global_batch, "threads": a.threads,
             "first_loss": losses[0], "last_loss": losses[-1], "parameters": sum(w.numel() for w in weights),
-            "torch": torch.__version__, "cuda": torch.version.cuda, "cudnn": cudnn_version(torch),
-            "attention": attention_backend(torch, a, how)}
+            "torch": torch.__version__, "cuda": torch.version.cuda, "cudnn": torch.backends.cudnn.version()}
 
 
 def trace(torch, a, step):
@@ -285,23 +223,6 @@ def trace(torch, a, step):
                 torch.cuda.synchronize()
             p.step()
     p.export_chrome_trace(a.trace)
-
-
-def cudnn_version(torch):
-    v = torch.backends.cudnn.version() or 0
-    return f"{v // 10000}.{v // 100 % 100}.{v % 100}" if v >= 90000 else str(v)
-
-
-def attention_backend(torch, a, how):
-    """Which of its kernels PyTorch chooses for scaled_dot_product_attention at these shapes."""
-    if how == "eager":
-        return "written out"
-    try:
-        q = torch.empty(a.micro_batch, a.heads, a.sequence, a.hidden // a.heads, device=a.device,
-                        dtype=torch.float32 if a.precision in ("fp32", "tf32") else torch.bfloat16, requires_grad=True)
-        return torch.nn.attention.SDPBackend(torch._fused_sdp_choice(q, q, q, is_causal=True)).name
-    except (AttributeError, RuntimeError, ValueError):  # not a public function
-        return "unknown"
 
 
 if __name__ == "__main__":

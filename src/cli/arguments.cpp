@@ -272,8 +272,8 @@ void Parser::add_report(ReportOptions& o) {
 
 void Parser::add_selftest(SelftestOptions& o) {
   selftest = app.add_subcommand("selftest", "check a backend on this machine for correctness");
-  selftest->add_option("suites", o.suites, "operations, reference, equality or all (the default)")
-      ->check(one_of({"operations", "reference", "equality", "all"}));
+  selftest->add_option("suites", o.suites, "operations, reference or all (the default)")
+      ->check(one_of({"operations", "reference", "all"}));
   selftest->add_option("--backend", o.backend, "the backend to check: cuda or cpu");
   selftest->add_option("--only", o.only, "only operations whose case has this in its name: layer_norm, 'fused, 2 x 2'")
       ->take_all();

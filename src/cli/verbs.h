@@ -128,7 +128,7 @@ struct InitOptions {
 };
 
 struct SelftestOptions {
-  std::vector<std::string> suites;  // operations, reference, equality; none or "all": every one
+  std::vector<std::string> suites;  // operations, reference; none or "all": every one
   std::string backend = "cuda";
   std::vector<std::string> only;  // operations whose name contains one of these
   bool fast = false;              // operations at small sizes only

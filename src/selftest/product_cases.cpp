@@ -1,219 +1,172 @@
 #include <fmt/format.h>
 
-#include <array>
 #include <cmath>
 #include <string>
+#include <tuple>
 #include <utility>
 
+#include "base/floats.h"
 #include "selftest/operation_cases.h"
 
 namespace harness::selftest {
 namespace {
 
+using program::DType;
+using program::Epilogue;
+
+// Of a linear layer: x [rows, in] -> y [rows, out].
 struct LinearSize {
-  std::int64_t rows, in, out;  // of a linear layer: x [rows, in] -> y [rows, out]
+  std::int64_t rows, in, out;
   bool large = false;
 };
 
-program::Matmul dimensions(std::int64_t m, std::int64_t n, std::int64_t k) {
+enum class Result : std::uint8_t { y, of_transposed, dx, dw };
+
+// A product as the GPT step has it (workloads/gpt), or that the operation allows besides.
+struct Form {
+  const char* name;
+  Result result = Result::y;
+  Epilogue epilogue = Epilogue::none;
+  bool bias = false;  // of dw its gradient
+  bool add = false;
+  bool accumulate = false;
+  bool fp8 = false;  // 8-bit factors have it, too
+  bool large = true;
+};
+constexpr Form forms[] = {
+    {.name = "forward"},
+    {.name = "forward, bias", .bias = true},
+    {.name = "forward, bias, gelu", .epilogue = Epilogue::gelu, .bias = true, .fp8 = true},
+    {.name = "forward, bias, residual", .bias = true, .add = true, .fp8 = true},
+    {.name = "forward, gelu", .epilogue = Epilogue::gelu, .large = false},
+    {.name = "forward, residual", .add = true, .large = false},
+    {.name = "both transposed", .result = Result::of_transposed, .large = false},
+    {.name = "input gradient", .result = Result::dx},
+    {.name = "input gradient, gelu backward", .result = Result::dx, .epilogue = Epilogue::gelu_backward, .fp8 = true},
+    {.name = "weight gradient", .result = Result::dw, .fp8 = true},
+    {.name = "weight gradient, added", .result = Result::dw, .accumulate = true, .fp8 = true},
+    {.name = "weight gradient, bias gradient", .result = Result::dw, .bias = true},
+    {.name = "weight gradient, bias gradient, added", .result = Result::dw, .bias = true, .accumulate = true},
+};
+
+// y = x w^T, dx = dy w, dw = dy^T x.
+program::Matmul product_of(const Form& form, const LinearSize& s) {
   program::Matmul op;
-  op.m = m;
-  op.n = n;
-  op.k = k;
+  op.epilogue = form.epilogue;
+  op.accumulate = form.accumulate;
+  op.transpose_a = form.result == Result::dw || form.result == Result::of_transposed;
+  op.transpose_b = form.result == Result::y || form.result == Result::of_transposed;
+  std::tie(op.m, op.n, op.k) = std::tuple(s.rows, s.out, s.in);
+  if (form.result == Result::dx) std::swap(op.n, op.k);
+  if (form.result == Result::dw) std::tie(op.m, op.n, op.k) = std::tuple(s.out, s.in, s.rows);
   return op;
 }
 
-// The forms of one linear layer's products, as the GPT step has them (workloads/gpt), and those that
-// the operation allows besides.
-class LinearLayer {
- public:
-  LinearLayer(Cases& cases, program::DType type, bool tf32, const LinearSize& size)
-      : cases_(cases), type_(type), tf32_(tf32), s_(size) {}
+// Results are of order one if the factors b are of this, whatever the length of the sums.
+double scale_of(const program::Matmul& op) {
+  return 1 / std::sqrt(static_cast<double>(op.k));
+}
 
-  // y = x w^T + bias, with gelu between, or + residual.
-  void forward(bool bias, program::Epilogue epilogue, bool residual = false) {
-    CaseBuilder b = builder();
-    program::Matmul op = dimensions(s_.rows, s_.out, s_.in);
-    op.transpose_b = true;
-    op.epilogue = epilogue;
-    op.a = b.normal("x", s_.rows * s_.in);
-    op.b = b.normal("w", s_.out * s_.in, scale(s_.in));
-    if (bias) op.bias = b.normal("bias", s_.out);
-    if (residual) op.add = b.normal("residual", s_.rows * s_.out);
-    if (epilogue == program::Epilogue::gelu) op.aux = b.output("aux", s_.rows * s_.out);
-    op.out = b.output("y", s_.rows * s_.out);
-    add(b, op,
-        std::string("forward") + (bias ? ", bias" : "") + (epilogue == program::Epilogue::gelu ? ", gelu" : "") +
-            (residual ? ", residual" : ""));
-  }
-
-  // dx = dy w, times gelu'(aux).
-  void input_gradient(program::Epilogue epilogue) {
-    CaseBuilder b = builder();
-    program::Matmul op = dimensions(s_.rows, s_.in, s_.out);
-    op.epilogue = epilogue;
-    op.a = b.normal("dy", s_.rows * s_.out);
-    op.b = b.normal("w", s_.out * s_.in, scale(s_.out));
-    if (epilogue == program::Epilogue::gelu_backward) op.aux = b.normal("aux", s_.rows * s_.in, 2);
-    op.out = b.output("dx", s_.rows * s_.in);
-    add(b, op, std::string("input gradient") + (epilogue == program::Epilogue::none ? "" : ", gelu backward"));
-  }
-
-  // dw (+)= dy^T x in f32, and the column sums of dy.
-  void weight_gradient(bool bias, bool accumulate) {
-    CaseBuilder b = builder();
-    program::Matmul op = dimensions(s_.out, s_.in, s_.rows);
-    op.transpose_a = true;
-    op.accumulate = accumulate;
-    op.a = b.normal("dy", s_.rows * s_.out);
-    op.b = b.normal("x", s_.rows * s_.in, scale(s_.rows));
-    op.out = b.result("dw", program::DType::f32, s_.out * s_.in, accumulate);
-    if (bias) op.bias_gradient = b.result("dbias", program::DType::f32, s_.out, accumulate);
-    add(b, op, std::string("weight gradient") + (bias ? ", bias gradient" : "") + (accumulate ? ", added" : ""));
-  }
-
-  void both_transposed() {
-    CaseBuilder b = builder();
-    program::Matmul op = dimensions(s_.rows, s_.out, s_.in);
-    op.transpose_a = op.transpose_b = true;
-    op.a = b.normal("a", s_.rows * s_.in);
-    op.b = b.normal("b", s_.out * s_.in, scale(s_.in));
-    op.out = b.output("out", s_.rows * s_.out);
-    add(b, op, "both transposed");
-  }
-
- private:
-  // Keeps results of order one whatever the length of the sums.
-  static double scale(std::int64_t k) { return 1 / std::sqrt(static_cast<double>(k)); }
-  CaseBuilder builder() const {
-    CaseBuilder b(type_, tf32_);
-    if (s_.large) b.large();
-    return b;
-  }
-  void add(CaseBuilder& b, const program::Matmul& op, const std::string& name) {
-    cases_.push_back(b.take(op, fmt::format("{}, {} x {} x {}", name, op.m, op.n, op.k)));
-  }
-
-  Cases& cases_;
-  program::DType type_;
-  bool tf32_;
-  LinearSize s_;
-};
+// Adds all but the factors.
+OperationCase complete(CaseBuilder& b, const Form& form, program::Matmul op) {
+  const std::int64_t count = op.m * op.n;
+  const bool weights = form.result == Result::dw;
+  if (form.bias && weights) op.bias_gradient = b.result("bias_gradient", DType::f32, op.m, form.accumulate);
+  if (form.bias && !weights) op.bias = b.normal("bias", op.n);
+  if (form.add) op.add = b.normal("add", count);
+  if (form.epilogue == Epilogue::gelu) op.aux = b.output("aux", count);
+  if (form.epilogue == Epilogue::gelu_backward) op.aux = b.normal("aux", count, 2);
+  op.out = weights ? b.result("out", DType::f32, count, form.accumulate) : b.output("out", count);
+  return b.take(op, fmt::format("{}, {} x {} x {}", form.name, op.m, op.n, op.k));
+}
 
 }  // namespace
 
-void add_product_cases(Cases& cases, program::DType type, bool tf32) {
+void add_product_cases(Cases& cases, DType type, bool tf32) {
   for (const LinearSize& size :
        {LinearSize{17, 19, 33}, LinearSize{64, 96, 128}, LinearSize{48, 64, 1000}, LinearSize{256, 192, 320},
         LinearSize{2048, 2048, 8192, true}, LinearSize{2048, 8192, 2048, true}}) {
-    LinearLayer layer(cases, type, tf32, size);
-    layer.forward(false, program::Epilogue::none);
-    layer.forward(true, program::Epilogue::none);
-    layer.forward(true, program::Epilogue::gelu);
-    layer.forward(true, program::Epilogue::none, true);
-    layer.input_gradient(program::Epilogue::none);
-    layer.input_gradient(program::Epilogue::gelu_backward);
-    for (const bool bias : {false, true}) {
-      for (const bool accumulate : {false, true}) layer.weight_gradient(bias, accumulate);
-    }
-    if (!size.large) {
-      layer.forward(false, program::Epilogue::gelu);
-      layer.forward(false, program::Epilogue::none, true);
-      layer.both_transposed();
+    for (const Form& form : forms) {
+      if (size.large && !form.large) continue;
+      CaseBuilder b(type, tf32);
+      if (size.large) b.large();
+      program::Matmul op = product_of(form, size);
+      op.a = b.normal("a", op.m * op.k);
+      op.b = b.normal("b", op.n * op.k, scale_of(op));
+      cases.push_back(complete(b, form, op));
     }
   }
 }
 
-void add_loss_cases(Cases& cases, program::DType type) {
+// In the one orientation that cuBLASLt has (program::Matmul). With scales of blocks all is e4m3, and factors are
+// quantised before, so that no two blocks are alike.
+void add_fp8_product_cases(Cases& cases, config::Precision precision) {
+  const bool of_blocks = precision == config::Precision::mxfp8;
+  const LinearSize smallest = of_blocks ? LinearSize{32, 96, 64} : LinearSize{16, 48, 32};
+  for (const LinearSize& size :
+       {smallest, LinearSize{64, 128, 96}, LinearSize{256, 320, 192}, LinearSize{2048, 8192, 2048, true}}) {
+    for (const Form& form : forms) {
+      if (!form.fp8) continue;
+      CaseBuilder b(DType::bf16);
+      b.precision(precision);
+      if (size.large) b.large();
+      program::Matmul op = product_of(form, size);
+      op.transpose_a = false;
+      op.transpose_b = true;
+      const auto factor = [&](const std::string& name, DType to, std::int64_t rows, double deviation, double scale) {
+        if (!of_blocks)
+          return std::pair(b.normal(name, to, rows * op.k, deviation), b.constant(name + "_scale", DType::f32, scale));
+        program::Quantise quantise{.in = b.normal(name + "_in", rows * op.k, deviation * scale),
+                                   .out = b.output(name, to, rows * op.k),
+                                   .scale = b.output(name + "_scale", DType::e8m0, block_scales(rows, op.k)),
+                                   .rows = rows,
+                                   .width = op.k};
+        b.prepare(quantise);
+        return std::pair(quantise.out, quantise.scale);
+      };
+      const bool gradients = form.result == Result::dx || form.result == Result::dw;
+      std::tie(op.a, op.a_scale) = factor("a", gradients && !of_blocks ? DType::e5m2 : DType::e4m3, op.m, 100, 0x1p-6);
+      std::tie(op.b, op.b_scale) = factor("b", DType::e4m3, op.n, 100 * scale_of(op), 0x1p-7);
+      cases.push_back(complete(b, form, op));
+    }
+  }
+}
+
+// Both orientations and each alone, with a bias gradient and without; sizes that fill tiles of a kernel and that do
+// not, and what has no whole blocks with one scale alone.
+void add_quantise_cases(Cases& cases, program::DType type) {
   struct Size {
-    std::int64_t rows, vocab;  // of the whole table
-    int shards, rank;
+    std::int64_t rows, width;
     bool large = false;
   };
-  for (const Size& s :
-       {Size{1, 8, 1, 0}, Size{7, 33, 1, 0}, Size{64, 1000, 1, 0}, Size{4, 50304, 1, 0}, Size{1500, 16, 1, 0},
-        Size{2, 8191, 1, 0}, Size{24, 1024, 2, 0}, Size{24, 1024, 2, 1}, Size{2048, 50304, 1, 0, true}}) {
-    const std::int64_t vocab = s.vocab / s.shards, n = s.rows * vocab;
-    const program::Layout layout{{program::Axis::tensor, s.shards}};
-    const program::Shard shard{program::Axis::tensor, vocab};
-    const std::string name =
-        fmt::format("{} x {}{}", s.rows, vocab, s.shards == 1 ? "" : fmt::format(", shard {} of {}", s.rank, s.shards));
-    const auto builder = [&] {
-      CaseBuilder b(type);
-      b.at(layout, s.rank);
-      if (s.large) b.large();
-      return b;
-    };
-    // Scaled as fp16 is, or with a factor of all and rows of padding.
-    enum class Kind : std::uint8_t { plain, scaled, padded };
-    const auto labels = [&](CaseBuilder& b, Kind kind) {
-      return b.whole_numbers("labels", s.rows, s.vocab, kind == Kind::padded ? -s.vocab / 3 : 0);
-    };
-    const auto add_scales = [](CaseBuilder& b, auto& op, Kind kind) {
-      if (kind == Kind::scaled) op.gradient_factor = b.constant("gradient_factor", program::DType::f32, 64);
-      if (kind == Kind::padded) op.scale = b.constant("scale", program::DType::f32, 0.25);
-    };
-    const auto word_of = [](Kind kind) {
-      constexpr std::array words{"", ", scaled", ", with padding"};
-      return words[static_cast<std::size_t>(kind)];
-    };
-    const double mean = 1 / static_cast<double>(s.rows);
-    const auto loss_case = [&](Kind kind) {
-      CaseBuilder b = builder();
-      program::CrossEntropy loss;
-      loss.logits = b.normal("logits", n, 2);
-      loss.labels = labels(b, kind);
-      loss.loss = b.normal("loss", program::DType::f32, 1);
-      loss.rows = s.rows;
-      loss.vocab = vocab;
-      loss.loss_scale = mean;
-      loss.gradient_scale = 0.5;
-      add_scales(b, loss, kind);
-      cases.push_back(b.take(loss, name + word_of(kind)));
-    };
-    for (const Kind kind : {Kind::plain, Kind::scaled, Kind::padded}) {
-      if (s.shards == 1 && (kind == Kind::plain || !s.large)) loss_case(kind);
-    }
-    CaseBuilder m = builder();
-    const program::View in = m.normal("logits", n, 2);
-    const program::CrossEntropyMaximum maximum{in, m.output("maximum", program::DType::f32, s.rows), s.rows, vocab};
-    cases.push_back(m.take(maximum, name));
-
-    CaseBuilder t = builder();
-    program::CrossEntropySums sums;
-    sums.logits = t.normal("logits", n, 2);
-    sums.labels = labels(t, Kind::plain);
-    sums.maximum = t.output("maximum", program::DType::f32, s.rows);
-    sums.target = t.output("target", program::DType::f32, s.rows);
-    sums.sum = t.output("sum", program::DType::f32, s.rows);
-    sums.rows = s.rows;
-    sums.vocab = vocab;
-    sums.shard = shard;
-    t.prepare(program::CrossEntropyMaximum{sums.logits, sums.maximum, s.rows, vocab});
-    cases.push_back(t.take(sums, name));
-
-    const auto gradient_case = [&](Kind kind) {
-      CaseBuilder g = builder();
-      program::CrossEntropyGradient gradient;
-      gradient.logits = g.normal("logits", n, 2);
-      gradient.labels = labels(g, kind);
-      gradient.maximum = g.output("maximum", program::DType::f32, s.rows);
-      gradient.target = g.output("target", program::DType::f32, s.rows);
-      gradient.sum = g.output("sum", program::DType::f32, s.rows);
-      gradient.loss = g.normal("loss", program::DType::f32, 1);
-      gradient.rows = s.rows;
-      gradient.vocab = vocab;
-      gradient.shard = shard;
-      gradient.loss_scale = mean;
-      gradient.gradient_scale = 0.5;
-      g.prepare(program::CrossEntropyMaximum{gradient.logits, gradient.maximum, s.rows, vocab});
-      g.prepare(program::CrossEntropySums{gradient.logits, gradient.labels, gradient.maximum, gradient.target,
-                                          gradient.sum, s.rows, vocab, shard});
-      add_scales(g, gradient, kind);
-      cases.push_back(g.take(gradient, name + word_of(kind)));
-    };
-    for (const Kind kind : {Kind::plain, Kind::scaled, Kind::padded}) {
-      if (kind == Kind::plain || !s.large) gradient_case(kind);
+  const auto add = [&](const Size& s, DType to, bool plain, bool transposed, bool of_blocks) {
+    const bool both = plain && transposed, accumulate = both && to == DType::e5m2;
+    CaseBuilder b(type);
+    if (s.large) b.large();
+    program::Quantise op;
+    op.in = b.normal("in", s.rows * s.width, 1e-3);
+    if (plain) op.out = b.output("out", to, s.rows * s.width);
+    if (transposed) op.out_transposed = b.output("out_transposed", to, s.rows * s.width);
+    if (!of_blocks) op.scale = b.output("scale", DType::f32, 1);
+    if (of_blocks && plain) op.scale = b.output("scale", DType::e8m0, block_scales(s.rows, s.width));
+    if (of_blocks && transposed)
+      op.scale_transposed = b.output("scale_transposed", DType::e8m0, block_scales(s.width, s.rows));
+    if (both) op.bias_gradient = b.result("bias_gradient", DType::f32, s.width, accumulate);
+    op.rows = s.rows;
+    op.width = s.width;
+    op.accumulate = accumulate;
+    cases.push_back(b.take(op, fmt::format("{} x {} to {}{}{}{}", s.rows, s.width, program::name_of(to),
+                                           of_blocks ? ", scales of blocks" : "", plain ? "" : ", transposed alone",
+                                           transposed ? "" : ", not transposed")));
+  };
+  for (const Size& s : {Size{16, 16}, Size{48, 80}, Size{48, 160}, Size{64, 128}, Size{160, 288}, Size{1024, 208},
+                        Size{4096, 8192, true}}) {
+    for (const DType to : {DType::e4m3, DType::e5m2}) {
+      for (const auto& [plain, transposed] : {std::pair{true, true}, {true, false}, {false, true}}) {
+        add(s, to, plain, transposed, false);
+        const bool whole_blocks = (!plain || s.width % mx_block == 0) && (!transposed || s.rows % mx_block == 0);
+        if (whole_blocks) add(s, to, plain, transposed, true);
+      }
     }
   }
 }

@@ -43,7 +43,7 @@ TEST(CommandLine, AWrongValueIsNamedWithItsOptionAndWhatIsAllowed) {
            {{"plan", laptop, "--ranks", "x"}, "--ranks: found 'x'; allowed: a whole number from 1 to 1048576"},
            {{"plan", laptop, "--ranks", "2", "--ranks", "4"}, "--ranks is given 2 times; give it once"},
            {{"plan", laptop, "--format", "x"}, "--format: found 'x'; allowed: text, md, json"},
-           {{"selftest", "x"}, "suites: found 'x'; allowed: operations, reference, equality, all"},
+           {{"selftest", "x"}, "suites: found 'x'; allowed: operations, reference, all"},
            {{"selftest", "--seed", "x"}, "--seed: found 'x'; expected a number"},
            {{"plan", laptop, "--set"}, "--set needs a value"}}) {
     EXPECT_THAT(error_of_command(wrong.arguments), StartsWith("harness: " + wrong.words));
