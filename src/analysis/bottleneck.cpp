@@ -250,7 +250,12 @@ std::vector<Lever> levers_for(const store::Result& result, const CaseBreakdown& 
     for (const Part part : all_parts) {
       if (std::ranges::find(variable.acts_on, part) == variable.acts_on.end()) continue;
       lever.share += found.mean.share(part);
-      if (lost.contains(part)) lever.lost += lost.at(part);
+      // Another peak changes the time at the peak, too.
+      if (variable.moves_peak) {
+        lever.lost += found.mean.share(part);
+      } else if (lost.contains(part)) {
+        lever.lost += lost.at(part);
+      }
       if (found.mean.share(part) >= min_lever) parts.push_back(part);
     }
     lever.acts_on = words_for(parts);

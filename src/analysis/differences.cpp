@@ -62,12 +62,12 @@ std::set<std::string> distinct(const auto& rows, const auto& text) {
   return values;
 }
 
-// What differs between files, by group and name; the groups and names in the order in which they are first met.
+// The differences between files, by group and name; the groups and names in the order in which they are first met.
 class Facts {
  public:
   explicit Facts(std::size_t files) : files_(files) {}
 
-  /// Of which file the next facts are.
+  /// The file that the next facts are of.
   void begin_file(std::size_t file) { file_ = file; }
   /// A name that the file gives again replaces the value.
   void add(const std::string& group, const std::string& name, std::string value) {

@@ -18,7 +18,7 @@ namespace harness::analysis {
 /// Rules of thumb that practitioners use: a sentence for each rule that applies to a step, with the numbers that made
 /// it apply. None of them proves anything; each tells where to look.
 std::vector<std::string> fired_rules(const Breakdown& step);
-/// The same of a measured case, with those about its GPUs.
+/// Adds the rules about GPUs for a measured case.
 std::vector<std::string> fired_rules(const Breakdown& step, const CaseSummary& row);
 
 /// The duration and price of a whole training run at the token rate of one case.
@@ -123,7 +123,7 @@ const char* name_of(BottleneckKind kind);
 struct Lever {
   std::string variable;
   double share = 0;          // of the step, that these parts take
-  double lost = 0;           // of the step, that they are known to lose
+  double lost = 0;           // of the step, that they are known to lose; all of `share` where the peak changes
   std::string acts_on = {};  // "computation, data communication"
 };
 

@@ -57,7 +57,7 @@ void stolen_time_warning(const store::Result& result, Warnings& warnings) {
       100 * much_stolen, steal.blocks, steal.known, 100 * steal.most, moment_of(result, steal.worst)));
 }
 
-// Of an operation at several sizes, at the one at which it shows most.
+// An operation at several sizes is judged at the size at which it shows most.
 void changed_speed(const store::Result& result, std::span<const LevelFindings> levels, Warnings& warnings) {
   const auto change = [](const LevelFindings& level) { return level.range ? level.range->log_change : 0; };
   const auto most = std::ranges::max_element(levels, {}, change);

@@ -265,7 +265,7 @@ class Bench {
     return s;
   }
 
-  // What a step takes beside its operations.
+  // The time of a step beside its operations.
   void empty_step() {
     std::map<program::OperationId, double> shortest;
     profile(nearly_nothing(), all_, [&](int, const ProfiledStep& step) {

@@ -13,7 +13,7 @@
 namespace harness::cli {
 namespace {
 
-// What the library says of an option, and what is said instead.
+// Words of the library about an option, and ours instead.
 constexpr std::array<std::pair<const char*, const char*>, 3> wordings{
     {{"(.*): [0-9]+ required .* missing", "$1 needs a value"},
      {"Could not convert: (.*) = (.*)", "$1: found '$2'; expected a number"},

@@ -77,7 +77,7 @@ struct KnownSteps {
 /// Steps of the MFU that every case is taken to have, and blocks of that set-up ("": the usual one), as typed. Throws
 /// Error if one of them is no such number, or where a case has no FLOP or no peak.
 KnownSteps assumed_steps(const plan::Plan& plan, const std::string& assume_mfu, const std::string& assume_setup);
-/// What to give for the steps of a plan that have FLOP: "an MFU (--assume-mfu 40%)".
+/// Names what to give for the steps of a plan that have FLOP: "an MFU (--assume-mfu 40%)".
 std::string source_of_time(const plan::Plan& plan);
 
 struct PlannedTime {

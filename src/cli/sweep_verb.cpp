@@ -52,14 +52,14 @@ struct Measured {
 // 5: as much as a script must know of a sweep that was stopped, which is whether to come back.
 constexpr int exit_partial = 5;
 
-// What a sweep is about.
+// The subject of a sweep.
 struct Orders {
   config::Experiment experiment;
   std::vector<std::string> only;
   plan::Processes processes = plan::Processes::as_needed;
 };
 
-// Those of the sweep that made the file of --resume. The file's cases are the selection.
+// Takes those of the sweep that made the file of --resume. The file's cases are the selection.
 Orders recorded_orders(const SweepOptions& options, int ranks) {
   const std::string& path = options.resume;
   if (!options.config.empty() || !options.output.empty() || options.force)

@@ -122,7 +122,7 @@ class ConfigurationText {
   // With what text() left out.
   const std::vector<std::string>& cannot() const { return job_.cannot; }
 
-  // What fills the gaps that text() found, as options of `read`.
+  // Fills the gaps that text() found, as options of `read`.
   std::string options() const { return join(hints_, " "); }
 
   // "" and `why` where the job is not known well enough.

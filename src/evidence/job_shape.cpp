@@ -71,7 +71,7 @@ void Shape::replicas() {
   }
 }
 
-// Of micro-batch, accumulation, replicas and global batch three give the fourth.
+// Three of micro-batch, accumulation, replicas and global batch give the fourth.
 void Shape::batch() {
   const auto replicas = job.number("data_parallel"), micro = job.number("micro_batch_size"),
              accumulation = job.number("gradient_accumulation");
@@ -110,7 +110,7 @@ void Shape::batch() {
   job.set("gradient_accumulation", *global / at_once, "global / (micro x DP)");
 }
 
-// What does not divide, and what spans more than a node.
+// Names what does not divide, and what spans more than a node.
 void Shape::divisions() {
   if (job.number("model.heads")) job.otherwise("model.kv_heads", job.text("model.heads"), "as many as heads");
   const auto layers = job.number("model.layers"), heads = job.number("model.heads"),
@@ -148,7 +148,7 @@ void Shape::experts() {
   }
 }
 
-// What harness counts otherwise, or can only predict.
+// Names what harness counts otherwise, or can only predict.
 void Shape::limits() {
   if (job.text("batching") == "packed")
     cannot(

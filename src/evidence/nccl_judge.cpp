@@ -4,8 +4,8 @@
 #include "base/text.h"
 #include "evidence/nccl_use.h"
 
-// What is wrong: the first warning that is a cause, then the network, then ranks that are missing. Facts are compared
-// between hosts.
+// Finds what is wrong: the first warning that is a cause, then the network, then ranks that are missing. Facts are
+// compared between hosts.
 
 namespace harness::evidence {
 namespace {

@@ -154,7 +154,7 @@ class ShellExpansion {
     }
     return length;
   }
-  // Of a name, of digits, or of one character such as @.
+  // A name, digits, or one character such as @.
   static std::size_t parameter_length(Text text) {
     if (const std::size_t length = name_length(text); length > 0 || text.empty()) return length;
     return Text("0123456789@*#?$!-").find(text[0]) == Text::npos ? 0 : 1;
@@ -214,7 +214,7 @@ class ShellExpansion {
     return std::vector{items[static_cast<std::size_t>(n)]};
   }
 
-  // What stands between the braces of "${…}".
+  // Takes what stands between the braces of "${…}".
   void parameter(Text inside, bool quoted) {
     const bool counts = inside.size() > 1 && inside[0] == '#';
     if (counts) inside.remove_prefix(1);

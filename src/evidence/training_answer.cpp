@@ -98,7 +98,7 @@ void Writer::job(std::int64_t global_batch, std::int64_t ranks) {
   if (!text.empty()) out.tell("job", join(text, "  "));
 }
 
-// What the figures are of, for those who compare them.
+// Says what the figures are of, for those who compare them.
 void Writer::how_to_read(const StepTimes& steps, std::int64_t used, double distance) {
   const auto note = [&](bool holds, std::string text) {
     if (holds) out.notes.push_back(std::move(text));

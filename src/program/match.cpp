@@ -185,7 +185,7 @@ class Matcher {
       report(other, at, fmt::format("does not match {}: {} meets {}", name(role, slot), show(theirs), show(mine)));
       return false;
     }
-    // Of a role that meets itself, the pending ones stay as they are until both ends are done.
+    // The pending ones of a role that meets itself stay as they are until both ends are done.
     for (const auto& [other, at] : met) complete(other, at, work, role);
     complete(role, slot, work, role);
     return true;

@@ -179,7 +179,7 @@ class Shapes {
     }
     note(fmt::format("{} has the wrong element type, {}", buffer(v).name, name_of(type_of(v))));
   }
-  // Of the views that are present.
+  // Looks at the views that are present.
   void sizes(std::int64_t expected, const auto&... views) {
     const auto size = [&](const View& v) {
       if (v.present() && v.count != expected)

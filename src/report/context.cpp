@@ -42,7 +42,7 @@ std::string run_line(const store::Result& result, const analysis::Summary& summa
                      plural(result.nodes, "node"), blocks, result.created);
 }
 
-// What all cases share beside the defaults, and the baseline's value of what differs.
+// Lists what all cases share beside the defaults, and the baseline's value of what differs.
 void settings_lines(const store::Result& result, std::vector<std::string>& lines) {
   std::vector<std::string> common, swept;
   for (std::size_t v = 0; v < result.variables.size() && !result.cases.empty(); ++v) {

@@ -24,7 +24,7 @@ struct ExportedSetting {
   bool is_default = false;      // says nothing where a framework has no word for it
 };
 
-/// What goes into a file for a framework.
+/// The contents of a file for a framework.
 struct Export {
   std::vector<std::string> about;         // where it is from, a line each
   std::vector<ExportedSetting> settings;  // in the registry's order
@@ -35,18 +35,18 @@ struct Export {
   bool is_asked_for(const analysis::CaseSummary& row) const { return !only || row.case_index == *only; }
 };
 
-/// What a sweep proves faster than its baseline: the fastest value of each variable. case_name: this case alone, by its
-/// name or its short one ("" all). `file`: what the evidence calls the result file. Throws Error when the case is not
-/// there or not proven, and (exit code 4) when the sweep is unreliable and proves nothing. A value that the registry
-/// does not know as it stands is left out.
+/// Finds what a sweep proves faster than its baseline: the fastest value of each variable. case_name: this case alone,
+/// by its name or its short one ("" all). `file`: what the evidence calls the result file. Throws Error when the case
+/// is not there or not proven, and (exit code 4) when the sweep is unreliable and proves nothing. A value that the
+/// registry does not know as it stands is left out.
 Export find_proven(const store::Result& result, const analysis::Summary& summary, const std::string& case_name,
                    const std::string& file);
 
 /// All settings of a case as it was planned, whatever is proven of it. `about`: lines on top.
 Export all_settings(const config::Settings& settings, std::optional<config::Model> model,
                     std::vector<std::string> about);
-/// Those of the case of this name, or of this short name. Throws Error where there is none, or where this version
-/// cannot read its settings.
+/// The settings of the case of this name, or of this short name. Throws Error where there is none, or where this
+/// version cannot read its settings.
 Export planned_case(const store::Result& result, const analysis::Summary& summary, const std::string& case_name,
                     const std::string& file);
 

@@ -14,7 +14,7 @@ namespace {
 using program::DType;
 using program::Epilogue;
 
-// Of a linear layer: x [rows, in] -> y [rows, out].
+// A linear layer: x [rows, in] -> y [rows, out].
 struct LinearSize {
   std::int64_t rows, in, out;
   bool large = false;

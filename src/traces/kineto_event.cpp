@@ -11,7 +11,7 @@ namespace harness::traces {
 
 namespace {
 
-// Those of the event, then those of its `args`; from "kind" on, of what harness wrote itself.
+// Keys of the event, then keys of its `args`; from "kind" on, of what harness wrote itself.
 const std::vector<std::string_view> keys = split(
     "ph|cat|name|pid|tid|ts|dur|device|stream|correlation|Collective name|In msg nelems|Out msg nelems|dtype|"
     "Group size|Process Group Description|Rank|kind|group|phase|operation|recomputed|waiting_us|bubble_us",

@@ -17,7 +17,7 @@ namespace harness::traces {
 struct StepWork {
   double step_s = 0;
   std::vector<analysis::StepOperation> operations;  // copies and memsets are of no part
-  /// Those of `operations` that are collectives, each with its place in the device's list of them (collectives_of).
+  /// The collectives among `operations`, each with its place in the device's list of them (collectives_of).
   std::vector<std::pair<std::size_t, std::size_t>> collectives;
   double loading_s = 0;  // before the first event, where the trace says it itself
   IdleTimes idle_s{};    // of the gaps, by cause

@@ -36,7 +36,7 @@ Axis axis_for(const std::vector<const analysis::CaseSummary*>& cases, double sma
   return round_axis(low, high, 7, [decimals](double share) { return signed_percent(share, decimals); });
 }
 
-// What lies beyond the drawing ends at its edge, an interval there without its cross bar.
+// A bar that lies beyond the drawing ends at its edge, an interval there without its cross bar.
 Svg bar(const Axis& axis, const analysis::CaseSummary& row) {
   const analysis::Effect& effect = *row.effect;
   Svg svg;

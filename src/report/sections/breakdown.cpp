@@ -156,7 +156,9 @@ void add_bottleneck(const store::Result& result, const analysis::Summary& summar
     levers.rows.push_back({lever.variable, percent(lever.share), percent(lever.lost), lever.acts_on,
                            tried(result, summary, lever.variable)});
   }
-  section.add(Numbers{"Worth trying, by what the parts of the step lose on which each acts:", std::move(levers)});
+  section.add(
+      Numbers{"Worth trying, by what the parts lose on which each acts; with another peak, by their whole time:",
+              std::move(levers)});
 }
 
 std::vector<std::string> remarks_on_mfu(const analysis::StepFindings& step) {

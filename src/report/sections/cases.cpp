@@ -84,7 +84,7 @@ Cell interval_cell(const std::optional<analysis::Effect>& effect) {
   return cell;
 }
 
-// What a case is called where space is short.
+// The name of a case where space is short.
 std::string brief_name(const store::Result& result, const analysis::CaseSummary& row) {
   return short_name(label_of(result, row));
 }
@@ -113,8 +113,8 @@ std::vector<std::string> case_notes(const analysis::CaseSummary& row, const anal
   for (const analysis::LevelFindings& level : summary.levels) {
     for (const analysis::LevelFindings::SetAside& aside : level.set_aside) {
       if (aside.case_index != row.case_index) continue;
-      notes.push_back(fmt::format("without {} of its {}, too far off its others", aside.set_aside,
-                                  plural(aside.blocks, "block")));
+      notes.push_back(
+          fmt::format("without {} of its {}, too far off its others", aside.set_aside, plural(aside.blocks, "block")));
     }
   }
   return notes;

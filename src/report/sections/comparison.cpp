@@ -51,7 +51,7 @@ const std::vector<double>& sample_of(const analysis::Comparison& comparison, con
   return comparison.between_runs ? side.run_seconds : side.block_seconds;
 }
 
-// Of a case that was not measured on both sides.
+// Describes a case that was not measured on both sides.
 const char* why_not(const analysis::CaseComparison& row) {
   return row.impossible ? "impossible on both sides" : "not measured on a side";
 }
