@@ -250,18 +250,16 @@ std::vector<Lever> levers_for(const store::Result& result, const CaseBreakdown& 
     for (const Part part : all_parts) {
       if (std::ranges::find(variable.acts_on, part) == variable.acts_on.end()) continue;
       lever.share += found.mean.share(part);
-      // Another peak changes the time at the peak, too.
-      if (variable.moves_peak) {
-        lever.lost += found.mean.share(part);
-      } else if (lost.contains(part)) {
-        lever.lost += lost.at(part);
-      }
+      if (lost.contains(part)) lever.lost += lost.at(part);
       if (found.mean.share(part) >= min_lever) parts.push_back(part);
     }
     lever.acts_on = words_for(parts);
     levers.push_back(std::move(lever));
   }
-  std::ranges::stable_sort(levers, std::ranges::greater(), &Lever::lost);
+  // Another peak changes the time at the peak, too.
+  std::ranges::stable_sort(levers, std::ranges::greater(), [](const Lever& lever) {
+    return config::find_variable(lever.variable)->moves_peak ? lever.share : lever.lost;
+  });
   if (levers.size() > max_levers) levers.resize(max_levers);
   return levers;
 }

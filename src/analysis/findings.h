@@ -123,7 +123,7 @@ const char* name_of(BottleneckKind kind);
 struct Lever {
   std::string variable;
   double share = 0;          // of the step, that these parts take
-  double lost = 0;           // of the step, that they are known to lose; all of `share` where the peak changes
+  double lost = 0;           // of the step, that they are known to lose
   std::string acts_on = {};  // "computation, data communication"
 };
 

@@ -68,16 +68,25 @@ TEST(InUse, ASecondWriterIsRefusedFromThePreparationOn) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 2);
 }
 
+// Ends a sweep in its second block.
+void kill_early(const std::string& config) {
+  Command sweep(slowly() + harness_job(2, "sweep -v " + config));
+  ASSERT_TRUE(sweep.wait_for("[2/")) << sweep.err_so_far();
+  sweep.kill_all(SIGKILL);
+  sweep.wait();
+}
+
 TEST(InUse, WhatCannotBeResumedIsSaidFirstWithTheCommandThatWorks) {
   const TemporaryFolder folder;
   const std::string config = write_small_config(folder, 1), file = folder / "small.h5";
-  ASSERT_THAT(test::run(harness_job(2, "sweep " + config)).exit_code, Not(1));
-  const auto complete = test::run(harness_job(2, "sweep --resume " + file));
-  EXPECT_EQ(complete.exit_code, 1);
-  EXPECT_LT(complete.err.find("--rounds N"), complete.err.find("--force"));
+  kill_early(config);
   const auto ranks = test::run(harness_job(1, "sweep --resume " + file));
   EXPECT_EQ(ranks.exit_code, 1);
   EXPECT_THAT(ranks.err, HasSubstr("`mpirun -np 2 " + test::program_path() + " sweep --resume " + file + "`"));
+  ASSERT_THAT(test::run(harness_job(2, "sweep --force " + config)).exit_code, Not(1));
+  const auto complete = test::run(harness_job(2, "sweep --resume " + file));
+  EXPECT_EQ(complete.exit_code, 1);
+  EXPECT_LT(complete.err.find("--rounds N"), complete.err.find("--force"));
   for (const auto& o : {complete, ranks}) EXPECT_THAT(o.err, Not(HasSubstr("→")));
 }
 
@@ -85,7 +94,7 @@ TEST(InUse, WhatCannotBeResumedIsSaidFirstWithTheCommandThatWorks) {
 TEST(InUse, TheCommandThatContinuesIsTheOneThatWasTyped) {
   const TemporaryFolder folder;
   const std::string config = write_small_config(folder, 1), file = folder / "small.h5";
-  ASSERT_THAT(test::run(harness_job(2, "sweep " + config)).exit_code, Not(1));
+  kill_early(config);
   const std::string launcher = test::source_dir() + "/harness";
   const auto from_checkout =
       test::run("HARNESS_BINARY='" + test::program_path() + "' " + launcher + " sweep --resume " + file);

@@ -157,7 +157,7 @@ void add_bottleneck(const store::Result& result, const analysis::Summary& summar
                            tried(result, summary, lever.variable)});
   }
   section.add(
-      Numbers{"Worth trying, by what the parts lose on which each acts; with another peak, by their whole time:",
+      Numbers{"Worth trying: first what changes the peak, then by what the parts of the step lose on which each acts:",
               std::move(levers)});
 }
 
