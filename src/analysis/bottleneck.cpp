@@ -256,9 +256,9 @@ std::vector<Lever> levers_for(const store::Result& result, const CaseBreakdown& 
     lever.acts_on = words_for(parts);
     levers.push_back(std::move(lever));
   }
-  // Another peak changes the time at the peak, too.
+  // Twice the peak halves the time at the peak, too.
   std::ranges::stable_sort(levers, std::ranges::greater(), [](const Lever& lever) {
-    return config::find_variable(lever.variable)->moves_peak ? lever.share : lever.lost;
+    return config::find_variable(lever.variable)->moves_peak ? (lever.share + lever.lost) / 2 : lever.lost;
   });
   if (levers.size() > max_levers) levers.resize(max_levers);
   return levers;

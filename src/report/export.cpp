@@ -164,7 +164,7 @@ std::string pytorch_text(const Written& written) {
         const std::size_t dot = path.find('.');
         if (path.substr(0, dot) == call.group) own += fmt::format("    {}={},\n", path.substr(dot + 1), value);
       }
-      if (!own.empty()) options += "    # " + evidence + "\n" + own;
+      if (!own.empty()) options += fmt::format("    # {}\n{}", evidence, own);
     }
     if (options.empty()) continue;
     if (imports.find(call.import) == std::string::npos) imports += call.import;

@@ -157,8 +157,7 @@ void add_bottleneck(const store::Result& result, const analysis::Summary& summar
                            tried(result, summary, lever.variable)});
   }
   section.add(
-      Numbers{"Worth trying: first what changes the peak, then by what the parts of the step lose on which each acts:",
-              std::move(levers)});
+      Numbers{"Worth trying, by what each may save of the parts of the step on which it acts:", std::move(levers)});
 }
 
 std::vector<std::string> remarks_on_mfu(const analysis::StepFindings& step) {
