@@ -40,7 +40,7 @@ TEST_F(Report, IsWrittenBesideTheResultAndNeverOverSomething) {
   ASSERT_EQ(first.exit_code, 0) << first.err;
   EXPECT_THAT(first.out, HasSubstr("small.html"));
   const std::string page = test::text_of(file("small.html"));
-  for (const char* id : {"tornado", "scaling", "waterfall-baseline", "timeline-baseline", "heat-map"}) {
+  for (const char* id : {"tornado", "scaling", "waterfall-baseline", "timeline-baseline", "late-ranks"}) {
     EXPECT_THAT(page, HasSubstr("<figure id=\"" + std::string(id) + "\">")) << id;
   }
   const auto second = report("");
