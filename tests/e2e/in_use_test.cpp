@@ -68,17 +68,17 @@ TEST(InUse, ASecondWriterIsRefusedFromThePreparationOn) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 2);
 }
 
-// Ends a sweep in its second block.
+// Ends a sweep of three rounds after the first.
 void kill_early(const std::string& config) {
   Command sweep(slowly() + harness_job(2, "sweep -v " + config));
-  ASSERT_TRUE(sweep.wait_for("[2/")) << sweep.err_so_far();
+  ASSERT_TRUE(sweep.wait_for("round 1/3")) << sweep.err_so_far();
   sweep.kill_all(SIGKILL);
   sweep.wait();
 }
 
 TEST(InUse, WhatCannotBeResumedIsSaidFirstWithTheCommandThatWorks) {
   const TemporaryFolder folder;
-  const std::string config = write_small_config(folder, 1), file = folder / "small.h5";
+  const std::string config = write_small_config(folder, 3), file = folder / "small.h5";
   kill_early(config);
   const auto ranks = test::run(harness_job(1, "sweep --resume " + file));
   EXPECT_EQ(ranks.exit_code, 1);
@@ -93,7 +93,7 @@ TEST(InUse, WhatCannotBeResumedIsSaidFirstWithTheCommandThatWorks) {
 // From a checkout it is the launcher that was typed, and of an installed program its name.
 TEST(InUse, TheCommandThatContinuesIsTheOneThatWasTyped) {
   const TemporaryFolder folder;
-  const std::string config = write_small_config(folder, 1), file = folder / "small.h5";
+  const std::string config = write_small_config(folder, 3), file = folder / "small.h5";
   kill_early(config);
   const std::string launcher = test::source_dir() + "/harness";
   const auto from_checkout =
