@@ -52,7 +52,7 @@ expect "complete, a case failed" "" "$(write 'false 8') exit 4" 4 no
 REQUEUE_RC=0 expect "partial" "" "$(write 'true 3') exit 5" 1 requeued  # 1: the stand-in does not end the script
 expect "partial, a case failed" "" "$(write 'true 3') exit 5" 1 requeued
 expect "partial, resumed" "true 3" "$(write 'true 5') exit 5" 1 requeued
-called "srun --mpi=pmix ./harness sweep config.yaml --rounds 4 -o $file --resume"
+called "srun --mpi=pmix ./harness sweep --resume $file"
 expect "resumed and completed" "true 3" "$(write 'false 8') exit 0" 0 no
 expect "resumed, got no further" "true 3" "$(write 'true 3') exit 5" 1 no
 expect "no block at all" "" "$(write 'true -1') exit 5" 1 no
