@@ -202,16 +202,18 @@ class ShellExpansion {
     const auto& arguments = shell_.state_.arguments;
     if (name == "@" || name == "*") return arguments;
     if (name == "#") return arguments ? std::optional(std::vector{std::to_string(arguments->size())}) : std::nullopt;
+    if (const auto number = number_in<std::size_t>(name)) {
+      if (!arguments || *number == 0 || *number > arguments->size()) return std::nullopt;
+      return std::vector{(*arguments)[*number - 1]};
+    }
     const Shell::Variable* found = shell_.find(name);
-    const auto number = number_in<std::size_t>(name);
-    if (!number && found == nullptr) return std::nullopt;
-    if (!number && (index == "@" || index == "*")) return found->items;
-    const std::vector<std::string> none, &items = number ? (arguments ? *arguments : none) : found->items;
-    const auto at = number || index.empty() ? std::optional<std::int64_t>(0) : shell_.arithmetic(index);
+    if (found == nullptr) return std::nullopt;
+    if (index == "@" || index == "*") return found->items;
+    const auto at = index.empty() ? std::optional<std::int64_t>(0) : shell_.arithmetic(index);
     if (!at) return std::vector{shell_.unknown_of(index)};
-    const auto n = number ? static_cast<std::int64_t>(*number) - 1 : *at + (*at < 0 ? std::ssize(items) : 0);
-    if (n < 0 || n >= std::ssize(items)) return std::nullopt;
-    return std::vector{items[static_cast<std::size_t>(n)]};
+    const std::int64_t n = *at < 0 ? *at + std::ssize(found->items) : *at;
+    if (n < 0 || n >= std::ssize(found->items)) return std::nullopt;
+    return std::vector{found->items[static_cast<std::size_t>(n)]};
   }
 
   // Takes what stands between the braces of "${…}".

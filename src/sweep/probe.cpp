@@ -59,7 +59,11 @@ std::string said_by_ranks(const std::vector<std::string>& by_rank) {
   std::vector<std::pair<std::string, std::int64_t>> values;
   for (const std::string& value : by_rank) {
     const auto at = std::ranges::find(values, value, &std::pair<std::string, std::int64_t>::first);
-    at == values.end() ? static_cast<void>(values.emplace_back(value, 1)) : static_cast<void>(++at->second);
+    if (at == values.end()) {
+      values.emplace_back(value, 1);
+    } else {
+      ++at->second;
+    }
   }
   std::vector<std::string> parts;
   for (const auto& [value, ranks] : values) parts.push_back(fmt::format("{} ({})", value, plural(ranks, "rank")));
@@ -80,9 +84,8 @@ void require_gpus(const std::vector<job::RankPlace>& places, bool share_gpus, co
   if (!without.empty()) {
     fail(
         "backend cuda needs an NVIDIA GPU for every rank, but ranks see none on {}: run `nvidia-smi` there, and look "
-        "at "
-        "CUDA_VISIBLE_DEVICES and the container's GPU options. Without a GPU, `harness plan {} --ranks {}` shows what "
-        "would run, and `backend: cpu` (configs/laptop.yaml) measures on CPU cores",
+        "at CUDA_VISIBLE_DEVICES and the container's GPU options. Without a GPU, `harness plan {} --ranks {}` shows "
+        "what would run, and `backend: cpu` (configs/laptop.yaml) measures on CPU cores",
         join_first(without, most_named), shell_word(config), places.size());
   }
   if (!crowded.empty()) {
