@@ -1,13 +1,9 @@
 # cuda_architectures(RESULT KNOWN): what to make code for, as CMAKE_CUDA_ARCHITECTURES takes it. KNOWN is what
-# `nvcc --list-gpu-arch` prints. One for each generation that the toolkit supports: V100, or where it is no longer
-# supported (CUDA 13) its successor; A100; H100 and H200; B200. The last is also made as PTX, for what comes later.
+# `nvcc --list-gpu-arch` prints. One for each generation of data-centre GPU that the toolkit supports: V100 (not since
+# CUDA 13), A100, H100 and H200, B200. The last is also made as PTX, for what comes later.
 function(cuda_architectures result known)
-  set(wanted 70 80 90 100)
-  if(NOT known MATCHES "compute_70[\r\n]")
-    list(TRANSFORM wanted REPLACE "^70$" 75)
-  endif()
   set(architectures "")
-  foreach(architecture ${wanted})
+  foreach(architecture 70 80 90 100)
     if(known MATCHES "compute_${architecture}[\r\n]")
       list(APPEND architectures ${architecture}-real)
     endif()

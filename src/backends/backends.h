@@ -25,7 +25,7 @@ std::string explain_loader(const std::string& words, const std::string& module, 
 /// backend that is a file of its own when it is first asked for.
 const backend::Backend& get(config::BackendKind kind);
 
-/// How each backend was built, a line per backend: "backend cuda: built with CUDA 13.0.88 for sm_75, sm_80, …,
+/// How each backend was built, a line per backend: "backend cuda: built with CUDA 13.0.88 for sm_80, sm_90, …,
 /// with fused attention".
 std::string build_description();
 

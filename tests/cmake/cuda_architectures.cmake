@@ -14,5 +14,5 @@ set(until_90 "compute_50 compute_52 compute_60 compute_61 compute_70 compute_72 
 expect(12.4 "${until_90}" "70-real;80-real;90")
 expect(12.8 "${until_90} compute_100 compute_101 compute_120" "70-real;80-real;90-real;100")
 expect(13.0 "compute_75 compute_80 compute_86 compute_87 compute_88 compute_89 compute_90 compute_100 compute_110 compute_103 compute_120 compute_121"
-  "75-real;80-real;90-real;100")
+  "80-real;90-real;100")
 expect(unknown "" "")
