@@ -1,6 +1,7 @@
 # The commands people type. CMakeLists.txt is the real build; the work behind each command is in scripts/.
 #   make WERROR=1 ...        treat warnings as errors
 #   make JOBS=8 ...          compile this many files at once (default: limited by cores and free memory)
+#   make demo ARGS='--time-budget 60s'      what else `harness sweep` is told
 #   make CMAKE_FLAGS=... ... pass flags to CMake, such as CMAKE_FLAGS=-DHARNESS_MARCH=x86-64-v3
 .PHONY: all setup build demo test soak bench accuracy bundle install lint asan gpu-check clean help
 .NOTPARALLEL:
@@ -34,7 +35,7 @@ build:
 
 demo:
 	@scripts/setup.sh --demo
-	@scripts/demo.sh configs/laptop.yaml 2
+	@scripts/demo.sh configs/laptop.yaml 2 $(ARGS)
 
 test: setup
 	@scripts/build.sh release

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Compiles the kernels, and nothing else, for three generations of GPUs and checks their machine code
+# Compiles the kernels for three generations of GPUs, as preset check does, and checks their machine code
 # (check_machine_code.py).
 set -eu
 cd "$(dirname "$0")/.."
-folder=build/machine-code
-scripts/build.sh machine-code --configure-only
+folder=build/check
+scripts/build.sh check --configure-only
 objects=$(ninja -C $folder -t targets all | sed -n 's/^\(.*harness_kernels\.dir.*\.cu\.o\): .*/\1/p')
 # shellcheck disable=SC2086
 ninja -C $folder ${JOBS:+-j "$JOBS"} $objects
