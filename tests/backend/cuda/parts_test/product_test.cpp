@@ -4,7 +4,6 @@
 
 #include <set>
 
-#include "backend/cuda/device.h"
 #include "backend/cuda/tuner.h"
 #include "base/error.h"
 #include "workloads/step.h"
