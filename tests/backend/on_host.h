@@ -77,4 +77,8 @@ class OnHost : public backend::Backend {
   }
 };
 
+/// Computes every operation in double precision, in plain loops and by the words of program/operation.h alone: what
+/// kernels are held against. Results are rounded when they are stored, as those of a kernel are. In reference.cpp.
+const backend::Backend& reference();
+
 }  // namespace harness::test

@@ -1,4 +1,4 @@
-// The kernels against the operations in double precision (backend/reference.h).
+// The kernels against the operations in double precision (backend/reference.cpp).
 #include "rig.h"
 
 namespace harness::test {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "backend/numbers.h"
-#include "backend/reference.h"
+#include "backend/on_host.h"
 #include "backends/backends.h"
 #include "base/random.h"
 #include "selftest/checks.h"
