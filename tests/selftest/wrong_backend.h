@@ -21,7 +21,6 @@ class FinerBackend : public backend::Backend {
   std::vector<std::pair<std::string, std::string>> identity(const backend::ExecutableRequest&) const override {
     return {{"device", "finer"}};
   }
-  double measure_matmul_flops(config::Precision, const backend::ExecutableRequest&, double) const override { return 1; }
   std::unique_ptr<backend::Executable> create(const backend::ExecutableRequest& r) const override {
     return backends::get(config::BackendKind::cpu).create(r);
   }

@@ -133,23 +133,6 @@ void synchronize(Stream stream);
 /// Blocks until the calling thread's GPU has nothing left to do. For the same places. Throws DeviceFailed.
 void synchronize_device();
 
-/// Calls f(): false if it throws Error and the GPU is whole all the same. Throws DeviceFailed if it is not, with what
-/// during() says was going on.
-template <class F, class During>
-bool survives(F&& f, const During& during) {
-  try {
-    f();
-    return true;
-  } catch (const Error& e) {
-    try {
-      synchronize_device();
-    } catch (const Error& failure) {
-      throw DeviceFailed(during() + ": " + e.what() + "; " + failure.what());
-    }
-    return false;
-  }
-}
-
 /// Work captured from `origin` and the streams that fork from it and join it again, to be launched as one.
 class Graph {
  public:
