@@ -118,13 +118,9 @@ inline Values random_values(std::int64_t n, std::uint64_t seed, double scale = 1
   return out;
 }
 
-/// Tests that run for all element types that products have.
-class PerType : public ::testing::TestWithParam<program::DType> {};
+/// Those that products have.
 inline auto all_types() {
   return ::testing::Values(program::DType::f32, program::DType::bf16, program::DType::f16);
-}
-inline std::string type_name(const ::testing::TestParamInfo<program::DType>& info) {
-  return std::string(program::name_of(info.param));
 }
 
 }  // namespace harness::test

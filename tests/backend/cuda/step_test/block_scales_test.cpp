@@ -23,13 +23,8 @@ using ::testing::HasSubstr;
 
 class BlockScales : public ::testing::Test {
  protected:
-  void SetUp() override { set_device(10); }
+  void SetUp() override { fake::reset({.compute_major = 10}); }
   void TearDown() override { fake::reset(); }
-  static void set_device(int compute_major) {
-    fake::Settings settings;
-    settings.compute_major = compute_major;
-    fake::reset(settings);
-  }
 };
 
 std::vector<selftest::OperationCase> products() {
@@ -55,7 +50,7 @@ TEST_F(BlockScales, AGpuBelowBlackwellIsRefusedInALine) {
 #ifdef __SANITIZE_ADDRESS__
   const __lsan::ScopedDisabler executables_that_failed_are_leaked_on_purpose;  // backend/cuda/runtime.h says why
 #endif
-  set_device(9);
+  fake::reset({.compute_major = 9});
   const auto lines = selftest::check_operations(products(), cuda_backend(), backends::get(config::BackendKind::cpu),
                                                 {.only = {}, .large = false});
   ASSERT_EQ(lines.size(), 2u);
