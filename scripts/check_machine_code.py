@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Looks at the machine code of the kernels for what no GPU is needed to see: in kernels over rows and over consecutive
-elements (maps.cuh), stores of 16 bytes where the elements of a thread fill them; in all kernels, registers that spill.
+elements (launch.cuh), stores of 16 bytes where the elements of a thread fill them; in all kernels, registers that spill.
 
 usage: scripts/check_machine_code.py OBJECT...      objects of nvcc, for one or more architectures each
 
@@ -62,7 +62,7 @@ def main(files):
              for problem in problems_of(name, stores)]
     maps = sum("::map_rows<" in name or "::map_flat<" in name for _, name, _ in found)
     if not maps:
-        print("machine code: no kernel of maps.cuh was in these files; are cuobjdump and nvdisasm there (`scripts/setup.sh "
+        print("machine code: no kernel of launch.cuh was in these files; are cuobjdump and nvdisasm there (`scripts/setup.sh "
               "--dev`)?", file=sys.stderr)
         return 2
     print("\n".join(wrong + [f"machine code: {len(found)} kernels, {maps} of them maps, {len(wrong)} problems"]))

@@ -141,9 +141,11 @@ class Backend {
   /// Times the choices that the Program leaves open and that `request.tuning` does not settle yet. Local; slow.
   virtual Tuning tune(const ExecutableRequest& /*request*/) const { return {}; }
   /// Sustained FLOP/s of this rank's share of the machine on large matrix products of random numbers, for about
-  /// `seconds`. For a peak, all ranks call it at once.
-  virtual double measure_matmul_flops(config::Precision precision, const ExecutableRequest& where,
-                                      double seconds) const = 0;
+  /// `seconds`; 0: unknown. For a peak, all ranks call it at once.
+  virtual double measure_matmul_flops(config::Precision /*precision*/, const ExecutableRequest& /*where*/,
+                                      double /*seconds*/) const {
+    return 0;
+  }
   /// Bytes per second, read plus written, of copying memory that no cache holds, for about `seconds`; 0: unknown.
   virtual double measure_copy_bandwidth(const ExecutableRequest& /*where*/, double /*seconds*/) const { return 0; }
   /// Copies pinned memory of the host to the device, then back, then both at once, for about `seconds` in all. Zeros

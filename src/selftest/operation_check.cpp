@@ -190,21 +190,19 @@ std::string line_name(const OperationCase& c) {
   return fmt::format("operations: {} {}", c.operation, c.precision());
 }
 
-// Runs a case and adds its outcome to its line. False: the case ended by an exception.
-bool check_into(CheckLine& line, const OperationCase& test_case, const backend::Backend& subject,
+// Runs a case and adds its outcome to its line.
+void check_into(CheckLine& line, const OperationCase& test_case, const backend::Backend& subject,
                 const backend::Backend& oracle, const OperationCheckOptions& options) {
   const std::string name = case_name(test_case);
   ++line.cases;
   std::set<std::string> warnings;
   std::string failure;
-  bool ended = true;
   try {
     const ResultError c = check_case(test_case, subject, oracle, options, warnings);
     failure = c.failure;
     if (failure.empty()) judge(line, name, c.error);
   } catch (const std::exception& e) {
     failure = e.what();
-    ended = false;
   }
   if (!failure.empty()) {
     line.outcome = Outcome::failed;
@@ -212,22 +210,6 @@ bool check_into(CheckLine& line, const OperationCase& test_case, const backend::
   }
   for (const std::string& w : warnings) {
     if (std::ranges::find(line.notes, w) == line.notes.end()) line.notes.push_back(w);
-  }
-  return ended;
-}
-
-// A fault of a kernel (an illegal address, say) stays with the process: after it, every call of the device fails. So
-// whether a case that ran before still runs tells such a fault from one of the last case alone.
-bool still_runs(const OperationCase& ran_before, const backend::Backend& subject,
-                const OperationCheckOptions& options) {
-  CaseBytes bytes;
-  for (std::size_t b = 0; b < ran_before.program.buffers.size(); ++b)
-    bytes.push_back(initial_bytes(ran_before, b, options.seed, options.threads));
-  try {
-    static_cast<void>(results_of(subject, ran_before, ran_before.program.step, std::move(bytes), options.threads));
-    return true;
-  } catch (const std::exception&) {
-    return false;
   }
 }
 
@@ -284,25 +266,13 @@ std::vector<CheckLine> check_operations(const std::vector<OperationCase>& cases,
   }
   std::vector<CheckLine> lines;
   std::map<std::string, std::size_t> place;
-  const OperationCase* ran = nullptr;  // the last case that did not end by an exception
-  std::string device_failed_at;
   for (const OperationCase* c : chosen) {
     const std::string check = line_name(*c);
     const auto [it, fresh] = place.emplace(check, lines.size());
     if (fresh) lines.push_back({.check = check, .tolerance = c->tolerance, .failures = {}, .notes = {}});
     CheckLine& line = lines[it->second];
-    if (device_failed_at.empty()) {
-      options.progress(case_name(*c));
-      if (check_into(line, *c, subject, oracle, options)) {
-        ran = c;
-      } else if (ran != nullptr && !still_runs(*ran, subject, options)) {
-        device_failed_at = case_name(*c);
-      }
-    } else {
-      if (line.cases == 0) line.outcome = Outcome::not_run;
-      const std::string why = fmt::format("not run: the device failed at {}", device_failed_at);
-      if (line.notes.empty() || line.notes.back() != why) line.notes.push_back(why);
-    }
+    options.progress(case_name(*c));
+    check_into(line, *c, subject, oracle, options);
     if (--left[check] == 0) options.finished(line);
   }
   return lines;

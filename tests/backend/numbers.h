@@ -1,8 +1,11 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "backend/bound.h"
@@ -95,5 +98,14 @@ class Numbers {
  private:
   backend::Tensor tensor_;
 };
+
+/// Tests that run for several element types.
+class PerType : public ::testing::TestWithParam<program::DType> {
+ protected:
+  program::DType type() const { return GetParam(); }
+};
+inline std::string type_name(const ::testing::TestParamInfo<program::DType>& info) {
+  return std::string(program::name_of(info.param));
+}
 
 }  // namespace harness::test

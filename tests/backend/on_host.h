@@ -71,10 +71,10 @@ class OnHost : public backend::Backend {
   std::unique_ptr<backend::Executable> create(const backend::ExecutableRequest& request) const override {
     return std::make_unique<HostExecutable<Kernels>>(request);
   }
-  double measure_matmul_flops(config::Precision /*precision*/, const backend::ExecutableRequest& /*at*/,
-                              double /*seconds*/) const override {
-    return 0;
-  }
 };
+
+/// Computes every operation in double precision, in plain loops and by the words of program/operation.h alone: what
+/// kernels are held against. Results are rounded when they are stored, as those of a kernel are. In reference.cpp.
+const backend::Backend& reference();
 
 }  // namespace harness::test

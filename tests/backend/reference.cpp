@@ -1,4 +1,4 @@
-#include "backend/reference.h"
+#include "backend/on_host.h"
 
 #include <algorithm>
 #include <limits>

@@ -21,7 +21,6 @@ using test::FinerBackend;
 using test::Wrong;
 using test::WrongBackend;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 const backend::Backend& cpu() {
   return backends::get(config::BackendKind::cpu);
@@ -31,7 +30,6 @@ OperationCheckOptions small(const std::string& only = "") {
   OperationCheckOptions o;
   if (!only.empty()) o.only = {only};
   o.large = false;
-
   return o;
 }
 
@@ -96,29 +94,15 @@ TEST(OperationCheck, TheCpuBackendPassesAgainstItself) {
   EXPECT_EQ(exit_code(lines), 0);
 }
 
-// A device that fails for good fails one case; of all later ones it is said that they did not run, and why.
-TEST(OperationCheck, AFaultThatStaysIsBlamedOnTheCaseThatMetItFirst) {
-  const auto words = [](const std::vector<CheckLine>& lines) {
-    std::string failed, not_run;
-    for (const CheckLine& l : lines) {
-      for (const std::string& failure : l.failures) failed += failure + "\n";
-      for (const std::string& note : l.notes) not_run += note + "\n";
-    }
-    return std::pair{failed, not_run};
-  };
-  for (const int at : {1, 3, 7}) {
-    const auto lines = check_operations(cases(), FailingBackend(at, true), cpu(), small("gelu: "));
-    const auto [failed, not_run] = words(lines);
-    EXPECT_EQ(std::ranges::count(failed, '\n'), 1) << failed;
-    EXPECT_THAT(failed, HasSubstr("illegal memory access"));
-    EXPECT_THAT(not_run, HasSubstr("not run: the device failed at gelu"));
-    EXPECT_TRUE(std::ranges::any_of(lines, [](const CheckLine& l) { return l.outcome == Outcome::not_run; }));
-    EXPECT_EQ(exit_code(lines), 1);
-
-    const auto once = check_operations(cases(), FailingBackend(at, false), cpu(), small("gelu: "));
-    EXPECT_EQ(std::ranges::count(words(once).first, '\n'), 1);
-    EXPECT_THAT(words(once).second, Not(HasSubstr("not run")));
+TEST(OperationCheck, AnOperationThatThrowsFailsItsCaseAlone) {
+  const auto lines = check_operations(cases(), FailingBackend(3), cpu(), small("gelu: "));
+  int failed = 0;
+  for (const CheckLine& l : lines) {
+    failed += static_cast<int>(l.failures.size());
+    for (const std::string& failure : l.failures) EXPECT_THAT(failure, HasSubstr("illegal memory access"));
   }
+  EXPECT_EQ(failed, 1);
+  EXPECT_EQ(exit_code(lines), 1);
 }
 
 // Rounding at other places is within the tolerances, and is seen: so the comparison compares.
@@ -180,23 +164,6 @@ TEST(OperationCheck, TheWrapperItselfIsRight) {
   }
 }
 
-TEST(OperationCheck, AnOperationThatThrowsFailsItsCaseAlone) {
-  class Throwing : public FinerBackend {
-   public:
-    std::unique_ptr<backend::Executable> create(const backend::ExecutableRequest& r) const override {
-      if (r.program->step.front().action.index() == program::Action(program::Gelu{}).index()) fail("no gelu today");
-      return test::FinerBackend::create(r);
-    }
-  };
-  const auto lines = check_operations(cases(), Throwing(), cpu(), small("gelu: "));
-  for (const CheckLine& l : lines) {
-    const bool gelu = l.check.find("gelu ") != std::string::npos;
-    EXPECT_EQ(l.outcome, gelu ? Outcome::failed : Outcome::passed) << l.check;
-    if (!gelu) continue;
-    EXPECT_THAT(l.failures.front(), HasSubstr("no gelu today"));
-  }
-}
-
 // Several chunks, the last one not full.
 OperationCase wide_case() {
   CaseBuilder b(program::DType::bf16);
@@ -241,10 +208,6 @@ TEST(OperationCheck, ALineIsFinishedWithItsLastCase) {
   ASSERT_NE(fp32, events.end());
   EXPECT_EQ(fp32 - events.begin(), lines[0].cases);  // before any case of bf16 begins
   EXPECT_EQ(events.back(), fmt::format("operations: gelu fp16, {} cases", lines[2].cases));
-}
-
-TEST(OperationCheck, NothingSelectedIsNothingRun) {
-  EXPECT_EQ(exit_code(check_operations(cases(), cpu(), cpu(), small("no such operation"))), 3);
 }
 
 }  // namespace

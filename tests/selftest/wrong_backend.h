@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cstring>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -8,34 +8,37 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/numbers.h"
 #include "backends/backends.h"
-#include "base/floats.h"
 
 namespace harness::test {
+
+/// The cpu backend that runs every operation in its finest parts: the same results, rounded at other places.
+class FinerBackend : public backend::Backend {
+ public:
+  config::BackendKind kind() const override { return config::BackendKind::cpu; }
+  program::FusedSet declared() const override { return 0; }
+  std::vector<std::pair<std::string, std::string>> identity(const backend::ExecutableRequest&) const override {
+    return {{"device", "finer"}};
+  }
+  std::unique_ptr<backend::Executable> create(const backend::ExecutableRequest& r) const override {
+    return backends::get(config::BackendKind::cpu).create(r);
+  }
+};
 
 /// What a wrong operation does to the first view it writes.
 enum class Wrong { nothing, scaled, untouched, beyond, nan, changes_input };
 
 /// The cpu backend with one operation gone wrong, to see that checks find it.
-class WrongBackend : public backend::Backend {
+class WrongBackend : public FinerBackend {
  public:
   WrongBackend(std::string operation, Wrong wrong) : operation_(std::move(operation)), wrong_(wrong) {}
-  config::BackendKind kind() const override { return config::BackendKind::cpu; }
-  program::FusedSet declared() const override { return inner().declared(); }
-  std::vector<std::pair<std::string, std::string>> identity(const backend::ExecutableRequest& where) const override {
-    return inner().identity(where);
-  }
-  double measure_matmul_flops(config::Precision p, const backend::ExecutableRequest& where,
-                              double seconds) const override {
-    return inner().measure_matmul_flops(p, where, seconds);
-  }
+  program::FusedSet declared() const override { return backend::Backend::declared(); }
   std::unique_ptr<backend::Executable> create(const backend::ExecutableRequest& request) const override {
-    return std::make_unique<WrongExecutable>(inner().create(request), *request.program, operation_, wrong_);
+    return std::make_unique<WrongExecutable>(FinerBackend::create(request), *request.program, operation_, wrong_);
   }
 
  private:
-  static const backend::Backend& inner() { return backends::get(config::BackendKind::cpu); }
-
   class WrongExecutable : public backend::Executable {
    public:
     WrongExecutable(std::unique_ptr<backend::Executable> inner, const program::Program& program,
@@ -74,31 +77,15 @@ class WrongBackend : public backend::Backend {
       inner_->read(v, out);
       return out;
     }
-    void put(const program::View& v, float x) {
-      const bf16 half = to_bf16(x);
-      const f16 other_half = to_f16(x);
-      const auto whole = static_cast<std::int32_t>(x);
-      const void* from = &x;
-      if (type(v) == program::DType::bf16) from = &half;
-      if (type(v) == program::DType::f16) from = &other_half;
-      if (type(v) == program::DType::i32) from = &whole;
-      inner_->write(v, {static_cast<const std::byte*>(from), static_cast<std::size_t>(program::size_of(type(v)))});
+    // f(element) of a view of one.
+    void change(const program::View& v, const std::function<double(double)>& f) {
+      std::vector<std::byte> element = bytes(v);
+      const auto x = Numbers({element.data(), type(v), 1})[0];
+      x = f(x);
+      inner_->write(v, element);
     }
-    float get(const program::View& v) {
-      const auto b = bytes(v);
-      float x = 0;
-      if (type(v) == program::DType::f32) std::memcpy(&x, b.data(), sizeof x);
-      if (type(v) == program::DType::bf16) {
-        bf16 half;
-        std::memcpy(&half, b.data(), sizeof half);
-        x = to_float(half);
-      }
-      if (type(v) == program::DType::f16) {
-        f16 half;
-        std::memcpy(&half, b.data(), sizeof half);
-        x = to_float(half);
-      }
-      return x;
+    void put(const program::View& v, double x) {
+      change(v, [x](double) { return x; });
     }
     void spoil(const std::vector<std::byte>& before) {
       const program::View& v = *written_;
@@ -106,16 +93,16 @@ class WrongBackend : public backend::Backend {
         case Wrong::nothing:
           return;
         case Wrong::scaled:
-          for (std::int64_t i = 0; i < v.count; ++i) put(v.part(i, 1), 1.05F * get(v.part(i, 1)));
+          for (std::int64_t i = 0; i < v.count; ++i) change(v.part(i, 1), [](double x) { return 1.05 * x; });
           return;
         case Wrong::untouched:
           return inner_->write(v, before);
         case Wrong::beyond:
           return put(v.part(v.count, 1), 0);
         case Wrong::nan:
-          return put(v.part(v.count / 2, 1), std::numeric_limits<float>::quiet_NaN());
+          return put(v.part(v.count / 2, 1), std::numeric_limits<double>::quiet_NaN());
         case Wrong::changes_input:
-          if (read_) put(read_->part(0, 1), 0.25F);
+          if (read_) put(read_->part(0, 1), 0.25);
           return;
       }
     }
@@ -130,34 +117,17 @@ class WrongBackend : public backend::Backend {
   Wrong wrong_;
 };
 
-/// The cpu backend that runs every operation in its finest parts: the same results, rounded at other places.
-class FinerBackend : public backend::Backend {
- public:
-  config::BackendKind kind() const override { return config::BackendKind::cpu; }
-  program::FusedSet declared() const override { return 0; }
-  std::vector<std::pair<std::string, std::string>> identity(const backend::ExecutableRequest&) const override {
-    return {{"device", "finer"}};
-  }
-  double measure_matmul_flops(config::Precision, const backend::ExecutableRequest&, double) const override { return 1; }
-  std::unique_ptr<backend::Executable> create(const backend::ExecutableRequest& r) const override {
-    return backends::get(config::BackendKind::cpu).create(r);
-  }
-};
-
-/// The cpu backend on a device that fails at one of the Executables it makes, the first being number 0: once, or at all
-/// that come after it as well.
+/// The cpu backend on a device that fails at one of the Executables it makes, the first being number 0.
 class FailingBackend : public FinerBackend {
  public:
-  FailingBackend(int number, bool for_good) : number_(number), for_good_(for_good) {}
+  explicit FailingBackend(int number) : number_(number) {}
   std::unique_ptr<backend::Executable> create(const backend::ExecutableRequest& r) const override {
-    const int made = made_++;
-    if (made == number_ || (for_good_ && made > number_)) fail("an illegal memory access was encountered");
+    if (made_++ == number_) fail("an illegal memory access was encountered");
     return FinerBackend::create(r);
   }
 
  private:
   int number_;
-  bool for_good_;
   mutable int made_ = 0;
 };
 

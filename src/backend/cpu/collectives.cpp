@@ -17,10 +17,6 @@ namespace {
 
 using gloo::transport::UnboundBuffer;
 
-std::size_t bytes_of(const backend::Tensor& t) {
-  return t.count * program::size_of(t.type);
-}
-
 // Gloo wants an element type for its size only.
 template <class F>
 void with_width(program::DType type, F&& f) {
@@ -43,7 +39,7 @@ void add_in(T* to, const T* from, std::size_t n) {
 }
 
 void copy(backend::Tensor in, backend::Tensor out) {
-  if (out.data != in.data) std::memmove(out.data, in.data, bytes_of(out));
+  if (out.data != in.data) std::memmove(out.data, in.data, out.bytes());
 }
 
 template <class T>
@@ -69,10 +65,10 @@ class RingReduceScatter {
  public:
   RingReduceScatter(ContextPointer context, backend::Tensor in, backend::Tensor out, program::Reduction reduction)
       : context_(std::move(context)), in_(in), out_(out), reduction_(reduction) {
-    part_bytes_ = bytes_of(out);
+    part_bytes_ = out.bytes();
     segment_bytes_ = std::min<std::size_t>(std::max<std::size_t>(part_bytes_, 1), std::size_t{256} << 10);
     context_->reserve_scratch(2 * part_bytes_);
-    own_ = context_->createUnboundBuffer(in.data, bytes_of(in));
+    own_ = context_->createUnboundBuffer(in.data, in.bytes());
   }
 
   void run() {
@@ -127,7 +123,7 @@ struct Message {
   ContextPointer context;  // outlives the buffer
   std::unique_ptr<UnboundBuffer> buffer;
   Message(const ContextPointer& on, const backend::Tensor& data)
-      : context(on), buffer(on->createUnboundBuffer(data.data, bytes_of(data))) {}
+      : context(on), buffer(on->createUnboundBuffer(data.data, data.bytes())) {}
 };
 
 }  // namespace
@@ -139,11 +135,11 @@ Transfer make_copy(backend::Tensor in, backend::Tensor out) {
 Transfer make_all_reduce(const ContextPointer& context, backend::Tensor in, backend::Tensor data,
                          program::Reduction reduction, config::AllReduceAlgorithm algorithm) {
   if (algorithm == config::AllReduceAlgorithm::halving_doubling) {
-    if (bytes_of(data) >= std::numeric_limits<int>::max()) {
+    if (data.bytes() >= std::numeric_limits<int>::max()) {
       fail(
           "Gloo's halving-doubling all-reduce takes less than 2 GiB at a time, got {} bytes; use a smaller "
           "bucket_size or another allreduce_algorithm",
-          bytes_of(data));
+          data.bytes());
     }
     Transfer transfer;
     backend::with_type(
@@ -173,7 +169,7 @@ Transfer make_reduce_scatter(const ContextPointer& context, backend::Tensor in, 
 Transfer make_all_gather(const ContextPointer& context, backend::Tensor in, backend::Tensor out) {
   return {.finish = [=] {
     gloo::AllgatherOptions options(context);
-    const bool in_place = in.data == out.as<char>() + context->rank * bytes_of(in);
+    const bool in_place = in.data == out.as<char>() + context->rank * in.bytes();
     with_width(in.type, [&](auto tag) {
       using T = decltype(tag);
       if (!in_place) options.setInput(in.as<T>(), in.count);
@@ -203,27 +199,6 @@ Transfer make_send(const ContextPointer& context, backend::Tensor data, int peer
 Transfer make_receive(const ContextPointer& context, backend::Tensor data, int peer) {
   const auto message = std::make_shared<Message>(context, data);
   return {.start = [=] { message->buffer->recv(peer, Message::slot); }, .finish = [=] { message->buffer->waitRecv(); }};
-}
-
-std::vector<int> all_partners(int rank, int size) {
-  std::vector<int> out;
-  for (int r = 0; r < size; ++r) {
-    if (r != rank) out.push_back(r);
-  }
-  return out;
-}
-
-std::vector<int> ring_partners(int rank, int size) {
-  std::vector<int> out{(rank + 1) % size};
-  if (size > 2) out.push_back((rank + size - 1) % size);
-  return out;
-}
-
-std::vector<int> halving_partners(int rank, int size) {
-  if ((size & (size - 1)) != 0) return all_partners(rank, size);  // blocks of different sizes talk across
-  std::vector<int> out;
-  for (int bit = 1; bit < size; bit *= 2) out.push_back(rank ^ bit);
-  return out;
 }
 
 }  // namespace harness::cpu

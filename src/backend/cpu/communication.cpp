@@ -20,16 +20,22 @@ namespace {
 // A pattern of connections. Gloo's class and function algorithms never share a context: mixed, they have hung.
 enum class Links { ring, halving, all };
 
-std::vector<int> partners_of(Links links, int rank, int size) {
-  switch (links) {
-    case Links::ring:
-      return ring_partners(rank, size);
-    case Links::halving:
-      return halving_partners(rank, size);
-    case Links::all:
-      break;
+std::vector<int> all_partners(int rank, int size) {
+  std::vector<int> out;
+  for (int r = 0; r < size; ++r) {
+    if (r != rank) out.push_back(r);
   }
-  return all_partners(rank, size);
+  return out;
+}
+
+// Who must be connected to whom, as ranks of the context.
+std::vector<int> partners_of(Links links, int rank, int size) {
+  if (links == Links::ring && size > 2) return {(rank + 1) % size, (rank + size - 1) % size};
+  const bool is_power_of_two = (size & (size - 1)) == 0;  // else blocks of different sizes talk across
+  if (links != Links::halving || !is_power_of_two) return all_partners(rank, size);
+  std::vector<int> out;
+  for (int bit = 1; bit < size; bit *= 2) out.push_back(rank ^ bit);
+  return out;
 }
 
 // One context to be: its name is the same on all its ranks, and contexts are connected in the order of their names.

@@ -1,4 +1,4 @@
-#include "backend/cpu/compile.h"
+#include "backend/cpu/cpu_backend.h"
 
 #include <algorithm>
 

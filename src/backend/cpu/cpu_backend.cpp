@@ -2,18 +2,46 @@
 
 #include <gloo/config.h>
 #include <omp.h>
+#include <sys/mman.h>
 
+#include <algorithm>
+#include <cstring>
+#include <utility>
 #include <vector>
 
-#include "backend/cpu/executable.h"
 #include "backend/cpu/kernels.h"
-#include "backend/cpu/onednn.h"
+#include "backend/cpu/parallel.h"
 #include "base/clock.h"
-#include "base/random.h"
 #include "machine/cpus.h"
+#include "program/count.h"
 
 namespace harness::cpu {
 namespace {
+
+std::byte* allocate(std::int64_t bytes) {
+  void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (p == MAP_FAILED) fail("the step needs {} bytes of memory, which this machine does not give", bytes);
+  madvise(p, bytes, MADV_HUGEPAGE);  // fewer TLB misses; an advice, so its result is none
+  auto* memory = static_cast<std::byte*>(p);
+  // Touched first by the threads that will use it, so that the pages lie on their NUMA node.
+  parallel_ranges(bytes, std::int64_t{2} << 20,
+                  [&](std::int64_t first, std::int64_t last, int) { std::memset(memory + first, 0, last - first); });
+  return memory;
+}
+
+// The step is over on all ranks when the last all-reduce is: by construction the one of the loss over the world.
+program::OperationId closing_operation(const std::vector<program::Operation>& list) {
+  for (auto i = static_cast<program::OperationId>(list.size()) - 1; i >= 0; --i) {
+    if (std::holds_alternative<program::AllReduce>(list[i].action)) return i;
+  }
+  return -1;
+}
+
+int checked_threads(int threads) {
+  if (threads < 1) fail("the cpu backend needs at least one thread, got {}", threads);
+  omp_set_num_threads(threads);  // before anything is built: products are generated for a number of threads
+  return threads;
+}
 
 // The amount per second of calls that each do `amount`, for about `seconds`; one call at least.
 template <class F>
@@ -36,15 +64,15 @@ class CpuBackend : public backend::Backend {
   std::vector<std::pair<std::string, std::string>> identity(
       const backend::ExecutableRequest& /*where*/) const override {
     return {{"cpu", machine::cpu_model()},
-            {"onednn", cpu::onednn_version()},
-            {"onednn_isa", cpu::onednn_instruction_set()},
+            {"onednn", onednn_version()},
+            {"onednn_isa", onednn_instruction_set()},
             {"gloo", fmt::format("{}.{}.{} (of the header at build time)", GLOO_VERSION_MAJOR, GLOO_VERSION_MINOR,
                                  GLOO_VERSION_PATCH)},
             {"openmp", std::to_string(_OPENMP)}};
   }
 
   std::unique_ptr<backend::Executable> create(const backend::ExecutableRequest& request) const override {
-    return std::make_unique<cpu::CpuExecutable>(request);
+    return std::make_unique<CpuExecutable>(request);
   }
 
   double measure_matmul_flops(config::Precision precision, const backend::ExecutableRequest& where,
@@ -55,22 +83,15 @@ class CpuBackend : public backend::Backend {
     const program::DType type = config::storage_of(precision);
     // Random numbers: what units draw, and so how fast they run, depends on the data.
     std::vector<float> a(n * n), b(n * n), out(n * n);
-    for (std::size_t i = 0; i < a.size(); ++i) {
-      const auto x = philox(1, i);
-      const auto number = [](std::uint32_t bits) { return static_cast<float>(uniform_open(bits) - 0.5); };
-      a[i] = number(x[0]);
-      b[i] = number(x[1]);
-      if (type != program::DType::f32) {  // two of them in the place of one
-        const auto half = [&](std::uint32_t bits) -> std::uint32_t {
-          return type == program::DType::bf16 ? to_bf16(number(bits)).bits : to_f16(number(bits)).bits;
-        };
-        a[i] = std::bit_cast<float>(half(x[0]) | half(x[1]) << 16);
-        b[i] = std::bit_cast<float>(half(x[2]) | half(x[3]) << 16);
-      }
+    std::uint64_t seed = 0;
+    for (std::vector<float>* factor : {&a, &b}) {
+      const backend::Tensor to{factor->data(), type, n * n};
+      run(backend::Bound<program::Initialize>{.out = to, .full = n, .part = n, .inner = n, .deviation = 1},
+          {.seed = ++seed});
     }
-    cpu::Workspace workspace;
-    const cpu::MatrixForm in{type, n, 1, 0}, result{program::DType::f32, n, 1, 0};
-    cpu::Product product({.m = n, .n = n, .k = n, .a = in, .b = in, .out = result}, workspace);
+    Workspace workspace;
+    const MatrixForm in{type, n, 1, 0}, result{program::DType::f32, n, 1, 0};
+    Product product({.m = n, .n = n, .k = n, .a = in, .b = in, .out = result}, workspace);
     const auto once = [&] { product(a.data(), b.data(), out.data()); };
     for (int i = 0; i < 3; ++i) once();
     return rate_of(2.0 * n * n * n, seconds, once);
@@ -81,13 +102,169 @@ class CpuBackend : public backend::Backend {
     constexpr std::int64_t n = 64 << 20;  // 256 MiB each way: more than the last cache of any CPU of today but few
     std::vector<float> from(n, 1), to(n);
     const backend::Tensor in{from.data(), program::DType::f32, n}, out{to.data(), program::DType::f32, n};
-    const auto copy = [&] { cpu::run(backend::Bound<program::Convert>{in, out}); };
+    const auto copy = [&] { run(backend::Bound<program::Convert>{in, out}); };
     copy();
     return rate_of(2.0 * n * program::size_of(program::DType::f32), seconds, copy);
   }
 };
 
 }  // namespace
+
+void CpuExecutable::Free::operator()(std::byte* p) const {
+  munmap(p, bytes);
+}
+
+CpuExecutable::CpuExecutable(const backend::ExecutableRequest& request)
+    : program_(*request.program),
+      at_(request.layout.coordinates(request.rank)),
+      threads_(checked_threads(request.threads)),
+      arena_(program::plan_arena(program_)),
+      memory_(allocate(std::max<std::int64_t>(arena_.bytes, 1)),
+              Free{static_cast<std::size_t>(std::max<std::int64_t>(arena_.bytes, 1))}),
+      communication_(request),
+      compiler_(request, [this](const program::View& v) { return tensor(v); }),
+      around_(request.around ? request.around(request) : nullptr) {}
+
+CpuExecutable::~CpuExecutable() {
+  streams_.reset();  // before what its threads use
+}
+
+std::vector<RendezvousMessage> CpuExecutable::publish() {
+  omp_set_num_threads(threads_);
+  std::vector<RendezvousMessage> messages = communication_.publish();
+  // The transfers, too: their receive buffers must be known before a peer can send, and peers that are connected from
+  // an earlier Program on can as soon as all have published.
+  init_ = compile(program_.init);
+  step_ = compile(program_.step);
+  return messages;
+}
+
+std::shared_ptr<backend::Connections> CpuExecutable::release_connections() {
+  watched_.store(nullptr, std::memory_order_release);
+  streams_.reset();  // they know the transfers
+  init_ = TaskList();
+  step_ = TaskList();
+  return communication_.release();
+}
+
+void CpuExecutable::connect(const std::vector<RendezvousMessage>& received, double timeout_s) {
+  communication_.connect(received, timeout_s);
+  streams_ = std::make_unique<Streams>(std::vector<const TaskList*>{&init_, &step_}, program_.streams.size(),
+                                       [this] { communication_.abort(); });
+  watched_.store(streams_.get(), std::memory_order_release);
+}
+
+TaskList CpuExecutable::compile(const std::vector<program::Operation>& list) {
+  std::vector<Task> tasks;
+  for (const program::Operation& op : list) {
+    Task task{op.stream, op.waits, op.fused_group, nullptr, {}};
+    const bool communicates = program::is_communication(op.action);
+    if (communicates) {
+      task.transfer = communication_.prepare(op, [this](const program::View& v) { return tensor(v); });
+    } else {
+      task.compute = compiler_.compile(op);
+    }
+    std::function<void()>& work = communicates ? task.transfer.finish : task.compute;
+    if (around_) work = around_(op, std::move(work));
+    tasks.push_back(std::move(task));
+  }
+  return {std::move(tasks), program_.streams.size(), closing_operation(list)};
+}
+
+void CpuExecutable::initialize() {
+  if (!streams_) fail("the executable is not connected");
+  omp_set_num_threads(threads_);
+  streams_->run(init_);
+}
+
+double CpuExecutable::step(std::int64_t number, const program::InputSource& inputs,
+                           std::vector<program::Interval>* intervals) {
+  steps_begun_.fetch_add(1, std::memory_order_relaxed);
+  const double began_s = system_clock().seconds();
+  for (std::size_t b = 0; b < program_.buffers.size(); ++b) {
+    const program::Buffer& buffer = program_.buffers[b];
+    if (buffer.kind != program::BufferKind::input) continue;
+    inputs.fill(buffer.name, number,
+                {memory_.get() + arena_.offset_bytes[b], static_cast<std::size_t>(buffer.bytes())});
+  }
+  const double loaded_s = system_clock().seconds() - began_s;
+  const double closed_s = streams_->run(step_, intervals);
+  // A step begins with its inputs.
+  for (std::size_t i = 0; intervals && i < intervals->size(); ++i) {
+    (*intervals)[i].start_s += loaded_s;
+    (*intervals)[i].end_s += loaded_s;
+  }
+  return closed_s;
+}
+
+std::vector<double> CpuExecutable::run(std::int64_t first_step, int steps, const program::InputSource& inputs) {
+  if (!streams_) fail("the executable is not connected");
+  omp_set_num_threads(threads_);
+  std::vector<double> times{system_clock().seconds()};
+  for (int i = 0; i < steps; ++i) times.push_back(step(first_step + i, inputs, nullptr));
+  return times;
+}
+
+std::vector<program::Interval> CpuExecutable::run_profiled(std::int64_t number, const program::InputSource& inputs) {
+  if (!streams_) fail("the executable is not connected");
+  omp_set_num_threads(threads_);
+  std::vector<program::Interval> intervals;
+  step(number, inputs, &intervals);
+  return intervals;
+}
+
+std::span<std::byte> CpuExecutable::bytes_of(const program::View& view, std::size_t expected) const {
+  const backend::Tensor t = tensor(view);
+  if (std::cmp_not_equal(t.bytes(), expected))
+    fail("a view of {} bytes was to be copied to or from {} bytes", t.bytes(), expected);
+  return {t.as<std::byte>(), expected};
+}
+
+void CpuExecutable::read(const program::View& view, std::span<std::byte> to) {
+  const auto from = bytes_of(view, to.size());
+  std::memcpy(to.data(), from.data(), to.size());
+}
+
+void CpuExecutable::write(const program::View& view, std::span<const std::byte> from) {
+  const auto to = bytes_of(view, from.size());
+  std::memcpy(to.data(), from.data(), from.size());
+}
+
+backend::Progress CpuExecutable::progress() const {
+  backend::Progress p;
+  p.step = steps_begun_.load(std::memory_order_relaxed);
+  if (const Streams* streams = watched_.load(std::memory_order_acquire)) {
+    p.operation = streams->operation();
+    p.in_communication = streams->in_communication();
+  }
+  return p;
+}
+
+std::vector<std::string> CpuExecutable::warnings() const {
+  std::vector<std::string> out;
+  const auto uses = [&](program::DType type) {
+    return std::ranges::any_of(program_.buffers, [&](const program::Buffer& b) { return b.type == type; });
+  };
+  if (uses(program::DType::e4m3)) {
+    out.push_back(
+        fmt::format("{0} products are emulated on a CPU: their factors are rounded to 8-bit floats and multiplied in "
+                    "bf16. Losses are those of {0}; times say nothing about it, so there is no MFU",
+                    uses(program::DType::e8m0) ? "mxfp8" : "fp8"));
+  }
+  const auto is_product = [](const program::Operation& op) { return program::flop_of(op.action).model > 0; };
+  if (uses(program::DType::f16) && std::ranges::any_of(program_.step, is_product)) {
+    out.emplace_back(
+        "fp16 products are computed in fp32 on the cpu backend: its times say nothing about fp16 hardware; use "
+        "precision: fp32");
+  }
+  if (uses(program::DType::bf16) && !has_native_bf16()) {
+    out.push_back(
+        fmt::format("bf16 products are emulated on this CPU (oneDNN makes code for {}, bf16 needs "
+                    "avx512_core_bf16): its times say nothing about bf16 hardware; use precision: fp32",
+                    onednn_instruction_set()));
+  }
+  return out;
+}
 
 const backend::Backend& cpu_backend() {
   static const CpuBackend the_backend;

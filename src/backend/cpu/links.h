@@ -80,9 +80,4 @@ Transfer make_receive(const ContextPointer& context, backend::Tensor data, int p
 /// Any collective in a group of one rank.
 Transfer make_copy(backend::Tensor in, backend::Tensor out);
 
-/// Who must be connected to whom, as ranks of the context.
-std::vector<int> ring_partners(int rank, int size);
-std::vector<int> halving_partners(int rank, int size);
-std::vector<int> all_partners(int rank, int size);
-
 }  // namespace harness::cpu

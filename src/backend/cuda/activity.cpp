@@ -1,11 +1,10 @@
-#include "backend/cuda/activity.h"
+#include "backend/cuda/profile.h"
 
 #if __has_include(<cupti.h>)
 
 #include <cupti.h>
 #include <dlfcn.h>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -37,14 +36,9 @@ using HeaderMemcpy = CUpti_ActivityMemcpy6;
 using HeaderMemcpy = CUpti_ActivityMemcpy5;
 #endif
 static_assert(offsetof(Kernel, start) == offsetof(HeaderKernel, start) &&
-              offsetof(Kernel, streamId) == offsetof(HeaderKernel, streamId) &&
-              offsetof(Kernel, correlationId) == offsetof(HeaderKernel, correlationId) &&
-              offsetof(Kernel, name) == offsetof(HeaderKernel, name) &&
-              offsetof(Kernel, graphNodeId) == offsetof(HeaderKernel, graphNodeId));
+              offsetof(Kernel, correlationId) == offsetof(HeaderKernel, correlationId));
 static_assert(offsetof(Memcpy, start) == offsetof(HeaderMemcpy, start) &&
-              offsetof(Memcpy, streamId) == offsetof(HeaderMemcpy, streamId) &&
-              offsetof(Memcpy, correlationId) == offsetof(HeaderMemcpy, correlationId) &&
-              offsetof(Memcpy, graphNodeId) == offsetof(HeaderMemcpy, graphNodeId));
+              offsetof(Memcpy, correlationId) == offsetof(HeaderMemcpy, correlationId));
 
 constexpr std::size_t buffer_bytes = 8u << 20, buffer_alignment = 8;
 // Launches are API calls: an external id is attached to those that have a record of their own.
@@ -118,7 +112,7 @@ Library& library() {
   return *loaded;
 }
 
-// Records that CUPTI's threads hand over. Names live in its buffers and are copied out before those are freed.
+// Records that CUPTI's threads hand over.
 struct Collected {
   std::mutex mutex;
   bool wanted = false;
@@ -133,16 +127,9 @@ Collected& collected() {
 }
 
 template <class Record>
-ActivityRecord read(const Record& from, ActivityKind kind, std::string name) {
-  ActivityRecord record;
-  record.name = std::move(name);
-  record.stream_id = from.streamId;
-  record.correlation_id = from.correlationId;
-  record.graph_node_id = from.graphNodeId;
-  record.start_ns = from.start;
-  record.end_ns = from.end;
-  record.kind = kind;
-  return record;
+ActivityRecord read(const CUpti_Activity& activity) {
+  const auto& from = reinterpret_cast<const Record&>(activity);
+  return {.correlation_id = from.correlationId, .start_ns = from.start, .end_ns = from.end};
 }
 
 void CUPTIAPI give_buffer(std::uint8_t** buffer, std::size_t* size, std::size_t* max_records) {
@@ -154,20 +141,17 @@ void CUPTIAPI give_buffer(std::uint8_t** buffer, std::size_t* size, std::size_t*
 void take(const CUpti_Activity& activity, Collected& into) {
   switch (activity.kind) {
     case CUPTI_ACTIVITY_KIND_KERNEL:
-    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: {
-      const auto& kernel = reinterpret_cast<const Kernel&>(activity);
-      into.records.push_back(read(kernel, ActivityKind::kernel, kernel.name == nullptr ? "" : kernel.name));
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+      into.records.push_back(read<Kernel>(activity));
       break;
-    }
     case CUPTI_ACTIVITY_KIND_MEMCPY:
-      into.records.push_back(read(reinterpret_cast<const Memcpy&>(activity), ActivityKind::memcpy, "memcpy"));
+      into.records.push_back(read<Memcpy>(activity));
       break;
     case CUPTI_ACTIVITY_KIND_MEMCPY2:
-      into.records.push_back(
-          read(reinterpret_cast<const CUpti_ActivityMemcpyPtoP4&>(activity), ActivityKind::memcpy, "memcpy"));
+      into.records.push_back(read<CUpti_ActivityMemcpyPtoP4>(activity));
       break;
     case CUPTI_ACTIVITY_KIND_MEMSET:
-      into.records.push_back(read(reinterpret_cast<const Memset&>(activity), ActivityKind::memset, "memset"));
+      into.records.push_back(read<Memset>(activity));
       break;
     case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: {
       const auto& external = reinterpret_cast<const CUpti_ActivityExternalCorrelation&>(activity);
@@ -228,14 +212,7 @@ CUptiResult flush_and_disable() {
   return problem;
 }
 
-// A record that was handed over incomplete has no times.
-std::size_t erase_unfinished(std::vector<ActivityRecord>& records) {
-  return std::erase_if(records, [](const ActivityRecord& r) { return r.start_ns == 0 || r.end_ns == 0; });
-}
-
 }  // namespace
-
-ActivityRecorder::ActivityRecorder() = default;
 
 ActivityRecorder::~ActivityRecorder() {
   if (!recording_) return;
@@ -295,16 +272,16 @@ std::vector<ActivityRecord> ActivityRecorder::stop(std::string& problem) {
   from.wanted = false;
   if (from.dropped > 0 && problem.empty()) problem = fmt::format("CUPTI dropped {} records", from.dropped.load());
   std::vector<ActivityRecord> records = std::move(from.records);
-  const std::size_t unfinished = erase_unfinished(records);
+  // A record that was handed over incomplete has no times.
+  const std::size_t unfinished =
+      std::erase_if(records, [](const ActivityRecord& r) { return r.start_ns == 0 || r.end_ns == 0; });
   if (unfinished > 0 && problem.empty()) problem = fmt::format("CUPTI gave {} records without times", unfinished);
   for (ActivityRecord& record : records) {
     const auto external = from.external.find(record.correlation_id);
-    // A graph's nodes all carry the id of its launch: that names none of them.
-    if (external != from.external.end() && record.graph_node_id == 0) record.external_id = external->second;
+    if (external != from.external.end()) record.external_id = external->second;
   }
   from.records.clear();
   from.external.clear();
-  std::ranges::stable_sort(records, {}, &ActivityRecord::start_ns);
   return records;
 }
 
@@ -314,7 +291,6 @@ std::vector<ActivityRecord> ActivityRecorder::stop(std::string& problem) {
 
 namespace harness::cuda {
 
-ActivityRecorder::ActivityRecorder() = default;
 ActivityRecorder::~ActivityRecorder() = default;
 std::string ActivityRecorder::start() {
   return "built without cupti.h, which comes with the CUDA Toolkit";

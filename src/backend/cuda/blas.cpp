@@ -110,7 +110,7 @@ void set_block_scales(cublasLtMatmulDesc_t desc) {
     fail(
         "precision mxfp8 needs cuBLAS 12.8 or newer, of CUDA 12.8; this program was built with {} and runs with {}: "
         "build it with a newer toolkit, or take precision fp8",
-        Blas::version(CUBLAS_VERSION), Blas::version());
+        print_version(CUBLAS_VERSION), Blas::version());
   if (const int has = compute_capability(); has < 100)
     fail(
         "precision mxfp8 needs tensor cores of compute capability 10.0 (Blackwell) or later; this GPU has {}.{}: take "
@@ -303,12 +303,7 @@ std::int64_t Blas::scratch_floats(const Product& product) {
 }
 
 std::string Blas::version() {
-  return version(cublasLtGetVersion());
-}
-
-std::string Blas::version(std::size_t v) {
-  return v >= 100000 ? fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100)
-                     : fmt::format("{}.{}.{}", v / 1000, v / 100 % 10, v % 100);
+  return print_version(cublasLtGetVersion());
 }
 
 }  // namespace harness::cuda

@@ -102,7 +102,6 @@ class Blas {
   /// Floats of scratch that a Product may need.
   static std::int64_t scratch_floats(const Product& product);
   static std::string version();
-  static std::string version(std::size_t number);  // as CUBLAS_VERSION has it
 
  private:
   struct Call;

@@ -19,11 +19,15 @@ namespace {
 
 constexpr const char* id_key = "nccl_unique_id";
 
+// With what NCCL has to say about the last error.
+std::string words_for(ncclResult_t status) {
+  const char* more = ncclGetLastError(nullptr);
+  return fmt::format("{}{}{}", ncclGetErrorString(status), more && *more ? ": " : "", more ? more : "");
+}
+
 void check(ncclResult_t status, const std::string& what) {
   if (status == ncclSuccess) return;
-  const char* more = ncclGetLastError(nullptr);
-  const std::string text = fmt::format("{}: NCCL failed: {}{}{}", what, ncclGetErrorString(status),
-                                       more && *more ? ": " : "", more ? more : "");
+  const std::string text = fmt::format("{}: NCCL failed: {}", what, words_for(status));
   if (status == ncclRemoteError) throw backend::PeerLost(text);
   throw Error(text);
 }
@@ -48,10 +52,6 @@ ncclDataType_t type_of(const backend::Tensor& t) {
 
 ncclRedOp_t operation_of(program::Reduction reduction) {
   return reduction == program::Reduction::max ? ncclMax : ncclSum;
-}
-
-std::size_t count_of(const backend::Tensor& t) {
-  return t.count;
 }
 
 // A communicator to be made by splitting the job's: on all ranks the same list.
@@ -257,9 +257,9 @@ Collectives::Run Collectives::prepare(const program::Action& action,
       fail("rank {} would send to itself along the {} axis", s.rank, program::name_of(peer.axis));
     ncclComm_t c = s.communicator(State::axis_name(peer.axis));
     if (std::holds_alternative<program::Send>(action)) {
-      return [=](Stream to) { check(ncclSend(in.data, count_of(in), type_of(in), other, c, to), what); };
+      return [=](Stream to) { check(ncclSend(in.data, in.count, type_of(in), other, c, to), what); };
     }
-    return [=](Stream to) { check(ncclRecv(in.data, count_of(in), type_of(in), other, c, to), what); };
+    return [=](Stream to) { check(ncclRecv(in.data, in.count, type_of(in), other, c, to), what); };
   }
 
   const program::GroupId group = program::group_of(action);
@@ -272,19 +272,19 @@ Collectives::Run Collectives::prepare(const program::Action& action,
   const ncclDataType_t type = type_of(in);
   if (const auto* op = std::get_if<program::AllReduce>(&action)) {
     return [=, by = operation_of(op->reduction)](Stream to) {
-      check(ncclAllReduce(in.data, out.data, count_of(out), type, by, c, to), what);
+      check(ncclAllReduce(in.data, out.data, out.count, type, by, c, to), what);
     };
   }
   if (std::holds_alternative<program::AllGather>(action)) {
-    return [=](Stream to) { check(ncclAllGather(in.data, out.data, count_of(in), type, c, to), what); };
+    return [=](Stream to) { check(ncclAllGather(in.data, out.data, in.count, type, c, to), what); };
   }
   if (const auto* op = std::get_if<program::ReduceScatter>(&action)) {
     return [=, by = operation_of(op->reduction)](Stream to) {
-      check(ncclReduceScatter(in.data, out.data, count_of(out), type, by, c, to), what);
+      check(ncclReduceScatter(in.data, out.data, out.count, type, by, c, to), what);
     };
   }
   return [=](Stream to) {  // an all-to-all
-    const std::size_t part = count_of(in) / members;
+    const std::size_t part = in.count / members;
     const auto bytes = static_cast<std::int64_t>(part) * program::size_of(in.type);
     check(ncclGroupStart(), what);
     for (int peer = 0; peer < members; ++peer) {
@@ -308,8 +308,7 @@ std::string Collectives::failure() const {
     ncclResult_t status = ncclSuccess;
     if (ncclCommGetAsyncError(c, &status) != ncclSuccess || status == ncclSuccess || status == ncclInProgress)
       return "";
-    const char* more = ncclGetLastError(nullptr);
-    return fmt::format("{}{}{}", ncclGetErrorString(status), more && *more ? ": " : "", more ? more : "");
+    return words_for(status);
   };
   if (state_->job == nullptr) return "";
   std::string text = ask(state_->job);
@@ -322,7 +321,7 @@ std::string Collectives::failure() const {
 std::string Collectives::version() {
   int v = 0;
   static_cast<void>(ncclGetVersion(&v));
-  return v == 0 ? "" : fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100);
+  return v == 0 ? "" : print_version(v);
 }
 
 void pretend_own_host(int rank) {

@@ -1,4 +1,4 @@
-#include "backend/cuda/commands.h"
+#include "backend/cuda/cuda_backend.h"
 
 #include <algorithm>
 #include <map>

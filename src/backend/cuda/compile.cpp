@@ -1,4 +1,4 @@
-#include "backend/cuda/compile.h"
+#include "backend/cuda/cuda_backend.h"
 
 #include <algorithm>
 #include <utility>

@@ -20,14 +20,6 @@
 // where it lies, by strides.
 namespace harness::cuda {
 
-namespace {
-
-std::string print_version(std::size_t v) {
-  return fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100);
-}
-
-}  // namespace
-
 std::string cudnn_version() {
   return print_version(cudnnGetVersion());
 }

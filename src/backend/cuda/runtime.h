@@ -5,14 +5,18 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 
 struct CUstream_st;
 struct CUevent_st;
 struct CUgraphExec_st;
+namespace harness::backend {
+struct ExecutableRequest;
+}
 
-// The CUDA runtime as this backend uses it; runtime.cpp, device.cpp and kernels/launch.cpp alone include its header.
+// The CUDA runtime as this backend uses it; runtime.cpp and kernels/launch.cpp alone include its header.
 // Every function throws Error with what was tried and the runtime's own words. Destructors free and never wait for work
 // to finish, so memory must outlive the work on it; after a fault its owner leaks it on purpose (the process is about
 // to end).
@@ -87,6 +91,30 @@ class OwnedEvent {
   std::unique_ptr<CUevent_st, Destroy> event_;
 };
 
+struct Device {
+  int ordinal = 0;  // among those this process sees
+  std::string name;
+  std::string bus_id;  // "0000:1B:00.0", in capitals as the runtime writes it
+  int multiprocessors = 0, major = 0, minor = 0;
+  std::int64_t l2_bytes = 0;
+  std::vector<std::string> warnings;  // of what `host_binding` asked for and cannot be
+};
+
+/// Which of `visible` GPUs is a rank's: the only one a launcher shows it, else the one of its number on the node; with
+/// `share`, round and round. Throws Error when there are not enough.
+int device_ordinal(int visible, int local_rank, int local_ranks, bool share);
+
+/// Finds this rank's GPU, binds the calling thread and what it starts near it, as the setting `host_binding` says, and
+/// makes the GPU the calling thread's: in this order, because the driver then starts threads of its own. Throws Error
+/// that says what is missing where there is no driver or no GPU.
+Device use_device(const backend::ExecutableRequest& request);
+
+/// 91501 as "9.15.1".
+std::string print_version(std::size_t number);
+/// "13.0"; the driver's is "" without one.
+std::string runtime_version();
+std::string driver_version();
+
 /// The calling thread's GPU.
 int current_device();
 void set_device(int ordinal);
@@ -104,23 +132,6 @@ void clear(Stream stream, void* device, std::int64_t bytes);
 void synchronize(Stream stream);
 /// Blocks until the calling thread's GPU has nothing left to do. For the same places. Throws DeviceFailed.
 void synchronize_device();
-
-/// Calls f(): false if it throws Error and the GPU is whole all the same. Throws DeviceFailed if it is not, with what
-/// during() says was going on.
-template <class F, class During>
-bool survives(F&& f, const During& during) {
-  try {
-    f();
-    return true;
-  } catch (const Error& e) {
-    try {
-      synchronize_device();
-    } catch (const Error& failure) {
-      throw DeviceFailed(during() + ": " + e.what() + "; " + failure.what());
-    }
-    return false;
-  }
-}
 
 /// Work captured from `origin` and the streams that fork from it and join it again, to be launched as one.
 class Graph {

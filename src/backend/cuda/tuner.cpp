@@ -32,6 +32,16 @@ void warm_up(const NeededProduct& needed, Blas& blas, Timer& timer, std::int64_t
   timer.sustained(rotation.runs(needed.product, blas, choice), seconds);
 }
 
+// A proposal that the library refuses to run is none; one that broke the GPU is named.
+void throw_if_device_failed(const Error& problem, const Product& product, const ProductChoice& choice) {
+  try {
+    synchronize_device();
+  } catch (const Error& failure) {
+    throw DeviceFailed(fmt::format("while cuBLASLt's algorithm {} was tried for {}: {}; {}", print_choice(choice),
+                                   key_of(product), problem.what(), failure.what()));
+  }
+}
+
 // The proposals that run and compute what the first of them does; `rejected` counts those that run and do not.
 std::vector<ProductChoice> right_ones(std::vector<ProductChoice> proposals, const NeededProduct& needed,
                                       const Operands& at, Blas& blas, Stream stream, int& rejected) {
@@ -40,16 +50,15 @@ std::vector<ProductChoice> right_ones(std::vector<ProductChoice> proposals, cons
   bool has_reference = false;
   std::erase_if(proposals, [&](const ProductChoice& choice) {
     bool agrees = false;
-    const auto attempt = [&] {
+    try {
       const Blas::Run run = blas.prepare(product, at, choice);
       if (!has_reference) judge.set_reference(run);
       has_reference = true;
       agrees = judge.agrees(run);
-    };
-    const bool ran = survives(attempt, [&] {
-      return fmt::format("while cuBLASLt's algorithm {} was tried for {}", print_choice(choice), key_of(product));
-    });
-    rejected += ran && !agrees ? 1 : 0;
+      rejected += agrees ? 0 : 1;
+    } catch (const Error& e) {
+      throw_if_device_failed(e, product, choice);
+    }
     return !agrees;
   });
   if (!has_reference) fail("no algorithm of cuBLASLt runs for {}", key_of(product));

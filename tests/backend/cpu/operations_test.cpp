@@ -1,4 +1,4 @@
-// The kernels against the operations in double precision (backend/reference.h).
+// The kernels against the operations in double precision (backend/reference.cpp).
 #include "rig.h"
 
 namespace harness::test {
@@ -93,32 +93,6 @@ Values positions_of(const std::vector<int>& lengths) {
   return ids;
 }
 
-TEST_P(Operations, PositionsAreThoseWithinADocument) {
-  const Values ids = positions_of({5, 3, 8, 1, 1, 14, 10, 6});
-  constexpr std::int64_t rows = 48, sequence = 16, width = 37, vocab = 20;
-  Values token;
-  for (std::int64_t i = 0; i < rows; ++i) token.push_back(static_cast<double>(i * 7 % vocab));
-  const program::Shard shard{program::Axis::tensor, vocab};
-  Rig rig(GetParam());
-  const program::View t = rig.i32(token), words = rig.tensor(random_values(vocab * width, 1)),
-                      positions = rig.tensor(random_values(sequence * width, 2)), out = rig.output(rows * width),
-                      at = rig.i32(ids);
-  rig.check(program::Embedding{t, words, positions, out, rows, width, sequence, shard, at});
-  for (const bool accumulate : {false, true}) {
-    Rig back(GetParam());
-    const program::View tokens = back.i32(token), dout = back.tensor(random_values(rows * width, 1)),
-                        dwords = back.f32(random_values(vocab * width, 2)),
-                        dpositions = accumulate ? back.f32(random_values(sequence * width, 3))
-                                                : back.output_f32(sequence * width),
-                        where = back.i32(ids);
-    back.check(
-        program::EmbeddingBackward{tokens, dout, dwords, dpositions, rows, width, sequence, shard, accumulate, where});
-  }
-  Rig rope(GetParam());
-  const program::View data = rope.tensor(random_values(rows * 70, 3)), row_ids = rope.i32(ids);
-  rope.check(program::Rope{data, rows, 70, 3, 22, sequence, 500, false, row_ids});
-}
-
 program::AttentionShape packed(std::int64_t batch, std::int64_t heads, std::int64_t head_dim, std::int64_t length,
                                bool causal, std::int64_t group = 1) {
   const std::int64_t stride = (heads + 2 * heads / group) * head_dim;
@@ -171,37 +145,6 @@ TEST_P(Operations, DocumentsInASequenceSeeThemselvesAlone) {
 }
 
 // ---- cross-entropy --------------------------------------------------------------------------------------------------
-
-// Two rows of four are padding. Whole, and as the second of two shards of the vocabulary.
-TEST_P(Operations, ARowWithoutALabelHasNoLossAndNoGradient) {
-  constexpr std::int64_t vocab = 100;
-  auto values = random_values(4 * vocab, 2, 4);
-  values[0] = 300;  // no overflow, no underflow to NaN
-  values[1] = -300;
-  Rig rig(GetParam());
-  program::CrossEntropy op;
-  op.logits = rig.tensor(values);
-  op.labels = rig.i32({3, -1, 99, -1});
-  op.loss = rig.f32({0.25});
-  op.rows = 4;
-  op.vocab = vocab;
-  op.loss_scale = 0.2;
-  op.gradient_scale = 6;
-  op.scale = rig.f32({0.5});
-  rig.check(op);
-  for (const std::int64_t row : {1, 3}) EXPECT_EQ(rig.get(op.logits.part(row * vocab, vocab)), Values(vocab)) << row;
-
-  Rig sharded(GetParam());
-  const program::Shard shard{program::Axis::tensor, vocab};
-  const program::View logits = sharded.tensor(values), labels = sharded.i32({103, -1, 99, -1}),
-                      maximum = sharded.output_f32(4), target = sharded.output_f32(4), sum = sharded.output_f32(4),
-                      loss = sharded.f32({0.25}), scale = sharded.f32({0.5});
-  sharded.prepare(program::CrossEntropyMaximum{logits, maximum, 4, vocab});
-  sharded.prepare(program::CrossEntropySums{logits, labels, maximum, target, sum, 4, vocab, shard});
-  sharded.check(
-      program::CrossEntropyGradient{logits, labels, maximum, target, sum, loss, 4, vocab, shard, 0.2, 6, scale},
-      {{program::Axis::tensor, 2}}, 1);
-}
 
 TEST(Operations, ALabelThatIsNoTokenMakesTheLossNaN) {
   Rig rig;

@@ -1,4 +1,4 @@
-// Products of factors in 8-bit floats, held against the bounds of docs/method.md ("How far fp8 may be from bf16").
+// Factors of products in 8-bit floats, held against the bounds of docs/method.md ("How far fp8 may be from bf16").
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -47,16 +47,13 @@ struct Kind {
   const char* name;
   std::function<double(double normal, std::int64_t i)> value;
 };
-const std::vector<Kind>& kinds() {
-  static const std::vector<Kind> all{
-      {"random", [](double x, std::int64_t) { return x; }},
-      {"of one sign", [](double x, std::int64_t) { return std::abs(x) + 0.5; }},
-      {"tiny", [](double x, std::int64_t) { return 1e-24 * x; }},
-      {"huge", [](double x, std::int64_t) { return 1e24 * x; }},
-      {"with an outlier", [](double x, std::int64_t i) { return i == 5 ? 3e3 : x; }},
-      {"of all magnitudes", [](double x, std::int64_t i) { return x * std::pow(2.0, -static_cast<double>(i % 40)); }}};
-  return all;
-}
+const std::vector<Kind> kinds{
+    {"random", [](double x, std::int64_t) { return x; }},
+    {"of one sign", [](double x, std::int64_t) { return std::abs(x) + 0.5; }},
+    {"tiny", [](double x, std::int64_t) { return 1e-24 * x; }},
+    {"huge", [](double x, std::int64_t) { return 1e24 * x; }},
+    {"with an outlier", [](double x, std::int64_t i) { return i == 5 ? 3e3 : x; }},
+    {"of all magnitudes", [](double x, std::int64_t i) { return x * std::pow(2.0, -static_cast<double>(i % 40)); }}};
 
 struct Bounds {
   double unit, root_mean_square, below;  // relative, of one rounding; absolute, of the largest element
@@ -71,24 +68,29 @@ double largest_of(const std::vector<double>& values) {
   return most;
 }
 
-std::vector<double> made(const Kind& kind, std::int64_t count, unsigned seed) {
-  std::vector<double> values = random_values(count, seed);
+std::vector<double> made(const Kind& kind, std::int64_t count) {
+  std::vector<double> values = random_values(count, 1);
   for (std::int64_t i = 0; i < count; ++i) values[i] = static_cast<float>(kind.value(values[i], i));
   return values;
 }
 
 TEST(Quantised, EachNumberIsWithinOneRounding) {
   constexpr std::int64_t rows = 48, width = 80;
-  for (const Kind& kind : kinds()) {
+  for (const Kind& kind : kinds) {
     for (const DType type : {DType::e4m3, DType::e5m2}) {
-      const std::vector<double> values = made(kind, rows * width, 1);
+      const std::vector<double> values = made(kind, rows * width);
       const Codes c = quantised(values, rows, width, type);
       const Bounds b = bounds_of(type);
       const double below = b.below * largest_of(values);
+      double squares = 0, expected = 0;
       for (std::size_t i = 0; i < values.size(); ++i) {
-        EXPECT_LE(std::abs(c.numbers[i] - values[i]), b.unit * std::abs(values[i]) + below)
-            << kind.name << " " << values[i];
+        const double off = std::abs(c.numbers[i] - values[i]);
+        EXPECT_LE(off, b.unit * std::abs(values[i]) + below) << kind.name << " " << values[i];
+        squares += off * off;
+        expected += std::pow(b.root_mean_square * values[i], 2) + below * below;
       }
+      // Some kinds have few large elements.
+      EXPECT_LE(std::sqrt(squares), 1.25 * std::sqrt(expected)) << kind.name;
       for (std::int64_t r = 0; r < rows; ++r) {
         for (std::int64_t w = 0; w < width; ++w) ASSERT_EQ(c.transposed[w * rows + r], c.plain[r * width + w]);
       }
@@ -101,38 +103,6 @@ TEST(Quantised, AnInfiniteElementMakesAllOfItNaN) {
   values[77] = INFINITY;
   for (const double x : quantised(values, 16, 16, DType::e4m3).numbers) EXPECT_TRUE(std::isnan(x));
   EXPECT_EQ(quantised(std::vector<double>(256, 0.0), 16, 16, DType::e4m3).scale, 1);
-}
-
-TEST(Quantised, ProductsAreWithinTheirBounds) {
-  constexpr std::int64_t m = 32, n = 48;
-  for (const std::int64_t k : {64, 1024}) {
-    for (const Kind& kind : kinds()) {
-      for (const DType of_a : {DType::e4m3, DType::e5m2}) {
-        const std::vector<double> a = made(kind, m * k, 1), b = made(kinds().front(), n * k, 2);
-        const Codes qa = quantised(a, m, k, of_a), qb = quantised(b, n, k, DType::e4m3);
-        const Bounds ba = bounds_of(of_a), bb = bounds_of(DType::e4m3);
-        const double below_a = ba.below * largest_of(a), below_b = bb.below * largest_of(b);
-        double squares = 0, walk = 0;
-        for (std::int64_t i = 0; i < m; ++i) {
-          for (std::int64_t j = 0; j < n; ++j) {
-            double off = 0, worst = 0;
-            for (std::int64_t l = 0; l < k; ++l) {
-              const double x = a[i * k + l], y = b[j * k + l];
-              off += qa.numbers[i * k + l] * qb.numbers[j * k + l] - x * y;
-              const double off_x = ba.unit * std::abs(x) + below_a, off_y = bb.unit * std::abs(y) + below_b;
-              worst += off_x * std::abs(y) + off_y * std::abs(x) + off_x * off_y;
-              const double r = std::hypot(ba.root_mean_square, bb.root_mean_square);
-              walk += std::pow(r * x * y, 2) + std::pow(below_a * y, 2) + std::pow(below_b * x, 2);
-            }
-            ASSERT_LE(std::abs(off), worst) << kind.name;
-            squares += off * off;
-          }
-        }
-        // 1536 sums, some of which share an outlier or few large elements.
-        EXPECT_LE(std::sqrt(squares), 1.25 * std::sqrt(walk)) << kind.name << ", k " << k;
-      }
-    }
-  }
 }
 
 TEST(QuantisedBlocks, AreThoseOfASearchThroughAllScalesAndCodes) {

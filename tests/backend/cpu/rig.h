@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "backend/numbers.h"
-#include "backend/reference.h"
+#include "backend/on_host.h"
 #include "backends/backends.h"
 #include "base/random.h"
 #include "selftest/checks.h"
@@ -83,21 +83,21 @@ class Rig {
   /// Runs before, on the reference alone: inputs that must fit others.
   void prepare(const program::Action& action) { builder_.prepare(action); }
   /// Expects the reference's results.
-  void check(const program::Action& action, const program::Layout& layout = {}, int rank = 0) {
-    take(action, layout, rank);
+  void check(const program::Action& action) {
+    take(action);
     after_ = expect_reference(case_, bytes_, threads_);
   }
   /// For results that are not finite.
   void run(const program::Action& action) {
-    take(action, {}, 0);
+    take(action);
     after_ = selftest::results_of(backends::get(config::BackendKind::cpu), case_, case_.program.step, bytes_, threads_);
   }
   Values get(const program::View& view) { return numbers_of(case_, after_, view).copy(); }
 
  private:
   std::string next_name() const { return "buffer " + std::to_string(given_.size()); }
-  void take(const program::Action& action, const program::Layout& layout, int rank) {
-    case_ = builder_.at(layout, rank).take(action, "given numbers");
+  void take(const program::Action& action) {
+    case_ = builder_.take(action, "given numbers");
     for (std::size_t b = 0; b < given_.size(); ++b) {
       bytes_.push_back(selftest::initial_bytes(case_, b, 1));
       const Numbers to = numbers_of(case_, bytes_, case_.buffers[b].view);
@@ -118,13 +118,9 @@ inline Values random_values(std::int64_t n, std::uint64_t seed, double scale = 1
   return out;
 }
 
-/// Tests that run for all element types that products have.
-class PerType : public ::testing::TestWithParam<program::DType> {};
+/// Those that products have.
 inline auto all_types() {
   return ::testing::Values(program::DType::f32, program::DType::bf16, program::DType::f16);
-}
-inline std::string type_name(const ::testing::TestParamInfo<program::DType>& info) {
-  return std::string(program::name_of(info.param));
 }
 
 }  // namespace harness::test

@@ -1,4 +1,4 @@
-#include "backend/cuda/kernels/maps.cuh"
+#include "backend/cuda/kernels/launch.cuh"
 
 namespace harness::cuda {
 namespace {

@@ -1,6 +1,6 @@
 // The CUDA calls of launch.cuh, in a file of their own for the host's compiler: nvcc 13.0 stumbles over fmt's
 // compile-time check of format strings.
-#include "backend/cuda/kernels/launch.h"
+#include "backend/cuda/kernels/kernels.h"
 
 #include <cuda_runtime.h>
 

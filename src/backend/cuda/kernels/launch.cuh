@@ -2,8 +2,8 @@
 
 #include <tuple>
 
-#include "backend/cuda/kernels/launch.h"
-#include "backend/cuda/kernels/platform.cuh"
+#include "backend/cuda/kernels/kernels.h"
+#include "backend/cuda/kernels/vectors.cuh"
 
 #ifdef HARNESS_EMULATED_CUDA
 #include "backend/cuda/emulation/emulation.h"
@@ -54,5 +54,70 @@ void launch(const char* name, void (*kernel)(Parameters...), const Grid& grid, S
 }
 
 #endif
+
+// The two shapes of elementwise kernels. What is done per element is an operation: a struct of pointers with
+//   lanes                                      elements per access,
+//   In<n>                                      what it loads for n elements,
+//   load<n>(i, ...) -> In<n>, store<n>(i, ...) from what was loaded to what is written.
+// Loads of several pieces stand before the first store, so that enough of them are under way at a time.
+
+constexpr int map_threads = 256, map_pieces = 4;
+
+/// Over consecutive elements: load<n>(i), store<n>(i, in).
+template <class Operation>
+__global__ void __launch_bounds__(map_threads) map_flat(Operation operation, std::int64_t count) {
+  constexpr int n = Operation::lanes;
+  constexpr int tile = map_threads * map_pieces * n;
+  const std::int64_t base = static_cast<std::int64_t>(blockIdx.x) * tile;
+  if (base + tile <= count) {
+    typename Operation::template In<n> in[map_pieces];
+    const std::int64_t first = base + threadIdx.x * n;
+#pragma unroll
+    for (int p = 0; p < map_pieces; ++p) in[p] = operation.template load<n>(first + p * map_threads * n);
+#pragma unroll
+    for (int p = 0; p < map_pieces; ++p) operation.template store<n>(first + p * map_threads * n, in[p]);
+  } else {
+    for (std::int64_t i = base + threadIdx.x; i < count; i += map_threads) {
+      operation.template store<1>(i, operation.template load<1>(i));
+    }
+  }
+}
+
+template <class Operation>
+void launch_flat(const char* name, Stream stream, const Operation& operation, std::int64_t count) {
+  const std::int64_t tile = map_threads * map_pieces * Operation::lanes;
+  launch(name, map_flat<Operation>, {ceil_div(count, tile), map_threads}, stream, operation, count);
+}
+
+/// Over rows, one thread the same columns of several rows: column<n>(c) is loaded once for them; load<n>(row, c),
+/// store<n>(row, c, column, in). n divides the width.
+template <class Operation, int n>
+__global__ void __launch_bounds__(map_threads)
+    map_rows(Operation operation, std::int64_t rows, std::int64_t width, int tiles) {
+  const std::int64_t c = (static_cast<std::int64_t>(blockIdx.x % tiles) * blockDim.x + threadIdx.x) * n;
+  if (c >= width) return;
+  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x / tiles) * map_pieces;
+  const auto column = operation.template column<n>(c);
+  typename Operation::template In<n> in[map_pieces];
+#pragma unroll
+  for (int p = 0; p < map_pieces; ++p) {
+    if (row + p < rows) in[p] = operation.template load<n>(row + p, c);
+  }
+#pragma unroll
+  for (int p = 0; p < map_pieces; ++p) {
+    if (row + p < rows) operation.template store<n>(row + p, c, column, in[p]);
+  }
+}
+
+template <class Operation>
+void launch_rows(const char* name, Stream stream, const Operation& operation, std::int64_t rows, std::int64_t width) {
+  const auto start = [&](auto kernel, int n) {
+    const int threads = threads_for(ceil_div(width, n), map_threads);
+    const std::int64_t tiles = ceil_div(ceil_div(width, n), threads);
+    launch(name, kernel, {tiles * ceil_div(rows, map_pieces), threads}, stream, operation, rows, width, tiles);
+  };
+  constexpr int n = Operation::lanes;
+  width % n == 0 ? start(map_rows<Operation, n>, n) : start(map_rows<Operation, 1>, 1);
+}
 
 }  // namespace harness::cuda

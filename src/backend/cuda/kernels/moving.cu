@@ -1,6 +1,6 @@
 #include <bit>
 
-#include "backend/cuda/kernels/maps.cuh"
+#include "backend/cuda/kernels/launch.cuh"
 
 namespace harness::cuda {
 namespace {

@@ -1,6 +1,5 @@
 #include "backend/cuda/kernels/launch.cuh"
 #include "backend/cuda/kernels/reductions.cuh"
-#include "backend/cuda/kernels/vectors.cuh"
 
 namespace harness::cuda {
 namespace {

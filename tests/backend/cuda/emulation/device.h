@@ -51,7 +51,6 @@ void* shared(const void* site, std::size_t bytes);
 void* dynamic_shared();
 
 void block_barrier();
-void warp_barrier();
 /// The 8 bytes that lane `lane` of the warp gives.
 std::uint64_t exchange(std::uint64_t mine, int lane_mask);
 
@@ -90,9 +89,6 @@ void store_global(void* p, const Word& word) {
 
 inline void __syncthreads() {
   harness::emulation::block_barrier();
-}
-inline void __syncwarp() {
-  harness::emulation::warp_barrier();
 }
 template <class T>
 T __shfl_xor_sync(unsigned mask, T value, int lane_mask) {

@@ -275,10 +275,6 @@ void block_barrier() {
   machine().stop(State::at_block_barrier);
 }
 
-void warp_barrier() {
-  machine().stop(State::at_warp_barrier);
-}
-
 std::uint64_t exchange(std::uint64_t mine, int lane_mask) {
   return machine().exchange(mine, lane_mask);
 }

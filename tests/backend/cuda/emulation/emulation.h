@@ -26,8 +26,7 @@ struct LaunchShape {
 /// Runs `thread` once for each thread of each block, on the calling host thread, and returns when all have ended.
 void run(const LaunchShape& shape, const std::function<void()>& thread);
 
-/// Where a launch goes: NOT defined here. immediate.cpp runs the work at once; a test with queues of its own defines
-/// another.
+/// Where a launch goes: NOT defined here. The tests of kernels run the work at once; the fake GPU puts it on a stream.
 void submit(CUstream_st* stream, std::function<void()> work);
 
 }  // namespace harness::emulation

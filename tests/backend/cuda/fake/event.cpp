@@ -4,7 +4,6 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "capture.h"
 #include "stream.h"
 
 namespace harness::fake {

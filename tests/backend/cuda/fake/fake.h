@@ -54,10 +54,6 @@ struct Settings {
 // Waits for all work, drops every handle, allocation, error and complaint of earlier tests, and starts afresh.
 void reset(const Settings& settings = {});
 
-// A kernel that may be launched by its address (cudaLaunchKernel) and does nothing; it declares so much shared memory.
-// Without cudaFuncSetAttribute a launch may ask for what that leaves of 48 KiB.
-void declare_kernel(const void* function, std::int64_t shared_bytes);
-
 // All that was refused or went wrong since the last reset, in words, one entry each. A status is returned to the caller
 // as well; here is why, and what happened where no caller could be told (on a stream). Empty after a correct program.
 std::vector<std::string> complaints();

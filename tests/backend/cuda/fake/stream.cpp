@@ -6,8 +6,6 @@
 #include <exception>
 #include <thread>
 
-#include "capture.h"
-
 namespace harness::fake {
 namespace {
 

@@ -1,4 +1,4 @@
-// A stream: work done in order by a thread of its own.
+// Streams, graphs, and the captures that make graphs of the work of streams.
 #pragma once
 
 #include <condition_variable>
@@ -7,6 +7,8 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "core.h"
@@ -16,6 +18,7 @@ namespace harness::fake {
 
 class Capture;
 
+// Work done in order by a thread of its own.
 class Stream : public std::enable_shared_from_this<Stream> {
  public:
   // A point in a stream's order: reached when all that was enqueued before it is done.
@@ -57,5 +60,43 @@ class Stream : public std::enable_shared_from_this<Stream> {
 std::shared_ptr<Stream> find_stream(cudaStream_t handle, const char* caller);
 std::vector<std::shared_ptr<Stream>> streams_of(int device);  // all that may have work, destroyed ones as well
 void wait_for_device(int device);
+
+// A graph: operations and what each must wait for.
+struct Node {
+  Operation operation;
+  std::vector<int> after;  // indices of nodes captured earlier
+};
+
+struct Graph {
+  std::vector<Node> nodes;
+};
+
+struct Executable {
+  std::shared_ptr<const Graph> graph;
+  Stream::Point last_launch;  // launches of one executable never overlap; guarded by runtime_mutex()
+};
+
+// A capture under way, in thread-local mode: the graph that grows and the rules that can spoil it. All guarded by
+// runtime_mutex().
+class Capture : public std::enable_shared_from_this<Capture> {
+ public:
+  explicit Capture(std::shared_ptr<Stream> origin)
+      : origin(std::move(origin)), thread(std::this_thread::get_id()), graph(std::make_shared<Graph>()) {}
+
+  void join(const std::shared_ptr<Stream>& stream, const std::vector<int>& tips);  // also when it is in already
+  int add(const std::shared_ptr<Stream>& stream, Node node);  // after the stream's tips; becomes its only tip
+  void invalidate(const std::string& why);
+  void end();  // all streams leave
+  bool joined_back() const;
+
+  const std::shared_ptr<Stream> origin;
+  const std::thread::id thread;
+  const std::shared_ptr<Graph> graph;
+  bool invalid = false;
+  bool ended = false;
+
+ private:
+  std::vector<std::shared_ptr<Stream>> streams_;
+};
 
 }  // namespace harness::fake

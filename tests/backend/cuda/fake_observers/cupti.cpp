@@ -2,7 +2,6 @@
 
 #include <cstring>
 #include <mutex>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -25,9 +24,8 @@ using Memcpy = CUpti_ActivityMemcpy5;
 namespace {
 struct Launch {
   int kind;
-  const char* name;
-  std::uint32_t stream, correlation;
-  std::uint64_t graph_node, start_ns, end_ns, external;
+  std::uint32_t correlation;
+  std::uint64_t start_ns, end_ns, external;
 };
 FakeCupti state;
 std::mutex mutex;  // of what follows: ranks are threads
@@ -42,12 +40,9 @@ std::size_t write(std::uint8_t* at, CUpti_ActivityKind kind, const Launch& launc
   Record record;
   std::memset(&record, 0, sizeof record);
   record.kind = kind;
-  record.streamId = launch.stream;
   record.correlationId = launch.correlation;
-  record.graphNodeId = launch.graph_node;
   record.start = launch.start_ns;
   record.end = launch.end_ns;
-  if constexpr (requires { record.name; }) record.name = launch.name;
   std::memcpy(at, &record, sizeof record);
   return sizeof record;
 }
@@ -74,11 +69,9 @@ extern "C" {
 FakeCupti* fake_cupti() {
   return &state;
 }
-void fake_launch(int kind, const char* name, std::uint32_t stream, std::uint64_t graph_node, std::uint64_t start_ns,
-                 std::uint64_t end_ns) {
+void fake_launch(int kind, std::uint64_t start_ns, std::uint64_t end_ns) {
   const std::lock_guard lock(mutex);
-  launches.push_back(
-      {kind, name, stream, next_correlation++, graph_node, start_ns, end_ns, ids.empty() ? 0 : ids.back()});
+  launches.push_back({kind, next_correlation++, start_ns, end_ns, ids.empty() ? 0 : ids.back()});
 }
 
 CUptiResult CUPTIAPI cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc r,
@@ -109,12 +102,7 @@ CUptiResult CUPTIAPI cuptiActivityFlushAll(std::uint32_t flag) {
   std::uint8_t* buffer = nullptr;
   std::size_t size = 0, maximum = 0, used = 0;
   request(&buffer, &size, &maximum);
-  // Names that are gone once the buffer is given back: whoever keeps the pointer shows it.
-  std::vector<std::string> names;
-  for (const Launch& launch : launched) names.emplace_back(launch.name);
-  for (std::size_t i = 0; i < launched.size(); ++i) {
-    Launch launch = launched[i];
-    launch.name = names[i].c_str();
+  for (Launch launch : launched) {
     if (running) launch.start_ns = launch.end_ns = 0;
     if (launch.external != 0) {
       CUpti_ActivityExternalCorrelation external{};
@@ -135,7 +123,6 @@ CUptiResult CUPTIAPI cuptiActivityFlushAll(std::uint32_t flag) {
     if (launch.kind == 3) used += write<CUpti_ActivityMemset4>(buffer + used, CUPTI_ACTIVITY_KIND_MEMSET, launch);
   }
   complete(nullptr, 0, buffer, size, used);
-  for (std::string& name : names) name.assign(name.size(), '?');
   return CUPTI_SUCCESS;
 }
 CUptiResult CUPTIAPI cuptiActivityGetNextRecord(std::uint8_t* buffer, std::size_t valid, CUpti_Activity** record) {
@@ -154,7 +141,7 @@ CUptiResult CUPTIAPI cuptiActivityPushExternalCorrelationId(CUpti_ExternalCorrel
     const std::lock_guard lock(mutex);
     ids.push_back(id);
   }
-  if (state.kernel_per_push) fake_launch(0, "pushed", 1, 0, 10 * id, 10 * id + 5);
+  if (state.kernel_per_push) fake_launch(0, 10 * id, 10 * id + 5);
   return CUPTI_SUCCESS;
 }
 CUptiResult CUPTIAPI cuptiActivityPopExternalCorrelationId(CUpti_ExternalCorrelationKind, std::uint64_t* last) {
@@ -166,10 +153,6 @@ CUptiResult CUPTIAPI cuptiActivityPopExternalCorrelationId(CUpti_ExternalCorrela
 }
 CUptiResult CUPTIAPI cuptiGetVersion(std::uint32_t* version) {
   *version = state.version;
-  return CUPTI_SUCCESS;
-}
-CUptiResult CUPTIAPI cuptiGetTimestamp(std::uint64_t* now) {
-  *now = 12345;
   return CUPTI_SUCCESS;
 }
 CUptiResult CUPTIAPI cuptiGetResultString(CUptiResult result, const char** text) {

@@ -19,6 +19,5 @@ struct FakeCupti {
 };
 FakeCupti* fake_cupti();
 /// kind: 0 kernel, 1 memcpy, 2 memcpy between GPUs, 3 memset.
-void fake_launch(int kind, const char* name, std::uint32_t stream, std::uint64_t graph_node, std::uint64_t start_ns,
-                 std::uint64_t end_ns);
+void fake_launch(int kind, std::uint64_t start_ns, std::uint64_t end_ns);
 }

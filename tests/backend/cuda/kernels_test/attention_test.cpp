@@ -99,10 +99,10 @@ TEST_P(AttentionParts, SoftmaxAndProbabilities) {
     std::vector<double> wanted_stats;
     const std::vector<double> wanted = softmax(scores, s, wanted_stats);
     cuda::attention_softmax(nullptr, scores, stats, position_ids, shape_of(s), scale);
-    EXPECT_TRUE(close(scores, wanted.data(), limit())) << s.queries << " x " << s.keys;
+    EXPECT_TRUE(close(scores, wanted.data(), tolerance(type()))) << s.queries << " x " << s.keys;
     EXPECT_TRUE(close(stats, wanted_stats.data(), 1e-5)) << s.queries << " x " << s.keys;
     cuda::attention_probabilities(nullptr, again, stats, position_ids, shape_of(s), scale);
-    EXPECT_TRUE(close(again, wanted.data(), limit())) << s.queries << " x " << s.keys;
+    EXPECT_TRUE(close(again, wanted.data(), tolerance(type()))) << s.queries << " x " << s.keys;
     for (std::int64_t i = 0; i < rows * s.keys; ++i) {
       if (s.sees(i / s.keys, i % s.keys)) continue;
       ASSERT_EQ(scores[i], 0);
@@ -119,7 +119,7 @@ TEST_P(AttentionParts, SoftmaxBackward) {
     std::vector<double> wanted(n);
     for (std::int64_t i = 0; i < n; ++i) wanted[i] = scale * p[i] * (d[i] - delta[i / s.keys]);
     cuda::attention_softmax_backward(nullptr, p, d, delta, s.matrices, s.queries, s.keys, scale);
-    EXPECT_TRUE(close(d, wanted.data(), limit())) << s.queries << " x " << s.keys;
+    EXPECT_TRUE(close(d, wanted.data(), tolerance(type()))) << s.queries << " x " << s.keys;
   }
 }
 

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <memory>
 #include <new>
 #include <vector>
@@ -79,17 +77,8 @@ template <class Wanted>
   return ::testing::AssertionSuccess();
 }
 
-class PerType : public ::testing::TestWithParam<program::DType> {
- protected:
-  program::DType type() const { return GetParam(); }
-  double limit() const { return tolerance(GetParam()); }
-};
-
 inline auto both_types() {
   return ::testing::Values(program::DType::f32, program::DType::bf16);
-}
-inline std::string type_name(const ::testing::TestParamInfo<program::DType>& info) {
-  return info.param == program::DType::f32 ? "f32" : "bf16";
 }
 
 }  // namespace harness::test

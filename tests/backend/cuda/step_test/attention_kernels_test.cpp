@@ -7,6 +7,7 @@
 #include "backend/cuda/attention.h"
 #include "config/experiment.h"
 #include "fake.h"
+#include "support/errors.h"
 #include "support/paths.h"
 
 namespace harness::cuda {
@@ -73,17 +74,12 @@ program::AttentionShape shape_of(const config::Model& model, int tensor_parallel
 
 // "" if cuDNN proposes a kernel for either direction.
 std::string why_not(const FusedShape& fused, int major) {
-  fake::Settings settings;
-  settings.compute_major = major;
-  fake::reset(settings);
-  try {
+  fake::reset({.compute_major = major});
+  return test::error_of([&] {
     for (const bool backward : {false, true}) {
-      if (count_fused_kernels(fused, backward, device_of(major)) < 1) return "no kernel";
+      if (count_fused_kernels(fused, backward, device_of(major)) < 1) fail("no kernel");
     }
-    return "";
-  } catch (const Error& e) {
-    return e.what();
-  }
+  });
 }
 
 TEST_F(CudnnWithoutGpu, ProposesKernelsForEachModelOfThisRepositoryPackedOrNot) {
@@ -127,9 +123,7 @@ TEST(Cudnn, PackedDocumentsAreFusedWhereTheBackwardPassCanBe) {
   FusedShape whole = packed;
   whole.documents = 0;
   for (const int major : {8, 9, 10, 12}) {
-    fake::Settings settings;
-    settings.compute_major = major;
-    fake::reset(settings);
+    fake::reset({.compute_major = major});
     EXPECT_EQ(fused_attention_unavailable(packed).empty(), major == 9 || major == 10) << major;
     EXPECT_EQ(fused_attention_unavailable(whole), "") << major;
   }

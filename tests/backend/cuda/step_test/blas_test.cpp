@@ -26,11 +26,7 @@ Product product_with(program::Epilogue epilogue, bool bias) {
 
 class BlasOverFake : public ::testing::Test {
  protected:
-  void answer(cublasStatus_t status) {
-    fake::Settings settings;
-    settings.lt_epilogue_status = status;
-    fake::reset(settings);
-  }
+  void answer(cublasStatus_t status) { fake::reset({.lt_epilogue_status = static_cast<int>(status)}); }
   // Takes memory of the device that is set up by then.
   struct Bench {
     Memory memory{Memory::Kind::device, 6 * n* n * 4, "a test"};
@@ -69,9 +65,7 @@ TEST_F(BlasOverFake, AFusedFormThatIsThereIsTakenWithoutAWord) {
 
 // out = a b + bias + add, with `add` left as it was, in whichever form is chosen. One proposal cannot do it.
 TEST_F(BlasOverFake, WhatIsAddedIsReadFromItsOwnPlace) {
-  fake::Settings settings;
-  settings.lt_first_is_in_place = true;
-  fake::reset(settings);
+  fake::reset({.lt_first_is_in_place = true});
   program::Matmul op;
   op.m = op.n = op.k = n;
   op.bias = {0, 0, n};

@@ -11,6 +11,7 @@
 #include "backend/cuda/kernels/kernels.h"
 #include "fake.h"
 #include "lt.h"
+#include "support/errors.h"
 #include "workloads/workload.h"
 
 namespace harness::cuda {
@@ -66,9 +67,7 @@ int number_of(const ProductChoice& choice) {
 
 TEST_F(TunerOverFake, EveryProductGetsItsFastestProposal) {
   for (const int fast : {0, 2, 3}) {
-    fake::Settings fake_settings;
-    fake_settings.lt_fast_algorithm = fast;
-    fake::reset(fake_settings);
+    fake::reset({.lt_fast_algorithm = fast});
     const backend::Tuning tuning = tune();
     EXPECT_EQ(tuning.size(), needed_products(program_, false).size());
     for (const auto& [key, text] : tuning) {
@@ -84,9 +83,7 @@ TEST_F(TunerOverFake, EveryProductGetsItsFastestProposal) {
 // It is the fastest: nothing but its numbers speaks against it.
 TEST_F(TunerOverFake, AProposalThatComputesSomethingElseIsNeverChosen) {
   for (const int wrong : {2, 3}) {
-    fake::Settings fake_settings;
-    fake_settings.lt_wrong_algorithm = fake_settings.lt_fast_algorithm = wrong;
-    fake::reset(fake_settings);
+    fake::reset({.lt_wrong_algorithm = wrong, .lt_fast_algorithm = wrong});
     const backend::Tuning tuning = tune();
     EXPECT_EQ(tuning.size(), needed_products(program_, false).size());
     for (const auto& [key, text] : tuning) {
@@ -98,20 +95,10 @@ TEST_F(TunerOverFake, AProposalThatComputesSomethingElseIsNeverChosen) {
 }
 
 TEST_F(TunerOverFake, AnAlgorithmThatBreaksTheDeviceIsNamed) {
-  fake::Settings fake_settings;
-  fake_settings.lt_fatal_algorithm = 2;
-  fake::reset(fake_settings);
-  const auto error_of = [](const auto& f) -> std::string {
-    try {
-      f();
-    } catch (const DeviceFailed& e) {
-      return e.what();
-    }
-    return "";
-  };
-  const std::string tuned = error_of([&] { tune(); });
+  fake::reset({.lt_fatal_algorithm = 2});
+  const std::string tuned = test::error_of([&] { tune(); });
   EXPECT_THAT(tuned, HasSubstr("was tried for matmul 1x"));
-  EXPECT_THAT(tuned, HasSubstr("illegal"));
+  EXPECT_THAT(tuned, HasSubstr("IllegalAddress"));
 }
 
 // A plain product of n x k and k x n, all of one type, with the operands that tuning gives it.
@@ -135,10 +122,7 @@ struct SquareProduct {
 };
 
 TEST_F(TunerOverFake, AFewWrongElementsOfManyAreSeen) {
-  fake::Settings settings;
-  settings.lt_wrong_algorithm = 3;
-  settings.lt_wrong_elements = 16;  // 0.8 % of the norm of all
-  fake::reset(settings);
+  fake::reset({.lt_wrong_algorithm = 3, .lt_wrong_elements = 16});  // 0.8 % of the norm of all
   SquareProduct square(512, 32, program::DType::bf16);
   const std::vector<ProductChoice> choices = square.blas.candidates(square.needed.product, square.at, 4);
   Judge judge({square.at.out}, 1e-2, square.timer.stream());

@@ -1,9 +1,0 @@
-#include "backend/cuda/emulation/emulation.h"
-
-namespace harness::emulation {
-
-void submit(CUstream_st*, std::function<void()> work) {
-  work();
-}
-
-}  // namespace harness::emulation
