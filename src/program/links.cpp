@@ -11,6 +11,13 @@
 namespace harness::program {
 namespace {
 
+// By node: how many of these ranks it has.
+std::map<int, int> ranks_by_node(std::span<const int> ranks, std::span<const int> node_of) {
+  std::map<int, int> on_node;
+  for (const int rank : ranks) ++on_node[node_of[rank]];
+  return on_node;
+}
+
 // The most nodes that the ranks of one group stand on, of groups along an axis that have two ranks or more.
 int most_nodes(Axis axis, std::span<const Coordinates> at, std::span<const int> node_of) {
   std::map<std::array<int, axis_count>, std::vector<int>> groups;
@@ -40,13 +47,16 @@ int most_nodes_of_ends(std::span<const Coordinates> at, std::span<const int> nod
   return most_nodes(Axis::pipeline, ends, nodes_of_ends);
 }
 
-}  // namespace
-
-std::map<int, int> ranks_by_node(std::span<const int> ranks, std::span<const int> node_of) {
-  std::map<int, int> on_node;
-  for (const int rank : ranks) ++on_node[node_of[rank]];
-  return on_node;
+// The fewest bytes that one of `parts` equal holders of a message of 1 byte must send, when their members share them
+// out: 2 (p - 1) / p for an all-reduce (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms", 2009), 1 where
+// switches add up; (p - 1) / p for the halves of it, a reduce-scatter and an all-gather, and for an all-to-all.
+double share_sent(Collective kind, double parts, bool switches_reduce = false) {
+  const double once = (parts - 1) / parts;
+  if (kind != Collective::all_reduce) return once;
+  return switches_reduce ? std::min(1.0, 2 * once) : 2 * once;
 }
+
+}  // namespace
 
 Spread spread_of(const Group& group, const Layout& layout, int rank, std::span<const int> node_of) {
   const std::vector<int> members = group.members(layout, layout.coordinates(rank));
@@ -83,17 +93,6 @@ int replicas_of_node(const Layout& layout, std::span<const int> node_of) {
   return together;
 }
 
-bool leaves_node(const Layout& layout, std::span<const Group> groups, int rank, const Action& action,
-                 std::span<const int> node_of) {
-  std::vector<int> others;
-  if (const GroupId id = group_of(action); id >= 0) {
-    others = groups[id].members(layout, layout.coordinates(rank));
-  } else if (const Peer* peer = peer_of(action)) {
-    others.push_back(layout.neighbour(rank, peer->axis, peer->offset));
-  }
-  return std::ranges::any_of(others, [&](int other) { return node_of[other] != node_of[rank]; });
-}
-
 std::string Spans::text() const {
   std::vector<std::string> words;
   for (const Axis axis : visible_axes) {
@@ -114,12 +113,6 @@ Spans spans_of(const Layout& layout, std::span<const int> node_of, bool tied) {
   std::vector<Coordinates> at;
   for (int rank = 0; rank < layout.ranks(); ++rank) at.push_back(layout.coordinates(rank));
   return spans_of(at, node_of, tied);
-}
-
-double share_sent(Collective kind, double parts, bool switches_reduce) {
-  const double once = (parts - 1) / parts;
-  if (kind != Collective::all_reduce) return once;
-  return switches_reduce ? std::min(1.0, 2 * once) : 2 * once;
 }
 
 double sent_bytes(const ProgramSet& set, const Program& program, const Action& action) {

@@ -1,4 +1,4 @@
-#include "program/verify.h"
+#include "program/program.h"
 
 #include <algorithm>
 #include <map>
@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "base/error.h"
-#include "program/order.h"
+#include "program/builder.h"
 
 namespace harness::program {
 namespace {

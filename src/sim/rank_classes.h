@@ -24,7 +24,7 @@ struct RankClass {
 class RankClasses {
  public:
   /// `marks[rank]`: different where something differs that decides times, such as the speed of the device; empty: it
-  /// nowhere does. `set` must be sound (program/verify.h) and outlive the object.
+  /// nowhere does. `set` must be sound (program::verify()) and outlive the object.
   explicit RankClasses(const program::ProgramSet& set, std::span<const int> marks = {});
 
   const program::ProgramSet& set() const { return set_; }

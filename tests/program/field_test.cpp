@@ -1,5 +1,5 @@
 // The field list of an operation names every member: what it leaves out would be lost between a Program and a kernel.
-#include "program/field.h"
+#include "program/view.h"
 
 #include <gtest/gtest.h>
 

@@ -185,20 +185,5 @@ TEST(Spans, TheEndsOfAPipelineThatShareATableAreAGroup) {
   EXPECT_EQ(spans_of(Layout{{Axis::data, 2}}, std::vector{0, 1}, true).embedding, 0);  // there is one end
 }
 
-TEST(Spans, ACommunicationLeavesItsNodeWhereAnyPartnerStandsOnAnother) {
-  const Layout layout{{Axis::tensor, 2}, {Axis::data, 2}};
-  const std::vector<Group> groups{{"tensor", AxisSet::of({Axis::tensor}), {}}, {"world", AxisSet::all(), {}}};
-  const std::vector<int> node_of{0, 0, 0, 1};
-  const auto leaves = [&](int rank, const Action& action) {
-    return leaves_node(layout, groups, rank, action, node_of);
-  };
-  EXPECT_FALSE(leaves(0, AllReduce{0}));
-  EXPECT_TRUE(leaves(2, AllReduce{0}));
-  EXPECT_TRUE(leaves(0, AllReduce{1}));
-  EXPECT_FALSE(leaves(0, Send{{Axis::data, 1}, {}}));
-  EXPECT_TRUE(leaves(1, Send{{Axis::data, 1}, {}}));
-  EXPECT_FALSE(leaves(3, Gelu{}));
-}
-
 }  // namespace
 }  // namespace harness::program

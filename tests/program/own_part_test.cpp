@@ -5,7 +5,7 @@
 #include "program/builder.h"
 #include "program/describe.h"
 #include "program/expand.h"
-#include "program/verify.h"
+#include "program/program.h"
 
 namespace harness::program {
 namespace {

@@ -1,11 +1,11 @@
-#include "program/verify.h"
+#include "program/program.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "program/builder.h"
 #include "program/expand.h"
-#include "program/lower.h"
+#include "program/program.h"
 #include "program/memory.h"
 
 namespace harness::program {

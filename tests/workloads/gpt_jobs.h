@@ -13,7 +13,7 @@
 
 #include "program/count.h"
 #include "program/expand.h"
-#include "program/verify.h"
+#include "program/program.h"
 #include "workloads/gpt/gpt.h"
 #include "workloads/gpt/parameters.h"
 #include "workloads/workload.h"

@@ -8,7 +8,7 @@
 #include "config/experiment.h"
 #include "gpt_jobs.h"
 #include "program/describe.h"
-#include "program/lower.h"
+#include "program/program.h"
 
 namespace harness::workloads {
 namespace {

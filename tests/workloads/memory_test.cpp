@@ -6,7 +6,7 @@
 #include "closed_formulas.h"
 #include "gpt_jobs.h"
 #include "program/memory.h"
-#include "program/order.h"
+#include "program/builder.h"
 #include "program/saved.h"
 
 namespace harness::workloads {

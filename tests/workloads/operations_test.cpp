@@ -12,7 +12,7 @@
 #include "program/count.h"
 #include "program/expand.h"
 #include "program/links.h"
-#include "program/verify.h"
+#include "program/program.h"
 #include "support/errors.h"
 #include "workloads/operations.h"
 #include "workloads/workload.h"

@@ -5,7 +5,7 @@
 #include <array>
 
 #include "gpt_jobs.h"
-#include "program/order.h"
+#include "program/builder.h"
 
 namespace harness::workloads {
 namespace {

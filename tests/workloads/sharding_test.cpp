@@ -7,7 +7,7 @@
 
 #include "gpt_jobs.h"
 #include "program/describe.h"
-#include "program/order.h"
+#include "program/builder.h"
 
 namespace harness::workloads {
 namespace {

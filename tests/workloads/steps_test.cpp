@@ -11,7 +11,7 @@
 #include "closed_formulas.h"
 #include "config/registry.h"
 #include "gpt_jobs.h"
-#include "program/lower.h"
+#include "program/program.h"
 #include "support/drawn.h"
 
 namespace harness::workloads {
