@@ -10,7 +10,6 @@
 #include "config/registry.h"
 #include "program/count.h"
 #include "workloads/operations.h"
-#include "workloads/step.h"
 
 namespace harness::workloads {
 namespace {

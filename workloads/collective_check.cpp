@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "base/error.h"
+#include "base/floats.h"
 #include "config/registry.h"
 #include "workloads/operations.h"
 
@@ -137,6 +139,29 @@ class CollectiveCheck : public OutputCheck {
 std::unique_ptr<OutputCheck> collective_check(const config::Settings& settings, const program::Layout& layout,
                                               const program::Coordinates& at, const program::Program& program) {
   return std::make_unique<CollectiveCheck>(settings, layout, at, program);
+}
+
+void encode_elements(program::DType type, std::span<const float> values, std::vector<std::byte>& to) {
+  to.resize(values.size() * program::size_of(type));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto put = [&](const auto& x) { std::memcpy(to.data() + i * sizeof x, &x, sizeof x); };
+    if (type == program::DType::bf16) {
+      put(to_bf16(values[i]));
+    } else if (type == program::DType::f16) {
+      put(to_f16(values[i]));
+    } else {
+      put(values[i]);
+    }
+  }
+}
+
+float decode_element(program::DType type, const std::byte* bytes, std::size_t i) {
+  const auto get = [&](auto x) {
+    std::memcpy(&x, bytes + i * sizeof x, sizeof x);
+    return x;
+  };
+  if (type == program::DType::bf16) return to_float(get(bf16{}));
+  return type == program::DType::f16 ? to_float(get(f16{})) : get(0.0F);
 }
 
 }  // namespace harness::workloads

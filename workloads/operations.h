@@ -1,12 +1,12 @@
 #pragma once
 
+#include <cstddef>
+#include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
-#include "program/builder.h"
 #include "program/links.h"
-#include "program/memory.h"
-#include "program/program.h"
 #include "workloads/workload.h"
 
 namespace harness::workloads {
@@ -41,28 +41,5 @@ inline program::DType element_type(const config::Settings& settings) {
 void encode_elements(program::DType type, std::span<const float> values, std::vector<std::byte>& to);
 /// The i-th element of `bytes`.
 float decode_element(program::DType type, const std::byte* bytes, std::size_t i);
-/// The whole buffer of that name; absent if there is none.
-program::View find_buffer(const program::Program& program, std::string_view name);
-
-// Shared by the workloads that compute one operation, gemm and attention.
-
-/// Makes the buffers of an operation. Random numbers: matrix units draw less power on zeros and run faster.
-class Operands {
- public:
-  Operands(program::ProgramBuilder& builder, const config::Settings& settings)
-      : b_(builder), type_(element_type(settings)) {}
-  program::View random(const char* name, std::int64_t count);
-  program::View empty(const char* name, std::int64_t count) {
-    return b_.buffer(name, type_, count, program::BufferKind::persistent);
-  }
-
- private:
-  program::ProgramBuilder& b_;
-  program::DType type_;
-  std::int64_t next_ = 0;  // index of the next number that is drawn
-};
-
-/// A job whose ranks all run the same Program and meet in one group, `world`.
-program::ProgramSet same_on_all_ranks(const program::Layout& layout, program::Program program);
 
 }  // namespace harness::workloads

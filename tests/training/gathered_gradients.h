@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "local_job.h"
-#include "workloads/gpt/loss_scaler.h"
+#include "workloads/gpt/buckets.h"
 #include "workloads/gpt/parameters.h"
 
 namespace harness::test {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "workloads/gpt/chunk.h"
 
 namespace harness::gpt {
 namespace {

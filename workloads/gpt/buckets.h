@@ -3,11 +3,43 @@
 #include <deque>
 #include <vector>
 
-#include "workloads/gpt/loss_scaler.h"
 #include "workloads/gpt/parameters.h"
-#include "workloads/step.h"
+#include "workloads/workload.h"
 
 namespace harness::gpt {
+
+/// Dynamic loss scaling of steps in fp16, with the rules and defaults of torch.amp.GradScaler (PyTorch,
+/// torch/amp/grad_scaler.py). The loss's gradient, and with it every gradient up to the optimizer, is multiplied by a
+/// scale. If a gradient overflows on any rank, all ranks leave out their update and halve the scale; after
+/// growth_interval updates in a row they double it. Scale and counters are device memory and nothing is decided on the
+/// host, so that a captured step replays. In other precisions the scaler is not active: its views are absent and its
+/// calls emit nothing.
+class LossScaler {
+ public:
+  static constexpr double initial_scale = 65536;
+
+  /// Emits init operations.
+  LossScaler(program::ProgramBuilder& builder, const config::Settings& settings);
+
+  /// [1] f32: the factor of this step's gradients.
+  program::View scale() const { return scale_; }
+  /// Makes the updates, which come after everything that writes a gradient, depend on all gradients of the job: emits
+  /// the check of those of this rank and its all-reduce over the world.
+  void guard(std::vector<program::AdamW>& updates);
+  /// After the updates.
+  void end_step();
+
+ private:
+  bool active() const { return scale_.present(); }
+
+  program::ProgramBuilder& b_;
+  program::View scale_, good_steps_, updates_, found_inf_;
+};
+
+/// The factor of the gradients that the first step leaves in memory.
+inline double first_gradient_scale(const config::Settings& settings) {
+  return settings.precision == config::Precision::fp16 ? LossScaler::initial_scale : 1;
+}
 
 /// Handles the gradients of a stage: their reduction over data-parallel ranks and the update of the weights,
 /// bucket by bucket.
@@ -31,7 +63,7 @@ namespace harness::gpt {
 /// stream, where they have just been computed (as a hook of DistributedDataParallel does: on a stream of its own, this
 /// would queue behind what waits for the bucket before), and back where they are used.
 ///
-/// With loss scaling the updates also wait for all gradients of the job (loss_scaler.h), so none of them overlaps.
+/// With loss scaling the updates also wait for all gradients of the job (LossScaler), so none of them overlaps.
 /// With gradient compression each rank keeps a residual, of all gradients that it has not sent yet. Of the sum of
 /// gradients and residual, the replicas gather each other's largest elements of a bucket with their indices, and what
 /// they gathered takes the place of the gradients. Parameters that all tensor ranks hold are left out and all-reduced

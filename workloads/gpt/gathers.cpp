@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "workloads/gpt/gpt.h"
-#include "workloads/step.h"
 
 namespace harness::gpt {
 

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <vector>
 
-#include "workloads/gpt/chunk.h"
 #include "workloads/gpt/parameters.h"
 #include "workloads/gpt/schedule.h"
 

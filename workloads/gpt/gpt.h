@@ -5,7 +5,7 @@
 
 #include "config/settings.h"
 #include "program/program.h"
-#include "workloads/step.h"
+#include "workloads/workload.h"
 
 namespace harness::gpt {
 

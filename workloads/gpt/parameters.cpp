@@ -4,8 +4,8 @@
 #include <cmath>
 #include <iterator>
 
-#include "workloads/gpt/chunk.h"
 #include "workloads/gpt/gpt.h"
+#include "workloads/gpt/schedule.h"
 
 namespace harness::gpt {
 namespace {

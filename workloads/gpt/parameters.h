@@ -8,7 +8,7 @@
 
 #include "config/settings.h"
 #include "program/builder.h"
-#include "workloads/step.h"
+#include "workloads/workload.h"
 
 namespace harness::gpt {
 

@@ -9,13 +9,11 @@
 #include <vector>
 
 #include "program/builder.h"
-#include "workloads/gpt/chunk.h"
+#include "workloads/gpt/buckets.h"
 #include "workloads/gpt/gathers.h"
 #include "workloads/gpt/gpt.h"
-#include "workloads/gpt/loss_scaler.h"
-#include "workloads/gpt/parameters.h"
 #include "workloads/gpt/schedule.h"
-#include "workloads/step.h"
+#include "workloads/workload.h"
 
 namespace harness::gpt {
 

@@ -11,11 +11,11 @@
 #include "config/model.h"
 #include "config/registry.h"
 #include "data/token_file.h"
-#include "workloads/gpt/chunk.h"
+#include "workloads/gpt/buckets.h"
 #include "workloads/gpt/documents.h"
 #include "workloads/gpt/gpt.h"
-#include "workloads/gpt/loss_scaler.h"
 #include "workloads/gpt/parameters.h"
+#include "workloads/gpt/schedule.h"
 #include "workloads/operations.h"
 
 namespace harness::workloads {
