@@ -5,7 +5,6 @@
 
 #include "program/builder.h"
 #include "program/expand.h"
-#include "program/program.h"
 #include "program/memory.h"
 
 namespace harness::program {

@@ -5,8 +5,8 @@
 
 #include "closed_formulas.h"
 #include "gpt_jobs.h"
-#include "program/memory.h"
 #include "program/builder.h"
+#include "program/memory.h"
 #include "program/saved.h"
 
 namespace harness::workloads {

@@ -6,8 +6,8 @@
 #include <array>
 
 #include "gpt_jobs.h"
-#include "program/describe.h"
 #include "program/builder.h"
+#include "program/describe.h"
 
 namespace harness::workloads {
 namespace {
