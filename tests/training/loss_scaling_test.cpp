@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "data/token_file.h"
+#include "data/loader.h"
 #include "local_job.h"
 #include "support/temporary_folder.h"
 #include "trained.h"

@@ -3,7 +3,6 @@
 #include <fstream>
 
 #include "data/loader.h"
-#include "data/token_file.h"
 #include "gpt_jobs.h"
 #include "support/errors.h"
 #include "support/temporary_folder.h"

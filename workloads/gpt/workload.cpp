@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "config/model.h"
 #include "config/registry.h"
-#include "data/token_file.h"
+#include "data/loader.h"
 #include "workloads/gpt/buckets.h"
 #include "workloads/gpt/documents.h"
 #include "workloads/gpt/gpt.h"
