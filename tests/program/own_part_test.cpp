@@ -69,15 +69,10 @@ TEST(OwnPart, MakesOneProgramOfAllReplicas) {
   EXPECT_TRUE(verify(expand(Sharded().set)).empty());
 }
 
-TEST(OwnPart, MustLieInItsBufferOnEveryRank) {
+// On every rank in its buffer, one of as many as there are ranks, and in place that of a member of the group.
+TEST(OwnPart, IsRefusedElsewhere) {
   EXPECT_THAT(Sharded(4, Axis::data, 1).problems(), HasSubstr("lies outside it"));
-}
-
-TEST(OwnPart, IsOneOfAsManyAsThereAreRanks) {
   EXPECT_THAT(Sharded(2).problems(), HasSubstr("its own of 2 parts, but the data axis has 4 ranks"));
-}
-
-TEST(OwnPart, IsInPlaceThatOfAMemberOfTheGroup) {
   const std::string refusal = "its part of weights is not that of a member of group data";
   EXPECT_THAT(Sharded(4, Axis::tensor).problems(), HasSubstr(refusal));
   Sharded same;
