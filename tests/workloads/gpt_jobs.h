@@ -116,6 +116,15 @@ inline std::string refusal(const Job& j) {
   return why.empty() ? gpt_workload().why_impossible_on(j.model, j.settings, j.layout) : why;
 }
 
+/// Expects that it refuses the job in these words; "": that it does not.
+inline void expect_refusal(const Job& j, const std::string& says) {
+  if (says.empty()) {
+    EXPECT_EQ(refusal(j), "");
+  } else {
+    EXPECT_THAT(refusal(j), ::testing::HasSubstr(says));
+  }
+}
+
 /// The size of a stage's flat buffers, with what fills the buckets up, and without.
 struct Elements {
   std::int64_t flat = 0, parameters = 0, buckets = 0;

@@ -3,11 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <set>
+#include <map>
 
 #include "config/experiment.h"
 #include "gpt_jobs.h"
-#include "program/describe.h"
 #include "program/program.h"
 
 namespace harness::workloads {
@@ -23,37 +22,6 @@ TEST(Gpt, FlopAreThosePublished) {
   EXPECT_NEAR(program::total_flop(build(large)).model / 8192 / 1e12, 2.5240, 5e-5);
   EXPECT_THAT(gpt_workload().flop_formula(large.model), HasSubstr("3 f"));
   EXPECT_THAT(gpt_workload().flop_formula(*config::model_preset("gpt3-1.3b")), HasSubstr("72 B s L h^2"));
-}
-
-TEST(Gpt, OverlapIsADifferenceOfDependenciesAlone) {
-  Job j = job({"m", 4, 64, 4, 256, 32}, 1, 1, 4, 2);
-  j.settings.bucket_size_bytes = 100 << 10;
-  const auto on = build(j);
-  j.settings.overlap_grad_reduce = false;
-  const auto off = build(j);
-  const auto lines = [](const program::ProgramSet& set) {
-    std::multiset<std::string> all;
-    for (program::Operation op : set.roles[0].step) {
-      op.waits.clear();
-      all.insert(program::describe(set.roles[0], op));
-    }
-    return all;
-  };
-  EXPECT_EQ(lines(on), lines(off));
-  EXPECT_NE(program::hash(on), program::hash(off));
-  // On: some bucket waits for an operation before the last of the backward pass; off: all wait for the last.
-  const auto earliest_wait = [](const program::ProgramSet& set) {
-    program::OperationId earliest = 1 << 30, last_backward = 0;
-    const auto& step = set.roles[0].step;
-    for (std::size_t i = 0; i < step.size(); ++i) {
-      if (step[i].label.phase == program::Phase::backward) last_backward = static_cast<program::OperationId>(i);
-      if (step[i].label.what == "gradient bucket" && !step[i].waits.empty())
-        earliest = std::min(earliest, step[i].waits.back());
-    }
-    return std::pair(earliest, last_backward);
-  };
-  EXPECT_LT(earliest_wait(on).first, earliest_wait(on).second);
-  EXPECT_EQ(earliest_wait(off).first, earliest_wait(off).second);
 }
 
 // Where one rank holds the whole product, its epilogue adds bias and residual, and the norm finds the sum ready.
@@ -115,27 +83,6 @@ TEST(Gpt, WhoseChunksReceiveEachOthersInputsAreFound) {
   EXPECT_NE(received[0]->label.layer, received[2]->label.layer);
   std::swap(received[1]->label, received[2]->label);
   EXPECT_NE(texts(program::verify(set)), "");
-}
-
-TEST(Inputs, AreTheSameSamplesInEveryLayout) {
-  Job j = job({"m", 2, 32, 2, 64, 16}, 1, 1, 1, 4);
-  std::vector<std::int32_t> whole(4 * 16), part(16);
-  make_inputs(j.model, j.settings, j.layout, {}, 7)
-      ->fill(gpt::tokens_buffer, 3, std::as_writable_bytes(std::span(whole)));
-  program::Layout split;
-  split[program::Axis::data] = 4;
-  for (int d = 0; d < 4; ++d) {
-    program::Coordinates at;
-    at[program::Axis::data] = d;
-    make_inputs(j.model, j.settings, split, at, 7)
-        ->fill(gpt::tokens_buffer, 3, std::as_writable_bytes(std::span(part)));
-    EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + d * 16));
-  }
-  std::vector<std::int32_t> labels(4 * 16);
-  make_inputs(j.model, j.settings, j.layout, {}, 7)
-      ->fill(gpt::labels_buffer, 3, std::as_writable_bytes(std::span(labels)));
-  EXPECT_TRUE(std::equal(whole.begin() + 1, whole.begin() + 16, labels.begin()));
-  for (const auto t : whole) EXPECT_TRUE(t >= 0 && t < 64);
 }
 
 }  // namespace
