@@ -9,11 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "gathered_gradients.h"
-#include "local_job.h"
 #include "selftest/checks.h"
 #include "support/paths.h"
 #include "support/soak.h"
+#include "trained.h"
 
 namespace harness {
 namespace {

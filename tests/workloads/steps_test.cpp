@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "closed_formulas.h"
+#include "config/experiment.h"
 #include "config/registry.h"
 #include "gpt_jobs.h"
 #include "program/program.h"
@@ -175,6 +176,16 @@ TEST(Steps, VerifyAndComputeAndSendWhatClosedFormulasSay) {
   });
   EXPECT_GT(steps, test::sanitized ? 100 : 700);
   EXPECT_TRUE(buckets.contains(1) && *buckets.rbegin() > 10);
+}
+
+// Published FLOP of these models: 8.470 GFLOP per token by Megatron-LM's formula of 2025, 2.524 TFLOP by Llama's.
+TEST(Steps, HaveThePublishedFlop) {
+  const Job small = job({"gpt3-1.3b", 24, 2048, 16, 50304, 2048}, 1, 1, 1, 1);
+  EXPECT_NEAR(program::total_flop(build(small)).model / 2048 / 1e9, 8.470, 5e-4);
+  const Job large = job(*config::model_preset("llama3-405b"), 8, 16, 1, 1);
+  EXPECT_NEAR(program::total_flop(build(large)).model / 8192 / 1e12, 2.5240, 5e-5);
+  EXPECT_THAT(gpt_workload().flop_formula(large.model), HasSubstr("3 f"));
+  EXPECT_THAT(gpt_workload().flop_formula(*config::model_preset("gpt3-1.3b")), HasSubstr("72 B s L h^2"));
 }
 
 // A role stands for all of its ranks.
