@@ -192,5 +192,4 @@ TEST(Lines, AreWithinFifteenPercentOfMostPublishedBandwidths) {
 }
 
 }  // namespace
-
 }  // namespace harness::sim
