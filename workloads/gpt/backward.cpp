@@ -52,7 +52,7 @@ void Stage::weight_gradient(const program::View& dy, const Linear& layer, const 
 }
 
 program::View Stage::mlp_backward(const LayerActivations& a, const program::View& dy) {
-  if (d_.activation == config::Activation::gelu) return input_gradient(dy, fc2_, a.fc1);
+  if (d_.model.activation == config::Activation::gelu) return input_gradient(dy, fc2_, a.fc1);
   const program::View dactivated = input_gradient(dy, fc2_);
   const program::View dfc1 = scratch("dfc1", d_.type, a.fc1.count);
   emit(program::SwiGluBackward{a.fc1, dactivated, dfc1, d_.rows, d_.local_ffn});
@@ -100,7 +100,8 @@ program::View Stage::norm_backward(const program::View& dy, const Normalised& x,
     }
     emit(op, norm.name);
   };
-  d_.norm == config::NormKind::layer_norm ? emit_as(program::LayerNormBackward{}) : emit_as(program::RmsNormBackward{});
+  d_.model.norm == config::NormKind::layer_norm ? emit_as(program::LayerNormBackward{})
+                                                : emit_as(program::RmsNormBackward{});
   wrote({of_layer(norm.gamma), if_any(norm.beta), bias});
   return dx;
 }
@@ -149,7 +150,7 @@ void Stage::embed_backward(const program::View& dy) {
                                   .dpositions = gradient(if_any(position_embeddings)),
                                   .rows = d_.rows,
                                   .width = d_.hidden,
-                                  .sequence = d_.positions_in_sequence,
+                                  .sequence = d_.model.sequence,
                                   .shard = vocabulary(),
                                   .accumulate_positions = adds(),
                                   .position_ids = of_micro_batch(position_ids_)});

@@ -34,16 +34,16 @@ program::View Stage::linear(const program::View& x, const Linear& layer, const p
 }
 
 void Stage::rotate(const program::View& qkv, bool backward) {
-  if (d_.positions != config::Positions::rotary) return;
+  if (d_.model.positions != config::Positions::rotary) return;
   const std::int64_t heads = d_.heads + d_.kv_heads;  // queries and keys side by side
   emit(program::Rope{columns_of(qkv, 0, heads * d_.head_dim), d_.rows, d_.qkv_width(), heads, d_.head_dim, d_.sequence,
-                     d_.rope_theta, backward, of_micro_batch(position_ids_)});
+                     d_.model.rope_theta, backward, of_micro_batch(position_ids_)});
 }
 
 program::View Stage::attention(LayerActivations& a) {
   a.attention = scratch("attention", d_.type, d_.rows * d_.local_hidden);
   a.stats = floats("attention_stats", d_.rows * d_.heads);
-  if (d_.attention == config::AttentionKind::unfused) {
+  if (d_.settings.attention == config::AttentionKind::unfused) {
     a.probabilities = scratch("attention_probabilities", d_.type, d_.rows * d_.heads * d_.sequence);
   }
   emit(program::Attention{queries(a.qkv), keys(a.qkv), values(a.qkv), a.attention, a.stats, shape_, a.probabilities,
@@ -61,7 +61,7 @@ ResidualStream Stage::onto_stream(const program::View& x, const Linear& layer, c
 
 Normalised Stage::normalise(const ResidualStream& stream, const Norm& norm) {
   const std::string base = norm.name;
-  const bool centres = d_.norm == config::NormKind::layer_norm;
+  const bool centres = d_.model.norm == config::NormKind::layer_norm;
   Normalised x{stream.x, activation(base), {}, {}};
   if (centres) x.mean = floats(base + "_mean", d_.own_rows);
   x.rstd = floats(base + "_rstd", d_.own_rows);
@@ -119,7 +119,7 @@ program::View Stage::embed() {
                           .out = out,
                           .rows = d_.rows,
                           .width = d_.hidden,
-                          .sequence = d_.positions_in_sequence,
+                          .sequence = d_.model.sequence,
                           .shard = vocabulary(),
                           .position_ids = of_micro_batch(position_ids_)});
   return scatter_rows(out, "embedding");
@@ -145,7 +145,7 @@ program::View Stage::lasting(const program::View& weight) {
 
 program::View Stage::into_mlp(LayerActivations& a) {
   const program::View x = gather_rows(a.norm2.out, norm2.name), bias = weight(if_any(fc1_bias));
-  if (d_.activation == config::Activation::gelu) {
+  if (d_.model.activation == config::Activation::gelu) {
     a.fc1 = scratch("fc1_before_gelu", d_.type, d_.rows * d_.local_ffn);
     a.activated = linear(x, fc1_, bias, {}, a.fc1);
   } else {
@@ -206,14 +206,15 @@ void Stage::loss(MicroBatch& mb) {
 }
 
 bool Stage::recomputes_layer() const {
-  if (d_.recompute != config::Recompute::full) return false;
-  return d_.recompute_layers == 0 || at_.layer - chunks_[pass_.chunk].first_layer < d_.recompute_layers;
+  if (d_.settings.recompute != config::Recompute::full) return false;
+  return d_.settings.recompute_layers == 0 ||
+         at_.layer - chunks_[pass_.chunk].first_layer < d_.settings.recompute_layers;
 }
 
 // Memory follows from this alone: what no backward pass reads is given back after its last forward use.
 LayerActivations Stage::kept(const LayerActivations& a) const {
   LayerActivations some = a;
-  if (d_.recompute == config::Recompute::selective) some.probabilities = {};
+  if (d_.settings.recompute == config::Recompute::selective) some.probabilities = {};
   if (!recomputes_layer()) return some;
   // The stream as the first norm summed it up, not what it was summed from: with tensor parallelism a layer's input is
   // a sum still to be made, of two tensors and a bias.
@@ -230,7 +231,7 @@ LayerActivations Stage::restored(const LayerActivations& kept) {
     // frameworks, which call the layer's forward function, and so counts the formula of 96 instead of 72
     // (docs/method.md).
     layer_forward(a, {kept.norm1.sum});
-  } else if (d_.attention == config::AttentionKind::unfused && !kept.probabilities.present()) {
+  } else if (d_.settings.attention == config::AttentionKind::unfused && !kept.probabilities.present()) {
     LayerActivations again;
     again.qkv = kept.qkv;
     attention(again);

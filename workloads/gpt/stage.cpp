@@ -20,15 +20,13 @@ std::int64_t global_batch(const config::Settings& settings, const program::Layou
 }
 
 Dimensions dimensions(const config::Model& model, const config::Settings& settings, const program::Layout& layout) {
-  Dimensions d;
+  Dimensions d{.model = model.resolved(), .settings = settings};
   d.tensor = layout[program::Axis::tensor];
   d.hidden = model.hidden;
   d.head_dim = model.head_dim();
   d.heads = model.heads / d.tensor;
   d.kv_heads = model.key_heads() / d.tensor;
   d.sequence = model.sequence / settings.context();
-  d.positions_in_sequence = model.sequence;
-  d.micro_batch_size = settings.micro_batch_size;
   d.rows = settings.micro_batch_size * d.sequence;
   d.own_rows = settings.sequence_parallel ? d.rows / d.tensor : d.rows;
   d.local_hidden = model.hidden / d.tensor;
@@ -37,24 +35,14 @@ Dimensions dimensions(const config::Model& model, const config::Settings& settin
   d.local_vocab = model.vocab / d.tensor;
   const std::int64_t batch = global_batch(settings, layout);
   d.micro_batches = static_cast<int>(batch / (settings.micro_batch_size * replicas(settings, layout)));
-  d.has_documents = settings.has_documents();
-  d.packs = settings.packs();
-  d.tokens = d.has_documents ? 1 : static_cast<double>(batch * model.sequence);
+  d.tokens = settings.has_documents() ? 1 : static_cast<double>(batch * model.sequence);
   // Padding behind the documents of a row is one more.
-  if (d.packs) d.documents = Documents(settings, model.sequence, 1, 0).most_of_a_row() + 1;
+  if (settings.packs()) d.documents = Documents(settings, model.sequence, 1, 0).most_of_a_row() + 1;
   // In ten-thousandths: processors differ in the last bits of an exponential, and all ranks have one Program.
-  if (d.packs) d.unseen = std::round(1e4 * (1 - filled_by(settings, model.sequence, batch).squares)) / 1e4;
+  if (settings.packs()) d.unseen = std::round(1e4 * (1 - filled_by(settings, model.sequence, batch).squares)) / 1e4;
   d.type = config::storage_of(settings.precision);
   d.fp8 = config::has_fp8_products(settings.precision);
   d.block_scales = settings.precision == config::Precision::mxfp8;
-  const config::Model whole = model.resolved();
-  d.activation = whole.activation;
-  d.norm = whole.norm;
-  d.positions = whole.positions;
-  d.rope_theta = whole.rope_theta;
-  d.attention = settings.attention;
-  d.recompute = settings.recompute;
-  d.recompute_layers = settings.recompute_layers;
   return d;
 }
 
@@ -84,11 +72,12 @@ Stage::Stage(program::ProgramBuilder& builder, const Parameters& parameters, Gat
   if (chunks_.front().first)
     tokens_ = b_.buffer(tokens_buffer, program::DType::i32, tokens, program::BufferKind::input);
   if (chunks_.back().last) labels_ = b_.buffer(labels_buffer, program::DType::i32, tokens, program::BufferKind::input);
-  if (d_.has_documents && chunks_.back().last)
+  if (d_.settings.has_documents() && chunks_.back().last)
     loss_scale_ = b_.buffer(loss_scale_buffer, program::DType::f32, 1, program::BufferKind::input);
-  if (d_.packs) position_ids_ = b_.buffer(position_ids_buffer, program::DType::i32, tokens, program::BufferKind::input);
+  if (d_.settings.packs())
+    position_ids_ = b_.buffer(position_ids_buffer, program::DType::i32, tokens, program::BufferKind::input);
   const std::int64_t stride = d_.qkv_width();
-  shape_ = {d_.micro_batch_size,   d_.heads, d_.head_dim, d_.sequence, d_.sequence, stride, stride, true,
+  shape_ = {d_.settings.micro_batch_size, d_.heads, d_.head_dim, d_.sequence, d_.sequence, stride, stride, true,
             d_.heads / d_.kv_heads};
 }
 
@@ -105,7 +94,7 @@ program::View Stage::folded(const Pass& pass, const program::View& in) {
   const program::Phase phase = forward ? program::Phase::forward : program::Phase::backward;
   folded_ = {program::folded_pass, phase, pass.micro_batch, pass.chunk};
   folded_result_ = activation("folded");
-  if (!forward && in.present() && d_.recompute != config::Recompute::none) {
+  if (!forward && in.present() && d_.settings.recompute != config::Recompute::none) {
     b_.emit(workloads::compute_stream, program::Fill{folded_result_, 0},
             {program::folded_beginning, phase, pass.micro_batch, pass.chunk});
   }

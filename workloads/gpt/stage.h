@@ -19,29 +19,22 @@ namespace harness::gpt {
 
 /// Sizes of one pipeline stage's work on one rank.
 struct Dimensions {
+  config::Model model;  // resolved
+  config::Settings settings;
   std::int64_t rows = 0;      // tokens of a micro-batch: of products, attention and logits
   std::int64_t own_rows = 0;  // those of them whose residual stream this rank has: of norms and the border of a stage
-  std::int64_t hidden = 0, heads = 0, kv_heads = 0, head_dim = 0, micro_batch_size = 0;
+  std::int64_t hidden = 0, heads = 0, kv_heads = 0, head_dim = 0;
   std::int64_t sequence = 0;                                      // tokens of a sequence that this rank has
-  std::int64_t positions_in_sequence = 0;                         // of the whole: rows of a table of positions
   std::int64_t local_hidden = 0, local_ffn = 0, local_vocab = 0;  // this tensor rank's share, as of heads and kv_heads
   std::int64_t fc1_outputs = 0;                                   // of this rank, too
   int micro_batches = 0;
-  double tokens = 0;  // of the global batch, which divide the loss; 1 where the number is an input of the step
-  bool has_documents = false, packs = false;  // as of Settings
-  std::int64_t documents = 0;                 // of Attention
-  double unseen = 0;                          // of Attention
+  double tokens = 0;           // of the global batch, which divide the loss; 1 where the number is an input of the step
+  std::int64_t documents = 0;  // of Attention
+  double unseen = 0;           // of Attention
   int tensor = 1;
   program::DType type = program::DType::f32;  // of weights and activations in the products
   bool fp8 = false;                           // the products of a layer take their factors in 8-bit floats
   bool block_scales = false;                  // which have a scale for each block, not one for a tensor
-  config::Activation activation = config::Activation::gelu;
-  config::NormKind norm = config::NormKind::layer_norm;
-  config::Positions positions = config::Positions::learned;
-  double rope_theta = 0;
-  config::Recompute recompute = config::Recompute::none;
-  int recompute_layers = 0;  // the first so many of a chunk; 0: all
-  config::AttentionKind attention = config::AttentionKind::fused;
   bool divides_rows() const { return own_rows < rows; }
   std::int64_t key_width() const { return kv_heads * head_dim; }
   std::int64_t qkv_width() const { return local_hidden + 2 * key_width(); }
