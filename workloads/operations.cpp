@@ -11,33 +11,29 @@ namespace {
 // Makes the buffers of an operation. Random numbers: matrix units draw less power on zeros and run faster.
 class Operands {
  public:
-  Operands(program::ProgramBuilder& builder, const config::Settings& settings)
-      : b_(builder), type_(element_type(settings)) {}
-  program::View random(const char* name, std::int64_t count) {
-    const program::View v = empty(name, count);
-    const program::View drawn = type_ == program::DType::f32 ? v : b_.buffer("drawn", program::DType::f32, count);
-    b_.emit(compute_stream, program::Initialize{drawn, next_, program::Axis::tensor, 1, count, count, 1, 0, 1},
-            {"operand", program::Phase::setup});
-    if (type_ != program::DType::f32)
-      b_.emit(compute_stream, program::Convert{drawn, v}, {"operand", program::Phase::setup});
+  Operands(ProgramBuilder& builder, const Settings& settings) : b_(builder), type_(element_type(settings)) {}
+  View random(const char* name, std::int64_t count) {
+    const View v = empty(name, count);
+    const View drawn = type_ == DType::f32 ? v : b_.buffer("drawn", DType::f32, count);
+    b_.emit(compute_stream, program::Initialize{drawn, next_, Axis::tensor, 1, count, count, 1, 0, 1},
+            {"operand", Phase::setup});
+    if (type_ != DType::f32) b_.emit(compute_stream, program::Convert{drawn, v}, {"operand", Phase::setup});
     next_ += count;
     return v;
   }
-  program::View empty(const char* name, std::int64_t count) {
-    return b_.buffer(name, type_, count, program::BufferKind::persistent);
-  }
+  View empty(const char* name, std::int64_t count) { return b_.buffer(name, type_, count, BufferKind::persistent); }
 
  private:
-  program::ProgramBuilder& b_;
-  program::DType type_;
+  ProgramBuilder& b_;
+  DType type_;
   std::int64_t next_ = 0;  // index of the next number that is drawn
 };
 
 // All ranks run the same Program and meet in one group, `world`.
-program::ProgramSet same_on_all_ranks(const program::Layout& layout, program::Program program) {
-  program::ProgramSet set;
+ProgramSet same_on_all_ranks(const Layout& layout, Program program) {
+  ProgramSet set;
   set.layout = layout;
-  set.groups = {{"world", program::AxisSet::all(), {}}};
+  set.groups = {{"world", AxisSet::all(), {}}};
   set.roles.push_back(std::move(program));
   return set;
 }
@@ -50,14 +46,13 @@ class GemmWorkload : public Workload {
  public:
   std::string_view name() const override { return "gemm"; }
 
-  program::ProgramSet programs(const config::Model&, const config::Settings& s,
-                               const program::Layout& layout) const override {
-    program::ProgramBuilder builder = step_builder();
+  ProgramSet programs(const Model&, const Settings& s, const Layout& layout) const override {
+    ProgramBuilder builder = step_builder();
     StepFrame frame(builder, 0, "share");
     Operands operands(builder, s);
     const config::GemmShape& g = s.gemm;
-    const program::View a = operands.random("a", g.m * g.k);
-    const program::View b = operands.random("b", g.k * g.n);
+    const View a = operands.random("a", g.m * g.k);
+    const View b = operands.random("b", g.k * g.n);
     const program::Matmul product{.a = a,
                                   .b = b,
                                   .out = operands.empty("out", g.m * g.n),
@@ -68,26 +63,24 @@ class GemmWorkload : public Workload {
                                   .transpose_b = g.transpose_b};
     frame.begin_step();
     frame.set_share(1.0 / layout.ranks());
-    for (int i = 0; i < s.repetitions; ++i)
-      builder.emit(compute_stream, product, {"product", program::Phase::forward, -1, i});
+    for (int i = 0; i < s.repetitions; ++i) builder.emit(compute_stream, product, {"product", Phase::forward, -1, i});
     frame.end_step();
     return same_on_all_ranks(layout, builder.take());
   }
 
-  Rate rate(const config::Settings& s, const program::Layout&) const override {
+  Rate rate(const Settings& s, const Layout&) const override {
     const config::GemmShape& g = s.gemm;
     const std::int64_t elements = g.m * g.k + g.k * g.n + g.m * g.n;
     return {"gemm", s.repetitions, static_cast<double>(elements * program::size_of(element_type(s)))};
   }
 
-  std::vector<std::string> values_from_model(const program::ProgramSet& training_step,
-                                             const config::Settings&) const override {
+  std::vector<std::string> values_from_model(const ProgramSet& training_step, const Settings&) const override {
     std::vector<std::string> shapes;
-    for (const program::Program& program : training_step.roles) {
-      for (const program::Operation& op : program.step) {
+    for (const Program& program : training_step.roles) {
+      for (const Operation& op : program.step) {
         const auto* m = std::get_if<program::Matmul>(&op.action);
         if (m == nullptr) continue;
-        config::Settings s;
+        Settings s;
         s.gemm = shape_of(*m);
         const std::string text = config::find_variable("gemm")->print(s);
         if (std::ranges::find(shapes, text) == shapes.end()) shapes.push_back(text);
@@ -96,11 +89,10 @@ class GemmWorkload : public Workload {
     return shapes;
   }
 
-  std::vector<std::string> uses_in_model(const program::ProgramSet& training_step,
-                                         const config::Settings& s) const override {
+  std::vector<std::string> uses_in_model(const ProgramSet& training_step, const Settings& s) const override {
     std::vector<std::string> uses;
-    for (const program::Program& program : training_step.roles) {
-      for (const program::Operation& op : program.step) {
+    for (const Program& program : training_step.roles) {
+      for (const Operation& op : program.step) {
         const auto* m = std::get_if<program::Matmul>(&op.action);
         if (m != nullptr && shape_of(*m) == s.gemm) add_use(uses, op.label);
       }
@@ -123,16 +115,15 @@ class AttentionWorkload : public Workload {
  public:
   std::string_view name() const override { return "attention"; }
 
-  program::ProgramSet programs(const config::Model&, const config::Settings& s,
-                               const program::Layout& layout) const override {
-    program::ProgramBuilder b = step_builder();
+  ProgramSet programs(const Model&, const Settings& s, const Layout& layout) const override {
+    ProgramBuilder b = step_builder();
     StepFrame frame(b, 0, "share");
     Operands operands(b, s);
     const config::AttentionProblem& a = s.attention_shape;
     const std::int64_t rows = a.batch * a.sequence;
     const PackedRow row(a);
-    const program::View qkv = operands.random("qkv", rows * row.stride);
-    const auto columns = [&](const program::View& v, std::int64_t first, std::int64_t width) {
+    const View qkv = operands.random("qkv", rows * row.stride);
+    const auto columns = [&](const View& v, std::int64_t first, std::int64_t width) {
       return v.part(first, (rows - 1) * row.stride + width);
     };
     const bool unfused = s.attention == config::AttentionKind::unfused;
@@ -141,13 +132,13 @@ class AttentionWorkload : public Workload {
         .k = columns(qkv, row.keys(), row.kv_width),
         .v = columns(qkv, row.values(), row.kv_width),
         .out = operands.empty("out", rows * row.width),
-        .stats = b.buffer("stats", program::DType::f32, rows * a.heads, program::BufferKind::persistent),
+        .stats = b.buffer("stats", DType::f32, rows * a.heads, BufferKind::persistent),
         .shape = {a.batch, a.heads, a.head_dim, a.sequence, a.sequence, row.stride, row.stride, true, a.group},
-        .probabilities = unfused ? operands.empty("probabilities", rows * a.heads * a.sequence) : program::View{}};
-    program::Action repeated = forward;
+        .probabilities = unfused ? operands.empty("probabilities", rows * a.heads * a.sequence) : View{}};
+    Action repeated = forward;
     if (s.attention_backward) {
-      b.emit(compute_stream, forward, {"attention", program::Phase::setup});
-      const program::View dqkv = operands.empty("dqkv", rows * row.stride);
+      b.emit(compute_stream, forward, {"attention", Phase::setup});
+      const View dqkv = operands.empty("dqkv", rows * row.stride);
       repeated = program::AttentionBackward{.q = forward.q,
                                             .k = forward.k,
                                             .v = forward.v,
@@ -162,7 +153,7 @@ class AttentionWorkload : public Workload {
     }
     frame.begin_step();
     frame.set_share(1.0 / layout.ranks());
-    const program::Phase phase = s.attention_backward ? program::Phase::backward : program::Phase::forward;
+    const Phase phase = s.attention_backward ? Phase::backward : Phase::forward;
     for (int i = 0; i < s.repetitions; ++i) b.emit(compute_stream, repeated, {"attention", phase, -1, i});
     frame.end_step();
     return same_on_all_ranks(layout, b.take());
@@ -170,24 +161,23 @@ class AttentionWorkload : public Workload {
 
   // Forward: queries, keys, values and the output; backward: these, the output's gradient and three gradients. The
   // statistics of the softmax are one f32 per row and head. Unfused, the probabilities move besides.
-  Rate rate(const config::Settings& s, const program::Layout&) const override {
+  Rate rate(const Settings& s, const Layout&) const override {
     const config::AttentionProblem& a = s.attention_shape;
     const std::int64_t rows = a.batch * a.sequence, of_each = s.attention_backward ? 4 : 2;
     const std::int64_t kept = s.attention == config::AttentionKind::unfused ? a.sequence : 0;
     const std::int64_t elements = rows * (of_each * (a.heads + a.kv_heads()) * a.head_dim + a.heads * kept);
     const std::int64_t bytes =
-        elements * program::size_of(element_type(s)) + rows * a.heads * program::size_of(program::DType::f32);
+        elements * program::size_of(element_type(s)) + rows * a.heads * program::size_of(DType::f32);
     return {s.attention_backward ? "attention_backward" : "attention", s.repetitions, static_cast<double>(bytes)};
   }
 
-  std::vector<std::string> values_from_model(const program::ProgramSet& training_step,
-                                             const config::Settings&) const override {
+  std::vector<std::string> values_from_model(const ProgramSet& training_step, const Settings&) const override {
     std::set<std::string> shapes;
-    for (const program::Program& program : training_step.roles) {
-      for (const program::Operation& op : program.step) {
+    for (const Program& program : training_step.roles) {
+      for (const Operation& op : program.step) {
         const auto* a = std::get_if<program::Attention>(&op.action);
         if (a == nullptr) continue;
-        config::Settings s;
+        Settings s;
         s.attention_shape = {a->shape.batch, a->shape.heads, a->shape.head_dim, a->shape.query_length, a->shape.group};
         shapes.insert(config::find_variable("attention_shape")->print(s));
       }

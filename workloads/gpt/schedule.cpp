@@ -67,9 +67,8 @@ class Results {
 
 }  // namespace
 
-std::vector<Chunk> chunks_of(const config::Model& model, const config::Settings& settings,
-                             const program::Layout& layout, int stage) {
-  const int stages = layout[program::Axis::pipeline], runs = stages * settings.chunks_of_stage();
+std::vector<Chunk> chunks_of(const Model& model, const Settings& settings, const Layout& layout, int stage) {
+  const int stages = layout[Axis::pipeline], runs = stages * settings.chunks_of_stage();
   const int outside = settings.embedding_as_layer && runs > 1 ? 1 : 0;
   const int layers = static_cast<int>(model.layers) + 2 * outside, each = layers / runs, longer = layers % runs;
   std::vector<Chunk> list;

@@ -4,8 +4,7 @@
 #include <map>
 #include <vector>
 
-#include "config/settings.h"
-#include "program/program.h"
+#include "workloads/gpt/gpt.h"
 
 namespace harness::gpt {
 
@@ -13,22 +12,22 @@ namespace harness::gpt {
 
 /// A normalised stream and what the backward pass of the norm needs; `sum` is the stream that was normalised.
 struct Normalised {
-  program::View sum, out, mean, rstd;  // no mean where the norm takes none off
+  View sum, out, mean, rstd;  // no mean where the norm takes none off
 };
 
 /// Activations of one layer that its backward pass needs.
 struct LayerActivations {
   Normalised norm1, norm2;
-  program::View qkv, attention, stats;  // queries and keys of qkv turned, where positions are rotary
-  program::View fc1, activated;         // fc1's output, and what the activation made of it
-  program::View probabilities;          // of unfused attention
+  View qkv, attention, stats;  // queries and keys of qkv turned, where positions are rotary
+  View fc1, activated;         // fc1's output, and what the activation made of it
+  View probabilities;          // of unfused attention
 };
 
 /// Activations of one micro-batch that its backward pass through a chunk needs.
 struct MicroBatch {
   std::vector<LayerActivations> layers;
   Normalised final_norm;
-  program::View logits;  // hold their gradient after the loss
+  View logits;  // hold their gradient after the loss
 };
 
 /// Layers of the model that follow one another, which a stage runs in one pass.
@@ -43,8 +42,7 @@ struct Chunk {
 /// The chunks of a stage, in the order of the model. The model is cut into stages * chunks runs of layers, which go to
 /// the stages in turn; where they cannot be equally long, the first ones have a layer more. Where embedding and loss
 /// count as a layer, the first and the last run have one less, and may have none.
-std::vector<Chunk> chunks_of(const config::Model& model, const config::Settings& settings,
-                             const program::Layout& layout, int stage);
+std::vector<Chunk> chunks_of(const Model& model, const Settings& settings, const Layout& layout, int stage);
 
 // ---- the passes of a stage ------------------------------------------------------------------------------------------
 
