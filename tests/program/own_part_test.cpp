@@ -80,20 +80,6 @@ TEST(OwnPart, IsRefusedElsewhere) {
   EXPECT_THAT(same.problems(), HasSubstr(refusal));
 }
 
-TEST(OwnPart, IsRefusedWithoutAnyOneOfItsWaits) {
-  const Sharded sound;
-  int waits = 0;
-  for (std::size_t i = 0; i < sound.set.roles[0].step.size(); ++i) {
-    for (const OperationId dropped : sound.set.roles[0].step[i].waits) {
-      Sharded broken = sound;
-      std::erase(broken.set.roles[0].step[i].waits, dropped);
-      EXPECT_THAT(broken.problems(), HasSubstr("a wait is missing"));
-      ++waits;
-    }
-  }
-  EXPECT_EQ(waits, 2);
-}
-
 TEST(OwnPart, StandsInTheListingAndTheHashWhereThereAreSeveral) {
   const Sharded sharded;
   const Program& p = sharded.set.roles[0];

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cmath>
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -90,28 +89,6 @@ TEST(ReferenceOfModels, LossesAndEveryGradient) {
     ++row;
     for (const Cell& cell : cells) compare(reference, settings_of(reference, cell), cell, title(reference, cell));
   }
-}
-
-// Levers of a step, with the model that has all options.
-TEST(ReferenceOfModels, WithSequenceParallelismRecomputationSchedulesAndFinerOperations) {
-  const selftest::Reference& llama = references().back();
-  ASSERT_EQ(llama.model.name, "llama");
-  const auto check = [&](const Cell& cell, const char* what, const std::function<void(config::Settings&)>& change) {
-    config::Settings s = settings_of(llama, cell);
-    change(s);
-    compare(llama, s, cell, std::string(what));
-  };
-  check({2, 1, 1}, "sequence_parallel, recompute full", [](config::Settings& s) {
-    s.sequence_parallel = true;
-    s.recompute = config::Recompute::full;
-  });
-  if (test::emulated) return;
-  check({2, 1, 1}, "without fusion", [](config::Settings& s) { s.fusion = false; });
-  check({1, 1, 1}, "recompute selective", [](config::Settings& s) {
-    s.attention = config::AttentionKind::unfused;
-    s.recompute = config::Recompute::selective;
-  });
-  check({1, 1, 2}, "overlap_optimizer", [](config::Settings& s) { s.overlap_optimizer = true; });
 }
 
 }  // namespace

@@ -103,25 +103,6 @@ TEST_F(DataFile, ThatIsTooShortOrOfAnotherVocabularyIsRefused) {
   EXPECT_THAT(test::error_of([&] { inputs_of(j); }), HasSubstr("does not exist"));
 }
 
-TEST_F(DataFile, ThatIsCutShortEndsTheStepThatNeedsIt) {
-  Job j = small_job(1, 1);
-  const std::int64_t batch_tokens = j.settings.global_batch_size * (small_gpt.sequence + 1);
-  j.settings.data_file = file_of(1000 * batch_tokens, small_gpt.vocab);
-  for (const int workers : {0, 3}) {
-    file_of(1000 * batch_tokens, small_gpt.vocab);
-    j.settings.loader_workers = workers;
-    const program::Program program = build(j).roles[0];
-    const auto inputs = data::with_loader(inputs_of(j), program, j.settings, small_gpt.vocab);
-    const std::int64_t count = static_cast<std::int64_t>(data::tokens_of(program));
-    filled(*inputs, gpt::tokens_buffer, 0, count);
-    std::filesystem::resize_file(j.settings.data_file, 32 + 2 * 100 * batch_tokens);
-    EXPECT_THAT(test::error_of([&] {
-                  for (std::int64_t step = 1; step < 200; ++step) filled(*inputs, gpt::tokens_buffer, step, count);
-                }),
-                HasSubstr("cut short"));
-  }
-}
-
 // Only the ends of a pipeline have tokens or labels.
 TEST_F(DataFile, IsNotOpenedInTheMiddleOfAPipeline) {
   Job j = small_job(1, 4);

@@ -241,41 +241,5 @@ TEST(Steps, AreRefusedWithoutAnyOneOfTheirWaits) {
   EXPECT_GT(waits, test::sanitized ? 50 : 900);
 }
 
-// Takes an operation out of a step; who waited for it waits for what it waited for.
-void take_out(program::Program& p, program::OperationId at) {
-  const std::vector<program::OperationId> inherited = p.step[at].waits;
-  p.step.erase(p.step.begin() + at);
-  for (program::Operation& op : p.step) {
-    if (std::erase(op.waits, at) > 0) op.waits.insert(op.waits.end(), inherited.begin(), inherited.end());
-    for (program::OperationId& waited : op.waits) waited -= waited > at ? 1 : 0;
-  }
-}
-
-// Where the sums of micro-batches are operations of their own, a step that lacks one is refused.
-TEST(Steps, AreRefusedWithoutTheSumOfAMicroBatch) {
-  int taken_out = 0;
-  for (const Sharding sharding : {Sharding::gradients, Sharding::parameters}) {
-    for (const std::int64_t bucket : {1 << 30, 32 << 10}) {
-      for (const program::DType wire : {program::DType::f32, program::DType::bf16}) {
-        Job j = sharded(1, 1, 2, 5, sharding);
-        j.settings.bucket_size_bytes = bucket;
-        j.settings.grad_reduce_type = wire;
-        const program::ProgramSet sound = build(j);
-        const std::vector<program::Operation>& step = sound.roles[0].step;
-        for (program::OperationId i = 0; std::cmp_less(i, step.size()); ++i) {
-          const bool adds = std::holds_alternative<program::ResidualAdd>(step[i].action) ||
-                            std::holds_alternative<program::Convert>(step[i].action);
-          if (!adds || step[i].label.phase != program::Phase::gradient_sync) continue;
-          program::ProgramSet lacking = sound;
-          take_out(lacking.roles[0], i);
-          EXPECT_NE(texts(program::verify(lacking, 1)), "") << program::title(step[i]);
-          ++taken_out;
-        }
-      }
-    }
-  }
-  EXPECT_GT(taken_out, 100);
-}
-
 }  // namespace
 }  // namespace harness::workloads
