@@ -168,13 +168,13 @@ TEST(Documents, LengthsFollowTheDistribution) {
 }
 
 TEST(Documents, FirstFitLeavesLittlePadding) {
-  const gpt::Filled packed = gpt::filled_by(settings_of(usual), 1024, 64);
-  const gpt::Filled padded = gpt::filled_by(settings_of(usual, config::Batching::padded), 1024, 64);
-  EXPECT_GT(packed.positions, 0.95);
-  EXPECT_LT(packed.positions, 1);
-  EXPECT_NEAR(padded.positions, 0.157, 0.01);  // exp(1/2) * 100 / 1024, less what is cut
-  const gpt::Filled halves = gpt::filled_by(settings_of("{distribution: uniform, min: 512, max: 512}"), 1024, 8);
-  EXPECT_EQ(std::pair(halves.positions, halves.squares), std::pair(1.0, 0.5));
+  const Filling packed = gpt::filled_by(settings_of(usual), 1024, 64);
+  const Filling padded = gpt::filled_by(settings_of(usual, config::Batching::padded), 1024, 64);
+  EXPECT_GT(packed.tokens, 0.95);
+  EXPECT_LT(packed.tokens, 1);
+  EXPECT_NEAR(padded.tokens, 0.157, 0.01);  // exp(1/2) * 100 / 1024, less what is cut
+  const Filling halves = gpt::filled_by(settings_of("{distribution: uniform, min: 512, max: 512}"), 1024, 8);
+  EXPECT_EQ(std::pair(halves.tokens, halves.attention), std::pair(1.0, 0.5));
 }
 
 TEST(Documents, NoRowHoldsMoreThanTheTablesOfKernelsHaveRoomFor) {

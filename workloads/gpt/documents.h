@@ -41,11 +41,8 @@ class Documents {
   std::int64_t most_of_a_row_ = 0;
 };
 
-/// What documents fill of the sequences of a batch, in the mean over many steps; 1 where there are none.
-struct Filled {
-  double positions = 1;
-  double squares = 1;  // sum of length^2 over the documents of a row / sequence^2
-};
-Filled filled_by(const Settings& settings, std::int64_t sequence, std::int64_t rows);
+/// What documents fill of the sequences of a batch, in the mean over many steps; 1 where there are none. `attention`:
+/// the sum of length^2 over the documents of a row / sequence^2.
+workloads::Filling filled_by(const Settings& settings, std::int64_t sequence, std::int64_t rows);
 
 }  // namespace harness::gpt

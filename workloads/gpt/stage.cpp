@@ -39,7 +39,7 @@ Dimensions dimensions(const Model& model, const Settings& settings, const Layout
   // Padding behind the documents of a row is one more.
   if (settings.packs()) d.documents = Documents(settings, model.sequence, 1, 0).most_of_a_row() + 1;
   // In ten-thousandths: processors differ in the last bits of an exponential, and all ranks have one Program.
-  if (settings.packs()) d.unseen = std::round(1e4 * (1 - filled_by(settings, model.sequence, batch).squares)) / 1e4;
+  if (settings.packs()) d.unseen = std::round(1e4 * (1 - filled_by(settings, model.sequence, batch).attention)) / 1e4;
   d.type = config::storage_of(settings.precision);
   d.fp8 = config::has_fp8_products(settings.precision);
   d.block_scales = settings.precision == config::Precision::mxfp8;

@@ -320,8 +320,9 @@ class GptWorkload : public Workload {
     return std::llround(static_cast<double>(positions) * filling(model, settings, layout).tokens);
   }
   Filling filling(const Model& model, const Settings& settings, const Layout& layout) const override {
-    const gpt::Filled filled = gpt::filled_by(settings, model.sequence, gpt::global_batch(settings, layout));
-    return {filled.positions, settings.packs() ? 1 : filled.squares};
+    Filling filled = gpt::filled_by(settings, model.sequence, gpt::global_batch(settings, layout));
+    if (settings.packs()) filled.attention = 1;  // the Programs count what documents leave
+    return filled;
   }
   std::int64_t micro_batches(const Settings& settings, const Layout& layout) const override {
     return gpt::global_batch(settings, layout) / gpt::replicas(settings, layout) / settings.micro_batch_size;
