@@ -47,12 +47,12 @@ class Messages {
     const std::int32_t together = inputs.size() + (sends ? 1 : 0) > 1 ? b_.new_fused_group() : -1;
     if (sends) {
       const Peer to{Axis::pipeline, forward(pass) ? +1 : -1};
-      b_.emit(pipeline_stream, program::Send{to, result}, label(pass, behind(pass)), {}, together);
+      b_.emit(pipeline_stream, program::Send{to, result}, label(pass, border(pass, true)), {}, together);
     }
     for (const Pass& input : inputs) {
       const Peer from{Axis::pipeline, forward(input) ? -1 : +1};
       const View data = stage_.activation(forward(input) ? "received" : "received_gradient");
-      b_.emit(pipeline_stream, program::Receive{from, data}, label(input, before(input)), {}, together);
+      b_.emit(pipeline_stream, program::Receive{from, data}, label(input, border(input, false)), {}, together);
       arrived_[key(input)] = data;
     }
   }
@@ -61,14 +61,10 @@ class Messages {
   using Key = std::tuple<bool, int, int>;
   static bool forward(const Pass& pass) { return pass.kind == Pass::Kind::forward; }
   static Key key(const Pass& pass) { return {forward(pass), pass.micro_batch, pass.chunk}; }
-  // The border at which a pass begins, and the one at which it ends, as the layer that follows it.
-  int before(const Pass& pass) const {
+  // The border at which a pass begins, or the one at which it ends, as the layer that follows it.
+  int border(const Pass& pass, bool ends) const {
     const Chunk& chunk = stage_.chunk(pass.chunk);
-    return forward(pass) ? chunk.first_layer : chunk.end();
-  }
-  int behind(const Pass& pass) const {
-    const Chunk& chunk = stage_.chunk(pass.chunk);
-    return forward(pass) ? chunk.end() : chunk.first_layer;
+    return forward(pass) == ends ? chunk.end() : chunk.first_layer;
   }
   static Label label(const Pass& pass, int layer) {
     if (forward(pass)) return {"activations", Phase::forward, pass.micro_batch, layer};
