@@ -54,8 +54,8 @@ void expect_near(const config::Model& m, const std::string& name, const std::vec
   }
 }
 
-void compare(const selftest::Reference& reference, const config::Settings& settings, const Cell& cell,
-             const std::string& what) {
+void compare(const selftest::Reference& reference, const Cell& cell, const std::string& what) {
+  const config::Settings settings = settings_of(reference, cell);
   const program::Layout layout = layout_of(cell[0], cell[1], cell[2]);
   LocalJob job(reference.model, settings, layout, reference.seed);
   job.run(1);
@@ -87,7 +87,7 @@ TEST(ReferenceOfModels, LossesAndEveryGradient) {
       if (reference.model.name == "llama") cells.push_back({2, 2, 2});
     }
     ++row;
-    for (const Cell& cell : cells) compare(reference, settings_of(reference, cell), cell, title(reference, cell));
+    for (const Cell& cell : cells) compare(reference, cell, title(reference, cell));
   }
 }
 

@@ -50,9 +50,8 @@ inline std::vector<float> owned(LocalJob& job, const std::string& buffer, const 
     const gpt::OwnRange own = gpt::own_range(p, buckets, shards, at);
     if (own.count == 0) continue;
     const int rank = layout.rank(at);
-    const auto& buffers = job.program(rank).buffers;
-    const auto found = std::ranges::find(buffers, buffer, &program::Buffer::name);
-    const bool whole = found != buffers.end() && found->count == buckets.front().offset + buckets.front().count;
+    const bool whole =
+        workloads::find_buffer(job.program(rank), buffer).count == buckets.front().offset + buckets.front().count;
     const auto part = job.read(rank, buffer, whole ? own.first : own.in_shard, own.count);
     values.insert(values.end(), part.begin(), part.end());
   }
