@@ -10,44 +10,43 @@
 #include "config/registry.h"
 #include "program/count.h"
 #include "workloads/operations.h"
-#include "workloads/step.h"
 
 namespace harness::workloads {
 namespace {
 
-program::StreamId stream_of(config::CollectiveOver over) {
+StreamId stream_of(config::CollectiveOver over) {
   static constexpr std::array streams{world_stream, tensor_stream, data_stream, pipeline_stream};
   static_assert(streams.size() == static_cast<std::size_t>(config::CollectiveOver::pipeline) + 1);
   return streams[static_cast<std::size_t>(over)];
 }
 
 // The axis of a ring: over the world, the only one that has more than one rank.
-program::Axis axis_of(config::CollectiveOver over, const program::Layout& layout) {
-  for (const program::Axis axis : {program::Axis::tensor, program::Axis::data, program::Axis::pipeline}) {
+Axis axis_of(config::CollectiveOver over, const Layout& layout) {
+  for (const Axis axis : {Axis::tensor, Axis::data, Axis::pipeline}) {
     if (axes_of(over).has(axis) && layout[axis] > 1) return axis;
   }
-  return program::Axis::data;
+  return Axis::data;
 }
 
 // In place, a rank's part of the whole is where its number in the group says, so ranks differ.
-bool has_own_part(const config::Settings& s) {
+bool has_own_part(const Settings& s) {
   return s.in_place &&
          (s.collective == config::CollectiveKind::all_gather || s.collective == config::CollectiveKind::reduce_scatter);
 }
 
 // The buffers of one rank. In place, `in` or `out` is a part of the other.
 struct Buffers {
-  std::vector<program::View> whole;
-  program::View in, out;
+  std::vector<View> whole;
+  View in, out;
 };
 
 // `member`: this rank's number in the group.
-Buffers buffers_of(program::ProgramBuilder& b, const config::Settings& s, int members, int member) {
-  const program::DType type = element_type(s);
+Buffers buffers_of(ProgramBuilder& b, const Settings& s, int members, int member) {
+  const DType type = element_type(s);
   const std::int64_t count = s.message_bytes / program::size_of(type), part = count / members;
   Buffers made;
   const auto buffer = [&](const char* name, std::int64_t elements) {
-    return made.whole.emplace_back(b.buffer(name, type, elements, program::BufferKind::persistent));
+    return made.whole.emplace_back(b.buffer(name, type, elements, BufferKind::persistent));
   };
   switch (s.collective) {
     case config::CollectiveKind::all_reduce:
@@ -70,20 +69,18 @@ Buffers buffers_of(program::ProgramBuilder& b, const config::Settings& s, int me
   }
   // A sum in place starts from what the last left: from zero it stays finite however often it is repeated.
   const bool grows = s.collective == config::CollectiveKind::all_reduce && s.in_place;
-  for (const program::View& v : made.whole)
-    b.emit(compute_stream, program::Fill{v, grows ? 0.0 : 1.0}, {"message", program::Phase::setup});
+  for (const View& v : made.whole)
+    b.emit(compute_stream, program::Fill{v, grows ? 0.0 : 1.0}, {"message", Phase::setup});
   return made;
 }
 
 // The collective's group is the first.
-void emit_collective(program::ProgramBuilder& b, const config::Settings& s, program::Axis axis, const Buffers& at,
-                     const program::Label& label) {
-  const program::StreamId stream = stream_of(s.collective_over);
-  constexpr program::GroupId group = 0;
+void emit_collective(ProgramBuilder& b, const Settings& s, Axis axis, const Buffers& at, const Label& label) {
+  const StreamId stream = stream_of(s.collective_over);
+  constexpr GroupId group = 0;
   switch (s.collective) {
     case config::CollectiveKind::all_reduce:
-      b.emit(stream, program::AllReduce{group, at.out, program::Reduction::sum, s.in_place ? program::View{} : at.in},
-             label);
+      b.emit(stream, program::AllReduce{group, at.out, program::Reduction::sum, s.in_place ? View{} : at.in}, label);
       break;
     case config::CollectiveKind::reduce_scatter:
       b.emit(stream, program::ReduceScatter{group, at.in, at.out}, label);
@@ -103,22 +100,20 @@ void emit_collective(program::ProgramBuilder& b, const config::Settings& s, prog
   }
 }
 
-program::Program program_of(const config::Settings& s, const program::Layout& layout, int members, int member,
-                            program::GroupId world) {
-  program::ProgramBuilder b = step_builder();
+Program program_of(const Settings& s, const Layout& layout, int members, int member, GroupId world) {
+  ProgramBuilder b = step_builder();
   StepFrame frame(b, world, "share");
   const Buffers buffers = buffers_of(b, s, members, member);
   frame.begin_step();
   frame.set_share(1.0 / layout.ranks());
-  const program::Axis axis = axis_of(s.collective_over, layout);
-  for (int i = 0; i < s.repetitions; ++i)
-    emit_collective(b, s, axis, buffers, {"message", program::Phase::forward, -1, i});
+  const Axis axis = axis_of(s.collective_over, layout);
+  for (int i = 0; i < s.repetitions; ++i) emit_collective(b, s, axis, buffers, {"message", Phase::forward, -1, i});
   frame.end_step();
   return b.take();
 }
 
-int members_of(const config::Settings& s, const program::Layout& layout) {
-  return program::Group{"", axes_of(s.collective_over), {}}.size(layout);
+int members_of(const Settings& s, const Layout& layout) {
+  return Group{"", axes_of(s.collective_over), {}}.size(layout);
 }
 
 // Whether a rank's part of the message is all of it.
@@ -126,7 +121,7 @@ bool takes_whole(config::CollectiveKind kind) {
   return kind == config::CollectiveKind::all_reduce || kind == config::CollectiveKind::send_recv;
 }
 
-std::string check_size(const config::Settings& s, int members) {
+std::string check_size(const Settings& s, int members) {
   const bool whole = takes_whole(s.collective);
   const std::int64_t element = program::size_of(element_type(s)), unit = element * (whole ? 1 : members);
   if (s.message_bytes % unit == 0) return "";
@@ -140,7 +135,7 @@ std::string check_size(const config::Settings& s, int members) {
 
 // A sum that takes the place of what was summed grows by the number of ranks each time; beyond the exponents of f32 and
 // bf16 there would be nothing left to check.
-std::string check_growth(const config::Settings& s, int members) {
+std::string check_growth(const Settings& s, int members) {
   constexpr double max_doublings = 240;
   const double doublings = std::log2(members);
   const bool grows = s.collective == config::CollectiveKind::all_reduce && s.in_place;
@@ -156,31 +151,31 @@ struct Sent {
   auto operator<=>(const Sent&) const = default;  // NOLINT(modernize-use-nullptr): 14 misreads it
 };
 
-Sent sent_by(const config::Settings& s) {
+Sent sent_by(const Settings& s) {
   return {config::find_variable("collective_over")->print(s), config::find_variable("collective")->print(s),
           s.message_bytes};
 }
 
 // As collective_over names it: the embedding's group is part of the pipeline's axis, and that of gathered weights is
 // the data axis. What joins only some of an axis by their nodes has no name there.
-std::string over_of(const program::Group& group) {
+std::string over_of(const Group& group) {
   if (group.replicas != program::Replicas::all) return group.name == "nodes" ? group.name : group.name + " on a node";
-  for (const program::Axis axis : program::usual_order) {
-    if (group.axes == program::AxisSet::of({axis})) return program::name_of(axis);
+  for (const Axis axis : program::usual_order) {
+    if (group.axes == AxisSet::of({axis})) return program::name_of(axis);
   }
   return group.name;
 }
 
 // Calls on_message(sent, label) for every message of the step that crosses between ranks.
 template <class OnMessage>
-void visit_messages(const program::ProgramSet& set, OnMessage&& on_message) {
-  for (const program::Program& program : set.roles) {
-    for (const program::Operation& op : program.step) {
+void visit_messages(const ProgramSet& set, OnMessage&& on_message) {
+  for (const Program& program : set.roles) {
+    for (const Operation& op : program.step) {
       const auto bytes = static_cast<std::int64_t>(program::message_bytes(program, op.action));
       if (const auto* send = std::get_if<program::Send>(&op.action)) {
         on_message(Sent{program::name_of(send->peer.axis), "send_recv", bytes}, op.label);
-      } else if (const program::GroupId id = program::group_of(op.action); id >= 0) {
-        const program::Group& group = set.groups.at(id);
+      } else if (const GroupId id = program::group_of(op.action); id >= 0) {
+        const Group& group = set.groups.at(id);
         if (group.size(set.layout) < 2) continue;
         on_message(Sent{over_of(group), std::string(program::name_of(op.action)), bytes}, op.label);
       }
@@ -198,8 +193,7 @@ class CollectiveWorkload : public Workload {
  public:
   std::string_view name() const override { return "collective"; }
 
-  std::string why_impossible_on(const config::Model&, const config::Settings& s,
-                                const program::Layout& layout) const override {
+  std::string why_impossible_on(const Model&, const Settings& s, const Layout& layout) const override {
     const int members = members_of(s, layout);
     const bool world = s.collective_over == config::CollectiveOver::world;
     if (members < 2) {
@@ -215,14 +209,13 @@ class CollectiveWorkload : public Workload {
     return why.empty() ? check_growth(s, members) : why;
   }
 
-  program::ProgramSet programs(const config::Model&, const config::Settings& s,
-                               const program::Layout& layout) const override {
-    program::ProgramSet set;
+  ProgramSet programs(const Model&, const Settings& s, const Layout& layout) const override {
+    ProgramSet set;
     set.layout = layout;
-    const program::AxisSet axes = axes_of(s.collective_over);
+    const AxisSet axes = axes_of(s.collective_over);
     if (s.collective_over != config::CollectiveOver::world) set.groups.push_back({"collective", axes, {}});
-    set.groups.push_back({"world", program::AxisSet::all(), {}});
-    const auto world = static_cast<program::GroupId>(set.groups.size() - 1);
+    set.groups.push_back({"world", AxisSet::all(), {}});
+    const auto world = static_cast<GroupId>(set.groups.size() - 1);
     const int members = members_of(s, layout);
     if (has_own_part(s)) set.role_axes = axes;
     const int roles = has_own_part(s) ? members : 1;
@@ -230,23 +223,22 @@ class CollectiveWorkload : public Workload {
     return set;
   }
 
-  std::unique_ptr<OutputCheck> output_check(const config::Settings& s, const program::Layout& layout,
-                                            const program::Coordinates& at,
-                                            const program::Program& program) const override {
+  std::unique_ptr<OutputCheck> output_check(const Settings& s, const Layout& layout, const Coordinates& at,
+                                            const Program& program) const override {
     return collective_check(s, layout, at, program);
   }
 
-  Rate rate(const config::Settings& s, const program::Layout& layout) const override {
+  Rate rate(const Settings& s, const Layout& layout) const override {
     const int members = members_of(s, layout);
     const std::int64_t elements = s.message_bytes / program::size_of(element_type(s));
     return {config::find_variable("collective")->print(s), s.repetitions, static_cast<double>(s.message_bytes),
             bus_factor(s.collective, members), takes_whole(s.collective) ? elements : elements / members};
   }
 
-  std::vector<std::string> values_from_model(const program::ProgramSet& set, const config::Settings& s) const override {
+  std::vector<std::string> values_from_model(const ProgramSet& set, const Settings& s) const override {
     const Sent wanted = sent_by(s);
     std::set<Sent> all;
-    visit_messages(set, [&](const Sent& sent, const program::Label&) { all.insert(sent); });
+    visit_messages(set, [&](const Sent& sent, const Label&) { all.insert(sent); });
     std::vector<std::string> sizes, others;
     for (const Sent& sent : all) {
       if (sent.over == wanted.over && sent.operation == wanted.operation)
@@ -261,10 +253,10 @@ class CollectiveWorkload : public Workload {
     return sizes;
   }
 
-  std::vector<std::string> uses_in_model(const program::ProgramSet& set, const config::Settings& s) const override {
+  std::vector<std::string> uses_in_model(const ProgramSet& set, const Settings& s) const override {
     std::vector<std::string> uses;
     const Sent wanted = sent_by(s);
-    visit_messages(set, [&](const Sent& sent, const program::Label& label) {
+    visit_messages(set, [&](const Sent& sent, const Label& label) {
       if (sent == wanted) add_use(uses, label);
     });
     return uses;
@@ -273,19 +265,19 @@ class CollectiveWorkload : public Workload {
 
 }  // namespace
 
-program::AxisSet axes_of(config::CollectiveOver over) {
-  using program::Axis, program::AxisSet;
+AxisSet axes_of(config::CollectiveOver over) {
+  using Axis, AxisSet;
   const std::array axes{AxisSet::all(), AxisSet::of({Axis::tensor}), AxisSet::of({Axis::data}),
                         AxisSet::of({Axis::pipeline})};
   static_assert(axes.size() == static_cast<std::size_t>(config::CollectiveOver::pipeline) + 1);
   return axes[static_cast<std::size_t>(over)];
 }
 
-double max_bus_bandwidth(const config::Settings& s, const program::Layout& layout, std::span<const int> node_of,
+double max_bus_bandwidth(const Settings& s, const Layout& layout, std::span<const int> node_of,
                          const program::Links& links) {
   const double bus_factor = workload_of(s).rate(s, layout).bus_factor;
   if (bus_factor == 0) return 0;
-  const program::Group group{"", axes_of(s.collective_over), {}};
+  const Group group{"", axes_of(s.collective_over), {}};
   const double seconds = program::least_seconds_per_byte(s.collective, group, layout, node_of, links);
   return seconds > 0 ? bus_factor / seconds : 0;
 }

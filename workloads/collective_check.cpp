@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "base/error.h"
+#include "base/floats.h"
 #include "config/registry.h"
 #include "workloads/operations.h"
 
@@ -14,15 +16,13 @@ constexpr std::int64_t chunk = std::int64_t{1} << 20;  // elements that travel b
 // or to the wrong place shows.
 class CollectiveCheck : public OutputCheck {
  public:
-  CollectiveCheck(const config::Settings& s, const program::Layout& layout, const program::Coordinates& at,
-                  const program::Program& program)
-      : s_(s) {
-    const std::vector<int> members = program::Group{"", axes_of(s.collective_over), {}}.members(layout, at);
+  CollectiveCheck(const Settings& s, const Layout& layout, const Coordinates& at, const Program& program) : s_(s) {
+    const std::vector<int> members = Group{"", axes_of(s.collective_over), {}}.members(layout, at);
     members_ = static_cast<int>(members.size());
     me_ = static_cast<int>(std::ranges::find(members, layout.rank(at)) - members.begin());
     in_ = find_buffer(program, "in");
     out_ = find_buffer(program, "out");
-    const program::View& any = in_.present() ? in_ : out_;
+    const View& any = in_.present() ? in_ : out_;
     type_ = program.buffer_of(any).type;
     count_ = s.message_bytes / program::size_of(type_);
     part_ = count_ / members_;
@@ -40,7 +40,7 @@ class CollectiveCheck : public OutputCheck {
   void prepare(program::BufferAccess& memory) const override {
     std::vector<float> values;
     std::vector<std::byte> bytes;
-    const auto fill = [&](const program::View& view, auto&& value) {
+    const auto fill = [&](const View& view, auto&& value) {
       for (std::int64_t at = 0; at < view.count; at += chunk) {
         values.resize(std::min(chunk, view.count - at));
         for (std::size_t i = 0; i < values.size(); ++i) values[i] = value(at + static_cast<std::int64_t>(i));
@@ -112,7 +112,7 @@ class CollectiveCheck : public OutputCheck {
   // library's.
   double tolerance() const {
     if (!sums()) return 0;
-    const double rounding = type_ == program::DType::bf16 ? 0x1p-8 : 0x1p-23;
+    const double rounding = type_ == DType::bf16 ? 0x1p-8 : 0x1p-23;
     return std::min(0.25, rounding * members_ * (s_.in_place ? s_.repetitions : 1));
   }
 
@@ -124,9 +124,9 @@ class CollectiveCheck : public OutputCheck {
         config::find_variable("collective")->print(s_), element, out_.count, me_, members_, found, due);
   }
 
-  config::Settings s_;
-  program::View in_, out_;
-  program::DType type_ = program::DType::f32;
+  Settings s_;
+  View in_, out_;
+  DType type_ = DType::f32;
   int members_ = 1, me_ = 0;
   std::int64_t count_ = 0, part_ = 0;
   double scale_ = 1;
@@ -134,9 +134,32 @@ class CollectiveCheck : public OutputCheck {
 };
 }  // namespace
 
-std::unique_ptr<OutputCheck> collective_check(const config::Settings& settings, const program::Layout& layout,
-                                              const program::Coordinates& at, const program::Program& program) {
+std::unique_ptr<OutputCheck> collective_check(const Settings& settings, const Layout& layout, const Coordinates& at,
+                                              const Program& program) {
   return std::make_unique<CollectiveCheck>(settings, layout, at, program);
+}
+
+void encode_elements(DType type, std::span<const float> values, std::vector<std::byte>& to) {
+  to.resize(values.size() * program::size_of(type));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto put = [&](const auto& x) { std::memcpy(to.data() + i * sizeof x, &x, sizeof x); };
+    if (type == DType::bf16) {
+      put(to_bf16(values[i]));
+    } else if (type == DType::f16) {
+      put(to_f16(values[i]));
+    } else {
+      put(values[i]);
+    }
+  }
+}
+
+float decode_element(DType type, const std::byte* bytes, std::size_t i) {
+  const auto get = [&](auto x) {
+    std::memcpy(&x, bytes + i * sizeof x, sizeof x);
+    return x;
+  };
+  if (type == DType::bf16) return to_float(get(bf16{}));
+  return type == DType::f16 ? to_float(get(f16{})) : get(0.0F);
 }
 
 }  // namespace harness::workloads

@@ -1,67 +1,201 @@
+// The workloads that compute one operation, gemm and attention.
+#include <algorithm>
+#include <set>
+
+#include "config/registry.h"
 #include "workloads/operations.h"
 
-#include <cstring>
-
-#include "base/floats.h"
-#include "workloads/step.h"
-
 namespace harness::workloads {
+namespace {
 
-void encode_elements(program::DType type, std::span<const float> values, std::vector<std::byte>& to) {
-  to.resize(values.size() * program::size_of(type));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (type == program::DType::bf16) {
-      const bf16 x = to_bf16(values[i]);
-      std::memcpy(to.data() + 2 * i, &x, sizeof x);
-    } else if (type == program::DType::f16) {
-      const f16 x = to_f16(values[i]);
-      std::memcpy(to.data() + 2 * i, &x, sizeof x);
-    } else {
-      std::memcpy(to.data() + 4 * i, &values[i], sizeof(float));
-    }
+// Makes the buffers of an operation. Random numbers: matrix units draw less power on zeros and run faster.
+class Operands {
+ public:
+  Operands(ProgramBuilder& builder, const Settings& settings) : b_(builder), type_(element_type(settings)) {}
+  View random(const char* name, std::int64_t count) {
+    const View v = empty(name, count);
+    const View drawn = type_ == DType::f32 ? v : b_.buffer("drawn", DType::f32, count);
+    b_.emit(compute_stream, program::Initialize{drawn, next_, Axis::tensor, 1, count, count, 1, 0, 1},
+            {"operand", Phase::setup});
+    if (type_ != DType::f32) b_.emit(compute_stream, program::Convert{drawn, v}, {"operand", Phase::setup});
+    next_ += count;
+    return v;
   }
-}
+  View empty(const char* name, std::int64_t count) { return b_.buffer(name, type_, count, BufferKind::persistent); }
 
-float decode_element(program::DType type, const std::byte* bytes, std::size_t i) {
-  if (type == program::DType::bf16) {
-    bf16 x{};
-    std::memcpy(&x, bytes + 2 * i, sizeof x);
-    return to_float(x);
-  }
-  if (type == program::DType::f16) {
-    f16 x{};
-    std::memcpy(&x, bytes + 2 * i, sizeof x);
-    return to_float(x);
-  }
-  float x = 0;
-  std::memcpy(&x, bytes + 4 * i, sizeof x);
-  return x;
-}
+ private:
+  ProgramBuilder& b_;
+  DType type_;
+  std::int64_t next_ = 0;  // index of the next number that is drawn
+};
 
-program::View find_buffer(const program::Program& program, std::string_view name) {
-  for (std::size_t b = 0; b < program.buffers.size(); ++b) {
-    if (program.buffers[b].name == name) return {static_cast<program::BufferId>(b), 0, program.buffers[b].count};
-  }
-  return {};
-}
-
-program::View Operands::random(const char* name, std::int64_t count) {
-  const program::View v = empty(name, count);
-  const program::View drawn = type_ == program::DType::f32 ? v : b_.buffer("drawn", program::DType::f32, count);
-  b_.emit(compute_stream, program::Initialize{drawn, next_, program::Axis::tensor, 1, count, count, 1, 0, 1},
-          {"operand", program::Phase::setup});
-  if (type_ != program::DType::f32)
-    b_.emit(compute_stream, program::Convert{drawn, v}, {"operand", program::Phase::setup});
-  next_ += count;
-  return v;
-}
-
-program::ProgramSet same_on_all_ranks(const program::Layout& layout, program::Program program) {
-  program::ProgramSet set;
+// All ranks run the same Program and meet in one group, `world`.
+ProgramSet same_on_all_ranks(const Layout& layout, Program program) {
+  ProgramSet set;
   set.layout = layout;
-  set.groups = {{"world", program::AxisSet::all(), {}}};
+  set.groups = {{"world", AxisSet::all(), {}}};
   set.roles.push_back(std::move(program));
   return set;
+}
+
+config::GemmShape shape_of(const program::Matmul& m) {
+  return {m.m, m.n, m.k, m.transpose_a, m.transpose_b};
+}
+
+class GemmWorkload : public Workload {
+ public:
+  std::string_view name() const override { return "gemm"; }
+
+  ProgramSet programs(const Model&, const Settings& s, const Layout& layout) const override {
+    ProgramBuilder builder = step_builder();
+    StepFrame frame(builder, 0, "share");
+    Operands operands(builder, s);
+    const config::GemmShape& g = s.gemm;
+    const View a = operands.random("a", g.m * g.k);
+    const View b = operands.random("b", g.k * g.n);
+    const program::Matmul product{.a = a,
+                                  .b = b,
+                                  .out = operands.empty("out", g.m * g.n),
+                                  .m = g.m,
+                                  .n = g.n,
+                                  .k = g.k,
+                                  .transpose_a = g.transpose_a,
+                                  .transpose_b = g.transpose_b};
+    frame.begin_step();
+    frame.set_share(1.0 / layout.ranks());
+    for (int i = 0; i < s.repetitions; ++i) builder.emit(compute_stream, product, {"product", Phase::forward, -1, i});
+    frame.end_step();
+    return same_on_all_ranks(layout, builder.take());
+  }
+
+  Rate rate(const Settings& s, const Layout&) const override {
+    const config::GemmShape& g = s.gemm;
+    const std::int64_t elements = g.m * g.k + g.k * g.n + g.m * g.n;
+    return {"gemm", s.repetitions, static_cast<double>(elements * program::size_of(element_type(s)))};
+  }
+
+  std::vector<std::string> values_from_model(const ProgramSet& training_step, const Settings&) const override {
+    std::vector<std::string> shapes;
+    for (const Program& program : training_step.roles) {
+      for (const Operation& op : program.step) {
+        const auto* m = std::get_if<program::Matmul>(&op.action);
+        if (m == nullptr) continue;
+        Settings s;
+        s.gemm = shape_of(*m);
+        const std::string text = config::find_variable("gemm")->print(s);
+        if (std::ranges::find(shapes, text) == shapes.end()) shapes.push_back(text);
+      }
+    }
+    return shapes;
+  }
+
+  std::vector<std::string> uses_in_model(const ProgramSet& training_step, const Settings& s) const override {
+    std::vector<std::string> uses;
+    for (const Program& program : training_step.roles) {
+      for (const Operation& op : program.step) {
+        const auto* m = std::get_if<program::Matmul>(&op.action);
+        if (m != nullptr && shape_of(*m) == s.gemm) add_use(uses, op.label);
+      }
+    }
+    return uses;
+  }
+};
+
+// A token's queries, keys and values side by side, as one product makes them in a training step.
+struct PackedRow {
+  explicit PackedRow(const config::AttentionProblem& a)
+      : width(a.heads * a.head_dim), kv_width(a.kv_heads() * a.head_dim), stride(width + 2 * kv_width) {}
+  std::int64_t keys() const { return width; }
+  std::int64_t values() const { return width + kv_width; }
+
+  std::int64_t width, kv_width, stride;
+};
+
+class AttentionWorkload : public Workload {
+ public:
+  std::string_view name() const override { return "attention"; }
+
+  ProgramSet programs(const Model&, const Settings& s, const Layout& layout) const override {
+    ProgramBuilder b = step_builder();
+    StepFrame frame(b, 0, "share");
+    Operands operands(b, s);
+    const config::AttentionProblem& a = s.attention_shape;
+    const std::int64_t rows = a.batch * a.sequence;
+    const PackedRow row(a);
+    const View qkv = operands.random("qkv", rows * row.stride);
+    const auto columns = [&](const View& v, std::int64_t first, std::int64_t width) {
+      return v.part(first, (rows - 1) * row.stride + width);
+    };
+    const bool unfused = s.attention == config::AttentionKind::unfused;
+    const program::Attention forward{
+        .q = columns(qkv, 0, row.width),
+        .k = columns(qkv, row.keys(), row.kv_width),
+        .v = columns(qkv, row.values(), row.kv_width),
+        .out = operands.empty("out", rows * row.width),
+        .stats = b.buffer("stats", DType::f32, rows * a.heads, BufferKind::persistent),
+        .shape = {a.batch, a.heads, a.head_dim, a.sequence, a.sequence, row.stride, row.stride, true, a.group},
+        .probabilities = unfused ? operands.empty("probabilities", rows * a.heads * a.sequence) : View{}};
+    Action repeated = forward;
+    if (s.attention_backward) {
+      b.emit(compute_stream, forward, {"attention", Phase::setup});
+      const View dqkv = operands.empty("dqkv", rows * row.stride);
+      repeated = program::AttentionBackward{.q = forward.q,
+                                            .k = forward.k,
+                                            .v = forward.v,
+                                            .out = forward.out,
+                                            .stats = forward.stats,
+                                            .dout = operands.random("dout", rows * row.width),
+                                            .dq = columns(dqkv, 0, row.width),
+                                            .dk = columns(dqkv, row.keys(), row.kv_width),
+                                            .dv = columns(dqkv, row.values(), row.kv_width),
+                                            .shape = forward.shape,
+                                            .probabilities = forward.probabilities};
+    }
+    frame.begin_step();
+    frame.set_share(1.0 / layout.ranks());
+    const Phase phase = s.attention_backward ? Phase::backward : Phase::forward;
+    for (int i = 0; i < s.repetitions; ++i) b.emit(compute_stream, repeated, {"attention", phase, -1, i});
+    frame.end_step();
+    return same_on_all_ranks(layout, b.take());
+  }
+
+  // Forward: queries, keys, values and the output; backward: these, the output's gradient and three gradients. The
+  // statistics of the softmax are one f32 per row and head. Unfused, the probabilities move besides.
+  Rate rate(const Settings& s, const Layout&) const override {
+    const config::AttentionProblem& a = s.attention_shape;
+    const std::int64_t rows = a.batch * a.sequence, of_each = s.attention_backward ? 4 : 2;
+    const std::int64_t kept = s.attention == config::AttentionKind::unfused ? a.sequence : 0;
+    const std::int64_t elements = rows * (of_each * (a.heads + a.kv_heads()) * a.head_dim + a.heads * kept);
+    const std::int64_t bytes =
+        elements * program::size_of(element_type(s)) + rows * a.heads * program::size_of(DType::f32);
+    return {s.attention_backward ? "attention_backward" : "attention", s.repetitions, static_cast<double>(bytes)};
+  }
+
+  std::vector<std::string> values_from_model(const ProgramSet& training_step, const Settings&) const override {
+    std::set<std::string> shapes;
+    for (const Program& program : training_step.roles) {
+      for (const Operation& op : program.step) {
+        const auto* a = std::get_if<program::Attention>(&op.action);
+        if (a == nullptr) continue;
+        Settings s;
+        s.attention_shape = {a->shape.batch, a->shape.heads, a->shape.head_dim, a->shape.query_length, a->shape.group};
+        shapes.insert(config::find_variable("attention_shape")->print(s));
+      }
+    }
+    return {shapes.begin(), shapes.end()};
+  }
+};
+
+}  // namespace
+
+const Workload& gemm_workload() {
+  static const GemmWorkload workload;
+  return workload;
+}
+
+const Workload& attention_workload() {
+  static const AttentionWorkload workload;
+  return workload;
 }
 
 }  // namespace harness::workloads

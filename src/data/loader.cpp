@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "data/token_file.h"
 
 namespace harness::data {
 namespace {

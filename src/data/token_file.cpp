@@ -1,4 +1,4 @@
-#include "data/token_file.h"
+#include "data/loader.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

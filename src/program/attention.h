@@ -4,7 +4,6 @@
 #include <string_view>
 #include <tuple>
 
-#include "program/field.h"
 #include "program/view.h"
 
 namespace harness::program {

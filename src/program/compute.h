@@ -2,7 +2,6 @@
 
 #include <string_view>
 
-#include "program/field.h"
 #include "program/view.h"
 
 namespace harness::program {

@@ -11,6 +11,13 @@
 namespace harness::program {
 namespace {
 
+// By node: how many of these ranks it has.
+std::map<int, int> ranks_by_node(std::span<const int> ranks, std::span<const int> node_of) {
+  std::map<int, int> on_node;
+  for (const int rank : ranks) ++on_node[node_of[rank]];
+  return on_node;
+}
+
 // The most nodes that the ranks of one group stand on, of groups along an axis that have two ranks or more.
 int most_nodes(Axis axis, std::span<const Coordinates> at, std::span<const int> node_of) {
   std::map<std::array<int, axis_count>, std::vector<int>> groups;
@@ -40,13 +47,16 @@ int most_nodes_of_ends(std::span<const Coordinates> at, std::span<const int> nod
   return most_nodes(Axis::pipeline, ends, nodes_of_ends);
 }
 
-}  // namespace
-
-std::map<int, int> ranks_by_node(std::span<const int> ranks, std::span<const int> node_of) {
-  std::map<int, int> on_node;
-  for (const int rank : ranks) ++on_node[node_of[rank]];
-  return on_node;
+// The fewest bytes that one of `parts` equal holders of a message of 1 byte must send, when their members share them
+// out: 2 (p - 1) / p for an all-reduce (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms", 2009), 1 where
+// switches add up; (p - 1) / p for the halves of it, a reduce-scatter and an all-gather, and for an all-to-all.
+double share_sent(Collective kind, double parts, bool switches_reduce = false) {
+  const double once = (parts - 1) / parts;
+  if (kind != Collective::all_reduce) return once;
+  return switches_reduce ? std::min(1.0, 2 * once) : 2 * once;
 }
+
+}  // namespace
 
 Spread spread_of(const Group& group, const Layout& layout, int rank, std::span<const int> node_of) {
   const std::vector<int> members = group.members(layout, layout.coordinates(rank));
@@ -83,17 +93,6 @@ int replicas_of_node(const Layout& layout, std::span<const int> node_of) {
   return together;
 }
 
-bool leaves_node(const Layout& layout, std::span<const Group> groups, int rank, const Action& action,
-                 std::span<const int> node_of) {
-  std::vector<int> others;
-  if (const GroupId id = group_of(action); id >= 0) {
-    others = groups[id].members(layout, layout.coordinates(rank));
-  } else if (const Peer* peer = peer_of(action)) {
-    others.push_back(layout.neighbour(rank, peer->axis, peer->offset));
-  }
-  return std::ranges::any_of(others, [&](int other) { return node_of[other] != node_of[rank]; });
-}
-
 std::string Spans::text() const {
   std::vector<std::string> words;
   for (const Axis axis : visible_axes) {
@@ -116,12 +115,6 @@ Spans spans_of(const Layout& layout, std::span<const int> node_of, bool tied) {
   return spans_of(at, node_of, tied);
 }
 
-double share_sent(Collective kind, double parts, bool switches_reduce) {
-  const double once = (parts - 1) / parts;
-  if (kind != Collective::all_reduce) return once;
-  return switches_reduce ? std::min(1.0, 2 * once) : 2 * once;
-}
-
 double sent_bytes(const ProgramSet& set, const Program& program, const Action& action) {
   if (std::holds_alternative<Receive>(action)) return 0;
   const std::optional<Collective> kind = collective_of(action);
@@ -131,56 +124,41 @@ double sent_bytes(const ProgramSet& set, const Program& program, const Action& a
 
 namespace {
 
-// Bytes that leave each node for a message of 1 byte, all groups together.
-class NodeTraffic {
- public:
-  NodeTraffic(Collective kind, const Group& group, const Layout& layout, std::span<const int> node_of,
-              bool switches_reduce)
-      : kind_(kind), group_(group), layout_(layout), node_of_(node_of), switches_reduce_(switches_reduce) {}
-
-  double most() {
-    for (int rank = 0; rank < layout_.ranks(); ++rank) {
-      const Coordinates at = layout_.coordinates(rank);
-      if (group_.begins_with(layout_, at)) add(group_.members(layout_, at));  // each instance once
-    }
-    double most = 0;
-    for (const auto& [node, bytes] : sent_) most = std::max(most, bytes);
-    return most;
-  }
-  /// Whether some group has members on several nodes, and whether some node has several members of a group.
-  bool spans() const { return spans_; }
-  bool shares() const { return shares_; }
-
- private:
-  int node(int rank) const { return node_of_[rank]; }
-
-  void add(const std::vector<int>& members) {
-    const std::map<int, int> here = ranks_by_node(members, node_of_);
-    shares_ = shares_ || here.size() < members.size();
-    if (here.size() < 2) return;
-    spans_ = true;
-    const auto n = static_cast<double>(members.size());
-    if (kind_ == Collective::send_recv) {
-      for (std::size_t i = 0; i < members.size(); ++i) {
-        if (node(members[i]) != node(members[(i + 1) % members.size()])) sent_[node(members[i])] += 1;
-      }
-      return;
-    }
-    for (const auto& [at, count] : here) {
-      sent_[at] += kind_ == Collective::all_to_all
-                       ? count * (n - count) / n
-                       : share_sent(kind_, static_cast<double>(here.size()), switches_reduce_);
-    }
-  }
-
-  Collective kind_;
-  const Group& group_;
-  const Layout& layout_;
-  std::span<const int> node_of_;
-  bool switches_reduce_;
-  std::map<int, double> sent_;
-  bool spans_ = false, shares_ = false;
+// For a message of 1 byte, all groups together.
+struct NodeTraffic {
+  double most = 0;      // bytes that leave one node
+  bool spans = false;   // some group has members on several nodes
+  bool shares = false;  // some node has several members of a group
 };
+
+NodeTraffic node_traffic(Collective kind, const Group& group, const Layout& layout, std::span<const int> node_of,
+                         bool switches_reduce) {
+  NodeTraffic traffic;
+  std::map<int, double> sent;
+  for (int rank = 0; rank < layout.ranks(); ++rank) {
+    const Coordinates first = layout.coordinates(rank);
+    if (!group.begins_with(layout, first)) continue;  // each instance once
+    const std::vector<int> members = group.members(layout, first);
+    const std::map<int, int> here = ranks_by_node(members, node_of);
+    traffic.shares = traffic.shares || here.size() < members.size();
+    if (here.size() < 2) continue;
+    traffic.spans = true;
+    if (kind == Collective::send_recv) {
+      for (std::size_t i = 0; i < members.size(); ++i) {
+        const int from = node_of[members[i]], to = node_of[members[(i + 1) % members.size()]];
+        if (from != to) sent[from] += 1;
+      }
+      continue;
+    }
+    const auto n = static_cast<double>(members.size());
+    for (const auto& [at, count] : here) {
+      sent[at] += kind == Collective::all_to_all ? count * (n - count) / n
+                                                 : share_sent(kind, static_cast<double>(here.size()), switches_reduce);
+    }
+  }
+  for (const auto& [node, bytes] : sent) traffic.most = std::max(traffic.most, bytes);
+  return traffic;
+}
 
 }  // namespace
 
@@ -194,19 +172,18 @@ std::optional<Collective> collective_of(const Action& action) {
 
 double least_seconds_per_byte(Collective kind, const Group& group, const Layout& layout, std::span<const int> node_of,
                               const Links& links) {
-  NodeTraffic nodes(kind, group, layout, node_of, links.switches_reduce_network);
-  const double node_bytes = nodes.most();
+  const NodeTraffic nodes = node_traffic(kind, group, layout, node_of, links.switches_reduce_network);
   double seconds = 0;
-  if (nodes.spans()) {
+  if (nodes.spans) {
     if (links.node_bytes_per_s == 0) return 0;
-    seconds = node_bytes / links.node_bytes_per_s;
+    seconds = nodes.most / links.node_bytes_per_s;
   }
   // A rank may send to its node or beyond it: it has both ways.
   const double n = group.size(layout);
   const double rank_bytes = kind == Collective::send_recv ? 1 : share_sent(kind, n, links.switches_reduce_nodes);
-  const double rank_rate = links.rank_bytes_per_s + (nodes.spans() ? links.node_bytes_per_s : 0);
-  if (nodes.shares()) {
-    if (links.rank_bytes_per_s == 0 && !nodes.spans()) return 0;
+  const double rank_rate = links.rank_bytes_per_s + (nodes.spans ? links.node_bytes_per_s : 0);
+  if (nodes.shares) {
+    if (links.rank_bytes_per_s == 0 && !nodes.spans) return 0;
     if (links.rank_bytes_per_s > 0) seconds = std::max(seconds, rank_bytes / rank_rate);
   }
   return seconds;

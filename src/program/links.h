@@ -18,9 +18,6 @@ namespace harness::program {
 // How the groups of a job spread over nodes. node_of[rank]: for every rank of the layout, or of more; nodes are
 // numbered in any way.
 
-/// By node: how many of these ranks it has.
-std::map<int, int> ranks_by_node(std::span<const int> ranks, std::span<const int> node_of);
-
 /// Where the members of one instance of a group stand.
 struct Spread {
   int ranks = 1, nodes = 1;
@@ -44,10 +41,6 @@ struct Spans {
 /// Layout::replicas_of_node of ranks on these nodes.
 int replicas_of_node(const Layout& layout, std::span<const int> node_of);
 
-/// Whether a communication of this rank goes beyond its node.
-bool leaves_node(const Layout& layout, std::span<const Group> groups, int rank, const Action& action,
-                 std::span<const int> node_of);
-
 /// By the coordinates of the ranks. `tied`: the ends of the pipeline share an embedding.
 Spans spans_of(std::span<const Coordinates> at, std::span<const int> node_of, bool tied);
 /// By the coordinates that the layout gives them.
@@ -59,10 +52,6 @@ enum class Collective : std::uint8_t { all_reduce, reduce_scatter, all_gather, a
 /// The one that an operation is; nothing for any other operation.
 std::optional<Collective> collective_of(const Action& action);
 
-/// The fewest bytes that one of `parts` equal holders of a message of 1 byte must send, when their members share them
-/// out: 2 (p - 1) / p for an all-reduce (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms", 2009), 1 where
-/// switches add up; (p - 1) / p for the halves of it, a reduce-scatter and an all-gather, and for an all-to-all.
-double share_sent(Collective kind, double parts, bool switches_reduce = false);
 /// Bytes that a rank sends in a communication where no switch adds up: its share of the message; a receive from one
 /// peer is none.
 double sent_bytes(const ProgramSet& set, const Program& program, const Action& action);

@@ -1,4 +1,4 @@
-#include "program/lower.h"
+#include "program/program.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "program/verify.h"
+#include "program/program.h"
 
 #include <algorithm>
 #include <map>

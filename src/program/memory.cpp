@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
-#include "program/order.h"
+#include "program/builder.h"
 
 namespace harness::program {
 namespace {

@@ -2,16 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "program/program.h"
-#include "program/view.h"
 
 namespace harness::program {
 
@@ -35,18 +32,6 @@ class NoInputs : public InputSource {
   void fill(const std::string& buffer, std::int64_t /*step*/, std::span<std::byte> /*to*/) const override {
     fail("input buffer {} has no source", buffer);
   }
-};
-
-/// Trains every step on the batch of step 0, so that the loss must fall.
-class RepeatedBatch : public InputSource {
- public:
-  explicit RepeatedBatch(std::unique_ptr<InputSource> batches) : batches_(std::move(batches)) {}
-  void fill(const std::string& buffer, std::int64_t /*step*/, std::span<std::byte> to) const override {
-    batches_->fill(buffer, 0, to);
-  }
-
- private:
-  std::unique_ptr<InputSource> batches_;
 };
 
 /// The memory of one rank's Program between steps. The spans are as long as the view, in bytes.

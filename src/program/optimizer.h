@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <string_view>
 
-#include "program/field.h"
 #include "program/view.h"
 
 namespace harness::program {

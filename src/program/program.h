@@ -97,4 +97,71 @@ struct FoldedStep {
   std::function<Program(int role, int micro_batches)> written_out;
 };
 
+// ---- finer operations -----------------------------------------------------------------------------------------------
+
+/// Fused forms a backend may run as they stand; what is not declared is replaced by finer operations.
+enum class Fused : std::uint32_t {
+  matmul_bias = 1,           // bias in a Matmul            else Matmul, BiasAdd
+  matmul_gelu = 2,           // Epilogue::gelu              else Matmul into aux, Gelu
+  matmul_gelu_backward = 4,  // Epilogue::gelu_backward     else Matmul, GeluBackward
+  matmul_bias_gradient = 8,  // bias_gradient in a Matmul   else ColumnSum, Matmul; also of a Quantise
+  cross_entropy = 16,        // CrossEntropy                else its three parts
+  matmul_add = 32,           // add in a Matmul             else Matmul, ResidualAdd (which takes the bias along)
+  norm_residual = 64,        // residual in a norm          else ResidualAdd into sum, the norm
+  norm_dresidual = 128,      // dresidual in its backward   else its backward, ResidualAdd, ColumnSum for dbias
+  norm_bias_gradient = 256,  // dbias in its backward       else its backward, ColumnSum
+};
+using FusedSet = std::uint32_t;
+inline constexpr FusedSet operator|(Fused a, Fused b) {
+  return static_cast<FusedSet>(a) | static_cast<FusedSet>(b);
+}
+inline constexpr FusedSet operator|(FusedSet a, Fused b) {
+  return a | static_cast<FusedSet>(b);
+}
+inline constexpr bool has(FusedSet set, Fused f) {
+  return (set & static_cast<FusedSet>(f)) != 0;
+}
+inline constexpr FusedSet all_fused = 511;
+
+/// Rewrites a Program in the finer operations that a backend with `declared` fused forms understands. FLOPs,
+/// communication and verification are unchanged.
+Program lower(Program program, FusedSet declared);
+ProgramSet lower(ProgramSet set, FusedSet declared);
+
+// ---- what is wrong with Programs ------------------------------------------------------------------------------------
+
+/// One thing wrong with a job's Programs. `rank` is the lowest rank concerned, `operation` an index into its step (or
+/// init) list, -1 when no single operation is to blame.
+struct Problem {
+  int rank = 0;
+  OperationId operation = -1;
+  std::string text;  // names rank and operation; complete sentence for a person
+};
+
+/// Checks the Programs of a job; an empty answer means that the step runs to its end on every machine that keeps
+/// streams in order. Found are: views outside their buffer, element types or shapes that do not fit, waits that do not
+/// point backwards, reads of memory nobody wrote, accesses of the same memory in no defined order, results of
+/// a training step that nobody reads before they are overwritten or the step ends, and communication that does not
+/// match, up to what the two ends of a message call it, or does not end. For the last the hard case is assumed: a rank
+/// starts its communications one after the other in list order, a send waits for its receive, a collective for all its
+/// members, and operations of one fused group start together.
+///
+/// Works on roles: a role's Program is checked once, whatever the number of ranks. At most `limit` problems.
+std::vector<Problem> verify(const ProgramSet& set, std::size_t limit = 20);
+
+// The parts of verify() that have files of their own: match.cpp and shapes.cpp.
+
+/// Runs the communications of one list (init or step) of every role against each other, each role's in list order,
+/// each waiting for all its partners, and reports what does not match or never ends.
+///
+/// Why roles suffice: all ranks of a role run the same list, so there is an execution in which they move in step; with
+/// rendezvous semantics the outcome (ends or not) does not depend on the order in which enabled communications happen,
+/// so that execution is as good as any. Within it a rank's partner of its own role is at the same place as itself.
+void match_communication(const ProgramSet& set, std::vector<Operation> Program::*list, const char* which,
+                         std::vector<Problem>& problems, std::size_t limit);
+
+/// "" if the views of an action have the sizes and element types that its parameters call for on this rank, else what
+/// is wrong, for a person. Views must lie inside their buffers.
+std::string check_shapes(const ProgramSet& set, const Program& program, int rank, const Action& action);
+
 }  // namespace harness::program

@@ -1,4 +1,4 @@
-#include "program/verify.h"
+#include "program/program.h"
 
 #include <algorithm>
 #include <map>
@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "base/error.h"
-#include "program/order.h"
+#include "program/builder.h"
 
 namespace harness::program {
 namespace {
@@ -53,40 +53,33 @@ class RoleChecker {
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const Operation& op = ops[i];
       const auto id = static_cast<OperationId>(i);
-      if (op.stream < 0 || std::cmp_greater_equal(op.stream, program_.streams.size())) {
+      const auto unsound = [&](const std::string& what) {
         sound_ = false;
-        say(id, op, which, fmt::format("stream {} does not exist", op.stream));
-      }
+        say(id, op, which, what);
+      };
+      if (op.stream < 0 || std::cmp_greater_equal(op.stream, program_.streams.size()))
+        unsound(fmt::format("stream {} does not exist", op.stream));
       for (const OperationId w : op.waits) {
-        if (w >= 0 && w < id) continue;
-        sound_ = false;
-        say(id, op, which, fmt::format("waits for operation {}, which does not stand before it", w));
+        if (w < 0 || w >= id) unsound(fmt::format("waits for operation {}, which does not stand before it", w));
       }
       visit_accesses(op.action, [&](Access access, const View& view) {
         if (!within_buffer(view)) {
-          sound_ = false;
-          say(id, op, which,
-              fmt::format("a view of buffer {} from element {} on, {} long, lies outside it", view.buffer, view.offset,
-                          view.all_parts().count));
+          unsound(fmt::format("a view of buffer {} from element {} on, {} long, lies outside it", view.buffer,
+                              view.offset, view.all_parts().count));
         }
         if (!has_owners(view)) {
-          sound_ = false;
-          say(id, op, which,
-              fmt::format("touches its own of {} parts, but the {} axis has {} ranks", view.parts,
-                          name_of(view.follows), set_.layout[view.follows]));
+          unsound(fmt::format("touches its own of {} parts, but the {} axis has {} ranks", view.parts,
+                              name_of(view.follows), set_.layout[view.follows]));
         }
         if (!sound_ || access == Access::read) return;
-        if (program_.buffer_of(view).kind == BufferKind::input) {
+        if (program_.buffer_of(view).kind == BufferKind::input)
           say(id, op, which, fmt::format("writes {}, an input", show(view)));
-        }
       });
       if (const GroupId g = group_of(op.action); g >= 0) {
         if (std::cmp_greater_equal(g, set_.groups.size())) {
-          sound_ = false;
-          say(id, op, which, fmt::format("group {} does not exist", g));
+          unsound(fmt::format("group {} does not exist", g));
         } else if (!set_.groups[g].contains(set_.layout.coordinates(rank_))) {
-          sound_ = false;
-          say(id, op, which, fmt::format("rank {} is not in group {}", rank_, set_.groups[g].name));
+          unsound(fmt::format("rank {} is not in group {}", rank_, set_.groups[g].name));
         }
       }
       if (!sound_) continue;

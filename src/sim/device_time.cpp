@@ -1,4 +1,4 @@
-#include "sim/device_time.h"
+#include "sim/costs.h"
 
 #include <algorithm>
 #include <array>

@@ -61,7 +61,7 @@ struct SimulatedStep {
 /// for all at once. Computations that run at once share the device equally, and computation and communication slow each
 /// other as their costs say. Deterministic: the times of a rank do not depend on how ranks are divided into classes.
 ///
-/// The set must be sound (program/verify.h): then every operation ends.
+/// The set must be sound (program::verify()): then every operation ends.
 SimulatedStep simulate(const RankClasses& classes, const CostOf& cost);
 
 }  // namespace harness::sim

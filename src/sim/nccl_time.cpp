@@ -1,4 +1,4 @@
-#include "sim/nccl_time.h"
+#include "sim/link_time.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "sim/passes.h"
+#include "sim/simulation.h"
 
 #include <algorithm>
 #include <optional>

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "data/loader.h"
 #include "program/count.h"
-#include "program/lower.h"
+#include "program/program.h"
 #include "sim/costs.h"
 
 namespace harness::sim {

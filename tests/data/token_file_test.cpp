@@ -1,4 +1,4 @@
-#include "data/token_file.h"
+#include "data/loader.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -104,5 +104,47 @@ TEST(Arena, IsNotKnownWhereRoundsWaitForOthers) {
   EXPECT_FALSE(bytes(5));
 }
 
+// A message that one member of a group sends must not lie where another receives: both are under way at a time.
+TEST(Arena, MembersOfAFusedGroupShareNoMemory) {
+  for (const bool fused : {false, true}) {
+    ProgramBuilder b({"compute", "pipeline"});
+    b.begin_step();
+    const View out = b.buffer("out", DType::f32, 64), in = b.buffer("in", DType::f32, 64);
+    const std::int32_t group = fused ? b.new_fused_group() : -1;
+    b.emit(0, Fill{out, 1}, {"out"});
+    b.emit(1, Send{{Axis::pipeline, 1}, out}, {"activations"}, {}, group);
+    b.emit(1, Receive{{Axis::pipeline, 1}, in}, {"gradients"}, {}, group);
+    b.emit(0, Gelu{in, in}, {"use"});
+    const Program p = b.take();
+    const Arena arena = plan_arena(p);
+    EXPECT_EQ(arena.offset_bytes.at(out.buffer) == arena.offset_bytes.at(in.buffer), !fused);
+  }
+}
+
+// Lists share memory: what both of them touch lies where neither puts anything else.
+TEST(Arena, WhatBothListsTouchHasAPlaceOfItsOwn) {
+  for (const std::int64_t others : {1, 64, 1024}) {
+    ProgramBuilder b({"compute"});
+    const View both = b.buffer("both", DType::f32, 64), a = b.buffer("a", DType::f32, others),
+               c = b.buffer("c", DType::f32, 3 * others);
+    b.emit(0, Fill{a, 1}, {"a"});
+    b.emit(0, Fill{both, 1}, {"both"});
+    b.emit(0, Gelu{a, a}, {"use of a"});
+    b.begin_step();
+    b.emit(0, Fill{both, 1}, {"both"});
+    b.emit(0, Fill{c, 1}, {"c"});
+    b.emit(0, Gelu{both, both}, {"use of both"});
+    const Program p = b.take();
+    const Arena arena = plan_arena(p);
+    const auto begin = [&](const View& v) { return arena.offset_bytes.at(v.buffer); };
+    const auto end = [&](const View& v) { return begin(v) + p.buffer_of(v).bytes(); };
+    for (const View& other : {a, c}) {
+      EXPECT_TRUE(end(other) <= begin(both) || end(both) <= begin(other)) << others;
+      EXPECT_LE(end(other), arena.bytes);
+    }
+    EXPECT_LE(end(both), arena.bytes);
+  }
+}
+
 }  // namespace
 }  // namespace harness::program

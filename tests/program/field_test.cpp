@@ -1,28 +1,10 @@
 // The field list of an operation names every member: what it leaves out would be lost between a Program and a kernel.
-#include "program/field.h"
-
 #include <gtest/gtest.h>
 
 #include "program/operation.h"
 
 namespace harness::program {
 namespace {
-
-// Converts to whatever a member is.
-struct Anything {
-  template <class T>
-  operator T() const;  // NOLINT(google-explicit-constructor)
-};
-
-// The number of members of an aggregate: the most values that can initialise it.
-template <class Op, class... Values>
-constexpr std::size_t member_count() {
-  if constexpr (requires { Op{Values{}..., Anything{}}; }) {
-    return member_count<Op, Values..., Anything>();
-  } else {
-    return sizeof...(Values);
-  }
-}
 
 template <class Op>
 void expect_all_members_listed() {

@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "program/count.h"
 #include "program/expand.h"
 #include "program/links.h"
 #include "program/program.h"
@@ -159,45 +160,60 @@ TEST(ReplicasOfANode, TalkAmongThemselvesOrToTheirLikes) {
   }
 }
 
-TEST(Spans, TensorParallelismStaysInANodeOrLeavesIt) {
-  Layout layout{{Axis::tensor, 8}, {Axis::data, 2}};
-  std::vector<int> node_of(16, 0);
-  std::fill(node_of.begin() + 8, node_of.end(), 1);
-  EXPECT_EQ(spans_of(layout, node_of, false).text(), "tensor 1, data 2");
-  layout.order = {Axis::data, Axis::tensor, Axis::context, Axis::pipeline};
-  EXPECT_EQ(spans_of(layout, node_of, false).text(), "tensor 2, data 1");
-}
-
-TEST(Spans, TheGroupThatSpansMostCounts) {
-  const Layout layout{{Axis::tensor, 2}, {Axis::pipeline, 3}};
-  const std::vector<int> node_of{7, 7, 3, 1, 7, 7};  // tensor: 7 7 | 3 1 | 7 7, pipeline: 7 3 7 | 7 1 7
-  EXPECT_EQ(spans_of(layout, node_of, false).text(), "tensor 2, pipeline 2");
-  EXPECT_EQ(spans_of(Layout(), node_of, false).text(), "");
-}
-
-TEST(Spans, TheEndsOfAPipelineThatShareATableAreAGroup) {
-  const Layout layout{{Axis::data, 2}, {Axis::pipeline, 3}};
-  const std::vector<int> ends_meet{0, 0, 1, 1, 0, 2};
-  EXPECT_EQ(spans_of(layout, ends_meet, false).text(), "pipeline 3, data 2");
-  EXPECT_EQ(spans_of(layout, ends_meet, true).text(), "pipeline 3, data 2, embedding 2");
-  const std::vector<int> at_one_place{0, 0, 1, 1, 0, 0};
-  EXPECT_EQ(spans_of(layout, at_one_place, true).text(), "pipeline 2, data 1, embedding 1");
-  EXPECT_EQ(spans_of(Layout{{Axis::data, 2}}, std::vector{0, 1}, true).embedding, 0);  // there is one end
-}
-
-TEST(Spans, ACommunicationLeavesItsNodeWhereAnyPartnerStandsOnAnother) {
-  const Layout layout{{Axis::tensor, 2}, {Axis::data, 2}};
-  const std::vector<Group> groups{{"tensor", AxisSet::of({Axis::tensor}), {}}, {"world", AxisSet::all(), {}}};
-  const std::vector<int> node_of{0, 0, 0, 1};
-  const auto leaves = [&](int rank, const Action& action) {
-    return leaves_node(layout, groups, rank, action, node_of);
+TEST(Spans, AreThoseOfTheGroupThatSpansMost) {
+  const auto text = [](const Layout& layout, const std::vector<int>& node_of, bool tied = false) {
+    return spans_of(layout, node_of, tied).text();
   };
-  EXPECT_FALSE(leaves(0, AllReduce{0}));
-  EXPECT_TRUE(leaves(2, AllReduce{0}));
-  EXPECT_TRUE(leaves(0, AllReduce{1}));
-  EXPECT_FALSE(leaves(0, Send{{Axis::data, 1}, {}}));
-  EXPECT_TRUE(leaves(1, Send{{Axis::data, 1}, {}}));
-  EXPECT_FALSE(leaves(3, Gelu{}));
+  Layout wide{{Axis::tensor, 8}, {Axis::data, 2}};
+  std::vector<int> two_nodes(16, 0);
+  std::fill(two_nodes.begin() + 8, two_nodes.end(), 1);
+  EXPECT_EQ(text(wide, two_nodes), "tensor 1, data 2");
+  wide.order = {Axis::data, Axis::tensor, Axis::context, Axis::pipeline};
+  EXPECT_EQ(text(wide, two_nodes), "tensor 2, data 1");
+  // tensor: 7 7 | 3 1 | 7 7, pipeline: 7 3 7 | 7 1 7
+  EXPECT_EQ(text({{Axis::tensor, 2}, {Axis::pipeline, 3}}, {7, 7, 3, 1, 7, 7}), "tensor 2, pipeline 2");
+  EXPECT_EQ(text({}, {7}), "");
+  // The ends of a pipeline that share a table are a group.
+  const Layout stages{{Axis::data, 2}, {Axis::pipeline, 3}};
+  EXPECT_EQ(text(stages, {0, 0, 1, 1, 0, 2}), "pipeline 3, data 2");
+  EXPECT_EQ(text(stages, {0, 0, 1, 1, 0, 2}, true), "pipeline 3, data 2, embedding 2");
+  EXPECT_EQ(text(stages, {0, 0, 1, 1, 0, 0}, true), "pipeline 2, data 1, embedding 1");
+  EXPECT_EQ(text({{Axis::data, 2}}, {0, 1}, true), "data 2");  // there is one end
+}
+
+// Bytes that a rank sends, counted by what crosses a wire and not by the sizes of buffers.
+
+// One message over n ranks, whose whole buffer has 4 * count bytes.
+ProgramSet over(int n, std::int64_t count, const std::vector<Action>& actions) {
+  ProgramSet set;
+  set.layout[Axis::data] = n;
+  set.groups = {{"data", AxisSet::of({Axis::data}), {}}};
+  Program& role = set.roles.emplace_back();
+  role.streams = {"data"};
+  role.buffers = {{"whole", DType::f32, count, BufferKind::transient},
+                  {"part", DType::f32, count / n, BufferKind::transient}};
+  for (const Action& action : actions)
+    role.step.push_back({action, 0, {}, -1, {"message", Phase::forward, -1, -1, false}});
+  return set;
+}
+
+double sent(const ProgramSet& set) {
+  double bytes = 0;
+  for (const auto& [key, traffic] : count(set, set.roles[0], set.roles[0].step).traffic) bytes += traffic.sent_bytes;
+  return bytes;
+}
+
+TEST(SentBytes, AReduceScatterAndAnAllGatherMoveWhatTheAllReduceMoves) {
+  for (const int n : {1, 2, 3, 8, 64}) {
+    const std::int64_t elements = 64 * 3 * n;
+    const View whole{0, 0, elements}, part{1, 0, elements / n};
+    const double bytes = 4.0 * static_cast<double>(elements);
+    const double all_reduce = sent(over(n, elements, {AllReduce{0, whole}}));
+    EXPECT_DOUBLE_EQ(all_reduce, 2 * bytes * (n - 1) / n) << n;
+    EXPECT_DOUBLE_EQ(sent(over(n, elements, {ReduceScatter{0, whole, part}, AllGather{0, part, whole}})), all_reduce);
+    EXPECT_DOUBLE_EQ(sent(over(n, elements, {AllToAll{0, whole, whole}})), bytes * (n - 1) / n);
+    EXPECT_DOUBLE_EQ(sent(over(n, elements, {Send{{Axis::data, 1}, whole}, Receive{{Axis::data, -1}, whole}})), bytes);
+  }
 }
 
 }  // namespace

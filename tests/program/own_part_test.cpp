@@ -5,7 +5,7 @@
 #include "program/builder.h"
 #include "program/describe.h"
 #include "program/expand.h"
-#include "program/verify.h"
+#include "program/program.h"
 
 namespace harness::program {
 namespace {
@@ -69,34 +69,15 @@ TEST(OwnPart, MakesOneProgramOfAllReplicas) {
   EXPECT_TRUE(verify(expand(Sharded().set)).empty());
 }
 
-TEST(OwnPart, MustLieInItsBufferOnEveryRank) {
+// On every rank in its buffer, one of as many as there are ranks, and in place that of a member of the group.
+TEST(OwnPart, IsRefusedElsewhere) {
   EXPECT_THAT(Sharded(4, Axis::data, 1).problems(), HasSubstr("lies outside it"));
-}
-
-TEST(OwnPart, IsOneOfAsManyAsThereAreRanks) {
   EXPECT_THAT(Sharded(2).problems(), HasSubstr("its own of 2 parts, but the data axis has 4 ranks"));
-}
-
-TEST(OwnPart, IsInPlaceThatOfAMemberOfTheGroup) {
   const std::string refusal = "its part of weights is not that of a member of group data";
   EXPECT_THAT(Sharded(4, Axis::tensor).problems(), HasSubstr(refusal));
   Sharded same;
   std::get<AllGather>(same.set.roles[0].step[2].action).in = same.weights.part(0, 3);  // on all ranks
   EXPECT_THAT(same.problems(), HasSubstr(refusal));
-}
-
-TEST(OwnPart, IsRefusedWithoutAnyOneOfItsWaits) {
-  const Sharded sound;
-  int waits = 0;
-  for (std::size_t i = 0; i < sound.set.roles[0].step.size(); ++i) {
-    for (const OperationId dropped : sound.set.roles[0].step[i].waits) {
-      Sharded broken = sound;
-      std::erase(broken.set.roles[0].step[i].waits, dropped);
-      EXPECT_THAT(broken.problems(), HasSubstr("a wait is missing"));
-      ++waits;
-    }
-  }
-  EXPECT_EQ(waits, 2);
 }
 
 TEST(OwnPart, StandsInTheListingAndTheHashWhereThereAreSeveral) {

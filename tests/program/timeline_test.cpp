@@ -9,7 +9,7 @@
 namespace harness::program {
 namespace {
 
-const auto odd_communicates = [](program::OperationId id) { return id % 2 == 1; };
+const auto odd_communicates = [](OperationId id) { return id % 2 == 1; };
 
 TEST(Overlap, AnEmptyStepIsIdle) {
   EXPECT_DOUBLE_EQ(split_step({}, odd_communicates, 2).idle_s, 2);
@@ -24,11 +24,11 @@ TEST(Overlap, AgreesWithCountingCells) {
   for (int round = 0; round < 400; ++round) {
     const int step_cells = 1 + static_cast<int>(random() % cells);
     std::vector<char> compute(cells), communication(cells);
-    std::vector<program::Interval> intervals;
+    std::vector<Interval> intervals;
     for (unsigned n = random() % 30; n > 0; --n) {
       const int from = static_cast<int>(random() % cells), length = static_cast<int>(random() % 60);
       const int to = std::min(cells, from + length), before = random() % 8 == 0 ? 20 : 0;
-      const program::OperationId id = static_cast<program::OperationId>(random() % 10);
+      const OperationId id = static_cast<OperationId>(random() % 10);
       intervals.push_back({id, 0, (from - before) * cell_s, to * cell_s});
       for (int c = std::max(0, from - before); c < to; ++c) {
         (odd_communicates(id) ? communication : compute)[static_cast<std::size_t>(c)] = 1;
@@ -51,33 +51,33 @@ TEST(Overlap, AgreesWithCountingCells) {
   }
 }
 
-program::Operation communication(program::Action action) {
-  program::Operation op;
-  op.action = std::move(action);
-  return op;
+Program program_of(const std::vector<Action>& actions) {
+  Program program;
+  program.streams = {"compute"};
+  for (const Action& action : actions) program.step.push_back({action, 0, {}, -1, {}});
+  return program;
 }
 
 // Two members on each axis: rank = tensor + 2 data + 4 pipeline. One role per stage. Each step: something computed, an
 // all-reduce among tensor neighbours, activations on to stage 1, another tensor all-reduce, one of everybody.
-program::ProgramSet small_set() {
-  program::ProgramSet set;
+ProgramSet small_set() {
+  ProgramSet set;
   set.layout.size = {2, 1, 2, 2};
-  set.groups = {{"tensor", program::AxisSet::of({program::Axis::tensor}), {}}, {"world", program::AxisSet::all(), {}}};
-  set.role_axes = program::AxisSet::of({program::Axis::pipeline});
-  for (int stage = 0; stage < 2; ++stage) {
-    program::Program program;
-    program.streams = {"compute", "tensor", "pipeline", "world"};
-    program.step.push_back(communication(program::Fill{}));
-    program.step.push_back(communication(program::AllReduce{.group = 0, .data = {}}));
-    if (stage == 0) {
-      program.step.push_back(communication(program::Send{{program::Axis::pipeline, 1}, {}}));
-    } else {
-      program.step.push_back(communication(program::Receive{{program::Axis::pipeline, -1}, {}}));
-    }
-    program.step.push_back(communication(program::AllReduce{.group = 0, .data = {}}));
-    program.step.push_back(communication(program::AllReduce{.group = 1, .data = {}}));
-    set.roles.push_back(std::move(program));
+  set.groups = {{"tensor", AxisSet::of({Axis::tensor}), {}}, {"world", AxisSet::all(), {}}};
+  set.role_axes = AxisSet::of({Axis::pipeline});
+  for (const Action& message : {Action(Send{{Axis::pipeline, 1}, {}}), Action(Receive{{Axis::pipeline, -1}, {}})}) {
+    set.roles.push_back(program_of({Fill{}, AllReduce{.group = 0, .data = {}}, message,
+                                    AllReduce{.group = 0, .data = {}}, AllReduce{.group = 1, .data = {}}}));
   }
+  return set;
+}
+
+// Of two stages alone.
+ProgramSet two_stages(const std::vector<Action>& first, const std::vector<Action>& second) {
+  ProgramSet set;
+  set.layout.size = {1, 1, 1, 2};
+  set.role_axes = AxisSet::of({Axis::pipeline});
+  set.roles = {program_of(first), program_of(second)};
   return set;
 }
 
@@ -124,18 +124,9 @@ TEST(Waiting, WhatWasNotMeasuredIsNotKnown) {
 
 // Two stages are each other's next and previous one: what goes forward must not meet what goes back.
 TEST(Waiting, TellsTheWaysBetweenTwoStagesApart) {
-  program::ProgramSet set;
-  set.layout.size = {1, 1, 1, 2};
-  set.role_axes = program::AxisSet::of({program::Axis::pipeline});
-  program::Program first, second;
-  first.streams = second.streams = {"compute", "pipeline"};
-  first.step = {communication(program::Send{{program::Axis::pipeline, 1}, {}}),
-                communication(program::Receive{{program::Axis::pipeline, 1}, {}})};
-  second.step = {communication(program::Send{{program::Axis::pipeline, -1}, {}}),
-                 communication(program::Receive{{program::Axis::pipeline, -1}, {}})};
-  set.roles = {first, second};
-  const std::vector<std::vector<float>> durations{{1, 8}, {2, 4}};
-  const auto waiting = find_waiting(set, durations);
+  const ProgramSet set = two_stages({Send{{Axis::pipeline, 1}, {}}, Receive{{Axis::pipeline, 1}, {}}},
+                                    {Send{{Axis::pipeline, -1}, {}}, Receive{{Axis::pipeline, -1}, {}}});
+  const auto waiting = find_waiting(set, std::vector<std::vector<float>>{{1, 8}, {2, 4}});
   EXPECT_EQ(waiting[0][0].stages_s, 0);  // 1 → with the receive of 4
   EXPECT_EQ(waiting[1][1].stages_s, 3);
   EXPECT_EQ(waiting[0][1].stages_s, 6);  // 8 ← with the send of 2
@@ -146,13 +137,7 @@ TEST(Waiting, TellsTheWaysBetweenTwoStagesApart) {
 TEST(Waiting, WaysOverTheEndOfAnAxisAreTheSame) {
   for (const int sent : {-3, -1, 1, 3}) {
     for (const int received : {-3, -1, 1, 3}) {
-      program::ProgramSet set;
-      set.layout.size = {1, 1, 1, 2};
-      set.role_axes = program::AxisSet::of({program::Axis::pipeline});
-      program::Program first, second;
-      first.step = {communication(program::Send{{program::Axis::pipeline, sent}, {}})};
-      second.step = {communication(program::Receive{{program::Axis::pipeline, received}, {}})};
-      set.roles = {first, second};
+      const ProgramSet set = two_stages({Send{{Axis::pipeline, sent}, {}}}, {Receive{{Axis::pipeline, received}, {}}});
       const auto waiting = find_waiting(set, std::vector<std::vector<float>>{{1}, {4}});
       EXPECT_EQ(waiting[1][0].stages_s, 3) << sent << " and " << received;
     }
@@ -160,9 +145,8 @@ TEST(Waiting, WaysOverTheEndOfAnAxisAreTheSame) {
 }
 
 TEST(Waiting, DurationsStandInTheOrderOfTheProgram) {
-  const program::ProgramSet set = small_set();
-  const std::vector<program::Interval> timeline{
-      {4, 3, 8, 9}, {0, 0, 0, 1}, {1, 1, 1, 2}, {1, 1, 3, 3.5}, {2, 2, 4, 4.25}};
+  const ProgramSet set = small_set();
+  const std::vector<Interval> timeline{{4, 3, 8, 9}, {0, 0, 0, 1}, {1, 1, 1, 2}, {1, 1, 3, 3.5}, {2, 2, 4, 4.25}};
   const auto durations = communication_durations(set.roles[0], timeline);
   ASSERT_EQ(durations.size(), 4u);
   EXPECT_EQ(durations[0], 1.5F);  // in two pieces

@@ -88,26 +88,6 @@ TEST(CriticalPath, GoesOnWithTheMemberThatCameLast) {
   EXPECT_EQ(sends[Part::waiting], 0);
 }
 
-// Tensor communication holds the device: no time is lost to computing slowly, and what it takes is on the path.
-TEST(CriticalPath, GoesThroughTheCommunicationThatHeldAComputationUp) {
-  const program::ProgramSet set = training({{Axis::tensor, 2}}, 2, false);
-  const RankClasses classes(set);
-  const CostOf cost = [&](int c, OperationId id) {
-    const program::Operation& op = classes.program(c).step[id];
-    if (!program::is_communication(op.action)) return Cost{.alone = 1'000'000};
-    return Cost{.alone = 3'000'000, .takes = Cost::all_of_it};
-  };
-  const SimulatedStep step = simulate(classes, cost);
-  const std::vector<std::vector<Held>> held_of_class{held(step, classes, cost, 0)};
-  const CriticalPath path = critical_path(step, classes, cost, held_of_class);
-  EXPECT_EQ(path.length(), step.length);
-  Ticks communication = 0;
-  for (const Held& h : held_of_class[0]) communication += h.to - h.from;
-  EXPECT_EQ(path[Part::tensor] + path[Part::world], communication);
-  EXPECT_LE(path.slowed, communication / 1000);
-  EXPECT_GT(critical_path(step, classes, cost).slowed, 0) << "nothing was held up, so this shows nothing";
-}
-
 TEST(CriticalPath, IsSaidWithTheLargestShareFirst) {
   CriticalPath path;
   path[Part::matrix_products] = 610;
@@ -145,31 +125,38 @@ TEST(Held, CutsAComputationWhereItStoodStill) {
 }
 
 // The closed case: one stream of computations beside the gradient's products, and sums over tensor ranks that hold the
-// device. The step is the sum of all, computing is the sum of the computations, and the rest is exposed.
+// device. The step is the sum of all, computing is the sum of the computations, and the rest is exposed. No time is
+// lost to computing slowly, and what the sums take is on the path.
 TEST(Held, LeavesOfAStepItsComputationsAndItsCommunication) {
   const program::ProgramSet set = training({{Axis::tensor, 2}}, 2, false);
   const RankClasses classes(set);
   ASSERT_EQ(classes.list().size(), 1U);
-  constexpr Ticks compute = 1'000'000, communicate = 3'000'000;
-  const CostOf cost = [&](int c, OperationId id) {
-    if (!program::is_communication(classes.program(c).step[id].action)) return Cost{.alone = compute};
-    return Cost{.alone = communicate, .takes = Cost::all_of_it};
+  const std::vector<program::Operation>& list = set.roles[0].step;
+  const auto communicates = [&](OperationId id) { return program::is_communication(list[id].action); };
+  constexpr Ticks compute = 1'000'000;
+  const CostOf cost = [&](int, OperationId id) {
+    return communicates(id) ? Cost{.alone = 3'000'000, .takes = Cost::all_of_it} : Cost{.alone = compute};
   };
   const SimulatedStep step = simulate(classes, cost);
-  const std::vector<Held> held_up = held(step, classes, cost, 0);
-  const std::vector<program::Operation>& list = set.roles[0].step;
+  const std::vector<std::vector<Held>> of_class{held(step, classes, cost, 0)};
   const auto computations =
       std::ranges::count_if(list, [](const program::Operation& op) { return !program::is_communication(op.action); });
   const double computing_s = seconds_of(compute * computations);
-  const auto communicates = [&](OperationId id) { return program::is_communication(list[id].action); };
   const program::StepSplit split =
-      program::split_step(intervals_of(step, classes, held_up, 0), communicates, seconds_of(step.length));
+      program::split_step(intervals_of(step, classes, of_class[0], 0), communicates, seconds_of(step.length));
   // Beside a communication a computation goes on at a ten thousandth of its speed.
   EXPECT_NEAR(split.compute_s, computing_s, 1e-3 * split.step_s);
   EXPECT_NEAR(split.exposed_s, seconds_of(step.length) - computing_s, 1e-3 * split.step_s);
   EXPECT_EQ(split.overlapped_s, 0);
+
+  const CriticalPath path = critical_path(step, classes, cost, of_class);
+  EXPECT_EQ(path.length(), step.length);
+  Ticks communication = 0;
+  for (const Held& h : of_class[0]) communication += h.to - h.from;
+  EXPECT_EQ(path[Part::tensor] + path[Part::world], communication);
+  EXPECT_LE(path.slowed, communication / 1000);
+  EXPECT_GT(critical_path(step, classes, cost).slowed, 0) << "nothing was held up, so this shows nothing";
 }
 
 }  // namespace
-
 }  // namespace harness::sim

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "program/verify.h"
+#include "program/program.h"
 #include "workloads/gpt/gpt.h"
 
 namespace harness::sim {

@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "program/expand.h"
-#include "program/verify.h"
+#include "program/program.h"
 #include "sim/costs.h"
 #include "sim/rank_classes.h"
 #include "support/soak.h"

@@ -1,4 +1,4 @@
-#include "sim/faults.h"
+#include "sim/rank_classes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

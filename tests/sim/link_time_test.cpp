@@ -8,9 +8,8 @@
 #include <vector>
 
 #include "config/files.h"
-#include "sim/device_time.h"
+#include "sim/costs.h"
 #include "sim/link_time.h"
-#include "sim/nccl_time.h"
 #include "support/paths.h"
 
 namespace harness::sim {
@@ -193,5 +192,4 @@ TEST(Lines, AreWithinFifteenPercentOfMostPublishedBandwidths) {
 }
 
 }  // namespace
-
 }  // namespace harness::sim

@@ -1,10 +1,9 @@
-#include "sim/nccl_time.h"
+#include "sim/link_time.h"
 #include "sim/trust.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "sim/link_time.h"
 #include "support/errors.h"
 
 namespace harness::sim {

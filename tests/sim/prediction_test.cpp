@@ -1,5 +1,5 @@
 // Whole steps, predicted. One whose passes are folded takes as long as the same step with all operations.
-#include "sim/passes.h"
+#include "sim/simulation.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "config/registry.h"
-#include "sim/simulation.h"
 #include "support/drawn_steps.h"
 #include "workloads/gpt/gpt.h"
 

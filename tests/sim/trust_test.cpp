@@ -110,19 +110,16 @@ TEST(TrustIn, WithAStepOfOnesOwnTheErrorsAreThoseOfTheGroups) {
   EXPECT_DOUBLE_EQ(expected_errors(c, gpu_of("h100-sxm")).step->nine_of_ten, 0.11);
 }
 
-TEST(TrustIn, OutsideOfWhatWasMeasuredErrorsAreHalfAsLargeAgain) {
+TEST(TrustIn, OutsideOfWhatWasMeasuredAndInFourBitsErrorsAreLarger) {
   const Trust t = trust(gpu_of("h100-sxm"), 8, model(1024, 8192));
   EXPECT_DOUBLE_EQ(t.errors.step->median, 1.5 * 0.13);
   EXPECT_DOUBLE_EQ(t.errors.step->nine_of_ten, 1.5 * 0.38);
   EXPECT_THAT(t.error_words, HasSubstr("tier E: outside of what was measured, half as much again as tier B"));
-}
-
-TEST(TrustIn, FourBitsHaveErrorsOfTheirOwn) {
   config::Settings settings;
   settings.precision = config::Precision::nvfp4;
-  const Trust t = trust(gpu_of("h100-sxm"), 8, model(1024, 1024), 1e6, settings);
-  EXPECT_DOUBLE_EQ(t.errors.step->median, 0.19);
-  EXPECT_DOUBLE_EQ(t.errors.step->nine_of_ten, 0.41);
+  const config::Errors four_bits = *trust(gpu_of("h100-sxm"), 8, model(1024, 1024), 1e6, settings).errors.step;
+  EXPECT_DOUBLE_EQ(four_bits.median, 0.19);
+  EXPECT_DOUBLE_EQ(four_bits.nine_of_ten, 0.41);
 }
 
 TEST(TrustIn, ACalibrationFromTablesIsSoftwareOfWhichNoStepWasMeasured) {

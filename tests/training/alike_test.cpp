@@ -111,6 +111,8 @@ const std::vector<Row> rows{
     {{{2, 1, 1}, {1, 1, 1}, {2, 2, 2}}, "", "fusion=false", rounded, on_emulated},
     {{{2, 1, 2}, {4, 1, 1}, {2, 2, 1}}, "", "sequence_parallel=true", rounded, on_emulated},
     {{{2, 2, 2}}, "recompute=full overlap_grad_reduce=false", "sequence_parallel=true", rounded},
+    {{{2, 1, 1}}, "", "sequence_parallel=true recompute=full", rounded, of_llama | on_emulated},
+    {{{2, 1, 1}}, "attention=unfused", "fusion=false recompute=selective", rounded, of_llama},
     {{{1, 1, 4}, {2, 1, 2}}, "", "allreduce_algorithm=halving_doubling", rounded},
     {{{1, 2, 1}, {2, 2, 1}, {1, 4, 1}}, "", "pipeline_schedule=gpipe", exact, on_emulated},
     // Where a chunk ends, a bias has its gradient by a kernel of its own.

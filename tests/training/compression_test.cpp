@@ -23,9 +23,7 @@ Settings compressed_settings(const Layout& layout, double ratio) {
 }
 
 std::vector<float> flat(LocalJob& job, int rank, const char* name) {
-  const auto& buffers = job.program(rank).buffers;
-  const auto found = std::ranges::find(buffers, name, &program::Buffer::name);
-  return job.read(rank, name, 0, found->count);
+  return job.read(rank, name, 0, workloads::find_buffer(job.program(rank), name).count);
 }
 
 std::vector<float> reduced_gradients(const Settings& s, const Layout& layout) {

@@ -22,13 +22,13 @@ config::Settings settings_on(const program::Layout& layout) {
   return test::settings_on(layout, 8, 4 / layout[program::Axis::data]);
 }
 
-// A sweep's knowledge of a case's training.
+// A sweep's knowledge of a case's training: of one step, its gradient alone.
 struct Signs {
   store::ResultGradient gradient;
   std::vector<float> losses;
 };
 
-Signs signs_of(const config::Settings& settings, const program::ProgramSet& programs, int steps,
+Signs signs_of(const config::Settings& settings, const program::ProgramSet& programs, int steps = 1,
                const config::Model& model = small) {
   const program::Layout& layout = programs.layout;
   LocalJob job(programs, model, settings);
@@ -43,17 +43,19 @@ Signs signs_of(const config::Settings& settings, const program::ProgramSet& prog
       (part.sharded ? sum.sharded_squares : sum.replicated_squares) += squares / part.holders;
     }
   }
-  if (steps > 1) job.run(steps - 1);
+  if (steps == 1) return {sum, {}};
+  job.run(steps - 1);
   return {sum, job.losses(0)};
 }
 
-store::ResultGradient gradient_of(const config::Settings& settings, const program::ProgramSet& programs,
-                                  const config::Model& model = small) {
-  return signs_of(settings, programs, 1, model).gradient;
+Signs of_one_rank(config::Precision precision = config::Precision::fp32) {
+  config::Settings alone = settings_on({});
+  alone.precision = precision;
+  return signs_of(alone, gpt::programs(small, alone, {}));
 }
 
 // The departure that a sweep with these two cases finds, each with one block; "": they train alike.
-std::string departure(const Signs& baseline, const Signs& other, const std::string& precision) {
+std::string departure(const Signs& baseline, const Signs& other, const std::string& precision = "fp32") {
   store::Result result;
   result.variables = {"precision"};
   result.warmup_steps = 1;
@@ -74,22 +76,15 @@ std::string departure(const Signs& baseline, const Signs& other, const std::stri
   return analysis::why_trains_differently(result, 1);
 }
 
-std::string departure(const store::ResultGradient& baseline, const store::ResultGradient& other,
-                      const std::string& precision) {
-  return departure(Signs{baseline, {}}, Signs{other, {}}, precision);
-}
-
 TEST(Departures, NoLayoutTrainsDifferently) {
   for (const config::Precision precision : {config::Precision::fp32, config::Precision::bf16}) {
-    config::Settings alone = settings_on({});
-    alone.precision = precision;
-    const store::ResultGradient one_rank = gradient_of(alone, gpt::programs(small, alone, {}));
-    EXPECT_GT(one_rank.sharded_squares, 0);
-    EXPECT_GT(one_rank.replicated_squares, 0);
+    const Signs one_rank = of_one_rank(precision);
+    EXPECT_GT(one_rank.gradient.sharded_squares, 0);
+    EXPECT_GT(one_rank.gradient.replicated_squares, 0);
     for (const auto& layout : {layout_of(2, 1, 1), layout_of(1, 2, 1), layout_of(1, 1, 2), layout_of(2, 2, 2)}) {
       config::Settings s = settings_on(layout);
       s.precision = precision;
-      EXPECT_EQ(departure(one_rank, gradient_of(s, gpt::programs(small, s, layout)), config::name_of(precision)), "")
+      EXPECT_EQ(departure(one_rank, signs_of(s, gpt::programs(small, s, layout)), config::name_of(precision)), "")
           << layout[program::Axis::tensor] << layout[program::Axis::pipeline] << layout[program::Axis::data];
     }
   }
@@ -113,11 +108,10 @@ program::ProgramSet without(program::ProgramSet set, const std::string& what, pr
 }
 
 TEST(Departures, AReductionThatIsLeftOutShows) {
-  const config::Settings alone = settings_on({});
-  const store::ResultGradient one_rank = gradient_of(alone, gpt::programs(small, alone, {}));
+  const Signs one_rank = of_one_rank();
   const auto dropped = [&](const program::Layout& layout, const std::string& what, program::GroupId group) {
     const config::Settings s = settings_on(layout);
-    return departure(one_rank, gradient_of(s, without(gpt::programs(small, s, layout), what, group)), "fp32");
+    return departure(one_rank, signs_of(s, without(gpt::programs(small, s, layout), what, group)));
   };
   EXPECT_NE(dropped(layout_of(1, 1, 2), "gradient bucket", gpt::data_group), "");
   EXPECT_NE(dropped(layout_of(1, 2, 1), "tied embedding", gpt::embedding_group), "");
@@ -127,10 +121,9 @@ TEST(Departures, AReductionThatIsLeftOutShows) {
 
 // The rest of the faults that a lever could have: what its test of gradients finds must show in a sweep, too.
 TEST(Departures, FaultsOfLeversShow) {
-  const config::Settings alone = settings_on({});
-  const store::ResultGradient one_rank = gradient_of(alone, gpt::programs(small, alone, {}));
+  const Signs one_rank = of_one_rank();
   const auto departs = [&](const config::Settings& s, const program::ProgramSet& set) {
-    return departure(one_rank, gradient_of(s, set), "fp32");
+    return departure(one_rank, signs_of(s, set));
   };
 
   config::Settings divided = settings_on(layout_of(2, 1, 1));
@@ -140,7 +133,7 @@ TEST(Departures, FaultsOfLeversShow) {
   EXPECT_THAT(departs(divided, without(honest, "gradients of own rows", gpt::tensor_group)),
               ::testing::HasSubstr("of norms, biases and positions"));
 
-  config::Settings again = alone;
+  config::Settings again = settings_on({});
   again.recompute = config::Recompute::full;
   program::ProgramSet stale = gpt::programs(small, again, {});
   EXPECT_EQ(departs(again, stale), "");
@@ -160,15 +153,15 @@ TEST(Departures, FaultsOfLeversShow) {
   const config::Model four_layers{"small", 4, 64, 4, 128, 32};
   EXPECT_EQ(chunks.chunks_of_stage(), 2);
   program::ProgramSet swapped = gpt::programs(four_layers, chunks, layout_of(1, 2, 1));
-  const store::ResultGradient whole = gradient_of(chunks, swapped, four_layers);
+  const Signs whole = signs_of(chunks, swapped, 1, four_layers);
   std::vector<program::CrossEntropy*> losses;  // by micro-batch, in the last chunk
   for (program::Operation& op : swapped.roles[1].step) {
     if (auto* loss = std::get_if<program::CrossEntropy>(&op.action)) losses.push_back(loss);
   }
   ASSERT_EQ(losses.size(), 4u);
   std::swap(losses[0]->labels, losses[1]->labels);  // of the micro-batch that another chunk took for this one
-  EXPECT_EQ(departure(whole, whole, "fp32"), "");
-  EXPECT_NE(departure(whole, gradient_of(chunks, swapped, four_layers), "fp32"), "");
+  EXPECT_EQ(departure(whole, whole), "");
+  EXPECT_NE(departure(whole, signs_of(chunks, swapped, 1, four_layers)), "");
 }
 
 TEST(Departures, FaultsOfShardsShow) {
@@ -177,7 +170,7 @@ TEST(Departures, FaultsOfShardsShow) {
   const Signs whole = signs_of(s, gpt::programs(small, s, layout), 3);
   s.sharding = config::Sharding::optimizer;
   const program::ProgramSet honest = gpt::programs(small, s, layout);
-  const auto departs = [&](const program::ProgramSet& set) { return departure(whole, signs_of(s, set, 3), "fp32"); };
+  const auto departs = [&](const program::ProgramSet& set) { return departure(whole, signs_of(s, set, 3)); };
   EXPECT_EQ(departs(honest), "");
 
   // Weights gathered before the update, so that the next step trains with those of the step before: its gradients are
@@ -217,9 +210,9 @@ TEST(Departures, FaultsOfShardsShow) {
   for (const auto sharding : {config::Sharding::optimizer, config::Sharding::parameters}) {
     hybrid.sharding = sharding;
     const program::ProgramSet sound = gpt::programs(small, hybrid, nodes);
-    EXPECT_EQ(departure(alike, signs_of(hybrid, sound, 3), "fp32"), "");
+    EXPECT_EQ(departure(alike, signs_of(hybrid, sound, 3)), "");
     const program::ProgramSet apart = without(sound, "gradient bucket", gpt::across_group);
-    EXPECT_THAT(departure(alike, signs_of(hybrid, apart, 3), "fp32"), ::testing::HasSubstr("the squared norm"));
+    EXPECT_THAT(departure(alike, signs_of(hybrid, apart, 3)), ::testing::HasSubstr("the squared norm"));
   }
 
   // The stages cut the tied table at other places.

@@ -1,3 +1,4 @@
+// Whatever the layout and the order of ranks, a step trains as one rank does, over new connections and old ones.
 #include <gtest/gtest.h>
 
 #include <string_view>
@@ -11,8 +12,14 @@ namespace {
 using test::layout_of;
 using test::LocalJob;
 
-using test::emulated;
 const config::Model tiny{"tiny", 2, 64, 4, 128, 32};
+
+config::Settings eight_sequences() {
+  config::Settings s;
+  s.global_batch_size = 8;
+  s.micro_batch_size = 2;
+  return s;
+}
 
 std::vector<float> train(const config::Settings& settings, const program::Layout& layout, int steps = 3) {
   LocalJob job(tiny, settings, layout);
@@ -24,9 +31,7 @@ std::vector<float> train(const config::Settings& settings, const program::Layout
 
 // As blocks that follow each other in a process do.
 TEST(Connections, OfAnEarlierJobServeTheNextOneAsNewOnesWould) {
-  config::Settings settings;
-  settings.global_batch_size = 8;
-  settings.micro_batch_size = 2;
+  const config::Settings settings = eight_sequences();
   const program::Layout layout = layout_of(2, 2, 2);
   LocalJob first(tiny, settings, layout);
   first.run(2);
@@ -44,9 +49,7 @@ TEST(Connections, OfAnEarlierJobServeTheNextOneAsNewOnesWould) {
 
 // A communicator of other ranks than before is made anew, and the rest are found again.
 TEST(Connections, OfAnotherLayoutAreMadeAnew) {
-  config::Settings settings;
-  settings.global_batch_size = 8;
-  settings.micro_batch_size = 2;
+  const config::Settings settings = eight_sequences();
   LocalJob first(tiny, settings, layout_of(2, 1, 2));
   first.run(1);
   LocalJob next(tiny, settings, layout_of(1, 2, 2), 1, first.release());
@@ -60,20 +63,31 @@ TEST(Connections, OfAnotherLayoutAreMadeAnew) {
 
 // Groups add up in the order of coordinates, whatever the numbers of the ranks: not a bit may differ.
 TEST(Layouts, InEveryRankOrderTheLossesAreTheSame) {
-  config::Settings s;
-  s.global_batch_size = 8;
-  s.micro_batch_size = 2;
+  config::Settings s = eight_sequences();
   s.bucket_size_bytes = 64 << 10;
   const config::Variable& rank_order = *config::find_variable("rank_order");
   std::vector<float> usual;
   for (const char* order : {"tp-dp-pp", "tp-pp-dp", "dp-tp-pp", "dp-pp-tp", "pp-tp-dp", "pp-dp-tp"}) {
-    if (emulated && std::string_view(order) != "tp-dp-pp" && std::string_view(order) != "pp-dp-tp") continue;
+    if (test::emulated && std::string_view(order) != "tp-dp-pp" && std::string_view(order) != "pp-dp-tp") continue;
     rank_order.parse(s, order);
     program::Layout layout = s.layout;
     for (const program::Axis axis : program::visible_axes) layout[axis] = 2;
     const std::vector<float> losses = train(s, layout, 2);
     if (usual.empty()) usual = losses;
     EXPECT_EQ(losses, usual) << order;
+  }
+}
+
+TEST(Layouts, TrainAsOneRank) {
+  const config::Model model{"tiny", 5, 64, 4, 128, 32};  // stages and chunks are not equally long
+  for (const program::Layout& layout :
+       {layout_of(2, 2, 1), layout_of(2, 1, 1), layout_of(1, 2, 1), layout_of(1, 1, 2), layout_of(2, 1, 2),
+        layout_of(1, 2, 2), layout_of(2, 2, 2), layout_of(4, 2, 1)}) {
+    test::expect_trains_as_one_rank(model, test::settings_on(layout, 8, 4), layout, "four micro-batches");
+    if (test::emulated) return;
+    config::Settings s = test::settings_on(layout, 8, 1);
+    s.overlap_grad_reduce = false;
+    test::expect_trains_as_one_rank(model, s, layout, "a micro-batch, nothing overlapped");
   }
 }
 

@@ -66,8 +66,6 @@ class LocalJob {
       if (settings.precision == config::Precision::mxfp8) devices.compute_major = 10;
       fake::reset(devices);
     }
-#endif
-#ifdef HARNESS_TEST_CUDA
     const backend::Backend& tested = cuda::cuda_backend();
 #else
     const backend::Backend& tested = backends::get(tested_backend);
@@ -137,14 +135,11 @@ class LocalJob {
   }
 
   std::vector<float> read(int rank, const std::string& buffer, std::int64_t offset, std::int64_t count) {
-    const auto& buffers = program(rank).buffers;
-    for (std::size_t b = 0; b < buffers.size(); ++b) {
-      if (buffers[b].name != buffer) continue;
-      std::vector<float> values(count);
-      ranks_[rank]->read({static_cast<program::BufferId>(b), offset, count}, std::as_writable_bytes(std::span(values)));
-      return values;
-    }
-    throw std::runtime_error("no buffer " + buffer);
+    const program::View whole = workloads::find_buffer(program(rank), buffer);
+    if (!whole.present()) throw std::runtime_error("no buffer " + buffer);
+    std::vector<float> values(count);
+    ranks_[rank]->read(whole.part(offset, count), std::as_writable_bytes(std::span(values)));
+    return values;
   }
 
   /// A rank that fails ends its own thread; the first error is thrown when all are back.

@@ -4,16 +4,14 @@
 
 #include <array>
 #include <cmath>
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "gathered_gradients.h"
-#include "local_job.h"
 #include "selftest/checks.h"
 #include "support/paths.h"
 #include "support/soak.h"
+#include "trained.h"
 
 namespace harness {
 namespace {
@@ -56,8 +54,8 @@ void expect_near(const config::Model& m, const std::string& name, const std::vec
   }
 }
 
-void compare(const selftest::Reference& reference, const config::Settings& settings, const Cell& cell,
-             const std::string& what) {
+void compare(const selftest::Reference& reference, const Cell& cell, const std::string& what) {
+  const config::Settings settings = settings_of(reference, cell);
   const program::Layout layout = layout_of(cell[0], cell[1], cell[2]);
   LocalJob job(reference.model, settings, layout, reference.seed);
   job.run(1);
@@ -89,30 +87,8 @@ TEST(ReferenceOfModels, LossesAndEveryGradient) {
       if (reference.model.name == "llama") cells.push_back({2, 2, 2});
     }
     ++row;
-    for (const Cell& cell : cells) compare(reference, settings_of(reference, cell), cell, title(reference, cell));
+    for (const Cell& cell : cells) compare(reference, cell, title(reference, cell));
   }
-}
-
-// Levers of a step, with the model that has all options.
-TEST(ReferenceOfModels, WithSequenceParallelismRecomputationSchedulesAndFinerOperations) {
-  const selftest::Reference& llama = references().back();
-  ASSERT_EQ(llama.model.name, "llama");
-  const auto check = [&](const Cell& cell, const char* what, const std::function<void(config::Settings&)>& change) {
-    config::Settings s = settings_of(llama, cell);
-    change(s);
-    compare(llama, s, cell, std::string(what));
-  };
-  check({2, 1, 1}, "sequence_parallel, recompute full", [](config::Settings& s) {
-    s.sequence_parallel = true;
-    s.recompute = config::Recompute::full;
-  });
-  if (test::emulated) return;
-  check({2, 1, 1}, "without fusion", [](config::Settings& s) { s.fusion = false; });
-  check({1, 1, 1}, "recompute selective", [](config::Settings& s) {
-    s.attention = config::AttentionKind::unfused;
-    s.recompute = config::Recompute::selective;
-  });
-  check({1, 1, 2}, "overlap_optimizer", [](config::Settings& s) { s.overlap_optimizer = true; });
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+// Gradients in buckets: what travels in bf16, and what is reduced in every micro-batch.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -10,7 +11,6 @@ namespace {
 
 using config::Sharding;
 using test::layout_of;
-using test::LocalJob;
 
 const config::Model four_layers{"tiny", 4, 64, 4, 128, 32};
 // Sequences of all replicas together: for 2, 3 or 4 of them, or for 2 and 4 where a step takes long.
@@ -44,6 +44,25 @@ TEST(GradReducePrecision, Bf16TrainsAlmostAsFp32Does) {
         for (const auto& [name, values] : full.gradients) {
           EXPECT_GT(test::distance(half.gradients.at(name), values), 1e-4) << what << ", " << name;
         }
+      }
+    }
+  }
+}
+
+// However often buckets are reduced in a step: one of a step, or many, cut anywhere.
+TEST(BucketsOfASharding, OfFiveMicroBatchesTrainAsOneRank) {
+  if (test::emulated) return;
+  for (const Sharding sharding : {Sharding::optimizer, Sharding::gradients, Sharding::parameters}) {
+    for (const bool whole : {true, false}) {
+      for (const program::Layout& layout :
+           {layout_of(1, 1, 2), layout_of(1, 1, 4), layout_of(2, 1, 2), layout_of(1, 1, 8), layout_of(2, 1, 4)}) {
+        if (test::sanitized && layout.ranks() > 2) continue;
+        config::Model model{"tiny", 2, 64, 4, 128, 32};
+        model.tied_embeddings = whole;
+        config::Settings s = test::settings_on(layout, std::int64_t{5} * layout[program::Axis::data], 5);
+        s.sharding = sharding;
+        s.bucket_size_bytes = whole ? 1 << 30 : 16 << 10;
+        test::expect_trains_as_one_rank(model, s, layout, fmt::format("sharding {}", static_cast<int>(sharding)));
       }
     }
   }

@@ -2,30 +2,122 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "gathered_gradients.h"
 #include "local_job.h"
+#include "workloads/gpt/buckets.h"
+#include "workloads/gpt/parameters.h"
 
 namespace harness::test {
 
+/// By the name of the parameter, each whole: the shards of all tensor ranks together.
+using Gradients = std::map<std::string, std::vector<float>>;
+
+/// |a - b| / |b|, of the norms; 0 where both are zero.
+inline double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  double difference = 0, norm = 0;
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    difference += std::pow(double{a.at(i)} - double{b[i]}, 2);
+    norm += std::pow(double{b[i]}, 2);
+  }
+  return difference == 0 ? 0 : std::sqrt(difference / norm);
+}
+
+/// Copies a tensor rank's shard of a parameter to its places in the whole.
+inline void put_shard(const std::vector<float>& own, const gpt::Parameter& p, int shard, std::vector<float>& whole) {
+  std::int64_t from = 0, to = 0;
+  for (const gpt::Slice& s : p.slices) {
+    const std::int64_t run = s.part * s.inner, of_row = s.full * s.inner;
+    whole.resize(std::max<std::size_t>(whole.size(), to + s.outer * of_row));
+    for (std::int64_t row = 0; row < s.outer; ++row, from += run, to += of_row) {
+      std::copy_n(own.begin() + from, run, whole.begin() + to + shard * run);
+    }
+  }
+}
+
+/// The part of a parameter that the replica at these coordinates has in a flat f32 buffer, whole or of its own parts.
+/// Where it and those behind it divide the gradients or the optimizer's state, what each has of its own, side by side.
+inline std::vector<float> owned(LocalJob& job, const std::string& buffer, const gpt::Parameter& p,
+                                const std::vector<program::View>& buckets, int shards, const program::Layout& layout,
+                                program::Coordinates at) {
+  std::vector<float> values;
+  for (int i = 0; i < shards; ++i, ++at[program::Axis::data]) {
+    const gpt::OwnRange own = gpt::own_range(p, buckets, shards, at);
+    if (own.count == 0) continue;
+    const int rank = layout.rank(at);
+    const bool whole =
+        workloads::find_buffer(job.program(rank), buffer).count == buckets.front().offset + buckets.front().count;
+    const auto part = job.read(rank, buffer, whole ? own.first : own.in_shard, own.count);
+    values.insert(values.end(), part.begin(), part.end());
+  }
+  return values;
+}
+
+/// A flat f32 buffer, by default of the gradients that the last step left, of all stages, without the scale that fp16
+/// gives the loss at first. What several ranks hold must be the same on all of them, within `tolerance`: replicas, the
+/// tensor ranks of what is not sharded, the two ends of a tied table.
+inline Gradients gathered_gradients(LocalJob& job, const config::Model& model, const config::Settings& settings,
+                                    const program::Layout& layout, double tolerance = 1e-6,
+                                    const std::string& buffer = "gradient") {
+  const auto scale = static_cast<float>(buffer == "gradient" ? gpt::first_gradient_scale(settings) : 1);
+  Gradients whole;
+  const int shards = gpt::shards_of(settings, layout);
+  for (int stage = 0; stage < layout[program::Axis::pipeline]; ++stage) {
+    const auto list = gpt::parameters(model, settings, layout, stage);
+    const auto buckets = gpt::bucket_places(list, shards);
+    for (const gpt::Parameter& p : list) {
+      for (int replica = 0; replica < layout[program::Axis::data] / shards; ++replica) {
+        std::vector<float> values;
+        for (int shard = 0; shard < layout[program::Axis::tensor]; ++shard) {
+          program::Coordinates at;
+          at[program::Axis::tensor] = shard;
+          at[program::Axis::data] = replica * shards;
+          at[program::Axis::pipeline] = stage;
+          auto own = owned(job, buffer, p, buckets, shards, layout, at);
+          for (float& value : own) value /= scale;
+          if (!p.sharded && shard > 0) {
+            EXPECT_LE(distance(own, values), tolerance) << p.name << " on tensor rank " << shard;
+          }
+          put_shard(own, p, p.sharded ? shard : 0, values);
+        }
+        const auto [known, is_new] = whole.emplace(p.name, values);
+        if (is_new) continue;
+        EXPECT_LE(distance(values, known->second), tolerance)
+            << p.name << ", stage " << stage << ", replica " << replica;
+      }
+    }
+  }
+  return whole;
+}
+
+/// Each parameter by itself: what a wrong sum does to a bias vanishes in the norm of everything, and in the loss.
+inline void expect_equal(const Gradients& ours, const Gradients& theirs, double tolerance, const std::string& what) {
+  ASSERT_EQ(ours.size(), theirs.size()) << what;
+  for (const auto& [name, values] : theirs) {
+    ASSERT_TRUE(ours.contains(name)) << what << ", " << name;
+    EXPECT_LE(distance(ours.at(name), values), tolerance) << what << ", " << name;
+  }
+}
+
 /// The results of a training job.
 struct Trained {
-  std::vector<float> losses;            // by step, the same on all ranks
-  Gradients gradients, last_gradients;  // of the first step, and of the last
+  std::vector<float> losses;  // by step, the same on all ranks
+  Gradients gradients;        // of the first step
 };
 
 inline Trained train(LocalJob& job, const config::Model& model, const config::Settings& settings,
                      const program::Layout& layout, int steps) {
   Trained trained;
   job.run(1);
-  trained.gradients = trained.last_gradients = gathered_gradients(job, model, settings, layout);
+  trained.gradients = gathered_gradients(job, model, settings, layout);
   if (steps > 1) {
     job.run(steps - 1);
-    trained.last_gradients = gathered_gradients(job, model, settings, layout);
+    gathered_gradients(job, model, settings, layout);  // the same on all ranks in the last step, too
   }
   trained.losses = job.losses(0);
   for (int rank = 1; rank < layout.ranks(); ++rank) EXPECT_EQ(job.losses(rank), trained.losses) << "rank " << rank;

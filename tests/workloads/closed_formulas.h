@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "gpt_jobs.h"
-#include "workloads/gpt/chunk.h"
+#include "workloads/gpt/schedule.h"
 
 namespace harness::workloads::closed {
 

@@ -11,22 +11,15 @@
 namespace harness::workloads {
 namespace {
 
+using config::Precision;
 using config::Recompute;
 using config::Sharding;
-using program::Axis;
-using ::testing::HasSubstr;
 
 const config::Model for_fp8{"m", 4, 64, 4, 256, 32};
 
-Job in(config::Precision precision, Job j) {
+Job in(Precision precision, Job j) {
   j.settings.precision = precision;
   return j;
-}
-Job in_fp8(Job j) {
-  return in(config::Precision::fp8, std::move(j));
-}
-Job in_mxfp8(Job j) {
-  return in(config::Precision::mxfp8, std::move(j));
 }
 
 int quantised(const program::Program& p, std::string_view what) {
@@ -37,28 +30,30 @@ int quantised(const program::Program& p, std::string_view what) {
 
 // 4 layers of 4 products, 3 micro-batches.
 TEST(Fp8Step, QuantisesEachTensorOnce) {
-  Job j = in_fp8(job(for_fp8, 1, 1, 2, 3, 2));
-  program::Program p = build(j).roles.front();
-  EXPECT_EQ(quantised(p, "weight"), 16);  // the first micro-batch for all
-  EXPECT_EQ(quantised(p, "input"), 16 * 3);
-  EXPECT_EQ(quantised(p, "output gradient"), 16 * 3);
-  // A layer that is run again quantises its inputs again, and gathered weights are quantised for each pass.
-  j.settings.recompute = Recompute::full;
-  p = build(j).roles.front();
-  EXPECT_EQ(quantised(p, "weight"), 16);
-  EXPECT_EQ(quantised(p, "input"), 2 * 16 * 3);
-  j.settings.recompute = Recompute::none;
-  j.settings.sharding = Sharding::parameters;
-  EXPECT_GT(quantised(build(j).roles.front(), "weight"), 16 * 3);
-  // With sequence parallelism two of a layer's four inputs are gathered again for the backward pass.
-  j = in_fp8(job(for_fp8, 2, 1, 1, 3, 2));
-  j.settings.sequence_parallel = true;
-  EXPECT_EQ(quantised(build(j).roles.front(), "input"), (16 + 8) * 3);
+  for (const Precision precision : {Precision::fp8, Precision::mxfp8}) {
+    Job j = in(precision, job(for_fp8, 1, 1, 2, 3, 2));
+    program::Program p = build(j).roles.front();
+    EXPECT_EQ(quantised(p, "weight"), 16);  // the first micro-batch for all
+    EXPECT_EQ(quantised(p, "input"), 16 * 3);
+    EXPECT_EQ(quantised(p, "output gradient"), 16 * 3);
+    // A layer that is run again quantises its inputs again, and gathered weights are quantised for each pass.
+    j.settings.recompute = Recompute::full;
+    p = build(j).roles.front();
+    EXPECT_EQ(quantised(p, "weight"), 16);
+    EXPECT_EQ(quantised(p, "input"), 2 * 16 * 3);
+    j.settings.recompute = Recompute::none;
+    j.settings.sharding = Sharding::parameters;
+    EXPECT_GT(quantised(build(j).roles.front(), "weight"), 16 * 3);
+    // With sequence parallelism two of a layer's four inputs are gathered again for the backward pass.
+    j = in(precision, job(for_fp8, 2, 1, 1, 3, 2));
+    j.settings.sequence_parallel = true;
+    EXPECT_EQ(quantised(build(j).roles.front(), "input"), (16 + 8) * 3);
+  }
 }
 
 // Without biases no activation is kept in bf16 for the sake of a weight gradient.
 TEST(Fp8Step, TheLayersBiasGradientsAreMadeWhileQuantising) {
-  const program::Program p = build(in_fp8(job(for_fp8, 1, 1, 1, 2, 2))).roles.front();
+  const program::Program p = build(in(Precision::fp8, job(for_fp8, 1, 1, 1, 2, 2))).roles.front();
   int with_bias = 0;
   for (const program::Operation& op : p.step) {
     if (const auto* q = std::get_if<program::Quantise>(&op.action)) with_bias += q->bias_gradient.present() ? 1 : 0;
@@ -70,7 +65,7 @@ TEST(Fp8Step, TheLayersBiasGradientsAreMadeWhileQuantising) {
 // copy are its own.
 TEST(Mxfp8Step, EachCopyOfATensorHasItsOwnScalesOfBlocks) {
   for (const bool sequence_parallel : {false, true}) {
-    Job j = in_mxfp8(job(for_fp8, sequence_parallel ? 2 : 1, 1, 1, 2, 2));
+    Job j = in(Precision::mxfp8, job(for_fp8, sequence_parallel ? 2 : 1, 1, 1, 2, 2));
     j.settings.sequence_parallel = sequence_parallel;
     const program::ProgramSet set = build(j);
     EXPECT_EQ(texts(program::verify(set)), "");
@@ -93,51 +88,42 @@ TEST(Mxfp8Step, EachCopyOfATensorHasItsOwnScalesOfBlocks) {
   }
 }
 
-TEST(Mxfp8Step, QuantisesAsOftenAsFp8) {
-  for (const Recompute recompute : {Recompute::none, Recompute::full}) {
-    Job j = job(for_fp8, 1, 1, 2, 3, 2);
-    j.settings.recompute = recompute;
-    const program::Program with_one = build(in_fp8(j)).roles.front(), of_blocks = build(in_mxfp8(j)).roles.front();
-    for (const char* what : {"weight", "input", "output gradient"})
-      EXPECT_EQ(quantised(of_blocks, what), quantised(with_one, what)) << what;
-    EXPECT_EQ(of_blocks.step.size(), with_one.step.size());
-  }
-}
-
-TEST(Mxfp8Sizes, AreMultiplesOfABlock) {
-  const auto why = [](int tp, auto&& change) {
-    Job j = in_mxfp8(job(for_fp8, tp, 1, 1, 1, 1));
-    change(j.model);
-    return refusal(j);
-  };
-  EXPECT_EQ(why(2, [](config::Model&) {}), "");
-  EXPECT_EQ(why(1, [](config::Model& m) { m.hidden = 80; }),
-            "precision mxfp8 multiplies matrices whose sizes are multiples of 32 only, and hidden is 80");
-  EXPECT_THAT(why(4, [](config::Model&) {}), HasSubstr("hidden / tensor_parallel 4 is 16"));
-  EXPECT_THAT(why(1, [](config::Model& m) { m.sequence = 48; }), HasSubstr("micro_batch_size * sequence is 48"));
-}
-
 TEST(Fp8Sizes, AreRefusedInALineThatNamesTheSize) {
-  const auto why = [](int tp, std::int64_t micro_batch, void (*change)(config::Model&)) {
-    Job j = in_fp8(job(for_fp8, tp, 1, 1, 1, micro_batch));
-    change(j.model);
-    return refusal(j);
+  using enum Precision;
+  struct Row {
+    Precision precision;
+    int tp;
+    std::int64_t micro_batch;
+    void (*change)(config::Model&);
+    const char* says;  // "": it is possible
   };
   constexpr auto as_it_is = [](config::Model&) {};
-  EXPECT_EQ(why(1, 1, as_it_is), "");
-  EXPECT_EQ(why(4, 1, as_it_is), "");
-  EXPECT_EQ(why(1, 1, [](config::Model& m) { m.hidden = 72; }),
-            "precision fp8 multiplies matrices whose sizes are multiples of 16 only, and hidden is 72");
-  EXPECT_THAT(why(4, 1, [](config::Model& m) { m.hidden = 96; }), HasSubstr("hidden / tensor_parallel 4 is 24"));
-  EXPECT_THAT(why(2, 1, [](config::Model& m) { m.ffn = 144; }), HasSubstr("ffn / tensor_parallel 2 is 72"));
-  EXPECT_THAT(why(1, 1, [](config::Model& m) { m.sequence = 24; }), HasSubstr("micro_batch_size * sequence is 24"));
-  EXPECT_EQ(why(1, 2, [](config::Model& m) { m.sequence = 24; }), "");
-  EXPECT_THAT(why(2, 1,
-                  [](config::Model& m) {
-                    m.heads = 8;
-                    m.kv_heads = 2;
-                  }),
-              "");
+  const Row rows[] = {
+      {fp8, 1, 1, as_it_is, ""},
+      {fp8, 4, 1, as_it_is, ""},
+      {fp8, 1, 1, [](config::Model& m) { m.hidden = 72; },
+       "precision fp8 multiplies matrices whose sizes are multiples of 16 only, and hidden is 72"},
+      {fp8, 4, 1, [](config::Model& m) { m.hidden = 96; }, "hidden / tensor_parallel 4 is 24"},
+      {fp8, 2, 1, [](config::Model& m) { m.ffn = 144; }, "ffn / tensor_parallel 2 is 72"},
+      {fp8, 1, 1, [](config::Model& m) { m.sequence = 24; }, "micro_batch_size * sequence is 24"},
+      {fp8, 1, 2, [](config::Model& m) { m.sequence = 24; }, ""},
+      {fp8, 2, 1,
+       [](config::Model& m) {
+         m.heads = 8;
+         m.kv_heads = 2;
+       },
+       ""},
+      {mxfp8, 2, 1, as_it_is, ""},
+      {mxfp8, 1, 1, [](config::Model& m) { m.hidden = 80; },
+       "precision mxfp8 multiplies matrices whose sizes are multiples of 32 only, and hidden is 80"},
+      {mxfp8, 4, 1, as_it_is, "hidden / tensor_parallel 4 is 16"},
+      {mxfp8, 1, 1, [](config::Model& m) { m.sequence = 48; }, "micro_batch_size * sequence is 48"},
+  };
+  for (const Row& row : rows) {
+    Job j = in(row.precision, job(for_fp8, row.tp, 1, 1, 1, row.micro_batch));
+    row.change(j.model);
+    expect_refusal(j, row.says);
+  }
 }
 
 // The demands of cuBLASLt, held against each product of a step (program::Matmul says it), without a device: what is not
@@ -149,10 +135,10 @@ TEST(Fp8Sizes, WhatIsNotRefusedFitsCublasLt) {
       for (const std::int64_t sequence : {8, 16, 24}) {
         for (const std::int64_t micro_batch : {1, 2}) {
           for (const int tp : {1, 2, 4}) {
-            for (const auto& [precision, sequence_parallel] : {std::pair{config::Precision::fp8, false},
-                                                               {config::Precision::fp8, true},
-                                                               {config::Precision::mxfp8, false},
-                                                               {config::Precision::mxfp8, true}}) {
+            for (const auto& [precision, sequence_parallel] : {std::pair{Precision::fp8, false},
+                                                               {Precision::fp8, true},
+                                                               {Precision::mxfp8, false},
+                                                               {Precision::mxfp8, true}}) {
               Job j = in(precision, job({"m", 1, hidden, 4, 64, sequence}, tp, 1, 1, 1, micro_batch));
               j.model.ffn = ffn;
               j.settings.sequence_parallel = sequence_parallel;
@@ -182,7 +168,7 @@ TEST(Fp8Sizes, EveryConfigurationOfTheRepositoryFits) {
     for (const int tp : {1, 2, 4, 8}) {
       for (const bool sequence_parallel : {false, true}) {
         for (const std::int64_t micro_batch : {1, 2, 4}) {
-          Job j = in_fp8(job(e.model.resolved(), tp, 1, 1, 1, micro_batch));
+          Job j = in(Precision::fp8, job(e.model.resolved(), tp, 1, 1, 1, micro_batch));
           j.settings.sequence_parallel = sequence_parallel;
           if (!gpt_workload().why_impossible(j.model, j.settings).empty()) continue;  // in any precision
           const std::string why = refusal(j);

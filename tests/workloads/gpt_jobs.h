@@ -13,7 +13,7 @@
 
 #include "program/count.h"
 #include "program/expand.h"
-#include "program/verify.h"
+#include "program/program.h"
 #include "workloads/gpt/gpt.h"
 #include "workloads/gpt/parameters.h"
 #include "workloads/workload.h"
@@ -114,6 +114,15 @@ inline std::string texts(const std::vector<program::Problem>& problems) {
 inline std::string refusal(const Job& j) {
   const std::string why = gpt_workload().why_impossible(j.model, j.settings);
   return why.empty() ? gpt_workload().why_impossible_on(j.model, j.settings, j.layout) : why;
+}
+
+/// Expects that it refuses the job in these words; "": that it does not.
+inline void expect_refusal(const Job& j, const std::string& says) {
+  if (says.empty()) {
+    EXPECT_EQ(refusal(j), "");
+  } else {
+    EXPECT_THAT(refusal(j), ::testing::HasSubstr(says));
+  }
 }
 
 /// The size of a stage's flat buffers, with what fills the buckets up, and without.

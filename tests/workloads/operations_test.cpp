@@ -9,29 +9,27 @@
 
 #include "base/error.h"
 #include "config/registry.h"
+#include "gpt_jobs.h"
 #include "program/count.h"
-#include "program/expand.h"
 #include "program/links.h"
-#include "program/verify.h"
 #include "support/errors.h"
 #include "workloads/operations.h"
-#include "workloads/workload.h"
 
 namespace harness::workloads {
 namespace {
 
 using ::testing::HasSubstr;
+using Kind = config::CollectiveKind;
+using Over = config::CollectiveOver;
 
 Rate rate_of(const config::Settings& settings, const program::Layout& layout) {
   return workload_of(settings).rate(settings, layout);
 }
 
-constexpr config::CollectiveKind every_collective[] = {
-    config::CollectiveKind::all_reduce, config::CollectiveKind::reduce_scatter, config::CollectiveKind::all_gather,
-    config::CollectiveKind::all_to_all, config::CollectiveKind::send_recv};
+constexpr Kind every_collective[] = {Kind::all_reduce, Kind::reduce_scatter, Kind::all_gather, Kind::all_to_all,
+                                     Kind::send_recv};
 
-config::Settings collective(config::CollectiveKind kind, config::CollectiveOver over = config::CollectiveOver::world,
-                            bool in_place = true) {
+config::Settings collective(Kind kind, Over over = Over::world, bool in_place = true) {
   config::Settings s;
   s.workload = "collective";
   s.collective = kind;
@@ -48,12 +46,6 @@ program::Layout layout_of(int tensor, int data, int pipeline) {
   return layout;
 }
 
-std::string problems_of(const program::ProgramSet& set) {
-  std::string all;
-  for (const auto& p : program::verify(set)) all += p.text + "\n";
-  return all;
-}
-
 TEST(Workloads, AreThoseThatAConfigurationCanName) {
   ASSERT_EQ(workloads().size(), config::workload_names.size());
   for (std::size_t i = 0; i < config::workload_names.size(); ++i)
@@ -61,23 +53,22 @@ TEST(Workloads, AreThoseThatAConfigurationCanName) {
 }
 
 TEST(Operations, EveryCollectiveVerifiesOverEveryGroup) {
-  for (const config::CollectiveKind kind : every_collective) {
+  for (const Kind kind : every_collective) {
     for (const bool in_place : {true, false}) {
-      for (const auto over : {config::CollectiveOver::world, config::CollectiveOver::tensor,
-                              config::CollectiveOver::data, config::CollectiveOver::pipeline}) {
-        const bool ring_of_all = kind == config::CollectiveKind::send_recv && over == config::CollectiveOver::world;
+      for (const auto over : {Over::world, Over::tensor, Over::data, Over::pipeline}) {
+        const bool ring_of_all = kind == Kind::send_recv && over == Over::world;
         const program::Layout layout = ring_of_all ? layout_of(1, 12, 1) : layout_of(2, 3, 2);
         const program::ProgramSet set = build_programs({}, collective(kind, over, in_place), layout);
-        EXPECT_EQ(problems_of(set), "") << static_cast<int>(kind) << static_cast<int>(over) << in_place;
-        EXPECT_EQ(problems_of(program::expand(set)), "");
+        EXPECT_EQ(texts(program::verify(set)), "") << static_cast<int>(kind) << static_cast<int>(over) << in_place;
+        EXPECT_EQ(texts(program::verify(program::expand(set))), "");
       }
     }
   }
 }
 
 TEST(Operations, AStepIsItsRepetitionsAndTheClosingAllReduce) {
-  for (const config::CollectiveKind kind : every_collective) {
-    const config::Settings s = collective(kind, config::CollectiveOver::data, false);
+  for (const Kind kind : every_collective) {
+    const config::Settings s = collective(kind, Over::data, false);
     const program::ProgramSet set = build_programs({}, s, layout_of(1, 4, 1));
     const program::Count c = program::count(set, set.roles[0], set.roles[0].step);
     program::Traffic sent;
@@ -99,7 +90,7 @@ TEST(Operations, ProductsVerifyAndCount) {
   for (const config::Precision p : {config::Precision::fp32, config::Precision::bf16}) {
     s.precision = p;
     const program::ProgramSet set = build_programs({}, s, layout_of(1, 2, 1));
-    EXPECT_EQ(problems_of(set), "");
+    EXPECT_EQ(texts(program::verify(set)), "");
     EXPECT_DOUBLE_EQ(program::total_flop(set).model, 2.0 * 5 * 2 * 64 * 32 * 48);
     EXPECT_DOUBLE_EQ(workload_of(s).rate(s, set.layout).bytes,
                      (64 * 48 + 48 * 32 + 64 * 32) * (p == config::Precision::bf16 ? 2.0 : 4.0));
@@ -109,7 +100,7 @@ TEST(Operations, ProductsVerifyAndCount) {
   for (const bool backward : {false, true}) {
     s.attention_backward = backward;
     const program::ProgramSet set = build_programs({}, s, layout_of(1, 2, 1));
-    EXPECT_EQ(problems_of(set), "");
+    EXPECT_EQ(texts(program::verify(set)), "");
     EXPECT_DOUBLE_EQ(program::total_flop(set).noncausal, (backward ? 8.0 : 4.0) * 2 * 3 * 8 * 16 * 16 * 5 * 2);
   }
 }
@@ -118,44 +109,40 @@ TEST(Operations, ProductsVerifyAndCount) {
 
 TEST(Operations, BusFactorsAreThoseOfNcclTests) {
   const program::Layout eight = layout_of(1, 8, 1);
-  const auto factor = [&](config::CollectiveKind kind) { return rate_of(collective(kind), eight).bus_factor; };
-  EXPECT_DOUBLE_EQ(factor(config::CollectiveKind::all_reduce), 14.0 / 8);
-  EXPECT_DOUBLE_EQ(factor(config::CollectiveKind::reduce_scatter), 7.0 / 8);
-  EXPECT_DOUBLE_EQ(factor(config::CollectiveKind::all_gather), 7.0 / 8);
-  EXPECT_DOUBLE_EQ(factor(config::CollectiveKind::all_to_all), 7.0 / 8);
-  EXPECT_DOUBLE_EQ(factor(config::CollectiveKind::send_recv), 1);
+  const auto factor = [&](Kind kind) { return rate_of(collective(kind), eight).bus_factor; };
+  EXPECT_DOUBLE_EQ(factor(Kind::all_reduce), 14.0 / 8);
+  EXPECT_DOUBLE_EQ(factor(Kind::reduce_scatter), 7.0 / 8);
+  EXPECT_DOUBLE_EQ(factor(Kind::all_gather), 7.0 / 8);
+  EXPECT_DOUBLE_EQ(factor(Kind::all_to_all), 7.0 / 8);
+  EXPECT_DOUBLE_EQ(factor(Kind::send_recv), 1);
   EXPECT_EQ(rate_of(config::Settings(), eight).repetitions, 0);
 }
 
 TEST(Operations, LimitsFollowFromWhatMustLeaveRankAndNode) {
-  const auto limit = [](config::CollectiveKind kind, const program::Layout& layout, const std::vector<int>& nodes,
-                        const program::Links& links, config::CollectiveOver over = config::CollectiveOver::world) {
+  const auto limit = [](Kind kind, const program::Layout& layout, const std::vector<int>& nodes,
+                        const program::Links& links, Over over = Over::world) {
     return max_bus_bandwidth(collective(kind, over), layout, nodes, links);
   };
   const std::vector<int> single(8, 0), two{0, 0, 0, 0, 1, 1, 1, 1};
   const program::Layout eight = layout_of(1, 8, 1);
   // In one node every collective is bound by the rank's link; bus bandwidth is made so that this is the bound.
-  for (const config::CollectiveKind kind : every_collective) {
+  for (const Kind kind : every_collective) {
     EXPECT_NEAR(limit(kind, eight, single, {100, 0, false, false}), 100, 1e-9);
     EXPECT_EQ(limit(kind, eight, single, {}), 0);
     EXPECT_EQ(limit(kind, eight, two, {100, 0, false, false}), 0);  // the network is not known
   }
   // Switches that add up: each rank sends the message once.
-  EXPECT_NEAR(limit(config::CollectiveKind::all_reduce, eight, single, {100, 0, true, false}), 175, 1e-9);
-  EXPECT_NEAR(limit(config::CollectiveKind::all_gather, eight, single, {100, 0, true, false}), 100, 1e-9);
+  EXPECT_NEAR(limit(Kind::all_reduce, eight, single, {100, 0, true, false}), 175, 1e-9);
+  EXPECT_NEAR(limit(Kind::all_gather, eight, single, {100, 0, true, false}), 100, 1e-9);
   // Two nodes: an all-reduce must bring the whole message across once: 14/8 of bus for 1 of network.
-  EXPECT_NEAR(limit(config::CollectiveKind::all_reduce, eight, two, {1e9, 40, false, false}), 70, 1e-6);
+  EXPECT_NEAR(limit(Kind::all_reduce, eight, two, {1e9, 40, false, false}), 70, 1e-6);
   // Half of an all-to-all goes across, and 4 ranks share the network: 7/8 of bus for 2 of it.
-  EXPECT_NEAR(limit(config::CollectiveKind::all_to_all, eight, two, {1e9, 40, false, false}), 17.5, 1e-6);
-  EXPECT_NEAR(limit(config::CollectiveKind::send_recv, eight, two, {1e9, 40, false, false}), 40, 1e-6);
+  EXPECT_NEAR(limit(Kind::all_to_all, eight, two, {1e9, 40, false, false}), 17.5, 1e-6);
+  EXPECT_NEAR(limit(Kind::send_recv, eight, two, {1e9, 40, false, false}), 40, 1e-6);
   // Four groups of two ranks across the nodes share the network.
-  EXPECT_NEAR(limit(config::CollectiveKind::all_reduce, layout_of(4, 2, 1), two, {1e9, 40, false, false},
-                    config::CollectiveOver::data),
-              10, 1e-6);
+  EXPECT_NEAR(limit(Kind::all_reduce, layout_of(4, 2, 1), two, {1e9, 40, false, false}, Over::data), 10, 1e-6);
   // Groups within a node do not use it.
-  EXPECT_NEAR(limit(config::CollectiveKind::all_reduce, layout_of(4, 2, 1), two, {100, 40, false, false},
-                    config::CollectiveOver::tensor),
-              100, 1e-9);
+  EXPECT_NEAR(limit(Kind::all_reduce, layout_of(4, 2, 1), two, {100, 40, false, false}, Over::tensor), 100, 1e-9);
 }
 
 // A training step's messages: two stages of 2 x 2 ranks, a stage on each of two nodes.
@@ -289,10 +276,10 @@ struct OperationJob {
 };
 
 TEST(OutputChecks, AcceptWhatACollectiveMustGiveAndNothingElse) {
-  for (const config::CollectiveKind kind : every_collective) {
+  for (const Kind kind : every_collective) {
     for (const bool in_place : {true, false}) {
       for (const config::Precision precision : {config::Precision::fp32, config::Precision::bf16}) {
-        config::Settings s = collective(kind, config::CollectiveOver::world, in_place);
+        config::Settings s = collective(kind, Over::world, in_place);
         s.precision = precision;
         s.message_bytes = 3 * 500 * 4;
         OperationJob job(s, 3);

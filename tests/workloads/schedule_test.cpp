@@ -8,12 +8,11 @@
 #include <vector>
 
 #include "base/error.h"
-#include "workloads/gpt/chunk.h"
 
 namespace harness::gpt {
 namespace {
 
-using ::testing::HasSubstr;
+using ::testing::StartsWith;
 using Kind = Pass::Kind;
 
 // "F0 F1 B0 …"; of several chunks F0a F0b.
@@ -27,55 +26,33 @@ std::string text(const Passes& passes, int chunks = 1) {
   return all;
 }
 
-Passes one_forward_one_backward(const Pipeline& of, int stage) {
-  return passes_of(config::PipelineSchedule::one_forward_one_backward, of, stage);
-}
-Passes gpipe(const Pipeline& of, int stage) {
-  return passes_of(config::PipelineSchedule::gpipe, of, stage);
-}
-Passes interleaved(const Pipeline& of, int stage) {
-  return passes_of(config::PipelineSchedule::interleaved, of, stage);
+using enum config::PipelineSchedule;
+
+// Of `order`, which stages have in turn.
+void expect_order(config::PipelineSchedule schedule, const Pipeline& of, const std::vector<std::string>& order) {
+  for (int stage = 0; stage < std::ssize(order); ++stage)
+    EXPECT_THAT(text(passes_of(schedule, of, stage), of.chunks), StartsWith(order[stage])) << "stage " << stage;
 }
 
-TEST(OneForwardOneBackward, RunsAheadByTheStagesBehind) {
-  const Pipeline of{3, 1, 4};
-  EXPECT_EQ(text(one_forward_one_backward(of, 0)), "F0 F1 F2 B0 F3 B1 B2 B3");
-  EXPECT_EQ(text(one_forward_one_backward(of, 1)), "F0 F1 B0 F2 B1 F3 B2 B3");
-  EXPECT_EQ(text(one_forward_one_backward(of, 2)), "F0 B0 F1 B1 F2 B2 F3 B3");
-}
-
-TEST(OneForwardOneBackward, OfOneStageAccumulatesGradients) {
-  EXPECT_EQ(text(one_forward_one_backward({1, 1, 3}, 0)), "F0 B0 F1 B1 F2 B2");
-}
-
-TEST(OneForwardOneBackward, WithFewerMicroBatchesThanStagesAllGoForwardFirst) {
-  EXPECT_EQ(text(one_forward_one_backward({4, 1, 2}, 0)), "F0 F1 B0 B1");
-}
-
-TEST(GPipe, GoesForwardWithEverythingFirst) {
-  for (int stage = 0; stage < 2; ++stage) EXPECT_EQ(text(gpipe({2, 1, 3}, stage)), "F0 F1 F2 B0 B1 B2");
-}
-
-// As figure 4 of Narayanan et al. 2021 has it, below: four stages of two chunks, eight micro-batches.
-TEST(Interleaved, TakesAsManyMicroBatchesAsStagesThroughOneChunkAfterTheOther) {
-  EXPECT_EQ(text(interleaved({2, 2, 2}, 0), 2), "F0a F1a F0b F1b B0b B1b B0a B1a");
-  EXPECT_EQ(text(interleaved({2, 2, 2}, 1), 2), "F0a F1a F0b B0b F1b B1b B0a B1a");
-  EXPECT_EQ(text(interleaved({4, 2, 8}, 3), 2),
+TEST(Schedules, HaveTheOrderOfTheirPublications) {
+  expect_order(one_forward_one_backward, {3, 1, 4},
+               {"F0 F1 F2 B0 F3 B1 B2 B3", "F0 F1 B0 F2 B1 F3 B2 B3", "F0 B0 F1 B1 F2 B2 F3 B3"});
+  expect_order(one_forward_one_backward, {1, 1, 3}, {"F0 B0 F1 B1 F2 B2"});  // adds up gradients
+  expect_order(one_forward_one_backward, {4, 1, 2}, {"F0 F1 B0 B1"});
+  expect_order(gpipe, {2, 1, 3}, {"F0 F1 F2 B0 B1 B2", "F0 F1 F2 B0 B1 B2"});
+  expect_order(interleaved, {2, 2, 2}, {"F0a F1a F0b F1b B0b B1b B0a B1a", "F0a F1a F0b B0b F1b B1b B0a B1a"});
+  // Figure 4 of Narayanan et al. 2021: four stages of two chunks, eight micro-batches.
+  expect_order(interleaved, {4, 2, 8}, {"F0a F1a F2a F3a F0b F1b F2b F3b F4a F5a F6a B0b F7a B1b F4b B2b"});
+  EXPECT_EQ(text(passes_of(interleaved, {4, 2, 8}, 3), 2),
             "F0a F1a F2a F3a F0b B0b F1b B1b F2b B2b F3b B3b F4a B0a F5a B1a F6a B2a F7a B3a F4b B4b F5b B5b F6b B6b "
             "F7b B7b B4a B5a B6a B7a");
-  EXPECT_THAT(text(interleaved({4, 2, 8}, 0), 2),
-              HasSubstr("F0a F1a F2a F3a F0b F1b F2b F3b F4a F5a F6a B0b F7a B1b F4b B2b"));
 }
-
-constexpr config::PipelineSchedule all_schedules[] = {config::PipelineSchedule::one_forward_one_backward,
-                                                      config::PipelineSchedule::gpipe,
-                                                      config::PipelineSchedule::interleaved};
 
 // Visits every schedule on every pipeline that it has up to these sizes.
 template <class Visit>
 void each_schedule(int most_stages, int most_chunks, const Visit& visit) {
-  for (const auto schedule : all_schedules) {
-    const bool has_chunks = schedule == config::PipelineSchedule::interleaved;
+  for (const auto schedule : {one_forward_one_backward, gpipe, interleaved}) {
+    const bool has_chunks = schedule == interleaved;
     for (int stages = 2; stages <= most_stages; ++stages) {
       for (int chunks = has_chunks ? 2 : 1; chunks <= (has_chunks ? most_chunks : 1); ++chunks) {
         for (const int micro_batches : {1, 2, stages - 1, stages, 2 * stages, 3 * stages, 5 * stages + 1}) {
@@ -130,10 +107,10 @@ TEST(Schedules, KeepAsManyPassesInFlightAsTheyPromise) {
   for (int p = 2; p <= 8; ++p) {
     const int m = 3 * p;
     for (int s = 0; s < p; ++s) {
-      EXPECT_EQ(in_flight(one_forward_one_backward({p, 1, m}, s)), p - s);
-      EXPECT_EQ(in_flight(gpipe({p, 1, m}, s)), m);
+      EXPECT_EQ(in_flight(passes_of(one_forward_one_backward, {p, 1, m}, s)), p - s);
+      EXPECT_EQ(in_flight(passes_of(gpipe, {p, 1, m}, s)), m);
       for (int v = 2; v <= 3; ++v) {
-        EXPECT_EQ(in_flight(interleaved({p, v, m}, s)), 2 * (p - s - 1) + (v - 1) * p + 1);
+        EXPECT_EQ(in_flight(passes_of(interleaved, {p, v, m}, s)), 2 * (p - s - 1) + (v - 1) * p + 1);
       }
     }
   }
@@ -155,7 +132,7 @@ TEST(Schedules, EndOnePassOfAStageInATickAndNoInputComesLate) {
 }
 
 TEST(Timetable, RefusesPassesThatWaitForNoneThatComes) {
-  std::vector<Passes> passes{gpipe({2, 1, 2}, 0), gpipe({2, 1, 2}, 1)};
+  std::vector<Passes> passes{passes_of(gpipe, {2, 1, 2}, 0), passes_of(gpipe, {2, 1, 2}, 1)};
   std::swap(passes[0].front(), passes[0].back());
   EXPECT_THROW(timetable(passes), Error);
 }
@@ -177,9 +154,18 @@ std::string layers_of(int layers, int stages, int stage, int chunks, bool embedd
   return all;
 }
 
-TEST(Chunks, OfOneStageAreTheWholeModel) {
+TEST(Chunks, GoToTheStagesInTurnAndAreALayerLongerAtTheBeginning) {
   EXPECT_EQ(layers_of(4, 1, 0, 1), "[0-3]");
   EXPECT_EQ(layers_of(4, 1, 0, 2), "[0-1 2-3]");
+  EXPECT_EQ(layers_of(8, 2, 1, 1), "4-7]");
+  EXPECT_EQ(layers_of(8, 2, 0, 2), "[0-1 4-5");
+  EXPECT_EQ(layers_of(8, 2, 1, 2), "2-3 6-7]");
+  EXPECT_EQ(layers_of(10, 4, 0, 1), "[0-2");
+  EXPECT_EQ(layers_of(10, 4, 1, 1), "3-5");
+  EXPECT_EQ(layers_of(10, 4, 2, 1), "6-7");
+  EXPECT_EQ(layers_of(10, 4, 3, 1), "8-9]");
+  EXPECT_EQ(layers_of(5, 2, 0, 2), "[0-1 3-3");
+  EXPECT_EQ(layers_of(5, 2, 1, 2), "2-2 4-4]");
 }
 
 // The 126 layers of Llama 3.1 405B and both ends on 8 stages of 4 chunks.
@@ -190,22 +176,6 @@ TEST(Chunks, EmbeddingAndLossMayCountAsALayer) {
   EXPECT_EQ(layers_of(126, 8, 0, 4, true), "[0-2 31-34 63-66 95-98");
   EXPECT_EQ(layers_of(126, 8, 7, 4, true), "27-30 59-62 91-94 123-125]");
   EXPECT_EQ(layers_of(2, 4, 0, 1, true), "[0--1");  // the embedding alone
-}
-
-TEST(Chunks, GoToTheStagesInTurn) {
-  EXPECT_EQ(layers_of(8, 2, 0, 1), "[0-3");
-  EXPECT_EQ(layers_of(8, 2, 1, 1), "4-7]");
-  EXPECT_EQ(layers_of(8, 2, 0, 2), "[0-1 4-5");
-  EXPECT_EQ(layers_of(8, 2, 1, 2), "2-3 6-7]");
-}
-
-TEST(Chunks, AreALayerLongerAtTheBeginningWhereLayersDoNotDivide) {
-  EXPECT_EQ(layers_of(10, 4, 0, 1), "[0-2");
-  EXPECT_EQ(layers_of(10, 4, 1, 1), "3-5");
-  EXPECT_EQ(layers_of(10, 4, 2, 1), "6-7");
-  EXPECT_EQ(layers_of(10, 4, 3, 1), "8-9]");
-  EXPECT_EQ(layers_of(5, 2, 0, 2), "[0-1 3-3");
-  EXPECT_EQ(layers_of(5, 2, 1, 2), "2-2 4-4]");
 }
 
 }  // namespace

@@ -2,8 +2,8 @@
 
 namespace harness::gpt {
 
-program::View Stage::input_gradient(const program::View& dy, const Linear& layer, const program::View& before_gelu) {
-  const program::View dx = scratch(layer.input_gradient, d_.type, d_.rows * layer.inputs);
+View Stage::input_gradient(const View& dy, const Linear& layer, const View& before_gelu) {
+  const View dx = scratch(layer.input_gradient, d_.type, d_.rows * layer.inputs);
   program::Matmul product{
       .a = dy,
       .b = weight(layer.weight),
@@ -26,8 +26,7 @@ program::View Stage::input_gradient(const program::View& dy, const Linear& layer
 }
 
 // Yields the gradient of a layer's weight, and with it that of its bias.
-void Stage::weight_gradient(const program::View& dy, const Linear& layer, const program::View& x,
-                            std::optional<ParameterId> bias) {
+void Stage::weight_gradient(const View& dy, const Linear& layer, const View& x, std::optional<ParameterId> bias) {
   program::Matmul product{.a = dy,
                           .b = x,
                           .out = gradient(layer.weight),
@@ -51,16 +50,16 @@ void Stage::weight_gradient(const program::View& dy, const Linear& layer, const 
   wrote({of_layer(layer.weight), bias});
 }
 
-program::View Stage::mlp_backward(const LayerActivations& a, const program::View& dy) {
-  if (d_.activation == config::Activation::gelu) return input_gradient(dy, fc2_, a.fc1);
-  const program::View dactivated = input_gradient(dy, fc2_);
-  const program::View dfc1 = scratch("dfc1", d_.type, a.fc1.count);
+View Stage::mlp_backward(const LayerActivations& a, const View& dy) {
+  if (d_.model.activation == config::Activation::gelu) return input_gradient(dy, fc2_, a.fc1);
+  const View dactivated = input_gradient(dy, fc2_);
+  const View dfc1 = scratch("dfc1", d_.type, a.fc1.count);
   emit(program::SwiGluBackward{a.fc1, dactivated, dfc1, d_.rows, d_.local_ffn});
   return dfc1;
 }
 
-program::View Stage::attention_backward(const LayerActivations& a, const program::View& dy) {
-  const program::View dqkv = scratch("dqkv", d_.type, a.qkv.count);
+View Stage::attention_backward(const LayerActivations& a, const View& dy) {
+  const View dqkv = scratch("dqkv", d_.type, a.qkv.count);
   emit(program::AttentionBackward{.q = queries(a.qkv),
                                   .k = keys(a.qkv),
                                   .v = values(a.qkv),
@@ -79,9 +78,9 @@ program::View Stage::attention_backward(const LayerActivations& a, const program
   return dqkv;
 }
 
-program::View Stage::norm_backward(const program::View& dy, const Normalised& x, const Norm& norm,
-                                   const program::View& dresidual, std::optional<ParameterId> bias) {
-  const program::View dx = activation(std::string("d") + norm.name);
+View Stage::norm_backward(const View& dy, const Normalised& x, const Norm& norm, const View& dresidual,
+                          std::optional<ParameterId> bias) {
+  const View dx = activation(std::string("d") + norm.name);
   const auto emit_as = [&](auto op) {
     op.dout = dy;
     op.sum = x.sum;
@@ -100,7 +99,8 @@ program::View Stage::norm_backward(const program::View& dy, const Normalised& x,
     }
     emit(op, norm.name);
   };
-  d_.norm == config::NormKind::layer_norm ? emit_as(program::LayerNormBackward{}) : emit_as(program::RmsNormBackward{});
+  d_.model.norm == config::NormKind::layer_norm ? emit_as(program::LayerNormBackward{})
+                                                : emit_as(program::RmsNormBackward{});
   wrote({of_layer(norm.gamma), if_any(norm.beta), bias});
   return dx;
 }
@@ -110,46 +110,45 @@ program::View Stage::norm_backward(const program::View& dy, const Normalised& x,
 // weight gradient needs of other ranks is gathered behind the input gradient. A norm adds what reaches the stream past
 // it, and yields the gradient of the bias that it added: projection's, and for norm1 that of the layer below
 // (bias_below; absent where this chunk does not hold it).
-program::View Stage::layer_backward(const LayerActivations& a, const program::View& dy,
-                                    std::optional<ParameterId> bias_below) {
-  const program::View dfc2 = gather_rows(dy, "fc2 output gradient");
-  const program::View dfc1 = mlp_backward(a, dfc2);
+View Stage::layer_backward(const LayerActivations& a, const View& dy, std::optional<ParameterId> bias_below) {
+  const View dfc2 = gather_rows(dy, "fc2 output gradient");
+  const View dfc1 = mlp_backward(a, dfc2);
   weight_gradient(dfc2, fc2_, a.activated);
   if (d_.fp8) quantised_gradient(dfc1, fc1_, if_any(fc1_bias));
-  const program::View into_fc1 = gather_rows(a.norm2.out, norm2.name);
-  const program::View dnorm2 = scatter_rows(input_gradient(dfc1, fc1_), fc1_.input_gradient);
+  const View into_fc1 = gather_rows(a.norm2.out, norm2.name);
+  const View dnorm2 = scatter_rows(input_gradient(dfc1, fc1_), fc1_.input_gradient);
   weight_gradient(dfc1, fc1_, into_fc1, if_any(fc1_bias));
-  const program::View dmiddle = norm_backward(dnorm2, a.norm2, norm2, dy, if_any(projection_bias));
+  const View dmiddle = norm_backward(dnorm2, a.norm2, norm2, dy, if_any(projection_bias));
 
-  const program::View dprojection = gather_rows(dmiddle, "projection output gradient");
-  const program::View dattention = input_gradient(dprojection, projection_);
+  const View dprojection = gather_rows(dmiddle, "projection output gradient");
+  const View dattention = input_gradient(dprojection, projection_);
   weight_gradient(dprojection, projection_, a.attention);
-  const program::View dqkv = attention_backward(a, dattention);
+  const View dqkv = attention_backward(a, dattention);
   if (d_.fp8) quantised_gradient(dqkv, qkv_, if_any(qkv_bias));
-  const program::View into_qkv = gather_rows(a.norm1.out, norm1.name);
-  const program::View dnorm1 = scatter_rows(input_gradient(dqkv, qkv_), qkv_.input_gradient);
+  const View into_qkv = gather_rows(a.norm1.out, norm1.name);
+  const View dnorm1 = scatter_rows(input_gradient(dqkv, qkv_), qkv_.input_gradient);
   weight_gradient(dqkv, qkv_, into_qkv, if_any(qkv_bias));
   return norm_backward(dnorm1, a.norm1, norm1, dmiddle, bias_below);
 }
 
 // From the loss to the residual stream after the last layer, whose bias is `bias`.
-program::View Stage::head_backward(const MicroBatch& mb, std::optional<ParameterId> bias) {
+View Stage::head_backward(const MicroBatch& mb, std::optional<ParameterId> bias) {
   use({head_.weight});
-  const program::View into_head = gather_rows(mb.final_norm.out, final_norm.name);
-  const program::View dnorm = scatter_rows(input_gradient(mb.logits, head_), head_.input_gradient);
+  const View into_head = gather_rows(mb.final_norm.out, final_norm.name);
+  const View dnorm = scatter_rows(input_gradient(mb.logits, head_), head_.input_gradient);
   weight_gradient(mb.logits, head_, into_head);
   use({final_norm_gamma});
   return norm_backward(dnorm, mb.final_norm, final_norm, {}, bias);
 }
 
-void Stage::embed_backward(const program::View& dy) {
+void Stage::embed_backward(const View& dy) {
   emit(program::EmbeddingBackward{.tokens = of_micro_batch(tokens_),
                                   .dout = gather_rows(dy, "embedding"),
                                   .dwords = gradient(word_embeddings),
                                   .dpositions = gradient(if_any(position_embeddings)),
                                   .rows = d_.rows,
                                   .width = d_.hidden,
-                                  .sequence = d_.positions_in_sequence,
+                                  .sequence = d_.model.sequence,
                                   .shard = vocabulary(),
                                   .accumulate_positions = adds(),
                                   .position_ids = of_micro_batch(position_ids_)});
@@ -168,13 +167,12 @@ void Stage::tell(const std::function<void(ParameterId)>& on_final) {
   wrote_.clear();
 }
 
-program::View Stage::backward(const Pass& pass, const program::View& dy,
-                              const std::function<void(ParameterId)>& on_final) {
+View Stage::backward(const Pass& pass, const View& dy, const std::function<void(ParameterId)>& on_final) {
   enter(pass);
   const Chunk& chunk = chunks_[pass.chunk];
   const MicroBatch& mb = chunk.saved.at(pass.micro_batch);
   std::optional<ParameterId> bias = if_any(ParameterId{fc2_bias, chunk.end() - 1});  // what was added last to x
-  program::View dx = dy;
+  View dx = dy;
   if (chunk.last) {
     dx = head_backward(mb, bias);
   } else if (bias) {

@@ -3,18 +3,49 @@
 #include <algorithm>
 #include <cmath>
 
-#include "workloads/gpt/gpt.h"
-
 namespace harness::gpt {
 
-Buckets::Buckets(program::ProgramBuilder& builder, const Parameters& parameters, LossScaler& scaler,
-                 const workloads::StepFrame& frame, const config::Settings& settings, const program::Layout& layout)
+LossScaler::LossScaler(ProgramBuilder& builder, const Settings& settings) : b_(builder) {
+  if (settings.precision != config::Precision::fp16) return;
+  const auto scalar = [&](const char* name, DType type, double value) {
+    const View view = b_.buffer(name, type, 1, BufferKind::persistent);
+    b_.emit(compute_stream, program::Fill{view, value}, {"loss scale", Phase::setup});
+    return view;
+  };
+  scale_ = scalar("dynamic_loss_scale", DType::f32, initial_scale);
+  good_steps_ = scalar("good_steps", DType::i32, 0);
+  updates_ = scalar(workloads::updates_buffer, DType::i32, 0);
+  found_inf_ = scalar("found_inf", DType::f32, 0);
+}
+
+void LossScaler::guard(std::vector<program::AdamW>& updates) {
+  if (!active()) return;
+  for (program::AdamW& update : updates) {
+    b_.emit(compute_stream, program::CheckFinite{update.gradient, found_inf_}, {"loss scale", Phase::optimizer});
+    update.counter = updates_;
+    update.scale = scale_;
+    update.skip = found_inf_;
+  }
+  b_.emit(world_stream, program::AllReduce{world_group, found_inf_, program::Reduction::max},
+          {"overflow", Phase::optimizer});
+}
+
+void LossScaler::end_step() {
+  if (!active()) return;
+  b_.emit(
+      compute_stream,
+      program::UpdateScale{.found_inf = found_inf_, .scale = scale_, .good_steps = good_steps_, .updates = updates_},
+      {"loss scale", Phase::optimizer});
+}
+
+Buckets::Buckets(ProgramBuilder& builder, const Parameters& parameters, LossScaler& scaler, const StepFrame& frame,
+                 const Settings& settings, const Layout& layout)
     : b_(builder),
       parameters_(parameters),
       scaler_(scaler),
       frame_(frame),
-      learning_rate_(b_.buffer(learning_rate_buffer, program::DType::f32, 1, program::BufferKind::input)),
-      replicas_(layout[program::Axis::data]),
+      learning_rate_(b_.buffer(learning_rate_buffer, DType::f32, 1, BufferKind::input)),
+      replicas_(layout[Axis::data]),
       across_nodes_(shards_are_of_node(settings, layout)),
       overlap_reduction_(settings.overlap_grad_reduce),
       overlap_optimizer_(settings.overlap_optimizer),
@@ -22,7 +53,7 @@ Buckets::Buckets(program::ProgramBuilder& builder, const Parameters& parameters,
       sent_share_(settings.grad_compression_ratio) {
   const bool compresses = settings.grad_compression != config::GradCompression::none && replicated();
   const std::vector<Parameter>& list = parameters.list();
-  const std::vector<program::View>& places = parameters.buckets();
+  const std::vector<View>& places = parameters.buckets();
   buckets_.resize(places.size());
   for (std::size_t i = 0; i < list.size(); ++i) {
     const Parameter& p = list[i];
@@ -38,7 +69,7 @@ Buckets::Buckets(program::ProgramBuilder& builder, const Parameters& parameters,
       runs.back().count = end - runs.back().first;
     };
     add_to(bucket.partial, [](const Parameter& q) { return q.partial; });
-    const bool alone = layout[program::Axis::tensor] == 1;  // no other rank has a copy to keep alike
+    const bool alone = layout[Axis::tensor] == 1;  // no other rank has a copy to keep alike
     if (!alone) add_to(bucket.whole, [](const Parameter& q) { return !q.sharded; });
     bucket.compressed = bucket.compressed || (compresses && (p.sharded || alone));
     bucket.number = p.bucket;
@@ -47,83 +78,81 @@ Buckets::Buckets(program::ProgramBuilder& builder, const Parameters& parameters,
     bucket.tied = bucket.tied || p.tied;
   }
   if (!compresses) return;
-  residual_ = b_.buffer("residual", program::DType::f32, places.front().offset + places.front().count,
-                        program::BufferKind::persistent);
-  b_.emit(workloads::compute_stream, program::Fill{residual_, 0}, {"residual", program::Phase::setup});
+  residual_ = b_.buffer("residual", DType::f32, places.front().offset + places.front().count, BufferKind::persistent);
+  b_.emit(compute_stream, program::Fill{residual_, 0}, {"residual", Phase::setup});
 }
 
-void Buckets::copy_whole(const Bucket& bucket, const program::View& packed, program::StreamId stream, bool back) {
-  const program::Label label{"gradient bucket", program::Phase::gradient_sync, -1, bucket.number};
-  const program::View gradients = parameters_.gradients_of(bucket.number);
+void Buckets::copy_whole(const Bucket& bucket, const View& packed, StreamId stream, bool back) {
+  const Label label{"gradient bucket", Phase::gradient_sync, -1, bucket.number};
+  const View gradients = parameters_.gradients_of(bucket.number);
   std::int64_t at = 0;
   for (const Range& range : bucket.whole) {
-    const program::View place = gradients.part(range.first, range.count), copy = packed.part(at, range.count);
+    const View place = gradients.part(range.first, range.count), copy = packed.part(at, range.count);
     b_.emit(stream, back ? program::Convert{copy, place} : program::Convert{place, copy}, label);
     at += range.count;
   }
 }
 
 // All replicas send as many, so that their parts of what is gathered are equally long.
-Buckets::Arrival Buckets::gather_largest(const Bucket& bucket, const std::vector<program::OperationId>& after) {
-  const program::Label label{"gradient bucket", program::Phase::gradient_sync, -1, bucket.number};
-  const program::View gradients = parameters_.gradients_of(bucket.number);
-  const auto floats = [&](const char* name, std::int64_t count) { return b_.buffer(name, program::DType::f32, count); };
+Buckets::Arrival Buckets::gather_largest(const Bucket& bucket, const std::vector<OperationId>& after) {
+  const Label label{"gradient bucket", Phase::gradient_sync, -1, bucket.number};
+  const View gradients = parameters_.gradients_of(bucket.number);
+  const auto floats = [&](const char* name, std::int64_t count) { return b_.buffer(name, DType::f32, count); };
   Arrival all;
   std::int64_t uncompressed = 0;
   for (const Range& range : bucket.whole) uncompressed += range.count;
   if (uncompressed > 0) {
     all.whole = floats("whole_gradients", uncompressed);
-    copy_whole(bucket, all.whole, workloads::compute_stream, false);
+    copy_whole(bucket, all.whole, compute_stream, false);
     for (const Range& range : bucket.whole)
-      b_.emit(workloads::compute_stream, program::Fill{gradients.part(range.first, range.count), 0}, label);
-    b_.emit(workloads::data_stream, program::AllReduce{data_group, all.whole}, label, after);
+      b_.emit(compute_stream, program::Fill{gradients.part(range.first, range.count), 0}, label);
+    b_.emit(data_stream, program::AllReduce{data_group, all.whole}, label, after);
   }
   const std::int64_t sent =
       std::max<std::int64_t>(1, std::llround(std::ceil(sent_share_ * static_cast<double>(gradients.count))));
-  const program::View values = floats("largest_gradients", sent),
-                      indices = b_.buffer("largest_indices", program::DType::i32, sent);
-  b_.emit(workloads::compute_stream,
-          program::TopK{gradients, residual_.part(gradients.offset, gradients.count), values, indices}, label);
+  const View values = floats("largest_gradients", sent), indices = b_.buffer("largest_indices", DType::i32, sent);
+  b_.emit(compute_stream, program::TopK{gradients, residual_.part(gradients.offset, gradients.count), values, indices},
+          label);
   all.values = floats("gathered_gradients", replicas_ * sent);
-  all.indices = b_.buffer("gathered_indices", program::DType::i32, replicas_ * sent);
-  b_.emit(workloads::data_stream, program::AllGather{data_group, values, all.values}, label, after);
-  b_.emit(workloads::data_stream, program::AllGather{data_group, indices, all.indices}, label);
+  all.indices = b_.buffer("gathered_indices", DType::i32, replicas_ * sent);
+  b_.emit(data_stream, program::AllGather{data_group, values, all.values}, label, after);
+  b_.emit(data_stream, program::AllGather{data_group, indices, all.indices}, label);
   return all;
 }
 
-Buckets::Arrival Buckets::emit_reduction(const Bucket& bucket, const std::vector<program::OperationId>& after) {
-  const program::Label label{"gradient bucket", program::Phase::gradient_sync, -1, bucket.number};
-  const program::View gradients = parameters_.gradients_of(bucket.number);
+Buckets::Arrival Buckets::emit_reduction(const Bucket& bucket, const std::vector<OperationId>& after) {
+  const Label label{"gradient bucket", Phase::gradient_sync, -1, bucket.number};
+  const View gradients = parameters_.gradients_of(bucket.number);
   for (const Range& gap : bucket.gaps) {
     // Where gradients are kept, nobody writes there after the first values.
-    if (each_pass()) b_.emit(workloads::compute_stream, program::Fill{gradients.part(gap.first, gap.count), 0}, label);
+    if (each_pass()) b_.emit(compute_stream, program::Fill{gradients.part(gap.first, gap.count), 0}, label);
   }
   for (const Range& range : bucket.partial) {
-    b_.emit(workloads::tensor_stream, program::AllReduce{tensor_group, gradients.part(range.first, range.count)},
-            {"gradients of own rows", program::Phase::gradient_sync, -1, bucket.number}, after);
+    b_.emit(tensor_stream, program::AllReduce{tensor_group, gradients.part(range.first, range.count)},
+            {"gradients of own rows", Phase::gradient_sync, -1, bucket.number}, after);
   }
   if (!replicated()) return {};
   if (bucket.compressed) return gather_largest(bucket, after);
-  program::View sent = gradients;
-  if (wire_ != program::DType::f32) {
+  View sent = gradients;
+  if (wire_ != DType::f32) {
     sent = b_.buffer("gradients_on_wire", wire_, gradients.count);
-    b_.emit(workloads::compute_stream, program::Convert{gradients, sent}, label);
+    b_.emit(compute_stream, program::Convert{gradients, sent}, label);
   }
-  const program::View used = parameters_.reduced(bucket.number);
-  program::View arrives = used;
-  if (wire_ != program::DType::f32) {
-    arrives = sharded() ? sent.own_part(program::Axis::data, parameters_.shards()) : sent;
+  const View used = parameters_.reduced(bucket.number);
+  View arrives = used;
+  if (wire_ != DType::f32) {
+    arrives = sharded() ? sent.own_part(Axis::data, parameters_.shards()) : sent;
   } else if (each_pass()) {
-    arrives = b_.buffer("reduced_gradients", program::DType::f32, used.count);
+    arrives = b_.buffer("reduced_gradients", DType::f32, used.count);
   }
-  program::Action reduction = program::AllReduce{data_group, sent};
+  Action reduction = program::AllReduce{data_group, sent};
   if (sharded()) reduction = program::ReduceScatter{data_group, sent, arrives};
-  b_.emit(workloads::data_stream, reduction, label, after);
-  if (across_nodes_) b_.emit(workloads::across_stream, program::AllReduce{across_group, arrives}, label);
+  b_.emit(data_stream, reduction, label, after);
+  if (across_nodes_) b_.emit(across_stream, program::AllReduce{across_group, arrives}, label);
   return arrives.buffer == used.buffer ? Arrival{} : Arrival{arrives};
 }
 
-void Buckets::reduce(Bucket& bucket, const std::vector<program::OperationId>& after, bool for_good) {
+void Buckets::reduce(Bucket& bucket, const std::vector<OperationId>& after, bool for_good) {
   under_way_.push_back({&bucket, emit_reduction(bucket, after), for_good});
   if (each_pass()) {
     settle(1);
@@ -145,18 +174,17 @@ void Buckets::take(const Reduction& reduction) {
   const auto& [arrived, indices, whole] = reduction.arrives;
   if (!arrived.present()) return;
   Bucket& bucket = *reduction.bucket;
-  const program::StreamId stream =
-      overlap_optimizer_ && !each_pass() ? workloads::optimizer_stream : workloads::compute_stream;
-  const program::Label label{"gradient bucket", program::Phase::gradient_sync, -1, bucket.number};
-  const program::View to = parameters_.reduced(bucket.number);
+  const StreamId stream = overlap_optimizer_ && !each_pass() ? optimizer_stream : compute_stream;
+  const Label label{"gradient bucket", Phase::gradient_sync, -1, bucket.number};
+  const View to = parameters_.reduced(bucket.number);
   if (indices.present()) {
     b_.emit(stream, program::ScatterAdd{arrived, indices, to, replicas_}, label);
     copy_whole(bucket, whole, stream, true);
     return;
   }
-  program::View values = arrived;
-  if (!bucket.has_sum || wire_ != program::DType::f32) {
-    values = bucket.has_sum ? b_.buffer("reduced_gradients", program::DType::f32, to.count) : to;
+  View values = arrived;
+  if (!bucket.has_sum || wire_ != DType::f32) {
+    values = bucket.has_sum ? b_.buffer("reduced_gradients", DType::f32, to.count) : to;
     b_.emit(stream, program::Convert{arrived, values}, label);
   }
   if (bucket.has_sum) {
@@ -169,8 +197,8 @@ void Buckets::take(const Reduction& reduction) {
 
 void Buckets::update(const Bucket& bucket) {
   if (!overlap_optimizer_) return;
-  b_.emit(workloads::optimizer_stream, update_of(parameters_.buckets()[bucket.number]),
-          {"gradient bucket", program::Phase::optimizer, -1, bucket.number});
+  b_.emit(optimizer_stream, update_of(parameters_.buckets()[bucket.number]),
+          {"gradient bucket", Phase::optimizer, -1, bucket.number});
 }
 
 void Buckets::complete(ParameterId parameter, bool for_good) {
@@ -183,31 +211,30 @@ void Buckets::complete(ParameterId parameter, bool for_good) {
 
 void Buckets::end_backward(bool for_good) {
   if (!reduces_late() || !each_pass()) return;
-  for (Bucket& bucket : buckets_) reduce(bucket, {b_.last(workloads::compute_stream)}, for_good);
+  for (Bucket& bucket : buckets_) reduce(bucket, {b_.last(compute_stream)}, for_good);
   settle(0);
 }
 
 void Buckets::finish() {
   if (reduces_late() && !each_pass()) {
-    for (Bucket& bucket : buckets_) reduce(bucket, {b_.last(workloads::compute_stream)}, true);
+    for (Bucket& bucket : buckets_) reduce(bucket, {b_.last(compute_stream)}, true);
   }
   settle(0);
   for (const Parameter& p : parameters_.list()) {
     if (!p.tied) continue;
     // The ranks of both stages have the same shard: there the table is a bucket.
-    const program::View gradient = sharded() ? parameters_.reduced(p.bucket) : parameters_.gradient(p.id);
-    b_.emit(workloads::data_stream, program::AllReduce{embedding_group, gradient},
-            {"tied embedding", program::Phase::gradient_sync});
+    const View gradient = sharded() ? parameters_.reduced(p.bucket) : parameters_.gradient(p.id);
+    b_.emit(data_stream, program::AllReduce{embedding_group, gradient}, {"tied embedding", Phase::gradient_sync});
   }
   for (Bucket& bucket : buckets_) {
     if (bucket.tied) update(bucket);
   }
   if (overlap_optimizer_) return;
   std::vector<program::AdamW> updates;
-  for (const program::View& place : parameters_.updates()) updates.push_back(update_of(place));
+  for (const View& place : parameters_.updates()) updates.push_back(update_of(place));
   scaler_.guard(updates);
   for (const program::AdamW& update : updates) {
-    b_.emit(workloads::compute_stream, update, {"", program::Phase::optimizer});
+    b_.emit(compute_stream, update, {"", Phase::optimizer});
   }
   scaler_.end_step();
 }

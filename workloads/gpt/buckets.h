@@ -3,11 +3,42 @@
 #include <deque>
 #include <vector>
 
-#include "workloads/gpt/loss_scaler.h"
 #include "workloads/gpt/parameters.h"
-#include "workloads/step.h"
 
 namespace harness::gpt {
+
+/// Dynamic loss scaling of steps in fp16, with the rules and defaults of torch.amp.GradScaler (PyTorch,
+/// torch/amp/grad_scaler.py). The loss's gradient, and with it every gradient up to the optimizer, is multiplied by a
+/// scale. If a gradient overflows on any rank, all ranks leave out their update and halve the scale; after
+/// growth_interval updates in a row they double it. Scale and counters are device memory and nothing is decided on the
+/// host, so that a captured step replays. In other precisions the scaler is not active: its views are absent and its
+/// calls emit nothing.
+class LossScaler {
+ public:
+  static constexpr double initial_scale = 65536;
+
+  /// Emits init operations.
+  LossScaler(ProgramBuilder& builder, const Settings& settings);
+
+  /// [1] f32: the factor of this step's gradients.
+  View scale() const { return scale_; }
+  /// Makes the updates, which come after everything that writes a gradient, depend on all gradients of the job: emits
+  /// the check of those of this rank and its all-reduce over the world.
+  void guard(std::vector<program::AdamW>& updates);
+  /// After the updates.
+  void end_step();
+
+ private:
+  bool active() const { return scale_.present(); }
+
+  ProgramBuilder& b_;
+  View scale_, good_steps_, updates_, found_inf_;
+};
+
+/// The factor of the gradients that the first step leaves in memory.
+inline double first_gradient_scale(const Settings& settings) {
+  return settings.precision == config::Precision::fp16 ? LossScaler::initial_scale : 1;
+}
 
 /// Handles the gradients of a stage: their reduction over data-parallel ranks and the update of the weights,
 /// bucket by bucket.
@@ -31,7 +62,7 @@ namespace harness::gpt {
 /// stream, where they have just been computed (as a hook of DistributedDataParallel does: on a stream of its own, this
 /// would queue behind what waits for the bucket before), and back where they are used.
 ///
-/// With loss scaling the updates also wait for all gradients of the job (loss_scaler.h), so none of them overlaps.
+/// With loss scaling the updates also wait for all gradients of the job (LossScaler), so none of them overlaps.
 /// With gradient compression each rank keeps a residual, of all gradients that it has not sent yet. Of the sum of
 /// gradients and residual, the replicas gather each other's largest elements of a bucket with their indices, and what
 /// they gathered takes the place of the gradients. Parameters that all tensor ranks hold are left out and all-reduced
@@ -42,8 +73,8 @@ namespace harness::gpt {
 class Buckets {
  public:
   /// Begins before the step does.
-  Buckets(program::ProgramBuilder& builder, const Parameters& parameters, LossScaler& scaler,
-          const workloads::StepFrame& frame, const config::Settings& settings, const program::Layout& layout);
+  Buckets(ProgramBuilder& builder, const Parameters& parameters, LossScaler& scaler, const StepFrame& frame,
+          const Settings& settings, const Layout& layout);
 
   /// A parameter's gradient is written until its next reduction, and for good where the step adds no more to it; where
   /// several operations write it, each says so. If this completes a bucket, emits its reduction.
@@ -70,9 +101,9 @@ class Buckets {
   };
   // The result of a reduction where it is not yet where it is used.
   struct Arrival {
-    program::View values = {};   // absent: it is there
-    program::View indices = {};  // of the values in the bucket; absent: it is all of them
-    program::View whole = {};    // of Bucket::whole, one run behind the other
+    View values = {};   // absent: it is there
+    View indices = {};  // of the values in the bucket; absent: it is all of them
+    View whole = {};    // of Bucket::whole, one run behind the other
   };
   // One that is emitted and whose result is not yet where it is used. A bucket may have two of them: of two passes.
   struct Reduction {
@@ -81,33 +112,33 @@ class Buckets {
     bool for_good = false;
   };
   // Emits the reduction and settles those before it, as many as need not wait any longer.
-  void reduce(Bucket& bucket, const std::vector<program::OperationId>& after, bool for_good);
-  Arrival emit_reduction(const Bucket& bucket, const std::vector<program::OperationId>& after);
-  Arrival gather_largest(const Bucket& bucket, const std::vector<program::OperationId>& after);
+  void reduce(Bucket& bucket, const std::vector<OperationId>& after, bool for_good);
+  Arrival emit_reduction(const Bucket& bucket, const std::vector<OperationId>& after);
+  Arrival gather_largest(const Bucket& bucket, const std::vector<OperationId>& after);
   // Copies Bucket::whole out of the gradients, or back into them.
-  void copy_whole(const Bucket& bucket, const program::View& packed, program::StreamId stream, bool back);
+  void copy_whole(const Bucket& bucket, const View& packed, StreamId stream, bool back);
   // Takes and updates what is under way, oldest first, until `left` reductions are.
   void settle(std::size_t left);
   void take(const Reduction& reduction);
   void update(const Bucket& bucket);
   bool each_pass() const { return !parameters_.whole_gradients(); }
-  program::AdamW update_of(const program::View& place) const {
+  program::AdamW update_of(const View& place) const {
     return parameters_.update_of(place, frame_.counter(), learning_rate_);
   }
   bool sharded() const { return parameters_.shards() > 1; }
   bool replicated() const { return replicas_ > 1; }
   bool reduces_late() const { return replicated() && !overlap_reduction_; }
 
-  program::ProgramBuilder& b_;
+  ProgramBuilder& b_;
   const Parameters& parameters_;
   LossScaler& scaler_;
-  const workloads::StepFrame& frame_;
-  program::View learning_rate_;
+  const StepFrame& frame_;
+  View learning_rate_;
   int replicas_;
   bool across_nodes_, overlap_reduction_, overlap_optimizer_;
-  program::DType wire_;
-  double sent_share_;       // of gradients, where there is a residual
-  program::View residual_;  // as the gradients lie; absent: all of them are sent
+  DType wire_;
+  double sent_share_;  // of gradients, where there is a residual
+  View residual_;      // as the gradients lie; absent: all of them are sent
   std::vector<Bucket> buckets_;
   std::deque<Reduction> under_way_;
 };

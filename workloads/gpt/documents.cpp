@@ -7,7 +7,7 @@
 
 namespace harness::gpt {
 
-Documents::Documents(const config::Settings& settings, std::int64_t sequence, std::int64_t rows, std::uint64_t seed)
+Documents::Documents(const Settings& settings, std::int64_t sequence, std::int64_t rows, std::uint64_t seed)
     : sequences_(settings.sequences), packs_(settings.packs()), sequence_(sequence), rows_(rows), seed_(seed) {
   if (sequences_.lengths == config::DocumentLengths::file) lengths_ = config::read_document_lengths(sequences_.file);
   constexpr std::int64_t drawn = 1024;
@@ -72,7 +72,7 @@ std::vector<Document> Documents::of_step(std::int64_t step) const {
   }
 }
 
-Filled filled_by(const config::Settings& settings, std::int64_t sequence, std::int64_t rows) {
+workloads::Filling filled_by(const Settings& settings, std::int64_t sequence, std::int64_t rows) {
   if (!settings.has_documents()) return {};
   constexpr std::int64_t enough_documents = 8192, enough_rows = 512;
   rows = std::min(rows, enough_rows);

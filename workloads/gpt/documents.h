@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "config/settings.h"
+#include "workloads/gpt/gpt.h"
 
 namespace harness::gpt {
 
@@ -19,7 +19,7 @@ struct Document {
 class Documents {
  public:
   /// Reads the file of lengths, where they come from one: throws Error. `rows`: sequences of the global batch.
-  Documents(const config::Settings& settings, std::int64_t sequence, std::int64_t rows, std::uint64_t seed);
+  Documents(const Settings& settings, std::int64_t sequence, std::int64_t rows, std::uint64_t seed);
 
   /// In the order of their numbers. Packed, each goes into the first of at most 16 rows that are open and has room for
   /// it (first fit), and the first that has no row ends the step; so neighbouring rows are about equally full, whoever
@@ -41,11 +41,8 @@ class Documents {
   std::int64_t most_of_a_row_ = 0;
 };
 
-/// What documents fill of the sequences of a batch, in the mean over many steps; 1 where there are none.
-struct Filled {
-  double positions = 1;
-  double squares = 1;  // sum of length^2 over the documents of a row / sequence^2
-};
-Filled filled_by(const config::Settings& settings, std::int64_t sequence, std::int64_t rows);
+/// What documents fill of the sequences of a batch, in the mean over many steps; 1 where there are none. `attention`:
+/// the sum of length^2 over the documents of a row / sequence^2.
+workloads::Filling filled_by(const Settings& settings, std::int64_t sequence, std::int64_t rows);
 
 }  // namespace harness::gpt

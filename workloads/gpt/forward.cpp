@@ -2,9 +2,8 @@
 
 namespace harness::gpt {
 
-program::View Stage::linear(const program::View& x, const Linear& layer, const program::View& bias,
-                            const program::View& add, const program::View& before_gelu) {
-  const program::View y = scratch(layer.name, d_.type, d_.rows * layer.outputs);
+View Stage::linear(const View& x, const Linear& layer, const View& bias, const View& add, const View& before_gelu) {
+  const View y = scratch(layer.name, d_.type, d_.rows * layer.outputs);
   program::Matmul product{.bias = bias,
                           .add = add,
                           .aux = before_gelu,
@@ -33,17 +32,17 @@ program::View Stage::linear(const program::View& x, const Linear& layer, const p
   return y;
 }
 
-void Stage::rotate(const program::View& qkv, bool backward) {
-  if (d_.positions != config::Positions::rotary) return;
+void Stage::rotate(const View& qkv, bool backward) {
+  if (d_.model.positions != config::Positions::rotary) return;
   const std::int64_t heads = d_.heads + d_.kv_heads;  // queries and keys side by side
   emit(program::Rope{columns_of(qkv, 0, heads * d_.head_dim), d_.rows, d_.qkv_width(), heads, d_.head_dim, d_.sequence,
-                     d_.rope_theta, backward, of_micro_batch(position_ids_)});
+                     d_.model.rope_theta, backward, of_micro_batch(position_ids_)});
 }
 
-program::View Stage::attention(LayerActivations& a) {
+View Stage::attention(LayerActivations& a) {
   a.attention = scratch("attention", d_.type, d_.rows * d_.local_hidden);
   a.stats = floats("attention_stats", d_.rows * d_.heads);
-  if (d_.attention == config::AttentionKind::unfused) {
+  if (d_.settings.attention == config::AttentionKind::unfused) {
     a.probabilities = scratch("attention_probabilities", d_.type, d_.rows * d_.heads * d_.sequence);
   }
   emit(program::Attention{queries(a.qkv), keys(a.qkv), values(a.qkv), a.attention, a.stats, shape_, a.probabilities,
@@ -53,19 +52,18 @@ program::View Stage::attention(LayerActivations& a) {
 
 // residual + x W^T + bias. With tensor parallelism the product is a sum over ranks, to which bias and residual belong
 // once: the next norm adds them after the reduction.
-ResidualStream Stage::onto_stream(const program::View& x, const Linear& layer, const program::View& bias,
-                                  const program::View& residual) {
+ResidualStream Stage::onto_stream(const View& x, const Linear& layer, const View& bias, const View& residual) {
   if (d_.tensor == 1) return {linear(x, layer, bias, residual)};
   return {scatter_rows(linear(x, layer), layer.name), bias, residual};
 }
 
 Normalised Stage::normalise(const ResidualStream& stream, const Norm& norm) {
   const std::string base = norm.name;
-  const bool centres = d_.norm == config::NormKind::layer_norm;
+  const bool centres = d_.model.norm == config::NormKind::layer_norm;
   Normalised x{stream.x, activation(base), {}, {}};
   if (centres) x.mean = floats(base + "_mean", d_.own_rows);
   x.rstd = floats(base + "_rstd", d_.own_rows);
-  const program::View sum = stream.is_sum() ? program::View{} : activation(base + "_sum");
+  const View sum = stream.is_sum() ? View{} : activation(base + "_sum");
   if (sum.present()) x.sum = sum;
   const auto emit_as = [&](auto op) {
     op.in = stream.x;
@@ -89,37 +87,37 @@ Normalised Stage::normalise(const ResidualStream& stream, const Norm& norm) {
 
 // Korthikanti et al. 2022, section 4.2.2: with sequence parallelism a reduce-scatter and an all-gather stand where the
 // all-reduce stood. Sequences lie one behind the other, so a rank's share is own_rows consecutive rows.
-program::View Stage::scatter_rows(const program::View& v, const char* what) {
+View Stage::scatter_rows(const View& v, const char* what) {
   if (d_.tensor == 1) return v;
   if (!d_.divides_rows()) {
-    b_.emit(workloads::tensor_stream, program::AllReduce{tensor_group, v}, label(what));
+    b_.emit(tensor_stream, program::AllReduce{tensor_group, v}, label(what));
     return v;
   }
-  const program::View own = activation(what);
-  b_.emit(workloads::tensor_stream, program::ReduceScatter{tensor_group, v, own}, label(what));
+  const View own = activation(what);
+  b_.emit(tensor_stream, program::ReduceScatter{tensor_group, v, own}, label(what));
   return own;
 }
 
-program::View Stage::gather_rows(const program::View& v, const char* what) {
+View Stage::gather_rows(const View& v, const char* what) {
   if (!d_.divides_rows()) return v;
-  const program::View all = scratch(what, d_.type, d_.rows * d_.hidden);
-  b_.emit(workloads::tensor_stream, program::AllGather{tensor_group, v, all}, label(what));
+  const View all = scratch(what, d_.type, d_.rows * d_.hidden);
+  b_.emit(tensor_stream, program::AllGather{tensor_group, v, all}, label(what));
   return all;
 }
 
-void Stage::reduce_values(const program::View& v, const char* what, program::Reduction reduction) {
-  b_.emit(workloads::tensor_stream, program::AllReduce{tensor_group, v, reduction}, label(what));
+void Stage::reduce_values(const View& v, const char* what, program::Reduction reduction) {
+  b_.emit(tensor_stream, program::AllReduce{tensor_group, v, reduction}, label(what));
 }
 
-program::View Stage::embed() {
-  const program::View out = scratch("embedded", d_.type, d_.rows * d_.hidden);
+View Stage::embed() {
+  const View out = scratch("embedded", d_.type, d_.rows * d_.hidden);
   emit(program::Embedding{.tokens = of_micro_batch(tokens_),
                           .words = weight(word_embeddings),
                           .positions = weight(if_any(position_embeddings)),
                           .out = out,
                           .rows = d_.rows,
                           .width = d_.hidden,
-                          .sequence = d_.positions_in_sequence,
+                          .sequence = d_.model.sequence,
                           .shard = vocabulary(),
                           .position_ids = of_micro_batch(position_ids_)});
   return scatter_rows(out, "embedding");
@@ -136,16 +134,16 @@ ResidualStream Stage::layer_forward(LayerActivations& a, const ResidualStream& x
   return onto_stream(into_mlp(a), fc2_, lasting(weight(if_any(fc2_bias))), a.norm2.sum);
 }
 
-program::View Stage::lasting(const program::View& weight) {
+View Stage::lasting(const View& weight) {
   if (d_.tensor == 1 || !weight.present() || parameters_.whole_weights()) return weight;
-  const program::View copy = scratch("lasting_weight", d_.type, weight.count);
+  const View copy = scratch("lasting_weight", d_.type, weight.count);
   emit(program::Convert{weight, copy}, "lasting weight");
   return copy;
 }
 
-program::View Stage::into_mlp(LayerActivations& a) {
-  const program::View x = gather_rows(a.norm2.out, norm2.name), bias = weight(if_any(fc1_bias));
-  if (d_.activation == config::Activation::gelu) {
+View Stage::into_mlp(LayerActivations& a) {
+  const View x = gather_rows(a.norm2.out, norm2.name), bias = weight(if_any(fc1_bias));
+  if (d_.model.activation == config::Activation::gelu) {
     a.fc1 = scratch("fc1_before_gelu", d_.type, d_.rows * d_.local_ffn);
     a.activated = linear(x, fc1_, bias, {}, a.fc1);
   } else {
@@ -156,7 +154,7 @@ program::View Stage::into_mlp(LayerActivations& a) {
   return a.activated;
 }
 
-program::View Stage::forward(const Pass& pass, const program::View& in) {
+View Stage::forward(const Pass& pass, const View& in) {
   enter(pass);
   Chunk& chunk = chunks_[pass.chunk];
   MicroBatch& mb = chunk.saved[pass.micro_batch];
@@ -178,7 +176,7 @@ program::View Stage::forward(const Pass& pass, const program::View& in) {
     return {};
   }
   if (x.is_sum()) return x.x;
-  const program::View out = activation("stage_output");
+  const View out = activation("stage_output");
   emit(program::ResidualAdd{x.x, x.bias, x.residual, out, d_.own_rows, d_.hidden}, "stage output");
   return out;
 }
@@ -186,7 +184,7 @@ program::View Stage::forward(const Pass& pass, const program::View& in) {
 void Stage::loss(MicroBatch& mb) {
   mb.logits = linear(gather_rows(mb.final_norm.out, final_norm.name), head_);
   const std::int64_t rows = d_.rows, vocab = d_.local_vocab;
-  const program::View labels = of_micro_batch(labels_);
+  const View labels = of_micro_batch(labels_);
   if (d_.tensor == 1) {
     emit(program::CrossEntropy{mb.logits, labels, frame_.value(), rows, vocab, 1 / d_.tokens, 1 / d_.tokens,
                                loss_scale_, scaler_.scale()});
@@ -194,8 +192,8 @@ void Stage::loss(MicroBatch& mb) {
   }
   // Vocabulary-parallel (Shoeybi et al. 2019): three all-reduces of a number per row. Every tensor rank ends with the
   // same loss and adds its share of it, so that the sum over the world counts it once.
-  const program::View maximum = floats("loss_maximum", rows), target = floats("loss_target", rows),
-                      sum = floats("loss_sum", rows);
+  const View maximum = floats("loss_maximum", rows), target = floats("loss_target", rows),
+             sum = floats("loss_sum", rows);
   emit(program::CrossEntropyMaximum{mb.logits, maximum, rows, vocab});
   reduce_values(maximum, "loss maximum", program::Reduction::max);
   emit(program::CrossEntropySums{mb.logits, labels, maximum, target, sum, rows, vocab, vocabulary()});
@@ -206,14 +204,15 @@ void Stage::loss(MicroBatch& mb) {
 }
 
 bool Stage::recomputes_layer() const {
-  if (d_.recompute != config::Recompute::full) return false;
-  return d_.recompute_layers == 0 || at_.layer - chunks_[pass_.chunk].first_layer < d_.recompute_layers;
+  if (d_.settings.recompute != config::Recompute::full) return false;
+  return d_.settings.recompute_layers == 0 ||
+         at_.layer - chunks_[pass_.chunk].first_layer < d_.settings.recompute_layers;
 }
 
 // Memory follows from this alone: what no backward pass reads is given back after its last forward use.
 LayerActivations Stage::kept(const LayerActivations& a) const {
   LayerActivations some = a;
-  if (d_.recompute == config::Recompute::selective) some.probabilities = {};
+  if (d_.settings.recompute == config::Recompute::selective) some.probabilities = {};
   if (!recomputes_layer()) return some;
   // The stream as the first norm summed it up, not what it was summed from: with tensor parallelism a layer's input is
   // a sum still to be made, of two tensors and a bias.
@@ -230,7 +229,7 @@ LayerActivations Stage::restored(const LayerActivations& kept) {
     // frameworks, which call the layer's forward function, and so counts the formula of 96 instead of 72
     // (docs/method.md).
     layer_forward(a, {kept.norm1.sum});
-  } else if (d_.attention == config::AttentionKind::unfused && !kept.probabilities.present()) {
+  } else if (d_.settings.attention == config::AttentionKind::unfused && !kept.probabilities.present()) {
     LayerActivations again;
     again.qkv = kept.qkv;
     attention(again);

@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 #include "base/floats.h"
-#include "workloads/gpt/gpt.h"
 #include "workloads/gpt/stage.h"
 
 namespace harness::gpt {
@@ -13,8 +12,7 @@ namespace harness::gpt {
 // The blocks of mxfp8 lie along the sum of a product, so a tensor and its transpose have scales of their own (Rouhani
 // et al. 2023, arXiv 2310.10537).
 
-const Quantised& Stage::quantise(Quantised& known, program::Quantise op, program::DType type, Wanted wanted,
-                                 const char* what) {
+const Quantised& Stage::quantise(Quantised& known, program::Quantise op, DType type, Wanted wanted, const char* what) {
   const bool plain = wanted != Wanted::transposed, transposed = wanted != Wanted::plain;
   if ((known.plain.present() || !plain) && (known.transposed.present() || !transposed)) return known;
   known = {};
@@ -22,7 +20,7 @@ const Quantised& Stage::quantise(Quantised& known, program::Quantise op, program
   if (transposed) known.transposed = scratch("fp8_transposed", type, op.in.count);
   if (d_.block_scales) {
     const auto scales = [&](const char* name, std::int64_t rows, std::int64_t width) {
-      return scratch(name, program::DType::e8m0, block_scales(rows, width));
+      return scratch(name, DType::e8m0, block_scales(rows, width));
     };
     if (plain) known.scale = scales("fp8_scales", op.rows, op.width);
     if (transposed) known.scale_transposed = scales("fp8_transposed_scales", op.width, op.rows);
@@ -37,31 +35,30 @@ const Quantised& Stage::quantise(Quantised& known, program::Quantise op, program
   return known;
 }
 
-const Quantised& Stage::quantised_input(const program::View& x, const Linear& layer, Wanted wanted) {
-  return quantise(quantised_[x.buffer], {.in = x, .rows = d_.rows, .width = layer.inputs}, program::DType::e4m3, wanted,
+const Quantised& Stage::quantised_input(const View& x, const Linear& layer, Wanted wanted) {
+  return quantise(quantised_[x.buffer], {.in = x, .rows = d_.rows, .width = layer.inputs}, DType::e4m3, wanted,
                   "input");
 }
 
 // Where weights are whole, the first micro-batch of a step quantises them for all.
 const Quantised& Stage::quantised_weight(const Linear& layer, Wanted wanted) {
   return quantise(quantised_weights_[of_layer(layer.weight)],
-                  {.in = weight(layer.weight), .rows = layer.outputs, .width = layer.inputs}, program::DType::e4m3,
-                  wanted, "weight");
+                  {.in = weight(layer.weight), .rows = layer.outputs, .width = layer.inputs}, DType::e4m3, wanted,
+                  "weight");
 }
 
 // Gradients differ in magnitude more than activations: for one scale of them all, e5m2 has the range.
-const Quantised& Stage::quantised_gradient(const program::View& dy, const Linear& layer,
-                                           std::optional<ParameterId> bias) {
+const Quantised& Stage::quantised_gradient(const View& dy, const Linear& layer, std::optional<ParameterId> bias) {
   return quantise(quantised_[dy.buffer],
                   {.in = dy,
                    .bias_gradient = gradient(bias),
                    .rows = d_.rows,
                    .width = layer.outputs,
                    .accumulate = bias && adds()},
-                  d_.block_scales ? program::DType::e4m3 : program::DType::e5m2, Wanted::both, "output gradient");
+                  d_.block_scales ? DType::e4m3 : DType::e5m2, Wanted::both, "output gradient");
 }
 
-std::string why_not_fp8(const config::Model& model, const config::Settings& settings, const program::Layout& layout) {
+std::string why_not_fp8(const Model& model, const Settings& settings, const Layout& layout) {
   if (!config::has_fp8_products(settings.precision)) return "";
   const Dimensions d = dimensions(model, settings, layout);
   // Each size is the length of the sum of one of a layer's products.

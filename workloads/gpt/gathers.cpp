@@ -3,12 +3,10 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "workloads/gpt/gpt.h"
-#include "workloads/step.h"
 
 namespace harness::gpt {
 
-Gathers::Gathers(program::ProgramBuilder& builder, Parameters& parameters, const config::Settings& settings,
+Gathers::Gathers(ProgramBuilder& builder, Parameters& parameters, const Settings& settings,
                  const std::vector<Chunk>& chunks, const std::vector<TimedPass>& passes)
     : b_(builder),
       parameters_(parameters),
@@ -22,7 +20,7 @@ Gathers::Gathers(program::ProgramBuilder& builder, Parameters& parameters, const
   }
   for (std::size_t i = 0; i <= ahead_; ++i) {
     // Places that last: what a place takes next waits for those who read what it had.
-    room_.push_back(b_.buffer("layer_weights", parameters_.weight_type(), largest, program::BufferKind::persistent));
+    room_.push_back(b_.buffer("layer_weights", parameters_.weight_type(), largest, BufferKind::persistent));
   }
 }
 
@@ -37,7 +35,7 @@ void Gathers::list_uses(const std::vector<Chunk>& chunks, const std::vector<Time
     const Pass& pass = timed.pass;
     const bool forward = pass.kind == Pass::Kind::forward;
     const auto add = [&](int bucket, int layer, bool gathers) {
-      const program::Phase phase = forward ? program::Phase::forward : program::Phase::backward;
+      const Phase phase = forward ? Phase::forward : Phase::backward;
       uses_.push_back({bucket, {"weights", phase, pass.micro_batch, layer}, gathers});
     };
     if (forward) {
@@ -60,23 +58,22 @@ void Gathers::list_uses(const std::vector<Chunk>& chunks, const std::vector<Time
 }
 
 // Buckets are numbered from the end. The step before has ended on all ranks, so nothing else is waited for.
-std::vector<program::OperationId> Gathers::begin_step() {
+std::vector<OperationId> Gathers::begin_step() {
   if (parameters_.shards() == 1 || !parameters_.whole_weights()) return {};
   for (int bucket = static_cast<int>(parameters_.buckets().size()); bucket-- > 0;) {
-    b_.emit(workloads::gather_stream,
+    b_.emit(gather_stream,
             program::AllGather{gather_group, parameters_.own_weights(bucket), parameters_.weights_of(bucket)},
-            {"weight bucket", program::Phase::forward, -1, bucket});
+            {"weight bucket", Phase::forward, -1, bucket});
   }
   if (overlap_) return {};
-  return {b_.last(workloads::gather_stream)};
+  return {b_.last(gather_stream)};
 }
 
 void Gathers::gather(const Use& use) {
   const std::int64_t count = parameters_.buckets()[use.bucket].count;
-  const program::View all = use.label.layer >= 0 ? room_[layers_++ % room_.size()].part(0, count)
-                                                 : b_.buffer("weights_of_ends", parameters_.weight_type(), count);
-  b_.emit(workloads::gather_stream, program::AllGather{gather_group, parameters_.own_weights(use.bucket), all},
-          use.label);
+  const View all = use.label.layer >= 0 ? room_[layers_++ % room_.size()].part(0, count)
+                                        : b_.buffer("weights_of_ends", parameters_.weight_type(), count);
+  b_.emit(gather_stream, program::AllGather{gather_group, parameters_.own_weights(use.bucket), all}, use.label);
   gathered_[emitted_] = all;
 }
 

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <vector>
 
-#include "workloads/gpt/chunk.h"
 #include "workloads/gpt/parameters.h"
 #include "workloads/gpt/schedule.h"
 
@@ -21,11 +20,11 @@ namespace harness::gpt {
 class Gathers {
  public:
   /// passes: of the one stage that there is where weights are gathered for each pass. Begins before the step does.
-  Gathers(program::ProgramBuilder& builder, Parameters& parameters, const config::Settings& settings,
-          const std::vector<Chunk>& chunks, const std::vector<TimedPass>& passes);
+  Gathers(ProgramBuilder& builder, Parameters& parameters, const Settings& settings, const std::vector<Chunk>& chunks,
+          const std::vector<TimedPass>& passes);
 
   /// First in a step. Returns what all layers wait for.
-  std::vector<program::OperationId> begin_step();
+  std::vector<OperationId> begin_step();
   /// Operations emitted from now on read the weights of this bucket. Uses come in the order of the passes: forward the
   /// embedding, each layer, the final norm and the head; backward the other way, without the embedding.
   void use(int bucket);
@@ -33,21 +32,21 @@ class Gathers {
  private:
   struct Use {
     int bucket = 0;
-    program::Label label = {};
+    Label label = {};
     bool gathers = true;  // else it finds what the use before it of this bucket gathered
   };
   void list_uses(const std::vector<Chunk>& chunks, const std::vector<TimedPass>& passes);
   void gather(const Use& use);
 
-  program::ProgramBuilder& b_;
+  ProgramBuilder& b_;
   Parameters& parameters_;
   bool overlap_;
   std::size_t ahead_;
-  std::vector<Use> uses_;                // empty: every rank has room for all weights
-  std::vector<program::View> room_;      // for a layer each, taken in turn
-  std::vector<program::View> gathered_;  // by use
-  std::size_t used_ = 0, emitted_ = 0;   // uses that were, and whose gathering was emitted
-  std::size_t layers_ = 0;               // gathered ones
+  std::vector<Use> uses_;               // empty: every rank has room for all weights
+  std::vector<View> room_;              // for a layer each, taken in turn
+  std::vector<View> gathered_;          // by use
+  std::size_t used_ = 0, emitted_ = 0;  // uses that were, and whose gathering was emitted
+  std::size_t layers_ = 0;              // gathered ones
 };
 
 }  // namespace harness::gpt

@@ -24,8 +24,7 @@ namespace {
 /// between the same ranks go in opposite directions.
 class Messages {
  public:
-  Messages(program::ProgramBuilder& builder, Stage& stage, const std::vector<TimedPass>& passes)
-      : b_(builder), stage_(stage) {
+  Messages(ProgramBuilder& builder, Stage& stage, const std::vector<TimedPass>& passes) : b_(builder), stage_(stage) {
     for (const TimedPass& timed : passes) {
       if (timed.arrives >= 0) to_come_[timed.arrives].push_back(timed.pass);
     }
@@ -36,24 +35,24 @@ class Messages {
     while (!to_come_.empty() && to_come_.begin()->first < tick) exchange(to_come_.begin()->first, {}, {});
   }
   /// The input of the pass; absent where no chunk sends it.
-  program::View take(const Pass& pass) {
+  View take(const Pass& pass) {
     const auto node = arrived_.extract(key(pass));
-    return node ? node.mapped() : program::View{};
+    return node ? node.mapped() : View{};
   }
   /// Sends the result of a pass that ends at this tick, if there is one, and receives what others send at it.
-  void exchange(int tick, const Pass& pass, const program::View& result) {
+  void exchange(int tick, const Pass& pass, const View& result) {
     const auto node = to_come_.extract(tick);
     const std::vector<Pass> inputs = node ? node.mapped() : std::vector<Pass>{};
     const bool sends = result.present();
     const std::int32_t together = inputs.size() + (sends ? 1 : 0) > 1 ? b_.new_fused_group() : -1;
     if (sends) {
-      const program::Peer to{program::Axis::pipeline, forward(pass) ? +1 : -1};
-      b_.emit(workloads::pipeline_stream, program::Send{to, result}, label(pass, behind(pass)), {}, together);
+      const Peer to{Axis::pipeline, forward(pass) ? +1 : -1};
+      b_.emit(pipeline_stream, program::Send{to, result}, label(pass, border(pass, true)), {}, together);
     }
     for (const Pass& input : inputs) {
-      const program::Peer from{program::Axis::pipeline, forward(input) ? -1 : +1};
-      const program::View data = stage_.activation(forward(input) ? "received" : "received_gradient");
-      b_.emit(workloads::pipeline_stream, program::Receive{from, data}, label(input, before(input)), {}, together);
+      const Peer from{Axis::pipeline, forward(input) ? -1 : +1};
+      const View data = stage_.activation(forward(input) ? "received" : "received_gradient");
+      b_.emit(pipeline_stream, program::Receive{from, data}, label(input, border(input, false)), {}, together);
       arrived_[key(input)] = data;
     }
   }
@@ -62,24 +61,20 @@ class Messages {
   using Key = std::tuple<bool, int, int>;
   static bool forward(const Pass& pass) { return pass.kind == Pass::Kind::forward; }
   static Key key(const Pass& pass) { return {forward(pass), pass.micro_batch, pass.chunk}; }
-  // The border at which a pass begins, and the one at which it ends, as the layer that follows it.
-  int before(const Pass& pass) const {
+  // The border at which a pass begins, or the one at which it ends, as the layer that follows it.
+  int border(const Pass& pass, bool ends) const {
     const Chunk& chunk = stage_.chunk(pass.chunk);
-    return forward(pass) ? chunk.first_layer : chunk.end();
+    return forward(pass) == ends ? chunk.end() : chunk.first_layer;
   }
-  int behind(const Pass& pass) const {
-    const Chunk& chunk = stage_.chunk(pass.chunk);
-    return forward(pass) ? chunk.end() : chunk.first_layer;
-  }
-  static program::Label label(const Pass& pass, int layer) {
-    if (forward(pass)) return {"activations", program::Phase::forward, pass.micro_batch, layer};
-    return {"gradients", program::Phase::backward, pass.micro_batch, layer};
+  static Label label(const Pass& pass, int layer) {
+    if (forward(pass)) return {"activations", Phase::forward, pass.micro_batch, layer};
+    return {"gradients", Phase::backward, pass.micro_batch, layer};
   }
 
-  program::ProgramBuilder& b_;
+  ProgramBuilder& b_;
   Stage& stage_;
   std::map<int, std::vector<Pass>> to_come_;  // whose input is sent at a tick
-  std::map<Key, program::View> arrived_;
+  std::map<Key, View> arrived_;
 };
 
 /// The passes that are folded: those of all micro-batches but the first and the last.
@@ -88,17 +83,17 @@ struct Folding {
   bool folds(const Pass& pass) const { return pass.micro_batch > 0 && pass.micro_batch + 1 < micro_batches; }
 };
 
-void emit_passes(const std::vector<TimedPass>& passes, const Folding& folding, program::ProgramBuilder& builder,
-                 Stage& stage, Parameters& parameters, Buckets& buckets) {
+void emit_passes(const std::vector<TimedPass>& passes, const Folding& folding, ProgramBuilder& builder, Stage& stage,
+                 Parameters& parameters, Buckets& buckets) {
   Messages messages(builder, stage, passes);
-  const auto backward = [&](const Pass& pass) -> program::View {
+  const auto backward = [&](const Pass& pass) -> View {
     parameters.begin_backward();
     const auto on_final = [&](ParameterId parameter) { buckets.complete(parameter, pass.last); };
-    const program::View result = stage.backward(pass, messages.take(pass), on_final);
+    const View result = stage.backward(pass, messages.take(pass), on_final);
     buckets.end_backward(pass.last);
     return result;
   };
-  const auto run = [&](const Pass& pass) -> program::View {
+  const auto run = [&](const Pass& pass) -> View {
     if (folding.folds(pass)) return stage.folded(pass, messages.take(pass));
     if (pass.kind != Pass::Kind::forward) return backward(pass);
     return stage.forward(pass, messages.take(pass));
@@ -109,11 +104,11 @@ void emit_passes(const std::vector<TimedPass>& passes, const Folding& folding, p
   }
 }
 
-program::Program program(const config::Model& model, const config::Settings& settings, const program::Layout& layout,
-                         int pipeline_stage, const std::vector<TimedPass>& passes, const Folding& folding = {}) {
-  program::ProgramBuilder builder =
+Program program(const Model& model, const Settings& settings, const Layout& layout, int pipeline_stage,
+                const std::vector<TimedPass>& passes, const Folding& folding = {}) {
+  ProgramBuilder builder =
       workloads::step_builder(shards_of(settings, layout) > 1, shards_are_of_node(settings, layout));
-  workloads::StepFrame frame(builder, world_group, "loss");
+  StepFrame frame(builder, world_group, "loss");
   LossScaler scaler(builder, settings);
   Parameters parameters(builder, model, settings, layout, pipeline_stage);
   Gathers gathers(builder, parameters, settings, chunks_of(model, settings, layout, pipeline_stage), passes);
@@ -130,43 +125,39 @@ program::Program program(const config::Model& model, const config::Settings& set
 }
 
 // Without its roles.
-program::ProgramSet frame_of(const config::Model& model, const config::Settings& settings,
-                             const program::Layout& layout) {
-  const int stages = layout[program::Axis::pipeline];
+ProgramSet frame_of(const Model& model, const Settings& settings, const Layout& layout) {
+  const int stages = layout[Axis::pipeline];
   const bool of_node = shards_are_of_node(settings, layout);
   const auto replicas = of_node ? program::Replicas::of_node : program::Replicas::all;
-  const program::AxisSet data = program::AxisSet::of({program::Axis::data});
-  program::ProgramSet set;
+  const AxisSet data = AxisSet::of({Axis::data});
+  ProgramSet set;
   set.layout = layout;
-  set.groups = {{"tensor", program::AxisSet::of({program::Axis::tensor}), {}},
+  set.groups = {{"tensor", AxisSet::of({Axis::tensor}), {}},
                 {"data", data, {}, replicas},
-                {"embedding", program::AxisSet::of({program::Axis::pipeline}),
+                {"embedding", AxisSet::of({Axis::pipeline}),
                  stages > 1 && model.tied_embeddings ? std::vector<int>{0, stages - 1} : std::vector<int>{0}},
-                {"world", program::AxisSet::all(), {}}};
+                {"world", AxisSet::all(), {}}};
   if (shards_of(settings, layout) > 1) set.groups.push_back({"gather", data, {}, replicas});
   if (of_node) set.groups.push_back({"nodes", data, {}, program::Replicas::across_nodes});
-  set.role_axes = program::AxisSet::of({program::Axis::pipeline});
+  set.role_axes = AxisSet::of({Axis::pipeline});
   return set;
 }
 
-Pipeline pipeline_of(const config::Model& model, const config::Settings& settings, const program::Layout& layout) {
-  return {layout[program::Axis::pipeline], settings.chunks_of_stage(),
-          dimensions(model, settings, layout).micro_batches};
+Pipeline pipeline_of(const Model& model, const Settings& settings, const Layout& layout) {
+  return {layout[Axis::pipeline], settings.chunks_of_stage(), dimensions(model, settings, layout).micro_batches};
 }
 
 }  // namespace
 
-program::ProgramSet programs(const config::Model& model, const config::Settings& settings,
-                             const program::Layout& layout) {
-  program::ProgramSet set = frame_of(model, settings, layout);
+ProgramSet programs(const Model& model, const Settings& settings, const Layout& layout) {
+  ProgramSet set = frame_of(model, settings, layout);
   const auto passes = timetable(settings.pipeline_schedule, pipeline_of(model, settings, layout));
   for (int s = 0; std::cmp_less(s, passes.size()); ++s)
     set.roles.push_back(program(model, settings, layout, s, passes[s]));
   return set;
 }
 
-program::FoldedStep folded(const config::Model& model, const config::Settings& settings,
-                           const program::Layout& layout) {
+program::FoldedStep folded(const Model& model, const Settings& settings, const Layout& layout) {
   const Pipeline whole = pipeline_of(model, settings, layout);
   Pipeline short_one = whole;
   short_one.micro_batches = 3;

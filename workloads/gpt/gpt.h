@@ -3,11 +3,19 @@
 #include <cstdint>
 #include <string>
 
-#include "config/settings.h"
-#include "program/program.h"
-#include "workloads/step.h"
+#include "workloads/workload.h"
 
 namespace harness::gpt {
+
+// The words of a Program and of its settings that a step is written in.
+using config::Model, config::Settings;
+using program::Action, program::Axis, program::AxisSet, program::Buffer, program::BufferKind, program::Coordinates;
+using program::DType, program::Group, program::GroupId, program::Label, program::Layout, program::Operation;
+using program::OperationId, program::Peer, program::Phase, program::Program, program::ProgramBuilder;
+using program::ProgramSet, program::StreamId, program::View;
+using workloads::across_stream;
+using workloads::pipeline_stream, workloads::optimizer_stream, workloads::world_stream, workloads::gather_stream;
+using workloads::StepFrame, workloads::compute_stream, workloads::tensor_stream, workloads::data_stream;
 
 // A GPT training step as Programs: a decoder as config::Model describes it, from GPT-2 to Llama 3; AdamW; tensor
 // parallelism (Shoeybi et al. 2019), sequence parallelism and recomputation (Korthikanti et al. 2022), pipeline
@@ -17,29 +25,28 @@ namespace harness::gpt {
 /// Groups, in order; `embedding` joins the first and the last pipeline stage, which share a tied embedding.
 /// `gather`, of the replicas as `data` is, is there where they have parts of the weights to gather; `nodes`
 /// where those of a node divide them: `data` and `gather` are then of a node.
-enum : program::GroupId { tensor_group, data_group, embedding_group, world_group, gather_group, across_group };
+enum : GroupId { tensor_group, data_group, embedding_group, world_group, gather_group, across_group };
 
 /// How many ranks divide the state of the optimizer among them, and what else `sharding` names: the replicas, those of
 /// a node, or 1.
-int shards_of(const config::Settings& settings, const program::Layout& layout);
+int shards_of(const Settings& settings, const Layout& layout);
 /// Whether there are others elsewhere that have the same part.
-bool shards_are_of_node(const config::Settings& settings, const program::Layout& layout);
+bool shards_are_of_node(const Settings& settings, const Layout& layout);
 
 /// Sequences of a step, of all replicas together.
-std::int64_t global_batch(const config::Settings& settings, const program::Layout& layout);
+std::int64_t global_batch(const Settings& settings, const Layout& layout);
 /// Replicas of the model: the ranks along the data axis, as many as Settings::context() of which share a sequence.
-int replicas(const config::Settings& settings, const program::Layout& layout);
+int replicas(const Settings& settings, const Layout& layout);
 
 /// The size that keeps `precision: fp8` or `mxfp8` from these settings (program::fp8_multiple, mx_block), for a person;
 /// "" if there is none, and in any other precision.
-std::string why_not_fp8(const config::Model& model, const config::Settings& settings, const program::Layout& layout);
+std::string why_not_fp8(const Model& model, const Settings& settings, const Layout& layout);
 
-program::ProgramSet programs(const config::Model& model, const config::Settings& settings,
-                             const program::Layout& layout);
+ProgramSet programs(const Model& model, const Settings& settings, const Layout& layout);
 
 /// The step of programs() with its repeated passes folded. It has 3 micro-batches or more, and no rank reduces its
 /// gradients after every backward pass (sharding up to `optimizer`).
-program::FoldedStep folded(const config::Model& model, const config::Settings& settings, const program::Layout& layout);
+program::FoldedStep folded(const Model& model, const Settings& settings, const Layout& layout);
 
 // Names of buffers that others look up.
 inline constexpr const char* tokens_buffer = "tokens";                // [micro_batches * rows] i32

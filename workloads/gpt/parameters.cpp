@@ -4,8 +4,7 @@
 #include <cmath>
 #include <iterator>
 
-#include "workloads/gpt/chunk.h"
-#include "workloads/gpt/gpt.h"
+#include "workloads/gpt/schedule.h"
 
 namespace harness::gpt {
 namespace {
@@ -19,8 +18,7 @@ constexpr std::int64_t parameter_alignment = 32;
 // only zero biases checks less.
 // Parameters that are added to, or scale, rows of the residual stream have gradients that are sums over these rows:
 // partial.
-std::vector<Parameter> norm_table(const config::Model& m, ParameterName gamma, ParameterName beta,
-                                  const std::string& name) {
+std::vector<Parameter> norm_table(const Model& m, ParameterName gamma, ParameterName beta, const std::string& name) {
   std::vector<Parameter> table{
       {.id = {gamma}, .name = name + ".gamma", .slices = {{.full = m.hidden}}, .mean = 1, .partial = true}};
   if (m.norm == config::NormKind::layer_norm) {
@@ -29,7 +27,7 @@ std::vector<Parameter> norm_table(const config::Model& m, ParameterName gamma, P
   return table;
 }
 
-std::vector<Parameter> layer_table(const config::Model& m) {
+std::vector<Parameter> layer_table(const Model& m) {
   const std::int64_t h = m.hidden, f = m.mlp_width(), kv = m.key_width();
   const std::int64_t halves = m.fc1_outputs() / f;
   const double onto_stream = 0.02 / std::sqrt(2.0 * static_cast<double>(m.layers));
@@ -70,7 +68,7 @@ std::vector<Parameter> layer_table(const config::Model& m) {
   return table;
 }
 
-std::vector<Parameter> embedding_table(const config::Model& m) {
+std::vector<Parameter> embedding_table(const Model& m) {
   std::vector<Parameter> table{{.id = {word_embeddings},
                                 .name = "word_embeddings",
                                 .slices = {{.full = m.vocab, .inner = m.hidden}},
@@ -82,7 +80,7 @@ std::vector<Parameter> embedding_table(const config::Model& m) {
   return table;
 }
 
-std::vector<Parameter> head_table(const config::Model& m) {
+std::vector<Parameter> head_table(const Model& m) {
   return {
       {.id = {head_weight}, .name = "head.weight", .slices = {{.full = m.vocab, .inner = m.hidden}}, .sharded = true}};
 }
@@ -149,7 +147,7 @@ void cut_into_buckets(std::vector<Parameter>& list, std::int64_t bucket_bytes, i
     list[i].bucket = bucket;
     elements += i + 1 < list.size() ? aligned(list[i].count()) : list[i].count();
     const bool ends_layer = i == 0 || list[i - 1].id.layer != list[i].id.layer;
-    const bool full = bucket_bytes > 0 ? elements * program::size_of(program::DType::f32) >= bucket_bytes : ends_layer;
+    const bool full = bucket_bytes > 0 ? elements * program::size_of(DType::f32) >= bucket_bytes : ends_layer;
     if (alone || full) cut();
   }
 }
@@ -173,11 +171,10 @@ std::int64_t Parameter::count() const {
   return sum;
 }
 
-std::vector<Parameter> parameters(const config::Model& m, const config::Settings& settings,
-                                  const program::Layout& layout, int stage) {
+std::vector<Parameter> parameters(const Model& m, const Settings& settings, const Layout& layout, int stage) {
   const std::vector<Chunk> chunks = chunks_of(m, settings, layout, stage);
   const bool first = chunks.front().first, last = chunks.back().last;
-  const int ranks = layout[program::Axis::tensor];
+  const int ranks = layout[Axis::tensor];
   const TensorParallel tensor{ranks, settings.sequence_parallel && ranks > 1};
   std::vector<Parameter> embedding = embedding_table(m);
   const std::vector<Parameter> layer = layer_table(m);
@@ -188,7 +185,7 @@ std::vector<Parameter> parameters(const config::Model& m, const config::Settings
   const bool tied = m.tied_embeddings;  // embedding and head share the table
   table.writers = first && last && tied ? 2 : 1;
   table.only_added_to = !last || !tied;
-  table.tied = tied && layout[program::Axis::pipeline] > 1;
+  table.tied = tied && layout[Axis::pipeline] > 1;
 
   std::vector<Parameter> list;
   if (first) append(list, embedding, 0, tensor);
@@ -208,8 +205,8 @@ std::vector<Parameter> parameters(const config::Model& m, const config::Settings
   return list;
 }
 
-std::vector<program::View> bucket_places(const std::vector<Parameter>& list, int shards) {
-  std::vector<program::View> places(list.front().bucket + 1);
+std::vector<View> bucket_places(const std::vector<Parameter>& list, int shards) {
+  std::vector<View> places(list.front().bucket + 1);
   std::int64_t end = list.back().view.offset + list.back().view.count;
   for (std::size_t i = list.size(); i-- > 0;) {
     if (i > 0 && list[i - 1].bucket == list[i].bucket) continue;
@@ -220,27 +217,26 @@ std::vector<program::View> bucket_places(const std::vector<Parameter>& list, int
   return places;
 }
 
-OwnRange own_range(const Parameter& parameter, const std::vector<program::View>& buckets, int shards,
-                   const program::Coordinates& at) {
-  const program::View& bucket = buckets[parameter.bucket];
-  const program::View own = bucket.own_part(program::Axis::data, shards).on(at);
+OwnRange own_range(const Parameter& parameter, const std::vector<View>& buckets, int shards, const Coordinates& at) {
+  const View& bucket = buckets[parameter.bucket];
+  const View own = bucket.own_part(Axis::data, shards).on(at);
   const std::int64_t begin = std::max(own.offset, parameter.view.offset),
                      end = std::min(own.offset + own.count, parameter.view.offset + parameter.view.count);
   return {begin, std::max<std::int64_t>(end - begin, 0), bucket.offset / shards + begin - own.offset};
 }
 
-int shards_of(const config::Settings& settings, const program::Layout& layout) {
-  if (settings.sharding == config::Sharding::none || layout[program::Axis::data] == 1) return 1;
-  return settings.sharding_group == config::ShardingGroup::node ? layout.replicas_of_node : layout[program::Axis::data];
+int shards_of(const Settings& settings, const Layout& layout) {
+  if (settings.sharding == config::Sharding::none || layout[Axis::data] == 1) return 1;
+  return settings.sharding_group == config::ShardingGroup::node ? layout.replicas_of_node : layout[Axis::data];
 }
 
-bool shards_are_of_node(const config::Settings& settings, const program::Layout& layout) {
+bool shards_are_of_node(const Settings& settings, const Layout& layout) {
   const int shards = shards_of(settings, layout);
-  return shards > 1 && shards < layout[program::Axis::data];
+  return shards > 1 && shards < layout[Axis::data];
 }
 
-Parameters::Parameters(program::ProgramBuilder& builder, const config::Model& model, const config::Settings& settings,
-                       const program::Layout& layout, int stage)
+Parameters::Parameters(ProgramBuilder& builder, const Model& model, const Settings& settings, const Layout& layout,
+                       int stage)
     : b_(builder),
       shards_(shards_of(settings, layout)),
       type_(config::storage_of(settings.precision)),
@@ -248,17 +244,17 @@ Parameters::Parameters(program::ProgramBuilder& builder, const config::Model& mo
       buckets_(bucket_places(list_, shards_)) {
   for (std::size_t i = 0; i < list_.size(); ++i) index_.emplace(list_[i].id, i);
   // `divided`: from which sharding on a rank has its parts alone.
-  const auto flat = [&](const char* name, program::DType type, config::Sharding divided) {
+  const auto flat = [&](const char* name, DType type, config::Sharding divided) {
     const int parts = settings.sharding >= divided ? shards_ : 1;
-    return b_.buffer(name, type, whole_count() / parts, program::BufferKind::persistent);
+    return b_.buffer(name, type, whole_count() / parts, BufferKind::persistent);
   };
   using config::Sharding;
-  const bool one_copy = type_ == program::DType::f32;
-  master_ = flat("master", program::DType::f32, one_copy ? Sharding::parameters : Sharding::optimizer);
+  const bool one_copy = type_ == DType::f32;
+  master_ = flat("master", DType::f32, one_copy ? Sharding::parameters : Sharding::optimizer);
   weights_ = one_copy ? master_ : flat("weights", type_, Sharding::parameters);
-  moment1_ = flat("moment1", program::DType::f32, Sharding::optimizer);
-  moment2_ = flat("moment2", program::DType::f32, Sharding::optimizer);
-  gradient_ = flat(gradient_buffer, program::DType::f32, Sharding::gradients);
+  moment1_ = flat("moment1", DType::f32, Sharding::optimizer);
+  moment2_ = flat("moment2", DType::f32, Sharding::optimizer);
+  gradient_ = flat(gradient_buffer, DType::f32, Sharding::gradients);
   bucket_weights_.resize(buckets_.size());
   bucket_gradients_.resize(buckets_.size());
   for (std::size_t i = 0; i < buckets_.size(); ++i) {
@@ -267,16 +263,16 @@ Parameters::Parameters(program::ProgramBuilder& builder, const config::Model& mo
   }
 }
 
-program::View Parameters::mine(const program::View& flat, const program::View& place) const {
+View Parameters::mine(const View& flat, const View& place) const {
   if (!is_whole(flat)) return flat.part(place.offset / shards_, place.count / shards_);
-  return flat.part(place.offset, place.count).own_part(program::Axis::data, shards_);
+  return flat.part(place.offset, place.count).own_part(Axis::data, shards_);
 }
 
-void Parameters::emit_first_values(const Parameter& p, const program::View& whole) {
+void Parameters::emit_first_values(const Parameter& p, const View& whole) {
   std::int64_t at = 0, index = p.first_index;
   for (const Slice& s : p.slices) {
-    emit(program::Initialize{whole.part(at, s.count()), index, program::Axis::tensor, s.outer, s.full, s.part, s.inner,
-                             p.mean, p.deviation},
+    emit(program::Initialize{whole.part(at, s.count()), index, Axis::tensor, s.outer, s.full, s.part, s.inner, p.mean,
+                             p.deviation},
          "parameter");
     at += s.count();
     index += s.outer * s.full * s.inner;
@@ -292,16 +288,16 @@ void Parameters::emit_init() {
   } else {
     for (int bucket = 0; bucket < static_cast<int>(buckets_.size()); ++bucket) emit_own_values(bucket);
   }
-  for (const program::View& v : {moment1_, moment2_, gradient_}) emit(program::Fill{v, 0}, "optimizer state");
+  for (const View& v : {moment1_, moment2_, gradient_}) emit(program::Fill{v, 0}, "optimizer state");
 }
 
 void Parameters::emit_own_values(int bucket) {
-  const program::View values = b_.buffer("first_values", program::DType::f32, buckets_[bucket].count);
+  const View values = b_.buffer("first_values", DType::f32, buckets_[bucket].count);
   emit(program::Fill{values, 0}, "parameters");
   for (const Parameter& p : list_) {
     if (p.bucket == bucket) emit_first_values(p, part_of(values, p));
   }
-  const program::View own = values.own_part(program::Axis::data, shards_);
+  const View own = values.own_part(Axis::data, shards_);
   emit(program::Convert{own, mine(master_, buckets_[bucket])}, "own part");
   if (weights_.buffer == master_.buffer) return;
   if (whole_weights()) {
@@ -311,39 +307,38 @@ void Parameters::emit_own_values(int bucket) {
   }
 }
 
-void Parameters::zero_what_is_added_to(program::Phase phase) {
+void Parameters::zero_what_is_added_to(Phase phase) {
   for (const Parameter& p : list_) {
     if (!p.only_added_to) continue;
-    b_.emit(workloads::compute_stream, program::Fill{gradient(p.id), 0}, {"embedding gradient", phase});
+    b_.emit(compute_stream, program::Fill{gradient(p.id), 0}, {"embedding gradient", phase});
   }
 }
 
 void Parameters::begin_step() {
-  if (whole_gradients()) zero_what_is_added_to(program::Phase::forward);
+  if (whole_gradients()) zero_what_is_added_to(Phase::forward);
 }
 
 void Parameters::begin_backward() {
   if (whole_gradients()) return;
   for (std::size_t i = 0; i < buckets_.size(); ++i) {
-    bucket_gradients_[i] = b_.buffer("gradients_of_pass", program::DType::f32, buckets_[i].count);
+    bucket_gradients_[i] = b_.buffer("gradients_of_pass", DType::f32, buckets_[i].count);
   }
-  zero_what_is_added_to(program::Phase::backward);
+  zero_what_is_added_to(Phase::backward);
 }
 
 // A rank's parts of several buckets lie side by side in buffers of own parts alone.
-std::vector<program::View> Parameters::updates() const {
+std::vector<View> Parameters::updates() const {
   const bool side_by_side = shards_ == 1 || !whole_weights();
-  return side_by_side ? std::vector<program::View>{{-1, 0, whole_count()}} : buckets_;
+  return side_by_side ? std::vector<View>{{-1, 0, whole_count()}} : buckets_;
 }
 
-program::AdamW Parameters::update_of(const program::View& place, const program::View& finished_steps,
-                                     const program::View& learning_rate) const {
+program::AdamW Parameters::update_of(const View& place, const View& finished_steps, const View& learning_rate) const {
   const bool one_copy = weights_.buffer == master_.buffer;
   return {mine(master_, place),
           mine(moment1_, place),
           mine(moment2_, place),
           mine(gradient_, place),
-          one_copy ? program::View{} : mine(weights_, place),
+          one_copy ? View{} : mine(weights_, place),
           finished_steps,
           learning_rate};
 }

@@ -6,9 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "config/settings.h"
-#include "program/builder.h"
-#include "workloads/step.h"
+#include "workloads/gpt/gpt.h"
 
 namespace harness::gpt {
 
@@ -51,7 +49,7 @@ struct Slice {
 struct Parameter {
   ParameterId id = {};
   std::string name = {};              // "layers.3.qkv.weight"
-  program::View view = {};            // offset and count in the flat buffers; the buffer is the caller's choice
+  View view = {};                     // offset and count in the flat buffers; the buffer is the caller's choice
   std::int64_t first_index = 0;       // of its first element among all parameters of the model, which the seed numbers
   std::vector<Slice> slices = {};     // one behind the other: of what is sharded, each is cut by itself
   bool sharded = false;               // over the tensor axis
@@ -73,11 +71,11 @@ struct Parameter {
 /// parts that begin where any vector load may, and a tied table is alone in its bucket: both stages that have it cut it
 /// into the same parts. Where weights are gathered for each pass, a bucket is a layer, or what stands before or behind
 /// the layers.
-std::vector<Parameter> parameters(const config::Model& model, const config::Settings& settings,
-                                  const program::Layout& layout, int pipeline_stage);
+std::vector<Parameter> parameters(const Model& model, const Settings& settings, const Layout& layout,
+                                  int pipeline_stage);
 
 /// Where each bucket of the list lies in the flat buffers, by number; the buffer is the caller's choice.
-std::vector<program::View> bucket_places(const std::vector<Parameter>& list, int shards);
+std::vector<View> bucket_places(const std::vector<Parameter>& list, int shards);
 
 /// The part of a parameter that a rank reduces and updates: elements of the flat buffers, and where they lie in a
 /// buffer of the rank's own parts. Without shards all of it, at the same place in both; count is 0 where other ranks
@@ -85,8 +83,7 @@ std::vector<program::View> bucket_places(const std::vector<Parameter>& list, int
 struct OwnRange {
   std::int64_t first = 0, count = 0, in_shard = 0;
 };
-OwnRange own_range(const Parameter& parameter, const std::vector<program::View>& buckets, int shards,
-                   const program::Coordinates& at);
+OwnRange own_range(const Parameter& parameter, const std::vector<View>& buckets, int shards, const Coordinates& at);
 
 /// The parameters of a stage with their gradients and the state of the optimizer, in flat persistent buffers of one
 /// layout: what stands at an offset in one of them belongs to what stands there in the others. Of what `shards` ranks
@@ -94,30 +91,30 @@ OwnRange own_range(const Parameter& parameter, const std::vector<program::View>&
 /// the optimizer's state, with `gradients` also the gradients, with `parameters` also the weights.
 class Parameters {
  public:
-  Parameters(program::ProgramBuilder& builder, const config::Model& model, const config::Settings& settings,
-             const program::Layout& layout, int pipeline_stage);
+  Parameters(ProgramBuilder& builder, const Model& model, const Settings& settings, const Layout& layout,
+             int pipeline_stage);
 
   const std::vector<Parameter>& list() const { return list_; }
   const Parameter& at(ParameterId id) const { return list_[index_.at(id)]; }
   /// Whether the model has it, and on this stage.
   bool has(ParameterId id) const { return index_.contains(id); }
   /// As the products read it.
-  program::View weight(ParameterId id) const { return in_bucket(id, bucket_weights_); }
+  View weight(ParameterId id) const { return in_bucket(id, bucket_weights_); }
   /// As they write it: what they add up to over the micro-batches of a step, or where no rank keeps all of that, in
   /// one backward pass.
-  program::View gradient(ParameterId id) const { return in_bucket(id, bucket_gradients_); }
+  View gradient(ParameterId id) const { return in_bucket(id, bucket_gradients_); }
 
   int shards() const { return shards_; }
   bool whole_weights() const { return is_whole(weights_); }
   bool whole_gradients() const { return is_whole(gradient_); }
-  program::DType weight_type() const { return type_; }
+  DType weight_type() const { return type_; }
   /// Where buckets lie in a whole buffer, by number.
-  const std::vector<program::View>& buckets() const { return buckets_; }
-  program::View weights_of(int bucket) const { return bucket_weights_[bucket]; }
-  program::View gradients_of(int bucket) const { return bucket_gradients_[bucket]; }
+  const std::vector<View>& buckets() const { return buckets_; }
+  View weights_of(int bucket) const { return bucket_weights_[bucket]; }
+  View gradients_of(int bucket) const { return bucket_gradients_[bucket]; }
   /// The part of a bucket that this rank updates, and what its reduction leaves for that.
-  program::View own_weights(int bucket) const { return mine(weights_, buckets_[bucket]); }
-  program::View reduced(int bucket) const { return mine(gradient_, buckets_[bucket]); }
+  View own_weights(int bucket) const { return mine(weights_, buckets_[bucket]); }
+  View reduced(int bucket) const { return mine(gradient_, buckets_[bucket]); }
 
   /// Emits the first values of all buffers.
   void emit_init();
@@ -126,43 +123,40 @@ class Parameters {
   /// Takes room for the gradients of a backward pass where they are kept no longer.
   void begin_backward();
   /// Where the weights of a bucket are from now on.
-  void set_gathered(int bucket, const program::View& weights) { bucket_weights_[bucket] = weights; }
+  void set_gathered(int bucket, const View& weights) { bucket_weights_[bucket] = weights; }
   /// Places of what one update can take together, so many that they cover everything.
-  std::vector<program::View> updates() const;
+  std::vector<View> updates() const;
   /// AdamW of what this rank updates of a place: of a bucket, or of one of updates().
-  program::AdamW update_of(const program::View& place, const program::View& finished_steps,
-                           const program::View& learning_rate) const;
+  program::AdamW update_of(const View& place, const View& finished_steps, const View& learning_rate) const;
 
  private:
-  void zero_what_is_added_to(program::Phase phase);
+  void zero_what_is_added_to(Phase phase);
   std::int64_t whole_count() const { return buckets_.front().offset + buckets_.front().count; }
-  bool is_whole(const program::View& flat) const { return flat.count == whole_count(); }
+  bool is_whole(const View& flat) const { return flat.count == whole_count(); }
   // `places`: of the buckets, by number.
-  program::View in_bucket(ParameterId id, const std::vector<program::View>& places) const {
+  View in_bucket(ParameterId id, const std::vector<View>& places) const {
     const Parameter& p = at(id);
     return part_of(places[p.bucket], p);
   }
-  program::View part_of(const program::View& bucket, const Parameter& p) const {
+  View part_of(const View& bucket, const Parameter& p) const {
     return bucket.part(p.view.offset - buckets_[p.bucket].offset, p.view.count);
   }
   // The part of a place that this rank updates: its part in a whole buffer, or all that a buffer of own parts has of
   // it.
-  program::View mine(const program::View& flat, const program::View& place) const;
+  View mine(const View& flat, const View& place) const;
   // In init.
-  void emit(const program::Action& action, const char* what) {
-    b_.emit(workloads::compute_stream, action, {what, program::Phase::setup});
-  }
-  void emit_first_values(const Parameter& parameter, const program::View& whole);
+  void emit(const Action& action, const char* what) { b_.emit(compute_stream, action, {what, Phase::setup}); }
+  void emit_first_values(const Parameter& parameter, const View& whole);
   void emit_own_values(int bucket);
 
-  program::ProgramBuilder& b_;
+  ProgramBuilder& b_;
   int shards_;
-  program::DType type_;
+  DType type_;
   std::vector<Parameter> list_;
-  std::vector<program::View> buckets_;
+  std::vector<View> buckets_;
   std::map<ParameterId, std::size_t> index_;
-  program::View master_, weights_, moment1_, moment2_, gradient_;  // each whole, or of the own parts
-  std::vector<program::View> bucket_weights_, bucket_gradients_;   // as the products read and write them; by number
+  View master_, weights_, moment1_, moment2_, gradient_;  // each whole, or of the own parts
+  std::vector<View> bucket_weights_, bucket_gradients_;   // as the products read and write them; by number
 };
 
 }  // namespace harness::gpt

@@ -67,6 +67,22 @@ class Results {
 
 }  // namespace
 
+std::vector<Chunk> chunks_of(const Model& model, const Settings& settings, const Layout& layout, int stage) {
+  const int stages = layout[Axis::pipeline], runs = stages * settings.chunks_of_stage();
+  const int outside = settings.embedding_as_layer && runs > 1 ? 1 : 0;
+  const int layers = static_cast<int>(model.layers) + 2 * outside, each = layers / runs, longer = layers % runs;
+  std::vector<Chunk> list;
+  for (int run = stage; run < runs; run += stages) {
+    const int less = (run == 0 ? outside : 0) + (run + 1 == runs ? outside : 0);
+    list.push_back({.first_layer = std::max(0, run * each + std::min(run, longer) - outside),
+                    .layers = each + (run < longer ? 1 : 0) - less,
+                    .first = run == 0,
+                    .last = run + 1 == runs,
+                    .saved = {}});
+  }
+  return list;
+}
+
 Passes passes_of(config::PipelineSchedule schedule, const Pipeline& of, int stage) {
   const int stages_behind = of.stages - stage - 1;
   switch (schedule) {

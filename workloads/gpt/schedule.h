@@ -1,12 +1,50 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
-#include "config/settings.h"
-#include "program/program.h"
+#include "workloads/gpt/gpt.h"
 
 namespace harness::gpt {
+
+// ---- the layers of a stage, and what its passes keep ----------------------------------------------------------------
+
+/// A normalised stream and what the backward pass of the norm needs; `sum` is the stream that was normalised.
+struct Normalised {
+  View sum, out, mean, rstd;  // no mean where the norm takes none off
+};
+
+/// Activations of one layer that its backward pass needs.
+struct LayerActivations {
+  Normalised norm1, norm2;
+  View qkv, attention, stats;  // queries and keys of qkv turned, where positions are rotary
+  View fc1, activated;         // fc1's output, and what the activation made of it
+  View probabilities;          // of unfused attention
+};
+
+/// Activations of one micro-batch that its backward pass through a chunk needs.
+struct MicroBatch {
+  std::vector<LayerActivations> layers;
+  Normalised final_norm;
+  View logits;  // hold their gradient after the loss
+};
+
+/// Layers of the model that follow one another, which a stage runs in one pass.
+struct Chunk {
+  int first_layer = 0, layers = 0;
+  bool first = false;               // begins the model: with the embedding
+  bool last = false;                // ends it: with the final norm, the head and the loss
+  std::map<int, MicroBatch> saved;  // by number of the micro-batch
+  int end() const { return first_layer + layers; }
+};
+
+/// The chunks of a stage, in the order of the model. The model is cut into stages * chunks runs of layers, which go to
+/// the stages in turn; where they cannot be equally long, the first ones have a layer more. Where embedding and loss
+/// count as a layer, the first and the last run have one less, and may have none.
+std::vector<Chunk> chunks_of(const Model& model, const Settings& settings, const Layout& layout, int stage);
+
+// ---- the passes of a stage ------------------------------------------------------------------------------------------
 
 /// One pass of a micro-batch through the layers of one model chunk of a pipeline stage.
 struct Pass {

@@ -7,11 +7,11 @@
 
 namespace harness::gpt {
 
-int replicas(const config::Settings& settings, const program::Layout& layout) {
-  return layout[program::Axis::data] / settings.context();
+int replicas(const Settings& settings, const Layout& layout) {
+  return layout[Axis::data] / settings.context();
 }
 
-std::int64_t global_batch(const config::Settings& settings, const program::Layout& layout) {
+std::int64_t global_batch(const Settings& settings, const Layout& layout) {
   if (settings.gradient_accumulation == 0) return settings.global_batch_size;
   constexpr double most = 0x1p62;  // so many are refused for their number of micro-batches
   const double batch = static_cast<double>(settings.gradient_accumulation) *
@@ -19,16 +19,14 @@ std::int64_t global_batch(const config::Settings& settings, const program::Layou
   return static_cast<std::int64_t>(std::min(batch, most));
 }
 
-Dimensions dimensions(const config::Model& model, const config::Settings& settings, const program::Layout& layout) {
-  Dimensions d;
-  d.tensor = layout[program::Axis::tensor];
+Dimensions dimensions(const Model& model, const Settings& settings, const Layout& layout) {
+  Dimensions d{.model = model.resolved(), .settings = settings};
+  d.tensor = layout[Axis::tensor];
   d.hidden = model.hidden;
   d.head_dim = model.head_dim();
   d.heads = model.heads / d.tensor;
   d.kv_heads = model.key_heads() / d.tensor;
   d.sequence = model.sequence / settings.context();
-  d.positions_in_sequence = model.sequence;
-  d.micro_batch_size = settings.micro_batch_size;
   d.rows = settings.micro_batch_size * d.sequence;
   d.own_rows = settings.sequence_parallel ? d.rows / d.tensor : d.rows;
   d.local_hidden = model.hidden / d.tensor;
@@ -37,30 +35,19 @@ Dimensions dimensions(const config::Model& model, const config::Settings& settin
   d.local_vocab = model.vocab / d.tensor;
   const std::int64_t batch = global_batch(settings, layout);
   d.micro_batches = static_cast<int>(batch / (settings.micro_batch_size * replicas(settings, layout)));
-  d.has_documents = settings.has_documents();
-  d.packs = settings.packs();
-  d.tokens = d.has_documents ? 1 : static_cast<double>(batch * model.sequence);
+  d.tokens = settings.has_documents() ? 1 : static_cast<double>(batch * model.sequence);
   // Padding behind the documents of a row is one more.
-  if (d.packs) d.documents = Documents(settings, model.sequence, 1, 0).most_of_a_row() + 1;
+  if (settings.packs()) d.documents = Documents(settings, model.sequence, 1, 0).most_of_a_row() + 1;
   // In ten-thousandths: processors differ in the last bits of an exponential, and all ranks have one Program.
-  if (d.packs) d.unseen = std::round(1e4 * (1 - filled_by(settings, model.sequence, batch).squares)) / 1e4;
+  if (settings.packs()) d.unseen = std::round(1e4 * (1 - filled_by(settings, model.sequence, batch).attention)) / 1e4;
   d.type = config::storage_of(settings.precision);
   d.fp8 = config::has_fp8_products(settings.precision);
   d.block_scales = settings.precision == config::Precision::mxfp8;
-  const config::Model whole = model.resolved();
-  d.activation = whole.activation;
-  d.norm = whole.norm;
-  d.positions = whole.positions;
-  d.rope_theta = whole.rope_theta;
-  d.attention = settings.attention;
-  d.recompute = settings.recompute;
-  d.recompute_layers = settings.recompute_layers;
   return d;
 }
 
-Stage::Stage(program::ProgramBuilder& builder, const Parameters& parameters, Gathers& gathers, const LossScaler& scaler,
-             const workloads::StepFrame& frame, const config::Model& model, const config::Settings& settings,
-             const program::Layout& layout, int stage)
+Stage::Stage(ProgramBuilder& builder, const Parameters& parameters, Gathers& gathers, const LossScaler& scaler,
+             const StepFrame& frame, const Model& model, const Settings& settings, const Layout& layout, int stage)
     : b_(builder),
       parameters_(parameters),
       gathers_(gathers),
@@ -81,50 +68,48 @@ Stage::Stage(program::ProgramBuilder& builder, const Parameters& parameters, Gat
             model.tied_embeddings ? word_embeddings : head_weight},
       chunks_(chunks_of(model, settings, layout, stage)) {
   const std::int64_t tokens = d_.micro_batches * d_.rows;
-  if (chunks_.front().first)
-    tokens_ = b_.buffer(tokens_buffer, program::DType::i32, tokens, program::BufferKind::input);
-  if (chunks_.back().last) labels_ = b_.buffer(labels_buffer, program::DType::i32, tokens, program::BufferKind::input);
-  if (d_.has_documents && chunks_.back().last)
-    loss_scale_ = b_.buffer(loss_scale_buffer, program::DType::f32, 1, program::BufferKind::input);
-  if (d_.packs) position_ids_ = b_.buffer(position_ids_buffer, program::DType::i32, tokens, program::BufferKind::input);
+  if (chunks_.front().first) tokens_ = b_.buffer(tokens_buffer, DType::i32, tokens, BufferKind::input);
+  if (chunks_.back().last) labels_ = b_.buffer(labels_buffer, DType::i32, tokens, BufferKind::input);
+  if (d_.settings.has_documents() && chunks_.back().last)
+    loss_scale_ = b_.buffer(loss_scale_buffer, DType::f32, 1, BufferKind::input);
+  if (d_.settings.packs()) position_ids_ = b_.buffer(position_ids_buffer, DType::i32, tokens, BufferKind::input);
   const std::int64_t stride = d_.qkv_width();
-  shape_ = {d_.micro_batch_size,   d_.heads, d_.head_dim, d_.sequence, d_.sequence, stride, stride, true,
+  shape_ = {d_.settings.micro_batch_size, d_.heads, d_.head_dim, d_.sequence, d_.sequence, stride, stride, true,
             d_.heads / d_.kv_heads};
 }
 
-program::View Stage::columns_of(const program::View& qkv, std::int64_t first, std::int64_t width) const {
+View Stage::columns_of(const View& qkv, std::int64_t first, std::int64_t width) const {
   return qkv.part(first, (d_.rows - 1) * d_.qkv_width() + width);
 }
 
-program::View Stage::activation(std::string name) {
+View Stage::activation(std::string name) {
   return scratch(std::move(name), d_.type, d_.own_rows * d_.hidden);
 }
 
-program::View Stage::folded(const Pass& pass, const program::View& in) {
+View Stage::folded(const Pass& pass, const View& in) {
   const bool forward = pass.kind == Pass::Kind::forward;
-  const program::Phase phase = forward ? program::Phase::forward : program::Phase::backward;
+  const Phase phase = forward ? Phase::forward : Phase::backward;
   folded_ = {program::folded_pass, phase, pass.micro_batch, pass.chunk};
   folded_result_ = activation("folded");
-  if (!forward && in.present() && d_.recompute != config::Recompute::none) {
-    b_.emit(workloads::compute_stream, program::Fill{folded_result_, 0},
+  if (!forward && in.present() && d_.settings.recompute != config::Recompute::none) {
+    b_.emit(compute_stream, program::Fill{folded_result_, 0},
             {program::folded_beginning, phase, pass.micro_batch, pass.chunk});
   }
-  const program::Action action =
-      in.present() ? program::Action(program::Convert{in, folded_result_}) : program::Fill{folded_result_, 0};
-  b_.emit(workloads::compute_stream, action, folded_);
+  const Action action = in.present() ? Action(program::Convert{in, folded_result_}) : program::Fill{folded_result_, 0};
+  b_.emit(compute_stream, action, folded_);
   const Chunk& chunk = chunks_[pass.chunk];
-  return (forward ? chunk.last : chunk.first) ? program::View{} : folded_result_;
+  return (forward ? chunk.last : chunk.first) ? View{} : folded_result_;
 }
 
 void Stage::enter(const Pass& pass) {
   const bool forward = pass.kind == Pass::Kind::forward;
   if (folded_result_.present() && d_.tensor > 1) {
     folded_.what = program::folded_end;
-    b_.emit(workloads::tensor_stream, program::Convert{folded_result_, activation("folded")}, folded_);
+    b_.emit(tensor_stream, program::Convert{folded_result_, activation("folded")}, folded_);
   }
   folded_result_ = {};
   pass_ = pass;
-  at_ = {"", forward ? program::Phase::forward : program::Phase::backward, pass.micro_batch};
+  at_ = {"", forward ? Phase::forward : Phase::backward, pass.micro_batch};
 }
 
 void Stage::use_layer(int layer) {
@@ -133,8 +118,8 @@ void Stage::use_layer(int layer) {
   if (!parameters_.whole_weights()) quantised_weights_.clear();  // gathered anew, where others may have lain
 }
 
-program::Label Stage::label(const char* what) const {
-  program::Label label = at_;
+Label Stage::label(const char* what) const {
+  Label label = at_;
   label.what = what;
   return label;
 }

@@ -8,47 +8,35 @@
 #include <utility>
 #include <vector>
 
-#include "program/builder.h"
-#include "workloads/gpt/chunk.h"
+#include "workloads/gpt/buckets.h"
 #include "workloads/gpt/gathers.h"
-#include "workloads/gpt/gpt.h"
-#include "workloads/gpt/loss_scaler.h"
-#include "workloads/gpt/parameters.h"
 #include "workloads/gpt/schedule.h"
-#include "workloads/step.h"
 
 namespace harness::gpt {
 
 /// Sizes of one pipeline stage's work on one rank.
 struct Dimensions {
+  Model model;  // resolved
+  Settings settings;
   std::int64_t rows = 0;      // tokens of a micro-batch: of products, attention and logits
   std::int64_t own_rows = 0;  // those of them whose residual stream this rank has: of norms and the border of a stage
-  std::int64_t hidden = 0, heads = 0, kv_heads = 0, head_dim = 0, micro_batch_size = 0;
+  std::int64_t hidden = 0, heads = 0, kv_heads = 0, head_dim = 0;
   std::int64_t sequence = 0;                                      // tokens of a sequence that this rank has
-  std::int64_t positions_in_sequence = 0;                         // of the whole: rows of a table of positions
   std::int64_t local_hidden = 0, local_ffn = 0, local_vocab = 0;  // this tensor rank's share, as of heads and kv_heads
   std::int64_t fc1_outputs = 0;                                   // of this rank, too
   int micro_batches = 0;
-  double tokens = 0;  // of the global batch, which divide the loss; 1 where the number is an input of the step
-  bool has_documents = false, packs = false;  // as of Settings
-  std::int64_t documents = 0;                 // of Attention
-  double unseen = 0;                          // of Attention
+  double tokens = 0;           // of the global batch, which divide the loss; 1 where the number is an input of the step
+  std::int64_t documents = 0;  // of Attention
+  double unseen = 0;           // of Attention
   int tensor = 1;
-  program::DType type = program::DType::f32;  // of weights and activations in the products
-  bool fp8 = false;                           // the products of a layer take their factors in 8-bit floats
-  bool block_scales = false;                  // which have a scale for each block, not one for a tensor
-  config::Activation activation = config::Activation::gelu;
-  config::NormKind norm = config::NormKind::layer_norm;
-  config::Positions positions = config::Positions::learned;
-  double rope_theta = 0;
-  config::Recompute recompute = config::Recompute::none;
-  int recompute_layers = 0;  // the first so many of a chunk; 0: all
-  config::AttentionKind attention = config::AttentionKind::fused;
+  DType type = DType::f32;    // of weights and activations in the products
+  bool fp8 = false;           // the products of a layer take their factors in 8-bit floats
+  bool block_scales = false;  // which have a scale for each block, not one for a tensor
   bool divides_rows() const { return own_rows < rows; }
   std::int64_t key_width() const { return kv_heads * head_dim; }
   std::int64_t qkv_width() const { return local_hidden + 2 * key_width(); }
 };
-Dimensions dimensions(const config::Model& model, const config::Settings& settings, const program::Layout& layout);
+Dimensions dimensions(const Model& model, const Settings& settings, const Layout& layout);
 
 /// y = x W^T, W [outputs, inputs] as sharded on this rank.
 struct Linear {
@@ -68,12 +56,12 @@ inline constexpr Norm final_norm{"final_norm", final_norm_gamma, final_norm_beta
 
 /// A tensor in 8-bit floats as it is stored and transposed, each present where a product reads it.
 struct Quantised {
-  program::View plain, transposed, scale, scale_transposed;
+  View plain, transposed, scale, scale_transposed;
 };
 
 /// The residual stream: x, or what a norm has still to add up, x + bias + residual.
 struct ResidualStream {
-  program::View x, bias = {}, residual = {};
+  View x, bias = {}, residual = {};
   bool is_sum() const { return !residual.present(); }
 };
 
@@ -81,24 +69,22 @@ struct ResidualStream {
 /// and takes the views at the border.
 class Stage {
  public:
-  Stage(program::ProgramBuilder& builder, const Parameters& parameters, Gathers& gathers, const LossScaler& scaler,
-        const workloads::StepFrame& frame, const config::Model& model, const config::Settings& settings,
-        const program::Layout& layout, int stage);
+  Stage(ProgramBuilder& builder, const Parameters& parameters, Gathers& gathers, const LossScaler& scaler,
+        const StepFrame& frame, const Model& model, const Settings& settings, const Layout& layout, int stage);
 
   const Chunk& chunk(int number) const { return chunks_[number]; }
   /// in: [own_rows, hidden] from the previous chunk (absent in the first). Returns what goes to the next (absent in the
   /// last, where the loss and its gradient are computed instead).
-  program::View forward(const Pass& pass, const program::View& in);
+  View forward(const Pass& pass, const View& in);
   /// gradient: of what forward() returned (absent in the last chunk). Returns that of `in` (absent in the first).
   /// on_final(parameter) is called for each operation that wrote the parameter's gradient: in a last pass, or in all
   /// where passes do not add their gradients up.
-  program::View backward(const Pass& pass, const program::View& gradient,
-                         const std::function<void(ParameterId)>& on_final);
+  View backward(const Pass& pass, const View& gradient, const std::function<void(ParameterId)>& on_final);
 
   /// One operation in the place of a pass, or two of a pass that begins before its input is there.
-  program::View folded(const Pass& pass, const program::View& in);
+  View folded(const Pass& pass, const View& in);
 
-  program::View activation(std::string name);  // a fresh [own_rows, hidden]
+  View activation(std::string name);  // a fresh [own_rows, hidden]
 
  private:
   // Sets the pass or layer that is being emitted: for the labels, and for the layer whose parameters are meant; -1:
@@ -107,37 +93,27 @@ class Stage {
   void enter_layer(int layer) { at_.layer = layer; }
   void use_layer(int layer);  // enters it and uses its weights
   ParameterId of_layer(ParameterName name) const { return {name, at_.layer}; }
-  program::View weight(ParameterName name) const { return parameters_.weight(of_layer(name)); }
+  View weight(ParameterName name) const { return parameters_.weight(of_layer(name)); }
   // Parameters that not every model has: biases, beta, positions.
   std::optional<ParameterId> if_any(ParameterId id) const {
     return parameters_.has(id) ? std::optional(id) : std::nullopt;
   }
   std::optional<ParameterId> if_any(ParameterName name) const { return if_any(of_layer(name)); }
-  program::View weight(std::optional<ParameterId> id) const { return id ? parameters_.weight(*id) : program::View{}; }
-  program::View gradient(std::optional<ParameterId> id) const {
-    return id ? parameters_.gradient(*id) : program::View{};
-  }
-  program::View gradient(ParameterName name) const { return gradient(of_layer(name)); }
-  program::View scratch(std::string name, program::DType type, std::int64_t count) {
-    return b_.buffer(std::move(name), type, count);
-  }
-  program::View floats(std::string name, std::int64_t count) {
-    return scratch(std::move(name), program::DType::f32, count);
-  }
+  View weight(std::optional<ParameterId> id) const { return id ? parameters_.weight(*id) : View{}; }
+  View gradient(std::optional<ParameterId> id) const { return id ? parameters_.gradient(*id) : View{}; }
+  View gradient(ParameterName name) const { return gradient(of_layer(name)); }
+  View scratch(std::string name, DType type, std::int64_t count) { return b_.buffer(std::move(name), type, count); }
+  View floats(std::string name, std::int64_t count) { return scratch(std::move(name), DType::f32, count); }
   // Queries, keys and values lie side by side in every row.
-  program::View columns_of(const program::View& qkv, std::int64_t first, std::int64_t width) const;
-  program::View queries(const program::View& qkv) const { return columns_of(qkv, 0, d_.local_hidden); }
-  program::View keys(const program::View& qkv) const { return columns_of(qkv, d_.local_hidden, d_.key_width()); }
-  program::View values(const program::View& qkv) const {
-    return columns_of(qkv, d_.local_hidden + d_.key_width(), d_.key_width());
-  }
-  program::Shard vocabulary() const { return {program::Axis::tensor, d_.local_vocab}; }
-  program::Label label(const char* what) const;
-  void emit(const program::Action& action, const char* what = "") {
-    b_.emit(workloads::compute_stream, action, label(what));
-  }
+  View columns_of(const View& qkv, std::int64_t first, std::int64_t width) const;
+  View queries(const View& qkv) const { return columns_of(qkv, 0, d_.local_hidden); }
+  View keys(const View& qkv) const { return columns_of(qkv, d_.local_hidden, d_.key_width()); }
+  View values(const View& qkv) const { return columns_of(qkv, d_.local_hidden + d_.key_width(), d_.key_width()); }
+  program::Shard vocabulary() const { return {Axis::tensor, d_.local_vocab}; }
+  Label label(const char* what) const;
+  void emit(const Action& action, const char* what = "") { b_.emit(compute_stream, action, label(what)); }
   // The micro-batch's share of an input; absent if that is.
-  program::View of_micro_batch(const program::View& input) const {
+  View of_micro_batch(const View& input) const {
     if (!input.present()) return {};
     return input.part(pass_.micro_batch * d_.rows, d_.rows);
   }
@@ -150,35 +126,32 @@ class Stage {
   void tell(const std::function<void(ParameterId)>& on_final);
 
   // The parts of a layer, forward: each emits its operation and returns where the result is.
-  program::View linear(const program::View& x, const Linear& layer, const program::View& bias = {},
-                       const program::View& add = {}, const program::View& before_gelu = {});
+  View linear(const View& x, const Linear& layer, const View& bias = {}, const View& add = {},
+              const View& before_gelu = {});
   // Factors of products in 8-bit floats (fp8.cpp). A tensor is quantised at most once in each orientation.
   bool in_fp8(const Linear& layer) const { return d_.fp8 && &layer != &head_; }
   enum class Wanted : std::uint8_t { plain, transposed, both };
-  const Quantised& quantised_input(const program::View& x, const Linear& layer, Wanted wanted);
+  const Quantised& quantised_input(const View& x, const Linear& layer, Wanted wanted);
   const Quantised& quantised_weight(const Linear& layer, Wanted wanted);
   // Yields the gradient of the bias, too.
-  const Quantised& quantised_gradient(const program::View& dy, const Linear& layer,
-                                      std::optional<ParameterId> bias = {});
-  const Quantised& quantise(Quantised& known, program::Quantise op, program::DType type, Wanted wanted,
-                            const char* what);
+  const Quantised& quantised_gradient(const View& dy, const Linear& layer, std::optional<ParameterId> bias = {});
+  const Quantised& quantise(Quantised& known, program::Quantise op, DType type, Wanted wanted, const char* what);
   // Turns queries and keys where the model's positions are rotary; backward, their gradients.
-  void rotate(const program::View& qkv, bool backward);
-  program::View attention(LayerActivations& a);
-  program::View into_mlp(LayerActivations& a);  // fc1 and what follows it
-  ResidualStream onto_stream(const program::View& x, const Linear& layer, const program::View& bias,
-                             const program::View& residual);
+  void rotate(const View& qkv, bool backward);
+  View attention(LayerActivations& a);
+  View into_mlp(LayerActivations& a);  // fc1 and what follows it
+  ResidualStream onto_stream(const View& x, const Linear& layer, const View& bias, const View& residual);
   Normalised normalise(const ResidualStream& stream, const Norm& norm);
   // Over the tensor axis. Of the rows of a residual stream: [rows, hidden] of which each rank has a part of the sum ->
   // the sum, [own_rows, hidden]; and [own_rows, hidden] -> [rows, hidden].
-  program::View scatter_rows(const program::View& v, const char* what);
-  program::View gather_rows(const program::View& v, const char* what);
-  void reduce_values(const program::View& v, const char* what, program::Reduction reduction);  // a number per row
-  program::View embed();
+  View scatter_rows(const View& v, const char* what);
+  View gather_rows(const View& v, const char* what);
+  void reduce_values(const View& v, const char* what, program::Reduction reduction);  // a number per row
+  View embed();
   ResidualStream layer_forward(LayerActivations& a, const ResidualStream& x);
   // A weight that the next layer reads with what is still to be added up: a copy, where that layer may have taken the
   // room of this one's weights by then.
-  program::View lasting(const program::View& weight);
+  View lasting(const View& weight);
   void loss(MicroBatch& mb);
 
   // Recomputation: whether the layer is run once more, what is kept of its forward pass, and from that what its
@@ -188,35 +161,33 @@ class Stage {
   LayerActivations restored(const LayerActivations& kept);
 
   // Backward: `dy` is the gradient of a part's result, what is returned that of its input.
-  program::View input_gradient(const program::View& dy, const Linear& layer, const program::View& before_gelu = {});
-  void weight_gradient(const program::View& dy, const Linear& layer, const program::View& x,
-                       std::optional<ParameterId> bias = {});
-  program::View mlp_backward(const LayerActivations& a, const program::View& dy);  // to fc1's output
-  program::View attention_backward(const LayerActivations& a, const program::View& dy);
-  program::View norm_backward(const program::View& dy, const Normalised& x, const Norm& norm,
-                              const program::View& dresidual, std::optional<ParameterId> bias);
-  program::View head_backward(const MicroBatch& mb, std::optional<ParameterId> bias);
-  program::View layer_backward(const LayerActivations& a, const program::View& dy,
-                               std::optional<ParameterId> bias_below);
-  void embed_backward(const program::View& dy);
+  View input_gradient(const View& dy, const Linear& layer, const View& before_gelu = {});
+  void weight_gradient(const View& dy, const Linear& layer, const View& x, std::optional<ParameterId> bias = {});
+  View mlp_backward(const LayerActivations& a, const View& dy);  // to fc1's output
+  View attention_backward(const LayerActivations& a, const View& dy);
+  View norm_backward(const View& dy, const Normalised& x, const Norm& norm, const View& dresidual,
+                     std::optional<ParameterId> bias);
+  View head_backward(const MicroBatch& mb, std::optional<ParameterId> bias);
+  View layer_backward(const LayerActivations& a, const View& dy, std::optional<ParameterId> bias_below);
+  void embed_backward(const View& dy);
 
-  program::ProgramBuilder& b_;
+  ProgramBuilder& b_;
   const Parameters& parameters_;
   Gathers& gathers_;
   const LossScaler& scaler_;
-  const workloads::StepFrame& frame_;
+  const StepFrame& frame_;
   Dimensions d_;
   Linear qkv_, projection_, fc1_, fc2_, head_;
   program::AttentionShape shape_;
-  program::View tokens_, labels_;
-  program::View position_ids_, loss_scale_;  // absent where each sequence is one document
+  View tokens_, labels_;
+  View position_ids_, loss_scale_;  // absent where each sequence is one document
   std::vector<Chunk> chunks_;
   std::map<program::BufferId, Quantised> quantised_;  // activations and their gradients
   std::map<ParameterId, Quantised> quantised_weights_;
-  Pass pass_;              // that is being emitted
-  program::Label at_;      // and its micro-batch, layer and phase
-  program::Label folded_;  // of the pass before, and its result; absent: it was not folded
-  program::View folded_result_;
+  Pass pass_;     // that is being emitted
+  Label at_;      // and its micro-batch, layer and phase
+  Label folded_;  // of the pass before, and its result; absent: it was not folded
+  View folded_result_;
   std::vector<ParameterId> wrote_;  // whose final gradients on_final() does not know yet
 };
 

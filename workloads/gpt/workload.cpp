@@ -10,12 +10,12 @@
 #include "base/error.h"
 #include "config/model.h"
 #include "config/registry.h"
-#include "data/token_file.h"
-#include "workloads/gpt/chunk.h"
+#include "data/loader.h"
+#include "workloads/gpt/buckets.h"
 #include "workloads/gpt/documents.h"
 #include "workloads/gpt/gpt.h"
-#include "workloads/gpt/loss_scaler.h"
 #include "workloads/gpt/parameters.h"
+#include "workloads/gpt/schedule.h"
 #include "workloads/operations.h"
 
 namespace harness::workloads {
@@ -25,12 +25,12 @@ namespace {
 // layout. With documents, number g of them instead.
 class TokenSource : public program::InputSource {
  public:
-  TokenSource(const config::Model& model, const config::Settings& settings, const program::Layout& layout,
-              const program::Coordinates& at, std::uint64_t seed)
+  TokenSource(const Model& model, const Settings& settings, const Layout& layout, const Coordinates& at,
+              std::uint64_t seed)
       : model_(model),
         batch_(gpt::global_batch(settings, layout)),
-        local_(batch_ / layout[program::Axis::data]),
-        first_(local_ * at[program::Axis::data]),
+        local_(batch_ / layout[Axis::data]),
+        first_(local_ * at[Axis::data]),
         seed_(seed) {
     if (settings.has_documents()) documents_.emplace(settings, model.sequence, batch_, seed);
     if (settings.data_file.empty() || !holds_tokens(layout, at)) return;
@@ -99,12 +99,12 @@ class TokenSource : public program::InputSource {
 
   static constexpr float learning_rate = 1e-3F;
   // The first stage of a pipeline has the tokens, the last the labels.
-  static bool holds_tokens(const program::Layout& layout, const program::Coordinates& at) {
-    const int stage = at[program::Axis::pipeline];
-    return stage == 0 || stage == layout[program::Axis::pipeline] - 1;
+  static bool holds_tokens(const Layout& layout, const Coordinates& at) {
+    const int stage = at[Axis::pipeline];
+    return stage == 0 || stage == layout[Axis::pipeline] - 1;
   }
 
-  config::Model model_;
+  Model model_;
   std::optional<data::TokenFile> file_;
   std::int64_t batch_, local_, first_;
   std::uint64_t seed_;
@@ -117,7 +117,7 @@ constexpr std::int64_t max_passes = 65536;
 // Each stage has Programs of its own: 0.2 MiB and 4 ms.
 constexpr int max_stages = 1024;
 
-std::string why_too_long(const config::Model& model, const config::Settings& s, std::int64_t share) {
+std::string why_too_long(const Model& model, const Settings& s, std::int64_t share) {
   const auto widest =
       static_cast<double>(std::max({model.vocab, model.fc1_outputs(), 3 * model.hidden, model.heads * model.sequence}));
   const double tokens = static_cast<double>(s.micro_batch_size) * static_cast<double>(model.sequence);
@@ -133,29 +133,29 @@ std::string why_too_long(const config::Model& model, const config::Settings& s, 
       model.layers, micro_batches, max_passes);
 }
 
-int longest_chunk(const config::Model& model, const config::Settings& s, const program::Layout& layout) {
+int longest_chunk(const Model& model, const Settings& s, const Layout& layout) {
   int most = 0;
-  for (int stage = 0; stage < layout[program::Axis::pipeline]; ++stage) {
+  for (int stage = 0; stage < layout[Axis::pipeline]; ++stage) {
     for (const gpt::Chunk& chunk : gpt::chunks_of(model, s, layout, stage)) most = std::max(most, chunk.layers);
   }
   return most;
 }
 
-std::string why_not_recomputed(const config::Model& model, const config::Settings& s, const program::Layout& layout) {
+std::string why_not_recomputed(const Model& model, const Settings& s, const Layout& layout) {
   const int longest = longest_chunk(model, s, layout);
   if (s.recompute != config::Recompute::full || s.recompute_layers <= longest) return "";
   return fmt::format("recompute_layers {} is more than the {} layers of a chunk of the model; allowed: 1 to {}, or all",
                      s.recompute_layers, longest, longest);
 }
 
-std::string why_not_on_nodes(const config::Settings& s, const program::Layout& layout) {
-  const int replicas = layout[program::Axis::data];
+std::string why_not_on_nodes(const Settings& s, const Layout& layout) {
+  const int replicas = layout[Axis::data];
   const bool asked = s.sharding != config::Sharding::none && s.sharding_group == config::ShardingGroup::node;
   if (!asked || replicas == 1) return "";
   switch (layout.replicas_of_node) {
     case 0:
       return "sharding_group node: it is not known how many ranks share a node; `plan --ranks-per-node N` says it";
-    case program::Layout::uneven:
+    case Layout::uneven:
       return fmt::format(
           "sharding_group node: not every node has as many of the {} replicas one after the other; start as many ranks "
           "on each node, or use another layout, another rank_order or sharding_group data",
@@ -171,9 +171,9 @@ std::string why_not_on_nodes(const config::Settings& s, const program::Layout& l
 }
 
 // These shardings reduce after each backward pass: a pipeline has many of them before a stage's last.
-std::string why_not_sharded(const config::Model& model, const config::Settings& s, const program::Layout& layout) {
+std::string why_not_sharded(const Model& model, const Settings& s, const Layout& layout) {
   if (s.sharding <= config::Sharding::optimizer || gpt::shards_of(s, layout) == 1) return "";
-  if (const int stages = layout[program::Axis::pipeline]; stages > 1) {
+  if (const int stages = layout[Axis::pipeline]; stages > 1) {
     return fmt::format(
         "sharding {} and pipeline_parallel {} do not go together: every stage would reduce every micro-batch by "
         "itself; "
@@ -186,10 +186,10 @@ std::string why_not_sharded(const config::Model& model, const config::Settings& 
 }
 
 // Indices of what replicas gather are numbers of 32 bits.
-std::string why_not_compressed(const config::Model& model, const config::Settings& s, const program::Layout& layout) {
-  if (s.grad_compression == config::GradCompression::none || layout[program::Axis::data] == 1) return "";
-  for (int stage = 0; stage < layout[program::Axis::pipeline]; ++stage) {
-    for (const program::View& bucket : gpt::bucket_places(gpt::parameters(model, s, layout, stage), 1)) {
+std::string why_not_compressed(const Model& model, const Settings& s, const Layout& layout) {
+  if (s.grad_compression == config::GradCompression::none || layout[Axis::data] == 1) return "";
+  for (int stage = 0; stage < layout[Axis::pipeline]; ++stage) {
+    for (const View& bucket : gpt::bucket_places(gpt::parameters(model, s, layout, stage), 1)) {
       if (bucket.count <= std::numeric_limits<std::int32_t>::max()) continue;
       return fmt::format(
           "grad_compression: a bucket of {} gradients has more than indices of 32 bits tell apart; use more "
@@ -210,9 +210,9 @@ class GptWorkload : public Workload {
  public:
   std::string_view name() const override { return "gpt"; }
 
-  std::string why_impossible(const config::Model& model, const config::Settings& s) const override {
+  std::string why_impossible(const Model& model, const Settings& s) const override {
     if (std::string why = config::why_impossible(model); !why.empty()) return why;
-    const int tensor = s.layout[program::Axis::tensor], pipeline = s.layout[program::Axis::pipeline];
+    const int tensor = s.layout[Axis::tensor], pipeline = s.layout[Axis::pipeline];
     // heads is a multiple of kv_heads and hidden one of heads, so what divides kv_heads divides them all; the names
     // that say most come first.
     for (const auto& [name, number] : {std::pair{"heads", model.heads}, std::pair{"kv_heads", model.key_heads()},
@@ -245,9 +245,8 @@ class GptWorkload : public Workload {
     return "";
   }
 
-  std::string why_impossible_on(const config::Model& model, const config::Settings& s,
-                                const program::Layout& layout) const override {
-    const int data = gpt::replicas(s, layout), stages = layout[program::Axis::pipeline];
+  std::string why_impossible_on(const Model& model, const Settings& s, const Layout& layout) const override {
+    const int data = gpt::replicas(s, layout), stages = layout[Axis::pipeline];
     if (stages > max_stages) {
       return fmt::format("pipeline_parallel {} is more than the {} stages that harness plans", stages, max_stages);
     }
@@ -279,13 +278,12 @@ class GptWorkload : public Workload {
     return why_not_compressed(model, s, layout);
   }
 
-  program::ProgramSet programs(const config::Model& model, const config::Settings& settings,
-                               const program::Layout& layout) const override {
+  ProgramSet programs(const Model& model, const Settings& settings, const Layout& layout) const override {
     return gpt::programs(model, settings, layout);
   }
 
-  std::optional<program::FoldedStep> folded(const config::Model& model, const config::Settings& settings,
-                                            const program::Layout& layout) const override {
+  std::optional<program::FoldedStep> folded(const Model& model, const Settings& settings,
+                                            const Layout& layout) const override {
     constexpr std::int64_t least_micro_batches = 8, least_passes = 512;  // of layers; else it saves little
     const std::int64_t share = micro_batches(settings, layout);
     if (share < least_micro_batches || share * model.layers < least_passes) return std::nullopt;
@@ -293,46 +291,43 @@ class GptWorkload : public Workload {
     return gpt::folded(model, settings, layout);
   }
 
-  std::unique_ptr<program::InputSource> inputs(const config::Model& model, const config::Settings& settings,
-                                               const program::Layout& layout, const program::Coordinates& at,
-                                               std::uint64_t seed) const override {
+  std::unique_ptr<program::InputSource> inputs(const Model& model, const Settings& settings, const Layout& layout,
+                                               const Coordinates& at, std::uint64_t seed) const override {
     return std::make_unique<TokenSource>(model, settings, layout, at, seed);
   }
 
-  std::vector<GradientPart> gradients(const config::Model& model, const config::Settings& settings,
-                                      const program::Layout& layout, const program::Coordinates& at,
-                                      const program::Program& program) const override {
-    const program::View whole = find_buffer(program, gpt::gradient_buffer);
+  std::vector<GradientPart> gradients(const Model& model, const Settings& settings, const Layout& layout,
+                                      const Coordinates& at, const Program& program) const override {
+    const View whole = find_buffer(program, gpt::gradient_buffer);
     const int shards = gpt::shards_of(settings, layout);
-    const int replicas = layout[program::Axis::data] * layout[program::Axis::context] / shards;
-    const auto list = gpt::parameters(model, settings, layout, at[program::Axis::pipeline]);
-    const std::vector<program::View> buckets = gpt::bucket_places(list, shards);
+    const int replicas = layout[Axis::data] * layout[Axis::context] / shards;
+    const auto list = gpt::parameters(model, settings, layout, at[Axis::pipeline]);
+    const std::vector<View> buckets = gpt::bucket_places(list, shards);
     const bool all_here = whole.count == buckets.front().offset + buckets.front().count;
     std::vector<GradientPart> parts;
     for (const gpt::Parameter& p : list) {
       const gpt::OwnRange own = gpt::own_range(p, buckets, shards, at);
       if (own.count == 0) continue;
-      const int holders = replicas * (p.sharded ? 1 : layout[program::Axis::tensor]) * (p.tied ? 2 : 1);
+      const int holders = replicas * (p.sharded ? 1 : layout[Axis::tensor]) * (p.tied ? 2 : 1);
       parts.push_back({whole.part(all_here ? own.first : own.in_shard, own.count), p.sharded, holders,
                        gpt::first_gradient_scale(settings)});
     }
     return parts;
   }
 
-  std::int64_t tokens_per_step(const config::Model& model, const config::Settings& settings,
-                               const program::Layout& layout) const override {
+  std::int64_t tokens_per_step(const Model& model, const Settings& settings, const Layout& layout) const override {
     const std::int64_t positions = gpt::global_batch(settings, layout) * model.sequence;
     return std::llround(static_cast<double>(positions) * filling(model, settings, layout).tokens);
   }
-  Filling filling(const config::Model& model, const config::Settings& settings,
-                  const program::Layout& layout) const override {
-    const gpt::Filled filled = gpt::filled_by(settings, model.sequence, gpt::global_batch(settings, layout));
-    return {filled.positions, settings.packs() ? 1 : filled.squares};
+  Filling filling(const Model& model, const Settings& settings, const Layout& layout) const override {
+    Filling filled = gpt::filled_by(settings, model.sequence, gpt::global_batch(settings, layout));
+    if (settings.packs()) filled.attention = 1;  // the Programs count what documents leave
+    return filled;
   }
-  std::int64_t micro_batches(const config::Settings& settings, const program::Layout& layout) const override {
+  std::int64_t micro_batches(const Settings& settings, const Layout& layout) const override {
     return gpt::global_batch(settings, layout) / gpt::replicas(settings, layout) / settings.micro_batch_size;
   }
-  std::string flop_formula(const config::Model& model) const override {
+  std::string flop_formula(const Model& model) const override {
     // The form that papers have, where it holds: of all products, those of a model as wide as GPT-2's.
     const bool as_gpt2 = model.key_heads() == model.heads && model.fc1_outputs() == 4 * model.hidden;
     if (as_gpt2 && model.activation == config::Activation::gelu)

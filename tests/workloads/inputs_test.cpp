@@ -1,21 +1,119 @@
-#include "workloads/gpt/documents.h"
-
+// The tokens of a training step: made up, of a file, and of documents that are shorter than a sequence.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <set>
 
 #include "config/registry.h"
+#include "data/loader.h"
 #include "gpt_jobs.h"
+#include "support/errors.h"
 #include "support/temporary_folder.h"
+#include "workloads/gpt/documents.h"
 
 namespace harness::workloads {
 namespace {
 
 using gpt::Document;
 using gpt::Documents;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+
+TEST(Inputs, AreTheSameSamplesInEveryLayout) {
+  Job j = job({"m", 2, 32, 2, 64, 16}, 1, 1, 1, 4);
+  std::vector<std::int32_t> whole(4 * 16), part(16);
+  make_inputs(j.model, j.settings, j.layout, {}, 7)
+      ->fill(gpt::tokens_buffer, 3, std::as_writable_bytes(std::span(whole)));
+  program::Layout split;
+  split[program::Axis::data] = 4;
+  for (int d = 0; d < 4; ++d) {
+    program::Coordinates at;
+    at[program::Axis::data] = d;
+    make_inputs(j.model, j.settings, split, at, 7)
+        ->fill(gpt::tokens_buffer, 3, std::as_writable_bytes(std::span(part)));
+    EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + d * 16));
+  }
+  std::vector<std::int32_t> labels(4 * 16);
+  make_inputs(j.model, j.settings, j.layout, {}, 7)
+      ->fill(gpt::labels_buffer, 3, std::as_writable_bytes(std::span(labels)));
+  EXPECT_TRUE(std::equal(whole.begin() + 1, whole.begin() + 16, labels.begin()));
+  for (const auto t : whole) EXPECT_TRUE(t >= 0 && t < 64);
+}
+
+class DataFile : public ::testing::Test {
+ protected:
+  std::string file_of(std::int64_t tokens, std::int64_t vocabulary, std::uint64_t seed = 1) const {
+    std::ofstream out(path_, std::ios::binary);
+    data::make_token_file(tokens, vocabulary, seed, [&](std::span<const char> piece) {
+      out.write(piece.data(), static_cast<std::streamsize>(piece.size()));
+    });
+    return path_;
+  }
+  static std::vector<std::int32_t> filled(const program::InputSource& inputs, const std::string& buffer,
+                                          std::int64_t step, std::int64_t count) {
+    std::vector<std::int32_t> values(count);
+    inputs.fill(buffer, step, std::as_writable_bytes(std::span(values)));
+    return values;
+  }
+  static std::unique_ptr<program::InputSource> inputs_of(const Job& j, int rank = 0, std::uint64_t seed = 1) {
+    return make_inputs(j.model, j.settings, j.layout, j.layout.coordinates(rank), seed);
+  }
+
+ private:
+  test::TemporaryFolder folder_;
+  std::string path_ = folder_ / "tokens.bin";
+};
+
+// So losses are the same, whatever loads them.
+TEST_F(DataFile, WithTheSyntheticTokensGivesTheSameInputs) {
+  for (const auto& [tp, pp, dp] : {std::tuple(1, 1, 1), std::tuple(2, 1, 2), std::tuple(1, 2, 2)}) {
+    Job made_up = small_job(tp, pp, dp), from_file = made_up;
+    const std::int64_t sample = small_gpt.sequence + 1, batch = made_up.settings.global_batch_size;
+    from_file.settings.data_file = file_of(4 * batch * sample, small_gpt.vocab, 3);
+    EXPECT_EQ(program::hash(build(made_up)), program::hash(build(from_file)));
+    const program::ProgramSet set = build(from_file);
+    for (int rank = 0; rank < made_up.layout.ranks(); ++rank) {
+      const program::Program& program = set.roles[set.role_of(made_up.layout.coordinates(rank))];
+      const auto expected = inputs_of(made_up, rank, 3);
+      const auto read = data::with_loader(inputs_of(from_file, rank, 9), program, from_file.settings, small_gpt.vocab);
+      for (std::int64_t step = 0; step < 8; ++step) {  // four of which come from the file a second time
+        for (const program::Buffer& buffer : program.buffers) {
+          if (buffer.kind != program::BufferKind::input) continue;
+          EXPECT_EQ(filled(*read, buffer.name, step, buffer.count),
+                    filled(*expected, buffer.name, step % 4, buffer.count))
+              << buffer.name << " " << step;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(DataFile, ThatIsTooShortOrOfAnotherVocabularyIsRefused) {
+  Job j = small_job(1, 1);
+  const std::int64_t needed = j.settings.global_batch_size * (small_gpt.sequence + 1);
+  j.settings.data_file = file_of(needed - 1, small_gpt.vocab);
+  EXPECT_THAT(test::error_of([&] { inputs_of(j); }),
+              AllOf(HasSubstr(fmt::format("has {} tokens", needed - 1)), HasSubstr(fmt::format("needs {}", needed))));
+  file_of(needed, small_gpt.vocab + 1);
+  EXPECT_THAT(test::error_of([&] { inputs_of(j); }), HasSubstr("the model's vocab is 256"));
+  std::filesystem::remove(j.settings.data_file);
+  EXPECT_THAT(test::error_of([&] { inputs_of(j); }), HasSubstr("does not exist"));
+}
+
+// Only the ends of a pipeline have tokens or labels.
+TEST_F(DataFile, IsNotOpenedInTheMiddleOfAPipeline) {
+  Job j = small_job(1, 4);
+  j.settings.data_file = "no-such-file.bin";
+  for (int rank = 0; rank < 4; ++rank) {
+    const std::string problem = test::error_of([&] { inputs_of(j, rank); });
+    EXPECT_EQ(problem.empty(), rank == 1 || rank == 2) << problem;
+  }
+}
+
+// ---- documents ------------------------------------------------------------------------------------------------------
 
 config::Settings settings_of(const std::string& sequences, config::Batching batching = config::Batching::packed) {
   config::Settings s;
@@ -70,13 +168,13 @@ TEST(Documents, LengthsFollowTheDistribution) {
 }
 
 TEST(Documents, FirstFitLeavesLittlePadding) {
-  const gpt::Filled packed = gpt::filled_by(settings_of(usual), 1024, 64);
-  const gpt::Filled padded = gpt::filled_by(settings_of(usual, config::Batching::padded), 1024, 64);
-  EXPECT_GT(packed.positions, 0.95);
-  EXPECT_LT(packed.positions, 1);
-  EXPECT_NEAR(padded.positions, 0.157, 0.01);  // exp(1/2) * 100 / 1024, less what is cut
-  const gpt::Filled halves = gpt::filled_by(settings_of("{distribution: uniform, min: 512, max: 512}"), 1024, 8);
-  EXPECT_EQ(std::pair(halves.positions, halves.squares), std::pair(1.0, 0.5));
+  const Filling packed = gpt::filled_by(settings_of(usual), 1024, 64);
+  const Filling padded = gpt::filled_by(settings_of(usual, config::Batching::padded), 1024, 64);
+  EXPECT_GT(packed.tokens, 0.95);
+  EXPECT_LT(packed.tokens, 1);
+  EXPECT_NEAR(padded.tokens, 0.157, 0.01);  // exp(1/2) * 100 / 1024, less what is cut
+  const Filling halves = gpt::filled_by(settings_of("{distribution: uniform, min: 512, max: 512}"), 1024, 8);
+  EXPECT_EQ(std::pair(halves.tokens, halves.attention), std::pair(1.0, 0.5));
 }
 
 TEST(Documents, NoRowHoldsMoreThanTheTablesOfKernelsHaveRoomFor) {
