@@ -194,10 +194,9 @@ struct PooledCase : Change {
   store::CaseRole role = store::CaseRole::change;
   MeasuredCase measured;
   std::vector<RunOfCase> runs;  // in the files' order
-  /// Whether the runs differ more than the scatter of their own rounds explains (heterogeneity_p), at 5 % for all cases
-  /// together, and by more than the smallest effect; and the probability of so much by chance, nothing if not tested.
+  /// Whether the runs differ more than the scatter of their own rounds explains: the intervals of two do not meet, and
+  /// their effects lie apart by more than the smallest effect.
   bool runs_differ = false;
-  std::optional<double> runs_differ_p;
   std::vector<std::string> remarks;  // why a run failed or does not count
 };
 

@@ -137,29 +137,17 @@ void judge(PooledCase& pooled, double alpha, double smallest_effect) {
   if (store::is_reference(pooled.role)) pooled.n = static_cast<int>(pooled.measured.run_seconds.size());
 }
 
-std::optional<double> differ_p(const PooledCase& pooled) {
-  std::vector<OwnEstimate> estimates;
+// Whether two runs exclude each other: their own intervals do not meet, and their effects lie apart by more than the
+// smallest effect. Asked of the control, too: that it differs from run to run is news as well.
+bool exclude_each_other(const PooledCase& pooled, double smallest_effect) {
+  const Effect *fastest = nullptr, *slowest = nullptr;
   for (const RunOfCase& run : pooled.runs) {
-    if (!std::isfinite(run.ratio)) continue;
-    estimates.push_back({std::log(run.ratio), run.row->effect->standard_error, run.row->effect->degrees});
+    if (!std::isfinite(run.ratio) || !std::isfinite(run.row->effect->low)) continue;
+    const Effect& own = *run.row->effect;
+    if (fastest == nullptr || own.high < fastest->high) fastest = &own;
+    if (slowest == nullptr || own.low > slowest->low) slowest = &own;
   }
-  return heterogeneity_p(estimates);
-}
-
-// Tests all cases that can be tested together. The control is among them, because a control that differs from run to
-// run is news as well.
-void find_differing_runs(std::vector<PooledCase>& cases, double smallest_effect, double confidence) {
-  int tested = 0;
-  for (PooledCase& pooled : cases) {
-    pooled.runs_differ_p = differ_p(pooled);
-    if (pooled.runs_differ_p) ++tested;
-  }
-  const double alpha = family_alpha(tested, confidence);
-  for (PooledCase& pooled : cases) {
-    if (!pooled.runs_differ_p) continue;
-    const auto [least, most] = std::ranges::minmax(log_ratios_of(pooled));
-    pooled.runs_differ = *pooled.runs_differ_p < alpha && most - least > std::log1p(smallest_effect);
-  }
+  return fastest != nullptr && slowest->low > fastest->high && slowest->ratio > (1 + smallest_effect) * fastest->ratio;
 }
 
 struct ChangeOnSide {
@@ -225,8 +213,8 @@ Pool pool_runs(std::span<const ComparedFile> files) {
     const bool is_control = pooled.role == store::CaseRole::control;
     judge(pooled, family_alpha(is_control ? 1 : pool.comparisons, pool.confidence), pool.smallest_effect);
     if (is_control && moved(pooled.judgement.verdict)) pool.unreliable = true;
+    pooled.runs_differ = exclude_each_other(pooled, pool.smallest_effect);
   }
-  find_differing_runs(pool.cases, pool.smallest_effect, pool.confidence);
   return pool;
 }
 

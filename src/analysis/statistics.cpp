@@ -16,7 +16,6 @@ namespace harness::analysis {
 namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-constexpr double infinite = std::numeric_limits<double>::infinity();
 
 std::vector<double> sorted(std::span<const double> values) {
   std::vector<double> copy(values.begin(), values.end());
@@ -59,20 +58,11 @@ TrimmedMean trimmed_mean(std::span<const double> values, double share) {
 // Student's t interval.
 ConfidenceInterval around(double center, double standard_error, double degrees, double alpha, int n) {
   const double half_width = student_t_quantile(1 - alpha / 2, degrees) * standard_error;
-  return {center, center - half_width, center + half_width, n, standard_error, degrees};
+  return {center, center - half_width, center + half_width, n, standard_error};
 }
 
 // Doubles suffice: promotion to long double costs time and gains nothing here.
 using Policy = boost::math::policies::policy<boost::math::policies::promote_double<false>>;
-
-bool counts(const OwnEstimate& estimate) {
-  return std::isfinite(estimate.value) && std::isfinite(estimate.standard_error) && estimate.standard_error > 0 &&
-         estimate.degrees > 0;
-}
-
-double weight_of(const OwnEstimate& estimate) {
-  return 1 / (estimate.standard_error * estimate.standard_error);
-}
 
 }  // namespace
 
@@ -131,27 +121,6 @@ double binomial_upper_tail(int n, int k, double p) {
   if (k > n) return 0;
   const boost::math::binomial_distribution<double, Policy> trials(n, p);
   return boost::math::cdf(boost::math::complement(trials, k - 1));
-}
-
-std::optional<double> heterogeneity_p(std::span<const OwnEstimate> estimates) {
-  std::vector<OwnEstimate> counting;
-  std::ranges::copy_if(estimates, std::back_inserter(counting), counts);
-  if (counting.size() < 2) return {};
-  double weights = 0, mean = 0;
-  for (const OwnEstimate& estimate : counting) {
-    weights += weight_of(estimate);
-    mean += weight_of(estimate) * estimate.value;
-  }
-  mean /= weights;
-  double q = 0, l = 0;
-  for (const OwnEstimate& estimate : counting) {
-    q += weight_of(estimate) * std::pow(estimate.value - mean, 2);
-    l += std::pow(1 - weight_of(estimate) / weights, 2) / estimate.degrees;
-  }
-  const auto k = static_cast<double>(counting.size());
-  const double f = q / (k - 1) / (1 + 2 * (k - 2) / (k * k - 1) * l);
-  constexpr double as_good_as_infinite = 1e6;
-  return f_upper_tail(f, k - 1, std::min((k * k - 1) / (3 * l), as_good_as_infinite));
 }
 
 }  // namespace harness::analysis

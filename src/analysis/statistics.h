@@ -1,7 +1,6 @@
 #pragma once
 
 #include <limits>
-#include <optional>
 #include <span>
 
 namespace harness::analysis {
@@ -24,7 +23,6 @@ struct ConfidenceInterval {
   double low = std::numeric_limits<double>::quiet_NaN(), high = std::numeric_limits<double>::quiet_NaN();
   int n = 0;  // values that it rests on
   double standard_error = std::numeric_limits<double>::quiet_NaN();
-  double degrees = std::numeric_limits<double>::quiet_NaN();  // of freedom, of the standard error
 };
 
 /// Student's t interval of the mean of one sample, such as paired differences. All NaN with fewer than two values.
@@ -50,23 +48,5 @@ double noncentral_t_upper_tail(double t, double degrees, double shift);
 
 /// P(X >= k) for X ~ Binomial(n, p), 0 < p < 1.
 double binomial_upper_tail(int n, int k, double p);
-
-// Do estimates of one thing differ by more than their own errors explain? Cochran's Q (Biometrics 10, 1954) of k
-// estimates y_i with standard errors s_i, allowing for the f_i degrees of freedom that these have (Welch, Biometrika
-// 38, 1951):
-//
-//   Q = sum w_i (y_i - m)²,   w_i = 1 / s_i²,   m = sum w_i y_i / W,   W = sum w_i
-//   F = Q / (k - 1) / (1 + 2 (k - 2) / (k² - 1) · L),   L = sum (1 - w_i / W)² / f_i
-//
-// F has Fisher's distribution with k - 1 and (k² - 1) / (3 L) degrees of freedom, nearly.
-
-struct OwnEstimate {
-  double value = 0;
-  double standard_error = 0, degrees = 0;  // of the standard error: its degrees of freedom
-};
-
-/// The probability of an F at least as large where nothing differs. Estimates without a standard error above 0 or
-/// without degrees of freedom do not count; nothing with fewer than two that do.
-std::optional<double> heterogeneity_p(std::span<const OwnEstimate> estimates);
 
 }  // namespace harness::analysis

@@ -84,8 +84,6 @@ struct Effect {
   int rounds = 0;                       // pairs used
   int rounds_needed = 0;                // unresolved: an estimate of the rounds that would settle it; else 0
   bool two_states = false;              // the interval reaches to blocks apart from the others: Estimate::two_states
-  // The standard error of the logarithm of the ratio and its degrees of freedom; NaN where the interval has none.
-  double standard_error = std::numeric_limits<double>::quiet_NaN(), degrees = std::numeric_limits<double>::quiet_NaN();
 };
 
 }  // namespace harness::analysis

@@ -95,7 +95,6 @@ void put(const analysis::Pool& pool, const CompareReport& report, Json& out) {
     return case_json(row.name, row,
                      {{"judgement", pooled_verdict(row)},
                       {"runs_differ", row.runs_differ},
-                      {"runs_differ_p", json_number(row.runs_differ_p)},
                       {"measured", measured_json(row.measured)},
                       {"runs", json_list(row.runs, run_json)},
                       {"remarks", pooled_remarks(report.files, row)}});

@@ -73,18 +73,13 @@ TEST(Pooled, EveryRunIsSureOfItselfAndTheyDisagree) {
   const PooledCase row = find(pool, "precision=bf16");
   EXPECT_EQ(row.judgement.verdict, Verdict::unresolved);
   EXPECT_TRUE(row.runs_differ);
-  EXPECT_LT(row.runs_differ_p.value(), 1e-4);
   EXPECT_FALSE(find(pool, "baseline_again").runs_differ);
-  EXPECT_FALSE(find(pool, "baseline").runs_differ_p);
 }
 
 TEST(Pooled, RunsThatDifferByLessThanMattersAreNotMarked) {
   Runs runs;
   for (const double ratio : {0.900, 0.903, 0.906}) runs.add(test::samples::sweep({"precision=bf16"}, {1, 1, ratio}));
-  const Pool pool = pool_runs(runs.list);
-  const PooledCase row = find(pool, "precision=bf16");
-  EXPECT_LT(row.runs_differ_p.value(), 0.01);
-  EXPECT_FALSE(row.runs_differ);
+  EXPECT_FALSE(find(pool_runs(runs.list), "precision=bf16").runs_differ);
 }
 
 TEST(Pooled, AControlThatMovesOverTheRunsIsFoundWhereNoRunFindsIt) {

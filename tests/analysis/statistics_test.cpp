@@ -90,25 +90,6 @@ TEST(TwoSamples, EqualConstantsHaveAnIntervalWithoutWidth) {
   EXPECT_EQ(i.high, 0);
 }
 
-TEST(Heterogeneity, TheStatisticIsTheOneOfTheHeader) {
-  // By hand: w = 1, 4, 4; W = 9; m = (0 + 4 + 12) / 9 = 16/9; Q = 256/81 + 4 * 49/81 + 4 * 121/81 = 936/81.
-  // L = (8/9)^2 / 10 + 2 (5/9)^2 / 20 = 64/810 + 25/810 = 89/810; F = 468/81 / (1 + 2/8 L).
-  const std::vector<OwnEstimate> three{{0, 1, 10}, {1, 0.5, 20}, {3, 0.5, 20}};
-  const double l = 89.0 / 810, f = 468.0 / 81 / (1 + l / 4);
-  EXPECT_NEAR(heterogeneity_p(three).value(), f_upper_tail(f, 2, 8 / (3 * l)), 1e-12);
-}
-
-TEST(Heterogeneity, WhatHasNoErrorOfItsOwnDoesNotCount) {
-  const OwnEstimate good{1, 0.5, 7}, other{3, 0.8, 11};
-  EXPECT_FALSE(heterogeneity_p(std::vector<OwnEstimate>{good}));
-  for (const OwnEstimate bad :
-       {OwnEstimate{2, 0, 7}, OwnEstimate{2, NAN, 7}, OwnEstimate{2, 0.5, NAN}, OwnEstimate{NAN, 0.5, 7}}) {
-    EXPECT_FALSE(heterogeneity_p(std::vector<OwnEstimate>{good, bad}));
-    EXPECT_EQ(heterogeneity_p(std::vector<OwnEstimate>{good, bad, other}),
-              heterogeneity_p(std::vector<OwnEstimate>{good, other}));
-  }
-}
-
 // However well they agree: a few values that happen to lie close together are no scatter.
 TEST(Pairs, FewerThanFourGiveANumberButNoVerdict) {
   for (int rounds = 0; rounds <= 5; ++rounds) {

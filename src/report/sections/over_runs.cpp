@@ -159,8 +159,7 @@ std::vector<std::string> pooled_remarks(const std::vector<analysis::ComparedFile
                                         const analysis::PooledCase& row) {
   std::vector<std::string> remarks;
   if (row.runs_differ) {
-    remarks.push_back(fmt::format("runs differ more than their rounds explain: {} (p {:.2g})", range_of(files, row),
-                                  row.runs_differ_p.value_or(0)));
+    remarks.push_back("runs differ more than their rounds explain: " + range_of(files, row));
   }
   remarks.insert(remarks.end(), row.remarks.begin(), row.remarks.end());
   return remarks;
