@@ -106,16 +106,6 @@ std::vector<std::string> why_incomparable(std::span<const ComparedFile> files, b
 /// Why the verdicts about these files are worth nothing, a sentence each: a control that moved, a partial file.
 std::vector<std::string> why_unreliable(std::span<const ComparedFile> files);
 
-/// Why one side of a comparison, A or B, may be slower though the same was measured.
-struct MachineDifference {
-  std::string sentence;         // without a full stop
-  bool first_is_worse = false;  // A is the slower side, which can hide that what B measured is slower
-};
-/// The machine of one side was disturbed where the other's was not, or reaches a lower measured peak. Empty: nothing
-/// says so.
-std::vector<MachineDifference> how_machines_differ(std::span<const ComparedFile> first,
-                                                   std::span<const ComparedFile> second);
-
 /// A case of both sides. The change is the second side's time over the first's (per token, if the steps hold different
 /// numbers of tokens); its interval is between runs or, without `between_runs` of the comparison, from the scatter
 /// within runs.
@@ -139,9 +129,8 @@ struct Comparison {
   double confidence = 0;                   // of all intervals together: the strictest that a file declares
   double smallest_effect = 0.01;           // the first file's
   std::vector<CaseComparison> cases;
-  std::vector<std::string> not_aligned;            // a sentence each
-  std::vector<MachineDifference> machines_differ;  // how_machines_differ()
-  std::string baselines_differ;                    // "threads is 1 and 2"; "" if the compared baselines are one case
+  std::vector<std::string> not_aligned;  // a sentence each
+  std::string baselines_differ;          // "threads is 1 and 2"; "" if the compared baselines are one case
 };
 
 /// Cases are aligned by their settings: of one side's cases and the other's, those with equal values in all variables
@@ -164,14 +153,8 @@ struct Gate {
 /// Reads "slower", "slower:5", "slower:5%" or "not-proven-within:2%". Throws Error that says what is allowed.
 Gate parse_gate(const std::string& text);
 
-/// The outcome of the gate over all cases, the worst last. `disturbed`: the machines of the two sides differ, so that
-/// it is not known whether what was measured is slower.
-enum class GateOutcome : std::uint8_t { passes, disturbed, fails };
-/// Throws Error for a prediction, which proves nothing.
-GateOutcome judge_gate(const Gate& gate, const Comparison& comparison);
-/// What comes of times that fail the gate or not: they are not judged where the machines differ and a case is slower,
-/// may be slower (A was the slower machine), or is to be proven not to be.
-GateOutcome judge_gate(const Gate& gate, bool times_fail, std::span<const MachineDifference> machines_differ);
+/// Whether a case does not meet it. Throws Error for a prediction, which proves nothing.
+bool fails_gate(const Gate& gate, const Comparison& comparison);
 
 // Effects over several runs, each against the baseline of its own run, with the run as the unit: over the runs that
 // have a case, it has Student's t interval of the mean of its log ratios. So it includes what the rounds of one run
@@ -272,8 +255,6 @@ struct CaseHistory {
   /// faster, slower or same (proven, but below the smallest effect); unresolved: no change is proven; none: too few
   /// runs
   Verdict verdict = Verdict::none;
-  /// Where a change is proven: how the machines of the runs before it, A, and after it, B, differ.
-  std::vector<MachineDifference> machines_differ;
 };
 
 struct History {

@@ -135,16 +135,11 @@ History find_history(std::vector<ComparedFile> files) {
   history.confidence = strictest_confidence(files);
   for (const store::ResultCase& row : newest.result->cases) {
     history.cases.push_back(
-        {row.name, std::vector<double>(files.size(), std::numeric_limits<double>::quiet_NaN()), {}, Verdict::none, {}});
+        {row.name, std::vector<double>(files.size(), std::numeric_limits<double>::quiet_NaN()), {}, Verdict::none});
   }
   for (std::size_t run = 0; run < files.size(); ++run) add_run(newest, files[run], run, history);
   history.files = std::move(files);
   find_changes(history);
-  for (CaseHistory& row : history.cases) {
-    if (row.verdict == Verdict::none || row.verdict == Verdict::unresolved) continue;
-    const auto runs = std::span<const ComparedFile>(history.files);
-    row.machines_differ = how_machines_differ(runs.first(row.largest->before + 1), runs.subspan(row.largest->run));
-  }
   return history;
 }
 

@@ -108,8 +108,7 @@ TEST(Compare, AHistoryColoursWhatIsProvenAndDoesWithoutCountsFirst) {
   history.files = files.report.files;
   const analysis::ChangePoint shift{.before = 0, .run = 1, .ratio = 1.1};
   for (const auto verdict : {analysis::Verdict::slower, analysis::Verdict::faster, analysis::Verdict::unresolved}) {
-    history.cases.push_back(
-        {.name = "x", .seconds = {1, 2}, .largest = shift, .verdict = verdict, .machines_differ = {}});
+    history.cases.push_back({.name = "x", .seconds = {1, 2}, .largest = shift, .verdict = verdict});
   }
   files.report.answer = history;
   Document document = compare_document(files.report, false);

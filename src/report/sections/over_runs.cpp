@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <set>
 
 #include "base/text.h"
 #include "config/registry.h"
@@ -100,26 +99,7 @@ std::string headline_of(const analysis::History& history) {
     }
   }
   if (moved.empty()) return fmt::format("No change is proven over {} runs.", history.files.size());
-  const bool machines_differ =
-      std::ranges::any_of(history.cases, [](const analysis::CaseHistory& row) { return !row.machines_differ.empty(); });
-  return fmt::format("{}Over {} runs the step time changed: {}.",
-                     machines_differ ? "The machines differ, so the times may. " : "", history.files.size(),
-                     join(moved, "; "));
-}
-
-// How the machines differ before and after each change, once for all cases that changed there.
-std::vector<std::string> caveats_of(const analysis::History& history) {
-  std::vector<std::string> caveats;
-  std::set<std::size_t> said;  // the first runs after changes
-  for (const analysis::CaseHistory& row : history.cases) {
-    if (row.machines_differ.empty() || !said.insert(row.largest->run).second) continue;
-    for (const analysis::MachineDifference& difference : row.machines_differ) {
-      caveats.push_back(fmt::format("The change between {} (A: the runs up to it) and {} (B: from it on): {}",
-                                    history.files[row.largest->before].label, history.files[row.largest->run].label,
-                                    caveat_of(difference)));
-    }
-  }
-  return caveats;
+  return fmt::format("Over {} runs the step time changed: {}.", history.files.size(), join(moved, "; "));
 }
 
 Cell verdict_of(const analysis::CaseHistory& row) {
@@ -259,7 +239,6 @@ AnswerText text_of(const analysis::Reproduction& reproduction, const CompareRepo
 AnswerText text_of(const analysis::History& history, const CompareReport&, bool whole) {
   AnswerText text;
   text.headline = headline_of(history);
-  text.caveats = caveats_of(history);
   text.tables = {case_rows(history, whole)};
   text.how_to_read = {
       fmt::format("One number per run and case. The largest shift of the mean of their logarithms is held against "
