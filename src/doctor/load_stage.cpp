@@ -116,7 +116,6 @@ bool LoadStage::multiply() {
   if (should_continue("all GPUs or CPUs under load", limit_.allows_two_more())) {
     const job::BlockOutcome loaded = run(repetitions, job::TimeSteps{steps}, 0.5, false);
     if (!loaded.ok) return record_outcome(loaded, what);
-    load_.conditions = loaded.conditions;
     for (std::size_t rank = 0; rank < load_.ranks.size(); ++rank)
       load_.ranks[rank].gpu = loaded.of<job::TimedSamples>(rank).gpu;
   }

@@ -88,7 +88,6 @@ struct Load {
   std::vector<RankLoad> ranks;                  // by rank of the job
   std::vector<double> node_reduce_bytes_per_s;  // by node: bus bandwidth of its all-reduce; empty: not measured
   std::vector<Round> rounds;
-  machine::Conditions conditions;  // while all multiplied
 };
 
 /// Who is slow. `grid`: which ranks met in the rounds.

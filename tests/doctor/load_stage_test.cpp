@@ -99,20 +99,6 @@ TEST(LoadStage, WhatSlowsAGpuDownUnderLoadIsNamed) {
             Lines{"warn load.clocks host0: the GPU of rank 1 runs at 1400 MHz under load, the fast ones at 1700"});
 }
 
-TEST(LoadStage, WhateverElseRanThereIsNamed) {
-  test::BenchJob job(1, 2);
-  job.conditions.foreign_cores = 0.2;
-  job.conditions.steal_share = 0.01;
-  EXPECT_EQ(told(said_by(job, config::BackendKind::cpu)), Lines{});
-  job.conditions.foreign_cores = 1.5;
-  job.conditions.steal_share = 0.1;
-  job.conditions.cores = 4;
-  job.conditions.busiest_host = "host0";
-  EXPECT_EQ(told(said_by(job, config::BackendKind::cpu)),
-            (Lines{"warn load.conditions : the hypervisor gave 10.0 % of the CPUs' time to other guests",
-                   "warn load.conditions host0: something else kept 1.5 of 4 cores busy meanwhile"}));
-}
-
 TEST(LoadStage, ARankWithASlowLinkIsNamedAndItsPartnersAreNot) {
   for (const int nodes : {4, 5, 16}) {
     test::GpuJob job(nodes, 2);
