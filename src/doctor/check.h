@@ -148,10 +148,6 @@ const std::vector<Check>& checks();
 /// Runs a check on a node. A pass that rests on an unreadable fact becomes unknown.
 std::vector<Finding> judge(const Check& check, const Node& node, const Cluster& cluster);
 
-/// Who reads an environment variable that looks like NCCL's and how a sweep sets it, in one line with its end. For a
-/// name that nobody reads: the one that was probably meant. Throws Error for a name that has nothing to do with NCCL.
-std::string explain(const std::string& name);
-
 // Shared by several checks.
 
 /// "46.5 GB/s".

@@ -196,12 +196,13 @@ void look::env_names(const Node& node, const Cluster&, Findings& out) {
 }
 
 void look::env_values(const Node& node, const Cluster&, Findings& out) {
-  look_at_settings(
-      node, out, "NCCL reads them as they are written", [&](const std::string& name, const std::string& value) {
-        const std::string problem = nccl::knows(name) ? misreading(name, value) : "";
-        if (!problem.empty())
-          out.warn(fmt::format("{}={}: {}", name, value, problem), "`harness doctor --explain " + name + "`");
-      });
+  look_at_settings(node, out, "NCCL reads them as they are written",
+                   [&](const std::string& name, const std::string& value) {
+                     const std::string problem = nccl::knows(name) ? misreading(name, value) : "";
+                     if (!problem.empty())
+                       out.warn(fmt::format("{}={}: {}", name, value, problem),
+                                "correct it: NCCL's page of environment variables has the values");
+                   });
 }
 
 void look::env_debugging(const Node& node, const Cluster&, Findings& out) {
@@ -253,34 +254,6 @@ void look::env_file(const Node& node, const Cluster&, Findings& out) {
     lines.push_back(name + "=" + node.facts.text("nccl_conf/" + name));
   if (lines.empty()) return out.pass("sets nothing");
   out.info("/etc/nccl.conf sets " + join_first(lines, 4), "NCCL reads it without a word; the environment wins over it");
-}
-
-std::string explain(const std::string& name) {
-  const std::string by_env = fmt::format("sweep it with `env: [{{{}: VALUE}}]`", name);
-  if (const nccl::ForeignName* foreign = nccl::find_foreign_name(name); foreign != nullptr) {
-    if (foreign->owner.empty()) return fmt::format("{}: read by nobody; {}\n", name, foreign->note);
-    const std::string about = foreign->is_prefix() ? fmt::format("names that begin with {}: ", foreign->name) : "";
-    return fmt::format("{}: not read by NCCL, but by {} ({}{}); {}\n", name, foreign->owner, about, foreign->note,
-                       by_env);
-  }
-  if (!nccl::knows(name)) {
-    if (!name.starts_with("NCCL_"))
-      fail("{} is no variable of NCCL, nor of what is known to work with it, such as OFI_NCCL_…, FI_…, TORCH_NCCL_…",
-           quote(name));
-    const std::string near = nccl::nearest_name(name);
-    const std::string advice = near.empty()
-                                   ? fmt::format("; no name that it knows is near ({})",
-                                                 "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html")
-                                   : did_you_mean(near);
-    return fmt::format("{}: NCCL does not know this name and ignores it{}\n", name, advice);
-  }
-  const auto rows = config::registry();
-  const auto row = std::ranges::find(rows, name, &config::Variable::environment_name);
-  if (row != rows.end())
-    return fmt::format("{}: read by NCCL. {}; `{}` sweeps it ({})\n", name, row->help, config::example_of(*row),
-                       row->allowed);
-  return fmt::format("{}: read by NCCL{}; {}\n", name, nccl::reads_integer(name) ? " as a plain whole number" : "",
-                     by_env);
 }
 
 }  // namespace harness::doctor
