@@ -1,4 +1,5 @@
-// Settings of NCCL, in the environment of the ranks and in /etc/nccl.conf, and their effect here.
+// Settings of NCCL, in the environment of the ranks and in /etc/nccl.conf, their effect here, and the files of NCCL
+// that the linker finds.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -182,6 +183,19 @@ std::string why_without_effect(const Facts& facts, const Settings& settings, con
   return "";
 }
 
+std::string first_of(const std::string& files) {
+  return files.substr(0, files.find(", "));
+}
+
+// The file of a plugin for networks that NCCL loads, as it looks for it; "" where there is none.
+std::string plugin_of(const Node& node, const std::string& wanted) {
+  if (wanted.starts_with('/')) return wanted;  // a file that the linker need not look for
+  for (const std::string& name : {wanted, fmt::format("libnccl-net-{}.so", wanted)}) {
+    if (const std::string files = node.facts.text("library/" + name); !files.empty()) return first_of(files);
+  }
+  return "";
+}
+
 }  // namespace
 
 void look::env_names(const Node& node, const Cluster&, Findings& out) {
@@ -254,6 +268,39 @@ void look::env_file(const Node& node, const Cluster&, Findings& out) {
     lines.push_back(name + "=" + node.facts.text("nccl_conf/" + name));
   if (lines.empty()) return out.pass("sets nothing");
   out.info("/etc/nccl.conf sets " + join_first(lines, 4), "NCCL reads it without a word; the environment wins over it");
+}
+
+void look::nccl_library(const Node& node, const Cluster&, Findings& out) {
+  if (!has_gpus(node.facts)) return out.skip("no NVIDIA GPU");
+  const machine::Reading& files = node.facts["library/libnccl.so.2"];
+  if (!files.ok()) {
+    const std::string& why = files.why.empty() ? node.facts["library"].why : files.why;
+    if (!why.empty()) return out.unknown("the linker's folders", why);
+    return out.skip("the linker finds no libnccl.so.2; programs such as PyTorch bring one");
+  }
+  const std::string taken = first_of(files.text);
+  if (taken.size() == files.text.size()) return out.pass(taken);
+  out.info(fmt::format("the linker takes {}; there are also {}", taken, files.text.substr(taken.size() + 2)),
+           "NCCL's log says which version a program has: NCCL_DEBUG=VERSION");
+}
+
+void look::nccl_plugin_file(const Node& node, const Cluster&, Findings& out) {
+  if (!has_gpus(node.facts)) return out.skip("no NVIDIA GPU");
+  const std::string wanted = setting_of(node, "NCCL_NET_PLUGIN");
+  if (const std::string found = plugin_of(node, wanted.empty() ? "libnccl-net.so" : wanted); !found.empty())
+    return out.pass(found);
+  if (const auto& folders = node.facts["library"]; folders.access == machine::Access::unreadable)
+    return out.unknown("the linker's folders", folders.why);
+  const std::string needs_it = has_efa(node.facts)                              ? "EFA"
+                               : !wanted.empty() && wanted != "none"            ? "NCCL_NET_PLUGIN=" + wanted
+                               : setting_of(node, "NCCL_COLLNET_ENABLE") == "1" ? "SHARP (NCCL_COLLNET_ENABLE=1)"
+                                                                                : "";
+  if (needs_it.empty()) return out.pass("none, and none is needed");
+  out.warn(
+      fmt::format("NCCL finds no plugin ({}), which {} needs: it goes on without",
+                  wanted.empty() ? "libnccl-net.so" : wanted, needs_it),
+      "let LD_LIBRARY_PATH lead to aws-ofi-nccl (EFA; NCCL_NET_PLUGIN=ofi where its file is libnccl-net-ofi.so) or "
+      "to HPC-X (SHARP), inside of a container too; or unset the variable");
 }
 
 }  // namespace harness::doctor

@@ -9,7 +9,6 @@
 #include "analysis/findings.h"
 #include "base/part.h"
 #include "explain/hypothesis.h"
-#include "explain/reference.h"
 #include "sim/trust.h"
 #include "store/result.h"
 

@@ -12,7 +12,6 @@
 #include "analysis/summary.h"
 #include "base/error.h"
 #include "base/units.h"
-#include "explain/reference.h"
 #include "machine/topology.h"
 #include "plan/plan.h"
 #include "plan/prepare.h"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "doctor/gather.h"
+#include "doctor/facts.h"
 #include "job/job.h"
 #include "support/played_job.h"
 

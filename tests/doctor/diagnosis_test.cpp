@@ -7,7 +7,7 @@
 #include "answering_job.h"
 #include "base/error.h"
 #include "doctor/check.h"
-#include "doctor/gather.h"
+#include "doctor/facts.h"
 #include "doctor/stage.h"
 #include "node_fixture.h"
 

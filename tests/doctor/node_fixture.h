@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "doctor/check.h"
-#include "doctor/gather.h"
+#include "doctor/facts.h"
 #include "support/temporary_folder.h"
 
 namespace harness::test {
