@@ -6,8 +6,8 @@
 #include <cmath>
 #include <map>
 
-#include "analysis/blocks.h"
-#include "analysis/statistics.h"
+#include "analysis/cases.h"
+#include "analysis/verdict.h"
 #include "base/error.h"
 #include "base/median.h"
 #include "base/text.h"

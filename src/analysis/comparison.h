@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "analysis/breakdown.h"
-#include "analysis/statistics.h"
 #include "analysis/summary.h"
 #include "analysis/verdict.h"
 #include "store/result.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <random>
 
-#include "analysis/blocks.h"
+#include "analysis/cases.h"
 #include "analysis/estimator.h"
 #include "analysis/summary.h"
 #include "support/sample_results.h"

@@ -1,4 +1,4 @@
-#include "analysis/profiled_step.h"
+#include "analysis/breakdown.h"
 
 #include <gtest/gtest.h>
 

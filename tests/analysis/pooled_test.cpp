@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/statistics.h"
+#include "analysis/verdict.h"
 #include "base/error.h"
 #include "support/errors.h"
 #include "support/sample_files.h"

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "analysis/estimator.h"
-#include "analysis/statistics.h"
 #include "analysis/summary.h"
 #include "analysis/verdict.h"
 #include "base/error.h"
