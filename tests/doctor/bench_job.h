@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "answering_job.h"
 #include "base/error.h"
 #include "doctor/load_stage.h"
+#include "node_fixture.h"
 #include "program/program.h"
 #include "workloads/workload.h"
 

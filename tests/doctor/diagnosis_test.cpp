@@ -4,7 +4,6 @@
 
 #include <filesystem>
 
-#include "answering_job.h"
 #include "base/error.h"
 #include "doctor/check.h"
 #include "doctor/facts.h"
