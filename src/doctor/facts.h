@@ -86,10 +86,10 @@ bool is_container(const Facts& node);
 bool has_gpus(const Facts& node);
 /// Addresses of NVIDIA's GPUs on the PCI bus, as far as /sys shows it.
 std::vector<std::string> gpus_of(const Facts& node);
-/// The model, as the driver or NVML gives it; "" if neither does.
-std::string gpu_model(const Facts& node, const std::string& gpu);
-/// Without GPUDirect RDMA, ECC and the like, by its name.
-bool is_geforce(const std::string& model);
+/// Whether its GPUs are without GPUDirect RDMA, ECC and the like: by the name of the first.
+bool has_geforce(const Facts& node);
+/// As many as /sys, NVIDIA's driver or NVML shows, whoever shows most.
+std::size_t count_gpus(const Facts& node);
 /// Why a value tells nothing: there is none, it cannot be read, or it says what none of its kind can be.
 std::string why_silent(const machine::Reading& reading);
 

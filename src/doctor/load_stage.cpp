@@ -12,7 +12,6 @@ namespace harness::doctor {
 namespace {
 
 constexpr const char* load_check = "stage.load";
-constexpr int max_rounds = 6;
 constexpr int products_set = 0;  // the number of the workers that multiply
 constexpr double copies_s = 2;
 
@@ -43,8 +42,11 @@ double product_flop(const config::GemmShape& g) {
 
 class LoadStage {
  public:
-  LoadStage(const Bench& bench, RankGrid grid, double limit_s)
-      : bench_(bench), grid_(std::move(grid)), limit_(bench.job.clock(), limit_s), sizes_(sizes_for(bench.backend)) {
+  LoadStage(const Bench& bench, RankGrid grid)
+      : bench_(bench),
+        grid_(std::move(grid)),
+        limit_(bench.job.clock(), load_limit_s),
+        sizes_(sizes_for(bench.backend)) {
     load_.backend = bench.backend;
     load_.precision = sizes_.precision;
     load_.ranks.resize(static_cast<std::size_t>(bench.job.size()));
@@ -212,7 +214,7 @@ void LoadStage::run_pair_round(const PairRound& round) {
 std::vector<StageFinding> LoadStage::run(const config::Hardware* hardware) {
   copy_with_hosts(multiply());
   reduce_in_nodes();
-  for (const PairRound& round : pair_rounds(grid_.nodes(), max_rounds)) run_pair_round(round);
+  for (const PairRound& round : pair_rounds(grid_.nodes())) run_pair_round(round);
   std::vector<StageFinding> said = judge_load(bench_.nodes, load_, grid_, hardware);
   said.insert(said.end(), failed_.begin(), failed_.end());
   const std::string used = show_seconds(limit_.used_s());
@@ -231,7 +233,8 @@ std::vector<StageFinding> LoadStage::run(const config::Hardware* hardware) {
 
 }  // namespace
 
-std::vector<PairRound> pair_rounds(int nodes, int max_rounds) {
+std::vector<PairRound> pair_rounds(int nodes) {
+  constexpr std::ptrdiff_t most = 6;
   std::vector<int> distances;
   for (int d = 1; 2 * d <= nodes; d *= 2) distances.push_back(d);
   std::vector<PairRound> rounds;
@@ -242,7 +245,7 @@ std::vector<PairRound> pair_rounds(int nodes, int max_rounds) {
     rounds.push_back({d, 0, count});
     if (count < nodes) rounds.push_back({d, nodes - count, count});
   }
-  if (std::ssize(rounds) > max_rounds) rounds.resize(static_cast<std::size_t>(max_rounds));
+  if (std::ssize(rounds) > most) rounds.resize(most);
   return rounds;
 }
 
@@ -299,7 +302,7 @@ Together RankGrid::in_pairs(const PairRound& round) const {
   return {chosen(round.first, round.nodes), layout, config::CollectiveOver::data};
 }
 
-std::vector<StageFinding> run_load_stage(const Bench& bench, const config::Hardware* hardware, double limit_s) {
+std::vector<StageFinding> run_load_stage(const Bench& bench, const config::Hardware* hardware) {
   if (const auto why = obstacle(bench)) return {{load_check, *why, ""}};
   const auto grid = RankGrid::of(bench.nodes);
   if (!grid) {
@@ -308,7 +311,7 @@ std::vector<StageFinding> run_load_stage(const Bench& bench, const config::Hardw
               "mpirun --map-by ppr:N:node, or srun --distribution=block"},
              ""}};
   }
-  return LoadStage(bench, *grid, limit_s).run(hardware);
+  return LoadStage(bench, *grid).run(hardware);
 }
 
 }  // namespace harness::doctor

@@ -24,8 +24,8 @@ struct PairRound {
   bool operator==(const PairRound&) const = default;
 };
 /// The first rounds let every node meet one other; further ones let it meet others, near and far, so that a slow node
-/// can be told from a slow link. At most `max_rounds`.
-std::vector<PairRound> pair_rounds(int nodes, int max_rounds);
+/// can be told from a slow link. At most six.
+std::vector<PairRound> pair_rounds(int nodes);
 
 /// One block whose groups communicate all at once, each on its own.
 struct Together {
@@ -65,8 +65,7 @@ inline constexpr double load_limit_s = 60;
 /// All ranks multiply matrices at once, and GPUs copy to and from their hosts; then the ranks of each node reduce
 /// together, then those of pairs of nodes: blocks of the workloads `gemm` and `collective`, in processes of their own.
 /// Says who is slower than the others, than `hardware` states (nullptr: not known), and than links carry.
-std::vector<StageFinding> run_load_stage(const Bench& bench, const config::Hardware* hardware,
-                                         double limit_s = load_limit_s);
+std::vector<StageFinding> run_load_stage(const Bench& bench, const config::Hardware* hardware);
 
 /// The measurements of the stage. NaN: not measured.
 struct Load {

@@ -130,8 +130,7 @@ void look::gpu_nvml(const Node& node, const Cluster&, Findings& out) {
 }
 
 void look::rank_gpus(const Node& node, const Cluster&, Findings& out) {
-  const auto on_node = std::max(
-      {node.facts.under("gpu").size(), node.facts.under("driver/gpu").size(), node.facts.under("nvml").size()});
+  const std::size_t on_node = count_gpus(node.facts);
   if (on_node == 0) return out.skip("no NVIDIA GPU");
   const bool on_bus = node.facts.any("gpu");
   const auto gpus = static_cast<std::int64_t>(on_bus ? gpus_of_job(node).size() : on_node);

@@ -102,17 +102,6 @@ void add_cases(const std::vector<Node>& nodes, const SweepToJudge& sweep, std::v
   }
 }
 
-std::string in_words(const store::DoctorRecord& record, bool also_silent_nodes) {
-  std::string out;
-  for (const store::ResultFinding& row : record.findings) {
-    const bool counts = row.is_failure() || (also_silent_nodes && row.check == "node.answers");
-    if (!row.is_of_nodes() || !counts) continue;
-    out +=
-        fmt::format("{} {} on {}: {}. What to do: {}\n", row.verdict, row.check, row.where, row.evidence, row.remedy);
-  }
-  return out;
-}
-
 }  // namespace
 
 store::DoctorRecord record_of(const std::vector<Node>& nodes, const SweepToJudge& sweep) {
@@ -130,12 +119,15 @@ store::DoctorRecord record_of(const std::vector<Node>& nodes, const SweepToJudge
   return record;
 }
 
-std::string failures_in_words(const store::DoctorRecord& record) {
-  return in_words(record, false);
-}
-
-std::string not_healthy_in_words(const store::DoctorRecord& record) {
-  return in_words(record, true);
+std::string failures_in_words(const store::DoctorRecord& record, bool also_silent_nodes) {
+  std::string out;
+  for (const store::ResultFinding& row : record.findings) {
+    const bool counts = row.is_failure() || (also_silent_nodes && row.check == "node.answers");
+    if (!row.is_of_nodes() || !counts) continue;
+    out +=
+        fmt::format("{} {} on {}: {}. What to do: {}\n", row.verdict, row.check, row.where, row.evidence, row.remedy);
+  }
+  return out;
 }
 
 }  // namespace harness::doctor
