@@ -188,8 +188,7 @@ void LoadStage::reduce_in_nodes() {
   if (!record_outcome(outcome, what)) return;
   for (int node = 0; node < grid_.nodes(); ++node) {
     std::vector<std::size_t> members;
-    for (int local = 0; local < grid_.of_node(); ++local)
-      members.push_back(grid_.number(node, local, 0, grid_.nodes()));
+    for (int local = 0; local < grid_.of_node(); ++local) members.push_back(grid_.number(node, local, 0));
     load_.node_reduce_bytes_per_s.push_back(rate(outcome, members, sizes_.node_message_bytes));
   }
 }
@@ -205,7 +204,7 @@ void LoadStage::run_pair_round(const PairRound& round) {
     measured.nodes.emplace_back(node, node + round.distance);
     std::vector<double>& rates = measured.bytes_per_s.emplace_back();
     for (int local = 0; local < grid_.of_node(); ++local) {
-      const auto number = [&](int of) { return grid_.number(of, local, round.first, round.nodes); };
+      const auto number = [&](int of) { return grid_.number(of, local, round.first); };
       rates.push_back(rate(outcome, {number(node), number(node + round.distance)}, sizes_.pair_message_bytes));
     }
   }
@@ -258,47 +257,29 @@ std::optional<RankGrid> RankGrid::of(const std::vector<Node>& nodes) {
     std::vector<int>& ranks = grid.ranks_.emplace_back();
     for (std::size_t i = 0; i < fewest; ++i) ranks.push_back(node.ranks[i].rank);
   }
-  const std::vector<int> all = grid.chosen(0, grid.nodes());
-  const auto fits = [&](bool node_by_node) {
-    grid.node_by_node_ = node_by_node;
-    for (int node = 0; node < grid.nodes(); ++node) {
-      for (int local = 0; local < grid.of_node(); ++local) {
-        if (all[grid.number(node, local, 0, grid.nodes())] != grid.rank(node, local)) return false;
-      }
-    }
-    return true;
-  };
-  if (!fits(true) && !fits(false)) return std::nullopt;
+  for (std::size_t node = 1; node < grid.ranks_.size(); ++node) {
+    if (grid.ranks_[node].front() < grid.ranks_[node - 1].back()) return std::nullopt;
+  }
   return grid;
-}
-
-std::size_t RankGrid::number(int node, int local, int first, int count) const {
-  const int place = node - first;
-  return static_cast<std::size_t>(node_by_node_ ? place * of_node() + local : local * count + place);
 }
 
 std::vector<int> RankGrid::chosen(int first, int count) const {
   std::vector<int> all;
   for (int node = first; node < first + count; ++node) all.insert(all.end(), ranks_[node].begin(), ranks_[node].end());
-  std::ranges::sort(all);
   return all;
 }
 
 Together RankGrid::in_nodes() const {
-  if (node_by_node_)
-    return {chosen(0, nodes()),
-            {{program::Axis::tensor, of_node()}, {program::Axis::data, nodes()}},
-            config::CollectiveOver::tensor};
   return {chosen(0, nodes()),
-          {{program::Axis::tensor, nodes()}, {program::Axis::data, of_node()}},
-          config::CollectiveOver::data};
+          {{program::Axis::tensor, of_node()}, {program::Axis::data, nodes()}},
+          config::CollectiveOver::tensor};
 }
 
 // The data axis separates numbers that are `distance` nodes apart; the tensor axis takes what lies between them.
 Together RankGrid::in_pairs(const PairRound& round) const {
-  const int between = round.distance * (node_by_node_ ? of_node() : 1);
+  const int between = round.distance * of_node();
   program::Layout layout{{program::Axis::tensor, between}, {program::Axis::data, 2}};
-  layout[program::Axis::pipeline] = round.nodes * of_node() / (2 * between);
+  layout[program::Axis::pipeline] = round.nodes / (2 * round.distance);
   return {chosen(round.first, round.nodes), layout, config::CollectiveOver::data};
 }
 
@@ -307,7 +288,7 @@ std::vector<StageFinding> run_load_stage(const Bench& bench, const config::Hardw
   const auto grid = RankGrid::of(bench.nodes);
   if (!grid) {
     return {{load_check,
-             {Verdict::info, "left out: the launcher numbers ranks neither node by node nor in turn",
+             {Verdict::info, "left out: the launcher does not number ranks node by node",
               "mpirun --map-by ppr:N:node, or srun --distribution=block"},
              ""}};
   }

@@ -34,11 +34,10 @@ struct Together {
   config::CollectiveOver over{};
 };
 
-/// The first ranks of all nodes, as many on each, and how a layout finds them: by the way in which a launcher numbers
-/// ranks, node by node or in turn.
+/// The first ranks of all nodes, as many on each, numbered node by node, so that a layout finds them.
 class RankGrid {
  public:
-  /// Nothing where ranks are numbered in neither way.
+  /// Nothing where a launcher numbers ranks in another way.
   static std::optional<RankGrid> of(const std::vector<Node>& nodes);
 
   int nodes() const { return static_cast<int>(ranks_.size()); }
@@ -50,14 +49,15 @@ class RankGrid {
   Together in_nodes() const;
   /// Each rank and the one of the same place on the other node of its pair are a group.
   Together in_pairs(const PairRound& round) const;
-  /// The number that a rank has in such a block: its place among the samples. `first`, `count`: the nodes of the block.
-  std::size_t number(int node, int local, int first, int count) const;
+  /// The number that a rank has in such a block, whose first node is `first`: its place among the samples.
+  std::size_t number(int node, int local, int first) const {
+    return static_cast<std::size_t>((node - first) * of_node() + local);
+  }
 
  private:
   std::vector<int> chosen(int first, int count) const;
 
   std::vector<std::vector<int>> ranks_;  // by node, then by place on it
-  bool node_by_node_ = true;
 };
 
 inline constexpr double load_limit_s = 60;

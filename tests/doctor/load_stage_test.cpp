@@ -109,16 +109,6 @@ TEST(LoadStage, ARankWithASlowLinkIsNamedAndItsPartnersAreNot) {
   }
 }
 
-// mpirun --map-by node: the ranks of a node are not neighbours.
-TEST(LoadStage, RanksThatAreNumberedInTurnMeetTheirLikeToo) {
-  test::GpuJob job(4, 2);
-  for (job::RankPlace& place : job.seats()) place.node = place.rank % 4;
-  job.link_bytes_per_s[6] = 20e9;  // node 2
-  job.node_bytes_per_s = {300e9, 100e9, 300e9, 300e9};
-  EXPECT_THAT(told(said_by(job)),
-              ElementsAre(HasSubstr("fail load.node_all_reduce host1: "), HasSubstr("fail load.pairs host2: rank 6 ")));
-}
-
 TEST(LoadStage, RanksInNoOrderAreLeftOut) {
   test::GpuJob job(2, 2);
   for (const int rank : {1, 2}) job.seats()[static_cast<std::size_t>(rank)].node = 1;
@@ -126,7 +116,7 @@ TEST(LoadStage, RanksInNoOrderAreLeftOut) {
   const auto said = said_by(job);
   ASSERT_EQ(said.size(), 1u);
   EXPECT_EQ(said[0].finding.verdict, Verdict::info);
-  EXPECT_THAT(said[0].finding.evidence, HasSubstr("neither node by node nor in turn"));
+  EXPECT_THAT(said[0].finding.evidence, HasSubstr("does not number ranks node by node"));
   EXPECT_TRUE(job.requests.empty());
 }
 
