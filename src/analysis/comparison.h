@@ -210,21 +210,20 @@ const char* name_of(Reproduced reproduced);
 
 struct ChangeReproduction {
   std::string name;      // variable=value
-  Change first, second;  // n: rounds of one run, or runs
+  Change first, second;  // n: rounds
   Reproduced reproduced = Reproduced::undecided;
 };
 
 struct Reproduction {
-  std::vector<std::string> first, second;              // labels
-  double first_confidence = 0, second_confidence = 0;  // of a side's intervals together: the strictest of its files
+  std::string first, second;                           // labels
+  double first_confidence = 0, second_confidence = 0;  // of a file's intervals together
   std::vector<ChangeReproduction> changes = {};
   std::vector<std::string> only_in_one = {};  // a sentence each
 };
 
-/// Changes that both sides made, by variable and value; the baselines need not be alike, since each effect is against
-/// its own. A side of one run has that run's effects; a side of three or more is pooled (pool_runs). Throws Error for a
-/// side of two, and as pool_runs() does.
-Reproduction reproduce(std::span<const ComparedFile> first, std::span<const ComparedFile> second);
+/// Changes that both files made, by variable and value; the baselines need not be alike, since each effect is against
+/// its own.
+Reproduction reproduce(const ComparedFile& first, const ComparedFile& second);
 
 // Did a case's step time change over a series of runs, and between which two? The run is the unit: one number per run
 // and case, the median over blocks. Of each case the place k of one change is where the likelihood-ratio statistic of a

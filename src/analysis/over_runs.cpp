@@ -157,26 +157,15 @@ struct ChangeOnSide {
   Change change;
 };
 
-std::vector<ChangeOnSide> changes_on(std::span<const ComparedFile> side) {
-  if (side.empty()) fail("--reproduce needs a result file on each side");
-  if (side.size() == 2) {
-    fail("{} and {} are two runs of one side: give one run, or at least three so that their spread can be estimated",
-         side[0].label, side[1].label);
-  }
+// The changes of a file, each against its own baseline.
+std::vector<ChangeOnSide> changes_in(const ComparedFile& file) {
   std::vector<ChangeOnSide> changes;
-  if (side.size() == 1) {
-    for (const CaseSummary& row : side[0].summary->cases) {
-      if (row.role != store::CaseRole::change) continue;
-      ChangeOnSide& on_side = changes.emplace_back();
-      on_side.planned = &side[0].result->at(row);
-      if (const auto& effect = row.effect)
-        on_side.change = {
-            effect->ratio, effect->low, effect->high, effect->rounds, {effect->verdict, Reason::interval}};
-    }
-    return changes;
-  }
-  for (const PooledCase& row : pool_runs(side).cases) {
-    if (row.role == store::CaseRole::change) changes.push_back({row.planned, row});
+  for (const CaseSummary& row : file.summary->cases) {
+    if (row.role != store::CaseRole::change) continue;
+    ChangeOnSide& on_side = changes.emplace_back();
+    on_side.planned = &file.result->at(row);
+    if (const auto& effect = row.effect)
+      on_side.change = {effect->ratio, effect->low, effect->high, effect->rounds, {effect->verdict, Reason::interval}};
   }
   return changes;
 }
@@ -231,20 +220,20 @@ const char* name_of(Reproduced reproduced) {
   return names[static_cast<std::size_t>(reproduced)];
 }
 
-Reproduction reproduce(std::span<const ComparedFile> first, std::span<const ComparedFile> second) {
-  const std::vector<ChangeOnSide> here = changes_on(first), there = changes_on(second);
-  Reproduction out{labels_of(first), labels_of(second), strictest_confidence(first), strictest_confidence(second)};
+Reproduction reproduce(const ComparedFile& first, const ComparedFile& second) {
+  const std::vector<ChangeOnSide> here = changes_in(first), there = changes_in(second);
+  Reproduction out{first.label, second.label, first.result->confidence, second.result->confidence};
   for (const ChangeOnSide& change : here) {
     if (const ChangeOnSide* other = find(there, *change.planned)) {
       out.changes.push_back({change.planned->name, change.change, other->change,
                              outcome_of(change.change.judgement.verdict, other->change.judgement.verdict)});
     } else {
-      out.only_in_one.push_back(fmt::format("{} was not tried in {}", change.planned->name, second[0].label));
+      out.only_in_one.push_back(fmt::format("{} was not tried in {}", change.planned->name, second.label));
     }
   }
   for (const ChangeOnSide& change : there) {
     if (find(here, *change.planned) == nullptr)
-      out.only_in_one.push_back(fmt::format("{} was not tried in {}", change.planned->name, first[0].label));
+      out.only_in_one.push_back(fmt::format("{} was not tried in {}", change.planned->name, first.label));
   }
   return out;
 }

@@ -77,7 +77,7 @@ int compare_files(const CompareOptions& options, const std::optional<analysis::G
              !report.incomparable.empty() && !options.anyway) {
     code = incomparable_code;
   } else if (options.reproduce) {
-    report.answer = analysis::reproduce(all.first(of_first), all.subspan(of_first));
+    report.answer = analysis::reproduce(all.front(), all.back());
   } else {
     const auto& comparison = report.answer.emplace<analysis::Comparison>(
         analysis::compare_sides(all.first(of_first), all.subspan(of_first), options.anyway));
@@ -139,6 +139,8 @@ int compare(const CompareOptions& options, std::ostream& out) {
         "--fail-on, --reproduce and --anyway are about two sides, but these {} files are taken as runs of one "
         "configuration: give two files, or the runs of the other side after --with",
         options.files.size());
+  if (options.reproduce && options.files.size() + options.with.size() > 2)
+    fail("--reproduce compares the effects of two files: compare --reproduce A B");
   return compare_files(options, gate, out);
 }
 

@@ -67,8 +67,8 @@ void put(const analysis::Reproduction& reproduction, const CompareReport&, Json&
             {"a", change_json(row.first)},
             {"b", change_json(row.second)}};
   };
-  out["reproduction"] = {{"a", reproduction.first},
-                         {"b", reproduction.second},
+  out["reproduction"] = {{"a", Json::array({reproduction.first})},
+                         {"b", Json::array({reproduction.second})},
                          {"a_confidence", reproduction.first_confidence},
                          {"b_confidence", reproduction.second_confidence},
                          {"changes", json_list(reproduction.changes, row_json)},

@@ -77,11 +77,6 @@ std::vector<std::string> how_to_read(const analysis::Pool& pool, const CompareRe
                   what_changes(*report.files[0].result), together, analysis::threshold_words(pool.smallest_effect))};
 }
 
-std::string what_n_counts(std::size_t runs, const char* side) {
-  if (runs > 1) return fmt::format("{}: n counts runs, and the interval is between runs.", side);
-  return fmt::format("{}: one run. n counts its rounds; how much another run would differ is not estimated.", side);
-}
-
 std::string between(const analysis::History& history, const analysis::CaseHistory& row) {
   return fmt::format("{} and {}", history.files[row.largest->before].label, history.files[row.largest->run].label);
 }
@@ -200,7 +195,7 @@ AnswerText text_of(const analysis::Reproduction& reproduction, const CompareRepo
     text.headline = fmt::format("Of {} tried on both sides: {}.", plural(std::ssize(reproduction.changes), "change"),
                                 counted(counts));
   }
-  text.subjects = {fmt::format("A: {}. B: {}.", join(reproduction.first, ", "), join(reproduction.second, ", "))};
+  text.subjects = {fmt::format("A: {}. B: {}.", reproduction.first, reproduction.second)};
   std::vector<Table::Column> columns{{"change", true}};
   const auto add_side = [&](const std::string& side, double confidence) {
     columns.insert(columns.end(), {{side},
@@ -230,7 +225,7 @@ AnswerText text_of(const analysis::Reproduction& reproduction, const CompareRepo
       "Each change is its case's step time against the baseline of its own side, so machines can be compared whose "
       "times cannot. Reproduced: proven faster on both, slower on both or the same on both. Not reproduced: it moved "
       "on one and is proven the same on the other. Undecided: there is no verdict on one side.",
-      what_n_counts(reproduction.first.size(), "A"), what_n_counts(reproduction.second.size(), "B")};
+      "n counts the rounds of a run; how much another run would differ is not estimated."};
   for (const std::string& line : reproduction.only_in_one)
     text.how_to_read.push_back(fmt::format("Not compared: {}.", line));
   return text;
