@@ -180,17 +180,6 @@ TEST(LoadStage, EachBlockHasTheTimeThatIsLeft) {
   }
 }
 
-TEST(LoadStage, ASlowStartLeavesTheLoadOutAndStillTellsTheProducts) {
-  test::GpuJob job(1, 2);
-  job.block_s = 35;
-  const auto said = said_by(job);
-  ASSERT_EQ(job.requests.size(), 2u);
-  EXPECT_TRUE(std::holds_alternative<job::RecordTimeline>(job.requests[1].task));
-  EXPECT_THAT(told(said, Verdict::skip), Contains(HasSubstr("info load.products : products of 2 ranks")));
-  EXPECT_THAT(told(said, Verdict::skip),
-              Contains(HasSubstr("without all GPUs or CPUs under load, copies between host and GPU, all-reduce")));
-}
-
 TEST(LoadStage, AStopEndsIt) {
   test::GpuJob job(4, 2);
   job.stops = 1;
