@@ -15,6 +15,7 @@
 #include "analysis/breakdown.h"
 
 namespace harness::analysis {
+
 bool is_collective(std::string_view kind) {
   constexpr std::array<std::string_view, 4> kinds{"all_reduce", "all_gather", "reduce_scatter", "all_to_all"};
   return std::ranges::find(kinds, kind) != kinds.end();
