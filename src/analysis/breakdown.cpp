@@ -9,7 +9,6 @@
 #include <string_view>
 
 #include "analysis/cases.h"
-#include "analysis/profiled_step.h"
 #include "config/backend.h"
 
 namespace harness::analysis {

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <map>
 
-#include "analysis/blocks.h"
-#include "analysis/statistics.h"
+#include "analysis/cases.h"
+#include "analysis/verdict.h"
 #include "base/error.h"
 #include "base/median.h"
 #include "base/text.h"
@@ -150,7 +150,6 @@ Comparison compare_sides(std::span<const ComparedFile> first, std::span<const Co
   }
   out.confidence = std::max(strictest_confidence(first), strictest_confidence(second));
   out.not_aligned = not_aligned(first[0], second[0], pairs);
-  if (!out.predicted) out.machines_differ = how_machines_differ(first, second);
   std::size_t fewest_runs = std::min(first.size(), second.size());
   for (const AlignedPair& pair : pairs) {
     CaseComparison& row = out.cases.emplace_back();
@@ -189,22 +188,14 @@ Gate parse_gate(const std::string& text) {
   return gate;
 }
 
-GateOutcome judge_gate(const Gate& gate, const Comparison& comparison) {
+bool fails_gate(const Gate& gate, const Comparison& comparison) {
   if (comparison.predicted) fail("--fail-on judges what is proven, and a prediction proves nothing: leave it out");
   const double limit = 1 + gate.share.value_or(comparison.smallest_effect);
-  const auto fails = [&](const CaseComparison& row) {
+  return std::ranges::any_of(comparison.cases, [&](const CaseComparison& row) {
     if (row.impossible) return false;  // neither side could run it, so nothing became slower
     // NaN, where a side that could have run it has not measured it, is no proof.
     return gate.fails_on == Gate::FailsOn::slower ? row.low > limit : !(row.high <= limit);
-  };
-  return judge_gate(gate, std::ranges::any_of(comparison.cases, fails), comparison.machines_differ);
-}
-
-GateOutcome judge_gate(const Gate& gate, bool times_fail, std::span<const MachineDifference> machines_differ) {
-  if (machines_differ.empty()) return times_fail ? GateOutcome::fails : GateOutcome::passes;
-  const bool wants_proof = gate.fails_on == Gate::FailsOn::not_proven_within;
-  const bool may_hide = std::ranges::any_of(machines_differ, &MachineDifference::first_is_worse);
-  return times_fail || wants_proof || may_hide ? GateOutcome::disturbed : GateOutcome::passes;
+  });
 }
 
 void refuse_copies(std::span<const ComparedFile> files) {

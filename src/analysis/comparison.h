@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "analysis/breakdown.h"
-#include "analysis/statistics.h"
 #include "analysis/summary.h"
 #include "analysis/verdict.h"
 #include "store/result.h"
@@ -106,16 +105,6 @@ std::vector<std::string> why_incomparable(std::span<const ComparedFile> files, b
 /// Why the verdicts about these files are worth nothing, a sentence each: a control that moved, a partial file.
 std::vector<std::string> why_unreliable(std::span<const ComparedFile> files);
 
-/// Why one side of a comparison, A or B, may be slower though the same was measured.
-struct MachineDifference {
-  std::string sentence;         // without a full stop
-  bool first_is_worse = false;  // A is the slower side, which can hide that what B measured is slower
-};
-/// The machine of one side was disturbed where the other's was not, or reaches a lower measured peak. Empty: nothing
-/// says so.
-std::vector<MachineDifference> how_machines_differ(std::span<const ComparedFile> first,
-                                                   std::span<const ComparedFile> second);
-
 /// A case of both sides. The change is the second side's time over the first's (per token, if the steps hold different
 /// numbers of tokens); its interval is between runs or, without `between_runs` of the comparison, from the scatter
 /// within runs.
@@ -139,9 +128,8 @@ struct Comparison {
   double confidence = 0;                   // of all intervals together: the strictest that a file declares
   double smallest_effect = 0.01;           // the first file's
   std::vector<CaseComparison> cases;
-  std::vector<std::string> not_aligned;            // a sentence each
-  std::vector<MachineDifference> machines_differ;  // how_machines_differ()
-  std::string baselines_differ;                    // "threads is 1 and 2"; "" if the compared baselines are one case
+  std::vector<std::string> not_aligned;  // a sentence each
+  std::string baselines_differ;          // "threads is 1 and 2"; "" if the compared baselines are one case
 };
 
 /// Cases are aligned by their settings: of one side's cases and the other's, those with equal values in all variables
@@ -164,14 +152,8 @@ struct Gate {
 /// Reads "slower", "slower:5", "slower:5%" or "not-proven-within:2%". Throws Error that says what is allowed.
 Gate parse_gate(const std::string& text);
 
-/// The outcome of the gate over all cases, the worst last. `disturbed`: the machines of the two sides differ, so that
-/// it is not known whether what was measured is slower.
-enum class GateOutcome : std::uint8_t { passes, disturbed, fails };
-/// Throws Error for a prediction, which proves nothing.
-GateOutcome judge_gate(const Gate& gate, const Comparison& comparison);
-/// What comes of times that fail the gate or not: they are not judged where the machines differ and a case is slower,
-/// may be slower (A was the slower machine), or is to be proven not to be.
-GateOutcome judge_gate(const Gate& gate, bool times_fail, std::span<const MachineDifference> machines_differ);
+/// Whether a case does not meet it. Throws Error for a prediction, which proves nothing.
+bool fails_gate(const Gate& gate, const Comparison& comparison);
 
 // Effects over several runs, each against the baseline of its own run, with the run as the unit: over the runs that
 // have a case, it has Student's t interval of the mean of its log ratios. So it includes what the rounds of one run
@@ -194,10 +176,9 @@ struct PooledCase : Change {
   store::CaseRole role = store::CaseRole::change;
   MeasuredCase measured;
   std::vector<RunOfCase> runs;  // in the files' order
-  /// Whether the runs differ more than the scatter of their own rounds explains (heterogeneity_p), at 5 % for all cases
-  /// together, and by more than the smallest effect; and the probability of so much by chance, nothing if not tested.
+  /// Whether the runs differ more than the scatter of their own rounds explains: the intervals of two do not meet, and
+  /// their effects lie apart by more than the smallest effect.
   bool runs_differ = false;
-  std::optional<double> runs_differ_p;
   std::vector<std::string> remarks;  // why a run failed or does not count
 };
 
@@ -229,21 +210,20 @@ const char* name_of(Reproduced reproduced);
 
 struct ChangeReproduction {
   std::string name;      // variable=value
-  Change first, second;  // n: rounds of one run, or runs
+  Change first, second;  // n: rounds
   Reproduced reproduced = Reproduced::undecided;
 };
 
 struct Reproduction {
-  std::vector<std::string> first, second;              // labels
-  double first_confidence = 0, second_confidence = 0;  // of a side's intervals together: the strictest of its files
+  std::string first, second;                           // labels
+  double first_confidence = 0, second_confidence = 0;  // of a file's intervals together
   std::vector<ChangeReproduction> changes = {};
   std::vector<std::string> only_in_one = {};  // a sentence each
 };
 
-/// Changes that both sides made, by variable and value; the baselines need not be alike, since each effect is against
-/// its own. A side of one run has that run's effects; a side of three or more is pooled (pool_runs). Throws Error for a
-/// side of two, and as pool_runs() does.
-Reproduction reproduce(std::span<const ComparedFile> first, std::span<const ComparedFile> second);
+/// Changes that both files made, by variable and value; the baselines need not be alike, since each effect is against
+/// its own.
+Reproduction reproduce(const ComparedFile& first, const ComparedFile& second);
 
 // Did a case's step time change over a series of runs, and between which two? The run is the unit: one number per run
 // and case, the median over blocks. Of each case the place k of one change is where the likelihood-ratio statistic of a
@@ -273,8 +253,6 @@ struct CaseHistory {
   /// faster, slower or same (proven, but below the smallest effect); unresolved: no change is proven; none: too few
   /// runs
   Verdict verdict = Verdict::none;
-  /// Where a change is proven: how the machines of the runs before it, A, and after it, B, differ.
-  std::vector<MachineDifference> machines_differ;
 };
 
 struct History {

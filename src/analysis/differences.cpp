@@ -12,7 +12,6 @@
 #include "analysis/cases.h"
 #include "base/median.h"
 #include "base/text.h"
-#include "base/units.h"
 #include "config/model.h"
 #include "config/yaml_tree.h"
 
@@ -121,6 +120,10 @@ void add_configuration(const store::Result& r, Facts& facts) {
   facts.add("configuration", "measure.smallest_effect", fmt::format("{:g} %", 100 * r.smallest_effect));
 }
 
+std::string disturbance(const Exceeded& seen) {
+  return seen.is_news() ? fmt::format("in {} of {} blocks", seen.blocks, seen.known) : "none seen";
+}
+
 void add_facts(const store::Result& r, Facts& facts) {
   facts.add("run", "backend", r.backend);
   facts.add("run", "model", config::in_words(r.model));
@@ -138,6 +141,8 @@ void add_facts(const store::Result& r, Facts& facts) {
   facts.add("machine", "SM clock possible", clock_of(r, &machine::GpuStatistics::max_possible_sm_clock_hz));
   facts.add("machine", "throttling",
             join_or(distinct(r.gpu, [](const auto& row) { return row.throttling; }), "; ", "none seen"));
+  facts.add("machine", "other processes", disturbance(foreign_use(r)));
+  facts.add("machine", "CPU time stolen by the host", disturbance(stolen_time(r)));
   facts.add("environment", r.environment);
   add_configuration(r, facts);
   for (const std::string& variable : r.variables) facts.add("variable", variable, "known");
@@ -148,29 +153,6 @@ void add_facts(const store::Result& r, Facts& facts) {
   facts.add("MFU", "peak", join_or(distinct(r.cases, peak), ", ", "unknown"));
   facts.add("MFU", "peak source", r.peak_source);
   facts.add("MFU", "FLOP counted", r.flop_formula);
-}
-
-// All files of a side together.
-Exceeded count_over(std::span<const ComparedFile> side, Exceeded (*of_file)(const ComparedFile&)) {
-  Exceeded all;
-  for (const ComparedFile& file : side) {
-    const Exceeded one = of_file(file);
-    all.known += one.known;
-    all.blocks += one.blocks;
-  }
-  return all;
-}
-
-// The baseline's, by the runs that measured one; nothing where a peak was stated.
-std::optional<double> measured_peak(std::span<const ComparedFile> side) {
-  std::vector<double> peaks;
-  for (const ComparedFile& file : side) {
-    const store::ResultCase* baseline = file.result->baseline();
-    if (baseline != nullptr && baseline->peak_flops_per_rank > 0 && file.result->peak_source.starts_with("measured"))
-      peaks.push_back(baseline->peak_flops_per_rank);
-  }
-  if (peaks.empty()) return std::nullopt;
-  return median(peaks);
 }
 
 }  // namespace
@@ -220,37 +202,6 @@ std::vector<std::string> why_unreliable(std::span<const ComparedFile> files) {
     }
   }
   return reasons;
-}
-
-std::vector<MachineDifference> how_machines_differ(std::span<const ComparedFile> first,
-                                                   std::span<const ComparedFile> second) {
-  std::vector<MachineDifference> differences;
-  const auto add = [&](const char* what, const char* unit, Exceeded (*count)(const ComparedFile&)) {
-    const Exceeded a = count_over(first, count), b = count_over(second, count);
-    if (a.is_news() == b.is_news()) return;
-    const Exceeded &worse = b.is_news() ? b : a, &other = b.is_news() ? a : b;
-    differences.push_back(
-        {fmt::format("{} was disturbed: {} in {} of {} {} ({}: in {} of {})", b.is_news() ? "B" : "A", what,
-                     worse.blocks, worse.known, unit, b.is_news() ? "A" : "B", other.blocks, other.known),
-         a.is_news()});
-  };
-  add("other processes kept cores busy", "blocks", [](const ComparedFile& file) { return foreign_use(*file.result); });
-  add("the host of the virtual machine gave CPU time to others", "blocks",
-      [](const ComparedFile& file) { return stolen_time(*file.result); });
-  add("GPUs were throttled", "rounds", [](const ComparedFile& file) {
-    return Exceeded{.known = file.result->rounds, .blocks = static_cast<int>(file.summary->throttled_rounds.size())};
-  });
-  const std::optional<double> peak_a = measured_peak(first), peak_b = measured_peak(second);
-  constexpr double alike = 1.25;  // a peak is measured once, within seconds
-  if (!peak_a || !peak_b) return differences;
-  const auto [low, high] = std::minmax(*peak_a, *peak_b);
-  if (high > alike * low) {
-    differences.push_back(
-        {fmt::format("The machine of {} was slower: its measured peak is {:.2g} times lower ({} against {})",
-                     low == *peak_b ? "B" : "A", high / low, show_flops(low), show_flops(high)),
-         low == *peak_a});
-  }
-  return differences;
 }
 
 }  // namespace harness::analysis

@@ -6,7 +6,6 @@
 #include <map>
 #include <set>
 
-#include "analysis/statistics.h"
 #include "analysis/summary.h"
 #include "analysis/verdict.h"
 #include "base/error.h"

@@ -9,8 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "analysis/blocks.h"
-#include "analysis/statistics.h"
+#include "analysis/cases.h"
 #include "analysis/verdict.h"
 #include "store/result.h"
 

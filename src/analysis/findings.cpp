@@ -16,8 +16,7 @@ namespace {
 // The usual thresholds.
 constexpr double max_communication = 0.5;    // of the step
 constexpr double max_per_computation = 0.3;  // communication over computation
-constexpr double high_utilisation = 0.90, low_mfu = 0.30;
-constexpr double max_idle = 0.02;  // of the step, in one place
+constexpr double max_idle = 0.02;            // of the step, in one place
 
 void communication(const Breakdown& mean, std::vector<std::string>& fired) {
   const double hidden = mean.overlapped_s();
@@ -89,20 +88,9 @@ CaseSaving saving_of(const CostEstimate& estimate, const CaseSummary& row, int r
 
 std::vector<std::string> fired_rules(const Breakdown& step) {
   std::vector<std::string> fired;
+  if (!(step.step_s > 0)) return fired;
   communication(step, fired);
   idle(step, fired);
-  return fired;
-}
-
-std::vector<std::string> fired_rules(const Breakdown& step, const CaseSummary& row) {
-  if (!(step.step_s > 0)) return {};
-  std::vector<std::string> fired = fired_rules(step);
-  if (row.gpu_utilisation > high_utilisation && row.mfu && *row.mfu < low_mfu) {
-    fired.push_back(fmt::format(
-        "NVML reports GPU utilisation of {}, but MFU is {}: utilisation counts the time in which any kernel "
-        "runs, not how much of the GPU it uses.",
-        percent(row.gpu_utilisation), percent(*row.mfu)));
-  }
   return fired;
 }
 
@@ -144,7 +132,7 @@ Findings find_all(const store::Result& result) {
     step.waterfall = waterfall(result, findings.summary.at(breakdown), breakdown);
     step.bottleneck =
         find_bottleneck(result, breakdown, step.waterfall ? &*step.waterfall : nullptr, findings.stragglers);
-    step.rules = fired_rules(breakdown.mean, findings.summary.at(breakdown));
+    step.rules = fired_rules(breakdown.mean);
     step.spans = spans_of_case(result, breakdown.case_index);
     step.breakdown = std::move(breakdown);
   }

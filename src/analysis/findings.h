@@ -18,8 +18,6 @@ namespace harness::analysis {
 /// Rules of thumb that practitioners use: a sentence for each rule that applies to a step, with the numbers that made
 /// it apply. None of them proves anything; each tells where to look.
 std::vector<std::string> fired_rules(const Breakdown& step);
-/// Adds the rules about GPUs for a measured case.
-std::vector<std::string> fired_rules(const Breakdown& step, const CaseSummary& row);
 
 /// The duration and price of a whole training run at the token rate of one case.
 struct CaseCost {

@@ -327,12 +327,7 @@ ConfidenceInterval level_interval(const LevelFit& fit, std::span<const GroupWeig
     center += term.weight * fit.groups[static_cast<std::size_t>(term.group)].location;
   }
   const double half = half_width(error, alpha, widening);
-  return {center,
-          center - half,
-          center + half,
-          fewest_blocks(fit, contrast),
-          error.standard_error * widening,
-          std::max(error.degrees, 1.0)};
+  return {center, center - half, center + half, fewest_blocks(fit, contrast), error.standard_error * widening};
 }
 
 int level_rounds_to_reach(double distance, const LevelFit& fit, std::span<const GroupWeight> contrast, double alpha,

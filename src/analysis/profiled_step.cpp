@@ -1,14 +1,18 @@
-#include "analysis/profiled_step.h"
-
+// A profiled step, drawn on tracks and divided between its operations.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
+#include <set>
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
+#include <vector>
+
+#include "analysis/breakdown.h"
 
 namespace harness::analysis {
 
@@ -113,6 +117,228 @@ DrawnStep drawn_step(const store::Result& result, std::int32_t case_index) {
   std::ranges::stable_sort(step.intervals, starts_earlier);
   part_overlaps(step.intervals);
   return step;
+}
+
+namespace {
+
+// Something that ran, or seemed to run, for a while.
+struct Occupant {
+  double start_s = 0, end_s = 0;
+  int priority = 0;    // the lowest of those that run at once has the moment for itself
+  bool hides = false;  // what runs meanwhile with a higher number is hidden behind it
+};
+
+// A stretch in which nothing ran.
+struct Gap {
+  double start_s = 0, end_s = 0;
+  std::optional<std::size_t> before, after;  // whose moment ended there, and whose begins
+};
+
+// Who had each moment of [0, step_s]: every moment belongs to one occupant or lies in a gap, so owned_s and the gaps
+// add up to step_s.
+struct Occupancy {
+  std::vector<double> owned_s;   // by occupant
+  std::vector<double> hidden_s;  // by occupant: it ran, and one that hides it had the moment
+  std::vector<Gap> gaps;
+};
+
+struct Event {
+  double at_s;
+  bool begins;
+  std::size_t who;
+};
+
+std::vector<Event> events_of(std::span<const Occupant> occupants, double step_s) {
+  std::vector<Event> events;
+  for (std::size_t i = 0; i < occupants.size(); ++i) {
+    const double start = std::max(occupants[i].start_s, 0.0), end = std::min(occupants[i].end_s, step_s);
+    if (!(start < end)) continue;  // NaN too
+    events.push_back({start, true, i});
+    events.push_back({end, false, i});
+  }
+  std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
+    return std::pair(a.at_s, a.begins) < std::pair(b.at_s, b.begins);  // ends first
+  });
+  return events;
+}
+
+// Divides [0, step_s] between the occupants. Times outside it or that are not a number are ignored.
+Occupancy occupy(std::span<const Occupant> occupants, double step_s) {
+  Occupancy result;
+  result.owned_s.assign(occupants.size(), 0);
+  result.hidden_s.assign(occupants.size(), 0);
+  std::set<std::pair<int, std::size_t>> running;
+  std::optional<std::size_t> last;
+  double now = 0;
+  const auto advance = [&](double to) {
+    if (to <= now) return;
+    if (running.empty()) {
+      result.gaps.push_back({now, to, last, std::nullopt});
+    } else {
+      last = running.begin()->second;
+      result.owned_s[*last] += to - now;
+      if (occupants[*last].hides) {
+        for (const auto& [priority, who] : running) {
+          if (priority > running.begin()->first) result.hidden_s[who] += to - now;
+        }
+      }
+    }
+    now = to;
+  };
+  for (const Event& event : events_of(occupants, step_s)) {
+    const bool ends_gap = running.empty() && event.at_s > now;
+    advance(event.at_s);
+    if (ends_gap) result.gaps.back().after = event.who;
+    const std::pair key(occupants[event.who].priority, event.who);
+    if (event.begins) {
+      running.insert(key);
+    } else {
+      running.erase(key);
+    }
+  }
+  advance(step_s);
+  return result;
+}
+
+template <class Key>
+std::vector<std::pair<Key, double>> largest_first(const std::map<Key, double>& seconds) {
+  std::vector<std::pair<Key, double>> sorted(seconds.begin(), seconds.end());
+  std::ranges::stable_sort(sorted, std::ranges::greater(), &std::pair<Key, double>::second);
+  return sorted;
+}
+
+// Sums up the lists that a Breakdown holds in addition to its parts. The keys are texts of what is summed up.
+struct Lists {
+  std::map<std::string_view, double> other_compute;
+  std::map<IdlePlace, double> idle;
+  std::map<Part, double> overlapped;
+  std::map<std::tuple<std::string_view, std::string_view, bool>, KindTime> kinds;
+
+  void add(std::string_view kind, std::string_view group, bool recomputed, double takes_s, double owns_s) {
+    const auto [entry, added] = kinds.try_emplace({kind, group, recomputed});
+    KindTime& sum = entry->second;
+    if (added) sum = {std::string(kind), std::string(group), recomputed};
+    sum.takes_s += takes_s;
+    sum.owns_s += owns_s;
+  }
+  void write_to(Breakdown& breakdown) const {
+    for (const auto& [kind, s] : largest_first(other_compute)) breakdown.other_compute.emplace_back(kind, s);
+    breakdown.idle = largest_first(idle);
+    breakdown.overlapped = largest_first(overlapped);
+    for (const auto& [key, time] : kinds) breakdown.kinds.push_back(time);
+  }
+};
+
+// A stretch of an operation that belongs to one part.
+struct Piece {
+  const StepOperation* of = nullptr;
+  std::optional<Part> part;
+};
+
+bool computes(const StepOperation& operation) {
+  return operation.part && is_computation(*operation.part);
+}
+bool communicates(const StepOperation& operation) {
+  return operation.part && !is_computation(*operation.part);
+}
+
+// Decides which of several running operations a moment counts for; the lowest number wins.
+int priority_of(const StepOperation& operation) {
+  if (computes(operation)) return operation.main ? 0 : 1;
+  return 2 + static_cast<int>(operation.part ? index_of(*operation.part) : part_count);
+}
+
+// A communication waits for the latest of its partners first, and then goes on.
+void add_pieces(const StepOperation& operation, std::vector<Piece>& pieces, std::vector<Occupant>& occupants) {
+  double start_s = operation.start_s;
+  const auto add = [&](std::optional<Part> part, double end_s) {
+    pieces.push_back({&operation, part});
+    occupants.push_back({start_s, end_s, priority_of(operation), computes(operation)});
+    start_s = end_s;
+  };
+  const auto within = [&](double seconds) {
+    return std::clamp(start_s + seconds, start_s, std::max(start_s, operation.end_s));
+  };
+  if (std::isfinite(operation.waiting_s)) add(Part::waiting, within(operation.waiting_s));
+  if (std::isfinite(operation.bubble_s)) add(Part::bubble, within(operation.bubble_s));
+  add(operation.part, operation.end_s);
+}
+
+// Nothing between operations whose phases are not known.
+std::optional<IdlePlace> place_of(const Gap& gap, const std::vector<Piece>& pieces) {
+  using enum IdlePlace::Kind;
+  if (!gap.before) return IdlePlace{.kind = before_first};
+  if (!gap.after) return IdlePlace{.kind = after_last};
+  const StepOperation &before = *pieces[*gap.before].of, &after = *pieces[*gap.after].of;
+  if (before.phase.empty() || after.phase.empty()) return std::nullopt;
+  if (communicates(before) && communicates(after)) return IdlePlace{.kind = between_collectives};
+  return IdlePlace{before.phase == after.phase ? within_phase : between_phases, std::string(before.phase),
+                   std::string(after.phase)};
+}
+
+}  // namespace
+
+DividedStep divide_step(std::span<const StepOperation> operations, double step_s, double loading_s) {
+  DividedStep step;
+  Breakdown& b = step.breakdown;
+  b.step_s = step_s;
+  std::vector<Piece> pieces;
+  std::vector<Occupant> occupants;
+  for (const StepOperation& operation : operations) add_pieces(operation, pieces, occupants);
+  const Occupancy time = occupy(occupants, step_s);
+  Lists lists;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const auto& [of, part] = pieces[i];
+    if (!part) {
+      step.no_part_s += time.owned_s[i];
+      continue;
+    }
+    b.parts.add(*part, time.owned_s[i]);
+    if (*part == Part::other_compute) lists.other_compute[of->kind] += time.owned_s[i];
+    if (time.hidden_s[i] > 0) lists.overlapped[*of->part] += time.hidden_s[i];
+    const double takes_s = std::max(0.0, occupants[i].end_s - occupants[i].start_s);
+    if (*part == Part::waiting || *part == Part::bubble) {
+      step.waits_s += takes_s;
+    } else {
+      lists.add(of->kind, of->group, of->recomputed, takes_s, time.owned_s[i]);
+    }
+  }
+  b.parts.add(Part::idle, 0);
+  for (const Gap& gap : time.gaps) {
+    double idle_s = gap.end_s - gap.start_s;
+    if (gap.start_s <= 0 && std::isfinite(loading_s)) {
+      const double loads_s = std::clamp(loading_s, 0.0, idle_s);
+      b.parts.add(Part::loading, loads_s);
+      idle_s -= loads_s;
+    }
+    b.parts.add(Part::idle, idle_s);
+    const std::optional<IdlePlace> place = place_of(gap, pieces);
+    if (place && idle_s > 0) lists.idle[*place] += idle_s;
+  }
+  const double first_s = b[Part::loading].value_or(0);
+  if (loading_s > first_s) lists.overlapped[Part::loading] = loading_s - first_s;
+  lists.write_to(b);
+  return step;
+}
+
+Breakdown mean_of(std::span<const Breakdown> ranks) {
+  Breakdown mean;
+  mean.case_index = ranks.front().case_index;
+  mean.role = mean.rank = -1;
+  const double weight = 1 / static_cast<double>(ranks.size());
+  Lists lists;
+  for (const Breakdown& b : ranks) {
+    mean.step_s += b.step_s * weight;
+    for (const Part part : all_parts) {
+      if (b[part]) mean.parts.add(part, *b[part] * weight);
+    }
+    for (const auto& [kind, s] : b.other_compute) lists.other_compute[kind] += s * weight;
+    for (const auto& [place, s] : b.idle) lists.idle[place] += s * weight;
+    for (const auto& [part, s] : b.overlapped) lists.overlapped[part] += s * weight;
+    for (const KindTime& k : b.kinds) lists.add(k.kind, k.group, k.recomputed, k.takes_s * weight, k.owns_s * weight);
+  }
+  lists.write_to(mean);
+  return mean;
 }
 
 }  // namespace harness::analysis

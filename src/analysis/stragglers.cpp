@@ -7,7 +7,7 @@
 
 #include "analysis/cases.h"
 #include "analysis/findings.h"
-#include "analysis/statistics.h"
+#include "analysis/verdict.h"
 #include "base/median.h"
 #include "base/text.h"
 

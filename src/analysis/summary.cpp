@@ -187,8 +187,6 @@ std::optional<Effect> effect_of(const Estimate& estimate, double smallest_effect
   effect.high = std::exp(estimate.log_ratio.high);
   effect.rounds = estimate.rounds;
   effect.two_states = estimate.two_states;
-  effect.standard_error = estimate.log_ratio.standard_error;
-  effect.degrees = estimate.log_ratio.degrees;
   if (verdict_of(estimate.log_ratio, smallest_effect) == Verdict::unresolved) {
     effect.rounds_needed = estimate.rounds_needed;
   }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/blocks.h"
+#include "analysis/cases.h"
 #include "analysis/estimator.h"
 #include "analysis/verdict.h"
 #include "store/result.h"

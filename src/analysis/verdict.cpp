@@ -2,11 +2,128 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <boost/math/distributions/binomial.hpp>
+#include <boost/math/distributions/fisher_f.hpp>
+#include <boost/math/distributions/non_central_t.hpp>
+#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <cstddef>
+#include <vector>
+
+#include "base/error.h"
 
 namespace harness::analysis {
+namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+std::vector<double> sorted(std::span<const double> values) {
+  std::vector<double> copy(values.begin(), values.end());
+  std::ranges::sort(copy);
+  return copy;
+}
+
+// The share that a trimmed mean leaves out at either end.
+constexpr double trim_share = 0.2;
+
+struct TrimmedMean {
+  int n = 0, kept = 0;
+  double mean = nan;      // of the values that trimming leaves
+  double variance = nan;  // of that mean: the winsorised sum of squares / (h (h - 1))
+};
+
+TrimmedMean trimmed_mean(std::span<const double> values, double share) {
+  const std::size_t n = values.size(),
+                    cut = static_cast<std::size_t>(std::floor(share * static_cast<double>(n) + 1e-9));
+  TrimmedMean out;
+  out.n = static_cast<int>(n);
+  out.kept = static_cast<int>(n - 2 * cut);
+  if (out.kept < 1) return out;
+  const std::vector<double> in_order = sorted(values);
+  const auto winsorised = [&](std::size_t i) { return in_order[std::clamp(i, cut, n - 1 - cut)]; };
+  double sum = 0, winsorised_sum = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    winsorised_sum += winsorised(i);
+    if (i >= cut && i < n - cut) sum += in_order[i];
+  }
+  out.mean = sum / out.kept;
+  if (out.kept < 2) return out;
+  const double winsorised_mean = winsorised_sum / static_cast<double>(n);
+  double squares = 0;  // (n - 1) × the winsorised variance
+  for (std::size_t i = 0; i < n; ++i) squares += std::pow(winsorised(i) - winsorised_mean, 2);
+  out.variance = squares / (static_cast<double>(out.kept) * (out.kept - 1));
+  return out;
+}
+
+// Student's t interval.
+ConfidenceInterval around(double center, double standard_error, double degrees, double alpha, int n) {
+  const double half_width = student_t_quantile(1 - alpha / 2, degrees) * standard_error;
+  return {center, center - half_width, center + half_width, n, standard_error};
+}
+
+// Doubles suffice: promotion to long double costs time and gains nothing here.
+using Policy = boost::math::policies::policy<boost::math::policies::promote_double<false>>;
+
+}  // namespace
+
+double family_alpha(int comparisons, double confidence) {
+  return (1 - confidence) / std::max(comparisons, 1);
+}
+
+double standard_deviation(std::span<const double> values) {
+  if (values.size() < 2) return nan;
+  double mean = 0;
+  for (const double value : values) mean += value;
+  mean /= static_cast<double>(values.size());
+  double squares = 0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  return std::sqrt(squares / static_cast<double>(values.size() - 1));
+}
+
+ConfidenceInterval mean_interval(std::span<const double> values, double alpha) {
+  const TrimmedMean of = trimmed_mean(values, 0);
+  if (of.kept < 2) return {.n = of.n};
+  return around(of.mean, std::sqrt(of.variance), of.kept - 1, alpha, of.n);
+}
+
+ConfidenceInterval yuen_welch_interval(std::span<const double> first, std::span<const double> second, double alpha) {
+  const TrimmedMean a = trimmed_mean(first, trim_share), b = trimmed_mean(second, trim_share);
+  const double center = b.mean - a.mean, variance = a.variance + b.variance;
+  const int n = a.n + b.n;
+  if (!std::isfinite(variance)) return {.center = center, .n = n};
+  // Samples without any scatter, as of a file compared with itself at one round, have no width.
+  if (!(variance > 0)) return {center, center, center, n, 0};
+  const double degrees =
+      variance * variance / (a.variance * a.variance / (a.kept - 1) + b.variance * b.variance / (b.kept - 1));
+  return around(center, std::sqrt(variance), degrees, alpha, n);
+}
+
+double student_t_quantile(double probability, double degrees) {
+  if (!(probability > 0 && probability < 1) || !(degrees > 0)) {
+    fail("student_t_quantile: needs 0 < probability < 1 and degrees > 0, got {} and {}", probability, degrees);
+  }
+  return boost::math::quantile(boost::math::students_t_distribution<double, Policy>(degrees), probability);
+}
+
+double f_upper_tail(double f, double numerator_degrees, double denominator_degrees) {
+  if (!(f > 0)) return 1;
+  const boost::math::fisher_f_distribution<double, Policy> fisher(numerator_degrees, denominator_degrees);
+  return boost::math::cdf(boost::math::complement(fisher, f));
+}
+
+double noncentral_t_upper_tail(double t, double degrees, double shift) {
+  const boost::math::non_central_t_distribution<double, Policy> shifted(degrees, shift);
+  return boost::math::cdf(boost::math::complement(shifted, t));
+}
+
+double binomial_upper_tail(int n, int k, double p) {
+  if (k <= 0) return 1;
+  if (k > n) return 0;
+  const boost::math::binomial_distribution<double, Policy> trials(n, p);
+  return boost::math::cdf(boost::math::complement(trials, k - 1));
+}
 
 const char* name_of(Verdict verdict) {
   static constexpr std::array names{"faster", "slower", "same", "unresolved", "not honoured", "none"};

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cmath>
-#include <ctime>
 #include <limits>
 #include <string_view>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -146,15 +146,8 @@ void take_links(const Measured& m, Calibrated& found) {
   }
 }
 
-std::string today() {
-  const std::time_t now = std::time(nullptr);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%d", std::gmtime(&now));
-  return text;
-}
-
 std::string source_of(const Measured& m) {
-  return fmt::format("measured by harness calibrate on {}, {}: {} on {}, {} in {}", m.host, today(),
+  return fmt::format("measured by harness calibrate on {}, {}: {} on {}, {} in {}", m.host, utc_text().substr(0, 10),
                      plural(m.ranks, "rank"), plural(m.nodes, "node"), plural(m.rounds, "round"),
                      show_seconds(m.took_s));
 }

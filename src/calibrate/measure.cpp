@@ -10,7 +10,6 @@
 #include "base/median.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "calibrate/step_samples.h"
 #include "config/backend.h"
 #include "program/count.h"
 #include "program/lower.h"

@@ -1,5 +1,3 @@
-#include "calibrate/step_samples.h"
-
 #include <algorithm>
 #include <string_view>
 #include <utility>
@@ -7,6 +5,7 @@
 
 #include "base/median.h"
 #include "base/part.h"
+#include "calibrate/calibrate.h"
 #include "program/count.h"
 
 namespace harness::calibrate {

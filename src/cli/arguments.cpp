@@ -290,8 +290,6 @@ void Parser::add_doctor(DoctorOptions& o) {
   doctor->add_flag("--strict", o.strict, "exit code 1 for a warning");
   doctor->add_flag("--all", o.all, "also what passed and what does not apply");
   add_format(*doctor, o.format, {"text", "md", "json"});
-  doctor->add_option("--explain", o.explain, "who reads a variable that looks like NCCL's, and how a sweep sets it")
-      ->type_name("NAME");
   doctor
       ->add_option("--stages", o.stages,
                    "of static, nccl, load (default: all); static alone starts no worker and takes seconds")
@@ -318,9 +316,8 @@ void Parser::add_doctor(DoctorOptions& o) {
   doctor->add_option("--sysroot", o.sysroot,
                      "look below this folder instead of /; {rank} in it is replaced by each rank's number");
   doctor->add_flag("--list", o.list, "every check: what it asks, where it reads, how bad it may be, where to read on");
-  for (const char* of_nodes : {"--against", "--stages", "--allreduce"}) {
-    for (const char* alone : {"--explain", "--list"}) doctor->get_option(alone)->excludes(doctor->get_option(of_nodes));
-  }
+  for (const char* of_nodes : {"--against", "--stages", "--allreduce"})
+    doctor->get_option("--list")->excludes(doctor->get_option(of_nodes));
 }
 
 void Parser::add_calibrate(CalibrateOptions& o) {

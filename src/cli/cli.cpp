@@ -49,8 +49,7 @@ int code_of_error(const std::vector<std::string>& arguments, int code) {
 
 // Whether a command is for all ranks of a job.
 bool is_for_a_job(const Parser& parser, const DoctorOptions& d) {
-  const bool looks_at_nodes =
-      parser.doctor->parsed() && d.explain.empty() && !d.list && d.against.size() < 2 && d.allreduce.empty();
+  const bool looks_at_nodes = parser.doctor->parsed() && !d.list && d.against.size() < 2 && d.allreduce.empty();
   return parser.sweep->parsed() || parser.calibrate->parsed() || looks_at_nodes;
 }
 

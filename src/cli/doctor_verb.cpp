@@ -253,10 +253,6 @@ int doctor(job::Job& job, const DoctorOptions& options, std::ostream& out) {
 }
 
 int doctor_alone(const DoctorOptions& options, std::ostream& out) {
-  if (!options.explain.empty()) {
-    out << doctor::explain(options.explain);
-    return 0;
-  }
   if (options.list) {
     print_checks(options.format, out);
     return 0;

@@ -18,7 +18,6 @@ namespace harness::cli {
 namespace {
 
 using explain::CaseMoved;
-using explain::PartMoved;
 using explain::Upgrade;
 
 constexpr std::string_view hardware_key = "hardware=";
@@ -63,23 +62,15 @@ report::Table cases_table(const Upgrade& upgrade, const store::Result& result, s
       table.rows.push_back({name + mark(c.why_none), "", "", "?", "", "", ""});
       continue;
     }
-    table.rows.push_back({c.too_large.empty() ? name : name + mark(c.too_large), show_seconds(c.measured_s),
-                          mfu_text(c.measured_mfu), show_seconds(c.forecast_s), mfu_text(c.forecast_mfu),
+    std::string marks = c.too_large.empty() ? "" : mark(c.too_large);
+    if (c.network < 1)
+      marks += mark(
+          fmt::format("The network between nodes is taken to have {} of its rate, there as here", percent(c.network)));
+    table.rows.push_back({name + marks, show_seconds(c.measured_s), mfu_text(c.measured_mfu),
+                          show_seconds(c.forecast_s), mfu_text(c.forecast_mfu),
                           fmt::format("{:.2f}", c.measured_s / c.forecast_s), show_seconds(c.healthy_s)});
   }
   return table;
-}
-
-void add_parts(const Upgrade& upgrade, const CaseMoved& c, const std::string& name, report::Section& section) {
-  report::Table table;
-  table.columns = {{"part", true}, {subject_of(upgrade)}, {"forecast"}};
-  for (const PartMoved& part : c.parts)
-    table.rows.push_back({name_of(part.part), show_seconds(part.measured_s), show_seconds(part.forecast_s)});
-  section.add(report::Numbers{fmt::format("{}, mean over the ranks of its profiled step:", name), std::move(table)});
-  if (c.network < 1) {
-    section.add(report::Paragraph{
-        fmt::format("The network between nodes is taken to have {} of its rate, there as here.", percent(c.network))});
-  }
 }
 
 report::Document document_of(const Upgrade& upgrade, const store::Result& result) {
@@ -90,15 +81,12 @@ report::Document document_of(const Upgrade& upgrade, const store::Result& result
   std::vector<std::string> notes;
   section.add(report::Numbers{"", cases_table(upgrade, result, notes)});
   section.add(report::List{std::move(notes), report::List::Mark::number});
-  const auto shown = std::ranges::find(upgrade.cases, "", &CaseMoved::why_none);
-  if (shown != upgrade.cases.end()) add_parts(upgrade, *shown, result.at(*shown).name, section);
   section.add(report::List{
       {fmt::format("forecast: the prediction for {}, with each kind of operation as much slower than predicted as it "
                    "was.",
                    upgrade.to),
        fmt::format("as predicted: what {} is predicted to take, all being well.", upgrade.to),
-       "What host and disk take stays; waiting for slower ranks grows and shrinks with computation.",
-       "--only CASE shows the parts of another case."},
+       "What host and disk take stays; waiting for slower ranks grows and shrinks with computation."},
       report::List::Mark::none});
   std::vector<const sim::Trust*> trusts;
   for (const CaseMoved& c : upgrade.cases)
@@ -125,9 +113,6 @@ Json json_of(const CaseMoved& c, const store::Result& result) {
   if (c.network < 1) out["network_share"] = c.network;
   if (!c.too_large.empty()) out["too_large"] = c.too_large;
   put_trust(c.trust, true, out);
-  Json& parts = out["parts"] = Json::object();
-  for (const PartMoved& part : c.parts)
-    parts[key_of(part.part)] = {{"seconds", part.measured_s}, {"predicted_seconds", part.forecast_s}};
   return out;
 }
 

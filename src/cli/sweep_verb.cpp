@@ -231,7 +231,7 @@ store::DoctorRecord examine_nodes(job::Job& job, const plan::Plan& plan, const D
     progress.warn(fmt::format("doctor could not look at the nodes: {}", error.what()));
     return {};
   }
-  if (const std::string unproven = doctor::not_healthy_in_words(record); how.require_healthy && !unproven.empty()) {
+  if (const std::string unproven = doctor::failures_in_words(record, true); how.require_healthy && !unproven.empty()) {
     constexpr int unhealthy = 2;  // as of `harness doctor`
     throw Error(fmt::format("nothing was measured: --require healthy, and doctor finds that\n{}repair it, leave the "
                             "node out, or measure without --require",

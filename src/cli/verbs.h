@@ -142,7 +142,6 @@ struct DoctorOptions {
   std::string sysroot = "/";              // replaces "/"; may hold {rank}
   std::string format = "text";            // text, md or json
   std::string stages = {};                // "static,nccl,load"; "": all that are possible
-  std::string explain = {};               // a variable of NCCL to explain instead; "": none
   bool list = false;                      // the table of checks instead
   bool strict = false;                    // a warning is exit code 1
   bool all = false;                       // also what passed and what was left out
@@ -166,7 +165,7 @@ int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::os
 /// 0: nothing is wrong; 1: warnings, if strict; 2: a failure, or impossible; 3: nothing could be read of a
 /// node. Errors end with 3.
 int doctor(job::Job& job, const DoctorOptions& options, std::ostream& out);  // rank 0 only
-/// Everything that needs no look at nodes, and so no job: --explain, --list, --allreduce, two files of --against.
+/// Everything that needs no look at nodes, and so no job: --list, --allreduce, two files of --against.
 int doctor_alone(const DoctorOptions& options, std::ostream& out);
 /// `doctor --allreduce`: the least time and the predicted one, as text, md or json, on machines of --hardware; ranks
 /// are placed densely. Returns 2 where --within is impossible, else 0. Throws Error for a size or a time that is none,

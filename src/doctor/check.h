@@ -148,10 +148,6 @@ const std::vector<Check>& checks();
 /// Runs a check on a node. A pass that rests on an unreadable fact becomes unknown.
 std::vector<Finding> judge(const Check& check, const Node& node, const Cluster& cluster);
 
-/// Who reads an environment variable that looks like NCCL's and how a sweep sets it, in one line with its end. For a
-/// name that nobody reads: the one that was probably meant. Throws Error for a name that has nothing to do with NCCL.
-std::string explain(const std::string& name);
-
 // Shared by several checks.
 
 /// "46.5 GB/s".
@@ -225,9 +221,7 @@ int exit_code(const Diagnosis& diagnosis, bool strict);
 namespace harness::doctor::look {
 
 // node_checks.cpp
-LookAt node_answers, gpu_count, gpu_nvml, rank_gpus, rank_near_gpu, cpu_quota;
-// port_checks.cpp
-LookAt ib_state, topo_nearest;
+LookAt node_answers, gpu_count, gpu_nvml, rank_gpus, rank_near_gpu, cpu_quota, ib_state, topo_nearest;
 // setting_checks.cpp
 LookAt nccl_library, nccl_plugin_file, env_names, env_values, env_debugging, env_combinations, env_without_effect,
     env_devices, env_file;

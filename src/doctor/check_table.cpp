@@ -45,13 +45,11 @@ std::string without_ports(const Node& node) {
 }
 std::string without_gpu_memory_on_the_bus(const Node& node) {
   if (is_arm(node.facts)) return "Grace reaches its GPUs otherwise";
-  const std::vector<std::string> gpus = gpus_of(node.facts);
-  return !gpus.empty() && is_geforce(gpu_model(node.facts, gpus.front())) ? "GeForce has no GPUDirect RDMA" : "";
+  return has_geforce(node.facts) ? "GeForce has no GPUDirect RDMA" : "";
 }
 std::string without_gpu_direct(const Node& node) {
   if (!has_gpus(node.facts)) return "no NVIDIA GPU";
-  const std::vector<std::string> gpus = gpus_of(node.facts);
-  if (!gpus.empty() && is_geforce(gpu_model(node.facts, gpus.front()))) return "GeForce has no GPUDirect RDMA";
+  if (has_geforce(node.facts)) return "GeForce has no GPUDirect RDMA";
   return real_ports(node.facts).empty() ? "no adapter for RDMA, or EFA" : "";
 }
 std::string on_guests(const Node& node) {

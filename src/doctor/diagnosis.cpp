@@ -66,7 +66,7 @@ std::function<Value(const Node&)> of_ports(const std::string& name) {
   };
 }
 
-Value gpu_count(const Node& node) {
+Value shown_gpus(const Node& node) {
   const std::size_t pci = node.facts.under("gpu").size(), driver = node.facts.under("driver/gpu").size();
   if (node.facts["pci"].access == machine::Access::unreadable && driver == 0) return std::nullopt;
   return plural(static_cast<std::int64_t>(std::max(pci, driver)), "GPU");
@@ -136,7 +136,7 @@ constexpr const char* remedy_for_one = "make the node like the others, or leave 
 
 const std::vector<Sameness>& samenesses() {
   static const std::vector<Sameness> all{
-      {"same.gpus", "number of GPUs", Verdict::fail, gpu_count, "rank.gpus"},
+      {"same.gpus", "number of GPUs", Verdict::fail, shown_gpus, "rank.gpus"},
       {"same.driver", "version of NVIDIA's driver", Verdict::fail, fact("driver/version")},
       {"same.gpu_model", "GPU by its device number", Verdict::fail, of_devices("gpu", "device")},
       {"same.power_limit", "power limit of the GPUs", Verdict::warn, of_devices("nvml", "power_limit_w"), "gpu.power"},
@@ -251,8 +251,7 @@ Diagnosis count_nodes(const std::vector<Node>& nodes) {
   for (const Node& node : nodes) {
     diagnosis.ranks += node.ranks.size();
     diagnosis.dark += told_nothing(node.facts) ? 1 : 0;
-    diagnosis.gpus += std::max(
-        {node.facts.under("gpu").size(), node.facts.under("driver/gpu").size(), node.facts.under("nvml").size()});
+    diagnosis.gpus += count_gpus(node.facts);
   }
   return diagnosis;
 }

@@ -97,13 +97,16 @@ std::vector<std::string> gpus_of(const Facts& node) {
   return node.under("gpu");
 }
 
-std::string gpu_model(const Facts& node, const std::string& gpu) {
-  const std::string model = node.text("driver/gpu/" + gpu);
-  return model.empty() ? node.text("nvml/" + gpu + "/name") : model;
+bool has_geforce(const Facts& node) {
+  const std::vector<std::string> gpus = gpus_of(node);
+  if (gpus.empty()) return false;
+  const std::string by_driver = node.text("driver/gpu/" + gpus.front());
+  const std::string model = by_driver.empty() ? node.text("nvml/" + gpus.front() + "/name") : by_driver;
+  return model.find("GeForce") != std::string::npos;
 }
 
-bool is_geforce(const std::string& model) {
-  return model.find("GeForce") != std::string::npos;
+std::size_t count_gpus(const Facts& node) {
+  return std::max({node.under("gpu").size(), node.under("driver/gpu").size(), node.under("nvml").size()});
 }
 
 std::string why_silent(const machine::Reading& reading) {

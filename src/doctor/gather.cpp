@@ -1,4 +1,4 @@
-#include "doctor/gather.h"
+#include "doctor/facts.h"
 
 #include <sys/resource.h>
 #include <sys/statvfs.h>

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "doctor/gather.h"
+#include "doctor/facts.h"
 #include "machine/tree.h"
 #include "nccl/topology.h"
 

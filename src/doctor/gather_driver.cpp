@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "doctor/gather.h"
+#include "doctor/facts.h"
 #include "machine/conditions.h"
 #include "machine/tree.h"
 

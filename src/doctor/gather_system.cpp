@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "doctor/gather.h"
+#include "doctor/facts.h"
 #include "machine/cpus.h"
 #include "machine/tree.h"
 

@@ -19,8 +19,6 @@ const About products_check{"load.products", "are all ranks equally quick at matr
                            "workload gemm, the products' own time on each rank", Verdict::fail, "docs/doctor.md"},
     clocks_check{"load.clocks", "what slows the GPUs down while all multiply", "NVML, every 100 ms of it",
                  Verdict::fail, "docs/doctor.md"},
-    conditions_check{"load.conditions", "does something else keep CPUs busy meanwhile", "/proc/stat", Verdict::warn,
-                     "docs/doctor.md"},
     node_check{"load.node_all_reduce", "is the all-reduce equally quick within every node",
                "workload collective, all nodes at once", Verdict::fail, "docs/doctor.md"},
     pairs_check{"load.pairs", "are links between nodes equally quick, each rank with its like on another node",
@@ -43,7 +41,6 @@ class Judge {
   std::vector<StageFinding> all() {
     products();
     clocks();
-    conditions();
     std::ranges::move(judge_host_copies(nodes_, load_), std::back_inserter(said_));
     node_reduce();
     links();
@@ -67,7 +64,6 @@ class Judge {
 
   void products();
   void clocks();
-  void conditions();
   void node_reduce();
   void links();
   void against_ports(double usual_of_node);
@@ -136,21 +132,6 @@ void Judge::clocks() {
   }
   if (!std::isnan(likeness.usual))
     say(clocks_check, Verdict::info, fmt::format("the GPUs run at {:.0f} MHz under load", likeness.usual / 1e6));
-}
-
-void Judge::conditions() {
-  const machine::Conditions& c = load_.conditions;
-  constexpr double much_steal = 0.02, much_of_a_core = 0.5;
-  if (c.steal_share > much_steal) {
-    say(conditions_check, Verdict::warn,
-        fmt::format("the hypervisor gave {} of the CPUs' time to other guests", percent(c.steal_share)),
-        "ask for CPUs of your own; measure when the host is idle");
-  }
-  if (c.foreign_cores > much_of_a_core) {
-    say(conditions_check, Verdict::warn,
-        fmt::format("something else kept {:.1f} of {} cores busy meanwhile", c.foreign_cores, c.cores),
-        "see what runs there (`top`), or take the node for yourself", c.busiest_host);
-  }
 }
 
 void Judge::node_reduce() {
@@ -306,7 +287,7 @@ std::vector<StageFinding> judge_load(const std::vector<Node>& nodes, const Load&
 }
 
 std::vector<About> load_checks() {
-  return {products_check, clocks_check, conditions_check, host_copies_check(), node_check, pairs_check};
+  return {products_check, clocks_check, host_copies_check(), node_check, pairs_check};
 }
 
 Likeness compare_rates(std::span<const double> rates, const Tolerance& tolerance) {

@@ -12,7 +12,6 @@ namespace harness::doctor {
 namespace {
 
 constexpr const char* load_check = "stage.load";
-constexpr int max_rounds = 6;
 constexpr int products_set = 0;  // the number of the workers that multiply
 constexpr double copies_s = 2;
 
@@ -43,8 +42,11 @@ double product_flop(const config::GemmShape& g) {
 
 class LoadStage {
  public:
-  LoadStage(const Bench& bench, RankGrid grid, double limit_s)
-      : bench_(bench), grid_(std::move(grid)), limit_(bench.job.clock(), limit_s), sizes_(sizes_for(bench.backend)) {
+  LoadStage(const Bench& bench, RankGrid grid)
+      : bench_(bench),
+        grid_(std::move(grid)),
+        limit_(bench.job.clock(), load_limit_s),
+        sizes_(sizes_for(bench.backend)) {
     load_.backend = bench.backend;
     load_.precision = sizes_.precision;
     load_.ranks.resize(static_cast<std::size_t>(bench.job.size()));
@@ -116,7 +118,6 @@ bool LoadStage::multiply() {
   if (should_continue("all GPUs or CPUs under load", limit_.allows_two_more())) {
     const job::BlockOutcome loaded = run(repetitions, job::TimeSteps{steps}, 0.5, false);
     if (!loaded.ok) return record_outcome(loaded, what);
-    load_.conditions = loaded.conditions;
     for (std::size_t rank = 0; rank < load_.ranks.size(); ++rank)
       load_.ranks[rank].gpu = loaded.of<job::TimedSamples>(rank).gpu;
   }
@@ -187,8 +188,7 @@ void LoadStage::reduce_in_nodes() {
   if (!record_outcome(outcome, what)) return;
   for (int node = 0; node < grid_.nodes(); ++node) {
     std::vector<std::size_t> members;
-    for (int local = 0; local < grid_.of_node(); ++local)
-      members.push_back(grid_.number(node, local, 0, grid_.nodes()));
+    for (int local = 0; local < grid_.of_node(); ++local) members.push_back(grid_.number(node, local, 0));
     load_.node_reduce_bytes_per_s.push_back(rate(outcome, members, sizes_.node_message_bytes));
   }
 }
@@ -204,7 +204,7 @@ void LoadStage::run_pair_round(const PairRound& round) {
     measured.nodes.emplace_back(node, node + round.distance);
     std::vector<double>& rates = measured.bytes_per_s.emplace_back();
     for (int local = 0; local < grid_.of_node(); ++local) {
-      const auto number = [&](int of) { return grid_.number(of, local, round.first, round.nodes); };
+      const auto number = [&](int of) { return grid_.number(of, local, round.first); };
       rates.push_back(rate(outcome, {number(node), number(node + round.distance)}, sizes_.pair_message_bytes));
     }
   }
@@ -213,7 +213,7 @@ void LoadStage::run_pair_round(const PairRound& round) {
 std::vector<StageFinding> LoadStage::run(const config::Hardware* hardware) {
   copy_with_hosts(multiply());
   reduce_in_nodes();
-  for (const PairRound& round : pair_rounds(grid_.nodes(), max_rounds)) run_pair_round(round);
+  for (const PairRound& round : pair_rounds(grid_.nodes())) run_pair_round(round);
   std::vector<StageFinding> said = judge_load(bench_.nodes, load_, grid_, hardware);
   said.insert(said.end(), failed_.begin(), failed_.end());
   const std::string used = show_seconds(limit_.used_s());
@@ -232,7 +232,8 @@ std::vector<StageFinding> LoadStage::run(const config::Hardware* hardware) {
 
 }  // namespace
 
-std::vector<PairRound> pair_rounds(int nodes, int max_rounds) {
+std::vector<PairRound> pair_rounds(int nodes) {
+  constexpr std::ptrdiff_t most = 6;
   std::vector<int> distances;
   for (int d = 1; 2 * d <= nodes; d *= 2) distances.push_back(d);
   std::vector<PairRound> rounds;
@@ -243,7 +244,7 @@ std::vector<PairRound> pair_rounds(int nodes, int max_rounds) {
     rounds.push_back({d, 0, count});
     if (count < nodes) rounds.push_back({d, nodes - count, count});
   }
-  if (std::ssize(rounds) > max_rounds) rounds.resize(static_cast<std::size_t>(max_rounds));
+  if (std::ssize(rounds) > most) rounds.resize(most);
   return rounds;
 }
 
@@ -256,60 +257,42 @@ std::optional<RankGrid> RankGrid::of(const std::vector<Node>& nodes) {
     std::vector<int>& ranks = grid.ranks_.emplace_back();
     for (std::size_t i = 0; i < fewest; ++i) ranks.push_back(node.ranks[i].rank);
   }
-  const std::vector<int> all = grid.chosen(0, grid.nodes());
-  const auto fits = [&](bool node_by_node) {
-    grid.node_by_node_ = node_by_node;
-    for (int node = 0; node < grid.nodes(); ++node) {
-      for (int local = 0; local < grid.of_node(); ++local) {
-        if (all[grid.number(node, local, 0, grid.nodes())] != grid.rank(node, local)) return false;
-      }
-    }
-    return true;
-  };
-  if (!fits(true) && !fits(false)) return std::nullopt;
+  for (std::size_t node = 1; node < grid.ranks_.size(); ++node) {
+    if (grid.ranks_[node].front() < grid.ranks_[node - 1].back()) return std::nullopt;
+  }
   return grid;
-}
-
-std::size_t RankGrid::number(int node, int local, int first, int count) const {
-  const int place = node - first;
-  return static_cast<std::size_t>(node_by_node_ ? place * of_node() + local : local * count + place);
 }
 
 std::vector<int> RankGrid::chosen(int first, int count) const {
   std::vector<int> all;
   for (int node = first; node < first + count; ++node) all.insert(all.end(), ranks_[node].begin(), ranks_[node].end());
-  std::ranges::sort(all);
   return all;
 }
 
 Together RankGrid::in_nodes() const {
-  if (node_by_node_)
-    return {chosen(0, nodes()),
-            {{program::Axis::tensor, of_node()}, {program::Axis::data, nodes()}},
-            config::CollectiveOver::tensor};
   return {chosen(0, nodes()),
-          {{program::Axis::tensor, nodes()}, {program::Axis::data, of_node()}},
-          config::CollectiveOver::data};
+          {{program::Axis::tensor, of_node()}, {program::Axis::data, nodes()}},
+          config::CollectiveOver::tensor};
 }
 
 // The data axis separates numbers that are `distance` nodes apart; the tensor axis takes what lies between them.
 Together RankGrid::in_pairs(const PairRound& round) const {
-  const int between = round.distance * (node_by_node_ ? of_node() : 1);
+  const int between = round.distance * of_node();
   program::Layout layout{{program::Axis::tensor, between}, {program::Axis::data, 2}};
-  layout[program::Axis::pipeline] = round.nodes * of_node() / (2 * between);
+  layout[program::Axis::pipeline] = round.nodes / (2 * round.distance);
   return {chosen(round.first, round.nodes), layout, config::CollectiveOver::data};
 }
 
-std::vector<StageFinding> run_load_stage(const Bench& bench, const config::Hardware* hardware, double limit_s) {
+std::vector<StageFinding> run_load_stage(const Bench& bench, const config::Hardware* hardware) {
   if (const auto why = obstacle(bench)) return {{load_check, *why, ""}};
   const auto grid = RankGrid::of(bench.nodes);
   if (!grid) {
     return {{load_check,
-             {Verdict::info, "left out: the launcher numbers ranks neither node by node nor in turn",
+             {Verdict::info, "left out: the launcher does not number ranks node by node",
               "mpirun --map-by ppr:N:node, or srun --distribution=block"},
              ""}};
   }
-  return LoadStage(bench, *grid, limit_s).run(hardware);
+  return LoadStage(bench, *grid).run(hardware);
 }
 
 }  // namespace harness::doctor

@@ -24,8 +24,8 @@ struct PairRound {
   bool operator==(const PairRound&) const = default;
 };
 /// The first rounds let every node meet one other; further ones let it meet others, near and far, so that a slow node
-/// can be told from a slow link. At most `max_rounds`.
-std::vector<PairRound> pair_rounds(int nodes, int max_rounds);
+/// can be told from a slow link. At most six.
+std::vector<PairRound> pair_rounds(int nodes);
 
 /// One block whose groups communicate all at once, each on its own.
 struct Together {
@@ -34,11 +34,10 @@ struct Together {
   config::CollectiveOver over{};
 };
 
-/// The first ranks of all nodes, as many on each, and how a layout finds them: by the way in which a launcher numbers
-/// ranks, node by node or in turn.
+/// The first ranks of all nodes, as many on each, numbered node by node, so that a layout finds them.
 class RankGrid {
  public:
-  /// Nothing where ranks are numbered in neither way.
+  /// Nothing where a launcher numbers ranks in another way.
   static std::optional<RankGrid> of(const std::vector<Node>& nodes);
 
   int nodes() const { return static_cast<int>(ranks_.size()); }
@@ -50,14 +49,15 @@ class RankGrid {
   Together in_nodes() const;
   /// Each rank and the one of the same place on the other node of its pair are a group.
   Together in_pairs(const PairRound& round) const;
-  /// The number that a rank has in such a block: its place among the samples. `first`, `count`: the nodes of the block.
-  std::size_t number(int node, int local, int first, int count) const;
+  /// The number that a rank has in such a block, whose first node is `first`: its place among the samples.
+  std::size_t number(int node, int local, int first) const {
+    return static_cast<std::size_t>((node - first) * of_node() + local);
+  }
 
  private:
   std::vector<int> chosen(int first, int count) const;
 
   std::vector<std::vector<int>> ranks_;  // by node, then by place on it
-  bool node_by_node_ = true;
 };
 
 inline constexpr double load_limit_s = 60;
@@ -65,8 +65,7 @@ inline constexpr double load_limit_s = 60;
 /// All ranks multiply matrices at once, and GPUs copy to and from their hosts; then the ranks of each node reduce
 /// together, then those of pairs of nodes: blocks of the workloads `gemm` and `collective`, in processes of their own.
 /// Says who is slower than the others, than `hardware` states (nullptr: not known), and than links carry.
-std::vector<StageFinding> run_load_stage(const Bench& bench, const config::Hardware* hardware,
-                                         double limit_s = load_limit_s);
+std::vector<StageFinding> run_load_stage(const Bench& bench, const config::Hardware* hardware);
 
 /// The measurements of the stage. NaN: not measured.
 struct Load {
@@ -88,7 +87,6 @@ struct Load {
   std::vector<RankLoad> ranks;                  // by rank of the job
   std::vector<double> node_reduce_bytes_per_s;  // by node: bus bandwidth of its all-reduce; empty: not measured
   std::vector<Round> rounds;
-  machine::Conditions conditions;  // while all multiplied
 };
 
 /// Who is slow. `grid`: which ranks met in the rounds.

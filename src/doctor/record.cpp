@@ -2,8 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <set>
+#include <span>
 #include <string_view>
+#include <tuple>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -102,17 +108,6 @@ void add_cases(const std::vector<Node>& nodes, const SweepToJudge& sweep, std::v
   }
 }
 
-std::string in_words(const store::DoctorRecord& record, bool also_silent_nodes) {
-  std::string out;
-  for (const store::ResultFinding& row : record.findings) {
-    const bool counts = row.is_failure() || (also_silent_nodes && row.check == "node.answers");
-    if (!row.is_of_nodes() || !counts) continue;
-    out +=
-        fmt::format("{} {} on {}: {}. What to do: {}\n", row.verdict, row.check, row.where, row.evidence, row.remedy);
-  }
-  return out;
-}
-
 }  // namespace
 
 store::DoctorRecord record_of(const std::vector<Node>& nodes, const SweepToJudge& sweep) {
@@ -130,12 +125,238 @@ store::DoctorRecord record_of(const std::vector<Node>& nodes, const SweepToJudge
   return record;
 }
 
-std::string failures_in_words(const store::DoctorRecord& record) {
-  return in_words(record, false);
+std::string failures_in_words(const store::DoctorRecord& record, bool also_silent_nodes) {
+  std::string out;
+  for (const store::ResultFinding& row : record.findings) {
+    const bool counts = row.is_failure() || (also_silent_nodes && row.check == "node.answers");
+    if (!row.is_of_nodes() || !counts) continue;
+    out +=
+        fmt::format("{} {} on {}: {}. What to do: {}\n", row.verdict, row.check, row.where, row.evidence, row.remedy);
+  }
+  return out;
 }
 
-std::string not_healthy_in_words(const store::DoctorRecord& record) {
-  return in_words(record, true);
+namespace {
+
+using Json = nlohmann::json;  // which finds a key among many; what is written keeps its order
+using Written = nlohmann::ordered_json;
+
+constexpr const char *schema_name = "harness-doctor", *unreadable_key = "unreadable";
+constexpr std::int64_t schema_version = 1;
+constexpr std::size_t most_facts = 8'000'000;
+
+Written json_of(const machine::Reading& reading) {
+  return reading.ok() ? Written(reading.text) : Written{{unreadable_key, reading.why}};
+}
+
+Written json_of(const Facts& facts) {
+  Written out = Written::object();
+  for (const auto& [name, reading] : facts) out[name] = json_of(reading);
+  return out;
+}
+
+// Facts that all have alike, and the rest of each.
+struct Shared {
+  Facts common;
+  std::vector<Facts> own;
+};
+
+Shared share(const std::vector<const Facts*>& all) {
+  Shared shared;
+  for (const auto& fact : *all.front()) {
+    const bool alike =
+        std::ranges::all_of(all, [&](const Facts* facts) { return (*facts)[fact.first] == fact.second; });
+    if (alike) shared.common.set(fact.first, fact.second);
+  }
+  for (const Facts* facts : all) {
+    Facts& own = shared.own.emplace_back();
+    for (const auto& [name, reading] : *facts) {
+      if (shared.common[name].access == machine::Access::absent) own.set(name, reading);
+    }
+  }
+  return shared;
+}
+
+Shared share_facts_of_ranks(const std::vector<Node>& nodes) {
+  std::vector<const Facts*> all;
+  for (const Node& node : nodes) {
+    for (const Rank& rank : node.ranks) all.push_back(&rank.facts);
+  }
+  return all.empty() ? Shared{} : share(all);
+}
+
+// Throws what nlohmann-json throws where a value is not there or of another type.
+Facts facts_in(const Json& json) {
+  Facts facts;
+  for (const auto& [name, fact] : json.items()) {
+    if (fact.is_string()) {
+      facts.set(name, fact.get<std::string>());
+    } else {
+      facts.set_unreadable(name, fact.at(unreadable_key).get<std::string>());
+    }
+  }
+  return facts;
+}
+
+Facts together(Facts common, const Facts& own) {
+  common.merge(own);
+  return common;
+}
+
+RecordedFacts recorded(const Json& whole) {
+  if (whole.at("schema") != schema_name) fail("its schema is not {}", quote(schema_name));
+  const auto version = whole.at("schema_version").get<std::int64_t>();
+  if (version > schema_version)
+    fail("it has version {} of its format, and this program knows {}: read it with a newer one", version,
+         schema_version);
+  RecordedFacts out{whole.at("created").get<std::string>(), whole.at("tool_version").get<std::string>(), {}};
+  const Facts common = facts_in(whole.at("facts")), common_of_ranks = facts_in(whole.at("facts_of_ranks"));
+  // A small file must not become a large one.
+  const std::size_t nodes = whole.at("nodes").size();
+  if (nodes * common.size() > most_facts) fail("its nodes have more than {} facts", most_facts);
+  for (const Json& entry : whole.at("nodes")) {
+    Node& node = out.nodes.emplace_back(
+        Node{entry.at("host").get<std::string>(), {}, together(common, facts_in(entry.at("facts")))});
+    for (const Json& rank : entry.at("ranks"))
+      node.ranks.push_back({rank.at("rank").get<int>(), together(common_of_ranks, facts_in(rank.at("facts")))});
+  }
+  if (out.nodes.empty()) fail("it has no node");
+  return out;
+}
+
+bool ends_with_any(std::string_view name, std::span<const std::string_view> ends) {
+  return std::ranges::any_of(ends, [&](std::string_view end) { return name.ends_with(end); });
+}
+
+// Another one at every look.
+bool is_volatile_fact(std::string_view name) {
+  static constexpr std::array<std::string_view, 7> ends{"cpu/load",   "/swapped_gib", "/slowed_by", "/processes",
+                                                        "unfinished", "silent",       "_gbps"};
+  const bool of_idle_link = name.ends_with("/speed") && !name.starts_with("hca/");
+  return ends_with_any(name, ends) || of_idle_link || name.starts_with("log") || name.starts_with("env/SLURM_");
+}
+
+// Counters since the node was started: smaller after another start.
+bool counts_events(std::string_view name) {
+  static constexpr std::array<std::string_view, 3> ends{"/ecc_uncorrected", "/aer_fatal", "/aer_correctable"};
+  return name.find("/counter/") != std::string_view::npos || ends_with_any(name, ends);
+}
+
+std::string in_words(const machine::Reading& reading) {
+  switch (reading.access) {
+    case machine::Access::read:
+      return reading.text.empty() ? "(empty)" : reading.text;
+    case machine::Access::unreadable:
+      return "cannot be read: " + reading.why;
+    case machine::Access::absent:
+      break;
+  }
+  return "(none)";
+}
+
+class FactChanges {
+ public:
+  void compare(const std::string& host, const std::string& of, const Facts& was, const Facts& now) {
+    std::set<std::string> names;
+    for (const auto& [name, reading] : was) names.insert(name);
+    for (const auto& [name, reading] : now) names.insert(name);
+    for (const std::string& name : names) {
+      if (was[name] == now[name] || is_volatile_fact(name)) continue;
+      const auto before = was.number(name), after = now.number(name);
+      if (counts_events(name) && before && after && *after <= *before) continue;
+      add(host, of + name, in_words(was[name]), in_words(now[name]));
+    }
+  }
+  void add(const std::string& host, const std::string& what, const std::string& was, const std::string& now) {
+    const auto [at, is_new] = places_.try_emplace({what, was, now}, all_.size());
+    if (is_new) all_.push_back({what, was, now, {}});
+    std::vector<std::string>& nodes = all_[at->second].nodes;
+    if (nodes.empty() || nodes.back() != host) nodes.push_back(host);  // once, whatever the number of its ranks
+  }
+  std::vector<Change> take() { return std::move(all_); }
+
+ private:
+  std::vector<Change> all_;
+  std::map<std::tuple<std::string, std::string, std::string>, std::size_t> places_;
+};
+
+std::vector<Line> not_there_before(const Diagnosis& now, const Diagnosis& then) {
+  std::set<std::tuple<std::string, std::string, std::string>> known;  // check, evidence, host
+  for (const Line& line : then.lines) {
+    for (const std::string& host : line.nodes) known.emplace(line.check, line.finding.evidence, host);
+  }
+  std::vector<Line> fresh;
+  for (const Line& line : now.lines) {
+    if (line.finding.verdict != Verdict::fail && line.finding.verdict != Verdict::warn) continue;
+    Line rest = line;
+    std::erase_if(rest.nodes, [&](const std::string& host) {
+      return line.check == "cpu.load" || known.contains({line.check, line.finding.evidence, host});
+    });
+    if (!rest.nodes.empty()) fresh.push_back(std::move(rest));
+  }
+  return fresh;
+}
+
+}  // namespace
+
+std::string write_facts(const RecordedFacts& facts) {
+  std::vector<const Facts*> of_nodes;
+  for (const Node& node : facts.nodes) of_nodes.push_back(&node.facts);
+  const Shared nodes = of_nodes.empty() ? Shared{} : share(of_nodes), ranks = share_facts_of_ranks(facts.nodes);
+  Written list = Written::array();
+  std::size_t next_rank = 0;
+  for (std::size_t i = 0; i < facts.nodes.size(); ++i) {
+    Written of_ranks = Written::array();
+    for (const Rank& rank : facts.nodes[i].ranks)
+      of_ranks.push_back({{"rank", rank.rank}, {"facts", json_of(ranks.own[next_rank++])}});
+    list.push_back({{"host", facts.nodes[i].host}, {"facts", json_of(nodes.own[i])}, {"ranks", std::move(of_ranks)}});
+  }
+  const Written whole{
+      {"schema", schema_name},    {"schema_version", schema_version}, {"tool_version", facts.tool_version},
+      {"created", facts.created}, {"facts", json_of(nodes.common)},   {"facts_of_ranks", json_of(ranks.common)},
+      {"nodes", std::move(list)}};
+  return whole.dump(-1, ' ', false, Written::error_handler_t::replace) + "\n";
+}
+
+RecordedFacts read_facts(const std::string& text, const std::string& name) {
+  const std::string refusal = name + " is no record of doctor's that this program can read: ";
+  if (text.size() > most_fact_bytes) fail("{}it is larger than {} MiB", refusal, most_fact_bytes >> 20);
+  try {
+    return recorded(Json::parse(text));
+  } catch (const Error& error) {
+    fail("{}{}", refusal, error.what());
+  } catch (const Json::exception& error) {
+    fail("{}{}", refusal, error.what());
+  }
+}
+
+Changes changes_since(const RecordedFacts& earlier, const RecordedFacts& present) {
+  Changes changes;
+  changes.since = earlier.created;
+  std::map<std::string, const Node*> then;
+  for (const Node& node : earlier.nodes) then.try_emplace(node.host, &node);
+  std::set<std::string> now_there;
+  FactChanges comparison;
+  for (const Node& now : present.nodes) {
+    now_there.insert(now.host);
+    const auto was = then.find(now.host);
+    if (was == then.end()) {
+      changes.added.push_back(now.host);
+      continue;
+    }
+    comparison.compare(now.host, "", was->second->facts, now.facts);
+    const std::vector<Rank> ranks_before = was->second->ranks, ranks_now = now.ranks;
+    if (ranks_before.size() != ranks_now.size())
+      comparison.add(now.host, "ranks", std::to_string(ranks_before.size()), std::to_string(ranks_now.size()));
+    for (std::size_t k = 0; k < std::min(ranks_before.size(), ranks_now.size()); ++k)
+      comparison.compare(now.host, "rank: ", ranks_before[k].facts, ranks_now[k].facts);
+  }
+  for (const Node& node : earlier.nodes) {
+    if (!now_there.contains(node.host)) changes.gone.push_back(node.host);
+  }
+  changes.facts = comparison.take();
+  changes.new_findings = not_there_before(diagnose(present.nodes), diagnose(earlier.nodes));
+  return changes;
 }
 
 }  // namespace harness::doctor

@@ -27,10 +27,9 @@ struct SweepToJudge {
 /// finding that the baseline has, too, is the baseline's alone.
 store::DoctorRecord record_of(const std::vector<Node>& nodes, const SweepToJudge& sweep);
 
-/// Failures of nodes, a line each; "" if there is none.
-std::string failures_in_words(const store::DoctorRecord& record);
-/// Failures, and the nodes that did not tell all in time: whether they are healthy is not known.
-std::string not_healthy_in_words(const store::DoctorRecord& record);
+/// Failures of nodes, a line each; "" if there is none. `also_silent_nodes`: with those that did not tell all in time,
+/// of which it is not known whether they are healthy.
+std::string failures_in_words(const store::DoctorRecord& record, bool also_silent_nodes = false);
 
 /// The facts of all nodes at one time, as a result file records them.
 struct RecordedFacts {

@@ -1,4 +1,5 @@
-// Settings of NCCL, in the environment of the ranks and in /etc/nccl.conf, and their effect here.
+// Settings of NCCL, in the environment of the ranks and in /etc/nccl.conf, their effect here, and the files of NCCL
+// that the linker finds.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -182,6 +183,19 @@ std::string why_without_effect(const Facts& facts, const Settings& settings, con
   return "";
 }
 
+std::string first_of(const std::string& files) {
+  return files.substr(0, files.find(", "));
+}
+
+// The file of a plugin for networks that NCCL loads, as it looks for it; "" where there is none.
+std::string plugin_of(const Node& node, const std::string& wanted) {
+  if (wanted.starts_with('/')) return wanted;  // a file that the linker need not look for
+  for (const std::string& name : {wanted, fmt::format("libnccl-net-{}.so", wanted)}) {
+    if (const std::string files = node.facts.text("library/" + name); !files.empty()) return first_of(files);
+  }
+  return "";
+}
+
 }  // namespace
 
 void look::env_names(const Node& node, const Cluster&, Findings& out) {
@@ -196,12 +210,13 @@ void look::env_names(const Node& node, const Cluster&, Findings& out) {
 }
 
 void look::env_values(const Node& node, const Cluster&, Findings& out) {
-  look_at_settings(
-      node, out, "NCCL reads them as they are written", [&](const std::string& name, const std::string& value) {
-        const std::string problem = nccl::knows(name) ? misreading(name, value) : "";
-        if (!problem.empty())
-          out.warn(fmt::format("{}={}: {}", name, value, problem), "`harness doctor --explain " + name + "`");
-      });
+  look_at_settings(node, out, "NCCL reads them as they are written",
+                   [&](const std::string& name, const std::string& value) {
+                     const std::string problem = nccl::knows(name) ? misreading(name, value) : "";
+                     if (!problem.empty())
+                       out.warn(fmt::format("{}={}: {}", name, value, problem),
+                                "correct it: NCCL's page of environment variables has the values");
+                   });
 }
 
 void look::env_debugging(const Node& node, const Cluster&, Findings& out) {
@@ -255,32 +270,37 @@ void look::env_file(const Node& node, const Cluster&, Findings& out) {
   out.info("/etc/nccl.conf sets " + join_first(lines, 4), "NCCL reads it without a word; the environment wins over it");
 }
 
-std::string explain(const std::string& name) {
-  const std::string by_env = fmt::format("sweep it with `env: [{{{}: VALUE}}]`", name);
-  if (const nccl::ForeignName* foreign = nccl::find_foreign_name(name); foreign != nullptr) {
-    if (foreign->owner.empty()) return fmt::format("{}: read by nobody; {}\n", name, foreign->note);
-    const std::string about = foreign->is_prefix() ? fmt::format("names that begin with {}: ", foreign->name) : "";
-    return fmt::format("{}: not read by NCCL, but by {} ({}{}); {}\n", name, foreign->owner, about, foreign->note,
-                       by_env);
+void look::nccl_library(const Node& node, const Cluster&, Findings& out) {
+  if (!has_gpus(node.facts)) return out.skip("no NVIDIA GPU");
+  const machine::Reading& files = node.facts["library/libnccl.so.2"];
+  if (!files.ok()) {
+    const std::string& why = files.why.empty() ? node.facts["library"].why : files.why;
+    if (!why.empty()) return out.unknown("the linker's folders", why);
+    return out.skip("the linker finds no libnccl.so.2; programs such as PyTorch bring one");
   }
-  if (!nccl::knows(name)) {
-    if (!name.starts_with("NCCL_"))
-      fail("{} is no variable of NCCL, nor of what is known to work with it, such as OFI_NCCL_…, FI_…, TORCH_NCCL_…",
-           quote(name));
-    const std::string near = nccl::nearest_name(name);
-    const std::string advice = near.empty()
-                                   ? fmt::format("; no name that it knows is near ({})",
-                                                 "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html")
-                                   : did_you_mean(near);
-    return fmt::format("{}: NCCL does not know this name and ignores it{}\n", name, advice);
-  }
-  const auto rows = config::registry();
-  const auto row = std::ranges::find(rows, name, &config::Variable::environment_name);
-  if (row != rows.end())
-    return fmt::format("{}: read by NCCL. {}; `{}` sweeps it ({})\n", name, row->help, config::example_of(*row),
-                       row->allowed);
-  return fmt::format("{}: read by NCCL{}; {}\n", name, nccl::reads_integer(name) ? " as a plain whole number" : "",
-                     by_env);
+  const std::string taken = first_of(files.text);
+  if (taken.size() == files.text.size()) return out.pass(taken);
+  out.info(fmt::format("the linker takes {}; there are also {}", taken, files.text.substr(taken.size() + 2)),
+           "NCCL's log says which version a program has: NCCL_DEBUG=VERSION");
+}
+
+void look::nccl_plugin_file(const Node& node, const Cluster&, Findings& out) {
+  if (!has_gpus(node.facts)) return out.skip("no NVIDIA GPU");
+  const std::string wanted = setting_of(node, "NCCL_NET_PLUGIN");
+  if (const std::string found = plugin_of(node, wanted.empty() ? "libnccl-net.so" : wanted); !found.empty())
+    return out.pass(found);
+  if (const auto& folders = node.facts["library"]; folders.access == machine::Access::unreadable)
+    return out.unknown("the linker's folders", folders.why);
+  const std::string needs_it = has_efa(node.facts)                              ? "EFA"
+                               : !wanted.empty() && wanted != "none"            ? "NCCL_NET_PLUGIN=" + wanted
+                               : setting_of(node, "NCCL_COLLNET_ENABLE") == "1" ? "SHARP (NCCL_COLLNET_ENABLE=1)"
+                                                                                : "";
+  if (needs_it.empty()) return out.pass("none, and none is needed");
+  out.warn(
+      fmt::format("NCCL finds no plugin ({}), which {} needs: it goes on without",
+                  wanted.empty() ? "libnccl-net.so" : wanted, needs_it),
+      "let LD_LIBRARY_PATH lead to aws-ofi-nccl (EFA; NCCL_NET_PLUGIN=ofi where its file is libnccl-net-ofi.so) or "
+      "to HPC-X (SHARP), inside of a container too; or unset the variable");
 }
 
 }  // namespace harness::doctor

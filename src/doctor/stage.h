@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,7 +10,6 @@
 #include "doctor/check.h"
 #include "job/job.h"
 #include "nccl/log.h"
-#include "nccl/topology.h"
 
 namespace harness::doctor {
 
@@ -79,11 +77,9 @@ std::vector<std::size_t> nodes_of_ranks(const std::vector<Node>& nodes);
 /// "rank 3 on node1".
 std::string name_of_rank(const std::vector<Node>& nodes, int rank);
 
-inline constexpr double nccl_limit_s = 30;
-
 /// Runs one all-reduce over all ranks, in processes of their own, with NCCL's log, and says what NCCL did: the network
 /// that it took, GPUDirect RDMA, adapters, interfaces, NVLS, versions.
-std::vector<StageFinding> run_nccl_stage(const Bench& bench, double limit_s = nccl_limit_s);
+std::vector<StageFinding> run_nccl_stage(const Bench& bench);
 
 /// NCCL's log of one rank.
 struct RankLog {
@@ -96,30 +92,5 @@ std::vector<StageFinding> judge_nccl(const std::vector<Node>& nodes, const std::
 
 /// The checks of judge_nccl(), for docs/doctor.md.
 std::vector<About> nccl_checks();
-
-using Words = std::set<std::string>;
-
-/// The logs of one node's ranks together.
-struct NodeLog {
-  const Node& node;
-  bool several_nodes = false;  // the job has others
-  std::vector<const RankLog*> logs = {};
-  Words networks = {}, interfaces = {}, versions = {}, nvls = {}, warnings = {}, mtus = {};
-  Words direct = {}, direct_sends = {}, direct_receives = {};  // GPUDirect RDMA: of both ends of connections, of each
-  std::vector<std::string> devices = {};                       // as NCCL numbers them
-  std::set<std::size_t> used = {};                             // of these, by connections that leave the node
-  bool through_host = false;                                   // ranks of the node talk through host memory
-  bool over_nvlink = false;                                    // to other nodes, in one NVLink domain
-
-  std::size_t gpus() const { return std::max(node.facts.under("gpu").size(), node.facts.under("nvml").size()); }
-  bool communicates() const { return !used.empty(); }
-  bool on_sockets() const { return networks.contains("Socket"); }
-};
-
-NodeLog log_of(const Node& node, const std::vector<RankLog>& all, bool several_nodes);
-
-/// All values of a fact (nccl/log.h) in the logs.
-Words values_of(const std::vector<const RankLog*>& logs, std::string_view fact);
-std::string text_of(const Words& words);
 
 }  // namespace harness::doctor

@@ -9,7 +9,6 @@
 #include "analysis/findings.h"
 #include "base/part.h"
 #include "explain/hypothesis.h"
-#include "explain/reference.h"
 #include "sim/trust.h"
 #include "store/result.h"
 
@@ -35,12 +34,6 @@ analysis::Explanation explain(const store::Result& result);
 // predicted to measured time; traffic between nodes keeps it as if the network were slower. So a defect of the cluster
 // or the configuration is part of the forecast. docs/simulation.md defines it.
 
-/// A part of the profiled step, mean over the ranks.
-struct PartMoved {
-  Part part = Part::idle;
-  double measured_s = 0, forecast_s = 0;  // of the step
-};
-
 /// One case.
 struct CaseMoved {
   std::int32_t case_index = 0;
@@ -49,10 +42,9 @@ struct CaseMoved {
   double forecast_s = 0;  // the same, shortened as the profiled step is
   double healthy_s = 0;   // what is predicted there of a job that runs as predicted
   std::optional<double> measured_mfu, forecast_mfu;
-  double network = 1;            // share of the rate between nodes that explains what communication between them took
-  std::string too_large;         // why it does not fit in the memory there; "" if it does
-  sim::Trust trust;              // in what is predicted there
-  std::vector<PartMoved> parts;  // in the order of all_parts; they add up to the profiled step
+  double network = 1;     // share of the rate between nodes that explains what communication between them took
+  std::string too_large;  // why it does not fit in the memory there; "" if it does
+  sim::Trust trust;       // in what is predicted there
 };
 
 struct Upgrade {

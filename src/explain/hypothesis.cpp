@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "analysis/profiled_step.h"
+#include "analysis/breakdown.h"
 #include "base/part.h"
 #include "sim/faults.h"
 #include "sim/rank_classes.h"

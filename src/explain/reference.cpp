@@ -1,11 +1,10 @@
-#include "explain/reference.h"
-
 #include <algorithm>
 #include <set>
 
 #include "analysis/cases.h"
 #include "base/error.h"
 #include "config/yaml_tree.h"
+#include "explain/hypothesis.h"
 #include "job/sim/simulated_job.h"
 #include "plan/plan.h"
 #include "program/links.h"

@@ -12,7 +12,6 @@
 #include "analysis/summary.h"
 #include "base/error.h"
 #include "base/units.h"
-#include "explain/reference.h"
 #include "machine/topology.h"
 #include "plan/plan.h"
 #include "plan/prepare.h"
@@ -133,15 +132,15 @@ double scale_of(Part part, const Breakdown& here, const Breakdown& there) {
   return there.parts.computation() / here.parts.computation();
 }
 
-std::vector<PartMoved> moved_parts(const Breakdown& measured, const Breakdown& here, const Breakdown& there) {
-  std::vector<PartMoved> parts;
+// The profiled step there: part by part what is predicted, and what a prediction does not explain here.
+double profiled_there_s(const Breakdown& measured, const Breakdown& here, const Breakdown& there) {
+  double sum = 0;
   for (const Part part : all_parts) {
-    if (!measured[part] && !there[part]) continue;
-    const double measured_s = measured[part].value_or(0), unexplained_s = measured_s - here[part].value_or(0);
-    parts.push_back(
-        {part, measured_s, std::max(0.0, there[part].value_or(0) + scale_of(part, here, there) * unexplained_s)});
+    const double unexplained_s = measured[part].value_or(0) - here[part].value_or(0);
+    if (measured[part] || there[part])
+      sum += std::max(0.0, there[part].value_or(0) + scale_of(part, here, there) * unexplained_s);
   }
-  return parts;
+  return sum;
 }
 
 // The ranks as they stood, if as many GPUs are on a node there; else one node after the other, or dealt to the nodes
@@ -203,9 +202,7 @@ class Mover {
     const Breakdown healthy = profile_of(here, {});
     const Pace pace = pace_of(here, takes_of(measured), takes_of(healthy));
     moved.network = pace.network;
-    moved.parts = moved_parts(measured, profile_of(here, pace), profile_of(there, pace));
-    double profiled_s = 0;
-    for (const PartMoved& part : moved.parts) profiled_s += part.forecast_s;
+    const double profiled_s = profiled_there_s(measured, profile_of(here, pace), profile_of(there, pace));
     moved.measured_s = std::isnan(row.step_seconds) ? measured.step_s : row.step_seconds;
     moved.forecast_s = moved.measured_s * profiled_s / measured.step_s;
     Reference well = there_;

@@ -57,9 +57,6 @@ AnswerText text_of(const analysis::Reproduction& reproduction, const CompareRepo
 AnswerText text_of(const analysis::Pool& pool, const CompareReport& report, bool whole);
 AnswerText text_of(const analysis::History& history, const CompareReport& report, bool whole);
 
-/// A difference of the machines of A and B as a caveat, with what to do.
-std::string caveat_of(const analysis::MachineDifference& difference);
-
 /// A row of a table that may be left out: how much it matters, the most first; what is infinite stays.
 using WeighedRow = std::pair<double, std::vector<Cell>>;
 /// The table with its rows in their order: all if `whole`, else the eight that matter most. The caption says how many

@@ -22,12 +22,6 @@ Json change_json(const analysis::Change& change) {
           {"n", change.n}};
 }
 
-std::vector<std::string> sentences_of(const std::vector<analysis::MachineDifference>& differences) {
-  std::vector<std::string> sentences;
-  for (const analysis::MachineDifference& difference : differences) sentences.push_back(difference.sentence);
-  return sentences;
-}
-
 Json measured_json(const analysis::MeasuredCase& measured) {
   Json parts = Json::object();
   for (const analysis::StepPart& part : measured.parts) parts[part.name] = json_number(part.seconds);
@@ -63,8 +57,7 @@ void put(const analysis::Comparison& comparison, const CompareReport&, Json& out
                        {"confidence", comparison.confidence},
                        {"smallest_effect", comparison.smallest_effect},
                        {"cases", json_list(comparison.cases, row_json)},
-                       {"not_aligned", comparison.not_aligned},
-                       {"machines_differ", sentences_of(comparison.machines_differ)}};
+                       {"not_aligned", comparison.not_aligned}};
 }
 
 void put(const analysis::Reproduction& reproduction, const CompareReport&, Json& out) {
@@ -74,8 +67,8 @@ void put(const analysis::Reproduction& reproduction, const CompareReport&, Json&
             {"a", change_json(row.first)},
             {"b", change_json(row.second)}};
   };
-  out["reproduction"] = {{"a", reproduction.first},
-                         {"b", reproduction.second},
+  out["reproduction"] = {{"a", Json::array({reproduction.first})},
+                         {"b", Json::array({reproduction.second})},
                          {"a_confidence", reproduction.first_confidence},
                          {"b_confidence", reproduction.second_confidence},
                          {"changes", json_list(reproduction.changes, row_json)},
@@ -95,7 +88,6 @@ void put(const analysis::Pool& pool, const CompareReport& report, Json& out) {
     return case_json(row.name, row,
                      {{"judgement", pooled_verdict(row)},
                       {"runs_differ", row.runs_differ},
-                      {"runs_differ_p", json_number(row.runs_differ_p)},
                       {"measured", measured_json(row.measured)},
                       {"runs", json_list(row.runs, run_json)},
                       {"remarks", pooled_remarks(report.files, row)}});
@@ -118,8 +110,7 @@ void put(const analysis::History& history, const CompareReport&, Json& out) {
     return {{"name", row.name},
             {"step_seconds", json_list(row.seconds, [](double value) { return json_number(value); })},
             {"verdict", analysis::name_of(row.verdict)},
-            {"change", std::move(change)},
-            {"machines_differ", sentences_of(row.machines_differ)}};
+            {"change", std::move(change)}};
   };
   out["history"] = {{"min_runs", analysis::min_history_runs},
                     {"smallest_effect", history.smallest_effect},

@@ -11,7 +11,7 @@
 
 #include "analysis/estimator.h"
 #include "analysis/level_model.h"
-#include "analysis/statistics.h"
+#include "analysis/verdict.h"
 #include "base/random.h"
 #include "support/paths.h"
 

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "analysis/estimator.h"
-#include "analysis/statistics.h"
 #include "analysis/summary.h"
 #include "analysis/verdict.h"
 #include "base/error.h"
@@ -45,9 +44,6 @@ TEST(MeanInterval, IsStudentsTInterval) {
   EXPECT_NEAR(interval.standard_error, std::sqrt(5.0 / 3 / 4), 1e-15);
   EXPECT_NEAR(interval.high - 2.5, student_t_quantile(0.975, 3) * interval.standard_error, 1e-12);
   EXPECT_EQ(interval.n, 4);
-}
-
-TEST(MeanInterval, NeedsTwoValues) {
   EXPECT_TRUE(std::isnan(mean_interval(std::vector<double>{1}, 0.05).low));
   EXPECT_TRUE(std::isnan(mean_interval({}, 0.05).center));
 }
@@ -76,37 +72,14 @@ TEST(TwoSamples, TrimmingLeavesOutTheEndsAndWinsorisesThem) {
   EXPECT_EQ(interval.n, 20);
 }
 
-TEST(TwoSamples, TooFewValuesGiveACentreAndNoInterval) {
+TEST(TwoSamples, TooFewValuesGiveACentreAndEqualOnesNoWidth) {
   const ConfidenceInterval i = yuen_welch_interval(std::array{1.0}, std::array{2.0, 3.0}, 0.05);
   EXPECT_NEAR(i.center, 1.5, 1e-12);
   EXPECT_TRUE(std::isnan(i.low));
   EXPECT_TRUE(std::isnan(yuen_welch_interval({}, std::array{2.0, 3.0}, 0.05).center));
-}
-
-TEST(TwoSamples, EqualConstantsHaveAnIntervalWithoutWidth) {
-  const std::vector<double> same{2, 2, 2};
-  const ConfidenceInterval i = yuen_welch_interval(same, same, 0.05);
-  EXPECT_EQ(i.low, 0);
-  EXPECT_EQ(i.high, 0);
-}
-
-TEST(Heterogeneity, TheStatisticIsTheOneOfTheHeader) {
-  // By hand: w = 1, 4, 4; W = 9; m = (0 + 4 + 12) / 9 = 16/9; Q = 256/81 + 4 * 49/81 + 4 * 121/81 = 936/81.
-  // L = (8/9)^2 / 10 + 2 (5/9)^2 / 20 = 64/810 + 25/810 = 89/810; F = 468/81 / (1 + 2/8 L).
-  const std::vector<OwnEstimate> three{{0, 1, 10}, {1, 0.5, 20}, {3, 0.5, 20}};
-  const double l = 89.0 / 810, f = 468.0 / 81 / (1 + l / 4);
-  EXPECT_NEAR(heterogeneity_p(three).value(), f_upper_tail(f, 2, 8 / (3 * l)), 1e-12);
-}
-
-TEST(Heterogeneity, WhatHasNoErrorOfItsOwnDoesNotCount) {
-  const OwnEstimate good{1, 0.5, 7}, other{3, 0.8, 11};
-  EXPECT_FALSE(heterogeneity_p(std::vector<OwnEstimate>{good}));
-  for (const OwnEstimate bad :
-       {OwnEstimate{2, 0, 7}, OwnEstimate{2, NAN, 7}, OwnEstimate{2, 0.5, NAN}, OwnEstimate{NAN, 0.5, 7}}) {
-    EXPECT_FALSE(heterogeneity_p(std::vector<OwnEstimate>{good, bad}));
-    EXPECT_EQ(heterogeneity_p(std::vector<OwnEstimate>{good, bad, other}),
-              heterogeneity_p(std::vector<OwnEstimate>{good, other}));
-  }
+  const ConfidenceInterval same = yuen_welch_interval(std::array{2.0, 2.0}, std::array{2.0, 2.0}, 0.05);
+  EXPECT_EQ(same.low, 0);
+  EXPECT_EQ(same.high, 0);
 }
 
 // However well they agree: a few values that happen to lie close together are no scatter.
@@ -197,14 +170,6 @@ TEST(Decide, NamesTheReason) {
        Reason::impossible}};
   for (const Row& row : rows)
     EXPECT_THAT(decide(row.interval, 0.05, row.evidence), FieldsAre(row.verdict, row.reason)) << &row - rows.data();
-}
-
-TEST(Decide, NamesForTables) {
-  EXPECT_STREQ(name_of(Judgement{Verdict::same, Reason::interval}), "same");
-  EXPECT_STREQ(name_of(Judgement{Verdict::not_honoured, Reason::not_honoured}), "not honoured");
-  EXPECT_STREQ(name_of(Judgement{Verdict::none, Reason::too_few_rounds}), "too few rounds");
-  EXPECT_STREQ(name_of(Judgement{Verdict::none, Reason::beyond_limit}), "beyond the limit");
-  EXPECT_STREQ(name_of(Judgement{Verdict::faster, Reason::failed}), "failed");
 }
 
 }  // namespace

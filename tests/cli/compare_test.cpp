@@ -151,33 +151,6 @@ TEST_F(Readers, HistoryNamesWhereACaseChanged) {
   EXPECT_EQ(with({write("ranks.h5", other)}).code, 3);
 }
 
-// A series is judged as its two sides would be: a machine that was slower for one of them is no alarm of the code.
-TEST_F(Readers, HistoryJudgesNoChangeOfTheMachine) {
-  enum Machine { alike, slower, was_slower };
-  for (const auto& [machine, factor, expected] :
-       {std::tuple(alike, 1.3, 2), {slower, 1.3, 4}, {was_slower, 0.7, 4}, {slower, 0.7, 0}}) {
-    std::vector<std::string> series{"compare", "--history"}, two{"compare"};
-    for (int night = 0; night < 10; ++night) {
-      const bool after = night >= 5;
-      store::Result result = test::samples::nothing_moved();
-      result.created = fmt::format("2026-01-{:02}T03:00:00Z", night + 1);
-      const double peak = machine == (after ? slower : was_slower) ? 66e9 : 139e9;
-      for (store::ResultCase& row : result.cases) row.peak_flops_per_rank = peak;
-      const std::string file = write(fmt::format("{}-{}-{}.h5", static_cast<int>(machine), factor, night), result,
-                                     (after ? factor : 1) + 0.001 * (night % 3));
-      if (night == 5) two.emplace_back("--with");
-      series.push_back(file);
-      two.push_back(file);
-    }
-    const Said said = say(series, {"--fail-on", "slower"});
-    EXPECT_EQ(said.code, expected) << static_cast<int>(machine) << ' ' << factor << '\n' << said.all();
-    EXPECT_EQ(said.out.find("measured peak is") != std::string::npos, machine != alike) << said.out;
-    EXPECT_EQ(say(two, {"--fail-on", "slower"}).code, expected);
-    const auto json = say(series, {"--format", "json"}).json();
-    EXPECT_EQ(json["history"]["cases"][0]["machines_differ"].size(), machine == alike ? 0u : 1u);
-  }
-}
-
 TEST_F(Readers, CompareRefusesWhatIsUnlikeAndDoubtsWhatIsUnreliable) {
   const auto a = write("a.h5", test::samples::nothing_moved());
   store::Result other = test::samples::nothing_moved();

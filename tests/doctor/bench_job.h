@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "answering_job.h"
 #include "base/error.h"
 #include "doctor/load_stage.h"
+#include "node_fixture.h"
 #include "program/program.h"
 #include "workloads/workload.h"
 
@@ -48,7 +48,6 @@ class BenchJob : public AnsweringJob {
   std::vector<std::string> devices;              // by rank
   std::function<std::string(int)> log;           // NCCL's, by rank
   std::function<std::string(const job::BlockRequest&)> fails;  // the reason; "": it does not
-  machine::Conditions conditions;
   int culprit = 3;
   double block_s = 1;  // on the clock, or what its deadlines allow
   int stops = 0;
@@ -78,7 +77,6 @@ class BenchJob : public AnsweringJob {
     outcome.ok = outcome.reason.empty();
     started += waiting_.erase(block.set.number) == 0 ? 1 : 0;
     if (outcome.ok && !block.last) waiting_.insert(block.set.number);
-    outcome.conditions = conditions;
     if (!outcome.ok) {
       outcome.culprit_rank = culprit;
       return outcome;

@@ -4,10 +4,9 @@
 
 #include <filesystem>
 
-#include "answering_job.h"
 #include "base/error.h"
 #include "doctor/check.h"
-#include "doctor/gather.h"
+#include "doctor/facts.h"
 #include "doctor/stage.h"
 #include "node_fixture.h"
 

@@ -1,5 +1,5 @@
 // Facts from files: what the kernel's formats mean, and trees that mean harm.
-#include "doctor/gather.h"
+#include "doctor/facts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

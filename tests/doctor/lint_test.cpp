@@ -1,4 +1,4 @@
-// Settings of NCCL: names, values, lists, combinations; and `--explain`.
+// Settings of NCCL: names, values, lists, combinations.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -121,27 +121,6 @@ TEST(Lint, RanksThatDifferAreNamed) {
   ASSERT_EQ(diagnosis.lines.front().check, "same.settings");
   EXPECT_EQ(diagnosis.lines.front().nodes, Lines{"b"});
   EXPECT_EQ(diagnosis.lines.front().finding.evidence, "NCCL_IB_TC: (not set), 106; 2 of 3 nodes: 106");
-}
-
-TEST(Explain, SaysHowASweepSetsAVariable) {
-  const std::string text = explain("NCCL_ALGO");
-  EXPECT_EQ(text.find("NCCL_ALGO: read by NCCL. "), 0u) << text;
-  EXPECT_NE(text.find("`sweep: {nccl_algo: [AllReduce:Tree, AllReduce:Ring]}`"), std::string::npos) << text;
-  EXPECT_NE(explain("NCCL_IB_GID_INDEX").find("`env: [{NCCL_IB_GID_INDEX: VALUE}]`"), std::string::npos);
-  EXPECT_NE(explain("NCCL_IB_GID_INDEX").find("a plain whole number"), std::string::npos);
-}
-
-TEST(Explain, SaysWhatIsMeantByNamesThatAreNone) {
-  EXPECT_NE(explain("NCCL_SHARP_ENABLE").find("NCCL_COLLNET_ENABLE=1"), std::string::npos);
-  EXPECT_NE(explain("NCCL_BUFSIZE").find("did you mean NCCL_BUFFSIZE?"), std::string::npos);
-  // The prefix makes no name near.
-  const std::string foo = explain("NCCL_FOO");
-  EXPECT_EQ(foo.find("did you mean"), std::string::npos) << foo;
-  EXPECT_NE(foo.find("no name that it knows is near"), std::string::npos) << foo;
-  EXPECT_NE(foo.find("https://docs.nvidia.com/"), std::string::npos) << foo;
-  EXPECT_THROW(explain("PATH"), Error);
-  for (const char* name : {"NCCL_ALGO", "NCCL_IB_GID_INDEX", "NCCL_SHARP_ENABLE", "NCCL_FOO", "TORCH_NCCL_TRACE"})
-    EXPECT_EQ(explain(name).find('\n'), explain(name).size() - 1) << name;
 }
 
 }  // namespace

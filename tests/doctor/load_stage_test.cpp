@@ -1,24 +1,24 @@
-// Who is slow under load: ranks, nodes and links whose speed is known are measured by a job that plays them.
-#include "doctor/load_stage.h"
-
+// Who is slow under load: ranks, nodes, links and copies whose speed is known are measured by a job that plays them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "base/error.h"
 #include "bench_job.h"
+#include "doctor/load_stage.h"
 
 namespace harness::doctor {
 namespace {
 
+using test::nodes_of;
+using test::said_by;
+using test::told;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Lines = std::vector<std::string>;
-using test::nodes_of;
-using test::said_by;
-using test::told;
 
 config::Hardware h100() {
   config::Hardware hardware;
@@ -99,20 +99,6 @@ TEST(LoadStage, WhatSlowsAGpuDownUnderLoadIsNamed) {
             Lines{"warn load.clocks host0: the GPU of rank 1 runs at 1400 MHz under load, the fast ones at 1700"});
 }
 
-TEST(LoadStage, WhateverElseRanThereIsNamed) {
-  test::BenchJob job(1, 2);
-  job.conditions.foreign_cores = 0.2;
-  job.conditions.steal_share = 0.01;
-  EXPECT_EQ(told(said_by(job, config::BackendKind::cpu)), Lines{});
-  job.conditions.foreign_cores = 1.5;
-  job.conditions.steal_share = 0.1;
-  job.conditions.cores = 4;
-  job.conditions.busiest_host = "host0";
-  EXPECT_EQ(told(said_by(job, config::BackendKind::cpu)),
-            (Lines{"warn load.conditions : the hypervisor gave 10.0 % of the CPUs' time to other guests",
-                   "warn load.conditions host0: something else kept 1.5 of 4 cores busy meanwhile"}));
-}
-
 TEST(LoadStage, ARankWithASlowLinkIsNamedAndItsPartnersAreNot) {
   for (const int nodes : {4, 5, 16}) {
     test::GpuJob job(nodes, 2);
@@ -123,16 +109,6 @@ TEST(LoadStage, ARankWithASlowLinkIsNamedAndItsPartnersAreNot) {
   }
 }
 
-// mpirun --map-by node: the ranks of a node are not neighbours.
-TEST(LoadStage, RanksThatAreNumberedInTurnMeetTheirLikeToo) {
-  test::GpuJob job(4, 2);
-  for (job::RankPlace& place : job.seats()) place.node = place.rank % 4;
-  job.link_bytes_per_s[6] = 20e9;  // node 2
-  job.node_bytes_per_s = {300e9, 100e9, 300e9, 300e9};
-  EXPECT_THAT(told(said_by(job)),
-              ElementsAre(HasSubstr("fail load.node_all_reduce host1: "), HasSubstr("fail load.pairs host2: rank 6 ")));
-}
-
 TEST(LoadStage, RanksInNoOrderAreLeftOut) {
   test::GpuJob job(2, 2);
   for (const int rank : {1, 2}) job.seats()[static_cast<std::size_t>(rank)].node = 1;
@@ -140,7 +116,7 @@ TEST(LoadStage, RanksInNoOrderAreLeftOut) {
   const auto said = said_by(job);
   ASSERT_EQ(said.size(), 1u);
   EXPECT_EQ(said[0].finding.verdict, Verdict::info);
-  EXPECT_THAT(said[0].finding.evidence, HasSubstr("neither node by node nor in turn"));
+  EXPECT_THAT(said[0].finding.evidence, HasSubstr("does not number ranks node by node"));
   EXPECT_TRUE(job.requests.empty());
 }
 
@@ -204,17 +180,6 @@ TEST(LoadStage, EachBlockHasTheTimeThatIsLeft) {
   }
 }
 
-TEST(LoadStage, ASlowStartLeavesTheLoadOutAndStillTellsTheProducts) {
-  test::GpuJob job(1, 2);
-  job.block_s = 35;
-  const auto said = said_by(job);
-  ASSERT_EQ(job.requests.size(), 2u);
-  EXPECT_TRUE(std::holds_alternative<job::RecordTimeline>(job.requests[1].task));
-  EXPECT_THAT(told(said, Verdict::skip), Contains(HasSubstr("info load.products : products of 2 ranks")));
-  EXPECT_THAT(told(said, Verdict::skip),
-              Contains(HasSubstr("without all GPUs or CPUs under load, copies between host and GPU, all-reduce")));
-}
-
 TEST(LoadStage, AStopEndsIt) {
   test::GpuJob job(4, 2);
   job.stops = 1;
@@ -245,18 +210,61 @@ TEST(LoadStage, ALaunchThatIsInTheWayIsExplained) {
 }
 
 TEST(LoadStage, EveryNodeMeetsOthersAndNoneTwiceInARound) {
-  EXPECT_THAT(pair_rounds(1, 6), ElementsAre());
-  EXPECT_THAT(pair_rounds(2, 6), ElementsAre(PairRound{1, 0, 2}));
-  EXPECT_THAT(pair_rounds(16, 6),
+  EXPECT_THAT(pair_rounds(1), ElementsAre());
+  EXPECT_THAT(pair_rounds(2), ElementsAre(PairRound{1, 0, 2}));
+  EXPECT_THAT(pair_rounds(16),
               ElementsAre(PairRound{1, 0, 16}, PairRound{8, 0, 16}, PairRound{2, 0, 16}, PairRound{4, 0, 16}));
   for (int nodes = 2; nodes <= 130; ++nodes) {
     std::vector<int> met(static_cast<std::size_t>(nodes), 0);
-    for (const PairRound& round : pair_rounds(nodes, 6)) {
+    for (const PairRound& round : pair_rounds(nodes)) {
       EXPECT_EQ(round.nodes % (2 * round.distance), 0) << nodes;
       EXPECT_LE(round.first + round.nodes, nodes);
       for (int node = round.first; node < round.first + round.nodes; ++node) ++met[static_cast<std::size_t>(node)];
     }
     EXPECT_THAT(met, ::testing::Each(::testing::Ge(1))) << nodes;
+  }
+}
+
+machine::HostCopies share_of(const machine::HostCopies& rates, double share) {
+  return {share * rates.to_device_bytes_per_s, share * rates.from_device_bytes_per_s, share * rates.both_bytes_per_s};
+}
+
+TEST(HostCopies, AreMeasuredWhereTheProductsRan) {
+  test::GpuJob job(2, 2);
+  said_by(job);
+  ASSERT_GE(job.requests.size(), 4u);
+  EXPECT_EQ(job.requests[3].case_name, "host_copies");
+  EXPECT_TRUE(std::holds_alternative<job::CopyWithHost>(job.requests[3].task));
+  EXPECT_EQ(job.requests[3].layout.ranks(), 4);  // all at once
+  EXPECT_EQ(job.started, 3);                     // for these four blocks, the all-reduce and the pairs
+}
+
+TEST(HostCopies, ASlowRankIsNamedWithItsGpu) {
+  test::GpuJob job(4, 2);
+  job.host_copies[5].to_device_bytes_per_s = 27e9;
+  const auto said = said_by(job);
+  EXPECT_THAT(told(said), ElementsAre("fail load.host_copies host2: rank 5 with GPU 0000:1b:00.0 copies 27 GB/s to the "
+                                      "GPU (the fast ones 55 GB/s)"));
+  const auto found =
+      std::ranges::find(said, Verdict::fail, [](const StageFinding& one) { return one.finding.verdict; });
+  for (const char* check : {"pcie.width", "topo.numa", "rank.near_gpu", "pcie.iommu"})
+    EXPECT_THAT(found->finding.remedy, HasSubstr(check));
+  job.host_copies[5] = {55e9, 42e9, 70e9};
+  EXPECT_THAT(told(said_by(job)),
+              ElementsAre("warn load.host_copies host2: rank 5 with GPU 0000:1b:00.0 copies 42 GB/s from the GPU (the "
+                          "fast ones 52 GB/s), 70 GB/s both ways at once (the fast ones 90 GB/s)"));
+}
+
+TEST(HostCopies, AreMeasuredByWorkersOfTheirOwnWhereTheProductsFail) {
+  test::GpuJob job(4, 2);
+  job.host_copies[5] = share_of(job.host_copies[5], 0.5);
+  int blocks = 0;
+  for (const int failing : {1, 2, 3}) {
+    job.fails = [&](const job::BlockRequest& r) {
+      return r.case_name == "products" && ++blocks == failing ? "rank 3 on host1: no step finished" : "";
+    };
+    blocks = 0;
+    EXPECT_THAT(told(said_by(job)), Contains(HasSubstr("fail load.host_copies host2: rank 5"))) << failing;
   }
 }
 

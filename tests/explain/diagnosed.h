@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "config/experiment.h"
 #include "explain/explain.h"
-#include "explain/reference.h"
 #include "plan/plan.h"
 #include "sim/simulation.h"
 #include "support/paths.h"

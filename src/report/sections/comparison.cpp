@@ -188,10 +188,8 @@ std::string headline_of(const analysis::Comparison& comparison) {
   for (const char* outcome :
        {"slower", "faster", "same", "unresolved", too_close, "not measured on a side", "impossible on both sides"})
     counts.emplace_back(std::ranges::count(comparison.cases, std::string_view(outcome), outcome_of), outcome);
-  const char* first = comparison.machines_differ.empty() ? "" : "The machines differ, so the times may. ";
-  if (comparison.predicted) first = "Predicted, not measured. ";
-  return fmt::format("{}Of {} in both, B is: {}.", first, plural(std::ssize(comparison.cases), "case"),
-                     counted(counts));
+  return fmt::format("{}Of {} in both, B is: {}.", comparison.predicted ? "Predicted, not measured. " : "",
+                     plural(std::ssize(comparison.cases), "case"), counted(counts));
 }
 
 Section reservations_section(const CompareReport& report) {
@@ -242,18 +240,10 @@ Numbers table_of(std::string caption, std::vector<Table::Column> columns, std::v
   return numbers;
 }
 
-std::string caveat_of(const analysis::MachineDifference& difference) {
-  return difference.sentence + (difference.first_is_worse ? ", which can hide that B is slower" : "") +
-         ". Measure again when both machines are alike: until then --fail-on ends with exit code 4 (not to be judged) "
-         "where a case is or may be slower.";
-}
-
 AnswerText text_of(const analysis::Comparison& comparison, const CompareReport&, bool whole) {
   AnswerText text;
   text.headline = headline_of(comparison);
   text.subjects = {fmt::format("A: {}. B: {}.", join(comparison.first, ", "), join(comparison.second, ", "))};
-  for (const analysis::MachineDifference& difference : comparison.machines_differ)
-    text.caveats.push_back(caveat_of(difference));
   if (comparison.same_run) text.caveats.emplace_back("The same run is on both sides: agreement there is no evidence.");
   if (!comparison.baselines_differ.empty()) {
     text.caveats.push_back("--anyway compares baselines with different settings: " + comparison.baselines_differ + ".");

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <set>
 
 #include "base/text.h"
 #include "config/registry.h"
@@ -78,11 +77,6 @@ std::vector<std::string> how_to_read(const analysis::Pool& pool, const CompareRe
                   what_changes(*report.files[0].result), together, analysis::threshold_words(pool.smallest_effect))};
 }
 
-std::string what_n_counts(std::size_t runs, const char* side) {
-  if (runs > 1) return fmt::format("{}: n counts runs, and the interval is between runs.", side);
-  return fmt::format("{}: one run. n counts its rounds; how much another run would differ is not estimated.", side);
-}
-
 std::string between(const analysis::History& history, const analysis::CaseHistory& row) {
   return fmt::format("{} and {}", history.files[row.largest->before].label, history.files[row.largest->run].label);
 }
@@ -100,26 +94,7 @@ std::string headline_of(const analysis::History& history) {
     }
   }
   if (moved.empty()) return fmt::format("No change is proven over {} runs.", history.files.size());
-  const bool machines_differ =
-      std::ranges::any_of(history.cases, [](const analysis::CaseHistory& row) { return !row.machines_differ.empty(); });
-  return fmt::format("{}Over {} runs the step time changed: {}.",
-                     machines_differ ? "The machines differ, so the times may. " : "", history.files.size(),
-                     join(moved, "; "));
-}
-
-// How the machines differ before and after each change, once for all cases that changed there.
-std::vector<std::string> caveats_of(const analysis::History& history) {
-  std::vector<std::string> caveats;
-  std::set<std::size_t> said;  // the first runs after changes
-  for (const analysis::CaseHistory& row : history.cases) {
-    if (row.machines_differ.empty() || !said.insert(row.largest->run).second) continue;
-    for (const analysis::MachineDifference& difference : row.machines_differ) {
-      caveats.push_back(fmt::format("The change between {} (A: the runs up to it) and {} (B: from it on): {}",
-                                    history.files[row.largest->before].label, history.files[row.largest->run].label,
-                                    caveat_of(difference)));
-    }
-  }
-  return caveats;
+  return fmt::format("Over {} runs the step time changed: {}.", history.files.size(), join(moved, "; "));
 }
 
 Cell verdict_of(const analysis::CaseHistory& row) {
@@ -159,8 +134,7 @@ std::vector<std::string> pooled_remarks(const std::vector<analysis::ComparedFile
                                         const analysis::PooledCase& row) {
   std::vector<std::string> remarks;
   if (row.runs_differ) {
-    remarks.push_back(fmt::format("runs differ more than their rounds explain: {} (p {:.2g})", range_of(files, row),
-                                  row.runs_differ_p.value_or(0)));
+    remarks.push_back("runs differ more than their rounds explain: " + range_of(files, row));
   }
   remarks.insert(remarks.end(), row.remarks.begin(), row.remarks.end());
   return remarks;
@@ -221,7 +195,7 @@ AnswerText text_of(const analysis::Reproduction& reproduction, const CompareRepo
     text.headline = fmt::format("Of {} tried on both sides: {}.", plural(std::ssize(reproduction.changes), "change"),
                                 counted(counts));
   }
-  text.subjects = {fmt::format("A: {}. B: {}.", join(reproduction.first, ", "), join(reproduction.second, ", "))};
+  text.subjects = {fmt::format("A: {}. B: {}.", reproduction.first, reproduction.second)};
   std::vector<Table::Column> columns{{"change", true}};
   const auto add_side = [&](const std::string& side, double confidence) {
     columns.insert(columns.end(), {{side},
@@ -251,7 +225,7 @@ AnswerText text_of(const analysis::Reproduction& reproduction, const CompareRepo
       "Each change is its case's step time against the baseline of its own side, so machines can be compared whose "
       "times cannot. Reproduced: proven faster on both, slower on both or the same on both. Not reproduced: it moved "
       "on one and is proven the same on the other. Undecided: there is no verdict on one side.",
-      what_n_counts(reproduction.first.size(), "A"), what_n_counts(reproduction.second.size(), "B")};
+      "n counts the rounds of a run; how much another run would differ is not estimated."};
   for (const std::string& line : reproduction.only_in_one)
     text.how_to_read.push_back(fmt::format("Not compared: {}.", line));
   return text;
@@ -260,7 +234,6 @@ AnswerText text_of(const analysis::Reproduction& reproduction, const CompareRepo
 AnswerText text_of(const analysis::History& history, const CompareReport&, bool whole) {
   AnswerText text;
   text.headline = headline_of(history);
-  text.caveats = caveats_of(history);
   text.tables = {case_rows(history, whole)};
   text.how_to_read = {
       fmt::format("One number per run and case. The largest shift of the mean of their logarithms is held against "

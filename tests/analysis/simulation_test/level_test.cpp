@@ -9,7 +9,6 @@
 
 #include "analysis/estimator.h"
 #include "analysis/noisy_sweep.h"
-#include "analysis/statistics.h"
 #include "analysis/verdict.h"
 #include "base/error.h"
 #include "base/median.h"

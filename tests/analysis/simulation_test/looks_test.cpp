@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "analysis/noisy_sweep.h"
-#include "analysis/statistics.h"
 #include "analysis/verdict.h"
 #include "support/soak.h"
 
