@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "evidence/bandwidths.h"
-#include "evidence/lines.h"
+#include "evidence/input.h"
 
 // Formats: nccl-tests 2.0 to 2.19 (src/common.cu), rccl-tests. Until 2.12 a row has the columns that its collective
 // needs and ends in `error` (`res` until 2018), the largest difference; since 2.13 all have `redop root` and end in

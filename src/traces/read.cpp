@@ -12,7 +12,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "evidence/input.h"
-#include "evidence/lines.h"
 #include "traces/capture.h"
 
 namespace harness::traces {

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "evidence/lines.h"
+#include "evidence/input.h"
 
 namespace harness::test {
 namespace {

@@ -73,34 +73,5 @@ TEST(Launches, TakesRanksFromTheHostfileOfItsLauncher) {
   }
 }
 
-// A session copied from a terminal: what was typed counts, and not what came of it.
-TEST(Launches, TakesCommandsBehindPrompts) {
-  const TemporaryFolder scratch;
-  for (const std::string prompt : {"$ ", "me@node-1:~/train$ ", "(base) [me@node-1 train]$ "}) {
-    const std::string text = prompt + "export NCCL_ALGO=Ring\n" + prompt + "ls\ntrain.sh  torchrun python x.py\n" +
-                             prompt +
-                             "torchrun --nproc-per-node 8 pretrain_gpt.py \\\n> --num-layers 4 \\\n  "
-                             "--tensor-model-parallel-size 2\n2026-01-01 starting\n";
-    const Answer answer = answer_of({scratch.write("session", text)});
-    EXPECT_THAT(answer.facts,
-                testing::IsSupersetOf(
-                    {testing::Pair("ranks", evidence::Value(8)), testing::Pair("layers", evidence::Value(4)),
-                     testing::Pair("tp", evidence::Value(2)), testing::Pair("env", evidence::Value("NCCL_ALGO=Ring"))}))
-        << prompt;
-    EXPECT_THAT(answer.refused, testing::IsEmpty());
-  }
-}
-
-// --nnodes MIN:MAX is elastic, and a number where both are the same.
-TEST(Launches, CountsNodesOfARangeOfOne) {
-  const TemporaryFolder scratch;
-  for (const auto& [nodes, ranks] : {std::pair<std::string, evidence::Value>("2:2", 16), {"1:4", "unknown"}}) {
-    const Answer answer = answer_of({scratch.write(
-        "go.sh", "torchrun --nnodes " + nodes + " --nproc-per-node 8 pretrain_gpt.py --num-layers 4\n")});
-    EXPECT_THAT(answer.facts, Contains(testing::Pair("ranks", ranks))) << nodes;
-    EXPECT_EQ(join(answer.notes, " ").find("elastic (1 to 4 nodes)") != std::string::npos, nodes == "1:4");
-  }
-}
-
 }  // namespace
 }  // namespace harness::test

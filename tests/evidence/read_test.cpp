@@ -1,5 +1,3 @@
-#include "evidence/answer.h"
-
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/resource.h>
@@ -10,8 +8,8 @@
 #include <random>
 
 #include "base/text.h"
+#include "evidence/answer.h"
 #include "evidence/input.h"
-#include "evidence/lines.h"
 #include "support/errors.h"
 #include "support/files.h"
 #include "support/paths.h"
