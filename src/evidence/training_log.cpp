@@ -215,24 +215,12 @@ void TrainingLogReader::end_block() {
   block_.clear();
 }
 
-// "… global_step=10, RunningAvgSamplesPerSec=96.0, CurrSamplesPerSec=96.7, …", before 0.8 "… 0/10, RunningAvg…", before
-// 0.5 "… 0/10, SamplesPerSec=96.0, …", a mean since the start.
+// "… global_step=10, RunningAvgSamplesPerSec=96.0, CurrSamplesPerSec=96.7, …", since DeepSpeed 0.8
 bool TrainingLogReader::deepspeed(std::string_view text) {
-  if (!contains(text, "SamplesPerSec=")) return false;
-  auto samples = number_after(text, "CurrSamplesPerSec=");
-  const bool single = samples.has_value();
-  if (!single) {
-    samples = number_after(text, ", SamplesPerSec=");
-    log_.neighbours_share = log_.neighbours_share || samples.has_value();
-  }
-  auto step = integer_after(text, "global_step=");
-  if (!step) {
-    const Text before =
-        text.substr(0, std::min(text.find(", RunningAvgSamplesPerSec="), text.find(", SamplesPerSec=")));
-    step = integer_after(before.substr(std::min(before.rfind('/'), before.size())), "/");
-  }
-  if (step && samples) add("deepspeed", {*step, 0, *samples, 0, single});
-  return true;
+  const auto step = integer_after(text, "global_step=");
+  const auto samples = number_after(text, "CurrSamplesPerSec=");
+  if (step && samples) add("deepspeed", {*step, 0, *samples, 0, true});
+  return step && samples;
 }
 
 // "{'train_runtime': 912.4407, 'train_samples_per_second': 35.07, 'train_steps_per_second': 0.548, …}"; since

@@ -93,8 +93,7 @@ void idle_causes(const Report& report, std::vector<std::string>& problems) {
 // How busy a GPU is says little of how well it is used.
 void busy_with_little(const Report& report, std::vector<std::string>& problems) {
   const analysis::Breakdown& b = report.mean.breakdown;
-  double busy_s = 0;
-  for (const TracedGpu& gpu : report.gpus) busy_s += gpu.shown_figures.busy_s / static_cast<double>(report.gpus.size());
+  const double busy_s = b.step_s - b[Part::idle].value_or(0) - b[Part::loading].value_or(0);
   const double products = b.share(Part::matrix_products) + b.share(Part::attention);
   if (busy_s < 0.9 * b.step_s || products > 0.4 || unclassified_share(report) > of_note) return;
   problems.push_back(

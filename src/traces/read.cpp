@@ -56,7 +56,6 @@ TracedGpu examine(const Capture& capture, const Device& device, const std::strin
   gpu.steps = find_steps(capture, device, timeline, measure, wanted_step);
   gpu.shown = {"the whole trace", timeline.origin_ns, timeline.end_ns};
   if (!gpu.steps.windows.empty()) gpu.shown = gpu.steps.windows[gpu.steps.shown];
-  gpu.shown_figures = measure.of(gpu.shown);
   const auto stretch = [&](std::int64_t from_ns, std::int64_t to_ns) {
     return Stretch{timeline.seconds(from_ns), timeline.seconds(to_ns)};
   };

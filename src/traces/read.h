@@ -66,7 +66,6 @@ struct TracedGpu : Source {
   std::vector<Figures> windows;
   Steps steps;
   Window shown;  // the step, or the whole capture where no steps were found
-  Figures shown_figures;
   StepWork work;                             // in it; without its events where a timeline does not draw this GPU
   TimedStep step;                            // in it
   std::vector<NamedKernel> kernels;          // in it, the longest first, at most a thousand
