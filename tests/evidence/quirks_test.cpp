@@ -73,6 +73,7 @@ TEST(Quirks, OfConfigurations) {
       {"sft.yaml", "model_name_or_path: gpt2\nper_device_train_batch_size: 1\ndeepspeed: zero3.json\n",
        "sharding: unknown\nrefuse: zero3.json sft.yaml:3\n"},
       {"hosts", "10.0.0.1\n10.0.0.2\n", "hosts: 2\nranks: 2\n"},
+      {"hosts", "a1:8\na2:8\n", "hosts: 2\nranks: 16\n"},
       {"hosts", "me@node1 slots=4\nme@node2 slots=4\n", "hosts: 2\nranks: 8\n"},
       {"config.json", R"({"model_type": "bloom", "n_embed": 1024, "num_attention_heads": 8})", "ffn: 4096\n"},
       {"ds.json", R"({"train_batch_size": 96, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 8})",

@@ -60,13 +60,6 @@ TEST(Read, FollowsSourcedFilesInAnyOrder) {
   EXPECT_THAT(read({to_a, to_b}).front().headline, HasSubstr("8 ranks"));
 }
 
-TEST(Lines, AWordIsOneOfTheWholeNamesBetweenBars) {
-  for (const char* word : {"a", "bc", "100"}) EXPECT_TRUE(evidence::is_one_of("a|bc|100", word)) << word;
-  for (const char* word : {"", "b", "c", "0", "00", "a|bc", "|", "bcd"})
-    EXPECT_FALSE(evidence::is_one_of("a|bc|100", word)) << word;
-  EXPECT_FALSE(evidence::is_one_of("nono", "no"));
-}
-
 TEST(Recognition, IgnoresTheName) {
   const TemporaryFolder scratch;
   for (const auto& entry : fs::directory_iterator(sample(""))) {
@@ -116,13 +109,6 @@ TEST(Recognition, SaysWhatToDoWithWhatItRefuses) {
   EXPECT_THAT(said(""), HasSubstr("it is empty"));
   EXPECT_THAT(error_of([&] { read({scratch.path()}); }), HasSubstr("it is a directory"));
   EXPECT_THAT(error_of([&] { read({"/nowhere/at all"}); }), HasSubstr("No such file"));
-}
-
-TEST(Recognition, KnowsHostfilesOfSeveralLaunchers) {
-  const TemporaryFolder scratch;
-  for (const char* text :
-       {"10.0.0.1 slots=8\n10.0.0.2 slots=8\n", "a1:8\na2:8\n", "gpu-1\ngpu-2\n", "n1 slots=8 max_slots=8\n"})
-    EXPECT_EQ(read({scratch.write("hosts", text)}).front().kind, "hostfile") << text;
 }
 
 TEST(Read, TakesSeveralFilesAsOneJob) {

@@ -245,13 +245,6 @@ TEST_F(Mistakes, ANumberOfAProcessInTheNameIsNoRank) {
   EXPECT_EQ(rank_in_name("node_2566.1773933981558265129.pt.trace.json.gz"), std::nullopt);
 }
 
-TEST_F(Mistakes, APeriodWithoutAnOptimizerIsNoStep) {
-  std::string events;
-  for (int i = 0; i < 200; ++i) events += kernel(std::to_string(10 * i), "9", fmt::format("nvjet_{}", i % 25)) + ",\n";
-  const Report report = read(events + kernel("3000", "1"));
-  EXPECT_THAT(answer_of({report}).headline, HasSubstr("the kernels repeat every 0.25 ms"));
-}
-
 TEST_F(Mistakes, OfATrainingStepOnePercentWithoutAClassIsNamed) {
   const auto problems = [&](const char* last) {
     const Report report =
