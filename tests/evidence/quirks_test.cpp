@@ -70,8 +70,8 @@ TEST(Quirks, OfConfigurations) {
       {"config.json", R"({"model_type": "other", "hidden_size": 512, "layer_norm_eps": 1e-5, "hidden_act": "gelu"})",
        "positions: learned\nnorm: layer_norm\nbiases: true\n"},
       {"config.json", R"({"model_type": "nemotron", "hidden_size": 512, "hidden_act": "relu2"})", "activation: gelu\n"},
-      {"sft.yaml", "model_name_or_path: gpt2\nper_device_train_batch_size: 1\ndeepspeed: zero3.json\n",
-       "sharding: unknown\nrefuse: zero3.json sft.yaml:3\n"},
+      {"sft.yaml", "model_name_or_path: gpt2\nper_device_train_batch_size: 1\npacking: true\ndeepspeed: zero3.json\n",
+       "sharding: unknown\nbatching: packed\nrefuse: zero3.json sft.yaml:4\n"},
       {"hosts", "10.0.0.1\n10.0.0.2\n", "hosts: 2\nranks: 2\n"},
       {"hosts", "a1:8\na2:8\n", "hosts: 2\nranks: 16\n"},
       {"hosts", "me@node1 slots=4\nme@node2 slots=4\n", "hosts: 2\nranks: 8\n"},
@@ -95,6 +95,10 @@ TEST(Quirks, OfConfigurations) {
        "trainer:\n  devices: 8\nmodel:\n  num_layers: 2\n  encoder_seq_length: 512\n  data:\n"
        "    seq_length: ${training.model.encoder_seq_length}\n",
        "sequence: 512\n"},
+      {"nemo.yaml",
+       "trainer: {devices: 8}\nmodel:\n  encoder_seq_length: 2048\n  num_layers: 2\n"
+       "  data: {train_ds: {packed_sequence: true, packed_sequence_size: 8192}}\n",
+       "batching: packed\nsequence: 8192\n"},
   });
 }
 
@@ -279,18 +283,11 @@ TEST(Quirks, OfTrainingLogs) {
     std::string kept = lost;
     EXPECT_THAT(lines(kept.replace(kept.find(found), 3, "1.5")), testing::IsEmpty()) << kept;
   }
-  for (const auto& [line, single] :
-       {std::pair("completed step: {}, seconds: 2.0, TFLOP/s/device: 4.0, Tokens/s/device: 5.0, loss: 9.1", true),
-        {"iter {}: loss 4.1, time 248.10ms, mfu 34.11%", true},
-        {"[Rank 0] step={}, global_step={}, RunningAvgSamplesPerSec=9.0, CurrSamplesPerSec=9.0", true},
-        {"steps: {} loss: 2.1 iter time (s): 1.2 samples/sec: 415.1", false},
-        {"iteration {}/ 90 | elapsed time per iteration (ms): 900.0 | global batch size: 8 |", false}}) {
-    const std::string text = fmt::format(fmt::runtime(std::string(line) + "\n"), 10, 10) +
-                             fmt::format(fmt::runtime(std::string(line) + "\n"), 20, 20);
-    EXPECT_THAT(evidence::read_files({scratch.write("x.log", text)}, {}).front().notes,
-                testing::Contains(testing::HasSubstr(single ? "one iteration of 10" : "mean of 10 iterations")))
-        << line;
-  }
+  EXPECT_THAT(evidence::read_files(
+                  {scratch.write("x.log", "iter 10: loss 4.1, time 2.0ms\niter 20: loss 4.1, time 2.0ms\n")}, {})
+                  .front()
+                  .notes,
+              testing::Contains(testing::HasSubstr("one iteration of 10")));
   EXPECT_EQ(
       headline_of("end.log",
                   "iteration 1/ 9 | elapsed time per iteration (ms): 900.0 | global batch size: 8 |\n"

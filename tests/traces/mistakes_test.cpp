@@ -114,28 +114,6 @@ TEST_F(Mistakes, OverlongKernelsOfRocmAreCut) {
   EXPECT_THAT(report.notes, Contains(HasSubstr("1 kernel cut where")));
 }
 
-TEST(Parts, AddUpOnRandomIntervals) {
-  std::mt19937 random(5);
-  const auto share = [&] { return std::uniform_real_distribution<>(0, 1)(random); };
-  for (int round = 0; round < 200; ++round) {
-    StepWork work;
-    work.step_s = 1;
-    double longest_s = 0;
-    for (int i = 0; i < 40; ++i) {
-      analysis::StepOperation& e = work.operations.emplace_back();
-      e.start_s = 1.2 * share() - 0.1;
-      e.end_s = e.start_s + 0.2 * share() * share();
-      if (share() < 0.9) e.part = all_parts[static_cast<std::size_t>(share() * 10)];
-      e.main = share() < 0.5;
-      if (e.part && is_exposed_communication(*e.part) && share() < 0.5) e.waiting_s = 0.1 * share();
-      longest_s = std::max(longest_s, e.end_s);
-    }
-    const TimedStep step = time_step(work);
-    EXPECT_NEAR(step.breakdown.parts.sum() + step.copies_s, 1, 1e-9);
-    for (const Part part : all_parts) EXPECT_LE(step.breakdown[part].value_or(0), 1);
-  }
-}
-
 TEST_F(Mistakes, KernelsThatRepeatWithoutAnOptimizerAreNoSteps) {
   std::string events;
   for (int i = 0; i < 120; ++i)
