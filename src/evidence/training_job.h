@@ -120,6 +120,7 @@ bool is_launch_script(std::string_view text);
 bool is_own_configuration(std::string_view text);
 /// Whether it is one of nanoGPT's: assignments of Python.
 bool is_assignments(std::string_view text);
+
 /// The options of a launcher, before its program: "--nproc_per_node 8", "-np=8". - and _ in names are the same.
 class LauncherOptions {
  public:
@@ -153,7 +154,7 @@ std::vector<ForeignSetting> settings_of_document(const std::string& name, const 
 std::string framework_of_document(const std::vector<ForeignSetting>& settings);
 /// Sets in a log what it does not say of its job: sizes, precision.
 void complete(TrainingLog& log, const TrainingJob& job);
-/// Writes the settings of frameworks that name Megatron-LM's fields as its flags (megatron_names.cpp).
+/// Writes the settings of frameworks that name Megatron-LM's fields as its flags (job_keys.cpp).
 void prepare_settings(TrainingJob& job);
 /// Says in our names what the settings say (job_keys.cpp).
 void translate(TrainingJob& job);

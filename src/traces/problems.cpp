@@ -159,7 +159,8 @@ std::vector<std::string> notes_of(const Report& report) {
   if (numbered && std::ranges::adjacent_find(report.gpus, std::not_equal_to(),
                                              [](const TracedGpu& g) { return g.shown.name; }) != report.gpus.end())
     notes.emplace_back(
-        "The ranks show different steps, each its own of median length: no number of a step is common to all.");
+        "The ranks show different steps, each its own of median length: its number is not on all of them, or slower "
+        "there.");
   const std::int64_t world = report.gpus.front().world.value_or(1);
   if (world > 1 && std::ranges::all_of(report.gpus, [](const TracedGpu& g) { return g.collectives.empty(); }))
     notes.push_back(fmt::format("The job has {} ranks, but no kernel here is known to communicate.", world));

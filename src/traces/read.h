@@ -65,7 +65,7 @@ struct TracedGpu : Source {
   std::int64_t start_ns = 0, end_ns = 0;  // of the capture
   std::vector<Figures> windows;
   Steps steps;
-  Window shown;  // the step, or the whole capture where no steps were found
+  Window shown;                              // the step, or the whole capture where no steps were found
   StepWork work;                             // in it; without its events where a timeline does not draw this GPU
   TimedStep step;                            // in it
   std::vector<NamedKernel> kernels;          // in it, the longest first, at most a thousand
@@ -75,6 +75,8 @@ struct TracedGpu : Source {
   std::optional<double> waiting_at_least_s;  // in the step shown, told from this rank alone
 
   std::string name() const;  // "rank 3", else the file and the device
+  /// The name of the step shown, if it tells which of the job it is; else "".
+  std::string numbered_step() const { return steps.numbered && !steps.windows.empty() ? shown.name : ""; }
 };
 
 /// A rank that the others wait for.

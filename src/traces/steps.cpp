@@ -200,10 +200,13 @@ void choose(Steps& steps, const Measure& measure, const std::string& wanted) {
     if (std::abs(counts[i] - usual) * 20 <= usual) steps.alike.push_back(i);
   }
   std::vector<std::size_t> by_length = steps.alike;
-  std::ranges::sort(by_length, {}, [&](std::size_t i) { return steps.windows[i].end_ns - steps.windows[i].start_ns; });
+  const auto length_ns = [&](std::size_t i) { return steps.windows[i].end_ns - steps.windows[i].start_ns; };
+  std::ranges::sort(by_length, {}, length_ns);
   steps.shown = by_length[(by_length.size() - 1) / 2];
   const auto asked = std::ranges::find(by_length, wanted, [&](std::size_t i) { return steps.windows[i].name; });
-  if (asked != by_length.end()) steps.shown = *asked;
+  if (asked == by_length.end()) return;
+  const std::int64_t usual_ns = length_ns(steps.shown);
+  if (std::abs(length_ns(*asked) - usual_ns) * 20 <= usual_ns) steps.shown = *asked;
 }
 
 }  // namespace

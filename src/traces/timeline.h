@@ -89,7 +89,7 @@ struct Steps {
 };
 
 /// By marks of the profiler, or by the period of the kernels on the main stream. `wanted`: the name of the step to
-/// show, if it is there; "": any.
+/// show, if it is there and takes as long as the median within 5 %; "": any.
 Steps find_steps(const Capture& capture, const Device& device, const Timeline& timeline, const Measure& measure,
                  const std::string& wanted);
 
