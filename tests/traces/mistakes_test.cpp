@@ -192,18 +192,6 @@ TEST_F(Mistakes, TwoTracesOfARankAreComparedPartByPart) {
   EXPECT_THAT(answer_of(reports).headline, HasSubstr("before"));
 }
 
-// GPUs in lockstep begin, end and are busy alike: what they do meanwhile differs, or the number of the GPU.
-TEST_F(Mistakes, GpusInLockstepAreSeveral) {
-  const auto of = [&](const char* name, const char* computes, const char* communicates_at, const char* waits, int gpu) {
-    const std::string device = fmt::format("\"device\": {}, \"stream\": 7", gpu);
-    return folder_.write(name, trace(event("kernel", "nvjet_a", "10", computes, device) + "," +
-                                     event("kernel", "ncclDevKernel_AllReduce_Sum", communicates_at, waits, device)));
-  };
-  const std::vector<std::string> files{of("a.json", "300", "310", "90", 0), of("b.json", "200", "210", "190", 0),
-                                       of("c.json", "200", "210", "190", 1)};
-  EXPECT_EQ(read_job(files).gpus.size(), 3u);
-}
-
 // ---- what a figure stands for
 
 TEST_F(Mistakes, TheOnlyStepOfAFileThatBreaksOffIsNone) {

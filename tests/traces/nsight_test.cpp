@@ -135,10 +135,6 @@ TEST_F(Nsight, CallsThatOnlyLaunchAreNotKept) {
   EXPECT_THAT(causes, ElementsAre(synchronised, allocation, module, std::nullopt, std::nullopt, std::nullopt));
 }
 
-TEST_F(Nsight, NobodyIsLateWhereAllAreAlike) {
-  EXPECT_TRUE(read_job({write("a.sqlite", schema() + job(1, 4, 6) + job(2, 4.05, 6) + job(3, 4.1, 6))}).late.empty());
-}
-
 TEST_F(Nsight, MissingColumnsAndTablesReadAsNothing) {
   const Report report =
       read_job({write("a.sqlite",
