@@ -1,11 +1,14 @@
+#include "evidence/devices.h"
+
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "evidence/devices.h"
 #include "nccl/topology.h"
 
 // `nvidia-smi topo -m`: a tab between columns. Cells: X, NV# (NVLinks), PIX, PXB, PHB, NODE, SYS, from near to far.
@@ -69,6 +72,7 @@ Matrix matrix_of(std::string_view text) {
   return out;
 }
 
+constexpr const char* cut_file = "it is cut: not every element is closed; write it again with {}";
 constexpr const char* look_closer = "./harness doctor --stages static     # on this node: links, GPUDirect, NUMA";
 
 // NVLinks of each pair, and which number is usual. Meshes and bridges give each GPU several kinds, all alike: a fault
@@ -161,17 +165,6 @@ Answer topology_matrix(std::string_view text) {
 }
 
 // NCCL's own XML (src/graph/topo.cc, search.cc), by nccl/topology.h.
-
-namespace {
-
-constexpr const char* cut_file = "it is cut: not every element is closed; write it again with {}";
-
-std::string algorithm_of(std::string_view id) {
-  return mapped("0=ring|1=tree|2=collnet|3=nvls|4=collnet direct", id).value_or("unknown");
-}
-
-}  // namespace
-
 Answer nccl_graphs(std::string_view text) {
   Answer out = Answer::of("graph", "nccl graph");
   std::vector<std::string> parts, adapters;
@@ -181,7 +174,9 @@ Answer nccl_graphs(std::string_view text) {
   for (const nccl::Tag& tag : tags) {
     if (tag.name == "graph" && !tag.closes) {
       const std::optional<double> channels = tag.number("nchannels"), speed = tag.number("speedintra");
-      std::string part = fmt::format("{} {}: ", tag.text("id"), algorithm_of(tag.text("id")));
+      std::string part =
+          fmt::format("{} {}: ", tag.text("id"),
+                      mapped("0=ring|1=tree|2=collnet|3=nvls|4=collnet direct", tag.text("id")).value_or("unknown"));
       if (!channels || (*channels > 0 && !speed)) {
         part += "unknown";
         any_unknown = true;
@@ -298,6 +293,102 @@ Answer nccl_topology(std::string_view text) {
     out.headline =
         fmt::format("{} and {}: {}", plural(std::ssize(gpus), "GPU"), plural(std::ssize(adapters), "adapter"), said);
   out.next.emplace_back(look_closer);
+  return out;
+}
+
+// "node slots=8 [max_slots=8]" (Open MPI, DeepSpeed), "node:8" (MPICH, Intel MPI), "node" alone (a rank each line).
+
+namespace {
+
+struct Entry {
+  std::string host;
+  std::int64_t slots = 1;
+  bool stated = false;
+};
+
+bool is_host_name(std::string_view text) {
+  const auto part = [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_' || c == '@';
+  };
+  return !text.empty() && text.size() < 254 && std::isalnum(static_cast<unsigned char>(text[0])) != 0 &&
+         std::ranges::all_of(text, part) &&
+         std::ranges::any_of(text, [](unsigned char c) { return std::isalpha(c) != 0 || c == '.'; });  // "12:30"
+}
+
+std::optional<Entry> entry_of(std::string_view line) {
+  const std::vector<std::string_view> words = words_of(line.substr(0, line.find('#')));
+  const std::size_t colon = words.front().rfind(':');
+  Entry entry{.host = std::string(words.front().substr(0, colon))};
+  std::vector<std::string_view> numbers;
+  if (colon != std::string_view::npos) numbers.push_back(words.front().substr(colon + 1));
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const std::string_view key = words[i].substr(0, words[i].find('='));
+    if (key.size() == words[i].size() || !is_one_of("slots|max_slots|max-slots|port", key)) return std::nullopt;
+    if (key == "slots") numbers.push_back(words[i].substr(key.size() + 1));
+  }
+  for (const std::string_view number : numbers) {
+    const auto slots = number_in<std::int64_t>(number);
+    if (!slots || *slots < 0 || *slots > 1024) return std::nullopt;
+    entry.slots = *slots;
+    entry.stated = true;
+  }
+  return is_host_name(entry.host) ? std::optional(entry) : std::nullopt;
+}
+
+// Empty if a line is none of a hostfile.
+std::vector<Entry> entries_of(std::string_view text) {
+  std::vector<Entry> entries;
+  constexpr std::size_t most = 1u << 20;
+  for (const std::string_view whole : split(text, '\n')) {
+    const std::string_view line = trim(whole);
+    if (line.empty() || line.starts_with('#')) continue;
+    const auto entry = entry_of(line);
+    if (!entry || entries.size() >= most) return {};
+    entries.push_back(*entry);
+  }
+  return entries;
+}
+
+}  // namespace
+
+bool is_hostfile(std::string_view text) {
+  const std::vector<Entry> entries = entries_of(text);
+  // Words alone may be anything: hosts have digits, dots or dashes in their names, and addresses three dots.
+  const auto likely = [](const Entry& entry) {
+    const bool word = std::ranges::any_of(entry.host, [](unsigned char c) { return std::isalpha(c) != 0; });
+    return entry.stated || (word ? entry.host.find_first_of("0123456789.-") != std::string::npos
+                                 : std::ranges::count(entry.host, '.') == 3);
+  };
+  const bool stated = std::ranges::any_of(entries, &Entry::stated);
+  return std::ranges::all_of(entries, likely) && entries.size() > (stated ? 0 : 1);
+}
+
+Answer hostfile(std::string_view text) {
+  std::map<std::string, std::int64_t> slots;
+  std::vector<std::string> order, numbers;
+  std::set<std::int64_t> counts;
+  std::int64_t ranks = 0;
+  for (const Entry& entry : entries_of(text)) {
+    if (!slots.contains(entry.host)) order.push_back(entry.host);
+    slots[entry.host] += entry.slots;
+    ranks += entry.slots;
+  }
+  if (order.empty()) fail("it is no hostfile");
+  for (const std::string& host : order) {
+    counts.insert(slots[host]);
+    if (numbers.size() < 8) numbers.push_back(std::to_string(slots[host]));
+  }
+  Answer out = Answer::of("hostfile", "hostfile");
+  out.fact("hosts", std::ssize(order));
+  out.fact("ranks", ranks);
+  out.tell("hosts", join_first(order, 4));
+  out.headline = fmt::format("{} and {}", plural(std::ssize(order), "host"), plural(ranks, "rank"));
+  if (counts.size() > 1) {
+    out.problems.push_back(
+        fmt::format("hosts differ: {} slots: layouts that keep a group on a node do not fit all", and_list(numbers)));
+    out.headline += ", not alike";
+  }
+  out.next.push_back(fmt::format("mpirun -np {} --hostfile HOSTFILE ./harness doctor", ranks));
   return out;
 }
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "evidence/answer.h"
-#include "evidence/lines.h"
+#include "evidence/input.h"
 
 namespace harness::evidence {
 

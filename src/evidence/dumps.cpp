@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "evidence/devices.h"
-#include "evidence/lines.h"
+#include "evidence/input.h"
 
 // PyTorch's Flight Recorder (torch/csrc/distributed/c10d/FlightRecorder, versions 2.2 to 2.10): `entries` are the last
 // collectives that a rank enqueued, `pg_status` how far each group came.

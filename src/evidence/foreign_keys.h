@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "evidence/lines.h"
+#include "evidence/input.h"
 
 // Keys of frameworks and our names for them. Keys that stand in config/frameworks are read by those rows; here are keys
 // that `export` never writes, and frameworks that it does not write at all.

@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
-#include "evidence/lines.h"
+#include "evidence/input.h"
 #include "evidence/training_job.h"
 
 // Defaults and dependences of Hugging Face's models, Trainer and accelerate, and of DeepSpeed, which they start.

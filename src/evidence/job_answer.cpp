@@ -7,7 +7,7 @@
 #include "config/environment.h"
 #include "config/experiment.h"
 #include "config/yaml_tree.h"
-#include "evidence/lines.h"
+#include "evidence/input.h"
 #include "evidence/training_job.h"
 
 namespace harness::evidence {

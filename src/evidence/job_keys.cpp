@@ -5,10 +5,80 @@
 #include "base/error.h"
 #include "config/frameworks/framework.h"
 #include "evidence/foreign_keys.h"
-#include "evidence/lines.h"
+#include "evidence/input.h"
 #include "evidence/training_job.h"
 
+// Keys of frameworks in our names. First, Megatron-LM's flags for the fields of those who name them in YAML.
+
 namespace harness::evidence {
+namespace {
+
+using Text = std::string_view;
+
+// They name Megatron-LM's fields.
+constexpr Text like_megatron = "megatron-bridge|nemo|megatron-lm";
+
+// Fields of NeMo 1 and Megatron-Bridge by Megatron-LM's flags.
+void as_megatron_flags(TrainingJob& job) {
+  static const std::vector<KeyRow> names = key_rows(
+      "vocab_size=--padded-vocab-size encoder_seq_length=--seq-length bucket_size=--ddp-bucket-size "
+      "activations_checkpoint_granularity=--recompute-granularity activations_checkpoint_method=--recompute-method "
+      "activations_checkpoint_num_layers=--recompute-num-layers "
+      "virtual_pipeline_model_parallel_size=--num-virtual-stages-per-pipeline-rank",
+      {{"gated_linear_unit", "--swiglu", "true="},
+       {"share_embeddings_and_output_weights", "--untie-embeddings-and-output-weights", "false="},
+       {"add_bias_linear|bias", "--disable-bias-linear", "false="},
+       {"grad_reduce_in_fp32", "--grad-reduce-in-bf16", "false="},
+       {"activation", "--swiglu", "fast-swiglu="},
+       {"activation_func", "--swiglu", "swiglu="},
+       {"ub_tp_comm_overlap", "--tp-comm-overlap", "true="},
+       {"overlap_grad_sync", "--overlap-grad-reduce", "true="},
+       {"overlap_param_sync", "--overlap-param-gather", "true="},
+       {"name", "--use-distributed-optimizer", "distributed_fused_adam=|mcore_distributed_optim="}});
+  std::vector<ForeignSetting> more;
+  for (ForeignSetting& setting : job.settings) {
+    const bool fields =
+        is_one_of(like_megatron, setting.framework) || (setting.framework.empty() && !setting.key.starts_with('-'));
+    if (!fields || is_one_of("program|argument|mixed_precision", setting.key) || setting.key.starts_with("trainer.") ||
+        contains(setting.key, "checkpoint."))
+      continue;
+    const std::string word = replaced(setting.key.substr(setting.key.rfind('.') + 1), {{'-', "_"}});
+    if (word == "num_query_groups" && setting.origin != dumped_arguments)
+      more.push_back({"--group-query-attention", "", setting.origin, "", "megatron-lm"});
+    const bool padded = setting.framework != "megatron-lm";  // Megatron-LM's own vocab_size is the tokenizer's
+    setting.framework = "megatron-lm";
+    const auto same_key = [&](const KeyRow& row) { return is_one_of(row.key, word); };
+    const auto row = std::ranges::find_if(names, same_key);
+    if (row != names.end() && (padded || word != "vocab_size")) {
+      const auto value = mapped(row->values, setting.value);  // of a switch "", where it is set
+      setting.key = value ? row->here : "";
+      setting.value = value.value_or("");
+      continue;
+    }
+    if (setting.key.ends_with("tokenizer.type")) {
+      setting.key = "--tokenizer-type";
+      continue;
+    }
+    setting.key = "--" + replaced(word, {{'_', "-"}});
+    if (setting.value == "true" || setting.value == "True") setting.value.clear();
+  }
+  job.settings.insert(job.settings.end(), more.begin(), more.end());
+}
+
+}  // namespace
+
+void prepare_settings(TrainingJob& job) {
+  for (ForeignSetting& setting : job.settings) {  // of NeMo's launcher
+    if (job.framework == "nemo" && setting.key.starts_with("training.")) setting.key.erase(0, Text("training.").size());
+  }
+  if (is_one_of(like_megatron, job.framework)) as_megatron_flags(job);
+  if (const auto devices = job.their_number("trainer.devices")) {
+    const std::int64_t nodes = job.their_number("trainer.num_nodes").value_or(1);
+    if (*devices > 0 && nodes > 0 && *devices <= 1024 && nodes <= 1024)
+      job.otherwise("ranks", *devices * nodes, "trainer.devices x trainer.num_nodes");
+  }
+}
+
 namespace {
 
 using Text = std::string_view;
@@ -92,7 +162,7 @@ void translate(TrainingJob& job, const ForeignSetting& setting, const Table& tab
 }
 
 // Flags of Megatron-LM, by how they begin, that change nothing of a step's time that is counted here.
-const std::vector<Text>& harmless_beginnings() {
+bool says_nothing(Text flag) {
   static const std::vector<Text> beginnings = split(
       "--DDP-impl|--account-for|--adam|--apply-layernorm|--async-save|--attention-|--bias-|--calculate-|"
       "--ckpt-|--clip-grad|--context-parallel|--cross-entropy|--data-|--dataloader-|--decoupled-|--deepspeed|"
@@ -104,31 +174,7 @@ const std::vector<Text>& harmless_beginnings() {
       "--tensorboard|--timing-|--tokenizer-|--train-|--transformer-impl|--use-contiguous|--use-custom|"
       "--use-distributed|--use-mcore|--valid-|--vocab-|--wandb|--weight-decay",
       '|');
-  return beginnings;
-}
-bool says_nothing(Text flag) {
-  return std::ranges::any_of(harmless_beginnings(), [&](Text beginning) { return flag.starts_with(beginning); });
-}
-
-// Megatron-LM's command line takes the beginning of a name for the name, if it is the only one.
-std::string whole_flag(const std::string& flag) {
-  std::vector<std::string> known(harmless_beginnings().begin(), harmless_beginnings().end());  // "--optimizer" is whole
-  const auto add_keys = [&](const auto& rows) {
-    for (const auto& row : rows)
-      for (Text key : split(row.key, '|')) known.emplace_back(key);
-  };
-  add_keys(megatron_keys);
-  add_keys(megatron_cannot);
-  for (const config::FrameworkRow& row : config::rows_of(config::Framework::megatron)) known.push_back(row.key);
-  std::vector<std::string> fitting;
-  for (const std::string& name : known) {
-    if (name == flag) return flag;
-    if (name.starts_with(flag) && !name.ends_with('-')) add_once(fitting, name);
-  }
-  constexpr std::size_t shortest = 8;  // "--num-la"; shorter ones are more likely another flag's
-  if (fitting.empty() || flag.size() < shortest) return flag;
-  const std::string first = std::ranges::min(fitting);  // which begins the others, if any does
-  return std::ranges::all_of(fitting, [&](const std::string& name) { return name.starts_with(first); }) ? first : flag;
+  return std::ranges::any_of(beginnings, [&](Text beginning) { return flag.starts_with(beginning); });
 }
 
 }  // namespace
@@ -142,11 +188,6 @@ void translate(TrainingJob& job) {
       if (framework.empty() || framework == "hugging face trainer") setting.key = word;
       if (is_one_of("torchtitan|nanogpt|maxtext", framework)) setting.key = setting.key.substr(2);
       if (framework == "bridge options") setting.key = "--" + word;
-    }
-    if (job.framework == "megatron-lm" && setting.framework.empty() && setting.key.starts_with("--")) {
-      std::string whole = whole_flag(setting.key);
-      if (whole != setting.key) job.note(fmt::format("{} is taken for {}", setting.key, whole));
-      setting.key = std::move(whole);
     }
     const Text name = framework == "megatron-deepspeed" ? Text("megatron-lm") : framework;
     bool known = false;

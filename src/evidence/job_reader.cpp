@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "config/hardware.h"
-#include "evidence/lines.h"
+#include "evidence/input.h"
 #include "evidence/training_job.h"
 
 // From files to a job: which framework they are of, and which of them says what.
@@ -29,8 +29,7 @@ std::string framework_of_program(const TrainingJob& job) {
     return "megatron-bridge";
   if ((begins("trainer.") && begins("model.")) || begins("training.trainer.") || begins("training.model."))
     return "nemo";
-  if (any({"--num-layers", "--num-layer", "--tensor-model-parallel-size", "--micro-batch-size", "--hidden-size",
-           "--yaml-cfg"}))
+  if (any({"--num-layers", "--tensor-model-parallel-size", "--micro-batch-size", "--hidden-size", "--yaml-cfg"}))
     return any({"--deepspeed", "--deepspeed_config", "--deepspeed-config", "--zero-stage"}) ? "megatron-deepspeed"
                                                                                             : "megatron-lm";
   if (contains(program, "torchtitan") || begins("--training.") || begins("--parallelism.") || begins("--job.config"))

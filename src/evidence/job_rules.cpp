@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "config/model.h"
-#include "evidence/lines.h"
+#include "evidence/input.h"
 #include "evidence/training_job.h"
 
 // Defaults and dependences of torchtitan, llm-foundry, nanoGPT, MaxText and recipes.

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "evidence/lines.h"
+#include "evidence/input.h"
 #include "evidence/training_job.h"
 
 // How ranks, replicas and batches follow from each other, and what does not go together.

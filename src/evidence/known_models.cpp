@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
-#include "evidence/lines.h"
+#include "evidence/input.h"
 #include "evidence/training_job.h"
 
 namespace harness::evidence {

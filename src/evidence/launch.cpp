@@ -2,8 +2,7 @@
 #include <cctype>
 
 #include "base/error.h"
-#include "evidence/launcher_options.h"
-#include "evidence/lines.h"
+#include "evidence/input.h"
 #include "evidence/shell.h"
 #include "evidence/training_job.h"
 
@@ -180,11 +179,7 @@ class Launch {
   }
 
   void torchrun(const LauncherOptions& o) {
-    auto nodes = o.value({"--nnodes"});
-    const auto each = o.value({"--nproc-per-node"});
-    const std::size_t colon = nodes ? nodes->find(':') : std::string::npos;
-    if (colon != std::string::npos && nodes->substr(0, colon) == nodes->substr(colon + 1))
-      nodes->resize(colon);  // "2:2"
+    const auto nodes = o.value({"--nnodes"}), each = o.value({"--nproc-per-node"});
     const auto n = nodes ? count_of(nodes) : 1, m = each ? count_of(each) : 1;
     std::string why = unknown_or(each, unknown_or(nodes, ""));
     if (nodes && !n && why.empty()) {
@@ -282,22 +277,11 @@ class Launch {
     const auto nodes = o.value({"--num-nodes"}), each = o.value({"--num-gpus"}), listed = o.value({"--include", "-i"});
     const bool alone = !nodes && !listed && !o.value({"--hostfile", "-H"});
     const auto n = alone ? 1 : count_of(nodes), m = count_of(each);
-    const std::string why = listed ? "--include names hosts, and their hostfile the GPUs: give it as well"
+    const std::string why = listed ? "--include names some of the GPUs: give --set ranks=N"
                                    : "the deepspeed launcher takes them from its hostfile: give it as well";
-    auto total = n && m ? std::optional(*n * *m) : std::nullopt;
-    if (listed && !is_unknown(*listed)) total = count_of_included(*listed);
+    const auto total = n && m && !listed ? std::optional(*n * *m) : std::nullopt;
     ranks("deepspeed", total, listed ? std::nullopt : m, unknown_or(nodes, unknown_or(each, why)));
     if (ranks_ && nodes) notes_.emplace_back("the deepspeed launcher passes NCCL* on by itself");
-  }
-
-  // "host1:0,1@host2:0,1": hosts with their GPUs; nothing where one names no GPUs.
-  static std::optional<std::int64_t> count_of_included(const std::string& hosts) {
-    std::int64_t total = 0;
-    for (std::string_view host : split(hosts, '@')) {
-      if (!contains(host, ":")) return std::nullopt;
-      total += std::ssize(split(host, ','));
-    }
-    return total;
   }
 
   void processes(const std::string& name, const LauncherOptions& o) {

@@ -1,11 +1,9 @@
-#include "evidence/launcher_options.h"
-
 #include <algorithm>
 #include <cctype>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "evidence/lines.h"
+#include "evidence/input.h"
 #include "evidence/shell.h"
 #include "evidence/training_job.h"
 

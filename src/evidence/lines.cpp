@@ -1,5 +1,3 @@
-#include "evidence/lines.h"
-
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -8,6 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "evidence/input.h"
 
 namespace harness::evidence {
 namespace {

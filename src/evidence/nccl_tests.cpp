@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "evidence/bandwidths.h"
-#include "evidence/lines.h"
+#include "evidence/input.h"
 
 // Formats: nccl-tests 2.0 to 2.19 (src/common.cu), rccl-tests. Until 2.12 a row has the columns that its collective
 // needs and ends in `error` (`res` until 2018), the largest difference; since 2.13 all have `redop root` and end in
@@ -81,24 +81,12 @@ double bus_factor(std::string_view collective, std::int64_t ranks) {
 
 std::string Bandwidths::collective() const {
   if (!test.empty() || ranks < 2) return test;
-  const bool reduces = !redop.empty() && redop != "none";
-  const bool rooted = as_number(root).value_or(-1) >= 0;
-  for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
-    if (row->algbw() <= 0 || row->busbw() <= 0) continue;
-    const double ratio = row->busbw() / row->algbw();
-    const auto near = [&](double factor) { return std::abs(ratio / factor - 1) < 0.01; };
-    const bool checked = row->in_place.wrong.has_value(), only_outside = !checked && row->out_of_place.wrong;
-    if (near(bus_factor("all_reduce", ranks)) && !rooted && (reduces || ranks > 2)) return "all_reduce";
-    if (near(bus_factor("all_gather", ranks)) && !rooted) {
-      if (reduces) return "reduce_scatter";
-      if (only_outside) return "alltoall";
-      return checked ? "all_gather" : "";
-    }
-    if (!near(1)) return "";
-    if (rooted) return reduces ? "reduce" : "broadcast";
-    return only_outside ? "sendrecv" : "";
-  }
-  return "";
+  const auto row =
+      std::ranges::find_if(rows.rbegin(), rows.rend(), [](const SizeRow& r) { return r.algbw() > 0 && r.busbw() > 0; });
+  if (row == rows.rend()) return "";
+  const bool reduces = !redop.empty() && redop != "none", rooted = as_number(root).value_or(-1) >= 0;
+  const double off = row->busbw() / row->algbw() / bus_factor("all_reduce", ranks) - 1;
+  return std::abs(off) < 0.01 && !rooted && (reduces || ranks > 2) ? "all_reduce" : "";
 }
 
 void Bandwidths::keep_best() {

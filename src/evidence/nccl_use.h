@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "evidence/answer.h"
-#include "evidence/lines.h"
+#include "evidence/input.h"
 #include "nccl/log.h"
 
 namespace harness::evidence {

@@ -1,15 +1,13 @@
-#include "evidence/answer.h"
-
 #include <algorithm>
 #include <array>
 #include <filesystem>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "evidence/answer.h"
 #include "evidence/bandwidths.h"
 #include "evidence/devices.h"
 #include "evidence/input.h"
-#include "evidence/lines.h"
 #include "evidence/nccl_use.h"
 #include "evidence/training_job.h"
 #include "evidence/training_log.h"
@@ -194,7 +192,6 @@ void Reading::file(const std::string& path) {
             quote(name));
         if (log(input, name)) return;
         if (text.empty()) throw Error(why);
-        if (std::string typed = typed_in(text); is_launch_script(typed)) return job_.file(name, std::move(typed));
         return job_.unknown(name, std::move(text), std::move(why));
       }
       case Kind::nccl_tests_json:

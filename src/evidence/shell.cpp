@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "evidence/lines.h"
+#include "evidence/input.h"
 
 namespace harness::evidence {
 namespace {

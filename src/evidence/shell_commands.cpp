@@ -1,11 +1,14 @@
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "base/error.h"
-#include "evidence/lines.h"
+#include "evidence/input.h"
 #include "evidence/shell.h"
 
-// Commands without structure: assignments, those that a shell runs itself, launches, and files that it reads.
+// Commands without structure: assignments, tests and others that a shell runs itself, launches, and files that it
+// reads.
 
 namespace harness::evidence {
 namespace {
@@ -39,7 +42,8 @@ void Shell::keep_document(const std::vector<ShellRedirect>& redirects, const std
   if (text == nullptr) return;
   const std::string program = words.empty() ? "" : file_name(words.front());
   if (program == "sbatch" || program == "qsub" || program == "bash" || program == "sh") {
-    documents_[fmt::format("{} of line {}", program, line_)] = text->expands ? document_of(text->target) : text->target;
+    documents_[fmt::format("{} of line {}", program, line_)] =
+        text->expands ? text_of(text->target, true) : text->target;
     return;
   }
   if (program != "cat" && program != "tee") {
@@ -50,7 +54,7 @@ void Shell::keep_document(const std::vector<ShellRedirect>& redirects, const std
   if (file != nullptr) name = text_of(file->target);
   if (name.empty()) return;
   const auto kept =
-      documents_.insert_or_assign(file_name(name), text->expands ? document_of(text->target) : text->target);
+      documents_.insert_or_assign(file_name(name), text->expands ? text_of(text->target, true) : text->target);
   if (name.ends_with(".sh")) others_.insert_or_assign(kept.first->first, kept.first->second);
 }
 
@@ -239,6 +243,63 @@ Status Shell::run_simple(const std::vector<std::string>& raw, const std::vector<
   for (const auto& [name, value] : before_command) set_last(launch.environment, name, value);
   launches_.push_back(std::move(launch));
   return true;
+}
+
+// "N = 4", "N *= 2", or a value: of let and (( )).
+Status Shell::compute(Text text) {
+  text = trim(text);
+  const Text name = text.substr(0, name_length(text));
+  const std::size_t equals = std::min(text.find_first_not_of(" \t+-*/%", name.size()), text.size());
+  const bool assigns = !name.empty() && text.substr(equals).starts_with('=') && text.substr(equals, 2) != "==";
+  const Text right = assigns ? text.substr(equals + 1) : text,
+             op = trim(text.substr(name.size(), equals - name.size()));
+  const std::optional<std::int64_t> value =
+      arithmetic(assigns && !op.empty() ? fmt::format("{} {} ({})", name, op, right) : std::string(right));
+  if (assigns) set(std::string(name), value ? std::to_string(*value) : unknown_of(right), false);
+  return value ? Status(*value != 0) : std::nullopt;
+}
+
+// test, [ ] and [[ ]]: files are never looked at.
+Status Shell::test(std::vector<std::string> words, bool double_brackets) {
+  constexpr std::size_t most = 64;
+  if (words.empty()) return false;
+  if (words.size() > most) return std::nullopt;
+  for (const Text either : {"||", "-o", "&&", "-a"}) {
+    const auto at = std::ranges::find(words, either);
+    if (double_brackets == (either[0] == '-') || at == words.end() || at == words.begin()) continue;
+    const Status left = test({words.begin(), at}, double_brackets),
+                 right = test({at + 1, words.end()}, double_brackets);
+    const bool decides = either == "||" || either == "-o";
+    if (left == decides || right == decides) return decides;
+    return left && right ? Status(!decides) : std::nullopt;
+  }
+  if (words.front() == "!") {
+    const Status inside = test({words.begin() + 1, words.end()}, double_brackets);
+    return inside ? Status(!*inside) : std::nullopt;
+  }
+  if (words.front() == "(" && words.back() == ")" && words.size() > 2)
+    return test({words.begin() + 1, words.end() - 1}, double_brackets);
+  const bool of_length = words.size() == 2 && (words[0] == "-z" || words[0] == "-n");
+  if (of_length && is_left_open(words[1])) return words[0] == "-z";  // as "${X:-8}" takes it
+  if (words.size() == 3 && words[2].empty() && words[1].ends_with('=') && is_left_open(words[0]))
+    return words[1] != "!=";
+  if (std::ranges::any_of(words, is_unknown)) return std::nullopt;
+  if (words.size() == 1) return !words.front().empty();
+  if (of_length) return words[1].empty() == (words[0] == "-z");
+  if (words.size() != 3) return std::nullopt;
+  const std::string& op = words[1];
+  if (op == "=" || op == "==" || op == "!=") {
+    const bool same = double_brackets ? matches_pattern(words[0], words[2]) : words[0] == words[2];
+    return same == (op != "!=");
+  }
+  const auto a = number_in<std::int64_t>(words[0]), b = number_in<std::int64_t>(words[2]);
+  const auto compares = mapped("-eq===|-ne=!=|-lt=<|-le=<=|-gt=>|-ge=>=|<=<|>=>", op);
+  if (!a || !b || !compares) return std::nullopt;
+  return integer_expression(fmt::format("{} {} {}", *a, *compares, *b)) == 1;
+}
+
+bool matches_pattern(const std::string& text, const std::string& pattern) {
+  return ::fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
 }
 
 }  // namespace harness::evidence

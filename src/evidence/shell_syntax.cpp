@@ -1,10 +1,9 @@
-#include "evidence/shell_syntax.h"
-
 #include <algorithm>
 #include <array>
 #include <cctype>
 
 #include "base/text.h"
+#include "evidence/shell.h"
 
 namespace harness::evidence {
 namespace {

@@ -2,11 +2,13 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
@@ -15,6 +17,8 @@
 #include "evidence/training_log.h"
 
 namespace harness::evidence {
+
+class Shell;
 
 /// A key of a framework with its value, as a file or a command line has it.
 struct ForeignSetting {
@@ -112,13 +116,32 @@ class JobReader {
 
 /// Whether a text is a shell script that starts something.
 bool is_launch_script(std::string_view text);
-/// The commands in a text that is copied from a terminal: they stand behind prompts, "$ " and "user@host:~$ ", and may
-/// go on for several lines. Other lines are left empty.
-std::string typed_in(std::string_view text);
 /// Whether a text, of which this is the beginning, is a configuration of harness.
 bool is_own_configuration(std::string_view text);
 /// Whether it is one of nanoGPT's: assignments of Python.
 bool is_assignments(std::string_view text);
+
+/// The options of a launcher, before its program: "--nproc_per_node 8", "-np=8". - and _ in names are the same.
+class LauncherOptions {
+ public:
+  explicit LauncherOptions(std::vector<std::string> words) : words_(std::move(words)) {}
+  /// The last value of one of these names; nothing where none is given.
+  std::optional<std::string> value(std::initializer_list<std::string_view> names) const;
+  bool has(std::string_view name) const;
+  /// The words behind each `name`.
+  std::vector<std::string> all(std::string_view name) const;
+
+ private:
+  std::vector<std::string> words_;
+};
+
+/// A number of ranks, nodes or GPUs; nothing for any other text.
+std::optional<std::int64_t> count_of(const std::optional<std::string>& text);
+/// The variables that Slurm sets in a job by the lines "#SBATCH --nodes=8" of its script.
+std::map<std::string, std::string> variables_of_batch(std::string_view script);
+/// Adds the settings of a program's command line, its name first: "--key value …", "--key=value", "key=value", files.
+void take_arguments(const std::vector<std::string>& words, const Shell& shell, const std::string& origin,
+                    TrainingJob& job);
 /// Follows a script to the program that it starts: ranks, environment, and the program's settings (launch.cpp).
 /// `documents`: takes texts that the script writes into files.
 void read_script(const std::string& name, const std::string& text, const NameValues& files, TrainingJob& job,
@@ -131,7 +154,7 @@ std::vector<ForeignSetting> settings_of_document(const std::string& name, const 
 std::string framework_of_document(const std::vector<ForeignSetting>& settings);
 /// Sets in a log what it does not say of its job: sizes, precision.
 void complete(TrainingLog& log, const TrainingJob& job);
-/// Writes the settings of frameworks that name Megatron-LM's fields as its flags (megatron_names.cpp).
+/// Writes the settings of frameworks that name Megatron-LM's fields as its flags (job_keys.cpp).
 void prepare_settings(TrainingJob& job);
 /// Says in our names what the settings say (job_keys.cpp).
 void translate(TrainingJob& job);

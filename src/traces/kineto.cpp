@@ -1,5 +1,3 @@
-#include "traces/kineto_event.h"
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -8,7 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "traces/capture.h"
-#include "traces/json_reader.h"
+#include "traces/kineto_json.h"
 
 namespace harness::traces {
 namespace {
@@ -232,7 +230,7 @@ bool KinetoReader::take_host_event(Category category) {
     std::vector<Thread>& threads = capture_.backward_threads;
     if (threads.size() < 256 && std::ranges::find(threads, thread()) == threads.end()) threads.push_back(thread());
     return false;
-  } else if (category == Category::annotation || name.starts_with("ProfilerStep")) {
+  } else if (name.starts_with("ProfilerStep")) {
     range(std::nullopt);
   } else {
     return false;

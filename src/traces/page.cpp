@@ -187,7 +187,7 @@ report::Numbers kernels_table(const TracedGpu& gpu) {
     const NamedKernel& k = gpu.kernels[i];
     numbers.table.rows.push_back({short_name(k.name), std::string(title_of(k.kernel_class)), std::to_string(k.count),
                                   fmt::format("{:.3f}", 1e3 * k.seconds),
-                                  percent(k.seconds / gpu.shown_figures.step_s)});
+                                  percent(k.seconds / gpu.step.breakdown.step_s)});
   }
   return numbers;
 }

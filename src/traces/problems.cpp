@@ -93,8 +93,7 @@ void idle_causes(const Report& report, std::vector<std::string>& problems) {
 // How busy a GPU is says little of how well it is used.
 void busy_with_little(const Report& report, std::vector<std::string>& problems) {
   const analysis::Breakdown& b = report.mean.breakdown;
-  double busy_s = 0;
-  for (const TracedGpu& gpu : report.gpus) busy_s += gpu.shown_figures.busy_s / static_cast<double>(report.gpus.size());
+  const double busy_s = b.step_s - b[Part::idle].value_or(0) - b[Part::loading].value_or(0);
   const double products = b.share(Part::matrix_products) + b.share(Part::attention);
   if (busy_s < 0.9 * b.step_s || products > 0.4 || unclassified_share(report) > of_note) return;
   problems.push_back(
@@ -160,7 +159,8 @@ std::vector<std::string> notes_of(const Report& report) {
   if (numbered && std::ranges::adjacent_find(report.gpus, std::not_equal_to(),
                                              [](const TracedGpu& g) { return g.shown.name; }) != report.gpus.end())
     notes.emplace_back(
-        "The ranks show different steps, each its own of median length: no number of a step is common to all.");
+        "The ranks show different steps, each its own of median length: its number is not on all of them, or slower "
+        "there.");
   const std::int64_t world = report.gpus.front().world.value_or(1);
   if (world > 1 && std::ranges::all_of(report.gpus, [](const TracedGpu& g) { return g.collectives.empty(); }))
     notes.push_back(fmt::format("The job has {} ranks, but no kernel here is known to communicate.", world));

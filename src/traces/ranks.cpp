@@ -1,14 +1,232 @@
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "base/median.h"
 #include "report/page/page.h"
 #include "traces/read.h"
 
-// Several GPUs of a job tell together who was late and how long others waited.
 namespace harness::traces {
+namespace {
+
+// The collectives of a stream of a rank.
+struct Track {
+  std::size_t rank = 0;
+  std::vector<std::size_t> at;  // indices into the rank's collectives
+};
+
+struct Member {
+  const Track* track = nullptr;
+  std::ptrdiff_t shift = 0;  // its collective i + shift meets the leader's i
+  double clock_s = 0;
+};
+
+struct Group {
+  std::vector<Member> members;  // the first one leads: others are compared with it
+};
+
+struct Fit {
+  std::ptrdiff_t shift = 0;
+  std::size_t length = 0;
+  double clock_s = 0, residual_s = 0;
+};
+
+class Finder {
+ public:
+  explicit Finder(const std::vector<std::vector<Collective>>& ranks) : ranks_(ranks), clock_s_(ranks.size()) {}
+  Meetings find();
+
+ private:
+  const Collective& of(const Track& track, std::size_t i) const { return ranks_[track.rank][track.at[i]]; }
+  std::optional<Fit> fit(const Track& lead, const Track& other) const;
+  std::optional<Fit> fit_at(const Track& lead, const Track& other, std::size_t lead_first, std::size_t first) const;
+  void meet(const Group& group, std::vector<Meeting>& meetings) const;
+
+  const std::vector<std::vector<Collective>>& ranks_;
+  std::vector<std::optional<double>> clock_s_;
+};
+
+// Whether two tracks end together from these places on.
+std::optional<Fit> Finder::fit_at(const Track& lead, const Track& other, std::size_t lead_first,
+                                  std::size_t first) const {
+  Fit result{static_cast<std::ptrdiff_t>(first) - static_cast<std::ptrdiff_t>(lead_first),
+             std::min(lead.at.size() - lead_first, other.at.size() - first), 0, 0};
+  if (result.length == 0) return std::nullopt;
+  std::vector<double> apart;
+  for (std::size_t i = 0; i < result.length; ++i) {
+    const Collective &a = of(lead, lead_first + i), &b = of(other, first + i);
+    if (a.kernel_class != b.kernel_class) return std::nullopt;
+    apart.push_back(static_cast<double>(b.end_ns - a.end_ns) * 1e-9);
+  }
+  constexpr std::size_t enough_for_a_clock = 20;
+  if (clock_s_[lead.rank] && clock_s_[other.rank]) {
+    result.clock_s = *clock_s_[other.rank] - *clock_s_[lead.rank];
+  } else if (result.length >= enough_for_a_clock) {
+    result.clock_s = median(apart);
+  }
+  std::size_t together = 0;
+  for (std::size_t i = 0; i < result.length; ++i) {
+    const double shortest_s = std::min(of(lead, lead_first + i).seconds(), of(other, first + i).seconds());
+    const double off_s = std::abs(apart[i] - result.clock_s);
+    result.residual_s += off_s;
+    together += off_s <= 50e-6 + 0.05 * shortest_s ? 1 : 0;
+  }
+  result.residual_s /= static_cast<double>(result.length);
+  if (together * 20 < result.length * 19) return std::nullopt;
+  return result;
+}
+
+std::optional<Fit> Finder::fit(const Track& lead, const Track& other) const {
+  if (lead.at.size() == other.at.size()) return fit_at(lead, other, 0, 0);
+  std::optional<Fit> best;  // a capture may have begun or ended earlier: up to three more at either end
+  constexpr std::size_t most_shift = 3, least_length = 4;
+  const std::size_t difference = std::max(lead.at.size(), other.at.size()) - std::min(lead.at.size(), other.at.size());
+  if (difference > most_shift) return std::nullopt;
+  for (std::size_t shift = 0; shift <= most_shift; ++shift) {
+    for (const auto& [a, b] : {std::pair(shift, std::size_t{0}), std::pair(std::size_t{0}, shift)}) {
+      if (a + least_length > lead.at.size() || b + least_length > other.at.size()) continue;
+      const std::optional<Fit> found = fit_at(lead, other, a, b);
+      if (found && (!best || found->residual_s < best->residual_s)) best = found;
+    }
+  }
+  return best;
+}
+
+void Finder::meet(const Group& group, std::vector<Meeting>& meetings) const {
+  const Track& lead = *group.members[0].track;
+  for (std::size_t i = 0; i < lead.at.size(); ++i) {
+    Meeting meeting;
+    meeting.transfer_s = INFINITY;
+    double first_end_s = INFINITY, last_end_s = -INFINITY;
+    for (const Member& member : group.members) {
+      const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(i) + member.shift;
+      if (at < 0 || at >= std::ssize(member.track->at)) continue;
+      const auto own = static_cast<std::size_t>(at);
+      const Collective& c = of(*member.track, own);
+      meeting.kernel_class = c.kernel_class;
+      meeting.members.push_back({member.track->rank, member.track->at[own], c.seconds()});
+      meeting.longest_s = std::max(meeting.longest_s, c.seconds());
+      if (c.seconds() < meeting.transfer_s) meeting.last = member.track->rank;
+      meeting.transfer_s = std::min(meeting.transfer_s, c.seconds());
+      constexpr double of_one_node_s = 50e-6;  // clocks of GPUs of a node differ by less
+      const double clock_s = std::abs(member.clock_s) > of_one_node_s ? member.clock_s : 0;
+      const double end_s = static_cast<double>(c.end_ns - of(lead, i).end_ns) * 1e-9 - clock_s;
+      first_end_s = std::min(first_end_s, end_s);
+      last_end_s = std::max(last_end_s, end_s);
+    }
+    if (meeting.members.size() < 2) continue;
+    for (Meeting::Member& member : meeting.members) member.waiting_s -= meeting.transfer_s;
+    meeting.end_spread_s = last_end_s - first_end_s;
+    std::ranges::sort(meeting.members, {}, &Meeting::Member::rank);
+    meetings.push_back(std::move(meeting));
+  }
+}
+
+Meetings Finder::find() {
+  std::vector<Track> tracks;
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+    std::map<std::uint32_t, std::size_t> track_of;
+    for (std::size_t i = 0; i < ranks_[rank].size(); ++i) {
+      const auto [entry, added] = track_of.emplace(ranks_[rank][i].stream, tracks.size());
+      if (added) tracks.push_back({rank, {}});
+      tracks[entry->second].at.push_back(i);
+    }
+  }
+  // The longest first: they tell the clocks by which short ones are compared.
+  std::ranges::stable_sort(tracks, std::greater(), [](const Track& track) { return track.at.size(); });
+  std::vector<Group> groups;
+  if (!ranks_.empty()) clock_s_[0] = 0;
+  for (const Track& track : tracks) {
+    std::optional<Fit> best;
+    std::size_t where = 0;
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      const auto of_rank = [&](const Member& member) { return member.track->rank == track.rank; };
+      if (std::ranges::any_of(groups[g].members, of_rank)) continue;
+      const std::optional<Fit> found = fit(*groups[g].members[0].track, track);
+      if (!found || (best && best->residual_s <= found->residual_s)) continue;
+      best = found;
+      where = g;
+    }
+    if (!best) {
+      groups.push_back({{{&track, 0, 0}}});
+      continue;
+    }
+    const std::size_t lead_rank = groups[where].members[0].track->rank;
+    if (clock_s_[lead_rank] && !clock_s_[track.rank]) clock_s_[track.rank] = *clock_s_[lead_rank] + best->clock_s;
+    if (!clock_s_[lead_rank] && clock_s_[track.rank]) clock_s_[lead_rank] = *clock_s_[track.rank] - best->clock_s;
+    groups[where].members.push_back({&track, best->shift, best->clock_s});
+  }
+  Meetings result;
+  for (const Group& group : groups) {
+    if (group.members.size() > 1) meet(group, result.all);
+  }
+  std::ranges::stable_sort(
+      result.all, {}, [&](const Meeting& m) { return ranks_[m.members[0].rank][m.members[0].collective].start_ns; });
+  for (const std::optional<double>& clock : clock_s_) result.clock_s.push_back(clock.value_or(0));
+  return result;
+}
+
+}  // namespace
+
+std::vector<Collective> collectives_of(const Capture& capture, const Device& device) {
+  std::vector<Collective> all;
+  for (const GpuEvent& event : device.events) {
+    if (!is_communication(event.kernel_class)) continue;
+    Collective& c = all.emplace_back(Collective{event.start_ns, event.end_ns, event.stream, event.kernel_class});
+    if (event.operation < 0) continue;
+    const Operation& arguments = capture.operations[static_cast<std::size_t>(event.operation)];
+    c.bytes = std::max(arguments.bytes_in, arguments.bytes_out);
+    c.group_size = arguments.group_size;
+  }
+  return all;
+}
+
+bool Meeting::is_pair() const {
+  return members.size() == 2 && class_names()[kernel_class] == "comm.sendrecv";
+}
+
+Meetings find_meetings(const std::vector<std::vector<Collective>>& ranks) {
+  return Finder(ranks).find();
+}
+
+bool ends_at_once(Class kernel_class) {
+  const std::string_view name = class_names()[kernel_class];
+  return name != "comm.broadcast" && name != "comm.reduce";
+}
+
+std::optional<double> least_waiting_s(const std::vector<Collective>& all, const std::vector<Window>& steps,
+                                      const Window& window) {
+  std::map<std::tuple<std::uint32_t, Class, std::int64_t, std::size_t>, std::vector<const Collective*>> alike;
+  std::map<std::uint32_t, std::size_t> count;  // by stream, of the collectives of the step so far
+  auto step = steps.begin();
+  for (const Collective& c : all) {
+    for (; step != steps.end() && c.start_ns >= step->end_ns; ++step) count.clear();
+    const bool in_step = step != steps.end() && c.start_ns >= step->start_ns;
+    const std::size_t place = in_step ? ++count[c.stream] : 0;
+    if (c.bytes > 0 || in_step) alike[{c.stream, c.kernel_class, c.bytes, c.bytes > 0 ? 0 : place}].push_back(&c);
+  }
+  std::optional<double> waiting_s;
+  for (auto& [key, group] : alike) {
+    const Class kernel_class = std::get<Class>(key);
+    const bool moves_alike = ends_at_once(kernel_class) && !class_names()[kernel_class].starts_with("comm.expert");
+    if (group.size() < 4 || !moves_alike) continue;
+    std::ranges::nth_element(group, group.begin() + 1, {}, &Collective::seconds);
+    const double transfer_s = group[0]->seconds();
+    if (group[1]->seconds() > 1.2 * transfer_s) continue;
+    waiting_s = waiting_s.value_or(0);
+    for (const Collective* c : group) {
+      if (c->start_ns >= window.start_ns && c->start_ns < window.end_ns) *waiting_s += c->seconds() - transfer_s;
+    }
+  }
+  return waiting_s;
+}
+
+// Several GPUs of a job tell together who was late and how long others waited.
+
 namespace {
 
 void add_waiting(Report& report) {

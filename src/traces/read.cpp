@@ -12,7 +12,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "evidence/input.h"
-#include "evidence/lines.h"
 #include "traces/capture.h"
 
 namespace harness::traces {
@@ -57,7 +56,6 @@ TracedGpu examine(const Capture& capture, const Device& device, const std::strin
   gpu.steps = find_steps(capture, device, timeline, measure, wanted_step);
   gpu.shown = {"the whole trace", timeline.origin_ns, timeline.end_ns};
   if (!gpu.steps.windows.empty()) gpu.shown = gpu.steps.windows[gpu.steps.shown];
-  gpu.shown_figures = measure.of(gpu.shown);
   const auto stretch = [&](std::int64_t from_ns, std::int64_t to_ns) {
     return Stretch{timeline.seconds(from_ns), timeline.seconds(to_ns)};
   };
@@ -75,16 +73,16 @@ TracedGpu examine(const Capture& capture, const Device& device, const std::strin
 
 // The GPUs of one file.
 struct TracedFile {
-  std::string given;  // on the command line
-  std::string path;   // for people
+  std::string path;  // for people
   std::vector<TracedGpu> gpus;
   std::vector<std::string> notes;
   std::string refused;  // why it could not be read; "": it was
 };
 
-TracedFile examine_file(const std::string& path, const std::string& wanted_step) {
+// `step`: the name of the step to show, where a GPU has it; else that of the first GPU is the one for the others.
+TracedFile examine_file(const std::string& path, std::string step) {
   const Capture capture = read_capture(path);
-  TracedFile file{path, capture.file, {}, capture.notes, {}};
+  TracedFile file{capture.file, {}, capture.notes, {}};
   if (capture.rank_guessed) file.notes.push_back(fmt::format("Its rank, {}, is guessed from the name.", *capture.rank));
   if (capture.devices.empty() && capture.cut_short)
     fail("{}: it breaks off before the first kernel of a GPU: the profiler was stopped while it wrote the file",
@@ -94,16 +92,10 @@ TracedFile examine_file(const std::string& path, const std::string& wanted_step)
         "{}: no kernel ran on a GPU in it; record the activities of the GPU too (ProfilerActivity.CUDA, nsys profile "
         "--trace=cuda)",
         quote(path));
-  std::string unknown;  // a kernel of a stream without classes
   for (const Device& device : capture.devices) {
-    file.gpus.push_back(examine(capture, device, wanted_step));
-    if (unknown.empty()) unknown = kernel_of_unknown_stream(device, capture.names);
+    file.gpus.push_back(examine(capture, device, step));
+    if (step.empty()) step = file.gpus.back().numbered_step();
   }
-  if (!unknown.empty())
-    file.notes.push_back(fmt::format(
-        "The kernels of a stream beside the main one have no class, such as {}: if they communicate, that counts as "
-        "computation.",
-        quote(unknown.substr(0, whole_characters(unknown, 60)))));
   return file;
 }
 
@@ -188,60 +180,27 @@ std::size_t files_at_once(const std::vector<std::string>& paths) {
                                  std::min(cores, paths.size()));
 }
 
-// In the order of the paths.
-std::vector<TracedFile> examine_files(const std::vector<std::string>& paths, const std::string& wanted_step) {
+// In the order of the paths. The first file tells which step the others show as well.
+std::vector<TracedFile> examine_files(const std::vector<std::string>& paths) {
   std::vector<TracedFile> files(paths.size());
-  std::atomic<std::size_t> next = 0;
-  const auto work = [&] {
-    for (std::size_t i = next++; i < paths.size(); i = next++) {
-      try {
-        files[i] = examine_file(paths[i], wanted_step);
-      } catch (const Error& error) {
-        files[i].refused = error.what();
-      }
+  const auto examine_at = [&](std::size_t i, const std::string& step) {
+    try {
+      files[i] = examine_file(paths[i], step);
+    } catch (const Error& error) {
+      files[i].refused = error.what();
     }
+  };
+  examine_at(0, "");
+  const std::string step = files[0].refused.empty() ? files[0].gpus.front().numbered_step() : "";
+  std::atomic<std::size_t> next = 1;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < paths.size(); i = next++) examine_at(i, step);
   };
   std::vector<std::future<void>> others;
   for (std::size_t i = 1; i < files_at_once(paths); ++i) others.push_back(std::async(std::launch::async, work));
   work();
   for (std::future<void>& other : others) other.get();
   return files;
-}
-
-// Finds among the steps that all GPUs have the one that most of them show; "": they have none in common.
-std::string common_step(const std::vector<TracedFile>& files) {
-  struct Votes {
-    std::size_t have = 0, show = 0;
-  };
-  std::map<std::string, Votes> votes;
-  std::size_t gpus = 0;
-  for (const TracedFile& file : files) {
-    for (const TracedGpu& gpu : file.gpus) {
-      ++gpus;
-      for (const std::size_t i : gpu.steps.numbered ? gpu.steps.alike : std::vector<std::size_t>{}) {
-        Votes& step = votes[gpu.steps.windows[i].name];
-        ++step.have;
-        if (i == gpu.steps.shown) ++step.show;
-      }
-    }
-  }
-  std::erase_if(votes, [&](const auto& step) { return step.second.have < gpus; });
-  const auto most = std::ranges::max_element(votes, {}, [](const auto& step) { return step.second.show; });
-  return most == votes.end() ? "" : most->first;
-}
-
-// Lets all ranks of a job show the same step. A file's events are gone by now: those that show another are read again.
-void show_one_step(std::vector<TracedFile>& files) {
-  const std::string step = common_step(files);
-  std::vector<std::string> paths;
-  for (const TracedFile& file : files) {
-    const bool differs = std::ranges::any_of(file.gpus, [&](const TracedGpu& gpu) { return gpu.shown.name != step; });
-    if (!step.empty() && differs && file.given != "-") paths.push_back(file.given);
-  }
-  if (paths.empty()) return;
-  for (TracedFile& again : examine_files(paths, step)) {
-    if (again.refused.empty()) *std::ranges::find(files, again.given, &TracedFile::given) = std::move(again);
-  }
 }
 
 }  // namespace
@@ -268,7 +227,7 @@ bool is_trace_file(const std::string& path) {
 std::vector<Report> read_traces(const std::vector<std::string>& paths) {
   std::vector<TracedFile> files;
   std::vector<std::string> refused;
-  for (TracedFile& file : examine_files(paths, "")) {
+  for (TracedFile& file : examine_files(paths)) {
     if (file.refused.empty()) {
       files.push_back(std::move(file));
     } else {
@@ -279,9 +238,7 @@ std::vector<Report> read_traces(const std::vector<std::string>& paths) {
   auto [before, after] = before_and_after(std::move(files));
   std::vector<Report> reports;
   for (std::vector<TracedFile>* job : {&before, &after}) {
-    if (job->empty()) continue;
-    show_one_step(*job);
-    reports.push_back(report_of(std::move(*job)));
+    if (!job->empty()) reports.push_back(report_of(std::move(*job)));
   }
   reports.back().refused = std::move(refused);
   return reports;

@@ -1,4 +1,4 @@
-#include "traces/timed_step.h"
+#include "traces/timeline.h"
 
 #include <algorithm>
 #include <array>

@@ -3,13 +3,16 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "analysis/breakdown.h"
 #include "traces/capture.h"
 
 namespace harness::traces {
@@ -33,10 +36,6 @@ struct NamedKernel {
   std::int64_t count = 0;
   double seconds = 0;  // the sum of their durations: work, not time of the step
 };
-
-/// The longest kernel, by its sum, of the streams beside the main one none of whose kernels has a class; "": there are
-/// none, or they take less than 1 % of the time.
-std::string kernel_of_unknown_stream(const Device& device, const Names& names);
 
 /// Where the time of a window went, in seconds:
 /// step = compute + exposed_communication + exposed_memory + idle. All are lengths of unions, never sums.
@@ -89,8 +88,8 @@ struct Steps {
   bool no_optimizer = false;       // a period without optimizer kernels: a layer, or inference
 };
 
-/// By marks of the profiler, annotations that recur, or the period of the kernels on the main stream. `wanted`: the
-/// name of the step to show, if it is there; "": any.
+/// By marks of the profiler, or by the period of the kernels on the main stream. `wanted`: the name of the step to
+/// show, if it is there and takes as long as the median within 5 %; "": any.
 Steps find_steps(const Capture& capture, const Device& device, const Timeline& timeline, const Measure& measure,
                  const std::string& wanted);
 
@@ -102,5 +101,39 @@ using IdleTimes = std::array<double, cause_count>;
 /// The idle time between the first and the last event of a device by cause, in each of `windows` (of the timeline).
 std::vector<IdleTimes> find_idle(const Capture& capture, const Device& device, const Timeline& timeline,
                                  const Stretches& windows);
+
+/// The work of a GPU in one step.
+struct StepWork {
+  double step_s = 0;
+  std::vector<analysis::StepOperation> operations;  // copies and memsets are of no part
+  /// The collectives among `operations`, each with its place in the device's list of them (collectives_of).
+  std::vector<std::pair<std::size_t, std::size_t>> collectives;
+  double loading_s = 0;  // before the first event, where the trace says it itself
+  IdleTimes idle_s{};    // of the gaps, by cause
+  /// What texts of `operations` refer to, as far as they are of the file.
+  std::shared_ptr<std::set<std::string>> words = std::make_shared<std::set<std::string>>();
+};
+
+/// `idle_s`: in the window, by cause.
+StepWork work_in(const Window& window, const Capture& capture, const Device& device, const Timeline& timeline,
+                 const IdleTimes& idle_s);
+
+/// A step of a trace, taken apart as the profiled step of harness is: `breakdown` has the same parts. Copies are no
+/// part of harness's own step and stand by themselves.
+struct TimedStep {
+  analysis::Breakdown breakdown;
+  double copies_s = 0;  // copies and memsets while no kernel ran
+  double waits_s = 0;   // in communication, for later ranks and other stages, hidden or not
+  IdleTimes idle_s{};
+};
+
+/// Every moment belongs to one part: to computation (on the main stream first), then to communication or the waiting
+/// in it, then to copies.
+TimedStep time_step(const StepWork& work);
+
+TimedStep mean_of(const std::vector<TimedStep>& steps);
+
+/// The axis of a process group by its description: Megatron-LM's names and those of torch's device mesh.
+Part axis_of(std::string_view description);
 
 }  // namespace harness::traces

@@ -203,7 +203,6 @@ TEST(Job, LeavesOutWhatContradictsAnotherSetting) {
 }
 
 TEST(Job, PacksDocumentsWhereThePredictionTakesIt) {
-  const TemporaryFolder scratch;
   const auto with_documents = [](const std::string& more) {
     return megatron("--bf16 --reset-position-ids --reset-attention-mask " + more);
   };
@@ -217,15 +216,6 @@ TEST(Job, PacksDocumentsWhereThePredictionTakesIt) {
   EXPECT_THAT(mxfp8.cannot, Contains(HasSubstr("no GPU has run the mxfp8 of backend cuda yet")));
   EXPECT_THAT(with_documents("").configuration, AllOf(HasSubstr("backend: cuda"), Not(HasSubstr("  batching: "))));
   EXPECT_THAT(with_documents("").cannot, packed);
-  const Answer trl = job_of({scratch.write("sft.yaml",
-                                           "model_name_or_path: meta-llama/Llama-3.1-8B\npacking: true\nbf16: true\n"
-                                           "per_device_train_batch_size: 1\nmax_length: 4096\n")});
-  EXPECT_THAT(trl.cannot, packed);
-  const Answer nemo = job_of({scratch.write("nemo.yaml",
-                                            "trainer: {devices: 8}\nmodel:\n  encoder_seq_length: 2048\n"
-                                            "  num_layers: 2\n  data: {train_ds: {packed_sequence: true, "
-                                            "packed_sequence_size: 8192}}\n")});
-  EXPECT_THAT(nemo.cannot, packed);
 }
 
 TEST(Job, SaysWhatIsMissing) {

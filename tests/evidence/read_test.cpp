@@ -1,5 +1,3 @@
-#include "evidence/answer.h"
-
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/resource.h>
@@ -10,8 +8,8 @@
 #include <random>
 
 #include "base/text.h"
+#include "evidence/answer.h"
 #include "evidence/input.h"
-#include "evidence/lines.h"
 #include "support/errors.h"
 #include "support/files.h"
 #include "support/paths.h"
@@ -60,13 +58,6 @@ TEST(Read, FollowsSourcedFilesInAnyOrder) {
   const std::string to_b = scratch.write("a.sh", "source b.sh\ntorchrun --nproc-per-node 8 pretrain_gpt.py\n"),
                     to_a = scratch.write("b.sh", "#!/bin/bash\nsource a.sh\n");
   EXPECT_THAT(read({to_a, to_b}).front().headline, HasSubstr("8 ranks"));
-}
-
-TEST(Lines, AWordIsOneOfTheWholeNamesBetweenBars) {
-  for (const char* word : {"a", "bc", "100"}) EXPECT_TRUE(evidence::is_one_of("a|bc|100", word)) << word;
-  for (const char* word : {"", "b", "c", "0", "00", "a|bc", "|", "bcd"})
-    EXPECT_FALSE(evidence::is_one_of("a|bc|100", word)) << word;
-  EXPECT_FALSE(evidence::is_one_of("nono", "no"));
 }
 
 TEST(Recognition, IgnoresTheName) {
@@ -118,13 +109,6 @@ TEST(Recognition, SaysWhatToDoWithWhatItRefuses) {
   EXPECT_THAT(said(""), HasSubstr("it is empty"));
   EXPECT_THAT(error_of([&] { read({scratch.path()}); }), HasSubstr("it is a directory"));
   EXPECT_THAT(error_of([&] { read({"/nowhere/at all"}); }), HasSubstr("No such file"));
-}
-
-TEST(Recognition, KnowsHostfilesOfSeveralLaunchers) {
-  const TemporaryFolder scratch;
-  for (const char* text :
-       {"10.0.0.1 slots=8\n10.0.0.2 slots=8\n", "a1:8\na2:8\n", "gpu-1\ngpu-2\n", "n1 slots=8 max_slots=8\n"})
-    EXPECT_EQ(read({scratch.write("hosts", text)}).front().kind, "hostfile") << text;
 }
 
 TEST(Read, TakesSeveralFilesAsOneJob) {

@@ -1,9 +1,7 @@
-#include "traces/meetings.h"
+#include "traces/read.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include "traces/timed_step.h"
 
 namespace harness::traces {
 namespace {
