@@ -75,14 +75,6 @@ enum class GradCompression : std::uint8_t {
   top_k,  // of each bucket the share grad_compression_ratio, those of the largest magnitude
 };
 enum class AllReduceAlgorithm : std::uint8_t { ring, halving_doubling };
-/// Which CPUs of its node a worker may use, and which memory it takes first.
-enum class HostBinding : std::uint8_t {
-  automatic,  // the CPUs near its GPU; without one, whole cores of its own where there are enough; memory as usual
-  none,       // all that the job has on the node
-  numa,       // the CPUs and the memory of one NUMA node: its GPU's, or those by turns of the ranks
-  core,       // of these, whole cores of its own
-};
-
 /// The workloads by the names that a configuration gives: a training step, or one operation again and again.
 /// workloads/ has one file or folder for each.
 inline constexpr std::array<std::string_view, 4> workload_names{"gpt", "collective", "gemm", "attention"};
@@ -143,7 +135,6 @@ struct Settings {
   int attention_engine = -1;  // of the fused kernels the library offers; -1: its own choice
   bool cuda_graph = true;     // the step is captured once and launched as one
   int threads = 0;            // 0: cores / ranks on the node
-  HostBinding host_binding = HostBinding::automatic;
   std::string data_file;          // the tokens of the training (data/token_file.h); "": made up
   int loader_workers = 2;         // threads of a rank that load batches of it ahead; 0: the step loads its own
   int loader_prefetch = 4;        // batches that are loaded ahead, by all of them together

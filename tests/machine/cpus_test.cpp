@@ -44,6 +44,13 @@ TEST(Cpus, AreListedAsTheKernelDoes) {
   for (const char* list : {"", "7", "0-31,64-95", "1,3,5-6", "8191"}) EXPECT_EQ(list_of(cpus_in(list)), list);
 }
 
+TEST(Cpus, NearADeviceAreThoseThatTheKernelNames) {
+  const test::TemporaryFolder root;
+  root.write("sys/bus/pci/devices/0000:2b:00.0/local_cpulist", "4-7,12-15\n");
+  EXPECT_EQ(list_of(cpus_near("0000:2B:00.0", root.path())), "4-7,12-15");
+  EXPECT_TRUE(cpus_near("0000:1c:00.0", root.path()).none());
+}
+
 TEST(Cpus, TheirModelIsNamed) {
   EXPECT_EQ(cpu_model_in("processor\t: 0\nmodel\t\t: 17\nmodel name\t: AMD EPYC 9654\nmodel name\t: other\n"),
             "AMD EPYC 9654");

@@ -57,7 +57,7 @@ std::string place_here(const FrameworkRow& row) {
 
 // Names from Hugging Face, benchmarks and daily speech.
 
-constexpr std::array<Hint, 40> others{{
+constexpr std::array<Hint, 38> others{{
     {"model.layers", "num_hidden_layers n_layer n_layers"},
     {"model.hidden", "n_embd d_model dim"},
     {"model.heads", "num_heads n_head n_heads"},
@@ -92,8 +92,6 @@ constexpr std::array<Hint, 40> others{{
     {"sharding_group: node", "hybrid_shard hsdp hpz mics"},
     {"prefetch_layers", "forward_prefetch backward_prefetch"},
     {"grad_reduce_precision", "reduce_dtype"},
-    {"host_binding", "cpu_bind bind_to numa_binding"},
-    {"host_binding: core", "bind_cores_to_rank"},
     {"bucket_size", "bucket_cap_mb"},
     {"data_file", "dataset_path data_loading train_data"},
     {"loader_workers", "num_workers dataloader_num_workers"},
