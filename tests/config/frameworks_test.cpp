@@ -13,11 +13,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr std::array<Framework, 4> all{Framework::megatron, Framework::deepspeed, Framework::torchtitan,
-                                       Framework::pytorch};
-
 TEST(Frameworks, EveryWrittenRowIsOfSomethingThatExists) {
-  for (const Framework framework : all) {
+  for (const Framework framework : frameworks) {
     for (const FrameworkRow& row : rows_of(framework)) {
       const std::string name = row.here.substr(0, row.here.find_first_of(".:,"));
       EXPECT_TRUE(find_variable(name) != nullptr || name == "model" || name == "measure") << row.key << row.here;
@@ -31,7 +28,6 @@ TEST(Frameworks, ScalesOfBlocksAreARecipe) {
   s.precision = Precision::mxfp8;
   EXPECT_EQ(words_in(Framework::megatron, "precision", s).flags,
             (NameValues{{"--bf16", ""}, {"--fp8-format", "e4m3"}, {"--fp8-recipe", "mxfp8"}}));
-  EXPECT_THAT(words_in(Framework::pytorch, "precision", s).note, HasSubstr("MXFP8BlockScaling()"));
   EXPECT_THAT(words_in(Framework::deepspeed, "precision", s).note, HasSubstr("MXFP8BlockScaling()"));
   EXPECT_THAT(words_in(Framework::torchtitan, "precision", s).note, HasSubstr("mxfp8_cublas"));
 }
@@ -60,7 +56,6 @@ TEST(Frameworks, WhereNothingIsWrittenTheKeyIsOmitted) {
                          {Framework::megatron, "pipeline_schedule", "gpipe", ""},
                          {Framework::torchtitan, "fusion", "false", "omit compile.enable"},
                          {Framework::deepspeed, "gradient_accumulation", "auto", "omit gradient_accumulation_steps"},
-                         {Framework::pytorch, "sharding", "parameters", ""},
                          {Framework::torchtitan, "threads", "2", ""}}) {
     Settings s;
     find_variable(variable)->parse(s, value);
