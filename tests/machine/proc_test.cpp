@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cmath>
 #include <filesystem>
 
 #include "support/temporary_folder.h"
@@ -44,14 +43,10 @@ TEST(Words, ThatAreNoFiniteNumberAreNone) {
   EXPECT_EQ(number("0"), 0);
 }
 
-TEST(Ports, TellTheirStateAndRate) {
+TEST(Ports, TellTheirState) {
   EXPECT_EQ(port_state_in("4: ACTIVE"), "ACTIVE");
   EXPECT_EQ(port_state_in("4: ACTIVE_DEFER\n"), "ACTIVE_DEFER");
   EXPECT_EQ(port_state_in(""), "");
-  EXPECT_EQ(port_rate_in("100 Gb/sec (4X EDR)"), 100e9);
-  for (const char* text : {"", "Gb/sec", "fast Gb/sec", "-1 Gb/sec", "100", "100 furlongs"}) {
-    EXPECT_TRUE(std::isnan(port_rate_in(text))) << text;
-  }
 }
 
 TEST(Process, KnowsItsHost) {
