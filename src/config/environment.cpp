@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "config/registry_rows.h"
-#include "nccl/names.h"
 #include "nccl/values.h"
 
 namespace harness::config {

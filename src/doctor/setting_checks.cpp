@@ -259,7 +259,7 @@ std::string explain(const std::string& name) {
   const std::string by_env = fmt::format("sweep it with `env: [{{{}: VALUE}}]`", name);
   if (const nccl::ForeignName* foreign = nccl::find_foreign_name(name); foreign != nullptr) {
     if (foreign->owner.empty()) return fmt::format("{}: read by nobody; {}\n", name, foreign->note);
-    const std::string about = foreign->is_prefix() ? fmt::format("names that begin with {}: ", foreign->name) : "";
+    const std::string about = foreign->is_prefix() ? fmt::format("names that begin with {}: ", foreign->names) : "";
     return fmt::format("{}: not read by NCCL, but by {} ({}{}); {}\n", name, foreign->owner, about, foreign->note,
                        by_env);
   }

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "config/registry.h"
-#include "nccl/names.h"
+#include "nccl/values.h"
 
 namespace harness::config {
 namespace {
