@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <variant>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "config/choice.h"

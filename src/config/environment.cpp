@@ -5,7 +5,7 @@
 #include <cctype>
 #include <utility>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "config/registry_rows.h"
 #include "nccl/values.h"
 

@@ -6,7 +6,6 @@
 #include <system_error>
 #include <utility>
 
-#include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
 

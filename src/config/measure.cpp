@@ -2,7 +2,6 @@
 #include <array>
 #include <limits>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "config/choice.h"

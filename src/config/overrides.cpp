@@ -3,7 +3,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "config/fields.h"
 #include "config/files.h"

@@ -3,7 +3,6 @@
 #include <array>
 #include <vector>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "config/choice.h"
 #include "config/fields.h"

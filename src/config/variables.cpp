@@ -3,7 +3,6 @@
 #include <optional>
 #include <set>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "config/environment.h"

@@ -10,7 +10,6 @@
 #include <sstream>
 #include <tuple>
 
-#include "base/error.h"
 #include "base/text.h"
 
 namespace harness::config {

@@ -10,7 +10,6 @@
 #include <map>
 #include <optional>
 
-#include "base/error.h"
 #include "base/text.h"
 
 namespace harness::machine {

@@ -13,7 +13,6 @@
 #include <thread>
 #include <type_traits>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "machine/tree.h"
 

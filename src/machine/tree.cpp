@@ -16,7 +16,6 @@
 #include <memory>
 #include <system_error>
 
-#include "base/error.h"
 #include "base/text.h"
 
 namespace harness::machine {

@@ -4,7 +4,6 @@
 #include <map>
 #include <optional>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "nccl/values.h"

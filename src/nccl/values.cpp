@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <string>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "support/temporary_folder.h"
 
 namespace harness {

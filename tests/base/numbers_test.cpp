@@ -1,4 +1,4 @@
-#include "base/random.h"
+#include "base/statistics.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/floats.h"
-#include "base/median.h"
 #include "base/part.h"
 
 namespace harness {

@@ -6,7 +6,6 @@
 #include <random>
 #include <string_view>
 
-#include "base/error.h"
 #include "support/temporary_folder.h"
 
 namespace harness {

@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "support/errors.h"
 #include "support/row_values.h"
 

@@ -5,7 +5,7 @@
 #include <array>
 #include <sstream>
 
-#include "base/random.h"
+#include "base/statistics.h"
 #include "config_files.h"
 #include "support/temporary_folder.h"
 

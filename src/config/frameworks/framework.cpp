@@ -6,7 +6,7 @@
 #include <array>
 #include <cctype>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "config/registry.h"
 #include "nccl/values.h"
 
