@@ -1,5 +1,3 @@
-#include "config/environment.h"
-
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -7,6 +5,7 @@
 
 #include "base/text.h"
 #include "config/registry_rows.h"
+#include "nccl/log.h"
 #include "nccl/values.h"
 
 namespace harness::config {
@@ -53,21 +52,6 @@ void check_name(std::string_view name) {
 }
 
 }  // namespace
-
-EnvMap parse_env(std::string_view text) {
-  const auto entries = parse_map(text);
-  if (!entries) fail("found {}; expected a map such as {{NCCL_IB_TIMEOUT: 22}}", quote(text));
-  EnvMap env;
-  for (const auto& [name, value] : *entries) {
-    check_env_entry(name, value);
-    if (!env.emplace(name, value).second) fail("found {} twice; write it once", name);
-  }
-  return env;
-}
-
-std::string print_env(const EnvMap& env) {
-  return print_map({env.begin(), env.end()});
-}
 
 void check_env_entry(std::string_view name, std::string_view value) {
   check_name(name);
@@ -123,9 +107,19 @@ Variable env_variable() {
       .help = "environment variables of the workers; a change adds or replaces those that it names",
       .parse =
           [](Settings& s, std::string_view text) {
-            for (auto& [name, value] : parse_env(text)) s.env[name] = value;
+            const auto entries = parse_map(text);
+            if (!entries) fail("found {}; expected a map such as {{NCCL_IB_TIMEOUT: 22}}", quote(text));
+            std::map<std::string, std::string> env;
+            for (const auto& [name, value] : *entries) {
+              check_env_entry(name, value);
+              if (!env.emplace(name, value).second) fail("found {} twice; write it once", name);
+            }
+            for (auto& [name, value] : env) s.env[name] = std::move(value);
           },
-      .print = [](const Settings& s) { return print_env(s.env); },
+      .print =
+          [](const Settings& s) {
+            return print_map({s.env.begin(), s.env.end()});
+          },
       .free_parts = true,
       .workloads = any_workload};
 }

@@ -5,9 +5,9 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "config/environment.h"
 #include "config/experiment.h"
 #include "config/fields.h"
+#include "config/registry.h"
 
 namespace harness::config {
 namespace {

@@ -1,4 +1,4 @@
-#include "config/yaml_tree.h"
+#include "config/files.h"
 
 #include <fmt/format.h>
 

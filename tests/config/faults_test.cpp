@@ -1,4 +1,4 @@
-#include "config/faults.h"
+#include "config/settings.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
