@@ -12,7 +12,7 @@
 #include <string>
 
 #include "base/text.h"
-#include "support/temporary_folder.h"
+#include "support/files.h"
 
 namespace harness {
 namespace {

@@ -6,7 +6,7 @@
 #include <random>
 #include <string_view>
 
-#include "support/temporary_folder.h"
+#include "support/files.h"
 
 namespace harness {
 namespace {

@@ -8,7 +8,7 @@
 #include "base/statistics.h"
 #include "config/experiment.h"
 #include "config_files.h"
-#include "support/temporary_folder.h"
+#include "support/files.h"
 
 namespace harness::config {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "config/experiment.h"
 #include "support/errors.h"
-#include "support/temporary_folder.h"
+#include "support/files.h"
 
 namespace harness::test {
 

@@ -3,7 +3,7 @@
 
 #include "config_files.h"
 #include "support/errors.h"
-#include "support/temporary_folder.h"
+#include "support/files.h"
 
 namespace harness::config {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "support/temporary_folder.h"
+#include "support/files.h"
 
 namespace harness::machine {
 namespace {

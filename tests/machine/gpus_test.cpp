@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "machine/conditions.h"
-#include "support/temporary_folder.h"
+#include "support/files.h"
 
 namespace harness::machine {
 namespace {

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "support/temporary_folder.h"
+#include "support/files.h"
 
 namespace harness::machine {
 namespace {
