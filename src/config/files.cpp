@@ -29,6 +29,22 @@ std::string nearest_file(const std::string& path) {
   return near.empty() ? near : (wanted.parent_path() / near).string();
 }
 
+// The fields of a line of CSV; quotes hide commas.
+std::vector<std::string> fields_of(std::string_view line) {
+  std::vector<std::string> fields(1);
+  bool quoted = false;
+  for (const char c : line) {
+    if (c == '"') {
+      quoted = !quoted;
+    } else if (c == ',' && !quoted) {
+      fields.emplace_back();
+    } else {
+      fields.back() += c;
+    }
+  }
+  return fields;
+}
+
 }  // namespace
 
 bool check_text(const std::string& text, int source, Problems& problems) {
@@ -111,26 +127,6 @@ fs::path shipped_configs() {
   }
   return {};
 }
-
-namespace {
-
-// The fields of a line of CSV; quotes hide commas.
-std::vector<std::string> fields_of(std::string_view line) {
-  std::vector<std::string> fields(1);
-  bool quoted = false;
-  for (const char c : line) {
-    if (c == '"') {
-      quoted = !quoted;
-    } else if (c == ',' && !quoted) {
-      fields.emplace_back();
-    } else {
-      fields.back() += c;
-    }
-  }
-  return fields;
-}
-
-}  // namespace
 
 std::vector<PublishedRow> read_published(const std::filesystem::path& table) {
   constexpr std::size_t most = 4u << 20;

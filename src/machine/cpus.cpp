@@ -36,6 +36,47 @@ double number_at(const Tree& tree, const std::string& path) {
   return number(take_word(rest)).value_or(nan);
 }
 
+const std::string mount = "sys/fs/cgroup";
+
+// Folders in which the hierarchy of a line of /proc/self/cgroup may be mounted: version 2's ("0::/path") at the top or
+// beside version 1, a controller's of version 1 ("4:cpu,cpuacct:/path") under all of its names or its own.
+std::vector<std::string> mounts_of(std::string_view controllers, const std::string& controller) {
+  if (controllers.empty()) return {mount, mount + "/unified"};
+  const std::vector<std::string_view> names = split(controllers, ',');
+  if (std::ranges::find(names, controller) == names.end()) return {};
+  if (names.size() == 1) return {mount + "/" + controller};
+  return {mount + "/" + std::string(controllers), mount + "/" + controller};
+}
+
+void keep_smaller(double& smallest, double value) {
+  if (value > 0 && (smallest == 0 || value < smallest)) smallest = value;
+}
+
+// The smallest that look(folder) gives for the process's group and its parents, 0 not counted. Inside a container the
+// path may name what only the host sees; then the mount's root is all there is.
+template <class Look>
+GroupLimit smallest(const Tree& tree, const std::string& controller, Look&& look) {
+  const Reading groups = tree.bytes("proc/self/cgroup");
+  GroupLimit limit{groups.access, 0, groups.why};
+  if (groups.ok() && !tree.exists(mount)) limit = {Access::unreadable, 0, fmt::format("there is no /{}", mount)};
+  std::string_view text = groups.text;
+  while (!text.empty()) {
+    const std::string_view line = take_line(text);
+    const std::size_t first = line.find(':');
+    const std::size_t second = line.find(':', first == std::string_view::npos ? first : first + 1);
+    if (second == std::string_view::npos) continue;
+    for (const std::string& place : mounts_of(line.substr(first + 1, second - first - 1), controller)) {
+      std::filesystem::path group = std::filesystem::path(line.substr(second + 1)).relative_path();
+      for (int depth = 0; depth < 64; ++depth) {  // deeper than control groups may be nested
+        keep_smaller(limit.value, look((place / group).string()));
+        if (group.empty()) break;
+        group = group.parent_path();
+      }
+    }
+  }
+  return limit;
+}
+
 }  // namespace
 
 CpuSet bound_cpus() {
@@ -177,51 +218,6 @@ double cpu_seconds(const rusage& used) {
   };
   return seconds(used.ru_utime) + seconds(used.ru_stime);
 }
-
-namespace {
-
-const std::string mount = "sys/fs/cgroup";
-
-// Folders in which the hierarchy of a line of /proc/self/cgroup may be mounted: version 2's ("0::/path") at the top or
-// beside version 1, a controller's of version 1 ("4:cpu,cpuacct:/path") under all of its names or its own.
-std::vector<std::string> mounts_of(std::string_view controllers, const std::string& controller) {
-  if (controllers.empty()) return {mount, mount + "/unified"};
-  const std::vector<std::string_view> names = split(controllers, ',');
-  if (std::ranges::find(names, controller) == names.end()) return {};
-  if (names.size() == 1) return {mount + "/" + controller};
-  return {mount + "/" + std::string(controllers), mount + "/" + controller};
-}
-
-void keep_smaller(double& smallest, double value) {
-  if (value > 0 && (smallest == 0 || value < smallest)) smallest = value;
-}
-
-// The smallest that look(folder) gives for the process's group and its parents, 0 not counted. Inside a container the
-// path may name what only the host sees; then the mount's root is all there is.
-template <class Look>
-GroupLimit smallest(const Tree& tree, const std::string& controller, Look&& look) {
-  const Reading groups = tree.bytes("proc/self/cgroup");
-  GroupLimit limit{groups.access, 0, groups.why};
-  if (groups.ok() && !tree.exists(mount)) limit = {Access::unreadable, 0, fmt::format("there is no /{}", mount)};
-  std::string_view text = groups.text;
-  while (!text.empty()) {
-    const std::string_view line = take_line(text);
-    const std::size_t first = line.find(':');
-    const std::size_t second = line.find(':', first == std::string_view::npos ? first : first + 1);
-    if (second == std::string_view::npos) continue;
-    for (const std::string& place : mounts_of(line.substr(first + 1, second - first - 1), controller)) {
-      std::filesystem::path group = std::filesystem::path(line.substr(second + 1)).relative_path();
-      for (int depth = 0; depth < 64; ++depth) {  // deeper than control groups may be nested
-        keep_smaller(limit.value, look((place / group).string()));
-        if (group.empty()) break;
-        group = group.parent_path();
-      }
-    }
-  }
-  return limit;
-}
-
-}  // namespace
 
 GroupLimit cpu_quota(const Tree& tree) {
   // Times in microseconds: "150000 100000" or "max 100000" in version 2, -1 for none in version 1.
