@@ -62,11 +62,6 @@ const char* word_of(T value, const std::array<Choice<T>, n>& choices) {
   fail("value {} has no word among {}", static_cast<int>(value), join(words_of(choices), ", "));
 }
 
-template <class T, std::size_t n>
-std::string print_choice(T value, const std::array<Choice<T>, n>& choices) {
-  return word_of(value, choices);
-}
-
 /// The kind of value that a key of a configuration takes.
 enum class Takes : std::uint8_t {
   value,

@@ -155,7 +155,6 @@ std::vector<Variable> data_variables() {
        .mathematics = Mathematics::another},
       whole(&Settings::loader_workers, 0, max_loader_threads,
             {.name = "loader_workers",
-             .allowed = fmt::format("0 to {}", max_loader_threads),
              .examples = {"0", "8"},
              .help = "threads of a rank that load a batch of data_file each, ahead of the step; 0: the step loads its "
                      "own (PyTorch's num_workers). On cpu, auto leaves them as many fewer compute threads",
@@ -163,7 +162,6 @@ std::vector<Variable> data_variables() {
              .without_effect = without_file}),
       whole(&Settings::loader_prefetch, 1, max_ring,
             {.name = "loader_prefetch",
-             .allowed = fmt::format("1 to {}", max_ring),
              .examples = {"1", "16"},
              .help = "batches that are loaded ahead of the step, by all workers together (PyTorch: num_workers x "
                      "prefetch_factor)",

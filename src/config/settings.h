@@ -48,7 +48,7 @@ inline constexpr std::array<PrecisionRow, 7> precision_table{{
     {Precision::nvfp4, "nvfp4", program::DType::bf16, 1, 4},
 }};
 
-/// For parse_choice() and print_choice() (config/choice.h).
+/// For parse_choice() and word_of() (config/choice.h).
 inline constexpr auto precision_choices = [] {
   std::array<std::pair<const char*, Precision>, precision_table.size()> choices{};
   for (std::size_t i = 0; i < choices.size(); ++i) {
@@ -58,7 +58,7 @@ inline constexpr auto precision_choices = [] {
 }();
 
 inline constexpr const PrecisionRow& row_of(Precision precision) {
-  return precision_table[static_cast<std::size_t>(precision)];
+  return *std::ranges::find(precision_table, precision, &PrecisionRow::precision);
 }
 inline constexpr const char* name_of(Precision precision) {
   return row_of(precision).name;
@@ -82,15 +82,6 @@ inline constexpr const PrecisionRow* find_precision(std::string_view name) {
   }
   return nullptr;
 }
-
-static_assert(
-    [] {
-      for (std::size_t i = 0; i < precision_table.size(); ++i) {
-        if (static_cast<std::size_t>(precision_table[i].precision) != i) return false;
-      }
-      return true;
-    }(),
-    "the rows stand in the order of Precision");
 
 // ---- Faults of predictions
 

@@ -54,14 +54,14 @@ inline constexpr std::array<std::string_view, 3> protocol_names{"LL", "LL128", "
 ///   value := entry (';' entry)*    entry := [function ':'] ['^'] element (',' element)*
 /// Only the first entry may lack a function and then means all five; '^' means all but these. Canonical are NCCL's
 /// capitals, elements in NCCL's order, and no blanks.
-std::string canonical_algo(std::string_view text);
-std::string canonical_proto(std::string_view text);
+/// `elements`: algorithm_names or protocol_names.
+using Elements = std::span<const std::string_view>;
+std::string canonical_choices(std::string_view text, Elements elements);
 
 /// The elements that a value leaves NCCL to choose from, by function: {"AllReduce": {"Tree", "Ring"}, …}. "default"
-/// leaves all. They accept and refuse the same texts as the two functions above.
+/// leaves all. It accepts and refuses the same texts as the function above.
 using Choices = std::map<std::string, std::vector<std::string>>;
-Choices algo_choices(std::string_view text);
-Choices proto_choices(std::string_view text);
+Choices choices_of(std::string_view text, Elements elements);
 
 /// The number that a person and NCCL both read in `text`: plain decimal or hexadecimal; nullopt for anything else.
 std::optional<std::int64_t> parse_integer(std::string_view text);
