@@ -31,8 +31,9 @@ std::string quote(std::string_view text);
 
 /// Takes the blanks off both ends.
 std::string_view trim(std::string_view text);
-/// ASCII letters in lower case.
+/// ASCII letters in lower case, or in capitals.
 std::string lower(std::string_view text);
+std::string upper(std::string_view text);
 /// Equal but for the case of ASCII letters.
 bool same_word(std::string_view a, std::string_view b);
 

@@ -88,14 +88,10 @@ bool runs_foreign_code(std::string_view name) {
   constexpr std::array<std::string_view, 6> within = {"PRELOAD",   "PLUGIN",    "INJECTION",
                                                       "LIBRARIES", "COMPONENT", "DRIVERS"};
   constexpr std::array<std::string_view, 5> whole = {"NCCL_NET", "NCCL_PROFILER", "NCCL_CONF_FILE", "BASH_ENV", "ENV"};
-  const std::string upper = [&] {
-    std::string text(name);
-    std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-    return text;
-  }();
-  return starts_with_any(upper, beginnings) || upper.ends_with("PATH") || upper.ends_with("_DIR") ||
-         std::ranges::any_of(within, [&](std::string_view part) { return upper.find(part) != std::string::npos; }) ||
-         std::ranges::find(whole, upper) != whole.end();
+  const std::string capitals = upper(name);
+  return starts_with_any(capitals, beginnings) || capitals.ends_with("PATH") || capitals.ends_with("_DIR") ||
+         std::ranges::any_of(within, [&](std::string_view part) { return capitals.find(part) != std::string::npos; }) ||
+         std::ranges::find(whole, capitals) != whole.end();
 }
 
 Variable env_variable() {

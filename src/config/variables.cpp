@@ -4,7 +4,6 @@
 #include <set>
 
 #include "base/text.h"
-#include "base/units.h"
 #include "config/experiment.h"
 #include "config/fields.h"
 #include "config/registry.h"

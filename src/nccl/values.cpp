@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cctype>
 #include <cerrno>
 #include <cstdlib>
 
@@ -182,10 +181,8 @@ std::string canonical_level(std::string_view text) {
     fail("found {}; NCCL's numbers for levels follow an older scale (5 is SYS, not PXB). Allowed: default, {}",
          quote(whole), join(levels(), ", "));
   }
-  std::string upper(whole);
-  std::ranges::transform(upper, upper.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   fail("found {}, which NCCL would silently ignore; allowed: default, {}{}", quote(whole), join(levels(), ", "),
-       did_you_mean(nearest(upper, levels())));
+       did_you_mean(nearest(upper(whole), levels())));
 }
 
 DeviceList::DeviceList(std::string_view text) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 
 #include "base/text.h"
 #include "config/registry.h"
@@ -164,9 +163,8 @@ std::string known_elsewhere_as(std::string_view key) {
   }
   if (const std::string_view answer = answer_of(others, word); !answer.empty())
     return "here it is " + std::string(answer);
-  std::string nccl_name = word;
-  std::ranges::transform(nccl_name, nccl_name.begin(), [](unsigned char c) { return std::toupper(c); });
-  if (nccl::knows(nccl_name)) return fmt::format("it is a variable of NCCL: env: {{{}: VALUE}}", nccl_name);
+  if (const std::string nccl_name = upper(word); nccl::knows(nccl_name))
+    return fmt::format("it is a variable of NCCL: env: {{{}: VALUE}}", nccl_name);
   return nothing_like(key);
 }
 
