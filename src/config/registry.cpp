@@ -94,10 +94,6 @@ bool Variable::honoured_by(std::string_view workload) const {
   return workloads.empty() || std::find(workloads.begin(), workloads.end(), workload) != workloads.end();
 }
 
-bool Variable::honoured_on(BackendKind backend) const {
-  return honoured_on(backend, traits_of(backend).stands_for);
-}
-
 bool Variable::honoured_on(BackendKind backend, BackendKind as) const {
   const auto honours = [&](BackendKind kind) { return std::ranges::find(backends, kind) != backends.end(); };
   return honours(backend) || honours(as);

@@ -92,8 +92,7 @@ struct Variable {
   bool fixed = false;
 
   bool honoured_by(std::string_view workload) const;
-  bool honoured_on(BackendKind backend) const;
-  /// By a prediction of what another backend does: `as`.
+  /// `as`: the backend that it predicts, or itself.
   bool honoured_on(BackendKind backend, BackendKind as) const;
   /// By their names, as a result has them.
   bool honoured_on(std::string_view backend, std::string_view as) const;
