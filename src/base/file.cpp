@@ -10,7 +10,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "base/units.h"
 
 namespace harness {

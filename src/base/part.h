@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -34,14 +35,57 @@ inline constexpr std::array<Part, part_count> all_parts = [] {
 inline constexpr std::size_t index_of(Part part) {
   return static_cast<std::size_t>(part);
 }
-const char* name_of(Part part);            // for people: "matrix products", "tensor communication"
-const char* key_of(Part part);             // for machines: "matrix_products"
-bool is_computation(Part part);            // matrix_products … recomputation
-bool is_exposed_communication(Part part);  // tensor … communication
+struct PartWords {
+  const char* key;
+  const char* name;
+};
+inline constexpr std::array<PartWords, part_count> part_words{{{"matrix_products", "matrix products"},
+                                                               {"attention", "attention"},
+                                                               {"other_compute", "other computation"},
+                                                               {"recomputation", "recomputation"},
+                                                               {"tensor", "tensor communication"},
+                                                               {"pipeline", "pipeline communication"},
+                                                               {"data", "data communication"},
+                                                               {"embedding", "embedding communication"},
+                                                               {"world", "closing all-reduce"},
+                                                               {"communication", "other communication"},
+                                                               {"waiting", "waiting for slower ranks"},
+                                                               {"bubble", "pipeline bubble"},
+                                                               {"loading", "data loading"},
+                                                               {"idle", "idle, host"}}};
+/// For people: "matrix products", "tensor communication".
+inline const char* name_of(Part part) {
+  return part_words[index_of(part)].name;
+}
+/// For machines: "matrix_products".
+inline const char* key_of(Part part) {
+  return part_words[index_of(part)].key;
+}
+/// matrix_products … recomputation.
+inline bool is_computation(Part part) {
+  return part <= Part::recomputation;
+}
+/// tensor … communication.
+inline bool is_exposed_communication(Part part) {
+  return part >= Part::tensor && part <= Part::communication;
+}
 /// The part of an operation that computes, by its kind ("matmul", "attention_backward").
-Part computation_part(std::string_view kind, bool recomputed);
+inline Part computation_part(std::string_view kind, bool recomputed) {
+  if (recomputed) return Part::recomputation;
+  if (kind == "matmul") return Part::matrix_products;
+  return kind.starts_with("attention") ? Part::attention : Part::other_compute;
+}
 /// The part of an operation that communicates, by its group. `closing`: it ends the step.
-Part communication_part(std::string_view group, bool closing);
+inline Part communication_part(std::string_view group, bool closing) {
+  // Replicas that gather weights have a group of their own for it, which may be at work while gradients are reduced,
+  // and one for what those of a node have of them in common with other nodes.
+  if (group == "gather" || group == "nodes") return Part::data;
+  for (const Part part : {Part::tensor, Part::pipeline, Part::data, Part::embedding}) {
+    if (group == key_of(part)) return part;
+  }
+  // All ranks meet at the end of every step, and in what a step of one collective repeats.
+  return closing && group == key_of(Part::world) ? Part::world : Part::communication;
+}
 
 /// From start_s up to, not including, end_s.
 struct Stretch {
@@ -52,9 +96,38 @@ struct Stretch {
 using Stretches = std::vector<Stretch>;
 
 /// The points covered by any of them. Empty and reversed ones cover nothing.
-Stretches united(std::vector<Stretch> stretches);
+inline Stretches united(std::vector<Stretch> stretches) {
+  std::erase_if(stretches, [](const Stretch& s) { return !(s.start_s < s.end_s); });
+  std::ranges::sort(stretches, {}, &Stretch::start_s);
+  Stretches whole;
+  for (const Stretch& next : stretches) {
+    if (whole.empty() || next.start_s > whole.back().end_s) {
+      whole.push_back(next);
+    } else {
+      whole.back().end_s = std::max(whole.back().end_s, next.end_s);
+    }
+  }
+  return whole;
+}
 /// The points of `a` that are not in `b`.
-Stretches without(const Stretches& a, const Stretches& b);
-double length(const Stretches& stretches);
+inline Stretches without(const Stretches& a, const Stretches& b) {
+  Stretches left;
+  auto hole = b.begin();
+  for (const Stretch& stretch : a) {
+    double at = stretch.start_s;
+    while (hole != b.end() && hole->end_s <= at) ++hole;
+    for (auto h = hole; h != b.end() && h->start_s < stretch.end_s; ++h) {
+      if (at < h->start_s) left.push_back({at, h->start_s});
+      at = h->end_s;
+    }
+    if (at < stretch.end_s) left.push_back({at, stretch.end_s});
+  }
+  return left;
+}
+inline double length(const Stretches& stretches) {
+  double sum = 0;
+  for (const Stretch& s : stretches) sum += s.end_s - s.start_s;
+  return sum;
+}
 
 }  // namespace harness

@@ -94,6 +94,44 @@ std::optional<std::pair<std::size_t, std::size_t>> nearness(std::string_view typ
   return std::pair(edit_distance(word, candidate), std::size_t{0});
 }
 
+// As YAML has it. JSON, whose strings have no C0 as it is, means the same by it.
+std::string notation_of(std::uint32_t code) {
+  return code < 0x20 ? fmt::format("\\x{:02x}", code) : fmt::format("\\u{:04x}", code);
+}
+
+std::string escaped_but(std::string_view text, std::string_view kept) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const Character c = character_at(text, 0);
+    const std::size_t bytes = c.bytes == 0 ? 1 : c.bytes;
+    const std::string_view character = text.substr(0, bytes);
+    text.remove_prefix(bytes);
+    if (c.bytes == 0) {
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(character[0]));
+    } else if (is_unprintable(c.code) && kept.find(character) == std::string_view::npos) {
+      out += notation_of(c.code);
+    } else {
+      out += character;
+    }
+  }
+  return out;
+}
+
+bool is_plain_value(std::string_view value) {
+  return !value.empty() && std::ranges::all_of(value, [](unsigned char c) {
+    return std::isalnum(c) != 0 || std::string_view("_./:+-=@%^").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+}
+
+// Up to one of `ends`, without blanks around it; nullopt for nothing and for what should be quoted.
+std::optional<std::string> plain_word(Cursor& cursor, std::string_view ends) {
+  cursor.skip_blanks();
+  const std::string_view word = trim(cursor.until(ends));
+  if (word.empty() || word.find_first_of("\"{}") != std::string_view::npos) return std::nullopt;
+  return std::string(word);
+}
+
 }  // namespace
 
 std::string nearest(std::string_view word, std::span<const std::string> candidates) {
@@ -142,6 +180,14 @@ std::string lower(std::string_view text) {
   std::string out(text);
   for (char& c : out) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return out;
+}
+
+std::string upper(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
   }
   return out;
 }
@@ -233,34 +279,6 @@ std::size_t whole_characters(std::string_view text, std::size_t most) {
   return kept;
 }
 
-namespace {
-
-// As YAML has it. JSON, whose strings have no C0 as it is, means the same by it.
-std::string notation_of(std::uint32_t code) {
-  return code < 0x20 ? fmt::format("\\x{:02x}", code) : fmt::format("\\u{:04x}", code);
-}
-
-std::string escaped_but(std::string_view text, std::string_view kept) {
-  std::string out;
-  out.reserve(text.size());
-  while (!text.empty()) {
-    const Character c = character_at(text, 0);
-    const std::size_t bytes = c.bytes == 0 ? 1 : c.bytes;
-    const std::string_view character = text.substr(0, bytes);
-    text.remove_prefix(bytes);
-    if (c.bytes == 0) {
-      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(character[0]));
-    } else if (is_unprintable(c.code) && kept.find(character) == std::string_view::npos) {
-      out += notation_of(c.code);
-    } else {
-      out += character;
-    }
-  }
-  return out;
-}
-
-}  // namespace
-
 bool is_unprintable(std::uint32_t c) {
   return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x061c || (c >= 0x200b && c <= 0x200f) ||
          (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff || c == 0xfffe || c == 0xffff;
@@ -273,24 +291,6 @@ std::string escaped(std::string_view text) {
 std::string escaped_lines(std::string_view text) {
   return escaped_but(text, "\n\t");
 }
-
-namespace {
-
-bool is_plain_value(std::string_view value) {
-  return !value.empty() && std::ranges::all_of(value, [](unsigned char c) {
-    return std::isalnum(c) != 0 || std::string_view("_./:+-=@%^").find(static_cast<char>(c)) != std::string_view::npos;
-  });
-}
-
-// Up to one of `ends`, without blanks around it; nullopt for nothing and for what should be quoted.
-std::optional<std::string> plain_word(Cursor& cursor, std::string_view ends) {
-  cursor.skip_blanks();
-  const std::string_view word = trim(cursor.until(ends));
-  if (word.empty() || word.find_first_of("\"{}") != std::string_view::npos) return std::nullopt;
-  return std::string(word);
-}
-
-}  // namespace
 
 std::optional<std::string> Cursor::quoted() {
   Cursor ahead{rest};

@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.h"
 #include "base/text.h"
 
 namespace harness {

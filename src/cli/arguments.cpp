@@ -229,11 +229,10 @@ void Parser::add_readers(Arguments& a) {
   export_settings->add_option("--case", a.export_settings.case_name,
                               "with --format F: all settings of this case, proven or not; else only this case");
   export_settings
-      ->add_option(
-          "--format", a.export_settings.format,
-          "harness (default): the next configuration; env, megatron, deepspeed, torchtitan or pytorch: settings "
-          "for it")
-      ->check(one_of({"env", "megatron", "deepspeed", "torchtitan", "pytorch", "harness"}));
+      ->add_option("--format", a.export_settings.format,
+                   "harness (default): the next configuration; env, megatron, deepspeed or torchtitan: settings "
+                   "for it")
+      ->check(one_of({"env", "megatron", "deepspeed", "torchtitan", "harness"}));
   trace = app.add_subcommand("trace", "write one profiled step, for chrome://tracing and ui.perfetto.dev");
   trace->add_option("file", a.trace.file, "a result file")->required();
   trace->add_option("--case", a.trace.case_name, "whose step (default: baseline)");

@@ -258,8 +258,7 @@ int export_settings(const ExportOptions& options, std::ostream& out) {
   static const std::map<std::string, report::ExportFormat> formats{{"env", std::nullopt},
                                                                    {"megatron", config::Framework::megatron},
                                                                    {"deepspeed", config::Framework::deepspeed},
-                                                                   {"torchtitan", config::Framework::torchtitan},
-                                                                   {"pytorch", config::Framework::pytorch}};
+                                                                   {"torchtitan", config::Framework::torchtitan}};
   const bool is_next = options.format == "harness";
   if (options.file.ends_with(".yaml") || options.file.ends_with(".yml")) {
     if (is_next)

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <variant>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "config/choice.h"
@@ -123,53 +122,46 @@ void read_curve(const YamlNode& node, const std::string& key, bool rises, Curve&
   if (rises) curve = curve.rising();
 }
 
-// Calls take(name, node, key) for each key of a map of operations.
-template <class Take>
-void each_operation(const YamlNode& node, const std::string& key, Problems& problems, Take&& take) {
-  if (node.kind != YamlNode::Kind::map) {
-    problems.add(node.place, key, "expected a map of operations, such as {matmul: …}");
-    return;
+// A map of operations: take(name, value, its key) for each that stands there.
+std::vector<Field> per_operation(
+    const std::function<void(const std::string& name, const YamlNode& node, const std::string& key)>& take) {
+  std::vector<Field> fields;
+  for (const std::string& name : operation_names()) {
+    fields.push_back(Field::other(
+        name, Takes::map, [name, take](const YamlNode& node, const std::string& key) { take(name, node, key); }));
   }
-  const std::vector<std::string> names = operation_names();
-  for (const YamlNode& child : node.children) {
-    if (std::ranges::find(names, child.key) != names.end()) {
-      take(child.key, child, dotted(key, child.key));
-    } else {
-      problems.add(child.key_place, dotted(key, child.key),
-                   fmt::format("no operation has this name{}", did_you_mean(nearest(child.key, names))));
-    }
-  }
+  return fields;
 }
 
 // "matmul: {bytes: 1.2, host: 2}", a map for each kind of operation.
-void read_kinds(const YamlNode& node, const std::string& key, bool backward, Software& software, Problems& problems) {
-  each_operation(node, key, problems, [&](const std::string& name, const YamlNode& child, const std::string& where) {
-    KindCost cost;
-    const std::vector<Field> fields{Field::scalar("bytes", number(cost.bytes)),
-                                    Field::scalar("host", number(cost.host_operations))};
-    if (read_map(problems, child, where, fields)) software.kinds[{name, backward}] = cost;
-  });
+Field kinds_field(const char* key, bool backward, Software& software, Problems& problems) {
+  return Field::section(key,
+                        per_operation([&, backward](const std::string& name, const YamlNode& node, const auto& at) {
+                          KindCost cost;
+                          const std::vector<Field> fields{Field::scalar("bytes", number(cost.bytes)),
+                                                          Field::scalar("host", number(cost.host_operations))};
+                          if (read_map(problems, node, at, fields)) software.kinds[{name, backward}] = cost;
+                        }));
 }
 
 // "measured: {fp32: {matmul: […]}, ranks: 2, communications: {all_reduce: […]}}".
 Field measured_field(MeasuredCurves& m, Problems& problems) {
-  const auto curves = [&problems](bool rises, const auto& curve_of) {
-    return [&problems, rises, curve_of](const YamlNode& node, const std::string& key) {
-      each_operation(node, key, problems, [&](const std::string& name, const YamlNode& child, const std::string& at) {
-        read_curve(child, at, rises, curve_of(name), problems);
-      });
-    };
+  const auto curves = [&problems](const char* key, bool rises, const auto& curve_of) {
+    return Field::section(
+        key, per_operation([&problems, rises, curve_of](const auto& name, const YamlNode& node, const std::string& at) {
+          read_curve(node, at, rises, curve_of(name), problems);
+        }));
   };
   std::vector<Field> fields;
   for (const PrecisionRow& row : precision_table) {
     const auto computation = [&m, precision = row.precision](const std::string& name) -> Curve& {
       return m.computations[{precision, name}];
     };
-    fields.push_back(Field::other(row.name, Takes::map, curves(false, computation)));
+    fields.push_back(curves(row.name, false, computation));
   }
   const auto communication = [&m](const std::string& name) -> Curve& { return m.communications[name]; };
   fields.push_back(Field::scalar("ranks", whole_into(m.ranks, 1, most_counted)));
-  fields.push_back(Field::other("communications", Takes::map, curves(true, communication)));
+  fields.push_back(curves("communications", true, communication));
   return Field::section("measured", std::move(fields));
 }
 
@@ -178,10 +170,6 @@ Field needed(std::string key, Field::Parse parse) {
 }
 
 std::vector<Field> software_fields(Software& s, const BackendKind& backend, Problems& problems) {
-  const auto kinds = [&](bool backward) {
-    return
-        [&, backward](const YamlNode& node, const std::string& key) { read_kinds(node, key, backward, s, problems); };
-  };
   return {needed("fused", [&](auto text) { parse_fused(s.fused, backend, text); }),
           needed("host", seconds(s.host_s)),
           needed("kernel", seconds(s.kernel_s)),
@@ -200,8 +188,8 @@ std::vector<Field> software_fields(Software& s, const BackendKind& backend, Prob
           Field::scalar("host_power", number(s.host_power)),
           Field::scalar("computes_beside_tensor", truth_into(s.computes_beside_tensor)),
           Field::scalar("scatter_messages", truth_into(s.scatters_messages)),
-          Field::other("operations", Takes::map, kinds(false)),
-          Field::other("operations_backward", Takes::map, kinds(true))};
+          kinds_field("operations", false, s, problems),
+          kinds_field("operations_backward", true, s, problems)};
 }
 
 Calibration calibration_in(const fs::path& path, Problems& problems) {

@@ -9,15 +9,13 @@
 #include <vector>
 
 #include "config/backend.h"
+#include "config/files.h"
 #include "config/hardware.h"
-#include "config/precision.h"
-#include "config/yaml_tree.h"
+#include "config/settings.h"
 #include "program/lower.h"
 #include "program/operation.h"
 
 namespace harness::config {
-
-struct Settings;
 
 /// A measured time of one kind of operation, over its size (FLOP or bytes).
 struct CurvePoint {

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.h"
 #include "base/text.h"
 
 namespace harness::config {
@@ -61,11 +60,6 @@ const char* word_of(T value, const std::array<Choice<T>, n>& choices) {
     if (value == choice.second) return choice.first;
   }
   fail("value {} has no word among {}", static_cast<int>(value), join(words_of(choices), ", "));
-}
-
-template <class T, std::size_t n>
-std::string print_choice(T value, const std::array<Choice<T>, n>& choices) {
-  return word_of(value, choices);
 }
 
 /// The kind of value that a key of a configuration takes.

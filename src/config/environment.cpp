@@ -1,13 +1,11 @@
-#include "config/environment.h"
-
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <utility>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "config/registry_rows.h"
-#include "nccl/names.h"
+#include "nccl/log.h"
 #include "nccl/values.h"
 
 namespace harness::config {
@@ -55,21 +53,6 @@ void check_name(std::string_view name) {
 
 }  // namespace
 
-EnvMap parse_env(std::string_view text) {
-  const auto entries = parse_map(text);
-  if (!entries) fail("found {}; expected a map such as {{NCCL_IB_TIMEOUT: 22}}", quote(text));
-  EnvMap env;
-  for (const auto& [name, value] : *entries) {
-    check_env_entry(name, value);
-    if (!env.emplace(name, value).second) fail("found {} twice; write it once", name);
-  }
-  return env;
-}
-
-std::string print_env(const EnvMap& env) {
-  return print_map({env.begin(), env.end()});
-}
-
 void check_env_entry(std::string_view name, std::string_view value) {
   check_name(name);
   if (std::ranges::any_of(value, [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; })) {
@@ -105,14 +88,10 @@ bool runs_foreign_code(std::string_view name) {
   constexpr std::array<std::string_view, 6> within = {"PRELOAD",   "PLUGIN",    "INJECTION",
                                                       "LIBRARIES", "COMPONENT", "DRIVERS"};
   constexpr std::array<std::string_view, 5> whole = {"NCCL_NET", "NCCL_PROFILER", "NCCL_CONF_FILE", "BASH_ENV", "ENV"};
-  const std::string upper = [&] {
-    std::string text(name);
-    std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-    return text;
-  }();
-  return starts_with_any(upper, beginnings) || upper.ends_with("PATH") || upper.ends_with("_DIR") ||
-         std::ranges::any_of(within, [&](std::string_view part) { return upper.find(part) != std::string::npos; }) ||
-         std::ranges::find(whole, upper) != whole.end();
+  const std::string capitals = upper(name);
+  return starts_with_any(capitals, beginnings) || capitals.ends_with("PATH") || capitals.ends_with("_DIR") ||
+         std::ranges::any_of(within, [&](std::string_view part) { return capitals.find(part) != std::string::npos; }) ||
+         std::ranges::find(whole, capitals) != whole.end();
 }
 
 Variable env_variable() {
@@ -124,9 +103,19 @@ Variable env_variable() {
       .help = "environment variables of the workers; a change adds or replaces those that it names",
       .parse =
           [](Settings& s, std::string_view text) {
-            for (auto& [name, value] : parse_env(text)) s.env[name] = value;
+            const auto entries = parse_map(text);
+            if (!entries) fail("found {}; expected a map such as {{NCCL_IB_TIMEOUT: 22}}", quote(text));
+            std::map<std::string, std::string> env;
+            for (const auto& [name, value] : *entries) {
+              check_env_entry(name, value);
+              if (!env.emplace(name, value).second) fail("found {} twice; write it once", name);
+            }
+            for (auto& [name, value] : env) s.env[name] = std::move(value);
           },
-      .print = [](const Settings& s) { return print_env(s.env); },
+      .print =
+          [](const Settings& s) {
+            return print_map({s.env.begin(), s.env.end()});
+          },
       .free_parts = true,
       .workloads = any_workload};
 }

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "config/fields.h"

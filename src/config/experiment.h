@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "config/calibration.h"
-#include "config/faults.h"
 #include "config/hardware.h"
 #include "config/registry.h"
 #include "config/settings.h"

@@ -1,4 +1,4 @@
-#include "config/faults.h"
+#include "config/settings.h"
 
 #include <array>
 #include <map>

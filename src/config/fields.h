@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "config/choice.h"
-#include "config/yaml_tree.h"
+#include "config/files.h"
 
 namespace harness::config {
 

@@ -6,7 +6,6 @@
 #include <system_error>
 #include <utility>
 
-#include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
 
@@ -28,6 +27,22 @@ std::string nearest_file(const std::string& path) {
   }
   const std::string near = nearest(wanted.filename().string(), names);
   return near.empty() ? near : (wanted.parent_path() / near).string();
+}
+
+// The fields of a line of CSV; quotes hide commas.
+std::vector<std::string> fields_of(std::string_view line) {
+  std::vector<std::string> fields(1);
+  bool quoted = false;
+  for (const char c : line) {
+    if (c == '"') {
+      quoted = !quoted;
+    } else if (c == ',' && !quoted) {
+      fields.emplace_back();
+    } else {
+      fields.back() += c;
+    }
+  }
+  return fields;
 }
 
 }  // namespace
@@ -112,26 +127,6 @@ fs::path shipped_configs() {
   }
   return {};
 }
-
-namespace {
-
-// The fields of a line of CSV; quotes hide commas.
-std::vector<std::string> fields_of(std::string_view line) {
-  std::vector<std::string> fields(1);
-  bool quoted = false;
-  for (const char c : line) {
-    if (c == '"') {
-      quoted = !quoted;
-    } else if (c == ',' && !quoted) {
-      fields.emplace_back();
-    } else {
-      fields.back() += c;
-    }
-  }
-  return fields;
-}
-
-}  // namespace
 
 std::vector<PublishedRow> read_published(const std::filesystem::path& table) {
   constexpr std::size_t most = 4u << 20;

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <filesystem>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "config/fields.h"

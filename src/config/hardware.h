@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "config/precision.h"
+#include "config/settings.h"
 
 namespace harness::config {
 

@@ -2,7 +2,6 @@
 #include <array>
 #include <limits>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "config/choice.h"
@@ -17,7 +16,7 @@ constexpr int max_rounds = 10000;
 constexpr int max_steps = 4096;  // of a block, with its warm-up: as many losses as a worker keeps
 
 // After the fifth round and then at half as many again: 5, 8, 12, 18, 27, 40, …
-std::vector<int> usual_looks(int rounds) {
+std::vector<int> looks_of(int rounds) {
   std::vector<int> looks;
   for (int next = 5; next < rounds; next = (3 * next + 1) / 2) looks.push_back(next);
   looks.push_back(rounds);
@@ -31,15 +30,10 @@ constexpr double most_usual_start_s = 600;
 
 // Checks keys that depend on each other.
 void check_measure(const YamlNode& node, const std::string& key, Measure& m, Problems& problems) {
-  const YamlNode *until = node.find("until"), *looks = node.find("looks"), *steps = node.find("steps");
+  const YamlNode *until = node.find("until"), *steps = node.find("steps");
   if (until != nullptr && until->scalar == word_of(true, ends)) {
     if (node.find("rounds") == nullptr) m.rounds = rounds_to_settle;
-    if (m.looks.empty()) m.looks = usual_looks(m.rounds);
-    // --rounds may be fewer than the file's looks reach.
-    std::erase_if(m.looks, [&](int look) { return look >= m.rounds; });
-    m.looks.push_back(m.rounds);
-  } else if (looks != nullptr) {
-    problems.add(looks->key_place, dotted(key, "looks"), "looks need `until: settled`; add it, or remove them");
+    m.looks = looks_of(m.rounds);
   }
   if (m.warmup_steps + m.steps > max_steps) {
     const YamlNode* at = steps != nullptr ? steps : node.find("warmup_steps");
@@ -76,10 +70,6 @@ Field measure_field(Measure& m, Problems& problems) {
     m.auto_steps = text == "auto";
     if (!m.auto_steps) m.steps = static_cast<int>(parse_within(text, 1, max_steps));
   };
-  const auto look = [&m](std::string_view text) {
-    const int least = m.looks.empty() ? 2 : m.looks.back() + 1;
-    m.looks.push_back(static_cast<int>(parse_within(text, least, max_rounds)));
-  };
   const auto check = [&](const YamlNode& node, const std::string& key) { check_measure(node, key, m, problems); };
   const Measure usual;
   const std::string duration = "a time such as 30 s or 10 min";
@@ -99,8 +89,6 @@ Field measure_field(Measure& m, Problems& problems) {
                     fmt::format("1 to {}", max_rounds), fmt::format("{}; {}", usual.rounds, rounds_to_settle)),
       Field::choice("until", until, "rounds, or settled: a case leaves when its verdict is settled", words_of(ends),
                     "rounds"),
-      Field::list("looks", look, "a list such as [5, 8, 12]",
-                  "until: settled: the rounds after which verdicts are taken", "5, 8, 12, 18, …"),
       Field::scalar("warmup_steps", whole_into(m.warmup_steps, 0, max_steps - 1), "untimed steps of a block",
                     fmt::format("0 to {}", max_steps - 1), std::to_string(usual.warmup_steps)),
       Field::scalar("steps", steps, "timed steps of a block; auto: a little less than set-up takes",

@@ -1,7 +1,6 @@
 #include <type_traits>
 #include <vector>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "config/fields.h"

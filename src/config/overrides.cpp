@@ -1,12 +1,10 @@
-#include "config/yaml_tree.h"
+#include "config/files.h"
 
 #include <utility>
 #include <vector>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "config/fields.h"
-#include "config/files.h"
 #include "config/registry.h"
 
 namespace harness::config {

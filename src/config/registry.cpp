@@ -47,7 +47,6 @@ Variable whole_or(std::string word, int Settings::*value, int low, int high, Var
 }
 
 Variable number_of_bytes(std::int64_t Settings::*bytes, std::int64_t least, Variable row) {
-  row.has_ranges = true;
   row.examples = {"50 MiB", "100 MiB"};
   row.parse = [=](Settings& s, std::string_view text) {
     const std::int64_t read = parse_bytes(text);
@@ -93,10 +92,6 @@ NameValues parts_of(std::string_view text, std::string_view example) {
 
 bool Variable::honoured_by(std::string_view workload) const {
   return workloads.empty() || std::find(workloads.begin(), workloads.end(), workload) != workloads.end();
-}
-
-bool Variable::honoured_on(BackendKind backend) const {
-  return honoured_on(backend, traits_of(backend).stands_for);
 }
 
 bool Variable::honoured_on(BackendKind backend, BackendKind as) const {

@@ -8,10 +8,15 @@
 #include <vector>
 
 #include "base/part.h"
+#include "base/text.h"
 #include "config/backend.h"
 #include "config/choice.h"
 #include "config/hardware.h"
 #include "config/settings.h"
+
+namespace harness::nccl {
+struct Request;
+}
 
 namespace harness::config {
 
@@ -43,7 +48,6 @@ struct Variable {
   std::string help = {};                   // one line
   std::vector<BackendKind> backends = {BackendKind::cpu, BackendKind::cuda};  // that honour it
   std::vector<std::string> parts = {};  // the keys of a compound value ("tensor_parallel"); empty for a plain one
-  bool has_ranges = false;              // a list of its values may have ranges of sizes: "8 B..8 GiB x2"
   /// Reads a value as a person writes it ("1 MiB", "true", "ring", "{tensor_parallel: 2}"). Throws Error naming what
   /// was found and what is allowed. A compound value changes only the parts it names.
   std::function<void(Settings&, std::string_view text)> parse = {};
@@ -88,8 +92,7 @@ struct Variable {
   bool fixed = false;
 
   bool honoured_by(std::string_view workload) const;
-  bool honoured_on(BackendKind backend) const;
-  /// By a prediction of what another backend does: `as`.
+  /// `as`: the backend that it predicts, or itself.
   bool honoured_on(BackendKind backend, BackendKind as) const;
   /// By their names, as a result has them.
   bool honoured_on(std::string_view backend, std::string_view as) const;
@@ -109,5 +112,32 @@ std::string default_of(const Variable& variable);
 std::vector<std::string> example_values(const Variable& variable);
 /// A line of a configuration: "sweep: {bucket_size: [50 MiB, 100 MiB]}"; for what is not swept "workload: collective".
 std::string example_of(const Variable& variable);
+
+// ---- The environment of workers: the variable `env`, and what a library reads there
+
+/// Throws Error, which says why, for a name that is a variable of the registry or that this program or its launcher
+/// sets, and for a value that NCCL would misread.
+void check_env_entry(std::string_view name, std::string_view value);
+
+/// A warning about a name that looks like NCCL's and that NCCL does not read: its owner, or the name that may have been
+/// meant; "" for all others.
+std::string env_warning(std::string_view name);
+
+/// Whether a launcher sets it for its processes ("OMPI_…", "SLURM_…").
+bool belongs_to_launcher(std::string_view name);
+
+/// Whether a variable can make a loader, a library or a shell run code that lies elsewhere: LD_PRELOAD, search paths,
+/// plug-ins, injected libraries.
+bool runs_foreign_code(std::string_view name);
+
+/// The environment variables that a case's settings stand for: those of the variables that a library reads from its
+/// environment (nccl_algo becomes NCCL_ALGO), then `env` as it is. The only place that knows.
+NameValues environment_of(const Settings& settings);
+
+/// The text that the library reads where people write `printed`, a value of `variable`.
+std::string environment_text(const Variable& variable, const std::string& printed);
+
+/// The requests of these settings to NCCL, to be held against its log.
+std::vector<nccl::Request> nccl_requests(const Settings& settings);
 
 }  // namespace harness::config

@@ -91,13 +91,13 @@ std::string without_pipeline(const Settings& s) {
 std::string schedule_conflict(const Settings& s) {
   if (s.pipeline_schedule != PipelineSchedule::interleaved || s.layout[program::Axis::pipeline] > 1) return "";
   return fmt::format("pipeline_schedule {} needs two stages or more; change pipeline_parallel (layout) with it",
-                     print_choice(s.pipeline_schedule, schedule_choices));
+                     word_of(s.pipeline_schedule, schedule_choices));
 }
 
 std::string chunks_conflict(const Settings& s) {
   if (s.virtual_pipeline == 0 || s.pipeline_schedule == PipelineSchedule::interleaved) return "";
   return fmt::format("virtual_pipeline {} needs pipeline_schedule interleaved, not {}; change both together (combine)",
-                     s.virtual_pipeline, print_choice(s.pipeline_schedule, schedule_choices));
+                     s.virtual_pipeline, word_of(s.pipeline_schedule, schedule_choices));
 }
 
 std::string without_chunks(const Settings& s) {
@@ -134,13 +134,11 @@ std::string compression_conflict(const Settings& s) {
   if (s.grad_compression == GradCompression::none) return "";
   if (s.sharding != Sharding::none) {
     return fmt::format("grad_compression {} needs sharding none, not {}: each replica keeps what it did not send",
-                       print_choice(s.grad_compression, compression_choices),
-                       print_choice(s.sharding, sharding_choices));
+                       word_of(s.grad_compression, compression_choices), word_of(s.sharding, sharding_choices));
   }
   if (s.grad_reduce_type == program::DType::f32) return "";
   return fmt::format("grad_compression {} sends its values in fp32; it needs grad_reduce_precision fp32, not {}",
-                     print_choice(s.grad_compression, compression_choices),
-                     print_choice(s.grad_reduce_type, type_choices));
+                     word_of(s.grad_compression, compression_choices), word_of(s.grad_reduce_type, type_choices));
 }
 
 // Of n gradients, d replicas gather 8 bytes for each of ratio * n from each other: (d - 1) * 8 ratio n are sent by
@@ -152,7 +150,7 @@ std::string more_than_saved(const Settings& s) {
   return fmt::format(
       "grad_compression {} sends more than it saves: {:.6g} replicas gather the values and indices of each, which is "
       "less than their all-reduce only with a grad_compression_ratio below {:.3g} %",
-      print_choice(s.grad_compression, compression_choices), replicas, 100 / replicas);
+      word_of(s.grad_compression, compression_choices), replicas, 100 / replicas);
 }
 
 double parse_ratio(std::string_view text) {

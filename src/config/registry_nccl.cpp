@@ -46,6 +46,10 @@ Canonical integer(std::int64_t low, std::int64_t high) {
   return [=](std::string_view text) { return nccl::canonical_integer(text, low, high); };
 }
 
+Canonical elements(nccl::Elements of) {
+  return [=](std::string_view text) { return nccl::canonical_choices(text, of); };
+}
+
 // Whether a canonical nccl_algo names NVLS among what NCCL may use.
 bool wants_nvls(const std::string& algorithms) {
   for (const std::string_view part : split(algorithms, ';')) {
@@ -73,7 +77,7 @@ constexpr std::int64_t min_buffer = 64 << 10, max_buffer = 1 << 30;
 
 std::vector<Variable> nccl_variables() {
   return {
-      nccl_row(nccl::canonical_algo,
+      nccl_row(elements(nccl::algorithm_names),
                {.name = "nccl_algo",
                 .allowed = "default, Ring, Tree, CollNetDirect, CollNetChain, NVLS, NVLSTree, PAT, or by function, "
                            "such as AllReduce:Tree",
@@ -84,7 +88,7 @@ std::vector<Variable> nccl_variables() {
                 .acts_on = {Part::tensor, Part::data, Part::embedding, Part::world},
                 .lacking = lacking_nvlink_reduction("nccl_algo", wants_nvls),
                 .environment_name = "NCCL_ALGO"}),
-      nccl_row(nccl::canonical_proto,
+      nccl_row(elements(nccl::protocol_names),
                {.name = "nccl_proto",
                 .allowed = "default, LL, LL128, Simple, or by function, such as AllReduce:LL128",
                 .choices = {{"LL", "LL128", "Simple"}},
@@ -112,7 +116,6 @@ std::vector<Variable> nccl_variables() {
                 .allowed = "default, a power of two such as 8 MiB",
                 .examples = {"8 MiB"},
                 .help = "buffer of a channel between two GPUs, for protocol Simple; NCCL's own is 4 MiB",
-                .has_ranges = true,
                 .acts_on = {Part::data, Part::pipeline},
                 .environment_name = "NCCL_BUFFSIZE",
                 .environment_text = [](const std::string& printed) { return std::to_string(parse_bytes(printed)); }}),

@@ -3,7 +3,6 @@
 #include <array>
 #include <vector>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "config/choice.h"
 #include "config/fields.h"
@@ -41,6 +40,7 @@ NameValues parts_of(std::string_view text, std::string_view example);
 /// `row`, for a variable that is a whole number from low to high.
 template <class Whole>
 Variable whole(Whole Settings::*value, std::int64_t low, std::int64_t high, Variable row) {
+  if (row.allowed.empty()) row.allowed = fmt::format("{} to {}", low, high);
   row.parse = [=](Settings& s, std::string_view text) { s.*value = static_cast<Whole>(parse_within(text, low, high)); };
   row.print = [=](const Settings& s) { return fmt::format("{}", s.*value); };
   return row;
@@ -56,7 +56,7 @@ template <class T, std::size_t n>
 Variable one_of(T Settings::*value, const std::array<Choice<T>, n>& choices, Variable row) {
   row.choices = {words_of(choices), true};
   row.parse = [=](Settings& s, std::string_view text) { s.*value = parse_choice(text, choices); };
-  row.print = [=](const Settings& s) { return print_choice(s.*value, choices); };
+  row.print = [=](const Settings& s) { return word_of(s.*value, choices); };
   return row;
 }
 

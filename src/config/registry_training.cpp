@@ -11,10 +11,6 @@ constexpr std::array<Choice<AllReduceAlgorithm>, 2> allreduce_choices{
     {{"ring", AllReduceAlgorithm::ring}, {"halving_doubling", AllReduceAlgorithm::halving_doubling}}};
 constexpr std::array<Choice<AttentionKind>, 2> attention_choices{
     {{"fused", AttentionKind::fused}, {"unfused", AttentionKind::unfused}}};
-constexpr std::array<Choice<HostBinding>, 4> binding_choices{{{"auto", HostBinding::automatic},
-                                                              {"none", HostBinding::none},
-                                                              {"numa", HostBinding::numa},
-                                                              {"core", HostBinding::core}}};
 
 constexpr int max_accumulation = 1 << 16, max_layers = 1 << 16, max_threads = 4096, max_engine = 255;
 constexpr std::int64_t max_batch = std::int64_t{1} << 31;
@@ -244,14 +240,6 @@ std::vector<Variable> execution_variables() {
                 .acts_on = {Part::matrix_products, Part::attention, Part::other_compute},
                 .moves_peak = true,
                 .workloads = any_workload}),
-      // The host's work for a GPU. A CPU that computes feels it everywhere, but advice on that is not the point.
-      one_of(
-          &Settings::host_binding, binding_choices,
-          {.name = "host_binding",
-           .help = "CPUs and memory of a worker: numa those of its GPU's NUMA node, core its own cores of them, none "
-                   "all of the node; auto near its GPU, or its share of cores",
-           .acts_on = {Part::loading, Part::idle},
-           .workloads = any_workload}),
       one_of(&Settings::attention, attention_choices,
              {.name = "attention",
               .help = "fused keeps the scores inside one kernel; unfused is two batched products and a softmax, "

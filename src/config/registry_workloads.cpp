@@ -47,7 +47,7 @@ void parse_gemm(Settings& settings, std::string_view text) {
 std::string print_gemm(const Settings& s) {
   const int which = (s.gemm.transpose_a ? 1 : 0) + (s.gemm.transpose_b ? 2 : 0);
   return fmt::format("{{m: {}, n: {}, k: {}, transpose: {}}}", s.gemm.m, s.gemm.n, s.gemm.k,
-                     print_choice(which, transpose_choices));
+                     word_of(which, transpose_choices));
 }
 
 void parse_attention_shape(Settings& settings, std::string_view text) {
@@ -74,7 +74,7 @@ std::string print_attention_shape(const Settings& s) {
 
 std::string without_place(const Settings& s) {
   const bool two_buffers = s.collective == CollectiveKind::all_to_all || s.collective == CollectiveKind::send_recv;
-  return two_buffers ? print_choice(s.collective, collective_choices) + " always has two buffers" : "";
+  return two_buffers ? fmt::format("{} always has two buffers", word_of(s.collective, collective_choices)) : "";
 }
 
 }  // namespace
@@ -101,7 +101,7 @@ std::vector<Variable> workload_variables() {
               .workloads = only_collective}),
       number_of_bytes(&Settings::message_bytes, 1,
                       {.name = "message_size",
-                       .allowed = "a size such as 25 MiB; under sweep also a range, 8 B..8 GiB x2",
+                       .allowed = "a size such as 25 MiB",
                        .help = "size of the whole buffer, all parts together, as nccl-tests counts it",
                        .purpose = Purpose::size,
                        .workloads = only_collective}),
@@ -132,7 +132,6 @@ std::vector<Variable> workload_variables() {
              {.name = "attention_pass", .help = "which pass of attention to run", .workloads = only_attention}),
       whole(&Settings::repetitions, 1, max_repetitions,
             {.name = "repetitions",
-             .allowed = fmt::format("1 to {}", max_repetitions),
              .examples = {"40", "80"},
              .help = "how often one step runs the operation, one after the other",
              .workloads = single_operations}),

@@ -7,15 +7,138 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "config/faults.h"
 #include "config/model.h"
-#include "config/precision.h"
 #include "program/layout.h"
 #include "program/links.h"
+#include "program/view.h"
 
 namespace harness::config {
+
+// ---- Numbers
+
+/// In which numbers a step computes.
+enum class Precision : std::uint8_t {
+  fp32,
+  bf16,
+  tf32,  // fp32 storage, matrix products on tensor cores with 10-bit mantissas; cuda only
+  fp16,  // with dynamic loss scaling
+  // The four products of a layer in fewer bits, everything else as with bf16:
+  fp8,    // with one scale of a tensor (Transformer Engine: current scaling)
+  mxfp8,  // with a scale of 32 elements (Transformer Engine: MXFP8BlockScaling)
+  nvfp4,  // with a scale of 16 elements; predictions only
+};
+
+struct PrecisionRow {
+  Precision precision;
+  const char* name;           // as configurations, hardware files and results have it
+  program::DType storage;     // of activations, and of the weights that products read
+  int product_mantissa_bits;  // of a product's factors as they are multiplied
+  int product_bits;           // of such a factor in memory
+};
+inline constexpr std::array<PrecisionRow, 7> precision_table{{
+    {Precision::fp32, "fp32", program::DType::f32, program::row_of(program::DType::f32).mantissa_bits, 32},
+    {Precision::bf16, "bf16", program::DType::bf16, program::row_of(program::DType::bf16).mantissa_bits, 16},
+    {Precision::tf32, "tf32", program::DType::f32, 10, 32},
+    {Precision::fp16, "fp16", program::DType::f16, program::row_of(program::DType::f16).mantissa_bits, 16},
+    {Precision::fp8, "fp8", program::DType::bf16, 3, 8},
+    {Precision::mxfp8, "mxfp8", program::DType::bf16, 3, 8},
+    {Precision::nvfp4, "nvfp4", program::DType::bf16, 1, 4},
+}};
+
+/// For parse_choice() and word_of() (config/choice.h).
+inline constexpr auto precision_choices = [] {
+  std::array<std::pair<const char*, Precision>, precision_table.size()> choices{};
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    choices[i] = {precision_table[i].name, precision_table[i].precision};
+  }
+  return choices;
+}();
+
+inline constexpr const PrecisionRow& row_of(Precision precision) {
+  return *std::ranges::find(precision_table, precision, &PrecisionRow::precision);
+}
+inline constexpr const char* name_of(Precision precision) {
+  return row_of(precision).name;
+}
+/// Whether products of layers have fewer bits than what else is computed.
+inline constexpr bool is_low(Precision precision) {
+  return row_of(precision).product_bits < 16;
+}
+/// Whether products of layers take 8-bit floats.
+inline constexpr bool has_fp8_products(Precision precision) {
+  return row_of(precision).product_bits == 8;
+}
+inline constexpr program::DType storage_of(Precision precision) {
+  return row_of(precision).storage;
+}
+
+/// nullptr if there is none of that name.
+inline constexpr const PrecisionRow* find_precision(std::string_view name) {
+  for (const PrecisionRow& row : precision_table) {
+    if (name == row.name) return &row;
+  }
+  return nullptr;
+}
+
+// ---- Faults of predictions
+
+/// The kinds of what may be wrong with a cluster, by the keys that a configuration has for them.
+enum class Fault : std::uint8_t {
+  slow_gpu,             // a GPU whose clocks are held down, by heat or power
+  slow_link,            // a node with a part of its network: a lost rail, a port at a lower rate
+  pcie_downgraded,      // GPUs whose PCIe link has fewer lanes or an older generation than it should
+  socket_fallback,      // NCCL found no adapter for RDMA and uses TCP
+  no_gpudirect,         // adapters read GPUs' memory through a copy in the host's
+  acs_on,               // PCIe's access control sends what passes between GPU and adapter through the root complex
+  tensor_across_nodes,  // ranks were dealt to the nodes one by one, so neighbours stand on different nodes
+};
+
+struct SlowGpu {
+  int rank = 0;
+  double speed = 1;  // of its clocks, (0, 1]
+  bool operator==(const SlowGpu&) const = default;
+};
+struct SlowLink {
+  int node = 0;
+  double share = 1;  // of its rate, (0, 1]
+  bool operator==(const SlowLink&) const = default;
+};
+struct NarrowPcie {
+  int rank = -1, node = -1;  // one of them: a GPU, or all of a node's
+  double share = 1;          // of its rate, (0, 1]
+  bool operator==(const NarrowPcie&) const = default;
+};
+
+/// The faults of the cluster of a prediction: `faults` of a configuration. src/sim/faults.h says what each does.
+/// Ranks and nodes are counted from 0; whether the job has them is checked when it is known.
+struct Faults {
+  std::vector<SlowGpu> slow_gpus;
+  std::vector<SlowLink> slow_links;
+  std::vector<NarrowPcie> narrow_pcie;
+  double socket_bytes_per_s = 0;  // of a node, over TCP; 0: NCCL uses RDMA
+  bool no_gpudirect = false;
+  bool acs_on = false;
+  bool tensor_across_nodes = false;
+  bool operator==(const Faults&) const = default;
+
+  bool any() const { return !(*this == Faults()); }
+  /// Without those that are mended.
+  Faults without(const std::set<Fault>& mended) const;
+};
+
+/// Where ranks stand: with tensor_across_nodes dealt to the nodes one by one (`mpirun --map-by node`, Slurm's
+/// `--distribution=cyclic`), each node with as many as `node_of` gives it; else as `node_of` has it.
+std::vector<int> places(const Faults& faults, std::vector<int> node_of);
+
+/// "slow_gpu".
+const char* name_of(Fault fault);
+/// "none", "all", or names with commas between them.
+std::string print_mended(const std::set<Fault>& mended);
+
+// ---- Settings
 
 /// Where the lengths of documents come from.
 enum class DocumentLengths : std::uint8_t {
@@ -75,14 +198,6 @@ enum class GradCompression : std::uint8_t {
   top_k,  // of each bucket the share grad_compression_ratio, those of the largest magnitude
 };
 enum class AllReduceAlgorithm : std::uint8_t { ring, halving_doubling };
-/// Which CPUs of its node a worker may use, and which memory it takes first.
-enum class HostBinding : std::uint8_t {
-  automatic,  // the CPUs near its GPU; without one, whole cores of its own where there are enough; memory as usual
-  none,       // all that the job has on the node
-  numa,       // the CPUs and the memory of one NUMA node: its GPU's, or those by turns of the ranks
-  core,       // of these, whole cores of its own
-};
-
 /// The workloads by the names that a configuration gives: a training step, or one operation again and again.
 /// workloads/ has one file or folder for each.
 inline constexpr std::array<std::string_view, 4> workload_names{"gpt", "collective", "gemm", "attention"};
@@ -140,10 +255,9 @@ struct Settings {
   bool fusion = true;  // operations are as coarse as the backend's kernels; else each is one of its own
   AllReduceAlgorithm allreduce_algorithm = AllReduceAlgorithm::ring;
   AttentionKind attention = AttentionKind::fused;
-  int attention_engine = -1;  // of the fused kernels the library offers; -1: its own choice
-  bool cuda_graph = true;     // the step is captured once and launched as one
-  int threads = 0;            // 0: cores / ranks on the node
-  HostBinding host_binding = HostBinding::automatic;
+  int attention_engine = -1;      // of the fused kernels the library offers; -1: its own choice
+  bool cuda_graph = true;         // the step is captured once and launched as one
+  int threads = 0;                // 0: cores / ranks on the node
   std::string data_file;          // the tokens of the training (data/token_file.h); "": made up
   int loader_workers = 2;         // threads of a rank that load batches of it ahead; 0: the step loads its own
   int loader_prefetch = 4;        // batches that are loaded ahead, by all of them together

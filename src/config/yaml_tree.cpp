@@ -1,4 +1,4 @@
-#include "config/yaml_tree.h"
+#include "config/files.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,6 @@
 #include <sstream>
 #include <tuple>
 
-#include "base/error.h"
 #include "base/text.h"
 
 namespace harness::config {
@@ -146,33 +145,6 @@ class Walk {
 
 constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
 
-}  // namespace
-
-const YamlNode* YamlNode::find(std::string_view name) const {
-  const auto it = std::find_if(children.begin(), children.end(), [&](const YamlNode& n) { return n.key == name; });
-  return it == children.end() ? nullptr : &*it;
-}
-
-YamlNode* YamlNode::find(std::string_view name) {
-  return const_cast<YamlNode*>(static_cast<const YamlNode*>(this)->find(name));
-}
-
-std::string describe(const YamlNode& node) {
-  switch (node.kind) {
-    case YamlNode::Kind::null:
-      return "nothing";
-    case YamlNode::Kind::scalar:
-      return quote(node.scalar);
-    case YamlNode::Kind::sequence:
-      return "a list";
-    case YamlNode::Kind::map:
-      return "a map";
-  }
-  return "";
-}
-
-namespace {
-
 // Where the documents of a text begin; at most two are looked for. YAML::LoadAll() finds documents without end behind
 // "{a: 1},".
 class Beginnings : public YAML::EventHandler {
@@ -199,7 +171,33 @@ class Beginnings : public YAML::EventHandler {
   void OnMapEnd() override {}
 };
 
+// A file of nothing but mistakes is told so without flooding the terminal.
+constexpr std::size_t max_lines = 50;
+
 }  // namespace
+
+const YamlNode* YamlNode::find(std::string_view name) const {
+  const auto it = std::find_if(children.begin(), children.end(), [&](const YamlNode& n) { return n.key == name; });
+  return it == children.end() ? nullptr : &*it;
+}
+
+YamlNode* YamlNode::find(std::string_view name) {
+  return const_cast<YamlNode*>(static_cast<const YamlNode*>(this)->find(name));
+}
+
+std::string describe(const YamlNode& node) {
+  switch (node.kind) {
+    case YamlNode::Kind::null:
+      return "nothing";
+    case YamlNode::Kind::scalar:
+      return quote(node.scalar);
+    case YamlNode::Kind::sequence:
+      return "a list";
+    case YamlNode::Kind::map:
+      return "a map";
+  }
+  return "";
+}
 
 std::optional<YamlNode> parse_yaml(const std::string& text, int source, Problems& problems) {
   const std::string bare = text.starts_with(byte_order_mark) ? text.substr(byte_order_mark.size()) : text;
@@ -260,11 +258,6 @@ std::string flow(const YamlNode& node) {
 std::string value_text(const YamlNode& node) {
   return node.kind == YamlNode::Kind::scalar ? node.scalar : flow(node);
 }
-
-namespace {
-// A file of nothing but mistakes is told so without flooding the terminal.
-constexpr std::size_t max_lines = 50;
-}  // namespace
 
 int Problems::add_file(const std::string& path) {
   sources_.push_back({escaped(path), true});

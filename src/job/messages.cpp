@@ -124,7 +124,7 @@ struct MessageFields {
   static void of(MessageOf<WorkerSet> auto& m, auto& each) { each(m.number, m.ranks); }
   static void of(MessageOf<BlockOnSet> auto& m, auto& each) { each(m.set, m.request, m.last); }
   static void of(MessageOf<WorkerOrder> auto& m, auto& each) {
-    each(m.request, m.rank, m.threads, m.memory_limit_bytes, m.local_rank, m.local_ranks, m.warnings);
+    each(m.request, m.rank, m.threads, m.memory_limit_bytes, m.local_rank, m.local_ranks);
   }
   static void of(MessageOf<JobOrder> auto& m, auto& each) {
     each(m.kind, m.exit_code, m.block);

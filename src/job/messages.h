@@ -66,7 +66,6 @@ struct WorkerOrder {
   int threads = 1;
   double memory_limit_bytes = 0;        // 0: none
   int local_rank = 0, local_ranks = 1;  // among the block's ranks on this node
-  std::vector<std::string> warnings;    // of its supervisor's, to be told with its own
 };
 
 /// An order from rank 0 to the other supervisors: run a block, answer a question, or finish.

@@ -24,7 +24,7 @@ struct ProbeSamples {
   NameValues identity;    // library versions, CPU or GPU model, settings: equal on all ranks
   std::string device;     // as Backend::device()
   double peak_flops = 0;  // of products in the block's precision, FLOP/s of this rank; 0: not measured
-  std::string bound;      // the worker's CPUs and where it takes memory: "CPUs 0-7, memory preferred 0"
+  std::string bound;      // the worker's CPUs: "CPUs 0-7"
 };
 
 /// Copies between the rank's device and the memory of its host, without a step. All ranks begin when the last is ready.

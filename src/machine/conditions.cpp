@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 
-#include "base/error.h"
 #include "base/text.h"
 
 namespace harness::machine {

@@ -1,12 +1,32 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace harness::machine {
+
+// Plain values about the machines of a job, which plans and results have: which ranks share a node, and what GPUs and
+// CPUs did during a block.
+
+/// Which ranks of a job share a node.
+struct Topology {
+  std::vector<int> node_of;  // by rank; nodes are numbered from 0
+
+  /// Ranks numbered node by node, each node with as many but perhaps the last.
+  static Topology node_by_node(int ranks, int ranks_per_node) {
+    Topology topology;
+    for (int rank = 0; rank < ranks; ++rank) topology.node_of.push_back(rank / ranks_per_node);
+    return topology;
+  }
+
+  bool is_known() const { return !node_of.empty(); }
+  int nodes() const { return node_of.empty() ? 0 : *std::ranges::max_element(node_of) + 1; }
+};
 
 /// One GPU's own account of itself at one moment. NaN: it did not say.
 struct GpuSample {

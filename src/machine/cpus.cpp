@@ -1,20 +1,15 @@
 #include "machine/cpus.h"
 
-#include <linux/mempolicy.h>
 #include <sched.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
-#include <cerrno>
+#include <array>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <map>
 #include <optional>
 
-#include "base/error.h"
 #include "base/text.h"
 
 namespace harness::machine {
@@ -39,6 +34,47 @@ double number_at(const Tree& tree, const std::string& path) {
   const std::string line = tree.line(path).text;
   std::string_view rest = line;
   return number(take_word(rest)).value_or(nan);
+}
+
+const std::string mount = "sys/fs/cgroup";
+
+// Folders in which the hierarchy of a line of /proc/self/cgroup may be mounted: version 2's ("0::/path") at the top or
+// beside version 1, a controller's of version 1 ("4:cpu,cpuacct:/path") under all of its names or its own.
+std::vector<std::string> mounts_of(std::string_view controllers, const std::string& controller) {
+  if (controllers.empty()) return {mount, mount + "/unified"};
+  const std::vector<std::string_view> names = split(controllers, ',');
+  if (std::ranges::find(names, controller) == names.end()) return {};
+  if (names.size() == 1) return {mount + "/" + controller};
+  return {mount + "/" + std::string(controllers), mount + "/" + controller};
+}
+
+void keep_smaller(double& smallest, double value) {
+  if (value > 0 && (smallest == 0 || value < smallest)) smallest = value;
+}
+
+// The smallest that look(folder) gives for the process's group and its parents, 0 not counted. Inside a container the
+// path may name what only the host sees; then the mount's root is all there is.
+template <class Look>
+GroupLimit smallest(const Tree& tree, const std::string& controller, Look&& look) {
+  const Reading groups = tree.bytes("proc/self/cgroup");
+  GroupLimit limit{groups.access, 0, groups.why};
+  if (groups.ok() && !tree.exists(mount)) limit = {Access::unreadable, 0, fmt::format("there is no /{}", mount)};
+  std::string_view text = groups.text;
+  while (!text.empty()) {
+    const std::string_view line = take_line(text);
+    const std::size_t first = line.find(':');
+    const std::size_t second = line.find(':', first == std::string_view::npos ? first : first + 1);
+    if (second == std::string_view::npos) continue;
+    for (const std::string& place : mounts_of(line.substr(first + 1, second - first - 1), controller)) {
+      std::filesystem::path group = std::filesystem::path(line.substr(second + 1)).relative_path();
+      for (int depth = 0; depth < 64; ++depth) {  // deeper than control groups may be nested
+        keep_smaller(limit.value, look((place / group).string()));
+        if (group.empty()) break;
+        group = group.parent_path();
+      }
+    }
+  }
+  return limit;
 }
 
 }  // namespace
@@ -183,51 +219,6 @@ double cpu_seconds(const rusage& used) {
   return seconds(used.ru_utime) + seconds(used.ru_stime);
 }
 
-namespace {
-
-const std::string mount = "sys/fs/cgroup";
-
-// Folders in which the hierarchy of a line of /proc/self/cgroup may be mounted: version 2's ("0::/path") at the top or
-// beside version 1, a controller's of version 1 ("4:cpu,cpuacct:/path") under all of its names or its own.
-std::vector<std::string> mounts_of(std::string_view controllers, const std::string& controller) {
-  if (controllers.empty()) return {mount, mount + "/unified"};
-  const std::vector<std::string_view> names = split(controllers, ',');
-  if (std::ranges::find(names, controller) == names.end()) return {};
-  if (names.size() == 1) return {mount + "/" + controller};
-  return {mount + "/" + std::string(controllers), mount + "/" + controller};
-}
-
-void keep_smaller(double& smallest, double value) {
-  if (value > 0 && (smallest == 0 || value < smallest)) smallest = value;
-}
-
-// The smallest that look(folder) gives for the process's group and its parents, 0 not counted. Inside a container the
-// path may name what only the host sees; then the mount's root is all there is.
-template <class Look>
-GroupLimit smallest(const Tree& tree, const std::string& controller, Look&& look) {
-  const Reading groups = tree.bytes("proc/self/cgroup");
-  GroupLimit limit{groups.access, 0, groups.why};
-  if (groups.ok() && !tree.exists(mount)) limit = {Access::unreadable, 0, fmt::format("there is no /{}", mount)};
-  std::string_view text = groups.text;
-  while (!text.empty()) {
-    const std::string_view line = take_line(text);
-    const std::size_t first = line.find(':');
-    const std::size_t second = line.find(':', first == std::string_view::npos ? first : first + 1);
-    if (second == std::string_view::npos) continue;
-    for (const std::string& place : mounts_of(line.substr(first + 1, second - first - 1), controller)) {
-      std::filesystem::path group = std::filesystem::path(line.substr(second + 1)).relative_path();
-      for (int depth = 0; depth < 64; ++depth) {  // deeper than control groups may be nested
-        keep_smaller(limit.value, look((place / group).string()));
-        if (group.empty()) break;
-        group = group.parent_path();
-      }
-    }
-  }
-  return limit;
-}
-
-}  // namespace
-
 GroupLimit cpu_quota(const Tree& tree) {
   // Times in microseconds: "150000 100000" or "max 100000" in version 2, -1 for none in version 1.
   const auto cpus = [](std::string_view quota, std::string_view period) {
@@ -265,94 +256,8 @@ double memory_bytes(const std::filesystem::path& root) {
   return bytes;
 }
 
-namespace {
-
-// A number of a NUMA node; -1: it is none.
-int node_in(std::optional<double> number) {
-  constexpr double most = 1023;  // that Linux has
-  return number && *number <= most ? static_cast<int>(*number) : -1;
-}
-
-}  // namespace
-
-// The folder of a CPU has a link to that of its NUMA node.
-int numa_node_of(int cpu, const std::filesystem::path& root) {
-  for (const std::string& name : Tree(root).names(fmt::format("sys/devices/system/cpu/cpu{}", cpu)).names) {
-    if (const int node = name.starts_with("node") ? node_in(number(name.substr(4))) : -1; node >= 0) return node;
-  }
-  return -1;
-}
-
-Surroundings surroundings_of(const std::string& pci_bus_id, const std::filesystem::path& root) {
-  const Tree tree(root);
-  const std::string folder = "sys/bus/pci/devices/" + lower(pci_bus_id);
-  return {cpus_in(tree.line(folder + "/local_cpulist").text), node_in(number(tree.line(folder + "/numa_node").text))};
-}
-
-CpuSet part_of_gpu(const std::string& pci_bus_id, const CpuSet& cpus, const std::filesystem::path& root) {
-  const CpuSet near = surroundings_of(pci_bus_id, root).cpus;
-  std::vector<std::string> neighbours = Tree(root).names("proc/driver/nvidia/gpus").names;
-  for (std::string& name : neighbours) name = lower(name);
-  std::erase_if(neighbours, [&](const std::string& gpu) { return surroundings_of(gpu, root).cpus != near; });
-  const auto own = std::ranges::find(neighbours, lower(pci_bus_id));
-  const std::vector<std::vector<int>> cores = cores_of(near & cpus, root);
-  CpuSet part;
-  if (own == neighbours.end() || near.none()) return part;
-  const std::size_t each = cores.size() / neighbours.size(), first = each * (own - neighbours.begin());
-  for (std::size_t core = first; core < first + each; ++core) {
-    for (const int cpu : cores[core]) part.set(static_cast<std::size_t>(cpu));
-  }
-  return part;
-}
-
-namespace {
-
-constexpr std::size_t word_bits = 8 * sizeof(unsigned long), most_nodes = 16 * word_bits;
-
-std::string refusal() {
-  std::string why = std::strerror(errno);
-  if (!why.empty()) why[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(why[0])));
-  return why;
-}
-
-}  // namespace
-
-MemoryPolicy preferring(int numa_node) {
-  MemoryPolicy policy{MPOL_PREFERRED, {}};
-  const auto node = static_cast<std::size_t>(numa_node);
-  policy.nodes.at(node / word_bits) = 1ul << (node % word_bits);
-  return policy;
-}
-
-std::string get_memory_policy(MemoryPolicy& policy) {
-  policy = {};
-  return ::syscall(SYS_get_mempolicy, &policy.mode, policy.nodes.data(), most_nodes, nullptr, 0ul) == 0 ? ""
-                                                                                                        : refusal();
-}
-
-std::string set_memory_policy(const MemoryPolicy& policy) {
-  const bool own = policy.mode == MPOL_DEFAULT;  // which takes no set
-  const long result =
-      ::syscall(SYS_set_mempolicy, policy.mode, own ? nullptr : policy.nodes.data(), own ? 0ul : most_nodes + 1);
-  return result == 0 ? "" : refusal();
-}
-
-std::string with_advice(const std::string& refusal) {
-  if (refusal == "operation not permitted") return refusal + "; a container needs --cap-add SYS_NICE";
-  if (refusal == "invalid argument")
-    return refusal + "; that node has no memory, or the job may not use it (--cpuset-mems, cpuset.mems)";
-  return refusal;
-}
-
-std::string describe(const MemoryPolicy& policy) {
-  static const std::vector<std::string> names{"default",        "preferred",          "bind", "interleave", "local",
-                                              "preferred-many", "weighted-interleave"};
-  const auto mode = static_cast<std::size_t>(policy.mode & ~MPOL_MODE_FLAGS);
-  CpuSet nodes;
-  for (std::size_t node = 0; node < most_nodes; ++node)
-    nodes[node] = (policy.nodes[node / word_bits] >> (node % word_bits)) & 1ul;
-  const std::string name = mode < names.size() ? names[mode] : fmt::format("mode {}", mode);
-  return nodes.none() ? name : fmt::format("{} {}", name, list_of(nodes));
+CpuSet cpus_near(const std::string& pci_bus_id, const std::filesystem::path& root) {
+  return cpus_in(Tree(root).line("sys/bus/pci/devices/" + lower(pci_bus_id) + "/local_cpulist").text);
 }
 
 }  // namespace harness::machine

@@ -13,7 +13,6 @@
 #include <thread>
 #include <type_traits>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "machine/tree.h"
 
@@ -57,26 +56,6 @@ std::vector<std::string> visible_names(std::string_view text, int on_node) {
   return names;
 }
 
-}  // namespace
-
-GpuView find_gpus(const GpuEnvironment& environment, const std::filesystem::path& root) {
-  GpuView view;
-  view.on_node = gpus_on_node(Tree(root));
-  if (view.on_node < 0) return view;
-  if (environment.restricted) {
-    view.names = visible_names(environment.visible, view.on_node);
-    if (!environment.own_task.empty() && view.names.size() == 1 && is_number(view.names[0])) {
-      view.names[0] += " of task " + environment.own_task;
-    }
-  } else {
-    for (int i = 0; i < view.on_node; ++i) view.names.push_back(std::to_string(i));
-  }
-  view.count = static_cast<int>(view.names.size());
-  return view;
-}
-
-namespace {
-
 // Parts of NVML's C ABI, which the driver keeps (https://docs.nvidia.com/deploy/nvml-api/). What a call below passes is
 // what its function is declared with.
 constexpr int success = 0, function_not_found = 13;
@@ -118,7 +97,26 @@ constexpr unsigned most_nvlinks = 18;
 constexpr double hz_per_mhz = 1e6, w_per_mw = 1e-3, j_per_mj = 1e-3;
 constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 
+constexpr auto period = std::chrono::milliseconds(100);
+constexpr auto patience = std::chrono::seconds(2);
+
 }  // namespace
+
+GpuView find_gpus(const GpuEnvironment& environment, const std::filesystem::path& root) {
+  GpuView view;
+  view.on_node = gpus_on_node(Tree(root));
+  if (view.on_node < 0) return view;
+  if (environment.restricted) {
+    view.names = visible_names(environment.visible, view.on_node);
+    if (!environment.own_task.empty() && view.names.size() == 1 && is_number(view.names[0])) {
+      view.names[0] += " of task " + environment.own_task;
+    }
+  } else {
+    for (int i = 0; i < view.on_node; ++i) view.names.push_back(std::to_string(i));
+  }
+  view.count = static_cast<int>(view.names.size());
+  return view;
+}
 
 // Looked up each time: that takes a microsecond.
 template <class... Arguments>
@@ -273,13 +271,6 @@ GpuReport Nvml::report() const {
   }
   return report;
 }
-
-namespace {
-
-constexpr auto period = std::chrono::milliseconds(100);
-constexpr auto patience = std::chrono::seconds(2);
-
-}  // namespace
 
 // Shared with the thread, so that a thread that hangs in the driver can be left behind.
 struct GpuMonitor::Watch {

@@ -13,11 +13,9 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <memory>
 #include <system_error>
 
-#include "base/error.h"
 #include "base/text.h"
 
 namespace harness::machine {
@@ -190,12 +188,6 @@ std::string value_of(std::string_view text, std::string_view key) {
 std::string port_state_in(std::string_view text) {
   const std::size_t colon = text.find(':');
   return std::string(trim(colon == std::string_view::npos ? text : text.substr(colon + 1)));
-}
-
-double port_rate_in(std::string_view text) {
-  constexpr double unknown = std::numeric_limits<double>::quiet_NaN(), giga = 1e9;
-  const std::optional<double> rate = number(take_word(text));
-  return rate && take_word(text) == "Gb/sec" ? *rate * giga : unknown;
 }
 
 std::string host_name() {

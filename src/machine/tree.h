@@ -94,8 +94,6 @@ std::string value_of(std::string_view text, std::string_view key);
 /// The state that a file of a port of an InfiniBand or RoCE adapter (/sys/class/infiniband) says: "ACTIVE" of "4:
 /// ACTIVE".
 std::string port_state_in(std::string_view text);
-/// The rate of "400 Gb/sec (4X NDR)" in bits per second; NaN if there is none.
-double port_rate_in(std::string_view text);
 
 /// The name of this machine; "" if it has none.
 std::string host_name();

@@ -4,7 +4,6 @@
 #include <map>
 #include <optional>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "nccl/values.h"
@@ -86,13 +85,13 @@ class Judge {
     return "";
   }
 
-  void algorithm() { choices(algo_choices(value_), "algorithm", true); }
-  void protocol() { choices(proto_choices(value_), "protocol", false); }
+  void algorithm() { choices(algorithm_names, "algorithm", &Call::algorithm); }
+  void protocol() { choices(protocol_names, "protocol", &Call::protocol); }
 
   // ---- what was called
 
-  void choices(const Choices& allowed, std::string_view what, bool algorithm) {
-    const std::size_t all = (algorithm ? algo_choices("default") : proto_choices("default")).at("AllReduce").size();
+  void choices(Elements elements, std::string_view what, std::string Call::*taken) {
+    const Choices allowed = choices_of(value_, elements);
     struct Wrong {
       std::int64_t calls = 0, min_bytes = 0, max_bytes = 0;
     };
@@ -101,17 +100,17 @@ class Judge {
     for (const Call& call : seen_.calls) {
       // A call whose function the log does not name may have been any.
       const auto may = [&](const std::vector<std::string>& list) {
-        return std::ranges::find(list, algorithm ? call.algorithm : call.protocol) != list.end();
+        return std::ranges::find(list, call.*taken) != list.end();
       };
       const auto choice = allowed.find(call.function);
-      if (!call.function.empty() && (choice == allowed.end() || choice->second.size() == all)) continue;
+      if (!call.function.empty() && (choice == allowed.end() || choice->second.size() == elements.size())) continue;
       const bool followed = call.function.empty()
                                 ? std::ranges::any_of(allowed, [&](const auto& entry) { return may(entry.second); })
                                 : may(choice->second);
       judged += call.calls;
       if (followed) continue;
       const bool other_kind = call.algorithm == "Symmetric" || call.algorithm == "CopyEngine";
-      const std::string did = algorithm || other_kind ? call.algorithm : call.protocol;
+      const std::string did = other_kind ? call.algorithm : call.*taken;
       Wrong& entry = wrong[fmt::format("{} with {}", call.function.empty() ? "a collective" : call.function, did)];
       entry.min_bytes = entry.calls == 0 ? call.bytes : std::min(entry.min_bytes, call.bytes);
       entry.max_bytes = std::max(entry.max_bytes, call.bytes);

@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "nccl/values.h"
 

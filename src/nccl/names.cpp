@@ -1,10 +1,8 @@
-#include "nccl/names.h"
-
 #include <algorithm>
 #include <array>
-#include <vector>
 
 #include "base/text.h"
+#include "nccl/values.h"
 
 namespace harness::nccl {
 namespace {
@@ -78,39 +76,22 @@ bool has(std::span<const std::string_view> names, std::string_view name) {
   return std::ranges::binary_search(names, name);
 }
 
-constexpr std::string_view pytorch = "PyTorch", images = "container images", builds = "build systems",
+constexpr std::string_view pytorch = "PyTorch", images = "container images",
                            sharp_plug_in = "the plug-in nccl-rdma-sharp-plugins (HPC-X)",
-                           ofi_plug_in = "the plug-in aws-ofi-nccl";
-constexpr std::string_view renamed = "an old spelling of a variable that is called TORCH_NCCL_… since PyTorch 2.2",
-                           where_nccl_is = "says where NCCL is installed; a running program does not read it",
+                           ofi_plug_in = "the plug-in aws-ofi-nccl",
                            without_plug_in = "without that plug-in it does nothing";
 
 constexpr std::array foreign = std::to_array<ForeignName>({
-    {"NCCL_ASYNC_ERROR_HANDLING", pytorch, renamed},
-    {"NCCL_BLOCKING_WAIT", pytorch, renamed},
-    {"NCCL_DESYNC_DEBUG", pytorch, renamed},
-    {"NCCL_ENABLE_TIMING", pytorch, renamed},
+    {"NCCL_ASYNC_ERROR_HANDLING NCCL_BLOCKING_WAIT NCCL_DESYNC_DEBUG NCCL_ENABLE_TIMING", pytorch,
+     "an old spelling of a variable that is called TORCH_NCCL_… since PyTorch 2.2"},
     {"TORCH_NCCL_", pytorch, "settings of PyTorch's process group: time limits, watchdog, flight recorder"},
 
     {"NCCL_VERSION", images, "the version that an image was built with; the log says which NCCL runs"},
     {"NV_LIBNCCL_", images, "versions of the packages that an image was built with"},
-    {"NCCL_HOME", builds, where_nccl_is},
-    {"NCCL_ROOT", builds, where_nccl_is},
-    {"NCCL_ROOT_DIR", builds, where_nccl_is},
-    {"NCCL_DIR", builds, where_nccl_is},
-    {"NCCL_PATH", builds, where_nccl_is},
-    {"NCCL_PREFIX", builds, where_nccl_is},
-    {"NCCL_INSTALL_PATH", builds, where_nccl_is},
-    {"NCCL_HDR_PATH", builds, where_nccl_is},
-    {"NCCL_INC", builds, where_nccl_is},
-    {"NCCL_INCLUDE", builds, where_nccl_is},
-    {"NCCL_INCLUDE_DIR", builds, where_nccl_is},
-    {"NCCL_INCLUDE_DIRS", builds, where_nccl_is},
-    {"NCCL_LIB", builds, where_nccl_is},
-    {"NCCL_LIB_DIR", builds, where_nccl_is},
-    {"NCCL_LIBRARY", builds, where_nccl_is},
-    {"NCCL_LIBRARIES", builds, where_nccl_is},
-    {"NCCL_LIBRARY_PATH", builds, where_nccl_is},
+    {"NCCL_HOME NCCL_ROOT NCCL_ROOT_DIR NCCL_DIR NCCL_PATH NCCL_PREFIX NCCL_INSTALL_PATH NCCL_HDR_PATH NCCL_INC "
+     "NCCL_INCLUDE NCCL_INCLUDE_DIR NCCL_INCLUDE_DIRS NCCL_LIB NCCL_LIB_DIR NCCL_LIBRARY NCCL_LIBRARIES "
+     "NCCL_LIBRARY_PATH",
+     "build systems", "says where NCCL is installed; a running program does not read it"},
     {"NCCL_TESTS_", "nccl-tests", "how its programs split ranks into groups and when they fail"},
 
     {"OFI_NCCL_", ofi_plug_in,
@@ -168,9 +149,10 @@ const ForeignName* find_foreign_name(std::string_view name) {
   if (knows(name)) return nullptr;
   const ForeignName* best = nullptr;
   for (const ForeignName& row : foreign) {
-    if (row.name == name) return &row;
-    const bool fits = row.is_prefix() && name.starts_with(row.name);
-    if (fits && (best == nullptr || row.name.size() > best->name.size())) best = &row;
+    const bool fits = row.is_prefix() && name.starts_with(row.names);
+    if (fits && (best == nullptr || row.names.size() > best->names.size())) best = &row;
+    const std::vector<std::string_view> names = split(row.names, ' ');
+    if (std::ranges::find(names, name) != names.end()) return &row;
   }
   return best;
 }

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <cctype>
 #include <cerrno>
 #include <cstdlib>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 
@@ -16,15 +14,6 @@ namespace {
 using Words = std::vector<std::string>;
 
 const Words functions{"Broadcast", "Reduce", "AllGather", "ReduceScatter", "AllReduce"};
-
-// The elements of NCCL_ALGO or NCCL_PROTO, and how messages speak of them.
-struct Grammar {
-  Words elements;
-  std::string example;
-};
-const Grammar algorithms{{algorithm_names.begin(), algorithm_names.end()},
-                         "'Ring' or 'AllReduce:Tree,Ring;AllGather:Ring'"};
-const Grammar protocols{{protocol_names.begin(), protocol_names.end()}, "'Simple' or 'AllReduce:LL128,Simple'"};
 
 struct Entry {
   std::string function;  // "": all
@@ -46,7 +35,7 @@ std::string known_word(std::string_view word, const Words& words, std::string_vi
 }
 
 // No entries for "default".
-std::vector<Entry> entries_of(std::string_view text, const Grammar& grammar) {
+std::vector<Entry> entries_of(std::string_view text, const Words& elements) {
   const std::string_view whole = trim(text);
   std::vector<Entry> entries;
   if (is_default(whole)) return entries;
@@ -57,8 +46,10 @@ std::vector<Entry> entries_of(std::string_view text, const Grammar& grammar) {
       entry.function = known_word(trim(rest.substr(0, colon)), functions, "allowed before ':'", whole);
       rest = trim(rest.substr(colon + 1));
     } else if (!entries.empty()) {
-      fail("found {} without a function in {}; only the first entry may omit it; expected a value such as {}",
-           quote(rest), quote(whole), grammar.example);
+      fail(
+          "found {} without a function in {}; only the first entry may omit it; expected a value such as '{}' or "
+          "'AllReduce:{},{}'",
+          quote(rest), quote(whole), elements[0], elements[0], elements[1]);
     }
     if (std::ranges::find(entries, entry.function, &Entry::function) != entries.end()) {
       fail("found {} twice in {}; NCCL would silently drop the first of the two", entry.function, quote(whole));
@@ -66,56 +57,49 @@ std::vector<Entry> entries_of(std::string_view text, const Grammar& grammar) {
     entry.all_but = rest.starts_with('^');
     if (entry.all_but) rest.remove_prefix(1);
     for (const std::string_view element : split(rest, ',')) {
-      entry.elements.push_back(known_word(trim(element), grammar.elements, "allowed, besides default", whole));
+      entry.elements.push_back(known_word(trim(element), elements, "allowed, besides default", whole));
     }
     entries.push_back(std::move(entry));
   }
   return entries;
 }
 
-Words named_by(const Entry& entry, const Grammar& grammar, bool named) {
+Words named_by(const Entry& entry, const Words& elements, bool named) {
   Words words;
-  for (const std::string& element : grammar.elements) {
+  for (const std::string& element : elements) {
     if ((std::ranges::find(entry.elements, element) != entry.elements.end()) == named) words.push_back(element);
   }
   return words;
 }
 
-std::string canonical(std::string_view text, const Grammar& grammar) {
-  std::string out;
-  for (const Entry& entry : entries_of(text, grammar)) {
-    if (!out.empty()) out += ';';
-    if (!entry.function.empty()) out += entry.function + ":";
-    if (entry.all_but) out += '^';
-    out += join(named_by(entry, grammar, true), ",");
-  }
-  return out.empty() ? "default" : out;
-}
-
-Choices choices(std::string_view text, const Grammar& grammar) {
-  Choices chosen;
-  for (const std::string& function : functions) chosen[function] = grammar.elements;
-  for (const Entry& entry : entries_of(text, grammar)) {
-    for (auto& [function, allowed] : chosen) {
-      if (entry.function.empty() || entry.function == function) allowed = named_by(entry, grammar, !entry.all_but);
-    }
-  }
-  return chosen;
+Words words_of(Elements elements) {
+  return {elements.begin(), elements.end()};
 }
 
 }  // namespace
 
-std::string canonical_algo(std::string_view text) {
-  return canonical(text, algorithms);
+std::string canonical_choices(std::string_view text, Elements elements) {
+  const Words all = words_of(elements);
+  std::string out;
+  for (const Entry& entry : entries_of(text, all)) {
+    if (!out.empty()) out += ';';
+    if (!entry.function.empty()) out += entry.function + ":";
+    if (entry.all_but) out += '^';
+    out += join(named_by(entry, all, true), ",");
+  }
+  return out.empty() ? "default" : out;
 }
-std::string canonical_proto(std::string_view text) {
-  return canonical(text, protocols);
-}
-Choices algo_choices(std::string_view text) {
-  return choices(text, algorithms);
-}
-Choices proto_choices(std::string_view text) {
-  return choices(text, protocols);
+
+Choices choices_of(std::string_view text, Elements elements) {
+  const Words all = words_of(elements);
+  Choices chosen;
+  for (const std::string& function : functions) chosen[function] = all;
+  for (const Entry& entry : entries_of(text, all)) {
+    for (auto& [function, allowed] : chosen) {
+      if (entry.function.empty() || entry.function == function) allowed = named_by(entry, all, !entry.all_but);
+    }
+  }
+  return chosen;
 }
 
 std::optional<std::int64_t> parse_integer(std::string_view text) {
@@ -197,10 +181,8 @@ std::string canonical_level(std::string_view text) {
     fail("found {}; NCCL's numbers for levels follow an older scale (5 is SYS, not PXB). Allowed: default, {}",
          quote(whole), join(levels(), ", "));
   }
-  std::string upper(whole);
-  std::ranges::transform(upper, upper.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   fail("found {}, which NCCL would silently ignore; allowed: default, {}{}", quote(whole), join(levels(), ", "),
-       did_you_mean(nearest(upper, levels())));
+       did_you_mean(nearest(upper(whole), levels())));
 }
 
 DeviceList::DeviceList(std::string_view text) {

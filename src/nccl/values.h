@@ -4,11 +4,41 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace harness::nccl {
+
+// ---- Names
+
+// Who reads an environment variable that looks like NCCL's: NCCL itself (2.18 to 2.30), other software, or nobody. NCCL
+// ignores a name that it does not know, so a slip in one measures nothing.
+
+/// Whether NCCL reads it by strtoll(), whatever it says: "NCCL_LL_BUFFSIZE".
+bool reads_integer(std::string_view name);
+/// Whether NCCL itself reads it.
+bool knows(std::string_view name);
+/// The known name nearest to it, "" if none is near.
+std::string nearest_name(std::string_view name);
+
+/// A name that NCCL ignores and that is nevertheless no slip.
+struct ForeignName {
+  std::string_view names;  // "NCCL_INC NCCL_INCLUDE", or how names begin: "NCCL_FASTRAK_"
+  std::string_view owner;  // the software that reads or sets it: "PyTorch"; "": nobody, and `note` says what to set
+  std::string_view note;   // its purpose and what to know about it, without a full stop
+
+  /// A name that ends with '_' stands for all names that begin with it.
+  bool is_prefix() const { return names.ends_with('_'); }
+};
+
+/// The row with this very name, else the row with the longest prefix of it; nullptr if no row fits and for a name that
+/// NCCL reads itself (NCCL_TUNER_PLUGIN, although tuner plug-ins read NCCL_TUNER_…).
+const ForeignName* find_foreign_name(std::string_view name);
+std::span<const ForeignName> foreign_names();
+
+// ---- Values
 
 // Values of NCCL's environment variables in canonical spelling. "default" (not set) stays "default". All functions that
 // begin with `canonical` throw Error with what was found and what is allowed. They refuse what NCCL reads differently
@@ -24,14 +54,14 @@ inline constexpr std::array<std::string_view, 3> protocol_names{"LL", "LL128", "
 ///   value := entry (';' entry)*    entry := [function ':'] ['^'] element (',' element)*
 /// Only the first entry may lack a function and then means all five; '^' means all but these. Canonical are NCCL's
 /// capitals, elements in NCCL's order, and no blanks.
-std::string canonical_algo(std::string_view text);
-std::string canonical_proto(std::string_view text);
+/// `elements`: algorithm_names or protocol_names.
+using Elements = std::span<const std::string_view>;
+std::string canonical_choices(std::string_view text, Elements elements);
 
 /// The elements that a value leaves NCCL to choose from, by function: {"AllReduce": {"Tree", "Ring"}, …}. "default"
-/// leaves all. They accept and refuse the same texts as the two functions above.
+/// leaves all. It accepts and refuses the same texts as the function above.
 using Choices = std::map<std::string, std::vector<std::string>>;
-Choices algo_choices(std::string_view text);
-Choices proto_choices(std::string_view text);
+Choices choices_of(std::string_view text, Elements elements);
 
 /// The number that a person and NCCL both read in `text`: plain decimal or hexadecimal; nullopt for anything else.
 std::optional<std::int64_t> parse_integer(std::string_view text);

@@ -131,48 +131,6 @@ std::string deepspeed_text(const Written& written, const Export& exported) {
   return out.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
 }
 
-// A Python literal: JSON's escapes are Python's, and with ensure_ascii nothing else is left in it.
-std::string python_text(const std::string& value) {
-  return Json(value).dump(-1, ' ', true, Json::error_handler_t::replace);
-}
-
-// Options of one call of PyTorch, what must be imported for it, and the call.
-struct PyTorchCall {
-  const char *group, *import, *use;
-};
-constexpr std::array pytorch_calls{
-    PyTorchCall{"ddp", "", "torch.nn.parallel.DistributedDataParallel(model, **ddp_options)"},
-    PyTorchCall{"loader", "", "torch.utils.data.DataLoader(dataset, **loader_options)"},
-    PyTorchCall{"autocast", "import torch\n", "with torch.autocast(**autocast_options):"},
-    PyTorchCall{"matmul", "", "torch.set_float32_matmul_precision(**matmul_options)"},
-    PyTorchCall{"sdpa", "import torch.nn.attention\n", "with torch.nn.attention.sdpa_kernel(**sdpa_options):"}};
-
-std::string pytorch_text(const Written& written) {
-  std::string environment, imports, calls;
-  for (const ExportedSetting& setting : written.environment) {
-    comment(environment, setting.evidence);
-    for (const auto& [name, value] : setting.environment)
-      environment += fmt::format("os.environ[{}] = {}\n", python_text(name), python_text(value));
-  }
-  if (!environment.empty())
-    environment = "\n# Before torch.distributed.init_process_group, or in the environment of torchrun.\n" + environment;
-  for (const PyTorchCall& call : pytorch_calls) {
-    std::string options;
-    for (const auto& [evidence, flags] : written.keys) {
-      std::string own;
-      for (const auto& [path, value] : flags) {
-        const std::size_t dot = path.find('.');
-        if (path.substr(0, dot) == call.group) own += fmt::format("    {}={},\n", path.substr(dot + 1), value);
-      }
-      if (!own.empty()) options += fmt::format("    # {}\n{}", evidence, own);
-    }
-    if (options.empty()) continue;
-    if (imports.find(call.import) == std::string::npos) imports += call.import;
-    calls += fmt::format("\n# {}\n{}_options = dict(\n{})\n", call.use, call.group, options);
-  }
-  return (environment.empty() ? "" : "import os\n") + imports + environment + calls;
-}
-
 }  // namespace
 
 std::string script_word(std::string_view text) {
@@ -193,7 +151,7 @@ std::string export_text(const Export& exported, ExportFormat format) {
     if (exported.model) comment(out, model_arguments(*exported.model, *line));
     out += arguments_text(written, *line);
   } else {
-    out += format == config::Framework::pytorch ? pytorch_text(written) : exports(written.environment);
+    out += exports(written.environment);
   }
   comments_below(out, "This framework has no equivalent setting:", written.no_word);
   comments_below(out, "Left out:", exported.left_out);

@@ -66,8 +66,8 @@ config::Errors larger(const config::Errors& a, const config::Errors& b) {
 constexpr double largest_of_change = 0.24;
 
 // Variables whose values the Program does not show and that no law of costs has.
-constexpr std::array<std::string_view, 7> unknown{
-    "attention_engine", "cuda_graph", "threads", "allreduce_algorithm", "env", "host_binding", "data_file"};
+constexpr std::array<std::string_view, 6> unknown{"attention_engine",    "cuda_graph", "threads",
+                                                  "allreduce_algorithm", "env",        "data_file"};
 // NCCL's variables that nccl_time.cpp has.
 constexpr std::array<std::string_view, 6> known_of_nccl{"nccl_algo",     "nccl_proto", "nccl_min_ctas",
                                                         "nccl_max_ctas", "nccl_nvls",  "nccl_collnet"};

@@ -50,10 +50,7 @@ backend::ExecutableRequest wanted_of(const job::WorkerOrder& order) {
 
 // After the backend was asked for its device, near which it may have bound the worker.
 std::string bound() {
-  machine::MemoryPolicy policy;
-  const std::string refused = machine::get_memory_policy(policy);
-  return fmt::format("CPUs {}, memory {}", machine::list_of(machine::bound_cpus()),
-                     refused.empty() ? describe(policy) : "as usual");
+  return fmt::format("CPUs {}", machine::list_of(machine::bound_cpus()));
 }
 
 job::ProbeSamples probe(const job::BlockRequest& request, std::uint64_t program_hash, const backend::Backend& with,

@@ -103,7 +103,6 @@ std::shared_ptr<backend::Connections> drop(Work& work) {
 void run_block(WorkerChannel& channel, const WorkFactory& make, const job::WorkerOrder& order,
                std::shared_ptr<backend::Connections> connections, Clock::time_point born) {
   job::Samples samples;
-  samples.warnings = order.warnings;
   set_worker_phase(job::WorkerPhase::building);
   auto mark = Clock::now();
   Work& work = current_work();

@@ -11,8 +11,8 @@
 #include <cstring>
 #include <string>
 
-#include "base/error.h"
-#include "support/temporary_folder.h"
+#include "base/text.h"
+#include "support/files.h"
 
 namespace harness {
 namespace {

@@ -6,8 +6,7 @@
 #include <random>
 #include <string_view>
 
-#include "base/error.h"
-#include "support/temporary_folder.h"
+#include "support/files.h"
 
 namespace harness {
 namespace {
@@ -113,6 +112,7 @@ TEST(Escape, WhatAMessageIsAboutStaysInItsLine) {
 
 TEST(Escape, QuotesUseIt) {
   EXPECT_EQ(quote("\u009b\u202e\n"), "'\\u009b\\u202e\\x0a'");
+  EXPECT_EQ(quote(std::string(59, 'x') + "µm").size(), 1 + 59 + 3 + 1);  // the µ is not cut in two
 }
 
 TEST(Nearest, IsATypoOrABeginning) {

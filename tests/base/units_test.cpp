@@ -140,10 +140,5 @@ TEST(Units, ShownToThreeDigits) {
   EXPECT_EQ(show_bytes(std::numeric_limits<double>::quiet_NaN()), "-");
 }
 
-TEST(Text, QuotedCannotGarbleATerminal) {
-  EXPECT_EQ(quote("a\x1b[31m\n"), "'a\\x1b[31m\\x0a'");
-  EXPECT_EQ(quote(std::string(59, 'x') + "µm").size(), 1 + 59 + 3 + 1);  // the µ is not cut in two
-}
-
 }  // namespace
 }  // namespace harness

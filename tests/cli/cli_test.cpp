@@ -100,7 +100,7 @@ TEST_F(PrintedByVerbs, NothingHasACharacterThatMovesTheCursor) {
   for (const char* format : {"text", "md", "csv", "long-csv", "json"})
     all.push_back({"show", first, "--format", format});
   for (const char* format : {"text", "md", "json"}) all.push_back({"compare", first, second, "--format", format});
-  for (const char* format : {"harness", "env", "megatron", "deepspeed", "torchtitan", "pytorch"})
+  for (const char* format : {"harness", "env", "megatron", "deepspeed", "torchtitan"})
     all.push_back({"export", first, "--format", format});
   for (const auto& arguments : all) {
     const Said said = say(arguments);

@@ -206,7 +206,7 @@ class DamagedResult : public Readers {
     for (const char* format : {"json", "csv", "long-csv", "md"}) verbs.push_back({"show", path, "--format", format});
     for (const char* format : {"text", "json"}) verbs.push_back({"show", path, "--breakdown", "--format", format});
     for (const char* format : {"html", "md"}) verbs.push_back({"report", path, "-o", "-", "--format", format});
-    for (const char* format : {"harness", "env", "megatron", "deepspeed", "torchtitan", "pytorch"})
+    for (const char* format : {"harness", "env", "megatron", "deepspeed", "torchtitan"})
       verbs.push_back({"export", path, "--format", format});
     verbs.push_back({"trace", path, "-o", "-"});
     verbs.push_back({"compare", whole_, path});

@@ -5,7 +5,7 @@
 
 #include "config/experiment.h"
 #include "support/errors.h"
-#include "support/temporary_folder.h"
+#include "support/files.h"
 
 namespace harness::test {
 
@@ -20,9 +20,9 @@ inline config::Experiment loaded(const std::string& text, const std::vector<std:
   return config::load_experiment(folder.write("a.yaml", text), overrides);
 }
 /// The complaint about a file with this text, "" if nothing.
-inline std::string complaint_about(const std::string& text) {
+inline std::string complaint_about(const std::string& text, const std::vector<std::string>& overrides = {}) {
   const TemporaryFolder folder;
-  return complaint(folder.write("a.yaml", text));
+  return complaint(folder.write("a.yaml", text), overrides);
 }
 
 inline std::string issue_example() {

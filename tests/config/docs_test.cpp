@@ -7,7 +7,6 @@
 #include "config_files.h"
 #include "support/files.h"
 #include "support/paths.h"
-#include "support/temporary_folder.h"
 
 namespace harness::config {
 namespace {

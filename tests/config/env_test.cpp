@@ -1,14 +1,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "config/environment.h"
+#include "config/registry.h"
 #include "config_files.h"
 #include "support/errors.h"
-#include "support/temporary_folder.h"
+#include "support/files.h"
 
 namespace harness::config {
 namespace {
 
+using EnvMap = std::map<std::string, std::string>;
 using ::testing::HasSubstr;
 
 const std::string rest = "model: gpt3-125m\nbackend: cuda\n";
@@ -91,12 +92,19 @@ TEST(Env, IntegersOfNcclAreIntegers) {
 }
 
 TEST(Env, TextComesBackAsItWas) {
-  const EnvMap env{{"A", ""}, {"B", "x, y}"}, {"C", "\\\"q\\"}, {"D", "/a:/b=c"}, {"E", " "}, {"F", "ü"}};
-  EXPECT_EQ(parse_env(print_env(env)), env);
-  EXPECT_EQ(parse_env(" { A : 1 ,B: \"2\" } "), (EnvMap{{"A", "1"}, {"B", "2"}}));
+  const Variable& row = *find_variable("env");
+  const auto parsed = [&](const std::string& text) {
+    Settings s;
+    row.parse(s, text);
+    return s.env;
+  };
+  Settings odd;
+  odd.env = {{"A", ""}, {"B", "x, y}"}, {"C", "\\\"q\\"}, {"D", "/a:/b=c"}, {"E", " "}, {"F", "ü"}};
+  EXPECT_EQ(parsed(row.print(odd)), odd.env);
+  EXPECT_EQ(parsed(" { A : 1 ,B: \"2\" } "), (EnvMap{{"A", "1"}, {"B", "2"}}));
   for (const char* bad : {"", "{", "}", "{A}", "{A:}", "{A: 1", "{A: 1,}", "{A: \"1}", "{A: 1} x", "{: 1}", "A: 1",
                           "{A: 1, A: 2}", "{A: x\"y}", "[A]"}) {
-    EXPECT_THROW(parse_env(bad), Error) << bad;
+    EXPECT_THROW(parsed(bad), Error) << bad;
   }
 }
 

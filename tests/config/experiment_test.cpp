@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "config_files.h"
-#include "support/temporary_folder.h"
+#include "support/files.h"
 
 namespace harness::config {
 namespace {
@@ -52,8 +52,6 @@ TEST(Experiment, LooksGoByHalvesUpToTheRounds) {
   EXPECT_EQ(measure_with({"measure.until=settled"}).looks, (Looks{5, 8, 12}));
   EXPECT_EQ(measure_with({"measure.until=settled", "measure.rounds=40"}).looks, (Looks{5, 8, 12, 18, 27, 40}));
   EXPECT_EQ(measure_with({"measure.until=settled", "measure.rounds=4"}).looks, Looks{4});
-  EXPECT_EQ(measure_with({"measure.until=settled", "measure.looks=[4, 6, 20]", "measure.rounds=9"}).looks,
-            (Looks{4, 6, 9}));
   const Experiment e = test::loaded("backend: cpu\nworkload: gemm\nbaseline: {}\nmeasure: {until: settled}\n");
   EXPECT_EQ(e.measure.rounds, 40);
 }
@@ -214,29 +212,40 @@ TEST(Experiment, KeysOfAModelThatDoNotGoTogetherAreNamed) {
   EXPECT_EQ(complaint("kv_heads: 2"), "");
 }
 
-// nccl-tests' habit: a ladder of sizes in one word.
-TEST(Sweep, ARangeOfSizesIsEachOfThem) {
-  const auto with = [](const std::string& sizes) {
-    return "workload: collective\nbackend: cpu\nbaseline: {message_size: 32 B}\nsweep: {message_size: " + sizes + "}\n";
-  };
-  const auto values = [&](const std::string& sizes) {
-    std::vector<std::string> found;
-    for (const Change& change : test::loaded(with(sizes)).changes) found.push_back(change.value);
-    return found;
-  };
-  using ::testing::ElementsAre;
-  EXPECT_THAT(values("[8 B..128 B x2]"), ElementsAre("8 B", "16 B", "64 B", "128 B"));  // 32 B is the baseline
-  EXPECT_THAT(values("[8B..128B]"), ElementsAre("8 B", "16 B", "64 B", "128 B"));
-  EXPECT_THAT(values("[1 KiB..100 KiB x4, 1 MiB]"), ElementsAre("1 KiB", "4 KiB", "16 KiB", "64 KiB", "1 MiB"));
-  EXPECT_EQ(values("[8 B..8 GiB x2]").size(), 30u);
-  const auto says = [&](const std::string& sizes) { return test::complaint_about(with(sizes)); };
-  EXPECT_THAT(says("[1 MiB..8 B]"), HasSubstr("sweep.message_size[0]: found '1 MiB..8 B', whose end is not above"));
-  EXPECT_THAT(says("[8 B..8 B]"), HasSubstr("whose end is not above"));
-  for (const char* empty : {"[0 B..8 B x2]", "[0..8 B]", "[0 B..0 B]"})
-    EXPECT_THAT(says(empty), AllOf(HasSubstr("which begins below 1 B"), Not(HasSubstr("whose end")))) << empty;
-  EXPECT_THAT(says("[8 B..1 KiB x1]"), HasSubstr("found 1; allowed: 2 to 1024"));
-  EXPECT_THAT(says("[8 B..many]"), HasSubstr("sweep.message_size[0]: "));
-  EXPECT_THAT(says("[8 B..32 B x2, 16 B]"), HasSubstr("16 B is in the list twice"));
+// ---- The section `cost`.
+
+std::string said(const std::string& section) {
+  return test::complaint_about(test::issue_example() + section);
+}
+
+TEST(CostSection, IsReadFromAConfigurationAndFromItsText) {
+  const std::string text = test::issue_example() + "cost: {per_gpu_hour: 2.50, currency: EUR, run: {tokens: 300e9}}\n";
+  const Experiment e = test::loaded(text);
+  ASSERT_TRUE(e.cost);
+  EXPECT_EQ(e.cost->per_gpu_hour, 2.5);
+  EXPECT_EQ(e.cost->run_tokens, 300e9);
+  EXPECT_EQ(e.cost->currency, "EUR");
+  const std::vector<std::string> overrides{"cost.per_gpu_hour=4", "measure.rounds=3"};
+  const auto of_text = cost_of_text(text, overrides);
+  ASSERT_TRUE(of_text);
+  EXPECT_EQ(of_text->per_gpu_hour, 4);
+  EXPECT_FALSE(test::loaded(test::issue_example()).cost);
+}
+
+TEST(CostSection, MistakesAreNamedWithTheirPlace) {
+  EXPECT_THAT(said("cost: {per_gpu_hour: 2.50}\n"), HasSubstr("cost.run: missing"));
+  EXPECT_THAT(said("cost: {per_gpu_hour: -1, run: {tokens: 1e9}}\n"), HasSubstr("cost.per_gpu_hour: found '-1'"));
+  EXPECT_THAT(said("cost: {per_gpu_hour: 1, run: {token: 1e9}}\n"), HasSubstr("did you mean tokens?"));
+  EXPECT_THAT(said("cost: {per_gpu_hour: 1, currency: '$(x)', run: {tokens: 1e9}}\n"),
+              HasSubstr("cost.currency: found"));
+  EXPECT_THAT(said("cost: {per_gpu_hour: 1, run: {tokens: inf}}\n"), HasSubstr("cost.run.tokens: found"));
+  EXPECT_THAT(said("per_gpu_hour: 1\n"), HasSubstr("did you mean cost.per_gpu_hour?"));
+}
+
+TEST(CostSection, TextThatIsNoConfigurationHasNone) {
+  for (const char* text : {"", "cost", "[", "cost: 3", "cost: {per_gpu_hour: x, run: {tokens: 1}}", "\x1b[2J: 1"}) {
+    EXPECT_FALSE(cost_of_text(text, {})) << text;
+  }
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "config/faults.h"
+#include "config/settings.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,6 +17,14 @@ std::string with_faults(const std::string& faults, const std::string& more = "")
          more;
 }
 
+const Faults all_faults{.slow_gpus = {{3, 0.8}},
+                        .slow_links = {{1, 0.5}, {2, 0.25}},
+                        .narrow_pcie = {{-1, 0, 0.5}, {9, -1, 0.25}},
+                        .socket_bytes_per_s = 4e9,
+                        .no_gpudirect = true,
+                        .acs_on = true,
+                        .tensor_across_nodes = true};
+
 TEST(FaultsOfAConfiguration, AreRead) {
   const Faults f =
       test::loaded(with_faults("{slow_gpu: {rank: 3, speed: 80 %}, slow_link: [{node: 1, share: 0.5}, "
@@ -24,14 +32,7 @@ TEST(FaultsOfAConfiguration, AreRead) {
                                "share: 0.25}], socket_fallback: true, no_gpudirect: true, acs_on: true, "
                                "tensor_across_nodes: true}"))
           .faults;
-  const Faults expected{.slow_gpus = {{3, 0.8}},
-                        .slow_links = {{1, 0.5}, {2, 0.25}},
-                        .narrow_pcie = {{-1, 0, 0.5}, {9, -1, 0.25}},
-                        .socket_bytes_per_s = 4e9,
-                        .no_gpudirect = true,
-                        .acs_on = true,
-                        .tensor_across_nodes = true};
-  EXPECT_EQ(f, expected);
+  EXPECT_EQ(f, all_faults);
   EXPECT_EQ(test::loaded(with_faults("{socket_fallback: 1 GB/s}")).faults.socket_bytes_per_s, 1e9);
   EXPECT_FALSE(test::loaded(with_faults("{socket_fallback: false, acs_on: false}")).faults.any());
 }
@@ -88,18 +89,11 @@ TEST(FaultsOfAConfiguration, OnlyWhatIsWrongCanBeMended) {
 }
 
 TEST(Faults, TakingOneAwayLeavesTheOthers) {
-  const Faults all{.slow_gpus = {{3, 0.8}},
-                   .slow_links = {{1, 0.5}},
-                   .narrow_pcie = {{-1, 0, 0.5}},
-                   .socket_bytes_per_s = 4e9,
-                   .no_gpudirect = true,
-                   .acs_on = true,
-                   .tensor_across_nodes = true};
-  Faults left = all;
+  Faults left = all_faults;
   for (const Fault fault : {Fault::slow_gpu, Fault::slow_link, Fault::pcie_downgraded, Fault::socket_fallback,
                             Fault::no_gpudirect, Fault::acs_on, Fault::tensor_across_nodes}) {
     SCOPED_TRACE(name_of(fault));
-    EXPECT_NE(all.without({fault}), all);
+    EXPECT_NE(all_faults.without({fault}), all_faults);
     EXPECT_TRUE(left.any());
     left = left.without({fault});
   }

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "config/registry.h"
+#include "config_files.h"
 #include "support/errors.h"
 
 namespace harness::config {
@@ -13,11 +15,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr std::array<Framework, 4> all{Framework::megatron, Framework::deepspeed, Framework::torchtitan,
-                                       Framework::pytorch};
-
 TEST(Frameworks, EveryWrittenRowIsOfSomethingThatExists) {
-  for (const Framework framework : all) {
+  for (const Framework framework : frameworks) {
     for (const FrameworkRow& row : rows_of(framework)) {
       const std::string name = row.here.substr(0, row.here.find_first_of(".:,"));
       EXPECT_TRUE(find_variable(name) != nullptr || name == "model" || name == "measure") << row.key << row.here;
@@ -31,7 +30,6 @@ TEST(Frameworks, ScalesOfBlocksAreARecipe) {
   s.precision = Precision::mxfp8;
   EXPECT_EQ(words_in(Framework::megatron, "precision", s).flags,
             (NameValues{{"--bf16", ""}, {"--fp8-format", "e4m3"}, {"--fp8-recipe", "mxfp8"}}));
-  EXPECT_THAT(words_in(Framework::pytorch, "precision", s).note, HasSubstr("MXFP8BlockScaling()"));
   EXPECT_THAT(words_in(Framework::deepspeed, "precision", s).note, HasSubstr("MXFP8BlockScaling()"));
   EXPECT_THAT(words_in(Framework::torchtitan, "precision", s).note, HasSubstr("mxfp8_cublas"));
 }
@@ -60,7 +58,6 @@ TEST(Frameworks, WhereNothingIsWrittenTheKeyIsOmitted) {
                          {Framework::megatron, "pipeline_schedule", "gpipe", ""},
                          {Framework::torchtitan, "fusion", "false", "omit compile.enable"},
                          {Framework::deepspeed, "gradient_accumulation", "auto", "omit gradient_accumulation_steps"},
-                         {Framework::pytorch, "sharding", "parameters", ""},
                          {Framework::torchtitan, "threads", "2", ""}}) {
     Settings s;
     find_variable(variable)->parse(s, value);
@@ -79,6 +76,87 @@ TEST(Frameworks, AScheduleIsANumberOfVirtualStages) {
   s.virtual_pipeline = 3;
   EXPECT_EQ(flags("virtual_pipeline"), (NameValues{{"--num-virtual-stages-per-pipeline-rank", "3"}}));
   EXPECT_EQ(known_elsewhere_as("--num-virtual-stages-per-pipeline-rank"), "here it is virtual_pipeline");
+}
+
+// ---- A hint points right or there is none: for what people type who come from other programs.
+
+using ::testing::AllOf;
+using ::testing::Not;
+
+std::string complaint_about(const std::string& baseline, const std::string& rest = "") {
+  return test::complaint_about("backend: cuda\nmodel: llama3-8b\nbaseline: {" + baseline + "}\n" + rest);
+}
+
+TEST(Hints, WhatIsNotSupportedIsSaidSo) {
+  for (const char* key : {"num_experts: 8", "moe_router_topk: 2", "expert_parallel: 4", "expert_model_parallel_size: 2",
+                          "layout: {expert_parallel: 4}"}) {
+    EXPECT_THAT(complaint_about(key), AllOf(HasSubstr("experts are not supported"), Not(HasSubstr("did you mean"))))
+        << key;
+  }
+}
+
+// With a word that says who predicts them.
+TEST(Hints, WhatIsPredictedOnlyIsRefusedByABackendThatMeasures) {
+  for (const auto& [setting, why] : std::vector<std::pair<std::string, std::string>>{
+           {"precision: nvfp4",
+            "backend cuda has no nvfp4, which needs Transformer Engine's kernels; backend sim predicts"},
+           {"layout: {context_parallel: 2}", "backend cuda has no context_parallel, whose ranks share a sequence"},
+           {"tp_overlap: true", "backend cuda does not honour it; backends that do: sim"}}) {
+    EXPECT_THAT(complaint_about(setting), HasSubstr(why)) << setting;
+    EXPECT_EQ(test::complaint_about("backend: sim\nmodel: llama3-8b\nbaseline: {" + setting + "}\n"), "");
+  }
+}
+
+TEST(Hints, KeysOfOthersAreTranslated) {
+  const std::vector<std::pair<std::string, std::string>> known{
+      {"local_batch_size: 2", "here it is micro_batch_size"},
+      {"seq_len: 8192", "here it is model.sequence"},
+      {"sequence_length: 8192", "here it is model.sequence"},
+      {"data_parallel: 2", "it follows: ranks / "},
+      {"data_parallel_shard_degree: -1", "it follows from the ranks"},
+      {"data_parallel_replicate_degree: 1", "it follows: ranks / "},
+      {"layout: {data_parallel: 2}", "it follows: ranks / "},
+      {"tensor_parallel: 8", "part of layout: layout: {tensor_parallel: 2}"},
+      {"tensor_parallel_degree: 8", "here it is layout.tensor_parallel"},
+      {"context_parallel: 2", "part of layout: layout: {context_parallel: 2}"},
+      {"cp: 2", "here it is layout.context_parallel"},
+      {"context_parallel_size: 2", "here it is layout.context_parallel"},
+      {"fp8_recipe: mxfp8", "here it is precision"},
+      {"pipeline_parallel_degree: 8", "here it is layout.pipeline_parallel"},
+      {"activation_checkpoint: selective", "here it is recompute"},
+      {"compile: true", "here it is fusion"},
+      {"NCCL_BUFFSIZE: 4 MiB", "here it is nccl_buffsize"},
+      {"nccl_ib_hca: mlx5_0", "env: {NCCL_IB_HCA: VALUE}"}};
+  for (const auto& [key, answer] : known) EXPECT_THAT(complaint_about(key), HasSubstr(answer)) << key;
+}
+
+TEST(Hints, AKeyInTheWrongPlaceIsNoForeignOne) {
+  EXPECT_THAT(complaint_about("", "micro_batch_size: 2\n"), HasSubstr("did you mean baseline.micro_batch_size?"));
+  EXPECT_THAT(complaint_about("", "precision: bf16\n"), HasSubstr("did you mean baseline.precision?"));
+  EXPECT_THAT(complaint_about("", "backends: cuda\n"), HasSubstr("did you mean backend?"));
+}
+
+// Two names that both exist are never typos of each other's words, and every single slip of a name leads back to it.
+TEST(Hints, EverySlipOfEveryVariableLeadsBack) {
+  const std::vector<std::string> names = variable_names();
+  for (const std::string& name : names) {
+    for (std::size_t at = 1; at + 1 < name.size(); ++at) {
+      if (name[at] == '_' || name[at - 1] == '_' || name[at + 1] == '_') continue;
+      std::string swapped = name, shorter = name;
+      std::swap(swapped[at], swapped[at + 1]);
+      shorter.erase(at, 1);
+      for (const std::string& slip : {swapped, shorter}) {
+        if (std::ranges::find(names, slip) != names.end()) continue;
+        EXPECT_EQ(nearest(slip, names), name) << slip;
+      }
+    }
+  }
+  for (const std::string& name : names) {
+    std::vector<std::string> others = names;
+    std::erase(others, name);
+    for (const char* kept : {"tensor_parallel", "context_parallel", "data_parallel"})
+      EXPECT_EQ(nearest(kept, others), "");
+  }
 }
 
 }  // namespace

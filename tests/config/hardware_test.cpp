@@ -3,7 +3,7 @@
 
 #include "config_files.h"
 #include "support/errors.h"
-#include "support/temporary_folder.h"
+#include "support/files.h"
 
 namespace harness::config {
 namespace {
@@ -162,15 +162,6 @@ TEST(ShareGpus, IsWarnedOf) {
   const Experiment plain = test::loaded("name: b" + body);
   EXPECT_FALSE(plain.measure.share_gpus);
   EXPECT_THAT(plain.warnings, Not(Contains(HasSubstr("share_gpus"))));
-}
-
-TEST(Tf32, IsForGpus) {
-  const std::string cpu = "model: gpt3-125m\nbackend: cpu\n";
-  const std::string sweep = cpu + "baseline: {}\nsweep: {precision: [bf16, tf32]}\n";
-  EXPECT_THAT(test::complaint_about(cpu + "baseline: {precision: tf32}\n"),
-              HasSubstr("a.yaml:3:23: baseline.precision: backend cpu has no tf32"));
-  EXPECT_THAT(test::complaint_about(sweep), HasSubstr("sweep.precision[1]: backend cpu has no tf32"));
-  EXPECT_EQ(test::loaded(sweep, {"backend=cuda"}).changes[1].settings.precision, Precision::tf32);
 }
 
 }  // namespace

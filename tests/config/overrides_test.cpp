@@ -8,18 +8,14 @@
 
 #include "config/experiment.h"
 #include "config_files.h"
-#include "support/temporary_folder.h"
 
 namespace harness::config {
 namespace {
 
-using test::TemporaryFolder;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
 TEST(Overrides, SetAnyKey) {
-  const TemporaryFolder folder;
-  const std::string path = folder.write("laptop.yaml", test::issue_example());
   const std::vector<std::string> overrides{"measure.rounds=4",
                                            "micro_batch_size=2",
                                            "baseline.bucket_size = 2 MiB",
@@ -32,7 +28,7 @@ TEST(Overrides, SetAnyKey) {
                                            "output={name}.h5",
                                            "measure={seed: 7}",
                                            "measure.rounds=5"};
-  const Experiment e = load_experiment(path, overrides);
+  const Experiment e = test::loaded(test::issue_example(), overrides);
   EXPECT_EQ(e.measure.rounds, 5);  // the later one wins
   EXPECT_EQ(e.measure.steps, 6);   // a map changes only what it names
   EXPECT_EQ(e.measure.seed, 7u);
@@ -51,40 +47,33 @@ TEST(Overrides, SetAnyKey) {
 }
 
 TEST(Overrides, ASweepIsReplacedAndAPresetChanged) {
-  const TemporaryFolder folder;
   const std::string text = "model: gpt3-125m\nbackend: cuda\nbaseline: {}\nsweep: {micro_batch_size: [2]}\n";
-  const std::string path = folder.write("a.yaml", text);
-  const Experiment e = load_experiment(path, {"sweep={ranks: [1, 2]}", "model.layers=3", "nccl_algo=allreduce:ring"});
+  const Experiment e = test::loaded(text, {"sweep={ranks: [1, 2]}", "model.layers=3", "nccl_algo=allreduce:ring"});
   ASSERT_EQ(e.changes.size(), 2u);
   EXPECT_EQ(e.changes[0].variable, "ranks");
   EXPECT_EQ(e.model.layers, 3);
   EXPECT_EQ(e.model.hidden, 768);
   EXPECT_EQ(e.baseline.nccl.at("nccl_algo"), "AllReduce:Ring");
-  EXPECT_EQ(load_experiment(path, {"model=gpt3-350m"}).model.name, "gpt3-350m");
+  EXPECT_EQ(test::loaded(text, {"model=gpt3-350m"}).model.name, "gpt3-350m");
 }
 
 // In one place, two that decide the same are refused.
 TEST(Overrides, DecideInsteadOfWhatTheFileSays) {
-  const TemporaryFolder folder;
-  const std::string path = folder.write("laptop.yaml", test::issue_example());
-  EXPECT_EQ(load_experiment(path, {"gradient_accumulation=4"}).baseline.gradient_accumulation, 4);
-  EXPECT_EQ(test::complaint(path, {"gradient_accumulation=auto"}), "");
-  EXPECT_THAT(test::complaint(path, {"gradient_accumulation=4", "global_batch_size=8"}),
+  EXPECT_EQ(test::loaded(test::issue_example(), {"gradient_accumulation=4"}).baseline.gradient_accumulation, 4);
+  EXPECT_EQ(test::complaint_about(test::issue_example(), {"gradient_accumulation=auto"}), "");
+  EXPECT_THAT(test::complaint_about(test::issue_example(), {"gradient_accumulation=4", "global_batch_size=8"}),
               HasSubstr("gradient_accumulation 4 decides it"));
 }
 
 TEST(Overrides, MendABrokenFile) {
-  const TemporaryFolder folder;
-  const std::string path = folder.write("a.yaml", "model: gpt3-12m\nbackend: cuda\nbaseline: {}\n");
-  EXPECT_NE(test::complaint(path), "");
-  EXPECT_EQ(test::complaint(path, {"model=gpt3-125m"}), "");
+  const std::string text = "model: gpt3-12m\nbackend: cuda\nbaseline: {}\n";
+  EXPECT_NE(test::complaint_about(text), "");
+  EXPECT_EQ(test::complaint_about(text, {"model=gpt3-125m"}), "");
 }
 
 TEST(Overrides, ProblemsNameTheOverride) {
-  const TemporaryFolder folder;
-  const std::string path = folder.write("laptop.yaml", test::issue_example());
   const auto says = [&](const std::string& override_text, const std::string& expected) {
-    const std::string message = test::complaint(path, {override_text});
+    const std::string message = test::complaint_about(test::issue_example(), {override_text});
     EXPECT_TRUE(message.starts_with("--set " + override_text + ": ")) << message;
     EXPECT_THAT(message, HasSubstr(expected));
     EXPECT_THAT(message, Not(HasSubstr("\n")));

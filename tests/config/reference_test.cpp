@@ -10,7 +10,6 @@
 #include "config_files.h"
 #include "support/files.h"
 #include "support/paths.h"
-#include "support/temporary_folder.h"
 
 namespace harness::config {
 namespace {
@@ -56,8 +55,8 @@ TEST(Reference, WordsAreTheValuesAmongWhatIsAllowed) {
 
 TEST(Reference, EveryKeyIsListedAfterItsMap) {
   const std::vector<Key> all = keys();
-  for (const char* name : {"name", "model.preset", "measure.looks", "measure.deadlines.step", "cost.run.tokens",
-                           "fabric.node", "combine", "output"}) {
+  for (const char* name :
+       {"name", "model.preset", "measure.deadlines.step", "cost.run.tokens", "fabric.node", "combine", "output"}) {
     ASSERT_NE(find_key(all, name), nullptr) << name;
   }
   for (auto key = all.begin(); key != all.end(); ++key) {

@@ -92,8 +92,7 @@ TEST(Messages, SettingsOfAnyValuesComeBackAsTheyWere) {
 }
 
 TEST(Messages, AnOrderComesBackAsItWas) {
-  const WorkerOrder back = decode<WorkerOrder>(encode(WorkerOrder{some_request(), 5, 6, 7e9, 2, 4, {"few"}}));
-  EXPECT_EQ(back.warnings, std::vector<std::string>{"few"});
+  const WorkerOrder back = decode<WorkerOrder>(encode(WorkerOrder{some_request(), 5, 6, 7e9, 2, 4}));
   EXPECT_EQ(back.rank, 5);
   EXPECT_EQ(back.threads, 6);
   EXPECT_EQ(back.memory_limit_bytes, 7e9);
@@ -113,7 +112,7 @@ TEST(Messages, TheEndOfAJobAndAQuestionComeBack) {
 }
 
 TEST(Messages, DamagedOrdersAreErrors) {
-  const std::string bytes = encode(WorkerOrder{some_request(), 5, 6, 7e9, 2, 4, {}});
+  const std::string bytes = encode(WorkerOrder{some_request(), 5, 6, 7e9, 2, 4});
   EXPECT_THROW(decode<WorkerOrder>(""), Error);
   EXPECT_THROW(decode<WorkerOrder>(bytes.substr(0, bytes.size() - 1)), Error);
   EXPECT_THROW(decode<WorkerOrder>(bytes + "x"), Error);

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "config/environment.h"
+#include "config/registry.h"
 #include "log_files.h"
 
 namespace harness::nccl {

@@ -10,7 +10,7 @@
 #include <random>
 
 #include "log_files.h"
-#include "support/temporary_folder.h"
+#include "support/files.h"
 
 namespace harness::nccl {
 namespace {

@@ -78,7 +78,6 @@ TEST(Export, Golden) {
   test::expect_golden("export.megatron", exported(result, Framework::megatron));
   test::expect_golden("export.deepspeed.json", exported(result, Framework::deepspeed));
   test::expect_golden("export.torchtitan", exported(result, Framework::torchtitan));
-  test::expect_golden("export.pytorch.py", exported(result, Framework::pytorch));
 }
 
 TEST(Export, TheModelInMegatronsWords) {
@@ -149,8 +148,8 @@ TEST(Export, NothingOfAHostileFileGetsOut) {
     const std::string file = "run\nexport PWNED=3.h5";
     const Export proven = find_proven(result, analysis::summarise(result), "", file);
     EXPECT_TRUE(proven.settings.empty()) << value;
-    for (const ExportFormat format : std::initializer_list<ExportFormat>{std::nullopt, Framework::megatron,
-                                                                         Framework::pytorch, Framework::deepspeed}) {
+    for (const ExportFormat format :
+         std::initializer_list<ExportFormat>{std::nullopt, Framework::megatron, Framework::deepspeed}) {
       const std::string text = export_text(proven, format);
       EXPECT_THAT(text, Not(HasSubstr("\x1b")));
       if (format == Framework::deepspeed) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "config/settings.h"
+#include "config/registry.h"
 #include "program/layout.h"
 #include "workloads/workload.h"
 
@@ -17,30 +17,12 @@ struct DrawnStep {
   config::Settings settings;
   program::Layout layout;
   std::string text() const {
-    std::string all = program::text_of(layout);
-    const config::Settings& s = settings;
-    for (const auto& [name, value] :
-         std::vector<std::pair<const char*, std::int64_t>>{{"layers", model.layers},
-                                                           {"hidden", model.hidden},
-                                                           {"llama", model.biases ? 0 : 1},
-                                                           {"global batch", s.global_batch_size},
-                                                           {"schedule", static_cast<int>(s.pipeline_schedule)},
-                                                           {"chunks", s.chunks_of_stage()},
-                                                           {"recompute", static_cast<int>(s.recompute)},
-                                                           {"recomputed layers", s.recompute_layers},
-                                                           {"unfused", static_cast<int>(s.attention)},
-                                                           {"sequence parallel", s.sequence_parallel},
-                                                           {"sharding", static_cast<int>(s.sharding)},
-                                                           {"overlap grad", s.overlap_grad_reduce},
-                                                           {"overlap optimizer", s.overlap_optimizer},
-                                                           {"overlap param", s.overlap_param_gather}})
-      text_of(all, name, value);
+    std::string all = fmt::format("{}, {}", program::text_of(layout), config::in_words(model));
+    for (const config::Variable& variable : config::registry()) {
+      const std::string value = variable.print(settings);
+      if (value != config::default_of(variable)) all += fmt::format(", {} {}", variable.name, value);
+    }
     return all;
-  }
-
- private:
-  static void text_of(std::string& all, const char* name, std::int64_t value) {
-    all += std::string(", ") + name + " " + std::to_string(value);
   }
 };
 

@@ -3,7 +3,7 @@
 #include <exception>
 #include <string>
 
-#include "base/error.h"
+#include "base/text.h"
 
 namespace harness::test {
 

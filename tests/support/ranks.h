@@ -2,15 +2,55 @@
 
 #include <exception>
 #include <functional>
+#include <thread>
 #include <vector>
+
+#include "backend/backend.h"
 
 namespace harness::test {
 
 /// Runs work(rank) for all ranks at once, each on a thread of its own. Returns what each threw, by rank: a rank that
 /// fails ends its own thread only.
-std::vector<std::exception_ptr> on_ranks(int ranks, const std::function<void(int)>& work);
+inline std::vector<std::exception_ptr> on_ranks(int ranks, const std::function<void(int)>& work) {
+  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(ranks));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&work, rank, &error = errors[static_cast<std::size_t>(rank)]] {
+      try {
+        work(rank);
+      } catch (...) {
+        error = std::current_exception();
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  return errors;
+}
 
 /// Throws the first of them, if there is any.
-void rethrow_first(const std::vector<std::exception_ptr>& errors);
+inline void rethrow_first(const std::vector<std::exception_ptr>& errors) {
+  for (const auto& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+}
+
+/// How ranks of one process meet: what they publish goes to their peers through memory.
+class Rendezvous {
+ public:
+  explicit Rendezvous(int ranks) : inboxes_(static_cast<std::size_t>(ranks)) {}
+
+  void publish(int rank, backend::Executable& executable) {
+    for (const RendezvousMessage& message : executable.publish()) {
+      inboxes_[static_cast<std::size_t>(message.peer)].push_back({rank, message.key, message.bytes});
+      ++messages_;
+    }
+  }
+  int messages() const { return messages_; }
+  const std::vector<RendezvousMessage>& inbox(int rank) const { return inboxes_[static_cast<std::size_t>(rank)]; }
+
+ private:
+  std::vector<std::vector<RendezvousMessage>> inboxes_;
+  int messages_ = 0;
+};
 
 }  // namespace harness::test

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "config/registry.h"
 

@@ -31,7 +31,7 @@ struct Lever {
 bool is_lever(const Variable& row) {
   return row.acts_on != std::vector{Part::loading} && !row.fixed && !row.free_parts &&
          row.purpose == config::Purpose::setting && row.mathematics != Mathematics::another &&
-         row.honoured_on(test::tested_backend) && row.honoured_by(config::training_workload);
+         row.honoured_on(test::tested_backend, test::tested_backend) && row.honoured_by(config::training_workload);
 }
 
 const std::vector<Lever>& levers() {
@@ -69,7 +69,8 @@ bool has_effect(const Variable& row, config::Settings settings, const program::L
 
 bool is_possible(Trial& trial, int ranks) {
   for (const Variable& row : config::registry()) {
-    if (row.honoured_on(test::tested_backend) && !row.refused_by(trial.settings, test::tested_backend).empty())
+    if (row.honoured_on(test::tested_backend, test::tested_backend) &&
+        !row.refused_by(trial.settings, test::tested_backend).empty())
       return false;
   }
   if (!plan::why_impossible(trial.settings, std::nullopt).empty()) return false;

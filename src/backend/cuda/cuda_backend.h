@@ -210,8 +210,7 @@ struct CudaExecutable::State {
         arena(program::plan_arena(*request.program)),
         collectives(request),
         ranges(request.program->step),
-        monitor(device.bus_id),
-        warnings(device.warnings) {
+        monitor(device.bus_id) {
     memory = Memory(Memory::Kind::device, std::max<std::int64_t>(arena.bytes, 1), "the step's buffers");
     for (const Priority priority : priorities_of(*request.program)) streams.emplace_back(priority);
   }

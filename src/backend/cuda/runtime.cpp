@@ -35,29 +35,11 @@ int visible_devices() {
   return count;
 }
 
-// Returns what cannot be. The CPUs are some of those that the supervisor gave the worker, also when another block bound
-// it before.
-std::vector<std::string> bind_near(const std::string& bus_id, config::HostBinding binding) {
-  using config::HostBinding;
-  if (binding == HostBinding::none) return {};
+// Where the kernel tells of none near it, CPUs stay as they are. They are some of those that the supervisor gave the
+// worker, also when another block bound it before.
+void bind_near(const std::string& bus_id) {
   static const machine::CpuSet given = machine::bound_cpus();
-  const machine::Surroundings near = machine::surroundings_of(bus_id);
-  const machine::CpuSet cpus = binding == HostBinding::core ? machine::part_of_gpu(bus_id, given) : given & near.cpus;
-  machine::bind_to(cpus);
-  if (binding == HostBinding::automatic) return {};
-  std::vector<std::string> warnings;
-  if (cpus.none()) {
-    warnings.push_back(fmt::format(
-        "host_binding binds the worker of GPU {} to no CPUs: the kernel tells of none near it that the job has{}; look "
-        "at /sys/bus/pci/devices/*/local_cpulist and at what the launcher binds to",
-        bus_id, binding == HostBinding::core ? ", a core for each GPU" : ""));
-  }
-  const std::string problem =
-      near.numa_node < 0 ? "the kernel does not tell which NUMA node is near; a virtual machine needs a NUMA topology"
-                         : machine::with_advice(machine::set_memory_policy(machine::preferring(near.numa_node)));
-  if (!problem.empty())
-    warnings.push_back(fmt::format("host_binding: the worker of GPU {} takes memory as usual: {}", bus_id, problem));
-  return warnings;
+  machine::bind_to(given & machine::cpus_near(bus_id));
 }
 
 }  // namespace
@@ -150,7 +132,7 @@ Device use_device(const backend::ExecutableRequest& request) {
   cudaError_t status = cudaDeviceGetPCIBusId(bus_id.data(), static_cast<int>(bus_id.size()), device.ordinal);
   device.bus_id = bus_id.data();
   if (status == cudaSuccess) {
-    device.warnings = bind_near(device.bus_id, request.settings.host_binding);
+    bind_near(device.bus_id);
     status = cudaSetDevice(device.ordinal);
   }
   cudaDeviceProp properties{};

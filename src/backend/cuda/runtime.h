@@ -97,15 +97,13 @@ struct Device {
   std::string bus_id;  // "0000:1B:00.0", in capitals as the runtime writes it
   int multiprocessors = 0, major = 0, minor = 0;
   std::int64_t l2_bytes = 0;
-  std::vector<std::string> warnings;  // of what `host_binding` asked for and cannot be
 };
 
 /// Which of `visible` GPUs is a rank's: the only one a launcher shows it, else the one of its number on the node; with
 /// `share`, round and round. Throws Error when there are not enough.
 int device_ordinal(int visible, int local_rank, int local_ranks, bool share);
 
-/// Finds this rank's GPU, binds the calling thread and what it starts near it, as the setting `host_binding` says, and
-/// makes the GPU the calling thread's: in this order, because the driver then starts threads of its own. Throws Error
+/// Finds this rank's GPU, binds the calling thread and what it starts near it, and makes the GPU the calling thread's: in this order, because the driver then starts threads of its own. Throws Error
 /// that says what is missing where there is no driver or no GPU.
 Device use_device(const backend::ExecutableRequest& request);
 

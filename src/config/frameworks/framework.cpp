@@ -4,24 +4,24 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 
-#include "base/error.h"
-#include "base/units.h"
+#include "base/text.h"
 #include "config/registry.h"
-#include "nccl/names.h"
+#include "nccl/values.h"
 
 namespace harness::config {
 namespace {
-
-// PyTorch's arguments are no names by which people look for a setting: "backends", "device_type".
-constexpr std::array<Framework, 3> with_telling_keys{Framework::megatron, Framework::deepspeed, Framework::torchtitan};
 
 constexpr std::string_view model_section = "model";
 
 // "layout" of "layout.tensor_parallel".
 std::string_view variable_of(const FrameworkRow& row) {
   return std::string_view(row.here).substr(0, row.here.find('.'));
+}
+
+// A variable's value as the registry prints it.
+std::string printed(std::string_view variable, const Settings& settings) {
+  return find_variable(variable)->print(settings);
 }
 
 // Their value for one of ours, without a function of the row.
@@ -57,7 +57,7 @@ std::string place_here(const FrameworkRow& row) {
 
 // Names from Hugging Face, benchmarks and daily speech.
 
-constexpr std::array<Hint, 40> others{{
+constexpr std::array<Hint, 38> others{{
     {"model.layers", "num_hidden_layers n_layer n_layers"},
     {"model.hidden", "n_embd d_model dim"},
     {"model.heads", "num_heads n_head n_heads"},
@@ -92,8 +92,6 @@ constexpr std::array<Hint, 40> others{{
     {"sharding_group: node", "hybrid_shard hsdp hpz mics"},
     {"prefetch_layers", "forward_prefetch backward_prefetch"},
     {"grad_reduce_precision", "reduce_dtype"},
-    {"host_binding", "cpu_bind bind_to numa_binding"},
-    {"host_binding: core", "bind_cores_to_rank"},
     {"bucket_size", "bucket_cap_mb"},
     {"data_file", "dataset_path data_loading train_data"},
     {"loader_workers", "num_workers dataloader_num_workers"},
@@ -101,12 +99,6 @@ constexpr std::array<Hint, 40> others{{
 }};
 
 }  // namespace
-
-std::span<const FrameworkRow> rows_of(Framework framework) {
-  static const std::array<std::vector<FrameworkRow>, 4> tables{megatron::rows(), deepspeed::rows(), torchtitan::rows(),
-                                                               pytorch::rows()};
-  return tables.at(static_cast<std::size_t>(framework));
-}
 
 std::optional<std::string> parse_theirs(const FrameworkRow& row, std::string_view theirs) {
   if (row.parse) return row.parse(theirs);
@@ -163,7 +155,7 @@ std::string known_elsewhere_as(std::string_view key) {
     if (std::ranges::find(variable.parts, word) != variable.parts.end() && variable.name == "layout")
       return fmt::format("it is a part of {0}: {0}: {{{1}: 2}}", variable.name, word);
   }
-  for (const Framework framework : with_telling_keys) {
+  for (const Framework framework : frameworks) {
     for (const FrameworkRow& row : rows_of(framework)) {
       const bool another_name = !row.key.empty() && word != row.here;  // else it only stands in the wrong place
       if (another_name && word_of_path(row.key) == word) return "here it is " + place_here(row);
@@ -171,55 +163,9 @@ std::string known_elsewhere_as(std::string_view key) {
   }
   if (const std::string_view answer = answer_of(others, word); !answer.empty())
     return "here it is " + std::string(answer);
-  std::string nccl_name = word;
-  std::ranges::transform(nccl_name, nccl_name.begin(), [](unsigned char c) { return std::toupper(c); });
-  if (nccl::knows(nccl_name)) return fmt::format("it is a variable of NCCL: env: {{{}: VALUE}}", nccl_name);
+  if (const std::string nccl_name = upper(word); nccl::knows(nccl_name))
+    return fmt::format("it is a variable of NCCL: env: {{{}: VALUE}}", nccl_name);
   return nothing_like(key);
-}
-
-FrameworkRow switch_row(std::string key, std::string here, std::string ours, Note note, Note unwritten) {
-  return {.key = std::move(key),
-          .here = std::move(here),
-          .values = {{"", std::move(ours)}},
-          .note = std::move(note),
-          .unwritten = std::move(unwritten)};
-}
-
-FrameworkRow axis_row(std::string key, program::Axis axis, Note note) {
-  return {.key = std::move(key),
-          .here = fmt::format("layout.{}", program::row_of(axis).key),
-          .print = [axis](const Settings& s) { return std::optional(std::to_string(s.layout[axis])); },
-          .parse = same_number,
-          .note = std::move(note)};
-}
-
-std::string same_number(std::string_view theirs) {
-  return std::string(theirs);
-}
-
-FrameworkRow known_row(std::string key, std::string here) {
-  return {.key = std::move(key), .here = std::move(here), .read_only = true};
-}
-
-std::optional<std::string> written_if(bool written, std::string value) {
-  return written ? std::optional(std::move(value)) : std::nullopt;
-}
-
-std::string printed(std::string_view variable, const Settings& settings) {
-  return find_variable(variable)->print(settings);
-}
-
-std::string with_transformer_engine(const Settings& s) {
-  return fmt::format("transformer_engine.pytorch.fp8_autocast with {}() around its Linear layers",
-                     s.precision == Precision::mxfp8 ? "MXFP8BlockScaling" : "Float8CurrentScaling");
-}
-
-std::string elements_of_bucket(const Settings& settings) {
-  return std::to_string(settings.bucket_size_bytes / program::size_of(program::DType::f32));
-}
-
-std::string bucket_of_elements(std::string_view elements) {
-  return print_bytes_exact(parse_integer(elements) * program::size_of(program::DType::f32));
 }
 
 }  // namespace harness::config

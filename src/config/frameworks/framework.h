@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -16,8 +17,8 @@
 
 namespace harness::config {
 
-// Training frameworks, a table in a file each. `export` writes through the tables, and a person who uses a framework's
-// key in a configuration is told the name here.
+// Training frameworks, each with a table (tables.cpp). `export` writes through the tables, and a person who uses a
+// framework's key in a configuration is told the name here.
 
 /// Their keys are written in a table as
 ///   megatron    a flag of Megatron-LM's command line and its value: "--micro-batch-size", "4". The flags are those of
@@ -27,9 +28,8 @@ namespace harness::config {
 ///               "true"
 ///   torchtitan  a dotted path into its configuration, which is its command line's without --, and its value:
 ///               "training.local_batch_size", "1"
-///   pytorch     an argument of torch.nn.parallel.DistributedDataParallel ("ddp"), torch.utils.data.DataLoader
-///               ("loader") and the like, and a Python value: "ddp.bucket_cap_mb", "25"
-enum class Framework : std::uint8_t { megatron, deepspeed, torchtitan, pytorch };
+enum class Framework : std::uint8_t { megatron, deepspeed, torchtitan };
+inline constexpr std::array frameworks{Framework::megatron, Framework::deepspeed, Framework::torchtitan};
 
 /// A sentence for people that may depend on the settings.
 class Note {
@@ -82,37 +82,5 @@ NameValues model_words_in(Framework framework, const Model& model);
 /// The name here of a key of a framework, of Hugging Face, NCCL or a benchmark, or why there is nothing of the kind; ""
 /// for a key of none of them. Case, leading dashes and - for _ do not matter.
 std::string known_elsewhere_as(std::string_view key);
-
-namespace megatron {
-std::vector<FrameworkRow> rows();
-}
-namespace deepspeed {
-std::vector<FrameworkRow> rows();
-}
-namespace torchtitan {
-std::vector<FrameworkRow> rows();
-}
-namespace pytorch {
-std::vector<FrameworkRow> rows();
-}
-
-// For the tables.
-
-/// A switch that says one value of ours; a key that is known and never written.
-FrameworkRow switch_row(std::string key, std::string here, std::string ours, Note note = {}, Note unwritten = {});
-FrameworkRow known_row(std::string key, std::string here);
-/// The number of ranks along an axis of the layout.
-FrameworkRow axis_row(std::string key, program::Axis axis, Note note = {});
-/// For `parse`, where both sides write a number alike but only one of them always has it.
-std::string same_number(std::string_view theirs);
-/// The value where the key is written.
-std::optional<std::string> written_if(bool written, std::string value = "");
-/// A variable's value as the registry prints it.
-std::string printed(std::string_view variable, const Settings& settings);
-/// A bucket as its number of fp32 gradients, and back.
-std::string elements_of_bucket(const Settings& settings);
-std::string bucket_of_elements(std::string_view elements);
-/// The call that multiplies in 8-bit floats where there is no key for it.
-std::string with_transformer_engine(const Settings& settings);
 
 }  // namespace harness::config

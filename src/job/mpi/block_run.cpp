@@ -114,7 +114,7 @@ void BlockRun::order_block() {
   watching_ = true;
   worker_->send(job::FrameType::order,
                 job::encode(job::WorkerOrder{request_, *number_, share_.threads, share_.memory_limit_bytes,
-                                             share_.local_rank, share_.local_ranks, share_.warnings}));
+                                             share_.local_rank, share_.local_ranks}));
 }
 
 // Delivers each worker's rendezvous messages to their addressees alone.

@@ -47,7 +47,6 @@ struct Site {
   int rank = 0;
   std::vector<int> node_ranks;          // ascending; includes this rank
   std::vector<std::vector<int>> cores;  // of the node that this job may use, each as its logical CPUs
-  std::vector<int> numa_nodes;          // of each core; -1: not known
   int usable_cores = 1;                 // of these, by a container's quota
   double memory_bytes = 0;
   std::string host, device;
@@ -65,30 +64,24 @@ struct Share {
   int local_rank = 0, local_ranks = 1;  // among the ranks of this node that take part
   int threads = 1;
   machine::CpuSet cpus;
-  int numa_node = -1;  // whose memory it takes first; -1: as the kernel does by itself
   double memory_limit_bytes = 0;
-  std::vector<std::string> warnings;  // of what was asked for and cannot be; each with a remedy
 };
 /// For a rank that takes part. `threads` auto: the node's cores over its ranks, less those of its data loader; no
 /// memory limit: 90 % of the node's memory over its ranks. Where ranks are GPUs a share has all CPUs and no memory
 /// limit of its own: the worker binds itself when it knows its GPU, and what fits on a device is not the host's limit.
-/// Elsewhere `host_binding` says which CPUs. With auto, ranks get neighbouring cores of their own if there are enough
-/// for their threads; otherwise they share all.
+/// Elsewhere ranks get neighbouring cores of their own if there are enough for their threads; otherwise they share all.
 Share share_of(const Site& site, const Members& members, const job::BlockRequest& request);
 
-/// As long as it lives, the calling thread has the CPUs and takes the memory of a share, and so has what it starts.
+/// As long as it lives, the calling thread has the CPUs of a share, and so has what it starts.
 class InPlace {
  public:
-  /// Adds a warning to the share for every binding that the kernel refuses.
-  explicit InPlace(Share& share);
+  explicit InPlace(const Share& share);
   ~InPlace();
   InPlace(const InPlace&) = delete;
   InPlace& operator=(const InPlace&) = delete;
 
  private:
   machine::CpuSet cpus_before_;
-  machine::MemoryPolicy policy_before_;
-  bool policy_changed_ = false;
 };
 
 /// The report of one supervisor to rank 0 about its node's CPUs during a block. Plain bytes: gathered over MPI. NaN:

@@ -157,9 +157,6 @@ worker::Work fake_work(const job::WorkerOrder& order, const std::shared_ptr<back
     samples.identity.emplace_back("PID", std::to_string(::getpid()));
     const std::string status = machine::Tree().bytes("proc/self/status").text;
     samples.identity.emplace_back("CPUS", machine::value_of(status, "Cpus_allowed_list"));
-    machine::MemoryPolicy policy;
-    const std::string refused = machine::get_memory_policy(policy);
-    samples.identity.emplace_back("MEMORY", refused.empty() ? describe(policy) : refused);
     work.task = [samples](worker::Steps*) { return samples; };
     return work;
   }

@@ -51,7 +51,6 @@ void lead(job::Job& job, Numbers& number) {
     request.task = tasks.at(static_cast<std::size_t>(number["task"]));
     request.deadlines = {number["start"], number["step"]};
     request.memory_limit_bytes = number["memory"];
-    request.settings.host_binding = static_cast<config::HostBinding>(number["binding"]);
     if (const char* wrap = std::getenv("LAUNCH_TEST_WRAP")) request.wrap = wrap;
     std::cout << fmt::format("begin {}", i) << std::endl;
     const bool shared = number["shared"] > 0;
@@ -95,8 +94,8 @@ void lead(job::Job& job, Numbers& number) {
 }
 
 int supervise(const std::vector<std::string>& arguments) {
-  Numbers number = {{"blocks", 1}, {"ranks", 0},  {"steps", 5}, {"start", 10},    {"step", 5},    {"memory", 0},
-                    {"first", 0},  {"shared", 0}, {"task", 0},  {"questions", 0}, {"binding", 0}, {"pause", 0}};
+  Numbers number = {{"blocks", 1}, {"ranks", 0},  {"steps", 5}, {"start", 10},    {"step", 5}, {"memory", 0},
+                    {"first", 0},  {"shared", 0}, {"task", 0},  {"questions", 0}, {"pause", 0}};
   for (const std::string& argument : arguments) {
     const std::size_t equals = argument.find('=');
     number.at(argument.substr(0, equals)) = std::stod(argument.substr(equals + 1));

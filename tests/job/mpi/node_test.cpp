@@ -11,18 +11,10 @@
 namespace harness::mpi {
 namespace {
 
-using config::HostBinding;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-
-// A node with `cores` cores of two logical CPUs each, as its rank `rank` of `ranks` sees it; its ranks start at 8. The
-// second half of the cores is on another NUMA node.
+// A node with `cores` cores of two logical CPUs each, as its rank `rank` of `ranks` sees it; its ranks start at 8.
 Site node(int cores, int ranks, int rank) {
   Site site;
-  for (int core = 0; core < cores; ++core) {
-    site.cores.push_back({core, core + cores});
-    site.numa_nodes.push_back(2 * core < cores ? 0 : 1);
-  }
+  for (int core = 0; core < cores; ++core) site.cores.push_back({core, core + cores});
   for (int i = 0; i < ranks; ++i) site.node_ranks.push_back(8 + i);
   site.rank = 8 + rank;
   site.usable_cores = cores;
@@ -31,15 +23,14 @@ Site node(int cores, int ranks, int rank) {
   return site;
 }
 
-job::BlockRequest asking(HostBinding binding, int threads = 0, double memory_limit_bytes = 0) {
+job::BlockRequest asking(int threads, double memory_limit_bytes = 0) {
   job::BlockRequest request;
   request.backend = config::BackendKind::cpu;
-  request.settings.host_binding = binding;
   request.settings.threads = threads;
   request.memory_limit_bytes = memory_limit_bytes;
   return request;
 }
-const job::BlockRequest usual = asking(HostBinding::automatic);
+const job::BlockRequest usual = asking(0);
 
 std::string listed(const Share& share) {
   return machine::list_of(share.cpus);
@@ -52,7 +43,7 @@ TEST(Share, CoresAndMemoryAreDividedAmongTheRanksThatTakePart) {
   EXPECT_EQ(share.threads, 2);
   EXPECT_EQ(listed(share), "2-3,10-11");
   EXPECT_DOUBLE_EQ(share.memory_limit_bytes, 0.9 * 100e9 / 4);
-  const Share half = share_of(node(8, 4, 1), Members(10), asking(HostBinding::automatic, 0, 5e9));
+  const Share half = share_of(node(8, 4, 1), Members(10), asking(0, 5e9));
   EXPECT_EQ(half.local_ranks, 2);
   EXPECT_EQ(half.threads, 4);
   EXPECT_EQ(half.cpus.count(), 8u);
@@ -74,7 +65,7 @@ TEST(Share, TooManyThreadsShareAllCores) {
   const Share share = share_of(node(2, 4, 3), Members(1000), usual);
   EXPECT_EQ(share.threads, 1);
   EXPECT_EQ(listed(share), "0-3");
-  EXPECT_EQ(share_of(node(8, 2, 0), Members(1000), asking(HostBinding::automatic, 5)).cpus.count(), 16u);
+  EXPECT_EQ(share_of(node(8, 2, 0), Members(1000), asking(5)).cpus.count(), 16u);
 }
 
 TEST(Share, UnderAQuotaNobodyIsBoundUnasked) {
@@ -83,90 +74,28 @@ TEST(Share, UnderAQuotaNobodyIsBoundUnasked) {
   const Share share = share_of(site, Members(1000), usual);
   EXPECT_EQ(share.threads, 2);
   EXPECT_EQ(share.cpus.count(), 16u);
-  EXPECT_EQ(share_of(site, Members(1000), asking(HostBinding::core)).cpus.count(), 8u);
-}
-
-// The binding is all that differs between its values: threads and memory limit stay.
-TEST(Share, TheBindingOfEachRankIsWhatWasAskedFor) {
-  std::map<HostBinding, std::vector<std::string>> all;
-  std::map<HostBinding, std::vector<int>> memory;
-  for (const auto binding : {HostBinding::automatic, HostBinding::none, HostBinding::numa, HostBinding::core}) {
-    for (int rank = 0; rank < 4; ++rank) {
-      const Share share = share_of(node(8, 4, rank), Members(1000), asking(binding));
-      all[binding].push_back(listed(share));
-      memory[binding].push_back(share.numa_node);
-      EXPECT_EQ(share.threads, 2);
-      EXPECT_TRUE(share.warnings.empty());
-    }
-  }
-  EXPECT_THAT(all[HostBinding::none], ElementsAre("0-15", "0-15", "0-15", "0-15"));
-  EXPECT_THAT(all[HostBinding::numa], ElementsAre("0-3,8-11", "0-3,8-11", "4-7,12-15", "4-7,12-15"));
-  EXPECT_THAT(all[HostBinding::core], ElementsAre("0-1,8-9", "2-3,10-11", "4-5,12-13", "6-7,14-15"));
-  EXPECT_EQ(all[HostBinding::automatic], all[HostBinding::core]);
-  for (const auto binding : {HostBinding::numa, HostBinding::core})
-    EXPECT_THAT(memory[binding], ElementsAre(0, 0, 1, 1));
-  for (const auto binding : {HostBinding::automatic, HostBinding::none})
-    EXPECT_THAT(memory[binding], ElementsAre(-1, -1, -1, -1));
-}
-
-// Cores are numbered by turns of the NUMA nodes on some machines: neighbours in number are not neighbours in memory.
-TEST(Share, CoresOfARankAreOfOneNumaNode) {
-  Site site = node(8, 2, 1);
-  site.numa_nodes = {0, 1, 0, 1, 0, 1, 0, 1};
-  const Share share = share_of(site, Members(1000), asking(HostBinding::core));
-  EXPECT_EQ(listed(share), "1,3,5,7,9,11,13,15");
-  EXPECT_EQ(share.numa_node, 1);
-}
-
-TEST(Share, MoreRanksThanCoresShareThemAndSaySo) {
-  const Share share = share_of(node(2, 4, 3), Members(1000), asking(HostBinding::core));
-  EXPECT_EQ(listed(share), "1,3");
-  EXPECT_THAT(share.warnings, ElementsAre(HasSubstr("4 ranks on node7 have 2 cores")));
-}
-
-TEST(Share, WithoutNumaNodesMemoryIsTakenAsUsualWhichIsSaid) {
-  Site site = node(8, 2, 1);
-  site.numa_nodes.assign(8, -1);
-  const Share share = share_of(site, Members(1000), asking(HostBinding::numa));
-  EXPECT_EQ(share.cpus.count(), 16u);
-  EXPECT_EQ(share.numa_node, -1);
-  EXPECT_THAT(share.warnings, ElementsAre(HasSubstr("which CPUs are of which NUMA node")));
 }
 
 // A worker with a GPU binds itself, among all CPUs of the job.
 TEST(Share, OfAGpuItHasAllCpusAndNoLimitOfItsOwn) {
-  for (const auto binding : {HostBinding::automatic, HostBinding::core}) {
-    job::BlockRequest request = asking(binding);
-    request.backend = config::BackendKind::cuda;
-    const Share share = share_of(node(8, 4, 1), Members(1000), request);
-    EXPECT_EQ(listed(share), "0-15");
-    EXPECT_EQ(share.numa_node, -1);
-    EXPECT_EQ(share.memory_limit_bytes, 0);
-    request.memory_limit_bytes = 5e9;
-    EXPECT_EQ(share_of(node(8, 4, 1), Members(1000), request).memory_limit_bytes, 5e9);
-  }
+  job::BlockRequest request = usual;
+  request.backend = config::BackendKind::cuda;
+  const Share share = share_of(node(8, 4, 1), Members(1000), request);
+  EXPECT_EQ(listed(share), "0-15");
+  EXPECT_EQ(share.memory_limit_bytes, 0);
+  request.memory_limit_bytes = 5e9;
+  EXPECT_EQ(share_of(node(8, 4, 1), Members(1000), request).memory_limit_bytes, 5e9);
 }
 
 TEST(Share, IsInPlaceForAWhile) {
   const machine::CpuSet before = machine::bound_cpus();
-  machine::MemoryPolicy policy, during, after;
-  const std::string refused = machine::get_memory_policy(policy);
   Share share;
   for (std::size_t cpu = 0; share.cpus.none(); ++cpu) share.cpus[cpu] = before[cpu];
-  share.numa_node = 0;
   {
     const InPlace in_place(share);
     EXPECT_EQ(machine::bound_cpus(), share.cpus);
-    machine::get_memory_policy(during);
   }
   EXPECT_EQ(machine::bound_cpus(), before);
-  if (!refused.empty()) {
-    EXPECT_THAT(share.warnings, ElementsAre(HasSubstr("container needs --cap-add SYS_NICE")));
-    return;
-  }
-  machine::get_memory_policy(after);
-  EXPECT_EQ(describe(during), "preferred 0");
-  EXPECT_EQ(after, policy);
 }
 
 // 0.08 cores that ticks of the clock may be off in 10 s of 16 CPUs.

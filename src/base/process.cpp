@@ -1,4 +1,4 @@
-#include "base/identity.h"
+#include "base/process.h"
 
 #include <cerrno>
 #include <cstdlib>

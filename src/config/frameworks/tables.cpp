@@ -1,18 +1,61 @@
+// The keys of frameworks and their meaning here, a function for each.
 #include <fmt/format.h>
 
 #include "base/units.h"
 #include "config/frameworks/framework.h"
 
-namespace harness::config::megatron {
+namespace harness::config {
 namespace {
+
+// A switch that says one value of ours.
+FrameworkRow switch_row(std::string key, std::string here, std::string ours, Note note = {}, Note unwritten = {}) {
+  return {.key = std::move(key),
+          .here = std::move(here),
+          .values = {{"", std::move(ours)}},
+          .note = std::move(note),
+          .unwritten = std::move(unwritten)};
+}
+
+// For `parse`, where both sides write a number alike but only one of them always has it.
+std::string same_number(std::string_view theirs) {
+  return std::string(theirs);
+}
+
+// The number of ranks along an axis of the layout.
+FrameworkRow axis_row(std::string key, program::Axis axis, Note note = {}) {
+  return {.key = std::move(key),
+          .here = fmt::format("layout.{}", program::row_of(axis).key),
+          .print = [axis](const Settings& s) { return std::optional(std::to_string(s.layout[axis])); },
+          .parse = same_number,
+          .note = std::move(note)};
+}
+
+// A key that is known and never written.
+FrameworkRow known_row(std::string key, std::string here) {
+  return {.key = std::move(key), .here = std::move(here), .read_only = true};
+}
+
+// The value where the key is written.
+std::optional<std::string> written_if(bool written, std::string value = "") {
+  return written ? std::optional(std::move(value)) : std::nullopt;
+}
+
+// A bucket as its number of fp32 gradients, and back.
+std::string elements_of_bucket(const Settings& settings) {
+  return std::to_string(settings.bucket_size_bytes / program::size_of(program::DType::f32));
+}
+
+std::string bucket_of_elements(std::string_view elements) {
+  return print_bytes_exact(parse_integer(elements) * program::size_of(program::DType::f32));
+}
+
+// ---- Megatron-LM
 
 std::optional<std::string> virtual_stages(const Settings& s) {
   return written_if(s.pipeline_schedule == PipelineSchedule::interleaved, std::to_string(s.chunks_of_stage()));
 }
 
-}  // namespace
-
-std::vector<FrameworkRow> rows() {
+std::vector<FrameworkRow> megatron_rows() {
   constexpr const char* remaining = "the remaining ranks are data-parallel";
   const auto all_layers = [](const Settings& s) { return s.recompute_layers == 0; };
   return {
@@ -170,4 +213,136 @@ std::vector<FrameworkRow> rows() {
   };
 }
 
-}  // namespace harness::config::megatron
+// ---- DeepSpeed
+
+std::string only_with_zero(const Settings& s) {
+  return s.sharding == Sharding::none ? "has an effect only with ZeRO stage 1 or higher; measured without ZeRO" : "";
+}
+
+// The call that multiplies in 8-bit floats, for which there is no key.
+std::string with_transformer_engine(const Settings& s) {
+  return fmt::format("transformer_engine.pytorch.fp8_autocast with {}() around its Linear layers",
+                     s.precision == Precision::mxfp8 ? "MXFP8BlockScaling" : "Float8CurrentScaling");
+}
+
+std::vector<FrameworkRow> deepspeed_rows() {
+  return {
+      // precision and batches
+      {.key = "bf16.enabled",
+       .here = "precision",
+       .values = {{"true", "bf16"}, {"false", "fp32"}},
+       .unwritten =
+           [](const Settings& s) {
+             return has_fp8_products(s.precision)
+                        ? "no key: " + with_transformer_engine(s)
+                        : "no key: torch.set_float32_matmul_precision(\"high\") in the training script";
+           }},
+      {.key = "fp16.enabled", .here = "precision", .values = {{"true", "fp16"}}},
+      {.key = "train_batch_size", .here = "global_batch_size"},
+      {.key = "train_micro_batch_size_per_gpu", .here = "micro_batch_size"},
+      {.key = "gradient_accumulation_steps",
+       .here = "gradient_accumulation",
+       .print =
+           [](const Settings& s) {
+             return written_if(s.gradient_accumulation > 0, std::to_string(s.gradient_accumulation));
+           },
+       .parse = same_number},
+
+      // the layout
+      {.key = "tensor_parallel.autotp_size",
+       .here = "layout.tensor_parallel",
+       .print = [](const Settings& s) -> std::optional<std::string> {
+         return std::to_string(s.layout[program::Axis::tensor]);
+       },
+       .parse = [](std::string_view theirs) { return std::string(theirs == "0" ? "1" : theirs); },
+       .note = [](const Settings& s) -> std::string {
+         const int stages = s.layout[program::Axis::pipeline];
+         if (stages == 1) return "";
+         return fmt::format("{} {} has no key: PipelineModule(num_stages={}) in the training script",
+                            program::row_of(program::Axis::pipeline).key, stages, stages);
+       }},
+
+      // what replicas exchange and divide
+      {.key = "zero_optimization.overlap_comm", .here = "overlap_grad_reduce", .note = only_with_zero},
+      {.key = "zero_optimization.reduce_bucket_size",
+       .here = "bucket_size",
+       .print = elements_of_bucket,
+       .parse = bucket_of_elements,
+       .note =
+           [](const Settings& s) {
+             const std::string more = only_with_zero(s);
+             return fmt::format("in elements: {} of fp32 gradients{}{}", print_bytes_exact(s.bucket_size_bytes),
+                                more.empty() ? "" : "; ", more);
+           }},
+      {.key = "zero_optimization.stage",
+       .here = "sharding",
+       .values = {{"0", "none"}, {"1", "optimizer"}, {"2", "gradients"}, {"3", "parameters"}}},
+      known_row("zero_optimization.mics_shard_size", "sharding_group: node"),
+      known_row("zero_optimization.zero_hpz_partition_size", "sharding_group: node"),
+      known_row("zero_optimization.stage3_prefetch_bucket_size", "prefetch_layers"),
+      {.key = "communication_data_type",
+       .here = "grad_reduce_precision",
+       .values = {{"\"fp32\"", "fp32"}, {"\"bf16\"", "bf16"}}},
+  };
+}
+
+// ---- torchtitan
+
+bool has_stages(const Settings& s) {
+  return s.layout[program::Axis::pipeline] > 1;
+}
+
+// The keys of its TOML files, and with -- before them of its command line. Since February 2026 configurations are
+// Python; the command line keeps these names.
+std::vector<FrameworkRow> torchtitan_rows() {
+  return {
+      {.key = "training.seq_len", .here = "model.sequence"},
+      {.key = "training.mixed_precision_param",
+       .here = "precision",
+       .values = {{"bfloat16", "bf16"}, {"float32", "fp32"}},
+       .unwritten =
+           [](const Settings& s) {
+             if (!has_fp8_products(s.precision)) return "";
+             return s.precision == Precision::fp8
+                        ? "bfloat16, and float8 with the recipe tensorwise in model.converters"
+                        : "bfloat16, and mx with the recipe mxfp8_cublas in model.converters";
+           }},
+      {.key = "training.mixed_precision_reduce",
+       .here = "grad_reduce_precision",
+       .values = {{"float32", "fp32"}, {"bfloat16", "bf16"}}},
+      {.key = "training.local_batch_size",
+       .here = "micro_batch_size",
+       .print = [](const Settings& s) { return written_if(!has_stages(s), std::to_string(s.micro_batch_size)); },
+       .parse = same_number,
+       .note = "of a data-parallel rank"},
+      {.key = "parallelism.pipeline_parallel_microbatch_size",
+       .here = "micro_batch_size",
+       .print = [](const Settings& s) { return written_if(has_stages(s), std::to_string(s.micro_batch_size)); },
+       .note = "give training.local_batch_size as well: global_batch_size / data-parallel ranks, which the pipeline "
+               "cuts into micro-batches"},
+      {.key = "training.global_batch_size", .here = "global_batch_size"},
+      axis_row("parallelism.tensor_parallel_degree", program::Axis::tensor),
+      axis_row("parallelism.pipeline_parallel_degree", program::Axis::pipeline),
+      {.key = "parallelism.pipeline_parallel_schedule",
+       .here = "pipeline_schedule",
+       .values = {{"1F1B", "1f1b"}, {"GPipe", "gpipe"}, {"Interleaved1F1B", "interleaved"}}},
+      {.key = "activation_checkpoint.mode",
+       .here = "recompute",
+       .values = {{"none", "none"}, {"full", "full"}},
+       .note = "its selective keeps every second layer, or products, which recompute: selective does not"},
+      switch_row("compile.enable", "fusion", "true", "which operations torch.compile fuses is not what was measured"),
+      {.key = "parallelism.fsdp_reshard_after_forward",
+       .here = "sharding",
+       .values = {{"never", "gradients"}, {"always", "parameters"}},
+       .note = "with parallelism.data_parallel_shard_degree above 1"},
+  };
+}
+
+}  // namespace
+
+std::span<const FrameworkRow> rows_of(Framework framework) {
+  static const std::array tables{megatron_rows(), deepspeed_rows(), torchtitan_rows()};
+  return tables.at(static_cast<std::size_t>(framework));
+}
+
+}  // namespace harness::config
