@@ -97,14 +97,9 @@ void Recorder::create_file(const store::Lock& lock, const std::string& command, 
   result_.argv = command;
   result_.created = utc_text();
   result_.run_uuid = new_uuid();
-  store::ResultCapacity capacity;
-  capacity.intervals = static_cast<std::int64_t>(result_.timeline.size());
-  capacity.totals = static_cast<std::int64_t>(result_.totals.size());
   lock.require();
   lock_ = &lock;
-  file_ = store::ResultFile::create(lock.path(), result_, capacity, overwrite);
-  file_->add_timeline(result_.timeline);
-  file_->add_totals(result_.totals);
+  file_ = store::ResultFile::create(lock.path(), result_, overwrite);
 }
 
 bool Recorder::resume_file(const store::Lock& lock) {

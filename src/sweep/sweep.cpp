@@ -209,7 +209,7 @@ void extend_file(const std::string& path, const plan::Plan& plan, int rounds) {
     if (slot.round < over) continue;
     result.blocks.push_back(pending_block(slot));
   }
-  store::rewrite_result(path, result);
+  store::write_result(path, result);
 }
 
 }  // namespace harness::sweep

@@ -319,7 +319,7 @@ void write_part(const std::string& path, const std::string& configuration) {
   const FailingJob job(1);
   const plan::Plan plan = plan_sweep(job, config::load_experiment(configuration), {}, plan::Processes::as_needed);
   const store::Result planned = sweep::planned_result(plan);
-  const auto file = store::ResultFile::create(path, planned, {.intervals = 4, .totals = 4}, true);
+  const auto file = store::ResultFile::create(path, planned, true);
   const auto steps = static_cast<std::size_t>(planned.warmup_steps + planned.steps);
   for (std::size_t i = 0; i < planned.blocks.size() && planned.blocks[i].round < 2; ++i) {
     store::ResultBlock block = planned.blocks[i];

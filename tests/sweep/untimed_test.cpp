@@ -260,8 +260,8 @@ TEST(TimelineRows, NamesFitTheirColumns) {
   plan.cases[0].name = "baseline";
   const test::TemporaryFolder folder;
   const std::string path = folder / "names.h5";
-  store::ResultFile::create(path, plan, {.intervals = static_cast<std::int64_t>(rows.size()), .totals = 1}, true)
-      ->add_timeline(rows);
+  plan.timeline = rows;
+  store::write_result(path, plan);
   const store::Result got = store::read_result(path);
   ASSERT_EQ(got.timeline.size(), rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
