@@ -6,7 +6,6 @@
 
 #include "job/job.h"
 #include "plan/plan.h"
-#include "plan/prepare.h"
 #include "program/links.h"
 #include "store/result.h"
 #include "sweep/recorder.h"

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/identity.h"
 #include "base/units.h"
-#include "plan/prepare.h"
+#include "plan/plan.h"
 #include "sim/trust.h"
 #include "store/result_file.h"
 

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/identity.h"
 #include "base/text.h"
-#include "plan/prepare.h"
+#include "plan/plan.h"
 #include "store/result_file.h"
 #include "sweep/limits.h"
 #include "sweep/planned_result.h"
