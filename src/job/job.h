@@ -113,11 +113,11 @@ class Job {
   /// The places of all ranks, by rank; at rank 0 only.
   virtual const std::vector<RankPlace>& places() const = 0;
 
-  /// Rank 0: runs blocks on worker sets that share no rank, at once or one after another, and returns when all have
-  /// ended. A block that fails ends its set: the next one on that set starts new workers.
-  virtual std::vector<BlockOutcome> run(const std::vector<BlockOnSet>& blocks) = 0;
+  /// Rank 0: runs a block on its worker set, and returns when it has ended. A block that fails ends its set: the next
+  /// one on that set starts new workers.
+  virtual BlockOutcome run(const BlockOnSet& block) = 0;
   /// Rank 0: runs one block in processes of its own, on the first ranks.
-  BlockOutcome run_alone(const BlockRequest& request) { return std::move(run({{{}, request, true}}).at(0)); }
+  BlockOutcome run_alone(const BlockRequest& request) { return run({{}, request, true}); }
   /// Rank 0: asks every rank, and returns what they answer, by rank.
   virtual std::vector<std::string> ask(const std::string& question) = 0;
 

@@ -1,4 +1,4 @@
-#include "sweep/planned_result.h"
+#include "sweep/recorder.h"
 
 #include <fmt/ranges.h>
 

@@ -196,10 +196,7 @@ void Recorder::leave_out(std::size_t block_index, const std::string& reason) {
   block.status = store::BlockStatus::left_out;
   block.session = session_;
   block.reason = reason;
-  const std::size_t steps = result_.first_timed_step() + result_.steps;
-  const std::vector<float> none(steps, std::numeric_limits<float>::quiet_NaN());
-  const std::vector<float> none_by_rank(steps * result_.rank_count(), std::numeric_limits<float>::quiet_NaN());
-  file_->write_block(static_cast<int>(block_index), block, none, none, none_by_rank);
+  file_->write_block(static_cast<int>(block_index), block, {}, {}, {});
 }
 
 double Recorder::expected_block_s(std::size_t case_index) const {

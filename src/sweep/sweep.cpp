@@ -12,11 +12,9 @@
 #include "base/text.h"
 #include "plan/plan.h"
 #include "store/result_file.h"
-#include "sweep/limits.h"
-#include "sweep/planned_result.h"
 #include "sweep/probe.h"
+#include "sweep/recorder.h"
 #include "sweep/rounds.h"
-#include "sweep/untimed.h"
 
 namespace harness::sweep {
 namespace {

@@ -1,4 +1,4 @@
-#include "sweep/untimed.h"
+#include "sweep/rounds.h"
 
 #include <algorithm>
 #include <cmath>
@@ -14,7 +14,7 @@
 #include "nccl/log.h"
 #include "program/count.h"
 #include "program/timeline.h"
-#include "sweep/limits.h"
+#include "sweep/probe.h"
 
 namespace harness::sweep {
 
@@ -187,7 +187,7 @@ bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults
       const double start_s = job.clock().seconds();
       const job::RecordTimeline task{plan.experiment.measure.timeline, profiled};
       const job::BlockRequest request = block_request(plan.experiment, planned, task, defaults);
-      const job::BlockOutcome outcome = attempt == 0 ? job.run({{set, request, last}}).at(0) : job.run_alone(request);
+      const job::BlockOutcome outcome = attempt == 0 ? job.run({set, request, last}) : job.run_alone(request);
       const double whole_s = job.clock().seconds() - start_s;
       interrupted = stop_wanted(job, outcome);
       if (outcome.ok) {

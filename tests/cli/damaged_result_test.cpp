@@ -291,21 +291,18 @@ class FailingJob : public test::PlayedJob {
       seats()[i].memory_bytes = 8e9;
     }
   }
-  std::vector<job::BlockOutcome> run(const std::vector<job::BlockOnSet>& blocks) override {
-    std::vector<job::BlockOutcome> outcomes;
-    for (const job::BlockOnSet& block : blocks) {
-      job::BlockOutcome& outcome = outcomes.emplace_back();
-      outcome.ok = std::holds_alternative<job::Probe>(block.request.task);
-      if (outcome.ok) {
-        const job::Samples probed{job::ProbeSamples{{}, "", 1e9, ""}, {}, 0, {}};
-        outcome.samples.assign(static_cast<std::size_t>(block.request.layout.ranks()), probed);
-        continue;
-      }
+  job::BlockOutcome run(const job::BlockOnSet& block) override {
+    job::BlockOutcome outcome;
+    outcome.ok = std::holds_alternative<job::Probe>(block.request.task);
+    if (outcome.ok) {
+      const job::Samples probed{job::ProbeSamples{{}, "", 1e9, ""}, {}, 0, {}};
+      outcome.samples.assign(static_cast<std::size_t>(block.request.layout.ranks()), probed);
+    } else {
       --left_;
       outcome.reason = "rank 0 on here: no worker";
       outcome.signature = "none";
     }
-    return outcomes;
+    return outcome;
   }
   std::vector<std::string> ask(const std::string& /*question*/) override { return {"", ""}; }
   int stop_requests() const override { return left_ <= 0 ? 1 : 0; }
