@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/identity.h"
 #include "base/text.h"
-#include "job/environment.h"
+#include "job/job.h"
 #include "sweep/rounds.h"
 #include "workloads/operations.h"
 

@@ -5,7 +5,7 @@
 #include "base/identity.h"
 #include "config/registry.h"
 #include "data/loader.h"
-#include "job/environment.h"
+#include "job/job.h"
 #include "machine/cpus.h"
 #include "nccl/log.h"
 #include "worker/steps.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "job/task.h"
+#include "job/job.h"
 #include "workloads/workload.h"
 
 namespace harness::worker {

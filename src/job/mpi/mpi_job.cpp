@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "job/environment.h"
+#include "job/job.h"
 #include "job/messages.h"
 #include "job/mpi/alarms.h"
 #include "job/mpi/block_run.h"

@@ -6,9 +6,9 @@
 
 #include "base/error.h"
 #include "base/identity.h"
+#include "job/messages.h"
 #include "job/mpi/fault.h"
 #include "job/mpi/mpi_job.h"
-#include "job/wire.h"
 #include "machine/tree.h"
 
 namespace harness::mpi {
@@ -86,8 +86,8 @@ std::vector<job::RankPlace> gather_places(Ranks& ranks, const Site& site) {
   own.leader = site.node_ranks.front();
   std::vector<job::RankPlace> places;
   std::vector<std::int32_t> leaders;  // by node: its lowest rank
-  for (const std::string& bytes : ranks.gather(job::encode_fields(own), {})) {
-    auto [place, leader] = job::decode_fields<PlaceReport>(bytes);
+  for (const std::string& bytes : ranks.gather(job::encode(own), {})) {
+    auto [place, leader] = job::decode<PlaceReport>(bytes);
     place.rank = static_cast<int>(places.size());
     // A node's lowest rank comes before its others, so leaders are met in ascending order.
     if (leader == place.rank) leaders.push_back(leader);

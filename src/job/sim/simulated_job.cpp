@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "job/task.h"
+#include "job/job.h"
 #include "sim/trust.h"
 #include "workloads/workload.h"
 
