@@ -11,9 +11,9 @@
 #include "base/text.h"
 #include "job/job.h"
 #include "job/messages.h"
-#include "job/mpi/alarms.h"
 #include "job/mpi/block_run.h"
 #include "job/mpi/node.h"
+#include "job/mpi/ranks.h"
 
 namespace harness::mpi {
 
