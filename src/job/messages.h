@@ -254,11 +254,23 @@ struct WorkerProgress {
   std::array<char, 120> operation{};  // title of the current operation, "" if none
 };
 
-enum class WorkerFailureKind : std::int32_t { error, out_of_memory, peer_lost };
+/// The event that ended one rank's part of a block, ordered from the surest sign of a cause to the surest sign of a
+/// victim.
+enum class FaultKind : std::int32_t {
+  signal,         // the worker was killed by a signal that harness did not send
+  out_of_memory,  // it ran into its memory limit
+  error,          // it ended with an error message
+  early_exit,     // it exited before its samples were complete
+  silent,         // time-out: it does not answer
+  hung,           // time-out: it is stuck on its own
+  waiting,        // time-out: it waits for another rank
+  peer_lost,      // another rank went away
+  none,
+};
 
-/// Why a worker gives up.
+/// Why a worker gives up: out_of_memory, error or peer_lost.
 struct WorkerFailure {
-  WorkerFailureKind kind = WorkerFailureKind::error;
+  FaultKind kind = FaultKind::error;
   WorkerProgress progress;
   std::string text;
 };
@@ -273,6 +285,10 @@ struct MessageFields {
   static void of(MessageOf<config::Model> auto& m, auto& each) {
     each(m.name);
     config::each_key(m, [&](const config::ModelKey& /*key*/, auto& value) { each(value); });
+  }
+  static void of(MessageOf<RankPlace> auto& m, auto& each) {
+    each(m.rank, m.local_rank, m.local_ranks, m.node, m.host, m.device, m.cores, m.memory_bytes);
+    each(m.gpus.on_node, m.gpus.count, m.gpus.names);
   }
   static void of(MessageOf<BlockRequest> auto& m, auto& each) {
     each(m.case_name, m.backend, m.model);

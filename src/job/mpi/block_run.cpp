@@ -49,11 +49,11 @@ BlockRun::BlockRun(Ranks& ranks, Alarms& alarms, const Site& site, const Members
       last_(block.last),
       rank0_environment_(rank0_environment),
       idle_([this] { look(0); }),
-      number_(members.number_of(site.rank)),
+      number_(members.number_of(site.place.rank)),
       worker_(worker) {
   if (number_) share_ = share_of(site, members, request_);
-  report_.rank = site.rank;
-  set_text(report_.host, site.host);
+  report_.rank = site.place.rank;
+  set_text(report_.host, site.place.host);
 }
 
 job::BlockOutcome BlockRun::run() {

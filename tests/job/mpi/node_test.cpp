@@ -24,10 +24,10 @@ Site node(int cores, int ranks, int rank) {
     site.numa_nodes.push_back(2 * core < cores ? 0 : 1);
   }
   for (int i = 0; i < ranks; ++i) site.node_ranks.push_back(8 + i);
-  site.rank = 8 + rank;
-  site.usable_cores = cores;
-  site.memory_bytes = 100e9;
-  site.host = "node7";
+  site.place.rank = 8 + rank;
+  site.place.cores = cores;
+  site.place.memory_bytes = 100e9;
+  site.place.host = "node7";
   return site;
 }
 
@@ -79,7 +79,7 @@ TEST(Share, TooManyThreadsShareAllCores) {
 
 TEST(Share, UnderAQuotaNobodyIsBoundUnasked) {
   Site site = node(8, 2, 0);
-  site.usable_cores = 4;
+  site.place.cores = 4;
   const Share share = share_of(site, Members(1000), usual);
   EXPECT_EQ(share.threads, 2);
   EXPECT_EQ(share.cpus.count(), 16u);
