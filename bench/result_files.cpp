@@ -71,7 +71,7 @@ store::Result planned(int ranks) {
 
 void write_file(const std::string& path) {
   const store::Result r = planned(large);
-  const auto file = store::ResultFile::create(path, r, {}, true);
+  const auto file = store::ResultFile::create(path, r, true);
   constexpr std::size_t all_steps = warmup_steps + steps;
   std::vector<float> seconds(all_steps), losses(all_steps, 7.0f), of_ranks(all_steps * large);
   for (std::size_t b = 0; b < r.blocks.size(); ++b) {
@@ -100,14 +100,14 @@ std::string temporary_path() {
 // Arguments: ranks.
 void create_file(benchmark::State& state) {
   const store::Result r = planned(static_cast<int>(state.range(0)));
-  for (auto _ : state) store::ResultFile::create(temporary_path(), r, {}, true);
+  for (auto _ : state) store::ResultFile::create(temporary_path(), r, true);
   std::filesystem::remove(temporary_path());
 }
 BENCHMARK(create_file)->Arg(128)->Arg(large)->Unit(benchmark::kMillisecond)->UseRealTime();
 
 void write_block(benchmark::State& state) {
   const store::Result r = planned(static_cast<int>(state.range(0)));
-  const auto file = store::ResultFile::create(temporary_path(), r, {}, true);
+  const auto file = store::ResultFile::create(temporary_path(), r, true);
   const std::vector<float> values(warmup_steps + steps, 1.5f), of_ranks(values.size() * r.ranks, 1.5f);
   int number = 0;
   for (auto _ : state) {

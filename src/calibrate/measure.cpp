@@ -75,7 +75,7 @@ class Bench {
     request.tuning = {tuning_.begin(), tuning_.end()};
     request.warmup_steps = warmup_steps;
     request.deadlines = {300, 120};
-    job::BlockOutcome outcome = std::move(job_.run({{{0, {}}, request, last}}).at(0));
+    job::BlockOutcome outcome = job_.run({{0, {}}, request, last});
     if (!outcome.ok) fail("the measurement of {} failed: {}", settings.workload, outcome.reason);
     return outcome;
   }

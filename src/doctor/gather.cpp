@@ -208,14 +208,14 @@ machine::Reading device_in(const machine::Tree& tree, const std::string& path) {
 }
 
 std::string answer(int rank, const std::string& bytes) try {
-  const auto question = job::decode_fields<Question>(bytes);
+  const auto question = job::decode<Question>(bytes);
   const std::string root = root_of(question.sysroot, rank);
   Told told{host_below(root), packed(gather_rank(root)), {}};
   if (std::ranges::binary_search(question.of_nodes, rank)) {
     const bool asks = question.asks_nvml && root == "/";
     told.node = packed(gather_node(root, asks ? AskGpus(ask_nvml) : AskGpus(), question.limit_s));
   }
-  return job::encode_fields(told);
+  return job::encode(told);
 } catch (const std::exception&) {
   return "";  // rank 0 says that there was no answer
 }
@@ -228,13 +228,13 @@ std::vector<Node> examine(job::Job& job, const HowToExamine& how) {
   for (const job::RankPlace& place : places) {
     if (place.local_rank == 0 || by_rank) question.of_nodes.push_back(place.rank);
   }
-  const std::vector<std::string> answers = job.ask(job::encode_fields(question));
+  const std::vector<std::string> answers = job.ask(job::encode(question));
   std::vector<Node> nodes;
   std::vector<int> numbers;  // of the nodes, as MPI has them
   for (std::size_t rank = 0; rank < answers.size(); ++rank) {
     const bool silent = answers[rank].empty();
     Told told{places[rank].host, {}, {}};
-    if (!silent) told = job::decode_fields<Told>(answers[rank]);
+    if (!silent) told = job::decode<Told>(answers[rank]);
     std::size_t at = 0;
     while (at < nodes.size() && (numbers[at] != places[rank].node || (!silent && nodes[at].host != told.host))) ++at;
     if (at == nodes.size()) {

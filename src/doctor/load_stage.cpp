@@ -105,7 +105,7 @@ bool LoadStage::multiply() {
     request.settings.repetitions = repetitions;
     request.task = task;
     request.deadlines = limit_.deadlines(share);
-    return std::move(bench_.job.run({{{products_set, {}}, request, last}}).at(0));
+    return bench_.job.run({{products_set, {}}, request, last});
   };
   constexpr int few = 5, many = 1000;
   constexpr double step_s = 0.5;
@@ -142,7 +142,7 @@ void LoadStage::copy_with_hosts(bool workers_wait) {
   const job::BlockRequest request =
       stage_block(bench_, "host_copies", products_of(sizes_), layout, job::CopyWithHost{copies_s}, limit_);
   const job::WorkerSet workers{workers_wait ? products_set : job::WorkerSet::alone, {}};
-  const job::BlockOutcome outcome = std::move(bench_.job.run({{workers, request, true}}).at(0));
+  const job::BlockOutcome outcome = bench_.job.run({workers, request, true});
   if (!record_outcome(outcome, what)) return;
   for (std::size_t rank = 0; rank < load_.ranks.size(); ++rank) {
     const auto& copied = outcome.of<job::HostCopySamples>(rank);
@@ -159,7 +159,7 @@ job::BlockOutcome LoadStage::all_reduce(const std::string& name, const Together&
   settings.in_place = false;
   settings.repetitions = 10;
   const job::BlockRequest request = stage_block(bench_, name, settings, together.layout, job::RecordTimeline{}, limit_);
-  return std::move(bench_.job.run({{{job::WorkerSet::alone, together.ranks}, request, true}}).at(0));
+  return bench_.job.run({{job::WorkerSet::alone, together.ranks}, request, true});
 }
 
 // Bus bandwidth of a group: who comes last to a collective waits for nobody, so the shortest of its members' times is

@@ -1,4 +1,4 @@
-#include "job/environment.h"
+#include "job/job.h"
 
 #include <unistd.h>
 

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "base/error.h"
+#include "base/random.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "config/environment.h"
@@ -128,20 +131,6 @@ void refuse_without_reference(Plan& plan) {
   }
 }
 
-// The cases that are to run, by worker set.
-std::vector<EntrantSet> sets_of(const Plan& plan) {
-  std::vector<EntrantSet> sets;
-  std::map<int, std::size_t> place_of;  // in `sets`, by worker set
-  for (std::size_t i = 0; i < plan.cases.size(); ++i) {
-    if (!plan.cases[i].is_possible()) continue;
-    const int set = plan.processes == Processes::one_per_block ? static_cast<int>(i) : plan.cases[i].set;
-    const auto [place, is_new] = place_of.try_emplace(set, sets.size());
-    if (is_new) sets.emplace_back();
-    sets[place->second].push_back(i);
-  }
-  return sets;
-}
-
 // Virtual time has no noise: one step says all.
 config::Measure once(config::Measure measure) {
   measure.rounds = measure.steps = 1;
@@ -150,6 +139,108 @@ config::Measure once(config::Measure measure) {
   measure.looks.clear();
   measure.time_budget_s = 0;
   return measure;
+}
+
+// As set; data parallelism takes the ranks that remain.
+Division layout_on(const config::Settings& s, int ranks, const machine::Topology& topology) {
+  const std::int64_t replica = s.replica_ranks();
+  if (ranks % replica != 0) {
+    std::vector<std::string> sizes;
+    for (const program::Axis axis : program::configurable_axes) {
+      sizes.push_back(fmt::format("{} {}", program::row_of(axis).key, s.layout[axis]));
+    }
+    if (s.context() > 1) sizes.push_back(fmt::format("context_parallel {}", s.context()));
+    return {{}, fmt::format("{} = {} does not divide {}", fmt::join(sizes, " * "), replica, plural(ranks, "rank"))};
+  }
+  program::Layout layout = s.layout;
+  // Ranks that share a sequence stand side by side along the data axis: they reduce gradients as replicas do.
+  layout[program::Axis::data] = static_cast<int>(ranks / replica) * s.context();
+  layout[program::Axis::context] = 1;
+  if (topology.is_known()) layout.replicas_of_node = program::replicas_of_node(layout, topology.node_of);
+  return {layout, ""};
+}
+
+// std::shuffle and std::uniform_int_distribution give different orders with different standard libraries; this does
+// not.
+class Shuffler {
+ public:
+  explicit Shuffler(std::uint64_t seed) : seed_(seed) {}
+
+  /// 0 … n-1 in random order (Fisher and Yates).
+  std::vector<std::size_t> permutation(std::size_t n) {
+    std::vector<std::size_t> p(n);
+    std::iota(p.begin(), p.end(), 0);
+    for (std::size_t i = n; i > 1; --i) std::swap(p[i - 1], p[below(i)]);
+    return p;
+  }
+
+ private:
+  // Uniform in [0, n): words beyond the largest multiple of n are drawn again, so that no remainder is favoured.
+  std::size_t below(std::size_t n) {
+    const std::uint64_t range = std::uint64_t{1} << 32;
+    std::uint64_t word = 0;
+    do {
+      word = philox(seed_, counter_++, stream)[0];
+    } while (word >= range - range % n);
+    return word % n;
+  }
+
+  static inline const std::uint64_t stream = fnv1a("schedule");  // apart from weights and tokens of the same seed
+  std::uint64_t seed_;
+  std::uint64_t counter_ = 0;
+};
+
+// 0, 1, n-1, 2, n-2, …: the differences of neighbours are all different modulo n when n is even, which balances who
+// follows whom over the n rotations (E. J. Williams, "Experimental designs balanced for the estimation of residual
+// effects of treatments", Australian Journal of Scientific Research A 2, 1949).
+std::size_t zigzag(std::size_t position, std::size_t n) {
+  if (position == 0) return 0;
+  return position % 2 == 1 ? (position + 1) / 2 : n - position / 2;
+}
+
+// The order of n things in one round after the other.
+class BalancedOrder {
+ public:
+  explicit BalancedOrder(std::size_t n) : n_(n), row_(n) {}
+
+  std::vector<std::size_t> next(Shuffler& shuffler) {
+    if (row_ == n_) {
+      names_ = shuffler.permutation(n_);      // which thing plays which part of the square
+      rotations_ = shuffler.permutation(n_);  // in which order its rows are run
+      row_ = 0;
+    }
+    std::vector<std::size_t> order(n_);
+    for (std::size_t column = 0; column < n_; ++column)
+      order[column] = names_[(zigzag(column, n_) + rotations_[row_]) % n_];
+    ++row_;
+    return order;
+  }
+
+ private:
+  std::size_t n_, row_;  // row_: of the square; n_: a new square begins
+  std::vector<std::size_t> names_, rotations_;
+};
+
+// The order of blocks: `rounds` rounds, each a sequence of `sets`, each a sequence of its cases, in which every case
+// stands once. Over each run of n = number of sets rounds every set stands once at every place, so that drift within a
+// round cannot favour one. When n is even every set also follows every other exactly once in them, so that what it
+// leaves behind (heat, caches of the file system) falls on all alike. The same holds for the cases within their set.
+// Depends on the arguments alone, on every machine.
+std::vector<Slot> make_schedule(std::span<const EntrantSet> sets, int rounds, std::uint64_t seed) {
+  std::vector<Slot> schedule;
+  Shuffler shuffler(seed);
+  BalancedOrder of_sets(sets.size());
+  std::vector<BalancedOrder> within;
+  for (const EntrantSet& set : sets) within.emplace_back(set.size());
+  for (int round = 0; round < rounds; ++round) {
+    int position = 0;
+    for (const std::size_t set : of_sets.next(shuffler)) {
+      const int process = static_cast<int>(schedule.size());
+      for (const std::size_t member : within[set].next(shuffler))
+        schedule.push_back({round, position++, sets[set][member], process});
+    }
+  }
+  return schedule;
 }
 
 }  // namespace
@@ -169,6 +260,19 @@ machine::Topology under_faults(const config::Experiment& experiment, const confi
                                machine::Topology topology) {
   topology.node_of = config::places(experiment.faults.without(settings.mended), std::move(topology.node_of));
   return topology;
+}
+
+std::vector<EntrantSet> sets_of(const Plan& plan) {
+  std::vector<EntrantSet> sets;
+  std::map<int, std::size_t> place_of;  // in `sets`, by worker set
+  for (std::size_t i = 0; i < plan.cases.size(); ++i) {
+    if (!plan.cases[i].is_possible()) continue;
+    const int set = plan.processes == Processes::one_per_block ? static_cast<int>(i) : plan.cases[i].set;
+    const auto [place, is_new] = place_of.try_emplace(set, sets.size());
+    if (is_new) sets.emplace_back();
+    sets[place->second].push_back(i);
+  }
+  return sets;
 }
 
 void schedule_blocks(Plan& plan) {
@@ -224,29 +328,6 @@ std::vector<std::string> warnings_of(const Plan& plan) {
   }
   return warnings;
 }
-
-namespace {
-
-// As set; data parallelism takes the ranks that remain.
-Division layout_on(const config::Settings& s, int ranks, const machine::Topology& topology) {
-  const std::int64_t replica = s.replica_ranks();
-  if (ranks % replica != 0) {
-    std::vector<std::string> sizes;
-    for (const program::Axis axis : program::configurable_axes) {
-      sizes.push_back(fmt::format("{} {}", program::row_of(axis).key, s.layout[axis]));
-    }
-    if (s.context() > 1) sizes.push_back(fmt::format("context_parallel {}", s.context()));
-    return {{}, fmt::format("{} = {} does not divide {}", fmt::join(sizes, " * "), replica, plural(ranks, "rank"))};
-  }
-  program::Layout layout = s.layout;
-  // Ranks that share a sequence stand side by side along the data axis: they reduce gradients as replicas do.
-  layout[program::Axis::data] = static_cast<int>(ranks / replica) * s.context();
-  layout[program::Axis::context] = 1;
-  if (topology.is_known()) layout.replicas_of_node = program::replicas_of_node(layout, topology.node_of);
-  return {layout, ""};
-}
-
-}  // namespace
 
 std::string why_impossible(const config::Settings& settings, const std::optional<config::Hardware>& hardware) {
   for (const config::Variable& variable : config::registry()) {

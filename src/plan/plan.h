@@ -1,17 +1,38 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
-#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "config/experiment.h"
 #include "machine/topology.h"
-#include "plan/survey.h"
+#include "program/count.h"
 #include "program/layout.h"
+#include "program/lower.h"
+#include "program/memory.h"
+#include "workloads/workload.h"
 
 namespace harness::plan {
+
+/// Facts about a case before it runs. FLOPs are sums over all ranks for one step. roles is 0 where nothing is
+/// known: the case is impossible, or was not surveyed. Tokens and FLOP leave padding out.
+struct Survey {
+  std::uint64_t program_hash = 0;
+  std::int64_t roles = 0;
+  program::AxisSet role_axes;  // ranks that agree on these have one role
+  double tokens_per_step = 0;  // of a training step
+  workloads::Rate rate;        // of one operation again and again
+  program::Flop flop;
+  double hardware_flop = 0;            // with recomputation, attention causal
+  double goodput = 1;                  // tokens per position that a step computes
+  std::vector<program::Count> counts;  // per role, of one step of one rank
+  std::int64_t peak_bytes = 0;         // of the largest role
+  int peak_role = 0;
+};
 
 /// One thing to measure: the baseline with at most one setting changed and, of an operation, at one of its sizes.
 struct PlannedCase {
@@ -65,7 +86,7 @@ struct Plan {
 };
 
 /// The cases of an experiment on `ranks` ranks and the order of their blocks: a pure function, the same on every rank.
-/// In every round each possible case stands once, in the order of make_schedule(). The cases of an operation are a grid
+/// In every round each possible case stands once, in a balanced order. The cases of an operation are a grid
 /// of sizes and settings: each setting (the baseline's, its copy's, a change of another variable than the size) is a
 /// worker set that runs all sizes one after another, and a case is compared with the baseline at its size. A sweep of
 /// sizes alone compares nothing and has no copy of the baseline. In a training step every case is a set of its own.
@@ -108,12 +129,102 @@ Division divide_ranks(const config::Model& model, const config::Settings& settin
 
 /// Cases, by their number, whose blocks of a round follow each other, in one process.
 using EntrantSet = std::vector<std::size_t>;
+/// The possible cases, by worker set; where blocks have a process each, each in a set of its own.
+std::vector<EntrantSet> sets_of(const Plan& plan);
 
-/// The order of blocks: `rounds` rounds, each a sequence of `sets`, each a sequence of its cases, in which every case
-/// stands once. Over each run of n = number of sets rounds every set stands once
-/// at every place, so that drift within a round cannot favour one. When n is even every set also follows every other
-/// exactly once in them, so that what it leaves behind (heat, caches of the file system) falls on all alike. The same
-/// holds for the cases within their set. Depends on the arguments alone, on every machine.
-std::vector<Slot> make_schedule(std::span<const EntrantSet> sets, int rounds, std::uint64_t seed);
+// The survey of a case.
+
+/// The Programs of a case that a survey has built, lowered: the one or the other.
+struct BuiltStep {
+  std::optional<program::ProgramSet> whole;
+  std::optional<program::FoldedStep> folded;
+};
+/// Facts that follow from lowered Programs alone.
+Survey survey_of(const program::ProgramSet& step);
+/// The same of a folded step: it has what its sample has, and more of the sample's middle micro-batch. Memory is that
+/// of its fullest roles, lowered for a backend that declares `fused`.
+Survey survey_of(const program::FoldedStep& step, program::FusedSet fused);
+
+/// Surveys the cases of an experiment, with what they have in common done once: cases that differ in no more than
+/// what a library reads from the worker's environment have the same Programs, and equal Programs the same survey.
+class Surveyor {
+ public:
+  /// `model` must outlive it.
+  Surveyor(const config::Model& model, config::BackendKind backend) : model_(model), backend_(backend) {}
+  /// Builds the case's step as the backend runs it, verifies, counts and plans memory. Where the backend predicts, a
+  /// long step is folded: program_hash is then that of the folded set. Throws Error naming rank and operation if
+  /// verification fails.
+  Survey survey(const PlannedCase& the_case);
+  /// The Programs that the last survey() built for this case; nothing of one that an earlier case had the same Programs
+  /// as.
+  BuiltStep take_step() { return std::exchange(built_, {}); }
+
+ private:
+  const Survey& survey_step(const PlannedCase& the_case);
+
+  const config::Model& model_;
+  config::BackendKind backend_;
+  std::map<std::string, Survey> by_settings_;
+  std::map<std::pair<std::uint64_t, program::FusedSet>, Survey> by_programs_;
+  BuiltStep built_;
+};
+
+// The whole plan, and what a device has to do with it.
+
+/// The plan of an experiment with the survey of every possible case, and the values of the model filled in. Cases that
+/// do not fit in a known memory are impossible. Pure but
+/// for reading files that `experiment` names. Throws Error.
+Plan prepare(const config::Experiment& experiment, int ranks, const std::vector<std::string>& only,
+             Processes processes = Processes::as_needed, const machine::Topology& topology = {});
+
+/// A dense peak and where it is from.
+struct Peak {
+  double flops = 0;  // of one rank; 0: unknown
+  std::string source;
+};
+/// The peak of one rank under a case's precision as far as the configuration says.
+Peak configured_peak(const config::Experiment& experiment, config::Precision precision);
+
+/// The hardware file that a sweep on GPUs named `device` has to use beyond what the configuration says: found by the
+/// name if the configuration gives no peak of its own. Throws Error if the configured file is of another GPU, or if
+/// none is of this one.
+std::optional<config::Hardware> hardware_for(const config::Experiment& experiment, const std::string& device);
+
+/// The plan for ranks whose GPU is `device`: with its hardware file, and planned anew where that file says that a case
+/// cannot run there or does not fit. Throws Error as hardware_for().
+Plan plan_for_device(Plan plan, const std::string& device);
+
+/// The experiment with every `from_model` replaced by the values that the configured model's training step has, from
+/// its Program for the baseline's settings on `ranks` ranks: message sizes of the baseline's collective over its group,
+/// shapes of matrix products, the shape of attention. The baseline's own value is left out. Throws Error with the
+/// place where `from_model` stands if the step has none of them.
+config::Experiment with_model_values(const config::Experiment& experiment, int ranks,
+                                     const machine::Topology& topology = {});
+
+/// Fills `uses` of every possible case from the same Program. Nothing where the configuration has no model, or its
+/// training step cannot run on `ranks` ranks.
+void name_uses(Plan& plan);
+
+// Whether a case's workers fit in what the device holds, a GPU's memory or a rank's share of a node.
+
+/// Memory that the largest worker of a case needs at its peak: the Program's arena and what a worker of the backend
+/// needs besides (docs/method.md). 0 for a case that was not surveyed.
+double planned_memory_bytes(const config::Experiment& experiment, const PlannedCase& planned);
+
+/// Memory of a rank's device.
+struct DeviceMemory {
+  double bytes = 0;    // 0: unknown
+  std::string source;  // "hardware file h100-sxm"
+};
+/// As far as the configuration says.
+DeviceMemory configured_memory(const config::Experiment& experiment);
+
+/// Why a worker that uses so much of its device does not fit under the case's memory_cap; "" if it does, or nothing is
+/// known. `used` says what the number is: "needs", "used".
+std::string why_too_large(const PlannedCase& planned, double bytes, const DeviceMemory& device, const char* used);
+
+/// Makes the surveyed cases that do not fit impossible, and leaves their blocks out of the schedule. Throws Error if
+/// the baseline is one of them.
+void refuse_what_does_not_fit(Plan& plan, const std::function<DeviceMemory(const PlannedCase&)>& memory_of);
 
 }  // namespace harness::plan

@@ -1,11 +1,10 @@
-#include "plan/prepare.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "plan/plan.h"
 #include "workloads/workload.h"
 
 namespace harness::plan {

@@ -1,5 +1,3 @@
-#include "plan/survey.h"
-
 #include "base/error.h"
 #include "config/registry.h"
 #include "plan/plan.h"

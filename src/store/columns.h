@@ -1,16 +1,203 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "machine/conditions.h"
+#include "store/hdf5_file.h"
 #include "store/result.h"
-#include "store/table.h"
 
-// Every table of a result file with its columns, and every attribute of /run, once. docs/file-format.md says what they
-// mean; a test compares the two.
+// A column of a table, or an attribute of /run, is described by its name, the member of the plain struct that it
+// holds, and the values that it can have. The lists below say so once for every table; files are made, written, read
+// and checked by these lists alone. docs/file-format.md says what they mean; a test compares the two.
 namespace harness::store {
+
+/// The numbers of a result that decide which values other numbers can have.
+struct Counts {
+  std::int64_t cases = 0, blocks = 0, ranks = 0, nodes = 0, sessions = 0;
+};
+
+/// Which values a number of a result file can have. A file that anybody can have damaged holds any others; readers,
+/// which index and loop by these numbers, never see them.
+struct Bounds {
+  double low = 0, high = 0;
+  std::int64_t Counts::*count = nullptr;  // if set, this number of the result is added to `high`
+  bool unknown = false;                   // or NaN: not known
+};
+
+constexpr Bounds between(double low, double high) {
+  return {low, high};
+}
+constexpr Bounds up_to(std::int64_t Counts::*count) {
+  return {0, 0, count};
+}
+constexpr Bounds index_of(std::int64_t Counts::*count) {
+  return {0, -1, count};
+}
+/// -1: none.
+constexpr Bounds index_or_none(std::int64_t Counts::*count) {
+  return {-1, -1, count};
+}
+inline constexpr double largest_amount = 1e30;
+inline constexpr Bounds amount{0, largest_amount, nullptr, true};  // seconds, bytes, FLOP
+inline constexpr Bounds known_amount{0, largest_amount};
+inline constexpr Bounds moment{-largest_amount, largest_amount};  // it may lie before the zero of its clock
+
+/// How long a text column is.
+struct TextSize {
+  std::size_t bytes = 0;  // 0: as long as the longest text known when the file is made
+  bool stretch = false;   // takes what is missing to make the row a power of two, so that no row crosses a page
+};
+
+enum class Member : std::uint8_t {
+  key,  // the row's own number, which no struct has
+  int32,
+  int64,
+  uint64,
+  real,
+  flag,
+  text,
+  word,  // an enum, by its name
+};
+
+struct Column {
+  std::string name;
+  Member member = Member::key;
+  std::function<void*(void*)> in = {};  // the member in a row
+  Bounds bounds = {};                   // of numbers
+  TextSize size = {};                   // of texts and words
+  std::vector<std::string> words = {};  // by the enum's value
+  bool optional = false;                // a file made before it came lacks it: then the member keeps its default
+
+  hdf5::Kind kind() const;
+  /// For a column that joins the list when there are files without it: these stay readable.
+  void came_later() { optional = true; }
+};
+
+using ColumnList = std::vector<Column>;
+
+/// The columns of tables whose rows are `Row`. Members are given as &Row::member, or as a function from a row to a
+/// reference. There is no number without bounds.
+template <class Row>
+class Columns {
+ public:
+  const ColumnList& list() const& { return list_; }
+  ColumnList list() && { return std::move(list_); }
+
+  void key(std::string name) { list_.push_back({std::move(name)}); }
+
+  template <class Access>
+  Column& number(std::string name, Access access, const Bounds& bounds) {
+    using T = Type<Access>;
+    static_assert(std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::int64_t> || std::is_same_v<T, double>);
+    Member member = Member::int64;
+    if constexpr (std::is_same_v<T, std::int32_t>) member = Member::int32;
+    if constexpr (std::is_same_v<T, double>) member = Member::real;
+    return add(std::move(name), member, access, bounds);
+  }
+  /// Any number of 64 bits.
+  template <class Access>
+  Column& bits(std::string name, Access access) {
+    static_assert(std::is_same_v<Type<Access>, std::uint64_t>);
+    return add(std::move(name), Member::uint64, access, {});
+  }
+  template <class Access>
+  Column& flag(std::string name, Access access) {
+    static_assert(std::is_same_v<Type<Access>, bool>);
+    return add(std::move(name), Member::flag, access, between(0, 1));
+  }
+  template <class Access>
+  Column& text(std::string name, Access access, TextSize size = {}) {
+    static_assert(std::is_same_v<Type<Access>, std::string>);
+    Column& column = add(std::move(name), Member::text, access, {});
+    column.size = size;
+    return column;
+  }
+  template <class Access>
+  Column& word(std::string name, Access access, std::vector<std::string> words) {
+    static_assert(std::is_enum_v<Type<Access>> && sizeof(Type<Access>) == 1);
+    Column& column = add(std::move(name), Member::word, access, {});
+    column.size = {12, false};
+    column.words = std::move(words);
+    return column;
+  }
+
+ private:
+  template <class Access>
+  using Type = std::remove_cvref_t<std::invoke_result_t<Access, Row&>>;
+
+  template <class Access>
+  Column& add(std::string name, Member member, Access access, const Bounds& bounds) {
+    auto in = [access](void* row) -> void* { return &std::invoke(access, *static_cast<Row*>(row)); };
+    list_.push_back({std::move(name), member, std::move(in), bounds});
+    return list_.back();
+  }
+  ColumnList list_;
+};
+
+/// Writes the member of `row` as text, of a word or a text; reads it, and throws Error for a word that there is not.
+std::string text_in(const Column& column, const void* row);
+void set_text(const Column& column, void* row, std::string text);
+
+/// Rows of any type in memory, one after the other.
+struct RowSpan {
+  const void* first = nullptr;
+  std::size_t bytes_of_row = 0, count = 0;
+
+  const void* at(std::size_t i) const { return static_cast<const char*>(first) + i * bytes_of_row; }
+};
+template <class Row>
+RowSpan span_of(const std::vector<Row>& rows) {
+  return {rows.data(), sizeof(Row), rows.size()};
+}
+template <class Row>
+RowSpan span_of(const Row& row) {
+  return {&row, sizeof(Row), 1};
+}
+
+/// Throws Error, naming `what`, for a number outside its bounds.
+void require_within(std::string_view what, double value, const Bounds& bounds, const Counts& counts);
+/// Throws Error where a number of a row is outside its bounds. `sort` and `path`: "column" NAME "of /cases".
+void require_within_bounds(const ColumnList& columns, std::string_view sort, std::string_view path, RowSpan rows,
+                           const Counts& counts);
+
+/// How the rows of one table lie in the memory that HDF5 reads and writes: field i of `element` is columns[i].
+struct RowFormat {
+  hdf5::Element element;
+  ColumnList columns;
+};
+
+/// For a table yet to be made; texts are as long as the longest of `rows`.
+RowFormat format_for(const ColumnList& columns, RowSpan rows);
+/// For a table that there is, with its lengths of texts. Throws Error if a column is missing that all files have, or is
+/// of another kind.
+RowFormat format_in(const hdf5::Dataset& table, const ColumnList& columns);
+
+std::vector<char> encode(const RowFormat& format, RowSpan rows, std::size_t first_number);
+/// `bytes` as encode() returns them, into a row of the format's type.
+void decode(const RowFormat& format, const char* bytes, void* row);
+
+void write_rows(hdf5::Dataset& table, const RowFormat& format, RowSpan rows, std::size_t first);
+
+/// All rows of a table. What the file does not say is as in `example`.
+template <class Row>
+std::vector<Row> read_rows(const hdf5::Dataset& table, const Columns<Row>& columns, const Row& example = {}) {
+  const RowFormat format = format_in(table, columns.list());
+  const std::size_t count = table.rows();
+  const std::vector<char> bytes = table.read(format.element, 0, count);
+  std::vector<Row> rows(count, example);
+  for (std::size_t i = 0; i < count; ++i) decode(format, bytes.data() + i * format.element.bytes, &rows[i]);
+  return rows;
+}
+
+/// `text` cut to `bytes` at a character's end, with "…" where something is missing.
+std::string shortened(std::string_view text, std::size_t bytes);
 
 inline constexpr const char* schema_name = "harness-result";
 /// Rises only if a reader of the version before would misread a file; a column more is no new version.
@@ -47,18 +234,14 @@ Columns<Row> columns_of(const Variables&... variables) {
   return columns;
 }
 
-/// When the rows of a table become known.
-enum class Filled : std::uint8_t {
-  at_once,   // before the first block; written blocks may change them
-  by_block,  // one of each block, when it has run
-  by_case,   // after the cases' profiled steps, as many as there is room for; until then `case` is -1
-};
-
 struct Table {
   const char* path;
-  Filled filled = Filled::at_once;
   bool optional = false;  // as Column::optional
+  bool by_block = false;  // it has a row for each block, written when that has run
 };
+/// Whether a table with such rows is the large one, or the sums, of the profiled steps.
+template <class Row>
+inline constexpr bool of_a_timeline = std::is_same_v<Row, ResultInterval> || std::is_same_v<Row, ResultTotal>;
 
 /// Calls each(table, rows, columns) for all tables of a result, const or not, in the order in which they lie in a file:
 /// what is rewritten comes first, where no object's length can shift it across a page.
@@ -71,20 +254,31 @@ void each_table(AnyResult& r, Each&& each) {
   table({"/run/identity"}, r.identity);
   table({"/ranks"}, r.rank_table);
   table({"/cases"}, r.cases, r.variables);
-  table({"/roles", Filled::at_once, true}, r.roles);
+  table({"/roles", true}, r.roles);
   table({"/blocks"}, r.blocks);
-  table({"/tuning", Filled::at_once, true}, r.tuning);
-  table({"/timeline_splits", Filled::at_once, true}, r.splits);
-  table({"/timeline_operations", Filled::at_once, true}, r.operations);
-  table({"/gradients", Filled::at_once, true}, r.gradients);
-  table({"/nccl_calls", Filled::at_once, true}, r.nccl_calls);
-  table({"/nccl_facts", Filled::at_once, true}, r.nccl_facts);
-  table({"/points", Filled::at_once, true}, r.points);
-  table({"/gpu", Filled::by_block, true}, r.gpu);
-  table({"/conditions", Filled::by_block, true}, r.conditions);
-  table({"/findings", Filled::at_once, true}, r.doctor.findings);
-  table({"/timeline", Filled::by_case}, r.timeline);
-  table({"/timeline_totals", Filled::by_case}, r.totals);
+  table({"/tuning", true}, r.tuning);
+  table({"/timeline_splits", true}, r.splits);
+  table({"/timeline_operations", true}, r.operations);
+  table({"/gradients", true}, r.gradients);
+  table({"/nccl_calls", true}, r.nccl_calls);
+  table({"/nccl_facts", true}, r.nccl_facts);
+  table({"/points", true}, r.points);
+  table({"/gpu", true, true}, r.gpu);
+  table({"/conditions", true, true}, r.conditions);
+  table({"/findings", true}, r.doctor.findings);
+  table({"/timeline"}, r.timeline);
+  table({"/timeline_totals"}, r.totals);
 }
 
 }  // namespace harness::store
+
+namespace harness::store::hdf5 {
+
+/// A list of texts as a dataset of one dimension; a single text as a scalar.
+Dataset create_texts(File& file, const std::string& path, const std::vector<std::string>& texts);
+Dataset create_text(File& file, const std::string& path, const std::string& text, std::size_t bytes = 0);
+std::vector<std::string> read_texts(const File& file, const std::string& path);
+std::string read_text(const File& file, const std::string& path);
+void write_text(Dataset& dataset, std::uint64_t row, const std::string& text);
+
+}  // namespace harness::store::hdf5

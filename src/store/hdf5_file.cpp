@@ -12,7 +12,6 @@
 
 #include "base/error.h"
 #include "base/units.h"
-#include "store/hdf5_inspect.h"
 
 namespace harness::store::hdf5 {
 namespace {

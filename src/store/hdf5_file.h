@@ -22,7 +22,6 @@ class Handle {
   ~Handle();
 
   std::int64_t id() const { return id_; }
-  explicit operator bool() const { return id_ >= 0; }
   /// Closes now and throws Error if that fails: the last chance for buffered writes to fail.
   void close(std::string_view doing);
 
@@ -119,5 +118,25 @@ class File {
   Handle handle_;
   std::string path_;
 };
+
+// For the hdf5_*.cpp files alone: what Elements are to the library, and what may be read from a file that anybody could
+// have made. A result is one file, so nothing in it may lead to another; and each dataset lies whole within it, so what
+// is read never exceeds its size.
+
+enum class Place : std::uint8_t { memory, file };  // host byte order, or little-endian wherever it is read
+
+Handle type_of(const Element& element, Place place);
+/// The reverse, for any type a harness file can hold; throws Error on others.
+Element element_of(std::int64_t type, const std::string& path);
+
+/// Is there an object at `path`? Throws Error if a link on the way to it is soft or external.
+bool reaches(std::int64_t file, const std::string& path);
+
+/// Opens a dataset of `rank` dimensions (0: a scalar). Throws Error if it is missing or something else, not stored in
+/// one piece (chunks, virtual), in another file, or if its extent or its type does not fit into this file.
+Handle open_dataset(std::int64_t file, const std::string& path, int rank);
+
+/// Opens an attribute of a single value that fits into the file; Error if it is missing or holds more.
+Handle open_attribute(std::int64_t file, const std::string& object, const std::string& name);
 
 }  // namespace harness::store::hdf5

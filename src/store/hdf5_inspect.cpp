@@ -1,9 +1,10 @@
-#include "store/hdf5_inspect.h"
+#include <hdf5.h>
 
 #include <algorithm>
 #include <vector>
 
 #include "base/error.h"
+#include "store/hdf5_file.h"
 
 namespace harness::store::hdf5 {
 namespace {
@@ -93,7 +94,7 @@ Handle type_of(const Element& element, Place place) {
   return compound;
 }
 
-Element element_of(hid_t type, const std::string& path) {
+Element element_of(std::int64_t type, const std::string& path) {
   if (H5Tget_class(type) != H5T_COMPOUND) {
     return Element::of(kind_of(type, path), H5Tget_class(type) == H5T_STRING ? H5Tget_size(type) : 0);
   }

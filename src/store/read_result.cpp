@@ -91,7 +91,7 @@ RunState read_state(const hdf5::File& file) {
 
 void read_tables(const hdf5::File& file, const ReadOptions& options, Result& result) {
   each_table(result, [&]<class Row>(const Table& table, std::vector<Row>& rows, const Columns<Row>& columns) {
-    if (table.filled == Filled::by_case && !options.timeline) return;
+    if (of_a_timeline<Row> && !options.timeline) return;
     if (table.optional && !file.contains(table.path)) return;
     const hdf5::Dataset dataset = file.dataset(table.path, 1);
     if constexpr (std::is_same_v<Row, ResultCase>) {
@@ -101,9 +101,8 @@ void read_tables(const hdf5::File& file, const ReadOptions& options, Result& res
     } else {
       rows = read_rows(dataset, columns);
     }
-    if constexpr (AboutACase<Row>) {
-      if (table.filled == Filled::by_case) std::erase_if(rows, [](const Row& row) { return row.case_index < 0; });
-    }
+    if constexpr (of_a_timeline<Row>)  // older files have room that was never used
+      std::erase_if(rows, [](const Row& row) { return row.case_index < 0; });
   });
   if (file.contains("/node_facts")) result.doctor.facts = hdf5::read_text(file, "/node_facts");
 }

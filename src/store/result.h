@@ -268,7 +268,6 @@ struct Result {
   /// The case that a row of another table is about.
   const ResultCase& at(const AboutACase auto& row) const { return case_at(row.case_index); }
   const ResultCase& case_at(std::int32_t case_index) const { return cases[case_index]; }
-  bool has_case(std::int32_t case_index) const { return case_index >= 0 && case_index < case_count(); }
   std::int32_t case_count() const { return static_cast<std::int32_t>(cases.size()); }
   /// By exact name; nullptr if there is no such case.
   const ResultCase* find_case(std::string_view case_name) const;

@@ -1,10 +1,17 @@
 #include "store/result_file.h"
 
+#include <sys/statvfs.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "base/error.h"
+#include "base/units.h"
+#include "store/atomic_file.h"
 #include "store/columns.h"
 
 namespace harness::store {
@@ -13,6 +20,106 @@ namespace {
 using hdf5::Dataset;
 using hdf5::Element;
 using hdf5::Kind;
+
+template <class Row>
+void create_table(hdf5::File& file, const Table& table, const std::vector<Row>& known, const Columns<Row>& columns,
+                  std::size_t blocks) {
+  std::vector<Row> of_blocks;
+  if (table.by_block) {
+    of_blocks = known;
+    of_blocks.resize(blocks);
+  }
+  const std::vector<Row>& rows = table.by_block ? of_blocks : known;
+  const RowFormat format = format_for(columns.list(), span_of(rows));
+  Dataset dataset = file.create_dataset(table.path, format.element, {rows.size()}, nullptr);
+  write_rows(dataset, format, span_of(rows), 0);
+}
+
+// No values at all: nothing was measured, and what an earlier session may have left there goes.
+void write_matrix(Dataset& dataset, std::uint64_t block, const std::vector<float>& values) {
+  const auto sizes = dataset.sizes();
+  std::size_t wanted = 1;
+  for (std::size_t i = 1; i < sizes.size(); ++i) wanted *= sizes[i];
+  if (!values.empty() && values.size() != wanted) {
+    fail("result file: {} expects {} values per block, but got {}", dataset.path(), wanted, values.size());
+  }
+  const std::vector<float> nothing(values.empty() ? wanted : 0, std::numeric_limits<float>::quiet_NaN());
+  dataset.write(Element::of(Kind::float32), block, 1, values.empty() ? nothing.data() : values.data());
+}
+
+void create_matrix(hdf5::File& file, const std::string& path, const std::vector<std::uint64_t>& sizes,
+                   const std::string& units, const std::vector<std::vector<float>>& measured) {
+  const float nothing = std::numeric_limits<float>::quiet_NaN();
+  Dataset dataset = file.create_dataset(path, Element::of(Kind::float32), sizes, &nothing);
+  file.set_attribute(path, "units", units);
+  for (std::size_t block = 0; block < measured.size(); ++block) {
+    if (!measured[block].empty()) write_matrix(dataset, block, measured[block]);
+  }
+}
+
+void write_attributes(hdf5::File& file, const Result& result) {
+  for (const Column& column : columns_of<Result>().list()) {
+    if (column.kind() == Kind::text) {
+      file.set_attribute("/run", column.name, text_in(column, &result));
+    } else {
+      const RowFormat format{Element::of(column.kind()), {column}};
+      file.write_attribute("/run", column.name, format.element, encode(format, span_of(result), 0).data());
+    }
+  }
+}
+
+void create_objects(hdf5::File& file, const Result& result, RunState state) {
+  file.set_attribute("/", "schema", std::string(schema_name));
+  file.set_attribute("/", "schema_version", std::int64_t{schema_version});
+  file.set_attribute("/", "tool_version", result.tool_version);
+  file.set_attribute("/", "created", result.created);
+  file.set_attribute("/", "run_uuid", result.run_uuid);
+
+  // Objects that are rewritten later come first, where no object's length can shift them across a page.
+  file.create_group("/run");
+  hdf5::create_text(file, "/run/state", name_of(state), 16);
+  Dataset sessions = file.create_dataset("/run/sessions", Element::of(Kind::int32), {}, nullptr);
+  sessions.write(Element::of(Kind::int32), 0, 1, &result.sessions);
+  write_attributes(file, result);
+  hdf5::create_text(file, "/run/config_yaml", result.config_text);
+  hdf5::create_text(file, "/run/argv", result.argv);
+  hdf5::create_texts(file, "/run/overrides", result.overrides);
+  hdf5::create_texts(file, "/run/variables", result.variables);
+  Dataset warnings = file.create_dataset("/run/warnings", Element::of(Kind::text, warning_bytes),
+                                         {ResultFile::most_warnings}, nullptr);
+  const std::size_t kept = std::min(result.warnings.size(), ResultFile::most_warnings);
+  for (std::size_t i = 0; i < kept; ++i) hdf5::write_text(warnings, i, result.warnings[i]);
+
+  const std::uint64_t blocks = result.blocks.size();
+  each_table(result, [&](const Table& table, const auto& rows, const auto& columns) {
+    create_table(file, table, rows, columns, blocks);
+  });
+  hdf5::create_text(file, "/node_facts", result.doctor.facts);
+
+  const auto steps = static_cast<std::uint64_t>(result.warmup_steps) + static_cast<std::uint64_t>(result.steps);
+  create_matrix(file, "/step_seconds", {blocks, steps}, "s", result.step_seconds);
+  create_matrix(file, "/losses", {blocks, steps}, "1", result.losses);
+  create_matrix(file, "/rank_seconds", {blocks, steps, static_cast<std::uint64_t>(result.ranks)}, "s",
+                result.rank_seconds);
+}
+
+void put_in_place(const std::string& path, const Result& result, RunState state, bool overwrite) {
+  AtomicFile place(path, overwrite);
+  try {
+    hdf5::File file = hdf5::File::create(place.temporary_path());
+    place.protect();
+    file.reserve(most_bytes(result));
+    create_objects(file, result, state);
+    file.flush(true);
+    const std::int64_t bytes = file.bytes();
+    file.close();
+    if (::truncate(place.temporary_path().c_str(), bytes) != 0)
+      fail("its size cannot be set: {}", std::strerror(errno));
+  } catch (const Error& error) {
+    fail("cannot write {}: {}", path, error.what());
+  }
+  place.put_in_place();
+}
 
 // A table of which rows are rewritten.
 template <class Row>
@@ -30,31 +137,6 @@ struct RowTable {
   }
 };
 
-// A table that rows are appended to, within the size it was made with. Unused rows have case -1.
-template <class Row>
-struct AppendTable : RowTable<Row> {
-  std::size_t used = 0;
-
-  AppendTable(const hdf5::File& file, const std::string& path, const Columns<Row>& columns)
-      : RowTable<Row>(file, path, columns) {
-    Element case_alone;
-    case_alone.add("case", Kind::int32);
-    const std::vector<char> bytes = this->dataset.read(case_alone, 0, this->dataset.rows());
-    std::vector<std::int32_t> of_rows(bytes.size() / sizeof(std::int32_t));
-    if (!bytes.empty()) std::memcpy(of_rows.data(), bytes.data(), bytes.size());
-    used += static_cast<std::size_t>(std::ranges::count_if(of_rows, [](std::int32_t c) { return c >= 0; }));
-  }
-  void append(const std::vector<Row>& rows) {
-    const std::uint64_t room = this->dataset.rows();
-    if (used + rows.size() > room) {
-      fail("{}: {} rows do not fit after the first {} of {}: the file was created for fewer", this->dataset.path(),
-           rows.size(), used, room);
-    }
-    write_rows(this->dataset, this->format, span_of(rows), used);
-    used += rows.size();
-  }
-};
-
 class Hdf5ResultFile final : public ResultFile {
  public:
   explicit Hdf5ResultFile(const std::string& path)
@@ -67,17 +149,16 @@ class Hdf5ResultFile final : public ResultFile {
         rank_seconds_(file_.dataset("/rank_seconds", 3)),
         warnings_(file_.dataset("/run/warnings", 1)),
         sessions_(file_.dataset("/run/sessions", 0)),
-        state_(file_.dataset("/run/state", 0)),
-        timeline_(file_, "/timeline", columns_of<ResultInterval>()),
-        totals_(file_, "/timeline_totals", columns_of<ResultTotal>()) {
+        state_(file_.dataset("/run/state", 0)) {
     for (const auto& text : hdf5::read_texts(file_, "/run/warnings")) warnings_used_ += !text.empty();
   }
 
   void write_block(int block, const ResultBlock& row, const std::vector<float>& step_seconds,
                    const std::vector<float>& losses, const std::vector<float>& rank_seconds) override {
-    write_matrix(step_seconds_, block, step_seconds);
-    write_matrix(losses_, block, losses);
-    write_matrix(rank_seconds_, block, rank_seconds);
+    const auto index = static_cast<std::uint64_t>(block);
+    write_matrix(step_seconds_, index, step_seconds);
+    write_matrix(losses_, index, losses);
+    write_matrix(rank_seconds_, index, rank_seconds);
     // The row says that the block is there, so it follows what it speaks of.
     file_.flush(false);
     blocks_.write(block, row);
@@ -101,16 +182,6 @@ class Hdf5ResultFile final : public ResultFile {
     file_.flush(true);
   }
 
-  void add_timeline(const std::vector<ResultInterval>& rows) override {
-    timeline_.append(rows);
-    file_.flush(true);
-  }
-
-  void add_totals(const std::vector<ResultTotal>& rows) override {
-    totals_.append(rows);
-    file_.flush(true);
-  }
-
   void add_warning(const std::string& text) override {
     const std::uint64_t capacity = warnings_.rows();
     if (text.empty() || warnings_used_ >= capacity) return;  // the last one says that more came
@@ -124,32 +195,18 @@ class Hdf5ResultFile final : public ResultFile {
   void begin_session(int sessions) override {
     const std::int32_t value = sessions;
     sessions_.write(Element::of(Kind::int32), 0, 1, &value);
-    hdf5::write_text(state_, 0, name_of(RunState::running));
-    file_.flush(true);
+    write_state(RunState::running);
   }
 
   void finish(RunState state) override {
     file_.flush(true);
-    hdf5::write_text(state_, 0, name_of(state));
-    file_.flush(true);
+    write_state(state);
   }
 
  private:
-  // No values at all: nothing was measured, and what an earlier session may have left there goes.
-  static void write_matrix(Dataset& dataset, int block, const std::vector<float>& values) {
-    const auto row = static_cast<std::uint64_t>(block);
-    const auto sizes = dataset.sizes();
-    std::size_t wanted = 1;
-    for (std::size_t i = 1; i < sizes.size(); ++i) wanted *= sizes[i];
-    if (!values.empty() && values.size() != wanted) {
-      fail("result file: {} expects {} values per block, but got {}", dataset.path(), wanted, values.size());
-    }
-    if (!values.empty()) {
-      dataset.write(Element::of(Kind::float32), row, 1, values.data());
-      return;
-    }
-    const std::vector<float> nothing(wanted, std::numeric_limits<float>::quiet_NaN());
-    dataset.write(Element::of(Kind::float32), row, 1, nothing.data());
+  void write_state(RunState state) {
+    hdf5::write_text(state_, 0, name_of(state));
+    file_.flush(true);
   }
 
   hdf5::File file_;  // first: everything below lies in it
@@ -157,15 +214,51 @@ class Hdf5ResultFile final : public ResultFile {
   RowTable<ResultBlock> blocks_;
   RowTable<ResultCase> cases_;
   Dataset step_seconds_, losses_, rank_seconds_, warnings_, sessions_, state_;
-  AppendTable<ResultInterval> timeline_;
-  AppendTable<ResultTotal> totals_;
   std::uint64_t warnings_used_ = 0;
 };
 
 }  // namespace
 
+std::int64_t most_bytes(const Result& plan, const TimelineRows& expected) {
+  // A row of texts whose lengths are not known yet, of what NCCL and cuBLASLt say, of objects and their attributes.
+  constexpr std::int64_t texts = 512, sayings = 1 << 16, objects = 1 << 20;
+  const std::int64_t blocks = std::ssize(plan.blocks), cases = std::ssize(plan.cases);
+  const std::int64_t steps = std::int64_t{plan.warmup_steps} + plan.steps, ranks = plan.ranks;
+  std::int64_t bytes = objects + blocks * steps * (2 + ranks) * 4;
+  each_table(plan, [&]<class Row>(const Table& table, const std::vector<Row>& rows, const Columns<Row>& columns) {
+    std::int64_t count = table.by_block ? blocks : std::ssize(rows);
+    // Known when the cases are: a row for each rank.
+    if (std::is_same_v<Row, ResultRole> || std::is_same_v<Row, ResultSplit>) count = cases * ranks;
+    if (std::is_same_v<Row, ResultInterval>) count += expected.intervals;
+    if (std::is_same_v<Row, ResultTotal>) count += expected.totals;
+    bytes += count * static_cast<std::int64_t>(format_for(columns.list(), span_of(rows)).element.bytes);
+  });
+  bytes += cases * (sayings + texts * std::ssize(plan.variables)) + ranks * texts;
+  bytes += static_cast<std::int64_t>(ResultFile::most_warnings * warning_bytes);
+  return bytes + std::ssize(plan.doctor.facts) + std::ssize(plan.config_text);
+}
+
+void require_space(const std::string& path, std::int64_t bytes) {
+  struct statvfs disk {};
+  if (::statvfs(directory_of(path).c_str(), &disk) != 0) return;
+  const double free = static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize);
+  if (static_cast<double>(bytes) > free) {
+    fail("{} cannot be written: the result needs up to {} there, and the disk has {} left", path,
+         show_bytes(static_cast<double>(bytes)), show_bytes(free));
+  }
+}
+
+std::unique_ptr<ResultFile> ResultFile::create(const std::string& path, const Result& plan, bool overwrite) {
+  put_in_place(path, plan, RunState::running, overwrite);
+  return reopen(path);
+}
+
 std::unique_ptr<ResultFile> ResultFile::reopen(const std::string& path) {
   return std::make_unique<Hdf5ResultFile>(path);
+}
+
+void write_result(const std::string& path, const Result& whole) {
+  put_in_place(path, whole, whole.state, true);
 }
 
 }  // namespace harness::store

@@ -1,4 +1,4 @@
-#include "store/table.h"
+#include "store/columns.h"
 
 #include <algorithm>
 #include <bit>

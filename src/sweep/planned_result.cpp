@@ -1,4 +1,4 @@
-#include "sweep/planned_result.h"
+#include "sweep/recorder.h"
 
 #include <fmt/ranges.h>
 
@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/identity.h"
 #include "base/units.h"
-#include "plan/prepare.h"
+#include "plan/plan.h"
 #include "sim/trust.h"
 #include "store/result_file.h"
 
@@ -123,24 +123,24 @@ std::int64_t needed_space(const plan::Plan& plan) {
   const bool all_ranks = plan.experiment.measure.timeline == config::Timelines::all;
   store::Result result = planned_result(plan);
   if (plan.experiment.measure.auto_steps) result.steps = most_auto_steps;
-  store::ResultCapacity capacity;
+  store::TimelineRows expected;
   for (const plan::PlannedCase& planned : plan.cases) {
     std::int64_t sorts = 0;  // of operations, on the rank that has most of them
     const auto roles = std::max<std::int64_t>(1, std::ssize(planned.survey.counts));
     const std::int64_t kept_of_role = all_ranks ? planned.layout.ranks() / roles : 1;
     for (const program::Count& count : planned.survey.counts) {
-      capacity.intervals += kept_of_role * intervals_of_operation * count.operations;
+      expected.intervals += kept_of_role * intervals_of_operation * count.operations;
       sorts = std::max(sorts, static_cast<std::int64_t>(count.flop_kinds.size() + count.traffic.size()) + 8);
     }
-    capacity.totals += sorts * plan.ranks;
+    expected.totals += sorts * plan.ranks;
   }
-  if (all_ranks && capacity.intervals > most_intervals) {
+  if (all_ranks && expected.intervals > most_intervals) {
     fail(
         "measure.timeline: all would keep up to {} million intervals of profiled steps; at most {} million fit: try "
         "fewer cases (--only), or timeline: roles",
-        capacity.intervals / 1'000'000, most_intervals / 1'000'000);
+        expected.intervals / 1'000'000, most_intervals / 1'000'000);
   }
-  return store::most_bytes(result, capacity);
+  return store::most_bytes(result, expected);
 }
 
 int auto_steps(double set_up_s, double step_s, int warmup_steps) {

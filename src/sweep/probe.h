@@ -1,5 +1,8 @@
 #pragma once
 
+#include <compare>
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -8,10 +11,36 @@
 #include "machine/conditions.h"
 #include "machine/topology.h"
 #include "plan/plan.h"
+#include "program/links.h"
 #include "store/result.h"
-#include "sweep/limits.h"
+#include "sweep/recorder.h"
 
 namespace harness::sweep {
+
+/// How a case uses the machine: its ranks, which multiply matrices at once, the threads of each, those that its data
+/// loader takes from them, and the precision.
+struct PeakSetup {
+  int ranks = 1;
+  int threads = 0;  // 0: each rank's share of its node's cores
+  int loader_threads = 0;
+  config::Precision precision = config::Precision::fp32;
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the 0 that a default <=> compares with for a pointer.
+  auto operator<=>(const PeakSetup&) const = default;
+};
+
+/// Keeps the highest rate of matrix products measured so far in each set-up. Other work on a machine can only slow a
+/// measurement down, so the best one counts: a lower bound of the peak, which every further measurement can raise and
+/// none can lower.
+class Peaks {
+ public:
+  /// `samples`: of one probe block, by rank.
+  void add(const PeakSetup& setup, const std::vector<job::Samples>& samples);
+  /// FLOP/s of a rank of the case, the mean over its ranks; 0: not measured.
+  double of(const plan::PlannedCase& planned) const;
+
+ private:
+  std::map<PeakSetup, double> best_;  // the mean over the ranks
+};
 
 /// The node of every rank of a job.
 machine::Topology topology_of(const std::vector<job::RankPlace>& places);
@@ -48,5 +77,31 @@ std::string said_by_ranks(const std::vector<std::string>& by_rank);
 /// Throws Error if a rank has no GPU, or if a node has fewer GPUs than ranks and `share_gpus` is not set. Nodes whose
 /// GPUs cannot be listed pass: their workers find out. `config` is the path that the error's advice names.
 void require_gpus(const std::vector<job::RankPlace>& places, bool share_gpus, const std::string& config);
+
+/// One probe block for each set-up of the cases of the plan, adding what it reached: a second or so each. Ends early at
+/// a stop request or at the end of the allocation; a block that fails leaves the peaks as they are. Does nothing if the
+/// configuration says what the peak is.
+void measure_peaks(job::Job& job, const plan::Plan& plan, Peaks& peaks);
+
+// Upper limits of the machine, to compare with what is measured on it.
+
+/// Writes peak_source, memory_bytes_per_s and, where the configuration says it, peak_flops_per_rank of every possible
+/// case. A configured peak counts per accelerator.
+void fill_peaks(store::Result& result, const plan::Plan& plan);
+
+/// Raises the peaks of the cases to what was measured so far, unless the configuration says what they are. No peak
+/// falls: an earlier session may have seen the machine at a quieter moment.
+void raise_peaks(Recorder& recorder, const plan::Plan& plan, const Peaks& peaks);
+
+/// Writes link_source and the limit of every point of operation.
+void fill_link_limits(store::Result& result, const plan::Plan& plan, const Machine& machine);
+
+/// The memory that a rank of a case may use: on GPUs the memory stated in the hardware file; on cpu the smallest share
+/// that a rank has of its node's memory.
+plan::DeviceMemory memory_of(const config::Experiment& experiment, const plan::PlannedCase& planned,
+                             const Machine& machine);
+
+/// The links that carry a case's messages, as far as the configuration or the hardware file states them.
+program::Links links_of(const config::Experiment& experiment, const plan::PlannedCase& planned);
 
 }  // namespace harness::sweep

@@ -97,14 +97,9 @@ void Recorder::create_file(const store::Lock& lock, const std::string& command, 
   result_.argv = command;
   result_.created = utc_text();
   result_.run_uuid = new_uuid();
-  store::ResultCapacity capacity;
-  capacity.intervals = static_cast<std::int64_t>(result_.timeline.size());
-  capacity.totals = static_cast<std::int64_t>(result_.totals.size());
   lock.require();
   lock_ = &lock;
-  file_ = store::ResultFile::create(lock.path(), result_, capacity, overwrite);
-  file_->add_timeline(result_.timeline);
-  file_->add_totals(result_.totals);
+  file_ = store::ResultFile::create(lock.path(), result_, overwrite);
 }
 
 bool Recorder::resume_file(const store::Lock& lock) {
@@ -201,10 +196,7 @@ void Recorder::leave_out(std::size_t block_index, const std::string& reason) {
   block.status = store::BlockStatus::left_out;
   block.session = session_;
   block.reason = reason;
-  const std::size_t steps = result_.first_timed_step() + result_.steps;
-  const std::vector<float> none(steps, std::numeric_limits<float>::quiet_NaN());
-  const std::vector<float> none_by_rank(steps * result_.rank_count(), std::numeric_limits<float>::quiet_NaN());
-  file_->write_block(static_cast<int>(block_index), block, none, none, none_by_rank);
+  file_->write_block(static_cast<int>(block_index), block, {}, {}, {});
 }
 
 double Recorder::expected_block_s(std::size_t case_index) const {

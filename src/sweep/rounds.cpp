@@ -25,11 +25,6 @@ std::vector<std::size_t> blocks_to_run(const store::Result& result) {
   return blocks;
 }
 
-bool out_of_time(const job::Job& job, double next_seconds) {
-  const double end = job.allocation_end_unix_s();
-  return end > 0 && job.clock().unix_s() + 1.5 * next_seconds + 10 > end;
-}
-
 // The expected time of those of `blocks` that belong to a round before `end_round`.
 double expected_s(const Recorder& recorder, std::span<const std::size_t> blocks, int end_round) {
   double seconds = 0;
@@ -125,7 +120,7 @@ job::BlockOutcome run_block(job::Job& job, const plan::Plan& plan, const BlockDe
     job::BlockOutcome warm = warm_up(job, set, block_request(plan.experiment, planned, timed, defaults));
     if (warm.stopped) return warm;
   }
-  job::BlockOutcome outcome = job.run({{set, request, others.empty()}}).at(0);
+  job::BlockOutcome outcome = job.run({set, request, others.empty()});
   if (outcome.ok || outcome.stopped) return outcome;
   recorder.warn(fmt::format("a block of {} failed in a process that it shared, and was repeated in one of its own: {}",
                             planned.name, outcome.reason));
@@ -244,6 +239,11 @@ job::BlockOutcome run_untimed(job::Job& job, const job::BlockRequest& request,
   return outcome;
 }
 
+bool out_of_time(const job::Job& job, double block_s) {
+  const double end = job.allocation_end_unix_s();
+  return end > 0 && job.clock().unix_s() + 1.5 * block_s + 10 > end;
+}
+
 bool stop_wanted(const job::Job& job, const job::BlockOutcome& outcome) {
   return outcome.stopped || job.stop_requests() > 0;
 }
@@ -251,13 +251,13 @@ bool stop_wanted(const job::Job& job, const job::BlockOutcome& outcome) {
 job::BlockOutcome warm_up(job::Job& job, const job::WorkerSet& set, job::BlockRequest request) {
   constexpr double seconds = 3, most_steps = 10'000;
   request.task = job::TimeSteps{1};
-  job::BlockOutcome outcome = job.run({{set, request, false}}).at(0);
+  job::BlockOutcome outcome = job.run({set, request, false});
   if (!outcome.ok || !config::traits_of(request.backend).ranks_are_gpus) return outcome;
   double step_s = 0;
   for (std::size_t rank = 0; rank < outcome.samples.size(); ++rank)
     step_s = std::max(step_s, outcome.of<job::TimedSamples>(rank).step_s.back());
   request.task = job::TimeSteps{static_cast<int>(std::clamp(seconds / step_s, 1.0, most_steps))};
-  return job.run({{set, request, false}}).at(0);
+  return job.run({set, request, false});
 }
 
 }  // namespace harness::sweep

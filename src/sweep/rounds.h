@@ -3,11 +3,16 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/text.h"
 #include "config/experiment.h"
 #include "job/job.h"
 #include "plan/plan.h"
+#include "program/links.h"
+#include "program/program.h"
+#include "store/result.h"
+#include "sweep/probe.h"
 #include "sweep/progress.h"
 #include "sweep/recorder.h"
 
@@ -29,6 +34,8 @@ job::BlockRequest block_request(const config::Experiment& experiment, const plan
 job::BlockOutcome run_untimed(job::Job& job, const job::BlockRequest& request,
                               const std::function<void(const job::BlockOutcome&)>& failed = {});
 
+/// Whether the allocation would end within a block that takes about so long.
+bool out_of_time(const job::Job& job, double block_s);
 /// Whether a user asked to stop, during this block or before: no further block should start.
 bool stop_wanted(const job::Job& job, const job::BlockOutcome& outcome);
 
@@ -43,5 +50,39 @@ job::BlockOutcome warm_up(job::Job& job, const job::WorkerSet& set, job::BlockRe
 /// whether it was interrupted: by a signal, or because the allocation would end within the next block.
 bool run_rounds(job::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, Recorder& recorder,
                 ProgressLine& progress, std::optional<double> end_s);
+
+// What runs once, before the rounds and untimed.
+
+/// The number of profiled steps of a case, of which the median is kept. A prediction has one.
+inline constexpr int profiled_steps = 5;
+
+/// Runs one untimed worker per case, for its timeline and for an estimate of how long a timed block takes. A case that
+/// fails twice in the same way is dropped. Throws Error if that is the baseline. Returns whether it was interrupted.
+bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, const Machine& machine,
+                      Recorder& recorder, ProgressLine& progress);
+
+/// Adds the profiled steps of a case's ranks to the result: the intervals of the ranks that kept them, with how long
+/// each communication waited; the sums of the operations; the splits and totals of every rank. `set` as the workers ran
+/// it, lowered; samples[rank]: TimelineSamples; `limits` of the same set.
+void add_timeline(store::Result& result, int case_index, const program::ProgramSet& set,
+                  const std::vector<job::Samples>& samples, program::LeastTimes& limits);
+
+/// NCCL's choices in each case, according to its log, and the requests that it did not follow.
+struct NcclObservation {
+  std::vector<store::ResultNcclCall> calls;
+  std::vector<store::ResultNcclFact> facts;
+  bool interrupted = false;
+};
+/// One untimed worker per case that communicates, with NCCL's log. Nothing on other backends.
+NcclObservation observe(job::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, ProgressLine& progress);
+
+/// The choices that untimed workers made by timing the alternatives of the backend (on GPUs: algorithms of matrix
+/// products). All blocks use them.
+struct TuningOutcome {
+  NameValues tuning;
+  std::vector<std::string> warnings;
+  bool interrupted = false;
+};
+TuningOutcome tune(job::Job& job, const plan::Plan& plan, ProgressLine& progress);
 
 }  // namespace harness::sweep

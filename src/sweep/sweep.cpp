@@ -10,13 +10,11 @@
 #include "base/error.h"
 #include "base/identity.h"
 #include "base/text.h"
-#include "plan/prepare.h"
+#include "plan/plan.h"
 #include "store/result_file.h"
-#include "sweep/limits.h"
-#include "sweep/planned_result.h"
 #include "sweep/probe.h"
+#include "sweep/recorder.h"
 #include "sweep/rounds.h"
-#include "sweep/untimed.h"
 
 namespace harness::sweep {
 namespace {
@@ -209,7 +207,7 @@ void extend_file(const std::string& path, const plan::Plan& plan, int rounds) {
     if (slot.round < over) continue;
     result.blocks.push_back(pending_block(slot));
   }
-  store::rewrite_result(path, result);
+  store::write_result(path, result);
 }
 
 }  // namespace harness::sweep

@@ -1,4 +1,4 @@
-#include "sweep/untimed.h"
+#include "sweep/rounds.h"
 
 #include <algorithm>
 #include <cmath>
@@ -14,7 +14,7 @@
 #include "nccl/log.h"
 #include "program/count.h"
 #include "program/timeline.h"
-#include "sweep/limits.h"
+#include "sweep/probe.h"
 
 namespace harness::sweep {
 
@@ -159,22 +159,6 @@ void refuse_if_too_large(const plan::Plan& plan, std::size_t case_index, const M
   if (!why.empty()) recorder.refuse(case_index, why);
 }
 
-// The cases whose timelines are recorded, set after set: those of a worker set run in its processes. Where blocks have
-// a process each, a set is one case.
-std::vector<std::vector<std::size_t>> sets_of(const plan::Plan& plan) {
-  std::vector<std::vector<std::size_t>> sets;
-  std::map<int, std::size_t> place_of;  // in `sets`, by worker set
-  for (std::size_t i = 0; i < plan.cases.size(); ++i) {
-    const plan::PlannedCase& planned = plan.cases[i];
-    if (planned.is_copy || !planned.is_possible()) continue;
-    const int set = plan.processes == plan::Processes::one_per_block ? static_cast<int>(i) : planned.set;
-    const auto [place, is_new] = place_of.try_emplace(set, sets.size());
-    if (is_new) sets.emplace_back();
-    sets[place->second].push_back(i);
-  }
-  return sets;
-}
-
 // Shares the start of a set's processes out over its blocks.
 void even_out(std::span<const std::size_t> cases, Recorder& recorder) {
   double sum = 0;
@@ -189,9 +173,10 @@ bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults
   bool interrupted = false;
   const bool predicts = config::traits_of(plan.experiment.backend).predicts();
   const int profiled = predicts ? 1 : profiled_steps;
-  const std::vector<std::vector<std::size_t>> sets = sets_of(plan);
+  std::vector<plan::EntrantSet> sets = plan::sets_of(plan);  // those of a set run in its processes
+  std::erase_if(sets, [&](const plan::EntrantSet& set) { return plan.cases[set.front()].is_copy; });
   std::size_t total = 0;
-  for (const std::vector<std::size_t>& cases : sets) total += cases.size();
+  for (const plan::EntrantSet& cases : sets) total += cases.size();
   progress.start_phase(predicts ? "predictions" : "timelines", total);
   const auto record = [&](std::size_t i, const job::WorkerSet& set, bool last) {
     const plan::PlannedCase& planned = plan.cases[i];
@@ -202,7 +187,7 @@ bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults
       const double start_s = job.clock().seconds();
       const job::RecordTimeline task{plan.experiment.measure.timeline, profiled};
       const job::BlockRequest request = block_request(plan.experiment, planned, task, defaults);
-      const job::BlockOutcome outcome = attempt == 0 ? job.run({{set, request, last}}).at(0) : job.run_alone(request);
+      const job::BlockOutcome outcome = attempt == 0 ? job.run({set, request, last}) : job.run_alone(request);
       const double whole_s = job.clock().seconds() - start_s;
       interrupted = stop_wanted(job, outcome);
       if (outcome.ok) {
@@ -224,7 +209,7 @@ bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults
                 4);
   };
   for (std::size_t s = 0; s < sets.size(); ++s) {
-    const std::vector<std::size_t>& cases = sets[s];
+    const plan::EntrantSet& cases = sets[s];
     const job::WorkerSet set{cases.size() > 1 ? static_cast<int>(s) : job::WorkerSet::alone, {}};
     for (const std::size_t i : cases) {
       if (!interrupted) record(i, set, i == cases.back());

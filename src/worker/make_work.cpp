@@ -1,18 +1,178 @@
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
+#include <iterator>
 
 #include "backends/backends.h"
 #include "base/error.h"
 #include "base/identity.h"
 #include "config/registry.h"
 #include "data/loader.h"
-#include "job/environment.h"
+#include "job/job.h"
 #include "machine/cpus.h"
 #include "nccl/log.h"
-#include "worker/steps.h"
 #include "worker/worker.h"
+#include "workloads/operations.h"
+#include "workloads/step.h"
 #include "workloads/workload.h"
 
 namespace harness::worker {
+namespace {
+
+// The host's time to fill the inputs.
+class TimedInputs final : public program::InputSource {
+ public:
+  explicit TimedInputs(const program::InputSource& inner) : inner_(inner) {}
+  void fill(const std::string& buffer, std::int64_t step, std::span<std::byte> to) const override {
+    const auto began = std::chrono::steady_clock::now();
+    inner_.fill(buffer, step, to);
+    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  }
+  double seconds() const { return seconds_; }
+
+ private:
+  const program::InputSource& inner_;
+  mutable double seconds_ = 0;  // one thread fills
+};
+
+}  // namespace
+
+std::vector<double> Steps::run(int count) {
+  if (!before_step_) return run_together(count);
+  std::vector<double> durations;
+  for (int i = 0; i < count; ++i) {
+    const auto began = std::chrono::steady_clock::now();
+    before_step_(done_);
+    const double before_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    durations.push_back(before_s + run_together(1).front());
+  }
+  return durations;
+}
+
+std::vector<double> Steps::run_together(int count) {
+  std::vector<double> durations;
+  if (count <= 0) return durations;
+  const std::vector<double> completions = executable_.run(done_, count, inputs_);
+  if (std::ssize(completions) != count + 1)
+    fail("the backend timed {} of {} steps", std::ssize(completions) - 1, count);
+  for (std::size_t i = 1; i < completions.size(); ++i) durations.push_back(completions[i] - completions[i - 1]);
+  if (done_ == 0) first_step_s_ = durations.front();
+  done_ += count;
+  run_ += count;
+  return durations;
+}
+
+Steps::Profiled Steps::run_profiled() {
+  const TimedInputs timed(inputs_);
+  Profiled profiled{executable_.run_profiled(done_, timed), 0};
+  profiled.loading_s = timed.seconds();
+  // On a device, time starts with the first operation, although data was waited for before it.
+  const auto starts = [&](const program::Interval& interval) { return interval.start_s < profiled.loading_s; };
+  if (inputs_.is_part_of_step() && std::ranges::any_of(profiled.intervals, starts)) {
+    for (program::Interval& interval : profiled.intervals) {
+      interval.start_s += profiled.loading_s;
+      interval.end_s += profiled.loading_s;
+    }
+  }
+  ++done_;
+  return profiled;
+}
+
+// The whole ring of losses, read once.
+std::vector<float> Steps::losses() const {
+  std::vector<float> losses(run_);
+  if (losses.empty()) return losses;
+  const auto ring = std::ranges::find(program_.buffers, workloads::losses_buffer, &program::Buffer::name);
+  if (ring == program_.buffers.end())
+    fail("the Program has no buffer '{}', so there are no losses to read", workloads::losses_buffer);
+  if (run_ > ring->count) fail("a block of {} steps does not fit in the buffer of {} losses", run_, ring->count);
+  const program::View view{static_cast<program::BufferId>(ring - program_.buffers.begin()), 0, run_};
+  executable_.read(view, std::as_writable_bytes(std::span(losses)));
+  return losses;
+}
+
+std::int64_t Steps::updates() const {
+  const program::View counter = workloads::find_buffer(program_, workloads::updates_buffer);
+  if (!counter.present()) return done_;
+  std::int32_t updates = 0;
+  executable_.read(counter, std::as_writable_bytes(std::span(&updates, 1)));
+  return updates;
+}
+
+namespace {
+
+class ExecutableMemory final : public program::BufferAccess {
+ public:
+  explicit ExecutableMemory(backend::Executable& executable) : executable_(executable) {}
+  void read(const program::View& view, std::span<std::byte> to) override { executable_.read(view, to); }
+  void write(const program::View& view, std::span<const std::byte> from) override { executable_.write(view, from); }
+
+ private:
+  backend::Executable& executable_;
+};
+
+job::GradientSquares squares_of(const std::vector<workloads::GradientPart>& gradients,
+                                backend::Executable& executable) {
+  if (gradients.empty()) return {};
+  constexpr std::int64_t at_once = 1 << 22;  // elements: of all gradients the host may not hold a copy
+  std::vector<float> values;
+  job::GradientSquares squares{0, 0};
+  for (const workloads::GradientPart& part : gradients) {
+    double sum = 0;
+    for (std::int64_t from = 0; from < part.view.count; from += at_once) {
+      values.resize(std::min(at_once, part.view.count - from));
+      executable.read(part.view.part(from, std::ssize(values)), std::as_writable_bytes(std::span(values)));
+      for (const float value : values) sum += static_cast<double>(value) * value;
+    }
+    (part.sharded ? squares.sharded : squares.replicated) += sum / (part.holders * part.scale * part.scale);
+  }
+  return squares;
+}
+
+}  // namespace
+
+job::TimedSamples time_steps(Steps& steps, int warmup_steps, int timed_steps) {
+  using Clock = std::chrono::steady_clock;
+  job::TimedSamples samples;
+  // Warm-up and timed steps in two calls: the clock around the second checks the sum of its steps.
+  samples.step_s = steps.run(warmup_steps);
+  const std::int64_t updates = steps.updates();
+  steps.executable().begin_watch();
+  const auto began = Clock::now();
+  const std::vector<double> timed = steps.run(timed_steps);
+  samples.timed_total_s = std::chrono::duration<double>(Clock::now() - began).count();
+  samples.gpu = steps.executable().end_watch();
+  samples.step_s.insert(samples.step_s.end(), timed.begin(), timed.end());
+  samples.losses = steps.losses();
+  samples.skipped_steps = static_cast<int>(timed_steps - (steps.updates() - updates));
+  return samples;
+}
+
+job::TimelineSamples record_timeline(Steps& steps, int warmup_steps, int profiled_steps, bool keeps_intervals,
+                                     int ranks, const std::vector<workloads::GradientPart>& gradients) {
+  job::TimelineSamples samples;
+  if (warmup_steps > 0) {
+    steps.run(1);
+    samples.gradient = squares_of(gradients, steps.executable());
+    steps.run(warmup_steps - 1);
+  }
+  for (int i = 0; i < profiled_steps; ++i) {
+    Steps::Profiled profiled = steps.run_profiled();
+    if (warmup_steps == 0 && i == 0) samples.gradient = squares_of(gradients, steps.executable());
+    job::ProfiledStep& step = samples.offered.emplace_back(job::sum_up(steps.program(), profiled.intervals, ranks));
+    step.loading_s = profiled.loading_s;
+    if (keeps_intervals) step.timeline = std::move(profiled.intervals);
+  }
+  return samples;
+}
+
+void check_outputs(const Steps& steps, const workloads::OutputCheck& check) {
+  ExecutableMemory memory(steps.executable());
+  check.prepare(memory);
+  steps.executable().run(steps.done(), 1, steps.inputs());
+  check.check(memory);
+}
+
 namespace {
 
 constexpr double probe_seconds = 0.3;

@@ -167,7 +167,7 @@ void live(WorkerChannel& channel, const WorkFactory& make, job::WorkerOrder& ord
   }
 }
 
-void give_up(WorkerChannel& channel, job::WorkerFailureKind kind, const std::string& text) {
+void give_up(WorkerChannel& channel, job::FaultKind kind, const std::string& text) {
   const job::WorkerProgress progress = worker_progress();
   set_worker_phase(job::WorkerPhase::done);  // no last words: these are
   channel.send(job::FrameType::failure,
@@ -185,13 +185,13 @@ int run_worker(const WorkFactory& make) {
   try {
     live(channel, make, order);
   } catch (const backend::PeerLost& e) {
-    give_up(channel, job::WorkerFailureKind::peer_lost, e.what());
+    give_up(channel, job::FaultKind::peer_lost, e.what());
   } catch (const std::bad_alloc&) {
     const double limit = order.memory_limit_bytes;
-    give_up(channel, job::WorkerFailureKind::out_of_memory,
+    give_up(channel, job::FaultKind::out_of_memory,
             limit > 0 ? fmt::format("out of memory: limit {}", show_bytes(limit)) : "out of memory");
   } catch (const std::exception& e) {
-    give_up(channel, job::WorkerFailureKind::error, e.what());
+    give_up(channel, job::FaultKind::error, e.what());
   }
   // All samples are home. What is left would only be torn down; the system does that faster.
   std::_Exit(0);

@@ -285,13 +285,13 @@ TEST(CalibrationFiles, CurvesOfAttentionAreOfFusedAttention) {
 class ProbedJob : public test::PlayedJob {
  public:
   explicit ProbedJob(NameValues identity) : identity_(std::move(identity)) {}
-  std::vector<job::BlockOutcome> run(const std::vector<job::BlockOnSet>& blocks) override {
+  job::BlockOutcome run(const job::BlockOnSet& block) override {
     ++blocks_run;
     job::BlockOutcome outcome;
-    outcome.ok = std::holds_alternative<job::Probe>(blocks.front().request.task) && blocks.front().last;
+    outcome.ok = std::holds_alternative<job::Probe>(block.request.task) && block.last;
     outcome.reason = "only asked";
     outcome.samples.emplace_back().task = job::ProbeSamples{identity_, "", 0, ""};
-    return {outcome};
+    return outcome;
   }
 
   int blocks_run = 0;

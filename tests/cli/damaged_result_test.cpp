@@ -291,21 +291,18 @@ class FailingJob : public test::PlayedJob {
       seats()[i].memory_bytes = 8e9;
     }
   }
-  std::vector<job::BlockOutcome> run(const std::vector<job::BlockOnSet>& blocks) override {
-    std::vector<job::BlockOutcome> outcomes;
-    for (const job::BlockOnSet& block : blocks) {
-      job::BlockOutcome& outcome = outcomes.emplace_back();
-      outcome.ok = std::holds_alternative<job::Probe>(block.request.task);
-      if (outcome.ok) {
-        const job::Samples probed{job::ProbeSamples{{}, "", 1e9, ""}, {}, 0, {}};
-        outcome.samples.assign(static_cast<std::size_t>(block.request.layout.ranks()), probed);
-        continue;
-      }
+  job::BlockOutcome run(const job::BlockOnSet& block) override {
+    job::BlockOutcome outcome;
+    outcome.ok = std::holds_alternative<job::Probe>(block.request.task);
+    if (outcome.ok) {
+      const job::Samples probed{job::ProbeSamples{{}, "", 1e9, ""}, {}, 0, {}};
+      outcome.samples.assign(static_cast<std::size_t>(block.request.layout.ranks()), probed);
+    } else {
       --left_;
       outcome.reason = "rank 0 on here: no worker";
       outcome.signature = "none";
     }
-    return outcomes;
+    return outcome;
   }
   std::vector<std::string> ask(const std::string& /*question*/) override { return {"", ""}; }
   int stop_requests() const override { return left_ <= 0 ? 1 : 0; }
@@ -319,7 +316,7 @@ void write_part(const std::string& path, const std::string& configuration) {
   const FailingJob job(1);
   const plan::Plan plan = plan_sweep(job, config::load_experiment(configuration), {}, plan::Processes::as_needed);
   const store::Result planned = sweep::planned_result(plan);
-  const auto file = store::ResultFile::create(path, planned, {.intervals = 4, .totals = 4}, true);
+  const auto file = store::ResultFile::create(path, planned, true);
   const auto steps = static_cast<std::size_t>(planned.warmup_steps + planned.steps);
   for (std::size_t i = 0; i < planned.blocks.size() && planned.blocks[i].round < 2; ++i) {
     store::ResultBlock block = planned.blocks[i];

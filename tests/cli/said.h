@@ -38,34 +38,11 @@ inline std::string unwrapped(std::string text) {
   return text;
 }
 
-/// Writes a Result as a sweep would have: file made from the plan, then block by block.
-inline void write_result(const std::string& path, const store::Result& result) {
-  store::Result plan = result;
-  plan.state = store::RunState::running;
-  plan.timeline.clear();
-  const store::ResultCapacity capacity{static_cast<std::int64_t>(result.timeline.size()),
-                                       static_cast<std::int64_t>(result.totals.size()), 64};
-  for (auto& block : plan.blocks) block.status = store::BlockStatus::pending;
-  const auto file = store::ResultFile::create(path, plan, capacity, true);
-  file->add_timeline(result.timeline);
-  file->add_totals(result.totals);
-  for (std::size_t i = 0; i < result.blocks.size(); ++i) {
-    if (result.blocks[i].status == store::BlockStatus::pending) continue;
-    const int block = static_cast<int>(i);
-    if (i < result.gpu.size()) file->write_gpu(block, result.gpu[i]);
-    if (i < result.conditions.size()) file->write_conditions(block, result.conditions[i]);
-    const std::vector<float> none;
-    file->write_block(block, result.blocks[i], result.step_seconds[i], result.losses[i],
-                      i < result.rank_seconds.size() ? result.rank_seconds[i] : none);
-  }
-  file->finish(result.state);
-}
-
 class Readers : public ::testing::Test {
  protected:
   std::string write(const std::string& name, store::Result result, double factor = 1) {
     result.run_uuid = name;
-    write_result(folder_ / name, test::samples::scaled(std::move(result), factor));
+    store::write_result(folder_ / name, test::samples::scaled(std::move(result), factor));
     return folder_ / name;
   }
   test::TemporaryFolder folder_;

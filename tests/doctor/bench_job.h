@@ -31,10 +31,25 @@ class BenchJob : public AnsweringJob {
   }
   ~BenchJob() override { EXPECT_TRUE(waiting_.empty()) << "workers wait for a block that does not come"; }
 
-  std::vector<job::BlockOutcome> run(const std::vector<job::BlockOnSet>& blocks) override {
-    std::vector<job::BlockOutcome> outcomes;
-    for (const job::BlockOnSet& block : blocks) outcomes.push_back(run_one(block));
-    return outcomes;
+  job::BlockOutcome run(const job::BlockOnSet& block) override {
+    const job::BlockRequest& request = block.request;
+    EXPECT_EQ(workloads::workload_of(request.settings).why_impossible_on({}, request.settings, request.layout), "");
+    EXPECT_TRUE(block.set.ranks.empty() || std::ssize(block.set.ranks) == request.layout.ranks());
+    requests.push_back(request);
+    sets.push_back(block.set.ranks);
+    begun_s.push_back(clock_.now_s);
+    clock_.now_s += std::min(block_s, request.deadlines.start_s + request.deadlines.step_s);
+    job::BlockOutcome outcome;
+    if (fails) outcome.reason = fails(request);
+    outcome.ok = outcome.reason.empty();
+    started += waiting_.erase(block.set.number) == 0 ? 1 : 0;
+    if (outcome.ok && !block.last) waiting_.insert(block.set.number);
+    if (!outcome.ok) {
+      outcome.culprit_rank = culprit;
+      return outcome;
+    }
+    for (int number = 0; number < request.layout.ranks(); ++number) outcome.samples.push_back(sample(block, number));
+    return outcome;
   }
   const Clock& clock() const override { return clock_; }
   int stop_requests() const override { return stops; }
@@ -63,27 +78,6 @@ class BenchJob : public AnsweringJob {
     double unix_s() const override { return now_s; }
     double now_s = 0;
   };
-
-  job::BlockOutcome run_one(const job::BlockOnSet& block) {
-    const job::BlockRequest& request = block.request;
-    EXPECT_EQ(workloads::workload_of(request.settings).why_impossible_on({}, request.settings, request.layout), "");
-    EXPECT_TRUE(block.set.ranks.empty() || std::ssize(block.set.ranks) == request.layout.ranks());
-    requests.push_back(request);
-    sets.push_back(block.set.ranks);
-    begun_s.push_back(clock_.now_s);
-    clock_.now_s += std::min(block_s, request.deadlines.start_s + request.deadlines.step_s);
-    job::BlockOutcome outcome;
-    if (fails) outcome.reason = fails(request);
-    outcome.ok = outcome.reason.empty();
-    started += waiting_.erase(block.set.number) == 0 ? 1 : 0;
-    if (outcome.ok && !block.last) waiting_.insert(block.set.number);
-    if (!outcome.ok) {
-      outcome.culprit_rank = culprit;
-      return outcome;
-    }
-    for (int number = 0; number < request.layout.ranks(); ++number) outcome.samples.push_back(sample(block, number));
-    return outcome;
-  }
 
   static int rank_of(const job::BlockOnSet& block, int number) {
     return block.set.ranks.empty() ? number : block.set.ranks.at(static_cast<std::size_t>(number));

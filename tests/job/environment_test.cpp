@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "config/environment.h"
 #include "config/registry.h"
-#include "job/environment.h"
+#include "job/job.h"
 
 namespace harness::job {
 

@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "config/registry.h"
-#include "job/wire.h"
 #include "support/row_values.h"
 #include "support/soak.h"
 

@@ -1,4 +1,4 @@
-#include "job/task.h"
+#include "job/job.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "plan/prepare.h"
+#include "plan/plan.h"
 #include "support/errors.h"
 #include "support/paths.h"
 

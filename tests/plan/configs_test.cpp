@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "plan/plan.h"
-#include "plan/prepare.h"
 #include "program/lower.h"
 #include "support/files.h"
 #include "support/paths.h"

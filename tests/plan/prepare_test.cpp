@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "plan/prepare.h"
+#include "plan/plan.h"
 #include "small_experiment.h"
 #include "support/errors.h"
 #include "support/paths.h"

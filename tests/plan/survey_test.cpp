@@ -5,8 +5,6 @@
 #include <vector>
 
 #include "plan/plan.h"
-#include "plan/prepare.h"
-#include "plan/survey.h"
 #include "program/lower.h"
 #include "small_experiment.h"
 #include "support/drawn_steps.h"

@@ -19,7 +19,7 @@ struct stat status_of(const std::string& path) {
 
 class KeptPermissions : public ::testing::TestWithParam<mode_t> {
  protected:
-  void SetUp() override { ResultFile::create(path_, sample_plan(), {}, true)->finish(RunState::partial); }
+  void SetUp() override { ResultFile::create(path_, sample_plan(), true)->finish(RunState::partial); }
   void give_away() {
     ASSERT_EQ(::chmod(path_.c_str(), GetParam()), 0);
     if (::geteuid() == 0) {
@@ -39,9 +39,9 @@ class KeptPermissions : public ::testing::TestWithParam<mode_t> {
 
 TEST_P(KeptPermissions, StayAsTheyAre) {
   give_away();
-  ResultFile::create(path_, sample_plan(), {}, true)->finish(RunState::partial);
+  ResultFile::create(path_, sample_plan(), true)->finish(RunState::partial);
   expect_kept("--force");
-  rewrite_result(path_, read_result(path_));
+  write_result(path_, read_result(path_));
   expect_kept("more rounds");
   AtomicFile page(path_, true);
   std::ofstream(page.temporary_path()) << "a page";
@@ -63,7 +63,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, KeptPermissions, ::testing::Values(0600, 0640, 0
 TEST(PermissionsOfANewFile, AreTheUsersOwn) {
   const test::TemporaryFolder folder;
   const mode_t before = ::umask(027);
-  ResultFile::create(folder / "r.h5", sample_plan(), {}, false);
+  ResultFile::create(folder / "r.h5", sample_plan(), false);
   ::umask(before);
   EXPECT_EQ(status_of(folder / "r.h5").st_mode & 07777, 0640u);
 }

@@ -35,10 +35,9 @@ class BrokenFile : public ::testing::Test {
     for (ResultRole& row : plan.roles) row.at[program::Axis::data] = row.rank;
     plan.doctor.findings = {{0, "warn", "env.devices", "node0", 1, "", "", ""}};
     plan.splits = {{.step_s = 1, .compute_s = 0.5, .idle_s = 0.5}};
-    auto file = ResultFile::create(path_, plan, {.intervals = 4, .totals = 3}, true);
-    file->add_timeline({ResultInterval()});
-    file->finish(RunState::complete);
-    file.reset();
+    plan.timeline = {ResultInterval()};
+    plan.state = RunState::complete;
+    write_result(path_, plan);
     file_ = H5Fopen(path_.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
     ASSERT_GE(file_, 0);
   }
@@ -136,7 +135,7 @@ TEST_F(BrokenFile, AnotherFileIsNotRead) {
 
   begin();
   const std::string whole = folder_ / "whole.h5";
-  ResultFile::create(whole, sample_plan(), {}, true)->finish(RunState::complete);
+  write_result(whole, sample_plan());
   H5Ldelete(file_, "/run", H5P_DEFAULT);
   H5Lcreate_external(whole.c_str(), "/run", file_, "/run", H5P_DEFAULT, H5P_DEFAULT);
   EXPECT_THAT(read(), HasSubstr("/run is a link to something elsewhere"));
@@ -170,7 +169,7 @@ TEST_F(BrokenFile, NumbersOutsideTheirBounds) {
   const Counts counts{plan.case_count(), std::ssize(plan.blocks), plan.ranks, plan.nodes, plan.sessions};
   constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
   int tried = 0;
-  each_table(plan, [&](const Table& table, const auto& rows, const auto& columns) {
+  each_table(plan, [&]<class Row>(const Table& table, const std::vector<Row>& rows, const Columns<Row>& columns) {
     for (const Column& column : columns.list()) {
       const Bounds& b = column.bounds;
       const double low = b.low - 1, high = b.high + 1 + static_cast<double>(b.count == nullptr ? 0 : counts.*b.count);
@@ -182,7 +181,7 @@ TEST_F(BrokenFile, NumbersOutsideTheirBounds) {
         ++tried;
       };
       if (rows.empty()) continue;
-      const bool may_be_unused = table.filled == Filled::by_case && column.name == "case";  // below 0
+      const bool may_be_unused = of_a_timeline<Row> && column.name == "case";  // below 0
       for (const double value : {low, high}) {
         if (std::abs(value) > INT32_MAX || (may_be_unused && value < 0)) continue;
         if (column.member == Member::int32) expect_refused(H5T_NATIVE_INT32, static_cast<std::int32_t>(value));

@@ -23,7 +23,7 @@ const OtherProcess::Role hasty("hasty", [](const OtherProcess::Side& side, const
     if (write(side.out, &number, sizeof number) != sizeof number) _exit(1);
   };
   const Result plan = sample_plan(16, blocks_per_file / 3);
-  const auto file = ResultFile::create(path, plan, {.intervals = 100, .totals = 100}, true);
+  const auto file = ResultFile::create(path, plan, true);
   report(-1);
   for (int index = 0;; index = (index + 1) % blocks_per_file) {
     write_sample(*file, plan, index);

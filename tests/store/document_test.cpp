@@ -25,7 +25,7 @@ std::string document(const std::string& name) {
 class Document : public ::testing::Test {
  protected:
   Document() {
-    const auto file = ResultFile::create(path_, plan_, {.intervals = 3, .totals = 3}, false);
+    const auto file = ResultFile::create(path_, plan_, false);
     for (int index = 0; index < 11; ++index) write_sample(*file, plan_, index);
     file->finish(RunState::partial);
   }

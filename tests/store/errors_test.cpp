@@ -32,7 +32,7 @@ namespace fs = std::filesystem;
 class StoreErrors : public ::testing::Test {
  protected:
   std::string create(const std::string& path, bool overwrite = false) {
-    return test::error_of([&] { ResultFile::create(path, sample_plan(), {}, overwrite); });
+    return test::error_of([&] { ResultFile::create(path, sample_plan(), overwrite); });
   }
   static std::string read(const std::string& path) {
     return test::error_of([&] { read_result(path); });
@@ -152,12 +152,13 @@ TEST_F(StoreErrors, TooLittleSpaceIsNamedWithTheAmount) {
 
 TEST_F(StoreErrors, TheSpaceThatIsAskedForIsEnough) {
   for (const int rounds : {1, 40}) {
-    const Result plan = sample_plan(16, rounds);
-    const ResultCapacity capacity{.intervals = 5000, .totals = 300};
-    ResultFile::create(path_, plan, capacity, true).reset();
+    Result plan = sample_plan(16, rounds);
+    plan.timeline.resize(5000);
+    plan.totals.resize(300);
+    write_result(path_, plan);
     const auto bytes = static_cast<std::int64_t>(fs::file_size(path_));
-    EXPECT_GE(most_bytes(plan, capacity), bytes);
-    EXPECT_LE(most_bytes(plan, capacity), bytes + (3 << 20));
+    EXPECT_GE(most_bytes(plan), bytes);
+    EXPECT_LE(most_bytes(plan), bytes + (3 << 20));
   }
 }
 
@@ -176,7 +177,7 @@ TEST_F(StoreErrors, AFailureLetsTheProgramEndInOrder) {
   EXPECT_EXIT(
       {
         const Result plan = sample_plan();
-        const auto file = ResultFile::create(path_, plan, {}, true);
+        const auto file = ResultFile::create(path_, plan, true);
         const FileSizeLimit limit(4096);
         test::error_of([&] { write_sample(*file, plan, 11); });
         std::exit(3);
@@ -186,7 +187,7 @@ TEST_F(StoreErrors, AFailureLetsTheProgramEndInOrder) {
 
 TEST_F(StoreErrors, AWriteThatFailsSaysSo) {
   const Result plan = sample_plan();
-  auto file = ResultFile::create(path_, plan, {}, false);
+  auto file = ResultFile::create(path_, plan, false);
   {
     const FileSizeLimit limit(4096);
     EXPECT_THAT(test::error_of([&] { write_sample(*file, plan, 11); }), HasSubstr("File too large"));
@@ -216,7 +217,7 @@ TEST_F(StoreErrors, ANewerSchemaIsRefusedByName) {
 }
 
 TEST_F(StoreErrors, FilesThatAreCutShortOrHollow) {
-  ResultFile::create(path_, sample_plan(), {}, false)->finish(RunState::complete);
+  ResultFile::create(path_, sample_plan(), false)->finish(RunState::complete);
   const auto whole = fs::file_size(path_);
   const std::string copy = folder_ / "copy.h5";
   for (const double part : {0.02, 0.3, 0.7, 0.999}) {

@@ -52,7 +52,7 @@ TEST(LackingFile, IsReadWithoutTheColumnsThatCameLater) {
   Result plan = sample_plan();
   plan.points = {{1, "gemm", 5, 4096, 0, 0, "given", "qkv, forward", 7}};
   plan.splits = {{1, 2, 10, 6, 3, 2, 1, 2, 0.5, 0.25, 0.125}};
-  ResultFile::create(path, plan, {.intervals = 4, .totals = 3}, true)->finish(RunState::complete);
+  ResultFile::create(path, plan, true)->finish(RunState::complete);
   EXPECT_EQ(read_result(path).points.at(0).uses, "qkv, forward");
   EXPECT_EQ(read_result(path).points[0].count, 7);
   remove_columns(path, "/points", {"uses", "count"});
@@ -83,13 +83,13 @@ TEST(Roles, AreReadAsTheyStandAndRefusedWhereOneIsMissing) {
     at[program::Axis::data] = ranks - 1 - rank;
     plan.roles.push_back({0, rank, ranks - 1 - rank, at});
   }
-  ResultFile::create(path, plan, {}, true)->finish(RunState::complete);
+  ResultFile::create(path, plan, true)->finish(RunState::complete);
   const std::vector<ResultRole> got = roles_of(read_result(path), 0);
   ASSERT_EQ(got.size(), plan.roles.size());
   EXPECT_EQ(got.front().role, ranks - 1);
   EXPECT_EQ(got.front().at, plan.roles.front().at);
   plan.roles.erase(plan.roles.begin());
-  ResultFile::create(path, plan, {}, true)->finish(RunState::complete);
+  ResultFile::create(path, plan, true)->finish(RunState::complete);
   EXPECT_THROW(read_result(path), Error);
 }
 

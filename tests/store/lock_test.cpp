@@ -267,7 +267,7 @@ TEST_F(Locks, AReaderSaysWhetherTheSweepRuns) {
     OtherProcess other({}, holder, path_);
     ASSERT_EQ(other.line(), "held");
     EXPECT_THAT(test::error_of([&] { read_result(path_); }), HasSubstr("no such file; in preparation: "));
-    const auto file = ResultFile::create(path_, sample_plan(), {}, false);
+    const auto file = ResultFile::create(path_, sample_plan(), false);
     EXPECT_THAT(read_result(path_).standing, AllOf(StartsWith("running: "), HasSubstr(std::to_string(other.pid()))));
     EXPECT_EQ(standing_of(path_).writer, Process::runs);
     fs::create_symlink(path_, folder_ / "link.h5");

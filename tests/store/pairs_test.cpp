@@ -98,7 +98,7 @@ void sweep(const OtherProcess::Side& side, const Part& part) {
   Result plan = sample_plan();
   plan.seed = part.seed;
   lock->require();
-  const auto file = ResultFile::create(lock->path(), plan, {}, force);
+  const auto file = ResultFile::create(lock->path(), plan, force);
   write_blocks(side, *lock, only, *file, plan);
 }
 

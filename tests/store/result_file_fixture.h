@@ -53,8 +53,6 @@ inline std::map<std::string, std::vector<std::vector<std::string>>> cells_of(con
   return tables;
 }
 
-inline constexpr ResultCapacity room{.intervals = 4, .totals = 3, .warnings = 3};
-
 inline ResultInterval interval(int case_index, const std::string& what) {
   ResultInterval row;
   row.case_index = case_index;

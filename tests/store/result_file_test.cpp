@@ -33,7 +33,7 @@ bool all_nan(const std::vector<float>& values) {
 }
 
 TEST_F(ResultFileTest, WhatThePlanKnowsIsThereBeforeTheFirstBlock) {
-  const auto file = ResultFile::create(path_, plan_, room, false);
+  const auto file = ResultFile::create(path_, plan_, false);
   const Result got = read_result(path_);  // while it is open for writing
   EXPECT_EQ(got.tool_version, plan_.tool_version);
   EXPECT_EQ(got.created, plan_.created);
@@ -57,7 +57,7 @@ TEST_F(ResultFileTest, WhatThePlanKnowsIsThereBeforeTheFirstBlock) {
 }
 
 TEST_F(ResultFileTest, BlocksComeBackAsWritten) {
-  const auto file = ResultFile::create(path_, plan_, room, false);
+  const auto file = ResultFile::create(path_, plan_, false);
   for (const int index : {0, 7}) write_sample(*file, plan_, index);
   const Result got = read_result(path_);
   const SampleBlock want = sample_block(plan_, 7);
@@ -72,7 +72,7 @@ TEST_F(ResultFileTest, BlocksComeBackAsWritten) {
 }
 
 TEST_F(ResultFileTest, AFailedBlockErasesWhatAnEarlierSessionLeft) {
-  const auto file = ResultFile::create(path_, plan_, room, false);
+  const auto file = ResultFile::create(path_, plan_, false);
   write_sample(*file, plan_, 3);
   ResultBlock failed = plan_.blocks[3];
   failed.status = BlockStatus::failed;
@@ -86,7 +86,7 @@ TEST_F(ResultFileTest, AFailedBlockErasesWhatAnEarlierSessionLeft) {
 }
 
 TEST_F(ResultFileTest, CasesAreRewrittenInPlace) {
-  const auto file = ResultFile::create(path_, plan_, room, false);
+  const auto file = ResultFile::create(path_, plan_, false);
   ResultCase changed = plan_.cases[1];
   changed.status = CaseStatus::failed;
   changed.program_hash = "0123456789abcdef";
@@ -105,22 +105,21 @@ TEST_F(ResultFileTest, CasesAreRewrittenInPlace) {
 }
 
 TEST_F(ResultFileTest, WarningsSessionsAndStateAreRewritten) {
-  const auto file = ResultFile::create(path_, plan_, room, false);
+  const auto file = ResultFile::create(path_, plan_, false);
   file->add_warning("second");
-  file->add_warning("third");
-  file->add_warning("fourth");
+  for (std::size_t i = 0; i < ResultFile::most_warnings; ++i) file->add_warning("and more");
   file->begin_session(3);
   file->finish(RunState::partial);
   const Result got = read_result(path_);
-  ASSERT_EQ(got.warnings.size(), 3u);
+  ASSERT_EQ(got.warnings.size(), ResultFile::most_warnings);
   EXPECT_EQ(got.warnings[1], "second");
-  EXPECT_THAT(got.warnings[2], HasSubstr("more warnings"));
+  EXPECT_THAT(got.warnings.back(), HasSubstr("more warnings"));
   EXPECT_EQ(got.sessions, 3);
   EXPECT_EQ(got.state, RunState::partial);
 }
 
 TEST_F(ResultFileTest, ReopenedFilesGoOn) {
-  write_sample(*ResultFile::create(path_, plan_, room, false), plan_, 0);
+  write_sample(*ResultFile::create(path_, plan_, false), plan_, 0);
   {
     const auto file = ResultFile::reopen(path_);
     write_sample(*file, plan_, 1);
@@ -134,11 +133,9 @@ TEST_F(ResultFileTest, ReopenedFilesGoOn) {
 
 TEST_F(ResultFileTest, NothingButRawDataIsWrittenAfterCreation) {
   const auto bytes = [&] { return test::text_of(path_); };
-  const auto file = ResultFile::create(path_, plan_, room, false);
+  const auto file = ResultFile::create(path_, plan_, false);
   const std::string before = bytes();
   for (int index = 0; index < 12; ++index) write_sample(*file, plan_, index);
-  file->add_timeline({interval(0, "x")});
-  file->add_totals({{0, 1, "matmul", "compute", 0.5, 7}});
   file->write_case(0, plan_.cases[0]);
   file->add_warning("x");
   file->begin_session(2);
@@ -177,7 +174,7 @@ TEST(ResultFile, ItsRanksAreThoseOfTheBackendThatItStandsFor) {
 
 // A killed process leaves each page as it was or as it was to be, so no row is ever half written.
 TEST_F(ResultFileTest, RowsThatChangeLieWithinOnePage) {
-  ResultFile::create(path_, sample_plan(4, 50), {.intervals = 100, .totals = 100}, false);
+  ResultFile::create(path_, sample_plan(4, 50), false);
   const hid_t file = H5Fopen(path_.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
   const auto place = [&](const char* path) {
     const hid_t dataset = H5Dopen2(file, path, H5P_DEFAULT), type = H5Dget_type(dataset);
@@ -186,7 +183,7 @@ TEST_F(ResultFileTest, RowsThatChangeLieWithinOnePage) {
     H5Dclose(dataset);
     return found;
   };
-  for (const char* path : {"/cases", "/blocks", "/conditions", "/timeline", "/timeline_totals", "/run/warnings"}) {
+  for (const char* path : {"/cases", "/blocks", "/conditions", "/run/warnings"}) {
     const auto [offset, row_bytes] = place(path);
     EXPECT_EQ(4096 % row_bytes, 0u) << path;
     EXPECT_EQ(offset % 4096, 0u) << path;
@@ -201,7 +198,7 @@ TEST_F(ResultFileTest, RowsThatChangeLieWithinOnePage) {
 
 TEST_F(ResultFileTest, APlanOfNothingIsAFileToo) {
   Result empty;
-  ResultFile::create(path_, empty, {}, false)->finish(RunState::complete);
+  ResultFile::create(path_, empty, false)->finish(RunState::complete);
   const Result got = read_result(path_);
   EXPECT_TRUE(got.cases.empty());
   EXPECT_TRUE(got.config_text.empty());
@@ -209,7 +206,7 @@ TEST_F(ResultFileTest, APlanOfNothingIsAFileToo) {
 }
 
 TEST_F(ResultFileTest, WrongSizesAndRowsAreMistakes) {
-  const auto file = ResultFile::create(path_, plan_, room, false);
+  const auto file = ResultFile::create(path_, plan_, false);
   const SampleBlock block = sample_block(plan_, 0);
   EXPECT_THROW(file->write_block(12, block.row, block.steps, block.losses, block.ranks), Error);
   EXPECT_THROW(file->write_block(-1, block.row, block.steps, block.losses, block.ranks), Error);
@@ -218,7 +215,7 @@ TEST_F(ResultFileTest, WrongSizesAndRowsAreMistakes) {
   EXPECT_THROW(file->write_case(0, ResultCase{}), Error);
   plan_.variables.push_back("name");  // a column that there is already
   for (auto& row : plan_.cases) row.settings.emplace_back("x");
-  EXPECT_THROW(ResultFile::create(folder_ / "other.h5", plan_, room, false), Error);
+  EXPECT_THROW(ResultFile::create(folder_ / "other.h5", plan_, false), Error);
 }
 
 }  // namespace

@@ -12,23 +12,6 @@
 namespace harness::store {
 namespace {
 
-TEST_F(ResultFileTest, TimelinesAndTotalsGrowUpToTheirCapacityOverSessions) {
-  {
-    const auto file = ResultFile::create(path_, plan_, room, false);
-    file->add_timeline({interval(0, "first"), interval(0, "second")});
-    file->add_totals({{0, 1, "matmul", "compute", 0.5, 7}});
-  }
-  const auto file = ResultFile::reopen(path_);
-  file->add_timeline({interval(2, "third")});
-  file->add_totals({{2, 3, "all_reduce", "data", 1.5, 9}});
-  Result want = plan_;
-  want.timeline = {interval(0, "first"), interval(0, "second"), interval(2, "third")};
-  want.totals = {{0, 1, "matmul", "compute", 0.5, 7}, {2, 3, "all_reduce", "data", 1.5, 9}};
-  expect_read_back(want);
-  EXPECT_THROW(file->add_timeline({interval(1, "x"), interval(1, "y")}), Error);  // one place is left
-  EXPECT_EQ(read_result(path_).timeline.size(), 3u);
-}
-
 // Two columns that hold one member would have one value.
 template <class Row>
 void expect_members_of_their_own(const ColumnList& columns) {
@@ -66,17 +49,19 @@ TEST_F(ResultFileTest, EveryTableIsReadBackWhole) {
   plan_.nccl_calls = {{1, "AllReduce", "Ring", "LL", 4096, 3, 0, 7}};
   plan_.nccl_facts = {{1, "version", "2.28"}};
   plan_.tuning = {{"a", "b"}};
+  plan_.timeline = {interval(0, "first"), interval(0, "second"), interval(2, "third")};
+  plan_.totals = {{0, 1, "matmul", "compute", 0.5, 7}, {2, 3, "all_reduce", "data", 1.5, 9}};
   plan_.doctor.findings = {{-1, "fail", "pcie.width", "all 2", 2, "on 8 of 16 lanes", "reseat it", "https://a"},
                            {2, "info", "env.devices", "node0", 1, "", "", ""}};
   plan_.doctor.facts = "{\"text\": \"ünïcödé\"}\n" + std::string(70000, 'x');
-  ResultFile::create(path_, plan_, room, false)->finish(RunState::complete);
-  rewrite_result(path_, read_result(path_));  // as for more rounds
+  ResultFile::create(path_, plan_, false)->finish(RunState::complete);
+  write_result(path_, read_result(path_));  // as for more rounds
   expect_read_back(plan_);
   EXPECT_EQ(read_result(path_).doctor.facts, plan_.doctor.facts);
 }
 
 TEST_F(ResultFileTest, ConditionsAreReadBackWhole) {
-  const auto file = ResultFile::create(path_, plan_, room, false);
+  const auto file = ResultFile::create(path_, plan_, false);
   plan_.conditions.resize(plan_.blocks.size());
   plan_.conditions[1] = {2.5, 0.125, 0.75, 3e9, "node1"};
   file->write_conditions(1, plan_.conditions[1]);
@@ -84,9 +69,8 @@ TEST_F(ResultFileTest, ConditionsAreReadBackWhole) {
 }
 
 TEST_F(ResultFileTest, RankSecondsAndTimelineAreReadOnlyWhenWanted) {
-  const auto file = ResultFile::create(path_, plan_, room, false);
-  write_sample(*file, plan_, 0);
-  file->add_timeline({interval(0, "x")});
+  plan_.timeline = {interval(0, "x")};
+  write_sample(*ResultFile::create(path_, plan_, false), plan_, 0);
   const Result got = read_result(path_, {.rank_seconds = false, .timeline = false});
   EXPECT_TRUE(got.rank_seconds.empty());
   EXPECT_TRUE(got.timeline.empty());

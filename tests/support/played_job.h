@@ -18,7 +18,7 @@ class PlayedJob : public job::Job {
   int rank() const override { return 0; }
   int size() const override { return static_cast<int>(places_.size()); }
   const std::vector<job::RankPlace>& places() const override { return places_; }
-  std::vector<job::BlockOutcome> run(const std::vector<job::BlockOnSet>& /*blocks*/) override { return {}; }
+  job::BlockOutcome run(const job::BlockOnSet& /*block*/) override { return {}; }
   std::vector<std::string> ask(const std::string& /*question*/) override { return {}; }
   int follow() override { return 0; }
   void finish(int /*exit_code*/) override {}

@@ -1,5 +1,5 @@
 // Measured peaks on machines whose truth is known: the best measurement counts, in every session.
-#include "sweep/limits.h"
+#include "sweep/probe.h"
 
 #include <gtest/gtest.h>
 
@@ -36,14 +36,14 @@ class FakeJob : public test::PlayedJob {
   using Flops = std::function<double(const job::BlockRequest&, int)>;
   explicit FakeJob(Flops flops) : flops_(std::move(flops)) {}
 
-  std::vector<job::BlockOutcome> run(const std::vector<job::BlockOnSet>& blocks) override {
-    const job::BlockRequest& request = blocks.at(0).request;
+  job::BlockOutcome run(const job::BlockOnSet& block) override {
+    const job::BlockRequest& request = block.request;
     EXPECT_TRUE(std::holds_alternative<job::Probe>(request.task));
     job::BlockOutcome outcome;
     const double flops = flops_(request, blocks_run++);
     outcome.ok = flops > 0;
     for (int rank = 0; rank < request.layout.ranks() && outcome.ok; ++rank) outcome.samples.push_back(reached(flops));
-    return {outcome};
+    return outcome;
   }
   int stop_requests() const override { return stops; }
   double allocation_end_unix_s() const override { return end_unix_s; }

@@ -9,7 +9,7 @@
 #include "store/result_file.h"
 #include "support/errors.h"
 #include "support/paths.h"
-#include "sweep/planned_result.h"
+#include "sweep/recorder.h"
 
 namespace harness::sweep {
 

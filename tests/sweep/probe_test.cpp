@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 class FailingJob : public test::PlayedJob {
  public:
   explicit FailingJob(std::vector<std::string> ways) : ways_(std::move(ways)) {}
-  std::vector<job::BlockOutcome> run(const std::vector<job::BlockOnSet>& /*blocks*/) override {
+  job::BlockOutcome run(const job::BlockOnSet& /*block*/) override {
     const std::string way = starts < ways_.size() ? ways_[starts] : "";
     ++starts;
     job::BlockOutcome outcome;
@@ -28,7 +28,7 @@ class FailingJob : public test::PlayedJob {
     outcome.stopped = way == "stopped";
     if (outcome.ok) outcome.samples.resize(1);
     if (outcome.ok) outcome.samples[0].task = job::ProbeSamples{};
-    return {outcome};
+    return outcome;
   }
   std::size_t starts = 0;
 

@@ -20,10 +20,9 @@
 #include "support/errors.h"
 #include "support/played_job.h"
 #include "support/temporary_folder.h"
-#include "sweep/planned_result.h"
+#include "sweep/recorder.h"
 #include "sweep/rounds.h"
 #include "sweep/sweep.h"
-#include "sweep/untimed.h"
 
 namespace harness::sweep {
 
@@ -34,8 +33,8 @@ constexpr std::int64_t gibibyte = 1 << 30;
 // A step takes as long as its case says, with a little noise. A user stops it after so many timed blocks.
 class PlayedSweep : public test::PlayedJob {
  public:
-  std::vector<job::BlockOutcome> run(const std::vector<job::BlockOnSet>& blocks) override {
-    const job::BlockRequest& request = blocks.at(0).request;
+  job::BlockOutcome run(const job::BlockOnSet& on) override {
+    const job::BlockRequest& request = on.request;
     const std::string& name = request.case_name;
     job::BlockOutcome outcome;
     outcome.ok = true;
@@ -64,7 +63,7 @@ class PlayedSweep : public test::PlayedJob {
       samples.task = timeline;
     }
     if (outcome.ok) outcome.samples = {samples};
-    return {outcome};
+    return outcome;
   }
   int stop_requests() const override { return stop_after > 0 && std::ssize(measured) >= stop_after ? 1 : 0; }
 

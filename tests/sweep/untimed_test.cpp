@@ -13,8 +13,8 @@
 #include "store/result_file.h"
 #include "support/played_job.h"
 #include "support/temporary_folder.h"
-#include "sweep/planned_result.h"
-#include "sweep/untimed.h"
+#include "sweep/recorder.h"
+#include "sweep/rounds.h"
 #include "workloads/workload.h"
 
 namespace harness::sweep {
@@ -24,15 +24,15 @@ namespace {
 // Every block succeeds, and each of its ranks says that it used so much memory.
 class GreedyJob : public test::PlayedJob {
  public:
-  std::vector<job::BlockOutcome> run(const std::vector<job::BlockOnSet>& blocks) override {
-    const job::BlockRequest& request = blocks.at(0).request;
-    sets.emplace_back(request.case_name, blocks[0].set.number, blocks[0].last);
+  job::BlockOutcome run(const job::BlockOnSet& block) override {
+    const job::BlockRequest& request = block.request;
+    sets.emplace_back(request.case_name, block.set.number, block.last);
     job::TimelineSamples timeline;
     timeline.gradient = {2.0 * static_cast<double>(request.settings.micro_batch_size), 1};
     job::BlockOutcome outcome;
     outcome.ok = true;
     outcome.samples = {{timeline, {}, used_bytes * request.settings.micro_batch_size, {}}};
-    return {outcome};
+    return outcome;
   }
 
   std::int64_t used_bytes = 0;                           // by sequence of a micro-batch
@@ -260,8 +260,8 @@ TEST(TimelineRows, NamesFitTheirColumns) {
   plan.cases[0].name = "baseline";
   const test::TemporaryFolder folder;
   const std::string path = folder / "names.h5";
-  store::ResultFile::create(path, plan, {.intervals = static_cast<std::int64_t>(rows.size()), .totals = 1}, true)
-      ->add_timeline(rows);
+  plan.timeline = rows;
+  store::write_result(path, plan);
   const store::Result got = store::read_result(path);
   ASSERT_EQ(got.timeline.size(), rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {

@@ -8,7 +8,6 @@
 #include "plan/prepare.h"
 #include "support/played_job.h"
 #include "sweep/rounds.h"
-#include "sweep/untimed.h"
 
 namespace harness::sweep {
 
@@ -46,9 +45,9 @@ class WarmingJob : public test::PlayedJob {
  public:
   WarmingJob() : PlayedJob(std::vector<job::RankPlace>(2)) {}
 
-  std::vector<job::BlockOutcome> run(const std::vector<job::BlockOnSet>& blocks) override {
-    EXPECT_FALSE(blocks.at(0).last);
-    const int count = std::get<job::TimeSteps>(blocks.at(0).request.task).steps;
+  job::BlockOutcome run(const job::BlockOnSet& block) override {
+    EXPECT_FALSE(block.last);
+    const int count = std::get<job::TimeSteps>(block.request.task).steps;
     steps.push_back(count);
     job::BlockOutcome outcome;
     outcome.ok = std::ssize(steps) != fails_at;
@@ -57,7 +56,7 @@ class WarmingJob : public test::PlayedJob {
       timed.step_s.assign(static_cast<std::size_t>(count), step_s);
       outcome.samples.emplace_back().task = timed;
     }
-    return {outcome};
+    return outcome;
   }
 
   std::vector<int> steps;  // of each block

@@ -1,4 +1,4 @@
-#include "worker/steps.h"
+#include "worker/worker.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,6 @@
 
 #include "base/error.h"
 #include "worker/planted/test_fault.h"
-#include "worker/worker.h"
 #include "workloads/gpt/gpt.h"
 
 namespace harness::worker {

@@ -103,8 +103,9 @@ struct Device {
 /// `share`, round and round. Throws Error when there are not enough.
 int device_ordinal(int visible, int local_rank, int local_ranks, bool share);
 
-/// Finds this rank's GPU, binds the calling thread and what it starts near it, and makes the GPU the calling thread's: in this order, because the driver then starts threads of its own. Throws Error
-/// that says what is missing where there is no driver or no GPU.
+/// Finds this rank's GPU, binds the calling thread and what it starts near it, and makes the GPU the calling thread's:
+/// in this order, because the driver then starts threads of its own. Throws Error that says what is missing where there
+/// is no driver or no GPU.
 Device use_device(const backend::ExecutableRequest& request);
 
 /// 91501 as "9.15.1".

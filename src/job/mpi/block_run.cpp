@@ -12,11 +12,9 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "config/environment.h"
-#include "job/environment.h"
+#include "job/job.h"
 #include "job/messages.h"
 #include "job/mpi/heartbeat.h"
-#include "job/task.h"
-#include "job/wire.h"
 
 namespace harness::mpi {
 namespace {
@@ -51,11 +49,11 @@ BlockRun::BlockRun(Ranks& ranks, Alarms& alarms, const Site& site, const Members
       last_(block.last),
       rank0_environment_(rank0_environment),
       idle_([this] { look(0); }),
-      number_(members.number_of(site.rank)),
+      number_(members.number_of(site.place.rank)),
       worker_(worker) {
   if (number_) share_ = share_of(site, members, request_);
-  report_.rank = site.rank;
-  set_text(report_.host, site.host);
+  report_.rank = site.place.rank;
+  set_text(report_.host, site.place.host);
 }
 
 job::BlockOutcome BlockRun::run() {
@@ -226,8 +224,8 @@ bool BlockRun::ends_by_itself() {
 
 void BlockRun::gather_conditions(const NodeWatch& watch) {
   std::vector<NodeReport> reports;
-  for (const std::string& bytes : ranks_.gather(job::encode_fields(watch.report(cpu_s_)), idle_))
-    reports.push_back(job::decode_fields<NodeReport>(bytes));
+  for (const std::string& bytes : ranks_.gather(job::encode(watch.report(cpu_s_)), idle_))
+    reports.push_back(job::decode<NodeReport>(bytes));
   outcome_.conditions = worst_of(reports);
 }
 
@@ -259,10 +257,10 @@ job::BlockOutcome BlockRun::collect(bool success) {
     outcome_.ok = true;
     return outcome_;
   }
-  const std::string own_report = number_ ? job::encode_fields(report_) : std::string();
+  const std::string own_report = number_ ? job::encode(report_) : std::string();
   std::vector<RankReport> reports;
   for (const std::string& bytes : ranks_.gather(own_report, idle_)) {
-    if (!bytes.empty()) reports.push_back(job::decode_fields<RankReport>(bytes));
+    if (!bytes.empty()) reports.push_back(job::decode<RankReport>(bytes));
   }
   if (ranks_.rank() != 0) return outcome_;
   Blame blame = find_culprit(reports);

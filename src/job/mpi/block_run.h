@@ -7,7 +7,6 @@
 #include <string>
 
 #include "job/job.h"
-#include "job/mpi/alarms.h"
 #include "job/mpi/fault.h"
 #include "job/mpi/node.h"
 #include "job/mpi/ranks.h"

@@ -14,18 +14,6 @@ constexpr double answer_patience_s = 1.0;  // for `ask`, answered by a thread th
 constexpr double quick_answer_s = 0.05;    // while memory runs out
 constexpr double cause_patience_s = 0.5;   // for the death behind a lost connection to show
 
-FaultKind fault_of(job::WorkerFailureKind kind) {
-  switch (kind) {
-    case job::WorkerFailureKind::peer_lost:
-      return FaultKind::peer_lost;
-    case job::WorkerFailureKind::out_of_memory:
-      return FaultKind::out_of_memory;
-    case job::WorkerFailureKind::error:
-      break;
-  }
-  return FaultKind::error;
-}
-
 // Classifies a time-out. `answered`: the worker still reports its progress.
 FaultKind fault_of_time_out(bool answered, const job::WorkerProgress& progress) {
   if (!answered) return FaultKind::silent;
@@ -70,8 +58,8 @@ void BlockRun::read_frames() {
     } else if (frame->type == job::FrameType::failure) {
       const job::WorkerFailure failure = job::decode<job::WorkerFailure>(frame->payload);
       learn(failure.progress);
-      const bool lost = failure.kind == job::WorkerFailureKind::peer_lost;
-      blame(fault_of(failure.kind), failure.text, 0, lost ? Alarm::peer_lost : Alarm::stop);
+      const bool lost = failure.kind == FaultKind::peer_lost;
+      blame(failure.kind, failure.text, 0, lost ? Alarm::peer_lost : Alarm::stop);
     } else {
       if (frame->type == job::FrameType::published) reached(job::WorkerPhase::exchanging);
       if (frame->type == job::FrameType::ready) reached(job::WorkerPhase::ready);

@@ -10,19 +10,7 @@
 
 namespace harness::mpi {
 
-/// The event that ended one rank's part of a block, ordered from the surest sign of a cause to the surest sign of a
-/// victim.
-enum class FaultKind : std::int32_t {
-  signal,         // the worker was killed by a signal that harness did not send
-  out_of_memory,  // it ran into its memory limit
-  error,          // it ended with an error message
-  early_exit,     // it exited before its samples were complete
-  silent,         // time-out: it does not answer
-  hung,           // time-out: it is stuck on its own
-  waiting,        // time-out: it waits for another rank
-  peer_lost,      // another rank went away
-  none,
-};
+using job::FaultKind;
 
 /// One rank's view of a failed block. Plain bytes: gathered over MPI.
 struct RankReport {

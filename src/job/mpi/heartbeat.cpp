@@ -58,26 +58,21 @@ Heartbeat::~Heartbeat() {
   thread_.join();
 }
 
-void Heartbeat::enter(Phase phase) {
-  const std::scoped_lock lock(state_);
-  phase_ = phase;
-}
-
 void Heartbeat::start(MPI_Comm ranks, bool watches) {
   const auto lock = hold();
   int size = 1;
   ranks_ = ranks;
   MPI_Comm_rank(ranks, &rank_);
   MPI_Comm_size(ranks, &size);
-  if (size == 1 || !watches) return enter(Phase::unwatched);
+  phase_ = Phase::unwatched;
+  if (size == 1 || !watches) return;
   next_ = (rank_ + 1) % size;
   previous_.rank = (rank_ + size - 1) % size;
   MPI_Sendrecv(host_.data(), static_cast<int>(host_.size()), MPI_BYTE, next_, beat_tag, previous_.host.data(),
                static_cast<int>(host_.size()), MPI_BYTE, previous_.rank, beat_tag, ranks, MPI_STATUS_IGNORE);
   MPI_Irecv(&heard_, 1, MPI_INT32_T, previous_.rank, beat_tag, ranks, &hearing_);
   if (rank_ == 0) MPI_Irecv(&report_, sizeof report_, MPI_BYTE, MPI_ANY_SOURCE, report_tag, ranks, &reporting_);
-  beating_ = true;
-  enter(Phase::beating);
+  phase_ = Phase::beating;
 }
 
 void Heartbeat::run() {
@@ -86,24 +81,25 @@ void Heartbeat::run() {
   Phase before = Phase::starting;
   std::unique_lock state(state_);
   while (!news_.wait_for(state, turn, [this] { return ended_; })) {
-    turns = std::exchange(before, phase_) == phase_ ? turns + 1 : 0;
+    const Phase now = phase_;
+    turns = std::exchange(before, now) == now ? turns + 1 : 0;
     state.unlock();
-    if (before == Phase::starting && turns > start_patience_s + later_s)
+    if (now == Phase::starting && turns > start_patience_s + later_s)
       give_up(fmt::format("MPI has not started within {} s", start_patience_s));
-    if (before == Phase::leaving && turns > patience_s && !heard_last_) {
+    if (now == Phase::leaving && turns > patience_s && !heard_last_) {
       say(words(previous_));
       ::_exit(1);
     }
-    if (before == Phase::leaving && turns > patience_s + later_s)
+    if (now == Phase::leaving && turns > patience_s + later_s)
       give_up(fmt::format("MPI_Finalize has not returned for {} s", patience_s));
-    if (before == Phase::beating) {
+    if (now == Phase::beating) {
       std::unique_lock lock(mpi_, std::try_to_lock);
       for (int tries = 0; !lock && tries < 100; ++tries) {
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
         static_cast<void>(lock.try_lock());
       }
       stuck = lock ? 0 : stuck + 1;
-      if (lock && beating_) beat();
+      if (lock && phase_ == Phase::beating) beat();
       if (stuck > patience_s) give_up(fmt::format("a call of MPI has not returned for {} s", patience_s));
     }
     state.lock();
@@ -167,8 +163,7 @@ void Heartbeat::give_up(const std::string& what) const {
 
 void Heartbeat::finish() {
   const auto lock = hold();
-  enter(Phase::leaving);
-  if (!std::exchange(beating_, false)) return;
+  if (phase_.exchange(Phase::leaving) != Phase::beating) return;
   Waiter waiter(10e-3);
   while (!is_done(sending_)) waiter.sleep();
   sent_ = last_beat;

@@ -77,7 +77,6 @@ class Heartbeat {
   };
 
   void run();
-  void enter(Phase phase);
   void beat();
   void listen();
   void miss();
@@ -87,7 +86,6 @@ class Heartbeat {
 
   mutable std::mutex mpi_;
   // Guarded by mpi_:
-  bool beating_ = false;
   MPI_Comm ranks_ = MPI_COMM_NULL;
   int rank_ = 0, next_ = 0;
   Missed previous_;
@@ -98,15 +96,14 @@ class Heartbeat {
   bool has_told_ = false;
   int silence_ = 0;  // turns since the last beat of the previous rank
 
+  std::atomic<Phase> phase_{Phase::starting};  // changed while mpi_ is held
   std::atomic<bool> missed_{false}, heard_last_{false};
   std::string missed_words_;  // written before missed_, once
   Host host_{};
 
   std::mutex state_;
   std::condition_variable news_;
-  // Guarded by state_:
-  Phase phase_ = Phase::starting;
-  bool ended_ = false;
+  bool ended_ = false;  // guarded by state_
   std::thread thread_;  // last: it uses all the others
 };
 

@@ -9,11 +9,11 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "job/environment.h"
+#include "job/job.h"
 #include "job/messages.h"
-#include "job/mpi/alarms.h"
 #include "job/mpi/block_run.h"
 #include "job/mpi/node.h"
+#include "job/mpi/ranks.h"
 
 namespace harness::mpi {
 
@@ -33,10 +33,19 @@ class MpiJob final : public job::Job {
   int size() const override { return ranks_->size(); }
   const std::vector<job::RankPlace>& places() const override { return places_; }
 
-  std::vector<job::BlockOutcome> run(const std::vector<job::BlockOnSet>& blocks) override {
-    std::vector<job::BlockOutcome> outcomes;
-    for (const job::BlockOnSet& block : blocks) outcomes.push_back(run_block(block));
-    return outcomes;
+  job::BlockOutcome run(const job::BlockOnSet& block) override {
+    const int wanted = block.request.layout.ranks();
+    if (wanted > size()) fail("case {} needs {} ranks, but this job has {}", block.request.case_name, wanted, size());
+    job::BlockOutcome outcome = run_on_all(block);
+    // A set that runs several blocks is left to the caller to start again, who must know which processes measured which
+    // block.
+    if (!lost_connections_ || block.set.number != job::WorkerSet::alone || stop_requests() > 0) return outcome;
+    const std::string first = outcome.reason;
+    outcome = run_on_all(block);  // new ports; the process that took the place of a rank may be gone
+    if (outcome.ok) outcome.reason = "started again: " + first;
+    if (lost_connections_)
+      outcome.reason += "; so twice in a row: a process that is not of this job may have connected";
+    return outcome;
   }
 
   std::vector<std::string> ask(const std::string& question) override {
@@ -93,20 +102,6 @@ class MpiJob final : public job::Job {
 
   std::vector<std::string> gather_answers(const std::string& question) {
     return ranks_->gather(answer_ ? answer_(rank(), question) : "", idle_);
-  }
-  job::BlockOutcome run_block(const job::BlockOnSet& block) {
-    const int wanted = block.request.layout.ranks();
-    if (wanted > size()) fail("case {} needs {} ranks, but this job has {}", block.request.case_name, wanted, size());
-    job::BlockOutcome outcome = run_on_all(block);
-    // A set that runs several blocks is left to the caller to start again, who must know which processes measured which
-    // block.
-    if (!lost_connections_ || block.set.number != job::WorkerSet::alone || stop_requests() > 0) return outcome;
-    const std::string first = outcome.reason;
-    outcome = run_on_all(block);  // new ports; the process that took the place of a rank may be gone
-    if (outcome.ok) outcome.reason = "started again: " + first;
-    if (lost_connections_)
-      outcome.reason += "; so twice in a row: a process that is not of this job may have connected";
-    return outcome;
   }
   job::BlockOutcome run_on_all(const job::BlockOnSet& block) {
     ++block_;

@@ -5,9 +5,9 @@
 
 #include "base/error.h"
 #include "base/identity.h"
+#include "job/messages.h"
 #include "job/mpi/fault.h"
 #include "job/mpi/mpi_job.h"
-#include "job/wire.h"
 #include "machine/tree.h"
 
 namespace harness::mpi {
@@ -40,12 +40,15 @@ machine::GpuView visible_gpus() {
 
 Site find_site(Ranks& ranks) {
   Site site;
-  site.rank = ranks.rank();
   site.node_ranks = ranks.node_ranks();
-  site.host = machine::host_name();
-  site.device = machine::cpu_model();
-  site.memory_bytes = machine::memory_bytes();
-  site.gpus = visible_gpus();
+  job::RankPlace& place = site.place;
+  place.rank = ranks.rank();
+  place.local_rank = static_cast<int>(std::ranges::find(site.node_ranks, place.rank) - site.node_ranks.begin());
+  place.local_ranks = static_cast<int>(site.node_ranks.size());
+  place.host = machine::host_name();
+  place.device = machine::cpu_model();
+  place.memory_bytes = machine::memory_bytes();
+  place.gpus = visible_gpus();
   const machine::CpuSet bound = machine::bound_cpus();
   const machine::CpuSet allowed = machine::allowed_cpus();
   Bits bits = bits_of(bound);
@@ -55,38 +58,16 @@ Site find_site(Ranks& ranks) {
   const bool ignore_binding = bits[words] != 0;
   bits[words] = 0;
   site.cores = machine::cores_of(ignore_binding ? allowed : cpus_of(bits));
-  site.usable_cores = machine::limited_by_quota(static_cast<int>(std::max<std::size_t>(1, site.cores.size())));
+  place.cores = machine::limited_by_quota(static_cast<int>(std::max<std::size_t>(1, site.cores.size())));
   return site;
 }
 
-// One rank's report of its place; rank and node follow from the order of the reports.
-struct PlaceReport {
-  job::RankPlace place;
-  std::int32_t leader = 0;  // the lowest rank of its node
-};
-
-void each_field(job::MessageOf<PlaceReport> auto& m, auto& each) {
-  auto& p = m.place;
-  each(p.local_rank, p.local_ranks, p.host, p.device, p.cores, p.memory_bytes, p.gpus.on_node, p.gpus.count,
-       p.gpus.names, m.leader);
-}
-
 std::vector<job::RankPlace> gather_places(Ranks& ranks, const Site& site) {
-  PlaceReport own;
-  const auto local = std::ranges::find(site.node_ranks, site.rank) - site.node_ranks.begin();
-  own.place.local_rank = static_cast<int>(local);
-  own.place.local_ranks = static_cast<int>(site.node_ranks.size());
-  own.place.host = site.host;
-  own.place.device = site.device;
-  own.place.cores = site.usable_cores;
-  own.place.memory_bytes = site.memory_bytes;
-  own.place.gpus = site.gpus;
-  own.leader = site.node_ranks.front();
+  const std::pair own(site.place, site.node_ranks.front());
   std::vector<job::RankPlace> places;
-  std::vector<std::int32_t> leaders;  // by node: its lowest rank
-  for (const std::string& bytes : ranks.gather(job::encode_fields(own), {})) {
-    auto [place, leader] = job::decode_fields<PlaceReport>(bytes);
-    place.rank = static_cast<int>(places.size());
+  std::vector<int> leaders;  // by node: its lowest rank
+  for (const std::string& bytes : ranks.gather(job::encode(own), {})) {
+    auto [place, leader] = job::decode<std::pair<job::RankPlace, int>>(bytes);
     // A node's lowest rank comes before its others, so leaders are met in ascending order.
     if (leader == place.rank) leaders.push_back(leader);
     place.node = static_cast<int>(std::ranges::lower_bound(leaders, leader) - leaders.begin());
@@ -107,7 +88,7 @@ void take(const Site& site, std::size_t first, std::size_t count, Share& share) 
 void bind_if_enough(const Site& site, Share& share) {
   const std::size_t cores = site.cores.size(), ranks = static_cast<std::size_t>(share.local_ranks);
   const bool enough = static_cast<std::size_t>(share.threads) * ranks <= cores;
-  if (!enough || static_cast<std::size_t>(site.usable_cores) != cores) return take(site, 0, cores, share);
+  if (!enough || static_cast<std::size_t>(site.place.cores) != cores) return take(site, 0, cores, share);
   const auto turn = static_cast<std::size_t>(std::min(share.local_rank, share.local_ranks - 1));
   take(site, turn * (cores / ranks), cores / ranks, share);
 }
@@ -119,18 +100,18 @@ Share share_of(const Site& site, const Members& members, const job::BlockRequest
   int taking_part = 0;
   for (const int rank : site.node_ranks) {
     if (!members.contains(rank)) continue;
-    if (rank < site.rank) ++share.local_rank;
+    if (rank < site.place.rank) ++share.local_rank;
     ++taking_part;
   }
   share.local_ranks = std::max(1, taking_part);
-  share.threads = request.settings.compute_threads(site.usable_cores / share.local_ranks);
+  share.threads = request.settings.compute_threads(site.place.cores / share.local_ranks);
   share.memory_limit_bytes = request.memory_limit_bytes;
   if (config::traits_of(request.backend).ranks_are_gpus) {
     take(site, 0, site.cores.size(), share);
     return share;
   }
   if (share.memory_limit_bytes <= 0)
-    share.memory_limit_bytes = job::share_of_memory(site.memory_bytes, share.local_ranks);
+    share.memory_limit_bytes = job::share_of_memory(site.place.memory_bytes, share.local_ranks);
   bind_if_enough(site, share);
   return share;
 }
@@ -161,7 +142,7 @@ bool beyond(double value, double worst) {
 
 NodeWatch::NodeWatch(const Site& site, const Members& members)
     : site_(site),
-      watches_(site.rank == site.node_ranks.front() &&
+      watches_(site.place.rank == site.node_ranks.front() &&
                std::ranges::any_of(site.node_ranks, [&](int rank) { return members.contains(rank); })),
       start_(Clock::now()),
       supervisor_s_(own_cpu_s()) {
@@ -179,13 +160,13 @@ NodeReport NodeWatch::report(double worker_cpu_s) const {
   if (watches_) {
     report.wall_s = std::chrono::duration<double>(Clock::now() - start_).count();
     const machine::CpuTimes end = machine::cpu_times_now(cpus_);
-    const bool whole_cores = site_.usable_cores == static_cast<int>(site_.cores.size());
+    const bool whole_cores = site_.place.cores == static_cast<int>(site_.cores.size());
     if (whole_cores) report.busy_s = end.busy_s - times_.busy_s;
     report.cpus = static_cast<std::int32_t>(cpus_.count());
     if (end.all_s > times_.all_s) report.steal_share = (end.steal_s - times_.steal_s) / (end.all_s - times_.all_s);
     report.load = machine::load_of_last_minute();
     report.clock_hz = machine::mean_clock_hz(cpus_);
-    set_text(report.host, site_.host);
+    set_text(report.host, site_.place.host);
   }
   report.own_s = own_cpu_s() - supervisor_s_ + worker_cpu_s;
   return report;

@@ -44,13 +44,9 @@ class Members {
 
 /// The place of this rank and the resources there that its worker may use.
 struct Site {
-  int rank = 0;
+  job::RankPlace place;                 // its cores: by a container's quota; its node: known when all are gathered
   std::vector<int> node_ranks;          // ascending; includes this rank
   std::vector<std::vector<int>> cores;  // of the node that this job may use, each as its logical CPUs
-  int usable_cores = 1;                 // of these, by a container's quota
-  double memory_bytes = 0;
-  std::string host, device;
-  machine::GpuView gpus;
 };
 /// The GPUs that the launcher lets this process see.
 machine::GpuView visible_gpus();

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "job/task.h"
+#include "job/job.h"
 #include "sim/trust.h"
 #include "workloads/workload.h"
 
@@ -99,17 +99,11 @@ std::vector<std::string> SimulatedJob::ask(const std::string& question) {
   fail("a simulated job has nobody to ask ({})", quote(question));
 }
 
-std::vector<job::BlockOutcome> SimulatedJob::run(const std::vector<job::BlockOnSet>& blocks) {
-  std::vector<job::BlockOutcome> outcomes;
-  for (const job::BlockOnSet& block : blocks) outcomes.push_back(run_block(block.request));
-  return outcomes;
-}
-
-job::BlockOutcome SimulatedJob::run_block(const job::BlockRequest& request) {
+job::BlockOutcome SimulatedJob::run(const job::BlockOnSet& block) {
   job::BlockOutcome outcome;
   outcome.start_unix_s = clock_.unix_s();
   const double start_s = clock_.seconds();
-  outcome.samples = samples_of(request);
+  outcome.samples = samples_of(block.request);
   outcome.ok = true;
   outcome.total_s = clock_.seconds() - start_s;
   return outcome;

@@ -41,7 +41,7 @@ class SimulatedJob final : public job::Job {
   int size() const override { return static_cast<int>(places_.size()); }
   const std::vector<job::RankPlace>& places() const override { return places_; }
   /// Nothing fails by chance in virtual time: throws Error if a step cannot be predicted, which planning finds first.
-  std::vector<job::BlockOutcome> run(const std::vector<job::BlockOnSet>& blocks) override;
+  job::BlockOutcome run(const job::BlockOnSet& block) override;
   std::vector<std::string> ask(const std::string& question) override;
   int follow() override { return 0; }
   void finish(int) override {}
@@ -52,7 +52,6 @@ class SimulatedJob final : public job::Job {
   const Clock& clock() const override { return clock_; }
 
  private:
-  job::BlockOutcome run_block(const job::BlockRequest& request);
   std::vector<job::Samples> samples_of(const job::BlockRequest& request);
   std::vector<job::Samples> record(const job::BlockRequest& request, config::Timelines kept);
   std::unique_ptr<sim::Simulation> simulate(const job::BlockRequest& request) const;

@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "machine/cpus.h"
 #include "machine/tree.h"
-#include "worker/steps.h"
+#include "worker/worker.h"
 #include "workloads/gpt/gpt.h"
 
 namespace harness::test {

@@ -13,7 +13,6 @@
 #include "base/identity.h"
 #include "every_call.h"
 #include "fake_work.h"
-#include "job/mpi/alarms.h"
 #include "job/mpi/mpi_job.h"
 #include "job/mpi/ranks.h"
 #include "machine/cpus.h"
@@ -58,7 +57,7 @@ void lead(job::Job& job, Numbers& number) {
     job::BlockOnSet on{{shared ? 7 : job::WorkerSet::alone, {}}, request, !shared || i + 1 == blocks};
     for (int rank = 0; rank < request.layout.ranks() && number["first"] > 0; ++rank)
       on.set.ranks.push_back(static_cast<int>(number["first"]) + rank);
-    const job::BlockOutcome outcome = job.run({on}).at(0);
+    const job::BlockOutcome outcome = job.run(on);
     std::cout << fmt::format("block {} ok {} stopped {} culprit {} samples {} reason [{}] signature [{}]\n", i,
                              outcome.ok, outcome.stopped, outcome.culprit_rank, outcome.samples.size(), outcome.reason,
                              outcome.signature);

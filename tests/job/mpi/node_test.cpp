@@ -16,10 +16,10 @@ Site node(int cores, int ranks, int rank) {
   Site site;
   for (int core = 0; core < cores; ++core) site.cores.push_back({core, core + cores});
   for (int i = 0; i < ranks; ++i) site.node_ranks.push_back(8 + i);
-  site.rank = 8 + rank;
-  site.usable_cores = cores;
-  site.memory_bytes = 100e9;
-  site.host = "node7";
+  site.place.rank = 8 + rank;
+  site.place.cores = cores;
+  site.place.memory_bytes = 100e9;
+  site.place.host = "node7";
   return site;
 }
 
@@ -70,7 +70,7 @@ TEST(Share, TooManyThreadsShareAllCores) {
 
 TEST(Share, UnderAQuotaNobodyIsBoundUnasked) {
   Site site = node(8, 2, 0);
-  site.usable_cores = 4;
+  site.place.cores = 4;
   const Share share = share_of(site, Members(1000), usual);
   EXPECT_EQ(share.threads, 2);
   EXPECT_EQ(share.cpus.count(), 16u);

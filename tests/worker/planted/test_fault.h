@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "backend/backend.h"
-#include "job/task.h"
+#include "job/job.h"
 #include "program/memory.h"
 #include "program/program.h"
 #include "support/delay.h"
