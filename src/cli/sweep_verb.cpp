@@ -1,5 +1,3 @@
-#include "cli/sweep_verb.h"
-
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,7 +15,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/output.h"
-#include "cli/predicted.h"
+#include "cli/plan.h"
 #include "cli/verbs.h"
 #include "config/backend.h"
 #include "config/environment.h"

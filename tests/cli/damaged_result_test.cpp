@@ -26,7 +26,6 @@
 #include "analysis/blocks.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/sweep_verb.h"
 #include "cli/verbs.h"
 #include "config/experiment.h"
 #include "report/full_result.h"

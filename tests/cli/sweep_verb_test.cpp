@@ -1,5 +1,3 @@
-#include "cli/sweep_verb.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
