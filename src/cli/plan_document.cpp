@@ -1,4 +1,4 @@
-#include "cli/plan_document.h"
+#include "cli/plan.h"
 
 #include <algorithm>
 #include <cmath>

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/output.h"
-#include "cli/plan_document.h"
+#include "cli/plan.h"
 #include "plan/prepare.h"
 #include "sweep/planned_result.h"
 #include "sweep/untimed.h"

@@ -1,4 +1,4 @@
-#include "cli/predicted.h"
+#include "cli/plan.h"
 
 #include <algorithm>
 #include <cmath>

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/output.h"
-#include "cli/predicted.h"
+#include "cli/plan.h"
 #include "cli/verbs.h"
 #include "config/experiment.h"
 #include "config/fields.h"

@@ -7,7 +7,7 @@
 #include <set>
 #include <sstream>
 
-#include "cli/predicted.h"
+#include "cli/plan.h"
 #include "cli/verbs.h"
 #include "explain/explain.h"
 #include "job/sim/simulated_job.h"

@@ -8,7 +8,7 @@
 #include "analysis/cases.h"
 #include "analysis/summary.h"
 #include "base/error.h"
-#include "cli/predicted.h"
+#include "cli/plan.h"
 #include "cli/verbs.h"
 #include "job/sim/simulated_job.h"
 #include "plan/prepare.h"
