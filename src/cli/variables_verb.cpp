@@ -17,73 +17,63 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// As YAML takes a word: true and 64 are no texts.
-Json as_yaml(const std::string& word) {
-  if (word == "true" || word == "false") return word == "true";
-  const bool number = word.find_first_not_of("0123456789") == std::string::npos;
-  return number ? Json(std::stoll(word)) : Json(word);
-}
-
-// Sizes, times and shares are numbers, or texts with a unit.
-Json any_scalar() {
-  return {{"type", {"string", "number", "boolean"}}};
-}
-
-// The words are offered for completion, whatever else is allowed.
+// Sizes, times and shares are numbers, or texts with a unit. Words are offered for completion, whatever else is allowed.
 Json scalar_of(const config::Choices& choices) {
-  if (choices.words.empty()) return any_scalar();
-  Json listed = Json::array();
-  for (const std::string& word : choices.words) listed.push_back(as_yaml(word));
-  Json choice{{"enum", std::move(listed)}};
-  if (choices.all) return choice;
-  return {{"anyOf", {std::move(choice), any_scalar()}}};
+  const Json any{{"type", {"string", "number", "boolean"}}};
+  if (choices.words.empty()) return any;
+  Json words = Json::array();
+  for (const std::string& word : choices.words) {
+    const Json typed = Json::parse(word, nullptr, false);  // as YAML takes it: true and 64 are no texts
+    words.push_back(typed.is_discarded() ? Json(word) : typed);
+  }
+  const Json listed{{"enum", std::move(words)}};
+  return choices.all ? listed : Json{{"anyOf", {listed, any}}};
 }
 
 Json closed_map(Json properties) {
   return {{"type", "object"}, {"properties", std::move(properties)}, {"additionalProperties", false}};
 }
 
+Json open_map(Json value) {
+  return {{"type", "object"}, {"additionalProperties", std::move(value)}};
+}
+
 Json list_of(Json items) {
   return {{"type", "array"}, {"items", std::move(items)}, {"minItems", 1}};
 }
 
-std::string described(const std::string& help, const std::string& allowed, const std::string& fallback) {
-  std::string text = help;
+Json either(Json one, Json other) {
+  return {{"anyOf", {std::move(one), std::move(other)}}};
+}
+
+Json described(Json shape, std::string text, const std::string& allowed, const std::string& fallback) {
   if (!allowed.empty()) text += "\nallowed: " + allowed;
   if (!fallback.empty()) text += "\ndefault: " + fallback;
-  return text;
+  shape["description"] = std::move(text);
+  return shape;
 }
 
 // One value of a variable.
 Json value_of(const config::Variable& variable) {
-  Json parts = Json::object();
-  for (const std::string& part : variable.parts) parts[part] = any_scalar();
-  Json value;
-  if (variable.free_parts) {
-    value = {{"type", "object"}, {"additionalProperties", any_scalar()}};
-  } else if (!variable.parts.empty()) {
-    value = closed_map(parts);
-  } else {
-    value = scalar_of(variable.choices);
-  }
-  value["description"] = described(variable.help, variable.allowed, config::default_of(variable));
-  return value;
+  Json shape = scalar_of(variable.choices), parts = Json::object();
+  for (const std::string& part : variable.parts) parts[part] = scalar_of({});
+  if (!variable.parts.empty()) shape = closed_map(std::move(parts));
+  if (variable.free_parts) shape = open_map(scalar_of({}));
+  return described(std::move(shape), variable.help, variable.allowed, config::default_of(variable));
 }
 
-Json swept(const config::Variable& variable) {
+Json values_of(const config::Variable& variable) {
   Json list = list_of(value_of(variable));
-  if (variable.purpose == config::Purpose::size) list = {{"anyOf", {std::move(list), {{"enum", {"from_model"}}}}}};
-  list["description"] = described(variable.help, variable.allowed, "");
-  return list;
+  if (variable.purpose == config::Purpose::size) list = either(std::move(list), {{"enum", {"from_model"}}});
+  return described(std::move(list), variable.help, variable.allowed, "");
 }
 
-template <class Make>
-Json per_variable(Make&& make) {
+Json per_variable(Json (*make)(const config::Variable&)) {
   Json properties = Json::object();
   for (const config::Variable& variable : config::registry()) {
     if (!variable.fixed) properties[variable.name] = make(variable);
   }
-  return closed_map(properties);
+  return closed_map(std::move(properties));
 }
 
 Json schema_of(const config::Key& key, const std::vector<config::Key>& all);
@@ -99,41 +89,39 @@ Json map_of(const std::string& name, const std::vector<config::Key>& all) {
     // Whether a model is required depends on the workload.
     if (key.required && key.takes != config::Takes::name_or_map) required.push_back(last);
   }
-  Json map = closed_map(properties);
-  if (!required.empty()) map["required"] = required;
+  Json map = closed_map(std::move(properties));
+  if (!required.empty()) map["required"] = std::move(required);
   return map;
 }
 
 Json shape_of(const config::Key& key, const std::vector<config::Key>& all) {
+  using enum config::Takes;
   switch (key.takes) {
-    case config::Takes::value:
+    case value:
       return scalar_of(key.choices);
-    case config::Takes::list:
-      return list_of(any_scalar());
-    case config::Takes::map:
+    case list:
+      return list_of(scalar_of({}));
+    case map:
       return map_of(key.name, all);
-    case config::Takes::map_or_maps:
-      return {{"anyOf", {map_of(key.name, all), list_of(map_of(key.name, all))}}};
-    case config::Takes::name_or_map: {
-      const auto preset = std::ranges::find(all, key.name + ".preset", &config::Key::name);
-      return {{"anyOf", {scalar_of(preset->choices), map_of(key.name, all)}}};
-    }
-    case config::Takes::values:
+    case map_or_maps:
+      return either(map_of(key.name, all), list_of(map_of(key.name, all)));
+    case name_or_map:
+      return either(scalar_of(std::ranges::find(all, key.name + ".preset", &config::Key::name)->choices),
+                    map_of(key.name, all));
+    case values:
       return per_variable(value_of);
-    case config::Takes::lists:
-      return per_variable(swept);
-    case config::Takes::maps:
+    case lists:
+      return per_variable(values_of);
+    case maps:
       return list_of(per_variable(value_of));
-    case config::Takes::named_maps:
-      return list_of({{"type", "object"}, {"additionalProperties", per_variable(value_of)}});
+    case named_maps:
+      return list_of(open_map(per_variable(value_of)));
   }
   return {};
 }
 
 Json schema_of(const config::Key& key, const std::vector<config::Key>& all) {
-  Json shape = shape_of(key, all);
-  shape["description"] = described(key.help, key.allowed, key.fallback);
-  return shape;
+  return described(shape_of(key, all), key.help, key.allowed, key.fallback);
 }
 
 constexpr std::size_t width = 100;
