@@ -12,7 +12,6 @@
 #include "base/text.h"
 #include "config/model.h"
 #include "config/registry.h"
-#include "report/metrics.h"
 #include "report/words.h"
 
 namespace harness::report {

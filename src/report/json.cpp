@@ -9,7 +9,6 @@
 #include "analysis/findings.h"
 #include "analysis/summary.h"
 #include "config/model.h"
-#include "report/metrics.h"
 #include "report/sections.h"
 
 namespace harness::report {

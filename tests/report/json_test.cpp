@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "full_result.h"
 #include "golden.h"
-#include "report/metrics.h"
 #include "report/sections.h"
 #include "support/files.h"
 #include "support/paths.h"

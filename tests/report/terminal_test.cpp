@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "report/document.h"
-#include "report/metrics.h"
 #include "report/sections.h"
 #include "report/words.h"
 #include "support/errors.h"

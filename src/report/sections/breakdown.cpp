@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "config/backend.h"
-#include "report/metrics.h"
 #include "report/sections.h"
 #include "report/words.h"
 

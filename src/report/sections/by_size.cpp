@@ -7,7 +7,6 @@
 #include "analysis/summary.h"
 #include "base/text.h"
 #include "report/document.h"
-#include "report/metrics.h"
 #include "report/sections.h"
 #include "report/words.h"
 

@@ -6,7 +6,6 @@
 #include "analysis/estimator.h"
 #include "analysis/summary.h"
 #include "base/text.h"
-#include "report/metrics.h"
 #include "report/sections.h"
 #include "report/words.h"
 
