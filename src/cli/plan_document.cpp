@@ -34,7 +34,6 @@ double sent_by_largest(const plan::Survey& survey) {
 
 // A row per case; what its last column points to goes to `notes`.
 Table cases_table(const plan::Plan& p, std::vector<std::string>& notes) {
-  using Id = Table::Column::Id;
   Table table;
   table.columns = {
       report::case_column(),
@@ -46,8 +45,8 @@ Table cases_table(const plan::Plan& p, std::vector<std::string>& notes) {
        .worth = 50,
        .legend = "sent/rank: over n ranks, 2 (n - 1) / n of an all-reduce, (n - 1) / n of a reduce-scatter or an "
                  "all-gather."},
-      {.heading = report::uses_heading, .words = true, .worth = 10, .id = Id::use},
-      {.heading = "notes", .words = true, .id = Id::verdict}};
+      {.heading = report::uses_heading, .words = true, .worth = 10},
+      {.heading = "notes", .words = true}};
   for (const plan::PlannedCase& planned : p.cases) {
     std::vector<report::Cell> row{report::case_cell(planned.name)};
     std::string marks;

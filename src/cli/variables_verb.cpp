@@ -17,7 +17,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Sizes, times and shares are numbers, or texts with a unit. Words are offered for completion, whatever else is allowed.
+// Sizes, times and shares are numbers, or texts with a unit. Words are offered for completion, whatever else is
+// allowed.
 Json scalar_of(const config::Choices& choices) {
   const Json any{{"type", {"string", "number", "boolean"}}};
   if (choices.words.empty()) return any;

@@ -132,18 +132,6 @@ std::string change_line(const store::Result& result, const analysis::Summary& su
   return line;
 }
 
-std::string loss_line(const store::Result& result, const analysis::Summary& summary) {
-  if (!result.points.empty()) return "";  // nothing is trained
-  for (const analysis::CaseSummary& row : summary.cases) {
-    if (row.blocks == 0 || !std::isfinite(row.first_loss)) continue;
-    const bool rises = row.last_loss >= row.first_loss;
-    return fmt::format("Loss of {}: {:.4f} at its first step, {:.4f} after {}.{}", row.name, row.first_loss,
-                       row.last_loss, result.warmup_steps + result.steps,
-                       rises ? " The tokens are random, so it need not fall." : "");
-  }
-  return "";
-}
-
 // The baseline beside published steps; "" where none is near.
 std::string published_of(const store::Result& result, const analysis::Summary& summary) {
   const std::string line = analysis::published_line(result, summary);
@@ -208,7 +196,6 @@ std::vector<std::string> context(const store::Result& result, const analysis::Su
   if (measured_by(result) != Measured::collective) lines.push_back(mfu_line(result));
   lines.push_back(published_of(result, summary));
   if (!analysis::sweeps_sizes_alone(result)) lines.push_back(change_line(result, summary));
-  lines.push_back(loss_line(result, summary));
   std::erase(lines, "");
   return lines;
 }

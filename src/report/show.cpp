@@ -145,11 +145,10 @@ std::string nothing_measured(const analysis::Summary& summary) {
 }
 
 std::string what_was_found(const store::Result& result, const analysis::Summary& summary, const SortedChanges& found) {
-  const std::string words =
-      what_was_reached(result, summary) +
-      (analysis::is_grid(result) && !summary.predicted
-           ? grid_words(result, summary)
-           : what_moved(found.known, {result.smallest_effect, per_what(result), summary.predicted}));
+  const bool grid = analysis::is_grid(result) && !summary.predicted;
+  const std::string moved = grid ? grid_words(result, summary)
+                                 : what_moved(found.known, result.smallest_effect, per_what(result), summary.predicted);
+  const std::string words = what_was_reached(result, summary) + moved;
   if (!words.empty()) return std::string(trim(words));
   if (found.changes == 0) return "Only the baseline was asked for: nothing to compare.";
   if (found.measured == 0) return nothing_measured(summary);

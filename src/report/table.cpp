@@ -90,8 +90,6 @@ Table with_lines(const Table& table, const std::vector<std::size_t>& widths) {
   return out;
 }
 
-using Id = Table::Column::Id;
-
 // "step ms" is asked for as "step", "95 % interval" as "interval", "A step ms" as "step".
 bool is_called(const std::string& heading, std::string_view name) {
   const std::string words = " " + lower(heading) + " ", wanted = " " + lower(name) + " ";
@@ -108,7 +106,7 @@ std::vector<std::string> all_headings() {
 
 // Whether its columns can be asked for: those of cases and of sizes.
 bool has_selection(const Table& table) {
-  return table.columns.size() > 1 && (table.columns.front().id == Id::name || table.columns.front().id == Id::size);
+  return table.columns.size() > 1 && table.columns.front().names_cases;
 }
 
 // Throws Error for a column that no table of the document has.

@@ -68,14 +68,10 @@ std::string how_much(const KnownChange& change, const std::string& per);
 /// "2 others faster, 1 slower": all that have an outcome but one of the outcome `told`, which the sentence is about.
 std::string counted_outcomes(const std::vector<KnownChange>& changes, std::string_view told = "");
 
-struct Asked {
-  double smallest_effect = 0.01;
-  std::string per;  // as per_what() has it
-  bool predicted = false;
-};
 /// Says what moved, in a sentence: the fastest change and how the others came out, or that none is proven. "" where no
-/// change has an outcome.
-std::string what_moved(std::vector<KnownChange> changes, const Asked& asked);
+/// change has an outcome. per: as per_what() has it.
+std::string what_moved(std::vector<KnownChange> changes, double smallest_effect, const std::string& per,
+                       bool predicted = false);
 
 /// A unit that suits these values, and how to print one in it with four digits.
 struct Scale {

@@ -146,13 +146,6 @@ TEST(Show, MfuAboveThePeakIsMarked) {
   EXPECT_THAT(shown(test::samples::nothing_moved()), Not(HasSubstr("above the peak")));
 }
 
-TEST(Show, ALossThatDoesNotFallIsExplained) {
-  store::Result result = test::samples::nothing_moved();
-  EXPECT_THAT(shown(result), Not(HasSubstr("need not fall")));
-  for (auto& losses : result.losses) losses.back() = 8;
-  EXPECT_THAT(shown(result), HasSubstr("The tokens are random, so it need not fall."));
-}
-
 TEST(Show, SingleOperationsHaveNoNumbersOfTraining) {
   store::Result result = test::samples::sweep({"message_size=2 kB"}, {1, 1, 1.5});
   for (int c = 0; c < 3; ++c) result.points.push_back({c, "all_reduce", 10, c == 2 ? 2e3 : 1e3, 1.5, 0, ""});

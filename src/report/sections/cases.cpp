@@ -126,7 +126,7 @@ Cell case_cell(const std::string& name) {
 }
 
 Table::Column case_column() {
-  return {.heading = "case", .words = true, .id = Table::Column::Id::name};
+  return {.heading = "case", .words = true, .names_cases = true};
 }
 Table::Column change_column(const std::string& unit) {
   return {.heading = "change" + unit};
@@ -136,7 +136,7 @@ Table::Column interval_column(double confidence) {
   return {.heading = interval_heading(confidence), .worth = essential + 20};
 }
 Table::Column verdict_column() {
-  return {.heading = "verdict", .words = true, .id = Table::Column::Id::verdict};
+  return {.heading = "verdict", .words = true};
 }
 
 CaseTable case_table(const store::Result& result, const analysis::Summary& summary) {
@@ -151,11 +151,10 @@ CaseTable case_table(const store::Result& result, const analysis::Summary& summa
     name.brief = brief_name(result, row);
     return name;
   });
-  add({.heading = uses_heading, .words = true, .worth = 9, .id = Table::Column::Id::use},
-      [&](const analysis::CaseSummary& row) {
-        const store::ResultPoint* point = result.find_point(row.case_index);
-        return point == nullptr || row.role == store::CaseRole::control ? "" : point->uses;
-      });
+  add({.heading = uses_heading, .words = true, .worth = 9}, [&](const analysis::CaseSummary& row) {
+    const store::ResultPoint* point = result.find_point(row.case_index);
+    return point == nullptr || row.role == store::CaseRole::control ? "" : point->uses;
+  });
   if (ranks_differ(result)) {
     add({.heading = "ranks", .worth = 30},
         [&](const analysis::CaseSummary& row) { return row.blocks > 0 ? std::to_string(result.at(row).ranks) : ""; });

@@ -47,7 +47,7 @@ std::string headline_of(const analysis::Pool& pool, const CompareReport& report)
     if (row.role == store::CaseRole::change && !scales) changes.push_back(known_change(row));
   }
   if (changes.empty()) return runs + "Only baselines or numbers of ranks were measured: there is no change to judge.";
-  const std::string text = what_moved(std::move(changes), {pool.smallest_effect, per_what(first)});
+  const std::string text = what_moved(std::move(changes), pool.smallest_effect, per_what(first));
   return runs + (text.empty() ? "No change was measured in three runs, which an interval needs." : text);
 }
 
