@@ -35,49 +35,27 @@ Json closed_map(Json properties) {
   return {{"type", "object"}, {"properties", std::move(properties)}, {"additionalProperties", false}};
 }
 
-Json open_map(Json value) {
-  return {{"type", "object"}, {"additionalProperties", std::move(value)}};
+std::string about(const std::string& help, const std::string& allowed) {
+  return allowed.empty() ? help : fmt::format("{}\nallowed: {}", help, allowed);
 }
 
-Json list_of(Json items) {
-  return {{"type", "array"}, {"items", std::move(items)}, {"minItems", 1}};
-}
-
-Json either(Json one, Json other) {
-  return {{"anyOf", {std::move(one), std::move(other)}}};
-}
-
-Json described(Json shape, std::string text, const std::string& allowed, const std::string& fallback) {
-  if (!allowed.empty()) text += "\nallowed: " + allowed;
-  if (!fallback.empty()) text += "\ndefault: " + fallback;
-  shape["description"] = std::move(text);
-  return shape;
-}
-
-// One value of a variable.
-Json value_of(const config::Variable& variable) {
-  Json shape = scalar_of(variable.choices), parts = Json::object();
-  for (const std::string& part : variable.parts) parts[part] = scalar_of({});
-  if (!variable.parts.empty()) shape = closed_map(std::move(parts));
-  if (variable.free_parts) shape = open_map(scalar_of({}));
-  return described(std::move(shape), variable.help, variable.allowed, config::default_of(variable));
-}
-
-Json values_of(const config::Variable& variable) {
-  Json list = list_of(value_of(variable));
-  if (variable.purpose == config::Purpose::size) list = either(std::move(list), {{"enum", {"from_model"}}});
-  return described(std::move(list), variable.help, variable.allowed, "");
-}
-
-Json per_variable(Json (*make)(const config::Variable&)) {
+// A list of values for each variable, or one value; what has parts is left to the program, as everywhere.
+Json per_variable(bool lists) {
   Json properties = Json::object();
   for (const config::Variable& variable : config::registry()) {
-    if (!variable.fixed) properties[variable.name] = make(variable);
+    if (variable.fixed) continue;
+    const bool has_parts = variable.free_parts || !variable.parts.empty();
+    Json value = has_parts ? Json::object() : scalar_of(variable.choices);
+    if (lists && variable.purpose == config::Purpose::size) {
+      value = Json::object();  // a list, or from_model
+    } else if (lists) {
+      value = {{"type", "array"}, {"items", std::move(value)}, {"minItems", 1}};
+    }
+    value["description"] = about(variable.help, variable.allowed);
+    properties[variable.name] = std::move(value);
   }
   return closed_map(std::move(properties));
 }
-
-Json schema_of(const config::Key& key, const std::vector<config::Key>& all);
 
 // The keys directly within the map `name`; of the whole configuration for "".
 Json map_of(const std::string& name, const std::vector<config::Key>& all) {
@@ -86,43 +64,19 @@ Json map_of(const std::string& name, const std::vector<config::Key>& all) {
     const std::size_t dot = key.name.rfind('.');
     if ((dot == std::string::npos ? "" : key.name.substr(0, dot)) != name) continue;
     const std::string last = dot == std::string::npos ? key.name : key.name.substr(dot + 1);
-    properties[last] = schema_of(key, all);
+    using enum config::Takes;
+    Json shape = Json::object();  // anything
+    if (key.takes == value) shape = scalar_of(key.choices);
+    if (key.takes == map) shape = map_of(key.name, all);
+    if (key.takes == values || key.takes == lists) shape = per_variable(key.takes == lists);
+    shape["description"] = about(key.help, key.allowed);
+    properties[last] = std::move(shape);
     // Whether a model is required depends on the workload.
-    if (key.required && key.takes != config::Takes::name_or_map) required.push_back(last);
+    if (key.required && key.takes != name_or_map) required.push_back(last);
   }
-  Json map = closed_map(std::move(properties));
-  if (!required.empty()) map["required"] = std::move(required);
-  return map;
-}
-
-Json shape_of(const config::Key& key, const std::vector<config::Key>& all) {
-  using enum config::Takes;
-  switch (key.takes) {
-    case value:
-      return scalar_of(key.choices);
-    case list:
-      return list_of(scalar_of({}));
-    case map:
-      return map_of(key.name, all);
-    case map_or_maps:
-      return either(map_of(key.name, all), list_of(map_of(key.name, all)));
-    case name_or_map:
-      return either(scalar_of(std::ranges::find(all, key.name + ".preset", &config::Key::name)->choices),
-                    map_of(key.name, all));
-    case values:
-      return per_variable(value_of);
-    case lists:
-      return per_variable(values_of);
-    case maps:
-      return list_of(per_variable(value_of));
-    case named_maps:
-      return list_of(open_map(per_variable(value_of)));
-  }
-  return {};
-}
-
-Json schema_of(const config::Key& key, const std::vector<config::Key>& all) {
-  return described(shape_of(key, all), key.help, key.allowed, key.fallback);
+  Json out = closed_map(std::move(properties));
+  if (!required.empty()) out["required"] = std::move(required);
+  return out;
 }
 
 constexpr std::size_t width = 100;

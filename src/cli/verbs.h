@@ -241,7 +241,7 @@ int trace(const TraceOptions& options, std::ostream& out, std::ostream& err);
 int make_tokens(const MakeTokensOptions& options, std::ostream& out);
 int variables(const VariablesOptions& options, std::ostream& out);
 /// A JSON Schema (draft 7) of the configuration, for editors: every key with its help, and nothing else allowed. Values
-/// are checked as far as they are words; sizes, times and numbers are left to the program.
+/// are checked as far as they are words; sizes, times, numbers, and what has parts are left to the program.
 std::string configuration_schema();
 /// 0: everything that ran passed; 1: something failed; 3: nothing could be run, with a message in one line.
 int selftest(const SelftestOptions& options, std::ostream& out, std::ostream& err);
