@@ -6,27 +6,17 @@
 #include <string>
 #include <utility>
 
-#include "analysis/estimator.h"
-#include "backend/backend.h"
 #include "base/error.h"
-#include "base/identity.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/output.h"
 #include "cli/plan.h"
-#include "cli/verbs.h"
 #include "config/backend.h"
 #include "config/experiment.h"
 #include "job/mpi/mpi_job.h"
-#include "machine/topology.h"
-#include "plan/budget.h"
 #include "plan/prepare.h"
-#include "program/links.h"
-#include "report/json.h"
-#include "report/sections.h"
 #include "report/words.h"
 #include "store/hdf5_file.h"
-#include "sweep/planned_result.h"
 
 namespace harness::cli {
 namespace {
@@ -63,14 +53,11 @@ void refuse_what_is_not_answered(const PlanOptions& options, const config::Exper
 
 // The case that --budget names.
 const plan::PlannedCase& budgeted_case(const plan::Plan& p, const PlanOptions& options) {
-  const auto found = std::ranges::find_if(p.cases, [&](const plan::PlannedCase& planned) {
-    return options.budget == planned.name || options.budget == report::short_name(planned.name);
-  });
-  if (found == p.cases.end())
-    fail("--budget: there is no case {}; `plan` without --budget lists the cases", options.budget);
   if (!p.experiment.hardware)
     fail("--budget needs the rates of the hardware; add `hardware: FILE` to the configuration");
-  return *found;
+  std::vector<std::string> names;
+  for (const plan::PlannedCase& planned : p.cases) names.push_back(planned.name);
+  return p.cases[report::find_name(names, options.budget)];
 }
 
 // By what sim expects of a step; none where a prediction is not possible.

@@ -174,21 +174,12 @@ report::Document report_on_result(const ReportOptions& options) {
 // A case of a configuration, of which nothing is known but that it is planned.
 report::Export planned_case(const std::string& path, const std::string& case_name) {
   const config::Experiment experiment = config::load_experiment(path, {});
-  std::string name = "baseline";
-  config::Settings settings = experiment.baseline;
-  if (!case_name.empty() && case_name != name) {
-    std::vector<std::string> names{name};
-    for (const config::Change& change : experiment.changes) {
-      names.push_back(config::case_name(change));
-      if (names.back() != case_name && report::short_name(names.back()) != case_name) continue;
-      name = names.back();
-      settings = change.settings;
-    }
-    if (name == "baseline")
-      fail("{}: there is no case {}{}", path, quote(case_name), did_you_mean(nearest(case_name, names)));
-  }
+  std::vector<std::string> names{"baseline"};
+  for (const config::Change& change : experiment.changes) names.push_back(config::case_name(change));
+  const std::size_t at = case_name.empty() ? 0 : report::find_name(names, case_name);
+  const config::Settings& settings = at == 0 ? experiment.baseline : experiment.changes[at - 1].settings;
   return report::all_settings(settings, settings.workload == "gpt" ? std::optional(experiment.model) : std::nullopt,
-                              {fmt::format("All settings of {} in {}: planned, not measured.", name, path)});
+                              {fmt::format("All settings of {} in {}: planned, not measured.", names[at], path)});
 }
 
 }  // namespace

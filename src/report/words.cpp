@@ -59,13 +59,16 @@ std::string short_name(const std::string& name) {
   return join(changes, between);
 }
 
+std::size_t find_name(const std::vector<std::string>& names, const std::string& name) {
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (names[i] == name || short_name(names[i]) == name) return i;
+  fail("there is no case {}{}", quote(name), did_you_mean(nearest(name, names)));
+}
+
 std::int32_t find_case(const store::Result& result, const std::string& name) {
   std::vector<std::string> names;
-  for (std::int32_t i = 0; i < result.case_count(); ++i) {
-    names.push_back(result.case_at(i).name);
-    if (names.back() == name || short_name(names.back()) == name) return i;
-  }
-  fail("there is no case {}{}", quote(name), did_you_mean(nearest(name, names)));
+  for (const store::ResultCase& of : result.cases) names.push_back(of.name);
+  return static_cast<std::int32_t>(find_name(names, name));
 }
 
 std::string setting_of(const store::Result& result, const analysis::CaseSummary& row) {

@@ -22,7 +22,8 @@ namespace harness::report {
 /// "overlap_grad_reduce off" for overlap_grad_reduce=false, each also where several changes are joined by " + ".
 std::string short_name(const std::string& case_name);
 
-/// The case that has this name or this short name. Throws Error where there is none.
+/// The place of the case that has this name or this short name. Throws Error where there is none.
+std::size_t find_name(const std::vector<std::string>& names, const std::string& name);
 std::int32_t find_case(const store::Result& result, const std::string& name);
 
 /// The setting that a case changes, at whatever size: "nccl_algo=tree", of a combination all of it.

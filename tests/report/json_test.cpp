@@ -119,11 +119,6 @@ TEST(JsonPage, HasARowForEveryMetricInTheWordsOfItsHelp) {
   EXPECT_EQ(text.substr(table, end - table), rows);
 }
 
-TEST(Metrics, HaveKeysOfTheirOwn) {
-  std::set<std::string_view> keys;
-  for (const Metric& metric : case_metrics()) EXPECT_TRUE(keys.insert(metric.key).second) << metric.key;
-}
-
 TEST(Metrics, AreInCsvAndJsonAlike) {
   const store::Result result = collectives();
   const analysis::Summary summary = analysis::summarise(result);

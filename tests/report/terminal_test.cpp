@@ -157,23 +157,6 @@ TEST(Terminal, ColumnsThatComeLaterMayBeAskedFor) {
   EXPECT_THROW(arrange(document, {.columns = {"stepp"}}), Error);
 }
 
-TEST(Terminal, AVerdictHasATone) {
-  using enum analysis::Verdict;
-  using analysis::Reason;
-  EXPECT_EQ(tone_of({faster, Reason::interval}), Tone::good);
-  EXPECT_EQ(tone_of({slower, Reason::interval}), Tone::bad);
-  EXPECT_EQ(tone_of({unresolved, Reason::interval}), Tone::open);
-  EXPECT_EQ(tone_of({same, Reason::interval}), Tone::plain);
-  for (const Reason reason : {Reason::failed, Reason::beyond_limit}) {
-    EXPECT_EQ(tone_of({faster, reason}), Tone::bad);
-    EXPECT_EQ(tone_of({none, reason}), Tone::bad);
-  }
-  for (const Reason reason : {Reason::baseline, Reason::impossible, Reason::not_measured, Reason::too_few_rounds}) {
-    EXPECT_EQ(tone_of({none, reason}), Tone::plain);
-  }
-  EXPECT_EQ(tone_of({not_honoured, Reason::not_honoured}), Tone::plain);
-}
-
 TEST(Terminal, ColoursAreThoseOfVerdictsAndOfNothingElse) {
   const std::string plain = arranged({}), text = arranged({}, true);
   EXPECT_THAT(text, HasSubstr("\x1b[32mfaster\x1b[0m\n"));
