@@ -64,8 +64,6 @@ CLI::Option* add_ranks(CLI::App& verb, const char* name, int& ranks, const char*
 
 void add_view(CLI::App& verb, ViewOptions& view) {
   verb.add_option("--columns", view.columns, "only these columns of the table: step,change,verdict")->delimiter(',');
-  verb.add_option("--color", view.color, "auto, always or never: verdicts in colour (auto: on a terminal)")
-      ->check(one_of({"auto", "always", "never"}));
 }
 
 void add_cost(CLI::App& verb, CostOptions& cost) {

@@ -37,7 +37,7 @@ struct SweepOptions {
 /// How a person wants to see tables on a terminal.
 struct ViewOptions {
   std::vector<std::string> columns;  // headings without units; empty: all that fit
-  std::string color = "auto";        // auto, always or never
+  bool colored = true;               // on a terminal, unless NO_COLOR is set
 };
 
 struct PlanOptions {

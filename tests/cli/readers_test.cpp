@@ -162,7 +162,6 @@ TEST_F(Readers, TablesAreSeenAsAskedFor) {
               HasSubstr("\ncase                            change  verdict\n"));
   EXPECT_THAT(say({"show", a, "--columns", "x"}).err, HasSubstr("there is no such column"));
   EXPECT_THAT(say({"show", a}).out, Not(HasSubstr("\x1b")));
-  EXPECT_THAT(say({"show", a, "--color", "always"}).out, HasSubstr("\x1b[31mslower"));
   EXPECT_THAT(say({"compare", a, a, "--columns", "change,verdict"}).out, HasSubstr("\nbaseline "));
   setenv("COLUMNS", "80", 1);
   const std::string narrow = say({"show", a}).out, csv = say({"show", a, "--format", "csv"}).out;
