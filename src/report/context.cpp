@@ -149,9 +149,7 @@ std::string calibration_line(const store::Result& result) {
 }  // namespace
 
 std::string what_changes(const store::Result& result) {
-  if (works_differ(result)) {
-    return measured_by(result) == Measured::collective ? "time per byte on the bus" : "time per FLOP";
-  }
+  if (works_differ(result)) return "time" + per_what(result);
   const bool batches_differ = std::ranges::any_of(result.cases, [&](const store::ResultCase& result_case) {
     return result_case.tokens_per_step > 0 && result_case.tokens_per_step != result.cases[0].tokens_per_step;
   });
