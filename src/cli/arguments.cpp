@@ -37,7 +37,6 @@ CLI::Validator from_to(std::int64_t least, std::int64_t most) {
   return {complaint, ""};
 }
 
-// The options of `sweep` and of `plan`.
 template <class Options>
 void add_common(CLI::App& verb, Options& o, Arguments& a) {
   verb.add_option("config", o.config, "the configuration, such as configs/laptop.yaml");

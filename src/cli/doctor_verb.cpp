@@ -158,7 +158,6 @@ void print_checks(const std::string& format, std::ostream& out) {
   print(std::move(document), format, under_a_launcher, out);
 }
 
-// The findings as one JSON object (docs/json.md).
 std::string doctor_json(const doctor::Diagnosis& diagnosis, const std::optional<doctor::Changes>& changes) {
   report::Json findings = report::Json::array();
   for (const doctor::Line& line : diagnosis.lines) findings.push_back(json_of(line));

@@ -20,7 +20,6 @@
 namespace harness::cli {
 namespace {
 
-// The values in the lines of the configuration.
 struct First {
   config::BackendKind backend;
   int ranks = 1;

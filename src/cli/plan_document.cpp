@@ -24,7 +24,6 @@ namespace {
 using report::List;
 using report::Table;
 
-// Bytes that the rank with the largest memory sends in one step.
 double sent_by_largest(const plan::Survey& survey) {
   double bytes = 0;
   for (const auto& [key, traffic] : survey.counts[survey.peak_role].traffic)
@@ -72,7 +71,6 @@ Table cases_table(const plan::Plan& p, std::vector<std::string>& notes) {
   return table;
 }
 
-// How many cases can run, and the memory that the largest of them needs.
 std::string headline(const plan::Plan& p) {
   const config::Experiment& e = p.experiment;
   const auto total = std::ssize(p.cases), possible = std::ranges::count_if(p.cases, &plan::PlannedCase::is_possible);

@@ -52,7 +52,6 @@ std::string slurm_time(double seconds) {
   return minutes < 24 * 60 ? hours : fmt::format("{}-{}", minutes / (24 * 60), hours);
 }
 
-// The time that the blocks of a plan take, from the known steps of its cases.
 class Estimate {
  public:
   Estimate(const plan::Plan& plan, const KnownSteps& known)

@@ -51,7 +51,6 @@ void refuse_what_is_not_answered(const PlanOptions& options, const config::Exper
     fail("--gpu-hours: found {}; allowed: above 0 and up to {:g}, such as 300", *options.gpu_hours, most_hours);
 }
 
-// The case that --budget names.
 const plan::PlannedCase& budgeted_case(const plan::Plan& p, const PlanOptions& options) {
   if (!p.experiment.hardware)
     fail("--budget needs the rates of the hardware; add `hardware: FILE` to the configuration");
@@ -85,7 +84,6 @@ KnownSteps predicted_steps(const plan::Plan& p, const PlanOptions& options, int 
   return known;
 }
 
-// The schedule of a plan that is measured, and how long it takes.
 void add_schedule(const plan::Plan& p, const PlanOptions& options, int per_node, report::Document& document) {
   const KnownSteps known = options.assume_mfu.empty() ? predicted_steps(p, options, per_node)
                                                       : assumed_steps(p, options.assume_mfu, options.assume_setup);
@@ -156,7 +154,6 @@ Json head_of(const plan::Plan& plan, const char* schema) {
   return out;
 }
 
-// For a possible case.
 Json facts_of(const plan::PlannedCase& planned, const config::Experiment& experiment) {
   return {{"layout", program::text_of(planned.layout)},
           {"micro_batches", planned.micro_batches},
@@ -175,7 +172,6 @@ Json json_of(const RankedCombination& combination, const config::Experiment& exp
   return out;
 }
 
-// `plan --format json`. docs/json.md has its fields.
 std::string plan_json(const plan::Plan& plan, const std::vector<PredictedCase>& predicted) {
   Json out = head_of(plan, "harness-plan");
   Json& cases = out["cases"] = Json::array();
@@ -199,7 +195,6 @@ std::string plan_json(const plan::Plan& plan, const std::vector<PredictedCase>& 
   return report::json_text(out);
 }
 
-// JSON of `plan --best`.
 std::string best_json(const plan::Plan& plan, const Best& best) {
   Json out = head_of(plan, "harness-plan-best");
   Json& variables = out["variables"] = Json::object();

@@ -50,7 +50,6 @@ struct Measured {
 // 5: as much as a script must know of a sweep that was stopped, which is whether to come back.
 constexpr int exit_partial = 5;
 
-// The subject of a sweep.
 struct Orders {
   config::Experiment experiment;
   std::vector<std::string> only;

@@ -138,7 +138,6 @@ std::string published_of(const store::Result& result, const analysis::Summary& s
   return line.empty() ? "" : fmt::format("Baseline: {}.", line);
 }
 
-// The calibration that a prediction rests on.
 std::string calibration_line(const store::Result& result) {
   const std::string calibration = value_of(result.identity, "calibration");
   if (calibration.empty()) return "";

@@ -86,7 +86,6 @@ Json compared_json(const store::Result& result, const analysis::CaseCompared& co
           {"parts", json_list(compared.parts, part_json)}};
 }
 
-// Measured steps beside predicted ones.
 Json explanation_json(const store::Result& result, const analysis::Explanation& explanation) {
   return {{"why_none", text_or_null(explanation.why_none)},
           {"hardware", explanation.hardware},

@@ -93,7 +93,6 @@ std::vector<std::string> about_proven(const store::Result& result, std::size_t s
   return lines;
 }
 
-// Throws Error unless the case is a change that is proven faster.
 std::int32_t proven_case(const store::Result& result, const analysis::Summary& summary, const std::string& name) {
   const std::int32_t index = find_case(result, name);
   const analysis::CaseSummary& row = summary.case_at(index);

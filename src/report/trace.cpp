@@ -29,7 +29,6 @@ std::map<std::string, int> number_tracks(const analysis::DrawnStep& step) {
   return numbers;
 }
 
-// Names a process or one of its threads.
 Json naming(const char* what, int process, int thread, const std::string& name) {
   return {{"name", what}, {"ph", "M"}, {"pid", process}, {"tid", thread}, {"args", {{"name", name}}}};
 }
@@ -49,7 +48,6 @@ double nanoseconds(double seconds) {
   return std::round(1e9 * seconds);
 }
 
-// The events of one case.
 class Events {
  public:
   Events(const store::Result& result, std::int32_t case_index)

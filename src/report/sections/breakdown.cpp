@@ -213,7 +213,6 @@ std::vector<std::string> remarks_on(const store::Result& result, const analysis:
   return remarks;
 }
 
-// The worst ranks.
 Table straggler_table(const analysis::Stragglers& found) {
   constexpr std::size_t max_shown = 4;
   Table table;

@@ -83,7 +83,6 @@ Cell interval_cell(const std::optional<analysis::Effect>& effect) {
   return cell;
 }
 
-// The name of a case where space is short.
 std::string brief_name(const store::Result& result, const analysis::CaseSummary& row) {
   return short_name(label_of(result, row));
 }

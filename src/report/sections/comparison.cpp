@@ -28,7 +28,6 @@ std::string difference_line(std::span<const analysis::ComparedFile> files, const
 
 constexpr std::size_t most_rows = 8;
 
-// A line for each difference between the files besides the times.
 Section differences_section(const CompareReport& report, bool whole) {
   Section section{"differences", "", {}};
   if (report.differences.empty()) {
@@ -51,7 +50,6 @@ const std::vector<double>& sample_of(const analysis::Comparison& comparison, con
   return comparison.between_runs ? side.run_seconds : side.block_seconds;
 }
 
-// Describes a case that was not measured on both sides.
 const char* why_not(const analysis::CaseComparison& row) {
   return row.impossible ? "impossible on both sides" : "not measured on a side";
 }
