@@ -210,13 +210,10 @@ plan::Plan plan_sweep(const job::Job& job, const config::Experiment& experiment,
 /// 0: nothing is wrong; 1: warnings, if strict; 2: a failure, or impossible; 3: nothing could be read of a
 /// node. Errors end with 3.
 int doctor(job::Job& job, const DoctorOptions& options, std::ostream& out);  // rank 0 only
-/// Everything that needs no look at nodes, and so no job: --explain, --list, --allreduce, two files of --against.
+/// Everything that needs no look at nodes, and so no job: --explain, --list, two files of --against, and --allreduce,
+/// which throws Error for a size or a time without a unit or not above 0, and where the hardware file does not say how
+/// many GPUs a machine has or what joins them.
 int doctor_alone(const DoctorOptions& options, std::ostream& out);
-/// `doctor --allreduce`: the least time and the predicted one, as text, md or json, on machines of --hardware; ranks
-/// are placed densely. Returns 2 where --within is impossible, else 0. Throws Error for a size or a time that is none,
-/// is not above 0 or has no unit, and where the hardware file does not say how many GPUs a machine has or what joins
-/// them.
-int all_reduce(const DoctorOptions& options, std::ostream& out);
 /// Measures what predictions rest on and writes a hardware file and a calibration.
 int calibrate(job::Job& job, const CalibrateOptions& options, std::ostream& out, std::ostream& err);  // rank 0 only
 /// `progress`: where a long search says how far it is, in a line that is rewritten; nullptr: nowhere.

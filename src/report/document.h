@@ -55,9 +55,6 @@ struct Table {
   std::vector<std::string> legends() const;
 };
 
-/// The table within `width` columns, its cells of words continued on further lines. Nothing where that is not enough.
-std::optional<Table> wrapped_within(const Table& table, std::size_t width);
-
 /// Heads what follows, within a section.
 struct Subheading {
   std::string text;

@@ -101,28 +101,6 @@ Metric size_along() {
 }
 static_assert(program::visible_axes.size() == 3, "each has a line in the table below");
 
-Scale scale_for(Unit unit, std::span<const double> values) {
-  switch (unit) {
-    case seconds:
-      return scale_of_seconds(values);
-    case flops:
-      return scale_of_flops(values);
-    case bytes:
-      return scale_of_bytes(values);
-    case gigabytes_s:
-      return {"GB/s", 1e9};
-    case hertz:
-      return {"MHz", 1e6};
-    case watts:
-      return {"W", 1};
-    case share:
-    case number:
-    case count:
-      break;
-  }
-  return {};
-}
-
 // Whether a spreadsheet would compute a text instead of showing it.
 bool is_formula(std::string_view text) {
   const std::string_view rest = trim(text);
@@ -246,38 +224,6 @@ std::span<const Metric> case_metrics() {
 
 bool belongs(const Metric& metric, const store::Result& result) {
   return !result.points.empty() || !metric.key.starts_with("rates.");
-}
-
-std::optional<double> table_value(const Metric& metric, const store::Result& result, const analysis::CaseSummary& row) {
-  if (row.blocks == 0) return std::nullopt;
-  const std::optional<double> value = metric.value(result, row);
-  // A share may well be 0; nothing else is, so 0 stands for "not known".
-  const bool unknown = value && *value == 0 && metric.unit != share;
-  return unknown ? std::nullopt : value;
-}
-
-MetricPrinter::MetricPrinter(const Metric& metric, std::span<const double> values)
-    : metric_(metric), scale_(scale_for(metric.unit, values)) {}
-
-Table::Column MetricPrinter::column(const store::Result& result) const {
-  std::string heading = fmt::format(fmt::runtime(metric_.heading), scale_.unit);
-  if (result.ranks_are_gpus() && heading.ends_with("/rank")) heading.replace(heading.size() - 4, 4, "GPU");
-  return {.heading = std::move(heading), .worth = metric_.worth};
-}
-
-std::string MetricPrinter::number(double value) const {
-  switch (metric_.unit) {
-    case Unit::share:
-      return percent(value) + (metric_.key == "mfu" && value > analysis::beyond_doubt ? " !" : "");
-    case Unit::gigabytes_s:
-      return fmt::format("{:.4g}", value / scale_.factor);
-    case Unit::hertz:
-    case Unit::watts:
-    case Unit::count:
-      return fmt::format("{:.0f}", value / scale_.factor);
-    default:
-      return scale_.print(value);
-  }
 }
 
 std::string show_csv(const store::Result& result, const analysis::Summary& summary) {

@@ -28,6 +28,25 @@ std::string proven_change(const analysis::Effect& effect) {
   return fmt::format("time {}{}{}", change_words(effect.ratio), interval.empty() ? "" : " ", interval);
 }
 
+// Why a faster case may be believed, on one line: "NAME: time -4.0 % [-4.1 %, -3.9 %], 12 rounds; FILE, harness 0.1.0".
+std::string evidence_for(const store::Result& result, const analysis::CaseSummary& row, const std::string& name,
+                         const std::string& file) {
+  const std::string program = value_of(result.identity, "harness");  // version and commit, as far as the file says
+  return one_line(fmt::format("{}: {}, {}; {}, harness {}", name, proven_change(*row.effect),
+                              plural(row.effect->rounds, "round"), file,
+                              program.empty() ? result.tool_version : program));
+}
+
+// The verdict of the sweep on a case: "unresolved, time -1.6 % [-13.1 %, +11.4 %] in 12 rounds", "failed", "not
+// measured".
+std::string outcome_of(const analysis::CaseSummary& row) {
+  if (!store::may_run(row.status)) return store::name_of(row.status);
+  if (store::is_reference(row.role)) return "the baseline";
+  if (!row.effect || row.effect->verdict == analysis::Verdict::none) return analysis::name_of(row.judgement);
+  return fmt::format("{}, {} in {}", analysis::name_of(row.effect->verdict), proven_change(*row.effect),
+                     plural(row.effect->rounds, "round"));
+}
+
 // Reads the value as a configuration would, so that nothing goes out that harness would not take in.
 ExportedSetting read_back(const store::Result& result, const analysis::CaseSummary& row, const std::string& file) {
   const store::ResultCase& of = result.at(row);
@@ -267,22 +286,6 @@ class NextSweep {
 };
 
 }  // namespace
-
-std::string evidence_for(const store::Result& result, const analysis::CaseSummary& row, const std::string& name,
-                         const std::string& file) {
-  const std::string program = value_of(result.identity, "harness");  // version and commit, as far as the file says
-  return one_line(fmt::format("{}: {}, {}; {}, harness {}", name, proven_change(*row.effect),
-                              plural(row.effect->rounds, "round"), file,
-                              program.empty() ? result.tool_version : program));
-}
-
-std::string outcome_of(const analysis::CaseSummary& row) {
-  if (!store::may_run(row.status)) return store::name_of(row.status);
-  if (store::is_reference(row.role)) return "the baseline";
-  if (!row.effect || row.effect->verdict == analysis::Verdict::none) return analysis::name_of(row.judgement);
-  return fmt::format("{}, {} in {}", analysis::name_of(row.effect->verdict), proven_change(*row.effect),
-                     plural(row.effect->rounds, "round"));
-}
 
 Export find_proven(const store::Result& result, const analysis::Summary& summary, const std::string& case_name,
                    const std::string& file) {

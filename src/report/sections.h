@@ -47,21 +47,6 @@ std::span<const Metric> case_metrics();
 /// Whether a result can have it: only single operations have rates.
 bool belongs(const Metric& metric, const store::Result& result);
 
-/// The value in a table: nothing where nothing was measured.
-std::optional<double> table_value(const Metric& metric, const store::Result& result, const analysis::CaseSummary& row);
-
-/// A metric's values in one table: one unit for all of them.
-class MetricPrinter {
- public:
-  MetricPrinter(const Metric& metric, std::span<const double> values);
-  Table::Column column(const store::Result& result) const;  // with the unit
-  std::string number(double value) const;                   // "128.7"; shares with their sign: "54.0 %"
-
- private:
-  const Metric& metric_;
-  Scale scale_;
-};
-
 // The sections that text, Markdown and the page share. One without data says so in a line, or has no pieces and is left
 // out. report/page/report.cpp has those that draw.
 

@@ -90,6 +90,13 @@ Table with_lines(const Table& table, const std::vector<std::size_t>& widths) {
   return out;
 }
 
+// Its cells of words continued on further lines. Nothing where that is not enough.
+std::optional<Table> wrapped_within(const Table& table, std::size_t width) {
+  if (table.columns.empty()) return std::nullopt;
+  const std::vector<std::size_t> widths = widths_within(table, width);
+  return widths.empty() ? std::nullopt : std::optional(with_lines(table, widths));
+}
+
 // "step ms" is asked for as "step", "95 % interval" as "interval", "A step ms" as "step".
 bool is_called(const std::string& heading, std::string_view name) {
   const std::string words = " " + lower(heading) + " ", wanted = " " + lower(name) + " ";
@@ -223,12 +230,6 @@ std::string Table::text(bool colored) const {
     line([&](std::size_t c) { return std::pair(one_line(row[c].text), colored ? color_of(row[c].tone) : ""); });
   }
   return out;
-}
-
-std::optional<Table> wrapped_within(const Table& table, std::size_t width) {
-  if (table.columns.empty()) return std::nullopt;
-  const std::vector<std::size_t> widths = widths_within(table, width);
-  return widths.empty() ? std::nullopt : std::optional(with_lines(table, widths));
 }
 
 void arrange(Document& document, const TableView& view) {

@@ -171,18 +171,6 @@ TEST(Terminal, ColoursAreThoseOfVerdictsAndOfNothingElse) {
   EXPECT_EQ(stripped, plain);
 }
 
-TEST(Narrow, WordsGoOnBelow) {
-  const Table table{{{"variable", true}, {"share"}, {"acts on", true}, {"here", true}},
-                    {{"layout", "50 %", "matrix products, pipeline bubble", "TP2 failed"},
-                     {"threads", "24 %", "attention", "not tried"}}};
-  EXPECT_EQ(wrapped_within(table, 45)->text(),
-            "variable  share  acts on           here\n"
-            "layout     50 %  matrix products,  TP2 failed\n"
-            "                 pipeline bubble\n"
-            "threads    24 %  attention         not tried\n");
-  EXPECT_FALSE(wrapped_within(table, 20));
-}
-
 // All tables of a report with everything in it, at many widths: no line too long, and what went is named.
 TEST(Narrow, ABreakdownFitsEightyColumns) {
   const store::Result result = test::samples::everything();

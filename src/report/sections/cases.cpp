@@ -19,19 +19,63 @@ void add_column(const analysis::Summary& summary, Table::Column column,
   for (std::size_t i = 0; i < table.rows.size(); ++i) table.rows[i].push_back(cell_of(summary.cases[i]));
 }
 
+Scale scale_for(Unit unit, std::span<const double> values) {
+  using enum Unit;
+  switch (unit) {
+    case seconds:
+      return scale_of_seconds(values);
+    case flops:
+      return scale_of_flops(values);
+    case bytes:
+      return scale_of_bytes(values);
+    case gigabytes_s:
+      return {"GB/s", 1e9};
+    case hertz:
+      return {"MHz", 1e6};
+    case watts:
+      return {"W", 1};
+    case share:
+    case number:
+    case count:
+      break;
+  }
+  return {};
+}
+
+std::string printed(double value, const Metric& metric, const Scale& scale) {
+  switch (metric.unit) {
+    case Unit::share:
+      return percent(value) + (metric.key == "mfu" && value > analysis::beyond_doubt ? " !" : "");
+    case Unit::gigabytes_s:
+      return fmt::format("{:.4g}", value / scale.factor);
+    case Unit::hertz:
+    case Unit::watts:
+    case Unit::count:
+      return fmt::format("{:.0f}", value / scale.factor);
+    default:
+      return scale.print(value);
+  }
+}
+
+// A column in one unit, without what was not measured.
 void add_metric(const Metric& metric, std::string legend, const store::Result& result, const analysis::Summary& summary,
                 Table& table) {
-  std::vector<double> values;
-  for (const analysis::CaseSummary& row : summary.cases)
-    values.push_back(table_value(metric, result, row).value_or(0));  // which leaves the unit as it is
-  const MetricPrinter printer(metric, values);
-  Table::Column column = printer.column(result);
-  column.legend = std::move(legend);
-  const auto cell_of = [&](const analysis::CaseSummary& row) {
-    const auto value = table_value(metric, result, row);
-    return value ? Cell(printer.number(*value)) : Cell();
+  const auto known = [&](const analysis::CaseSummary& row) -> std::optional<double> {
+    const std::optional<double> value = row.blocks > 0 ? metric.value(result, row) : std::nullopt;
+    // A share may well be 0; nothing else is, so 0 stands for "not known".
+    return value && *value == 0 && metric.unit != Unit::share ? std::nullopt : value;
   };
-  add_column(summary, std::move(column), cell_of, table);
+  std::vector<double> values;
+  for (const analysis::CaseSummary& row : summary.cases) values.push_back(known(row).value_or(0));  // 0: no unit of it
+  const Scale scale = scale_for(metric.unit, values);
+  std::string heading = fmt::format(fmt::runtime(metric.heading), scale.unit);
+  if (result.ranks_are_gpus() && heading.ends_with("/rank")) heading.replace(heading.size() - 4, 4, "GPU");
+  const auto cell_of = [&](const analysis::CaseSummary& row) {
+    const auto value = known(row);
+    return value ? Cell(printed(*value, metric, scale)) : Cell();
+  };
+  add_column(summary, {.heading = std::move(heading), .worth = metric.worth, .legend = std::move(legend)}, cell_of,
+             table);
 }
 
 bool ranks_differ(const store::Result& result) {
