@@ -1,18 +1,20 @@
-#include "cli/arguments.h"
-
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <cctype>
+#include <array>
+#include <regex>
+#include <sstream>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "backends/backends.h"
 #include "base/error.h"
 #include "base/identity.h"
 #include "base/text.h"
-#include "base/units.h"
-#include "cli/output.h"
-#include "config/backend.h"
+#include "cli/verbs.h"
 
 namespace harness::cli {
 namespace {
@@ -35,11 +37,12 @@ CLI::Validator from_to(std::int64_t least, std::int64_t most) {
   return {complaint, ""};
 }
 
-void add_common(CLI::App& verb, std::string& config, std::vector<std::string>& overrides,
-                std::vector<std::string>& only, Arguments& a) {
-  verb.add_option("config", config, "the configuration, such as configs/laptop.yaml")->required();
-  verb.add_option("--set", overrides, "override a key: measure.rounds=4, micro_batch_size=2, backend=cpu")->take_all();
-  verb.add_option("--only", only, "measure only these cases or variables, and the baseline")->take_all();
+template <class Options>
+void add_common(CLI::App& verb, Options& o, Arguments& a) {
+  verb.add_option("config", o.config, "the configuration, such as configs/laptop.yaml");
+  verb.add_option("--set", o.overrides, "override a key: measure.rounds=4, micro_batch_size=2, backend=cpu")
+      ->take_all();
+  verb.add_option("--only", o.only, "measure only these cases or variables, and the baseline")->take_all();
   verb.add_option("-b,--minbytes", a.min_bytes, "smallest message size (collective sweeps): 8, 64K");
   verb.add_option("-e,--maxbytes", a.max_bytes, "largest message size: 8G");
   verb.add_option("-f,--stepfactor", a.step_factor, "factor between two sizes (default: 2)");
@@ -60,8 +63,6 @@ CLI::Option* add_ranks(CLI::App& verb, const char* name, int& ranks, const char*
 
 void add_view(CLI::App& verb, ViewOptions& view) {
   verb.add_option("--columns", view.columns, "only these columns of the table: step,change,verdict")->delimiter(',');
-  verb.add_option("--color", view.color, "auto, always or never: verdicts in colour (auto: on a terminal)")
-      ->check(one_of({"auto", "always", "never"}));
 }
 
 void add_cost(CLI::App& verb, CostOptions& cost) {
@@ -71,266 +72,322 @@ void add_cost(CLI::App& verb, CostOptions& cost) {
   verb.add_option("--currency", cost.currency, "currency of the price (default USD)");
 }
 
-// A size as nccl-tests takes one (8, 64K, 8m, 8G), as a configuration has it: "64 KiB". Anything else stays as it is.
-std::string size_of_nccl_tests(const std::string& text) {
-  const std::size_t digits = text.find_first_not_of("0123456789");
-  if (digits == std::string::npos) return text + " B";
-  const auto unit = static_cast<char>(std::toupper(static_cast<unsigned char>(text.back())));
-  if (digits > 0 && digits + 1 == text.size() && std::string_view("KMGT").find(unit) != std::string_view::npos)
-    return fmt::format("{} {}iB", text.substr(0, digits), unit);
-  return text;
-}
-
-}  // namespace
-
-void Arguments::add_sugar(std::vector<std::string>& overrides, std::vector<std::string>& only) const {
-  const auto add = [&](const char* key, const std::string& value) {
-    if (!value.empty()) overrides.push_back(fmt::format("{}={}", key, value));
-  };
-  // Here what is wrong can be said of the option that was typed.
-  if (!backend.empty()) option_value("--backend", backend, config::parse_backend);
-  if (!rounds.empty()) option_value("--rounds", rounds, parse_integer);
-  if (!seed.empty()) option_value("--seed", seed, parse_integer);
-  if (!time_budget.empty()) option_value("--time-budget", time_budget, parse_seconds);
-  add("backend", backend);
-  add("hardware", hardware);
-  add("measure.rounds", rounds);
-  add("measure.time_budget", time_budget);
-  add("measure.seed", seed);
-  if (min_bytes.empty() && max_bytes.empty() && step_factor.empty()) return;
-  if (min_bytes.empty() || max_bytes.empty())
-    fail("-b and -e go together: the first size and the last, such as -b 8 -e 8G -f 2");
-  const std::string factor = step_factor.empty() ? "2" : step_factor;
-  add("sweep.message_size",
-      fmt::format("[{}..{} x{}]", size_of_nccl_tests(min_bytes), size_of_nccl_tests(max_bytes), factor));
-  only.push_back("message_size");
-}
-
-std::vector<std::string> Parser::verbs() const {
-  std::vector<std::string> names;
-  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; }))
-    names.push_back(verb->get_name());
-  return names;
-}
-
-Parser::Parser(Arguments& a) {
-  app.require_subcommand(1);
-  app.set_version_flag("--version", tool_version() + "\n" + backends::build_description());
-  sweep = app.add_subcommand("sweep", "measure: mpirun -np 2 ./harness sweep configs/laptop.yaml");
-  add_common(*sweep, a.sweep.config, a.sweep.overrides, a.sweep.only, a);
-  sweep->add_option("-o,--output", a.sweep.output, "the result file (default: `output` in the configuration)");
-  sweep->add_option(
-      "--wrap", a.sweep.wrap,
-      "start the timed workers under this command: 'nsys profile -o b%q{HARNESS_BLOCK}-r%q{HARNESS_RANK}'");
-  sweep->add_flag("--force", a.sweep.force, "replace the result file if it exists; the old one is kept beside it");
-  add_ranks(*sweep, "--ranks", a.sweep.ranks, "of a prediction (--backend sim): number of ranks");
-  add_ranks(*sweep, "--ranks-per-node", a.sweep.ranks_per_node, "of a prediction: ranks that share a node");
-  sweep
-      ->add_option("--require", a.sweep.require,
-                   "healthy: measure nothing, and end with exit code 2, where doctor finds a failure on a node")
+void add_sweep(CLI::App& verb, SweepOptions& o, Arguments& a) {
+  add_common(verb, o, a);
+  verb.add_option("-o,--output", o.output, "the result file (default: `output` in the configuration)");
+  verb.add_option("--wrap", o.wrap,
+                  "start the timed workers under this command: 'nsys profile -o b%q{HARNESS_BLOCK}-r%q{HARNESS_RANK}'");
+  verb.add_flag("--force", o.force, "replace the result file if it exists; the old one is kept beside it");
+  add_ranks(verb, "--ranks", o.ranks, "of a prediction (--backend sim): number of ranks");
+  add_ranks(verb, "--ranks-per-node", o.ranks_per_node, "of a prediction: ranks that share a node");
+  verb.add_option("--require", o.require,
+                  "healthy: measure nothing, and end with exit code 2, where doctor finds a failure on a node")
       ->check(one_of({"healthy"}));
-  sweep->add_option("--sysroot", a.sweep.sysroot, "root directory that the node checks read instead of /");
-  sweep->get_option("config")->required(false);
-  auto* quiet = sweep->add_flag("--quiet", a.sweep.quiet, "no progress: only the result, warnings and errors");
-  sweep->add_flag("-v,--verbose", a.sweep.verbose, "progress block by block; the result with settings and formulas")
+  verb.add_option("--sysroot", o.sysroot, "root directory that the node checks read instead of /");
+  auto* quiet = verb.add_flag("--quiet", o.quiet, "no progress: only the result, warnings and errors");
+  verb.add_flag("-v,--verbose", o.verbose, "progress block by block; the result with settings and formulas")
       ->excludes(quiet);
-  sweep
-      ->add_option("--resume", a.sweep.resume,
-                   "continue an interrupted result file by what it says; with --rounds N, add rounds to a complete one")
+  verb.add_option("--resume", o.resume,
+                  "continue an interrupted result file by what it says; with --rounds N, add rounds to a complete one")
       ->type_name("FILE");
-  plan = app.add_subcommand("plan",
-                            "show what would run, whether it fits, and which effects it can resolve; needs no MPI");
-  add_common(*plan, a.plan.config, a.plan.overrides, a.plan.only, a);
-  plan->get_option("config")->description(
+}
+
+void add_plan(CLI::App& verb, PlanOptions& o, Arguments& a) {
+  add_common(verb, o, a);
+  verb.get_option("config")->required()->description(
       "the configuration, such as configs/laptop.yaml; with --hardware also a result file, to be moved to it");
-  add_ranks(*plan, "--ranks", a.plan.ranks, "number of ranks to plan for (default: as many as mpirun starts)");
-  add_ranks(*plan, "--ranks-per-node", a.plan.ranks_per_node, "ranks that share a node, numbered node by node");
-  add_format(*plan, a.plan.format, {"text", "md", "json"});
-  add_view(*plan, a.plan.view);
-  plan->add_option(
-          "--best", a.plan.best,
+  add_ranks(verb, "--ranks", o.ranks, "number of ranks to plan for (default: as many as mpirun starts)");
+  add_ranks(verb, "--ranks-per-node", o.ranks_per_node, "ranks that share a node, numbered node by node");
+  add_format(verb, o.format, {"text", "md", "json"});
+  add_view(verb, o.view);
+  verb.add_option(
+          "--best", o.best,
           "predict all combinations of the values that are swept instead, and name as many of the fastest that fit")
       ->check(from_to(1, 1000));
-  plan->add_option("--assume-mfu", a.plan.assume_mfu, "estimate the time from an MFU of all cases: 40%");
-  plan->add_option("--assume-setup", a.plan.assume_setup, "with --assume-mfu: to set up a block (default: 30 s)")
+  verb.add_option("--assume-mfu", o.assume_mfu, "estimate the time from an MFU of all cases: 40%");
+  verb.add_option("--assume-setup", o.assume_setup, "with --assume-mfu: to set up a block (default: 30 s)")
       ->needs("--assume-mfu");
-  plan->add_option("--gpu-hours", a.plan.gpu_hours,
-                   "plan for this many hours of a rank, all ranks together: the rounds that fit and what they resolve");
-  plan->add_option("--budget", a.plan.budget,
-                   "print the FLOP, bytes and least time of each operation of CASE on the stated hardware")
+  verb.add_option("--gpu-hours", o.gpu_hours,
+                  "plan for this many hours of a rank, all ranks together: the rounds that fit and what they resolve");
+  verb.add_option("--budget", o.budget,
+                  "print the FLOP, bytes and least time of each operation of CASE on the stated hardware")
       ->expected(0, 1)
       ->default_str("baseline")
       ->type_name("[CASE]");
-  show = app.add_subcommand("show", "print the table of a result file");
-  show->add_option("file", a.show.files, "a result file")->required();
-  add_format(*show, a.show.format, {"text", "md", "csv", "long-csv", "json"});
-  show->add_flag("--follow", a.show.follow, "print the table again after each round until the sweep has ended");
-  show->add_flag(
-      "--breakdown", a.show.breakdown,
+}
+
+void add_show(CLI::App& verb, ShowOptions& o) {
+  verb.add_option("file", o.files, "a result file")->required();
+  add_format(verb, o.format, {"text", "md", "csv", "long-csv", "json"});
+  verb.add_flag("--follow", o.follow, "print the table again after each round until the sweep has ended");
+  verb.add_flag(
+      "--breakdown", o.breakdown,
       "where the time of each case's step went beside its prediction, its bottleneck, the late ranks, and what is "
       "wrong with the cluster (text, md; json: the prediction alone)");
-  show->add_option("--case", a.show.cases, "with --breakdown: these cases besides the baseline (default: the best one)")
+  verb.add_option("--case", o.cases, "with --breakdown: these cases besides the baseline (default: the best one)")
       ->take_all()
       ->needs("--breakdown");
-  show->add_flag("-v,--verbose", a.show.verbose, "also settings, formulas and noise; with --breakdown: every case");
-  add_cost(*show, a.show.cost);
-  add_view(*show, a.show.view);
-  add_read(a.read);
-  add_report(a.report);
-  add_readers(a);
-  variables = app.add_subcommand("variables", "what a configuration may say: every variable and every other key");
-  variables->add_option("name", a.variables.name, "a variable or a key, such as bucket_size or measure.rounds");
-  add_format(*variables, a.variables.format, {"text", "md"});
-  variables->add_flag("--schema", a.variables.schema, "a JSON Schema of configurations, for editors");
-  make_tokens = app.add_subcommand("make-tokens", "write a file of synthetic tokens for data_file");
-  make_tokens->add_option("file", a.make_tokens.file, "the file to write")->required();
-  make_tokens->add_option("--tokens", a.make_tokens.tokens, "how many")
-      ->required()
-      ->check(from_to(1, std::int64_t{1} << 48));
-  make_tokens->add_option("--vocabulary", a.make_tokens.vocabulary, "tokens are below it: the model's vocab")
-      ->required()
-      ->check(from_to(2, std::int64_t{1} << 31));
-  make_tokens->add_option("--seed", a.make_tokens.seed, "with measure.seed, the tokens of a sweep without a file");
-  make_tokens->add_flag("--force", a.make_tokens.force, "replace the file if it is there");
-  init = app.add_subcommand("init", "write a first configuration for this machine");
-  add_ranks(*init, "--ranks", a.init.ranks, "number of ranks (default: one per GPU, or by the cores)");
-  init->add_option("--backend", a.init.backend, "cpu or cuda (default: cuda where there is a GPU)");
-  init->add_option("-o,--output", a.init.output, "the file to write (default: harness.yaml)");
-  add_selftest(a.selftest);
-  add_doctor(a.doctor);
-  add_calibrate(a.calibrate);
+  verb.add_flag("-v,--verbose", o.verbose, "also settings, formulas and noise; with --breakdown: every case");
+  add_cost(verb, o.cost);
+  add_view(verb, o.view);
 }
 
-// Verbs that read result files and nothing else.
-void Parser::add_readers(Arguments& a) {
-  compare = app.add_subcommand("compare", "compare result files: compare monday.h5 friday.h5");
-  compare
-      ->add_option("files", a.compare.files,
-                   "two result files; three or more: runs of one configuration, which agree or not and prove "
-                   "something together")
-      ->required();
-  compare->add_option("--with", a.compare.with, "runs of the other side: compare a1.h5 a2.h5 a3.h5 --with b1.h5 …");
-  compare->add_flag("--reproduce", a.compare.reproduce,
-                    "compare each change's effect on its own baseline, not times: for different clusters");
-  compare->add_flag("--history", a.compare.history,
-                    "take the files as one series of runs: which case changed, between which two?");
-  compare->add_option("--fail-on", a.compare.fail_on,
-                      "exit code 2: slower[:PERCENT], if a case is proven slower by more (default: the smallest "
-                      "effect); not-proven-within:PERCENT, unless each is proven to be no slower than that");
-  compare->add_flag("--anyway", a.compare.anyway,
-                    "compare even if the models, the numbers of ranks or the settings of the baselines differ");
-  add_format(*compare, a.compare.format, {"text", "md", "json"});
-  compare->add_flag("-v,--verbose", a.compare.verbose, "text with all rows, not only those that moved most");
-  add_view(*compare, a.compare.view);
-  export_settings = app.add_subcommand(
-      "export", "write settings for a framework or the next sweep: what a result proves, or a planned case");
-  export_settings->add_option("file", a.export_settings.file, "a result file, or with --format F a configuration")
-      ->required();
-  export_settings->add_option("--case", a.export_settings.case_name,
-                              "with --format F: all settings of this case, proven or not; else only this case");
-  export_settings
-      ->add_option("--format", a.export_settings.format,
-                   "harness (default): the next configuration; env, megatron, deepspeed or torchtitan: settings "
-                   "for it")
-      ->check(one_of({"env", "megatron", "deepspeed", "torchtitan", "harness"}));
-  trace = app.add_subcommand("trace", "write one profiled step, for chrome://tracing and ui.perfetto.dev");
-  trace->add_option("file", a.trace.file, "a result file")->required();
-  trace->add_option("--case", a.trace.case_name, "whose step (default: baseline)");
-  trace->add_option("-o,--output", a.trace.output,
-                    "the trace to write (default: beside the file, as NAME.trace.json; - for the terminal)");
-  trace->add_flag("--force", a.trace.force, "overwrite the trace if it exists");
-}
-
-void Parser::add_read(ReadOptions& o) {
-  read = app.add_subcommand("read",
-                            "what is wrong, from what you have: read pretrain.sh train.log nccl.log rank0.json.gz");
-  read->add_option(
+void add_read(CLI::App& verb, ReadOptions& o) {
+  verb.add_option(
           "files", o.files,
           "launch scripts, configurations of frameworks, training logs, NCCL_DEBUG=INFO logs, outputs of nccl-tests, "
           "NCCL topology and graph XML, nvidia-smi topo -m, Inspector and Flight Recorder JSON, hostfiles, traces of "
           "the PyTorch profiler and of Nsight Systems, with a configuration of harness: beside its prediction; also "
           ".gz; - for the standard input")
       ->required();
-  read->add_option("--set", o.fill, "what the files do not say: ranks=16, global_batch_size=64, hardware=h100-sxm")
+  verb.add_option("--set", o.fill, "what the files do not say: ranks=16, global_batch_size=64, hardware=h100-sxm")
       ->type_name("KEY=VALUE")
       ->take_all();
-  read->add_option("-o,--output", o.output, "write the job as a configuration, for `plan` and `sweep`");
-  read->add_flag("--force", o.force, "overwrite the configuration if it exists");
-  add_format(*read, o.format, {"text", "json"});
+  verb.add_option("-o,--output", o.output, "write the job as a configuration, for `plan` and `sweep`");
+  verb.add_flag("--force", o.force, "overwrite the configuration if it exists");
+  add_format(verb, o.format, {"text", "json"});
 }
 
-void Parser::add_report(ReportOptions& o) {
-  report = app.add_subcommand("report",
-                              "write a report on a result file or on the traces of a job, for a browser or for print");
-  report->add_option("files", o.files, "a result file, or traces as `read` takes them")->required();
-  report->add_option("-o,--output", o.output, "the page (default: beside the file; - for the terminal)");
-  add_format(*report, o.format, {"html", "md"});
-  report->add_flag("--force", o.force, "overwrite the page if it exists");
-  add_cost(*report, o.cost);
+void add_report(CLI::App& verb, ReportOptions& o) {
+  verb.add_option("files", o.files, "a result file, or traces as `read` takes them")->required();
+  verb.add_option("-o,--output", o.output, "the page (default: beside the file; - for the terminal)");
+  add_format(verb, o.format, {"html", "md"});
+  verb.add_flag("--force", o.force, "overwrite the page if it exists");
+  add_cost(verb, o.cost);
 }
 
-void Parser::add_selftest(SelftestOptions& o) {
-  selftest = app.add_subcommand("selftest", "check a backend on this machine for correctness");
-  selftest->add_option("suites", o.suites, "operations, reference or all (the default)")
+void add_compare(CLI::App& verb, CompareOptions& o) {
+  verb.add_option("files", o.files,
+                  "two result files; three or more: runs of one configuration, which agree or not and prove "
+                  "something together")
+      ->required();
+  verb.add_option("--with", o.with, "runs of the other side: compare a1.h5 a2.h5 a3.h5 --with b1.h5 …");
+  verb.add_flag("--reproduce", o.reproduce,
+                "compare each change's effect on its own baseline, not times: for different clusters");
+  verb.add_flag("--history", o.history, "take the files as one series of runs: which case changed, between which two?");
+  verb.add_option("--fail-on", o.fail_on,
+                  "exit code 2: slower[:PERCENT], if a case is proven slower by more (default: the smallest "
+                  "effect); not-proven-within:PERCENT, unless each is proven to be no slower than that");
+  verb.add_flag("--anyway", o.anyway,
+                "compare even if the models, the numbers of ranks or the settings of the baselines differ");
+  add_format(verb, o.format, {"text", "md", "json"});
+  verb.add_flag("-v,--verbose", o.verbose, "text with all rows, not only those that moved most");
+  add_view(verb, o.view);
+}
+
+void add_export(CLI::App& verb, ExportOptions& o) {
+  verb.add_option("file", o.file, "a result file, or with --format F a configuration")->required();
+  verb.add_option("--case", o.case_name,
+                  "with --format F: all settings of this case, proven or not; else only this case");
+  verb.add_option("--format", o.format,
+                  "harness (default): the next configuration; env, megatron, deepspeed or torchtitan: settings "
+                  "for it")
+      ->check(one_of({"env", "megatron", "deepspeed", "torchtitan", "harness"}));
+}
+
+void add_trace(CLI::App& verb, TraceOptions& o) {
+  verb.add_option("file", o.file, "a result file")->required();
+  verb.add_option("--case", o.case_name, "whose step (default: baseline)");
+  verb.add_option("-o,--output", o.output,
+                  "the trace to write (default: beside the file, as NAME.trace.json; - for the terminal)");
+  verb.add_flag("--force", o.force, "overwrite the trace if it exists");
+}
+
+void add_variables(CLI::App& verb, VariablesOptions& o) {
+  verb.add_option("name", o.name, "a variable or a key, such as bucket_size or measure.rounds");
+  add_format(verb, o.format, {"text", "md"});
+  verb.add_flag("--schema", o.schema, "a JSON Schema of configurations, for editors");
+}
+
+void add_make_tokens(CLI::App& verb, MakeTokensOptions& o) {
+  verb.add_option("file", o.file, "the file to write")->required();
+  verb.add_option("--tokens", o.tokens, "how many")->required()->check(from_to(1, std::int64_t{1} << 48));
+  verb.add_option("--vocabulary", o.vocabulary, "tokens are below it: the model's vocab")
+      ->required()
+      ->check(from_to(2, std::int64_t{1} << 31));
+  verb.add_option("--seed", o.seed, "with measure.seed, the tokens of a sweep without a file");
+  verb.add_flag("--force", o.force, "replace the file if it is there");
+}
+
+void add_init(CLI::App& verb, InitOptions& o) {
+  add_ranks(verb, "--ranks", o.ranks, "number of ranks (default: one per GPU, or by the cores)");
+  verb.add_option("--backend", o.backend, "cpu or cuda (default: cuda where there is a GPU)");
+  verb.add_option("-o,--output", o.output, "the file to write (default: harness.yaml)");
+}
+
+void add_selftest(CLI::App& verb, SelftestOptions& o) {
+  verb.add_option("suites", o.suites, "operations, reference or all (the default)")
       ->check(one_of({"operations", "reference", "all"}));
-  selftest->add_option("--backend", o.backend, "the backend to check: cuda or cpu");
-  selftest->add_option("--only", o.only, "only operations whose case has this in its name: layer_norm, 'fused, 2 x 2'")
+  verb.add_option("--backend", o.backend, "the backend to check: cuda or cpu");
+  verb.add_option("--only", o.only, "only operations whose case has this in its name: layer_norm, 'fused, 2 x 2'")
       ->take_all();
-  selftest->add_flag("--fast", o.fast, "operations at small sizes only");
-  selftest->add_flag("--verbose", o.verbose, "name each operation's case before it runs");
-  selftest->add_option("--reference", o.reference, "the folder of the reference (tests/reference)");
-  selftest->add_option("--threads", o.threads, "threads of the cpu backend (default: all cores)")
-      ->check(from_to(0, 4096));
-  selftest->add_option("--seed", o.seed, "seed of the operations' numbers (default: a new one each time)");
+  verb.add_flag("--fast", o.fast, "operations at small sizes only");
+  verb.add_flag("--verbose", o.verbose, "name each operation's case before it runs");
+  verb.add_option("--reference", o.reference, "the folder of the reference (tests/reference)");
+  verb.add_option("--threads", o.threads, "threads of the cpu backend (default: all cores)")->check(from_to(0, 4096));
+  verb.add_option("--seed", o.seed, "seed of the operations' numbers (default: a new one each time)");
 }
 
-void Parser::add_doctor(DoctorOptions& o) {
-  doctor = app.add_subcommand("doctor", "is every node healthy and set up alike? mpirun -np 16 ./harness doctor");
-  doctor->add_flag("--strict", o.strict, "exit code 1 for a warning");
-  doctor->add_flag("--all", o.all, "also what passed and what does not apply");
-  add_format(*doctor, o.format, {"text", "md", "json"});
-  doctor
-      ->add_option("--stages", o.stages,
-                   "of static, nccl, load (default: all); static alone starts no worker and takes seconds")
+void add_doctor(CLI::App& verb, DoctorOptions& o) {
+  verb.add_flag("--strict", o.strict, "exit code 1 for a warning");
+  verb.add_flag("--all", o.all, "also what passed and what does not apply");
+  add_format(verb, o.format, {"text", "md", "json"});
+  verb.add_option("--stages", o.stages,
+                  "of static, nccl, load (default: all); static alone starts no worker and takes seconds")
       ->type_name("LIST");
   auto* against =
-      doctor
-          ->add_option("--against", o.against,
-                       "say first what has changed since the sweep in BEFORE, node by node; with AFTER, up to "
-                       "that sweep and not to now")
+      verb.add_option("--against", o.against,
+                      "say first what has changed since the sweep in BEFORE, node by node; with AFTER, up to "
+                      "that sweep and not to now")
           ->expected(1, 2)
           ->type_name("BEFORE [AFTER]");
-  auto* allreduce = doctor->add_option("--allreduce", o.allreduce, "the least time that an all-reduce of SIZE can take")
+  auto* allreduce = verb.add_option("--allreduce", o.allreduce, "the least time that an all-reduce of SIZE can take")
                         ->type_name("SIZE")
                         ->excludes(against);
-  doctor->add_option("--within", o.within, "of it: is that possible in TIME? exit code 2: no")
+  verb.add_option("--within", o.within, "of it: is that possible in TIME? exit code 2: no")
       ->type_name("TIME")
       ->needs(allreduce);
-  add_ranks(*doctor, "--ranks", o.ranks, "of it: over so many ranks (default: those of one machine)", 2)
-      ->needs(allreduce);
+  add_ranks(verb, "--ranks", o.ranks, "of it: over so many ranks (default: those of one machine)", 2)->needs(allreduce);
   auto* hardware =
-      doctor->add_option("--hardware", o.hardware, "of it: on machines of this hardware file, such as h100-sxm")
+      verb.add_option("--hardware", o.hardware, "of it: on machines of this hardware file, such as h100-sxm")
           ->needs(allreduce);
   allreduce->needs(hardware);
-  doctor->add_option("--sysroot", o.sysroot,
-                     "look below this folder instead of /; {rank} in it is replaced by each rank's number");
-  doctor->add_flag("--list", o.list, "every check: what it asks, where it reads, how bad it may be, where to read on");
+  verb.add_option("--sysroot", o.sysroot,
+                  "look below this folder instead of /; {rank} in it is replaced by each rank's number");
+  verb.add_flag("--list", o.list, "every check: what it asks, where it reads, how bad it may be, where to read on");
   for (const char* of_nodes : {"--against", "--stages", "--allreduce"})
-    doctor->get_option("--list")->excludes(doctor->get_option(of_nodes));
+    verb.get_option("--list")->excludes(verb.get_option(of_nodes));
 }
 
-void Parser::add_calibrate(CalibrateOptions& o) {
-  calibrate = app.add_subcommand(
-      "calibrate", "measure what predictions rest on: mpirun -np 2 ./harness calibrate configs/laptop.yaml");
-  calibrate->add_option("config", o.config, "measure the sizes that this sweep's steps have (default: usual ones)");
-  calibrate
-      ->add_option("-o,--output", o.output,
-                   "write PREFIX-hardware.yaml and PREFIX-calibration.yaml (default: the host's name)")
+void add_calibrate(CLI::App& verb, CalibrateOptions& o) {
+  verb.add_option("config", o.config, "measure the sizes that this sweep's steps have (default: usual ones)");
+  verb.add_option("-o,--output", o.output,
+                  "write PREFIX-hardware.yaml and PREFIX-calibration.yaml (default: the host's name)")
       ->type_name("PREFIX");
-  calibrate->add_option("--backend", o.backend, "cpu or cuda (default: the configuration's, or as the machine is)");
-  calibrate->add_option("--time-budget", o.time_budget,
-                        "about how long: rounds that fit in, but one at least (default: 1 min)");
-  calibrate->add_flag("--force", o.force, "replace the files if they exist");
+  verb.add_option("--backend", o.backend, "cpu or cuda (default: the configuration's, or as the machine is)");
+  verb.add_option("--time-budget", o.time_budget,
+                  "about how long: rounds that fit in, but one at least (default: 1 min)");
+  verb.add_flag("--force", o.force, "replace the files if they exist");
+}
+
+void add_verbs(CLI::App& app, Arguments& a) {
+  app.require_subcommand(1);
+  app.set_version_flag("--version", tool_version() + "\n" + backends::build_description());
+  const auto verb = [&](const char* name, const char* help) -> CLI::App& { return *app.add_subcommand(name, help); };
+  add_sweep(verb("sweep", "measure: mpirun -np 2 ./harness sweep configs/laptop.yaml"), a.sweep, a);
+  add_plan(verb("plan", "show what would run, whether it fits, and which effects it can resolve; needs no MPI"), a.plan,
+           a);
+  add_show(verb("show", "print the table of a result file"), a.show);
+  add_read(verb("read", "what is wrong, from what you have: read pretrain.sh train.log nccl.log rank0.json.gz"),
+           a.read);
+  add_report(verb("report", "write a report on a result file or on the traces of a job, for a browser or for print"),
+             a.report);
+  add_compare(verb("compare", "compare result files: compare monday.h5 friday.h5"), a.compare);
+  add_export(
+      verb("export", "write settings for a framework or the next sweep: what a result proves, or a planned case"),
+      a.export_settings);
+  add_trace(verb("trace", "write one profiled step, for chrome://tracing and ui.perfetto.dev"), a.trace);
+  add_variables(verb("variables", "what a configuration may say: every variable and every other key"), a.variables);
+  add_make_tokens(verb("make-tokens", "write a file of synthetic tokens for data_file"), a.make_tokens);
+  add_init(verb("init", "write a first configuration for this machine"), a.init);
+  add_selftest(verb("selftest", "check a backend on this machine for correctness"), a.selftest);
+  add_doctor(verb("doctor", "is every node healthy and set up alike? mpirun -np 16 ./harness doctor"), a.doctor);
+  add_calibrate(
+      verb("calibrate", "measure what predictions rest on: mpirun -np 2 ./harness calibrate configs/laptop.yaml"),
+      a.calibrate);
+}
+
+// Words of the library about an option, and ours instead.
+constexpr std::array<std::pair<const char*, const char*>, 3> wordings{
+    {{"(.*): [0-9]+ required .* missing", "$1 needs a value"},
+     {"Could not convert: (.*) = (.*)", "$1: found '$2'; expected a number"},
+     {"(.*): At Most 1 required but received ([0-9]+)", "$1 is given $2 times; give it once"}}};
+
+std::string in_our_words(const std::string& text) {
+  constexpr std::size_t most = 1000;  // std::regex takes stack by the length of a text
+  if (text.size() > most) return text;
+  for (const auto& [theirs, ours] : wordings) {
+    if (std::smatch found; std::regex_match(text, found, std::regex(theirs))) return found.format(ours);
+  }
+  return text;
+}
+
+// Options of nccl-tests that are others here, or none.
+struct Foreign {
+  std::string_view brief, name, here;
+};
+constexpr std::array<Foreign, 7> of_nccl_tests{{
+    {"-g", "--ngpus", "a rank has one GPU: mpirun -np N says how many"},
+    {"-t", "--nthreads", "a rank is a process with one GPU: mpirun -np N says how many"},
+    {"-n", "--iters", "here it is --set baseline.repetitions=20, operations of a step"},
+    {"-w", "--warmup_iters", "here it is --set measure.warmup_steps=5"},
+    {"-c", "--check", "every block checks its results; nothing turns that off"},
+    {"-i", "--stepbytes", "sizes grow by a factor: -f 2"},
+    {"-d", "--datatype", "here it is --set baseline.precision=bf16"},
+}};
+
+// A hint for arguments that a verb does not know; "" if nothing is near.
+std::string hint_for_unknown(CLI::App& app) {
+  const std::vector<CLI::App*> verbs = app.get_subcommands();
+  if (verbs.empty()) return "";
+  std::vector<std::string> names;
+  for (const CLI::Option* option : verbs.front()->get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  std::string known, near;
+  for (const std::string& word : app.remaining(true)) {
+    const std::string option = word.substr(0, word.find('='));
+    const auto foreign = std::ranges::find_if(
+        of_nccl_tests, [&](const Foreign& row) { return option == row.brief || option == row.name; });
+    if (foreign != of_nccl_tests.end()) {
+      known += fmt::format("; {}: {}", option, foreign->here);
+    } else if (word.starts_with("--") && near.empty()) {
+      near = did_you_mean(nearest(word, names));
+    }
+  }
+  return known + near;
+}
+
+// "help" and "help VERB" as people type them; a verb that does not exist is named before CLI11 misses one.
+std::vector<std::string> understood(std::vector<std::string> arguments, CLI::App& app) {
+  if (arguments.empty() || arguments[0].starts_with("-")) return arguments;
+  if (arguments[0] == "help") {
+    arguments.erase(arguments.begin());
+    arguments.emplace_back("--help");
+    return arguments;
+  }
+  std::vector<std::string> verbs;
+  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; }))
+    verbs.push_back(verb->get_name());
+  if (std::ranges::find(verbs, arguments[0]) != verbs.end()) return arguments;
+  fail("there is no command {}; allowed: {}{}", quote(arguments[0]), join(verbs, ", "),
+       did_you_mean(nearest(arguments[0], verbs)));
+}
+
+}  // namespace
+
+Arguments parse_arguments(const std::vector<std::string>& typed) {
+  Arguments a;
+  CLI::App app{
+      "Finds out why a GPU training cluster is slow: runs real GPT training steps, changes one setting at a time, "
+      "and reports the effect of each with its confidence interval.",
+      "harness"};
+  add_verbs(app, a);
+  std::vector<std::string> arguments = understood(typed, app);
+  std::ranges::reverse(arguments);  // CLI11 takes them last first
+  try {
+    app.parse(arguments);
+    a.verb = app.get_subcommands().front()->get_name();
+  } catch (const CLI::Success& asked) {
+    std::ostringstream help;
+    app.exit(asked, help, help);
+    a.help = help.str();
+  } catch (const CLI::ParseError& wrong) {
+    const bool is_unknown = dynamic_cast<const CLI::ExtrasError*>(&wrong) != nullptr;
+    const std::string hint = is_unknown ? hint_for_unknown(app) : "";
+    throw Error(escaped(in_our_words(wrong.what()) + hint) + "\nRun with --help for more information.");
+  }
+  return a;
 }
 
 }  // namespace harness::cli

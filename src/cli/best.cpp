@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "cli/plan_document.h"
+#include "cli/plan.h"
 #include "plan/prepare.h"
 #include "plan/survey.h"
 

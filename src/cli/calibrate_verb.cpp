@@ -10,7 +10,6 @@
 #include "base/units.h"
 #include "calibrate/calibrate.h"
 #include "cli/output.h"
-#include "cli/sweep_verb.h"
 #include "cli/verbs.h"
 #include "config/experiment.h"
 #include "report/document.h"

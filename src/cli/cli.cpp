@@ -3,18 +3,21 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <exception>
 #include <filesystem>
 #include <new>
 #include <ostream>
+#include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/arguments.h"
+#include "base/units.h"
 #include "cli/output.h"
+#include "config/backend.h"
 #include "doctor/gather.h"
 #include "job/mpi/mpi_job.h"
 #include "worker/worker.h"
@@ -47,39 +50,61 @@ int code_of_error(const std::vector<std::string>& arguments, int code) {
   return !arguments.empty() && arguments[0] == "doctor" ? doctor_could_not_run : code;
 }
 
+// A size as nccl-tests takes one (8, 64K, 8m, 8G), as a configuration has it: "64 KiB". Anything else stays as it is.
+std::string size_of_nccl_tests(const std::string& text) {
+  const std::size_t digits = text.find_first_not_of("0123456789");
+  if (digits == std::string::npos) return text + " B";
+  const auto unit = static_cast<char>(std::toupper(static_cast<unsigned char>(text.back())));
+  if (digits > 0 && digits + 1 == text.size() && std::string_view("KMGT").find(unit) != std::string_view::npos)
+    return fmt::format("{} {}iB", text.substr(0, digits), unit);
+  return text;
+}
+
+// Adds what the shorthands say to the --set and --only of a verb. Throws Error for sizes without an end.
+void add_shorthands(const Arguments& a, std::vector<std::string>& overrides, std::vector<std::string>& only) {
+  const auto add = [&](const char* key, const std::string& value) {
+    if (!value.empty()) overrides.push_back(fmt::format("{}={}", key, value));
+  };
+  // Here what is wrong can be said of the option that was typed.
+  if (!a.backend.empty()) option_value("--backend", a.backend, config::parse_backend);
+  if (!a.rounds.empty()) option_value("--rounds", a.rounds, parse_integer);
+  if (!a.seed.empty()) option_value("--seed", a.seed, parse_integer);
+  if (!a.time_budget.empty()) option_value("--time-budget", a.time_budget, parse_seconds);
+  add("backend", a.backend);
+  add("hardware", a.hardware);
+  add("measure.rounds", a.rounds);
+  add("measure.time_budget", a.time_budget);
+  add("measure.seed", a.seed);
+  if (a.min_bytes.empty() && a.max_bytes.empty() && a.step_factor.empty()) return;
+  if (a.min_bytes.empty() || a.max_bytes.empty())
+    fail("-b and -e go together: the first size and the last, such as -b 8 -e 8G -f 2");
+  const std::string factor = a.step_factor.empty() ? "2" : a.step_factor;
+  add("sweep.message_size",
+      fmt::format("[{}..{} x{}]", size_of_nccl_tests(a.min_bytes), size_of_nccl_tests(a.max_bytes), factor));
+  only.push_back("message_size");
+}
+
 // Whether a command is for all ranks of a job.
-bool is_for_a_job(const Parser& parser, const DoctorOptions& d) {
-  const bool looks_at_nodes = parser.doctor->parsed() && !d.list && d.against.size() < 2 && d.allreduce.empty();
-  return parser.sweep->parsed() || parser.calibrate->parsed() || looks_at_nodes;
+bool is_for_a_job(const Arguments& a) {
+  const DoctorOptions& d = a.doctor;
+  const bool looks_at_nodes = a.verb == "doctor" && !d.list && d.against.size() < 2 && d.allreduce.empty();
+  return a.verb == "sweep" || a.verb == "calibrate" || looks_at_nodes;
 }
 
-int run_alone(const Parser& parser, Arguments& a, std::ostream& out, std::ostream& err) {
-  a.add_sugar(a.plan.overrides, a.plan.only);
-  if (parser.selftest->parsed()) return selftest(a.selftest, out, err);
-  if (parser.read->parsed()) return read(a.read, out);
-  if (parser.report->parsed()) return report(a.report, out);
-  if (parser.compare->parsed()) return compare(a.compare, out);
-  if (parser.export_settings->parsed()) return export_settings(a.export_settings, out);
-  if (parser.trace->parsed()) return trace(a.trace, out, err);
-  if (parser.init->parsed()) return init(a.init, out);
-  if (parser.doctor->parsed()) return doctor_alone(a.doctor, out);
-  if (parser.make_tokens->parsed()) return make_tokens(a.make_tokens, out);
-  if (parser.variables->parsed()) return variables(a.variables, out);
-  std::ostream* terminal = isatty(STDERR_FILENO) != 0 ? &err : nullptr;
-  return parser.plan->parsed() ? plan(a.plan, out, terminal) : show(a.show, out, err);
-}
-
-// "help" and "help VERB" as people type them; a verb that does not exist is named before CLI11 misses one.
-std::vector<std::string> understood(std::vector<std::string> arguments, const std::vector<std::string>& verbs) {
-  if (arguments.empty() || arguments[0].starts_with("-")) return arguments;
-  if (arguments[0] == "help") {
-    arguments.erase(arguments.begin());
-    arguments.emplace_back("--help");
-    return arguments;
-  }
-  if (std::ranges::find(verbs, arguments[0]) != verbs.end()) return arguments;
-  fail("there is no command {}; allowed: {}{}", quote(arguments[0]), join(verbs, ", "),
-       did_you_mean(nearest(arguments[0], verbs)));
+int run_alone(Arguments& a, std::ostream& out, std::ostream& err) {
+  if (a.verb == "selftest") return selftest(a.selftest, out, err);
+  if (a.verb == "read") return read(a.read, out);
+  if (a.verb == "report") return report(a.report, out);
+  if (a.verb == "compare") return compare(a.compare, out);
+  if (a.verb == "export") return export_settings(a.export_settings, out);
+  if (a.verb == "trace") return trace(a.trace, out, err);
+  if (a.verb == "init") return init(a.init, out);
+  if (a.verb == "doctor") return doctor_alone(a.doctor, out);
+  if (a.verb == "make-tokens") return make_tokens(a.make_tokens, out);
+  if (a.verb == "variables") return variables(a.variables, out);
+  if (a.verb == "show") return show(a.show, out, err);
+  add_shorthands(a, a.plan.overrides, a.plan.only);
+  return plan(a.plan, out, isatty(STDERR_FILENO) != 0 ? &err : nullptr);
 }
 
 // A result that did not reach its reader is a failure, whatever the verb has found.
@@ -93,19 +118,18 @@ void deliver(std::ostream& out) {
 int run_sweep(job::Job& job, Arguments& a, const std::vector<std::string>& arguments, std::ostream& out,
               std::ostream& err) {
   if (!a.sweep.resume.empty()) a.sweep.rounds = std::exchange(a.rounds, "");
-  a.add_sugar(a.sweep.overrides, a.sweep.only);
+  add_shorthands(a, a.sweep.overrides, a.sweep.only);
   a.sweep.command = "harness " + join(arguments, " ");
   return sweep(job, a.sweep, out, err);
 }
 
 // On rank 0, which alone speaks and decides. Returns the exit code of all ranks.
-int lead(job::Job& job, const Parser& parser, Arguments& a, const std::vector<std::string>& arguments,
-         std::ostream& out, std::ostream& err) {
+int lead(job::Job& job, Arguments& a, const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
   int code = 1;
   try {
-    if (parser.doctor->parsed()) {
+    if (a.verb == "doctor") {
       code = doctor(job, a.doctor, out);
-    } else if (parser.calibrate->parsed()) {
+    } else if (a.verb == "calibrate") {
       code = calibrate(job, a.calibrate, out, err);
     } else {
       code = run_sweep(job, a, arguments, out, err);
@@ -121,15 +145,14 @@ int lead(job::Job& job, const Parser& parser, Arguments& a, const std::vector<st
 }
 
 // Every rank comes here.
-int run_job(const Parser& parser, Arguments& a, const std::vector<std::string>& arguments, std::ostream& out,
-            std::ostream& err) {
+int run_job(Arguments& a, const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
   const auto job = mpi::join(doctor::answer);
   try {
     int code = 1;
     if (job->rank() != 0) {
       code = job->follow();
     } else {
-      code = lead(*job, parser, a, arguments, out, err);
+      code = lead(*job, a, arguments, out, err);
       job->finish(code);
     }
     job->leave();
@@ -151,20 +174,18 @@ int run_cli(const std::vector<std::string>& typed, std::ostream& to, std::ostrea
     if (!typed.empty() && typed[0] == "worker") return worker::worker_main();
     CleanStream out(to);
     Arguments a;
-    Parser parser(a);
-    std::string help;
     std::exception_ptr mistake;
     try {
-      help = parse(parser, understood(typed, parser.verbs()));
+      a = parse_arguments(typed);
     } catch (const Error&) {
       mistake = std::current_exception();
     }
-    if (!mistake && help.empty() && is_for_a_job(parser, a.doctor)) return run_job(parser, a, typed, out, err);
+    if (!mistake && is_for_a_job(a)) return run_job(a, typed, out, err);
     // Started by mpirun or srun, all others leave it to the first: it works once and prints once.
     if (const auto claim = mpi::launcher_claim(mpi::own_environment); claim && claim->rank != 0) return 0;
     if (mistake) std::rethrow_exception(mistake);
-    out << help;
-    const int code = help.empty() ? run_alone(parser, a, out, err) : 0;
+    out << a.help;
+    const int code = a.help.empty() ? run_alone(a, out, err) : 0;
     deliver(out);
     return code;
   } catch (...) {

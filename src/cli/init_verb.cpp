@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <ostream>
+#include <utility>
 
 #include "backend/backend.h"
 #include "base/error.h"
@@ -14,28 +16,26 @@
 #include "config/experiment.h"
 #include "data/token_file.h"
 #include "machine/cpus.h"
-#include "plan/prepare.h"
 
 namespace harness::cli {
 namespace {
 
-// The values in the lines of the configuration.
 struct First {
   config::BackendKind backend;
   int ranks = 1;
-  std::string machine;      // in words
-  std::string device;       // the GPU's name, "" if there is none here
-  std::string hardware;     // the file that lists it, "" if none does
-  double memory_bytes = 0;  // of a GPU
+  std::string machine;   // in words
+  std::string device;    // the GPU's name, "" if there is none here
+  std::string hardware;  // the file that lists it, "" if none does
   std::string model, precision;
 
   bool on_gpus() const { return config::traits_of(backend).ranks_are_gpus; }
   bool even() const { return ranks % 2 == 0; }
 };
 
-constexpr double fits = 0.9;  // of the GPU's memory: the libraries need some, too
 constexpr const char* small_model = "{layers: 4, hidden: 128, heads: 4, vocab: 2048, sequence: 128}";
-constexpr const char* largest_first_model = "gpt3-2.7b";  // larger ones take long for a first look
+// The largest of which every case fits into so many bytes of a GPU; larger ones take long for a first look.
+constexpr std::array<std::pair<double, const char*>, 3> first_models{
+    {{76e9, "gpt3-2.7b"}, {38e9, "gpt3-1.3b"}, {14e9, "gpt3-125m"}}};
 
 config::BackendKind backend_for(const FirstMachine& machine, const InitOptions& options) {
   if (options.backend.empty()) return config::usual_backend(!machine.gpus.empty());
@@ -108,28 +108,6 @@ std::string text_of(const First& f, const std::string& path) {
   return text;
 }
 
-// Memory that the largest case will need on a GPU.
-double most_memory(const First& f, const std::string& path) {
-  config::Experiment e = config::load_recorded(text_of(f, path), path, {});
-  e.hardware.reset();  // of which size is the question
-  const plan::Plan p = plan::prepare(e, f.ranks, {"micro_batch_size", "attention"});
-  double most = 0;
-  for (const plan::PlannedCase& c : p.cases) most = std::max(most, plan::planned_memory_bytes(e, c));
-  return most;
-}
-
-// The largest preset of which every case fits.
-void choose_model(First& f, const std::string& path) {
-  std::string chosen = small_model;
-  for (const std::string& preset : config::model_preset_names()) {
-    f.model = preset;
-    if (most_memory(f, path) > f.memory_bytes * fits) break;
-    chosen = preset;
-    if (preset == largest_first_model) break;
-  }
-  f.model = chosen;
-}
-
 void take_gpus(First& f, const FirstMachine& machine, const InitOptions& options) {
   constexpr double usual_memory = 80e9;
   constexpr int first_with_bf16 = 80;
@@ -137,16 +115,17 @@ void take_gpus(First& f, const FirstMachine& machine, const InitOptions& options
                   ? "no GPU here"
                   : fmt::format("{}: {}", plural(std::ssize(machine.gpus), "GPU"), machine.gpus[0].name);
   f.precision = "bf16";
-  f.memory_bytes = usual_memory;
+  double memory_bytes = usual_memory;
   if (!machine.gpus.empty()) {
     f.device = machine.gpus[0].name;
-    if (const double memory = machine.gpus[0].memory_bytes.value_or(0); memory > 0) f.memory_bytes = memory;
+    if (const double memory = machine.gpus[0].memory_bytes.value_or(0); memory > 0) memory_bytes = memory;
     const auto hardware = config::find_hardware_for_device(f.device, options.output);
     if (hardware) f.hardware = hardware->file;
     const int capability = hardware ? hardware->compute_capability : 0;
     if (capability > 0 && capability < first_with_bf16) f.precision = "fp32";
   }
-  choose_model(f, options.output);
+  const auto model = std::ranges::find_if(first_models, [&](const auto& row) { return memory_bytes >= row.first; });
+  f.model = model == first_models.end() ? small_model : model->second;
 }
 
 }  // namespace

@@ -64,11 +64,6 @@ std::size_t width_of(const std::ostream& out) {
   return number_in<std::size_t>(environment("COLUMNS")).value_or(0);
 }
 
-bool in_color(const std::string& asked, const std::ostream& out) {
-  if (asked != "auto") return asked == "always";
-  return is_terminal(out) && environment("NO_COLOR").empty();
-}
-
 }  // namespace
 
 bool is_terminal(const std::ostream& out) {
@@ -92,9 +87,9 @@ std::optional<std::size_t> columns_of_terminal(int descriptor) {
 TerminalText view(report::Document document, const ViewOptions& options, const std::ostream& out) {
   constexpr std::size_t least_prose = 40, most_prose = 120;  // columns: narrower or wider is hard to read
   const std::size_t width = width_of(out);
+  const bool colored = options.colored && is_terminal(out) && environment("NO_COLOR").empty();
   report::arrange(document, {width, options.columns});
-  return {report::write_text(document, width == 0 ? most_prose : std::clamp(width, least_prose, most_prose),
-                             in_color(options.color, out))};
+  return {report::write_text(document, width == 0 ? most_prose : std::clamp(width, least_prose, most_prose), colored)};
 }
 
 void print(report::Document document, std::string_view format, const ViewOptions& options, std::ostream& out) {

@@ -48,10 +48,10 @@ bool is_terminal(const std::ostream& out);
 std::optional<std::size_t> columns_of_terminal(int descriptor);
 
 /// For the output of ranks: a launcher may give them a terminal of its own and write what they print to a file.
-inline const ViewOptions under_a_launcher{.columns = {}, .color = "never"};
+inline const ViewOptions under_a_launcher{.columns = {}, .colored = false};
 
 /// The document as text for `out`: arranged as the options ask, as wide as the terminal that `out` is, or as COLUMNS
-/// says, or without limit; verdicts in colour on a terminal, unless NO_COLOR is set, or as the options say.
+/// says, or without limit; verdicts in colour on a terminal, unless NO_COLOR is set or the options say no.
 /// Throws Error for a column that no table has.
 TerminalText view(report::Document document, const ViewOptions& options, const std::ostream& out);
 /// Prints it so, or for `format` "md" as Markdown.

@@ -1,4 +1,4 @@
-#include "cli/plan_document.h"
+#include "cli/plan.h"
 
 #include <algorithm>
 #include <cmath>
@@ -24,7 +24,6 @@ namespace {
 using report::List;
 using report::Table;
 
-// Bytes that the rank with the largest memory sends in one step.
 double sent_by_largest(const plan::Survey& survey) {
   double bytes = 0;
   for (const auto& [key, traffic] : survey.counts[survey.peak_role].traffic)
@@ -34,7 +33,6 @@ double sent_by_largest(const plan::Survey& survey) {
 
 // A row per case; what its last column points to goes to `notes`.
 Table cases_table(const plan::Plan& p, std::vector<std::string>& notes) {
-  using Id = Table::Column::Id;
   Table table;
   table.columns = {
       report::case_column(),
@@ -46,8 +44,8 @@ Table cases_table(const plan::Plan& p, std::vector<std::string>& notes) {
        .worth = 50,
        .legend = "sent/rank: over n ranks, 2 (n - 1) / n of an all-reduce, (n - 1) / n of a reduce-scatter or an "
                  "all-gather."},
-      {.heading = report::uses_heading, .words = true, .worth = 10, .id = Id::use},
-      {.heading = "notes", .words = true, .id = Id::verdict}};
+      {.heading = report::uses_heading, .words = true, .worth = 10},
+      {.heading = "notes", .words = true}};
   for (const plan::PlannedCase& planned : p.cases) {
     std::vector<report::Cell> row{report::case_cell(planned.name)};
     std::string marks;
@@ -73,7 +71,6 @@ Table cases_table(const plan::Plan& p, std::vector<std::string>& notes) {
   return table;
 }
 
-// How many cases can run, and the memory that the largest of them needs.
 std::string headline(const plan::Plan& p) {
   const config::Experiment& e = p.experiment;
   const auto total = std::ssize(p.cases), possible = std::ranges::count_if(p.cases, &plan::PlannedCase::is_possible);

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/output.h"
-#include "cli/plan_document.h"
+#include "cli/plan.h"
 #include "plan/prepare.h"
 #include "sweep/planned_result.h"
 #include "sweep/untimed.h"
@@ -52,7 +52,6 @@ std::string slurm_time(double seconds) {
   return minutes < 24 * 60 ? hours : fmt::format("{}-{}", minutes / (24 * 60), hours);
 }
 
-// The time that the blocks of a plan take, from the known steps of its cases.
 class Estimate {
  public:
   Estimate(const plan::Plan& plan, const KnownSteps& known)

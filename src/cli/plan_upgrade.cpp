@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/output.h"
-#include "cli/plan_document.h"
+#include "cli/plan.h"
 #include "explain/explain.h"
 #include "report/json.h"
 #include "report/words.h"

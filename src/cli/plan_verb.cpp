@@ -6,28 +6,17 @@
 #include <string>
 #include <utility>
 
-#include "analysis/estimator.h"
-#include "backend/backend.h"
 #include "base/error.h"
-#include "base/identity.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/output.h"
-#include "cli/plan_document.h"
-#include "cli/predicted.h"
-#include "cli/verbs.h"
+#include "cli/plan.h"
 #include "config/backend.h"
 #include "config/experiment.h"
 #include "job/mpi/mpi_job.h"
-#include "machine/topology.h"
-#include "plan/budget.h"
 #include "plan/prepare.h"
-#include "program/links.h"
-#include "report/json.h"
-#include "report/sections.h"
 #include "report/words.h"
 #include "store/hdf5_file.h"
-#include "sweep/planned_result.h"
 
 namespace harness::cli {
 namespace {
@@ -62,16 +51,12 @@ void refuse_what_is_not_answered(const PlanOptions& options, const config::Exper
     fail("--gpu-hours: found {}; allowed: above 0 and up to {:g}, such as 300", *options.gpu_hours, most_hours);
 }
 
-// The case that --budget names.
 const plan::PlannedCase& budgeted_case(const plan::Plan& p, const PlanOptions& options) {
-  const auto found = std::ranges::find_if(p.cases, [&](const plan::PlannedCase& planned) {
-    return options.budget == planned.name || options.budget == report::short_name(planned.name);
-  });
-  if (found == p.cases.end())
-    fail("--budget: there is no case {}; `plan` without --budget lists the cases", options.budget);
   if (!p.experiment.hardware)
     fail("--budget needs the rates of the hardware; add `hardware: FILE` to the configuration");
-  return *found;
+  std::vector<std::string> names;
+  for (const plan::PlannedCase& planned : p.cases) names.push_back(planned.name);
+  return p.cases[report::find_name(names, options.budget)];
 }
 
 // By what sim expects of a step; none where a prediction is not possible.
@@ -99,7 +84,6 @@ KnownSteps predicted_steps(const plan::Plan& p, const PlanOptions& options, int 
   return known;
 }
 
-// The schedule of a plan that is measured, and how long it takes.
 void add_schedule(const plan::Plan& p, const PlanOptions& options, int per_node, report::Document& document) {
   const KnownSteps known = options.assume_mfu.empty() ? predicted_steps(p, options, per_node)
                                                       : assumed_steps(p, options.assume_mfu, options.assume_setup);
@@ -170,7 +154,6 @@ Json head_of(const plan::Plan& plan, const char* schema) {
   return out;
 }
 
-// For a possible case.
 Json facts_of(const plan::PlannedCase& planned, const config::Experiment& experiment) {
   return {{"layout", program::text_of(planned.layout)},
           {"micro_batches", planned.micro_batches},
@@ -189,7 +172,6 @@ Json json_of(const RankedCombination& combination, const config::Experiment& exp
   return out;
 }
 
-// `plan --format json`. docs/json.md has its fields.
 std::string plan_json(const plan::Plan& plan, const std::vector<PredictedCase>& predicted) {
   Json out = head_of(plan, "harness-plan");
   Json& cases = out["cases"] = Json::array();
@@ -213,7 +195,6 @@ std::string plan_json(const plan::Plan& plan, const std::vector<PredictedCase>& 
   return report::json_text(out);
 }
 
-// JSON of `plan --best`.
 std::string best_json(const plan::Plan& plan, const Best& best) {
   Json out = head_of(plan, "harness-plan-best");
   Json& variables = out["variables"] = Json::object();

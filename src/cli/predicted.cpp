@@ -1,4 +1,4 @@
-#include "cli/predicted.h"
+#include "cli/plan.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,8 +11,6 @@
 #include "base/units.h"
 #include "plan/prepare.h"
 #include "report/sections.h"
-#include "sim/link_time.h"
-#include "sim/trust.h"
 #include "workloads/workload.h"
 
 namespace harness::cli {
@@ -215,16 +213,10 @@ void add_trust(std::span<const sim::Trust* const> cases, double smallest_effect,
   section.add(lines(warnings, List::Mark::warning));
 }
 
-std::vector<const sim::Trust*> trust_of(const std::vector<PredictedCase>& predicted) {
-  std::vector<const sim::Trust*> trusts;
-  for (const PredictedCase& p : predicted)
-    if (p.step) trusts.push_back(&p.trust);
-  return trusts;
-}
-
 report::Section predictions_section(const plan::Plan& p, const std::vector<PredictedCase>& predicted) {
   const workloads::Rate& rate = p.baseline().survey.rate;
   std::set<std::string> unknown;
+  std::vector<const sim::Trust*> trusts;
   Table table = prediction_columns(rate);
   for (std::size_t i = 0; i < p.cases.size(); ++i) {
     if (!p.cases[i].is_possible()) continue;
@@ -236,6 +228,7 @@ report::Section predictions_section(const plan::Plan& p, const std::vector<Predi
     } else {
       const auto cells = rate.repetitions > 0 ? operation_cells(p.cases[i], predicted[i]) : step_cells(predicted[i]);
       row.insert(row.end(), cells.begin(), cells.end());
+      trusts.push_back(&predicted[i].trust);
     }
     row.resize(table.columns.size());
   }
@@ -246,7 +239,7 @@ report::Section predictions_section(const plan::Plan& p, const std::vector<Predi
     section.add(report::Paragraph{
         fmt::format("critical path of the baseline: {}", in_words(predicted[0].step->critical_path))});
   }
-  add_trust(trust_of(predicted), sim::smallest_effect(p.experiment), section);
+  add_trust(trusts, sim::smallest_effect(p.experiment), section);
   section.add(List{{unknown.begin(), unknown.end()}, List::Mark::none});
   return section;
 }

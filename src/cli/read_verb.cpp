@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/output.h"
-#include "cli/predicted.h"
+#include "cli/plan.h"
 #include "cli/verbs.h"
 #include "config/experiment.h"
 #include "config/fields.h"
@@ -36,13 +36,11 @@ std::optional<Type> fact_of(const Answer& answer, std::string_view key) {
   return std::nullopt;
 }
 
-// The shares of the step, for people.
 std::string parts_text(const program::StepSplit& split) {
   return fmt::format("{} computation, {} communication that nothing covers, {} neither", seconds_text(split.compute_s),
                      seconds_text(split.exposed_s), seconds_text(split.idle_s));
 }
 
-// Sets the measured step beside the predicted one.
 void judge(Answer& log, const std::vector<Answer>& answers, double measured, const PredictedCase& predicted) {
   const double ratio = measured / predicted.step->step_s;
   constexpr double as_predicted = 1.25, faster = 0.8;  // no less than what predictions of published steps err by

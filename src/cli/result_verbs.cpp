@@ -124,6 +124,27 @@ std::string default_output(const ReportOptions& options) {
   return path.string();
 }
 
+// A place that is taken shows before the work, not after it. `path`: "-" for the terminal.
+void check_target(const std::string& path, const std::vector<std::string>& files, bool force) {
+  for (const std::string& file : files) {
+    std::error_code ignored;
+    if (std::filesystem::equivalent(path, file, ignored))
+      fail("this would overwrite {} itself: name another file with -o", quote(file));
+  }
+  if (path != "-") check_output(path, force);
+}
+
+// Returns whether it went to the terminal.
+bool put_text(const std::string& text, const std::string& path, bool force, std::ostream& out) {
+  const bool to_terminal = path == "-";
+  if (to_terminal) {
+    out << text;
+  } else {
+    write_output(path, text, force);
+  }
+  return to_terminal;
+}
+
 store::Result result_of(const std::string& path) {
   try {
     return store::read_result(path);
@@ -153,21 +174,12 @@ report::Document report_on_result(const ReportOptions& options) {
 // A case of a configuration, of which nothing is known but that it is planned.
 report::Export planned_case(const std::string& path, const std::string& case_name) {
   const config::Experiment experiment = config::load_experiment(path, {});
-  std::string name = "baseline";
-  config::Settings settings = experiment.baseline;
-  if (!case_name.empty() && case_name != name) {
-    std::vector<std::string> names{name};
-    for (const config::Change& change : experiment.changes) {
-      names.push_back(config::case_name(change));
-      if (names.back() != case_name && report::short_name(names.back()) != case_name) continue;
-      name = names.back();
-      settings = change.settings;
-    }
-    if (name == "baseline")
-      fail("{}: there is no case {}{}", path, quote(case_name), did_you_mean(nearest(case_name, names)));
-  }
+  std::vector<std::string> names{"baseline"};
+  for (const config::Change& change : experiment.changes) names.push_back(config::case_name(change));
+  const std::size_t at = case_name.empty() ? 0 : report::find_name(names, case_name);
+  const config::Settings& settings = at == 0 ? experiment.baseline : experiment.changes[at - 1].settings;
   return report::all_settings(settings, settings.workload == "gpt" ? std::optional(experiment.model) : std::nullopt,
-                              {fmt::format("All settings of {} in {}: planned, not measured.", name, path)});
+                              {fmt::format("All settings of {} in {}: planned, not measured.", names[at], path)});
 }
 
 }  // namespace
@@ -215,42 +227,22 @@ int follow(const ShowOptions& options, std::ostream& out, std::ostream& err, con
 
 int report(const ReportOptions& options, std::ostream& out) {
   const std::string path = options.output.empty() ? default_output(options) : options.output;
-  for (const std::string& file : options.files) {
-    std::error_code ignored;
-    if (std::filesystem::equivalent(path, file, ignored))
-      fail("the report would overwrite {} itself: name another file with -o", quote(file));
-  }
-  if (path != "-") check_output(path, options.force);  // a name that is taken shows before the work, not after it
+  check_target(path, options.files, options.force);
   const bool traces = std::ranges::any_of(options.files, traces::is_trace_file);
   const report::Document document =
       traces ? traces::make_report(traces::read_traces(options.files)) : report_on_result(options);
   const std::string text = options.format == "md" ? report::write_markdown(document) : page::page(document);
-  if (path == "-") {
-    out << text;
-    return 0;
-  }
-  write_output(path, text, options.force);
-  out << "report: " << escaped(path) << "\n";
+  if (!put_text(text, path, options.force, out)) out << "report: " << escaped(path) << "\n";
   return 0;
 }
 
 int trace(const TraceOptions& options, std::ostream& out, std::ostream& err) {
-  std::string path = options.output;
-  if (path.empty()) path = std::filesystem::path(options.file).replace_extension(".trace.json").string();
-  std::error_code ignored;
-  if (std::filesystem::equivalent(options.file, path, ignored)) {
-    fail("-o {} is the result file itself; name another file for the trace", quote(path));
-  }
-  const bool to_terminal = path == "-";
-  if (!to_terminal) check_output(path, options.force);
+  const std::string beside = std::filesystem::path(options.file).replace_extension(".trace.json").string();
+  const std::string path = options.output.empty() ? beside : options.output;
+  check_target(path, {options.file}, options.force);
   const store::Result result = store::read_result(options.file, {.rank_seconds = false, .timeline = true});
-  const std::string text = report::trace_json(result, options.case_name);
-  if (to_terminal) {
-    out << text;
-    return 0;
-  }
-  write_output(path, text, options.force);
-  err << fmt::format("wrote {}: open it in ui.perfetto.dev or chrome://tracing\n", quote(path));
+  if (!put_text(report::trace_json(result, options.case_name), path, options.force, out))
+    err << fmt::format("wrote {}: open it in ui.perfetto.dev or chrome://tracing\n", quote(path));
   return 0;
 }
 

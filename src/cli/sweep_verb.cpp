@@ -1,5 +1,3 @@
-#include "cli/sweep_verb.h"
-
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,7 +15,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/output.h"
-#include "cli/predicted.h"
+#include "cli/plan.h"
 #include "cli/verbs.h"
 #include "config/backend.h"
 #include "config/environment.h"
@@ -52,7 +50,6 @@ struct Measured {
 // 5: as much as a script must know of a sweep that was stopped, which is whether to come back.
 constexpr int exit_partial = 5;
 
-// The subject of a sweep.
 struct Orders {
   config::Experiment experiment;
   std::vector<std::string> only;

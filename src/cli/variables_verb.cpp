@@ -17,76 +17,45 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// As YAML takes a word: true and 64 are no texts.
-Json as_yaml(const std::string& word) {
-  if (word == "true" || word == "false") return word == "true";
-  const bool number = word.find_first_not_of("0123456789") == std::string::npos;
-  return number ? Json(std::stoll(word)) : Json(word);
-}
-
-// Sizes, times and shares are numbers, or texts with a unit.
-Json any_scalar() {
-  return {{"type", {"string", "number", "boolean"}}};
-}
-
-// The words are offered for completion, whatever else is allowed.
+// Sizes, times and shares are numbers, or texts with a unit. Words are offered for completion, whatever else is
+// allowed.
 Json scalar_of(const config::Choices& choices) {
-  if (choices.words.empty()) return any_scalar();
-  Json listed = Json::array();
-  for (const std::string& word : choices.words) listed.push_back(as_yaml(word));
-  Json choice{{"enum", std::move(listed)}};
-  if (choices.all) return choice;
-  return {{"anyOf", {std::move(choice), any_scalar()}}};
+  const Json any{{"type", {"string", "number", "boolean"}}};
+  if (choices.words.empty()) return any;
+  Json words = Json::array();
+  for (const std::string& word : choices.words) {
+    const Json typed = Json::parse(word, nullptr, false);  // as YAML takes it: true and 64 are no texts
+    words.push_back(typed.is_discarded() ? Json(word) : typed);
+  }
+  const Json listed{{"enum", std::move(words)}};
+  return choices.all ? listed : Json{{"anyOf", {listed, any}}};
 }
 
 Json closed_map(Json properties) {
   return {{"type", "object"}, {"properties", std::move(properties)}, {"additionalProperties", false}};
 }
 
-Json list_of(Json items) {
-  return {{"type", "array"}, {"items", std::move(items)}, {"minItems", 1}};
+std::string about(const std::string& help, const std::string& allowed) {
+  return allowed.empty() ? help : fmt::format("{}\nallowed: {}", help, allowed);
 }
 
-std::string described(const std::string& help, const std::string& allowed, const std::string& fallback) {
-  std::string text = help;
-  if (!allowed.empty()) text += "\nallowed: " + allowed;
-  if (!fallback.empty()) text += "\ndefault: " + fallback;
-  return text;
-}
-
-// One value of a variable.
-Json value_of(const config::Variable& variable) {
-  Json parts = Json::object();
-  for (const std::string& part : variable.parts) parts[part] = any_scalar();
-  Json value;
-  if (variable.free_parts) {
-    value = {{"type", "object"}, {"additionalProperties", any_scalar()}};
-  } else if (!variable.parts.empty()) {
-    value = closed_map(parts);
-  } else {
-    value = scalar_of(variable.choices);
-  }
-  value["description"] = described(variable.help, variable.allowed, config::default_of(variable));
-  return value;
-}
-
-Json swept(const config::Variable& variable) {
-  Json list = list_of(value_of(variable));
-  if (variable.purpose == config::Purpose::size) list = {{"anyOf", {std::move(list), {{"enum", {"from_model"}}}}}};
-  list["description"] = described(variable.help, variable.allowed, "");
-  return list;
-}
-
-template <class Make>
-Json per_variable(Make&& make) {
+// A list of values for each variable, or one value; what has parts is left to the program, as everywhere.
+Json per_variable(bool lists) {
   Json properties = Json::object();
   for (const config::Variable& variable : config::registry()) {
-    if (!variable.fixed) properties[variable.name] = make(variable);
+    if (variable.fixed) continue;
+    const bool has_parts = variable.free_parts || !variable.parts.empty();
+    Json value = has_parts ? Json::object() : scalar_of(variable.choices);
+    if (lists && variable.purpose == config::Purpose::size) {
+      value = Json::object();  // a list, or from_model
+    } else if (lists) {
+      value = {{"type", "array"}, {"items", std::move(value)}, {"minItems", 1}};
+    }
+    value["description"] = about(variable.help, variable.allowed);
+    properties[variable.name] = std::move(value);
   }
-  return closed_map(properties);
+  return closed_map(std::move(properties));
 }
-
-Json schema_of(const config::Key& key, const std::vector<config::Key>& all);
 
 // The keys directly within the map `name`; of the whole configuration for "".
 Json map_of(const std::string& name, const std::vector<config::Key>& all) {
@@ -95,45 +64,19 @@ Json map_of(const std::string& name, const std::vector<config::Key>& all) {
     const std::size_t dot = key.name.rfind('.');
     if ((dot == std::string::npos ? "" : key.name.substr(0, dot)) != name) continue;
     const std::string last = dot == std::string::npos ? key.name : key.name.substr(dot + 1);
-    properties[last] = schema_of(key, all);
+    using enum config::Takes;
+    Json shape = Json::object();  // anything
+    if (key.takes == value) shape = scalar_of(key.choices);
+    if (key.takes == map) shape = map_of(key.name, all);
+    if (key.takes == values || key.takes == lists) shape = per_variable(key.takes == lists);
+    shape["description"] = about(key.help, key.allowed);
+    properties[last] = std::move(shape);
     // Whether a model is required depends on the workload.
-    if (key.required && key.takes != config::Takes::name_or_map) required.push_back(last);
+    if (key.required && key.takes != name_or_map) required.push_back(last);
   }
-  Json map = closed_map(properties);
-  if (!required.empty()) map["required"] = required;
-  return map;
-}
-
-Json shape_of(const config::Key& key, const std::vector<config::Key>& all) {
-  switch (key.takes) {
-    case config::Takes::value:
-      return scalar_of(key.choices);
-    case config::Takes::list:
-      return list_of(any_scalar());
-    case config::Takes::map:
-      return map_of(key.name, all);
-    case config::Takes::map_or_maps:
-      return {{"anyOf", {map_of(key.name, all), list_of(map_of(key.name, all))}}};
-    case config::Takes::name_or_map: {
-      const auto preset = std::ranges::find(all, key.name + ".preset", &config::Key::name);
-      return {{"anyOf", {scalar_of(preset->choices), map_of(key.name, all)}}};
-    }
-    case config::Takes::values:
-      return per_variable(value_of);
-    case config::Takes::lists:
-      return per_variable(swept);
-    case config::Takes::maps:
-      return list_of(per_variable(value_of));
-    case config::Takes::named_maps:
-      return list_of({{"type", "object"}, {"additionalProperties", per_variable(value_of)}});
-  }
-  return {};
-}
-
-Json schema_of(const config::Key& key, const std::vector<config::Key>& all) {
-  Json shape = shape_of(key, all);
-  shape["description"] = described(key.help, key.allowed, key.fallback);
-  return shape;
+  Json out = closed_map(std::move(properties));
+  if (!required.empty()) out["required"] = std::move(required);
+  return out;
 }
 
 constexpr std::size_t width = 100;

@@ -8,9 +8,12 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "doctor/facts.h"
+#include "config/experiment.h"
 #include "job/job.h"
 #include "machine/gpus.h"
+#include "plan/plan.h"
+#include "store/result.h"
+#include "sweep/progress.h"
 
 namespace harness::cli {
 
@@ -34,7 +37,7 @@ struct SweepOptions {
 /// How a person wants to see tables on a terminal.
 struct ViewOptions {
   std::vector<std::string> columns;  // headings without units; empty: all that fit
-  std::string color = "auto";        // auto, always or never
+  bool colored = true;               // on a terminal, unless NO_COLOR is set
 };
 
 struct PlanOptions {
@@ -160,18 +163,56 @@ struct CalibrateOptions {
   bool force = false;            // the files may replace others
 };
 
+/// A command line: its verb, whose options are set, or the help that it asks for.
+struct Arguments {
+  std::string verb, help;
+  SweepOptions sweep;
+  PlanOptions plan;
+  ShowOptions show;
+  ReportOptions report;
+  ReadOptions read;
+  CompareOptions compare;
+  ExportOptions export_settings;
+  TraceOptions trace;
+  MakeTokensOptions make_tokens;
+  VariablesOptions variables;
+  InitOptions init;
+  SelftestOptions selftest;
+  DoctorOptions doctor;
+  CalibrateOptions calibrate;
+  std::string rounds, time_budget, seed, backend, hardware;  // short for --set, of `sweep` and `plan`
+  std::string min_bytes, max_bytes, step_factor;  // short for a sweep of message_size alone, as nccl-tests has it
+};
+/// Reads a command line. Throws Error in the words of this program, with the option that was meant.
+Arguments parse_arguments(const std::vector<std::string>& typed);
+
 // One verb each. They return the exit code and throw Error.
 int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::ostream& err);  // rank 0 only
+
+/// How a sweep looks at its nodes before it begins.
+struct DoctorInSweep {
+  std::string sysroot = "/";     // replaces "/", as in `harness doctor`
+  bool require_healthy = false;  // a failure ends the sweep before it begins
+};
+/// The findings of doctor on the nodes of this plan's sweep, in at most two seconds; empty for a prediction. Nothing of
+/// it stops a sweep, but with require_healthy: then a node has as long as in `harness doctor`, and Error with exit code
+/// 2 says the failures, and which nodes did not tell all.
+store::DoctorRecord examine_nodes(job::Job& job, const plan::Plan& plan, const DoctorInSweep& how,
+                                  sweep::ProgressLine& progress);
+/// For `--resume FILE`, which takes `env` from the file: throws Error if the file is another user's and some of it
+/// makes the workers run code that lies elsewhere.
+void require_own_code(const plan::Plan& plan, const std::string& path);
+/// The plan on all ranks of the job. Throws Error if the backend or a GPU is missing, or if nothing can be planned.
+plan::Plan plan_sweep(const job::Job& job, const config::Experiment& experiment, const std::vector<std::string>& only,
+                      plan::Processes processes);
+
 /// 0: nothing is wrong; 1: warnings, if strict; 2: a failure, or impossible; 3: nothing could be read of a
 /// node. Errors end with 3.
 int doctor(job::Job& job, const DoctorOptions& options, std::ostream& out);  // rank 0 only
-/// Everything that needs no look at nodes, and so no job: --list, --allreduce, two files of --against.
+/// Everything that needs no look at nodes, and so no job: --list, two files of --against, and --allreduce,
+/// which throws Error for a size or a time without a unit or not above 0, and where the hardware file does not say how
+/// many GPUs a machine has or what joins them.
 int doctor_alone(const DoctorOptions& options, std::ostream& out);
-/// `doctor --allreduce`: the least time and the predicted one, as text, md or json, on machines of --hardware; ranks
-/// are placed densely. Returns 2 where --within is impossible, else 0. Throws Error for a size or a time that is none,
-/// is not above 0 or has no unit, and where the hardware file does not say how many GPUs a machine has or what joins
-/// them.
-int all_reduce(const DoctorOptions& options, std::ostream& out);
 /// Measures what predictions rest on and writes a hardware file and a calibration.
 int calibrate(job::Job& job, const CalibrateOptions& options, std::ostream& out, std::ostream& err);  // rank 0 only
 /// `progress`: where a long search says how far it is, in a line that is rewritten; nullptr: nowhere.
@@ -196,7 +237,7 @@ int trace(const TraceOptions& options, std::ostream& out, std::ostream& err);
 int make_tokens(const MakeTokensOptions& options, std::ostream& out);
 int variables(const VariablesOptions& options, std::ostream& out);
 /// A JSON Schema (draft 7) of the configuration, for editors: every key with its help, and nothing else allowed. Values
-/// are checked as far as they are words; sizes, times and numbers are left to the program.
+/// are checked as far as they are words; sizes, times, numbers, and what has parts are left to the program.
 std::string configuration_schema();
 /// 0: everything that ran passed; 1: something failed; 3: nothing could be run, with a message in one line.
 int selftest(const SelftestOptions& options, std::ostream& out, std::ostream& err);

@@ -40,22 +40,19 @@ std::vector<std::string> pooled_remarks(const std::vector<analysis::ComparedFile
 /// The verdict, or why there is none.
 std::string pooled_verdict(const analysis::PooledCase& row);
 
-/// One kind of answer before it is laid out.
-struct AnswerText {
-  std::string headline;
-  std::vector<std::string> subjects;  // "A: monday.h5. B: friday.h5."
-  std::vector<std::string> caveats;   // to know before a table is read
-  std::vector<Numbers> tables;
-  std::vector<std::string> notes;  // that verdicts point to as [1], [2] …
-  std::vector<std::string> how_to_read;
+/// One kind of answer: headline, subjects, what to know before a table is read, tables, and notes that verdicts point
+/// to.
+struct Answer {
+  Section said{"comparison", "", {}};
+  std::vector<std::string> how_to_read = {};
 };
-inline AnswerText text_of(std::monostate, const CompareReport& /*report*/, bool /*whole*/) {
+inline Answer text_of(std::monostate, const CompareReport& /*report*/, bool /*whole*/) {
   return {};
 }
-AnswerText text_of(const analysis::Comparison& comparison, const CompareReport& report, bool whole);
-AnswerText text_of(const analysis::Reproduction& reproduction, const CompareReport& report, bool whole);
-AnswerText text_of(const analysis::Pool& pool, const CompareReport& report, bool whole);
-AnswerText text_of(const analysis::History& history, const CompareReport& report, bool whole);
+Answer text_of(const analysis::Comparison& comparison, const CompareReport& report, bool whole);
+Answer text_of(const analysis::Reproduction& reproduction, const CompareReport& report, bool whole);
+Answer text_of(const analysis::Pool& pool, const CompareReport& report, bool whole);
+Answer text_of(const analysis::History& history, const CompareReport& report, bool whole);
 
 /// A row of a table that may be left out: how much it matters, the most first; what is infinite stays.
 using WeighedRow = std::pair<double, std::vector<Cell>>;

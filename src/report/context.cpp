@@ -12,7 +12,6 @@
 #include "base/text.h"
 #include "config/model.h"
 #include "config/registry.h"
-#include "report/metrics.h"
 #include "report/words.h"
 
 namespace harness::report {
@@ -133,25 +132,12 @@ std::string change_line(const store::Result& result, const analysis::Summary& su
   return line;
 }
 
-std::string loss_line(const store::Result& result, const analysis::Summary& summary) {
-  if (!result.points.empty()) return "";  // nothing is trained
-  for (const analysis::CaseSummary& row : summary.cases) {
-    if (row.blocks == 0 || !std::isfinite(row.first_loss)) continue;
-    const bool rises = row.last_loss >= row.first_loss;
-    return fmt::format("Loss of {}: {:.4f} at its first step, {:.4f} after {}.{}", row.name, row.first_loss,
-                       row.last_loss, result.warmup_steps + result.steps,
-                       rises ? " The tokens are random, so it need not fall." : "");
-  }
-  return "";
-}
-
 // The baseline beside published steps; "" where none is near.
 std::string published_of(const store::Result& result, const analysis::Summary& summary) {
   const std::string line = analysis::published_line(result, summary);
   return line.empty() ? "" : fmt::format("Baseline: {}.", line);
 }
 
-// The calibration that a prediction rests on.
 std::string calibration_line(const store::Result& result) {
   const std::string calibration = value_of(result.identity, "calibration");
   if (calibration.empty()) return "";
@@ -162,9 +148,7 @@ std::string calibration_line(const store::Result& result) {
 }  // namespace
 
 std::string what_changes(const store::Result& result) {
-  if (works_differ(result)) {
-    return measured_by(result) == Measured::collective ? "time per byte on the bus" : "time per FLOP";
-  }
+  if (works_differ(result)) return "time" + per_what(result);
   const bool batches_differ = std::ranges::any_of(result.cases, [&](const store::ResultCase& result_case) {
     return result_case.tokens_per_step > 0 && result_case.tokens_per_step != result.cases[0].tokens_per_step;
   });
@@ -209,7 +193,6 @@ std::vector<std::string> context(const store::Result& result, const analysis::Su
   if (measured_by(result) != Measured::collective) lines.push_back(mfu_line(result));
   lines.push_back(published_of(result, summary));
   if (!analysis::sweeps_sizes_alone(result)) lines.push_back(change_line(result, summary));
-  lines.push_back(loss_line(result, summary));
   std::erase(lines, "");
   return lines;
 }

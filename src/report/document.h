@@ -31,15 +31,13 @@ struct Cell {
 /// Cells with headings. Columns of words are left-aligned, columns of numbers right-aligned.
 struct Table {
   struct Column {
-    /// The columns that arrange() looks for in a table of cases, or of sizes.
-    enum class Id : std::uint8_t { other, name, use, verdict, size };
     static constexpr int stays = std::numeric_limits<int>::max();
 
     std::string heading;
     bool words = false;
-    int worth = stays;  // where a table is too wide, the least goes first; of equals the left one
-    Id id = Id::other;
-    std::string legend = {};  // a sentence or two about the column, below the table
+    int worth = stays;         // where a table is too wide, the least goes first; of equals the left one
+    bool names_cases = false;  // or their sizes: the other columns of the table can be asked for (arrange())
+    std::string legend = {};   // a sentence or two about the column, below the table
   };
   std::vector<Column> columns;
   std::vector<std::vector<Cell>> rows;
@@ -56,9 +54,6 @@ struct Table {
   /// The legends of the columns that have one.
   std::vector<std::string> legends() const;
 };
-
-/// The table within `width` columns, its cells of words continued on further lines. Nothing where that is not enough.
-std::optional<Table> wrapped_within(const Table& table, std::size_t width);
 
 /// Heads what follows, within a section.
 struct Subheading {
@@ -144,7 +139,7 @@ struct TableView {
 /// Arranges the tables of the document. One that is wider than the view gets the brief texts of its cells first (TP2
 /// for a layout, "qkv, forward" for a product's sizes); then columns that are not essential go, least worth first, and
 /// a line names them; then words go on in further lines; then the other columns that have a worth go. Of tables of
-/// cases and of sizes (Id::name, Id::size) only columns that were asked for stay, if any were. Throws Error for a
+/// cases and of sizes only columns that were asked for stay, if any were. Throws Error for a
 /// column that no such table of the document has.
 void arrange(Document& document, const TableView& view);
 

@@ -8,6 +8,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "config/environment.h"
+#include "config/registry.h"
 #include "report/document.h"
 
 namespace harness::report {
@@ -132,6 +134,31 @@ std::string deepspeed_text(const Written& written, const Export& exported) {
 }
 
 }  // namespace
+
+Export all_settings(const config::Settings& settings, std::optional<config::Model> model,
+                    std::vector<std::string> about) {
+  Export out{.about = std::move(about), .settings = {}, .left_out = {}, .model = std::move(model), .only = {}};
+  const config::Settings defaults;
+  for (const config::Variable& variable : config::registry()) {
+    const bool is_environment = !variable.environment_name.empty() || variable.free_parts;
+    const config::Variable* other =
+        variable.overridden_by.empty() ? nullptr : config::find_variable(variable.overridden_by);
+    const bool is_decided_elsewhere = other != nullptr && other->print(settings) != other->print(defaults);
+    if (variable.fixed || is_environment || is_decided_elsewhere) continue;
+    const std::string value = variable.print(settings);
+    out.settings.push_back({.variable = variable.name,
+                            .value = value,
+                            .settings = settings,
+                            .environment = {},
+                            .evidence = fmt::format("{}={}", variable.name, value),
+                            .is_default = value == variable.print(defaults)});
+  }
+  ExportedSetting environment;
+  environment.environment = config::environment_of(settings);
+  environment.evidence = "environment";
+  if (!environment.environment.empty()) out.settings.push_back(std::move(environment));
+  return out;
+}
 
 std::string script_word(std::string_view text) {
   if (escaped(text) != text) {

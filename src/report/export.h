@@ -60,14 +60,6 @@ std::string export_text(const Export& exported, ExportFormat format);
 /// The text as a word of a script for any POSIX shell. Throws Error for control characters, line breaks included.
 std::string script_word(std::string_view text);
 
-/// Why a faster case may be believed, on one line: "NAME: time -4.0 % [-4.1 %, -3.9 %], 12 rounds; FILE, harness
-/// 0.1.0". It has an effect.
-std::string evidence_for(const store::Result& result, const analysis::CaseSummary& row, const std::string& name,
-                         const std::string& file);
-/// The verdict of the sweep on a case: "unresolved, time -1.6 % [-13.1 %, +11.4 %] in 12 rounds", "failed", "not
-/// measured".
-std::string outcome_of(const analysis::CaseSummary& row);
-
 /// The configuration of the sweep that follows from a result, as YAML. It is what the file holds (with its --set), but
 /// - the baseline takes the fastest proven change: of one variable, or a proven combination;
 /// - lists lose what is proven slower, failed, could not run, was not honoured, or is in the baseline;

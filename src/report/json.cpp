@@ -9,7 +9,6 @@
 #include "analysis/findings.h"
 #include "analysis/summary.h"
 #include "config/model.h"
-#include "report/metrics.h"
 #include "report/sections.h"
 
 namespace harness::report {
@@ -87,7 +86,6 @@ Json compared_json(const store::Result& result, const analysis::CaseCompared& co
           {"parts", json_list(compared.parts, part_json)}};
 }
 
-// Measured steps beside predicted ones.
 Json explanation_json(const store::Result& result, const analysis::Explanation& explanation) {
   return {{"why_none", text_or_null(explanation.why_none)},
           {"hardware", explanation.hardware},

@@ -1,11 +1,16 @@
-#include "report/metrics.h"
+#include "report/sections.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "analysis/summary.h"
+#include "base/text.h"
 #include "config/registry.h"
 
 namespace harness::report {
@@ -96,26 +101,30 @@ Metric size_along() {
 }
 static_assert(program::visible_axes.size() == 3, "each has a line in the table below");
 
-Scale scale_for(Unit unit, std::span<const double> values) {
-  switch (unit) {
-    case seconds:
-      return scale_of_seconds(values);
-    case flops:
-      return scale_of_flops(values);
-    case bytes:
-      return scale_of_bytes(values);
-    case gigabytes_s:
-      return {"GB/s", 1e9};
-    case hertz:
-      return {"MHz", 1e6};
-    case watts:
-      return {"W", 1};
-    case share:
-    case number:
-    case count:
-      break;
-  }
-  return {};
+// Whether a spreadsheet would compute a text instead of showing it.
+bool is_formula(std::string_view text) {
+  const std::string_view rest = trim(text);
+  if (rest.empty() || std::string_view("=+-@").find(rest.front()) == std::string_view::npos) return false;
+  return !number_in<double>(rest.substr(rest.front() == '+' ? 1 : 0));
+}
+
+// Cells of CSV as RFC 4180 has it: texts are cleaned, and quoted where they must be, an apostrophe before what a
+// spreadsheet would take for a formula; numbers have full precision, and what has no value is empty.
+std::string cell(std::string_view text) {
+  std::string clean = cleaned(text);
+  if (is_formula(clean)) clean.insert(0, "'");
+  const bool plain = clean.find_first_of(",\"\r\n") == std::string::npos;
+  return plain ? clean : '"' + replaced(clean, {{'"', "\"\""}}) + '"';
+}
+std::string cell(const std::optional<double>& value) {
+  return value && std::isfinite(*value) ? fmt::format("{}", *value) : "";
+}
+
+// "rates.seconds" is the column rates_seconds.
+std::string column_of(const Metric& metric) {
+  std::string column(metric.key);
+  std::ranges::replace(column, '.', '_');
+  return column;
 }
 
 }  // namespace
@@ -217,36 +226,50 @@ bool belongs(const Metric& metric, const store::Result& result) {
   return !result.points.empty() || !metric.key.starts_with("rates.");
 }
 
-std::optional<double> table_value(const Metric& metric, const store::Result& result, const analysis::CaseSummary& row) {
-  if (row.blocks == 0) return std::nullopt;
-  const std::optional<double> value = metric.value(result, row);
-  // A share may well be 0; nothing else is, so 0 stands for "not known".
-  const bool unknown = value && *value == 0 && metric.unit != share;
-  return unknown ? std::nullopt : value;
-}
-
-MetricPrinter::MetricPrinter(const Metric& metric, std::span<const double> values)
-    : metric_(metric), scale_(scale_for(metric.unit, values)) {}
-
-Table::Column MetricPrinter::column(const store::Result& result) const {
-  std::string heading = fmt::format(fmt::runtime(metric_.heading), scale_.unit);
-  if (result.ranks_are_gpus() && heading.ends_with("/rank")) heading.replace(heading.size() - 4, 4, "GPU");
-  return {.heading = std::move(heading), .worth = metric_.worth};
-}
-
-std::string MetricPrinter::number(double value) const {
-  switch (metric_.unit) {
-    case Unit::share:
-      return percent(value) + (metric_.key == "mfu" && value > analysis::beyond_doubt ? " !" : "");
-    case Unit::gigabytes_s:
-      return fmt::format("{:.4g}", value / scale_.factor);
-    case Unit::hertz:
-    case Unit::watts:
-    case Unit::count:
-      return fmt::format("{:.0f}", value / scale_.factor);
-    default:
-      return scale_.print(value);
+std::string show_csv(const store::Result& result, const analysis::Summary& summary) {
+  std::vector<std::string> head{"case", "variable", "value", "status", "verdict"};
+  for (const Metric& metric : case_metrics()) {
+    if (belongs(metric, result)) head.push_back(column_of(metric));
   }
+  if (!result.points.empty()) head.emplace_back("operation");
+  for (const std::string& variable : result.variables) head.push_back(cell(variable));
+  head.emplace_back("reason");
+  std::string out = join(head, ",") + "\n";
+  for (const analysis::CaseSummary& row : summary.cases) {
+    const store::ResultCase& result_case = result.at(row);
+    std::vector<std::string> cells{cell(row.name), cell(result_case.variable), cell(result_case.value),
+                                   cell(store::name_of(row.status)), cell(analysis::name_of(row.judgement.verdict))};
+    for (const Metric& metric : case_metrics()) {
+      if (belongs(metric, result)) cells.push_back(cell(metric.value(result, row)));
+    }
+    if (!result.points.empty()) cells.push_back(cell(row.rates ? row.rates->operation : ""));
+    for (const std::string& setting : result_case.settings) cells.push_back(cell(setting));
+    cells.push_back(cell(row.reason));
+    out += join(cells, ",") + "\n";
+  }
+  return out;
+}
+
+std::string show_long_csv(const store::Result& result, const analysis::Summary& summary) {
+  const std::string host = result.rank_table.empty() ? "" : result.rank_table.front().host;  // of rank 0
+  std::string out = "run,created,name,host,case,metric,value,low,high\n";
+  for (const analysis::CaseSummary& row : summary.cases) {
+    for (const Metric& metric : case_metrics()) {
+      if (metric.key == "effect.low" || metric.key == "effect.high") continue;  // columns of the ratio
+      const std::optional<double> value = metric.value(result, row);
+      if (!value || !std::isfinite(*value)) continue;
+      std::vector<std::string> cells;
+      for (const std::string& text : {result.run_uuid, result.created, result.name, host, row.name})
+        cells.push_back(cell(one_line(text)));
+      cells.push_back(cell(metric.key));
+      cells.push_back(cell(value));
+      const bool has_interval = metric.key == "effect.ratio";
+      cells.push_back(has_interval ? cell(row.effect->low) : "");
+      cells.push_back(has_interval ? cell(row.effect->high) : "");
+      out += join(cells, ",") + "\n";
+    }
+  }
+  return out;
 }
 
 }  // namespace harness::report

@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <sstream>
 
+#include "analysis/cases.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "config/backend.h"
 #include "config/environment.h"
 #include "config/experiment.h"
 #include "config/registry.h"
+#include "config/yaml_tree.h"
 #include "report/document.h"
 #include "report/export.h"
 #include "report/words.h"
@@ -16,10 +20,31 @@
 namespace harness::report {
 namespace {
 
+using config::YamlNode;
+
 std::string proven_change(const analysis::Effect& effect) {
   if (!std::isfinite(effect.ratio)) return "no ratio";
   const std::string interval = interval_words(effect.low, effect.high);
   return fmt::format("time {}{}{}", change_words(effect.ratio), interval.empty() ? "" : " ", interval);
+}
+
+// Why a faster case may be believed, on one line: "NAME: time -4.0 % [-4.1 %, -3.9 %], 12 rounds; FILE, harness 0.1.0".
+std::string evidence_for(const store::Result& result, const analysis::CaseSummary& row, const std::string& name,
+                         const std::string& file) {
+  const std::string program = value_of(result.identity, "harness");  // version and commit, as far as the file says
+  return one_line(fmt::format("{}: {}, {}; {}, harness {}", name, proven_change(*row.effect),
+                              plural(row.effect->rounds, "round"), file,
+                              program.empty() ? result.tool_version : program));
+}
+
+// The verdict of the sweep on a case: "unresolved, time -1.6 % [-13.1 %, +11.4 %] in 12 rounds", "failed", "not
+// measured".
+std::string outcome_of(const analysis::CaseSummary& row) {
+  if (!store::may_run(row.status)) return store::name_of(row.status);
+  if (store::is_reference(row.role)) return "the baseline";
+  if (!row.effect || row.effect->verdict == analysis::Verdict::none) return analysis::name_of(row.judgement);
+  return fmt::format("{}, {} in {}", analysis::name_of(row.effect->verdict), proven_change(*row.effect),
+                     plural(row.effect->rounds, "round"));
 }
 
 // Reads the value as a configuration would, so that nothing goes out that harness would not take in.
@@ -87,7 +112,6 @@ std::vector<std::string> about_proven(const store::Result& result, std::size_t s
   return lines;
 }
 
-// Throws Error unless the case is a change that is proven faster.
 std::int32_t proven_case(const store::Result& result, const analysis::Summary& summary, const std::string& name) {
   const std::int32_t index = find_case(result, name);
   const analysis::CaseSummary& row = summary.case_at(index);
@@ -98,23 +122,170 @@ std::int32_t proven_case(const store::Result& result, const analysis::Summary& s
   return index;
 }
 
+// What the next baseline takes: variables with a value each, in canonical form; none where nothing is proven.
+struct Adopted {
+  std::map<std::string, std::string> values = {};
+  std::string name = {}, evidence = {};
+  double ratio = 1;
+};
+
+bool is_setting(const std::string& variable) {
+  return config::find_variable(variable) != nullptr && config::purpose_of(variable) == config::Purpose::setting;
+}
+
+std::string name_of(const ExportedSetting& one) {
+  return fmt::format("{}={}", one.variable, one.value);
+}
+
+// One proven change, or a proven combination with all in which it differs from the baseline: the fastest.
+Adopted fastest_of(const store::Result& result, const analysis::Summary& summary, const Export& proven,
+                   const std::string& file) {
+  Adopted fastest;
+  const auto consider = [&](const Adopted& other) {
+    const bool settings = std::ranges::all_of(other.values, [](const auto& value) { return is_setting(value.first); });
+    if (other.ratio < fastest.ratio && !other.values.empty() && settings) fastest = other;
+  };
+  for (const ExportedSetting& one : proven.settings)
+    consider({{{one.variable, one.value}}, name_of(one), one.evidence, one.ratio});
+  for (const analysis::CaseSummary& row : summary.cases) {
+    const bool is_combination = result.at(row).variable == config::combination;
+    if (!is_combination || !proven.is_asked_for(row) || !analysis::is_improvement(row)) continue;
+    Adopted combined{{}, row.name, evidence_for(result, row, row.name, file), row.effect->ratio};
+    for (const std::string& variable : result.variables) {
+      const std::string_view value = result.setting(result.at(row), variable);
+      if (result.baseline() != nullptr && value != result.setting(*result.baseline(), variable))
+        combined.values[variable] = value;
+    }
+    consider(combined);
+  }
+  return fastest;
+}
+
+// Edits the configuration of a result, with a remark on each edit.
+class NextSweep {
+ public:
+  NextSweep(const store::Result& result, const analysis::Summary& summary, Adopted adopted)
+      : summary_(summary), adopted_(std::move(adopted)) {
+    const int source = problems_.add_file(result.config_path.empty() ? "the configuration" : result.config_path);
+    if (auto parsed = config::parse_yaml(result.config_text, source, problems_)) root_ = std::move(*parsed);
+    if (root_.kind == YamlNode::Kind::map) set(result.overrides);
+    problems_.throw_if_any();
+    if (root_.kind != YamlNode::Kind::map) fail("the file holds no configuration, so there is none to go on from");
+    if (result.baseline() != nullptr) before_ = analysis::settings_of(result, *result.baseline());
+    if (has_another_baseline()) edit_baseline();
+    YamlNode* sweep = root_.find("sweep");
+    if (sweep != nullptr) std::erase_if(sweep->children, [&](YamlNode& list) { return thin_out(list); });
+  }
+
+  bool has_another_baseline() const { return !adopted_.values.empty(); }
+
+  // Each was proven against the former baseline alone: nobody knows whether the gains add up.
+  void add_the_others(const std::vector<ExportedSetting>& proven) {
+    std::vector<std::string> others;
+    for (const ExportedSetting& one : proven) {
+      if (!is_setting(one.variable) || adopted_.values.contains(one.variable)) continue;
+      remarks.push_back(fmt::format("{} was proven against the former baseline, not yet together with {}", name_of(one),
+                                    adopted_.name));
+      others.push_back(fmt::format("{}: {}", config::yaml_word(one.variable), config::yaml_value(one.value)));
+    }
+    if (others.size() > 1) set({"combine=[{" + join(others, ", ") + "}]"});  // one is in its list
+  }
+
+  std::string yaml() const {
+    std::string out;
+    bool anything_left = false;
+    for (const YamlNode& section : root_.children) {
+      const bool tried = section.key == "sweep" || section.key == "combine";
+      if (tried && section.children.empty()) continue;
+      anything_left = anything_left || tried;
+      if (section.children.empty() || section.key == "model") {
+        out += fmt::format("{}: {}\n", config::yaml_word(section.key), config::flow(section));
+        continue;
+      }
+      out += config::yaml_word(section.key) + ":\n";
+      for (const YamlNode& child : section.children)
+        out += (child.key.empty() ? "  - " : "  " + config::yaml_word(child.key) + ": ") + config::flow(child) + "\n";
+    }
+    return anything_left ? out : "# Nothing is left to try: add values under `sweep`.\n" + out;
+  }
+
+  std::vector<std::string> remarks;
+
+ private:
+  void set(const std::vector<std::string>& overrides) {
+    config::apply_overrides(root_, overrides, problems_);
+    problems_.throw_if_any();
+  }
+
+  void edit_baseline() {
+    remarks.push_back("The baseline takes the fastest proven change, " + adopted_.evidence);
+    if (YamlNode* baseline = root_.find("baseline")) {
+      std::erase_if(baseline->children, [&](const YamlNode& child) {
+        const config::Variable* variable = config::find_variable(child.key);
+        return variable != nullptr && adopted_.values.contains(variable->overridden_by);
+      });
+    }
+    for (const auto& [name, value] : adopted_.values)
+      set({fmt::format("baseline.{}={}", name, config::yaml_value(value))});
+    for (const char* former : {"combine", "ladder"}) {
+      if (std::erase_if(root_.children, [&](const YamlNode& node) { return node.key == former; }) > 0)
+        remarks.push_back(fmt::format("{}: left out, because it belongs to the former baseline", former));
+    }
+  }
+
+  // Takes the values out of a list that the next sweep need not try. Returns whether none is left.
+  bool thin_out(YamlNode& list) {
+    if (list.kind != YamlNode::Kind::sequence) return false;  // `from_model`
+    std::erase_if(list.children, [&](const YamlNode& item) { return leaves(list.key, canonical(list.key, item)); });
+    return list.children.empty();
+  }
+
+  bool leaves(const std::string& variable, const std::string& value) {
+    const std::string name = fmt::format("{}={}", variable, value);
+    const config::Variable* known = config::find_variable(variable);
+    const std::string before = known == nullptr ? "" : known->print(before_);
+    const auto taken = adopted_.values.find(variable);
+    if (value == (taken == adopted_.values.end() ? before : taken->second)) return true;  // the baseline measures it
+    if (value == before) {
+      remarks.push_back(
+          fmt::format("left out: {}: the baseline's until now, proven slower than {}", name, adopted_.name));
+      return true;
+    }
+    const auto row = std::ranges::find(summary_.cases, name, &analysis::CaseSummary::name);
+    if (row == summary_.cases.end() || !is_settled_badly(*row)) return false;
+    remarks.push_back(fmt::format("left out: {}: {}", name, outcome_of(*row)));
+    return true;
+  }
+
+  // Proven slower, or nothing that would come out otherwise a second time.
+  static bool is_settled_badly(const analysis::CaseSummary& row) {
+    using enum analysis::Verdict;
+    return row.status == store::CaseStatus::failed || row.status == store::CaseStatus::impossible ||
+           analysis::timed_something_else(row.judgement) || row.judgement.verdict == slower ||
+           row.judgement.verdict == not_honoured;
+  }
+
+  // The configuration's value, or its text where it cannot be read.
+  std::string canonical(const std::string& name, const YamlNode& node) const {
+    const config::Variable* variable = config::find_variable(name);
+    if (variable == nullptr) return config::value_text(node);
+    try {
+      config::Settings settings = before_;
+      variable->parse(settings, config::value_text(node));
+      return variable->print(settings);
+    } catch (const Error&) {
+      return config::value_text(node);
+    }
+  }
+
+  const analysis::Summary& summary_;
+  config::Problems problems_;
+  YamlNode root_;
+  config::Settings before_;
+  const Adopted adopted_;
+};
+
 }  // namespace
-
-std::string evidence_for(const store::Result& result, const analysis::CaseSummary& row, const std::string& name,
-                         const std::string& file) {
-  const std::string program = value_of(result.identity, "harness");  // version and commit, as far as the file says
-  return one_line(fmt::format("{}: {}, {}; {}, harness {}", name, proven_change(*row.effect),
-                              plural(row.effect->rounds, "round"), file,
-                              program.empty() ? result.tool_version : program));
-}
-
-std::string outcome_of(const analysis::CaseSummary& row) {
-  if (!store::may_run(row.status)) return store::name_of(row.status);
-  if (store::is_reference(row.role)) return "the baseline";
-  if (!row.effect || row.effect->verdict == analysis::Verdict::none) return analysis::name_of(row.judgement);
-  return fmt::format("{}, {} in {}", analysis::name_of(row.effect->verdict), proven_change(*row.effect),
-                     plural(row.effect->rounds, "round"));
-}
 
 Export find_proven(const store::Result& result, const analysis::Summary& summary, const std::string& case_name,
                    const std::string& file) {
@@ -166,31 +337,6 @@ Export find_proven(const store::Result& result, const analysis::Summary& summary
   return out;
 }
 
-Export all_settings(const config::Settings& settings, std::optional<config::Model> model,
-                    std::vector<std::string> about) {
-  Export out{.about = std::move(about), .settings = {}, .left_out = {}, .model = std::move(model), .only = {}};
-  const config::Settings defaults;
-  for (const config::Variable& variable : config::registry()) {
-    const bool is_environment = !variable.environment_name.empty() || variable.free_parts;
-    const config::Variable* other =
-        variable.overridden_by.empty() ? nullptr : config::find_variable(variable.overridden_by);
-    const bool is_decided_elsewhere = other != nullptr && other->print(settings) != other->print(defaults);
-    if (variable.fixed || is_environment || is_decided_elsewhere) continue;
-    const std::string value = variable.print(settings);
-    out.settings.push_back({.variable = variable.name,
-                            .value = value,
-                            .settings = settings,
-                            .environment = {},
-                            .evidence = fmt::format("{}={}", variable.name, value),
-                            .is_default = value == variable.print(defaults)});
-  }
-  ExportedSetting environment;
-  environment.environment = config::environment_of(settings);
-  environment.evidence = "environment";
-  if (!environment.environment.empty()) out.settings.push_back(std::move(environment));
-  return out;
-}
-
 Export planned_case(const store::Result& result, const analysis::Summary& summary, const std::string& case_name,
                     const std::string& file) {
   const std::int32_t index = find_case(result, case_name);
@@ -206,6 +352,26 @@ Export planned_case(const store::Result& result, const analysis::Summary& summar
                                              measured_what(result), outcome_of(summary.case_at(index)))};
   if (config::traits_of(result.backend).predicts()) about.emplace_back("Predicted, not measured.");
   return all_settings(settings, result.points.empty() ? std::optional(result.model) : std::nullopt, std::move(about));
+}
+
+std::string next_configuration(const store::Result& result, const analysis::Summary& summary, const Export& proven,
+                               const std::string& file) {
+  NextSweep next(result, summary, fastest_of(result, summary, proven, file));
+  if (!proven.only) next.add_the_others(proven.settings);
+  std::string out;
+  const auto comment = [&](const std::string& text) {
+    std::istringstream lines(wrapped(one_line(text), 116, 2));
+    for (std::string line; std::getline(lines, line);) out += "# " + line + "\n";
+  };
+  comment(fmt::format("The next configuration after {}: sweep {} of {}, run {}, {}.", file, result.name, result.created,
+                      result.run_uuid, plural(result.ranks, "rank")));
+  if (summary.partial) comment("That sweep is not complete: more rounds may settle what is unresolved here.");
+  if (!result.ranks_are_gpus())
+    comment(fmt::format("Measured on backend {}: this says nothing about a GPU.", result.backend));
+  if (!next.has_another_baseline())
+    comment("Nothing is proven faster: the baseline stays as it was. Only what is settled has left the lists.");
+  for (const std::string& remark : next.remarks) comment(remark);
+  return out + next.yaml();
 }
 
 }  // namespace harness::report

@@ -29,7 +29,6 @@ std::map<std::string, int> number_tracks(const analysis::DrawnStep& step) {
   return numbers;
 }
 
-// Names a process or one of its threads.
 Json naming(const char* what, int process, int thread, const std::string& name) {
   return {{"name", what}, {"ph", "M"}, {"pid", process}, {"tid", thread}, {"args", {{"name", name}}}};
 }
@@ -44,69 +43,60 @@ std::string name_of_rank(const store::Result& result, const store::ResultInterva
   return name + ")";
 }
 
-// Whole nanoseconds, which viewers count in: two that follow each other do not overlap by a rounding.
-double nanoseconds(double seconds) {
-  return std::round(1e9 * seconds);
+Json complete(const std::string& name, const char* category, double start_s, double end_s, int rank, int thread,
+              Json arguments = Json::object()) {
+  // Whole nanoseconds, which viewers count in: two that follow each other do not overlap by a rounding.
+  const double start_ns = std::round(1e9 * start_s), end_ns = std::round(1e9 * end_s);
+  return {{"name", name},
+          {"cat", category},
+          {"ph", "X"},
+          {"ts", start_ns / 1e3},
+          {"dur", (end_ns - start_ns) / 1e3},
+          {"pid", rank},
+          {"tid", thread},
+          {"args", std::move(arguments)}};
 }
 
 // The events of one case.
-class Events {
- public:
-  Events(const store::Result& result, std::int32_t case_index)
-      : result_(result), case_index_(case_index), ranks_(result, case_index), group_of_(result, case_index) {}
+struct Events {
+  Events(const store::Result& of, std::int32_t index)
+      : result(of), case_index(index), ranks(of, index), group_of(of, index) {}
 
-  Json of(const analysis::DrawnInterval& x, int thread) const {
+  Json operation(const analysis::DrawnInterval& x, int thread) const {
     const store::ResultInterval& row = *x.row;
     Json arguments = {{"kind", row.kind}, {"operation", row.operation}, {"role", row.role}, {"phase", row.phase}};
     if (row.layer >= 0) arguments["layer"] = row.layer;
     if (row.micro_batch >= 0) arguments["micro_batch"] = row.micro_batch;
     if (!row.what.empty()) arguments["what"] = row.what;
     if (row.recomputed != 0) arguments["recomputed"] = 1;
-    if (const std::string group = group_of_(row); !group.empty()) arguments["group"] = group;
-    const bool others = analysis::is_collective(row.kind) && ranks_.has_stage_mates();
+    if (const std::string group = group_of(row); !group.empty()) arguments["group"] = group;
+    const bool others = analysis::is_collective(row.kind) && ranks.has_stage_mates();
     if (others && std::isfinite(row.waiting_s)) arguments["waiting_us"] = 1e6 * row.waiting_s;
-    if (analysis::is_communication(row.kind) && ranks_.has_stages() && std::isfinite(row.bubble_s))
+    if (analysis::is_communication(row.kind) && ranks.has_stages() && std::isfinite(row.bubble_s))
       arguments["bubble_us"] = 1e6 * row.bubble_s;
     return complete(row.what.empty() ? row.kind : row.kind + " " + row.what, "kernel", x.start_s, x.end_s, row.rank,
                     thread, std::move(arguments));
   }
 
-  /// The step of the rank that this interval is the first of, and what it loaded.
-  std::vector<Json> of_step(const analysis::DrawnInterval& first, double end_s, int thread) const {
-    const store::ResultInterval& row = *first.row;
-    const double start_s = first.start_s - row.start_s;
+  // The step of the rank that `first` is the first interval of, and what it loaded.
+  void add_step(const analysis::DrawnInterval& first, double end_s, int thread, Json& events) const {
+    const int rank = first.row->rank;
+    const double start_s = first.start_s - first.row->start_s;
     double loading_s = 0;
-    for (const store::ResultSplit& split : result_.splits) {
-      if (split.case_index != case_index_ || split.rank != row.rank) continue;
+    for (const store::ResultSplit& split : result.splits) {
+      if (split.case_index != case_index || split.rank != rank) continue;
       if (split.step_s > 0) end_s = start_s + split.step_s;
       if (std::isfinite(split.loading_s)) loading_s = std::clamp(split.loading_s, 0.0, end_s - start_s);
     }
-    std::vector<Json> events{
-        complete("ProfilerStep#0", "gpu_user_annotation", start_s, end_s, row.rank, thread, Json::object())};
+    events.push_back(complete("ProfilerStep#0", "gpu_user_annotation", start_s, end_s, rank, thread));
     if (loading_s > 0)
-      events.push_back(
-          complete("data loading", "loading", start_s, start_s + loading_s, row.rank, thread, Json::object()));
-    return events;
+      events.push_back(complete("data loading", "loading", start_s, start_s + loading_s, rank, thread));
   }
 
- private:
-  static Json complete(const std::string& name, const char* category, double start_s, double end_s, int rank,
-                       int thread, Json arguments) {
-    const double start_ns = nanoseconds(start_s), end_ns = nanoseconds(end_s);
-    return {{"name", name},
-            {"cat", category},
-            {"ph", "X"},
-            {"ts", start_ns / 1e3},
-            {"dur", (end_ns - start_ns) / 1e3},
-            {"pid", rank},
-            {"tid", thread},
-            {"args", std::move(arguments)}};
-  }
-
-  const store::Result& result_;
-  std::int32_t case_index_;
-  analysis::CaseRanks ranks_;
-  analysis::GroupsOf group_of_;
+  const store::Result& result;
+  std::int32_t case_index;
+  analysis::CaseRanks ranks;
+  analysis::GroupsOf group_of;
 };
 
 }  // namespace
@@ -135,11 +125,11 @@ std::string trace_json(const store::Result& result, const std::string& case_name
       for (const analysis::DrawnInterval& other : step.intervals) {
         if (other.row->rank == rank) end_s = std::max(end_s, other.end_s);
       }
-      std::ranges::move(events_of.of_step(x, end_s, step_thread), std::back_inserter(events));
+      events_of.add_step(x, end_s, step_thread, events);
     }
     if (named.emplace(rank, thread).second) events.push_back(naming("thread_name", rank, thread, x.track));
   }
-  for (const analysis::DrawnInterval& x : step.intervals) events.push_back(events_of.of(x, threads.at(x.track)));
+  for (const analysis::DrawnInterval& x : step.intervals) events.push_back(events_of.operation(x, threads.at(x.track)));
   const Json out = {
       {"traceEvents", std::move(events)},
       {"displayTimeUnit", "ms"},

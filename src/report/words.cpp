@@ -59,13 +59,16 @@ std::string short_name(const std::string& name) {
   return join(changes, between);
 }
 
+std::size_t find_name(const std::vector<std::string>& names, const std::string& name) {
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (names[i] == name || short_name(names[i]) == name) return i;
+  fail("there is no case {}{}", quote(name), did_you_mean(nearest(name, names)));
+}
+
 std::int32_t find_case(const store::Result& result, const std::string& name) {
   std::vector<std::string> names;
-  for (std::int32_t i = 0; i < result.case_count(); ++i) {
-    names.push_back(result.case_at(i).name);
-    if (names.back() == name || short_name(names.back()) == name) return i;
-  }
-  fail("there is no case {}{}", quote(name), did_you_mean(nearest(name, names)));
+  for (const store::ResultCase& of : result.cases) names.push_back(of.name);
+  return static_cast<std::int32_t>(find_name(names, name));
 }
 
 std::string setting_of(const store::Result& result, const analysis::CaseSummary& row) {
@@ -167,9 +170,10 @@ std::string counted_outcomes(const std::vector<KnownChange>& changes, std::strin
   return join(parts, ", ");
 }
 
-std::string what_moved(std::vector<KnownChange> changes, const Asked& asked) {
+std::string what_moved(std::vector<KnownChange> changes, double smallest_effect, const std::string& per,
+                       bool predicted) {
   std::ranges::stable_sort(changes, {}, &KnownChange::ratio);
-  const char* proven = asked.predicted ? "" : "proven ";
+  const char* proven = predicted ? "" : "proven ";
   const auto ending = [&](std::string_view told) {
     const std::string rest = counted_outcomes(changes, told);
     return rest.empty() ? "." : "; " + rest + ".";
@@ -177,20 +181,20 @@ std::string what_moved(std::vector<KnownChange> changes, const Asked& asked) {
   const auto fastest = std::ranges::find(changes, std::string_view("faster"), &KnownChange::outcome);
   if (fastest != changes.end()) {
     const std::string throughput =  // more than the time that is saved; not where time counts per unit of work
-        asked.per.empty() ? fmt::format(", {:.3g} x the throughput", 1 / fastest->ratio) : "";
-    return fmt::format("Fastest {}change: {}, {}{}{}", proven, fastest->name, how_much(*fastest, asked.per), throughput,
+        per.empty() ? fmt::format(", {:.3g} x the throughput", 1 / fastest->ratio) : "";
+    return fmt::format("Fastest {}change: {}, {}{}{}", proven, fastest->name, how_much(*fastest, per), throughput,
                        ending("faster"));
   }
   const auto slowest = std::find_if(changes.rbegin(), changes.rend(),
                                     [](const KnownChange& change) { return change.outcome == "slower"; });
   if (slowest != changes.rend()) {
     return fmt::format("No change is {}faster than the baseline; the slowest: {}, {}{}", proven, slowest->name,
-                       how_much(*slowest, asked.per), ending("slower"));
+                       how_much(*slowest, per), ending("slower"));
   }
   if (counted_outcomes(changes).empty()) return "";
   const bool open = std::ranges::find(changes, std::string_view("unresolved"), &KnownChange::outcome) != changes.end();
   return fmt::format("Nothing {} beyond {}{}", open ? "is proven to move" : "moved",
-                     analysis::threshold_words(asked.smallest_effect), ending(""));
+                     analysis::threshold_words(smallest_effect), ending(""));
 }
 
 std::string Scale::print(double value) const {

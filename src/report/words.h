@@ -22,7 +22,8 @@ namespace harness::report {
 /// "overlap_grad_reduce off" for overlap_grad_reduce=false, each also where several changes are joined by " + ".
 std::string short_name(const std::string& case_name);
 
-/// The case that has this name or this short name. Throws Error where there is none.
+/// The place of the case that has this name or this short name. Throws Error where there is none.
+std::size_t find_name(const std::vector<std::string>& names, const std::string& name);
 std::int32_t find_case(const store::Result& result, const std::string& name);
 
 /// The setting that a case changes, at whatever size: "nccl_algo=tree", of a combination all of it.
@@ -68,14 +69,10 @@ std::string how_much(const KnownChange& change, const std::string& per);
 /// "2 others faster, 1 slower": all that have an outcome but one of the outcome `told`, which the sentence is about.
 std::string counted_outcomes(const std::vector<KnownChange>& changes, std::string_view told = "");
 
-struct Asked {
-  double smallest_effect = 0.01;
-  std::string per;  // as per_what() has it
-  bool predicted = false;
-};
 /// Says what moved, in a sentence: the fastest change and how the others came out, or that none is proven. "" where no
-/// change has an outcome.
-std::string what_moved(std::vector<KnownChange> changes, const Asked& asked);
+/// change has an outcome. per: as per_what() has it.
+std::string what_moved(std::vector<KnownChange> changes, double smallest_effect, const std::string& per,
+                       bool predicted = false);
 
 /// A unit that suits these values, and how to print one in it with four digits.
 struct Scale {

@@ -1,4 +1,4 @@
-#include "cli/plan_document.h"
+#include "cli/plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -51,13 +51,12 @@ TEST(CommandLine, AWrongValueIsNamedWithItsOptionAndWhatIsAllowed) {
 }
 
 TEST(CommandLine, EveryErrorBeginsWithTheNameOfTheProgram) {
-  for (const std::vector<std::string>& wrong :
-       std::vector<std::vector<std::string>>{{},
-                                             {"plan"},
-                                             {"plan", "x", "--colour"},
-                                             {"shwo"},
-                                             {"show", "none.h5"},
-                                             {"compare", "a", "--format", "pdf"}}) {
+  for (const auto& wrong : Commands{{},
+                                    {"plan"},
+                                    {"plan", "x", "--colour"},
+                                    {"shwo"},
+                                    {"show", "none.h5"},
+                                    {"compare", "a", "--format", "pdf"}}) {
     const Said said = say(wrong);
     EXPECT_NE(said.code, 0);
     EXPECT_THAT(said.err, StartsWith("harness: "));
@@ -92,11 +91,11 @@ TEST_F(PrintedByVerbs, NothingHasACharacterThatMovesTheCursor) {
   const std::string first = write(hostile + ".h5", test::samples::full(hostile)),
                     second = write("b" + hostile + ".h5", test::samples::full(hostile), 1.25);
   const std::string page = folder_ / (hostile + ".html"), trace = folder_ / (hostile + ".json");
-  std::vector<std::vector<std::string>> all{{"show", first, "--breakdown"},
-                                            {"report", first, "-o", "-", "--format", "md"},
-                                            {"report", first, "-o", page},
-                                            {"trace", first, "-o", "-"},
-                                            {"trace", first, "-o", trace}};
+  Commands all{{"show", first, "--breakdown"},
+               {"report", first, "-o", "-", "--format", "md"},
+               {"report", first, "-o", page},
+               {"trace", first, "-o", "-"},
+               {"trace", first, "-o", trace}};
   for (const char* format : {"text", "md", "csv", "long-csv", "json"})
     all.push_back({"show", first, "--format", format});
   for (const char* format : {"text", "md", "json"}) all.push_back({"compare", first, second, "--format", format});

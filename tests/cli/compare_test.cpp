@@ -70,11 +70,10 @@ TEST_F(Readers, TheDeclaredConfidenceIsNamed) {
   };
   const auto usual = declared("usual.h5", 0.95), strict = declared("strict.h5", 0.99),
              other = declared("other.h5", 0.99);
-  for (const std::vector<std::string>& arguments :
-       std::vector<std::vector<std::string>>{{"compare", strict, usual},
-                                             {"compare", "--reproduce", strict, other},
-                                             {"show", strict},
-                                             {"show", strict, "--cost", "2.5", "--run-tokens", "1e9"}}) {
+  for (const auto& arguments : Commands{{"compare", strict, usual},
+                                        {"compare", "--reproduce", strict, other},
+                                        {"show", strict},
+                                        {"show", strict, "--cost", "2.5", "--run-tokens", "1e9"}}) {
     EXPECT_THAT(say(arguments).out, ::testing::AllOf(HasSubstr("99 % interval"), Not(HasSubstr("95 %"))));
   }
   EXPECT_THAT(say({"compare", "--reproduce", usual, strict}).out,
@@ -95,13 +94,12 @@ TEST_F(Readers, ComparingPrintsNoNumberThatIsNone) {
   const auto whole = write("whole.h5", test::samples::everything());
   for (std::size_t i = 0; i < lacking.size(); ++i) {
     const auto file = write(fmt::format("lacking{}.h5", i), lacking[i]);
-    for (const std::vector<std::string>& arguments :
-         std::vector<std::vector<std::string>>{{"compare", whole, file, "--anyway"},
-                                               {"compare", file, whole, "--anyway"},
-                                               {"compare", whole, file, "--anyway", "--format", "md"},
-                                               {"compare", "--reproduce", file, whole},
-                                               {"compare", "--history", whole, file, "--anyway"},
-                                               {"show", file, "--cost", "1", "--run-tokens", "1e9"}}) {
+    for (const auto& arguments : Commands{{"compare", whole, file, "--anyway"},
+                                          {"compare", file, whole, "--anyway"},
+                                          {"compare", whole, file, "--anyway", "--format", "md"},
+                                          {"compare", "--reproduce", file, whole},
+                                          {"compare", "--history", whole, file, "--anyway"},
+                                          {"show", file, "--cost", "1", "--run-tokens", "1e9"}}) {
       const Said said = say(arguments);
       EXPECT_THAT(said.out + said.err, Not(::testing::ContainsRegex("[^a-z](nan|inf)[^a-z]")))
           << fmt::format("{}", fmt::join(arguments, " "));
@@ -191,8 +189,7 @@ TEST_F(Readers, ThreeRunsOfOneConfigurationHaveAVerdictTogether) {
   EXPECT_THAT(with({"--columns", "change,runs,verdict"}).out,
               HasSubstr("case                 change  runs  verdict\n"));
   EXPECT_EQ(nlohmann::json::parse(with({"--format", "json"}).out)["pool"]["cases"][2]["n"], 3);
-  for (const std::vector<std::string>& option :
-       {std::vector<std::string>{"--fail-on", "slower"}, {"--reproduce"}, {"--anyway"}}) {
+  for (const auto& option : Commands{{"--fail-on", "slower"}, {"--reproduce"}, {"--anyway"}}) {
     const Said refused = with(option);
     EXPECT_EQ(refused.code, 1) << option[0];
     EXPECT_THAT(refused.err, HasSubstr("are about two sides, but these 3 files"));

@@ -26,7 +26,6 @@
 #include "analysis/blocks.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/sweep_verb.h"
 #include "cli/verbs.h"
 #include "config/experiment.h"
 #include "report/full_result.h"
@@ -202,7 +201,7 @@ class DamagedResult : public Readers {
     } catch (const Error&) {
       return;  // what show said; the others read no more than this
     }
-    std::vector<std::vector<std::string>> verbs;
+    Commands verbs;
     for (const char* format : {"json", "csv", "long-csv", "md"}) verbs.push_back({"show", path, "--format", format});
     for (const char* format : {"text", "json"}) verbs.push_back({"show", path, "--breakdown", "--format", format});
     for (const char* format : {"html", "md"}) verbs.push_back({"report", path, "-o", "-", "--format", format});

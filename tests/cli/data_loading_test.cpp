@@ -3,13 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <sstream>
 
 #include "analysis/findings.h"
-#include "cli/verbs.h"
-#include "job/sim/simulated_job.h"
-#include "store/result_file.h"
-#include "support/temporary_folder.h"
+#include "said.h"
 
 namespace harness::cli {
 namespace {
@@ -40,10 +36,8 @@ class DataLoading : public ::testing::Test {
     options.config = folder_.write("data.yaml", slow_storage);
     options.output = folder_ / "data.h5";
     options.ranks = 8;
-    const config::Experiment experiment = config::load_experiment(options.config);
-    simjob::SimulatedJob here(experiment, machine::Topology::node_by_node(1, 1));
-    std::ostringstream out, err;
-    EXPECT_EQ(sweep(here, options, out, err), 0) << err.str();
+    const Said said = simulate(options);
+    EXPECT_EQ(said.code, 0) << said.err;
     return store::read_result(options.output, {.rank_seconds = true, .timeline = true});
   }
   test::TemporaryFolder folder_;
@@ -96,20 +90,15 @@ TEST_F(DataLoading, IsTheBottleneckAndTheRemedyNamesWhatToChange) {
 
 TEST_F(DataLoading, MakeTokensKeepsAFileThatIsThere) {
   const std::string path = folder_ / "tokens.bin";
-  std::ostringstream out, err;
   const auto made = [&](const std::vector<std::string>& more) {
-    std::vector<std::string> arguments{"make-tokens", path, "--vocabulary", "1000", "--tokens"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return run_cli(arguments, out, err);
+    return say({"make-tokens", path, "--vocabulary", "1000", "--tokens"}, more);
   };
-  EXPECT_EQ(made({"100"}), 0);
+  EXPECT_THAT(made({"100"}).out, HasSubstr("100 tokens of a vocabulary of 1000"));
   EXPECT_EQ(std::filesystem::file_size(path), 32u + 200u);
-  EXPECT_THAT(out.str(), HasSubstr("100 tokens of a vocabulary of 1000"));
-  EXPECT_EQ(made({"50"}), 1);
-  EXPECT_THAT(err.str(), HasSubstr("give --force"));
-  EXPECT_EQ(made({"50", "--force"}), 0);
+  EXPECT_THAT(made({"50"}).err, HasSubstr("give --force"));
+  EXPECT_EQ(made({"50", "--force"}).code, 0);
   EXPECT_EQ(std::filesystem::file_size(path), 32u + 100u);
-  EXPECT_EQ(made({"0"}), 1);
+  EXPECT_EQ(made({"0"}).code, 1);
 }
 
 }  // namespace

@@ -4,18 +4,12 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
-#include <sstream>
 
-#include "cli/predicted.h"
-#include "cli/verbs.h"
+#include "cli/plan.h"
 #include "explain/explain.h"
-#include "job/sim/simulated_job.h"
 #include "said.h"
-#include "store/result_file.h"
 #include "support/errors.h"
 #include "support/paths.h"
-#include "support/temporary_folder.h"
 
 namespace harness::cli {
 namespace {
@@ -38,16 +32,14 @@ sweep:
 class PlanUpgrade : public ::testing::Test {
  protected:
   void measure(const std::vector<std::string>& overrides = {}) {
-    const config::Experiment experiment = config::load_experiment(config_, overrides);
-    simjob::SimulatedJob here(experiment, machine::Topology::node_by_node(1, 1));
     SweepOptions options;
     options.config = config_;
     options.overrides = overrides;
     options.output = file_;
     options.ranks = 16;
     options.force = true;
-    std::ostringstream out, err;
-    ASSERT_EQ(sweep(here, options, out, err), 0) << err.str();
+    const Said said = simulate(options);
+    ASSERT_EQ(said.code, 0) << said.err;
   }
   nlohmann::json moved_to(const std::string& hardware) const {
     return say({"plan", file_, "--hardware", hardware, "--format", "json"}).json();
@@ -208,8 +200,8 @@ TEST_F(PlanUpgrade, RefusesWhatItCannotAnswer) {
   EXPECT_THAT(refusal({"--hardware", "p5", "--set", "micro_batch_size=2"}),
               HasSubstr("cannot change what was measured"));
   // --assume-setup goes with an option that is refused.
-  for (const std::vector<std::string>& of_a_plan : std::initializer_list<std::vector<std::string>>{
-           {"--best", "3"}, {"--assume-mfu", "40%", "--assume-setup", "45 s"}, {"--budget", "baseline"}}) {
+  for (const auto& of_a_plan :
+       Commands{{"--best", "3"}, {"--assume-mfu", "40%", "--assume-setup", "45 s"}, {"--budget", "baseline"}}) {
     std::vector<std::string> more{"--hardware", "p5"};
     more.insert(more.end(), of_a_plan.begin(), of_a_plan.end());
     EXPECT_THAT(refusal(more), HasSubstr("and nothing else")) << of_a_plan.back();

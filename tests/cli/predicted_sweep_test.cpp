@@ -3,21 +3,16 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "analysis/cases.h"
 #include "analysis/summary.h"
 #include "base/error.h"
-#include "cli/predicted.h"
-#include "cli/verbs.h"
-#include "job/sim/simulated_job.h"
+#include "cli/plan.h"
 #include "plan/prepare.h"
 #include "said.h"
-#include "store/result_file.h"
 #include "support/errors.h"
 #include "support/files.h"
 #include "support/paths.h"
-#include "support/temporary_folder.h"
 #include "workloads/workload.h"
 
 namespace harness::cli {
@@ -42,16 +37,13 @@ measure: {until: settled, time_budget: 1 s}
 
 class PredictedSweep : public ::testing::Test {
  protected:
-  // As a person types it, on a machine with one rank and no GPU.
   std::string run(SweepOptions options) {
     options.config = config_;
     if (options.output.empty()) options.output = file_;
-    config::Experiment experiment = config::load_experiment(config_);
-    simjob::SimulatedJob here(experiment, machine::Topology::node_by_node(1, 1));
-    std::ostringstream out, err;
-    exit_code_ = sweep(here, options, out, err);
-    progress_ = err.str();
-    return out.str();
+    const Said said = simulate(options);
+    exit_code_ = said.code;
+    progress_ = said.err;
+    return said.out;
   }
   static SweepOptions on(int ranks) {
     SweepOptions options;
@@ -92,9 +84,8 @@ TEST_F(PredictedSweep, StandsBesidePublishedSteps) {
     return unwrapped(
         said({"plan", config_, "--ranks", "8", "--set", "hardware=" + hardware, "--set", "backend=" + backend}));
   };
-  for (const std::vector<std::string>& screen : {std::vector<std::string>{"show", file_},
-                                                 {"show", "-v", file_},
-                                                 {"report", file_, "--format", "md", "-o", "-"}}) {
+  for (const auto& screen :
+       Commands{{"show", file_}, {"show", "-v", file_}, {"report", file_, "--format", "md", "-o", "-"}}) {
     EXPECT_THAT(unwrapped(said(screen)), AllOf(HasSubstr("Baseline: " + published), HasSubstr(yours)));
   }
   EXPECT_THAT(planned("a100-sxm-80gb", "sim"), AllOf(HasSubstr(published), HasSubstr(yours)));
@@ -175,12 +166,12 @@ TEST_F(PredictedSweep, ItsTimelineIsAWholeStepOfEveryRole) {
 
 TEST_F(PredictedSweep, SaysWhereverItIsReadThatNothingWasMeasured) {
   run(on(16));
-  for (const std::vector<std::string>& reader : {std::vector<std::string>{"show", file_},
-                                                 {"show", "--breakdown", file_},
-                                                 {"report", "--format", "md", "-o", "-", file_},
-                                                 {"report", "-o", "-", file_},
-                                                 {"export", "--format", "megatron", file_},
-                                                 {"compare", file_, file_, "--anyway"}}) {
+  for (const auto& reader : Commands{{"show", file_},
+                                     {"show", "--breakdown", file_},
+                                     {"report", "--format", "md", "-o", "-", file_},
+                                     {"report", "-o", "-", file_},
+                                     {"export", "--format", "megatron", file_},
+                                     {"compare", file_, file_, "--anyway"}}) {
     SCOPED_TRACE(reader[0]);
     const std::string text = said(reader);
     EXPECT_THAT(
@@ -218,9 +209,9 @@ TEST_F(PredictedSweep, OfCpuCoresHasNoNumbersOfGpus) {
   const store::Result result = store::read_result(file_);
   EXPECT_EQ(result.backend, "sim");
   EXPECT_EQ(result.stands_for, "cpu");
-  for (const std::vector<std::string>& reader : {std::vector<std::string>{"show", "--breakdown", file_},
-                                                 {"report", "--format", "md", "-o", "-", file_},
-                                                 {"compare", file_, file_, "--anyway"}}) {
+  for (const auto& reader : Commands{{"show", "--breakdown", file_},
+                                     {"report", "--format", "md", "-o", "-", file_},
+                                     {"compare", file_, file_, "--anyway"}}) {
     SCOPED_TRACE(reader[0]);
     std::string text = said(reader);
     text = text.substr(0, text.find("name: small"));  // the configuration may speak of what it likes
@@ -238,10 +229,9 @@ TEST_F(PredictedSweep, WhatIsWrongIsNamed) {
   config_ = folder_.write("faulty.yaml", std::string(small_cluster) + "faults: {slow_gpu: {rank: 11, speed: 50 %}}\n");
   run(on(16));
   const std::string cause = "rank 11 (simulated-1) computes at 50 % of its clock (slow_gpu)";
-  for (const std::vector<std::string>& reader :
-       {std::vector<std::string>{"show", "--breakdown", "--format", "md", file_},
-        {"report", "--format", "md", "-o", "-", file_},
-        {"report", "-o", "-", file_}}) {
+  for (const auto& reader : Commands{{"show", "--breakdown", "--format", "md", file_},
+                                     {"report", "--format", "md", "-o", "-", file_},
+                                     {"report", "-o", "-", file_}}) {
     EXPECT_THAT(said(reader), HasSubstr("redicted with its faults against predicted without"));
   }
   const auto json = nlohmann::json::parse(said({"show", "--breakdown", "--format", "json", file_}));
@@ -276,8 +266,7 @@ TEST_F(PredictedSweep, SpeaksOfNoMeasuring) {
   EXPECT_THAT(progress_, AllOf(HasSubstr("predictions: "), Not(HasSubstr("timeline of")), Not(HasSubstr("round")),
                                Not(HasSubstr("measur"))));
   EXPECT_THAT(store::read_result(file_).link_source, ::testing::StartsWith("hardware file "));
-  for (const std::vector<std::string>& reader :
-       {std::vector<std::string>{"show", "--breakdown", file_}, {"report", "--format", "md", "-o", "-", file_}}) {
+  for (const auto& reader : Commands{{"show", "--breakdown", file_}, {"report", "--format", "md", "-o", "-", file_}}) {
     std::string text = said(reader);
     text = text.substr(0, text.find("name: small"));  // the configuration may speak of what it likes
     for (const char* word :

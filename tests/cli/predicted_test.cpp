@@ -221,16 +221,6 @@ TEST(Predicted, SettingsCostWhatTheyShould) {
   EXPECT_LT(baseline_seconds({late, "grad_reduce_precision=bf16"}), 0.98 * baseline_seconds({late}));
 }
 
-TEST(Predicted, AMeasuredPlanIsJsonWithoutPredictions) {
-  const Said plan = say({"plan", cluster, "--ranks", "128", "--format", "json"});
-  ASSERT_EQ(plan.code, 0) << plan.err;
-  const auto json = plan.json();
-  EXPECT_EQ(json["cases"][0]["name"], "baseline");
-  EXPECT_GT(json["cases"][0]["memory_bytes"].get<double>(), 1e9);
-  EXPECT_FALSE(json["cases"][0].contains("predicted_step_seconds"));
-  EXPECT_FALSE(json.contains("calibration"));
-}
-
 TEST(Predicted, WhatIsNotKnownOfTheMachineIsAskedFor) {
   const auto error = [](const std::string& change) { return predicted({"--only", "baseline", "--set", change}).err; };
   EXPECT_THAT(error("hardware=none"), HasSubstr("a prediction needs the hardware"));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/verbs.h"
+#include "job/sim/simulated_job.h"
 #include "store/result_file.h"
 #include "support/sample_results.h"
 #include "support/temporary_folder.h"
@@ -29,6 +30,16 @@ inline Said say(std::vector<std::string> arguments, const std::vector<std::strin
   arguments.insert(arguments.end(), more.begin(), more.end());
   std::ostringstream out, err;
   const int code = run_cli(arguments, out, err);
+  return {code, out.str(), err.str()};
+}
+
+using Commands = std::vector<std::vector<std::string>>;
+
+/// Runs `sweep` of a prediction as a person starts it on a machine with one rank and no GPU. Throws Error.
+inline Said simulate(const SweepOptions& options) {
+  simjob::SimulatedJob here(config::load_experiment(options.config), machine::Topology::node_by_node(1, 1));
+  std::ostringstream out, err;
+  const int code = sweep(here, options, out, err);
   return {code, out.str(), err.str()};
 }
 

@@ -1,5 +1,3 @@
-#include "cli/sweep_verb.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -13,12 +11,9 @@
 #include "doctor/answering_job.h"
 #include "doctor/node_fixture.h"
 #include "plan/prepare.h"
-#include "store/result_file.h"
 #include "support/errors.h"
 #include "support/paths.h"
-#include "support/played_job.h"
 #include "support/temporary_folder.h"
-#include "sweep/planned_result.h"
 
 // A sweep before its first round: the findings of doctor, and the code that `--resume FILE` of a file from elsewhere
 // may make it run.
@@ -103,24 +98,6 @@ TEST(SweepDoctor, AFolderWithoutANodeIsNotHealthy) {
     EXPECT_EQ(error.exit_code(), 3);
     EXPECT_THAT(error.what(), HasSubstr("below '/nonexistent' no file of a node can be read"));
   }
-}
-
-class LostJob : public test::AnsweringJob {
- public:
-  using AnsweringJob::AnsweringJob;
-  std::vector<std::string> ask(const std::string&) override { fail("host1 is gone"); }
-};
-
-TEST(SweepDoctor, WhereItCannotLookASweepGoesOnUnlessHealthIsAsked) {
-  LostJob job(2, 8);
-  const plan::Plan plan = planned("cuda");
-  std::ostringstream err;
-  sweep::ProgressLine progress(err, sweep::ProgressStyle::blocks);
-  const store::DoctorRecord record = examine_nodes(job, plan, {"/", false}, progress);
-  EXPECT_TRUE(record.findings.empty());
-  EXPECT_EQ(record.facts, "");
-  EXPECT_THAT(err.str(), HasSubstr("doctor could not look at the nodes: host1 is gone"));
-  EXPECT_EQ(test::error_of([&] { examine_nodes(job, plan, {"/", true}, progress); }), "host1 is gone");
 }
 
 TEST(SweepDoctor, APredictionHasNoNodes) {

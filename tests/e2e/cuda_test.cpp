@@ -31,18 +31,15 @@ std::string job(const TemporaryFolder& folder, const std::string& arguments) {
 }
 
 std::string config(const TemporaryFolder& folder, const std::string& precision) {
-  const std::string path = folder / "cuda.yaml";
-  std::ofstream(path) << "name: cuda\nbackend: cuda\nhardware: none\n"
-                         "model: {layers: 2, hidden: 32, heads: 2, vocab: 64, sequence: 16}\n"
-                         "baseline: {precision: "
-                      << precision
-                      << ", global_batch_size: 4, micro_batch_size: 2, attention: unfused}\n"
-                         "sweep: {micro_batch_size: [4], cuda_graph: [false]}\n"
-                         "measure: {rounds: 2, warmup_steps: 1, steps: 3, seed: 1}\n"
-                         "output: "
-                      << folder / "cuda.h5"
-                      << "\n";
-  return path;
+  return folder.write("cuda.yaml",
+                      "name: cuda\nbackend: cuda\nhardware: none\n"
+                      "model: {layers: 2, hidden: 32, heads: 2, vocab: 64, sequence: 16}\n"
+                      "baseline: {precision: " +
+                          precision +
+                          ", global_batch_size: 4, micro_batch_size: 2, attention: unfused}\n"
+                          "sweep: {micro_batch_size: [4], cuda_graph: [false]}\n"
+                          "measure: {rounds: 2, warmup_steps: 1, steps: 3, seed: 1}\noutput: " +
+                          (folder / "cuda.h5") + "\n");
 }
 
 class CudaSweep : public ::testing::TestWithParam<std::string> {};

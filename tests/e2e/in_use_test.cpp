@@ -16,7 +16,6 @@ using test::Command;
 using test::harness_job;
 using test::TemporaryFolder;
 using test::write_small_config;
-using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -102,25 +101,6 @@ TEST(InUse, TheCommandThatContinuesIsTheOneThatWasTyped) {
   std::filesystem::create_symlink(test::program_path(), folder / "harness");
   const auto installed = test::run("PATH='" + (folder / ".") + "':$PATH harness sweep --resume " + file);
   EXPECT_THAT(installed.err, HasSubstr("`mpirun -np 2 harness sweep --resume " + file + "`"));
-}
-
-// `show --follow` beside a sweep that runs.
-
-TEST(Follow, PrintsALiveSweepRoundByRoundAndEndsWithIt) {
-  const test::TemporaryFolder folder;
-  const std::string config = test::write_small_config(folder, 3), file = folder / "small.h5";
-  // A round of four blocks takes five seconds: longer than the two between two looks at the file.
-  test::Command sweep("HARNESS_TEST_FAULT='kind=delay,step=every,seconds=0.3' " +
-                      test::harness_job(2, "sweep -v " + config));
-  ASSERT_TRUE(sweep.wait_for("round 1/3")) << sweep.err_so_far();
-  const test::Outcome followed = test::run(test::program_path() + " show --follow " + file, 200);
-  EXPECT_THAT(followed.exit_code, AnyOf(0, 4)) << followed.err;
-  for (const char* line :
-       {"Running: 1 of 3 rounds, ", "Running: 2 of 3 rounds, ", "\nComplete: 3 of 3 rounds, 12 of 12 blocks.\n"}) {
-    EXPECT_THAT(followed.out, HasSubstr(line));
-  }
-  EXPECT_EQ(followed.out.find("Complete: "), followed.out.rfind("Complete: "));
-  EXPECT_THAT(sweep.wait().exit_code, AnyOf(0, 4));
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <map>
 #include <regex>
 #include <set>
@@ -25,15 +24,17 @@ using test::TemporaryFolder;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::string write(const TemporaryFolder& folder, const std::string& more_sweep = "") {
-  const std::string path = folder / "sizes.yaml";
-  std::ofstream(path) << "workload: collective\nbackend: cpu\n"
-                      << "baseline: {collective: all_reduce, message_size: 4 KiB, repetitions: 2}\n"
-                      << "sweep:\n  message_size: [8 B, 1 KiB, 64 KiB]\n"
-                      << more_sweep
-                      << "measure: {rounds: 5, warmup_steps: 1, steps: 2, smallest_effect: 90 %}\noutput: "
-                      << (folder / "sizes.h5") << "\n";
-  return path;
+// A sweep of all-reduces; `sweep` and `measure`: what stands in these maps.
+std::string write(const TemporaryFolder& folder, const std::string& sweep, const std::string& measure) {
+  return folder.write("sizes.yaml",
+                      "workload: collective\nbackend: cpu\n"
+                      "baseline: {collective: all_reduce, message_size: 4 KiB, repetitions: 2}\n"
+                      "sweep: {" +
+                          sweep + "}\nmeasure: {warmup_steps: 1, " + measure + "}\noutput: " + (folder / "sizes.h5") +
+                          "\n");
+}
+std::string write(const TemporaryFolder& folder, const std::string& more = "") {
+  return write(folder, "message_size: [8 B, 1 KiB, 64 KiB]" + more, "rounds: 5, steps: 2, smallest_effect: 90 %");
 }
 
 // All was measured. Steps of microseconds on a busy machine may move the control by any factor, which is an exit code.
@@ -61,7 +62,7 @@ TEST(SharedProcess, AllSizesShareOneAndTheFileSaysSo) {
   for (const auto& [process, of_process] : rounds) EXPECT_EQ(of_process.size(), 1u) << process;
 }
 
-constexpr const char* with_settings = "  allreduce_algorithm: [halving_doubling]\n  in_place: [false]\n";
+constexpr const char* with_settings = ", allreduce_algorithm: [halving_doubling], in_place: [false]";
 constexpr int sizes = 4, settings = 4;  // settings: the baseline's, its copy's and the two
 constexpr std::size_t blocks_of_round = sizes * settings;
 
@@ -136,14 +137,8 @@ TEST(SharedProcess, ARoundOfSeveralSetsIsResumedAsAWhole) {
 // block can be asked for its number.
 TEST(SharedProcess, TheBaselineAtASizeIsMeasuredAsLongAsSomethingIsComparedWithIt) {
   const TemporaryFolder folder;
-  const std::string config =
-      folder.write("sizes.yaml",
-                   "workload: collective\nbackend: cpu\n"
-                   "baseline: {collective: all_reduce, message_size: 4 KiB, repetitions: 2}\n"
-                   "sweep:\n  message_size: [8 B]\n  allreduce_algorithm: [halving_doubling]\n"
-                   "measure: {rounds: 7, warmup_steps: 1, steps: 2, smallest_effect: 90 %, until: settled}\n"
-                   "output: " +
-                       (folder / "sizes.h5") + "\n");
+  const std::string config = write(folder, "message_size: [8 B], allreduce_algorithm: [halving_doubling]",
+                                   "rounds: 7, steps: 2, smallest_effect: 90 %, until: settled");
   const std::string change = "allreduce_algorithm=halving_doubling";
   const std::string longer = "HARNESS_TEST_FAULT='kind=pretend,step=every,seconds=1;case=" + change +
                              ",kind=pretend,step=every,seconds=100;case=" + change +
@@ -188,14 +183,7 @@ TEST(SharedProcess, FiftyBlocksTakeNoMoreMemoryThanTen) {
   constexpr int large = 4 << 20;  // bytes
   std::string sizes;
   for (int i = 1; i <= 26; ++i) sizes += fmt::format("{} B, {} B, ", 16 * i, large + 16 * i);
-  const std::string config = folder.write("sizes.yaml",
-                                          "workload: collective\nbackend: cpu\n"
-                                          "baseline: {collective: all_reduce, message_size: 4 KiB, repetitions: 1}\n"
-                                          "sweep: {message_size: [" +
-                                              sizes +
-                                              "8 B]}\n"
-                                              "measure: {rounds: 1, warmup_steps: 1, steps: 1}\noutput: " +
-                                              (folder / "sizes.h5") + "\n");
+  const std::string config = write(folder, "message_size: [" + sizes + "8 B]", "rounds: 1, steps: 1");
   const auto o = test::run(harness_job(2, "sweep " + config));
   ASSERT_EQ(o.exit_code, 0) << o.err;
   const store::Result r = store::read_result(folder / "sizes.h5");
@@ -239,14 +227,9 @@ constexpr std::array<Place, 3> places{Place::first, Place::second, Place::last};
 
 // With this seed a change, and not the baseline, stands at each of the places.
 std::string config(const TemporaryFolder& folder) {
-  return folder.write("sizes.yaml",
-                      "workload: collective\nbackend: cpu\n"
-                      "baseline: {collective: all_reduce, message_size: 4 KiB, repetitions: 2}\n"
-                      "sweep: {message_size: [8 B, 1 KiB, 64 KiB]}\n"
-                      "measure: {rounds: 1, warmup_steps: 1, steps: 2, seed: 11, smallest_effect: 90 %, "
-                      "memory_limit: 256 MiB, deadlines: {start: 60 s, step: 6 s}}\n"
-                      "output: " +
-                          (folder / "sizes.h5") + "\n");
+  return write(folder, "message_size: [8 B, 1 KiB, 64 KiB]",
+               "rounds: 1, steps: 2, seed: 11, smallest_effect: 90 %, memory_limit: 256 MiB, deadlines: {start: 60 s, "
+               "step: 6 s}");
 }
 
 // The case whose block stands there; the schedule depends on the seed alone.

@@ -153,22 +153,5 @@ TEST(Tutorial, ItsCommandsWork) {
   EXPECT_THAT(test::text_of(folder / "first.log"), HasSubstr("harness sweep --resume first.h5"));
 }
 
-// As the README says: init, plan, sweep.
-TEST(Tutorial, WhatInitWritesIsPlannedAndSwept) {
-  const test::TemporaryFolder folder;
-  const std::string config = folder / "first.yaml";
-  const test::Outcome init = test::run(test::program_path() + " init --ranks 2 --backend cpu -o " + config);
-  ASSERT_EQ(init.exit_code, 0) << init.err;
-  EXPECT_EQ(test::run(test::program_path() + " plan --ranks 2 " + config).exit_code, 0);
-  const test::Outcome sweep = test::run(
-      test::harness_job(2, "sweep " + config + " --rounds 1 --only overlap_optimizer -o " + (folder / "first.h5")),
-      240);
-  EXPECT_THAT(sweep.exit_code, AnyOf(0, 4)) << sweep.err;
-  EXPECT_TRUE(std::filesystem::exists(folder / "first.h5"));
-  const test::Outcome again = test::run(test::program_path() + " init -o " + config);
-  EXPECT_EQ(again.exit_code, 1);
-  EXPECT_THAT(again.err, HasSubstr("exists; -o names another file"));
-}
-
 }  // namespace
 }  // namespace harness

@@ -71,26 +71,6 @@ TEST(Compare, WhatToKnowOfTheVerdictComesBeforeTheTable) {
   EXPECT_LT(text.find("The same run is on both sides"), text.find("B step"));
 }
 
-TEST(Compare, WhatCannotBeComparedHasNoNumbers) {
-  Files files;
-  files.add("a.h5", test::samples::nothing_moved());
-  store::Result other = test::samples::nothing_moved();
-  other.ranks = 8;
-  files.add("b.h5", other);
-  files.find_reservations();
-  const std::string text = show(files.report, Format::text);
-  EXPECT_THAT(text, HasSubstr("! Numbers of ranks differ: 4 in a.h5, 8 in b.h5"));
-  EXPECT_THAT(text, Not(HasSubstr("B step")));
-}
-
-TEST(Compare, ComparedWithItselfEveryChangeIsATilde) {
-  Files files;
-  files.add("a.h5", test::samples::everything());
-  const auto comparison = analysis::compare_sides(files.report.files, files.report.files);
-  const AnswerText text = text_of(comparison, files.report, true);
-  for (const auto& row : text.tables[0].table.rows) EXPECT_THAT(row[3].text, ::testing::AnyOf("~", "")) << row[0].text;
-}
-
 TEST(Compare, ANarrowTableDoesWithoutRatesFirst) {
   Document document = compare_document(two_files().report, true);
   arrange(document, {.width = 40});
@@ -175,13 +155,6 @@ Files three_runs() {
   return runs;
 }
 
-const Json& case_of(const Json& json, const std::string& name) {
-  for (const Json& row : json["pool"]["cases"]) {
-    if (row["name"] == name) return row;
-  }
-  throw std::logic_error("no " + name);
-}
-
 TEST(Pooled, Golden) {
   const Files runs = three_runs();
   test::expect_golden("pooled.txt", show(runs.report, Format::text));
@@ -200,21 +173,6 @@ TEST(Pooled, AMovedControlComesFirst) {
                               "time\n  ["));
   EXPECT_LT(text.find("! b.h5 is unreliable: its control"), text.find("run 1"));
   EXPECT_EQ(Json::parse(show(runs.report, Format::json))["pool"]["control_moved"], true);
-}
-
-TEST(Pooled, NumbersAreMediansOverTheRuns) {
-  Files runs;
-  for (const double factor : {1.0, 3.0, 2.0}) {
-    add_run(runs, test::samples::scaled(test::samples::sweep({"precision=bf16"}, {1, 1, 0.9}), factor));
-  }
-  runs.pool();
-  const Json json = Json::parse(show(runs.report, Format::json));
-  const analysis::CaseSummary& middle = runs.summaries[2].cases[0];
-  EXPECT_EQ(case_of(json, "baseline")["measured"]["step_seconds"], middle.step_seconds);
-  EXPECT_EQ(case_of(json, "baseline")["measured"]["mfu"], *middle.mfu);
-  EXPECT_EQ(case_of(json, "baseline")["ratio"], nullptr);
-  EXPECT_EQ(case_of(json, "precision=bf16")["runs"].size(), 3u);
-  EXPECT_EQ(case_of(json, "precision=bf16")["runs"][1]["step_seconds"], runs.summaries[1].cases[2].step_seconds);
 }
 
 TEST(Pooled, ANarrowTableDoesWithoutRunsFirst) {

@@ -47,30 +47,6 @@ TEST(WriteText, SetsTablesApartAndKeepsParagraphsTogether) {
             "! careful\n");
 }
 
-TEST(WriteText, AHeadingStandsDirectlyAboveItsTable) {
-  EXPECT_THAT(write_text(with({Paragraph{"x"}, Subheading{"baseline"}, Numbers{"", two_by_two()}})),
-              HasSubstr("x\n\nbaseline\ncase "));
-}
-
-TEST(WriteMarkdown, HasTheSamePieces) {
-  EXPECT_EQ(write_markdown(with(
-                {Paragraph{"First.", true}, Numbers{"Times:", two_by_two()}, List{{"careful"}, List::Mark::warning}})),
-            "**What moved.**\n"
-            "\n"
-            "## A section\n"
-            "\n"
-            "**First.**\n"
-            "\n"
-            "Times:\n"
-            "\n"
-            "| case | ms |\n"
-            "|:---|---:|\n"
-            "| baseline | 1.5 |\n"
-            "| a=1 | 10.25 |\n"
-            "\n"
-            "- **Warning:** careful\n");
-}
-
 TEST(Writers, EveryPieceIsInEveryFormat) {
   Figure figure;
   figure.id = "f";

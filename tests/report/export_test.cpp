@@ -91,12 +91,6 @@ TEST(Export, TheModelInMegatronsWords) {
                 "--rotary-base 500000 --untie-embeddings-and-output-weights --disable-bias-linear\n"));
 }
 
-TEST(Export, WordsOfDeepSpeedAreJson) {
-  const store::Result result = test::samples::sweep({"grad_reduce_precision=bf16"}, {1, 1, 0.8});
-  const auto json = nlohmann::json::parse(exported(result, Framework::deepspeed));
-  EXPECT_EQ(json["communication_data_type"], "bf16");
-}
-
 TEST(Export, TheEnvironmentFileIsWhatAShellReads) {
   const store::Result result = proven_sweep();
   std::string script = exported(result, std::nullopt);
@@ -108,12 +102,6 @@ TEST(Export, TheEnvironmentFileIsWhatAShellReads) {
             "--bf16 --micro-batch-size 4 --tensor-model-parallel-size 2 --pipeline-model-parallel-size 4 "
             "--overlap-grad-reduce --ddp-bucket-size 13107200 --attention-backend fused --cuda-graph-impl "
             "full_iteration ");
-}
-
-TEST(Export, OfSeveralSettingsSaysThatNobodyMeasuredThemTogether) {
-  const store::Result result = proven_sweep();
-  EXPECT_THAT(exported(result, std::nullopt), HasSubstr("Together they are not proven"));
-  EXPECT_THAT(exported(result, std::nullopt, "precision=bf16"), Not(HasSubstr("Together")));
 }
 
 TEST(Export, WhatIsNotProvenIsRefused) {

@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "full_result.h"
 #include "golden.h"
-#include "report/metrics.h"
 #include "report/sections.h"
 #include "support/files.h"
 #include "support/paths.h"
@@ -118,11 +117,6 @@ TEST(JsonPage, HasARowForEveryMetricInTheWordsOfItsHelp) {
     return;
   }
   EXPECT_EQ(text.substr(table, end - table), rows);
-}
-
-TEST(Metrics, HaveKeysOfTheirOwn) {
-  std::set<std::string_view> keys;
-  for (const Metric& metric : case_metrics()) EXPECT_TRUE(keys.insert(metric.key).second) << metric.key;
 }
 
 TEST(Metrics, AreInCsvAndJsonAlike) {

@@ -223,19 +223,6 @@ TEST(LateRanks, AreDrawnByNodeAndGpu) {
   EXPECT_NE(figure.drawing.find(R"(<path class="h3" d="M0 1h1v1h-1z"/>)"), std::string::npos) << figure.drawing;
 }
 
-TEST(Cost, HasASection) {
-  const store::Result result = test::samples::full();
-  analysis::Findings findings = analysis::find_all(result);
-  EXPECT_EQ(page(make_report(result, findings)).find("id=\"cost\""), std::string::npos);
-  findings.cost = analysis::estimate_cost(result, findings.summary, {2.5, "USD", 300e9});
-  ASSERT_TRUE(findings.cost);
-  ASSERT_FALSE(findings.cost->after.empty());
-  const std::string text = page(make_report(result, findings));
-  EXPECT_NE(text.find("<h2 id=\"cost\">"), std::string::npos);
-  EXPECT_NE(text.find(show_money(findings.cost->before.price, "USD")), std::string::npos);
-  EXPECT_NE(text.find(show_money(findings.cost->after[0].after.price, "USD")), std::string::npos);
-}
-
 TEST(WaterfallChart, HasABarForEveryPartWithItsTimeAndItsLimit) {
   analysis::Waterfall bars;
   bars.mfu = 0.4;

@@ -20,31 +20,20 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::string shown_breakdown(const store::Result& result, Format format, const ShownSteps& steps) {
-  return write(breakdown_document(result, analysis::find_all(result), steps), format);
-}
 std::string shown_breakdown(const store::Result& result, Format format) {
-  return shown_breakdown(result, format, {.detail = Detail::full});
+  return write(breakdown_document(result, analysis::find_all(result), {.detail = Detail::full}), format);
 }
 
-TEST(Show, InBrief) {
-  const store::Result result = test::samples::everything();
-  test::expect_golden("brief.txt", show(result, analysis::summarise(result), Format::text));
-}
-TEST(Show, Text) {
-  test::expect_golden("everything.txt", shown(test::samples::everything()));
+TEST(Show, Golden) {
+  const store::Result everything = test::samples::everything();
+  test::expect_golden("brief.txt", show(everything, analysis::summarise(everything), Format::text));
+  test::expect_golden("everything.txt", shown(everything));
+  test::expect_golden("everything.md", shown(everything, Format::md));
+  test::expect_golden("everything.csv", shown(everything, Format::csv));
+  test::expect_golden("everything.json", shown(everything, Format::json));
   test::expect_golden("nothing_moved.txt", shown(test::samples::nothing_moved()));
   test::expect_golden("unreliable.txt", shown(test::samples::unreliable()));
   test::expect_golden("partial.txt", shown(test::samples::partial()));
-}
-TEST(Show, Markdown) {
-  test::expect_golden("everything.md", shown(test::samples::everything(), Format::md));
-}
-TEST(Show, Csv) {
-  test::expect_golden("everything.csv", shown(test::samples::everything(), Format::csv));
-}
-TEST(Show, Json) {
-  test::expect_golden("everything.json", shown(test::samples::everything(), Format::json));
 }
 
 TEST(ShowBreakdown, TextAndMarkdown) {
@@ -144,13 +133,6 @@ TEST(Show, MfuAboveThePeakIsMarked) {
   EXPECT_THAT(text, HasSubstr(" % !  "));
   EXPECT_THAT(text, HasSubstr("! above the peak: "));
   EXPECT_THAT(shown(test::samples::nothing_moved()), Not(HasSubstr("above the peak")));
-}
-
-TEST(Show, ALossThatDoesNotFallIsExplained) {
-  store::Result result = test::samples::nothing_moved();
-  EXPECT_THAT(shown(result), Not(HasSubstr("need not fall")));
-  for (auto& losses : result.losses) losses.back() = 8;
-  EXPECT_THAT(shown(result), HasSubstr("The tokens are random, so it need not fall."));
 }
 
 TEST(Show, SingleOperationsHaveNoNumbersOfTraining) {

@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "report/document.h"
-#include "report/metrics.h"
 #include "report/sections.h"
 #include "report/words.h"
 #include "support/errors.h"
@@ -112,16 +111,6 @@ TEST(Terminal, TheColumnOfLeastWorthGoesFirstAndOfEqualsTheLeft) {
 TEST(Terminal, WhatGoesFirst) {
   EXPECT_EQ(left_out_of(everything()),
             "memory MiB, GFLOP/s/rank, tokens/s, ranks, rounds, efficiency, speed-up, MFU, step ms, 95 % interval");
-  std::vector<Metric> metrics(case_metrics().begin(), case_metrics().end());
-  std::ranges::stable_sort(metrics, {}, &Metric::worth);
-  std::vector<std::string_view> headings;
-  for (const Metric& metric : metrics) {
-    if (!metric.heading.empty()) headings.push_back(metric.heading);
-  }
-  EXPECT_THAT(headings,
-              ::testing::ElementsAre("p95", "p99", "memory {}", "W/GPU", "SM MHz", "tokens/J", "GPU busy", "{}/rank",
-                                     "tokens/s/GPU", "tokens/s", "algbw GB/s", "limit GB/s", "of limit", "efficiency",
-                                     "speed-up", "goodput", "MFU", "busbw GB/s", "step {}", "time {}"));
 }
 
 TEST(Terminal, ProductsAreCalledWhatTheyAre) {
@@ -168,23 +157,6 @@ TEST(Terminal, ColumnsThatComeLaterMayBeAskedFor) {
   EXPECT_THROW(arrange(document, {.columns = {"stepp"}}), Error);
 }
 
-TEST(Terminal, AVerdictHasATone) {
-  using enum analysis::Verdict;
-  using analysis::Reason;
-  EXPECT_EQ(tone_of({faster, Reason::interval}), Tone::good);
-  EXPECT_EQ(tone_of({slower, Reason::interval}), Tone::bad);
-  EXPECT_EQ(tone_of({unresolved, Reason::interval}), Tone::open);
-  EXPECT_EQ(tone_of({same, Reason::interval}), Tone::plain);
-  for (const Reason reason : {Reason::failed, Reason::beyond_limit}) {
-    EXPECT_EQ(tone_of({faster, reason}), Tone::bad);
-    EXPECT_EQ(tone_of({none, reason}), Tone::bad);
-  }
-  for (const Reason reason : {Reason::baseline, Reason::impossible, Reason::not_measured, Reason::too_few_rounds}) {
-    EXPECT_EQ(tone_of({none, reason}), Tone::plain);
-  }
-  EXPECT_EQ(tone_of({not_honoured, Reason::not_honoured}), Tone::plain);
-}
-
 TEST(Terminal, ColoursAreThoseOfVerdictsAndOfNothingElse) {
   const std::string plain = arranged({}), text = arranged({}, true);
   EXPECT_THAT(text, HasSubstr("\x1b[32mfaster\x1b[0m\n"));
@@ -197,18 +169,6 @@ TEST(Terminal, ColoursAreThoseOfVerdictsAndOfNothingElse) {
     for (std::size_t at; (at = stripped.find(code)) != std::string::npos;) stripped.erase(at, code.size());
   }
   EXPECT_EQ(stripped, plain);
-}
-
-TEST(Narrow, WordsGoOnBelow) {
-  const Table table{{{"variable", true}, {"share"}, {"acts on", true}, {"here", true}},
-                    {{"layout", "50 %", "matrix products, pipeline bubble", "TP2 failed"},
-                     {"threads", "24 %", "attention", "not tried"}}};
-  EXPECT_EQ(wrapped_within(table, 45)->text(),
-            "variable  share  acts on           here\n"
-            "layout     50 %  matrix products,  TP2 failed\n"
-            "                 pipeline bubble\n"
-            "threads    24 %  attention         not tried\n");
-  EXPECT_FALSE(wrapped_within(table, 20));
 }
 
 // All tables of a report with everything in it, at many widths: no line too long, and what went is named.

@@ -8,7 +8,6 @@
 #include "analysis/summary.h"
 #include "base/text.h"
 #include "config/backend.h"
-#include "report/metrics.h"
 #include "report/page/page.h"
 #include "report/sections.h"
 

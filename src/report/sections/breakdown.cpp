@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "config/backend.h"
-#include "report/metrics.h"
 #include "report/sections.h"
 #include "report/words.h"
 
@@ -214,7 +213,6 @@ std::vector<std::string> remarks_on(const store::Result& result, const analysis:
   return remarks;
 }
 
-// The worst ranks.
 Table straggler_table(const analysis::Stragglers& found) {
   constexpr std::size_t max_shown = 4;
   Table table;

@@ -7,7 +7,6 @@
 #include "analysis/summary.h"
 #include "base/text.h"
 #include "report/document.h"
-#include "report/metrics.h"
 #include "report/sections.h"
 #include "report/words.h"
 
@@ -129,11 +128,10 @@ class TableBySize {
 
   void add_size() {
     const auto sized = std::ranges::find(result_.cases, store::CaseRole::point, &store::ResultCase::role);
-    add({.heading = on_bus_ ? "size B" : sized->variable, .words = !on_bus_, .id = Table::Column::Id::size},
-        [&](std::size_t i) {
-          return on_bus_ ? size_cell(result_, *sizes_[i])
-                         : std::string(result_.setting(result_.at(*sizes_[i]), sized->variable));
-        });
+    add({.heading = on_bus_ ? "size B" : sized->variable, .words = !on_bus_, .names_cases = true}, [&](std::size_t i) {
+      return on_bus_ ? size_cell(result_, *sizes_[i])
+                     : std::string(result_.setting(result_.at(*sizes_[i]), sized->variable));
+    });
   }
 
   void add_numbers(const char* what, int worth, Value value, Scale (*scale_of)(Values)) {

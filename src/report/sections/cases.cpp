@@ -6,7 +6,6 @@
 #include "analysis/estimator.h"
 #include "analysis/summary.h"
 #include "base/text.h"
-#include "report/metrics.h"
 #include "report/sections.h"
 #include "report/words.h"
 
@@ -20,19 +19,63 @@ void add_column(const analysis::Summary& summary, Table::Column column,
   for (std::size_t i = 0; i < table.rows.size(); ++i) table.rows[i].push_back(cell_of(summary.cases[i]));
 }
 
+Scale scale_for(Unit unit, std::span<const double> values) {
+  using enum Unit;
+  switch (unit) {
+    case seconds:
+      return scale_of_seconds(values);
+    case flops:
+      return scale_of_flops(values);
+    case bytes:
+      return scale_of_bytes(values);
+    case gigabytes_s:
+      return {"GB/s", 1e9};
+    case hertz:
+      return {"MHz", 1e6};
+    case watts:
+      return {"W", 1};
+    case share:
+    case number:
+    case count:
+      break;
+  }
+  return {};
+}
+
+std::string printed(double value, const Metric& metric, const Scale& scale) {
+  switch (metric.unit) {
+    case Unit::share:
+      return percent(value) + (metric.key == "mfu" && value > analysis::beyond_doubt ? " !" : "");
+    case Unit::gigabytes_s:
+      return fmt::format("{:.4g}", value / scale.factor);
+    case Unit::hertz:
+    case Unit::watts:
+    case Unit::count:
+      return fmt::format("{:.0f}", value / scale.factor);
+    default:
+      return scale.print(value);
+  }
+}
+
+// A column in one unit, without what was not measured.
 void add_metric(const Metric& metric, std::string legend, const store::Result& result, const analysis::Summary& summary,
                 Table& table) {
-  std::vector<double> values;
-  for (const analysis::CaseSummary& row : summary.cases)
-    values.push_back(table_value(metric, result, row).value_or(0));  // which leaves the unit as it is
-  const MetricPrinter printer(metric, values);
-  Table::Column column = printer.column(result);
-  column.legend = std::move(legend);
-  const auto cell_of = [&](const analysis::CaseSummary& row) {
-    const auto value = table_value(metric, result, row);
-    return value ? Cell(printer.number(*value)) : Cell();
+  const auto known = [&](const analysis::CaseSummary& row) -> std::optional<double> {
+    const std::optional<double> value = row.blocks > 0 ? metric.value(result, row) : std::nullopt;
+    // A share may well be 0; nothing else is, so 0 stands for "not known".
+    return value && *value == 0 && metric.unit != Unit::share ? std::nullopt : value;
   };
-  add_column(summary, std::move(column), cell_of, table);
+  std::vector<double> values;
+  for (const analysis::CaseSummary& row : summary.cases) values.push_back(known(row).value_or(0));  // 0: no unit of it
+  const Scale scale = scale_for(metric.unit, values);
+  std::string heading = fmt::format(fmt::runtime(metric.heading), scale.unit);
+  if (result.ranks_are_gpus() && heading.ends_with("/rank")) heading.replace(heading.size() - 4, 4, "GPU");
+  const auto cell_of = [&](const analysis::CaseSummary& row) {
+    const auto value = known(row);
+    return value ? Cell(printed(*value, metric, scale)) : Cell();
+  };
+  add_column(summary, {.heading = std::move(heading), .worth = metric.worth, .legend = std::move(legend)}, cell_of,
+             table);
 }
 
 bool ranks_differ(const store::Result& result) {
@@ -84,7 +127,6 @@ Cell interval_cell(const std::optional<analysis::Effect>& effect) {
   return cell;
 }
 
-// The name of a case where space is short.
 std::string brief_name(const store::Result& result, const analysis::CaseSummary& row) {
   return short_name(label_of(result, row));
 }
@@ -127,7 +169,7 @@ Cell case_cell(const std::string& name) {
 }
 
 Table::Column case_column() {
-  return {.heading = "case", .words = true, .id = Table::Column::Id::name};
+  return {.heading = "case", .words = true, .names_cases = true};
 }
 Table::Column change_column(const std::string& unit) {
   return {.heading = "change" + unit};
@@ -137,7 +179,7 @@ Table::Column interval_column(double confidence) {
   return {.heading = interval_heading(confidence), .worth = essential + 20};
 }
 Table::Column verdict_column() {
-  return {.heading = "verdict", .words = true, .id = Table::Column::Id::verdict};
+  return {.heading = "verdict", .words = true};
 }
 
 CaseTable case_table(const store::Result& result, const analysis::Summary& summary) {
@@ -152,11 +194,10 @@ CaseTable case_table(const store::Result& result, const analysis::Summary& summa
     name.brief = brief_name(result, row);
     return name;
   });
-  add({.heading = uses_heading, .words = true, .worth = 9, .id = Table::Column::Id::use},
-      [&](const analysis::CaseSummary& row) {
-        const store::ResultPoint* point = result.find_point(row.case_index);
-        return point == nullptr || row.role == store::CaseRole::control ? "" : point->uses;
-      });
+  add({.heading = uses_heading, .words = true, .worth = 9}, [&](const analysis::CaseSummary& row) {
+    const store::ResultPoint* point = result.find_point(row.case_index);
+    return point == nullptr || row.role == store::CaseRole::control ? "" : point->uses;
+  });
   if (ranks_differ(result)) {
     add({.heading = "ranks", .worth = 30},
         [&](const analysis::CaseSummary& row) { return row.blocks > 0 ? std::to_string(result.at(row).ranks) : ""; });

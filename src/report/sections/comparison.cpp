@@ -28,7 +28,6 @@ std::string difference_line(std::span<const analysis::ComparedFile> files, const
 
 constexpr std::size_t most_rows = 8;
 
-// A line for each difference between the files besides the times.
 Section differences_section(const CompareReport& report, bool whole) {
   Section section{"differences", "", {}};
   if (report.differences.empty()) {
@@ -51,7 +50,6 @@ const std::vector<double>& sample_of(const analysis::Comparison& comparison, con
   return comparison.between_runs ? side.run_seconds : side.block_seconds;
 }
 
-// Describes a case that was not measured on both sides.
 const char* why_not(const analysis::CaseComparison& row) {
   return row.impossible ? "impossible on both sides" : "not measured on a side";
 }
@@ -204,16 +202,6 @@ Section reservations_section(const CompareReport& report) {
   return section;
 }
 
-Section answer_section(AnswerText text) {
-  Section section{"comparison", "", {}};
-  section.add(Paragraph{std::move(text.headline), true});
-  for (std::string& line : text.subjects) section.add(Paragraph{std::move(line)});
-  if (!text.caveats.empty()) section.add(List{std::move(text.caveats), List::Mark::warning});
-  for (Numbers& table : text.tables) section.add(std::move(table));
-  if (!text.notes.empty()) section.add(List{std::move(text.notes), List::Mark::number});
-  return section;
-}
-
 }  // namespace
 
 double weight_of(const analysis::Change& change, store::CaseRole role) {
@@ -240,17 +228,18 @@ Numbers table_of(std::string caption, std::vector<Table::Column> columns, std::v
   return numbers;
 }
 
-AnswerText text_of(const analysis::Comparison& comparison, const CompareReport&, bool whole) {
-  AnswerText text;
-  text.headline = headline_of(comparison);
-  text.subjects = {fmt::format("A: {}. B: {}.", join(comparison.first, ", "), join(comparison.second, ", "))};
-  if (comparison.same_run) text.caveats.emplace_back("The same run is on both sides: agreement there is no evidence.");
-  if (!comparison.baselines_differ.empty()) {
-    text.caveats.push_back("--anyway compares baselines with different settings: " + comparison.baselines_differ + ".");
-  }
-  text.tables = {case_rows(comparison, whole), part_rows(comparison, whole)};
-  text.how_to_read = how_to_read(comparison);
-  return text;
+Answer text_of(const analysis::Comparison& comparison, const CompareReport&, bool whole) {
+  std::vector<std::string> caveats;
+  if (comparison.same_run) caveats.emplace_back("The same run is on both sides: agreement there is no evidence.");
+  if (!comparison.baselines_differ.empty())
+    caveats.push_back("--anyway compares baselines with different settings: " + comparison.baselines_differ + ".");
+  Answer answer{.how_to_read = how_to_read(comparison)};
+  answer.said.add(Paragraph{headline_of(comparison), true});
+  answer.said.add(Paragraph{fmt::format("A: {}. B: {}.", join(comparison.first, ", "), join(comparison.second, ", "))});
+  if (!caveats.empty()) answer.said.add(List{std::move(caveats), List::Mark::warning});
+  answer.said.add(case_rows(comparison, whole));
+  answer.said.add(part_rows(comparison, whole));
+  return answer;
 }
 
 bool CompareReport::nothing_in_common() const {
@@ -262,12 +251,10 @@ bool CompareReport::nothing_in_common() const {
 Document compare_document(const CompareReport& report, bool whole) {
   Document document;
   document.sections.push_back(reservations_section(report));
-  AnswerText text = std::visit([&](const auto& answer) { return text_of(answer, report, whole); }, report.answer);
-  Section how_to_read{"how-to-read", "", {}};
-  how_to_read.add(List{std::move(text.how_to_read), List::Mark::none});
-  if (!text.headline.empty()) document.sections.push_back(answer_section(std::move(text)));
+  Answer text = std::visit([&](const auto& answer) { return text_of(answer, report, whole); }, report.answer);
+  if (!text.said.pieces.empty()) document.sections.push_back(std::move(text.said));
   if (!report.files.empty()) document.sections.push_back(differences_section(report, whole));
-  document.sections.push_back(std::move(how_to_read));
+  document.sections.push_back({"how-to-read", "", {List{std::move(text.how_to_read), List::Mark::none}}});
   return document;
 }
 

@@ -46,7 +46,7 @@ std::string headline_of(const analysis::Pool& pool, const CompareReport& report)
     if (row.role == store::CaseRole::change && !scales) changes.push_back(known_change(row));
   }
   if (changes.empty()) return runs + "Only baselines or numbers of ranks were measured: there is no change to judge.";
-  const std::string text = what_moved(std::move(changes), {pool.smallest_effect, per_what(first)});
+  const std::string text = what_moved(std::move(changes), pool.smallest_effect, per_what(first));
   return runs + (text.empty() ? "No change was measured in three runs, which an interval needs." : text);
 }
 
@@ -140,10 +140,9 @@ std::vector<std::string> pooled_remarks(const std::vector<analysis::ComparedFile
   return remarks;
 }
 
-AnswerText text_of(const analysis::Pool& pool, const CompareReport& report, bool whole) {
-  AnswerText text;
-  text.headline = headline_of(pool, report);
-  text.how_to_read = how_to_read(pool, report);
+Answer text_of(const analysis::Pool& pool, const CompareReport& report, bool whole) {
+  Answer text{.how_to_read = how_to_read(pool, report)};
+  std::vector<std::string> notes;
   std::vector<double> seconds;
   for (const analysis::PooledCase& row : pool.cases) seconds.push_back(row.measured.step_seconds);
   const Scale scale = scale_of_seconds(seconds);
@@ -171,20 +170,21 @@ AnswerText text_of(const analysis::Pool& pool, const CompareReport& report, bool
     Cell verdict(pooled_verdict(row), tone_of(row.judgement));
     const std::vector<std::string> remarks = pooled_remarks(report.files, row);
     if (!remarks.empty()) {
-      text.notes.push_back(fmt::format("{}: {}", row.name, join(remarks, "; ")));
-      verdict.text += fmt::format(" [{}]", text.notes.size());
+      notes.push_back(fmt::format("{}: {}", row.name, join(remarks, "; ")));
+      verdict.text += fmt::format(" [{}]", notes.size());
     }
     cells.push_back(std::move(verdict));
     rows.emplace_back(row.runs_differ || store::is_reference(row.role) ? always : weight_of(row, row.role),
                       std::move(cells));
   }
-  text.tables = {table_of("", std::move(columns), std::move(rows), whole)};
+  text.said.add(Paragraph{headline_of(pool, report), true});
+  text.said.add(table_of("", std::move(columns), std::move(rows), whole));
+  text.said.add(List{std::move(notes), List::Mark::number});
   return text;
 }
 
-AnswerText text_of(const analysis::Reproduction& reproduction, const CompareReport&, bool whole) {
-  AnswerText text;
-  text.headline = "No change was tried on both sides: there is nothing to reproduce.";
+Answer text_of(const analysis::Reproduction& reproduction, const CompareReport&, bool whole) {
+  std::string headline = "No change was tried on both sides: there is nothing to reproduce.";
   if (!reproduction.changes.empty()) {
     std::vector<std::pair<std::size_t, const char*>> counts;
     for (const analysis::Reproduced what : {analysis::Reproduced::yes, analysis::Reproduced::no,
@@ -192,10 +192,12 @@ AnswerText text_of(const analysis::Reproduction& reproduction, const CompareRepo
       const auto n = std::ranges::count(reproduction.changes, what, &analysis::ChangeReproduction::reproduced);
       counts.emplace_back(n, analysis::name_of(what));
     }
-    text.headline = fmt::format("Of {} tried on both sides: {}.", plural(std::ssize(reproduction.changes), "change"),
-                                counted(counts));
+    headline = fmt::format("Of {} tried on both sides: {}.", plural(std::ssize(reproduction.changes), "change"),
+                           counted(counts));
   }
-  text.subjects = {fmt::format("A: {}. B: {}.", reproduction.first, reproduction.second)};
+  Answer text;
+  text.said.add(Paragraph{std::move(headline), true});
+  text.said.add(Paragraph{fmt::format("A: {}. B: {}.", reproduction.first, reproduction.second)});
   std::vector<Table::Column> columns{{"change", true}};
   const auto add_side = [&](const std::string& side, double confidence) {
     columns.insert(columns.end(), {{side},
@@ -220,7 +222,7 @@ AnswerText text_of(const analysis::Reproduction& reproduction, const CompareRepo
         weight_of(row.first, store::CaseRole::change) + weight_of(row.second, store::CaseRole::change);
     rows.emplace_back(weight, std::move(cells));
   }
-  text.tables = {table_of("", std::move(columns), std::move(rows), whole)};
+  text.said.add(table_of("", std::move(columns), std::move(rows), whole));
   text.how_to_read = {
       "Each change is its case's step time against the baseline of its own side, so machines can be compared whose "
       "times cannot. Reproduced: proven faster on both, slower on both or the same on both. Not reproduced: it moved "
@@ -231,10 +233,10 @@ AnswerText text_of(const analysis::Reproduction& reproduction, const CompareRepo
   return text;
 }
 
-AnswerText text_of(const analysis::History& history, const CompareReport&, bool whole) {
-  AnswerText text;
-  text.headline = headline_of(history);
-  text.tables = {case_rows(history, whole)};
+Answer text_of(const analysis::History& history, const CompareReport&, bool whole) {
+  Answer text;
+  text.said.add(Paragraph{headline_of(history), true});
+  text.said.add(case_rows(history, whole));
   text.how_to_read = {
       fmt::format("One number per run and case. The largest shift of the mean of their logarithms is held against "
                   "permutations of the runs; p counts for all cases together, and up to {:.2g} a change is proven. ~: "
