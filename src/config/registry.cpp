@@ -47,6 +47,7 @@ Variable whole_or(std::string word, int Settings::*value, int low, int high, Var
 }
 
 Variable number_of_bytes(std::int64_t Settings::*bytes, std::int64_t least, Variable row) {
+  row.has_ranges = true;
   row.examples = {"50 MiB", "100 MiB"};
   row.parse = [=](Settings& s, std::string_view text) {
     const std::int64_t read = parse_bytes(text);

@@ -48,6 +48,7 @@ struct Variable {
   std::string help = {};                   // one line
   std::vector<BackendKind> backends = {BackendKind::cpu, BackendKind::cuda};  // that honour it
   std::vector<std::string> parts = {};  // the keys of a compound value ("tensor_parallel"); empty for a plain one
+  bool has_ranges = false;              // a list of its values may have ranges of sizes: "8 B..8 GiB x2"
   /// Reads a value as a person writes it ("1 MiB", "true", "ring", "{tensor_parallel: 2}"). Throws Error naming what
   /// was found and what is allowed. A compound value changes only the parts it names.
   std::function<void(Settings&, std::string_view text)> parse = {};

@@ -116,6 +116,7 @@ std::vector<Variable> nccl_variables() {
                 .allowed = "default, a power of two such as 8 MiB",
                 .examples = {"8 MiB"},
                 .help = "buffer of a channel between two GPUs, for protocol Simple; NCCL's own is 4 MiB",
+                .has_ranges = true,
                 .acts_on = {Part::data, Part::pipeline},
                 .environment_name = "NCCL_BUFFSIZE",
                 .environment_text = [](const std::string& printed) { return std::to_string(parse_bytes(printed)); }}),

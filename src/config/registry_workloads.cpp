@@ -101,7 +101,7 @@ std::vector<Variable> workload_variables() {
               .workloads = only_collective}),
       number_of_bytes(&Settings::message_bytes, 1,
                       {.name = "message_size",
-                       .allowed = "a size such as 25 MiB",
+                       .allowed = "a size such as 25 MiB; under sweep also a range, 8 B..8 GiB x2",
                        .help = "size of the whole buffer, all parts together, as nccl-tests counts it",
                        .purpose = Purpose::size,
                        .workloads = only_collective}),

@@ -11,6 +11,8 @@
 namespace harness::config {
 namespace {
 
+constexpr std::string_view range_dots = "..";
+
 // A compound value is read part by part, so that a problem has the place of its part.
 bool read_parts(const Variable& variable, const YamlNode& node, const std::string& key, Settings& settings,
                 Problems& problems) {
@@ -81,6 +83,40 @@ bool honoured(const Variable& variable, const YamlNode& node, const std::string&
   return false;
 }
 
+// "8 B..8 GiB x2": 8 B, 16 B and so on, up to 8 GiB; without a factor it is 2. Throws Error.
+std::vector<std::string> sizes_of_range(std::string_view text) {
+  constexpr std::string_view example = "expected a range of sizes such as 8 B..8 GiB x2";
+  constexpr std::int64_t usual_factor = 2, max_factor = 1024;
+  const std::size_t dots = text.find(range_dots);
+  const std::string_view low_text = trim(text.substr(0, dots)), rest = trim(text.substr(dots + range_dots.size()));
+  const std::size_t times = rest.rfind('x');
+  const bool has_factor = times != std::string_view::npos;
+  const std::int64_t factor =
+      has_factor ? parse_within(trim(rest.substr(times + 1)), usual_factor, max_factor) : usual_factor;
+  const std::int64_t low = parse_bytes(low_text), high = parse_bytes(trim(rest.substr(0, times)));
+  if (low < 1) fail("found {}, which begins below 1 B; {}", quote(text), example);
+  if (high <= low) fail("found {}, whose end is not above its beginning; {}", quote(text), example);
+  std::vector<std::string> sizes{print_bytes_exact(low)};
+  for (std::int64_t size = low; size <= high / factor; sizes.push_back(print_bytes_exact(size))) size *= factor;
+  return sizes;
+}
+
+// The values that an item of a list stands for: itself, or the sizes of a range.
+std::vector<YamlNode> values_of(const Variable& variable, const YamlNode& item, const std::string& key,
+                                Problems& problems) {
+  const bool range =
+      variable.has_ranges && item.kind == YamlNode::Kind::scalar && item.scalar.find(range_dots) != std::string::npos;
+  if (!range) return {item};
+  std::vector<YamlNode> values;
+  parse_or_report(problems, item.place, key, item.scalar, [&](std::string_view text) {
+    for (std::string& size : sizes_of_range(text)) {
+      values.push_back(item);
+      values.back().scalar = std::move(size);
+    }
+  });
+  return values;
+}
+
 void read_changes(const Variable& variable, const YamlNode& node, const std::string& key, bool baseline_known,
                   Experiment& experiment, Problems& problems) {
   if (variable.purpose == Purpose::size && node.kind == YamlNode::Kind::scalar && node.scalar == "from_model") {
@@ -103,9 +139,14 @@ void read_changes(const Variable& variable, const YamlNode& node, const std::str
     return;
   }
   std::vector<std::string> tried;
+  std::vector<std::pair<std::string, YamlNode>> items;
   for (std::size_t i = 0; i < node.children.size(); ++i) {
-    const YamlNode& item = node.children[i];
     const std::string path = fmt::format("{}[{}]", key, i);
+    for (YamlNode& value : values_of(variable, node.children[i], path, problems)) {
+      items.emplace_back(path, std::move(value));
+    }
+  }
+  for (const auto& [path, item] : items) {
     Settings settings = experiment.baseline;
     if (!read_value(variable, item, path, experiment.backend, settings, problems)) continue;
     const std::string value = variable.print(settings);

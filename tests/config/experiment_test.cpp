@@ -212,6 +212,29 @@ TEST(Experiment, KeysOfAModelThatDoNotGoTogetherAreNamed) {
   EXPECT_EQ(complaint("kv_heads: 2"), "");
 }
 
+// nccl-tests' habit: a ladder of sizes in one word.
+TEST(Sweep, ARangeOfSizesIsEachOfThem) {
+  const auto with = [](const std::string& sizes) {
+    return "workload: collective\nbackend: cpu\nbaseline: {message_size: 32 B}\nsweep: {message_size: " + sizes + "}\n";
+  };
+  const auto values = [&](const std::string& sizes) {
+    std::vector<std::string> found;
+    for (const Change& change : test::loaded(with(sizes)).changes) found.push_back(change.value);
+    return found;
+  };
+  using ::testing::ElementsAre;
+  EXPECT_THAT(values("[8 B..128 B x2]"), ElementsAre("8 B", "16 B", "64 B", "128 B"));  // 32 B is the baseline
+  EXPECT_THAT(values("[8B..128B]"), ElementsAre("8 B", "16 B", "64 B", "128 B"));
+  EXPECT_THAT(values("[1 KiB..100 KiB x4, 1 MiB]"), ElementsAre("1 KiB", "4 KiB", "16 KiB", "64 KiB", "1 MiB"));
+  EXPECT_EQ(values("[8 B..8 GiB x2]").size(), 30u);
+  const auto says = [&](const std::string& sizes) { return test::complaint_about(with(sizes)); };
+  EXPECT_THAT(says("[1 MiB..8 B]"), HasSubstr("sweep.message_size[0]: found '1 MiB..8 B', whose end is not above"));
+  EXPECT_THAT(says("[8 B..8 B]"), HasSubstr("whose end is not above"));
+  for (const char* empty : {"[0 B..8 B x2]", "[0..8 B]", "[0 B..0 B]"})
+    EXPECT_THAT(says(empty), AllOf(HasSubstr("which begins below 1 B"), Not(HasSubstr("whose end")))) << empty;
+  EXPECT_THAT(says("[8 B..1 KiB x1]"), HasSubstr("found 1; allowed: 2 to 1024"));
+  EXPECT_THAT(says("[8 B..many]"), HasSubstr("sweep.message_size[0]: "));
+  EXPECT_THAT(says("[8 B..32 B x2, 16 B]"), HasSubstr("16 B is in the list twice"));
 // ---- The section `cost`.
 
 std::string said(const std::string& section) {
