@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "accuracy.h"
-#include "base/error.h"
+#include "base/text.h"
 
 namespace harness::accuracy {
 namespace {

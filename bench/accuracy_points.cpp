@@ -6,9 +6,9 @@
 #include <array>
 #include <set>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "config/experiment.h"
-#include "machine/topology.h"
+#include "machine/conditions.h"
 #include "plan/plan.h"
 #include "sim/simulation.h"
 #include "workloads/workload.h"

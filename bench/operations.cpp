@@ -8,8 +8,8 @@
 #include "backend/backend.h"
 #include "backends/backends.h"
 #include "program/count.h"
-#include "program/lower.h"
 #include "program/memory.h"
+#include "program/program.h"
 #include "selftest/operation_cases.h"
 
 namespace {

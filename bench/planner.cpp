@@ -3,9 +3,8 @@
 #include <benchmark/benchmark.h>
 
 #include "config/experiment.h"
-#include "machine/topology.h"
+#include "machine/conditions.h"
 #include "plan/plan.h"
-#include "plan/survey.h"
 #include "sim/simulation.h"
 #include "workloads/workload.h"
 

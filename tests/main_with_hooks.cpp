@@ -1,7 +1,7 @@
-// The product, with the hooks that tests need (base/process.h) and the faults that they plant.
+// The product, with the hooks that tests need (base/identity.h) and the faults that they plant.
 #include <iostream>
 
-#include "base/process.h"
+#include "base/identity.h"
 #include "cli/verbs.h"
 #include "worker/planted/test_fault.h"
 

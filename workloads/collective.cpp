@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <set>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "config/registry.h"

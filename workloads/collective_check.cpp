@@ -2,8 +2,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "base/error.h"
 #include "base/floats.h"
+#include "base/text.h"
 #include "config/registry.h"
 #include "workloads/operations.h"
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "workloads/operations.h"
 
 namespace harness::workloads {

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <utility>
 
-#include "base/error.h"
 #include "base/median.h"
+#include "base/text.h"
 #include "config/registry.h"
 #include "machine/conditions.h"
 

@@ -8,7 +8,6 @@
 
 #include "analysis/cases.h"
 #include "analysis/verdict.h"
-#include "base/error.h"
 #include "base/median.h"
 #include "base/text.h"
 #include "base/units.h"

@@ -12,8 +12,8 @@
 #include "analysis/cases.h"
 #include "base/median.h"
 #include "base/text.h"
+#include "config/files.h"
 #include "config/model.h"
-#include "config/yaml_tree.h"
 
 namespace harness::analysis {
 namespace {

@@ -8,7 +8,6 @@
 
 #include "analysis/summary.h"
 #include "analysis/verdict.h"
-#include "base/error.h"
 #include "base/text.h"
 
 namespace harness::analysis {

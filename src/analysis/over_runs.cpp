@@ -9,7 +9,6 @@
 #include <numeric>
 
 #include "analysis/comparison.h"
-#include "base/error.h"
 #include "base/random.h"
 #include "base/text.h"
 

@@ -5,7 +5,6 @@
 #include <set>
 #include <vector>
 
-#include "base/error.h"
 #include "base/median.h"
 #include "base/text.h"
 #include "config/experiment.h"

@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "base/error.h"
+#include "base/text.h"
 
 namespace harness::analysis {
 namespace {

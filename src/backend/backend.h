@@ -11,12 +11,11 @@
 #include <vector>
 
 #include "backend/bound.h"
-#include "base/error.h"
 #include "base/rendezvous.h"
+#include "base/text.h"
 #include "config/registry.h"
 #include "config/settings.h"
 #include "machine/conditions.h"
-#include "program/lower.h"
 #include "program/memory.h"
 #include "program/program.h"
 #include "program/timeline.h"

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "base/error.h"
 #include "base/floats.h"
+#include "base/text.h"
 #include "program/operation.h"
 
 namespace harness::backend {

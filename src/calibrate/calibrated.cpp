@@ -4,7 +4,6 @@
 #include <string_view>
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "calibrate/calibrate.h"

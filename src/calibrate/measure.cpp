@@ -6,13 +6,12 @@
 #include <string>
 #include <variant>
 
-#include "base/error.h"
 #include "base/median.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "config/backend.h"
 #include "program/count.h"
-#include "program/lower.h"
+#include "program/program.h"
 #include "workloads/workload.h"
 
 namespace harness::calibrate {

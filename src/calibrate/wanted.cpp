@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "program/count.h"
 #include "workloads/workload.h"
 

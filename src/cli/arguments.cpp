@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "backends/backends.h"
-#include "base/error.h"
 #include "base/identity.h"
 #include "base/text.h"
 #include "cli/verbs.h"

@@ -6,12 +6,10 @@
 #include <utility>
 #include <variant>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/plan.h"
-#include "plan/prepare.h"
-#include "plan/survey.h"
+#include "plan/plan.h"
 
 namespace harness::cli {
 namespace {

@@ -4,7 +4,6 @@
 #include <ostream>
 
 #include "backends/backends.h"
-#include "base/error.h"
 #include "base/identity.h"
 #include "base/text.h"
 #include "base/units.h"

@@ -13,12 +13,11 @@
 #include <string_view>
 #include <utility>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/output.h"
 #include "config/backend.h"
-#include "doctor/gather.h"
+#include "doctor/facts.h"
 #include "job/mpi/mpi_job.h"
 #include "worker/worker.h"
 

@@ -5,7 +5,6 @@
 
 #include "analysis/comparison.h"
 #include "analysis/summary.h"
-#include "base/error.h"
 #include "base/text.h"
 #include "cli/output.h"
 #include "cli/verbs.h"

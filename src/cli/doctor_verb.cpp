@@ -6,7 +6,6 @@
 
 #include "backends/backends.h"
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/identity.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -14,7 +13,7 @@
 #include "cli/verbs.h"
 #include "config/experiment.h"
 #include "doctor/check.h"
-#include "doctor/gather.h"
+#include "doctor/facts.h"
 #include "doctor/load_stage.h"
 #include "doctor/record.h"
 #include "doctor/stage.h"

@@ -7,14 +7,13 @@
 #include <utility>
 
 #include "backend/backend.h"
-#include "base/error.h"
 #include "base/identity.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "config/experiment.h"
-#include "data/token_file.h"
+#include "data/loader.h"
 #include "machine/cpus.h"
 
 namespace harness::cli {

@@ -14,7 +14,6 @@
 #include <set>
 #include <string_view>
 
-#include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "base/units.h"

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "cli/verbs.h"
 #include "report/document.h"
 #include "report/words.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cli/verbs.h"
-#include "machine/topology.h"
+#include "machine/conditions.h"
 #include "plan/combinations.h"
 #include "plan/plan.h"
 #include "report/document.h"

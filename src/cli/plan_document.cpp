@@ -14,9 +14,9 @@
 #include "config/experiment.h"
 #include "config/model.h"
 #include "plan/budget.h"
-#include "plan/prepare.h"
+#include "plan/plan.h"
 #include "report/sections.h"
-#include "sweep/planned_result.h"
+#include "sweep/recorder.h"
 
 namespace harness::cli {
 namespace {

@@ -5,14 +5,13 @@
 #include <vector>
 
 #include "analysis/estimator.h"
-#include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/output.h"
 #include "cli/plan.h"
-#include "plan/prepare.h"
-#include "sweep/planned_result.h"
-#include "sweep/untimed.h"
+#include "plan/plan.h"
+#include "sweep/recorder.h"
+#include "sweep/rounds.h"
 
 namespace harness::cli {
 namespace {

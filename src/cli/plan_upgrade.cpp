@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/output.h"

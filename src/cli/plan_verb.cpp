@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/output.h"
@@ -14,7 +13,7 @@
 #include "config/backend.h"
 #include "config/experiment.h"
 #include "job/mpi/mpi_job.h"
-#include "plan/prepare.h"
+#include "plan/plan.h"
 #include "report/words.h"
 #include "store/hdf5_file.h"
 

@@ -6,10 +6,9 @@
 #include <utility>
 
 #include "analysis/verdict.h"
-#include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "plan/prepare.h"
+#include "plan/plan.h"
 #include "report/sections.h"
 #include "workloads/workload.h"
 

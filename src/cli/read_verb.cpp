@@ -4,7 +4,6 @@
 #include <map>
 #include <ostream>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/output.h"
@@ -15,9 +14,8 @@
 #include "config/hardware.h"
 #include "evidence/answer.h"
 #include "evidence/input.h"
-#include "evidence/lines.h"
 #include "evidence/training_job.h"
-#include "plan/prepare.h"
+#include "plan/plan.h"
 #include "report/document.h"
 #include "report/json.h"
 #include "traces/answer.h"

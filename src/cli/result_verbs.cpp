@@ -9,10 +9,9 @@
 #include <thread>
 #include <utility>
 
-#include "analysis/blocks.h"
+#include "analysis/cases.h"
 #include "analysis/findings.h"
 #include "analysis/summary.h"
-#include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/output.h"

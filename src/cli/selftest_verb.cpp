@@ -7,7 +7,6 @@
 #include <thread>
 
 #include "backends/backends.h"
-#include "base/error.h"
 #include "base/identity.h"
 #include "base/text.h"
 #include "cli/output.h"

@@ -4,7 +4,6 @@
 #include <ostream>
 #include <utility>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "cli/verbs.h"
 #include "config/choice.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "config/settings.h"
-#include "program/lower.h"
+#include "program/program.h"
 
 namespace harness::config {
 

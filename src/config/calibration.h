@@ -12,8 +12,8 @@
 #include "config/files.h"
 #include "config/hardware.h"
 #include "config/settings.h"
-#include "program/lower.h"
 #include "program/operation.h"
+#include "program/program.h"
 
 namespace harness::config {
 

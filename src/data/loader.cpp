@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.h"
+#include "base/text.h"
 
 namespace harness::data {
 namespace {

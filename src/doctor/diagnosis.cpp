@@ -10,11 +10,10 @@
 #include <tuple>
 #include <utility>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "doctor/load_stage.h"
 #include "doctor/stage.h"
-#include "nccl/names.h"
+#include "nccl/values.h"
 
 namespace harness::doctor {
 namespace {

@@ -6,7 +6,6 @@
 #include <limits>
 #include <set>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "machine/tree.h"
 

@@ -13,10 +13,9 @@
 #include <thread>
 #include <utility>
 
-#include "base/error.h"
 #include "base/text.h"
-#include "job/environment.h"
-#include "job/wire.h"
+#include "job/job.h"
+#include "job/messages.h"
 #include "machine/cpus.h"
 #include "machine/gpus.h"
 #include "machine/tree.h"

@@ -5,7 +5,6 @@
 #include <set>
 #include <string_view>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "doctor/facts.h"
 #include "machine/tree.h"

@@ -11,7 +11,6 @@
 #include <set>
 #include <string_view>
 
-#include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "doctor/facts.h"

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <map>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "doctor/facts.h"
 #include "machine/cpus.h"

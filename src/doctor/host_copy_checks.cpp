@@ -4,7 +4,6 @@
 #include <map>
 #include <string_view>
 
-#include "base/error.h"
 #include "base/median.h"
 #include "base/text.h"
 #include "doctor/load_stage.h"

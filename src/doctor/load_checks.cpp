@@ -4,7 +4,6 @@
 #include <limits>
 #include <optional>
 
-#include "base/error.h"
 #include "base/median.h"
 #include "base/text.h"
 #include "base/units.h"

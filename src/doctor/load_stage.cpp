@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/error.h"
 #include "base/median.h"
 #include "base/text.h"
 #include "base/units.h"

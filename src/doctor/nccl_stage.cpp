@@ -5,7 +5,6 @@
 #include <map>
 #include <set>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "doctor/stage.h"

@@ -6,7 +6,6 @@
 #include <set>
 #include <utility>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "doctor/check.h"
 #include "machine/cpus.h"

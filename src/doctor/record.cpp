@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/identity.h"
 #include "base/text.h"
 #include "doctor/check.h"

@@ -7,12 +7,10 @@
 #include <set>
 #include <string_view>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "config/registry.h"
 #include "doctor/check.h"
 #include "nccl/log.h"
-#include "nccl/names.h"
 #include "nccl/values.h"
 
 namespace harness::doctor {

@@ -4,7 +4,6 @@
 #include <array>
 #include <string>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "job/job.h"
 

@@ -2,7 +2,6 @@
 #include <cmath>
 
 #include "analysis/published.h"
-#include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "evidence/bandwidths.h"

@@ -7,7 +7,6 @@
 #include <optional>
 #include <set>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "nccl/topology.h"
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <array>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "evidence/input.h"
 #include "evidence/training_job.h"

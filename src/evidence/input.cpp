@@ -9,7 +9,6 @@
 #include <cstring>
 #include <utility>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 #ifdef HARNESS_HAS_ZLIB

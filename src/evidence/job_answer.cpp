@@ -2,11 +2,11 @@
 #include <array>
 
 #include "analysis/published.h"
-#include "base/error.h"
+#include "base/text.h"
 #include "base/units.h"
-#include "config/environment.h"
 #include "config/experiment.h"
-#include "config/yaml_tree.h"
+#include "config/files.h"
+#include "config/registry.h"
 #include "evidence/input.h"
 #include "evidence/training_job.h"
 

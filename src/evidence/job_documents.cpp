@@ -2,9 +2,8 @@
 #include <array>
 #include <cmath>
 
-#include "base/error.h"
 #include "base/text.h"
-#include "config/yaml_tree.h"
+#include "config/files.h"
 #include "evidence/input.h"
 #include "evidence/shell.h"
 #include "evidence/training_job.h"

@@ -2,7 +2,7 @@
 #include <array>
 #include <span>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "config/frameworks/framework.h"
 #include "evidence/foreign_keys.h"
 #include "evidence/input.h"

@@ -2,7 +2,7 @@
 #include <array>
 #include <iterator>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "config/hardware.h"
 #include "evidence/input.h"
 #include "evidence/training_job.h"

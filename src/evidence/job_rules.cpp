@@ -2,7 +2,7 @@
 #include <array>
 #include <cctype>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "config/model.h"
 #include "evidence/input.h"

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "evidence/input.h"
 #include "evidence/training_job.h"
 

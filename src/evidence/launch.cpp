@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "evidence/input.h"
 #include "evidence/shell.h"
 #include "evidence/training_job.h"

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cctype>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "evidence/input.h"
 #include "evidence/shell.h"

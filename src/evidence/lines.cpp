@@ -3,7 +3,6 @@
 #include <cctype>
 #include <cmath>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "evidence/input.h"

@@ -3,7 +3,6 @@
 #include <functional>
 #include <map>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "evidence/nccl_use.h"

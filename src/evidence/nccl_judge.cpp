@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "evidence/nccl_use.h"
 

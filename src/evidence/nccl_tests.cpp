@@ -3,7 +3,6 @@
 #include <charconv>
 #include <cmath>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "evidence/bandwidths.h"
 #include "evidence/input.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "base/error.h"
 #include "base/text.h"
 
 // Texts of NCCL 2.7 to 2.30 (src/transport, src/misc, src/bootstrap.cc, src/init.cc). Status numbers are those of

@@ -2,7 +2,6 @@
 #include <array>
 #include <filesystem>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "evidence/answer.h"
 #include "evidence/bandwidths.h"

@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "evidence/input.h"
 
 namespace harness::evidence {

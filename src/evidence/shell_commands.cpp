@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "evidence/input.h"
 #include "evidence/shell.h"
 

@@ -2,7 +2,7 @@
 #include <array>
 #include <functional>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "evidence/input.h"
 #include "evidence/shell.h"
 

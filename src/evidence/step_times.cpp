@@ -4,9 +4,9 @@
 #include <cmath>
 #include <vector>
 
-#include "analysis/statistics.h"
-#include "base/error.h"
+#include "analysis/verdict.h"
 #include "base/median.h"
+#include "base/text.h"
 
 namespace harness::evidence {
 namespace {

@@ -2,7 +2,6 @@
 #include <cmath>
 
 #include "analysis/published.h"
-#include "base/error.h"
 #include "base/median.h"
 #include "base/text.h"
 #include "base/units.h"

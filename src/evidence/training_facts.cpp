@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <array>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "evidence/training_log.h"
 

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "analysis/breakdown.h"
-#include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "explain/hypothesis.h"

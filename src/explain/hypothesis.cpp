@@ -9,7 +9,6 @@
 
 #include "analysis/breakdown.h"
 #include "base/part.h"
-#include "sim/faults.h"
 #include "sim/rank_classes.h"
 #include "sim/simulation.h"
 

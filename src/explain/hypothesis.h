@@ -6,7 +6,7 @@
 
 #include "analysis/breakdown.h"
 #include "config/experiment.h"
-#include "config/faults.h"
+#include "config/settings.h"
 #include "program/program.h"
 #include "sim/link_time.h"
 #include "sim/simulation.h"

@@ -2,15 +2,15 @@
 #include <set>
 
 #include "analysis/cases.h"
-#include "base/error.h"
-#include "config/yaml_tree.h"
+#include "base/text.h"
+#include "config/files.h"
 #include "explain/hypothesis.h"
 #include "job/sim/simulated_job.h"
 #include "plan/plan.h"
 #include "program/links.h"
 #include "sim/simulation.h"
 #include "sim/trust.h"
-#include "sweep/untimed.h"
+#include "sweep/rounds.h"
 #include "workloads/workload.h"
 
 namespace harness::explain {

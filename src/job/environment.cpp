@@ -8,8 +8,7 @@
 #include <optional>
 #include <set>
 
-#include "base/error.h"
-#include "config/environment.h"
+#include "base/text.h"
 #include "config/registry.h"
 
 namespace harness::job {

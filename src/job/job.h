@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/text.h"
 #include "config/experiment.h"
 #include "machine/conditions.h"

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "config/registry.h"
 
 namespace harness::job {

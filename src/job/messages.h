@@ -12,7 +12,6 @@
 #include <variant>
 #include <vector>
 
-#include "base/error.h"
 #include "base/rendezvous.h"
 #include "base/text.h"
 #include "config/model.h"

@@ -4,9 +4,9 @@
 #include <map>
 #include <tuple>
 
-#include "base/error.h"
-#include "program/lower.h"
-#include "program/order.h"
+#include "base/text.h"
+#include "program/builder.h"
+#include "program/program.h"
 #include "workloads/workload.h"
 
 namespace harness::plan {

@@ -4,7 +4,6 @@
 #include <iterator>
 #include <utility>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "config/experiment.h"
 

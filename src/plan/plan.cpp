@@ -7,11 +7,10 @@
 #include <span>
 #include <utility>
 
-#include "base/error.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "config/environment.h"
+#include "config/registry.h"
 #include "program/links.h"
 #include "workloads/workload.h"
 

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "config/experiment.h"
-#include "machine/topology.h"
+#include "machine/conditions.h"
 #include "program/count.h"
 #include "program/layout.h"
-#include "program/lower.h"
 #include "program/memory.h"
+#include "program/program.h"
 #include "workloads/workload.h"
 
 namespace harness::plan {

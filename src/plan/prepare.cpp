@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "plan/plan.h"

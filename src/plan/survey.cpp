@@ -1,7 +1,7 @@
-#include "base/error.h"
+#include "base/text.h"
 #include "config/registry.h"
 #include "plan/plan.h"
-#include "program/verify.h"
+#include "program/program.h"
 
 namespace harness::plan {
 namespace {

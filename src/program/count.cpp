@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "program/links.h"
 
 namespace harness::program {

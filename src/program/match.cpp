@@ -5,7 +5,7 @@
 #include <set>
 #include <tuple>
 
-#include "base/error.h"
+#include "base/text.h"
 
 namespace harness::program {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "program/program.h"
 
 namespace harness::program {

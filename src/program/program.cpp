@@ -3,7 +3,6 @@
 #include <bit>
 #include <type_traits>
 
-#include "base/error.h"
 #include "base/text.h"
 
 namespace harness::program {

@@ -3,8 +3,8 @@
 #include <initializer_list>
 #include <limits>
 
-#include "base/error.h"
 #include "base/floats.h"
+#include "base/text.h"
 
 namespace harness::program {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <variant>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "program/builder.h"
 
 namespace harness::program {

@@ -6,9 +6,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
 #include "base/text.h"
-#include "config/environment.h"
 #include "config/registry.h"
 #include "report/document.h"
 

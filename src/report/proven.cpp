@@ -6,13 +6,11 @@
 #include <sstream>
 
 #include "analysis/cases.h"
-#include "base/error.h"
 #include "base/text.h"
 #include "config/backend.h"
-#include "config/environment.h"
 #include "config/experiment.h"
+#include "config/files.h"
 #include "config/registry.h"
-#include "config/yaml_tree.h"
 #include "report/document.h"
 #include "report/export.h"
 #include "report/words.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/blocks.h"
+#include "analysis/cases.h"
 #include "analysis/summary.h"
 #include "base/text.h"
 #include "base/units.h"

@@ -9,7 +9,6 @@
 #include <string_view>
 #include <utility>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "report/document.h"
 #include "report/sections.h"

@@ -7,9 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "analysis/breakdown.h"
 #include "analysis/cases.h"
-#include "analysis/profiled_step.h"
-#include "base/error.h"
 #include "base/text.h"
 #include "config/backend.h"
 #include "report/words.h"

@@ -7,7 +7,6 @@
 #include <optional>
 #include <vector>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "config/experiment.h"
 #include "config/registry.h"

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
-#include "base/error.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "config/model.h"
 
 namespace harness::selftest {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "program/count.h"
 
 namespace harness::sim {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <variant>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "program/operation.h"
 
 namespace harness::sim {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "config/calibration.h"
 #include "config/experiment.h"
 #include "config/settings.h"

@@ -4,7 +4,7 @@
 #include <optional>
 #include <tuple>
 
-#include "base/error.h"
+#include "base/text.h"
 
 namespace harness::sim {
 

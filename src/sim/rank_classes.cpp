@@ -7,7 +7,6 @@
 #include <utility>
 #include <variant>
 
-#include "base/error.h"
 #include "base/text.h"
 
 namespace harness::sim {

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "config/faults.h"
 #include "config/hardware.h"
+#include "config/settings.h"
 #include "program/program.h"
 #include "sim/link_time.h"
 

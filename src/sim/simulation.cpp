@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "data/loader.h"
 #include "program/count.h"
 #include "program/program.h"

@@ -10,7 +10,6 @@
 #include <filesystem>
 #include <random>
 
-#include "base/error.h"
 #include "base/text.h"
 
 namespace harness::store {

@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "base/units.h"
 
 namespace harness::store::hdf5 {

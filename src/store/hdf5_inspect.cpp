@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "store/hdf5_file.h"
 
 namespace harness::store::hdf5 {

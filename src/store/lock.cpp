@@ -17,7 +17,6 @@
 #include <thread>
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/text.h"
 #include "machine/tree.h"
 #include "store/atomic_file.h"

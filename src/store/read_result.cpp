@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "config/model.h"
 #include "store/columns.h"
 #include "store/lock.h"

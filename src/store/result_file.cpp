@@ -9,7 +9,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "store/atomic_file.h"
 #include "store/columns.h"

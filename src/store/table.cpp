@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "base/error.h"
 #include "base/text.h"
 
 namespace harness::store {

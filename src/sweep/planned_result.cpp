@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/blocks.h"
+#include "analysis/cases.h"
 #include "analysis/estimator.h"
-#include "base/error.h"
 #include "base/identity.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "plan/plan.h"
 #include "sim/trust.h"

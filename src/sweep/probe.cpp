@@ -5,7 +5,6 @@
 #include <map>
 #include <span>
 
-#include "base/error.h"
 #include "base/identity.h"
 #include "base/text.h"
 #include "job/job.h"

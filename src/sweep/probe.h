@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "job/job.h"
 #include "machine/conditions.h"
-#include "machine/topology.h"
 #include "plan/plan.h"
 #include "program/links.h"
 #include "store/result.h"

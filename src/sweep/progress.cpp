@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/text.h"
 
 namespace harness::sweep {

@@ -6,10 +6,10 @@
 #include <random>
 #include <utility>
 
-#include "analysis/blocks.h"
+#include "analysis/cases.h"
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/median.h"
+#include "base/text.h"
 #include "sweep/sweep.h"
 
 namespace harness::sweep {

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/blocks.h"
+#include "analysis/cases.h"
 #include "analysis/summary.h"
-#include "base/error.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "config/backend.h"
 

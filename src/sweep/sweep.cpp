@@ -7,7 +7,6 @@
 #include "analysis/estimator.h"
 #include "analysis/summary.h"
 #include "backend/backend.h"
-#include "base/error.h"
 #include "base/identity.h"
 #include "base/text.h"
 #include "plan/plan.h"

@@ -8,9 +8,9 @@
 #include <tuple>
 
 #include "backend/backend.h"
-#include "base/error.h"
+#include "base/text.h"
 #include "base/units.h"
-#include "config/environment.h"
+#include "config/registry.h"
 #include "nccl/log.h"
 #include "program/count.h"
 #include "program/timeline.h"

@@ -2,8 +2,7 @@
 #include <map>
 #include <set>
 
-#include "analysis/profiled_step.h"
-#include "base/error.h"
+#include "analysis/breakdown.h"
 #include "base/text.h"
 #include "traces/capture.h"
 #include "traces/kineto_json.h"

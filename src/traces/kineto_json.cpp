@@ -6,7 +6,6 @@
 #include <string_view>
 #include <utility>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "traces/capture.h"
 

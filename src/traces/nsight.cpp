@@ -9,7 +9,6 @@
 #include <set>
 #include <unordered_map>
 
-#include "base/error.h"
 #include "base/text.h"
 #ifdef HARNESS_HAS_SQLITE3
 #include <sqlite3.h>

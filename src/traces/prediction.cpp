@@ -5,13 +5,12 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "explain/explain.h"
-#include "explain/reference.h"
-#include "plan/prepare.h"
-#include "sweep/planned_result.h"
+#include "explain/hypothesis.h"
+#include "plan/plan.h"
+#include "sweep/recorder.h"
 #include "traces/answer.h"
 
 namespace harness::traces {

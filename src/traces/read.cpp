@@ -9,7 +9,6 @@
 #include <map>
 #include <thread>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "evidence/input.h"
 #include "traces/capture.h"

@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "base/error.h"
+#include "base/text.h"
 
 namespace harness::worker {
 namespace {

@@ -4,8 +4,8 @@
 #include <iterator>
 
 #include "backends/backends.h"
-#include "base/error.h"
 #include "base/identity.h"
+#include "base/text.h"
 #include "config/registry.h"
 #include "data/loader.h"
 #include "job/job.h"
@@ -13,7 +13,6 @@
 #include "nccl/log.h"
 #include "worker/worker.h"
 #include "workloads/operations.h"
-#include "workloads/step.h"
 #include "workloads/workload.h"
 
 namespace harness::worker {

@@ -15,7 +15,8 @@
 #include <optional>
 
 #include "base/clock.h"
-#include "base/error.h"
+#include "base/rendezvous.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "job/job.h"
 #include "machine/tree.h"

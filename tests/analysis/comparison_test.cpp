@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "support/errors.h"
 #include "support/sample_files.h"
 #include "support/sample_results.h"

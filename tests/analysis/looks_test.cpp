@@ -5,7 +5,7 @@
 
 #include "analysis/summary.h"
 #include "analysis/verdict.h"
-#include "base/error.h"
+#include "base/text.h"
 #include "support/sample_results.h"
 
 namespace harness::analysis {

@@ -7,8 +7,8 @@
 
 #include "analysis/comparison.h"
 #include "analysis/verdict.h"
-#include "base/error.h"
 #include "base/random.h"
+#include "base/text.h"
 #include "support/errors.h"
 #include "support/sample_files.h"
 #include "support/sample_results.h"

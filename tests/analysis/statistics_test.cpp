@@ -10,7 +10,7 @@
 #include "analysis/estimator.h"
 #include "analysis/summary.h"
 #include "analysis/verdict.h"
-#include "base/error.h"
+#include "base/text.h"
 
 namespace harness::analysis {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "analysis/estimator.h"
 #include "analysis/summary.h"
-#include "base/error.h"
+#include "base/text.h"
 #include "summary_fixture.h"
 
 namespace harness::analysis {

@@ -1,4 +1,5 @@
-#include "base/statistics.h"
+#include "base/median.h"
+#include "base/random.h"
 
 #include <gtest/gtest.h>
 

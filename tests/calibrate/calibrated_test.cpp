@@ -15,8 +15,8 @@
 #include "config/hardware.h"
 #include "sim/simulation.h"
 #include "support/errors.h"
+#include "support/files.h"
 #include "support/played_job.h"
-#include "support/temporary_folder.h"
 #include "workloads/workload.h"
 
 namespace harness::calibrate {

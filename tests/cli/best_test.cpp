@@ -7,10 +7,10 @@
 #include <cmath>
 #include <map>
 
-#include "plan/prepare.h"
+#include "plan/plan.h"
 #include "said.h"
 #include "support/errors.h"
-#include "support/temporary_folder.h"
+#include "support/files.h"
 
 namespace harness::cli {
 namespace {

@@ -23,8 +23,7 @@
 #include <sanitizer/lsan_interface.h>
 #endif
 
-#include "analysis/blocks.h"
-#include "base/error.h"
+#include "analysis/cases.h"
 #include "base/text.h"
 #include "cli/verbs.h"
 #include "config/experiment.h"
@@ -34,7 +33,7 @@
 #include "support/files.h"
 #include "support/played_job.h"
 #include "support/soak.h"
-#include "sweep/planned_result.h"
+#include "sweep/recorder.h"
 
 namespace harness::cli {
 namespace {

@@ -5,9 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "cli/verbs.h"
-#include "doctor/answering_job.h"
 #include "doctor/node_fixture.h"
 #include "doctor/record.h"
 #include "said.h"
@@ -15,7 +14,6 @@
 #include "support/files.h"
 #include "support/paths.h"
 #include "support/sample_results.h"
-#include "support/temporary_folder.h"
 
 namespace harness::cli {
 namespace {

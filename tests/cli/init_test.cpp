@@ -6,10 +6,9 @@
 #include "backend/backend.h"
 #include "cli/verbs.h"
 #include "config/experiment.h"
-#include "plan/prepare.h"
+#include "plan/plan.h"
 #include "support/errors.h"
 #include "support/files.h"
-#include "support/temporary_folder.h"
 
 namespace harness::cli {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "said.h"
-#include "support/sample_timeline.h"
+#include "support/sample_results.h"
 
 namespace harness::cli {
 namespace {

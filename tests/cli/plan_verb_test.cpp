@@ -6,12 +6,12 @@
 #include <sstream>
 
 #include "analysis/estimator.h"
-#include "base/error.h"
-#include "base/identity.h"
+#include "base/clock.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "cli/verbs.h"
 #include "config/experiment.h"
-#include "plan/prepare.h"
+#include "plan/plan.h"
 #include "said.h"
 #include "support/errors.h"
 #include "support/paths.h"

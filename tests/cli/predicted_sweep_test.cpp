@@ -6,9 +6,9 @@
 
 #include "analysis/cases.h"
 #include "analysis/summary.h"
-#include "base/error.h"
+#include "base/text.h"
 #include "cli/plan.h"
-#include "plan/prepare.h"
+#include "plan/plan.h"
 #include "said.h"
 #include "support/errors.h"
 #include "support/files.h"

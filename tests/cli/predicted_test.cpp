@@ -11,7 +11,6 @@
 #include "said.h"
 #include "support/files.h"
 #include "support/paths.h"
-#include "support/temporary_folder.h"
 
 namespace harness::cli {
 namespace {

@@ -16,8 +16,7 @@
 #include "said.h"
 #include "support/files.h"
 #include "support/paths.h"
-#include "support/sample_timeline.h"
-#include "support/temporary_folder.h"
+#include "support/sample_results.h"
 
 namespace harness::cli {
 namespace {

@@ -11,8 +11,8 @@
 #include "cli/verbs.h"
 #include "job/sim/simulated_job.h"
 #include "store/result_file.h"
+#include "support/files.h"
 #include "support/sample_results.h"
-#include "support/temporary_folder.h"
 
 namespace harness::cli {
 

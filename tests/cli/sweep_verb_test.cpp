@@ -4,16 +4,15 @@
 
 #include <sstream>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "cli/verbs.h"
-#include "config/environment.h"
 #include "config/experiment.h"
-#include "doctor/answering_job.h"
+#include "config/registry.h"
 #include "doctor/node_fixture.h"
-#include "plan/prepare.h"
+#include "plan/plan.h"
 #include "support/errors.h"
+#include "support/files.h"
 #include "support/paths.h"
-#include "support/temporary_folder.h"
 
 // A sweep before its first round: the findings of doctor, and the code that `--resume FILE` of a file from elsewhere
 // may make it run.

@@ -10,8 +10,8 @@
 
 #include "cli/verbs.h"
 #include "config/choice.h"
+#include "config/files.h"
 #include "config/registry.h"
-#include "config/yaml_tree.h"
 #include "support/errors.h"
 #include "support/files.h"
 #include "support/paths.h"

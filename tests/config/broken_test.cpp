@@ -5,7 +5,8 @@
 #include <array>
 #include <sstream>
 
-#include "base/statistics.h"
+#include "base/median.h"
+#include "base/random.h"
 #include "config/experiment.h"
 #include "config_files.h"
 #include "support/files.h"

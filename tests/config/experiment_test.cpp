@@ -235,6 +235,8 @@ TEST(Sweep, ARangeOfSizesIsEachOfThem) {
   EXPECT_THAT(says("[8 B..1 KiB x1]"), HasSubstr("found 1; allowed: 2 to 1024"));
   EXPECT_THAT(says("[8 B..many]"), HasSubstr("sweep.message_size[0]: "));
   EXPECT_THAT(says("[8 B..32 B x2, 16 B]"), HasSubstr("16 B is in the list twice"));
+}
+
 // ---- The section `cost`.
 
 std::string said(const std::string& section) {

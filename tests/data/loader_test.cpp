@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/error.h"
+#include "base/text.h"
 #include "program/builder.h"
 #include "support/errors.h"
 #include "support/wait.h"

@@ -9,9 +9,9 @@
 #include <fstream>
 #include <vector>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "support/errors.h"
-#include "support/temporary_folder.h"
+#include "support/files.h"
 
 namespace harness::data {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "doctor/load_stage.h"
 #include "node_fixture.h"
 #include "program/program.h"

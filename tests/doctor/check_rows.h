@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "doctor/check.h"
 #include "node_fixture.h"

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "doctor/check.h"
 #include "doctor/facts.h"
 #include "doctor/stage.h"

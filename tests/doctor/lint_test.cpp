@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "doctor/check.h"
-#include "nccl/names.h"
+#include "nccl/values.h"
 #include "node_fixture.h"
 
 namespace harness::doctor {

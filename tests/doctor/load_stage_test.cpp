@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "bench_job.h"
 #include "doctor/load_stage.h"
 

@@ -8,7 +8,7 @@
 #include <functional>
 #include <span>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "bench_job.h"
 
 namespace harness::doctor {

@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "doctor/check.h"
 #include "doctor/facts.h"
 #include "job/job.h"
+#include "support/files.h"
 #include "support/played_job.h"
-#include "support/temporary_folder.h"
 
 namespace harness::test {
 

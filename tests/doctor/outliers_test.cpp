@@ -8,7 +8,7 @@
 #include <limits>
 #include <random>
 
-#include "base/error.h"
+#include "base/text.h"
 
 namespace harness::doctor {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "support/temporary_folder.h"
+#include "support/files.h"
 
 namespace harness::test {
 

@@ -10,7 +10,6 @@
 #include "command.h"
 #include "support/files.h"
 #include "support/paths.h"
-#include "support/temporary_folder.h"
 
 namespace harness {
 namespace {

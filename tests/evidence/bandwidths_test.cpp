@@ -1,10 +1,9 @@
 // Outputs of nccl-tests and the OSU micro-benchmarks: which collective, on how many ranks, and whether it is right.
 #include <gmock/gmock.h>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "evidence/answer.h"
-#include "support/temporary_folder.h"
+#include "support/files.h"
 
 namespace harness::test {
 namespace {

@@ -15,7 +15,6 @@
 #include "support/errors.h"
 #include "support/files.h"
 #include "support/paths.h"
-#include "support/temporary_folder.h"
 
 namespace harness::test {
 namespace {

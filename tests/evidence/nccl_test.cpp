@@ -1,13 +1,11 @@
 // NCCL's logs and files: what is ill in a part of a node is named with that part, what cannot be read is not judged.
 #include <gmock/gmock.h>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "evidence/answer.h"
 #include "support/errors.h"
 #include "support/files.h"
 #include "support/paths.h"
-#include "support/temporary_folder.h"
 
 namespace harness::test {
 namespace {

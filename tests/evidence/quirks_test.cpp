@@ -2,11 +2,10 @@
 
 #include <algorithm>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "evidence/answer.h"
 #include "evidence/expectations.h"
-#include "support/temporary_folder.h"
+#include "support/files.h"
 
 namespace harness::test {
 namespace {

@@ -14,7 +14,6 @@
 #include "support/files.h"
 #include "support/paths.h"
 #include "support/soak.h"
-#include "support/temporary_folder.h"
 
 namespace harness::test {
 namespace {

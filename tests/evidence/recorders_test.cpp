@@ -1,10 +1,9 @@
 // Dumps of several ranks: whom the others wait for.
 #include <gmock/gmock.h>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "evidence/answer.h"
-#include "support/temporary_folder.h"
+#include "support/files.h"
 
 namespace harness::test {
 namespace {

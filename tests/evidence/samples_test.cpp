@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "evidence/input.h"
 #include "support/errors.h"

@@ -6,9 +6,9 @@
 #include <random>
 #include <vector>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "evidence/answer.h"
-#include "support/temporary_folder.h"
+#include "support/files.h"
 
 namespace harness::test {
 namespace {

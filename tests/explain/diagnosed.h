@@ -5,13 +5,13 @@
 #include <cstdint>
 #include <string>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "config/experiment.h"
 #include "explain/explain.h"
 #include "plan/plan.h"
 #include "sim/simulation.h"
 #include "support/paths.h"
-#include "sweep/untimed.h"
+#include "sweep/rounds.h"
 #include "workloads/workload.h"
 
 namespace harness::test {

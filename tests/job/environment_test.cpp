@@ -3,8 +3,7 @@
 
 #include <map>
 
-#include "base/error.h"
-#include "config/environment.h"
+#include "base/text.h"
 #include "config/registry.h"
 #include "job/job.h"
 

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "config/registry.h"
 #include "support/row_values.h"
 #include "support/soak.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <random>
 
-#include "base/error.h"
+#include "base/text.h"
 
 namespace harness::job {
 namespace {

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "config/experiment.h"
-#include "support/temporary_folder.h"
+#include "support/files.h"
 
 namespace harness::plan {
 namespace {

@@ -7,10 +7,9 @@
 #include <map>
 #include <set>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "plan/plan.h"
-#include "program/lower.h"
+#include "program/program.h"
 #include "support/files.h"
 #include "support/paths.h"
 #include "support/soak.h"

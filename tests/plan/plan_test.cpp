@@ -8,7 +8,7 @@
 #include <set>
 #include <tuple>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "small_experiment.h"
 #include "support/errors.h"
 #include "support/paths.h"

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "plan/plan.h"
 #include "small_experiment.h"
 #include "support/errors.h"

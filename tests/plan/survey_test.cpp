@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "plan/plan.h"
-#include "program/lower.h"
+#include "program/program.h"
 #include "small_experiment.h"
 #include "support/drawn_steps.h"
 #include "workloads/gpt/gpt.h"

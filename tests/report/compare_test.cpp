@@ -7,7 +7,7 @@
 
 #include "golden.h"
 #include "report/document.h"
-#include "support/sample_timeline.h"
+#include "support/sample_results.h"
 
 namespace harness::report {
 namespace {

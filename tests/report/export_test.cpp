@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "config/experiment.h"
 #include "full_result.h"
 #include "golden.h"

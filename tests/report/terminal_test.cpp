@@ -3,7 +3,7 @@
 
 #include <sstream>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "report/document.h"
 #include "report/sections.h"
 #include "report/words.h"

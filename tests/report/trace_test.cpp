@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "support/errors.h"
-#include "support/sample_timeline.h"
+#include "support/sample_results.h"
 
 namespace harness::report {
 namespace {

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "backends/backends.h"
-#include "program/verify.h"
+#include "program/program.h"
 #include "selftest/operation_cases.h"
 #include "support/soak.h"
 #include "wrong_backend.h"

@@ -6,7 +6,7 @@
 
 #include "sample.h"
 #include "store/atomic_file.h"
-#include "support/temporary_folder.h"
+#include "support/files.h"
 
 namespace harness::store {
 namespace {

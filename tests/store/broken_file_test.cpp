@@ -13,7 +13,7 @@
 #include "sample.h"
 #include "store/columns.h"
 #include "support/errors.h"
-#include "support/temporary_folder.h"
+#include "support/files.h"
 
 namespace harness::store {
 namespace {

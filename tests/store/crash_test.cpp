@@ -10,7 +10,7 @@
 
 #include "other_process.h"
 #include "sample.h"
-#include "support/temporary_folder.h"
+#include "support/files.h"
 
 namespace harness::store {
 namespace {

@@ -11,7 +11,6 @@
 #include "store/hdf5_file.h"
 #include "support/files.h"
 #include "support/paths.h"
-#include "support/temporary_folder.h"
 
 namespace harness::store {
 namespace {

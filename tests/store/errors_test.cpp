@@ -8,12 +8,12 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "sample.h"
 #include "store/columns.h"
 #include "store/hdf5_file.h"
 #include "support/errors.h"
-#include "support/temporary_folder.h"
+#include "support/files.h"
 
 // HDF5 1.10 loses memory of its own when a file cannot be closed for want of space; that is not ours to free. Read by
 // the leak sanitizer where there is one.

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "sample.h"
 #include "store/result_file.h"
-#include "support/temporary_folder.h"
+#include "support/files.h"
 
 namespace harness::store {
 namespace {

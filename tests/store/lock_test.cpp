@@ -12,7 +12,6 @@
 #include "sample.h"
 #include "support/errors.h"
 #include "support/files.h"
-#include "support/temporary_folder.h"
 
 namespace harness::store {
 namespace {

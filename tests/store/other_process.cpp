@@ -11,8 +11,8 @@
 #include <cstdlib>
 #include <vector>
 
-#include "base/error.h"
 #include "base/identity.h"
+#include "base/text.h"
 
 namespace harness::store {
 namespace {

@@ -11,14 +11,12 @@
 #include <set>
 #include <thread>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "other_process.h"
 #include "sample.h"
 #include "store/lock.h"
 #include "support/files.h"
 #include "support/soak.h"
-#include "support/temporary_folder.h"
 
 namespace harness::store {
 namespace {

@@ -10,7 +10,7 @@
 #include "sample.h"
 #include "store/columns.h"
 #include "store/result_file.h"
-#include "support/temporary_folder.h"
+#include "support/files.h"
 
 namespace harness::store {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <tuple>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "result_file_fixture.h"
 #include "store/hdf5_file.h"
 #include "support/files.h"

@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "result_file_fixture.h"
 
 namespace harness::store {

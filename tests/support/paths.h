@@ -7,7 +7,7 @@
 namespace harness::test {
 
 std::string source_dir();               // of the checkout
-std::string program_path();             // the built harness, which also does what tests ask (base/process.h)
+std::string program_path();             // the built harness, which also does what tests ask (base/identity.h)
 std::string product_path();             // as it is installed: it does not
 std::string emulated_program_path();    // with the cuda module over an emulated device: if HARNESS_HAS_EMULATED_PROGRAM
 std::string incomplete_program_path();  // with a cuda module that misses a library: if HARNESS_HAS_EMULATED_PROGRAM

@@ -5,8 +5,8 @@
 
 #include <functional>
 
+#include "support/files.h"
 #include "support/played_job.h"
-#include "support/temporary_folder.h"
 
 namespace harness::sweep {
 namespace {

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "plan/prepare.h"
+#include "plan/plan.h"
 #include "support/errors.h"
 #include "support/played_job.h"
 #include "sweep/rounds.h"

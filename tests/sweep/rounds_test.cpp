@@ -11,15 +11,15 @@
 #include <sstream>
 #include <vector>
 
-#include "analysis/blocks.h"
+#include "analysis/cases.h"
 #include "analysis/estimator.h"
 #include "analysis/summary.h"
 #include "base/random.h"
-#include "plan/prepare.h"
+#include "plan/plan.h"
 #include "store/lock.h"
 #include "support/errors.h"
+#include "support/files.h"
 #include "support/played_job.h"
-#include "support/temporary_folder.h"
 #include "sweep/recorder.h"
 #include "sweep/rounds.h"
 #include "sweep/sweep.h"

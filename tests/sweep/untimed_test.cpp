@@ -6,13 +6,13 @@
 #include <sstream>
 
 #include "analysis/breakdown.h"
-#include "plan/prepare.h"
+#include "plan/plan.h"
 #include "program/expand.h"
-#include "program/lower.h"
+#include "program/program.h"
 #include "sim/critical_path.h"
 #include "store/result_file.h"
+#include "support/files.h"
 #include "support/played_job.h"
-#include "support/temporary_folder.h"
 #include "sweep/recorder.h"
 #include "sweep/rounds.h"
 #include "workloads/workload.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "job/job.h"
-#include "plan/prepare.h"
+#include "plan/plan.h"
 #include "support/played_job.h"
 #include "sweep/rounds.h"
 

@@ -11,8 +11,8 @@
 #include "base/text.h"
 #include "evidence/input.h"
 #include "jobs.h"
+#include "support/files.h"
 #include "support/paths.h"
-#include "support/temporary_folder.h"
 
 // Traces with reference numbers by an independent program: a folder with expected.csv, and beside it expected_idle.csv
 // and expected_waiting.csv. HARNESS_TRACES names a further folder.

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "traces/answer.h"
 
 namespace harness::traces {

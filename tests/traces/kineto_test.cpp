@@ -6,7 +6,7 @@
 
 #include "jobs.h"
 #include "support/errors.h"
-#include "support/temporary_folder.h"
+#include "support/files.h"
 
 namespace harness::traces {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "jobs.h"
 #include "support/errors.h"
+#include "support/files.h"
 #include "support/paths.h"
-#include "support/temporary_folder.h"
 #include "traces/answer.h"
 #include "traces/capture.h"
 

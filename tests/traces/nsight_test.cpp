@@ -12,7 +12,7 @@
 
 #include "jobs.h"
 #include "support/errors.h"
-#include "support/temporary_folder.h"
+#include "support/files.h"
 #ifdef HARNESS_HAS_SQLITE3
 #include <sqlite3.h>
 

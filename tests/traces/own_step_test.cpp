@@ -9,8 +9,8 @@
 #include "explain/diagnosed.h"
 #include "jobs.h"
 #include "report/export.h"
-#include "support/sample_timeline.h"
-#include "support/temporary_folder.h"
+#include "support/files.h"
+#include "support/sample_results.h"
 
 namespace harness::traces {
 namespace {

@@ -8,13 +8,13 @@
 #include <tuple>
 #include <vector>
 
-#include "analysis/profiled_step.h"
+#include "analysis/breakdown.h"
 #include "base/text.h"
 #include "explain/diagnosed.h"
 #include "job/sim/simulated_job.h"
 #include "jobs.h"
 #include "report/page/page.h"
-#include "support/temporary_folder.h"
+#include "support/files.h"
 #include "traces/answer.h"
 
 namespace harness::test {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "plan/plan.h"
-#include "support/drawn.h"
 #include "support/row_values.h"
+#include "support/soak.h"
 #include "trained.h"
 
 namespace harness::lever_pairs {

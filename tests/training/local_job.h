@@ -10,7 +10,6 @@
 #include "backends/backends.h"
 #include "support/delay.h"
 #include "support/ranks.h"
-#include "support/rendezvous.h"
 #include "support/soak.h"
 #include "workloads/gpt/gpt.h"
 #include "workloads/workload.h"

@@ -9,7 +9,7 @@
 
 #include "data/loader.h"
 #include "local_job.h"
-#include "support/temporary_folder.h"
+#include "support/files.h"
 #include "trained.h"
 
 namespace harness {

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <thread>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "worker/planted/test_fault.h"
 #include "workloads/gpt/gpt.h"
 

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <ctime>
 
-#include "base/error.h"
+#include "base/text.h"
 
 namespace harness::test {
 namespace {

@@ -11,7 +11,7 @@
 #include "data/loader.h"
 #include "gpt_jobs.h"
 #include "support/errors.h"
-#include "support/temporary_folder.h"
+#include "support/files.h"
 #include "workloads/gpt/documents.h"
 
 namespace harness::workloads {

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <set>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "config/registry.h"
 #include "gpt_jobs.h"
 #include "program/count.h"

@@ -13,7 +13,7 @@
 #include "config/registry.h"
 #include "gpt_jobs.h"
 #include "program/program.h"
-#include "support/drawn.h"
+#include "support/soak.h"
 
 namespace harness::workloads {
 namespace {

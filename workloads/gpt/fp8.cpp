@@ -1,7 +1,7 @@
 #include <utility>
 
-#include "base/error.h"
 #include "base/floats.h"
+#include "base/text.h"
 #include "workloads/gpt/stage.h"
 
 namespace harness::gpt {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/error.h"
+#include "base/text.h"
 
 namespace harness::gpt {
 

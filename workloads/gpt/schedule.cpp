@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "base/error.h"
+#include "base/text.h"
 
 namespace harness::gpt {
 namespace {

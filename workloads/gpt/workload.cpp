@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "config/model.h"
 #include "config/registry.h"
 #include "data/loader.h"

@@ -12,6 +12,7 @@
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/parallel.h"
 #include "base/clock.h"
+#include "base/rendezvous.h"
 #include "machine/cpus.h"
 #include "program/count.h"
 

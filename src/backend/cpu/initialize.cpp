@@ -11,7 +11,7 @@
 namespace harness::cpu {
 namespace {
 
-// philox_normal() of base/statistics.h for consecutive indices, several at a time: every worker draws all its
+// philox_normal() of base/random.h for consecutive indices, several at a time: every worker draws all its
 // parameters when it starts, and one at a time that takes seconds. Agrees with it to about 1e-13.
 constexpr int group = 16;
 

@@ -19,7 +19,7 @@
 #include <cstring>
 #include <string>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "machine/tree.h"
 
 namespace harness::cpu {

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "backend/cpu/kernels.h"
-#include "base/error.h"
+#include "base/text.h"
 
 namespace harness::cpu {
 namespace {

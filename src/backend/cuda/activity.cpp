@@ -12,7 +12,7 @@
 #include <map>
 #include <mutex>
 
-#include "base/error.h"
+#include "base/text.h"
 
 namespace harness::cuda {
 namespace {

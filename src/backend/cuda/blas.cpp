@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "backend/cuda/kernels/kernels.h"
-#include "base/error.h"
+#include "base/text.h"
 
 // cuBLASLt multiplies column-major matrices, and a row-major matrix is a column-major one transposed. So out = op(a)
 // op(b) is asked for as out^T = op(b)^T op(a)^T: the library's A is our b and its B our a, each with its own

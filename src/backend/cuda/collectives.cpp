@@ -12,7 +12,7 @@
 #include <mutex>
 #include <thread>
 
-#include "base/error.h"
+#include "base/text.h"
 
 namespace harness::cuda {
 namespace {

@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "base/error.h"
+#include "base/text.h"
 
 namespace harness::cuda {
 namespace {

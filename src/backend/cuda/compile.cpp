@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "backend/cuda/kernels/kernels.h"
-#include "base/error.h"
+#include "base/text.h"
 
 namespace harness::cuda {
 struct Compiler::OfStream {

@@ -7,7 +7,8 @@
 
 #include "backend/cuda/tuner.h"
 #include "base/clock.h"
-#include "base/error.h"
+#include "base/rendezvous.h"
+#include "base/text.h"
 
 namespace harness::cuda {
 namespace {

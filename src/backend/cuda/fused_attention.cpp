@@ -9,7 +9,7 @@
 
 #include "backend/cuda/attention.h"
 #include "backend/cuda/kernels/kernels.h"
-#include "base/error.h"
+#include "base/text.h"
 
 #ifdef HARNESS_HAS_CUDNN_FRONTEND
 #define CUDNN_FRONTEND_SKIP_JSON_LIB

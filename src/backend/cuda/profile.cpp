@@ -10,7 +10,7 @@
 #include <map>
 
 #include "backend/cuda/cuda_backend.h"
-#include "base/error.h"
+#include "base/text.h"
 
 namespace harness::cuda {
 namespace {

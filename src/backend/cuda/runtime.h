@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
+#include "base/text.h"
 
 struct CUstream_st;
 struct CUevent_st;

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "backend/cuda/kernels/kernels.h"
-#include "base/error.h"
 #include "base/median.h"
+#include "base/text.h"
 
 namespace harness::cuda {
 namespace {

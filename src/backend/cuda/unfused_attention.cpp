@@ -5,7 +5,7 @@
 
 #include "backend/cuda/attention.h"
 #include "backend/cuda/kernels/kernels.h"
-#include "base/error.h"
+#include "base/text.h"
 
 namespace harness::cuda {
 namespace {

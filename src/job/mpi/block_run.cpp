@@ -9,9 +9,10 @@
 #include <limits>
 
 #include "base/clock.h"
-#include "base/error.h"
+#include "base/rendezvous.h"
+#include "base/text.h"
 #include "base/units.h"
-#include "config/environment.h"
+#include "config/registry.h"
 #include "job/job.h"
 #include "job/messages.h"
 #include "job/mpi/heartbeat.h"

@@ -2,7 +2,7 @@
 #include <signal.h>
 
 #include "base/clock.h"
-#include "base/error.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "job/mpi/block_run.h"
 

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <utility>
 
-#include "base/error.h"
 #include "base/text.h"
 
 namespace harness::mpi {

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <utility>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "job/job.h"
 #include "job/mpi/fault.h"

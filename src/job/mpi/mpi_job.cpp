@@ -7,7 +7,6 @@
 #include <map>
 #include <thread>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "job/job.h"
 #include "job/messages.h"

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <map>
 
-#include "base/error.h"
 #include "base/identity.h"
+#include "base/text.h"
 #include "job/messages.h"
 #include "job/mpi/fault.h"
 #include "job/mpi/mpi_job.h"

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "base/error.h"
+#include "base/text.h"
 #include "job/job.h"
 #include "job/mpi/heartbeat.h"
 

@@ -16,7 +16,7 @@
 #include <fstream>
 #include <utility>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "job/job.h"
 #include "machine/cpus.h"
 

@@ -4,7 +4,6 @@
 #include <utility>
 #include <variant>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "job/job.h"

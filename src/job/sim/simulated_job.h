@@ -7,7 +7,7 @@
 
 #include "config/experiment.h"
 #include "job/job.h"
-#include "machine/topology.h"
+#include "machine/conditions.h"
 #include "sim/simulation.h"
 
 namespace harness::simjob {

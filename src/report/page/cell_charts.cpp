@@ -8,7 +8,6 @@
 #include <set>
 
 #include "analysis/breakdown.h"
-#include "analysis/profiled_step.h"
 #include "base/units.h"
 #include "report/page/page.h"
 #include "report/words.h"

@@ -10,8 +10,8 @@
 #include "analysis/estimator.h"
 #include "analysis/noisy_sweep.h"
 #include "analysis/verdict.h"
-#include "base/error.h"
 #include "base/median.h"
+#include "base/text.h"
 #include "support/soak.h"
 
 namespace harness::analysis {

@@ -8,7 +8,6 @@
 #include "backend/backend.h"
 #include "backends/backends.h"
 #include "support/ranks.h"
-#include "support/rendezvous.h"
 
 namespace harness::test {
 

@@ -6,7 +6,6 @@
 #include <map>
 #include <utility>
 
-#include "base/error.h"
 #include "base/text.h"
 
 namespace harness::test {

@@ -12,7 +12,7 @@
 #include <iostream>
 #include <thread>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "machine/cpus.h"
 #include "machine/tree.h"
 #include "worker/worker.h"

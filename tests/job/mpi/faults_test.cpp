@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "launched.h"
-#include "support/temporary_folder.h"
+#include "support/files.h"
 #include "support/wait.h"
 
 namespace harness::mpi {

@@ -8,7 +8,7 @@
 #include "launched.h"
 #include "machine/cpus.h"
 #include "machine/tree.h"
-#include "support/temporary_folder.h"
+#include "support/files.h"
 
 namespace harness::mpi {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "support/errors.h"
 
 namespace harness::mpi {

@@ -9,8 +9,8 @@
 #include <map>
 #include <thread>
 
-#include "base/error.h"
 #include "base/identity.h"
+#include "base/text.h"
 #include "every_call.h"
 #include "fake_work.h"
 #include "job/mpi/mpi_job.h"

@@ -13,8 +13,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/error.h"
 #include "base/identity.h"
+#include "base/text.h"
 #include "base/units.h"
 
 namespace harness::test {

@@ -4,7 +4,7 @@
 
 #include <cuda_runtime.h>
 
-#include "base/error.h"
+#include "base/text.h"
 
 namespace harness::cuda {
 namespace {

@@ -3,7 +3,7 @@
 namespace harness::cuda {
 namespace {
 
-// The first two words of Philox-4x32-10 on (key, counter), stream 0: base/statistics.h says more.
+// The first two words of Philox-4x32-10 on (key, counter), stream 0: base/random.h says more.
 __device__ __forceinline__ uint2 philox_pair(std::uint64_t key, std::uint64_t counter) {
   auto x0 = static_cast<std::uint32_t>(counter), x1 = static_cast<std::uint32_t>(counter >> 32);
   std::uint32_t x2 = 0, x3 = 0;
@@ -21,7 +21,7 @@ __device__ __forceinline__ uint2 philox_pair(std::uint64_t key, std::uint64_t co
   return make_uint2(x0, x1);
 }
 
-// philox_normal() of base/statistics.h.
+// philox_normal() of base/random.h.
 __device__ __forceinline__ double exact_normal(std::uint64_t key, std::uint64_t index) {
   const uint2 x = philox_pair(key, index);
   const double u = ((x.x >> 8) + 0.5) / 16777216.0, v = ((x.y >> 8) + 0.5) / 16777216.0;

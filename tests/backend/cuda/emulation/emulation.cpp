@@ -12,8 +12,8 @@
 
 #include "backend/cuda/emulation/device.h"
 #include "backend/cuda/emulation/fiber.h"
-#include "base/error.h"
 #include "base/random.h"
+#include "base/text.h"
 
 namespace harness::emulation {
 namespace {

@@ -8,7 +8,7 @@
 #include "backend/cuda/kernels/launch.cuh"
 #include "backend/cuda/kernels/reductions.cuh"
 #include "backend/cuda/kernels/vectors.cuh"
-#include "base/error.h"
+#include "base/text.h"
 #include "support/errors.h"
 
 namespace harness::emulation {

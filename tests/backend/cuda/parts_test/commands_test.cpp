@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "program/builder.h"
 #include "workloads/workload.h"
 

@@ -7,8 +7,7 @@
 #include <vector>
 
 #include "backend/cuda/tuner.h"
-#include "base/error.h"
-#include "workloads/step.h"
+#include "base/text.h"
 #include "workloads/workload.h"
 
 namespace harness::cuda {

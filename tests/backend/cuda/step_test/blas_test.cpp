@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "fake.h"
 
 namespace harness::cuda {

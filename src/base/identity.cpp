@@ -1,4 +1,4 @@
-#include "base/process.h"
+#include "base/identity.h"
 
 #include <cerrno>
 #include <cstdlib>

@@ -1,26 +1,11 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <numbers>
-#include <span>
-#include <vector>
 
 namespace harness {
-
-/// The middle value, of an even number of values the mean of the two in the middle; NaN of none.
-inline double median(std::span<const double> values) {
-  if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
-  std::vector<double> copy(values.begin(), values.end());
-  const auto middle = copy.begin() + static_cast<std::ptrdiff_t>(copy.size() / 2);
-  std::nth_element(copy.begin(), middle, copy.end());
-  if (copy.size() % 2 == 1) return *middle;
-  return (*std::max_element(copy.begin(), middle) + *middle) / 2;
-}
 
 /// Philox-4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC11): a counter-based generator.
 /// The i-th number of a stream depends on (key, i) alone, so a shard of a tensor draws exactly the numbers that the

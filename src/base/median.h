@@ -1,0 +1,21 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <span>
+#include <vector>
+
+namespace harness {
+
+/// The middle value, of an even number of values the mean of the two in the middle; NaN of none.
+inline double median(std::span<const double> values) {
+  if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
+  std::vector<double> copy(values.begin(), values.end());
+  const auto middle = copy.begin() + static_cast<std::ptrdiff_t>(copy.size() / 2);
+  std::nth_element(copy.begin(), middle, copy.end());
+  if (copy.size() % 2 == 1) return *middle;
+  return (*std::max_element(copy.begin(), middle) + *middle) / 2;
+}
+
+}  // namespace harness
