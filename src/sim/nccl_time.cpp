@@ -254,8 +254,9 @@ std::vector<Value> numbered(const std::vector<std::string>& names, std::span<con
 
 Allowed allowed_for(Collective kind, const std::string& algorithms, const std::string& protocols) {
   const char* function = function_of(kind);
-  return {numbered<NcclAlgorithm>(nccl::algo_choices(algorithms).at(function), nccl::algorithm_names),
-          numbered<NcclProtocol>(nccl::proto_choices(protocols).at(function), nccl::protocol_names)};
+  return {
+      numbered<NcclAlgorithm>(nccl::choices_of(algorithms, nccl::algorithm_names).at(function), nccl::algorithm_names),
+      numbered<NcclProtocol>(nccl::choices_of(protocols, nccl::protocol_names).at(function), nccl::protocol_names)};
 }
 
 // The settings turn on and off what the switches do.

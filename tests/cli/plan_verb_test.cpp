@@ -6,7 +6,6 @@
 #include <sstream>
 
 #include "analysis/estimator.h"
-#include "base/clock.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/verbs.h"
