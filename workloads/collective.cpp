@@ -265,7 +265,6 @@ class CollectiveWorkload : public Workload {
 }  // namespace
 
 AxisSet axes_of(config::CollectiveOver over) {
-  using Axis, AxisSet;
   const std::array axes{AxisSet::all(), AxisSet::of({Axis::tensor}), AxisSet::of({Axis::data}),
                         AxisSet::of({Axis::pipeline})};
   static_assert(axes.size() == static_cast<std::size_t>(config::CollectiveOver::pipeline) + 1);
