@@ -39,12 +39,6 @@ constexpr std::array<BackendTraits, 3> table{
       .caveat =
           "predicted, not measured: a step in virtual time; its expected error stands below, where it is known."}}};
 
-constexpr auto backend_choices = [] {
-  std::array<Choice<BackendKind>, table.size()> choices{};
-  for (std::size_t i = 0; i < table.size(); ++i) choices[i] = {table[i].name.data(), table[i].kind};
-  return choices;
-}();
-
 }  // namespace
 
 const BackendTraits& traits_of(BackendKind kind) {
@@ -62,15 +56,17 @@ program::FusedSet fused_for(BackendKind kind, const Settings& settings) {
 }
 
 const char* name_of(BackendKind kind) {
-  return word_of(kind, backend_choices);
+  return traits_of(kind).name.data();
 }
 
 std::vector<std::string> backend_names() {
-  return words_of(backend_choices);
+  std::vector<std::string> names;
+  for (const BackendTraits& row : table) names.emplace_back(row.name);
+  return names;
 }
 
 BackendKind parse_backend(std::string_view text) {
-  return parse_choice(text, backend_choices);
+  return table.at(word_index(text, backend_names())).kind;
 }
 
 BackendKind usual_backend(bool has_gpus) {

@@ -115,12 +115,6 @@ Choices choices_of(Value value) {
   return {};
 }
 
-template <class Value>
-std::string allowed_of(Value value) {
-  if constexpr (is_choice<Value>) return join(choices_of(value).words, ", ");
-  return std::is_same_v<Value, double> ? "a number above 1" : "a whole number";
-}
-
 // "" for a value that a configuration could say, or 0 where another key says it.
 template <class Value>
 std::string why_out_of_bounds(const ModelKey& key, Value value) {
@@ -241,10 +235,13 @@ Field model_field(const YamlNode* given, Model& model, Problems& problems) {
   std::vector<Field> inside{Field::choice("preset", preset, "a preset, of which the other keys change some values",
                                           model_preset_names(), "")};
   each_key(model, [&](const ModelKey& key, auto& into) {
+    const Choices choices = choices_of(into);
+    const char* number = std::is_same_v<decltype(into), double&> ? "a number above 1" : "a whole number";
     Field field = Field::scalar(
-        key.name, [&into](std::string_view text) { read_value(text, into); }, key.help, allowed_of(into),
+        key.name, [&into](std::string_view text) { read_value(text, into); }, key.help,
+        choices.all ? join(choices.words, ", ") : number,
         key.first_models ? key.otherwise : fmt::format("the preset's, or {}", key.otherwise));
-    field.about.choices = choices_of(into);
+    field.about.choices = choices;
     inside.push_back(std::move(field).required(complete && key.first_models));
   });
   const auto check = [&](const YamlNode& node, const std::string& key) {
