@@ -5,7 +5,7 @@
 
 #include "backend/backend.h"
 #include "config/experiment.h"
-#include "plan/prepare.h"
+#include "plan/plan.h"
 #include "store/result_file.h"
 #include "support/errors.h"
 #include "support/paths.h"

@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "analysis/breakdown.h"
-#include "plan/prepare.h"
+#include "plan/plan.h"
 #include "program/expand.h"
 #include "program/lower.h"
 #include "sim/critical_path.h"
