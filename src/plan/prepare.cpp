@@ -82,6 +82,12 @@ std::vector<std::string> values_of(const config::Experiment& e, int ranks, const
   return workloads::workload_of(e.baseline).values_from_model(step.programs, e.baseline);
 }
 
+// In percent, in steps of five.
+double cap_for(double bytes, const DeviceMemory& device) {
+  constexpr double step = 5;
+  return step * std::ceil(100 * bytes / device.bytes / step);
+}
+
 }  // namespace
 
 config::Experiment with_model_values(const config::Experiment& experiment, int ranks,
@@ -140,16 +146,6 @@ std::string why_too_large(const PlannedCase& planned, double bytes, const Device
   return fmt::format("{} {} of memory per rank, more than {}{} ({})", used, show_bytes(bytes), cap,
                      show_bytes(device.bytes), device.source);
 }
-
-namespace {
-
-// In percent, in steps of five.
-double cap_for(double bytes, const DeviceMemory& device) {
-  constexpr double step = 5;
-  return step * std::ceil(100 * bytes / device.bytes / step);
-}
-
-}  // namespace
 
 void refuse_what_does_not_fit(Plan& plan, const std::function<DeviceMemory(const PlannedCase&)>& memory_of) {
   bool refused = false;

@@ -60,6 +60,56 @@ void require_within_row(const Element& members, std::size_t row_bytes, const std
   }
 }
 
+std::uint64_t bytes_of_file(std::int64_t file) {
+  hsize_t bytes = 0;
+  check(H5Fget_filesize(file, &bytes), "reading the size of the file");
+  return bytes;
+}
+
+// `overflows` becomes true where 64 bits do not hold it: nothing in a file is as large.
+std::uint64_t product(const std::vector<hsize_t>& sizes, std::uint64_t bytes_of_element, bool& overflows) {
+  std::uint64_t bytes = bytes_of_element;
+  for (const hsize_t size : sizes) {
+    if (size == 0) return 0;
+  }
+  for (const hsize_t size : sizes) overflows |= __builtin_mul_overflow(bytes, size, &bytes);
+  return bytes;
+}
+
+void require_one_piece(const Handle& dataset, const std::string& path) {
+  const std::string doing = "reading the layout of " + path;
+  const Handle properties(H5Dget_create_plist(dataset.id()), doing);
+  if (check(H5Pget_layout(properties.id()), doing) != H5D_CONTIGUOUS) {
+    fail("{} is not stored in one piece (h5repack -l CONTI writes such a copy)", path);
+  }
+  if (check(H5Pget_external_count(properties.id()), doing) != 0) {
+    fail("the values of {} lie in another file; a result is one file", path);
+  }
+}
+
+void require_shape(const Handle& dataset, const std::string& path, int rank, std::uint64_t file_bytes) {
+  const std::string doing = "reading the size of " + path;
+  const Handle space(H5Dget_space(dataset.id()), doing);
+  const int found = static_cast<int>(check(H5Sget_simple_extent_ndims(space.id()), doing));
+  if (found != rank || H5Sget_simple_extent_type(space.id()) == H5S_NULL) {
+    fail("{} has {} dimensions, and not {}", path, found, rank);
+  }
+  std::vector<hsize_t> sizes(rank);
+  if (rank != 0) check(H5Sget_simple_extent_dims(space.id(), sizes.data(), nullptr), doing);
+  const Handle type(H5Dget_type(dataset.id()), "reading the type of " + path);
+  bool overflows = false;
+  const std::uint64_t bytes = product(sizes, H5Tget_size(type.id()), overflows);
+  if (bytes == 0 && !overflows) return;
+  const haddr_t begin = H5Dget_offset(dataset.id());
+  if (begin == HADDR_UNDEF) {
+    H5Eclear2(H5E_DEFAULT);
+    fail("{} claims values that are not in the file", path);
+  }
+  if (overflows || begin > file_bytes || bytes > file_bytes - begin) {
+    fail("{} claims more values than the file of {} bytes holds", path, file_bytes);
+  }
+}
+
 }  // namespace
 
 Element Element::of(Kind kind, std::size_t text_bytes) {
@@ -114,60 +164,6 @@ Element element_of(std::int64_t type, const std::string& path) {
   require_within_row(in_file, H5Tget_size(type), path);
   return element;
 }
-
-namespace {
-
-std::uint64_t bytes_of_file(std::int64_t file) {
-  hsize_t bytes = 0;
-  check(H5Fget_filesize(file, &bytes), "reading the size of the file");
-  return bytes;
-}
-
-// `overflows` becomes true where 64 bits do not hold it: nothing in a file is as large.
-std::uint64_t product(const std::vector<hsize_t>& sizes, std::uint64_t bytes_of_element, bool& overflows) {
-  std::uint64_t bytes = bytes_of_element;
-  for (const hsize_t size : sizes) {
-    if (size == 0) return 0;
-  }
-  for (const hsize_t size : sizes) overflows |= __builtin_mul_overflow(bytes, size, &bytes);
-  return bytes;
-}
-
-void require_one_piece(const Handle& dataset, const std::string& path) {
-  const std::string doing = "reading the layout of " + path;
-  const Handle properties(H5Dget_create_plist(dataset.id()), doing);
-  if (check(H5Pget_layout(properties.id()), doing) != H5D_CONTIGUOUS) {
-    fail("{} is not stored in one piece (h5repack -l CONTI writes such a copy)", path);
-  }
-  if (check(H5Pget_external_count(properties.id()), doing) != 0) {
-    fail("the values of {} lie in another file; a result is one file", path);
-  }
-}
-
-void require_shape(const Handle& dataset, const std::string& path, int rank, std::uint64_t file_bytes) {
-  const std::string doing = "reading the size of " + path;
-  const Handle space(H5Dget_space(dataset.id()), doing);
-  const int found = static_cast<int>(check(H5Sget_simple_extent_ndims(space.id()), doing));
-  if (found != rank || H5Sget_simple_extent_type(space.id()) == H5S_NULL) {
-    fail("{} has {} dimensions, and not {}", path, found, rank);
-  }
-  std::vector<hsize_t> sizes(rank);
-  if (rank != 0) check(H5Sget_simple_extent_dims(space.id(), sizes.data(), nullptr), doing);
-  const Handle type(H5Dget_type(dataset.id()), "reading the type of " + path);
-  bool overflows = false;
-  const std::uint64_t bytes = product(sizes, H5Tget_size(type.id()), overflows);
-  if (bytes == 0 && !overflows) return;
-  const haddr_t begin = H5Dget_offset(dataset.id());
-  if (begin == HADDR_UNDEF) {
-    H5Eclear2(H5E_DEFAULT);
-    fail("{} claims values that are not in the file", path);
-  }
-  if (overflows || begin > file_bytes || bytes > file_bytes - begin) {
-    fail("{} claims more values than the file of {} bytes holds", path, file_bytes);
-  }
-}
-
-}  // namespace
 
 bool reaches(std::int64_t file, const std::string& path) {
   for (std::size_t end = 0; end != std::string::npos;) {

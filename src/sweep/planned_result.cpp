@@ -53,6 +53,23 @@ void add_roles(const plan::PlannedCase& planned, std::int32_t case_index, std::v
   }
 }
 
+// Rank 0 holds all intervals while it prepares, as does a reader of the file: some 300 bytes each.
+constexpr std::int64_t most_intervals = 20'000'000;
+
+// Throws Error: the budget allows `fit` rounds, and a verdict takes `least`.
+[[noreturn]] void refuse_budget(const Recorder& recorder, const config::Measure& measure, double spent_s, int fit,
+                                int least) {
+  const store::Result& result = recorder.result();
+  double least_s = spent_s;
+  for (std::size_t i = 0; i < result.cases.size(); ++i) {
+    if (recorder.may_run(i)) least_s += least * recorder.expected_block_s(i);
+  }
+  fail(
+      "the time budget of {} ends after {} of {} rounds, and no verdict is possible before {}: nothing was measured. "
+      "All cases take {} for {} rounds. Take fewer of them (--only), or a larger budget",
+      show_seconds(measure.time_budget_s), fit, result.rounds, least, show_seconds(least_s), least);
+}
+
 }  // namespace
 
 store::ResultBlock pending_block(const plan::Slot& slot) {
@@ -110,13 +127,6 @@ store::Result planned_result(const plan::Plan& plan) {
   return r;
 }
 
-namespace {
-
-// Rank 0 holds all intervals while it prepares, as does a reader of the file: some 300 bytes each.
-constexpr std::int64_t most_intervals = 20'000'000;
-
-}  // namespace
-
 std::int64_t needed_space(const plan::Plan& plan) {
   // An operation may be several kernels, and so several intervals.
   constexpr std::int64_t intervals_of_operation = 2;
@@ -156,24 +166,6 @@ void decide_steps(Recorder& recorder, config::Measure& measure) {
   if (!(baseline.step_s > 0)) return;
   measure.steps = recorder.draft().steps = auto_steps(baseline.set_up_s, baseline.step_s, measure.warmup_steps);
 }
-
-namespace {
-
-// Throws Error: the budget allows `fit` rounds, and a verdict takes `least`.
-[[noreturn]] void refuse_budget(const Recorder& recorder, const config::Measure& measure, double spent_s, int fit,
-                                int least) {
-  const store::Result& result = recorder.result();
-  double least_s = spent_s;
-  for (std::size_t i = 0; i < result.cases.size(); ++i) {
-    if (recorder.may_run(i)) least_s += least * recorder.expected_block_s(i);
-  }
-  fail(
-      "the time budget of {} ends after {} of {} rounds, and no verdict is possible before {}: nothing was measured. "
-      "All cases take {} for {} rounds. Take fewer of them (--only), or a larger budget",
-      show_seconds(measure.time_budget_s), fit, result.rounds, least, show_seconds(least_s), least);
-}
-
-}  // namespace
 
 void decide_rounds(Recorder& recorder, const config::Measure& measure, double spent_s) {
   store::Result& result = recorder.draft();

@@ -64,6 +64,27 @@ bool prepare_blocks(job::Job& job, const plan::Plan& plan, const Machine& machin
   return record_timelines(job, plan, defaults, machine, recorder, progress);
 }
 
+bool has_open_verdict(const store::Result& result) {
+  return std::ranges::any_of(analysis::summarise(result).cases, analysis::needs_rounds);
+}
+
+[[noreturn]] void refuse_more_rounds(const std::string& path, const std::string& why) {
+  fail("{} cannot have more rounds: {}", path, why);
+}
+
+void require_extensible(const std::string& path, const store::Result& result, const plan::Plan& plan, int rounds) {
+  if (result.state != store::RunState::complete)
+    refuse_more_rounds(path, fmt::format("it is not complete; `{}` continues it", resume_command(result.ranks, path)));
+  const int declared = analysis::declared_rounds(result), over = analysis::rounds_over(result);
+  if (rounds < declared || rounds <= over) {
+    refuse_more_rounds(path, fmt::format("it declared {} and measured {}; --rounds names the new total, {} or more",
+                                         declared, over, std::max(declared, over + 1)));
+  }
+  if (!std::ranges::equal(result.cases, plan.cases, {}, &store::ResultCase::name, &plan::PlannedCase::name))
+    refuse_more_rounds(path, "its cases are not those that its configuration gives on these ranks");
+  if (!has_open_verdict(result)) refuse_more_rounds(path, "no verdict in it is open, so they would settle nothing");
+}
+
 }  // namespace
 
 store::RunState run_sweep(job::Job& job, plan::Plan plan, SweepOutput& output, const SweepRequest& request,
@@ -128,14 +149,6 @@ store::RunState run_sweep(job::Job& job, plan::Plan plan, SweepOutput& output, c
   return recorder.finish(interrupted);
 }
 
-namespace {
-
-bool has_open_verdict(const store::Result& result) {
-  return std::ranges::any_of(analysis::summarise(result).cases, analysis::needs_rounds);
-}
-
-}  // namespace
-
 std::string resume_command(int ranks, const std::string& path) {
   return fmt::format("mpirun -np {} {} sweep --resume {}", ranks, called(), shell_word(path));
 }
@@ -163,27 +176,6 @@ void require_same_programs(const store::Result& earlier, const store::Result& pl
   if (!same)
     fail("{} cannot be resumed: its programs differ from those of this build; name another file with -o", path);
 }
-
-namespace {
-
-[[noreturn]] void refuse_more_rounds(const std::string& path, const std::string& why) {
-  fail("{} cannot have more rounds: {}", path, why);
-}
-
-void require_extensible(const std::string& path, const store::Result& result, const plan::Plan& plan, int rounds) {
-  if (result.state != store::RunState::complete)
-    refuse_more_rounds(path, fmt::format("it is not complete; `{}` continues it", resume_command(result.ranks, path)));
-  const int declared = analysis::declared_rounds(result), over = analysis::rounds_over(result);
-  if (rounds < declared || rounds <= over) {
-    refuse_more_rounds(path, fmt::format("it declared {} and measured {}; --rounds names the new total, {} or more",
-                                         declared, over, std::max(declared, over + 1)));
-  }
-  if (!std::ranges::equal(result.cases, plan.cases, {}, &store::ResultCase::name, &plan::PlannedCase::name))
-    refuse_more_rounds(path, "its cases are not those that its configuration gives on these ranks");
-  if (!has_open_verdict(result)) refuse_more_rounds(path, "no verdict in it is open, so they would settle nothing");
-}
-
-}  // namespace
 
 void extend_file(const std::string& path, const plan::Plan& plan, int rounds) {
   store::Result result = store::read_result(path);

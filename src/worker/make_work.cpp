@@ -34,6 +34,87 @@ class TimedInputs final : public program::InputSource {
   mutable double seconds_ = 0;  // one thread fills
 };
 
+class ExecutableMemory final : public program::BufferAccess {
+ public:
+  explicit ExecutableMemory(backend::Executable& executable) : executable_(executable) {}
+  void read(const program::View& view, std::span<std::byte> to) override { executable_.read(view, to); }
+  void write(const program::View& view, std::span<const std::byte> from) override { executable_.write(view, from); }
+
+ private:
+  backend::Executable& executable_;
+};
+
+job::GradientSquares squares_of(const std::vector<workloads::GradientPart>& gradients,
+                                backend::Executable& executable) {
+  if (gradients.empty()) return {};
+  constexpr std::int64_t at_once = 1 << 22;  // elements: of all gradients the host may not hold a copy
+  std::vector<float> values;
+  job::GradientSquares squares{0, 0};
+  for (const workloads::GradientPart& part : gradients) {
+    double sum = 0;
+    for (std::int64_t from = 0; from < part.view.count; from += at_once) {
+      values.resize(std::min(at_once, part.view.count - from));
+      executable.read(part.view.part(from, std::ssize(values)), std::as_writable_bytes(std::span(values)));
+      for (const float value : values) sum += static_cast<double>(value) * value;
+    }
+    (part.sharded ? squares.sharded : squares.replicated) += sum / (part.holders * part.scale * part.scale);
+  }
+  return squares;
+}
+
+constexpr double probe_seconds = 0.3;
+constexpr std::size_t max_log_bytes = std::size_t{1} << 20;
+
+NameValues identity_of(std::uint64_t program_hash, const job::BlockRequest& request, const backend::Backend& with,
+                       const backend::ExecutableRequest& where) {
+  NameValues identity = with.identity(where);
+  identity.emplace_back("program", fmt::format("{:016x}", program_hash));
+  for (const config::Variable& variable : config::registry()) {
+    identity.emplace_back("setting " + variable.name, variable.print(request.settings));
+  }
+  for (const auto& [name, value] : job::recorded_environment(job::own_environment())) {
+    if (name != "CUDA_VISIBLE_DEVICES") identity.emplace_back("environment " + name, value);
+  }
+  return identity;
+}
+
+// The request of a block's worker to its backend.
+backend::ExecutableRequest wanted_of(const job::WorkerOrder& order) {
+  const job::BlockRequest& request = order.request;
+  backend::ExecutableRequest wanted;
+  wanted.layout = request.layout;
+  wanted.rank = order.rank;
+  wanted.settings = request.settings;
+  wanted.seed = request.seed;
+  wanted.threads = order.threads;
+  wanted.timeout_s = 2 * request.deadlines.step_s + 5;
+  wanted.local_rank = order.local_rank;
+  wanted.local_ranks = order.local_ranks;
+  wanted.share_devices = request.share_gpus;
+  wanted.tuning = std::make_shared<const backend::Tuning>(request.tuning.begin(), request.tuning.end());
+  return wanted;
+}
+
+// After the backend was asked for its device, near which it may have bound the worker.
+std::string bound() {
+  return fmt::format("CPUs {}", machine::list_of(machine::bound_cpus()));
+}
+
+job::ProbeSamples probe(const job::BlockRequest& request, std::uint64_t program_hash, const backend::Backend& with,
+                        const backend::ExecutableRequest& where) {
+  job::ProbeSamples samples{identity_of(program_hash, request, with, where), with.device(where), 0, bound()};
+  // A GPU's peak is its hardware file's.
+  if (!config::traits_of(request.backend).ranks_are_gpus)
+    samples.peak_flops = with.measure_matmul_flops(where.settings.precision, where, probe_seconds);
+  return samples;
+}
+
+job::ObserveSamples observe(Steps& steps, nccl::LogFile& log, bool keeps) {
+  steps.run(1);
+  std::string text = log.take(max_log_bytes);
+  return {keeps ? std::move(text) : ""};
+}
+
 }  // namespace
 
 std::vector<double> Steps::run(int count) {
@@ -98,38 +179,6 @@ std::int64_t Steps::updates() const {
   return updates;
 }
 
-namespace {
-
-class ExecutableMemory final : public program::BufferAccess {
- public:
-  explicit ExecutableMemory(backend::Executable& executable) : executable_(executable) {}
-  void read(const program::View& view, std::span<std::byte> to) override { executable_.read(view, to); }
-  void write(const program::View& view, std::span<const std::byte> from) override { executable_.write(view, from); }
-
- private:
-  backend::Executable& executable_;
-};
-
-job::GradientSquares squares_of(const std::vector<workloads::GradientPart>& gradients,
-                                backend::Executable& executable) {
-  if (gradients.empty()) return {};
-  constexpr std::int64_t at_once = 1 << 22;  // elements: of all gradients the host may not hold a copy
-  std::vector<float> values;
-  job::GradientSquares squares{0, 0};
-  for (const workloads::GradientPart& part : gradients) {
-    double sum = 0;
-    for (std::int64_t from = 0; from < part.view.count; from += at_once) {
-      values.resize(std::min(at_once, part.view.count - from));
-      executable.read(part.view.part(from, std::ssize(values)), std::as_writable_bytes(std::span(values)));
-      for (const float value : values) sum += static_cast<double>(value) * value;
-    }
-    (part.sharded ? squares.sharded : squares.replicated) += sum / (part.holders * part.scale * part.scale);
-  }
-  return squares;
-}
-
-}  // namespace
-
 job::TimedSamples time_steps(Steps& steps, int warmup_steps, int timed_steps) {
   using Clock = std::chrono::steady_clock;
   job::TimedSamples samples;
@@ -171,63 +220,6 @@ void check_outputs(const Steps& steps, const workloads::OutputCheck& check) {
   steps.executable().run(steps.done(), 1, steps.inputs());
   check.check(memory);
 }
-
-namespace {
-
-constexpr double probe_seconds = 0.3;
-constexpr std::size_t max_log_bytes = std::size_t{1} << 20;
-
-NameValues identity_of(std::uint64_t program_hash, const job::BlockRequest& request, const backend::Backend& with,
-                       const backend::ExecutableRequest& where) {
-  NameValues identity = with.identity(where);
-  identity.emplace_back("program", fmt::format("{:016x}", program_hash));
-  for (const config::Variable& variable : config::registry()) {
-    identity.emplace_back("setting " + variable.name, variable.print(request.settings));
-  }
-  for (const auto& [name, value] : job::recorded_environment(job::own_environment())) {
-    if (name != "CUDA_VISIBLE_DEVICES") identity.emplace_back("environment " + name, value);
-  }
-  return identity;
-}
-
-// The request of a block's worker to its backend.
-backend::ExecutableRequest wanted_of(const job::WorkerOrder& order) {
-  const job::BlockRequest& request = order.request;
-  backend::ExecutableRequest wanted;
-  wanted.layout = request.layout;
-  wanted.rank = order.rank;
-  wanted.settings = request.settings;
-  wanted.seed = request.seed;
-  wanted.threads = order.threads;
-  wanted.timeout_s = 2 * request.deadlines.step_s + 5;
-  wanted.local_rank = order.local_rank;
-  wanted.local_ranks = order.local_ranks;
-  wanted.share_devices = request.share_gpus;
-  wanted.tuning = std::make_shared<const backend::Tuning>(request.tuning.begin(), request.tuning.end());
-  return wanted;
-}
-
-// After the backend was asked for its device, near which it may have bound the worker.
-std::string bound() {
-  return fmt::format("CPUs {}", machine::list_of(machine::bound_cpus()));
-}
-
-job::ProbeSamples probe(const job::BlockRequest& request, std::uint64_t program_hash, const backend::Backend& with,
-                        const backend::ExecutableRequest& where) {
-  job::ProbeSamples samples{identity_of(program_hash, request, with, where), with.device(where), 0, bound()};
-  // A GPU's peak is its hardware file's.
-  if (!config::traits_of(request.backend).ranks_are_gpus)
-    samples.peak_flops = with.measure_matmul_flops(where.settings.precision, where, probe_seconds);
-  return samples;
-}
-
-job::ObserveSamples observe(Steps& steps, nccl::LogFile& log, bool keeps) {
-  steps.run(1);
-  std::string text = log.take(max_log_bytes);
-  return {keeps ? std::move(text) : ""};
-}
-
-}  // namespace
 
 Work make_work(const job::WorkerOrder& order, std::shared_ptr<backend::Connections> connections,
                const AroundOf& around) {

@@ -1,22 +1,102 @@
 #include "store/result_file.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <hdf5.h>
 
+#include <cmath>
 #include <cstring>
+#include <map>
 #include <string>
 #include <tuple>
+#include <type_traits>
+#include <vector>
 
 #include "base/text.h"
 #include "result_file_fixture.h"
+#include "sample.h"
+#include "store/columns.h"
 #include "store/hdf5_file.h"
 #include "support/files.h"
+#include "support/temporary_folder.h"
 
 namespace harness::store {
 namespace {
 
 using ::testing::HasSubstr;
+
+std::string cell(const Column& column, const void* row) {
+  void* const member = column.member == Member::key ? nullptr : column.in(const_cast<void*>(row));
+  switch (column.member) {
+    case Member::key:
+      return "";
+    case Member::int32:
+      return fmt::format("{}", *static_cast<std::int32_t*>(member));
+    case Member::int64:
+      return fmt::format("{}", *static_cast<std::int64_t*>(member));
+    case Member::uint64:
+      return fmt::format("{}", *static_cast<std::uint64_t*>(member));
+    case Member::real:
+      return fmt::format("{}", *static_cast<double*>(member));
+    case Member::flag:
+      return fmt::format("{}", *static_cast<bool*>(member));
+    case Member::text:
+    case Member::word:
+      break;
+  }
+  return text_in(column, row);
+}
+
+/// "NAME=VALUE" of each column of a row.
+std::vector<std::string> cells_of(const ColumnList& columns, const void* row) {
+  std::vector<std::string> cells;
+  for (const Column& column : columns) cells.push_back(column.name + "=" + cell(column, row));
+  return cells;
+}
+
+/// All tables that have rows, and the attributes of /run, by path.
+std::map<std::string, std::vector<std::vector<std::string>>> cells_of(const Result& result) {
+  std::map<std::string, std::vector<std::vector<std::string>>> tables;
+  tables["/run"] = {cells_of(columns_of<Result>().list(), &result)};
+  each_table(result, [&](const Table& table, const auto& rows, const auto& columns) {
+    for (const auto& row : rows) tables[table.path].push_back(cells_of(columns.list(), &row));
+  });
+  return tables;
+}
+
+ResultInterval interval(int case_index, const std::string& what) {
+  ResultInterval row;
+  row.case_index = case_index;
+  row.role = 1;
+  row.rank = 2;
+  row.operation = 3;
+  row.kind = "matmul";
+  row.stream = "compute";
+  row.phase = "forward";
+  row.what = what;
+  row.micro_batch = 4;
+  row.layer = 5;
+  row.start_s = 0.125;
+  row.end_s = 0.25;
+  row.waiting_s = 0.0625;
+  row.bubble_s = 0.03125;
+  return row;
+}
+
+class ResultFileTest : public ::testing::Test {
+ protected:
+  /// Each table of which `want` has rows, and the attributes of /run.
+  void expect_read_back(Result want) {
+    want.model = want.model.resolved();
+    auto got = cells_of(read_result(path_));
+    for (const auto& [path, rows] : cells_of(want)) EXPECT_EQ(got[path], rows) << path;
+  }
+
+  test::TemporaryFolder folder_;
+  std::string path_ = folder_ / "r.h5";
+  Result plan_ = sample_plan();
+};
 
 // Bytes, so that NaN equals NaN.
 ::testing::AssertionResult same_values(const std::vector<float>& a, const std::vector<float>& b) {
@@ -216,6 +296,71 @@ TEST_F(ResultFileTest, WrongSizesAndRowsAreMistakes) {
   plan_.variables.push_back("name");  // a column that there is already
   for (auto& row : plan_.cases) row.settings.emplace_back("x");
   EXPECT_THROW(ResultFile::create(folder_ / "other.h5", plan_, false), Error);
+}
+
+// Two columns that hold one member would have one value.
+template <class Row>
+void expect_members_of_their_own(const ColumnList& columns) {
+  Row row;
+  if constexpr (std::is_same_v<Row, ResultCase>) row.settings.resize(3);
+  std::vector<std::string> given;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const Column& column = columns[i];
+    const int value = static_cast<int>(i) + 1;
+    if (column.member == Member::int32) *static_cast<std::int32_t*>(column.in(&row)) = value;
+    if (column.member == Member::int64) *static_cast<std::int64_t*>(column.in(&row)) = value;
+    if (column.member == Member::uint64) *static_cast<std::uint64_t*>(column.in(&row)) = value;
+    if (column.member == Member::real) *static_cast<double*>(column.in(&row)) = value;
+    if (column.member == Member::text) set_text(column, &row, std::to_string(value));
+    given.push_back(column.name + "=" + cell(column, &row));
+  }
+  EXPECT_EQ(cells_of(columns, &row), given);
+}
+
+TEST_F(ResultFileTest, EachColumnHoldsAMemberOfItsOwn) {
+  expect_members_of_their_own<Result>(columns_of<Result>().list());
+  each_table(plan_, [&]<class Row>(const Table&, std::vector<Row>&, const Columns<Row>& columns) {
+    expect_members_of_their_own<Row>(columns.list());
+  });
+}
+
+TEST_F(ResultFileTest, EveryTableIsReadBackWhole) {
+  plan_.link_source = "hardware file x: nvlink";
+  plan_.stands_for = "cpu";
+  plan_.memory_bytes_per_s = 3e12;
+  plan_.splits = {{1, 2, 10, 6, 3, 2, 1, 2, 0.5, 0.25, 0.125}};
+  plan_.operations = {{1, 2, 1, "all_reduce", "data", "backward", "bucket", "data", 7, 0, 1e6, 0.5}};
+  plan_.points = {{1, "all_reduce", 5, 4096, 1.5, 1e9, "given", "qkv, forward", 7}};
+  plan_.gradients = {{1, 0.5, 0.25}};
+  plan_.nccl_calls = {{1, "AllReduce", "Ring", "LL", 4096, 3, 0, 7}};
+  plan_.nccl_facts = {{1, "version", "2.28"}};
+  plan_.tuning = {{"a", "b"}};
+  plan_.timeline = {interval(0, "first"), interval(0, "second"), interval(2, "third")};
+  plan_.totals = {{0, 1, "matmul", "compute", 0.5, 7}, {2, 3, "all_reduce", "data", 1.5, 9}};
+  plan_.doctor.findings = {{-1, "fail", "pcie.width", "all 2", 2, "on 8 of 16 lanes", "reseat it", "https://a"},
+                           {2, "info", "env.devices", "node0", 1, "", "", ""}};
+  plan_.doctor.facts = "{\"text\": \"ünïcödé\"}\n" + std::string(70000, 'x');
+  ResultFile::create(path_, plan_, false)->finish(RunState::complete);
+  write_result(path_, read_result(path_));  // as for more rounds
+  expect_read_back(plan_);
+  EXPECT_EQ(read_result(path_).doctor.facts, plan_.doctor.facts);
+}
+
+TEST_F(ResultFileTest, ConditionsAreReadBackWhole) {
+  const auto file = ResultFile::create(path_, plan_, false);
+  plan_.conditions.resize(plan_.blocks.size());
+  plan_.conditions[1] = {2.5, 0.125, 0.75, 3e9, "node1"};
+  file->write_conditions(1, plan_.conditions[1]);
+  expect_read_back(plan_);
+}
+
+TEST_F(ResultFileTest, RankSecondsAndTimelineAreReadOnlyWhenWanted) {
+  plan_.timeline = {interval(0, "x")};
+  write_sample(*ResultFile::create(path_, plan_, false), plan_, 0);
+  const Result got = read_result(path_, {.rank_seconds = false, .timeline = false});
+  EXPECT_TRUE(got.rank_seconds.empty());
+  EXPECT_TRUE(got.timeline.empty());
+  EXPECT_FALSE(std::isnan(got.step_seconds[0][0]));
 }
 
 }  // namespace

@@ -92,24 +92,21 @@ TEST(Faults, AKilledSupervisorLeavesNoWorkerBehind) {
   EXPECT_NE(job.exit_code(), 0);
 }
 
+// One rank is enough.
 TEST(Signals, TheFirstFinishesTheBlock) {
-  Launched job(2, "blocks=100 steps=200");
-  ASSERT_TRUE(job.says("begin 1")) << job.output();
-  for (const pid_t pid : job.supervisors()) ::kill(pid, SIGINT);
-  ASSERT_TRUE(job.wait()) << job.output();
-  EXPECT_EQ(job.exit_code(), 0);
-  EXPECT_THAT(job.output(), HasSubstr("block 1 ok true"));
-  EXPECT_THAT(job.output(), HasSubstr("end stop 1"));
-  EXPECT_THAT(job.output(), Not(HasSubstr("begin 3")));
-}
-
-TEST(Signals, OneRankIsEnough) {
-  Launched job(3, "blocks=100 steps=50");
-  ASSERT_TRUE(job.says("begin 1")) << job.output();
-  ::kill(job.supervisors().back(), SIGINT);
-  ASSERT_TRUE(job.wait()) << job.output();
-  EXPECT_EQ(job.exit_code(), 0);
-  EXPECT_THAT(job.output(), HasSubstr("end stop 1"));
+  for (const bool all : {true, false}) {
+    Launched job(all ? 2 : 3, "blocks=100 steps=200");
+    ASSERT_TRUE(job.says("begin 1")) << job.output();
+    const std::vector<pid_t> supervisors = job.supervisors();
+    for (const pid_t pid : supervisors) {
+      if (all || pid == supervisors.back()) ::kill(pid, SIGINT);
+    }
+    ASSERT_TRUE(job.wait()) << job.output();
+    EXPECT_EQ(job.exit_code(), 0);
+    EXPECT_THAT(job.output(), HasSubstr("block 1 ok true"));
+    EXPECT_THAT(job.output(), HasSubstr("end stop 1"));
+    EXPECT_THAT(job.output(), Not(HasSubstr("begin 4")));
+  }
 }
 
 // Slurm can signal every process of a step.
@@ -148,10 +145,6 @@ TEST(Signals, MpirunInterruptedLeavesTimeForAWord) {
   EXPECT_THAT(job.output(), HasSubstr("ok false stopped true"));
   EXPECT_THAT(job.output(), HasSubstr("end stop 2"));
 }
-
-using test::Launched;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 class Frozen : public ::testing::TestWithParam<int> {};
 
@@ -209,9 +202,6 @@ TEST(Frozen, NeitherABusyRankNorASuspendedJobIs) {
   EXPECT_EQ(job.exit_code(), 0) << job.output();
   EXPECT_THAT(job.output(), HasSubstr("block 1 ok true"));
 }
-
-using test::Launched;
-using ::testing::HasSubstr;
 
 class Wrap : public ::testing::Test {
  protected:
