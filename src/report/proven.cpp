@@ -37,7 +37,7 @@ std::string evidence_for(const store::Result& result, const analysis::CaseSummar
 
 // The verdict of the sweep on a case: "unresolved, time -1.6 % [-13.1 %, +11.4 %] in 12 rounds", "failed", "not
 // measured".
-std::string outcome_of(const analysis::CaseSummary& row) {
+std::string outcome_words(const analysis::CaseSummary& row) {
   if (!store::may_run(row.status)) return store::name_of(row.status);
   if (store::is_reference(row.role)) return "the baseline";
   if (!row.effect || row.effect->verdict == analysis::Verdict::none) return analysis::name_of(row.judgement);
@@ -116,7 +116,7 @@ std::int32_t proven_case(const store::Result& result, const analysis::Summary& s
   if (row.role != store::CaseRole::change)
     fail("{} is the baseline: it changes nothing that could be exported", quote(name));
   if (!analysis::is_proven(row))
-    fail("{} is not proven faster ({}): only what is proven is exported", quote(name), outcome_of(row));
+    fail("{} is not proven faster ({}): only what is proven is exported", quote(name), outcome_words(row));
   return index;
 }
 
@@ -251,7 +251,7 @@ class NextSweep {
     }
     const auto row = std::ranges::find(summary_.cases, name, &analysis::CaseSummary::name);
     if (row == summary_.cases.end() || !is_settled_badly(*row)) return false;
-    remarks.push_back(fmt::format("left out: {}: {}", name, outcome_of(*row)));
+    remarks.push_back(fmt::format("left out: {}: {}", name, outcome_words(*row)));
     return true;
   }
 
@@ -302,9 +302,9 @@ Export find_proven(const store::Result& result, const analysis::Summary& summary
   for (const analysis::CaseSummary& row : summary.cases) {
     if (row.role != store::CaseRole::change || !out.is_asked_for(row)) continue;
     if (!analysis::is_proven(row)) {
-      leave_out(row.name, outcome_of(row));
+      leave_out(row.name, outcome_words(row));
     } else if (row.another_training && !out.only) {
-      leave_out(row.name, fmt::format("another training ({})", outcome_of(row)));
+      leave_out(row.name, fmt::format("another training ({})", outcome_words(row)));
     } else {
       proven.push_back(&row);
     }
@@ -314,7 +314,7 @@ Export find_proven(const store::Result& result, const analysis::Summary& summary
     const std::string change = proven_change(*row->effect);
     const analysis::CaseSummary* slower = slower_elsewhere(result, summary, *row);
     if (slower != nullptr && !out.only) {
-      leave_out(row->name, fmt::format("proven here ({}), but {} is {}", change, slower->name, outcome_of(*slower)));
+      leave_out(row->name, fmt::format("proven here ({}), but {} is {}", change, slower->name, outcome_words(*slower)));
       continue;
     }
     try {
@@ -347,7 +347,7 @@ Export planned_case(const store::Result& result, const analysis::Summary& summar
   }
   for (const auto& [name, value] : settings.env) config::check_env_entry(name, value);
   std::vector<std::string> about{fmt::format("All settings of {} in {} ({}): {}.", row.name, file,
-                                             measured_what(result), outcome_of(summary.case_at(index)))};
+                                             measured_what(result), outcome_words(summary.case_at(index)))};
   if (config::traits_of(result.backend).predicts()) about.emplace_back("Predicted, not measured.");
   return all_settings(settings, result.points.empty() ? std::optional(result.model) : std::nullopt, std::move(about));
 }
