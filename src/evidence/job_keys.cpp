@@ -65,24 +65,6 @@ void as_megatron_flags(TrainingJob& job) {
   job.settings.insert(job.settings.end(), more.begin(), more.end());
 }
 
-}  // namespace
-
-void prepare_settings(TrainingJob& job) {
-  for (ForeignSetting& setting : job.settings) {  // of NeMo's launcher
-    if (job.framework == "nemo" && setting.key.starts_with("training.")) setting.key.erase(0, Text("training.").size());
-  }
-  if (is_one_of(like_megatron, job.framework)) as_megatron_flags(job);
-  if (const auto devices = job.their_number("trainer.devices")) {
-    const std::int64_t nodes = job.their_number("trainer.num_nodes").value_or(1);
-    if (*devices > 0 && nodes > 0 && *devices <= 1024 && nodes <= 1024)
-      job.otherwise("ranks", *devices * nodes, "trainer.devices x trainer.num_nodes");
-  }
-}
-
-namespace {
-
-using Text = std::string_view;
-
 struct Table {
   Text framework;
   std::span<const KeyRow> rows;
@@ -122,7 +104,9 @@ void keep(TrainingJob& job, const ForeignSetting& setting, Text here, std::optio
   }
 }
 
-void translate(TrainingJob& job, const ForeignSetting& setting, const Table& table, bool& known) {
+// Whether the table has its key.
+bool translate(TrainingJob& job, const ForeignSetting& setting, const Table& table) {
+  bool known = false;
   for (const CannotRow& row : table.cannot) {
     if (!is_one_of(row.key, setting.key)) continue;
     known = true;
@@ -141,10 +125,9 @@ void translate(TrainingJob& job, const ForeignSetting& setting, const Table& tab
       keep(job, setting, row.here,
            setting.value == "auto" && row.values.empty() ? std::nullopt : mapped(row.values, setting.value),
            row.values.empty() ? std::nullopt : mapped(row.values, ""));
-    known = true;
-    return;
+    return true;
   }
-  if (!table.shared) return;
+  if (!table.shared) return known;
   for (const config::FrameworkRow& row : config::rows_of(*table.shared)) {
     if (row.key.empty() || row.key != setting.key) continue;
     known = true;
@@ -159,6 +142,7 @@ void translate(TrainingJob& job, const ForeignSetting& setting, const Table& tab
     } catch (const Error&) {  // a value without an equivalent: the framework's default, or a rule says more
     }
   }
+  return known;
 }
 
 // Flags of Megatron-LM, by how they begin, that change nothing of a step's time that is counted here.
@@ -179,6 +163,18 @@ bool says_nothing(Text flag) {
 
 }  // namespace
 
+void prepare_settings(TrainingJob& job) {
+  for (ForeignSetting& setting : job.settings) {  // of NeMo's launcher
+    if (job.framework == "nemo" && setting.key.starts_with("training.")) setting.key.erase(0, Text("training.").size());
+  }
+  if (is_one_of(like_megatron, job.framework)) as_megatron_flags(job);
+  if (const auto devices = job.their_number("trainer.devices")) {
+    const std::int64_t nodes = job.their_number("trainer.num_nodes").value_or(1);
+    if (*devices > 0 && nodes > 0 && *devices <= 1024 && nodes <= 1024)
+      job.otherwise("ranks", *devices * nodes, "trainer.devices x trainer.num_nodes");
+  }
+}
+
 void translate(TrainingJob& job) {
   std::vector<std::string> unknown;
   for (ForeignSetting& setting : job.settings) {
@@ -193,7 +189,7 @@ void translate(TrainingJob& job) {
     bool known = false;
     for (const Table& table : tables) {
       const bool of_own = framework.empty() && table.framework.starts_with("hugging face");
-      if ((table.framework == name || of_own) && !known) translate(job, setting, table, known);
+      if (!known && (table.framework == name || of_own)) known = translate(job, setting, table);
     }
     if (!known && job.framework.starts_with("megatron-") && job.framework != "megatron-bridge" &&
         setting.framework.empty() && setting.key.starts_with("--") && !says_nothing(setting.key))

@@ -84,8 +84,7 @@ constexpr std::array<NcclWarningKind, 24> kinds{{
      "in the kernel log"},
 }};
 
-}  // namespace
-
+// nullptr: none is known.
 const NcclWarningKind* nccl_warning_kind(std::string_view text) {
   const auto found = std::ranges::find_if(kinds, [&](const NcclWarningKind& kind) {
     return std::ranges::any_of(split(kind.pattern, '|'), [&](std::string_view parts) { return has_all(text, parts); });
@@ -95,8 +94,6 @@ const NcclWarningKind* nccl_warning_kind(std::string_view text) {
 
 // Formats: NCCL 2.7 to 2.30 (src/init.cc, src/transport/*.cc, src/debug.cc). What NCCL says of itself per host is read
 // by nccl/log.h; here is what needs to know who says it: ranks, hosts, pairs, communicators and the order of warnings.
-
-namespace {
 
 constexpr std::size_t most_named_hosts = 2048, most_processes = 1u << 17, most_warnings = 1000, most_gpus = 128;
 constexpr std::size_t bytes_of_a_host = 1u << 15, most_connections = 1u << 18, most_of_a_ring = 1024;

@@ -24,9 +24,6 @@ struct NcclWarningKind {
   bool of_peer = false;  // the suspect is the peer that the line names, not the host that logged it
 };
 
-/// The kind of a text; nullptr: none is known.
-const NcclWarningKind* nccl_warning_kind(std::string_view text);
-
 /// NCCL in a job, from the logs of any of its ranks.
 struct NcclUse {
   /// Ends of connections over a network that could use GPUDirect RDMA, and those that use it.

@@ -134,39 +134,6 @@ void add_parts(const Report& report, evidence::Answer& answer) {
   answer.evidence.emplace_back("the rest", row_text(rest_s, b.step_s, rest));
 }
 
-}  // namespace
-
-evidence::Answer answer_of(const std::vector<Report>& reports) {
-  const Report& report = reports.back();
-  const TracedGpu& first = report.gpus.front();
-  evidence::Answer answer;
-  answer.object = "trace";
-  answer.kind = "profiler trace";
-  for (const Report& each : reports) answer.files.insert(answer.files.end(), each.files.begin(), each.files.end());
-  answer.facts = {{"step_time_s", report.mean.breakdown.step_s}, {"gpus", std::ssize(report.gpus)}};
-  const std::string what = first.steps.windows.empty() ? "trace" : "step";
-  const std::string seconds = ms(report.mean.breakdown.step_s);
-  if (reports.size() == 1) {
-    answer.headline = first.steps.no_optimizer
-                          ? fmt::format("the kernels repeat every {}: {}", seconds, shares_text(report))
-                          : fmt::format("{} of {}: {}", what, seconds, shares_text(report));
-    answer.evidence.emplace_back("trace", capture_text(report));
-    answer.evidence.emplace_back("steps", steps_text(first));
-    add_parts(report, answer);
-  } else {
-    const double before_s = reports.front().mean.breakdown.step_s, after_s = report.mean.breakdown.step_s;
-    answer.headline = fmt::format("{} of {} before, {} after: {}", what, ms(before_s), seconds,
-                                  before_s > 0 ? signed_percent(after_s / before_s - 1) : "");
-    answer.evidence = differences_of(reports.front(), report);
-  }
-  answer.refused = report.refused;
-  answer.problems = problems_of(report);
-  answer.notes = notes_of(report);
-  return answer;
-}
-
-namespace {
-
 struct Change {
   std::string name;
   double before_s = 0, after_s = 0;
@@ -239,6 +206,35 @@ std::string detail_of(Part part, const Report& before, const Report& after) {
 }
 
 }  // namespace
+
+evidence::Answer answer_of(const std::vector<Report>& reports) {
+  const Report& report = reports.back();
+  const TracedGpu& first = report.gpus.front();
+  evidence::Answer answer;
+  answer.object = "trace";
+  answer.kind = "profiler trace";
+  for (const Report& each : reports) answer.files.insert(answer.files.end(), each.files.begin(), each.files.end());
+  answer.facts = {{"step_time_s", report.mean.breakdown.step_s}, {"gpus", std::ssize(report.gpus)}};
+  const std::string what = first.steps.windows.empty() ? "trace" : "step";
+  const std::string seconds = ms(report.mean.breakdown.step_s);
+  if (reports.size() == 1) {
+    answer.headline = first.steps.no_optimizer
+                          ? fmt::format("the kernels repeat every {}: {}", seconds, shares_text(report))
+                          : fmt::format("{} of {}: {}", what, seconds, shares_text(report));
+    answer.evidence.emplace_back("trace", capture_text(report));
+    answer.evidence.emplace_back("steps", steps_text(first));
+    add_parts(report, answer);
+  } else {
+    const double before_s = reports.front().mean.breakdown.step_s, after_s = report.mean.breakdown.step_s;
+    answer.headline = fmt::format("{} of {} before, {} after: {}", what, ms(before_s), seconds,
+                                  before_s > 0 ? signed_percent(after_s / before_s - 1) : "");
+    answer.evidence = differences_of(reports.front(), report);
+  }
+  answer.refused = report.refused;
+  answer.problems = problems_of(report);
+  answer.notes = notes_of(report);
+  return answer;
+}
 
 std::vector<std::pair<std::string, std::string>> differences_of(const Report& before, const Report& after) {
   struct Row {

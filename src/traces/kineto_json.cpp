@@ -28,6 +28,13 @@ bool is(const CharacterSet& set, char c) {
   return set[static_cast<unsigned char>(c)];
 }
 
+// Keys of the event, then keys of its `args`; from "kind" on, of what harness wrote itself.
+const std::vector<std::string_view> keys = split(
+    "ph|cat|name|pid|tid|ts|dur|device|stream|correlation|Collective name|In msg nelems|Out msg nelems|dtype|"
+    "Group size|Process Group Description|Rank|kind|group|phase|operation|recomputed|waiting_us|bubble_us",
+    '|');
+constexpr std::ptrdiff_t own_keys = 7;
+
 }  // namespace
 
 // Whether there is a byte at at_. It reads on where the last ones are used up.
@@ -203,17 +210,6 @@ bool JsonReader::restart_at_next_event() {
   }
   return false;
 }
-
-namespace {
-
-// Keys of the event, then keys of its `args`; from "kind" on, of what harness wrote itself.
-const std::vector<std::string_view> keys = split(
-    "ph|cat|name|pid|tid|ts|dur|device|stream|correlation|Collective name|In msg nelems|Out msg nelems|dtype|"
-    "Group size|Process Group Description|Rank|kind|group|phase|operation|recomputed|waiting_us|bubble_us",
-    '|');
-constexpr std::ptrdiff_t own_keys = 7;
-
-}  // namespace
 
 void KinetoEvent::clear() {
   for (std::string& text : texts_) text.clear();

@@ -170,64 +170,7 @@ Meetings Finder::find() {
   return result;
 }
 
-}  // namespace
-
-std::vector<Collective> collectives_of(const Capture& capture, const Device& device) {
-  std::vector<Collective> all;
-  for (const GpuEvent& event : device.events) {
-    if (!is_communication(event.kernel_class)) continue;
-    Collective& c = all.emplace_back(Collective{event.start_ns, event.end_ns, event.stream, event.kernel_class});
-    if (event.operation < 0) continue;
-    const Operation& arguments = capture.operations[static_cast<std::size_t>(event.operation)];
-    c.bytes = std::max(arguments.bytes_in, arguments.bytes_out);
-    c.group_size = arguments.group_size;
-  }
-  return all;
-}
-
-bool Meeting::is_pair() const {
-  return members.size() == 2 && class_names()[kernel_class] == "comm.sendrecv";
-}
-
-Meetings find_meetings(const std::vector<std::vector<Collective>>& ranks) {
-  return Finder(ranks).find();
-}
-
-bool ends_at_once(Class kernel_class) {
-  const std::string_view name = class_names()[kernel_class];
-  return name != "comm.broadcast" && name != "comm.reduce";
-}
-
-std::optional<double> least_waiting_s(const std::vector<Collective>& all, const std::vector<Window>& steps,
-                                      const Window& window) {
-  std::map<std::tuple<std::uint32_t, Class, std::int64_t, std::size_t>, std::vector<const Collective*>> alike;
-  std::map<std::uint32_t, std::size_t> count;  // by stream, of the collectives of the step so far
-  auto step = steps.begin();
-  for (const Collective& c : all) {
-    for (; step != steps.end() && c.start_ns >= step->end_ns; ++step) count.clear();
-    const bool in_step = step != steps.end() && c.start_ns >= step->start_ns;
-    const std::size_t place = in_step ? ++count[c.stream] : 0;
-    if (c.bytes > 0 || in_step) alike[{c.stream, c.kernel_class, c.bytes, c.bytes > 0 ? 0 : place}].push_back(&c);
-  }
-  std::optional<double> waiting_s;
-  for (auto& [key, group] : alike) {
-    const Class kernel_class = std::get<Class>(key);
-    const bool moves_alike = ends_at_once(kernel_class) && !class_names()[kernel_class].starts_with("comm.expert");
-    if (group.size() < 4 || !moves_alike) continue;
-    std::ranges::nth_element(group, group.begin() + 1, {}, &Collective::seconds);
-    const double transfer_s = group[0]->seconds();
-    if (group[1]->seconds() > 1.2 * transfer_s) continue;
-    waiting_s = waiting_s.value_or(0);
-    for (const Collective* c : group) {
-      if (c->start_ns >= window.start_ns && c->start_ns < window.end_ns) *waiting_s += c->seconds() - transfer_s;
-    }
-  }
-  return waiting_s;
-}
-
 // Several GPUs of a job tell together who was late and how long others waited.
-
-namespace {
 
 void add_waiting(Report& report) {
   std::vector<std::unordered_map<std::size_t, std::pair<double, bool>>> waited(report.gpus.size());
@@ -308,6 +251,59 @@ void find_bandwidths(Report& report) {
 }
 
 }  // namespace
+
+std::vector<Collective> collectives_of(const Capture& capture, const Device& device) {
+  std::vector<Collective> all;
+  for (const GpuEvent& event : device.events) {
+    if (!is_communication(event.kernel_class)) continue;
+    Collective& c = all.emplace_back(Collective{event.start_ns, event.end_ns, event.stream, event.kernel_class});
+    if (event.operation < 0) continue;
+    const Operation& arguments = capture.operations[static_cast<std::size_t>(event.operation)];
+    c.bytes = std::max(arguments.bytes_in, arguments.bytes_out);
+    c.group_size = arguments.group_size;
+  }
+  return all;
+}
+
+bool Meeting::is_pair() const {
+  return members.size() == 2 && class_names()[kernel_class] == "comm.sendrecv";
+}
+
+Meetings find_meetings(const std::vector<std::vector<Collective>>& ranks) {
+  return Finder(ranks).find();
+}
+
+bool ends_at_once(Class kernel_class) {
+  const std::string_view name = class_names()[kernel_class];
+  return name != "comm.broadcast" && name != "comm.reduce";
+}
+
+std::optional<double> least_waiting_s(const std::vector<Collective>& all, const std::vector<Window>& steps,
+                                      const Window& window) {
+  std::map<std::tuple<std::uint32_t, Class, std::int64_t, std::size_t>, std::vector<const Collective*>> alike;
+  std::map<std::uint32_t, std::size_t> count;  // by stream, of the collectives of the step so far
+  auto step = steps.begin();
+  for (const Collective& c : all) {
+    for (; step != steps.end() && c.start_ns >= step->end_ns; ++step) count.clear();
+    const bool in_step = step != steps.end() && c.start_ns >= step->start_ns;
+    const std::size_t place = in_step ? ++count[c.stream] : 0;
+    if (c.bytes > 0 || in_step) alike[{c.stream, c.kernel_class, c.bytes, c.bytes > 0 ? 0 : place}].push_back(&c);
+  }
+  std::optional<double> waiting_s;
+  for (auto& [key, group] : alike) {
+    const Class kernel_class = std::get<Class>(key);
+    const bool moves_alike = ends_at_once(kernel_class) && !class_names()[kernel_class].starts_with("comm.expert");
+    if (group.size() < 4 || !moves_alike) continue;
+    std::ranges::nth_element(group, group.begin() + 1, {}, &Collective::seconds);
+    const double transfer_s = group[0]->seconds();
+    if (group[1]->seconds() > 1.2 * transfer_s) continue;
+    waiting_s = waiting_s.value_or(0);
+    for (const Collective* c : group) {
+      if (c->start_ns >= window.start_ns && c->start_ns < window.end_ns) *waiting_s += c->seconds() - transfer_s;
+    }
+  }
+  return waiting_s;
+}
 
 void compare_ranks(Report& report) {
   const bool own = std::ranges::any_of(report.gpus, [](const TracedGpu& gpu) { return gpu.format == own_format; });

@@ -59,95 +59,6 @@ struct Union {
   }
 };
 
-}  // namespace
-
-Timeline timeline_of(const Device& device) {
-  Timeline timeline{device.events.front().start_ns, 0, main_stream_of(device)};
-  for (const GpuEvent& event : device.events) timeline.end_ns = std::max(timeline.end_ns, event.end_ns);
-  return timeline;
-}
-
-Measure::Measure(const Device& device, const Names& names) : device_(device), names_(names) {
-  std::int64_t until_ns = INT64_MIN;
-  for (const GpuEvent& event : device.events) {
-    until_ns = std::max(until_ns, event.end_ns);
-    until_ns_.push_back(until_ns);
-  }
-}
-
-std::span<const GpuEvent> Measure::in(const Window& window) const {
-  const auto at = [&](std::int64_t ns) {
-    return std::ranges::lower_bound(device_.events, ns, {}, &GpuEvent::start_ns);
-  };
-  if (window.name == "all") return device_.events;
-  return {at(window.start_ns), std::max(at(window.start_ns), at(window.end_ns))};
-}
-
-std::int64_t Measure::kernels_in(const Window& window) const {
-  return std::ranges::count_if(in(window), &GpuEvent::is_kernel);
-}
-
-std::vector<NamedKernel> Measure::longest_in(const Window& window, std::size_t most) const {
-  return longest(in(window), names_, most, [](const GpuEvent&) { return true; });
-}
-
-std::vector<Figures> Measure::of(const std::vector<Window>& windows) const {
-  std::vector<Figures> figures;
-  std::size_t looked_at = 0;
-  for (const Window& window : windows) {
-    looked_at += in(window).size();
-    if (looked_at > 8 * device_.events.size() + 100'000) break;  // windows overlap as the file says: work is bounded
-    figures.push_back(of(window));
-  }
-  return figures;
-}
-
-Figures Measure::of(const Window& window) const {
-  const Union none{window.start_ns, 0};
-  Union busy = none, kernels = none, computation = none, communication = none, copies = none;
-  std::int64_t kernel_ns = 0, unknown_ns = 0;
-  Figures f;
-  const auto from = std::ranges::upper_bound(until_ns_, window.start_ns) - until_ns_.begin();  // the first to reach it
-  for (auto i = static_cast<std::size_t>(from); i < device_.events.size(); ++i) {
-    const GpuEvent& event = device_.events[i];
-    if (event.start_ns >= window.end_ns) break;
-    const std::int64_t end_ns = std::min(event.end_ns, window.end_ns);
-    busy.add(event.start_ns, end_ns);
-    if (event.work == Work::copy) copies.add(event.start_ns, end_ns);
-    if (!event.is_kernel()) continue;
-    kernels.add(event.start_ns, end_ns);
-    (is_communication(event.kernel_class) ? communication : computation).add(event.start_ns, end_ns);
-  }
-  for (const GpuEvent& event : in(window)) {
-    if (!event.is_kernel()) continue;
-    const std::int64_t ns = event.end_ns - event.start_ns;
-    ++f.kernels;
-    kernel_ns += ns;
-    if (is_communication(event.kernel_class)) ++f.collectives;
-    if (is_unknown(event.kernel_class)) unknown_ns += ns;
-  }
-  const auto seconds = [](std::int64_t ns) { return static_cast<double>(ns) * 1e-9; };
-  f.window = window.name;
-  f.step_s = seconds(window.end_ns - window.start_ns);
-  f.busy_s = seconds(busy.ns);
-  f.compute_s = seconds(computation.ns);
-  f.communication_s = seconds(communication.ns);
-  f.exposed_communication_s = seconds(kernels.ns - computation.ns);
-  f.overlapped_s = f.communication_s - f.exposed_communication_s;
-  f.memcpy_s = seconds(copies.ns);
-  f.exposed_memory_s = seconds(busy.ns - kernels.ns);
-  f.idle_s = f.step_s - f.busy_s;
-  if (kernel_ns > 0) f.unclassified = static_cast<double>(unknown_ns) / static_cast<double>(kernel_ns);
-  f.top = longest_in(window, 5);
-  return f;
-}
-
-std::vector<NamedKernel> kernels_without_class(const Device& device, const Names& names) {
-  return longest(device.events, names, 10, [](const GpuEvent& event) { return is_unknown(event.kernel_class); });
-}
-
-namespace {
-
 struct Words {
   std::string_view key, title;
 };
@@ -254,6 +165,91 @@ void Host::divide_gap(std::int64_t from_ns, const GpuEvent& event, std::vector<I
 }
 
 }  // namespace
+
+Timeline timeline_of(const Device& device) {
+  Timeline timeline{device.events.front().start_ns, 0, main_stream_of(device)};
+  for (const GpuEvent& event : device.events) timeline.end_ns = std::max(timeline.end_ns, event.end_ns);
+  return timeline;
+}
+
+Measure::Measure(const Device& device, const Names& names) : device_(device), names_(names) {
+  std::int64_t until_ns = INT64_MIN;
+  for (const GpuEvent& event : device.events) {
+    until_ns = std::max(until_ns, event.end_ns);
+    until_ns_.push_back(until_ns);
+  }
+}
+
+std::span<const GpuEvent> Measure::in(const Window& window) const {
+  const auto at = [&](std::int64_t ns) {
+    return std::ranges::lower_bound(device_.events, ns, {}, &GpuEvent::start_ns);
+  };
+  if (window.name == "all") return device_.events;
+  return {at(window.start_ns), std::max(at(window.start_ns), at(window.end_ns))};
+}
+
+std::int64_t Measure::kernels_in(const Window& window) const {
+  return std::ranges::count_if(in(window), &GpuEvent::is_kernel);
+}
+
+std::vector<NamedKernel> Measure::longest_in(const Window& window, std::size_t most) const {
+  return longest(in(window), names_, most, [](const GpuEvent&) { return true; });
+}
+
+std::vector<Figures> Measure::of(const std::vector<Window>& windows) const {
+  std::vector<Figures> figures;
+  std::size_t looked_at = 0;
+  for (const Window& window : windows) {
+    looked_at += in(window).size();
+    if (looked_at > 8 * device_.events.size() + 100'000) break;  // windows overlap as the file says: work is bounded
+    figures.push_back(of(window));
+  }
+  return figures;
+}
+
+Figures Measure::of(const Window& window) const {
+  const Union none{window.start_ns, 0};
+  Union busy = none, kernels = none, computation = none, communication = none, copies = none;
+  std::int64_t kernel_ns = 0, unknown_ns = 0;
+  Figures f;
+  const auto from = std::ranges::upper_bound(until_ns_, window.start_ns) - until_ns_.begin();  // the first to reach it
+  for (auto i = static_cast<std::size_t>(from); i < device_.events.size(); ++i) {
+    const GpuEvent& event = device_.events[i];
+    if (event.start_ns >= window.end_ns) break;
+    const std::int64_t end_ns = std::min(event.end_ns, window.end_ns);
+    busy.add(event.start_ns, end_ns);
+    if (event.work == Work::copy) copies.add(event.start_ns, end_ns);
+    if (!event.is_kernel()) continue;
+    kernels.add(event.start_ns, end_ns);
+    (is_communication(event.kernel_class) ? communication : computation).add(event.start_ns, end_ns);
+  }
+  for (const GpuEvent& event : in(window)) {
+    if (!event.is_kernel()) continue;
+    const std::int64_t ns = event.end_ns - event.start_ns;
+    ++f.kernels;
+    kernel_ns += ns;
+    if (is_communication(event.kernel_class)) ++f.collectives;
+    if (is_unknown(event.kernel_class)) unknown_ns += ns;
+  }
+  const auto seconds = [](std::int64_t ns) { return static_cast<double>(ns) * 1e-9; };
+  f.window = window.name;
+  f.step_s = seconds(window.end_ns - window.start_ns);
+  f.busy_s = seconds(busy.ns);
+  f.compute_s = seconds(computation.ns);
+  f.communication_s = seconds(communication.ns);
+  f.exposed_communication_s = seconds(kernels.ns - computation.ns);
+  f.overlapped_s = f.communication_s - f.exposed_communication_s;
+  f.memcpy_s = seconds(copies.ns);
+  f.exposed_memory_s = seconds(busy.ns - kernels.ns);
+  f.idle_s = f.step_s - f.busy_s;
+  if (kernel_ns > 0) f.unclassified = static_cast<double>(unknown_ns) / static_cast<double>(kernel_ns);
+  f.top = longest_in(window, 5);
+  return f;
+}
+
+std::vector<NamedKernel> kernels_without_class(const Device& device, const Names& names) {
+  return longest(device.events, names, 10, [](const GpuEvent& event) { return is_unknown(event.kernel_class); });
+}
 
 std::string_view key_of(Cause cause) {
   return words[static_cast<std::size_t>(cause)].key;

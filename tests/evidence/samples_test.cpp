@@ -52,46 +52,6 @@ bool has_words(const std::string& expected, const std::string& found) {
   return true;
 }
 
-}  // namespace
-
-std::vector<std::string> missing(const std::string& expectations, const evidence::Answer& answer) {
-  std::vector<std::string> lacks;
-  std::string said = answer.headline;
-  for (const std::string& text : answer.problems) said += " " + text;
-  for (const std::string& text : answer.notes) said += " " + text;
-  for (const auto& [key, value] : answer.facts) said += " " + text_of_value(value);
-  for (const auto& [label, text] : answer.evidence) said += " " + text;
-  for (const auto& list : {answer.cannot, answer.refused}) {
-    for (const std::string& text : list) said += " " + text;
-  }
-  const std::vector<std::string> words = bare_words(said);
-  for (const std::string& line : split_text(expectations, "\n")) {
-    const std::size_t colon = line.find(": ");
-    if (colon == std::string::npos) continue;
-    const std::string key = line.substr(0, colon), value = line.substr(colon + 2);
-    if (key == "note") continue;
-    if (key == "cannot" || key == "headline" || key == "problem" || key == "refuse") {
-      for (const std::string& word : bare_words(value)) {
-        const auto fits = [&](const std::string& w) { return w == word || same_number(word, w); };
-        if (word.find_first_of("0123456789") != std::string::npos && std::ranges::none_of(words, fits))
-          lacks.push_back(fmt::format("{}: nothing says {}; headline: {}", key, word, answer.headline));
-      }
-      continue;
-    }
-    const auto fact = std::ranges::find(answer.facts, key, [](const auto& row) { return row.first; });
-    if (fact == answer.facts.end()) {
-      lacks.push_back(fmt::format("{}: expected {}, found nothing", key, value));
-      continue;
-    }
-    const std::string found = text_of_value(fact->second);
-    if (found != value && !same_number(value, found) && !has_words(value, found))
-      lacks.push_back(fmt::format("{}: expected {}, found {}", key, value, found));
-  }
-  return lacks;
-}
-
-namespace {
-
 namespace fs = std::filesystem;
 
 std::vector<fs::path> samples_in(const fs::path& folder) {
@@ -131,4 +91,41 @@ TEST(Samples, AnotherFolderToo) {
 }
 
 }  // namespace
+
+std::vector<std::string> missing(const std::string& expectations, const evidence::Answer& answer) {
+  std::vector<std::string> lacks;
+  std::string said = answer.headline;
+  for (const std::string& text : answer.problems) said += " " + text;
+  for (const std::string& text : answer.notes) said += " " + text;
+  for (const auto& [key, value] : answer.facts) said += " " + text_of_value(value);
+  for (const auto& [label, text] : answer.evidence) said += " " + text;
+  for (const auto& list : {answer.cannot, answer.refused}) {
+    for (const std::string& text : list) said += " " + text;
+  }
+  const std::vector<std::string> words = bare_words(said);
+  for (const std::string& line : split_text(expectations, "\n")) {
+    const std::size_t colon = line.find(": ");
+    if (colon == std::string::npos) continue;
+    const std::string key = line.substr(0, colon), value = line.substr(colon + 2);
+    if (key == "note") continue;
+    if (key == "cannot" || key == "headline" || key == "problem" || key == "refuse") {
+      for (const std::string& word : bare_words(value)) {
+        const auto fits = [&](const std::string& w) { return w == word || same_number(word, w); };
+        if (word.find_first_of("0123456789") != std::string::npos && std::ranges::none_of(words, fits))
+          lacks.push_back(fmt::format("{}: nothing says {}; headline: {}", key, word, answer.headline));
+      }
+      continue;
+    }
+    const auto fact = std::ranges::find(answer.facts, key, [](const auto& row) { return row.first; });
+    if (fact == answer.facts.end()) {
+      lacks.push_back(fmt::format("{}: expected {}, found nothing", key, value));
+      continue;
+    }
+    const std::string found = text_of_value(fact->second);
+    if (found != value && !same_number(value, found) && !has_words(value, found))
+      lacks.push_back(fmt::format("{}: expected {}, found {}", key, value, found));
+  }
+  return lacks;
+}
+
 }  // namespace harness::test
