@@ -14,12 +14,10 @@
 #include <vector>
 
 #include "base/text.h"
-#include "result_file_fixture.h"
 #include "sample.h"
 #include "store/columns.h"
 #include "store/hdf5_file.h"
 #include "support/files.h"
-#include "support/temporary_folder.h"
 
 namespace harness::store {
 namespace {

@@ -8,8 +8,8 @@
 #include <functional>
 #include "plan/plan.h"
 #include "support/errors.h"
+#include "support/files.h"
 #include "support/played_job.h"
-#include "support/temporary_folder.h"
 #include "sweep/rounds.h"
 
 namespace harness::sweep {

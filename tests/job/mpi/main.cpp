@@ -13,7 +13,6 @@
 
 #include "base/identity.h"
 #include "base/text.h"
-#include "every_call.h"
 #include "fake_work.h"
 #include "job/mpi/mpi_job.h"
 #include "job/mpi/ranks.h"
