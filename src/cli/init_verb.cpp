@@ -33,8 +33,8 @@ struct First {
 
 constexpr const char* small_model = "{layers: 4, hidden: 128, heads: 4, vocab: 2048, sequence: 128}";
 // The largest of which every case fits into so many bytes of a GPU; larger ones take long for a first look.
-constexpr std::array<std::pair<double, const char*>, 3> first_models{
-    {{76e9, "gpt3-2.7b"}, {38e9, "gpt3-1.3b"}, {14e9, "gpt3-125m"}}};
+constexpr std::array<std::pair<double, const char*>, 5> first_models{
+    {{110e9, "gpt3-2.7b"}, {72e9, "gpt3-1.3b"}, {36e9, "gpt3-760m"}, {20e9, "gpt3-350m"}, {12e9, "gpt3-125m"}}};
 
 config::BackendKind backend_for(const FirstMachine& machine, const InitOptions& options) {
   if (options.backend.empty()) return config::usual_backend(!machine.gpus.empty());
