@@ -13,10 +13,7 @@
 #include "config/choice.h"
 #include "config/hardware.h"
 #include "config/settings.h"
-
-namespace harness::nccl {
-struct Request;
-}
+#include "nccl/log.h"
 
 namespace harness::config {
 

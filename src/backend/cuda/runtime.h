@@ -7,14 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "backend/backend.h"
 #include "base/text.h"
 
 struct CUstream_st;
 struct CUevent_st;
 struct CUgraphExec_st;
-namespace harness::backend {
-struct ExecutableRequest;
-}
 
 // The CUDA runtime as this backend uses it; runtime.cpp and kernels/launch.cpp alone include its header.
 // Every function throws Error with what was tried and the runtime's own words. Destructors free and never wait for work
