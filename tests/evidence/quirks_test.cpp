@@ -112,6 +112,8 @@ TEST(Quirks, OfLaunches) {
                              "--decoder-first-pipeline-num-layers 5 --decoder-last-pipeline-num-layers 5"})
     EXPECT_EQ(headline_of("go.sh", pipeline + uneven + "\n").find("divide"), std::string::npos) << uneven;
   expect_answers({
+      {"go.sh", pipeline + "--decoder-first-pipeline-num-layers 5 --decoder-last-pipeline-num-layers 5\n",
+       "headline: 5 layers, the others 6\n"},
       {"go.sh", pipeline + "--account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split\n",
        "layers: 22\n"},
       {"go.sh", pipeline + "--decoder-first-pipeline-num-layers 4\n",
@@ -143,7 +145,7 @@ TEST(Quirks, OfLaunches) {
        "python scripts/performance/run_script.py -mr llama3_8b -ng 16 -g h100 model.tensor_model_parallel_size=2 "
        "train.global_batch_size=64\n",
        "gpu: h100-sxm\ntp: 2\nglobal_batch: 64\n"},
-      {"go.sh", launch + "--num-layers 24 --step-batch-size-schedule '0:64 900:128' --ds-sequence-parallel-size 2\n",
+      {"go.sh", launch + "--num-layer 24 --step-batch-size-schedule '0:64 900:128' --ds-sequence-parallel-size 2\n",
        "layers: 24\nglobal_batch: 128\ncp: 2\n"},
       {"go.sh", launch + "--num-experts 8 64 --num-distributed-optimizer-instances 2\n",
        "cannot: 64 experts\ncannot: among 4 of 8 replicas\n"},
@@ -227,6 +229,7 @@ TEST(Launches, TakesRanksFromTheHostfileOfItsLauncher) {
                                       {"mpirun -np 2 --hostfile hosts python", 2},
                                       {"deepspeed --hostfile hosts", 24},
                                       {"deepspeed --hostfile hosts --num_gpus 2", 6},
+                                      {"deepspeed --include node1:0,1@node3:4,5,6", 5},
                                       {"torchrun --nproc-per-node 4", 4}}) {
     const evidence::Answer answer = launched({hosts, scratch.write("go.sh", "#!/bin/bash\n" + launch + program)});
     EXPECT_THAT(answer.facts, testing::Contains(testing::Pair("ranks", evidence::Value(ranks)))) << launch;
