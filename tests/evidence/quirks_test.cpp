@@ -264,6 +264,16 @@ TEST(Quirks, OfTrainingLogs) {
        " iteration 1/ 9 | elapsed time per iteration (ms): 900.0 | global batch size: 8 | samples per second: 8.9 |\n",
        "framework: megatron-deepspeed\nglobal_batch: 8\nstep_time_s: 0.9\n"},
       {"ds.log", "steps: 10 loss: 2.1 iter time (s): 0.101 samples/sec: 5069.3\n", "step_time_s: 0.101\n"},
+      {"ds.log",  // wall_clock_breakdown alone
+       "[Rank 0] time (ms) | fwd_microstep: 9.00 | bwd_microstep: 20.00 | step_microstep: 5.00\n"
+       "[Rank 0] time (ms) | fwd: 40.00 | bwd: 80.00 | bwd_inner: 76.00 | bwd_allreduce: 4.00 | step: 5.00\n"
+       "[Rank 0] time (ms) | fwd: 40.00 | bwd: 81.00 | bwd_inner: 76.00 | bwd_allreduce: 4.00 | step: 5.00\n"
+       "[Rank 0] time (ms) | fwd: 41.00 | bwd: 80.00 | bwd_inner: 76.00 | step: 5.00\n",
+       "framework: deepspeed\nintervals: 3\nstep_time_s: 0.126\n"},
+      {"ds.log",  // before 0.8
+       "[timer.py:189:stop] 0/10, RunningAvgSamplesPerSec=23.5, CurrSamplesPerSec=24.0, MemAllocated=1.0GB\n"
+       "[config.py:901:print]   train_batch_size ............. 48\n",
+       "framework: deepspeed\nglobal_batch: 48\nstep_time_s: 2\n"},
       {"oom.log", "using world size: 8, data-parallel size: 8\n[rank3]: torch.OutOfMemoryError: CUDA out of memory.\n",
        "kind: training log\nranks: 8\n"},
   });
