@@ -52,7 +52,7 @@ struct Bandwidths {
   std::vector<SizeRow> rows;                 // by size
   bool repeated = false;                     // sizes were measured several times: cycles, or types of values
 
-  /// The collective: as said, else an all-reduce by the ratio of busbw to algbw; "": cannot be told.
+  /// The collective: as said, else by the ratio of busbw to algbw; "": cannot be told.
   std::string collective() const;
   /// Sorts the rows, and keeps the best of each size.
   void keep_best();

@@ -118,9 +118,12 @@ std::string shape_of(const Bandwidths& measured, const std::string& collective) 
   if (!measured.test.empty()) return measured.test;
   if (collective.empty()) return "unknown";
   const SizeRow& row = measured.rows.back();
-  return fmt::format("unknown ({} by its shape: {}, busbw / algbw = {:.2f} = 2 x {} / {})", collective,
+  std::string factor = fmt::format("{} / {}", measured.ranks - 1, measured.ranks);
+  if (collective == "all_reduce") factor = "2 x " + factor;
+  if (bus_factor(collective, measured.ranks) == 1 && measured.ranks > 2) factor = "1";
+  return fmt::format("unknown ({} by its shape: {}, busbw / algbw = {:.2f} = {})", collective,
                      measured.redop.empty() ? "no redop" : measured.redop,
-                     row.algbw() > 0 ? row.busbw() / row.algbw() : 0.0, measured.ranks - 1, measured.ranks);
+                     row.algbw() > 0 ? row.busbw() / row.algbw() : 0.0, factor);
 }
 
 std::string place_text(const Bandwidths& measured) {

@@ -146,7 +146,7 @@ bool translate(TrainingJob& job, const ForeignSetting& setting, const Table& tab
 }
 
 // Flags of Megatron-LM, by how they begin, that change nothing of a step's time that is counted here.
-bool says_nothing(Text flag) {
+const std::vector<Text>& harmless_beginnings() {
   static const std::vector<Text> beginnings = split(
       "--DDP-impl|--account-for|--adam|--apply-layernorm|--async-save|--attention-|--bias-|--calculate-|"
       "--ckpt-|--clip-grad|--context-parallel|--cross-entropy|--data-|--dataloader-|--decoupled-|--deepspeed|"
@@ -158,7 +158,31 @@ bool says_nothing(Text flag) {
       "--tensorboard|--timing-|--tokenizer-|--train-|--transformer-impl|--use-contiguous|--use-custom|"
       "--use-distributed|--use-mcore|--valid-|--vocab-|--wandb|--weight-decay",
       '|');
-  return std::ranges::any_of(beginnings, [&](Text beginning) { return flag.starts_with(beginning); });
+  return beginnings;
+}
+bool says_nothing(Text flag) {
+  return std::ranges::any_of(harmless_beginnings(), [&](Text beginning) { return flag.starts_with(beginning); });
+}
+
+// Megatron-LM's command line takes the beginning of a name for the name, if it is the only one.
+std::string whole_flag(const std::string& flag) {
+  std::vector<std::string> known(harmless_beginnings().begin(), harmless_beginnings().end());  // "--optimizer" is whole
+  const auto add_keys = [&](const auto& rows) {
+    for (const auto& row : rows)
+      for (Text key : split(row.key, '|')) known.emplace_back(key);
+  };
+  add_keys(megatron_keys);
+  add_keys(megatron_cannot);
+  for (const config::FrameworkRow& row : config::rows_of(config::Framework::megatron)) known.push_back(row.key);
+  std::vector<std::string> fitting;
+  for (const std::string& name : known) {
+    if (name == flag) return flag;
+    if (name.starts_with(flag) && !name.ends_with('-')) add_once(fitting, name);
+  }
+  constexpr std::size_t shortest = 8;  // "--num-la"; shorter ones are more likely another flag's
+  if (fitting.empty() || flag.size() < shortest) return flag;
+  const std::string first = std::ranges::min(fitting);  // which begins the others, if any does
+  return std::ranges::all_of(fitting, [&](const std::string& name) { return name.starts_with(first); }) ? first : flag;
 }
 
 }  // namespace
@@ -184,6 +208,11 @@ void translate(TrainingJob& job) {
       if (framework.empty() || framework == "hugging face trainer") setting.key = word;
       if (is_one_of("torchtitan|nanogpt|maxtext", framework)) setting.key = setting.key.substr(2);
       if (framework == "bridge options") setting.key = "--" + word;
+    }
+    if (job.framework == "megatron-lm" && setting.framework.empty() && setting.key.starts_with("--")) {
+      std::string whole = whole_flag(setting.key);
+      if (whole != setting.key) job.note(fmt::format("{} is taken for {}", setting.key, whole));
+      setting.key = std::move(whole);
     }
     const Text name = framework == "megatron-deepspeed" ? Text("megatron-lm") : framework;
     bool known = false;

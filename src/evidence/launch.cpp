@@ -277,11 +277,22 @@ class Launch {
     const auto nodes = o.value({"--num-nodes"}), each = o.value({"--num-gpus"}), listed = o.value({"--include", "-i"});
     const bool alone = !nodes && !listed && !o.value({"--hostfile", "-H"});
     const auto n = alone ? 1 : count_of(nodes), m = count_of(each);
-    const std::string why = listed ? "--include names some of the GPUs: give --set ranks=N"
+    const std::string why = listed ? "--include names hosts without their GPUs: give --set ranks=N"
                                    : "the deepspeed launcher takes them from its hostfile: give it as well";
-    const auto total = n && m && !listed ? std::optional(*n * *m) : std::nullopt;
+    auto total = n && m ? std::optional(*n * *m) : std::nullopt;
+    if (listed && !is_unknown(*listed)) total = count_of_included(*listed);
     ranks("deepspeed", total, listed ? std::nullopt : m, unknown_or(nodes, unknown_or(each, why)));
     if (ranks_ && nodes) notes_.emplace_back("the deepspeed launcher passes NCCL* on by itself");
+  }
+
+  // "host1:0,1@host2:0,1": hosts with their GPUs; nothing where one names no GPUs.
+  static std::optional<std::int64_t> count_of_included(const std::string& hosts) {
+    std::int64_t total = 0;
+    for (std::string_view host : split(hosts, '@')) {
+      if (!contains(host, ":")) return std::nullopt;
+      total += std::ssize(split(host, ','));
+    }
+    return total;
   }
 
   void processes(const std::string& name, const LauncherOptions& o) {

@@ -120,13 +120,21 @@ void precision(TrainingJob& job) {
   job.set("precision", name, from);
 }
 
-// Embedding and loss as a layer each are what harness has, too.
-void uneven_stages(TrainingJob& job) {
-  constexpr Text embedding = "--account-for-embedding-in-pipeline-split", loss = "--account-for-loss-in-pipeline-split";
-  if (job.is_on(embedding) && job.is_on(loss)) return job.set("embedding_as_layer", "true", origin_of(job, embedding));
+// A first and a last stage that each have a layer less are what harness has, too.
+void uneven_stages(TrainingJob& job, std::int64_t stages) {
+  constexpr Text first = "--decoder-first-pipeline-num-layers", last = "--decoder-last-pipeline-num-layers",
+                 embedding = "--account-for-embedding-in-pipeline-split", loss = "--account-for-loss-in-pipeline-split",
+                 layout = "--pipeline-model-parallel-layout";
+  const std::int64_t begin = job.their_number(first).value_or(0), end = job.their_number(last).value_or(0);
+  const std::int64_t inner = job.number_or("model.layers", 0) - begin - end;
+  const bool a_layer_less = begin > 0 && begin == end && inner == (begin + 1) * (stages - 2);
+  if (a_layer_less || (job.is_on(embedding) && job.is_on(loss))) {
+    job.set("embedding_as_layer", "true", origin_of(job, a_layer_less ? first : embedding));
+    if (a_layer_less) job.note(fmt::format("first and last stage have {} layers, the others {}", begin, begin + 1));
+    return;
+  }
   std::vector<std::string> said;
-  for (const Text flag : {Text("--decoder-first-pipeline-num-layers"), Text("--decoder-last-pipeline-num-layers"),
-                          Text("--pipeline-model-parallel-layout"), embedding, loss}) {
+  for (const Text flag : {first, last, embedding, loss, layout}) {
     if (job.is_on(flag)) said.push_back(fmt::format("{} {}", flag, job.theirs(flag)));
   }
   if (said.empty()) return;
@@ -159,7 +167,7 @@ void pipeline(TrainingJob& job) {
   const bool overlaps =
       interleaved && !job.is_on("--no-overlap-p2p-communication") && (!old || job.is_on("--overlap-p2p-communication"));
   job.set("overlap_p2p", overlaps ? "true" : "false", from);
-  if (stages > 1) uneven_stages(job);
+  if (stages > 1) uneven_stages(job, stages);
 }
 
 void replicas(TrainingJob& job) {

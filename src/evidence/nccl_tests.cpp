@@ -80,12 +80,24 @@ double bus_factor(std::string_view collective, std::int64_t ranks) {
 
 std::string Bandwidths::collective() const {
   if (!test.empty() || ranks < 2) return test;
-  const auto row =
-      std::ranges::find_if(rows.rbegin(), rows.rend(), [](const SizeRow& r) { return r.algbw() > 0 && r.busbw() > 0; });
-  if (row == rows.rend()) return "";
-  const bool reduces = !redop.empty() && redop != "none", rooted = as_number(root).value_or(-1) >= 0;
-  const double off = row->busbw() / row->algbw() / bus_factor("all_reduce", ranks) - 1;
-  return std::abs(off) < 0.01 && !rooted && (reduces || ranks > 2) ? "all_reduce" : "";
+  const bool reduces = !redop.empty() && redop != "none";
+  const bool rooted = as_number(root).value_or(-1) >= 0;
+  for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
+    if (row->algbw() <= 0 || row->busbw() <= 0) continue;
+    const double ratio = row->busbw() / row->algbw();
+    const auto near = [&](double factor) { return std::abs(ratio / factor - 1) < 0.01; };
+    const bool checked = row->in_place.wrong.has_value(), only_outside = !checked && row->out_of_place.wrong;
+    if (near(bus_factor("all_reduce", ranks)) && !rooted && (reduces || ranks > 2)) return "all_reduce";
+    if (near(bus_factor("all_gather", ranks)) && !rooted) {
+      if (reduces) return "reduce_scatter";
+      if (only_outside) return "alltoall";
+      return checked ? "all_gather" : "";
+    }
+    if (!near(1)) return "";
+    if (rooted) return reduces ? "reduce" : "broadcast";
+    return only_outside ? "sendrecv" : "";
+  }
+  return "";
 }
 
 void Bandwidths::keep_best() {

@@ -134,7 +134,7 @@ class Shell {
   const Variable* find(std::string_view name) const;
   void spend(std::size_t bytes);
 
-  // shell_words.cpp
+  // shell_words.cpp, shell_arithmetic.cpp
   std::vector<std::string> words_of(const std::vector<std::string>& raw, std::size_t first = 0);
   std::string text_of(std::string_view raw, bool quoted = false);
   std::string unknown_of(std::string_view raw);

@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <array>
-#include <functional>
+#include <cctype>
 
 #include "base/text.h"
 #include "evidence/input.h"
 #include "evidence/shell.h"
 
-// Words of a script and what they stand for: quotes, variables and arithmetic.
+// Words of a script and what they stand for: quotes and variables.
 
 namespace harness::evidence {
 namespace {
@@ -23,117 +23,43 @@ std::string mark_in(Text text) {
   return std::string(text.substr(begin, text.find(mark_ends, begin) + 1 - begin));
 }
 
-using Integer = std::int64_t;
-using Number = std::optional<Integer>;  // nothing where a part is unknown, not understood or too large
-
-Number product(Integer a, Integer b) {
-  Integer out = 0;
-  return __builtin_mul_overflow(a, b, &out) ? std::nullopt : Number(out);
-}
-Number sum(Integer a, Integer b) {
-  Integer out = 0;
-  return __builtin_add_overflow(a, b, &out) ? std::nullopt : Number(out);
-}
-Number difference(Integer a, Integer b) {
-  Integer out = 0;
-  return __builtin_sub_overflow(a, b, &out) ? std::nullopt : Number(out);
-}
-Number power(Integer a, Integer b) {
-  constexpr Integer most = 62;
-  if (b < 0 || b > most || a < 0) return std::nullopt;
-  Number out = 1;
-  for (Integer i = 0; i < b && out; ++i) out = product(*out, a);
+// $'…': "\n" and "\t" are characters, any other one is itself.
+std::string unescaped(Text text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool escapes = text[i] == '\\' && i + 1 < text.size();
+    const char c = text[escapes ? ++i : i];
+    const char blank = c == 'n' ? '\n' : '\t';
+    out += escapes && (c == 'n' || c == 't') ? blank : c;
+  }
   return out;
 }
-Number quotient(Integer a, Integer b) {
-  if (b == 0) return std::nullopt;
-  return b == -1 ? difference(0, a) : Number(a / b);
+
+// ${x,,}, ${x^^}
+std::string in_case(std::string text, char op) {
+  std::ranges::transform(text, text.begin(), [&](unsigned char c) {
+    return static_cast<char>(op == ',' ? std::tolower(c) : std::toupper(c));
+  });
+  return text;
 }
-Number remainder(Integer a, Integer b) {
-  if (b == 0) return std::nullopt;
-  return b == -1 ? 0 : a % b;
+
+// ${x%pattern}, ${x##pattern}: without the shortest or longest end or beginning that matches.
+std::string without_end(const std::string& text, const std::string& pattern, bool from_end, bool longest) {
+  for (std::size_t n = 0; n <= text.size(); ++n) {
+    const std::size_t length = longest ? text.size() - n : n;
+    const std::string part = text.substr(from_end ? text.size() - length : 0, length);
+    if (matches_pattern(part, pattern)) return from_end ? text.substr(0, text.size() - length) : text.substr(length);
+  }
+  return text;
 }
 
-struct Operator {
-  Text text;
-  int level = 0;
-  Number (*apply)(Integer, Integer) = nullptr;
-};
-constexpr std::array<Operator, 14> operators{{
-    {"||", 0, [](Integer a, Integer b) -> Number { return a != 0 || b != 0; }},
-    {"&&", 1, [](Integer a, Integer b) -> Number { return a != 0 && b != 0; }},
-    {"==", 2, [](Integer a, Integer b) -> Number { return a == b; }},
-    {"!=", 2, [](Integer a, Integer b) -> Number { return a != b; }},
-    {"<=", 3, [](Integer a, Integer b) -> Number { return a <= b; }},
-    {">=", 3, [](Integer a, Integer b) -> Number { return a >= b; }},
-    {"<", 3, [](Integer a, Integer b) -> Number { return a < b; }},
-    {">", 3, [](Integer a, Integer b) -> Number { return a > b; }},
-    {"+", 5, sum},
-    {"-", 5, difference},
-    {"**", 7, power},
-    {"*", 6, product},
-    {"/", 6, quotient},
-    {"%", 6, remainder},
-}};
-
-/// Integers as a shell computes them.
-class Arithmetic {
- public:
-  using Lookup = std::function<Number(Text)>;
-  Arithmetic(Text text, Lookup lookup) : rest_(text), lookup_(std::move(lookup)) {}
-
-  Number value() {
-    const Number found = binary(0);
-    blank();
-    return rest_.empty() ? found : std::nullopt;
-  }
-
- private:
-  void blank() { rest_.remove_prefix(std::min(rest_.find_first_not_of(" \t\n"), rest_.size())); }
-  const Operator* next() {
-    blank();
-    const auto found = std::ranges::find_if(operators, [&](const Operator& o) { return rest_.starts_with(o.text); });
-    return found == operators.end() ? nullptr : &*found;
-  }
-  Number binary(int level) {
-    constexpr int deepest = 64;
-    if (++depth_ > deepest) fail("its arithmetic is nested more than {} deep", deepest);
-    Number left = unary();
-    for (const Operator* op = next(); op != nullptr && op->level >= level; op = next()) {
-      rest_.remove_prefix(op->text.size());
-      const Number right = binary(op->level + 1);
-      left = left && right ? op->apply(*left, *right) : std::nullopt;
-    }
-    --depth_;
-    return left;
-  }
-  Number unary() {
-    blank();
-    if (rest_.empty()) return std::nullopt;
-    const char c = rest_[0];
-    if (c == '(' || c == '-' || c == '+' || c == '!') {
-      constexpr int tightest = 8;  // no operator follows a sign before its operand
-      rest_.remove_prefix(1);
-      const Number inside = binary(c == '(' ? 0 : tightest);
-      if (c == '(') {
-        blank();
-        if (!rest_.starts_with(')')) return std::nullopt;
-        rest_.remove_prefix(1);
-      }
-      if (!inside || c == '+' || c == '(') return inside;
-      return c == '-' ? difference(0, *inside) : Number(*inside == 0);
-    }
-    const auto end = static_cast<std::size_t>(std::ranges::find_if_not(rest_, is_name_character) - rest_.begin());
-    const Text word = rest_.substr(0, end);
-    rest_.remove_prefix(end);
-    if (word.empty()) return std::nullopt;
-    return name_length(word) > 0 ? lookup_(word) : number_in<Integer>(word);
-  }
-
-  Text rest_;
-  Lookup lookup_;
-  int depth_ = 0;
-};
+// ${x:from:length}, of characters or of items; below zero they count from the end.
+template <class T>
+T slice(const T& whole, std::int64_t from, std::int64_t length) {
+  const std::int64_t n = std::ssize(whole), begin = std::clamp<std::int64_t>(from < 0 ? n + from : from, 0, n);
+  const std::int64_t end = length < 0 ? n + length : begin + std::min(length, n - begin);
+  return T(whole.begin() + begin, whole.begin() + std::max(begin, end));
+}
 
 }  // namespace
 
@@ -213,7 +139,7 @@ class ShellExpansion {
     } else if (c == '`' || span.starts_with("$(")) {
       value(command_output(), quoted);
     } else if (span.starts_with("$'")) {
-      value(unknown("$'…'"), quoted);
+      literal(unescaped(inside(2, 1)));
     } else if (span.starts_with("${")) {
       parameter(inside(2, 1), quoted);
     } else {
@@ -314,8 +240,10 @@ class ShellExpansion {
       }
     } else if (!found) {
       return all && shell_.find(name) != nullptr ? void() : value(not_set(name), quoted);
+    } else if (first == ':') {
+      found = part_of(*found, op.substr(1), all, index == name);
     } else if (!op.empty() && first != '?') {
-      return value(cut_out(join(*found, " "), op), quoted);
+      for (std::string& item : *found) item = changed(item, op);
     }
     if (index == "*" && quoted) return value(join(*found, " "), true);
     list(*found, quoted);
@@ -326,9 +254,53 @@ class ShellExpansion {
     if (unknown_item != found.end()) return mark_in(*unknown_item);
     return std::to_string(all ? found.size() : found.front().size());
   }
-  // ${x%end}, ${x/a/b}, ${x:from:length}, ${x,,} and their kin are not followed.
-  std::string cut_out(const std::string& text, Text op) {
-    return is_unknown(text) ? mark_in(text) : unknown(fmt::format("${{{}}}", op.substr(0, 20)));
+  // ${x:from:length}; "$@" counts from one.
+  std::vector<std::string> part_of(std::vector<std::string> found, Text op, bool all, bool arguments) {
+    const std::size_t second = std::min(op.find(':'), op.size());
+    const auto from = shell_.arithmetic(op.substr(0, second));
+    const auto length = second < op.size() ? shell_.arithmetic(op.substr(second + 1)) : INT64_MAX;
+    const std::string whole = join(found, " ");
+    if (!from || !length || is_unknown(whole)) return {shell_.unknown_of(whole + std::string(op))};
+    if (all) return slice(found, *from - (arguments && *from > 0 ? 1 : 0), *length);
+    return {slice(found.front(), *from, *length)};
+  }
+
+  std::string changed(const std::string& text, Text op) {
+    if (is_unknown(text)) return mark_in(text);
+    constexpr std::size_t most = 4096;
+    if (text.size() > most) return unknown("a long text that is cut");
+    const bool twice = op.size() > 1 && op[1] == op[0];
+    const Text rest = op.substr(twice ? 2 : 1);
+    if (op[0] == '%' || op[0] == '#') {
+      shell_.spend(text.size() * text.size());  // each length is tried
+      return without_end(text, shell_.text_of(rest), op[0] == '%', twice);
+    }
+    if (op[0] == '/') {
+      if (const auto replaced = with_replaced(text, rest, twice)) return *replaced;
+    } else if (twice && (op[0] == ',' || op[0] == '^')) {
+      return in_case(text, op[0]);
+    }
+    return unknown(fmt::format("${{{}}}", op.substr(0, 20)));
+  }
+
+  // ${x/a/b} and, of all places, ${x//a/b}; nothing for a pattern with wildcards.
+  std::optional<std::string> with_replaced(std::string text, Text op, bool all) {
+    std::size_t end = 0;
+    while (end < op.size() && op[end] != '/') {
+      const std::size_t own = op[end] == '\\' ? 2 : 1;
+      end += contains("$'\"`", op.substr(end, 1)) ? shell_span(op, end) : own;
+    }
+    end = std::min(end, op.size());
+    const std::string a = shell_.text_of(op.substr(0, end)),
+                      b = shell_.text_of(op.substr(std::min(end + 1, op.size())));
+    if (is_unknown(a + b)) return mark_in(a + b);
+    if (a.empty() || a.find_first_of("*?[#%") != std::string::npos) return std::nullopt;
+    for (std::size_t at = text.find(a); at != std::string::npos;
+         at = all ? text.find(a, at + b.size()) : std::string::npos) {
+      shell_.spend(text.size() + b.size());
+      text.replace(at, a.size(), b);
+    }
+    return text;
   }
 
   Shell& shell_;
@@ -352,28 +324,6 @@ std::string Shell::text_of(Text raw, bool quoted) {
   ShellExpansion expansion(*this, false);
   expansion.add(raw, quoted);
   return expansion.text();
-}
-
-std::optional<std::int64_t> integer_expression(Text expression) {
-  return Arithmetic(expression, [](Text) { return Number(); }).value();
-}
-
-std::optional<std::int64_t> Shell::arithmetic(Text raw) {
-  const std::string text = text_of(raw, true);
-  if (is_unknown(text)) return std::nullopt;
-  constexpr int deepest = 16;
-  return Arithmetic(text,
-                    [this](Text name) -> Number {
-                      const Variable* found = find(name);
-                      if (found == nullptr || found->items.empty() || depth_ > deepest) return std::nullopt;
-                      const std::string value = found->items.front();
-                      if (is_unknown(value)) return std::nullopt;
-                      ++depth_;
-                      const Number number = trim(value).empty() ? Number(0) : arithmetic(value);
-                      --depth_;
-                      return number;
-                    })
-      .value();
 }
 
 // A mark for what hangs on a text whose variables are not all known.

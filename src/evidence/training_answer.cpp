@@ -107,6 +107,8 @@ void Writer::how_to_read(const StepTimes& steps, std::int64_t used, double dista
                                  single ? "" : " iterations"));
   note(used < few_values, fmt::format("{}, too few to say that it is steady{}", plural(used, "value"),
                                       steps.intervals == 1 ? "; first steps are slower than others" : ""));
+  note(log.by_timers,
+       "a step is DeepSpeed's fwd + bwd + step: what is between them, such as loading data, is not in it");
   note(log.neighbours_share,
        "each value is a mean over a sliding window: neighbours share data, so there is no interval");
 }

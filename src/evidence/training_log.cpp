@@ -158,9 +158,19 @@ bool TrainingLogReader::progress(std::string_view text) {
   return true;
 }
 
-// Megatron-Bridge: "Step Time : 9.34s GPU utilization: 722.7MODEL_TFLOP/s/GPU", in 2025 without "MODEL_". It counts
-// where there are no lines of Megatron-LM.
+// Lines that frameworks print beside their own, and that count where there are no others. DeepSpeed: "time (ms) | fwd:
+// 40.8 | bwd: 81.2 | bwd_inner: … | step: 5.3" of a step; Megatron-Bridge: "Step Time : 9.34s GPU
+// utilization: 722.7MODEL_TFLOP/s/GPU", in 2025 without "MODEL_".
 bool TrainingLogReader::beside(std::string_view text) {
+  if (contains(text, "time (ms) | ")) {
+    const auto forward = number_after(text, " fwd: "), backward = number_after(text, " bwd: "),
+               step = number_after(text, " step: ");
+    if (!forward || !backward || !step) return false;
+    log_.by_timers = true;
+    if (beside_.size() < most_intervals)
+      beside_.push_back({std::ssize(beside_), (*forward + *backward + *step) * 1e-3});
+    return true;
+  }
   if (!contains(text, "Step Time : ") || !contains(text, "TFLOP/s/GPU")) return false;
   bridge_seen_ = true;
   log_.own_tflops = number_after(text, "GPU utilization:").value_or(0);
@@ -215,10 +225,14 @@ void TrainingLogReader::end_block() {
   block_.clear();
 }
 
-// "… global_step=10, RunningAvgSamplesPerSec=96.0, CurrSamplesPerSec=96.7, …", since DeepSpeed 0.8
+// "… global_step=10, RunningAvgSamplesPerSec=96.0, CurrSamplesPerSec=96.7, …", before 0.8 "… 0/10, RunningAvg…"
 bool TrainingLogReader::deepspeed(std::string_view text) {
-  const auto step = integer_after(text, "global_step=");
   const auto samples = number_after(text, "CurrSamplesPerSec=");
+  auto step = integer_after(text, "global_step=");
+  if (!step) {
+    const Text before = text.substr(0, text.find(", RunningAvgSamplesPerSec="));
+    step = integer_after(before.substr(std::min(before.rfind('/'), before.size())), "/");
+  }
   if (step && samples) add("deepspeed", {*step, 0, *samples, 0, true});
   return step && samples;
 }
@@ -288,7 +302,9 @@ TrainingLog TrainingLogReader::finish() {
   if (const auto world = log_.arguments.find("world_size"); world != log_.arguments.end())
     size("ranks", number_in<std::int64_t>(world->second));
   end_run();
+  log_.by_timers = log_.by_timers && log_.intervals.empty() && !bridge_seen_;
   if (log_.intervals.empty() && !beside_.empty()) log_.intervals = std::move(beside_);
+  if (log_.by_timers && log_.framework.empty()) log_.framework = "deepspeed";
   if (bridge_seen_) log_.framework = "megatron-bridge";
   if (log_.framework.empty() && !log_.arguments.empty()) log_.framework = "megatron-lm";
   return std::move(log_);

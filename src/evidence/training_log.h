@@ -31,6 +31,7 @@ struct TrainingLog {
   std::vector<Interval> intervals;               // those of the longest run without a restart or a new batch size
   std::int64_t restarts = 0, batch_changes = 0;  // where runs were cut
   bool neighbours_share = false;                 // each value is a mean over a sliding window
+  bool by_timers = false;                        // each value is the sum of DeepSpeed's timers of a step
   bool whole_run = false;                        // only the whole run's time is known: `steps` in `run_seconds`
   std::int64_t steps = 0;
   double run_seconds = 0;

@@ -229,7 +229,7 @@ bool KinetoReader::take_host_event(Category category) {
     std::vector<Thread>& threads = capture_.backward_threads;
     if (threads.size() < 256 && std::ranges::find(threads, thread()) == threads.end()) threads.push_back(thread());
     return false;
-  } else if (name.starts_with("ProfilerStep")) {
+  } else if (category == Category::annotation || name.starts_with("ProfilerStep")) {
     range(std::nullopt);
   } else {
     return false;

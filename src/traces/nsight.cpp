@@ -151,6 +151,7 @@ class Reader {
   void gpu_events(std::string_view name, Work work);
   void calls();
   void ranges();
+  void diagnostics();
   void overheads();
   void gpus();
   void gpu_events_of(const std::string& table, Work work);
@@ -295,6 +296,22 @@ void Reader::overheads() {
   }
 }
 
+// What the profiler itself says it lost. Its other messages are of the machine.
+void Reader::diagnostics() {
+  if (!database_.has("DIAGNOSTIC_EVENT")) return;
+  std::set<std::string> said;
+  constexpr std::size_t most = 3;
+  for (Statement s = database_.rows("DIAGNOSTIC_EVENT", {"text"}); s.next() && said.size() < most;) {
+    const std::string_view whole = s.text(0).substr(0, s.text(0).find(" /"));  // no path
+    const std::string text(whole.substr(0, whole_characters(whole, 80)));
+    const std::string low = lower(text);
+    const bool loss = std::ranges::any_of(std::initializer_list<const char*>{"not all", "missing", "lost", "dropped"},
+                                          [&](const char* word) { return low.find(word) != std::string::npos; });
+    if (loss && said.insert(text).second)
+      capture_.notes.push_back(fmt::format("Nsight Systems says: {}.", quote(text)));
+  }
+}
+
 void Reader::gpus() {
   if (!database_.has("TARGET_INFO_GPU")) return;
   std::map<std::int64_t, std::string> names;
@@ -324,6 +341,7 @@ Capture Reader::read() {
   calls();
   ranges();
   overheads();
+  diagnostics();
   gpus();
   if (device_at_.size() != 1) capture_.rank.reset();
   capture_.rank_guessed = capture_.rank.has_value();

@@ -91,10 +91,17 @@ TracedFile examine_file(const std::string& path, std::string step) {
         "{}: no kernel ran on a GPU in it; record the activities of the GPU too (ProfilerActivity.CUDA, nsys profile "
         "--trace=cuda)",
         quote(path));
+  std::string unknown;  // a kernel of a stream without classes
   for (const Device& device : capture.devices) {
     file.gpus.push_back(examine(capture, device, step));
+    if (unknown.empty()) unknown = kernel_of_unknown_stream(device, capture.names);
     if (step.empty()) step = file.gpus.back().numbered_step();
   }
+  if (!unknown.empty())
+    file.notes.push_back(fmt::format(
+        "The kernels of a stream beside the main one have no class, such as {}: if they communicate, that counts as "
+        "computation.",
+        quote(unknown.substr(0, whole_characters(unknown, 60)))));
   return file;
 }
 

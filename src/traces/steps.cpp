@@ -110,6 +110,47 @@ std::vector<Window> outermost(std::vector<Window> marks) {
   return marks;
 }
 
+// Annotations of one name but for digits that recur on a thread without overlap and cover most of the GPU's time. What
+// is shorter than a tenth of the median is no step; a first step that compiles may be as much longer as it likes.
+std::vector<Window> recurring_annotations(const Capture& capture, const Device& device, const Timeline& timeline) {
+  constexpr std::size_t most_groups = 100'000;
+  Names plain;
+  std::unordered_map<std::uint32_t, std::uint32_t> plain_of;
+  std::map<std::pair<Thread, std::uint32_t>, std::vector<const HostRange*>> groups;
+  for (const HostRange& range : capture.ranges) {
+    if (range.cause || capture.threads.process_of(range.thread) != device.process) continue;
+    const auto [entry, added] = plain_of.try_emplace(range.name);
+    if (added) entry->second = plain.number_of(without_digits(capture.names[range.name]));
+    if (groups.size() > most_groups) break;
+    std::vector<const HostRange*>& group = groups[{range.thread, entry->second}];
+    if (group.size() <= most_marks) group.push_back(&range);
+  }
+  const auto length_ns = [](const HostRange* range) { return range->end_ns - range->start_ns; };
+  std::vector<const HostRange*> best;
+  std::int64_t best_ns = (timeline.end_ns - timeline.origin_ns) / 10 * 8;
+  for (auto& [key, group] : groups) {
+    if (group.size() > most_marks) continue;
+    std::vector<const HostRange*> by_length = group;
+    const auto middle = by_length.begin() + (std::ssize(group) - 1) / 2;
+    std::ranges::nth_element(by_length, middle, {}, length_ns);
+    const std::int64_t least_ns = length_ns(*middle) / 10;
+    std::erase_if(group, [&](const HostRange* range) { return length_ns(range) < least_ns; });
+    std::int64_t covered_ns = 0, last_end_ns = INT64_MIN;
+    bool overlap = false;
+    for (const HostRange* range : group) {
+      overlap |= range->start_ns < last_end_ns;
+      last_end_ns = range->end_ns;
+      covered_ns += length_ns(range);
+    }
+    if (group.size() < 3 || overlap || covered_ns < best_ns) continue;
+    best_ns = covered_ns + 1;
+    best = std::move(group);
+  }
+  std::vector<Window> windows;
+  for (const HostRange* range : best) windows.push_back({capture.names[range->name], range->start_ns, range->end_ns});
+  return windows;
+}
+
 // ---- the period of a sequence
 
 // The kernels of the main stream.
@@ -234,6 +275,11 @@ Steps find_steps(const Capture& capture, const Device& device, const Timeline& t
     if (nsight && !marks.empty()) marks = outermost(std::move(marks));
     steps.how = nsight ? "NVTX ranges" : "ProfilerStep";
     steps.windows = device_windows(marks, device, capture.cut_short);
+    if (steps.windows.empty()) {
+      marks = recurring_annotations(capture, device, timeline);
+      steps.how = "annotations that recur";
+      steps.windows = device_windows(marks, device, capture.cut_short);
+    }
     steps.without_last = marks.size() > 1;
   }
   std::set<std::string> names;

@@ -68,6 +68,9 @@ class Measure {
   std::vector<std::int64_t> until_ns_;  // by event: the latest end of it and of those before it
 };
 
+/// The longest kernel, by its sum, of the streams beside the main one none of whose kernels has a class; "": there are
+/// none, or they take less than 1 % of the time.
+std::string kernel_of_unknown_stream(const Device& device, const Names& names);
 /// The ten longest kernels without a class.
 std::vector<NamedKernel> kernels_without_class(const Device& device, const Names& names);
 
@@ -88,8 +91,8 @@ struct Steps {
   bool no_optimizer = false;       // a period without optimizer kernels: a layer, or inference
 };
 
-/// By marks of the profiler, or by the period of the kernels on the main stream. `wanted`: the name of the step to
-/// show, if it is there and takes as long as the median within 5 %; "": any.
+/// By marks of the profiler, else by annotations that recur, or by the period of the kernels on the main stream.
+/// `wanted`: the name of the step to show, if it is there and takes as long as the median within 5 %; "": any.
 Steps find_steps(const Capture& capture, const Device& device, const Timeline& timeline, const Measure& measure,
                  const std::string& wanted);
 

@@ -112,6 +112,8 @@ TEST(Quirks, OfLaunches) {
                              "--decoder-first-pipeline-num-layers 5 --decoder-last-pipeline-num-layers 5"})
     EXPECT_EQ(headline_of("go.sh", pipeline + uneven + "\n").find("divide"), std::string::npos) << uneven;
   expect_answers({
+      {"go.sh", pipeline + "--decoder-first-pipeline-num-layers 5 --decoder-last-pipeline-num-layers 5\n",
+       "headline: 5 layers, the others 6\n"},
       {"go.sh", pipeline + "--account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split\n",
        "layers: 22\n"},
       {"go.sh", pipeline + "--decoder-first-pipeline-num-layers 4\n",
@@ -143,7 +145,7 @@ TEST(Quirks, OfLaunches) {
        "python scripts/performance/run_script.py -mr llama3_8b -ng 16 -g h100 model.tensor_model_parallel_size=2 "
        "train.global_batch_size=64\n",
        "gpu: h100-sxm\ntp: 2\nglobal_batch: 64\n"},
-      {"go.sh", launch + "--num-layers 24 --step-batch-size-schedule '0:64 900:128' --ds-sequence-parallel-size 2\n",
+      {"go.sh", launch + "--num-layer 24 --step-batch-size-schedule '0:64 900:128' --ds-sequence-parallel-size 2\n",
        "layers: 24\nglobal_batch: 128\ncp: 2\n"},
       {"go.sh", launch + "--num-experts 8 64 --num-distributed-optimizer-instances 2\n",
        "cannot: 64 experts\ncannot: among 4 of 8 replicas\n"},
@@ -227,6 +229,7 @@ TEST(Launches, TakesRanksFromTheHostfileOfItsLauncher) {
                                       {"mpirun -np 2 --hostfile hosts python", 2},
                                       {"deepspeed --hostfile hosts", 24},
                                       {"deepspeed --hostfile hosts --num_gpus 2", 6},
+                                      {"deepspeed --include node1:0,1@node3:4,5,6", 5},
                                       {"torchrun --nproc-per-node 4", 4}}) {
     const evidence::Answer answer = launched({hosts, scratch.write("go.sh", "#!/bin/bash\n" + launch + program)});
     EXPECT_THAT(answer.facts, testing::Contains(testing::Pair("ranks", evidence::Value(ranks)))) << launch;
@@ -261,6 +264,16 @@ TEST(Quirks, OfTrainingLogs) {
        " iteration 1/ 9 | elapsed time per iteration (ms): 900.0 | global batch size: 8 | samples per second: 8.9 |\n",
        "framework: megatron-deepspeed\nglobal_batch: 8\nstep_time_s: 0.9\n"},
       {"ds.log", "steps: 10 loss: 2.1 iter time (s): 0.101 samples/sec: 5069.3\n", "step_time_s: 0.101\n"},
+      {"ds.log",  // wall_clock_breakdown alone
+       "[Rank 0] time (ms) | fwd_microstep: 9.00 | bwd_microstep: 20.00 | step_microstep: 5.00\n"
+       "[Rank 0] time (ms) | fwd: 40.00 | bwd: 80.00 | bwd_inner: 76.00 | bwd_allreduce: 4.00 | step: 5.00\n"
+       "[Rank 0] time (ms) | fwd: 40.00 | bwd: 81.00 | bwd_inner: 76.00 | bwd_allreduce: 4.00 | step: 5.00\n"
+       "[Rank 0] time (ms) | fwd: 41.00 | bwd: 80.00 | bwd_inner: 76.00 | step: 5.00\n",
+       "framework: deepspeed\nintervals: 3\nstep_time_s: 0.126\n"},
+      {"ds.log",  // before 0.8
+       "[timer.py:189:stop] 0/10, RunningAvgSamplesPerSec=23.5, CurrSamplesPerSec=24.0, MemAllocated=1.0GB\n"
+       "[config.py:901:print]   train_batch_size ............. 48\n",
+       "framework: deepspeed\nglobal_batch: 48\nstep_time_s: 2\n"},
       {"oom.log", "using world size: 8, data-parallel size: 8\n[rank3]: torch.OutOfMemoryError: CUDA out of memory.\n",
        "kind: training log\nranks: 8\n"},
   });

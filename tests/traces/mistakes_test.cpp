@@ -204,6 +204,28 @@ TEST_F(Mistakes, TheOnlyStepOfAFileThatBreaksOffIsNone) {
   EXPECT_THAT(cut.notes, Contains(HasSubstr("cut short")));
 }
 
+// Four fifths of the trace are one step: the first compiles, or one in the middle writes a checkpoint.
+TEST_F(Mistakes, ALongStepDropsNoOtherOfThoseThatRecur) {
+  for (const int slow : {0, 3}) {
+    std::string events;
+    double at_us = 1000;
+    for (int i = 0; i < 6; ++i) {
+      const double length_us = i == slow ? 20'000 : 1000;
+      events += event("user_annotation", "my batch", std::to_string(at_us), std::to_string(length_us - 1)) + ",\n";
+      for (int k = 0; k < 3; ++k)
+        events += launched("cuda_runtime", "cudaLaunchKernel", at_us + 10 + k, at_us + 100 + 20 * k,
+                           std::to_string(100 + 10 * i + k));
+      at_us += length_us;
+    }
+    const Steps steps = read(events + kernel("1", "1")).gpus.at(0).steps;
+    EXPECT_EQ(steps.how, "annotations that recur");
+    EXPECT_EQ(steps.windows.size(), 5u) << slow;
+    EXPECT_TRUE(steps.without_last);
+    EXPECT_NEAR(static_cast<double>(steps.windows.at(steps.shown).end_ns - steps.windows[steps.shown].start_ns), 1e6,
+                1);
+  }
+}
+
 TEST_F(Mistakes, ANumberOfAProcessInTheNameIsNoRank) {
   EXPECT_EQ(rank_in_name("run_3.json"), 3);
   EXPECT_EQ(rank_in_name("model__1016002.json.gz"), std::nullopt);
@@ -221,11 +243,13 @@ TEST_F(Mistakes, OfATrainingStepOnePercentWithoutAClassIsNamed) {
   EXPECT_THAT(problems("softmax"), Not(Contains(HasSubstr("no class"))));
 }
 
-TEST_F(Mistakes, AJobOfManyRanksWhoseKernelsDoNotCommunicateIsNoted) {
+// A library that is not known: its kernels on a stream of their own may be communication.
+TEST_F(Mistakes, AStreamWithoutClassesMayCommunicate) {
   const auto notes = [&](const char* name) {
     const std::string other = event("kernel", name, "120", "30", R"("device": 0, "stream": 20)");
     return notes_of(read(kernel("10", "90") + "," + other, "\"distributedInfo\": {\"rank\": 0, \"world_size\": 8},\n"));
   };
+  EXPECT_THAT(notes("xccl_fabric_sum"), Contains(HasSubstr("have no class, such as 'xccl_fabric_sum'")));
   EXPECT_THAT(notes("xccl_fabric_sum"), Contains(HasSubstr("8 ranks, but no kernel here is known to communicate")));
   EXPECT_THAT(notes("ncclDevKernel_AllGather_RING_LL"), ::testing::ElementsAre(HasSubstr("includes waiting")));
 }

@@ -176,6 +176,16 @@ TEST_F(Nsight, OtherSchemasGiveTheSameAnswer) {
   }
 }
 
+TEST_F(Nsight, LossesThatTheProfilerReportsAreNoted) {
+  const Report report = read_job(
+      {write("a.sqlite", schema() + job(1, 4, 6) +
+                             "CREATE TABLE DIAGNOSTIC_EVENT (timestamp INTEGER, severity INTEGER, text TEXT);"
+                             "INSERT INTO DIAGNOSTIC_EVENT VALUES (1, 2, 'Process 12 of alice was launched'),"
+                             " (2, 3, 'Not all CUDA events might have been collected, see /home/alice/log.');")});
+  EXPECT_THAT(report.notes, ::testing::Contains(HasSubstr("Not all CUDA events")));
+  EXPECT_THAT(report.notes, Not(::testing::Contains(HasSubstr("alice"))));
+}
+
 // CUDA loads code within a launch, 0.02 ms of the gap before a kernel that is launched next; buffers are flushed.
 TEST_F(Nsight, OverheadIsTheProfilersOrTheLoadingOfCode) {
   const std::string sql = schema() +
@@ -242,6 +252,17 @@ TEST_F(Nsight, ASchemaThatIsNotKnownIsNoted) {
     EXPECT_EQ(std::ranges::count(report.notes, note), known ? 0 : 1) << version;
     EXPECT_EQ(report.gpus.at(0).steps.windows.size(), 5u) << version;
   }
+}
+
+// The same of ranges whose names are no marks: that they recur shows that they are steps.
+TEST_F(Nsight, ALongRangeDropsNoOtherOfThoseThatRecur) {
+  const std::string sql = schema() + job(1, 4, 6) +
+                          "UPDATE NVTX_EVENTS SET text = 'batch';"
+                          "UPDATE NVTX_EVENTS SET start = start - 95000000 WHERE start = 100000000;"
+                          "INSERT INTO NVTX_EVENTS VALUES (159950000, 159960000, 59, 'batch', 16777221, NULL);";
+  const Steps steps = read_job({write("a.sqlite", sql)}).gpus.at(0).steps;
+  EXPECT_EQ(steps.how, "annotations that recur");
+  EXPECT_EQ(steps.windows.size(), 5u);
 }
 
 TEST_F(Nsight, SqlInNamesIsText) {

@@ -1,0 +1,151 @@
+#include <algorithm>
+#include <array>
+#include <functional>
+
+#include "base/text.h"
+#include "evidence/input.h"
+#include "evidence/shell.h"
+
+// Arithmetic of a script: $(( )), let, indices.
+
+namespace harness::evidence {
+namespace {
+
+using Text = std::string_view;
+using Integer = std::int64_t;
+using Number = std::optional<Integer>;  // nothing where a part is unknown, not understood or too large
+
+Number product(Integer a, Integer b) {
+  Integer out = 0;
+  return __builtin_mul_overflow(a, b, &out) ? std::nullopt : Number(out);
+}
+Number sum(Integer a, Integer b) {
+  Integer out = 0;
+  return __builtin_add_overflow(a, b, &out) ? std::nullopt : Number(out);
+}
+Number difference(Integer a, Integer b) {
+  Integer out = 0;
+  return __builtin_sub_overflow(a, b, &out) ? std::nullopt : Number(out);
+}
+Number power(Integer a, Integer b) {
+  constexpr Integer most = 62;
+  if (b < 0 || b > most || a < 0) return std::nullopt;
+  Number out = 1;
+  for (Integer i = 0; i < b && out; ++i) out = product(*out, a);
+  return out;
+}
+Number quotient(Integer a, Integer b) {
+  if (b == 0) return std::nullopt;
+  return b == -1 ? difference(0, a) : Number(a / b);
+}
+Number remainder(Integer a, Integer b) {
+  if (b == 0) return std::nullopt;
+  return b == -1 ? 0 : a % b;
+}
+
+struct Operator {
+  Text text;
+  int level = 0;
+  Number (*apply)(Integer, Integer) = nullptr;
+};
+constexpr std::array<Operator, 14> operators{{
+    {"||", 0, [](Integer a, Integer b) -> Number { return a != 0 || b != 0; }},
+    {"&&", 1, [](Integer a, Integer b) -> Number { return a != 0 && b != 0; }},
+    {"==", 2, [](Integer a, Integer b) -> Number { return a == b; }},
+    {"!=", 2, [](Integer a, Integer b) -> Number { return a != b; }},
+    {"<=", 3, [](Integer a, Integer b) -> Number { return a <= b; }},
+    {">=", 3, [](Integer a, Integer b) -> Number { return a >= b; }},
+    {"<", 3, [](Integer a, Integer b) -> Number { return a < b; }},
+    {">", 3, [](Integer a, Integer b) -> Number { return a > b; }},
+    {"+", 5, sum},
+    {"-", 5, difference},
+    {"**", 7, power},
+    {"*", 6, product},
+    {"/", 6, quotient},
+    {"%", 6, remainder},
+}};
+
+/// Integers as a shell computes them.
+class Arithmetic {
+ public:
+  using Lookup = std::function<Number(Text)>;
+  Arithmetic(Text text, Lookup lookup) : rest_(text), lookup_(std::move(lookup)) {}
+
+  Number value() {
+    const Number found = binary(0);
+    blank();
+    return rest_.empty() ? found : std::nullopt;
+  }
+
+ private:
+  void blank() { rest_.remove_prefix(std::min(rest_.find_first_not_of(" \t\n"), rest_.size())); }
+  const Operator* next() {
+    blank();
+    const auto found = std::ranges::find_if(operators, [&](const Operator& o) { return rest_.starts_with(o.text); });
+    return found == operators.end() ? nullptr : &*found;
+  }
+  Number binary(int level) {
+    constexpr int deepest = 64;
+    if (++depth_ > deepest) fail("its arithmetic is nested more than {} deep", deepest);
+    Number left = unary();
+    for (const Operator* op = next(); op != nullptr && op->level >= level; op = next()) {
+      rest_.remove_prefix(op->text.size());
+      const Number right = binary(op->level + 1);
+      left = left && right ? op->apply(*left, *right) : std::nullopt;
+    }
+    --depth_;
+    return left;
+  }
+  Number unary() {
+    blank();
+    if (rest_.empty()) return std::nullopt;
+    const char c = rest_[0];
+    if (c == '(' || c == '-' || c == '+' || c == '!') {
+      constexpr int tightest = 8;  // no operator follows a sign before its operand
+      rest_.remove_prefix(1);
+      const Number inside = binary(c == '(' ? 0 : tightest);
+      if (c == '(') {
+        blank();
+        if (!rest_.starts_with(')')) return std::nullopt;
+        rest_.remove_prefix(1);
+      }
+      if (!inside || c == '+' || c == '(') return inside;
+      return c == '-' ? difference(0, *inside) : Number(*inside == 0);
+    }
+    const auto end = static_cast<std::size_t>(std::ranges::find_if_not(rest_, is_name_character) - rest_.begin());
+    const Text word = rest_.substr(0, end);
+    rest_.remove_prefix(end);
+    if (word.empty()) return std::nullopt;
+    return name_length(word) > 0 ? lookup_(word) : number_in<Integer>(word);
+  }
+
+  Text rest_;
+  Lookup lookup_;
+  int depth_ = 0;
+};
+
+}  // namespace
+
+std::optional<std::int64_t> integer_expression(Text expression) {
+  return Arithmetic(expression, [](Text) { return Number(); }).value();
+}
+
+std::optional<std::int64_t> Shell::arithmetic(Text raw) {
+  const std::string text = text_of(raw, true);
+  if (is_unknown(text)) return std::nullopt;
+  constexpr int deepest = 16;
+  return Arithmetic(text,
+                    [this](Text name) -> Number {
+                      const Variable* found = find(name);
+                      if (found == nullptr || found->items.empty() || depth_ > deepest) return std::nullopt;
+                      const std::string value = found->items.front();
+                      if (is_unknown(value)) return std::nullopt;
+                      ++depth_;
+                      const Number number = trim(value).empty() ? Number(0) : arithmetic(value);
+                      --depth_;
+                      return number;
+                    })
+      .value();
+}
+
+}  // namespace harness::evidence
