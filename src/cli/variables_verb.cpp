@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 // Sizes, times and shares are numbers, or texts with a unit. Words are offered for completion, whatever else is
 // allowed.
 Json scalar_of(const config::Choices& choices) {
-  const Json any{{"type", {"string", "number", "boolean"}}};
+  Json any{{"type", {"string", "number", "boolean"}}};
   if (choices.words.empty()) return any;
   Json words = Json::array();
   for (const std::string& word : choices.words) {

@@ -51,7 +51,8 @@ class RankGrid {
   Together in_pairs(const PairRound& round) const;
   /// The number that a rank has in such a block, whose first node is `first`: its place among the samples.
   std::size_t number(int node, int local, int first) const {
-    return static_cast<std::size_t>((node - first) * of_node() + local);
+    const int place = (node - first) * of_node() + local;
+    return static_cast<std::size_t>(place);
   }
 
  private:

@@ -185,9 +185,11 @@ std::string write_markdown(const Document& document) {
   if (!document.headline.empty()) block("**" + inline_markdown(document.headline) + "**");
   for (const Document::Notice& notice : document.notices) block("> " + inline_markdown(notice.text));
   for (const Section& section : document.sections) {
-    if (section.pieces.empty()) continue;
+    const std::size_t before = writer.out.size();
     if (!section.title.empty()) block("## " + inline_markdown(section.title));
+    const std::size_t headed = writer.out.size();
     for (const Piece& piece : section.pieces) std::visit(writer, piece);
+    if (writer.out.size() == headed) writer.out.resize(before);  // nothing but drawings
   }
   if (!document.footer.empty()) block(inline_markdown(document.footer));
   // One line break ends the file.

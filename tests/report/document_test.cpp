@@ -62,9 +62,12 @@ TEST(Writers, EveryPieceIsInEveryFormat) {
 }
 
 TEST(Writers, AnEmptySectionLeavesNoTrace) {
-  const Document document = with({});
+  Document document = with({});
   EXPECT_EQ(write_text(document), "What moved.\n");
   EXPECT_EQ(write_markdown(document), "**What moved.**\n");
+  document.sections[0].title = "Drawings";
+  document.sections[0].add(Figure{.title = "busbw by size", .drawing = "<svg></svg>"});
+  EXPECT_THAT(write_markdown(document), Not(HasSubstr("Drawings")));
 }
 
 TEST(Writers, NoTextOfAFileBecomesMarkupOrMovesTheCursor) {
