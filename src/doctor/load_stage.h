@@ -37,7 +37,7 @@ struct Together {
 /// The first ranks of all nodes, as many on each, numbered node by node, so that a layout finds them.
 class RankGrid {
  public:
-  /// Nothing where a launcher numbers ranks in another way.
+  /// nullopt where a launcher numbers ranks in another way.
   static std::optional<RankGrid> of(const std::vector<Node>& nodes);
 
   int nodes() const { return static_cast<int>(ranks_.size()); }

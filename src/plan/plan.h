@@ -172,8 +172,7 @@ class Surveyor {
 // The whole plan, and what a device has to do with it.
 
 /// The plan of an experiment with the survey of every possible case, and the values of the model filled in. Cases that
-/// do not fit in a known memory are impossible. Pure but
-/// for reading files that `experiment` names. Throws Error.
+/// do not fit in a known memory are impossible. Pure but for reading files that `experiment` names. Throws Error.
 Plan prepare(const config::Experiment& experiment, int ranks, const std::vector<std::string>& only,
              Processes processes = Processes::as_needed, const machine::Topology& topology = {});
 

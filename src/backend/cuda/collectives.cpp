@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* id_key = "nccl_unique_id";
 
-// With what NCCL has to say about the last error.
+// The status in NCCL's words, with what it has to say about the last error.
 std::string words_for(ncclResult_t status) {
   const char* more = ncclGetLastError(nullptr);
   return fmt::format("{}{}{}", ncclGetErrorString(status), more && *more ? ": " : "", more ? more : "");

@@ -35,8 +35,8 @@ int visible_devices() {
   return count;
 }
 
-// Where the kernel tells of none near it, CPUs stay as they are. They are some of those that the supervisor gave the
-// worker, also when another block bound it before.
+// Binds the thread to those CPUs near the GPU that the supervisor gave the worker, also when another block bound it
+// before. Where the kernel tells of none, it stays where it is.
 void bind_near(const std::string& bus_id) {
   static const machine::CpuSet given = machine::bound_cpus();
   machine::bind_to(given & machine::cpus_near(bus_id));
