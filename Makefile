@@ -68,7 +68,8 @@ lint:
 	@scripts/build.sh check --configure-only
 	@scripts/lint.sh
 
-asan: setup
+asan:
+	@scripts/setup.sh --dev
 	@scripts/build.sh asan
 	@scripts/test.sh asan
 

@@ -170,8 +170,8 @@ TEST(NcclLog, RanksOfAHostThatDifferAreNamed) {
   const std::pair<const char*, const char*> facts[] = {
       {"Using network IB", "Using network Socket"}, {"NCCL version 2.27.3+cuda12.9", "NCCL version 2.21.5+cuda12.4"}};
   for (const auto& [usual, odd] : facts) {
-    const auto problems = [&](const char* second) {
-      return answer_to(fmt::format("n1:500:600 [0] NCCL INFO {}\nn1:501:601 [1] NCCL INFO {}\n", usual, second))
+    const auto problems = [&, first = usual](const char* second) {
+      return answer_to(fmt::format("n1:500:600 [0] NCCL INFO {}\nn1:501:601 [1] NCCL INFO {}\n", first, second))
           .problems;
     };
     EXPECT_THAT(problems(usual), IsEmpty());

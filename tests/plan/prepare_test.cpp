@@ -173,27 +173,28 @@ TEST(FromModel, SizesAreThoseOfTheStep) {
 // Sequence parallelism gathers and scatters a residual stream of 32 rows * 64 * 4 B, and the sharded optimizer all
 // parameters in one bucket.
 TEST(FromModel, GatheringAndScatteringAreThereToo) {
-  using enum config::CollectiveKind;
+  using Kind = config::CollectiveKind;
   config::Experiment e = experiment_of("message_size", "collective");
   e.baseline.layout = {{program::Axis::tensor, 2}};
   e.baseline.sequence_parallel = true;
   e.baseline.sharding = config::Sharding::optimizer;
-  const auto sizes = [&](config::CollectiveKind kind, config::CollectiveOver over) {
+  const auto sizes = [&](Kind kind, config::CollectiveOver over) {
     e.baseline.collective = kind;
     e.baseline.collective_over = over;
     return values_of(e, 4);
   };
-  for (const auto kind : {all_gather, reduce_scatter}) {
+  for (const auto kind : {Kind::all_gather, Kind::reduce_scatter}) {
     EXPECT_EQ(sizes(kind, config::CollectiveOver::tensor), std::vector<std::string>{"8 KiB"});
     EXPECT_EQ(sizes(kind, config::CollectiveOver::data).size(), 1u);
   }
-  EXPECT_EQ(sizes(all_gather, config::CollectiveOver::data), sizes(reduce_scatter, config::CollectiveOver::data));
-  e.baseline.collective = all_gather;
+  EXPECT_EQ(sizes(Kind::all_gather, config::CollectiveOver::data),
+            sizes(Kind::reduce_scatter, config::CollectiveOver::data));
+  e.baseline.collective = Kind::all_gather;
   e.baseline.collective_over = config::CollectiveOver::tensor;
   const auto uses = uses_in(e, 4);
   ASSERT_EQ(uses.size(), 1u);
   EXPECT_THAT(uses.front(), ::testing::Contains("norm1, forward"));
-  EXPECT_THAT(test::error_of([&] { sizes(all_to_all, config::CollectiveOver::data); }),
+  EXPECT_THAT(test::error_of([&] { sizes(Kind::all_to_all, config::CollectiveOver::data); }),
               AllOf(HasSubstr("reduce_scatter over data"), HasSubstr("all_gather over tensor")));
 }
 

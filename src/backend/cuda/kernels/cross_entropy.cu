@@ -6,7 +6,8 @@ namespace {
 
 // A block takes one row. Two blocks a multiprocessor (of 1536 threads or more), so that the rows at work fit the
 // second-level cache and the gradient reads them from there.
-constexpr int row_threads = 768, rows_at_once = 2;
+constexpr int row_threads = 768;
+[[maybe_unused]] constexpr int rows_at_once = 2;
 
 // The loss and its gradient are multiplied by these. Both factors are absent (null) where the operation has none.
 struct Scales {
