@@ -8,6 +8,7 @@ Needs cuobjdump and nvdisasm, of the CUDA Toolkit or of the folder .deps/cuda-bi
 status: 0 as it should be, 1 not, 2 nothing was looked at.
 """
 import collections
+import concurrent.futures
 import os
 import re
 import subprocess
@@ -57,7 +58,8 @@ def problems_of(name, stores):
 
 
 def main(files):
-    found = [kernel for file in files for kernel in kernels(file)]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = [kernel for listed in pool.map(kernels, files) for kernel in listed]
     wrong = [f"{architecture}, {name.split('(harness')[0][:150]}: {problem}" for architecture, name, stores in found
              for problem in problems_of(name, stores)]
     maps = sum("::map_rows<" in name or "::map_flat<" in name for _, name, _ in found)
