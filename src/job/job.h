@@ -197,8 +197,7 @@ struct BlockOutcome {
   bool ok = false;
   bool stopped = false;   // by SIGINT/SIGTERM, not by a fault
   int culprit_rank = -1;  // of the job
-  /// "rank 2 on node7: worker killed by signal 11 (segmentation fault) in step 3, matmul …". Of a block that is ok: why
-  /// it was started a second time; "": it was not.
+  /// "rank 2 on node7: worker killed by signal 11 (segmentation fault) in step 3, matmul …"
   std::string reason;
   /// Equal for faults of the same kind at the same rank: a case that fails twice alike is dropped.
   std::string signature;
