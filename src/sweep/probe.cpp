@@ -177,7 +177,6 @@ Machine probe(job::Job& job, const plan::Plan& plan) {
     throw Error(fmt::format("the first workers of the job failed{}, so nothing was measured: {}",
                             machine.warnings.empty() ? "" : " each time that they were started", outcome.reason));
   }
-  machine.conditions = outcome.conditions;
   require_equal_identities(machine.places, outcome);
   if (!e.measure.share_gpus) require_own_devices(machine.places, outcome);
 

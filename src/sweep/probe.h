@@ -8,7 +8,6 @@
 
 #include "base/text.h"
 #include "job/job.h"
-#include "machine/conditions.h"
 #include "plan/plan.h"
 #include "program/links.h"
 #include "store/result.h"
@@ -52,8 +51,7 @@ struct Machine {
   std::vector<job::RankPlace> places;    // by rank
   std::vector<store::ResultRank> ranks;  // the same as rows of the result
   std::vector<std::string> warnings;
-  Peaks peaks;                     // what these workers reached, with all cores of their nodes
-  machine::Conditions conditions;  // while these workers ran
+  Peaks peaks;  // what these workers reached, with all cores of their nodes
 
   machine::Topology topology() const;
 };
