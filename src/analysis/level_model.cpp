@@ -104,7 +104,6 @@ class Alternation {
     LevelFit fit;
     fit.time_constant_s = neighbours_.time_constant_s(decay_);
     fit.influence.resize(blocks_.size());
-    fit.set_aside.resize(blocks_.size());
     for (std::size_t group = 0; group < members_.size(); ++group) fit.groups.push_back(summary_of(group, fit));
     fit.level = level_;
     for (double& level : fit.level) level += location_[0];
@@ -207,7 +206,6 @@ class Alternation {
         slope += (1 - u * u) * (1 - 5 * u * u);
       } else {
         ++out.set_aside;
-        fit.set_aside[i] = true;
       }
     }
     slope = std::max(slope / out.blocks, least_slope);
@@ -246,31 +244,26 @@ class Alternation {
   std::size_t decay_ = 0;
 };
 
-// The standard error of a contrast and its degrees of freedom, had each group `share` times its blocks.
+// The standard error of a group's location beyond the reference's and its degrees of freedom, had each `share` times its
+// blocks.
 struct ContrastError {
   double standard_error = 0, degrees = 0;
 };
 
-ContrastError error_of(const LevelFit& fit, std::span<const GroupWeight> contrast, double share = 1) {
+const LevelGroup& group_of(const LevelFit& fit, int group) {
+  return fit.groups[static_cast<std::size_t>(group)];
+}
+
+ContrastError error_of(const LevelFit& fit, int compared, double share = 1) {
   double variance = 0, by_degrees = 0;
-  for (const GroupWeight& term : contrast) {
-    const LevelGroup& group = fit.groups[static_cast<std::size_t>(term.group)];
+  for (const LevelGroup& group : {group_of(fit, compared), group_of(fit, 0)}) {
     if (!(group.degrees > 0)) return {std::numeric_limits<double>::infinity(), 1};  // one block says nothing of scatter
-    const double part = term.weight * term.weight * group.variance / (group.blocks * share);
+    const double part = group.variance / (group.blocks * share);
     variance += part;
     by_degrees += part * part / group.degrees;
   }
   if (!(variance > 0)) return {};
   return {std::sqrt(variance), variance * variance / by_degrees * share};
-}
-
-// The reference has the blocks of two cases, which says nothing of the rounds.
-int fewest_blocks(const LevelFit& fit, std::span<const GroupWeight> contrast) {
-  int fewest = max_rounds;
-  for (const GroupWeight& term : contrast) {
-    if (term.group != 0) fewest = std::min(fewest, fit.groups[static_cast<std::size_t>(term.group)].blocks);
-  }
-  return fewest;
 }
 
 double half_width(const ContrastError& error, double alpha, double widening) {
@@ -319,23 +312,18 @@ LevelFit fit_level(std::span<const LevelBlock> blocks, LevelSource source) {
   return Alternation(blocks, source).result();
 }
 
-ConfidenceInterval level_interval(const LevelFit& fit, std::span<const GroupWeight> contrast, double alpha,
-                                  double widening) {
-  const ContrastError error = error_of(fit, contrast);
-  double center = 0;
-  for (const GroupWeight& term : contrast) {
-    center += term.weight * fit.groups[static_cast<std::size_t>(term.group)].location;
-  }
+ConfidenceInterval level_interval(const LevelFit& fit, int group, double alpha, double widening) {
+  const ContrastError error = error_of(fit, group);
+  const double center = group_of(fit, group).location - group_of(fit, 0).location;
   const double half = half_width(error, alpha, widening);
-  return {center, center - half, center + half, fewest_blocks(fit, contrast), error.standard_error * widening};
+  return {center, center - half, center + half, group_of(fit, group).blocks, error.standard_error * widening};
 }
 
-int level_rounds_to_reach(double distance, const LevelFit& fit, std::span<const GroupWeight> contrast, double alpha,
-                          double widening) {
-  const int now = fewest_blocks(fit, contrast);
+int level_rounds_to_reach(double distance, const LevelFit& fit, int group, double alpha, double widening) {
+  const int now = group_of(fit, group).blocks;
   return fewest_rounds(now, [&](int rounds) {
     const double share = static_cast<double>(rounds) / now;
-    return half_width(error_of(fit, contrast, share), alpha, widening) < distance;
+    return half_width(error_of(fit, group, share), alpha, widening) < distance;
   });
 }
 
