@@ -362,8 +362,6 @@ std::vector<Check> setting_table() {
           "unset it"},
          {"env/CUDA_PROFILE", is({"", "0"}), warn, "CUDA_PROFILE={1}: a profiler looks on", "unset it"}},
         "none"}},
-      {{"env.combinations", "does a setting turn off what another asks for", in_settings, warn, of_nccl_env},
-       look::env_combinations},
       {{"env.without_effect", "can a setting have an effect on this fabric", in_settings, info, of_nccl_env},
        look::env_without_effect},
       {{"env.devices", "do lists of adapters and interfaces, and NCCL_IB_GID_INDEX, fit what there is",

@@ -160,8 +160,6 @@ inline const std::vector<Row>& rows() {
       {"env.debugging", set_in_ranks("env/NCCL_P2P_DISABLE", "1"), Verdict::warn, hide("nccl_conf"), Verdict::unknown,
        some_variable},
       {"env.cuda", set_in_ranks("env/CUDA_LAUNCH_BLOCKING", "1"), Verdict::warn, nothing, Verdict::pass},
-      {"env.combinations", both(set_in_ranks("env/NCCL_ALGO", "Tree"), set_in_ranks("env/NCCL_COLLNET_ENABLE", "1")),
-       Verdict::warn, hide("nccl_conf"), Verdict::unknown, some_variable},
       {"env.without_effect", set_in_ranks("env/NCCL_IB_GID_INDEX", "3"), Verdict::info, hide("hcas"), Verdict::unknown,
        some_variable},
       {"env.devices", set_in_ranks("env/NCCL_IB_HCA", "mlx4"), Verdict::fail, hide("nccl_conf"), Verdict::unknown,
