@@ -32,7 +32,6 @@ struct ProbeSamples {
   NameValues identity;    // library versions, CPU or GPU model, settings: equal on all ranks
   std::string device;     // as Backend::device()
   double peak_flops = 0;  // of products in the block's precision, FLOP/s of this rank; 0: not measured
-  std::string bound;      // the worker's CPUs: "CPUs 0-7"
 };
 
 /// Copies between the rank's device and the memory of its host, without a step. All ranks begin when the last is ready.

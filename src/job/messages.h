@@ -306,7 +306,7 @@ struct MessageFields {
   }
   static void of(MessageOf<RendezvousMessage> auto& m, auto& each) { each(m.peer, m.key, m.bytes); }
   static void of(MessageOf<Published> auto& m, auto& each) { each(m.program_hash, m.messages); }
-  static void of(MessageOf<ProbeSamples> auto& m, auto& each) { each(m.identity, m.device, m.peak_flops, m.bound); }
+  static void of(MessageOf<ProbeSamples> auto& m, auto& each) { each(m.identity, m.device, m.peak_flops); }
   static void of(MessageOf<HostCopySamples> auto& m, auto& each) { each(m.device, m.rates); }
   static void of(MessageOf<TuneSamples> auto& m, auto& each) { each(m.tuning); }
   static void of(MessageOf<ObserveSamples> auto& m, auto& each) { each(m.nccl_log); }

@@ -67,10 +67,6 @@ Machine probe(job::Job& job, const plan::Plan& plan);
 std::vector<std::string> compare_identities(const std::vector<NameValues>& by_rank,
                                             const std::vector<job::RankPlace>& places);
 
-/// Lists values that may differ between ranks, each with its number of ranks, in the order of the lowest rank:
-/// "CPUs 0-7 (4 ranks), CPUs 8-15 (4 ranks)". Lists at most 8 values.
-std::string said_by_ranks(const std::vector<std::string>& by_rank);
-
 /// Throws Error if a rank has no GPU, or if a node has fewer GPUs than ranks and `share_gpus` is not set. Nodes whose
 /// GPUs cannot be listed pass: their workers find out. `config` is the path that the error's advice names.
 void require_gpus(const std::vector<job::RankPlace>& places, bool share_gpus, const std::string& config);

@@ -9,7 +9,6 @@
 #include "config/registry.h"
 #include "data/loader.h"
 #include "job/job.h"
-#include "machine/cpus.h"
 #include "nccl/log.h"
 #include "worker/worker.h"
 #include "workloads/operations.h"
@@ -95,14 +94,9 @@ backend::ExecutableRequest wanted_of(const job::WorkerOrder& order) {
   return wanted;
 }
 
-// After the backend was asked for its device, near which it may have bound the worker.
-std::string bound() {
-  return fmt::format("CPUs {}", machine::list_of(machine::bound_cpus()));
-}
-
 job::ProbeSamples probe(const job::BlockRequest& request, std::uint64_t program_hash, const backend::Backend& with,
                         const backend::ExecutableRequest& where) {
-  job::ProbeSamples samples{identity_of(program_hash, request, with, where), with.device(where), 0, bound()};
+  job::ProbeSamples samples{identity_of(program_hash, request, with, where), with.device(where), 0};
   // A GPU's peak is its hardware file's.
   if (!config::traits_of(request.backend).ranks_are_gpus)
     samples.peak_flops = with.measure_matmul_flops(where.settings.precision, where, probe_seconds);

@@ -176,12 +176,11 @@ TEST(Messages, ATimelineComesBackAsItWas) {
 }
 
 TEST(Messages, WhatUntimedTasksFoundComesBack) {
-  const ProbeSamples probe{{{"oneDNN", "2.6.3"}}, "0000:1B:00.0 NVIDIA H200", 1e12, "CPUs 0-3"};
+  const ProbeSamples probe{{{"oneDNN", "2.6.3"}}, "0000:1B:00.0 NVIDIA H200", 1e12};
   const auto back = task_back<ProbeSamples>(samples_of(probe));
   EXPECT_EQ(back.identity, probe.identity);
   EXPECT_EQ(back.device, probe.device);
   EXPECT_EQ(back.peak_flops, 1e12);
-  EXPECT_EQ(back.bound, "CPUs 0-3");
   const TuneSamples tune{{{"matmul 1x2x3", "fused 0a 1"}}};
   EXPECT_EQ(task_back<TuneSamples>(samples_of(tune)).tuning, tune.tuning);
   const HostCopySamples copies{"0000:1B:00.0 NVIDIA H200", {55e9, 52e9, 90e9}};

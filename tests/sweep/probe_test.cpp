@@ -93,12 +93,6 @@ TEST(Identity, RankZeroWinsATieAndLongListsAreCut) {
   EXPECT_THAT(lines[0], HasSubstr("7 more"));
 }
 
-TEST(Identity, WhatRanksSayIsToldOncePerValue) {
-  EXPECT_EQ(said_by_ranks({}), "");
-  EXPECT_EQ(said_by_ranks({"a", "a"}), "a (2 ranks)");
-  EXPECT_EQ(said_by_ranks({"b", "a", "b"}), "b (2 ranks), a (1 rank)");
-}
-
 using ::testing::Not;
 using Names = std::vector<std::string>;
 
