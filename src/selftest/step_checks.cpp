@@ -54,19 +54,14 @@ class OneRank {
   std::vector<float> losses() { return read(workloads::losses_buffer, 0, done_); }
   std::vector<float> read(const std::string& buffer, std::int64_t offset, std::int64_t count) {
     std::vector<float> values(count);
-    executable_->read({find(buffer), offset, count}, std::as_writable_bytes(std::span(values)));
+    const program::View whole = workloads::find_buffer(set_.roles.front(), buffer);
+    if (!whole.present()) fail("the step has no buffer '{}'", buffer);
+    executable_->read(whole.part(offset, count), std::as_writable_bytes(std::span(values)));
     return values;
   }
   std::vector<std::string> warnings() const { return executable_->warnings(); }
 
  private:
-  program::BufferId find(const std::string& buffer) const {
-    const std::vector<program::Buffer>& all = set_.roles.front().buffers;
-    const auto it = std::ranges::find(all, buffer, &program::Buffer::name);
-    if (it == all.end()) fail("the step has no buffer '{}'", buffer);
-    return static_cast<program::BufferId>(it - all.begin());
-  }
-
   program::ProgramSet set_;
   backend::ExecutableRequest request_;
   std::unique_ptr<program::InputSource> inputs_;

@@ -33,16 +33,6 @@ class TimedInputs final : public program::InputSource {
   mutable double seconds_ = 0;  // one thread fills
 };
 
-class ExecutableMemory final : public program::BufferAccess {
- public:
-  explicit ExecutableMemory(backend::Executable& executable) : executable_(executable) {}
-  void read(const program::View& view, std::span<std::byte> to) override { executable_.read(view, to); }
-  void write(const program::View& view, std::span<const std::byte> from) override { executable_.write(view, from); }
-
- private:
-  backend::Executable& executable_;
-};
-
 job::GradientSquares squares_of(const std::vector<workloads::GradientPart>& gradients,
                                 backend::Executable& executable) {
   if (gradients.empty()) return {};
@@ -156,12 +146,9 @@ Steps::Profiled Steps::run_profiled() {
 std::vector<float> Steps::losses() const {
   std::vector<float> losses(run_);
   if (losses.empty()) return losses;
-  const auto ring = std::ranges::find(program_.buffers, workloads::losses_buffer, &program::Buffer::name);
-  if (ring == program_.buffers.end())
-    fail("the Program has no buffer '{}', so there are no losses to read", workloads::losses_buffer);
-  if (run_ > ring->count) fail("a block of {} steps does not fit in the buffer of {} losses", run_, ring->count);
-  const program::View view{static_cast<program::BufferId>(ring - program_.buffers.begin()), 0, run_};
-  executable_.read(view, std::as_writable_bytes(std::span(losses)));
+  const program::View ring = workloads::find_buffer(program_, workloads::losses_buffer);
+  if (run_ > ring.count) fail("a block of {} steps does not fit in the buffer of {} losses", run_, ring.count);
+  executable_.read(ring.part(0, run_), std::as_writable_bytes(std::span(losses)));
   return losses;
 }
 
@@ -209,10 +196,9 @@ job::TimelineSamples record_timeline(Steps& steps, int warmup_steps, int profile
 }
 
 void check_outputs(const Steps& steps, const workloads::OutputCheck& check) {
-  ExecutableMemory memory(steps.executable());
-  check.prepare(memory);
+  check.prepare(steps.executable());
   steps.executable().run(steps.done(), 1, steps.inputs());
-  check.check(memory);
+  check.check(steps.executable());
 }
 
 Work make_work(const job::WorkerOrder& order, std::shared_ptr<backend::Connections> connections,
