@@ -93,7 +93,6 @@ void choose_step(TimelineSamples& samples, std::span<const double> step_s) {
   std::ranges::stable_sort(order, {}, [&](std::size_t step) { return step_s[step]; });
   static_cast<ProfiledStep&>(samples) = std::move(samples.offered[order[(order.size() - 1) / 2]]);
   samples.offered.clear();
-  samples.all = {static_cast<int>(step_s.size()), step_s[order.front()], step_s[order.back()]};
 }
 
 void count_stop_signals() {

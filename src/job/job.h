@@ -89,15 +89,9 @@ struct ProfiledStep {
   std::vector<float> communication_s;  // program::communication_durations(); empty: too many
   program::StepSplit split;
 };
-/// The times of the profiled steps, each of its slowest rank.
-struct ProfiledSteps {
-  int count = 1;
-  double fastest_s = std::numeric_limits<double>::quiet_NaN(), slowest_s = std::numeric_limits<double>::quiet_NaN();
-};
 /// The step that was kept. A worker does not know it: it offers all of them, and the ranks agree (choose_step()).
 struct TimelineSamples : ProfiledStep {
   GradientSquares gradient;
-  ProfiledSteps all;
   std::vector<ProfiledStep> offered;  // in order; empty once the ranks have agreed
 };
 
@@ -137,8 +131,8 @@ struct Samples {
 /// out the intervals themselves.
 ProfiledStep sum_up(const program::Program& program, const std::vector<program::Interval>& intervals, int ranks);
 
-/// Keeps of the steps that a worker offers the median by length, and says how long all of them took. step_s: of the
-/// slowest rank in each of them, the same on all ranks, so that all keep the same step.
+/// Keeps of the steps that a worker offers the median by length. step_s: of the slowest rank in each of them, the same on
+/// all ranks, so that all keep the same step.
 void choose_step(TimelineSamples& samples, std::span<const double> step_s);
 
 /// A block: one task of one case, on as many ranks as its layout has. Holds everything a worker needs to run it, and

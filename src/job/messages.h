@@ -315,7 +315,7 @@ struct MessageFields {
     each(m.timeline, m.step_s, m.loading_s, m.totals, m.communication_s, m.split);
   }
   static void of(MessageOf<TimelineSamples> auto& m, auto& each) {
-    each(m.timeline, m.step_s, m.loading_s, m.totals, m.communication_s, m.split, m.gradient, m.all, m.offered);
+    each(m.timeline, m.step_s, m.loading_s, m.totals, m.communication_s, m.split, m.gradient, m.offered);
   }
   static void of(MessageOf<TimedSamples> auto& m, auto& each) {
     each(m.step_s, m.losses, m.timed_total_s, m.skipped_steps, m.gpu);

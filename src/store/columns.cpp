@@ -120,9 +120,6 @@ void list_columns(Columns<ResultCase>& c, const std::vector<std::string>& variab
   c.number("goodput", &R::goodput, between(0, 1)).came_later();
   c.number("peak_flops_per_rank", &R::peak_flops_per_rank, amount);
   c.number("planned_memory_bytes", &R::planned_memory_bytes, amount);
-  c.number("profiled_steps", &R::profiled_steps, between(0, 4096)).came_later();
-  c.number("fastest_profiled_s", &R::fastest_profiled_s, amount).came_later();
-  c.number("slowest_profiled_s", &R::slowest_profiled_s, amount).came_later();
   c.text("program_hash", &R::program_hash, {32});
   for (std::size_t i = 0; i < variables.size(); ++i) {
     c.text(variables[i], [i](R& row) -> std::string& { return row.settings.at(i); });

@@ -65,11 +65,6 @@ struct ResultCase {
   double peak_flops_per_rank = 0;   // 0: unknown, then there is no MFU
   double planned_memory_bytes = 0;  // of the largest rank
   std::string program_hash;         // hexadecimal
-  /// The profiled step in the file is the median of so many; how long the fastest and the slowest of them took. NaN:
-  /// not known. 0: none was profiled.
-  std::int32_t profiled_steps = 0;
-  double fastest_profiled_s = std::numeric_limits<double>::quiet_NaN(),
-         slowest_profiled_s = std::numeric_limits<double>::quiet_NaN();
 
   CaseRole role() const;
 };

@@ -73,9 +73,8 @@ void lead(job::Job& job, Numbers& number) {
                                  timed->losses.back());
       }
       if (const auto* timeline = std::get_if<job::TimelineSamples>(&task))
-        std::cout << fmt::format(" timeline {} totals {} step {} of {} from {} to {}", timeline->timeline.size(),
-                                 timeline->totals.size(), timeline->step_s, timeline->all.count,
-                                 timeline->all.fastest_s, timeline->all.slowest_s);
+        std::cout << fmt::format(" timeline {} totals {} step {}", timeline->timeline.size(), timeline->totals.size(),
+                                 timeline->step_s);
       std::cout << "\n";
       if (const auto* probe = std::get_if<job::ProbeSamples>(&task)) {
         for (const auto& [name, value] : probe->identity)
