@@ -137,10 +137,6 @@ machine::Topology topology_of(const std::vector<job::RankPlace>& places) {
   return topology;
 }
 
-machine::Topology Machine::topology() const {
-  return topology_of(places);
-}
-
 Machine probe(job::Job& job, const plan::Plan& plan) {
   const config::Experiment& e = plan.experiment;
   Machine machine;

@@ -53,7 +53,7 @@ struct Machine {
   std::vector<std::string> warnings;
   Peaks peaks;  // what these workers reached, with all cores of their nodes
 
-  machine::Topology topology() const;
+  machine::Topology topology() const { return topology_of(places); }
 };
 
 /// Starts one worker on every rank, checks that all ranks have the same program, libraries and devices, and measures

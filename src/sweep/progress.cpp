@@ -102,14 +102,10 @@ void ProgressLine::begin(const std::string& what, const std::string& brief) {
   if (style_ == ProgressStyle::bar) draw();
 }
 
-void ProgressLine::end_piece() {
+void ProgressLine::skip() {
   running_ = false;
   if (style_ != ProgressStyle::rounds || begun_ < total_ || phase_.empty()) return;
   say(fmt::format("{}: {} of {}  ({})", phase_, begun_, total_, clock()));
-}
-
-void ProgressLine::skip() {
-  end_piece();
 }
 
 void ProgressLine::end(const std::string& outcome) {
@@ -119,7 +115,7 @@ void ProgressLine::end(const std::string& outcome) {
   if (style_ == ProgressStyle::blocks || outcome.starts_with("failed"))
     say(fmt::format("[{}/{}] {}: {}  ({})", begun_, total_, title_, outcome, clock()));
   if (style_ == ProgressStyle::bar) draw();
-  end_piece();
+  skip();
 }
 
 void ProgressLine::end_round(int round, int rounds, const std::string& settled) {

@@ -34,7 +34,7 @@ class ProgressLine {
   void begin(const std::string& what, const std::string& brief = "");
   /// The piece ended with `outcome`. An end() without a new begin() is another attempt at the same piece.
   void end(const std::string& outcome);
-  /// The piece needed no work.
+  /// The piece needed no work: it is over without an outcome.
   void skip();
   /// A round ended; `settled`: what is known of the cases by then.
   void end_round(int round, int rounds, const std::string& settled);
@@ -48,7 +48,6 @@ class ProgressLine {
   std::optional<double> remaining() const;
   void draw();
   void erase();
-  void end_piece();
 
   std::ostream& err_;
   ProgressStyle style_;
