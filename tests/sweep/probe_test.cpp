@@ -176,7 +176,7 @@ plan::Plan plan_of(std::vector<plan::PlannedCase> cases) {
 }
 
 job::Samples reached(double flops) {
-  return {job::ProbeSamples{{}, "", flops, ""}, {}, 0, {}};
+  return {job::ProbeSamples{{}, "", flops}, {}, 0, {}};
 }
 
 // Every rank of a block reaches what `flops` says of its request and of the blocks before it.
