@@ -14,7 +14,6 @@ constexpr const char *of_kernel = "https://docs.kernel.org/admin-guide/",
                      *of_nccl_env = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html",
                      *of_gpudirect = "https://docs.nvidia.com/cuda/gpudirect-rdma/",
                      *of_ofi = "https://github.com/aws/aws-ofi-nccl",
-                     *of_ld_so = "https://man7.org/linux/man-pages/man8/ld.so.8.html",
                      *of_cuda = "https://docs.nvidia.com/cuda/cuda-c-programming-guide/",
                      *of_nvml = "https://docs.nvidia.com/deploy/nvml-api/",
                      *of_xid = "https://docs.nvidia.com/deploy/xid-errors/",
@@ -338,7 +337,6 @@ std::vector<Check> host_table() {
 std::vector<Check> setting_table() {
   using enum Verdict;
   return {
-      {{"nccl.library", "which NCCL does the linker find", in_linker, info, of_ld_so}, look::nccl_library},
       {{"nccl.plugin_file", "does NCCL find the plugin that the network, NCCL_NET_PLUGIN or SHARP needs",
         reading(in_linker, "; NCCL_NET_PLUGIN, NCCL_COLLNET_ENABLE"), warn, of_ofi},
        look::nccl_plugin_file},

@@ -232,20 +232,6 @@ void look::env_file(const Node& node, const Cluster&, Findings& out) {
   out.info("/etc/nccl.conf sets " + join_first(lines, 4), "NCCL reads it without a word; the environment wins over it");
 }
 
-void look::nccl_library(const Node& node, const Cluster&, Findings& out) {
-  if (!has_gpus(node.facts)) return out.skip("no NVIDIA GPU");
-  const machine::Reading& files = node.facts["library/libnccl.so.2"];
-  if (!files.ok()) {
-    const std::string& why = files.why.empty() ? node.facts["library"].why : files.why;
-    if (!why.empty()) return out.unknown("the linker's folders", why);
-    return out.skip("the linker finds no libnccl.so.2; programs such as PyTorch bring one");
-  }
-  const std::string taken = first_of(files.text);
-  if (taken.size() == files.text.size()) return out.pass(taken);
-  out.info(fmt::format("the linker takes {}; there are also {}", taken, files.text.substr(taken.size() + 2)),
-           "NCCL's log says which version a program has: NCCL_DEBUG=VERSION");
-}
-
 void look::nccl_plugin_file(const Node& node, const Cluster&, Findings& out) {
   if (!has_gpus(node.facts)) return out.skip("no NVIDIA GPU");
   const std::string wanted = setting_of(node, "NCCL_NET_PLUGIN");

@@ -149,8 +149,6 @@ inline const std::vector<Row>& rows() {
       {"cpu.quota", set("cpu/quota", "2.00"), Verdict::warn, hide("cpu/quota")},
       {"mem.swap", set("memory/swapped_gib", "7.6"), Verdict::warn, hide("memory/swapped_gib")},
       {"mem.numa_balancing", set("memory/numa_balancing", "1"), Verdict::warn, hide("memory/numa_balancing")},
-      {"nccl.library", set("library/libnccl.so.2", "/a/libnccl.so.2.27.3, /b/libnccl.so.2"), Verdict::info,
-       both(unset("library/libnccl.so.2"), hide("library"))},
       {"nccl.plugin_file", set_in_ranks("env/NCCL_NET_PLUGIN", "ofi"), Verdict::warn, hide("library")},
       {"env.names", set_in_ranks("env/NCCL_SHARP_ENABLE", "1"), Verdict::warn, hide("nccl_conf"), Verdict::unknown,
        some_variable},
