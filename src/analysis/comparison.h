@@ -269,11 +269,11 @@ struct History {
 /// their settings as align() does. Throws Error for no file, and if a run is there twice.
 History find_history(std::vector<ComparedFile> files);
 
-/// The place of the largest T of a series of logarithms, and T. Nothing for fewer than two values.
+/// The place of the largest T of a series of two logarithms or more, and T.
 struct LargestShift {
   std::size_t first_after = 0;
   double statistic = 0;
 };
-std::optional<LargestShift> largest_shift(std::span<const double> logs);
+LargestShift largest_shift(std::span<const double> logs);
 
 }  // namespace harness::analysis

@@ -287,11 +287,11 @@ void find_changes(History& history) {
   std::vector<double> observed;
   for (CaseHistory& row : history.cases) {
     const auto logs = in_order(row, order);
-    const auto shift = largest_shift(logs);
-    if (logs.size() < min_history_runs || !shift) continue;
-    row.largest = change_point(row, shift->first_after);
+    if (logs.size() < min_history_runs) continue;
+    const LargestShift shift = largest_shift(logs);
+    row.largest = change_point(row, shift.first_after);
     tested.push_back(&row);
-    observed.push_back(shift->statistic);
+    observed.push_back(shift.statistic);
   }
   if (tested.empty()) return;
   std::vector<int> as_extreme(tested.size(), 1);
@@ -299,7 +299,7 @@ void find_changes(History& history) {
   for (int permutation = 0; permutation < permutations; ++permutation) {
     shuffle(order, static_cast<std::uint64_t>(permutation));
     double largest = 0;
-    for (const CaseHistory* row : tested) largest = std::max(largest, largest_shift(in_order(*row, order))->statistic);
+    for (const CaseHistory* row : tested) largest = std::max(largest, largest_shift(in_order(*row, order)).statistic);
     for (std::size_t i = 0; i < tested.size(); ++i) {
       if (largest >= observed[i] - rounding) ++as_extreme[i];
     }
@@ -321,9 +321,8 @@ const CaseHistory* History::clearest() const {
   return clearest;
 }
 
-std::optional<LargestShift> largest_shift(std::span<const double> logs) {
+LargestShift largest_shift(std::span<const double> logs) {
   const std::size_t n = logs.size();
-  if (n < 2) return std::nullopt;
   const double mean = std::accumulate(logs.begin(), logs.end(), 0.0) / static_cast<double>(n);
   double total = 0;
   for (const double value : logs) total += (value - mean) * (value - mean);

@@ -265,12 +265,5 @@ TEST(ChooseStep, KeepsTheMedianOfAnyNumberOfSteps) {
   }
 }
 
-TEST(ChooseStep, ARankThatOffersOtherStepsIsAnError) {
-  TimelineSamples samples;
-  samples.offered.resize(2);
-  EXPECT_THROW(choose_step(samples, std::vector<double>{1, 2, 3}), Error);
-  EXPECT_THROW(choose_step(samples, {}), Error);
-}
-
 }  // namespace
 }  // namespace harness::job

@@ -33,8 +33,6 @@ class MpiJob final : public job::Job {
   const std::vector<job::RankPlace>& places() const override { return places_; }
 
   job::BlockOutcome run(const job::BlockOnSet& block) override {
-    const int wanted = block.request.layout.ranks();
-    if (wanted > size()) fail("case {} needs {} ranks, but this job has {}", block.request.case_name, wanted, size());
     ++block_;
     std::string message = encode(job::JobOrder{job::JobOrder::Kind::run, 0, block_, environment_, block});
     ranks_->broadcast(message, idle_);
