@@ -77,7 +77,6 @@ struct Conditions {
   double foreign_cores = nan;  // that processes besides the job's supervisors and workers kept busy, on average
   double cpu_clock_hz = nan;   // mean over the cores, when the block ended; of the slowest node
   std::string busiest_host;    // where foreign_cores is from
-  int cores = 0;               // of that node that the job may use
 };
 
 /// The bandwidth of copies between a GPU and pinned memory of its host, in bytes/s. 0: not measured.

@@ -252,7 +252,7 @@ struct Result {
   std::vector<std::pair<std::string, std::string>> tuning;  // what was chosen by timing, as the backend wrote it
   std::vector<ResultPoint> points;                          // per possible case; none for gpt
   std::vector<ResultGpu> gpu;                               // per block
-  std::vector<machine::Conditions> conditions;              // per block, without `cores`
+  std::vector<machine::Conditions> conditions;              // per block
   DoctorRecord doctor;
 
   /// The backend whose step the numbers are of: the one that a prediction stands for, else `backend`; also where

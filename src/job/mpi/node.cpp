@@ -188,7 +188,6 @@ machine::Conditions worst_of(std::span<const NodeReport> reports) {
     if (!beyond(foreign, worst.foreign_cores)) continue;
     worst.foreign_cores = foreign;
     worst.busiest_host = text_of(report.host);
-    worst.cores = report.cores;
   }
   return worst;
 }
