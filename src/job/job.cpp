@@ -4,7 +4,6 @@
 #include <time.h>
 
 #include <algorithm>
-#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -72,8 +71,8 @@ void on_signal(int number) {
 
 }  // namespace
 
-ProfiledStep sum_up(const program::Program& program, const std::vector<program::Interval>& intervals, int ranks) {
-  ProfiledStep samples;
+TimelineSamples sum_up(const program::Program& program, const std::vector<program::Interval>& intervals, int ranks) {
+  TimelineSamples samples;
   for (const program::Interval& interval : intervals) samples.step_s = std::max(samples.step_s, interval.end_s);
   samples.totals = totals_of(program, intervals);
   samples.communication_s = program::communication_durations(program, intervals);
@@ -83,14 +82,6 @@ ProfiledStep sum_up(const program::Program& program, const std::vector<program::
   };
   samples.split = program::split_step(intervals, communicates, samples.step_s);
   return samples;
-}
-
-void choose_step(TimelineSamples& samples, std::span<const double> step_s) {
-  std::vector<std::size_t> order(step_s.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, {}, [&](std::size_t step) { return step_s[step]; });
-  static_cast<ProfiledStep&>(samples) = std::move(samples.offered[order[(order.size() - 1) / 2]]);
-  samples.offered.clear();
 }
 
 void count_stop_signals() {

@@ -112,13 +112,12 @@ TEST(Job, ABlockKnowsWhatElseTheMachineDid) {
               HasSubstr("conditions load true steal true foreign true of true on " + machine::host_name()));
 }
 
-// Of several profiled steps all ranks keep the same one: the median by the slowest rank of each.
-TEST(Job, TheRanksAgreeOnOneProfiledStep) {
+TEST(Job, AProfiledStepComesHomeWithTheIntervalsOfItsFirstRank) {
   Launched job(3, "task=1");
   ASSERT_TRUE(job.wait()) << job.output();
-  EXPECT_THAT(job.output(), HasSubstr("sample 0 setup true timeline 2 totals 2 step 3"));
-  EXPECT_THAT(job.output(), HasSubstr("sample 1 setup true timeline 0 totals 2 step 1"));
-  EXPECT_THAT(job.output(), HasSubstr("sample 2 setup true timeline 0 totals 2 step 1"));
+  EXPECT_THAT(job.output(), HasSubstr("sample 0 setup true timeline 2 totals 2"));
+  for (const char* other : {"1", "2"})
+    EXPECT_THAT(job.output(), HasSubstr(std::string("sample ") + other + " setup true timeline 0 totals 2"));
 }
 
 TEST(Job, WorkersSeeOneCleanEnvironment) {
