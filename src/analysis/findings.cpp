@@ -1,59 +1,13 @@
 #include "analysis/findings.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cmath>
 
 #include "analysis/cases.h"
-#include "base/units.h"
 #include "config/experiment.h"
 #include "config/registry.h"
 
 namespace harness::analysis {
 namespace {
-
-// The usual thresholds.
-constexpr double max_communication = 0.5;    // of the step
-constexpr double max_per_computation = 0.3;  // communication over computation
-constexpr double max_idle = 0.02;            // of the step, in one place
-
-void communication(const Breakdown& mean, std::vector<std::string>& fired) {
-  const double hidden = mean.overlapped_s();
-  const double all = mean.parts.exposed() + mean[Part::waiting].value_or(0) + hidden;
-  if (all > max_communication * mean.step_s) {
-    fired.push_back(
-        fmt::format("Communication takes {} of the step, waiting included: more than half. Try fewer or larger "
-                    "messages, or another layout, before you work on computation.",
-                    percent(all / mean.step_s)));
-  }
-  const double computation = mean.parts.computation();
-  if (computation > 0 && all > max_per_computation * computation) {
-    fired.push_back(
-        fmt::format("Communication takes {:.2f} times as long as computation. Above 0.3 it becomes hard to hide; {} of "
-                    "the step is not hidden.",
-                    all / computation, percent((all - hidden) / mean.step_s)));
-  }
-}
-
-// "" where an idle moment there is nothing to remark upon.
-std::string where_idle(const IdlePlace& place) {
-  if (place.kind == IdlePlace::Kind::between_collectives) return place.name();
-  const bool turns = (place.before == "forward" && place.after == "backward") ||
-                     (place.before == "backward" && place.after == "forward");
-  if (place.kind != IdlePlace::Kind::between_phases || !turns) return "";
-  return fmt::format("between {} and {}", place.before, place.after);
-}
-
-void idle(const Breakdown& mean, std::vector<std::string>& fired) {
-  for (const auto& [place, s] : mean.idle) {
-    const std::string where = where_idle(place);
-    if (where.empty() || s <= max_idle * mean.step_s) continue;
-    fired.push_back(
-        fmt::format("Nothing runs for {} of the step {}: the host does not keep up, or something synchronises there.",
-                    percent(s / mean.step_s), where));
-  }
-}
 
 constexpr double seconds_per_hour = 3600;
 constexpr double hours_per_year = 365.25 * 24;
@@ -85,14 +39,6 @@ CaseSaving saving_of(const CostEstimate& estimate, const CaseSummary& row, int r
 }
 
 }  // namespace
-
-std::vector<std::string> fired_rules(const Breakdown& step) {
-  std::vector<std::string> fired;
-  if (!(step.step_s > 0)) return fired;
-  communication(step, fired);
-  idle(step, fired);
-  return fired;
-}
 
 std::optional<CostEstimate> estimate_cost(const store::Result& result, const Summary& summary,
                                           const config::Cost& cost) {
@@ -132,7 +78,6 @@ Findings find_all(const store::Result& result) {
     step.waterfall = waterfall(result, findings.summary.at(breakdown), breakdown);
     step.bottleneck =
         find_bottleneck(result, breakdown, step.waterfall ? &*step.waterfall : nullptr, findings.stragglers);
-    step.rules = fired_rules(breakdown.mean);
     step.spans = spans_of_case(result, breakdown.case_index);
     step.breakdown = std::move(breakdown);
   }

@@ -297,21 +297,5 @@ TEST(Bottleneck, EveryPartIsHeldAgainstItsRoof) {
   EXPECT_EQ(find_bottleneck(r, hidden, &roofs, {}).kind, BottleneckKind::communication);
 }
 
-TEST(Rules, FireWithTheirNumbers) {
-  const auto fired = [](const CaseBreakdown& c) {
-    std::string all;
-    for (const auto& rule : fired_rules(c.mean)) all += rule + "\n";
-    return all;
-  };
-  EXPECT_EQ(fired(made_of({{Part::matrix_products, 0.9}, {Part::data, 0.1}})), "");
-  EXPECT_THAT(fired(made_of({{Part::matrix_products, 0.4}, {Part::data, 0.6}})), HasSubstr("60.0 % of the step"));
-  EXPECT_THAT(fired(made_of({{Part::matrix_products, 0.75}, {Part::data, 0.25}})),
-              HasSubstr("0.33 times as long as computation"));
-  CaseBreakdown idle = made_of({{Part::matrix_products, 0.9}, {Part::idle, 0.1}});
-  idle.mean.idle = {{{IdlePlace::Kind::between_phases, "forward", "backward"}, 0.07},
-                    {{IdlePlace::Kind::within_phase, "forward", "forward"}, 0.03}};
-  EXPECT_THAT(fired(idle), HasSubstr("7.0 % of the step between forward and backward"));
-}
-
 }  // namespace
 }  // namespace harness::analysis
