@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/findings.h"
+#include "analysis/breakdown.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "traces/answer.h"
