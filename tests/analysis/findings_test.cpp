@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <ctime>
 #include <random>
 
 #include "analysis/findings.h"
@@ -191,14 +190,6 @@ TEST(Stragglers, EveryRankHasItsShare) {
   EXPECT_NEAR(s.late_share[0], 0, 0.1);
   r.splits.pop_back();  // of the last case a rank is missing
   EXPECT_EQ(find_stragglers(r).cases, 2);
-}
-
-TEST(Stragglers, ManyRanksTakeLittleTime) {
-  const store::Result r = profiled(16384, 4, 77, 0.3);
-  const std::clock_t began = std::clock();  // of this process, however busy the machine is
-  EXPECT_EQ(find_stragglers(r).ranks[0].rank, 77);
-  constexpr double most_s = 10;  // hundreds of times what it takes: only what is not linear takes longer
-  EXPECT_LT(static_cast<double>(std::clock() - began) / CLOCKS_PER_SEC, most_s);
 }
 
 // ---- what holds the step up -----------------------------------------------------------------------------------------

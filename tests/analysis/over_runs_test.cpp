@@ -168,12 +168,6 @@ TEST(Repeats, WhatIsNoRepeatIsRefusedInOneLine) {
   EXPECT_THAT(with([](store::Result& r) { r.cases[0].name = "base"; }), HasSubstr("r3 has no baseline"));
 }
 
-TEST(Repeats, BaselinesAloneAreRepeats) {
-  Runs runs;
-  for (int run = 0; run < 3; ++run) runs.add(test::samples::sweep({}, {1, 1}));
-  EXPECT_EQ(pool_runs(runs.list).comparisons, 0);
-}
-
 TEST(Reproduction, ComparesWhatChangesDidAndNotTimes) {
   test::SampleFiles files;
   const std::vector<std::string> changes{"micro_batch_size=2", "overlap_grad_reduce=false", "precision=bf16",

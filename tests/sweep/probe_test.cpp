@@ -127,15 +127,9 @@ TEST(RequireGpus, NoGpusAreOneMessage) {
   EXPECT_THAT(message, HasSubstr("`backend: cpu`"));
   EXPECT_THAT(message, Not(HasSubstr("\n")));
   EXPECT_NE(refusal(places(1, 1, 0, {{}}), true, "a"), "") << "nothing to share";
-}
-
-TEST(RequireGpus, OneNodeWithoutIsNamed) {
-  auto all = places(3, 2, 2, {{"0", "1"}});
-  for (job::RankPlace& p : all) {
-    if (p.node == 1) p.gpus = {0, 0, {}};
-  }
-  const std::string message = refusal(all, false, "a.yaml");
-  EXPECT_THAT(message, HasSubstr("see none on node1:"));
+  auto one = places(3, 2, 2, {{"0", "1"}});
+  one[2].gpus = one[3].gpus = {0, 0, {}};
+  EXPECT_THAT(refusal(one, false, "a.yaml"), HasSubstr("see none on node1:"));
 }
 
 TEST(RequireGpus, EveryRankHasAGpuOfItsOwn) {
