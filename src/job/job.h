@@ -87,6 +87,7 @@ struct TimelineSamples {
   program::StepSplit split;
   GradientSquares gradient;
 };
+
 /// Runs the warm-up and the timed steps.
 struct TimeSteps {
   int steps = 6;
