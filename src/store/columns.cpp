@@ -185,10 +185,8 @@ void list_columns(Columns<ResultGpu>& c) {
 void list_columns(Columns<machine::Conditions>& c) {
   using R = machine::Conditions;
   c.key("block");
-  c.number("load", &R::load, amount);
   c.number("steal_share", &R::steal_share, amount);
   c.number("foreign_cores", &R::foreign_cores, amount);
-  c.number("cpu_clock_hz", &R::cpu_clock_hz, amount);
   c.text("busiest_host", &R::busiest_host, host_size);
 }
 

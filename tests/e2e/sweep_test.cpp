@@ -131,11 +131,7 @@ TEST(Sweep, MeasuresWritesAndShows) {
   const std::string version = test::run(test::program_path() + " --version").out;
   EXPECT_THAT(version, HasSubstr("(git "));
   EXPECT_THAT(r.identity, Contains(Pair("harness", version.substr(0, version.find('\n')))));
-  // What else the machine did, unless its kernel hides that.
-  ASSERT_EQ(r.conditions.size(), r.blocks.size());
-  if (std::ifstream("/proc/loadavg")) {
-    for (const machine::Conditions& row : r.conditions) EXPECT_GE(row.load, 0);
-  }
+  EXPECT_EQ(r.conditions.size(), r.blocks.size());
   EXPECT_FALSE(r.timeline.empty());
   EXPECT_FALSE(r.totals.empty());
   for (const auto& x : r.timeline) EXPECT_LE(x.start_s, x.end_s);

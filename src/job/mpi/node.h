@@ -95,8 +95,6 @@ struct NodeReport {
   double wall_s = 0;         // that the node's first supervisor watched; 0: not this one, or no worker runs there
   double busy_s = nan;       // of the CPUs together
   double steal_share = nan;  // of their time
-  double load = nan;         // of the last minute
-  double clock_hz = nan;     // mean over the CPUs
   std::array<char, 64> host{};
 };
 

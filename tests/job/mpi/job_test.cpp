@@ -108,7 +108,7 @@ TEST(Job, ABlockKnowsWhatElseTheMachineDid) {
   const int cores = static_cast<int>(machine::cores_of(machine::allowed_cpus()).size());
   if (!tells || machine::limited_by_quota(cores) < cores)
     GTEST_SKIP() << "/proc/stat is hidden, or there is a CPU quota";
-  EXPECT_THAT(job.output(), HasSubstr("conditions load true steal true foreign true on " + machine::host_name()));
+  EXPECT_THAT(job.output(), HasSubstr("conditions steal true foreign true on " + machine::host_name()));
 }
 
 TEST(Job, AProfiledStepComesHomeWithTheIntervalsOfItsFirstRank) {
