@@ -105,16 +105,10 @@ using Task = std::variant<TimeSteps, RecordTimeline, Observe, Tune, Probe, CopyW
 using TaskSamples =
     std::variant<TimedSamples, TimelineSamples, ObserveSamples, TuneSamples, ProbeSamples, HostCopySamples>;
 
-/// The time of a worker before its first timed step, by phase.
-struct SetUp {
-  double build_s = 0, connect_s = 0, initialize_s = 0;
-  double first_step_s = 0;  // from the worker's start to the end of its first step
-};
-
 /// The measurements that one rank returns from a block.
 struct Samples {
   TaskSamples task;
-  SetUp set_up;
+  double first_step_s = 0;             // from the worker's start to the end of its first step
   std::int64_t peak_memory_bytes = 0;  // on the device, or resident on the host: high-water mark
   std::vector<std::string> warnings;   // each with a remedy
 };

@@ -150,9 +150,6 @@ void list_columns(Columns<ResultBlock>& c) {
   c.number("process", &R::process, index_or_none(&Counts::blocks)).came_later();
   c.number("start_unix_s", &R::start_unix_s, amount);
   c.number("setup_s", &R::setup_s, amount);
-  c.number("build_s", &R::build_s, amount).came_later();
-  c.number("connect_s", &R::connect_s, amount).came_later();
-  c.number("initialize_s", &R::initialize_s, amount).came_later();
   c.number("total_s", &R::total_s, amount).came_later();
   c.number("first_step_s", &R::first_step_s, amount);
   c.number("timed_total_s", &R::timed_total_s, amount);
