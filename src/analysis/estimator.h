@@ -100,8 +100,8 @@ SweepEstimate estimate_mean_pairs(const SweepBlocks& sweep, std::span<const Ques
 /// Rounds, and blocks of a case, below which the level model gives no interval.
 inline constexpr int least_level_rounds = 5;
 
-/// The level model (level_model.h) with its guards, as docs/method.md has them. The control's question is answered first
-/// and alone; where it moved, the baseline alone is the reference, and LevelFindings::baseline_left says so.
+/// The level model (level_model.h) with its guards, as docs/method.md has them. The control's question is answered
+/// first and alone; where it moved, the baseline alone is the reference, and LevelFindings::baseline_left says so.
 ///
 /// Fewer than least_level_rounds rounds or blocks of the reference are no ground for a level: estimate_mean_pairs then
 /// answers. A case with fewer blocks than that gets a number without an interval.

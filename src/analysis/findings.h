@@ -204,7 +204,7 @@ struct StepFindings {
   CaseBreakdown breakdown;
   std::optional<Waterfall> waterfall;
   Bottleneck bottleneck;
-  program::Spans spans;            // of its groups over nodes
+  program::Spans spans;  // of its groups over nodes
   std::int32_t case_index = 0;
 };
 

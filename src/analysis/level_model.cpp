@@ -244,8 +244,8 @@ class Alternation {
   std::size_t decay_ = 0;
 };
 
-// The standard error of a group's location beyond the reference's and its degrees of freedom, had each `share` times its
-// blocks.
+// The standard error of a group's location beyond the reference's and its degrees of freedom, had each `share` times
+// its blocks.
 struct ContrastError {
   double standard_error = 0, degrees = 0;
 };

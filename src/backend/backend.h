@@ -46,8 +46,8 @@ class Connections {
 };
 
 /// One rank's Program, ready to run. Lifecycle: construct → publish → connect → initialize → run…  All but progress()
-/// are called by one thread. Destruction frees memory and never waits for another rank. Persistent and output buffers are
-/// read and written between runs only, without another rank.
+/// are called by one thread. Destruction frees memory and never waits for another rank. Persistent and output buffers
+/// are read and written between runs only, without another rank.
 class Executable : public program::BufferAccess {
  public:
   /// Opens what peers will connect to. Local.

@@ -147,8 +147,8 @@ void gather_driver(const Tree& tree, Facts& facts) {
   add_nccl_file(tree, facts, "etc/nccl.conf");
 }
 
-// Messages such as "NVRM: Xid (PCI:0000:1b:00): 79, pid=1" and "nvidia-nvswitch1: SXid (PCI:0000:06:00.0): 20034, Fatal,
-// …".
+// Messages such as "NVRM: Xid (PCI:0000:1b:00): 79, pid=1" and "nvidia-nvswitch1: SXid (PCI:0000:06:00.0): 20034,
+// Fatal, …".
 Facts kernel_events(const std::string& log) {
   static const std::regex xid(R"(NVRM: Xid \(PCI:([^)]{1,32})\): ([0-9]{1,5}))"),
       sxid(R"(: SXid \(PCI:([^)]{1,32})\): ([0-9]{1,5}))");

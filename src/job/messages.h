@@ -317,7 +317,9 @@ struct MessageFields {
   static void of(MessageOf<TimedSamples> auto& m, auto& each) {
     each(m.step_s, m.losses, m.timed_total_s, m.skipped_steps, m.gpu);
   }
-  static void of(MessageOf<Samples> auto& m, auto& each) { each(m.task, m.first_step_s, m.peak_memory_bytes, m.warnings); }
+  static void of(MessageOf<Samples> auto& m, auto& each) {
+    each(m.task, m.first_step_s, m.peak_memory_bytes, m.warnings);
+  }
   static void of(MessageOf<WorkerFailure> auto& m, auto& each) { each(m.kind, m.progress, m.text); }
 };
 template <class M, class Each>

@@ -43,8 +43,7 @@ TEST(MeanInterval, IsStudentsTInterval) {
 
 TEST(TwoSamples, AreComparedByWelchsInterval) {
   // By hand: the variances of the means are 5/12 and 20/12; (25/12)² / ((5/12)²/3 + (20/12)²/3) = 75/17 degrees.
-  const ConfidenceInterval i =
-      welch_interval(std::array{1.0, 2.0, 3.0, 4.0}, std::array{2.0, 4.0, 6.0, 8.0}, 0.05);
+  const ConfidenceInterval i = welch_interval(std::array{1.0, 2.0, 3.0, 4.0}, std::array{2.0, 4.0, 6.0, 8.0}, 0.05);
   const double half = student_t_quantile(0.975, 75.0 / 17) * std::sqrt(25.0 / 12);
   EXPECT_NEAR(i.center, 2.5, 1e-12);
   EXPECT_NEAR(i.standard_error, std::sqrt(25.0 / 12), 1e-12);

@@ -101,10 +101,8 @@ TEST(Record, SharedGpusAreNoFailure) {
 // A setting for finding faults is an experiment when a case sets it; one that cannot have an effect is none.
 TEST(Record, HoldsWhatACaseSetsAgainstTheNodes) {
   SweepToJudge sweep;
-  sweep.cases = {{0, {}},
-                 {2, {{"NCCL_P2P_DISABLE", "1"}}},
-                 {3, {{"NCCL_IB_GID_INDEX", "3"}}},
-                 {5, {{"NCCL_IB_HCA", "mlx4"}}}};
+  sweep.cases = {
+      {0, {}}, {2, {{"NCCL_P2P_DISABLE", "1"}}}, {3, {{"NCCL_IB_GID_INDEX", "3"}}}, {5, {{"NCCL_IB_HCA", "mlx4"}}}};
   const store::DoctorRecord record = record_of(two_nodes(), sweep);
   EXPECT_THAT(
       lines_of(record),

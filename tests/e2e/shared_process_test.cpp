@@ -243,8 +243,8 @@ void expect_one_case_lost(const WorkerFault& fault, Place place, int rank) {
   }
 }
 
-// The whole grid when soaking; else three cells of it, in which every place comes by, and with the sanitizers two: there
-// it is about addresses, and these are the same. tests/job/mpi has every kind.
+// The whole grid when soaking; else three cells of it, in which every place comes by, and with the sanitizers two:
+// there it is about addresses, and these are the same. tests/job/mpi has every kind.
 TEST(SharedProcessFaults, LoseTheirCaseAndNothingElse) {
   constexpr int all = faults.size() * places.size() * ranks;
   const auto cells = static_cast<std::size_t>(test::times(3, 2, all));

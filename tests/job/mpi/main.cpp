@@ -46,8 +46,8 @@ void lead(job::Job& job, Numbers& number) {
     request.case_name = fmt::format("block{}", i);
     request.layout[program::Axis::data] = number["ranks"] > 0 ? static_cast<int>(number["ranks"]) : job.size();
     request.warmup_steps = 1;
-    const std::array<job::Task, 3> tasks{job::TimeSteps{static_cast<int>(number["steps"])},
-                                         job::RecordTimeline{}, job::Probe{}};
+    const std::array<job::Task, 3> tasks{job::TimeSteps{static_cast<int>(number["steps"])}, job::RecordTimeline{},
+                                         job::Probe{}};
     request.task = tasks.at(static_cast<std::size_t>(number["task"]));
     request.deadlines = {number["start"], number["step"]};
     request.memory_limit_bytes = number["memory"];
