@@ -284,11 +284,6 @@ double usual_gap(std::span<const LevelBlock> blocks) {
   return usual > 0 ? usual : 1;
 }
 
-// From the block before, in usual gaps. Blocks without different times count as evenly spaced.
-double distance(const LevelBlock& before, const LevelBlock& block, double usual_gap_s, bool timed) {
-  return timed ? std::min((block.steps_unix_s - before.steps_unix_s) / usual_gap_s, farthest) : 1;
-}
-
 }  // namespace
 
 std::vector<LevelBlock> level_blocks(std::span<const FinishedBlock> finished) {
@@ -327,39 +322,35 @@ int level_rounds_to_reach(double distance, const LevelFit& fit, int group, doubl
   });
 }
 
-NeighbourLevel::NeighbourLevel(std::span<const LevelBlock> blocks) : usual_gap_s_(usual_gap(blocks)) {
-  const bool timed =
+NeighbourLevel::NeighbourLevel(std::span<const LevelBlock> blocks)
+    : usual_gap_s_(usual_gap(blocks)), distances_(blocks.size(), -1) {
+  const bool timed =  // else blocks count as evenly spaced
       std::ranges::adjacent_find(blocks, std::ranges::not_equal_to{}, &LevelBlock::steps_unix_s) != blocks.end();
-  const std::vector<double> ones(blocks.size(), 1);
-  for (std::size_t decay = 0; decay < decays.size(); ++decay) {
-    std::vector<double>& kept = kept_[decay];
-    kept.assign(blocks.size(), 0);
-    for (std::size_t i = 1; i < blocks.size(); ++i) {
-      if (blocks[i].session != blocks[i - 1].session) continue;
-      kept[i] = std::pow(decays[decay], distance(blocks[i - 1], blocks[i], usual_gap_s_, timed));
-    }
-    weights_[decay] = sums_of_others(ones, kept);
+  for (std::size_t i = 1; i < blocks.size(); ++i) {
+    if (blocks[i].session != blocks[i - 1].session) continue;
+    const double gaps = (blocks[i].steps_unix_s - blocks[i - 1].steps_unix_s) / usual_gap_s_;
+    distances_[i] = timed ? std::min(gaps, farthest) : 1;
   }
 }
 
-std::vector<double> NeighbourLevel::sums_of_others(std::span<const double> values, std::span<const double> kept) const {
-  std::vector<double> sums(values.size(), 0);
-  double running = 0;
-  for (std::size_t i = 1; i < values.size(); ++i) {
-    running = kept[i] * (running + values[i - 1]);
-    sums[i] = running;
-  }
-  running = 0;
-  for (std::size_t i = values.size(); i-- > 1;) {
-    running = kept[i] * (running + values[i]);
-    sums[i - 1] += running;
-  }
-  return sums;
-}
-
+// Sums that run through the blocks from either end, of values and of their weights.
 std::vector<double> NeighbourLevel::level(std::span<const double> values, std::size_t decay) const {
-  std::vector<double> level = sums_of_others(values, kept_[decay]);
-  for (std::size_t i = 0; i < level.size(); ++i) level[i] /= weights_[decay][i];
+  const std::size_t n = values.size();
+  std::vector<double> level(n, 0), weights(n, 0), kept(n, 0);
+  double sum = 0, weight = 0;
+  for (std::size_t i = 1; i < n; ++i) {
+    if (distances_[i] >= 0) kept[i] = std::pow(decays[decay], distances_[i]);
+    level[i] = sum = kept[i] * (sum + values[i - 1]);
+    weights[i] = weight = kept[i] * (weight + 1);
+  }
+  sum = weight = 0;
+  for (std::size_t i = n; i-- > 1;) {
+    sum = kept[i] * (sum + values[i]);
+    weight = kept[i] * (weight + 1);
+    level[i - 1] += sum;
+    weights[i - 1] += weight;
+  }
+  for (std::size_t i = 0; i < n; ++i) level[i] /= weights[i];
   return level;
 }
 

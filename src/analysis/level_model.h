@@ -42,11 +42,8 @@ class NeighbourLevel {
   double time_constant_s(std::size_t decay) const;
 
  private:
-  std::vector<double> sums_of_others(std::span<const double> values, std::span<const double> kept) const;
-
   double usual_gap_s_ = 0;
-  std::array<std::vector<double>, decays.size()> kept_;     // of a running sum when it passes from block i - 1 to i
-  std::array<std::vector<double>, decays.size()> weights_;  // the denominators
+  std::vector<double> distances_;  // from the block before, in usual gaps; negative: it is of another session
 };
 
 /// The blocks that have another one in their session, in order of session and time.
