@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -136,19 +135,10 @@ TEST(Sweep, MeasuresWritesAndShows) {
   EXPECT_FALSE(r.totals.empty());
   for (const auto& x : r.timeline) EXPECT_LE(x.start_s, x.end_s);
   EXPECT_EQ(r.timeline.back().kind, "record");
-  const auto traced =
-      test::run(test::program_path() + " trace " + (folder / "small.h5") + " -o " + (folder / "t.json"));
-  ASSERT_EQ(traced.exit_code, 0) << traced.err;
-  const std::string trace = test::text_of(folder / "t.json");
-  for (const int rank : {0, 1}) {
-    EXPECT_THAT(trace, HasSubstr(fmt::format(R"("name":"rank {} (role 0)", rank)));
-  }
-
-  for (const char* format : {"text", "md", "csv", "json"}) {
-    const auto shown = test::run(test::program_path() + " show " + (folder / "small.h5") + " --format " + format);
-    EXPECT_EQ(shown.exit_code, o.exit_code);
-    EXPECT_THAT(shown.out, HasSubstr("micro_batch_size"));
-  }
+  std::set<std::int32_t> ranks;
+  for (const auto& x : r.timeline) ranks.insert(x.rank);
+  EXPECT_EQ(ranks.size(), 2u);
+  EXPECT_EQ(test::run(test::program_path() + " show " + (folder / "small.h5")).exit_code, o.exit_code);
 }
 
 TEST(Sweep, WrapStartsTheTimedWorkersUnderAnotherProgram) {
