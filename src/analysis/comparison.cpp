@@ -91,7 +91,7 @@ void judge(CaseComparison& row, const Comparison& comparison, double tokens_rati
   const auto& first = comparison.between_runs ? row.first.run_seconds : row.first.block_seconds;
   const auto& second = comparison.between_runs ? row.second.run_seconds : row.second.block_seconds;
   const double alpha = family_alpha(comparison.comparisons, comparison.confidence);
-  const ConfidenceInterval interval = welch_interval(logs(first, 1), logs(second, tokens_ratio), alpha);
+  const ConfidenceInterval interval = yuen_welch_interval(logs(first, 1), logs(second, tokens_ratio), alpha);
   static_cast<Change&>(row) = change_of(interval, comparison.smallest_effect, {.predicted = comparison.predicted});
 }
 

@@ -10,6 +10,7 @@
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <cstddef>
+#include <vector>
 
 #include "base/text.h"
 
@@ -18,17 +19,42 @@ namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-struct Mean {
-  int n = 0;
-  double mean = nan;
-  double variance = nan;  // of the mean
+std::vector<double> sorted(std::span<const double> values) {
+  std::vector<double> copy(values.begin(), values.end());
+  std::ranges::sort(copy);
+  return copy;
+}
+
+// The share that a trimmed mean leaves out at either end.
+constexpr double trim_share = 0.2;
+
+struct TrimmedMean {
+  int n = 0, kept = 0;
+  double mean = nan;      // of the values that trimming leaves
+  double variance = nan;  // of that mean: the winsorised sum of squares / (h (h - 1))
 };
 
-Mean mean_of(std::span<const double> values) {
-  const auto n = static_cast<double>(values.size());
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return {static_cast<int>(values.size()), n > 0 ? sum / n : nan, std::pow(standard_deviation(values), 2) / n};
+TrimmedMean trimmed_mean(std::span<const double> values, double share) {
+  const std::size_t n = values.size(),
+                    cut = static_cast<std::size_t>(std::floor(share * static_cast<double>(n) + 1e-9));
+  TrimmedMean out;
+  out.n = static_cast<int>(n);
+  out.kept = static_cast<int>(n - 2 * cut);
+  if (out.kept < 1) return out;
+  const std::vector<double> in_order = sorted(values);
+  const auto winsorised = [&](std::size_t i) { return in_order[std::clamp(i, cut, n - 1 - cut)]; };
+  double sum = 0, winsorised_sum = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    winsorised_sum += winsorised(i);
+    if (i >= cut && i < n - cut) sum += in_order[i];
+  }
+  out.mean = sum / out.kept;
+  if (out.kept < 2) return out;
+  const double winsorised_mean = winsorised_sum / static_cast<double>(n);
+  double squares = 0;  // (n - 1) × the winsorised variance
+  for (std::size_t i = 0; i < n; ++i) squares += std::pow(winsorised(i) - winsorised_mean, 2);
+  out.variance = squares / (static_cast<double>(out.kept) * (out.kept - 1));
+  return out;
 }
 
 // Student's t interval.
@@ -57,20 +83,20 @@ double standard_deviation(std::span<const double> values) {
 }
 
 ConfidenceInterval mean_interval(std::span<const double> values, double alpha) {
-  const Mean of = mean_of(values);
-  if (of.n < 2) return {.n = of.n};
-  return around(of.mean, std::sqrt(of.variance), of.n - 1, alpha, of.n);
+  const TrimmedMean of = trimmed_mean(values, 0);
+  if (of.kept < 2) return {.n = of.n};
+  return around(of.mean, std::sqrt(of.variance), of.kept - 1, alpha, of.n);
 }
 
-ConfidenceInterval welch_interval(std::span<const double> first, std::span<const double> second, double alpha) {
-  const Mean a = mean_of(first), b = mean_of(second);
+ConfidenceInterval yuen_welch_interval(std::span<const double> first, std::span<const double> second, double alpha) {
+  const TrimmedMean a = trimmed_mean(first, trim_share), b = trimmed_mean(second, trim_share);
   const double center = b.mean - a.mean, variance = a.variance + b.variance;
   const int n = a.n + b.n;
   if (!std::isfinite(variance)) return {.center = center, .n = n};
   // Samples without any scatter, as of a file compared with itself at one round, have no width.
   if (!(variance > 0)) return {center, center, center, n, 0};
   const double degrees =
-      variance * variance / (a.variance * a.variance / (a.n - 1) + b.variance * b.variance / (b.n - 1));
+      variance * variance / (a.variance * a.variance / (a.kept - 1) + b.variance * b.variance / (b.kept - 1));
   return around(center, std::sqrt(variance), degrees, alpha, n);
 }
 

@@ -32,9 +32,11 @@ struct ConfidenceInterval {
 /// Student's t interval of the mean of one sample, such as paired differences. All NaN with fewer than two values.
 ConfidenceInterval mean_interval(std::span<const double> values, double alpha);
 
-/// B. L. Welch's t interval of (mean of `second`) - (mean of `first`) for two independent samples of unequal variances.
-/// n counts both samples. NaN but for the centre when a side has fewer than two values, all NaN when a side has none.
-ConfidenceInterval welch_interval(std::span<const double> first, std::span<const double> second, double alpha);
+/// The interval of (trimmed mean of `second`) - (trimmed mean of `first`) for two independent samples: Yuen's test for
+/// unequal variances (Biometrika 61, 1974): winsorised variances, and a fifth of the values trimmed at either end. With
+/// fewer than five values a side nothing is trimmed, and it is Welch's t interval. n counts both samples. NaN but for
+/// the centre when a side has fewer than two values, all NaN when a side has none.
+ConfidenceInterval yuen_welch_interval(std::span<const double> first, std::span<const double> second, double alpha);
 
 // Quantiles and tails of the distributions that intervals and verdicts rest on, by Boost.Math.
 

@@ -41,9 +41,10 @@ TEST(MeanInterval, IsStudentsTInterval) {
   EXPECT_TRUE(std::isnan(mean_interval({}, 0.05).center));
 }
 
-TEST(TwoSamples, AreComparedByWelchsInterval) {
+TEST(TwoSamples, WithoutTrimmingItIsWelchsInterval) {
   // By hand: the variances of the means are 5/12 and 20/12; (25/12)² / ((5/12)²/3 + (20/12)²/3) = 75/17 degrees.
-  const ConfidenceInterval i = welch_interval(std::array{1.0, 2.0, 3.0, 4.0}, std::array{2.0, 4.0, 6.0, 8.0}, 0.05);
+  const ConfidenceInterval i =
+      yuen_welch_interval(std::array{1.0, 2.0, 3.0, 4.0}, std::array{2.0, 4.0, 6.0, 8.0}, 0.05);
   const double half = student_t_quantile(0.975, 75.0 / 17) * std::sqrt(25.0 / 12);
   EXPECT_NEAR(i.center, 2.5, 1e-12);
   EXPECT_NEAR(i.standard_error, std::sqrt(25.0 / 12), 1e-12);
@@ -52,12 +53,24 @@ TEST(TwoSamples, AreComparedByWelchsInterval) {
   EXPECT_EQ(i.n, 8);
 }
 
+// n = 10 a side, trim 2 from each end: mean of 3..8; winsorised values 3,3,3,4,5,6,7,8,8,8 about 5.5: squares 42.5. Two
+// equal variances with 5 degrees of freedom each have 10 together.
+TEST(TwoSamples, TrimmingLeavesOutTheEndsAndWinsorisesThem) {
+  const std::vector<double> first{1, 2, 3, 4, 5, 6, 7, 8, 9, 100}, second{0, 12, 13, 14, 15, 16, 17, 18, 19, 20};
+  const auto interval = yuen_welch_interval(first, second, 0.05);
+  EXPECT_DOUBLE_EQ(interval.center, 10);
+  EXPECT_DOUBLE_EQ(interval.standard_error, std::sqrt(2 * 42.5 / 30));
+  EXPECT_NEAR(interval.high - 10, 2.2281388520 * std::sqrt(2 * 42.5 / 30), 1e-9);
+  EXPECT_NEAR(interval.high - interval.center, interval.center - interval.low, 1e-12);
+  EXPECT_EQ(interval.n, 20);
+}
+
 TEST(TwoSamples, TooFewValuesGiveACentreAndEqualOnesNoWidth) {
-  const ConfidenceInterval i = welch_interval(std::array{1.0}, std::array{2.0, 3.0}, 0.05);
+  const ConfidenceInterval i = yuen_welch_interval(std::array{1.0}, std::array{2.0, 3.0}, 0.05);
   EXPECT_NEAR(i.center, 1.5, 1e-12);
   EXPECT_TRUE(std::isnan(i.low));
-  EXPECT_TRUE(std::isnan(welch_interval({}, std::array{2.0, 3.0}, 0.05).center));
-  const ConfidenceInterval same = welch_interval(std::array{2.0, 2.0}, std::array{2.0, 2.0}, 0.05);
+  EXPECT_TRUE(std::isnan(yuen_welch_interval({}, std::array{2.0, 3.0}, 0.05).center));
+  const ConfidenceInterval same = yuen_welch_interval(std::array{2.0, 2.0}, std::array{2.0, 2.0}, 0.05);
   EXPECT_EQ(same.low, 0);
   EXPECT_EQ(same.high, 0);
 }

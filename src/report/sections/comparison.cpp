@@ -157,7 +157,8 @@ std::vector<std::string> how_to_read(const analysis::Comparison& comparison) {
                         : ""));
     notes.emplace_back(
         comparison.between_runs
-            ? "n counts runs. The interval is between runs: Welch's t on the logarithms of the runs' median step times."
+            ? "n counts runs. The interval is between runs: Welch's t (trimmed, after Yuen, from five runs a side) on "
+              "the logarithms of the runs' median step times."
             : "Variation between runs is not estimated: that needs at least three runs on each side. n counts blocks, "
               "and the interval comes from the scatter of blocks within runs. It is a lower bound of the uncertainty: "
               "another allocation of the same machine may differ by more than these verdicts allow for.");
