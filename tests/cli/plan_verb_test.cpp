@@ -122,7 +122,7 @@ TEST(Plan, TakesTimesFromAnAssumedMfu) {
   const double step_s = p.baseline().survey.flop.model / (128 * 989e12 * 0.4);
   const double block_s = 45 + step_s * (e.measure.warmup_steps + e.measure.steps);
   // Before round 1: a worker that records the timeline, one that tunes, one that reads NCCL's log.
-  const double preparation_s = 3 * 45 + step_s * (e.measure.warmup_steps + 1 + 1);
+  const double preparation_s = 3 * 45 + step_s * (e.measure.warmup_steps + 5 + 1);
   const double total_s = preparation_s + 20 * block_s;
   const std::string text = planned(overrides, "40%", "45 s");
   EXPECT_THAT(text, HasSubstr(fmt::format("time: {}, a block of the baseline {}, if every case has an MFU of 40 %",
