@@ -102,7 +102,7 @@ class Estimate {
   // Untimed workers before round 1: one records the timeline; on GPUs one tunes, and one reads NCCL's log.
   double preparation_of(const plan::PlannedCase& planned, double step_s) const {
     if (planned.is_copy) return 0;
-    double seconds = block_s(step_s, measure_.warmup_steps + 1);
+    double seconds = block_s(step_s, measure_.warmup_steps + sweep::profiled_steps);
     if (!has_gpus(plan_)) return seconds;
     if (!measure_.share_gpus) seconds += known_.set_up_s;
     if (planned.layout.ranks() > 1) seconds += block_s(step_s, 1);

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -71,8 +72,8 @@ void on_signal(int number) {
 
 }  // namespace
 
-TimelineSamples sum_up(const program::Program& program, const std::vector<program::Interval>& intervals, int ranks) {
-  TimelineSamples samples;
+ProfiledStep sum_up(const program::Program& program, const std::vector<program::Interval>& intervals, int ranks) {
+  ProfiledStep samples;
   for (const program::Interval& interval : intervals) samples.step_s = std::max(samples.step_s, interval.end_s);
   samples.totals = totals_of(program, intervals);
   samples.communication_s = program::communication_durations(program, intervals);
@@ -82,6 +83,14 @@ TimelineSamples sum_up(const program::Program& program, const std::vector<progra
   };
   samples.split = program::split_step(intervals, communicates, samples.step_s);
   return samples;
+}
+
+void choose_step(TimelineSamples& samples, std::span<const double> step_s) {
+  std::vector<std::size_t> order(step_s.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t step) { return step_s[step]; });
+  static_cast<ProfiledStep&>(samples) = std::move(samples.offered[order[(order.size() - 1) / 2]]);
+  samples.offered.clear();
 }
 
 void count_stop_signals() {

@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <variant>
@@ -60,9 +61,11 @@ struct ObserveSamples {
   std::string nccl_log;  // as much of it as is kept
 };
 
-/// Runs the warm-up and a profiled step, untimed. Keeps the norm of the gradients of the first step of all.
+/// Runs the warm-up and some profiled steps, untimed, and keeps the one that is the median by its length: one alone may
+/// be a hiccup. Keeps the norm of the gradients of the first step of all.
 struct RecordTimeline {
   config::Timelines ranks = config::Timelines::roles;  // whose intervals come home
+  int steps = 1;                                       // profiled ones
 };
 /// One operation kind's share of one rank's profiled step.
 struct KindTotal {
@@ -77,15 +80,19 @@ struct KindTotal {
 struct GradientSquares {
   double sharded = std::numeric_limits<double>::quiet_NaN(), replicated = std::numeric_limits<double>::quiet_NaN();
 };
-/// The profiled step of one rank.
-struct TimelineSamples {
+/// A profiled step of one rank.
+struct ProfiledStep {
   std::vector<program::Interval> timeline;  // empty where only its totals come home
   double step_s = 0;                        // until the last operation ended
   double loading_s = 0;                     // filling the inputs, within the step or concurrent with it
   std::vector<KindTotal> totals;
   std::vector<float> communication_s;  // program::communication_durations(); empty: too many
   program::StepSplit split;
+};
+/// The step that was kept. A worker does not know it: it offers all of them, and the ranks agree (choose_step()).
+struct TimelineSamples : ProfiledStep {
   GradientSquares gradient;
+  std::vector<ProfiledStep> offered;  // in order; empty once the ranks have agreed
 };
 
 /// Runs the warm-up and the timed steps.
@@ -116,7 +123,11 @@ struct Samples {
 /// Sums up a profiled step of one rank: its length until the last operation ended, its totals by kind and stream, its
 /// split, and the durations of its communications, unless those of all `ranks` are more than rank 0 should hold. Leaves
 /// out the intervals themselves.
-TimelineSamples sum_up(const program::Program& program, const std::vector<program::Interval>& intervals, int ranks);
+ProfiledStep sum_up(const program::Program& program, const std::vector<program::Interval>& intervals, int ranks);
+
+/// Keeps of the steps that a worker offers the median by length. step_s: of the slowest rank in each of them, the same on
+/// all ranks, so that all keep the same step.
+void choose_step(TimelineSamples& samples, std::span<const double> step_s);
 
 /// A block: one task of one case, on as many ranks as its layout has. Holds everything a worker needs to run it, and
 /// what its supervisor needs to judge it.

@@ -311,8 +311,11 @@ struct MessageFields {
   static void of(MessageOf<TuneSamples> auto& m, auto& each) { each(m.tuning); }
   static void of(MessageOf<ObserveSamples> auto& m, auto& each) { each(m.nccl_log); }
   static void of(MessageOf<KindTotal> auto& m, auto& each) { each(m.kind, m.stream, m.seconds, m.operations); }
+  static void of(MessageOf<ProfiledStep> auto& m, auto& each) {
+    each(m.timeline, m.step_s, m.loading_s, m.totals, m.communication_s, m.split);
+  }
   static void of(MessageOf<TimelineSamples> auto& m, auto& each) {
-    each(m.timeline, m.step_s, m.loading_s, m.totals, m.communication_s, m.split, m.gradient);
+    each(m.timeline, m.step_s, m.loading_s, m.totals, m.communication_s, m.split, m.gradient, m.offered);
   }
   static void of(MessageOf<TimedSamples> auto& m, auto& each) {
     each(m.step_s, m.losses, m.timed_total_s, m.skipped_steps, m.gpu);

@@ -53,6 +53,9 @@ bool run_rounds(job::Job& job, const plan::Plan& plan, const BlockDefaults& defa
 
 // What runs once, before the rounds and untimed.
 
+/// The number of profiled steps of a case, of which the median is kept. A prediction has one.
+inline constexpr int profiled_steps = 5;
+
 /// Runs one untimed worker per case, for its timeline and for an estimate of how long a timed block takes. A case that
 /// fails twice in the same way is dropped. Throws Error if that is the baseline. Returns whether it was interrupted.
 bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, const Machine& machine,

@@ -167,6 +167,7 @@ bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults
                       Recorder& recorder, ProgressLine& progress) {
   bool interrupted = false;
   const bool predicts = config::traits_of(plan.experiment.backend).predicts();
+  const int profiled = predicts ? 1 : profiled_steps;
   std::vector<plan::EntrantSet> sets = plan::sets_of(plan);  // those of a set run in its processes
   std::erase_if(sets, [&](const plan::EntrantSet& set) { return plan.cases[set.front()].is_copy; });
   std::size_t total = 0;
@@ -179,7 +180,7 @@ bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults
     // A second try tells a passing fault from a lasting one; what fails in ever new ways is dropped as well.
     for (int attempt = 0; attempt < 3 && recorder.may_run(i) && !interrupted; ++attempt) {
       const double start_s = job.clock().seconds();
-      const job::RecordTimeline task{plan.experiment.measure.timeline};
+      const job::RecordTimeline task{plan.experiment.measure.timeline, profiled};
       const job::BlockRequest request = block_request(plan.experiment, planned, task, defaults);
       const job::BlockOutcome outcome = attempt == 0 ? job.run({set, request, last}) : job.run_alone(request);
       const double whole_s = job.clock().seconds() - start_s;
@@ -188,7 +189,7 @@ bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults
         keep_timeline(plan, i, machine, outcome, recorder);
         refuse_if_too_large(plan, i, machine, outcome, recorder);
         state.step_s = outcome.of<job::TimelineSamples>(0).step_s;
-        const int steps = plan.experiment.measure.warmup_steps + 1;
+        const int steps = plan.experiment.measure.warmup_steps + profiled;
         state.set_up_s = std::max(0.0, whole_s - steps * state.step_s);
         progress.end(fmt::format("{} per step", show_seconds(state.step_s)));
         break;

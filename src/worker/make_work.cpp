@@ -175,20 +175,21 @@ job::TimedSamples time_steps(Steps& steps, int warmup_steps, int timed_steps) {
   return samples;
 }
 
-job::TimelineSamples record_timeline(Steps& steps, int warmup_steps, bool keeps_intervals, int ranks,
-                                     const std::vector<workloads::GradientPart>& gradients) {
-  job::GradientSquares squares;
+job::TimelineSamples record_timeline(Steps& steps, int warmup_steps, int profiled_steps, bool keeps_intervals,
+                                     int ranks, const std::vector<workloads::GradientPart>& gradients) {
+  job::TimelineSamples samples;
   if (warmup_steps > 0) {
     steps.run(1);
-    squares = squares_of(gradients, steps.executable());
+    samples.gradient = squares_of(gradients, steps.executable());
     steps.run(warmup_steps - 1);
   }
-  Steps::Profiled profiled = steps.run_profiled();
-  if (warmup_steps == 0) squares = squares_of(gradients, steps.executable());
-  job::TimelineSamples samples = job::sum_up(steps.program(), profiled.intervals, ranks);
-  samples.gradient = squares;
-  samples.loading_s = profiled.loading_s;
-  if (keeps_intervals) samples.timeline = std::move(profiled.intervals);
+  for (int i = 0; i < profiled_steps; ++i) {
+    Steps::Profiled profiled = steps.run_profiled();
+    if (warmup_steps == 0 && i == 0) samples.gradient = squares_of(gradients, steps.executable());
+    job::ProfiledStep& step = samples.offered.emplace_back(job::sum_up(steps.program(), profiled.intervals, ranks));
+    step.loading_s = profiled.loading_s;
+    if (keeps_intervals) step.timeline = std::move(profiled.intervals);
+  }
   return samples;
 }
 
@@ -240,9 +241,9 @@ Work make_work(const job::WorkerOrder& order, std::shared_ptr<backend::Connectio
     work.task = [log, keeps](Steps* steps) { return observe(*steps, *log, keeps); };
   } else if (const auto* timeline = std::get_if<job::RecordTimeline>(&request.task)) {
     const bool keeps = timeline->ranks == config::Timelines::all || set.first_rank(role) == order.rank;
-    work.task = [=, warmup = request.warmup_steps, ranks = request.layout.ranks(),
+    work.task = [=, warmup = request.warmup_steps, profiled = timeline->steps, ranks = request.layout.ranks(),
                  gradients = workload.gradients(request.model, request.settings, request.layout, at, *program)](
-                    Steps* steps) { return record_timeline(*steps, warmup, keeps, ranks, gradients); };
+                    Steps* steps) { return record_timeline(*steps, warmup, profiled, keeps, ranks, gradients); };
   } else {
     const int timed = std::get<job::TimeSteps>(request.task).steps;
     work.task = [=, warmup = request.warmup_steps](Steps* steps) { return time_steps(*steps, warmup, timed); };

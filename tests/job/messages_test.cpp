@@ -155,7 +155,12 @@ TEST(Messages, ATimelineComesBackAsItWas) {
   s.timeline = {{3, 1, 0.5, 0.75}};
   s.totals = {{"matmul", "compute", 0.5, 12}};
   s.split = {1.0, 0.5, 0.375, 0.25, 0.125, 0.25};
+  s.offered.resize(2);
+  s.offered[1].timeline = {{4, 0, 0.25, 0.5}};
   const auto back = task_back<TimelineSamples>(samples_of(s));
+  ASSERT_EQ(back.offered.size(), 2u);
+  ASSERT_EQ(back.offered[1].timeline.size(), 1u);
+  EXPECT_EQ(back.offered[1].timeline[0].operation, 4);
   ASSERT_EQ(back.timeline.size(), 1u);
   EXPECT_EQ(back.timeline[0].operation, 3);
   EXPECT_EQ(back.timeline[0].end_s, 0.75);
@@ -231,6 +236,31 @@ TEST(Frames, NoneIsLargerThanAnyMessage) {
     reader.append(header);
     EXPECT_FALSE(reader.next());
     EXPECT_TRUE(reader.damaged()) << static_cast<int>(type);
+  }
+}
+
+// A hiccup in fewer than half of the steps is never kept, and every rank keeps the same step.
+TEST(ChooseStep, KeepsTheMedianOfAnyNumberOfSteps) {
+  std::mt19937 random(1);
+  for (int trial = 0; trial < 200; ++trial) {
+    const std::size_t n = 1 + random() % 9;
+    std::vector<double> step_s(n);
+    for (double& s : step_s) s = 1 + 1e-3 * static_cast<double>(random() % 100);
+    for (std::size_t hiccup = 0; 2 * (hiccup + 1) <= n; ++hiccup) step_s[hiccup] = 100;
+    std::ranges::shuffle(step_s, random);
+    TimelineSamples samples;
+    for (std::size_t i = 0; i < n; ++i) {
+      samples.offered.emplace_back().step_s = 0.5 * step_s[i];  // of this rank, which is not the slowest
+      samples.offered.back().loading_s = static_cast<double>(i);
+    }
+    choose_step(samples, step_s);
+    const double kept = step_s[static_cast<std::size_t>(samples.loading_s)];
+    EXPECT_EQ(samples.step_s, 0.5 * kept);
+    EXPECT_LT(kept, 2);
+    const auto below = std::ranges::count_if(step_s, [&](double s) { return s < kept; });
+    const auto above = std::ranges::count_if(step_s, [&](double s) { return s > kept; });
+    EXPECT_LE(std::max(below, above), std::ssize(step_s) / 2);
+    EXPECT_TRUE(samples.offered.empty());
   }
 }
 

@@ -137,12 +137,14 @@ TEST(Tasks, WithoutWarmUpTheFirstStepIsTimed) {
   EXPECT_NEAR(rig.steps.first_step_s(), 1e-3, 1e-9);
 }
 
-TEST(Tasks, ATimelineIsOfTheStepAfterTheWarmUp) {
+TEST(Tasks, ATimelineIsOfferedOfEveryProfiledStepAfterTheWarmUp) {
   Rig rig;
-  const job::TimelineSamples samples = record_timeline(rig.steps, 2, true, 1, {});
+  const job::TimelineSamples all = record_timeline(rig.steps, 2, 3, true, 1, {});
   using Calls = std::vector<std::pair<std::int64_t, int>>;
-  EXPECT_EQ(rig.executable.calls, (Calls{{0, 1}, {1, 1}, {2, -1}}));
-  EXPECT_TRUE(std::isnan(samples.gradient.sharded));
+  EXPECT_EQ(rig.executable.calls, (Calls{{0, 1}, {1, 1}, {2, -1}, {3, -1}, {4, -1}}));
+  ASSERT_EQ(all.offered.size(), 3u);
+  EXPECT_TRUE(std::isnan(all.gradient.sharded));
+  const job::ProfiledStep& samples = all.offered[1];
   EXPECT_EQ(samples.timeline.size(), 3u);
   EXPECT_EQ(samples.step_s, 1.0);
   ASSERT_EQ(samples.totals.size(), 2u);
@@ -162,21 +164,21 @@ TEST(Tasks, GradientsAreSquaredAfterTheFirstStepOfAll) {
   for (const int warmup : {2, 1}) {
     Rig rig;
     std::ranges::fill(rig.executable.ring, 3.0F);
-    const job::GradientSquares squares = record_timeline(rig.steps, warmup, false, 1, gradients).gradient;
+    const job::GradientSquares squares = record_timeline(rig.steps, warmup, 1, false, 1, gradients).gradient;
     EXPECT_EQ(squares.sharded, 100 * 100 + 9 + 9 / 2.0) << "the second step would have written 101 over a 3";
     EXPECT_EQ(squares.replicated, 18 / 4.0);
   }
   Rig rig;
   std::ranges::fill(rig.executable.ring, 3.0F);
-  EXPECT_EQ(record_timeline(rig.steps, 0, false, 1, gradients).gradient.sharded, 9 + 9 + 9 / 2.0);
+  EXPECT_EQ(record_timeline(rig.steps, 0, 1, false, 1, gradients).gradient.sharded, 9 + 9 + 9 / 2.0);
 }
 
 TEST(Tasks, ARankThatDoesNotKeepItsTimelineBringsItsTotals) {
   Rig rig;
-  const job::TimelineSamples step = record_timeline(rig.steps, 0, false, 1, {});
+  const job::ProfiledStep step = record_timeline(rig.steps, 0, 1, false, 1, {}).offered.at(0);
   EXPECT_TRUE(step.timeline.empty());
   EXPECT_EQ(step.totals.size(), 2u);
-  EXPECT_TRUE(record_timeline(rig.steps, 0, false, 1 << 27, {}).communication_s.empty());
+  EXPECT_TRUE(record_timeline(rig.steps, 0, 1, false, 1 << 27, {}).offered.at(0).communication_s.empty());
 }
 
 TEST(Tasks, MoreStepsThanLossesAreKeptIsAnError) {

@@ -230,8 +230,28 @@ void BlockRun::gather_conditions(const NodeWatch& watch) {
   outcome_.conditions = worst_of(reports);
 }
 
+// The ranks' samples are of one profiled step, which all of them choose by how long each took the slowest.
+void BlockRun::agree_on_profiled_step(int steps) {
+  job::Samples samples;
+  std::vector<std::int64_t> nanoseconds(steps);
+  if (number_) {
+    samples = job::decode<job::Samples>(arrived_[job::FrameType::samples]);
+    const auto& offered = std::get<job::TimelineSamples>(samples.task).offered;
+    for (std::size_t i = 0; i < std::min(offered.size(), nanoseconds.size()); ++i)
+      nanoseconds[i] = static_cast<std::int64_t>(offered[i].step_s * 1e9);
+  }
+  ranks_.maximum(nanoseconds, idle_);
+  if (!number_) return;
+  std::vector<double> seconds;
+  for (const std::int64_t ns : nanoseconds) seconds.push_back(static_cast<double>(ns) * 1e-9);
+  job::choose_step(std::get<job::TimelineSamples>(samples.task), seconds);
+  arrived_[job::FrameType::samples] = job::encode(samples);
+}
+
 job::BlockOutcome BlockRun::collect(bool success) {
   if (success) {
+    if (const auto* timeline = std::get_if<job::RecordTimeline>(&request_.task))
+      agree_on_profiled_step(timeline->steps);
     for (const std::string& bytes : ranks_.gather(arrived_[job::FrameType::samples], idle_)) {
       if (!bytes.empty()) outcome_.samples.push_back(job::decode<job::Samples>(bytes));
     }

@@ -43,6 +43,7 @@ class BlockRun {
   void end_worker(bool success);
   bool ends_by_itself();
   void gather_conditions(const NodeWatch& watch);
+  void agree_on_profiled_step(int steps);
   job::BlockOutcome collect(bool success);
 
   /// Waits until the worker has sent `wanted`, a fault occurred on any rank, or `limit_s` has passed.

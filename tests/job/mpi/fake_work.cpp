@@ -4,6 +4,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -168,8 +169,14 @@ worker::Work fake_work(const job::WorkerOrder& order, const std::shared_ptr<back
       return worker::time_steps(*running, warmup, steps);
     };
   } else {
+    const int profiled = std::get<job::RecordTimeline>(request.task).steps;
     work.task = [=, warmup = request.warmup_steps, ranks = request.layout.ranks()](worker::Steps* running) {
-      return worker::record_timeline(*running, warmup, order.rank == 0, ranks, {});
+      job::TimelineSamples samples = worker::record_timeline(*running, warmup, profiled, order.rank == 0, ranks, {});
+      // The last step is the median on every rank alone, and the first is that of the slowest ranks.
+      constexpr std::array<std::array<double, 3>, 2> seconds{{{3, 1, 2}, {1, 9, 2}}};
+      for (std::size_t i = 0; i < samples.offered.size(); ++i)
+        samples.offered[i].step_s = seconds.at(order.rank == 0 ? 0 : 1).at(i);
+      return samples;
     };
   }
   return work;

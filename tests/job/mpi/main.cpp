@@ -46,8 +46,8 @@ void lead(job::Job& job, Numbers& number) {
     request.case_name = fmt::format("block{}", i);
     request.layout[program::Axis::data] = number["ranks"] > 0 ? static_cast<int>(number["ranks"]) : job.size();
     request.warmup_steps = 1;
-    const std::array<job::Task, 3> tasks{job::TimeSteps{static_cast<int>(number["steps"])}, job::RecordTimeline{},
-                                         job::Probe{}};
+    const std::array<job::Task, 3> tasks{job::TimeSteps{static_cast<int>(number["steps"])},
+                                         job::RecordTimeline{.steps = 3}, job::Probe{}};
     request.task = tasks.at(static_cast<std::size_t>(number["task"]));
     request.deadlines = {number["start"], number["step"]};
     request.memory_limit_bytes = number["memory"];
@@ -73,7 +73,8 @@ void lead(job::Job& job, Numbers& number) {
                                  timed->losses.back());
       }
       if (const auto* timeline = std::get_if<job::TimelineSamples>(&task))
-        std::cout << fmt::format(" timeline {} totals {}", timeline->timeline.size(), timeline->totals.size());
+        std::cout << fmt::format(" timeline {} totals {} step {}", timeline->timeline.size(), timeline->totals.size(),
+                                 timeline->step_s);
       std::cout << "\n";
       if (const auto* probe = std::get_if<job::ProbeSamples>(&task)) {
         for (const auto& [name, value] : probe->identity)
