@@ -91,6 +91,21 @@ std::vector<std::int32_t> throttled_rounds(const store::Result& result) {
   return {rounds.begin(), rounds.end()};
 }
 
+std::optional<Tails> tails_of(const store::Result& result, std::int32_t case_index) {
+  std::vector<double> steps;
+  for (const FinishedBlock& block : finished_blocks(result, case_index)) {
+    for (const float seconds : result.timed_seconds(block.index)) {
+      if (seconds > 0 && std::isfinite(seconds)) steps.push_back(seconds / block.seconds);
+    }
+  }
+  std::ranges::sort(steps);
+  constexpr std::size_t least_steps = 100;
+  if (steps.size() < least_steps) return std::nullopt;
+  // The smallest value that this percentage of all steps does not exceed.
+  const auto percentile = [&](std::size_t percent) { return steps[(steps.size() * percent + 99) / 100 - 1]; };
+  return Tails{percentile(95), percentile(99)};
+}
+
 HowFar how_far(const store::Result& result) {
   HowFar out;
   std::set<int> rounds, open_rounds;

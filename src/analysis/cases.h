@@ -45,6 +45,14 @@ std::optional<double> block_median(const store::Result& result, std::size_t bloc
 /// alone, or because its mean clock was more than 5 % below the median of its case's blocks. Ascending.
 std::vector<std::int32_t> throttled_rounds(const store::Result& result);
 
+/// How much longer than the median step of its block the slowest timed steps of a case take. Each step counts over the
+/// median of its own block, so that a slow block is not counted twice.
+struct Tails {
+  double p95 = 1, p99 = 1;  // times the median, by the nearest rank
+};
+/// Nothing below 100 steps: one step in a hundred cannot be seen in fewer.
+std::optional<Tails> tails_of(const store::Result& result, std::int32_t case_index);
+
 /// How far a sweep is, by its file.
 struct HowFar {
   int rounds_done = 0, rounds = 0;          // rounds of which no block will still run

@@ -35,6 +35,7 @@ void measure_case(const store::Result& result, CaseSummary& row) {
   }
   row.blocks = static_cast<int>(medians.size());
   row.step_seconds = median(medians);
+  row.tails = tails_of(result, row.case_index);
   measure_losses(result, blocks, row);
   if (medians.empty()) return;
   row.tokens_per_second = result_case.tokens_per_step / row.step_seconds;

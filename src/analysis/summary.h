@@ -40,6 +40,7 @@ struct CaseSummary {
   double step_seconds = 0;         // median over blocks of the block median; NaN if none
   double tokens_per_second = 0, flops_per_rank = 0;
   std::optional<double> mfu, mfu_noncausal, hfu;
+  std::optional<Tails> tails;  // of its steps
   double peak_memory_bytes = 0;
   /// Against the baseline; absent for the baseline itself and without pairs. Of the time per unit of work (token, byte
   /// on the bus, FLOP), which is the step time's effect where all steps hold the same work.

@@ -49,6 +49,10 @@ template <auto member>
 Value rate(const R&, const C& c) {
   return c.rates ? known((*c.rates).*member) : std::nullopt;
 }
+template <auto member>
+Value tail(const R&, const C& c) {
+  return c.tails ? known((*c.tails).*member) : std::nullopt;
+}
 // A step that computes nothing that is counted has no share of the peak.
 template <auto member>
 Value of_flop(const R& r, const C& c) {
@@ -138,6 +142,9 @@ std::span<const Metric> case_metrics() {
       {"blocks", count, of_row<&C::blocks>, "finished blocks"},
       {"step_seconds", seconds, of_row<&C::step_seconds>, "the median over blocks of a block's median step time, s",
        "step {}", 70},
+      {"tails.p95", number, tail<&analysis::Tails::p95>,
+       "95 % of the timed steps take at most so many times their block's median; null below 100 steps", "p95", 10},
+      {"tails.p99", number, tail<&analysis::Tails::p99>, "the same of 99 %", "p99", 10},
       {"rates.seconds", seconds, rate<&Rates::operation_seconds>, "one operation: step_seconds / repetitions, s",
        "time {}", 72},
       {"rates.bytes", bytes, rate<&Rates::bytes>,

@@ -175,6 +175,14 @@ TEST(Show, RatesOfAGpuAreCalledSo) {
   EXPECT_DOUBLE_EQ(row["tflops_per_gpu"], row["flops_per_rank"].get<double>() / 1e12);
 }
 
+TEST(Show, TailsAreThereWhereThereAreEnoughSteps) {
+  const store::Result few = test::samples::sweep({}, {1, 1}), many = test::samples::sweep({}, {1, 1}, 25);
+  EXPECT_THAT(shown(few), Not(HasSubstr("p99")));
+  EXPECT_TRUE(json_of(few)["cases"][0]["tails"]["p99"].is_null());
+  EXPECT_THAT(shown(many), HasSubstr("step ms    p95    p99  "));
+  EXPECT_NEAR(json_of(many)["cases"][0]["tails"]["p99"], 1.0, 0.01);
+}
+
 // The columns and the last line of nccl-tests, by size; a size that failed keeps its row.
 TEST(Show, SizesOfACollectiveAreListedAsNcclTestsDoes) {
   store::Result result = operations({"message_size=1 GB", "message_size=512 B"}, {1, 1, 100, 0.5}, 1.5);

@@ -148,7 +148,7 @@ TEST(Terminal, ColumnsThatComeLaterMayBeAskedFor) {
   for (auto& steps : starting.step_seconds) steps.clear();
   for (auto& losses : starting.losses) losses.clear();
   starting.state = store::RunState::running;
-  for (const char* column : {"step", "change", "interval", "verdict", "tokens/s", "MFU", "busbw", "memory"}) {
+  for (const char* column : {"step", "change", "interval", "verdict", "tokens/s", "MFU", "busbw", "memory", "p95"}) {
     Document document = show_document(starting, analysis::summarise(starting));
     EXPECT_NO_THROW(arrange(document, {.columns = {column, "verdict"}})) << column;
     EXPECT_THAT(write_text(document), HasSubstr("baseline"));
