@@ -155,10 +155,7 @@ Gate parse_gate(const std::string& text);
 /// Whether a case does not meet it. Throws Error for a prediction, which proves nothing.
 bool fails_gate(const Gate& gate, const Comparison& comparison);
 
-// Effects over several runs, each against the baseline of its own run, with the run as the unit: over the runs that
-// have a case, it has Student's t interval of the mean of its log ratios. So it includes what the rounds of one run
-// cannot show: that another allocation, node or day differs. The error is shared out over the changes that could run in
-// some file (Bonferroni); the control has its own, as in one sweep.
+// Effects over several runs, each against the baseline of its own run, with the run as the unit: docs/method.md.
 
 /// One run's result for a case that it planned.
 struct RunOfCase {
@@ -226,15 +223,12 @@ struct Reproduction {
 Reproduction reproduce(const ComparedFile& first, const ComparedFile& second);
 
 // Did a case's step time change over a series of runs, and between which two? The run is the unit: one number per run
-// and case, the median over blocks. Of each case the place k of one change is where the likelihood-ratio statistic of a
-// shift of the mean is largest (Hinkley, Biometrika 57, 1970; Worsley, JASA 74, 1979), of the logarithms:
+// and case, the median over blocks. Of each case the place k of one change is where T is largest, of the logarithms:
 //
 //   T = max over k of  k (n - k) / n * (mean of the first k - mean of the others)^2 / sum of squares
 //
-// Its p-value is by permutations of the runs, for all cases together (Westfall and Young, "Resampling-Based Multiple
-// Testing", 1993; p = (1 + as extreme ones) / (1 + permutations), Phipson and Smyth, 2010). It holds if the order of
-// the runs says nothing without a change: a slow drift is named as the step that fits it best. Of several changes only
-// the largest is named. docs/method.md says which changes so many runs can show.
+// Its p-value is by permutations of the runs, for all cases together (docs/method.md has the sources). Of several
+// changes only the largest is named.
 
 /// With seven runs, p is above 5 % wherever the change is.
 inline constexpr std::size_t min_history_runs = 8;
@@ -269,11 +263,11 @@ struct History {
 /// their settings as align() does. Throws Error for no file, and if a run is there twice.
 History find_history(std::vector<ComparedFile> files);
 
-/// The place of the largest T of a series of logarithms, and T. Nothing for fewer than two values.
+/// The place of the largest T of a series of two logarithms or more, and T.
 struct LargestShift {
   std::size_t first_after = 0;
   double statistic = 0;
 };
-std::optional<LargestShift> largest_shift(std::span<const double> logs);
+LargestShift largest_shift(std::span<const double> logs);
 
 }  // namespace harness::analysis

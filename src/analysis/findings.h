@@ -15,10 +15,6 @@
 
 namespace harness::analysis {
 
-/// Rules of thumb that practitioners use: a sentence for each rule that applies to a step, with the numbers that made
-/// it apply. None of them proves anything; each tells where to look.
-std::vector<std::string> fired_rules(const Breakdown& step);
-
 /// The duration and price of a whole training run at the token rate of one case.
 struct CaseCost {
   std::string name;
@@ -208,8 +204,7 @@ struct StepFindings {
   CaseBreakdown breakdown;
   std::optional<Waterfall> waterfall;
   Bottleneck bottleneck;
-  std::vector<std::string> rules;  // of thumb that applied
-  program::Spans spans;            // of its groups over nodes
+  program::Spans spans;  // of its groups over nodes
   std::int32_t case_index = 0;
 };
 

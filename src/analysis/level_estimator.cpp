@@ -52,23 +52,24 @@ class GuardedFit {
 
   Estimate answer(const Question& question) const {
     Estimate estimate;
-    const std::vector<GroupWeight> contrast = contrast_of(question.case_index);
-    if (contrast.empty()) return estimate;
-    estimate.log_ratio = level_interval(fit_, contrast, question.alpha, serial_.widening());
+    const auto found = groups_.find(question.case_index);
+    if (found == groups_.end() || found->second == 0 || !groups_.contains(sweep_.baseline)) return estimate;
+    const int group = found->second;
+    estimate.log_ratio = level_interval(fit_, group, question.alpha, serial_.widening());
     estimate.rounds = estimate.log_ratio.n;
     if (estimate.rounds < least_level_rounds) {
       estimate.log_ratio = {.center = estimate.log_ratio.center, .n = estimate.rounds};
       return estimate;
     }
     estimate.rounds_needed = level_rounds_to_reach(distance_to_threshold(estimate.log_ratio, question.smallest_effect),
-                                                   fit_, contrast, question.alpha, serial_.widening());
-    const Reach reach = reach_to_apart(apart_, contrast, question.alpha);
+                                                   fit_, group, question.alpha, serial_.widening());
+    const Reach reach = reach_to_apart(apart_, group, question.alpha);
     if (!reach.any()) return estimate;
     estimate.two_states = true;
     estimate.log_ratio.low += reach.low;
     estimate.log_ratio.high += reach.high;
     estimate.rounds_needed =
-        std::max(estimate.rounds_needed, rounds_to_tell_apart(apart_, contrast, question.alpha, estimate.rounds));
+        std::max(estimate.rounds_needed, rounds_to_tell_apart(apart_, group, question.alpha, estimate.rounds));
     return estimate;
   }
 
@@ -91,13 +92,6 @@ class GuardedFit {
   }
 
  private:
-  // The case against the baseline; empty if one has no block, or if it is the reference itself.
-  std::vector<GroupWeight> contrast_of(std::int32_t case_index) const {
-    const auto found = groups_.find(case_index), baseline = groups_.find(sweep_.baseline);
-    if (found == groups_.end() || baseline == groups_.end() || found->second == 0) return {};
-    return {{found->second, 1}, {baseline->second, -1}};
-  }
-
   std::optional<LevelFindings::Range> range() const {
     constexpr double least_change = 0.1, least_errors = 6;  // of 40 rounds that only scatter, the extremes are 3 apart
     constexpr double median_to_mean_error = 1.2533;         // sqrt(pi / 2): a median's standard error over a mean's
@@ -161,44 +155,6 @@ bool scatters(double squares, double n) {
   return squares > n * time_resolution * time_resolution;
 }
 
-constexpr int of_no_kind = -1;
-
-// kinds, values: of each block. Without the freedom that the groups' locations took.
-KindEffect analysis_of_variance(std::span<const int> kinds, std::span<const double> values, std::size_t groups) {
-  struct Members {
-    int blocks = 0;
-    double sum = 0;
-    double mean() const { return sum / blocks; }
-  };
-  std::map<int, Members> of_kind;
-  Members all;
-  for (std::size_t i = 0; i < kinds.size(); ++i) {
-    if (kinds[i] == of_no_kind) continue;
-    for (Members* members : {&of_kind[kinds[i]], &all}) {
-      ++members->blocks;
-      members->sum += values[i];
-    }
-  }
-  double between = 0, total = 0;
-  KindEffect out;
-  double slowest = -std::numeric_limits<double>::infinity();
-  for (const auto& [kind, members] : of_kind) {
-    between += members.blocks * std::pow(members.mean() - all.mean(), 2);
-    if (members.mean() <= slowest) continue;
-    slowest = members.mean();
-    out.slowest = kind;
-  }
-  for (std::size_t i = 0; i < kinds.size(); ++i) {
-    if (kinds[i] != of_no_kind) total += std::pow(values[i] - all.mean(), 2);
-  }
-  if (of_kind.size() < 2 || !scatters(total, all.blocks)) return out;
-  const double numerator = static_cast<double>(of_kind.size()) - 1;
-  const double denominator = std::max(all.blocks - static_cast<double>(groups) - numerator, 1.0);
-  const double within = std::max(total - between, 0.0);
-  out.p_value = within > 0 ? f_upper_tail(between / numerator / (within / denominator), numerator, denominator) : 0;
-  return out;
-}
-
 }  // namespace
 
 std::vector<LevelBlock> keep_with_neighbour(std::vector<LevelBlock> blocks) {
@@ -245,11 +201,39 @@ SweepEstimate estimate_level(const SweepBlocks& sweep, std::span<const Question>
 }
 
 KindEffect find_carry_over(std::span<const LevelBlock> blocks, const LevelFit& fit) {
-  std::vector<int> before(blocks.size(), of_no_kind);
+  struct Members {
+    int blocks = 0;
+    double sum = 0;
+    double mean() const { return sum / blocks; }
+  };
+  std::map<int, Members> of_kind;  // by the group that ran before
+  Members all;
+  std::vector<double> values;
   for (std::size_t i = 1; i < blocks.size(); ++i) {
-    if (blocks[i].session == blocks[i - 1].session) before[i] = blocks[i - 1].group;
+    if (blocks[i].session != blocks[i - 1].session) continue;
+    values.push_back(fit.influence[i]);
+    for (Members* members : {&of_kind[blocks[i - 1].group], &all}) {
+      ++members->blocks;
+      members->sum += fit.influence[i];
+    }
   }
-  return analysis_of_variance(before, fit.influence, fit.groups.size());
+  double between = 0, total = 0;
+  KindEffect out;
+  double slowest = -std::numeric_limits<double>::infinity();
+  for (const auto& [kind, members] : of_kind) {
+    between += members.blocks * std::pow(members.mean() - all.mean(), 2);
+    if (members.mean() <= slowest) continue;
+    slowest = members.mean();
+    out.slowest = kind;
+  }
+  for (const double value : values) total += std::pow(value - all.mean(), 2);
+  if (of_kind.size() < 2 || !scatters(total, all.blocks)) return out;
+  const double numerator = static_cast<double>(of_kind.size()) - 1;
+  // Without the freedom that the groups' locations took.
+  const double denominator = std::max(all.blocks - static_cast<double>(fit.groups.size()) - numerator, 1.0);
+  const double within = std::max(total - between, 0.0);
+  out.p_value = within > 0 ? f_upper_tail(between / numerator / (within / denominator), numerator, denominator) : 0;
+  return out;
 }
 
 SerialCorrelation find_serial_correlation(std::span<const LevelBlock> blocks, const LevelFit& fit) {
@@ -284,7 +268,7 @@ double SerialCorrelation::widening() const {
   return std::sqrt((1 + r) / (1 - r));
 }
 
-Reach reach_to_apart(std::span<const BlocksApart> groups, std::span<const GroupWeight> contrast, double alpha) {
+Reach reach_to_apart(std::span<const BlocksApart> groups, int compared, double alpha) {
   int blocks = 0, apart = 0;
   for (const BlocksApart& group : groups) {
     blocks += group.blocks;
@@ -293,32 +277,30 @@ Reach reach_to_apart(std::span<const BlocksApart> groups, std::span<const GroupW
   // One more of each kind than was seen: that none was seen does not mean that there is none.
   const double share = std::min((apart + 1.0) / (blocks + 2.0), 0.5);
   Reach reach;
-  for (const GroupWeight& term : contrast) {
-    const BlocksApart& group = groups[static_cast<std::size_t>(term.group)];
-    const auto add = [&](int count, double off) {
-      if (count == 0 || binomial_upper_tail(group.blocks, group.blocks - count, share) <= alpha / 2) return;
-      const double shift = term.weight * off;
-      (shift < 0 ? reach.low : reach.high) += shift;
-    };
-    add(group.below, group.below_off);
-    add(group.above, group.above_off);
-  }
+  const auto add = [&](const BlocksApart& group, int count, double shift) {
+    if (count == 0 || binomial_upper_tail(group.blocks, group.blocks - count, share) <= alpha / 2) return;
+    (shift < 0 ? reach.low : reach.high) += shift;
+  };
+  const BlocksApart &group = groups[static_cast<std::size_t>(compared)], &reference = groups[0];
+  add(group, group.below, group.below_off);
+  add(group, group.above, group.above_off);
+  add(reference, reference.below, -reference.below_off);
+  add(reference, reference.above, -reference.above_off);
   return reach;
 }
 
-int rounds_to_tell_apart(std::span<const BlocksApart> groups, std::span<const GroupWeight> contrast, double alpha,
-                         int rounds) {
+int rounds_to_tell_apart(std::span<const BlocksApart> groups, int group, double alpha, int rounds) {
   for (int wanted = rounds + 1; wanted < max_rounds; ++wanted) {
     const auto then = [&](int count) {
       return static_cast<int>(std::lround(static_cast<double>(count) * wanted / rounds));
     };
     std::vector<BlocksApart> grown(groups.begin(), groups.end());
-    for (BlocksApart& group : grown) {
-      group.blocks = then(group.blocks);
-      group.below = then(group.below);
-      group.above = then(group.above);
+    for (BlocksApart& each : grown) {
+      each.blocks = then(each.blocks);
+      each.below = then(each.below);
+      each.above = then(each.above);
     }
-    if (!reach_to_apart(grown, contrast, alpha).any()) return wanted;
+    if (!reach_to_apart(grown, group, alpha).any()) return wanted;
   }
   return max_rounds;
 }

@@ -104,7 +104,6 @@ class Alternation {
     LevelFit fit;
     fit.time_constant_s = neighbours_.time_constant_s(decay_);
     fit.influence.resize(blocks_.size());
-    fit.set_aside.resize(blocks_.size());
     for (std::size_t group = 0; group < members_.size(); ++group) fit.groups.push_back(summary_of(group, fit));
     fit.level = level_;
     for (double& level : fit.level) level += location_[0];
@@ -207,7 +206,6 @@ class Alternation {
         slope += (1 - u * u) * (1 - 5 * u * u);
       } else {
         ++out.set_aside;
-        fit.set_aside[i] = true;
       }
     }
     slope = std::max(slope / out.blocks, least_slope);
@@ -246,31 +244,26 @@ class Alternation {
   std::size_t decay_ = 0;
 };
 
-// The standard error of a contrast and its degrees of freedom, had each group `share` times its blocks.
+// The standard error of a group's location beyond the reference's and its degrees of freedom, had each `share` times
+// its blocks.
 struct ContrastError {
   double standard_error = 0, degrees = 0;
 };
 
-ContrastError error_of(const LevelFit& fit, std::span<const GroupWeight> contrast, double share = 1) {
+const LevelGroup& group_of(const LevelFit& fit, int group) {
+  return fit.groups[static_cast<std::size_t>(group)];
+}
+
+ContrastError error_of(const LevelFit& fit, int compared, double share = 1) {
   double variance = 0, by_degrees = 0;
-  for (const GroupWeight& term : contrast) {
-    const LevelGroup& group = fit.groups[static_cast<std::size_t>(term.group)];
+  for (const LevelGroup& group : {group_of(fit, compared), group_of(fit, 0)}) {
     if (!(group.degrees > 0)) return {std::numeric_limits<double>::infinity(), 1};  // one block says nothing of scatter
-    const double part = term.weight * term.weight * group.variance / (group.blocks * share);
+    const double part = group.variance / (group.blocks * share);
     variance += part;
     by_degrees += part * part / group.degrees;
   }
   if (!(variance > 0)) return {};
   return {std::sqrt(variance), variance * variance / by_degrees * share};
-}
-
-// The reference has the blocks of two cases, which says nothing of the rounds.
-int fewest_blocks(const LevelFit& fit, std::span<const GroupWeight> contrast) {
-  int fewest = max_rounds;
-  for (const GroupWeight& term : contrast) {
-    if (term.group != 0) fewest = std::min(fewest, fit.groups[static_cast<std::size_t>(term.group)].blocks);
-  }
-  return fewest;
 }
 
 double half_width(const ContrastError& error, double alpha, double widening) {
@@ -289,11 +282,6 @@ double usual_gap(std::span<const LevelBlock> blocks) {
   }
   const double usual = median(gaps);
   return usual > 0 ? usual : 1;
-}
-
-// From the block before, in usual gaps. Blocks without different times count as evenly spaced.
-double distance(const LevelBlock& before, const LevelBlock& block, double usual_gap_s, bool timed) {
-  return timed ? std::min((block.steps_unix_s - before.steps_unix_s) / usual_gap_s, farthest) : 1;
 }
 
 }  // namespace
@@ -319,59 +307,50 @@ LevelFit fit_level(std::span<const LevelBlock> blocks, LevelSource source) {
   return Alternation(blocks, source).result();
 }
 
-ConfidenceInterval level_interval(const LevelFit& fit, std::span<const GroupWeight> contrast, double alpha,
-                                  double widening) {
-  const ContrastError error = error_of(fit, contrast);
-  double center = 0;
-  for (const GroupWeight& term : contrast) {
-    center += term.weight * fit.groups[static_cast<std::size_t>(term.group)].location;
-  }
+ConfidenceInterval level_interval(const LevelFit& fit, int group, double alpha, double widening) {
+  const ContrastError error = error_of(fit, group);
+  const double center = group_of(fit, group).location - group_of(fit, 0).location;
   const double half = half_width(error, alpha, widening);
-  return {center, center - half, center + half, fewest_blocks(fit, contrast), error.standard_error * widening};
+  return {center, center - half, center + half, group_of(fit, group).blocks, error.standard_error * widening};
 }
 
-int level_rounds_to_reach(double distance, const LevelFit& fit, std::span<const GroupWeight> contrast, double alpha,
-                          double widening) {
-  const int now = fewest_blocks(fit, contrast);
+int level_rounds_to_reach(double distance, const LevelFit& fit, int group, double alpha, double widening) {
+  const int now = group_of(fit, group).blocks;
   return fewest_rounds(now, [&](int rounds) {
     const double share = static_cast<double>(rounds) / now;
-    return half_width(error_of(fit, contrast, share), alpha, widening) < distance;
+    return half_width(error_of(fit, group, share), alpha, widening) < distance;
   });
 }
 
-NeighbourLevel::NeighbourLevel(std::span<const LevelBlock> blocks) : usual_gap_s_(usual_gap(blocks)) {
-  const bool timed =
+NeighbourLevel::NeighbourLevel(std::span<const LevelBlock> blocks)
+    : usual_gap_s_(usual_gap(blocks)), distances_(blocks.size(), -1) {
+  const bool timed =  // else blocks count as evenly spaced
       std::ranges::adjacent_find(blocks, std::ranges::not_equal_to{}, &LevelBlock::steps_unix_s) != blocks.end();
-  const std::vector<double> ones(blocks.size(), 1);
-  for (std::size_t decay = 0; decay < decays.size(); ++decay) {
-    std::vector<double>& kept = kept_[decay];
-    kept.assign(blocks.size(), 0);
-    for (std::size_t i = 1; i < blocks.size(); ++i) {
-      if (blocks[i].session != blocks[i - 1].session) continue;
-      kept[i] = std::pow(decays[decay], distance(blocks[i - 1], blocks[i], usual_gap_s_, timed));
-    }
-    weights_[decay] = sums_of_others(ones, kept);
+  for (std::size_t i = 1; i < blocks.size(); ++i) {
+    if (blocks[i].session != blocks[i - 1].session) continue;
+    const double gaps = (blocks[i].steps_unix_s - blocks[i - 1].steps_unix_s) / usual_gap_s_;
+    distances_[i] = timed ? std::min(gaps, farthest) : 1;
   }
 }
 
-std::vector<double> NeighbourLevel::sums_of_others(std::span<const double> values, std::span<const double> kept) const {
-  std::vector<double> sums(values.size(), 0);
-  double running = 0;
-  for (std::size_t i = 1; i < values.size(); ++i) {
-    running = kept[i] * (running + values[i - 1]);
-    sums[i] = running;
-  }
-  running = 0;
-  for (std::size_t i = values.size(); i-- > 1;) {
-    running = kept[i] * (running + values[i]);
-    sums[i - 1] += running;
-  }
-  return sums;
-}
-
+// Sums that run through the blocks from either end, of values and of their weights.
 std::vector<double> NeighbourLevel::level(std::span<const double> values, std::size_t decay) const {
-  std::vector<double> level = sums_of_others(values, kept_[decay]);
-  for (std::size_t i = 0; i < level.size(); ++i) level[i] /= weights_[decay][i];
+  const std::size_t n = values.size();
+  std::vector<double> level(n, 0), weights(n, 0), kept(n, 0);
+  double sum = 0, weight = 0;
+  for (std::size_t i = 1; i < n; ++i) {
+    if (distances_[i] >= 0) kept[i] = std::pow(decays[decay], distances_[i]);
+    level[i] = sum = kept[i] * (sum + values[i - 1]);
+    weights[i] = weight = kept[i] * (weight + 1);
+  }
+  sum = weight = 0;
+  for (std::size_t i = n; i-- > 1;) {
+    sum = kept[i] * (sum + values[i]);
+    weight = kept[i] * (weight + 1);
+    level[i - 1] += sum;
+    weights[i - 1] += weight;
+  }
+  for (std::size_t i = 0; i < n; ++i) level[i] /= weights[i];
   return level;
 }
 

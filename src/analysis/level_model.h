@@ -42,11 +42,8 @@ class NeighbourLevel {
   double time_constant_s(std::size_t decay) const;
 
  private:
-  std::vector<double> sums_of_others(std::span<const double> values, std::span<const double> kept) const;
-
   double usual_gap_s_ = 0;
-  std::array<std::vector<double>, decays.size()> kept_;     // of a running sum when it passes from block i - 1 to i
-  std::array<std::vector<double>, decays.size()> weights_;  // the denominators
+  std::vector<double> distances_;  // from the block before, in usual gaps; negative: it is of another session
 };
 
 /// The blocks that have another one in their session, in order of session and time.
@@ -89,7 +86,6 @@ struct LevelFit {
   std::vector<LevelGroup> groups;
   std::vector<double> influence;  // of each block: how far it is off its group, less where it counts less
   std::vector<double> level;      // at each block: log seconds that a block of group 0 would have taken just then
-  std::vector<bool> set_aside;    // of each block: so far off that it counts nothing
   double common_variance = 0;     // of one block
   double time_constant_s = 0;     // of the decay that was chosen; meaningless for LevelSource::round
 };
@@ -104,21 +100,13 @@ std::map<std::int32_t, int> number_groups(std::span<LevelBlock> blocks, std::int
 /// highest has one at least.
 LevelFit fit_level(std::span<const LevelBlock> blocks, LevelSource source = LevelSource::neighbours);
 
-/// A part of a contrast, which is a weighted sum of locations whose weights add up to 0.
-struct GroupWeight {
-  int group = 0;
-  double weight = 1;
-};
-
-/// The interval of a contrast at confidence 1 - alpha, `widening` times as wide as the scatter alone makes it. n: the
-/// fewest blocks of a group in it, the reference aside.
-ConfidenceInterval level_interval(const LevelFit& fit, std::span<const GroupWeight> contrast, double alpha,
-                                  double widening = 1);
+/// The interval of a group's location beyond the reference's at confidence 1 - alpha, `widening` times as wide as the
+/// scatter alone makes it. n: the blocks of the group.
+ConfidenceInterval level_interval(const LevelFit& fit, int group, double alpha, double widening = 1);
 
 /// How many rounds bring the half width of that interval below `distance` if locations and scatter stay what they are.
 /// At most max_rounds.
-int level_rounds_to_reach(double distance, const LevelFit& fit, std::span<const GroupWeight> contrast, double alpha,
-                          double widening = 1);
+int level_rounds_to_reach(double distance, const LevelFit& fit, int group, double alpha, double widening = 1);
 
 // The guards test the assumptions that the level model makes beyond pairs within rounds. Their thresholds are part of
 // the method.
@@ -163,9 +151,8 @@ struct Reach {
   double low = 0, high = 0;
   bool any() const { return low < 0 || high > 0; }
 };
-Reach reach_to_apart(std::span<const BlocksApart> groups, std::span<const GroupWeight> contrast, double alpha);
+Reach reach_to_apart(std::span<const BlocksApart> groups, int group, double alpha);
 /// How many rounds would end that, if the shares of blocks apart stay what they are after `rounds`. At most max_rounds.
-int rounds_to_tell_apart(std::span<const BlocksApart> groups, std::span<const GroupWeight> contrast, double alpha,
-                         int rounds);
+int rounds_to_tell_apart(std::span<const BlocksApart> groups, int group, double alpha, int rounds);
 
 }  // namespace harness::analysis

@@ -70,23 +70,18 @@ void add_remarks(std::span<const ComparedFile> files, PooledCase& pooled) {
   }
 }
 
-// A run's result for a change: the logarithm of its time to that of the run's own baseline. Nothing where the run has
-// no pair of blocks, where NCCL did something else than the case asked for, and where the time is beyond the limit of
-// the hardware.
-std::optional<double> log_ratio_of(const CaseSummary& row) {
-  if (!row.effect || row.effect->verdict == Verdict::not_honoured) return {};
-  if (timed_something_else(row.judgement) || !std::isfinite(row.effect->ratio)) return {};
-  return std::log(row.effect->ratio);
+// A run's result for a change: its time to that of the run's own baseline. NaN where the run has no pair of blocks,
+// where NCCL did something else than the case asked for, and where the time is beyond the limit of the hardware.
+double ratio_of(const CaseSummary& row) {
+  if (row.blocks == 0 || !row.effect || row.effect->verdict == Verdict::not_honoured) return NAN;
+  return timed_something_else(row.judgement) ? NAN : row.effect->ratio;
 }
 
 std::vector<PooledCase> cases_of(std::span<const ComparedFile> files) {
   std::vector<PooledCase> cases;
   for (std::size_t i = 0; i < files.size(); ++i) {
-    for (const CaseSummary& row : files[i].summary->cases) {
-      const auto log_ratio = log_ratio_of(row);
-      find_or_add(cases, files[i].result->at(row))
-          .runs.push_back({i, &row, log_ratio && row.blocks > 0 ? std::exp(*log_ratio) : NAN});
-    }
+    for (const CaseSummary& row : files[i].summary->cases)
+      find_or_add(cases, files[i].result->at(row)).runs.push_back({i, &row, ratio_of(row)});
   }
   for (PooledCase& pooled : cases) {
     std::vector<const store::ResultCase*> in_files(files.size(), nullptr);
@@ -151,29 +146,20 @@ bool exclude_each_other(const PooledCase& pooled, double smallest_effect) {
   return fastest != nullptr && slowest->low > fastest->high && slowest->ratio > (1 + smallest_effect) * fastest->ratio;
 }
 
-struct ChangeOnSide {
-  const store::ResultCase* planned = nullptr;
-  Change change;
-};
-
-// The changes of a file, each against its own baseline.
-std::vector<ChangeOnSide> changes_in(const ComparedFile& file) {
-  std::vector<ChangeOnSide> changes;
-  for (const CaseSummary& row : file.summary->cases) {
-    if (row.role != store::CaseRole::change) continue;
-    ChangeOnSide& on_side = changes.emplace_back();
-    on_side.planned = &file.result->at(row);
-    if (const auto& effect = row.effect)
-      on_side.change = {effect->ratio, effect->low, effect->high, effect->rounds, {effect->verdict, Reason::interval}};
-  }
-  return changes;
+// A change of a file against that file's baseline.
+Change change_on_side(const CaseSummary& row) {
+  if (!row.effect) return {};
+  const Effect& effect = *row.effect;
+  return {effect.ratio, effect.low, effect.high, effect.rounds, {effect.verdict, Reason::interval}};
 }
 
-const ChangeOnSide* find(const std::vector<ChangeOnSide>& changes, const store::ResultCase& wanted) {
-  const auto found = std::ranges::find_if(changes, [&](const ChangeOnSide& on_side) {
-    return on_side.planned->variable == wanted.variable && on_side.planned->value == wanted.value;
-  });
-  return found == changes.end() ? nullptr : &*found;
+const CaseSummary* find_change(const ComparedFile& file, const store::ResultCase& wanted) {
+  for (const CaseSummary& row : file.summary->cases) {
+    const store::ResultCase& planned = file.result->at(row);
+    if (row.role == store::CaseRole::change && planned.variable == wanted.variable && planned.value == wanted.value)
+      return &row;
+  }
+  return nullptr;
 }
 
 Reproduced outcome_of(Verdict first, Verdict second) {
@@ -220,19 +206,19 @@ const char* name_of(Reproduced reproduced) {
 }
 
 Reproduction reproduce(const ComparedFile& first, const ComparedFile& second) {
-  const std::vector<ChangeOnSide> here = changes_in(first), there = changes_in(second);
   Reproduction out{first.label, second.label, first.result->confidence, second.result->confidence};
-  for (const ChangeOnSide& change : here) {
-    if (const ChangeOnSide* other = find(there, *change.planned)) {
-      out.changes.push_back({change.planned->name, change.change, other->change,
-                             outcome_of(change.change.judgement.verdict, other->change.judgement.verdict)});
+  for (const CaseSummary& row : first.summary->cases) {
+    if (row.role != store::CaseRole::change) continue;
+    if (const CaseSummary* other = find_change(second, first.result->at(row))) {
+      const Change here = change_on_side(row), there = change_on_side(*other);
+      out.changes.push_back({row.name, here, there, outcome_of(here.judgement.verdict, there.judgement.verdict)});
     } else {
-      out.only_in_one.push_back(fmt::format("{} was not tried in {}", change.planned->name, second.label));
+      out.only_in_one.push_back(fmt::format("{} was not tried in {}", row.name, second.label));
     }
   }
-  for (const ChangeOnSide& change : there) {
-    if (find(here, *change.planned) == nullptr)
-      out.only_in_one.push_back(fmt::format("{} was not tried in {}", change.planned->name, first.label));
+  for (const CaseSummary& row : second.summary->cases) {
+    if (row.role == store::CaseRole::change && find_change(first, second.result->at(row)) == nullptr)
+      out.only_in_one.push_back(fmt::format("{} was not tried in {}", row.name, first.label));
   }
   return out;
 }
@@ -301,11 +287,11 @@ void find_changes(History& history) {
   std::vector<double> observed;
   for (CaseHistory& row : history.cases) {
     const auto logs = in_order(row, order);
-    const auto shift = largest_shift(logs);
-    if (logs.size() < min_history_runs || !shift) continue;
-    row.largest = change_point(row, shift->first_after);
+    if (logs.size() < min_history_runs) continue;
+    const LargestShift shift = largest_shift(logs);
+    row.largest = change_point(row, shift.first_after);
     tested.push_back(&row);
-    observed.push_back(shift->statistic);
+    observed.push_back(shift.statistic);
   }
   if (tested.empty()) return;
   std::vector<int> as_extreme(tested.size(), 1);
@@ -313,7 +299,7 @@ void find_changes(History& history) {
   for (int permutation = 0; permutation < permutations; ++permutation) {
     shuffle(order, static_cast<std::uint64_t>(permutation));
     double largest = 0;
-    for (const CaseHistory* row : tested) largest = std::max(largest, largest_shift(in_order(*row, order))->statistic);
+    for (const CaseHistory* row : tested) largest = std::max(largest, largest_shift(in_order(*row, order)).statistic);
     for (std::size_t i = 0; i < tested.size(); ++i) {
       if (largest >= observed[i] - rounding) ++as_extreme[i];
     }
@@ -335,9 +321,8 @@ const CaseHistory* History::clearest() const {
   return clearest;
 }
 
-std::optional<LargestShift> largest_shift(std::span<const double> logs) {
+LargestShift largest_shift(std::span<const double> logs) {
   const std::size_t n = logs.size();
-  if (n < 2) return std::nullopt;
   const double mean = std::accumulate(logs.begin(), logs.end(), 0.0) / static_cast<double>(n);
   double total = 0;
   for (const double value : logs) total += (value - mean) * (value - mean);

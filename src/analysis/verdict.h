@@ -40,8 +40,7 @@ ConfidenceInterval yuen_welch_interval(std::span<const double> first, std::span<
 
 // Quantiles and tails of the distributions that intervals and verdicts rest on, by Boost.Math.
 
-/// The quantile of Student's t distribution, for any real degrees of freedom > 0. Throws Error unless
-/// 0 < probability < 1.
+/// The quantile of Student's t distribution, for 0 < probability < 1 and any real degrees of freedom > 0.
 double student_t_quantile(double probability, double degrees);
 
 /// P(F > f) for Fisher's F distribution with these degrees of freedom, both > 0.

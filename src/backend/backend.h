@@ -46,11 +46,10 @@ class Connections {
 };
 
 /// One rank's Program, ready to run. Lifecycle: construct → publish → connect → initialize → run…  All but progress()
-/// are called by one thread. Destruction frees memory and never waits for another rank.
-class Executable {
+/// are called by one thread. Destruction frees memory and never waits for another rank. Persistent and output buffers
+/// are read and written between runs only, without another rank.
+class Executable : public program::BufferAccess {
  public:
-  virtual ~Executable() = default;
-
   /// Opens what peers will connect to. Local.
   virtual std::vector<RendezvousMessage> publish() = 0;
   /// Connects all communicators. Collective over the job's ranks.
@@ -65,10 +64,6 @@ class Executable {
 
   /// Runs one step and returns what every operation did. Slower than run(). Collective.
   virtual std::vector<program::Interval> run_profiled(std::int64_t step, const program::InputSource& inputs) = 0;
-
-  /// Copies elements of a persistent or output buffer out or in. Local; between runs only.
-  virtual void read(const program::View& view, std::span<std::byte> to) = 0;
-  virtual void write(const program::View& view, std::span<const std::byte> from) = 0;
 
   virtual Progress progress() const = 0;
   /// Warnings for the results, each with a remedy ("bf16 is emulated on this CPU: …").

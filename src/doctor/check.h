@@ -223,7 +223,6 @@ namespace harness::doctor::look {
 // node_checks.cpp
 LookAt node_answers, gpu_count, gpu_nvml, rank_gpus, rank_near_gpu, cpu_quota, ib_state, topo_nearest;
 // setting_checks.cpp
-LookAt nccl_library, nccl_plugin_file, env_names, env_values, env_debugging, env_combinations, env_without_effect,
-    env_devices, env_file;
+LookAt nccl_plugin_file, env_names, env_values, env_debugging, env_without_effect, env_devices, env_file;
 
 }  // namespace harness::doctor::look

@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <iterator>
 #include <limits>
+#include <map>
 #include <optional>
+#include <string_view>
 
 #include "base/median.h"
 #include "base/text.h"
@@ -20,6 +22,8 @@ const About products_check{"load.products", "are all ranks equally quick at matr
                  Verdict::fail, "docs/doctor.md"},
     node_check{"load.node_all_reduce", "is the all-reduce equally quick within every node",
                "workload collective, all nodes at once", Verdict::fail, "docs/doctor.md"},
+    copies_check{"load.host_copies", "do all GPUs copy to and from their hosts equally quickly",
+                 "copies of pinned memory, all ranks at once", Verdict::fail, "docs/doctor.md"},
     pairs_check{"load.pairs", "are links between nodes equally quick, each rank with its like on another node",
                 "workload collective, pairs of nodes at once, in rounds", Verdict::fail, "docs/doctor.md"};
 
@@ -32,6 +36,50 @@ Tolerances tolerances_for(config::BackendKind backend) {
   return {{0.5, 0, 0.25}, {0.5, 0, 0.25}, {0.5, 0, 0.25}};
 }
 
+// Half of the lanes, or a slower generation, halve the rate: below 70 % of the usual one something is wrong with a
+// link. Memory of another NUMA node, or an IOMMU that translates, costs less.
+constexpr Tolerance copies_tolerance{0.85, 0.7, 0.7};
+
+struct CopyWay {
+  std::string_view words;
+  double machine::HostCopies::*rate;
+};
+constexpr std::array<CopyWay, 3> copy_ways{{{"to the GPU", &machine::HostCopies::to_device_bytes_per_s},
+                                            {"from the GPU", &machine::HostCopies::from_device_bytes_per_s},
+                                            {"both ways at once", &machine::HostCopies::both_bytes_per_s}}};
+
+// As /sys writes its address: a device is "0000:1B:00.0 NVIDIA H100 80GB HBM3".
+std::string gpu_address(const std::string& device) {
+  return lower(device.substr(0, device.find(' ')));
+}
+
+struct MeasuredWay {
+  std::string_view words;
+  std::vector<double> rates;  // by rank
+  Likeness likeness;
+};
+
+// Nothing where not all was measured.
+std::vector<MeasuredWay> measured_ways(const Load& load) {
+  std::vector<MeasuredWay> ways;
+  for (const CopyWay& way : copy_ways) {
+    std::vector<double> rates;
+    for (const Load::RankLoad& rank : load.ranks) rates.push_back(rank.host_copies.*way.rate);
+    if (rates.empty() || std::ranges::any_of(rates, [](double rate) { return !(rate > 0); })) return {};
+    ways.push_back({way.words, rates, compare_rates(rates, copies_tolerance)});
+  }
+  return ways;
+}
+
+std::string numbers_in_words(const std::vector<Node>& nodes, const std::vector<MeasuredWay>& ways) {
+  std::vector<std::string> usual;
+  for (const MeasuredWay& way : ways) usual.push_back(fmt::format("{} {}", rate_text(median(way.rates)), way.words));
+  const MeasuredWay& first = ways.front();
+  const std::size_t slowest = first.likeness.lowest;
+  return fmt::format("host and GPU copy, on all ranks at once: {}; slowest: {} with {} {}", join(usual, ", "),
+                     name_of_rank(nodes, static_cast<int>(slowest)), rate_text(first.rates[slowest]), first.words);
+}
+
 class Judge {
  public:
   Judge(const std::vector<Node>& nodes, const Load& load, const RankGrid& grid, const config::Hardware* hardware)
@@ -40,7 +88,7 @@ class Judge {
   std::vector<StageFinding> all() {
     products();
     clocks();
-    std::ranges::move(judge_host_copies(nodes_, load_), std::back_inserter(said_));
+    host_copies();
     node_reduce();
     links();
     return std::move(said_);
@@ -63,6 +111,7 @@ class Judge {
 
   void products();
   void clocks();
+  void host_copies();
   void node_reduce();
   void links();
   void against_ports(double usual_of_node);
@@ -103,12 +152,8 @@ void Judge::products() {
 // power cap alone is usual under products.
 void Judge::clocks() {
   constexpr std::uint64_t hardware = 0x8 | 0x40 | 0x80, heat = 0x20, by_setting = 0x2;
-  std::vector<double> clocks;
-  bool told = false;
   for (std::size_t rank = 0; rank < load_.ranks.size(); ++rank) {
     const machine::GpuStatistics& gpu = load_.ranks[rank].gpu;
-    clocks.push_back(gpu.mean_sm_clock_hz);
-    told = told || gpu.samples > 0;
     const std::uint64_t bits = gpu.throttle_reasons;
     const std::string state = fmt::format("the GPU of rank {}, at {:.0f} °C and {:.0f} W, is slowed down: {}", rank,
                                           gpu.max_temperature_c, gpu.max_power_w, machine::harmful_throttling(bits));
@@ -121,16 +166,28 @@ void Judge::clocks() {
           "`nvidia-smi -rac`, `nvidia-smi -rgc`", host_of_rank(rank));
     }
   }
-  if (!told) return;
-  const Likeness likeness = compare_rates(clocks, {0.97, 0, 0.84});
-  for (const Slow& slow : likeness.slow) {
-    say(clocks_check, slow.verdict,
-        fmt::format("the GPU of rank {} runs at {:.0f} MHz under load, the fast ones at {:.0f}", slow.at,
-                    clocks[slow.at] / 1e6, likeness.usual / 1e6),
-        "look at its power limit and its temperature beside those of its neighbours", host_of_rank(slow.at));
+}
+
+void Judge::host_copies() {
+  const std::vector<MeasuredWay> ways = measured_ways(load_);
+  if (ways.empty()) return;
+  std::map<std::size_t, Finding> slow;  // by rank
+  for (const MeasuredWay& way : ways) {
+    for (const Slow& one : way.likeness.slow) {
+      Finding& finding = slow.try_emplace(one.at, Finding{Verdict::pass, "", ""}).first->second;
+      finding.verdict = std::min(finding.verdict, one.verdict);
+      finding.evidence += fmt::format("{}{} {} (the fast ones {})", finding.evidence.empty() ? "" : ", ",
+                                      rate_text(way.rates[one.at]), way.words, rate_text(way.likeness.usual));
+    }
   }
-  if (!std::isnan(likeness.usual))
-    say(clocks_check, Verdict::info, fmt::format("the GPUs run at {:.0f} MHz under load", likeness.usual / 1e6));
+  for (const auto& [rank, finding] : slow) {
+    say(copies_check, finding.verdict,
+        fmt::format("rank {} with GPU {} copies {}", rank, gpu_address(load_.ranks[rank].device), finding.evidence),
+        "look at pcie.width of this GPU, at topo.numa and rank.near_gpu for the memory that it copies, and at "
+        "pcie.iommu",
+        host_of_rank(rank));
+  }
+  say(copies_check, Verdict::info, numbers_in_words(nodes_, ways));
 }
 
 void Judge::node_reduce() {
@@ -286,7 +343,7 @@ std::vector<StageFinding> judge_load(const std::vector<Node>& nodes, const Load&
 }
 
 std::vector<About> load_checks() {
-  return {products_check, clocks_check, host_copies_check(), node_check, pairs_check};
+  return {products_check, clocks_check, copies_check, node_check, pairs_check};
 }
 
 Likeness compare_rates(std::span<const double> rates, const Tolerance& tolerance) {

@@ -94,10 +94,6 @@ struct Load {
 std::vector<StageFinding> judge_load(const std::vector<Node>& nodes, const Load& load, const RankGrid& grid,
                                      const config::Hardware* hardware);
 
-/// The part of it that is about copies between hosts and GPUs.
-std::vector<StageFinding> judge_host_copies(const std::vector<Node>& nodes, const Load& load);
-About host_copies_check();
-
 /// The checks of judge_load(), for docs/doctor.md.
 std::vector<About> load_checks();
 

@@ -293,20 +293,12 @@ const std::vector<NodeCheck>& node_checks() {
 const About version_check{"nccl.version", "do all ranks load the same NCCL", "NCCL version …", Verdict::fail,
                           nccl_page};
 
-void judge_versions(const std::vector<NodeLog>& nodes, std::vector<StageFinding>& out) {
+// NCCL does not begin where the ranks have different ones.
+Finding judge_version(const std::vector<NodeLog>& nodes) {
   Words all;
   for (const NodeLog& log : nodes) all.insert(log.versions.begin(), log.versions.end());
-  Findings job;
-  if (all.empty()) job.unknown("the version of NCCL", "its log does not name it");
-  if (all.size() == 1) job.pass("NCCL " + *all.begin());
-  for (const Finding& finding : job.list()) out.push_back({version_check.id, finding, ""});
-  for (const NodeLog& log : nodes) {
-    if (all.size() < 2 || log.versions.empty()) continue;
-    out.push_back({version_check.id,
-                   {Verdict::fail, fmt::format("NCCL {}; the ranks differ", text_of(log.versions)),
-                    "give all nodes the same libnccl.so.2: look at LD_LIBRARY_PATH and at the container's image"},
-                   log.node.host});
-  }
+  if (all.empty()) return {Verdict::unknown, "the version of NCCL cannot be read: its log does not name it", ""};
+  return {Verdict::pass, "NCCL " + text_of(all), ""};
 }
 
 }  // namespace
@@ -356,7 +348,7 @@ std::vector<StageFinding> judge_nccl(const std::vector<Node>& nodes, const std::
       for (const Finding& finding : found.list()) said.push_back({check.about.id, finding, log.node.host});
     }
   }
-  judge_versions(all, said);
+  said.push_back({version_check.id, judge_version(all), ""});
   return said;
 }
 

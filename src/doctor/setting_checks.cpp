@@ -70,24 +70,17 @@ std::string misreading(const std::string& name, const std::string& value) {
 
 // Values of a setting, whatever their capitals.
 struct Values {
-  enum class Kind : std::uint8_t { any, one_of, none_of, naming, not_naming } kind{};
-  std::string_view words = {};  // "TRACE,INFO"; of an algorithm, how its name begins, in small letters
+  enum class Kind : std::uint8_t { any, one_of, none_of } kind{};
+  std::string_view words = {};  // "TRACE,INFO"
 
   bool hold(std::string_view value) const {
-    if (kind == Kind::any) return true;
-    if (kind == Kind::naming || kind == Kind::not_naming) {
-      const bool is_named = lower(value).find(words) != std::string::npos;
-      return value.find('^') == std::string_view::npos && is_named == (kind == Kind::naming);
-    }
     const auto is_it = [&](std::string_view word) { return same_word(word, value); };
-    return std::ranges::any_of(split(words, ','), is_it) == (kind == Kind::one_of);
+    return kind == Kind::any || std::ranges::any_of(split(words, ','), is_it) == (kind == Kind::one_of);
   }
 };
 constexpr Values any{Values::Kind::any}, on{Values::Kind::one_of, "1"}, off{Values::Kind::one_of, "0"},
     not_off{Values::Kind::none_of, "0"}, sockets{Values::Kind::one_of, "Socket"},
-    infiniband{Values::Kind::one_of, "IB"}, nearest_only{Values::Kind::one_of, "LOC,0"},
-    each_call{Values::Kind::one_of, "TRACE,INFO"}, nvls{Values::Kind::naming, "nvls"},
-    no_nvls{Values::Kind::not_naming, "nvls"}, no_collnet{Values::Kind::not_naming, "collnet"};
+    nearest_only{Values::Kind::one_of, "LOC,0"}, each_call{Values::Kind::one_of, "TRACE,INFO"};
 
 // A setting that is for finding faults and costs speed.
 struct Debugging {
@@ -109,22 +102,6 @@ constexpr auto debugging = std::to_array<Debugging>({
     {"NCCL_MAX_NCHANNELS", any, "few channels cannot fill fast links"},
     {"NCCL_BUFFSIZE", any, "seldom better than NCCL's own, and more memory"},
     {"NCCL_DEBUG", each_call, "each call writes to the log"},
-});
-
-// Two settings of which one turns off what the other asks for.
-struct Conflict {
-  std::string_view asking;
-  Values asks;
-  std::string_view refusing;
-  Values refuses;
-  std::string_view what;
-};
-constexpr auto conflicts = std::to_array<Conflict>({
-    {"NCCL_COLLNET_ENABLE", on, "NCCL_ALGO", no_collnet, "what SHARP needs (CollNetDirect, CollNetChain)"},
-    {"NCCL_SHARP_ENABLE", any, "NCCL_ALGO", no_collnet, "what SHARP needs (CollNetDirect, CollNetChain)"},
-    {"NCCL_NVLS_ENABLE", on, "NCCL_ALGO", no_nvls, "NVLS, which NCCL_NVLS_ENABLE asks for"},
-    {"NCCL_ALGO", nvls, "NCCL_NVLS_ENABLE", off, "NVLS, which NCCL_ALGO names"},
-    {"NCCL_NET", infiniband, "NCCL_IB_DISABLE", not_off, "what NCCL_NET asks for: NCCL does not start"},
 });
 
 // Says where NCCL_IB_GID_INDEX is no RoCE address of a port.
@@ -226,19 +203,6 @@ void look::env_debugging(const Node& node, const Cluster&, Findings& out) {
   });
 }
 
-void look::env_combinations(const Node& node, const Cluster&, Findings& out) {
-  const auto settings = all_settings(node);
-  look_at_settings(
-      node, out, "none that contradict each other", [&](const std::string& name, const std::string& value) {
-        for (const Conflict& row : conflicts) {
-          if (row.refusing != name || !row.refuses.hold(value)) continue;
-          const auto asks = [&](const auto& other) { return other.first == row.asking && row.asks.hold(other.second); };
-          if (std::ranges::any_of(settings, asks))
-            out.warn(fmt::format("{}={} turns off {}", name, value, row.what), fmt::format("unset {}", name));
-        }
-      });
-}
-
 void look::env_without_effect(const Node& node, const Cluster&, Findings& out) {
   if (const auto& hcas = node.facts["hcas"]; hcas.access == machine::Access::unreadable)
     return out.unknown("the adapters", hcas.why);
@@ -266,20 +230,6 @@ void look::env_file(const Node& node, const Cluster&, Findings& out) {
     lines.push_back(name + "=" + node.facts.text("nccl_conf/" + name));
   if (lines.empty()) return out.pass("sets nothing");
   out.info("/etc/nccl.conf sets " + join_first(lines, 4), "NCCL reads it without a word; the environment wins over it");
-}
-
-void look::nccl_library(const Node& node, const Cluster&, Findings& out) {
-  if (!has_gpus(node.facts)) return out.skip("no NVIDIA GPU");
-  const machine::Reading& files = node.facts["library/libnccl.so.2"];
-  if (!files.ok()) {
-    const std::string& why = files.why.empty() ? node.facts["library"].why : files.why;
-    if (!why.empty()) return out.unknown("the linker's folders", why);
-    return out.skip("the linker finds no libnccl.so.2; programs such as PyTorch bring one");
-  }
-  const std::string taken = first_of(files.text);
-  if (taken.size() == files.text.size()) return out.pass(taken);
-  out.info(fmt::format("the linker takes {}; there are also {}", taken, files.text.substr(taken.size() + 2)),
-           "NCCL's log says which version a program has: NCCL_DEBUG=VERSION");
 }
 
 void look::nccl_plugin_file(const Node& node, const Cluster&, Findings& out) {

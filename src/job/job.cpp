@@ -86,14 +86,11 @@ ProfiledStep sum_up(const program::Program& program, const std::vector<program::
 }
 
 void choose_step(TimelineSamples& samples, std::span<const double> step_s) {
-  if (step_s.empty() || samples.offered.size() != step_s.size())
-    fail("a rank offers {} of {} profiled steps", samples.offered.size(), step_s.size());
   std::vector<std::size_t> order(step_s.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, {}, [&](std::size_t step) { return step_s[step]; });
   static_cast<ProfiledStep&>(samples) = std::move(samples.offered[order[(order.size() - 1) / 2]]);
   samples.offered.clear();
-  samples.all = {static_cast<int>(step_s.size()), step_s[order.front()], step_s[order.back()]};
 }
 
 void count_stop_signals() {

@@ -32,7 +32,6 @@ struct ProbeSamples {
   NameValues identity;    // library versions, CPU or GPU model, settings: equal on all ranks
   std::string device;     // as Backend::device()
   double peak_flops = 0;  // of products in the block's precision, FLOP/s of this rank; 0: not measured
-  std::string bound;      // the worker's CPUs: "CPUs 0-7"
 };
 
 /// Copies between the rank's device and the memory of its host, without a step. All ranks begin when the last is ready.
@@ -90,15 +89,9 @@ struct ProfiledStep {
   std::vector<float> communication_s;  // program::communication_durations(); empty: too many
   program::StepSplit split;
 };
-/// The times of the profiled steps, each of its slowest rank.
-struct ProfiledSteps {
-  int count = 1;
-  double fastest_s = std::numeric_limits<double>::quiet_NaN(), slowest_s = std::numeric_limits<double>::quiet_NaN();
-};
 /// The step that was kept. A worker does not know it: it offers all of them, and the ranks agree (choose_step()).
 struct TimelineSamples : ProfiledStep {
   GradientSquares gradient;
-  ProfiledSteps all;
   std::vector<ProfiledStep> offered;  // in order; empty once the ranks have agreed
 };
 
@@ -119,16 +112,10 @@ using Task = std::variant<TimeSteps, RecordTimeline, Observe, Tune, Probe, CopyW
 using TaskSamples =
     std::variant<TimedSamples, TimelineSamples, ObserveSamples, TuneSamples, ProbeSamples, HostCopySamples>;
 
-/// The time of a worker before its first timed step, by phase.
-struct SetUp {
-  double build_s = 0, connect_s = 0, initialize_s = 0;
-  double first_step_s = 0;  // from the worker's start to the end of its first step
-};
-
 /// The measurements that one rank returns from a block.
 struct Samples {
   TaskSamples task;
-  SetUp set_up;
+  double first_step_s = 0;             // from the worker's start to the end of its first step
   std::int64_t peak_memory_bytes = 0;  // on the device, or resident on the host: high-water mark
   std::vector<std::string> warnings;   // each with a remedy
 };
@@ -138,8 +125,8 @@ struct Samples {
 /// out the intervals themselves.
 ProfiledStep sum_up(const program::Program& program, const std::vector<program::Interval>& intervals, int ranks);
 
-/// Keeps of the steps that a worker offers the median by length, and says how long all of them took. step_s: of the
-/// slowest rank in each of them, the same on all ranks, so that all keep the same step.
+/// Keeps of the steps that a worker offers the median by length. step_s: of the slowest rank in each of them, the same on
+/// all ranks, so that all keep the same step.
 void choose_step(TimelineSamples& samples, std::span<const double> step_s);
 
 /// A block: one task of one case, on as many ranks as its layout has. Holds everything a worker needs to run it, and
@@ -197,8 +184,7 @@ struct BlockOutcome {
   bool ok = false;
   bool stopped = false;   // by SIGINT/SIGTERM, not by a fault
   int culprit_rank = -1;  // of the job
-  /// "rank 2 on node7: worker killed by signal 11 (segmentation fault) in step 3, matmul …". Of a block that is ok: why
-  /// it was started a second time; "": it was not.
+  /// "rank 2 on node7: worker killed by signal 11 (segmentation fault) in step 3, matmul …"
   std::string reason;
   /// Equal for faults of the same kind at the same rank: a case that fails twice alike is dropped.
   std::string signature;

@@ -306,7 +306,7 @@ struct MessageFields {
   }
   static void of(MessageOf<RendezvousMessage> auto& m, auto& each) { each(m.peer, m.key, m.bytes); }
   static void of(MessageOf<Published> auto& m, auto& each) { each(m.program_hash, m.messages); }
-  static void of(MessageOf<ProbeSamples> auto& m, auto& each) { each(m.identity, m.device, m.peak_flops, m.bound); }
+  static void of(MessageOf<ProbeSamples> auto& m, auto& each) { each(m.identity, m.device, m.peak_flops); }
   static void of(MessageOf<HostCopySamples> auto& m, auto& each) { each(m.device, m.rates); }
   static void of(MessageOf<TuneSamples> auto& m, auto& each) { each(m.tuning); }
   static void of(MessageOf<ObserveSamples> auto& m, auto& each) { each(m.nccl_log); }
@@ -315,12 +315,14 @@ struct MessageFields {
     each(m.timeline, m.step_s, m.loading_s, m.totals, m.communication_s, m.split);
   }
   static void of(MessageOf<TimelineSamples> auto& m, auto& each) {
-    each(m.timeline, m.step_s, m.loading_s, m.totals, m.communication_s, m.split, m.gradient, m.all, m.offered);
+    each(m.timeline, m.step_s, m.loading_s, m.totals, m.communication_s, m.split, m.gradient, m.offered);
   }
   static void of(MessageOf<TimedSamples> auto& m, auto& each) {
     each(m.step_s, m.losses, m.timed_total_s, m.skipped_steps, m.gpu);
   }
-  static void of(MessageOf<Samples> auto& m, auto& each) { each(m.task, m.set_up, m.peak_memory_bytes, m.warnings); }
+  static void of(MessageOf<Samples> auto& m, auto& each) {
+    each(m.task, m.first_step_s, m.peak_memory_bytes, m.warnings);
+  }
   static void of(MessageOf<WorkerFailure> auto& m, auto& each) { each(m.kind, m.progress, m.text); }
 };
 template <class M, class Each>

@@ -29,13 +29,6 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr std::size_t first_cpus_bytes = 64 << 10;  // of /proc/cpuinfo: all CPUs of a node have the same name
 constexpr std::size_t all_cpus_bytes = 16 << 20;    // of /proc/stat: a line for each CPU, and all interrupts in one
 
-// The first word of a file; NaN: it is no number.
-double number_at(const Tree& tree, const std::string& path) {
-  const std::string line = tree.line(path).text;
-  std::string_view rest = line;
-  return number(take_word(rest)).value_or(nan);
-}
-
 const std::string mount = "sys/fs/cgroup";
 
 // Folders in which the hierarchy of a line of /proc/self/cgroup may be mounted: version 2's ("0::/path") at the top or
@@ -190,26 +183,6 @@ double busy_uncertainty_s(int cpus, double wall_s) {
   // With n = wall / tick draws, a binomial counts n / 2, with a standard deviation of sqrt(n) / 2. The kernel's own
   // ticks are as long as those of the file, or shorter.
   return std::sqrt(cpus * wall_s / static_cast<double>(::sysconf(_SC_CLK_TCK)));
-}
-
-double load_of_last_minute(const std::filesystem::path& root) {
-  return number_at(Tree(root), "proc/loadavg");
-}
-
-// Each file costs a look at its core, so of many CPUs only some are asked.
-double mean_clock_hz(const CpuSet& cpus, const std::filesystem::path& root) {
-  constexpr std::size_t most_asked = 16;
-  const std::size_t stride = cpus.count() / most_asked + 1;
-  const Tree tree(root);
-  double sum = 0;
-  std::size_t seen = 0;
-  int asked = 0;
-  for (std::size_t cpu = 0; cpu < cpus.size(); ++cpu) {
-    if (!cpus[cpu] || seen++ % stride != 0) continue;
-    sum += 1e3 * number_at(tree, folder_of(cpu) + "/cpufreq/scaling_cur_freq");  // kHz
-    ++asked;
-  }
-  return asked > 0 ? sum / asked : nan;
 }
 
 double cpu_seconds(const rusage& used) {

@@ -50,11 +50,6 @@ CpuTimes cpu_times_now(const CpuSet& cpus, const std::filesystem::path& root = "
 /// comes. Two standard deviations of a CPU that is busy half of the time, the worst case.
 double busy_uncertainty_s(int cpus, double wall_s);
 
-/// The load average of the last minute.
-double load_of_last_minute(const std::filesystem::path& root = "/");
-/// The mean of the CPUs' clocks; of many CPUs, some are asked.
-double mean_clock_hz(const CpuSet& cpus, const std::filesystem::path& root = "/");
-
 /// User and system time together. Seconds.
 double cpu_seconds(const rusage& used);
 

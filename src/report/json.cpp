@@ -214,10 +214,8 @@ Json block_json(const store::Result& result, const analysis::FinishedBlock& bloc
               {"seconds", block.seconds}};
   if (block.index >= result.conditions.size()) return out;
   const machine::Conditions& conditions = result.conditions[block.index];
-  out["load"] = json_number(conditions.load);
   out["steal_share"] = json_number(conditions.steal_share);
   out["foreign_cores"] = json_number(conditions.foreign_cores);
-  out["cpu_clock_hz"] = json_number(conditions.cpu_clock_hz);
   out["busiest_host"] = conditions.busiest_host;
   return out;
 }

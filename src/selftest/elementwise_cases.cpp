@@ -230,6 +230,16 @@ void add_embedding_cases(Cases& cases, program::DType type) {
 }
 
 void add_optimizer_cases(Cases& cases, program::DType weights) {
+  const auto adam = [](CaseBuilder& b, std::int64_t n, double step, double deviation) {
+    program::AdamW op;
+    op.master = b.normal("master", program::DType::f32, n);
+    op.moment1 = b.normal("moment1", program::DType::f32, n);
+    op.moment2 = b.normal("moment2", program::DType::f32, n, 0.1, 1);  // of squares: positive
+    op.gradient = b.normal("gradient", program::DType::f32, n, deviation);
+    op.counter = b.constant("counter", program::DType::i32, step);
+    op.learning_rate = b.constant("learning_rate", program::DType::f32, 0.1);  // large: the change is what counts
+    return op;
+  };
   struct Count {
     std::int64_t n;
     double step;
@@ -240,15 +250,8 @@ void add_optimizer_cases(Cases& cases, program::DType weights) {
       if (!separate && weights != program::DType::f32) continue;
       CaseBuilder b(weights);
       if (c.large) b.large();
-      program::AdamW op;
-      op.master = b.normal("master", program::DType::f32, c.n);
-      op.moment1 = b.normal("moment1", program::DType::f32, c.n);
-      op.moment2 = b.normal("moment2", program::DType::f32, c.n, 0.1, 1);  // of squares: positive
-      op.gradient = b.normal("gradient", program::DType::f32, c.n);
+      program::AdamW op = adam(b, c.n, c.step, 1);
       if (separate) op.weights = b.output("weights", c.n);
-      op.counter = b.constant("counter", program::DType::i32, c.step);
-      op.learning_rate =
-          b.constant("learning_rate", program::DType::f32, 0.1);  // large: the change is what is looked at
       cases.push_back(b.take(
           op, fmt::format("{} parameters, step {}{}", c.n, c.step + 1, separate ? ", weights of their own" : "")));
     }
@@ -256,14 +259,8 @@ void add_optimizer_cases(Cases& cases, program::DType weights) {
   for (const bool skip : {false, true}) {
     constexpr std::int64_t n = 4099;
     CaseBuilder b(weights);
-    program::AdamW op;
-    op.master = b.normal("master", program::DType::f32, n);
-    op.moment1 = b.normal("moment1", program::DType::f32, n);
-    op.moment2 = b.normal("moment2", program::DType::f32, n, 0.1, 1);
-    op.gradient = b.normal("gradient", program::DType::f32, n, 4096);
+    program::AdamW op = adam(b, n, 3, 4096);
     op.weights = b.normal("weights", n);
-    op.counter = b.constant("counter", program::DType::i32, 3);
-    op.learning_rate = b.constant("learning_rate", program::DType::f32, 0.1);
     op.scale = b.constant("scale", program::DType::f32, 4096);
     op.skip = b.constant("skip", program::DType::f32, skip ? 1 : 0);
     cases.push_back(b.take(op, fmt::format("{} parameters, scaled{}", n, skip ? ", skipped" : "")));

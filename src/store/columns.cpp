@@ -120,9 +120,6 @@ void list_columns(Columns<ResultCase>& c, const std::vector<std::string>& variab
   c.number("goodput", &R::goodput, between(0, 1)).came_later();
   c.number("peak_flops_per_rank", &R::peak_flops_per_rank, amount);
   c.number("planned_memory_bytes", &R::planned_memory_bytes, amount);
-  c.number("profiled_steps", &R::profiled_steps, between(0, 4096)).came_later();
-  c.number("fastest_profiled_s", &R::fastest_profiled_s, amount).came_later();
-  c.number("slowest_profiled_s", &R::slowest_profiled_s, amount).came_later();
   c.text("program_hash", &R::program_hash, {32});
   for (std::size_t i = 0; i < variables.size(); ++i) {
     c.text(variables[i], [i](R& row) -> std::string& { return row.settings.at(i); });
@@ -153,9 +150,6 @@ void list_columns(Columns<ResultBlock>& c) {
   c.number("process", &R::process, index_or_none(&Counts::blocks)).came_later();
   c.number("start_unix_s", &R::start_unix_s, amount);
   c.number("setup_s", &R::setup_s, amount);
-  c.number("build_s", &R::build_s, amount).came_later();
-  c.number("connect_s", &R::connect_s, amount).came_later();
-  c.number("initialize_s", &R::initialize_s, amount).came_later();
   c.number("total_s", &R::total_s, amount).came_later();
   c.number("first_step_s", &R::first_step_s, amount);
   c.number("timed_total_s", &R::timed_total_s, amount);
@@ -188,10 +182,8 @@ void list_columns(Columns<ResultGpu>& c) {
 void list_columns(Columns<machine::Conditions>& c) {
   using R = machine::Conditions;
   c.key("block");
-  c.number("load", &R::load, amount);
   c.number("steal_share", &R::steal_share, amount);
   c.number("foreign_cores", &R::foreign_cores, amount);
-  c.number("cpu_clock_hz", &R::cpu_clock_hz, amount);
   c.text("busiest_host", &R::busiest_host, host_size);
 }
 

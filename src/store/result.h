@@ -65,11 +65,6 @@ struct ResultCase {
   double peak_flops_per_rank = 0;   // 0: unknown, then there is no MFU
   double planned_memory_bytes = 0;  // of the largest rank
   std::string program_hash;         // hexadecimal
-  /// The profiled step in the file is the median of so many; how long the fastest and the slowest of them took. NaN:
-  /// not known. 0: none was profiled.
-  std::int32_t profiled_steps = 0;
-  double fastest_profiled_s = std::numeric_limits<double>::quiet_NaN(),
-         slowest_profiled_s = std::numeric_limits<double>::quiet_NaN();
 
   CaseRole role() const;
 };
@@ -94,10 +89,8 @@ struct ResultBlock {
   std::int32_t session = -1;  // which `sweep` process wrote it: 0, then 1 after the first --resume, …
   std::int32_t process = -1;  // blocks of one number run one after the other in the same workers; -1: in its own
   double start_unix_s = 0, setup_s = 0, first_step_s = 0, timed_total_s = 0;
-  /// Parts of setup_s, on the rank where each takes longest: the Program, the connections, the first values. total_s:
-  /// until the workers have ended, or wait for another block. NaN: not known.
-  double build_s = std::numeric_limits<double>::quiet_NaN(), connect_s = std::numeric_limits<double>::quiet_NaN(),
-         initialize_s = std::numeric_limits<double>::quiet_NaN(), total_s = std::numeric_limits<double>::quiet_NaN();
+  /// Until the workers have ended, or wait for another block. NaN: not known.
+  double total_s = std::numeric_limits<double>::quiet_NaN();
   double peak_memory_bytes = 0;  // largest rank
   std::int32_t peak_memory_rank = -1;
   std::int32_t skipped_steps = 0;  // timed steps whose update was left out, after an overflow in fp16
@@ -257,7 +250,7 @@ struct Result {
   std::vector<std::pair<std::string, std::string>> tuning;  // what was chosen by timing, as the backend wrote it
   std::vector<ResultPoint> points;                          // per possible case; none for gpt
   std::vector<ResultGpu> gpu;                               // per block
-  std::vector<machine::Conditions> conditions;              // per block, without `cores`
+  std::vector<machine::Conditions> conditions;              // per block
   DoctorRecord doctor;
 
   /// The backend whose step the numbers are of: the one that a prediction stands for, else `backend`; also where

@@ -57,21 +57,6 @@ std::vector<std::string> compare_identities(const std::vector<NameValues>& by_ra
   return lines;
 }
 
-std::string said_by_ranks(const std::vector<std::string>& by_rank) {
-  std::vector<std::pair<std::string, std::int64_t>> values;
-  for (const std::string& value : by_rank) {
-    const auto at = std::ranges::find(values, value, &std::pair<std::string, std::int64_t>::first);
-    if (at == values.end()) {
-      values.emplace_back(value, 1);
-    } else {
-      ++at->second;
-    }
-  }
-  std::vector<std::string> parts;
-  for (const auto& [value, ranks] : values) parts.push_back(fmt::format("{} ({})", value, plural(ranks, "rank")));
-  return join_first(parts, most_named);
-}
-
 void require_gpus(const std::vector<job::RankPlace>& places, bool share_gpus, const std::string& config) {
   std::vector<std::string> without, crowded;
   for (const auto& [number, node] : job::gpus_by_node(places)) {
@@ -152,10 +137,6 @@ machine::Topology topology_of(const std::vector<job::RankPlace>& places) {
   return topology;
 }
 
-machine::Topology Machine::topology() const {
-  return topology_of(places);
-}
-
 Machine probe(job::Job& job, const plan::Plan& plan) {
   const config::Experiment& e = plan.experiment;
   Machine machine;
@@ -177,7 +158,6 @@ Machine probe(job::Job& job, const plan::Plan& plan) {
     throw Error(fmt::format("the first workers of the job failed{}, so nothing was measured: {}",
                             machine.warnings.empty() ? "" : " each time that they were started", outcome.reason));
   }
-  machine.conditions = outcome.conditions;
   require_equal_identities(machine.places, outcome);
   if (!e.measure.share_gpus) require_own_devices(machine.places, outcome);
 
@@ -185,11 +165,6 @@ Machine probe(job::Job& job, const plan::Plan& plan) {
   if (config::traits_of(e.backend).ranks_are_gpus) machine.device = value_of(identity, "device");
   machine.identity = build_identity();
   machine.identity.insert(machine.identity.end(), identity.begin(), identity.end());
-  std::vector<std::string> bound;
-  for (std::size_t rank = 0; rank < outcome.samples.size(); ++rank)
-    bound.push_back(outcome.of<job::ProbeSamples>(rank).bound);
-  if (std::ranges::any_of(bound, [](const std::string& text) { return !text.empty(); }))
-    machine.identity.emplace_back("worker binding", said_by_ranks(bound));
   for (const job::Samples& s : outcome.samples)
     machine.warnings.insert(machine.warnings.end(), s.warnings.begin(), s.warnings.end());
   machine.peaks.add({whole_node.layout.ranks(), 0, 0, whole_node.settings.precision}, outcome.samples);

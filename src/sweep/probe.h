@@ -8,7 +8,6 @@
 
 #include "base/text.h"
 #include "job/job.h"
-#include "machine/conditions.h"
 #include "plan/plan.h"
 #include "program/links.h"
 #include "store/result.h"
@@ -52,10 +51,9 @@ struct Machine {
   std::vector<job::RankPlace> places;    // by rank
   std::vector<store::ResultRank> ranks;  // the same as rows of the result
   std::vector<std::string> warnings;
-  Peaks peaks;                     // what these workers reached, with all cores of their nodes
-  machine::Conditions conditions;  // while these workers ran
+  Peaks peaks;  // what these workers reached, with all cores of their nodes
 
-  machine::Topology topology() const;
+  machine::Topology topology() const { return topology_of(places); }
 };
 
 /// Starts one worker on every rank, checks that all ranks have the same program, libraries and devices, and measures
@@ -68,10 +66,6 @@ Machine probe(job::Job& job, const plan::Plan& plan);
 /// `places` by rank.
 std::vector<std::string> compare_identities(const std::vector<NameValues>& by_rank,
                                             const std::vector<job::RankPlace>& places);
-
-/// Lists values that may differ between ranks, each with its number of ranks, in the order of the lowest rank:
-/// "CPUs 0-7 (4 ranks), CPUs 8-15 (4 ranks)". Lists at most 8 values.
-std::string said_by_ranks(const std::vector<std::string>& by_rank);
 
 /// Throws Error if a rank has no GPU, or if a node has fewer GPUs than ranks and `share_gpus` is not set. Nodes whose
 /// GPUs cannot be listed pass: their workers find out. `config` is the path that the error's advice names.

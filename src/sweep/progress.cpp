@@ -102,14 +102,10 @@ void ProgressLine::begin(const std::string& what, const std::string& brief) {
   if (style_ == ProgressStyle::bar) draw();
 }
 
-void ProgressLine::end_piece() {
+void ProgressLine::skip() {
   running_ = false;
   if (style_ != ProgressStyle::rounds || begun_ < total_ || phase_.empty()) return;
   say(fmt::format("{}: {} of {}  ({})", phase_, begun_, total_, clock()));
-}
-
-void ProgressLine::skip() {
-  end_piece();
 }
 
 void ProgressLine::end(const std::string& outcome) {
@@ -119,7 +115,7 @@ void ProgressLine::end(const std::string& outcome) {
   if (style_ == ProgressStyle::blocks || outcome.starts_with("failed"))
     say(fmt::format("[{}/{}] {}: {}  ({})", begun_, total_, title_, outcome, clock()));
   if (style_ == ProgressStyle::bar) draw();
-  end_piece();
+  skip();
 }
 
 void ProgressLine::end_round(int round, int rounds, const std::string& settled) {
@@ -132,21 +128,6 @@ void ProgressLine::finish() {
   erase();
   if (style_ == ProgressStyle::rounds || style_ == ProgressStyle::blocks) err_ << "\n";
   err_ << std::flush;
-}
-
-std::string busy_machine(const machine::Conditions& conditions) {
-  constexpr double busy_share = 0.1, much_stolen = 0.02;
-  std::string what;
-  if (conditions.foreign_cores > busy_share * conditions.cores) {
-    what = fmt::format("other processes keep {:.1f} of {} cores busy on {}", conditions.foreign_cores, conditions.cores,
-                       conditions.busiest_host);
-  }
-  if (conditions.steal_share > much_stolen) {
-    if (!what.empty()) what += ", and ";
-    what += fmt::format("its host gives {:.0f} % of its CPU time to other guests", 100 * conditions.steal_share);
-  }
-  if (what.empty()) return "";
-  return fmt::format("this machine is busy: {}; verdicts will be less sharp", what);
 }
 
 }  // namespace harness::sweep

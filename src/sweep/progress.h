@@ -7,8 +7,6 @@
 #include <optional>
 #include <string>
 
-#include "machine/conditions.h"
-
 namespace harness::sweep {
 
 /// bar: one line with a bar, rewritten, for a terminal. rounds: a line per round, for a file. blocks: a line per block.
@@ -36,7 +34,7 @@ class ProgressLine {
   void begin(const std::string& what, const std::string& brief = "");
   /// The piece ended with `outcome`. An end() without a new begin() is another attempt at the same piece.
   void end(const std::string& outcome);
-  /// The piece needed no work.
+  /// The piece needed no work: it is over without an outcome.
   void skip();
   /// A round ended; `settled`: what is known of the cases by then.
   void end_round(int round, int rounds, const std::string& settled);
@@ -50,7 +48,6 @@ class ProgressLine {
   std::optional<double> remaining() const;
   void draw();
   void erase();
-  void end_piece();
 
   std::ostream& err_;
   ProgressStyle style_;
@@ -63,10 +60,5 @@ class ProgressLine {
   std::size_t measured_ = 0;  // pieces of this phase that took time
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now(), phase_start_ = start_;
 };
-
-/// A warning for a user who starts a sweep on a machine that others use: processes besides the job's own kept more than
-/// 10 % of a node's cores busy, or its host gave more than 2 % of its CPU time to other guests. "" on a quiet machine,
-/// and where the kernel does not tell.
-std::string busy_machine(const machine::Conditions& conditions);
 
 }  // namespace harness::sweep

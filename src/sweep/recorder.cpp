@@ -1,7 +1,6 @@
 #include "sweep/recorder.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <random>
 #include <utility>
@@ -52,7 +51,6 @@ BlockRows fill_block(store::ResultBlock& block, const job::BlockOutcome& outcome
   block.setup_s = outcome.setup_s;
   block.total_s = outcome.total_s;
   block.reason = outcome.reason;
-  block.build_s = block.connect_s = block.initialize_s = nothing;
   block.first_step_s = 0;
   block.timed_total_s = 0;
   block.skipped_steps = 0;
@@ -67,10 +65,7 @@ BlockRows fill_block(store::ResultBlock& block, const job::BlockOutcome& outcome
       rows.step_seconds[i] = rank == 0 ? seconds : std::max(rows.step_seconds[i], seconds);
     }
     if (rank == 0 && !timed.losses.empty()) rows.losses.assign(timed.losses.begin(), timed.losses.end());
-    block.first_step_s = std::max(block.first_step_s, s.set_up.first_step_s);
-    block.build_s = std::fmax(block.build_s, s.set_up.build_s);  // of NaN and a number: the number
-    block.connect_s = std::fmax(block.connect_s, s.set_up.connect_s);
-    block.initialize_s = std::fmax(block.initialize_s, s.set_up.initialize_s);
+    block.first_step_s = std::max(block.first_step_s, s.first_step_s);
     block.timed_total_s = std::max(block.timed_total_s, timed.timed_total_s);
     block.skipped_steps = std::max(block.skipped_steps, timed.skipped_steps);
     if (static_cast<double>(s.peak_memory_bytes) > block.peak_memory_bytes) {

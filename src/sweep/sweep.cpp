@@ -97,7 +97,6 @@ store::RunState run_sweep(job::Job& job, plan::Plan plan, SweepOutput& output, c
                           : "checking that all ranks agree, measuring the peak of matrix products");
   }
   const Machine machine = probe(job, plan);
-  if (const std::string busy = busy_machine(machine.conditions); !busy.empty()) progress.warn(busy);
   if (!machine.device.empty()) plan = plan::plan_for_device(std::move(plan), machine.device);
   plan::refuse_what_does_not_fit(
       plan, [&](const plan::PlannedCase& planned) { return memory_of(plan.experiment, planned, machine); });

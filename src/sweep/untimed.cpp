@@ -140,11 +140,6 @@ void keep_timeline(const plan::Plan& plan, std::size_t case_index, const Machine
   const machine::Topology topology = plan::under_faults(e, planned.settings, machine.topology());
   program::LeastTimes limits(set, topology.node_of, links_of(e, planned));
   add_timeline(recorder.draft(), static_cast<int>(case_index), set, outcome.samples, limits);
-  const job::ProfiledSteps& profiled = outcome.of<job::TimelineSamples>(0).all;
-  store::ResultCase& row = recorder.draft().cases[case_index];
-  row.profiled_steps = profiled.count;
-  row.fastest_profiled_s = profiled.fastest_s;
-  row.slowest_profiled_s = profiled.slowest_s;
   for (const job::Samples& s : outcome.samples) recorder.warn(s.warnings);
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/findings.h"
+#include "analysis/breakdown.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "traces/answer.h"
@@ -130,7 +130,6 @@ std::vector<std::string> problems_of(const Report& report) {
   slow_network(report, problems);
   if (problems.size() == before) no_overlap(report, problems);  // a slow network outlasts what could hide it
   idle_causes(report, problems);
-  std::ranges::move(analysis::fired_rules(report.mean.breakdown), std::back_inserter(problems));
   busy_with_little(report, problems);
   const double unknown = unclassified_share(report);
   if (unknown > (trains(report) ? little : of_note)) {

@@ -105,37 +105,31 @@ void run_block(WorkerChannel& channel, const WorkFactory& make, const job::Worke
                std::shared_ptr<backend::Connections> connections, Clock::time_point born) {
   job::Samples samples;
   set_worker_phase(job::WorkerPhase::building);
-  auto mark = Clock::now();
   Work& work = current_work();
   work = make(order, std::move(connections));
   set_worker_executable(work.executable.get(), work.program.get());
   job::Published published{work.program_hash, {}};
   if (work.executable) published.messages = work.executable->publish();
-  samples.set_up.build_s = seconds_since(mark);
   set_worker_phase(job::WorkerPhase::exchanging);
   channel.send(job::FrameType::published, job::encode(published));
   const auto peers = job::decode<std::vector<RendezvousMessage>>(channel.receive(job::FrameType::peers));
 
   // The supervisors' deadlines come first and know more; these only make sure that nothing waits for ever.
-  mark = Clock::now();
   set_worker_phase(job::WorkerPhase::connecting);
   if (work.executable) work.executable->connect(peers, 2 * order.request.deadlines.start_s + 5);
-  samples.set_up.connect_s = seconds_since(mark);
-  mark = Clock::now();
   set_worker_phase(job::WorkerPhase::initializing);
   if (work.executable) work.executable->initialize();
-  samples.set_up.initialize_s = seconds_since(mark);
   set_worker_phase(job::WorkerPhase::ready);
   channel.send(job::FrameType::ready, "");
   channel.receive(job::FrameType::go);
 
   set_worker_phase(job::WorkerPhase::stepping);
-  samples.set_up.first_step_s = seconds_since(born);
+  samples.first_step_s = seconds_since(born);
   std::optional<Steps> steps;
   if (work.executable) steps.emplace(*work.executable, *work.program, *work.inputs, work.before_step);
   samples.task = work.task(steps ? &*steps : nullptr);
   if (steps) {
-    samples.set_up.first_step_s += steps->first_step_s();
+    samples.first_step_s += steps->first_step_s();
     std::ranges::copy(work.executable->warnings(), std::back_inserter(samples.warnings));
     if (work.check) check_outputs(*steps, *work.check);
     samples.peak_memory_bytes = work.executable->device_memory_bytes();

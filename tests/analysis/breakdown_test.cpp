@@ -39,32 +39,6 @@ TEST(Breakdown, PartsAreTheStepWhateverTheTimeline) {
   }
 }
 
-// The definition of overlap, point by point: what a sum over stretches could get wrong.
-TEST(Breakdown, AgreesWithCountingMoments) {
-  const store::Result r = test::samples::random_timeline(4, 1, 1);
-  const Breakdown b = break_down(r)[0].ranks[0];
-  constexpr int moments = 200000;
-  int computing = 0, exposed = 0, idle = 0;
-  for (int i = 0; i < moments; ++i) {
-    const double t = (i + 0.5) * b.step_s / moments;
-    bool computes = false, communicates = false;
-    for (const auto& x : r.timeline) {
-      if (x.start_s <= t && t < x.end_s) (x.stream == "compute" ? computes : communicates) = true;
-    }
-    if (computes) {
-      ++computing;
-    } else if (communicates) {
-      ++exposed;
-    } else {
-      ++idle;
-    }
-  }
-  const double tick = b.step_s / moments;
-  EXPECT_NEAR(b.parts.computation(), computing * tick, 50 * tick);
-  EXPECT_NEAR(b.parts.exposed() + b[Part::waiting].value_or(0), exposed * tick, 50 * tick);
-  EXPECT_NEAR(b[Part::idle].value_or(0) + b[Part::loading].value_or(0), idle * tick, 50 * tick);
-}
-
 store::Result by_hand(int pipeline, int data) {
   store::Result r;
   r.ranks = pipeline * data;

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <ctime>
 #include <random>
 
 #include "analysis/findings.h"
@@ -193,14 +192,6 @@ TEST(Stragglers, EveryRankHasItsShare) {
   EXPECT_EQ(find_stragglers(r).cases, 2);
 }
 
-TEST(Stragglers, ManyRanksTakeLittleTime) {
-  const store::Result r = profiled(16384, 4, 77, 0.3);
-  const std::clock_t began = std::clock();  // of this process, however busy the machine is
-  EXPECT_EQ(find_stragglers(r).ranks[0].rank, 77);
-  constexpr double most_s = 10;  // hundreds of times what it takes: only what is not linear takes longer
-  EXPECT_LT(static_cast<double>(std::clock() - began) / CLOCKS_PER_SEC, most_s);
-}
-
 // ---- what holds the step up -----------------------------------------------------------------------------------------
 
 CaseBreakdown made_of(std::initializer_list<std::pair<Part, double>> parts) {
@@ -295,22 +286,6 @@ TEST(Bottleneck, EveryPartIsHeldAgainstItsRoof) {
   hidden.mean.overlapped = {{Part::data, 0.2}};
   EXPECT_NEAR(find_bottleneck(r, hidden, &roofs, {}).share, 0.2, 1e-12);
   EXPECT_EQ(find_bottleneck(r, hidden, &roofs, {}).kind, BottleneckKind::communication);
-}
-
-TEST(Rules, FireWithTheirNumbers) {
-  const auto fired = [](const CaseBreakdown& c) {
-    std::string all;
-    for (const auto& rule : fired_rules(c.mean)) all += rule + "\n";
-    return all;
-  };
-  EXPECT_EQ(fired(made_of({{Part::matrix_products, 0.9}, {Part::data, 0.1}})), "");
-  EXPECT_THAT(fired(made_of({{Part::matrix_products, 0.4}, {Part::data, 0.6}})), HasSubstr("60.0 % of the step"));
-  EXPECT_THAT(fired(made_of({{Part::matrix_products, 0.75}, {Part::data, 0.25}})),
-              HasSubstr("0.33 times as long as computation"));
-  CaseBreakdown idle = made_of({{Part::matrix_products, 0.9}, {Part::idle, 0.1}});
-  idle.mean.idle = {{{IdlePlace::Kind::between_phases, "forward", "backward"}, 0.07},
-                    {{IdlePlace::Kind::within_phase, "forward", "forward"}, 0.03}};
-  EXPECT_THAT(fired(idle), HasSubstr("7.0 % of the step between forward and backward"));
 }
 
 }  // namespace

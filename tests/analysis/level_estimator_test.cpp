@@ -20,10 +20,6 @@ namespace {
 
 using nlohmann::json;
 
-std::vector<GroupWeight> against_reference(int group) {
-  return {{group, 1}, {0, -1}};
-}
-
 constexpr int columns = 5;  // the baseline, its copy and three cases
 constexpr double e = 0.01;
 
@@ -140,15 +136,15 @@ TEST(LevelEstimator, BlocksApartReachAsFarAsTheyLie) {
   // Two of five lie below the others in group 1; none elsewhere.
   const std::vector<BlocksApart> groups{{.blocks = 10}, {.blocks = 5, .below = 2, .below_off = -0.3}, {.blocks = 5}};
   const double share = 3.0 / 22, tail = binomial_upper_tail(5, 3, share);
-  const Reach reach = reach_to_apart(groups, against_reference(1), 1.99 * tail);
+  const Reach reach = reach_to_apart(groups, 1, 1.99 * tail);
   EXPECT_EQ(reach.low, -0.3);
   EXPECT_EQ(reach.high, 0);
-  EXPECT_FALSE(reach_to_apart(groups, against_reference(1), 2.01 * tail).any());
-  EXPECT_FALSE(reach_to_apart(groups, against_reference(2), 1.99 * tail).any());
-  // Where the group counts against another, its faster blocks make the contrast larger.
-  const std::vector<GroupWeight> against{{2, 1}, {1, -1}};
-  EXPECT_EQ(reach_to_apart(groups, against, 1.99 * tail).high, 0.3);
-  const int rounds = rounds_to_tell_apart(groups, against_reference(1), 1.99 * tail, 5);
+  EXPECT_FALSE(reach_to_apart(groups, 1, 2.01 * tail).any());
+  EXPECT_FALSE(reach_to_apart(groups, 2, 1.99 * tail).any());
+  // Faster blocks of the reference make what it is compared with slower.
+  const std::vector<BlocksApart> of_reference{groups[1], groups[2]};
+  EXPECT_EQ(reach_to_apart(of_reference, 1, tail).high, 0.3);
+  const int rounds = rounds_to_tell_apart(groups, 1, 1.99 * tail, 5);
   EXPECT_GT(rounds, 5);
   EXPECT_LT(rounds, 20);
 }
@@ -173,7 +169,7 @@ TEST(LevelEstimator, RoundsNeededBringTheHalfWidthThere) {
   LevelFit fit;
   fit.groups = {{.blocks = 12, .variance = 4e-6, .degrees = 20}, {.blocks = 6, .variance = 4e-6, .degrees = 10}};
   const double alpha = family_alpha(3, 0.95), distance = 0.001;
-  const int needed = level_rounds_to_reach(distance, fit, against_reference(1), alpha);
+  const int needed = level_rounds_to_reach(distance, fit, 1, alpha);
   const auto half_width_of = [&](int rounds) {
     const double share = rounds / 6.0, a = 4e-6 / rounds, b = 4e-6 / (2.0 * rounds);
     const double degrees = (a + b) * (a + b) / (a * a / 10 + b * b / 20) * share;
@@ -236,8 +232,7 @@ void expect_equal(const json& expected, const std::vector<LevelBlock>& given, do
   EXPECT_NEAR(serial.widening(), expected["widening"], 1e-7);
   ASSERT_EQ(fit.groups.size(), expected["effect"].size() + 1);
   for (std::size_t i = 0; i < expected["effect"].size(); ++i) {
-    const std::vector<GroupWeight> contrast{{static_cast<int>(i) + 1, 1}, {0, -1}};
-    const ConfidenceInterval interval = level_interval(fit, contrast, alpha, serial.widening());
+    const ConfidenceInterval interval = level_interval(fit, static_cast<int>(i) + 1, alpha, serial.widening());
     EXPECT_NEAR(interval.center, expected["effect"][i], tolerance);
     EXPECT_NEAR(interval.low, expected["low"][i], tolerance);
     EXPECT_NEAR(interval.high, expected["high"][i], tolerance);

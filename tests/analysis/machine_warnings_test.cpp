@@ -75,7 +75,7 @@ store::Result quiet_sweep() {
     result.blocks[i].start_unix_s = afternoon + 30 * static_cast<double>(i);
     for (float& seconds : result.step_seconds[i])
       seconds /= 1 + 0.02F * static_cast<float>(result.blocks[i].round % 4);  // what the sample adds
-    result.conditions.push_back({.load = 1, .steal_share = 0, .foreign_cores = 0.1, .busiest_host = "node0"});
+    result.conditions.push_back({.steal_share = 0, .foreign_cores = 0.1, .busiest_host = "node0"});
   }
   for (int rank = 0; rank < 4; ++rank)
     result.rank_table.push_back({rank, rank % 2, rank / 2, rank < 2 ? "node0" : "node1", "", 8, 4, 1e9});

@@ -290,7 +290,7 @@ class ProbedJob : public test::PlayedJob {
     job::BlockOutcome outcome;
     outcome.ok = std::holds_alternative<job::Probe>(block.request.task) && block.last;
     outcome.reason = "only asked";
-    outcome.samples.emplace_back().task = job::ProbeSamples{identity_, "", 0, ""};
+    outcome.samples.emplace_back().task = job::ProbeSamples{identity_, "", 0};
     return outcome;
   }
 

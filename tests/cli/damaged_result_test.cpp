@@ -293,7 +293,7 @@ class FailingJob : public test::PlayedJob {
     job::BlockOutcome outcome;
     outcome.ok = std::holds_alternative<job::Probe>(block.request.task);
     if (outcome.ok) {
-      const job::Samples probed{job::ProbeSamples{{}, "", 1e9, ""}, {}, 0, {}};
+      const job::Samples probed{job::ProbeSamples{{}, "", 1e9}, {}, 0, {}};
       outcome.samples.assign(static_cast<std::size_t>(block.request.layout.ranks()), probed);
     } else {
       --left_;

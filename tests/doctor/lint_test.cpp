@@ -1,4 +1,4 @@
-// Settings of NCCL: names, values, lists, combinations.
+// Settings of NCCL: names, values, lists.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -58,19 +58,6 @@ TEST(Lint, ValuesThatNcclMisreads) {
   ASSERT_EQ(level.size(), 1u);
   EXPECT_NE(level[0].find("5 is SYS, not PXB"), std::string::npos) << level[0];
   EXPECT_EQ(told({{"NCCL_DEBUG", "warning"}}).size(), 1u);
-}
-
-TEST(Lint, TreeForSharpTurnsItOff) {
-  const Lines lines = told({{"NCCL_ALGO", "Tree"}, {"NCCL_COLLNET_ENABLE", "1"}});
-  EXPECT_EQ(lines, (Lines{"warn nccl.plugin_file: NCCL finds no plugin (libnccl-net.so), which SHARP "
-                          "(NCCL_COLLNET_ENABLE=1) needs: it goes on without",
-                          "warn env.debugging: NCCL_ALGO=Tree: NCCL no longer chooses by size",
-                          "warn env.combinations: NCCL_ALGO=Tree turns off what SHARP needs (CollNetDirect, "
-                          "CollNetChain)"}));
-  for (const std::string& line :
-       told({{"NCCL_ALGO", "CollNetDirect,CollNetChain,NVLS"}, {"NCCL_COLLNET_ENABLE", "1"}})) {
-    EXPECT_EQ(line.find("env.combinations"), std::string::npos) << line;
-  }
 }
 
 TEST(Lint, AGidIndexIsForRoceAlone) {

@@ -99,15 +99,7 @@ TEST(Nodes, EachFaultIsFoundAndNothingElse) {
          const std::string acks = "ports/1/hw_counters/local_ack_timeout_err";
          for (int i = 0; i < 8; ++i) write_ports(tree, fmt::format("mlx5_{}", i), {{acks, i == 3 ? "17" : "0"}});
        },
-       {"info ib.errors: local_ack_timeout_err of mlx5_3:1 since the port was set up: 17"}},
-      {"Ethernet",
-       [](auto& tree) {
-         tree.write("opt/nccl/libnccl.so.2.18.5", "");
-         tree.link("opt/nccl/libnccl.so.2", "libnccl.so.2.18.5");
-         tree.write("etc/ld.so.conf", "/opt/nccl");
-       },
-       {"info nccl.library: the linker takes /opt/nccl/libnccl.so.2.18.5; there are also "
-        "/usr/lib/x86_64-linux-gnu/libnccl.so.2.27.3"}}};
+       {"info ib.errors: local_ack_timeout_err of mlx5_3:1 since the port was set up: 17"}}};
   for (const Fault& fault : faults) {
     test::Dgx tree("dgx01", fault.layer);
     fault.make(tree);

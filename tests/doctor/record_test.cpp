@@ -101,17 +101,13 @@ TEST(Record, SharedGpusAreNoFailure) {
 // A setting for finding faults is an experiment when a case sets it; one that cannot have an effect is none.
 TEST(Record, HoldsWhatACaseSetsAgainstTheNodes) {
   SweepToJudge sweep;
-  sweep.cases = {{0, {}},
-                 {2, {{"NCCL_P2P_DISABLE", "1"}}},
-                 {3, {{"NCCL_IB_GID_INDEX", "3"}}},
-                 {5, {{"NCCL_IB_HCA", "mlx4"}}},
-                 {6, {{"NCCL_ALGO", "Tree"}, {"NCCL_COLLNET_ENABLE", "1"}}}};
+  sweep.cases = {
+      {0, {}}, {2, {{"NCCL_P2P_DISABLE", "1"}}}, {3, {{"NCCL_IB_GID_INDEX", "3"}}}, {5, {{"NCCL_IB_HCA", "mlx4"}}}};
   const store::DoctorRecord record = record_of(two_nodes(), sweep);
   EXPECT_THAT(
       lines_of(record),
       ElementsAre(HasSubstr("3: info env.without_effect on dgx01: NCCL_IB_GID_INDEX has no effect on InfiniBand"),
-                  HasSubstr("5: fail env.devices on dgx01: NCCL_IB_HCA=mlx4 fits nothing here"),
-                  HasSubstr("6: warn env.combinations on dgx01: NCCL_ALGO=Tree turns off what SHARP needs")));
+                  HasSubstr("5: fail env.devices on dgx01: NCCL_IB_HCA=mlx4 fits nothing here")));
   EXPECT_EQ(failures_in_words(record), "");  // the nodes are healthy
 }
 

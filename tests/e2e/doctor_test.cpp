@@ -17,12 +17,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-TEST(DoctorAsAUser, ChecksWhatIsThere) {
-  const auto o = test::run(test::harness_job(2, "doctor"));
-  EXPECT_EQ(o.exit_code, 0) << o.out << o.err;
-  EXPECT_THAT(o.out, AllOf(HasSubstr("1 node, 2 ranks"), HasSubstr("Passed: ")));
-}
-
 // Without a GPU, the CPUs are loaded.
 TEST(DoctorAsAUser, LoadsWhatIsThere) {
   const auto o = test::run(test::harness_job(2, "doctor --stages nccl,load --all"));
@@ -38,28 +32,6 @@ TEST(DoctorAsAUser, NamesTheRankThatIsSlowUnderLoad) {
                            test::harness_job(2, "doctor --stages load --strict"));
   EXPECT_EQ(o.exit_code, 1) << o.out << o.err;
   EXPECT_THAT(o.out, AllOf(HasSubstr("warn     load.products"), HasSubstr("rank 1 reaches ")));
-}
-
-TEST(DoctorAsAUser, AWorkerThatCrashesIsAFailure) {
-  const auto o = test::run("HARNESS_TEST_FAULT='rank=1,case=node_all_reduce,kind=segfault,step=0' " +
-                           test::harness_job(2, "doctor --stages load"));
-  EXPECT_EQ(o.exit_code, 2) << o.out << o.err;
-  EXPECT_THAT(o.out, AllOf(HasSubstr("fail     stage.load"), HasSubstr("all-reduce in each node failed: rank 1"),
-                           HasSubstr("products of 2 ranks: ")));
-}
-
-// Two ranks, each with a folder of its own: two nodes, of which one has another kernel.
-TEST(DoctorAsAUser, NamesTheNodeThatDiffers) {
-  const test::TemporaryFolder folder;
-  for (const char* rank : {"0", "1"}) {
-    const std::string root = std::string("root") + rank + "/";
-    folder.write(root + "proc/sys/kernel/hostname", std::string("node") + rank);
-    folder.write(root + "proc/driver/nvidia/version", std::string("NVRM version: NVIDIA UNIX 570.86.1") + rank);
-  }
-  const auto o = test::run(test::harness_job(2, "doctor --sysroot '" + (folder / "root{rank}") + "'"));
-  EXPECT_EQ(o.exit_code, 2) << o.out << o.err;
-  EXPECT_THAT(o.out, AllOf(StartsWith("2 failures (2 nodes, 2 ranks"), HasSubstr("same.driver  node1"),
-                           HasSubstr("570.86.11; the nodes differ")));
 }
 
 // An adapter on half its lanes, of a node that is described by code.

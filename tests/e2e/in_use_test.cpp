@@ -82,25 +82,19 @@ TEST(InUse, WhatCannotBeResumedIsSaidFirstWithTheCommandThatWorks) {
   const auto ranks = test::run(harness_job(1, "sweep --resume " + file));
   EXPECT_EQ(ranks.exit_code, 1);
   EXPECT_THAT(ranks.err, HasSubstr("`mpirun -np 2 " + test::program_path() + " sweep --resume " + file + "`"));
+  // From a checkout it is the launcher that was typed, and of an installed program its name.
+  const std::string launcher = test::source_dir() + "/harness";
+  const auto from_checkout =
+      test::run("HARNESS_BINARY='" + test::program_path() + "' " + launcher + " sweep --resume " + file);
+  EXPECT_THAT(from_checkout.err, HasSubstr("`mpirun -np 2 " + launcher + " sweep --resume " + file + "`"));
+  fs::create_symlink(test::program_path(), folder / "harness");
+  const auto installed = test::run("PATH='" + (folder / ".") + "':$PATH harness sweep --resume " + file);
+  EXPECT_THAT(installed.err, HasSubstr("`mpirun -np 2 harness sweep --resume " + file + "`"));
   ASSERT_THAT(test::run(harness_job(2, "sweep --force " + config)).exit_code, Not(1));
   const auto complete = test::run(harness_job(2, "sweep --resume " + file));
   EXPECT_EQ(complete.exit_code, 1);
   EXPECT_LT(complete.err.find("--rounds N"), complete.err.find("--force"));
   for (const auto& o : {complete, ranks}) EXPECT_THAT(o.err, Not(HasSubstr("→")));
-}
-
-// From a checkout it is the launcher that was typed, and of an installed program its name.
-TEST(InUse, TheCommandThatContinuesIsTheOneThatWasTyped) {
-  const TemporaryFolder folder;
-  const std::string config = write_small_config(folder, 3), file = folder / "small.h5";
-  kill_early(config);
-  const std::string launcher = test::source_dir() + "/harness";
-  const auto from_checkout =
-      test::run("HARNESS_BINARY='" + test::program_path() + "' " + launcher + " sweep --resume " + file);
-  EXPECT_THAT(from_checkout.err, HasSubstr("`mpirun -np 2 " + launcher + " sweep --resume " + file + "`"));
-  std::filesystem::create_symlink(test::program_path(), folder / "harness");
-  const auto installed = test::run("PATH='" + (folder / ".") + "':$PATH harness sweep --resume " + file);
-  EXPECT_THAT(installed.err, HasSubstr("`mpirun -np 2 harness sweep --resume " + file + "`"));
 }
 
 }  // namespace

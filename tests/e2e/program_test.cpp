@@ -74,11 +74,5 @@ TEST(Hooks, APlantedFaultIsIgnoredByTheProduct) {
   }
 }
 
-TEST(Hooks, APlantedFaultIsRecordedByTheProgramThatTakesIt) {
-  const test::TemporaryFolder folder;
-  test::run(sweep_by(test::program_path(), folder));
-  EXPECT_THAT(store::read_result(folder / "small.h5").warnings, ::testing::Contains(HasSubstr("a fault was planted")));
-}
-
 }  // namespace
 }  // namespace harness

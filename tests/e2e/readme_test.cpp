@@ -145,14 +145,5 @@ TEST(Readme, CommandsOfAllPagesHaveTheirOptions) {
   EXPECT_GT(checked, 40);
 }
 
-// Code blocks scroll and tables wrap on a narrow screen.
-TEST(Readme, FitsTheScreen) {
-  std::istringstream lines(test::text_of(readme));
-  for (std::string line; std::getline(lines, line);) {
-    const auto columns = std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xc0) != 0x80; });
-    EXPECT_LE(columns, line.starts_with("|") ? 100 : 120) << line;
-  }
-}
-
 }  // namespace
 }  // namespace harness

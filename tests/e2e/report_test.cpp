@@ -47,19 +47,6 @@ TEST_F(Report, IsWrittenBesideTheResultAndNeverOverSomething) {
   EXPECT_EQ(second.exit_code, 1);
   EXPECT_THAT(second.err, HasSubstr("--force"));
   EXPECT_EQ(report("--force").exit_code, 0);
-
-  EXPECT_EQ(report("--format md -o " + file("other.md")).exit_code, 0);
-  EXPECT_THAT(test::text_of(file("other.md")), HasSubstr("## What each change does"));
-  EXPECT_THAT(report("--format md -o -").out, HasSubstr("## What each change does"));
-
-  const auto onto_itself = report("--force -o " + file("small.h5"));
-  EXPECT_EQ(onto_itself.exit_code, 1);
-  EXPECT_EQ(test::run(test::program_path() + " show " + file("small.h5")).exit_code & ~4, 0)
-      << "the result file was harmed";
-  const auto missing = test::run(test::program_path() + " report " + file("none.h5"));
-  EXPECT_EQ(missing.exit_code, 1);
-  EXPECT_FALSE(std::filesystem::exists(file("none.html")));
-  EXPECT_EQ(test::run(test::program_path() + " report " + file("small.html") + " -o " + file("x.html")).exit_code, 1);
 }
 
 // A limit on the size of files (ulimit -f) is a full disk: a message, and nothing is left.

@@ -102,25 +102,6 @@ TEST(CpuUse, IsReadFromTheKernelsFiles) {
   EXPECT_TRUE(std::isnan(cpu_times_now(set_of({0}), root.path()).busy_s));
   root.write("proc/stat", four_cpus);
   EXPECT_GT(cpu_times_now(set_of({0, 1}), root.path()).busy_s, 0);
-  EXPECT_TRUE(std::isnan(load_of_last_minute(root.path())));
-  root.write("proc/loadavg", "high 1 2\n");
-  EXPECT_TRUE(std::isnan(load_of_last_minute(root.path())));
-  root.write("proc/loadavg", "5.27 3.99 3.29 7/131 32705\n");
-  EXPECT_DOUBLE_EQ(load_of_last_minute(root.path()), 5.27);
-}
-
-TEST(CpuUse, ClocksAreAMeanOverTheCpus) {
-  const test::TemporaryFolder root;
-  const auto clock = [&](const std::string& cpu, const std::string& khz) {
-    root.write("sys/devices/system/cpu/cpu" + cpu + "/cpufreq/scaling_cur_freq", khz + "\n");
-  };
-  EXPECT_TRUE(std::isnan(mean_clock_hz({}, root.path())));
-  EXPECT_TRUE(std::isnan(mean_clock_hz(set_of({0}), root.path())));
-  clock("0", "2000000");
-  clock("1", "3000000");
-  EXPECT_DOUBLE_EQ(mean_clock_hz(set_of({0, 1}), root.path()), 2.5e9);
-  clock("1", "<unknown>");
-  EXPECT_TRUE(std::isnan(mean_clock_hz(set_of({0, 1}), root.path())));
 }
 
 // ---- The limits of control groups.

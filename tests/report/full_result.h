@@ -103,7 +103,7 @@ inline store::Result full(const std::string& name = "node7") {
     result.gpu.push_back({4, gpus, ""});
     result.blocks[i].start_unix_s = 1767364200 + 20 * static_cast<double>(i);
     const bool busy = result.blocks[i].round > 8;
-    result.conditions.push_back({busy ? 9.0 : 1.0, 0.001, busy ? 7.5 : 0.25, 3e9, name});
+    result.conditions.push_back({0.001, busy ? 7.5 : 0.25, name});
   }
   return result;
 }

@@ -347,7 +347,7 @@ TEST_F(ResultFileTest, EveryTableIsReadBackWhole) {
 TEST_F(ResultFileTest, ConditionsAreReadBackWhole) {
   const auto file = ResultFile::create(path_, plan_, false);
   plan_.conditions.resize(plan_.blocks.size());
-  plan_.conditions[1] = {2.5, 0.125, 0.75, 3e9, "node1"};
+  plan_.conditions[1] = {0.125, 0.75, "node1"};
   file->write_conditions(1, plan_.conditions[1]);
   expect_read_back(plan_);
 }

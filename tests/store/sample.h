@@ -69,9 +69,6 @@ inline Result sample_plan(int ranks = 4, int rounds = 4) {
     row.noncausal_flop_per_step = 1.5e9;
     row.hardware_flop_per_step = 1.75e9;
     row.planned_memory_bytes = 5e7;
-    row.profiled_steps = 5;
-    row.fastest_profiled_s = 0.5;
-    row.slowest_profiled_s = 0.75;
     plan.cases.push_back(row);
   }
   for (int round = 0; round < rounds; ++round) {

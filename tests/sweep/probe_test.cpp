@@ -93,12 +93,6 @@ TEST(Identity, RankZeroWinsATieAndLongListsAreCut) {
   EXPECT_THAT(lines[0], HasSubstr("7 more"));
 }
 
-TEST(Identity, WhatRanksSayIsToldOncePerValue) {
-  EXPECT_EQ(said_by_ranks({}), "");
-  EXPECT_EQ(said_by_ranks({"a", "a"}), "a (2 ranks)");
-  EXPECT_EQ(said_by_ranks({"b", "a", "b"}), "b (2 ranks), a (1 rank)");
-}
-
 using ::testing::Not;
 using Names = std::vector<std::string>;
 
@@ -133,15 +127,9 @@ TEST(RequireGpus, NoGpusAreOneMessage) {
   EXPECT_THAT(message, HasSubstr("`backend: cpu`"));
   EXPECT_THAT(message, Not(HasSubstr("\n")));
   EXPECT_NE(refusal(places(1, 1, 0, {{}}), true, "a"), "") << "nothing to share";
-}
-
-TEST(RequireGpus, OneNodeWithoutIsNamed) {
-  auto all = places(3, 2, 2, {{"0", "1"}});
-  for (job::RankPlace& p : all) {
-    if (p.node == 1) p.gpus = {0, 0, {}};
-  }
-  const std::string message = refusal(all, false, "a.yaml");
-  EXPECT_THAT(message, HasSubstr("see none on node1:"));
+  auto one = places(3, 2, 2, {{"0", "1"}});
+  one[2].gpus = one[3].gpus = {0, 0, {}};
+  EXPECT_THAT(refusal(one, false, "a.yaml"), HasSubstr("see none on node1:"));
 }
 
 TEST(RequireGpus, EveryRankHasAGpuOfItsOwn) {
@@ -182,7 +170,7 @@ plan::Plan plan_of(std::vector<plan::PlannedCase> cases) {
 }
 
 job::Samples reached(double flops) {
-  return {job::ProbeSamples{{}, "", flops, ""}, {}, 0, {}};
+  return {job::ProbeSamples{{}, "", flops}, {}, 0, {}};
 }
 
 // Every rank of a block reaches what `flops` says of its request and of the blocks before it.

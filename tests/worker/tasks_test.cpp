@@ -28,7 +28,6 @@ class ScriptedExecutable final : public backend::Executable {
       completions.push_back(completions.back() + 1e-3 * static_cast<double>(first_step + i + 1));
       ring[static_cast<std::size_t>(first_step + i)] = 100 + static_cast<float>(first_step + i);
     }
-    if (drop_one) completions.pop_back();
     return completions;
   }
   std::vector<program::Interval> run_profiled(std::int64_t step, const program::InputSource& inputs) override {
@@ -46,7 +45,7 @@ class ScriptedExecutable final : public backend::Executable {
 
   std::vector<std::pair<std::int64_t, int>> calls;
   std::vector<float> ring = std::vector<float>(16, -1.0f);
-  bool drop_one = false, fills = false;
+  bool fills = false;
 };
 
 program::Program small_program() {
@@ -180,12 +179,6 @@ TEST(Tasks, ARankThatDoesNotKeepItsTimelineBringsItsTotals) {
   EXPECT_TRUE(step.timeline.empty());
   EXPECT_EQ(step.totals.size(), 2u);
   EXPECT_TRUE(record_timeline(rig.steps, 0, 1, false, 1 << 27, {}).offered.at(0).communication_s.empty());
-}
-
-TEST(Tasks, AnIncompleteAnswerOfTheBackendIsAnError) {
-  Rig rig;
-  rig.executable.drop_one = true;
-  EXPECT_THROW(time_steps(rig.steps, 0, 3), Error);
 }
 
 TEST(Tasks, MoreStepsThanLossesAreKeptIsAnError) {

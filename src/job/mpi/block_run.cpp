@@ -266,12 +266,6 @@ job::BlockOutcome BlockRun::collect(bool success) {
   if (ranks_.rank() != 0) return outcome_;
   Blame blame = find_culprit(reports);
   outcome_.stopped = alarms_.stop_level() >= 2;
-  const auto lost = [](const RankReport& r) {
-    return r.kind == FaultKind::peer_lost && r.progress.phase < job::WorkerPhase::stepping;
-  };
-  const auto failed = [](const RankReport& r) { return r.kind != FaultKind::none; };
-  lost_connections_ = std::ranges::any_of(reports, lost) &&
-                      std::ranges::count_if(reports, failed) == std::ranges::count_if(reports, lost);
   outcome_.culprit_rank = outcome_.stopped ? -1 : blame.culprit_rank;
   outcome_.reason = outcome_.stopped ? "stopped by a signal" : std::move(blame.reason);
   outcome_.signature = outcome_.stopped ? "stopped" : std::move(blame.signature);

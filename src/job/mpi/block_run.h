@@ -25,9 +25,6 @@ class BlockRun {
            std::unique_ptr<WorkerProcess>& worker, const job::BlockOnSet& block, const NameValues& rank0_environment);
   /// Collective. The returned value is valid on rank 0 only.
   job::BlockOutcome run();
-  /// Rank 0, after run(): the workers lost their connections before the first step, though none of them failed. A
-  /// process that is not of this job may have connected to their ports.
-  bool lost_connections() const { return lost_connections_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -81,7 +78,6 @@ class BlockRun {
   Clock::time_point progress_changed_, spawned_, memory_checked_;
   std::uint64_t program_hash_ = 0;
   RankReport report_;
-  bool lost_connections_ = false;
   job::BlockOutcome outcome_;
 };
 

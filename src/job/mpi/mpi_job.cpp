@@ -33,18 +33,10 @@ class MpiJob final : public job::Job {
   const std::vector<job::RankPlace>& places() const override { return places_; }
 
   job::BlockOutcome run(const job::BlockOnSet& block) override {
-    const int wanted = block.request.layout.ranks();
-    if (wanted > size()) fail("case {} needs {} ranks, but this job has {}", block.request.case_name, wanted, size());
-    job::BlockOutcome outcome = run_on_all(block);
-    // A set that runs several blocks is left to the caller to start again, who must know which processes measured which
-    // block.
-    if (!lost_connections_ || block.set.number != job::WorkerSet::alone || stop_requests() > 0) return outcome;
-    const std::string first = outcome.reason;
-    outcome = run_on_all(block);  // new ports; the process that took the place of a rank may be gone
-    if (outcome.ok) outcome.reason = "started again: " + first;
-    if (lost_connections_)
-      outcome.reason += "; so twice in a row: a process that is not of this job may have connected";
-    return outcome;
+    ++block_;
+    std::string message = encode(job::JobOrder{job::JobOrder::Kind::run, 0, block_, environment_, block});
+    ranks_->broadcast(message, idle_);
+    return run_here(block, environment_);
   }
 
   std::vector<std::string> ask(const std::string& question) override {
@@ -102,19 +94,12 @@ class MpiJob final : public job::Job {
   std::vector<std::string> gather_answers(const std::string& question) {
     return ranks_->gather(answer_ ? answer_(rank(), question) : "", idle_);
   }
-  job::BlockOutcome run_on_all(const job::BlockOnSet& block) {
-    ++block_;
-    std::string message = encode(job::JobOrder{job::JobOrder::Kind::run, 0, block_, environment_, block});
-    ranks_->broadcast(message, idle_);
-    return run_here(block, environment_);
-  }
   job::BlockOutcome run_here(const job::BlockOnSet& block, const NameValues& environment) {
     end_workers_but(block.set.number);
     const Members members(block.set.ranks, block.request.layout.ranks());
     alarms_.begin_block(block_);
     BlockRun run(*ranks_, alarms_, site_, members, workers_[block.set.number], block, environment);
     job::BlockOutcome outcome = run.run();
-    lost_connections_ = run.lost_connections();
     alarms_.end_block();
     if (!workers_[block.set.number]) workers_.erase(block.set.number);
     return outcome;
@@ -142,7 +127,6 @@ class MpiJob final : public job::Job {
   std::map<int, std::unique_ptr<WorkerProcess>> workers_;  // on this rank, by the number of their set
   NameValues environment_;                                 // rank 0's, what may be recorded of it
   std::int64_t block_ = 0;
-  bool lost_connections_ = false;  // in the last block
   Ranks::Idle idle_ = [this] { alarms_.look(); };
 };
 

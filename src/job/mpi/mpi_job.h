@@ -35,9 +35,7 @@ std::optional<LauncherClaim> launcher_claim(const Lookup& lookup);
 /// The launcher's statement about this process's GPUs.
 machine::GpuEnvironment gpu_environment(const Lookup& lookup);
 
-/// Throws Error if the launcher started many processes but MPI reports that this is the only one: then the launcher
-/// does not match the MPI library, and each process would take itself for rank 0 of 1. The message is empty in all
-/// processes but the first, so that it is printed once.
+/// Throws Error for that mistake, as join() does.
 void check_launch(const std::optional<LauncherClaim>& claim, int mpi_size, const std::string& mpi_library);
 
 /// Seconds between a launcher's SIGTERM and its SIGKILL; 0 if it sends no SIGKILL.

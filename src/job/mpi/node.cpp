@@ -164,8 +164,6 @@ NodeReport NodeWatch::report(double worker_cpu_s) const {
     if (whole_cores) report.busy_s = end.busy_s - times_.busy_s;
     report.cpus = static_cast<std::int32_t>(cpus_.count());
     if (end.all_s > times_.all_s) report.steal_share = (end.steal_s - times_.steal_s) / (end.all_s - times_.all_s);
-    report.load = machine::load_of_last_minute();
-    report.clock_hz = machine::mean_clock_hz(cpus_);
     set_text(report.host, site_.place.host);
   }
   report.own_s = own_cpu_s() - supervisor_s_ + worker_cpu_s;
@@ -178,9 +176,7 @@ machine::Conditions worst_of(std::span<const NodeReport> reports) {
   machine::Conditions worst;
   for (const NodeReport& report : reports) {
     if (!(report.wall_s > 0)) continue;
-    if (beyond(report.load, worst.load)) worst.load = report.load;
     if (beyond(report.steal_share, worst.steal_share)) worst.steal_share = report.steal_share;
-    if (beyond(-report.clock_hz, -worst.cpu_clock_hz)) worst.cpu_clock_hz = report.clock_hz;
     const double others_s =
         report.busy_s - own_s[report.node] - machine::busy_uncertainty_s(report.cpus, report.wall_s);
     const double share = others_s / (report.wall_s * report.cpus);
@@ -188,7 +184,6 @@ machine::Conditions worst_of(std::span<const NodeReport> reports) {
     if (!beyond(foreign, worst.foreign_cores)) continue;
     worst.foreign_cores = foreign;
     worst.busiest_host = text_of(report.host);
-    worst.cores = report.cores;
   }
   return worst;
 }

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -22,24 +24,26 @@ namespace harness::mpi {
 class Members {
  public:
   /// `ranks`: of the job, ascending; empty: the first `count`.
-  Members(std::vector<int> ranks, int count) : listed_(std::move(ranks)), first_(listed_.empty() ? count : 0) {}
-  explicit Members(int count) : first_(count) {}
+  Members(std::vector<int> ranks, int count) : ranks_(std::move(ranks)) {
+    if (!ranks_.empty()) return;
+    ranks_.resize(static_cast<std::size_t>(count));
+    std::iota(ranks_.begin(), ranks_.end(), 0);
+  }
+  explicit Members(int count) : Members({}, count) {}
 
-  int size() const { return first_ + static_cast<int>(listed_.size()); }
+  int size() const { return static_cast<int>(ranks_.size()); }
   /// The rank of the job that has this number in the layout.
-  int rank_of(int number) const { return listed_.empty() ? number : listed_.at(number); }
+  int rank_of(int number) const { return ranks_.at(static_cast<std::size_t>(number)); }
   /// The number that a rank of the job has in the layout; nothing if it has no worker.
   std::optional<int> number_of(int rank) const {
-    if (listed_.empty()) return rank < first_ ? std::optional(rank) : std::nullopt;
-    const auto at = std::ranges::lower_bound(listed_, rank);
-    if (at == listed_.end() || *at != rank) return std::nullopt;
-    return static_cast<int>(at - listed_.begin());
+    const auto at = std::ranges::lower_bound(ranks_, rank);
+    if (at == ranks_.end() || *at != rank) return std::nullopt;
+    return static_cast<int>(at - ranks_.begin());
   }
   bool contains(int rank) const { return number_of(rank).has_value(); }
 
  private:
-  std::vector<int> listed_;
-  int first_ = 0;
+  std::vector<int> ranks_;
 };
 
 /// The place of this rank and the resources there that its worker may use.
@@ -91,8 +95,6 @@ struct NodeReport {
   double wall_s = 0;         // that the node's first supervisor watched; 0: not this one, or no worker runs there
   double busy_s = nan;       // of the CPUs together
   double steal_share = nan;  // of their time
-  double load = nan;         // of the last minute
-  double clock_hz = nan;     // mean over the CPUs
   std::array<char, 64> host{};
 };
 

@@ -67,7 +67,7 @@ std::vector<job::Samples> profiled_samples(const sim::Simulation& simulation, co
       interval.start_s += simulation.loading_s();
       interval.end_s += simulation.loading_s();
     }
-    job::TimelineSamples summed{job::sum_up(simulation.classes().program(c), intervals, ranks), {}, {}, {}};
+    job::TimelineSamples summed{job::sum_up(simulation.classes().program(c), intervals, ranks), {}, {}};
     // The software overhead of a step belongs to no operation, so it counts as idle.
     summed.split.idle_s += simulation.step_s() - summed.split.step_s;
     summed.step_s = summed.split.step_s = simulation.step_s();

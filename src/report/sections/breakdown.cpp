@@ -181,9 +181,6 @@ std::vector<std::string> remarks_on(const store::Result& result, const analysis:
   const analysis::Breakdown& mean = step.breakdown.mean;
   std::vector<std::string> remarks;
   const Measured measured = measured_by(result);
-  if (measured == Measured::training) {
-    for (const std::string& rule : step.rules) remarks.push_back("Rule of thumb: " + rule);
-  }
   if (measured != Measured::collective) {
     for (std::string& remark : remarks_on_mfu(step)) remarks.push_back(std::move(remark));
   }

@@ -63,8 +63,8 @@ void lead(job::Job& job, Numbers& number) {
                              outcome.ok, outcome.stopped, outcome.culprit_rank, outcome.samples.size(), outcome.reason,
                              outcome.signature);
     const machine::Conditions& c = outcome.conditions;
-    std::cout << fmt::format("conditions load {} steal {} foreign {} of {} on {}\n", c.load >= 0, c.steal_share >= 0,
-                             c.foreign_cores >= 0 && c.foreign_cores <= c.cores, c.cores > 0, c.busiest_host);
+    std::cout << fmt::format("conditions steal {} foreign {} on {}\n", c.steal_share >= 0, c.foreign_cores >= 0,
+                             c.busiest_host);
     for (std::size_t rank = 0; rank < outcome.samples.size(); ++rank) {
       const job::TaskSamples& task = outcome.samples[rank].task;
       std::cout << fmt::format("sample {} setup {}", rank, outcome.setup_s > 0);
@@ -73,9 +73,8 @@ void lead(job::Job& job, Numbers& number) {
                                  timed->losses.back());
       }
       if (const auto* timeline = std::get_if<job::TimelineSamples>(&task))
-        std::cout << fmt::format(" timeline {} totals {} step {} of {} from {} to {}", timeline->timeline.size(),
-                                 timeline->totals.size(), timeline->step_s, timeline->all.count,
-                                 timeline->all.fastest_s, timeline->all.slowest_s);
+        std::cout << fmt::format(" timeline {} totals {} step {}", timeline->timeline.size(), timeline->totals.size(),
+                                 timeline->step_s);
       std::cout << "\n";
       if (const auto* probe = std::get_if<job::ProbeSamples>(&task)) {
         for (const auto& [name, value] : probe->identity)

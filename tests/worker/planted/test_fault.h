@@ -15,7 +15,7 @@
 namespace harness::test {
 
 /// A deliberate fault, for tests of the fault handling: HARNESS_TEST_FAULT="rank=1,step=3,kind=segfault"
-/// with optional "case=NAME" and "seconds=0.2". Kinds: segfault, abort, exit, throw, kill, hang, stop (the process is
+/// with optional "case=NAME" and "seconds=0.2". Kinds: segfault, exit, throw, kill, hang, stop (the process is
 /// suspended and cannot answer), memory, shared_memory, allocation (1 GiB at once), delay, spin (a
 /// delay that keeps its core, so that no longer one comes of it: a virtual machine may get a core back late), pretend
 /// (with step=every: nothing waits, but every step is reported as longer by this much, so that a planted effect can be
@@ -39,11 +39,9 @@ class TestFault {
   std::function<void(std::int64_t step)> between_steps(const program::Program& program) const;
   /// Adds the pretended delays to what a block measured, whose steps after the warm-up were timed as one too.
   void pretend(job::TimedSamples& samples, int warmup_steps) const;
-  const std::string& kind() const { return kind_; }
   /// The operations that the backend delays.
   bool is_within_step() const { return !stream_.empty(); }
   Delay delay_within_step() const { return {stream_, seconds_}; }
-  double seconds() const { return seconds_; }
 
  private:
   friend class FaultyInputs;
