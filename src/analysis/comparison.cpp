@@ -116,16 +116,6 @@ void pair_baselines(const store::Result& first, const store::Result& second, std
   pairs.insert(pairs.begin(), forced.begin(), forced.end());
 }
 
-std::vector<StepPart> parts_of(const ComparedFile& file, std::int32_t case_index) {
-  std::vector<StepPart> parts;
-  const auto found = std::ranges::find(file.breakdowns, case_index, &CaseBreakdown::case_index);
-  if (found == file.breakdowns.end()) return parts;
-  for (const Part part : all_parts) {
-    if (const auto seconds = found->mean[part]) parts.push_back({name_of(part), *seconds});
-  }
-  return parts;
-}
-
 }  // namespace
 
 Comparison compare_sides(std::span<const ComparedFile> first, std::span<const ComparedFile> second,
@@ -257,8 +247,6 @@ std::vector<AlignedPair> align(const store::Result& first, const store::Result& 
 MeasuredCase measured_case(std::span<const ComparedFile> runs, std::span<const store::ResultCase* const> in_runs) {
   MeasuredCase measured;
   std::vector<double> tokens_per_second, mfu;
-  std::vector<std::string> part_names;
-  std::map<std::string, std::vector<double>> parts;
   for (std::size_t r = 0; r < runs.size(); ++r) {
     if (in_runs[r] == nullptr) continue;
     const store::Result& result = *runs[r].result;
@@ -269,15 +257,10 @@ MeasuredCase measured_case(std::span<const ComparedFile> runs, std::span<const s
     for (const FinishedBlock& block : finished_blocks(result, index)) measured.block_seconds.push_back(block.seconds);
     tokens_per_second.push_back(summary.tokens_per_second);
     if (summary.mfu) mfu.push_back(*summary.mfu);
-    for (const StepPart& part : parts_of(runs[r], index)) {
-      if (!parts.contains(part.name)) part_names.push_back(part.name);
-      parts[part.name].push_back(part.seconds);
-    }
   }
   measured.step_seconds = median(measured.run_seconds);
   measured.tokens_per_second = median(tokens_per_second);
   if (!mfu.empty() && mfu.size() == measured.run_seconds.size()) measured.mfu = median(mfu);
-  for (const auto& name : part_names) measured.parts.push_back({name, median(parts[name])});
   return measured;
 }
 

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "analysis/breakdown.h"
 #include "analysis/summary.h"
 #include "analysis/verdict.h"
 #include "store/result.h"
@@ -23,7 +22,6 @@ struct ComparedFile {
   std::string label;  // what tables call it
   const store::Result* result = nullptr;
   const Summary* summary = nullptr;
-  std::span<const CaseBreakdown> breakdowns = {};  // of the profiled steps, where they were read
 };
 
 /// Throws Error if a run is there twice: it would count as two.
@@ -55,20 +53,13 @@ struct AlignedPair {
 /// baseline, and control with control, whatever their settings.
 std::vector<AlignedPair> align(const store::Result& first, const store::Result& second, bool baselines_anyway = false);
 
-/// A part of a case's step by its name, in seconds.
-struct StepPart {
-  std::string name;
-  double seconds = 0;
-};
-
 /// A case as one or more runs measured it. Its values are medians of the runs' values.
 struct MeasuredCase {
   std::vector<double> run_seconds;    // per run that measured it: the median over blocks of the block median
   std::vector<double> block_seconds;  // of all runs
   double step_seconds = std::numeric_limits<double>::quiet_NaN();
   double tokens_per_second = std::numeric_limits<double>::quiet_NaN();
-  std::optional<double> mfu;    // where all runs have one
-  std::vector<StepPart> parts;  // of the profiled step, mean over ranks; none without a breakdown
+  std::optional<double> mfu;  // where all runs have one
 };
 /// `in_runs`: the case in each of the runs, nullptr where a run does not have it.
 MeasuredCase measured_case(std::span<const ComparedFile> runs, std::span<const store::ResultCase* const> in_runs);

@@ -19,30 +19,19 @@ constexpr int slower_code = 2, incomparable_code = 3, unreliable_code = 4;
 // Result files with what was found in each; ComparedFile points at them.
 class LoadedFiles {
  public:
-  // `parts`: with where the profiled steps went.
-  LoadedFiles(const std::vector<std::string>& paths, bool parts) {
+  explicit LoadedFiles(const std::vector<std::string>& paths) {
     const auto labels = labels_of(paths);
     for (std::size_t i = 0; i < paths.size(); ++i) {
-      Loaded& loaded = loaded_.emplace_back();
-      loaded.result = store::read_result(paths[i], {.rank_seconds = false, .timeline = parts});
-      if (parts) loaded.breakdowns = analysis::break_down(loaded.result);
-      // Timelines are dropped once they are broken down, so that those of several large runs are never in memory at
-      // once.
-      loaded.result.timeline = {};
-      loaded.result.totals = {};
-      loaded.summary = analysis::summarise(loaded.result);
-      files.push_back({labels[i], &loaded.result, &loaded.summary, loaded.breakdowns});
+      const store::Result& result = results_.emplace_back(
+          store::read_result(paths[i], {.rank_seconds = false, .timeline = false}));
+      files.push_back({labels[i], &result, &summaries_.emplace_back(analysis::summarise(result))});
     }
   }
   std::vector<analysis::ComparedFile> files;
 
  private:
-  struct Loaded {
-    store::Result result;
-    analysis::Summary summary;
-    std::vector<analysis::CaseBreakdown> breakdowns;
-  };
-  std::deque<Loaded> loaded_;
+  std::deque<store::Result> results_;
+  std::deque<analysis::Summary> summaries_;
 };
 
 void print(const report::CompareReport& report, const CompareOptions& options, std::ostream& out) {
@@ -60,7 +49,7 @@ int compare_files(const CompareOptions& options, const std::optional<analysis::G
   std::vector<std::string> paths = options.files;
   paths.insert(paths.end(), options.with.begin(), options.with.end());
   const bool two_sides = !options.with.empty() || options.files.size() == 2;
-  const LoadedFiles loaded(paths, two_sides && !options.reproduce);
+  const LoadedFiles loaded(paths);
   const std::span<const analysis::ComparedFile> all(loaded.files);
   const std::size_t of_first = options.with.empty() ? 1 : options.files.size();
   report::CompareReport report;
@@ -87,7 +76,7 @@ int compare_files(const CompareOptions& options, const std::optional<analysis::G
 }
 
 int history(const CompareOptions& options, const std::optional<analysis::Gate>& gate, std::ostream& out) {
-  const LoadedFiles loaded(options.files, false);
+  const LoadedFiles loaded(options.files);
   report::CompareReport report;
   std::vector<analysis::ComparedFile> counting;  // an alarm must not last for as long as one bad night is in the series
   for (const analysis::ComparedFile& file : loaded.files) {

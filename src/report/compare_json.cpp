@@ -23,15 +23,12 @@ Json change_json(const analysis::Change& change) {
 }
 
 Json measured_json(const analysis::MeasuredCase& measured) {
-  Json parts = Json::object();
-  for (const analysis::StepPart& part : measured.parts) parts[part.name] = json_number(part.seconds);
   return {{"runs", measured.run_seconds.size()},
           {"blocks", measured.block_seconds.size()},
           {"run_seconds", measured.run_seconds},
           {"step_seconds", json_number(measured.step_seconds)},
           {"tokens_per_second", json_number(measured.tokens_per_second)},
-          {"mfu", json_number(measured.mfu)},
-          {"part_seconds", std::move(parts)}};
+          {"mfu", json_number(measured.mfu)}};
 }
 
 // A row of a table, with more after its name and its change.

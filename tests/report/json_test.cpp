@@ -30,7 +30,7 @@ std::string page() {
   return test::text_of(path);
 }
 
-// Keys of all objects, but for those that the user names: settings and parts.
+// Keys of all objects, but for those that the user names: settings.
 void collect_keys(const Json& json, std::set<std::string>& keys) {
   if (json.is_array()) {
     for (const Json& element : json) collect_keys(element, keys);
@@ -38,7 +38,7 @@ void collect_keys(const Json& json, std::set<std::string>& keys) {
   if (!json.is_object()) return;
   for (const auto& [key, value] : json.items()) {
     keys.insert(key);
-    if (key != "settings" && key != "part_seconds") collect_keys(value, keys);
+    if (key != "settings") collect_keys(value, keys);
   }
 }
 

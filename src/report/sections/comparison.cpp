@@ -97,48 +97,6 @@ Numbers case_rows(const analysis::Comparison& comparison, bool whole) {
   return table_of("", std::move(columns), std::move(rows), whole);
 }
 
-struct PartOfBoth {
-  std::string case_name, name;
-  double first, second;  // NaN where that side has no such part
-};
-
-// In the first side's order, what only the second has last; nothing where a side does not tell its parts.
-void add_parts(const analysis::CaseComparison& row, std::vector<PartOfBoth>& parts) {
-  if (row.first.parts.empty() || row.second.parts.empty()) return;
-  const auto begin = std::ssize(parts);
-  for (const analysis::StepPart& part : row.first.parts) parts.push_back({row.name, part.name, part.seconds, NAN});
-  for (const analysis::StepPart& part : row.second.parts) {
-    const auto at = std::ranges::find(parts.begin() + begin, parts.end(), part.name, &PartOfBoth::name);
-    if (at == parts.end()) {
-      parts.push_back({row.name, part.name, NAN, part.seconds});
-    } else {
-      at->second = part.seconds;
-    }
-  }
-}
-
-// The baseline and the cases that moved: in a long sweep the others would bury them. JSON has them all.
-Numbers part_rows(const analysis::Comparison& comparison, bool whole) {
-  std::vector<PartOfBoth> parts;
-  for (const analysis::CaseComparison& row : comparison.cases) {
-    if (store::is_reference(row.role) || analysis::moved(row.judgement.verdict)) add_parts(row, parts);
-  }
-  double longest = 0;
-  for (const PartOfBoth& part : parts) longest = std::fmax(longest, std::fmax(part.first, part.second));
-  const Scale scale = scale_of_seconds(std::vector<double>{longest});
-  std::vector<WeighedRow> rows;
-  for (const auto& [case_name, name, before, after] : parts) {
-    const double moved = std::isfinite(after - before) ? std::abs(after - before) : std::fmax(before, after);
-    if (!whole && moved / scale.factor < 0.005) continue;  // prints as 0
-    const std::string difference =
-        std::isfinite(after - before) ? signed_number((after - before) / scale.factor, 2) : "";
-    rows.push_back({moved, {case_name, name, scale.print(before), scale.print(after), difference}});
-  }
-  return table_of("One step, means over ranks, of the baseline and of cases that moved:",
-                  {case_column(), {"part of a step", true}, {"A " + scale.unit}, {"B " + scale.unit}, {"B - A"}},
-                  std::move(rows), whole);
-}
-
 std::vector<std::string> how_to_read(const analysis::Comparison& comparison) {
   std::vector<std::string> notes;
   if (comparison.predicted) {
@@ -238,7 +196,6 @@ Answer text_of(const analysis::Comparison& comparison, const CompareReport&, boo
   answer.said.add(Paragraph{fmt::format("A: {}. B: {}.", join(comparison.first, ", "), join(comparison.second, ", "))});
   if (!caveats.empty()) answer.said.add(List{std::move(caveats), List::Mark::warning});
   answer.said.add(case_rows(comparison, whole));
-  answer.said.add(part_rows(comparison, whole));
   return answer;
 }
 
