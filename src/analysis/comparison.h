@@ -130,17 +130,13 @@ struct Comparison {
 Comparison compare_sides(std::span<const ComparedFile> first, std::span<const ComparedFile> second,
                          bool baselines_anyway = false);
 
-/// The condition of `compare --fail-on`, which every case of both sides must meet.
+/// The condition of `compare --fail-on`, which every case of both sides must meet: its whole interval does not lie above
+/// the share. What is not proven passes.
 struct Gate {
-  enum class FailsOn : std::uint8_t {
-    slower,             // the whole interval lies above the share: what is not proven passes
-    not_proven_within,  // the interval reaches above the share, or there is none: what is not proven fails
-  };
-  FailsOn fails_on = FailsOn::slower;
   std::optional<double> share;  // 0.02 is 2 %; without one, the smallest effect of the comparison
 };
 
-/// Reads "slower", "slower:5", "slower:5%" or "not-proven-within:2%". Throws Error that says what is allowed.
+/// Reads "slower", "slower:5" or "slower:5%". Throws Error that says what is allowed.
 Gate parse_gate(const std::string& text);
 
 /// Whether a case does not meet it. Throws Error for a prediction, which proves nothing.

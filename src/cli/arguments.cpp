@@ -165,8 +165,7 @@ void add_compare(CLI::App& verb, CompareOptions& o) {
                 "compare each change's effect on its own baseline, not times: for different clusters");
   verb.add_flag("--history", o.history, "take the files as one series of runs: which case changed, between which two?");
   verb.add_option("--fail-on", o.fail_on,
-                  "exit code 2: slower[:PERCENT], if a case is proven slower by more (default: the smallest "
-                  "effect); not-proven-within:PERCENT, unless each is proven to be no slower than that");
+                  "exit code 2: slower[:PERCENT], if a case is proven slower by more (default: the smallest effect)");
   verb.add_flag("--anyway", o.anyway,
                 "compare even if the models, the numbers of ranks or the settings of the baselines differ");
   add_format(verb, o.format, {"text", "md", "json"});
