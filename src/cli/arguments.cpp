@@ -104,8 +104,6 @@ void add_plan(CLI::App& verb, PlanOptions& o, Arguments& a) {
           "predict all combinations of the values that are swept instead, and name as many of the fastest that fit")
       ->check(from_to(1, 1000));
   verb.add_option("--assume-mfu", o.assume_mfu, "estimate the time from an MFU of all cases: 40%");
-  verb.add_option("--assume-setup", o.assume_setup, "with --assume-mfu: to set up a block (default: 30 s)")
-      ->needs("--assume-mfu");
   verb.add_option("--gpu-hours", o.gpu_hours,
                   "plan for this many hours of a rank, all ranks together: the rounds that fit and what they resolve");
   verb.add_option("--budget", o.budget,

@@ -128,13 +128,12 @@ int plan_upgrade(const PlanOptions& options, std::ostream& out);
 /// Seconds of a step by the name of its case.
 struct KnownSteps {
   std::map<std::string, double> seconds;
-  double set_up_s = 30;    // of a block
   bool is_stated = false;  // by a person, so a time budget that they overrun is a mistake
   std::string source;      // "if every case has an MFU of 40 % and …"
 };
-/// Steps of the MFU that every case is taken to have, and blocks of that set-up ("": the usual one), as typed. Throws
-/// Error if one of them is no such number, or where a case has no FLOP or no peak.
-KnownSteps assumed_steps(const plan::Plan& plan, const std::string& assume_mfu, const std::string& assume_setup);
+/// Steps of the MFU that every case is taken to have, as typed. Throws Error if it is no such number, or where a case
+/// has no FLOP or no peak.
+KnownSteps assumed_steps(const plan::Plan& plan, const std::string& assume_mfu);
 /// Names what to give for the steps of a plan that have FLOP: "an MFU (--assume-mfu 40%)".
 std::string source_of_time(const plan::Plan& plan);
 

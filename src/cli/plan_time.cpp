@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <utility>
+#include <optional>
 #include <vector>
 
 #include "analysis/estimator.h"
@@ -51,21 +51,24 @@ std::string slurm_time(double seconds) {
   return minutes < 24 * 60 ? hours : fmt::format("{}-{}", minutes / (24 * 60), hours);
 }
 
+constexpr double set_up_s = 30;  // of a block
+
+double block_s(double step_s, int steps) {
+  return set_up_s + step_s * steps;
+}
+
 class Estimate {
  public:
   Estimate(const plan::Plan& plan, const KnownSteps& known)
-      : plan_(plan), measure_(plan.experiment.measure), known_(known), steps_(steps_of_block()) {
+      : plan_(plan), measure_(plan.experiment.measure), known_(known), baseline_s_(step_s(plan.baseline()).value()) {
+    if (measure_.auto_steps) steps_ = sweep::auto_steps(set_up_s, baseline_s_, measure_.warmup_steps);
     double end_s = 0;
     for (const plan::PlannedCase& planned : plan.cases) {
-      const auto step = known.seconds.find(planned.name);
-      if (!planned.is_possible() || step == known.seconds.end()) continue;
-      blocks_.push_back({planned.name, block_s(step->second, measure_.warmup_steps + steps_)});
-      end_s += preparation_of(planned, step->second);
+      if (const auto seconds = step_s(planned)) end_s += preparation_of(planned, *seconds);
     }
     round_ends_s_.assign(measure_.rounds, end_s);
     for (const plan::Slot& slot : plan.schedule) {
-      const auto block = std::ranges::find(blocks_, plan.cases[slot.case_index].name, &CaseBlock::name);
-      if (block != blocks_.end()) end_s += block->seconds;
+      if (const auto seconds = step_s(plan.cases[slot.case_index])) end_s += measured_block_s(*seconds);
       round_ends_s_[slot.round] = end_s;
     }
   }
@@ -74,37 +77,32 @@ class Estimate {
   PlannedTime result() const {
     const auto fit = static_cast<int>(std::ranges::count_if(
         round_ends_s_, [&](double s) { return measure_.time_budget_s <= 0 || s <= measure_.time_budget_s; }));
-    const int least = measure_.looks.empty() ? analysis::least_pairs : measure_.looks.front();
+    const int least = std::min(measure_.looks.empty() ? analysis::least_pairs : measure_.looks.front(), measure_.rounds);
     const bool has_verdicts = analysis::declared_comparisons(sweep::planned_result(plan_)) > 0;
-    if (known_.is_stated && fit < std::min(least, measure_.rounds) && has_verdicts) {
+    if (known_.is_stated && fit < least && has_verdicts) {
       fail(
           "{} is enough for {} of {} rounds, and no verdict is possible before {}: all cases take {} for {} rounds. "
           "Take fewer of them (--only), or a larger budget",
-          budget_text(plan_), fit, measure_.rounds, least,
-          show_seconds(round_ends_s_[std::min(least, measure_.rounds) - 1]), std::min(least, measure_.rounds));
+          budget_text(plan_), fit, measure_.rounds, least, show_seconds(round_ends_s_[least - 1]), least);
     }
     return {fit, lines(fit)};
   }
 
  private:
-  struct CaseBlock {
-    std::string name;
-    double seconds = 0;
-  };
-  double block_s(double step_s, int steps) const { return known_.set_up_s + step_s * steps; }
-
-  int steps_of_block() const {
-    const auto baseline = known_.seconds.find(plan_.baseline().name);
-    if (!measure_.auto_steps || baseline == known_.seconds.end()) return measure_.steps;
-    return sweep::auto_steps(known_.set_up_s, baseline->second, measure_.warmup_steps);
+  // Nothing where the case has no block, or its step is not known.
+  std::optional<double> step_s(const plan::PlannedCase& planned) const {
+    const auto step = known_.seconds.find(planned.name);
+    return planned.is_possible() && step != known_.seconds.end() ? std::optional(step->second) : std::nullopt;
   }
+
+  double measured_block_s(double step_s) const { return block_s(step_s, measure_.warmup_steps + steps_); }
 
   // Untimed workers before round 1: one records the timeline; on GPUs one tunes, and one reads NCCL's log.
   double preparation_of(const plan::PlannedCase& planned, double step_s) const {
     if (planned.is_copy) return 0;
     double seconds = block_s(step_s, measure_.warmup_steps + sweep::profiled_steps);
     if (!has_gpus(plan_)) return seconds;
-    if (!measure_.share_gpus) seconds += known_.set_up_s;
+    if (!measure_.share_gpus) seconds += set_up_s;
     if (planned.layout.ranks() > 1) seconds += block_s(step_s, 1);
     return seconds;
   }
@@ -121,7 +119,7 @@ class Estimate {
     std::vector<std::string> lines{
         fmt::format("time: {}{}, a block of the baseline {}, {}", show_seconds(total_s),
                     rounds < measure_.rounds ? fmt::format(" for {} of {} rounds", rounds, measure_.rounds) : "",
-                    show_seconds(blocks_.front().seconds), known_.source),
+                    show_seconds(measured_block_s(baseline_s_)), known_.source),
         fmt::format("{}{}; under Slurm, ask for --time={}", hours_text(plan_, total_s), price, slurm_time(total_s))};
     if (measure_.auto_steps) lines.push_back(fmt::format("steps: auto gives {} timed steps per block", steps_));
     // Reasons to end the sweep before its last round.
@@ -137,8 +135,8 @@ class Estimate {
   const plan::Plan& plan_;
   const config::Measure& measure_;
   const KnownSteps& known_;
-  const int steps_;  // timed, of a block
-  std::vector<CaseBlock> blocks_;
+  const double baseline_s_;
+  int steps_ = measure_.steps;        // timed, of a block
   std::vector<double> round_ends_s_;  // from the start of the sweep
 };
 
@@ -152,13 +150,11 @@ std::string source_of_time(const plan::Plan& plan) {
                    : "an MFU (--assume-mfu 40%, with `hardware: FILE` or `peak_flops` in the configuration)";
 }
 
-KnownSteps assumed_steps(const plan::Plan& plan, const std::string& assume_mfu, const std::string& assume_setup) {
+KnownSteps assumed_steps(const plan::Plan& plan, const std::string& assume_mfu) {
   KnownSteps known;
   known.is_stated = true;
   const double mfu = option_value("--assume-mfu", assume_mfu, parse_share);
   if (!(mfu > 0 && mfu <= 1)) fail("--assume-mfu: found {}; allowed: above 0 % and up to 100 %", assume_mfu);
-  if (!assume_setup.empty()) known.set_up_s = option_value("--assume-setup", assume_setup, parse_seconds);
-  if (known.set_up_s < 0) fail("--assume-setup: found {}; allowed: 0 s or more", assume_setup);
   if (!has_flop(plan)) {
     fail("--assume-mfu: the steps of workload {} have no FLOP, so an MFU says nothing about their time",
          quote(plan.experiment.baseline.workload));
@@ -172,7 +168,7 @@ KnownSteps assumed_steps(const plan::Plan& plan, const std::string& assume_mfu, 
       known.seconds[planned.name] = planned.survey.flop.model / (planned.layout.ranks() * peak * mfu);
   }
   known.source = fmt::format("if every case has an MFU of {:.3g} % and a block takes {} to set up", 100 * mfu,
-                             show_seconds(known.set_up_s));
+                             show_seconds(set_up_s));
   return known;
 }
 

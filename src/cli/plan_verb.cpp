@@ -85,7 +85,7 @@ KnownSteps predicted_steps(const plan::Plan& p, const PlanOptions& options, int 
 
 void add_schedule(const plan::Plan& p, const PlanOptions& options, int per_node, report::Document& document) {
   const KnownSteps known = options.assume_mfu.empty() ? predicted_steps(p, options, per_node)
-                                                      : assumed_steps(p, options.assume_mfu, options.assume_setup);
+                                                      : assumed_steps(p, options.assume_mfu);
   PlannedTime time = planned_time(p, known);
   if (options.gpu_hours)
     time.lines.push_back(

@@ -44,13 +44,13 @@ struct PlanOptions {
   std::string config = {};
   std::vector<std::string> overrides = {};
   std::vector<std::string> only = {};
-  int ranks = 0;                                   // 0: not given; then as many as the launcher started, or 1
-  int ranks_per_node = 0;                          // 0: not given; then as the launcher says, or not known
-  std::string assume_mfu = {}, assume_setup = {};  // to estimate the time from
-  std::string budget = {};                         // the case whose budget to print; "" for none
-  std::string format = "text";                     // md or json
-  int best = 0;                                    // how many of the fastest combinations to name instead; 0: none
-  std::optional<double> gpu_hours = {};            // of all ranks together, instead of measure.time_budget
+  int ranks = 0;                         // 0: not given; then as many as the launcher started, or 1
+  int ranks_per_node = 0;                // 0: not given; then as the launcher says, or not known
+  std::string assume_mfu = {};           // to estimate the time from
+  std::string budget = {};               // the case whose budget to print; "" for none
+  std::string format = "text";           // md or json
+  int best = 0;                          // how many of the fastest combinations to name instead; 0: none
+  std::optional<double> gpu_hours = {};  // of all ranks together, instead of measure.time_budget
   ViewOptions view = {};
 };
 

@@ -199,9 +199,7 @@ TEST_F(PlanUpgrade, RefusesWhatItCannotAnswer) {
   EXPECT_THAT(refusal({"--hardware", "hgx-b2000"}), HasSubstr("hgx-b200"));
   EXPECT_THAT(refusal({"--hardware", "p5", "--set", "micro_batch_size=2"}),
               HasSubstr("cannot change what was measured"));
-  // --assume-setup goes with an option that is refused.
-  for (const auto& of_a_plan :
-       Commands{{"--best", "3"}, {"--assume-mfu", "40%", "--assume-setup", "45 s"}, {"--budget", "baseline"}}) {
+  for (const auto& of_a_plan : Commands{{"--best", "3"}, {"--assume-mfu", "40%"}, {"--budget", "baseline"}}) {
     std::vector<std::string> more{"--hardware", "p5"};
     more.insert(more.end(), of_a_plan.begin(), of_a_plan.end());
     EXPECT_THAT(refusal(more), HasSubstr("and nothing else")) << of_a_plan.back();

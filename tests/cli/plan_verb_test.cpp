@@ -66,7 +66,6 @@ TEST(Plan, RefusesOptionsThatItsAnswerDoesNotHold) {
   EXPECT_THAT(refused({"--best", "2", "--backend", "sim", "--budget", "baseline"}), HasSubstr("give only one of them"));
   for (const char* text : {"--assume-mfu=40%", "--budget=baseline"})
     EXPECT_THAT(refused({text, "--format", "json"}), HasSubstr("print text or md, not json"));
-  EXPECT_THAT(refused({"--assume-mfu", "40%", "--assume-setup", "-5s"}), HasSubstr("found -5s; allowed: 0 s or more"));
 }
 
 // Cases under the names that its tables have, too.
@@ -102,17 +101,15 @@ TEST(Plan, SaysOneOfWhatIsOne) {
   EXPECT_THAT(text, ::testing::Not(HasSubstr("unresolved")));  // nothing is compared
 }
 
-// By hand: a step of the 128-GPU baseline computes its model FLOP at 40 % of 989 TFLOP/s on each GPU; a block is 45 s
+// By hand: a step of the 128-GPU baseline computes its model FLOP at 40 % of 989 TFLOP/s on each GPU; a block is 30 s
 // of set-up and its steps.
 TEST(Plan, TakesTimesFromAnAssumedMfu) {
-  const auto planned = [&](const std::vector<std::string>& overrides, const std::string& mfu,
-                           const std::string& setup) {
+  const auto planned = [&](const std::vector<std::string>& overrides, const std::string& mfu) {
     return planned_text({.config = config,
                          .overrides = overrides,
                          .only = {"baseline", "baseline_again"},
                          .ranks = 128,
-                         .assume_mfu = mfu,
-                         .assume_setup = setup});
+                         .assume_mfu = mfu});
   };
   const std::vector<std::string> overrides{"hardware=h100-sxm", "measure.until=rounds", "measure.rounds=10",
                                            "measure.time_budget=25 min",
@@ -120,22 +117,22 @@ TEST(Plan, TakesTimesFromAnAssumedMfu) {
   const config::Experiment e = config::load_experiment(config, overrides);
   const plan::Plan p = plan::prepare(e, 128, {"baseline"});
   const double step_s = p.baseline().survey.flop.model / (128 * 989e12 * 0.4);
-  const double block_s = 45 + step_s * (e.measure.warmup_steps + e.measure.steps);
+  const double block_s = 30 + step_s * (e.measure.warmup_steps + e.measure.steps);
   // Before round 1: a worker that records the timeline, one that tunes, one that reads NCCL's log.
-  const double preparation_s = 3 * 45 + step_s * (e.measure.warmup_steps + 5 + 1);
+  const double preparation_s = 3 * 30 + step_s * (e.measure.warmup_steps + 5 + 1);
   const double total_s = preparation_s + 20 * block_s;
-  const std::string text = planned(overrides, "40%", "45 s");
+  const std::string text = planned(overrides, "40%");
   EXPECT_THAT(text, HasSubstr(fmt::format("time: {}, a block of the baseline {}, if every case has an MFU of 40 %",
                                           show_seconds(total_s), show_seconds(block_s))));
   EXPECT_THAT(text, HasSubstr(fmt::format("{:.3g} GPU hours, {:.0f} USD", total_s * 128 / 3600, total_s * 128 / 1440)));
   EXPECT_THAT(text, HasSubstr("is enough for 10 of 10 rounds"));
   EXPECT_THAT(text, HasSubstr("--time="));
   // As many timed steps as take three quarters of set-up and warm-up.
-  const double auto_steps = std::round(0.75 * (45 + e.measure.warmup_steps * step_s) / step_s);
-  EXPECT_THAT(planned({"hardware=h100-sxm", "measure.steps=auto", "measure.time_budget=24 h"}, "40%", "45 s"),
+  const double auto_steps = std::round(0.75 * (30 + e.measure.warmup_steps * step_s) / step_s);
+  EXPECT_THAT(planned({"hardware=h100-sxm", "measure.steps=auto", "measure.time_budget=24 h"}, "40%"),
               HasSubstr(fmt::format("steps: auto gives {} timed steps", auto_steps)));
-  EXPECT_THAT(test::error_of([&] { planned(overrides, "140%", ""); }), HasSubstr("up to 100 %"));
-  EXPECT_THAT(test::error_of([&] { planned({"hardware=none"}, "40%", ""); }), HasSubstr("needs the peak"));
+  EXPECT_THAT(test::error_of([&] { planned(overrides, "140%"); }), HasSubstr("up to 100 %"));
+  EXPECT_THAT(test::error_of([&] { planned({"hardware=none"}, "40%"); }), HasSubstr("needs the peak"));
 }
 
 // What a plan or an error names for its time is taken by that plan.
@@ -183,7 +180,6 @@ TEST(Plan, ATimeBudgetThatAllowsNoVerdictIsRefused) {
                          .overrides = overrides,
                          .ranks = 128,
                          .assume_mfu = "40%",
-                         .assume_setup = "30 s",
                          .gpu_hours = gpu_hours});
   };
   const std::string refused = test::error_of([&] { planned("24 min", {}); });
