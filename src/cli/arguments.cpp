@@ -115,7 +115,7 @@ void add_plan(CLI::App& verb, PlanOptions& o, Arguments& a) {
 
 void add_show(CLI::App& verb, ShowOptions& o) {
   verb.add_option("file", o.files, "a result file")->required();
-  add_format(verb, o.format, {"text", "md", "csv", "long-csv", "json"});
+  add_format(verb, o.format, {"text", "md", "csv", "json"});
   verb.add_flag("--follow", o.follow, "print the table again after each round until the sweep has ended");
   verb.add_flag(
       "--breakdown", o.breakdown,

@@ -65,8 +65,6 @@ int show_once(const ShowOptions& options, std::ostream& out) {
     const auto cost = cost_estimate(options.cost, result, summary);
     if (options.format == "csv") {
       out << report::show_csv(result, summary);
-    } else if (options.format == "long-csv") {
-      out << report::show_long_csv(result, summary);
     } else if (options.format == "json") {
       out << report::show_json(result, summary, cost);
     } else {

@@ -250,26 +250,4 @@ std::string show_csv(const store::Result& result, const analysis::Summary& summa
   return out;
 }
 
-std::string show_long_csv(const store::Result& result, const analysis::Summary& summary) {
-  const std::string host = result.rank_table.empty() ? "" : result.rank_table.front().host;  // of rank 0
-  std::string out = "run,created,name,host,case,metric,value,low,high\n";
-  for (const analysis::CaseSummary& row : summary.cases) {
-    for (const Metric& metric : case_metrics()) {
-      if (metric.key == "effect.low" || metric.key == "effect.high") continue;  // columns of the ratio
-      const std::optional<double> value = metric.value(result, row);
-      if (!value || !std::isfinite(*value)) continue;
-      std::vector<std::string> cells;
-      for (const std::string& text : {result.run_uuid, result.created, result.name, host, row.name})
-        cells.push_back(cell(one_line(text)));
-      cells.push_back(cell(metric.key));
-      cells.push_back(cell(value));
-      const bool has_interval = metric.key == "effect.ratio";
-      cells.push_back(has_interval ? cell(row.effect->low) : "");
-      cells.push_back(has_interval ? cell(row.effect->high) : "");
-      out += join(cells, ",") + "\n";
-    }
-  }
-  return out;
-}
-
 }  // namespace harness::report

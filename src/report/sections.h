@@ -143,10 +143,6 @@ Document breakdown_document(const store::Result& result, analysis::Findings find
 
 /// One line per case, full precision, empty where there is no value.
 std::string show_csv(const store::Result& result, const analysis::Summary& summary);
-/// One line per number: run, created, name, host, case, metric, value, low, high. The lines of many files, below one
-/// head, are one table for pandas or Grafana. Metrics have the keys of JSON; values are in SI units; low and high are
-/// the interval of those that have one. docs/json.md describes it.
-std::string show_long_csv(const store::Result& result, const analysis::Summary& summary);
 /// All that show_csv() and the text say; null where there is no value. docs/json.md describes it. `explanation`: what
 /// steps take beside what they are predicted to take, or nullptr.
 std::string show_json(const store::Result& result, const analysis::Summary& summary,

@@ -201,7 +201,7 @@ class DamagedResult : public Readers {
       return;  // what show said; the others read no more than this
     }
     Commands verbs;
-    for (const char* format : {"json", "csv", "long-csv", "md"}) verbs.push_back({"show", path, "--format", format});
+    for (const char* format : {"json", "csv", "md"}) verbs.push_back({"show", path, "--format", format});
     for (const char* format : {"text", "json"}) verbs.push_back({"show", path, "--breakdown", "--format", format});
     for (const char* format : {"html", "md"}) verbs.push_back({"report", path, "-o", "-", "--format", format});
     for (const char* format : {"harness", "env", "megatron", "deepspeed", "torchtitan"})

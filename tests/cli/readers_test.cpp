@@ -87,21 +87,6 @@ TEST_F(Readers, APathForgesNoLine) {
   }
 }
 
-TEST_F(Readers, LongCsvHasALinePerNumber) {
-  const auto a = write("a.h5", test::samples::sweep({"micro_batch_size=2"}, {1, 1, 0.8}));
-  const Said said = say({"show", a, "--format", "long-csv"});
-  EXPECT_EQ(said.code, 0) << said.err;
-  EXPECT_THAT(said.out, testing::StartsWith("run,created,name,host,case,metric,value,low,high\n"
-                                            "a.h5,2026-01-02T03:04:05Z,laptop,,baseline,blocks,12,,\n"));
-  const auto at = said.out.find("micro_batch_size=2,effect.ratio,0.");
-  ASSERT_NE(at, std::string::npos);
-  const std::string line = said.out.substr(at, said.out.find('\n', at) - at);
-  EXPECT_THAT(line, testing::MatchesRegex("micro_batch_size=2,effect.ratio,0.[0-9]+,0.[0-9]+,0.[0-9]+"));
-  EXPECT_THAT(said.out, Not(HasSubstr("effect.low")));
-  std::istringstream lines(said.out);
-  for (std::string each; std::getline(lines, each);) EXPECT_EQ(std::count(each.begin(), each.end(), ','), 8) << each;
-}
-
 TEST_F(Readers, FollowPrintsAfterEachRoundUntilTheSweepHasEnded) {
   store::Result result = test::samples::sweep({"micro_batch_size=2"}, {1, 1, 0.8}, 3);
   for (std::size_t i = 0; i < result.blocks.size(); ++i) result.blocks[i].start_unix_s = 1000 + 10 * double(i);
