@@ -190,13 +190,13 @@ TEST(Timeline, ManyOperationsStaySmallAndKeepTheirPlace) {
     const char* kind = i % 2 == 0 ? "matmul" : "attention";
     result.timeline.push_back(test::samples::interval(0, 0, i, kind, 1e-6 * i, 1e-6 * (i + 1)));
   }
-  const auto figure = timeline_chart(result, 0, "t", timeline_length(result, 0));
+  const auto figure = timeline_chart(analysis::drawn_step(result, 0), "t", "", 0.2);
   ASSERT_TRUE(figure);
   EXPECT_LT(figure->drawing.size(), 100000u);
   // The first half of a lane one kind, the second another: two runs of a thousand cells.
   result.timeline = {test::samples::interval(0, 0, 0, "matmul", 0, 0.5),
                      test::samples::interval(0, 0, 1, "adamw", 0.5, 1)};
-  const auto halves = timeline_chart(result, 0, "t", 1);
+  const auto halves = timeline_chart(analysis::drawn_step(result, 0), "t", "", 1);
   EXPECT_NE(halves->drawing.find(R"(<path class="k-matmul" d="M0 0h1000v1h-1000z"/>)"), std::string::npos);
   EXPECT_NE(halves->drawing.find(R"(<path class="k-optimizer" d="M1000 0h1000v1h-1000z"/>)"), std::string::npos);
 }
@@ -208,7 +208,7 @@ TEST(Timeline, WaitingHasAColourOfItsOwn) {
   row.waiting_s = 0.25;
   row.bubble_s = 0.25;
   result.timeline = {row};
-  const auto figure = timeline_chart(result, 0, "t", 1);
+  const auto figure = timeline_chart(analysis::drawn_step(result, 0), "t", "", 1);
   ASSERT_TRUE(figure);
   EXPECT_NE(figure->drawing.find(R"(<path class="k-waiting" d="M0 0h1000v1h-1000z"/>)"), std::string::npos);
   EXPECT_NE(figure->drawing.find(R"(<path class="k-data" d="M1000 0h1000v1h-1000z"/>)"), std::string::npos);

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "analysis/breakdown.h"
@@ -50,12 +49,15 @@ report::Section losses_section(const store::Result& result, const analysis::Find
 
 report::Section timeline_section(const store::Result& result, const analysis::Findings& findings) {
   report::Section section{"timeline", "One step", {}};
-  double length = 0;
+  std::vector<std::pair<const analysis::CaseSummary*, analysis::DrawnStep>> steps;
+  double length_s = 0;  // of the longest: the charts can be compared
   for (const analysis::CaseSummary* row : findings.before_and_after()) {
-    length = std::max(length, timeline_length(result, row->case_index));
+    steps.emplace_back(row, analysis::drawn_step(result, row->case_index));
+    for (const analysis::DrawnInterval& x : steps.back().second.intervals) length_s = std::max(length_s, x.end_s);
   }
-  for (const analysis::CaseSummary* row : findings.before_and_after()) {
-    if (length > 0) section.add(timeline_chart(result, row->case_index, id_of("timeline", *row), length));
+  for (const auto& [row, step] : steps) {
+    const std::string title = fmt::format("One {} of {}.", analysis::step_in_parts(result), row->name);
+    section.add(timeline_chart(step, id_of("timeline", *row), title, length_s));
   }
   if (section.pieces.empty())
     section.add(report::Paragraph{fmt::format("The file has no {} of the baseline.", analysis::step_in_parts(result))});
