@@ -181,13 +181,14 @@ std::unique_ptr<job::Job> simulated_job(const job::Job& real, const config::Expe
 
 // Locks the file, looks at the nodes, says what will be measured, measures it and reads it back. Throws Error if the
 // file cannot be written or resumed there, or is in use by another sweep.
-Measured measure_sweep(job::Job& job, const plan::Plan& plan, const OutputRequest& output, sweep::SweepRequest request,
-                       const DoctorInSweep& look, sweep::ProgressLine& progress) {
+Measured measure_sweep(job::Job& job, const plan::Plan& plan, const OutputRequest& output, const SweepOptions& options,
+                       sweep::ProgressLine& progress) {
   const config::Experiment& experiment = plan.experiment;
   check_place(output);
   const std::unique_ptr<store::Lock> lock = store::Lock::take(output.path);
   check_output(output, plan);
-  request.doctor = examine_nodes(job, plan, look, progress);
+  const sweep::SweepRequest request{options.command, options.wrap, output.resume,
+                                    examine_nodes(job, plan, options.sysroot, !options.require.empty(), progress)};
   sweep::SweepOutput place{*lock, output.force};
   try {
     if (output.more_rounds > 0) sweep::extend_file(lock->path(), plan, output.more_rounds);
@@ -212,22 +213,22 @@ Measured measure_sweep(job::Job& job, const plan::Plan& plan, const OutputReques
 
 }  // namespace
 
-store::DoctorRecord examine_nodes(job::Job& job, const plan::Plan& plan, const DoctorInSweep& how,
-                                  sweep::ProgressLine& progress) {
+store::DoctorRecord examine_nodes(job::Job& job, const plan::Plan& plan, const std::string& sysroot,
+                                  bool require_healthy, sweep::ProgressLine& progress) {
   if (config::traits_of(plan.experiment.backend).predicts()) return {};
   store::DoctorRecord record;
   try {
     const doctor::SweepToJudge sweep = sweep_of(plan);
-    const double limit_s = how.require_healthy ? doctor::node_limit_s : doctor::limit_in_a_sweep_s;
-    record = doctor::record_of(doctor::examine(job, {how.sysroot, limit_s, sweep.uses_gpus}), sweep);
+    const double limit_s = require_healthy ? doctor::node_limit_s : doctor::limit_in_a_sweep_s;
+    record = doctor::record_of(doctor::examine(job, {sysroot, limit_s, sweep.uses_gpus}), sweep);
   } catch (const job::PeersLost&) {
     throw;
   } catch (const Error& error) {
-    if (how.require_healthy) throw;
+    if (require_healthy) throw;
     progress.warn(fmt::format("doctor could not look at the nodes: {}", error.what()));
     return {};
   }
-  if (const std::string unproven = doctor::failures_in_words(record, true); how.require_healthy && !unproven.empty()) {
+  if (const std::string unproven = doctor::failures_in_words(record, true); require_healthy && !unproven.empty()) {
     constexpr int unhealthy = 2;  // as of `harness doctor`
     throw Error(fmt::format("nothing was measured: --require healthy, and doctor finds that\n{}repair it, leave the "
                             "node out, or measure without --require",
@@ -278,8 +279,7 @@ int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::os
   const OutputRequest output{path, resumes, options.force, options.rounds.empty() ? 0 : experiment.measure.rounds};
 
   sweep::ProgressLine progress = progress_line(options, err);
-  const auto [state, result] = measure_sweep(runs, plan, output, {options.command, options.wrap, resumes},
-                                             {options.sysroot, !options.require.empty()}, progress);
+  const auto [state, result] = measure_sweep(runs, plan, output, options, progress);
   const analysis::Summary summary = analysis::summarise(result);
   progress.finish();
   const auto detail = options.verbose ? report::Detail::full : report::Detail::brief;

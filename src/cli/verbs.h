@@ -189,16 +189,11 @@ Arguments parse_arguments(const std::vector<std::string>& typed);
 // One verb each. They return the exit code and throw Error.
 int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::ostream& err);  // rank 0 only
 
-/// How a sweep looks at its nodes before it begins.
-struct DoctorInSweep {
-  std::string sysroot = "/";     // replaces "/", as in `harness doctor`
-  bool require_healthy = false;  // a failure ends the sweep before it begins
-};
 /// The findings of doctor on the nodes of this plan's sweep, in at most two seconds; empty for a prediction. Nothing of
 /// it stops a sweep, but with require_healthy: then a node has as long as in `harness doctor`, and Error with exit code
-/// 2 says the failures, and which nodes did not tell all.
-store::DoctorRecord examine_nodes(job::Job& job, const plan::Plan& plan, const DoctorInSweep& how,
-                                  sweep::ProgressLine& progress);
+/// 2 says the failures, and which nodes did not tell all. `sysroot` replaces "/", as in `harness doctor`.
+store::DoctorRecord examine_nodes(job::Job& job, const plan::Plan& plan, const std::string& sysroot,
+                                  bool require_healthy, sweep::ProgressLine& progress);
 /// For `--resume FILE`, which takes `env` from the file: throws Error if the file is another user's and some of it
 /// makes the workers run code that lies elsewhere.
 void require_own_code(const plan::Plan& plan, const std::string& path);
