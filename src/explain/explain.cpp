@@ -12,7 +12,6 @@
 #include "analysis/breakdown.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "explain/hypothesis.h"
 #include "sim/trust.h"
 
 namespace harness::explain {

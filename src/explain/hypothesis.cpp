@@ -1,4 +1,4 @@
-#include "explain/hypothesis.h"
+#include "explain/explain.h"
 
 #include <algorithm>
 #include <cmath>

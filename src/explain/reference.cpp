@@ -4,7 +4,7 @@
 #include "analysis/cases.h"
 #include "base/text.h"
 #include "config/files.h"
-#include "explain/hypothesis.h"
+#include "explain/explain.h"
 #include "job/sim/simulated_job.h"
 #include "plan/plan.h"
 #include "program/links.h"
