@@ -190,8 +190,8 @@ class LoadedFiles {
   explicit LoadedFiles(const std::vector<std::string>& paths) {
     const auto labels = labels_of(paths);
     for (std::size_t i = 0; i < paths.size(); ++i) {
-      const store::Result& result = results_.emplace_back(
-          store::read_result(paths[i], {.rank_seconds = false, .timeline = false}));
+      const store::Result& result =
+          results_.emplace_back(store::read_result(paths[i], {.rank_seconds = false, .timeline = false}));
       files.push_back({labels[i], &result, &summaries_.emplace_back(analysis::summarise(result))});
     }
   }

@@ -48,7 +48,7 @@ std::span<const Metric> case_metrics();
 bool belongs(const Metric& metric, const store::Result& result);
 
 // The sections that text, Markdown and the page share. One without data says so in a line, or has no pieces and is left
-// out. report/page/report.cpp has those that draw.
+// out. report/page/page.cpp has those that draw.
 
 /// How much is said: what a first look needs, or everything.
 enum class Detail : std::uint8_t { brief, full };
