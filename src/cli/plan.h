@@ -12,7 +12,6 @@
 
 #include "cli/verbs.h"
 #include "machine/conditions.h"
-#include "plan/combinations.h"
 #include "plan/plan.h"
 #include "report/document.h"
 #include "report/json.h"

@@ -14,7 +14,6 @@
 #include "cli/output.h"
 #include "config/experiment.h"
 #include "config/model.h"
-#include "plan/budget.h"
 #include "plan/plan.h"
 #include "report/sections.h"
 #include "sweep/recorder.h"

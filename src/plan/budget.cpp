@@ -1,4 +1,4 @@
-#include "plan/budget.h"
+#include "plan/plan.h"
 
 #include <algorithm>
 #include <map>

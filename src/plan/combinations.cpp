@@ -1,4 +1,4 @@
-#include "plan/combinations.h"
+#include "plan/plan.h"
 
 #include <algorithm>
 #include <iterator>

@@ -1,5 +1,3 @@
-#include "plan/budget.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

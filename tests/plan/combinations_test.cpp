@@ -1,4 +1,4 @@
-#include "plan/combinations.h"
+#include "plan/plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
