@@ -43,7 +43,6 @@ struct Groups {
   int ranks = 1;
 };
 
-// Calls look(id, operation) for the operations of a step.
 template <class Look>
 void each_operation(const ProfiledStep& step, Look&& look) {
   for (program::OperationId id = 0; std::cmp_less(id, step.program.step.size()); ++id) look(id, step.program.step[id]);
@@ -119,7 +118,6 @@ class Bench {
     empty_step();
   }
 
-  // Ends the workers.
   void end() { run(nearly_nothing(), all_, job::TimeSteps{repetitions}, 1, true); }
 
   Measured result() const {
@@ -159,7 +157,6 @@ class Bench {
     return steps;
   }
 
-  // Calls look(rank, step) for the profiled step of each rank.
   template <class Look>
   void profile(const config::Settings& settings, const program::Layout& layout, Look&& look) {
     const job::BlockOutcome outcome =
@@ -263,7 +260,6 @@ class Bench {
     return s;
   }
 
-  // The time of a step beside its operations.
   void empty_step() {
     std::map<program::OperationId, double> shortest;
     profile(nearly_nothing(), all_, [&](int, const ProfiledStep& step) {

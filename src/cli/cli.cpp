@@ -83,7 +83,6 @@ void add_shorthands(const Arguments& a, std::vector<std::string>& overrides, std
   only.push_back("message_size");
 }
 
-// Whether a command is for all ranks of a job.
 bool is_for_a_job(const Arguments& a) {
   const DoctorOptions& d = a.doctor;
   const bool looks_at_nodes = a.verb == "doctor" && !d.list && d.against.size() < 2 && d.allreduce.empty();
@@ -143,7 +142,6 @@ int lead(job::Job& job, Arguments& a, const std::vector<std::string>& arguments,
   return code;
 }
 
-// Every rank comes here.
 int run_job(Arguments& a, const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
   const auto job = mpi::join(doctor::answer);
   try {

@@ -51,7 +51,6 @@ std::string headline_of(const doctor::Diagnosis& d) {
   return unseen + fmt::format("{} ({}).", join(parts, ", "), place);
 }
 
-// The number of checks that have lines of this verdict.
 std::string checks_with(const doctor::Diagnosis& diagnosis, doctor::Verdict verdict) {
   std::set<std::string> names;
   for (const doctor::Line& line : diagnosis.lines)

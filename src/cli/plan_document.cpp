@@ -182,7 +182,6 @@ class Estimate {
     }
   }
 
-  // Throws Error where the stated steps leave no round with a verdict.
   PlannedTime result() const {
     const auto fit = static_cast<int>(std::ranges::count_if(
         round_ends_s_, [&](double s) { return measure_.time_budget_s <= 0 || s <= measure_.time_budget_s; }));
@@ -217,7 +216,6 @@ class Estimate {
     return seconds;
   }
 
-  // `fit`: the rounds that the time budget is enough for.
   std::vector<std::string> lines(int fit) const {
     const int rounds = std::max(fit, 1);
     const double total_s = round_ends_s_[rounds - 1];

@@ -25,7 +25,6 @@ struct PlannedRanks {
   int ranks = 0, per_node = 0;
 };
 
-// As given, or as many as the sweep would have that is started in the same way.
 PlannedRanks planned_ranks(const PlanOptions& options) {
   PlannedRanks planned{options.ranks, options.ranks_per_node};
   if (planned.ranks > 0) return planned;
@@ -36,7 +35,6 @@ PlannedRanks planned_ranks(const PlanOptions& options) {
   return planned;
 }
 
-// Throws Error where an option asks for what the answer does not hold.
 void refuse_what_is_not_answered(const PlanOptions& options, const config::Experiment& experiment) {
   const bool of_time = !options.assume_mfu.empty() || options.gpu_hours;
   if (of_time && config::traits_of(experiment.backend).predicts())

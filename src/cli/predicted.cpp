@@ -31,7 +31,6 @@ std::string change_text(const PredictedCase& predicted) {
   return fmt::format("{:+.1f} %{}", 100 * *predicted.change, predicted.too_close_to_call ? ", too close to call" : "");
 }
 
-// One operation of a step that repeats it, as nccl-tests and `show` have it.
 std::vector<report::Cell> operation_cells(const plan::PlannedCase& planned, const PredictedCase& predicted) {
   const workloads::Rate& rate = planned.survey.rate;
   const double seconds = predicted.step->step_s / static_cast<double>(rate.repetitions);

@@ -173,7 +173,6 @@ evidence::Gaps gaps_of(const std::vector<std::string>& fill) {
   return gaps;
 }
 
-// A label in a column of its own, the text beside it.
 void print_row(std::ostream& out, std::string_view label, std::string_view text, std::size_t column) {
   std::string lines = report::wrapped(text, screen_width - column - 2, 0);
   while (lines.ends_with('\n')) lines.pop_back();
@@ -215,7 +214,6 @@ Json json_of(const evidence::Answer& answer) {
   return json;
 }
 
-// Writes the job of these answers as a configuration, and says on stderr what in it is not as in the job.
 void write_configuration(const std::vector<evidence::Answer>& answers, const ReadOptions& options) {
   const auto job = std::ranges::find_if(answers, [](const auto& answer) { return !answer.configuration.empty(); });
   if (job == answers.end()) {

@@ -55,7 +55,6 @@ std::optional<analysis::CostEstimate> cost_estimate(const CostOptions& options, 
   return cost ? analysis::estimate_cost(result, summary, *cost) : std::nullopt;
 }
 
-// Prints the file as it is now. Returns the exit code of show().
 int show_once(const ShowOptions& options, std::ostream& out) {
   if (options.breakdown && options.format != "text" && options.format != "md" && options.format != "json") {
     fail("--breakdown prints text, md or json, not {}; the file itself holds the numbers (docs/file-format.md)",
@@ -171,7 +170,6 @@ report::Document report_on_result(const ReportOptions& options) {
   return page::make_report(result, findings);
 }
 
-// A case of a configuration, of which nothing is known but that it is planned.
 report::Export planned_case(const std::string& path, const std::string& case_name) {
   const config::Experiment experiment = config::load_experiment(path, {});
   std::vector<std::string> names{"baseline"};

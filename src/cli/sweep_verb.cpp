@@ -35,7 +35,6 @@
 namespace harness::cli {
 namespace {
 
-// Where the result goes, and what becomes of a file that is there.
 struct OutputRequest {
   std::string path;
   bool resume = false, force = false;

@@ -212,7 +212,6 @@ std::vector<Hypothesis> Suspects::beside(const config::Faults& known) {
   return found;
 }
 
-// The rank that computes longest beside what it should.
 void Suspects::add_slow_gpu(const config::Faults& known, std::vector<Hypothesis>& found) {
   const double slower = slowness(known);
   const Picture& expected = predicted(known, slower);
@@ -280,7 +279,6 @@ void Suspects::add_network(const config::Faults& known, std::vector<Hypothesis>&
     add_narrow_pcie(known, network, *ranks, false, found);
 }
 
-// Adds the faults of settings, which are wrong on all nodes alike.
 void Suspects::add_everywhere(const config::Faults& known, const sim::Network& network,
                               std::vector<Hypothesis>& found) {
   for (const config::Fault fault : {config::Fault::acs_on, config::Fault::no_gpudirect}) {

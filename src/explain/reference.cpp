@@ -48,7 +48,6 @@ config::Experiment healthy_experiment(const store::Result& result) {
   return e;
 }
 
-// By rank; all on one node where the file does not say.
 std::vector<int> nodes_of(const store::Result& result) {
   std::vector<int> node_of(result.rank_count(), 0);
   for (const store::ResultRank& row : result.rank_table) {
@@ -57,7 +56,6 @@ std::vector<int> nodes_of(const store::Result& result) {
   return node_of;
 }
 
-// Fills in the fields of the reference's own job, none of which was measured.
 store::Result job_of(const store::Result& result, const program::ProgramSet& set, const store::ResultCase& of) {
   store::Result alone;
   alone.backend = "sim";

@@ -61,7 +61,6 @@ bool is_the_baseline(const config::Experiment& experiment, const config::Change&
          of(change.settings) == of(experiment.baseline);
 }
 
-// Throws if a word of `only` names nothing.
 std::set<std::string> checked_selection(const config::Experiment& experiment, const std::vector<std::string>& only) {
   std::vector<std::string> cases{"baseline", "baseline_again"}, variables;
   for (const config::Change& change : experiment.changes) {
@@ -197,7 +196,6 @@ std::size_t zigzag(std::size_t position, std::size_t n) {
   return position % 2 == 1 ? (position + 1) / 2 : n - position / 2;
 }
 
-// The order of n things in one round after the other.
 class BalancedOrder {
  public:
   explicit BalancedOrder(std::size_t n) : n_(n), row_(n) {}

@@ -73,7 +73,6 @@ TrainingStep training_step(const config::Experiment& e, int ranks, const machine
   return {"", workloads::build_programs(e.model, training, division.layout)};
 }
 
-// The values of the size of e's workload that the model's training step has.
 std::vector<std::string> values_of(const config::Experiment& e, int ranks, const machine::Topology& topology) {
   const TrainingStep step = training_step(e, ranks, topology);
   if (!step.why_impossible.empty()) {

@@ -161,7 +161,6 @@ Survey survey_of(const program::FoldedStep& step, program::FusedSet fused) {
   return s;
 }
 
-// Equal Programs have one survey.
 const Survey& Surveyor::survey_step(const PlannedCase& the_case) {
   const config::Settings& settings = the_case.settings;
   const program::FusedSet fused = config::fused_for(backend_, settings);

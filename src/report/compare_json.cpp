@@ -31,7 +31,6 @@ Json measured_json(const analysis::MeasuredCase& measured) {
           {"mfu", json_number(measured.mfu)}};
 }
 
-// A row of a table, with more after its name and its change.
 Json case_json(const std::string& name, const analysis::Change& change, const Json& more) {
   Json out = {{"name", name}};
   out.update(change_json(change));

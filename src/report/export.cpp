@@ -78,7 +78,6 @@ std::string exports(const std::vector<ExportedSetting>& settings) {
   return out;
 }
 
-// A framework that takes its settings as arguments.
 struct CommandLine {
   config::Framework framework;
   const char *array, *program, *prefix;  // of the shell's array, what it is passed to, before each key
@@ -179,7 +178,6 @@ Json complete(const std::string& name, const char* category, double start_s, dou
           {"args", std::move(arguments)}};
 }
 
-// The events of one case.
 struct Events {
   Events(const store::Result& of, std::int32_t index)
       : result(of), case_index(index), ranks(of, index), group_of(of, index) {}

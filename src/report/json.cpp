@@ -121,7 +121,6 @@ Json effect_json(const std::optional<analysis::Effect>& effect) {
           {"rounds_needed", effect->rounds_needed}};
 }
 
-// The name of the case that this one is compared with; null for a reference.
 Json reference_of(const store::Result& result, const analysis::CaseSummary& row) {
   if (store::is_reference(row.role)) return nullptr;
   return result.case_at(result.at(row).reference).name;

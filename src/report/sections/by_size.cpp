@@ -151,7 +151,6 @@ class TableBySize {
     }
   }
 
-  // MFU, where the peak is known.
   void add_shares() {
     for (const SettingColumn& setting : settings_) {
       add({.heading = fmt::format("{} of peak", setting.label), .worth = 15}, [&](std::size_t i) {
@@ -161,7 +160,6 @@ class TableBySize {
     }
   }
 
-  // The blocks of all settings that failed, of which one with a wrong result is one.
   void add_errors() {
     add({.heading = "errors", .worth = 10}, [&](std::size_t i) {
       int failed = 0;

@@ -125,7 +125,6 @@ std::string change_line(const store::Result& result, const analysis::Summary& su
   return line;
 }
 
-// The baseline beside published steps; "" where none is near.
 std::string published_of(const store::Result& result, const analysis::Summary& summary) {
   const std::string line = analysis::published_line(result, summary);
   return line.empty() ? "" : fmt::format("Baseline: {}.", line);
