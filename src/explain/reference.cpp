@@ -3,7 +3,6 @@
 
 #include "analysis/cases.h"
 #include "base/text.h"
-#include "config/files.h"
 #include "explain/explain.h"
 #include "job/sim/simulated_job.h"
 #include "plan/plan.h"
@@ -16,18 +15,6 @@
 namespace harness::explain {
 namespace {
 
-std::string first_line_of(const std::string& text) {
-  return text.substr(0, text.find('\n'));
-}
-
-config::Calibration usual_calibration(const std::string& config_path) {
-  config::Problems problems;
-  const config::Place nowhere{problems.add_file(config_path)};
-  auto calibration = config::read_calibration("harness", nowhere, config_path, problems);
-  problems.throw_if_any();
-  return *calibration;
-}
-
 config::Experiment healthy_experiment(const store::Result& result) {
   const config::BackendTraits& traits = config::traits_of(result.backend);
   if (!traits.predicts() && !result.ranks_are_gpus())
@@ -35,11 +22,12 @@ config::Experiment healthy_experiment(const store::Result& result) {
   config::Experiment e;
   try {
     e = config::load_recorded(result.config_text, result.config_path, result.overrides);
-    if (!e.calibration) e.calibration = usual_calibration(result.config_path);
+    if (!e.calibration) e.calibration = config::calibration_named("harness");
     if (!e.hardware && !e.without_hardware && !result.rank_table.empty())
       e.hardware = config::find_hardware_for_device(result.rank_table.front().device, result.config_path);
   } catch (const Error& error) {
-    fail("its configuration cannot be read again ({})", first_line_of(error.what()));
+    const std::string why = error.what();
+    fail("its configuration cannot be read again ({})", why.substr(0, why.find('\n')));
   }
   if (!e.hardware)
     fail("nothing says what its GPUs promise; name them in the configuration (`hardware: h100-sxm`) and measure again");
