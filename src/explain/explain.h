@@ -131,7 +131,6 @@ class Suspects {
                        std::vector<Hypothesis>& found);
   template <class With>
   double share_that_fits(const config::Faults& known, const std::vector<bool>& affected, const With& with);
-  std::vector<double> excess_of_communication(const config::Faults& known);
 
   const CaseModel& model_;
   const Picture& measured_;
