@@ -31,14 +31,6 @@ TrainingStep training_step(const config::Experiment& e, int ranks, const machine
   return {"", workloads::build_programs(e.model, training, division.layout)};
 }
 
-std::vector<std::string> values_of(const config::Experiment& e, int ranks, const machine::Topology& topology) {
-  const TrainingStep step = training_step(e, ranks, topology);
-  if (!step.why_impossible.empty()) {
-    fail("the model's training step cannot run on {}: {}", plural(ranks, "rank"), step.why_impossible);
-  }
-  return workloads::workload_of(e.baseline).values_from_model(step.programs, e.baseline);
-}
-
 // In percent, in steps of five.
 double cap_for(double bytes, const DeviceMemory& device) {
   constexpr double step = 5;
@@ -153,7 +145,11 @@ config::Experiment with_model_values(const config::Experiment& experiment, int r
     }
     const config::Variable& variable = *config::find_variable(change.variable);
     try {
-      for (const std::string& value : values_of(experiment, ranks, topology)) {
+      const TrainingStep step = training_step(experiment, ranks, topology);
+      if (!step.why_impossible.empty())
+        fail("the model's training step cannot run on {}: {}", plural(ranks, "rank"), step.why_impossible);
+      const workloads::Workload& workload = workloads::workload_of(experiment.baseline);
+      for (const std::string& value : workload.values_from_model(step.programs, experiment.baseline)) {
         if (value == variable.print(experiment.baseline)) continue;
         config::Settings settings = experiment.baseline;
         variable.parse(settings, value);
