@@ -20,26 +20,11 @@ void add_column(const analysis::Summary& summary, Table::Column column,
 }
 
 Scale scale_for(Unit unit, std::span<const double> values) {
-  using enum Unit;
-  switch (unit) {
-    case seconds:
-      return scale_of_seconds(values);
-    case flops:
-      return scale_of_flops(values);
-    case bytes:
-      return scale_of_bytes(values);
-    case gigabytes_s:
-      return {"GB/s", 1e9};
-    case hertz:
-      return {"MHz", 1e6};
-    case watts:
-      return {"W", 1};
-    case share:
-    case number:
-    case count:
-      break;
-  }
-  return {};
+  if (unit == Unit::seconds) return scale_of_seconds(values);
+  if (unit == Unit::flops) return scale_of_flops(values);
+  if (unit == Unit::bytes) return scale_of_bytes(values);
+  if (unit == Unit::gigabytes_s) return {"GB/s", 1e9};
+  return unit == Unit::hertz ? Scale{"MHz", 1e6} : Scale{};
 }
 
 std::string printed(double value, const Metric& metric, const Scale& scale) {
