@@ -113,14 +113,6 @@ void deliver(std::ostream& out) {
   if (!out) fail("cannot write to the standard output: {}", error != 0 ? std::strerror(error) : "the disk may be full");
 }
 
-int run_sweep(job::Job& job, Arguments& a, const std::vector<std::string>& arguments, std::ostream& out,
-              std::ostream& err) {
-  if (!a.sweep.resume.empty()) a.sweep.rounds = std::exchange(a.rounds, "");
-  add_shorthands(a, a.sweep.overrides, a.sweep.only);
-  a.sweep.command = "harness " + join(arguments, " ");
-  return sweep(job, a.sweep, out, err);
-}
-
 // On rank 0, which alone speaks and decides. Returns the exit code of all ranks.
 int lead(job::Job& job, Arguments& a, const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
   int code = 1;
@@ -130,7 +122,10 @@ int lead(job::Job& job, Arguments& a, const std::vector<std::string>& arguments,
     } else if (a.verb == "calibrate") {
       code = calibrate(job, a.calibrate, out, err);
     } else {
-      code = run_sweep(job, a, arguments, out, err);
+      if (!a.sweep.resume.empty()) a.sweep.rounds = std::exchange(a.rounds, "");
+      add_shorthands(a, a.sweep.overrides, a.sweep.only);
+      a.sweep.command = "harness " + join(arguments, " ");
+      code = sweep(job, a.sweep, out, err);
     }
     deliver(out);
   } catch (const job::PeersLost&) {

@@ -20,21 +20,6 @@
 namespace harness::cli {
 namespace {
 
-// How many ranks to plan for (0: nothing says), and of how many on a node.
-struct PlannedRanks {
-  int ranks = 0, per_node = 0;
-};
-
-PlannedRanks planned_ranks(const PlanOptions& options) {
-  PlannedRanks planned{options.ranks, options.ranks_per_node};
-  if (planned.ranks > 0) return planned;
-  const auto claim = mpi::launcher_claim(mpi::own_environment);
-  if (!claim) return planned;
-  planned.ranks = claim->size;
-  if (planned.per_node == 0) planned.per_node = claim->ranks_per_node;
-  return planned;
-}
-
 void refuse_what_is_not_answered(const PlanOptions& options, const config::Experiment& experiment) {
   const bool of_time = !options.assume_mfu.empty() || options.gpu_hours;
   if (of_time && config::traits_of(experiment.backend).predicts())
@@ -82,8 +67,8 @@ KnownSteps predicted_steps(const plan::Plan& p, const PlanOptions& options, int 
 }
 
 void add_schedule(const plan::Plan& p, const PlanOptions& options, int per_node, report::Document& document) {
-  const KnownSteps known = options.assume_mfu.empty() ? predicted_steps(p, options, per_node)
-                                                      : assumed_steps(p, options.assume_mfu);
+  const KnownSteps known =
+      options.assume_mfu.empty() ? predicted_steps(p, options, per_node) : assumed_steps(p, options.assume_mfu);
   PlannedTime time = planned_time(p, known);
   if (options.gpu_hours)
     time.lines.push_back(
@@ -239,7 +224,11 @@ int plan(const PlanOptions& options, std::ostream& out, std::ostream* progress) 
   config::Experiment experiment = config::load_experiment(options.config, options.overrides);
   refuse_what_is_not_answered(options, experiment);
   const std::vector<std::string> only = full_names(options.only, experiment.changes, config::case_name);
-  const auto [stated_ranks, per_node] = planned_ranks(options);
+  int stated_ranks = options.ranks, per_node = options.ranks_per_node;
+  if (const auto claim = mpi::launcher_claim(mpi::own_environment); claim && stated_ranks == 0) {
+    stated_ranks = claim->size;  // as many as the sweep would have that is started in the same way
+    if (per_node == 0) per_node = claim->ranks_per_node;
+  }
   const int ranks = std::max(stated_ranks, 1);
   constexpr const char* how = "give --ranks N, as many as the sweep will have";
   const auto needed = std::max<std::int64_t>(experiment.baseline.replica_ranks(), experiment.baseline.ranks);
