@@ -104,7 +104,8 @@ int selftest(const SelftestOptions& options, const backend::Backend& subject, co
   }
   const auto failed = std::ranges::count(lines, Outcome::failed, &CheckLine::outcome);
   const auto passed = std::ranges::count(lines, Outcome::passed, &CheckLine::outcome);
-  out << fmt::format("\n{} checks passed, {} failed, {} not run\n", passed, failed, std::ssize(lines) - passed - failed);
+  out << fmt::format("\n{} checks passed, {} failed, {} not run\n", passed, failed,
+                     std::ssize(lines) - passed - failed);
   return selftest::exit_code(lines);
 }
 
