@@ -98,14 +98,6 @@ TEST_F(PredictedSweep, PlanAndReportStateTheSameError) {
               HasSubstr(error));
 }
 
-TEST_F(PredictedSweep, CountsOtherTrainingsAndClaimsNoMemoryThatWasMeasured) {
-  SweepOptions options = on(8);
-  options.overrides = {"sweep={global_batch_size: [128, 256]}"};
-  run(options);
-  EXPECT_THAT(unwrapped(said({"show", file_})), HasSubstr("Another training, per token: 2 too close to call."));
-  EXPECT_TRUE(say({"show", file_, "--format", "json"}).json()["cases"][0]["peak_memory_bytes"].is_null());
-}
-
 // One rule for both, of what is too close to call, too; and both know what matters to the reader.
 TEST_F(PredictedSweep, TheFileHoldsWhatThePlanPredicts) {
   std::vector<int> close;
@@ -250,22 +242,6 @@ TEST_F(PredictedSweep, SaysOfNodesWhatAFaultMakesOfThem) {
     return limit_s;
   };
   EXPECT_NEAR(limit_of_tensor(0) / limit_of_tensor(1), 450.0 / 50, 0.01);  // NVLink, and a network card for each pair
-}
-
-TEST_F(PredictedSweep, SpeaksOfNoMeasuring) {
-  SweepOptions options = well_known(16);
-  options.only = {"micro_batch_size"};
-  run(options);
-  EXPECT_THAT(progress_, AllOf(HasSubstr("predictions: "), Not(HasSubstr("timeline of")), Not(HasSubstr("round")),
-                               Not(HasSubstr("measur"))));
-  EXPECT_THAT(store::read_result(file_).link_source, ::testing::StartsWith("hardware file "));
-  for (const auto& reader : Commands{{"show", "--breakdown", file_}, {"report", "--format", "md", "-o", "-", file_}}) {
-    std::string text = said(reader);
-    text = text.substr(0, text.find("name: small"));  // the configuration may speak of what it likes
-    for (const char* word :
-         {"profiled step", "timed steps", "unresolved", "rounds needed", "% interval", "cores of the node", "proven"})
-      EXPECT_THAT(text, Not(HasSubstr(word))) << reader.front();
-  }
 }
 
 TEST_F(PredictedSweep, NothingIsProvenByIt) {

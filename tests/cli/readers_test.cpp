@@ -25,16 +25,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Whatever a name or a file holds, a terminal gets no control of it; and no words of a library.
-TEST_F(Readers, NoMessageCarriesControls) {
-  const auto hostile = say({"show", "\u009b31m\u202e\x1b[2J"});
-  EXPECT_EQ(hostile.code, 1);
-  EXPECT_EQ(hostile.err, "harness: \\u009b31m\\u202e\\x1b[2J: no such file\n");
-  EXPECT_THAT(say({"variables", "a", "\u009b31m"}).err, HasSubstr("\\u009b31m"));
-  EXPECT_THAT(say({"plan", "x.yaml", "--set"}).err, HasSubstr("--set needs a value"));
-  EXPECT_THAT(say({"show", std::string(300, 'n')}).err, HasSubstr("File name too long"));
-}
-
 // No name of a file or folder makes a line of its own, or turns one around, whatever verb it is given to.
 TEST_F(Readers, APathForgesNoLine) {
   const store::Result sample = test::samples::sweep({"micro_batch_size=2"}, {1, 1, 0.8});

@@ -32,13 +32,6 @@ TEST(Explanation, Text) {
   test::expect_golden("explanation.txt", text_of_section(test::samples::explanation()));
 }
 
-TEST(Explanation, OfAPredictionSaysSo) {
-  analysis::Explanation predicted = test::samples::explanation();
-  predicted.of_prediction = true;
-  EXPECT_THAT(text_of_section(predicted),
-              AllOf(HasSubstr("Predicted with its faults against predicted without"), Not(HasSubstr("measured"))));
-}
-
 TEST(Explanation, OfAPredictionWithoutFaultsThereIsNothingToSay) {
   analysis::Explanation predicted = test::samples::explanation();
   predicted.cases[0].measured_s = predicted.cases[0].predicted_s;

@@ -30,6 +30,7 @@ store::Result proven_sweep() {
        "nccl_proto=AllReduce:LL128", "global_batch_size=32"},
       {1, 1, 0.6, 0.9, 0.85, 0.95, 0.93, 0.92, 0.91, 0.97, 0.96, 0.94, 0.95, 0.9, 0.9, 1.1, 0.999});
   result.backend = "cuda";
+  result.model = *config::model_preset("llama3-8b");
   result.identity = {{"harness", "0.1.0 (git 1a2b3c4)"}};
   return result;
 }
@@ -78,17 +79,6 @@ TEST(Export, Golden) {
   test::expect_golden("export.megatron", exported(result, Framework::megatron));
   test::expect_golden("export.deepspeed.json", exported(result, Framework::deepspeed));
   test::expect_golden("export.torchtitan", exported(result, Framework::torchtitan));
-}
-
-TEST(Export, TheModelInMegatronsWords) {
-  store::Result result = proven_sweep();
-  result.model = *config::model_preset("llama3-8b");
-  EXPECT_THAT(
-      exported(result, Framework::megatron),
-      HasSubstr("# The model: --num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 "
-                "--num-attention-heads 32 --group-query-attention --num-query-groups 8 --seq-length 8192 "
-                "--max-position-embeddings 8192 --swiglu --normalization RMSNorm --position-embedding-type rope "
-                "--rotary-base 500000 --untie-embeddings-and-output-weights --disable-bias-linear\n"));
 }
 
 TEST(Export, TheEnvironmentFileIsWhatAShellReads) {
@@ -174,8 +164,6 @@ TEST(ShowCost, Golden) {
   const auto json = nlohmann::json::parse(show(result, summary, Format::json, estimate));
   EXPECT_EQ(json["cost"]["after"].size(), 2u);
   EXPECT_EQ(json["cost"]["after"][0]["name"], "precision=bf16");
-  EXPECT_EQ(show(result, summary, Format::text, estimate),
-            show(result, summary, Format::text) + "\n" + write_text(document));
 }
 
 }  // namespace

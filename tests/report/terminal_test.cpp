@@ -45,11 +45,6 @@ std::vector<std::string> table_in(const std::string& text) {
   return lines;
 }
 
-TEST(Terminal, WithoutLimitNothingChanges) {
-  EXPECT_EQ(arranged({}), write_text(everything(), 400));
-  EXPECT_EQ(arranged({.width = 400}), write_text(everything(), 400));
-}
-
 TEST(Terminal, ANarrowTableKeepsWhatMattersAndNamesWhatWent) {
   for (const std::size_t width : {80, 100, 120}) {
     const std::string text = arranged({.width = width});
@@ -68,22 +63,6 @@ TEST(Terminal, ALongNameGoesOnInAnotherLine) {
   const std::string text = arranged(show_document(result, analysis::summarise(result)), {.width = 80});
   EXPECT_THAT(text, ::testing::ContainsRegex("\nmicro_batch_size=4 . +[0-9].* %  .*faster\noverlap_grad_reduce off\n"));
   for (const std::string& line : table_in(text)) EXPECT_LE(columns_of(line), 80u) << line;
-}
-
-// The first screen: what follows the table and the warnings takes five lines at most.
-TEST(Terminal, TheContextIsShort) {
-  const store::Result result = test::samples::everything();
-  Document document = show_document(result, analysis::summarise(result));
-  document.sections[0].pieces.erase(document.sections[0].pieces.begin() + 1, document.sections[0].pieces.begin() + 3);
-  arrange(document, {.width = 80});
-  std::istringstream lines(write_text(document, 80));
-  int after_table = 0, gaps = 0;
-  for (std::string line; std::getline(lines, line);) {
-    gaps += line.empty() ? 1 : 0;
-    after_table += gaps >= 2 && !line.empty() ? 1 : 0;
-  }
-  EXPECT_GE(after_table, 2) << write_text(document, 80);
-  EXPECT_LE(after_table, 5) << write_text(document, 80);
 }
 
 Table small_table() {

@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "golden.h"
 #include "support/errors.h"
 #include "support/sample_results.h"
 
@@ -20,51 +21,19 @@ std::string refusal(const store::Result& result, const std::string& name) {
   return test::error_of([&] { trace_json(result, name); });
 }
 
-// The complete events of a category.
-std::vector<json> complete(const json& trace, const std::string& category) {
-  std::vector<json> events;
-  for (const json& e : trace["traceEvents"]) {
-    if (e["ph"] == "X" && e["cat"] == category) events.push_back(e);
-  }
-  return events;
-}
-
 double end_of(const json& event) {
   return event["ts"].get<double>() + event["dur"].get<double>();
 }
 
-// Who reads it beside a configuration predicts the step of as many ranks.
-TEST(Trace, SaysOfHowManyRanksItIs) {
+// A line per event, and one for the rest.
+TEST(Trace, Golden) {
   store::Result result = test::samples::with_timeline();
-  EXPECT_EQ(json::parse(trace_json(result, "baseline"))["distributedInfo"]["world_size"], result.cases[0].ranks);
-  const std::string name = result.cases[2].name = "layout={tensor_parallel: 2, pipeline_parallel: 1}";
-  EXPECT_EQ(json::parse(trace_json(result, "TP2"))["otherData"]["case"], name);
-}
-
-// An operation of a stream begins when the one before has ended.
-TEST(Trace, HasEveryIntervalAsACompleteEvent) {
-  const json trace = json::parse(trace_json(test::samples::with_timeline(), "micro_batch_size=2"));
-  std::map<std::pair<int, int>, std::string> threads;
-  std::map<int, std::string> processes;
-  for (const json& e : trace["traceEvents"]) {
-    if (e["name"] == "thread_name") threads[{e["pid"], e["tid"]}] = e["args"]["name"];
-    if (e["name"] == "process_name") processes[e["pid"]] = e["args"]["name"];
-  }
-  const std::vector<json> events = complete(trace, "kernel");
-  std::map<std::pair<int, int>, double> end;
-  double last_end = 0;
-  for (const json& e : events) {
-    double& last = end[{e["pid"], e["tid"]}];
-    EXPECT_GE(e["ts"].get<double>(), std::max(0.0, last - 1e-6)) << e;
-    last = end_of(e);
-    last_end = std::max(last_end, last);
-  }
-  EXPECT_EQ(end.size(), 4u);
-  EXPECT_EQ(events.size(), 2 * 30u);
-  EXPECT_NEAR(last_end, 1e6 * 0.0203, 1e-3);
-  EXPECT_EQ(processes, (std::map<int, std::string>{{0, "rank 0 (role 0, node1)"}, {2, "rank 2 (role 1, node1)"}}));
-  EXPECT_EQ((threads[{0, 0}]), "compute");
-  EXPECT_EQ((threads[{2, 1}]), "dp");
+  result.splits[0].loading_s = 0.002;
+  json trace = json::parse(trace_json(result, "baseline"));
+  std::string lines;
+  for (const json& event : trace["traceEvents"]) lines += event.dump() + "\n";
+  trace.erase("traceEvents");
+  test::expect_golden("trace.txt", lines + trace.dump() + "\n");
 }
 
 TEST(Trace, RanksShareAClockAndSlicesOfATrackDoNotOverlap) {
@@ -96,30 +65,6 @@ TEST(Trace, RanksShareAClockAndSlicesOfATrackDoNotOverlap) {
   EXPECT_NEAR(closed_us[0], 22500, 1e-3);
   EXPECT_NEAR(closed_us[2], 22500, 1e-3);
   EXPECT_THAT(trace["otherData"]["clock"].get<std::string>(), HasSubstr("shared"));
-}
-
-TEST(Trace, SaysWhatAnOperationIsFor) {
-  const json trace = json::parse(trace_json(test::samples::with_timeline(), "baseline"));
-  const json product = complete(trace, "kernel").front();
-  EXPECT_EQ(product["name"], "matmul qkv");
-  EXPECT_EQ(product["args"], (json{{"kind", "matmul"},
-                                   {"operation", 0},
-                                   {"role", 0},
-                                   {"phase", "forward"},
-                                   {"layer", 0},
-                                   {"micro_batch", 0},
-                                   {"what", "qkv"}}));
-}
-
-TEST(Trace, MarksTheStepOfEachRank) {
-  store::Result result = test::samples::with_timeline();
-  result.splits[0].loading_s = 0.002;
-  const json trace = json::parse(trace_json(result, "baseline"));
-  std::map<int, double> steps_us, loaded_us;
-  for (const json& e : complete(trace, "gpu_user_annotation")) steps_us[e["pid"]] = e["dur"];
-  for (const json& e : complete(trace, "loading")) loaded_us[e["pid"]] = e["dur"];
-  EXPECT_EQ(steps_us, (std::map<int, double>{{0, 20'500}, {2, 20'500}}));
-  EXPECT_EQ(loaded_us, (std::map<int, double>{{0, 2000}}));
 }
 
 TEST(Trace, WhatIsNotThereIsNamed) {

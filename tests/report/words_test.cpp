@@ -17,7 +17,6 @@ namespace {
 
 using test::operations;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 TEST(Headline, SaysWhatIsProvenAndNoMore) {
   EXPECT_EQ(said(test::samples::nothing_moved()), "Nothing moved beyond +1 % or -0.99 %; 2 the same.");
@@ -112,15 +111,6 @@ TEST(WhatIsSaid, TheThresholdIsWhatItIs) {
   store::Result result = test::samples::sweep({"a=1"}, {1, 1, 0.9});
   result.smallest_effect = 0.1;
   EXPECT_THAT(shown(result), HasSubstr("clear +10 % or"));
-}
-
-// Where the peak of a case is another than the baseline's, an MFU that falls is no loss.
-TEST(WhatIsSaid, MfuOfAnotherPeakHasAFootnote) {
-  store::Result result = test::samples::sweep({"precision=bf16"}, {1, 1, 0.7});
-  EXPECT_THAT(shown(result), Not(HasSubstr("Another peak")));
-  result.cases[2].peak_flops_per_rank *= 2;
-  EXPECT_THAT(replaced(shown(result), {{'\n', " "}}),
-              HasSubstr("Another peak than the baseline's: precision=bf16; compare step times, not MFU."));
 }
 
 // A verdict that rests on a part of the blocks says so where it stands.
