@@ -2,7 +2,6 @@
 #include <cmath>
 #include <limits>
 #include <string_view>
-#include <utility>
 #include <variant>
 
 #include "base/clock.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <optional>
-#include <string>
 #include <variant>
 
 #include "base/median.h"
@@ -11,7 +10,6 @@
 #include "base/units.h"
 #include "config/backend.h"
 #include "program/count.h"
-#include "program/program.h"
 #include "workloads/workload.h"
 
 namespace harness::calibrate {

@@ -5,10 +5,8 @@
 #include <array>
 #include <regex>
 #include <sstream>
-#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "backends/backends.h"
 #include "base/identity.h"

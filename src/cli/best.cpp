@@ -3,13 +3,11 @@
 #include <future>
 #include <thread>
 #include <tuple>
-#include <utility>
 #include <variant>
 
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/plan.h"
-#include "plan/plan.h"
 
 namespace harness::cli {
 namespace {

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <optional>
 #include <ostream>
 #include <set>
 
@@ -11,7 +10,6 @@
 #include "base/units.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
-#include "config/experiment.h"
 #include "doctor/check.h"
 #include "doctor/facts.h"
 #include "doctor/load_stage.h"

@@ -4,11 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <optional>
 #include <ostream>
 #include <utility>
 
-#include "backend/backend.h"
 #include "backends/backends.h"
 #include "base/identity.h"
 #include "base/text.h"
@@ -16,7 +14,6 @@
 #include "calibrate/calibrate.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
-#include "config/experiment.h"
 #include "data/loader.h"
 #include "machine/cpus.h"
 #include "report/document.h"

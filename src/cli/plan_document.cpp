@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <optional>
-#include <utility>
-#include <vector>
 
 #include "analysis/estimator.h"
 #include "backend/backend.h"
@@ -14,7 +11,6 @@
 #include "cli/output.h"
 #include "config/experiment.h"
 #include "config/model.h"
-#include "plan/plan.h"
 #include "report/sections.h"
 #include "sweep/recorder.h"
 #include "sweep/rounds.h"

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <ostream>
-#include <string>
-#include <utility>
 
 #include "base/text.h"
 #include "base/units.h"
@@ -13,7 +11,6 @@
 #include "config/backend.h"
 #include "config/experiment.h"
 #include "job/mpi/mpi_job.h"
-#include "plan/plan.h"
 #include "report/words.h"
 #include "store/hdf5_file.h"
 

@@ -4,17 +4,12 @@
 #include <cmath>
 #include <ostream>
 #include <set>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "analysis/verdict.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/output.h"
 #include "explain/explain.h"
-#include "plan/plan.h"
-#include "report/json.h"
 #include "report/sections.h"
 #include "report/words.h"
 #include "store/result_file.h"

@@ -5,7 +5,6 @@
 #include <deque>
 #include <filesystem>
 #include <map>
-#include <optional>
 #include <ostream>
 #include <thread>
 #include <utility>
@@ -18,7 +17,6 @@
 #include "base/units.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
-#include "config/experiment.h"
 #include "explain/explain.h"
 #include "report/compare.h"
 #include "report/export.h"

@@ -5,25 +5,21 @@
 #include <filesystem>
 #include <memory>
 #include <ostream>
-#include <vector>
 
 #include "analysis/cases.h"
 #include "analysis/estimator.h"
 #include "analysis/summary.h"
-#include "backend/backend.h"
 #include "backends/backends.h"
 #include "base/text.h"
 #include "cli/output.h"
 #include "cli/plan.h"
 #include "cli/verbs.h"
 #include "config/backend.h"
-#include "config/experiment.h"
 #include "config/fields.h"
 #include "config/registry.h"
 #include "doctor/facts.h"
 #include "doctor/record.h"
 #include "job/sim/simulated_job.h"
-#include "plan/plan.h"
 #include "report/sections.h"
 #include "store/atomic_file.h"
 #include "store/lock.h"

@@ -3,16 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <span>
-#include <string>
 #include <utility>
-#include <vector>
 
-#include "analysis/breakdown.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "sim/trust.h"
 
 namespace harness::explain {
 namespace {

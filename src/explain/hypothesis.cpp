@@ -3,14 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <optional>
 #include <set>
 #include <utility>
 
-#include "analysis/breakdown.h"
 #include "base/part.h"
 #include "sim/rank_classes.h"
-#include "sim/simulation.h"
 
 namespace harness::explain {
 

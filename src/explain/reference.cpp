@@ -7,8 +7,6 @@
 #include "job/sim/simulated_job.h"
 #include "plan/plan.h"
 #include "program/links.h"
-#include "sim/simulation.h"
-#include "sim/trust.h"
 #include "sweep/rounds.h"
 #include "workloads/workload.h"
 

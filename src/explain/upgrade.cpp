@@ -7,7 +7,6 @@
 #include <tuple>
 #include <utility>
 
-#include "analysis/breakdown.h"
 #include "analysis/cases.h"
 #include "analysis/summary.h"
 #include "base/text.h"
@@ -15,8 +14,6 @@
 #include "machine/conditions.h"
 #include "plan/plan.h"
 #include "program/count.h"
-#include "sim/simulation.h"
-#include "sim/trust.h"
 
 namespace harness::explain {
 namespace {

@@ -1,18 +1,14 @@
 #include "plan/plan.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 #include <set>
 #include <span>
-#include <utility>
 
 #include "base/random.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "config/registry.h"
 #include "program/links.h"
-#include "workloads/workload.h"
 
 namespace harness::plan {
 

@@ -3,12 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <utility>
 
 #include "base/text.h"
 #include "base/units.h"
-#include "config/experiment.h"
-#include "workloads/workload.h"
 
 namespace harness::plan {
 namespace {

@@ -1,14 +1,10 @@
 #include "plan/plan.h"
 
 #include <algorithm>
-#include <map>
 #include <tuple>
 
 #include "base/text.h"
-#include "config/registry.h"
 #include "program/builder.h"
-#include "program/program.h"
-#include "workloads/workload.h"
 
 namespace harness::plan {
 namespace {

@@ -3,11 +3,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <cstdint>
 #include <type_traits>
 
-#include "analysis/findings.h"
-#include "analysis/summary.h"
 #include "config/model.h"
 #include "report/sections.h"
 

@@ -4,12 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "analysis/summary.h"
 #include "base/text.h"
 #include "config/registry.h"
 

@@ -5,9 +5,7 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <optional>
 #include <set>
-#include <vector>
 
 #include "analysis/estimator.h"
 #include "base/text.h"

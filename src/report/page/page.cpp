@@ -3,13 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "analysis/breakdown.h"
 #include "analysis/summary.h"
 #include "base/text.h"
 #include "config/backend.h"
-#include "report/document.h"
 #include "report/sections.h"
 
 namespace harness::page {

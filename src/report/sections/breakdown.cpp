@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <functional>
-#include <span>
 
 #include "analysis/breakdown.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "config/backend.h"
 #include "report/sections.h"
-#include "report/words.h"
 
 namespace harness::report {
 namespace {

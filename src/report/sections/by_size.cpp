@@ -4,11 +4,8 @@
 #include <cmath>
 #include <functional>
 
-#include "analysis/summary.h"
 #include "base/text.h"
-#include "report/document.h"
 #include "report/sections.h"
-#include "report/words.h"
 
 namespace harness::report {
 namespace {

@@ -4,10 +4,8 @@
 #include <functional>
 
 #include "analysis/estimator.h"
-#include "analysis/summary.h"
 #include "base/text.h"
 #include "report/sections.h"
-#include "report/words.h"
 
 namespace harness::report {
 namespace {

@@ -11,7 +11,6 @@
 #include "base/units.h"
 #include "report/compare.h"
 #include "report/json.h"
-#include "report/sections.h"
 #include "report/words.h"
 
 namespace harness::report {

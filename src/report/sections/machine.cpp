@@ -9,15 +9,12 @@
 #include "analysis/cases.h"
 #include "analysis/estimator.h"
 #include "analysis/published.h"
-#include "analysis/summary.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "config/backend.h"
 #include "config/model.h"
 #include "config/registry.h"
-#include "report/document.h"
 #include "report/export.h"
-#include "report/words.h"
 
 namespace harness::report {
 namespace {
