@@ -87,13 +87,7 @@ config::Curve stretched(const config::Curve& curve, double factor) {
 
 void take_computing(const Measured& m, Calibrated& found) {
   config::Calibration& c = found.calibration;
-  for (const auto& [precision, products] : m.products) {
-    double best = 0;
-    for (const ProductTime& p : products) best = std::max(best, p.flop() / p.seconds);
-    if (best > 0) found.peak_flops[precision] = best;
-  }
-  if (found.peak_flops.empty()) fail("no matrix product was measured");
-
+  if (m.peak_flops.empty()) fail("no matrix product was measured");
   std::vector<CurvePoint> moving;
   double shortest_s = std::numeric_limits<double>::infinity();
   for (const auto& [key, curve] : m.computations) {
@@ -105,8 +99,8 @@ void take_computing(const Measured& m, Calibrated& found) {
     // The step of one layer leaves a GPU enough idle time to stay at burst clocks, which no step of a whole model keeps
     // at the power limit: no product there is quicker than the best that ran again and again. (H200: 790 TFLOP/s in a
     // layer's step, 685 again and again, 669 in steps of 24 layers.)
-    const auto peak = found.peak_flops.find(precision);
-    const bool is_product = name == program::Matmul::name && peak != found.peak_flops.end();
+    const auto peak = m.peak_flops.find(precision);
+    const bool is_product = name == program::Matmul::name && peak != m.peak_flops.end();
     const double burst = is_product ? std::max(1.0, best_rate(curve.points()) / peak->second) : 1;
     c.measured.computations[key] = stretched(curve, burst);
   }
@@ -310,7 +304,7 @@ Calibrated calibrated_by(const Measured& m) {
 
 std::string hardware_text(const Measured& m, const Calibrated& found) {
   std::vector<std::string> peaks, node{fmt::format("gpus: {}", m.ranks_of_node)};
-  for (const auto& [precision, flops] : found.peak_flops)
+  for (const auto& [precision, flops] : m.peak_flops)
     peaks.push_back(fmt::format("{}: {:.4g} GFLOP/s", config::name_of(precision), flops / 1e9));
   std::string text = fmt::format(
       "# What all ranks reached at once. The peaks are those of the best product: nobody's data sheet.\n"

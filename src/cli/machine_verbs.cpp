@@ -264,7 +264,7 @@ int calibrate(job::Job& job, const CalibrateOptions& options, std::ostream& out,
   write_output(calibration, calibrate::calibration_text(measured, found, wanted, stem), options.force);
   report::Table table;
   table.columns = {{"best rate of all ranks at once", true}, {"measured"}};
-  for (const auto& [precision, flops] : found.peak_flops)
+  for (const auto& [precision, flops] : measured.peak_flops)
     table.rows.push_back({fmt::format("products, {}", config::name_of(precision)), show_flops(flops)});
   table.rows.push_back({"memory", gigabytes_per_s(found.memory_bytes_per_s)});
   if (found.link_bytes_per_s > 0)
