@@ -5,12 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
-#include "plan/plan.h"
 #include "said.h"
 #include "support/errors.h"
-#include "support/files.h"
 
 namespace harness::cli {
 namespace {

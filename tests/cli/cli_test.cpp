@@ -1,22 +1,15 @@
 // Mistakes in the command line, as a person meets them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
-
-#include <sstream>
-#include <string>
-#include <vector>
 
 #include "backend/backend.h"
 #include "base/text.h"
 #include "cli/output.h"
-#include "cli/verbs.h"
 #include "config/experiment.h"
 #include "plan/plan.h"
 #include "report/full_result.h"
 #include "said.h"
 #include "support/errors.h"
-#include "support/files.h"
 #include "support/paths.h"
 
 namespace harness::cli {

@@ -1,14 +1,10 @@
 // compare, in-process, on files written for the test.
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
-#include <nlohmann/json.hpp>
-#include <string>
 #include <tuple>
-#include <vector>
 
 #include "said.h"
 

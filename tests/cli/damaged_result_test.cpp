@@ -25,12 +25,10 @@
 
 #include "analysis/cases.h"
 #include "base/text.h"
-#include "cli/verbs.h"
 #include "config/experiment.h"
 #include "report/full_result.h"
 #include "said.h"
 #include "store/columns.h"
-#include "support/files.h"
 #include "support/played_job.h"
 #include "support/soak.h"
 #include "sweep/recorder.h"

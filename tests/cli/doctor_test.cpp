@@ -2,18 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-#include <sstream>
-
 #include "base/text.h"
-#include "cli/verbs.h"
 #include "doctor/node_fixture.h"
 #include "doctor/record.h"
 #include "said.h"
 #include "sim/link_time.h"
-#include "support/files.h"
 #include "support/paths.h"
-#include "support/sample_results.h"
 
 namespace harness::cli {
 namespace {

@@ -3,12 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 
 #include "analysis/estimator.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "cli/verbs.h"
 #include "config/experiment.h"
 #include "plan/plan.h"
 #include "said.h"

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "analysis/cases.h"
 #include "analysis/summary.h"
@@ -11,7 +10,6 @@
 #include "plan/plan.h"
 #include "said.h"
 #include "support/errors.h"
-#include "support/files.h"
 #include "support/paths.h"
 #include "workloads/workload.h"
 

@@ -4,12 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <sstream>
 
 #include "base/text.h"
 #include "report/document.h"
 #include "said.h"
-#include "support/files.h"
 #include "support/paths.h"
 
 namespace harness::cli {

@@ -1,12 +1,10 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/text.h"
 #include "report/document.h"
 #include "said.h"
-#include "support/files.h"
 #include "support/paths.h"
 
 namespace harness::cli {

@@ -1,24 +1,18 @@
 // show, export and trace, in-process, on files written for the test.
 // export --format harness: what it writes can be planned, and says why.
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "base/text.h"
-#include "cli/verbs.h"
 #include "report/golden.h"
 #include "said.h"
-#include "support/files.h"
 #include "support/paths.h"
-#include "support/sample_results.h"
 
 namespace harness::cli {
 namespace {

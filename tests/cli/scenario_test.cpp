@@ -2,7 +2,6 @@
 // Data loading in virtual time: what of it a step shows, and what is said about it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include <filesystem>
 #include <map>

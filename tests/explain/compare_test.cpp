@@ -2,11 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdint>
 
 #include "base/random.h"
 #include "diagnosed.h"
-#include "explain/explain.h"
 
 namespace harness::explain {
 namespace {

@@ -4,10 +4,8 @@
 
 #include <map>
 #include <set>
-#include <string>
 #include <vector>
 
-#include "config/experiment.h"
 #include "plan/plan.h"
 #include "small_experiment.h"
 #include "support/files.h"

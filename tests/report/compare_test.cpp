@@ -1,13 +1,8 @@
-#include "report/compare.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "golden.h"
-#include "report/document.h"
-#include "support/sample_results.h"
 
 namespace harness::report {
 namespace {

@@ -2,18 +2,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include <cstdio>
 #include <map>
 
-#include "base/text.h"
 #include "config/experiment.h"
 #include "full_result.h"
 #include "golden.h"
-#include "report/sections.h"
 #include "support/errors.h"
-#include "support/sample_results.h"
 
 namespace harness::report {
 namespace {

@@ -1,9 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <set>
 
@@ -11,9 +8,6 @@
 #include "base/text.h"
 #include "full_result.h"
 #include "golden.h"
-#include "report/sections.h"
-#include "support/files.h"
-#include "support/paths.h"
 
 // The output for programs. docs/json.md describes every key that the program prints, and every metric in the words of
 // its help; cells of CSV are clean, one cell each, and no formula of somebody else's.

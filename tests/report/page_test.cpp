@@ -7,14 +7,11 @@
 #include <regex>
 #include <set>
 
-#include "analysis/findings.h"
 #include "base/units.h"
 #include "full_result.h"
 #include "golden.h"
 #include "report/document.h"
 #include "report/page/page.h"
-#include "report/sections.h"
-#include "support/sample_results.h"
 
 // The page: that it is whole, needs nothing else, and that no text of a result file can become markup in it. What is
 // missing in a file shows as missing, in every format.

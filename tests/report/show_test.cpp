@@ -8,9 +8,7 @@
 #include "golden.h"
 #include "report/document.h"
 #include "report/page/page.h"
-#include "report/sections.h"
 #include "support/errors.h"
-#include "support/sample_results.h"
 
 namespace harness::report {
 namespace {

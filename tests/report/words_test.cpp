@@ -4,15 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <string>
-#include <vector>
-
 #include "base/text.h"
 #include "full_result.h"
 #include "golden.h"
-#include "report/sections.h"
 #include "report/words.h"
-#include "support/sample_results.h"
 
 namespace harness::report {
 namespace {
