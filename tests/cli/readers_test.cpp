@@ -160,18 +160,6 @@ TEST_F(Readers, SlipsInArgumentsAreUsageErrors) {
   EXPECT_EQ(say({"show", a}).code, 0);  // and the file is still whole
 }
 
-TEST_F(Readers, ExportPrintsWhatIsProven) {
-  const auto a = write("a.h5", test::samples::sweep({"micro_batch_size=2"}, {1, 1, 0.8}));
-  const Said said = say({"export", a, "--format", "megatron"});
-  EXPECT_EQ(said.code, 0) << said.err;
-  EXPECT_THAT(said.out, HasSubstr("  --micro-batch-size 2\n"));
-  EXPECT_THAT(said.out, HasSubstr("12 rounds; a.h5"));
-  const Said by_default = say({"export", a}), asked = say({"export", a, "--format", "harness"});
-  EXPECT_EQ(by_default.out + by_default.err, asked.out + asked.err);
-  EXPECT_NE(by_default.out + by_default.err, said.out + said.err);
-  EXPECT_EQ(say({"export", write("moved.h5", test::samples::unreliable()), "--format", "env"}).code, 4);
-}
-
 TEST_F(Readers, TraceWritesAFileThatParsesAndOverwritesNothingUnlessTold) {
   const auto a = write("a.h5", test::samples::with_timeline());
   EXPECT_EQ(say({"trace", a, "--case", "micro_batch_size=2"}).code, 0);  // beside the file

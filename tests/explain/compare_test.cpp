@@ -22,13 +22,6 @@ analysis::CaseCompared compared(const store::Result& result) {
   return found.cases.front();
 }
 
-TEST(Compare, AHealthyStepIsAsPredicted) {
-  for (const analysis::KindCompared& row : compared(test::measured({}, {})).kinds) {
-    EXPECT_DOUBLE_EQ(row.measured_takes_s, row.predicted_takes_s) << row.kind;
-    EXPECT_DOUBLE_EQ(row.measured_owns_s, row.predicted_owns_s) << row.kind;
-  }
-}
-
 TEST(Compare, AddsUpToTheStepOnBothSides) {
   config::Faults faults;
   faults.acs_on = true;

@@ -104,14 +104,6 @@ TEST(Diagnosis, AHealthyStepHasNoCause) {
   }
 }
 
-// Power, clocks or the software: whatever it is, no rank is to blame.
-TEST(Diagnosis, WhatAllRanksShareIsNoCause) {
-  const analysis::Diagnosis found = diagnosis_of(test::measured(two_nodes, {}, 1.3));
-  EXPECT_THAT(found.causes, IsEmpty());
-  EXPECT_NEAR(found.compute_factor, 1.3, 0.03);
-  EXPECT_GT(found.measured_s, (1 + found.margin) * found.healthy_s);
-}
-
 TEST(Diagnosis, FindsAFaultBesideWhatAllRanksShare) {
   const analysis::Diagnosis found = diagnosis_of(test::measured(two_nodes, slow_gpu(3, 0.6), 1.2));
   ASSERT_THAT(found.causes, SizeIs(1));

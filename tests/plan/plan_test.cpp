@@ -138,19 +138,6 @@ TEST(Plan, AnImpossibleBaselineIsAnError) {
               HasSubstr("--set layout={tensor_parallel: 3}: the baseline cannot run"));
 }
 
-TEST(Plan, NotesWhatHasNoEffect) {
-  config::Experiment e = small_experiment();
-  e.baseline.overlap_grad_reduce = false;
-  add_change(e, "bucket_size", "2 MiB");
-  add_change(e, "overlap_grad_reduce", "true");
-  const Plan plan = make_plan(e, 4);
-  EXPECT_TRUE(plan.cases[2].notes.empty());
-  EXPECT_TRUE(plan.cases[3].notes.empty());
-  const Plan alone = make_plan(e, 1, {"overlap_grad_reduce"});
-  ASSERT_EQ(alone.cases[2].notes.size(), 1u);
-  EXPECT_THAT(alone.cases[2].notes[0], HasSubstr("data_parallel is 1"));
-}
-
 TEST(Plan, TheBaselinesNumberOfRanksIsTheBaseline) {
   config::Experiment e = small_experiment();
   add_change(e, "ranks", "2");

@@ -66,15 +66,6 @@ TEST(Compare, WhatToKnowOfTheVerdictComesBeforeTheTable) {
   EXPECT_LT(text.find("The same run is on both sides"), text.find("B step"));
 }
 
-TEST(Compare, ANarrowTableDoesWithoutRatesFirst) {
-  Document document = compare_document(two_files().report, true);
-  arrange(document, {.width = 40});
-  const std::string text = write_text(document, 400, true);
-  EXPECT_THAT(text, HasSubstr("Left out to fit: A MFU, B MFU, n, 95 % interval ("));
-  EXPECT_THAT(text, HasSubstr("\x1b[33munresolved\x1b[0m\n"));
-  EXPECT_THAT(text, HasSubstr("  impossible on both sides\n"));
-}
-
 TEST(Compare, AHistoryColoursWhatIsProvenAndDoesWithoutCountsFirst) {
   Files files;
   files.add("a.h5", test::samples::nothing_moved());
