@@ -178,46 +178,37 @@ Json complete(const std::string& name, const char* category, double start_s, dou
           {"args", std::move(arguments)}};
 }
 
-struct Events {
-  Events(const store::Result& of, std::int32_t index)
-      : result(of), case_index(index), ranks(of, index), group_of(of, index) {}
+Json operation(const analysis::DrawnInterval& x, int thread, const analysis::CaseRanks& ranks,
+               const analysis::GroupsOf& group_of) {
+  const store::ResultInterval& row = *x.row;
+  Json arguments = {{"kind", row.kind}, {"operation", row.operation}, {"role", row.role}, {"phase", row.phase}};
+  if (row.layer >= 0) arguments["layer"] = row.layer;
+  if (row.micro_batch >= 0) arguments["micro_batch"] = row.micro_batch;
+  if (!row.what.empty()) arguments["what"] = row.what;
+  if (row.recomputed != 0) arguments["recomputed"] = 1;
+  if (const std::string group = group_of(row); !group.empty()) arguments["group"] = group;
+  const bool others = analysis::is_collective(row.kind) && ranks.has_stage_mates();
+  if (others && std::isfinite(row.waiting_s)) arguments["waiting_us"] = 1e6 * row.waiting_s;
+  if (analysis::is_communication(row.kind) && ranks.has_stages() && std::isfinite(row.bubble_s))
+    arguments["bubble_us"] = 1e6 * row.bubble_s;
+  return complete(row.what.empty() ? row.kind : row.kind + " " + row.what, "kernel", x.start_s, x.end_s, row.rank,
+                  thread, std::move(arguments));
+}
 
-  Json operation(const analysis::DrawnInterval& x, int thread) const {
-    const store::ResultInterval& row = *x.row;
-    Json arguments = {{"kind", row.kind}, {"operation", row.operation}, {"role", row.role}, {"phase", row.phase}};
-    if (row.layer >= 0) arguments["layer"] = row.layer;
-    if (row.micro_batch >= 0) arguments["micro_batch"] = row.micro_batch;
-    if (!row.what.empty()) arguments["what"] = row.what;
-    if (row.recomputed != 0) arguments["recomputed"] = 1;
-    if (const std::string group = group_of(row); !group.empty()) arguments["group"] = group;
-    const bool others = analysis::is_collective(row.kind) && ranks.has_stage_mates();
-    if (others && std::isfinite(row.waiting_s)) arguments["waiting_us"] = 1e6 * row.waiting_s;
-    if (analysis::is_communication(row.kind) && ranks.has_stages() && std::isfinite(row.bubble_s))
-      arguments["bubble_us"] = 1e6 * row.bubble_s;
-    return complete(row.what.empty() ? row.kind : row.kind + " " + row.what, "kernel", x.start_s, x.end_s, row.rank,
-                    thread, std::move(arguments));
+// The step of the rank that `first` is the first interval of, and what it loaded.
+void add_step(const store::Result& result, const analysis::DrawnInterval& first, double end_s, int thread,
+              Json& events) {
+  const int rank = first.row->rank;
+  const double start_s = first.start_s - first.row->start_s;
+  double loading_s = 0;
+  for (const store::ResultSplit& split : result.splits) {
+    if (split.case_index != first.row->case_index || split.rank != rank) continue;
+    if (split.step_s > 0) end_s = start_s + split.step_s;
+    if (std::isfinite(split.loading_s)) loading_s = std::clamp(split.loading_s, 0.0, end_s - start_s);
   }
-
-  // The step of the rank that `first` is the first interval of, and what it loaded.
-  void add_step(const analysis::DrawnInterval& first, double end_s, int thread, Json& events) const {
-    const int rank = first.row->rank;
-    const double start_s = first.start_s - first.row->start_s;
-    double loading_s = 0;
-    for (const store::ResultSplit& split : result.splits) {
-      if (split.case_index != case_index || split.rank != rank) continue;
-      if (split.step_s > 0) end_s = start_s + split.step_s;
-      if (std::isfinite(split.loading_s)) loading_s = std::clamp(split.loading_s, 0.0, end_s - start_s);
-    }
-    events.push_back(complete("ProfilerStep#0", "gpu_user_annotation", start_s, end_s, rank, thread));
-    if (loading_s > 0)
-      events.push_back(complete("data loading", "loading", start_s, start_s + loading_s, rank, thread));
-  }
-
-  const store::Result& result;
-  std::int32_t case_index;
-  analysis::CaseRanks ranks;
-  analysis::GroupsOf group_of;
-};
+  events.push_back(complete("ProfilerStep#0", "gpu_user_annotation", start_s, end_s, rank, thread));
+  if (loading_s > 0) events.push_back(complete("data loading", "loading", start_s, start_s + loading_s, rank, thread));
+}
 
 }  // namespace
 
@@ -281,25 +272,23 @@ std::string trace_json(const store::Result& result, const std::string& case_name
   }
   const auto threads = number_tracks(step);
   const int step_thread = static_cast<int>(threads.size());
-  const Events events_of(result, index);
+  const analysis::CaseRanks ranks(result, index);
+  const analysis::GroupsOf group_of(result, index);
+  std::map<int, double> ends_s;  // by rank
+  for (const analysis::DrawnInterval& x : step.intervals) ends_s[x.row->rank] = std::max(ends_s[x.row->rank], x.end_s);
   Json events = Json::array();
   std::set<std::pair<int, int>> named;
-  int last_rank = -1;
   for (const analysis::DrawnInterval& x : step.intervals) {
     const int rank = x.row->rank, thread = threads.at(x.track);
-    if (rank != last_rank) {
-      last_rank = rank;
+    if (named.emplace(rank, step_thread).second) {
       events.push_back(naming("process_name", rank, 0, name_of_rank(result, *x.row)));
       events.push_back(naming("thread_name", rank, step_thread, "step"));
-      double end_s = 0;
-      for (const analysis::DrawnInterval& other : step.intervals) {
-        if (other.row->rank == rank) end_s = std::max(end_s, other.end_s);
-      }
-      events_of.add_step(x, end_s, step_thread, events);
+      add_step(result, x, ends_s[rank], step_thread, events);
     }
     if (named.emplace(rank, thread).second) events.push_back(naming("thread_name", rank, thread, x.track));
   }
-  for (const analysis::DrawnInterval& x : step.intervals) events.push_back(events_of.operation(x, threads.at(x.track)));
+  for (const analysis::DrawnInterval& x : step.intervals)
+    events.push_back(operation(x, threads.at(x.track), ranks, group_of));
   const Json out = {
       {"traceEvents", std::move(events)},
       {"displayTimeUnit", "ms"},
