@@ -18,7 +18,6 @@
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "explain/explain.h"
-#include "report/compare.h"
 #include "report/export.h"
 #include "report/page/page.h"
 #include "report/sections.h"
@@ -84,12 +83,6 @@ int show_once(const ShowOptions& options, std::ostream& out) {
 }
 
 const TerminalText clear_screen{"\x1b[H\x1b[2J"};
-
-std::optional<std::filesystem::file_time_type> modified(const std::string& path) {
-  std::error_code error;
-  const auto time = std::filesystem::last_write_time(path, error);
-  return error ? std::nullopt : std::optional(time);
-}
 
 const char* state_word(const store::Result& result, store::Process writer) {
   if (result.state == store::RunState::complete) return "Complete";
@@ -292,8 +285,9 @@ int follow(const ShowOptions& options, std::ostream& out, std::ostream& err, con
   for (;; wait()) {
     const store::Standing standing = store::standing_of(options.files.at(0));
     if (std::exchange(writer, standing.writer) != standing.writer) say_standing(standing, err);
-    const auto now = modified(options.files.at(0));
-    if (now && known && *now == *known) continue;
+    std::error_code not_known;
+    const auto now = std::filesystem::last_write_time(options.files.at(0), not_known);
+    if (!not_known && known == now) continue;
     known = now;
     const store::Result result = store::read_result(options.files.at(0), {.timeline = false});
     const analysis::HowFar far = analysis::how_far(result);

@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "report/compare.h"
+#include "report/sections.h"
 #include "report/json.h"
 #include "report/words.h"
 
