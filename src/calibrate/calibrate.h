@@ -32,7 +32,6 @@ Wanted wanted_by(const plan::Plan& plan);
 /// Sizes between which a device of that kind goes from slow to as fast as it gets.
 Wanted usual(config::BackendKind backend);
 
-/// The device of a rank.
 struct Device {
   std::string name;
   int sms = 0, compute_capability = 0;  // 90 is 9.0; 0: not known, or a CPU
@@ -70,7 +69,6 @@ struct Measured {
   std::int64_t largest_message_bytes = 0;
 };
 
-/// A profiled step of one rank, by operation.
 struct ProfiledStep {
   const program::Program& program;
   std::vector<program::Interval> intervals;

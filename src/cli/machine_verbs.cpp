@@ -15,6 +15,7 @@
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "data/loader.h"
+#include "doctor/check.h"
 #include "machine/cpus.h"
 #include "report/document.h"
 #include "sweep/probe.h"
@@ -180,10 +181,6 @@ void complete(calibrate::Device& device, const std::optional<config::Hardware>& 
   if (device.compute_capability == 0) device.compute_capability = known->compute_capability;
 }
 
-std::string gigabytes_per_s(double bytes_per_s) {
-  return fmt::format("{:.4g} GB/s", bytes_per_s / 1e9);
-}
-
 }  // namespace
 
 FirstConfiguration first_configuration(const FirstMachine& machine, const InitOptions& options) {
@@ -266,11 +263,11 @@ int calibrate(job::Job& job, const CalibrateOptions& options, std::ostream& out,
   table.columns = {{"best rate of all ranks at once", true}, {"measured"}};
   for (const auto& [precision, flops] : measured.peak_flops)
     table.rows.push_back({fmt::format("products, {}", config::name_of(precision)), show_flops(flops)});
-  table.rows.push_back({"memory", gigabytes_per_s(found.memory_bytes_per_s)});
+  table.rows.push_back({"memory", doctor::rate_text(found.memory_bytes_per_s)});
   if (found.link_bytes_per_s > 0)
-    table.rows.push_back({"ranks of a node, bus bandwidth", gigabytes_per_s(found.link_bytes_per_s)});
+    table.rows.push_back({"ranks of a node, bus bandwidth", doctor::rate_text(found.link_bytes_per_s)});
   if (found.node_bytes_per_s > 0)
-    table.rows.push_back({"nodes, bus bandwidth", gigabytes_per_s(found.node_bytes_per_s)});
+    table.rows.push_back({"nodes, bus bandwidth", doctor::rate_text(found.node_bytes_per_s)});
   out << fmt::format(
       "{}\n{}\n{}\npredict with: {} sweep CONFIG --backend sim --ranks {} --hardware {} --set calibration={}\n",
       table.text(), escaped(hardware), escaped(calibration), called(), measured.ranks, shell_word(hardware),

@@ -75,7 +75,6 @@ void add_trust(std::span<const sim::Trust* const> cases, double smallest_effect,
 /// A row for each predicted case, and why the others have no prediction. `predicted`: by the number of the case.
 report::Section predictions_section(const plan::Plan& plan, const std::vector<PredictedCase>& predicted);
 
-/// One of the fastest combinations.
 struct RankedCombination {
   std::vector<std::pair<std::string, std::string>> settings;  // that differ from the baseline's: variable, value
   plan::PlannedCase planned;

@@ -239,7 +239,6 @@ int selftest(const SelftestOptions& options, std::ostream& out, std::ostream& er
 int selftest(const SelftestOptions& options, const backend::Backend& subject, const backend::Backend& oracle,
              std::ostream& out, std::ostream& err);
 
-/// Inputs of a first configuration.
 struct FirstMachine {
   std::vector<machine::GpuHealth> gpus;
   int cores = 1;

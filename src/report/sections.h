@@ -33,7 +33,6 @@ enum class Unit : std::uint8_t {
   count,  // an integer
 };
 
-/// The kind of measurement of a result's cases.
 enum class Measured : std::uint8_t { training, operation, collective };
 Measured measured_by(const store::Result& result);
 
@@ -61,7 +60,6 @@ enum class Detail : std::uint8_t { brief, full };
 Section overview_section(const store::Result& result, const analysis::Summary& summary, Detail detail);
 /// The time and the price of a training run, before and after each proven change.
 Section cost_section(const analysis::CostEstimate& estimate);
-/// Where one profiled step of each case went.
 Section breakdown_section(const store::Result& result, const analysis::Findings& findings);
 /// Measured beside predicted times of steps, and what their difference says is wrong; no pieces without an
 /// explanation.
@@ -73,7 +71,6 @@ Section stragglers_section(const store::Result& result, const analysis::Findings
 Section nccl_section(const store::Result& result);  // no pieces where NCCL had no part
 Section environment_section(const store::Result& result, const analysis::Findings& findings);
 Section warnings_section(const analysis::Findings& findings);
-/// The configuration and the command that does the same again.
 Section configuration_section(const store::Result& result);
 /// The column that names what a single operation is in a training step.
 inline constexpr const char* uses_heading = "in the step";

@@ -103,7 +103,6 @@ Axis logarithmic_axis(const std::vector<double>& values, std::function<std::stri
 /// every other or third.
 Axis decade_axis(const std::vector<double>& values, std::function<std::string(double)> label);
 
-/// The distance of such ticks.
 double tick_distance(double range, int count);
 /// Enough decimals to tell ticks apart that are so far from one another.
 int tick_decimals(double distance);
@@ -127,7 +126,6 @@ struct RowChart {
   void draw(report::Figure& figure, const std::string& description) const;
 };
 
-/// Lines over two axes.
 struct LineChart {
   struct Line {
     std::string kind;                                              // its class
@@ -140,11 +138,9 @@ struct LineChart {
   std::vector<Line> lines;
   std::vector<std::pair<double, std::string>> notes = {};  // at the right edge: value and words
 
-  /// Becomes the drawing of the figure, as RowChart::draw().
   void draw(report::Figure& figure, const std::string& description) const;
 };
 
-/// The colours of a timeline.
 enum class OperationKind : std::uint8_t {
   matrix_product,
   attention,
