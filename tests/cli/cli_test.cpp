@@ -50,21 +50,6 @@ TEST(CommandLine, AWrongValueIsNamedWithItsOptionAndWhatIsAllowed) {
   }
 }
 
-TEST(CommandLine, EveryErrorBeginsWithTheNameOfTheProgram) {
-  for (const auto& wrong : Commands{{},
-                                    {"plan"},
-                                    {"plan", "x", "--colour"},
-                                    {"shwo"},
-                                    {"show", "none.h5"},
-                                    {"compare", "a", "--format", "pdf"}}) {
-    const Said said = say(wrong);
-    EXPECT_NE(said.code, 0);
-    EXPECT_THAT(said.err, StartsWith("harness: "));
-  }
-  EXPECT_EQ(say({"plan", "--help"}).code, 0);
-  EXPECT_EQ(say({"plan", "--help"}).err, "");
-}
-
 // The output of a verb reaches the terminal without a control character, whoever named the files and wrote their texts.
 
 TEST(CleanStream, EscapesLinesAndPassesTablesAsTheyAre) {

@@ -236,11 +236,5 @@ TEST(Doctor, ThePageListsEveryCheck) {
     EXPECT_THAT(list.out, HasSubstr(id));
 }
 
-TEST(Doctor, AMistakeInTheCommandLineIsExitCodeThree) {
-  EXPECT_EQ(say({"doctor", "--against"}).code, 3);
-  EXPECT_EQ(say({"doctor", "--list", "--sysrot", "/"}).code, 3);
-  EXPECT_EQ(say({"doctor", "--help"}).code, 0);
-}
-
 }  // namespace
 }  // namespace harness::cli

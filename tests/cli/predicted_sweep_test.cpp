@@ -246,18 +246,6 @@ TEST_F(PredictedSweep, IsNeitherPooledNorAHistoryNorAGate) {
   EXPECT_THAT(said({"sweep", "--resume", file_}), HasSubstr("run it again with --force"));
 }
 
-TEST_F(PredictedSweep, WhatNcclWouldRefuseIsNoCase) {
-  SweepOptions options = on(16);
-  options.overrides = {"sweep={nccl_algo: [AllReduce:PAT], micro_batch_size: [2]}"};
-  run(options);
-  EXPECT_EQ(exit_code_, 0);
-  const store::Result result = store::read_result(file_);
-  const store::ResultCase* refused = result.find_case("nccl_algo=AllReduce:PAT");
-  ASSERT_NE(refused, nullptr);
-  EXPECT_EQ(refused->status, store::CaseStatus::impossible);
-  EXPECT_THAT(refused->reason, HasSubstr("NCCL ends with an error"));
-}
-
 TEST_F(PredictedSweep, AsksForWhatItNeedsAndRefusesWhatItIsNot) {
   EXPECT_THAT(test::error_of([&] { run(on(0)); }), HasSubstr("--ranks N"));
   SweepOptions wrapped = on(16);

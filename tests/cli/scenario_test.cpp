@@ -13,7 +13,6 @@
 namespace harness::cli {
 namespace {
 
-using ::testing::StartsWith;
 
 Said plan_of(const std::string& config, const std::vector<std::string>& more) {
   const Said said =
@@ -81,22 +80,6 @@ TEST(Scenario, EachFaultCostsAndMendedItDoesNot) {
     EXPECT_GT(step_s(fault, ""), 1.05 * healthy) << name;
     EXPECT_EQ(step_s(fault, name), healthy) << name;
   }
-}
-
-std::string path_with(const std::string& fault) {
-  const std::string out = plan_of("16node.yaml", {"--only", "baseline", "--set", "faults=" + fault, "--set",
-                                                  "baseline.layout={tensor_parallel: 2}"})
-                              .out;
-  constexpr std::string_view heading = "critical path of the baseline: ";
-  const std::size_t at = out.find(heading);
-  EXPECT_NE(at, std::string::npos);
-  return out.substr(at + heading.size(), out.find('\n', at) - at - heading.size());
-}
-
-TEST(Scenario, TheCriticalPathGoesWhereTheFaultIs) {
-  EXPECT_THAT(path_with("{socket_fallback: true}"), StartsWith("data communication"));
-  EXPECT_THAT(path_with("{slow_gpu: {rank: 3, speed: 0.5}}"), StartsWith("matrix products"));
-  EXPECT_THAT(path_with("{tensor_across_nodes: true}"), StartsWith("tensor communication"));
 }
 
 using ::testing::HasSubstr;

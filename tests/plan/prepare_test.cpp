@@ -114,13 +114,6 @@ TEST(HardwareFor, WithoutOneItIsFoundByTheName) {
   EXPECT_FALSE(hardware_for(e, "NVIDIA H200"));
 }
 
-TEST(HardwareFor, ThePeakIsOfTheCasesPrecision) {
-  const config::Experiment e = config::load_experiment(config);
-  EXPECT_DOUBLE_EQ(configured_peak(e, config::Precision::bf16).flops, 989.4e12);
-  EXPECT_DOUBLE_EQ(configured_peak(e, config::Precision::tf32).flops, 494.7e12);
-  EXPECT_DOUBLE_EQ(configured_peak(e, config::Precision::fp32).flops, 67e12);
-}
-
 config::Experiment experiment_of(const std::string& variable, const std::string& workload) {
   config::Experiment e;
   e.model = {"custom", 2, 64, 4, 256, 32};

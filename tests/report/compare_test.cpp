@@ -6,7 +6,6 @@
 namespace harness::report {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using Json = nlohmann::json;
@@ -158,14 +157,6 @@ TEST(Pooled, AMovedControlComesFirst) {
                               "time\n  ["));
   EXPECT_LT(text.find("! b.h5 is unreliable: its control"), text.find("run 1"));
   EXPECT_EQ(Json::parse(show(runs.report, Format::json))["pool"]["control_moved"], true);
-}
-
-TEST(Pooled, ANarrowTableDoesWithoutRunsFirst) {
-  Document document = compare_document(three_runs().report, true);
-  arrange(document, {.width = 30});
-  EXPECT_THAT(write_text(document, 400, true),
-              AllOf(HasSubstr(", MFU, runs, step ms, 95 % interval (--columns"), HasSubstr("\x1b[32mfaster\x1b[0m\n"),
-                    HasSubstr("\x1b[33munresolved [1]\x1b[0m\n")));
 }
 
 }  // namespace
