@@ -32,11 +32,6 @@ std::optional<Type> fact_of(const Answer& answer, std::string_view key) {
   return std::nullopt;
 }
 
-std::string parts_text(const program::StepSplit& split) {
-  return fmt::format("{} computation, {} communication that nothing covers, {} neither", seconds_text(split.compute_s),
-                     seconds_text(split.exposed_s), seconds_text(split.idle_s));
-}
-
 void judge(Answer& log, const std::vector<Answer>& answers, double measured, const PredictedCase& predicted) {
   const double ratio = measured / predicted.step->step_s;
   constexpr double as_predicted = 1.25, faster = 0.8;  // no less than what predictions of published steps err by
@@ -119,7 +114,10 @@ void add_prediction(std::vector<Answer>& answers) {
                              fmt::format("{}{} (simulated for {}; expected error {})", seconds_text(seconds),
                                          predicted.mfu ? fmt::format(", MFU {}", percent(*predicted.mfu)) : "",
                                          experiment.hardware->file, predicted.trust.error_words));
-    to.evidence.emplace_back("of which", parts_text(predicted.step->split));
+    const program::StepSplit& split = predicted.step->split;
+    to.evidence.emplace_back("of which", fmt::format("{} computation, {} communication that nothing covers, {} neither",
+                                                     seconds_text(split.compute_s), seconds_text(split.exposed_s),
+                                                     seconds_text(split.idle_s)));
     if (measured) judge(*log, answers, *measured, predicted);
   } catch (const Error& error) {
     to.notes.push_back(fmt::format("no prediction: {}", error.what()));

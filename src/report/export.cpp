@@ -27,12 +27,6 @@ void comment(std::string& out, const std::string& line) {
   out += "# " + one_line(line) + "\n";
 }
 
-config::FrameworkWords words_of(const ExportedSetting& setting, ExportFormat format) {
-  if (!format) return {.note = "not an environment variable"};
-  return config::words_in(*format, setting.variable, setting.settings);
-}
-
-// The settings by how a format writes them.
 struct Written {
   struct Keys {
     std::string evidence;  // with the framework's note
@@ -50,7 +44,8 @@ Written sort_out(const std::vector<ExportedSetting>& settings, ExportFormat form
       out.environment.push_back(setting);
       continue;
     }
-    const config::FrameworkWords words = words_of(setting, format);
+    const config::FrameworkWords words = format ? config::words_in(*format, setting.variable, setting.settings)
+                                                : config::FrameworkWords{.note = "not an environment variable"};
     const std::string evidence =
         one_line(words.note.empty() ? setting.evidence : fmt::format("{} ({})", setting.evidence, words.note));
     if (words.known()) {

@@ -18,11 +18,6 @@ std::string gigabytes(const std::optional<double>& bytes_per_s) {
   return bytes_per_s ? fmt::format("{:.4g}", *bytes_per_s / 1e9) : "";
 }
 
-std::string size_cell(const store::Result& result, const analysis::CaseSummary& row) {
-  const store::ResultPoint* point = result.find_point(row.case_index);
-  return point == nullptr ? result.at(row).value : fmt::format("{:.0f}", point->bytes);
-}
-
 std::string uses_cell(const store::Result& result, const analysis::CaseSummary& row) {
   const store::ResultPoint* point = result.find_point(row.case_index);
   return point == nullptr ? "" : point->uses;
@@ -126,8 +121,9 @@ class TableBySize {
   void add_size() {
     const auto sized = std::ranges::find(result_.cases, store::CaseRole::point, &store::ResultCase::role);
     add({.heading = on_bus_ ? "size B" : sized->variable, .words = !on_bus_, .names_cases = true}, [&](std::size_t i) {
-      return on_bus_ ? size_cell(result_, *sizes_[i])
-                     : std::string(result_.setting(result_.at(*sizes_[i]), sized->variable));
+      if (!on_bus_) return std::string(result_.setting(result_.at(*sizes_[i]), sized->variable));
+      const store::ResultPoint* point = result_.find_point(sizes_[i]->case_index);
+      return point == nullptr ? result_.at(*sizes_[i]).value : fmt::format("{:.0f}", point->bytes);
     });
   }
 

@@ -70,34 +70,16 @@ bool ranks_differ(const store::Result& result) {
 // From a few rounds no scatter can be told, so no number of rounds either.
 constexpr int min_rounds_for_estimate = 5;
 
-bool has_estimate(const analysis::CaseSummary& row) {
-  return row.effect && row.judgement.verdict == analysis::Verdict::unresolved && row.effect->rounds_needed > 0 &&
-         row.effect->rounds >= min_rounds_for_estimate;
-}
-
-// "/byte" or "/FLOP" where the cases of single operations do different amounts of work; else "".
-std::string unit_of_change(const store::Result& result) {
-  if (per_what(result).empty()) return "";
-  return measured_by(result) == Measured::collective ? "/byte" : "/FLOP";
-}
-
 // The number of rounds behind a verdict, if not all, and how many would settle it: "12/20 ~43".
 std::string rounds_of(const analysis::CaseSummary& row, int planned) {
   std::vector<std::string> words;
   if (row.effect && row.effect->rounds < planned) words.push_back(fmt::format("{}/{}", row.effect->rounds, planned));
-  if (has_estimate(row)) {
+  const bool is_open = row.effect && row.judgement.verdict == analysis::Verdict::unresolved;
+  if (is_open && row.effect->rounds_needed > 0 && row.effect->rounds >= min_rounds_for_estimate) {
     const bool more = row.effect->rounds_needed >= analysis::max_rounds;
     words.push_back(fmt::format("~{}{}", std::min(row.effect->rounds_needed, analysis::max_rounds), more ? "+" : ""));
   }
   return join(words, " ");
-}
-
-Table::Column rounds_column() {
-  return {.heading = "rounds",
-          .worth = 43,
-          .legend =
-              "n/N: change and verdict rest on n of the N rounds. ~N: about N rounds would settle it, if its effect "
-              "and scatter stay as they are."};
 }
 
 // Interval ends share their unit where space is short: "[-12.9, -11.1] %".
@@ -190,9 +172,16 @@ CaseTable case_table(const store::Result& result, const analysis::Summary& summa
     add_metric(metric, metric.key == "mfu" ? legend_of_mfu(result, summary) : "", result, summary, out.table);
   }
   if (!analysis::sweeps_sizes_alone(result)) {
-    add(change_column(unit_of_change(result)), [](const analysis::CaseSummary& row) { return change_of(row.effect); });
+    const std::string per = measured_by(result) == Measured::collective ? "/byte" : "/FLOP";
+    add(change_column(per_what(result).empty() ? "" : per),
+        [](const analysis::CaseSummary& row) { return change_of(row.effect); });
     add(interval_column(result.confidence), [](const analysis::CaseSummary& row) { return interval_cell(row.effect); });
-    add(rounds_column(), [&](const analysis::CaseSummary& row) { return rounds_of(row, result.rounds); });
+    add({.heading = "rounds",
+         .worth = 43,
+         .legend =
+             "n/N: change and verdict rest on n of the N rounds. ~N: about N rounds would settle it, if its effect "
+             "and scatter stay as they are."},
+        [&](const analysis::CaseSummary& row) { return rounds_of(row, result.rounds); });
   }
   Table::Column judged = verdict_column();
   if (summary.predicted) judged.heading = "prediction";

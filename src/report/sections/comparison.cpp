@@ -9,8 +9,8 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "report/sections.h"
 #include "report/json.h"
+#include "report/sections.h"
 #include "report/words.h"
 
 namespace harness::report {
