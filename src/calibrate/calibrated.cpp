@@ -16,6 +16,7 @@
 namespace harness::calibrate {
 namespace {
 
+using config::CurvePoint;
 using config::Precision;
 
 // Operations of one kind, label and phase do the same work.
@@ -39,9 +40,6 @@ std::vector<Stretch> stretches_of(const ProfiledStep& step, bool communications)
   }
   return united(std::move(found));
 }
-
-using config::CurvePoint;
-using config::Precision;
 
 // Whether a prediction times the operation by its bytes: true for all but products and attention.
 bool moves_memory(const std::string& operation) {
@@ -330,8 +328,7 @@ std::string calibration_text(const Measured& m, const Calibrated& found, const W
   const config::Calibration& c = found.calibration;
   std::string text =
       "# From micro-benchmarks alone: no step was compared with it, so nothing is known of its error. The shares are "
-      "for "
-      "what\n# no curve below covers.\n";
+      "for what\n# no curve below covers.\n";
   text += fmt::format("name: {}\nsource: {}\nbackend: {}\n", quoted("measured on " + m.host), quoted(source_of(m)),
                       config::name_of(m.backend));
   text += fmt::format("products: {{share: {}, ramp: {:.4g}}}\nmemory: {{share: {}}}\n", share_text(c.product_share),

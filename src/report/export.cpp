@@ -133,8 +133,6 @@ std::string deepspeed_text(const Written& written, const Export& exported) {
   return out.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
 }
 
-using Json = nlohmann::ordered_json;
-
 // Tracks get thread numbers, "compute" the first, so that every rank shows them in the same order.
 std::map<std::string, int> number_tracks(const analysis::DrawnStep& step) {
   std::set<std::string> names;
