@@ -130,8 +130,8 @@ struct Comparison {
 Comparison compare_sides(std::span<const ComparedFile> first, std::span<const ComparedFile> second,
                          bool baselines_anyway = false);
 
-/// The condition of `compare --fail-on`, which every case of both sides must meet: its whole interval does not lie above
-/// the share. What is not proven passes.
+/// The condition of `compare --fail-on`, which every case of both sides must meet: its whole interval does not lie
+/// above the share. What is not proven passes.
 struct Gate {
   std::optional<double> share;  // 0.02 is 2 %; without one, the smallest effect of the comparison
 };

@@ -24,9 +24,8 @@ TEST_F(Readers, CompareExitsWithWhatItFound) {
     const char* gate;
     int code;
   };
-  for (const Row& row :
-       {Row{slower, "slower", 2}, Row{slower, "slower:5%", 2}, Row{slower, "slower:11", 0}, Row{faster, "slower", 0},
-        Row{a, "slower", 0}}) {
+  for (const Row& row : {Row{slower, "slower", 2}, Row{slower, "slower:5%", 2}, Row{slower, "slower:11", 0},
+                         Row{faster, "slower", 0}, Row{a, "slower", 0}}) {
     EXPECT_EQ(say({"compare", a, row.other, "--fail-on", row.gate}).code, row.code) << row.other << ' ' << row.gate;
   }
 }

@@ -13,7 +13,6 @@
 namespace harness::cli {
 namespace {
 
-
 Said plan_of(const std::string& config, const std::vector<std::string>& more) {
   const Said said =
       say({"plan", test::source_dir() + "/configs/" + config, "--backend", "sim", "--ranks", "128"}, more);
