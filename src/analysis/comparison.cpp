@@ -116,16 +116,6 @@ void pair_baselines(const store::Result& first, const store::Result& second, std
   pairs.insert(pairs.begin(), forced.begin(), forced.end());
 }
 
-std::vector<StepPart> parts_of(const ComparedFile& file, std::int32_t case_index) {
-  std::vector<StepPart> parts;
-  const auto found = std::ranges::find(file.breakdowns, case_index, &CaseBreakdown::case_index);
-  if (found == file.breakdowns.end()) return parts;
-  for (const Part part : all_parts) {
-    if (const auto seconds = found->mean[part]) parts.push_back({name_of(part), *seconds});
-  }
-  return parts;
-}
-
 }  // namespace
 
 Comparison compare_sides(std::span<const ComparedFile> first, std::span<const ComparedFile> second,
@@ -175,26 +165,16 @@ Comparison compare_sides(std::span<const ComparedFile> first, std::span<const Co
 
 Gate parse_gate(const std::string& text) {
   const std::size_t colon = text.find(':');
-  const std::string word = text.substr(0, colon);
-  Gate gate;
-  if (word == "not-proven-within") {
-    gate.fails_on = Gate::FailsOn::not_proven_within;
-    if (colon == std::string::npos) fail("--fail-on {}: within what? Such as not-proven-within:2%", quote(text));
-  } else if (word != "slower") {
-    fail("--fail-on {}: expected slower, slower:PERCENT or not-proven-within:PERCENT, such as slower:5", quote(text));
-  }
-  if (colon != std::string::npos) gate.share = parse_percentage(text, text.substr(colon + 1));
-  return gate;
+  if (text.substr(0, colon) != "slower")
+    fail("--fail-on {}: expected slower or slower:PERCENT, such as slower:5", quote(text));
+  if (colon == std::string::npos) return {};
+  return {parse_percentage(text, text.substr(colon + 1))};
 }
 
 bool fails_gate(const Gate& gate, const Comparison& comparison) {
   if (comparison.predicted) fail("--fail-on judges what is proven, and a prediction proves nothing: leave it out");
   const double limit = 1 + gate.share.value_or(comparison.smallest_effect);
-  return std::ranges::any_of(comparison.cases, [&](const CaseComparison& row) {
-    if (row.impossible) return false;  // neither side could run it, so nothing became slower
-    // NaN, where a side that could have run it has not measured it, is no proof.
-    return gate.fails_on == Gate::FailsOn::slower ? row.low > limit : !(row.high <= limit);
-  });
+  return std::ranges::any_of(comparison.cases, [&](const CaseComparison& row) { return row.low > limit; });
 }
 
 void refuse_copies(std::span<const ComparedFile> files) {
@@ -257,8 +237,6 @@ std::vector<AlignedPair> align(const store::Result& first, const store::Result& 
 MeasuredCase measured_case(std::span<const ComparedFile> runs, std::span<const store::ResultCase* const> in_runs) {
   MeasuredCase measured;
   std::vector<double> tokens_per_second, mfu;
-  std::vector<std::string> part_names;
-  std::map<std::string, std::vector<double>> parts;
   for (std::size_t r = 0; r < runs.size(); ++r) {
     if (in_runs[r] == nullptr) continue;
     const store::Result& result = *runs[r].result;
@@ -269,15 +247,10 @@ MeasuredCase measured_case(std::span<const ComparedFile> runs, std::span<const s
     for (const FinishedBlock& block : finished_blocks(result, index)) measured.block_seconds.push_back(block.seconds);
     tokens_per_second.push_back(summary.tokens_per_second);
     if (summary.mfu) mfu.push_back(*summary.mfu);
-    for (const StepPart& part : parts_of(runs[r], index)) {
-      if (!parts.contains(part.name)) part_names.push_back(part.name);
-      parts[part.name].push_back(part.seconds);
-    }
   }
   measured.step_seconds = median(measured.run_seconds);
   measured.tokens_per_second = median(tokens_per_second);
   if (!mfu.empty() && mfu.size() == measured.run_seconds.size()) measured.mfu = median(mfu);
-  for (const auto& name : part_names) measured.parts.push_back({name, median(parts[name])});
   return measured;
 }
 

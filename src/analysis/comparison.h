@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "analysis/breakdown.h"
 #include "analysis/summary.h"
 #include "analysis/verdict.h"
 #include "store/result.h"
@@ -23,7 +22,6 @@ struct ComparedFile {
   std::string label;  // what tables call it
   const store::Result* result = nullptr;
   const Summary* summary = nullptr;
-  std::span<const CaseBreakdown> breakdowns = {};  // of the profiled steps, where they were read
 };
 
 /// Throws Error if a run is there twice: it would count as two.
@@ -55,20 +53,13 @@ struct AlignedPair {
 /// baseline, and control with control, whatever their settings.
 std::vector<AlignedPair> align(const store::Result& first, const store::Result& second, bool baselines_anyway = false);
 
-/// A part of a case's step by its name, in seconds.
-struct StepPart {
-  std::string name;
-  double seconds = 0;
-};
-
 /// A case as one or more runs measured it. Its values are medians of the runs' values.
 struct MeasuredCase {
   std::vector<double> run_seconds;    // per run that measured it: the median over blocks of the block median
   std::vector<double> block_seconds;  // of all runs
   double step_seconds = std::numeric_limits<double>::quiet_NaN();
   double tokens_per_second = std::numeric_limits<double>::quiet_NaN();
-  std::optional<double> mfu;    // where all runs have one
-  std::vector<StepPart> parts;  // of the profiled step, mean over ranks; none without a breakdown
+  std::optional<double> mfu;  // where all runs have one
 };
 /// `in_runs`: the case in each of the runs, nullptr where a run does not have it.
 MeasuredCase measured_case(std::span<const ComparedFile> runs, std::span<const store::ResultCase* const> in_runs);
@@ -139,17 +130,13 @@ struct Comparison {
 Comparison compare_sides(std::span<const ComparedFile> first, std::span<const ComparedFile> second,
                          bool baselines_anyway = false);
 
-/// The condition of `compare --fail-on`, which every case of both sides must meet.
+/// The condition of `compare --fail-on`, which every case of both sides must meet: its whole interval does not lie
+/// above the share. What is not proven passes.
 struct Gate {
-  enum class FailsOn : std::uint8_t {
-    slower,             // the whole interval lies above the share: what is not proven passes
-    not_proven_within,  // the interval reaches above the share, or there is none: what is not proven fails
-  };
-  FailsOn fails_on = FailsOn::slower;
   std::optional<double> share;  // 0.02 is 2 %; without one, the smallest effect of the comparison
 };
 
-/// Reads "slower", "slower:5", "slower:5%" or "not-proven-within:2%". Throws Error that says what is allowed.
+/// Reads "slower", "slower:5" or "slower:5%". Throws Error that says what is allowed.
 Gate parse_gate(const std::string& text);
 
 /// Whether a case does not meet it. Throws Error for a prediction, which proves nothing.

@@ -32,16 +32,6 @@ Wanted wanted_by(const plan::Plan& plan);
 /// Sizes between which a device of that kind goes from slow to as fast as it gets.
 Wanted usual(config::BackendKind backend);
 
-struct ProductTime {
-  config::GemmShape shape;
-  double seconds = 0;
-
-  double flop() const {
-    return 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
-  }
-};
-
-/// The device of a rank.
 struct Device {
   std::string name;
   int sms = 0, compute_capability = 0;  // 90 is 9.0; 0: not known, or a CPU
@@ -64,7 +54,7 @@ struct Measured {
   Device device;
   int rounds = 0;
   double took_s = 0;
-  std::map<config::Precision, std::vector<ProductTime>> products;  // by themselves, again and again
+  std::map<config::Precision, double> peak_flops;  // of the best product, by itself again and again
   /// Computations within a step of one layer, among other operations, by operation name: over program::work_of().
   std::map<std::pair<config::Precision, std::string>, config::Curve> computations;
   /// All ranks as one group, by operation name: over the size as the caller passes it. Empty: one rank.
@@ -79,7 +69,6 @@ struct Measured {
   std::int64_t largest_message_bytes = 0;
 };
 
-/// A profiled step of one rank, by operation.
 struct ProfiledStep {
   const program::Program& program;
   std::vector<program::Interval> intervals;
@@ -123,10 +112,9 @@ Line fit_line(const std::vector<config::CurvePoint>& points);
 /// The device as it was measured, and a calibration whose computations and collectives are the measured curves. Only
 /// links have a law beside them, a start and a rate, for groups of other sizes than the measured one.
 struct Calibrated {
-  std::map<config::Precision, double> peak_flops;  // of the best product, at the clocks of lasting work
-  double memory_bytes_per_s = 0;                   // the best of what moves memory
-  double link_bytes_per_s = 0;                     // between ranks of a node; 0: not measured
-  double node_bytes_per_s = 0;                     // between nodes; 0: not measured
+  double memory_bytes_per_s = 0;  // the best of what moves memory
+  double link_bytes_per_s = 0;    // between ranks of a node; 0: not measured
+  double node_bytes_per_s = 0;    // between nodes; 0: not measured
   config::Calibration calibration;
 };
 

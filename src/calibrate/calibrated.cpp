@@ -2,11 +2,15 @@
 #include <cmath>
 #include <limits>
 #include <string_view>
+#include <variant>
 
 #include "base/clock.h"
+#include "base/median.h"
+#include "base/part.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "calibrate/calibrate.h"
+#include "program/count.h"
 #include "program/operation.h"
 
 namespace harness::calibrate {
@@ -14,6 +18,28 @@ namespace {
 
 using config::CurvePoint;
 using config::Precision;
+
+// Operations of one kind, label and phase do the same work.
+using Alike = std::tuple<std::string_view, std::string_view, program::Phase>;
+Alike alike(const program::Operation& op) {
+  return {program::name_of(op.action), op.label.what, op.label.phase};
+}
+
+double share_covered(const program::Interval& interval, const std::vector<Stretch>& by) {
+  double covered = 0;
+  for (const Stretch& s : by)
+    covered += std::max(0.0, std::min(s.end_s, interval.end_s) - std::max(s.start_s, interval.start_s));
+  return covered / std::max(interval.end_s - interval.start_s, 1e-12);
+}
+
+std::vector<Stretch> stretches_of(const ProfiledStep& step, bool communications) {
+  std::vector<Stretch> found;
+  for (const program::Interval& i : step.intervals) {
+    if (program::is_communication(step.program.step[i.operation].action) == communications && i.end_s > i.start_s)
+      found.push_back({i.start_s, i.end_s});
+  }
+  return united(std::move(found));
+}
 
 // Whether a prediction times the operation by its bytes: true for all but products and attention.
 bool moves_memory(const std::string& operation) {
@@ -59,13 +85,7 @@ config::Curve stretched(const config::Curve& curve, double factor) {
 
 void take_computing(const Measured& m, Calibrated& found) {
   config::Calibration& c = found.calibration;
-  for (const auto& [precision, products] : m.products) {
-    double best = 0;
-    for (const ProductTime& p : products) best = std::max(best, p.flop() / p.seconds);
-    if (best > 0) found.peak_flops[precision] = best;
-  }
-  if (found.peak_flops.empty()) fail("no matrix product was measured");
-
+  if (m.peak_flops.empty()) fail("no matrix product was measured");
   std::vector<CurvePoint> moving;
   double shortest_s = std::numeric_limits<double>::infinity();
   for (const auto& [key, curve] : m.computations) {
@@ -77,8 +97,8 @@ void take_computing(const Measured& m, Calibrated& found) {
     // The step of one layer leaves a GPU enough idle time to stay at burst clocks, which no step of a whole model keeps
     // at the power limit: no product there is quicker than the best that ran again and again. (H200: 790 TFLOP/s in a
     // layer's step, 685 again and again, 669 in steps of 24 layers.)
-    const auto peak = found.peak_flops.find(precision);
-    const bool is_product = name == program::Matmul::name && peak != found.peak_flops.end();
+    const auto peak = m.peak_flops.find(precision);
+    const bool is_product = name == program::Matmul::name && peak != m.peak_flops.end();
     const double burst = is_product ? std::max(1.0, best_rate(curve.points()) / peak->second) : 1;
     c.measured.computations[key] = stretched(curve, burst);
   }
@@ -191,6 +211,61 @@ std::string measured_text(const config::MeasuredCurves& curves) {
 
 }  // namespace
 
+void StepSamples::take_computations(const ProfiledStep& step, Precision precision) {
+  constexpr double hardly = 0.1, mostly = 0.8;
+  const std::vector<Stretch> communicating = stretches_of(step, true), computing = stretches_of(step, false);
+  std::map<Alike, std::pair<Samples, Samples>> seconds;  // alone, beside
+  for (program::OperationId id = 0; std::cmp_less(id, step.program.step.size()); ++id) {
+    const program::Operation& op = step.program.step[id];
+    const program::Interval& interval = step.intervals[id];
+    if (!program::is_communication(op.action)) {
+      const double covered = share_covered(interval, communicating);
+      if (covered > mostly) seconds[alike(op)].second.push_back(step.seconds(id));
+      if (covered > hardly) continue;
+      seconds[alike(op)].first.push_back(step.seconds(id));
+      if (program::is_unfused_attention(op.action)) continue;  // unfused attention takes other time for the same work
+      const double work = program::work_of(step.program, op.action);
+      if (work > 0)
+        computations_[{precision, std::string(program::name_of(op.action)), work}].push_back(step.seconds(id));
+    } else if (std::holds_alternative<program::AllReduce>(op.action) && share_covered(interval, computing) > mostly) {
+      busy_communications_[program::message_bytes(step.program, op.action)].push_back(step.seconds(id));
+    }
+  }
+  for (const auto& [what, both] : seconds) {
+    if (!both.first.empty() && !both.second.empty()) slowed_.push_back(median(both.second) / median(both.first));
+  }
+}
+
+// Where the last that an operation waited for ended on another stream.
+void StepSamples::take_hops(const ProfiledStep& step) {
+  std::map<program::StreamId, double> stream_free_s;
+  for (program::OperationId id = 0; std::cmp_less(id, step.program.step.size()); ++id) {
+    const program::Operation& op = step.program.step[id];
+    double waited_s = -1;
+    for (const program::OperationId w : op.waits) waited_s = std::max(waited_s, step.intervals[w].end_s);
+    const double start_s = step.intervals[id].start_s;
+    if (waited_s >= 0 && waited_s > stream_free_s[op.stream]) hops_.push_back(std::max(0.0, start_s - waited_s));
+    stream_free_s[op.stream] = std::max(stream_free_s[op.stream], step.intervals[id].end_s);
+  }
+}
+
+void StepSamples::add_to(Measured& m) const {
+  std::map<std::pair<Precision, std::string>, std::vector<config::CurvePoint>> computations;
+  for (const auto& [key, samples] : computations_) {
+    const auto& [precision, name, work] = key;
+    if (const double s = median(samples); s > 0) computations[{precision, name}].push_back({work, s});
+  }
+  for (auto& [key, points] : computations) m.computations[key] = config::Curve(std::move(points));
+  if (!hops_.empty()) m.hop_s = median(hops_);
+  if (!slowed_.empty()) m.slowed_computing = std::max(1.0, median(slowed_));
+  Samples slowed;
+  for (const auto& [bytes, samples] : busy_communications_) {
+    const auto alone = m.communications.find("all_reduce");
+    if (alone != m.communications.end()) slowed.push_back(median(samples) / alone->second.seconds_at(bytes));
+  }
+  if (!slowed.empty()) m.slowed_communicating = std::max(1.0, median(slowed));
+}
+
 Line fit_line(const std::vector<CurvePoint>& points) {
   double shortest_s = std::numeric_limits<double>::infinity(), fastest = 0, slowest = shortest_s;
   for (const CurvePoint& p : points) {
@@ -227,7 +302,7 @@ Calibrated calibrated_by(const Measured& m) {
 
 std::string hardware_text(const Measured& m, const Calibrated& found) {
   std::vector<std::string> peaks, node{fmt::format("gpus: {}", m.ranks_of_node)};
-  for (const auto& [precision, flops] : found.peak_flops)
+  for (const auto& [precision, flops] : m.peak_flops)
     peaks.push_back(fmt::format("{}: {:.4g} GFLOP/s", config::name_of(precision), flops / 1e9));
   std::string text = fmt::format(
       "# What all ranks reached at once. The peaks are those of the best product: nobody's data sheet.\n"
@@ -253,8 +328,7 @@ std::string calibration_text(const Measured& m, const Calibrated& found, const W
   const config::Calibration& c = found.calibration;
   std::string text =
       "# From micro-benchmarks alone: no step was compared with it, so nothing is known of its error. The shares are "
-      "for "
-      "what\n# no curve below covers.\n";
+      "for what\n# no curve below covers.\n";
   text += fmt::format("name: {}\nsource: {}\nbackend: {}\n", quoted("measured on " + m.host), quoted(source_of(m)),
                       config::name_of(m.backend));
   text += fmt::format("products: {{share: {}, ramp: {:.4g}}}\nmemory: {{share: {}}}\n", share_text(c.product_share),

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <optional>
-#include <string>
 #include <variant>
 
 #include "base/median.h"
@@ -11,7 +10,6 @@
 #include "base/units.h"
 #include "config/backend.h"
 #include "program/count.h"
-#include "program/program.h"
 #include "workloads/workload.h"
 
 namespace harness::calibrate {
@@ -43,7 +41,6 @@ struct Groups {
   int ranks = 1;
 };
 
-// Calls look(id, operation) for the operations of a step.
 template <class Look>
 void each_operation(const ProfiledStep& step, Look&& look) {
   for (program::OperationId id = 0; std::cmp_less(id, step.program.step.size()); ++id) look(id, step.program.step[id]);
@@ -119,7 +116,6 @@ class Bench {
     empty_step();
   }
 
-  // Ends the workers.
   void end() { run(nearly_nothing(), all_, job::TimeSteps{repetitions}, 1, true); }
 
   Measured result() const {
@@ -130,8 +126,13 @@ class Bench {
     m.nodes = std::ranges::max(places, {}, &job::RankPlace::node).node + 1;
     m.ranks_of_node = places.front().local_ranks;
     m.host = places.front().host;
-    for (const auto& [key, samples] : products_)
-      m.products[key.first].push_back({wanted_.products[key.second], median(samples)});
+    for (const auto& [key, samples] : products_) {
+      const config::GemmShape& shape = wanted_.products[key.second];
+      const double flop =
+          2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
+      if (const double s = median(samples); s > 0)
+        m.peak_flops[key.first] = std::max(m.peak_flops[key.first], flop / s);
+    }
     m.communications = curves_of(communications_);
     m.within_node = curves_of(within_node_);
     for (const auto& [key, samples] : communications_)
@@ -159,7 +160,6 @@ class Bench {
     return steps;
   }
 
-  // Calls look(rank, step) for the profiled step of each rank.
   template <class Look>
   void profile(const config::Settings& settings, const program::Layout& layout, Look&& look) {
     const job::BlockOutcome outcome =
@@ -263,7 +263,6 @@ class Bench {
     return s;
   }
 
-  // The time of a step beside its operations.
   void empty_step() {
     std::map<program::OperationId, double> shortest;
     profile(nearly_nothing(), all_, [&](int, const ProfiledStep& step) {

@@ -5,10 +5,8 @@
 #include <array>
 #include <regex>
 #include <sstream>
-#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "backends/backends.h"
 #include "base/identity.h"
@@ -104,8 +102,6 @@ void add_plan(CLI::App& verb, PlanOptions& o, Arguments& a) {
           "predict all combinations of the values that are swept instead, and name as many of the fastest that fit")
       ->check(from_to(1, 1000));
   verb.add_option("--assume-mfu", o.assume_mfu, "estimate the time from an MFU of all cases: 40%");
-  verb.add_option("--assume-setup", o.assume_setup, "with --assume-mfu: to set up a block (default: 30 s)")
-      ->needs("--assume-mfu");
   verb.add_option("--gpu-hours", o.gpu_hours,
                   "plan for this many hours of a rank, all ranks together: the rounds that fit and what they resolve");
   verb.add_option("--budget", o.budget,
@@ -117,7 +113,7 @@ void add_plan(CLI::App& verb, PlanOptions& o, Arguments& a) {
 
 void add_show(CLI::App& verb, ShowOptions& o) {
   verb.add_option("file", o.files, "a result file")->required();
-  add_format(verb, o.format, {"text", "md", "csv", "long-csv", "json"});
+  add_format(verb, o.format, {"text", "md", "csv", "json"});
   verb.add_flag("--follow", o.follow, "print the table again after each round until the sweep has ended");
   verb.add_flag(
       "--breakdown", o.breakdown,
@@ -152,7 +148,6 @@ void add_report(CLI::App& verb, ReportOptions& o) {
   verb.add_option("-o,--output", o.output, "the page (default: beside the file; - for the terminal)");
   add_format(verb, o.format, {"html", "md"});
   verb.add_flag("--force", o.force, "overwrite the page if it exists");
-  add_cost(verb, o.cost);
 }
 
 void add_compare(CLI::App& verb, CompareOptions& o) {
@@ -165,8 +160,7 @@ void add_compare(CLI::App& verb, CompareOptions& o) {
                 "compare each change's effect on its own baseline, not times: for different clusters");
   verb.add_flag("--history", o.history, "take the files as one series of runs: which case changed, between which two?");
   verb.add_option("--fail-on", o.fail_on,
-                  "exit code 2: slower[:PERCENT], if a case is proven slower by more (default: the smallest "
-                  "effect); not-proven-within:PERCENT, unless each is proven to be no slower than that");
+                  "exit code 2: slower[:PERCENT], if a case is proven slower by more (default: the smallest effect)");
   verb.add_flag("--anyway", o.anyway,
                 "compare even if the models, the numbers of ranks or the settings of the baselines differ");
   add_format(verb, o.format, {"text", "md", "json"});

@@ -3,13 +3,11 @@
 #include <future>
 #include <thread>
 #include <tuple>
-#include <utility>
 #include <variant>
 
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/plan.h"
-#include "plan/plan.h"
 
 namespace harness::cli {
 namespace {
@@ -127,7 +125,6 @@ class Search {
     return out;
   }
 
-  // `timed`: the fastest first.
   void rank(const std::vector<Timed>& timed, std::size_t wanted) {
     const double least = timed.front().seconds_per_work;
     best_.close = static_cast<std::size_t>(std::ranges::count_if(timed.begin() + 1, timed.end(), [&](const Timed& t) {
@@ -177,7 +174,6 @@ report::Numbers table_of(const plan::Plan& p, const Best& best) {
   return {"", std::move(table)};
 }
 
-// The reasons that refuse most, each with its number.
 report::List reasons(const Best& best) {
   constexpr std::size_t most_shown = 6;
   std::vector<std::pair<std::string, std::size_t>> reasons(best.refused.begin(), best.refused.end());

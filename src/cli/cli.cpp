@@ -83,7 +83,6 @@ void add_shorthands(const Arguments& a, std::vector<std::string>& overrides, std
   only.push_back("message_size");
 }
 
-// Whether a command is for all ranks of a job.
 bool is_for_a_job(const Arguments& a) {
   const DoctorOptions& d = a.doctor;
   const bool looks_at_nodes = a.verb == "doctor" && !d.list && d.against.size() < 2 && d.allreduce.empty();
@@ -114,14 +113,6 @@ void deliver(std::ostream& out) {
   if (!out) fail("cannot write to the standard output: {}", error != 0 ? std::strerror(error) : "the disk may be full");
 }
 
-int run_sweep(job::Job& job, Arguments& a, const std::vector<std::string>& arguments, std::ostream& out,
-              std::ostream& err) {
-  if (!a.sweep.resume.empty()) a.sweep.rounds = std::exchange(a.rounds, "");
-  add_shorthands(a, a.sweep.overrides, a.sweep.only);
-  a.sweep.command = "harness " + join(arguments, " ");
-  return sweep(job, a.sweep, out, err);
-}
-
 // On rank 0, which alone speaks and decides. Returns the exit code of all ranks.
 int lead(job::Job& job, Arguments& a, const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
   int code = 1;
@@ -131,7 +122,10 @@ int lead(job::Job& job, Arguments& a, const std::vector<std::string>& arguments,
     } else if (a.verb == "calibrate") {
       code = calibrate(job, a.calibrate, out, err);
     } else {
-      code = run_sweep(job, a, arguments, out, err);
+      if (!a.sweep.resume.empty()) a.sweep.rounds = std::exchange(a.rounds, "");
+      add_shorthands(a, a.sweep.overrides, a.sweep.only);
+      a.sweep.command = "harness " + join(arguments, " ");
+      code = sweep(job, a.sweep, out, err);
     }
     deliver(out);
   } catch (const job::PeersLost&) {
@@ -143,7 +137,6 @@ int lead(job::Job& job, Arguments& a, const std::vector<std::string>& arguments,
   return code;
 }
 
-// Every rank comes here.
 int run_job(Arguments& a, const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
   const auto job = mpi::join(doctor::answer);
   try {

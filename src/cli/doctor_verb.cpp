@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <optional>
 #include <ostream>
 #include <set>
 
@@ -11,7 +10,6 @@
 #include "base/units.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
-#include "config/experiment.h"
 #include "doctor/check.h"
 #include "doctor/facts.h"
 #include "doctor/load_stage.h"
@@ -51,7 +49,6 @@ std::string headline_of(const doctor::Diagnosis& d) {
   return unseen + fmt::format("{} ({}).", join(parts, ", "), place);
 }
 
-// The number of checks that have lines of this verdict.
 std::string checks_with(const doctor::Diagnosis& diagnosis, doctor::Verdict verdict) {
   std::set<std::string> names;
   for (const doctor::Line& line : diagnosis.lines)
@@ -59,28 +56,24 @@ std::string checks_with(const doctor::Diagnosis& diagnosis, doctor::Verdict verd
   return count_of(names.size(), "check");
 }
 
-std::string nodes_text(const std::vector<std::string>& nodes) {
-  return join_first(nodes, 3);
-}
-
 // The changes since the file `path` was written: new findings, then facts, node by node.
 report::Section since_section(const doctor::Changes& changes, const std::string& path) {
-  constexpr std::size_t most_rows = 200;
+  constexpr std::size_t most_rows = 200, most_named = 3;
   report::Section section{"since", fmt::format("What has changed since {} ({})", changes.since, path), {}};
   report::List list;
   for (const doctor::Line& line : changes.new_findings) {
     list.items.push_back(fmt::format("new: {} {} on {}: {}", name_of(line.finding.verdict), line.check,
-                                     nodes_text(line.nodes), line.finding.evidence));
+                                     join_first(line.nodes, most_named), line.finding.evidence));
   }
-  if (!changes.gone.empty()) list.items.push_back("no longer here: " + nodes_text(changes.gone));
-  if (!changes.added.empty()) list.items.push_back("not there before: " + nodes_text(changes.added));
+  if (!changes.gone.empty()) list.items.push_back("no longer here: " + join_first(changes.gone, most_named));
+  if (!changes.added.empty()) list.items.push_back("not there before: " + join_first(changes.added, most_named));
   if (list.items.empty() && changes.facts.empty())
     list.items.emplace_back("nothing, of what does not change at every look");
   section.add(std::move(list));
   report::Table table{{{"node", true}, {"fact", true}, {"was", true}, {"is", true}}, {}};
   for (const doctor::Change& change : changes.facts) {
     if (table.rows.size() == most_rows) break;
-    table.rows.push_back({nodes_text(change.nodes), change.what, change.was, change.now});
+    table.rows.push_back({join_first(change.nodes, most_named), change.what, change.was, change.now});
   }
   if (table.rows.empty()) return section;
   section.add(report::Numbers{"", std::move(table)});

@@ -12,13 +12,11 @@
 #include <fstream>
 #include <iostream>
 #include <set>
-#include <string_view>
 
 #include "base/file.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "job/mpi/mpi_job.h"
-#include "report/document.h"
 #include "store/atomic_file.h"
 
 namespace harness::cli {

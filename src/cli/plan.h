@@ -12,7 +12,6 @@
 
 #include "cli/verbs.h"
 #include "machine/conditions.h"
-#include "plan/combinations.h"
 #include "plan/plan.h"
 #include "report/document.h"
 #include "report/json.h"
@@ -76,7 +75,6 @@ void add_trust(std::span<const sim::Trust* const> cases, double smallest_effect,
 /// A row for each predicted case, and why the others have no prediction. `predicted`: by the number of the case.
 report::Section predictions_section(const plan::Plan& plan, const std::vector<PredictedCase>& predicted);
 
-/// One of the fastest combinations.
 struct RankedCombination {
   std::vector<std::pair<std::string, std::string>> settings;  // that differ from the baseline's: variable, value
   plan::PlannedCase planned;
@@ -109,9 +107,8 @@ Best find_best(const plan::Plan& plan, std::size_t wanted, std::size_t limit = m
 
 /// Says what is planned, how large a step is, and the peak and the memory that it is held against: a line each.
 std::vector<std::string> head_lines(const plan::Plan& plan);
-/// Which cases run, on what memory and with what traffic; why the others do not; warnings; head_lines(); published
-/// steps like the baseline. `predicted`: as predict_cases() gives it.
-report::Document plan_document(const plan::Plan& plan, const std::vector<PredictedCase>& predicted);
+/// Which cases run, on what memory and with what traffic; why the others do not; warnings; head_lines().
+report::Document plan_document(const plan::Plan& plan);
 /// How many blocks of what kind, the effect that `rounds` rounds can detect, and the size of the result file.
 report::Section schedule_section(const plan::Plan& plan, int rounds);
 /// The fastest combinations, and how many of the others there are, by what became of them.
@@ -128,13 +125,12 @@ int plan_upgrade(const PlanOptions& options, std::ostream& out);
 /// Seconds of a step by the name of its case.
 struct KnownSteps {
   std::map<std::string, double> seconds;
-  double set_up_s = 30;    // of a block
   bool is_stated = false;  // by a person, so a time budget that they overrun is a mistake
   std::string source;      // "if every case has an MFU of 40 % and …"
 };
-/// Steps of the MFU that every case is taken to have, and blocks of that set-up ("": the usual one), as typed. Throws
-/// Error if one of them is no such number, or where a case has no FLOP or no peak.
-KnownSteps assumed_steps(const plan::Plan& plan, const std::string& assume_mfu, const std::string& assume_setup);
+/// Steps of the MFU that every case is taken to have, as typed. Throws Error if it is no such number, or where a case
+/// has no FLOP or no peak.
+KnownSteps assumed_steps(const plan::Plan& plan, const std::string& assume_mfu);
 /// Names what to give for the steps of a plan that have FLOP: "an MFU (--assume-mfu 40%)".
 std::string source_of_time(const plan::Plan& plan);
 

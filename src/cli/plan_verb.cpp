@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <ostream>
-#include <string>
-#include <utility>
 
 #include "base/text.h"
 #include "base/units.h"
@@ -13,30 +11,12 @@
 #include "config/backend.h"
 #include "config/experiment.h"
 #include "job/mpi/mpi_job.h"
-#include "plan/plan.h"
 #include "report/words.h"
 #include "store/hdf5_file.h"
 
 namespace harness::cli {
 namespace {
 
-// How many ranks to plan for (0: nothing says), and of how many on a node.
-struct PlannedRanks {
-  int ranks = 0, per_node = 0;
-};
-
-// As given, or as many as the sweep would have that is started in the same way.
-PlannedRanks planned_ranks(const PlanOptions& options) {
-  PlannedRanks planned{options.ranks, options.ranks_per_node};
-  if (planned.ranks > 0) return planned;
-  const auto claim = mpi::launcher_claim(mpi::own_environment);
-  if (!claim) return planned;
-  planned.ranks = claim->size;
-  if (planned.per_node == 0) planned.per_node = claim->ranks_per_node;
-  return planned;
-}
-
-// Throws Error where an option asks for what the answer does not hold.
 void refuse_what_is_not_answered(const PlanOptions& options, const config::Experiment& experiment) {
   const bool of_time = !options.assume_mfu.empty() || options.gpu_hours;
   if (of_time && config::traits_of(experiment.backend).predicts())
@@ -84,8 +64,8 @@ KnownSteps predicted_steps(const plan::Plan& p, const PlanOptions& options, int 
 }
 
 void add_schedule(const plan::Plan& p, const PlanOptions& options, int per_node, report::Document& document) {
-  const KnownSteps known = options.assume_mfu.empty() ? predicted_steps(p, options, per_node)
-                                                      : assumed_steps(p, options.assume_mfu, options.assume_setup);
+  const KnownSteps known =
+      options.assume_mfu.empty() ? predicted_steps(p, options, per_node) : assumed_steps(p, options.assume_mfu);
   PlannedTime time = planned_time(p, known);
   if (options.gpu_hours)
     time.lines.push_back(
@@ -241,7 +221,11 @@ int plan(const PlanOptions& options, std::ostream& out, std::ostream* progress) 
   config::Experiment experiment = config::load_experiment(options.config, options.overrides);
   refuse_what_is_not_answered(options, experiment);
   const std::vector<std::string> only = full_names(options.only, experiment.changes, config::case_name);
-  const auto [stated_ranks, per_node] = planned_ranks(options);
+  int stated_ranks = options.ranks, per_node = options.ranks_per_node;
+  if (const auto claim = mpi::launcher_claim(mpi::own_environment); claim && stated_ranks == 0) {
+    stated_ranks = claim->size;  // as many as the sweep would have that is started in the same way
+    if (per_node == 0) per_node = claim->ranks_per_node;
+  }
   const int ranks = std::max(stated_ranks, 1);
   constexpr const char* how = "give --ranks N, as many as the sweep will have";
   const auto needed = std::max<std::int64_t>(experiment.baseline.replica_ranks(), experiment.baseline.ranks);
@@ -258,7 +242,7 @@ int plan(const PlanOptions& options, std::ostream& out, std::ostream* progress) 
     out << plan_json(p, predicted);
     return 0;
   }
-  report::Document document = plan_document(p, predicted);
+  report::Document document = plan_document(p);
   if (stated_ranks == 0) document.notices.push_back({fmt::format("planned for 1 rank; {}", how)});
   if (predicted.empty()) {
     add_schedule(p, options, per_node, document);

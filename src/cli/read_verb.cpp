@@ -9,13 +9,11 @@
 #include "cli/output.h"
 #include "cli/plan.h"
 #include "cli/verbs.h"
-#include "config/experiment.h"
 #include "config/fields.h"
 #include "config/hardware.h"
 #include "evidence/answer.h"
 #include "evidence/input.h"
 #include "evidence/training_job.h"
-#include "plan/plan.h"
 #include "report/document.h"
 #include "report/json.h"
 #include "traces/answer.h"
@@ -32,11 +30,6 @@ std::optional<Type> fact_of(const Answer& answer, std::string_view key) {
     if (name == key && value.is_number()) return value.template get<Type>();
   }
   return std::nullopt;
-}
-
-std::string parts_text(const program::StepSplit& split) {
-  return fmt::format("{} computation, {} communication that nothing covers, {} neither", seconds_text(split.compute_s),
-                     seconds_text(split.exposed_s), seconds_text(split.idle_s));
 }
 
 void judge(Answer& log, const std::vector<Answer>& answers, double measured, const PredictedCase& predicted) {
@@ -121,7 +114,10 @@ void add_prediction(std::vector<Answer>& answers) {
                              fmt::format("{}{} (simulated for {}; expected error {})", seconds_text(seconds),
                                          predicted.mfu ? fmt::format(", MFU {}", percent(*predicted.mfu)) : "",
                                          experiment.hardware->file, predicted.trust.error_words));
-    to.evidence.emplace_back("of which", parts_text(predicted.step->split));
+    const program::StepSplit& split = predicted.step->split;
+    to.evidence.emplace_back("of which", fmt::format("{} computation, {} communication that nothing covers, {} neither",
+                                                     seconds_text(split.compute_s), seconds_text(split.exposed_s),
+                                                     seconds_text(split.idle_s)));
     if (measured) judge(*log, answers, *measured, predicted);
   } catch (const Error& error) {
     to.notes.push_back(fmt::format("no prediction: {}", error.what()));
@@ -173,7 +169,6 @@ evidence::Gaps gaps_of(const std::vector<std::string>& fill) {
   return gaps;
 }
 
-// A label in a column of its own, the text beside it.
 void print_row(std::ostream& out, std::string_view label, std::string_view text, std::size_t column) {
   std::string lines = report::wrapped(text, screen_width - column - 2, 0);
   while (lines.ends_with('\n')) lines.pop_back();
@@ -215,7 +210,6 @@ Json json_of(const evidence::Answer& answer) {
   return json;
 }
 
-// Writes the job of these answers as a configuration, and says on stderr what in it is not as in the job.
 void write_configuration(const std::vector<evidence::Answer>& answers, const ReadOptions& options) {
   const auto job = std::ranges::find_if(answers, [](const auto& answer) { return !answer.configuration.empty(); });
   if (job == answers.end()) {

@@ -5,25 +5,22 @@
 #include <filesystem>
 #include <memory>
 #include <ostream>
-#include <vector>
+#include <utility>
 
 #include "analysis/cases.h"
 #include "analysis/estimator.h"
 #include "analysis/summary.h"
-#include "backend/backend.h"
 #include "backends/backends.h"
 #include "base/text.h"
 #include "cli/output.h"
 #include "cli/plan.h"
 #include "cli/verbs.h"
 #include "config/backend.h"
-#include "config/experiment.h"
 #include "config/fields.h"
 #include "config/registry.h"
 #include "doctor/facts.h"
 #include "doctor/record.h"
 #include "job/sim/simulated_job.h"
-#include "plan/plan.h"
 #include "report/sections.h"
 #include "store/atomic_file.h"
 #include "store/lock.h"
@@ -34,17 +31,6 @@
 
 namespace harness::cli {
 namespace {
-
-// Where the result goes, and what becomes of a file that is there.
-struct OutputRequest {
-  std::string path;
-  bool resume = false, force = false;
-  int more_rounds = 0;  // with resume: the total that a complete file is extended to; 0: none are added
-};
-struct Measured {
-  store::RunState state = store::RunState::complete;
-  store::Result result;  // as the file has it
-};
 
 // 5: as much as a script must know of a sweep that was stopped, which is whether to come back.
 constexpr int exit_partial = 5;
@@ -121,23 +107,21 @@ std::string replace(std::string text, const std::string& what, const std::string
   return text;
 }
 
-void check_place(const OutputRequest& output) {
-  const std::string& path = output.path;
+void check_place(const std::string& path, const SweepOptions& options) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
   if (error && status.type() != std::filesystem::file_type::not_found) {
     fail("{} cannot be the result file: {}; -o names another", path, error.message());
   }
   if (std::filesystem::is_directory(status)) fail("{} is a directory; -o names a result file: {}/NAME.h5", path, path);
-  if (!output.resume) static_cast<void>(store::AtomicFile(path, true));  // throws where a file cannot be put
+  if (options.resume.empty()) static_cast<void>(store::AtomicFile(path, true));  // throws where a file cannot be put
 }
 
-void check_output(const OutputRequest& output, const plan::Plan& plan) {
-  const std::string& path = output.path;
-  if (!output.resume && !output.force && std::filesystem::exists(path)) {
+void check_output(const std::string& path, const SweepOptions& options, const plan::Plan& plan) {
+  if (!options.resume.empty()) return;
+  if (!options.force && std::filesystem::exists(path))
     fail("{} exists: --resume continues it if it was interrupted, --force replaces it, -o names another file", path);
-  }
-  if (!output.resume) store::require_space(path, sweep::needed_space(plan));
+  store::require_space(path, sweep::needed_space(plan));
 }
 
 // Where the result goes: `given` or the experiment's template, with {name} and {date} filled in.
@@ -181,53 +165,54 @@ std::unique_ptr<job::Job> simulated_job(const job::Job& real, const config::Expe
 
 // Locks the file, looks at the nodes, says what will be measured, measures it and reads it back. Throws Error if the
 // file cannot be written or resumed there, or is in use by another sweep.
-Measured measure_sweep(job::Job& job, const plan::Plan& plan, const OutputRequest& output, sweep::SweepRequest request,
-                       const DoctorInSweep& look, sweep::ProgressLine& progress) {
+std::pair<store::RunState, store::Result> measure_sweep(job::Job& job, const plan::Plan& plan, const std::string& path,
+                                                        const SweepOptions& options, sweep::ProgressLine& progress) {
   const config::Experiment& experiment = plan.experiment;
-  check_place(output);
-  const std::unique_ptr<store::Lock> lock = store::Lock::take(output.path);
-  check_output(output, plan);
-  request.doctor = examine_nodes(job, plan, look, progress);
-  sweep::SweepOutput place{*lock, output.force};
+  check_place(path, options);
+  const std::unique_ptr<store::Lock> lock = store::Lock::take(path);
+  check_output(path, options, plan);
+  const sweep::SweepRequest request{options.command, options.wrap, !options.resume.empty(),
+                                    examine_nodes(job, plan, options.sysroot, !options.require.empty(), progress)};
+  sweep::SweepOutput place{*lock, options.force};
   try {
-    if (output.more_rounds > 0) sweep::extend_file(lock->path(), plan, output.more_rounds);
+    if (!options.rounds.empty()) sweep::extend_file(lock->path(), plan, experiment.measure.rounds);
     const std::string rounds = config::traits_of(experiment.backend).predicts()
                                    ? ""
                                    : fmt::format(", {}", plural(experiment.measure.rounds, "round"));
     progress.say(fmt::format("{}: {} on {}, backend {}, {}{} → {}", experiment.name, plural(job.size(), "rank"),
                              plural(sweep::topology_of(job.places()).nodes(), "node"),
                              config::name_of(experiment.backend), plural(std::ssize(plan.cases), "case"), rounds,
-                             output.path));
-    Measured measured{sweep::run_sweep(job, plan, place, request, progress), {}};
-    measured.result = store::read_result(lock->path(), {.timeline = false});
+                             path));
+    const store::RunState state = sweep::run_sweep(job, plan, place, request, progress);
+    store::Result result = store::read_result(lock->path(), {.timeline = false});
     lock->require();  // else these are the numbers of another sweep
-    return measured;
+    return {state, std::move(result)};
   } catch (const job::PeersLost& lost) {
     if (!place.has_result) throw;
     throw job::PeersLost(fmt::format("{}; what was measured before is in {}: `{}` continues", lost.what(),
-                                     escaped(output.path), sweep::resume_command(job.size(), output.path)),
+                                     escaped(path), sweep::resume_command(job.size(), path)),
                          exit_partial);
   }
 }
 
 }  // namespace
 
-store::DoctorRecord examine_nodes(job::Job& job, const plan::Plan& plan, const DoctorInSweep& how,
-                                  sweep::ProgressLine& progress) {
+store::DoctorRecord examine_nodes(job::Job& job, const plan::Plan& plan, const std::string& sysroot,
+                                  bool require_healthy, sweep::ProgressLine& progress) {
   if (config::traits_of(plan.experiment.backend).predicts()) return {};
   store::DoctorRecord record;
   try {
     const doctor::SweepToJudge sweep = sweep_of(plan);
-    const double limit_s = how.require_healthy ? doctor::node_limit_s : doctor::limit_in_a_sweep_s;
-    record = doctor::record_of(doctor::examine(job, {how.sysroot, limit_s, sweep.uses_gpus}), sweep);
+    const double limit_s = require_healthy ? doctor::node_limit_s : doctor::limit_in_a_sweep_s;
+    record = doctor::record_of(doctor::examine(job, {sysroot, limit_s, sweep.uses_gpus}), sweep);
   } catch (const job::PeersLost&) {
     throw;
   } catch (const Error& error) {
-    if (how.require_healthy) throw;
+    if (require_healthy) throw;
     progress.warn(fmt::format("doctor could not look at the nodes: {}", error.what()));
     return {};
   }
-  if (const std::string unproven = doctor::failures_in_words(record, true); how.require_healthy && !unproven.empty()) {
+  if (const std::string unproven = doctor::failures_in_words(record, true); require_healthy && !unproven.empty()) {
     constexpr int unhealthy = 2;  // as of `harness doctor`
     throw Error(fmt::format("nothing was measured: --require healthy, and doctor finds that\n{}repair it, leave the "
                             "node out, or measure without --require",
@@ -275,11 +260,8 @@ int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::os
   job::Job& runs = simulated ? *simulated : job;
   const plan::Plan plan = plan_sweep(runs, experiment, only, processes);
   if (resumes) require_own_code(plan, path);
-  const OutputRequest output{path, resumes, options.force, options.rounds.empty() ? 0 : experiment.measure.rounds};
-
   sweep::ProgressLine progress = progress_line(options, err);
-  const auto [state, result] = measure_sweep(runs, plan, output, {options.command, options.wrap, resumes},
-                                             {options.sysroot, !options.require.empty()}, progress);
+  const auto [state, result] = measure_sweep(runs, plan, path, options, progress);
   const analysis::Summary summary = analysis::summarise(result);
   progress.finish();
   const auto detail = options.verbose ? report::Detail::full : report::Detail::brief;

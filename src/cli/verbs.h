@@ -44,13 +44,13 @@ struct PlanOptions {
   std::string config = {};
   std::vector<std::string> overrides = {};
   std::vector<std::string> only = {};
-  int ranks = 0;                                   // 0: not given; then as many as the launcher started, or 1
-  int ranks_per_node = 0;                          // 0: not given; then as the launcher says, or not known
-  std::string assume_mfu = {}, assume_setup = {};  // to estimate the time from
-  std::string budget = {};                         // the case whose budget to print; "" for none
-  std::string format = "text";                     // md or json
-  int best = 0;                                    // how many of the fastest combinations to name instead; 0: none
-  std::optional<double> gpu_hours = {};            // of all ranks together, instead of measure.time_budget
+  int ranks = 0;                         // 0: not given; then as many as the launcher started, or 1
+  int ranks_per_node = 0;                // 0: not given; then as the launcher says, or not known
+  std::string assume_mfu = {};           // to estimate the time from
+  std::string budget = {};               // the case whose budget to print; "" for none
+  std::string format = "text";           // md or json
+  int best = 0;                          // how many of the fastest combinations to name instead; 0: none
+  std::optional<double> gpu_hours = {};  // of all ranks together, instead of measure.time_budget
   ViewOptions view = {};
 };
 
@@ -107,7 +107,6 @@ struct ReportOptions {
   std::vector<std::string> files;  // a result, or the traces of a job
   std::string output;              // -o; "" for the first file's name with another ending, "-" for `out`
   std::string format = "html";
-  CostOptions cost;
   bool force = false;
 };
 
@@ -189,16 +188,11 @@ Arguments parse_arguments(const std::vector<std::string>& typed);
 // One verb each. They return the exit code and throw Error.
 int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::ostream& err);  // rank 0 only
 
-/// How a sweep looks at its nodes before it begins.
-struct DoctorInSweep {
-  std::string sysroot = "/";     // replaces "/", as in `harness doctor`
-  bool require_healthy = false;  // a failure ends the sweep before it begins
-};
 /// The findings of doctor on the nodes of this plan's sweep, in at most two seconds; empty for a prediction. Nothing of
 /// it stops a sweep, but with require_healthy: then a node has as long as in `harness doctor`, and Error with exit code
-/// 2 says the failures, and which nodes did not tell all.
-store::DoctorRecord examine_nodes(job::Job& job, const plan::Plan& plan, const DoctorInSweep& how,
-                                  sweep::ProgressLine& progress);
+/// 2 says the failures, and which nodes did not tell all. `sysroot` replaces "/", as in `harness doctor`.
+store::DoctorRecord examine_nodes(job::Job& job, const plan::Plan& plan, const std::string& sysroot,
+                                  bool require_healthy, sweep::ProgressLine& progress);
 /// For `--resume FILE`, which takes `env` from the file: throws Error if the file is another user's and some of it
 /// makes the workers run code that lies elsewhere.
 void require_own_code(const plan::Plan& plan, const std::string& path);
@@ -244,7 +238,6 @@ int selftest(const SelftestOptions& options, std::ostream& out, std::ostream& er
 int selftest(const SelftestOptions& options, const backend::Backend& subject, const backend::Backend& oracle,
              std::ostream& out, std::ostream& err);
 
-/// Inputs of a first configuration.
 struct FirstMachine {
   std::vector<machine::GpuHealth> gpus;
   int cores = 1;

@@ -3,17 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <span>
-#include <string>
 #include <utility>
-#include <vector>
 
-#include "analysis/breakdown.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "explain/hypothesis.h"
-#include "sim/trust.h"
 
 namespace harness::explain {
 namespace {
@@ -68,7 +62,6 @@ const FaultRow& row_of(config::Fault fault) {
   return *std::ranges::find(rows, fault, &FaultRow::fault);
 }
 
-// "node 5 has 50 % of its network".
 std::string in_words(const Hypothesis& h, const store::Result& result) {
   return fmt::format(fmt::runtime(row_of(h.fault).words),
                      fmt::arg("place", h.places.empty() ? "" : place_words(h, result)),
@@ -84,7 +77,6 @@ constexpr double least_error = 0.03;  // of predicted steps, where the calibrati
 constexpr double unknown_error = 0.05;  // where it states none: chosen, so that faults that matter are still named
 constexpr std::size_t most_causes = 4;
 
-// The check of doctor's that failed or warned of this on any node; "": none.
 std::string confirmation(const Hypothesis& h, const store::Result& result) {
   for (const char* check : row_of(h.fault).checks) {
     const auto confirms = [&](const store::ResultFinding& finding) {

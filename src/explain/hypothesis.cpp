@@ -1,16 +1,13 @@
-#include "explain/hypothesis.h"
+#include "explain/explain.h"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <optional>
 #include <set>
 #include <utility>
 
-#include "analysis/breakdown.h"
 #include "base/part.h"
 #include "sim/rank_classes.h"
-#include "sim/simulation.h"
 
 namespace harness::explain {
 
@@ -191,14 +188,6 @@ double Suspects::slowness(const config::Faults& faults) {
   return std::abs(slower - 1) < alike ? 1 : slower;
 }
 
-std::vector<double> Suspects::excess_of_communication(const config::Faults& known) {
-  const Picture& expected = fitted(known);
-  std::vector<double> excess_s;
-  for (std::size_t rank = 0; rank < std::min(measured_.ranks.size(), expected.ranks.size()); ++rank)
-    excess_s.push_back(measured_.ranks[rank].communicates_s - expected.ranks[rank].communicates_s);
-  return excess_s;
-}
-
 std::vector<Hypothesis> Suspects::beside(const config::Faults& known) {
   std::vector<Hypothesis> found;
   add_slow_gpu(known, found);
@@ -212,7 +201,6 @@ std::vector<Hypothesis> Suspects::beside(const config::Faults& known) {
   return found;
 }
 
-// The rank that computes longest beside what it should.
 void Suspects::add_slow_gpu(const config::Faults& known, std::vector<Hypothesis>& found) {
   const double slower = slowness(known);
   const Picture& expected = predicted(known, slower);
@@ -265,11 +253,14 @@ void Suspects::add_network(const config::Faults& known, std::vector<Hypothesis>&
   const config::Experiment& experiment = model_.reference().experiment;
   const sim::Network network = sim::network_of(experiment, config::places(known, model_.reference().node_of));
   if (!(network.node_bytes_per_s > 0) || known.socket_bytes_per_s > 0) return;  // TCP hides the rest
-  const std::vector<double> excess_s = excess_of_communication(known);
+  const Picture& expected = fitted(known);
+  std::vector<double> excess_s;
+  for (std::size_t rank = 0; rank < std::min(measured_.ranks.size(), expected.ranks.size()); ++rank)
+    excess_s.push_back(measured_.ranks[rank].communicates_s - expected.ranks[rank].communicates_s);
   const std::vector<Reach> of_nodes = reaches(model_.set(), network.node_of, true);
   const Reach* nodes = best_fit(of_nodes, excess_s);
   if (nodes == nullptr) return;
-  const double expected_s = mean_communication(fitted(known), nodes->affected);
+  const double expected_s = mean_communication(expected, nodes->affected);
   if (mean_communication(measured_, nodes->affected) < (1 + least_excess) * expected_s) return;
   add_everywhere(known, network, found);
   add_slow_link(known, network, *nodes, found);
@@ -280,7 +271,6 @@ void Suspects::add_network(const config::Faults& known, std::vector<Hypothesis>&
     add_narrow_pcie(known, network, *ranks, false, found);
 }
 
-// Adds the faults of settings, which are wrong on all nodes alike.
 void Suspects::add_everywhere(const config::Faults& known, const sim::Network& network,
                               std::vector<Hypothesis>& found) {
   for (const config::Fault fault : {config::Fault::acs_on, config::Fault::no_gpudirect}) {

@@ -3,30 +3,15 @@
 
 #include "analysis/cases.h"
 #include "base/text.h"
-#include "config/files.h"
-#include "explain/hypothesis.h"
+#include "explain/explain.h"
 #include "job/sim/simulated_job.h"
 #include "plan/plan.h"
 #include "program/links.h"
-#include "sim/simulation.h"
-#include "sim/trust.h"
 #include "sweep/rounds.h"
 #include "workloads/workload.h"
 
 namespace harness::explain {
 namespace {
-
-std::string first_line_of(const std::string& text) {
-  return text.substr(0, text.find('\n'));
-}
-
-config::Calibration usual_calibration(const std::string& config_path) {
-  config::Problems problems;
-  const config::Place nowhere{problems.add_file(config_path)};
-  auto calibration = config::read_calibration("harness", nowhere, config_path, problems);
-  problems.throw_if_any();
-  return *calibration;
-}
 
 config::Experiment healthy_experiment(const store::Result& result) {
   const config::BackendTraits& traits = config::traits_of(result.backend);
@@ -35,11 +20,12 @@ config::Experiment healthy_experiment(const store::Result& result) {
   config::Experiment e;
   try {
     e = config::load_recorded(result.config_text, result.config_path, result.overrides);
-    if (!e.calibration) e.calibration = usual_calibration(result.config_path);
+    if (!e.calibration) e.calibration = config::calibration_named("harness");
     if (!e.hardware && !e.without_hardware && !result.rank_table.empty())
       e.hardware = config::find_hardware_for_device(result.rank_table.front().device, result.config_path);
   } catch (const Error& error) {
-    fail("its configuration cannot be read again ({})", first_line_of(error.what()));
+    const std::string why = error.what();
+    fail("its configuration cannot be read again ({})", why.substr(0, why.find('\n')));
   }
   if (!e.hardware)
     fail("nothing says what its GPUs promise; name them in the configuration (`hardware: h100-sxm`) and measure again");
@@ -48,7 +34,6 @@ config::Experiment healthy_experiment(const store::Result& result) {
   return e;
 }
 
-// By rank; all on one node where the file does not say.
 std::vector<int> nodes_of(const store::Result& result) {
   std::vector<int> node_of(result.rank_count(), 0);
   for (const store::ResultRank& row : result.rank_table) {
@@ -57,7 +42,6 @@ std::vector<int> nodes_of(const store::Result& result) {
   return node_of;
 }
 
-// Fills in the fields of the reference's own job, none of which was measured.
 store::Result job_of(const store::Result& result, const program::ProgramSet& set, const store::ResultCase& of) {
   store::Result alone;
   alone.backend = "sim";

@@ -7,7 +7,6 @@
 #include <tuple>
 #include <utility>
 
-#include "analysis/breakdown.h"
 #include "analysis/cases.h"
 #include "analysis/summary.h"
 #include "base/text.h"
@@ -15,8 +14,6 @@
 #include "machine/conditions.h"
 #include "plan/plan.h"
 #include "program/count.h"
-#include "sim/simulation.h"
-#include "sim/trust.h"
 
 namespace harness::explain {
 namespace {
@@ -158,73 +155,49 @@ bool is_among(const store::ResultCase& the_case, const std::vector<std::string>&
   return only.empty() || std::ranges::any_of(only, is_named);
 }
 
-class Mover {
- public:
-  Mover(const store::Result& result, const std::string& hardware)
-      : result_(result), summary_(analysis::summarise(result)), here_(reference_of(result)), there_(here_) {
-    std::vector<std::string> overrides = result.overrides;
-    overrides.insert(overrides.end(), {config::predict, fmt::format("hardware={}", hardware)});
-    there_.experiment = config::load_recorded(result.config_text, result.config_path, overrides);
-    there_.experiment.calibration = here_.experiment.calibration;  // one software on both
-    there_.experiment.faults = {};
-    there_.experiment.fabric = {};  // what the configuration states is the fabric that the result is from
-  }
+// `moved`: the case as far as it is known.
+void forecast(const Breakdown& measured, const store::Result& result, const analysis::CaseSummary& row,
+              const Reference& all_here, const Reference& all_there, CaseMoved& moved) {
+  const config::Hardware& hardware = *all_there.experiment.hardware;
+  Reference from = all_here, to = all_there;
+  from.node_of = nodes_of_case(result, moved.case_index);
+  to.node_of = nodes_there(from, hardware, result.ranks);
+  const CaseModel here(from, result, moved.case_index), there(to, result, moved.case_index);
+  if (const std::string why = plan::why_impossible(there.settings(), hardware); !why.empty()) fail("{}", why);
+  const Breakdown healthy = profile_of(here, {});
+  const Pace pace = pace_of(here, takes_of(measured), takes_of(healthy));
+  moved.network = pace.network;
+  const double profiled_s = profiled_there_s(measured, profile_of(here, pace), profile_of(there, pace));
+  moved.measured_s = std::isnan(row.step_seconds) ? measured.step_s : row.step_seconds;
+  moved.forecast_s = moved.measured_s * profiled_s / measured.step_s;
+  Reference well = all_there;
+  well.node_of = to.node_of;
+  std::ranges::sort(well.node_of);
+  moved.healthy_s = profile_of(CaseModel(well, result, moved.case_index), {}).step_s;
+  moved.measured_mfu = row.mfu;
+  const store::ResultCase& of = result.case_at(moved.case_index);
+  const double peak = hardware.peak_flops(there.settings().precision);
+  moved.trust =
+      sim::trust_in({}, result.model, there.settings(), of.ranks, hardware, *all_there.experiment.calibration);
+  if (peak > 0 && of.model_flop_per_step > 0)
+    moved.forecast_mfu = of.model_flop_per_step / (moved.forecast_s * of.ranks * peak);
+  const double holds = there.settings().memory_cap * hardware.memory_bytes;
+  if (holds > 0 && of.planned_memory_bytes > holds)
+    moved.too_large = fmt::format("it needs {} of memory per rank, more than {}", show_bytes(of.planned_memory_bytes),
+                                  show_bytes(holds));
+}
 
-  Upgrade upgrade(const std::vector<std::string>& only) const {
-    Upgrade upgrade;
-    upgrade.from = here_.experiment.hardware->name;
-    upgrade.to = there_.experiment.hardware->name;
-    upgrade.calibration = here_.experiment.calibration->name;
-    upgrade.of_prediction = config::traits_of(result_.backend).predicts();
-    for (const analysis::CaseBreakdown& measured : analysis::break_down(result_)) {
-      if (!is_among(result_.at(measured), only)) continue;
-      CaseMoved& moved = upgrade.cases.emplace_back();
-      moved.case_index = measured.case_index;
-      try {
-        move(measured.mean, moved);
-      } catch (const Error& why) {
-        moved.why_none = why.what();
-      }
-    }
-    return upgrade;
-  }
-
- private:
-  void move(const Breakdown& measured, CaseMoved& moved) const {
-    const analysis::CaseSummary& row = summary_.case_at(moved.case_index);
-    const config::Hardware& hardware = *there_.experiment.hardware;
-    Reference from = here_, to = there_;
-    from.node_of = nodes_of_case(result_, moved.case_index);
-    to.node_of = nodes_there(from, hardware, result_.ranks);
-    const CaseModel here(from, result_, moved.case_index), there(to, result_, moved.case_index);
-    if (const std::string why = plan::why_impossible(there.settings(), hardware); !why.empty()) fail("{}", why);
-    const Breakdown healthy = profile_of(here, {});
-    const Pace pace = pace_of(here, takes_of(measured), takes_of(healthy));
-    moved.network = pace.network;
-    const double profiled_s = profiled_there_s(measured, profile_of(here, pace), profile_of(there, pace));
-    moved.measured_s = std::isnan(row.step_seconds) ? measured.step_s : row.step_seconds;
-    moved.forecast_s = moved.measured_s * profiled_s / measured.step_s;
-    Reference well = there_;
-    well.node_of = to.node_of;
-    std::ranges::sort(well.node_of);
-    moved.healthy_s = profile_of(CaseModel(well, result_, moved.case_index), {}).step_s;
-    moved.measured_mfu = row.mfu;
-    const store::ResultCase& of = result_.case_at(moved.case_index);
-    const double peak = hardware.peak_flops(there.settings().precision);
-    moved.trust =
-        sim::trust_in({}, result_.model, there.settings(), of.ranks, hardware, *there_.experiment.calibration);
-    if (peak > 0 && of.model_flop_per_step > 0)
-      moved.forecast_mfu = of.model_flop_per_step / (moved.forecast_s * of.ranks * peak);
-    const double holds = there.settings().memory_cap * hardware.memory_bytes;
-    if (holds > 0 && of.planned_memory_bytes > holds)
-      moved.too_large = fmt::format("it needs {} of memory per rank, more than {}", show_bytes(of.planned_memory_bytes),
-                                    show_bytes(holds));
-  }
-
-  const store::Result& result_;
-  const analysis::Summary summary_;
-  Reference here_, there_;
-};
+// The same job on the hardware of this file, with one software on both.
+Reference reference_on(const std::string& hardware, const store::Result& result, const Reference& here) {
+  std::vector<std::string> overrides = result.overrides;
+  overrides.insert(overrides.end(), {config::predict, fmt::format("hardware={}", hardware)});
+  Reference there = here;
+  there.experiment = config::load_recorded(result.config_text, result.config_path, overrides);
+  there.experiment.calibration = here.experiment.calibration;
+  there.experiment.faults = {};
+  there.experiment.fabric = {};  // what the configuration states is the fabric that the result is from
+  return there;
+}
 
 }  // namespace
 
@@ -233,7 +206,24 @@ Upgrade move_to(const store::Result& result, const std::string& hardware, const 
     fail("its step is one of backend {}; only steps on GPUs move to others", result.step_backend());
   if (result.timeline.empty())
     fail("it has no profiled step, from which the parts of a step are known; let the sweep end, or measure again");
-  return Mover(result, hardware).upgrade(only);
+  const Reference here = reference_of(result), there = reference_on(hardware, result, here);
+  const analysis::Summary summary = analysis::summarise(result);
+  Upgrade upgrade{.from = here.experiment.hardware->name,
+                  .to = there.experiment.hardware->name,
+                  .calibration = here.experiment.calibration->name,
+                  .of_prediction = config::traits_of(result.backend).predicts(),
+                  .cases = {}};
+  for (const analysis::CaseBreakdown& measured : analysis::break_down(result)) {
+    if (!is_among(result.at(measured), only)) continue;
+    CaseMoved& moved = upgrade.cases.emplace_back();
+    moved.case_index = measured.case_index;
+    try {
+      forecast(measured.mean, result, summary.at(measured), here, there, moved);
+    } catch (const Error& why) {
+      moved.why_none = why.what();
+    }
+  }
+  return upgrade;
 }
 
 }  // namespace harness::explain

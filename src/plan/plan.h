@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "config/experiment.h"
+#include "config/registry.h"
 #include "machine/conditions.h"
 #include "program/count.h"
 #include "program/layout.h"
@@ -225,5 +227,75 @@ std::string why_too_large(const PlannedCase& planned, double bytes, const Device
 /// Makes the surveyed cases that do not fit impossible, and leaves their blocks out of the schedule. Throws Error if
 /// the baseline is one of them.
 void refuse_what_does_not_fit(Plan& plan, const std::function<DeviceMemory(const PlannedCase&)>& memory_of);
+
+// What a step must take at least, and what else a configuration could be.
+
+/// The operations of one kind, label and phase in a step of one rank, apart what is done for the second time.
+struct BudgetLine {
+  std::string kind;  // operation name: "matmul"
+  std::string what;  // label: "qkv"; "" where a kind has many
+  program::Phase phase = program::Phase::forward;
+  bool recomputed = false;
+  std::int64_t operations = 0;
+  double flop = 0;                                // model FLOP, causal attention at half
+  double bytes = 0;                               // every operand read or written once
+  program::Bound bound = program::Bound::memory;  // which rate limits it
+  double least_s = 0;  // at the hardware's rate: per operation the longer of FLOP / peak and bytes / bandwidth
+};
+
+/// Where the time of a step must go on the stated hardware: computation only, one operation after the other, without
+/// launch gaps. Communication is not in it: what of it is exposed is what a sweep measures.
+struct Budget {
+  std::vector<BudgetLine> lines;     // in the order of the step
+  std::int64_t role = 0, roles = 1;  // the role that takes longest is shown
+  double least_s = 0;                // sum over the lines, less what may run beside the compute stream
+  double model_flop = 0;             // of this role's rank in one step, as MFU counts it
+  program::DeviceRates rates;
+
+  /// MFU if the step took that long and nothing else.
+  double mfu(double step_s) const { return model_flop / step_s / rates.flops; }
+};
+
+/// Bounds the step as the backend runs it. Throws Error if the hardware's rates for the case's precision are not
+/// stated, or the case is impossible or computes nothing.
+Budget budget(const config::Model& model, config::BackendKind backend, const PlannedCase& planned,
+              const config::Hardware& hardware);
+
+/// A variable and the values that cases give to it, as printed; the baseline's first.
+struct Values {
+  const config::Variable* variable = nullptr;
+  std::vector<std::string> values;
+};
+
+/// One value of each variable, by its place in Values::values: 0 is the baseline's.
+using Choice = std::vector<std::size_t>;
+
+/// All combinations of the values that the cases of a plan give to variables, alone, in a `combine` or in a fix of a
+/// `ladder`. A variable of which no value can be better keeps the baseline's: how many ranks there are, sizes of one
+/// operation, and what makes it another training. Pure.
+class Combinations {
+ public:
+  /// `plan` must outlive it.
+  explicit Combinations(const Plan& plan);
+
+  /// The ones that change the Program come first, so that neighbours in the order of next() have it in common.
+  const std::vector<Values>& variables() const { return variables_; }
+  const std::vector<std::string>& left_out() const { return left_out_; }
+  /// How many there are, the baseline among them, as far as a double counts.
+  double count() const;
+
+  Choice first() const { return Choice(variables_.size(), 0); }
+  /// The next one in a fixed order; false after the last.
+  bool next(Choice& choice) const;
+
+  /// Its case, which may be impossible, as case_of() makes it. Where it is alike, a value that it sets has no effect
+  /// among the others, so its step is that of another combination, without it.
+  PlannedCase planned(const Choice& choice) const;
+
+ private:
+  const Plan& plan_;
+  std::vector<Values> variables_;
+  std::vector<std::string> left_out_;
+};
 
 }  // namespace harness::plan

@@ -1,12 +1,86 @@
+#include "plan/plan.h"
+
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "base/text.h"
 #include "base/units.h"
-#include "plan/plan.h"
-#include "workloads/workload.h"
 
 namespace harness::plan {
+namespace {
+
+bool can_be_better(const config::Variable& variable) {
+  return variable.purpose == config::Purpose::setting && variable.mathematics != config::Mathematics::another;
+}
+
+// A training step of the configured model with the baseline's settings.
+struct TrainingStep {
+  std::string why_impossible;
+  program::ProgramSet programs;  // of a possible one
+};
+
+TrainingStep training_step(const config::Experiment& e, int ranks, const machine::Topology& topology) {
+  config::Settings training = e.baseline;
+  training.workload = config::training_workload;
+  const Division division = divide_ranks(e.model, training, ranks, under_faults(e, training, topology));
+  if (!division.why_impossible.empty()) return {division.why_impossible, {}};
+  return {"", workloads::build_programs(e.model, training, division.layout)};
+}
+
+// In percent, in steps of five.
+double cap_for(double bytes, const DeviceMemory& device) {
+  constexpr double step = 5;
+  return step * std::ceil(100 * bytes / device.bytes / step);
+}
+
+}  // namespace
+
+Combinations::Combinations(const Plan& plan) : plan_(plan) {
+  std::vector<Values> of_environment;
+  for (const config::Variable& variable : config::registry()) {
+    Values found{&variable, {variable.print(plan.baseline().settings)}};
+    for (const PlannedCase& planned : plan.cases) {
+      std::string value = variable.print(planned.settings);
+      if (std::ranges::find(found.values, value) == found.values.end()) found.values.push_back(std::move(value));
+    }
+    if (found.values.size() == 1) continue;
+    if (!can_be_better(variable)) {
+      left_out_.push_back(variable.name);
+    } else {
+      (variable.environment_name.empty() ? variables_ : of_environment).push_back(std::move(found));
+    }
+  }
+  std::ranges::move(of_environment, std::back_inserter(variables_));
+}
+
+double Combinations::count() const {
+  double count = 1;
+  for (const Values& v : variables_) count *= static_cast<double>(v.values.size());
+  return count;
+}
+
+bool Combinations::next(Choice& choice) const {
+  for (std::size_t i = choice.size(); i-- > 0;) {
+    if (++choice[i] < variables_[i].values.size()) return true;
+    choice[i] = 0;
+  }
+  return false;
+}
+
+PlannedCase Combinations::planned(const Choice& choice) const {
+  config::Change change{std::string(config::combination), "", plan_.baseline().settings, ""};
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < choice.size(); ++i) {
+    if (choice[i] == 0) continue;
+    const config::Variable& variable = *variables_[i].variable;
+    const std::string& value = variables_[i].values[choice[i]];
+    variable.parse(change.settings, value);
+    parts.push_back(fmt::format("{}={}", variable.name, value));
+  }
+  change.value = parts.empty() ? plan_.baseline().name : join(parts, " + ");
+  return case_of(plan_, change);
+}
 
 Plan prepare(const config::Experiment& experiment, int ranks, const std::vector<std::string>& only, Processes processes,
              const machine::Topology& topology) {
@@ -57,39 +131,6 @@ Plan plan_for_device(Plan plan, const std::string& device) {
   return plan;
 }
 
-namespace {
-
-// A training step of the configured model with the baseline's settings.
-struct TrainingStep {
-  std::string why_impossible;
-  program::ProgramSet programs;  // of a possible one
-};
-
-TrainingStep training_step(const config::Experiment& e, int ranks, const machine::Topology& topology) {
-  config::Settings training = e.baseline;
-  training.workload = config::training_workload;
-  const Division division = divide_ranks(e.model, training, ranks, under_faults(e, training, topology));
-  if (!division.why_impossible.empty()) return {division.why_impossible, {}};
-  return {"", workloads::build_programs(e.model, training, division.layout)};
-}
-
-// The values of the size of e's workload that the model's training step has.
-std::vector<std::string> values_of(const config::Experiment& e, int ranks, const machine::Topology& topology) {
-  const TrainingStep step = training_step(e, ranks, topology);
-  if (!step.why_impossible.empty()) {
-    fail("the model's training step cannot run on {}: {}", plural(ranks, "rank"), step.why_impossible);
-  }
-  return workloads::workload_of(e.baseline).values_from_model(step.programs, e.baseline);
-}
-
-// In percent, in steps of five.
-double cap_for(double bytes, const DeviceMemory& device) {
-  constexpr double step = 5;
-  return step * std::ceil(100 * bytes / device.bytes / step);
-}
-
-}  // namespace
-
 config::Experiment with_model_values(const config::Experiment& experiment, int ranks,
                                      const machine::Topology& topology) {
   config::Experiment e = experiment;
@@ -101,7 +142,11 @@ config::Experiment with_model_values(const config::Experiment& experiment, int r
     }
     const config::Variable& variable = *config::find_variable(change.variable);
     try {
-      for (const std::string& value : values_of(experiment, ranks, topology)) {
+      const TrainingStep step = training_step(experiment, ranks, topology);
+      if (!step.why_impossible.empty())
+        fail("the model's training step cannot run on {}: {}", plural(ranks, "rank"), step.why_impossible);
+      const workloads::Workload& workload = workloads::workload_of(experiment.baseline);
+      for (const std::string& value : workload.values_from_model(step.programs, experiment.baseline)) {
         if (value == variable.print(experiment.baseline)) continue;
         config::Settings settings = experiment.baseline;
         variable.parse(settings, value);

@@ -55,7 +55,6 @@ struct Table {
   std::vector<std::string> legends() const;
 };
 
-/// Heads what follows, within a section.
 struct Subheading {
   std::string text;
 };
@@ -91,7 +90,6 @@ struct Figure {
   Table numbers = {};                                       // what is drawn
 };
 
-/// Verbatim text.
 struct Listing {
   std::string caption, text;
   bool folded = true;
@@ -127,7 +125,6 @@ struct Document {
 /// Plain text. Prose is wrapped to `width` columns; tables are as wide as they are. colored: what is good in a table is
 /// green, bad red, open yellow. A text of the document cannot set colours: controls in it become spaces.
 std::string write_text(const Document& document, std::size_t width = 120, bool colored = false);
-/// GitHub's Markdown.
 std::string write_markdown(const Document& document);
 
 /// How a person wants to see the table of cases.

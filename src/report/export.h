@@ -24,7 +24,6 @@ struct ExportedSetting {
   bool is_default = false;      // says nothing where a framework has no word for it
 };
 
-/// The contents of a file for a framework.
 struct Export {
   std::vector<std::string> about;         // where it is from, a line each
   std::vector<ExportedSetting> settings;  // in the registry's order

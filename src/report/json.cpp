@@ -3,11 +3,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <cstdint>
 #include <type_traits>
 
-#include "analysis/findings.h"
-#include "analysis/summary.h"
 #include "config/model.h"
 #include "report/sections.h"
 
@@ -121,7 +118,6 @@ Json effect_json(const std::optional<analysis::Effect>& effect) {
           {"rounds_needed", effect->rounds_needed}};
 }
 
-// The name of the case that this one is compared with; null for a reference.
 Json reference_of(const store::Result& result, const analysis::CaseSummary& row) {
   if (store::is_reference(row.role)) return nullptr;
   return result.case_at(result.at(row).reference).name;

@@ -4,12 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "analysis/summary.h"
 #include "base/text.h"
 #include "config/registry.h"
 
@@ -41,17 +36,10 @@ template <auto member>
 Value planned(const R& r, const C& c) {
   return positive(static_cast<double>(r.at(c).*member));
 }
-template <auto member>
-Value effect(const R&, const C& c) {
-  return c.effect ? known((*c.effect).*member) : std::nullopt;
-}
-template <auto member>
-Value rate(const R&, const C& c) {
-  return c.rates ? known((*c.rates).*member) : std::nullopt;
-}
-template <auto member>
-Value tail(const R&, const C& c) {
-  return c.tails ? known((*c.tails).*member) : std::nullopt;
+template <auto part, auto member>
+Value within(const R&, const C& c) {
+  const auto& known_part = c.*part;
+  return known_part ? known((*known_part).*member) : std::nullopt;
 }
 // A step that computes nothing that is counted has no share of the peak.
 template <auto member>
@@ -142,23 +130,23 @@ std::span<const Metric> case_metrics() {
       {"blocks", count, of_row<&C::blocks>, "finished blocks"},
       {"step_seconds", seconds, of_row<&C::step_seconds>, "the median over blocks of a block's median step time, s",
        "step {}", 70},
-      {"tails.p95", number, tail<&analysis::Tails::p95>,
+      {"tails.p95", number, within<&C::tails, &analysis::Tails::p95>,
        "95 % of the timed steps take at most so many times their block's median; null below 100 steps", "p95", 10},
-      {"tails.p99", number, tail<&analysis::Tails::p99>, "the same of 99 %", "p99", 10},
-      {"rates.seconds", seconds, rate<&Rates::operation_seconds>, "one operation: step_seconds / repetitions, s",
-       "time {}", 72},
-      {"rates.bytes", bytes, rate<&Rates::bytes>,
+      {"tails.p99", number, within<&C::tails, &analysis::Tails::p99>, "the same of 99 %", "p99", 10},
+      {"rates.seconds", seconds, within<&C::rates, &Rates::operation_seconds>,
+       "one operation: step_seconds / repetitions, s", "time {}", 72},
+      {"rates.bytes", bytes, within<&C::rates, &Rates::bytes>,
        "size of one operation: a collective's as nccl-tests counts it, else operands and result"},
       {"rates.count", count,
        [](const R&, const C& c) { return c.rates ? positive(static_cast<double>(c.rates->count)) : std::nullopt; },
        "elements of a collective as nccl-tests counts them; null where it is not known"},
       {"rates.errors", count, [](const R& r, const C& c) -> Value { return analysis::failed_blocks(r, c.case_index); },
        "blocks that failed: a wrong result fails its block"},
-      {"rates.algorithm_bytes_per_s", gigabytes_s, rate<&Rates::algorithm_bytes_per_s>,
+      {"rates.algorithm_bytes_per_s", gigabytes_s, within<&C::rates, &Rates::algorithm_bytes_per_s>,
        "rates.bytes / rates.seconds; the algbw of nccl-tests", "algbw GB/s", 26},
-      {"rates.bus_bytes_per_s", gigabytes_s, rate<&Rates::bus_bytes_per_s>,
+      {"rates.bus_bytes_per_s", gigabytes_s, within<&C::rates, &Rates::bus_bytes_per_s>,
        "what a link carries; the busbw of nccl-tests", "busbw GB/s", 64},
-      {"rates.limit_bytes_per_s", gigabytes_s, rate<&Rates::limit_bytes_per_s>,
+      {"rates.limit_bytes_per_s", gigabytes_s, within<&C::rates, &Rates::limit_bytes_per_s>,
        "the most that the stated links allow of it", "limit GB/s", 28},
       {"rates.share_of_limit", share, share_of_limit, "rates.bus_bytes_per_s / rates.limit_bytes_per_s", "of limit",
        40},
@@ -186,12 +174,12 @@ std::span<const Metric> case_metrics() {
        "memory {}", 12},
       {"planned_memory_bytes", bytes, planned<&ResultCase::planned_memory_bytes>,
        "what the plan needs on the largest rank"},
-      {"effect.ratio", number, effect<&analysis::Effect::ratio>,
+      {"effect.ratio", number, within<&C::effect, &analysis::Effect::ratio>,
        "time of the case over the baseline's: per token, byte on the bus or FLOP where the amounts differ"},
-      {"effect.low", number, effect<&analysis::Effect::low>, "lower end of its interval"},
-      {"effect.high", number, effect<&analysis::Effect::high>, "upper end of its interval"},
-      {"effect.rounds", count, effect<&analysis::Effect::rounds>, "blocks of the case that it rests on"},
-      {"effect.rounds_needed", count, effect<&analysis::Effect::rounds_needed>,
+      {"effect.low", number, within<&C::effect, &analysis::Effect::low>, "lower end of its interval"},
+      {"effect.high", number, within<&C::effect, &analysis::Effect::high>, "upper end of its interval"},
+      {"effect.rounds", count, within<&C::effect, &analysis::Effect::rounds>, "blocks of the case that it rests on"},
+      {"effect.rounds_needed", count, within<&C::effect, &analysis::Effect::rounds_needed>,
        "for an unresolved case, about how many rounds would settle it (1000: not with this noise); else 0"},
       {"speedup", number, speedup,
        "1 / effect.ratio: how many times as fast the same work is done; null of the control and of sizes", "speed-up",
@@ -246,28 +234,6 @@ std::string show_csv(const store::Result& result, const analysis::Summary& summa
     for (const std::string& setting : result_case.settings) cells.push_back(cell(setting));
     cells.push_back(cell(row.reason));
     out += join(cells, ",") + "\n";
-  }
-  return out;
-}
-
-std::string show_long_csv(const store::Result& result, const analysis::Summary& summary) {
-  const std::string host = result.rank_table.empty() ? "" : result.rank_table.front().host;  // of rank 0
-  std::string out = "run,created,name,host,case,metric,value,low,high\n";
-  for (const analysis::CaseSummary& row : summary.cases) {
-    for (const Metric& metric : case_metrics()) {
-      if (metric.key == "effect.low" || metric.key == "effect.high") continue;  // columns of the ratio
-      const std::optional<double> value = metric.value(result, row);
-      if (!value || !std::isfinite(*value)) continue;
-      std::vector<std::string> cells;
-      for (const std::string& text : {result.run_uuid, result.created, result.name, host, row.name})
-        cells.push_back(cell(one_line(text)));
-      cells.push_back(cell(metric.key));
-      cells.push_back(cell(value));
-      const bool has_interval = metric.key == "effect.ratio";
-      cells.push_back(has_interval ? cell(row.effect->low) : "");
-      cells.push_back(has_interval ? cell(row.effect->high) : "");
-      out += join(cells, ",") + "\n";
-    }
   }
   return out;
 }

@@ -263,7 +263,6 @@ class NextSweep {
            row.judgement.verdict == not_honoured;
   }
 
-  // The configuration's value, or its text where it cannot be read.
   std::string canonical(const std::string& name, const YamlNode& node) const {
     const config::Variable* variable = config::find_variable(name);
     if (variable == nullptr) return config::value_text(node);

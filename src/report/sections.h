@@ -5,8 +5,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <variant>
 #include <vector>
 
+#include "analysis/comparison.h"
 #include "analysis/findings.h"
 #include "analysis/summary.h"
 #include "report/document.h"
@@ -30,7 +33,6 @@ enum class Unit : std::uint8_t {
   count,  // an integer
 };
 
-/// The kind of measurement of a result's cases.
 enum class Measured : std::uint8_t { training, operation, collective };
 Measured measured_by(const store::Result& result);
 
@@ -48,7 +50,7 @@ std::span<const Metric> case_metrics();
 bool belongs(const Metric& metric, const store::Result& result);
 
 // The sections that text, Markdown and the page share. One without data says so in a line, or has no pieces and is left
-// out. report/page/report.cpp has those that draw.
+// out. report/page/page.cpp has those that draw.
 
 /// How much is said: what a first look needs, or everything.
 enum class Detail : std::uint8_t { brief, full };
@@ -58,7 +60,6 @@ enum class Detail : std::uint8_t { brief, full };
 Section overview_section(const store::Result& result, const analysis::Summary& summary, Detail detail);
 /// The time and the price of a training run, before and after each proven change.
 Section cost_section(const analysis::CostEstimate& estimate);
-/// Where one profiled step of each case went.
 Section breakdown_section(const store::Result& result, const analysis::Findings& findings);
 /// Measured beside predicted times of steps, and what their difference says is wrong; no pieces without an
 /// explanation.
@@ -70,7 +71,6 @@ Section stragglers_section(const store::Result& result, const analysis::Findings
 Section nccl_section(const store::Result& result);  // no pieces where NCCL had no part
 Section environment_section(const store::Result& result, const analysis::Findings& findings);
 Section warnings_section(const analysis::Findings& findings);
-/// The configuration and the command that does the same again.
 Section configuration_section(const store::Result& result);
 /// The column that names what a single operation is in a training step.
 inline constexpr const char* uses_heading = "in the step";
@@ -143,10 +143,6 @@ Document breakdown_document(const store::Result& result, analysis::Findings find
 
 /// One line per case, full precision, empty where there is no value.
 std::string show_csv(const store::Result& result, const analysis::Summary& summary);
-/// One line per number: run, created, name, host, case, metric, value, low, high. The lines of many files, below one
-/// head, are one table for pandas or Grafana. Metrics have the keys of JSON; values are in SI units; low and high are
-/// the interval of those that have one. docs/json.md describes it.
-std::string show_long_csv(const store::Result& result, const analysis::Summary& summary);
 /// All that show_csv() and the text say; null where there is no value. docs/json.md describes it. `explanation`: what
 /// steps take beside what they are predicted to take, or nullptr.
 std::string show_json(const store::Result& result, const analysis::Summary& summary,
@@ -155,5 +151,58 @@ std::string show_json(const store::Result& result, const analysis::Summary& summ
 
 /// The result and how sure it is, in one sentence.
 std::string headline(const store::Result& result, const analysis::Summary& summary);
+
+// What `compare` says of several results.
+
+/// All that `compare` says.
+struct CompareReport {
+  /// The files that the differences are between, in the order of their values: all files, or of a history the two
+  /// around its clearest change.
+  std::vector<analysis::ComparedFile> files;
+  std::vector<analysis::Difference> differences;
+  std::vector<std::string> incomparable;  // why not; with `anyway` the numbers follow nevertheless
+  bool anyway = false;
+  std::vector<std::string> unreliable;  // why not to believe a file, or why it was left out; a sentence each
+  /// The answer; none where the files cannot be compared.
+  std::variant<std::monostate, analysis::Comparison, analysis::Reproduction, analysis::Pool, analysis::History> answer;
+
+  /// No case was compared: the files cannot be, or no case of one is a case of the other.
+  bool nothing_in_common() const;
+};
+
+/// Why not to believe it, what changed in a sentence, what the machines did otherwise, a table with a row per case
+/// ("~": no change that this could prove), what else differs between the files, and how to read it. `whole`: with all
+/// rows; else with the eight that moved most.
+Document compare_document(const CompareReport& report, bool whole);
+/// docs/json.md describes it.
+std::string compare_json(const CompareReport& report);
+/// Remarks on a pooled case besides its numbers, a sentence each: runs that differ, that failed, that do not
+/// count.
+std::vector<std::string> pooled_remarks(const std::vector<analysis::ComparedFile>& files,
+                                        const analysis::PooledCase& row);
+/// The verdict, or why there is none.
+std::string pooled_verdict(const analysis::PooledCase& row);
+
+/// One kind of answer: headline, subjects, what to know before a table is read, tables, and notes that verdicts point
+/// to.
+struct Answer {
+  Section said{"comparison", "", {}};
+  std::vector<std::string> how_to_read = {};
+};
+inline Answer text_of(std::monostate, const CompareReport& /*report*/, bool /*whole*/) {
+  return {};
+}
+Answer text_of(const analysis::Comparison& comparison, const CompareReport& report, bool whole);
+Answer text_of(const analysis::Reproduction& reproduction, const CompareReport& report, bool whole);
+Answer text_of(const analysis::Pool& pool, const CompareReport& report, bool whole);
+Answer text_of(const analysis::History& history, const CompareReport& report, bool whole);
+
+/// A row of a table that may be left out: how much it matters, the most first; what is infinite stays.
+using WeighedRow = std::pair<double, std::vector<Cell>>;
+/// The table with its rows in their order: all if `whole`, else the eight that matter most. The caption says how many
+/// are left out.
+Numbers table_of(std::string caption, std::vector<Table::Column> columns, std::vector<WeighedRow> rows, bool whole);
+/// How much a change matters: a baseline always, what moved by its size, all else not.
+double weight_of(const analysis::Change& change, store::CaseRole role);
 
 }  // namespace harness::report

@@ -4,17 +4,12 @@
 #include <array>
 #include <cmath>
 #include <set>
-#include <string>
-#include <vector>
 
 #include "analysis/cases.h"
-#include "analysis/summary.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "config/registry.h"
 #include "report/sections.h"
-#include "report/words.h"
-#include "store/result.h"
 
 namespace harness::report {
 namespace {

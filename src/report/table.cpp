@@ -2,12 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
 #include <numeric>
-#include <optional>
 #include <sstream>
-#include <string_view>
-#include <utility>
 
 #include "base/text.h"
 #include "report/document.h"

@@ -8,7 +8,6 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "explain/explain.h"
-#include "explain/hypothesis.h"
 #include "plan/plan.h"
 #include "sweep/recorder.h"
 #include "traces/answer.h"

@@ -81,10 +81,10 @@ TEST(Comparison, OneRunASideComparesBlocksAndDoesNotEstimateRuns) {
   EXPECT_FALSE(fails_gate(parse_gate("slower:25"), c));
 }
 
-TEST(Gate, FailsOnWhatIsSlowerOrNotProven) {
+TEST(Gate, FailsOnWhatIsSlower) {
   for (const double factor : {0.9, 1.0, 1.2, 2.0}) {
     const Comparison c = compared(two_changes(), two_changes(factor));
-    for (const char* text : {"slower", "slower:50", "not-proven-within:50"}) {
+    for (const char* text : {"slower", "slower:50"}) {
       const Gate gate = parse_gate(text);
       EXPECT_EQ(fails_gate(gate, c), factor > 1 + gate.share.value_or(c.smallest_effect)) << text << ' ' << factor;
     }
@@ -175,29 +175,6 @@ TEST(Comparison, OtherBatchesAreComparedPerToken) {
   const auto c = compared(two_changes(), larger);
   EXPECT_TRUE(c.cases[0].per_token);
   EXPECT_NEAR(c.cases[0].ratio, 1, 1e-6);
-}
-
-// From the timeline where it was read, else from the splits; of the parts those that are there.
-TEST(Comparison, PartsComeFromTheBreakdownOfEachFile) {
-  Files files;
-  ComparedFile a = files.add("a", two_changes()), b = files.add("b", two_changes(1.5));
-  const auto breakdown = [](double products) {
-    CaseBreakdown of_case;
-    of_case.case_index = 2;
-    of_case.mean.parts.add(Part::matrix_products, products);
-    of_case.mean.parts.add(Part::idle, 0);
-    return std::vector{of_case};
-  };
-  const auto of_a = breakdown(0.5), of_b = breakdown(0.75);
-  a.breakdowns = of_a;
-  b.breakdowns = of_b;
-  const auto c = compared(a, b);
-  ASSERT_EQ(c.cases[2].second.parts.size(), 2u);
-  EXPECT_EQ(c.cases[2].first.parts[0].name, "matrix products");
-  EXPECT_EQ(c.cases[2].first.parts[0].seconds, 0.5);
-  EXPECT_EQ(c.cases[2].second.parts[0].seconds, 0.75);
-  EXPECT_EQ(c.cases[2].second.parts[1].name, name_of(Part::idle));
-  EXPECT_TRUE(c.cases[1].first.parts.empty());
 }
 
 TEST(Differences, AreFoundWhereverTheyHide) {

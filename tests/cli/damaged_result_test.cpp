@@ -25,12 +25,10 @@
 
 #include "analysis/cases.h"
 #include "base/text.h"
-#include "cli/verbs.h"
 #include "config/experiment.h"
 #include "report/full_result.h"
 #include "said.h"
 #include "store/columns.h"
-#include "support/files.h"
 #include "support/played_job.h"
 #include "support/soak.h"
 #include "sweep/recorder.h"
@@ -201,7 +199,7 @@ class DamagedResult : public Readers {
       return;  // what show said; the others read no more than this
     }
     Commands verbs;
-    for (const char* format : {"json", "csv", "long-csv", "md"}) verbs.push_back({"show", path, "--format", format});
+    for (const char* format : {"json", "csv", "md"}) verbs.push_back({"show", path, "--format", format});
     for (const char* format : {"text", "json"}) verbs.push_back({"show", path, "--breakdown", "--format", format});
     for (const char* format : {"html", "md"}) verbs.push_back({"report", path, "-o", "-", "--format", format});
     for (const char* format : {"harness", "env", "megatron", "deepspeed", "torchtitan"})

@@ -2,18 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-#include <sstream>
-
 #include "base/text.h"
-#include "cli/verbs.h"
 #include "doctor/node_fixture.h"
 #include "doctor/record.h"
 #include "said.h"
 #include "sim/link_time.h"
-#include "support/files.h"
 #include "support/paths.h"
-#include "support/sample_results.h"
 
 namespace harness::cli {
 namespace {
@@ -240,12 +234,6 @@ TEST(Doctor, ThePageListsEveryCheck) {
   EXPECT_EQ(list.code, 0);
   for (const char* id : {"gpu.count", "same.driver", "nccl.network", "load.pairs"})
     EXPECT_THAT(list.out, HasSubstr(id));
-}
-
-TEST(Doctor, AMistakeInTheCommandLineIsExitCodeThree) {
-  EXPECT_EQ(say({"doctor", "--against"}).code, 3);
-  EXPECT_EQ(say({"doctor", "--list", "--sysrot", "/"}).code, 3);
-  EXPECT_EQ(say({"doctor", "--help"}).code, 0);
 }
 
 }  // namespace

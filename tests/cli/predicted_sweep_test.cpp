@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "analysis/cases.h"
 #include "analysis/summary.h"
@@ -11,7 +10,6 @@
 #include "plan/plan.h"
 #include "said.h"
 #include "support/errors.h"
-#include "support/files.h"
 #include "support/paths.h"
 #include "workloads/workload.h"
 
@@ -80,37 +78,11 @@ TEST_F(PredictedSweep, StandsBesidePublishedSteps) {
   options.overrides = {"hardware=a100-sxm-80gb"};
   run(options);
   const std::string published = "published for a100-sxm-80gb in bf16: ", yours = "; yours, predicted: ";
-  const auto planned = [&](const std::string& hardware, const std::string& backend) {
-    return unwrapped(
-        said({"plan", config_, "--ranks", "8", "--set", "hardware=" + hardware, "--set", "backend=" + backend}));
-  };
   for (const auto& screen :
        Commands{{"show", file_}, {"show", "-v", file_}, {"report", file_, "--format", "md", "-o", "-"}}) {
     EXPECT_THAT(unwrapped(said(screen)), AllOf(HasSubstr("Baseline: " + published), HasSubstr(yours)));
   }
-  EXPECT_THAT(planned("a100-sxm-80gb", "sim"), AllOf(HasSubstr(published), HasSubstr(yours)));
-  EXPECT_THAT(planned("a100-sxm-80gb", "cuda"), AllOf(HasSubstr(published), Not(HasSubstr("yours"))));
-  EXPECT_THAT(planned("l40s", "sim"), Not(HasSubstr("published for")));
   EXPECT_THAT(said({"show", test::source_dir() + "/results/example.h5"}), Not(HasSubstr("published for")));
-}
-
-// The width of this model lies outside of what megatron-2025 was compared with.
-TEST_F(PredictedSweep, PlanAndReportStateTheSameError) {
-  SweepOptions options = on(8);
-  options.overrides = {"calibration=megatron-2025"};
-  run(options);
-  constexpr const char* error = "xpected error: 19.5 % of a step (9 of 10 within 57.0 %; tier E: ";
-  EXPECT_THAT(unwrapped(said({"show", file_})), HasSubstr(error));
-  EXPECT_THAT(unwrapped(said({"plan", config_, "--backend", "sim", "--ranks", "8", "--set", options.overrides[0]})),
-              HasSubstr(error));
-}
-
-TEST_F(PredictedSweep, CountsOtherTrainingsAndClaimsNoMemoryThatWasMeasured) {
-  SweepOptions options = on(8);
-  options.overrides = {"sweep={global_batch_size: [128, 256]}"};
-  run(options);
-  EXPECT_THAT(unwrapped(said({"show", file_})), HasSubstr("Another training, per token: 2 too close to call."));
-  EXPECT_TRUE(say({"show", file_, "--format", "json"}).json()["cases"][0]["peak_memory_bytes"].is_null());
 }
 
 // One rule for both, of what is too close to call, too; and both know what matters to the reader.
@@ -259,32 +231,6 @@ TEST_F(PredictedSweep, SaysOfNodesWhatAFaultMakesOfThem) {
   EXPECT_NEAR(limit_of_tensor(0) / limit_of_tensor(1), 450.0 / 50, 0.01);  // NVLink, and a network card for each pair
 }
 
-TEST_F(PredictedSweep, SpeaksOfNoMeasuring) {
-  SweepOptions options = well_known(16);
-  options.only = {"micro_batch_size"};
-  run(options);
-  EXPECT_THAT(progress_, AllOf(HasSubstr("predictions: "), Not(HasSubstr("timeline of")), Not(HasSubstr("round")),
-                               Not(HasSubstr("measur"))));
-  EXPECT_THAT(store::read_result(file_).link_source, ::testing::StartsWith("hardware file "));
-  for (const auto& reader : Commands{{"show", "--breakdown", file_}, {"report", "--format", "md", "-o", "-", file_}}) {
-    std::string text = said(reader);
-    text = text.substr(0, text.find("name: small"));  // the configuration may speak of what it likes
-    for (const char* word :
-         {"profiled step", "timed steps", "unresolved", "rounds needed", "% interval", "cores of the node", "proven"})
-      EXPECT_THAT(text, Not(HasSubstr(word))) << reader.front();
-  }
-}
-
-TEST_F(PredictedSweep, NothingIsProvenByIt) {
-  run(well_known(16));
-  const analysis::Summary summary = analysis::summarise(store::read_result(file_));
-  EXPECT_TRUE(summary.proven_changes().empty());
-  ASSERT_FALSE(summary.predicted_changes().empty());
-  EXPECT_LT(summary.predicted_changes().front()->effect->ratio, 1);
-  EXPECT_TRUE(std::isnan(summary.predicted_changes().front()->effect->low));
-  EXPECT_THAT(summary.warnings, ::testing::IsEmpty());  // nothing about machines
-}
-
 TEST_F(PredictedSweep, IsNeitherPooledNorAHistoryNorAGate) {
   run(on(16));
   SweepOptions again = on(16);
@@ -298,18 +244,6 @@ TEST_F(PredictedSweep, IsNeitherPooledNorAHistoryNorAGate) {
   EXPECT_THAT(said({"compare", file_, again.output, "--fail-on", "slower"}), HasSubstr("a prediction proves nothing"));
   EXPECT_NE(exit_code_, 0);
   EXPECT_THAT(said({"sweep", "--resume", file_}), HasSubstr("run it again with --force"));
-}
-
-TEST_F(PredictedSweep, WhatNcclWouldRefuseIsNoCase) {
-  SweepOptions options = on(16);
-  options.overrides = {"sweep={nccl_algo: [AllReduce:PAT], micro_batch_size: [2]}"};
-  run(options);
-  EXPECT_EQ(exit_code_, 0);
-  const store::Result result = store::read_result(file_);
-  const store::ResultCase* refused = result.find_case("nccl_algo=AllReduce:PAT");
-  ASSERT_NE(refused, nullptr);
-  EXPECT_EQ(refused->status, store::CaseStatus::impossible);
-  EXPECT_THAT(refused->reason, HasSubstr("NCCL ends with an error"));
 }
 
 TEST_F(PredictedSweep, AsksForWhatItNeedsAndRefusesWhatItIsNot) {

@@ -4,12 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <sstream>
 
 #include "base/text.h"
 #include "report/document.h"
 #include "said.h"
-#include "support/files.h"
 #include "support/paths.h"
 
 namespace harness::cli {
@@ -155,14 +153,6 @@ TEST(Predicted, OnlyProductsNeedThePeakOfTheirPrecision) {
   EXPECT_EQ(said.code, 1);
   EXPECT_THAT(said.err, AllOf(HasSubstr("c.yaml: the hardware file GB300 states no peak_flops of fp32, which this "),
                               HasSubstr("name a hardware file that does")));
-}
-
-TEST(Predicted, ErrorsThatDifferAreSaidWithTheNumberOfTheirCases) {
-  const std::vector<std::string> more{"--only", "precision",         "--set", "sweep.precision=[nvfp4, mxfp8]",
-                                      "--set",  "hardware=hgx-b200", "--set", "calibration=megatron-2025"};
-  EXPECT_THAT(unwrapped(predicted(more).out),
-              AllOf(HasSubstr("2 of 3 cases: expected error: 19.5 % of a step (9 of 10 within 57.0 %"),
-                    HasSubstr("1 of 3 cases: expected error: 28.5 % of a step (9 of 10 within 61.5 %")));
 }
 
 // Published runs, which had the memory that they needed. One that needs more may be asked for as a hypothesis.

@@ -1,12 +1,10 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/text.h"
 #include "report/document.h"
 #include "said.h"
-#include "support/files.h"
 #include "support/paths.h"
 
 namespace harness::cli {
@@ -94,14 +92,6 @@ TEST_F(Readers, ReadWritesAPredictionThatPlansWhateverMemoryItNeeds) {
   EXPECT_THAT(say({"read", titan, "-o", folder_.path() + "/other.yaml"}).err, HasSubstr("needs the GPU"));
 }
 
-TEST_F(Readers, ReadTakesNoNonsenseToFillGaps) {
-  for (const char* gap : {"layers=-1", "hidden=x", "vocab=0", "tensor_parallel=9999999999", "nonsense=1", "ranks"}) {
-    const Said said = say({"read", sample("mpirun.sh"), "--set", gap});
-    EXPECT_EQ(said.code, 1) << gap;
-    EXPECT_THAT(said.err, HasSubstr("--set")) << gap;
-  }
-}
-
 TEST_F(Readers, ReadWritesJsonByTheKeysOfTheEvidence) {
   const Said said = say({"read", sample("nccl-tests-hole.txt"), sample("megatron-jump.log"), "--format", "json"});
   const auto json = nlohmann::json::parse(said.out);
@@ -156,17 +146,6 @@ TEST_F(Readers, ReadWritesAJobAsAConfiguration) {
   EXPECT_THAT(known, HasSubstr("slurm.sbatch --set ranks=16 --set gpu=a100-sxm-80gb -o job.yaml\n"));
   EXPECT_THAT(say({"read", sample("slurm.sbatch"), "--set", "gpu=H100"}).err, HasSubstr("did you mean h100-sxm?"));
   EXPECT_THAT(say({"read", sample("hostfile"), "-o", job}).err, HasSubstr("no file describes a job"));
-}
-
-TEST_F(Readers, ReadEscapesWhatAFileSays) {
-  const std::string path = folder_.write("log",
-                                         "\xc2\x9b"
-                                         "31mh:1:2 [0] NCCL WARN odd \xff\xe2\x80\xae text\n");
-  const Said said = say({"read", path});
-  EXPECT_EQ(said.code, 0);
-  EXPECT_EQ(said.out.find('\x9b'), std::string::npos);
-  EXPECT_EQ(said.out.find('\xff'), std::string::npos);
-  EXPECT_EQ(nlohmann::json::parse(say({"read", path, "--format", "json"}).out)["kind"], "nccl log");
 }
 
 TEST_F(Readers, ReadTakesGapsBySetAndNamesMistakes) {

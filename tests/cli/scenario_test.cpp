@@ -1,17 +1,17 @@
 // The cluster that somebody found, predicted: each fix moves what it should, and the numbers of a case agree.
+// Data loading in virtual time: what of it a step shows, and what is said about it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 
+#include "analysis/findings.h"
 #include "said.h"
 #include "support/paths.h"
 
 namespace harness::cli {
 namespace {
-
-using ::testing::StartsWith;
 
 Said plan_of(const std::string& config, const std::vector<std::string>& more) {
   const Said said =
@@ -81,20 +81,95 @@ TEST(Scenario, EachFaultCostsAndMendedItDoesNot) {
   }
 }
 
-std::string path_with(const std::string& fault) {
-  const std::string out = plan_of("16node.yaml", {"--only", "baseline", "--set", "faults=" + fault, "--set",
-                                                  "baseline.layout={tensor_parallel: 2}"})
-                              .out;
-  constexpr std::string_view heading = "critical path of the baseline: ";
-  const std::size_t at = out.find(heading);
-  EXPECT_NE(at, std::string::npos);
-  return out.substr(at + heading.size(), out.find('\n', at) - at - heading.size());
+using ::testing::HasSubstr;
+
+// A rank's batch: 8 sequences of 2048 tokens, 2 bytes each.
+constexpr double batch_tokens = 8 * 2048, batch_bytes = 2 * batch_tokens;
+constexpr const char* slow_storage = R"(name: data
+backend: sim
+hardware: h100-sxm
+model: gpt3-125m
+baseline: {precision: bf16, micro_batch_size: 8, global_batch_size: 64, data_file: no-such-file.bin,
+           loader_workers: 1, loader_prefetch: 1, loader_throughput: 100 kB/s}
+sweep:
+  loader_throughput: [none, 100 GB/s]
+  loader_workers: [0]
+combine:
+  - {loader_throughput: none, loader_cost: 50 us}
+  - {loader_throughput: none, loader_cost: 50 us, loader_workers: 8, loader_prefetch: 8}
+measure: {rounds: 1}
+)";
+
+class DataLoading : public ::testing::Test {
+ protected:
+  store::Result predicted() {
+    SweepOptions options;
+    options.config = folder_.write("data.yaml", slow_storage);
+    options.output = folder_ / "data.h5";
+    options.ranks = 8;
+    const Said said = simulate(options);
+    EXPECT_EQ(said.code, 0) << said.err;
+    return store::read_result(options.output, {.rank_seconds = true, .timeline = true});
+  }
+  test::TemporaryFolder folder_;
+};
+
+TEST_F(DataLoading, GrowsWhileTheOtherPartsStay) {
+  const store::Result result = predicted();
+  const analysis::Findings found = analysis::find_all(result);
+  ASSERT_EQ(found.steps.size(), 6u);
+  const auto mean = [&](std::size_t i) -> const analysis::Breakdown& { return found.steps[i].breakdown.mean; };
+  const analysis::Breakdown& fast = mean(1);
+  const double storage_s = batch_bytes / 100e3, cost_s = batch_tokens * 50e-6;
+  ASSERT_LT(fast.step_s, cost_s / 8);                          // what is planted is longer than a step
+  const std::vector<double> expected{storage_s,                // a batch behind the one in use
+                                     fast.step_s,              // unlimited
+                                     fast.step_s,              // enough
+                                     fast.step_s + storage_s,  // on the step's path
+                                     cost_s,                   // of one worker
+                                     cost_s / 8};              // of eight
+  EXPECT_NEAR(fast[Part::loading].value_or(0), 0, 1e-9);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    SCOPED_TRACE(result.at(found.steps[i]).name);
+    EXPECT_NEAR(mean(i).step_s, expected[i], 1e-5 * expected[i]);
+    EXPECT_NEAR(mean(i)[Part::loading].value_or(0), expected[i] - fast.step_s, 1e-5 * expected[i]);
+    for (const Part part : all_parts) {
+      if (part == Part::loading) continue;
+      EXPECT_NEAR(mean(i)[part].value_or(0), fast[part].value_or(0), 1e-6) << name_of(part);
+    }
+    EXPECT_NEAR(found.summary.cases[i].step_seconds, expected[i], 1e-5 * expected[i]);
+  }
 }
 
-TEST(Scenario, TheCriticalPathGoesWhereTheFaultIs) {
-  EXPECT_THAT(path_with("{socket_fallback: true}"), StartsWith("data communication"));
-  EXPECT_THAT(path_with("{slow_gpu: {rank: 3, speed: 0.5}}"), StartsWith("matrix products"));
-  EXPECT_THAT(path_with("{tensor_across_nodes: true}"), StartsWith("tensor communication"));
+TEST_F(DataLoading, IsTheBottleneckAndTheRemedyNamesWhatToChange) {
+  const store::Result result = predicted();
+  const analysis::Findings found = analysis::find_all(result);
+  const auto evidence = [&](std::size_t i) {
+    EXPECT_EQ(found.steps[i].bottleneck.kind, analysis::BottleneckKind::loading);
+    return found.steps[i].bottleneck.evidence;
+  };
+  EXPECT_THAT(evidence(0), HasSubstr("1 loader worker with loader_prefetch 1"));
+  EXPECT_THAT(evidence(3), HasSubstr("loader_workers are 0"));
+  EXPECT_THAT(evidence(4), HasSubstr("do not keep up"));
+  EXPECT_NE(found.steps[1].bottleneck.kind, analysis::BottleneckKind::loading);
+  std::vector<std::string> levers;
+  for (const analysis::Lever& lever : found.steps[0].bottleneck.levers) levers.push_back(lever.variable);
+  for (const char* name : {"loader_workers", "loader_prefetch", "loader_throughput"}) {
+    EXPECT_THAT(levers, ::testing::Contains(name));
+  }
+}
+
+TEST_F(DataLoading, MakeTokensKeepsAFileThatIsThere) {
+  const std::string path = folder_ / "tokens.bin";
+  const auto made = [&](const std::vector<std::string>& more) {
+    return say({"make-tokens", path, "--vocabulary", "1000", "--tokens"}, more);
+  };
+  EXPECT_THAT(made({"100"}).out, HasSubstr("100 tokens of a vocabulary of 1000"));
+  EXPECT_EQ(std::filesystem::file_size(path), 32u + 200u);
+  EXPECT_THAT(made({"50"}).err, HasSubstr("give --force"));
+  EXPECT_EQ(made({"50", "--force"}).code, 0);
+  EXPECT_EQ(std::filesystem::file_size(path), 32u + 100u);
+  EXPECT_EQ(made({"0"}).code, 1);
 }
 
 }  // namespace

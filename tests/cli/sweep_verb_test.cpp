@@ -41,7 +41,7 @@ Examined examined(const plan::Plan& plan, const test::NodeTree& tree, bool requi
   job.silent = silent;
   std::ostringstream err;
   sweep::ProgressLine progress(err, sweep::ProgressStyle::none);
-  store::DoctorRecord record = examine_nodes(job, plan, {tree.path(), require_healthy}, progress);
+  store::DoctorRecord record = examine_nodes(job, plan, tree.path(), require_healthy, progress);
   return {std::move(record), err.str()};
 }
 
@@ -88,10 +88,10 @@ TEST(SweepDoctor, AFolderWithoutANodeIsNotHealthy) {
   test::AnsweringJob job(2, 8);
   std::ostringstream err;
   sweep::ProgressLine progress(err, sweep::ProgressStyle::none);
-  EXPECT_TRUE(examine_nodes(job, plan, {"/nonexistent", false}, progress).findings.empty());
+  EXPECT_TRUE(examine_nodes(job, plan, "/nonexistent", false, progress).findings.empty());
   EXPECT_THAT(err.str(), HasSubstr("doctor could not look at the nodes: nothing could be checked"));
   try {
-    examine_nodes(job, plan, {"/nonexistent", true}, progress);
+    examine_nodes(job, plan, "/nonexistent", true, progress);
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.exit_code(), 3);

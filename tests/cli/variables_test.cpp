@@ -71,12 +71,6 @@ TEST(Variables, AnUnknownNameGetsTheNearest) {
   EXPECT_THAT(complaint("zzzzzzzz"), AllOf(HasSubstr("`harness variables` lists them"), Not(HasSubstr("did you"))));
 }
 
-TEST(Variables, TheSchemaIsOfAllVariables) {
-  EXPECT_THAT(output_of({.name = "", .schema = true}), ::testing::StartsWith("{\n \"$schema\""));
-  EXPECT_EQ(test::error_of([] { output_of({.name = "ranks", .schema = true}); }),
-            "--schema writes all variables; leave out 'ranks'");
-}
-
 // HARNESS_UPDATE_GOLDEN=1 writes the page.
 TEST(Variables, ThePageIsTheProgramsOutput) {
   const std::string path = test::source_dir() + "/docs/variables.md", text = output_of({.name = "", .format = "md"});

@@ -2,11 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdint>
 
 #include "base/random.h"
 #include "diagnosed.h"
-#include "explain/explain.h"
 
 namespace harness::explain {
 namespace {
@@ -22,13 +20,6 @@ analysis::CaseCompared compared(const store::Result& result) {
   const analysis::Explanation found = explain(result);
   EXPECT_EQ(found.cases.size(), 1u) << found.why_none;
   return found.cases.front();
-}
-
-TEST(Compare, AHealthyStepIsAsPredicted) {
-  for (const analysis::KindCompared& row : compared(test::measured({}, {})).kinds) {
-    EXPECT_DOUBLE_EQ(row.measured_takes_s, row.predicted_takes_s) << row.kind;
-    EXPECT_DOUBLE_EQ(row.measured_owns_s, row.predicted_owns_s) << row.kind;
-  }
 }
 
 TEST(Compare, AddsUpToTheStepOnBothSides) {

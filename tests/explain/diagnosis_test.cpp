@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <set>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -103,14 +102,6 @@ TEST(Diagnosis, AHealthyStepHasNoCause) {
     EXPECT_EQ(found.compute_factor, 1);
     EXPECT_DOUBLE_EQ(found.measured_s, found.healthy_s);
   }
-}
-
-// Power, clocks or the software: whatever it is, no rank is to blame.
-TEST(Diagnosis, WhatAllRanksShareIsNoCause) {
-  const analysis::Diagnosis found = diagnosis_of(test::measured(two_nodes, {}, 1.3));
-  EXPECT_THAT(found.causes, IsEmpty());
-  EXPECT_NEAR(found.compute_factor, 1.3, 0.03);
-  EXPECT_GT(found.measured_s, (1 + found.margin) * found.healthy_s);
 }
 
 TEST(Diagnosis, FindsAFaultBesideWhatAllRanksShare) {

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <tuple>
 
@@ -137,19 +136,6 @@ TEST(Plan, AnImpossibleBaselineIsAnError) {
               HasSubstr("laptop.yaml:14:11: the baseline cannot run on 3 ranks"));
   EXPECT_THAT(test::error_of([&] { make_plan(config::load_experiment(path, {"layout={tensor_parallel: 3}"}), 3); }),
               HasSubstr("--set layout={tensor_parallel: 3}: the baseline cannot run"));
-}
-
-TEST(Plan, NotesWhatHasNoEffect) {
-  config::Experiment e = small_experiment();
-  e.baseline.overlap_grad_reduce = false;
-  add_change(e, "bucket_size", "2 MiB");
-  add_change(e, "overlap_grad_reduce", "true");
-  const Plan plan = make_plan(e, 4);
-  EXPECT_TRUE(plan.cases[2].notes.empty());
-  EXPECT_TRUE(plan.cases[3].notes.empty());
-  const Plan alone = make_plan(e, 1, {"overlap_grad_reduce"});
-  ASSERT_EQ(alone.cases[2].notes.size(), 1u);
-  EXPECT_THAT(alone.cases[2].notes[0], HasSubstr("data_parallel is 1"));
 }
 
 TEST(Plan, TheBaselinesNumberOfRanksIsTheBaseline) {

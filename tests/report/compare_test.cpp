@@ -1,18 +1,11 @@
-#include "report/compare.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "golden.h"
-#include "report/document.h"
-#include "support/sample_results.h"
 
 namespace harness::report {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using Json = nlohmann::json;
@@ -69,15 +62,6 @@ TEST(Compare, WhatToKnowOfTheVerdictComesBeforeTheTable) {
   const std::string text = show(files.report, Format::text);
   EXPECT_LT(text.find("is unreliable"), text.find("B step"));
   EXPECT_LT(text.find("The same run is on both sides"), text.find("B step"));
-}
-
-TEST(Compare, ANarrowTableDoesWithoutRatesFirst) {
-  Document document = compare_document(two_files().report, true);
-  arrange(document, {.width = 40});
-  const std::string text = write_text(document, 400, true);
-  EXPECT_THAT(text, HasSubstr("Left out to fit: A MFU, B MFU, n, 95 % interval ("));
-  EXPECT_THAT(text, HasSubstr("\x1b[33munresolved\x1b[0m\n"));
-  EXPECT_THAT(text, HasSubstr("  impossible on both sides\n"));
 }
 
 TEST(Compare, AHistoryColoursWhatIsProvenAndDoesWithoutCountsFirst) {
@@ -173,14 +157,6 @@ TEST(Pooled, AMovedControlComesFirst) {
                               "time\n  ["));
   EXPECT_LT(text.find("! b.h5 is unreliable: its control"), text.find("run 1"));
   EXPECT_EQ(Json::parse(show(runs.report, Format::json))["pool"]["control_moved"], true);
-}
-
-TEST(Pooled, ANarrowTableDoesWithoutRunsFirst) {
-  Document document = compare_document(three_runs().report, true);
-  arrange(document, {.width = 30});
-  EXPECT_THAT(write_text(document, 400, true),
-              AllOf(HasSubstr(", MFU, runs, step ms, 95 % interval (--columns"), HasSubstr("\x1b[32mfaster\x1b[0m\n"),
-                    HasSubstr("\x1b[33munresolved [1]\x1b[0m\n")));
 }
 
 }  // namespace

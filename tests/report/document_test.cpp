@@ -4,7 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
+
+#include "base/text.h"
 #include "report/page/page.h"
+#include "report/sections.h"
+#include "report/words.h"
+#include "support/errors.h"
+#include "support/sample_results.h"
 
 namespace harness::report {
 namespace {
@@ -101,6 +108,153 @@ TEST(OneLine, KeepsLettersAndLosesCommands) {
                      "c"),
             "a b  c");
   EXPECT_EQ(one_line("a\xff\xc3"), "a??");
+}
+
+Document everything() {
+  const store::Result result = test::samples::everything();
+  return show_document(result, analysis::summarise(result));
+}
+
+std::string arranged(Document document, const TableView& view, bool colored = false) {
+  arrange(document, view);
+  return write_text(document, 400, colored);
+}
+std::string arranged(const TableView& view, bool colored = false) {
+  return arranged(everything(), view, colored);
+}
+
+// The headings that went, in the order in which they went, where next to nothing fits.
+std::string left_out_of(const Document& document) {
+  const std::string text = arranged(document, {.width = 20});
+  const std::string before = "Left out to fit: ";
+  const std::size_t begin = text.find(before) + before.size();
+  return text.substr(begin, text.find(" (--columns", begin) - begin);
+}
+
+// The lines from the heading of the table of cases to the next empty one.
+std::vector<std::string> table_in(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream all(text.substr(text.find("\ncase ") + 1));
+  for (std::string line; std::getline(all, line) && !line.empty();) lines.push_back(line);
+  return lines;
+}
+
+TEST(Terminal, ANarrowTableKeepsWhatMattersAndNamesWhatWent) {
+  for (const std::size_t width : {80, 100, 120}) {
+    const std::string text = arranged({.width = width});
+    for (const std::string& line : table_in(text)) EXPECT_LE(columns_of(line), width) << line;
+    EXPECT_THAT(table_in(text).front(),
+                ::testing::MatchesRegex("case +.*step ms .*MFU .*change +95 % interval .*verdict"));
+    for (const char* name : {"\nTP2 ", "\nPP8 ", "\noverlap_grad_reduce off "}) EXPECT_THAT(text, HasSubstr(name));
+    EXPECT_THAT(text, ::testing::ContainsRegex("\nmicro_batch_size=4 .*-12.0 %  .-12.2, -11.9. % .*faster\n"));
+  }
+  EXPECT_THAT(arranged({.width = 80}), HasSubstr("Left out to fit: memory MiB, GFLOP/s/rank, tokens/s, ranks, "));
+}
+
+// Rather two lines than half a name.
+TEST(Terminal, ALongNameGoesOnInAnotherLine) {
+  const store::Result result = test::samples::sweep({"micro_batch_size=4 + overlap_grad_reduce=false"}, {1, 1, 0.9});
+  const std::string text = arranged(show_document(result, analysis::summarise(result)), {.width = 80});
+  EXPECT_THAT(text, ::testing::ContainsRegex("\nmicro_batch_size=4 . +[0-9].* %  .*faster\noverlap_grad_reduce off\n"));
+  for (const std::string& line : table_in(text)) EXPECT_LE(columns_of(line), 80u) << line;
+}
+
+Table small_table() {
+  Table table;
+  table.columns = {
+      case_column(),   {.heading = "b", .worth = 2}, {.heading = "c", .worth = 1}, {.heading = "d", .worth = 1}, {"e"},
+      verdict_column()};
+  table.rows = {{"baseline", "1", "1", "1", "1", ""}, {"x", "1", "1", "1", "1", "faster"}};
+  return table;
+}
+
+Document with_table(Table table) {
+  Document document;
+  document.sections.push_back({"s", "", {Numbers{"", std::move(table)}}});
+  return document;
+}
+
+TEST(Terminal, TheColumnOfLeastWorthGoesFirstAndOfEqualsTheLeft) {
+  EXPECT_EQ(left_out_of(with_table(small_table())), "c, d, b");
+  EXPECT_THAT(arranged(with_table(small_table()), {.width = 26}), HasSubstr("Left out to fit: c ("));
+  EXPECT_THAT(arranged(with_table(small_table()), {.width = 20}), HasSubstr("case      e  verdict\n"));
+}
+
+// Which tables of cases there are and what each can do without.
+TEST(Terminal, WhatGoesFirst) {
+  EXPECT_EQ(left_out_of(everything()),
+            "memory MiB, GFLOP/s/rank, tokens/s, ranks, rounds, efficiency, speed-up, MFU, step ms, 95 % interval");
+}
+
+TEST(Terminal, ProductsAreCalledWhatTheyAre) {
+  store::Result result = test::samples::sweep(
+      {"gemm={m: 512, n: 768, k: 256, transpose: b}", "gemm={m: 768, n: 256, k: 512, transpose: a}"}, {1, 1, 1.5, 2});
+  for (int c = 0; c < 4; ++c) result.points.push_back({c, "gemm", 10, 1000, 0, 0, ""});
+  result.points[2].uses = "qkv, forward";
+  result.points[3].uses = "qkv weight gradient; head, forward";
+  Document wide = show_document(result, analysis::summarise(result)), narrow = wide;
+  EXPECT_THAT(write_text(wide), ::testing::ContainsRegex("transpose: b} +qkv, forward  "));
+  EXPECT_THAT(write_text(wide), ::testing::ContainsRegex("case +in the step  "));
+  arrange(narrow, {.width = 100});
+  const std::string text = write_text(narrow);
+  EXPECT_THAT(text, HasSubstr("\nqkv, forward  "));
+  EXPECT_THAT(text, HasSubstr("\nqkv weight gradient; head, forward  "));
+  for (const std::string& line : table_in(text)) EXPECT_THAT(line, Not(HasSubstr("gemm=")));
+  EXPECT_THAT(text, HasSubstr("Left out to fit: in the step, "));
+}
+
+TEST(Terminal, ColumnsAreAskedForWithoutUnits) {
+  const std::string text = arranged({.columns = {"step", "interval", "verdict"}});
+  EXPECT_THAT(table_in(text).front(), ::testing::MatchesRegex("case +step ms +95 % interval +verdict"));
+  // A column that is asked for stays, however narrow the terminal.
+  const std::string narrow = arranged({.width = 20, .columns = {"step", "interval", "verdict"}});
+  EXPECT_THAT(table_in(narrow).front(), ::testing::MatchesRegex("case +step ms +95 % interval +verdict"));
+  EXPECT_THAT(narrow, Not(HasSubstr("Left out to fit")));
+  EXPECT_THAT(test::error_of([] { arranged({.columns = {"stepp"}}); }),
+              HasSubstr("--columns 'stepp': there is no such column; allowed: case, "));
+}
+
+// `show --follow --columns …` may be started before the first block has ended.
+TEST(Terminal, ColumnsThatComeLaterMayBeAskedFor) {
+  store::Result starting = test::samples::sweep({"micro_batch_size=2"}, {1, 1, 0.9});
+  for (store::ResultBlock& block : starting.blocks) block.status = store::BlockStatus::pending;
+  for (auto& steps : starting.step_seconds) steps.clear();
+  for (auto& losses : starting.losses) losses.clear();
+  starting.state = store::RunState::running;
+  for (const char* column : {"step", "change", "interval", "verdict", "tokens/s", "MFU", "busbw", "memory", "p95"}) {
+    Document document = show_document(starting, analysis::summarise(starting));
+    EXPECT_NO_THROW(arrange(document, {.columns = {column, "verdict"}})) << column;
+    EXPECT_THAT(write_text(document), HasSubstr("baseline"));
+  }
+  Document document = show_document(starting, analysis::summarise(starting));
+  EXPECT_THROW(arrange(document, {.columns = {"stepp"}}), Error);
+}
+
+TEST(Terminal, ColoursAreThoseOfVerdictsAndOfNothingElse) {
+  const std::string plain = arranged({}), text = arranged({}, true);
+  EXPECT_THAT(text, HasSubstr("\x1b[32mfaster\x1b[0m\n"));
+  EXPECT_THAT(text, HasSubstr("\x1b[31mslower\x1b[0m\n"));
+  EXPECT_THAT(text, HasSubstr("\x1b[31mfailed [2]\x1b[0m\n"));
+  EXPECT_THAT(text, HasSubstr("  (baseline)\n"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("  ~[0-9]+  .\\[33munresolved.\\[0m\n"));
+  std::string stripped = text;
+  for (const std::string code : {"\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[0m"}) {
+    for (std::size_t at; (at = stripped.find(code)) != std::string::npos;) stripped.erase(at, code.size());
+  }
+  EXPECT_EQ(stripped, plain);
+}
+
+// All tables of a report with everything in it, at many widths: no line too long, and what went is named.
+TEST(Narrow, ABreakdownFitsEightyColumns) {
+  const store::Result result = test::samples::everything();
+  const analysis::Findings findings = analysis::find_all(result);
+  for (const std::size_t width : {72U, 80U, 100U, 140U}) {
+    Document document = breakdown_document(result, findings);
+    arrange(document, {.width = width});
+    const std::string text = write_text(document, width);
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(columns_of(line), width) << line;
+  }
 }
 
 }  // namespace

@@ -4,14 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
-#include <nlohmann/json.hpp>
+#include <map>
 
-#include "base/text.h"
 #include "config/experiment.h"
 #include "full_result.h"
 #include "golden.h"
-#include "report/sections.h"
-#include "support/sample_results.h"
+#include "support/errors.h"
 
 namespace harness::report {
 namespace {
@@ -30,6 +28,7 @@ store::Result proven_sweep() {
        "nccl_proto=AllReduce:LL128", "global_batch_size=32"},
       {1, 1, 0.6, 0.9, 0.85, 0.95, 0.93, 0.92, 0.91, 0.97, 0.96, 0.94, 0.95, 0.9, 0.9, 1.1, 0.999});
   result.backend = "cuda";
+  result.model = *config::model_preset("llama3-8b");
   result.identity = {{"harness", "0.1.0 (git 1a2b3c4)"}};
   return result;
 }
@@ -78,17 +77,6 @@ TEST(Export, Golden) {
   test::expect_golden("export.megatron", exported(result, Framework::megatron));
   test::expect_golden("export.deepspeed.json", exported(result, Framework::deepspeed));
   test::expect_golden("export.torchtitan", exported(result, Framework::torchtitan));
-}
-
-TEST(Export, TheModelInMegatronsWords) {
-  store::Result result = proven_sweep();
-  result.model = *config::model_preset("llama3-8b");
-  EXPECT_THAT(
-      exported(result, Framework::megatron),
-      HasSubstr("# The model: --num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 "
-                "--num-attention-heads 32 --group-query-attention --num-query-groups 8 --seq-length 8192 "
-                "--max-position-embeddings 8192 --swiglu --normalization RMSNorm --position-embedding-type rope "
-                "--rotary-base 500000 --untie-embeddings-and-output-weights --disable-bias-linear\n"));
 }
 
 TEST(Export, TheEnvironmentFileIsWhatAShellReads) {
@@ -174,8 +162,79 @@ TEST(ShowCost, Golden) {
   const auto json = nlohmann::json::parse(show(result, summary, Format::json, estimate));
   EXPECT_EQ(json["cost"]["after"].size(), 2u);
   EXPECT_EQ(json["cost"]["after"][0]["name"], "precision=bf16");
-  EXPECT_EQ(show(result, summary, Format::text, estimate),
-            show(result, summary, Format::text) + "\n" + write_text(document));
+}
+
+using nlohmann::json;
+
+std::string refusal(const store::Result& result, const std::string& name) {
+  return test::error_of([&] { trace_json(result, name); });
+}
+
+double end_of(const json& event) {
+  return event["ts"].get<double>() + event["dur"].get<double>();
+}
+
+// A line per event, and one for the rest.
+TEST(Trace, Golden) {
+  store::Result result = test::samples::with_timeline();
+  result.splits[0].loading_s = 0.002;
+  json trace = json::parse(trace_json(result, "baseline"));
+  std::string lines;
+  for (const json& event : trace["traceEvents"]) lines += event.dump() + "\n";
+  trace.erase("traceEvents");
+  test::expect_golden("trace.txt", lines + trace.dump() + "\n");
+}
+
+TEST(Trace, RanksShareAClockAndSlicesOfATrackDoNotOverlap) {
+  store::Result result = test::samples::with_timeline();
+  const store::ResultInterval some = result.timeline[0];
+  const auto add = [&](int rank, const char* stream, const char* kind, double start_s, double end_s) {
+    store::ResultInterval row = some;
+    row.rank = rank;
+    row.stream = stream;
+    row.kind = kind;
+    row.start_s = start_s;
+    row.end_s = end_s;
+    result.timeline.push_back(row);
+  };
+  add(0, "pipeline", "send", 0.0035929, 0.0129890);
+  add(0, "pipeline", "receive", 0.0035929, 0.0129917);
+  add(0, "world", "all_reduce", 0.0210, 0.0225);
+  add(2, "world", "all_reduce", 0.0208, 0.0213);
+  const json trace = json::parse(trace_json(result, "baseline"));
+  std::map<std::pair<int, std::string>, int> tracks;
+  std::map<int, double> closed_us;
+  for (const auto& e : trace["traceEvents"]) {
+    if (e["name"] == "thread_name") tracks[{e["pid"], e["args"]["name"]}] = e["tid"];
+    if (e["args"].value("kind", "") == "all_reduce" && e["tid"] == tracks[{e["pid"], "world"}])
+      closed_us[e["pid"]] = end_of(e);
+  }
+  EXPECT_TRUE(tracks.contains({0, "pipeline send"}));
+  EXPECT_TRUE(tracks.contains({0, "pipeline receive"}));
+  EXPECT_NEAR(closed_us[0], 22500, 1e-3);
+  EXPECT_NEAR(closed_us[2], 22500, 1e-3);
+  EXPECT_THAT(trace["otherData"]["clock"].get<std::string>(), HasSubstr("shared"));
+}
+
+TEST(Trace, WhatIsNotThereIsNamed) {
+  const store::Result result = test::samples::with_timeline();
+  EXPECT_THAT(refusal(result, "baseline_again"), HasSubstr("it is the baseline"));
+  EXPECT_THAT(refusal(result, "micro_batch_size=3"), HasSubstr("did you mean micro_batch_size=2?"));
+  EXPECT_THAT(refusal(test::samples::nothing_moved(), "baseline"),
+              HasSubstr("has no timeline: the file holds no profiled step of it"));
+}
+
+TEST(Trace, HostileTextsAndTimesStayInside) {
+  store::Result result = test::samples::with_timeline();
+  result.timeline[0].kind = "\"}]}\x1b[2J\xff";
+  result.timeline[1].start_s = NAN;
+  result.timeline[2].end_s = -1;
+  result.timeline[3].case_index = 99;
+  result.rank_table[0].host = "\x1b]0;x\x07";
+  const std::string text = trace_json(result, "baseline");
+  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+  EXPECT_EQ(std::count_if(text.begin(), text.end(), [](char c) { return c == '\n'; }), 1);
+  EXPECT_NO_THROW(json::parse(text).size());
 }
 
 }  // namespace

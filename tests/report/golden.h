@@ -9,7 +9,6 @@
 #include <string>
 #include <utility>
 
-#include "report/compare.h"
 #include "report/sections.h"
 #include "support/files.h"
 #include "support/paths.h"

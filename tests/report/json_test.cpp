@@ -1,9 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <set>
 
@@ -11,9 +8,6 @@
 #include "base/text.h"
 #include "full_result.h"
 #include "golden.h"
-#include "report/sections.h"
-#include "support/files.h"
-#include "support/paths.h"
 
 // The output for programs. docs/json.md describes every key that the program prints, and every metric in the words of
 // its help; cells of CSV are clean, one cell each, and no formula of somebody else's.
@@ -30,7 +24,7 @@ std::string page() {
   return test::text_of(path);
 }
 
-// Keys of all objects, but for those that the user names: settings and parts.
+// Keys of all objects, but for those that the user names: settings.
 void collect_keys(const Json& json, std::set<std::string>& keys) {
   if (json.is_array()) {
     for (const Json& element : json) collect_keys(element, keys);
@@ -38,7 +32,7 @@ void collect_keys(const Json& json, std::set<std::string>& keys) {
   if (!json.is_object()) return;
   for (const auto& [key, value] : json.items()) {
     keys.insert(key);
-    if (key != "settings" && key != "part_seconds") collect_keys(value, keys);
+    if (key != "settings") collect_keys(value, keys);
   }
 }
 

@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <optional>
 #include <set>
 
 #include "analysis/breakdown.h"
@@ -144,17 +143,8 @@ std::size_t index_of(OperationKind kind) {
 
 }  // namespace
 
-double timeline_length(const store::Result& result, int case_index) {
-  double length = 0;
-  for (const analysis::DrawnInterval& x : analysis::drawn_step(result, case_index).intervals) {
-    length = std::max(length, x.end_s);
-  }
-  return length;
-}
-
-std::optional<report::Figure> timeline_chart(const store::Result& result, int case_index, const std::string& id,
-                                             double length_s) {
-  const analysis::DrawnStep step = analysis::drawn_step(result, case_index);
+std::optional<report::Figure> timeline_chart(const analysis::DrawnStep& step, const std::string& id,
+                                             const std::string& title, double length_s) {
   std::set<std::int64_t> ranks;
   double step_s = 0;
   for (const analysis::DrawnInterval& x : step.intervals) {
@@ -171,9 +161,7 @@ std::optional<report::Figure> timeline_chart(const store::Result& result, int ca
     if (!std::ranges::binary_search(shown, row.rank)) continue;
     operations.push_back({row.rank, x.track, kind_of(row), x.start_s, x.end_s, row.waiting_s + row.bubble_s});
   }
-  report::Figure figure =
-      lanes_chart(operations, step_s, length_s, id,
-                  fmt::format("One {} of {}.", analysis::step_in_parts(result), result.case_at(case_index).name));
+  report::Figure figure = lanes_chart(operations, step_s, length_s, id, title);
   figure.caption = lanes_words(shown.size(), ranks.size(), step.one_clock) + figure.caption;
   return figure;
 }

@@ -5,9 +5,7 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <optional>
 #include <set>
-#include <vector>
 
 #include "analysis/estimator.h"
 #include "base/text.h"
@@ -70,7 +68,6 @@ std::string caption_of(const store::Result& result, const analysis::Summary& sum
       100 * result.confidence, within);
 }
 
-// The class that gives a case that is drawn the colour of its verdict.
 std::string verdict_class(const analysis::CaseSummary& row) {
   if (row.judgement.reason == analysis::Reason::predicted) return row.effect->ratio < 1 ? "v-faster" : "v-slower";
   return fmt::format("v-{}", analysis::name_of(row.effect->verdict));

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <iterator>
 
-#include "report/document.h"
 #include "report/page/page.h"
 
 namespace harness::page {

@@ -42,13 +42,9 @@ std::optional<report::Figure> bandwidth_chart(const store::Result& result, const
 report::Figure waterfall_chart(const analysis::Waterfall& waterfall, const std::string& id,
                                const std::string& case_name);
 
-/// One profiled step of a case: lanes_chart() of up to eight ranks on one clock (analysis::drawn_step). Nothing if the
-/// file has no timeline of the case.
-std::optional<report::Figure> timeline_chart(const store::Result& result, int case_index, const std::string& id,
-                                             double length_s);
-
-/// How long the profiled step took, by the end of its last operation; 0 if the file has none.
-double timeline_length(const store::Result& result, int case_index);
+/// One profiled step: lanes_chart() of up to eight ranks. Nothing if it has no operation.
+std::optional<report::Figure> timeline_chart(const analysis::DrawnStep& step, const std::string& id,
+                                             const std::string& title, double length_s);
 
 /// Nodes by the ranks on them: how late each was (analysis::Stragglers::late_share).
 report::Figure late_ranks_chart(const store::Result& result, const std::vector<double>& late_share);
@@ -107,7 +103,6 @@ Axis logarithmic_axis(const std::vector<double>& values, std::function<std::stri
 /// every other or third.
 Axis decade_axis(const std::vector<double>& values, std::function<std::string(double)> label);
 
-/// The distance of such ticks.
 double tick_distance(double range, int count);
 /// Enough decimals to tell ticks apart that are so far from one another.
 int tick_decimals(double distance);
@@ -131,7 +126,6 @@ struct RowChart {
   void draw(report::Figure& figure, const std::string& description) const;
 };
 
-/// Lines over two axes.
 struct LineChart {
   struct Line {
     std::string kind;                                              // its class
@@ -144,11 +138,9 @@ struct LineChart {
   std::vector<Line> lines;
   std::vector<std::pair<double, std::string>> notes = {};  // at the right edge: value and words
 
-  /// Becomes the drawing of the figure, as RowChart::draw().
   void draw(report::Figure& figure, const std::string& description) const;
 };
 
-/// The colours of a timeline.
 enum class OperationKind : std::uint8_t {
   matrix_product,
   attention,

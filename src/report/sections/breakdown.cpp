@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <functional>
-#include <span>
 
 #include "analysis/breakdown.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "config/backend.h"
 #include "report/sections.h"
-#include "report/words.h"
 
 namespace harness::report {
 namespace {
@@ -32,84 +30,79 @@ struct Line {
   std::optional<double> roof = {};
 };
 
-class StepTable {
- public:
-  StepTable(const store::Result& result, const analysis::StepFindings& step, const analysis::StepFindings* baseline)
-      : predicted_(config::traits_of(result.backend).predicts()),
-        step_(step),
-        baseline_(baseline),
-        scale_(scale_of_seconds(std::array{step.breakdown.mean.step_s})) {
-    table_.columns = {{fmt::format("part of the {}", analysis::step_in_parts(result)), true},
-                      {"baseline " + scale_.unit},
-                      {scale_.unit},
-                      {"change"},
-                      {"share"},
-                      {"MFU"},
-                      {"roof " + scale_.unit}};
-    if (step.waterfall) add({.name = "(peak)", .now = {}, .before = {}, .points = percent(1)});
-    for (const Part part : all_parts) add(part);
-    add_step_lines();
-    table_.remove_empty_columns();
-  }
-  Table take() { return std::move(table_); }
+const analysis::WaterfallBar* bar_of(const analysis::StepFindings& step, std::optional<Part> part) {
+  if (!step.waterfall) return nullptr;
+  const auto found = std::ranges::find(step.waterfall->bars, part, &analysis::WaterfallBar::part);
+  return found == step.waterfall->bars.end() ? nullptr : &*found;
+}
 
- private:
-  void add(const Line& line) {
-    table_.rows.push_back({line.name, cell(line.before, scale_), cell(line.now, scale_),
-                           baseline_ == nullptr ? "" : difference(line.now, line.before, scale_), line.share,
-                           line.points, cell(line.roof, scale_)});
-  }
+std::string points_of(const analysis::WaterfallBar* bar) {
+  return bar == nullptr ? "" : signed_number(-100 * bar->points, 1);
+}
 
-  void add(Part part) {
-    const analysis::Breakdown& mean = step_.breakdown.mean;
+// The profiled step and, where steps were timed beside it, the timed one.
+std::vector<Line> step_lines(const analysis::StepFindings& step, const analysis::StepFindings* baseline,
+                             bool predicted) {
+  const std::optional<analysis::Waterfall>& waterfall = step.waterfall;
+  Line profiled{.name = predicted ? "step" : "step, profiled",
+                .now = step.breakdown.mean.step_s,
+                .before = {},
+                .share = percent(1)};
+  if (baseline != nullptr) profiled.before = baseline->breakdown.mean.step_s;
+  if (!waterfall) return {profiled};
+  const analysis::WaterfallBar* rest = bar_of(step, std::nullopt);
+  profiled.points = percent(waterfall->mfu + (rest != nullptr ? rest->points : 0));
+  if (!waterfall->timed || predicted) {
+    profiled.roof = waterfall->ideal_s;
+    return {profiled};
+  }
+  Line timed{.name = "step, timed",
+             .now = waterfall->step_s,
+             .before = {},
+             .points = percent(waterfall->mfu),
+             .roof = waterfall->ideal_s};
+  if (baseline != nullptr && baseline->waterfall && baseline->waterfall->timed)
+    timed.before = baseline->waterfall->step_s;
+  Line difference{
+      .name = "timed steps differ by", .now = *timed.now - *profiled.now, .before = {}, .points = points_of(rest)};
+  if (timed.before) difference.before = *timed.before - *profiled.before;
+  return {profiled, difference, timed};
+}
+
+Table step_table(const store::Result& result, const analysis::StepFindings& step,
+                 const analysis::StepFindings* baseline) {
+  const analysis::Breakdown& mean = step.breakdown.mean;
+  const Scale scale = scale_of_seconds(std::array{mean.step_s});
+  std::vector<Line> lines;
+  if (step.waterfall) lines.push_back({.name = "(peak)", .now = {}, .before = {}, .points = percent(1)});
+  for (const Part part : all_parts) {
     Line line{.name = name_of(part), .now = mean[part], .before = {}};
-    if (baseline_ != nullptr) line.before = baseline_->breakdown.mean[part];
-    if (!line.now && !line.before) return;
+    if (baseline != nullptr) line.before = baseline->breakdown.mean[part];
+    if (!line.now && !line.before) continue;
     if (line.now) line.share = percent(mean.share(part));
-    if (const analysis::WaterfallBar* bar = bar_of(part)) {
-      line.points = points(*bar);
-      line.roof = bar->roof_s;
-    }
-    add(line);
+    const analysis::WaterfallBar* bar = bar_of(step, part);
+    line.points = points_of(bar);
+    if (bar != nullptr) line.roof = bar->roof_s;
+    lines.push_back(std::move(line));
   }
-
-  void add_step_lines() {
-    Line profiled{.name = predicted_ ? "step" : "step, profiled",
-                  .now = step_.breakdown.mean.step_s,
-                  .before = {},
-                  .share = percent(1)};
-    if (baseline_ != nullptr) profiled.before = baseline_->breakdown.mean.step_s;
-    const bool timed_too = step_.waterfall && step_.waterfall->timed && !predicted_;
-    const analysis::WaterfallBar* rest = bar_of(std::nullopt);
-    if (step_.waterfall) profiled.points = percent(step_.waterfall->mfu + (rest != nullptr ? rest->points : 0));
-    if (step_.waterfall && !timed_too) profiled.roof = step_.waterfall->ideal_s;
-    add(profiled);
-    if (!timed_too) return;
-    Line timed{.name = "step, timed", .now = step_.waterfall->step_s, .before = {}};
-    if (baseline_ != nullptr && baseline_->waterfall && baseline_->waterfall->timed)
-      timed.before = baseline_->waterfall->step_s;
-    Line difference{.name = "timed steps differ by", .now = *timed.now - *profiled.now, .before = {}};
-    if (timed.before) difference.before = *timed.before - *profiled.before;
-    if (rest != nullptr) difference.points = points(*rest);
-    add(difference);
-    timed.points = percent(step_.waterfall->mfu);
-    timed.roof = step_.waterfall->ideal_s;
-    add(timed);
+  for (Line& line : step_lines(step, baseline, config::traits_of(result.backend).predicts()))
+    lines.push_back(std::move(line));
+  Table table;
+  table.columns = {{fmt::format("part of the {}", analysis::step_in_parts(result)), true},
+                   {"baseline " + scale.unit},
+                   {scale.unit},
+                   {"change"},
+                   {"share"},
+                   {"MFU"},
+                   {"roof " + scale.unit}};
+  for (const Line& line : lines) {
+    table.rows.push_back({line.name, cell(line.before, scale), cell(line.now, scale),
+                          baseline == nullptr ? "" : difference(line.now, line.before, scale), line.share, line.points,
+                          cell(line.roof, scale)});
   }
-
-  const analysis::WaterfallBar* bar_of(std::optional<Part> part) const {
-    if (!step_.waterfall) return nullptr;
-    const auto found = std::ranges::find(step_.waterfall->bars, part, &analysis::WaterfallBar::part);
-    return found == step_.waterfall->bars.end() ? nullptr : &*found;
-  }
-  static std::string points(const analysis::WaterfallBar& bar) { return signed_number(-100 * bar.points, 1); }
-
-  bool predicted_;  // then no step was timed beside it
-  const analysis::StepFindings& step_;
-  const analysis::StepFindings* baseline_;
-  Scale scale_;
-  Table table_;
-};
+  table.remove_empty_columns();
+  return table;
+}
 
 template <class Key>
 std::string listed(const std::vector<std::pair<Key, double>>& list, std::size_t max_listed, auto name_of_key) {
@@ -236,7 +229,7 @@ Table straggler_table(const analysis::Stragglers& found) {
 void add_step(const store::Result& result, const analysis::Findings& findings, const analysis::StepFindings& step,
               const analysis::StepFindings* baseline, Section& section) {
   section.add(Subheading{result.at(step).name});
-  section.add(Numbers{"", StepTable(result, step, baseline).take()});
+  section.add(Numbers{"", step_table(result, step, baseline)});
   // The bound of a training step, and what to try, say nothing of one operation.
   if (measured_by(result) == Measured::training) add_bottleneck(result, findings.summary, step.bottleneck, section);
   section.add(List{remarks_on(result, step)});

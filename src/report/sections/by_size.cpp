@@ -4,11 +4,8 @@
 #include <cmath>
 #include <functional>
 
-#include "analysis/summary.h"
 #include "base/text.h"
-#include "report/document.h"
 #include "report/sections.h"
-#include "report/words.h"
 
 namespace harness::report {
 namespace {
@@ -19,11 +16,6 @@ const Scale gigabytes_per_s{"GB/s", 1e9};
 
 std::string gigabytes(const std::optional<double>& bytes_per_s) {
   return bytes_per_s ? fmt::format("{:.4g}", *bytes_per_s / 1e9) : "";
-}
-
-std::string size_cell(const store::Result& result, const analysis::CaseSummary& row) {
-  const store::ResultPoint* point = result.find_point(row.case_index);
-  return point == nullptr ? result.at(row).value : fmt::format("{:.0f}", point->bytes);
 }
 
 std::string uses_cell(const store::Result& result, const analysis::CaseSummary& row) {
@@ -129,8 +121,9 @@ class TableBySize {
   void add_size() {
     const auto sized = std::ranges::find(result_.cases, store::CaseRole::point, &store::ResultCase::role);
     add({.heading = on_bus_ ? "size B" : sized->variable, .words = !on_bus_, .names_cases = true}, [&](std::size_t i) {
-      return on_bus_ ? size_cell(result_, *sizes_[i])
-                     : std::string(result_.setting(result_.at(*sizes_[i]), sized->variable));
+      if (!on_bus_) return std::string(result_.setting(result_.at(*sizes_[i]), sized->variable));
+      const store::ResultPoint* point = result_.find_point(sizes_[i]->case_index);
+      return point == nullptr ? result_.at(*sizes_[i]).value : fmt::format("{:.0f}", point->bytes);
     });
   }
 
@@ -151,7 +144,6 @@ class TableBySize {
     }
   }
 
-  // MFU, where the peak is known.
   void add_shares() {
     for (const SettingColumn& setting : settings_) {
       add({.heading = fmt::format("{} of peak", setting.label), .worth = 15}, [&](std::size_t i) {
@@ -161,7 +153,6 @@ class TableBySize {
     }
   }
 
-  // The blocks of all settings that failed, of which one with a wrong result is one.
   void add_errors() {
     add({.heading = "errors", .worth = 10}, [&](std::size_t i) {
       int failed = 0;

@@ -4,10 +4,8 @@
 #include <functional>
 
 #include "analysis/estimator.h"
-#include "analysis/summary.h"
 #include "base/text.h"
 #include "report/sections.h"
-#include "report/words.h"
 
 namespace harness::report {
 namespace {
@@ -20,26 +18,11 @@ void add_column(const analysis::Summary& summary, Table::Column column,
 }
 
 Scale scale_for(Unit unit, std::span<const double> values) {
-  using enum Unit;
-  switch (unit) {
-    case seconds:
-      return scale_of_seconds(values);
-    case flops:
-      return scale_of_flops(values);
-    case bytes:
-      return scale_of_bytes(values);
-    case gigabytes_s:
-      return {"GB/s", 1e9};
-    case hertz:
-      return {"MHz", 1e6};
-    case watts:
-      return {"W", 1};
-    case share:
-    case number:
-    case count:
-      break;
-  }
-  return {};
+  if (unit == Unit::seconds) return scale_of_seconds(values);
+  if (unit == Unit::flops) return scale_of_flops(values);
+  if (unit == Unit::bytes) return scale_of_bytes(values);
+  if (unit == Unit::gigabytes_s) return {"GB/s", 1e9};
+  return unit == Unit::hertz ? Scale{"MHz", 1e6} : Scale{};
 }
 
 std::string printed(double value, const Metric& metric, const Scale& scale) {
@@ -87,34 +70,16 @@ bool ranks_differ(const store::Result& result) {
 // From a few rounds no scatter can be told, so no number of rounds either.
 constexpr int min_rounds_for_estimate = 5;
 
-bool has_estimate(const analysis::CaseSummary& row) {
-  return row.effect && row.judgement.verdict == analysis::Verdict::unresolved && row.effect->rounds_needed > 0 &&
-         row.effect->rounds >= min_rounds_for_estimate;
-}
-
-// "/byte" or "/FLOP" where the cases of single operations do different amounts of work; else "".
-std::string unit_of_change(const store::Result& result) {
-  if (per_what(result).empty()) return "";
-  return measured_by(result) == Measured::collective ? "/byte" : "/FLOP";
-}
-
 // The number of rounds behind a verdict, if not all, and how many would settle it: "12/20 ~43".
 std::string rounds_of(const analysis::CaseSummary& row, int planned) {
   std::vector<std::string> words;
   if (row.effect && row.effect->rounds < planned) words.push_back(fmt::format("{}/{}", row.effect->rounds, planned));
-  if (has_estimate(row)) {
+  const bool is_open = row.effect && row.judgement.verdict == analysis::Verdict::unresolved;
+  if (is_open && row.effect->rounds_needed > 0 && row.effect->rounds >= min_rounds_for_estimate) {
     const bool more = row.effect->rounds_needed >= analysis::max_rounds;
     words.push_back(fmt::format("~{}{}", std::min(row.effect->rounds_needed, analysis::max_rounds), more ? "+" : ""));
   }
   return join(words, " ");
-}
-
-Table::Column rounds_column() {
-  return {.heading = "rounds",
-          .worth = 43,
-          .legend =
-              "n/N: change and verdict rest on n of the N rounds. ~N: about N rounds would settle it, if its effect "
-              "and scatter stay as they are."};
 }
 
 // Interval ends share their unit where space is short: "[-12.9, -11.1] %".
@@ -207,9 +172,16 @@ CaseTable case_table(const store::Result& result, const analysis::Summary& summa
     add_metric(metric, metric.key == "mfu" ? legend_of_mfu(result, summary) : "", result, summary, out.table);
   }
   if (!analysis::sweeps_sizes_alone(result)) {
-    add(change_column(unit_of_change(result)), [](const analysis::CaseSummary& row) { return change_of(row.effect); });
+    const std::string per = measured_by(result) == Measured::collective ? "/byte" : "/FLOP";
+    add(change_column(per_what(result).empty() ? "" : per),
+        [](const analysis::CaseSummary& row) { return change_of(row.effect); });
     add(interval_column(result.confidence), [](const analysis::CaseSummary& row) { return interval_cell(row.effect); });
-    add(rounds_column(), [&](const analysis::CaseSummary& row) { return rounds_of(row, result.rounds); });
+    add({.heading = "rounds",
+         .worth = 43,
+         .legend =
+             "n/N: change and verdict rest on n of the N rounds. ~N: about N rounds would settle it, if its effect "
+             "and scatter stay as they are."},
+        [&](const analysis::CaseSummary& row) { return rounds_of(row, result.rounds); });
   }
   Table::Column judged = verdict_column();
   if (summary.predicted) judged.heading = "prediction";

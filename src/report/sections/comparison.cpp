@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "report/compare.h"
+#include "report/json.h"
 #include "report/sections.h"
 #include "report/words.h"
 
@@ -97,48 +97,6 @@ Numbers case_rows(const analysis::Comparison& comparison, bool whole) {
   return table_of("", std::move(columns), std::move(rows), whole);
 }
 
-struct PartOfBoth {
-  std::string case_name, name;
-  double first, second;  // NaN where that side has no such part
-};
-
-// In the first side's order, what only the second has last; nothing where a side does not tell its parts.
-void add_parts(const analysis::CaseComparison& row, std::vector<PartOfBoth>& parts) {
-  if (row.first.parts.empty() || row.second.parts.empty()) return;
-  const auto begin = std::ssize(parts);
-  for (const analysis::StepPart& part : row.first.parts) parts.push_back({row.name, part.name, part.seconds, NAN});
-  for (const analysis::StepPart& part : row.second.parts) {
-    const auto at = std::ranges::find(parts.begin() + begin, parts.end(), part.name, &PartOfBoth::name);
-    if (at == parts.end()) {
-      parts.push_back({row.name, part.name, NAN, part.seconds});
-    } else {
-      at->second = part.seconds;
-    }
-  }
-}
-
-// The baseline and the cases that moved: in a long sweep the others would bury them. JSON has them all.
-Numbers part_rows(const analysis::Comparison& comparison, bool whole) {
-  std::vector<PartOfBoth> parts;
-  for (const analysis::CaseComparison& row : comparison.cases) {
-    if (store::is_reference(row.role) || analysis::moved(row.judgement.verdict)) add_parts(row, parts);
-  }
-  double longest = 0;
-  for (const PartOfBoth& part : parts) longest = std::fmax(longest, std::fmax(part.first, part.second));
-  const Scale scale = scale_of_seconds(std::vector<double>{longest});
-  std::vector<WeighedRow> rows;
-  for (const auto& [case_name, name, before, after] : parts) {
-    const double moved = std::isfinite(after - before) ? std::abs(after - before) : std::fmax(before, after);
-    if (!whole && moved / scale.factor < 0.005) continue;  // prints as 0
-    const std::string difference =
-        std::isfinite(after - before) ? signed_number((after - before) / scale.factor, 2) : "";
-    rows.push_back({moved, {case_name, name, scale.print(before), scale.print(after), difference}});
-  }
-  return table_of("One step, means over ranks, of the baseline and of cases that moved:",
-                  {case_column(), {"part of a step", true}, {"A " + scale.unit}, {"B " + scale.unit}, {"B - A"}},
-                  std::move(rows), whole);
-}
-
 std::vector<std::string> how_to_read(const analysis::Comparison& comparison) {
   std::vector<std::string> notes;
   if (comparison.predicted) {
@@ -202,6 +160,117 @@ Section reservations_section(const CompareReport& report) {
   return section;
 }
 
+Json files_json(const std::vector<analysis::ComparedFile>& files) {
+  return json_list(files, [](const analysis::ComparedFile& file) -> Json {
+    return {{"label", file.label}, {"run_uuid", file.result->run_uuid}, {"created", file.result->created}};
+  });
+}
+
+Json difference_json(const analysis::Difference& difference) {
+  return {{"group", difference.group}, {"name", difference.name}, {"values", difference.values}};
+}
+
+Json change_json(const analysis::Change& change) {
+  return {{"verdict", analysis::name_of(change.judgement.verdict)},
+          {"ratio", json_number(change.ratio)},
+          {"low", json_number(change.low)},
+          {"high", json_number(change.high)},
+          {"n", change.n}};
+}
+
+Json measured_json(const analysis::MeasuredCase& measured) {
+  return {{"runs", measured.run_seconds.size()},
+          {"blocks", measured.block_seconds.size()},
+          {"run_seconds", measured.run_seconds},
+          {"step_seconds", json_number(measured.step_seconds)},
+          {"tokens_per_second", json_number(measured.tokens_per_second)},
+          {"mfu", json_number(measured.mfu)}};
+}
+
+Json case_json(const std::string& name, const analysis::Change& change, const Json& more) {
+  Json out = {{"name", name}};
+  out.update(change_json(change));
+  out.update(more);
+  return out;
+}
+
+void put(const std::monostate&, const CompareReport&, Json&) {}
+
+void put(const analysis::Comparison& comparison, const CompareReport&, Json& out) {
+  const auto row_json = [](const analysis::CaseComparison& row) {
+    return case_json(row.name, row,
+                     {{"a", measured_json(row.first)}, {"b", measured_json(row.second)}, {"per_token", row.per_token}});
+  };
+  out["comparison"] = {{"a", comparison.first},
+                       {"b", comparison.second},
+                       {"between_runs", comparison.between_runs},
+                       {"same_run_on_both_sides", comparison.same_run},
+                       {"comparisons", comparison.comparisons},
+                       {"confidence", comparison.confidence},
+                       {"smallest_effect", comparison.smallest_effect},
+                       {"cases", json_list(comparison.cases, row_json)},
+                       {"not_aligned", comparison.not_aligned}};
+}
+
+void put(const analysis::Reproduction& reproduction, const CompareReport&, Json& out) {
+  const auto row_json = [](const analysis::ChangeReproduction& row) -> Json {
+    return {{"name", row.name},
+            {"reproduced", analysis::name_of(row.reproduced)},
+            {"a", change_json(row.first)},
+            {"b", change_json(row.second)}};
+  };
+  out["reproduction"] = {{"a", Json::array({reproduction.first})},
+                         {"b", Json::array({reproduction.second})},
+                         {"a_confidence", reproduction.first_confidence},
+                         {"b_confidence", reproduction.second_confidence},
+                         {"changes", json_list(reproduction.changes, row_json)},
+                         {"only_in_one", reproduction.only_in_one}};
+}
+
+void put(const analysis::Pool& pool, const CompareReport& report, Json& out) {
+  const auto run_json = [&](const analysis::RunOfCase& run) -> Json {
+    const auto& effect = run.row->effect;
+    return {{"label", report.files[run.file].label},
+            {"ratio", json_number(run.ratio)},
+            {"low", effect ? json_number(effect->low) : Json(nullptr)},
+            {"high", effect ? json_number(effect->high) : Json(nullptr)},
+            {"step_seconds", json_number(run.row->step_seconds)}};
+  };
+  const auto row_json = [&](const analysis::PooledCase& row) {
+    return case_json(row.name, row,
+                     {{"judgement", pooled_verdict(row)},
+                      {"runs_differ", row.runs_differ},
+                      {"measured", measured_json(row.measured)},
+                      {"runs", json_list(row.runs, run_json)},
+                      {"remarks", pooled_remarks(report.files, row)}});
+  };
+  out["pool"] = {{"control_moved", pool.unreliable},
+                 {"comparisons", pool.comparisons},
+                 {"confidence", pool.confidence},
+                 {"smallest_effect", pool.smallest_effect},
+                 {"cases", json_list(pool.cases, row_json)}};
+}
+
+void put(const analysis::History& history, const CompareReport&, Json& out) {
+  const auto row_json = [](const analysis::CaseHistory& row) -> Json {
+    Json change = nullptr;
+    if (row.largest) {
+      change = {{"first_run_after", row.largest->run},
+                {"ratio", json_number(row.largest->ratio)},
+                {"p", json_number(row.largest->p)}};
+    }
+    return {{"name", row.name},
+            {"step_seconds", json_list(row.seconds, [](double value) { return json_number(value); })},
+            {"verdict", analysis::name_of(row.verdict)},
+            {"change", std::move(change)}};
+  };
+  out["history"] = {{"min_runs", analysis::min_history_runs},
+                    {"smallest_effect", history.smallest_effect},
+                    {"confidence", history.confidence},
+                    {"runs", files_json(history.files)},
+                    {"cases", json_list(history.cases, row_json)}};
+}
+
 }  // namespace
 
 double weight_of(const analysis::Change& change, store::CaseRole role) {
@@ -238,7 +307,6 @@ Answer text_of(const analysis::Comparison& comparison, const CompareReport&, boo
   answer.said.add(Paragraph{fmt::format("A: {}. B: {}.", join(comparison.first, ", "), join(comparison.second, ", "))});
   if (!caveats.empty()) answer.said.add(List{std::move(caveats), List::Mark::warning});
   answer.said.add(case_rows(comparison, whole));
-  answer.said.add(part_rows(comparison, whole));
   return answer;
 }
 
@@ -256,6 +324,14 @@ Document compare_document(const CompareReport& report, bool whole) {
   if (!report.files.empty()) document.sections.push_back(differences_section(report, whole));
   document.sections.push_back({"how-to-read", "", {List{std::move(text.how_to_read), List::Mark::none}}});
   return document;
+}
+
+std::string compare_json(const CompareReport& report) {
+  Json out = {{"schema", "harness-compare"},         {"schema_version", 2},
+              {"files", files_json(report.files)},   {"differences", json_list(report.differences, difference_json)},
+              {"incomparable", report.incomparable}, {"unreliable", report.unreliable}};
+  std::visit([&](const auto& answer) { put(answer, report, out); }, report.answer);
+  return json_text(out);
 }
 
 }  // namespace harness::report

@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "base/text.h"
 #include "base/units.h"
 #include "config/backend.h"
 #include "report/sections.h"
-#include "report/words.h"
 
 namespace harness::report {
 namespace {

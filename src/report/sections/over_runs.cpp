@@ -6,7 +6,6 @@
 
 #include "base/text.h"
 #include "config/registry.h"
-#include "report/compare.h"
 #include "report/sections.h"
 #include "report/words.h"
 
