@@ -144,6 +144,12 @@ PublishedSteps published_steps(const StepOfJob& step) {
   return {std::ssize(near), join(words, "; ")};
 }
 
+std::string published_line(const StepOfJob& step) {
+  const PublishedSteps published = published_steps(step);
+  if (published.near == 0) return "";
+  return fmt::format("published for {} in {}: {}", step.gpu, step.precision, published.text);
+}
+
 std::string published_line(const store::Result& result, const Summary& summary) {
   const store::ResultCase* baseline = result.baseline();
   if (baseline == nullptr || !result.points.empty() || !result.ranks_are_gpus()) return "";
@@ -155,12 +161,8 @@ std::string published_line(const store::Result& result, const Summary& summary) 
     if (!hardware && !result.rank_table.empty())
       hardware = config::find_hardware_for_device(result.rank_table.front().device, result.config_path);
     if (!hardware) return "";
-    const StepOfJob step{
-        result.model,    hardware->gpu_file(),       std::string(result.setting(*baseline, "precision")),
-        baseline->ranks, row->flops_per_rank / 1e12, summary.predicted};
-    const PublishedSteps published = published_steps(step);
-    if (published.near == 0) return "";
-    return fmt::format("published for {} in {}: {}", step.gpu, step.precision, published.text);
+    return published_line({result.model, hardware->gpu_file(), std::string(result.setting(*baseline, "precision")),
+                           baseline->ranks, row->flops_per_rank / 1e12, summary.predicted});
   } catch (const Error&) {  // its configuration is of another version, or a hardware file is gone
     return "";
   }

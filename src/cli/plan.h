@@ -107,8 +107,9 @@ Best find_best(const plan::Plan& plan, std::size_t wanted, std::size_t limit = m
 
 /// Says what is planned, how large a step is, and the peak and the memory that it is held against: a line each.
 std::vector<std::string> head_lines(const plan::Plan& plan);
-/// Which cases run, on what memory and with what traffic; why the others do not; warnings; head_lines().
-report::Document plan_document(const plan::Plan& plan);
+/// Which cases run, on what memory and with what traffic; why the others do not; warnings; head_lines(); published
+/// steps like the baseline. `predicted`: as predict_cases() gives it.
+report::Document plan_document(const plan::Plan& plan, const std::vector<PredictedCase>& predicted);
 /// How many blocks of what kind, the effect that `rounds` rounds can detect, and the size of the result file.
 report::Section schedule_section(const plan::Plan& plan, int rounds);
 /// The fastest combinations, and how many of the others there are, by what became of them.

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "analysis/estimator.h"
+#include "analysis/published.h"
 #include "backend/backend.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -244,6 +245,19 @@ class Estimate {
   std::vector<double> round_ends_s_;  // from the start of the sweep
 };
 
+
+std::string published_of_baseline(const plan::Plan& p, const std::vector<PredictedCase>& predicted) {
+  const plan::PlannedCase& baseline = p.baseline();
+  const config::Experiment& e = p.experiment;
+  if (!e.hardware || baseline.settings.workload != "gpt" || !baseline.is_possible()) return "";
+  const int ranks = baseline.layout.ranks();
+  double tflops = 0;
+  if (!predicted.empty() && predicted.front().step)
+    tflops = baseline.survey.flop.model / ranks / predicted.front().step->step_s / 1e12;
+  return analysis::published_line(
+      {e.model, e.hardware->gpu_file(), config::name_of(baseline.settings.precision), ranks, tflops, tflops > 0});
+}
+
 }  // namespace
 
 std::vector<std::string> head_lines(const plan::Plan& p) {
@@ -280,7 +294,7 @@ std::vector<std::string> head_lines(const plan::Plan& p) {
   return lines;
 }
 
-report::Document plan_document(const plan::Plan& p) {
+report::Document plan_document(const plan::Plan& p, const std::vector<PredictedCase>& predicted) {
   std::vector<std::string> notes;
   report::Document document;
   document.headline = headline(p);
@@ -288,7 +302,9 @@ report::Document plan_document(const plan::Plan& p) {
   section.add(report::Numbers{"", cases_table(p, notes)});
   section.add(List{std::move(notes), List::Mark::number});
   section.add(List{plan::warnings_of(p), List::Mark::warning});
-  section.add(List{head_lines(p), List::Mark::none});
+  std::vector<std::string> lines = head_lines(p);
+  if (std::string line = published_of_baseline(p, predicted); !line.empty()) lines.push_back(std::move(line));
+  section.add(List{std::move(lines), List::Mark::none});
   return document;
 }
 

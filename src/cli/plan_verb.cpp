@@ -242,7 +242,7 @@ int plan(const PlanOptions& options, std::ostream& out, std::ostream* progress) 
     out << plan_json(p, predicted);
     return 0;
   }
-  report::Document document = plan_document(p);
+  report::Document document = plan_document(p, predicted);
   if (stated_ranks == 0) document.notices.push_back({fmt::format("planned for 1 rank; {}", how)});
   if (predicted.empty()) {
     add_schedule(p, options, per_node, document);

@@ -78,10 +78,17 @@ TEST_F(PredictedSweep, StandsBesidePublishedSteps) {
   options.overrides = {"hardware=a100-sxm-80gb"};
   run(options);
   const std::string published = "published for a100-sxm-80gb in bf16: ", yours = "; yours, predicted: ";
+  const auto planned = [&](const std::string& hardware, const std::string& backend) {
+    return unwrapped(
+        said({"plan", config_, "--ranks", "8", "--set", "hardware=" + hardware, "--set", "backend=" + backend}));
+  };
   for (const auto& screen :
        Commands{{"show", file_}, {"show", "-v", file_}, {"report", file_, "--format", "md", "-o", "-"}}) {
     EXPECT_THAT(unwrapped(said(screen)), AllOf(HasSubstr("Baseline: " + published), HasSubstr(yours)));
   }
+  EXPECT_THAT(planned("a100-sxm-80gb", "sim"), AllOf(HasSubstr(published), HasSubstr(yours)));
+  EXPECT_THAT(planned("a100-sxm-80gb", "cuda"), AllOf(HasSubstr(published), Not(HasSubstr("yours"))));
+  EXPECT_THAT(planned("l40s", "sim"), Not(HasSubstr("published for")));
   EXPECT_THAT(said({"show", test::source_dir() + "/results/example.h5"}), Not(HasSubstr("published for")));
 }
 
