@@ -6,7 +6,7 @@
 #include "base/median.h"
 #include "base/random.h"
 
-namespace harness::gpt {
+namespace harness::workloads::gpt {
 
 Documents::Documents(const Settings& settings, std::int64_t sequence, std::int64_t rows, std::uint64_t seed)
     : sequences_(settings.sequences), packs_(settings.packs()), sequence_(sequence), rows_(rows), seed_(seed) {
@@ -73,7 +73,7 @@ std::vector<Document> Documents::of_step(std::int64_t step) const {
   }
 }
 
-workloads::Filling filled_by(const Settings& settings, std::int64_t sequence, std::int64_t rows) {
+Filling filled_by(const Settings& settings, std::int64_t sequence, std::int64_t rows) {
   if (!settings.has_documents()) return {};
   constexpr std::int64_t enough_documents = 8192, enough_rows = 512;
   rows = std::min(rows, enough_rows);
@@ -93,4 +93,4 @@ workloads::Filling filled_by(const Settings& settings, std::int64_t sequence, st
   return {tokens / all, squares / all};
 }
 
-}  // namespace harness::gpt
+}  // namespace harness::workloads::gpt

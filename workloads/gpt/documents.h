@@ -5,7 +5,7 @@
 
 #include "workloads/gpt/gpt.h"
 
-namespace harness::gpt {
+namespace harness::workloads::gpt {
 
 /// A document of a step: `length` positions of a row of the global batch, from `first` on. Each predicts the token that
 /// follows it; after the last that is the document's end.
@@ -43,6 +43,6 @@ class Documents {
 
 /// What documents fill of the sequences of a batch, in the mean over many steps; 1 where there are none. `attention`:
 /// the sum of length^2 over the documents of a row / sequence^2.
-workloads::Filling filled_by(const Settings& settings, std::int64_t sequence, std::int64_t rows);
+Filling filled_by(const Settings& settings, std::int64_t sequence, std::int64_t rows);
 
-}  // namespace harness::gpt
+}  // namespace harness::workloads::gpt

@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "workloads/gpt/stage.h"
 
-namespace harness::gpt {
+namespace harness::workloads::gpt {
 
 // Current scaling: a tensor's scale follows from its own largest element. Delayed scaling takes it from the steps
 // before (Micikevicius et al. 2022, arXiv 2209.05433), which saves one reading of the tensor and needs a history of
@@ -48,13 +48,13 @@ const Quantised& Stage::quantised_weight(const Linear& layer, Wanted wanted) {
 }
 
 // Gradients differ in magnitude more than activations: for one scale of them all, e5m2 has the range.
-const Quantised& Stage::quantised_gradient(const View& dy, const Linear& layer, std::optional<ParameterId> bias) {
+const Quantised& Stage::quantised_gradient(const View& dy, const Linear& layer, ParameterId bias) {
   return quantise(quantised_[dy.buffer],
                   {.in = dy,
                    .bias_gradient = gradient(bias),
                    .rows = d_.rows,
                    .width = layer.outputs,
-                   .accumulate = bias && adds()},
+                   .accumulate = parameters_.has(bias) && adds()},
                   d_.block_scales ? DType::e4m3 : DType::e5m2, Wanted::both, "output gradient");
 }
 
@@ -76,4 +76,4 @@ std::string why_not_fp8(const Model& model, const Settings& settings, const Layo
   return "";
 }
 
-}  // namespace harness::gpt
+}  // namespace harness::workloads::gpt
