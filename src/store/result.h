@@ -19,6 +19,8 @@ namespace harness::store {
 // Everything that a result file holds, as plain values. docs/file-format.md describes the same in terms of HDF5.
 // Analysis and report know results through this header alone.
 
+inline constexpr double not_known = std::numeric_limits<double>::quiet_NaN();
+
 enum class RunState : std::uint8_t { running = 0, complete = 1, partial = 2 };
 enum class CaseStatus : std::uint8_t { pending = 0, ok = 1, failed = 2, impossible = 3 };
 enum class BlockStatus : std::uint8_t {
@@ -68,8 +70,7 @@ struct ResultCase {
   /// The profiled step in the file is the median of so many; how long the fastest and the slowest of them took. NaN:
   /// not known. 0: none was profiled.
   std::int32_t profiled_steps = 0;
-  double fastest_profiled_s = std::numeric_limits<double>::quiet_NaN(),
-         slowest_profiled_s = std::numeric_limits<double>::quiet_NaN();
+  double fastest_profiled_s = not_known, slowest_profiled_s = not_known;
 
   CaseRole role() const;
 };
@@ -96,8 +97,7 @@ struct ResultBlock {
   double start_unix_s = 0, setup_s = 0, first_step_s = 0, timed_total_s = 0;
   /// Parts of setup_s, on the rank where each takes longest: the Program, the connections, the first values. total_s:
   /// until the workers have ended, or wait for another block. NaN: not known.
-  double build_s = std::numeric_limits<double>::quiet_NaN(), connect_s = std::numeric_limits<double>::quiet_NaN(),
-         initialize_s = std::numeric_limits<double>::quiet_NaN(), total_s = std::numeric_limits<double>::quiet_NaN();
+  double build_s = not_known, connect_s = not_known, initialize_s = not_known, total_s = not_known;
   double peak_memory_bytes = 0;  // largest rank
   std::int32_t peak_memory_rank = -1;
   std::int32_t skipped_steps = 0;  // timed steps whose update was left out, after an overflow in fp16
@@ -115,7 +115,7 @@ struct ResultInterval {
   double start_s = 0, end_s = 0;
   /// In a communication, and first: waiting for later ranks of the own stage, then for other stages. NaN: not
   /// known, or no communication.
-  double waiting_s = std::numeric_limits<double>::quiet_NaN(), bubble_s = std::numeric_limits<double>::quiet_NaN();
+  double waiting_s = not_known, bubble_s = not_known;
 };
 
 /// The sums over a role's operations of one sort in a step; the intervals with the same texts are theirs.
@@ -139,9 +139,9 @@ struct ResultTotal {
 struct ResultSplit {
   std::int32_t case_index = 0, rank = 0;
   double step_s = 0, compute_s = 0, communication_s = 0, exposed_s = 0, overlapped_s = 0, idle_s = 0;
-  double loading_s = std::numeric_limits<double>::quiet_NaN();  // filling the inputs, within idle_s or hidden
+  double loading_s = not_known;  // filling the inputs, within idle_s or hidden
   /// Parts of communication_s, exposed or not: as in ResultInterval, summed.
-  double waiting_s = std::numeric_limits<double>::quiet_NaN(), bubble_s = std::numeric_limits<double>::quiet_NaN();
+  double waiting_s = not_known, bubble_s = not_known;
 };
 
 /// The squared norm of the gradients of a case's first step, each gradient once: of the parameters that the tensor axis
