@@ -5,7 +5,7 @@
 #include "config/experiment.h"
 #include "gpt_jobs.h"
 
-namespace harness::workloads::gpt {
+namespace harness::gpt {
 namespace {
 
 const config::Model model{"m", 4, 20, 4, 52, 6};  // of sizes that leave gaps between the parameters
@@ -123,4 +123,4 @@ TEST(ShardedBuckets, OfATiedTableHoldNothingElse) {
 }
 
 }  // namespace
-}  // namespace harness::workloads::gpt
+}  // namespace harness::gpt

@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 
-namespace harness::workloads::gpt {
+namespace harness::gpt {
 namespace {
 
 using ::testing::StartsWith;
@@ -177,4 +177,4 @@ TEST(Chunks, EmbeddingAndLossMayCountAsALayer) {
 }
 
 }  // namespace
-}  // namespace harness::workloads::gpt
+}  // namespace harness::gpt

@@ -3,7 +3,7 @@
 
 #include "workloads/gpt/stage.h"
 
-namespace harness::workloads::gpt {
+namespace harness::gpt {
 
 View Stage::input_gradient(const View& dy, const Linear& layer, const View& before_gelu) {
   const View dx = scratch(layer.input_gradient, d_.type, d_.rows * layer.inputs);
@@ -194,4 +194,4 @@ View Stage::backward(const Pass& pass, const View& dy, const std::function<void(
   return {};
 }
 
-}  // namespace harness::workloads::gpt
+}  // namespace harness::gpt

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace harness::workloads::gpt {
+namespace harness::gpt {
 
 LossScaler::LossScaler(ProgramBuilder& builder, const Settings& settings) : b_(builder) {
   if (settings.precision != config::Precision::fp16) return;
@@ -238,4 +238,4 @@ void Buckets::finish() {
   scaler_.end_step();
 }
 
-}  // namespace harness::workloads::gpt
+}  // namespace harness::gpt

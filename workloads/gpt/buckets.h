@@ -5,7 +5,7 @@
 
 #include "workloads/gpt/parameters.h"
 
-namespace harness::workloads::gpt {
+namespace harness::gpt {
 
 /// Dynamic loss scaling of steps in fp16, with the rules and defaults of torch.amp.GradScaler (PyTorch,
 /// torch/amp/grad_scaler.py). The loss's gradient, and with it every gradient up to the optimizer, is multiplied by a
@@ -139,4 +139,4 @@ class Buckets {
   std::deque<Reduction> under_way_;
 };
 
-}  // namespace harness::workloads::gpt
+}  // namespace harness::gpt

@@ -6,7 +6,7 @@
 #include "base/median.h"
 #include "base/random.h"
 
-namespace harness::workloads::gpt {
+namespace harness::gpt {
 
 Documents::Documents(const Settings& settings, std::int64_t sequence, std::int64_t rows, std::uint64_t seed)
     : sequences_(settings.sequences), packs_(settings.packs()), sequence_(sequence), rows_(rows), seed_(seed) {
@@ -93,4 +93,4 @@ Filling filled_by(const Settings& settings, std::int64_t sequence, std::int64_t 
   return {tokens / all, squares / all};
 }
 
-}  // namespace harness::workloads::gpt
+}  // namespace harness::gpt

@@ -5,7 +5,7 @@
 
 #include "workloads/gpt/gpt.h"
 
-namespace harness::workloads::gpt {
+namespace harness::gpt {
 
 /// A document of a step: `length` positions of a row of the global batch, from `first` on. Each predicts the token that
 /// follows it; after the last that is the document's end.
@@ -45,4 +45,4 @@ class Documents {
 /// the sum of length^2 over the documents of a row / sequence^2.
 Filling filled_by(const Settings& settings, std::int64_t sequence, std::int64_t rows);
 
-}  // namespace harness::workloads::gpt
+}  // namespace harness::gpt

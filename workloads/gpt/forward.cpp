@@ -1,6 +1,6 @@
 #include "workloads/gpt/stage.h"
 
-namespace harness::workloads::gpt {
+namespace harness::gpt {
 
 View Stage::linear(const View& x, const Linear& layer, const View& bias, const View& add, const View& before_gelu) {
   const View y = scratch(layer.name, d_.type, d_.rows * layer.outputs);
@@ -238,4 +238,4 @@ LayerActivations Stage::restored(const LayerActivations& kept) {
   return a;
 }
 
-}  // namespace harness::workloads::gpt
+}  // namespace harness::gpt

@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "workloads/gpt/stage.h"
 
-namespace harness::workloads::gpt {
+namespace harness::gpt {
 
 // Current scaling: a tensor's scale follows from its own largest element. Delayed scaling takes it from the steps
 // before (Micikevicius et al. 2022, arXiv 2209.05433), which saves one reading of the tensor and needs a history of
@@ -76,4 +76,4 @@ std::string why_not_fp8(const Model& model, const Settings& settings, const Layo
   return "";
 }
 
-}  // namespace harness::workloads::gpt
+}  // namespace harness::gpt

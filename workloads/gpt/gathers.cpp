@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 
-namespace harness::workloads::gpt {
+namespace harness::gpt {
 
 Gathers::Gathers(ProgramBuilder& builder, Parameters& parameters, const Settings& settings,
                  const std::vector<Chunk>& chunks, const std::vector<TimedPass>& passes)
@@ -97,4 +97,4 @@ void Gathers::use(int bucket) {
   ++used_;
 }
 
-}  // namespace harness::workloads::gpt
+}  // namespace harness::gpt

@@ -6,7 +6,7 @@
 #include "workloads/gpt/parameters.h"
 #include "workloads/gpt/schedule.h"
 
-namespace harness::workloads::gpt {
+namespace harness::gpt {
 
 /// Brings the weights together of which each replica has updated a part.
 ///
@@ -49,4 +49,4 @@ class Gathers {
   std::size_t layers_ = 0;              // gathered ones
 };
 
-}  // namespace harness::workloads::gpt
+}  // namespace harness::gpt

@@ -11,7 +11,7 @@
 #include "workloads/gpt/schedule.h"
 #include "workloads/gpt/stage.h"
 
-namespace harness::workloads::gpt {
+namespace harness::gpt {
 namespace {
 
 /// Messages that a stage exchanges with the stages before and behind it. A forward pass takes activations from the
@@ -167,4 +167,4 @@ program::FoldedStep folded(const Model& model, const Settings& settings, const L
   return step;
 }
 
-}  // namespace harness::workloads::gpt
+}  // namespace harness::gpt

@@ -5,7 +5,9 @@
 
 #include "workloads/workload.h"
 
-namespace harness::workloads::gpt {
+namespace harness::gpt {
+
+using namespace workloads;  // a part of that room
 
 // A GPT training step as Programs: a decoder as config::Model describes it, from GPT-2 to Llama 3; AdamW; tensor
 // parallelism (Shoeybi et al. 2019), sequence parallelism and recomputation (Korthikanti et al. 2022), pipeline
@@ -46,8 +48,4 @@ inline constexpr const char* loss_scale_buffer = "loss_scale";        // [1] f32
 inline constexpr const char* learning_rate_buffer = "learning_rate";  // [1] f32
 inline constexpr const char* gradient_buffer = "gradient";            // of all parameters, f32, left by a step
 
-}  // namespace harness::workloads::gpt
-
-namespace harness {
-namespace gpt = workloads::gpt;
-}  // namespace harness
+}  // namespace harness::gpt

@@ -6,7 +6,7 @@
 
 #include "workloads/gpt/schedule.h"
 
-namespace harness::workloads::gpt {
+namespace harness::gpt {
 namespace {
 
 // Elements to which every parameter's place in the flat buffers is rounded up: 64 bytes of bf16, enough for any vector
@@ -329,4 +329,4 @@ program::AdamW Parameters::update_of(const View& place, const View& finished_ste
           learning_rate};
 }
 
-}  // namespace harness::workloads::gpt
+}  // namespace harness::gpt

@@ -8,7 +8,7 @@
 
 #include "workloads/gpt/gpt.h"
 
-namespace harness::workloads::gpt {
+namespace harness::gpt {
 
 /// The parameters of a layer, then those at the ends of the model. parameters.cpp has the table of what they are, and
 /// which of them a model has.
@@ -162,4 +162,4 @@ class Parameters {
   std::vector<View> bucket_weights_, bucket_gradients_;   // as the products read and write them; by number
 };
 
-}  // namespace harness::workloads::gpt
+}  // namespace harness::gpt

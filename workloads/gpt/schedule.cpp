@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 
-namespace harness::workloads::gpt {
+namespace harness::gpt {
 namespace {
 
 // A schedule decides the order of the passes; which of them are the first and the last of a chunk follows from it.
@@ -119,4 +119,4 @@ std::vector<std::vector<TimedPass>> timetable(config::PipelineSchedule schedule,
   return timetable(pipeline, of_stages);
 }
 
-}  // namespace harness::workloads::gpt
+}  // namespace harness::gpt

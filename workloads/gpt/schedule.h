@@ -5,7 +5,7 @@
 
 #include "workloads/gpt/gpt.h"
 
-namespace harness::workloads::gpt {
+namespace harness::gpt {
 
 // ---- the layers of a stage, and what its passes keep ----------------------------------------------------------------
 
@@ -92,4 +92,4 @@ struct TimedPass {
 std::vector<std::vector<TimedPass>> timetable(const Pipeline& pipeline, const std::vector<Passes>& of_stages);
 std::vector<std::vector<TimedPass>> timetable(config::PipelineSchedule schedule, const Pipeline& pipeline);
 
-}  // namespace harness::workloads::gpt
+}  // namespace harness::gpt

@@ -5,7 +5,7 @@
 
 #include "workloads/gpt/documents.h"
 
-namespace harness::workloads::gpt {
+namespace harness::gpt {
 
 int replicas(const Settings& settings, const Layout& layout) {
   return layout[Axis::data] / settings.context();
@@ -121,4 +121,4 @@ Label Stage::label(const char* what) const {
   return label;
 }
 
-}  // namespace harness::workloads::gpt
+}  // namespace harness::gpt

@@ -11,7 +11,7 @@
 #include "workloads/gpt/gathers.h"
 #include "workloads/gpt/schedule.h"
 
-namespace harness::workloads::gpt {
+namespace harness::gpt {
 
 /// Sizes of one pipeline stage's work on one rank.
 struct Dimensions {
@@ -183,4 +183,4 @@ class Stage {
   std::vector<ParameterId> wrote_;  // whose final gradients on_final() does not know yet
 };
 
-}  // namespace harness::workloads::gpt
+}  // namespace harness::gpt
