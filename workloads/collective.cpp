@@ -13,10 +13,17 @@
 namespace harness::workloads {
 namespace {
 
-StreamId stream_of(config::CollectiveOver over) {
-  static constexpr std::array streams{world_stream, tensor_stream, data_stream, pipeline_stream};
-  static_assert(streams.size() == static_cast<std::size_t>(config::CollectiveOver::pipeline) + 1);
-  return streams[static_cast<std::size_t>(over)];
+// By config::CollectiveOver: the axes along which its members differ, and the stream on which they meet.
+struct OverRow {
+  AxisSet axes;
+  StreamId stream;
+};
+const OverRow& row_of(config::CollectiveOver over) {
+  static const std::array rows{
+      OverRow{AxisSet::all(), world_stream}, OverRow{AxisSet::of({Axis::tensor}), tensor_stream},
+      OverRow{AxisSet::of({Axis::data}), data_stream}, OverRow{AxisSet::of({Axis::pipeline}), pipeline_stream}};
+  static_assert(rows.size() == static_cast<std::size_t>(config::CollectiveOver::pipeline) + 1);
+  return rows[static_cast<std::size_t>(over)];
 }
 
 // The axis of a ring: over the world, the only one that has more than one rank.
@@ -33,82 +40,41 @@ bool has_own_part(const Settings& s) {
          (s.collective == config::CollectiveKind::all_gather || s.collective == config::CollectiveKind::reduce_scatter);
 }
 
-// The buffers of one rank. In place, `in` or `out` is a part of the other.
-struct Buffers {
-  std::vector<View> whole;
-  View in, out;
-};
-
-// `member`: this rank's number in the group.
-Buffers buffers_of(ProgramBuilder& b, const Settings& s, int members, int member) {
+// What one rank does in each repetition, with its buffers. `member`: its number in the group, which is the first.
+std::vector<Action> actions_of(ProgramBuilder& b, const Settings& s, Axis axis, int members, int member) {
+  constexpr GroupId group = 0;
   const DType type = element_type(s);
   const std::int64_t count = s.message_bytes / program::size_of(type), part = count / members;
-  Buffers made;
-  const auto buffer = [&](const char* name, std::int64_t elements) {
-    return made.whole.emplace_back(b.buffer(name, type, elements, BufferKind::persistent));
-  };
-  switch (s.collective) {
-    case config::CollectiveKind::all_reduce:
-      made.out = buffer("out", count);
-      made.in = s.in_place ? made.out : buffer("in", count);
-      break;
-    case config::CollectiveKind::reduce_scatter:
-      made.in = buffer("in", count);
-      made.out = s.in_place ? made.in.part(member * part, part) : buffer("out", part);
-      break;
-    case config::CollectiveKind::all_gather:
-      made.out = buffer("out", count);
-      made.in = s.in_place ? made.out.part(member * part, part) : buffer("in", part);
-      break;
-    case config::CollectiveKind::all_to_all:
-    case config::CollectiveKind::send_recv:
-      made.in = buffer("in", count);
-      made.out = buffer("out", count);
-      break;
-  }
   // A sum in place starts from what the last left: from zero it stays finite however often it is repeated.
   const bool grows = s.collective == config::CollectiveKind::all_reduce && s.in_place;
-  for (const View& v : made.whole)
-    b.emit(compute_stream, program::Fill{v, grows ? 0.0 : 1.0}, {"message", Phase::setup});
-  return made;
-}
-
-// The collective's group is the first.
-void emit_collective(ProgramBuilder& b, const Settings& s, Axis axis, const Buffers& at, const Label& label) {
-  const StreamId stream = stream_of(s.collective_over);
-  constexpr GroupId group = 0;
+  const auto buffer = [&](const char* name, std::int64_t elements) {
+    const View made = b.buffer(name, type, elements, BufferKind::persistent);
+    b.emit(compute_stream, program::Fill{made, grows ? 0.0 : 1.0}, {"message", Phase::setup});
+    return made;
+  };
+  const bool is_result =
+      s.collective == config::CollectiveKind::all_reduce || s.collective == config::CollectiveKind::all_gather;
+  const View whole = buffer(is_result ? "out" : "in", count), own = whole.part(member * part, part);
   switch (s.collective) {
     case config::CollectiveKind::all_reduce:
-      b.emit(stream, program::AllReduce{group, at.out, program::Reduction::sum, s.in_place ? View{} : at.in}, label);
-      break;
+      return {program::AllReduce{group, whole, program::Reduction::sum, s.in_place ? View{} : buffer("in", count)}};
     case config::CollectiveKind::reduce_scatter:
-      b.emit(stream, program::ReduceScatter{group, at.in, at.out}, label);
-      break;
+      return {program::ReduceScatter{group, whole, s.in_place ? own : buffer("out", part)}};
     case config::CollectiveKind::all_gather:
-      b.emit(stream, program::AllGather{group, at.in, at.out}, label);
-      break;
+      return {program::AllGather{group, s.in_place ? own : buffer("in", part), whole}};
     case config::CollectiveKind::all_to_all:
-      b.emit(stream, program::AllToAll{group, at.in, at.out}, label);
+      return {program::AllToAll{group, whole, buffer("out", count)}};
+    case config::CollectiveKind::send_recv:
       break;
-    case config::CollectiveKind::send_recv: {
-      const std::int32_t together = b.new_fused_group();
-      b.emit(stream, program::Send{{axis, +1}, at.in}, label, {}, together);
-      b.emit(stream, program::Receive{{axis, -1}, at.out}, label, {}, together);
-      break;
-    }
   }
+  return {program::Send{{axis, +1}, whole}, program::Receive{{axis, -1}, buffer("out", count)}};
 }
 
 Program program_of(const Settings& s, const Layout& layout, int members, int member, GroupId world) {
   ProgramBuilder b = step_builder();
   StepFrame frame(b, world, "share");
-  const Buffers buffers = buffers_of(b, s, members, member);
-  frame.begin_step();
-  frame.set_share(1.0 / layout.ranks());
-  const Axis axis = axis_of(s.collective_over, layout);
-  for (int i = 0; i < s.repetitions; ++i) emit_collective(b, s, axis, buffers, {"message", Phase::forward, -1, i});
-  frame.end_step();
-  return b.take();
+  const std::vector<Action> actions = actions_of(b, s, axis_of(s.collective_over, layout), members, member);
+  return repeated(b, frame, s, layout, row_of(s.collective_over).stream, actions, {"message", Phase::forward});
 }
 
 int members_of(const Settings& s, const Layout& layout) {
@@ -165,21 +131,22 @@ std::string over_of(const Group& group) {
   return group.name;
 }
 
-// Calls on_message(sent, label) for every message of the step that crosses between ranks.
-template <class OnMessage>
-void visit_messages(const ProgramSet& set, OnMessage&& on_message) {
+// Every message of the step that crosses between ranks.
+std::vector<std::pair<Sent, Label>> messages_of(const ProgramSet& set) {
+  std::vector<std::pair<Sent, Label>> messages;
   for (const Program& program : set.roles) {
     for (const Operation& op : program.step) {
       const auto bytes = static_cast<std::int64_t>(program::message_bytes(program, op.action));
       if (const auto* send = std::get_if<program::Send>(&op.action)) {
-        on_message(Sent{program::name_of(send->peer.axis), "send_recv", bytes}, op.label);
+        messages.push_back({{program::name_of(send->peer.axis), "send_recv", bytes}, op.label});
       } else if (const GroupId id = program::group_of(op.action); id >= 0) {
         const Group& group = set.groups.at(id);
         if (group.size(set.layout) < 2) continue;
-        on_message(Sent{over_of(group), std::string(program::name_of(op.action)), bytes}, op.label);
+        messages.push_back({{over_of(group), std::string(program::name_of(op.action)), bytes}, op.label});
       }
     }
   }
+  return messages;
 }
 
 // nccl-tests' doc/PERFORMANCE.md: what a link carries for each byte of the size, if the algorithm wastes nothing.
@@ -237,7 +204,7 @@ class CollectiveWorkload : public Workload {
   std::vector<std::string> values_from_model(const ProgramSet& set, const Settings& s) const override {
     const Sent wanted = sent_by(s);
     std::set<Sent> all;
-    visit_messages(set, [&](const Sent& sent, const Label&) { all.insert(sent); });
+    for (const auto& [sent, label] : messages_of(set)) all.insert(sent);
     std::vector<std::string> sizes, others;
     for (const Sent& sent : all) {
       if (sent.over == wanted.over && sent.operation == wanted.operation)
@@ -255,9 +222,9 @@ class CollectiveWorkload : public Workload {
   std::vector<std::string> uses_in_model(const ProgramSet& set, const Settings& s) const override {
     std::vector<std::string> uses;
     const Sent wanted = sent_by(s);
-    visit_messages(set, [&](const Sent& sent, const Label& label) {
+    for (const auto& [sent, label] : messages_of(set)) {
       if (sent == wanted) add_use(uses, label);
-    });
+    }
     return uses;
   }
 };
@@ -265,10 +232,7 @@ class CollectiveWorkload : public Workload {
 }  // namespace
 
 AxisSet axes_of(config::CollectiveOver over) {
-  const std::array axes{AxisSet::all(), AxisSet::of({Axis::tensor}), AxisSet::of({Axis::data}),
-                        AxisSet::of({Axis::pipeline})};
-  static_assert(axes.size() == static_cast<std::size_t>(config::CollectiveOver::pipeline) + 1);
-  return axes[static_cast<std::size_t>(over)];
+  return row_of(over).axes;
 }
 
 double max_bus_bandwidth(const Settings& s, const Layout& layout, std::span<const int> node_of,

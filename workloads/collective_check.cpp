@@ -20,47 +20,41 @@ class CollectiveCheck : public OutputCheck {
     const std::vector<int> members = Group{"", axes_of(s.collective_over), {}}.members(layout, at);
     members_ = static_cast<int>(members.size());
     me_ = static_cast<int>(std::ranges::find(members, layout.rank(at)) - members.begin());
-    in_ = find_buffer(program, "in");
-    out_ = find_buffer(program, "out");
-    const View& any = in_.present() ? in_ : out_;
-    type_ = program.buffer_of(any).type;
-    count_ = s.message_bytes / program::size_of(type_);
-    part_ = count_ / members_;
-    if (s.collective == config::CollectiveKind::all_reduce && s.in_place) {
-      in_ = out_;
-      scale_ = std::exp2(-std::min(120.0, std::ceil(std::log2(members_) * s.repetitions)));
+    for (const Operation& op : program.step) {
+      if (op.label.what != "message") continue;
+      const auto [in, out] = program::transferred_by(op.action);
+      if (!std::holds_alternative<program::Receive>(op.action)) in_ = in;
+      if (!std::holds_alternative<program::Send>(op.action)) out_ = out;
     }
-    if (s.collective == config::CollectiveKind::all_gather && s.in_place) in_ = out_.part(me_ * part_, part_);
-    if (s.collective == config::CollectiveKind::reduce_scatter && s.in_place) out_ = in_.part(me_ * part_, part_);
+    type_ = program.buffer_of(out_).type;
+    part_ = s.message_bytes / program::size_of(type_) / members_;
+    if (s.collective == config::CollectiveKind::all_reduce && s.in_place)
+      scale_ = std::exp2(-std::min(120.0, std::ceil(std::log2(members_) * s.repetitions)));
     for (int e = 0; e < period; ++e) {
       for (int m = 0; m < members_; ++m) sums_[e] += addend(m, e);
     }
   }
 
   void prepare(program::BufferAccess& memory) const override {
-    std::vector<float> values;
     std::vector<std::byte> bytes;
     const auto fill = [&](const View& view, auto&& value) {
       for (std::int64_t at = 0; at < view.count; at += chunk) {
-        values.resize(std::min(chunk, view.count - at));
-        for (std::size_t i = 0; i < values.size(); ++i) values[i] = value(at + static_cast<std::int64_t>(i));
-        encode_elements(type_, values, bytes);
-        memory.write(view.part(at, static_cast<std::int64_t>(values.size())), bytes);
+        const std::int64_t n = std::min(chunk, view.count - at);
+        bytes.resize(n * program::size_of(type_));
+        for (std::int64_t i = 0; i < n; ++i) encode_element(type_, bytes.data(), i, value(at + i));
+        memory.write(view.part(at, n), bytes);
       }
     };
-    // Where nothing must be left from before, there is nothing: a result that is not written is no result.
-    const bool own_part = in_.buffer == out_.buffer;
-    if (!own_part) fill(out_, [](std::int64_t) { return -1.0F; });
-    if (own_part && s_.collective == config::CollectiveKind::all_gather) fill(out_, [](std::int64_t) { return -1.0F; });
+    // A result that is not written is no result: nothing is left of one from before.
+    fill(out_, [](std::int64_t) { return -1.0F; });
     fill(in_, [&](std::int64_t e) { return sent(me_, e); });
   }
 
   void check(program::BufferAccess& memory) const override {
     std::vector<std::byte> bytes;
-    const std::size_t width = program::size_of(type_);
     for (std::int64_t at = 0; at < out_.count; at += chunk) {
       const std::int64_t n = std::min(chunk, out_.count - at);
-      bytes.resize(n * width);
+      bytes.resize(n * program::size_of(type_));
       memory.read(out_.part(at, n), bytes);
       for (std::int64_t i = 0; i < n; ++i) {
         const double found = decode_element(type_, bytes.data(), i);
@@ -128,7 +122,7 @@ class CollectiveCheck : public OutputCheck {
   View in_, out_;
   DType type_ = DType::f32;
   int members_ = 1, me_ = 0;
-  std::int64_t count_ = 0, part_ = 0;
+  std::int64_t part_ = 0;
   double scale_ = 1;
   double sums_[period] = {};
 };
@@ -139,18 +133,10 @@ std::unique_ptr<OutputCheck> collective_check(const Settings& settings, const La
   return std::make_unique<CollectiveCheck>(settings, layout, at, program);
 }
 
-void encode_elements(DType type, std::span<const float> values, std::vector<std::byte>& to) {
-  to.resize(values.size() * program::size_of(type));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const auto put = [&](const auto& x) { std::memcpy(to.data() + i * sizeof x, &x, sizeof x); };
-    if (type == DType::bf16) {
-      put(to_bf16(values[i]));
-    } else if (type == DType::f16) {
-      put(to_f16(values[i]));
-    } else {
-      put(values[i]);
-    }
-  }
+void encode_element(DType type, std::byte* bytes, std::size_t i, float value) {
+  const auto put = [&](const auto& x) { std::memcpy(bytes + i * sizeof x, &x, sizeof x); };
+  if (type == DType::bf16) return put(to_bf16(value));
+  return type == DType::f16 ? put(to_f16(value)) : put(value);
 }
 
 float decode_element(DType type, const std::byte* bytes, std::size_t i) {

@@ -61,11 +61,8 @@ class GemmWorkload : public Workload {
                                   .k = g.k,
                                   .transpose_a = g.transpose_a,
                                   .transpose_b = g.transpose_b};
-    frame.begin_step();
-    frame.set_share(1.0 / layout.ranks());
-    for (int i = 0; i < s.repetitions; ++i) builder.emit(compute_stream, product, {"product", Phase::forward, -1, i});
-    frame.end_step();
-    return same_on_all_ranks(layout, builder.take());
+    return same_on_all_ranks(
+        layout, repeated(builder, frame, s, layout, compute_stream, {product}, {"product", Phase::forward}));
   }
 
   Rate rate(const Settings& s, const Layout&) const override {
@@ -101,16 +98,6 @@ class GemmWorkload : public Workload {
   }
 };
 
-// A token's queries, keys and values side by side, as one product makes them in a training step.
-struct PackedRow {
-  explicit PackedRow(const config::AttentionProblem& a)
-      : width(a.heads * a.head_dim), kv_width(a.kv_heads() * a.head_dim), stride(width + 2 * kv_width) {}
-  std::int64_t keys() const { return width; }
-  std::int64_t values() const { return width + kv_width; }
-
-  std::int64_t width, kv_width, stride;
-};
-
 class AttentionWorkload : public Workload {
  public:
   std::string_view name() const override { return "attention"; }
@@ -120,43 +107,40 @@ class AttentionWorkload : public Workload {
     StepFrame frame(b, 0, "share");
     Operands operands(b, s);
     const config::AttentionProblem& a = s.attention_shape;
-    const std::int64_t rows = a.batch * a.sequence;
-    const PackedRow row(a);
-    const View qkv = operands.random("qkv", rows * row.stride);
-    const auto columns = [&](const View& v, std::int64_t first, std::int64_t width) {
-      return v.part(first, (rows - 1) * row.stride + width);
+    // A token's queries, keys and values lie side by side, as one product makes them in a training step.
+    const std::int64_t rows = a.batch * a.sequence, width = a.heads * a.head_dim, kv_width = a.kv_heads() * a.head_dim;
+    const std::int64_t stride = width + 2 * kv_width;
+    const View qkv = operands.random("qkv", rows * stride);
+    const auto columns = [&](const View& v, std::int64_t first, std::int64_t many) {
+      return v.part(first, (rows - 1) * stride + many);
     };
     const bool unfused = s.attention == config::AttentionKind::unfused;
     const program::Attention forward{
-        .q = columns(qkv, 0, row.width),
-        .k = columns(qkv, row.keys(), row.kv_width),
-        .v = columns(qkv, row.values(), row.kv_width),
-        .out = operands.empty("out", rows * row.width),
+        .q = columns(qkv, 0, width),
+        .k = columns(qkv, width, kv_width),
+        .v = columns(qkv, width + kv_width, kv_width),
+        .out = operands.empty("out", rows * width),
         .stats = b.buffer("stats", DType::f32, rows * a.heads, BufferKind::persistent),
-        .shape = {a.batch, a.heads, a.head_dim, a.sequence, a.sequence, row.stride, row.stride, true, a.group},
+        .shape = {a.batch, a.heads, a.head_dim, a.sequence, a.sequence, stride, stride, true, a.group},
         .probabilities = unfused ? operands.empty("probabilities", rows * a.heads * a.sequence) : View{}};
-    Action repeated = forward;
+    Action operation = forward;
     if (s.attention_backward) {
       b.emit(compute_stream, forward, {"attention", Phase::setup});
-      const View dqkv = operands.empty("dqkv", rows * row.stride);
-      repeated = program::AttentionBackward{.q = forward.q,
-                                            .k = forward.k,
-                                            .v = forward.v,
-                                            .out = forward.out,
-                                            .stats = forward.stats,
-                                            .dout = operands.random("dout", rows * row.width),
-                                            .dq = columns(dqkv, 0, row.width),
-                                            .dk = columns(dqkv, row.keys(), row.kv_width),
-                                            .dv = columns(dqkv, row.values(), row.kv_width),
-                                            .shape = forward.shape,
-                                            .probabilities = forward.probabilities};
+      const View dqkv = operands.empty("dqkv", rows * stride);
+      operation = program::AttentionBackward{.q = forward.q,
+                                             .k = forward.k,
+                                             .v = forward.v,
+                                             .out = forward.out,
+                                             .stats = forward.stats,
+                                             .dout = operands.random("dout", rows * width),
+                                             .dq = columns(dqkv, 0, width),
+                                             .dk = columns(dqkv, width, kv_width),
+                                             .dv = columns(dqkv, width + kv_width, kv_width),
+                                             .shape = forward.shape,
+                                             .probabilities = forward.probabilities};
     }
-    frame.begin_step();
-    frame.set_share(1.0 / layout.ranks());
     const Phase phase = s.attention_backward ? Phase::backward : Phase::forward;
-    for (int i = 0; i < s.repetitions; ++i) b.emit(compute_stream, repeated, {"attention", phase, -1, i});
-    frame.end_step();
-    return same_on_all_ranks(layout, b.take());
+    return same_on_all_ranks(layout, repeated(b, frame, s, layout, compute_stream, {operation}, {"attention", phase}));
   }
 
   // Forward: queries, keys, values and the output; backward: these, the output's gradient and three gradients. The
@@ -187,6 +171,18 @@ class AttentionWorkload : public Workload {
 };
 
 }  // namespace
+
+Program repeated(ProgramBuilder& builder, StepFrame& frame, const Settings& settings, const Layout& layout,
+                 StreamId stream, const std::vector<Action>& actions, Label label) {
+  frame.begin_step();
+  frame.set_share(1.0 / layout.ranks());
+  for (label.layer = 0; label.layer < settings.repetitions; ++label.layer) {
+    const std::int32_t together = actions.size() > 1 ? builder.new_fused_group() : -1;
+    for (const Action& action : actions) builder.emit(stream, action, label, {}, together);
+  }
+  frame.end_step();
+  return builder.take();
+}
 
 const Workload& gemm_workload() {
   static const GemmWorkload workload;

@@ -20,6 +20,11 @@ const Workload& attention_workload();
 std::unique_ptr<OutputCheck> collective_check(const Settings& settings, const Layout& layout, const Coordinates& at,
                                               const Program& program);
 
+/// The Program of a step that repeats these operations, which start together, on one stream. The label's layer is the
+/// number of the repetition. Begins and ends the step.
+Program repeated(ProgramBuilder& builder, StepFrame& frame, const Settings& settings, const Layout& layout,
+                 StreamId stream, const std::vector<Action>& actions, Label label);
+
 /// Adds what the label calls an operation of a training step, "qkv, forward" or "qkv weight gradient", if it is new.
 void add_use(std::vector<std::string>& uses, const Label& label);
 
@@ -36,10 +41,8 @@ inline DType element_type(const Settings& settings) {
   return config::storage_of(settings.precision);
 }
 
-// Elements of a buffer as numbers, for output checks.
-
-void encode_elements(DType type, std::span<const float> values, std::vector<std::byte>& to);
-/// The i-th element of `bytes`.
+// The i-th element of a buffer's bytes as a number, for output checks.
+void encode_element(DType type, std::byte* bytes, std::size_t i, float value);
 float decode_element(DType type, const std::byte* bytes, std::size_t i);
 
 }  // namespace harness::workloads

@@ -27,16 +27,6 @@ ProgramSet build_programs(const Model& model, const Settings& settings, const La
   return workload_of(settings).programs(model, settings, layout);
 }
 
-std::unique_ptr<program::InputSource> make_inputs(const Model& model, const Settings& settings, const Layout& layout,
-                                                  const Coordinates& at, std::uint64_t seed) {
-  return workload_of(settings).inputs(model, settings, layout, at, seed);
-}
-
-std::unique_ptr<program::InputSource> Workload::inputs(const Model&, const Settings&, const Layout&, const Coordinates&,
-                                                       std::uint64_t) const {
-  return std::make_unique<program::NoInputs>();
-}
-
 std::string Workload::flop_formula(const Model& /*model*/) const {
   return "2 per multiply-add of the matrix products; causal attention at half";
 }

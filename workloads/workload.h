@@ -6,7 +6,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "config/settings.h"
@@ -77,9 +76,10 @@ class Workload {
     return std::nullopt;
   }
   /// Fills the Program's inputs on the rank at these coordinates.
-  virtual std::unique_ptr<program::InputSource> inputs(const Model& model, const Settings& settings,
-                                                       const Layout& layout, const Coordinates& at,
-                                                       std::uint64_t seed) const;
+  virtual std::unique_ptr<program::InputSource> inputs(const Model&, const Settings&, const Layout&, const Coordinates&,
+                                                       std::uint64_t /*seed*/) const {
+    return std::make_unique<program::NoInputs>();
+  }
   /// nullptr where a step has nothing that could be checked alone. The Program is this rank's and must outlive it.
   virtual std::unique_ptr<OutputCheck> output_check(const Settings&, const Layout&, const Coordinates&,
                                                     const Program&) const {
@@ -121,8 +121,6 @@ const Workload& gpt_workload();
 
 /// The Programs of the workload that the settings name.
 ProgramSet build_programs(const Model& model, const Settings& settings, const Layout& layout);
-std::unique_ptr<program::InputSource> make_inputs(const Model& model, const Settings& settings, const Layout& layout,
-                                                  const Coordinates& at, std::uint64_t seed);
 
 /// The whole buffer of that name; absent if there is none.
 View find_buffer(const Program& program, std::string_view name);

@@ -229,9 +229,9 @@ sim::Prediction Predictor::predict(const plan::PlannedCase& planned, plan::Built
   if (!built.whole && !built.folded)
     built.folded = workloads::workload_of(settings).folded(e.model, settings, planned.layout);
   if (built.folded && sim::can_fold(*built.folded, settings, e, network_))
-    return sim::predict(sim::Simulation(std::move(*built.folded), settings, e, network_));
+    return sim::Simulation(std::move(*built.folded), settings, e, network_).prediction();
   if (!built.whole) built.whole = workloads::build_programs(e.model, settings, planned.layout);
-  return sim::predict(sim::Simulation(std::move(*built.whole), settings, e, network_));
+  return sim::Simulation(std::move(*built.whole), settings, e, network_).prediction();
 }
 
 PredictedCase Predictor::operator()(const plan::PlannedCase& planned, plan::BuiltStep built) const {

@@ -46,7 +46,7 @@ class OneRank {
       request_.tuning_s = 3;
       request_.tuning = std::make_shared<const backend::Tuning>(backend.tune(request_));
     }
-    inputs_ = workloads::make_inputs(model, settings, {}, {}, seed);
+    inputs_ = workloads::gpt_workload().inputs(model, settings, {}, {}, seed);
     executable_ = backend.create(request_);
     std::vector<RendezvousMessage> to_itself;
     for (const RendezvousMessage& m : executable_->publish()) to_itself.push_back({0, m.key, m.bytes});

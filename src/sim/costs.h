@@ -1,10 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <span>
-#include <utility>
-#include <vector>
 
 #include "config/calibration.h"
 #include "config/settings.h"
@@ -50,72 +47,31 @@ double memory_seconds(double bytes, const Device& device, const config::Calibrat
 double attention_seconds(double flop, std::int64_t keys, std::int64_t head_dim, bool backward, const Device& device,
                          const config::Calibration& calibration);
 
-/// An operation of a pass: what the GPU takes alone, and what the host takes to issue it.
-struct Issued {
-  double gpu_s = 0, host_s = 0;
-};
-
 /// How long a forward or backward pass takes whose host starts with it, as one does that waits for messages between
 /// stages. One rank alone: the longest way through both, some operations issued by the host and the rest on the GPU.
 /// Ranks that `meet` in every layer wait for whichever host was late this time: (G^q + H^q)^(1/q) of the sums of both,
 /// which is near the longer one where they are far apart and above it where they are alike. q is fitted
 /// (docs/simulation.md).
-double pass_seconds(std::span<const Issued> pass, bool meet, double q);
+double pass_seconds(std::span<const Cost> pass, bool meet, double q);
 
 /// Whether ranks wait for each other in every layer: tensor ranks, and those that gather its weights.
 bool meet_in_layers(const program::Layout& layout, const config::Settings& settings);
 
-/// By how much the computations of each pass of a Program are stretched because the host issues them too slowly; 1 for
-/// everything else. `issued`: by operation of the Program's step.
-std::vector<double> stretch_by_host(const program::ProgramSet& set, const program::Program& program,
-                                    std::span<const Issued> issued, bool meet, double q);
+/// Stretches the computations of each pass of a Program, which the host issues too slowly: its time is then in those
+/// that it holds up. `costs`: by operation of the Program's step.
+void stretch_by_host(const program::ProgramSet& set, const program::Program& program, std::span<Cost> costs, bool meet,
+                     double q);
 
 /// Whether the host of this software paces passes. Else it runs ahead of the GPU freely.
 bool host_paces(const program::Layout& layout, const config::Settings& settings, const config::Software& software);
 
 /// The costs of the operations of a job on one kind of GPU, in one software. The ranks of a class are in one condition.
-/// A collective is as slow as the member with the least of the network, a message as the slower of its two ends.
-class Costs {
- public:
-  /// All of them must outlive the object.
-  Costs(const RankClasses& classes, const Device& device, const Network& network,
-        const config::Calibration& calibration, const config::Settings& settings, const Condition& condition);
-
-  /// Throws Error if a link that it uses has no rate, and NotPredicted for settings of NCCL with
-  /// which it ends.
-  Cost operator()(int rank_class, program::OperationId id);
-
-  /// The largest collective of those asked for so far; 0: none.
-  double largest_message_bytes() const { return largest_message_bytes_; }
-
- private:
-  bool adds_up_apart(const program::Program& program, const program::Operation& op) const;
-  Cost cost_of(int rank_class, program::OperationId id);
-  const std::vector<Cost>& paced(int rank_class);
-  double computation_seconds(const program::Program& program, const program::Operation& op, const Device& device) const;
-  double linear_seconds(const program::Program& program, const program::Operation& op, const program::Matmul& product,
-                        double bytes, const Device& device) const;
-  double ring_seconds(const program::AttentionShape& shape, bool backward, double alone_s, const Device& device) const;
-  Cost communication_cost(int rank_class, const program::Operation& op);
-  Cost collective_cost(int rank_class, const program::Operation& op, program::Collective kind);
-  double message_seconds_to(int rank_class, const program::Peer& peer, double bytes);
-  void require_links(bool within_node, bool between_nodes) const;
-  const Spread& tensor_spread(int rank_class);
-  const Spread& spread(int rank_class, program::GroupId group);
-
-  const RankClasses& classes_;
-  const Device& device_;
-  const Network& network_;
-  const config::Calibration& calibration_;
-  const config::Settings& settings_;
-  const Condition& condition_;
-  const bool host_paces_;
-  double largest_message_bytes_ = 0;
-  int paced_class_ = -1;  // the class that was asked for last, and its costs: they are asked for class by class
-  std::vector<Cost> paced_;
-  std::map<std::pair<program::Collective, Spread>, CollectiveTime> collectives_;
-  std::map<std::pair<int, program::GroupId>, Spread> spreads_;
-  std::map<std::pair<program::Axis, int>, Senders> senders_;  // by axis and offset
-};
+/// A collective is as slow as the member with the least of the network, a message as the slower of its two ends. All
+/// arguments must outlive it. It throws Error if a link that an operation uses has no rate, and NotPredicted for
+/// settings of NCCL with which it ends. `largest_message_bytes`: is raised to the largest collective of those asked
+/// for.
+CostOf costs_of(const RankClasses& classes, const Device& device, const Network& network,
+                const config::Calibration& calibration, const config::Settings& settings, const Condition& condition,
+                double& largest_message_bytes);
 
 }  // namespace harness::sim

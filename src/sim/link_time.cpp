@@ -4,16 +4,10 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <map>
+#include <utility>
 
 namespace harness::sim {
-namespace {
-
-int rails_of_rank(const Network& network) {
-  return std::max(1, network.nics_of_node / std::max(1, network.ranks_of_node));
-}
-
-}  // namespace
-
 Network network_of(const config::Hardware& hardware, const config::Fabric& fabric, std::vector<int> node_of) {
   std::map<int, int> on_node;
   int most = 0;
@@ -42,92 +36,69 @@ double network_rate(const Spread& spread, const Network& network) {
   return std::min(even, network.node_bytes_per_s * of_ranks);
 }
 
-NcclGroup nccl_group(const Spread& spread, const Network& network) {
-  NcclGroup group;
-  group.ranks = spread.ranks;
-  group.nodes = spread.nodes;
-  group.within_bytes_per_s = network.rank_bytes_per_s;
-  group.between_bytes_per_s = spread.nodes > 1 ? network_rate(spread, network) * spread.network : 0;
-  group.rails = spread.most_on_a_node * rails_of_rank(network);
-  if (network.nics_of_node > 0) group.rails = std::min(group.rails, network.nics_of_node);
-  group.compute_capability = network.compute_capability;
-  group.nvswitch = network.nvswitch;
-  group.network_reduces = network.network_reduces;
-  return group;
-}
-
-Senders::Senders(const program::Peer& peer, const program::Layout& layout, const Network& network)
-    : peer_(peer), layout_(layout), network_(network) {
+std::vector<int> senders_along(const program::Peer& peer, const program::Layout& layout, const Network& network) {
+  const auto leaves_node = [&](int rank) {
+    return network.node_of[rank] != network.node_of[layout.neighbour(rank, peer.axis, peer.offset)];
+  };
+  const auto place_of = [&](int rank) { return std::pair(network.node_of[rank], layout.coordinates(rank)[peer.axis]); };
+  std::map<std::pair<int, int>, int> leaving;  // by place
   for (int rank = 0; rank < layout.ranks(); ++rank) {
-    if (leaves_node(rank)) ++leaving_[place_of(rank)];
+    if (leaves_node(rank)) ++leaving[place_of(rank)];
   }
+  std::vector<int> senders;
+  for (int rank = 0; rank < layout.ranks(); ++rank)
+    senders.push_back(leaves_node(rank) ? leaving.at(place_of(rank)) : 0);
+  return senders;
 }
 
 namespace {
 
 constexpr double us = 1e-6;
 
-// The least of the lines that are added, at one size.
-class Least {
- public:
-  explicit Least(double bytes) : bytes_(bytes) {}
-  void add(double start_s, double seconds_per_byte) {
-    seconds_ = std::min(seconds_, start_s + bytes_ * seconds_per_byte);
-  }
-  double seconds() const { return seconds_; }
-
- private:
-  double bytes_;
-  double seconds_ = std::numeric_limits<double>::infinity();
-};
-
 // Ranks of one node do `passes` over NVLink, of (n - 1) / n of the bytes.
 struct Inside {
   double n, passes, links;  // links: bytes per second of a rank's NVLinks, one direction
   double per_byte(double share) const { return passes * (n - 1) / n / (links * share); }
+  // `of_all_reduce`: the start of one; its halves have 0.6 of that.
+  double start_s(double of_all_reduce) const { return (passes > 1 ? 1 : 0.6) * of_all_reduce; }
 };
 
-// By a share of what the links promise, as calibrated on the machine at hand.
-double calibrated(double bytes, const Inside& in, const config::WithinNode& within) {
-  constexpr double half_of_all_reduce = 0.6;
-  return (in.passes > 1 ? 1 : half_of_all_reduce) * within.start_s + bytes * in.per_byte(within.share);
-}
-
 double without_switches_that_add(double bytes, const Inside& in) {
-  constexpr double half_of_all_reduce = 0.6, ll_share = 0.16;
+  constexpr double ll_share = 0.16;
   struct Measured {
     double ranks, start_us, gb_per_s;
   };
   constexpr std::array<Measured, 3> of_a100{{{2, 55, 194}, {4, 65, 220}, {1e9, 90, 230}}};
   constexpr double links_of_a100 = 300;
   const Measured& row = *std::ranges::find_if(of_a100, [&](const Measured& m) { return in.n <= m.ranks; });
-  const double start_s = row.start_us * us, share = row.gb_per_s / links_of_a100;
-  Least least(bytes);
-  least.add((in.passes > 1 ? 1 : half_of_all_reduce) * start_s, in.per_byte(share));
-  least.add((7 + 1.2 * in.passes * (in.n - 1)) * us, in.per_byte(share * ll_share));
-  return least.seconds();
+  const double share = row.gb_per_s / links_of_a100;
+  return std::min(in.start_s(row.start_us * us) + bytes * in.per_byte(share),
+                  (7 + 1.2 * in.passes * (in.n - 1)) * us + bytes * in.per_byte(share * ll_share));
 }
 
 double with_switches_that_add(double bytes, const Inside& in) {
   constexpr double one_board = 8;
   const bool all_reduce = in.passes > 1;
-  Least least(bytes);
-  least.add((13 + 0.4 * in.n) * us, in.per_byte(0.16));  // LL
+  double seconds = (13 + 0.4 * in.n) * us + bytes * in.per_byte(0.16);  // LL
+  const auto add = [&](double start_us, double share) {
+    seconds = std::min(seconds, (start_us + 0.5 * in.n) * us + bytes * in.per_byte(share));
+  };
   if (in.n <= one_board) {
-    least.add((18 + 0.5 * in.n) * us, in.per_byte(0.55));  // LL128, NVLS of small messages
-    least.add((50 + 0.5 * in.n) * us, in.per_byte(all_reduce && in.n > 4 ? 1.05 : 0.80));  // NVLS, Simple
+    add(18, 0.55);                                  // LL128, NVLS of small messages
+    add(50, all_reduce && in.n > 4 ? 1.05 : 0.80);  // NVLS, Simple
   } else {
-    least.add((25 + 0.5 * in.n) * us, in.per_byte(0.30));
-    least.add((100 + 0.5 * in.n) * us, in.per_byte(0.70));
-    least.add((560 + 0.5 * in.n) * us, in.per_byte(all_reduce ? 1.0 : 0.78));
+    add(25, 0.30);
+    add(100, 0.70);
+    add(560, all_reduce ? 1.0 : 0.78);
   }
-  return least.seconds();
+  return seconds;
 }
 
 double inside_seconds(double bytes, double ranks, double passes, const Network& network, const config::Calibration& c) {
   if (ranks <= 1) return 0;
   const Inside in{ranks, passes, network.rank_bytes_per_s};
-  if (c.within_node) return calibrated(bytes, in, *c.within_node);
+  // By a share of what the links promise, as calibrated on the machine at hand.
+  if (c.within_node) return in.start_s(c.within_node->start_s) + bytes * in.per_byte(c.within_node->share);
   return network.switches_reduce ? with_switches_that_add(bytes, in) : without_switches_that_add(bytes, in);
 }
 
@@ -140,40 +111,25 @@ double between_seconds(double bytes, const Spread& spread, double passes, const 
   double rate = adapters * network_share(network, c);
   if (inside) rate = std::min(rate, network.rank_bytes_per_s * most_of_nvlink);
   const double part = passes * (n - 1) / n;
-  Least least(bytes);
-  if (c.network_hop_s == 0) {  // measured on as many nodes: its start has all steps
-    least.add(c.network_start_s, part / rate);
-    return least.seconds();
-  }
-  least.add(c.network_start_s + passes * ((nodes - 1) * c.network_hop_s + (n - nodes) * 1.2 * us), part / rate);
-  least.add(0.7 * c.network_start_s + passes * ((nodes - 1) * 0.6 * c.network_hop_s + (n - nodes) * 0.8 * us),
-            part / (0.45 * rate));  // LL
+  if (c.network_hop_s == 0)  // measured on as many nodes: its start has all steps
+    return c.network_start_s + bytes * (part / rate);
+  double seconds = std::numeric_limits<double>::infinity();
+  const auto add = [&](double start_s, double per_byte) { seconds = std::min(seconds, start_s + bytes * per_byte); };
+  add(c.network_start_s + passes * ((nodes - 1) * c.network_hop_s + (n - nodes) * 1.2 * us), part / rate);
+  add(0.7 * c.network_start_s + passes * ((nodes - 1) * 0.6 * c.network_hop_s + (n - nodes) * 0.8 * us),
+      part / (0.45 * rate));  // LL
   if (all_reduce) {
-    least.add((15 + 2 * ((g - 1) * 0.6 + log_nodes * 6)) * us, 2 / (0.25 * rate));             // tree, LL
-    least.add((45 + 24 * log_nodes) * us, 2 / (1.05 * rate * (spread.nodes == 2 ? 1 : 0.5)));  // tree, NVLSTree
-    if (spread.nodes == 2 && network.switches_reduce && inside) {                              // each byte crosses once
+    add((15 + 2 * ((g - 1) * 0.6 + log_nodes * 6)) * us, 2 / (0.25 * rate));             // tree, LL
+    add((45 + 24 * log_nodes) * us, 2 / (1.05 * rate * (spread.nodes == 2 ? 1 : 0.5)));  // tree, NVLSTree
+    if (spread.nodes == 2 && network.switches_reduce && inside) {                        // each byte crosses once
       const double nvls = 2 * (n - 1) / n / (1.05 * network.rank_bytes_per_s);
-      least.add(60 * us, std::max(1 / (0.93 * adapters), nvls));
+      add(60 * us, std::max(1 / (0.93 * adapters), nvls));
     }
   } else if (spread.most_on_a_node == 1) {
-    least.add((40 + 14 * std::log2(n)) * us, part / (0.85 * rate));  // PAT
+    add((40 + 14 * std::log2(n)) * us, part / (0.85 * rate));  // PAT
   }
-  return least.seconds();
+  return seconds;
 }
-
-}  // namespace
-
-double lines_seconds(program::Collective kind, double bytes, const Spread& spread, const Network& network,
-                     const config::Calibration& calibration) {
-  if (spread.ranks <= 1) return 0;
-  const double passes = kind == program::Collective::all_reduce ? 2 : 1;
-  const bool linked = spread.nodes == 1 || network.rank_bytes_per_s > 0;
-  const double inside = linked ? inside_seconds(bytes, spread.most_on_a_node, passes, network, calibration) : 0;
-  if (spread.nodes == 1) return inside;
-  return std::max(inside, between_seconds(bytes, spread, passes, network, calibration));
-}
-
-namespace {
 
 const char* curve_of(program::Collective kind) {
   static constexpr std::array names{"all_reduce", "reduce_scatter", "all_gather", "all_to_all", "send"};
@@ -186,13 +142,22 @@ double part_moved(double ranks) {
   return (ranks - 1) / ranks;
 }
 
+// NCCL's model steps from size to size and from choice to choice. Points this near follow it to a tenth of a percent.
+constexpr int points_of_octave = 4, octaves = 44;
+
 }  // namespace
 
 double collective_seconds(program::Collective kind, double bytes, const Spread& spread, const Network& network,
                           const config::Calibration& c) {
-  const auto law = [&](double size) { return lines_seconds(kind, size, spread, network, c); };
+  if (spread.ranks <= 1) return 0;
+  const auto law = [&](double size) {
+    const double passes = kind == program::Collective::all_reduce ? 2 : 1;
+    const bool linked = spread.nodes == 1 || network.rank_bytes_per_s > 0;
+    const double inside = linked ? inside_seconds(size, spread.most_on_a_node, passes, network, c) : 0;
+    return spread.nodes == 1 ? inside : std::max(inside, between_seconds(size, spread, passes, network, c));
+  };
   const config::Curve* curve = c.measured.communication(curve_of(kind));
-  if (spread.ranks <= 1 || spread.nodes > 1 || curve == nullptr || c.measured.ranks < 2) return law(bytes);
+  if (spread.nodes > 1 || curve == nullptr || c.measured.ranks < 2) return law(bytes);
   return seconds_by(*curve, bytes * part_moved(spread.ranks) / part_moved(c.measured.ranks), law);
 }
 
@@ -219,31 +184,24 @@ double message_seconds(double bytes, int senders, const Spread& there, const Net
   return seconds;
 }
 
-namespace {
-
-// NCCL's model steps from size to size and from choice to choice. Points this near follow it to a tenth of a percent.
-constexpr int points_of_octave = 4, octaves = 44;
-
-}  // namespace
-
 CollectiveTime::CollectiveTime(program::Collective kind, const Spread& spread, const Network& network,
                                const config::Calibration& calibration, const config::Settings& settings)
     : kind_(kind),
       spread_(spread),
       network_(network),
       calibration_(calibration),
-      effects_(kind, nccl_group(spread, network), settings) {
-  if (!effects_.some()) return;
+      effects_(nccl_effects(kind, spread, network, settings)) {
+  if (!effects_) return;
   std::vector<config::CurvePoint> points;
   for (int i = 0; i <= points_of_octave * octaves; ++i) {
     const double bytes = std::exp2(static_cast<double>(i) / points_of_octave);
-    points.push_back({bytes, law(bytes) * effects_.at(bytes).slower});
+    points.push_back({bytes, law(bytes) * effects_(bytes).slower});
   }
   rising_ = config::Curve(std::move(points)).rising();
 }
 
 double CollectiveTime::seconds(double bytes) const {
-  return effects_.some() ? rising_.seconds_at(bytes) : law(bytes);
+  return effects_ ? rising_.seconds_at(bytes) : law(bytes);
 }
 
 double CollectiveTime::law(double bytes) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <span>
 
@@ -13,6 +14,10 @@ namespace harness::sim {
 namespace {
 
 using program::Collective;
+
+// In the order of NCCL's numbers (nccl/values.h), in which the first of equals is chosen.
+enum class NcclAlgorithm : std::uint8_t { tree, ring, collnet_direct, collnet_chain, nvls, nvls_tree, pat };
+enum class NcclProtocol : std::uint8_t { ll, ll128, simple };
 
 using ByProtocol = std::array<double, 3>;
 constexpr std::array<ByProtocol, 7> base_us{
@@ -62,10 +67,7 @@ double channel_speed(std::size_t generation, double links, int channels) {
 }
 
 // Channels of rings within a node: as many as NCCL's logs show on DGX machines, before it doubles them.
-int ring_channels(std::size_t generation) {
-  constexpr std::array<int, 4> channels{6, 12, 12, 16};
-  return channels[generation];
-}
+constexpr std::array<int, 4> ring_channels{6, 12, 12, 16};
 
 constexpr double giga = 1e9;
 
@@ -73,20 +75,27 @@ bool is_collnet(NcclAlgorithm a) {
   return a == NcclAlgorithm::collnet_direct || a == NcclAlgorithm::collnet_chain;
 }
 
+// The network cards of a node that carry a group.
+int cards_of(const Spread& group, const Network& network) {
+  const int cards = group.most_on_a_node * std::max(1, network.nics_of_node / std::max(1, network.ranks_of_node));
+  return network.nics_of_node > 0 ? std::min(cards, network.nics_of_node) : cards;
+}
+
+// A group with the links that it has for itself.
 class NcclCommunicator {
  public:
-  explicit NcclCommunicator(const NcclGroup& group)
+  NcclCommunicator(const Spread& group, const Network& network)
       : n_(group.ranks),
         nodes_(group.nodes),
         on_node_(std::max(1, group.ranks / group.nodes)),
-        generation_(generation_of(group.compute_capability)),
+        generation_(generation_of(network.compute_capability)),
         column_(std::min(group.nodes, 3) - 1),
-        has_nvls_(group.nvswitch && nvls_share[generation_] > 0),
-        has_nvswitch_(group.nvswitch),
-        has_sharp_(group.network_reduces),
-        within_(group.within_bytes_per_s / giga * link_share[generation_]),
-        between_(group.between_bytes_per_s / giga * network_share),
-        channels_(group.nodes == 1 ? ring_channels(generation_) : std::max(1, group.rails)) {}
+        has_nvls_(network.nvswitch && nvls_share[generation_] > 0),
+        has_nvswitch_(network.nvswitch),
+        has_sharp_(network.network_reduces),
+        within_(network.rank_bytes_per_s / giga * link_share[generation_]),
+        between_(group.nodes == 1 ? 0 : network_rate(group, network) * group.network / giga * network_share),
+        channels_(group.nodes == 1 ? ring_channels[generation_] : std::max(1, cards_of(group, network))) {}
 
   double channel_most() const { return tree_most[generation_][0] * giga; }
   // The number of thread blocks that run it: NCCL doubles the channels that it has found.
@@ -133,7 +142,7 @@ class NcclCommunicator {
  private:
   // GB/s of all channels together, over each link.
   double ring_bus() const {
-    const int channels = ring_channels(generation_);
+    const int channels = ring_channels[generation_];
     const double inside = channels * channel_speed(generation_, within_, channels);
     if (nodes_ == 1) return inside;
     return on_node_ == 1 ? between_ : std::min(between_, inside);
@@ -289,23 +298,18 @@ double least_step_seconds(bool between_nodes) {
   return quickest(between_nodes ? network_us : nvlink_us);
 }
 
-double nccl_seconds(Collective kind, double bytes, NcclAlgorithm algorithm, NcclProtocol protocol,
-                    const NcclGroup& group) {
-  const NcclCommunicator communicator(group);
-  return communicator.can(kind, algorithm, protocol) ? communicator.seconds(kind, bytes, algorithm, protocol) : 0;
-}
-
-NcclEffects::NcclEffects(Collective kind, const NcclGroup& group, const config::Settings& settings) {
+NcclEffects nccl_effects(Collective kind, const Spread& group, const Network& network,
+                         const config::Settings& settings) {
   if (settings.nccl.empty() || group.ranks < 2 || kind == Collective::all_to_all || kind == Collective::send_recv)
-    return;
-  const NcclCommunicator communicator(group);
+    return {};
+  const NcclCommunicator communicator(group, network);
   const std::string algorithms = value_of(settings, "nccl_algo"), protocols = value_of(settings, "nccl_proto");
   const bool collnet = value_of(settings, "nccl_collnet") == "true";
   Allowed own = allowed_for(kind, "default", "default"), forced = allowed_for(kind, algorithms, protocols);
   const bool may_be_collnet = forced.collnet();
   leave_out_switches(own, true, false);
   leave_out_switches(forced, value_of(settings, "nccl_nvls") != "0", collnet);
-  if (collnet && kind == Collective::all_reduce && group.nodes > 1 && !group.network_reduces && may_be_collnet) {
+  if (collnet && kind == Collective::all_reduce && group.nodes > 1 && !network.network_reduces && may_be_collnet) {
     throw NotPredicted(
         "nccl_collnet needs switches between nodes that add up (SHARP): where they do, write `sharp: true` into `node` "
         "of a hardware file of your own");
@@ -321,7 +325,7 @@ NcclEffects::NcclEffects(Collective kind, const NcclGroup& group, const config::
     return value == "default" ? otherwise : std::stoi(value);
   };
   const int fewest = limit("nccl_min_ctas", 1), most = limit("nccl_max_ctas", 64), ranks = group.ranks;
-  at_ = [=](double bytes) -> NcclEffect {
+  return [=](double bytes) -> NcclEffect {
     const Choice usual = choose(kind, bytes, communicator, own), chosen = choose(kind, bytes, communicator, forced);
     const int blocks = std::min(std::max(communicator.blocks(chosen.algorithm), fewest), most);
     // Fewer blocks than it wants move less: each at most what a channel can.

@@ -68,53 +68,100 @@ std::size_t refine(std::vector<int>& marks, KeyOf key_of) {
   return numbers.size();
 }
 
-class Refinement {
- public:
-  Refinement(const program::ProgramSet& set, std::span<const int> marks) : set_(set) {
-    for (const program::Program& program : set.roles) partners_.push_back(partners_of(program));
-    for (const program::Group& group : set.groups) instances_.push_back(instances_of(set, group));
-    for (int rank = 0; rank < set.layout.ranks(); ++rank) role_of_.push_back(set.role_of(set.layout.coordinates(rank)));
-    colours_ = role_of_;
-    std::size_t classes = refine(colours_, [&](int rank) { return marks.empty() ? 0 : marks[rank]; });
-    for (std::size_t finer = by_partners(); finer != classes; finer = by_partners()) classes = finer;
-  }
-  std::vector<int> take() { return std::move(colours_); }
-
- private:
+// By rank the class of it, numbered in any way.
+std::vector<int> refined(const program::ProgramSet& set, std::span<const int> marks) {
+  std::vector<Partners> partners;    // by role
+  std::vector<Instances> instances;  // by group
+  std::vector<int> role_of;
+  for (const program::Program& program : set.roles) partners.push_back(partners_of(program));
+  for (const program::Group& group : set.groups) instances.push_back(instances_of(set, group));
+  for (int rank = 0; rank < set.layout.ranks(); ++rank) role_of.push_back(set.role_of(set.layout.coordinates(rank)));
+  std::vector<int> colours = role_of;
   // Divides each class by whom its ranks meet. Returns how many classes there are now.
-  std::size_t by_partners() {
-    std::vector<std::vector<std::vector<int>>> met(instances_.size());  // by group and instance: colours
-    for (std::size_t g = 0; g < instances_.size(); ++g) {
-      for (const std::vector<int>& members : instances_[g].members) {
-        std::vector<int> colours;
-        for (const int rank : members) colours.push_back(colours_[rank]);
-        met[g].push_back(sorted_once(std::move(colours)));
+  const auto by_partners = [&] {
+    std::vector<std::vector<std::vector<int>>> met(instances.size());  // by group and instance: colours
+    for (std::size_t g = 0; g < instances.size(); ++g) {
+      for (const std::vector<int>& members : instances[g].members) {
+        std::vector<int> of_members;
+        for (const int rank : members) of_members.push_back(colours[rank]);
+        met[g].push_back(sorted_once(std::move(of_members)));
       }
     }
-    return refine(colours_, [&](int rank) {
-      const Partners& partners = partners_[role_of_[rank]];
+    return refine(colours, [&](int rank) {
       std::vector<int> key;
-      for (const GroupId group : partners.groups) {
-        const std::vector<int>& colours = met[group][instances_[group].of_rank[rank]];
+      for (const GroupId group : partners[role_of[rank]].groups) {
+        const std::vector<int>& of_group = met[group][instances[group].of_rank[rank]];
         key.push_back(-1);
-        key.insert(key.end(), colours.begin(), colours.end());
+        key.insert(key.end(), of_group.begin(), of_group.end());
       }
-      for (const auto& [axis, offset] : partners.peers)
-        key.push_back(colours_[set_.layout.neighbour(rank, axis, offset)]);
+      for (const auto& [axis, offset] : partners[role_of[rank]].peers)
+        key.push_back(colours[set.layout.neighbour(rank, axis, offset)]);
       return key;
     });
-  }
+  };
+  std::size_t classes = refine(colours, [&](int rank) { return marks.empty() ? 0 : marks[rank]; });
+  for (std::size_t finer = by_partners(); finer != classes; finer = by_partners()) classes = finer;
+  return colours;
+}
 
-  const program::ProgramSet& set_;
-  std::vector<Partners> partners_;      // by role
-  std::vector<Instances> instances_;    // by group
-  std::vector<int> role_of_, colours_;  // by rank
-};
+constexpr double share_without_gpudirect = 300.0 / 720;
+constexpr double share_with_acs = 0.56;
+
+// The rate of 16 lanes, in one direction.
+double pcie_bytes_per_s(const config::Hardware& hardware) {
+  constexpr int ampere = 80, hopper = 90, blackwell_ultra = 103;
+  const int capability = hardware.compute_capability;
+  if (capability == 0)
+    fail("the hardware file {} has no compute_capability, which pcie_downgraded needs", hardware.name);
+  if (capability == blackwell_ultra) return 121e9;
+  if (capability >= hopper) return 63e9;
+  return capability >= ampere ? 31.5e9 : 15.75e9;
+}
+
+// `what`: "rank" or "node".
+void require_there(const char* fault, const char* what, int number, std::ptrdiff_t count) {
+  if (number >= count) fail("faults: {} is on {} {}, but the job has {}", fault, what, number, plural(count, what));
+}
+
+bool touch_network(const config::Faults& f) {
+  return !f.slow_links.empty() || !f.narrow_pcie.empty() || f.socket_bytes_per_s > 0 || f.no_gpudirect || f.acs_on;
+}
+
+// The share left of a rank's part of the network where all nodes are alike.
+double everywhere(const config::Faults& f, double node_bytes_per_s) {
+  if (f.socket_bytes_per_s > 0) return std::min(1.0, f.socket_bytes_per_s / node_bytes_per_s);
+  if (f.no_gpudirect) return share_without_gpudirect;
+  return f.acs_on ? share_with_acs : 1;
+}
+
+std::vector<double> network_shares(const config::Faults& f, const config::Hardware& hardware, const Network& network) {
+  std::map<int, int> ranks_on;
+  for (const int node : network.node_of) ++ranks_on[node];
+  std::vector<double> shares(network.node_of.size(), everywhere(f, network.node_bytes_per_s));
+  const auto limit = [&](int rank, double share) { shares[rank] = std::min(shares[rank], share); };
+  for (const config::SlowLink& link : f.slow_links) {
+    require_there("slow_link", "node", link.node, std::ssize(ranks_on));
+    for (std::size_t rank = 0; rank < shares.size(); ++rank) {
+      if (network.node_of[rank] == link.node) limit(static_cast<int>(rank), link.share);
+    }
+  }
+  for (const config::NarrowPcie& pcie : f.narrow_pcie) {
+    require_there("pcie_downgraded", "rank", pcie.rank, std::ssize(shares));
+    require_there("pcie_downgraded", "node", pcie.node, std::ssize(ranks_on));
+    const double left = pcie.share * pcie_bytes_per_s(hardware);
+    for (int rank = 0; std::cmp_less(rank, shares.size()); ++rank) {
+      const int node = network.node_of[rank];
+      const double part = network.node_bytes_per_s / ranks_on[node];
+      if (pcie.rank == rank || pcie.node == node) limit(rank, left / part);
+    }
+  }
+  return shares;
+}
 
 }  // namespace
 
 RankClasses::RankClasses(const program::ProgramSet& set, std::span<const int> marks)
-    : set_(set), class_of_(Refinement(set, marks).take()) {
+    : set_(set), class_of_(refined(set, marks)) {
   // Numbered by their lowest ranks.
   std::map<int, int> number_of;
   for (int rank = 0; rank < set.layout.ranks(); ++rank) {
@@ -147,72 +194,12 @@ std::set<std::pair<program::Axis, int>> directions_of(const program::ProgramSet&
   return directions;
 }
 
-namespace {
-
-constexpr double share_without_gpudirect = 300.0 / 720;
-constexpr double share_with_acs = 0.56;
-
-// The rate of 16 lanes, in one direction.
-double pcie_bytes_per_s(const config::Hardware& hardware) {
-  constexpr int ampere = 80, hopper = 90, blackwell_ultra = 103;
-  const int capability = hardware.compute_capability;
-  if (capability == 0)
-    fail("the hardware file {} has no compute_capability, which pcie_downgraded needs", hardware.name);
-  if (capability == blackwell_ultra) return 121e9;
-  if (capability >= hopper) return 63e9;
-  return capability >= ampere ? 31.5e9 : 15.75e9;
-}
-
-void require_rank(int rank, const char* fault, std::ptrdiff_t ranks) {
-  if (rank >= ranks) fail("faults: {} is on rank {}, but the job has {}", fault, rank, plural(ranks, "rank"));
-}
-void require_node(int node, const char* fault, int nodes) {
-  if (node >= nodes) fail("faults: {} is on node {}, but the job has {}", fault, node, plural(nodes, "node"));
-}
-
-bool touch_network(const config::Faults& f) {
-  return !f.slow_links.empty() || !f.narrow_pcie.empty() || f.socket_bytes_per_s > 0 || f.no_gpudirect || f.acs_on;
-}
-
-// The share left of a rank's part of the network where all nodes are alike.
-double everywhere(const config::Faults& f, double node_bytes_per_s) {
-  if (f.socket_bytes_per_s > 0) return std::min(1.0, f.socket_bytes_per_s / node_bytes_per_s);
-  if (f.no_gpudirect) return share_without_gpudirect;
-  return f.acs_on ? share_with_acs : 1;
-}
-
-std::vector<double> network_shares(const config::Faults& f, const config::Hardware& hardware, const Network& network) {
-  std::map<int, int> ranks_on;
-  for (const int node : network.node_of) ++ranks_on[node];
-  std::vector<double> shares(network.node_of.size(), everywhere(f, network.node_bytes_per_s));
-  const auto limit = [&](int rank, double share) { shares[rank] = std::min(shares[rank], share); };
-  for (const config::SlowLink& link : f.slow_links) {
-    require_node(link.node, "slow_link", static_cast<int>(ranks_on.size()));
-    for (std::size_t rank = 0; rank < shares.size(); ++rank) {
-      if (network.node_of[rank] == link.node) limit(static_cast<int>(rank), link.share);
-    }
-  }
-  for (const config::NarrowPcie& pcie : f.narrow_pcie) {
-    require_rank(pcie.rank, "pcie_downgraded", std::ssize(shares));
-    require_node(pcie.node, "pcie_downgraded", static_cast<int>(ranks_on.size()));
-    const double left = pcie.share * pcie_bytes_per_s(hardware);
-    for (int rank = 0; std::cmp_less(rank, shares.size()); ++rank) {
-      const int node = network.node_of[rank];
-      const double part = network.node_bytes_per_s / ranks_on[node];
-      if (pcie.rank == rank || pcie.node == node) limit(rank, left / part);
-    }
-  }
-  return shares;
-}
-
-}  // namespace
-
 Condition condition_of(const config::Faults& faults, const config::Hardware& hardware, const Network& network) {
   Condition condition;
   const std::size_t ranks = network.node_of.size();
   if (!faults.slow_gpus.empty()) condition.clock.assign(ranks, 1);
   for (const config::SlowGpu& gpu : faults.slow_gpus) {
-    require_rank(gpu.rank, "slow_gpu", std::ssize(condition.clock));
+    require_there("slow_gpu", "rank", gpu.rank, std::ssize(condition.clock));
     condition.clock[gpu.rank] = std::min(condition.clock[gpu.rank], gpu.speed);
   }
   if (!touch_network(faults)) return condition;
@@ -237,8 +224,8 @@ std::vector<int> marks_of(const program::ProgramSet& set, const Network& network
     });
   }
   for (const auto& [axis, offset] : directions_of(set)) {
-    const Senders senders({axis, offset}, layout, network);
-    refine(marks, [&](int rank) { return senders.beside(rank); });
+    const std::vector<int> senders = senders_along({axis, offset}, layout, network);
+    refine(marks, [&](int rank) { return senders[rank]; });
   }
   return marks;
 }

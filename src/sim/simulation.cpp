@@ -73,7 +73,7 @@ Simulation::Simulation(program::ProgramSet programs, const config::Settings& set
       classes_(set_, marks_of(set_, network_, condition_)) {
   const config::Calibration& calibration = *experiment.calibration;
   const Device device = device_of(experiment, settings.precision, multiplies(set_));
-  Costs costs(classes_, device, network_, calibration, settings, condition_);
+  const CostOf costs = costs_of(classes_, device, network_, calibration, settings, condition_, largest_message_bytes_);
   const CostOf cost = [&](int rank_class, program::OperationId id) {
     Cost of_operation = costs(rank_class, id);
     if (slowdown) {
@@ -83,7 +83,6 @@ Simulation::Simulation(program::ProgramSet programs, const config::Settings& set
     return of_operation;
   };
   run(cost, experiment, settings);
-  largest_message_bytes_ = costs.largest_message_bytes();
 }
 
 Simulation::Simulation(program::FoldedStep step, const config::Settings& settings, const config::Experiment& experiment,
@@ -95,14 +94,14 @@ Simulation::Simulation(program::FoldedStep step, const config::Settings& setting
   const config::Calibration& calibration = *experiment.calibration;
   const Device device = device_of(experiment, settings.precision, true);
   sample_classes_.emplace(sample_, marks_of(sample_, network_, condition_));
-  Costs of_sample(*sample_classes_, device, network_, calibration, settings, condition_);
-  Costs costs(classes_, device, network_, calibration, settings, condition_);
-  passes_.emplace(*sample_classes_, classes_, [&](int c, program::OperationId id) { return of_sample(c, id); });
+  double of_sample = 0;
+  passes_.emplace(*sample_classes_, classes_,
+                  costs_of(*sample_classes_, device, network_, calibration, settings, condition_, of_sample));
+  const CostOf costs = costs_of(classes_, device, network_, calibration, settings, condition_, largest_message_bytes_);
   const CostOf cost = [&](int c, program::OperationId id) {
     return program::is_folded(classes_.program(c).step[id]) ? (*passes_)(c, id) : costs(c, id);
   };
   run(cost, experiment, settings);
-  largest_message_bytes_ = costs.largest_message_bytes();
 }
 
 void Simulation::run(const CostOf& cost, const config::Experiment& experiment, const config::Settings& settings) {
@@ -164,21 +163,18 @@ bool can_fold(const program::FoldedStep& step, const config::Settings& settings,
   return true;
 }
 
-Prediction predict(const Simulation& simulation) {
-  Prediction prediction;
-  prediction.step_s = prediction.split.step_s = simulation.step_s();
-  const std::vector<RankClass>& classes = simulation.classes().list();
-  for (int c = 0; std::cmp_less(c, classes.size()); ++c) {
-    const program::StepSplit of_class = simulation.split(c);
-    const double share = static_cast<double>(classes[c].ranks) / simulation.set().layout.ranks();
+Prediction Simulation::prediction() const {
+  Prediction prediction{step_s_, {}, largest_message_bytes_, critical_path_};
+  prediction.split.step_s = step_s_;
+  for (int c = 0; std::cmp_less(c, classes_.list().size()); ++c) {
+    const program::StepSplit of_class = split(c);
+    const double share = static_cast<double>(classes_.list()[c].ranks) / set_.layout.ranks();
     prediction.split.compute_s += share * of_class.compute_s;
     prediction.split.communication_s += share * of_class.communication_s;
     prediction.split.exposed_s += share * of_class.exposed_s;
     prediction.split.overlapped_s += share * of_class.overlapped_s;
     prediction.split.idle_s += share * of_class.idle_s;
   }
-  prediction.largest_message_bytes = simulation.largest_message_bytes();
-  prediction.critical_path = simulation.critical_path();
   return prediction;
 }
 

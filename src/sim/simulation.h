@@ -73,6 +73,14 @@ class PassCosts {
 /// communication. Empty: once.
 using Slowdown = std::function<double(const program::ProgramSet& set, const program::Operation& operation)>;
 
+/// A step that was computed, not measured.
+struct Prediction {
+  double step_s = 0;
+  program::StepSplit split;          // mean over the ranks
+  double largest_message_bytes = 0;  // of a collective; 0: there is none
+  CriticalPath critical_path;        // as long as the step
+};
+
 /// One step of a job in virtual time: who does what when. It stands for a measured step wherever that is looked at.
 class Simulation {
  public:
@@ -96,14 +104,11 @@ class Simulation {
   double step_s() const { return step_s_; }
   /// The latter, before the first operation: data::Loading::exposed_s() of the step without it.
   double loading_s() const { return loading_s_; }
-  /// The size of the largest collective; 0: there is none.
-  double largest_message_bytes() const { return largest_message_bytes_; }
-  /// As long as the step.
-  const CriticalPath& critical_path() const { return critical_path_; }
   /// The intervals of a class, as intervals_of() (sim/critical_path.h) gives them.
   std::vector<program::Interval> intervals(int rank_class) const;
   /// Where the step of the ranks of a class goes.
   program::StepSplit split(int rank_class) const;
+  Prediction prediction() const;
 
  private:
   void run(const CostOf& cost, const config::Experiment& experiment, const config::Settings& settings);
@@ -125,14 +130,5 @@ class Simulation {
 /// operations in time, and ranks that divide a layer do the same at the same times.
 bool can_fold(const program::FoldedStep& step, const config::Settings& settings, const config::Experiment& experiment,
               const Network& network);
-
-/// A step that was computed, not measured.
-struct Prediction {
-  double step_s = 0;
-  program::StepSplit split;          // mean over the ranks
-  double largest_message_bytes = 0;  // of a collective
-  CriticalPath critical_path;
-};
-Prediction predict(const Simulation& simulation);
 
 }  // namespace harness::sim

@@ -85,24 +85,6 @@ std::vector<std::string> unknown_between(const config::Settings& a, const config
   return names;
 }
 
-}  // namespace
-
-ExpectedErrors expected_errors(const config::Calibration& calibration, const config::Hardware& hardware) {
-  if (calibration.errors.empty()) {
-    // A calibration of the machine at hand states no step that it was compared with.
-    const bool from_tables = calibration.gpus.empty() && config::traits_of(calibration.backend).ranks_are_gpus;
-    if (!from_tables) return {};
-    return {Tier::other_software, of_other_software, std::nullopt};
-  }
-  if (!calibration.has_measured(hardware)) return {Tier::other_gpu, of_other_gpu, std::nullopt};
-  const auto change = calibration.change.nine_of_ten > 0 ? std::optional(calibration.change) : std::nullopt;
-  if (std::ranges::any_of(calibration.errors, [](const auto& step) { return step.lab == "own"; }))
-    return {Tier::own_cluster, larger(over_groups(calibration.errors), held_back), change};
-  return {Tier::other_cluster, larger(over_groups(calibration.errors), of_other_labs), change};
-}
-
-namespace {
-
 // "13.0 % of a step (9 of 10 within 38.0 %; tier B: …), 9.2 % of a change (9 of 10 within 24.0 %)", or why none is
 // stated.
 std::string words_of(const ExpectedErrors& errors, const config::Calibration& calibration, bool beyond) {
@@ -121,6 +103,20 @@ std::string words_of(const ExpectedErrors& errors, const config::Calibration& ca
 }
 
 }  // namespace
+
+ExpectedErrors expected_errors(const config::Calibration& calibration, const config::Hardware& hardware) {
+  if (calibration.errors.empty()) {
+    // A calibration of the machine at hand states no step that it was compared with.
+    const bool from_tables = calibration.gpus.empty() && config::traits_of(calibration.backend).ranks_are_gpus;
+    if (!from_tables) return {};
+    return {Tier::other_software, of_other_software, std::nullopt};
+  }
+  if (!calibration.has_measured(hardware)) return {Tier::other_gpu, of_other_gpu, std::nullopt};
+  const auto change = calibration.change.nine_of_ten > 0 ? std::optional(calibration.change) : std::nullopt;
+  if (std::ranges::any_of(calibration.errors, [](const auto& step) { return step.lab == "own"; }))
+    return {Tier::own_cluster, larger(over_groups(calibration.errors), held_back), change};
+  return {Tier::other_cluster, larger(over_groups(calibration.errors), of_other_labs), change};
+}
 
 double least_change(const config::Calibration& calibration, const config::Hardware& hardware) {
   const ExpectedErrors errors = expected_errors(calibration, hardware);

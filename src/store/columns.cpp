@@ -18,13 +18,6 @@ constexpr Bounds whole = between(0, most_of_anything), index_in_program = betwee
                  yes_or_no = between(0, 1), any_square{0, std::numeric_limits<double>::infinity(), nullptr, true};
 constexpr Bounds of_cases = index_of(&Counts::cases), of_ranks = index_of(&Counts::ranks);
 
-template <class Status>
-std::vector<std::string> words_to(Status last) {
-  std::vector<std::string> words;
-  for (int i = 0; i <= static_cast<int>(last); ++i) words.emplace_back(name_of(static_cast<Status>(i)));
-  return words;
-}
-
 // A value of the model, which config::why_impossible() checks as a whole.
 template <class Value, class Access>
 Column& model_attribute(Columns<Result>& c, const char* name, Access access) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "machine/conditions.h"
@@ -55,32 +56,33 @@ struct TextSize {
   bool stretch = false;   // takes what is missing to make the row a power of two, so that no row crosses a page
 };
 
-enum class Member : std::uint8_t {
-  key,  // the row's own number, which no struct has
-  int32,
-  int64,
-  uint64,
-  real,
-  flag,
-  text,
-  word,  // an enum, by its name
-};
+/// What a cell holds: whole numbers, flags among them; real numbers; texts, words among them.
+using Value = std::variant<std::int64_t, double, std::string>;
 
 struct Column {
   std::string name;
-  Member member = Member::key;
-  std::function<void*(void*)> in = {};  // the member in a row
-  Bounds bounds = {};                   // of numbers
-  TextSize size = {};                   // of texts and words
-  std::vector<std::string> words = {};  // by the enum's value
-  bool optional = false;                // a file made before it came lacks it: then the member keeps its default
+  hdf5::Kind kind = hdf5::Kind::int32;
+  std::function<Value(const void* row)> get = {};        // nothing: the row's own number, which no struct has
+  std::function<void(void* row, Value value)> set = {};  // throws Error for a word that there is not
+  Bounds bounds = {};                                    // of numbers
+  TextSize size = {};                                    // of texts and words
+  bool optional = false;  // a file made before it came lacks it: then the member keeps its default
 
-  hdf5::Kind kind() const;
   /// For a column that joins the list when there are files without it: these stay readable.
   void came_later() { optional = true; }
 };
 
 using ColumnList = std::vector<Column>;
+
+/// The names of an enum's values.
+template <class Status>
+std::vector<std::string> words_to(Status last) {
+  std::vector<std::string> words;
+  for (int i = 0; i <= static_cast<int>(last); ++i) words.emplace_back(name_of(static_cast<Status>(i)));
+  return words;
+}
+/// Throws Error for a word that is none of them.
+std::int64_t number_of_word(const std::string& column, const std::string& word, const std::vector<std::string>& words);
 
 /// The columns of tables whose rows are `Row`. Members are given as &Row::member, or as a function from a row to a
 /// reference. There is no number without bounds.
@@ -96,35 +98,40 @@ class Columns {
   Column& number(std::string name, Access access, const Bounds& bounds) {
     using T = Type<Access>;
     static_assert(std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::int64_t> || std::is_same_v<T, double>);
-    Member member = Member::int64;
-    if constexpr (std::is_same_v<T, std::int32_t>) member = Member::int32;
-    if constexpr (std::is_same_v<T, double>) member = Member::real;
-    return add(std::move(name), member, access, bounds);
+    if constexpr (std::is_same_v<T, double>)
+      return add<double>(std::move(name), hdf5::Kind::float64, access, bounds);
+    else
+      return add<std::int64_t>(std::move(name), sizeof(T) == 4 ? hdf5::Kind::int32 : hdf5::Kind::int64, access, bounds);
   }
   /// Any number of 64 bits.
   template <class Access>
   Column& bits(std::string name, Access access) {
     static_assert(std::is_same_v<Type<Access>, std::uint64_t>);
-    return add(std::move(name), Member::uint64, access, {});
+    return add<std::int64_t>(std::move(name), hdf5::Kind::uint64, access, {});
   }
   template <class Access>
   Column& flag(std::string name, Access access) {
     static_assert(std::is_same_v<Type<Access>, bool>);
-    return add(std::move(name), Member::flag, access, between(0, 1));
+    return add<std::int64_t>(std::move(name), hdf5::Kind::int32, access, between(0, 1));
   }
   template <class Access>
   Column& text(std::string name, Access access, TextSize size = {}) {
     static_assert(std::is_same_v<Type<Access>, std::string>);
-    Column& column = add(std::move(name), Member::text, access, {});
+    Column& column = add<std::string>(std::move(name), hdf5::Kind::text, access, {});
     column.size = size;
     return column;
   }
   template <class Access>
-  Column& word(std::string name, Access access, std::vector<std::string> words) {
-    static_assert(std::is_enum_v<Type<Access>> && sizeof(Type<Access>) == 1);
-    Column& column = add(std::move(name), Member::word, access, {});
+  Column& word(std::string name, Access access, const std::vector<std::string>& words) {
+    static_assert(std::is_enum_v<Type<Access>>);
+    Column& column = add<std::int64_t>(std::move(name), hdf5::Kind::text, access, {});
     column.size = {12, false};
-    column.words = std::move(words);
+    column.get = [number = column.get, words](const void* row) -> Value {
+      return words.at(static_cast<std::size_t>(std::get<std::int64_t>(number(row))));
+    };
+    column.set = [number = column.set, words, of = column.name](void* row, const Value& word) {
+      number(row, number_of_word(of, std::get<std::string>(word), words));
+    };
     return column;
   }
 
@@ -132,18 +139,21 @@ class Columns {
   template <class Access>
   using Type = std::remove_cvref_t<std::invoke_result_t<Access, Row&>>;
 
-  template <class Access>
-  Column& add(std::string name, Member member, Access access, const Bounds& bounds) {
-    auto in = [access](void* row) -> void* { return &std::invoke(access, *static_cast<Row*>(row)); };
-    list_.push_back({std::move(name), member, std::move(in), bounds});
+  // `Stored`: the type of Value that the member is kept as.
+  template <class Stored, class Access>
+  Column& add(std::string name, hdf5::Kind kind, Access access, const Bounds& bounds) {
+    // Rows that are read and rows that are written have their members in the same places.
+    auto get = [access](const void* row) -> Value {
+      return static_cast<Stored>(std::invoke(access, *static_cast<Row*>(const_cast<void*>(row))));
+    };
+    auto set = [access](void* row, Value value) {
+      std::invoke(access, *static_cast<Row*>(row)) = static_cast<Type<Access>>(std::get<Stored>(std::move(value)));
+    };
+    list_.push_back({std::move(name), kind, std::move(get), std::move(set), bounds});
     return list_.back();
   }
   ColumnList list_;
 };
-
-/// Writes the member of `row` as text, of a word or a text; reads it, and throws Error for a word that there is not.
-std::string text_in(const Column& column, const void* row);
-void set_text(const Column& column, void* row, std::string text);
 
 /// Rows of any type in memory, one after the other.
 struct RowSpan {

@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <numeric>
 
 #include "base/text.h"
 #include "base/units.h"
@@ -34,6 +36,19 @@ std::string reason() {
   }
   if (text.find("truncated file") != std::string::npos) return "truncated file";
   return "the HDF5 library refuses what is there";
+}
+
+// Starts the library and keeps it from printing its error stack. Cheap; called before the first use.
+void initialise() {
+  static const bool once = [] {
+    // Once a disk was full, an object may fail to close and stay behind without its file; the library's clean-up at
+    // exit would follow it to a null pointer. Every write is flushed and every file closed, so nothing is left to it.
+    H5dont_atexit();
+    check(H5open(), "starting the HDF5 library");
+    check(H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr), "starting the HDF5 library");
+    return true;
+  }();
+  static_cast<void>(once);
 }
 
 Handle access_properties() {
@@ -68,18 +83,6 @@ void require_stored(const std::string& path) {
 
 }  // namespace
 
-void initialise() {
-  static const bool once = [] {
-    // Once a disk was full, an object may fail to close and stay behind without its file; the library's clean-up at
-    // exit would follow it to a null pointer. Every write is flushed and every file closed, so nothing is left to it.
-    H5dont_atexit();
-    check(H5open(), "starting the HDF5 library");
-    check(H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr), "starting the HDF5 library");
-    return true;
-  }();
-  static_cast<void>(once);
-}
-
 std::int64_t check(std::int64_t result, std::string_view doing) {
   if (result < 0) fail("{} failed: {}", doing, reason());
   return result;
@@ -97,27 +100,13 @@ void Handle::close(std::string_view doing) {
   if (id >= 0) check(H5Idec_ref(id), doing);
 }
 
-std::vector<std::uint64_t> Dataset::sizes() const {
-  const Handle space(H5Dget_space(handle_.id()), "reading the size of " + path_);
-  const auto dimensions = check(H5Sget_simple_extent_ndims(space.id()), "reading the size of " + path_);
-  std::vector<hsize_t> sizes(dimensions);
-  check(H5Sget_simple_extent_dims(space.id(), sizes.data(), nullptr), "reading the size of " + path_);
-  return {sizes.begin(), sizes.end()};
-}
-
-std::uint64_t Dataset::rows() const {
-  const auto all = sizes();
-  return all.empty() ? 1 : all[0];
-}
-
-Element Dataset::element() const {
-  const Handle type(H5Dget_type(handle_.id()), "reading the type of " + path_);
-  return element_of(type.id(), path_);
+std::uint64_t Dataset::values_of_row() const {
+  const auto further = sizes_.empty() ? sizes_.end() : sizes_.begin() + 1;
+  return std::accumulate(further, sizes_.end(), std::uint64_t{1}, std::multiplies());
 }
 
 void Dataset::require_kind(Kind kind) const {
-  const Element found = element();
-  if (found.table || (found.fields.at(0).kind == Kind::text) != (kind == Kind::text)) {
+  if (element_.table || (element_.fields.at(0).kind == Kind::text) != (kind == Kind::text)) {
     fail("{} does not hold {}", path_, kind == Kind::text ? "text" : "numbers");
   }
 }
@@ -126,16 +115,14 @@ void Dataset::transfer(bool write, const Element& element, std::uint64_t first, 
                        void* memory) const {
   if (count == 0) return;
   const std::string doing = (write ? "writing " : "reading ") + path_;
-  const auto all = sizes();
-  const std::uint64_t rows = all.empty() ? 1 : all[0];
-  if (first > rows || count > rows - first) {
-    fail("{} failed: rows {} to {} do not exist; it has {} rows", doing, first, first + count - 1, rows);
+  if (first > rows() || count > rows() - first) {
+    fail("{} failed: rows {} to {} do not exist; it has {} rows", doing, first, first + count - 1, rows());
   }
   const Handle type = type_of(element, Place::memory);
   const Handle file_space(H5Dget_space(handle_.id()), doing);
   Handle memory_space(H5Scopy(file_space.id()), doing);
-  if (!all.empty()) {
-    std::vector<hsize_t> start(all.size(), 0), extent(all.begin(), all.end());
+  if (!sizes_.empty()) {
+    std::vector<hsize_t> start(sizes_.size(), 0), extent(sizes_.begin(), sizes_.end());
     start[0] = first;
     extent[0] = count;
     if (std::find(extent.begin(), extent.end(), 0u) != extent.end()) return;
@@ -155,10 +142,7 @@ void Dataset::write(const Element& element, std::uint64_t first, std::uint64_t c
 }
 
 std::vector<char> Dataset::read(const Element& element, std::uint64_t first, std::uint64_t count) const {
-  const auto all = sizes();
-  std::uint64_t row_bytes = element.bytes;
-  for (std::size_t i = 1; i < all.size(); ++i) row_bytes *= all[i];
-  std::vector<char> bytes(count * row_bytes);
+  std::vector<char> bytes(count * element.bytes * values_of_row());
   transfer(false, element, first, count, bytes.data());
   return bytes;
 }
@@ -203,15 +187,7 @@ Dataset File::create_dataset(const std::string& path, const Element& element, co
   return {Handle(H5Dcreate2(handle_.id(), path.c_str(), file_type.id(), space.id(), H5P_DEFAULT, properties.id(),
                             H5P_DEFAULT),
                  doing),
-          path};
-}
-
-bool File::contains(const std::string& path) const {
-  return reaches(handle_.id(), path);
-}
-
-Dataset File::dataset(const std::string& path, int rank) const {
-  return {open_dataset(handle_.id(), path, rank), path};
+          path, element, sizes};
 }
 
 void File::write_attribute(const std::string& object, const std::string& name, const Element& element,
@@ -233,29 +209,8 @@ void File::set_attribute(const std::string& object, const std::string& name, con
   write_attribute(object, name, Element::of(Kind::text, kept.size()), kept.c_str());
 }
 
-void File::set_attribute(const std::string& object, const std::string& name, std::int64_t value) {
-  write_attribute(object, name, Element::of(Kind::int64), &value);
-}
-
 bool File::has_attribute(const std::string& object, const std::string& name) const {
-  return reaches(handle_.id(), object) &&
-         H5Aexists_by_name(handle_.id(), object.c_str(), name.c_str(), H5P_DEFAULT) > 0;
-}
-
-std::vector<char> File::read_attribute(const std::string& object, const std::string& name, Kind kind) const {
-  const std::string doing = "reading attribute " + name + " of " + object;
-  const Handle attribute = open_attribute(handle_.id(), object, name);
-  const Handle type(H5Aget_type(attribute.id()), doing);
-  const Element found = element_of(type.id(), "attribute " + name);
-  const bool text = kind == Kind::text;
-  if (found.table || (found.fields[0].kind == Kind::text) != text) {
-    fail("{} failed: it does not hold {}", doing, text ? "text" : "a number");
-  }
-  const Element element = text ? found : Element::of(kind);
-  const Handle memory_type = type_of(element, Place::memory);
-  std::vector<char> value(element.bytes);
-  check(H5Aread(attribute.id(), memory_type.id(), value.data()), doing);
-  return value;
+  return contains(object) && H5Aexists_by_name(handle_.id(), object.c_str(), name.c_str(), H5P_DEFAULT) > 0;
 }
 
 std::string File::text_attribute(const std::string& object, const std::string& name) const {
@@ -284,7 +239,7 @@ void File::reserve(std::int64_t bytes) {
 
 std::int64_t File::bytes() const {
   hsize_t bytes = 0;
-  check(H5Fget_filesize(handle_.id(), &bytes), "writing " + path_);
+  check(H5Fget_filesize(handle_.id(), &bytes), "reading the size of " + path_);
   return static_cast<std::int64_t>(bytes);
 }
 

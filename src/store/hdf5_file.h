@@ -32,9 +32,6 @@ class Handle {
 /// Throws Error if `result` is negative: "DOING failed: " and what the system said, or "truncated file".
 std::int64_t check(std::int64_t result, std::string_view doing);
 
-/// Starts the library and keeps it from printing its error stack. Cheap; called before the first use.
-void initialise();
-
 enum class Kind : std::uint8_t { int32, int64, uint64, float32, float64, text };
 
 /// A field of a table's row, or a dataset's only field. Text is UTF-8 of fixed length, padded with zeros.
@@ -58,12 +55,14 @@ struct Element {
 
 class Dataset {
  public:
-  Dataset(Handle handle, std::string path) : handle_(std::move(handle)), path_(std::move(path)) {}
+  Dataset(Handle handle, std::string path, Element element, std::vector<std::uint64_t> sizes)
+      : handle_(std::move(handle)), path_(std::move(path)), element_(std::move(element)), sizes_(std::move(sizes)) {}
   const std::string& path() const { return path_; }
-  std::vector<std::uint64_t> sizes() const;  // empty: a scalar
-  std::uint64_t rows() const;                // sizes()[0], or 1
+  const std::vector<std::uint64_t>& sizes() const { return sizes_; }  // empty: a scalar
+  std::uint64_t rows() const { return sizes_.empty() ? 1 : sizes_[0]; }
+  std::uint64_t values_of_row() const;
   /// As the file has it; offsets as read() and write() lay out rows.
-  Element element() const;
+  const Element& element() const { return element_; }
   /// `count` whole rows (all of the further dimensions) from row `first` on, in host order.
   void write(const Element& element, std::uint64_t first, std::uint64_t count, const void* from);
   std::vector<char> read(const Element& element, std::uint64_t first, std::uint64_t count) const;
@@ -74,9 +73,13 @@ class Dataset {
   void transfer(bool write, const Element& element, std::uint64_t first, std::uint64_t count, void* memory) const;
   Handle handle_;
   std::string path_;
+  Element element_;
+  std::vector<std::uint64_t> sizes_;
 };
 
-/// An HDF5 file in the earliest format, without locks, whose objects all have their full size from the start.
+/// An HDF5 file in the earliest format, without locks, whose objects all have their full size from the start. Anybody
+/// could have made one that is read: a result is one file, so nothing in it may lead to another; and each dataset lies
+/// whole within it, so what is read never exceeds its size.
 class File {
  public:
   static bool is_hdf5(const std::string& path);
@@ -88,19 +91,19 @@ class File {
   /// value has at most 64 KiB). Begins on a 4 KiB boundary if it has 1 KiB or more.
   Dataset create_dataset(const std::string& path, const Element& element, const std::vector<std::uint64_t>& sizes,
                          const void* fill);
-  /// Both throw Error where a link leads elsewhere. `rank`: how many dimensions it must have, 0 for a scalar; a dataset
-  /// that is missing, stored otherwise than create_dataset() does, of a type that none has, or larger than the file is
-  /// an Error.
+  /// Both throw Error where a link on the way is soft or external. `rank`: how many dimensions it must have, 0 for a
+  /// scalar; a dataset that is missing, stored otherwise than create_dataset() does (chunks, virtual, in another file),
+  /// of a type that none has, or larger than the file is an Error.
   bool contains(const std::string& path) const;
   Dataset dataset(const std::string& path, int rank) const;
 
   /// A single value; whole numbers have 64 bits in the file.
   void write_attribute(const std::string& object, const std::string& name, const Element& element, const void* value);
-  /// The value in host order; a text is as long as it is in the file. Throws Error if it is none of this kind.
+  /// The value in host order; a text is as long as it is in the file. Throws Error if it is missing, none of this kind,
+  /// no single value, or larger than the file.
   std::vector<char> read_attribute(const std::string& object, const std::string& name, Kind kind) const;
   bool has_attribute(const std::string& object, const std::string& name) const;
   void set_attribute(const std::string& object, const std::string& name, const std::string& value);
-  void set_attribute(const std::string& object, const std::string& name, std::int64_t value);
   std::string text_attribute(const std::string& object, const std::string& name) const;
   std::int64_t number_attribute(const std::string& object, const std::string& name) const;
 
@@ -119,24 +122,10 @@ class File {
   std::string path_;
 };
 
-// For the hdf5_*.cpp files alone: what Elements are to the library, and what may be read from a file that anybody could
-// have made. A result is one file, so nothing in it may lead to another; and each dataset lies whole within it, so what
-// is read never exceeds its size.
+// For the hdf5_*.cpp files alone: what Elements are to the library.
 
 enum class Place : std::uint8_t { memory, file };  // host byte order, or little-endian wherever it is read
 
 Handle type_of(const Element& element, Place place);
-/// The reverse, for any type a harness file can hold; throws Error on others.
-Element element_of(std::int64_t type, const std::string& path);
-
-/// Is there an object at `path`? Throws Error if a link on the way to it is soft or external.
-bool reaches(std::int64_t file, const std::string& path);
-
-/// Opens a dataset of `rank` dimensions (0: a scalar). Throws Error if it is missing or something else, not stored in
-/// one piece (chunks, virtual), in another file, or if its extent or its type does not fit into this file.
-Handle open_dataset(std::int64_t file, const std::string& path, int rank);
-
-/// Opens an attribute of a single value that fits into the file; Error if it is missing or holds more.
-Handle open_attribute(std::int64_t file, const std::string& object, const std::string& name);
 
 }  // namespace harness::store::hdf5

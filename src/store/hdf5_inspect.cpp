@@ -1,6 +1,7 @@
 #include <hdf5.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
@@ -18,11 +19,6 @@ hid_t scalar_type(Kind kind, Place place) {
                                 {H5T_NATIVE_DOUBLE, H5T_IEEE_F64LE}, {H5T_C_S1, H5T_C_S1}};  // in the order of Kind
   const Types& both = types[static_cast<std::size_t>(kind)];
   return place == Place::memory ? both.memory : both.file;
-}
-
-std::size_t bytes_of(Kind kind, std::size_t text_bytes) {
-  if (kind == Kind::text) return std::max<std::size_t>(1, text_bytes);  // HDF5 knows no string of length 0
-  return kind == Kind::int32 || kind == Kind::float32 ? 4 : 8;
 }
 
 Handle field_type(const Field& field, Place place) {
@@ -60,22 +56,6 @@ void require_within_row(const Element& members, std::size_t row_bytes, const std
   }
 }
 
-std::uint64_t bytes_of_file(std::int64_t file) {
-  hsize_t bytes = 0;
-  check(H5Fget_filesize(file, &bytes), "reading the size of the file");
-  return bytes;
-}
-
-// `overflows` becomes true where 64 bits do not hold it: nothing in a file is as large.
-std::uint64_t product(const std::vector<hsize_t>& sizes, std::uint64_t bytes_of_element, bool& overflows) {
-  std::uint64_t bytes = bytes_of_element;
-  for (const hsize_t size : sizes) {
-    if (size == 0) return 0;
-  }
-  for (const hsize_t size : sizes) overflows |= __builtin_mul_overflow(bytes, size, &bytes);
-  return bytes;
-}
-
 void require_one_piece(const Handle& dataset, const std::string& path) {
   const std::string doing = "reading the layout of " + path;
   const Handle properties(H5Dget_create_plist(dataset.id()), doing);
@@ -87,7 +67,7 @@ void require_one_piece(const Handle& dataset, const std::string& path) {
   }
 }
 
-void require_shape(const Handle& dataset, const std::string& path, int rank, std::uint64_t file_bytes) {
+std::vector<std::uint64_t> sizes_of(const Handle& dataset, const std::string& path, int rank) {
   const std::string doing = "reading the size of " + path;
   const Handle space(H5Dget_space(dataset.id()), doing);
   const int found = static_cast<int>(check(H5Sget_simple_extent_ndims(space.id()), doing));
@@ -96,18 +76,45 @@ void require_shape(const Handle& dataset, const std::string& path, int rank, std
   }
   std::vector<hsize_t> sizes(rank);
   if (rank != 0) check(H5Sget_simple_extent_dims(space.id(), sizes.data(), nullptr), doing);
+  return {sizes.begin(), sizes.end()};
+}
+
+void require_within_file(const Handle& dataset, const std::string& path, const std::vector<std::uint64_t>& sizes,
+                         std::int64_t file_bytes) {
   const Handle type(H5Dget_type(dataset.id()), "reading the type of " + path);
-  bool overflows = false;
-  const std::uint64_t bytes = product(sizes, H5Tget_size(type.id()), overflows);
-  if (bytes == 0 && !overflows) return;
+  // As real numbers, for 64 bits do not hold what a damaged file may claim.
+  auto bytes = static_cast<double>(H5Tget_size(type.id()));
+  for (const std::uint64_t size : sizes) bytes *= static_cast<double>(size);
+  if (bytes == 0) return;
   const haddr_t begin = H5Dget_offset(dataset.id());
   if (begin == HADDR_UNDEF) {
     H5Eclear2(H5E_DEFAULT);
     fail("{} claims values that are not in the file", path);
   }
-  if (overflows || begin > file_bytes || bytes > file_bytes - begin) {
+  if (static_cast<double>(begin) + bytes > static_cast<double>(file_bytes))
     fail("{} claims more values than the file of {} bytes holds", path, file_bytes);
+}
+
+// As memory has it; throws Error for a type that no harness file holds.
+Element element_of(hid_t type, const std::string& path) {
+  if (H5Tget_class(type) != H5T_COMPOUND) {
+    return Element::of(kind_of(type, path), H5Tget_class(type) == H5T_STRING ? H5Tget_size(type) : 0);
   }
+  Element element, in_file;
+  const auto count = check(H5Tget_nmembers(type), "reading the columns of " + path);
+  for (unsigned i = 0; i < static_cast<unsigned>(count); ++i) {
+    const Handle member(H5Tget_member_type(type, i), "reading the columns of " + path);
+    char* name = H5Tget_member_name(type, i);
+    if (name == nullptr) fail("reading the columns of {} failed", path);
+    const std::string column = name;
+    H5free_memory(name);
+    const Kind kind = kind_of(member.id(), fmt::format("{}, column {}", path, column));
+    const std::size_t bytes = H5Tget_size(member.id());
+    element.add(column, kind, bytes);
+    in_file.fields.push_back({column, kind, bytes, H5Tget_member_offset(type, i)});
+  }
+  require_within_row(in_file, H5Tget_size(type), path);
+  return element;
 }
 
 }  // namespace
@@ -120,7 +127,8 @@ Element Element::of(Kind kind, std::size_t text_bytes) {
 }
 
 void Element::add(std::string name, Kind kind, std::size_t text_bytes) {
-  const std::size_t size = bytes_of(kind, text_bytes);
+  std::size_t size = kind == Kind::int32 || kind == Kind::float32 ? 4 : 8;
+  if (kind == Kind::text) size = std::max<std::size_t>(1, text_bytes);  // HDF5 knows no string of length 0
   fields.push_back({std::move(name), kind, size, bytes});
   bytes += size;
   table = true;
@@ -144,38 +152,17 @@ Handle type_of(const Element& element, Place place) {
   return compound;
 }
 
-Element element_of(std::int64_t type, const std::string& path) {
-  if (H5Tget_class(type) != H5T_COMPOUND) {
-    return Element::of(kind_of(type, path), H5Tget_class(type) == H5T_STRING ? H5Tget_size(type) : 0);
-  }
-  Element element, in_file;
-  const auto count = check(H5Tget_nmembers(type), "reading the columns of " + path);
-  for (unsigned i = 0; i < static_cast<unsigned>(count); ++i) {
-    const Handle member(H5Tget_member_type(type, i), "reading the columns of " + path);
-    char* name = H5Tget_member_name(type, i);
-    if (name == nullptr) fail("reading the columns of {} failed", path);
-    const std::string column = name;
-    H5free_memory(name);
-    const Kind kind = kind_of(member.id(), fmt::format("{}, column {}", path, column));
-    const std::size_t bytes = H5Tget_size(member.id());
-    element.add(column, kind, bytes);
-    in_file.fields.push_back({column, kind, bytes, H5Tget_member_offset(type, i)});
-  }
-  require_within_row(in_file, H5Tget_size(type), path);
-  return element;
-}
-
-bool reaches(std::int64_t file, const std::string& path) {
+bool File::contains(const std::string& path) const {
   for (std::size_t end = 0; end != std::string::npos;) {
     end = path.find('/', end + 1);
     const std::string step = path.substr(0, end);
     if (step == "/") return true;
-    if (H5Lexists(file, step.c_str(), H5P_DEFAULT) <= 0) {
+    if (H5Lexists(handle_.id(), step.c_str(), H5P_DEFAULT) <= 0) {
       H5Eclear2(H5E_DEFAULT);
       return false;
     }
     H5L_info_t link;
-    check(H5Lget_info(file, step.c_str(), &link, H5P_DEFAULT), "reading the link " + step);
+    check(H5Lget_info(handle_.id(), step.c_str(), &link, H5P_DEFAULT), "reading the link " + step);
     if (link.type != H5L_TYPE_HARD) {
       fail("{} is a link to something elsewhere; a result is one file without such links", step);
     }
@@ -183,33 +170,42 @@ bool reaches(std::int64_t file, const std::string& path) {
   return true;
 }
 
-Handle open_dataset(std::int64_t file, const std::string& path, int rank) {
-  if (!reaches(file, path)) fail("{} is missing", path);
-  const Handle object(H5Oopen(file, path.c_str(), H5P_DEFAULT), "opening " + path);
-  if (H5Iget_type(object.id()) != H5I_DATASET) fail("{} is not a dataset", path);
-  Handle dataset(H5Dopen2(file, path.c_str(), H5P_DEFAULT), "opening " + path);
+Dataset File::dataset(const std::string& path, int rank) const {
+  if (!contains(path)) fail("{} is missing", path);
+  Handle dataset(H5Oopen(handle_.id(), path.c_str(), H5P_DEFAULT), "opening " + path);
+  if (H5Iget_type(dataset.id()) != H5I_DATASET) fail("{} is not a dataset", path);
   require_one_piece(dataset, path);
-  require_shape(dataset, path, rank, bytes_of_file(file));
+  std::vector<std::uint64_t> sizes = sizes_of(dataset, path, rank);
+  require_within_file(dataset, path, sizes, bytes());
   const Handle type(H5Dget_type(dataset.id()), "reading the type of " + path);
-  element_of(type.id(), path);  // throws for one that no result has
-  return dataset;
+  Element element = element_of(type.id(), path);  // throws for one that no result has
+  return {std::move(dataset), path, std::move(element), std::move(sizes)};
 }
 
-Handle open_attribute(std::int64_t file, const std::string& object, const std::string& name) {
+std::vector<char> File::read_attribute(const std::string& object, const std::string& name, Kind kind) const {
   const std::string doing = "reading attribute " + name + " of " + object;
-  if (!reaches(file, object)) fail("{} is missing", object);
-  if (check(H5Aexists_by_name(file, object.c_str(), name.c_str(), H5P_DEFAULT), doing) == 0) {
+  if (!contains(object)) fail("{} is missing", object);
+  if (check(H5Aexists_by_name(handle_.id(), object.c_str(), name.c_str(), H5P_DEFAULT), doing) == 0) {
     fail("attribute {} of {} is missing", name, object);
   }
-  Handle attribute(H5Aopen_by_name(file, object.c_str(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT), doing);
+  const Handle attribute(H5Aopen_by_name(handle_.id(), object.c_str(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT), doing);
   const Handle space(H5Aget_space(attribute.id()), doing);
   if (check(H5Sget_simple_extent_npoints(space.id()), doing) != 1) {
     fail("{} failed: it does not hold a single value", doing);
   }
   const Handle type(H5Aget_type(attribute.id()), doing);
-  const std::uint64_t most = bytes_of_file(file);
-  if (H5Tget_size(type.id()) > most) fail("{} failed: it claims more bytes than the file of {} bytes", doing, most);
-  return attribute;
+  if (std::cmp_greater(H5Tget_size(type.id()), bytes()))
+    fail("{} failed: it claims more bytes than the file of {} bytes", doing, bytes());
+  const Element found = element_of(type.id(), "attribute " + name);
+  const bool text = kind == Kind::text;
+  if (found.table || (found.fields[0].kind == Kind::text) != text) {
+    fail("{} failed: it does not hold {}", doing, text ? "text" : "a number");
+  }
+  const Element element = text ? found : Element::of(kind);
+  const Handle memory_type = type_of(element, Place::memory);
+  std::vector<char> value(element.bytes);
+  check(H5Aread(attribute.id(), memory_type.id(), value.data()), doing);
+  return value;
 }
 
 }  // namespace harness::store::hdf5

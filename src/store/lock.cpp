@@ -43,12 +43,6 @@ std::string word(std::string text) {
   return text;
 }
 
-// Not from the directory of users, which may be a server that does not answer.
-std::string own_user() {
-  const std::string user = variable("USER");
-  return user.empty() ? fmt::format("user-{}", geteuid()) : user;
-}
-
 // The file that a name leads to, there or not, so that all names of one result meet the same lock.
 std::string resolved(const std::string& path) {
   constexpr int most_links = 40;
@@ -98,13 +92,6 @@ std::string describe(const std::string& lock, const Found& found) {
                      utc_text(static_cast<double>(status.st_mtime)));
 }
 
-[[noreturn]] void refuse(const std::string& path, const std::string& lock, const Found& found) {
-  fail(
-      "{} is in use by {}: wait until that sweep has ended, or stop it; -o names another file. If it no longer runs, "
-      "`rm {}` frees the file",
-      path, describe(lock, found), shell_word(lock));
-}
-
 bool is_stale(const Owner& owner, const Owner& self) {
   const bool same_job = !owner.slurm_job.empty() && owner.slurm_job == self.slurm_job;
   return process_of(owner, self) == Process::gone || (same_job && owner.slurm_restarts < self.slurm_restarts);
@@ -141,7 +128,9 @@ void remove_stale(const std::string& path, const std::string& lock, const Found&
 Owner this_process() {
   Owner owner;
   owner.token = random_token();
-  owner.user = word(own_user());
+  // Not from the directory of users, which may be a server that does not answer.
+  const std::string user = variable("USER");
+  owner.user = user.empty() ? fmt::format("user-{}", geteuid()) : word(user);
   const std::string host = machine::host_name();
   owner.host = word(host.empty() ? "unknown-host" : host);
   owner.boot = word(machine::process_space());
@@ -160,9 +149,7 @@ std::string print_owner(const Owner& owner) {
 }
 
 std::optional<Owner> parse_owner(const std::string& line) {
-  constexpr std::size_t longest = 1000;
   NameValues words;
-  if (line.size() > longest) return std::nullopt;
   for (const std::string_view text : split(trim(line), ' ')) {
     const std::size_t equals = text.find('=');
     if (equals == std::string_view::npos || !std::ranges::all_of(text, is_printable)) return std::nullopt;
@@ -195,29 +182,33 @@ std::unique_ptr<Lock> Lock::take(const std::string& path, const Owner& self) {
   constexpr int tries = 20;
   for (int i = 0; i < tries; ++i) {
     if (Descriptor file = create(result, lock, self))
-      return std::unique_ptr<Lock>(new Lock(result, self, std::move(file)));
+      return std::unique_ptr<Lock>(new Lock(result, lock, self, std::move(file)));
     const Found found = read_lock(lock);
     if (!found.is_there) continue;  // released since
-    if (!found.owner || !is_stale(*found.owner, self)) refuse(result, lock, found);
+    if (!found.owner || !is_stale(*found.owner, self)) {
+      fail(
+          "{} is in use by {}: wait until that sweep has ended, or stop it; -o names another file. If it no longer "
+          "runs, "
+          "`rm {}` frees the file",
+          result, describe(lock, found), shell_word(lock));
+    }
     remove_stale(result, lock, found, self);
   }
   fail("{}: several sweeps want to begin here at once; start one of them again", result);
 }
 
 Lock::~Lock() {
-  const std::string lock = lock_of(path_);
-  if (read_lock(lock).is_of(self_.token)) unlink(lock.c_str());
+  if (read_lock(lock_).is_of(self_.token)) unlink(lock_.c_str());
 }
 
 void Lock::require() const {
-  const std::string lock = lock_of(path_);
   for (int i = 0; i < tries_to_read; ++i) {  // whoever has moved it by mistake puts it back at once
-    const Found found = read_lock(lock);
+    const Found found = read_lock(lock_);
     if (found.is_of(self_.token)) return;
-    if (found.is_there) fail("{} was taken over by {}: this sweep stops", path_, describe(lock, found));
+    if (found.is_there) fail("{} was taken over by {}: this sweep stops", path_, describe(lock_, found));
     wait_a_moment();
   }
-  fail("{} was removed or renamed, so {} is no longer this sweep's: it stops; --resume continues the file", lock,
+  fail("{} was removed or renamed, so {} is no longer this sweep's: it stops; --resume continues the file", lock_,
        path_);
 }
 

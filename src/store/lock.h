@@ -53,10 +53,10 @@ class Lock {
   void require() const;
 
  private:
-  Lock(std::string path, Owner self, Descriptor file)
-      : path_(std::move(path)), self_(std::move(self)), file_(std::move(file)) {}
+  Lock(std::string path, std::string lock, Owner self, Descriptor file)
+      : path_(std::move(path)), lock_(std::move(lock)), self_(std::move(self)), file_(std::move(file)) {}
 
-  std::string path_;
+  std::string path_, lock_;
   Owner self_;
   Descriptor file_;  // open as long as it is held, so that lsof shows the process
 };

@@ -40,28 +40,29 @@ void require_plain_file(const std::string& path, bool writable) {
   if (!hdf5::File::is_hdf5(path)) fail("{} is not an HDF5 file, so it is not a harness result", path);
 }
 
-hdf5::File open_hdf5(const std::string& path, bool writable) {
+// What `read` returns, which reads a file that anybody could have made.
+template <class Read>
+auto read_from(const std::string& path, Read&& read) {
   try {
-    return hdf5::File::open(path, writable);
+    return read();
   } catch (const Error& failure) {
-    if (std::string(failure.what()).find("truncated file") == std::string::npos) {
+    if (std::string_view(failure.what()).find("truncated file") == std::string_view::npos)
       fail("{} is damaged or was not written by harness: {}", path, failure.what());
-    }
     std::error_code error;
     fail("{} is truncated to {} bytes: copy it again; a result file has its full size from the start", path,
          std::filesystem::file_size(path, error));
+  } catch (const std::bad_alloc&) {
+    fail("{} does not fit into memory", path);
+  } catch (const std::length_error&) {
+    fail("{} does not fit into memory", path);
   }
-}
-
-bool is_result(const hdf5::File& file) {
-  return file.has_attribute("/", "schema") && file.text_attribute("/", "schema") == schema_name;
 }
 
 void read_attributes(const hdf5::File& file, Result& result) {
   for (const Column& column : columns_of<Result>().list()) {
     if (column.optional && !file.has_attribute("/run", column.name)) continue;
-    const std::vector<char> value = file.read_attribute("/run", column.name, column.kind());
-    decode({Element::of(column.kind(), value.size()), {column}}, value.data(), &result);
+    const std::vector<char> value = file.read_attribute("/run", column.name, column.kind);
+    decode({Element::of(column.kind, value.size()), {column}}, value.data(), &result);
   }
 }
 
@@ -79,14 +80,6 @@ std::vector<std::vector<float>> read_matrix(const hdf5::File& file, const std::s
     std::memcpy(values[block].data(), bytes.data(), bytes.size());
   }
   return values;
-}
-
-RunState read_state(const hdf5::File& file) {
-  const std::string word = hdf5::read_text(file, "/run/state");
-  for (const RunState state : {RunState::running, RunState::complete, RunState::partial}) {
-    if (word == name_of(state)) return state;
-  }
-  fail("/run/state has the unknown word \"{}\"", word);
 }
 
 void read_tables(const hdf5::File& file, const ReadOptions& options, Result& result) {
@@ -180,18 +173,14 @@ void require_plausible(const Result& result) {
   check_blocks(result);
 }
 
-void require_plausible_times(const Result& result) {
-  check_times("/step_seconds", result.step_seconds);
-  check_times("/rank_seconds", result.rank_seconds);
-}
-
 Result read_open(const hdf5::File& file, const std::string& path, const ReadOptions& options) {
   Result result;
   result.tool_version = file.text_attribute("/", "tool_version");
   result.created = file.text_attribute("/", "created");
   result.run_uuid = file.text_attribute("/", "run_uuid");
   read_attributes(file, result);
-  result.state = read_state(file);
+  const std::string state = hdf5::read_text(file, "/run/state");
+  result.state = static_cast<RunState>(number_of_word("/run/state", state, words_to(RunState::partial)));
   if (result.state == RunState::running) result.standing = standing_of(path).text;
   const std::vector<char> sessions = file.dataset("/run/sessions", 0).read(Element::of(Kind::int32), 0, 1);
   std::memcpy(&result.sessions, sessions.data(), sizeof result.sessions);
@@ -212,7 +201,8 @@ Result read_open(const hdf5::File& file, const std::string& path, const ReadOpti
     result.rank_seconds =
         read_matrix(file, "/rank_seconds", {blocks, steps, static_cast<std::uint64_t>(result.ranks)}, result);
   }
-  require_plausible_times(result);
+  check_times("/step_seconds", result.step_seconds);
+  check_times("/rank_seconds", result.rank_seconds);
   return result;
 }
 
@@ -220,38 +210,25 @@ Result read_open(const hdf5::File& file, const std::string& path, const ReadOpti
 
 hdf5::File open_result(const std::string& path, bool writable) {
   require_plain_file(path, writable);
-  hdf5::File file = open_hdf5(path, writable);
-  std::int64_t version = 0;
-  std::string writer = "a newer harness";
-  bool known = false;
-  try {
-    known = is_result(file);
-    if (known) version = file.number_attribute("/", "schema_version");
-    if (known && file.has_attribute("/", "tool_version")) writer = file.text_attribute("/", "tool_version");
-  } catch (const Error& failure) {
-    fail("{} is damaged or was not written by harness: {}", path, failure.what());
-  }
-  if (!known) {
+  hdf5::File file = read_from(path, [&] { return hdf5::File::open(path, writable); });
+  const auto text_of = [&](const char* name) {
+    return read_from(path, [&] { return file.has_attribute("/", name) ? file.text_attribute("/", name) : ""; });
+  };
+  if (text_of("schema") != schema_name) {
     fail("{} is an HDF5 file but not a harness result: it has no root attribute schema = \"{}\"", path, schema_name);
   }
+  const std::int64_t version = read_from(path, [&] { return file.number_attribute("/", "schema_version"); });
   if (version < 1 || version > schema_version) {
+    const std::string writer = text_of("tool_version");
     fail("{} was written by {} with file schema {}; this program reads schemas up to {}: use a newer harness", path,
-         writer, version, schema_version);
+         writer.empty() ? "a newer harness" : writer, version, schema_version);
   }
   return file;
 }
 
 Result read_result(const std::string& path, const ReadOptions& options) {
   const hdf5::File file = open_result(path, false);
-  try {
-    return read_open(file, path, options);
-  } catch (const Error& error) {
-    fail("{} is damaged or was not written by harness: {}", path, error.what());
-  } catch (const std::bad_alloc&) {
-    fail("{} does not fit into memory", path);
-  } catch (const std::length_error&) {
-    fail("{} does not fit into memory", path);
-  }
+  return read_from(path, [&] { return read_open(file, path, options); });
 }
 
 }  // namespace harness::store

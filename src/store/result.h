@@ -19,6 +19,8 @@ namespace harness::store {
 // Everything that a result file holds, as plain values. docs/file-format.md describes the same in terms of HDF5.
 // Analysis and report know results through this header alone.
 
+inline constexpr double not_known = std::numeric_limits<double>::quiet_NaN();
+
 enum class RunState : std::uint8_t { running = 0, complete = 1, partial = 2 };
 enum class CaseStatus : std::uint8_t { pending = 0, ok = 1, failed = 2, impossible = 3 };
 enum class BlockStatus : std::uint8_t {
@@ -89,8 +91,7 @@ struct ResultBlock {
   std::int32_t session = -1;  // which `sweep` process wrote it: 0, then 1 after the first --resume, …
   std::int32_t process = -1;  // blocks of one number run one after the other in the same workers; -1: in its own
   double start_unix_s = 0, setup_s = 0, first_step_s = 0, timed_total_s = 0;
-  /// Until the workers have ended, or wait for another block. NaN: not known.
-  double total_s = std::numeric_limits<double>::quiet_NaN();
+  double total_s = not_known;  // until the workers have ended, or wait for another block. NaN: not known
   double peak_memory_bytes = 0;  // largest rank
   std::int32_t peak_memory_rank = -1;
   std::int32_t skipped_steps = 0;  // timed steps whose update was left out, after an overflow in fp16
@@ -108,7 +109,7 @@ struct ResultInterval {
   double start_s = 0, end_s = 0;
   /// In a communication, and first: waiting for later ranks of the own stage, then for other stages. NaN: not
   /// known, or no communication.
-  double waiting_s = std::numeric_limits<double>::quiet_NaN(), bubble_s = std::numeric_limits<double>::quiet_NaN();
+  double waiting_s = not_known, bubble_s = not_known;
 };
 
 /// The sums over a role's operations of one sort in a step; the intervals with the same texts are theirs.
@@ -132,9 +133,9 @@ struct ResultTotal {
 struct ResultSplit {
   std::int32_t case_index = 0, rank = 0;
   double step_s = 0, compute_s = 0, communication_s = 0, exposed_s = 0, overlapped_s = 0, idle_s = 0;
-  double loading_s = std::numeric_limits<double>::quiet_NaN();  // filling the inputs, within idle_s or hidden
+  double loading_s = not_known;  // filling the inputs, within idle_s or hidden
   /// Parts of communication_s, exposed or not: as in ResultInterval, summed.
-  double waiting_s = std::numeric_limits<double>::quiet_NaN(), bubble_s = std::numeric_limits<double>::quiet_NaN();
+  double waiting_s = not_known, bubble_s = not_known;
 };
 
 /// The squared norm of the gradients of a case's first step, each gradient once: of the parameters that the tensor axis

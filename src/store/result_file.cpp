@@ -37,9 +37,7 @@ void create_table(hdf5::File& file, const Table& table, const std::vector<Row>& 
 
 // No values at all: nothing was measured, and what an earlier session may have left there goes.
 void write_matrix(Dataset& dataset, std::uint64_t block, const std::vector<float>& values) {
-  const auto sizes = dataset.sizes();
-  std::size_t wanted = 1;
-  for (std::size_t i = 1; i < sizes.size(); ++i) wanted *= sizes[i];
+  const std::uint64_t wanted = dataset.values_of_row();
   if (!values.empty() && values.size() != wanted) {
     fail("result file: {} expects {} values per block, but got {}", dataset.path(), wanted, values.size());
   }
@@ -59,10 +57,10 @@ void create_matrix(hdf5::File& file, const std::string& path, const std::vector<
 
 void write_attributes(hdf5::File& file, const Result& result) {
   for (const Column& column : columns_of<Result>().list()) {
-    if (column.kind() == Kind::text) {
-      file.set_attribute("/run", column.name, text_in(column, &result));
+    if (column.kind == Kind::text) {
+      file.set_attribute("/run", column.name, std::get<std::string>(column.get(&result)));
     } else {
-      const RowFormat format{Element::of(column.kind()), {column}};
+      const RowFormat format{Element::of(column.kind), {column}};
       file.write_attribute("/run", column.name, format.element, encode(format, span_of(result), 0).data());
     }
   }
@@ -70,7 +68,8 @@ void write_attributes(hdf5::File& file, const Result& result) {
 
 void create_objects(hdf5::File& file, const Result& result, RunState state) {
   file.set_attribute("/", "schema", std::string(schema_name));
-  file.set_attribute("/", "schema_version", std::int64_t{schema_version});
+  constexpr std::int64_t version = schema_version;
+  file.write_attribute("/", "schema_version", Element::of(Kind::int64), &version);
   file.set_attribute("/", "tool_version", result.tool_version);
   file.set_attribute("/", "created", result.created);
   file.set_attribute("/", "run_uuid", result.run_uuid);
@@ -121,29 +120,11 @@ void put_in_place(const std::string& path, const Result& result, RunState state,
   place.put_in_place();
 }
 
-// A table of which rows are rewritten.
-template <class Row>
-struct RowTable {
-  Dataset dataset;
-  RowFormat format;
-
-  RowTable(const hdf5::File& file, const std::string& path, const Columns<Row>& columns)
-      : dataset(file.dataset(path, 1)), format(format_in(dataset, columns.list())) {}
-  void write(int row, const Row& value) {
-    if (row < 0 || static_cast<std::uint64_t>(row) >= dataset.rows()) {
-      fail("result file: there is no row {} in {}, which has {} rows", row, dataset.path(), dataset.rows());
-    }
-    write_rows(dataset, format, span_of(value), static_cast<std::size_t>(row));
-  }
-};
-
 class Hdf5ResultFile final : public ResultFile {
  public:
   explicit Hdf5ResultFile(const std::string& path)
       : file_(open_result(path, true)),
         variables_(hdf5::read_texts(file_, "/run/variables")),
-        blocks_(file_, "/blocks", columns_of<ResultBlock>()),
-        cases_(file_, "/cases", columns_of<ResultCase>(variables_)),
         step_seconds_(file_.dataset("/step_seconds", 2)),
         losses_(file_.dataset("/losses", 2)),
         rank_seconds_(file_.dataset("/rank_seconds", 3)),
@@ -161,24 +142,20 @@ class Hdf5ResultFile final : public ResultFile {
     write_matrix(rank_seconds_, index, rank_seconds);
     // The row says that the block is there, so it follows what it speaks of.
     file_.flush(false);
-    blocks_.write(block, row);
+    write_row("/blocks", block, row);
     file_.flush(true);
   }
 
   void write_gpu(int block, const ResultGpu& row) override {
-    if (file_.contains("/gpu")) RowTable(file_, "/gpu", columns_of<ResultGpu>()).write(block, row);
+    if (file_.contains("/gpu")) write_row("/gpu", block, row);
   }
 
   void write_conditions(int block, const machine::Conditions& row) override {
-    if (file_.contains("/conditions"))
-      RowTable(file_, "/conditions", columns_of<machine::Conditions>()).write(block, row);
+    if (file_.contains("/conditions")) write_row("/conditions", block, row);
   }
 
   void write_case(int at, const ResultCase& row) override {
-    if (row.settings.size() != variables_.size()) {
-      fail("result file: case {} has {} settings for {} variables", row.name, row.settings.size(), variables_.size());
-    }
-    cases_.write(at, row);
+    write_row("/cases", at, row, variables_);
     file_.flush(true);
   }
 
@@ -204,6 +181,13 @@ class Hdf5ResultFile final : public ResultFile {
   }
 
  private:
+  template <class Row, class... Variables>
+  void write_row(const char* path, int at, const Row& row, const Variables&... variables) {
+    Dataset table = file_.dataset(path, 1);
+    const RowFormat format = format_in(table, columns_of<Row>(variables...).list());
+    write_rows(table, format, span_of(row), static_cast<std::size_t>(at));
+  }
+
   void write_state(RunState state) {
     hdf5::write_text(state_, 0, name_of(state));
     file_.flush(true);
@@ -211,8 +195,6 @@ class Hdf5ResultFile final : public ResultFile {
 
   hdf5::File file_;  // first: everything below lies in it
   std::vector<std::string> variables_;
-  RowTable<ResultBlock> blocks_;
-  RowTable<ResultCase> cases_;
   Dataset step_seconds_, losses_, rank_seconds_, warnings_, sessions_, state_;
   std::uint64_t warnings_used_ = 0;
 };

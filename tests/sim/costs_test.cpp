@@ -181,16 +181,21 @@ TEST(MessageSeconds, OfOneSenderAreThoseOfItsNetworkCard) {
 
 // ---- the host -------------------------------------------------------------------------------------------------------
 
+Cost issued(double gpu_s, double host_s) {
+  return {.alone = ticks_of(gpu_s), .host = ticks_of(host_s)};
+}
+
 // The host issues for 3 s before the GPU has its first second of work, and is done long before the GPU is.
 TEST(PassSeconds, OfOneRankAreTheLongestWayThroughBoth) {
-  const std::vector<Issued> late{{1, 3}, {4, 1}}, early{{4, 1}, {4, 1}}, launch_bound{{1, 2}, {1, 2}, {1, 2}};
+  const std::vector<Cost> late{issued(1, 3), issued(4, 1)}, early{issued(4, 1), issued(4, 1)},
+      launch_bound(3, issued(1, 2));
   EXPECT_EQ(pass_seconds(late, false, 4), 8);
   EXPECT_EQ(pass_seconds(early, false, 4), 9);
   EXPECT_EQ(pass_seconds(launch_bound, false, 4), 7);
 }
 
 TEST(PassSeconds, OfRanksThatMeetAreASoftMaximum) {
-  const std::vector<Issued> alike{{2, 1}, {2, 3}}, far{{10, 0.5}, {10, 0.5}};
+  const std::vector<Cost> alike{issued(2, 1), issued(2, 3)}, far(2, issued(10, 0.5));
   EXPECT_NEAR(pass_seconds(alike, true, 4), 4 * std::pow(2, 0.25), 1e-12);
   EXPECT_NEAR(pass_seconds(far, true, 4), 20, 1e-4);
 }
@@ -213,14 +218,14 @@ TEST(StretchByHost, IsOfThePassesComputationsAlone) {
     add(program::AllReduce{.group = 0}, program::Phase::forward, micro_batch);
   }
   add(program::AdamW{}, program::Phase::optimizer, -1);
-  const std::vector<Issued> issued{{2, 4}, {2, 0}, {2, 1}, {2, 0}, {1, 9}};
-  const std::vector<double> stretch = stretch_by_host(set, program, issued, true, 4);
+  std::vector<Cost> costs{issued(2, 4), issued(2, 0), issued(2, 1), issued(2, 0), issued(1, 9)};
+  stretch_by_host(set, program, costs, true, 4);
   const double slow = 4 * std::pow(2, 0.25), fast = std::pow(256 + 1, 0.25);
-  EXPECT_NEAR(stretch[0], (slow - 2) / 2, 1e-12);
-  EXPECT_EQ(stretch[1], 1);
-  EXPECT_NEAR(stretch[2], (fast - 2) / 2, 1e-12);
-  EXPECT_EQ(stretch[3], 1);
-  EXPECT_EQ(stretch[4], 1);
+  const std::vector<double> expected{slow - 2, 2, fast - 2, 2, 1};
+  for (std::size_t i = 0; i < costs.size(); ++i) {
+    EXPECT_NEAR(seconds_of(costs[i].alone), expected[i], 1e-11) << i;
+    EXPECT_EQ(costs[i].host, 0) << i;
+  }
 }
 
 TEST(HostPaces, WhereTheHostWaits) {

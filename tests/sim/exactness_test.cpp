@@ -16,7 +16,6 @@ namespace harness::sim {
 namespace {
 
 using program::Axis;
-using program::OperationId;
 
 config::Calibration realistic() {
   config::Calibration c;
@@ -71,8 +70,8 @@ void expect_all_ranks_agree(const program::Layout& layout, const config::Faults&
   const config::Calibration calibration = realistic();
   const config::Settings settings;
   const auto simulated = [&](const RankClasses& classes) {
-    Costs costs(classes, h100, network, calibration, settings, condition);
-    return simulate(classes, [&](int c, OperationId id) { return costs(c, id); });
+    double largest = 0;
+    return simulate(classes, costs_of(classes, h100, network, calibration, settings, condition, largest));
   };
   const std::vector<int> marks = marks_of(set, network, condition);
   const RankClasses classes(set, marks), ranks(all, marks);
@@ -155,8 +154,9 @@ TEST(Exactness, ACollectiveOnAnIdleFabricTakesItsFormula) {
     const RankClasses classes(set);
     const Network network = nodes_of(c.ranks, c.per_node);
     const Condition healthy;
-    Costs costs(classes, h100, network, calibration, settings, healthy);
-    const SimulatedStep step = simulate(classes, [&](int k, OperationId id) { return costs(k, id); });
+    double largest = 0;
+    const SimulatedStep step =
+        simulate(classes, costs_of(classes, h100, network, calibration, settings, healthy, largest));
     const Spread spread{c.ranks, c.ranks / c.per_node, c.per_node, 1};
     const auto formula = [&](program::Collective kind, double bytes) {
       return CollectiveTime(kind, spread, network, calibration, settings).seconds(bytes);

@@ -148,7 +148,7 @@ double us(const std::string& hardware, Collective kind, double bytes, int ranks,
   Network network = machines(hardware, ranks, per_node);
   if (share > 0) network.network_share = share;
   const Spread spread{ranks, (ranks + per_node - 1) / per_node, std::min(ranks, per_node), 1};
-  return 1e6 * lines_seconds(kind, bytes, spread, network, calibration);
+  return 1e6 * collective_seconds(kind, bytes, spread, network, calibration);
 }
 
 // Measured, in microseconds: 8 H100 (NVIDIA, dgxc-benchmarking), 72 GPUs of a rack (NVIDIA/nccl-tests#43), 8 bytes on

@@ -14,87 +14,88 @@ using ::testing::HasSubstr;
 
 constexpr double mib = 1 << 20;
 
-NcclGroup a100s(int ranks) {
-  return {.ranks = ranks, .nodes = 1, .within_bytes_per_s = 300e9, .compute_capability = 80, .nvswitch = true};
+// A communicator and the links of its nodes of up to eight GPUs, each with a card.
+struct Communicator {
+  Spread spread;
+  Network network;
+};
+Communicator on_nodes(int ranks, int nodes, const Network& network) {
+  return {{ranks, nodes, ranks / nodes, 1}, network};
 }
-NcclGroup h100s(int ranks, int nodes) {
-  return {.ranks = ranks,
-          .nodes = nodes,
-          .within_bytes_per_s = 450e9,
-          .between_bytes_per_s = nodes > 1 ? 400e9 : 0,
-          .rails = 8,
-          .compute_capability = 90,
-          .nvswitch = true};
+Communicator a100s(int ranks, int nodes = 1) {
+  return on_nodes(ranks, nodes,
+                  {.rank_bytes_per_s = 300e9,
+                   .node_bytes_per_s = 200e9,
+                   .node_of = {},
+                   .ranks_of_node = 8,
+                   .nics_of_node = 8,
+                   .compute_capability = 80,
+                   .nvswitch = true});
 }
-
-double bus(Collective kind, double bytes, NcclAlgorithm a, const NcclGroup& group) {
-  const double passes = kind == Collective::all_reduce ? 2 : 1;
-  return passes * (group.ranks - 1) / group.ranks * bytes / nccl_seconds(kind, bytes, a, NcclProtocol::simple, group);
+Communicator h100s(int ranks, int nodes) {
+  return on_nodes(ranks, nodes,
+                  {.rank_bytes_per_s = 450e9,
+                   .node_bytes_per_s = 400e9,
+                   .node_of = {},
+                   .ranks_of_node = 8,
+                   .nics_of_node = 8,
+                   .compute_capability = 90,
+                   .nvswitch = true});
 }
-
-// By hand from the tables of NCCL's src/graph/tuning.cc: 8.4 us and 14 steps of 3.4 us; 12 channels of 20 GB/s.
-TEST(NcclSeconds, OfARingAreItsStepsAndItsChannels) {
-  const double bytes = 100e6;
-  EXPECT_NEAR(nccl_seconds(Collective::all_reduce, bytes, NcclAlgorithm::ring, NcclProtocol::simple, a100s(8)),
-              (8.4 + 14 * 3.4) * 1e-6 + bytes / (240e9 * 8 / 14), 1e-12);
-  EXPECT_NEAR(nccl_seconds(Collective::all_gather, bytes, NcclAlgorithm::ring, NcclProtocol::ll128, a100s(8)),
-              (14 + 7 * 1.9) * 1e-6 + bytes / (0.92 * 240e9 * 8 / 7), 1e-12);
-  // 16 nodes: 254 steps, 30 of them over the network, 1.4 times as slow for large messages; 8 cards of 48 GB/s.
-  const double steps_us = 8.4 + (254 - 30) * 3.4 + 30 * 14;
-  EXPECT_NEAR(nccl_seconds(Collective::all_reduce, 1e9, NcclAlgorithm::ring, NcclProtocol::simple, h100s(128, 16)),
-              1.4 * steps_us * 1e-6 + 1e9 / (360e9 * 128 / 254), 1e-9);
-}
-
-NcclGroup with_sharp(NcclGroup group) {
-  group.network_reduces = true;
-  return group;
+Communicator with_sharp(Communicator communicator) {
+  communicator.network.network_reduces = true;
+  return communicator;
 }
 
-// By hand: 2 (7 steps of 2.8 us) and 30 us of the network; a chain has what NVLink carries, 18 x 20.6 GB/s, in both
-// directions together, and its direct form 85 % of it on Hopper.
-TEST(NcclSeconds, OfSwitchesThatAddUpBetweenNodesAreOneCrossing) {
-  const NcclGroup group = with_sharp(h100s(128, 16));
-  const double bytes = 1e9, links = 450e9 * 20.6 / 25;
-  EXPECT_NEAR(nccl_seconds(Collective::all_reduce, bytes, NcclAlgorithm::collnet_chain, NcclProtocol::simple, group),
-              (2 * 7 * 2.8 + 30) * 1e-6 + bytes / (links / 2), 1e-9);
-  EXPECT_NEAR(nccl_seconds(Collective::all_reduce, bytes, NcclAlgorithm::collnet_direct, NcclProtocol::simple, group),
-              (2 * (3.7 + 7 * 0.4) + 31) * 1e-6 + bytes / (0.85 * links / 2), 1e-9);
-  NcclGroup one_each = with_sharp(h100s(16, 16));
-  one_each.between_bytes_per_s = 50e9;
-  one_each.rails = 1;
-  EXPECT_NEAR(nccl_seconds(Collective::all_reduce, bytes, NcclAlgorithm::collnet_chain, NcclProtocol::simple, one_each),
-              14e-6 + bytes / 48e9, 1e-9);
-}
-
-// Measured by NVIDIA on 8 H100 of one node: 480 GB/s with the switches' sums; a ring has what the links carry.
-TEST(NcclSeconds, SwitchesThatAddUpBeatARingOfEightButNotOfFour) {
-  EXPECT_NEAR(bus(Collective::all_reduce, 8e9, NcclAlgorithm::nvls, h100s(8, 1)), 476e9, 5e9);
-  EXPECT_NEAR(bus(Collective::all_reduce, 8e9, NcclAlgorithm::ring, h100s(8, 1)), 360e9, 5e9);
-  EXPECT_LT(bus(Collective::all_reduce, 8e9, NcclAlgorithm::nvls, h100s(4, 1)),
-            bus(Collective::all_reduce, 8e9, NcclAlgorithm::ring, h100s(4, 1)));
-}
-
-TEST(NcclSeconds, AreNoneWhereAnAlgorithmDoesNotDoIt) {
-  const auto none = [](Collective kind, NcclAlgorithm a, const NcclGroup& group) {
-    return nccl_seconds(kind, mib, a, NcclProtocol::simple, group) == 0;
-  };
-  EXPECT_TRUE(none(Collective::all_gather, NcclAlgorithm::tree, a100s(8)));
-  EXPECT_TRUE(none(Collective::all_reduce, NcclAlgorithm::nvls, a100s(8)));  // came with Hopper
-  EXPECT_TRUE(none(Collective::all_reduce, NcclAlgorithm::collnet_chain, h100s(16, 2)));
-  EXPECT_FALSE(none(Collective::all_reduce, NcclAlgorithm::collnet_chain, with_sharp(h100s(16, 2))));
-  EXPECT_TRUE(none(Collective::all_gather, NcclAlgorithm::collnet_direct, with_sharp(h100s(16, 2))));
-  EXPECT_TRUE(none(Collective::all_reduce, NcclAlgorithm::nvls_tree, h100s(8, 1)));
-  EXPECT_FALSE(none(Collective::all_reduce, NcclAlgorithm::nvls_tree, h100s(16, 2)));
-  EXPECT_TRUE(none(Collective::all_gather, NcclAlgorithm::pat, h100s(16, 2)));  // one rank on a node
-  EXPECT_FALSE(none(Collective::all_gather, NcclAlgorithm::pat, h100s(16, 16)));
-  EXPECT_EQ(nccl_seconds(Collective::all_reduce, mib, NcclAlgorithm::nvls, NcclProtocol::ll, h100s(8, 1)), 0);
-}
-
-NcclEffect effect(std::map<std::string, std::string> nccl, double bytes, const NcclGroup& group,
+NcclEffect effect(std::map<std::string, std::string> nccl, double bytes, const Communicator& of,
                   Collective kind = Collective::all_reduce) {
   config::Settings s;
   s.nccl = std::move(nccl);
-  return NcclEffects(kind, group, s).at(bytes);
+  const NcclEffects effects = nccl_effects(kind, of.spread, of.network, s);
+  return effects ? effects(bytes) : NcclEffect{};
+}
+// How many times as long one choice takes as another.
+double ratio(const char* algorithm, const char* protocol, const char* to_algorithm, const char* to_protocol,
+             double bytes, const Communicator& of, Collective kind = Collective::all_reduce) {
+  const auto slower = [&](const char* a, const char* p) {
+    return effect(
+               {{"nccl_algo", a}, {"nccl_proto", p}, {"nccl_collnet", of.network.network_reduces ? "true" : "default"}},
+               bytes, of, kind)
+        .slower;
+  };
+  return slower(algorithm, protocol) / slower(to_algorithm, to_protocol);
+}
+
+// By hand from the tables of NCCL's src/graph/tuning.cc: 8.4 us and 14 steps of 3.4 us, 12 channels of 20 GB/s; and of
+// LL128, which has 92 % of them, 14 us and 14 steps of 1.9 us.
+TEST(NcclEffect, OfARingAreItsStepsAndItsChannels) {
+  const double bytes = 100e6, simple = (8.4 + 14 * 3.4) * 1e-6 + bytes / (240e9 * 8 / 14);
+  const double ll128 = (14 + 14 * 1.9) * 1e-6 + bytes / (0.92 * 240e9 * 8 / 14);
+  EXPECT_NEAR(ratio("Ring", "Simple", "Ring", "LL128", bytes, a100s(8)), simple / ll128, 1e-9);
+}
+
+// By hand. A ring on 16 nodes: 254 steps, 30 of them over the network, 1.4 times as slow for large messages; 8 cards of
+// 48 GB/s, and NVLink's 360 GB/s. CollNet: 2 (7 steps of 2.8 us) and 30 us of the network; a chain has what NVLink
+// carries, 18 x 20.6 GB/s, in both directions together, and its direct form 85 % of it on Hopper.
+TEST(NcclEffect, OfSwitchesThatAddUpBetweenNodesIsOneCrossing) {
+  const Communicator group = with_sharp(h100s(128, 16));
+  const double bytes = 1e9, links = 450e9 * 20.6 / 25, chain = (2 * 7 * 2.8 + 30) * 1e-6 + bytes / (links / 2);
+  const double ring = 1.4 * (8.4 + (254 - 30) * 3.4 + 30 * 14) * 1e-6 + bytes / (360e9 * 128 / 254);
+  const double direct = (2 * (3.7 + 7 * 0.4) + 31) * 1e-6 + bytes / (0.85 * links / 2);
+  const auto to_ring = [&](const char* algorithm) {
+    return ratio(algorithm, "Simple", "Ring", "Simple", bytes, group);
+  };
+  EXPECT_NEAR(to_ring("AllReduce:CollNetChain"), chain / ring, 1e-9);
+  EXPECT_NEAR(to_ring("AllReduce:CollNetDirect"), direct / ring, 1e-9);
+}
+
+// Measured by NVIDIA on 8 H100 of one node: 480 GB/s with the switches' sums; a ring has what the links carry, 360.
+TEST(NcclEffect, OfSwitchesThatAddUpBeatsARingOfEightButNotOfFour) {
+  const auto to_ring = [](int ranks) {
+    return ratio("AllReduce:NVLS", "Simple", "Ring", "Simple", 8e9, h100s(ranks, 1));
+  };
+  EXPECT_NEAR(to_ring(8), 360.0 / 476, 0.01);
+  EXPECT_GT(to_ring(4), 1);
 }
 
 TEST(NcclEffect, IsNoneWhereNothingIsForcedOrWhatNcclChoosesAnyway) {
@@ -118,28 +119,15 @@ TEST(NcclEffect, OfAForcedChoiceIsThatOfNcclsTables) {
 // CollNet is off unless it is turned on, and needs switches that add up.
 TEST(NcclEffect, OfCollNetIsThatOfSwitchesThatAddUp) {
   const double large = 1000 * mib;
-  NcclGroup group = with_sharp(a100s(64));
-  group.nodes = 8;
-  group.between_bytes_per_s = 200e9;
-  group.rails = 8;
-  const double own = effect({}, large, group).slower;
-  EXPECT_EQ(own, 1);
-  const auto seconds = [&](NcclAlgorithm a) {
-    return nccl_seconds(Collective::all_reduce, large, a, NcclProtocol::simple, group);
+  Communicator group = with_sharp(a100s(64, 8));
+  EXPECT_LT(effect({{"nccl_collnet", "true"}}, large, group).slower, 1);
+  EXPECT_EQ(effect({{"nccl_collnet", "true"}}, large, group, Collective::all_gather).slower, 1);
+  const auto refused = [&](std::map<std::string, std::string> nccl) {
+    return test::error_of([&] { effect(std::move(nccl), large, group); });
   };
-  // A card has 192 GB/s of the node's, and NVLink 240, which both directions share.
-  EXPECT_NEAR(seconds(NcclAlgorithm::collnet_chain), (2 * 7 * 2.8 + 30) * 1e-6 + large / 120e9, 1e-9);
-  EXPECT_DOUBLE_EQ(effect({{"nccl_algo", "AllReduce:CollNetChain"}, {"nccl_collnet", "true"}}, large, group).slower,
-                   seconds(NcclAlgorithm::collnet_chain) / seconds(NcclAlgorithm::ring));
-  EXPECT_LT(effect({{"nccl_collnet", "true"}}, large, group).slower, own);
-  EXPECT_EQ(effect({{"nccl_collnet", "true"}}, large, group, Collective::all_gather).slower,
-            effect({}, large, group, Collective::all_gather).slower);
-  const auto refused = [&](std::map<std::string, std::string> nccl, const NcclGroup& of) {
-    return test::error_of([&] { effect(std::move(nccl), large, of); });
-  };
-  EXPECT_THAT(refused({{"nccl_algo", "AllReduce:CollNetChain"}}, group), HasSubstr("needs nccl_collnet: true"));
-  group.network_reduces = false;
-  EXPECT_THAT(refused({{"nccl_collnet", "true"}}, group), HasSubstr("write `sharp: true`"));
+  EXPECT_THAT(refused({{"nccl_algo", "AllReduce:CollNetChain"}}), HasSubstr("needs nccl_collnet: true"));
+  group.network.network_reduces = false;
+  EXPECT_THAT(refused({{"nccl_collnet", "true"}}), HasSubstr("write `sharp: true`"));
   EXPECT_EQ(effect({{"nccl_algo", "Ring"}, {"nccl_collnet", "true"}}, large, group).slower, 1);
 }
 
@@ -147,22 +135,18 @@ TEST(NcclEffect, OfCollNetIsThatOfSwitchesThatAddUp) {
 TEST(NcclEffect, BetweenNodesIsAgainstNcclsOwnChoice) {
   EXPECT_EQ(effect({}, mib, h100s(512, 64)).slower, 1);
   EXPECT_GT(effect({{"nccl_algo", "AllReduce:Ring"}}, mib, h100s(512, 64)).slower, 3);
-  NcclGroup old = a100s(64);
-  old.nodes = 8;
-  old.between_bytes_per_s = 200e9;
-  old.rails = 8;
-  EXPECT_EQ(effect({{"nccl_algo", "Ring"}}, 1000 * mib, old).slower, 1);  // large messages go round
+  EXPECT_EQ(effect({{"nccl_algo", "Ring"}}, 1000 * mib, a100s(64, 8)).slower, 1);  // large messages go round
   // Measured by AWS on two p5: 438 to 444 GB/s, which no ring reaches.
   EXPECT_NEAR(effect({{"nccl_algo", "AllReduce:Ring"}}, 2000 * mib, h100s(16, 2)).slower, 450.0 / 360, 0.07);
 }
 
-TEST(NcclGroup, HasWhatAFaultLeavesOfTheNetwork) {
-  Network network{.rank_bytes_per_s = 450e9, .node_bytes_per_s = 400e9, .node_of = {}};
-  Spread spread{16, 2, 8, 1};
-  const double whole = nccl_group(spread, network).between_bytes_per_s;
-  EXPECT_GT(whole, 0);
-  spread.network = 0.25;
-  EXPECT_DOUBLE_EQ(nccl_group(spread, network).between_bytes_per_s, whole / 4);
+// A ring of simple messages is bound by the network, and one of LL by its own 20 GB/s.
+TEST(NcclEffect, IsOfWhatAFaultLeavesOfTheNetwork) {
+  Communicator group = a100s(64, 8);
+  const auto simple_to_ll = [&] { return ratio("Ring", "Simple", "Ring", "LL", 1e12, group); };
+  const double whole = simple_to_ll();
+  group.spread.network = 0.25;
+  EXPECT_NEAR(simple_to_ll(), 4 * whole, 0.01 * whole);
 }
 
 TEST(NcclEffect, OfThreadBlocksIsBandwidthAndMultiprocessors) {
@@ -176,7 +160,24 @@ TEST(NcclEffect, OfThreadBlocksIsBandwidthAndMultiprocessors) {
 }
 
 TEST(NcclEffect, IsAnErrorOfNcclWhereNothingIsLeft) {
+  const auto nothing = [](const char* algorithm, const Communicator& of, Collective kind = Collective::all_reduce,
+                          const char* protocol = "Simple") {
+    const bool collnet = of.network.network_reduces;
+    return test::error_of([&] {
+             effect(
+                 {{"nccl_algo", algorithm}, {"nccl_proto", protocol}, {"nccl_collnet", collnet ? "true" : "default"}},
+                 mib, of, kind);
+           }) != "";
+  };
   EXPECT_THROW(effect({{"nccl_algo", "Tree"}}, mib, a100s(8), Collective::all_gather), NotPredicted);
+  EXPECT_TRUE(nothing("AllReduce:NVLS", a100s(8)));  // came with Hopper
+  EXPECT_TRUE(nothing("AllReduce:NVLS", h100s(8, 1), Collective::all_reduce, "LL"));
+  EXPECT_TRUE(nothing("AllReduce:CollNetChain", h100s(16, 2)));
+  EXPECT_FALSE(nothing("AllReduce:CollNetChain", with_sharp(h100s(16, 2))));
+  EXPECT_TRUE(nothing("AllReduce:NVLSTree", h100s(8, 1)));
+  EXPECT_FALSE(nothing("AllReduce:NVLSTree", h100s(16, 2)));
+  EXPECT_TRUE(nothing("AllGather:PAT", h100s(16, 2), Collective::all_gather));  // one rank on a node
+  EXPECT_FALSE(nothing("AllGather:PAT", h100s(16, 16), Collective::all_gather));
   EXPECT_THAT(test::error_of([] {
                 effect({{"nccl_algo", "AllReduce:NVLSTree"}}, mib, h100s(8, 1));
               }),

@@ -35,10 +35,11 @@ std::optional<Both> both_ways(const test::DrawnStep& step, const config::Experim
   for (int rank = 0; rank < step.layout.ranks(); ++rank) nodes.push_back(rank / 4);
   const Network network = network_of(e, nodes);
   Both both;
-  both.whole = predict(Simulation(gpt::programs(step.model, step.settings, step.layout), step.settings, e, network));
+  both.whole =
+      Simulation(gpt::programs(step.model, step.settings, step.layout), step.settings, e, network).prediction();
   program::FoldedStep folded = gpt::folded(step.model, step.settings, step.layout);
   if (!can_fold(folded, step.settings, e, network)) return {};
-  both.folded = predict(Simulation(std::move(folded), step.settings, e, network));
+  both.folded = Simulation(std::move(folded), step.settings, e, network).prediction();
   return both;
 }
 
@@ -101,7 +102,7 @@ double compressed_s(const char* compression, const char* ratio = "1 %") {
   const program::Layout layout{{program::Axis::data, 16}};
   Network network = network_of(e, node_of);
   network.node_bytes_per_s = 12.5e9;
-  return predict(Simulation(gpt::programs(model, s, layout), s, e, network)).step_s;
+  return Simulation(gpt::programs(model, s, layout), s, e, network).step_s();
 }
 
 TEST(PredictedCompression, SavesBelowOneInTheNumberOfReplicas) {
@@ -122,7 +123,7 @@ double of_documents_s(std::int64_t sequence, std::int64_t rows, const char* sequ
   s.global_batch_size = s.micro_batch_size = rows;
   config::find_variable("sequences")->parse(s, sequences);
   s.batching = batching;
-  return predict(Simulation(gpt::programs(model, s, {}), s, e, network_of(e, {0}))).step_s;
+  return Simulation(gpt::programs(model, s, {}), s, e, network_of(e, {0})).step_s();
 }
 
 TEST(PredictedDocuments, CostWhatTheyCompute) {

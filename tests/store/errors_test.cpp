@@ -212,7 +212,8 @@ TEST_F(StoreErrors, FilesThatAreNoResults) {
 TEST_F(StoreErrors, ANewerSchemaIsRefusedByName) {
   hdf5::File file = hdf5::File::create(path_);
   file.set_attribute("/", "schema", std::string("harness-result"));
-  file.set_attribute("/", "schema_version", std::int64_t{schema_version + 1});
+  const std::int64_t newer = schema_version + 1;
+  file.write_attribute("/", "schema_version", hdf5::Element::of(hdf5::Kind::int64), &newer);
   file.set_attribute("/", "tool_version", std::string("9.8.7"));
   file.close();
   EXPECT_THAT(read(path_), HasSubstr(fmt::format("9.8.7 with file schema {}", schema_version + 1)));
@@ -229,7 +230,8 @@ TEST_F(StoreErrors, FilesThatAreCutShortOrHollow) {
   }
   hdf5::File hollow = hdf5::File::create(folder_ / "hollow.h5");
   hollow.set_attribute("/", "schema", std::string("harness-result"));
-  hollow.set_attribute("/", "schema_version", std::int64_t{1});
+  const std::int64_t version = 1;
+  hollow.write_attribute("/", "schema_version", hdf5::Element::of(hdf5::Kind::int64), &version);
   hollow.close();
   EXPECT_THAT(read(folder_ / "hollow.h5"), HasSubstr("damaged or was not written by harness"));
 }

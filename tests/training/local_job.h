@@ -87,7 +87,8 @@ class LocalJob {
       if (!delay.stream.empty()) r.around = [delay](const auto& of) { return around(delay, of); };
       if (!kept.empty()) r.connections = kept[rank];
       ranks_.push_back(tested.create(r));
-      inputs_.push_back(workloads::make_inputs(model, settings, layout, layout.coordinates(rank), seed));
+      inputs_.push_back(
+          workloads::workload_of(settings).inputs(model, settings, layout, layout.coordinates(rank), seed));
       rendezvous.publish(rank, *ranks_.back());
     }
     messages_ = rendezvous.messages();

@@ -25,19 +25,22 @@ using ::testing::HasSubstr;
 TEST(Inputs, AreTheSameSamplesInEveryLayout) {
   Job j = job({"m", 2, 32, 2, 64, 16}, 1, 1, 1, 4);
   std::vector<std::int32_t> whole(4 * 16), part(16);
-  make_inputs(j.model, j.settings, j.layout, {}, 7)
+  gpt_workload()
+      .inputs(j.model, j.settings, j.layout, {}, 7)
       ->fill(gpt::tokens_buffer, 3, std::as_writable_bytes(std::span(whole)));
   program::Layout split;
   split[program::Axis::data] = 4;
   for (int d = 0; d < 4; ++d) {
     program::Coordinates at;
     at[program::Axis::data] = d;
-    make_inputs(j.model, j.settings, split, at, 7)
+    gpt_workload()
+        .inputs(j.model, j.settings, split, at, 7)
         ->fill(gpt::tokens_buffer, 3, std::as_writable_bytes(std::span(part)));
     EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + d * 16));
   }
   std::vector<std::int32_t> labels(4 * 16);
-  make_inputs(j.model, j.settings, j.layout, {}, 7)
+  gpt_workload()
+      .inputs(j.model, j.settings, j.layout, {}, 7)
       ->fill(gpt::labels_buffer, 3, std::as_writable_bytes(std::span(labels)));
   EXPECT_TRUE(std::equal(whole.begin() + 1, whole.begin() + 16, labels.begin()));
   for (const auto t : whole) EXPECT_TRUE(t >= 0 && t < 64);
@@ -59,7 +62,7 @@ class DataFile : public ::testing::Test {
     return values;
   }
   static std::unique_ptr<program::InputSource> inputs_of(const Job& j, int rank = 0, std::uint64_t seed = 1) {
-    return make_inputs(j.model, j.settings, j.layout, j.layout.coordinates(rank), seed);
+    return gpt_workload().inputs(j.model, j.settings, j.layout, j.layout.coordinates(rank), seed);
   }
 
  private:

@@ -4,8 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
-#include <set>
 
 #include "base/text.h"
 #include "config/registry.h"
@@ -192,9 +190,7 @@ class Memory : public program::BufferAccess {
     for (const program::Buffer& b : program.buffers) values.emplace_back(b.count, 0.0F);
   }
   void read(const program::View& v, std::span<std::byte> to) override {
-    std::vector<std::byte> bytes;
-    encode_elements(type(v), std::span(at(v), v.count), bytes);
-    std::memcpy(to.data(), bytes.data(), to.size());
+    for (std::int64_t i = 0; i < v.count; ++i) encode_element(type(v), to.data(), i, at(v)[i]);
   }
   void write(const program::View& v, std::span<const std::byte> from) override {
     for (std::int64_t i = 0; i < v.count; ++i) at(v)[i] = decode_element(type(v), from.data(), i);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
 
 #include "gpt_jobs.h"
 #include "program/builder.h"

@@ -13,14 +13,13 @@ namespace harness::gpt {
 namespace {
 
 using ::testing::StartsWith;
-using Kind = Pass::Kind;
 
 // "F0 F1 B0 …"; of several chunks F0a F0b.
 std::string text(const Passes& passes, int chunks = 1) {
   std::string all;
   for (const Pass& pass : passes) {
     if (!all.empty()) all += ' ';
-    all += "FB"[static_cast<int>(pass.kind)] + std::to_string(pass.micro_batch);
+    all += (pass.forward() ? "F" : "B") + std::to_string(pass.micro_batch);
     if (chunks > 1) all += static_cast<char>('a' + pass.chunk);
   }
   return all;
@@ -69,12 +68,11 @@ void each_schedule(int most_stages, int most_chunks, const Visit& visit) {
 TEST(Schedules, RunEveryPassOfEveryMicroBatchOnceAndMarkTheEndsOfEachKind) {
   each_schedule(5, 3, [](config::PipelineSchedule schedule, const Pipeline& of) {
     for (int stage = 0; stage < of.stages; ++stage) {
-      std::vector<std::pair<Kind, std::pair<int, int>>> seen;
+      std::vector<std::pair<Phase, std::pair<int, int>>> seen;
       for (const Pass& pass : passes_of(schedule, of, stage)) {
-        seen.push_back({pass.kind, {pass.chunk, pass.micro_batch}});
-        const bool forward = pass.kind == Kind::forward;
-        EXPECT_EQ(pass.first, !forward && pass.micro_batch == 0);
-        EXPECT_EQ(pass.last, !forward && pass.micro_batch == of.micro_batches - 1);
+        seen.push_back({pass.phase, {pass.chunk, pass.micro_batch}});
+        EXPECT_EQ(pass.first, !pass.forward() && pass.micro_batch == 0);
+        EXPECT_EQ(pass.last, !pass.forward() && pass.micro_batch == of.micro_batches - 1);
       }
       EXPECT_EQ(seen.size(), std::size_t{2} * of.chunks * of.micro_batches);
       std::ranges::sort(seen);
@@ -97,7 +95,7 @@ TEST(Schedules, HaveTheBubbleOfTheirFormula) {
 int in_flight(const Passes& passes) {
   int now = 0, most = 0;
   for (const Pass& pass : passes) {
-    now += pass.kind == Kind::forward ? 1 : -1;
+    now += pass.forward() ? 1 : -1;
     most = std::max(most, now);
   }
   return most;
@@ -134,7 +132,7 @@ TEST(Schedules, EndOnePassOfAStageInATickAndNoInputComesLate) {
 TEST(Timetable, RefusesPassesThatWaitForNoneThatComes) {
   std::vector<Passes> passes{passes_of(gpipe, {2, 1, 2}, 0), passes_of(gpipe, {2, 1, 2}, 1)};
   std::swap(passes[0].front(), passes[0].back());
-  EXPECT_THROW(timetable(passes), Error);
+  EXPECT_THROW(timetable({2, 1, 2}, passes), Error);
 }
 
 // "0-1 4-5": the layers of each chunk; [ and ] for the ends of the model.

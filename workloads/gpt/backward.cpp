@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <iterator>
+
 #include "workloads/gpt/stage.h"
 
 namespace harness::gpt {
@@ -26,7 +29,7 @@ View Stage::input_gradient(const View& dy, const Linear& layer, const View& befo
 }
 
 // Yields the gradient of a layer's weight, and with it that of its bias.
-void Stage::weight_gradient(const View& dy, const Linear& layer, const View& x, std::optional<ParameterId> bias) {
+void Stage::weight_gradient(const View& dy, const Linear& layer, const View& x, ParameterId bias) {
   program::Matmul product{.a = dy,
                           .b = x,
                           .out = gradient(layer.weight),
@@ -79,7 +82,7 @@ View Stage::attention_backward(const LayerActivations& a, const View& dy) {
 }
 
 View Stage::norm_backward(const View& dy, const Normalised& x, const Norm& norm, const View& dresidual,
-                          std::optional<ParameterId> bias) {
+                          ParameterId bias) {
   const View dx = activation(std::string("d") + norm.name);
   const auto emit_as = [&](auto op) {
     op.dout = dy;
@@ -101,7 +104,7 @@ View Stage::norm_backward(const View& dy, const Normalised& x, const Norm& norm,
   };
   d_.model.norm == config::NormKind::layer_norm ? emit_as(program::LayerNormBackward{})
                                                 : emit_as(program::RmsNormBackward{});
-  wrote({of_layer(norm.gamma), if_any(norm.beta), bias});
+  wrote({of_layer(norm.gamma), of_layer(norm.beta), bias});
   return dx;
 }
 
@@ -110,29 +113,29 @@ View Stage::norm_backward(const View& dy, const Normalised& x, const Norm& norm,
 // weight gradient needs of other ranks is gathered behind the input gradient. A norm adds what reaches the stream past
 // it, and yields the gradient of the bias that it added: projection's, and for norm1 that of the layer below
 // (bias_below; absent where this chunk does not hold it).
-View Stage::layer_backward(const LayerActivations& a, const View& dy, std::optional<ParameterId> bias_below) {
+View Stage::layer_backward(const LayerActivations& a, const View& dy, ParameterId bias_below) {
   const View dfc2 = gather_rows(dy, "fc2 output gradient");
   const View dfc1 = mlp_backward(a, dfc2);
   weight_gradient(dfc2, fc2_, a.activated);
-  if (d_.fp8) quantised_gradient(dfc1, fc1_, if_any(fc1_bias));
+  if (d_.fp8) quantised_gradient(dfc1, fc1_, of_layer(fc1_bias));
   const View into_fc1 = gather_rows(a.norm2.out, norm2.name);
   const View dnorm2 = scatter_rows(input_gradient(dfc1, fc1_), fc1_.input_gradient);
-  weight_gradient(dfc1, fc1_, into_fc1, if_any(fc1_bias));
-  const View dmiddle = norm_backward(dnorm2, a.norm2, norm2, dy, if_any(projection_bias));
+  weight_gradient(dfc1, fc1_, into_fc1, of_layer(fc1_bias));
+  const View dmiddle = norm_backward(dnorm2, a.norm2, norm2, dy, of_layer(projection_bias));
 
   const View dprojection = gather_rows(dmiddle, "projection output gradient");
   const View dattention = input_gradient(dprojection, projection_);
   weight_gradient(dprojection, projection_, a.attention);
   const View dqkv = attention_backward(a, dattention);
-  if (d_.fp8) quantised_gradient(dqkv, qkv_, if_any(qkv_bias));
+  if (d_.fp8) quantised_gradient(dqkv, qkv_, of_layer(qkv_bias));
   const View into_qkv = gather_rows(a.norm1.out, norm1.name);
   const View dnorm1 = scatter_rows(input_gradient(dqkv, qkv_), qkv_.input_gradient);
-  weight_gradient(dqkv, qkv_, into_qkv, if_any(qkv_bias));
+  weight_gradient(dqkv, qkv_, into_qkv, of_layer(qkv_bias));
   return norm_backward(dnorm1, a.norm1, norm1, dmiddle, bias_below);
 }
 
 // From the loss to the residual stream after the last layer, whose bias is `bias`.
-View Stage::head_backward(const MicroBatch& mb, std::optional<ParameterId> bias) {
+View Stage::head_backward(const MicroBatch& mb, ParameterId bias) {
   use({head_.weight});
   const View into_head = gather_rows(mb.final_norm.out, final_norm.name);
   const View dnorm = scatter_rows(input_gradient(mb.logits, head_), head_.input_gradient);
@@ -145,21 +148,19 @@ void Stage::embed_backward(const View& dy) {
   emit(program::EmbeddingBackward{.tokens = of_micro_batch(tokens_),
                                   .dout = gather_rows(dy, "embedding"),
                                   .dwords = gradient(word_embeddings),
-                                  .dpositions = gradient(if_any(position_embeddings)),
+                                  .dpositions = gradient(position_embeddings),
                                   .rows = d_.rows,
                                   .width = d_.hidden,
                                   .sequence = d_.model.sequence,
                                   .shard = vocabulary(),
                                   .accumulate_positions = adds(),
                                   .position_ids = of_micro_batch(position_ids_)});
-  wrote({if_any(position_embeddings), of_layer(word_embeddings)});
+  wrote({of_layer(position_embeddings), of_layer(word_embeddings)});
 }
 
-void Stage::wrote(std::initializer_list<std::optional<ParameterId>> gradients) {
+void Stage::wrote(std::initializer_list<ParameterId> gradients) {
   if (!pass_.last && parameters_.whole_gradients()) return;
-  for (const auto& id : gradients) {
-    if (id) wrote_.push_back(*id);
-  }
+  std::ranges::copy_if(gradients, std::back_inserter(wrote_), [&](ParameterId id) { return parameters_.has(id); });
 }
 
 void Stage::tell(const std::function<void(ParameterId)>& on_final) {
@@ -171,19 +172,18 @@ View Stage::backward(const Pass& pass, const View& dy, const std::function<void(
   enter(pass);
   const Chunk& chunk = chunks_[pass.chunk];
   const MicroBatch& mb = chunk.saved.at(pass.micro_batch);
-  std::optional<ParameterId> bias = if_any(ParameterId{fc2_bias, chunk.end() - 1});  // what was added last to x
+  ParameterId bias{fc2_bias, chunk.end() - 1};  // what was added last to x
   View dx = dy;
   if (chunk.last) {
     dx = head_backward(mb, bias);
-  } else if (bias) {
+  } else if (parameters_.has(bias)) {
     emit(program::ColumnSum{dy, gradient(bias), d_.own_rows, d_.hidden, adds()}, "fc2 bias gradient");
     wrote({bias});
   }
   tell(on_final);
   for (int layer = chunk.end() - 1; layer >= chunk.first_layer; --layer) {
     use_layer(layer);
-    bias = {};
-    if (layer > chunk.first_layer) bias = if_any(ParameterId{fc2_bias, layer - 1});
+    bias = layer > chunk.first_layer ? ParameterId{fc2_bias, layer - 1} : ParameterId{};
     dx = layer_backward(restored(mb.layers.at(layer - chunk.first_layer)), dx, bias);
     tell(on_final);
   }

@@ -14,7 +14,7 @@ LossScaler::LossScaler(ProgramBuilder& builder, const Settings& settings) : b_(b
   };
   scale_ = scalar("dynamic_loss_scale", DType::f32, initial_scale);
   good_steps_ = scalar("good_steps", DType::i32, 0);
-  updates_ = scalar(workloads::updates_buffer, DType::i32, 0);
+  updates_ = scalar(updates_buffer, DType::i32, 0);
   found_inf_ = scalar("found_inf", DType::f32, 0);
 }
 
@@ -94,11 +94,11 @@ void Buckets::copy_whole(const Bucket& bucket, const View& packed, StreamId stre
 }
 
 // All replicas send as many, so that their parts of what is gathered are equally long.
-Buckets::Arrival Buckets::gather_largest(const Bucket& bucket, const std::vector<OperationId>& after) {
+void Buckets::gather_largest(Reduction& all, const std::vector<OperationId>& after) {
+  const Bucket& bucket = *all.bucket;
   const Label label{"gradient bucket", Phase::gradient_sync, -1, bucket.number};
   const View gradients = parameters_.gradients_of(bucket.number);
   const auto floats = [&](const char* name, std::int64_t count) { return b_.buffer(name, DType::f32, count); };
-  Arrival all;
   std::int64_t uncompressed = 0;
   for (const Range& range : bucket.whole) uncompressed += range.count;
   if (uncompressed > 0) {
@@ -117,10 +117,10 @@ Buckets::Arrival Buckets::gather_largest(const Bucket& bucket, const std::vector
   all.indices = b_.buffer("gathered_indices", DType::i32, replicas_ * sent);
   b_.emit(data_stream, program::AllGather{data_group, values, all.values}, label, after);
   b_.emit(data_stream, program::AllGather{data_group, indices, all.indices}, label);
-  return all;
 }
 
-Buckets::Arrival Buckets::emit_reduction(const Bucket& bucket, const std::vector<OperationId>& after) {
+void Buckets::emit_reduction(Reduction& of, const std::vector<OperationId>& after) {
+  const Bucket& bucket = *of.bucket;
   const Label label{"gradient bucket", Phase::gradient_sync, -1, bucket.number};
   const View gradients = parameters_.gradients_of(bucket.number);
   for (const Range& gap : bucket.gaps) {
@@ -131,8 +131,8 @@ Buckets::Arrival Buckets::emit_reduction(const Bucket& bucket, const std::vector
     b_.emit(tensor_stream, program::AllReduce{tensor_group, gradients.part(range.first, range.count)},
             {"gradients of own rows", Phase::gradient_sync, -1, bucket.number}, after);
   }
-  if (!replicated()) return {};
-  if (bucket.compressed) return gather_largest(bucket, after);
+  if (!replicated()) return;
+  if (bucket.compressed) return gather_largest(of, after);
   View sent = gradients;
   if (wire_ != DType::f32) {
     sent = b_.buffer("gradients_on_wire", wire_, gradients.count);
@@ -149,11 +149,11 @@ Buckets::Arrival Buckets::emit_reduction(const Bucket& bucket, const std::vector
   if (sharded()) reduction = program::ReduceScatter{data_group, sent, arrives};
   b_.emit(data_stream, reduction, label, after);
   if (across_nodes_) b_.emit(across_stream, program::AllReduce{across_group, arrives}, label);
-  return arrives.buffer == used.buffer ? Arrival{} : Arrival{arrives};
+  if (arrives.buffer != used.buffer) of.values = arrives;
 }
 
 void Buckets::reduce(Bucket& bucket, const std::vector<OperationId>& after, bool for_good) {
-  under_way_.push_back({&bucket, emit_reduction(bucket, after), for_good});
+  emit_reduction(under_way_.emplace_back(Reduction{&bucket, for_good}), after);
   if (each_pass()) {
     settle(1);
   } else if (overlap_optimizer_) {
@@ -171,21 +171,20 @@ void Buckets::settle(std::size_t left) {
 }
 
 void Buckets::take(const Reduction& reduction) {
-  const auto& [arrived, indices, whole] = reduction.arrives;
-  if (!arrived.present()) return;
+  if (!reduction.values.present()) return;
   Bucket& bucket = *reduction.bucket;
   const StreamId stream = overlap_optimizer_ && !each_pass() ? optimizer_stream : compute_stream;
   const Label label{"gradient bucket", Phase::gradient_sync, -1, bucket.number};
   const View to = parameters_.reduced(bucket.number);
-  if (indices.present()) {
-    b_.emit(stream, program::ScatterAdd{arrived, indices, to, replicas_}, label);
-    copy_whole(bucket, whole, stream, true);
+  if (reduction.indices.present()) {
+    b_.emit(stream, program::ScatterAdd{reduction.values, reduction.indices, to, replicas_}, label);
+    copy_whole(bucket, reduction.whole, stream, true);
     return;
   }
-  View values = arrived;
+  View values = reduction.values;
   if (!bucket.has_sum || wire_ != DType::f32) {
     values = bucket.has_sum ? b_.buffer("reduced_gradients", DType::f32, to.count) : to;
-    b_.emit(stream, program::Convert{arrived, values}, label);
+    b_.emit(stream, program::Convert{reduction.values, values}, label);
   }
   if (bucket.has_sum) {
     b_.emit(stream,

@@ -99,22 +99,18 @@ class Buckets {
     bool compressed = false;
     bool has_sum = false;  // of the micro-batches before, to which the next reduction is to be added
   };
-  // The result of a reduction where it is not yet where it is used.
-  struct Arrival {
-    View values = {};   // absent: it is there
+  // One that is emitted. A bucket may have two of them that are under way: of two passes.
+  struct Reduction {
+    Bucket* bucket = nullptr;
+    bool for_good = false;
+    View values = {};   // the result; absent: it is where it is used
     View indices = {};  // of the values in the bucket; absent: it is all of them
     View whole = {};    // of Bucket::whole, one run behind the other
   };
-  // One that is emitted and whose result is not yet where it is used. A bucket may have two of them: of two passes.
-  struct Reduction {
-    Bucket* bucket = nullptr;
-    Arrival arrives;
-    bool for_good = false;
-  };
   // Emits the reduction and settles those before it, as many as need not wait any longer.
   void reduce(Bucket& bucket, const std::vector<OperationId>& after, bool for_good);
-  Arrival emit_reduction(const Bucket& bucket, const std::vector<OperationId>& after);
-  Arrival gather_largest(const Bucket& bucket, const std::vector<OperationId>& after);
+  void emit_reduction(Reduction& reduction, const std::vector<OperationId>& after);
+  void gather_largest(Reduction& reduction, const std::vector<OperationId>& after);
   // Copies Bucket::whole out of the gradients, or back into them.
   void copy_whole(const Bucket& bucket, const View& packed, StreamId stream, bool back);
   // Takes and updates what is under way, oldest first, until `left` reductions are.

@@ -73,7 +73,7 @@ std::vector<Document> Documents::of_step(std::int64_t step) const {
   }
 }
 
-workloads::Filling filled_by(const Settings& settings, std::int64_t sequence, std::int64_t rows) {
+Filling filled_by(const Settings& settings, std::int64_t sequence, std::int64_t rows) {
   if (!settings.has_documents()) return {};
   constexpr std::int64_t enough_documents = 8192, enough_rows = 512;
   rows = std::min(rows, enough_rows);

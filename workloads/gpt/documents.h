@@ -43,6 +43,6 @@ class Documents {
 
 /// What documents fill of the sequences of a batch, in the mean over many steps; 1 where there are none. `attention`:
 /// the sum of length^2 over the documents of a row / sequence^2.
-workloads::Filling filled_by(const Settings& settings, std::int64_t sequence, std::int64_t rows);
+Filling filled_by(const Settings& settings, std::int64_t sequence, std::int64_t rows);
 
 }  // namespace harness::gpt

@@ -105,15 +105,11 @@ View Stage::gather_rows(const View& v, const char* what) {
   return all;
 }
 
-void Stage::reduce_values(const View& v, const char* what, program::Reduction reduction) {
-  b_.emit(tensor_stream, program::AllReduce{tensor_group, v, reduction}, label(what));
-}
-
 View Stage::embed() {
   const View out = scratch("embedded", d_.type, d_.rows * d_.hidden);
   emit(program::Embedding{.tokens = of_micro_batch(tokens_),
                           .words = weight(word_embeddings),
-                          .positions = weight(if_any(position_embeddings)),
+                          .positions = weight(position_embeddings),
                           .out = out,
                           .rows = d_.rows,
                           .width = d_.hidden,
@@ -126,12 +122,12 @@ View Stage::embed() {
 // x -> x + attention(norm1(x)) -> x + mlp(norm2(x)).
 ResidualStream Stage::layer_forward(LayerActivations& a, const ResidualStream& x) {
   a.norm1 = normalise(x, norm1);
-  a.qkv = linear(gather_rows(a.norm1.out, norm1.name), qkv_, weight(if_any(qkv_bias)));
+  a.qkv = linear(gather_rows(a.norm1.out, norm1.name), qkv_, weight(qkv_bias));
   rotate(a.qkv, false);
-  const ResidualStream middle = onto_stream(attention(a), projection_, weight(if_any(projection_bias)), a.norm1.sum);
+  const ResidualStream middle = onto_stream(attention(a), projection_, weight(projection_bias), a.norm1.sum);
 
   a.norm2 = normalise(middle, norm2);
-  return onto_stream(into_mlp(a), fc2_, lasting(weight(if_any(fc2_bias))), a.norm2.sum);
+  return onto_stream(into_mlp(a), fc2_, lasting(weight(fc2_bias)), a.norm2.sum);
 }
 
 View Stage::lasting(const View& weight) {
@@ -142,7 +138,7 @@ View Stage::lasting(const View& weight) {
 }
 
 View Stage::into_mlp(LayerActivations& a) {
-  const View x = gather_rows(a.norm2.out, norm2.name), bias = weight(if_any(fc1_bias));
+  const View x = gather_rows(a.norm2.out, norm2.name), bias = weight(fc1_bias);
   if (d_.model.activation == config::Activation::gelu) {
     a.fc1 = scratch("fc1_before_gelu", d_.type, d_.rows * d_.local_ffn);
     a.activated = linear(x, fc1_, bias, {}, a.fc1);
@@ -194,11 +190,14 @@ void Stage::loss(MicroBatch& mb) {
   // same loss and adds its share of it, so that the sum over the world counts it once.
   const View maximum = floats("loss_maximum", rows), target = floats("loss_target", rows),
              sum = floats("loss_sum", rows);
+  const auto reduce = [&](const View& v, const char* what, program::Reduction reduction) {
+    b_.emit(tensor_stream, program::AllReduce{tensor_group, v, reduction}, label(what));
+  };
   emit(program::CrossEntropyMaximum{mb.logits, maximum, rows, vocab});
-  reduce_values(maximum, "loss maximum", program::Reduction::max);
+  reduce(maximum, "loss maximum", program::Reduction::max);
   emit(program::CrossEntropySums{mb.logits, labels, maximum, target, sum, rows, vocab, vocabulary()});
-  reduce_values(target, "loss target", program::Reduction::sum);
-  reduce_values(sum, "loss sum", program::Reduction::sum);
+  reduce(target, "loss target", program::Reduction::sum);
+  reduce(sum, "loss sum", program::Reduction::sum);
   emit(program::CrossEntropyGradient{mb.logits, labels, maximum, target, sum, frame_.value(), rows, vocab, vocabulary(),
                                      1 / (d_.tokens * d_.tensor), 1 / d_.tokens, loss_scale_, scaler_.scale()});
 }

@@ -48,13 +48,13 @@ const Quantised& Stage::quantised_weight(const Linear& layer, Wanted wanted) {
 }
 
 // Gradients differ in magnitude more than activations: for one scale of them all, e5m2 has the range.
-const Quantised& Stage::quantised_gradient(const View& dy, const Linear& layer, std::optional<ParameterId> bias) {
+const Quantised& Stage::quantised_gradient(const View& dy, const Linear& layer, ParameterId bias) {
   return quantise(quantised_[dy.buffer],
                   {.in = dy,
                    .bias_gradient = gradient(bias),
                    .rows = d_.rows,
                    .width = layer.outputs,
-                   .accumulate = bias && adds()},
+                   .accumulate = parameters_.has(bias) && adds()},
                   d_.block_scales ? DType::e4m3 : DType::e5m2, Wanted::both, "output gradient");
 }
 

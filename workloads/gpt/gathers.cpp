@@ -33,19 +33,16 @@ void Gathers::list_uses(const std::vector<Chunk>& chunks, const std::vector<Time
   const Pass* before = nullptr;
   for (const TimedPass& timed : passes) {
     const Pass& pass = timed.pass;
-    const bool forward = pass.kind == Pass::Kind::forward;
     const auto add = [&](int bucket, int layer, bool gathers) {
-      const Phase phase = forward ? Phase::forward : Phase::backward;
-      uses_.push_back({bucket, {"weights", phase, pass.micro_batch, layer}, gathers});
+      uses_.push_back({bucket, {"weights", pass.phase, pass.micro_batch, layer}, gathers});
     };
-    if (forward) {
+    if (pass.forward()) {
       add(table, -1, true);
       for (int layer = model.first_layer; layer < model.end(); ++layer) add(bucket_of(layer), layer, true);
       add(norm, -1, true);
       add(head, -1, head != norm);
     } else {
-      const bool there =
-          before != nullptr && before->kind == Pass::Kind::forward && before->micro_batch == pass.micro_batch;
+      const bool there = before != nullptr && before->forward() && before->micro_batch == pass.micro_batch;
       add(head, -1, !there);
       add(norm, -1, !there && head != norm);
       for (int layer = model.end() - 1; layer >= model.first_layer; --layer) {

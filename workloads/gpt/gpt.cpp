@@ -46,29 +46,27 @@ class Messages {
     const bool sends = result.present();
     const std::int32_t together = inputs.size() + (sends ? 1 : 0) > 1 ? b_.new_fused_group() : -1;
     if (sends) {
-      const Peer to{Axis::pipeline, forward(pass) ? +1 : -1};
+      const Peer to{Axis::pipeline, pass.forward() ? +1 : -1};
       b_.emit(pipeline_stream, program::Send{to, result}, label(pass, border(pass, true)), {}, together);
     }
     for (const Pass& input : inputs) {
-      const Peer from{Axis::pipeline, forward(input) ? -1 : +1};
-      const View data = stage_.activation(forward(input) ? "received" : "received_gradient");
+      const Peer from{Axis::pipeline, input.forward() ? -1 : +1};
+      const View data = stage_.activation(input.forward() ? "received" : "received_gradient");
       b_.emit(pipeline_stream, program::Receive{from, data}, label(input, border(input, false)), {}, together);
       arrived_[key(input)] = data;
     }
   }
 
  private:
-  using Key = std::tuple<bool, int, int>;
-  static bool forward(const Pass& pass) { return pass.kind == Pass::Kind::forward; }
-  static Key key(const Pass& pass) { return {forward(pass), pass.micro_batch, pass.chunk}; }
+  using Key = std::tuple<Phase, int, int>;
+  static Key key(const Pass& pass) { return {pass.phase, pass.micro_batch, pass.chunk}; }
   // The border at which a pass begins, or the one at which it ends, as the layer that follows it.
   int border(const Pass& pass, bool ends) const {
     const Chunk& chunk = stage_.chunk(pass.chunk);
-    return forward(pass) == ends ? chunk.end() : chunk.first_layer;
+    return pass.forward() == ends ? chunk.end() : chunk.first_layer;
   }
   static Label label(const Pass& pass, int layer) {
-    if (forward(pass)) return {"activations", Phase::forward, pass.micro_batch, layer};
-    return {"gradients", Phase::backward, pass.micro_batch, layer};
+    return {pass.forward() ? "activations" : "gradients", pass.phase, pass.micro_batch, layer};
   }
 
   ProgramBuilder& b_;
@@ -77,37 +75,10 @@ class Messages {
   std::map<Key, View> arrived_;
 };
 
-/// The passes that are folded: those of all micro-batches but the first and the last.
-struct Folding {
-  int micro_batches = 0;  // 0: none is folded
-  bool folds(const Pass& pass) const { return pass.micro_batch > 0 && pass.micro_batch + 1 < micro_batches; }
-};
-
-void emit_passes(const std::vector<TimedPass>& passes, const Folding& folding, ProgramBuilder& builder, Stage& stage,
-                 Parameters& parameters, Buckets& buckets) {
-  Messages messages(builder, stage, passes);
-  const auto backward = [&](const Pass& pass) -> View {
-    parameters.begin_backward();
-    const auto on_final = [&](ParameterId parameter) { buckets.complete(parameter, pass.last); };
-    const View result = stage.backward(pass, messages.take(pass), on_final);
-    buckets.end_backward(pass.last);
-    return result;
-  };
-  const auto run = [&](const Pass& pass) -> View {
-    if (folding.folds(pass)) return stage.folded(pass, messages.take(pass));
-    if (pass.kind != Pass::Kind::forward) return backward(pass);
-    return stage.forward(pass, messages.take(pass));
-  };
-  for (const TimedPass& timed : passes) {
-    messages.receive_before(timed.end);
-    messages.exchange(timed.end, timed.pass, run(timed.pass));
-  }
-}
-
+// Of so many `folded_micro_batches`, the passes of all but the first and the last are folded.
 Program program(const Model& model, const Settings& settings, const Layout& layout, int pipeline_stage,
-                const std::vector<TimedPass>& passes, const Folding& folding = {}) {
-  ProgramBuilder builder =
-      workloads::step_builder(shards_of(settings, layout) > 1, shards_are_of_node(settings, layout));
+                const std::vector<TimedPass>& passes, int folded_micro_batches = 0) {
+  ProgramBuilder builder = step_builder(shards_of(settings, layout) > 1, shards_are_of_node(settings, layout));
   StepFrame frame(builder, world_group, "loss");
   LossScaler scaler(builder, settings);
   Parameters parameters(builder, model, settings, layout, pipeline_stage);
@@ -118,7 +89,21 @@ Program program(const Model& model, const Settings& settings, const Layout& layo
   frame.begin_step();
   frame.set_share(0, gathers.begin_step());
   parameters.begin_step();
-  emit_passes(passes, folding, builder, stage, parameters, buckets);
+  Messages messages(builder, stage, passes);
+  const auto run = [&](const Pass& pass) -> View {
+    const View in = messages.take(pass);
+    if (pass.micro_batch > 0 && pass.micro_batch + 1 < folded_micro_batches) return stage.folded(pass, in);
+    if (pass.forward()) return stage.forward(pass, in);
+    parameters.begin_backward();
+    const View result =
+        stage.backward(pass, in, [&](ParameterId parameter) { buckets.complete(parameter, pass.last); });
+    buckets.end_backward(pass.last);
+    return result;
+  };
+  for (const TimedPass& timed : passes) {
+    messages.receive_before(timed.end);
+    messages.exchange(timed.end, timed.pass, run(timed.pass));
+  }
   buckets.finish();
   frame.end_step();
   return builder.take();
@@ -169,10 +154,10 @@ program::FoldedStep folded(const Model& model, const Settings& settings, const L
     return program(model, settings, layout, stage, timetable(settings.pipeline_schedule, some)[stage]);
   };
   const auto all = timetable(settings.pipeline_schedule, whole);
-  const auto sample = timetable(std::vector<Passes>(whole.stages, chunk_by_chunk(short_one)));
+  const auto sample = timetable(short_one, std::vector<Passes>(whole.stages, chunk_by_chunk(short_one)));
   std::set<std::vector<std::tuple<int, bool, bool>>> shapes;  // of stages: the first of a shape has the most in flight
   for (int s = 0; s < whole.stages; ++s) {
-    step.set.roles.push_back(program(model, settings, layout, s, all[s], {whole.micro_batches}));
+    step.set.roles.push_back(program(model, settings, layout, s, all[s], whole.micro_batches));
     step.sample.roles.push_back(program(model, settings, layout, s, sample[s]));
     std::vector<std::tuple<int, bool, bool>> shape;
     for (const Chunk& c : chunks_of(model, settings, layout, s)) shape.emplace_back(c.layers, c.first, c.last);

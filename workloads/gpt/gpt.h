@@ -7,15 +7,7 @@
 
 namespace harness::gpt {
 
-// The words of a Program and of its settings that a step is written in.
-using config::Model, config::Settings;
-using program::Action, program::Axis, program::AxisSet, program::Buffer, program::BufferKind, program::Coordinates;
-using program::DType, program::Group, program::GroupId, program::Label, program::Layout, program::Operation;
-using program::OperationId, program::Peer, program::Phase, program::Program, program::ProgramBuilder;
-using program::ProgramSet, program::StreamId, program::View;
-using workloads::across_stream;
-using workloads::pipeline_stream, workloads::optimizer_stream, workloads::world_stream, workloads::gather_stream;
-using workloads::StepFrame, workloads::compute_stream, workloads::tensor_stream, workloads::data_stream;
+using namespace workloads;  // a part of that room
 
 // A GPT training step as Programs: a decoder as config::Model describes it, from GPT-2 to Llama 3; AdamW; tensor
 // parallelism (Shoeybi et al. 2019), sequence parallelism and recomputation (Korthikanti et al. 2022), pipeline

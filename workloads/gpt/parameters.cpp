@@ -97,35 +97,8 @@ std::int64_t elements(const std::vector<Parameter>& table) {
   return sum;
 }
 
-// How the tensor ranks divide a stage.
-struct TensorParallel {
-  int ranks;
-  bool divides_rows;  // of the residual stream: sequence parallelism
-};
-
-// Appends the parameters of a table, whose elements the model numbers from first_index on.
-void append(std::vector<Parameter>& list, const std::vector<Parameter>& table, std::int64_t first_index,
-            const TensorParallel& tensor, int layer = -1) {
-  const std::ptrdiff_t begin = std::ssize(list);
-  for (Parameter p : table) {
-    p.id.layer = layer;
-    if (layer >= 0) p.name = "layers." + std::to_string(layer) + "." + p.name;
-    p.first_index = first_index;
-    first_index += elements(p);
-    for (Slice& s : p.slices) s.part = p.sharded ? s.full / tensor.ranks : s.full;
-    p.partial = p.partial && tensor.divides_rows;
-    list.push_back(std::move(p));
-  }
-  // In front, for the backward pass completes the gradients of the first norm last.
-  std::stable_partition(list.begin() + begin, list.end(), [](const Parameter& p) { return p.partial; });
-}
-
 std::int64_t multiple(std::int64_t count, std::int64_t of) {
   return (count + of - 1) / of * of;
-}
-
-std::int64_t aligned(std::int64_t count) {
-  return multiple(count, parameter_alignment);
 }
 
 // Every bucket is filled up to a multiple of this.
@@ -145,7 +118,7 @@ void cut_into_buckets(std::vector<Parameter>& list, std::int64_t bucket_bytes, i
     const bool alone = list[i].tied && shards > 1;
     if (alone) cut();
     list[i].bucket = bucket;
-    elements += i + 1 < list.size() ? aligned(list[i].count()) : list[i].count();
+    elements += i + 1 < list.size() ? multiple(list[i].count(), parameter_alignment) : list[i].count();
     const bool ends_layer = i == 0 || list[i - 1].id.layer != list[i].id.layer;
     const bool full = bucket_bytes > 0 ? elements * program::size_of(DType::f32) >= bucket_bytes : ends_layer;
     if (alone || full) cut();
@@ -159,7 +132,7 @@ void place(std::vector<Parameter>& list, int shards) {
     if (p.bucket != bucket) at = multiple(at, bucket_alignment(shards));
     bucket = p.bucket;
     p.view = {-1, at, p.count()};
-    at += aligned(p.count());
+    at += multiple(p.count(), parameter_alignment);
   }
 }
 
@@ -175,7 +148,7 @@ std::vector<Parameter> parameters(const Model& m, const Settings& settings, cons
   const std::vector<Chunk> chunks = chunks_of(m, settings, layout, stage);
   const bool first = chunks.front().first, last = chunks.back().last;
   const int ranks = layout[Axis::tensor];
-  const TensorParallel tensor{ranks, settings.sequence_parallel && ranks > 1};
+  const bool divides_rows = settings.sequence_parallel && ranks > 1;  // of the residual stream
   std::vector<Parameter> embedding = embedding_table(m);
   const std::vector<Parameter> layer = layer_table(m);
   const std::vector<Parameter> norm = norm_table(m, final_norm_gamma, final_norm_beta, "final_norm");
@@ -188,16 +161,29 @@ std::vector<Parameter> parameters(const Model& m, const Settings& settings, cons
   table.tied = tied && layout[Axis::pipeline] > 1;
 
   std::vector<Parameter> list;
-  if (first) append(list, embedding, 0, tensor);
-  for (const Chunk& chunk : chunks) {
-    for (int l = chunk.first_layer; l < chunk.end(); ++l) {
-      append(list, layer, of_embedding + l * of_layer, tensor, l);
+  // The parameters of a table, whose elements the model numbers from first_index on.
+  const auto append = [&](const std::vector<Parameter>& of, std::int64_t first_index, int number = -1) {
+    const std::ptrdiff_t begin = std::ssize(list);
+    for (Parameter p : of) {
+      p.id.layer = number;
+      if (number >= 0) p.name = "layers." + std::to_string(number) + "." + p.name;
+      p.first_index = first_index;
+      first_index += elements(p);
+      for (Slice& s : p.slices) s.part = p.sharded ? s.full / ranks : s.full;
+      p.partial = p.partial && divides_rows;
+      list.push_back(std::move(p));
     }
+    // In front, for the backward pass completes the gradients of the first norm last.
+    std::stable_partition(list.begin() + begin, list.end(), [](const Parameter& p) { return p.partial; });
+  };
+  if (first) append(embedding, 0);
+  for (const Chunk& chunk : chunks) {
+    for (int l = chunk.first_layer; l < chunk.end(); ++l) append(layer, of_embedding + l * of_layer, l);
   }
-  if (last) append(list, norm, behind_layers, tensor);
+  if (last) append(norm, behind_layers);
   // The head's weight stands last: its gradient is the first to be complete in the backward pass.
-  if (last && !tied) append(list, head_table(m), behind_layers + elements(norm), tensor);
-  if (last && !first && tied) append(list, {table}, 0, tensor);
+  if (last && !tied) append(head_table(m), behind_layers + elements(norm));
+  if (last && !first && tied) append({table}, 0);
   const int shards = shards_of(settings, layout);
   const bool by_layer = shards > 1 && settings.sharding == config::Sharding::parameters;
   cut_into_buckets(list, by_layer ? 0 : settings.bucket_size_bytes, shards);

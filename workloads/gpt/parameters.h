@@ -32,6 +32,7 @@ enum ParameterName : std::uint8_t {
   head_weight
 };
 
+/// ParameterId{} is none that a model has.
 struct ParameterId {
   ParameterName name = {};
   int layer = -1;                                        // of the model; -1: of no layer
@@ -98,7 +99,7 @@ class Parameters {
   const Parameter& at(ParameterId id) const { return list_[index_.at(id)]; }
   /// Whether the model has it, and on this stage.
   bool has(ParameterId id) const { return index_.contains(id); }
-  /// As the products read it.
+  /// As the products read it; absent if the model has no such parameter, as its gradient is.
   View weight(ParameterId id) const { return in_bucket(id, bucket_weights_); }
   /// As they write it: what they add up to over the micro-batches of a step, or where no rank keeps all of that, in
   /// one backward pass.
@@ -135,7 +136,9 @@ class Parameters {
   bool is_whole(const View& flat) const { return flat.count == whole_count(); }
   // `places`: of the buckets, by number.
   View in_bucket(ParameterId id, const std::vector<View>& places) const {
-    const Parameter& p = at(id);
+    const auto found = index_.find(id);
+    if (found == index_.end()) return {};
+    const Parameter& p = list_[found->second];
     return part_of(places[p.bucket], p);
   }
   View part_of(const View& bucket, const Parameter& p) const {

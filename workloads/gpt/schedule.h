@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <vector>
 
@@ -48,13 +47,12 @@ std::vector<Chunk> chunks_of(const Model& model, const Settings& settings, const
 
 /// One pass of a micro-batch through the layers of one model chunk of a pipeline stage.
 struct Pass {
-  enum class Kind : std::uint8_t { forward, backward };
-  Kind kind = Kind::forward;
+  Phase phase = Phase::forward;  // or backward
   int micro_batch = 0;
   int chunk = 0;       // of the stage
-  bool first = false;  // of its kind and chunk in a step: replaces the gradients, to which the others add
+  bool first = false;  // of its phase and chunk in a step: replaces the gradients, to which the others add
   bool last = false;   // of them: leaves final gradients
-  bool operator==(const Pass&) const = default;
+  bool forward() const { return phase == Phase::forward; }
 };
 
 struct Pipeline {
@@ -91,7 +89,7 @@ struct TimedPass {
 };
 /// By stage: every stage runs its passes in their order, each as soon as its input is there. Throws Error if one waits
 /// for a pass that never comes.
-std::vector<std::vector<TimedPass>> timetable(const std::vector<Passes>& of_stages);
+std::vector<std::vector<TimedPass>> timetable(const Pipeline& pipeline, const std::vector<Passes>& of_stages);
 std::vector<std::vector<TimedPass>> timetable(config::PipelineSchedule schedule, const Pipeline& pipeline);
 
 }  // namespace harness::gpt

@@ -87,29 +87,26 @@ View Stage::activation(std::string name) {
 }
 
 View Stage::folded(const Pass& pass, const View& in) {
-  const bool forward = pass.kind == Pass::Kind::forward;
-  const Phase phase = forward ? Phase::forward : Phase::backward;
-  folded_ = {program::folded_pass, phase, pass.micro_batch, pass.chunk};
+  folded_ = {program::folded_pass, pass.phase, pass.micro_batch, pass.chunk};
   folded_result_ = activation("folded");
-  if (!forward && in.present() && d_.settings.recompute != config::Recompute::none) {
+  if (!pass.forward() && in.present() && d_.settings.recompute != config::Recompute::none) {
     b_.emit(compute_stream, program::Fill{folded_result_, 0},
-            {program::folded_beginning, phase, pass.micro_batch, pass.chunk});
+            {program::folded_beginning, pass.phase, pass.micro_batch, pass.chunk});
   }
   const Action action = in.present() ? Action(program::Convert{in, folded_result_}) : program::Fill{folded_result_, 0};
   b_.emit(compute_stream, action, folded_);
   const Chunk& chunk = chunks_[pass.chunk];
-  return (forward ? chunk.last : chunk.first) ? View{} : folded_result_;
+  return (pass.forward() ? chunk.last : chunk.first) ? View{} : folded_result_;
 }
 
 void Stage::enter(const Pass& pass) {
-  const bool forward = pass.kind == Pass::Kind::forward;
   if (folded_result_.present() && d_.tensor > 1) {
     folded_.what = program::folded_end;
     b_.emit(tensor_stream, program::Convert{folded_result_, activation("folded")}, folded_);
   }
   folded_result_ = {};
   pass_ = pass;
-  at_ = {"", forward ? Phase::forward : Phase::backward, pass.micro_batch};
+  at_ = {"", pass.phase, pass.micro_batch};
 }
 
 void Stage::use_layer(int layer) {

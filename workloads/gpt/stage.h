@@ -3,7 +3,6 @@
 #include <functional>
 #include <initializer_list>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -92,15 +91,10 @@ class Stage {
   void enter(const Pass& pass);
   void enter_layer(int layer) { at_.layer = layer; }
   void use_layer(int layer);  // enters it and uses its weights
+  // Views are absent of parameters that not every model has: biases, beta, positions.
   ParameterId of_layer(ParameterName name) const { return {name, at_.layer}; }
   View weight(ParameterName name) const { return parameters_.weight(of_layer(name)); }
-  // Parameters that not every model has: biases, beta, positions.
-  std::optional<ParameterId> if_any(ParameterId id) const {
-    return parameters_.has(id) ? std::optional(id) : std::nullopt;
-  }
-  std::optional<ParameterId> if_any(ParameterName name) const { return if_any(of_layer(name)); }
-  View weight(std::optional<ParameterId> id) const { return id ? parameters_.weight(*id) : View{}; }
-  View gradient(std::optional<ParameterId> id) const { return id ? parameters_.gradient(*id) : View{}; }
+  View gradient(ParameterId id) const { return parameters_.gradient(id); }
   View gradient(ParameterName name) const { return gradient(of_layer(name)); }
   View scratch(std::string name, DType type, std::int64_t count) { return b_.buffer(std::move(name), type, count); }
   View floats(std::string name, std::int64_t count) { return scratch(std::move(name), DType::f32, count); }
@@ -121,8 +115,8 @@ class Stage {
   void use(ParameterId id) { gathers_.use(parameters_.at(id).bucket); }
   // Whether the pass adds to gradients of the passes before it.
   bool adds() const { return !pass_.first && parameters_.whole_gradients(); }
-  // The operation that was emitted last writes these gradients.
-  void wrote(std::initializer_list<std::optional<ParameterId>> gradients);
+  // The operation that was emitted last writes these gradients, of those that the model has.
+  void wrote(std::initializer_list<ParameterId> gradients);
   void tell(const std::function<void(ParameterId)>& on_final);
 
   // The parts of a layer, forward: each emits its operation and returns where the result is.
@@ -134,7 +128,7 @@ class Stage {
   const Quantised& quantised_input(const View& x, const Linear& layer, Wanted wanted);
   const Quantised& quantised_weight(const Linear& layer, Wanted wanted);
   // Yields the gradient of the bias, too.
-  const Quantised& quantised_gradient(const View& dy, const Linear& layer, std::optional<ParameterId> bias = {});
+  const Quantised& quantised_gradient(const View& dy, const Linear& layer, ParameterId bias = {});
   const Quantised& quantise(Quantised& known, program::Quantise op, DType type, Wanted wanted, const char* what);
   // Turns queries and keys where the model's positions are rotary; backward, their gradients.
   void rotate(const View& qkv, bool backward);
@@ -146,7 +140,6 @@ class Stage {
   // the sum, [own_rows, hidden]; and [own_rows, hidden] -> [rows, hidden].
   View scatter_rows(const View& v, const char* what);
   View gather_rows(const View& v, const char* what);
-  void reduce_values(const View& v, const char* what, program::Reduction reduction);  // a number per row
   View embed();
   ResidualStream layer_forward(LayerActivations& a, const ResidualStream& x);
   // A weight that the next layer reads with what is still to be added up: a copy, where that layer may have taken the
@@ -162,13 +155,12 @@ class Stage {
 
   // Backward: `dy` is the gradient of a part's result, what is returned that of its input.
   View input_gradient(const View& dy, const Linear& layer, const View& before_gelu = {});
-  void weight_gradient(const View& dy, const Linear& layer, const View& x, std::optional<ParameterId> bias = {});
+  void weight_gradient(const View& dy, const Linear& layer, const View& x, ParameterId bias = {});
   View mlp_backward(const LayerActivations& a, const View& dy);  // to fc1's output
   View attention_backward(const LayerActivations& a, const View& dy);
-  View norm_backward(const View& dy, const Normalised& x, const Norm& norm, const View& dresidual,
-                     std::optional<ParameterId> bias);
-  View head_backward(const MicroBatch& mb, std::optional<ParameterId> bias);
-  View layer_backward(const LayerActivations& a, const View& dy, std::optional<ParameterId> bias_below);
+  View norm_backward(const View& dy, const Normalised& x, const Norm& norm, const View& dresidual, ParameterId bias);
+  View head_backward(const MicroBatch& mb, ParameterId bias);
+  View layer_backward(const LayerActivations& a, const View& dy, ParameterId bias_below);
   void embed_backward(const View& dy);
 
   ProgramBuilder& b_;

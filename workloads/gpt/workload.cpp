@@ -33,7 +33,9 @@ class TokenSource : public program::InputSource {
         first_(local_ * at[Axis::data]),
         seed_(seed) {
     if (settings.has_documents()) documents_.emplace(settings, model.sequence, batch_, seed);
-    if (settings.data_file.empty() || !holds_tokens(layout, at)) return;
+    // The first stage of a pipeline has the tokens, the last the labels.
+    const int stage = at[Axis::pipeline];
+    if (settings.data_file.empty() || (stage != 0 && stage != layout[Axis::pipeline] - 1)) return;
     file_.emplace(settings.data_file, model.vocab);
     const std::int64_t needed = batch_ * (model.sequence + 1);
     if (file_->tokens() < needed)
@@ -98,11 +100,6 @@ class TokenSource : public program::InputSource {
   }
 
   static constexpr float learning_rate = 1e-3F;
-  // The first stage of a pipeline has the tokens, the last the labels.
-  static bool holds_tokens(const Layout& layout, const Coordinates& at) {
-    const int stage = at[Axis::pipeline];
-    return stage == 0 || stage == layout[Axis::pipeline] - 1;
-  }
 
   Model model_;
   std::optional<data::TokenFile> file_;
@@ -133,16 +130,11 @@ std::string why_too_long(const Model& model, const Settings& s, std::int64_t sha
       model.layers, micro_batches, max_passes);
 }
 
-int longest_chunk(const Model& model, const Settings& s, const Layout& layout) {
-  int most = 0;
-  for (int stage = 0; stage < layout[Axis::pipeline]; ++stage) {
-    for (const gpt::Chunk& chunk : gpt::chunks_of(model, s, layout, stage)) most = std::max(most, chunk.layers);
-  }
-  return most;
-}
-
 std::string why_not_recomputed(const Model& model, const Settings& s, const Layout& layout) {
-  const int longest = longest_chunk(model, s, layout);
+  int longest = 0;
+  for (int stage = 0; stage < layout[Axis::pipeline]; ++stage) {
+    for (const gpt::Chunk& chunk : gpt::chunks_of(model, s, layout, stage)) longest = std::max(longest, chunk.layers);
+  }
   if (s.recompute != config::Recompute::full || s.recompute_layers <= longest) return "";
   return fmt::format("recompute_layers {} is more than the {} layers of a chunk of the model; allowed: 1 to {}, or all",
                      s.recompute_layers, longest, longest);

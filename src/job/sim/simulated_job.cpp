@@ -137,7 +137,7 @@ std::vector<job::Samples> SimulatedJob::record(const job::BlockRequest& request,
   step_s_[key_of(request)] = simulation->step_s();
   clock_.pass((request.warmup_steps + 1) * simulation->step_s());
   std::vector<job::Samples> samples = profiled_samples(*simulation, kept);
-  samples.front().warnings = trust_in(sim::predict(*simulation), request, experiment_).warnings;
+  samples.front().warnings = trust_in(simulation->prediction(), request, experiment_).warnings;
   return samples;
 }
 

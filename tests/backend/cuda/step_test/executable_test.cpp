@@ -161,7 +161,7 @@ TEST(CudaExecutable, TheFirstStepDoesNotWaitForItsInputs) {
   const auto executable = cuda_backend().create(request);
   executable->connect({}, 10);
   executable->initialize();
-  const SlowInputs inputs(workloads::make_inputs(tiny, s, {}, {}, 1));
+  const SlowInputs inputs(workloads::workload_of(s).inputs(tiny, s, {}, {}, 1));
   const auto began = std::chrono::steady_clock::now();
   const std::vector<double> times = executable->run(0, 2, inputs);
   const double all_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
