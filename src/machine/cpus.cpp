@@ -145,20 +145,20 @@ std::string list_of(const CpuSet& cpus) {
   return list;
 }
 
-std::string cpu_model_in(std::string_view cpuinfo) {
+std::string cpu_model(const std::filesystem::path& root) {
+  const std::string cpuinfo = Tree(root).head("proc/cpuinfo", first_cpus_bytes).text;
   if (std::string name = value_of(cpuinfo, "model name"); !name.empty()) return name;
   const std::string implementer = value_of(cpuinfo, "CPU implementer");  // 64-bit Arm has numbers only
   if (implementer.empty()) return "unknown CPU";
   return "Arm implementer " + implementer + " part " + value_of(cpuinfo, "CPU part");
 }
 
-std::string cpu_model(const std::filesystem::path& root) {
-  return cpu_model_in(Tree(root).head("proc/cpuinfo", first_cpus_bytes).text);
-}
-
-CpuTimes cpu_times(std::string_view proc_stat, const CpuSet& cpus, double ticks_per_s) {
+CpuTimes cpu_times_now(const CpuSet& cpus, const std::filesystem::path& root) {
   // user nice system idle iowait irq softirq steal; what follows (guest) is part of user and nice.
   constexpr std::size_t idle = 3, iowait = 4, steal = 7, columns = 8;
+  const auto ticks_per_s = static_cast<double>(::sysconf(_SC_CLK_TCK));
+  const std::string text = Tree(root, {.file_bytes = all_cpus_bytes}).bytes("proc/stat").text;
+  std::string_view proc_stat = text;
   CpuTimes times;
   std::size_t found = 0;
   while (!proc_stat.empty()) {
@@ -179,11 +179,6 @@ CpuTimes cpu_times(std::string_view proc_stat, const CpuSet& cpus, double ticks_
   }
   if (found == 0 || found != cpus.count()) return {nan, nan, nan};
   return times;
-}
-
-CpuTimes cpu_times_now(const CpuSet& cpus, const std::filesystem::path& root) {
-  return cpu_times(Tree(root, {.file_bytes = all_cpus_bytes}).bytes("proc/stat").text, cpus,
-                   static_cast<double>(::sysconf(_SC_CLK_TCK)));
 }
 
 double busy_uncertainty_s(int cpus, double wall_s) {

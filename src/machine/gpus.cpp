@@ -188,9 +188,8 @@ double Nvml::energy_j(Device device) const {
 
 GpuHealth Nvml::health(Device device) const {
   GpuHealth gpu;
-  const auto number = [&]<class T>(const char* function, auto& into, T value) {
-    if (call(function, device, &value) == success)
-      into = static_cast<typename std::decay_t<decltype(into)>::value_type>(value);
+  const auto number = [&]<class T, class Raw>(const char* function, std::optional<T>& into, Raw value, T unit = 1) {
+    if (call(function, device, &value) == success) into = static_cast<T>(value * unit);
   };
   std::array<char, 96> text{};
   PciPlace place{};
@@ -213,15 +212,14 @@ GpuHealth Nvml::health(Device device) const {
     gpu.row_remap_pending = remap_pending != 0;
     gpu.row_remap_failed = remap_failed != 0;
   }
-  unsigned value = 0;
-  if (call("nvmlDeviceGetEnforcedPowerLimit", device, &value) == success) gpu.power_limit_w = value * w_per_mw;
-  if (call("nvmlDeviceGetPowerManagementDefaultLimit", device, &value) == success) {
-    gpu.default_power_limit_w = value * w_per_mw;
-  }
-  Memory memory{};
-  if (call("nvmlDeviceGetMemoryInfo", device, &memory) == success) gpu.memory_bytes = static_cast<double>(memory.total);
-  if (call("nvmlDeviceGetBAR1MemoryInfo", device, &memory) == success)
-    gpu.bar1_bytes = static_cast<double>(memory.total);
+  number("nvmlDeviceGetEnforcedPowerLimit", gpu.power_limit_w, 0u, w_per_mw);
+  number("nvmlDeviceGetPowerManagementDefaultLimit", gpu.default_power_limit_w, 0u, w_per_mw);
+  const auto total = [&](const char* function, std::optional<double>& into) {
+    Memory memory{};
+    if (call(function, device, &memory) == success) into = static_cast<double>(memory.total);
+  };
+  total("nvmlDeviceGetMemoryInfo", gpu.memory_bytes);
+  total("nvmlDeviceGetBAR1MemoryInfo", gpu.bar1_bytes);
   number("nvmlDeviceGetCurrPcieLinkWidth", gpu.pcie_width, 0u);
   number("nvmlDeviceGetMaxPcieLinkWidth", gpu.pcie_max_width, 0u);
   number("nvmlDeviceGetCurrentClocksEventReasons", gpu.throttle_reasons, 0ull);
