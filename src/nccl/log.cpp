@@ -157,8 +157,7 @@ bool LogReader::refused(Text message) {
 // "CollNet 00/0 : 0 [send] via COLLNET/SHARP/0/GDRDMA". Transports count senders, as each connection has one; whether a
 // GPU reads and writes directly is decided at each end.
 bool LogReader::connection(Text message) {
-  static constexpr std::array<Text, 3> beginnings = {"Channel ", "CollNet ", "Ring "};  // "Ring " until 2.4
-  if (!starts_with_any(message, beginnings)) return false;
+  if (!message.starts_with("Channel ") && !message.starts_with("CollNet ")) return false;
   Cursor cursor{message};
   if (!cursor.after(" via ")) return false;
   Text path = cursor.rest;
@@ -188,8 +187,6 @@ bool LogReader::connection(Text message) {
     if (path.starts_with("NET/") && through_peer) ++through_peers_;
   } else if (path.starts_with("P2P/") || path.starts_with("SHM/")) {
     kind = path;
-  } else if (path.starts_with("direct shared memory")) {  // until 2.12
-    kind = "SHM";
   } else {
     return true;
   }
@@ -202,8 +199,6 @@ bool LogReader::network(Text message) {
   Cursor cursor{message};
   if (cursor.literal("Using network ")) {
     fact("network", cursor.rest);
-  } else if (cursor.literal("Assigned NET plugin ")) {
-    fact("net_plugin", cursor.word());
   } else if (cursor.literal("Bootstrap : Using ") || cursor.literal("Bootstrap: Using ")) {  // the blank went in 2.24
     Text interface = cursor.rest;
     if (interface.starts_with('[')) interface = interface.substr(std::min(interface.find(']') + 1, interface.size()));
@@ -243,11 +238,6 @@ bool LogReader::communicator(Text message) {
     fact("version", cursor.word());
   } else if (cursor.literal("NVLS multicast support is ")) {
     fact("nvls", cursor.literal("not available") ? "not available" : "available");
-  } else if (message.find(" nRanks ") != Text::npos && message.starts_with("comm ")) {
-    int ranks = 0, nodes = 0;
-    if (cursor.after(" nRanks ") && cursor.integer(ranks) && cursor.literal(" nNodes ") && cursor.integer(nodes)) {
-      fact("communicator", fmt::format("{} ranks on {} node{}", ranks, nodes, nodes == 1 ? "" : "s"));
-    }
   } else if (message.ends_with(" p2p channels per peer")) {
     // "… coll channels, [… collnet channels, ]… nvls channels, … p2p channels, … p2p channels per peer": the second
     // since 2.20.
@@ -283,7 +273,6 @@ void LogReader::warning(Text message) {
   if (std::ranges::find(warnings_, text) == warnings_.end()) warnings_.push_back(std::move(text));
 }
 
-// One line, or several that ranks wrote into each other's: cut at every marker.
 void LogReader::line(Text text) {
   static constexpr std::array<Text, 4> markers = {"NCCL INFO ", "NCCL WARN ", "NCCL TRACE ", "NCCL CALL "};
   struct Found {
