@@ -99,7 +99,7 @@ config::Calibration read_calibration(const std::string& family, const std::strin
       "backend: sim\ncalibration: {}\nmodel: {{layers: 1, hidden: 64, heads: 1, vocab: 64, sequence: 8}}\n"
       "baseline: {{precision: bf16}}\n",
       family);
-  return config::load_recorded(text, configs + "/accuracy.yaml", {}).calibration.value();
+  return config::load_experiment(configs + "/accuracy.yaml", {}, text).calibration.value();
 }
 
 namespace {

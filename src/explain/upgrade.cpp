@@ -164,7 +164,7 @@ class Mover {
       : result_(result), summary_(analysis::summarise(result)), here_(reference_of(result)), there_(here_) {
     std::vector<std::string> overrides = result.overrides;
     overrides.insert(overrides.end(), {config::predict, fmt::format("hardware={}", hardware)});
-    there_.experiment = config::load_recorded(result.config_text, result.config_path, overrides);
+    there_.experiment = config::load_experiment(result.config_path, overrides, result.config_text);
     there_.experiment.calibration = here_.experiment.calibration;  // one software on both
     there_.experiment.faults = {};
     there_.experiment.fabric = {};  // what the configuration states is the fabric that the result is from
