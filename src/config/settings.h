@@ -75,14 +75,6 @@ inline constexpr program::DType storage_of(Precision precision) {
   return row_of(precision).storage;
 }
 
-/// nullptr if there is none of that name.
-inline constexpr const PrecisionRow* find_precision(std::string_view name) {
-  for (const PrecisionRow& row : precision_table) {
-    if (name == row.name) return &row;
-  }
-  return nullptr;
-}
-
 // ---- Faults of predictions
 
 /// The kinds of what may be wrong with a cluster, by the keys that a configuration has for them.
