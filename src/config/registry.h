@@ -90,9 +90,7 @@ struct Variable {
   bool fixed = false;
 
   bool honoured_by(std::string_view workload) const;
-  /// `as`: the backend that it predicts, or itself.
-  bool honoured_on(BackendKind backend, BackendKind as) const;
-  /// By their names, as a result has them.
+  /// By names, as a result has them. `as`: the backend that it predicts, or itself.
   bool honoured_on(std::string_view backend, std::string_view as) const;
 };
 

@@ -75,7 +75,7 @@ bool honoured(const Variable& variable, const YamlNode& node, const std::string&
     return false;
   }
   if (problems.concern("backend")) return true;
-  if (variable.honoured_on(backend, stands_for(experiment))) return true;
+  if (variable.honoured_on(name_of(backend), name_of(stands_for(experiment)))) return true;
   std::vector<std::string> names;
   for (const BackendKind kind : variable.backends) names.emplace_back(name_of(kind));
   problems.add(node.key_place, key,
