@@ -226,6 +226,11 @@ bool LogReader::network(Text message) {
       devices += device;
     }
     if (!devices.empty()) fact("network_devices", devices);
+  } else if (cursor.after("GPU Direct RDMA ")) {
+    // "GPU Direct RDMA Enabled for GPU 0 / HCA 1 (distance 4 <= 5), read 1", "NET/IB : GPU Direct RDMA Disabled for HCA
+    // 0 'mlx5_0'"
+    if (cursor.literal("Enabled")) direct_decisions_.insert(true);
+    if (cursor.literal("Disabled")) direct_decisions_.insert(false);
   } else {
     return false;
   }
@@ -251,20 +256,10 @@ bool LogReader::communicator(Text message) {
   return true;
 }
 
-// "GPU Direct RDMA Enabled for GPU 0 / HCA 1 (distance 4 <= 5), read 1", "NET/IB : GPU Direct RDMA Disabled for HCA 0
-// 'mlx5_0'".
-bool LogReader::gpu_direct(Text message) {
-  Cursor cursor{message};
-  if (!cursor.after("GPU Direct RDMA ")) return false;
-  if (cursor.literal("Enabled")) direct_decisions_.insert(true);
-  if (cursor.literal("Disabled")) direct_decisions_.insert(false);
-  return true;
-}
-
 void LogReader::info(Text message) {
   // A message may have passed through several prefixes; each reader takes its own.
   call(message) || environment(message) || refused(message) || connection(message) || network(message) ||
-      communicator(message) || gpu_direct(message);
+      communicator(message);
 }
 
 void LogReader::warning(Text message) {
@@ -346,11 +341,7 @@ bool is_virtual_interface(std::string_view name) {
 
 Observed parse_log(std::string_view text) {
   LogReader reader;
-  while (!text.empty()) {
-    const auto end = text.find('\n');
-    reader.line(text.substr(0, end));
-    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-  }
+  for (const Text line : split(text, '\n')) reader.line(line);
   return reader.finish();
 }
 

@@ -73,7 +73,6 @@ class LogReader {
   bool connection(std::string_view message);
   bool network(std::string_view message);
   bool communicator(std::string_view message);
-  bool gpu_direct(std::string_view message);
   void warning(std::string_view message);
   void fact(const std::string& name, std::string_view value);
   void set(const std::string& name, std::string value);
