@@ -18,11 +18,13 @@ std::map<int, int> ranks_by_node(std::span<const int> ranks, std::span<const int
   return on_node;
 }
 
-// The most nodes that the ranks of one group stand on, of groups along an axis that have two ranks or more.
-int most_nodes(Axis axis, std::span<const Coordinates> at, std::span<const int> node_of) {
+// The most nodes that the ranks of one group stand on, of groups along an axis that have two ranks or more. Only those
+// ranks count that are `in` a group.
+int most_nodes(Axis axis, std::span<const Coordinates> at, std::span<const int> node_of, const auto& in) {
   std::map<std::array<int, axis_count>, std::vector<int>> groups;
   for (int rank = 0; rank < std::ssize(at); ++rank) {
     Coordinates group = at[rank];
+    if (!in(group)) continue;
     group[axis] = 0;
     groups[group.at].push_back(rank);
   }
@@ -31,20 +33,6 @@ int most_nodes(Axis axis, std::span<const Coordinates> at, std::span<const int> 
     if (ranks.size() > 1) most = std::max(most, static_cast<int>(ranks_by_node(ranks, node_of).size()));
   }
   return most;
-}
-
-// Counts the groups of the first and the last pipeline stage.
-int most_nodes_of_ends(std::span<const Coordinates> at, std::span<const int> node_of) {
-  int last = 0;
-  for (const Coordinates& c : at) last = std::max(last, c[Axis::pipeline]);
-  std::vector<Coordinates> ends;
-  std::vector<int> nodes_of_ends;
-  for (std::size_t rank = 0; rank < at.size(); ++rank) {
-    if (at[rank][Axis::pipeline] != 0 && at[rank][Axis::pipeline] != last) continue;
-    ends.push_back(at[rank]);
-    nodes_of_ends.push_back(node_of[rank]);
-  }
-  return most_nodes(Axis::pipeline, ends, nodes_of_ends);
 }
 
 // The fewest bytes that one of `parts` equal holders of a message of 1 byte must send, when their members share them
@@ -104,8 +92,12 @@ std::string Spans::text() const {
 
 Spans spans_of(std::span<const Coordinates> at, std::span<const int> node_of, bool tied) {
   Spans spans;
-  for (std::size_t a = 0; a < axis_count; ++a) spans.nodes[a] = most_nodes(static_cast<Axis>(a), at, node_of);
-  if (tied) spans.embedding = most_nodes_of_ends(at, node_of);
+  int last_stage = 0;
+  for (const Coordinates& c : at) last_stage = std::max(last_stage, c[Axis::pipeline]);
+  const auto all = [](const Coordinates& /*c*/) { return true; };
+  const auto ends = [&](const Coordinates& c) { return c[Axis::pipeline] == 0 || c[Axis::pipeline] == last_stage; };
+  for (std::size_t a = 0; a < axis_count; ++a) spans.nodes[a] = most_nodes(static_cast<Axis>(a), at, node_of, all);
+  if (tied) spans.embedding = most_nodes(Axis::pipeline, at, node_of, ends);
   return spans;
 }
 
