@@ -25,13 +25,7 @@ struct Stop {};
 // A text by its lines, for places.
 class Lines {
  public:
-  Lines(std::string_view text, int source) : source_(source) {
-    for (std::size_t at = 0; at != std::string_view::npos;) {
-      const std::size_t end = text.find('\n', at);
-      lines_.push_back(text.substr(at, end == std::string_view::npos ? end : end - at));
-      at = end == std::string_view::npos ? end : end + 1;
-    }
-  }
+  Lines(std::string_view text, int source) : source_(source), lines_(split(text, '\n')) {}
 
   std::string_view from(const YAML::Mark& mark) const {
     const std::string_view line = line_of(mark);
