@@ -61,12 +61,12 @@ GroupLimit smallest(const Tree& tree, const std::string& controller, Look&& look
   if (groups.ok() && !tree.exists(mount)) limit = {Access::unreadable, 0, fmt::format("there is no /{}", mount)};
   std::string_view text = groups.text;
   while (!text.empty()) {
-    const std::string_view line = take_line(text);
-    const std::size_t first = line.find(':');
-    const std::size_t second = line.find(':', first == std::string_view::npos ? first : first + 1);
-    if (second == std::string_view::npos) continue;
-    for (const std::string& place : mounts_of(line.substr(first + 1, second - first - 1), controller)) {
-      std::filesystem::path group = std::filesystem::path(line.substr(second + 1)).relative_path();
+    Cursor line{take_line(text)};
+    if (!line.after(":")) continue;
+    const std::string_view controllers = line.until(":");
+    if (!line.literal(":")) continue;
+    for (const std::string& place : mounts_of(controllers, controller)) {
+      std::filesystem::path group = std::filesystem::path(line.rest).relative_path();
       for (int depth = 0; depth < 64; ++depth) {  // deeper than control groups may be nested
         keep_smaller(limit.value, look((place / group).string()));
         if (group.empty()) break;

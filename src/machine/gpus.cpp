@@ -282,6 +282,12 @@ struct GpuMonitor::Watch {
   double energy_begin_j = std::numeric_limits<double>::quiet_NaN();
   double energy_end_j = std::numeric_limits<double>::quiet_NaN();
 
+  void end() {
+    const std::lock_guard lock(mutex);
+    stopping = true;
+    changed.notify_all();
+  }
+
   static void run(const std::shared_ptr<Watch>& watch) {
     const Nvml& nvml = Nvml::get();
     const double begin_j = nvml.energy_j(watch->device);
@@ -311,21 +317,13 @@ GpuMonitor::GpuMonitor(const std::string& pci_bus_id) {
 }
 
 GpuMonitor::~GpuMonitor() {
-  if (!watch_) return;
-  const std::lock_guard lock(watch_->mutex);
-  watch_->stopping = true;
-  watch_->changed.notify_all();
+  if (watch_) watch_->end();
 }
 
 void GpuMonitor::start() {
   if (!watch_) return;
-  const Nvml::Device device = watch_->device;
-  {
-    const std::lock_guard lock(watch_->mutex);
-    watch_->stopping = true;  // one that was not stopped
-    watch_->changed.notify_all();
-  }
-  watch_ = std::make_shared<Watch>(device);
+  watch_->end();  // one that was not stopped
+  watch_ = std::make_shared<Watch>(watch_->device);
   watch_->running = true;
   try {
     std::thread(Watch::run, watch_).detach();
@@ -336,18 +334,14 @@ void GpuMonitor::start() {
 
 GpuStatistics GpuMonitor::stop() {
   if (!watch_) return {};
+  watch_->end();
   std::unique_lock lock(watch_->mutex);
-  watch_->stopping = true;
-  watch_->changed.notify_all();
   watch_->changed.wait_for(lock, patience, [&] { return !watch_->running; });
   GpuStatistics statistics = summarise(watch_->samples);
   statistics.energy_j = watch_->energy_end_j - watch_->energy_begin_j;
-  const Nvml::Device device = watch_->device;
   const bool answered = !watch_->running && statistics.samples > 0;
   lock.unlock();
-  if (answered) {
-    statistics.max_possible_sm_clock_hz = Nvml::get().max_sm_clock_hz(device);
-  }
+  if (answered) statistics.max_possible_sm_clock_hz = Nvml::get().max_sm_clock_hz(watch_->device);
   return statistics;
 }
 
