@@ -26,11 +26,8 @@ std::vector<std::string> nested_keys() {
 
 // The name stands in file names and tables.
 std::string parse_name(std::string_view text) {
-  constexpr std::string_view fine = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-  if (text.empty() || text.size() > 64 || text.front() == '.' ||
-      text.find_first_not_of(fine) != std::string_view::npos) {
+  if (text.empty() || text.size() > 64 || text.front() == '.' || !has_only(text, "._-"))
     fail("found {}; allowed: up to 64 letters, digits, '.', '_' and '-'", quote(text));
-  }
   return std::string(text);
 }
 

@@ -157,7 +157,6 @@ std::optional<Model> model_preset(std::string_view name) {
 
 std::vector<std::string> model_preset_names() {
   std::vector<std::string> names;
-  names.reserve(presets().size());
   for (const Model& preset : presets()) names.push_back(preset.name);
   return names;
 }

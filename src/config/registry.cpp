@@ -143,7 +143,6 @@ const Variable* find_variable(std::string_view name) {
 
 std::vector<std::string> variable_names() {
   std::vector<std::string> names;
-  names.reserve(registry().size());
   for (const Variable& v : registry()) names.push_back(v.name);
   return names;
 }

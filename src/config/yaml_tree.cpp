@@ -215,12 +215,7 @@ std::optional<YamlNode> parse_yaml(const std::string& text, int source, Problems
 }
 
 std::string yaml_word(std::string_view text) {
-  constexpr std::string_view inside = "_./:%+- ";
-  const auto alphanumeric = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-  };
-  const auto fine = [&](char c) { return alphanumeric(c) || inside.find(c) != std::string_view::npos; };
-  const bool plain = !text.empty() && alphanumeric(text.front()) && std::ranges::all_of(text, fine) &&
+  const bool plain = !text.empty() && has_only(text.substr(0, 1), "") && has_only(text, "_./:%+- ") &&
                      text.back() != ' ' && text.back() != ':' && text.find(": ") == std::string_view::npos &&
                      !same_word(text, "null");
   if (plain) return std::string(text);

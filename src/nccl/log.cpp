@@ -43,7 +43,7 @@ std::string spelled(Text word, std::span<const Text> names) {
 }
 
 bool is_name(std::string_view text) {
-  return !text.empty() && std::ranges::all_of(text, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
+  return !text.empty() && has_only(text, "_");
 }
 
 // How the log speaks of GPUDirect RDMA, once it does.
