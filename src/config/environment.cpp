@@ -119,16 +119,12 @@ Variable env_variable() {
       .workloads = any_workload};
 }
 
-std::string environment_text(const Variable& variable, const std::string& printed) {
-  return variable.environment_text ? variable.environment_text(printed) : printed;
-}
-
 NameValues environment_of(const Settings& settings) {
   NameValues result;
   for (const auto& [name, value] : settings.nccl) {
     const Variable* variable = find_variable(name);
     if (variable == nullptr || variable->environment_name.empty()) continue;
-    result.emplace_back(variable->environment_name, environment_text(*variable, value));
+    result.emplace_back(variable->environment_name, variable->environment_text(value));
   }
   result.insert(result.end(), settings.env.begin(), settings.env.end());
   return result;
