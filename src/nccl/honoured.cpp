@@ -117,7 +117,7 @@ class Judge {
       entry.calls += call.calls;
     }
     for (const auto& [did, entry] : wrong) {
-      violated(fmt::format("NCCL ran {} ({} call{} of {} to {})", did, entry.calls, entry.calls == 1 ? "" : "s",
+      violated(fmt::format("NCCL ran {} ({} of {} to {})", did, plural(entry.calls, "call"),
                            print_bytes_exact(entry.min_bytes), print_bytes_exact(entry.max_bytes)));
     }
     if (judged == 0) unconfirmed(fmt::format("NCCL's log shows no call whose {} this variable decides", what));

@@ -44,6 +44,42 @@ double share_sent(Collective kind, double parts, bool switches_reduce = false) {
   return switches_reduce ? std::min(1.0, 2 * once) : 2 * once;
 }
 
+// For a message of 1 byte, all groups together.
+struct NodeTraffic {
+  double most = 0;      // bytes that leave one node
+  bool spans = false;   // some group has members on several nodes
+  bool shares = false;  // some node has several members of a group
+};
+
+NodeTraffic node_traffic(Collective kind, const Group& group, const Layout& layout, std::span<const int> node_of,
+                         bool switches_reduce) {
+  NodeTraffic traffic;
+  std::map<int, double> sent;
+  for (int rank = 0; rank < layout.ranks(); ++rank) {
+    const Coordinates first = layout.coordinates(rank);
+    if (!group.begins_with(layout, first)) continue;  // each instance once
+    const std::vector<int> members = group.members(layout, first);
+    const std::map<int, int> here = ranks_by_node(members, node_of);
+    traffic.shares = traffic.shares || here.size() < members.size();
+    if (here.size() < 2) continue;
+    traffic.spans = true;
+    if (kind == Collective::send_recv) {
+      for (std::size_t i = 0; i < members.size(); ++i) {
+        const int from = node_of[members[i]], to = node_of[members[(i + 1) % members.size()]];
+        if (from != to) sent[from] += 1;
+      }
+      continue;
+    }
+    const auto n = static_cast<double>(members.size());
+    for (const auto& [at, count] : here) {
+      sent[at] += kind == Collective::all_to_all ? count * (n - count) / n
+                                                 : share_sent(kind, static_cast<double>(here.size()), switches_reduce);
+    }
+  }
+  for (const auto& [node, bytes] : sent) traffic.most = std::max(traffic.most, bytes);
+  return traffic;
+}
+
 }  // namespace
 
 Spread spread_of(const Group& group, const Layout& layout, int rank, std::span<const int> node_of) {
@@ -113,46 +149,6 @@ double sent_bytes(const ProgramSet& set, const Program& program, const Action& a
   const double parts = kind ? set.groups.at(group_of(action)).size(set.layout) : 0;
   return message_bytes(program, action) * (kind ? share_sent(*kind, parts) : 1);
 }
-
-namespace {
-
-// For a message of 1 byte, all groups together.
-struct NodeTraffic {
-  double most = 0;      // bytes that leave one node
-  bool spans = false;   // some group has members on several nodes
-  bool shares = false;  // some node has several members of a group
-};
-
-NodeTraffic node_traffic(Collective kind, const Group& group, const Layout& layout, std::span<const int> node_of,
-                         bool switches_reduce) {
-  NodeTraffic traffic;
-  std::map<int, double> sent;
-  for (int rank = 0; rank < layout.ranks(); ++rank) {
-    const Coordinates first = layout.coordinates(rank);
-    if (!group.begins_with(layout, first)) continue;  // each instance once
-    const std::vector<int> members = group.members(layout, first);
-    const std::map<int, int> here = ranks_by_node(members, node_of);
-    traffic.shares = traffic.shares || here.size() < members.size();
-    if (here.size() < 2) continue;
-    traffic.spans = true;
-    if (kind == Collective::send_recv) {
-      for (std::size_t i = 0; i < members.size(); ++i) {
-        const int from = node_of[members[i]], to = node_of[members[(i + 1) % members.size()]];
-        if (from != to) sent[from] += 1;
-      }
-      continue;
-    }
-    const auto n = static_cast<double>(members.size());
-    for (const auto& [at, count] : here) {
-      sent[at] += kind == Collective::all_to_all ? count * (n - count) / n
-                                                 : share_sent(kind, static_cast<double>(here.size()), switches_reduce);
-    }
-  }
-  for (const auto& [node, bytes] : sent) traffic.most = std::max(traffic.most, bytes);
-  return traffic;
-}
-
-}  // namespace
 
 std::optional<Collective> collective_of(const Action& action) {
   if (std::holds_alternative<AllReduce>(action)) return Collective::all_reduce;
