@@ -1,10 +1,5 @@
 #include "config/backend.h"
 
-#include <algorithm>
-#include <array>
-
-#include "config/choice.h"
-
 namespace harness::config {
 namespace {
 

@@ -1,12 +1,6 @@
 #pragma once
 
 #include <array>
-#include <cstdint>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "base/text.h"
 

@@ -1,7 +1,4 @@
-#include <algorithm>
-#include <array>
 #include <cctype>
-#include <utility>
 
 #include "base/text.h"
 #include "config/registry_rows.h"

@@ -1,10 +1,6 @@
 #include "config/files.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <system_error>
-#include <utility>
 
 #include "base/file.h"
 #include "base/text.h"

@@ -1,10 +1,7 @@
 #include "config/hardware.h"
 
-#include <algorithm>
 #include <cmath>
-#include <filesystem>
 
-#include "base/text.h"
 #include "base/units.h"
 #include "config/fields.h"
 #include "config/files.h"

@@ -1,5 +1,3 @@
-#include <algorithm>
-#include <array>
 #include <limits>
 
 #include "base/text.h"

@@ -1,6 +1,3 @@
-#include <type_traits>
-#include <vector>
-
 #include "base/text.h"
 #include "base/units.h"
 #include "config/fields.h"

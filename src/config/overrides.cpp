@@ -1,8 +1,5 @@
 #include "config/files.h"
 
-#include <utility>
-#include <vector>
-
 #include "base/text.h"
 #include "config/fields.h"
 #include "config/registry.h"

@@ -1,8 +1,5 @@
 #include "config/registry.h"
 
-#include <algorithm>
-
-#include "base/text.h"
 #include "base/units.h"
 #include "config/registry_rows.h"
 

@@ -1,5 +1,4 @@
 // Rows of how ranks divide the model, and of what replicas divide among them.
-#include <algorithm>
 
 #include "base/units.h"
 #include "config/registry_rows.h"

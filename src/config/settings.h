@@ -1,14 +1,6 @@
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <cstdint>
-#include <map>
 #include <set>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "config/model.h"
 #include "program/layout.h"

@@ -1,8 +1,3 @@
-#include <algorithm>
-#include <functional>
-#include <optional>
-#include <set>
-
 #include "base/text.h"
 #include "config/experiment.h"
 #include "config/fields.h"

@@ -1,11 +1,7 @@
 #pragma once
 
-#include <cstdint>
-#include <functional>
 #include <limits>
 #include <memory>
-#include <span>
-#include <string>
 
 #include "base/file.h"
 #include "base/random.h"

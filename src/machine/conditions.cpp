@@ -1,6 +1,5 @@
 #include "machine/conditions.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 

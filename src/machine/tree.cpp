@@ -5,7 +5,6 @@
 #include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -14,7 +13,6 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
-#include <system_error>
 
 #include "base/text.h"
 

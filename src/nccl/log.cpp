@@ -1,7 +1,6 @@
 #include "nccl/log.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <filesystem>
 

@@ -1,8 +1,6 @@
 #pragma once
 
 #include <compare>
-#include <string_view>
-#include <tuple>
 
 #include "program/view.h"
 

@@ -1,8 +1,5 @@
 #include "program/builder.h"
 
-#include <algorithm>
-#include <functional>
-
 namespace harness::program {
 namespace {
 

@@ -1,12 +1,6 @@
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "program/program.h"
 

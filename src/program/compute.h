@@ -1,7 +1,5 @@
 #pragma once
 
-#include <string_view>
-
 #include "program/view.h"
 
 namespace harness::program {

@@ -1,7 +1,5 @@
 #include "program/count.h"
 
-#include <algorithm>
-
 #include "base/text.h"
 #include "program/links.h"
 

@@ -1,12 +1,7 @@
 #pragma once
 
-#include <cstdint>
-#include <functional>
 #include <map>
 #include <set>
-#include <string>
-#include <string_view>
-#include <utility>
 
 #include "program/program.h"
 

@@ -2,10 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <set>
-#include <variant>
-
 #include "program/count.h"
 
 namespace harness::program {

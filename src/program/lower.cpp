@@ -1,7 +1,5 @@
 #include "program/program.h"
 
-#include <utility>
-
 namespace harness::program {
 namespace {
 

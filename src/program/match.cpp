@@ -1,9 +1,7 @@
 #include "program/program.h"
 
-#include <algorithm>
 #include <map>
 #include <set>
-#include <tuple>
 
 #include "base/text.h"
 

@@ -1,8 +1,6 @@
 #include "program/memory.h"
 
-#include <algorithm>
 #include <limits>
-#include <utility>
 
 #include "program/builder.h"
 

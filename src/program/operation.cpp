@@ -1,6 +1,5 @@
 #include "program/operation.h"
 
-#include <array>
 #include <type_traits>
 
 namespace harness::program {

@@ -1,11 +1,6 @@
 #pragma once
 
-#include <compare>
-#include <cstdint>
-#include <string_view>
-#include <tuple>
 #include <variant>
-#include <vector>
 
 #include "program/attention.h"
 #include "program/compute.h"

@@ -1,7 +1,6 @@
 #include "program/program.h"
 
 #include <bit>
-#include <type_traits>
 
 #include "base/text.h"
 

@@ -1,6 +1,5 @@
 #include "program/program.h"
 
-#include <initializer_list>
 #include <limits>
 
 #include "base/floats.h"

@@ -1,13 +1,11 @@
 #include "program/timeline.h"
 
-#include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <limits>
 #include <map>
 
 #include "base/part.h"
-#include "program/operation.h"
 
 namespace harness::program {
 

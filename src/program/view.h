@@ -1,12 +1,9 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
-#include <cstdint>
 #include <string_view>
 #include <tuple>
-#include <utility>
 
 #include "program/layout.h"
 

@@ -1,11 +1,5 @@
 #include "config/frameworks/framework.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <array>
-
-#include "base/text.h"
 #include "config/registry.h"
 #include "nccl/values.h"
 

@@ -1,5 +1,4 @@
 // The keys of frameworks and their meaning here, a function for each.
-#include <fmt/format.h>
 
 #include "base/units.h"
 #include "config/frameworks/framework.h"
