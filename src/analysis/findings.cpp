@@ -94,8 +94,7 @@ std::vector<std::string> fired_rules(const Breakdown& step) {
   return fired;
 }
 
-std::optional<CostEstimate> estimate_cost(const store::Result& result, const Summary& summary,
-                                          const Cost& cost) {
+std::optional<CostEstimate> estimate_cost(const store::Result& result, const Summary& summary, const Cost& cost) {
   const CaseSummary* baseline = summary.baseline();
   if (baseline == nullptr || baseline->blocks == 0 || !(baseline->tokens_per_second > 0)) return {};
   const int ranks = result.at(*baseline).ranks;

@@ -1,7 +1,7 @@
+#include "config/model.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "config/fields.h"
-#include "config/model.h"
 
 namespace harness::config {
 namespace {

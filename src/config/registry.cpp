@@ -93,7 +93,8 @@ bool Variable::honoured_by(std::string_view workload) const {
 }
 
 bool Variable::honoured_on(std::string_view backend, std::string_view as) const {
-  return std::ranges::any_of(backends, [&](BackendKind kind) { return name_of(kind) == backend || name_of(kind) == as; });
+  return std::ranges::any_of(backends,
+                             [&](BackendKind kind) { return name_of(kind) == backend || name_of(kind) == as; });
 }
 
 Purpose purpose_of(std::string_view name) {

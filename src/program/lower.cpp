@@ -26,8 +26,8 @@ class Lowering {
  private:
   // The first part takes the waits.
   void emit(const Action& action) {
-    out_.push_back({action, original_->stream, std::exchange(original_->waits, {}), original_->fused_group,
-                    original_->label});
+    out_.push_back(
+        {action, original_->stream, std::exchange(original_->waits, {}), original_->fused_group, original_->label});
   }
 
   void replace(const auto& /*kept*/) { out_.push_back(std::move(*original_)); }

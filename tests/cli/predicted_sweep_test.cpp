@@ -217,7 +217,8 @@ TEST_F(PredictedSweep, OfCpuCoresHasNoNumbersOfGpus) {
     EXPECT_THAT(text, Not(HasSubstr("/GPU")));
   }
   EXPECT_THAT(said({"show", file_}), AllOf(HasSubstr("/rank"), HasSubstr("nothing here is about a GPU")));
-  const auto json = nlohmann::json::parse(said({"show", "--format", "json", "--cost", "2", "--run-tokens", "300e9", file_}));
+  const auto json =
+      nlohmann::json::parse(said({"show", "--format", "json", "--cost", "2", "--run-tokens", "300e9", file_}));
   EXPECT_EQ(json["stands_for"], "cpu");
   EXPECT_EQ(json["cost"]["priced"], "rank");
   EXPECT_TRUE(json["cases"][0]["tflops_per_gpu"].is_null());

@@ -36,7 +36,8 @@ inline config::Experiment experiment_of(const Job& job, const std::string& calib
   config::Experiment e = config::load_experiment(source_dir() + "/configs/sample.yaml", {}, text);
   const plan::Division division = plan::divide_ranks(e.model, e.baseline, job.ranks());
   const int replicas = division.layout[program::Axis::data];
-  return config::load_experiment(e.path, {fmt::format("baseline.global_batch_size={}", job.sequences * replicas)}, text);
+  return config::load_experiment(e.path, {fmt::format("baseline.global_batch_size={}", job.sequences * replicas)},
+                                 text);
 }
 
 /// A sweep of the baseline on ranks that stand node by node, before anything was profiled. Its configuration says

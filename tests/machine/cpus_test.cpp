@@ -58,7 +58,8 @@ TEST(Cpus, TheirModelIsNamed) {
     root.write("proc/cpuinfo", cpuinfo);
     return cpu_model(root.path());
   };
-  EXPECT_EQ(model("processor\t: 0\nmodel\t\t: 17\nmodel name\t: AMD EPYC 9654\nmodel name\t: other\n"), "AMD EPYC 9654");
+  EXPECT_EQ(model("processor\t: 0\nmodel\t\t: 17\nmodel name\t: AMD EPYC 9654\nmodel name\t: other\n"),
+            "AMD EPYC 9654");
   EXPECT_EQ(model("CPU implementer\t: 0x41\nCPU part\t: 0xd4f\n"), "Arm implementer 0x41 part 0xd4f");
   EXPECT_EQ(model("model name\t:\n"), "unknown CPU");
   EXPECT_EQ(cpu_model("/nowhere"), "unknown CPU");

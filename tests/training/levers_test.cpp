@@ -71,9 +71,7 @@ bool has_effect(const Variable& row, config::Settings settings, const program::L
 
 bool is_possible(Trial& trial, int ranks) {
   for (const Variable& row : config::registry()) {
-    if (row.honoured_on(tested, tested) &&
-        !row.refused_by(trial.settings, test::tested_backend).empty())
-      return false;
+    if (row.honoured_on(tested, tested) && !row.refused_by(trial.settings, test::tested_backend).empty()) return false;
   }
   if (!plan::why_impossible(trial.settings, std::nullopt).empty()) return false;
   const plan::Division division =
