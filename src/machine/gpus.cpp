@@ -184,7 +184,7 @@ double Nvml::energy_j(Device device) const {
 GpuHealth Nvml::health(Device device) const {
   GpuHealth gpu;
   const auto number = [&]<class T, class Raw>(const char* function, std::optional<T>& into, Raw value, T unit = 1) {
-    if (call(function, device, &value) == success) into = static_cast<T>(value * unit);
+    if (call(function, device, &value) == success) into = static_cast<T>(value) * unit;
   };
   std::array<char, 96> text{};
   PciPlace place{};
