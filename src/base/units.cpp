@@ -1,8 +1,15 @@
 #include "base/units.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
+#include <initializer_list>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "base/text.h"
 

@@ -1,5 +1,10 @@
 #include "config/backend.h"
 
+#include <algorithm>
+#include <array>
+
+#include "config/choice.h"
+
 namespace harness::config {
 namespace {
 

@@ -1,9 +1,17 @@
 #include "config/calibration.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <filesystem>
+#include <variant>
 
+#include "base/text.h"
 #include "base/units.h"
+#include "config/choice.h"
 #include "config/fields.h"
+#include "config/files.h"
+#include "config/settings.h"
 
 namespace harness::config {
 namespace {

@@ -1,5 +1,13 @@
 #pragma once
 
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
 #include "config/backend.h"
 #include "config/files.h"
 #include "config/hardware.h"

@@ -1,4 +1,7 @@
+#include <algorithm>
+#include <array>
 #include <cctype>
+#include <utility>
 
 #include "base/text.h"
 #include "config/registry_rows.h"

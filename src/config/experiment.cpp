@@ -1,7 +1,13 @@
 #include "config/experiment.h"
 
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "base/text.h"
 #include "base/units.h"
 #include "config/fields.h"
+#include "config/files.h"
 
 namespace harness::config {
 namespace {

@@ -1,5 +1,12 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "config/calibration.h"
 #include "config/hardware.h"
 #include "config/registry.h"

@@ -1,8 +1,13 @@
 #include "config/settings.h"
 
+#include <array>
+#include <map>
 #include <memory>
+#include <utility>
 
+#include "base/text.h"
 #include "base/units.h"
+#include "config/choice.h"
 #include "config/fields.h"
 #include "config/registry_rows.h"
 

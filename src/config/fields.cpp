@@ -1,5 +1,9 @@
 #include "config/fields.h"
 
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
 #include "base/units.h"
 #include "config/frameworks/framework.h"
 

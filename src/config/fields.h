@@ -1,5 +1,12 @@
 #pragma once
 
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "config/choice.h"
 #include "config/files.h"
 

@@ -1,6 +1,10 @@
 #include "config/files.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <system_error>
+#include <utility>
 
 #include "base/file.h"
 #include "base/text.h"

@@ -1,7 +1,10 @@
 #include "config/hardware.h"
 
+#include <algorithm>
 #include <cmath>
+#include <filesystem>
 
+#include "base/text.h"
 #include "base/units.h"
 #include "config/fields.h"
 #include "config/files.h"

@@ -1,5 +1,11 @@
 #pragma once
 
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "config/settings.h"
 
 namespace harness::config {

@@ -1,4 +1,8 @@
 #include "config/model.h"
+
+#include <type_traits>
+#include <vector>
+
 #include "base/text.h"
 #include "base/units.h"
 #include "config/fields.h"

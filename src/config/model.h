@@ -1,5 +1,12 @@
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "base/text.h"
 #include "config/choice.h"
 

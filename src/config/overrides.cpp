@@ -1,5 +1,8 @@
 #include "config/files.h"
 
+#include <utility>
+#include <vector>
+
 #include "base/text.h"
 #include "config/fields.h"
 #include "config/registry.h"

@@ -1,5 +1,8 @@
 #include "config/registry.h"
 
+#include <algorithm>
+
+#include "base/text.h"
 #include "base/units.h"
 #include "config/registry_rows.h"
 

@@ -1,4 +1,5 @@
 // Rows of the training data, how a rank loads it, how long documents are, and how they lie in a batch.
+#include <algorithm>
 
 #include "base/file.h"
 #include "base/units.h"

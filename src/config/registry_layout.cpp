@@ -1,4 +1,5 @@
 // Rows of how ranks divide the model, and of what replicas divide among them.
+#include <algorithm>
 
 #include "base/units.h"
 #include "config/registry_rows.h"

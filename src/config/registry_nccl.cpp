@@ -1,5 +1,8 @@
 // The variables of NCCL that people sweep. It reads them from its environment; all others stand in `env`, by NCCL's own
 // names. nccl/honoured.cpp holds both against NCCL's log.
+#include <fmt/format.h>
+
+#include <functional>
 
 #include "base/text.h"
 #include "base/units.h"

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <array>
+#include <vector>
+
 #include "base/text.h"
 #include "config/choice.h"
 #include "config/fields.h"

@@ -1,6 +1,14 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
 #include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "config/model.h"
 #include "program/layout.h"

@@ -1,3 +1,8 @@
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <set>
+
 #include "base/text.h"
 #include "config/experiment.h"
 #include "config/fields.h"

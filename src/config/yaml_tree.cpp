@@ -1,5 +1,7 @@
 #include "config/files.h"
 
+#include <fmt/format.h>
+
 #include <yaml-cpp/depthguard.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>

@@ -2,12 +2,18 @@
 
 #include <time.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
+#include <map>
 #include <mutex>
 #include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
 
 namespace harness::data {
 namespace {

@@ -1,7 +1,11 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
+#include <span>
+#include <string>
 
 #include "base/file.h"
 #include "base/random.h"

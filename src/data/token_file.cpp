@@ -2,10 +2,18 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
 
 namespace harness::data {
 namespace {

@@ -1,5 +1,6 @@
 #include "machine/conditions.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 

@@ -1,12 +1,14 @@
 #include "machine/cpus.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 
 #include "base/text.h"
 

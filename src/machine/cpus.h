@@ -3,6 +3,10 @@
 #include <sys/resource.h>
 
 #include <bitset>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "machine/tree.h"
 

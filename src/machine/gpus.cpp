@@ -2,11 +2,16 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <array>
 #include <cctype>
+#include <chrono>
 #include <condition_variable>
+#include <limits>
 #include <mutex>
+#include <system_error>
 #include <thread>
+#include <type_traits>
 
 #include "base/text.h"
 #include "machine/tree.h"

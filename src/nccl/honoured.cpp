@@ -1,6 +1,8 @@
 #include "nccl/log.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 
 #include "base/text.h"
 #include "base/units.h"

@@ -1,6 +1,7 @@
 #include "nccl/log.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <compare>
+#include <string_view>
+#include <tuple>
 
 #include "program/view.h"
 

@@ -1,5 +1,8 @@
 #include "program/builder.h"
 
+#include <algorithm>
+#include <functional>
+
 namespace harness::program {
 namespace {
 

@@ -1,6 +1,12 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "program/program.h"
 

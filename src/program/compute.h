@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string_view>
+
 #include "program/view.h"
 
 namespace harness::program {

@@ -1,5 +1,7 @@
 #include "program/count.h"
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "program/links.h"
 

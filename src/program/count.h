@@ -1,7 +1,12 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "program/program.h"
 

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <set>
+#include <variant>
+
 #include "program/count.h"
 
 namespace harness::program {

@@ -1,8 +1,15 @@
 #pragma once
 
+#include <array>
+#include <compare>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "program/program.h"
 

@@ -1,5 +1,7 @@
 #include "program/program.h"
 
+#include <utility>
+
 namespace harness::program {
 namespace {
 

@@ -1,7 +1,9 @@
 #include "program/program.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "base/text.h"
 

@@ -1,6 +1,8 @@
 #include "program/memory.h"
 
+#include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "program/builder.h"
 

@@ -1,5 +1,6 @@
 #include "program/operation.h"
 
+#include <array>
 #include <type_traits>
 
 namespace harness::program {

@@ -1,6 +1,11 @@
 #pragma once
 
+#include <compare>
+#include <cstdint>
+#include <string_view>
+#include <tuple>
 #include <variant>
+#include <vector>
 
 #include "program/attention.h"
 #include "program/compute.h"

@@ -1,6 +1,7 @@
 #include "program/program.h"
 
 #include <bit>
+#include <type_traits>
 
 #include "base/text.h"
 

@@ -1,5 +1,6 @@
 #include "program/program.h"
 
+#include <initializer_list>
 #include <limits>
 
 #include "base/floats.h"

@@ -1,11 +1,13 @@
 #include "program/timeline.h"
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <limits>
 #include <map>
 
 #include "base/part.h"
+#include "program/operation.h"
 
 namespace harness::program {
 

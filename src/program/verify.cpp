@@ -1,6 +1,9 @@
 #include "program/program.h"
 
+#include <algorithm>
 #include <map>
+#include <utility>
+#include <variant>
 
 #include "base/text.h"
 #include "program/builder.h"

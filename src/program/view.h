@@ -1,9 +1,12 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "program/layout.h"
 

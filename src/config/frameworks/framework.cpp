@@ -1,5 +1,11 @@
 #include "config/frameworks/framework.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
 #include "config/registry.h"
 #include "nccl/values.h"
 

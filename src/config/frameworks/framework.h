@@ -1,5 +1,16 @@
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
 #include "base/text.h"
 #include "config/model.h"
 #include "config/settings.h"

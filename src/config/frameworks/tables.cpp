@@ -1,4 +1,5 @@
 // The keys of frameworks and their meaning here, a function for each.
+#include <fmt/format.h>
 
 #include "base/units.h"
 #include "config/frameworks/framework.h"
