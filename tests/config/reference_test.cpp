@@ -55,7 +55,8 @@ TEST(Reference, WordsAreTheValuesAmongWhatIsAllowed) {
 
 TEST(Reference, EveryKeyIsListedAfterItsMap) {
   const std::vector<Key> all = keys();
-  for (const char* name : {"name", "model.preset", "measure.deadlines.step", "fabric.node", "combine", "output"}) {
+  for (const char* name :
+       {"name", "model.preset", "measure.deadlines.step", "cost.run.tokens", "fabric.node", "combine", "output"}) {
     ASSERT_NE(find_key(all, name), nullptr) << name;
   }
   for (auto key = all.begin(); key != all.end(); ++key) {
