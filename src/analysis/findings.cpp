@@ -58,7 +58,7 @@ void idle(const Breakdown& mean, std::vector<std::string>& fired) {
 constexpr double seconds_per_hour = 3600;
 constexpr double hours_per_year = 365.25 * 24;
 
-CaseCost cost_of(const Cost& cost, const std::string& name, int ranks, double tokens_per_second) {
+CaseCost cost_of(const config::Cost& cost, const std::string& name, int ranks, double tokens_per_second) {
   CaseCost out{name, ranks, tokens_per_second, 0, 0};
   out.duration_s = cost.run_tokens / tokens_per_second;
   out.price = out.duration_s / seconds_per_hour * ranks * cost.per_gpu_hour;
@@ -94,7 +94,8 @@ std::vector<std::string> fired_rules(const Breakdown& step) {
   return fired;
 }
 
-std::optional<CostEstimate> estimate_cost(const store::Result& result, const Summary& summary, const Cost& cost) {
+std::optional<CostEstimate> estimate_cost(const store::Result& result, const Summary& summary,
+                                          const config::Cost& cost) {
   const CaseSummary* baseline = summary.baseline();
   if (baseline == nullptr || baseline->blocks == 0 || !(baseline->tokens_per_second > 0)) return {};
   const int ranks = result.at(*baseline).ranks;

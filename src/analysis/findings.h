@@ -19,13 +19,6 @@ namespace harness::analysis {
 /// it apply. None of them proves anything; each tells where to look.
 std::vector<std::string> fired_rules(const Breakdown& step);
 
-/// The price of a GPU, and the training run that is planned.
-struct Cost {
-  double per_gpu_hour = 0;
-  std::string currency = "USD";
-  double run_tokens = 0;
-};
-
 /// The duration and price of a whole training run at the token rate of one case.
 struct CaseCost {
   std::string name;
@@ -47,7 +40,7 @@ struct CaseSaving {
 };
 
 struct CostEstimate {
-  Cost cost;
+  config::Cost cost;
   int steps = 0;          // timed ones, of all finished blocks of the baseline
   double confidence = 0;  // of the intervals of the effects
   bool ranks_are_gpus = true;
@@ -59,7 +52,8 @@ struct CostEstimate {
 /// Nothing where the baseline was not measured or its tokens are unknown. `after` is empty for an unreliable sweep,
 /// which proves nothing. A rank counts as a GPU; where there are none, the price is
 /// one of a rank.
-std::optional<CostEstimate> estimate_cost(const store::Result& result, const Summary& summary, const Cost& cost);
+std::optional<CostEstimate> estimate_cost(const store::Result& result, const Summary& summary,
+                                          const config::Cost& cost);
 
 // Who was late. All ranks end a step together, so their step times are equal: early ranks wait in a collective for late
 // ones. The splits of the profiled steps show it: the late rank communicates, that is waits, least.

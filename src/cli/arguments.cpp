@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
-#include <cmath>
 #include <regex>
 #include <sstream>
 #include <string>
@@ -66,26 +64,11 @@ void add_view(CLI::App& verb, ViewOptions& view) {
   verb.add_option("--columns", view.columns, "only these columns of the table: step,change,verdict")->delimiter(',');
 }
 
-void add_cost(CLI::App& verb, analysis::Cost& cost) {
-  const auto above_zero = [](const std::string& text) {
-    const double value = number_in<double>(text).value_or(0);
-    return value > 0 && std::isfinite(value) ? "" : fmt::format("found {}; allowed: a number above 0", quote(text));
-  };
-  const auto currency = [](const std::string& text) {
-    constexpr std::size_t longest = 8;
-    const bool letters = std::ranges::all_of(text, [](unsigned char c) { return std::isalpha(c) != 0; });
-    if (letters && !text.empty() && text.size() <= longest) return std::string();
-    return fmt::format("found {}; allowed: up to 8 letters, such as USD or EUR", quote(text));
-  };
-  CLI::Option* price = verb.add_option("--cost", cost.per_gpu_hour,
-                                       "price of a GPU for an hour: 2.50; estimates the cost of a training run")
-                           ->check(CLI::Validator(above_zero, ""));
-  verb.add_option("--run-tokens", cost.run_tokens, "tokens of that training run: 300e9")
-      ->check(CLI::Validator(above_zero, ""))
-      ->needs(price);
-  verb.add_option("--currency", cost.currency, "currency of the price (default USD)")
-      ->check(CLI::Validator(currency, ""))
-      ->needs(price);
+void add_cost(CLI::App& verb, CostOptions& cost) {
+  verb.add_option("--cost", cost.per_gpu_hour,
+                  "price of a GPU for an hour: 2.50; estimates the cost of a training run");
+  verb.add_option("--run-tokens", cost.run_tokens, "tokens of that training run: 300e9");
+  verb.add_option("--currency", cost.currency, "currency of the price (default USD)");
 }
 
 void add_sweep(CLI::App& verb, SweepOptions& o, Arguments& a) {

@@ -30,10 +30,16 @@ namespace harness::cli {
 namespace {
 
 // Nothing if the command line gives no price.
-std::optional<analysis::CostEstimate> cost_estimate(const analysis::Cost& cost, const store::Result& result,
+std::optional<analysis::CostEstimate> cost_estimate(const CostOptions& options, const store::Result& result,
                                                     const analysis::Summary& summary) {
-  if (cost.per_gpu_hour == 0) return std::nullopt;
-  if (cost.run_tokens == 0) fail("--cost needs the tokens of the training run: --cost 2.50 --run-tokens 300e9");
+  if (options.per_gpu_hour.empty() && options.run_tokens.empty() && options.currency.empty()) return std::nullopt;
+  if (options.per_gpu_hour.empty() || options.run_tokens.empty()) {
+    fail("--cost and --run-tokens need each other: --cost 2.50 --run-tokens 300e9");
+  }
+  config::Cost cost;
+  cost.per_gpu_hour = option_value("--cost", options.per_gpu_hour, config::parse_price);
+  cost.run_tokens = option_value("--run-tokens", options.run_tokens, config::parse_tokens);
+  if (!options.currency.empty()) cost.currency = option_value("--currency", options.currency, config::parse_currency);
   return analysis::estimate_cost(result, summary, cost);
 }
 

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "analysis/findings.h"
 #include "backend/backend.h"
 #include "config/experiment.h"
 #include "job/job.h"
@@ -55,11 +54,16 @@ struct PlanOptions {
   ViewOptions view = {};
 };
 
+/// As typed.
+struct CostOptions {
+  std::string per_gpu_hour, run_tokens, currency;
+};
+
 struct ShowOptions {
   std::vector<std::string> files;  // one
   ViewOptions view;
   std::string format = "text";
-  analysis::Cost cost;
+  CostOptions cost;
   bool breakdown = false;               // where the profiled steps went, below the table
   bool follow = false;                  // again after each round, until the sweep has ended
   bool verbose = false;                 // also settings and formulas; all profiled steps
@@ -103,7 +107,7 @@ struct ReportOptions {
   std::vector<std::string> files;  // a result, or the traces of a job
   std::string output;              // -o; "" for the first file's name with another ending, "-" for `out`
   std::string format = "html";
-  analysis::Cost cost;
+  CostOptions cost;
   bool force = false;
 };
 

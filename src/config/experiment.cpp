@@ -210,4 +210,20 @@ bool changes(const Change& change, const Variable& variable, const Settings& bas
   return variable.print(change.settings) != variable.print(baseline);
 }
 
+std::string parse_currency(std::string_view text) {
+  constexpr std::string_view letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+  if (text.empty() || text.size() > 8 || text.find_first_not_of(letters) != std::string_view::npos) {
+    fail("found {}; allowed: up to 8 letters, such as USD or EUR", quote(text));
+  }
+  return std::string(text);
+}
+
+double parse_price(std::string_view text) {
+  return parse_if(text, parse_real, is_above_zero, "a price of a GPU for an hour above 0, such as 2.50");
+}
+
+double parse_tokens(std::string_view text) {
+  return parse_if(text, parse_real, is_above_zero, "a number of tokens above 0, such as 300e9");
+}
+
 }  // namespace harness::config

@@ -61,6 +61,20 @@ struct Fabric {
   double node_bytes_per_s = 0;  // of one node, towards the others
 };
 
+/// The price of a GPU, and the training run that is planned: `show` and `report` turn measured token rates into
+/// durations and prices with it.
+struct Cost {
+  double per_gpu_hour = 0;
+  std::string currency = "USD";
+  double run_tokens = 0;
+};
+
+/// "2.50" or "300e9": above 0. Throw Error.
+double parse_price(std::string_view text);
+double parse_tokens(std::string_view text);
+/// "EUR". Throws Error.
+std::string parse_currency(std::string_view text);
+
 /// A whole configuration file, checked: every value is valid on its own. Whether a case fits a number of ranks is
 /// decided by plan/.
 struct Experiment {

@@ -30,7 +30,7 @@ TEST(Findings, NothingIsBestWhereTheControlMoved) {
   EXPECT_EQ(find_all(test::samples::unreliable()).best(), nullptr);
 }
 
-const Cost cost{2.5, "EUR", 1e9};
+const config::Cost cost{2.5, "EUR", 1e9};
 
 TEST(CostOfARun, FollowsFromTheMeasuredTokenRate) {
   const store::Result result = test::samples::sweep({"micro_batch_size=2", "precision=bf16"}, {1, 1, 0.8, 1.1});
