@@ -113,11 +113,16 @@ class Estimate {
   std::vector<std::string> lines(int fit) const {
     const int rounds = std::max(fit, 1);
     const double total_s = round_ends_s_[rounds - 1];
+    const auto& cost = plan_.experiment.cost;
+    const std::string price =
+        cost && cost->per_gpu_hour > 0
+            ? fmt::format(", {:.0f} {}", total_s * plan_.ranks / 3600 * cost->per_gpu_hour, cost->currency)
+            : "";
     std::vector<std::string> lines{
         fmt::format("time: {}{}, a block of the baseline {}, {}", show_seconds(total_s),
                     rounds < measure_.rounds ? fmt::format(" for {} of {} rounds", rounds, measure_.rounds) : "",
                     show_seconds(blocks_.front().seconds), known_.source),
-        fmt::format("{}; under Slurm, ask for --time={}", hours_text(plan_, total_s), slurm_time(total_s))};
+        fmt::format("{}{}; under Slurm, ask for --time={}", hours_text(plan_, total_s), price, slurm_time(total_s))};
     if (measure_.auto_steps) lines.push_back(fmt::format("steps: auto gives {} timed steps per block", steps_));
     // Reasons to end the sweep before its last round.
     if (measure_.time_budget_s > 0)

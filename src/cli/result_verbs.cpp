@@ -29,18 +29,27 @@
 namespace harness::cli {
 namespace {
 
-// Nothing if the command line gives no price.
-std::optional<analysis::CostEstimate> cost_estimate(const CostOptions& options, const store::Result& result,
-                                                    const analysis::Summary& summary) {
-  if (options.per_gpu_hour.empty() && options.run_tokens.empty() && options.currency.empty()) return std::nullopt;
-  if (options.per_gpu_hour.empty() || options.run_tokens.empty()) {
+std::optional<config::Cost> cost_of(const CostOptions& options, const store::Result& result) {
+  auto cost = config::cost_of_text(result.config_text, result.overrides);
+  if (options.per_gpu_hour.empty() && options.run_tokens.empty() && options.currency.empty()) return cost;
+  if (!cost && (options.per_gpu_hour.empty() || options.run_tokens.empty())) {
     fail("--cost and --run-tokens need each other: --cost 2.50 --run-tokens 300e9");
   }
-  config::Cost cost;
-  cost.per_gpu_hour = option_value("--cost", options.per_gpu_hour, config::parse_price);
-  cost.run_tokens = option_value("--run-tokens", options.run_tokens, config::parse_tokens);
-  if (!options.currency.empty()) cost.currency = option_value("--currency", options.currency, config::parse_currency);
-  return analysis::estimate_cost(result, summary, cost);
+  if (!cost) cost.emplace();
+  const auto take = [](const char* option, const std::string& text, auto parse, auto& into) {
+    if (!text.empty()) into = option_value(option, text, parse);
+  };
+  take("--cost", options.per_gpu_hour, config::parse_price, cost->per_gpu_hour);
+  take("--run-tokens", options.run_tokens, config::parse_tokens, cost->run_tokens);
+  take("--currency", options.currency, config::parse_currency, cost->currency);
+  return cost;
+}
+
+// Nothing if neither the command line nor the file's configuration gives a price and a number of tokens.
+std::optional<analysis::CostEstimate> cost_estimate(const CostOptions& options, const store::Result& result,
+                                                    const analysis::Summary& summary) {
+  const auto cost = cost_of(options, result);
+  return cost ? analysis::estimate_cost(result, summary, *cost) : std::nullopt;
 }
 
 // Prints the file as it is now. Returns the exit code of show().

@@ -54,7 +54,7 @@ struct PlanOptions {
   ViewOptions view = {};
 };
 
-/// As typed.
+/// As typed; overrides the section `cost` of the result's configuration.
 struct CostOptions {
   std::string per_gpu_hour, run_tokens, currency;
 };

@@ -60,8 +60,20 @@ std::vector<Field> fabric_fields(Fabric& fabric) {
                         "of one node towards the others, all its ranks together", allowed, "not known")};
 }
 
+std::vector<Field> cost_fields(Cost& cost) {
+  const auto price = [&](auto text) { cost.per_gpu_hour = parse_price(text); };
+  const auto currency = [&](auto text) { cost.currency = parse_currency(text); };
+  const auto tokens = [&](auto text) { cost.run_tokens = parse_tokens(text); };
+  return {Field::scalar("per_gpu_hour", price, "price of a GPU for an hour", "a price such as 2.50").required(),
+          Field::scalar("currency", currency, "what the price is in", "up to 8 letters, such as EUR", Cost().currency),
+          Field::section("run",
+                         {Field::scalar("tokens", tokens, "tokens of that run", "a number such as 300e9").required()},
+                         "the training run that is planned")
+              .required()};
+}
+
 // All keys of a configuration, in the order in which they are read. `root`: it, or an empty tree where they are listed.
-std::vector<Field> experiment_fields(const YamlNode& root, Experiment& e, Problems& problems) {
+std::vector<Field> experiment_fields(const YamlNode& root, Experiment& e, Cost& cost, Problems& problems) {
   const auto name = [&](auto text) { e.name = parse_name(text); };
   const auto backend = [&](auto text) { e.backend = parse_backend(text); };
   const auto output = [&](auto text) { e.output = parse_output(text); };
@@ -104,6 +116,8 @@ std::vector<Field> experiment_fields(const YamlNode& root, Experiment& e, Proble
       Field::other("ladder", Takes::named_maps, {},
                    "a list of fixes, name: {variable: value, …}, one on top of the other", "", "none"),
       measure_field(e.measure, problems),
+      Field::section("cost", cost_fields(cost), "per_gpu_hour, currency and run.tokens: what a change is worth", "",
+                     "none"),
       Field::scalar("output", output, "the result file; {name} and {date} are replaced", "a file's path",
                     Experiment().output),
   };
@@ -135,7 +149,9 @@ void check_faults(const YamlNode& root, const Experiment& e, Problems& problems)
 }
 
 void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
-  if (!read_map(problems, root, "", experiment_fields(root, e, problems), nested_keys())) return;
+  Cost cost;
+  if (!read_map(problems, root, "", experiment_fields(root, e, cost, problems), nested_keys())) return;
+  if (cost.per_gpu_hour > 0 && cost.run_tokens > 0) e.cost = cost;
   const YamlNode* baseline = root.find("baseline");
   if (baseline != nullptr) {
     const YamlNode* layout = baseline->find("layout");
@@ -163,7 +179,8 @@ std::vector<Key> keys() {
   std::vector<Key> found;
   Problems none;
   Experiment nowhere;
-  list_keys(experiment_fields({}, nowhere, none), "", found);
+  Cost cost;
+  list_keys(experiment_fields({}, nowhere, cost, none), "", found);
   return found;
 }
 
@@ -224,6 +241,24 @@ double parse_price(std::string_view text) {
 
 double parse_tokens(std::string_view text) {
   return parse_if(text, parse_real, is_above_zero, "a number of tokens above 0, such as 300e9");
+}
+
+std::optional<Cost> cost_of_text(const std::string& text, std::span<const std::string> overrides) {
+  try {
+    Problems problems;
+    const int source = problems.add_file("configuration");
+    if (!check_text(text, source, problems)) return {};
+    auto root = parse_yaml(text, source, problems);
+    if (!root || root->kind != YamlNode::Kind::map) return {};
+    apply_overrides(*root, overrides, problems);
+    const YamlNode* node = root->find("cost");
+    if (node == nullptr || !problems.empty()) return {};
+    Cost cost;
+    read_map(problems, *node, "cost", cost_fields(cost));
+    return problems.empty() ? std::optional(cost) : std::nullopt;
+  } catch (const Error&) {
+    return {};
+  }
 }
 
 }  // namespace harness::config

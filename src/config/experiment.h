@@ -61,8 +61,8 @@ struct Fabric {
   double node_bytes_per_s = 0;  // of one node, towards the others
 };
 
-/// The price of a GPU, and the training run that is planned: `show` and `report` turn measured token rates into
-/// durations and prices with it.
+/// The section `cost` of a configuration: what a GPU costs, and the training run that is planned. It changes nothing
+/// that is measured; `show` and `report` turn measured token rates into durations and prices with it.
 struct Cost {
   double per_gpu_hour = 0;
   std::string currency = "USD";
@@ -75,6 +75,10 @@ double parse_tokens(std::string_view text);
 /// "EUR". Throws Error.
 std::string parse_currency(std::string_view text);
 
+/// The section `cost` of a configuration that is at hand as text, such as a result file's; nullopt if it has none or
+/// cannot be read. Never throws.
+std::optional<Cost> cost_of_text(const std::string& text, std::span<const std::string> overrides);
+
 /// A whole configuration file, checked: every value is valid on its own. Whether a case fits a number of ranks is
 /// decided by plan/.
 struct Experiment {
@@ -84,6 +88,7 @@ struct Experiment {
   Settings baseline;
   std::vector<Change> changes;  // in file order
   Measure measure;
+  std::optional<Cost> cost;
   std::string output = "results/{name}-{date}.h5";
   std::optional<Hardware> hardware;
   bool without_hardware = false;           // `hardware: none`: no peak and no MFU, on purpose

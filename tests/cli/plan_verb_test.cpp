@@ -115,7 +115,8 @@ TEST(Plan, TakesTimesFromAnAssumedMfu) {
                          .assume_setup = setup});
   };
   const std::vector<std::string> overrides{"hardware=h100-sxm", "measure.until=rounds", "measure.rounds=10",
-                                           "measure.time_budget=25 min"};
+                                           "measure.time_budget=25 min",
+                                           "cost={per_gpu_hour: 2.5, run: {tokens: 1e9}}"};
   const config::Experiment e = config::load_experiment(config, overrides);
   const plan::Plan p = plan::prepare(e, 128, {"baseline"});
   const double step_s = p.baseline().survey.flop.model / (128 * 989e12 * 0.4);
@@ -126,7 +127,7 @@ TEST(Plan, TakesTimesFromAnAssumedMfu) {
   const std::string text = planned(overrides, "40%", "45 s");
   EXPECT_THAT(text, HasSubstr(fmt::format("time: {}, a block of the baseline {}, if every case has an MFU of 40 %",
                                           show_seconds(total_s), show_seconds(block_s))));
-  EXPECT_THAT(text, HasSubstr(fmt::format("{:.3g} GPU hours", total_s * 128 / 3600)));
+  EXPECT_THAT(text, HasSubstr(fmt::format("{:.3g} GPU hours, {:.0f} USD", total_s * 128 / 3600, total_s * 128 / 1440)));
   EXPECT_THAT(text, HasSubstr("is enough for 10 of 10 rounds"));
   EXPECT_THAT(text, HasSubstr("--time="));
   // As many timed steps as take three quarters of set-up and warm-up.

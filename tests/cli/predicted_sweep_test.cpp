@@ -202,13 +202,14 @@ TEST_F(PredictedSweep, OfCpuCoresHasNoNumbersOfGpus) {
   cores += "backend: cpu\n";
   const std::string calibration = folder_.write("cores-calibration.yaml", cores);
   SweepOptions options = on(16);
-  options.overrides = {"calibration=" + calibration, "baseline.allreduce_algorithm=ring"};
+  options.overrides = {"calibration=" + calibration, "cost={per_gpu_hour: 2, run: {tokens: 300e9}}",
+                       "baseline.allreduce_algorithm=ring"};
   run(options);
   ASSERT_EQ(exit_code_, 0) << progress_;
   const store::Result result = store::read_result(file_);
   EXPECT_EQ(result.backend, "sim");
   EXPECT_EQ(result.stands_for, "cpu");
-  for (const auto& reader : Commands{{"show", "--breakdown", "--cost", "2", "--run-tokens", "300e9", file_},
+  for (const auto& reader : Commands{{"show", "--breakdown", file_},
                                      {"report", "--format", "md", "-o", "-", file_},
                                      {"compare", file_, file_, "--anyway"}}) {
     SCOPED_TRACE(reader[0]);
@@ -217,8 +218,7 @@ TEST_F(PredictedSweep, OfCpuCoresHasNoNumbersOfGpus) {
     EXPECT_THAT(text, Not(HasSubstr("/GPU")));
   }
   EXPECT_THAT(said({"show", file_}), AllOf(HasSubstr("/rank"), HasSubstr("nothing here is about a GPU")));
-  const auto json =
-      nlohmann::json::parse(said({"show", "--format", "json", "--cost", "2", "--run-tokens", "300e9", file_}));
+  const auto json = nlohmann::json::parse(said({"show", "--format", "json", file_}));
   EXPECT_EQ(json["stands_for"], "cpu");
   EXPECT_EQ(json["cost"]["priced"], "rank");
   EXPECT_TRUE(json["cases"][0]["tflops_per_gpu"].is_null());

@@ -251,7 +251,7 @@ TEST_F(Readers, HelpIsACommandAndAnUnknownOneIsNamed) {
   EXPECT_THAT(say({"plan", "a.yaml", "--stepbytes=1M"}).err, AllOf(HasSubstr("-f 2"), Not(HasSubstr("did you mean"))));
 }
 
-TEST_F(Readers, ShowTellsCosts) {
+TEST_F(Readers, ShowTellsCostsFromTheConfigurationOrTheCommandLine) {
   store::Result result = test::samples::sweep({"micro_batch_size=2"}, {1, 1, 0.8});
   const auto without = write("a.h5", result);
   EXPECT_THAT(say({"show", without}).out, Not(HasSubstr("training run")));
@@ -261,12 +261,13 @@ TEST_F(Readers, ShowTellsCosts) {
   const auto of_gpus = write("gpus.h5", result);
   EXPECT_THAT(say({"show", of_gpus, "--cost", "2.5", "--run-tokens", "300e9"}).out,
               HasSubstr("2.50 USD per GPU and hour"));
-  const auto wrong = [&](const char* cost, const char* tokens, const char* currency) {
-    return say({"show", without, "--cost", cost, "--run-tokens", tokens, "--currency", currency}).err;
-  };
-  EXPECT_THAT(wrong("1", "1e9", "<b>"), HasSubstr("--currency: found '<b>'; allowed: up to 8 "));
-  EXPECT_THAT(wrong("-1", "1e9", "EUR"), HasSubstr("--cost: found '-1'"));
-  EXPECT_THAT(wrong("1", "inf", "EUR"), HasSubstr("--run-tokens: found 'inf'"));
+  result.backend = "cpu";
+  result.config_text = "cost: {per_gpu_hour: 3, currency: EUR, run: {tokens: 1e9}}\n";
+  const auto with = write("b.h5", result);
+  EXPECT_THAT(say({"show", with}).out, HasSubstr("at 3.00 EUR per rank"));
+  EXPECT_THAT(say({"show", with, "--cost", "4"}).out, HasSubstr("at 4.00 EUR per rank"));
+  EXPECT_EQ(nlohmann::json::parse(say({"show", with, "--format", "json"}).out)["cost"]["currency"], "EUR");
+  EXPECT_THAT(say({"show", with, "--currency", "<b>"}).err, HasSubstr("--currency: found '<b>'; allowed: up to 8 "));
   EXPECT_THAT(say({"show", without, "--currency", "EUR"}).err, HasSubstr("--cost and --run-tokens need each other"));
 }
 

@@ -55,7 +55,7 @@ TEST(Variables, AnEntryIsWhole) {
 TEST(Variables, KeysAreFoundByTheirLastWordAndByTheirMap) {
   EXPECT_THAT(output_of({.name = "measure.rounds"}), AllOf(HasSubstr("1 to 10000"), HasSubstr("12; 40")));
   EXPECT_EQ(output_of({.name = "rounds"}), output_of({.name = "measure.rounds"}));
-  EXPECT_THAT(output_of({.name = "fabric"}), AllOf(HasSubstr("fabric.rank"), HasSubstr("fabric.node")));
+  EXPECT_THAT(output_of({.name = "cost"}), AllOf(HasSubstr("cost.per_gpu_hour"), HasSubstr("cost.run.tokens")));
   EXPECT_THAT(output_of({.name = "backend"}), HasSubstr("required   yes"));
 }
 
@@ -156,6 +156,7 @@ TEST(Schema, WhatTheProgramRefusesAnEditorMarks) {
   EXPECT_THAT(complaint("baseline: {precision: fp23}"), HasSubstr(".baseline.precision is none of"));
   EXPECT_EQ(complaint("baseline: {}\nsweep: {precision: bf16}"), ".sweep.precision is of type string");
   EXPECT_EQ(complaint("sweep: {precision: [bf16]}"), ".baseline is missing");
+  EXPECT_EQ(complaint("baseline: {}\ncost: {currency: EUR}"), ".cost.per_gpu_hour is missing");
 }
 
 }  // namespace
