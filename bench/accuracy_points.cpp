@@ -70,7 +70,7 @@ config::Calibration as_published(config::Calibration c, const Row& row) {
 }
 
 config::Experiment experiment_of(const Row& row, const std::string& configs, std::int64_t batch) {
-  return config::load_recorded(configuration(row, batch), fmt::format("{}/{}.yaml", configs, row.at("id")), {});
+  return config::load_experiment(fmt::format("{}/{}.yaml", configs, row.at("id")), {}, configuration(row, batch));
 }
 
 // Names the setting in which two rows differ; "" for what follows from others or is no setting.
@@ -99,7 +99,7 @@ config::Calibration read_calibration(const std::string& family, const std::strin
       "backend: sim\ncalibration: {}\nmodel: {{layers: 1, hidden: 64, heads: 1, vocab: 64, sequence: 8}}\n"
       "baseline: {{precision: bf16}}\n",
       family);
-  return config::load_recorded(text, configs + "/accuracy.yaml", {}).calibration.value();
+  return config::load_experiment(configs + "/accuracy.yaml", {}, text).calibration.value();
 }
 
 namespace {

@@ -58,7 +58,7 @@ baseline: {precision: bf16, layout: {tensor_parallel: 8, pipeline_parallel: 16},
 // Arguments: data parallel, micro-batches, and whether a GPU is slow.
 void predict_step(benchmark::State& state) {
   const auto at = [&](int i) { return static_cast<int>(state.range(i)); };
-  config::Experiment e = config::load_recorded(job, "configs/bench.yaml", {});
+  config::Experiment e = config::load_experiment("configs/bench.yaml", {}, job);
   e.model.layers = 128;
   e.baseline.pipeline_schedule = config::PipelineSchedule::interleaved;
   e.baseline.global_batch_size = std::int64_t{1} * at(0) * at(1);

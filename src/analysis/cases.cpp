@@ -198,8 +198,9 @@ constexpr int half_bits = 10, fp8_bits = 3;  // of a mantissa: tf32's and fp16's
 
 // A precision that this version does not know gets what fp32 gets.
 int mantissa_bits(std::string_view precision) {
-  const config::PrecisionRow* row = config::find_precision(precision);
-  return (row != nullptr ? *row : config::row_of(config::Precision::fp32)).product_mantissa_bits;
+  const auto* row = std::ranges::find(config::precision_table, precision, &config::PrecisionRow::name);
+  const bool known = row != config::precision_table.end();
+  return (known ? *row : config::row_of(config::Precision::fp32)).product_mantissa_bits;
 }
 
 Tolerance tolerance(const store::Result& result, const store::ResultCase& a, const store::ResultCase& b) {

@@ -157,7 +157,7 @@ std::string published_line(const store::Result& result, const Summary& summary) 
   if (row == summary.cases.end() || row->blocks == 0 || !std::isfinite(row->flops_per_rank)) return "";
   try {
     std::optional<config::Hardware> hardware =
-        config::load_recorded(result.config_text, result.config_path, result.overrides).hardware;
+        config::load_experiment(result.config_path, result.overrides, result.config_text).hardware;
     if (!hardware && !result.rank_table.empty())
       hardware = config::find_hardware_for_device(result.rank_table.front().device, result.config_path);
     if (!hardware) return "";

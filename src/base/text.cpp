@@ -118,12 +118,6 @@ std::string escaped_but(std::string_view text, std::string_view kept) {
   return out;
 }
 
-bool is_plain_value(std::string_view value) {
-  return !value.empty() && std::ranges::all_of(value, [](unsigned char c) {
-    return std::isalnum(c) != 0 || std::string_view("_./:+-=@%^").find(static_cast<char>(c)) != std::string_view::npos;
-  });
-}
-
 // Up to one of `ends`, without blanks around it; nullopt for nothing and for what should be quoted.
 std::optional<std::string> plain_word(Cursor& cursor, std::string_view ends) {
   cursor.skip_blanks();
@@ -160,12 +154,7 @@ std::string quote(std::string_view text) {
 }
 
 std::string shell_word(std::string_view text) {
-  const auto is_plain = [](char c) {
-    constexpr std::string_view others = "_-./:,@%+=";
-    const bool letter_or_digit = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    return letter_or_digit || others.find(c) != std::string_view::npos;
-  };
-  if (!text.empty() && std::ranges::all_of(text, is_plain)) return std::string(text);
+  if (!text.empty() && has_only(text, "_-./:,@%+=")) return std::string(text);
   return "'" + replaced(escaped(text), {{'\'', "'\\''"}}) + "'";
 }
 
@@ -229,13 +218,14 @@ bool starts_with_any(std::string_view text, std::span<const std::string_view> be
   return std::ranges::any_of(beginnings, [&](std::string_view beginning) { return text.starts_with(beginning); });
 }
 
+bool has_only(std::string_view text, std::string_view others) {
+  return std::ranges::all_of(text, [&](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || others.find(c) != std::string_view::npos;
+  });
+}
+
 std::string join(std::span<const std::string> parts, std::string_view separator) {
-  std::string out;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (i != 0) out += separator;
-    out += parts[i];
-  }
-  return out;
+  return fmt::format("{}", fmt::join(parts, separator));
 }
 
 std::string join_first(std::span<const std::string> parts, std::size_t max_shown) {
@@ -310,8 +300,8 @@ std::optional<std::string> Cursor::quoted() {
 std::string print_map(const NameValues& entries) {
   std::vector<std::string> parts;
   for (const auto& [key, value] : entries) {
-    const std::string shown =
-        is_plain_value(value) ? value : '"' + replaced(value, {{'"', "\\\""}, {'\\', "\\\\"}}) + '"';
+    const bool plain = !value.empty() && has_only(value, "_./:+-=@%^");
+    const std::string shown = plain ? value : '"' + replaced(value, {{'"', "\\\""}, {'\\', "\\\\"}}) + '"';
     parts.push_back(fmt::format("{}: {}", key, shown));
   }
   return "{" + join(parts, ", ") + "}";

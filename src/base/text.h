@@ -43,6 +43,8 @@ std::vector<std::string_view> split(std::string_view text, char separator);
 std::vector<std::string> split_text(std::string_view text, std::string_view separator);
 /// Replaces each of these characters by a text.
 std::string replaced(std::string_view text, std::initializer_list<std::pair<char, std::string_view>> texts);
+/// Whether `text` has nothing but ASCII letters, digits and these others.
+bool has_only(std::string_view text, std::string_view others);
 /// Whether `text` begins with one of these.
 bool starts_with_any(std::string_view text, std::span<const std::string_view> beginnings);
 

@@ -68,7 +68,7 @@ void judge(Answer& log, const std::vector<Answer>& answers, double measured, con
 void allow_memory(Answer& job, double share, const std::string& why) {
   constexpr std::string_view baseline = "\nbaseline:\n";
   const std::size_t at = job.configuration.find(baseline);
-  const config::Experiment experiment = config::load_recorded(job.configuration, "job.yaml", {});
+  const config::Experiment experiment = config::load_experiment("job.yaml", {}, job.configuration);
   if (at == std::string::npos || !config::traits_of(experiment.backend).predicts()) return;
   job.configuration.insert(
       at + baseline.size(),
@@ -90,7 +90,7 @@ void add_prediction(std::vector<Answer>& answers) {
   try {
     std::vector<std::string> overrides{config::predict, "memory_cap=1000 %"};
     if (!job->calibration.empty()) overrides.push_back("calibration=" + job->calibration);
-    const config::Experiment experiment = config::load_recorded(job->configuration, "job.yaml", overrides);
+    const config::Experiment experiment = config::load_experiment("job.yaml", overrides, job->configuration);
     if (!experiment.hardware) {
       to.notes.emplace_back("what the step should take needs the GPU: --set hardware=h100-sxm");
       return;
@@ -265,7 +265,7 @@ std::vector<evidence::Answer> answers_of(const ReadOptions& options) {
   for (evidence::Answer& answer : evidence::read_files(others, gaps)) {
     if (!answer.configuration.empty()) {
       set_beside(join(answer.files, ", "),
-                 [&] { return config::load_recorded(answer.configuration, "job.yaml", simulated); });
+                 [&] { return config::load_experiment("job.yaml", simulated, answer.configuration); });
     }
     answers.push_back(std::move(answer));
   }

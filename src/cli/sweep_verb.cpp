@@ -55,7 +55,7 @@ Orders recorded_orders(const SweepOptions& options, int ranks) {
   if (options.rounds.empty()) sweep::require_resumable(earlier, path);
   sweep::require_same_ranks(earlier, ranks, path);  // on others there may not even be a plan
   Orders orders;
-  orders.experiment = config::load_recorded(earlier.config_text, earlier.config_path, earlier.overrides);
+  orders.experiment = config::load_experiment(earlier.config_path, earlier.overrides, earlier.config_text);
   for (const store::ResultCase& row : earlier.cases) {
     // A setting at another size follows from the size and the setting.
     const bool follows =

@@ -18,12 +18,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-template <std::size_t... I>
-std::vector<std::string> names_of_actions(std::index_sequence<I...> /*all*/) {
-  return {std::string(std::variant_alternative_t<I, program::Action>::name)...};
-}
 std::vector<std::string> operation_names() {
-  return names_of_actions(std::make_index_sequence<std::variant_size_v<program::Action>>());
+  const auto named = []<std::size_t... I>(std::index_sequence<I...>) {
+    return std::vector{std::string(std::variant_alternative_t<I, program::Action>::name)...};
+  };
+  return named(std::make_index_sequence<std::variant_size_v<program::Action>>());
 }
 
 Field::Parse seconds(double& into) {

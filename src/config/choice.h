@@ -35,7 +35,6 @@ using Choice = std::pair<const char*, T>;
 template <class T, std::size_t n>
 std::vector<std::string> words_of(const std::array<Choice<T>, n>& choices) {
   std::vector<std::string> words;
-  words.reserve(n);
   for (const auto& choice : choices) words.emplace_back(choice.first);
   return words;
 }

@@ -29,8 +29,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 9> refused{
      {"OMP_NUM_THREADS", "harness sets it; use the variable threads instead"}}};
 
 void check_name(std::string_view name) {
-  const auto fine = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
-  if (name.empty() || !std::ranges::all_of(name, fine) || std::isdigit(static_cast<unsigned char>(name.front())) != 0) {
+  if (name.empty() || !has_only(name, "_") || std::isdigit(static_cast<unsigned char>(name.front())) != 0) {
     fail(
         "found {}; the name of an environment variable consists of letters, digits and '_' and does not begin with a "
         "digit",
@@ -120,16 +119,12 @@ Variable env_variable() {
       .workloads = any_workload};
 }
 
-std::string environment_text(const Variable& variable, const std::string& printed) {
-  return variable.environment_text ? variable.environment_text(printed) : printed;
-}
-
 NameValues environment_of(const Settings& settings) {
   NameValues result;
   for (const auto& [name, value] : settings.nccl) {
     const Variable* variable = find_variable(name);
     if (variable == nullptr || variable->environment_name.empty()) continue;
-    result.emplace_back(variable->environment_name, environment_text(*variable, value));
+    result.emplace_back(variable->environment_name, variable->environment_text(value));
   }
   result.insert(result.end(), settings.env.begin(), settings.env.end());
   return result;

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 
 #include "base/text.h"
@@ -27,11 +26,8 @@ std::vector<std::string> nested_keys() {
 
 // The name stands in file names and tables.
 std::string parse_name(std::string_view text) {
-  constexpr std::string_view fine = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-  if (text.empty() || text.size() > 64 || text.front() == '.' ||
-      text.find_first_not_of(fine) != std::string_view::npos) {
+  if (text.empty() || text.size() > 64 || text.front() == '.' || !has_only(text, "._-"))
     fail("found {}; allowed: up to 64 letters, digits, '.', '_' and '-'", quote(text));
-  }
   return std::string(text);
 }
 
@@ -47,19 +43,12 @@ std::string default_name(const std::string& path) {
 std::string parse_output(std::string_view text) {
   constexpr std::string_view example = "such as results/{name}-{date}.h5";
   if (text.empty() || text.ends_with('/')) fail("found {}; expected a file's path, {}", quote(text), example);
-  const std::vector<std::string> placeholders{"name", "date"};
-  for (std::size_t at = 0; (at = text.find_first_of("{}", at)) != std::string_view::npos;) {
-    const std::size_t end = text.find_first_of("{}", at + 1);
-    if (text[at] == '}' || end == std::string_view::npos || text[end] == '{') {
-      fail("found {}, which has an unmatched brace; expected a file's path, {}", quote(text), example);
-    }
-    const std::string_view inside = text.substr(at + 1, end - at - 1);
-    if (inside != "name" && inside != "date") {
-      const std::string near = nearest(inside, placeholders);
-      fail("found {{{}}}; allowed: {{name}}, {{date}}{}", inside, near.empty() ? "" : did_you_mean("{" + near + "}"));
-    }
-    at = end + 1;
+  std::string rest(text);
+  for (const std::string_view known : {"{name}", "{date}"}) {
+    for (std::size_t at = 0; (at = rest.find(known)) != std::string::npos;) rest.erase(at, known.size());
   }
+  if (rest.find_first_of("{}") != std::string::npos)
+    fail("found {}; only {{name}} and {{date}} may stand in braces, {}", quote(text), example);
   return std::string(text);
 }
 
@@ -184,8 +173,19 @@ void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
   check_faults(root, e, problems);
 }
 
-// Without a text, that of the file.
-Experiment load(std::optional<std::string> text, const std::string& path, const std::vector<std::string>& overrides) {
+}  // namespace
+
+std::vector<Key> keys() {
+  std::vector<Key> found;
+  Problems none;
+  Experiment nowhere;
+  Cost cost;
+  list_keys(experiment_fields({}, nowhere, cost, none), "", found);
+  return found;
+}
+
+Experiment load_experiment(const std::string& path, const std::vector<std::string>& overrides,
+                           std::optional<std::string> text) {
   Experiment e;
   e.path = path;
   e.overrides = overrides;
@@ -207,25 +207,6 @@ Experiment load(std::optional<std::string> text, const std::string& path, const 
         "but not how fast it is");
   }
   return e;
-}
-
-}  // namespace
-
-std::vector<Key> keys() {
-  std::vector<Key> found;
-  Problems none;
-  Experiment nowhere;
-  Cost cost;
-  list_keys(experiment_fields({}, nowhere, cost, none), "", found);
-  return found;
-}
-
-Experiment load_experiment(const std::string& path, const std::vector<std::string>& overrides) {
-  return load({}, path, overrides);
-}
-
-Experiment load_recorded(const std::string& text, const std::string& path, const std::vector<std::string>& overrides) {
-  return load(text, path, overrides);
 }
 
 std::string case_name(const Change& change) {

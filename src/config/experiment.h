@@ -5,7 +5,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "config/calibration.h"
@@ -110,12 +109,10 @@ inline constexpr const char* predict = "backend=sim";
 
 /// Reads a configuration. `overrides` are "key=value" with key a dotted path ("measure.rounds", "baseline.layout") or a
 /// variable's bare name (then under baseline). Throws Error whose message lists every problem at once, a line each:
-/// file:line:column: key: what was found, what is allowed, the nearest valid name. Reads only.
-Experiment load_experiment(const std::string& path, const std::vector<std::string>& overrides = {});
-
-/// The experiment of a configuration whose text a result file holds. `path`: where it stood, for messages and for the
-/// files beside it; it is not read. Throws Error as load_experiment() does.
-Experiment load_recorded(const std::string& text, const std::string& path, const std::vector<std::string>& overrides);
+/// file:line:column: key: what was found, what is allowed, the nearest valid name. Reads only. `text`: the
+/// configuration that stood at `path`, which is then not read, but names messages and the files beside it.
+Experiment load_experiment(const std::string& path, const std::vector<std::string>& overrides = {},
+                           std::optional<std::string> text = {});
 
 /// Stands for the variable of a Change that changes several together; its value names them all, or the fixes of a
 /// ladder.

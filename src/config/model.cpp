@@ -1,10 +1,11 @@
+#include "config/model.h"
+
 #include <type_traits>
 #include <vector>
 
 #include "base/text.h"
 #include "base/units.h"
 #include "config/fields.h"
-#include "config/model.h"
 
 namespace harness::config {
 namespace {
@@ -64,17 +65,11 @@ std::string why_too_large(const Model& m) {
   const double parameters = layers * hidden * (4 * hidden + into_mlp + ffn) + ends * hidden;
   const double scores = layers * static_cast<double>(m.heads) * sequence * sequence;
   const double activations = sequence * vocab + layers * sequence * (18 * hidden + 4 * into_mlp) + scores;
-  if (parameters > max_elements) {
-    return fmt::format("found a model of about {:.2g} parameters; allowed: up to {:.2g}; lower hidden, layers or vocab",
-                       parameters, max_elements);
-  }
-  if (activations > max_elements) {
-    return fmt::format(
-        "found a model with about {:.2g} activations per sequence; allowed: up to {:.2g}; lower "
-        "sequence, vocab, heads or hidden",
-        activations, max_elements);
-  }
-  return "";
+  if (parameters <= max_elements && activations <= max_elements) return "";
+  return fmt::format(
+      "found a model of about {:.2g} parameters, with {:.2g} activations per sequence; allowed: up to {:.2g} of each; "
+      "lower hidden, layers, vocab, sequence or heads",
+      parameters, activations, max_elements);
 }
 
 bool is_base_of_angles(double value) {
@@ -163,7 +158,6 @@ std::optional<Model> model_preset(std::string_view name) {
 
 std::vector<std::string> model_preset_names() {
   std::vector<std::string> names;
-  names.reserve(presets().size());
   for (const Model& preset : presets()) names.push_back(preset.name);
   return names;
 }

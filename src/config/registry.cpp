@@ -95,14 +95,9 @@ bool Variable::honoured_by(std::string_view workload) const {
   return workloads.empty() || std::find(workloads.begin(), workloads.end(), workload) != workloads.end();
 }
 
-bool Variable::honoured_on(BackendKind backend, BackendKind as) const {
-  const auto honours = [&](BackendKind kind) { return std::ranges::find(backends, kind) != backends.end(); };
-  return honours(backend) || honours(as);
-}
-
 bool Variable::honoured_on(std::string_view backend, std::string_view as) const {
-  const BackendTraits &traits = traits_of(backend), &traits_as = traits_of(as);
-  return traits.name == backend && traits_as.name == as && honoured_on(traits.kind, traits_as.kind);
+  return std::ranges::any_of(backends,
+                             [&](BackendKind kind) { return name_of(kind) == backend || name_of(kind) == as; });
 }
 
 Purpose purpose_of(std::string_view name) {
@@ -149,7 +144,6 @@ const Variable* find_variable(std::string_view name) {
 
 std::vector<std::string> variable_names() {
   std::vector<std::string> names;
-  names.reserve(registry().size());
   for (const Variable& v : registry()) names.push_back(v.name);
   return names;
 }

@@ -80,8 +80,8 @@ struct Variable {
 
   /// The environment variable it becomes in the worker, "" if none ("NCCL_ALGO").
   std::string environment_name = {};
-  /// The text of that variable for a printed value, where the two differ ("4 MiB" → "4194304"). Empty: they do not.
-  std::function<std::string(const std::string& printed)> environment_text = {};
+  /// The text of that variable for a printed value: "4194304" for "4 MiB".
+  std::function<std::string(const std::string& printed)> environment_text = std::identity();
   /// A compound value whose keys are the user's own (`env`): a map of names and values, `parts` is empty.
   bool free_parts = false;
   /// The workloads that it changes anything in; empty: all.
@@ -90,9 +90,7 @@ struct Variable {
   bool fixed = false;
 
   bool honoured_by(std::string_view workload) const;
-  /// `as`: the backend that it predicts, or itself.
-  bool honoured_on(BackendKind backend, BackendKind as) const;
-  /// By their names, as a result has them.
+  /// By names, as a result has them. `as`: the backend that it predicts, or itself.
   bool honoured_on(std::string_view backend, std::string_view as) const;
 };
 
@@ -131,9 +129,6 @@ bool runs_foreign_code(std::string_view name);
 /// The environment variables that a case's settings stand for: those of the variables that a library reads from its
 /// environment (nccl_algo becomes NCCL_ALGO), then `env` as it is. The only place that knows.
 NameValues environment_of(const Settings& settings);
-
-/// The text that the library reads where people write `printed`, a value of `variable`.
-std::string environment_text(const Variable& variable, const std::string& printed);
 
 /// The requests of these settings to NCCL, to be held against its log.
 std::vector<nccl::Request> nccl_requests(const Settings& settings);

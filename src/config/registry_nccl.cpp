@@ -27,12 +27,10 @@ Variable nccl_row(const Canonical& canonical, Variable row) {
   row.backends = only_cuda;
   row.workloads = communicating;
   row.parse = [name = row.name, canonical](Settings& s, std::string_view text) {
-    const std::string value = canonical(text);
-    if (value == "default") {
-      s.nccl.erase(name);
-    } else {
-      s.nccl[name] = value;
-    }
+    const bool left_out = same_word(trim(text), "default");
+    const std::string value = left_out ? "" : canonical(trim(text));
+    s.nccl.erase(name);
+    if (!left_out) s.nccl[name] = value;
   };
   row.print = [name = row.name](const Settings& s) {
     const std::string value = nccl_value(s, name);

@@ -75,14 +75,6 @@ inline constexpr program::DType storage_of(Precision precision) {
   return row_of(precision).storage;
 }
 
-/// nullptr if there is none of that name.
-inline constexpr const PrecisionRow* find_precision(std::string_view name) {
-  for (const PrecisionRow& row : precision_table) {
-    if (name == row.name) return &row;
-  }
-  return nullptr;
-}
-
 // ---- Faults of predictions
 
 /// The kinds of what may be wrong with a cluster, by the keys that a configuration has for them.
@@ -159,45 +151,21 @@ struct Sequences {
   bool operator==(const Sequences&) const = default;
 };
 
-/// How documents that are shorter than a sequence lie in the rows of a batch.
-enum class Batching : std::uint8_t {
-  padded,  // one in each row, padding behind it
-  packed,  // several in a row, each of which sees itself alone
-};
-
 /// The lengths in a text file, separated by blanks, commas or line ends. Throws Error that names the file and what is
 /// wrong with it.
 std::vector<std::int64_t> read_document_lengths(const std::string& path);
 
-enum class AttentionKind : std::uint8_t {
-  fused,    // one kernel, scores never in memory
-  unfused,  // two batched products with a softmax between them
-};
+// Values of variables. The help of their rows (registry_*.cpp) says what each of them means.
+
+enum class Batching : std::uint8_t { padded, packed };
+enum class AttentionKind : std::uint8_t { fused, unfused };
 enum class PipelineSchedule : std::uint8_t { one_forward_one_backward, gpipe, interleaved };
-/// Activations that are not kept for the backward pass but computed again in it.
-enum class Recompute : std::uint8_t {
-  none,
-  selective,  // the probabilities of unfused attention
-  full,       // of a layer: all but its input
-};
-/// The state that the replicas of the model divide among them instead of each holding it whole.
-enum class Sharding : std::uint8_t {
-  none,
-  optimizer,   // the state of the optimizer
-  gradients,   // and the gradients
-  parameters,  // and the weights
-};
-/// Which replicas these are.
-enum class ShardingGroup : std::uint8_t {
-  data,  // all
-  node,  // those that share a node; each node has all parts
-};
-/// The gradients that replicas exchange.
-enum class GradCompression : std::uint8_t {
-  none,   // all
-  top_k,  // of each bucket the share grad_compression_ratio, those of the largest magnitude
-};
+enum class Recompute : std::uint8_t { none, selective, full };
+enum class Sharding : std::uint8_t { none, optimizer, gradients, parameters };
+enum class ShardingGroup : std::uint8_t { data, node };
+enum class GradCompression : std::uint8_t { none, top_k };
 enum class AllReduceAlgorithm : std::uint8_t { ring, halving_doubling };
+
 /// The workloads by the names that a configuration gives: a training step, or one operation again and again.
 /// workloads/ has one file or folder for each.
 inline constexpr std::array<std::string_view, 4> workload_names{"gpt", "collective", "gemm", "attention"};

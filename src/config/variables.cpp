@@ -75,7 +75,7 @@ bool honoured(const Variable& variable, const YamlNode& node, const std::string&
     return false;
   }
   if (problems.concern("backend")) return true;
-  if (variable.honoured_on(backend, stands_for(experiment))) return true;
+  if (variable.honoured_on(name_of(backend), name_of(stands_for(experiment)))) return true;
   std::vector<std::string> names;
   for (const BackendKind kind : variable.backends) names.emplace_back(name_of(kind));
   problems.add(node.key_place, key,
@@ -139,25 +139,21 @@ void read_changes(const Variable& variable, const YamlNode& node, const std::str
     return;
   }
   std::vector<std::string> tried;
-  std::vector<std::pair<std::string, YamlNode>> items;
   for (std::size_t i = 0; i < node.children.size(); ++i) {
     const std::string path = fmt::format("{}[{}]", key, i);
-    for (YamlNode& value : values_of(variable, node.children[i], path, problems)) {
-      items.emplace_back(path, std::move(value));
-    }
-  }
-  for (const auto& [path, item] : items) {
-    Settings settings = experiment.baseline;
-    if (!read_value(variable, item, path, experiment.backend, settings, problems)) continue;
-    const std::string value = variable.print(settings);
-    if (std::find(tried.begin(), tried.end(), value) != tried.end()) {
-      problems.add(item.place, path, fmt::format("{} is in the list twice; keep one", value));
-    } else if (baseline_known && value == variable.print(experiment.baseline)) {
+    for (const YamlNode& item : values_of(variable, node.children[i], path, problems)) {
+      Settings settings = experiment.baseline;
+      if (!read_value(variable, item, path, experiment.backend, settings, problems)) continue;
+      const std::string value = variable.print(settings);
       // Everybody writes [1, 2, 4] for a baseline of 2: it is measured as the baseline.
-    } else {
-      experiment.changes.push_back({variable.name, value, std::move(settings), ""});
+      const bool as_the_baseline = baseline_known && value == variable.print(experiment.baseline);
+      if (std::ranges::find(tried, value) != tried.end()) {
+        problems.add(item.place, path, fmt::format("{} is in the list twice; keep one", value));
+      } else if (!as_the_baseline) {
+        experiment.changes.push_back({variable.name, value, std::move(settings), ""});
+      }
+      tried.push_back(value);
     }
-    tried.push_back(value);
   }
 }
 

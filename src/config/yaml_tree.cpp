@@ -25,13 +25,7 @@ struct Stop {};
 // A text by its lines, for places.
 class Lines {
  public:
-  Lines(std::string_view text, int source) : source_(source) {
-    for (std::size_t at = 0; at != std::string_view::npos;) {
-      const std::size_t end = text.find('\n', at);
-      lines_.push_back(text.substr(at, end == std::string_view::npos ? end : end - at));
-      at = end == std::string_view::npos ? end : end + 1;
-    }
-  }
+  Lines(std::string_view text, int source) : source_(source), lines_(split(text, '\n')) {}
 
   std::string_view from(const YAML::Mark& mark) const {
     const std::string_view line = line_of(mark);
@@ -221,12 +215,7 @@ std::optional<YamlNode> parse_yaml(const std::string& text, int source, Problems
 }
 
 std::string yaml_word(std::string_view text) {
-  constexpr std::string_view inside = "_./:%+- ";
-  const auto alphanumeric = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-  };
-  const auto fine = [&](char c) { return alphanumeric(c) || inside.find(c) != std::string_view::npos; };
-  const bool plain = !text.empty() && alphanumeric(text.front()) && std::ranges::all_of(text, fine) &&
+  const bool plain = !text.empty() && has_only(text.substr(0, 1), "") && has_only(text, "_./:%+- ") &&
                      text.back() != ' ' && text.back() != ':' && text.find(": ") == std::string_view::npos &&
                      !same_word(text, "null");
   if (plain) return std::string(text);

@@ -98,8 +98,6 @@ class Loader::Ring {
     std::ranges::copy(current_[static_cast<std::size_t>(input - inputs_.begin())], to.begin());
   }
 
-  std::int64_t loaded() const { return loaded_; }
-
  private:
   using Batch = std::vector<std::vector<std::byte>>;  // by input
   struct Loaded {
@@ -156,7 +154,6 @@ class Loader::Ring {
       }
       sleep_until(there);
       compute(loading_.cost_s * loading_.tokens);
-      ++loaded_;
     } catch (...) {
       loaded.failure = std::current_exception();
     }
@@ -190,7 +187,6 @@ class Loader::Ring {
   Loading loading_;
   std::vector<std::pair<std::string, std::size_t>> inputs_;  // names and bytes
   const Clock::time_point began_ = Clock::now();
-  std::atomic<std::int64_t> loaded_ = 0;
 
   // Of the thread that calls fill().
   std::int64_t current_step_ = -1;
@@ -214,10 +210,6 @@ Loader::~Loader() = default;
 
 void Loader::fill(const std::string& buffer, std::int64_t step, std::span<std::byte> to) const {
   ring_->fill(buffer, step, to);
-}
-
-std::int64_t Loader::loaded() const {
-  return ring_->loaded();
 }
 
 std::unique_ptr<program::InputSource> with_loader(std::unique_ptr<program::InputSource> source,

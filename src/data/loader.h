@@ -40,7 +40,6 @@ class TokenFile {
 
   const std::string& path() const { return path_; }
   std::int64_t tokens() const { return tokens_; }
-  int token_bytes() const { return token_bytes_; }
 
   /// Reads the tokens from number `first` on, as many as `to` has place for, which must be in the file. Several threads
   /// may read at once. Throws Error, naming file and token, for a token beyond the vocabulary, if the file is shorter
@@ -112,8 +111,6 @@ class Loader final : public program::InputSource {
 
   void fill(const std::string& buffer, std::int64_t step, std::span<std::byte> to) const override;
   bool is_part_of_step() const override { return true; }
-  /// Batches that were loaded so far.
-  std::int64_t loaded() const;
 
  private:
   class Ring;

@@ -142,7 +142,7 @@ class ConfigurationText {
     for (;;) {
       write(predicted);
       try {
-        if (!leave_out_contradiction(config::load_recorded(out_, "job.yaml", {}).baseline)) return out_;
+        if (!leave_out_contradiction(config::load_experiment("job.yaml", {}, out_).baseline)) return out_;
       } catch (const Error& error) {
         why = fmt::format("no configuration: {}", error.what());
         return "";

@@ -19,7 +19,7 @@ config::Experiment healthy_experiment(const store::Result& result) {
     fail("predictions know GPUs alone, and ranks of the backend {} are none", result.backend);
   config::Experiment e;
   try {
-    e = config::load_recorded(result.config_text, result.config_path, result.overrides);
+    e = config::load_experiment(result.config_path, result.overrides, result.config_text);
     if (!e.calibration) e.calibration = config::calibration_named("harness");
     if (!e.hardware && !e.without_hardware && !result.rank_table.empty())
       e.hardware = config::find_hardware_for_device(result.rank_table.front().device, result.config_path);

@@ -192,7 +192,7 @@ Reference reference_on(const std::string& hardware, const store::Result& result,
   std::vector<std::string> overrides = result.overrides;
   overrides.insert(overrides.end(), {config::predict, fmt::format("hardware={}", hardware)});
   Reference there = here;
-  there.experiment = config::load_recorded(result.config_text, result.config_path, overrides);
+  there.experiment = config::load_experiment(result.config_path, overrides, result.config_text);
   there.experiment.calibration = here.experiment.calibration;
   there.experiment.faults = {};
   there.experiment.fabric = {};  // what the configuration states is the fabric that the result is from

@@ -113,7 +113,7 @@ std::vector<std::string> contradictions(const NameValues& environment, const con
     if (variable.environment_name.empty()) continue;
     const auto at = baseline.nccl.find(variable.name);
     std::optional<Given> given;
-    if (at != baseline.nccl.end()) given = {at->second, config::environment_text(variable, at->second)};
+    if (at != baseline.nccl.end()) given = {at->second, variable.environment_text(at->second)};
     compare(environment, variable.environment_name, variable.name, given, swept.contains(variable.name), lines);
   }
   for (const auto& [name, value] : baseline.env) swept_names.insert(name);

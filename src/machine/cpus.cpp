@@ -54,12 +54,12 @@ GroupLimit smallest(const Tree& tree, const std::string& controller, Look&& look
   if (groups.ok() && !tree.exists(mount)) limit = {Access::unreadable, 0, fmt::format("there is no /{}", mount)};
   std::string_view text = groups.text;
   while (!text.empty()) {
-    const std::string_view line = take_line(text);
-    const std::size_t first = line.find(':');
-    const std::size_t second = line.find(':', first == std::string_view::npos ? first : first + 1);
-    if (second == std::string_view::npos) continue;
-    for (const std::string& place : mounts_of(line.substr(first + 1, second - first - 1), controller)) {
-      std::filesystem::path group = std::filesystem::path(line.substr(second + 1)).relative_path();
+    Cursor line{take_line(text)};
+    if (!line.after(":")) continue;
+    const std::string_view controllers = line.until(":");
+    if (!line.literal(":")) continue;
+    for (const std::string& place : mounts_of(controllers, controller)) {
+      std::filesystem::path group = std::filesystem::path(line.rest).relative_path();
       for (int depth = 0; depth < 64; ++depth) {  // deeper than control groups may be nested
         keep_smaller(limit.value, look((place / group).string()));
         if (group.empty()) break;
@@ -138,20 +138,20 @@ std::string list_of(const CpuSet& cpus) {
   return list;
 }
 
-std::string cpu_model_in(std::string_view cpuinfo) {
+std::string cpu_model(const std::filesystem::path& root) {
+  const std::string cpuinfo = Tree(root).head("proc/cpuinfo", first_cpus_bytes).text;
   if (std::string name = value_of(cpuinfo, "model name"); !name.empty()) return name;
   const std::string implementer = value_of(cpuinfo, "CPU implementer");  // 64-bit Arm has numbers only
   if (implementer.empty()) return "unknown CPU";
   return "Arm implementer " + implementer + " part " + value_of(cpuinfo, "CPU part");
 }
 
-std::string cpu_model(const std::filesystem::path& root) {
-  return cpu_model_in(Tree(root).head("proc/cpuinfo", first_cpus_bytes).text);
-}
-
-CpuTimes cpu_times(std::string_view proc_stat, const CpuSet& cpus, double ticks_per_s) {
+CpuTimes cpu_times_now(const CpuSet& cpus, const std::filesystem::path& root) {
   // user nice system idle iowait irq softirq steal; what follows (guest) is part of user and nice.
   constexpr std::size_t idle = 3, iowait = 4, steal = 7, columns = 8;
+  const auto ticks_per_s = static_cast<double>(::sysconf(_SC_CLK_TCK));
+  const std::string text = Tree(root, {.file_bytes = all_cpus_bytes}).bytes("proc/stat").text;
+  std::string_view proc_stat = text;
   CpuTimes times;
   std::size_t found = 0;
   while (!proc_stat.empty()) {
@@ -172,11 +172,6 @@ CpuTimes cpu_times(std::string_view proc_stat, const CpuSet& cpus, double ticks_
   }
   if (found == 0 || found != cpus.count()) return {nan, nan, nan};
   return times;
-}
-
-CpuTimes cpu_times_now(const CpuSet& cpus, const std::filesystem::path& root) {
-  return cpu_times(Tree(root, {.file_bytes = all_cpus_bytes}).bytes("proc/stat").text, cpus,
-                   static_cast<double>(::sysconf(_SC_CLK_TCK)));
 }
 
 double busy_uncertainty_s(int cpus, double wall_s) {

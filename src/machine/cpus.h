@@ -33,8 +33,7 @@ CpuSet cpus_in(std::string_view list);
 /// Writes such a list.
 std::string list_of(const CpuSet& cpus);
 
-/// "AMD EPYC 9654", "Neoverse-V2 …"; "unknown CPU" if the kernel does not name it. From /proc/cpuinfo.
-std::string cpu_model_in(std::string_view cpuinfo);
+/// "AMD EPYC 9654", "Neoverse-V2 …"; "unknown CPU" if the kernel does not name it.
 std::string cpu_model(const std::filesystem::path& root = "/");
 
 /// CPU time since the machine started, summed over the CPUs asked for. Seconds.
@@ -43,8 +42,7 @@ struct CpuTimes {
   double steal_s = 0;  // wanted, but given to other guests of the host
   double all_s = 0;    // busy, stolen, idle
 };
-/// From /proc/stat; `ticks_per_s` is its unit. NaN unless it has a line for every CPU of the set, and for one at least.
-CpuTimes cpu_times(std::string_view proc_stat, const CpuSet& cpus, double ticks_per_s);
+/// NaN unless /proc/stat has a line for every CPU of the set, and for one at least.
 CpuTimes cpu_times_now(const CpuSet& cpus, const std::filesystem::path& root = "/");
 /// How far busy_s of so many CPUs over this time may be off: the kernel gives each tick to what runs when the tick
 /// comes. Two standard deviations of a CPU that is busy half of the time, the worst case.

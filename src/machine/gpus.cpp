@@ -188,9 +188,8 @@ double Nvml::energy_j(Device device) const {
 
 GpuHealth Nvml::health(Device device) const {
   GpuHealth gpu;
-  const auto number = [&]<class T>(const char* function, auto& into, T value) {
-    if (call(function, device, &value) == success)
-      into = static_cast<typename std::decay_t<decltype(into)>::value_type>(value);
+  const auto number = [&]<class T, class Raw>(const char* function, std::optional<T>& into, Raw value, T unit = 1) {
+    if (call(function, device, &value) == success) into = static_cast<T>(value) * unit;
   };
   std::array<char, 96> text{};
   PciPlace place{};
@@ -213,15 +212,14 @@ GpuHealth Nvml::health(Device device) const {
     gpu.row_remap_pending = remap_pending != 0;
     gpu.row_remap_failed = remap_failed != 0;
   }
-  unsigned value = 0;
-  if (call("nvmlDeviceGetEnforcedPowerLimit", device, &value) == success) gpu.power_limit_w = value * w_per_mw;
-  if (call("nvmlDeviceGetPowerManagementDefaultLimit", device, &value) == success) {
-    gpu.default_power_limit_w = value * w_per_mw;
-  }
-  Memory memory{};
-  if (call("nvmlDeviceGetMemoryInfo", device, &memory) == success) gpu.memory_bytes = static_cast<double>(memory.total);
-  if (call("nvmlDeviceGetBAR1MemoryInfo", device, &memory) == success)
-    gpu.bar1_bytes = static_cast<double>(memory.total);
+  number("nvmlDeviceGetEnforcedPowerLimit", gpu.power_limit_w, 0u, w_per_mw);
+  number("nvmlDeviceGetPowerManagementDefaultLimit", gpu.default_power_limit_w, 0u, w_per_mw);
+  const auto total = [&](const char* function, std::optional<double>& into) {
+    Memory memory{};
+    if (call(function, device, &memory) == success) into = static_cast<double>(memory.total);
+  };
+  total("nvmlDeviceGetMemoryInfo", gpu.memory_bytes);
+  total("nvmlDeviceGetBAR1MemoryInfo", gpu.bar1_bytes);
   number("nvmlDeviceGetCurrPcieLinkWidth", gpu.pcie_width, 0u);
   number("nvmlDeviceGetMaxPcieLinkWidth", gpu.pcie_max_width, 0u);
   number("nvmlDeviceGetCurrentClocksEventReasons", gpu.throttle_reasons, 0ull);
@@ -284,6 +282,12 @@ struct GpuMonitor::Watch {
   double energy_begin_j = std::numeric_limits<double>::quiet_NaN();
   double energy_end_j = std::numeric_limits<double>::quiet_NaN();
 
+  void end() {
+    const std::lock_guard lock(mutex);
+    stopping = true;
+    changed.notify_all();
+  }
+
   static void run(const std::shared_ptr<Watch>& watch) {
     const Nvml& nvml = Nvml::get();
     const double begin_j = nvml.energy_j(watch->device);
@@ -313,21 +317,13 @@ GpuMonitor::GpuMonitor(const std::string& pci_bus_id) {
 }
 
 GpuMonitor::~GpuMonitor() {
-  if (!watch_) return;
-  const std::lock_guard lock(watch_->mutex);
-  watch_->stopping = true;
-  watch_->changed.notify_all();
+  if (watch_) watch_->end();
 }
 
 void GpuMonitor::start() {
   if (!watch_) return;
-  const Nvml::Device device = watch_->device;
-  {
-    const std::lock_guard lock(watch_->mutex);
-    watch_->stopping = true;  // one that was not stopped
-    watch_->changed.notify_all();
-  }
-  watch_ = std::make_shared<Watch>(device);
+  watch_->end();  // one that was not stopped
+  watch_ = std::make_shared<Watch>(watch_->device);
   watch_->running = true;
   try {
     std::thread(Watch::run, watch_).detach();
@@ -338,18 +334,14 @@ void GpuMonitor::start() {
 
 GpuStatistics GpuMonitor::stop() {
   if (!watch_) return {};
+  watch_->end();
   std::unique_lock lock(watch_->mutex);
-  watch_->stopping = true;
-  watch_->changed.notify_all();
   watch_->changed.wait_for(lock, patience, [&] { return !watch_->running; });
   GpuStatistics statistics = summarise(watch_->samples);
   statistics.energy_j = watch_->energy_end_j - watch_->energy_begin_j;
-  const Nvml::Device device = watch_->device;
   const bool answered = !watch_->running && statistics.samples > 0;
   lock.unlock();
-  if (answered) {
-    statistics.max_possible_sm_clock_hz = Nvml::get().max_sm_clock_hz(device);
-  }
+  if (answered) statistics.max_possible_sm_clock_hz = Nvml::get().max_sm_clock_hz(watch_->device);
   return statistics;
 }
 

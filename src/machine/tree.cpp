@@ -203,20 +203,17 @@ std::string process_space(const std::filesystem::path& root) {
   return boot.empty() || space.empty() ? "" : boot + " " + space;
 }
 
-// Fields 3 and 22. The second field, a name in brackets, may hold anything.
-ProcessState process_state(std::string_view proc_pid_stat) {
-  const std::size_t end_of_name = proc_pid_stat.rfind(')');
-  if (end_of_name == std::string_view::npos) return {};
-  std::string_view rest = proc_pid_stat.substr(end_of_name + 1);
+// Fields 3 and 22 of /proc/PID/stat. The second field, a name in brackets, may hold anything.
+ProcessState state_of_process(std::int64_t pid, const std::filesystem::path& root) {
+  const std::string text = Tree(root).bytes("proc/" + std::to_string(pid) + "/stat").text;
+  const std::size_t end_of_name = text.rfind(')');
+  if (end_of_name == std::string::npos) return {};
+  std::string_view rest = std::string_view(text).substr(end_of_name + 1);
   const std::string_view state = take_word(rest);
   for (int field = 4; field < 22; ++field) take_word(rest);
   const std::optional<double> start = number(take_word(rest));
   if (!start) return {};
   return {static_cast<std::int64_t>(*start), state == "Z" || state == "X"};
-}
-
-ProcessState state_of_process(std::int64_t pid, const std::filesystem::path& root) {
-  return process_state(Tree(root).bytes("proc/" + std::to_string(pid) + "/stat").text);
 }
 
 }  // namespace harness::machine

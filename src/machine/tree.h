@@ -106,8 +106,6 @@ struct ProcessState {
   std::int64_t start_ticks = -1;  // since the boot; tells it from a later process of the same number; -1: not known
   bool ended = false;             // only its parent has not asked yet how
 };
-/// From /proc/PID/stat.
-ProcessState process_state(std::string_view proc_pid_stat);
 ProcessState state_of_process(std::int64_t pid, const std::filesystem::path& root = "/");
 
 }  // namespace harness::machine

@@ -117,7 +117,7 @@ class Judge {
       entry.calls += call.calls;
     }
     for (const auto& [did, entry] : wrong) {
-      violated(fmt::format("NCCL ran {} ({} call{} of {} to {})", did, entry.calls, entry.calls == 1 ? "" : "s",
+      violated(fmt::format("NCCL ran {} ({} of {} to {})", did, plural(entry.calls, "call"),
                            print_bytes_exact(entry.min_bytes), print_bytes_exact(entry.max_bytes)));
     }
     if (judged == 0) unconfirmed(fmt::format("NCCL's log shows no call whose {} this variable decides", what));
@@ -226,32 +226,20 @@ class Judge {
     return variable == "NCCL_SOCKET_NTHREADS" || variable == "NCCL_NSOCKS_PERTHREAD" ? "Socket" : "";
   }
 
-  // Whether the network's name begins with `prefix`; says so if it does not or is not known.
-  bool on_network(std::string_view prefix) {
-    const auto networks = values("network");
-    if (networks.empty()) {
-      unconfirmed("NCCL's log does not say which network it uses");
-      return false;
-    }
-    for (const std::string& network : networks) {
-      if (network.starts_with(prefix)) continue;
-      violated(fmt::format("NCCL's network is {}, not {}", network, prefix));
-      return false;
-    }
-    return true;
-  }
-
-  void ib_disable() {
-    if (number(value_) == 0) {
-      on_network("IB");
-      return;
-    }
+  // Whether the names of all networks begin with `prefix`, or none does unless it is `wanted`; says so if not, or if no
+  // network is known.
+  bool on_network(std::string_view prefix, bool wanted = true) {
     const auto networks = values("network");
     if (networks.empty()) unconfirmed("NCCL's log does not say which network it uses");
     for (const std::string& network : networks) {
-      if (network.starts_with("IB")) return violated(fmt::format("NCCL's network is {}", network));
+      if (network.starts_with(prefix) == wanted) continue;
+      violated(fmt::format("NCCL's network is {}{}{}", network, wanted ? ", not " : "", wanted ? prefix : ""));
+      return false;
     }
+    return !networks.empty();
   }
+
+  void ib_disable() { on_network("IB", number(value_) == 0); }
 
   const Observed& seen_;
   std::string name_, value_, environment_name_;

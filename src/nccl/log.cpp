@@ -43,7 +43,7 @@ std::string spelled(Text word, std::span<const Text> names) {
 }
 
 bool is_name(std::string_view text) {
-  return !text.empty() && std::ranges::all_of(text, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
+  return !text.empty() && has_only(text, "_");
 }
 
 // How the log speaks of GPUDirect RDMA, once it does.
@@ -157,8 +157,7 @@ bool LogReader::refused(Text message) {
 // "CollNet 00/0 : 0 [send] via COLLNET/SHARP/0/GDRDMA". Transports count senders, as each connection has one; whether a
 // GPU reads and writes directly is decided at each end.
 bool LogReader::connection(Text message) {
-  static constexpr std::array<Text, 3> beginnings = {"Channel ", "CollNet ", "Ring "};  // "Ring " until 2.4
-  if (!starts_with_any(message, beginnings)) return false;
+  if (!message.starts_with("Channel ") && !message.starts_with("CollNet ")) return false;
   Cursor cursor{message};
   if (!cursor.after(" via ")) return false;
   Text path = cursor.rest;
@@ -188,8 +187,6 @@ bool LogReader::connection(Text message) {
     if (path.starts_with("NET/") && through_peer) ++through_peers_;
   } else if (path.starts_with("P2P/") || path.starts_with("SHM/")) {
     kind = path;
-  } else if (path.starts_with("direct shared memory")) {  // until 2.12
-    kind = "SHM";
   } else {
     return true;
   }
@@ -202,8 +199,6 @@ bool LogReader::network(Text message) {
   Cursor cursor{message};
   if (cursor.literal("Using network ")) {
     fact("network", cursor.rest);
-  } else if (cursor.literal("Assigned NET plugin ")) {
-    fact("net_plugin", cursor.word());
   } else if (cursor.literal("Bootstrap : Using ") || cursor.literal("Bootstrap: Using ")) {  // the blank went in 2.24
     Text interface = cursor.rest;
     if (interface.starts_with('[')) interface = interface.substr(std::min(interface.find(']') + 1, interface.size()));
@@ -231,6 +226,11 @@ bool LogReader::network(Text message) {
       devices += device;
     }
     if (!devices.empty()) fact("network_devices", devices);
+  } else if (cursor.after("GPU Direct RDMA ")) {
+    // "GPU Direct RDMA Enabled for GPU 0 / HCA 1 (distance 4 <= 5), read 1", "NET/IB : GPU Direct RDMA Disabled for HCA
+    // 0 'mlx5_0'"
+    if (cursor.literal("Enabled")) direct_decisions_.insert(true);
+    if (cursor.literal("Disabled")) direct_decisions_.insert(false);
   } else {
     return false;
   }
@@ -243,11 +243,6 @@ bool LogReader::communicator(Text message) {
     fact("version", cursor.word());
   } else if (cursor.literal("NVLS multicast support is ")) {
     fact("nvls", cursor.literal("not available") ? "not available" : "available");
-  } else if (message.find(" nRanks ") != Text::npos && message.starts_with("comm ")) {
-    int ranks = 0, nodes = 0;
-    if (cursor.after(" nRanks ") && cursor.integer(ranks) && cursor.literal(" nNodes ") && cursor.integer(nodes)) {
-      fact("communicator", fmt::format("{} ranks on {} node{}", ranks, nodes, nodes == 1 ? "" : "s"));
-    }
   } else if (message.ends_with(" p2p channels per peer")) {
     // "… coll channels, [… collnet channels, ]… nvls channels, … p2p channels, … p2p channels per peer": the second
     // since 2.20.
@@ -261,20 +256,10 @@ bool LogReader::communicator(Text message) {
   return true;
 }
 
-// "GPU Direct RDMA Enabled for GPU 0 / HCA 1 (distance 4 <= 5), read 1", "NET/IB : GPU Direct RDMA Disabled for HCA 0
-// 'mlx5_0'".
-bool LogReader::gpu_direct(Text message) {
-  Cursor cursor{message};
-  if (!cursor.after("GPU Direct RDMA ")) return false;
-  if (cursor.literal("Enabled")) direct_decisions_.insert(true);
-  if (cursor.literal("Disabled")) direct_decisions_.insert(false);
-  return true;
-}
-
 void LogReader::info(Text message) {
   // A message may have passed through several prefixes; each reader takes its own.
   call(message) || environment(message) || refused(message) || connection(message) || network(message) ||
-      communicator(message) || gpu_direct(message);
+      communicator(message);
 }
 
 void LogReader::warning(Text message) {
@@ -283,7 +268,6 @@ void LogReader::warning(Text message) {
   if (std::ranges::find(warnings_, text) == warnings_.end()) warnings_.push_back(std::move(text));
 }
 
-// One line, or several that ranks wrote into each other's: cut at every marker.
 void LogReader::line(Text text) {
   static constexpr std::array<Text, 4> markers = {"NCCL INFO ", "NCCL WARN ", "NCCL TRACE ", "NCCL CALL "};
   struct Found {
@@ -357,11 +341,7 @@ bool is_virtual_interface(std::string_view name) {
 
 Observed parse_log(std::string_view text) {
   LogReader reader;
-  while (!text.empty()) {
-    const auto end = text.find('\n');
-    reader.line(text.substr(0, end));
-    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-  }
+  for (const Text line : split(text, '\n')) reader.line(line);
   return reader.finish();
 }
 

@@ -30,10 +30,9 @@ struct Observed {
   std::vector<Call> calls;  // equal ones merged; by function, bytes, algorithm, protocol, channels
   /// Each name once, in the order in which it was first seen; several values are joined by fact_separator:
   ///   version                "2.28.9+cuda13.0"
-  ///   network                "IB", "Socket" or a plug-in's name; net_plugin: the plug-in
+  ///   network                "IB", "Socket" or a plug-in's name
   ///   network_devices        "mlx5_0:1/IB mlx5_1:1/RoCE", "eth0 eth1", or "none (IB)"
   ///   bootstrap_interface    "eth0"
-  ///   communicator           "16 ranks on 2 nodes"
   ///   channels               "8 coll, 0 collnet, 16 nvls, 8 p2p, 2 p2p per peer"
   ///   gpu_direct             "enabled", "disabled", or "on some connections"; gpu_direct_send, gpu_direct_receive: of
   ///                          the connections' ends that send and that receive
@@ -74,7 +73,6 @@ class LogReader {
   bool connection(std::string_view message);
   bool network(std::string_view message);
   bool communicator(std::string_view message);
-  bool gpu_direct(std::string_view message);
   void warning(std::string_view message);
   void fact(const std::string& name, std::string_view value);
   void set(const std::string& name, std::string value);

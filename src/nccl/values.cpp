@@ -21,10 +21,6 @@ struct Entry {
   Words elements;
 };
 
-bool is_default(std::string_view text) {
-  return same_word(text, "default");
-}
-
 // `word` as it stands among `words`, whatever its capitals. `whole`: the value that it stands in, for the message.
 std::string known_word(std::string_view word, const Words& words, std::string_view kind, std::string_view whole) {
   for (const std::string& known : words) {
@@ -34,11 +30,9 @@ std::string known_word(std::string_view word, const Words& words, std::string_vi
   fail("found {}{}; {}: {}{}", quote(word), inside, kind, join(words, ", "), did_you_mean(nearest(word, words)));
 }
 
-// No entries for "default".
 std::vector<Entry> entries_of(std::string_view text, const Words& elements) {
   const std::string_view whole = trim(text);
   std::vector<Entry> entries;
-  if (is_default(whole)) return entries;
   for (std::string_view rest : split(whole, ';')) {
     Entry entry;
     rest = trim(rest);
@@ -87,13 +81,14 @@ std::string canonical_choices(std::string_view text, Elements elements) {
     if (entry.all_but) out += '^';
     out += join(named_by(entry, all, true), ",");
   }
-  return out.empty() ? "default" : out;
+  return out;
 }
 
 Choices choices_of(std::string_view text, Elements elements) {
   const Words all = words_of(elements);
   Choices chosen;
   for (const std::string& function : functions) chosen[function] = all;
+  if (text == "default") return chosen;
   for (const Entry& entry : entries_of(text, all)) {
     for (auto& [function, allowed] : chosen) {
       if (entry.function.empty() || entry.function == function) allowed = named_by(entry, all, !entry.all_but);
@@ -124,43 +119,37 @@ std::string misread_as(std::string_view text) {
 }
 
 std::string canonical_integer(std::string_view text, std::int64_t low, std::int64_t high) {
-  const std::string_view whole = trim(text);
-  if (is_default(whole)) return "default";
-  const auto value = parse_integer(whole);
-  if (!value) fail("found {}; {}. Allowed: default, {} to {}", quote(whole), misread_as(whole), low, high);
+  const auto value = parse_integer(text);
+  if (!value) fail("found {}; {}. Allowed: default, {} to {}", quote(text), misread_as(text), low, high);
   if (*value < low || *value > high) fail("found {}; allowed: default, {} to {}", *value, low, high);
   return std::to_string(*value);
 }
 
 std::string canonical_flag(std::string_view text) {
-  const std::string_view word = trim(text);
-  if (is_default(word)) return "default";
-  if (word == "0" || word == "1") return word == "1" ? "true" : "false";
+  if (text == "0" || text == "1") return text == "1" ? "true" : "false";
   try {
-    return parse_bool(word) ? "true" : "false";
+    return parse_bool(text) ? "true" : "false";
   } catch (const Error&) {
-    fail("found {}; allowed: default, true, false", quote(word));
+    fail("found {}; allowed: default, true, false", quote(text));
   }
 }
 
 std::string canonical_bytes(std::string_view text, std::int64_t low, std::int64_t high) {
-  const std::string_view whole = trim(text);
-  if (is_default(whole)) return "default";
   std::int64_t bytes = 0;
   try {
-    bytes = parse_bytes(whole);
+    bytes = parse_bytes(text);
   } catch (const Error& e) {
-    fail("{}. {}", e.what(), misread_as(whole));
+    fail("{}. {}", e.what(), misread_as(text));
   }
   const std::string allowed =
       fmt::format("default, a power of two from {} to {}", print_bytes_exact(low), print_bytes_exact(high));
-  if (bytes < low || bytes > high) fail("found {}; allowed: {}", quote(whole), allowed);
+  if (bytes < low || bytes > high) fail("found {}; allowed: {}", quote(text), allowed);
   if (!std::has_single_bit(static_cast<std::uint64_t>(bytes))) {
     const auto below = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(bytes)));
     fail(
         "found {}, which is {} bytes and not a power of two: NCCL does not check this, and its results can be wrong "
         "(NCCL issue 698). Allowed: {}, such as {} or {}",
-        quote(whole), bytes, allowed, print_bytes_exact(below), print_bytes_exact(std::min(high, 2 * below)));
+        quote(text), bytes, allowed, print_bytes_exact(below), print_bytes_exact(std::min(high, 2 * below)));
   }
   return print_bytes_exact(bytes);
 }
@@ -172,17 +161,15 @@ const std::vector<std::string>& levels() {
 }
 
 std::string canonical_level(std::string_view text) {
-  const std::string_view whole = trim(text);
-  if (is_default(whole)) return "default";
   for (const std::string& level : levels()) {
-    if (same_word(level, whole)) return level;
+    if (same_word(level, text)) return level;
   }
-  if (parse_integer(whole)) {
+  if (parse_integer(text)) {
     fail("found {}; NCCL's numbers for levels follow an older scale (5 is SYS, not PXB). Allowed: default, {}",
-         quote(whole), join(levels(), ", "));
+         quote(text), join(levels(), ", "));
   }
-  fail("found {}, which NCCL would silently ignore; allowed: default, {}{}", quote(whole), join(levels(), ", "),
-       did_you_mean(nearest(upper(whole), levels())));
+  fail("found {}, which NCCL would silently ignore; allowed: default, {}{}", quote(text), join(levels(), ", "),
+       did_you_mean(nearest(upper(text), levels())));
 }
 
 DeviceList::DeviceList(std::string_view text) {

@@ -40,10 +40,10 @@ std::span<const ForeignName> foreign_names();
 
 // ---- Values
 
-// Values of NCCL's environment variables in canonical spelling. "default" (not set) stays "default". All functions that
-// begin with `canonical` throw Error with what was found and what is allowed. They refuse what NCCL reads differently
-// from what is written: it ignores words that it does not know, and reads an integer with strtoll(text, NULL, 0)
-// (src/misc/param.cc), so "4M" silently becomes 4 and "on" becomes 0.
+// Values of NCCL's environment variables in canonical spelling, without blanks around them. All functions that begin
+// with `canonical` throw Error with what was found and what is allowed, or "default", which the caller knows. They
+// refuse what NCCL reads differently from what is written: it ignores words that it does not know, and reads an integer
+// with strtoll(text, NULL, 0) (src/misc/param.cc), so "4M" silently becomes 4 and "on" becomes 0.
 
 /// NCCL's algorithms and protocols by their numbers, as NCCL_ALGO and NCCL_PROTO spell them.
 inline constexpr std::array<std::string_view, 7> algorithm_names{
@@ -59,7 +59,7 @@ using Elements = std::span<const std::string_view>;
 std::string canonical_choices(std::string_view text, Elements elements);
 
 /// The elements that a value leaves NCCL to choose from, by function: {"AllReduce": {"Tree", "Ring"}, …}. "default"
-/// leaves all. It accepts and refuses the same texts as the function above.
+/// leaves all. All else it accepts and refuses as the function above.
 using Choices = std::map<std::string, std::vector<std::string>>;
 Choices choices_of(std::string_view text, Elements elements);
 

@@ -55,12 +55,7 @@ OperationId ProgramBuilder::emit(StreamId stream, const Action& action, const La
   std::sort(waits.begin(), waits.end());
   known[stream] = id;
   last_[stream] = id;
-  Operation& added = list().emplace_back();
-  added.action = action;
-  added.stream = stream;
-  added.waits = std::move(waits);
-  added.fused_group = fused_group;
-  added.label = label;
+  list().push_back({action, stream, std::move(waits), fused_group, label});
   return id;
 }
 

@@ -18,11 +18,13 @@ std::map<int, int> ranks_by_node(std::span<const int> ranks, std::span<const int
   return on_node;
 }
 
-// The most nodes that the ranks of one group stand on, of groups along an axis that have two ranks or more.
-int most_nodes(Axis axis, std::span<const Coordinates> at, std::span<const int> node_of) {
+// The most nodes that the ranks of one group stand on, of groups along an axis that have two ranks or more. Only those
+// ranks count that are `in` a group.
+int most_nodes(Axis axis, std::span<const Coordinates> at, std::span<const int> node_of, const auto& in) {
   std::map<std::array<int, axis_count>, std::vector<int>> groups;
   for (int rank = 0; rank < std::ssize(at); ++rank) {
     Coordinates group = at[rank];
+    if (!in(group)) continue;
     group[axis] = 0;
     groups[group.at].push_back(rank);
   }
@@ -33,20 +35,6 @@ int most_nodes(Axis axis, std::span<const Coordinates> at, std::span<const int> 
   return most;
 }
 
-// Counts the groups of the first and the last pipeline stage.
-int most_nodes_of_ends(std::span<const Coordinates> at, std::span<const int> node_of) {
-  int last = 0;
-  for (const Coordinates& c : at) last = std::max(last, c[Axis::pipeline]);
-  std::vector<Coordinates> ends;
-  std::vector<int> nodes_of_ends;
-  for (std::size_t rank = 0; rank < at.size(); ++rank) {
-    if (at[rank][Axis::pipeline] != 0 && at[rank][Axis::pipeline] != last) continue;
-    ends.push_back(at[rank]);
-    nodes_of_ends.push_back(node_of[rank]);
-  }
-  return most_nodes(Axis::pipeline, ends, nodes_of_ends);
-}
-
 // The fewest bytes that one of `parts` equal holders of a message of 1 byte must send, when their members share them
 // out: 2 (p - 1) / p for an all-reduce (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms", 2009), 1 where
 // switches add up; (p - 1) / p for the halves of it, a reduce-scatter and an all-gather, and for an all-to-all.
@@ -54,6 +42,42 @@ double share_sent(Collective kind, double parts, bool switches_reduce = false) {
   const double once = (parts - 1) / parts;
   if (kind != Collective::all_reduce) return once;
   return switches_reduce ? std::min(1.0, 2 * once) : 2 * once;
+}
+
+// For a message of 1 byte, all groups together.
+struct NodeTraffic {
+  double most = 0;      // bytes that leave one node
+  bool spans = false;   // some group has members on several nodes
+  bool shares = false;  // some node has several members of a group
+};
+
+NodeTraffic node_traffic(Collective kind, const Group& group, const Layout& layout, std::span<const int> node_of,
+                         bool switches_reduce) {
+  NodeTraffic traffic;
+  std::map<int, double> sent;
+  for (int rank = 0; rank < layout.ranks(); ++rank) {
+    const Coordinates first = layout.coordinates(rank);
+    if (!group.begins_with(layout, first)) continue;  // each instance once
+    const std::vector<int> members = group.members(layout, first);
+    const std::map<int, int> here = ranks_by_node(members, node_of);
+    traffic.shares = traffic.shares || here.size() < members.size();
+    if (here.size() < 2) continue;
+    traffic.spans = true;
+    if (kind == Collective::send_recv) {
+      for (std::size_t i = 0; i < members.size(); ++i) {
+        const int from = node_of[members[i]], to = node_of[members[(i + 1) % members.size()]];
+        if (from != to) sent[from] += 1;
+      }
+      continue;
+    }
+    const auto n = static_cast<double>(members.size());
+    for (const auto& [at, count] : here) {
+      sent[at] += kind == Collective::all_to_all ? count * (n - count) / n
+                                                 : share_sent(kind, static_cast<double>(here.size()), switches_reduce);
+    }
+  }
+  for (const auto& [node, bytes] : sent) traffic.most = std::max(traffic.most, bytes);
+  return traffic;
 }
 
 }  // namespace
@@ -104,8 +128,12 @@ std::string Spans::text() const {
 
 Spans spans_of(std::span<const Coordinates> at, std::span<const int> node_of, bool tied) {
   Spans spans;
-  for (std::size_t a = 0; a < axis_count; ++a) spans.nodes[a] = most_nodes(static_cast<Axis>(a), at, node_of);
-  if (tied) spans.embedding = most_nodes_of_ends(at, node_of);
+  int last_stage = 0;
+  for (const Coordinates& c : at) last_stage = std::max(last_stage, c[Axis::pipeline]);
+  const auto all = [](const Coordinates& /*c*/) { return true; };
+  const auto ends = [&](const Coordinates& c) { return c[Axis::pipeline] == 0 || c[Axis::pipeline] == last_stage; };
+  for (std::size_t a = 0; a < axis_count; ++a) spans.nodes[a] = most_nodes(static_cast<Axis>(a), at, node_of, all);
+  if (tied) spans.embedding = most_nodes(Axis::pipeline, at, node_of, ends);
   return spans;
 }
 
@@ -121,46 +149,6 @@ double sent_bytes(const ProgramSet& set, const Program& program, const Action& a
   const double parts = kind ? set.groups.at(group_of(action)).size(set.layout) : 0;
   return message_bytes(program, action) * (kind ? share_sent(*kind, parts) : 1);
 }
-
-namespace {
-
-// For a message of 1 byte, all groups together.
-struct NodeTraffic {
-  double most = 0;      // bytes that leave one node
-  bool spans = false;   // some group has members on several nodes
-  bool shares = false;  // some node has several members of a group
-};
-
-NodeTraffic node_traffic(Collective kind, const Group& group, const Layout& layout, std::span<const int> node_of,
-                         bool switches_reduce) {
-  NodeTraffic traffic;
-  std::map<int, double> sent;
-  for (int rank = 0; rank < layout.ranks(); ++rank) {
-    const Coordinates first = layout.coordinates(rank);
-    if (!group.begins_with(layout, first)) continue;  // each instance once
-    const std::vector<int> members = group.members(layout, first);
-    const std::map<int, int> here = ranks_by_node(members, node_of);
-    traffic.shares = traffic.shares || here.size() < members.size();
-    if (here.size() < 2) continue;
-    traffic.spans = true;
-    if (kind == Collective::send_recv) {
-      for (std::size_t i = 0; i < members.size(); ++i) {
-        const int from = node_of[members[i]], to = node_of[members[(i + 1) % members.size()]];
-        if (from != to) sent[from] += 1;
-      }
-      continue;
-    }
-    const auto n = static_cast<double>(members.size());
-    for (const auto& [at, count] : here) {
-      sent[at] += kind == Collective::all_to_all ? count * (n - count) / n
-                                                 : share_sent(kind, static_cast<double>(here.size()), switches_reduce);
-    }
-  }
-  for (const auto& [node, bytes] : sent) traffic.most = std::max(traffic.most, bytes);
-  return traffic;
-}
-
-}  // namespace
 
 std::optional<Collective> collective_of(const Action& action) {
   if (std::holds_alternative<AllReduce>(action)) return Collective::all_reduce;

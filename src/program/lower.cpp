@@ -28,12 +28,8 @@ class Lowering {
  private:
   // The first part takes the waits.
   void emit(const Action& action) {
-    Operation& part = out_.emplace_back();
-    part.action = action;
-    part.stream = original_->stream;
-    part.waits = std::exchange(original_->waits, {});
-    part.fused_group = original_->fused_group;
-    part.label = original_->label;
+    out_.push_back(
+        {action, original_->stream, std::exchange(original_->waits, {}), original_->fused_group, original_->label});
   }
 
   void replace(const auto& /*kept*/) { out_.push_back(std::move(*original_)); }

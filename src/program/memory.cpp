@@ -142,14 +142,8 @@ class Places {
   std::int64_t end() const { return end_; }
 
  private:
-  // Neighbouring holes.
-  struct Run {
-    std::int64_t begin = 0, bytes = 0;
-    std::int64_t end() const { return begin + bytes; }
-  };
-
   std::int64_t smallest_run(std::int64_t bytes, std::span<const OperationId> complete) const {
-    Run best{.begin = end_, .bytes = std::numeric_limits<std::int64_t>::max()}, run;
+    Hole best{.begin = end_, .bytes = std::numeric_limits<std::int64_t>::max()}, run;
     for (const Hole& hole : holes_) {
       if (!is_usable(hole, complete)) {
         run = {};

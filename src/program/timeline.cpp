@@ -35,17 +35,12 @@ namespace {
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 
 // The members of a communicator, or a sender and its receiver, meet once, twice, …: what the quickest took each time.
-class Quickest {
- public:
-  void note(std::size_t meeting, float seconds) {
-    if (meeting >= seconds_.size()) seconds_.resize(meeting + 1, nan);
-    seconds_[meeting] = std::fmin(seconds_[meeting], seconds);  // of a number and NaN, the number
-  }
-  float operator[](std::size_t meeting) const { return seconds_[meeting]; }
+using Quickest = std::vector<float>;
 
- private:
-  std::vector<float> seconds_;
-};
+void note(Quickest& quickest, std::size_t meeting, float seconds) {
+  if (meeting >= quickest.size()) quickest.resize(meeting + 1, nan);
+  quickest[meeting] = std::fmin(quickest[meeting], seconds);  // of a number and NaN, the number
+}
 
 struct CommunicatorTimes {
   Quickest all;
@@ -121,8 +116,8 @@ std::vector<std::vector<Waiting>> find_waiting(const ProgramSet& set, std::span<
   };
   each_rank([&](int rank, const std::vector<float>& seconds) {
     meetings.walk(rank, [&](CommunicatorTimes& times, int stage, std::size_t meeting, std::size_t i) {
-      times.all.note(meeting, seconds.at(i));
-      times.of_stage[stage].note(meeting, seconds[i]);
+      note(times.all, meeting, seconds.at(i));
+      note(times.of_stage[stage], meeting, seconds[i]);
     });
   });
   each_rank([&](int rank, const std::vector<float>& seconds) {

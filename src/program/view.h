@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -35,7 +36,7 @@ inline constexpr std::array<DTypeRow, 7> dtype_table{{
 }};
 
 inline constexpr const DTypeRow& row_of(DType type) {
-  return dtype_table[static_cast<std::size_t>(type)];
+  return *std::ranges::find(dtype_table, type, &DTypeRow::type);
 }
 inline constexpr std::int64_t size_of(DType type) {
   return row_of(type).bytes;
@@ -50,15 +51,6 @@ inline constexpr bool is_fp8(DType type) {
 inline constexpr bool are_of_blocks(DType scales) {
   return scales == DType::e8m0;
 }
-
-static_assert(
-    [] {
-      for (std::size_t i = 0; i < dtype_table.size(); ++i) {
-        if (static_cast<std::size_t>(dtype_table[i].type) != i) return false;
-      }
-      return true;
-    }(),
-    "the rows stand in the order of DType");
 
 using BufferId = std::int32_t;
 using GroupId = std::int32_t;
@@ -95,6 +87,7 @@ struct Shard {
   Axis axis = Axis::tensor;
   std::int64_t rows = 0;
   static constexpr auto members(auto& s) { return std::tie(s.axis, s.rows); }
+  bool operator==(const Shard&) const = default;
 };
 
 // ---- fields ---------------------------------------------------------------------------------------------------------
@@ -109,27 +102,20 @@ enum class Access : std::uint8_t {
   update,  // the old value is read and replaced
 };
 
+// An optional operand or parameter joined its operation later. Absent, or T{}, it leaves no trace in listings and
+// hashes, so a Program without it keeps the hash that it had before.
 template <class T>
 struct Operand {
   Access access;
   T& data;
+  bool optional = false;
+  bool stands() const { return !optional || data.present(); }
 };
 template <class T>
 struct Parameter {
   T& value;
-};
-/// An operand or a parameter that joined an operation later. Absent, or T{}, it leaves no trace in listings and hashes,
-/// so a Program without it keeps the hash that it had before.
-template <class T>
-struct OptionalOperand {
-  Access access;
-  T& data;
-  bool stands() const { return data.present(); }
-};
-template <class T>
-struct OptionalParameter {
-  T& value;
-  bool stands() const { return value != T{}; }
+  bool optional = false;
+  bool stands() const { return !optional || value != T{}; }
 };
 
 template <class... T>
@@ -159,15 +145,15 @@ constexpr auto parameters(T&... value) {
 }
 template <class... T>
 constexpr auto optional_reads(T&... data) {
-  return std::tuple<OptionalOperand<T>...>{OptionalOperand<T>{Access::read, data}...};
+  return std::tuple<Operand<T>...>{Operand<T>{Access::read, data, true}...};
 }
 template <class T>
 constexpr auto optional_write(T& data) {
-  return std::tuple<OptionalOperand<T>>{OptionalOperand<T>{Access::write, data}};
+  return std::tuple{Operand<T>{Access::write, data, true}};
 }
-template <class T>
-constexpr auto optional_parameter(T& value) {
-  return std::tuple<OptionalParameter<T>>{OptionalParameter<T>{value}};
+template <class... T>
+constexpr auto optional_parameters(T&... value) {
+  return std::tuple<Parameter<T>...>{Parameter<T>{value, true}...};
 }
 
 // A parameter that is a struct of several values has members(): all of them, once.
@@ -203,9 +189,7 @@ void each_member(const T& value, Visit&& visit) {
 template <class Op, class OnOperand, class OnParameter>
 void each_field(Op& op, OnOperand&& on_operand, OnParameter&& on_parameter) {
   const auto visit = [&]<class Field>(const Field& field) {
-    if constexpr (requires { field.stands(); }) {
-      if (!field.stands()) return;
-    }
+    if (!field.stands()) return;
     if constexpr (requires { field.access; }) {
       on_operand(field.access, field.data);
     } else {

@@ -56,10 +56,8 @@ ExportedSetting read_back(const store::Result& result, const analysis::CaseSumma
   variable->parse(proven.settings, of.value);
   proven.variable = variable->name;
   proven.value = variable->print(proven.settings);
-  if (!variable->environment_name.empty() && proven.value != "default") {
-    const auto& text = variable->environment_text;
-    proven.environment.emplace_back(variable->environment_name, text ? text(proven.value) : proven.value);
-  }
+  if (!variable->environment_name.empty() && proven.value != "default")
+    proven.environment.emplace_back(variable->environment_name, variable->environment_text(proven.value));
   for (const auto& [name, value] : proven.settings.env) {
     config::check_env_entry(name, value);
     proven.environment.emplace_back(name, value);

@@ -120,7 +120,8 @@ std::vector<Way> ways_of(const Reference& reference, const backend::Backend& sub
     add("unfused attention", micro_batch_size).settings.attention = config::AttentionKind::unfused;
   }
   const auto honours = [&](const char* variable) {
-    return config::find_variable(variable)->honoured_on(subject.kind(), subject.kind());
+    const std::string_view name = config::name_of(subject.kind());
+    return config::find_variable(variable)->honoured_on(name, name);
   };
   if (honours("cuda_graph")) add("no CUDA graph", batch).settings.cuda_graph = false;
   if (honours("overlap_optimizer")) {

@@ -108,7 +108,7 @@ const FirstMachine laptop{.gpus = {}, .cores = 2, .cpu = "a CPU"};
 
 // The file that init writes loads without a warning and every case of it can run.
 plan::Plan plan_of(const FirstConfiguration& first) {
-  const config::Experiment e = config::load_recorded(first.text, "harness.yaml", {});
+  const config::Experiment e = config::load_experiment("harness.yaml", {}, first.text);
   EXPECT_TRUE(e.warnings.empty()) << e.warnings.front();
   plan::Plan p = plan::prepare(e, first.ranks, {});
   for (const plan::PlannedCase& c : p.cases) {

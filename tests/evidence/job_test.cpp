@@ -71,7 +71,7 @@ TEST(Job, BecomesAConfigurationThatIsAccepted) {
            {"titan-pipeline.toml", {.ranks = 16, .hardware = "h100-sxm"}}}) {
     const Answer answer = job_of({job_sample(name)}, gaps);
     ASSERT_NE(answer.configuration, "") << name << ": " << join(answer.notes, "; ");
-    const config::Experiment experiment = config::load_recorded(answer.configuration, "job.yaml", {});
+    const config::Experiment experiment = config::load_experiment("job.yaml", {}, answer.configuration);
     EXPECT_GT(experiment.model.layers, 0) << name;
   }
 }
@@ -187,7 +187,7 @@ TEST(Job, LeavesOutWhatContradictsAnotherSetting) {
     for (std::size_t i = 0; i < flags.size(); ++i) script += chosen >> i & 1 ? fmt::format(" {}", flags[i]) : "";
     const Answer answer = megatron(script);
     ASSERT_NE(answer.configuration, "") << script << join(answer.notes, "; ");
-    const config::Settings baseline = config::load_recorded(answer.configuration, "job.yaml", {}).baseline;
+    const config::Settings baseline = config::load_experiment("job.yaml", {}, answer.configuration).baseline;
     for (const config::Variable& variable : config::registry())
       EXPECT_EQ(variable.conflict(baseline), "") << script << answer.configuration;
     const bool said = evidence::contains(join(answer.cannot, "\n"), "left out");

@@ -33,10 +33,11 @@ inline config::Experiment experiment_of(const Job& job, const std::string& calib
       "model: {{layers: 8, hidden: 4096, heads: 32, vocab: 51200, sequence: 2048}}\n"
       "baseline: {{precision: bf16, micro_batch_size: 1, overlap_grad_reduce: {}, layout: {{{}}}}}\n",
       job.hardware, calibration, job.overlaps, job.layout);
-  config::Experiment e = config::load_recorded(text, source_dir() + "/configs/sample.yaml", {});
+  config::Experiment e = config::load_experiment(source_dir() + "/configs/sample.yaml", {}, text);
   const plan::Division division = plan::divide_ranks(e.model, e.baseline, job.ranks());
   const int replicas = division.layout[program::Axis::data];
-  return config::load_recorded(text, e.path, {fmt::format("baseline.global_batch_size={}", job.sequences * replicas)});
+  return config::load_experiment(e.path, {fmt::format("baseline.global_batch_size={}", job.sequences * replicas)},
+                                 text);
 }
 
 /// A sweep of the baseline on ranks that stand node by node, before anything was profiled. Its configuration says

@@ -53,10 +53,15 @@ TEST(Cpus, NearADeviceAreThoseThatTheKernelNames) {
 }
 
 TEST(Cpus, TheirModelIsNamed) {
-  EXPECT_EQ(cpu_model_in("processor\t: 0\nmodel\t\t: 17\nmodel name\t: AMD EPYC 9654\nmodel name\t: other\n"),
+  const test::TemporaryFolder root;
+  const auto model = [&](const char* cpuinfo) {
+    root.write("proc/cpuinfo", cpuinfo);
+    return cpu_model(root.path());
+  };
+  EXPECT_EQ(model("processor\t: 0\nmodel\t\t: 17\nmodel name\t: AMD EPYC 9654\nmodel name\t: other\n"),
             "AMD EPYC 9654");
-  EXPECT_EQ(cpu_model_in("CPU implementer\t: 0x41\nCPU part\t: 0xd4f\n"), "Arm implementer 0x41 part 0xd4f");
-  EXPECT_EQ(cpu_model_in("model name\t:\n"), "unknown CPU");
+  EXPECT_EQ(model("CPU implementer\t: 0x41\nCPU part\t: 0xd4f\n"), "Arm implementer 0x41 part 0xd4f");
+  EXPECT_EQ(model("model name\t:\n"), "unknown CPU");
   EXPECT_EQ(cpu_model("/nowhere"), "unknown CPU");
   EXPECT_FALSE(cpu_model().empty());
 }
@@ -76,28 +81,35 @@ CpuSet set_of(std::initializer_list<int> cpus) {
   return set;
 }
 
+// By the kernel's ticks, 100 a second on every machine.
+CpuTimes times_in(const char* proc_stat, const CpuSet& cpus) {
+  const test::TemporaryFolder root;
+  root.write("proc/stat", proc_stat);
+  return cpu_times_now(cpus, root.path());
+}
+
 TEST(CpuUse, CpuTimesAreThoseOfTheCpusAskedFor) {
-  const CpuTimes one = cpu_times(four_cpus, set_of({0}), 100);
+  const CpuTimes one = times_in(four_cpus, set_of({0}));
   EXPECT_DOUBLE_EQ(one.busy_s, 1.58);  // user, nice, system, irq, softirq; guest time is part of user
   EXPECT_DOUBLE_EQ(one.steal_s, 0.08);
   EXPECT_DOUBLE_EQ(one.all_s, 10.71);
-  const CpuTimes two = cpu_times(four_cpus, set_of({0, 1}), 100);
+  const CpuTimes two = times_in(four_cpus, set_of({0, 1}));
   EXPECT_DOUBLE_EQ(two.busy_s, 3.58);
   EXPECT_DOUBLE_EQ(two.all_s, 20.71);
-  EXPECT_DOUBLE_EQ(cpu_times(four_cpus, set_of({10}), 1000).busy_s, 0.025);
+  EXPECT_DOUBLE_EQ(times_in(four_cpus, set_of({10})).busy_s, 0.25);
 }
 
 TEST(CpuUse, WhatIsNotThereIsNotKnown) {
   for (const char* text : {"", "cpu  1 2 3 4 5 6 7 8\n", "cpu0 1 2 x 4 5 6 7 8\n", "cpu0 1 2 -3 4 5 6 7 8", "\n\n",
                            "cpux 1 2 3 4 5 6 7 8\n"}) {
-    EXPECT_TRUE(std::isnan(cpu_times(text, set_of({0}), 100).busy_s)) << text;
+    EXPECT_TRUE(std::isnan(times_in(text, set_of({0})).busy_s)) << text;
   }
-  EXPECT_TRUE(std::isnan(cpu_times(four_cpus, set_of({0, 2}), 100).busy_s));  // a CPU that has no line
-  EXPECT_TRUE(std::isnan(cpu_times(four_cpus, set_of({3}), 100).all_s));      // an old kernel: no column for steal
-  EXPECT_TRUE(std::isnan(cpu_times(four_cpus, {}, 100).busy_s));
+  EXPECT_TRUE(std::isnan(times_in(four_cpus, set_of({0, 2})).busy_s));  // a CPU that has no line
+  EXPECT_TRUE(std::isnan(times_in(four_cpus, set_of({3})).all_s));      // an old kernel: no column for steal
+  EXPECT_TRUE(std::isnan(times_in(four_cpus, {}).busy_s));
 }
 
-TEST(CpuUse, IsReadFromTheKernelsFiles) {
+TEST(CpuUse, LoadIsReadFromTheKernelsFile) {
   const test::TemporaryFolder root;
   EXPECT_TRUE(std::isnan(cpu_times_now(set_of({0}), root.path()).busy_s));
   root.write("proc/stat", four_cpus);

@@ -115,6 +115,11 @@ std::string stat(const std::string& name, const std::string& state) {
 }
 
 TEST(Process, IsToldFromALaterOneOfItsNumber) {
+  const test::TemporaryFolder root;
+  const auto process_state = [&](const std::string& text) {
+    root.write("proc/71/stat", text);
+    return state_of_process(71, root.path());
+  };
   EXPECT_EQ(process_state(stat("sh", "S")).start_ticks, 4242);
   EXPECT_EQ(process_state(stat("a) Z 1 (b", "R")).start_ticks, 4242);
   EXPECT_FALSE(process_state(stat("a) Z 1 (b", "T")).ended);

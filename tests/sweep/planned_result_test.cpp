@@ -34,7 +34,7 @@ TEST(AddRecord, WhatConcernsACaseIsANoteOnIt) {
 TEST(NeededSpace, HoldsTheExampleAndLittleMore) {
   const std::string path = test::source_dir() + "/results/example.h5";
   const store::Result example = store::read_result(path, {.rank_seconds = false, .timeline = false});
-  config::Experiment experiment = config::load_recorded(example.config_text, example.config_path, example.overrides);
+  config::Experiment experiment = config::load_experiment(example.config_path, example.overrides, example.config_text);
   std::vector<std::string> only;
   for (const store::ResultCase& row : example.cases) only.push_back(row.name);
   const auto needed = [&] { return needed_space(plan::prepare(experiment, example.ranks, only)); };

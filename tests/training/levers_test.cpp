@@ -27,11 +27,13 @@ struct Lever {
   std::string text() const { return row->name + ": " + value; }
 };
 
+const std::string_view tested = config::name_of(test::tested_backend);
+
 // A loader stands outside of the Program (tests/data).
 bool is_lever(const Variable& row) {
   return row.acts_on != std::vector{Part::loading} && !row.fixed && !row.free_parts &&
          row.purpose == config::Purpose::setting && row.mathematics != Mathematics::another &&
-         row.honoured_on(test::tested_backend, test::tested_backend) && row.honoured_by(config::training_workload);
+         row.honoured_on(tested, tested) && row.honoured_by(config::training_workload);
 }
 
 const std::vector<Lever>& levers() {
@@ -69,9 +71,7 @@ bool has_effect(const Variable& row, config::Settings settings, const program::L
 
 bool is_possible(Trial& trial, int ranks) {
   for (const Variable& row : config::registry()) {
-    if (row.honoured_on(test::tested_backend, test::tested_backend) &&
-        !row.refused_by(trial.settings, test::tested_backend).empty())
-      return false;
+    if (row.honoured_on(tested, tested) && !row.refused_by(trial.settings, test::tested_backend).empty()) return false;
   }
   if (!plan::why_impossible(trial.settings, std::nullopt).empty()) return false;
   const plan::Division division =
