@@ -90,6 +90,12 @@ inline Tensor locate(const program::View& view, const program::Program& program,
   return {base + arena.offset_bytes[v.buffer] + v.offset * program::size_of(b.type), b.type, v.count};
 }
 
+/// Throws Error if a tensor is not as large as what it is copied to or from.
+inline void require_size(const Tensor& tensor, std::size_t bytes) {
+  if (std::cmp_not_equal(tensor.bytes(), bytes))
+    fail("a view of {} bytes was to be copied to or from {} bytes", tensor.bytes(), bytes);
+}
+
 /// The choices of an untimed tuning worker, by a key that says what was tuned ("matmul bf16 m4096 …"): opaque text to
 /// everybody but the backend. Recorded with the results; every block of a sweep reads the same.
 using Tuning = std::map<std::string, std::string>;

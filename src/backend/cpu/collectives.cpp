@@ -17,19 +17,6 @@ namespace {
 
 using gloo::transport::UnboundBuffer;
 
-// Gloo wants an element type for its size only.
-template <class F>
-void with_width(program::DType type, F&& f) {
-  switch (program::size_of(type)) {
-    case 2:
-      return f(std::uint16_t{});
-    case 4:
-      return f(std::uint32_t{});
-    default:
-      fail("Gloo sends no elements of {}", program::name_of(type));
-  }
-}
-
 // Gloo's class template only copies elements, so it serves bf16 and f16 as well, which Gloo does not add up.
 template <class T, program::Reduction reduction>
 void add_in(T* to, const T* from, std::size_t n) {
@@ -117,15 +104,6 @@ class RingReduceScatter {
   std::unique_ptr<UnboundBuffer> buffers_[2], own_;
 };
 
-struct Message {
-  // Messages between two ranks arrive in the order in which they were posted, so one slot serves all.
-  static constexpr std::uint64_t slot = 0;
-  ContextPointer context;  // outlives the buffer
-  std::unique_ptr<UnboundBuffer> buffer;
-  Message(const ContextPointer& on, const backend::Tensor& data)
-      : context(on), buffer(on->createUnboundBuffer(data.data, data.bytes())) {}
-};
-
 }  // namespace
 
 Transfer make_copy(backend::Tensor in, backend::Tensor out) {
@@ -149,8 +127,8 @@ Transfer make_all_reduce(const ContextPointer& context, backend::Tensor in, back
   return {.finish = [=] {
     gloo::AllreduceOptions options(context);
     options.setAlgorithm(gloo::AllreduceOptions::Algorithm::RING);
-    with_width(data.type, [&](auto tag) {
-      using T = decltype(tag);
+    backend::with_type(data.type, [&](auto tag) {
+      using T = decltype(tag);  // whose size is all that Gloo wants
       if (in.data != data.data) options.setInput(in.as<T>(), in.count);
       options.setOutput(data.as<T>(), data.count);
     });
@@ -170,11 +148,8 @@ Transfer make_all_gather(const ContextPointer& context, backend::Tensor in, back
   return {.finish = [=] {
     gloo::AllgatherOptions options(context);
     const bool in_place = in.data == out.as<char>() + context->rank * in.bytes();
-    with_width(in.type, [&](auto tag) {
-      using T = decltype(tag);
-      if (!in_place) options.setInput(in.as<T>(), in.count);
-      options.setOutput(out.as<T>(), out.count);
-    });
+    if (!in_place) options.setInput(in.as<char>(), in.bytes());
+    options.setOutput(out.as<char>(), out.bytes());
     gloo::allgather(options);
   }};
 }
@@ -182,23 +157,24 @@ Transfer make_all_gather(const ContextPointer& context, backend::Tensor in, back
 Transfer make_all_to_all(const ContextPointer& context, backend::Tensor in, backend::Tensor out) {
   return {.finish = [=] {
     gloo::AlltoallOptions options(context);
-    with_width(in.type, [&](auto tag) {
-      using T = decltype(tag);
-      options.setInput(in.as<T>(), in.count);
-      options.setOutput(out.as<T>(), out.count);
-    });
+    options.setInput(in.as<char>(), in.bytes());
+    options.setOutput(out.as<char>(), out.bytes());
     gloo::alltoall(options);
   }};
 }
 
-Transfer make_send(const ContextPointer& context, backend::Tensor data, int peer) {
-  const auto message = std::make_shared<Message>(context, data);
-  return {.start = [=] { message->buffer->send(peer, Message::slot); }, .finish = [=] { message->buffer->waitSend(); }};
-}
-
-Transfer make_receive(const ContextPointer& context, backend::Tensor data, int peer) {
-  const auto message = std::make_shared<Message>(context, data);
-  return {.start = [=] { message->buffer->recv(peer, Message::slot); }, .finish = [=] { message->buffer->waitRecv(); }};
+Transfer make_message(const ContextPointer& context, backend::Tensor data, int peer, bool sends) {
+  struct Message {
+    ContextPointer context;  // outlives the buffer
+    std::unique_ptr<UnboundBuffer> buffer;
+  };
+  // Messages between two ranks arrive in the order in which they were posted, so one slot serves all.
+  constexpr std::uint64_t slot = 0;
+  const auto message =
+      std::make_shared<Message>(Message{context, context->createUnboundBuffer(data.data, data.bytes())});
+  if (sends)
+    return {.start = [=] { message->buffer->send(peer, slot); }, .finish = [=] { message->buffer->waitSend(); }};
+  return {.start = [=] { message->buffer->recv(peer, slot); }, .finish = [=] { message->buffer->waitRecv(); }};
 }
 
 }  // namespace harness::cpu

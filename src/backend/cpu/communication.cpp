@@ -92,29 +92,23 @@ std::string text_of(const std::vector<int>& ranks) {
 }  // namespace
 
 struct Communication::State {
-  const program::Program* program = nullptr;
-  std::vector<program::Group> groups;
-  program::Layout layout;
-  int rank = 0;
-  double timeout_s = 30;
-  bool one_node = false;
-  config::AllReduceAlgorithm algorithm = config::AllReduceAlgorithm::ring;
-  std::map<std::string, Plan> plans;
-  std::map<std::string, ContextPointer> contexts;  // of the plans
-  std::map<std::string, Connected> kept;           // of earlier Programs, whether this one needs them or not
+  backend::ExecutableRequest request;
+  std::map<std::string, Connected> contexts;
+  std::map<std::string, Connected> kept;  // of earlier Programs, whether this one needs them or not
   std::mutex abort_mutex;
 
   std::vector<int> members_of(program::GroupId id) const {
-    const program::Group& group = groups.at(id);
-    auto members = group.members(layout, layout.coordinates(rank));
-    if (members.empty()) fail("rank {} has an operation of group {}, of which it is no member", rank, group.name);
+    const program::Group& group = request.groups.at(id);
+    auto members = group.members(request.layout, request.layout.coordinates(request.rank));
+    if (members.empty())
+      fail("rank {} has an operation of group {}, of which it is no member", request.rank, group.name);
     return members;
   }
 
   config::AllReduceAlgorithm algorithm_for(const program::AllReduce& op) const {
-    const program::DType type = program->buffers[op.data.buffer].type;
+    const program::DType type = request.program->buffers[op.data.buffer].type;
     return op.data.count * program::size_of(type) <= small_bytes ? config::AllReduceAlgorithm::halving_doubling
-                                                                 : algorithm;
+                                                                 : request.settings.allreduce_algorithm;
   }
 
   Links links_for(const program::Action& action) const {
@@ -125,20 +119,18 @@ struct Communication::State {
     return ring ? Links::ring : Links::all;
   }
 
-  int peer_rank(const program::Peer& peer) const {
-    const int other = layout.neighbour(rank, peer.axis, peer.offset);
-    if (other == rank) fail("rank {} would send to itself along the {} axis", rank, program::name_of(peer.axis));
-    return other;
+  int neighbour(const program::Peer& peer) const {
+    return request.layout.neighbour(request.rank, peer.axis, peer.offset);
   }
 
   void plan(const program::Operation& op) {
     if (const program::Peer* peer = program::peer_of(op.action)) {
-      const int other = peer_rank(*peer);
-      plans[peer_name(op.stream, rank, other)] = {{std::min(rank, other), std::max(rank, other)}, Links::all};
+      const int rank = request.rank, other = neighbour(*peer);
+      contexts[peer_name(op.stream, rank, other)].plan = {{std::min(rank, other), std::max(rank, other)}, Links::all};
     } else if (const program::GroupId group = program::group_of(op.action); group >= 0) {
       auto members = members_of(group);
       const Links links = links_for(op.action);
-      if (members.size() > 1) plans[collective_name(group, op.stream, links)] = {std::move(members), links};
+      if (members.size() > 1) contexts[collective_name(group, op.stream, links)].plan = {std::move(members), links};
     }
   }
 };
@@ -147,22 +139,16 @@ Communication::Communication(const backend::ExecutableRequest& request) : state_
   // Gloo writes to sockets whose other end may be gone; that must be an error here and not a signal.
   if (std::signal(SIGPIPE, SIG_IGN) != SIG_DFL) std::signal(SIGPIPE, SIG_IGN);
   State& s = *state_;
-  s.program = request.program;
-  s.groups = request.groups;
-  s.layout = request.layout;
-  s.rank = request.rank;
-  s.timeout_s = request.timeout_s;
-  s.one_node = request.local_ranks == request.layout.ranks();
-  s.algorithm = request.settings.allreduce_algorithm;
+  s.request = request;
   for (const auto* list : {&request.program->init, &request.program->step}) {
     for (const program::Operation& op : *list) s.plan(op);
   }
   if (const auto earlier = std::dynamic_pointer_cast<Kept>(request.connections)) s.kept = std::move(earlier->contexts);
-  for (const auto& [name, plan] : s.plans) {
+  for (auto& [name, connected] : s.contexts) {
     const auto found = s.kept.find(name);
     if (found == s.kept.end()) continue;
-    if (found->second.plan == plan) {
-      s.contexts[name] = found->second.context;
+    if (found->second.plan == connected.plan) {
+      connected.context = found->second.context;
     } else {
       s.kept.erase(found);  // of that name there can be one
     }
@@ -174,23 +160,22 @@ Communication::~Communication() = default;
 std::vector<RendezvousMessage> Communication::publish() {
   State& s = *state_;
   std::vector<RendezvousMessage> out;
-  if (s.contexts.size() == s.plans.size()) return out;
-  const auto device = open_device(s.one_node);
-  for (const auto& [name, plan] : s.plans) {
-    if (s.contexts.contains(name)) continue;
-    const int size = static_cast<int>(plan.members.size()), rank = index_of(plan.members, s.rank);
+  std::shared_ptr<gloo::transport::Device> device;
+  for (auto& [name, connected] : s.contexts) {
+    auto& [plan, context] = connected;
+    if (context) continue;
+    if (!device) device = open_device(s.request.local_ranks == s.request.layout.ranks());
+    const int size = static_cast<int>(plan.members.size()), rank = index_of(plan.members, s.request.rank);
     const auto partners = partners_of(plan.links, rank, size);
-    ContextPointer context;
     try {
-      context = std::make_shared<LinkedContext>(rank, size, partners, device, s.timeout_s);
+      context = std::make_shared<LinkedContext>(rank, size, partners, device, s.request.timeout_s);
     } catch (const std::exception& e) {
-      fail("rank {} cannot open its {} connections for \"{}\": {} (`ulimit -n` limits the open connections)", s.rank,
-           partners.size(), name, e.what());
+      fail("rank {} cannot open its {} connections for \"{}\": {} (`ulimit -n` limits the open connections)",
+           s.request.rank, partners.size(), name, e.what());
     }
     for (const int p : context->partners()) {
       out.push_back({plan.members[p], name, context->address(p)});
     }
-    s.contexts[name] = std::move(context);
   }
   return out;
 }
@@ -199,30 +184,22 @@ void Communication::connect(const std::vector<RendezvousMessage>& received, doub
   State& s = *state_;
   std::map<std::pair<std::string, int>, const std::string*> addresses;
   for (const auto& m : received) addresses[{m.key, m.peer}] = &m.bytes;
-  // Gloo's own limit for connecting is five times that of an operation; this thread keeps the one asked for.
-  std::mutex mutex;
-  std::condition_variable done_changed;
-  bool done = false;
-  std::thread watchdog([&] {
-    std::unique_lock lock(mutex);
-    if (!done_changed.wait_for(lock, std::chrono::duration<double>(timeout_s), [&] { return done; })) abort();
-  });
-  const auto stop_watchdog = [&] {
-    {
-      const std::lock_guard lock(mutex);
-      done = true;
-    }
-    done_changed.notify_one();
-    watchdog.join();
-  };
   try {
-    for (const auto& [name, context] : s.contexts) {
+    // Gloo's own limit for connecting is five times that of an operation; this thread keeps the one asked for.
+    std::mutex mutex;
+    std::condition_variable_any stopped;
+    const std::jthread watchdog([&](const std::stop_token& stop) {
+      std::unique_lock lock(mutex);
+      stopped.wait_for(lock, stop, std::chrono::duration<double>(timeout_s), [] { return false; });
+      if (!stop.stop_requested()) abort();
+    });
+    for (const auto& [name, connected] : s.contexts) {
       if (s.kept.contains(name)) continue;
-      const auto& members = s.plans.at(name).members;
+      const auto& [plan, context] = connected;
       for (const int p : context->partners()) {
-        const int peer = members[p];
+        const int peer = plan.members[p];
         const auto it = addresses.find({name, peer});
-        if (it == addresses.end()) fail("rank {} got no address from rank {} for \"{}\"", s.rank, peer, name);
+        if (it == addresses.end()) fail("rank {} got no address from rank {} for \"{}\"", s.request.rank, peer, name);
         try {
           context->connect(p, *it->second);
         } catch (const std::exception& e) {
@@ -230,50 +207,45 @@ void Communication::connect(const std::vector<RendezvousMessage>& received, doub
               fmt::format("rank {} cannot connect to rank {} within {} s ({}); if no rank failed, a process that is "
                           "not of this job may have connected to its port (a port scan?), or set "
                           "HARNESS_GLOO_IFNAME to an interface over which the nodes reach each other",
-                          s.rank, peer, timeout_s, e.what()));
+                          s.request.rank, peer, timeout_s, e.what()));
         }
       }
     }
   } catch (...) {
-    stop_watchdog();
     abort();
     throw;
   }
-  stop_watchdog();
 }
 
 Transfer Communication::prepare(const program::Operation& op,
                                 const std::function<backend::Tensor(const program::View&)>& tensor) {
   State& s = *state_;
   const program::Transferred views = program::transferred_by(op.action);
-  if (!views.in.present()) fail("{}: not a communication", program::title(op));
   const backend::Tensor in = tensor(views.in), out = tensor(views.out);
   Transfer transfer;
   std::string with;
   if (const program::Peer* peer = program::peer_of(op.action)) {
-    const int other = s.peer_rank(*peer);
-    const auto& context = s.contexts.at(peer_name(op.stream, s.rank, other));
+    const int other = s.neighbour(*peer);
+    const auto& context = s.contexts.at(peer_name(op.stream, s.request.rank, other)).context;
     with = fmt::format("rank {}", other);
-    const int place = other > s.rank ? 1 : 0;
+    const int place = other > s.request.rank ? 1 : 0;
     const bool sends = std::holds_alternative<program::Send>(op.action);
-    transfer = sends ? make_send(context, in, place) : make_receive(context, in, place);
+    transfer = make_message(context, in, place, sends);
   } else {
     const program::GroupId group = program::group_of(op.action);
     const auto members = s.members_of(group);
     const auto found = s.contexts.find(collective_name(group, op.stream, s.links_for(op.action)));
-    with = fmt::format("group {} (ranks {})", s.groups[group].name, text_of(members));
-    const bool alone = members.size() == 1;
-    if (!alone && found == s.contexts.end()) fail("{}: its communicator was not opened", program::title(op));
-    if (alone) {
+    with = fmt::format("group {} (ranks {})", s.request.groups[group].name, text_of(members));
+    if (members.size() == 1) {
       transfer = make_copy(in, out);
     } else if (const auto* reduce = std::get_if<program::AllReduce>(&op.action)) {
-      transfer = make_all_reduce(found->second, in, out, reduce->reduction, s.algorithm_for(*reduce));
+      transfer = make_all_reduce(found->second.context, in, out, reduce->reduction, s.algorithm_for(*reduce));
     } else if (const auto* scatter = std::get_if<program::ReduceScatter>(&op.action)) {
-      transfer = make_reduce_scatter(found->second, in, out, scatter->reduction);
+      transfer = make_reduce_scatter(found->second.context, in, out, scatter->reduction);
     } else if (std::holds_alternative<program::AllGather>(op.action)) {
-      transfer = make_all_gather(found->second, in, out);
+      transfer = make_all_gather(found->second.context, in, out);
     } else {
-      transfer = make_all_to_all(found->second, in, out);
+      transfer = make_all_to_all(found->second.context, in, out);
     }
   }
   const std::string what = fmt::format("{} with {}", program::title(op), with);
@@ -283,16 +255,18 @@ Transfer Communication::prepare(const program::Operation& op,
 std::shared_ptr<backend::Connections> Communication::release() {
   State& s = *state_;
   const auto kept = std::make_shared<Kept>();
-  kept->contexts = std::move(s.kept);
   const std::lock_guard lock(s.abort_mutex);  // whoever aborts this Program has no business with the next one's
-  for (const auto& [name, context] : s.contexts) kept->contexts[name] = {s.plans.at(name), context};
+  kept->contexts = std::move(s.contexts);
+  kept->contexts.merge(s.kept);
   s.contexts.clear();
   return kept;
 }
 
 void Communication::abort() noexcept {
   const std::lock_guard lock(state_->abort_mutex);
-  for (const auto& [name, context] : state_->contexts) context->poison();
+  for (const auto& [name, connected] : state_->contexts) {
+    if (connected.context) connected.context->poison();
+  }
 }
 
 }  // namespace harness::cpu

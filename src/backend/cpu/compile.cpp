@@ -1,8 +1,14 @@
-#include "backend/cpu/cpu_backend.h"
-
 #include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
 
+#include "backend/cpu/attention.h"
+#include "backend/cpu/cpu_backend.h"
 #include "backend/cpu/kernels.h"
+#include "backend/cpu/onednn.h"
 
 namespace harness::cpu {
 namespace {
@@ -34,90 +40,103 @@ std::size_t scratch_for(const program::Program& program, int threads) {
   return floats;
 }
 
+class CompilerState {
+ public:
+  CompilerState(const backend::ExecutableRequest& request, std::function<backend::Tensor(const program::View&)> tensor)
+      : tensor_(std::move(tensor)),
+        threads_(request.threads),
+        scratch_(scratch_for(*request.program, request.threads)),
+        context_{request.layout.coordinates(request.rank), request.seed, scratch_.data()} {
+    const auto elements = fp8_elements(*request.program);
+    for (std::size_t i = 0; i < wide_.size(); ++i) wide_[i].resize(elements[i]);
+  }
+
+  std::function<void()> compile(const program::Operation& operation) {
+    return std::visit(
+        [&]<class Op>(const Op& op) -> Run {
+          if constexpr (requires(backend::Bound<Op> bound) { prepare(bound); }) {
+            if (operation.stream != 0) {
+              fail("{} is on stream {}: the cpu backend multiplies on the compute stream only",
+                   program::title(operation), operation.stream);
+            }
+            return prepare(backend::bind(op, tensor_));
+          } else if constexpr (requires(backend::Bound<Op> bound) { run(bound, context_); }) {
+            return [bound = backend::bind(op, tensor_), context = context_] { run(bound, context); };
+          } else {
+            fail("{}: not a compute operation", Op::name);
+          }
+        },
+        operation.action);
+  }
+
+ private:
+  using Run = std::function<void()>;
+
+  // oneDNN computes the product with its bias and what is added; GELU and a bias gradient are kernels beside it.
+  Run prepare(const backend::Bound<program::Matmul>& op) {
+    if (program::is_fp8(op.a.type)) return prepare_widened(op);
+    const backend::Tensor to = op.epilogue == program::Epilogue::gelu ? op.aux : op.out;
+    const ProductForm form{.batch = 1,
+                           .m = op.m,
+                           .n = op.n,
+                           .k = op.k,
+                           .a = matrix(op.a.type, op.transpose_a ? op.m : op.k, op.transpose_a),
+                           .b = matrix(op.b.type, op.transpose_b ? op.k : op.n, op.transpose_b),
+                           .out = matrix(to.type, op.n, false),
+                           .bias = op.bias.present(),
+                           .bias_type = op.bias ? op.bias.type : program::DType::f32,
+                           .add = op.add.present(),
+                           .accumulate = op.accumulate};
+    return [multiply = Product(form, workspace_), op, to] {
+      multiply(op.a.data, op.b.data, to.data, op.bias.data, op.add.data);
+      if (op.epilogue == program::Epilogue::gelu) run(backend::Bound<program::Gelu>{op.aux, op.out});
+      if (op.epilogue == program::Epilogue::gelu_backward) run(backend::Bound<program::GeluBackward>{op.aux, op.out});
+      if (op.bias_gradient) run(backend::Bound<program::ColumnSum>{op.a, op.bias_gradient, op.k, op.m, op.accumulate});
+    };
+  }
+
+  // No CPU multiplies 8-bit floats: they become bf16, which holds each times its scale exactly.
+  Run prepare_widened(const backend::Bound<program::Matmul>& op) {
+    backend::Bound<program::Matmul> product = op;
+    product.a = {wide_[0].data(), program::DType::bf16, op.a.count};
+    product.b = {wide_[1].data(), program::DType::bf16, op.b.count};
+    product.a_scale = product.b_scale = {};
+    return [multiply = prepare(product), op, product] {
+      widen(op.a, op.a_scale, op.k, product.a.as<bf16>());
+      widen(op.b, op.b_scale, op.k, product.b.as<bf16>());
+      multiply();
+    };
+  }
+
+  Run prepare(const backend::Bound<program::Attention>& op) {
+    return [&kernel = attention(op, false), op] { kernel.forward(op); };
+  }
+
+  Run prepare(const backend::Bound<program::AttentionBackward>& op) {
+    return [&kernel = attention(op, true), op] { kernel.backward(op); };
+  }
+
+  AttentionKernel& attention(const auto& op, bool backward) {
+    const AttentionKernel::Form form{op.shape, op.q.type, backward, op.probabilities.present(),
+                                     op.position_ids.present()};
+    return attention_.try_emplace(form, form, threads_).first->second;
+  }
+
+  std::function<backend::Tensor(const program::View&)> tensor_;
+  int threads_;
+  Workspace workspace_;
+  std::vector<float> scratch_;  // the largest that any operation needs: they run one after the other
+  backend::KernelContext context_;
+  std::map<AttentionKernel::Form, AttentionKernel> attention_;
+  std::array<std::vector<bf16>, 2> wide_;  // factors of the largest 8-bit product, as they are multiplied
+};
+
 }  // namespace
 
-Compiler::Compiler(const backend::ExecutableRequest& request,
-                   std::function<backend::Tensor(const program::View&)> tensor)
-    : tensor_(std::move(tensor)),
-      threads_(request.threads),
-      scratch_(scratch_for(*request.program, request.threads)),
-      context_{request.layout.coordinates(request.rank), request.seed, scratch_.data()} {
-  const auto elements = fp8_elements(*request.program);
-  for (std::size_t i = 0; i < wide_.size(); ++i) wide_[i].resize(elements[i]);
-}
-Compiler::~Compiler() = default;
-
-// oneDNN computes the product with its bias and what is added; GELU and a bias gradient are kernels beside it.
-Compiler::Run Compiler::prepare(const backend::Bound<program::Matmul>& op) {
-  if (program::is_fp8(op.a.type)) return prepare_widened(op);
-  const backend::Tensor to = op.epilogue == program::Epilogue::gelu ? op.aux : op.out;
-  const ProductForm form{.batch = 1,
-                         .m = op.m,
-                         .n = op.n,
-                         .k = op.k,
-                         .a = matrix(op.a.type, op.transpose_a ? op.m : op.k, op.transpose_a),
-                         .b = matrix(op.b.type, op.transpose_b ? op.k : op.n, op.transpose_b),
-                         .out = matrix(to.type, op.n, false),
-                         .bias = op.bias.present(),
-                         .bias_type = op.bias ? op.bias.type : program::DType::f32,
-                         .add = op.add.present(),
-                         .accumulate = op.accumulate};
-  auto multiply = std::make_shared<Product>(form, *workspace_);
-  return [multiply, keep = workspace_, op, to] {
-    (*multiply)(op.a.data, op.b.data, to.data, op.bias.data, op.add.data);
-    if (op.epilogue == program::Epilogue::gelu) run(backend::Bound<program::Gelu>{op.aux, op.out});
-    if (op.epilogue == program::Epilogue::gelu_backward) run(backend::Bound<program::GeluBackward>{op.aux, op.out});
-    if (op.bias_gradient) run(backend::Bound<program::ColumnSum>{op.a, op.bias_gradient, op.k, op.m, op.accumulate});
-  };
-}
-
-// No CPU multiplies 8-bit floats: they become bf16, which holds each times its scale exactly.
-Compiler::Run Compiler::prepare_widened(const backend::Bound<program::Matmul>& op) {
-  backend::Bound<program::Matmul> product = op;
-  product.a = {wide_[0].data(), program::DType::bf16, op.a.count};
-  product.b = {wide_[1].data(), program::DType::bf16, op.b.count};
-  product.a_scale = product.b_scale = {};
-  return [multiply = prepare(product), op, product] {
-    widen(op.a, op.a_scale, op.k, product.a.as<bf16>());
-    widen(op.b, op.b_scale, op.k, product.b.as<bf16>());
-    multiply();
-  };
-}
-
-Compiler::Run Compiler::prepare(const backend::Bound<program::Attention>& op) {
-  return [kernel = attention({op.shape, op.q.type, false, op.probabilities.present(), op.position_ids.present()}), op] {
-    kernel->forward(op);
-  };
-}
-
-Compiler::Run Compiler::prepare(const backend::Bound<program::AttentionBackward>& op) {
-  return [kernel = attention({op.shape, op.q.type, true, op.probabilities.present(), op.position_ids.present()}), op] {
-    kernel->backward(op);
-  };
-}
-
-std::shared_ptr<AttentionKernel> Compiler::attention(const AttentionKernel::Form& form) {
-  auto& kernel = attention_[form];
-  if (!kernel) kernel = std::make_shared<AttentionKernel>(form, threads_);
-  return kernel;
-}
-
-std::function<void()> Compiler::compile(const program::Operation& operation) {
-  return std::visit(
-      [&]<class Op>(const Op& op) -> Run {
-        if constexpr (requires(backend::Bound<Op> bound) { prepare(bound); }) {
-          if (operation.stream != 0) {
-            fail("{} is on stream {}: the cpu backend multiplies on the compute stream only", program::title(operation),
-                 operation.stream);
-          }
-          return prepare(backend::bind(op, tensor_));
-        } else if constexpr (requires(backend::Bound<Op> bound) { run(bound, context_); }) {
-          return [bound = backend::bind(op, tensor_), context = context_] { run(bound, context); };
-        } else {
-          fail("{}: not a compute operation", Op::name);
-        }
-      },
-      operation.action);
+Compiler make_compiler(const backend::ExecutableRequest& request,
+                       std::function<backend::Tensor(const program::View&)> tensor) {
+  const auto state = std::make_shared<CompilerState>(request, std::move(tensor));
+  return [state](const program::Operation& operation) { return state->compile(operation); };
 }
 
 }  // namespace harness::cpu

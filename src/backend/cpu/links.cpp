@@ -135,8 +135,6 @@ LinkedContext::LinkedContext(int own_rank, int ranks, const std::vector<int>& pa
   for (const int p : partners_) transportContext_->createPair(p);
 }
 
-LinkedContext::~LinkedContext() = default;
-
 std::string LinkedContext::address(int partner) {
   const std::vector<char> bytes = getPair(partner)->address().bytes();
   const LinkSecret& secret = secrets_.try_emplace(partner, draw_secret()).first->second;

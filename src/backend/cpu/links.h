@@ -35,7 +35,6 @@ class LinkedContext : public gloo::Context {
  public:
   LinkedContext(int rank, int size, const std::vector<int>& partners, std::shared_ptr<gloo::transport::Device> device,
                 double timeout_s);
-  ~LinkedContext() override;
 
   const std::vector<int>& partners() const { return partners_; }
 
@@ -75,8 +74,7 @@ Transfer make_reduce_scatter(const ContextPointer& context, backend::Tensor in, 
 Transfer make_all_gather(const ContextPointer& context, backend::Tensor in, backend::Tensor out);
 Transfer make_all_to_all(const ContextPointer& context, backend::Tensor in, backend::Tensor out);
 /// To or from `peer`, the other rank of a context of two.
-Transfer make_send(const ContextPointer& context, backend::Tensor data, int peer);
-Transfer make_receive(const ContextPointer& context, backend::Tensor data, int peer);
+Transfer make_message(const ContextPointer& context, backend::Tensor data, int peer, bool sends);
 /// Any collective in a group of one rank.
 Transfer make_copy(backend::Tensor in, backend::Tensor out);
 

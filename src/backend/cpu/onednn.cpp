@@ -2,8 +2,8 @@
 
 #include <omp.h>
 
+#include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <dnnl.hpp>
 #include <map>
 #include <mutex>
@@ -43,31 +43,23 @@ memory::desc desc_of(const MatrixForm& f, std::int64_t batch, std::int64_t rows,
   return {{batch, rows, columns}, type_of(f.type), memory::dims{f.batch_stride, f.row_stride, f.column_stride}};
 }
 
-struct Descriptors {
-  memory::desc a, b, bias, out;
-};
-
-Descriptors descriptors_of(const ProductForm& f) {
-  Descriptors d{
-      desc_of(f.a, f.batch, f.m, f.k), desc_of(f.b, f.batch, f.k, f.n), {}, desc_of(f.out, f.batch, f.m, f.n)};
-  if (f.bias) d.bias = desc_of({f.bias_type, f.n, 1, f.n}, f.batch, 1, f.n);
-  return d;
-}
-
 dnnl::matmul::primitive_desc make(const ProductForm& f) {
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  const Descriptors d = descriptors_of(f);
+  const memory::desc a = desc_of(f.a, f.batch, f.m, f.k), b = desc_of(f.b, f.batch, f.k, f.n),
+                     out = desc_of(f.out, f.batch, f.m, f.n);
+  memory::desc bias;
+  if (f.bias) bias = desc_of({f.bias_type, f.n, 1, f.n}, f.batch, 1, f.n);
   dnnl::post_ops ops;
   if (f.accumulate) ops.append_sum(1.0f);
-  if (f.add) ops.append_binary(dnnl::algorithm::binary_add, d.out);
+  if (f.add) ops.append_binary(dnnl::algorithm::binary_add, out);
   attributes.set_post_ops(ops);
 #if DNNL_VERSION_MAJOR >= 3
-  if (f.bias) return {engine(), d.a, d.b, d.bias, d.out, attributes};
-  return {engine(), d.a, d.b, d.out, attributes};
+  if (f.bias) return {engine(), a, b, bias, out, attributes};
+  return {engine(), a, b, out, attributes};
 #else
-  if (f.bias) return {dnnl::matmul::desc(d.a, d.b, d.bias, d.out), attributes, engine()};
-  return {dnnl::matmul::desc(d.a, d.b, d.out), attributes, engine()};
+  if (f.bias) return {dnnl::matmul::desc(a, b, bias, out), attributes, engine()};
+  return {dnnl::matmul::desc(a, b, out), attributes, engine()};
 #endif
 }
 
@@ -138,38 +130,20 @@ Compiled compiled(const ProductForm& form) {
 
 }  // namespace
 
-void* Workspace::reserve(std::size_t bytes) {
-  if (bytes > bytes_) {
-    std::free(data_);
-    bytes_ = (bytes + 4095) / 4096 * 4096;
-    data_ = std::aligned_alloc(4096, bytes_);
-    if (data_ == nullptr) {
-      bytes_ = 0;
-      throw std::bad_alloc();
-    }
-  }
-  return data_;
-}
-
-Workspace::~Workspace() {
-  std::free(data_);
-}
-
 struct Product::State {
+  struct Operand {
+    memory place;
+    WideCopy copy;
+  };
   explicit State(Compiled c) : code(std::move(c)) {}
   Compiled code;
   dnnl::stream stream{engine()};
   Workspace* workspace = nullptr;
-  memory a, b, bias, add, out, scratch;
-  struct {
-    WideCopy a, b, bias, add, out;
-  } copies;
+  Operand a, b, bias, add, out, scratch;
   std::size_t scratch_offset = 0;  // in the workspace, behind the copies
   bool accumulate = false;
   dnnl_exec_arg_t arguments[6]{};
   int argument_count = 0;
-
-  void argument(int index, const memory& m) { arguments[argument_count++] = {index, m.get()}; }
 };
 
 Product::Product(const ProductForm& stored, Workspace& workspace) {
@@ -180,58 +154,45 @@ Product::Product(const ProductForm& stored, Workspace& workspace) {
       of_bias(bias, form.bias ? 1 : 0, 1, form.n, bytes), of_add(add, form.add ? form.batch : 0, form.m, form.n, bytes),
       of_out(form.out, form.batch, form.m, form.n, bytes);
   form.bias_type = bias.type;
-  state_.reset(new State(compiled(form)));
-  const Descriptors d = descriptors_of(form);
-  const auto placeless = [](const memory::desc& desc) { return memory(desc, engine(), DNNL_MEMORY_NONE); };
+  state_ = std::make_shared<State>(compiled(form));
   State& s = *state_;
   s.workspace = &workspace;
-  s.copies = {of_a, of_b, of_bias, of_add, of_out};
   s.scratch_offset = bytes;
   s.accumulate = form.accumulate;
-  s.a = placeless(d.a);
-  s.b = placeless(d.b);
-  s.out = placeless(d.out);
-  s.argument(DNNL_ARG_SRC, s.a);
-  s.argument(DNNL_ARG_WEIGHTS, s.b);
-  s.argument(DNNL_ARG_DST, s.out);
-  if (form.bias) {
-    s.bias = placeless(d.bias);
-    s.argument(DNNL_ARG_BIAS, s.bias);
-  }
-  if (form.add) {
-    s.add = placeless(d.out);
-    s.argument(DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, s.add);
-  }
-  const auto scratch = s.code.description.scratchpad_desc();
-  if (bytes + scratch.get_size() > 0) workspace.reserve(bytes + scratch.get_size());
-  if (scratch.get_size() > 0) {
-    s.scratch = placeless(scratch);
-    s.argument(DNNL_ARG_SCRATCHPAD, s.scratch);
-  }
+  const auto operand = [&s](State::Operand& to, int index, const memory::desc& desc, const WideCopy& copy) {
+    to = {memory(desc, engine(), DNNL_MEMORY_NONE), copy};
+    s.arguments[s.argument_count++] = {index, to.place.get()};
+  };
+  const auto& d = s.code.description;
+  operand(s.a, DNNL_ARG_SRC, d.src_desc(), of_a);
+  operand(s.b, DNNL_ARG_WEIGHTS, d.weights_desc(), of_b);
+  operand(s.out, DNNL_ARG_DST, d.dst_desc(), of_out);
+  if (form.bias) operand(s.bias, DNNL_ARG_BIAS, d.bias_desc(), of_bias);
+  if (form.add) operand(s.add, DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, d.dst_desc(), of_add);
+  const memory::desc scratch = d.scratchpad_desc();
+  if (scratch.get_size() > 0) operand(s.scratch, DNNL_ARG_SCRATCHPAD, scratch, {});
+  const std::size_t pages = (bytes + scratch.get_size() + sizeof(Page) - 1) / sizeof(Page);
+  workspace.resize(std::max(workspace.size(), pages));
 }
 
-Product::~Product() = default;
-Product::Product(Product&&) noexcept = default;
-Product& Product::operator=(Product&&) noexcept = default;
-
-void Product::operator()(const void* a, const void* b, void* out, const void* bias, const void* add) {
+void Product::operator()(const void* a, const void* b, void* out, const void* bias, const void* add) const {
   State& s = *state_;
   void* const workspace = s.workspace->data();
-  const auto point = [&](const memory& m, const WideCopy& copy, const void* to, bool is_read = true) {
-    if (m.get(true) == nullptr) return;
+  const auto point = [&](const State::Operand& operand, const void* to, bool is_read = true) {
+    if (operand.place.get(true) == nullptr) return;
     void* const matrix = const_cast<void*>(to);
-    if (is_read) copy.fill(matrix, workspace);
-    dnnl_memory_set_data_handle(m.get(), copy.at(matrix, workspace));
+    if (is_read) operand.copy.fill(matrix, workspace);
+    dnnl_memory_set_data_handle(operand.place.get(), operand.copy.at(matrix, workspace));
   };
-  point(s.a, s.copies.a, a);
-  point(s.b, s.copies.b, b);
-  point(s.bias, s.copies.bias, bias);
-  point(s.add, s.copies.add, add);
-  point(s.out, s.copies.out, out, s.accumulate);
-  point(s.scratch, {}, static_cast<std::byte*>(workspace) + s.scratch_offset);
+  point(s.a, a);
+  point(s.b, b);
+  point(s.bias, bias);
+  point(s.add, add);
+  point(s.out, out, s.accumulate);
+  point(s.scratch, static_cast<std::byte*>(workspace) + s.scratch_offset);
   const auto status = dnnl_primitive_execute(s.code.primitive.get(), s.stream.get(), s.argument_count, s.arguments);
   if (status != dnnl_success) fail("oneDNN reports error {} in a matrix product", static_cast<int>(status));
-  s.copies.out.write_back(out, workspace);
+  s.out.copy.write_back(out, workspace);
 }
 
 std::string onednn_version() {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "program/operation.h"
 
@@ -29,33 +30,21 @@ struct ProductForm {
 };
 
 /// Memory that the products of one thread use one after the other. Grows only while products are made.
-class Workspace {
- public:
-  void* reserve(std::size_t bytes);
-  void* data() const { return data_; }
-  Workspace() = default;
-  Workspace(const Workspace&) = delete;
-  Workspace& operator=(const Workspace&) = delete;
-  ~Workspace();
-
- private:
-  void* data_ = nullptr;
-  std::size_t bytes_ = 0;
+struct alignas(4096) Page {
+  std::byte bytes[4096];
 };
+using Workspace = std::vector<Page>;
 
 /// One product, made ready once and run as often as wanted, by one thread at a time. It uses as many OpenMP threads as
 /// omp_get_max_threads() said when it was made and must run under the same number. Allocates nothing when run.
 class Product {
  public:
   Product(const ProductForm& form, Workspace& workspace);
-  ~Product();
-  Product(Product&&) noexcept;
-  Product& operator=(Product&&) noexcept;
-  void operator()(const void* a, const void* b, void* out, const void* bias = nullptr, const void* add = nullptr);
+  void operator()(const void* a, const void* b, void* out, const void* bias = nullptr, const void* add = nullptr) const;
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  std::shared_ptr<State> state_;
 };
 
 std::string onednn_version();

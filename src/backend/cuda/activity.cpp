@@ -52,20 +52,20 @@ constexpr std::array kinds = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
 
 struct Library {
   std::string problem;
-  decltype(&cuptiActivityRegisterCallbacks) register_callbacks = nullptr;
-  decltype(&cuptiActivityEnable) enable = nullptr;
-  decltype(&cuptiActivityDisable) disable = nullptr;
-  decltype(&cuptiActivityFlushAll) flush = nullptr;
-  decltype(&cuptiActivityGetNextRecord) next_record = nullptr;
-  decltype(&cuptiActivityGetNumDroppedRecords) dropped = nullptr;
-  decltype(&cuptiActivityPushExternalCorrelationId) push = nullptr;
-  decltype(&cuptiActivityPopExternalCorrelationId) pop = nullptr;
-  decltype(&cuptiGetResultString) text = nullptr;
-  decltype(&cuptiGetVersion) version = nullptr;
+  void* handle = open();
+  decltype(&cuptiActivityRegisterCallbacks) register_callbacks = find("cuptiActivityRegisterCallbacks");
+  decltype(&cuptiActivityEnable) enable = find("cuptiActivityEnable");
+  decltype(&cuptiActivityDisable) disable = find("cuptiActivityDisable");
+  decltype(&cuptiActivityFlushAll) flush = find("cuptiActivityFlushAll");
+  decltype(&cuptiActivityGetNextRecord) next_record = find("cuptiActivityGetNextRecord");
+  decltype(&cuptiActivityGetNumDroppedRecords) dropped = find("cuptiActivityGetNumDroppedRecords");
+  decltype(&cuptiActivityPushExternalCorrelationId) push = find("cuptiActivityPushExternalCorrelationId");
+  decltype(&cuptiActivityPopExternalCorrelationId) pop = find("cuptiActivityPopExternalCorrelationId");
+  decltype(&cuptiGetResultString) text = find("cuptiGetResultString");
+  decltype(&cuptiGetVersion) version = find("cuptiGetVersion");
   bool registered = false;
 
-  Library() {
-    void* handle = nullptr;
+  void* open() {
     std::string first_error;
     // Installed by some packages outside of what the loader searches.
     std::vector<std::string> names = {fmt::format("libcupti.so.{}", CUDA_VERSION / 1000), "libcupti.so.13",
@@ -76,28 +76,24 @@ struct Library {
     }
     names.emplace_back("/usr/local/cuda/extras/CUPTI/lib64/libcupti.so");
     for (const std::string& name : names) {
-      handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-      if (handle != nullptr) break;
+      if (void* opened = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return opened;
       if (const char* error = dlerror(); first_error.empty() && error != nullptr) first_error = error;
     }
-    if (handle == nullptr) {
-      problem = fmt::format("CUPTI is not there: {}; it comes with the CUDA Toolkit (extras/CUPTI/lib64)", first_error);
-      return;
+    problem = fmt::format("CUPTI is not there: {}; it comes with the CUDA Toolkit (extras/CUPTI/lib64)", first_error);
+    return nullptr;
+  }
+
+  struct Symbol {
+    void* address;
+    template <class Function>
+    operator Function*() const {  // NOLINT(google-explicit-constructor): the pointer says which function it is
+      return reinterpret_cast<Function*>(address);
     }
-    const auto find = [&](auto& function, const char* name) {
-      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(handle, name));
-      if (function == nullptr && problem.empty()) problem = fmt::format("this CUPTI has no {}", name);
-    };
-    find(register_callbacks, "cuptiActivityRegisterCallbacks");
-    find(enable, "cuptiActivityEnable");
-    find(disable, "cuptiActivityDisable");
-    find(flush, "cuptiActivityFlushAll");
-    find(next_record, "cuptiActivityGetNextRecord");
-    find(dropped, "cuptiActivityGetNumDroppedRecords");
-    find(push, "cuptiActivityPushExternalCorrelationId");
-    find(pop, "cuptiActivityPopExternalCorrelationId");
-    find(text, "cuptiGetResultString");
-    find(version, "cuptiGetVersion");
+  };
+  Symbol find(const char* name) {
+    void* address = handle != nullptr ? dlsym(handle, name) : nullptr;
+    if (address == nullptr && problem.empty()) problem = fmt::format("this CUPTI has no {}", name);
+    return {address};
   }
 
   std::string describe(const char* call, CUptiResult result) const {

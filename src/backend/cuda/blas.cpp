@@ -70,37 +70,38 @@ void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttribut
         "cublasLtMatmulPreferenceSetAttribute");
 }
 
-// A stored row-major matrix of `rows` x `columns` as the library sees it.
-void make_layout(Owned<cublasLtMatrixLayout_t>& layout, const Matrix& m, std::int64_t rows, std::int64_t columns,
-                 std::int64_t batch) {
+// A stored row-major matrix as the library sees it, which is multiplied as [rows, columns].
+void make_layout(Owned<cublasLtMatrixLayout_t>& layout, const Product& p, program::DType type,
+                 const Product::Strides& strides, std::int64_t rows, std::int64_t columns, bool transposed) {
+  if (transposed) std::swap(rows, columns);
   layout.destroy = cublasLtMatrixLayoutDestroy;
-  check(cublasLtMatrixLayoutCreate(&layout.object, data_type(m.type), static_cast<std::uint64_t>(columns),
-                                   static_cast<std::uint64_t>(rows), m.leading),
+  check(cublasLtMatrixLayoutCreate(&layout.object, data_type(type), static_cast<std::uint64_t>(columns),
+                                   static_cast<std::uint64_t>(rows), strides.row),
         "cublasLtMatrixLayoutCreate");
-  if (batch > 1) {
-    set(layout.object, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<std::int32_t>(batch));
-    set(layout.object, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, m.batch_stride);
+  if (p.batch > 1) {
+    set(layout.object, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<std::int32_t>(p.batch));
+    set(layout.object, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, strides.batch);
   }
 }
 
-cublasLtEpilogue_t epilogue_of(const Product& p) {
-  if (p.bias_gradient) return CUBLASLT_EPILOGUE_BGRADB;
-  switch (p.epilogue) {
+cublasLtEpilogue_t epilogue_of(const backend::Bound<program::Matmul>& op) {
+  if (op.bias_gradient) return CUBLASLT_EPILOGUE_BGRADB;
+  switch (op.epilogue) {
     case program::Epilogue::gelu:
-      return p.bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+      return op.bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
     case program::Epilogue::gelu_backward:
       return CUBLASLT_EPILOGUE_DGELU;
     case program::Epilogue::none:
       break;
   }
-  return p.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+  return op.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
 // The library's GELU wants rows of the auxiliary matrix in multiples of 8 elements. After 8-bit factors it is left to
 // our kernels.
 bool has_fused_form(const Product& p) {
-  if (program::is_fp8(p.a.type)) return !p.composite();
-  return p.epilogue == program::Epilogue::none || (p.out.leading % 8 == 0 && p.alignment_bytes >= 16);
+  if (program::is_fp8(p.op.a.type)) return !p.composite();
+  return p.op.epilogue == program::Epilogue::none || (p.out.row % 8 == 0 && p.alignment_bytes >= 16);
 }
 
 // Where an 8-bit matrix has a scale for each block, its scales are laid out as base/floats.h says.
@@ -138,52 +139,46 @@ struct Blas::Call {
   Owned<cublasLtMatmulDesc_t> desc;
   Owned<cublasLtMatrixLayout_t> a, b, out;
   cublasLtMatmulAlgo_t algorithm{};
-  Operands at;
-  float beta = 0;
+  backend::Bound<program::Matmul> op;
   cublasLtHandle_t handle = nullptr;
   std::byte* workspace = nullptr;
 
-  Call(cublasLtHandle_t h, std::byte* w, const Product& p, const Operands& operands)
-      : at(operands), beta(p.accumulate || p.add ? 1.0F : 0.0F), handle(h), workspace(w) {
+  Call(cublasLtHandle_t h, std::byte* w, const Product& p) : op(p.op), handle(h), workspace(w) {
     desc.destroy = cublasLtMatmulDescDestroy;
     check(
         cublasLtMatmulDescCreate(&desc.object, p.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
         "cublasLtMatmulDescCreate");
-    const cublasOperation_t of_a = p.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-    const cublasOperation_t of_b = p.b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-    set(desc.object, CUBLASLT_MATMUL_DESC_TRANSA, of_b);
-    set(desc.object, CUBLASLT_MATMUL_DESC_TRANSB, of_a);
-    make_layout(a, p.a, p.a.transposed ? p.k : p.m, p.a.transposed ? p.m : p.k, p.batch);
-    make_layout(b, p.b, p.b.transposed ? p.n : p.k, p.b.transposed ? p.k : p.n, p.batch);
-    make_layout(out, p.out, p.m, p.n, p.batch);
-    if (program::is_fp8(p.a.type)) {
-      set(desc.object, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, static_cast<const void*>(at.b_scale.data));
-      set(desc.object, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, static_cast<const void*>(at.a_scale.data));
-      if (p.block_scales) set_block_scales(desc.object);
+    set(desc.object, CUBLASLT_MATMUL_DESC_TRANSA, op.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set(desc.object, CUBLASLT_MATMUL_DESC_TRANSB, op.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+    make_layout(a, p, op.a.type, p.a, op.m, op.k, op.transpose_a);
+    make_layout(b, p, op.b.type, p.b, op.k, op.n, op.transpose_b);
+    make_layout(out, p, op.out.type, p.out, op.m, op.n, false);
+    if (program::is_fp8(op.a.type)) {
+      set(desc.object, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, static_cast<const void*>(op.b_scale.data));
+      set(desc.object, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, static_cast<const void*>(op.a_scale.data));
+      if (p.block_scales()) set_block_scales(desc.object);
       // Sums of fewer bits in forward products, as Transformer Engine has them: for the tensor cores of Hopper.
-      const bool forward = p.a.type == program::DType::e4m3 && p.b.type == program::DType::e4m3 && !p.block_scales;
+      const bool forward = op.a.type == program::DType::e4m3 && op.b.type == program::DType::e4m3 && !p.block_scales();
       set(desc.object, CUBLASLT_MATMUL_DESC_FAST_ACCUM, static_cast<std::int8_t>(forward ? 1 : 0));
     }
-    const cublasLtEpilogue_t epilogue = epilogue_of(p);
+    const cublasLtEpilogue_t epilogue = epilogue_of(op);
     if (epilogue == CUBLASLT_EPILOGUE_DEFAULT) return;
     set(desc.object, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
-    if (p.bias_gradient || p.bias) {
-      const void* vector = p.bias_gradient ? at.bias_gradient.data : at.bias.data;
-      set(desc.object, CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector);
-      set(desc.object, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE,
-          data_type(p.bias_gradient ? at.bias_gradient.type : at.bias.type));
+    if (const backend::Tensor& vector = op.bias_gradient ? op.bias_gradient : op.bias) {
+      set(desc.object, CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(vector.data));
+      set(desc.object, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(vector.type));
     }
-    if (p.epilogue != program::Epilogue::none) {
-      set(desc.object, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, at.aux.data);
-      set(desc.object, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.out.leading);
+    if (op.epilogue != program::Epilogue::none) {
+      set(desc.object, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, op.aux.data);
+      set(desc.object, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.out.row);
     }
   }
 
   void run(Stream stream) const {
-    const float alpha = 1;
-    const void* c = at.add ? at.add.data : at.out.data;
-    check(cublasLtMatmul(handle, desc.object, &alpha, at.b.data, b.object, at.a.data, a.object, &beta, c, out.object,
-                         at.out.data, out.object, &algorithm, workspace, Blas::workspace_bytes, stream),
+    const float alpha = 1, beta = op.accumulate || op.add ? 1.0F : 0.0F;
+    const void* c = op.add ? op.add.data : op.out.data;
+    check(cublasLtMatmul(handle, desc.object, &alpha, op.b.data, b.object, op.a.data, a.object, &beta, c, out.object,
+                         op.out.data, out.object, &algorithm, workspace, Blas::workspace_bytes, stream),
           "cublasLtMatmul");
   }
 };
@@ -198,9 +193,9 @@ void Blas::Close::operator()(cublasLtContext* handle) const {
   static_cast<void>(cublasLtDestroy(handle));
 }
 
-std::vector<std::string> Blas::proposals(const Product& product, const Operands& operands, int at_most) {
+std::vector<std::string> Blas::proposals(const Product& product, int at_most) {
   if (!has_fused_form(product)) return {};
-  const Call call(handle_.get(), workspace_.data(), product, operands);
+  const Call call(handle_.get(), workspace_.data(), product);
   Owned<cublasLtMatmulPreference_t> preference;
   preference.destroy = cublasLtMatmulPreferenceDestroy;
   check(cublasLtMatmulPreferenceCreate(&preference.object), "cublasLtMatmulPreferenceCreate");
@@ -227,20 +222,20 @@ std::vector<std::string> Blas::proposals(const Product& product, const Operands&
   for (int i = 0; i < found; ++i) {
     const auto& r = results[i];
     if (r.state != CUBLAS_STATUS_SUCCESS || std::cmp_greater(r.workspaceSize, workspace_bytes)) continue;
-    if (product.add && !takes_another_c(r.algo)) continue;
+    if (product.op.add && !takes_another_c(r.algo)) continue;
     algorithms.emplace_back(reinterpret_cast<const char*>(&r.algo), sizeof r.algo);
   }
   return algorithms;
 }
 
-std::shared_ptr<Blas::Call> Blas::call(const Product& product, const Operands& operands, const std::string& algorithm) {
+std::shared_ptr<Blas::Call> Blas::call(const Product& product, const std::string& algorithm) {
   std::string bytes = algorithm;
   if (bytes.empty()) {
-    const auto found = proposals(product, operands, 4);
+    const auto found = proposals(product, 4);
     if (found.empty()) fail("cuBLASLt has no algorithm for {}", key_of(product));
     bytes = found.front();
   }
-  auto call = std::make_shared<Call>(handle_.get(), workspace_.data(), product, operands);
+  auto call = std::make_shared<Call>(handle_.get(), workspace_.data(), product);
   if (bytes.size() != sizeof call->algorithm) {
     fail("the tuned algorithm of {} has {} bytes, cuBLASLt's have {}: it is of another version; tune again",
          key_of(product), bytes.size(), sizeof call->algorithm);
@@ -249,57 +244,43 @@ std::shared_ptr<Blas::Call> Blas::call(const Product& product, const Operands& o
   return call;
 }
 
-Blas::Run Blas::prepare(const Product& product, const Operands& operands, const ProductChoice& choice) {
+Blas::Run Blas::prepare(const Product& product, const ProductChoice& choice) {
+  const auto& op = product.op;
   if (choice.fused || !product.composite()) {
     // The library replaces a bias gradient where ours may have to be added to: then by way of scratch.
-    if (product.bias_gradient && product.accumulate) {
-      Operands aside = operands;
-      aside.bias_gradient = {operands.scratch, program::DType::f32, product.m};
-      auto fused = call(product, aside, choice.algorithm);
-      return [fused, from = aside.bias_gradient, to = operands.bias_gradient](Stream s) {
+    if (op.bias_gradient && op.accumulate) {
+      Product aside = product;
+      aside.op.bias_gradient = {product.scratch, program::DType::f32, op.m};
+      return [fused = call(aside, choice.algorithm), from = aside.op.bias_gradient, to = op.bias_gradient](Stream s) {
         fused->run(s);
         run(s,
             backend::Bound<program::ResidualAdd>{.in = from, .residual = to, .out = to, .rows = 1, .width = to.count});
       };
     }
-    return [fused = call(product, operands, choice.algorithm)](Stream s) { fused->run(s); };
+    return [fused = call(product, choice.algorithm)](Stream s) { fused->run(s); };
   }
-  Operands plain = operands;
-  if (product.epilogue == program::Epilogue::gelu) plain.out = operands.aux;
-  auto multiply = call(product.plain(), plain, choice.algorithm);
-  return [multiply, product, operands](Stream s) {
+  return [multiply = call(product.plain(), choice.algorithm), op, scratch = product.scratch](Stream s) {
     multiply->run(s);
-    if (product.epilogue == program::Epilogue::gelu) run(s, backend::Bound<program::Gelu>{operands.aux, operands.out});
-    if (product.epilogue == program::Epilogue::gelu_backward)
-      run(s, backend::Bound<program::GeluBackward>{operands.aux, operands.out});
-    if (product.bias_gradient) {
-      run(s,
-          backend::Bound<program::ColumnSum>{operands.a, operands.bias_gradient, product.k, product.m,
-                                             product.accumulate},
-          {.scratch = operands.scratch});
+    if (op.epilogue == program::Epilogue::gelu) run(s, backend::Bound<program::Gelu>{op.aux, op.out});
+    if (op.epilogue == program::Epilogue::gelu_backward) run(s, backend::Bound<program::GeluBackward>{op.aux, op.out});
+    if (op.bias_gradient) {
+      run(s, backend::Bound<program::ColumnSum>{op.a, op.bias_gradient, op.k, op.m, op.accumulate},
+          {.scratch = scratch});
     }
   };
 }
 
-ProductChoice Blas::default_choice(const Product& product, const Operands& operands) {
-  const bool fused = !product.composite() || !proposals(product, operands, 1).empty();
-  return {fused, ""};
+ProductChoice Blas::default_choice(const Product& product) {
+  return {!product.composite() || !proposals(product, 1).empty(), ""};
 }
 
-std::vector<ProductChoice> Blas::candidates(const Product& product, const Operands& operands, int at_most) {
+std::vector<ProductChoice> Blas::candidates(const Product& product, int at_most) {
   std::vector<ProductChoice> all;
   if (product.composite()) {
-    Operands plain = operands;
-    if (product.epilogue == program::Epilogue::gelu) plain.out = operands.aux;
-    for (const std::string& a : proposals(product.plain(), plain, at_most)) all.push_back({false, a});
+    for (const std::string& a : proposals(product.plain(), at_most)) all.push_back({false, a});
   }
-  for (const std::string& a : proposals(product, operands, at_most)) all.push_back({true, a});
+  for (const std::string& a : proposals(product, at_most)) all.push_back({true, a});
   return all;
-}
-
-std::int64_t Blas::scratch_floats(const Product& product) {
-  if (!product.bias_gradient) return 0;
-  return std::max(product.m, cuda::scratch_floats(program::ColumnSum{.rows = product.k, .width = product.m}));
 }
 
 std::string Blas::version() {

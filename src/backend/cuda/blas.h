@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -8,51 +9,46 @@
 #include <vector>
 
 #include "backend/bound.h"
+#include "backend/cuda/kernels/kernels.h"
 #include "backend/cuda/runtime.h"
 
 struct cublasLtContext;
 
 namespace harness::cuda {
 
-/// A row-major matrix of a product as it is stored: element (i, j) of batch b at b * batch_stride + i * leading + j.
-struct Matrix {
-  program::DType type = program::DType::bf16;
-  bool transposed = false;  // before it is multiplied
-  std::int64_t leading = 0, batch_stride = 0;
-};
-
-/// out[m, n] = op(a)[m, k] op(b)[k, n] + bias[n] + add[m, n], then the epilogue; as Matmul in program/compute.h,
-/// `batch` times. Everything but the addresses. `add` is stored as `out` is.
+/// A Matmul with its addresses (program/compute.h), `batch` times, as the library is asked for it.
 struct Product {
-  std::int64_t batch = 1, m = 0, n = 0, k = 0;
-  Matrix a, b, out;
-  bool bias = false, add = false, bias_gradient = false, accumulate = false;
-  bool tf32 = false;          // f32 inputs may be rounded to 10-bit mantissas
-  bool block_scales = false;  // 8-bit factors have a scale for each block, not one for all
-  program::Epilogue epilogue = program::Epilogue::none;
-  int alignment_bytes = 256;  // of all addresses, at most 256
+  /// One product of dense matrices.
+  Product(const backend::Bound<program::Matmul>& op, bool tf32);
 
+  /// Element (i, j) of batch b of a row-major matrix, as it is stored, lies at b * batch + i * row + j.
+  struct Strides {
+    std::int64_t row = 0, batch = 0;
+  };
+  backend::Bound<program::Matmul> op;
+  std::int64_t batch = 1;
+  Strides a, b, out;          // `add` and `aux` are stored as `out` is
+  bool tf32;                  // f32 inputs may be rounded to 10-bit mantissas
+  int alignment_bytes = 256;  // of all addresses, at most 256
+  float* scratch = nullptr;   // as many floats as scratch_floats() of the operation says
+
+  /// 8-bit factors have a scale for each block, not one for all.
+  bool block_scales() const { return program::are_of_blocks(op.a_scale.type); }
   /// More than a product with bias and `add`: the library's fused form and own kernels beside a plain product both
   /// compute it.
-  bool composite() const { return epilogue != program::Epilogue::none || bias_gradient; }
+  bool composite() const { return op.epilogue != program::Epilogue::none || op.bias_gradient.present(); }
   /// The plain product that own kernels make whole.
   Product plain() const;
   double flop() const {
-    return 2.0 * static_cast<double>(batch) * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+    return 2.0 * static_cast<double>(batch) * static_cast<double>(op.m) * static_cast<double>(op.n) *
+           static_cast<double>(op.k);
   }
 };
 
-/// The largest power of two up to 256 that divides an address or a number of bytes.
-int alignment_of(std::int64_t bytes);
-int alignment_of(const void* address);
+/// The largest power of two up to 256 that divides a number of bytes, or an address.
+int alignment_of(std::uintptr_t bytes);
 
-/// The product of an operation whose views lie at addresses aligned to `alignment_bytes`; `block_scales` is left to the
-/// caller, who knows the scales' type.
-Product product_of(const program::Matmul& op, program::DType a, program::DType b, program::DType out, bool tf32,
-                   int alignment_bytes);
-Product product_of(const backend::Bound<program::Matmul>& op, bool tf32);
-
-/// Names a Product in a table of tuned choices: equal keys, equal Products.
+/// Names a Product in a table of tuned choices: equal keys, Products that differ by their addresses alone.
 std::string key_of(const Product& product);
 
 /// How a Product is computed. `algorithm`: the library's own opaque bytes, "" for its first proposal. `seconds`: what
@@ -70,13 +66,12 @@ struct ProductChoice {
 std::string print_choice(const ProductChoice& choice);
 ProductChoice parse_choice(std::string_view text);
 
-/// Device addresses of a Product. `scratch`: n or m floats where the product says so (Blas::scratch_floats). a_scale
-/// and b_scale: of 8-bit factors.
-struct Operands {
-  backend::Tensor a = {}, b = {}, bias = {}, add = {}, aux = {}, out = {}, bias_gradient = {};
-  float* scratch = nullptr;
-  backend::Tensor a_scale = {}, b_scale = {};
-};
+/// Scratch of a Matmul, beside that of the other operations in kernels.h.
+template <class T>
+std::int64_t scratch_floats(const program::MatmulOf<T>& op) {
+  if (!op.bias_gradient.present()) return 0;
+  return std::max(op.m, scratch_floats(program::ColumnSum{.rows = op.k, .width = op.m}));
+}
 
 /// Matrix products by cuBLASLt: the only class that knows the library. One workspace, so its products belong on one
 /// stream. Descriptors and algorithms are fixed when a product is prepared; running it looks nothing up and may be
@@ -90,23 +85,21 @@ class Blas {
   using Run = std::function<void(Stream)>;
   /// A composite Product is computed in the library's fused form or by own kernels beside a plain product, as the
   /// choice says; "" of an algorithm takes the library's first proposal. Throws Error if it has none.
-  Run prepare(const Product& product, const Operands& operands, const ProductChoice& choice);
+  Run prepare(const Product& product, const ProductChoice& choice);
   /// The choice where nothing was tuned: fused if the library has it.
-  ProductChoice default_choice(const Product& product, const Operands& operands);
+  ProductChoice default_choice(const Product& product);
   /// The library's proposals, at most `at_most` of a form, best guess first. For a composite Product: those of the
   /// plain product with own kernels beside it, then those of the fused form.
-  std::vector<ProductChoice> candidates(const Product& product, const Operands& operands, int at_most);
+  std::vector<ProductChoice> candidates(const Product& product, int at_most);
   /// Fused forms that the library refused with another word than "not supported": the separate form serves.
   const std::vector<std::string>& refusals() const { return refusals_; }
 
-  /// Floats of scratch that a Product may need.
-  static std::int64_t scratch_floats(const Product& product);
   static std::string version();
 
  private:
   struct Call;
-  std::vector<std::string> proposals(const Product& product, const Operands& operands, int at_most);
-  std::shared_ptr<Call> call(const Product& product, const Operands& operands, const std::string& algorithm);
+  std::vector<std::string> proposals(const Product& product, int at_most);
+  std::shared_ptr<Call> call(const Product& product, const std::string& algorithm);
 
   struct Close {
     void operator()(cublasLtContext* handle) const;

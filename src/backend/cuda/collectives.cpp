@@ -4,12 +4,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <future>
 #include <map>
-#include <mutex>
 #include <thread>
 
 #include "base/text.h"
@@ -54,12 +53,6 @@ ncclRedOp_t operation_of(program::Reduction reduction) {
   return reduction == program::Reduction::max ? ncclMax : ncclSum;
 }
 
-// A communicator to be made by splitting the job's: on all ranks the same list.
-struct Split {
-  std::string name;
-  std::vector<int> members;  // of this rank's instance, in order; empty if this rank is in none
-};
-
 // A Program of one rank's own work needs no other rank, whatever its place in a layout: it is not connected.
 bool communicates(const program::Program& program) {
   const auto any = [](const std::vector<program::Operation>& list) {
@@ -84,9 +77,21 @@ std::vector<program::Axis> neighbour_axes(const program::Program& program) {
   return axes;
 }
 
+// NCCL's settings for several ranks on one GPU, which it refuses otherwise: each rank passes as a host of its own and
+// talks through sockets. Sets environment variables that are not set; before the first call of NCCL.
+void pretend_own_host(int rank) {
+  ::setenv("NCCL_HOSTID", fmt::format("harness-rank-{}", rank).c_str(), 0);
+  ::setenv("NCCL_SOCKET_IFNAME", "lo", 0);
+  ::setenv("NCCL_IB_DISABLE", "1", 0);
+  ::setenv("NCCL_NET", "Socket", 0);      // a plugin would come before it
+  ::setenv("NCCL_MNNVL_ENABLE", "0", 0);  // one GPU is no NVLink domain of several nodes, as its fabric id would say
+  ::setenv("NCCL_RAS_ENABLE", "0", 0);
+  ::setenv("NCCL_MAX_CTAS", "2", 0);
+}
+
 }  // namespace
 
-struct Collectives::State {
+struct Collectives::State final : backend::Connections {
   program::Layout layout;
   std::vector<program::Group> groups;
   std::vector<program::Axis> axes;  // of point-to-point messages
@@ -94,15 +99,10 @@ struct Collectives::State {
   ncclUniqueId id{};
   ncclComm_t job = nullptr;
   std::map<std::string, ncclComm_t> communicators;
-  // The connecting thread's.
-  std::mutex mutex;
-  std::condition_variable changed;
   bool connected = false;
-  std::exception_ptr problem;
 
-  void give_up() {
-    const std::lock_guard lock(mutex);
-    if (!connected) return;
+  /// Gives the communicators up without waiting for anybody. The connecting thread keeps them while it is at work.
+  ~State() override {
     for (const auto& [name, communicator] : communicators) static_cast<void>(ncclCommAbort(communicator));
     if (job != nullptr) static_cast<void>(ncclCommAbort(job));
   }
@@ -129,32 +129,28 @@ struct Collectives::State {
     return first;
   }
 
-  std::vector<Split> splits() const {
-    std::vector<Split> list;
-    const program::Coordinates here = layout.coordinates(rank);
-    for (std::size_t g = 0; g < groups.size(); ++g) {
-      if (groups[g].size(layout) < 2 || g == group_of_job()) continue;
-      list.push_back({group_name(static_cast<program::GroupId>(g)),
-                      groups[g].contains(here) ? groups[g].members(layout, here) : std::vector<int>{}});
-    }
-    for (const program::Axis axis : axes) {
-      if (layout[axis] > 1)
-        list.push_back({axis_name(axis), program::Group{"", program::AxisSet::of({axis}), {}}.members(layout, here)});
-    }
-    return list;
-  }
-
   void connect() {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     check(ncclCommInitRankConfig(&job, ranks, id, rank, &config), "connecting to the job's ranks");
-    for (const Split& split : splits()) {
-      const auto me = std::find(split.members.begin(), split.members.end(), rank);
-      const bool member = me != split.members.end();
+    // `members`: of this rank's instance, in order; none if this rank is in none.
+    const auto split = [&](const std::string& name, const std::vector<int>& members) {
+      const auto me = std::ranges::find(members, rank);
+      const bool member = me != members.end();
       ncclComm_t communicator = nullptr;
-      check(ncclCommSplit(job, member ? split.members.front() : NCCL_SPLIT_NOCOLOR,
-                          static_cast<int>(me - split.members.begin()), &communicator, nullptr),
-            "splitting off " + split.name);
-      if (member) communicators[split.name] = communicator;
+      check(ncclCommSplit(job, member ? members.front() : NCCL_SPLIT_NOCOLOR, static_cast<int>(me - members.begin()),
+                          &communicator, nullptr),
+            "splitting off " + name);
+      if (member) communicators[name] = communicator;
+    };
+    const program::Coordinates here = layout.coordinates(rank);
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      if (groups[g].size(layout) < 2 || g == group_of_job()) continue;
+      split(group_name(static_cast<program::GroupId>(g)),
+            groups[g].contains(here) ? groups[g].members(layout, here) : std::vector<int>{});
+    }
+    for (const program::Axis axis : axes) {
+      if (layout[axis] > 1)
+        split(axis_name(axis), program::Group{"", program::AxisSet::of({axis}), {}}.members(layout, here));
     }
   }
 
@@ -166,21 +162,14 @@ struct Collectives::State {
   }
 };
 
-struct Collectives::Kept final : backend::Connections {
-  ~Kept() override {
-    if (state) state->give_up();
-  }
-  std::shared_ptr<State> state;
-};
-
 Collectives::Collectives(const backend::ExecutableRequest& request) : state_(std::make_shared<State>()) {
   state_->layout = request.layout;
   state_->groups = request.groups;
   state_->axes = neighbour_axes(*request.program);
   state_->rank = request.rank;
   state_->ranks = communicates(*request.program) ? request.layout.ranks() : 1;
-  const auto earlier = std::dynamic_pointer_cast<Kept>(request.connections);
-  if (earlier != nullptr && earlier->state->connects_like(*state_)) std::swap(state_, earlier->state);
+  const auto earlier = std::dynamic_pointer_cast<State>(request.connections);
+  if (earlier != nullptr && earlier->connects_like(*state_)) state_ = earlier;
   // While a graph is captured, NCCL registers the buffers' whole allocation with the network adapter and with the peers
   // (ncclNetGraphRegisterBuffer, ncclIpcGraphRegisterBuffer), and their data take another path. Without it a captured
   // step communicates as an eager one does, and `cuda_graph` changes one thing. `env` may turn it on.
@@ -188,14 +177,8 @@ Collectives::Collectives(const backend::ExecutableRequest& request) : state_(std
   if (request.share_devices) pretend_own_host(request.rank);
 }
 
-Collectives::~Collectives() {
-  if (state_) state_->give_up();
-}
-
 std::shared_ptr<backend::Connections> Collectives::release() {
-  auto kept = std::make_shared<Kept>();
-  kept->state = std::move(state_);
-  return kept;
+  return std::move(state_);
 }
 
 std::vector<RendezvousMessage> Collectives::publish() {
@@ -218,7 +201,9 @@ void Collectives::connect(const std::vector<RendezvousMessage>& received, double
     std::memcpy(state_->id.internal, it->bytes.data(), it->bytes.size());
   }
   const int device = current_device();
-  std::thread([state = state_, device] {
+  std::promise<void> promise;
+  std::future<void> done = promise.get_future();
+  std::thread([state = state_, device, promise = std::move(promise)]() mutable {
     std::exception_ptr problem;
     try {
       set_device(device);
@@ -226,36 +211,27 @@ void Collectives::connect(const std::vector<RendezvousMessage>& received, double
     } catch (...) {
       problem = std::current_exception();
     }
-    const std::lock_guard lock(state->mutex);
-    state->problem = problem;
     state->connected = true;
-    state->changed.notify_all();
+    state.reset();  // before anybody can give up the communicators
+    problem ? promise.set_exception(problem) : promise.set_value();
   }).detach();
-  std::unique_lock lock(state_->mutex);
-  const auto deadline = std::chrono::duration<double>(timeout_s);
-  if (!state_->changed.wait_for(lock, deadline, [this] { return state_->connected; })) {
+  if (done.wait_for(std::chrono::duration<double>(timeout_s)) == std::future_status::timeout) {
     throw backend::PeerLost(
         fmt::format("NCCL did not connect rank {} with the others within {:.0f} s: at least one did not come",
                     state_->rank, timeout_s));
   }
-  if (state_->problem) std::rethrow_exception(state_->problem);
+  done.get();
 }
 
 Collectives::Run Collectives::prepare(const program::Action& action,
                                       const std::function<backend::Tensor(const program::View&)>& tensor) {
   const State& s = *state_;
-  const program::Coordinates here = s.layout.coordinates(s.rank);
   const std::string what(program::name_of(action));
   const program::Transferred views = program::transferred_by(action);
-  if (!views.in.present()) fail("{} is no communication", what);
   const backend::Tensor in = tensor(views.in), out = tensor(views.out);
-  if (program::peer_of(action) != nullptr) {
-    const program::Peer peer = *program::peer_of(action);
-    const int length = s.layout[peer.axis];
-    const int other = ((here[peer.axis] + peer.offset) % length + length) % length;
-    if (other == here[peer.axis])
-      fail("rank {} would send to itself along the {} axis", s.rank, program::name_of(peer.axis));
-    ncclComm_t c = s.communicator(State::axis_name(peer.axis));
+  if (const program::Peer* peer = program::peer_of(action)) {
+    ncclComm_t c = s.communicator(State::axis_name(peer->axis));
+    const int other = s.layout.coordinates(s.layout.neighbour(s.rank, peer->axis, peer->offset))[peer->axis];
     if (std::holds_alternative<program::Send>(action)) {
       return [=](Stream to) { check(ncclSend(in.data, in.count, type_of(in), other, c, to), what); };
     }
@@ -322,16 +298,6 @@ std::string Collectives::version() {
   int v = 0;
   static_cast<void>(ncclGetVersion(&v));
   return v == 0 ? "" : print_version(v);
-}
-
-void pretend_own_host(int rank) {
-  ::setenv("NCCL_HOSTID", fmt::format("harness-rank-{}", rank).c_str(), 0);
-  ::setenv("NCCL_SOCKET_IFNAME", "lo", 0);
-  ::setenv("NCCL_IB_DISABLE", "1", 0);
-  ::setenv("NCCL_NET", "Socket", 0);      // a plugin would come before it
-  ::setenv("NCCL_MNNVL_ENABLE", "0", 0);  // one GPU is no NVLink domain of several nodes, as its fabric id would say
-  ::setenv("NCCL_RAS_ENABLE", "0", 0);
-  ::setenv("NCCL_MAX_CTAS", "2", 0);
 }
 
 }  // namespace harness::cuda

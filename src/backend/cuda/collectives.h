@@ -19,10 +19,6 @@ namespace harness::cuda {
 class Collectives {
  public:
   explicit Collectives(const backend::ExecutableRequest& request);
-  /// Gives the communicators up without waiting for anybody; local.
-  ~Collectives();
-  Collectives(const Collectives&) = delete;
-  Collectives& operator=(const Collectives&) = delete;
 
   /// On rank 0: NCCL's unique id for every other rank.
   std::vector<RendezvousMessage> publish();
@@ -46,12 +42,7 @@ class Collectives {
 
  private:
   struct State;
-  struct Kept;
   std::shared_ptr<State> state_;  // shared with a thread that may outlive this
 };
-
-/// NCCL's settings for several ranks on one GPU, which it refuses otherwise: each rank passes as a host of its own and
-/// talks through sockets. Sets environment variables that are not set; before the first call of NCCL.
-void pretend_own_host(int rank);
 
 }  // namespace harness::cuda

@@ -67,8 +67,8 @@ void check(fe::error_t status, const char* what) {
 /// (cuDNN calls that ragged) and has a length of its own.
 class GraphBuilder {
  public:
-  explicit GraphBuilder(const FusedShape& fused) : shape_(fused.shape), documents_(fused.documents) {
-    graph_.set_io_data_type(fused.type == program::DType::f16 ? fe::DataType_t::HALF : fe::DataType_t::BFLOAT16)
+  explicit GraphBuilder(const AttentionForm& form) : shape_(form.shape), documents_(form.documents) {
+    graph_.set_io_data_type(form.type == program::DType::f16 ? fe::DataType_t::HALF : fe::DataType_t::BFLOAT16)
         .set_intermediate_data_type(fe::DataType_t::FLOAT)
         .set_compute_data_type(fe::DataType_t::FLOAT);
     if (documents_ == 0) return;
@@ -208,42 +208,37 @@ class Plan {
   Memory workspace_;
 };
 
-class CudnnHandle {
- public:
-  CudnnHandle() {
-    if (const cudnnStatus_t status = cudnnCreate(&handle_); status != CUDNN_STATUS_SUCCESS) {
-      fail("cudnnCreate failed: {}", cudnnGetErrorString(status));
-    }
-  }
-  ~CudnnHandle() { static_cast<void>(cudnnDestroy(handle_)); }
-  CudnnHandle(const CudnnHandle&) = delete;
-  CudnnHandle& operator=(const CudnnHandle&) = delete;
-  cudnnHandle_t get() const { return handle_; }
-
- private:
-  cudnnHandle_t handle_ = nullptr;
+struct DestroyHandle {
+  void operator()(cudnnContext* handle) const { static_cast<void>(cudnnDestroy(handle)); }
 };
+
+std::unique_ptr<cudnnContext, DestroyHandle> make_handle() {
+  cudnnHandle_t handle = nullptr;
+  const cudnnStatus_t status = cudnnCreate(&handle);
+  if (status != CUDNN_STATUS_SUCCESS) fail("cudnnCreate failed: {}", cudnnGetErrorString(status));
+  return std::unique_ptr<cudnnContext, DestroyHandle>(handle);
+}
 
 /// The documents' table on the device, and the stats in the order of tokens.
 class Documents {
  public:
-  Documents(const program::AttentionShape& shape, std::int64_t documents)
-      : shape_(shape),
-        documents_(documents),
-        entries_(shape.batch * documents + 1),
+  explicit Documents(const AttentionForm& form)
+      : form_(form),
+        entries_(form.shape.batch * form.documents + 1),
+        stats_count_(form.shape.batch * form.shape.query_length * form.shape.heads),
         table_memory_(Memory::Kind::device,
                       entries_ * static_cast<std::int64_t>(4 * sizeof(std::int64_t) + sizeof(std::int32_t)),
                       "the table of documents"),
-        stats_memory_(Memory::Kind::device, stats_count() * program::size_of(program::DType::f32),
+        stats_memory_(Memory::Kind::device, stats_count_ * program::size_of(program::DType::f32),
                       "the stats of documents"),
-        stats_{stats_memory_.data(), program::DType::f32, stats_count()} {
+        stats_{stats_memory_.data(), program::DType::f32, stats_count_} {
     auto* offsets = reinterpret_cast<std::int64_t*>(table_memory_.data());
     table_ = {offsets, offsets + entries_, offsets + 2 * entries_, offsets + 3 * entries_,
               reinterpret_cast<std::int32_t*>(offsets + 4 * entries_)};
   }
 
   void find(Stream stream, const backend::Tensor& position_ids) const {
-    find_documents(stream, position_ids, shape_, documents_, table_);
+    find_documents(stream, position_ids, form_.shape, form_.documents, table_);
   }
   const backend::Tensor& stats() const { return stats_; }
   void add_to(std::unordered_map<std::int64_t, void*>& at) const {
@@ -256,10 +251,8 @@ class Documents {
   }
 
  private:
-  std::int64_t stats_count() const { return shape_.batch * shape_.query_length * shape_.heads; }
-
-  const program::AttentionShape shape_;
-  const std::int64_t documents_, entries_;
+  const AttentionForm form_;
+  const std::int64_t entries_, stats_count_;
   const Memory table_memory_, stats_memory_;
   const backend::Tensor stats_;
   DocumentTable table_{};
@@ -267,12 +260,12 @@ class Documents {
 
 class FusedAttention : public AttentionKernel {
  public:
-  FusedAttention(const FusedShape& fused, int engine) : fused_(fused), engine_(engine) {
-    if (fused.documents > 0) documents_.emplace(fused.shape, fused.documents);
+  FusedAttention(const AttentionForm& form, int engine) : form_(form), engine_(engine) {
+    if (form.documents > 0) documents_.emplace(form);
   }
 
   Run forward(const backend::Bound<program::Attention>& t) override {
-    if (!forward_) forward_ = std::make_unique<Plan>(handle_.get(), GraphBuilder(fused_).forward(), engine_, "forward");
+    if (!forward_) forward_ = std::make_unique<Plan>(handle_.get(), GraphBuilder(form_).forward(), engine_, "forward");
     std::unordered_map<std::int64_t, void*> at{
         {q_id, t.q.data}, {k_id, t.k.data}, {v_id, t.v.data}, {out_id, t.out.data}, {stats_id, t.stats.data}};
     if (!documents_) return [this, at](Stream s) mutable { forward_->run(s, at); };
@@ -280,14 +273,14 @@ class FusedAttention : public AttentionKernel {
     return [this, at, t](Stream s) mutable {
       documents_->find(s, t.position_ids);
       forward_->run(s, at);
-      stats_by_head(s, documents_->stats(), t.stats, fused_.shape);
+      stats_by_head(s, documents_->stats(), t.stats, form_.shape);
     };
   }
 
   Run backward(const backend::Bound<program::AttentionBackward>& t) override {
     if (t.accumulate) fail("cuDNN's fused attention cannot add to gradients; attention: unfused can");
     if (!backward_)
-      backward_ = std::make_unique<Plan>(handle_.get(), GraphBuilder(fused_).backward(), engine_, "backward");
+      backward_ = std::make_unique<Plan>(handle_.get(), GraphBuilder(form_).backward(), engine_, "backward");
     std::unordered_map<std::int64_t, void*> at{{q_id, t.q.data},     {k_id, t.k.data},         {v_id, t.v.data},
                                                {out_id, t.out.data}, {stats_id, t.stats.data}, {dout_id, t.dout.data},
                                                {dq_id, t.dq.data},   {dk_id, t.dk.data},       {dv_id, t.dv.data}};
@@ -295,59 +288,58 @@ class FusedAttention : public AttentionKernel {
     documents_->add_to(at);
     return [this, at, t](Stream s) mutable {
       documents_->find(s, t.position_ids);
-      stats_by_token(s, t.stats, documents_->stats(), fused_.shape);
+      stats_by_token(s, t.stats, documents_->stats(), form_.shape);
       backward_->run(s, at);
     };
   }
 
  private:
-  const FusedShape fused_;
+  const AttentionForm form_;
   const int engine_;
-  const CudnnHandle handle_;  // outlives the plans
+  const std::unique_ptr<cudnnContext, DestroyHandle> handle_ = make_handle();  // outlives the plans
   std::optional<Documents> documents_;
   std::unique_ptr<Plan> forward_, backward_;
 };
 
 }  // namespace
 
-std::string fused_attention_unavailable(const FusedShape& fused) {
-  if (fused.type == program::DType::f32) {
+std::string fused_attention_unavailable(const AttentionForm& form) {
+  if (form.type == program::DType::f32) {
     return "cuDNN's fused attention computes in bf16 and fp16, not in fp32 or tf32";
   }
   // cudnn-frontend 1.32, scaled_dot_product_flash_attention.h: the backward pass refuses stats of packed documents.
   const int major = compute_capability() / 10;
-  if (fused.documents > 0 && major != 9 && major != 10) {
+  if (form.documents > 0 && major != 9 && major != 10) {
     return fmt::format("cuDNN's fused attention trains on packed documents on compute capability 9 and 10, not {}",
                        major);
   }
-  return cudnn_too_old(cudnnGetVersion(), fused.shape);
+  return cudnn_too_old(cudnnGetVersion(), form.shape);
 }
 
-std::unique_ptr<AttentionKernel> make_fused_attention(const FusedShape& fused, int engine) {
-  if (const std::string why = fused_attention_unavailable(fused); !why.empty()) fail("attention: fused: {}", why);
-  return std::make_unique<FusedAttention>(fused, engine);
+std::unique_ptr<AttentionKernel> make_fused_attention(const AttentionForm& form, int engine) {
+  return std::make_unique<FusedAttention>(form, engine);
 }
 
-std::int64_t count_fused_kernels(const FusedShape& fused, bool backward, std::string_view device) {
+std::int64_t count_fused_kernels(const AttentionForm& form, bool backward, std::string_view device) {
   auto properties = std::make_shared<fe::DeviceProperties>();
   check(properties->deserialize({device.begin(), device.end()}), "the description of the device");
-  fe::graph::Graph graph = backward ? GraphBuilder(fused).backward() : GraphBuilder(fused).forward();
+  fe::graph::Graph graph = backward ? GraphBuilder(form).backward() : GraphBuilder(form).forward();
   graph.set_device_properties(properties);
   return propose(graph, nullptr);
 }
 
 #else
 
-std::string fused_attention_unavailable(const FusedShape& /*fused*/) {
+std::string fused_attention_unavailable(const AttentionForm& /*form*/) {
   return "this build has no cudnn-frontend headers (`make setup` fetches them), so no fused attention";
 }
 
-std::unique_ptr<AttentionKernel> make_fused_attention(const FusedShape& fused, int /*engine*/) {
-  fail("attention: fused: {}", fused_attention_unavailable(fused));
+std::unique_ptr<AttentionKernel> make_fused_attention(const AttentionForm& form, int /*engine*/) {
+  fail("attention: fused: {}", fused_attention_unavailable(form));
 }
 
-std::int64_t count_fused_kernels(const FusedShape& fused, bool /*backward*/, std::string_view /*device*/) {
-  fail("{}", fused_attention_unavailable(fused));
+std::int64_t count_fused_kernels(const AttentionForm& form, bool /*backward*/, std::string_view /*device*/) {
+  fail("{}", fused_attention_unavailable(form));
 }
 
 #endif

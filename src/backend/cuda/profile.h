@@ -2,10 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "backend/cuda/cuda_backend.h"
 #include "program/operation.h"
 #include "program/timeline.h"
 
@@ -44,13 +46,17 @@ class ActivityRecorder {
   bool recording_ = false;
 };
 
-/// From what the device did to which operation did it: operation i is launched under external id i + 1, and
-/// communications that start as one group under that of the group's first, whose interval they all get. For each
-/// operation that left records: from the start of its first to the end of its last, in seconds since the first of all
-/// began, in the order of the operations. Records without an external id (or with one beyond the step) belong to
-/// nobody.
+/// From what the device did to which operation did it: a launch is under external id i + 1 of its first member i. For
+/// each operation whose launch left records: from the start of its first to the end of its last, in seconds since the
+/// first of all began, in the order of the operations. Records without an external id belong to nobody.
 std::vector<program::Interval> operation_intervals(std::span<const ActivityRecord> records,
-                                                   std::span<const program::Operation> step);
+                                                   std::span<const Launch> launches);
+/// The same from when each launch ran, by its first member.
+struct Extent {
+  double start_s = 0, end_s = 0;
+};
+std::vector<program::Interval> operation_intervals(const std::map<program::OperationId, Extent>& extents,
+                                                   std::span<const Launch> launches);
 
 // ---- what NVTX is told ----------------------------------------------------------------------------------------------
 
@@ -73,22 +79,12 @@ class Ranges {
   Ranges& operator=(const Ranges&) = delete;
 
   void before(std::size_t operation) { go_to(paths_.at(operation)); }
-  /// After the last operation.
-  void end() { go_to({}); }
+  /// {} after the last operation.
+  void go_to(const RangePath& path);
 
  private:
-  void go_to(const RangePath& path);
   std::vector<RangePath> paths_;  // by operation
   RangePath open_;
-};
-
-/// One range of the same domain for as long as it lives.
-class Range {
- public:
-  explicit Range(const char* name);
-  ~Range();
-  Range(const Range&) = delete;
-  Range& operator=(const Range&) = delete;
 };
 
 }  // namespace harness::cuda

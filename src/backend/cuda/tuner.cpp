@@ -13,23 +13,26 @@
 namespace harness::cuda {
 namespace {
 
+// Where there is no memory yet: addresses count from here, which is as aligned as what is allocated.
+std::byte* nowhere() {
+  return reinterpret_cast<std::byte*>(std::uintptr_t{1} << 20);
+}
+
 constexpr int most_proposals = 16;  // of a form
 constexpr int max_calls = 200;      // at a time: a stream holds a limited number of launches
 
 // Relative to the norm. Where an input has 16 bits, the separate form rounds once more on its way. Where it has 8,
 // kernels add up with fewer bits. Where tf32 is, one kernel may round inputs to 10 bits and another cut them off.
 double tolerance_of(const Product& product) {
-  if (product.a.type != program::DType::f32) return 1e-2;
+  if (product.op.a.type != program::DType::f32) return 1e-2;
   return product.tf32 ? 2e-3 : 1e-3;
 }
 
 // Clocks climb from idle within a second or two. At the clocks between, another algorithm may be the fastest.
-void warm_up(const NeededProduct& needed, Blas& blas, Timer& timer, std::int64_t l2_bytes, double seconds) {
+void warm_up(const Product& needed, Blas& blas, Timer& timer, std::int64_t l2_bytes, double seconds) {
   if (seconds <= 0) return;
-  const Rotation rotation(needed, 2 * l2_bytes);
-  rotation.fill(timer.stream());
-  const ProductChoice choice = blas.default_choice(needed.product, rotation.operands().front());
-  timer.sustained(rotation.runs(needed.product, blas, choice), seconds);
+  const Rotation rotation(needed, 2 * l2_bytes, timer.stream());
+  timer.sustained(rotation.runs(blas, blas.default_choice(rotation.products().front())), seconds);
 }
 
 // A proposal that the library refuses to run is none; one that broke the GPU is named.
@@ -43,39 +46,31 @@ void throw_if_device_failed(const Error& problem, const Product& product, const 
 }
 
 // The proposals that run and compute what the first of them does; `rejected` counts those that run and do not.
-std::vector<ProductChoice> right_ones(std::vector<ProductChoice> proposals, const NeededProduct& needed,
-                                      const Operands& at, Blas& blas, Stream stream, int& rejected) {
-  const Product& product = needed.product;
-  Judge judge({at.out, at.aux, at.bias_gradient}, tolerance_of(product), stream);
-  bool has_reference = false;
+std::vector<ProductChoice> right_ones(const Product& product, Blas& blas, Stream stream, int& rejected) {
+  std::vector<ProductChoice> proposals = blas.candidates(product, most_proposals);
+  Judge judge({product.op.out, product.op.aux, product.op.bias_gradient}, tolerance_of(product), stream);
   std::erase_if(proposals, [&](const ProductChoice& choice) {
     bool agrees = false;
     try {
-      const Blas::Run run = blas.prepare(product, at, choice);
-      if (!has_reference) judge.set_reference(run);
-      has_reference = true;
-      agrees = judge.agrees(run);
+      agrees = judge.agrees(blas.prepare(product, choice));
       rejected += agrees ? 0 : 1;
     } catch (const Error& e) {
       throw_if_device_failed(e, product, choice);
     }
     return !agrees;
   });
-  if (!has_reference) fail("no algorithm of cuBLASLt runs for {}", key_of(product));
+  if (!judge.has_reference()) fail("no algorithm of cuBLASLt runs for {}", key_of(product));
   if (proposals.empty()) fail("no algorithm of cuBLASLt computes the same twice for {}", key_of(product));
   return proposals;
 }
 
-ProductChoice fastest(const NeededProduct& needed, Blas& blas, Timer& timer, std::int64_t l2_bytes, double limit_s,
+ProductChoice fastest(const Product& needed, Blas& blas, Timer& timer, std::int64_t l2_bytes, double limit_s,
                       int most_rounds) {
-  const Rotation rotation(needed, 2 * l2_bytes);
-  rotation.fill(timer.stream());
-  const Operands& at = rotation.operands().front();
+  const Rotation rotation(needed, 2 * l2_bytes, timer.stream());
   int rejected = 0;
-  std::vector<ProductChoice> choices =
-      right_ones(blas.candidates(needed.product, at, most_proposals), needed, at, blas, timer.stream(), rejected);
+  std::vector<ProductChoice> choices = right_ones(rotation.products().front(), blas, timer.stream(), rejected);
   std::vector<std::vector<Blas::Run>> runs;
-  for (const ProductChoice& choice : choices) runs.push_back(rotation.runs(needed.product, blas, choice));
+  for (const ProductChoice& choice : choices) runs.push_back(rotation.runs(blas, choice));
   double round_s = 0;
   for (const double seconds : timer.medians(runs, 1)) round_s += seconds;
   const int rounds =
@@ -89,90 +84,74 @@ ProductChoice fastest(const NeededProduct& needed, Blas& blas, Timer& timer, std
 
 }  // namespace
 
-std::vector<NeededProduct> needed_products(const program::Program& program, bool tf32) {
+std::vector<Product> needed_products(const program::Program& program, bool tf32) {
   const program::Arena arena = program::plan_arena(program);
-  const auto buffer = [&](const program::View& v) -> const program::Buffer& { return program.buffers.at(v.buffer); };
-  const auto alignment = [&](const program::View& v) {
-    if (!v.present()) return 256;
-    return alignment_of(arena.offset_bytes[v.buffer] + v.offset * program::size_of(buffer(v).type));
-  };
-  std::vector<NeededProduct> needed;
+  std::vector<Product> needed;
   std::set<std::string> seen;
   for (const program::Operation& operation : program.step) {
     const auto* op = std::get_if<program::Matmul>(&operation.action);
     if (op == nullptr) continue;
-    const int aligned = std::min({alignment(op->a), alignment(op->b), alignment(op->out), alignment(op->add),
-                                  alignment(op->aux), alignment(op->bias), alignment(op->bias_gradient)});
-    Product product = product_of(*op, buffer(op->a).type, buffer(op->b).type, buffer(op->out).type, tf32, aligned);
-    product.block_scales = op->a_scale.present() && program::are_of_blocks(buffer(op->a_scale).type);
-    if (seen.insert(key_of(product)).second) needed.push_back({product, *op});
+    const auto tensor = [&](const program::View& v) { return backend::locate(v, program, arena, nowhere(), {}); };
+    const Product product(backend::bind(*op, tensor), tf32);
+    if (seen.insert(key_of(product)).second) needed.push_back(product);
   }
   return needed;
 }
 
-Rotation::Rotation(const NeededProduct& needed, std::int64_t at_least_bytes) {
-  const Product& p = needed.product;
-  const program::Matmul& op = needed.operation;
+Rotation::Rotation(const Product& needed, std::int64_t at_least_bytes, Stream stream) {
   // Every operand lies as badly as the worst of the real ones: the library asks addresses for their alignment.
-  const std::int64_t skew = p.alignment_bytes % 256;
-  const auto bytes = [&](std::int64_t count, program::DType type) {
-    return (skew + count * program::size_of(type) + 255) / 256 * 256;
+  const std::int64_t skew = needed.alignment_bytes % 256;
+  std::byte* begin = nowhere();
+  std::int64_t at = 0;
+  const auto place = [&](backend::Tensor& tensor, std::int64_t count) {
+    tensor.data = begin + at + skew;
+    tensor.count = count;
+    at += (skew + tensor.bytes() + 255) / 256 * 256;
   };
-  const std::int64_t a = bytes(p.m * p.k, p.a.type), b = bytes(p.k * p.n, p.b.type), out = bytes(p.m * p.n, p.out.type);
-  const std::int64_t aux = op.aux.present() ? out : 0, add = p.add ? out : 0,
-                     vector = bytes(std::max(p.m, p.n), program::DType::f32);
-  const std::int64_t scratch = bytes(Blas::scratch_floats(p), program::DType::f32);
-  const program::DType scale = p.block_scales ? program::DType::e8m0 : program::DType::f32;
-  const std::int64_t a_scales = p.block_scales ? block_scales(p.m, p.k) : 1,
-                     b_scales = p.block_scales ? block_scales(p.n, p.k) : 1;
-  const bool scaled = program::is_fp8(p.a.type);
-  const std::int64_t scales = scaled ? bytes(a_scales, scale) + bytes(b_scales, scale) : 0;
-  const std::int64_t set_bytes = a + b + out + aux + add + 2 * vector + scratch + scales;
-  const std::int64_t sets = std::clamp<std::int64_t>((at_least_bytes + set_bytes - 1) / set_bytes, 1, 32);
-  while (deviation_of_a_ * deviation_of_a_ * static_cast<float>(p.k) > 2) deviation_of_a_ /= 2;
-  memory_ = Memory(Memory::Kind::device, sets * set_bytes, "tuning a matrix product");
-  std::byte* at = memory_.data();
-  const auto take = [&](std::int64_t size, program::DType type, std::int64_t count) {
-    const backend::Tensor t{at + skew, type, count};
-    at += size;
-    return t;
-  };
-  for (std::int64_t i = 0; i < sets; ++i) {
-    Operands o;
-    o.a = take(a, p.a.type, p.m * p.k);
-    o.b = take(b, p.b.type, p.k * p.n);
-    o.out = take(out, p.out.type, p.m * p.n);
-    if (op.aux.present()) o.aux = take(aux, p.out.type, p.m * p.n);
-    if (p.add) o.add = take(add, p.out.type, p.m * p.n);
-    const backend::Tensor first = take(vector, p.bias ? p.out.type : program::DType::f32, p.n);
-    if (p.bias) o.bias = first;
-    const backend::Tensor second = take(vector, program::DType::f32, p.m);
-    if (p.bias_gradient) o.bias_gradient = second;
-    o.scratch = take(scratch, program::DType::f32, 0).f32();
-    if (scaled) {
-      o.a_scale = take(bytes(a_scales, scale), scale, a_scales);
-      o.b_scale = take(bytes(b_scales, scale), scale, b_scales);
+  // A set of operands from `at` on.
+  const auto place_all = [&] {
+    Product p = needed;
+    auto& op = p.op;
+    place(op.a, op.m * op.k);
+    place(op.b, op.k * op.n);
+    place(op.out, op.m * op.n);
+    if (op.aux) place(op.aux, op.m * op.n);
+    if (op.add) place(op.add, op.m * op.n);
+    if (op.bias) place(op.bias, op.n);
+    if (op.bias_gradient) place(op.bias_gradient, op.m);
+    if (program::is_fp8(op.a.type)) {
+      place(op.a_scale, p.block_scales() ? block_scales(op.m, op.k) : 1);
+      place(op.b_scale, p.block_scales() ? block_scales(op.n, op.k) : 1);
     }
-    operands_.push_back(o);
-  }
-}
+    backend::Tensor scratch;
+    place(scratch, scratch_floats(op));
+    p.scratch = scratch.f32();
+    return p;
+  };
+  place_all();
+  const std::int64_t set_bytes = at, sets = std::clamp<std::int64_t>((at_least_bytes + at - 1) / at, 1, 32);
+  memory_ = Memory(Memory::Kind::device, sets * set_bytes, "tuning a matrix product");
+  begin = memory_.data();
+  at = 0;
+  for (std::int64_t i = 0; i < sets; ++i) products_.push_back(place_all());
 
-void Rotation::fill(Stream stream) const {
   std::uint64_t seed = 1;
-  for (const Operands& o : operands_) {
-    fill_random(stream, o.a, seed++, deviation_of_a_);
-    for (const backend::Tensor& t : {o.b, o.out, o.add, o.aux, o.bias, o.bias_gradient}) {
+  float deviation_of_a = 1;
+  while (deviation_of_a * deviation_of_a * static_cast<float>(needed.op.k) > 2) deviation_of_a /= 2;
+  for (const Product& p : products_) {
+    fill_random(stream, p.op.a, seed++, deviation_of_a);
+    for (const backend::Tensor& t : {p.op.b, p.op.out, p.op.add, p.op.aux, p.op.bias, p.op.bias_gradient}) {
       if (t) fill_random(stream, t, seed++);
     }
-    for (const backend::Tensor& t : {o.a_scale, o.b_scale}) {
+    for (const backend::Tensor& t : {p.op.a_scale, p.op.b_scale}) {
       if (t) run(stream, backend::Bound<program::Fill>{t, 1});
     }
   }
 }
 
-std::vector<Blas::Run> Rotation::runs(const Product& product, Blas& blas, const ProductChoice& choice) const {
+std::vector<Blas::Run> Rotation::runs(Blas& blas, const ProductChoice& choice) const {
   std::vector<Blas::Run> runs;
-  for (const Operands& o : operands_) runs.push_back(blas.prepare(product, o, choice));
+  for (const Product& p : products_) runs.push_back(blas.prepare(p, choice));
   return runs;
 }
 
@@ -185,13 +164,13 @@ Judge::Judge(const std::vector<backend::Tensor>& results, double tolerance, Stre
   }
 }
 
-void Judge::set_reference(const Blas::Run& run) {
-  compute(run);
-  for (const Kept& k : kept_) copy_within(stream_, k.reference.data(), k.result.data, k.result.bytes());
-  synchronize(stream_);
-}
-
 bool Judge::agrees(const Blas::Run& run) {
+  if (!has_reference_) {
+    compute(run);
+    for (const Kept& k : kept_) copy_within(stream_, k.reference.data(), k.result.data, k.result.bytes());
+    synchronize(stream_);
+    has_reference_ = true;
+  }
   compute(run);
   return std::ranges::all_of(kept_, [&](const Kept& k) { return is_near(k); });
 }
@@ -222,20 +201,20 @@ bool Judge::is_near(const Kept& k) {
 
 backend::Tuning tune_products(const program::Program& program, bool tf32, const backend::Tuning& known,
                               std::int64_t l2_bytes, const Effort& effort) {
-  std::vector<NeededProduct> unknown = needed_products(program, tf32);
-  std::erase_if(unknown, [&](const NeededProduct& n) { return known.contains(key_of(n.product)); });
+  std::vector<Product> unknown = needed_products(program, tf32);
+  std::erase_if(unknown, [&](const Product& p) { return known.contains(key_of(p)); });
   double flop = 0;
-  for (const NeededProduct& n : unknown) flop += n.product.flop();
+  for (const Product& p : unknown) flop += p.flop();
   backend::Tuning found;
   Blas blas;
   Timer timer;
   bool warm = false;
-  for (const NeededProduct& needed : unknown) {
+  for (const Product& needed : unknown) {
     try {
       if (!warm) warm_up(needed, blas, timer, l2_bytes, effort.warm_up_s);
       warm = true;
-      const double its_limit_s = effort.limit_s * needed.product.flop() / flop;
-      found[key_of(needed.product)] = print_choice(fastest(needed, blas, timer, l2_bytes, its_limit_s, effort.rounds));
+      const double its_limit_s = effort.limit_s * needed.flop() / flop;
+      found[key_of(needed)] = print_choice(fastest(needed, blas, timer, l2_bytes, its_limit_s, effort.rounds));
     } catch (const OutOfMemory&) {  // even with nothing else in it: the library's first proposal serves
     }
   }
@@ -247,18 +226,23 @@ double measure_products(config::Precision precision, double seconds) {
   const program::DType type = config::storage_of(precision);
   const bool fp8 = config::has_fp8_products(precision);
   const program::DType factor = fp8 ? program::DType::e4m3 : type;
-  NeededProduct needed;
-  needed.operation.m = needed.operation.n = needed.operation.k = n;
-  needed.operation.transpose_b = fp8;
-  needed.product = product_of(needed.operation, factor, factor, type, precision == config::Precision::tf32, 256);
-  needed.product.block_scales = precision == config::Precision::mxfp8;
+  const program::DType scale = precision == config::Precision::mxfp8 ? program::DType::e8m0 : program::DType::f32;
+  const Product needed({.a = {nullptr, factor},
+                        .b = {nullptr, factor},
+                        .out = {nullptr, type},
+                        .m = n,
+                        .n = n,
+                        .k = n,
+                        .transpose_b = fp8,
+                        .a_scale = {nullptr, scale},
+                        .b_scale = {nullptr, scale}},
+                       precision == config::Precision::tf32);
   Blas blas;
   Timer timer;
   constexpr double limit_s = 5;
   const ProductChoice choice = fastest(needed, blas, timer, 0, limit_s, Effort{}.rounds);
-  const Rotation rotation(needed, 0);
-  rotation.fill(timer.stream());
-  return needed.product.flop() / timer.sustained(rotation.runs(needed.product, blas, choice), seconds);
+  const Rotation rotation(needed, 0, timer.stream());
+  return needed.flop() / timer.sustained(rotation.runs(blas, choice), seconds);
 }
 
 double measure_copies(double seconds) {
@@ -318,26 +302,17 @@ std::vector<double> Timer::medians(const std::vector<std::vector<Blas::Run>>& ca
   return medians;
 }
 
-namespace {
-
-constexpr std::int64_t copy_bytes = 64 << 20;  // so much that starting a copy takes no notable part of it
-
-// The memory that a copy in one direction reads and writes. The driver takes the host's part from the NUMA node that
-// the worker is bound to.
-struct Buffers {
-  Memory host{Memory::Kind::pinned, copy_bytes, "copies between host and GPU"},
-      device{Memory::Kind::device, copy_bytes, "copies between host and GPU"};
-};
-
-}  // namespace
-
 machine::HostCopies measure_host_copies(double seconds) {
-  const Buffers in, out;
+  constexpr std::int64_t copy_bytes = 64 << 20;  // so much that starting a copy takes no notable part of it
+  const auto memory = [](Memory::Kind kind) { return Memory(kind, copy_bytes, "copies between host and GPU"); };
+  // The driver takes the host's part from the NUMA node that the worker is bound to.
+  const Memory host_from = memory(Memory::Kind::pinned), device_to = memory(Memory::Kind::device);
+  const Memory host_to = memory(Memory::Kind::pinned), device_from = memory(Memory::Kind::device);
   Timer timer;
   const OwnedStream other(Priority::normal);
   const OwnedEvent begun(OwnedEvent::Timing::off), ended(OwnedEvent::Timing::off);
-  const auto to_device = [&](Stream s) { copy_in(s, in.device.data(), in.host.data(), copy_bytes); };
-  const auto from_device = [&](Stream s) { copy_out(s, out.host.data(), out.device.data(), copy_bytes); };
+  const auto to_device = [&](Stream s) { copy_in(s, device_to.data(), host_from.data(), copy_bytes); };
+  const auto from_device = [&](Stream s) { copy_out(s, host_to.data(), device_from.data(), copy_bytes); };
   const auto both = [&](Stream s) {
     begun.record(s);
     wait_for(other.get(), begun.get());

@@ -10,42 +10,34 @@
 
 namespace harness::cuda {
 
-/// A distinct Product of a Program's step, with one operation that needs it.
-struct NeededProduct {
-  Product product;
-  program::Matmul operation;
-};
-/// In the order of the step. Pure.
-std::vector<NeededProduct> needed_products(const program::Program& program, bool tf32);
+/// The distinct Products of a Program's step, in its order. Addresses count from where its memory would begin. Pure.
+std::vector<Product> needed_products(const program::Program& program, bool tf32);
 
-/// Random operands of a Product, several sets in turn, so many that no cache holds them. `a` is scaled so that sums
+/// A Product over random operands, several sets in turn, so many that no cache holds them. `a` is scaled so that sums
 /// over k are of order 1, where GELU bends and whatever is added to them counts.
 class Rotation {
  public:
   /// Throws OutOfMemory.
-  Rotation(const NeededProduct& needed, std::int64_t at_least_bytes);
-  void fill(Stream stream) const;
-  const std::vector<Operands>& operands() const { return operands_; }
-  /// The Product over each set of its operands.
-  std::vector<Blas::Run> runs(const Product& product, Blas& blas, const ProductChoice& choice) const;
+  Rotation(const Product& needed, std::int64_t at_least_bytes, Stream stream);
+  const std::vector<Product>& products() const { return products_; }
+  std::vector<Blas::Run> runs(Blas& blas, const ProductChoice& choice) const;
 
  private:
-  float deviation_of_a_ = 1;
   Memory memory_;
-  std::vector<Operands> operands_;
+  std::vector<Product> products_;
 };
 
-/// Compares what runs compute with what a first run computed.
+/// Compares what runs compute with what the first of them computed.
 class Judge {
  public:
   /// Before each run, the results hold the same random numbers: a run may add to them, or read them. `tolerance` is
   /// relative to the norm. Throws OutOfMemory.
   Judge(const std::vector<backend::Tensor>& results, double tolerance, Stream stream);
 
-  void set_reference(const Blas::Run& run);
   /// Whether the results are within the tolerance as a whole and in each of many parts: a tile that was left out is a
   /// large share of the part in which it lies.
   bool agrees(const Blas::Run& run);
+  bool has_reference() const { return has_reference_; }
 
  private:
   struct Kept {
@@ -58,6 +50,7 @@ class Judge {
   double tolerance_;
   Stream stream_;
   std::vector<Kept> kept_;
+  bool has_reference_ = false;
   Memory parts_;
 };
 

@@ -299,29 +299,18 @@ void launch_norm_backward(const char* name, Stream stream, const Backward<T, cen
   }
 }
 
-PartialSums sums_of(const backend::Bound<program::LayerNormBackward>& op, float* scratch) {
-  return {scratch,
-          blocks_here(op.rows, op.width),
-          op.width,
-          op.dbias ? 3 : 2,
-          {op.dgamma.f32(), op.dbeta.f32(), op.dbias.f32()},
-          op.accumulate};
-}
-
-PartialSums sums_of(const backend::Bound<program::RmsNormBackward>& op, float* scratch) {
-  return {scratch,
-          blocks_here(op.rows, op.width),
-          op.width,
-          op.dbias ? 2 : 1,
-          {op.dgamma.f32(), op.dbias.f32(), nullptr},
-          op.accumulate};
-}
-
 template <bool centres, class Op>  // Op: bound
 void run_both_stages(const char* name, Stream stream, const Op& a, float* scratch) {
-  const PartialSums sums = sums_of(a, scratch);
+  const int of_bias = a.dbias ? 1 : 0;
+  PartialSums sums{scratch,     blocks_here(a.rows, a.width),    a.width,
+                   1 + of_bias, {a.dgamma.f32(), a.dbias.f32()}, a.accumulate};
   const float* mean = nullptr;
-  if constexpr (centres) mean = a.mean.f32();
+  if constexpr (centres) {
+    mean = a.mean.f32();
+    sums.count = 2 + of_bias;
+    sums.to[1] = a.dbeta.f32();
+    sums.to[2] = a.dbias.f32();
+  }
   backend::with_type(a.dout.type, [&](auto tag) {
     using T = decltype(tag);
     const Backward<T, centres> t{a.dout.template as<const T>(),
@@ -350,15 +339,10 @@ void run(Stream stream, const backend::Bound<program::ColumnSum>& op, const back
   const std::int64_t rows = op.rows, width = op.width;
   float* scratch = context.scratch;
   const std::int64_t slices = slices_of(rows, width);
-  backend::with_type(op.in.type, [&](auto tag) {
-    using T = decltype(tag);
-    const auto start = [&](auto kernel, int n) {
-      const std::int64_t tiles = ceil_div(width, tile_lanes * n);
-      launch("column_sum", kernel, {tiles * slices, tile_lanes * tile_groups}, stream, op.in.as<const T>(), rows, width,
-             tiles, ceil_div(rows, slices), scratch);
-    };
-    constexpr int n = lanes_of<T>;
-    width % n == 0 ? start(sum_slices<T, n>, n) : start(sum_slices<T, 1>, 1);
+  with_lanes(op.in.type, width, [&]<class T, int n>(Lanes<T, n>) {
+    const std::int64_t tiles = ceil_div(width, tile_lanes * n);
+    launch("column_sum", sum_slices<T, n>, {tiles * slices, tile_lanes * tile_groups}, stream, op.in.as<const T>(),
+           rows, width, tiles, ceil_div(rows, slices), scratch);
   });
   launch_finish_sums("column_sum (second stage)", stream, {scratch, slices, width, 1, {op.out.f32()}, op.accumulate});
 }

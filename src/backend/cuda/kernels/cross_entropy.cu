@@ -138,10 +138,9 @@ void launch_add_rows(Stream stream, const float* row_losses, const auto& op) {
          op.loss.f32());
 }
 
-// As few threads as go over the row in the same number of turns.
-template <class T>
-int threads_of(std::int64_t width) {
-  const std::int64_t pieces = width % lanes_of<T> == 0 ? width / lanes_of<T> : width;
+// As few threads as go over a row, n elements each, in the same number of turns.
+int threads_of(std::int64_t width, int n) {
+  const std::int64_t pieces = width / n;
   return threads_for(ceil_div(pieces, ceil_div(pieces, row_threads)), row_threads);
 }
 
@@ -155,33 +154,24 @@ std::int64_t scratch_floats(const program::CrossEntropyGradient& op) {
 }
 
 void run(Stream stream, const backend::Bound<program::CrossEntropy>& op, const backend::KernelContext& context) {
-  backend::with_type(op.logits.type, [&](auto tag) {
-    using T = decltype(tag);
-    constexpr int n = lanes_of<T>;
-    const auto kernel = op.vocab % n == 0 ? cross_entropy_row<T, n> : cross_entropy_row<T, 1>;
-    launch("cross_entropy", kernel, {op.rows, threads_of<T>(op.vocab)}, stream, op.logits.as<T>(), op.labels.i32(),
-           op.vocab, scales_of(op), context.scratch);
+  with_lanes(op.logits.type, op.vocab, [&]<class T, int n>(Lanes<T, n>) {
+    launch("cross_entropy", cross_entropy_row<T, n>, {op.rows, threads_of(op.vocab, n)}, stream, op.logits.as<T>(),
+           op.labels.i32(), op.vocab, scales_of(op), context.scratch);
   });
   launch_add_rows(stream, context.scratch, op);
 }
 
 void run(Stream stream, const backend::Bound<program::CrossEntropyMaximum>& op, const backend::KernelContext&) {
-  backend::with_type(op.logits.type, [&](auto tag) {
-    using T = decltype(tag);
-    constexpr int n = lanes_of<T>;
-    const auto kernel = op.vocab % n == 0 ? maximum_row<T, n> : maximum_row<T, 1>;
-    launch("cross_entropy_maximum", kernel, {op.rows, threads_of<T>(op.vocab)}, stream, op.logits.as<const T>(),
-           op.vocab, op.maximum.f32());
+  with_lanes(op.logits.type, op.vocab, [&]<class T, int n>(Lanes<T, n>) {
+    launch("cross_entropy_maximum", maximum_row<T, n>, {op.rows, threads_of(op.vocab, n)}, stream,
+           op.logits.as<const T>(), op.vocab, op.maximum.f32());
   });
 }
 
 void run(Stream stream, const backend::Bound<program::CrossEntropySums>& op, const backend::KernelContext& context) {
   const std::int64_t first = backend::first_row(op.shard, context.at);
-  backend::with_type(op.logits.type, [&](auto tag) {
-    using T = decltype(tag);
-    constexpr int n = lanes_of<T>;
-    const auto kernel = op.vocab % n == 0 ? sums_row<T, n> : sums_row<T, 1>;
-    launch("cross_entropy_sums", kernel, {op.rows, threads_of<T>(op.vocab)}, stream, op.logits.as<const T>(),
+  with_lanes(op.logits.type, op.vocab, [&]<class T, int n>(Lanes<T, n>) {
+    launch("cross_entropy_sums", sums_row<T, n>, {op.rows, threads_of(op.vocab, n)}, stream, op.logits.as<const T>(),
            op.labels.i32(), op.maximum.f32(), op.target.f32(), op.sum.f32(), op.vocab, first);
   });
 }
@@ -189,11 +179,8 @@ void run(Stream stream, const backend::Bound<program::CrossEntropySums>& op, con
 void run(Stream stream, const backend::Bound<program::CrossEntropyGradient>& op,
          const backend::KernelContext& context) {
   const std::int64_t first = backend::first_row(op.shard, context.at);
-  backend::with_type(op.logits.type, [&](auto tag) {
-    using T = decltype(tag);
-    constexpr int n = lanes_of<T>;
-    const auto kernel = op.vocab % n == 0 ? gradient_row<T, n> : gradient_row<T, 1>;
-    launch("cross_entropy_gradient", kernel, {op.rows, threads_of<T>(op.vocab)}, stream, op.logits.as<T>(),
+  with_lanes(op.logits.type, op.vocab, [&]<class T, int n>(Lanes<T, n>) {
+    launch("cross_entropy_gradient", gradient_row<T, n>, {op.rows, threads_of(op.vocab, n)}, stream, op.logits.as<T>(),
            op.labels.i32(), op.maximum.f32(), op.target.f32(), op.sum.f32(), op.vocab, first, scales_of(op),
            context.scratch);
   });

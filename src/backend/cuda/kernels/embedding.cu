@@ -105,32 +105,23 @@ __global__ void __launch_bounds__(rope_threads) rope_row(T* data, const std::int
 void run(Stream stream, const backend::Bound<program::Embedding>& op, const backend::KernelContext& context) {
   // Each position counts once in the sum over the shards.
   const backend::Tensor positions = context.at[op.shard.axis] == 0 ? op.positions : backend::Tensor{};
-  backend::with_type(op.out.type, [&](auto tag) {
-    using T = decltype(tag);
-    const auto start = [&](auto kernel, int n) {
-      launch("embedding", kernel, {op.rows, threads_for(ceil_div(op.width, n), row_threads)}, stream, op.tokens.i32(),
-             op.position_ids.i32(), op.words.as<const T>(), positions.as<const T>(), op.out.as<T>(), op.width,
-             op.sequence, backend::first_row(op.shard, context.at), op.shard.rows);
-    };
-    constexpr int n = lanes_of<T>;
-    op.width % n == 0 ? start(embedding_row<T, n>, n) : start(embedding_row<T, 1>, 1);
+  with_lanes(op.out.type, op.width, [&]<class T, int n>(Lanes<T, n>) {
+    launch("embedding", embedding_row<T, n>, {op.rows, threads_for(ceil_div(op.width, n), row_threads)}, stream,
+           op.tokens.i32(), op.position_ids.i32(), op.words.as<const T>(), positions.as<const T>(), op.out.as<T>(),
+           op.width, op.sequence, backend::first_row(op.shard, context.at), op.shard.rows);
   });
 }
 
 void run(Stream stream, const backend::Bound<program::EmbeddingBackward>& op, const backend::KernelContext& context) {
   if (op.position_ids && op.dpositions && !op.accumulate_positions)
     run(stream, backend::Bound<program::Fill>{op.dpositions, 0}, context);
-  backend::with_type(op.dout.type, [&](auto tag) {
-    using T = decltype(tag);
-    const auto start = [&](auto kernel, int n) {
-      const int threads = threads_for(ceil_div(op.width, n), row_threads);
-      const std::int64_t tiles = ceil_div(ceil_div(op.width, n), threads);
-      launch("embedding_backward", kernel, {op.sequence * tiles, threads}, stream, op.tokens.i32(),
-             op.position_ids.i32(), op.dout.as<const T>(), op.dwords.f32(), op.dpositions.f32(), op.rows, op.width,
-             op.sequence, backend::first_row(op.shard, context.at), op.shard.rows, op.accumulate_positions, tiles);
-    };
-    constexpr int n = lanes_of<T>;
-    op.width % n == 0 ? start(embedding_backward_position<T, n>, n) : start(embedding_backward_position<T, 1>, 1);
+  with_lanes(op.dout.type, op.width, [&]<class T, int n>(Lanes<T, n>) {
+    const int threads = threads_for(ceil_div(op.width, n), row_threads);
+    const std::int64_t tiles = ceil_div(ceil_div(op.width, n), threads);
+    launch("embedding_backward", embedding_backward_position<T, n>, {op.sequence * tiles, threads}, stream,
+           op.tokens.i32(), op.position_ids.i32(), op.dout.as<const T>(), op.dwords.f32(), op.dpositions.f32(), op.rows,
+           op.width, op.sequence, backend::first_row(op.shard, context.at), op.shard.rows, op.accumulate_positions,
+           tiles);
   });
 }
 

@@ -21,6 +21,20 @@ inline int threads_for(std::int64_t n, int limit) {
   return warps * 32 < limit ? static_cast<int>(warps * 32) : limit;
 }
 
+/// A kernel's element type, and how many elements of it a thread accesses at once.
+template <class T, int n>
+struct Lanes {};
+
+/// f(Lanes<T, n>) for rows of `width` elements of this type: 16 bytes at once where they divide a row, else one
+/// element.
+template <class F>
+void with_lanes(program::DType type, std::int64_t width, const F& f) {
+  backend::with_type(type, [&](auto tag) {
+    using T = decltype(tag);
+    width % lanes_of<T> == 0 ? f(Lanes<T, lanes_of<T>>{}) : f(Lanes<T, 1>{});
+  });
+}
+
 // launch(): the one way a kernel is started. The arguments are converted to the parameters' types. No blocks: nothing
 // to do.
 #ifdef HARNESS_EMULATED_CUDA

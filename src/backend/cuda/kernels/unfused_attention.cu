@@ -164,33 +164,15 @@ __global__ void __launch_bounds__(head_threads) delta_heads(Heads s, const T* ou
   if (p.valid && p.lane == 0) delta[p.stats] = total;
 }
 
-Heads heads_of(const program::AttentionShape& shape, int n) {
-  Heads s{shape.batch * shape.query_length, shape.heads, shape.query_length, shape.head_dim, 1};
-  while (s.lanes < 32 && s.lanes * n < shape.head_dim) s.lanes *= 2;
-  return s;
-}
-
-template <class Kernel, class... Arguments>
-void launch_heads(const char* name, Stream stream, Kernel kernel, int n, const program::AttentionShape& shape,
-                  Arguments... arguments) {
-  const Heads s = heads_of(shape, n);
-  launch(name, kernel, {ceil_div(s.rows * s.heads * s.lanes, head_threads), head_threads}, stream, s, arguments...);
-}
-
 }  // namespace
 
 void attention_softmax(Stream stream, backend::Tensor scores, backend::Tensor stats, backend::Tensor position_ids,
                        const program::AttentionShape& shape, double scale) {
   const std::int64_t rows = shape.heads * shape.query_length, keys = shape.key_length;
   const Sight sight{shape.query_length, keys, shape.causal, position_ids.i32()};
-  backend::with_type(scores.type, [&](auto tag) {
-    using T = decltype(tag);
-    const auto start = [&](auto kernel, int n) {
-      launch("attention_softmax", kernel, {rows, threads_for(ceil_div(keys, n), score_threads)}, stream, scores.as<T>(),
-             stats.f32(), sight, scale);
-    };
-    constexpr int n = lanes_of<T>;
-    keys % n == 0 ? start(softmax_row<T, n>, n) : start(softmax_row<T, 1>, 1);
+  with_lanes(scores.type, keys, [&]<class T, int n>(Lanes<T, n>) {
+    launch("attention_softmax", softmax_row<T, n>, {rows, threads_for(ceil_div(keys, n), score_threads)}, stream,
+           scores.as<T>(), stats.f32(), sight, scale);
   });
 }
 
@@ -217,12 +199,12 @@ void attention_softmax_backward(Stream stream, backend::Tensor probabilities, ba
 
 void attention_delta(Stream stream, backend::Tensor out, backend::Tensor dout, backend::Tensor delta,
                      const program::AttentionShape& shape) {
-  backend::with_type(out.type, [&](auto tag) {
-    using T = decltype(tag);
-    constexpr int n = lanes_of<T>;
-    const bool whole = shape.head_dim % n == 0;
-    launch_heads("attention_delta", stream, whole ? delta_heads<T, n> : delta_heads<T, 1>, whole ? n : 1, shape,
-                 out.as<const T>(), dout.as<const T>(), delta.f32());
+  Heads heads{shape.batch * shape.query_length, shape.heads, shape.query_length, shape.head_dim, 1};
+  with_lanes(out.type, shape.head_dim, [&]<class T, int n>(Lanes<T, n>) {
+    while (heads.lanes < 32 && heads.lanes * n < shape.head_dim) heads.lanes *= 2;
+    launch("attention_delta", delta_heads<T, n>,
+           {ceil_div(heads.rows * heads.heads * heads.lanes, head_threads), head_threads}, stream, heads,
+           out.as<const T>(), dout.as<const T>(), delta.f32());
   });
 }
 

@@ -97,12 +97,6 @@ cudaError_t wait(const std::shared_ptr<Stream>& stream, const std::shared_ptr<Ev
 
 }  // namespace
 
-cudaError_t order(const std::shared_ptr<Stream>& earlier, const std::shared_ptr<Stream>& later) {
-  const auto event = std::make_shared<Event>();
-  const cudaError_t error = record(event, earlier);
-  return error != cudaSuccess ? error : wait(later, event);
-}
-
 }  // namespace harness::fake
 
 using namespace harness::fake;

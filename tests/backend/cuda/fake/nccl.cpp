@@ -123,10 +123,9 @@ std::string check(const Call& call, const Communicator& communicator) {
   return in_place ? std::string{} : "the buffers overlap, but not as the documentation has it for in place";
 }
 
-// The calls of one communicator in one group, as one piece of work on the first of their streams; the others wait for
-// it, and it for them.
+// The calls of one communicator in one group, as one piece of work on their stream.
 ncclResult_t launch(const std::shared_ptr<Communicator>& communicator, const std::vector<Call>& calls,
-                    const std::vector<std::shared_ptr<Stream>>& streams) {
+                    const std::shared_ptr<Stream>& stream) {
   const auto issue = [clique = communicator->clique, rank = communicator->rank, device = communicator->device, calls] {
     return [clique, rank, device, calls, unit = clique->issue(rank, calls)] {
       for (const Call& call : calls) {
@@ -141,10 +140,7 @@ ncclResult_t launch(const std::shared_ptr<Communicator>& communicator, const std
     };
   };
   const std::string name = fmt::format("nccl {}", calls[0].text());
-  cudaError_t error = cudaSuccess;
-  for (std::size_t i = 1; i < streams.size(); ++i) error = std::max(error, order(streams[i], streams[0]));
-  error = std::max(error, give(streams[0], Operation{name, issue}));
-  for (std::size_t i = 1; i < streams.size(); ++i) error = std::max(error, order(streams[0], streams[i]));
+  const cudaError_t error = give(stream, Operation{name, issue});
   return error == cudaSuccess ? ncclSuccess : nccl_failed(ncclUnhandledCudaError, name);
 }
 
@@ -159,13 +155,12 @@ ncclResult_t launch_all(const std::vector<Issued>& issued) {
   ncclResult_t result = ncclSuccess;
   for (const auto& communicator : order_of_first_call) {
     std::vector<Call> calls;
-    std::vector<std::shared_ptr<Stream>> streams;
     for (const Issued& member : issued) {
-      if (member.communicator != communicator) continue;
-      calls.push_back(member.call);
-      if (std::find(streams.begin(), streams.end(), member.stream) == streams.end()) streams.push_back(member.stream);
+      if (member.stream != issued.front().stream)
+        return nccl_failed(ncclInvalidUsage, "a group on several streams is not done here");
+      if (member.communicator == communicator) calls.push_back(member.call);
     }
-    const ncclResult_t error = launch(communicator, calls, streams);
+    const ncclResult_t error = launch(communicator, calls, issued.front().stream);
     if (result == ncclSuccess) result = error;
   }
   return result;

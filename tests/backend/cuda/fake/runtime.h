@@ -37,10 +37,6 @@ struct Operation {
 cudaError_t give(const std::shared_ptr<Stream>& stream, Operation operation);
 cudaError_t give(const std::shared_ptr<Stream>& stream, const char* name, Work work);
 
-// Order between streams without an event handle, inside and outside of captures: `later` waits for all that `earlier`
-// was given so far.
-cudaError_t order(const std::shared_ptr<Stream>& earlier, const std::shared_ptr<Stream>& later);
-
 // For calls that a capture forbids to its own thread: fails and invalidates.
 cudaError_t refuse_in_capture(const char* call);
 

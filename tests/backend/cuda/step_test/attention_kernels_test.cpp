@@ -73,7 +73,7 @@ program::AttentionShape shape_of(const config::Model& model, int tensor_parallel
 }
 
 // "" if cuDNN proposes a kernel for either direction.
-std::string why_not(const FusedShape& fused, int major) {
+std::string why_not(const AttentionForm& fused, int major) {
   fake::reset({.compute_major = major});
   return test::error_of([&] {
     for (const bool backward : {false, true}) {
@@ -119,8 +119,8 @@ TEST_F(CudnnWithoutGpu, SaysWhyItHasNoKernel) {
 #endif
 
 TEST(Cudnn, PackedDocumentsAreFusedWhereTheBackwardPassCanBe) {
-  const FusedShape packed{shape_of(1, 4, 64, 128), program::DType::bf16, 3};
-  FusedShape whole = packed;
+  const AttentionForm packed{shape_of(1, 4, 64, 128), program::DType::bf16, 3};
+  AttentionForm whole = packed;
   whole.documents = 0;
   for (const int major : {8, 9, 10, 12}) {
     fake::reset({.compute_major = major});

@@ -16,14 +16,6 @@ using ::testing::SizeIs;
 
 constexpr std::int64_t n = 64;
 
-Product product_with(program::Epilogue epilogue, bool bias) {
-  program::Matmul op;
-  op.m = op.n = op.k = n;
-  op.epilogue = epilogue;
-  if (bias) op.bias = {0, 0, n};
-  return product_of(op, program::DType::f32, program::DType::f32, program::DType::f32, false, 256);
-}
-
 class BlasOverFake : public ::testing::Test {
  protected:
   void answer(cublasStatus_t status) { fake::reset({.lt_epilogue_status = static_cast<int>(status)}); }
@@ -32,9 +24,15 @@ class BlasOverFake : public ::testing::Test {
     Memory memory{Memory::Kind::device, 6 * n* n * 4, "a test"};
     Blas blas;
     backend::Tensor matrix(int i) const { return {memory.data() + i * n * n * 4, program::DType::f32, n * n}; }
-    Operands operands() const {
-      const backend::Tensor vector{memory.data() + 5 * n * n * 4, program::DType::f32, n};
-      return {.a = matrix(0), .b = matrix(1), .bias = vector, .aux = matrix(2), .out = matrix(3)};
+    backend::Tensor vector() const { return {memory.data() + 5 * n * n * 4, program::DType::f32, n}; }
+    backend::Bound<program::Matmul> plain() const {
+      return {.a = matrix(0), .b = matrix(1), .bias = vector(), .out = matrix(3), .m = n, .n = n, .k = n};
+    }
+    Product gelu() const {
+      auto op = plain();
+      op.aux = matrix(2);
+      op.epilogue = program::Epilogue::gelu;
+      return {op, false};
     }
   };
   void TearDown() override { fake::reset(); }
@@ -43,34 +41,29 @@ class BlasOverFake : public ::testing::Test {
 TEST_F(BlasOverFake, AnEpilogueThatIsCalledInvalidRunsAsSeparateKernels) {
   answer(CUBLAS_STATUS_INVALID_VALUE);
   Bench bench;
-  const Product gelu = product_with(program::Epilogue::gelu, true);
-  const ProductChoice choice = bench.blas.default_choice(gelu, bench.operands());
+  const Product gelu = bench.gelu();
+  const ProductChoice choice = bench.blas.default_choice(gelu);
   EXPECT_FALSE(choice.fused);
   ASSERT_THAT(bench.blas.refusals(), SizeIs(1));
   EXPECT_THAT(bench.blas.refusals().front(), HasSubstr("CUBLAS_STATUS_INVALID_VALUE"));
   EXPECT_THAT(bench.blas.refusals().front(), HasSubstr("gelu"));
   const OwnedStream stream(Priority::normal);
-  bench.blas.prepare(gelu, bench.operands(), choice)(stream.get());
+  bench.blas.prepare(gelu, choice)(stream.get());
   synchronize(stream.get());
-  for (const ProductChoice& c : bench.blas.candidates(gelu, bench.operands(), 8)) EXPECT_FALSE(c.fused);
+  for (const ProductChoice& c : bench.blas.candidates(gelu, 8)) EXPECT_FALSE(c.fused);
   EXPECT_EQ(fake::complaints(), std::vector<std::string>{});
 }
 
 TEST_F(BlasOverFake, AFusedFormThatIsThereIsTakenWithoutAWord) {
   answer(CUBLAS_STATUS_SUCCESS);
   Bench bench;
-  EXPECT_TRUE(bench.blas.default_choice(product_with(program::Epilogue::gelu, true), bench.operands()).fused);
+  EXPECT_TRUE(bench.blas.default_choice(bench.gelu()).fused);
   EXPECT_THAT(bench.blas.refusals(), IsEmpty());
 }
 
 // out = a b + bias + add, with `add` left as it was, in whichever form is chosen. One proposal cannot do it.
 TEST_F(BlasOverFake, WhatIsAddedIsReadFromItsOwnPlace) {
   fake::reset({.lt_first_is_in_place = true});
-  program::Matmul op;
-  op.m = op.n = op.k = n;
-  op.bias = {0, 0, n};
-  op.add = {0, 0, n * n};
-  const Product product = product_of(op, program::DType::f32, program::DType::f32, program::DType::f32, false, 256);
   Bench bench;
   const OwnedStream stream(Priority::normal);
   const auto put = [&](const backend::Tensor& to, const auto& value_of) {
@@ -85,19 +78,18 @@ TEST_F(BlasOverFake, WhatIsAddedIsReadFromItsOwnPlace) {
     synchronize(stream.get());
     return values;
   };
-  Operands at = bench.operands();
-  at.add = at.aux;
-  at.aux = {};
+  auto at = bench.plain();
+  at.add = bench.matrix(2);
   put(at.a, [](auto i, auto j) { return i == j ? 3 : 0; });
   put(at.b, [](auto i, auto j) { return i - j; });
   put(at.bias, [](auto, auto j) { return 0.5 * static_cast<double>(j); });
   put(at.add, [](auto i, auto j) { return i * j; });
   const std::vector<float> added = get(at.add);
-  const std::vector<ProductChoice> choices = bench.blas.candidates(product, at, 8);
+  const std::vector<ProductChoice> choices = bench.blas.candidates({at, false}, 8);
   EXPECT_EQ(choices.size(), 2u);
   for (const ProductChoice& choice : choices) {
     put(at.out, [](auto, auto) { return 7; });
-    bench.blas.prepare(product, at, choice)(stream.get());
+    bench.blas.prepare({at, false}, choice)(stream.get());
     const std::vector<float> out = get(at.out);
     for (std::int64_t i = 0; i < n; ++i) {
       for (std::int64_t j = 0; j < n; ++j) {
@@ -112,7 +104,7 @@ TEST_F(BlasOverFake, WhatIsAddedIsReadFromItsOwnPlace) {
 TEST_F(BlasOverFake, AFailedExecutionIsAnError) {
   answer(CUBLAS_STATUS_EXECUTION_FAILED);
   Bench bench;
-  EXPECT_THROW(bench.blas.default_choice(product_with(program::Epilogue::gelu, true), bench.operands()), Error);
+  EXPECT_THROW(bench.blas.default_choice(bench.gelu()), Error);
 }
 
 }  // namespace

@@ -104,40 +104,29 @@ TEST_F(TunerOverFake, AnAlgorithmThatBreaksTheDeviceIsNamed) {
 // A plain product of n x k and k x n, all of one type, with the operands that tuning gives it.
 struct SquareProduct {
   SquareProduct(std::int64_t n, std::int64_t k, program::DType type)
-      : needed(needed_of(n, k, type)), rotation(needed, 0), at(rotation.operands().front()) {
-    rotation.fill(timer.stream());
-  }
-  static NeededProduct needed_of(std::int64_t n, std::int64_t k, program::DType type) {
-    program::Matmul op;
-    op.m = op.n = n;
-    op.k = k;
-    return {product_of(op, type, type, type, false, 256), op};
-  }
-
-  const NeededProduct needed;
-  const Rotation rotation;
-  const Operands& at;
+      : rotation({{.a = {nullptr, type}, .b = {nullptr, type}, .out = {nullptr, type}, .m = n, .n = n, .k = k}, false},
+                 0, timer.stream()) {}
   Timer timer;
   Blas blas;
+  const Rotation rotation;
+  const Product& product = rotation.products().front();
 };
 
 TEST_F(TunerOverFake, AFewWrongElementsOfManyAreSeen) {
   fake::reset({.lt_wrong_algorithm = 3, .lt_wrong_elements = 16});  // 0.8 % of the norm of all
   SquareProduct square(512, 32, program::DType::bf16);
-  const std::vector<ProductChoice> choices = square.blas.candidates(square.needed.product, square.at, 4);
-  Judge judge({square.at.out}, 1e-2, square.timer.stream());
-  judge.set_reference(square.blas.prepare(square.needed.product, square.at, choices.front()));
+  const std::vector<ProductChoice> choices = square.blas.candidates(square.product, 4);
+  Judge judge({square.product.op.out}, 1e-2, square.timer.stream());
   for (const ProductChoice& choice : choices) {
-    EXPECT_EQ(judge.agrees(square.blas.prepare(square.needed.product, square.at, choice)), number_of(choice) != 3);
+    EXPECT_EQ(judge.agrees(square.blas.prepare(square.product, choice)), number_of(choice) != 3);
   }
 }
 
 TEST_F(TunerOverFake, OperandsAreScaledSoThatSumsAreOfOrderOne) {
   SquareProduct square(64, 1024, program::DType::f32);
-  const Product& product = square.needed.product;
-  square.blas.prepare(product, square.at, square.blas.default_choice(product, square.at))(square.timer.stream());
+  square.blas.prepare(square.product, square.blas.default_choice(square.product))(square.timer.stream());
   synchronize(square.timer.stream());
-  const backend::Tensor& out = square.at.out;
+  const backend::Tensor& out = square.product.op.out;
   double squares = 0;
   for (std::int64_t i = 0; i < out.count; ++i) squares += out.f32()[i] * out.f32()[i];
   const double deviation = std::sqrt(squares / static_cast<double>(out.count));
