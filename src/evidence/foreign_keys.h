@@ -30,7 +30,8 @@ struct CannotRow {
   std::string_view text;      // {} is the value
 };
 
-inline const std::vector<KeyRow> megatron_keys = key_rows(
+// Not inline: an inline variable may be initialised after those of the source that takes a span of it.
+const std::vector<KeyRow> megatron_keys = key_rows(
     "--max-position-embeddings|--group-query-attention|--num-query-groups|--vocab-size|--bf16|--fp16|"
     "--sequence-parallel|--use-distributed-optimizer|--use-megatron-fsdp|--data-parallel-sharding-strategy|"
     "--num-distributed-optimizer-instances|--num-virtual-stages-per-pipeline-rank|"
@@ -76,7 +77,7 @@ inline constexpr std::array<CannotRow, 13> megatron_cannot{{
     {"--encoder-tensor-model-parallel-size", "0", "an encoder of its own is left out"},
 }};
 
-inline const std::vector<KeyRow> deepspeed_keys = key_rows(
+const std::vector<KeyRow> deepspeed_keys = key_rows(
     "zero_optimization.stage3_prefetch_bucket_size|zero_optimization.mics_shard_size|"
     "zero_optimization.zero_hpz_partition_size|zero_optimization.allgather_bucket_size|activation_checkpointing= "
     "sequence_parallel_size=layout.context_parallel zero_optimization.reduce_bucket_size=bucket_elements",
@@ -95,7 +96,7 @@ inline constexpr std::array<CannotRow, 6> deepspeed_cannot{{
     {"zero_optimization.cpu_offload", "false", "the optimizer on the host: its copies are not predicted"},
 }};
 
-inline const std::vector<KeyRow> torchtitan_keys = key_rows(
+const std::vector<KeyRow> torchtitan_keys = key_rows(
     "training.batch_size=micro_batch_size training.num_tokens_per_train_step|"
     "training.num_tokens_per_microbatch_per_dp_rank|experimental.pipeline_parallel_schedule|"
     "parallelism.pipeline_parallel_schedule|parallelism.fsdp_reshard_after_forward|activation_checkpoint.mode|"
@@ -117,7 +118,7 @@ inline constexpr std::array<CannotRow, 3> torchtitan_cannot{{
     {"lora.rank", "0", "LoRA ({}): all weights are counted as trained"},
 }};
 
-inline const std::vector<KeyRow> hf_model = key_rows(
+const std::vector<KeyRow> hf_model = key_rows(
     "num_hidden_layers|n_layer|n_layers|num_layers=model.layers hidden_size|n_embd|n_embed|d_model=model.hidden "
     "num_attention_heads|n_head|n_heads|num_heads=model.heads "
     "num_key_value_heads|num_kv_heads|multi_query_group_num|attn_config.kv_n_heads=model.kv_heads "
@@ -140,7 +141,7 @@ inline constexpr std::array<CannotRow, 4> hf_model_cannot{{
 }};
 
 // Flags of the Trainer, with and without dashes, and of programs around it.
-inline const std::vector<KeyRow> hf_trainer = key_rows(
+const std::vector<KeyRow> hf_trainer = key_rows(
     "per_device_train_batch_size|micro_batch_size|train_batch_size=micro_batch_size "
     "gradient_accumulation_steps=gradient_accumulation block_size|max_seq_length|max_seq_len|max_context_width|"
     "max_length|model_max_length|cutoff_len|sequence_len|seq_length=model.sequence "
@@ -170,7 +171,7 @@ inline constexpr std::array<CannotRow, 5> hf_trainer_cannot{{
     {"load_in_4bit|load_in_8bit", "false|False", "weights of 4 or 8 bits: they are counted as bf16"},
 }};
 
-inline const std::vector<KeyRow> accelerate_keys = key_rows(
+const std::vector<KeyRow> accelerate_keys = key_rows(
     "num_processes=ranks num_machines|distributed_type= "
     "parallelism_config.parallelism_config_tp_size=layout.tensor_parallel "
     "parallelism_config.parallelism_config_cp_size=layout.context_parallel "
@@ -195,7 +196,7 @@ inline constexpr std::array<CannotRow, 3> accelerate_cannot{{
     {"deepspeed_config.offload_param_device", "none", "parameters on {}: their copies are not predicted"},
 }};
 
-inline const std::vector<KeyRow> foundry_keys = key_rows(
+const std::vector<KeyRow> foundry_keys = key_rows(
     "model.d_model=model.hidden model.n_heads=model.heads model.n_layers=model.layers model.vocab_size=model.vocab "
     "model.max_seq_len|max_seq_len=model.sequence model.attn_config.kv_n_heads=model.kv_heads "
     "model.ffn_config.ffn_hidden_size=model.ffn model.attn_config.rope_theta=model.rope_theta "
@@ -217,7 +218,7 @@ inline constexpr std::array<CannotRow, 2> foundry_cannot{{
     {"peft_config.peft_type|model.peft_config.peft_type", "", "{}: all weights are counted as trained"},
 }};
 
-inline const std::vector<KeyRow> nanogpt_keys = key_rows(
+const std::vector<KeyRow> nanogpt_keys = key_rows(
     "n_layer=model.layers n_embd=model.hidden n_head=model.heads block_size=model.sequence vocab_size=model.vocab "
     "batch_size=micro_batch_size init_from=",
     {
@@ -225,7 +226,7 @@ inline const std::vector<KeyRow> nanogpt_keys = key_rows(
         {"dtype", "precision", "bfloat16=bf16|float16=fp16|float32=fp32"},
     });
 
-inline const std::vector<KeyRow> maxtext_keys = key_rows(
+const std::vector<KeyRow> maxtext_keys = key_rows(
     "base_emb_dim=model.hidden base_num_query_heads=model.heads base_num_kv_heads=model.kv_heads "
     "base_mlp_dim=model.ffn base_num_decoder_layers=model.layers head_dim=head_dim vocab_size=model.vocab "
     "max_target_length=model.sequence model_name=model_name rope_max_timescale=model.rope_theta "
@@ -244,7 +245,7 @@ inline constexpr std::array<CannotRow, 1> maxtext_cannot{{
 }};
 
 // Megatron-Bridge's scripts/performance, by short and long names.
-inline const std::vector<KeyRow> bridge_options = key_rows(
+const std::vector<KeyRow> bridge_options = key_rows(
     "-tp|--tensor_model_parallel_size=layout.tensor_parallel "
     "-pp|--pipeline_model_parallel_size=layout.pipeline_parallel -cp|--context_parallel_size=layout.context_parallel "
     "-vp|--virtual_pipeline_model_parallel_size=virtual_pipeline -ep|--expert_model_parallel_size=expert_parallel "
@@ -255,7 +256,7 @@ inline const std::vector<KeyRow> bridge_options = key_rows(
         {"-c|--compute_dtype", "precision",
          "bf16=bf16|fp8_cs=fp8|fp8_ds=fp8|fp8_sc=fp8|fp8=fp8|fp8_mx=mxfp8|mxfp8=mxfp8|nvfp4=nvfp4"},
     });
-inline const std::vector<KeyRow> llmb_keys = key_rows(
+const std::vector<KeyRow> llmb_keys = key_rows(
     "model_info.model_size= model_info.scale=ranks model_info.gpu_type=hardware "
     "cluster_info.gpus_per_node=ranks_per_node job_config.model_overrides.TP=layout.tensor_parallel "
     "job_config.model_overrides.PP=layout.pipeline_parallel job_config.model_overrides.CP=layout.context_parallel "

@@ -82,11 +82,14 @@ inline std::string random_text(const config::Variable& row, std::mt19937_64& ran
       if (i > 0 && random() % 4 == 0 && text.find('.') == std::string::npos) text += '.';
       text += static_cast<char>('0' + random() % 10);
     }
-    return text + (random() % 8 == 0 ? one_of(std::array{"e-1", "e-3", "e2"}) : "");
+    if (random() % 8 == 0) text += one_of(std::array{"e-1", "e-3", "e2"});
+    return text;
   };
   const auto word = [&] {
     const std::array units{"", "", " %", "%", " B", " KiB", " MiB", " kB", " GB", " MB/s"};
-    return random() % 2 == 0 ? one_of(words) : number() + one_of(units);
+    if (random() % 2 == 0) return one_of(words);
+    const std::string unit = one_of(units);  // in an order that no compiler chooses
+    return number() + unit;
   };
   const auto list = [&](const auto& item) {
     std::vector<std::string> items(1 + random() % 3);
@@ -97,7 +100,8 @@ inline std::string random_text(const config::Variable& row, std::mt19937_64& ran
   if (row.parts.empty()) return random() % 4 == 0 ? list(word) : word();
   return "{" + list([&] {
            const std::uint64_t digits = 1 + random() % 5;
-           return one_of(row.parts) + ": " + (random() % 4 == 0 ? word() : number().substr(0, digits));
+           const std::string value = random() % 4 == 0 ? word() : number().substr(0, digits);
+           return one_of(row.parts) + ": " + value;
          }) +
          "}";
 }
