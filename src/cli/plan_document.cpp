@@ -245,7 +245,6 @@ class Estimate {
   std::vector<double> round_ends_s_;  // from the start of the sweep
 };
 
-
 std::string published_of_baseline(const plan::Plan& p, const std::vector<PredictedCase>& predicted) {
   const plan::PlannedCase& baseline = p.baseline();
   const config::Experiment& e = p.experiment;

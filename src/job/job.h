@@ -125,8 +125,8 @@ struct Samples {
 /// out the intervals themselves.
 ProfiledStep sum_up(const program::Program& program, const std::vector<program::Interval>& intervals, int ranks);
 
-/// Keeps of the steps that a worker offers the median by length. step_s: of the slowest rank in each of them, the same on
-/// all ranks, so that all keep the same step.
+/// Keeps of the steps that a worker offers the median by length. step_s: of the slowest rank in each of them, the same
+/// on all ranks, so that all keep the same step.
 void choose_step(TimelineSamples& samples, std::span<const double> step_s);
 
 /// A block: one task of one case, on as many ranks as its layout has. Holds everything a worker needs to run it, and

@@ -91,7 +91,7 @@ struct ResultBlock {
   std::int32_t session = -1;  // which `sweep` process wrote it: 0, then 1 after the first --resume, …
   std::int32_t process = -1;  // blocks of one number run one after the other in the same workers; -1: in its own
   double start_unix_s = 0, setup_s = 0, first_step_s = 0, timed_total_s = 0;
-  double total_s = not_known;  // until the workers have ended, or wait for another block. NaN: not known
+  double total_s = not_known;    // until the workers have ended, or wait for another block. NaN: not known
   double peak_memory_bytes = 0;  // largest rank
   std::int32_t peak_memory_rank = -1;
   std::int32_t skipped_steps = 0;  // timed steps whose update was left out, after an overflow in fp16

@@ -74,9 +74,10 @@ void apply_scales(const LtProblem& problem, std::vector<float>& a, std::vector<f
 
 // A fifth of all training on the emulated device with sanitizers, if each access were checked: a and b are vectors of
 // these sizes, and filling the sums with zeros is checked as one access.
-__attribute__((no_sanitize("address", "undefined"))) void add_products(const LtProblem& problem, const std::vector<float>& a,
-                                                               const std::vector<float>& b, bool backwards,
-                                                               double* sums) {
+__attribute__((no_sanitize("address", "undefined"))) void add_products(const LtProblem& problem,
+                                                                       const std::vector<float>& a,
+                                                                       const std::vector<float>& b, bool backwards,
+                                                                       double* sums) {
   for (std::int64_t j = 0; j < problem.n; ++j) {
     double* column = sums + j * problem.m;
     for (std::int64_t step = 0; step < problem.k; ++step) {
