@@ -40,7 +40,7 @@ bool has_own_part(const Settings& s) {
          (s.collective == config::CollectiveKind::all_gather || s.collective == config::CollectiveKind::reduce_scatter);
 }
 
-// What one rank does in each repetition, with its buffers. `member`: its number in the group, which is the first.
+// A repetition of one rank, with its buffers. `member`: its number in the group, which is the first.
 std::vector<Action> actions_of(ProgramBuilder& b, const Settings& s, Axis axis, int members, int member) {
   constexpr GroupId group = 0;
   const DType type = element_type(s);

@@ -40,7 +40,7 @@ PublishedSteps published_steps(const StepOfJob& step);
 /// "published for …" of the baseline of a result: a GPT step on GPUs whose hardware file is known; "" for others, and
 /// where no published step is near.
 std::string published_line(const store::Result& result, const Summary& summary);
-/// The same line of a step.
+/// Says that line of a step.
 std::string published_line(const StepOfJob& step);
 
 /// Says what others reached with a collective (configs/published/busbw.csv): of this GPU, at most twice or half as many

@@ -188,7 +188,7 @@ class Loader::Ring {
   std::vector<std::pair<std::string, std::size_t>> inputs_;  // names and bytes
   const Clock::time_point began_ = Clock::now();
 
-  // Of the thread that calls fill().
+  // Members of the thread that calls fill().
   std::int64_t current_step_ = -1;
   Batch current_;
 

@@ -138,7 +138,7 @@ Status Shell::run_builtin(const std::vector<std::string>& words, bool& known) {
   }
   known = is_one_of(passed_over, name);
   const auto script = std::ranges::find_if(words, [&](Text word) { return others_.contains(file_name(word)); });
-  // What runs on many ranks is followed as a launch.
+  // A command that runs on many ranks is followed as a launch.
   if (script == words.end() || known || (name != "sbatch" && may_start({words.begin(), script}))) return true;
   known = run_file(words, static_cast<std::size_t>(script - words.begin()));
   return true;

@@ -187,7 +187,7 @@ void forecast(const Breakdown& measured, const store::Result& result, const anal
                                   show_bytes(holds));
 }
 
-// The same job on the hardware of this file, with one software on both.
+// Moves the job to the hardware of this file, with one software on both.
 Reference reference_on(const std::string& hardware, const store::Result& result, const Reference& here) {
   std::vector<std::string> overrides = result.overrides;
   overrides.insert(overrides.end(), {config::predict, fmt::format("hardware={}", hardware)});

@@ -228,7 +228,7 @@ std::string why_too_large(const PlannedCase& planned, double bytes, const Device
 /// the baseline is one of them.
 void refuse_what_does_not_fit(Plan& plan, const std::function<DeviceMemory(const PlannedCase&)>& memory_of);
 
-// What a step must take at least, and what else a configuration could be.
+// Bounds of a step, and other configurations that could be tried.
 
 /// The operations of one kind, label and phase in a step of one rank, apart what is done for the second time.
 struct BudgetLine {

@@ -274,7 +274,7 @@ class Repeating {
   Lifetimes out_;
 };
 
-// What shares its place with nothing.
+// Buffers that share their place with nothing.
 Arena persistent_arena(const Program& program, const std::vector<char>& shares) {
   Arena arena;
   arena.offset_bytes.assign(program.buffers.size(), 0);

@@ -152,7 +152,7 @@ std::string show_json(const store::Result& result, const analysis::Summary& summ
 /// The result and how sure it is, in one sentence.
 std::string headline(const store::Result& result, const analysis::Summary& summary);
 
-// What `compare` says of several results.
+// Sections of `compare` over several results.
 
 /// All that `compare` says.
 struct CompareReport {

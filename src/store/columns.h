@@ -56,7 +56,7 @@ struct TextSize {
   bool stretch = false;   // takes what is missing to make the row a power of two, so that no row crosses a page
 };
 
-/// What a cell holds: whole numbers, flags among them; real numbers; texts, words among them.
+/// The value of a cell: whole numbers, flags among them; real numbers; texts, words among them.
 using Value = std::variant<std::int64_t, double, std::string>;
 
 struct Column {

@@ -40,7 +40,7 @@ void require_plain_file(const std::string& path, bool writable) {
   if (!hdf5::File::is_hdf5(path)) fail("{} is not an HDF5 file, so it is not a harness result", path);
 }
 
-// What `read` returns, which reads a file that anybody could have made.
+// Returns what `read` returns, which reads a file that anybody could have made.
 template <class Read>
 auto read_from(const std::string& path, Read&& read) {
   try {

@@ -51,7 +51,7 @@ job::BlockOutcome warm_up(job::Job& job, const job::WorkerSet& set, job::BlockRe
 bool run_rounds(job::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, Recorder& recorder,
                 ProgressLine& progress, std::optional<double> end_s);
 
-// What runs once, before the rounds and untimed.
+// Blocks that run once, before the rounds and untimed.
 
 /// The number of profiled steps of a case, of which the median is kept. A prediction has one.
 inline constexpr int profiled_steps = 5;

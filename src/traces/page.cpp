@@ -131,7 +131,7 @@ report::Figure timeline(const Report& report) {
   return figure;
 }
 
-// What each GPU did itself in its step, and how long it waited for others.
+// Shows what each GPU did itself in its step, and how long it waited for others.
 report::Figure ranks_chart(const Report& report) {
   double longest_s = 0;
   for (const TracedGpu& gpu : report.gpus) longest_s = std::max(longest_s, gpu.step.breakdown.step_s);

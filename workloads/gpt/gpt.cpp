@@ -75,7 +75,7 @@ class Messages {
   std::map<Key, View> arrived_;
 };
 
-// Of so many `folded_micro_batches`, the passes of all but the first and the last are folded.
+// Folds the passes of all `folded_micro_batches` but the first and the last.
 Program program(const Model& model, const Settings& settings, const Layout& layout, int pipeline_stage,
                 const std::vector<TimedPass>& passes, int folded_micro_batches = 0) {
   ProgramBuilder builder = step_builder(shards_of(settings, layout) > 1, shards_are_of_node(settings, layout));

@@ -21,7 +21,7 @@ class AttentionKernel {
   virtual Run backward(const backend::Bound<program::AttentionBackward>& at) = 0;
 };
 
-/// What a kernel is made for. documents: the most in a sequence, as in Attention; 0: a sequence is one.
+/// The form that a kernel is made for. documents: the most in a sequence, as in Attention; 0: a sequence is one.
 struct AttentionForm {
   program::AttentionShape shape;
   program::DType type;

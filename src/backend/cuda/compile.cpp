@@ -12,7 +12,7 @@
 namespace harness::cuda {
 namespace {
 
-// What the operations of one stream use one after the other.
+// The operations of one stream use this one after the other.
 struct OfStream {
   std::unique_ptr<Blas> blas;  // where there are products
   Memory scratch;
@@ -25,7 +25,7 @@ struct OfStream {
   }
 };
 
-// What make_compiler() returns calls this.
+// make_compiler() returns a function that calls this.
 class CompilerState {
  public:
   using Run = std::function<void(Stream)>;

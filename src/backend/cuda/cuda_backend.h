@@ -20,7 +20,7 @@ Compiler make_compiler(const backend::ExecutableRequest& request,
                        const std::function<backend::Tensor(const program::View&)>& tensor,
                        std::vector<std::string>& warnings);
 
-/// What the host launches at a time: an operation, or the communications of a fused group, which start as one.
+/// One launch of the host: an operation, or the communications of a fused group, which start as one.
 struct Launch {
   program::StreamId stream = 0;
   std::vector<program::OperationId> members;

@@ -51,7 +51,7 @@ class ActivityRecorder {
 /// first of all began, in the order of the operations. Records without an external id belong to nobody.
 std::vector<program::Interval> operation_intervals(std::span<const ActivityRecord> records,
                                                    std::span<const Launch> launches);
-/// The same from when each launch ran, by its first member.
+/// When a launch ran. The intervals follow from the extents by the first member of each launch.
 struct Extent {
   double start_s = 0, end_s = 0;
 };

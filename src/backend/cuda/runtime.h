@@ -115,7 +115,7 @@ std::string driver_version();
 /// The calling thread's GPU.
 int current_device();
 void set_device(int ordinal);
-/// Of the calling thread's GPU, 9.0 as 90.
+/// Compute capability of the calling thread's GPU, 9.0 as 90.
 int compute_capability();
 /// Memory in use on the calling thread's GPU, by all processes.
 std::int64_t used_memory_bytes();

@@ -102,7 +102,7 @@ class UnfusedAttention : public AttentionKernel {
     m.is_transposed = true;
     return m;
   }
-  // Those of sequence b.
+  // Addresses of sequence b.
   Matrix query(const backend::Tensor& t, std::int64_t b, std::int64_t member) const {
     return {shifted(t, b * shape_.query_length * shape_.query_stride + member * shape_.head_dim),
             {shape_.query_stride, shape_.group * shape_.head_dim}};
