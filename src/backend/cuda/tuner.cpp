@@ -15,7 +15,7 @@ namespace {
 
 // Where there is no memory yet: addresses count from here, which is as aligned as what is allocated.
 std::byte* nowhere() {
-  return reinterpret_cast<std::byte*>(std::uintptr_t{1} << 20);
+  return reinterpret_cast<std::byte*>(std::uintptr_t{1} << 20);  // NOLINT(performance-no-int-to-ptr): never read
 }
 
 constexpr int most_proposals = 16;  // of a form
