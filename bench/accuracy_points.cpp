@@ -118,7 +118,7 @@ std::vector<sim::Prediction> steps_of(const Row& row, const std::string& configs
   for (const config::Calibration& calibration : calibrations) {
     e.calibration = as_published(calibration, row);
     const sim::Simulation simulation(set, e.baseline, e, network);
-    steps.push_back(sim::predict(simulation));
+    steps.push_back(simulation.prediction());
   }
   return steps;
 }

@@ -69,7 +69,7 @@ void predict_step(benchmark::State& state) {
   double step_s = 0;
   for (auto _ : state) {
     const sim::Simulation simulation(set, e.baseline, e, network);
-    step_s = sim::predict(simulation).step_s;
+    step_s = simulation.prediction().step_s;
   }
   state.counters["ranks"] = layout.ranks();
   state.counters["step_s"] = step_s;

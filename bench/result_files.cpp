@@ -87,7 +87,7 @@ void write_file(const std::string& path) {
         of_ranks[s * large + rank] = seconds[s] * (1 - 0.0001f * static_cast<float>((rank * 7 + s) % 97));
       }
     }
-    file->write_conditions(static_cast<int>(b), {12, 0, b % 200 < 20 ? 6.5 : 0.5, 3e9, "node17"});
+    file->write_conditions(static_cast<int>(b), {0, b % 200 < 20 ? 6.5 : 0.5, "node17"});
     file->write_block(static_cast<int>(b), block, seconds, losses, of_ranks);
   }
   file->finish(store::RunState::complete);

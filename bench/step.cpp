@@ -24,7 +24,7 @@ struct Rank {
     settings.global_batch_size = settings.micro_batch_size = 4;
     const backend::Backend& cpu = backends::get(config::BackendKind::cpu);
     program = program::lower(workloads::build_programs(model, settings, {}).roles.front(), cpu.declared());
-    inputs = workloads::make_inputs(model, settings, {}, {}, 1);
+    inputs = workloads::workload_of(settings).inputs(model, settings, {}, {}, 1);
     backend::ExecutableRequest request;
     request.program = &program;
     request.groups = workloads::build_programs(model, settings, {}).groups;
