@@ -148,6 +148,7 @@ void add_report(CLI::App& verb, ReportOptions& o) {
   verb.add_option("-o,--output", o.output, "the page (default: beside the file; - for the terminal)");
   add_format(verb, o.format, {"html", "md"});
   verb.add_flag("--force", o.force, "overwrite the page if it exists");
+  add_cost(verb, o.cost);
 }
 
 void add_compare(CLI::App& verb, CompareOptions& o) {

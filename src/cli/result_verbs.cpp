@@ -156,7 +156,7 @@ report::Document report_on_result(const ReportOptions& options) {
         quote(options.files.front()));
   const store::Result result = result_of(options.files.front());
   analysis::Findings findings = analysis::find_all(result);
-  findings.cost = cost_estimate({}, result, findings.summary);
+  findings.cost = cost_estimate(options.cost, result, findings.summary);
   findings.explanation = explain::explain(result);
   return page::make_report(result, findings);
 }

@@ -107,6 +107,7 @@ struct ReportOptions {
   std::vector<std::string> files;  // a result, or the traces of a job
   std::string output;              // -o; "" for the first file's name with another ending, "-" for `out`
   std::string format = "html";
+  CostOptions cost;
   bool force = false;
 };
 

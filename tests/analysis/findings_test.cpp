@@ -16,6 +16,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 TEST(Findings, MoreRanksAreNoImprovement) {
   const Findings both = find_all(test::samples::sweep({"ranks=2", "micro_batch_size=2"}, {1, 1, 0.5, 0.8}));
