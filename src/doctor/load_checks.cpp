@@ -152,8 +152,12 @@ void Judge::products() {
 // power cap alone is usual under products.
 void Judge::clocks() {
   constexpr std::uint64_t hardware = 0x8 | 0x40 | 0x80, heat = 0x20, by_setting = 0x2;
+  std::vector<double> clocks;
+  bool told = false;
   for (std::size_t rank = 0; rank < load_.ranks.size(); ++rank) {
     const machine::GpuStatistics& gpu = load_.ranks[rank].gpu;
+    clocks.push_back(gpu.mean_sm_clock_hz);
+    told = told || gpu.samples > 0;
     const std::uint64_t bits = gpu.throttle_reasons;
     const std::string state = fmt::format("the GPU of rank {}, at {:.0f} °C and {:.0f} W, is slowed down: {}", rank,
                                           gpu.max_temperature_c, gpu.max_power_w, machine::harmful_throttling(bits));
@@ -166,6 +170,16 @@ void Judge::clocks() {
           "`nvidia-smi -rac`, `nvidia-smi -rgc`", host_of_rank(rank));
     }
   }
+  if (!told) return;
+  const Likeness likeness = compare_rates(clocks, {0.97, 0, 0.84});
+  for (const Slow& slow : likeness.slow) {
+    say(clocks_check, slow.verdict,
+        fmt::format("the GPU of rank {} runs at {:.0f} MHz under load, the fast ones at {:.0f}", slow.at,
+                    clocks[slow.at] / 1e6, likeness.usual / 1e6),
+        "look at its power limit and its temperature beside those of its neighbours", host_of_rank(slow.at));
+  }
+  if (!std::isnan(likeness.usual))
+    say(clocks_check, Verdict::info, fmt::format("the GPUs run at {:.0f} MHz under load", likeness.usual / 1e6));
 }
 
 void Judge::host_copies() {

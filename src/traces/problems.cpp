@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/breakdown.h"
+#include "analysis/findings.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "traces/answer.h"

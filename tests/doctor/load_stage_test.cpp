@@ -93,6 +93,10 @@ TEST(LoadStage, WhatSlowsAGpuDownUnderLoadIsNamed) {
               ElementsAre(HasSubstr("warn load.clocks host0: the GPU of rank 0, at 60 °C and 690 W, is slowed down"),
                           "warn load.clocks host1: somebody has capped the clocks of the GPU of rank 2",
                           HasSubstr("fail load.clocks host1: the GPU of rank 3, at 60 °C and 690 W, is slowed down")));
+  for (machine::GpuStatistics& gpu : job.gpu) gpu.throttle_reasons = 0;
+  job.gpu[1].mean_sm_clock_hz = 1.4e9;
+  EXPECT_EQ(told(said_by(job)),
+            Lines{"warn load.clocks host0: the GPU of rank 1 runs at 1400 MHz under load, the fast ones at 1700"});
 }
 
 TEST(LoadStage, ARankWithASlowLinkIsNamedAndItsPartnersAreNot) {
