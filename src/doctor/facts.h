@@ -155,7 +155,7 @@ machine::Reading acs_in(const machine::Reading& configuration);
 /// Where the dynamic linker looks, in order: LD_LIBRARY_PATH (`search_path`), the folders of /etc/ld.so.conf, its own.
 std::vector<std::string> library_folders(const machine::Tree& tree, std::string_view search_path);
 /// The events of a kernel log that matter here, with where and how often, or "none": "log/severe_xid", "log/xid",
-/// "log/fatal_sxid" and "log/sxid" of NVLink's switches.
+/// "log/fatal_sxid", "log/sxid" of NVLink's switches, "log/link_down" of adapters.
 Facts kernel_events(const std::string& log);
 
 /// How long a node may take to tell its facts; what it has by then counts.

@@ -147,13 +147,13 @@ void gather_driver(const Tree& tree, Facts& facts) {
   add_nccl_file(tree, facts, "etc/nccl.conf");
 }
 
-// Messages such as "NVRM: Xid (PCI:0000:1b:00): 79, pid=1" and "nvidia-nvswitch1: SXid (PCI:0000:06:00.0): 20034,
-// Fatal, …".
+// Messages such as "NVRM: Xid (PCI:0000:1b:00): 79, pid=1", "nvidia-nvswitch1: SXid (PCI:0000:06:00.0): 20034, Fatal,
+// …" and "mlx5_core 0000:9a:00.0 ens2np0: Link down".
 Facts kernel_events(const std::string& log) {
   static const std::regex xid(R"(NVRM: Xid \(PCI:([^)]{1,32})\): ([0-9]{1,5}))"),
-      sxid(R"(: SXid \(PCI:([^)]{1,32})\): ([0-9]{1,5}))");
+      sxid(R"(: SXid \(PCI:([^)]{1,32})\): ([0-9]{1,5}))"), adapter("mlx5_core ([0-9a-f:.]{1,32}[0-9a-f])");
   std::map<std::string, std::map<std::string, int>> seen;  // by the name of the fact, then what happened where
-  for (const char* name : {"severe_xid", "xid", "fatal_sxid", "sxid"}) seen[name];
+  for (const char* name : {"severe_xid", "xid", "fatal_sxid", "sxid", "link_down"}) seen[name];
   std::string_view rest = log;
   while (!rest.empty()) {
     const std::string_view line = machine::take_line(rest);
@@ -167,6 +167,8 @@ Facts kernel_events(const std::string& log) {
       ++seen[is_severe(found[2].str()) ? "severe_xid" : "xid"][place()];
     } else if (has(": SXid") && matches(sxid)) {
       ++seen[has(", Fatal,") ? "fatal_sxid" : "sxid"][place()];
+    } else if (has("Link down") && matches(adapter)) {
+      ++seen["link_down"][found[1].str()];
     }
   }
   Facts facts;

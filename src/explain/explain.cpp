@@ -45,7 +45,7 @@ const FaultRow& row_of(config::Fault fault) {
        {"load.products", "load.clocks", "gpu.slowed", "gpu.power"}},
       {slow_link,
        "{place} has {left} of its network",
-       {"load.pairs", "ib.rate", "ib.state", "nccl.rails", "same.rate", "same.ports", "ib.errors"}},
+       {"load.pairs", "ib.rate", "ib.state", "nccl.rails", "same.rate", "same.ports", "ib.flaps"}},
       {pcie_downgraded,
        "the PCIe links of {place} carry {left} of what they should",
        {"pcie.width", "pcie.speed", "ib.pcie", "load.host_copies"}},

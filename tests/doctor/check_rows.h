@@ -123,6 +123,7 @@ inline const std::vector<Row>& rows() {
       {"ib.errors", set(first_port + "counter/link_downed", "3"), Verdict::info, hide("hcas")},
       {"ib.verbs", set("hca/mlx5_0/verbs", "no"), Verdict::fail, hide("hca/mlx5_0/verbs")},
       {"ib.pcie", set("hca/mlx5_0/link_gbps", "126"), Verdict::fail, hide("hca/mlx5_0/link_gbps")},
+      {"ib.flaps", set("log/link_down", "0000:14:00.0 (3 times)"), Verdict::warn, hide("log/link_down")},
       {"pcie.width", set("hca/mlx5_0/width", "8"), Verdict::fail, hide("hca/mlx5_0/width")},
       {"pcie.speed", set("hca/mlx5_0/speed", "16.0 GT/s PCIe"), Verdict::fail, hide("hca/mlx5_0/speed")},
       {"pcie.errors", set(first_gpu + "/aer_fatal", "1"), Verdict::fail, nothing, Verdict::pass},

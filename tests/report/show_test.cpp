@@ -89,14 +89,14 @@ TEST(Show, SaysWhatDoctorFound) {
   result.doctor.findings = {
       {-1, "fail", "pcie.width", "node11", 1, "mlx5_2 runs on 8 of 16 PCIe lanes", "reseat it", "https://a"},
       {-1, "warn", "cpu.governor", "all 16", 16, "powersave", "set it", "https://b"},
-      {-1, "unknown", "gpu.xid", "all 16", 16, "the kernel's log cannot be read", "", ""},
+      {-1, "unknown", "ib.flaps", "all 16", 16, "the kernel's log cannot be read", "", ""},
       {2, "fail", "env.devices", "node1", 1, "mlx4 fits nothing here", "", ""}};
   const analysis::Summary summary = analysis::summarise(result);
   const std::string text = write_text(show_document(result, summary), 400);
   EXPECT_THAT(text, HasSubstr("! doctor, fail pcie.width on node11: mlx5_2 runs on 8 of 16 PCIe lanes. What to do: "
                               "reseat it"));
   EXPECT_THAT(text, HasSubstr("! doctor, warn cpu.governor on all 16: powersave. What to do: set it"));
-  EXPECT_THAT(text, Not(HasSubstr("gpu.xid")));
+  EXPECT_THAT(text, Not(HasSubstr("ib.flaps")));
   EXPECT_THAT(text, Not(HasSubstr("mlx4")));
   const auto json = json_of(result)["doctor"];
   ASSERT_EQ(json.size(), 4u);
