@@ -13,7 +13,7 @@
 namespace harness::workloads {
 namespace {
 
-// By config::CollectiveOver: the axes along which its members differ, and the stream on which they meet.
+// By config::CollectiveOver: the axes along which a group's members differ, and the stream on which they meet.
 struct OverRow {
   AxisSet axes;
   StreamId stream;

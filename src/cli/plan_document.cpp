@@ -182,14 +182,14 @@ class Estimate {
   PlannedTime result() const {
     const auto fit = static_cast<int>(std::ranges::count_if(
         round_ends_s_, [&](double s) { return measure_.time_budget_s <= 0 || s <= measure_.time_budget_s; }));
-    const int least =
-        std::min(measure_.looks.empty() ? analysis::least_pairs : measure_.looks.front(), measure_.rounds);
+    const int least = measure_.looks.empty() ? analysis::least_pairs : measure_.looks.front();
+    const int said = std::min(least, measure_.rounds);
     const bool has_verdicts = analysis::declared_comparisons(sweep::planned_result(plan_)) > 0;
-    if (known_.is_stated && fit < least && has_verdicts) {
+    if (known_.is_stated && fit < said && has_verdicts) {
       fail(
           "{} is enough for {} of {} rounds, and no verdict is possible before {}: all cases take {} for {} rounds. "
           "Take fewer of them (--only), or a larger budget",
-          budget_text(plan_), fit, measure_.rounds, least, show_seconds(round_ends_s_[least - 1]), least);
+          budget_text(plan_), fit, measure_.rounds, least, show_seconds(round_ends_s_[said - 1]), said);
     }
     return {fit, lines(fit)};
   }

@@ -45,7 +45,7 @@ std::string parse_output(std::string_view text) {
   if (text.empty() || text.ends_with('/')) fail("found {}; expected a file's path, {}", quote(text), example);
   std::string rest(text);
   for (const std::string_view known : {"{name}", "{date}"}) {
-    for (std::size_t at = 0; (at = rest.find(known)) != std::string::npos;) rest.erase(at, known.size());
+    for (std::size_t at = 0; (at = rest.find(known)) != std::string::npos;) rest.replace(at, known.size(), "_");
   }
   if (rest.find_first_of("{}") != std::string::npos)
     fail("found {}; only {{name}} and {{date}} may stand in braces, {}", quote(text), example);

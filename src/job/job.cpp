@@ -86,6 +86,8 @@ ProfiledStep sum_up(const program::Program& program, const std::vector<program::
 }
 
 void choose_step(TimelineSamples& samples, std::span<const double> step_s) {
+  if (step_s.empty() || samples.offered.size() != step_s.size())
+    fail("a worker offers {} profiled steps; {} were wanted", samples.offered.size(), step_s.size());
   std::vector<std::size_t> order(step_s.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, {}, [&](std::size_t step) { return step_s[step]; });

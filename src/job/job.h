@@ -223,8 +223,8 @@ class Job {
   /// The places of all ranks, by rank; at rank 0 only.
   virtual const std::vector<RankPlace>& places() const = 0;
 
-  /// Rank 0: runs a block on its worker set, and returns when it has ended. A block that fails ends its set: the next
-  /// one on that set starts new workers.
+  /// Rank 0: runs a block, whose layout has at most size() ranks, on its worker set, and returns when it has ended. A
+  /// block that fails ends its set: the next one on that set starts new workers.
   virtual BlockOutcome run(const BlockOnSet& block) = 0;
   /// Rank 0: runs one block in processes of its own, on the first ranks.
   BlockOutcome run_alone(const BlockRequest& request) { return run({{}, request, true}); }

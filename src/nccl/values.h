@@ -40,10 +40,11 @@ std::span<const ForeignName> foreign_names();
 
 // ---- Values
 
-// Values of NCCL's environment variables in canonical spelling, without blanks around them. All functions that begin
-// with `canonical` throw Error with what was found and what is allowed, or "default", which the caller knows. They
-// refuse what NCCL reads differently from what is written: it ignores words that it does not know, and reads an integer
-// with strtoll(text, NULL, 0) (src/misc/param.cc), so "4M" silently becomes 4 and "on" becomes 0.
+// Values of NCCL's environment variables in canonical spelling. The functions that begin with `canonical` take a text
+// without blanks around it, but not "default", which their caller knows (their messages list it). They throw Error with
+// what was found and what is allowed. They refuse what NCCL reads differently from what is written: it ignores words
+// that it does not know, and reads an integer with strtoll(text, NULL, 0) (src/misc/param.cc), so "4M" silently becomes
+// 4 and "on" becomes 0.
 
 /// NCCL's algorithms and protocols by their numbers, as NCCL_ALGO and NCCL_PROTO spell them.
 inline constexpr std::array<std::string_view, 7> algorithm_names{

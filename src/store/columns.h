@@ -74,7 +74,7 @@ struct Column {
 
 using ColumnList = std::vector<Column>;
 
-/// The names of an enum's values.
+/// The names of an enum's values from 0 to `last`, by value.
 template <class Status>
 std::vector<std::string> words_to(Status last) {
   std::vector<std::string> words;

@@ -188,8 +188,7 @@ std::unique_ptr<Lock> Lock::take(const std::string& path, const Owner& self) {
     if (!found.owner || !is_stale(*found.owner, self)) {
       fail(
           "{} is in use by {}: wait until that sweep has ended, or stop it; -o names another file. If it no longer "
-          "runs, "
-          "`rm {}` frees the file",
+          "runs, `rm {}` frees the file",
           result, describe(lock, found), shell_word(lock));
     }
     remove_stale(result, lock, found, self);

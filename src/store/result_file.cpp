@@ -155,6 +155,8 @@ class Hdf5ResultFile final : public ResultFile {
   }
 
   void write_case(int at, const ResultCase& row) override {
+    if (row.settings.size() != variables_.size())
+      fail("result file: case {} has {} settings for {} variables", row.name, row.settings.size(), variables_.size());
     write_row("/cases", at, row, variables_);
     file_.flush(true);
   }
@@ -184,6 +186,8 @@ class Hdf5ResultFile final : public ResultFile {
   template <class Row, class... Variables>
   void write_row(const char* path, int at, const Row& row, const Variables&... variables) {
     Dataset table = file_.dataset(path, 1);
+    if (at < 0 || std::cmp_greater_equal(at, table.rows()))
+      fail("result file: there is no row {} in {}, which has {} rows", at, path, table.rows());
     const RowFormat format = format_in(table, columns_of<Row>(variables...).list());
     write_rows(table, format, span_of(row), static_cast<std::size_t>(at));
   }

@@ -117,6 +117,8 @@ std::vector<double> Steps::run_together(int count) {
   std::vector<double> durations;
   if (count <= 0) return durations;
   const std::vector<double> completions = executable_.run(done_, count, inputs_);
+  if (std::ssize(completions) != count + 1)
+    fail("the backend timed {} steps of {}", std::ssize(completions) - 1, count);
   for (std::size_t i = 1; i < completions.size(); ++i) durations.push_back(completions[i] - completions[i - 1]);
   if (done_ == 0) first_step_s_ = durations.front();
   done_ += count;

@@ -96,6 +96,8 @@ TEST(Published, SaysHowTheNearestStepDiffers) {
 
 TEST(Published, ALineIsOfStepsThatAreNear) {
   const config::Model llama = *config::model_preset("llama3-8b");
+  EXPECT_THAT(published_line({llama, "h100-sxm", "bf16", 8}), testing::StartsWith("published for h100-sxm in bf16: "));
+  EXPECT_EQ(published_line({llama, "l40s", "bf16", 8}), "");
 }
 
 TEST(Published, FindsLargeCollectivesOfAsManyNodes) {

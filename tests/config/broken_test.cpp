@@ -135,6 +135,8 @@ std::vector<Broken> broken_configs() {
       {"EmptyList", with("[2, 4]", "[]"), "13:21: sweep.micro_batch_size", "empty list"},
       {"EmptySweep", test::issue_example().substr(0, test::issue_example().find("sweep:")) + "sweep: {}\n",
        "12:8: sweep", "empty map"},
+      {"OpenPlaceholder", with("{date}", "{date"), "19:9: output", "may stand in braces"},
+      {"NestedPlaceholder", with("{date}", "{da{date}te}"), "19:9: output", "may stand in braces"},
       {"UnknownPlaceholder", with("{name}-{date}", "{name}-{dat}"), "19:9: output",
        "only {name} and {date} may stand in braces"},
       {"NameWithASlash", with("name: laptop", "name: a/b"), "1:7: name", "letters, digits"},

@@ -87,6 +87,12 @@ TEST(NcclEffect, OfSwitchesThatAddUpBetweenNodesIsOneCrossing) {
   };
   EXPECT_NEAR(to_ring("AllReduce:CollNetChain"), chain / ring, 1e-9);
   EXPECT_NEAR(to_ring("AllReduce:CollNetDirect"), direct / ring, 1e-9);
+  // One rank on each node: the network alone, 14 us and 48 GB/s; a ring has 30 steps of 14 us.
+  Communicator one_each = with_sharp(h100s(16, 16));
+  one_each.network.ranks_of_node = one_each.network.nics_of_node = 1;
+  one_each.network.node_bytes_per_s = 50e9;
+  const double through = 14e-6 + bytes / 48e9, around = 1.4 * (8.4 + 30 * 14) * 1e-6 + bytes / (48e9 * 16 / 30);
+  EXPECT_NEAR(ratio("AllReduce:CollNetChain", "Simple", "Ring", "Simple", bytes, one_each), through / around, 1e-9);
 }
 
 // Measured by NVIDIA on 8 H100 of one node: 480 GB/s with the switches' sums; a ring has what the links carry, 360.

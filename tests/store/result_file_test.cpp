@@ -273,6 +273,7 @@ TEST_F(ResultFileTest, WrongSizesAndRowsAreMistakes) {
   EXPECT_THROW(file->write_block(-1, block.row, block.steps, block.losses, block.ranks), Error);
   EXPECT_THROW(file->write_block(0, block.row, {1.f}, block.losses, block.ranks), Error);
   EXPECT_THROW(file->write_case(3, plan_.cases[0]), Error);
+  EXPECT_THROW(file->write_case(0, ResultCase{}), Error);
   plan_.variables.push_back("name");  // a column that there is already
   for (auto& row : plan_.cases) row.settings.emplace_back("x");
   EXPECT_THROW(ResultFile::create(folder_ / "other.h5", plan_, false), Error);

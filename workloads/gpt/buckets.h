@@ -99,7 +99,7 @@ class Buckets {
     bool compressed = false;
     bool has_sum = false;  // of the micro-batches before, to which the next reduction is to be added
   };
-  // One that is emitted. A bucket may have two of them that are under way: of two passes.
+  // A reduction that is emitted. A bucket may have two under way: of two passes.
   struct Reduction {
     Bucket* bucket = nullptr;
     bool for_good = false;

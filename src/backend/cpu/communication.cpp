@@ -120,7 +120,10 @@ struct Communication::State {
   }
 
   int neighbour(const program::Peer& peer) const {
-    return request.layout.neighbour(request.rank, peer.axis, peer.offset);
+    const int other = request.layout.neighbour(request.rank, peer.axis, peer.offset);
+    if (other == request.rank)
+      fail("rank {} would send to itself along the {} axis", other, program::name_of(peer.axis));
+    return other;
   }
 
   void plan(const program::Operation& op) {

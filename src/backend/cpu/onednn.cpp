@@ -172,7 +172,7 @@ Product::Product(const ProductForm& stored, Workspace& workspace) {
   const memory::desc scratch = d.scratchpad_desc();
   if (scratch.get_size() > 0) operand(s.scratch, DNNL_ARG_SCRATCHPAD, scratch, {});
   const std::size_t pages = (bytes + scratch.get_size() + sizeof(Page) - 1) / sizeof(Page);
-  workspace.resize(std::max(workspace.size(), pages));
+  if (pages > workspace.size()) workspace = Workspace(pages);
 }
 
 void Product::operator()(const void* a, const void* b, void* out, const void* bias, const void* add) const {

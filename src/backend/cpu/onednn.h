@@ -29,10 +29,11 @@ struct ProductForm {
   auto operator<=>(const ProductForm&) const = default;  // NOLINT(modernize-use-nullptr): 14 misreads it
 };
 
-/// Memory that the products of one thread use one after the other. Grows only while products are made.
 struct alignas(4096) Page {
+  Page() {}  // NOLINT(modernize-use-equals-default): the threads that use the bytes are the first to touch them
   std::byte bytes[4096];
 };
+/// Memory that the products of one thread use one after the other. Grows only while products are made.
 using Workspace = std::vector<Page>;
 
 /// One product, made ready once and run as often as wanted, by one thread at a time. It uses as many OpenMP threads as

@@ -13,8 +13,8 @@ namespace harness::cuda {
 
 /// Turns compute operations into launches on fixed addresses. Whatever they need besides (algorithms, workspaces,
 /// scratch) is chosen and allocated then, per stream, so that operations of different streams never share any; a launch
-/// allocates nothing and may be captured. It must outlive them. `warnings` gets those for the results: choices that
-/// were not tuned, attention that could not be fused.
+/// allocates nothing and may be captured. It must outlive them, as `warnings` must outlive it: it gets those
+/// for the results, of choices that were not tuned and attention that could not be fused.
 using Compiler = std::function<std::function<void(Stream)>(const program::Operation& operation)>;
 Compiler make_compiler(const backend::ExecutableRequest& request,
                        const std::function<backend::Tensor(const program::View&)>& tensor,

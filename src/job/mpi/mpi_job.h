@@ -35,7 +35,7 @@ std::optional<LauncherClaim> launcher_claim(const Lookup& lookup);
 /// The launcher's statement about this process's GPUs.
 machine::GpuEnvironment gpu_environment(const Lookup& lookup);
 
-/// Throws Error for that mistake, as join() does.
+/// Throws Error for the launch mistake that join() describes.
 void check_launch(const std::optional<LauncherClaim>& claim, int mpi_size, const std::string& mpi_library);
 
 /// Seconds between a launcher's SIGTERM and its SIGKILL; 0 if it sends no SIGKILL.
