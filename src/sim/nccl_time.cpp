@@ -328,9 +328,9 @@ NcclEffects nccl_effects(Collective kind, const Spread& group, const Network& ne
   return [=](double bytes) -> NcclEffect {
     const Choice usual = choose(kind, bytes, communicator, own), chosen = choose(kind, bytes, communicator, forced);
     const int blocks = std::min(std::max(communicator.blocks(chosen.algorithm), fewest), most);
-    // Fewer blocks than it wants move less: each at most what a channel can.
+    // Fewer blocks than it wants move less: each at most what a channel can. Where switches add up, a byte crosses once.
     const int passes = kind == Collective::all_reduce ? 2 : 1;
-    const double moved = passes * (ranks - 1.0) / ranks * bytes;
+    const double moved = is_collnet(chosen.algorithm) ? bytes : passes * (ranks - 1.0) / ranks * bytes;
     const double least_s = moved / (blocks * communicator.channel_most());
     return {std::max(chosen.seconds, least_s) / usual.seconds,
             static_cast<double>(blocks) / communicator.blocks(usual.algorithm)};
