@@ -145,8 +145,7 @@ class Backend {
                                       double /*seconds*/) const {
     return 0;
   }
-  /// Measures, for about `seconds`, bytes per second, read plus written, of copying memory too large for any cache; 0:
-  /// unknown.
+  /// Measures, for about `seconds`, bytes per second, read plus written, of a copy too large for any cache; 0: unknown.
   virtual double measure_copy_bandwidth(const ExecutableRequest& /*where*/, double /*seconds*/) const { return 0; }
   /// Times copies of pinned host memory to the device, back, and both at once, for about `seconds` in all. Zeros if the
   /// device has no memory of its own. Local; to measure links that devices share, all ranks call it at once.

@@ -86,8 +86,7 @@ void require_one_type(const Op& bound) {
   }
 }
 
-/// Returns the operation with each present view replaced by tensor(view). Throws Error if element types that must be
-/// equal differ.
+/// Returns the operation with each present view replaced by tensor(view). Throws Error as require_one_type() does.
 template <class Op, class TensorOf>
 Bound<Op> bind(const Op& op, TensorOf&& tensor) {
   const Bound<Op> bound =

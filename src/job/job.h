@@ -23,8 +23,7 @@
 
 namespace harness::job {
 
-// The tasks of a block, each with the type of samples that every rank returns. A task that runs no step involves no
-// other rank.
+// The tasks of a block, each with its type of samples, one from every rank. A task without steps needs no other rank.
 
 /// Identifies the rank's libraries and device, without running a step.
 struct Probe {};
@@ -34,7 +33,7 @@ struct ProbeSamples {
   double peak_flops = 0;  // this rank's FLOP/s in matrix products of the block's precision; 0: not measured
 };
 
-/// Times copies between the rank's device and host memory, without running a step. All ranks begin when the last is
+/// Times copies between the rank's device and its host's memory, without a step. All ranks begin when the last is
 /// ready.
 struct CopyWithHost {
   double seconds = 2;  // in all, approximate
@@ -54,8 +53,7 @@ struct TuneSamples {
 
 /// Runs one untimed step with the communication library's log enabled.
 struct Observe {
-  /// The first `logs` ranks return their logs: enough to include every kind of communicator, few enough for rank 0 to
-  /// hold.
+  /// The first `logs` ranks return their logs: enough for every kind of communicator, few enough for rank 0 to hold.
   int logs = 64;
 };
 struct ObserveSamples {
@@ -90,8 +88,7 @@ struct ProfiledStep {
   std::vector<float> communication_s;  // program::communication_durations(); empty: too many
   program::StepSplit split;
 };
-/// The kept step. A worker cannot choose it alone: it offers all of its steps, and the ranks agree on one
-/// (choose_step()).
+/// The kept step. A worker cannot choose it alone: it offers all of its steps, and the ranks agree (choose_step()).
 struct TimelineSamples : ProfiledStep {
   GradientSquares gradient;
   std::vector<ProfiledStep> offered;  // in order; empty once the ranks have agreed
@@ -117,7 +114,7 @@ using TaskSamples =
 /// The measurements that one rank returns from a block.
 struct Samples {
   TaskSamples task;
-  double first_step_s = 0;  // from the arrival of the block's order at the worker to the end of its first step
+  double first_step_s = 0;             // from the worker's receipt of the order to the end of its first step
   std::int64_t peak_memory_bytes = 0;  // on the device, or resident on the host: high-water mark
   std::vector<std::string> warnings;   // each with a remedy
 };
@@ -127,8 +124,7 @@ struct Samples {
 /// rank 0. Excludes the intervals.
 ProfiledStep sum_up(const program::Program& program, const std::vector<program::Interval>& intervals, int ranks);
 
-/// Keeps the offered step of median length. step_s: the slowest rank's time of each step, equal on all ranks, so that
-/// all keep the same step.
+/// Keeps the offered step of median length. step_s: the slowest rank's time of each step, equal on all ranks.
 void choose_step(TimelineSamples& samples, std::span<const double> step_s);
 
 /// A block: one task of one case, on as many ranks as its layout has. Holds everything that a worker needs to run it
@@ -150,9 +146,9 @@ struct BlockRequest {
   NameValues environment;   // for the worker; overrides its supervisor's own
 };
 
-/// Worker processes, one on each of its ranks, that run blocks one after another. The blocks agree in everything that
-/// is fixed per process: backend, threads, step deadline, memory limit, wrap, and environment, including variables that
-/// settings set.
+/// Worker processes, one on each of its ranks, that run blocks one after another. The blocks agree in all that is fixed
+/// per process: backend, threads, step deadline, memory limit, wrap, and environment, including variables from
+/// settings.
 struct WorkerSet {
   static constexpr int alone = -1;  // for workers that run one block
 
@@ -207,15 +203,15 @@ struct BlockOutcome {
 /// seconds at most and throws nothing.
 using Answer = std::function<std::string(int rank, const std::string& question)>;
 
-/// Other ranks no longer answer. Calls of a Job throw this instead of waiting forever. Only abandon() may be called
-/// afterwards.
+/// Other ranks no longer answer. Calls of a Job throw this instead of waiting forever. After it, only abandon() may be
+/// called.
 class PeersLost : public Error {
  public:
   using Error::Error;
 };
 
-/// Runs blocks, through supervisors that start workers or in virtual time. Rank 0 leads; the other ranks carry out its
-/// calls in follow().
+/// Runs blocks, by supervisors that start workers or in virtual time. Rank 0 leads; the others carry out its calls in
+/// follow().
 class Job {
  public:
   virtual ~Job() = default;  // does not block
@@ -277,8 +273,8 @@ double seconds_since_sigterm();
 /// The environment of this process.
 NameValues own_environment();
 
-/// Returns the variables that can change a measurement and may be published, by an allow-list of prefixes (NCCL_, OMP_,
-/// UCX_ …), sorted by name.
+/// Returns the variables, sorted by name, that can change a measurement and may be published: an allow-list of prefixes
+/// (NCCL_, OMP_, UCX_ …).
 NameValues recorded_environment(const NameValues& environment);
 
 /// A worker's environment: the supervisor's own, without what launchers set for their processes and without any tuning

@@ -19,7 +19,7 @@
 
 namespace harness::job {
 
-// Wire format between processes of one program on machines of one architecture: plain values in host byte order, 64-bit
+// Wire format between processes of one program on machines of one kind: plain values in host byte order, 64-bit
 // lengths. A message lists its fields once, for both directions, in an each_field(); types without one are copied as
 // bytes.
 

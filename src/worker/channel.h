@@ -41,15 +41,13 @@ class WorkerChannel {
 // Process-wide: there is one worker per process.
 
 void set_worker_phase(job::WorkerPhase phase);
-/// Both must stay valid until a later call replaces them (nullptr: by nothing), after which no thread uses them any
-/// more.
+/// Both must stay valid until a later call replaces them (nullptr: by nothing). After that, no thread uses them.
 void set_worker_executable(const backend::Executable* executable, const program::Program* program);
 
 /// Takes no locks and allocates nothing.
 job::WorkerProgress worker_progress();
 
-/// From now on, a worker that crashes, or calls exit() before its phase is `done`, first writes a last_words frame to
-/// `fd`.
+/// From now on, a worker that crashes or calls exit() before phase `done` first writes a last_words frame to `fd`.
 void speak_last_words(int fd);
 
 }  // namespace harness::worker

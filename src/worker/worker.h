@@ -59,9 +59,9 @@ class Steps {
 /// Runs the warm-up, then the timed steps, and samples the device during the latter.
 job::TimedSamples time_steps(Steps& steps, int warmup_steps, int timed_steps);
 
-/// Runs the warm-up, then `profiled_steps` steps, and offers all of these. `keeps_intervals`: false returns their
-/// totals only. `ranks`: of the block; rank 0 will hold the communication durations of all of them at once.
-/// `gradients`: of this rank.
+/// Runs the warm-up, then `profiled_steps` steps, and offers all of these. `keeps_intervals`: false returns only
+/// totals. `ranks`: of the block; rank 0 will hold the communication durations of all at once. `gradients`: of this
+/// rank.
 job::TimelineSamples record_timeline(Steps& steps, int warmup_steps, int profiled_steps, bool keeps_intervals,
                                      int ranks, const std::vector<workloads::GradientPart>& gradients);
 

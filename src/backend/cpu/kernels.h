@@ -7,8 +7,7 @@
 // The backend's own kernels, for operations that oneDNN lacks or runs slowly. run() computes the operation as
 // program/operation.h defines it. Kernels use the calling thread's OpenMP threads; the order of sums over rows depends
 // on the shapes and the number of threads alone. A kernel that needs scratch has a scratch_floats() for the number of
-// threads and finds the memory in its context. Matrix products and attention are not run from here: compile.cpp
-// prepares them.
+// threads and finds the memory in its context. Matrix products and attention are in compile.cpp.
 namespace harness::cpu {
 
 void run(const backend::Bound<program::Fill>& op, const backend::KernelContext& context = {});

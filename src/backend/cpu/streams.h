@@ -48,8 +48,7 @@ class Streams {
   Streams(const std::vector<const TaskList*>& lists, std::size_t streams, std::function<void()> abort);
   ~Streams();
 
-  /// Runs a list and returns its completion time (steady clock, seconds). Fills `intervals`, if given, with one entry
-  /// per task.
+  /// Runs a list. Returns its completion time (steady clock, seconds). `intervals`, if given, gets one entry per task.
   double run(const TaskList& list, std::vector<program::Interval>* intervals = nullptr);
 
   program::OperationId operation() const { return operation_.load(std::memory_order_relaxed); }

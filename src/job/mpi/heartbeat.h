@@ -59,8 +59,7 @@ class Heartbeat {
 
   /// Collective. `watches`: the library allows calls from several threads; if false, no rank is watched.
   void start(MPI_Comm ranks, bool watches);
-  /// On rank 0, throws job::PeersLost once a rank is missing. Other ranks report it to rank 0, which has `grace_s` to
-  /// end the job.
+  /// On rank 0, throws job::PeersLost once a rank is missing. Others tell rank 0, which has `grace_s` to end the job.
   void check() const;
   /// Collective, after a barrier and right before MPI_Finalize. Afterwards no heartbeat message is in flight; the
   /// thread ends this process if MPI_Finalize does not return.

@@ -69,8 +69,7 @@ struct Share {
 /// Returns the share of a rank that takes part. Defaults: `threads` is the node's cores per rank, less those of its
 /// data loader; the memory limit is 90 % of the node's memory per rank. If ranks are GPUs, a share has all CPUs and no
 /// default memory limit: the worker binds itself once it knows its GPU, and device memory is not the host's to limit.
-/// Other ranks get neighbouring cores of their own if there are enough for their threads, and share all cores
-/// otherwise.
+/// Other ranks get neighbouring cores of their own if there are enough for their threads, else they share all.
 Share share_of(const Site& site, const Members& members, const job::BlockRequest& request);
 
 /// Binds the calling thread, and the processes it starts, to the CPUs of a share for its lifetime.

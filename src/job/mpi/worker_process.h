@@ -19,9 +19,8 @@ struct ProcessEnd {
   int exit_code = 0;
 };
 
-/// A worker as its supervisor sees it: a process group of its own and three pipes, for orders, reports, and everything
-/// that it or its --wrap command prints, of which the end is kept. No call waits for the worker longer than its time
-/// limit.
+/// A worker as its supervisor sees it: a process group and three pipes, for orders, reports, and all that it or its
+/// --wrap command prints, of which the end is kept. No call waits for the worker longer than its time limit.
 class WorkerProcess {
  public:
   /// Starts this program again with the argument `worker`, under the shell command `wrap` ("nsys profile -o out")

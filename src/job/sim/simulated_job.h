@@ -32,9 +32,8 @@ std::vector<job::Samples> profiled_samples(const sim::Simulation& simulation, co
 /// and no other rank, so follow() and ask() are not called.
 class SimulatedJob final : public job::Job {
  public:
-  /// Places ranks as `topology` says, on the experiment's hardware and with its calibration; the blocks must be of this
-  /// experiment's model. Throws Error if the experiment names no hardware, or if a link that these ranks need has no
-  /// rate.
+  /// Places ranks as `topology` says, on the experiment's hardware and with its calibration; the blocks must be of its
+  /// model. Throws Error if the experiment names no hardware, or if a link that these ranks need has no rate.
   SimulatedJob(const config::Experiment& experiment, const machine::Topology& topology);
 
   int rank() const override { return 0; }
