@@ -37,7 +37,7 @@ void forward_row(const Norm& t, std::int64_t r) {
     if (residual) v += get(residual + i, n);
     if (sum) {
       put(sum + i, v, n);
-      v = get(sum + i, n);  // what the backward pass will see: rounded to the buffer's type
+      v = get(sum + i, n);  // as the backward pass will see it: rounded to the buffer's type
     }
     total += v;
   });
