@@ -21,8 +21,7 @@ class AttentionKernel {
   virtual Run backward(const backend::Bound<program::AttentionBackward>& at) = 0;
 };
 
-/// Selects a kernel. documents: the maximum number of documents in a sequence, as in Attention; 0: each is one
-/// document.
+/// Selects a kernel. documents: the most in a sequence, as in Attention; 0: a sequence is one document.
 struct AttentionForm {
   program::AttentionShape shape;
   program::DType type;
@@ -39,8 +38,7 @@ std::unique_ptr<AttentionKernel> make_fused_attention(const AttentionForm& form,
 /// thread's GPU; "" if it is available.
 std::string fused_attention_unavailable(const AttentionForm& form);
 /// Returns how many kernels cuDNN proposes for one direction on the GPU that `device` describes (cuDNN's JSON of a
-/// DEVICEPROP descriptor). Needs that GPU's driver library, but no GPU. Throws Error with cuDNN's reason if it proposes
-/// none.
+/// DEVICEPROP descriptor). Needs that GPU's driver library, but no GPU. Throws Error with cuDNN's reason if none.
 std::int64_t count_fused_kernels(const AttentionForm& form, bool backward, std::string_view device);
 /// The version of cuDNN that is loaded: "9.19.0".
 std::string cudnn_version();

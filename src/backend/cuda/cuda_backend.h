@@ -13,8 +13,8 @@ namespace harness::cuda {
 
 /// Turns compute operations into launches on fixed addresses. It also chooses and allocates what they need (algorithms,
 /// workspaces, scratch), per stream, so that operations on different streams never share any; a launch allocates
-/// nothing and may be captured. The Compiler must outlive the launches, and `warnings` the Compiler, which reports
-/// untuned products and attention that could not be fused there, for the results.
+/// nothing and may be captured. The Compiler must outlive the launches, and `warnings` the Compiler. `warnings`
+/// receives, for the results, the choices that were not tuned and attention that could not be fused.
 using Compiler = std::function<std::function<void(Stream)>(const program::Operation& operation)>;
 Compiler make_compiler(const backend::ExecutableRequest& request,
                        const std::function<backend::Tensor(const program::View&)>& tensor,

@@ -13,8 +13,7 @@
 
 namespace harness::cuda {
 
-// ---- device activity from CUPTI
-// --------------------------------------------------------------------------------------
+// ---- device activity from CUPTI -------------------------------------------------------------------------------------
 
 /// One device activity: a kernel, a copy or a fill.
 struct ActivityRecord {

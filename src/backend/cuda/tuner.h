@@ -92,7 +92,7 @@ double measure_products(config::Precision precision, double seconds);
 /// Returns bytes per second, read plus written, of the driver's own copies within the GPU, run for about `seconds`.
 double measure_copies(double seconds);
 
-/// Backend::measure_host_copies() on the calling thread's GPU. `seconds`: of wall-clock time, a third each for in, out
+/// Backend::measure_host_copies() on the calling thread's GPU. `seconds` of wall-clock time: a third each for in, out
 /// and both. Throws Error if memory does not suffice; keeps none of it.
 machine::HostCopies measure_host_copies(double seconds);
 

@@ -124,9 +124,8 @@ void spin(Stream stream, double seconds);
 /// The most pairs of floats that difference() writes.
 inline constexpr int max_difference_parts = 256;
 
-/// Compares `a` with `b`, which have one type and size, over contiguous parts of equal size, and returns the number of
-/// parts. parts[2 i] = the sum of (a - b)^2 over part i, parts[2 i + 1] = that of b^2. A NaN in either makes the sums
-/// NaN.
+/// Compares `a` with `b`, of one type and size, over contiguous parts of equal size, and returns the number of parts.
+/// parts[2 i] = the sum of (a - b)^2 over part i, parts[2 i + 1] = that of b^2. A NaN in either stays one in the sums.
 int difference(Stream stream, const backend::Tensor& a, const backend::Tensor& b, float* parts);
 
 // ---- how kernels are started: for launch.cuh and launch.cpp ---------------------------------------------------------

@@ -102,8 +102,8 @@ void launch_flat(const char* name, Stream stream, const Operation& operation, st
   launch(name, map_flat<Operation>, {ceil_div(count, tile), map_threads}, stream, operation, count);
 }
 
-/// Over rows. A thread takes the same columns of several rows and loads column<n>(c) once for all of them; load<n>(row,
-/// c), store<n>(row, c, column, in). n divides the width.
+/// Over rows: load<n>(row, c), store<n>(row, c, column, in). A thread takes the same columns of several rows and loads
+/// column<n>(c) once for them. n divides the width.
 template <class Operation, int n>
 __global__ void __launch_bounds__(map_threads)
     map_rows(Operation operation, std::int64_t rows, std::int64_t width, int tiles) {

@@ -34,8 +34,7 @@ __device__ __forceinline__ float warp_maximum(float v) {
 }
 
 // Reductions over a block, with the result in every thread. One barrier each: `parts` (max_warps elements of shared
-// memory) may be written again only after another barrier, so kernels that reduce repeatedly alternate between two of
-// them.
+// memory) may be written again only after another barrier, so repeated reductions alternate between two of them.
 
 template <class T>
 __device__ __forceinline__ T block_sum(T v, T* parts) {
