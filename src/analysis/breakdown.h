@@ -33,10 +33,10 @@ struct Parts {
   std::optional<double>& operator[](Part part) { return seconds[index_of(part)]; }
   /// Adds `s` seconds. The part is present afterwards, even with 0 seconds.
   void add(Part part, double s) { (*this)[part] = (*this)[part].value_or(0) + s; }
-  double sum(bool (*wanted)(Part)) const;  // of the wanted parts
+  double sum(bool (*wanted)(Part)) const;  // sums the wanted parts
   double sum() const {
     return sum([](Part) { return true; });
-  }  // of all parts that are present
+  }  // sums all parts that are present
   double computation() const { return sum(is_computation); }
   double exposed() const { return sum(is_exposed_communication); }  // without waiting and bubble
 };

@@ -95,9 +95,8 @@ class CaseRanks {
 /// Returns how many nodes each group of a case spans (program/links.h). Nothing where the job has one node.
 program::Spans spans_of_case(const store::Result& result, std::int32_t case_index);
 
-// Whether a case trains as the baseline does. A bug that skips a reduction or reads a stale activation makes a step
-// faster, and on random tokens the loss converges to ln V with or without it. The gradients of the first step reveal
-// it.
+// Whether a case trains as the baseline does. A skipped reduction or a stale activation makes a step faster, and on
+// random tokens the loss converges to ln V all the same. The gradients of the first step reveal it.
 
 /// Whether the case asks for another training than the baseline: other batches, or a variable with
 /// Mathematics::another. Its time is compared per unit of work, and it does not count as an improvement.

@@ -19,7 +19,7 @@ namespace harness::analysis {
 
 /// A result file in a comparison. Owns nothing.
 struct ComparedFile {
-  std::string label;  // what tables call it
+  std::string label;  // name in tables
   const store::Result* result = nullptr;
   const Summary* summary = nullptr;
 };
@@ -56,7 +56,7 @@ std::vector<AlignedPair> align(const store::Result& first, const store::Result& 
 /// A case as measured by one or more runs. Its values are medians of the runs' values.
 struct MeasuredCase {
   std::vector<double> run_seconds;    // per run that measured it: the median over blocks of the block median
-  std::vector<double> block_seconds;  // of all runs
+  std::vector<double> block_seconds;  // blocks of all runs
   double step_seconds = std::numeric_limits<double>::quiet_NaN();
   double tokens_per_second = std::numeric_limits<double>::quiet_NaN();
   std::optional<double> mfu;  // only if all runs have one
@@ -89,19 +89,18 @@ inline constexpr const char* absent = "absent";
 /// configuration (with its --set), clocks, peak, how much was measured.
 std::vector<Difference> find_differences(std::span<const ComparedFile> files);
 
-/// Returns the reasons why the times of these files cannot be compared at all, a sentence each; empty if they can.
-/// `same_ranks`: the numbers of ranks must be equal, which is not needed where only effects are compared.
+/// Returns why the times of these files cannot be compared at all, a sentence each; empty if they can. `same_ranks`:
+/// the numbers of ranks must be equal, which is not needed where only effects are compared.
 std::vector<std::string> why_incomparable(std::span<const ComparedFile> files, bool same_ranks = true);
 
-/// Returns the reasons why verdicts about these files are unreliable, a sentence each: a control that moved, a partial
-/// file.
+/// Returns why verdicts about these files are unreliable, a sentence each: a control that moved, a partial file.
 std::vector<std::string> why_unreliable(std::span<const ComparedFile> files);
 
 /// A case on both sides. The change is the second side's time over the first's (per token, if the steps hold different
 /// numbers of tokens). Its interval is between runs or, if the comparison's `between_runs` is false, from the scatter
 /// within runs.
 struct CaseComparison : Change {
-  std::string name;  // of the first side; "A = B" where the two sides name equal settings differently
+  std::string name;  // the first side's name; "A = B" if the two sides name equal settings differently
   store::CaseRole role = store::CaseRole::change;
   MeasuredCase first, second;
   bool per_token = false;
@@ -212,8 +211,7 @@ struct Reproduction {
 Reproduction reproduce(const ComparedFile& first, const ComparedFile& second);
 
 // Whether a case's step time changed over a series of runs, and between which two. The run is the unit: one number per
-// run and case, the median over blocks. For each case, one change is located at the k that maximises T over the
-// logarithms:
+// run and case, the median over blocks. One change is located per case, at the k that maximises T over the logarithms:
 //
 //   T = max over k of  k (n - k) / n * (mean of the first k - mean of the others)^2 / sum of squares
 //
@@ -230,7 +228,7 @@ struct ChangePoint {
 };
 
 struct CaseHistory {
-  std::string name;  // of the newest file that counts
+  std::string name;  // name in the newest file that counts
   /// Per run; NaN where not measured. Where batches differ, the time is scaled to the newest run's tokens per step.
   std::vector<double> seconds;
   std::optional<ChangePoint> largest;  // proven or not; nothing below min_history_runs
@@ -240,9 +238,9 @@ struct CaseHistory {
 
 struct History {
   std::vector<ComparedFile> files;  // oldest first
-  double smallest_effect = 0.01;    // of the newest
+  double smallest_effect = 0.01;    // the newest file's
   double confidence = 0;            // that a named change is real: the highest that a file declares
-  std::vector<CaseHistory> cases;   // of the newest file, in its order
+  std::vector<CaseHistory> cases;   // cases of the newest file, in its order
 
   /// Returns the case whose proven change is largest; nullptr if there is none.
   const CaseHistory* clearest() const;

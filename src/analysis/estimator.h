@@ -49,7 +49,7 @@ struct LevelFindings {
   double time_constant_s = 0;         // decay time of a neighbour's weight; infinite: the whole session counts alike
   std::int32_t carry_over = no_case;  // the case after which blocks are slowest, if the preceding case matters; the
                                       // level is then the mean of the round's other blocks
-  double serial_correlation = 0;      // of a case's blocks in successive rounds
+  double serial_correlation = 0;      // correlation of a case's blocks in successive rounds
   double widening = 1;                // factor on all intervals for that correlation
   std::optional<double>
       baseline_left;  // the control's log ratio, if it moved; the baseline alone is then the reference
@@ -92,9 +92,9 @@ inline constexpr int least_pairs = 4;
 /// order of rounds.
 std::vector<double> paired_log_ratios(const SweepBlocks& sweep, std::int32_t case_index);
 
-/// Compares each case with the baseline of its round, which cancels whatever a round's blocks share. Gives the mean and
-/// t interval of the log ratios to the geometric mean of the baselines that finished in the round; for the control, to
-/// the baseline. Fewer than least_pairs give only the centre.
+/// Compares each case with the baseline of its round, which cancels whatever a round's blocks share. Estimates the mean
+/// and t interval of the log ratios to the geometric mean of the baselines that finished in the round; for the control,
+/// to the baseline. Fewer than least_pairs give only the centre.
 SweepEstimate estimate_mean_pairs(const SweepBlocks& sweep, std::span<const Question> questions);
 
 /// The fewest rounds, and blocks of a case, for an interval of the level model.
@@ -121,8 +121,7 @@ double distance_to_threshold(const ConfidenceInterval& interval, double smallest
 
 /// Means "not with this noise".
 inline constexpr int max_rounds = 1000;
-/// Returns the fewest rounds above `now`, at most max_rounds, for which reached(rounds) holds. `reached` must be
-/// monotonic.
+/// Returns the fewest rounds above `now`, at most max_rounds, that satisfy `reached`, which must be monotonic.
 int fewest_rounds(int now, const std::function<bool(int)>& reached);
 /// Returns how many bring the half-width of a t interval below `distance` if centre and scatter stay as they are.
 int rounds_to_reach(double distance, const ConfidenceInterval& now, double alpha);
@@ -137,7 +136,8 @@ std::vector<SweepBlocks> comparable_blocks(const store::Result& result);
 int declared_comparisons(const store::Result& result);
 
 /// Returns one question per case of the file, in file order. Changes share the family's error (Bonferroni): every
-/// planned change counts at every size, finished or not. The controls of all sizes share an error of their own.
+/// planned change that can run counts at every size, finished or not. The controls of all sizes share an error of their
+/// own.
 std::vector<Question> questions_of(const store::Result& result);
 
 // A sweep may look at its results more than once, and stop measuring settled cases, without more false verdicts than
@@ -168,8 +168,8 @@ int declared_rounds(const store::Result& result);
 int rounds_over(const store::Result& result);
 
 /// Returns an upper bound on the share of sweeps like this, with no real differences, that show a false verdict. It
-/// exceeds the declared error if rounds were added after the results had been seen: extending R rounds to N spends (N -
-/// R) / N of the error once more.
+/// exceeds the declared error if rounds were added after the results had been seen: extending R to N rounds spends (N -
+/// R) / N of the error again.
 double error_bound(const store::Result& result);
 
 struct LookByLook {

@@ -62,7 +62,7 @@ struct Straggler {
   double late_s = 0;
   double late_share = 0;             // late_s as a share of the step
   double compute_s = 0, idle_s = 0;  // parts of late_s: more computing, and more idling (host)
-  bool named = false;                // proven to be late, not merely among the latest
+  bool named = false;                // identified as late, not merely among the latest
 };
 
 struct Stragglers {
@@ -81,7 +81,7 @@ struct WaterfallBar {
   std::string name;              // "matrix products below peak", "waiting for slower ranks"
   std::optional<Part> part;      // its part in the breakdown; none: "profiled step differs from the timed ones"
   double points = 0;             // share of the peak: 0.12 is 12 points of MFU
-  double seconds = 0;            // what the part took, mean over ranks
+  double seconds = 0;            // time of the part, mean over ranks
   std::optional<double> roof_s;  // time at the machine's limit; absent: the limit is not known
   std::string roof;              // the limit: "peak FLOP/s", "memory bandwidth", "stated links, hidden or not" …
 };
@@ -138,7 +138,7 @@ struct KindCompared {
   std::string kind, group;  // "all_reduce", "data"; computations have no group
   bool recomputed = false;
   double measured_takes_s = 0, predicted_takes_s = 0;  // total duration, hidden or exposed
-  double measured_owns_s = 0, predicted_owns_s = 0;    // that the parts of the step attribute to them
+  double measured_owns_s = 0, predicted_owns_s = 0;    // seconds of the step that the parts attribute to them
 
   double excess_s() const { return measured_owns_s - predicted_owns_s; }
 };
@@ -165,11 +165,10 @@ struct Cause {
   std::string words;  // "node 5 has 50 % of its network"
   /// Causes that look (nearly) the same, best first: as in `faults`, and in words.
   std::vector<std::pair<std::string, std::string>> or_else;
-  std::vector<std::string>
-      checks;                // checks of doctor that tell these apart; without or_else, those that detect the cause
-  std::string confirmed_by;  // doctor's finding in the same file: "pcie.width"; "": none
-  double with_s = 0;         // predicted step with this cause and those before it
-  double explains = 0;       // share of the previously unexplained time
+  std::vector<std::string> checks;  // doctor's checks that tell these apart or, without or_else, detect the cause
+  std::string confirmed_by;         // doctor's finding in the same file: "pcie.width"; "": none
+  double with_s = 0;                // predicted step with this cause and those before it
+  double explains = 0;              // share of the previously unexplained time
 };
 
 struct Diagnosis {
@@ -194,7 +193,7 @@ struct Explanation {
   bool of_prediction = false;       // the result is itself a prediction, with the faults of its configuration
   std::vector<CaseCompared> cases;  // cases with a profiled step and a prediction, in order
   std::vector<CaseNotPredicted> not_predicted;  // in order
-  std::optional<Diagnosis> diagnosis;           // of the baseline
+  std::optional<Diagnosis> diagnosis;           // for the baseline
   std::string why_no_diagnosis;                 // a sentence; "": there is a diagnosis, or why_none says it
 };
 
@@ -203,7 +202,7 @@ struct StepFindings {
   CaseBreakdown breakdown;
   std::optional<Waterfall> waterfall;
   Bottleneck bottleneck;
-  program::Spans spans;  // of the case's groups over nodes
+  program::Spans spans;  // nodes that the case's groups span
   std::int32_t case_index = 0;
 };
 

@@ -14,10 +14,9 @@
 
 namespace harness::analysis {
 
-// The speed of the machine at the time of a block, estimated from the other blocks, never from the block itself, so
-// that no block explains itself. This is the neighbour adjustment of field trials (Papadakis 1937; J. Besag and R.
-// Kempton, "Statistical analysis of field experiments using neighbouring plots", Biometrics 42, 1986) along the time
-// axis.
+// The speed of the machine at the time of a block, estimated from the other blocks alone, so that no block explains
+// itself. This is the neighbour adjustment of field trials (Papadakis 1937; J. Besag and R. Kempton, "Statistical
+// analysis of field experiments using neighbouring plots", Biometrics 42, 1986) along the time axis.
 
 /// A block in the level model. Groups are numbered from 0, the reference, without gaps.
 struct LevelBlock : FinishedBlock {
@@ -27,7 +26,7 @@ struct LevelBlock : FinishedBlock {
 
 /// The weighted mean of the other blocks of the session, with weights that fall exponentially with distance in time:
 ///   level_i = sum over j of w_ij value_j / sum over j of w_ij,  w_ij = decay^(|t_i - t_j| / T),
-/// T being the usual distance of successive blocks (their median).
+/// where T is the median time between successive blocks.
 class NeighbourLevel {
  public:
   /// The weight of a block at distance T. The one that predicts best is chosen; 1 is the mean of the session.
@@ -54,13 +53,13 @@ std::vector<LevelBlock> keep_with_round(std::vector<LevelBlock> blocks);
 // The model of a sweep: log block median = group + level(time) + noise. The level is estimated from the other blocks
 // (NeighbourLevel), a group's location is Tukey's bisquare mean of its levelled blocks, and both are estimated in
 // turn: docs/method.md, and every step in tests/analysis/data/make_level_sweeps.py. Sources:
-//   J. W. Tukey's bisquare: A. E. Beaton and J. W. Tukey, Technometrics 16 (1974); P. J. Huber and E. M. Ronchetti,
+//   Tukey's bisquare: A. E. Beaton and J. W. Tukey, Technometrics 16 (1974); P. J. Huber and E. M. Ronchetti,
 //     "Robust Statistics", chapters 6 and 7, for the variance of such a mean;
-//   variances moved towards a common one: G. K. Smyth, "Linear models and empirical Bayes methods", Statistical
+//   shrinkage of variances towards a common one: G. K. Smyth, "Linear models and empirical Bayes methods", Statistical
 //     Applications in Genetics and Molecular Biology 3 (2004), here one-sided and with a fixed weight;
 //   degrees of freedom of a difference: F. E. Satterthwaite, Biometrics Bulletin 2 (1946); B. L. Welch, Biometrika 34
 //     (1947).
-// Its constants are part of the method, whose name is "level"; none is an option.
+// Its constants are part of the method "level"; none is an option.
 
 /// The resolution of the file's step times, in log seconds: smaller scatter counts as none.
 inline constexpr double time_resolution = 1e-7;
@@ -76,18 +75,18 @@ struct LevelGroup {
   int blocks = 0;
   int set_aside = 0;        // outliers with zero weight
   double location = 0;      // beyond the level
-  double scale = 0;         // of one block, from medians; at least the scale of all blocks
-  double own_variance = 0;  // of one block
+  double scale = 0;         // for one block, from medians; at least the scale of all blocks
+  double own_variance = 0;  // for one block
   double variance = 0;      // shrunk towards the common one, never below own_variance
   double degrees = 0;       // degrees of freedom of `variance`
 };
 
 struct LevelFit {
   std::vector<LevelGroup> groups;
-  std::vector<double> influence;  // of each block: its distance from its group's location, down-weighted when far
-  std::vector<double> level;      // at each block: log seconds that a block of group 0 would take at that time
-  double common_variance = 0;     // of one block
-  double time_constant_s = 0;     // of the chosen decay; meaningless for LevelSource::round
+  std::vector<double> influence;  // per block: its distance from its group's location, down-weighted when far
+  std::vector<double> level;      // per block: log seconds that a block of group 0 would take at that time
+  double common_variance = 0;     // for one block
+  double time_constant_s = 0;     // time constant of the chosen decay; meaningless for LevelSource::round
 };
 
 /// Returns the blocks of a sweep, all still in group 0.
@@ -141,7 +140,7 @@ struct BlocksApart {
   int blocks = 0;            // all blocks of the group
   int below = 0, above = 0;  // outlying blocks
   double below_off = 0,
-         above_off = 0;  // distance of their medians from the location, in log seconds; 0 if there are none
+         above_off = 0;  // median offset from the location, in log seconds; 0: none
 };
 
 /// How far an interval must extend to cover the locations of the outlying blocks: low <= 0 <= high, in log seconds. A

@@ -43,8 +43,8 @@ std::string published_line(const store::Result& result, const Summary& summary);
 /// Returns that line for a step.
 std::string published_line(const StepOfJob& step);
 
-/// Describes published bus bandwidths of a collective (configs/published/busbw.csv) on this GPU, for at least 1 GiB and
-/// within a factor of two in size and nodes (one node only with one node). `busbw`: in bytes per second.
+/// Describes published bus bandwidths of a collective (configs/published/busbw.csv) on this GPU, for 1 GiB and more, a
+/// factor of two in size and nodes (single-node results only for a single node). `busbw`: in bytes per second.
 std::string published_busbw(const std::string& gpu, std::int64_t nodes, const std::string& collective,
                             std::int64_t bytes, double busbw);
 
