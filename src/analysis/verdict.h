@@ -46,7 +46,7 @@ double student_t_quantile(double probability, double degrees);
 /// Returns P(F > f) for Fisher's F distribution with these degrees of freedom, both > 0.
 double f_upper_tail(double f, double numerator_degrees, double denominator_degrees);
 
-/// Returns P(T > t) for the noncentral t distribution, T = (Z + shift) / sqrt(V / degrees): Z normal, V chi-square.
+/// Returns P(T > t) for noncentral t: T = (Z + shift) / sqrt(V / degrees), Z standard normal, V chi-square.
 double noncentral_t_upper_tail(double t, double degrees, double shift);
 
 /// Returns P(X >= k) for X ~ Binomial(n, p), 0 < p < 1.
