@@ -12,7 +12,7 @@
 namespace harness::explain {
 namespace {
 
-// "node 5 (gpu-005)", "one of nodes 0 to 15", "one of ranks 5, 13, 21, …"
+// "node 5 (gpu-005)", "one of the nodes 0 to 15", "one of the ranks 5, 13, 21, …"
 std::string place_words(const Hypothesis& h, const store::Result& result) {
   const char* what = h.of_node ? "node" : "rank";
   if (h.places.size() > 1) {
