@@ -104,7 +104,7 @@ class KinetoEvent {
   bool needs_arguments() const;
   std::uint64_t thread() const;
   std::int64_t stream() const;  // -1: unknown
-  /// True for an operation of a step that harness itself ran (report/trace.h).
+  /// True for an operation in a trace that harness wrote (report/trace.h).
   bool is_own() const { return !(*this)["operation"].empty() && !(*this)["kind"].empty(); }
   std::int64_t bytes_of_element() const;  // 0: unknown type
 
