@@ -208,9 +208,8 @@ Answer FlightRecorder::finish() const {
   return out;
 }
 
-// NCCL Inspector (NCCL plugins/profiler/inspector): objects {header, metadata, coll_perf}, format v4.0 and v5.x. Ranks
-// are joined by communicator and sequence number: the rank with the shortest time came last, and the others waited for
-// it.
+// NCCL Inspector (NCCL plugins/profiler/inspector): objects {header, metadata, coll_perf}, formats v4.0 and v5.x. Ranks
+// are joined by communicator and sequence number. The rank with the shortest time came last; the others waited for it.
 
 namespace {
 
