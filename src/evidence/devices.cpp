@@ -40,7 +40,7 @@ int distance(std::string_view cell) {
   return cell.starts_with("NV") ? 0 : 100;
 }
 
-// Splits at tabs, or at two or more blanks if the tabs were lost (" X " is one cell).
+// Splits at tabs, or at blanks if the tabs were lost (" X " is one cell).
 std::vector<std::string> cells_of(std::string_view line) {
   std::vector<std::string> cells;
   for (const std::string_view cell : contains(line, "\t") ? split(line, '\t') : words_of(line, 256))

@@ -278,7 +278,7 @@ void InspectorReader::object(const std::string& text) {
   collective.busbw = std::max(collective.busbw, busbw);
 }
 
-// Collectives of one name and size, whatever the communicator: those that take most of the time first.
+// Groups collectives by name and size across communicators, longest total time first.
 std::vector<InspectorReader::Group> InspectorReader::groups() const {
   std::map<std::pair<std::string, std::int64_t>, Group> by_kind;
   for (const auto& [key, collective] : collectives_) {

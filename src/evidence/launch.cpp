@@ -45,7 +45,7 @@ class Launch {
     return false;
   }
 
-  Words arguments;  // of the program, starting with its name
+  Words arguments;  // program arguments, starting with its name
   std::int64_t line() const { return line_; }
   bool by_launcher() const { return !launcher_.empty(); }
 
@@ -83,7 +83,7 @@ class Launch {
     while (program < words.size() && !is_program(words[program]) &&
            !(takes_modules && (words[program] == "-m" || words[program] == "--module")))
       ++program;
-    // A program with an unknown name is the first word that is not an option's value.
+    // A program with an unknown name is the first unknown word that is neither an option nor its value.
     for (std::size_t i = 1; program == words.size() && takes_modules && i < words.size(); ++i) {
       const bool value = words[i - 1].starts_with('-') && words[i - 1].find('=') == std::string::npos;
       if (is_unknown(words[i]) && !words[i].starts_with('-') && !value) program = i;

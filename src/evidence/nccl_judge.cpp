@@ -46,7 +46,7 @@ struct Judge {
   void missing_ranks();
 };
 
-// True only where the log proves it.
+// Returns true only if the log proves it.
 bool Judge::is_on_one_node() const {
   const NcclUse::Communicator* largest = use.largest();
   return hosts.size() == 1 && largest != nullptr && (largest->nodes == 1 || largest->is_whole());
@@ -246,7 +246,7 @@ void Judge::adapters() {
         fmt::format("ranks of {} talk to each other over the network", (*inner)->name),
         "P2P and shared memory are off or broken there: NCCL_P2P_DISABLE, NCCL_SHM_DISABLE, container per rank");
   const NcclUse::Communicator* largest = use.largest();
-  bool idle = false, one_for_all = false;  // adapters
+  bool idle = false, one_for_all = false;  // idle adapters; a single adapter for several GPUs
   for (const NcclUse::Host* host : hosts) {
     if (host->adapters.empty() || host->adapters.size() >= host->devices()) continue;
     idle = true;

@@ -89,7 +89,7 @@ struct NcclUse {
 class NcclUseReader {
  public:
   NcclUseReader() { host_at(""); }  // for lines without a host, and for hosts over the limit
-  /// Returns whether NCCL wrote the line: a host, a process and a thread stand before its marker.
+  /// Returns whether NCCL wrote the line: a host, a process and a thread precede its marker.
   bool line(const Line& line);
   NcclUse finish();
 

@@ -71,7 +71,7 @@ Status Shell::run_inside(const ShellReader& from, Status (Shell::*part)(),
   return true;
 }
 
-// "source env.sh", "bash train.sh 8": the word at `name` is the file, and those behind it are its arguments.
+// "source env.sh", "bash train.sh 8": the word at `name` is the file, and the words after it are its arguments.
 bool Shell::run_file(const std::vector<std::string>& words, std::size_t name) {
   const auto found = others_.find(file_name(words[name]));
   if (found == others_.end()) return false;
