@@ -67,7 +67,7 @@ struct TracedGpu : Source {
   Steps steps;
   Window shown;                              // the step, or the whole capture if no steps were found
   StepWork work;                             // work in `shown`; empty if the timeline does not draw this GPU
-  TimedStep step;                            // in it
+  TimedStep step;                            // in `shown`
   std::vector<NamedKernel> kernels;          // in `shown`, longest first, at most 1000
   IdleTimes idle_s{};                        // in the whole capture
   std::vector<NamedKernel> unclassified;     // in the whole capture
