@@ -35,9 +35,9 @@ int most_nodes(Axis axis, std::span<const Coordinates> at, std::span<const int> 
   return most;
 }
 
-// Fewest bytes that one of `parts` equal holders of a message of 1 byte must send, all its members together: 2 (p - 1) /
-// p for an all-reduce (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms", 2009), 1 if switches reduce;
-// (p - 1) / p for its halves, a reduce-scatter and an all-gather, and for an all-to-all.
+// Fewest bytes that one of `parts` equal holders of a message of 1 byte must send, all its members together:
+// 2 (p - 1) / p for an all-reduce (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms", 2009), 1 if switches
+// reduce; (p - 1) / p for its halves, a reduce-scatter and an all-gather, and for an all-to-all.
 double share_sent(Collective kind, double parts, bool switches_reduce = false) {
   const double once = (parts - 1) / parts;
   if (kind != Collective::all_reduce) return once;
