@@ -32,9 +32,9 @@ Spread spread_of(const Group& group, const Layout& layout, int rank, std::span<c
 /// alone. 0: no rank has another beside it on the axis.
 struct Spans {
   std::array<int, axis_count> nodes{};
-  int embedding = 0;  // of the first and the last pipeline stage, where these share a tied embedding
+  int embedding = 0;  // of the first and the last pipeline stage, if these share a tied embedding
   int operator[](Axis axis) const { return nodes[static_cast<std::size_t>(axis)]; }
-  /// "tensor 1, data 2, embedding 2": of visible_axes; "" where no rank has another beside it.
+  /// "tensor 1, data 2, embedding 2": of visible_axes; "" if no rank has another beside it.
   std::string text() const;
 };
 

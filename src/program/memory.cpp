@@ -156,7 +156,7 @@ class Places {
     // Grow the end, starting in the last holes if they are usable in time.
     return best.begin == end_ && run.bytes > 0 && run.end() == end_ ? run.begin : best.begin;
   }
-  // The first hole at or behind an offset.
+  // Returns the first hole at or after an offset.
   std::vector<Hole>::iterator from(std::int64_t offset) {
     return std::ranges::lower_bound(holes_, offset, {}, &Hole::begin);
   }

@@ -42,7 +42,7 @@ class BufferAccess {
   virtual void write(const View& view, std::span<const std::byte> from) = 0;
 };
 
-/// Where each buffer of a Program lies in one allocation. Transient buffers share memory when every access of one
+/// Place of each buffer of a Program in one allocation. Transient buffers share memory when every access of one
 /// comes before every access of the other, by stream order and waits.
 struct Arena {
   static constexpr std::int64_t alignment_bytes = 256;

@@ -121,7 +121,7 @@ struct Label {
   Phase phase = Phase::forward;
   std::int32_t micro_batch = -1;
   std::int32_t layer = -1;  // global layer number
-  bool recomputed = false;  // done again for the backward pass: counts for HFU, not for MFU
+  bool recomputed = false;  // for the backward pass: counts for HFU, not for MFU
 };
 
 using StreamId = std::int32_t;

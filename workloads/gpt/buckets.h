@@ -104,7 +104,7 @@ class Buckets {
     bool for_good = false;
     View values = {};   // the result; absent: it is already where it is used
     View indices = {};  // of the values in the bucket; absent: it is all of them
-    View whole = {};    // of Bucket::whole, one run behind the other
+    View whole = {};    // of Bucket::whole, one run after the other
   };
   // Emits the reduction and settles the earlier ones that need not wait any longer.
   void reduce(Bucket& bucket, const std::vector<OperationId>& after, bool for_good);
@@ -132,7 +132,7 @@ class Buckets {
   int replicas_;
   bool across_nodes_, overlap_reduction_, overlap_optimizer_;
   DType wire_;
-  double sent_share_;  // of gradients, where there is a residual
+  double sent_share_;  // of gradients, if there is a residual
   View residual_;      // in the layout of the gradients; absent: all of them are sent
   std::vector<Bucket> buckets_;
   std::deque<Reduction> under_way_;

@@ -181,7 +181,7 @@ std::vector<Parameter> parameters(const Model& m, const Settings& settings, cons
     for (int l = chunk.first_layer; l < chunk.end(); ++l) append(layer, of_embedding + l * of_layer, l);
   }
   if (last) append(norm, behind_layers);
-  // The head's weight stands last: its gradient is the first to be complete in the backward pass.
+  // The head's weight comes last: the backward pass completes its gradient first.
   if (last && !tied) append(head_table(m), behind_layers + elements(norm));
   if (last && !first && tied) append({table}, 0);
   const int shards = shards_of(settings, layout);

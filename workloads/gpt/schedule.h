@@ -18,7 +18,7 @@ struct Normalised {
 struct LayerActivations {
   Normalised norm1, norm2;
   View qkv, attention, stats;  // qkv with rotated queries and keys, if positions are rotary
-  View fc1, activated;         // fc1's output, and what the activation made of it
+  View fc1, activated;         // fc1's output, and the activation's
   View probabilities;          // of unfused attention
 };
 

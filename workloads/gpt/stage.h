@@ -132,7 +132,7 @@ class Stage {
   // Applies the rotary embedding to queries and keys if the model has it; backward, to their gradients.
   void rotate(const View& qkv, bool backward);
   View attention(LayerActivations& a);
-  View into_mlp(LayerActivations& a);  // fc1 and what follows it
+  View into_mlp(LayerActivations& a);  // fc1 and the activation
   ResidualStream onto_stream(const View& x, const Linear& layer, const View& bias, const View& residual);
   Normalised normalise(const ResidualStream& stream, const Norm& norm);
   // Over the tensor axis, for rows of the residual stream. scatter_rows: partial sums [rows, hidden] -> the sum,
