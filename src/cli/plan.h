@@ -27,7 +27,7 @@ struct PredictedCase {
   std::optional<sim::Prediction> step;
   sim::Trust trust;                // how far to rely on the step
   std::optional<double> mfu;       // if the peak is known
-  std::optional<double> change;    // relative to the baseline's step time, per token if the batches differ
+  std::optional<double> change;    // share by which it exceeds the baseline's, per token if the batches differ
   bool too_close_to_call = false;  // the change is below the threshold of a sweep of these predictions
   std::string unknown;  // "the prediction does not know nccl_algo"; "" if there is a step, and for an impossible case
   std::string cause;    // `unknown` without the place in the step, so that cases with the same cause share it
@@ -77,7 +77,7 @@ struct RankedCombination {
   std::vector<std::pair<std::string, std::string>> settings;  // variables and values other than the baseline's
   plan::PlannedCase planned;
   PredictedCase predicted;
-  double distance = 0;         // relative to the fastest step time, per token if the batches differ
+  double distance = 0;         // share by which it exceeds the fastest step, per token if the batches differ
   bool is_told_apart = false;  // whether the distance exceeds the error of predicted changes
 };
 

@@ -145,7 +145,7 @@ void judge_list(const Facts& facts, const std::string& name, const std::string& 
   }
 }
 
-// Why a setting has no effect on a node; "": it has.
+// Why a setting has no effect on a node; "": it has one.
 std::string why_without_effect(const Facts& facts, const Settings& settings, const std::string& name) {
   const std::vector<Port> ports = active_ports(facts);
   const bool any_roce = std::ranges::any_of(ports, [&](const Port& port) { return is_roce(facts, port); });

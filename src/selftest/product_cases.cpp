@@ -133,7 +133,7 @@ void add_fp8_product_cases(Cases& cases, config::Precision precision) {
 }
 
 // Both orientations and each alone, with and without a bias gradient; sizes that fill the tiles of a kernel and sizes
-// that do not; sizes without whole blocks have only a single scale.
+// that do not; sizes without whole blocks only with a single scale.
 void add_quantise_cases(Cases& cases, program::DType type) {
   struct Size {
     std::int64_t rows, width;
