@@ -10,7 +10,7 @@ namespace {
 
 struct Tile {
   std::int64_t m, n;
-  double share;  // of the rate of the largest tiles: smaller ones reuse less of what they load
+  double share;  // relative to the largest tiles: smaller ones reuse less of what they load
 };
 constexpr std::array<Tile, 6> tiles{
     {{256, 128, 1.0}, {128, 256, 1.0}, {128, 128, 0.95}, {128, 64, 0.80}, {64, 128, 0.80}, {64, 64, 0.65}}};
@@ -34,11 +34,11 @@ constexpr std::array<AttentionRow, 9> attention_rows{{
     {ampere, Kernel::fa1, .48, .27, 500},        // the Triton version: Dao et al. 2022, "FlashAttention"
     {hopper, Kernel::cudnn, .58, .48, 600},      // charts of Shah et al. 2024, "FlashAttention-3", 512 to 16384 keys
     {hopper, Kernel::fa1, .25, .14, 500},        // in Triton without wgmma: A100's time over 1.6 to 1.75
-    {hopper, Kernel::fa2, .355, .31, 450},       // the same charts
-    {hopper, Kernel::fa3, .64, .50, 700},        // the same charts
+    {hopper, Kernel::fa2, .355, .31, 450},       // from the charts of FlashAttention-3
+    {hopper, Kernel::fa3, .64, .50, 700},        // from the charts of FlashAttention-3
     {blackwell, Kernel::cudnn, .50, .38, 1000},  // FlashAttention-4's page: 1.3 times as slow as FA4
-    {blackwell, Kernel::fa2, .20, .16, 600},     // the same page: 2.7 times as slow as FA4
-    {blackwell, Kernel::fa4, .66, .48, 1000},    // the same page: 1605 to 1613 TFLOP/s
+    {blackwell, Kernel::fa2, .20, .16, 600},     // FlashAttention-4's page: 2.7 times as slow as FA4
+    {blackwell, Kernel::fa4, .66, .48, 1000},    // FlashAttention-4's page: 1605 to 1613 TFLOP/s
 }};
 
 const AttentionRow& attention_row(Kernel kernel, int capability) {

@@ -24,7 +24,7 @@ struct Work {
   double left = 0;           // in ticks at full speed
   double rate = 0;           // 0: not begun
   Ticks since = 0;           // when this rate began
-  std::int32_t version = 0;  // of its end: an event with another version is void
+  std::int32_t version = 0;  // changes with its end: an event with another version is void
 
   void settle(Ticks now) {
     left = std::max(0.0, left - static_cast<double>(now - since) * rate);
@@ -57,7 +57,7 @@ struct Communicator {
   std::vector<int> instances;  // numbers, in order
 };
 
-struct RankTimeline {  // of a class
+struct RankTimeline {  // for a class
   std::vector<Unit> units;
   std::vector<int> unit_of;                  // by operation
   std::vector<std::vector<int>> dependants;  // by operation: units that wait for it

@@ -42,11 +42,11 @@ using CostOf = std::function<Cost(int rank_class, program::OperationId operation
 
 /// When an operation ran on the ranks of a class.
 struct OperationTimes {
-  Ticks ready = 0;  // its waits and its stream allow it; of a communication: this rank arrives
-  Ticks start = 0;  // of a communication: the last member arrives
+  Ticks ready = 0;  // its waits and its stream allow it; for a communication: this rank arrives
+  Ticks start = 0;  // for a communication: the last member arrives
   Ticks end = 0;
   program::OperationId after = -1;           // the operation whose end made it ready; -1: the host issued it then
-  int last_class = -1;                       // of a communication: the class that arrived last,
+  int last_class = -1;                       // for a communication: the class that arrived last,
   program::OperationId last_operation = -1;  // and the operation with which it arrived
 };
 

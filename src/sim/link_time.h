@@ -26,8 +26,8 @@ struct NotPredicted : Error {
 
 /// The links between GPUs.
 struct Network {
-  double rank_bytes_per_s = 0;   // of one GPU to the others on its node, one direction
-  double node_bytes_per_s = 0;   // of one node to the others
+  double rank_bytes_per_s = 0;   // from one GPU to the others on its node, one direction
+  double node_bytes_per_s = 0;   // from one node to the others
   bool switches_reduce = false;  // NVLink SHARP
   std::vector<int> node_of;      // by rank of the layout
   int ranks_of_node = 0;         // ranks that share its network cards; 0: not known
@@ -35,7 +35,7 @@ struct Network {
   int compute_capability = 0;
   bool nvswitch = false;
   bool network_reduces = false;  // SHARP
-  double network_share = 0;      // of a node's rate, reached by large collectives; 0: as in the calibration
+  double network_share = 0;      // share of a node's rate that large collectives reach; 0: as in the calibration
 };
 /// Returns the network of these machines and ranks. A node with fewer ranks than GPUs gets that share of its network
 /// and of its network cards; rates in `fabric` are those of the ranks in use.
@@ -43,7 +43,7 @@ Network network_of(const config::Hardware& hardware, const config::Fabric& fabri
 
 /// The placement of one instance of a group, and what faults leave to its members.
 struct Spread : program::Spread {
-  double network = 1;  // of its part of the network, left to the member with the least
+  double network = 1;  // the smallest share of its part of the network that any member has left
 
   auto operator<=>(const Spread&) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 misreads it
 };
@@ -135,7 +135,7 @@ class CollectiveTime {
   const Network& network_;
   const config::Calibration& calibration_;
   NcclEffects effects_;
-  config::Curve rising_;  // of the law with its effects, if there are any
+  config::Curve rising_;  // the law with its effects, if there are any
 };
 
 }  // namespace harness::sim

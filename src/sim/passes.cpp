@@ -97,7 +97,7 @@ void PassCosts::list_passes(int rank_class, const CostOf& cost) {
   const std::vector<Operation>& list = sample_.program(rank_class).step;
   std::map<Phase, std::vector<std::vector<Member>>> passes;
   std::map<OperationId, OperationId> number;  // within its pass, by operation
-  const program::Label* last = nullptr;       // of any pass
+  const program::Label* last = nullptr;       // in any pass
   for (OperationId id = 0; std::cmp_less(id, list.size()); ++id) {
     const Operation& op = list[id];
     const bool in_pass = op.label.phase == Phase::forward || op.label.phase == Phase::backward;

@@ -50,8 +50,8 @@ std::set<std::pair<program::Axis, int>> directions_of(const program::ProgramSet&
 
 /// The resources that faults leave to each rank of a job, as shares of the intended ones. Empty: no loss anywhere.
 struct Condition {
-  std::vector<double> clock;    // of its GPU's multiprocessors: slows computation, but not memory traffic
-  std::vector<double> network;  // of its part of its node's rate to the others
+  std::vector<double> clock;    // its GPU's multiprocessor clock, which slows computation, but not memory traffic
+  std::vector<double> network;  // its part of its node's rate to the others
 
   double clock_of(int rank) const { return clock.empty() ? 1 : clock[rank]; }
   double network_of(int rank) const { return network.empty() ? 1 : network[rank]; }

@@ -76,7 +76,7 @@ using Slowdown = std::function<double(const program::ProgramSet& set, const prog
 struct Prediction {
   double step_s = 0;
   program::StepSplit split;          // mean over the ranks
-  double largest_message_bytes = 0;  // of a collective; 0: the step has none
+  double largest_message_bytes = 0;  // the largest collective; 0: none
   CriticalPath critical_path;        // as long as the step
 };
 
@@ -112,12 +112,12 @@ class Simulation {
   void run(const CostOf& cost, const config::Experiment& experiment, const config::Settings& settings);
 
   program::ProgramSet set_;
-  program::ProgramSet sample_;  // of a folded step
+  program::ProgramSet sample_;  // for a folded step
   Network network_;             // as the faults leave it
-  Condition condition_;         // of the ranks
+  Condition condition_;         // by rank
   RankClasses classes_;
   std::optional<RankClasses> sample_classes_;
-  std::optional<PassCosts> passes_;  // of a folded step
+  std::optional<PassCosts> passes_;  // for a folded step
   SimulatedStep step_;
   std::vector<std::vector<Held>> held_;  // by class
   CriticalPath critical_path_;

@@ -37,7 +37,7 @@ constexpr std::array<TierRow, 5> tiers{
      {"D", "software of which no step was measured"}}};  // in the order of Tier
 
 // Measured once on 229 published steps that no number was fitted to, by source (docs/simulation.md).
-constexpr config::Errors held_back{0.05, 0.11};      // of the labs whose other steps were fitted
+constexpr config::Errors held_back{0.05, 0.11};      // labs whose other steps were fitted
 constexpr config::Errors of_other_labs{0.13, 0.38};  // 56 of the 67 took longer than predicted
 // Errors of the fitted steps with their GPU or their software left out of the fit, plus an unknown cluster.
 constexpr config::Errors of_other_gpu{0.17, 0.42};
