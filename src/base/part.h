@@ -77,8 +77,8 @@ inline Part computation_part(std::string_view kind, bool recomputed) {
 }
 /// Returns the part of a communication, by its group. `closing`: it ends the step.
 inline Part communication_part(std::string_view group, bool closing) {
-  // Replicas that gather weights have a group of their own for it, which may be at work while gradients are reduced,
-  // and one for what those of a node have of them in common with other nodes.
+  // Weight gathers have a group of their own, because they may run while gradients are reduced. The group "nodes"
+  // reduces a node's shards of the gradients with those of other nodes.
   if (group == "gather" || group == "nodes") return Part::data;
   for (const Part part : {Part::tensor, Part::pipeline, Part::data, Part::embedding}) {
     if (group == key_of(part)) return part;
