@@ -91,8 +91,8 @@ std::string escaped_lines(std::string_view text);
 
 // ---- errors
 
-/// A failure with a message for the user: what happened, where, what was expected, what to do. Nothing else is printed
-/// for it. `exit_code`: the exit status of the program if nothing handles it.
+/// A failure with a message for the user: what happened, where, what was expected, what to do. Nothing else is printed.
+/// `exit_code`: the exit status of the program if nothing handles it.
 class Error : public std::runtime_error {
  public:
   explicit Error(const std::string& message, int exit_code = 1) : std::runtime_error(message), exit_code_(exit_code) {}

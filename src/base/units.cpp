@@ -77,6 +77,7 @@ struct Quantity {
   double factor;
 };
 
+// `bare`: the factor without a unit. `what`: "a size is a number with a unit, such as 25 MiB".
 Quantity parse_quantity(std::string_view text, std::span<const Unit> units, double bare, std::string_view what) {
   const std::string_view whole = trim(text);
   // "1e12" is a number, the "E" of "1 EFLOP/s" is not an exponent: take the longest prefix that is a number.

@@ -203,7 +203,7 @@ class Engine {
       startable_.pop_back();
       const Unit unit = timelines_[c].units[number];
       for (OperationId id = unit.first; id <= unit.last; ++id) {
-        // Operations of other streams may stand between those of a fused group.
+        // Operations of other streams may lie between those of a fused group.
         if (timelines_[c].unit_of[id] == number) start(c, id, unit.after);
       }
     }
@@ -237,7 +237,7 @@ class Engine {
     }
   }
 
-  // The later of both ends of an operation that stands for a pass, from now on.
+  // Returns the time left to the later of the two ends of an operation that stands for a pass.
   Ticks left_of_pass(int c, OperationId id) {
     const RankTimeline& timeline = timelines_[c];
     const Cost& cost = timeline.costs[id];

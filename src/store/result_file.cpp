@@ -35,7 +35,7 @@ void create_table(hdf5::File& file, const Table& table, const std::vector<Row>& 
   write_rows(dataset, format, span_of(rows), 0);
 }
 
-// Without values nothing was measured: overwrites with NaN what an earlier session may have left.
+// Without values, nothing was measured: NaN replaces what an earlier session may have left.
 void write_matrix(Dataset& dataset, std::uint64_t block, const std::vector<float>& values) {
   const std::uint64_t wanted = dataset.values_of_row();
   if (!values.empty() && values.size() != wanted) {
