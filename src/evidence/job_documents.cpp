@@ -173,7 +173,7 @@ void flatten(const config::YamlNode& node, const std::string& path, const std::s
   }
 }
 
-// Removes tags and anchors, which only tell how Python wrote the file.
+// Removes tags, anchors and aliases, which tell how Python wrote the file; a key that was an alias is left empty.
 std::string without_tags(Text text) {
   std::string out;
   for (Text line : split(text, '\n')) {

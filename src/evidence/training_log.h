@@ -103,11 +103,11 @@ struct StepTimes {
   std::optional<double> drift;  // relative change over the values that count
 };
 
-/// Warm-up is the first tenth, at least 1 and at most 10 values. Spikes are excluded from everything else. A jump or
-/// drift of the remaining values is reported only if it is at least 2 % and at least three robust deviations (1.4826
-/// MAD). A jump is the split with five values on both sides that maximises |ln(median right / median left)|; otherwise
-/// a drift is the slope of Theil (1950) and Sen (1968) over the log. The interval of the median uses order statistics
-/// and assumes no distribution. Throws Error for no values.
+/// Warm-up is the first tenth, at most 10 values, and at least one of two or more. Spikes are excluded from interval,
+/// spread, jump and drift. A jump is the split with five values on both sides that maximises |ln(median right / median
+/// left)|, if it is at least 2 % and 3 * 1.4826 MAD of the residuals. Without a jump, a drift is the slope of Theil
+/// (1950) and Sen (1968) over the log, if it is at least 2 % and 3 MAD. The interval of the median uses order
+/// statistics and assumes no distribution. Throws Error for no values.
 StepTimes judge_steps(std::span<const double> seconds);
 
 /// Reports step time, its stability, tokens/s and FLOP/s. For a log without steps, reports why the job stopped.

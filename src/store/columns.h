@@ -253,8 +253,7 @@ struct Table {
 template <class Row>
 inline constexpr bool of_a_timeline = std::is_same_v<Row, ResultInterval> || std::is_same_v<Row, ResultTotal>;
 
-/// Calls each(table, rows, columns) for all tables of a result, const or not, in the order of the file: what is
-/// rewritten comes first, where no object's length can shift it across a page.
+/// Calls each(table, rows, columns) for all tables of a result, const or not, in the order of the file.
 template <class AnyResult, class Each>
 void each_table(AnyResult& r, Each&& each) {
   const auto table = [&]<class Rows>(const Table& about, Rows& rows, const auto&... variables) {
