@@ -31,8 +31,7 @@ std::string plain(Text text) {
 }
 
 // Returns a word of the log in the spelling of NCCL_ALGO and NCCL_PROTO: the log has numbers until 2.23
-// (src/include/nccl_common.h), and capitals such as NVLS_TREE from 2.24 (ncclAlgoToString). Other words stay as they
-// are.
+// (src/include/nccl_common.h), and capitals such as NVLS_TREE from 2.24 (ncclAlgoToString). Keeps other words.
 std::string spelled(Text word, std::span<const Text> names) {
   std::size_t number = names.size();
   if (Cursor cursor{word}; cursor.integer(number) && cursor.rest.empty() && number < names.size())
@@ -199,7 +198,7 @@ bool LogReader::network(Text message) {
   Cursor cursor{message};
   if (cursor.literal("Using network ")) {
     fact("network", cursor.rest);
-  } else if (cursor.literal("Bootstrap : Using ") || cursor.literal("Bootstrap: Using ")) {  // the blank went in 2.24
+  } else if (cursor.literal("Bootstrap : Using ") || cursor.literal("Bootstrap: Using ")) {  // no blank since 2.24
     Text interface = cursor.rest;
     if (interface.starts_with('[')) interface = interface.substr(std::min(interface.find(']') + 1, interface.size()));
     fact("bootstrap_interface", interface.substr(0, interface.find(':')));
@@ -244,8 +243,8 @@ bool LogReader::communicator(Text message) {
   } else if (cursor.literal("NVLS multicast support is ")) {
     fact("nvls", cursor.literal("not available") ? "not available" : "available");
   } else if (message.ends_with(" p2p channels per peer")) {
-    // "… coll channels, [… collnet channels, ]… nvls channels, … p2p channels, … p2p channels per peer": the second
-    // since 2.20.
+    // "… coll channels, [… collnet channels, ]… nvls channels, … p2p channels, … p2p channels per peer": collnet since
+    // 2.20.
     std::string value(message);
     for (auto at = value.find(" channels"); at != std::string::npos; at = value.find(" channels", at))
       value.erase(at, 9);

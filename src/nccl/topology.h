@@ -69,7 +69,7 @@ struct LinkCheck {
 /// adapter, else only its own. Without adapters, returns nothing: there is nothing to compare GPUs with.
 std::vector<LinkCheck> check_links(const Topology& topology);
 
-/// The rate of a PCIe link in one direction, in bits/s: transfers ("32.0 GT/s PCIe": 32) times lanes, less the
+/// Returns the rate of a PCIe link in one direction, in bits/s: transfers ("32.0 GT/s PCIe": 32) times lanes, less the
 /// encoding: 8 of 10 bits up to 5 GT/s, then 128 of 130.
 double pcie_bits_per_s(double gigatransfers, double lanes);
 
