@@ -55,7 +55,7 @@ double cpu_seconds(const rusage& used);
 
 /// The smallest limit among this process's control groups and their ancestors.
 struct GroupLimit {
-  Access access = Access::absent;  // absent: the kernel has no control groups; unreadable: nothing shows them
+  Access access = Access::absent;  // absent: no control groups in the kernel; unreadable: their files are hidden
   double value = 0;                // 0: none is set
   std::string why = {};            // when unreadable
 };
