@@ -23,7 +23,7 @@ struct BackendTraits {
   bool ranks_are_gpus = false;
   bool has_tf32 = false;
   bool tunes = false;           // times alternatives before the first round
-  bool uses_nccl = false;       // and so writes NCCL's log
+  bool uses_nccl = false;       // communicates with NCCL, which leaves its log
   program::FusedSet fused = 0;  // forms that it runs without lowering
   double worker_bytes = 0;      // device memory of a worker outside its Program's arena
   bool predicts() const { return stands_for != kind; }

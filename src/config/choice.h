@@ -66,12 +66,12 @@ enum class Takes : std::uint8_t {
   value,
   list,
   map,          // of the keys prefixed with this one
-  map_or_maps,  // the same, or a list of such maps
+  map_or_maps,  // such a map, or a list of them
   name_or_map,  // `model`
   values,       // a value per variable: `baseline`
   lists,        // a list of values per variable: `sweep`
   maps,         // a list of maps with a value per variable: `combine`
-  named_maps,   // the same, each under a name: `ladder`
+  named_maps,   // a list of such maps, each under a name: `ladder`
 };
 
 /// One key that a configuration may have, as its reader declares it.

@@ -84,7 +84,8 @@ bool parse_or_report(Problems& problems, const Place& place, const std::string& 
 /// Parses a whole number from low to high. Throws Error.
 std::int64_t parse_within(std::string_view text, std::int64_t low, std::int64_t high);
 
-/// Returns the number that `parse` reads if it `holds`; otherwise throws an Error that states what is allowed.
+/// Returns the number that `parse` reads if it satisfies `holds`; otherwise throws an Error that states what is
+/// allowed.
 double parse_if(std::string_view text, double (*parse)(std::string_view), bool (*holds)(double),
                 std::string_view allowed);
 bool is_above_zero(double value);
@@ -106,8 +107,8 @@ Field::Parse seconds_into(double& place);    // above 0
 // The parts of a configuration, one source file each. They add errors to `problems` and read on. Fields write into
 // their arguments, which must outlive them.
 
-/// A preset's name, a map of all five numbers, or a map with `preset` and the numbers that differ from it. `given`: the
-/// configuration's node, or nullptr.
+/// A preset's name, a map with the five required values, or a map with `preset` and the values that differ from it.
+/// `given`: the configuration's node, or nullptr.
 Field model_field(const YamlNode* given, Model& model, Problems& problems);
 
 Field faults_field(Faults& faults, Problems& problems);

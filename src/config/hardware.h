@@ -36,8 +36,7 @@ struct Hardware {
 
   /// The file that describes the GPU itself.
   const std::string& gpu_file() const { return gpu.empty() ? file : gpu; }
-  /// Returns 0 if unknown. fp16 falls back to bf16's peak and mxfp8 to fp8's: NVIDIA's data sheets have one row for
-  /// both.
+  /// 0: unknown. fp16 falls back to bf16's peak and mxfp8 to fp8's: NVIDIA's data sheets have one row for both.
   double peak_flops(Precision precision) const;
   /// FLOP/s of the best GEMMs, in a loop at the board's power limit; 0: unknown. Without `shares`, 80 % of the peak.
   /// Rates scale with power to the 1.5: fitted to GB300 (1400 W) against GB200 (1200 W) and to the H100 of 500 W.

@@ -102,7 +102,7 @@ void each_key(AnyModel& model, Each&& each) {
 struct ModelProblem {
   const char* key;     // the one to change; "": no single one
   const char* or_key;  // the other, or ""
-  std::string text;    // for people
+  std::string text;    // the message
 };
 /// Returns the impossible combinations of values. Skips unknown values (0).
 std::vector<ModelProblem> problems_of(const Model& model);

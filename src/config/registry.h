@@ -49,7 +49,7 @@ struct Variable {
   /// Reads a value as written in a configuration ("1 MiB", "true", "ring", "{tensor_parallel: 2}"). Throws an Error
   /// that states what was found and what is allowed. A compound value changes only the parts it names.
   std::function<void(Settings&, std::string_view text)> parse = {};
-  /// The value in canonical form; parse(print(s)) gives s back.
+  /// Returns the value in canonical form; parse(print(s)) gives s back.
   std::function<std::string(const Settings&)> print = {};
 
   /// The parts of a step whose time it can change. Empty: none, or it only sets the amount of computation.
@@ -80,7 +80,7 @@ struct Variable {
 
   /// The environment variable that it sets in the worker ("NCCL_ALGO"); "": none.
   std::string environment_name = {};
-  /// The text of that variable for a printed value: "4194304" for "4 MiB".
+  /// Returns the text of that variable for a printed value: "4194304" for "4 MiB".
   std::function<std::string(const std::string& printed)> environment_text = std::identity();
   /// Whether its value is a map with user-defined keys (`env`); `parts` is then empty.
   bool free_parts = false;

@@ -56,7 +56,7 @@ struct FrameworkRow {
   /// The value under these settings, nullopt to leave the key out; instead of `values`.
   std::function<std::optional<std::string>(const Settings&)> print = {};
   std::function<std::optional<std::string>(const Model&)> print_model = {};  // likewise for "model.…"
-  /// Our value for one of theirs; instead of `values`. Throws Error for a value that has no equivalent.
+  /// Returns our value for one of theirs; instead of `values`. Throws Error for a value that has no equivalent.
   std::function<std::string(std::string_view theirs)> parse = {};
   Note note = {};          // shown if the key is written and the two differ slightly
   Note unwritten = {};     // shown if no key of the variable is written and that needs an explanation
@@ -76,7 +76,7 @@ struct FrameworkWords {
   bool known() const { return !flags.empty(); }
 };
 FrameworkWords words_in(Framework framework, std::string_view variable, const Settings& settings);
-/// The keys that describe a model.
+/// Returns the keys that describe a model.
 NameValues model_words_in(Framework framework, const Model& model);
 
 /// Returns a hint with our name for a key of a framework, Hugging Face, NCCL or a benchmark, or why it is not
