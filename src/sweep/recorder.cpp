@@ -138,12 +138,16 @@ void Recorder::refuse(std::size_t case_index, const std::string& reason) {
   write_case(case_index);
 }
 
-void Recorder::note_failure(std::size_t case_index, const job::BlockOutcome& outcome) {
+void Recorder::note_failure(std::size_t case_index, const job::BlockOutcome& outcome, bool last_try) {
   CaseState& state = states_[case_index];
   store::ResultCase& row = result_.cases[case_index];
-  const bool dropped = std::exchange(state.last_failure, outcome.signature) == outcome.signature;
-  row.reason = dropped ? "failed twice in the same way and was dropped: " + outcome.reason : outcome.reason;
-  if (dropped) row.status = store::CaseStatus::failed;
+  const bool again = std::exchange(state.last_failure, outcome.signature) == outcome.signature;
+  row.reason = outcome.reason;
+  if (again || last_try) {
+    row.reason.insert(
+        0, again ? "failed twice in the same way and was dropped: " : "failed at each try and was dropped, at last: ");
+    row.status = store::CaseStatus::failed;
+  }
   write_case(case_index);
 }
 

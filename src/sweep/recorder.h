@@ -63,8 +63,8 @@ class Recorder {
 
   /// Marks a planned case as impossible, because it does not fit.
   void refuse(std::size_t case_index, const std::string& reason);
-  /// Records a failed block. Drops the case if it failed in the same way before.
-  void note_failure(std::size_t case_index, const job::BlockOutcome& outcome);
+  /// Records a failed block. Drops the case if it failed in the same way before, or if this was its last try.
+  void note_failure(std::size_t case_index, const job::BlockOutcome& outcome, bool last_try = false);
   /// Moves these pending blocks to a process other than planned: one for all of them, numbered by the first block.
   void move_to_new_process(std::span<const std::size_t> block_indices);
   /// Writes a timed block, whether it succeeded or not. Returns the median of its timed steps, NaN if it failed.

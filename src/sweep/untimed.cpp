@@ -177,8 +177,9 @@ bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults
     const plan::PlannedCase& planned = plan.cases[i];
     CaseState& state = recorder.state(i);
     progress.begin((predicts ? "prediction of " : "timeline of ") + planned.name);
-    // A second try distinguishes a transient fault from a permanent one; three different failures end the attempts.
-    for (int attempt = 0; attempt < 3 && recorder.may_run(i) && !interrupted; ++attempt) {
+    // A second try distinguishes a transient fault from a permanent one; three different failures drop the case.
+    constexpr int tries = 3;
+    for (int attempt = 0; attempt < tries && recorder.may_run(i) && !interrupted; ++attempt) {
       const double start_s = job.clock().seconds();
       const job::RecordTimeline task{plan.experiment.measure.timeline, profiled};
       const job::BlockRequest request = block_request(plan.experiment, planned, task, defaults);
@@ -196,7 +197,7 @@ bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults
       }
       progress.end(outcome.stopped ? "stopped" : "failed: " + outcome.reason);
       if (outcome.stopped) break;
-      recorder.note_failure(i, outcome);
+      recorder.note_failure(i, outcome, attempt + 1 == tries);
     }
     if (i > 0 || recorder.may_run(i)) return;
     throw Error(fmt::format("the baseline does not run, so there is nothing to compare with: {}",

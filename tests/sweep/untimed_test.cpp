@@ -39,6 +39,23 @@ class GreedyJob : public test::PlayedJob {
   std::vector<std::tuple<std::string, int, bool>> sets;  // of each block: its case, its set, whether it is the last
 };
 
+// Every block of this case fails, in these ways one after another.
+class FailingCase : public GreedyJob {
+ public:
+  FailingCase(std::string name, std::vector<std::string> ways) : name_(std::move(name)), ways_(std::move(ways)) {}
+  job::BlockOutcome run(const job::BlockOnSet& block) override {
+    if (block.request.case_name != name_) return GreedyJob::run(block);
+    job::BlockOutcome outcome;
+    outcome.reason = outcome.signature = ways_.at(tries++);
+    return outcome;
+  }
+  std::size_t tries = 0;
+
+ private:
+  std::string name_;
+  std::vector<std::string> ways_;
+};
+
 class Timelines : public ::testing::Test {
  protected:
   static plan::Plan planned() {
@@ -54,6 +71,9 @@ class Timelines : public ::testing::Test {
   Recorder record(std::int64_t used_bytes) {
     GreedyJob job;
     job.used_bytes = used_bytes;
+    return record(job);
+  }
+  Recorder record(GreedyJob& job) {
     Machine machine;
     machine.places = job.places();
     Recorder recorder(planned_result(plan_));
@@ -76,6 +96,18 @@ TEST_F(Timelines, ACaseWhoseWorkersUseMoreThanTheyMayIsRefused) {
   EXPECT_EQ(recorder.result().cases[2].status, store::CaseStatus::impossible);
   EXPECT_EQ(recorder.result().cases[2].reason,
             "used 1.56 GiB of memory per rank, more than 1 GiB (measure.memory_limit)");
+}
+
+TEST_F(Timelines, ACaseThatFailsEachTimeIsDropped) {
+  FailingCase alike(plan_.cases[2].name, {"killed", "killed"}), other(plan_.cases[2].name, {"killed", "hung", "burnt"});
+  EXPECT_FALSE(record(alike).may_run(2));
+  const Recorder recorder = record(other);
+  EXPECT_EQ(other.tries, 3u);
+  EXPECT_TRUE(recorder.may_run(0));
+  EXPECT_FALSE(recorder.may_run(2));
+  EXPECT_EQ(recorder.result().cases[2].reason, "failed at each try and was dropped, at last: burnt");
+  FailingCase baseline("baseline", {"killed", "hung", "burnt"});
+  EXPECT_THROW(record(baseline), Error);
 }
 
 TEST_F(Timelines, GradientsOfTheFirstStepAreSummedOverRanks) {
