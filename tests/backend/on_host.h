@@ -13,8 +13,8 @@
 
 namespace harness::test {
 
-/// Runs the operations of a step one after the other on the host. Kernels::run(operation, place, context) computes
-/// each; place(view) returns the Tensor of a view.
+/// Runs the operations of a step in order on the host. Kernels::run(operation, place, context) computes each of them;
+/// place(view) is the Tensor of a view.
 template <class Kernels>
 class HostExecutable : public backend::Executable {
  public:
@@ -73,8 +73,8 @@ class OnHost : public backend::Backend {
   }
 };
 
-/// The reference for kernels: computes every operation in double precision, in plain loops that follow the contracts in
-/// program/operation.h only. Rounds results when it stores them, as a kernel does. Defined in reference.cpp.
+/// Computes every operation in double precision, in plain loops from the definitions in program/operation.h: the
+/// reference for kernels. It rounds results when it stores them, as kernels do. In reference.cpp.
 const backend::Backend& reference();
 
 }  // namespace harness::test

@@ -13,10 +13,10 @@
 
 namespace harness::test {
 
-/// What takes so much longer on the cpu backend.
+/// Slows part of a step down on the cpu backend.
 struct Delay {
-  /// Each communication on this stream of the step, or, where it computes, each pass of a layer: forward, the gradients
-  /// of what it reads, and those of its weights, which take as long wherever they are computed. "": none.
+  /// On a communication stream, each communication takes longer; on the computing stream, each pass of a layer:
+  /// forward, input gradients, and weight gradients, which take as long wherever they are computed. "": no delay.
   std::string stream;
   double seconds = 0;
 };

@@ -18,7 +18,7 @@ std::string text_of(const std::filesystem::path& file) {
 }
 
 TemporaryFolder::TemporaryFolder(const std::string& parent) {
-  // Messages name files, and tests look for words in messages: the letters are those of no word.
+  // Messages contain file names, and tests search messages for words: these letters spell no word.
   std::random_device random;
   const std::string before = (parent.empty() ? fs::temp_directory_path().string() : parent) + "/harness_test_";
   do {
@@ -29,7 +29,7 @@ TemporaryFolder::TemporaryFolder(const std::string& parent) {
 }
 
 TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;  // what a test left unreadable must not end the program
+  std::error_code ignored;  // files left unreadable by a test must not end the program
   fs::remove_all(path_, ignored);
 }
 

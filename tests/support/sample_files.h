@@ -16,7 +16,7 @@ struct SampleFiles {
   std::deque<store::Result> results;
   std::deque<analysis::Summary> summaries;
 
-  /// A sample is a run of its own, called like its label, unless the test gave it a name.
+  /// Each sample becomes a separate run named after its label, unless the test has set its run_uuid.
   analysis::ComparedFile add(const std::string& label, store::Result result) {
     if (result.run_uuid.starts_with("1111")) result.run_uuid = label;
     results.push_back(std::move(result));
