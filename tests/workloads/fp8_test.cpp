@@ -51,7 +51,7 @@ TEST(Fp8Step, QuantisesEachTensorOnce) {
   }
 }
 
-// Quantise sums an output gradient for the bias in the same pass; the weight gradient's product has 8-bit factors.
+// A product of 8-bit factors cannot sum the bias gradient, so the quantisation of the output gradient does.
 TEST(Fp8Step, TheLayersBiasGradientsAreMadeWhileQuantising) {
   const program::Program p = build(in(Precision::fp8, job(for_fp8, 1, 1, 1, 2, 2))).roles.front();
   int with_bias = 0;
@@ -170,7 +170,7 @@ TEST(Fp8Sizes, EveryConfigurationOfTheRepositoryFits) {
         for (const std::int64_t micro_batch : {1, 2, 4}) {
           Job j = in(Precision::fp8, job(e.model.resolved(), tp, 1, 1, 1, micro_batch));
           j.settings.sequence_parallel = sequence_parallel;
-          if (!gpt_workload().why_impossible(j.model, j.settings).empty()) continue;  // whatever the layout
+          if (!gpt_workload().why_impossible(j.model, j.settings).empty()) continue;  // in any precision
           const std::string why = refusal(j);
           // Only the smallest models, for machines with 2 cores, are too narrow for 4 or 8 tensor ranks.
           if (!why.empty()) {
