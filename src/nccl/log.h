@@ -51,10 +51,10 @@ struct Observed {
 
 inline constexpr std::string_view fact_separator = " | ";
 
-/// Reads the log that NCCL writes with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,BOOTSTRAP,ENV,NET,GRAPH,TUNING, line
-/// by line. Lines may come from several ranks and communicators, in any order. Never throws on content: skips what it
-/// does not understand. Rank 0 of each communicator logs calls, from NCCL 2.20 on, when they are enqueued: those of a
-/// step at its rehearsal, and those of a CUDA graph once more at its capture.
+/// Reads the log that NCCL writes with NCCL_DEBUG=INFO and the subsystems of LogFile, line by line. Lines may come from
+/// several ranks and communicators, in any order. Never throws on content: skips what it does not understand. Rank 0 of
+/// each communicator logs calls, from NCCL 2.20 on, when they are enqueued: those of a step at its rehearsal, and those
+/// of a CUDA graph once more at its capture.
 class LogReader {
  public:
   /// Keeps at most `most_bytes` of distinct values. After that, still counts known values and skips new ones.

@@ -24,8 +24,8 @@ struct ExpectedErrors {
   std::optional<config::Errors> change;  // between two predicted steps
 };
 /// Tier A, a cluster with a step in the calibration (its `lab` is "own"), has the errors of the calibration's steps
-/// over their groups, and at least those of held-back steps. The figures of B to D come from held-back steps of other
-/// labs, left-out GPUs and left-out software.
+/// over their groups, and at least those of held-back steps; tier B has at least those of held-back steps of other
+/// labs. The figures of C and D come from left-out GPUs and left-out software.
 ExpectedErrors expected_errors(const config::Calibration& calibration, const config::Hardware& hardware);
 
 /// A smaller predicted change is too close to call: 9 of 10 errors do not exceed it. An unknown error counts as the
