@@ -59,8 +59,7 @@ TEST(CriticalPath, AddsUpToTheStep) {
   }
 }
 
-// One replica computes twice as long: the path is its computation. With a slow network, the path is the gradient
-// communication.
+// One replica computes twice as long: the path is its computation. With a slow network, it is the communication.
 TEST(CriticalPath, GoesOnWithTheMemberThatCameLast) {
   const program::ProgramSet set = training({{Axis::data, 2}}, 1);
   const std::vector<int> marks{0, 1};

@@ -23,8 +23,7 @@ using program::Layout;
 // Stages and chunks have different numbers of layers.
 const config::Model five_layers =
     test::few_cells ? config::Model{"tiny", 5, 32, 4, 64, 16} : config::Model{"tiny", 5, 64, 4, 128, 32};
-// Untied: with a bucket per layer, the head shares a bucket with the final norm, and the embedding table is only
-// accumulated into.
+// Untied: with a bucket per layer, head and final norm share one, and the embedding table is only accumulated into.
 const config::Model llama = test::tiny_llama(4, 32);
 
 // Sequences of all replicas together: divisible by 2, 3 and 4 replicas, or by 2 and 4 where a step is slow.

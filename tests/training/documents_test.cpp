@@ -15,8 +15,7 @@ using config::Settings;
 using program::Layout;
 using test::layout_of;
 
-// Attention blocks have 64 positions, so a sequence has several. The second model has rotary positions and grouped
-// queries.
+// Attention blocks have 64 positions. The second model has rotary positions and grouped queries.
 const config::Model gpt{"tiny", test::emulated ? 1 : 3, 64, 4, 128, 160};
 const config::Model llama = test::tiny_llama(test::emulated ? 1 : 2, 160);
 

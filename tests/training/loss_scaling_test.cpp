@@ -95,8 +95,7 @@ int updates_of(LocalJob& job, int rank) {
   return std::bit_cast<std::int32_t>(job.read(rank, workloads::updates_buffer, 0, 1)[0]);
 }
 
-// Runs `steps` steps and expects in each the fp32 loss after the same number of updates. Returns the number of skipped
-// updates.
+// Runs `steps` steps and expects in each the fp32 loss after as many updates. Returns the number of skipped updates.
 int skipped_while_it_follows(const std::vector<float>& in_fp32, LocalJob& job, int steps, const std::string& what) {
   for (int step = 0; step < steps; ++step) {
     const int updates = updates_of(job, 0);

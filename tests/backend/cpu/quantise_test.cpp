@@ -56,8 +56,7 @@ const std::vector<Kind> kinds{
     {"of all magnitudes", [](double x, std::int64_t i) { return x * std::pow(2.0, -static_cast<double>(i % 40)); }}};
 
 struct Bounds {
-  // `unit` and `root_mean_square`: relative error of one rounding. `below`: absolute error over the largest element.
-  double unit, root_mean_square, below;
+  double unit, root_mean_square, below;  // relative errors of one rounding; absolute, over the largest element
 };
 Bounds bounds_of(DType type) {
   return type == DType::e4m3 ? Bounds{0x1p-4, 0.212 * 0x1p-3, 0x1p-17} : Bounds{0x1p-3, 0.212 * 0x1p-2, 0x1p-31};

@@ -24,8 +24,8 @@ struct Record {
 struct Event {
   int device = 0;
   unsigned flags = 0;
-  // Guarded by runtime_mutex(). Neither `latest` nor `capture`: never recorded. `capture`: recorded in it, after the
-  // nodes `tips`.
+  // Guarded by runtime_mutex(). Without `latest` and `capture`: never recorded. `capture`: recorded in it, after
+  // `tips`.
   std::shared_ptr<Record> latest;
   std::shared_ptr<Capture> capture;
   std::vector<int> tips;

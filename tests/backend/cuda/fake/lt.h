@@ -95,8 +95,7 @@ inline bool is_8_bit(cudaDataType_t type) {
   return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2;
 }
 
-// Fills `problem` and returns CUBLAS_STATUS_SUCCESS, or returns the status that the library gives for such descriptors
-// and fills `why`.
+// Fills `problem` and returns CUBLAS_STATUS_SUCCESS, or fills `why` and returns the library's status for the problem.
 cublasStatus_t resolve(cublasLtMatmulDesc_t operation, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                        cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, LtProblem& problem, std::string& why);
 

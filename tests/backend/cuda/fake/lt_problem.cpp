@@ -72,8 +72,7 @@ void check_scale_modes(const LtProblem& problem) {
   }
 }
 
-// cublasLtMatmul(), "To use FP8 kernels": A transposed and B not, sizes that are multiples of 16, and a scale for each
-// matrix.
+// cublasLtMatmul(), "To use FP8 kernels": A transposed and B not, sizes that are multiples of 16, a scale for each.
 void check_8_bit(const LtProblem& problem) {
   const LtDescriptor& descriptor = problem.descriptor;
   if (descriptor.transpose_a != CUBLAS_OP_T || descriptor.transpose_b != CUBLAS_OP_N)

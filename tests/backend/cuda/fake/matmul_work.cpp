@@ -72,9 +72,8 @@ void apply_scales(const LtProblem& problem, std::vector<float>& a, std::vector<f
   }
 }
 
-// Not sanitized: checking each access here would take a fifth of the time of all training on the emulated device with
-// sanitizers. It is safe, because a and b are vectors of these sizes, and the memset of the sums is checked as one
-// access.
+// Not sanitized: checking each access would take a fifth of all training time on the emulated device with sanitizers.
+// Safe, because a and b are vectors of these sizes, and the memset of the sums is checked as one access.
 __attribute__((no_sanitize("address", "undefined"))) void add_products(const LtProblem& problem,
                                                                        const std::vector<float>& a,
                                                                        const std::vector<float>& b, bool backwards,

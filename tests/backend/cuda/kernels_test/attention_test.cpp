@@ -50,8 +50,7 @@ struct Scores {
   std::int64_t behind_seen(std::int64_t row) const { return causal ? std::min(keys, row % queries + 1) : keys; }
   bool sees(std::int64_t row, std::int64_t key) const { return key >= first_seen(row) && key < behind_seen(row); }
 };
-// Square; more and fewer keys than queries; sizes that no vector divides; more keys than a block takes in one pass;
-// several documents.
+// Square; more and fewer keys than queries; sizes not for vectors; more keys than one pass of a block; documents.
 constexpr Scores score_shapes[] = {
     {1, 1, 1, true},      {3, 16, 16, true},    {3, 16, 16, false},     {2, 13, 37, true},   {2, 37, 13, true},
     {2, 9, 21, false},    {1, 7, 4096, true},   {1, 3, 4096, false},    {1, 300, 304, true}, {1, 1100, 1027, true},

@@ -9,8 +9,7 @@
 
 namespace harness::test {
 
-/// Memory of one tensor, aligned to 16 bytes like device memory, and not padded, so that AddressSanitizer finds reads
-/// past its end.
+/// Memory of one tensor, aligned like device memory and no more, so that AddressSanitizer finds reads past its end.
 class Buffer {
  public:
   Buffer(program::DType type, std::int64_t count) : tensor_{nullptr, type, count} {
