@@ -187,7 +187,7 @@ TEST(Failures, ConnectingGivesUpInTime) {
     sent.push_back(two.back()->publish());
   }
   EXPECT_THROW(two[0]->connect({}, 5), Error);  // no address: fails at once
-  // With the address of a rank that never connects, this side waits until the time-out.
+  // With the address of a rank that is gone, connecting fails within the time-out.
   ASSERT_EQ(sent[1].size(), 1u);
   request.rank = 0;
   const auto alone = backends::get(config::BackendKind::cpu).create(request);

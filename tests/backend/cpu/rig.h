@@ -24,8 +24,8 @@ inline Numbers numbers_of(const selftest::OperationCase& test_case, selftest::Ca
   return Numbers({bytes[view.buffer].data() + view.offset * program::size_of(type), type, view.count});
 }
 
-/// The largest error allowed, relative to the largest element. In 16-bit precision a dbias sums the rounded din, so it
-/// gets the tolerance of f16.
+/// The largest error allowed, relative to the largest element. Except in fp32, a dbias sums din as rounded, so it gets
+/// the tolerance of f16.
 inline double tolerance_of(const selftest::OperationCase& test_case, const program::Buffer& buffer) {
   if (buffer.type == program::DType::bf16) return 8e-3;
   const bool sums_rounded = buffer.name == "dbias" && test_case.precision() != "fp32";

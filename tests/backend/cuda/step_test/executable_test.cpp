@@ -47,7 +47,7 @@ TEST(CudaExecutable, AGraphTrainsAsTheStreamsDo) {
   }
 }
 
-// The fake GPU's PCI address is in no sysfs, so the kernel names no CPUs near it. (A real GPU may have that address.)
+// Assumes a machine without a GPU at the fake one's PCI address: its kernel then names no CPUs near that address.
 TEST(CudaExecutable, WhereNothingIsNearTheGpuTheCpusStay) {
   const machine::CpuSet before = machine::bound_cpus();
   LocalJob job(tiny, small(), test::layout_of(1, 1, 1));
