@@ -15,7 +15,7 @@ double logistic(double x) {
   return 1 / (1 + std::exp(-x));
 }
 
-// GELU in its approximation by tanh, and its derivative.
+// GELU with the tanh approximation, and its derivative.
 double gelu_of(double x) {
   return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
 }
@@ -50,7 +50,7 @@ void compute(const program::RecordOf<Numbers>& op, const Context&) {
 
 // ---- embedding ------------------------------------------------------------------------------------------------------
 
-// Of a row's token within the shard, -1 if another rank has it.
+// Returns the index of a row's token within this rank's shard; -1 if another rank has it.
 std::int64_t local_token(const auto& op, std::int64_t row, const Context& context) {
   const std::int64_t local = op.tokens.whole(row) - context.at[op.shard.axis] * op.shard.rows;
   return local < op.shard.rows ? std::max<std::int64_t>(local, -1) : -1;
@@ -98,7 +98,7 @@ void compute(const program::ColumnSumOf<Numbers>& op, const Context&) {
   }
 }
 
-// Of both norms: LayerNorm takes a mean off, RmsNorm does not.
+// LayerNorm subtracts the mean, RmsNorm does not.
 template <class Norm>
 constexpr bool centres = requires(Norm norm) {
   norm.mean;
@@ -151,7 +151,7 @@ void backward(const auto& op) {
     }
     for (std::int64_t c = 0; c < op.width; ++c) {
       op.din[first + c] = rstd * (g[c] - mean_g - h[c] * mean_gh) + or_else(op.dresidual, first + c, 0);
-      dbias[c] += op.din[first + c];  // the column sum of what din holds
+      dbias[c] += op.din[first + c];  // sums din as it was stored, after rounding
     }
   }
   for (std::int64_t c = 0; c < op.width; ++c) {
@@ -252,7 +252,7 @@ bool is_left_out(const auto& op, std::int64_t row) {
   return op.scale.present() && op.labels.whole(row) < 0;
 }
 
-// logits = gradient_scale * (softmax - onehot); a label outside the vocabulary is nobody's here.
+// logits = gradient_scale * (softmax - onehot). A label outside [0, vocab), as of another rank, subtracts nothing.
 void put_gradient(const auto& op, std::int64_t row, std::int64_t label, double maximum, double sum) {
   const double scale = op.gradient_scale * or_else(op.scale, 0, 1) * or_else(op.gradient_factor, 0, 1);
   for (std::int64_t i = 0; i < op.vocab; ++i) {

@@ -1,4 +1,4 @@
-// Planted delays come out where they were planted, through the whole program.
+// Planted delays show where they were planted, through the whole program.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -44,7 +44,7 @@ TEST(Breakdown, PartsAreTheStepInARealSweep) {
     EXPECT_EQ(c.mean[Part::data].has_value(), row.layout[program::Axis::data] > 1);
     EXPECT_TRUE(c.mean[Part::loading]);
     EXPECT_FALSE(c.mean[Part::recomputation]);
-    // What the step's operations are said to compute is what the case was counted to.
+    // The FLOP of a step's operations add up to those counted for the case.
     double flop = 0;
     for (const store::ResultOperations& o : r.operations) {
       if (o.case_index == c.case_index) flop += o.model_flop * row.ranks / static_cast<double>(c.ranks.size());
@@ -57,7 +57,7 @@ TEST(Breakdown, PartsAreTheStepInARealSweep) {
 
 TEST(Breakdown, ADelayInOneRankNamesTheStraggler) {
   const TemporaryFolder folder;
-  constexpr double delay_s = 0.15;  // above what two cores do to four ranks
+  constexpr double delay_s = 0.15;  // above the noise of four ranks on two cores
   const store::Result r = swept(folder, 4, "", "rank=2,kind=delay,step=every,seconds=0.15");
   const analysis::Stragglers s = analysis::find_stragglers(r);
   ASSERT_TRUE(s.found()) << shown(folder);
@@ -66,7 +66,7 @@ TEST(Breakdown, ADelayInOneRankNamesTheStraggler) {
   EXPECT_GT(s.ranks[0].idle_s, 0.7 * delay_s);
   const auto all = analysis::break_down(r);
   ASSERT_FALSE(all.empty());
-  EXPECT_GT(all[0].mean[Part::waiting].value_or(0), 0.7 * delay_s);  // rank 0, which waits for it
+  EXPECT_GT(all[0].mean[Part::waiting].value_or(0), 0.7 * delay_s);  // rank 0 waits for rank 2
   const analysis::Bottleneck b = analysis::find_bottleneck(r, all[0], nullptr, s);
   EXPECT_EQ(b.kind, analysis::BottleneckKind::stragglers) << b.evidence;
   EXPECT_THAT(b.evidence, HasSubstr("Rank 2 ("));

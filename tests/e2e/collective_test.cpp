@@ -20,7 +20,7 @@ std::string write_point(const TemporaryFolder& folder, const std::string& text) 
   return path;
 }
 
-// Every collective on three ranks, in place and not: the workers check every element of the results.
+// Every collective on three ranks, in place and out of place; the workers check every element of the results.
 TEST(Collective, EveryOperationIsMeasuredAndChecked) {
   const TemporaryFolder folder;
   const auto config = write_point(folder, R"(
@@ -41,7 +41,7 @@ sweep:
   EXPECT_THAT(o.out, HasSubstr("baseline GB/s"));
   EXPECT_THAT(o.out, Not(HasSubstr("MFU")));
   EXPECT_THAT(o.out, Not(HasSubstr("  tokens/s")));
-  // 1 B/s is less than any machine has: the answer is the limit.
+  // Every machine exceeds a limit of 1 B/s, and the result says so.
   EXPECT_THAT(o.out, HasSubstr("beyond the limit"));
   EXPECT_THAT(o.out, HasSubstr("! impossible: "));
 

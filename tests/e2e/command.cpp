@@ -87,7 +87,7 @@ std::vector<pid_t> Command::tagged(const std::string& argument) const {
     if (text_of(entry.path() / "stat").find(") Z ") != std::string::npos) continue;
     found.push_back(std::stoi(name));
   }
-  // Between fork and exec a child still shows its parent's command line.
+  // Between fork and exec, a child still shows its parent's command line.
   const std::vector<pid_t> all = found;
   std::erase_if(found, [&](pid_t pid) {
     const std::string stat = text_of("/proc/" + std::to_string(pid) + "/stat");

@@ -1,5 +1,5 @@
-// `backend: cuda` end to end, on one rank over an emulated device (tests/CMakeLists.txt). Its times mean nothing; the
-// way from the configuration to the file is that of a real GPU.
+// `backend: cuda` end to end, on one rank over an emulated device (tests/CMakeLists.txt). Its times mean nothing, but
+// the code from configuration to file is the same as with a real GPU.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,12 +21,12 @@ using test::TemporaryFolder;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// A node with one GPU, as its /proc shows it.
+// Returns a command on a node with one GPU, as the fake /proc shows it.
 std::string job(const TemporaryFolder& folder, const std::string& arguments) {
   std::filesystem::create_directories(folder / "root/proc/driver/nvidia/gpus/0000:1b:00.0");
   std::ofstream(folder / "root/proc/driver/nvidia/gpus/0000:1b:00.0/information") << "Model: NVIDIA Fake\n";
   return "HARNESS_TEST_GPU_ROOT=" + (folder / "root") +
-         " HARNESS_TEST_TUNING_S=4" +  // on the emulated GPU any choice is as good
+         " HARNESS_TEST_TUNING_S=4" +  // on the emulated GPU, every choice is equally good
          " OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun -np 1 " + test::emulated_program_path() +
          " " + arguments;
 }
@@ -59,10 +59,10 @@ TEST_P(CudaSweep, RunsFromConfigurationToFile) {
       EXPECT_NEAR(r.losses[i][k] / r.losses[0][k], 1, precision == "bf16" ? 2e-2 : 1e-5);
   }
   EXPECT_FALSE(r.tuning.empty());
-  // What the tuning worker called a product is what the timed workers look for.
+  // Tuning worker and timed workers use the same keys for products.
   for (const std::string& w : r.warnings) EXPECT_THAT(w, Not(HasSubstr("were not tuned")));
   EXPECT_FALSE(r.timeline.empty());
-  ASSERT_EQ(r.splits.size(), 3u);  // not of baseline_again
+  ASSERT_EQ(r.splits.size(), 3u);  // none for baseline_again
   for (const store::ResultSplit& s : r.splits) {
     EXPECT_NEAR(s.compute_s + s.exposed_s + s.idle_s, s.step_s, 1e-9);
     EXPECT_GT(s.compute_s, 0);

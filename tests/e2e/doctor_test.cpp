@@ -1,4 +1,4 @@
-// `harness doctor` under mpirun, as a user starts it.
+// `harness doctor` under mpirun, as a user runs it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// Without a GPU, the CPUs are loaded.
+// Without a GPU, the load stage loads the CPUs.
 TEST(DoctorAsAUser, LoadsWhatIsThere) {
   const auto o = test::run(test::harness_job(2, "doctor --stages nccl,load --all"));
   EXPECT_EQ(o.exit_code, 0) << o.out << o.err;
@@ -26,7 +26,7 @@ TEST(DoctorAsAUser, LoadsWhatIsThere) {
                    HasSubstr("skip     stage.nccl"), HasSubstr("pass     stage.load"), Not(HasSubstr("cpu.governor"))));
 }
 
-// Each of its products takes many times what any machine needs for one.
+// The planted delay is many times the duration of a product on any machine.
 TEST(DoctorAsAUser, NamesTheRankThatIsSlowUnderLoad) {
   const auto o = test::run("HARNESS_TEST_FAULT='rank=1,case=products,kind=delay,stream=compute,seconds=0.3' " +
                            test::harness_job(2, "doctor --stages load --strict"));
@@ -34,7 +34,7 @@ TEST(DoctorAsAUser, NamesTheRankThatIsSlowUnderLoad) {
   EXPECT_THAT(o.out, AllOf(HasSubstr("warn     load.products"), HasSubstr("rank 1 reaches ")));
 }
 
-// An adapter on half its lanes, of a node that is described by code.
+// Writes a sysfs tree of a node whose adapter runs on half of its lanes.
 void write_slow_adapter(const test::TemporaryFolder& folder, const std::string& root) {
   const std::string device = root + "sys/devices/pci0000:10/0000:10:00.0/";
   folder.write(root + "proc/sys/kernel/hostname", "node7\n");
@@ -75,7 +75,7 @@ TEST(DoctorAsAUser, ItsRecordIsInTheResultOfASweep) {
                                 HasSubstr("nothing, of what does not change at every look")));
 }
 
-// `harness calibrate` under mpirun, and a prediction with what it wrote.
+// `harness calibrate` under mpirun, and a prediction from its files.
 
 std::string small_config(const test::TemporaryFolder& folder) {
   return folder.write("small.yaml", R"(backend: cpu
@@ -86,7 +86,7 @@ measure: {rounds: 2}
 )");
 }
 
-// What was measured on two ranks predicts every case of the sweep that named the sizes.
+// A calibration on two ranks predicts every case of the sweep whose sizes it measured.
 TEST(CalibrateAsAUser, WritesWhatAPredictionReads) {
   const test::TemporaryFolder folder;
   const std::string config = small_config(folder), prefix = folder / "x";
@@ -107,13 +107,13 @@ TEST(CalibrateAsAUser, WritesWhatAPredictionReads) {
   for (const store::ResultCase& row : result.cases) EXPECT_EQ(row.reason, "") << row.name;
   EXPECT_THAT(predicted.out, HasSubstr("predicted"));
 
-  // They stand there now.
+  // The files exist now.
   const auto again = test::run(test::harness_job(2, calibrate));
   EXPECT_EQ(again.exit_code, 1);
   EXPECT_THAT(again.err, AllOf(HasSubstr("x-hardware.yaml"), HasSubstr("exists")));
 }
 
-// Before anything is measured.
+// Refused before anything is measured.
 TEST(CalibrateAsAUser, RefusesWhatComputesNothing) {
   const test::TemporaryFolder folder;
   const std::string config = small_config(folder);

@@ -1,4 +1,4 @@
-// Faults, kills and signals: what ends is one case, or the job with a result that can be read, and no process stays.
+// Faults, kills and signals end one case, or the job with a readable result, and leave no process.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -26,7 +26,7 @@ int finished_blocks(const store::Result& r) {
   }));
 }
 
-// tests/job/mpi has the other kinds.
+// tests/job/mpi tests the other kinds of faults.
 TEST(Faults, EndTheirCaseAndNothingElse) {
   const TemporaryFolder folder;
   const auto config = test::write_small_config(folder, 2);
@@ -47,8 +47,8 @@ TEST(Faults, EndTheirCaseAndNothingElse) {
   EXPECT_EQ(finished_blocks(r), 6);
 }
 
-// Kills the whole job at a random moment again and again; each time the file opens and holds every block whose end was
-// reported. Then --resume completes it.
+// Repeatedly kills the whole job at a random moment: each time, the file opens and holds every block that was reported
+// as finished. For the first three, --resume completes it.
 TEST(Kill, AtRandomMomentsLosesNoFinishedBlock) {
   const int times = test::times(5, 3, 200);
   std::mt19937 random(7);

@@ -1,4 +1,4 @@
-// A file in use is in use: a second sweep on one result is refused, and told what to do.
+// A second sweep on a result in use is refused, with advice.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -32,7 +32,7 @@ void expect_refused(const test::Outcome& o) {
   EXPECT_THAT(o.err, HasSubstr("is in use by "));
   EXPECT_THAT(o.err, HasSubstr("(process "));
   EXPECT_THAT(o.err, HasSubstr(".lock` frees the file"));
-  EXPECT_THAT(o.err, Not(HasSubstr("checking that all ranks")));  // nothing has run
+  EXPECT_THAT(o.err, Not(HasSubstr("checking that all ranks")));  // nothing ran
   EXPECT_TRUE(o.out.empty()) << o.out;
 }
 TEST(InUse, ASecondWriterIsRefusedFromThePreparationOn) {
@@ -40,7 +40,7 @@ TEST(InUse, ASecondWriterIsRefusedFromThePreparationOn) {
   const std::string config = write_small_config(folder, 40), file = folder / "small.h5";
   Command first(slowly() + harness_job(2, "sweep -v " + config));
   ASSERT_TRUE(first.wait_for("timeline of baseline")) << first.err_so_far();
-  if (!fs::exists(file)) {  // else this test came late
+  if (!fs::exists(file)) {  // otherwise preparation is over already
     const auto shown = test::run(show(file));
     EXPECT_EQ(shown.exit_code, 1);
     EXPECT_THAT(shown.err, HasSubstr("in preparation: "));
@@ -63,11 +63,11 @@ TEST(InUse, ASecondWriterIsRefusedFromThePreparationOn) {
   EXPECT_THAT(exists.err, HasSubstr("small.h5 exists: --resume continues it"));
   test::run(harness_job(2, "sweep --resume " + file + " --wrap nothing-like-this"));
   EXPECT_EQ(store::read_result(file).run_uuid, before.run_uuid);
-  // The configuration and the result.
+  // Only the configuration and the result are left.
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 2);
 }
 
-// Ends a sweep of three rounds after the first.
+// Kills a sweep of three rounds after its first round.
 void kill_early(const std::string& config) {
   Command sweep(slowly() + harness_job(2, "sweep -v " + config));
   ASSERT_TRUE(sweep.wait_for("round 1/3")) << sweep.err_so_far();
@@ -82,7 +82,7 @@ TEST(InUse, WhatCannotBeResumedIsSaidFirstWithTheCommandThatWorks) {
   const auto ranks = test::run(harness_job(1, "sweep --resume " + file));
   EXPECT_EQ(ranks.exit_code, 1);
   EXPECT_THAT(ranks.err, HasSubstr("`mpirun -np 2 " + test::program_path() + " sweep --resume " + file + "`"));
-  // From a checkout it is the launcher that was typed, and of an installed program its name.
+  // In a checkout, the command names the launcher as typed; for an installed program, its name.
   const std::string launcher = test::source_dir() + "/harness";
   const auto from_checkout =
       test::run("HARNESS_BINARY='" + test::program_path() + "' " + launcher + " sweep --resume " + file);

@@ -1,5 +1,5 @@
-// A job of two nodes on one machine: Open MPI starts a daemon for each, through an agent that, instead of going to
-// another host, gives the daemon a host name of its own.
+// A job of two nodes on one machine: Open MPI starts a daemon for each, through an agent that gives the daemon its own
+// host name instead of logging in to another host.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -52,8 +52,8 @@ TEST(Nodes, ShardsInsideANodeTrainAsTheBaselineDoes) {
   EXPECT_EQ(r.nodes, 2);
   ASSERT_EQ(r.cases.size(), 5u);
   for (const store::ResultBlock& block : r.blocks) EXPECT_EQ(block.status, store::BlockStatus::ok) << block.reason;
-  EXPECT_EQ(r.gradients.size(), 4u);  // the copy of the baseline trains as that does
-  // What crosses between the nodes: half of what a node sums up, for it has two parts.
+  EXPECT_EQ(r.gradients.size(), 4u);  // none for the copy of the baseline
+  // Half of the bytes that a node reduces cross between nodes, because each node has two shards.
   const auto bytes = [&](std::int32_t case_index, const std::string& group) {
     double sum = 0;
     for (const store::ResultOperations& x : r.operations) {

@@ -1,4 +1,4 @@
-// The program as it was built: what it needs to start, and whose environment plants faults in it.
+// The program as built: the libraries that it needs to start, and whether the environment can plant faults in it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::Not;
 
-// What a file names as needed: the loader opens it, or refuses to load the file.
+// Returns the libraries that a file names as NEEDED: the loader must find them to load the file.
 std::vector<std::string> needed_by(const std::string& file) {
   const auto o = test::run("readelf -d " + file);
   EXPECT_EQ(o.exit_code, 0) << o.err;
@@ -31,7 +31,7 @@ std::vector<std::string> needed_by(const std::string& file) {
   return names;
 }
 
-// CUDA's libraries take long to load and are not on every node that plans or reads results.
+// CUDA's libraries load slowly and are missing on some nodes that plan sweeps or read results.
 TEST(Libraries, TheProgramStartsWithoutCuda) {
   EXPECT_THAT(needed_by(test::product_path()),
               AllOf(Contains(MatchesRegex("libhdf5.*")), Each(Not(MatchesRegex("lib(cu|nv|nccl).*")))));
@@ -56,7 +56,7 @@ TEST(Libraries, TheCudaModuleNeedsNoLibraryOfAnotherRoom) {
 }
 #endif
 
-// Tests plant faults by the environment; nobody else's environment may.
+// Only the test program accepts planted faults from the environment.
 
 std::string sweep_by(const std::string& program, const test::TemporaryFolder& folder) {
   const auto config = test::write_small_config(folder, 2, "  micro_batch_size: [2]\n");

@@ -1,5 +1,5 @@
-// The outputs that README.md shows are what the binary prints (HARNESS_UPDATE_GOLDEN=1 writes them into README.md), and
-// the options in commands of README.md and docs/ are options of these verbs.
+// Outputs in README.md equal those of the binary (HARNESS_UPDATE_GOLDEN=1 writes them into README.md), and commands in
+// README.md and docs/ use only existing options and links.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,8 +24,8 @@ namespace {
 const std::string readme = test::source_dir() + "/README.md";
 const std::string marker = "<!-- output of:";
 
-// A fenced block behind a comment "<!-- output of: COMMAND -->". Its first lines may be commands ("$ ..."); the output
-// follows. The positions are offsets into the page.
+// A fenced block after a comment "<!-- output of: COMMAND -->". Its first lines may be commands ("$ ..."); the output
+// follows them. Positions are offsets into the page.
 struct Sample {
   std::string command;
   std::size_t output_begin = 0, output_end = 0;
@@ -60,7 +60,7 @@ TEST(Readme, ShowsWhatTheBinaryPrints) {
   std::vector<Sample> samples = samples_of(page);
   ASSERT_EQ(samples.size(), 2u);
   const bool update = std::getenv("HARNESS_UPDATE_GOLDEN") != nullptr;
-  std::reverse(samples.begin(), samples.end());  // replacing a later sample moves no earlier one
+  std::reverse(samples.begin(), samples.end());  // replacing a later sample does not move earlier ones
   for (const Sample& sample : samples) {
     const std::string output = output_of(sample.command);
     const std::size_t size = sample.output_end - sample.output_begin;
@@ -73,7 +73,7 @@ TEST(Readme, ShowsWhatTheBinaryPrints) {
   if (update) std::ofstream(readme) << page;
 }
 
-// A page whose lines that end with a backslash are joined with the next.
+// Returns the text of a page, with lines that end in a backslash joined to the next.
 std::string commands_of(const std::filesystem::path& page) {
   std::string text = test::text_of(page);
   for (std::size_t at = text.find("\\\n"); at != std::string::npos; at = text.find("\\\n", at)) text.erase(at, 2);
@@ -87,7 +87,7 @@ std::vector<std::filesystem::path> all_pages() {
   return pages;
 }
 
-// The anchors that GitHub makes of a page's headings.
+// Returns the anchors that GitHub generates for a page's headings.
 std::set<std::string> anchors_of(const std::filesystem::path& page) {
   std::set<std::string> anchors;
   std::istringstream lines(test::text_of(page));

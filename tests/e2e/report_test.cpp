@@ -14,7 +14,7 @@ namespace {
 using test::TemporaryFolder;
 using ::testing::HasSubstr;
 
-// One sweep for all: ranks are swept too, so that every chart has something to show.
+// One sweep for all tests. It also sweeps ranks, so that every chart has data.
 class Report : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -49,7 +49,7 @@ TEST_F(Report, IsWrittenBesideTheResultAndNeverOverSomething) {
   EXPECT_EQ(report("--force").exit_code, 0);
 }
 
-// A limit on the size of files (ulimit -f) is a full disk: a message, and nothing is left.
+// A file size limit (ulimit -f) stands for a full disk: there is a message, and no file is left.
 TEST_F(Report, BeyondTheLimitOfASizeSaysSoAndLeavesNothing) {
   const TemporaryFolder folder;
   const std::string small = test::program_path() + " report " + file("small.h5") + " -o " + (folder / "x.html");

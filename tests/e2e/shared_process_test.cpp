@@ -1,4 +1,4 @@
-// The sizes of one operation run one after another in the same processes, a process for each setting and round.
+// The sizes of one operation run one after another in one process per rank, for each setting and round.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ using test::harness_job;
 using test::TemporaryFolder;
 using ::testing::HasSubstr;
 
-// A sweep of all-reduces; `sweep` and `measure`: what stands in these maps.
+// Writes a sweep of all-reduces with these entries under `sweep` and `measure`.
 std::string write(const TemporaryFolder& folder, const std::string& sweep, const std::string& measure) {
   return folder.write("sizes.yaml",
                       "workload: collective\nbackend: cpu\n"
@@ -36,7 +36,8 @@ std::string write(const TemporaryFolder& folder, const std::string& more = "") {
   return write(folder, "message_size: [8 B, 1 KiB, 64 KiB]" + more, "rounds: 5, steps: 2, smallest_effect: 90 %");
 }
 
-// All was measured. Steps of microseconds on a busy machine may move the control by any factor, which is an exit code.
+// Whether everything was measured. With steps of microseconds, a busy machine may shift the control arbitrarily, which
+// is exit code 4.
 bool is_measured(const test::Outcome& o) {
   return o.exit_code == 0 || o.exit_code == 4;
 }
@@ -48,10 +49,10 @@ std::map<std::int32_t, std::set<std::int32_t>> rounds_by_process(const store::Re
 }
 
 constexpr const char* with_settings = ", allreduce_algorithm: [halving_doubling], in_place: [false]";
-constexpr int sizes = 4, settings = 4;  // settings: the baseline's, its copy's and the two
+constexpr int sizes = 4, settings = 4;  // settings: the baseline, its copy, and the two changes
 constexpr std::size_t blocks_of_round = sizes * settings;
 
-// A process for each setting in each round, which measures all sizes.
+// Checks that each setting has one process in each round, which measures all sizes.
 void expect_grid(const store::Result& r) {
   ASSERT_EQ(r.cases.size(), blocks_of_round);
   std::map<std::int32_t, std::set<std::string>> by_process;
@@ -61,7 +62,7 @@ void expect_grid(const store::Result& r) {
     const std::string& name = r.at(block).name;
     const bool of_baseline = store::is_reference(r.at(block).role());
     by_process[block.process].insert(of_baseline ? "baseline" : name.substr(0, name.find(" at ")));
-    // The blocks of a process follow each other, in the order in which the file has them.
+    // The blocks of a process are consecutive, in the order of the file.
     const bool first = block.process == static_cast<std::int32_t>(i);
     EXPECT_TRUE(first || r.blocks[i - 1].process == block.process) << i;
     const bool later = i > 0 && r.blocks[i - 1].session == block.session;
@@ -93,7 +94,7 @@ TEST(SharedProcess, SettingsAreComparedAtEverySizeInOneTable) {
   expect_grid(store::read_result(folder / "sizes.h5"));
 }
 
-// Stopped within a round, whose blocks are then all measured again.
+// A sweep stopped within a round measures all blocks of that round again.
 TEST(SharedProcess, ARoundOfSeveralSetsIsResumedAsAWhole) {
   const TemporaryFolder folder;
   {
@@ -116,10 +117,10 @@ TEST(SharedProcess, ARoundOfSeveralSetsIsResumedAsAWhole) {
   EXPECT_EQ(count(r, 0), count(stopped, 0) / blocks_of_round * blocks_of_round);
 }
 
-// The change is settled at the baseline's size by the first look, for each of its steps is reported as much longer, and
-// all others as so long that no noise counts: nothing else is compared there, so the baseline is measured no more. At 8
-// B blocks with even numbers are as much longer, which no number of rounds settles; around a process of its own, a
-// block can be asked for its number.
+// At the baseline's size, the first look settles the change: its pretended steps are 100 times as long, and the others
+// long enough to hide noise. Nothing else is compared there, so the baseline is not measured any more. At 8 B, only
+// blocks with even numbers are longer, which no number of rounds settles. --wrap gives each block its own process, so
+// that the fault can depend on the block's number.
 TEST(SharedProcess, TheBaselineAtASizeIsMeasuredAsLongAsSomethingIsComparedWithIt) {
   const TemporaryFolder folder;
   const std::string config = write(folder, "message_size: [8 B], allreduce_algorithm: [halving_doubling]",
@@ -145,7 +146,7 @@ TEST(SharedProcess, TheBaselineAtASizeIsMeasuredAsLongAsSomethingIsComparedWithI
   EXPECT_EQ(measured[change + " at message_size=8 B"], 7);
 }
 
-// The fault strikes only while another block ran before in the same process: alone, the case runs.
+// The fault strikes only if another block ran before in the same process: alone, the case runs.
 TEST(SharedProcess, WhatFailsInCompanyAndRunsAloneCounts) {
   const TemporaryFolder folder;
   const std::string fault = "HARNESS_TEST_FAULT='rank=1,step=-1,case=message_size=1 KiB,kind=kill,company=yes' ";
@@ -158,9 +159,9 @@ TEST(SharedProcess, WhatFailsInCompanyAndRunsAloneCounts) {
   EXPECT_GT(rounds_by_process(r).size(), 5u);
 }
 
-// Large and small messages take turns in one process. What each block takes is given back: over forty blocks less stays
-// behind than one large message has bytes. (Pages that the process touches for the first time, of libraries and of the
-// allocator, come and go by one or two MiB.)
+// Large and small messages alternate in one process. Each block frees its memory: over forty blocks, the process grows
+// by less than the bytes of one large message. (Pages of libraries and the allocator that the process touches for the
+// first time vary by one or two MiB.)
 TEST(SharedProcess, FiftyBlocksTakeNoMoreMemoryThanTen) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "the address sanitizer keeps what is freed";
@@ -175,7 +176,7 @@ TEST(SharedProcess, FiftyBlocksTakeNoMoreMemoryThanTen) {
   const store::Result r = store::read_result(folder / "sizes.h5");
   ASSERT_GE(r.blocks.size(), 54u);
   ASSERT_EQ(rounds_by_process(r).size(), 1u);
-  std::map<bool, double> most;  // bytes: of small ones after ten blocks, after fifty
+  std::map<bool, double> most;  // bytes of small blocks; false: after ten blocks, true: after fifty
   for (const store::ResultBlock& block : r.blocks) {
     ASSERT_EQ(block.status, store::BlockStatus::ok) << block.reason;
     const bool small = r.find_point(block.case_index)->bytes < 1 << 20;
@@ -187,29 +188,29 @@ TEST(SharedProcess, FiftyBlocksTakeNoMoreMemoryThanTen) {
   EXPECT_LE(most[true], most[false] + large);
 }
 
-// A fault in one block of a shared process: its case is lost, everything else is measured, nothing is left running.
+// A fault in one block of a shared process loses its case; everything else is measured, and no process is left.
 
 constexpr int ranks = 4;
 
 struct WorkerFault {
   const char* kind;
-  const char* reason;  // a part of what must be recorded
+  const char* reason;  // part of the recorded reason
 };
 constexpr std::array<WorkerFault, 5> faults{
     {{"kill", "signal 9"}, {"stop", "step"}, {"exit", "exit"}, {"memory", "memory"}, {"hang", "step"}}};
 
-// In the process: the first block after the one that is not timed, the second, and the last.
+// The place in the process: the first block after the untimed one, the second, and the last.
 enum class Place { first, second, last };
 constexpr std::array<Place, 3> places{Place::first, Place::second, Place::last};
 
-// With this seed a change, and not the baseline, stands at each of the places.
+// With this seed, each place has a change, not the baseline.
 std::string config(const TemporaryFolder& folder) {
   return write(folder, "message_size: [8 B, 1 KiB, 64 KiB]",
                "rounds: 1, steps: 2, seed: 11, smallest_effect: 90 %, memory_limit: 256 MiB, deadlines: {start: 60 s, "
                "step: 6 s}");
 }
 
-// The case whose block stands there; the schedule depends on the seed alone.
+// Returns the case with its block at this place. The schedule depends on the seed only.
 std::string case_at(Place place) {
   static const store::Result undisturbed = [] {
     const TemporaryFolder folder;
@@ -243,13 +244,13 @@ void expect_one_case_lost(const WorkerFault& fault, Place place, int rank) {
   }
 }
 
-// The whole grid when soaking; else three cells of it, in which every place comes by, and with the sanitizers two:
-// there it is about addresses, and these are the same. tests/job/mpi has every kind.
+// Runs the whole grid when soaking; otherwise three cells, which cover every place, or with sanitizers two, as only
+// addresses matter there, which do not depend on the place. tests/job/mpi tests every kind.
 TEST(SharedProcessFaults, LoseTheirCaseAndNothingElse) {
   constexpr int all = faults.size() * places.size() * ranks;
   const auto cells = static_cast<std::size_t>(test::times(3, 2, all));
   for (std::size_t i = 0; i < cells; ++i) {
-    // Kinds, places and ranks go round at lengths without a common divisor, so that all combinations come by.
+    // The numbers of kinds, places and ranks are coprime, so the whole grid has all combinations.
     const WorkerFault& fault = faults[i % faults.size()];
     const Place place = places[i % places.size()];
     const int rank = static_cast<int>(i % ranks);

@@ -50,8 +50,8 @@ TEST(Sweep, StoppedEarlyItSaysSoAndGoesOnFromItsFileAlone) {
 TEST(Sweep, ACompleteFileTakesMoreRoundsForWhatIsUnresolved) {
   const TemporaryFolder folder;
   const std::string file = folder / "small.h5";
-  // One case is slower by far and settled after five rounds. The other is slower in every second block, so that no
-  // rounds settle it. Pretended times, many times those of any machine, decide this and not its noise.
+  // One case is far slower and settled after five rounds. The other is slower in every second block, so that no number
+  // of rounds settles it. The pretended times are far above those of any machine, so that noise has no influence.
   const auto config = write_small_config(folder, 5, "  env: [{SLOW: 1}, {TORN: 1}]\n");
   const std::string planted =
       "HARNESS_TEST_FAULT='step=every,kind=pretend,seconds=20;"
@@ -117,16 +117,16 @@ TEST(Sweep, MeasuresWritesAndShows) {
     for (std::size_t k = 0; k < 4; ++k) {
       EXPECT_GT(r.step_seconds[i][k], 0);
       if (k >= 1) sum += r.step_seconds[i][k];
-      // Every case trains the same model on the same tokens: a step that did not train is not a step.
+      // Every case trains the same model on the same tokens, so losses must agree.
       EXPECT_NEAR(r.losses[i][k] / r.losses[0][k], 1, 1e-5);
       EXPECT_FLOAT_EQ(r.step_seconds[i][k], std::max(r.rank_seconds[i][k * 2], r.rank_seconds[i][k * 2 + 1]));
     }
     EXPECT_GT(r.blocks[i].timed_total_s, 0);
-    EXPECT_LE(r.blocks[i].timed_total_s, sum + 0.5);  // a loaded machine may hold a worker up in between
+    EXPECT_LE(r.blocks[i].timed_total_s, sum + 0.5);  // a loaded machine may delay a worker between steps
     EXPECT_GT(r.blocks[i].peak_memory_bytes, 1e6);
   }
   EXPECT_NEAR(r.losses[0][0], std::log(64.0), 0.2);
-  // Which program measured it, by its commit.
+  // The result names the program that measured it, with its commit.
   const std::string version = test::run(test::program_path() + " --version").out;
   EXPECT_THAT(version, HasSubstr("(git "));
   EXPECT_THAT(r.identity, Contains(Pair("harness", version.substr(0, version.find('\n')))));
@@ -144,7 +144,7 @@ TEST(Sweep, MeasuresWritesAndShows) {
 TEST(Sweep, WrapStartsTheTimedWorkersUnderAnotherProgram) {
   const TemporaryFolder folder;
   const auto config = test::write_small_config(folder);
-  const std::string script = folder / "wrap me";  // a name that a shell would take apart
+  const std::string script = folder / "wrap me";  // a name that a shell would split
   std::ofstream(script) << "#!/bin/sh\necho \"$HARNESS_RANK $1 $HARNESS_CASE_SLUG b$HARNESS_BLOCK.\" >> '"
                         << folder / "log"
                         << "'\nshift\nexec \"$@\"\n";
@@ -153,7 +153,7 @@ TEST(Sweep, WrapStartsTheTimedWorkersUnderAnotherProgram) {
       2, "sweep " + config + " --rounds 1 --only micro_batch_size=2 --wrap \"'" + script + "' option\""));
   ASSERT_TRUE(o.exit_code == 0 || o.exit_code == 4) << o.err;
   std::ifstream log(folder / "log");
-  std::set<std::string> lines;  // no two alike: a profiler's reports do not overwrite each other
+  std::set<std::string> lines;  // must be distinct, so that a profiler's reports do not overwrite each other
   for (std::string line; std::getline(log, line);) {
     EXPECT_THAT(line, HasSubstr(" option "));
     EXPECT_THAT(line, ::testing::AnyOf(HasSubstr(" baseline b"), HasSubstr(" baseline_again b"),
@@ -172,7 +172,7 @@ TEST(Sweep, BadInputCostsOneMessageAndWritesNothing) {
     const auto o = test::run(test::harness_job(3, arguments));
     EXPECT_EQ(o.exit_code, 1) << arguments << o.err;
     EXPECT_TRUE(o.out.empty()) << o.out;
-    // One message of ours; mpirun may add its own note about the exit code.
+    // At most one message of the program; mpirun may add its own about the exit code.
     std::size_t messages = 0;
     for (std::size_t at = o.err.find("harness: "); at != std::string::npos; at = o.err.find("harness: ", at + 1))
       ++messages;
@@ -181,7 +181,7 @@ TEST(Sweep, BadInputCostsOneMessageAndWritesNothing) {
   }
 }
 
-// Whether the backend is in this build or not, and whatever this machine has: nothing is started, and it is said once.
+// With or without the cuda backend in this build, and on any machine: nothing starts, and there is one message.
 TEST(Sweep, WithoutGpusCostsOneMessage) {
   const TemporaryFolder folder;
   const std::string config = test::source_dir() + "/configs/16node.yaml";

@@ -1,4 +1,4 @@
-// What scripts/first_light.sh runs on a GPU, rehearsed on the cpu backend.
+// Rehearses on the cpu backend the commands of scripts/first_light.sh for a GPU, and those of the tutorial.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ test::Outcome first_light(const TemporaryFolder& folder, const std::string& comm
                    folder / "kept" + " LIMIT=" + std::to_string(seconds) + " bash scripts/first_light.sh " + command);
 }
 
-#ifndef __SANITIZE_ADDRESS__  // the script is what is tested, and what it runs has tests of its own
+#ifndef __SANITIZE_ADDRESS__  // these test the script; the programs that it runs have their own tests
 TEST(FirstLight, TheFirstCommandPassesWithoutAGpu) {
   const TemporaryFolder folder;
   const auto o = first_light(folder, "1", 1000);
@@ -43,7 +43,7 @@ TEST(FirstLight, TheFirstCommandPassesWithoutAGpu) {
 TEST(FirstLight, TheSecondCommandMeasuresAndKillsAWorker) {
   const TemporaryFolder folder;
   const auto o = first_light(folder, "2", 1000);
-  // Whether the doctor and the calibration pass depends on what else the machine does.
+  // Whether the doctor and the calibration pass depends on the machine's load.
   for (const char* part : {"speed", "again", "killed"}) {
     EXPECT_THAT(o.out, ContainsRegex(std::string(part) + " .* passed")) << o.err;
   }
@@ -70,8 +70,7 @@ TEST(FirstLight, AProgramThatDoesNotRunIsSaid) {
   EXPECT_THAT(o.err, HasSubstr("/bin/false does not run"));
 }
 
-// The commands of docs/tutorial.md work, in their order, in one folder: what they print where it does not depend on
-// time.
+// The commands of docs/tutorial.md work, in order, in one folder. Outputs are compared if they do not depend on time.
 
 using ::testing::AnyOf;
 
@@ -100,7 +99,7 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// A sweep measures two rounds of two cases, and waiting ends before the first round.
+// Shortens a sweep to two rounds of a few cases, and a sleep to the wait for the result file.
 std::string shortened(const std::string& command) {
   if (command.starts_with("sleep ")) {
     return "for i in $(seq 1200); do [ -e first.h5 ] && break; sleep 0.1; done";
@@ -112,7 +111,7 @@ std::string shortened(const std::string& command) {
                                      " --rounds 2 --set model.layers=1 --set measure.steps=1" + only);
 }
 
-// Runs all of them in one shell; each leaves its output and its exit code in files by its number.
+// Runs all commands in one shell. Each writes its output and exit code to files with its number.
 void run_all(const std::vector<Step>& steps, const test::TemporaryFolder& folder) {
   std::string script = "cd '" + folder.path() + "'\nexport OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 " +
                        "OMPI_MCA_rmaps_base_oversubscribe=1\nexport PATH='" +
@@ -139,7 +138,7 @@ TEST(Tutorial, ItsCommandsWork) {
     SCOPED_TRACE(command + "\n" + output);
     const bool measures = has(command, "sweep") || has(command, "compare") || command == "wait $!";
     if (measures) {
-      EXPECT_THAT(code, AnyOf("0\n", "2\n", "4\n", "5\n"));  // what two rounds say is chance
+      EXPECT_THAT(code, AnyOf("0\n", "2\n", "4\n", "5\n"));  // the verdict of two rounds is chance
     } else {
       EXPECT_EQ(code, "0\n");
     }

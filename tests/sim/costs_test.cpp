@@ -26,7 +26,7 @@ config::Calibration plain() {
   return c;
 }
 
-// 100 tiles of 256 by 128 are one full wave on 100 multiprocessors; one more is a second wave.
+// 100 tiles of 256 by 128 are one full wave on 100 multiprocessors; one more row starts a second wave.
 TEST(ProductSeconds, GrowByWholeWaves) {
   const double full = product_seconds(2560, 1280, 4096, 1, 0, gpu, plain());
   EXPECT_NEAR(full, 2.0 * 2560 * 1280 * 4096 / gpu.flops, 1e-12);
@@ -39,7 +39,7 @@ TEST(ProductSeconds, TakeAtLeastWhatTheirBytesTake) {
   EXPECT_NEAR(product_seconds(16, 1280, 128, 1, 5e9, gpu, plain()), 5e-3, 1e-9);
 }
 
-// 4 tiles on 100 multiprocessors: with a long k, eight times as many parts of it.
+// 4 tiles of 128 by 128 on 100 multiprocessors: a long k is split into up to eight parts.
 TEST(ProductSeconds, SplitALongKWhereTilesAreFew) {
   const double whole = 2.0 * 128 * 128 * 65536 / (gpu.flops / gpu.multiprocessors);
   EXPECT_LT(product_seconds(256, 256, 65536, 1, 0, gpu, plain()), whole / 4);
@@ -50,15 +50,15 @@ TEST(AttentionSeconds, ReachHalfOfTheirShareAtTheRamp) {
   EXPECT_NEAR(seconds, 1e12 / (gpu.flops * 0.5 * 0.5), 1e-9);
 }
 
-// At as many keys as the ramp has, half of the shares of Hopper's and Blackwell's kernels; a kernel that a generation
-// does not have is its usual one.
+// With as many keys as the kernel's ramp, a kernel reaches half of its share. A generation that lacks a kernel uses its
+// default one.
 TEST(AttentionSeconds, OfAKernelAreThoseOfTheGeneration) {
   config::Calibration c = plain();
   const auto seconds = [&](config::AttentionKernel kernel, int capability, std::int64_t keys, std::int64_t head_dim) {
     c.attention_kernel = kernel;
     Device d = gpu;
     d.compute_capability = capability;
-    d.flops = 1;  // of the products' precision
+    d.flops = 1;  // the rate of products, which must not matter
     d.attention_flops = 1e14;
     return attention_seconds(1e14, keys, head_dim, false, d, c);
   };
@@ -70,7 +70,7 @@ TEST(AttentionSeconds, OfAKernelAreThoseOfTheGeneration) {
   EXPECT_EQ(seconds(Kernel::fa3, 80, 500, 128), seconds(Kernel::fa2, 80, 500, 128));
 }
 
-// Half of the rate at k = ramp with 16 bits, at twice as many with 8.
+// A product reaches half of its rate at k = ramp with 16 bits, and at k = 2 ramp with 8 bits.
 TEST(ProductSeconds, OfFewerBitsHaveARateAndARampOfTheirOwn) {
   config::Calibration c = plain();
   c.product_ramp = 128;
@@ -85,14 +85,14 @@ Network links() {
   return {.rank_bytes_per_s = 300e9, .node_bytes_per_s = 200e9, .switches_reduce = false, .node_of = {}};
 }
 
-// A ring's all-reduce passes 2 (n - 1) / n of the bytes over its slowest link (Patarasuk and Yuan 2009).
+// A ring all-reduce moves 2 (n - 1) / n of the bytes over its slowest link (Patarasuk and Yuan 2009).
 TEST(CollectiveSeconds, AreThoseOfARing) {
   const double bytes = 1e9;
   const double within = collective_seconds(Collective::all_reduce, bytes, {8, 1, 8, 1}, links(), plain());
   EXPECT_NEAR(within, 90e-6 + 2 * 7.0 / 8 * bytes / 230e9, 1e-9);
   const double scatter = collective_seconds(Collective::reduce_scatter, bytes, {8, 1, 8, 1}, links(), plain());
   EXPECT_NEAR(scatter, 0.6 * 90e-6 + 7.0 / 8 * bytes / 230e9, 1e-9);
-  // 16 nodes with a member each, eight such rings at once on every node's network.
+  // 16 nodes with a member each; eight such rings at once share every node's network.
   const double across = collective_seconds(Collective::all_reduce, bytes, {16, 16, 1, 8}, links(), plain());
   EXPECT_NEAR(across, 60e-6 + 2 * 15 * 20e-6 + 2 * 15.0 / 16 * bytes / (200e9 / 8), 1e-9);
   EXPECT_EQ(collective_seconds(Collective::all_reduce, bytes, {1, 1, 1, 1}, links(), plain()), 0);
@@ -118,13 +118,13 @@ TEST(MessageSeconds, ShareANodesNetworkWithTheOtherSenders) {
   const Spread on_one_node{8, 1, 8, 1};
   EXPECT_NEAR(message_seconds(1e8, 8, on_one_node, links(), c), 30e-6 + 8e8 / 200e9, 1e-9);
   EXPECT_NEAR(message_seconds(1e8, 0, on_one_node, links(), c), 30e-6 + 1e8 / 200e9, 1e-9);
-  c.software.scatters_messages = true;  // an eighth each, which the others then gather
+  c.software.scatters_messages = true;  // each rank sends an eighth, and the receivers gather
   const double gather = collective_seconds(Collective::all_gather, 1e8, on_one_node, links(), c);
   EXPECT_NEAR(message_seconds(1e8, 8, on_one_node, links(), c), 30e-6 + 1e8 / 200e9 + gather, 1e-9);
 }
 
-// Without NVLink, the shares of a message are gathered at the rate that the node's GPUs have; where tensor ranks stand
-// on several nodes, over the network.
+// Without NVLink, the shares of a message are gathered at the rate of the node's PCIe links; if tensor ranks are on
+// several nodes, over the network.
 TEST(MessageSeconds, AreGatheredOverTheLinksThatTheReceiversHave) {
   config::Calibration c = plain();
   c.software.scatters_messages = true;
@@ -132,7 +132,7 @@ TEST(MessageSeconds, AreGatheredOverTheLinksThatTheReceiversHave) {
   pcie.rank_bytes_per_s = 30e9;
   const double over_pcie = message_seconds(1e8, 8, {8, 1, 8, 1}, pcie, c);
   EXPECT_NEAR(over_pcie, 30e-6 + 1e8 / 200e9 + 0.6 * 90e-6 + 7.0 / 8 * 1e8 / (30e9 * 230 / 300), 1e-9);
-  pcie.rank_bytes_per_s = 0;  // nobody needs it
+  pcie.rank_bytes_per_s = 0;  // not used
   const double over_network = message_seconds(1e8, 8, {8, 8, 1, 8}, pcie, c);
   EXPECT_NEAR(over_network, 30e-6 + 1e8 / 200e9 + 60e-6 + 7 * 20e-6 + 7.0 / 8 * 1e8 / (200e9 / 8), 1e-9);
 }
@@ -157,9 +157,9 @@ TEST(NetworkRate, IsOfTheCardsThatAGroupsRanksReach) {
   EXPECT_FALSE(all.network_reduces);
   EXPECT_EQ(network_rate({16, 2, 8, 1}, all), 200e9);
   EXPECT_EQ(network_rate({2, 2, 1, 8}, all), 25e9);   // eight groups at once
-  EXPECT_EQ(network_rate({2, 2, 1, 1}, all), 50e9);   // one alone has one card
+  EXPECT_EQ(network_rate({2, 2, 1, 1}, all), 50e9);   // a single group uses one card
   EXPECT_EQ(network_rate({8, 2, 4, 1}, all), 100e9);  // half of the ranks reach half of the cards
-  const Network two = four_cards(2);                  // ranks on a node of eight GPUs
+  const Network two = four_cards(2);                  // two ranks on a node of eight GPUs
   EXPECT_EQ(network_rate({4, 2, 2, 1}, two), 50e9);
 }
 
@@ -185,7 +185,7 @@ Cost issued(double gpu_s, double host_s) {
   return {.alone = ticks_of(gpu_s), .host = ticks_of(host_s)};
 }
 
-// The host issues for 3 s before the GPU has its first second of work, and is done long before the GPU is.
+// `late`: the host takes 3 s to issue the first second of GPU work. `early`: it is done long before the GPU.
 TEST(PassSeconds, OfOneRankAreTheLongestWayThroughBoth) {
   const std::vector<Cost> late{issued(1, 3), issued(4, 1)}, early{issued(4, 1), issued(4, 1)},
       launch_bound(3, issued(1, 2));
@@ -200,7 +200,7 @@ TEST(PassSeconds, OfRanksThatMeetAreASoftMaximum) {
   EXPECT_NEAR(pass_seconds(far, true, 4), 20, 1e-4);
 }
 
-// Two passes of a micro-batch each, with what tensor ranks tell each other in between, and an optimizer.
+// Two forward passes of a micro-batch each, with tensor-parallel all-reduces in between, and an optimizer.
 TEST(StretchByHost, IsOfThePassesComputationsAlone) {
   program::ProgramSet set;
   set.layout = program::Layout{{program::Axis::tensor, 2}};

@@ -39,7 +39,7 @@ program::ProgramSet training(const program::Layout& layout, int micro_batches, b
   return gpt::programs(two_layers, settings, layout);
 }
 
-// Everything slows everything, and the host is late at times: the parts are the step, to the tick.
+// All operations slow each other, and the host is sometimes late: the parts still add up to the step, to the tick.
 TEST(CriticalPath, AddsUpToTheStep) {
   for (const program::Layout& layout :
        {program::Layout{}, program::Layout{{Axis::data, 4}}, program::Layout{{Axis::tensor, 2}, {Axis::pipeline, 2}},
@@ -59,7 +59,7 @@ TEST(CriticalPath, AddsUpToTheStep) {
   }
 }
 
-// One replica computes twice as long: the path is its computation. With a slow network it is the gradients.
+// One replica computes twice as long: the path is its computation. With a slow network, it is the communication.
 TEST(CriticalPath, GoesOnWithTheMemberThatCameLast) {
   const program::ProgramSet set = training({{Axis::data, 2}}, 1);
   const std::vector<int> marks{0, 1};
@@ -94,7 +94,7 @@ TEST(CriticalPath, IsSaidWithTheLargestShareFirst) {
   EXPECT_EQ(in_words(path), "matrix products 61.0 %, data communication 20.0 %, host 19.0 %");
 }
 
-// A computation that stands still while a communication holds the device is not computing.
+// A computation that is held up while a communication takes the device does not count as computing.
 
 using Stretch = std::pair<Ticks, Ticks>;
 using ::testing::ElementsAre;
@@ -122,9 +122,9 @@ TEST(Held, CutsAComputationWhereItStoodStill) {
   EXPECT_EQ(held_up(ran(15, 50), held)->by, 2);
 }
 
-// The closed case: one stream of computations beside the gradient's products, and sums over tensor ranks that hold the
-// device. The step is the sum of all, computing is the sum of the computations, and the rest is exposed. No time is
-// lost to computing slowly, and what the sums take is on the path.
+// A case with a closed solution: one stream of computations, and all-reduces over tensor ranks that take the whole
+// device. The step is the sum of all operations, compute the sum of the computations, and the rest is exposed. No time
+// counts as slowed, and the time of the all-reduces is on the path.
 TEST(Held, LeavesOfAStepItsComputationsAndItsCommunication) {
   const program::ProgramSet set = training({{Axis::tensor, 2}}, 2, false);
   const RankClasses classes(set);
@@ -142,7 +142,7 @@ TEST(Held, LeavesOfAStepItsComputationsAndItsCommunication) {
   const double computing_s = seconds_of(compute * computations);
   const program::StepSplit split =
       program::split_step(intervals_of(step, classes, of_class[0], 0), communicates, seconds_of(step.length));
-  // Beside a communication a computation goes on at a ten thousandth of its speed.
+  // Beside a communication, a computation runs at a ten thousandth of its speed.
   EXPECT_NEAR(split.compute_s, computing_s, 1e-3 * split.step_s);
   EXPECT_NEAR(split.exposed_s, seconds_of(step.length) - computing_s, 1e-3 * split.step_s);
   EXPECT_EQ(split.overlapped_s, 0);

@@ -38,8 +38,8 @@ program::ProgramSet programs_of(int layers, config::Settings settings, const pro
   return gpt::programs(small_model(layers), settings, layout);
 }
 
-// A layer's forward pass takes one tick in its attention; its backward pass one there for the gradients of inputs and
-// one in the last product for those of weights. Nothing else takes any time.
+// A layer's forward pass takes one tick, in attention. Its backward pass takes one tick in attention for input
+// gradients, and one in the last product for weight gradients. Nothing else takes time.
 Cost of_passes(const program::Operation& op) {
   constexpr Ticks tick = 1000;
   if (std::holds_alternative<program::Attention>(op.action)) return {.alone = tick};
@@ -117,8 +117,8 @@ SimulatedStep run(const program::ProgramSet& set, const std::vector<Cost>& costs
   return simulate(classes, [&](int, OperationId id) { return costs[static_cast<std::size_t>(id)]; });
 }
 
-// The reduction takes a fifth of the device and keeps half its speed while products run. 100 ticks of computation take
-// 125 beside it; the reduction has then done 62.5 of its 200, and the rest alone.
+// The reduction takes a fifth of the device and keeps half its speed beside a computation. 100 ticks of computation
+// take 125 beside it; by then the reduction has done 62.5 of its 200, and it does the rest alone.
 TEST(Simulate, ComputationAndCommunicationSlowEachOther) {
   const auto set = set_of({compute(0), all_reduce(1)});
   const SimulatedStep step = run(set, {{.alone = 100}, {.alone = 200, .takes = 0.2, .keeps = 0.5}});
@@ -140,7 +140,7 @@ TEST(Simulate, AnOperationStartsWhenTheHostHasIssuedIt) {
   EXPECT_EQ(step.times[0][0].start, 10);
   EXPECT_EQ(step.times[0][1].start, 20);
   EXPECT_EQ(step.times[0][1].after, -1);
-  EXPECT_EQ(step.times[0][2].start, 70);  // the host is ahead by now
+  EXPECT_EQ(step.times[0][2].start, 70);  // by now the host is ahead of the GPU
   EXPECT_EQ(step.times[0][2].after, 1);
 }
 

@@ -1,5 +1,5 @@
-// With the costs of a prediction, not made-up ones: what one rank of each class does is what all ranks do, and what a
-// collective takes on an idle fabric is its formula.
+// With realistic costs: simulating one rank of each class equals simulating all ranks, and a collective on an idle
+// fabric takes the time of its formula.
 #include <gtest/gtest.h>
 
 #include <tuple>
@@ -60,7 +60,7 @@ program::ProgramSet step_of(const program::Layout& layout) {
   return gpt::programs(model, settings, layout);
 }
 
-// Whoever simulates one rank of each class finds what he would have found with all ranks: every rank's times.
+// Expects the same times of every rank, whether one rank of each class or all ranks are simulated.
 void expect_all_ranks_agree(const program::Layout& layout, const config::Faults& faults, std::size_t most_classes,
                             int per_node = 8) {
   const program::ProgramSet set = step_of(layout), all = program::expand(set);
@@ -108,8 +108,8 @@ TEST(Exactness, SoItIsWhereSomethingIsWrong) {
   const program::Layout layout{{Axis::tensor, 4}, {Axis::data, data}, {Axis::pipeline, 4}};
   const int ranks = layout.ranks();
   expect_all_ranks_agree(layout, one_of_each(ranks - 1), 64);
-  // A slow rank is a class of its own; so are those that it meets, by how they meet it: the ranks of its tensor group,
-  // its replica's other stages, and the other replicas' ranks that add up gradients with these.
+  // A slow rank is its own class. Ranks that depend on it form classes by how they do: its tensor group, the other
+  // stages of its replica, and the ranks of other replicas that reduce gradients with these.
   config::Faults one_slow;
   one_slow.slow_gpus = {{.rank = 21, .speed = 0.8}};
   expect_all_ranks_agree(layout, one_slow, 16);
@@ -119,8 +119,8 @@ TEST(Exactness, SoItIsWhereSomethingIsWrong) {
   expect_all_ranks_agree(layout, everywhere, 4);  // it breaks no symmetry
 }
 
-// Some groups span two nodes and others one, some messages leave their node and others do not, and a group's nodes send
-// for different numbers of other groups.
+// Some groups span two nodes and others one, some messages leave their node and others do not, and the nodes of a group
+// send for different numbers of other groups.
 TEST(Exactness, SoItIsWhereGroupsStandUnalike) {
   expect_all_ranks_agree({{Axis::tensor, 4}, {Axis::data, 3}, {Axis::pipeline, 2}}, {}, 24, 6);
   expect_all_ranks_agree({{Axis::data, 5}, {Axis::pipeline, 2}}, {}, 10, 8);
@@ -131,8 +131,8 @@ TEST(Exactness, SoItIsWhereGroupsStandUnalike) {
   expect_all_ranks_agree({{Axis::tensor, 2}, {Axis::data, 3}, {Axis::pipeline, 2}}, dealt, 12, 8);
 }
 
-// A step of one collective, twenty times in a row over an idle fabric: twenty times the formula, as NCCL chooses, and
-// the loss's own all-reduce of four bytes; to the nanosecond.
+// A step of twenty equal collectives over an idle fabric takes twenty times the formula, with NCCL's own choice, plus
+// the loss's all-reduce of four bytes; to the nanosecond.
 TEST(Exactness, ACollectiveOnAnIdleFabricTakesItsFormula) {
   struct Case {
     program::Collective kind;
@@ -140,7 +140,7 @@ TEST(Exactness, ACollectiveOnAnIdleFabricTakesItsFormula) {
   };
   config::Calibration calibration = realistic();
   calibration.software.host_s = calibration.software.kernel_s = 0;
-  calibration.memory_share = 1e9;  // what else a step does takes nothing
+  calibration.memory_share = 1e9;  // nothing else in the step takes time
   for (const Case& c :
        {Case{program::Collective::all_reduce, 8, 8}, Case{program::Collective::all_reduce, 128, 8},
         Case{program::Collective::all_gather, 16, 8}, Case{program::Collective::reduce_scatter, 4, 1}}) {

@@ -13,7 +13,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-// Two nodes of two ranks: each rank's part of its node's 100 GB/s is 50 GB/s.
+// Two nodes of two ranks: each rank's share of its node's 100 GB/s is 50 GB/s.
 Network two_nodes() {
   return {.rank_bytes_per_s = 300e9, .node_bytes_per_s = 100e9, .switches_reduce = false, .node_of = {0, 0, 1, 1}};
 }
@@ -49,7 +49,7 @@ TEST(Faults, TheNarrowestPlaceDecides) {
   config::Faults faults;
   faults.acs_on = true;
   EXPECT_THAT(network_left(faults), Each(0.56));
-  faults.no_gpudirect = true;  // then nothing passes between GPU and adapter, and ACS does not matter
+  faults.no_gpudirect = true;  // no traffic between GPU and adapter, so ACS does not matter
   EXPECT_THAT(network_left(faults), Each(300.0 / 720));
   faults.slow_links = {{.node = 0, .share = 0.5}};
   EXPECT_THAT(network_left(faults), Each(300.0 / 720));
@@ -59,7 +59,7 @@ TEST(Faults, TheNarrowestPlaceDecides) {
   EXPECT_THAT(network_left(faults), Each(0.04));
 }
 
-// 63 GB/s in generation 5: half of it is 63 % of 50 GB/s, all of it no limit.
+// PCIe generation 5 has 63 GB/s: half of it is 63 % of 50 GB/s, and the whole is no limit.
 TEST(Faults, APcieLinkLimitsWhatItsGpuSends) {
   config::Faults faults;
   faults.narrow_pcie = {{.rank = 2, .share = 0.5}};

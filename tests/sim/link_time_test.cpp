@@ -41,14 +41,14 @@ config::Calibration with_curves() {
 
 const Network cores{.rank_bytes_per_s = 1e6, .node_bytes_per_s = 0, .switches_reduce = false, .node_of = {}};
 
-// A ring of four moves 3/2 of the size, one of two moves all of it.
+// A ring of four ranks moves 3/2 of the size, a ring of two moves all of it.
 TEST(MeasuredCurves, AreOfTheRanksThatMeasuredThemAndScaleAsARing) {
   const config::Calibration c = with_curves();
   EXPECT_DOUBLE_EQ(collective_seconds(Collective::all_reduce, 1e6, {2, 1, 2, 1}, cores, c), 0.4);
   EXPECT_NEAR(collective_seconds(Collective::all_reduce, 1e6 / 1.5, {4, 1, 4, 1}, cores, c), 0.4, 1e-9);
 }
 
-// 1 ms and half of a megabyte per second; a start of 0.6 of it for a half of an all-reduce.
+// The law has a start of 1 ms and half a megabyte per second; half of an all-reduce has 0.6 of that start.
 TEST(MeasuredCurves, WhatHasNoneFollowsTheLawOfTheNode) {
   const config::Calibration c = with_curves();
   EXPECT_NEAR(collective_seconds(Collective::all_gather, 1e6, {2, 1, 2, 1}, cores, c), 0.6e-3 + 1, 1e-9);
@@ -65,7 +65,7 @@ TEST(ProductSeconds, WithoutMultiprocessorsAreOneTile) {
   EXPECT_NEAR(product_seconds(10, 10, 900, 1, 1, cpu, c), 2.0 * 10 * 10 * 1000 / 0.5e6 + 1, 1e-9);
 }
 
-// A larger collective never takes less time: whatever the machine, the algorithm, the protocol and the ranks are.
+// A larger collective never takes less time, on any machine, with any algorithm, protocol and number of ranks.
 
 config::Settings choosing(const std::string& algorithm, const std::string& protocol) {
   config::Settings s;
@@ -111,7 +111,7 @@ TEST(CollectiveTime, NeverFallsWithTheSize) {
             try {
               expect_rising(CollectiveTime(kind, spread, network, calibration, choosing(algorithm, protocol)), random);
               ++tried;
-            } catch (const NotPredicted&) {  // NCCL would end
+            } catch (const NotPredicted&) {  // NCCL would fail
             }
           }
         }
@@ -121,7 +121,7 @@ TEST(CollectiveTime, NeverFallsWithTheSize) {
   EXPECT_GT(tried, 1000);
 }
 
-// Without settings it is the law; a forced ring is as much slower as NCCL's model expects: 128 H100.
+// Without settings the time is that of the law, and a forced ring is not faster, on 128 H100.
 TEST(CollectiveTime, FollowsTheLaw) {
   const config::Calibration calibration = config::calibration_named("harness");
   const Network network = machines("dgx-h100", 128, 8);
@@ -151,8 +151,8 @@ double us(const std::string& hardware, Collective kind, double bytes, int ranks,
   return 1e6 * collective_seconds(kind, bytes, spread, network, calibration);
 }
 
-// Measured, in microseconds: 8 H100 (NVIDIA, dgxc-benchmarking), 72 GPUs of a rack (NVIDIA/nccl-tests#43), 8 bytes on
-// 2, 4 and 8 A100.
+// Measured times in microseconds: 8 H100 (NVIDIA, dgxc-benchmarking), 72 GPUs of a rack (NVIDIA/nccl-tests#43), 8 bytes
+// on 2, 4 and 8 A100.
 TEST(Lines, AreNearWhatWasMeasured) {
   const auto near = [](double law, double measured, double share) { EXPECT_NEAR(law, measured, share * measured); };
   const double kib = 1024, mib = 1024 * kib, gib = 1024 * mib;
@@ -167,7 +167,7 @@ TEST(Lines, AreNearWhatWasMeasured) {
   near(us("dgx-a100", Collective::all_reduce, 8, 8, 8), 24, 0.1);
 }
 
-// Published bus bandwidths of NCCL's own choice, and of NVLS, on networks whose cards are known.
+// Published bus bandwidths with NCCL's own choice, and with NVLS, on networks whose cards are known.
 TEST(Lines, AreWithinFifteenPercentOfMostPublishedBandwidths) {
   const std::map<std::string, std::string> machine{{"b200", "hgx-b200"},     {"gb200", "gb200-nvl72"},
                                                    {"gb300", "gb300-nvl72"}, {"h100-sxm", "dgx-h100"},

@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 
 constexpr double mib = 1 << 20;
 
-// A communicator and the links of its nodes of up to eight GPUs, each with a card.
+// A communicator, and the links of its nodes of up to eight GPUs with a network card each.
 struct Communicator {
   Spread spread;
   Network network;
@@ -54,7 +54,7 @@ NcclEffect effect(std::map<std::string, std::string> nccl, double bytes, const C
   const NcclEffects effects = nccl_effects(kind, of.spread, of.network, s);
   return effects ? effects(bytes) : NcclEffect{};
 }
-// How many times as long one choice takes as another.
+// Returns the time of one choice relative to another.
 double ratio(const char* algorithm, const char* protocol, const char* to_algorithm, const char* to_protocol,
              double bytes, const Communicator& of, Collective kind = Collective::all_reduce) {
   const auto slower = [&](const char* a, const char* p) {
@@ -66,17 +66,17 @@ double ratio(const char* algorithm, const char* protocol, const char* to_algorit
   return slower(algorithm, protocol) / slower(to_algorithm, to_protocol);
 }
 
-// By hand from the tables of NCCL's src/graph/tuning.cc: 8.4 us and 14 steps of 3.4 us, 12 channels of 20 GB/s; and of
-// LL128, which has 92 % of them, 14 us and 14 steps of 1.9 us.
+// By hand from the tables in NCCL's src/graph/tuning.cc: Simple takes 8.4 us and 14 steps of 3.4 us, on 12 channels of
+// 20 GB/s; LL128 takes 14 us and 14 steps of 1.9 us, at 92 % of that bandwidth.
 TEST(NcclEffect, OfARingAreItsStepsAndItsChannels) {
   const double bytes = 100e6, simple = (8.4 + 14 * 3.4) * 1e-6 + bytes / (240e9 * 8 / 14);
   const double ll128 = (14 + 14 * 1.9) * 1e-6 + bytes / (0.92 * 240e9 * 8 / 14);
   EXPECT_NEAR(ratio("Ring", "Simple", "Ring", "LL128", bytes, a100s(8)), simple / ll128, 1e-9);
 }
 
-// By hand. A ring on 16 nodes: 254 steps, 30 of them over the network, 1.4 times as slow for large messages; 8 cards of
-// 48 GB/s, and NVLink's 360 GB/s. CollNet: 2 (7 steps of 2.8 us) and 30 us of the network; a chain has what NVLink
-// carries, 18 x 20.6 GB/s, in both directions together, and its direct form 85 % of it on Hopper.
+// By hand. A ring on 16 nodes has 254 steps, 30 of them over the network, with 1.4 times the latency for large
+// messages; 8 cards of 48 GB/s, and NVLink's 360 GB/s. CollNet takes 2 (7 steps of 2.8 us) and 30 us of the network; a
+// chain has NVLink's 18 x 20.6 GB/s for both directions together, and the direct form 85 % of it on Hopper.
 TEST(NcclEffect, OfSwitchesThatAddUpBetweenNodesIsOneCrossing) {
   const Communicator group = with_sharp(h100s(128, 16));
   const double bytes = 1e9, links = 450e9 * 20.6 / 25, chain = (2 * 7 * 2.8 + 30) * 1e-6 + bytes / (links / 2);
@@ -87,7 +87,7 @@ TEST(NcclEffect, OfSwitchesThatAddUpBetweenNodesIsOneCrossing) {
   };
   EXPECT_NEAR(to_ring("AllReduce:CollNetChain"), chain / ring, 1e-9);
   EXPECT_NEAR(to_ring("AllReduce:CollNetDirect"), direct / ring, 1e-9);
-  // One rank on each node: the network alone, 14 us and 48 GB/s; a ring has 30 steps of 14 us.
+  // One rank on each node: only the network counts, 14 us and 48 GB/s; a ring has 30 steps of 14 us.
   Communicator one_each = with_sharp(h100s(16, 16));
   one_each.network.ranks_of_node = one_each.network.nics_of_node = 1;
   one_each.network.node_bytes_per_s = 50e9;
@@ -95,7 +95,7 @@ TEST(NcclEffect, OfSwitchesThatAddUpBetweenNodesIsOneCrossing) {
   EXPECT_NEAR(ratio("AllReduce:CollNetChain", "Simple", "Ring", "Simple", bytes, one_each), through / around, 1e-9);
 }
 
-// Measured by NVIDIA on 8 H100 of one node: 480 GB/s with the switches' sums; a ring has what the links carry, 360.
+// NVIDIA measured 480 GB/s with NVLS on 8 H100 of one node; a ring has the 360 GB/s of the links.
 TEST(NcclEffect, OfSwitchesThatAddUpBeatsARingOfEightButNotOfFour) {
   const auto to_ring = [](int ranks) {
     return ratio("AllReduce:NVLS", "Simple", "Ring", "Simple", 8e9, h100s(ranks, 1));
@@ -116,13 +116,13 @@ TEST(NcclEffect, OfAForcedChoiceIsThatOfNcclsTables) {
   EXPECT_NEAR(effect({{"nccl_algo", "Ring"}}, large, h100s(8, 1)).slower, 476.0 / 360, 0.01);
   EXPECT_EQ(effect({{"nccl_nvls", "0"}}, large, h100s(8, 1)).slower,
             effect({{"nccl_algo", "Tree,Ring"}}, large, h100s(8, 1)).slower);
-  // LL halves a ring's bandwidth and spares it latency.
+  // LL halves a ring's bandwidth and lowers its latency.
   EXPECT_GT(effect({{"nccl_proto", "LL"}}, large, a100s(8)).slower, 2);
   EXPECT_GT(effect({{"nccl_proto", "Simple"}}, small, a100s(8)).slower, 1.5);
   EXPECT_LT(effect({{"nccl_proto", "LL"}}, small, a100s(8)).slower, 1.01);
 }
 
-// CollNet is off unless it is turned on, and needs switches that add up.
+// CollNet is off by default, and needs switches that reduce.
 TEST(NcclEffect, OfCollNetIsThatOfSwitchesThatAddUp) {
   const double large = 1000 * mib;
   Communicator group = with_sharp(a100s(64, 8));
@@ -141,12 +141,12 @@ TEST(NcclEffect, OfCollNetIsThatOfSwitchesThatAddUp) {
 TEST(NcclEffect, BetweenNodesIsAgainstNcclsOwnChoice) {
   EXPECT_EQ(effect({}, mib, h100s(512, 64)).slower, 1);
   EXPECT_GT(effect({{"nccl_algo", "AllReduce:Ring"}}, mib, h100s(512, 64)).slower, 3);
-  EXPECT_EQ(effect({{"nccl_algo", "Ring"}}, 1000 * mib, a100s(64, 8)).slower, 1);  // large messages go round
-  // Measured by AWS on two p5: 438 to 444 GB/s, which no ring reaches.
+  EXPECT_EQ(effect({{"nccl_algo", "Ring"}}, 1000 * mib, a100s(64, 8)).slower, 1);  // NCCL's choice for large messages
+  // AWS measured 438 to 444 GB/s on two p5, which no ring reaches.
   EXPECT_NEAR(effect({{"nccl_algo", "AllReduce:Ring"}}, 2000 * mib, h100s(16, 2)).slower, 450.0 / 360, 0.07);
 }
 
-// A ring of simple messages is bound by the network, and one of LL by its own 20 GB/s.
+// A ring with Simple is bound by the network, a ring with LL by its own 20 GB/s.
 TEST(NcclEffect, IsOfWhatAFaultLeavesOfTheNetwork) {
   Communicator group = a100s(64, 8);
   const auto simple_to_ll = [&] { return ratio("Ring", "Simple", "Ring", "LL", 1e12, group); };
@@ -176,13 +176,13 @@ TEST(NcclEffect, IsAnErrorOfNcclWhereNothingIsLeft) {
            }) != "";
   };
   EXPECT_THROW(effect({{"nccl_algo", "Tree"}}, mib, a100s(8), Collective::all_gather), NotPredicted);
-  EXPECT_TRUE(nothing("AllReduce:NVLS", a100s(8)));  // came with Hopper
+  EXPECT_TRUE(nothing("AllReduce:NVLS", a100s(8)));  // needs Hopper
   EXPECT_TRUE(nothing("AllReduce:NVLS", h100s(8, 1), Collective::all_reduce, "LL"));
   EXPECT_TRUE(nothing("AllReduce:CollNetChain", h100s(16, 2)));
   EXPECT_FALSE(nothing("AllReduce:CollNetChain", with_sharp(h100s(16, 2))));
   EXPECT_TRUE(nothing("AllReduce:NVLSTree", h100s(8, 1)));
   EXPECT_FALSE(nothing("AllReduce:NVLSTree", h100s(16, 2)));
-  EXPECT_TRUE(nothing("AllGather:PAT", h100s(16, 2), Collective::all_gather));  // one rank on a node
+  EXPECT_TRUE(nothing("AllGather:PAT", h100s(16, 2), Collective::all_gather));  // PAT needs one rank on each node
   EXPECT_FALSE(nothing("AllGather:PAT", h100s(16, 16), Collective::all_gather));
   EXPECT_THAT(test::error_of([] {
                 effect({{"nccl_algo", "AllReduce:NVLSTree"}}, mib, h100s(8, 1));
@@ -202,7 +202,7 @@ TEST(Known, IsWhatTheProgramShowsAndWhatNcclsModelHas) {
   config::Settings environment;
   environment.env["NCCL_IB_TIMEOUT"] = "22";
   EXPECT_EQ(unknown_change(baseline, environment), "env");
-  // A variable that is renamed would become known.
+  // Fails if a variable is renamed, which would make it known.
   config::Settings all;
   all.env = environment.env;
   all.attention_engine = 1;

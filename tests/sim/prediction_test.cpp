@@ -1,4 +1,4 @@
-// Whole steps, predicted. One whose passes are folded takes as long as the same step with all operations.
+// Predictions of whole steps. A step with folded passes takes as long as the same step with all operations.
 #include "sim/simulation.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ struct Both {
   double error() const { return std::abs(folded.step_s / whole.step_s - 1); }
 };
 
-// Nothing where the host may be late.
+// Returns nothing if the step cannot be folded because the host may be late.
 std::optional<Both> both_ways(const test::DrawnStep& step, const config::Experiment& e) {
   std::vector<int> nodes;
   for (int rank = 0; rank < step.layout.ranks(); ++rank) nodes.push_back(rank / 4);
@@ -56,7 +56,7 @@ TEST(FoldedPasses, TakeAsLongAsTheirOperations) {
     const auto both = both_ways(step, experiments[i % experiments.size()]);
     if (!both) continue;
     ++folded;
-    // Rates of what runs beside are rounded to picoseconds, once for each operation.
+    // The rate of an overlapping operation is rounded to picoseconds, once for each operation.
     EXPECT_LE(both->error(), step.layout[program::Axis::tensor] > 1 ? 0.002 : 1e-8) << step.text();
     EXPECT_NEAR(both->folded.split.compute_s, both->whole.split.compute_s, 0.005 * both->whole.step_s) << step.text();
     EXPECT_NEAR(both->folded.split.exposed_s, both->whole.split.exposed_s, 0.005 * both->whole.step_s) << step.text();
@@ -66,7 +66,7 @@ TEST(FoldedPasses, TakeAsLongAsTheirOperations) {
   EXPECT_GE(folded, drawn * 10 / 11);
 }
 
-// Differences between ranks that share a layer, and a host that is late, need all operations.
+// Steps are not folded if ranks that share a layer differ, or if the host is late.
 TEST(FoldedPasses, AreLeftWhereTheyWouldNotHold) {
   const config::Experiment e = experiment("megatron-2025", "dgx-h100");
   test::StepDraw draw(3);
@@ -87,9 +87,9 @@ TEST(FoldedPasses, AreLeftWhereTheyWouldNotHold) {
   EXPECT_FALSE(on(late, 4));
 }
 
-// Compressed gradients take the time of what is sent.
+// Compressed gradients take the time of the bytes sent.
 
-// A step on two nodes of eight GPUs with 100 Gb/s each, after whose backward pass 16 replicas exchange their gradients.
+// A step on two nodes of eight GPUs with 100 Gb/s a node, where 16 replicas reduce gradients after the backward pass.
 double compressed_s(const char* compression, const char* ratio = "1 %") {
   const config::Experiment e = experiment("megatron-2025", "dgx-h100");
   const config::Model model{"gpt", 4, 1024, 8, 8192, 1024};
@@ -98,7 +98,7 @@ double compressed_s(const char* compression, const char* ratio = "1 %") {
   config::find_variable("grad_compression")->parse(s, compression);
   config::find_variable("grad_compression_ratio")->parse(s, ratio);
   s.overlap_grad_reduce = false;
-  s.bucket_size_bytes = std::int64_t{1} << 30;  // no step of many messages
+  s.bucket_size_bytes = std::int64_t{1} << 30;  // few messages
   std::vector<int> node_of;
   for (int rank = 0; rank < 16; ++rank) node_of.push_back(rank / 8);
   const program::Layout layout{{program::Axis::data, 16}};
@@ -114,7 +114,7 @@ TEST(PredictedCompression, SavesBelowOneInTheNumberOfReplicas) {
   EXPECT_GT(compressed_s("topk", "10 %"), whole);
 }
 
-// Padding takes as long as tokens do, and packed documents as long as sequences of their length.
+// Padding takes as long as tokens, and packed documents as long as sequences of their length.
 
 double of_documents_s(std::int64_t sequence, std::int64_t rows, const char* sequences, config::Batching batching) {
   const config::Experiment e = experiment("megatron-2025", "dgx-h100");
@@ -133,7 +133,7 @@ TEST(PredictedDocuments, CostWhatTheyCompute) {
   constexpr const char* halves = "{distribution: uniform, min: 4096, max: 4096}";
   const double full = of_documents_s(8192, 1, "full", packed), short_ones = of_documents_s(4096, 2, "full", packed);
   ASSERT_LT(short_ones, 0.95 * full);
-  EXPECT_NEAR(of_documents_s(8192, 1, halves, padded), full, 1e-5 * full);  // it reads the scale of the loss
+  EXPECT_NEAR(of_documents_s(8192, 1, halves, padded), full, 1e-5 * full);  // also reads the scale of the loss
   EXPECT_NEAR(of_documents_s(8192, 1, halves, packed), short_ones, 1e-4 * short_ones);
 }
 

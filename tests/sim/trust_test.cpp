@@ -93,11 +93,11 @@ TEST(TrustIn, WarnsOfEachSizeThatLeavesTheRange) {
   EXPECT_EQ(of_new_gpu.errors.step->nine_of_ten, 0.42);
   EXPECT_FALSE(of_new_gpu.errors.change);
   config::Settings operation;
-  operation.workload = "gemm";  // which has no model
+  operation.workload = "gemm";  // has no model
   EXPECT_THAT(trust(h, 8, model(0, 0), 0, operation).warnings, IsEmpty());
 }
 
-// Groups count once each, by their median: 2, 7 and 20 %.
+// Each group counts once, by its median: 2, 7 and 20 %.
 TEST(TrustIn, WithAStepOfOnesOwnTheErrorsAreThoseOfTheGroups) {
   config::Calibration c = compared();
   c.errors[0].lab = "own";
@@ -105,7 +105,7 @@ TEST(TrustIn, WithAStepOfOnesOwnTheErrorsAreThoseOfTheGroups) {
   EXPECT_EQ(t.errors.tier, Tier::own_cluster);
   EXPECT_DOUBLE_EQ(t.errors.step->median, 0.07);
   EXPECT_DOUBLE_EQ(t.errors.step->nine_of_ten, 0.2);
-  c.errors.resize(1);  // nothing is claimed that held-back steps did not show
+  c.errors.resize(1);  // claims no less than the errors of held-back steps
   EXPECT_DOUBLE_EQ(expected_errors(c, gpu_of("h100-sxm")).step->median, 0.05);
   EXPECT_DOUBLE_EQ(expected_errors(c, gpu_of("h100-sxm")).step->nine_of_ten, 0.11);
 }
@@ -135,7 +135,7 @@ TEST(TrustIn, ACalibrationFromTablesIsSoftwareOfWhichNoStepWasMeasured) {
             "not known: no step was compared with calibration tables, which was measured on here");
 }
 
-// Every calibration with every hardware file.
+// Checks every calibration with every hardware file.
 TEST(ExpectedErrors, AreLeastWhereStepsWereMeasured) {
   std::vector<double> known, unknown;
   for (const std::string& calibration_name : shipped("calibration")) {
@@ -160,18 +160,18 @@ TEST(ExpectedErrors, AreLeastWhereStepsWereMeasured) {
   }
   ASSERT_FALSE(known.empty());
   ASSERT_FALSE(unknown.empty());
-  // A change whose error is not known is called no sooner than any other.
+  // A change with an unknown error must be at least as large as any other to count.
   EXPECT_GE(std::ranges::min(unknown), std::ranges::max(known));
 }
 
-// The tier of the row's cluster: NVIDIA's and MosaicML's steps were fitted, so other steps of theirs are of tier A.
+// Uses the tier of the row's cluster: NVIDIA's and MosaicML's steps were fitted, so their other steps are of tier A.
 double stated_for(const config::Calibration& calibration, const config::StepError& step) {
   config::Calibration asked = calibration;
   if (step.lab == "NVIDIA" || step.lab == "MosaicML") asked.errors.front().lab = "own";
   return expected_errors(asked, gpu_of(step.gpu)).step->nine_of_ten;
 }
 
-// Each published step, predicted with its group left out of the fit, against what its tier says of 9 of 10.
+// Compares each published step, predicted with its group left out of the fit, with its tier's bound for 9 of 10.
 TEST(ExpectedErrors, HoldForStepsThatWereLeftOut) {
   constexpr double least_share = 0.85;
   for (const char* family : {"megatron-2025", "torch-fsdp", "megatron-2022"}) {

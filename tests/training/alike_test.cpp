@@ -1,4 +1,4 @@
-// Levers change how a step is computed and not what it trains: each against the same training without it.
+// Levers change how a step is computed, not what it trains: compares each with the same training without it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,13 +20,13 @@ using config::Precision;
 using config::Settings;
 using program::Layout;
 
-// Stages and chunks are not equally long.
+// Stages and chunks have different numbers of layers.
 const config::Model five_layers =
     test::few_cells ? config::Model{"tiny", 5, 32, 4, 64, 16} : config::Model{"tiny", 5, 64, 4, 128, 32};
-// A head of its own shares a bucket with the final norm where a bucket is a layer, and the table is only added to.
+// Untied: with a bucket per layer, head and final norm share one, and the embedding table is only accumulated into.
 const config::Model llama = test::tiny_llama(4, 32);
 
-// Sequences of all replicas together: for 2, 3 or 4 of them, or for 2 and 4 where a step takes long.
+// Sequences of all replicas together: divisible by 2, 3 and 4 replicas, or by 2 and 4 where a step is slow.
 constexpr std::int64_t sequences = test::few_cells ? 8 : 24;
 
 // "recompute=full recompute_layers=1"
@@ -49,19 +49,19 @@ WithWeights train(const config::Model& model, const Settings& s, const Layout& l
   return trained;
 }
 
-// Relative differences of losses, and of each parameter's gradients and weights; 0: not a bit.
+// Largest relative differences of losses, and of each parameter's gradients and weights; 0: bitwise equal.
 struct Agreement {
   double losses, gradients, weights;
 };
 constexpr Agreement exact{0, 0, 0};
-// Sums in another order. AdamW's first steps make much of the sign of a gradient that is almost zero, and bf16 of what
-// lies near the middle between two numbers.
+// For sums in another order. AdamW's first steps amplify the sign of a gradient near zero, and rounding to bf16
+// amplifies differences near the midpoint of two numbers.
 constexpr Agreement reordered{1e-6, 1e-5, 1e-4}, reordered_half{1e-4, 1e-5, 2e-2};
-// Other kernels round elsewhere, so weights say nothing.
+// Other kernels round elsewhere, so weights are not compared.
 constexpr Agreement rounded{1e-5, 1e-4, std::numeric_limits<double>::infinity()};
 
-// The emulated device adds up the gradients of embeddings in any order, and has another kernel for a norm that sums
-// nothing.
+// The emulated device sums embedding gradients in any order, and has a separate kernel for a norm without a residual
+// sum.
 Agreement at_least(const Agreement& wanted, Precision precision) {
   const bool half = precision == Precision::bf16;
   const Agreement order = half ? reordered_half : reordered;
@@ -88,16 +88,16 @@ void expect_agree(const WithWeights& ours, const WithWeights& theirs, const Agre
 }
 
 enum Flags : unsigned {
-  halves = 1,       // in bf16, too
-  on_emulated = 2,  // where a step takes long, on the first layout
+  halves = 1,       // also in bf16
+  on_emulated = 2,  // also on the emulated device, on the first layout
   on_nodes = 4,     // two replicas share a node
   of_llama = 8
 };
 
 struct Row {
   std::vector<std::array<int, 3>> layouts;  // tensor, pipeline, data
-  const char* both;                         // what both runs have
-  const char* change;                       // what the second has besides
+  const char* both;                         // settings of both runs
+  const char* change;                       // further settings of the second run
   Agreement agreement;
   unsigned flags = 0;
 };
@@ -115,14 +115,14 @@ const std::vector<Row> rows{
     {{{2, 1, 1}}, "attention=unfused", "fusion=false recompute=selective", rounded, of_llama},
     {{{1, 1, 4}, {2, 1, 2}}, "", "allreduce_algorithm=halving_doubling", rounded},
     {{{1, 2, 1}, {2, 2, 1}, {1, 4, 1}}, "", "pipeline_schedule=gpipe", exact, on_emulated},
-    // Where a chunk ends, a bias has its gradient by a kernel of its own.
+    // At the end of a chunk, a separate kernel computes a bias gradient.
     {{{1, 2, 1}, {2, 2, 1}}, "", "pipeline_schedule=interleaved", reordered, on_emulated},
     {{{2, 2, 2}},
      "sequence_parallel=true attention=unfused recompute=selective",
      "pipeline_schedule=interleaved",
      reordered},
-    // The update of an element does not depend on when others are updated. One that is missing or comes too early
-    // changes weights by a percent.
+    // The update of an element does not depend on when others are updated. A missing or premature update changes
+    // weights by a percent.
     {{{1, 1, 2}, {1, 1, 1}, {1, 2, 1}, {2, 2, 2}}, "", "overlap_optimizer=true", exact, halves | on_emulated},
     {{{1, 1, 2}, {2, 2, 2}}, "overlap_grad_reduce=false", "overlap_optimizer=true", exact},
     {{{2, 1, 2}}, "sequence_parallel=true", "overlap_optimizer=true", exact},
@@ -132,8 +132,8 @@ const std::vector<Row> rows{
      exact,
      on_emulated},
 
-    // Two replicas add two numbers, in whatever order: to the last bit the same. More add up in another order, and so
-    // do micro-batches that are reduced one by one.
+    // A sum over two replicas is bitwise equal in either order. A sum over more replicas has another order, and so have
+    // micro-batches that are reduced one by one.
     {{{1, 1, 2}, {1, 2, 2}, {2, 2, 2}}, "", "sharding=optimizer", exact, halves | on_emulated},
     {{{1, 1, 3}}, "", "sharding=optimizer", reordered, halves},
     {{{1, 1, 2}, {2, 1, 3}}, "", "sharding=gradients", reordered, halves | on_emulated},
@@ -141,7 +141,7 @@ const std::vector<Row> rows{
     {{{1, 1, 2}, {2, 1, 2}}, "", "sharding=optimizer", exact, of_llama},
     {{{2, 1, 2}}, "", "sharding=gradients", reordered, of_llama},
     {{{1, 1, 2}, {2, 1, 2}}, "", "sharding=parameters", reordered, of_llama | on_emulated},
-    // The parts that the two replicas of a node have are summed up with their copies on the other.
+    // The shards on the two replicas of a node are all-reduced with their copies on the other node.
     {{{1, 1, 4}, {2, 1, 4}},
      "overlap_optimizer=true",
      "sharding=optimizer sharding_group=node overlap_param_gather=true",
@@ -160,7 +160,7 @@ const std::vector<Row> rows{
     {{{2, 1, 4}}, "overlap_grad_reduce=false", "sharding=optimizer sharding_group=node", reordered, on_nodes},
     {{{2, 1, 4}}, "overlap_grad_reduce=false", "sharding=parameters sharding_group=node", reordered, on_nodes},
 
-    // Two replicas that send all of their gradients add the same two numbers.
+    // At ratio 1, two replicas add the same two numbers as without compression.
     {{{1, 1, 2}, {2, 1, 2}, {1, 2, 2}, {2, 2, 2}}, "", "grad_compression=topk grad_compression_ratio=1", exact, halves},
     {{{1, 1, 2}, {2, 2, 2}}, "overlap_optimizer=true", "grad_compression=topk grad_compression_ratio=1", exact},
     {{{2, 1, 2}},
@@ -187,7 +187,7 @@ bool has(const Row& row, Flags flag) {
   return (row.flags & flag) != 0;
 }
 
-// Every row runs at -O2.
+// Every row runs on the cpu backend at -O2.
 std::vector<std::size_t> chosen_rows() {
   std::vector<std::size_t> chosen;
   for (std::size_t i = 0; i < rows.size(); ++i) {

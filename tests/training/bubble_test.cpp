@@ -1,5 +1,5 @@
-// The bubble of each schedule, measured. Every pass of a layer sleeps, so that passes take equally long and overlap
-// between ranks whatever the number of cores; what they compute takes next to nothing.
+// Measures the bubble of each schedule. Every pass of a layer sleeps, so that passes take equally long and overlap
+// between ranks whatever the number of cores; their arithmetic takes almost no time.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ using config::PipelineSchedule;
 
 constexpr int stages = 4, micro_batches = 8, layers_of_stage = 2;
 
-// A pipeline, and how long its fastest step so far has had nothing to do.
+// A pipeline, and the idle time of the first stage in the best step so far.
 class Measured {
  public:
   Measured(PipelineSchedule schedule, double delay_s) {
@@ -27,11 +27,11 @@ class Measured {
     job_ = std::make_unique<test::LocalJob>(config::Model{"m", stages * layers_of_stage, 16, 1, 32, 4}, s,
                                             test::layout_of(1, stages, 1), 1, test::KeptConnections{},
                                             test::Delay{"compute", delay_s});
-    // (p - 1)(F + B + W) / v (docs/method.md), a delay for each layer of a pass and two for each of a backward pass.
+    // (p - 1)(F + B + W) / v (docs/method.md), with one delay per layer for each of F, B and W.
     formula_s_ = 3 * (stages - 1) * delay_s * layers_of_stage / chunks;
     job_->run(1);
   }
-  // A pass takes as long as it takes: what the first stage's passes take is not taken for its bubble.
+  // Subtracts the measured time of the first stage's passes, so that slow passes do not count as bubble.
   void step() {
     double busy_s = 0, step_s = 0;
     for (const program::Interval& x : job_->run_profiled()) {
@@ -49,8 +49,8 @@ class Measured {
   std::unique_ptr<test::LocalJob> job_;
 };
 
-// Other processes can only lengthen a step, so steps are repeated until one was undisturbed enough. HARNESS_SOAK=1 asks
-// for 5 % of the formula, which takes a machine that is not busy.
+// Other processes can only lengthen a step, so steps are repeated until one was undisturbed enough. HARNESS_SOAK=1
+// demands 5 % of the formula, which needs an idle machine.
 TEST(Bubble, OfEachScheduleIsWhatItsFormulaSays) {
   const bool strict = test::soaking();
   const double delay_s = strict ? 0.05 : 0.02;
@@ -68,8 +68,8 @@ TEST(Bubble, OfEachScheduleIsWhatItsFormulaSays) {
                                         usual.of_formula(), gpipe.of_formula(), interleaved.of_formula());
   RecordProperty("bubbles", found);
   EXPECT_TRUE(as_expected()) << found;
-  // Nothing sleeps for less than it is told to, so no bubble is smaller, but for what the first stage's passes take
-  // more than those that it waits for.
+  // A sleep is never shorter than requested, so no bubble is smaller than its formula, except by the time that the
+  // first stage's passes take longer than those that it waits for.
   for (const Measured* measured : {&usual, &gpipe, &interleaved}) EXPECT_GE(measured->of_formula(), 0.9) << found;
 }
 

@@ -1,4 +1,4 @@
-// Top-k compression of gradients: what is applied, and what each replica keeps for later.
+// Top-k compression of gradients: the applied gradients, and the residual that each replica keeps.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -36,7 +36,7 @@ std::int64_t not_zero(const std::vector<float>& values) {
   return std::ranges::count_if(values, [](float x) { return x != 0; });
 }
 
-// After one step, what replicas applied and what they kept is what they would have reduced without compression.
+// After one step, applied gradients plus all residuals equal the gradients reduced without compression.
 TEST(Compression, LosesNoGradient) {
   for (const Layout& layout : {layout_of(1, 1, 2), layout_of(1, 1, 4)}) {
     for (const bool overlap : {true, false}) {
@@ -56,7 +56,7 @@ TEST(Compression, LosesNoGradient) {
         for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += kept[i];
       }
       EXPECT_LT(test::distance(sum, reduced), 1e-6);
-      EXPECT_GT(test::distance(applied, reduced), 0.05);  // there is something left
+      EXPECT_GT(test::distance(applied, reduced), 0.05);  // the residual is not empty
       const auto n = static_cast<double>(applied.size());
       EXPECT_GT(static_cast<double>(not_zero(applied)), 0.045 * n);
       EXPECT_LE(static_cast<double>(not_zero(applied)), 0.051 * n * layout.ranks());
@@ -64,7 +64,7 @@ TEST(Compression, LosesNoGradient) {
   }
 }
 
-// Replicas stay alike, and the training goes down as that without compression does.
+// Replicas stay equal, and the loss falls as it does without compression.
 TEST(Compression, TrainsInEveryLayout) {
   if (test::emulated) return;
   for (const Layout& layout : {layout_of(1, 1, 2), layout_of(2, 2, 2), layout_of(1, 1, 4)}) {
@@ -75,7 +75,7 @@ TEST(Compression, TrainsInEveryLayout) {
       constexpr int steps = 8;
       LocalJob job(tiny, s, layout);
       const test::Trained ours = test::train(job, tiny, s, layout, steps);
-      test::gathered_gradients(job, tiny, s, layout, 1e-6, "master");  // the same on all replicas
+      test::gathered_gradients(job, tiny, s, layout, 1e-6, "master");  // checks that replicas agree
       s.grad_compression = config::GradCompression::none;
       const test::Trained whole = test::train(tiny, s, layout, steps);
       EXPECT_EQ(ours.losses[0], whole.losses[0]);  // before the first update

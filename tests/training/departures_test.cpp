@@ -1,4 +1,4 @@
-// Whether a case trains as the baseline does: what the norms of gradients say of honest layouts and of planted faults.
+// Whether a case trains as the baseline does, judged by gradient norms: correct layouts pass, planted faults show.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ config::Settings settings_on(const program::Layout& layout) {
   return test::settings_on(layout, 8, 4 / layout[program::Axis::data]);
 }
 
-// A sweep's knowledge of a case's training: of one step, its gradient alone.
+// The data that a sweep has on a case's training; after one step, only the gradient.
 struct Signs {
   store::ResultGradient gradient;
   std::vector<float> losses;
@@ -54,7 +54,7 @@ Signs of_one_rank(config::Precision precision = config::Precision::fp32) {
   return signs_of(alone, gpt::programs(small, alone, {}));
 }
 
-// The departure that a sweep with these two cases finds, each with one block; "": they train alike.
+// Returns the departure that a sweep finds with these two cases of one block each; "" if they train alike.
 std::string departure(const Signs& baseline, const Signs& other, const std::string& precision = "fp32") {
   store::Result result;
   result.variables = {"precision"};
@@ -90,7 +90,7 @@ TEST(Departures, NoLayoutTrainsDifferently) {
   }
 }
 
-// Every communication that is labelled so becomes one over a group without others.
+// Moves every all-reduce over `group` with this label to a group of one rank.
 program::ProgramSet without(program::ProgramSet set, const std::string& what, program::GroupId group) {
   set.groups.push_back({"alone", program::AxisSet{}, {}});
   const auto alone = static_cast<program::GroupId>(set.groups.size() - 1);
@@ -119,7 +119,7 @@ TEST(Departures, AReductionThatIsLeftOutShows) {
   EXPECT_NE(dropped(layout_of(2, 1, 1), "fc2", gpt::tensor_group), "");
 }
 
-// The rest of the faults that a lever could have: what its test of gradients finds must show in a sweep, too.
+// Faults of other levers: a fault that a gradient test finds must show in a sweep, too.
 TEST(Departures, FaultsOfLeversShow) {
   const Signs one_rank = of_one_rank();
   const auto departs = [&](const config::Settings& s, const program::ProgramSet& set) {
@@ -137,7 +137,7 @@ TEST(Departures, FaultsOfLeversShow) {
   again.recompute = config::Recompute::full;
   program::ProgramSet stale = gpt::programs(small, again, {});
   EXPECT_EQ(departs(again, stale), "");
-  program::View of_first;  // what the first micro-batch's recomputation of a layer begins with
+  program::View of_first;  // the input of the first micro-batch's recomputation of a layer
   for (program::Operation& op : stale.roles[0].step) {
     auto* norm = std::get_if<program::LayerNorm>(&op.action);
     if (norm == nullptr || !op.label.recomputed || op.label.layer != 1 || op.label.what != std::string("norm1"))
@@ -159,7 +159,7 @@ TEST(Departures, FaultsOfLeversShow) {
     if (auto* loss = std::get_if<program::CrossEntropy>(&op.action)) losses.push_back(loss);
   }
   ASSERT_EQ(losses.size(), 4u);
-  std::swap(losses[0]->labels, losses[1]->labels);  // of the micro-batch that another chunk took for this one
+  std::swap(losses[0]->labels, losses[1]->labels);  // as if chunks disagreed on the micro-batch
   EXPECT_EQ(departure(whole, whole), "");
   EXPECT_NE(departure(whole, signs_of(chunks, swapped, 1, four_layers)), "");
 }
@@ -173,8 +173,8 @@ TEST(Departures, FaultsOfShardsShow) {
   const auto departs = [&](const program::ProgramSet& set) { return departure(whole, signs_of(s, set, 3)); };
   EXPECT_EQ(departs(honest), "");
 
-  // Weights gathered before the update, so that the next step trains with those of the step before: its gradients are
-  // the first to be wrong.
+  // Weights are gathered before the update, so the next step trains with stale weights: its gradients are the first to
+  // be wrong.
   program::ProgramSet stale = honest;
   for (program::Program& role : stale.roles) {
     std::vector<program::Operation> others, gathers;
@@ -190,7 +190,7 @@ TEST(Departures, FaultsOfShardsShow) {
   }
   EXPECT_THAT(departs(stale), ::testing::HasSubstr("the loss of step 3"));
 
-  // A bucket's reduction left out: each rank updates its part by its own gradients.
+  // A bucket is not reduced: each rank updates its part with its own gradients.
   program::ProgramSet dropped = honest;
   int left_out = 0;
   for (program::Operation& op : dropped.roles[0].step) {
@@ -201,7 +201,7 @@ TEST(Departures, FaultsOfShardsShow) {
   EXPECT_GT(left_out, 1);
   EXPECT_THAT(departs(dropped), ::testing::HasSubstr("the squared norm"));
 
-  // Parts that are not summed up with their copies on the other node.
+  // Shards are not all-reduced with their copies on the other node.
   program::Layout nodes = layout_of(1, 1, 4);
   nodes.replicas_of_node = 2;
   config::Settings hybrid = settings_on(nodes);
@@ -215,7 +215,7 @@ TEST(Departures, FaultsOfShardsShow) {
     EXPECT_THAT(departure(alike, signs_of(hybrid, apart, 3)), ::testing::HasSubstr("the squared norm"));
   }
 
-  // The stages cut the tied table at other places.
+  // The stages cut the tied table at different offsets.
   program::ProgramSet elsewhere = honest;
   for (program::Operation& op : elsewhere.roles[1].step) {
     if (op.label.what == std::string_view("tied embedding")) {

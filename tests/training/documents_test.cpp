@@ -1,4 +1,4 @@
-// Documents that are shorter than a sequence: packed they train as padded, in every layout.
+// Documents shorter than a sequence train alike packed and padded, in every layout.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -15,7 +15,7 @@ using config::Settings;
 using program::Layout;
 using test::layout_of;
 
-// Blocks of attention have 64 positions. The second model has rotary positions, and groups of queries.
+// Attention blocks have 64 positions. The second model has rotary positions and grouped queries.
 const config::Model gpt{"tiny", test::emulated ? 1 : 3, 64, 4, 128, 160};
 const config::Model llama = test::tiny_llama(test::emulated ? 1 : 2, 160);
 
@@ -26,7 +26,7 @@ Settings packed_settings(const Layout& layout, std::int64_t rows, std::int64_t m
   return s;
 }
 
-// A position attends to its own document, has its number within it, and is counted once, wherever it lies.
+// A position attends only to its document, is numbered within it, and counts once in the loss, wherever it lies.
 TEST(Documents, PackedTrainsAsPadded) {
   for (const config::Model& model : {gpt, llama}) {
     constexpr std::int64_t rows = test::emulated ? 2 : 4;

@@ -1,4 +1,4 @@
-// Training in fp8 and mxfp8, held against the bounds of docs/method.md ("How far fp8 may be from bf16").
+// Training in fp8 and mxfp8 against the bounds of docs/method.md ("How far fp8 may be from bf16").
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,7 +15,7 @@ using config::Precision;
 using config::Settings;
 
 const config::Model gpt{"tiny", 2, 64, 4, 128, 32};
-// Two ranks' parts of it are whole blocks of 32 elements.
+// With two tensor ranks, the shards of ffn are whole blocks of 32 elements.
 config::Model llama() {
   config::Model m = test::tiny_llama(2, 32);
   m.ffn = 128;
@@ -30,25 +30,25 @@ Settings settings_in(Precision precision) {
   return s;
 }
 
-// How the bounds follow. Rounding to nearest with m bits of mantissa is off by at most u = 2^-(m+1) of the number, and
-// in the root mean square, over mantissas that are spread evenly in the logarithm, by r = 0.212 × 2^-m: of e4m3 by 2.7
-// %, of e5m2 by 5.3 %. Below the smallest normal number the error is absolute, at most 2^-10 of the scale (e5m2:
-// 2^-17), which is less than 1/224 of the largest element (1/28672): so u becomes u |x| + 2^-17 max |x|. A product of
-// factors a and b adds both: r = sqrt(r_a² + r_b²), 0.0375 of e4m3 × e4m3 and 0.0594 of e5m2 × e4m3. Its terms have
-// random signs, and its error is that share of its norm; terms of one sign average out.
+// Derivation of the bounds. Rounding to nearest with m bits of mantissa has a relative error of at most u = 2^-(m+1),
+// and, for log-uniform mantissas, a root mean square error of r = 0.212 × 2^-m: 2.7 % for e4m3, 5.3 % for e5m2. Below
+// the smallest normal number the error is absolute, at most 2^-10 of the scale (e5m2: 2^-17), where the scale is less
+// than 1/224 of the largest element (1/28672): so u becomes u |x| + 2^-17 max |x|. The errors of the factors a and b of
+// a product add up: r = sqrt(r_a² + r_b²), 0.0375 for e4m3 × e4m3 and 0.0594 for e5m2 × e4m3. For terms of random signs
+// the product's error is that share of its norm; for terms of one sign it averages out.
 //
-// A layer has 4 products forward, and a gradient that passes it meets 4 more. If each error reached a gradient
-// undamped, gradients of L layers would be off by sqrt(4 L 0.0375² + 4 L 0.0594²) = 0.14 sqrt(L) of their norm; the
-// residual stream is not rounded, so it is less. In mxfp8 all is e4m3: sqrt(8 L 0.0375²) = 0.106 sqrt(L). Logits are
-// off by sqrt(4 L 0.0375²) = 0.075 sqrt(L) of their deviation, and a loss moves by at most twice that. From fp32, mxfp8
-// is also off by what is stored in bf16: some 12 numbers a layer forward and 12 backward, each by 0.212 × 2^-7,
-// together 0.0081 sqrt(L); rounded up 0.11 sqrt(L) for gradients, and 0.16 sqrt(L) for a loss.
+// A layer has 4 forward products, and a gradient that passes it meets 4 more. If each error reached a gradient
+// undamped, gradients of L layers would be off by sqrt(4 L 0.0375² + 4 L 0.0594²) = 0.14 sqrt(L) of their norm; since
+// the residual stream is not rounded, it is less. In mxfp8 all is e4m3: sqrt(8 L 0.0375²) = 0.106 sqrt(L). Logits are
+// off by sqrt(4 L 0.0375²) = 0.075 sqrt(L) of their deviation, and a loss moves by at most twice that. Against fp32,
+// mxfp8 also has the error of numbers stored in bf16: some 12 a layer forward and 12 backward, each off by
+// 0.212 × 2^-7, together 0.0081 sqrt(L); rounded up, 0.11 sqrt(L) for gradients and 0.16 sqrt(L) for a loss.
 
-// The bounds on the distance from bf16, and of mxfp8 from fp32.
+// Bounds on the distance of fp8 and mxfp8 from bf16, and of mxfp8 from fp32.
 double gradient_bound(Precision precision, const config::Model& model) {
   return (precision == Precision::mxfp8 ? 0.11 : 0.14) * std::sqrt(static_cast<double>(model.layers));
 }
-// In nats: of logits with deviation 0.02 sqrt(hidden) at first, and of what training then takes off.
+// In nats: for logits with an initial deviation of 0.02 sqrt(hidden), plus a share of the change in loss by training.
 double loss_bound(Precision precision, const config::Model& model, double first_loss, double loss) {
   const double logits = 0.02 * std::sqrt(static_cast<double>(model.hidden));
   return (precision == Precision::mxfp8 ? 0.16 : 0.15) * std::sqrt(static_cast<double>(model.layers)) * logits +
@@ -77,7 +77,7 @@ TEST_P(Fp8, TrainsAsBf16WithinItsBounds) {
     expect_within_bounds(GetParam(), model, fp8, bf16, model.name);
     if (GetParam() == Precision::mxfp8 && !test::emulated)
       expect_within_bounds(GetParam(), model, fp8, in(Precision::fp32), model.name + ", beside fp32");
-    // It is not bf16 by another name: a product rounds each factor by some percent.
+    // Shows that products really are in 8 bits: rounding moves each factor by some percent.
     EXPECT_GT(test::distance(fp8.gradients.at("layers.0.fc2.weight"), bf16.gradients.at("layers.0.fc2.weight")), 0.02)
         << model.name;
   }
@@ -89,8 +89,8 @@ struct Way {
   std::function<void(Settings&)> set;
 };
 
-// Each rank scales its own shards, sums are added up in another order, and layers are quantised again: no more than
-// other roundings of the same numbers.
+// Each rank scales its own shards, sums have another order, and recomputed layers are quantised again: all of it only
+// rounds the same numbers differently.
 TEST_P(Fp8, TrainsOnSeveralRanksAsOnOne) {
   const std::vector<Way> ways{{"sequence parallel", 2, 1, 1, [](Settings& s) { s.sequence_parallel = true; }},
                               {"sequence parallel, recompute full", 2, 1, 1,
@@ -116,12 +116,12 @@ TEST_P(Fp8, TrainsOnSeveralRanksAsOnOne) {
     const test::Trained one = test::train(model, settings_in(GetParam()), {});
     for (const Way& way : ways) {
       if (test::emulated && way.tp * way.pp * way.dp > 2) continue;
-      if (test::sanitized && (&way - ways.data()) % 2 == 0) continue;  // all of them run at -O2
+      if (test::sanitized && (&way - ways.data()) % 2 == 0) continue;  // all ways run at -O2
       Settings s = settings_in(GetParam());
       way.set(s);
       const test::Trained ours = test::train(model, s, test::layout_of(way.tp, way.pp, way.dp));
       expect_within_bounds(GetParam(), model, ours, one, model.name + ", " + way.name);
-      // One rank does the same arithmetic in another order of operations: not a bit may differ.
+      // One rank does the same arithmetic in another order of operations: losses must be bitwise equal.
       if (way.tp * way.pp * way.dp == 1) {
         EXPECT_EQ(ours.losses, one.losses) << model.name << ", " << way.name;
       }

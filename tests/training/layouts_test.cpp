@@ -1,4 +1,4 @@
-// Whatever the layout and the order of ranks, a step trains as one rank does, over new connections and old ones.
+// In every layout and rank order, a step trains as one rank does, over new and over reused connections.
 #include <gtest/gtest.h>
 
 #include <string_view>
@@ -29,7 +29,7 @@ std::vector<float> train(const config::Settings& settings, const program::Layout
   return losses;
 }
 
-// As blocks that follow each other in a process do.
+// Consecutive blocks in a process reuse connections like this.
 TEST(Connections, OfAnEarlierJobServeTheNextOneAsNewOnesWould) {
   const config::Settings settings = eight_sequences();
   const program::Layout layout = layout_of(2, 2, 2);
@@ -47,7 +47,7 @@ TEST(Connections, OfAnEarlierJobServeTheNextOneAsNewOnesWould) {
   }
 }
 
-// A communicator of other ranks than before is made anew, and the rest are found again.
+// A communicator with other ranks than before is created anew; the others are reused.
 TEST(Connections, OfAnotherLayoutAreMadeAnew) {
   const config::Settings settings = eight_sequences();
   LocalJob first(tiny, settings, layout_of(2, 1, 2));
@@ -61,7 +61,7 @@ TEST(Connections, OfAnotherLayoutAreMadeAnew) {
   EXPECT_EQ(losses, fresh.losses(0));
 }
 
-// Groups add up in the order of coordinates, whatever the numbers of the ranks: not a bit may differ.
+// Groups sum in the order of coordinates, whatever the rank numbers: losses must be bitwise equal.
 TEST(Layouts, InEveryRankOrderTheLossesAreTheSame) {
   config::Settings s = eight_sequences();
   s.bucket_size_bytes = 64 << 10;
@@ -79,7 +79,7 @@ TEST(Layouts, InEveryRankOrderTheLossesAreTheSame) {
 }
 
 TEST(Layouts, TrainAsOneRank) {
-  const config::Model model{"tiny", 5, 64, 4, 128, 32};  // stages and chunks are not equally long
+  const config::Model model{"tiny", 5, 64, 4, 128, 32};  // stages differ in their number of layers
   for (const program::Layout& layout :
        {layout_of(2, 2, 1), layout_of(2, 1, 1), layout_of(1, 2, 1), layout_of(1, 1, 2), layout_of(2, 1, 2),
         layout_of(1, 2, 2), layout_of(2, 2, 2), layout_of(4, 2, 1)}) {

@@ -1,4 +1,4 @@
-// Rows of the registry that say that they leave the mathematics alone, in pairs: a new row is a lever here, too.
+// Tests in pairs the registry's rows that claim not to change the mathematics. A new row is included automatically.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -29,7 +29,7 @@ struct Lever {
 
 const std::string_view tested = config::name_of(test::tested_backend);
 
-// A loader stands outside of the Program (tests/data).
+// Settings of the loader alone are not part of the Program; tests/data has them.
 bool is_lever(const Variable& row) {
   return row.acts_on != std::vector{Part::loading} && !row.fixed && !row.free_parts &&
          row.purpose == config::Purpose::setting && row.mathematics != Mathematics::another &&
@@ -48,7 +48,7 @@ const std::vector<Lever>& levers() {
   return all;
 }
 
-// The job that a pair is tried on: these ranks, two on each node, with more levers at random.
+// The job that tests a pair: ranks in `layout`, two on each node, with further levers at random.
 struct Trial {
   config::Settings settings;
   program::Layout layout;
@@ -80,7 +80,7 @@ bool is_possible(Trial& trial, int ranks) {
   return division.why_impossible.empty();
 }
 
-// Settings with both levers in which both have an effect, found by trying others beside them; the same in every run.
+// Returns settings in which both levers have an effect, found by adding random other levers. Deterministic.
 std::optional<Trial> trial_of(const Lever& a, const Lever& b) {
   std::mt19937_64 random(fnv1a(a.text() + " " + b.text()));
   for (int attempt = 0; attempt < 300; ++attempt) {

@@ -40,7 +40,7 @@ inline constexpr config::BackendKind tested_backend = config::BackendKind::cpu;
 #endif
 
 inline constexpr bool emulated = tested_backend == config::BackendKind::cuda;  // and therefore slow
-/// Slower still: a test runs a cell or two of its grid, which cover every axis of it. `make test` runs all cells.
+/// Slower still: a test runs a cell or two of its grid, which cover every axis of it. The cpu backend runs all cells.
 inline constexpr bool few_cells = emulated;
 
 /// Connections to reuse, by rank; empty: none.

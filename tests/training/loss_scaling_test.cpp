@@ -20,7 +20,7 @@ using test::LocalJob;
 
 constexpr const char* scale_buffer = "dynamic_loss_scale";
 
-// Every step trains on one batch, so that the loss falls and shows how many updates there were.
+// Every step trains on the same batch, so the loss falls and shows the number of updates.
 class LossScaling : public ::testing::Test {
  protected:
   static inline const config::Model four_layers{"tiny", 4, 64, 4, 128, 32};
@@ -52,7 +52,7 @@ class LossScaling : public ::testing::Test {
   test::TemporaryFolder folder_;
 };
 
-// Another first scale than PyTorch's, and another number of updates before it grows.
+// Replaces PyTorch's initial scale, and the number of updates before it grows.
 program::ProgramSet scaled(program::ProgramSet set, double initial_scale, std::int64_t growth_interval = 2000) {
   for (program::Program& role : set.roles) {
     for (program::Operation& op : role.init) {
@@ -66,8 +66,8 @@ program::ProgramSet scaled(program::ProgramSet set, double initial_scale, std::i
   return set;
 }
 
-// The check of this role looks at 2^10 times its gradients in f16, so it finds an overflow at scales at which neither
-// the role's own gradients nor those of others have one.
+// Makes this role check 2^10 times its gradients in f16, so that it finds an overflow at scales at which no gradients
+// overflow, neither its own nor those of others.
 program::Program with_early_overflow(const program::Program& p) {
   return test::rebuilt(p, p.step, [](program::ProgramBuilder& b, program::Operation& op) {
     auto* check = std::get_if<program::CheckFinite>(&op.action);
@@ -95,7 +95,7 @@ int updates_of(LocalJob& job, int rank) {
   return std::bit_cast<std::int32_t>(job.read(rank, workloads::updates_buffer, 0, 1)[0]);
 }
 
-// Runs so many steps and expects in each the loss that fp32 has after as many updates. Returns how many were skipped.
+// Runs `steps` steps and expects in each the fp32 loss after as many updates. Returns the number of skipped updates.
 int skipped_while_it_follows(const std::vector<float>& in_fp32, LocalJob& job, int steps, const std::string& what) {
   for (int step = 0; step < steps; ++step) {
     const int updates = updates_of(job, 0);
@@ -154,8 +154,8 @@ TEST_F(LossScaling, AnOverflowOnOneRankIsSkippedOnAllAndTheScaleGrowsBack) {
   }
 }
 
-// A huge scale is halved until it fits. An update that follows skipped ones is the first to the optimizer, too: its
-// bias correction is that of step 1.
+// A huge scale is halved until it fits. The first update after skipped ones is also the optimizer's first: its bias
+// correction is that of step 1.
 TEST_F(LossScaling, GoesWithEveryLayoutAndSharding) {
   constexpr int steps = 30;
   using config::Sharding;

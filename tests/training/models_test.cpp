@@ -1,4 +1,4 @@
-// Models with today's options against PyTorch: each option alone, and a small Llama with all of them.
+// Models with modern options against PyTorch: each option alone, and a small Llama with all of them.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ config::Settings settings_of(const selftest::Reference& reference, const Cell& c
   return s;
 }
 
-// Compares queries, keys and values apart: next to the gradient of values, those of the others vanish in a norm.
+// Compares queries, keys and values separately: in a common norm, the gradient of values hides the others.
 void expect_near(const config::Model& m, const std::string& name, const std::vector<float>& ours,
                  std::span<const float> theirs, const std::string& what) {
   ASSERT_EQ(ours.size(), theirs.size()) << what << ", " << name;
@@ -43,7 +43,7 @@ void expect_near(const config::Model& m, const std::string& name, const std::vec
   if (qkv) ends = {m.hidden * row, (m.hidden + m.key_width()) * row, all * row};
   std::int64_t first = 0;
   for (const std::int64_t end : ends) {
-    // The bias of keys shifts all scores of a row alike and has no gradient, unless positions turn it.
+    // The bias of keys shifts all scores of a row equally and has no gradient, unless rotary positions rotate it.
     const bool nothing = name.ends_with("qkv.bias") && first == m.hidden && m.positions == config::Positions::learned;
     const std::vector<float> a(ours.begin() + first, ours.begin() + end),
         b(theirs.begin() + first, theirs.begin() + end);
@@ -72,7 +72,7 @@ std::string title(const selftest::Reference& reference, const Cell& c) {
   return fmt::format("{}, TP{} PP{} DP{}", reference.model.name, c[0], c[1], c[2]);
 }
 
-// One cell of each row and a whole one; all of them take HARNESS_SOAK.
+// Tests each model on one rank and in one other layout, and the Llama also on all axes; HARNESS_SOAK tests all layouts.
 TEST(ReferenceOfModels, LossesAndEveryGradient) {
   std::size_t row = 0;
   for (const selftest::Reference& reference : references()) {

@@ -1,4 +1,4 @@
-// Gradients in buckets: what travels in bf16, and what is reduced in every micro-batch.
+// Gradient buckets: reduction in bf16, and reduction in every micro-batch.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -13,7 +13,7 @@ using config::Sharding;
 using test::layout_of;
 
 const config::Model four_layers{"tiny", 4, 64, 4, 128, 32};
-// Sequences of all replicas together: for 2, 3 or 4 of them, or for 2 and 4 where a step takes long.
+// Sequences of all replicas together: divisible by 2, 3 and 4 replicas, or by 2 and 4 where a step is slow.
 constexpr std::int64_t sequences = test::few_cells ? 8 : 24;
 
 config::Settings sharded_settings(const program::Layout& layout, Sharding sharding) {
@@ -22,8 +22,8 @@ config::Settings sharded_settings(const program::Layout& layout, Sharding shardi
   return s;
 }
 
-// Each number that travels is rounded to 8 bits: a relative error of 2^-9 at most, with either sign. Of sums over d
-// replicas the ring rounds d - 1 times more. The bound is docs/method.md's.
+// Each number on the wire is rounded to 8 significant bits: a relative error of at most 2^-9, with either sign. For
+// sums over d replicas, the ring rounds d - 1 more times. The bound is that of docs/method.md.
 TEST(GradReducePrecision, Bf16TrainsAlmostAsFp32Does) {
   for (const program::Layout& layout : {layout_of(1, 2, 2), layout_of(2, 1, 3)}) {
     if (test::emulated && layout[program::Axis::pipeline] == 1) continue;
@@ -49,7 +49,7 @@ TEST(GradReducePrecision, Bf16TrainsAlmostAsFp32Does) {
   }
 }
 
-// However often buckets are reduced in a step: one of a step, or many, cut anywhere.
+// Buckets are reduced once a step or once a micro-batch; there is one bucket, or there are many, cut anywhere.
 TEST(BucketsOfASharding, OfFiveMicroBatchesTrainAsOneRank) {
   if (test::emulated) return;
   for (const Sharding sharding : {Sharding::optimizer, Sharding::gradients, Sharding::parameters}) {

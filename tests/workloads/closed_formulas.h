@@ -68,7 +68,8 @@ using Traffic = std::map<std::pair<std::string, std::string>, std::pair<std::int
 /// one for the embedding, one for the head's input gradient; three of b s scalars for the loss. Korthikanti et al.
 /// 2022, section 4.2.2: with sequence parallelism, a reduce-scatter and an all-gather replace each of the first; a
 /// product gathers its input once more for its weight gradient; and the gradients of vectors that all ranks hold are
-/// all-reduced once per gradient reduction, with a message for each layer and bucket that has some.
+/// all-reduced once per gradient reduction, with a message for each layer and bucket that has some. A recomputed layer
+/// repeats its two forward messages.
 inline void add_tensor(const Job& j, int stage, std::int64_t reductions, Traffic& traffic) {
   const config::Settings& s = j.settings;
   const std::int64_t m = micro_batches(j), rows = s.micro_batch_size * j.model.sequence,

@@ -1,5 +1,5 @@
-// The step of `precision: fp8` and `mxfp8`: which products are in 8-bit floats, what is quantised how often, with which
-// scales, and which sizes are refused before anything is built.
+// The step with `precision: fp8` and `mxfp8`: how often each tensor is quantised, with which scales, and which sizes
+// are refused before a Program is built.
 #include <filesystem>
 #include <map>
 #include <utility>
@@ -33,10 +33,10 @@ TEST(Fp8Step, QuantisesEachTensorOnce) {
   for (const Precision precision : {Precision::fp8, Precision::mxfp8}) {
     Job j = in(precision, job(for_fp8, 1, 1, 2, 3, 2));
     program::Program p = build(j).roles.front();
-    EXPECT_EQ(quantised(p, "weight"), 16);  // the first micro-batch for all
+    EXPECT_EQ(quantised(p, "weight"), 16);  // once, in the first micro-batch
     EXPECT_EQ(quantised(p, "input"), 16 * 3);
     EXPECT_EQ(quantised(p, "output gradient"), 16 * 3);
-    // A layer that is run again quantises its inputs again, and gathered weights are quantised for each pass.
+    // A recomputed layer quantises its inputs again, and gathered weights are quantised in each pass.
     j.settings.recompute = Recompute::full;
     p = build(j).roles.front();
     EXPECT_EQ(quantised(p, "weight"), 16);
@@ -51,7 +51,7 @@ TEST(Fp8Step, QuantisesEachTensorOnce) {
   }
 }
 
-// Without biases no activation is kept in bf16 for the sake of a weight gradient.
+// A product of 8-bit factors cannot sum the bias gradient, so the quantisation of the output gradient does.
 TEST(Fp8Step, TheLayersBiasGradientsAreMadeWhileQuantising) {
   const program::Program p = build(in(Precision::fp8, job(for_fp8, 1, 1, 1, 2, 2))).roles.front();
   int with_bias = 0;
@@ -61,8 +61,8 @@ TEST(Fp8Step, TheLayersBiasGradientsAreMadeWhileQuantising) {
   EXPECT_EQ(with_bias, 4 * 2 * 2);  // qkv and fc1
 }
 
-// Each factor of a product comes with the scales that were made with it, along the product's sum: those of a transposed
-// copy are its own.
+// Each factor of a product has the block scales that were made with it, along the product's sum. A transposed copy has
+// its own scales.
 TEST(Mxfp8Step, EachCopyOfATensorHasItsOwnScalesOfBlocks) {
   for (const bool sequence_parallel : {false, true}) {
     Job j = in(Precision::mxfp8, job(for_fp8, sequence_parallel ? 2 : 1, 1, 1, 2, 2));
@@ -126,8 +126,8 @@ TEST(Fp8Sizes, AreRefusedInALineThatNamesTheSize) {
   }
 }
 
-// The demands of cuBLASLt, held against each product of a step (program::Matmul says it), without a device: what is not
-// refused fits, and every configuration of the repository does.
+// Checks cuBLASLt's requirements (see program::Matmul) for each product of a step, without a device: a job is refused
+// exactly if a product does not meet them.
 TEST(Fp8Sizes, WhatIsNotRefusedFitsCublasLt) {
   int possible = 0, refused = 0;
   for (const std::int64_t hidden : {32, 48, 64, 72, 96}) {
@@ -172,7 +172,7 @@ TEST(Fp8Sizes, EveryConfigurationOfTheRepositoryFits) {
           j.settings.sequence_parallel = sequence_parallel;
           if (!gpt_workload().why_impossible(j.model, j.settings).empty()) continue;  // in any precision
           const std::string why = refusal(j);
-          // The smallest models, of 2 cores, have fewer columns than 8 tensor ranks could share.
+          // Only the smallest models, for machines with 2 cores, are too narrow for 4 or 8 tensor ranks.
           if (!why.empty()) {
             EXPECT_GT(tp, 2) << entry.path() << ": " << why;
           }

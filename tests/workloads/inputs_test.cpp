@@ -1,4 +1,4 @@
-// The tokens of a training step: made up, of a file, and of documents that are shorter than a sequence.
+// The tokens of a training step: synthetic, from a file, and of documents shorter than a sequence.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -70,7 +70,7 @@ class DataFile : public ::testing::Test {
   std::string path_ = folder_ / "tokens.bin";
 };
 
-// So losses are the same, whatever loads them.
+// Hence losses do not depend on the source of the tokens.
 TEST_F(DataFile, WithTheSyntheticTokensGivesTheSameInputs) {
   for (const auto& [tp, pp, dp] : {std::tuple(1, 1, 1), std::tuple(2, 1, 2), std::tuple(1, 2, 2)}) {
     Job made_up = small_job(tp, pp, dp), from_file = made_up;
@@ -82,7 +82,7 @@ TEST_F(DataFile, WithTheSyntheticTokensGivesTheSameInputs) {
       const program::Program& program = set.roles[set.role_of(made_up.layout.coordinates(rank))];
       const auto expected = inputs_of(made_up, rank, 3);
       const auto read = data::with_loader(inputs_of(from_file, rank, 9), program, from_file.settings, small_gpt.vocab);
-      for (std::int64_t step = 0; step < 8; ++step) {  // four of which come from the file a second time
+      for (std::int64_t step = 0; step < 8; ++step) {  // the last four read the file a second time
         for (const program::Buffer& buffer : program.buffers) {
           if (buffer.kind != program::BufferKind::input) continue;
           EXPECT_EQ(filled(*read, buffer.name, step, buffer.count),
@@ -175,7 +175,7 @@ TEST(Documents, FirstFitLeavesLittlePadding) {
   const Filling padded = gpt::filled_by(settings_of(usual, config::Batching::padded), 1024, 64);
   EXPECT_GT(packed.tokens, 0.95);
   EXPECT_LT(packed.tokens, 1);
-  EXPECT_NEAR(padded.tokens, 0.157, 0.01);  // exp(1/2) * 100 / 1024, less what is cut
+  EXPECT_NEAR(padded.tokens, 0.157, 0.01);  // exp(1/2) * 100 / 1024, minus the tokens cut off
   const Filling halves = gpt::filled_by(settings_of("{distribution: uniform, min: 512, max: 512}"), 1024, 8);
   EXPECT_EQ(std::pair(halves.tokens, halves.attention), std::pair(1.0, 0.5));
 }
@@ -201,7 +201,7 @@ TEST(Documents, NoRowHoldsMoreThanTheTablesOfKernelsHaveRoomFor) {
       EXPECT_EQ(largest, most);
     }
   }
-  EXPECT_THAT(limits, ::testing::Contains(12));  // eight, and four times the one that is as long as a row
+  EXPECT_THAT(limits, ::testing::Contains(12));  // 8, and 4 times the one document as long as a row
 }
 
 TEST(Documents, ProgramsAreSoundAndHaveInputsForThem) {
@@ -228,7 +228,7 @@ TEST(Documents, ProgramsAreSoundAndHaveInputsForThem) {
     const auto attention = std::ranges::find_if(set.roles[0].step, [](const program::Operation& op) {
       return std::holds_alternative<program::Attention>(op.action);
     });
-    // Two documents of half a sequence see half of what one sees.
+    // Attention in two documents of half a sequence has half the FLOP of one whole document.
     const program::AttentionShape& shape = std::get<program::Attention>(attention->action).shape;
     const double dense = 2.0 * static_cast<double>(shape.batch * shape.heads * shape.head_dim * 32 * 32);
     EXPECT_EQ(program::flop_of(attention->action).model, batching == config::Batching::packed ? dense / 2 : dense);

@@ -1,5 +1,4 @@
-// Activations that a step keeps for its backward passes, the memory that its arena shares, and what was published of
-// both.
+// Activations that a step keeps for its backward passes, memory that its arena shares, and published figures of both.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -21,17 +20,17 @@ using config::Sharding;
 
 using ForwardPass = std::pair<std::int32_t, std::int32_t>;  // micro-batch and layer, as operations are labelled
 
-// Gathered weights belong to no pass, whichever pass reads them.
+// Gathered weights belong to no pass, although passes read them.
 bool gathers_weights(const program::Program& program, const program::Operation& op) {
   const auto* gather = std::get_if<program::AllGather>(&op.action);
   return gather != nullptr && program.buffer_of(gather->in).kind == program::BufferKind::persistent;
 }
 
-// The bytes that each forward pass of a step keeps for backward passes: of the transient buffers that it writes first
-// and that a backward pass reads. What is computed again for the backward pass is no part of them, nor is what shares
-// the memory at its peak, such as gradients.
+// Returns the bytes that each forward pass of a step keeps for backward passes: those of transient buffers that it
+// writes first and that a backward pass reads. Excludes recomputed buffers, and others that are live at the memory's
+// peak, such as gradients.
 std::map<ForwardPass, std::int64_t> saved_bytes(const program::Program& program) {
-  std::vector<const program::Label*> writer(program.buffers.size(), nullptr);  // the first
+  std::vector<const program::Label*> writer(program.buffers.size(), nullptr);  // the first writer
   std::vector<char> counted(program.buffers.size(), 0), of_weights(program.buffers.size(), 0);
   std::map<ForwardPass, std::int64_t> bytes;
   for (const program::Operation& op : program.step) {
@@ -100,7 +99,7 @@ TEST(Kept, OfALayerEqualsTheClosedFormula) {
           EXPECT_EQ(bytes.at({micro_batch, layer}), closed::kept_of_layer(j)) << lever.name << ", TP" << t;
       }
     }
-    // With sums over ranks a norm makes the stream that it keeps, but for the first, which finds the embedding.
+    // With tensor ranks, each norm writes the stream that it keeps, except the first, which reads the embedding.
     const Job j = small_job(t, 1);
     EXPECT_EQ(kept(j).at({0, 0}), closed::kept_of_layer(j) - (t > 1 ? small_stream : 0));
   }
@@ -109,8 +108,8 @@ TEST(Kept, OfALayerEqualsTheClosedFormula) {
 TEST(Kept, OfEmbeddingAndHeadAreTheEndsOfTheStreamAndTheLogits) {
   const std::int64_t norm = small_stream + 4 * small_rows * 2, logits = 2 * small_rows * 256;
   EXPECT_EQ(kept(small_job(1, 1)).at({0, -1}), small_stream + norm + logits);
-  // The stream that enters the first norm is the embedding, or what the stage before sent to the first layer; what a
-  // stage sends on, it does not keep.
+  // The first norm reads the embedding, or the stream received from the previous stage. A stage does not keep the
+  // stream that it sends.
   const Job j = small_job(1, 2);
   const std::int64_t layer = closed::kept_of_layer(j);
   const auto first = kept(j, 0), last = kept(j, 1);
@@ -141,7 +140,7 @@ TEST(Kept, IsTheSameWhateverTheScheduleAndTheShardingOfWeights) {
   EXPECT_EQ(kept(sharded(1, 1, 2, 2, Sharding::parameters)), kept(sharded(1, 1, 2, 2)));  // gathered weights
 }
 
-// Buffers that share memory must be ordered.
+// Checks that operations on buffers that share memory are ordered.
 void expect_arena_sound(const program::Program& p) {
   const program::Arena arena = program::plan_arena(p);
   const program::HappensBefore before(p.step, p.streams.size());
@@ -186,8 +185,8 @@ TEST(Arena, SharesMemoryOnlyWhereOrdered) {
   }
 }
 
-// Recomputation leaves the one layer that is whole again while its gradients are computed. Short-lived buffers have
-// other sizes than those that are kept, and run on two streams: neither may leave holes that nothing fits into.
+// Recomputation keeps only one layer whole, while it computes its gradients. Short-lived buffers have other sizes than
+// kept ones, and belong to two streams: neither may fragment the arena.
 TEST(Arena, ShrinksByWhatIsNotKept) {
   const auto shrunk_of_freed = [](const Job& from, const Job& to) {
     return static_cast<double>(transient_bytes(from) - transient_bytes(to)) /
@@ -209,7 +208,8 @@ TEST(Arena, ShrinksByWhatIsNotKept) {
   }
 }
 
-// With 1F1B the memory of a stage does not grow with the number of micro-batches once they cover the pipeline.
+// With gpipe, memory grows with the number of micro-batches. With 1F1B and interleaved schedules it stops growing once
+// they cover the pipeline.
 TEST(Arena, HoldsTheMicroBatchesInFlight) {
   const auto peak = [](PipelineSchedule schedule, int stage, std::int64_t micro_batches) {
     Job j = job({"m", 9, 64, 8, 256, 16}, 1, 4, 1, micro_batches);
@@ -221,14 +221,14 @@ TEST(Arena, HoldsTheMicroBatchesInFlight) {
   for (int stage = 0; stage < 4; ++stage) {
     EXPECT_NEAR(peak(gpipe, stage, 32) / peak(gpipe, stage, 8) / 4, 1, 0.1);
     for (const PipelineSchedule schedule : {one_forward_one_backward, interleaved})
-      EXPECT_LE(peak(schedule, stage, 32), peak(schedule, stage, 8) * 1.12);  // holes
+      EXPECT_LE(peak(schedule, stage, 32), peak(schedule, stage, 8) * 1.12);  // allows for fragmentation
   }
-  // The first stage holds four micro-batches, the last one and its logits.
+  // The first stage holds four micro-batches; the last stage holds one, and its logits.
   EXPECT_GT(peak(one_forward_one_backward, 0, 32), 4.0 / 3 * peak(one_forward_one_backward, 3, 32));
 }
 
-// At a time there are the gradients of the table from the head to the embedding, of the layer that runs and of what is
-// under way, with what arrives of it.
+// Live at once: the table's gradients from the head to the embedding, the running layer's, and those being reduced,
+// with their results.
 TEST(Arena, GradientsOfAPassTakeTurnsInTheirMemory) {
   for (const Sharding sharding : {Sharding::gradients, Sharding::parameters}) {
     for (const bool beside : {false, true}) {
@@ -248,7 +248,7 @@ TEST(Arena, GradientsOfAPassTakeTurnsInTheirMemory) {
   }
 }
 
-// Layers that are gathered for each pass have prefetch_layers + 1 places.
+// Layers that are gathered for each pass share prefetch_layers + 1 buffers.
 TEST(Arena, HasRoomForTheLayersThatAreGatheredAhead) {
   for (const int ahead : {0, 1, 2}) {
     Job j = sharded(1, 1, 4, 2, Sharding::parameters);
@@ -261,12 +261,12 @@ TEST(Arena, HasRoomForTheLayersThatAreGatheredAhead) {
 
 constexpr double gib = 1 << 30;
 
-// Korthikanti et al. 2022, table 3, and the memory of figure 1: 16-bit numbers, tensor and sequence parallelism over 8
+// Korthikanti et al. 2022, table 3, and the memory in figure 1: 16-bit numbers, tensor and sequence parallelism over 8
 // ranks, selective recomputation, vocabulary 51200, sequence 2048.
 struct Published {
   const char* name;
   std::int64_t layers, hidden, heads;
-  int pipeline, chunks;  // of a stage, with the interleaved schedule; 1: without
+  int pipeline, chunks;  // chunks of a stage; 1: not interleaved
   std::int64_t micro_batch_size;
   double activations_gib, parameters_gib;
 };
@@ -275,9 +275,9 @@ constexpr Published published[] = {{"22B", 48, 6144, 64, 1, 1, 4, 9.56, 45.6},
                                    {"530B", 105, 20480, 128, 35, 3, 1, 23.08, 31.6},
                                    {"1T", 128, 25600, 160, 64, 1, 1, 26.56, 33.0}};
 
-// Memory of one rank of a stage in the middle, in GiB: for 22B, of the only one.
+// Memory of one rank of a middle stage, in GiB; 22B has only one stage.
 struct Planned {
-  double activations = 0;  // of as many layers as the first stage keeps at once, 1F1B
+  double activations = 0;  // of as many layers as the first stage keeps at once with 1F1B
   double parameters = 0;   // weights, gradients and optimizer state of its layers
 };
 
@@ -290,8 +290,8 @@ Planned planned(const Published& p) {
   const int stage = p.pipeline / 2;
   const program::Program program = gpt::programs(j.model, j.settings, j.layout).roles[static_cast<std::size_t>(stage)];
   Planned out;
-  // A layer that another one of the stage follows and precedes keeps whole what it keeps. The first stage keeps p
-  // micro-batches of L / p layers: those of L layers, whatever p.
+  // The second layer of a stage writes all of its activations itself. The first stage keeps p micro-batches of L / p
+  // layers: activations of L layers for any p.
   const auto layer = static_cast<std::int32_t>(stage * (p.layers / p.pipeline) + 1);
   out.activations = static_cast<double>(p.layers * saved_bytes(program).at({0, layer})) / gib;
   for (const program::Buffer& buffer : program.buffers) {

@@ -1,5 +1,5 @@
-// The workloads that are one operation: their Programs verify, their checks notice what is wrong, their rates are
-// nccl-tests', their limits physics.
+// Workloads of one operation: their Programs verify, their output checks find errors, their rates are those of
+// nccl-tests, and their limits follow from the links.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -123,18 +123,18 @@ TEST(Operations, LimitsFollowFromWhatMustLeaveRankAndNode) {
   };
   const std::vector<int> single(8, 0), two{0, 0, 0, 0, 1, 1, 1, 1};
   const program::Layout eight = layout_of(1, 8, 1);
-  // In one node every collective is bound by the rank's link; bus bandwidth is made so that this is the bound.
+  // In one node the rank's link bounds every collective, and bus bandwidth is defined so that this is its limit.
   for (const Kind kind : every_collective) {
     EXPECT_NEAR(limit(kind, eight, single, {100, 0, false, false}), 100, 1e-9);
     EXPECT_EQ(limit(kind, eight, single, {}), 0);
     EXPECT_EQ(limit(kind, eight, two, {100, 0, false, false}), 0);  // the network is not known
   }
-  // Switches that add up: each rank sends the message once.
+  // Switches that reduce: each rank sends the message once.
   EXPECT_NEAR(limit(Kind::all_reduce, eight, single, {100, 0, true, false}), 175, 1e-9);
   EXPECT_NEAR(limit(Kind::all_gather, eight, single, {100, 0, true, false}), 100, 1e-9);
-  // Two nodes: an all-reduce must bring the whole message across once: 14/8 of bus for 1 of network.
+  // On two nodes an all-reduce must carry the whole message across once: bus bandwidth is 14/8 of the network's.
   EXPECT_NEAR(limit(Kind::all_reduce, eight, two, {1e9, 40, false, false}), 70, 1e-6);
-  // Half of an all-to-all goes across, and 4 ranks share the network: 7/8 of bus for 2 of it.
+  // Half of an all-to-all crosses, and 4 ranks share the network: bus bandwidth is 7/8 / 2 of the network's.
   EXPECT_NEAR(limit(Kind::all_to_all, eight, two, {1e9, 40, false, false}), 17.5, 1e-6);
   EXPECT_NEAR(limit(Kind::send_recv, eight, two, {1e9, 40, false, false}), 40, 1e-6);
   // Four groups of two ranks across the nodes share the network.
@@ -143,7 +143,7 @@ TEST(Operations, LimitsFollowFromWhatMustLeaveRankAndNode) {
   EXPECT_NEAR(limit(Kind::all_reduce, layout_of(4, 2, 1), two, {100, 40, false, false}, Over::tensor), 100, 1e-9);
 }
 
-// A training step's messages: two stages of 2 x 2 ranks, a stage on each of two nodes.
+// The messages of a training step with two stages of 2 x 2 ranks, one stage on each of two nodes.
 TEST(Operations, LeastTimesOfAStepsCommunications) {
   const config::Model model{"small", 2, 64, 4, 256, 32};
   config::Settings settings;
@@ -167,7 +167,7 @@ TEST(Operations, LeastTimesOfAStepsCommunications) {
       const std::string to = program::destination(set, op.action);
       if (to == "tensor") {
         ++tensor;
-        EXPECT_NEAR(times.seconds(role, op), bytes / 100, 1e-9);  // 2 (2 - 1) / 2 of the message leave a rank
+        EXPECT_NEAR(times.seconds(role, op), bytes / 100, 1e-9);  // 2 (2 - 1) / 2 of the message leaves a rank
         EXPECT_NEAR(unknown.seconds(role, op), bytes / 100, 1e-9);
       } else if (to.starts_with("pipeline")) {
         ++pipeline;
@@ -203,7 +203,7 @@ class Memory : public program::BufferAccess {
   const program::Program& program_;
 };
 
-// All ranks of a job whose step is carried out here, naively.
+// All ranks of a job, with a naive execution of its step.
 struct OperationJob {
   OperationJob(const config::Settings& s, int ranks)
       : settings(s), layout(layout_of(1, ranks, 1)), set(build_programs({}, s, layout)) {
@@ -283,7 +283,7 @@ TEST(OutputChecks, AcceptWhatACollectiveMustGiveAndNothingElse) {
         EXPECT_NE(job.complaint(1), "") << name << " before the step: nothing was computed";
         job.run();
         for (int r = 0; r < 3; ++r) EXPECT_EQ(job.complaint(r), "") << name << in_place << static_cast<int>(precision);
-        // One element off, and parts of two ranks exchanged.
+        // One wrong element, and parts of ranks exchanged.
         const program::View out = job.result(2);
         float& last = job.memory[2].at(out)[out.count - 1];
         const float right = last;

@@ -1,4 +1,4 @@
-// What runs beside what: reductions, updates of the weights, and the gathering of what replicas divide among them.
+// Overlap in a step: gradient reductions, weight updates, and gathers of sharded weights.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ TEST(Gpt, OverlapIsADifferenceOfDependenciesAlone) {
   };
   EXPECT_EQ(lines(on), lines(off));
   EXPECT_NE(program::hash(on), program::hash(off));
-  // On: some bucket waits for an operation before the last of the backward pass; off: all wait for the last.
+  // On: some bucket waits for an operation before the last one of the backward pass. Off: all wait for the last one.
   const auto earliest_wait = [](const program::ProgramSet& set) {
     program::OperationId earliest = 1 << 30, last_backward = 0;
     const auto& step = set.roles[0].step;
@@ -63,12 +63,12 @@ std::vector<program::OperationId> updates(const program::Program& p) {
   return found;
 }
 
-// The updates run beside products of the layers, in the backward pass of the last micro-batch.
+// Updates overlap with the layers' products in the backward pass of the last micro-batch.
 TEST(OverlappedOptimizer, RunsBesideTheLastBackwardPass) {
   for (const auto& [tp, pp, dp] : overlapped_layouts) {
     for (const bool overlap_reduction : {true, false}) {
       const auto set = with_overlapped_optimizer(tp, pp, dp, overlap_reduction);
-      const bool expected = overlap_reduction || dp == 1;  // else all updates follow it
+      const bool expected = overlap_reduction || dp == 1;  // otherwise all updates follow the backward pass
       for (const program::Program& role : set.roles) {
         const auto beside = program::computes_beside_another(role.step, role.streams.size());
         int products = 0, updates_beside = 0;
@@ -96,7 +96,7 @@ std::string without_waits(const program::Program& p, program::Operation op) {
   return program::describe(p, op);
 }
 
-// Off, everything waits for the last of them; on, each layer for its own.
+// Off: everything waits for the last gather. On: each layer waits for its own.
 TEST(Sharding, OverlappedGatheringIsADifferenceOfWaitsAlone) {
   Job j = sharded(2, 2, 2);
   const program::ProgramSet before = build(j);
@@ -125,7 +125,7 @@ TEST(Sharding, OverlappedGatheringIsADifferenceOfWaitsAlone) {
   }
 }
 
-// The product that follows a gathering in the list belongs to its layer where nothing is gathered ahead.
+// Without prefetching, the first product after a gather in the list is one of its layer.
 TEST(Sharding, LayersAreGatheredAheadOfTheirUse) {
   for (const int ahead : {0, 1, 3}) {
     Job j = sharded(1, 1, 2, 2, config::Sharding::parameters);
@@ -145,13 +145,13 @@ TEST(Sharding, LayersAreGatheredAheadOfTheirUse) {
                     : 1;
     }
     EXPECT_EQ(gathers, 2 * (2 * 4 - 1));
-    // Ahead of a step's first layer is nothing, and one unit ahead of a micro-batch's first is the embedding.
+    // Nothing runs ahead of a step's first layer, and one unit ahead of a micro-batch's first layer is the embedding.
     const std::array<int, 4> expected{0, gathers - 2, gathers - 1, gathers - 1};
     EXPECT_EQ(hidden, expected.at(static_cast<std::size_t>(ahead))) << ahead;
   }
 }
 
-// The own part of a rank is that of its place on its node: of all replicas together it would be another one.
+// A rank's own part follows from its place on its node. Its place among all replicas would give another part.
 TEST(Sharding, OfANodeIsRefusedOverOtherRanksThanThoseThatDivide) {
   auto set = build(sharded_on_nodes(1, 1, 4, 2, config::Sharding::optimizer));
   std::swap(set.groups[gpt::data_group].replicas, set.groups[gpt::across_group].replicas);

@@ -8,7 +8,7 @@
 namespace harness::gpt {
 namespace {
 
-const config::Model model{"m", 4, 20, 4, 52, 6};  // of sizes that leave gaps between the parameters
+const config::Model model{"m", 4, 20, 4, 52, 6};  // these sizes leave gaps between parameters
 
 std::vector<Parameter> with_buckets(std::int64_t bytes, int stages, int stage) {
   config::Settings settings;
@@ -54,7 +54,7 @@ TEST(Parameters, SayHowManyOperationsWriteTheTiedTable) {
   EXPECT_TRUE(table(2, 1).tied && !table(2, 1).only_added_to);
 }
 
-// Counts the whole model, each tensor once.
+// Counts the parameters of the whole model, each tensor once.
 std::int64_t parameters_of(const config::Model& m, const program::Layout& layout = {}) {
   std::int64_t end = 0;
   for (int stage = 0; stage < layout[program::Axis::pipeline]; ++stage) {
@@ -107,7 +107,7 @@ TEST(ShardedBuckets, AreEqualPartsThatBeginWhereAVectorLoadMay) {
   }
 }
 
-// Both stages cut it alike, so that a rank and its partner have the same part.
+// Both stages cut the table alike, so that a rank and its partner have the same part.
 TEST(ShardedBuckets, OfATiedTableHoldNothingElse) {
   std::int64_t count = 0;
   for (const int stage : {0, 1}) {

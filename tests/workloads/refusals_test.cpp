@@ -1,4 +1,4 @@
-// Jobs that are refused, in words that say what would do; and levers that leave a step as it was.
+// Jobs that are refused, with messages that suggest a valid value; and levers that leave a step unchanged.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ TEST(Refusals, SayWhatWouldDo) {
     j.settings.recompute_layers = layers;
     return j;
   };
-  // Its table has 3 * 2^30 elements, which tensor ranks divide.
+  // With this vocabulary, the table has 3 * 2^30 elements, divided among tensor ranks.
   constexpr auto compressed = [](std::int64_t vocab, int tp) {
     Job j = job({"m", 2, 3072, 8, vocab, 16}, tp, 1, 2, 1);
     j.settings.grad_compression = config::GradCompression::top_k;
@@ -89,8 +89,7 @@ TEST(Refusals, SayWhatWouldDo) {
   for (const Row& row : rows) expect_refusal(row.job, row.says);
 }
 
-// As a file may say that something else has written: where numbers are divided by others, heads 0 would end the
-// program.
+// A file from another program may hold such a model, and a division by heads 0 would crash.
 TEST(Refusals, OfAModelThatNoConfigurationCouldSay) {
   const auto why = [](std::int64_t config::Model::*value, std::int64_t wrong) {
     config::Model m = small_llama();
@@ -124,7 +123,7 @@ TEST(Refusals, OfGatheringAheadWhereNothingIsGathered) {
   EXPECT_EQ(row->conflict(s), "");
 }
 
-// Wrong waits aside, what no lever changes is one program.
+// Equal hashes: even the waits are the same.
 TEST(Levers, WithNothingToDoLeaveTheProgramAsItIs) {
   const auto hash = [](const Job& j) { return program::hash(build(j)); };
   const Job plain = small_job(1, 2, 2);
@@ -136,7 +135,7 @@ TEST(Levers, WithNothingToDoLeaveTheProgramAsItIs) {
   Job of_node = sharded_on_nodes(2, 1, 4, 4, Sharding::parameters);  // all of them on one node
   const auto of_all = hash(of_node);
   of_node.settings.sharding_group = config::ShardingGroup::data;
-  for (const int replicas : {4, 0, 2}) {  // where ranks stand changes nothing where nobody asks
+  for (const int replicas : {4, 0, 2}) {  // without a sharding of nodes, placement changes nothing
     of_node.layout.replicas_of_node = replicas;
     EXPECT_EQ(hash(of_node), of_all);
   }

@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::StartsWith;
 
-// "F0 F1 B0 …"; of several chunks F0a F0b.
+// Returns "F0 F1 B0 …"; with several chunks "F0a F0b …".
 std::string text(const Passes& passes, int chunks = 1) {
   std::string all;
   for (const Pass& pass : passes) {
@@ -27,7 +27,7 @@ std::string text(const Passes& passes, int chunks = 1) {
 
 using enum config::PipelineSchedule;
 
-// Of `order`, which stages have in turn.
+// Expects that the passes of each stage begin with order[stage].
 void expect_order(config::PipelineSchedule schedule, const Pipeline& of, const std::vector<std::string>& order) {
   for (int stage = 0; stage < std::ssize(order); ++stage)
     EXPECT_THAT(text(passes_of(schedule, of, stage), of.chunks), StartsWith(order[stage])) << "stage " << stage;
@@ -36,7 +36,7 @@ void expect_order(config::PipelineSchedule schedule, const Pipeline& of, const s
 TEST(Schedules, HaveTheOrderOfTheirPublications) {
   expect_order(one_forward_one_backward, {3, 1, 4},
                {"F0 F1 F2 B0 F3 B1 B2 B3", "F0 F1 B0 F2 B1 F3 B2 B3", "F0 B0 F1 B1 F2 B2 F3 B3"});
-  expect_order(one_forward_one_backward, {1, 1, 3}, {"F0 B0 F1 B1 F2 B2"});  // adds up gradients
+  expect_order(one_forward_one_backward, {1, 1, 3}, {"F0 B0 F1 B1 F2 B2"});  // gradient accumulation
   expect_order(one_forward_one_backward, {4, 1, 2}, {"F0 F1 B0 B1"});
   expect_order(gpipe, {2, 1, 3}, {"F0 F1 F2 B0 B1 B2", "F0 F1 F2 B0 B1 B2"});
   expect_order(interleaved, {2, 2, 2}, {"F0a F1a F0b F1b B0b B1b B0a B1a", "F0a F1a F0b B0b F1b B1b B0a B1a"});
@@ -47,7 +47,7 @@ TEST(Schedules, HaveTheOrderOfTheirPublications) {
             "F7b B7b B4a B5a B6a B7a");
 }
 
-// Visits every schedule on every pipeline that it has up to these sizes.
+// Visits every schedule on every pipeline that it supports up to these sizes.
 template <class Visit>
 void each_schedule(int most_stages, int most_chunks, const Visit& visit) {
   for (const auto schedule : {one_forward_one_backward, gpipe, interleaved}) {
@@ -81,7 +81,7 @@ TEST(Schedules, RunEveryPassOfEveryMicroBatchOnceAndMarkTheEndsOfEachKind) {
   });
 }
 
-// (p - 1)(F + B + W), whatever the schedule: with v chunks, in passes v times shorter than those of whole stages.
+// (p - 1)(F + B + W) for every schedule; with v chunks, passes are v times shorter than those of whole stages.
 TEST(Schedules, HaveTheBubbleOfTheirFormula) {
   constexpr int forward_and_backward = 3;
   each_schedule(8, 3, [](config::PipelineSchedule schedule, const Pipeline& of) {
@@ -91,7 +91,7 @@ TEST(Schedules, HaveTheBubbleOfTheirFormula) {
   });
 }
 
-// Forward passes whose gradients are not there yet.
+// Returns the largest number of forward passes that wait for their backward pass.
 int in_flight(const Passes& passes) {
   int now = 0, most = 0;
   for (const Pass& pass : passes) {
@@ -114,8 +114,8 @@ TEST(Schedules, KeepAsManyPassesInFlightAsTheyPromise) {
   }
 }
 
-// Messages (gpt.cpp) rests on this: of two stages, neither sends the other two messages at one tick, and an input is
-// there before its pass begins.
+// Messages (gpt.cpp) relies on this: no stage sends another one two messages in one tick, and an input arrives before
+// its pass begins.
 TEST(Schedules, EndOnePassOfAStageInATickAndNoInputComesLate) {
   each_schedule(8, 3, [](config::PipelineSchedule schedule, const Pipeline& of) {
     for (const auto& stage : timetable(schedule, of)) {
@@ -135,7 +135,7 @@ TEST(Timetable, RefusesPassesThatWaitForNoneThatComes) {
   EXPECT_THROW(timetable({2, 1, 2}, passes), Error);
 }
 
-// "0-1 4-5": the layers of each chunk; [ and ] for the ends of the model.
+// Returns "0-1 4-5": the layers of each chunk, with [ and ] at the ends of the model.
 std::string layers_of(int layers, int stages, int stage, int chunks, bool embedding_as_layer = false) {
   config::Model model;
   model.layers = layers;
@@ -166,7 +166,7 @@ TEST(Chunks, GoToTheStagesInTurnAndAreALayerLongerAtTheBeginning) {
   EXPECT_EQ(layers_of(5, 2, 1, 2), "2-2 4-4]");
 }
 
-// The 126 layers of Llama 3.1 405B and both ends on 8 stages of 4 chunks.
+// Includes Llama 3.1 405B: its 126 layers and both ends on 8 stages of 4 chunks.
 TEST(Chunks, EmbeddingAndLossMayCountAsALayer) {
   EXPECT_EQ(layers_of(6, 4, 0, 1, true), "[0-0");
   EXPECT_EQ(layers_of(6, 4, 1, 1, true), "1-2");

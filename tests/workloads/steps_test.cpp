@@ -1,5 +1,5 @@
-// Every kind of training step: the levers of a step alone and in pairs, on layouts that meet every axis. Each verifies,
-// computes and sends what closed formulas say, and needs every one of its waits.
+// Every kind of training step: levers alone and in pairs, on layouts that cover every axis. Each step verifies, has the
+// FLOP, messages and memory of closed formulas, and needs every one of its waits.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -86,7 +86,7 @@ const std::vector<Lever>& levers() {
   return all;
 }
 
-const config::Model seven_layers{"m", 7, 64, 8, 256, 16};  // no two or three stages are equally long
+const config::Model seven_layers{"m", 7, 64, 8, 256, 16};  // two or three stages differ in length
 
 // Two replicas share a node.
 Job on(const std::array<int, 4>& layout) {
@@ -97,15 +97,15 @@ Job on(const std::array<int, 4>& layout) {
   return j;
 }
 
-// An interleaved schedule without stages, and compressed gradients with another lever of theirs, are refused by their
-// rows in the registry, not by the workload.
+// The registry, not the workload, refuses an interleaved schedule on one stage, and compressed gradients together with
+// another lever of gradients.
 bool is_possible(const Job& j) {
   const bool stages = j.layout[Axis::pipeline] > 1;
   if (!config::find_variable("grad_compression")->conflict(j.settings).empty()) return false;
   return refusal(j).empty() && (stages || j.settings.pipeline_schedule != PipelineSchedule::interleaved);
 }
 
-// Calls visit(job, text) for every pair of levers on these layouts, or for every lever alone.
+// Calls visit(job, text) for every pair of levers on these layouts, or for every single lever.
 template <class Visit>
 void each_step(const std::vector<std::array<int, 4>>& layouts, bool pairs, const Visit& visit) {
   for (const auto& layout : layouts) {
@@ -123,7 +123,7 @@ void each_step(const std::vector<std::array<int, 4>>& layouts, bool pairs, const
   }
 }
 
-// Products of the layers are in 8-bit floats and nothing else is: not the head's, nor what attention reads.
+// Only the layers' products are in 8-bit floats, not the head's product and not attention.
 void expect_layers_in_fp8(const program::Program& p) {
   for (const program::Operation& op : p.step) {
     program::visit_accesses(op.action, [&](program::Access, const program::View& view) {
@@ -158,7 +158,7 @@ TEST(Steps, VerifyAndComputeAndSendWhatClosedFormulasSay) {
     EXPECT_NEAR(flop.noncausal / closed::flop(j, 2), 1, 1e-12);
     const double again = closed::recomputed_flop(j);
     EXPECT_NEAR(program::total_flop(set, program::once, program::is_recomputed).model, again, 1e-12 * again);
-    // Which weights of a pass are still there, another order decides.
+    // With gpipe, another order of passes decides which gathered weights are still present.
     const bool no_formula =
         j.settings.sharding == Sharding::parameters && j.settings.pipeline_schedule == PipelineSchedule::gpipe;
     for (int stage = 0; stage < j.layout[Axis::pipeline] && !no_formula; ++stage) {
@@ -178,7 +178,7 @@ TEST(Steps, VerifyAndComputeAndSendWhatClosedFormulasSay) {
   EXPECT_TRUE(buckets.contains(1) && *buckets.rbegin() > 10);
 }
 
-// Published FLOP of these models: 8.470 GFLOP per token by Megatron-LM's formula of 2025, 2.524 TFLOP by Llama's.
+// Published FLOP per token: 8.470 GFLOP by Megatron-LM's formula of 2025, 2.524 TFLOP by Llama's.
 TEST(Steps, HaveThePublishedFlop) {
   const Job small = job({"gpt3-1.3b", 24, 2048, 16, 50304, 2048}, 1, 1, 1, 1);
   EXPECT_NEAR(program::total_flop(build(small)).model / 2048 / 1e9, 8.470, 5e-4);
@@ -188,7 +188,7 @@ TEST(Steps, HaveThePublishedFlop) {
   EXPECT_THAT(gpt_workload().flop_formula(*config::model_preset("gpt3-1.3b")), HasSubstr("72 B s L h^2"));
 }
 
-// A role stands for all of its ranks.
+// Elsewhere a role stands for all of its ranks.
 TEST(Steps, VerifyRankByRank) {
   each_step({{2, 2, 2, 4}, {1, 1, 6, 3}, {4, 1, 2, 2}}, false, [](const Job& j, const std::string& text) {
     EXPECT_EQ(texts(program::verify(program::expand(build(j)))), "") << text;
@@ -215,8 +215,8 @@ TEST(Steps, OfEveryModelVerify) {
   }
 }
 
-// Drops one wait after the other. The last operations of a step wait for the ends of all streams, some of which others
-// have waited for.
+// Drops each wait in turn, except those of the step's last operations: these wait for the ends of all streams, some of
+// which other operations have waited for already.
 TEST(Steps, AreRefusedWithoutAnyOneOfTheirWaits) {
   int waits = 0;
   each_step({{1, 1, 4, 2}, {1, 2, 2, 2}}, false, [&](const Job& whole, const std::string& text) {

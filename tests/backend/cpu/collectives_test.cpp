@@ -11,7 +11,7 @@ Values read(backend::Executable& executable, const program::View& view, program:
   return Numbers({bytes.data(), type, view.count}).copy();
 }
 
-// n ranks along the data axis, one group of them all, and what emit(builder, in, out) puts into the step.
+// A Program for n ranks along the data axis, in one group, with the step that emit(builder, in, out) makes.
 struct Collective {
   program::Layout layout;
   std::vector<program::Group> groups{{"data", program::AxisSet::of({program::Axis::data}), {}}};
@@ -29,10 +29,10 @@ struct Collective {
     program = b.take();
   }
 
-  // Values are small integers: sums are exact in bf16, in any order.
+  // Small integers, whose sums are exact in bf16 in any order.
   static double value(int rank, std::int64_t i) { return static_cast<double>((i * 7 + rank * 3) % 11 - 4); }
 
-  /// Runs it twice over the same contexts and returns every rank's view.
+  /// Runs the Program twice over the same connections and returns each rank's `result`.
   std::vector<Values> run(const program::View& result, const config::Settings& settings = {}) {
     Ranks ranks(
         layout, groups, [this](int) { return &program; }, settings);
@@ -57,7 +57,7 @@ struct Collective {
 class Collectives : public PerType {};
 INSTANTIATE_TEST_SUITE_P(Types, Collectives, all_types(), type_name);
 
-// All lengths and reductions one after the other over the same communicators, twice.
+// Runs all lengths and reductions one after the other over the same communicators, twice.
 TEST_P(Collectives, AllReduceByEveryAlgorithm) {
   constexpr std::int64_t counts[] = {1, 3, 5003, 60000}, total = 1 + 3 + 5003 + 60000;
   for (const auto algorithm : {config::AllReduceAlgorithm::ring, config::AllReduceAlgorithm::halving_doubling}) {
@@ -88,7 +88,7 @@ TEST_P(Collectives, AllReduceByEveryAlgorithm) {
   }
 }
 
-// Every element of `out` on every rank; `emit` is what the step has, and `due` what it makes of the values.
+// Checks every element of `out` on every rank against due(rank, element). `emit` makes the step.
 template <class Emit, class Due>
 void expect_result(int n, program::DType type, std::int64_t in_count, std::int64_t out_count, const Emit& emit,
                    const Due& due) {
@@ -130,8 +130,7 @@ TEST_P(Collectives, MoveAndAddUpAsTheirDefinitionsSay) {
           b.emit(1, program::AllToAll{0, in, out}, {});
         },
         [](int rank, std::int64_t i) { return Collective::value(static_cast<int>(i / part), rank * part + i % part); });
-    // One Program for all: each rank sums up its own part in place, converts it, and gathers those of the others in
-    // place.
+    // One Program for all ranks: reduce-scatter in place, convert the own part, all-gather in place.
     expect_result(
         n, GetParam(), part * n, part * n,
         [n](Builder& b, const View& in, const View& out) {
@@ -144,7 +143,7 @@ TEST_P(Collectives, MoveAndAddUpAsTheirDefinitionsSay) {
   }
 }
 
-// Every rank of a ring passes a number on and takes one, in a group, several times over.
+// Each rank of a ring sends to the next and receives from the previous in one group, several times.
 TEST(PointToPoint, ShiftsAroundARing) {
   for (const int n : {2, 3, 4}) {
     program::Layout layout;

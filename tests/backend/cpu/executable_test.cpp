@@ -23,7 +23,7 @@ class CountingInputs : public program::InputSource {
   }
 };
 
-// Chunks hop between two streams: any wait not kept breaks the arithmetic, sooner or later.
+// A tensor hops between two streams: a missed wait breaks the arithmetic sooner or later.
 TEST(Executable, StreamsKeepTheOrderOfDependencies) {
   program::ProgramBuilder b({"compute", "side"});
   const program::View input = b.buffer("input", program::DType::f32, 1, program::BufferKind::input);
@@ -116,13 +116,13 @@ TEST(Failures, ARankThatGoesAwayIsPeerLostAndNamesTheOperation) {
         }
       });
     });
-    EXPECT_LT(took, 20);  // well below the time-out: it was noticed, not waited for
+    EXPECT_LT(took, 20);  // well below the time-out: the loss was detected, not timed out
     for (int r = 0; r < 2; ++r) {
       EXPECT_TRUE(is<backend::PeerLost>(ranks.errors[r])) << message_of(ranks.errors[r]);
       EXPECT_THAT(message_of(ranks.errors[r]), HasSubstr("grad_reduce"));
       EXPECT_THAT(message_of(ranks.errors[r]), HasSubstr("data"));
     }
-    EXPECT_THROW(ranks[0].run(9, 1, program::NoInputs{}), backend::PeerLost);  // it stays lost
+    EXPECT_THROW(ranks[0].run(9, 1, program::NoInputs{}), backend::PeerLost);  // the peer stays lost
   }
 }
 
@@ -135,7 +135,7 @@ TEST(Failures, ARankThatDoesNotAnswerTimesOut) {
   EXPECT_TRUE(is<backend::PeerLost>(ranks.errors[0])) << message_of(ranks.errors[0]);
 }
 
-// One stream fails while another waits for a peer that will never come: both end, and the cause is what is reported.
+// Rank 1 fails on its inputs while rank 0 waits for it in an all-reduce: both end, and rank 1 reports the cause.
 TEST(Failures, AFailureOnOneStreamStopsTheOthers) {
   program::ProgramBuilder b({"compute", "data"});
   const program::View x = b.buffer("x", program::DType::f32, 10, program::BufferKind::persistent);
@@ -159,7 +159,7 @@ TEST(Failures, AFailureOnOneStreamStopsTheOthers) {
         try {
           ranks[r].run(0, 1, Failing{});
         } catch (const Error&) {
-          ranks.executables[1].reset();  // as a worker that ends on an error
+          ranks.executables[1].reset();  // as a worker does that ends on an error
           throw;
         }
       }
@@ -186,8 +186,8 @@ TEST(Failures, ConnectingGivesUpInTime) {
     two.push_back(backends::get(config::BackendKind::cpu).create(request));
     sent.push_back(two.back()->publish());
   }
-  EXPECT_THROW(two[0]->connect({}, 5), Error);  // no address: an error of its own, at once
-  // The addresses of a rank that never connects: one of the two sides waits for the other, which is away.
+  EXPECT_THROW(two[0]->connect({}, 5), Error);  // no address: fails at once
+  // With the address of a rank that is gone, connecting fails within the time-out.
   ASSERT_EQ(sent[1].size(), 1u);
   request.rank = 0;
   const auto alone = backends::get(config::BackendKind::cpu).create(request);

@@ -25,7 +25,7 @@ std::set<int> threads() {
   return ids;
 }
 
-// Otherwise each message between ranks of few cores may cost a tick of the scheduler: links.cpp says why.
+// Otherwise each message between ranks that share few cores may cost a scheduler tick; links.cpp explains it.
 TEST(Links, TheEventThreadDoesNotPreemptTheSender) {
   if (sched_getscheduler(0) != SCHED_OTHER) GTEST_SKIP() << "these tests do not run under SCHED_OTHER";
   const std::set<int> before = threads();
@@ -43,7 +43,7 @@ TEST(Links, TheEventThreadDoesNotPreemptTheSender) {
 std::string printed(const sockaddr_in& address) {
   return fmt::format("{}:{}", ::inet_ntoa(address.sin_addr), ntohs(address.sin_port));
 }
-sockaddr_in& socket_of(std::string& address) {  // within what is carried to the peer: behind the secret
+sockaddr_in& socket_of(std::string& address) {  // the socket address follows the secret
   return *reinterpret_cast<sockaddr_in*>(address.data() + sizeof(LinkSecret));
 }
 
@@ -53,12 +53,12 @@ std::shared_ptr<gloo::transport::Device> device_at(const char* address) {
   return gloo::transport::tcp::CreateDevice(attributes);
 }
 
-/// Two ranks that are about to connect, on loopback. Gloo lets the lower address listen: the first.
+/// Two ranks on loopback, before they connect. In Gloo the lower address listens: the first rank.
 struct Couple {
   LinkedContext first{0, 2, {1}, device_at("127.0.0.2"), 20}, second{1, 2, {0}, device_at("127.0.0.3"), 20};
   std::string of_first = first.address(1), of_second = second.address(0);
 
-  /// Both connect to what they were told. Returns what each says to that; "": nothing.
+  /// Connects both with the address that each was given. Returns each rank's error message; "" if none.
   std::array<std::string, 2> connect() {
     std::array<std::string, 2> said;
     const auto try_to = [](LinkedContext& context, int partner, const std::string& address, std::string& words) {

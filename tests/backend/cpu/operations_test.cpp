@@ -1,4 +1,4 @@
-// The kernels against the operations in double precision (backend/reference.cpp).
+// The kernels against the reference in double precision (backend/reference.cpp).
 #include "rig.h"
 #include "support/soak.h"
 
@@ -10,7 +10,7 @@ using program::DType;
 TEST(Operations, ComputeWhatTheirTableSays) {
   int number = 0;
   for (const selftest::OperationCase& c : selftest::operation_cases(false, true, true)) {
-    // Wider rows are for the devices' kernels.
+    // Larger cases are for the GPU kernels.
     if (std::ranges::any_of(c.program.buffers, [](const program::Buffer& b) { return b.count > 50'000; })) continue;
     // All cases run at -O2, a fourth of them with sanitizers.
     ++number;
@@ -25,7 +25,7 @@ class Operations : public PerType {};
 INSTANTIATE_TEST_SUITE_P(Types, Operations, all_types(), type_name);
 
 TEST_P(Operations, ConvertRoundsNumbersOfAllMagnitudes) {
-  auto values = random_values(37003, 3);  // from less than f16 has to more
+  auto values = random_values(37003, 3);  // from below the range of f16 to above it
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::ldexp(values[i], static_cast<int>(i % 45) - 28);
   for (const bool widen : {false, true}) {
     Rig rig(GetParam());
@@ -88,7 +88,7 @@ TEST(Operations, OneElementThatIsNotFiniteIsFound) {
 
 // ---- several documents in a sequence --------------------------------------------------------------------------------
 
-// Positions within documents of these lengths, which lie one behind the other.
+// Position ids of consecutive documents of these lengths.
 Values positions_of(const std::vector<int>& lengths) {
   Values ids;
   for (const int length : lengths) {
@@ -175,7 +175,7 @@ TEST(Operations, TopKTakesTheLowerIndexOfEqualMagnitudes) {
   EXPECT_EQ(kept.values, (Values{-2, 2, 3}));
   EXPECT_EQ(kept.indices, (Values{1, 2, 5}));
   EXPECT_EQ(kept.residual, (Values{1, 0, 0, 0, -2, 0}));
-  // Ties in the ranges of all threads: as many as there are, and one of each two.
+  // Ties in the ranges of all threads: among all elements, and among every second one.
   const Values same(100003, 0.5), none(100003, 0);
   Values alternating = same;
   for (std::size_t i = 0; i < alternating.size(); i += 2) alternating[i] = -1;
@@ -187,7 +187,7 @@ TEST(Operations, TopKTakesTheLowerIndexOfEqualMagnitudes) {
   }
 }
 
-// A gradient that is lost would hide a training that has failed.
+// Dropping a NaN gradient would hide a training that has failed.
 TEST(Operations, TopKKeepsNaNFirst) {
   const Kept kept = top_k({1, 1e38, NAN, -INFINITY}, Values(4, 0), 2, 2, false);
   EXPECT_TRUE(std::isnan(kept.values[0]));

@@ -1,4 +1,4 @@
-// Factors of products in 8-bit floats, held against the bounds of docs/method.md ("How far fp8 may be from bf16").
+// Factors of products in 8-bit floats against the bounds of docs/method.md ("How far fp8 may be from bf16").
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,7 +15,7 @@ namespace {
 
 using program::DType;
 
-// A tensor as it is quantised, and the numbers that its codes stand for.
+// A quantised tensor, and the numbers that its codes represent.
 struct Codes {
   std::vector<std::uint8_t> plain, transposed;
   float scale = 0;
@@ -42,7 +42,7 @@ Codes quantised(const std::vector<double>& values, std::int64_t rows, std::int64
   return c;
 }
 
-// The numbers of a factor: the largest element decides on the scale of all.
+// A distribution of a factor's elements. The largest element sets the scale of all.
 struct Kind {
   const char* name;
   std::function<double(double normal, std::int64_t i)> value;
@@ -56,7 +56,7 @@ const std::vector<Kind> kinds{
     {"of all magnitudes", [](double x, std::int64_t i) { return x * std::pow(2.0, -static_cast<double>(i % 40)); }}};
 
 struct Bounds {
-  double unit, root_mean_square, below;  // relative, of one rounding; absolute, of the largest element
+  double unit, root_mean_square, below;  // relative errors of one rounding; absolute, over the largest element
 };
 Bounds bounds_of(DType type) {
   return type == DType::e4m3 ? Bounds{0x1p-4, 0.212 * 0x1p-3, 0x1p-17} : Bounds{0x1p-3, 0.212 * 0x1p-2, 0x1p-31};
@@ -89,7 +89,7 @@ TEST(Quantised, EachNumberIsWithinOneRounding) {
         squares += off * off;
         expected += std::pow(b.root_mean_square * values[i], 2) + below * below;
       }
-      // Some kinds have few large elements.
+      // The factor 1.25 is for kinds with few large elements.
       EXPECT_LE(std::sqrt(squares), 1.25 * std::sqrt(expected)) << kind.name;
       for (std::int64_t r = 0; r < rows; ++r) {
         for (std::int64_t w = 0; w < width; ++w) ASSERT_EQ(c.transposed[w * rows + r], c.plain[r * width + w]);

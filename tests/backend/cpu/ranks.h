@@ -11,7 +11,7 @@
 
 namespace harness::test {
 
-/// A job inside this process: every rank has its own Executable and thread; rendezvous messages go through memory.
+/// A job inside this process: each rank has its own Executable and thread, and rendezvous messages go through memory.
 class Ranks {
  public:
   /// `program(rank)` must outlive this.
@@ -34,7 +34,7 @@ class Ranks {
     rethrow_first(errors);
   }
 
-  /// Runs f(rank) for all ranks at once; returns what each threw.
+  /// Runs f(rank) on all ranks concurrently; returns the exception of each rank, or null.
   std::vector<std::exception_ptr> each(const std::function<void(int)>& f) {
     return on_ranks(static_cast<int>(executables.size()), f);
   }

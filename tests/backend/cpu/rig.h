@@ -18,22 +18,22 @@ namespace harness::test {
 
 using Values = std::vector<double>;
 
-/// The numbers of a buffer's view.
 inline Numbers numbers_of(const selftest::OperationCase& test_case, selftest::CaseBytes& bytes,
                           const program::View& view) {
   const program::DType type = test_case.program.buffers[view.buffer].type;
   return Numbers({bytes[view.buffer].data() + view.offset * program::size_of(type), type, view.count});
 }
 
-/// How far a result may lie from the exact one, relative to the largest. A dbias sums up what din was rounded to.
+/// The largest error allowed, relative to the largest element. Except in fp32, a dbias sums din as rounded, so it gets
+/// the tolerance of f16.
 inline double tolerance_of(const selftest::OperationCase& test_case, const program::Buffer& buffer) {
   if (buffer.type == program::DType::bf16) return 8e-3;
   const bool sums_rounded = buffer.name == "dbias" && test_case.precision() != "fp32";
   return buffer.type == program::DType::f16 || sums_rounded ? 1e-3 : 5e-6;
 }
 
-/// Runs a case on the cpu backend and on the reference: each buffer of the one must be what the other makes of it.
-/// Returns the former.
+/// Runs a case on the cpu backend and on the reference and expects equal buffers, within tolerance. Returns the cpu
+/// backend's buffers.
 inline selftest::CaseBytes expect_reference(const selftest::OperationCase& test_case, selftest::CaseBytes before,
                                             int threads = 2) {
   const std::string name = test_case.operation + ": " + test_case.name;
@@ -50,7 +50,7 @@ inline selftest::CaseBytes expect_reference(const selftest::OperationCase& test_
     const Numbers ours = numbers_of(test_case, got, view), exact = numbers_of(test_case, want, view);
     double difference = 0, largest = 1e-30;
     for (std::int64_t i = 0; i < view.count; ++i) {
-      if (std::isnan(exact[i])) continue;  // between the rows of a view
+      if (std::isnan(exact[i])) continue;  // padding between the rows of a view
       difference = std::max(difference, std::abs(ours[i] - exact[i]));
       largest = std::max(largest, std::abs(exact[i]));
     }
@@ -72,7 +72,7 @@ class Rig {
     given_.push_back(values);
     return builder_.output(next_name(), type, static_cast<std::int64_t>(values.size()));
   }
-  /// To be written only: full of NaN.
+  /// Write-only: filled with NaN.
   program::View output(std::int64_t count, program::DType type) {
     given_.emplace_back();
     return builder_.output(next_name(), type, count);
@@ -80,14 +80,14 @@ class Rig {
   program::View output(std::int64_t count) { return output(count, builder_.type()); }
   program::View output_f32(std::int64_t count) { return output(count, program::DType::f32); }
 
-  /// Runs before, on the reference alone: inputs that must fit others.
+  /// Runs before check(), on the reference only: for inputs that depend on other inputs.
   void prepare(const program::Action& action) { builder_.prepare(action); }
-  /// Expects the reference's results.
+  /// Runs the action and expects the reference's results.
   void check(const program::Action& action) {
     take(action);
     after_ = expect_reference(case_, bytes_, threads_);
   }
-  /// For results that are not finite.
+  /// Runs the action without comparing: for results that are not finite.
   void run(const program::Action& action) {
     take(action);
     after_ = selftest::results_of(backends::get(config::BackendKind::cpu), case_, case_.program.step, bytes_, threads_);
@@ -107,7 +107,7 @@ class Rig {
 
   selftest::CaseBuilder builder_;
   int threads_;
-  std::vector<Values> given_;  // by buffer; empty: none
+  std::vector<Values> given_;  // by buffer; empty for outputs
   selftest::OperationCase case_;
   selftest::CaseBytes bytes_, after_;
 };
@@ -118,7 +118,7 @@ inline Values random_values(std::int64_t n, std::uint64_t seed, double scale = 1
   return out;
 }
 
-/// Those that products have.
+/// The element types of matrix products.
 inline auto all_types() {
   return ::testing::Values(program::DType::f32, program::DType::bf16, program::DType::f16);
 }

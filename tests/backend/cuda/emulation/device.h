@@ -9,7 +9,7 @@
 #include <cstring>
 #include <numbers>
 
-// The names of CUDA that the kernels use, for a host compiler. Included by emulated kernels alone.
+// CUDA's built-in names, as far as the kernels use them, for a host compiler. Included by emulated kernels only.
 
 #define __global__
 #define __device__ inline
@@ -43,21 +43,21 @@ struct Index {
 struct Indices {
   Index thread, block, block_size, grid_size;
 };
-/// Those of the thread that runs now.
+/// The indices of the running thread.
 Indices& indices();
 
-/// The block's memory of one declaration, the same for all its threads.
+/// The memory of one __shared__ declaration (`site`), the same for all threads of the block.
 void* shared(const void* site, std::size_t bytes);
 void* dynamic_shared();
 
 void block_barrier();
-/// The 8 bytes that lane `lane` of the warp gives.
+/// Returns the value that lane (own lane ^ lane_mask) of the warp passes.
 std::uint64_t exchange(std::uint64_t mine, int lane_mask);
 
 std::uint64_t nanoseconds();
 
 [[noreturn]] void misaligned(const void* p, std::size_t bytes);
-/// Fails if p lies in the block's shared memory, where an instruction for global memory does not reach.
+/// Fails if p lies in the block's shared memory, which instructions for global memory cannot access.
 void check_global(const void* p);
 [[noreturn]] void partial_mask(unsigned mask);
 

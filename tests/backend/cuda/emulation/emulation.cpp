@@ -20,7 +20,7 @@ namespace {
 
 constexpr int lanes = 32;
 constexpr std::size_t static_limit = 48 * 1024, red_zone = 64;
-constexpr unsigned char poison = 0xff, red = 0xa5;  // 0xff...: a NaN of whatever type
+constexpr unsigned char poison = 0xff, red = 0xa5;  // 0xff...: NaN in every floating-point type
 
 enum class State : std::uint8_t { ready, at_warp_barrier, at_block_barrier, done };
 
@@ -28,13 +28,13 @@ struct Thread {
   Fiber fiber;
   Indices indices{};
   State state = State::ready;
-  bool second = false;  // which of the two exchange buffers comes next
+  bool second = false;  // which of the two exchange buffers is next
 };
 
-// All that is needed to run a block, for one host thread at a time.
+// Fibers and shared memory to run one block. Used by one host thread at a time.
 class Machine {
  public:
-  /// `seed` says in which order things run.
+  /// `seed` determines the order of blocks, warps and lanes.
   void run(const LaunchShape& shape, const std::function<void()>& body, std::uint64_t seed) {
     shape_ = shape;
     body_ = &body;
@@ -45,7 +45,7 @@ class Machine {
     }
     dynamic_.reset(new unsigned char[static_cast<std::size_t>(shape.shared_bytes) + red_zone]);
     try {
-      // Every block once, in an order that looks random: steps of a length that has no divisor in common with them.
+      // A stride coprime with the number of blocks visits each block once, in an order that looks random.
       const auto draw = philox(0x5eed, seed);
       random_ = draw[2];
       std::int64_t step = 1 + static_cast<std::int64_t>(draw[0]) % shape.blocks;
@@ -53,7 +53,7 @@ class Machine {
       std::int64_t block = static_cast<std::int64_t>(draw[1]) % shape.blocks;
       for (std::int64_t i = 0; i < shape.blocks; ++i, block = (block + step) % shape.blocks) run_block(block);
     } catch (...) {
-      threads_.clear();  // some stand in the middle of the kernel
+      threads_.clear();  // some fibers are suspended inside the kernel
       throw;
     }
   }
@@ -69,7 +69,7 @@ class Machine {
     Thread& self = *current_;
     const auto warp = self.indices.thread.x / lanes, lane = self.indices.thread.x % lanes;
     auto& slots = slots_[warp][self.second];
-    self.second = !self.second;  // nobody writes this buffer again before all have met at the next exchange
+    self.second = !self.second;  // no lane writes this buffer again before all lanes reach the next exchange
     slots[lane] = value;
     stop(State::at_warp_barrier);
     return slots[(lane ^ static_cast<unsigned>(lane_mask)) % lanes];
@@ -154,7 +154,7 @@ class Machine {
     }
   }
 
-  // Until all lanes wait at the block's barrier (1) or have ended (0).
+  // Runs until all lanes wait at the block's barrier (returns 1) or have ended (returns 0).
   int run_warp(std::uint32_t warp) {
     for (;;) {
       const std::uint32_t order = scramble();
@@ -191,7 +191,7 @@ class Machine {
   std::vector<std::pair<const void*, std::size_t>> sites_;
   std::vector<const unsigned char*> zones_;
   std::size_t used_ = 0;
-  std::int64_t declared_ = 0;  // used_ without what lies between
+  std::int64_t declared_ = 0;  // used_ without red zones and padding
   LaunchShape shape_{};
   const std::function<void()>* body_ = nullptr;
   Thread* current_ = nullptr;
@@ -199,8 +199,8 @@ class Machine {
   std::uint64_t random_ = 1;
 };
 
-// A machine with its fibers is dear to make and 100 MB and more under a sanitizer; streams' host threads come and go.
-// So there are as many as ever ran at a time, until the process ends.
+// Pools machines until the process ends, as many as ever ran at once. A machine with its fibers is expensive to make
+// and takes 100 MB or more under a sanitizer, while the host threads of streams come and go.
 class Machines {
  public:
   static Machines& all() {
@@ -226,7 +226,7 @@ class Machines {
   std::vector<std::unique_ptr<Machine>> idle_;
 };
 
-std::atomic<std::uint64_t> runs = 0;           // begun so far: the seed of the next
+std::atomic<std::uint64_t> runs = 0;           // launches so far: the seed of the next
 thread_local Machine* running_here = nullptr;  // of this host thread, while it runs a kernel
 
 Machine& machine() {

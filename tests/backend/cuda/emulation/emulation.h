@@ -5,14 +5,14 @@
 
 struct CUstream_st;
 
-// CUDA's execution model on the host, far enough for the kernels of src/backend/cuda/kernels: a block's threads are
-// fibers that run until they meet a barrier, blocks run one after the other. What a GPU leaves open is made as hostile
-// as can be: blocks, warps and lanes run in scrambled order, shared memory is full of NaN when a block starts, and
-// what would be a fault or undefined on a GPU (a misaligned access, a barrier that only some threads reach, writing
-// past shared memory) throws Error. Several host threads may run kernels at a time.
+// Emulates CUDA's execution model on the host, as far as the kernels of src/backend/cuda/kernels need it: the threads
+// of a block are fibers that run until they reach a barrier, and blocks run one after the other. Where a GPU guarantees
+// nothing, the emulation is hostile: blocks, warps and lanes run in scrambled order, and shared memory is full of NaN
+// when a block starts. A fault or undefined behaviour on a GPU (a misaligned access, a barrier that only some threads
+// reach, a write past shared memory) throws Error. Several host threads may run kernels concurrently.
 namespace harness::emulation {
 
-/// What kernels are told of their device.
+/// The device limits that kernels see.
 inline constexpr int multiprocessors = 3;
 inline constexpr std::int64_t shared_limit_bytes = 227 * 1024;
 
@@ -23,10 +23,11 @@ struct LaunchShape {
   std::int64_t shared_bytes;
 };
 
-/// Runs `thread` once for each thread of each block, on the calling host thread, and returns when all have ended.
+/// Calls `thread` once for each thread of each block, on the calling host thread; returns when all have ended.
 void run(const LaunchShape& shape, const std::function<void()>& thread);
 
-/// Where a launch goes: NOT defined here. The tests of kernels run the work at once; the fake GPU puts it on a stream.
+/// Takes a kernel launch. NOT defined here: the kernel tests run the work at once, the fake GPU enqueues it on a
+/// stream.
 void submit(CUstream_st* stream, std::function<void()> work);
 
 }  // namespace harness::emulation

@@ -17,8 +17,8 @@
 
 #if defined(__x86_64__)
 
-// swapcontext() makes a system call for the signal mask at every switch; a kernel's barrier is 1024 switches. By the
-// System V ABI a function keeps these registers for its caller: they and the stack pointer are all there is to switch.
+// swapcontext() makes a system call for the signal mask at every switch, and a kernel's barrier is 1024 switches. These
+// registers are callee-saved in the System V ABI: only they and the stack pointer have to be switched.
 extern "C" void harness_fiber_switch(void** save, void* to);
 asm(R"(
 .text
@@ -111,15 +111,15 @@ struct Fiber::Context {
 namespace harness::emulation {
 namespace {
 
-constexpr std::size_t stack_size = 256 * 1024;  // address space; memory only where it is touched
+constexpr std::size_t stack_size = 256 * 1024;  // of address space; only touched pages take memory
 constexpr std::size_t end_of_stack = 64;
 [[maybe_unused]] constexpr char pattern = 0x5a;
 
 }  // namespace
 
-// A process may have some 65000 mappings (vm.max_map_count), and tests have tens of thousands of fibers. Neighbouring
-// stacks count as one mapping as long as no page between them is protected, so an overflow is noticed, not prevented:
-// by the address sanitizer, else by a pattern at a stack's end that is looked at after every turn.
+// A process may have some 65000 mappings (vm.max_map_count), and tests have tens of thousands of fibers. Adjacent
+// stacks count as one mapping only without protected pages between them. An overflow is therefore detected, not
+// prevented: by AddressSanitizer, otherwise by a pattern at the stack's end that is checked after every resume.
 Fiber::Fiber() : stack_bytes_(stack_size), context_(new Context) {
   void* memory =
       mmap(nullptr, stack_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -127,7 +127,7 @@ Fiber::Fiber() : stack_bytes_(stack_size), context_(new Context) {
     delete context_;
     throw std::bad_alloc();
   }
-  madvise(memory, stack_bytes_, MADV_NOHUGEPAGE);  // of a stack, a few pages are touched
+  madvise(memory, stack_bytes_, MADV_NOHUGEPAGE);  // only a few pages of a stack are touched
   memory_ = static_cast<char*>(memory);
 #ifdef HARNESS_FIBER_ASAN
   __asan_poison_memory_region(memory_, end_of_stack);
@@ -152,7 +152,7 @@ void Fiber::must_be_within_its_stack() const {
 #ifndef HARNESS_FIBER_ASAN
   if (std::all_of(memory_, memory_ + end_of_stack, [](char c) { return c == pattern; })) return;
   std::fputs("emulated kernel: a thread overflowed its stack\n", stderr);
-  std::abort();  // what lies below it may be anybody's
+  std::abort();  // the overflow may have overwritten any memory below the stack
 #endif
 }
 
@@ -194,7 +194,8 @@ void Fiber::suspend() {
   context_->go_out();
   arrived_in_fiber();
 #ifdef HARNESS_FIBER_ASAN
-  // The fake stack that detects use after return, 3 MB of addresses, is freed by a switch from inside that keeps none.
+  // The fake stack for use-after-return detection takes 3 MB of address space. Only a switch out of the fiber that
+  // saves no fake stack (nullptr) frees it.
   if (leaves_for_good_) {
     __sanitizer_start_switch_fiber(nullptr, outer_stack_, outer_bytes_);
     context_->go_out();

@@ -5,9 +5,9 @@
 
 namespace harness::emulation {
 
-/// A piece of work with a stack of its own, on the host thread that resumes it. When the work has ended, the next
-/// resume() starts it again from the beginning. It may be destroyed in the middle; what then lies on its stack is
-/// forgotten, not destroyed.
+/// Work with its own stack, which runs on the host thread that resumes it. After the work has ended, the next resume()
+/// starts it again from the beginning. A fiber may be destroyed while it is suspended: the objects on its stack are
+/// then dropped without running their destructors.
 class Fiber {
  public:
   Fiber();
@@ -15,11 +15,11 @@ class Fiber {
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  /// Before the first resume(). The work lets no exception out.
+  /// Call before the first resume(). The work must not let an exception escape.
   void start(std::function<void()> work);
-  /// Runs the work until it suspends or ends. Not from inside a fiber.
+  /// Runs the work until it suspends or ends. Must not be called from inside a fiber.
   void resume();
-  /// From inside the work: back to resume().
+  /// Called from inside the work: returns to the caller of resume().
   void suspend();
 
  private:
@@ -32,7 +32,7 @@ class Fiber {
   char* memory_ = nullptr;
   std::size_t stack_bytes_ = 0;
   Context* context_;
-  // For AddressSanitizer: the stack that resumed, and the fake stacks of both.
+  // For AddressSanitizer: the resuming thread's stack, and the fake stacks of both sides.
   const void* outer_stack_ = nullptr;
   std::size_t outer_bytes_ = 0;
   void* outer_fake_ = nullptr;

@@ -109,7 +109,7 @@ bool Clique::wait(int rank, const std::function<bool()>& reached, const std::str
 
 bool Clique::wait(Lock& lock, int rank, const std::function<bool()>& reached, const std::string& what) {
   const auto over = [&] { return reached() || members_[rank].aborted || error_ != ncclSuccess; };
-  // The real library would not break it off.
+  // The real library would wait forever.
   constexpr auto patience = std::chrono::duration<double>(20);
   if (!changed_.wait_for(lock, patience, over)) {
     break_up_locked(ncclRemoteError,
@@ -172,7 +172,7 @@ Clique::Child Clique::child(int rank, std::uint64_t number) {
 void Clique::abort(int rank) {
   const std::lock_guard lock(mutex_);
   members_[rank].aborted = true;
-  // Its buffers may go now.
+  // The rank may free its buffers now.
   for (auto& [number, slot] : slots_) {
     if (!slot.done && !slot.calls.empty()) slot.calls[rank].reset();
   }
@@ -195,7 +195,7 @@ Clique::Unit Clique::issue(int rank, const std::vector<Call>& calls) {
 void Clique::perform(int rank, const Unit& unit, const std::vector<Call>& calls) {
   Lock lock(mutex_);
   Member& member = members_[rank];
-  // NCCL orders the work of a communicator on a device by the calls, whatever streams they were for.
+  // NCCL runs the operations of a communicator in the order of the calls, on whatever streams they are.
   wait(
       lock, rank, [&] { return member.units_done == unit.number; }, "its own earlier operations");
   std::vector<std::shared_ptr<Pair>> pairs;
@@ -244,7 +244,7 @@ void Clique::meet(Lock& lock, int rank, std::uint64_t number, const Call& call) 
   } else if (!wait(
                  lock, rank, [&] { return slot.done; },
                  fmt::format("the others' collective {}, {}", number, call.text()))) {
-    return;  // the slot stays: others look at it
+    return;  // keep the slot: other ranks still look at it
   }
   if (++slot.left == size) slots_.erase(number);
 }
@@ -313,7 +313,7 @@ std::size_t Call::recv_bytes(int size) const {
   }
 }
 
-// Inputs are read before any output is written: in place is right, too.
+// Reads all inputs before it writes any output, so that in-place calls are correct, too.
 void carry_out(const std::vector<Call>& calls) {
   const Call& first = calls[0];
   const std::size_t bytes = first.count * size_of(first.type);

@@ -1,4 +1,4 @@
-// The ranks of one communicator: where their calls meet, are compared and carried out.
+// The ranks of one communicator. Their calls are matched, compared and carried out here.
 #pragma once
 
 #include <nccl.h>
@@ -23,10 +23,10 @@ struct Call {
   Function function = Function::all_reduce;
   const void* send = nullptr;
   void* recv = nullptr;
-  std::size_t count = 0;  // as the function's argument
+  std::size_t count = 0;  // the function's argument
   ncclDataType_t type = ncclFloat32;
   ncclRedOp_t op = ncclSum;
-  int root = 0;  // or the peer
+  int root = 0;  // or the peer of a send or recv
 
   bool is_pair() const { return function == Function::send || function == Function::recv; }
   std::size_t send_bytes(int size) const;  // 0: the call has no such buffer
@@ -34,33 +34,33 @@ struct Call {
   std::string text() const;
 };
 
-std::size_t size_of(ncclDataType_t type);  // 0: not done here
-// All ranks' calls at once; sums in rank order, in float for floats below 64 bits.
+std::size_t size_of(ncclDataType_t type);  // 0: not supported here
+// Carries out one collective, given the calls of all ranks. Sums in rank order, bf16 in float.
 void carry_out(const std::vector<Call>& calls);
 
 class Clique {
  public:
   explicit Clique(int size);
 
-  struct Unit {  // what one rank issued as one: a call, or a group
+  struct Unit {  // one call of a rank, or one group
     std::uint64_t number = 0;
-    std::vector<std::uint64_t> collectives;  // each collective's number, in the order of the calls
+    std::vector<std::uint64_t> collectives;  // the number of each collective, in call order
   };
   Unit issue(int rank, const std::vector<Call>& calls);
-  // On a stream: returns when the unit is done, or the rank aborted, or the clique broke.
+  // Called on a stream. Returns when the unit is done, the rank has aborted, or the clique is broken.
   void perform(int rank, const Unit& unit, const std::vector<Call>& calls);
 
-  bool enter(int rank, int size, int device);  // false: it broke, or the rank is taken
+  bool enter(int rank, int size, int device);  // false: the clique is broken
   void abort(int rank);
   void split(int rank, std::uint64_t number, int color, int key);
 
-  // Host calls wait here; false: not reached (a hang was reported, the clique broke, or the rank aborted).
+  // Blocks a host call. Returns false if not reached: a hang was reported, the clique broke, or the rank aborted.
   bool wait(int rank, const std::function<bool()>& reached, const std::string& what);
   void break_up(ncclResult_t error, const std::string& why);
   ncclResult_t error() const;
-  std::string why() const;  // it broke; empty if it did not
+  std::string why() const;  // why the clique is broken; empty if it is not
 
-  // Conditions for wait; only there are they called.
+  // Conditions for wait(), which calls them under the lock. Do not call them elsewhere.
   bool complete() const;  // all ranks entered
   bool split_met(std::uint64_t number) const;
 
@@ -68,7 +68,7 @@ class Clique {
     std::shared_ptr<Clique> clique;
     int rank = 0;
   };
-  Child child(int rank, std::uint64_t number);  // of a split that was met; null for no color
+  Child child(int rank, std::uint64_t number);  // call after split_met(); null for NCCL_SPLIT_NOCOLOR
 
   const int size;
   const std::string name;

@@ -8,7 +8,7 @@
 namespace harness::fake {
 namespace {
 
-// Never destroyed: threads of streams may still look at them while the program ends.
+// Never destroyed: stream threads may still use it while the program exits.
 struct Shared {
   std::mutex mutex;
   Settings settings;
@@ -56,7 +56,7 @@ void pass_until_ns(std::int64_t moment) {
 Chance::Chance() : engine_(0x9E3779B97F4A7C15ull + shared().chances++) {}
 
 void Chance::delay() {
-  constexpr int every = 6, longest_us = 200;  // one of so many operations waits
+  constexpr int every = 6, longest_us = 200;  // one in `every` operations sleeps
   if (below(every) == 0) {
     std::this_thread::sleep_for(std::chrono::microseconds(below(longest_us + 1)));
   } else if (below(4) == 0) {

@@ -1,4 +1,4 @@
-// Shared by all stand-ins: settings, complaints, handles and chance.
+// Shared by all stand-ins: settings, complaints, handles and random delays.
 #pragma once
 
 #include <fmt/format.h>
@@ -19,19 +19,19 @@ namespace harness::fake {
 const Settings& settings();
 void complain(const std::string& what);
 
-// The time that events record, in nanoseconds: the machine's clock; or, where Settings say how long products or copies
-// take, what passed on the stream that the calling thread serves.
+// The time that events record, in nanoseconds: the machine's clock, or, if Settings give the duration of products or
+// copies, the simulated time of the stream that the calling thread serves.
 std::int64_t device_clock_ns();
 void pass_ns(std::int64_t duration);
-// The stream has waited for another until then.
+// The stream waited for another one until this moment.
 void pass_until_ns(std::int64_t moment);
 
-// A different sequence for every caller of it; not synchronised.
+// Random numbers, a different sequence for each object. Not thread-safe.
 class Chance {
  public:
   Chance();
   int below(int bound) { return static_cast<int>(engine_() % static_cast<std::uint64_t>(bound)); }
-  // Sleeps, yields or goes on at once: what a busy device may do before any operation.
+  // Sleeps, yields or returns at once, as a busy device may before any operation.
   void delay();
 
  private:
@@ -39,17 +39,17 @@ class Chance {
 };
 Chance& thread_chance();
 
-// How a source file takes part in reset() and leaks(). Registered at its first use, never withdrawn.
+// A source file's hooks for reset() and leaks(). Registered at first use, never removed.
 struct Part {
-  int order;                    // of the reset: communicators 0, streams 1, the rest 2, memory 3
+  int order;                    // in reset(): communicators 0, streams 1, the rest 2, memory 3
   std::function<void()> reset;  // may be empty
   std::function<void(std::vector<std::string>& into)> leaks;  // may be empty
 };
 bool take_part(Part part);
 
-// Live objects by handle. A handle is a number that is never dereferenced and never used twice, so that a destroyed or
-// foreign one is recognised always. Kinds have numbers of their own, and a name for what is left over: "streams". Never
-// destroyed.
+// Live objects by handle. A handle is a number that is never dereferenced and never reused, so that a destroyed or
+// foreign handle is always recognised. Each kind has its own number range, and a name for leaks: "streams". A Registry
+// is never destroyed.
 template <typename Handle, typename Object>
 class Registry {
  public:

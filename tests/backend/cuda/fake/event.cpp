@@ -9,7 +9,7 @@
 namespace harness::fake {
 namespace {
 
-// One record, done when the stream came to it.
+// One cudaEventRecord, done when the stream has reached it.
 struct Record {
   void complete();
   void wait();
@@ -24,7 +24,8 @@ struct Record {
 struct Event {
   int device = 0;
   unsigned flags = 0;
-  // Guarded by runtime_mutex(). Neither: never recorded. A capture: recorded in it, after these nodes.
+  // Guarded by runtime_mutex(). Without `latest` and `capture`: never recorded. `capture`: recorded in it, after
+  // `tips`.
   std::shared_ptr<Record> latest;
   std::shared_ptr<Capture> capture;
   std::vector<int> tips;

@@ -1,13 +1,13 @@
-// A test's settings of the stand-ins for the CUDA runtime, cuBLASLt and NCCL in this folder, and its questions to them.
+// The tests' interface to the stand-ins for the CUDA runtime, cuBLASLt and NCCL in this folder: settings and queries.
 //
-// The stand-ins define those C functions of the three libraries' own headers that the backend calls. Linked in place of
-// the libraries they run the cuda backend on a machine without a GPU: device memory is host memory behind bounds, a
-// stream is a queue with a thread of its own, a graph is a graph. They are here to find mistakes of the caller: where
-// the documentation leaves an order open the stand-ins choose badly on purpose (random delays), and what the
-// documentation forbids they refuse.
+// The stand-ins define the C functions of the three libraries that the backend calls. Linked in place of the libraries,
+// they run the cuda backend on a machine without a GPU: device memory is host memory between fences, a stream is a
+// queue with its own thread, a graph is a graph. Their purpose is to find mistakes of the caller: where the
+// documentation leaves an order open, they choose a hostile one (random delays), and what the documentation forbids,
+// they refuse.
 //
-// Ranks are threads. Give each a device of its own (Settings::device_count, cudaSetDevice): a device has errors,
-// memory and synchronisation to itself, as a process has.
+// Ranks are threads. Give each rank its own device (Settings::device_count, cudaSetDevice): each device has separate
+// errors, memory and synchronisation, as it would in a process of its own.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@ namespace harness::emulation {
 
 using Stream = CUstream_st*;
 
-// Launches a kernel: `kernel` runs when all earlier work of the stream is done, or becomes a node of the graph that the
-// stream is captured into (and then runs at every launch of it). As with a real launch, a wrong stream is reported by
-// cudaGetLastError. A kernel that throws leaves the device with the sticky error cudaErrorLaunchFailure.
+// Launches a kernel: `kernel` runs when all earlier work of the stream is done. If the stream is being captured, it
+// becomes a node of the graph instead and runs at every launch of the graph. As with a real launch, cudaGetLastError
+// reports a wrong stream. A kernel that throws leaves the device with the sticky error cudaErrorLaunchFailure.
 void submit(Stream stream, std::function<void()> kernel);
 
 }  // namespace harness::emulation
@@ -32,39 +32,40 @@ namespace harness::fake {
 
 struct Settings {
   int device_count = 1;
-  int compute_major = 9;  // the compute capability's first number, of each device; the second is 0
-  std::size_t device_bytes = std::size_t{8} << 30;  // of each device; beyond it cudaMalloc fails
-  // The answer of cublasLtMatmulAlgoGetHeuristic where an epilogue does more than add a bias, a cublasStatus_t; 0:
-  // offers.
+  int compute_major = 9;                            // major compute capability of each device; the minor is 0
+  std::size_t device_bytes = std::size_t{8} << 30;  // memory of each device; beyond it cudaMalloc fails
+  // The cublasStatus_t that cublasLtMatmulAlgoGetHeuristic returns for an epilogue that does more than add a bias; 0:
+  // it offers algorithms.
   int lt_epilogue_status = 0;
-  // The number of an algorithm of cuBLASLt's that computes something else, and in no time; -1: none does.
+  // The number of a cuBLASLt algorithm that computes wrong results; -1: none.
   int lt_wrong_algorithm = -1;
-  std::int64_t lt_wrong_elements = 0;  // how many of its results are something else; 0: all
-  bool lt_first_is_in_place = false;   // cuBLASLt's first proposal adds nothing but what its result holds
-  // The number of an algorithm of cuBLASLt's that reads beyond its operands, after which the device is lost; -1: none.
+  std::int64_t lt_wrong_elements = 0;  // how many of its results are wrong; 0: all, and it skips the arithmetic
+  bool lt_first_is_in_place = false;   // cuBLASLt's first proposal supports C only in place (C = D)
+  // The number of a cuBLASLt algorithm that reads beyond its operands, after which the device is lost; -1: none.
   int lt_fatal_algorithm = -1;
-  // The number of the one algorithm of cuBLASLt's that is not slow; -1: none is. With one, the time between two events
-  // is that of the products alone, 10 us with this algorithm and 2 ms with another, however busy the machine.
+  // The number of the only fast cuBLASLt algorithm; -1: off. If set, the time between two events counts products only,
+  // 10 us with this algorithm and 2 ms with any other, however busy the machine.
   int lt_fast_algorithm = -1;
-  // The rates of copies that bring pinned memory to the device, and that bring it back; 0: they take what they take.
-  // With both, the time between two events is that of such copies alone, whole streams beside each other.
+  // The rates of copies from pinned memory to the device, and back; 0: real time. If both are set, the time between two
+  // events counts these copies only, and streams overlap fully.
   double copy_in_bytes_per_s = 0, copy_out_bytes_per_s = 0;
 };
 
-// Waits for all work, drops every handle, allocation, error and complaint of earlier tests, and starts afresh.
+// Waits for all work and drops every handle, allocation, error and complaint of earlier tests.
 void reset(const Settings& settings = {});
 
-// All that was refused or went wrong since the last reset, in words, one entry each. A status is returned to the caller
-// as well; here is why, and what happened where no caller could be told (on a stream). Empty after a correct program.
+// Every refused call and error since the last reset, one entry each. The caller gets a status as well; the entry gives
+// the reason, and also covers errors on a stream, where no caller gets a status. Empty after a correct program.
 std::vector<std::string> complaints();
 
-// Whether the device was given nothing since it was last waited for as a whole (cudaDeviceSynchronize).
+// Whether the device got no work since the last cudaDeviceSynchronize.
 bool synchronized(int device = 0);
 
-// The priorities of the streams that there are, as CUDA numbers them, in the order of their making.
+// The priorities of all live streams, in CUDA's numbers and in the order of creation.
 std::vector<int> stream_priorities();
 
-// All that was made and not destroyed: memory, streams, events, graphs, communicators, handles. One entry each.
+// Everything created and not destroyed: memory, streams, events, graphs, communicators, handles. One entry per block of
+// memory, and one per kind of the others.
 std::vector<std::string> leaks();
 
 }  // namespace harness::fake

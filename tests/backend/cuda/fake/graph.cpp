@@ -1,4 +1,4 @@
-// Graphs, and the captures that make them.
+// Graphs and stream capture.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -52,7 +52,7 @@ struct Launch {
 
 void run_branch(const std::shared_ptr<Launch>& launch, int node);
 
-// One of the nodes that became ready together is returned to go on with; the others get threads. In any order.
+// Returns one of the ready nodes, for the caller to run, and starts a thread for each of the others. Picks at random.
 int fork(const std::shared_ptr<Launch>& launch, std::vector<int> ready) {
   if (ready.empty()) return -1;
   for (std::size_t i = ready.size(); i > 1; --i) {
@@ -85,7 +85,7 @@ void run_branch(const std::shared_ptr<Launch>& launch, int node) {
   }
 }
 
-// Does the works of one launch, `works[i]` being node i's; branches run at the same time. Returns when all are done.
+// Runs one launch, where works[i] is the work of node i; branches run concurrently. Returns when all are done.
 void run_graph(const Graph& graph, std::vector<Work> works, int device) {
   const auto launch = std::make_shared<Launch>(graph, std::move(works), device);
   std::vector<int> roots;

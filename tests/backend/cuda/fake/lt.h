@@ -1,4 +1,4 @@
-// cuBLASLt's descriptors, what of one matrix multiplication they describe, and its arithmetic.
+// cuBLASLt's descriptors, the matrix multiplication that they describe, and its arithmetic.
 #pragma once
 
 #include <cublasLt.h>
@@ -45,7 +45,7 @@ struct LtPreference {
   std::uint32_t min_alignment[4] = {256, 256, 256, 256};  // of A, B, C, D
 };
 
-// The content of a structure; null if it is none, or was destroyed.
+// Returns the content of a handle; null if it is invalid or was destroyed.
 const LtDescriptor* content(cublasLtMatmulDesc_t descriptor);
 const LtLayout* content(cublasLtMatrixLayout_t layout);
 const LtPreference* content(cublasLtMatmulPreference_t preference);
@@ -72,17 +72,17 @@ struct LtProblem {
   LtMatrix a, b, c, d;  // a and b as op() makes them: m x k and k x n
   LtMatrix aux;
   LtDescriptor descriptor;
-  std::uint64_t fingerprint = 0;  // the same for problems that one algorithm does
+  std::uint64_t fingerprint = 0;  // equal for problems that the same algorithm accepts
 
   bool epilogue_has(unsigned bit) const { return (descriptor.epilogue & bit) != 0; }
   bool adds_bias() const { return epilogue_has(4); }
   bool applies_gelu() const { return epilogue_has(32); }
   bool applies_gelu_gradient() const { return epilogue_has(64); }
   bool uses_aux() const { return epilogue_has(128); }
-  bool sums_b() const { return descriptor.epilogue == CUBLASLT_EPILOGUE_BGRADB; }  // the bias gradient, n long
+  bool sums_b() const { return descriptor.epilogue == CUBLASLT_EPILOGUE_BGRADB; }  // the bias gradient, n elements
   bool uses_bias() const { return adds_bias() || sums_b(); }
   bool has_block_scales() const { return descriptor.a_scale_mode != 0; }
-  // Bytes of the scales of a matrix with so many rows, or columns of B: each has a byte for 32 elements, in tiles of
+  // Bytes of the scales of A with `outer` rows, or of B with `outer` columns: a byte for 32 elements, in tiles of
   // 128 x 4.
   std::size_t scale_bytes(std::int64_t outer) const {
     if (!has_block_scales()) return sizeof(float);
@@ -95,21 +95,21 @@ inline bool is_8_bit(cudaDataType_t type) {
   return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2;
 }
 
-// CUBLAS_STATUS_SUCCESS, or what the library answers to such descriptors, with the reason.
+// Fills `problem` and returns CUBLAS_STATUS_SUCCESS, or fills `why` and returns the library's status for the problem.
 cublasStatus_t resolve(cublasLtMatmulDesc_t operation, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                        cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, LtProblem& problem, std::string& why);
 
-// The content of an opaque algorithm of these stand-ins.
+// The content of an opaque cublasLtMatmulAlgo_t.
 struct LtAlgorithm {
   static constexpr std::uint64_t live = 0x4c74416c676f2121;
   std::uint64_t magic = live;
-  std::uint64_t fingerprint = 0;  // of the problem that it was offered for
+  std::uint64_t fingerprint = 0;  // of the problem for which it was offered
   std::uint64_t workspace_bytes = 0;
-  std::uint32_t number = 2;  // as cublasLtMatmulAlgoGetHeuristic counts them; without one asked for, the plain one
+  std::uint32_t number = 2;                       // as cublasLtMatmulAlgoGetHeuristic counts; by default the plain one
   std::uint16_t alignment[4] = {16, 16, 16, 16};  // of A, B, C, D, promised in the preference
-  std::uint16_t bias_alignment = 1;               // seen when it was asked for
+  std::uint16_t bias_alignment = 1;               // of the pointer in the descriptor, when the heuristic was called
   std::uint16_t aux_alignment = 1;
-  bool in_place = false;  // its C has to be its D
+  bool in_place = false;  // C must be D
 };
 
 struct MatmulJob {
@@ -120,10 +120,10 @@ struct MatmulJob {
   void* d = nullptr;
   float alpha = 1, beta = 0;
   int algorithm = 0;
-  double* workspace = nullptr;  // sums are kept there, if given: m x n
+  double* workspace = nullptr;  // holds the m x n sums, if given
 };
 
-// In plain loops, the epilogue too.
+// Computes the product and its epilogue in plain loops.
 void multiply(const MatmulJob& job);
 
 }  // namespace harness::fake

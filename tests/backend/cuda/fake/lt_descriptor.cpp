@@ -49,7 +49,7 @@ constexpr Field preference_fields[] = {
 };
 #undef HARNESS_FAKE_FIELD
 
-// Made by ...Create and not destroyed; the memory of destroyed ones is kept, so that their use is recognised.
+// The descriptors that ...Create made. The memory of destroyed ones is kept, so that a later use is recognised.
 struct Made {
   std::mutex mutex;
   std::set<void*> live;

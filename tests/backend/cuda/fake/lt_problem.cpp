@@ -1,4 +1,4 @@
-// What cuBLASLt refuses, which algorithms it offers, and its version and names.
+// The problems that cuBLASLt refuses, the algorithms that it offers, its version, and its status names.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -53,7 +53,7 @@ void check_shape(const LtMatrix& matrix, std::int64_t rows, std::int64_t cols, c
          fmt::format("{} is {} x {}, expected {} x {}", name, matrix.rows, matrix.cols, rows, cols));
 }
 
-// "16/32-Element 1D Block Scaling for FP8 and FP4 Data Types": of both matrices, on devices from Blackwell on.
+// "16/32-Element 1D Block Scaling for FP8 and FP4 Data Types": for both matrices, from Blackwell on.
 void check_scale_modes(const LtProblem& problem) {
   constexpr int of_blocks = 2;  // CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0
   const LtDescriptor& descriptor = problem.descriptor;
@@ -72,7 +72,7 @@ void check_scale_modes(const LtProblem& problem) {
   }
 }
 
-// cublasLtMatmul(), "To use FP8 kernels": A transposed and B not, sizes that 16 bytes hold, and a scale of each.
+// cublasLtMatmul(), "To use FP8 kernels": A transposed and B not, sizes that are multiples of 16, a scale for each.
 void check_8_bit(const LtProblem& problem) {
   const LtDescriptor& descriptor = problem.descriptor;
   if (descriptor.transpose_a != CUBLAS_OP_T || descriptor.transpose_b != CUBLAS_OP_N)
@@ -87,8 +87,8 @@ void check_8_bit(const LtProblem& problem) {
     refuse(CUBLAS_STATUS_NOT_SUPPORTED, fmt::format("epilogue {} after 8-bit matrices", descriptor.epilogue));
 }
 
-// The rows of the library's table of types for regular matrices that are done here: 32-bit accumulation of f32, and of
-// bf16 and 8-bit floats into bf16 or f32; the faster modes of f32 take f32 alone.
+// The supported rows of the library's table of types: 32-bit accumulation of f32, and of bf16 and 8-bit floats into
+// bf16 or f32. TF32 takes f32 matrices only.
 void check_types(const LtProblem& problem) {
   const LtDescriptor& descriptor = problem.descriptor;
   if (descriptor.scale_type != CUDA_R_32F) {
@@ -219,9 +219,9 @@ cublasStatus_t resolve(cublasLtMatmulDesc_t operation, cublasLtMatrixLayout_t a,
 
 using namespace harness::fake;
 
-// Four, as far as room is: first one that keeps its sums in a workspace, if the preference allows one (so that a caller
-// who takes the first finds out whether two of its streams share a workspace); then one that cannot run after all; one
-// without a workspace; one that sums in another order.
+// Returns up to four algorithms, as `requested` allows: 0 keeps its sums in a workspace and is left out if the
+// preference allows none as large (a caller that takes the first thus finds out whether two of its streams share a
+// workspace); 1 has a state other than success; 2 needs no workspace; 3 sums in another order.
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,

@@ -1,4 +1,4 @@
-// cublasLtMatmul: what is checked at the call, and the work that it gives to the stream.
+// cublasLtMatmul: the checks at the call, and the work that it enqueues on the stream.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -68,7 +68,7 @@ bool overlap(const Range& range, const Range& other) {
   return first < second + other.bytes && second < first + range.bytes;
 }
 
-// Empty, or what is wrong with the memory.
+// Returns what is wrong with the memory; empty if nothing is.
 std::string check(const std::vector<Range>& ranges, const MatmulJob& job, int device) {
   for (const Range& range : ranges) {
     if (!on_device(range.data, range.bytes, device)) {
@@ -86,7 +86,7 @@ std::string check(const std::vector<Range>& ranges, const MatmulJob& job, int de
                             job.problem.c.row_step == job.problem.d.row_step &&
                             job.problem.c.col_step == job.problem.d.col_step &&
                             job.problem.c.batch_step == job.problem.d.batch_step;
-      // Matrices may be interleaved in one allocation; only what surely overlaps is refused.
+      // Matrices may be interleaved in one allocation: refuse only a certain overlap.
       const bool interleaved = !range.dense && !other.dense && range.data != other.data;
       if (!in_place && !interleaved) return fmt::format("{} overlaps {}", range.name, other.name);
     }

@@ -40,7 +40,7 @@ double gelu_derivative(double x) {
   return 0.5 * (1 + tangent) + 0.5 * x * (1 - tangent * tangent) * gelu_slope * (1 + 3 * gelu_cubic * x * x);
 }
 
-// op(X) as packed floats, column after column.
+// Returns op(X) as packed floats in column-major order.
 std::vector<float> packed(const LtMatrix& matrix, const void* data, std::int64_t offset) {
   std::vector<float> values(matrix.rows * matrix.cols);
   std::size_t i = 0;
@@ -52,9 +52,9 @@ std::vector<float> packed(const LtMatrix& matrix, const void* data, std::int64_t
   return values;
 }
 
-// The scale of an element of 8-bit floats in a row of A or a column of B, `along` the sum. Of blocks, it is a power of
-// two in the byte that the documentation's picture of a tile shows: 32 lines of 16 bytes, in which four rows of four
-// blocks lie side by side.
+// Returns the scale of an 8-bit element: `outer` is the row of A or the column of B, `along` the index in the sum. A
+// block scale is a power of two, stored as in the documentation's figure of a tile: 32 lines of 16 bytes, each with the
+// four blocks of four rows side by side.
 float scale_of(const LtProblem& problem, const void* scales, std::int64_t outer, std::int64_t along) {
   if (!problem.has_block_scales()) return *static_cast<const float*>(scales);
   const std::int64_t tiles_along = (problem.k + 127) / 128, tile = outer / 128 * tiles_along + along / 128;
@@ -72,8 +72,8 @@ void apply_scales(const LtProblem& problem, std::vector<float>& a, std::vector<f
   }
 }
 
-// A fifth of all training on the emulated device with sanitizers, if each access were checked: a and b are vectors of
-// these sizes, and filling the sums with zeros is checked as one access.
+// Not sanitized: checking each access would take a fifth of all training time on the emulated device with sanitizers.
+// Safe, because a and b are vectors of these sizes, and the memset of the sums is checked as one access.
 __attribute__((no_sanitize("address", "undefined"))) void add_products(const LtProblem& problem,
                                                                        const std::vector<float>& a,
                                                                        const std::vector<float>& b, bool backwards,
@@ -147,7 +147,7 @@ void multiply(const MatmulJob& job) {
     const std::int64_t wrong_elements = settings().lt_wrong_elements;
     if (!wrong || wrong_elements > 0) accumulate(problem, a, b, job.algorithm == 3, sums);
     if (wrong) std::fill_n(sums, wrong_elements > 0 ? wrong_elements : problem.m * problem.n, 0.5);
-    // A workspace that is used by two at a time shows now.
+    // A delay here exposes a workspace that two products use at once.
     if (job.workspace != nullptr) thread_chance().delay();
     finish(job, sums, batch);
     if (problem.sums_b()) sum_columns(problem, b);

@@ -1,4 +1,4 @@
-// Device and pinned memory, its copies and fills.
+// Device and pinned memory, copies and fills.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,10 +15,10 @@
 namespace harness::fake {
 namespace {
 
-constexpr std::size_t fence_bytes = 256;  // before and behind; blocks are aligned to 256 bytes and to no more
+constexpr std::size_t fence_bytes = 256;  // on both sides; blocks are aligned to 256 bytes and no more
 constexpr unsigned char fence_byte = 0xA5;
 constexpr unsigned char fresh_byte = 0xFF;     // NaN in every floating-point type
-constexpr std::size_t kept_bytes = 128 << 20;  // freed memory that is kept as NaN, so that late readers are seen
+constexpr std::size_t kept_bytes = 128 << 20;  // of freed memory kept as NaN, to expose late readers
 
 struct Block {
   unsigned char* raw = nullptr;
@@ -113,7 +113,7 @@ cudaError_t release(void* address, bool pinned, const char* call) {
     }
     device = pinned ? current_device() : found->second.device;
   }
-  wait_for_device(device);  // freeing does
+  wait_for_device(device);  // as cudaFree does
   const std::lock_guard lock(memory().mutex);
   const auto found = memory().live.find(reinterpret_cast<std::uintptr_t>(address));
   if (found == memory().live.end()) return failed(cudaErrorInvalidValue, fmt::format("{}: freed twice", call));
@@ -132,7 +132,7 @@ cudaError_t release(void* address, bool pinned, const char* call) {
   return cudaSuccess;
 }
 
-// The live block that `address` lies in, fences not included.
+// Returns the live block that contains `address`, fences excluded; null if none does.
 const Block* block_of(std::uintptr_t address) {
   auto after = memory().live.upper_bound(address);
   if (after == memory().live.begin()) return nullptr;
@@ -151,14 +151,14 @@ bool is_host(Place place) {
   return place == Place::pinned || place == Place::pageable;
 }
 
-// Kinds that the backend has no use of are not done here.
+// Only the kinds of copy that the backend uses are supported.
 bool fits(cudaMemcpyKind kind, Place to, Place from) {
   if (kind == cudaMemcpyHostToDevice) return to == Place::device && is_host(from);
   if (kind == cudaMemcpyDeviceToHost) return is_host(to) && from == Place::device;
   return kind == cudaMemcpyDeviceToDevice && to == Place::device && from == Place::device;
 }
 
-// How long the settings say that a copy takes.
+// The duration of a copy by the rates in the settings; 0 without a rate.
 std::int64_t duration_ns(std::size_t bytes, Place to, Place from) {
   double rate = 0;
   if (to == Place::device && from == Place::pinned) rate = settings().copy_in_bytes_per_s;
@@ -166,7 +166,7 @@ std::int64_t duration_ns(std::size_t bytes, Place to, Place from) {
   return rate > 0 ? static_cast<std::int64_t>(static_cast<double>(bytes) / rate * 1e9) : 0;
 }
 
-// Memory that was right at the call may have been freed since.
+// Checks again when the copy runs: memory that was valid at the call may have been freed since.
 void copy_checked(void* to, const void* from, std::size_t bytes, Place to_place, Place from_place, int device) {
   if (place(to, bytes) != to_place || place(from, bytes) != from_place) {
     break_device(
@@ -265,7 +265,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   }
   const int device = stream->device;
   if (from_place == Place::pageable && to_place == Place::device && !capturing) {
-    std::vector<char> staged(first, first + bytes);  // as a driver does, so the caller may reuse its memory
+    std::vector<char> staged(first, first + bytes);  // as the driver does: the caller may reuse its memory
     return give(stream, "copy", [=, staged = std::move(staged)] {
       if (place(to, bytes) == Place::device) {
         std::memcpy(to, staged.data(), bytes);
@@ -277,7 +277,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   const auto work = [=] { copy_checked(to, from, bytes, to_place, from_place, device); };
   const cudaError_t error = give(stream, "copy", work);
   if (error != cudaSuccess || capturing) return error;
-  // Documented: into pageable memory a copy is done when the call returns.
+  // As documented, a copy into pageable memory is complete when the call returns.
   if (to_place != Place::pageable) return cudaSuccess;
   stream->now().wait();
   return failed(device_error());

@@ -1,4 +1,4 @@
-// NCCL's calls: communicators, operations and groups.
+// The NCCL functions: communicators, operations and groups.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace harness::fake {
 namespace {
 
-// One rank's end of a communicator. All are blocking: the backend makes no others.
+// One rank's end of a communicator. All are blocking: the backend creates no others.
 struct Communicator {
   std::shared_ptr<Clique> clique;
   int rank = 0;
@@ -44,7 +44,7 @@ Communicators& communicators() {
   return all;
 }
 
-// For ncclGetLastError: complained has the clique itself.
+// Keeps the clique's error for ncclGetLastError. The clique has complained already.
 void explain(const Clique& clique) {
   std::string why = clique.why();
   const std::lock_guard lock(communicators().mutex);
@@ -58,7 +58,7 @@ ncclResult_t nccl_failed(ncclResult_t error, const std::string& why) {
   return error;
 }
 
-// The communicator of a handle if it can be used now; else null, and why in `error`.
+// Returns the communicator of a handle if it is usable; otherwise null, with the reason in `error`.
 std::shared_ptr<Communicator> usable(ncclComm_t handle, const char* call, ncclResult_t& error) {
   auto communicator = communicators().live.find(handle);
   if (!communicator) {
@@ -99,7 +99,7 @@ std::string check_buffer(const char* name, const void* data, std::size_t bytes, 
   return fmt::format("{} buffer is not aligned to its elements", name);
 }
 
-// Empty, or why the call is wrong.
+// Returns why the call is invalid; empty if it is valid.
 std::string check(const Call& call, const Communicator& communicator) {
   const int size = communicator.clique->size;
   const int rank = communicator.rank;
@@ -123,7 +123,7 @@ std::string check(const Call& call, const Communicator& communicator) {
   return in_place ? std::string{} : "the buffers overlap, but not as the documentation has it for in place";
 }
 
-// The calls of one communicator in one group, as one piece of work on their stream.
+// Enqueues the calls of one communicator in one group as one operation on their stream.
 ncclResult_t launch(const std::shared_ptr<Communicator>& communicator, const std::vector<Call>& calls,
                     const std::shared_ptr<Stream>& stream) {
   const auto issue = [clique = communicator->clique, rank = communicator->rank, device = communicator->device, calls] {

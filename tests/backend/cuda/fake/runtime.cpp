@@ -23,7 +23,7 @@ std::map<int, cudaError_t>& broken() {
   return devices;
 }
 
-// Given work since the last cudaDeviceSynchronize.
+// The devices that got work since their last cudaDeviceSynchronize.
 std::set<int>& given() {
   static auto& devices = *new std::set<int>;
   return devices;

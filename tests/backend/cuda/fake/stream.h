@@ -1,4 +1,4 @@
-// Streams, graphs, and the captures that make graphs of the work of streams.
+// Streams, graphs, and stream capture.
 #pragma once
 
 #include <condition_variable>
@@ -18,10 +18,10 @@ namespace harness::fake {
 
 class Capture;
 
-// Work done in order by a thread of its own.
+// A queue of work that its own thread runs in order.
 class Stream : public std::enable_shared_from_this<Stream> {
  public:
-  // A point in a stream's order: reached when all that was enqueued before it is done.
+  // A point in a stream's order, reached when all work enqueued before it is done.
   struct Point {
     std::shared_ptr<Stream> stream;
     std::uint64_t ticket = 0;
@@ -34,12 +34,12 @@ class Stream : public std::enable_shared_from_this<Stream> {
   Point enqueue(std::function<void()> work);  // starts after all earlier work of this stream
   Point now();
   bool idle();
-  void finish();  // the thread ends when the queue is empty; nothing is enqueued any more
+  void finish();  // ends the thread once the queue is empty; do not enqueue afterwards
 
   const int device;
   const int priority;
 
-  // Guarded by runtime_mutex(): the graph that work goes into instead, and the nodes that the next one depends on.
+  // Guarded by runtime_mutex(): the capture that takes the work instead, and the nodes that the next node depends on.
   std::shared_ptr<Capture> capture;
   std::vector<int> tips;
 
@@ -55,13 +55,13 @@ class Stream : public std::enable_shared_from_this<Stream> {
   bool finishing_ = false;
 };
 
-// The stream of a handle; null (and the reason in a complaint) if there is none, as for the default stream, which the
-// backend has no use of. `caller` is the function named in the complaint.
+// Returns the stream of a handle, or null with a complaint that names `caller`. The default stream is null, too: the
+// backend does not use it.
 std::shared_ptr<Stream> find_stream(cudaStream_t handle, const char* caller);
-std::vector<std::shared_ptr<Stream>> streams_of(int device);  // all that may have work, destroyed ones as well
+std::vector<std::shared_ptr<Stream>> streams_of(int device);  // all that may have work, including destroyed ones
 void wait_for_device(int device);
 
-// A graph: operations and what each must wait for.
+// An operation of a graph and its dependencies.
 struct Node {
   Operation operation;
   std::vector<int> after;  // indices of nodes captured earlier
@@ -76,15 +76,14 @@ struct Executable {
   Stream::Point last_launch;  // launches of one executable never overlap; guarded by runtime_mutex()
 };
 
-// A capture under way, in thread-local mode: the graph that grows and the rules that can spoil it. All guarded by
-// runtime_mutex().
+// A capture in thread-local mode: the graph so far, and the rules that can invalidate it. Guarded by runtime_mutex().
 class Capture : public std::enable_shared_from_this<Capture> {
  public:
   explicit Capture(std::shared_ptr<Stream> origin)
       : origin(std::move(origin)), thread(std::this_thread::get_id()), graph(std::make_shared<Graph>()) {}
 
-  void join(const std::shared_ptr<Stream>& stream, const std::vector<int>& tips);  // also when it is in already
-  int add(const std::shared_ptr<Stream>& stream, Node node);  // after the stream's tips; becomes its only tip
+  void join(const std::shared_ptr<Stream>& stream, const std::vector<int>& tips);  // adds tips if it already joined
+  int add(const std::shared_ptr<Stream>& stream, Node node);  // after the stream's tips; becomes the only tip
   void invalidate(const std::string& why);
   void end();  // all streams leave
   bool joined_back() const;

@@ -7,7 +7,7 @@
 
 #include "fake.h"
 
-// Writes records of the newest version that its header knows, as the library of that toolkit would.
+// Records have the newest version in the header, as the library of that toolkit writes them.
 #if CUPTI_API_VERSION >= 130200
 using Kernel = CUpti_ActivityKernel11;
 #elif CUPTI_API_VERSION >= 130000
@@ -28,7 +28,7 @@ struct Launch {
   std::uint64_t start_ns, end_ns, external;
 };
 FakeCupti state;
-std::mutex mutex;  // of what follows: ranks are threads
+std::mutex mutex;  // guards the variables below: ranks are threads
 std::vector<Launch> launches;
 std::vector<std::uint64_t> ids;
 std::uint32_t next_correlation = 100;

@@ -44,13 +44,13 @@ TEST_P(AttentionParts, Delta) {
 struct Scores {
   std::int64_t matrices, queries, keys;
   bool causal;
-  std::int64_t document = 0;  // the length of each in a sequence, but for the last; 0: there is one
+  std::int64_t document = 0;  // the length of each document but the last of a sequence; 0: one document
 
   std::int64_t first_seen(std::int64_t row) const { return document > 0 ? row % queries / document * document : 0; }
   std::int64_t behind_seen(std::int64_t row) const { return causal ? std::min(keys, row % queries + 1) : keys; }
   bool sees(std::int64_t row, std::int64_t key) const { return key >= first_seen(row) && key < behind_seen(row); }
 };
-// Square; fewer and more keys than queries; not for vectors; more keys than one turn of a block; several documents.
+// Square; more and fewer keys than queries; sizes not for vectors; more keys than one pass of a block; documents.
 constexpr Scores score_shapes[] = {
     {1, 1, 1, true},      {3, 16, 16, true},    {3, 16, 16, false},     {2, 13, 37, true},   {2, 37, 13, true},
     {2, 9, 21, false},    {1, 7, 4096, true},   {1, 3, 4096, false},    {1, 300, 304, true}, {1, 1100, 1027, true},
@@ -88,7 +88,7 @@ std::vector<double> softmax(const Buffer& scores, const Scores& s, std::vector<d
 TEST_P(AttentionParts, SoftmaxAndProbabilities) {
   for (const Scores& s : score_shapes) {
     const std::int64_t rows = s.matrices * s.queries;
-    // What a row does not see must not matter, whatever it is.
+    // Masked scores must not matter, whatever they are: set them to NaN.
     Buffer scores = random(type(), rows * s.keys, 1, 20);
     for (std::int64_t i = 0; i < rows * s.keys; ++i) {
       if (!s.sees(i / s.keys, i % s.keys)) scores.set(i, NAN);
@@ -123,7 +123,7 @@ TEST_P(AttentionParts, SoftmaxBackward) {
   }
 }
 
-// Offsets of one kind, from where documents begin.
+// Checks the offsets of one kind: each document's beginning times the stride.
 void expect_offsets(const Buffer& table, std::int64_t first, const std::vector<std::int64_t>& begins,
                     std::int64_t stride) {
   const auto* entry = static_cast<const std::int64_t*>(table.tensor().data) + first;
@@ -134,7 +134,7 @@ TEST(Documents, AreFoundWhereTheirFirstPositionIs) {
   struct Case {
     std::int64_t batch, length, most, mean;
   };
-  // Fewer positions than threads, and more; a table that is too small for some sequences; documents of one position.
+  // Fewer and more positions than threads; a table too small for some sequences; documents of one position.
   for (const Case& c : {Case{3, 17, 17, 4}, Case{2, 1000, 40, 50}, Case{4, 300, 3, 60}, Case{1, 513, 513, 1}}) {
     program::AttentionShape s = shape_of(c.batch, 6, 8, c.length);
     s.query_stride = 80;
@@ -144,7 +144,7 @@ TEST(Documents, AreFoundWhereTheirFirstPositionIs) {
     std::uint64_t drawn = 0;
     for (std::int64_t b = 0; b < c.batch; ++b) {
       const std::size_t first_entry = begins.size();
-      std::int64_t number = b == 1 ? 5 : 0;  // the second sequence begins within a document
+      std::int64_t number = b == 1 ? 5 : 0;  // the second sequence begins inside a document
       for (std::int64_t i = 0; i < c.length; ++i) {
         if (i > 0 && philox(7, ++drawn, 0)[0] % static_cast<std::uint64_t>(c.mean) == 0) number = 0;
         ids.set(b * c.length + i, static_cast<double>(number));

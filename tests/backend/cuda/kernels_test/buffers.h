@@ -9,7 +9,7 @@
 
 namespace harness::test {
 
-/// Memory of one tensor, as aligned as a device's (and no more, so that AddressSanitizer sees what is read past it).
+/// Memory of one tensor, aligned like device memory and no more, so that AddressSanitizer finds reads past its end.
 class Buffer {
  public:
   Buffer(program::DType type, std::int64_t count) : tensor_{nullptr, type, count} {
@@ -45,19 +45,19 @@ inline Buffer random(program::DType type, std::int64_t count, std::uint64_t seed
   return buffer;
 }
 
-/// f32 scratch of so many elements.
+/// f32 scratch of `count` elements.
 struct Scratch {
   explicit Scratch(std::int64_t count) : buffer(program::DType::f32, count) {}
   operator float*() const { return buffer.tensor().f32(); }  // NOLINT(google-explicit-constructor)
   Buffer buffer;
 };
 
-/// Relative error that single precision, or rounding a result to bf16 once more or less, explains.
+/// Relative error that f32 arithmetic, or one rounding to bf16 more or less, explains.
 inline double tolerance(program::DType type) {
   return type == program::DType::bf16 ? 1e-2 : 1e-5;
 }
 
-/// Every element: |got - wanted| <= limit * (|wanted| + the root mean square of all wanted).
+/// Checks for every element: |got - wanted| <= limit * (|wanted| + the root mean square of all wanted).
 template <class Wanted>
 ::testing::AssertionResult close(const Buffer& got, const Wanted& wanted, double limit) {
   double squares = 0;

@@ -1,4 +1,4 @@
-// The emulation itself: that it finds what it is there to find.
+// Tests the emulation itself: it must find the faults that it exists to find.
 #define HARNESS_EMULATED_CUDA 1
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace harness::emulation {
 
-// Launches have no queue to go to in this program.
+// This program has no streams: run the work at once.
 void submit(CUstream_st*, std::function<void()> work) {
   work();
 }
@@ -67,12 +67,12 @@ TEST(Emulation, FaultsAreErrors) {
   const auto run = [&](Fault fault) {
     return test::error_of([&] { launch("faulty", faulty, {3, 64, 64}, nullptr, fault, out); });
   };
-  for (int round = 0; round < 2; ++round) {  // after an error the next kernel runs as if nothing had been
+  for (int round = 0; round < 2; ++round) {  // an error must not affect the next kernel
     EXPECT_EQ(run(Fault::none), "");
     EXPECT_EQ(out[0], 32);
     EXPECT_THAT(run(Fault::divergent_warp), HasSubstr("31 wait at __syncthreads"));
     EXPECT_THAT(run(Fault::divergent_block), HasSubstr("ended while others wait"));
-#ifndef __SANITIZE_ADDRESS__  // which sees them first
+#ifndef __SANITIZE_ADDRESS__  // AddressSanitizer would report these first
     EXPECT_THAT(run(Fault::past_static), HasSubstr("wrote past its shared memory"));
     EXPECT_THAT(run(Fault::past_dynamic), HasSubstr("wrote past its shared memory"));
 #endif

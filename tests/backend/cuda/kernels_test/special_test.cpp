@@ -1,4 +1,4 @@
-// Values and uses of kernels that the table of operations (table_test.cpp) does not have.
+// Values and uses of kernels that are missing in the table of operations (table_test.cpp).
 #include "backend/cpu/kernels.h"
 #include "backend/cuda/kernels/kernels.h"
 #include "backend/quantised_blocks.h"
@@ -46,7 +46,7 @@ backend::Bound<program::CrossEntropy> whole(LossShape s, const Buffer& logits, c
   return {logits, labels, loss, s.rows, s.vocab, 0.25, 1.5};
 }
 
-// Two rows with these labels: gradients and loss are those of the cpu backend.
+// Expects the cpu backend's gradients and loss for two rows with these labels.
 void expect_loss_of_cpu(const Buffer& logits, double first_label, double second_label, double limit) {
   const LossShape s{2, logits.tensor().count / 2};
   const Buffer ours = logits, theirs = logits, loss = scalar(0), wanted_loss = scalar(0);

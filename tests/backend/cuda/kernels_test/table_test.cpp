@@ -1,4 +1,4 @@
-// The table of operations (selftest/operation_cases.h) over the emulated kernels: own kernels alone, without a runtime.
+// The table of operations (selftest/operation_cases.h) on this project's own kernels, emulated, without a CUDA runtime.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,10 +31,10 @@ struct EmulatedKernels {
 
 TEST(Kernels, ComputeWhatTheTableOfOperationsSays) {
   std::vector<selftest::OperationCase> cases = selftest::operation_cases(false, true, true);
-  std::erase_if(cases, [](const selftest::OperationCase& c) {  // cuBLASLt's and cuDNN's part
+  std::erase_if(cases, [](const selftest::OperationCase& c) {  // cuBLASLt and cuDNN compute these
     return c.operation == "matmul" || c.operation == "attention" || c.operation == "attention_backward";
   });
-  // With the sanitizers it is about addresses: the first cases of each line, of which all run at -O2.
+  // With sanitizers, only addresses matter: take the first cases of each line. All of them run at -O2.
   std::map<std::string, int> taken;
   std::erase_if(
       cases, [&](const selftest::OperationCase& c) { return sanitized && ++taken[c.operation + c.precision()] > 3; });

@@ -56,7 +56,7 @@ TEST(Activity, ARecordingBeginsEmptyAndOneIsEnough) {
   EXPECT_EQ(records[0].start_ns, 3u);
 }
 
-// CUPTI of CUDA 13.0, without an update, may hang there.
+// Disabling kernel records may hang in the CUPTI of CUDA 13.0 without an update.
 TEST(Activity, KernelsAreNotDisabledWhereThatMayHang) {
   for (const auto& [version, left] : {std::pair{120009u, 0}, {130000u, 1}, {130001u, 0}, {130100u, 0}}) {
     *fake_cupti() = {};
@@ -67,7 +67,7 @@ TEST(Activity, KernelsAreNotDisabledWhereThatMayHang) {
     std::string problem;
     EXPECT_EQ(recorder.stop(problem).size(), 1u);
     EXPECT_EQ(fake_cupti()->enabled, left) << version;
-    ASSERT_EQ(recorder.start(), "");  // and what came between does not count
+    ASSERT_EQ(recorder.start(), "");  // a new recording starts empty
     EXPECT_TRUE(recorder.stop(problem).empty());
   }
   *fake_cupti() = {};
@@ -89,7 +89,7 @@ TEST(Activity, WhatIsMissingIsSaid) {
   fake_cupti()->dropped = 0;
 }
 
-// CUPTI on its own starts from here in each of the following.
+// Resets the fake CUPTI before and after each test.
 class LateActivity : public ::testing::Test {
  protected:
   void SetUp() override { *fake_cupti() = {}; }
@@ -127,7 +127,7 @@ TEST_F(LateActivity, NothingEvenWhenForcedIsAnEmptyRecording) {
   EXPECT_EQ(problem_, "");
   EXPECT_EQ(fake_cupti()->enabled, 0);
   fake_cupti()->silent = false;
-  ActivityRecorder next;  // what was kept back belongs to no later recording
+  ActivityRecorder next;  // records that were held back belong to no later recording
   ASSERT_EQ(next.start(), "");
   EXPECT_TRUE(next.stop(problem_).empty());
 }

@@ -49,8 +49,8 @@ TEST(Launches, AWaitForHalfAGroupIsRefused) {
   EXPECT_THROW(make_launches({on(1, {}, 7), on(0, {0}), on(1, {}, 7)}, 2), Error);
 }
 
-// Every dependency of a real step is enforced by stream order and events alone: a vector clock over the launches says
-// what each can rely on.
+// Checks that stream order and events enforce every dependency. A vector clock over the launches tells which operations
+// are known to be complete at each.
 void expect_enforced(const std::vector<program::Operation>& operations, std::size_t streams) {
   const LaunchList list = make_launches(operations, streams);
   using Known = std::vector<std::int64_t>;  // per stream: highest operation known to be complete

@@ -16,7 +16,7 @@ namespace {
 using Matmul = backend::Bound<program::Matmul>;
 using program::DType;
 
-// Absent operands but for their types.
+// Operands have types but no memory.
 Matmul matmul(std::int64_t m, std::int64_t n, std::int64_t k, DType in = DType::bf16, DType out = DType::bf16) {
   return {.a = {nullptr, in}, .b = {nullptr, in}, .out = {nullptr, out}, .m = m, .n = n, .k = k};
 }
@@ -43,7 +43,7 @@ TEST(Product, EverythingThatChangesTheWorkChangesTheKey) {
     keys.insert(key(op));
   }
   EXPECT_EQ(keys.size(), 14u);
-  // tf32 is about fp32 products alone.
+  // tf32 affects fp32 products only.
   EXPECT_EQ(key(plain, true), key(plain));
 }
 
@@ -81,8 +81,8 @@ TEST(Product, AStepNeedsFewDistinctOnes) {
   std::set<std::string> keys;
   for (const Product& p : needed) keys.insert(key_of(p));
   EXPECT_EQ(keys.size(), needed.size());
-  // Forward, input gradient and weight gradient of four layers and the head; weight gradients of the first micro-batch
-  // replace, of the second add.
+  // Forward, input gradient and weight gradient of a layer's four products and of the head. Weight gradients overwrite
+  // in the first micro-batch and accumulate in the second.
   EXPECT_GE(needed.size(), 15u);
   EXPECT_LE(needed.size(), 26u);
   for (const Product& p : needed) EXPECT_GE(p.alignment_bytes, 16) << key_of(p);
@@ -90,7 +90,7 @@ TEST(Product, AStepNeedsFewDistinctOnes) {
 
 TEST(Device, EveryRankGetsItsOwn) {
   EXPECT_EQ(device_ordinal(8, 5, 8, false), 5);
-  EXPECT_EQ(device_ordinal(1, 5, 8, false), 0);  // the launcher shows each task one
+  EXPECT_EQ(device_ordinal(1, 5, 8, false), 0);  // the launcher shows each task one device
   EXPECT_EQ(device_ordinal(1, 3, 4, true), 0);
   EXPECT_EQ(device_ordinal(2, 3, 4, true), 1);
   EXPECT_THROW(device_ordinal(4, 4, 8, false), Error);

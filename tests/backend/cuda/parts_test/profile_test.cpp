@@ -6,7 +6,7 @@ namespace harness::cuda {
 namespace {
 
 ActivityRecord lasting(std::uint64_t external, std::uint64_t start, std::uint64_t end) {
-  constexpr std::uint64_t begin_ns = 1'700'000'000'000'000'000;  // as large as CUPTI's are
+  constexpr std::uint64_t begin_ns = 1'700'000'000'000'000'000;  // as large as CUPTI's timestamps
   return {.external_id = external, .start_ns = begin_ns + start, .end_ns = begin_ns + end};
 }
 
@@ -17,7 +17,7 @@ program::Operation on_stream(program::Action action, program::StreamId stream, i
 TEST(Attribution, AnOperationLastsFromItsFirstRecordToItsLast) {
   const std::vector<program::Operation> step = {on_stream(program::Matmul{}, 0), on_stream(program::Gelu{}, 0),
                                                 on_stream(program::AllReduce{}, 1)};
-  // The matmul is two kernels and a memset; the Gelu left nothing; a record is nobody's.
+  // The matmul is two kernels and a memset, the Gelu left no record, and one record has no operation.
   const std::vector<ActivityRecord> records = {lasting(1, 300, 400), lasting(1, 100, 110), lasting(1, 120, 290),
                                                lasting(3, 200, 900), lasting(0, 10, 1500)};
   const auto intervals = operation_intervals(records, make_launches(step, 3).launches);
@@ -32,8 +32,8 @@ TEST(Attribution, AnOperationLastsFromItsFirstRecordToItsLast) {
 }
 
 TEST(Attribution, MembersOfAGroupShareItsInterval) {
-  // Sends and receives of group 7 start as one and leave one record under the first's id, with a copy on another
-  // stream in between; a later group of the same number on the same stream is another group.
+  // The first send and receive of group 7 start as one and leave one record, under the id of the send, with a product
+  // on another stream in between. A later group of the same number on the same stream is a separate group.
   const std::vector<program::Operation> step = {on_stream(program::Send{}, 1, 7),    on_stream(program::Matmul{}, 0),
                                                 on_stream(program::Receive{}, 1, 7), on_stream(program::AllReduce{}, 1),
                                                 on_stream(program::Send{}, 1, 7),    on_stream(program::Send{}, 2, 7)};
@@ -64,7 +64,7 @@ TEST(Ranges, AnOperationStandsInItsStepPhaseAndLayer) {
   EXPECT_EQ(path(program::Phase::gradient_sync, -1, -1), (RangePath{"step", "gradient_sync"}));
 }
 
-// No profiler listens here: that nothing comes of it is what is shown.
+// Without a profiler, walking the ranges must have no effect.
 TEST(Ranges, CanBeWalkedWithoutAProfiler) {
   const std::vector<program::Operation> step = {labelled(program::Phase::forward, 0, 0),
                                                 labelled(program::Phase::optimizer, -1, -1)};

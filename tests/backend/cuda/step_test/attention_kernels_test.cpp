@@ -47,13 +47,13 @@ TEST(Cudnn, AVersionThatIsKnownToBeWrongForAShapeIsRefusedForThatShapeAlone) {
 
 class CudnnWithoutGpu : public ::testing::Test {
  protected:
-  // Other versions may want other keys in the description of a GPU.
+  // Other versions may expect other keys in the device description.
   void SetUp() override {
     if (!cudnn_version().starts_with("9.19.")) GTEST_SKIP() << "the description is for cuDNN 9.19: " << cudnn_version();
   }
 };
 
-// A GPU as cuDNN 9.19 describes one to itself, of an H200 or a B200 in what decides about kernels.
+// A device description in cuDNN 9.19's own format, with the properties of an H200 or B200 that decide about kernels.
 std::string device_of(int major) {
   return fmt::format(
       R"({{"deviceName":"GPU","deviceVer":{}00,"driverVer":13000,"cudaDeviceId":0,"pciDeviceId":0,"isTccDriver":0,)"
@@ -72,7 +72,7 @@ program::AttentionShape shape_of(const config::Model& model, int tensor_parallel
   return s;
 }
 
-// "" if cuDNN proposes a kernel for either direction.
+// Returns "" if cuDNN proposes a kernel for both directions; otherwise the reason.
 std::string why_not(const AttentionForm& fused, int major) {
   fake::reset({.compute_major = major});
   return test::error_of([&] {
@@ -108,7 +108,7 @@ TEST_F(CudnnWithoutGpu, ProposesKernelsForEachModelOfThisRepositoryPackedOrNot) 
   }
 }
 
-// So that the test above can fail.
+// Shows that the test above can fail.
 TEST_F(CudnnWithoutGpu, SaysWhyItHasNoKernel) {
   EXPECT_THAT(why_not({shape_of(1, 4, 20, 128), program::DType::bf16}, 9), HasSubstr("multiple of 8"));
   EXPECT_THAT(why_not({shape_of(1, 4, 512, 128), program::DType::bf16}, 9), HasSubstr("256"));

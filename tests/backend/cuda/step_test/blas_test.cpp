@@ -19,7 +19,7 @@ constexpr std::int64_t n = 64;
 class BlasOverFake : public ::testing::Test {
  protected:
   void answer(cublasStatus_t status) { fake::reset({.lt_epilogue_status = static_cast<int>(status)}); }
-  // Takes memory of the device that is set up by then.
+  // Allocates on the fake device: construct it after answer() or reset().
   struct Bench {
     Memory memory{Memory::Kind::device, 6 * n* n * 4, "a test"};
     Blas blas;
@@ -61,7 +61,7 @@ TEST_F(BlasOverFake, AFusedFormThatIsThereIsTakenWithoutAWord) {
   EXPECT_THAT(bench.blas.refusals(), IsEmpty());
 }
 
-// out = a b + bias + add, with `add` left as it was, in whichever form is chosen. One proposal cannot do it.
+// out = a b + bias + add, with `add` unchanged, for every choice. The in-place proposal is not among them.
 TEST_F(BlasOverFake, WhatIsAddedIsReadFromItsOwnPlace) {
   fake::reset({.lt_first_is_in_place = true});
   Bench bench;

@@ -1,4 +1,4 @@
-// precision: mxfp8 over the stand-in for cuBLASLt: products with scales of blocks.
+// precision: mxfp8 over the stand-in for cuBLASLt: products with block scales.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -48,7 +48,7 @@ TEST_F(BlockScales, ProductsAreThoseOfTheCpuBackend) {
 
 TEST_F(BlockScales, AGpuBelowBlackwellIsRefusedInALine) {
 #ifdef __SANITIZE_ADDRESS__
-  const __lsan::ScopedDisabler executables_that_failed_are_leaked_on_purpose;  // backend/cuda/runtime.h says why
+  const __lsan::ScopedDisabler executables_that_failed_are_leaked_on_purpose;  // see backend/cuda/runtime.h
 #endif
   fake::reset({.compute_major = 9});
   const auto lines = selftest::check_operations(products(), cuda_backend(), backends::get(config::BackendKind::cpu),

@@ -1,4 +1,4 @@
-// The cuda backend's own promises, over the emulated device.
+// Guarantees of the cuda backend, tested over the emulated device.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -47,7 +47,7 @@ TEST(CudaExecutable, AGraphTrainsAsTheStreamsDo) {
   }
 }
 
-// This machine has no GPU, so that its kernel tells of nothing near it.
+// Assumes a machine without a GPU at the fake one's PCI address: its kernel then names no CPUs near that address.
 TEST(CudaExecutable, WhereNothingIsNearTheGpuTheCpusStay) {
   const machine::CpuSet before = machine::bound_cpus();
   LocalJob job(tiny, small(), test::layout_of(1, 1, 1));
@@ -72,7 +72,7 @@ TEST(CudaExecutable, UpdatesBesideTheBackwardPassHaveLowPriorityAndTrainAlike) {
       EXPECT_GE(std::ranges::count(priorities, -5), layout.ranks());
       EXPECT_EQ(fake::complaints(), std::vector<std::string>{});
     }
-    // Embedding gradients add up in any order.
+    // Embedding gradients are summed in any order.
     for (std::size_t i = 0; i < results[0].size(); ++i) EXPECT_NEAR(results[1][i] / results[0][i], 1, 1e-4);
   }
 }
@@ -86,7 +86,7 @@ TEST(CudaExecutable, NothingTheStandInsRefuseAndNothingLeftBehind) {
   EXPECT_EQ(fake::leaks(), std::vector<std::string>{});
 }
 
-// Each communicator costs device memory and time at the start.
+// Each communicator costs device memory and start-up time.
 TEST(CudaExecutable, TheGroupOfAllRanksUsesTheJobsCommunicator) {
   const auto communicators_of = [](const program::Layout& layout) {
     const LocalJob job(tiny, small(), layout);
@@ -96,11 +96,11 @@ TEST(CudaExecutable, TheGroupOfAllRanksUsesTheJobsCommunicator) {
     return 0;
   };
   EXPECT_EQ(communicators_of(test::layout_of(1, 1, 1)), 0);
-  EXPECT_EQ(communicators_of(test::layout_of(1, 1, 2)), 2);  // world as the job's, data
+  EXPECT_EQ(communicators_of(test::layout_of(1, 1, 2)), 2);  // the job's, which is also world's, and data
   EXPECT_EQ(communicators_of(test::layout_of(2, 1, 2)), 3);  // and tensor
 }
 
-// One Program for both ranks: each sums up its own part in place, converts it, and gathers the other's in place.
+// One Program for both ranks: reduce-scatter in place, convert the own part, all-gather in place.
 TEST(CudaExecutable, ReducesAndGathersOwnPartsInPlace) {
   constexpr std::int64_t elements = 600;
   program::ProgramSet set{layout_of(1, 1, 2), {{"data", program::AxisSet::of({program::Axis::data}), {}}}, {}, {}};
@@ -134,7 +134,7 @@ TEST(CudaExecutable, ReducesAndGathersOwnPartsInPlace) {
   }
 }
 
-// A host that takes its time.
+// Inputs from a slow host.
 class SlowInputs final : public program::InputSource {
  public:
   explicit SlowInputs(std::unique_ptr<program::InputSource> inner) : inner_(std::move(inner)) {}

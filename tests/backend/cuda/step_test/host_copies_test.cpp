@@ -1,4 +1,4 @@
-// Copies between host and GPU over the stand-in for the CUDA runtime, whose copies take as long as the test says.
+// Copies between host and GPU over the stand-in for the CUDA runtime, at rates that the test sets.
 #include "backend/cuda/tuner.h"
 
 #include <gmock/gmock.h>
@@ -15,14 +15,14 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr double one_batch_s = 1e-3;  // of the wall clock: each way is measured once
+constexpr double one_batch_s = 1e-3;  // of wall-clock time: enough for one batch each way
 
 class HostCopiesOverFake : public ::testing::Test {
  protected:
   void TearDown() override { fake::reset(); }
 };
 
-// Both at once take as long as the slower one, on two streams: one after the other, both would reach 1.33 GB/s.
+// On two streams, both copies take as long as the slower one. One after the other, they would reach 1.33 GB/s.
 TEST_F(HostCopiesOverFake, EachWayHasItsRateAndBothHaveTheirSum) {
   fake::reset({.copy_in_bytes_per_s = 2e9, .copy_out_bytes_per_s = 1e9});
   const machine::HostCopies rates = cuda_backend().measure_host_copies({}, one_batch_s);
@@ -34,7 +34,7 @@ TEST_F(HostCopiesOverFake, EachWayHasItsRateAndBothHaveTheirSum) {
 }
 
 TEST_F(HostCopiesOverFake, ADeviceWithoutRoomIsAnErrorAndKeepsNothing) {
-  fake::reset({.device_bytes = std::size_t{100} << 20});  // for one of two buffers
+  fake::reset({.device_bytes = std::size_t{100} << 20});  // room for one of two buffers
   EXPECT_THAT(test::error_of([] { measure_host_copies(one_batch_s); }),
               HasSubstr("out of GPU memory: 64 MiB for copies between host and GPU"));
   EXPECT_THAT(fake::leaks(), IsEmpty());

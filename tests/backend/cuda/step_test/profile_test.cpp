@@ -1,4 +1,4 @@
-// A profiled step over the emulated device, with a CUPTI that does what a test tells it.
+// A profiled step over the emulated device, with the fake CUPTI.
 #ifdef HARNESS_HAS_FAKE_CUPTI
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ class ProfiledStep : public ::testing::Test {
   void SetUp() override { *fake_cupti() = {}; }
   void TearDown() override { *fake_cupti() = {}; }
 
-  // Of rank 0.
+  // Returns rank 0's intervals.
   std::vector<program::Interval> profile(const program::Layout& layout, bool graph) {
     config::Settings s;
     s.global_batch_size = 2;
@@ -32,7 +32,7 @@ class ProfiledStep : public ::testing::Test {
     LocalJob job(one_layer, s, layout);
     operations_ = job.program(0).step.size();
     const auto intervals = job.run_profiled();
-    job.run(1);  // every rank ran as many steps as the others
+    job.run(1);  // works only if all ranks ran equally many steps
     warnings_ = job.warnings(0);
     return intervals;
   }
@@ -49,20 +49,20 @@ TEST_F(ProfiledStep, AnEmptyRecordingFallsBackToEventsOfTheSameStep) {
       double longest_s = 0;
       for (const program::Interval& i : intervals) longest_s = std::max(longest_s, i.end_s - i.start_s);
       EXPECT_GT(longest_s, 0);
-      // One recording at a time in a process: of two ranks here, one may have been refused.
+      // A process has one recording at a time: of two ranks here, one may have been refused.
       const char* why = layout.ranks() == 1 ? empty_handed : "taken with CUDA events";
       EXPECT_THAT(warnings_, Contains(HasSubstr(why)));
     }
   }
 }
 
-// The records are there only for who has synchronized with the device, as CUPTI's header demands.
+// CUPTI's header demands a device synchronisation before the flush: without it the fake delivers no complete records.
 TEST_F(ProfiledStep, TheDeviceIsSynchronizedBeforeTheRecordingEnds) {
   fake_cupti()->kernel_per_push = true;
   fake_cupti()->synchronized = [] { return fake::synchronized(); };
   const auto intervals = profile(test::layout_of(1, 1, 1), false);
   EXPECT_THAT(intervals, Not(IsEmpty()));
-  EXPECT_NEAR(intervals.front().end_s - intervals.front().start_s, 5e-9, 1e-12);  // a record's, not an event's
+  EXPECT_NEAR(intervals.front().end_s - intervals.front().start_s, 5e-9, 1e-12);  // from a record, not from events
   EXPECT_THAT(warnings_, Not(Contains(HasSubstr(empty_handed))));
   EXPECT_THAT(warnings_, Not(Contains(HasSubstr("incomplete"))));
 }

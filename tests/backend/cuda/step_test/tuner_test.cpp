@@ -80,7 +80,7 @@ TEST_F(TunerOverFake, EveryProductGetsItsFastestProposal) {
   }
 }
 
-// It is the fastest: nothing but its numbers speaks against it.
+// The wrong algorithm is the fastest: only its results can exclude it.
 TEST_F(TunerOverFake, AProposalThatComputesSomethingElseIsNeverChosen) {
   for (const int wrong : {2, 3}) {
     fake::reset({.lt_wrong_algorithm = wrong, .lt_fast_algorithm = wrong});
@@ -101,7 +101,7 @@ TEST_F(TunerOverFake, AnAlgorithmThatBreaksTheDeviceIsNamed) {
   EXPECT_THAT(tuned, HasSubstr("IllegalAddress"));
 }
 
-// A plain product of n x k and k x n, all of one type, with the operands that tuning gives it.
+// A plain product of n x k and k x n, all of one type, with the tuner's operands.
 struct SquareProduct {
   SquareProduct(std::int64_t n, std::int64_t k, program::DType type)
       : rotation({{.a = {nullptr, type}, .b = {nullptr, type}, .out = {nullptr, type}, .m = n, .n = n, .k = k}, false},
@@ -148,7 +148,7 @@ TEST_F(TunerOverFake, CandidatesAreComparedByTheirMedian) {
   const auto candidate = [&](double seconds, double once) {
     return std::vector<Blas::Run>{[&, seconds, once](Stream s) { spin(s, calls++ < 2 ? once : seconds); }};
   };
-  // So far apart that a busy machine does not turn them round.
+  // Far enough apart that noise of a busy machine cannot swap them.
   const auto medians = timer.medians({candidate(1e-3, 0.5), candidate(0.1, 0.5)}, 5);
   ASSERT_EQ(medians.size(), 2u);
   EXPECT_LT(medians[0], medians[1]);
