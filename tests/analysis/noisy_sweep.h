@@ -11,26 +11,27 @@
 
 namespace harness::test::simulated {
 
-/// The noise that makes blocks differ where no case does. Amounts are in log seconds; what is 0 is not there.
+/// The noise that makes blocks differ although no case has an effect. Amounts are in log seconds; 0 switches a source
+/// off.
 struct Disturbance {
   const char* name = "";
   double drift = 0.01, drift_time_s = 600;       // an Ornstein-Uhlenbeck process that all cases share
-  double set_up = 0.002;                         // of a block
-  double step = 0.004;                           // of a step
-  double hit = 0;                                // the share of blocks that take 5 to 20 % longer
+  double set_up = 0.002;                         // per block
+  double step = 0.004;                           // per step
+  double hit = 0;                                // share of blocks that take 5 to 20 % longer
   bool heavy_tails = false;                      // the set-up effect has Student's t distribution with 3 degrees
   double odd_scatter = 1, baseline_scatter = 1;  // times the set-up effect of every second case, of the baselines
   double trend = 0;                              // over the whole sweep
-  int visits = 0;                                // of a neighbour, who slows all blocks by 3 %
-  double odd_suffers = 0;                        // every second case suffers so much more from a visit
+  int visits = 0;                                // number of visits by a neighbour that slows all blocks by 3 %
+  double odd_suffers = 0;                        // every second case suffers this much more from a visit
   double sine = 0;                               // amplitude, with a period of 20 min
-  double after_third = 0;                        // of the block after every third case
-  double round_scatter = 0;                      // the standard deviation of the log of a round's scatter
-  double missing = 0;                            // the share of blocks that are not there
-  double odd_drift = 0;                          // every second case drifts by itself as well
-  bool odd_drift_centred = false;                // around its mean over the sweep
-  int sessions = 1;                              // whose levels are 3 % apart
-  double second_state = 0;                       // the share of blocks that take half as long again, each by chance
+  double after_third = 0;                        // added to the block after every third case
+  double round_scatter = 0;                      // standard deviation of the log of a round's scatter
+  double missing = 0;                            // share of missing blocks
+  double odd_drift = 0;                          // extra drift of every second case alone
+  bool odd_drift_centred = false;                // odd_drift has mean 0 over the sweep
+  int sessions = 1;                              // their levels differ with a standard deviation of 3 %
+  double second_state = 0;                       // share of blocks that take half as long again, drawn independently
 };
 
 struct Size {
@@ -38,8 +39,8 @@ struct Size {
   double steps = 60, step_s = 1, gap_s = 10;  // gap: set-up and warm-up of a block
 };
 
-/// Draws sweeps in which no case has an effect. Case 0 is the baseline, 1 its copy. Each round holds every case once,
-/// in the order of a row of Williams' square.
+/// Draws sweeps in which no case has an effect. Case 0 is the baseline, 1 its copy. Each round runs every case once, in
+/// the order of a row of a Williams square.
 class NoisySweeps {
  public:
   NoisySweeps(const Disturbance& noise, const Size& size, unsigned seed) : noise_(noise), size_(size), random_(seed) {}
@@ -75,7 +76,7 @@ class NoisySweeps {
       if (odd) log_seconds += noise_.odd_drift * own[at];
       const double scatter = scatter_of_round * scatter_of(which, odd);
       log_seconds += noise_.set_up * scatter * (noise_.heavy_tails ? student() : normal());
-      log_seconds += 1.2533 * noise_.step / std::sqrt(size_.steps) * normal();  // of a median
+      log_seconds += 1.2533 * noise_.step / std::sqrt(size_.steps) * normal();  // standard error of a median
       if (uniform() < noise_.hit) log_seconds += std::log1p(0.05 + 0.15 * uniform());
       if (noise_.second_state > 0 && uniform() < noise_.second_state) log_seconds += std::log(1.5);
       if (previous >= 2 && (previous - 2) % 3 == 0) log_seconds += noise_.after_third;
@@ -145,7 +146,7 @@ class NoisySweeps {
     return means;
   }
 
-  // How many are there during each block.
+  // Returns the number of visitors during each block.
   std::vector<int> draw_visits(int blocks) {
     std::vector<int> visitors(static_cast<std::size_t>(blocks), 0);
     for (int visit = 0; visit < noise_.visits; ++visit) {

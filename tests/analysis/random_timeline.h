@@ -6,8 +6,8 @@
 
 namespace harness::test::samples {
 
-/// A case with a peak and one finished block, and a random timeline of its `stages` roles: any number of operations of
-/// any kind on any stream, overlapping as they like, with whatever the file says besides left out at random.
+/// Returns a case with a peak, one finished block and a random timeline of its `stages` roles: any number of operations
+/// of any kind on any stream, overlapping freely. Optional parts of the file are left out at random.
 inline store::Result random_timeline(std::uint64_t seed, int stages, int ranks_of_stage) {
   std::mt19937_64 random(seed);
   const auto real = [&](double low, double high) { return std::uniform_real_distribution<>(low, high)(random); };
@@ -65,7 +65,7 @@ inline store::Result random_timeline(std::uint64_t seed, int stages, int ranks_o
       x.start_s = real(0, 0.9);
       x.end_s = x.start_s + real(0, 0.05);
       end = std::max(end, x.end_s);
-      // As measured or as damaged: any part of the interval, or more than there is of it.
+      // As measured or as damaged: any part of the interval, or more than all of it.
       if (communicates && seed % 2 == 0) {
         x.waiting_s = real(0, 0.05);
         x.bubble_s = real(0, 0.05);
@@ -78,7 +78,7 @@ inline store::Result random_timeline(std::uint64_t seed, int stages, int ranks_o
         split.rank = rank;
         split.step_s = end + (pick(2) == 0 ? 0 : real(0, 0.1));
         if (pick(2) == 0) split.loading_s = real(0, 0.1);
-        if (seed % 5 < 3) {  // else the parts are not known
+        if (seed % 5 < 3) {  // else the parts are unknown
           const double a = real(0, 1), b = real(0, 1);
           split.compute_s = split.step_s * std::min(a, b);
           split.exposed_s = split.step_s * std::abs(a - b);

@@ -12,8 +12,8 @@
 
 namespace harness::analysis {
 
-// A finished sweep written down by hand: `cases` besides the two baselines, one block per case and round, whose timed
-// steps are `seconds(case, round)` after a slow warm-up step.
+// A handwritten finished sweep: `cases` besides the two baselines, one block per case and round, whose timed steps take
+// `seconds(case, round)` after a slow warm-up step.
 class SummaryTest : public ::testing::Test {
  protected:
   template <class Seconds>
@@ -62,7 +62,7 @@ class SummaryTest : public ::testing::Test {
     return static_cast<std::size_t>((round % 2 == 0 ? c : n - 1 - c) + round / 2) % cases;
   }
   static double scatter(int c, int round) { return philox_normal(1, static_cast<std::uint64_t>(100 * c + round)); }
-  // Its change is unresolved.
+  // The change is unresolved.
   store::Result open_after_four_rounds() {
     return sweep(4, {"a=1"},
                  [](int c, int round) { return (c == 2 ? 1.03 : 1.0) * (1 + 0.005 * ((3 * c + 5 * round) % 7 - 3)); });

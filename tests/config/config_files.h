@@ -9,17 +9,17 @@
 
 namespace harness::test {
 
-/// The complaint of load_experiment about a file, "" if nothing.
+/// Returns the error message of load_experiment for a file, "" if there is none.
 inline std::string complaint(const std::string& path, const std::vector<std::string>& overrides = {}) {
   return error_of([&] { config::load_experiment(path, overrides); });
 }
 
-/// The experiment of a file with this text.
+/// Loads an experiment from this text.
 inline config::Experiment loaded(const std::string& text, const std::vector<std::string>& overrides = {}) {
   const TemporaryFolder folder;
   return config::load_experiment(folder.write("a.yaml", text), overrides);
 }
-/// The complaint about a file with this text, "" if nothing.
+/// Returns the error message for a file with this text, "" if there is none.
 inline std::string complaint_about(const std::string& text, const std::vector<std::string>& overrides = {}) {
   const TemporaryFolder folder;
   return complaint(folder.write("a.yaml", text), overrides);

@@ -16,8 +16,8 @@
 
 namespace harness::test {
 
-/// A job of equal ranks whose blocks take a moment of a clock of its own. What its ranks and their links reach is set
-/// by the test, and so is what fails.
+/// A job of equal ranks whose blocks take time on a virtual clock. A test sets the speed of ranks and links, and which
+/// blocks fail.
 class BenchJob : public AnsweringJob {
  public:
   BenchJob(int nodes, int ranks_per_node) : AnsweringJob(nodes, ranks_per_node) {
@@ -56,19 +56,19 @@ class BenchJob : public AnsweringJob {
 
   std::vector<double> product_s;                 // by rank
   std::vector<double> link_bytes_per_s;          // by rank, to other nodes
-  std::function<double(int, int)> way;           // between two nodes: at most so many bytes/s; empty: no limit
-  std::vector<double> node_bytes_per_s;          // of each, within it; empty: 300e9
+  std::function<double(int, int)> way;           // between two nodes, at most this many bytes/s; empty: no limit
+  std::vector<double> node_bytes_per_s;          // by node, within it; empty: 300e9
   std::vector<machine::GpuStatistics> gpu;       // by rank
   std::vector<machine::HostCopies> host_copies;  // by rank
   std::vector<std::string> devices;              // by rank
   std::function<std::string(int)> log;           // NCCL's, by rank
-  std::function<std::string(const job::BlockRequest&)> fails;  // the reason; "": it does not
+  std::function<std::string(const job::BlockRequest&)> fails;  // the reason; "": succeeds
   int culprit = 3;
-  double block_s = 1;  // on the clock, or what its deadlines allow
+  double block_s = 1;  // on the clock, capped by the deadlines
   int stops = 0;
   std::vector<job::BlockRequest> requests;
-  std::vector<std::vector<int>> sets;  // of the requests
-  int started = 0;                     // times that workers were started
+  std::vector<std::vector<int>> sets;  // by request
+  int started = 0;                     // number of worker starts
   std::vector<double> begun_s;
 
  private:
@@ -93,7 +93,7 @@ class BenchJob : public AnsweringJob {
     } else if (std::holds_alternative<job::Observe>(request.task)) {
       samples.task = job::ObserveSamples{log ? log(rank) : ""};
     } else if (const auto* timed = std::get_if<job::TimeSteps>(&request.task)) {
-      const double slowest = *std::ranges::max_element(product_s);  // a step ends with all ranks
+      const double slowest = *std::ranges::max_element(product_s);  // a step ends when all ranks have
       job::TimedSamples taken;
       taken.step_s.assign(static_cast<std::size_t>(request.warmup_steps + timed->steps),
                           slowest * request.settings.repetitions);
@@ -110,7 +110,7 @@ class BenchJob : public AnsweringJob {
     return samples;
   }
 
-  // Whoever comes last waits for nobody: the others' durations hold waiting, too.
+  // The first member arrives last and does not wait; the others' durations include waiting.
   job::TimelineSamples collective(const job::BlockOnSet& block, int number) const {
     const job::BlockRequest& request = block.request;
     const auto over = request.settings.collective_over == config::CollectiveOver::tensor ? program::Axis::tensor
@@ -133,17 +133,15 @@ class BenchJob : public AnsweringJob {
     const double waiting = number == members.front() ? 0 : 0.1;
     taken.communication_s.assign(static_cast<std::size_t>(request.settings.repetitions),
                                  static_cast<float>(seconds + waiting));
-    taken.communication_s.push_back(1);  // the closing one, of all ranks
+    taken.communication_s.push_back(1);  // the closing collective of all ranks
     return taken;
   }
 
   Virtual clock_;
-  std::set<int> waiting_;  // the numbers of sets whose workers wait for another block
+  std::set<int> waiting_;  // numbers of the sets whose workers wait for another block
 };
 
-// The load stage over a job that plays ranks.
-
-/// Nodes as examine() gives them.
+/// Returns nodes as examine() does.
 inline std::vector<doctor::Node> nodes_of(const job::Job& job) {
   std::vector<doctor::Node> nodes;
   for (const job::RankPlace& place : job.places()) {
@@ -153,7 +151,7 @@ inline std::vector<doctor::Node> nodes_of(const job::Job& job) {
   return nodes;
 }
 
-/// One whose nodes have GPUs; as many as ranks, unless it is said.
+/// A job whose nodes have GPUs: one per rank by default.
 class GpuJob : public BenchJob {
  public:
   GpuJob(int nodes, int ranks_per_node) : GpuJob(nodes, ranks_per_node, ranks_per_node) {}
@@ -171,7 +169,7 @@ inline std::vector<doctor::StageFinding> said_by(BenchJob& job, config::BackendK
   return doctor::run_load_stage({job, nodes, backend, ""}, hardware);
 }
 
-/// "warn load.products host0: …" of all that is worse than `than`.
+/// Lists the findings worse than `than`: "warn load.products host0: …".
 inline std::vector<std::string> told(const std::vector<doctor::StageFinding>& all,
                                      doctor::Verdict than = doctor::Verdict::info) {
   std::vector<std::string> lines;

@@ -12,7 +12,7 @@
 
 namespace harness::doctor::check_rows {
 
-// For each check, what makes a healthy node ill, and what hides from it what it looks at.
+// For each check: a change that makes a healthy node fail it, and one that hides the facts it reads.
 
 using NodeChange = std::function<void(Node&)>;
 
@@ -56,7 +56,7 @@ inline void nothing(Node&) {}
 inline const std::string first_gpu = "gpu/0000:13:00.0", first_nvml = "nvml/0000:13:00.0",
                          first_port = "port/mlx5_0/1/";
 
-// Facts of one kind on all devices: "port/*/1/rate".
+// Replaces the devices in the name of a fact: "port/*/1/rate".
 inline std::string kind_of(const std::string& fact) {
   std::string kind;
   for (const std::string_view part : split(fact, '/')) {
@@ -72,8 +72,8 @@ struct Row {
   Verdict verdict;
   NodeChange hidden;
   Verdict when_hidden = Verdict::unknown;
-  NodeChange prepare = nothing;                        // before all three
-  std::optional<Verdict> when_all_are = std::nullopt;  // where all devices are alike; else the same verdict
+  NodeChange prepare = nothing;                        // applied before all three
+  std::optional<Verdict> when_all_are = std::nullopt;  // if all devices have the fault; else the same verdict
 };
 
 inline void roce(Node& node) {

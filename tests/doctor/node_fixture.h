@@ -14,9 +14,10 @@
 
 namespace harness::test {
 
-// Nodes as their /sys, /proc and /etc show them, written by code.
+// Simulated /sys, /proc and /etc trees of nodes.
 
-/// The configuration space of a bridge: root sees all of it, others the first 64 bytes. acs: its control register.
+/// Returns the configuration space of a bridge. Root reads all of it, others the first 64 bytes. acs: its control
+/// register.
 inline std::string configuration_space(unsigned acs, bool as_root = true) {
   std::string bytes(as_root ? 4096 : 64, '\0');
   if (!as_root) return bytes;
@@ -63,7 +64,7 @@ class NodeTree {
   void write(const std::string& name, const std::string& text) { root_.write(name, text + "\n"); }
   void write_bytes(const std::string& name, const std::string& text) { root_.write(name, text); }
   void remove(const std::string& name) { std::filesystem::remove_all(root_ / name); }
-  /// Makes a name unreadable as text, also for root, who may read all files.
+  /// Makes a name unreadable as text, even for root, who may read all files.
   void make_unreadable(const std::string& name) {
     remove(name);
     std::filesystem::create_directories(root_ / name);
@@ -141,7 +142,7 @@ class NodeTree {
     write(folder + "net/" + interface + "/operstate", "up");
     add_gid(own, 1, "RoCE v2", "fe80:0000:0000:0000:0000:0000:0000:0001");
     add_gid(own, 3, "RoCE v2", "0000:0000:0000:0000:0000:ffff:0a00:0001");
-    make_unreadable(own + "ports/1/gids/7");  // an empty place: the kernel says EINVAL
+    make_unreadable(own + "ports/1/gids/7");  // an empty entry: the kernel returns EINVAL
   }
   void add_gid(const std::string& hca_folder, int place, const std::string& type, const std::string& address) {
     write(fmt::format("{}ports/1/gids/{}", hca_folder, place), address);
@@ -149,7 +150,7 @@ class NodeTree {
   }
 
   doctor::Facts facts() const { return doctor::gather_node(path(), {}, 20); }
-  /// With ranks that were started well.
+  /// Returns the node with ranks that started without problems.
   doctor::Node node(int ranks) const {
     doctor::Node node{host_, {}, facts()};
     for (int rank = 0; rank < ranks; ++rank) node.ranks.push_back({rank, healthy_rank()});
@@ -171,7 +172,7 @@ class NodeTree {
   }
 
  private:
-  // A node is a thousand small files: in memory they take a tenth of the time, where there is room.
+  // A node is a thousand small files: a folder in memory takes a tenth of the time. Used if it has room.
   static std::string quick_folder() {
     std::error_code none;
     const std::filesystem::space_info shared = std::filesystem::space("/dev/shm", none);
@@ -184,7 +185,7 @@ class NodeTree {
   TemporaryFolder root_{quick_folder()};
 };
 
-/// Where the parts of a node with four root ports hang: each has a switch with two GPUs and two adapters below it.
+/// PCIe paths of a node with four root ports, each with a switch above two GPUs and two adapters.
 inline std::string switch_port(int root, int port) {
   return fmt::format("pci0000:{0}0/0000:{0}0:01.0/0000:{0}1:00.0/0000:{0}2:{1:02x}.0", root, port);
 }
@@ -221,7 +222,7 @@ class Dgx : public NodeTree {
   }
 };
 
-/// NVML's report when all is well.
+/// Returns NVML's report of healthy GPUs.
 inline machine::GpuReport healthy_gpus(int count = 8) {
   machine::GpuReport report{"", "570.86.15", {}};
   for (int i = 0; i < count; ++i) {
@@ -242,7 +243,7 @@ inline machine::GpuReport healthy_gpus(int count = 8) {
     gpu.nvlinks.assign(18, true);
     gpu.fabric_state = 3;
     gpu.fabric_status = 0;
-    gpu.fabric_health = 0xa;  // no to what it answers
+    gpu.fabric_health = 0xa;  // every field that is answered says no
     gpu.recovery_action = 0;
     gpu.nvlink_recoveries = gpu.nvlink_crc_errors = 0;
     report.gpus.push_back(gpu);
@@ -250,7 +251,7 @@ inline machine::GpuReport healthy_gpus(int count = 8) {
   return report;
 }
 
-/// "fail pcie.width: …" of everything worth reading, in the order of the table.
+/// Lists every finding except pass and skip, in the order of the table: "fail pcie.width: …".
 inline std::vector<std::string> worth_reading(const doctor::Diagnosis& diagnosis) {
   std::vector<std::string> lines;
   for (const doctor::Line& line : diagnosis.lines) {
@@ -261,13 +262,13 @@ inline std::vector<std::string> worth_reading(const doctor::Diagnosis& diagnosis
   return lines;
 }
 
-/// With eight ranks.
+/// A healthy node with eight ranks.
 inline doctor::Node healthy_node() {
   static const doctor::Node node = Dgx().node(8, healthy_gpus());
   return node;
 }
 
-/// A job whose ranks answer as those of an MPI job do, one after the other.
+/// A job whose ranks answer in turn, as those of an MPI job do.
 class AnsweringJob : public PlayedJob {
  public:
   AnsweringJob(int nodes, int ranks_per_node) : PlayedJob(std::vector<job::RankPlace>()) {

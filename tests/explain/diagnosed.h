@@ -16,12 +16,12 @@
 
 namespace harness::test {
 
-/// A job of a few large layers: the shape of a GPT-3 6.7B, of which every rank has little.
+/// A job with a few large layers: the shape of GPT-3 6.7B, of which every rank holds a small part.
 struct Job {
   int nodes = 2, ranks_of_node = 8;
   std::string layout = "tensor_parallel: 8";
   std::string hardware = "h100-sxm";
-  int sequences = 4;  // of each replica
+  int sequences = 4;  // per replica
   bool overlaps = false;
 
   int ranks() const { return nodes * ranks_of_node; }
@@ -40,8 +40,8 @@ inline config::Experiment experiment_of(const Job& job, const std::string& calib
                                  text);
 }
 
-/// A sweep of the baseline on ranks that stand node by node, before anything was profiled. Its configuration says
-/// nothing of faults.
+/// A sweep of the baseline on ranks that are placed node by node, before any profiling. Its configuration names no
+/// faults.
 inline store::Result unmeasured(const Job& job, const config::Experiment& e) {
   store::Result result;
   result.backend = "cuda";
@@ -68,7 +68,7 @@ inline store::Result unmeasured(const Job& job, const config::Experiment& e) {
   return result;
 }
 
-/// Gives it a profiled step: that of `predicted`, which has it alone.
+/// Adds the only step of `predicted` as a profiled step.
 inline void add_step(store::Result& result, store::Result predicted) {
   result.timeline = std::move(predicted.timeline);
   result.splits = std::move(predicted.splits);
@@ -77,7 +77,7 @@ inline void add_step(store::Result& result, store::Result predicted) {
   result.roles = std::move(predicted.roles);
 }
 
-/// Where the ranks of a result stand with these faults.
+/// Places the ranks of a result as these faults do.
 inline void place(store::Result& result, const config::Faults& faults) {
   std::vector<int> node_of;
   for (const store::ResultRank& row : result.rank_table) node_of.push_back(row.node);
@@ -88,7 +88,7 @@ inline void place(store::Result& result, const config::Faults& faults) {
   }
 }
 
-/// As it would be with these faults, all computations `slower` times as long.
+/// Returns the result as measured with these faults, with all computations `slower` times as long.
 inline store::Result measured(const Job& job, const config::Faults& faults, double slower = 1) {
   store::Result result = unmeasured(job, experiment_of(job));
   place(result, faults);

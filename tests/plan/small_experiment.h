@@ -6,7 +6,7 @@
 
 namespace harness::test {
 
-/// A small model over four rounds, without a change.
+/// A small model, four rounds, no changes.
 inline config::Experiment small_experiment() {
   config::Experiment e;
   e.path = "small.yaml";
@@ -15,7 +15,7 @@ inline config::Experiment small_experiment() {
   return e;
 }
 
-/// One more case: `variable` with that value.
+/// Adds a case that sets `variable` to `value`.
 inline void add_change(config::Experiment& e, const std::string& variable, const std::string& value) {
   config::Change change{variable, "", e.baseline};
   config::find_variable(variable)->parse(change.settings, value);

@@ -10,7 +10,7 @@
 
 namespace harness::program {
 
-// The parameters of an action as text.
+// Prints the parameters of an action.
 class ParameterText {
  public:
   std::string text;
@@ -27,8 +27,8 @@ class ParameterText {
   }
 };
 
-/// One line that says everything about an operation ("[compute] matmul qkv layer 3 mb 0 …"). Two operations that
-/// differ in any way have different lines.
+/// Returns one line with all properties of an operation ("[compute] matmul qkv layer 3 mb 0 …"). Operations that differ
+/// in any way have different lines.
 inline std::string describe(const Program& program, const Operation& op) {
   ParameterText parameters;
   std::string views;

@@ -28,11 +28,11 @@ inline void expect_golden(const std::string& name, const std::string& text) {
   EXPECT_EQ(text, text_of(path)) << "differs from " << path;
 }
 
-/// What `compare` says of the files of one test.
+/// The report of `compare` on the files of one test.
 struct ComparedFiles : SampleFiles {
   report::CompareReport report;
 
-  /// As on a machine where all takes `factor` as long.
+  /// Adds a file as from a machine on which everything takes `factor` times as long.
   void add(const std::string& label, store::Result result, double factor = 1) {
     report.files.push_back(SampleFiles::add(label, samples::scaled(std::move(result), factor)));
   }
@@ -41,7 +41,7 @@ struct ComparedFiles : SampleFiles {
     report.incomparable = analysis::why_incomparable(report.files);
     report.unreliable = analysis::why_unreliable(report.files);
   }
-  /// The first ones with the others.
+  /// Compares the first `first` files with the others.
   void compare(std::size_t first) {
     const std::span<const analysis::ComparedFile> all(report.files);
     find_reservations();
@@ -70,7 +70,7 @@ inline std::string show(const store::Result& result, const analysis::Summary& su
   return write(show_document(result, summary, cost, detail), format);
 }
 
-/// All that `show -v` says.
+/// Returns the output of `show -v`.
 inline std::string shown(const store::Result& result, Format format = Format::text) {
   return show(result, analysis::summarise(result), format, {}, Detail::full);
 }

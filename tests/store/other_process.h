@@ -9,20 +9,20 @@ namespace harness::store {
 
 using Environment = std::map<std::string, std::string>;
 
-/// A process beside the test's, with variables of its own, that plays a role: it says lines and waits for words. It is
-/// this program started anew. A fork alone would hold the locks of threads that it does not have.
+/// A second process with its own environment that plays a role: it prints lines and waits for the test. It is this
+/// program started anew: a plain fork would inherit locks held by threads that do not exist in it.
 class OtherProcess {
  public:
-  /// Its side: what a role gets.
+  /// The role's end of the pipes.
   struct Side {
     int in, out;
     void say(const std::string& line) const;
-    /// Until the test says go(); ends the process when the test has gone.
+    /// Blocks until the test calls go(). Ends the process when the test has gone.
     void wait() const;
   };
-  /// An Error of a role is said as "error: …".
+  /// An Error of a role is printed as "error: …".
   using Play = void (*)(const Side&, const std::string& argument);
-  /// Makes a role known; one per name, before main().
+  /// Registers a role; one per name, before main().
   struct Role {
     Role(const char* name, Play play);
     std::string name;
@@ -33,16 +33,16 @@ class OtherProcess {
   OtherProcess& operator=(const OtherProcess&) = delete;
   ~OtherProcess() { end(); }
 
-  /// The next line; "" if it ends, or says nothing for a minute.
+  /// Returns the next line, "" if the process ends or prints nothing for a minute.
   std::string line() const;
   void go() const;
-  void send(int signal) const;  // after SIGSTOP it has stopped
-  /// Waits until it has ended: its output ends a moment before that. end() still has its status.
+  void send(int signal) const;  // after SIGSTOP: returns once the process has stopped
+  /// Waits until the process has ended, which is a moment after its output ends. end() still returns its status.
   void await_end() const;
-  /// Kills it, unless it has ended, and waits until it is gone. Returns its status, as waitpid() gives it.
+  /// Kills the process unless it has ended, and waits until it is gone. Returns its status, as waitpid() gives it.
   int end();
   pid_t pid() const { return pid_; }
-  /// Its output, as a descriptor.
+  /// Returns the file descriptor of its output.
   int says() const { return from_; }
 
  private:

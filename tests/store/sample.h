@@ -24,7 +24,7 @@ inline Result sample_plan(int ranks = 4, int rounds = 4) {
   plan.rounds = rounds;
   plan.warmup_steps = 1;
   plan.steps = 2;
-  plan.seed = 0xFEDCBA9876543210u;  // more than a signed number holds
+  plan.seed = 0xFEDCBA9876543210u;  // exceeds a signed 64-bit number
   plan.smallest_effect = 0.0125;
   plan.interval = "level";
   plan.confidence = 0.98;
@@ -83,7 +83,7 @@ inline Result sample_plan(int ranks = 4, int rounds = 4) {
   return plan;
 }
 
-/// The measurements of block `index`, recognisably.
+/// Distinct measurements for block `index`.
 struct SampleBlock {
   ResultBlock row;
   std::vector<float> steps, losses, ranks;

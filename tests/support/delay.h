@@ -13,10 +13,10 @@
 
 namespace harness::test {
 
-/// What takes so much longer on the cpu backend.
+/// A delay of operations on the cpu backend.
 struct Delay {
-  /// Each communication on this stream of the step, or, where it computes, each pass of a layer: forward, the gradients
-  /// of what it reads, and those of its weights, which take as long wherever they are computed. "": none.
+  /// Delays each communication on this stream of the step. On a computing stream, delays each pass of a layer: forward,
+  /// the gradients of its inputs, and those of its weights, by the same amount wherever they are computed. "": none.
   std::string stream;
   double seconds = 0;
 };

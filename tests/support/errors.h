@@ -7,7 +7,7 @@
 
 namespace harness::test {
 
-/// What the Error says that the action throws; "" if it throws none.
+/// Returns the message of the Error that the action throws; "" if it throws none.
 template <class Action>
 std::string error_of(const Action& action) {
   try {
@@ -18,7 +18,7 @@ std::string error_of(const Action& action) {
   return "";
 }
 
-/// The same of an exception caught earlier, of any type.
+/// Returns the message of an exception caught earlier, of any type.
 inline std::string message_of(const std::exception_ptr& caught) {
   try {
     if (caught) std::rethrow_exception(caught);

@@ -5,13 +5,13 @@
 
 namespace harness::test {
 
-/// What is in the file; "" if it cannot be read.
+/// Returns the content of the file; "" if it cannot be read.
 std::string text_of(const std::filesystem::path& file);
 
-/// A folder of its own for one test, gone afterwards with all that is in it.
+/// A temporary folder for one test, removed with its content at destruction.
 class TemporaryFolder {
  public:
-  /// Below `parent`, or where the system keeps such folders.
+  /// Created below `parent`, by default in the system's temporary folder.
   explicit TemporaryFolder(const std::string& parent = "");
   ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder&) = delete;

@@ -8,8 +8,7 @@
 
 namespace harness::test {
 
-/// A job whose ranks are played: nothing runs, nobody answers and nobody asks it to stop. What a test is about, it
-/// overrides.
+/// A job with simulated ranks: nothing runs, no rank answers and no stop is requested. A test overrides what it needs.
 class PlayedJob : public job::Job {
  public:
   explicit PlayedJob(std::vector<job::RankPlace> places = std::vector<job::RankPlace>(1))
@@ -27,7 +26,6 @@ class PlayedJob : public job::Job {
   double allocation_end_unix_s() const override { return 0; }
   const Clock& clock() const override { return system_clock(); }
 
-  /// For a test to change.
   std::vector<job::RankPlace>& seats() { return places_; }
 
  private:

@@ -9,8 +9,8 @@
 
 namespace harness::test {
 
-/// Runs work(rank) for all ranks at once, each on a thread of its own. Returns what each threw, by rank: a rank that
-/// fails ends its own thread only.
+/// Runs work(rank) for all ranks at once, each on its own thread. Returns each rank's exception, by rank: a failing
+/// rank ends only its own thread.
 inline std::vector<std::exception_ptr> on_ranks(int ranks, const std::function<void(int)>& work) {
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(ranks));
   std::vector<std::thread> threads;
@@ -27,14 +27,14 @@ inline std::vector<std::exception_ptr> on_ranks(int ranks, const std::function<v
   return errors;
 }
 
-/// Throws the first of them, if there is any.
+/// Throws the first error, if any.
 inline void rethrow_first(const std::vector<std::exception_ptr>& errors) {
   for (const auto& error : errors) {
     if (error) std::rethrow_exception(error);
   }
 }
 
-/// How ranks of one process meet: what they publish goes to their peers through memory.
+/// The rendezvous of ranks in one process: published messages reach the peers through memory.
 class Rendezvous {
  public:
   explicit Rendezvous(int ranks) : inboxes_(static_cast<std::size_t>(ranks)) {}

@@ -14,7 +14,7 @@
 
 namespace harness::test {
 
-/// What a row prints after reading `text`; "" if it refuses it.
+/// Returns the text that a row prints after reading `text`; "" if it refuses it.
 inline std::string printed(const config::Variable& row, const std::string& text) {
   config::Settings settings;
   try {
@@ -25,7 +25,7 @@ inline std::string printed(const config::Variable& row, const std::string& text)
   return row.print(settings);
 }
 
-/// The words of the text that says what a row allows.
+/// Returns the words in the description of a row's allowed values.
 inline std::vector<std::string> words_of_allowed(const config::Variable& row) {
   std::vector<std::string> words(1);
   for (const char c : row.allowed) {
@@ -36,8 +36,9 @@ inline std::vector<std::string> words_of_allowed(const config::Variable& row) {
   return words;
 }
 
-/// Values of a row, as it prints them, each once, without its default: those of usual words, numbers and sizes, and of
-/// the words that it allows, that it takes. A new row needs no mention here unless it takes none of them.
+/// Returns the accepted values of a row as it prints them, without duplicates and without its default. Tries usual
+/// words, numbers and sizes, and the words the row allows. A new row needs a mention here only if it accepts none of
+/// these.
 inline std::vector<std::string> values_of(const config::Variable& row) {
   std::vector<std::string> offered = words_of_allowed(row);
   for (const char* usual : {"true", "false", "0", "2", "1", "3", "4", "50 %", "64 KiB", "1 GiB", "1 KiB", "5 MB/s"}) {
@@ -70,8 +71,8 @@ inline std::vector<std::string> values_of(const config::Variable& row) {
   return values;
 }
 
-/// A text that a person might write as a value of the row: a number of up to seventeen digits with or without a unit, a
-/// word that it allows, a list of such, and for a compound row a map. Most of them it refuses.
+/// Returns a text that a user might write as a value of the row: a number of up to seventeen digits with or without a
+/// unit, an allowed word, a list of these, or a map for a compound row. Most are refused.
 inline std::string random_text(const config::Variable& row, std::mt19937_64& random) {
   const std::vector<std::string> words = words_of_allowed(row);
   const auto one_of = [&](const auto& list) { return list[random() % std::size(list)]; };
@@ -88,7 +89,7 @@ inline std::string random_text(const config::Variable& row, std::mt19937_64& ran
   const auto word = [&] {
     const std::array units{"", "", " %", "%", " B", " KiB", " MiB", " kB", " GB", " MB/s"};
     if (random() % 2 == 0) return one_of(words);
-    const std::string unit = one_of(units);  // in an order that no compiler chooses
+    const std::string unit = one_of(units);  // drawn before number() on every compiler
     return number() + unit;
   };
   const auto list = [&](const auto& item) {
@@ -106,7 +107,7 @@ inline std::string random_text(const config::Variable& row, std::mt19937_64& ran
          "}";
 }
 
-/// The settings with a random value of the row that it takes: of many random texts the first such, else its usual one.
+/// Sets the row to a random accepted value: the first of many random texts that it takes, else its default.
 inline void set_at_random(const config::Variable& row, config::Settings& settings, std::mt19937_64& random) {
   for (int attempt = 0; attempt < 100; ++attempt) {
     try {

@@ -32,7 +32,7 @@ inline store::ResultInterval interval(int role, int rank, const char* kind, cons
   return row;
 }
 
-/// A sweep as on a machine where all takes `factor` as long.
+/// Returns the sweep as on a machine where everything takes `factor` times as long.
 inline store::Result scaled(store::Result result, double factor) {
   for (auto& steps : result.step_seconds) {
     for (auto& step : steps) step = static_cast<float>(step * factor);
@@ -40,8 +40,8 @@ inline store::Result scaled(store::Result result, double factor) {
   return result;
 }
 
-/// A finished sweep of 12 rounds. A change of an operation's size is a point, which others name behind " at ". ratios:
-/// of each case's step time to the baseline's, by case; [0] is 1.
+/// A finished sweep of 12 rounds. The size in a change of an operation's size is a point; other changes refer to it
+/// with " at ". ratios: each case's step time relative to the baseline's, by case; [0] is 1.
 inline store::Result sweep(const std::vector<std::string>& changes, const std::vector<double>& ratios,
                            int rounds = 12) {
   store::Result result;
@@ -172,7 +172,7 @@ inline void add_profiled_steps(store::Result& result) {
   }
 }
 
-/// Something of everything: faster, slower, same, unresolved, failed, impossible, noted, fewer ranks, a warning.
+/// One of each: faster, slower, same, unresolved, failed, impossible, noted, fewer ranks, a warning.
 inline store::Result everything() {
   store::Result result =
       sweep({"precision=bf16", "micro_batch_size=2", "micro_batch_size=4", "overlap_grad_reduce=false",
@@ -203,7 +203,7 @@ inline store::Result unreliable() {
   return sweep({"micro_batch_size=2"}, {1, 1.06, 0.9});
 }
 
-/// Stopped in round 2 of 12, and the peak is unknown.
+/// A sweep stopped in round 2 of 12, with an unknown peak.
 inline store::Result partial() {
   store::Result result = sweep({"micro_batch_size=2"}, {1, 1.001, 0.9});
   result.state = store::RunState::partial;
@@ -215,8 +215,8 @@ inline store::Result partial() {
   return result;
 }
 
-/// A finished sweep with a timeline of its first three cases (the control has none): two roles, a computing and a
-/// communicating stream that overlap.
+/// A finished sweep with timelines of the baseline and case 2: two roles, and overlapping computing and communicating
+/// streams.
 inline store::Result with_timeline() {
   store::Result result = sweep({"micro_batch_size=2"}, {1, 1, 0.9});
   result.nodes = 2;
