@@ -68,14 +68,13 @@ const std::array<Scalar, scalar_count>& scalars(const std::string& family) {
                                      [](C& c, double v) { c.tensor_hidden = std::min(v, 1.0); }, 0.7},
                                     {"products.on", [](const C& c) { return c.share_on.at("gb200"); },
                                      [](C& c, double v) { c.share_on["gb200"] = c.share_on["gb300"] = v; }, 1}}};
-  static constexpr Scalars of_torch{
-      {of_sustained,
-       {host.key, host.value, host.set, 31e-6},  // in no table: the prior is its present value
-       {"bytes of eager operations",
-        [](const C& c) {
-          return c.software.kinds.at({"swiglu", false}).bytes;
-        },
-        [](C& c, double v) { set_eager_bytes(c, v); }, 1}}};
+  static constexpr Scalars of_torch{{of_sustained,
+                                     {host.key, host.value, host.set, 31e-6},  // in no table: the prior is its value
+                                     {"bytes of eager operations",
+                                      [](const C& c) {
+                                        return c.software.kinds.at({"swiglu", false}).bytes;
+                                      },
+                                      [](C& c, double v) { set_eager_bytes(c, v); }, 1}}};
   if (family == "megatron-2022") return of_2022;
   return family == "torch-fsdp" ? of_torch : of_2025;
 }
