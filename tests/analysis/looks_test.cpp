@@ -96,8 +96,7 @@ TEST(Looks, ASettledCaseKeepsItsVerdictAndItsLaterBlocksDoNotCount) {
   EXPECT_EQ(after.cases[3].effect->low, before.cases[3].effect->low);
 }
 
-// A single case has the whole error. A look at five rounds of twelve gets five twelfths of it, so the interval is
-// wider.
+// A look at five rounds of twelve gets five twelfths of the error, so its interval is wider.
 TEST(Looks, AnEarlyLookSpendsItsShareAlone) {
   store::Result looked = declared("5,12", 5), fixed = looked;
   fixed.looks = "";
