@@ -13,7 +13,7 @@
 namespace harness::workloads {
 namespace {
 
-// By config::CollectiveOver: the axes along which a group's members differ, and the stream on which they meet.
+// By config::CollectiveOver: the axes along which a group's members differ, and the stream of the collective.
 struct OverRow {
   AxisSet axes;
   StreamId stream;
@@ -26,7 +26,7 @@ const OverRow& row_of(config::CollectiveOver over) {
   return rows[static_cast<std::size_t>(over)];
 }
 
-// The axis of a ring: over the world, the only one that has more than one rank.
+// Axis of a ring: over the world, the only axis with more than one rank.
 Axis axis_of(config::CollectiveOver over, const Layout& layout) {
   for (const Axis axis : {Axis::tensor, Axis::data, Axis::pipeline}) {
     if (axes_of(over).has(axis) && layout[axis] > 1) return axis;
@@ -34,18 +34,18 @@ Axis axis_of(config::CollectiveOver over, const Layout& layout) {
   return Axis::data;
 }
 
-// In place, a rank's part of the whole is where its number in the group says, so ranks differ.
+// In place, a rank's part of the whole depends on its number in the group, so ranks differ.
 bool has_own_part(const Settings& s) {
   return s.in_place &&
          (s.collective == config::CollectiveKind::all_gather || s.collective == config::CollectiveKind::reduce_scatter);
 }
 
-// A repetition of one rank, with its buffers. `member`: its number in the group, which is the first.
+// Makes the buffers and operations of one repetition on one rank. `member`: its number in the group, which is group 0.
 std::vector<Action> actions_of(ProgramBuilder& b, const Settings& s, Axis axis, int members, int member) {
   constexpr GroupId group = 0;
   const DType type = element_type(s);
   const std::int64_t count = s.message_bytes / program::size_of(type), part = count / members;
-  // A sum in place starts from what the last left: from zero it stays finite however often it is repeated.
+  // An in-place sum starts from its last result: starting at zero, it stays finite however often it repeats.
   const bool grows = s.collective == config::CollectiveKind::all_reduce && s.in_place;
   const auto buffer = [&](const char* name, std::int64_t elements) {
     const View made = b.buffer(name, type, elements, BufferKind::persistent);
@@ -81,7 +81,7 @@ int members_of(const Settings& s, const Layout& layout) {
   return Group{"", axes_of(s.collective_over), {}}.size(layout);
 }
 
-// Whether a rank's part of the message is all of it.
+// Whether a rank's part of the message is the whole message.
 bool takes_whole(config::CollectiveKind kind) {
   return kind == config::CollectiveKind::all_reduce || kind == config::CollectiveKind::send_recv;
 }
@@ -98,8 +98,8 @@ std::string check_size(const Settings& s, int members) {
                      parts, element, nearest);
 }
 
-// A sum that takes the place of what was summed grows by the number of ranks each time; beyond the exponents of f32 and
-// bf16 there would be nothing left to check.
+// An in-place sum grows by the number of ranks in each repetition; beyond the exponent range of f32 and bf16 there
+// would be nothing left to check.
 std::string check_growth(const Settings& s, int members) {
   constexpr double max_doublings = 240;
   const double doublings = std::log2(members);
@@ -121,8 +121,8 @@ Sent sent_by(const Settings& s) {
           s.message_bytes};
 }
 
-// As collective_over names it: the embedding's group is part of the pipeline's axis, and that of gathered weights is
-// the data axis. What joins only some of an axis by their nodes has no name there.
+// Name in terms of collective_over: the embedding's group is part of the pipeline axis, and the group of gathered
+// weights is the data axis. collective_over has no name for a group that joins only part of an axis by node.
 std::string over_of(const Group& group) {
   if (group.replicas != program::Replicas::all) return group.name == "nodes" ? group.name : group.name + " on a node";
   for (const Axis axis : program::usual_order) {
@@ -131,7 +131,7 @@ std::string over_of(const Group& group) {
   return group.name;
 }
 
-// Every message of the step that crosses between ranks.
+// Returns every message of the step between ranks.
 std::vector<std::pair<Sent, Label>> messages_of(const ProgramSet& set) {
   std::vector<std::pair<Sent, Label>> messages;
   for (const Program& program : set.roles) {
@@ -149,7 +149,7 @@ std::vector<std::pair<Sent, Label>> messages_of(const ProgramSet& set) {
   return messages;
 }
 
-// nccl-tests' doc/PERFORMANCE.md: what a link carries for each byte of the size, if the algorithm wastes nothing.
+// Bytes that a link carries per byte of the size if the algorithm wastes nothing (nccl-tests' doc/PERFORMANCE.md).
 double bus_factor(config::CollectiveKind kind, double members) {
   if (kind == config::CollectiveKind::all_reduce) return 2 * (members - 1) / members;
   return kind == config::CollectiveKind::send_recv ? 1 : (members - 1) / members;

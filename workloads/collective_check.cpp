@@ -10,10 +10,10 @@
 namespace harness::workloads {
 namespace {
 
-constexpr std::int64_t chunk = std::int64_t{1} << 20;  // elements that travel between device and host at once
+constexpr std::int64_t chunk = std::int64_t{1} << 20;  // elements that move between device and host at a time
 
-// Every rank sends other numbers, and they repeat with a period that no message length shares: a part that went missing
-// or to the wrong place shows.
+// Every rank sends different numbers, with a period that no message length shares, so that a missing or misplaced part
+// shows.
 class CollectiveCheck : public OutputCheck {
  public:
   CollectiveCheck(const Settings& s, const Layout& layout, const Coordinates& at, const Program& program) : s_(s) {
@@ -45,7 +45,7 @@ class CollectiveCheck : public OutputCheck {
         memory.write(view.part(at, n), bytes);
       }
     };
-    // A result that is not written is no result: nothing is left of one from before.
+    // Overwrites earlier results, so that a result that is not written is found.
     fill(out_, [](std::int64_t) { return -1.0F; });
     fill(in_, [&](std::int64_t e) { return sent(me_, e); });
   }
@@ -74,7 +74,7 @@ class CollectiveCheck : public OutputCheck {
   static int addend(int member, std::int64_t element) {
     return 1 + static_cast<int>((element + 17 * std::int64_t{member}) % period) % 4;
   }
-  // Element e of what a member sends: small numbers that bf16 has exactly.
+  // Element e of what a member sends: small integers that bf16 represents exactly.
   float sent(int member, std::int64_t e) const {
     if (sums()) return static_cast<float>(scale_ * addend(member, e));
     return static_cast<float>(1 + (e + 17 * std::int64_t{member}) % 127);
@@ -88,7 +88,7 @@ class CollectiveCheck : public OutputCheck {
       case config::CollectiveKind::reduce_scatter: {
         const std::int64_t global = me_ * part_ + e;
         if (!s_.in_place) return sum(global);
-        // Each repetition adds what the others still send to what the last one left here.
+        // Each repetition adds the others' unchanged input to the last result here.
         const double others = sum(global) - addend(me_, global);
         return addend(me_, global) + s_.repetitions * others;
       }
@@ -102,8 +102,7 @@ class CollectiveCheck : public OutputCheck {
     return 0;
   }
 
-  // Numbers that are only moved arrive as they were. A sum of n numbers rounds n - 1 times, in an order that is the
-  // library's.
+  // Moved numbers arrive unchanged. A sum of n numbers rounds n - 1 times, in an order that the library chooses.
   double tolerance() const {
     if (!sums()) return 0;
     const double rounding = type_ == DType::bf16 ? 0x1p-8 : 0x1p-23;

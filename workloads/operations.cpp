@@ -8,7 +8,7 @@
 namespace harness::workloads {
 namespace {
 
-// Makes the buffers of an operation. Random numbers: matrix units draw less power on zeros and run faster.
+// Makes the buffers of an operation. They hold random numbers: matrix units draw less power on zeros and run faster.
 class Operands {
  public:
   Operands(ProgramBuilder& builder, const Settings& settings) : b_(builder), type_(element_type(settings)) {}
@@ -26,7 +26,7 @@ class Operands {
  private:
   ProgramBuilder& b_;
   DType type_;
-  std::int64_t next_ = 0;  // index of the next number that is drawn
+  std::int64_t next_ = 0;  // index of the next number to draw
 };
 
 // All ranks run the same Program and meet in one group, `world`.
@@ -107,7 +107,7 @@ class AttentionWorkload : public Workload {
     StepFrame frame(b, 0, "share");
     Operands operands(b, s);
     const config::AttentionProblem& a = s.attention_shape;
-    // A token's queries, keys and values lie side by side, as one product makes them in a training step.
+    // A token's queries, keys and values are adjacent, as one product writes them in a training step.
     const std::int64_t rows = a.batch * a.sequence, width = a.heads * a.head_dim, kv_width = a.kv_heads() * a.head_dim;
     const std::int64_t stride = width + 2 * kv_width;
     const View qkv = operands.random("qkv", rows * stride);
@@ -144,7 +144,7 @@ class AttentionWorkload : public Workload {
   }
 
   // Forward: queries, keys, values and the output; backward: these, the output's gradient and three gradients. The
-  // statistics of the softmax are one f32 per row and head. Unfused, the probabilities move besides.
+  // softmax statistics are one f32 per row and head. Unfused attention also moves the probabilities.
   Rate rate(const Settings& s, const Layout&) const override {
     const config::AttentionProblem& a = s.attention_shape;
     const std::int64_t rows = a.batch * a.sequence, of_each = s.attention_backward ? 4 : 2;

@@ -11,7 +11,7 @@
 
 namespace harness::workloads {
 
-// The workloads that repeat one operation: a step is `repetitions` of it in a row.
+// Workloads that repeat one operation: a step runs it `repetitions` times in a row.
 
 const Workload& collective_workload();
 const Workload& gemm_workload();
@@ -20,19 +20,19 @@ const Workload& attention_workload();
 std::unique_ptr<OutputCheck> collective_check(const Settings& settings, const Layout& layout, const Coordinates& at,
                                               const Program& program);
 
-/// The Program of a step that repeats these operations, which start together, on one stream. The label's layer is the
-/// number of the repetition. Begins and ends the step.
+/// Returns the Program of a step that repeats these operations, which start together, on one stream. The label's layer
+/// is the number of the repetition. Begins and ends the step.
 Program repeated(ProgramBuilder& builder, StepFrame& frame, const Settings& settings, const Layout& layout,
                  StreamId stream, const std::vector<Action>& actions, Label label);
 
-/// Adds what the label calls an operation of a training step, "qkv, forward" or "qkv weight gradient", if it is new.
+/// Adds the label's name for an operation of a training step, "qkv, forward" or "qkv weight gradient", if it is new.
 void add_use(std::vector<std::string>& uses, const Label& label);
 
 /// The axes along which the members of a collective differ.
 AxisSet axes_of(config::CollectiveOver over);
 
-/// The bus bandwidth that the links allow at most, for settings whose workload is one collective; 0 for any other, and
-/// where a link that it depends on is not known (program/links.h). node_of[rank]: for every rank of the layout.
+/// Returns the upper bound that the links set on the bus bandwidth of a collective workload; 0 for any other workload,
+/// or if a link that it depends on is not known (program/links.h). node_of[rank]: for every rank of the layout.
 double max_bus_bandwidth(const Settings& settings, const Layout& layout, std::span<const int> node_of,
                          const program::Links& links);
 
@@ -41,7 +41,7 @@ inline DType element_type(const Settings& settings) {
   return config::storage_of(settings.precision);
 }
 
-// The i-th element of a buffer's bytes as a number, for output checks.
+// Write and read the i-th element of a buffer's bytes as a number, for output checks.
 void encode_element(DType type, std::byte* bytes, std::size_t i, float value);
 float decode_element(DType type, const std::byte* bytes, std::size_t i);
 

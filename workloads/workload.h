@@ -14,15 +14,16 @@
 
 namespace harness::workloads {
 
-// The words of a Program and of its settings that a step is written in.
+// Names from config and program that a step is written in.
 using config::Model, config::Settings;
 using program::Action, program::Axis, program::AxisSet, program::Buffer, program::BufferKind, program::Coordinates;
 using program::DType, program::Group, program::GroupId, program::Label, program::Layout, program::Operation;
 using program::OperationId, program::Peer, program::Phase, program::Program, program::ProgramBuilder;
 using program::ProgramSet, program::StreamId, program::View;
 
-/// Whether one rank's step computed what it must. prepare() puts known numbers into the buffers, then a step must run
-/// on all ranks, then check() throws an Error that names operation, element, what it is and what it should be.
+/// Checks that one rank's step computed the right result. prepare() writes known numbers into the buffers, then a step
+/// must run on all ranks, then check() throws an Error that names the operation, the element, its value and the
+/// expected value.
 class OutputCheck {
  public:
   virtual ~OutputCheck() = default;
@@ -35,59 +36,59 @@ struct GradientPart {
   View view = {};        // of the rank's Program, f32
   bool sharded = false;  // over the tensor axis; else every tensor rank holds the same
   int holders = 1;       // ranks that hold the same numbers, this one among them
-  double scale = 1;      // a factor that the numbers have after the first step
+  double scale = 1;      // factor in these numbers after the first step
 };
 
 /// The work of a step that repeats one operation, for its rate.
 struct Rate {
   std::string operation;         // "all_reduce", "gemm", …
-  std::int64_t repetitions = 0;  // in a step; 0: a step is not one operation again and again
-  double bytes = 0;       // of one: a collective's size as nccl-tests counts it; else what is read and written once
-  double bus_factor = 0;  // bus bandwidth / algorithm bandwidth (nccl-tests); 0: no collective
-  /// Elements as nccl-tests counts them, which is what NCCL's call takes: of an all-reduce and of send_recv all, of the
-  /// others a rank's part. 0: no collective.
+  std::int64_t repetitions = 0;  // per step; 0: the step does not repeat one operation
+  double bytes = 0;       // of one: a collective's size as nccl-tests counts it; else bytes read and written, each once
+  double bus_factor = 0;  // bus bandwidth / algorithm bandwidth (nccl-tests); 0: not a collective
+  /// Element count as in nccl-tests, the one that NCCL's call takes: all elements for an all-reduce and send_recv, a
+  /// rank's part for the others. 0: not a collective.
   std::int64_t count = 0;
 };
 
-/// The shares of what a step's Programs compute that are about tokens, and not about padding.
+/// Shares of the work in a step's Programs that is spent on tokens rather than padding.
 struct Filling {
   double tokens = 1;     // tokens per position
   double attention = 1;  // of the FLOP of attention that the Programs count
 };
 
-/// A kind of step: a training step (gpt), or one operation again and again on the stream that a training step has it
-/// on. Either way a StepFrame begins and ends it. Stateless; all functions are pure. A model, where
-/// the workload has no use for one, may be empty. To add a workload: docs/architecture.md.
+/// A kind of step: a training step (gpt), or one operation repeated on the stream that it has in a training step. A
+/// StepFrame begins and ends either. Stateless; all functions are pure. A model may be empty if the workload does not
+/// use it. To add a workload: docs/architecture.md.
 class Workload {
  public:
   virtual ~Workload() = default;
   /// As in `workload: NAME`.
   virtual std::string_view name() const = 0;
 
-  /// Why the settings are impossible on any number of ranks, for a person; "" if they are possible.
+  /// Returns why the settings are impossible on any number of ranks; "" if they are possible.
   virtual std::string why_impossible(const Model&, const Settings&) const { return ""; }
-  /// Why they are impossible on this layout; asked once the former is "".
+  /// Returns why they are impossible on this layout; called only if the former returns "".
   virtual std::string why_impossible_on(const Model&, const Settings&, const Layout&) const { return ""; }
 
-  /// The Programs of every role. The settings must be possible on the layout.
+  /// Returns the Programs of every role. The settings must be possible on the layout.
   virtual ProgramSet programs(const Model& model, const Settings& settings, const Layout& layout) const = 0;
-  /// The Programs of a step that is worth folding for a prediction; nothing for any other step.
+  /// Returns the folded step if folding it is worthwhile for a prediction, else nothing.
   virtual std::optional<program::FoldedStep> folded(const Model&, const Settings&, const Layout&) const {
     return std::nullopt;
   }
-  /// Fills the Program's inputs on the rank at these coordinates.
+  /// Returns the source of the Program's inputs on the rank at these coordinates.
   virtual std::unique_ptr<program::InputSource> inputs(const Model&, const Settings&, const Layout&, const Coordinates&,
                                                        std::uint64_t /*seed*/) const {
     return std::make_unique<program::NoInputs>();
   }
-  /// nullptr where a step has nothing that could be checked alone. The Program is this rank's and must outlive it.
+  /// Returns nullptr if a step has nothing to check on its own. The Program is this rank's and must outlive the check.
   virtual std::unique_ptr<OutputCheck> output_check(const Settings&, const Layout&, const Coordinates&,
                                                     const Program&) const {
     return nullptr;
   }
 
-  /// The gradients that the rank at these coordinates holds after a step of its own Program; none where a step does not
-  /// train.
+  /// Returns the gradients that the rank at these coordinates holds after a step of its own Program; none if the step
+  /// does not train.
   virtual std::vector<GradientPart> gradients(const Model&, const Settings&, const Layout&, const Coordinates&,
                                               const Program&) const {
     return {};
@@ -96,18 +97,18 @@ class Workload {
   /// The work of one step, in the units of its rate; for a training step, tokens.
   virtual Rate rate(const Settings&, const Layout&) const { return {}; }
   virtual std::int64_t tokens_per_step(const Model&, const Settings&, const Layout&) const { return 0; }
-  /// In the mean over many steps.
+  /// Averaged over many steps.
   virtual Filling filling(const Model&, const Settings&, const Layout&) const { return {}; }
-  /// Per data-parallel replica and step; 0 where there are none.
+  /// Per data-parallel replica and step; 0 if there are none.
   virtual std::int64_t micro_batches(const Settings&, const Layout&) const { return 0; }
-  /// How a step's FLOPs are counted, for a person.
+  /// Describes how a step's FLOPs are counted.
   virtual std::string flop_formula(const Model& model) const;
 
-  /// The values that `from_model` stands for in a sweep of this workload's size: those that a training step has, as
-  /// text. Throws Error, which says what the step has instead, if there are none.
+  /// Returns, as text, the values that `from_model` stands for in a sweep of this workload's size: those of a training
+  /// step. If it has none, throws Error that says what the step has instead.
   virtual std::vector<std::string> values_from_model(const ProgramSet& training_step, const Settings& settings) const;
-  /// The parts of a training step that are the operation that the settings describe, each once, in the order of the
-  /// step: "qkv, forward". Of a training step, and where it has no such operation: nothing.
+  /// Returns the parts of a training step that are the operation in the settings, each once, in the order of the step:
+  /// "qkv, forward". Empty for a training step, and if the step has no such operation.
   virtual std::vector<std::string> uses_in_model(const ProgramSet& /*training_step*/, const Settings&) const {
     return {};
   }
@@ -119,16 +120,16 @@ const Workload& workload_of(const Settings& settings);
 /// The training step.
 const Workload& gpt_workload();
 
-/// The Programs of the workload that the settings name.
+/// Builds the Programs of the workload that the settings name.
 ProgramSet build_programs(const Model& model, const Settings& settings, const Layout& layout);
 
-/// The whole buffer of that name; absent if there is none.
+/// Returns the whole buffer of that name; an absent view if there is none.
 View find_buffer(const Program& program, std::string_view name);
 
 // ---- the frame that the steps of all workloads share ----------------------------------------------------------------
 
-/// The streams of a step, in order. Every communicator is used on one of them only; operations run on the one that they
-/// have in a training step.
+/// Streams of a step, in order. Every communicator is used on one of them only; an operation runs on the stream that it
+/// has in a training step.
 enum : StreamId {
   compute_stream,
   tensor_stream,
@@ -136,26 +137,26 @@ enum : StreamId {
   pipeline_stream,
   optimizer_stream,
   world_stream,
-  gather_stream,  // of steps that gather weights
-  across_stream   // and of those among them whose parts have copies on other nodes
+  gather_stream,  // in steps that gather weights
+  across_stream   // in those of them whose parts have copies on other nodes
 };
 ProgramBuilder step_builder(bool gathers = false, bool across_nodes = false);
 
-/// The ring in which a Program keeps one number per step, [loss_ring] f32: the mean loss of gpt, 1 of the workloads
-/// that train nothing. Whoever runs a block reads it after the steps.
+/// Name of the ring that holds one number per step, [loss_ring] f32: the mean loss of gpt, 1 for workloads that train
+/// nothing. It is read after the steps of a block.
 inline constexpr const char* losses_buffer = "losses";
 inline constexpr std::int64_t loss_ring = 4096;
-/// How many steps have updated the weights, [1] i32, in Programs that may skip an update.
+/// Number of steps that updated the weights, [1] i32, in Programs that may skip an update.
 inline constexpr const char* updates_buffer = "updates";
 
-/// How a step begins and ends: every rank brings its share of one number, and the closing all-reduce over the group
-/// `world`, after everything else, makes the number of it that is recorded.
+/// Begins and ends a step: every rank contributes its share of one number, and the closing all-reduce over the group
+/// `world`, after everything else, sums the shares to the number that is recorded.
 class StepFrame {
  public:
   /// Emits init operations. `what` names the number: "loss".
   StepFrame(ProgramBuilder& builder, GroupId world, const char* what);
   void begin_step();
-  /// Sets the number of this rank, to which the step may add. The compute stream begins with it, once `after` is done.
+  /// Sets this rank's share, to which the step may add. The compute stream starts with this, once `after` is done.
   void set_share(double share, const std::vector<OperationId>& after = {});
   void end_step();
 

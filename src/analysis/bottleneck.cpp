@@ -18,8 +18,8 @@
 namespace harness::analysis {
 namespace {
 
-// Bytes that the operations that are neither products nor attention read and write, on a rank, mean over roles. Older
-// files do not say.
+// Returns the bytes that a rank's operations other than products and attention read and write, mean over roles. Nothing
+// for older files, which do not record them.
 std::optional<double> other_bytes(const store::Result& result, int case_index, std::size_t roles) {
   std::optional<double> bytes;
   for (const store::ResultOperations& row : result.operations) {
@@ -30,8 +30,8 @@ std::optional<double> other_bytes(const store::Result& result, int case_index, s
   return bytes;
 }
 
-// The least that a rank's messages of this part can take over the stated links, hidden or not, mean over roles: what it
-// sends and what it receives go at once, collectives one after the other. Nothing if the limit of any is not known.
+// Returns the least time of a rank's messages of this part over the stated links, hidden or not, mean over roles. Sends
+// and receives overlap; collectives run one after the other. Nothing if a limit is not known.
 std::optional<double> least_communication_s(const store::Result& result, int case_index, Part part, std::size_t roles) {
   double collectives_s = 0;
   std::map<std::int32_t, double> sent_s, received_s;  // by role
@@ -61,8 +61,8 @@ std::string bar_name(Part part) {
   return fmt::format("{}{}", is_exposed_communication(part) && part != Part::world ? "exposed " : "", name_of(part));
 }
 
-// The time in seconds that the model's FLOP take on a rank at the peak. Both conventions differ in attention alone: the
-// causal one counts half its square. So the difference of their two counts is attention's share.
+// The time of the model's FLOP on a rank at the peak. The causal and non-causal counts differ in attention alone, of
+// which the causal one counts half. So their difference is attention's share.
 struct IdealSeconds {
   double products = 0, attention = 0, recomputation = 0;
 
@@ -100,28 +100,28 @@ void set_roof(const store::Result& result, const CaseBreakdown& breakdown, const
 }
 
 using Kind = BottleneckKind;
-constexpr double min_lever = 0.002;  // of the step: less is not shown
+constexpr double min_lever = 0.002;  // share of the step: less is not shown
 constexpr std::size_t max_levers = 10;
 
 bool needs_peak(Part part) {
   return part == Part::matrix_products || part == Part::attention;
 }
 
-// The roof of a part in seconds; nothing where it is not known. What the model does not need has none: recomputation,
-// like waiting, could go altogether.
+// Returns the roof of a part in seconds; nothing if it is not known. Recomputation has none: like waiting, it is
+// avoidable.
 std::optional<double> roof_of(Part part, const Waterfall* waterfall) {
   if (waterfall == nullptr || part == Part::recomputation) return std::nullopt;
   const auto bar = std::ranges::find(waterfall->bars, std::optional(part), &WaterfallBar::part);
   return bar == waterfall->bars.end() ? std::nullopt : bar->roof_s;
 }
 
-// The least that a part can take of the step while as much of it as now stays hidden. A roof counts all of the part.
+// Returns the least exposed time of a part if as much of it as now stays hidden. A roof covers the whole part.
 double least_shown_s(const Breakdown& mean, Part part, double roof_s) {
   return std::max(0.0, roof_s - mean.hidden_s(part));
 }
 
-// The shares of the step that each part loses: what it takes beyond its roof, or all of it where the roof is not known.
-// Without a peak nobody can say whether products and attention are slow, so they have no entry.
+// Returns the share of the step that each part loses: the time beyond its roof, or all of it if the roof is not known.
+// Products and attention have no entry without a peak, because nothing then tells whether they are slow.
 std::map<Part, double> lost_shares(const Breakdown& mean, const Waterfall* waterfall) {
   std::map<Part, double> lost;
   for (const Part part : all_parts) {
@@ -141,7 +141,7 @@ Kind kind_of(Part part) {
   return part == Part::loading ? Kind::loading : Kind::host;
 }
 
-// The parts of a kind, the largest loss first: "data communication 31.5 % (41.6 ms; 12.0 ms at its limit, hidden or
+// Lists the parts of a kind, largest loss first: "data communication 31.5 % (41.6 ms; 12.0 ms at its limit, hidden or
 // not)".
 std::string parts_in_words(const Breakdown& mean, Kind kind, const std::map<Part, double>& lost,
                            const Waterfall* waterfall) {
@@ -173,7 +173,7 @@ std::string largest(const std::vector<std::pair<Key, double>>& list, double step
   return join(words, ", ");
 }
 
-// Says what to change so that data is there in time.
+// Suggests changes so that input data arrives in time.
 std::string loading_remedy(const config::Settings& s) {
   if (s.data_file.empty()) return "";
   if (s.loader_workers == 0)
@@ -223,7 +223,7 @@ std::string evidence_of(const store::Result& result, const CaseBreakdown& breakd
       show_seconds(std::max(0.0, s.idle_s)), s.late_cases, stragglers.cases);
 }
 
-// "computation, data communication": computation where it is more than one part of it.
+// Returns, for example, "computation, data communication". Several computation parts become one "computation".
 std::string words_for(const std::vector<Part>& parts) {
   std::vector<std::string> words;
   const bool all_computation = std::ranges::count_if(parts, is_computation) > 1;
@@ -238,7 +238,7 @@ std::vector<Lever> levers_for(const store::Result& result, const CaseBreakdown& 
                               const std::map<Part, double>& lost) {
   std::vector<Lever> levers;
   config::Settings known = settings_of(result, result.at(found));
-  known.ranks = result.at(found).ranks;  // some answers depend on it
+  known.ranks = result.at(found).ranks;  // some variables depend on it
   for (const config::Variable& variable : config::registry()) {
     if (!variable.honoured_on(result.backend, result.step_backend())) continue;
     if (!variable.fastest.empty() && variable.print(known) == variable.fastest) continue;
@@ -256,7 +256,7 @@ std::vector<Lever> levers_for(const store::Result& result, const CaseBreakdown& 
     lever.acts_on = words_for(parts);
     levers.push_back(std::move(lever));
   }
-  // Twice the peak halves the time at the peak, too.
+  // Doubling the peak also halves the time at the peak.
   std::ranges::stable_sort(levers, std::ranges::greater(), [](const Lever& lever) {
     return config::find_variable(lever.variable)->moves_peak ? (lever.share + lever.lost) / 2 : lever.lost;
   });
@@ -270,7 +270,7 @@ std::optional<Waterfall> waterfall(const store::Result& result, const CaseSummar
                                    const CaseBreakdown& breakdown) {
   const store::ResultCase& row = result.at(breakdown);
   const Breakdown& mean = breakdown.mean;
-  if (!(row.model_flop_per_step > 0)) return {};  // communication alone has no share of the peak
+  if (!(row.model_flop_per_step > 0)) return {};  // a step of communication alone has no share of the peak
   if (!(row.peak_flops_per_rank > 0) || !(mean.step_s > 0)) return {};
   Waterfall w;
   w.timed = summary.mfu.has_value() && summary.step_seconds > 0;
@@ -289,7 +289,7 @@ std::optional<Waterfall> waterfall(const store::Result& result, const CaseSummar
     set_roof(result, breakdown, ideal, part, bar);
   }
   if (!w.timed) return w;
-  // The profiler costs time, and one step is not the median of many.
+  // The profiler costs time, and a single step differs from the median of many.
   WaterfallBar& difference = w.bars.emplace_back();
   difference.name = "profiled step differs from the timed ones";
   difference.seconds = w.step_s - mean.step_s;

@@ -18,7 +18,7 @@ bool adds_up(const store::ResultSplit& s) {
   return s.step_s > 0 && std::abs(s.compute_s + s.exposed_s + s.idle_s - s.step_s) < max_unexplained * s.step_s;
 }
 
-// Over ranks. Its step is what its parts add up to.
+// Averages the splits. step_s of the mean is the sum of its parts.
 store::ResultSplit mean_of(std::span<const store::ResultSplit* const> splits) {
   store::ResultSplit m;
   m.waiting_s = m.bubble_s = 0;
@@ -50,15 +50,14 @@ void scale(std::vector<std::pair<Key, double>>& list, double factor) {
   for (auto& [key, s] : list) s *= factor;
 }
 
-// Exposed share of the waiting time, scaled from the rank that has a timeline; the rest is hidden behind computation.
+// Scales the exposed share of the waiting time from the rank with a timeline; the rest is hidden behind computation.
 double exposed_waiting(double waited_s, double exposed_of_rank_s, double waited_of_rank_s,
                        const store::ResultSplit& mean) {
   if (waited_of_rank_s > 0) return waited_s * std::min(1.0, exposed_of_rank_s / waited_of_rank_s);
   return mean.communication_s > 0 ? waited_s * mean.exposed_s / mean.communication_s : 0;
 }
 
-// Divides what is exposed into waiting, bubble and communication. False if the rank with a timeline has no
-// communication to divide it by.
+// Divides exposed time into waiting, bubble and communication. Returns false if `parts` has no communication to scale.
 bool divide(Parts& parts, const store::ResultSplit& split_of_rank, const store::ResultSplit& mean) {
   const double communication = parts.exposed();
   double left = mean.exposed_s;
@@ -74,14 +73,14 @@ bool divide(Parts& parts, const store::ResultSplit& split_of_rank, const store::
   return true;
 }
 
-// The time that a rank's communications take, hidden or not, without the waiting for others.
+// Returns the time of a rank's communications, hidden or exposed, without the waiting for others.
 double communicates_s(const store::ResultSplit& split) {
   const double waited_s = split.waiting_s + split.bubble_s;
   return std::isfinite(waited_s) ? std::max(0.0, split.communication_s - waited_s) : split.communication_s;
 }
 
-// Kinds as their parts: by what all computations, what all exposed communications and what all communications take on
-// the other ranks.
+// Scales kinds like their parts: by the other ranks' times of all computations, of all exposed communications and of
+// all communications.
 void scale_kinds(Breakdown& role, const Breakdown& of_rank, const store::ResultSplit& own,
                  const store::ResultSplit& mean, double compute_factor) {
   const double exposed_of_rank = of_rank.parts.exposed();
@@ -96,7 +95,7 @@ void scale_kinds(Breakdown& role, const Breakdown& of_rank, const store::ResultS
   }
 }
 
-// The split of the rank itself; nullptr where a split is missing or does not add up.
+// Returns the split of the rank itself; nullptr if a split is missing or does not add up.
 const store::ResultSplit* split_of(const Breakdown& of_rank, std::span<const store::ResultSplit* const> splits) {
   const store::ResultSplit* own = nullptr;
   for (const store::ResultSplit* split : splits) {
@@ -106,9 +105,9 @@ const store::ResultSplit* split_of(const Breakdown& of_rank, std::span<const sto
   return own;
 }
 
-// The mean over the ranks of a role. Their splits tell how long each computed, communicated unhidden, idled and
-// waited; `of_rank`, the breakdown of the rank that has a timeline, tells how that divides. Where a split is missing
-// or does not add up, or `of_rank` lacks a part that the others have, its own breakdown is returned.
+// Returns the mean over the ranks of a role. Their splits give each rank's times for computing, exposed communication,
+// idling and waiting; `of_rank`, the breakdown of the rank with a timeline, gives the subdivision. Returns `of_rank`
+// itself if a split is missing or does not add up, or if it lacks a part that the others have.
 Breakdown mean_of_role(const Breakdown& of_rank, std::span<const store::ResultSplit* const> splits) {
   const store::ResultSplit* own = split_of(of_rank, splits);
   if (own == nullptr) return of_rank;
@@ -157,7 +156,7 @@ class CaseParts {
     CaseBreakdown whole;
     whole.case_index = case_index_;
     for (const auto& [key, intervals] : by_role_) whole.ranks.push_back(of_rank(key.first, key.second, intervals));
-    whole.mean = mean_of(role_means(whole.ranks));  // every role has as many ranks
+    whole.mean = mean_of(role_means(whole.ranks));  // all roles have equally many ranks
     return whole;
   }
 
@@ -184,7 +183,7 @@ class CaseParts {
   Breakdown of_rank(int role, int rank, const Intervals& intervals) const {
     double step_s = 0, loading_s = NAN;
     std::vector<StepOperation> operations;
-    std::vector<std::string> groups;  // that the operations refer to
+    std::vector<std::string> groups;  // owns the text that the operations refer to
     groups.reserve(intervals.size());
     for (const store::ResultInterval* x : intervals) {
       step_s = std::max(step_s, x->end_s);
@@ -210,7 +209,7 @@ class CaseParts {
     return mean_of_role(of_rank, splits);
   }
 
-  // Exact where every rank of a role has a timeline; else divided as on the one that has.
+  // Exact if every rank of a role has a timeline; else scaled from the one that has.
   std::vector<Breakdown> role_means(std::span<const Breakdown> ranks) const {
     std::vector<Breakdown> roles;
     while (!ranks.empty()) {

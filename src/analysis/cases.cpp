@@ -18,7 +18,7 @@
 namespace harness::analysis {
 namespace {
 
-// From a block's start to the next one's, in the same session; of the last one what it reports itself.
+// Measures from a block's start to the next one's in the same session, else takes the times that the block reports.
 double duration_of(const store::ResultBlock& block, const store::ResultBlock* next) {
   const bool followed = next != nullptr && next->session == block.session && next->start_unix_s > block.start_unix_s;
   return followed ? next->start_unix_s - block.start_unix_s : block.setup_s + block.timed_total_s;
@@ -71,7 +71,7 @@ std::optional<double> block_median(const store::Result& result, std::size_t bloc
 std::vector<std::int32_t> throttled_rounds(const store::Result& result) {
   constexpr double usual_clocks = 0.95;
   const std::size_t n = std::min(result.blocks.size(), result.gpu.size());
-  std::map<std::int32_t, std::vector<double>> clocks;  // by case: at the power limit, each has clocks of its own
+  std::map<std::int32_t, std::vector<double>> clocks;  // by case: at the power limit, each case has its own clocks
   for (std::size_t i = 0; i < n; ++i) {
     const double clock = result.gpu[i].together.mean_sm_clock_hz;
     if (result.blocks[i].status == store::BlockStatus::ok && std::isfinite(clock))
@@ -185,18 +185,18 @@ program::Spans spans_of_case(const store::Result& result, std::int32_t case_inde
 
 namespace {
 
-// Relative differences that rounding explains.
+// The largest relative differences that rounding explains.
 struct Tolerance {
-  double gradient = 0;  // of a squared norm
+  double gradient = 0;  // for squared norms
   double third_loss = 0;
-  double last_loss = 0;  // steps multiply what rounding leaves
+  double last_loss = 0;  // steps amplify rounding differences
 };
 constexpr Tolerance of_fp32{1e-4, 1e-4, 1e-3}, of_half{3e-2, 2e-2, 2e-2}, of_fp8{1.5e-1, 2e-2, 2e-2};
 constexpr std::size_t third_step = 2;
 
-constexpr int half_bits = 10, fp8_bits = 3;  // of a mantissa: tf32's and fp16's, bf16 has fewer; e4m3's
+constexpr int half_bits = 10, fp8_bits = 3;  // mantissa bits: of tf32 and fp16 (bf16 has fewer), and of e4m3
 
-// A precision that this version does not know gets what fp32 gets.
+// A precision that this version does not know is treated as fp32.
 int mantissa_bits(std::string_view precision) {
   const auto* row = std::ranges::find(config::precision_table, precision, &config::PrecisionRow::name);
   const bool known = row != config::precision_table.end();
@@ -218,7 +218,7 @@ const store::ResultGradient* find_gradient(const store::Result& result, std::int
   return found == result.gradients.end() ? nullptr : &*found;
 }
 
-// The mean over finished blocks of the loss of a step; NaN where there is none.
+// Returns the mean loss of a step over finished blocks; NaN if there is none.
 double mean_loss(const store::Result& result, std::int32_t case_index, std::size_t step) {
   double sum = 0;
   int n = 0;
@@ -248,8 +248,7 @@ std::string why_trains_differently(const store::Result& result, std::int32_t cas
   const std::int32_t reference = result.index_of(*baseline);
   const Tolerance allowed = tolerance(result, result.case_at(case_index), *baseline);
   std::string why;
-  // A value that is not finite has a warning of its own, and a sum of squares is zero where there is nothing to
-  // square.
+  // Non-finite values have a warning of their own. A sum of squares is zero if there is nothing to square.
   const auto compare = [&](const std::string& what, double value, double of_baseline, double tolerated) {
     if (!why.empty() || !std::isfinite(value) || !std::isfinite(of_baseline) || of_baseline == 0) return;
     const double difference = std::abs(value / of_baseline - 1);

@@ -27,7 +27,7 @@ bool share_a_run(std::span<const ComparedFile> first, std::span<const ComparedFi
   });
 }
 
-// Why cases of the two files have no counterpart, a sentence each.
+// Returns why cases of the two files have no counterpart, a sentence each.
 std::vector<std::string> not_aligned(const ComparedFile& first, const ComparedFile& second,
                                      const std::vector<AlignedPair>& pairs) {
   std::vector<std::string> sentences;
@@ -47,7 +47,7 @@ std::vector<std::string> not_aligned(const ComparedFile& first, const ComparedFi
   return sentences;
 }
 
-// How well a candidate matches the wanted case; nothing if it is another case.
+// Scores how well a candidate matches the wanted case; nothing if it is another case.
 std::optional<int> match(const store::Result& from, const store::ResultCase& wanted, const store::Result& in,
                          const store::ResultCase& candidate) {
   if (!setting_differences(from, wanted, in, candidate).empty()) return std::nullopt;
@@ -57,9 +57,8 @@ std::optional<int> match(const store::Result& from, const store::ResultCase& wan
   return (same_change ? 2 : 0) + (wanted.name == candidate.name ? 1 : 0);
 }
 
-// The case in `in` that has the settings of `wanted` in `from`; nullptr if there is none. Among several (the baseline
-// and its copy) the one with the same variable and value, and then the same name, is chosen. A control only matches a
-// control.
+// Returns the case in `in` with the settings of `wanted` in `from`; nullptr if there is none. Among several (the
+// baseline and its copy), prefers equal variable and value, then an equal name. A control matches only a control.
 const store::ResultCase* counterpart(const store::Result& from, const store::ResultCase& wanted,
                                      const store::Result& in) {
   const store::ResultCase* best = nullptr;
@@ -73,7 +72,7 @@ const store::ResultCase* counterpart(const store::Result& from, const store::Res
   return best;
 }
 
-// A case as a side measured it: `in_first_run`, and in the other runs what is `wanted` of `reference`.
+// Returns a case as measured by a side: `in_first_run`, and in the other runs the counterpart of `wanted`.
 MeasuredCase measured_on(std::span<const ComparedFile> side, const store::ResultCase* in_first_run,
                          const store::Result& reference, const store::ResultCase& wanted) {
   std::vector<const store::ResultCase*> in_runs{in_first_run};
@@ -131,7 +130,7 @@ Comparison compare_sides(std::span<const ComparedFile> first, std::span<const Co
   out.same_run = share_a_run(first, second);
   out.smallest_effect = reference.smallest_effect;
   out.predicted = any_predicted(first) || any_predicted(second);
-  if (out.predicted) {  // whose error is in their files
+  if (out.predicted) {  // the files' smallest_effect includes the error of predictions
     for (const auto& side : {first, second}) {
       for (const ComparedFile& file : side)
         out.smallest_effect = std::max(out.smallest_effect, file.result->smallest_effect);
@@ -227,7 +226,7 @@ std::vector<AlignedPair> align(const store::Result& first, const store::Result& 
   for (const store::ResultCase& candidate : first.cases) {
     const store::ResultCase* match = counterpart(first, candidate, second);
     if (match == nullptr || std::ranges::find(pairs, match, &AlignedPair::second) != pairs.end()) continue;
-    // The other file's case may be nearer to another case of this file: the one of its name.
+    // The match may be closer to another case of this file, the one of its name.
     if (counterpart(second, *match, first) == &candidate) pairs.push_back({&candidate, match});
   }
   if (baselines_anyway) pair_baselines(first, second, pairs);

@@ -14,93 +14,93 @@
 
 namespace harness::analysis {
 
-// Questions about several result files: did two sides measure the same, what do runs of one configuration prove
-// together, does a change do elsewhere what it did here, and when did a series change.
+// Comparisons of several result files: do two sides differ, what do repeated runs of one configuration prove together,
+// does a change reproduce elsewhere, and when did a series change.
 
-/// A result file as it takes part in a comparison. Nothing is owned.
+/// A result file in a comparison. Owns nothing.
 struct ComparedFile {
-  std::string label;  // what tables call it
+  std::string label;  // name in tables
   const store::Result* result = nullptr;
   const Summary* summary = nullptr;
 };
 
-/// Throws Error if a run is there twice: it would count as two.
+/// Throws Error if a run occurs twice, because it would count as two.
 void refuse_copies(std::span<const ComparedFile> files);
-/// The strictest confidence that any of the files declares: what is said of all of them must satisfy each.
+/// Returns the highest confidence that a file declares: a statement about all files must satisfy each.
 double strictest_confidence(std::span<const ComparedFile> files);
 std::vector<std::string> labels_of(std::span<const ComparedFile> files);
-/// Whether a file holds a prediction: a step in virtual time has no scatter to be judged by.
+/// Whether any file holds a prediction: a step in virtual time has no scatter to judge it by.
 bool any_predicted(std::span<const ComparedFile> files);
 
 /// A variable that two files know and that two of their cases set differently, with the values as printed.
 struct SettingDifference {
   std::string variable, first, second;
 };
-/// Between a case of one file and a case of another, in the order of the first file's variables. What only one of them
-/// knows is no difference.
+/// Compares a case of one file with a case of another, in the order of the first file's variables. A variable that only
+/// one file knows is no difference.
 std::vector<SettingDifference> setting_differences(const store::Result& first, const store::ResultCase& first_case,
                                                    const store::Result& second, const store::ResultCase& second_case);
 /// "threads is 1 and 2, precision is fp32 and bf16"; "" if there are none.
 std::string settings_in_words(const std::vector<SettingDifference>& differences);
 
-/// Cases of two files that are one case.
+/// Two cases, one per file, that count as the same case.
 struct AlignedPair {
   const store::ResultCase* first = nullptr;
   const store::ResultCase* second = nullptr;
   bool same = true;  // false: two baselines with different settings
 };
-/// Pairs of cases that are each other's counterpart, in the first file's order. `baselines_anyway`: baseline with
+/// Pairs cases that are each other's counterpart, in the first file's order. `baselines_anyway`: pairs baseline with
 /// baseline, and control with control, whatever their settings.
 std::vector<AlignedPair> align(const store::Result& first, const store::Result& second, bool baselines_anyway = false);
 
-/// A case as one or more runs measured it. Its values are medians of the runs' values.
+/// A case as measured by one or more runs. Its values are medians of the runs' values.
 struct MeasuredCase {
   std::vector<double> run_seconds;    // per run that measured it: the median over blocks of the block median
-  std::vector<double> block_seconds;  // of all runs
+  std::vector<double> block_seconds;  // blocks of all runs
   double step_seconds = std::numeric_limits<double>::quiet_NaN();
   double tokens_per_second = std::numeric_limits<double>::quiet_NaN();
-  std::optional<double> mfu;  // where all runs have one
+  std::optional<double> mfu;  // only if all runs have one
 };
 /// `in_runs`: the case in each of the runs, nullptr where a run does not have it.
 MeasuredCase measured_case(std::span<const ComparedFile> runs, std::span<const store::ResultCase* const> in_runs);
 
-/// A ratio of step times with its interval and what decide() makes of it.
+/// A ratio of step times with its interval and the judgement from decide().
 struct Change {
   double ratio = std::numeric_limits<double>::quiet_NaN();
   double low = std::numeric_limits<double>::quiet_NaN(), high = std::numeric_limits<double>::quiet_NaN();
-  int n = 0;  // values that it rests on
+  int n = 0;  // values behind it
   Judgement judgement;
 };
 Change change_of(const ConfidenceInterval& log_ratio, double smallest_effect, const Evidence& evidence = {});
 
-/// Fewer runs give a number without an interval.
+/// With fewer runs there is a ratio but no interval.
 inline constexpr std::size_t runs_for_an_interval = 3;
 
-/// Something that differs between result files and that explains, or forbids, a comparison of their times.
+/// A difference between result files that explains, or forbids, a comparison of their times.
 struct Difference {
   std::string group;                // "program", "identity", "machine", "environment", "configuration", …
   std::string name;                 // "onednn"
   std::vector<std::string> values;  // one per file, in their order
 };
-/// The value in a file that has nothing of the name.
+/// The value for a file that lacks the name.
 inline constexpr const char* absent = "absent";
 
-/// All differences but the times themselves: versions, libraries, devices, hosts, ranks, environment, configuration
-/// (with its --set), clocks, peak, how much was measured.
+/// Returns all differences except the times themselves: versions, libraries, devices, hosts, ranks, environment,
+/// configuration (with its --set), clocks, peak, how much was measured.
 std::vector<Difference> find_differences(std::span<const ComparedFile> files);
 
-/// Why the times of these files cannot be compared at all, a sentence each; empty if they can. `same_ranks`: whether
-/// the numbers of ranks must be equal, which they need not be where only effects are compared.
+/// Returns why the times of these files cannot be compared at all, a sentence each; empty if they can. `same_ranks`:
+/// the numbers of ranks must be equal, which is not needed where only effects are compared.
 std::vector<std::string> why_incomparable(std::span<const ComparedFile> files, bool same_ranks = true);
 
-/// Why the verdicts about these files are worth nothing, a sentence each: a control that moved, a partial file.
+/// Returns why verdicts about these files are unreliable, a sentence each: a control that moved, a partial file.
 std::vector<std::string> why_unreliable(std::span<const ComparedFile> files);
 
-/// A case of both sides. The change is the second side's time over the first's (per token, if the steps hold different
-/// numbers of tokens); its interval is between runs or, without `between_runs` of the comparison, from the scatter
+/// A case on both sides. The change is the second side's time over the first's (per token, if the steps hold different
+/// numbers of tokens). Its interval is between runs or, if the comparison's `between_runs` is false, from the scatter
 /// within runs.
 struct CaseComparison : Change {
-  std::string name;  // of the first side; "A = B" where the two sides name equal settings differently
+  std::string name;  // the first side's name; "A = B" if the two sides name equal settings differently
   store::CaseRole role = store::CaseRole::change;
   MeasuredCase first, second;
   bool per_token = false;
@@ -112,81 +112,82 @@ struct CaseComparison : Change {
 /// Two sides of one or more runs each, case by case.
 struct Comparison {
   std::vector<std::string> first, second;  // the files' labels
-  bool between_runs = false;               // three runs or more on both sides: the interval is that of the runs
+  bool between_runs = false;               // both sides have at least three runs: the interval is between runs
   bool same_run = false;                   // a run is on both sides
-  bool predicted = false;                  // a run is: then there are no intervals and no verdicts
-  int comparisons = 0;                     // the family that the intervals hold for together
-  double confidence = 0;                   // of all intervals together: the strictest that a file declares
-  double smallest_effect = 0.01;           // the first file's
+  bool predicted = false;                  // a run is predicted: no intervals and no verdicts
+  int comparisons = 0;                     // size of the family that the intervals hold for jointly
+  double confidence = 0;                   // joint confidence of all intervals: the highest that a file declares
+  double smallest_effect = 0.01;           // the first file's; with a prediction, the largest of all files
   std::vector<CaseComparison> cases;
   std::vector<std::string> not_aligned;  // a sentence each
   std::string baselines_differ;          // "threads is 1 and 2"; "" if the compared baselines are one case
 };
 
-/// Cases are aligned by their settings: of one side's cases and the other's, those with equal values in all variables
-/// that both files know, first among those with the same variable and value. Within a side the first run decides which
-/// cases there are. `baselines_anyway`: baseline with baseline, and control with control, if their settings differ.
-/// Throws Error if a run is on one side twice: it would count as two.
+/// Aligns cases by their settings: two match if all variables that both files know are equal, preferably with the same
+/// variable and value changed. The first run of a side decides which cases the side has. `baselines_anyway`: also pairs
+/// baseline with baseline, and control with control, if their settings differ. Throws Error if a run is on one side
+/// twice, because it would count as two.
 Comparison compare_sides(std::span<const ComparedFile> first, std::span<const ComparedFile> second,
                          bool baselines_anyway = false);
 
-/// The condition of `compare --fail-on`, which every case of both sides must meet: its whole interval does not lie
-/// above the share. What is not proven passes.
+/// The condition of `compare --fail-on` for every case that both sides measured: its interval must not lie wholly above
+/// the share. An unproven slowdown passes.
 struct Gate {
   std::optional<double> share;  // 0.02 is 2 %; without one, the smallest effect of the comparison
 };
 
-/// Reads "slower", "slower:5" or "slower:5%". Throws Error that says what is allowed.
+/// Parses "slower", "slower:5" or "slower:5%". Throws Error that says what is allowed.
 Gate parse_gate(const std::string& text);
 
-/// Whether a case does not meet it. Throws Error for a prediction, which proves nothing.
+/// Whether any case fails the gate. Throws Error for a prediction, which proves nothing.
 bool fails_gate(const Gate& gate, const Comparison& comparison);
 
 // Effects over several runs, each against the baseline of its own run, with the run as the unit: docs/method.md.
 
 /// One run's result for a case that it planned.
 struct RunOfCase {
-  std::size_t file = 0;              // of the list that was pooled
+  std::size_t file = 0;              // index in the pooled list
   const CaseSummary* row = nullptr;  // in that file's summary
-  /// The case's time to that of the run's own baseline; NaN where this run does not count (NCCL did something else, or
-  /// the time is beyond the limit of the hardware), and for the baseline.
+  /// The case's time over that of the run's own baseline. NaN for the baseline and where this run does not count: it
+  /// has no pair of blocks, NCCL did something else, the case trains differently, or its time is beyond a hardware
+  /// limit.
   double ratio = std::numeric_limits<double>::quiet_NaN();
 };
 
-/// `n` of the change counts runs: of the baseline all that measured it, else those with a ratio.
+/// `n` of the change counts runs: for the baseline all that measured it, else those with a ratio.
 struct PooledCase : Change {
   const store::ResultCase* planned = nullptr;  // in the first file that has it
   std::string name;
   store::CaseRole role = store::CaseRole::change;
   MeasuredCase measured;
   std::vector<RunOfCase> runs;  // in the files' order
-  /// Whether the runs differ more than the scatter of their own rounds explains: the intervals of two do not meet, and
-  /// their effects lie apart by more than the smallest effect.
+  /// Whether the runs differ by more than the scatter of their own rounds explains: the intervals of two do not
+  /// overlap, and their effects are further apart than the smallest effect.
   bool runs_differ = false;
   std::vector<std::string> remarks;  // why a run failed or does not count
 };
 
 struct Pool {
-  int comparisons = 0;            // the family that the intervals hold for together
-  double confidence = 0.95;       // of all intervals together: the strictest that a file declares
+  int comparisons = 0;            // size of the family that the intervals hold for jointly
+  double confidence = 0.95;       // joint confidence of all intervals: the highest that a file declares
   double smallest_effect = 0.01;  // the first file's
-  std::vector<PooledCase> cases;  // in the order of the first file, then what only later files have
+  std::vector<PooledCase> cases;  // in the first file's order, then cases that only later files have
   bool unreliable = false;        // the control moved over the runs
 };
 
 /// Pools three files or more. Throws Error, in one line, if they are not repeats of each other (exit code 3) or if a
-/// run is there twice. Repeats agree in workload, backend, model, number of ranks, the settings of the baseline and
-/// those of each case that two of them share. Machine, software, seed, rounds and what a configuration leaves out may
-/// differ: find_differences() lists them. The files and their summaries must outlive the pool.
+/// run occurs twice. Repeats agree in workload, backend, model, number of ranks, the settings of the baseline and those
+/// of each case that two of them share. Machine, software, seed, rounds and the cases that a configuration leaves out
+/// may differ: find_differences() lists them. The files and their summaries must outlive the pool.
 Pool pool_runs(std::span<const ComparedFile> files);
 
-/// 0: fine; 4: a case failed in a file, a file's control moved, or that of the pool did.
+/// Returns 4 if exit_code(Summary) is 4 for a file or the pool's control moved, else 0.
 int exit_code(const Pool& pool, std::span<const ComparedFile> files);
 
-/// Whether a change does on one cluster what it did on another.
+/// Whether a change has the same effect on two clusters.
 enum class Reproduced : std::uint8_t {
-  yes,        // faster on both, slower on both, or the same on both
-  no,         // moved on one, proven not to move on the other
+  yes,        // faster, slower or the same on both
+  no,         // faster or slower on one, the same on the other
   opposite,   // faster on one, slower on the other
   undecided,  // no verdict on one side
 };
@@ -200,57 +201,56 @@ struct ChangeReproduction {
 
 struct Reproduction {
   std::string first, second;                           // labels
-  double first_confidence = 0, second_confidence = 0;  // of a file's intervals together
+  double first_confidence = 0, second_confidence = 0;  // joint confidence of a file's intervals
   std::vector<ChangeReproduction> changes = {};
   std::vector<std::string> only_in_one = {};  // a sentence each
 };
 
-/// Changes that both files made, by variable and value; the baselines need not be alike, since each effect is against
-/// its own.
+/// Compares the changes that both files made, by variable and value. The baselines may differ, since each effect is
+/// against its own.
 Reproduction reproduce(const ComparedFile& first, const ComparedFile& second);
 
-// Did a case's step time change over a series of runs, and between which two? The run is the unit: one number per run
-// and case, the median over blocks. Of each case the place k of one change is where T is largest, of the logarithms:
+// Whether a case's step time changed over a series of runs, and between which two. The run is the unit: one number per
+// run and case, the median over blocks. One change is located per case, at the k that maximises T over the logarithms:
 //
 //   T = max over k of  k (n - k) / n * (mean of the first k - mean of the others)^2 / sum of squares
 //
-// Its p-value is by permutations of the runs, for all cases together (docs/method.md has the sources). Of several
-// changes only the largest is named.
+// Its p-value comes from permutations of the runs, for all cases jointly (docs/method.md has the sources). If there are
+// several changes, only the largest is named.
 
-/// With seven runs, p is above 5 % wherever the change is.
+/// With seven runs, p is above 5 % wherever the change lies.
 inline constexpr std::size_t min_history_runs = 8;
 
 struct ChangePoint {
-  std::size_t before = 0, run = 0;  // the last run that measured the case before the change, and the first after it
-  double ratio = 1;                 // geometric mean of the step times after it over that before it
+  std::size_t before = 0, run = 0;  // last run that measured the case before the change, and first after it
+  double ratio = 1;                 // geometric mean of the step times after the change over that before it
   double p = 1;
 };
 
 struct CaseHistory {
-  std::string name;  // of the newest file that counts
-  /// Per run; NaN where it was not measured. Per unit of work, in terms of the newest step, where batches differ.
+  std::string name;  // name in the newest file that counts
+  /// Per run; NaN where not measured. Where batches differ, the time is scaled to the newest run's tokens per step.
   std::vector<double> seconds;
   std::optional<ChangePoint> largest;  // proven or not; nothing below min_history_runs
-  /// faster, slower or same (proven, but below the smallest effect); unresolved: no change is proven; none: too few
-  /// runs
+  /// faster, slower or same (proven, but below the smallest effect); unresolved: no change proven; none: too few runs
   Verdict verdict = Verdict::none;
 };
 
 struct History {
   std::vector<ComparedFile> files;  // oldest first
-  double smallest_effect = 0.01;    // of the newest
-  double confidence = 0;            // that a named change is one: the strictest that a file declares
-  std::vector<CaseHistory> cases;   // of the newest file, in its order
+  double smallest_effect = 0.01;    // the newest file's
+  double confidence = 0;            // that a named change is real: the highest that a file declares
+  std::vector<CaseHistory> cases;   // cases of the newest file, in its order
 
-  /// The proven change that moved its case most; nullptr if there is none.
+  /// Returns the case whose proven change is largest; nullptr if there is none.
   const CaseHistory* clearest() const;
 };
 
-/// Files in any order; they are sorted by when they were created. Cases are those of the newest, found in the others by
-/// their settings as align() does. Throws Error for no file, and if a run is there twice.
+/// Takes files in any order and sorts them by creation time. Cases are those of the newest file, matched to the others'
+/// by their settings as in align(). Throws Error for no file, and if a run occurs twice.
 History find_history(std::vector<ComparedFile> files);
 
-/// The place of the largest T of a series of two logarithms or more, and T.
+/// The position of the largest T in a series of at least two logarithms, and T.
 struct LargestShift {
   std::size_t first_after = 0;
   double statistic = 0;

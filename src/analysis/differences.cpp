@@ -22,7 +22,7 @@ std::string join_or(const std::set<std::string>& values, const char* separator, 
   return values.empty() ? none : fmt::format("{}", fmt::join(values, separator));
 }
 
-// "8 x NVIDIA H200", whatever the ranks' order.
+// "8 x NVIDIA H200", whatever the order of ranks.
 std::string devices_of(const store::Result& r) {
   std::map<std::string, int> counts;
   for (const store::ResultRank& rank : r.rank_table) ++counts[rank.device];
@@ -31,7 +31,7 @@ std::string devices_of(const store::Result& r) {
   return join_or(parts, ", ", "unknown");
 }
 
-// Only the first few by name: 2,000 hosts would fill a screen.
+// Names only the first few: 2,000 hosts would fill a screen.
 std::string hosts_of(const store::Result& r) {
   constexpr std::size_t named = 6;
   std::set<std::string> sorted;
@@ -42,17 +42,17 @@ std::string hosts_of(const store::Result& r) {
                      hosts.size() - named, hosts.size(), fnv1a(join(hosts, "\n") + "\n") & 0xffffffff);
 }
 
-// Clocks wander by some MHz from block to block; they are rounded so that only a real difference shows.
+// Rounds clocks, which wander by some MHz from block to block, so that only real differences show.
 std::string clock_of(const store::Result& r, double machine::GpuStatistics::*clock) {
   std::vector<double> values;
   for (const store::ResultGpu& row : r.gpu) {
     if (const double hz = row.together.*clock; std::isfinite(hz)) values.push_back(hz);
   }
-  constexpr double step_hz = 15e6;  // what the clocks of NVIDIA's GPUs are multiples of
+  constexpr double step_hz = 15e6;  // NVIDIA GPU clocks are multiples of this
   return values.empty() ? "unknown" : fmt::format("{:.0f} MHz", std::round(median(values) / step_hz) * step_hz / 1e6);
 }
 
-// The texts of one column of a table, each once.
+// Returns the distinct non-empty texts of a table's column.
 std::set<std::string> distinct(const auto& rows, const auto& text) {
   std::set<std::string> values;
   for (const auto& row : rows) {
@@ -61,14 +61,14 @@ std::set<std::string> distinct(const auto& rows, const auto& text) {
   return values;
 }
 
-// The differences between files, by group and name; the groups and names in the order in which they are first met.
+// Facts of the files by group and name, in order of first appearance, and the differences between them.
 class Facts {
  public:
   explicit Facts(std::size_t files) : files_(files) {}
 
-  /// The file that the next facts are of.
+  /// Selects the file that the next facts belong to.
   void begin_file(std::size_t file) { file_ = file; }
-  /// A name that the file gives again replaces the value.
+  /// A repeated name replaces the value.
   void add(const std::string& group, const std::string& name, std::string value) {
     const auto is_it = [&](const Difference& row) { return row.group == group && row.name == name; };
     auto at = std::ranges::find_if(rows_, is_it);
@@ -112,7 +112,7 @@ void add_configuration(const store::Result& r, Facts& facts) {
   } else if (!r.config_text.empty()) {
     facts.add("configuration", "text", fmt::format("cannot be read; its hash is {:08x}", fnv1a(r.config_text)));
   }
-  // What took place goes before what the text says.
+  // Actual values override those in the text.
   facts.add("configuration", "measure.seed", std::to_string(r.seed));
   facts.add("configuration", "measure.rounds", std::to_string(r.rounds));
   facts.add("configuration", "measure.warmup_steps", std::to_string(r.warmup_steps));
@@ -177,7 +177,7 @@ std::vector<std::string> why_incomparable(std::span<const ComparedFile> files, b
   };
   must_match("Backends", [](const store::Result& r) { return r.backend; });
   must_match("Workloads", workload_of);
-  // Other workloads use a model only to derive sizes from it, if at all.
+  // Other workloads use a model at most to derive sizes.
   if (std::ranges::all_of(files, [](const ComparedFile& file) { return workload_of(*file.result) == "gpt"; })) {
     must_match("Models", [](const store::Result& r) { return config::in_words(r.model); });
   }

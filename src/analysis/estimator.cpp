@@ -26,7 +26,7 @@ SweepEstimate estimate_predicted(const SweepBlocks& sweep, std::span<const Quest
   return out;
 }
 
-// By round. A round holds each case once.
+// Maps rounds to the case's block. A round holds each case once.
 std::map<std::int32_t, const FinishedBlock*> blocks_of(const SweepBlocks& sweep, std::int32_t case_index) {
   std::map<std::int32_t, const FinishedBlock*> by_round;
   for (const FinishedBlock& block : sweep.blocks) {
@@ -39,7 +39,7 @@ Estimate with_mean(std::span<const double> log_ratios, const Question& question)
   Estimate estimate;
   estimate.rounds = static_cast<int>(log_ratios.size());
   estimate.log_ratio = mean_interval(log_ratios, question.alpha);
-  if (estimate.rounds < least_pairs) {  // a ratio perhaps, never an interval
+  if (estimate.rounds < least_pairs) {  // a ratio at most, never an interval
     estimate.log_ratio = {.center = estimate.rounds == 1 ? log_ratios[0] : estimate.log_ratio.center,
                           .n = estimate.rounds};
     return estimate;
@@ -49,8 +49,8 @@ Estimate with_mean(std::span<const double> log_ratios, const Question& question)
   return estimate;
 }
 
-// The baseline's blocks as the geometric means of themselves and the control's, round by round; alone where the control
-// has none.
+// Returns the baseline's blocks, each as the geometric mean with the control's block of its round and session. A block
+// of either without a partner stays as it is.
 std::vector<FinishedBlock> mean_baselines(const SweepBlocks& sweep) {
   std::vector<FinishedBlock> means;
   auto copies = blocks_of(sweep, sweep.control);
@@ -65,7 +65,7 @@ std::vector<FinishedBlock> mean_baselines(const SweepBlocks& sweep) {
   return means;
 }
 
-// How many standard errors an effect must clear the threshold by, to be found four times in five.
+// Returns how many standard errors an effect must clear the threshold by to be found with 80 % probability.
 double standard_errors_needed(double alpha, double degrees) {
   const double quantile = student_t_quantile(1 - alpha / 2, degrees);
   double low = 0, high = 10 * quantile;
@@ -76,8 +76,7 @@ double standard_errors_needed(double alpha, double degrees) {
   return high;
 }
 
-// The work that a case's step does, in the unit that cases are compared by: tokens; bytes on the bus of a collective;
-// FLOP of a rank. 0: not known.
+// Returns the work of a case's step: tokens, bytes on a collective's bus, or FLOP of a rank. 0: not known.
 double work_of(const store::Result& result, std::int32_t case_index) {
   const store::ResultCase& result_case = result.case_at(case_index);
   if (result_case.tokens_per_step > 0) return result_case.tokens_per_step;
@@ -101,7 +100,7 @@ std::vector<int> read_rounds(const std::string& list, std::string_view what) {
   return all;
 }
 
-// The totals that were declared, one after the other: the last is the present one.
+// Returns the declared totals of rounds in order; the last is the present one.
 std::vector<int> totals_of(const store::Result& result) {
   std::vector<int> totals = read_rounds(result.extended, "the extended rounds");
   totals.push_back(declared_rounds(result));
@@ -113,7 +112,7 @@ bool is_settled(const Estimate& answer, double smallest_effect) {
   return moved(verdict) || verdict == Verdict::same;
 }
 
-// Where in `questions` those stand that are about cases compared with this one, itself among them.
+// Returns the indices of the questions about cases compared with this reference, itself included.
 std::vector<std::size_t> questions_about(const store::Result& result, std::int32_t reference,
                                          std::span<const Question> questions) {
   std::vector<std::size_t> places;
@@ -161,14 +160,14 @@ double resolvable_effect(int rounds, int comparisons, double block_deviation, do
                          double confidence) {
   if (rounds < least_pairs) return std::numeric_limits<double>::infinity();
   const double n = rounds;
-  const double of_case = 1 / n, of_reference = 1 / (2 * n);  // variances, of one block's
+  const double of_case = 1 / n, of_reference = 1 / (2 * n);  // as multiples of one block's variance
   const double both = of_case + of_reference;
   double standard_error = block_deviation * std::sqrt(both), degrees = n - 1;
   if (rounds >= least_level_rounds) {
-    // The degrees of freedom that level_interval has with complete rounds.
+    // The degrees of freedom of level_interval with complete rounds.
     degrees = both * both / (of_case * of_case / (2 * n - 2) + of_reference * of_reference / (3 * n - 2));
-    // Variances are moved up only, by a share of their own scatter, which is sqrt(2 / (n - 1)). Simulated for 1 to 22
-    // cases and 5 to 24 rounds: without this, half widths are 2 to 7 % too small.
+    // Variances are only moved up, by a share of their own scatter, which is sqrt(2 / (n - 1)). Simulations of 1 to 22
+    // cases and 5 to 24 rounds: without this factor, half-widths are 2 to 7 % too small.
     standard_error *= 1 + 0.13 / std::sqrt(n - 1);
   }
   const double needed = standard_errors_needed(family_alpha(comparisons, confidence), degrees);
@@ -180,7 +179,7 @@ double distance_to_threshold(const ConfidenceInterval& interval, double smallest
 }
 
 int fewest_rounds(int now, const std::function<bool(int)>& reached) {
-  int low = now, high = max_rounds;  // low does not reach it; high does, or is the answer anyway
+  int low = now, high = max_rounds;  // low fails; high succeeds, or is the answer anyway
   while (high - low > 1) {
     const int middle = (low + high) / 2;
     (reached(middle) ? high : low) = middle;
@@ -198,7 +197,7 @@ int rounds_to_reach(double distance, const ConfidenceInterval& now, double alpha
 std::vector<SweepBlocks> comparable_blocks(const store::Result& result) {
   if (result.baseline() == nullptr) return {};
   std::vector<SweepBlocks> sweeps;
-  std::map<std::int32_t, std::size_t> place_of;  // in `sweeps`, by reference
+  std::map<std::int32_t, std::size_t> place_of;  // index in `sweeps`, by reference
   for (std::int32_t i = 0; i < result.case_count(); ++i) {
     if (!store::is_reference(result.case_at(i).role())) continue;
     place_of.emplace(i, sweeps.size());
@@ -276,7 +275,7 @@ std::vector<Look> looks_of(const store::Result& result) {
   for (const int rounds : declared) {
     if (rounds <= over) look(rounds);
   }
-  // A partial sweep may go on to its next look, which must find the error unspent.
+  // A partial sweep may continue to its next look, which needs the error unspent.
   const bool ended = result.state == store::RunState::complete;
   if (ended && over > before) look(over);
   return looks;

@@ -31,8 +31,8 @@ CaseSaving saving_of(const CostEstimate& estimate, const CaseSummary& row, int r
   const CaseCost& before = estimate.before;
   CaseSaving saving;
   saving.after = cost_of(estimate.cost, row.name, ranks, before.tokens_per_second / row.effect->ratio);
-  saving.after.tokens_per_second = row.tokens_per_second;  // as measured, and as the table of cases has it
-  // Price of a token after over that before: the time's ratio, and that of the GPUs where their number was changed.
+  saving.after.tokens_per_second = row.tokens_per_second;  // as measured, and as in the table of cases
+  // The ratio of token prices, after over before: the ratio of times, times that of the GPUs if their number changed.
   const double gpus = static_cast<double>(ranks) / before.ranks;
   const double center = row.effect->ratio * gpus, best = row.effect->low * gpus, worst = row.effect->high * gpus;
   saving.gpus_recovered = before.ranks * (1 / center - 1);
@@ -111,23 +111,22 @@ const StepFindings* Findings::step_of_case(std::int32_t case_index) const {
 namespace {
 
 constexpr std::size_t max_stragglers = 16;
-constexpr double min_late_share = 0.02;  // of the step: less is nobody's fault
-constexpr double late_often = 2.0 / 3;   // of the steps looked at
-constexpr double beyond_scatter = 3;     // times the others' median deviation
-constexpr double chance = 0.05;          // that any rank is the latest so often where lateness falls on ranks at random
-// One step is enough if the others agree as closely as this and the late one is as far off.
+constexpr double min_late_share = 0.02;  // share of the step: less is normal
+constexpr double late_often = 2.0 / 3;   // share of the steps examined
+constexpr double beyond_scatter = 3;     // multiples of the others' median deviation
+constexpr double chance = 0.05;          // that some rank is the latest this often if lateness is random
+// One step suffices if the others agree this closely and the late rank is this far off.
 constexpr double flagrant_share = 0.1, flagrant_scatter = 10;
 
-// How late a rank was in the profiled steps: its own time (computing and idle) beyond the median of those that do the
-// same.
+// How late a rank was in the profiled steps: its own time (computing and idle) beyond the median of its peers.
 struct Lateness {
   std::int32_t cases = 0, late_cases = 0;
-  std::int32_t among_several = 0, flagrant_cases = 0;  // of cases with others to agree with each other
-  double expected = 0;  // sum over cases of the chance to be the latest of those that do the same
+  std::int32_t among_several = 0, flagrant_cases = 0;  // cases with several peers to compare
+  double expected = 0;                                 // sum over cases of the chance to be the latest of its peers
   double late_s = 0, share = 0, compute_s = 0, idle_s = 0;  // sums over cases
 };
 
-// How far each value lies beyond the median of the others.
+// Returns each value minus the median of the others.
 std::vector<double> beyond_others(const std::vector<double>& values) {
   std::vector<double> sorted = values;
   std::ranges::sort(sorted);
@@ -141,7 +140,7 @@ std::vector<double> beyond_others(const std::vector<double>& values) {
   return beyond;
 }
 
-// The median deviation of the others from the median of all; 0 where there is one other.
+// Returns the others' median deviation from the median of all; 0 if there is only one other.
 double scatter_of_others(const std::vector<double>& values, std::size_t left_out) {
   if (values.size() <= 2) return 0;
   const double middle = median(values);
@@ -154,7 +153,7 @@ double scatter_of_others(const std::vector<double>& values, std::size_t left_out
 
 using Splits = std::map<std::int32_t, const store::ResultSplit*>;  // by rank
 
-// Ranks of one case that do the same work.
+// Compares ranks of one case that do equal work.
 void compare_alike(const CaseRanks::Ranks& ranks, const Splits& splits, double step_s, std::vector<Lateness>& late) {
   std::vector<double> own, compute, idle;
   for (const std::int32_t rank : ranks) {
@@ -183,7 +182,7 @@ void compare_alike(const CaseRanks::Ranks& ranks, const Splits& splits, double s
   }
 }
 
-// By rank; `cases` is how many profiled steps could tell.
+// Returns lateness by rank. Adds to `cases` the number of profiled steps that could tell.
 std::vector<Lateness> lateness(const store::Result& result, std::int32_t& cases) {
   std::vector<Lateness> late(result.rank_count());
   std::map<std::int32_t, Splits> by_case;
@@ -204,7 +203,7 @@ std::vector<Lateness> lateness(const store::Result& result, std::int32_t& cases)
   return late;
 }
 
-// Late often enough, and not by chance or not by a little; of so many ranks.
+// Whether a rank is late often enough, and either not by chance or by a flagrant margin. `ranks`: how many the job has.
 bool is_straggler(const Lateness& late, std::int32_t ranks) {
   if (late.late_cases < late_often * late.cases || late.share <= min_late_share * late.cases) return false;
   if (late.flagrant_cases > 0 && late.flagrant_cases >= late_often * late.among_several) return true;

@@ -33,7 +33,7 @@ std::vector<BlocksApart> find_blocks_apart(std::span<const LevelBlock> blocks, c
   return out;
 }
 
-// The fit of a sweep, and what the guards made of it.
+// The fit of a sweep and its guards' findings.
 class GuardedFit {
  public:
   GuardedFit(const SweepBlocks& sweep, bool control_apart) : sweep_(sweep), control_apart_(control_apart) {
@@ -47,7 +47,7 @@ class GuardedFit {
     apart_ = find_blocks_apart(blocks_, fit_);
   }
 
-  /// Whether it has enough of the reference for an interval.
+  /// Whether the reference has enough blocks for an interval.
   bool has_reference() const { return groups_.contains(sweep_.baseline) && blocks_of(0) >= least_level_rounds; }
 
   Estimate answer(const Question& question) const {
@@ -93,10 +93,11 @@ class GuardedFit {
 
  private:
   std::optional<LevelFindings::Range> range() const {
-    constexpr double least_change = 0.1, least_errors = 6;  // of 40 rounds that only scatter, the extremes are 3 apart
-    constexpr double median_to_mean_error = 1.2533;         // sqrt(pi / 2): a median's standard error over a mean's
+    constexpr double least_change = 0.1,
+                     least_errors = 6;               // 40 rounds of noise span 3
+    constexpr double median_to_mean_error = 1.2533;  // sqrt(pi / 2): a median's standard error over a mean's
     std::map<std::pair<std::int32_t, std::int32_t>, std::vector<std::size_t>> rounds;  // by session and round
-    std::vector<double> machine, distances;  // without the group; from what the other blocks say
+    std::vector<double> machine, distances;  // times without group effects; their distances from the level
     for (std::size_t i = 0; i < blocks_.size(); ++i) {
       const double of_group = fit_.groups[static_cast<std::size_t>(blocks_[i].group)].location;
       machine.push_back(blocks_[i].log_seconds - (of_group - fit_.groups[0].location));
@@ -137,11 +138,11 @@ class GuardedFit {
   const SweepBlocks& sweep_;
   bool control_apart_;
   std::vector<LevelBlock> blocks_;
-  std::map<std::int32_t, int> groups_;  // of each case that is there
+  std::map<std::int32_t, int> groups_;  // group of each case present
   LevelFit fit_;
   std::int32_t carry_over_ = no_case;
   SerialCorrelation serial_;
-  std::vector<BlocksApart> apart_;  // of each group
+  std::vector<BlocksApart> apart_;  // per group
 };
 
 int rounds_of(const SweepBlocks& sweep) {
@@ -150,7 +151,7 @@ int rounds_of(const SweepBlocks& sweep) {
   return static_cast<int>(rounds.size());
 }
 
-// Whether there is anything to explain.
+// Whether the squares exceed the time resolution.
 bool scatters(double squares, double n) {
   return squares > n * time_resolution * time_resolution;
 }
@@ -229,7 +230,7 @@ KindEffect find_carry_over(std::span<const LevelBlock> blocks, const LevelFit& f
   for (const double value : values) total += std::pow(value - all.mean(), 2);
   if (of_kind.size() < 2 || !scatters(total, all.blocks)) return out;
   const double numerator = static_cast<double>(of_kind.size()) - 1;
-  // Without the freedom that the groups' locations took.
+  // Minus the degrees of freedom of the groups' locations.
   const double denominator = std::max(all.blocks - static_cast<double>(fit.groups.size()) - numerator, 1.0);
   const double within = std::max(total - between, 0.0);
   out.p_value = within > 0 ? f_upper_tail(between / numerator / (within / denominator), numerator, denominator) : 0;
@@ -256,7 +257,7 @@ SerialCorrelation find_serial_correlation(std::span<const LevelBlock> blocks, co
   }
   const auto n = static_cast<double>(blocks.size());
   if (out.pairs == 0 || !scatters(squares, n)) return out;
-  // Taking out a mean of m values leaves a correlation of -1 / m between any two.
+  // Subtracting the mean of m values leaves a correlation of -1 / m between any two.
   out.correlation = products / out.pairs / (squares / n) + static_cast<double>(by_case.size()) / n;
   return out;
 }
@@ -274,7 +275,7 @@ Reach reach_to_apart(std::span<const BlocksApart> groups, int compared, double a
     blocks += group.blocks;
     apart += group.below + group.above;
   }
-  // One more of each kind than was seen: that none was seen does not mean that there is none.
+  // One more of each kind than was seen: seeing none does not prove that there are none.
   const double share = std::min((apart + 1.0) / (blocks + 2.0), 0.5);
   Reach reach;
   const auto add = [&](const BlocksApart& group, int count, double shift) {

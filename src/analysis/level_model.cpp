@@ -11,8 +11,8 @@
 namespace harness::analysis {
 namespace {
 
-constexpr int passes = 8, choosing_passes = 5;  // of level and locations in turn; the first ones choose the decay
-constexpr double clip = 2.5;                    // a block pulls its neighbours' level by so many scales at most
+constexpr int passes = 8, choosing_passes = 5;  // alternations of level and locations; the first ones choose the decay
+constexpr double clip = 2.5;                    // largest pull of a block on its neighbours' level, in scales
 constexpr double bisquare_reach = 6;            // in scales
 constexpr int bisquare_steps = 10;
 constexpr double least_slope = 0.5;
@@ -42,10 +42,10 @@ double bisquare_mean(std::span<const double> values, double start, double scale)
   return mean;
 }
 
-// The mean of the other blocks of the round: what remains when blocks may have affected their neighbours.
+// The mean of the other blocks of the round, for use when blocks affect their neighbours.
 class RoundLevel {
  public:
-  // Each round has two blocks at least (keep_with_round).
+  // Each round must have at least two blocks (keep_with_round).
   explicit RoundLevel(std::span<const LevelBlock> blocks) {
     std::map<std::pair<std::int32_t, std::int32_t>, std::vector<std::size_t>> members;
     for (std::size_t i = 0; i < blocks.size(); ++i) members[{blocks[i].session, blocks[i].round}].push_back(i);
@@ -62,7 +62,7 @@ class RoundLevel {
     return level;
   }
 
-  // For each block, the median over all blocks of its round.
+  // Returns for each block the median of its round, the block included.
   std::vector<double> medians(std::span<const double> values) const {
     std::vector<double> medians(values.size());
     for (const std::vector<std::size_t>& round : rounds_) {
@@ -78,7 +78,7 @@ class RoundLevel {
   std::vector<std::vector<std::size_t>> rounds_;
 };
 
-// Level and locations in turn, each given the other.
+// Estimates level and locations alternately, each given the other.
 class Alternation {
  public:
   Alternation(std::span<const LevelBlock> blocks, LevelSource source)
@@ -118,7 +118,7 @@ class Alternation {
     return own;
   }
 
-  // The times without what the groups differ in from the reference.
+  // Returns the times without the groups' offsets from the reference.
   std::vector<double> without_groups() const {
     std::vector<double> out = times_;
     for (std::size_t group = 0; group < members_.size(); ++group) {
@@ -133,7 +133,7 @@ class Alternation {
     return out;
   }
 
-  // Locations against the median of the round, and the level that follows from them.
+  // Initialises the locations relative to the median of the round, and the level from them.
   void start() {
     level_ = rounds_.medians(times_);
     const std::vector<double> beyond = beyond_level();
@@ -159,7 +159,7 @@ class Alternation {
     level_ = neighbours_.level(clipped, decay_);
   }
 
-  // The one that predicts each block best from the others.
+  // Returns the decay that predicts each block best from the others.
   std::size_t best_decay(std::span<const double> machine, std::span<const double> clipped) const {
     std::size_t best = 0;
     double least = std::numeric_limits<double>::infinity();
@@ -190,7 +190,7 @@ class Alternation {
     }
   }
 
-  // Also writes what becomes of the group's blocks.
+  // Also fills fit.influence for the group's blocks.
   LevelGroup summary_of(std::size_t group, LevelFit& fit) const {
     LevelGroup out;
     out.location = location_[group];
@@ -213,7 +213,7 @@ class Alternation {
     return out;
   }
 
-  // The common variance weighs as much as a case's own; a case that looks quieter is moved half-way up, none down.
+  // Shrinks variances half-way to the common one, which weighs as much as a case's own, but only upwards.
   static void moderate(LevelFit& fit) {
     double squares = 0, all = 0, most = 0;
     for (std::size_t group = 0; group < fit.groups.size(); ++group) {
@@ -236,16 +236,16 @@ class Alternation {
   LevelSource source_;
   NeighbourLevel neighbours_;
   RoundLevel rounds_;
-  std::vector<std::vector<std::size_t>> members_;  // of each group
+  std::vector<std::vector<std::size_t>> members_;  // per group
   std::vector<double> times_;                      // log seconds
-  std::vector<double> level_;                      // at each block
-  std::vector<double> location_, group_scale_;     // of each group
+  std::vector<double> level_;                      // per block
+  std::vector<double> location_, group_scale_;     // per group
   double scale_ = 0, scale_factor_ = 0;
   std::size_t decay_ = 0;
 };
 
-// The standard error of a group's location beyond the reference's and its degrees of freedom, had each `share` times
-// its blocks.
+// The standard error and degrees of freedom of a group's location minus the reference's, if each had `share` times its
+// blocks.
 struct ContrastError {
   double standard_error = 0, degrees = 0;
 };
@@ -257,7 +257,7 @@ const LevelGroup& group_of(const LevelFit& fit, int group) {
 ContrastError error_of(const LevelFit& fit, int compared, double share = 1) {
   double variance = 0, by_degrees = 0;
   for (const LevelGroup& group : {group_of(fit, compared), group_of(fit, 0)}) {
-    if (!(group.degrees > 0)) return {std::numeric_limits<double>::infinity(), 1};  // one block says nothing of scatter
+    if (!(group.degrees > 0)) return {std::numeric_limits<double>::infinity(), 1};  // one block has no scatter
     const double part = group.variance / (group.blocks * share);
     variance += part;
     by_degrees += part * part / group.degrees;
@@ -271,8 +271,7 @@ double half_width(const ContrastError& error, double alpha, double widening) {
   return student_t_quantile(1 - alpha / 2, std::max(error.degrees, 1.0)) * error.standard_error * widening;
 }
 
-// A pause within a session must not make all weights vanish: beyond this distance, in usual gaps, blocks are equally
-// far.
+// Caps distances, in usual gaps, so that a pause within a session does not make all weights vanish.
 constexpr double farthest = 64;
 
 double usual_gap(std::span<const LevelBlock> blocks) {
@@ -324,7 +323,7 @@ int level_rounds_to_reach(double distance, const LevelFit& fit, int group, doubl
 
 NeighbourLevel::NeighbourLevel(std::span<const LevelBlock> blocks)
     : usual_gap_s_(usual_gap(blocks)), distances_(blocks.size(), -1) {
-  const bool timed =  // else blocks count as evenly spaced
+  const bool timed =  // otherwise blocks count as evenly spaced
       std::ranges::adjacent_find(blocks, std::ranges::not_equal_to{}, &LevelBlock::steps_unix_s) != blocks.end();
   for (std::size_t i = 1; i < blocks.size(); ++i) {
     if (blocks[i].session != blocks[i - 1].session) continue;
@@ -333,7 +332,7 @@ NeighbourLevel::NeighbourLevel(std::span<const LevelBlock> blocks)
   }
 }
 
-// Sums that run through the blocks from either end, of values and of their weights.
+// Accumulates running sums of values and of their weights from either end.
 std::vector<double> NeighbourLevel::level(std::span<const double> values, std::size_t decay) const {
   const std::size_t n = values.size();
   std::vector<double> level(n, 0), weights(n, 0), kept(n, 0);

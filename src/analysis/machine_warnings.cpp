@@ -12,7 +12,7 @@
 namespace harness::analysis {
 namespace {
 
-constexpr double much_foreign = 0.05;  // of the cores
+constexpr double much_foreign = 0.05;  // share of the cores
 constexpr double much_stolen = 0.02;
 constexpr std::size_t most_named = 6;
 
@@ -57,7 +57,7 @@ void stolen_time_warning(const store::Result& result, Warnings& warnings) {
       100 * much_stolen, steal.blocks, steal.known, 100 * steal.most, moment_of(result, steal.worst)));
 }
 
-// An operation at several sizes is judged at the size at which it shows most.
+// An operation with several sizes is judged at the size with the largest change.
 void changed_speed(const store::Result& result, std::span<const LevelFindings> levels, Warnings& warnings) {
   const auto change = [](const LevelFindings& level) { return level.range ? level.range->log_change : 0; };
   const auto most = std::ranges::max_element(levels, {}, change);
@@ -70,8 +70,8 @@ void changed_speed(const store::Result& result, std::span<const LevelFindings> l
                   moment_of(result, most->range->fastest)));
 }
 
-// Blocks so far off are disturbances where they are few. More than a tenth of all, or more of one case than chance (1
-// %) puts there at the share of the other cases, are a second state of the machine or of the case.
+// A few blocks set aside are disturbances. More than a tenth of all, or more of one case than chance (1 %) explains at
+// the other cases' share, indicate a second state of the machine or of the case.
 void set_aside_warning(const store::Result& result, std::span<const LevelFindings> levels, Warnings& warnings) {
   constexpr double few = 0.1, usual = 0.02, chance = 0.01;
   int all = 0, blocks = 0;
@@ -95,7 +95,7 @@ void set_aside_warning(const store::Result& result, std::span<const LevelFinding
                   all, blocks, suspects.empty() ? "" : ", above all " + join_first(suspects, most_named)));
 }
 
-// Whether they matter is for the verdict to say: an interval that reaches far may still lie beyond the threshold.
+// The verdict decides whether they matter: a wide interval may still lie beyond the threshold.
 void two_states_warning(const Summary& summary, Warnings& warnings) {
   std::vector<std::string> names;
   for (const CaseSummary& row : summary.cases) {
@@ -109,7 +109,7 @@ void two_states_warning(const Summary& summary, Warnings& warnings) {
                   join_first(names, most_named)));
 }
 
-// The first size at which a guard objects stands for the others.
+// The first size with an objection stands for the others.
 void guard_warnings(const store::Result& result, std::span<const LevelFindings> levels, Warnings& warnings) {
   const auto add = [&](const auto& objects, const auto& text) {
     const auto found = std::ranges::find_if(levels, objects);
@@ -180,7 +180,7 @@ void machine_warnings(const store::Result& result, const Summary& summary, Warni
 }
 
 void level_warnings(const store::Result& result, const Summary& summary, Warnings& warnings) {
-  if (sweeps_sizes_alone(result)) return;  // nobody sees their intervals
+  if (sweeps_sizes_alone(result)) return;  // their intervals are not shown
   guard_warnings(result, summary.levels, warnings);
   set_aside_warning(result, summary.levels, warnings);
   two_states_warning(summary, warnings);

@@ -1,5 +1,4 @@
-// Several runs of one configuration: what they prove together, whether another side reproduces it, and when a series
-// changed.
+// Several runs of one configuration: joint results, reproduction on another side, and changes in a series.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,8 +16,8 @@ namespace {
 
 constexpr int incomparable_code = 3;
 
-// Holds each case against the first file that has it. Stops at the first difference: what the baselines differ in,
-// every case does.
+// Compares each case with the first file that has it. Stops at the first difference: all cases share those of the
+// baselines.
 void compare_cases(std::span<const ComparedFile> files, std::vector<std::string>& reasons) {
   std::map<std::string, std::pair<const ComparedFile*, const store::ResultCase*>> known;
   for (const ComparedFile& file : files) {
@@ -41,7 +40,7 @@ void refuse_what_does_not_repeat(std::span<const ComparedFile> files) {
   for (const ComparedFile& file : files) {
     if (file.result->baseline() == nullptr) reasons.push_back(fmt::format("{} has no baseline", file.label));
   }
-  if (reasons.empty()) compare_cases(files, reasons);  // which would only repeat them
+  if (reasons.empty()) compare_cases(files, reasons);  // else it would only repeat them
   if (reasons.empty()) return;
   throw Error(fmt::format("these files are not runs of the same configuration: {}. Two sides that differ are compared "
                           "with --with",
@@ -70,8 +69,9 @@ void add_remarks(std::span<const ComparedFile> files, PooledCase& pooled) {
   }
 }
 
-// A run's result for a change: its time to that of the run's own baseline. NaN where the run has no pair of blocks,
-// where NCCL did something else than the case asked for, and where the time is beyond the limit of the hardware.
+// Returns a run's ratio for a change, its time over that of the run's own baseline. NaN if the run has no pair of
+// blocks, NCCL did something else than the case asked for, the case trains differently, or the time is beyond a
+// hardware limit.
 double ratio_of(const CaseSummary& row) {
   if (row.blocks == 0 || !row.effect || row.effect->verdict == Verdict::not_honoured) return NAN;
   return timed_something_else(row.judgement) ? NAN : row.effect->ratio;
@@ -100,8 +100,8 @@ std::vector<double> log_ratios_of(const PooledCase& pooled) {
   return log_ratios;
 }
 
-// One run in which nothing was wrong is enough: the others do not count, or say so in a remark. Without one, the first
-// that was measured tells what was wrong.
+// One run without trouble is enough: the others do not count, or have a remark. Without one, the first measured run
+// tells what was wrong.
 Evidence evidence_of(const PooledCase& pooled, bool any_ratio) {
   Evidence evidence{.role = pooled.role, .measured = !pooled.measured.run_seconds.empty()};
   for (const store::CaseStatus status : {store::CaseStatus::failed, store::CaseStatus::impossible}) {
@@ -117,7 +117,7 @@ Evidence evidence_of(const PooledCase& pooled, bool any_ratio) {
   return evidence;
 }
 
-// One value per run. Below runs_for_an_interval there is a centre alone, without runs nothing.
+// Takes one value per run. Below runs_for_an_interval the result has only a centre; without runs it has nothing.
 ConfidenceInterval interval_over_runs(std::span<const double> log_ratios, double alpha) {
   if (log_ratios.size() >= runs_for_an_interval) return mean_interval(log_ratios, alpha);
   ConfidenceInterval interval;
@@ -133,8 +133,8 @@ void judge(PooledCase& pooled, double alpha, double smallest_effect) {
   if (store::is_reference(pooled.role)) pooled.n = static_cast<int>(pooled.measured.run_seconds.size());
 }
 
-// Whether two runs exclude each other: their own intervals do not meet, and their effects lie apart by more than the
-// smallest effect. Asked of the control, too: that it differs from run to run is news as well.
+// Whether two runs exclude each other: their intervals do not overlap, and their effects differ by more than the
+// smallest effect. Applies to the control, too, whose variation from run to run matters as well.
 bool exclude_each_other(const PooledCase& pooled, double smallest_effect) {
   const Effect *fastest = nullptr, *slowest = nullptr;
   for (const RunOfCase& run : pooled.runs) {
@@ -146,7 +146,7 @@ bool exclude_each_other(const PooledCase& pooled, double smallest_effect) {
   return fastest != nullptr && slowest->low > fastest->high && slowest->ratio > (1 + smallest_effect) * fastest->ratio;
 }
 
-// A change of a file against that file's baseline.
+// Returns a change in a file, against that file's baseline.
 Change change_on_side(const CaseSummary& row) {
   if (!row.effect) return {};
   const Effect& effect = *row.effect;
@@ -226,9 +226,9 @@ Reproduction reproduce(const ComparedFile& first, const ComparedFile& second) {
 namespace {
 
 constexpr int permutations = 9999;
-constexpr std::uint64_t permutation_key = 0x6869'7374'6f72'7901;  // any number: the same files give the same p
+constexpr std::uint64_t permutation_key = 0x6869'7374'6f72'7901;  // arbitrary, fixed: p is reproducible
 
-// In the newest file's terms: its cases, and the time of its steps where batches differ.
+// Adds a run under the newest file's cases. If batches differ, times are scaled to the newest steps.
 void add_run(const ComparedFile& newest, const ComparedFile& file, std::size_t run, History& history) {
   for (const AlignedPair& pair : align(*newest.result, *file.result)) {
     const CaseSummary& row = file.summary->case_at(file.result->index_of(*pair.second));
@@ -240,7 +240,7 @@ void add_run(const ComparedFile& newest, const ComparedFile& file, std::size_t r
   }
 }
 
-// The logarithms of the times of the runs that measured the case, in the order of a permutation of all runs.
+// Returns the log times of the runs that measured the case, in the order of a permutation of all runs.
 std::vector<double> in_order(const CaseHistory& history, const std::vector<std::size_t>& order) {
   std::vector<double> logs;
   for (const std::size_t run : order) {
@@ -249,7 +249,7 @@ std::vector<double> in_order(const CaseHistory& history, const std::vector<std::
   return logs;
 }
 
-// Fisher and Yates, with numbers that depend on the permutation's number alone.
+// Fisher-Yates shuffle with random numbers that depend only on the permutation's number.
 void shuffle(std::vector<std::size_t>& order, std::uint64_t permutation) {
   for (std::size_t i = order.size() - 1; i > 0; --i) {
     const std::uint32_t bits = philox(permutation_key, i, permutation)[0];
@@ -263,7 +263,7 @@ Verdict verdict_of(const ChangePoint& change, double smallest_effect, double alp
   return change.ratio < 1 / (1 + smallest_effect) ? Verdict::faster : Verdict::same;
 }
 
-// Where the change lies among all runs, and its size.
+// Locates the change among all runs and computes its size.
 ChangePoint change_point(const CaseHistory& history, std::size_t first_after) {
   std::vector<std::size_t> measured;
   for (std::size_t run = 0; run < history.seconds.size(); ++run) {
@@ -295,7 +295,7 @@ void find_changes(History& history) {
   }
   if (tested.empty()) return;
   std::vector<int> as_extreme(tested.size(), 1);
-  constexpr double rounding = 1e-9;  // the same groups in another order are as extreme
+  constexpr double rounding = 1e-9;  // equal groups in another order are as extreme
   for (int permutation = 0; permutation < permutations; ++permutation) {
     shuffle(order, static_cast<std::uint64_t>(permutation));
     double largest = 0;
@@ -327,7 +327,7 @@ LargestShift largest_shift(std::span<const double> logs) {
   double total = 0;
   for (const double value : logs) total += (value - mean) * (value - mean);
   LargestShift best{1, 0};
-  double sum = 0;  // of the deviations of the first k: k (n - k) / n * (difference of means)^2 = sum^2 n / (k (n - k))
+  double sum = 0;  // deviations of the first k: k (n - k) / n * (difference of means)^2 = sum^2 n / (k (n - k))
   for (std::size_t k = 1; k < n; ++k) {
     sum += logs[k - 1] - mean;
     const double between = sum * sum * static_cast<double>(n) / (static_cast<double>(k) * static_cast<double>(n - k));

@@ -1,4 +1,4 @@
-// A profiled step, drawn on tracks and divided between its operations.
+// A profiled step, placed on tracks and divided among its operations.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -41,7 +41,7 @@ bool drawable(const store::ResultInterval& row) {
   return std::isfinite(row.start_s) && std::isfinite(row.end_s) && row.end_s >= row.start_s;
 }
 
-// By rank: what to add to its times. Empty if some rank has no closing all-reduce.
+// Returns the shift of each rank's times. Empty if a rank has no closing all-reduce.
 std::map<std::int32_t, double> shifts_of(const std::vector<DrawnInterval>& intervals) {
   std::map<std::int32_t, double> closed_s;  // NaN until it is found
   for (const DrawnInterval& x : intervals) {
@@ -66,7 +66,7 @@ std::string track_of(const store::ResultInterval& row) {
   return directed ? row.stream + " " + row.kind : row.stream;
 }
 
-// Each interval takes the first track of its name that is free when it starts. They are in the order of their starts.
+// Moves each interval to the first track of its name that is free at its start. Intervals must be in order of start.
 void part_overlaps(std::vector<DrawnInterval>& intervals) {
   std::map<std::pair<std::int32_t, std::string>, std::vector<double>> free_from_s;
   for (DrawnInterval& x : intervals) {
@@ -84,8 +84,8 @@ void part_overlaps(std::vector<DrawnInterval>& intervals) {
 
 }  // namespace
 
-// Files without /timeline_operations do not name the group of an operation. There its stream does, which is named for
-// it, and this label of the GPT step.
+// Files without /timeline_operations do not record the group of an operation. It then follows from the stream's name,
+// except for this label of the GPT step.
 constexpr std::string_view tied_embedding = "tied embedding";
 
 GroupsOf::GroupsOf(const store::Result& result, std::int32_t case_index) {
@@ -121,24 +121,24 @@ DrawnStep drawn_step(const store::Result& result, std::int32_t case_index) {
 
 namespace {
 
-// Something that ran, or seemed to run, for a while.
+// An interval that competes for moments of the step.
 struct Occupant {
   double start_s = 0, end_s = 0;
-  int priority = 0;    // the lowest of those that run at once has the moment for itself
-  bool hides = false;  // what runs meanwhile with a higher number is hidden behind it
+  int priority = 0;    // the lowest of those running gets the moment
+  bool hides = false;  // whatever runs meanwhile with a higher number is hidden behind it
 };
 
 // A stretch in which nothing ran.
 struct Gap {
   double start_s = 0, end_s = 0;
-  std::optional<std::size_t> before, after;  // whose moment ended there, and whose begins
+  std::optional<std::size_t> before, after;  // owners of the moments before and after
 };
 
-// Who had each moment of [0, step_s]: every moment belongs to one occupant or lies in a gap, so owned_s and the gaps
+// The owner of each moment of [0, step_s]: every moment belongs to one occupant or to a gap, so owned_s and the gaps
 // add up to step_s.
 struct Occupancy {
   std::vector<double> owned_s;   // by occupant
-  std::vector<double> hidden_s;  // by occupant: it ran, and one that hides it had the moment
+  std::vector<double> hidden_s;  // by occupant: it ran while one that hides it had the moment
   std::vector<Gap> gaps;
 };
 
@@ -162,7 +162,7 @@ std::vector<Event> events_of(std::span<const Occupant> occupants, double step_s)
   return events;
 }
 
-// Divides [0, step_s] between the occupants. Times outside it or that are not a number are ignored.
+// Divides [0, step_s] among the occupants. Ignores times outside it and NaN.
 Occupancy occupy(std::span<const Occupant> occupants, double step_s) {
   Occupancy result;
   result.owned_s.assign(occupants.size(), 0);
@@ -207,7 +207,7 @@ std::vector<std::pair<Key, double>> largest_first(const std::map<Key, double>& s
   return sorted;
 }
 
-// Sums up the lists that a Breakdown holds in addition to its parts. The keys are texts of what is summed up.
+// Accumulates the lists that a Breakdown holds besides its parts. Keys refer to texts of the inputs.
 struct Lists {
   std::map<std::string_view, double> other_compute;
   std::map<IdlePlace, double> idle;
@@ -242,13 +242,13 @@ bool communicates(const StepOperation& operation) {
   return operation.part && !is_computation(*operation.part);
 }
 
-// Decides which of several running operations a moment counts for; the lowest number wins.
+// Decides which of several running operations gets a moment; the lowest number wins.
 int priority_of(const StepOperation& operation) {
   if (computes(operation)) return operation.main ? 0 : 1;
   return 2 + static_cast<int>(operation.part ? index_of(*operation.part) : part_count);
 }
 
-// A communication waits for the latest of its partners first, and then goes on.
+// Splits off the waiting at the start of a communication, for the latest of its partners.
 void add_pieces(const StepOperation& operation, std::vector<Piece>& pieces, std::vector<Occupant>& occupants) {
   double start_s = operation.start_s;
   const auto add = [&](std::optional<Part> part, double end_s) {
@@ -264,7 +264,7 @@ void add_pieces(const StepOperation& operation, std::vector<Piece>& pieces, std:
   add(operation.part, operation.end_s);
 }
 
-// Nothing between operations whose phases are not known.
+// Returns nothing between operations with unknown phases.
 std::optional<IdlePlace> place_of(const Gap& gap, const std::vector<Piece>& pieces) {
   using enum IdlePlace::Kind;
   if (!gap.before) return IdlePlace{.kind = before_first};

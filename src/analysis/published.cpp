@@ -15,7 +15,7 @@ namespace {
 
 using Row = config::PublishedRow;
 
-// Nothing where the program has lost its folder of facts.
+// Returns nothing if the program's folder of facts is missing.
 std::vector<Row> rows_of(const char* table) {
   const auto folder = config::shipped_configs(), file = folder / "published" / table;
   return folder.empty() || !std::filesystem::exists(file) ? std::vector<Row>() : config::read_published(file);
@@ -46,7 +46,7 @@ config::Model model_of_row(const Row& row) {
   return model;
 }
 
-// "llm-foundry scripts/train/benchmarking": what stands before a file's place.
+// Returns the project of a source such as "llm-foundry scripts/train/benchmarking", the word before the path.
 std::string project_of(const Row& row) {
   const std::string source = word_in(row, "source");
   return source.substr(0, source.find(' '));
@@ -64,7 +64,7 @@ std::string beside_median(double yours, double median, double highest) {
   return fmt::format("{:.0f} % of their median: {}", 100 * share, share >= 0.85 ? "a little below" : "below");
 }
 
-// The nearest step, and how it differs.
+// Describes the nearest step, and how it differs.
 std::string nearest_in_words(const Row& row, const StepOfJob& step, double flop) {
   const auto beside = [](std::int64_t theirs, std::int64_t yours) {
     return theirs == yours ? std::to_string(theirs) : fmt::format("{} (yours: {})", theirs, yours);
@@ -86,8 +86,8 @@ std::string runs_and_sources(const std::vector<Near>& rows) {
 
 }  // namespace
 
-// Forward and backward: 2 FLOP per weight of a matrix product in each of three passes (the head counted, the
-// embedding's look-up not), and scores and values of attention, causal at half the square as docs/method.md counts.
+// Forward and backward: 2 FLOP per weight of a matrix product in each of three passes (counting the head but not the
+// embedding look-up), plus scores and values of attention, with causal counting half the square as in docs/method.md.
 std::optional<ModelFlop> flop_per_token(const config::Model& model) {
   const auto real = [](std::int64_t n) { return static_cast<double>(n); };
   if (model.layers <= 0 || model.hidden <= 0 || model.heads <= 0 || model.vocab <= 0) return std::nullopt;
@@ -163,7 +163,7 @@ std::string published_line(const store::Result& result, const Summary& summary) 
     if (!hardware) return "";
     return published_line({result.model, hardware->gpu_file(), std::string(result.setting(*baseline, "precision")),
                            baseline->ranks, row->flops_per_rank / 1e12, summary.predicted});
-  } catch (const Error&) {  // its configuration is of another version, or a hardware file is gone
+  } catch (const Error&) {  // the configuration is from another version, or a hardware file is missing
     return "";
   }
 }

@@ -60,7 +60,7 @@ void measure_rates(const store::Result& result, CaseSummary& row) {
   rates.count = point->count;
   if (point->bus_factor > 0) rates.bus_bytes_per_s = rates.algorithm_bytes_per_s * point->bus_factor;
   if (point->limit_bytes_per_s > 0) rates.limit_bytes_per_s = point->limit_bytes_per_s;
-  // A measured peak is what this machine did a while ago; only one that is stated is a limit.
+  // A measured peak reflects an earlier state of this machine; only a stated one is a limit.
   const bool peak_stated = !result.peak_source.starts_with("measured");
   const bool on_links = rates.bus_bytes_per_s && rates.limit_bytes_per_s;
   rates.impossible = (on_links && *rates.bus_bytes_per_s > beyond_doubt * *rates.limit_bytes_per_s) ||
@@ -86,7 +86,7 @@ void measure_gpu(const store::Result& result, CaseSummary& row) {
   row.tokens_per_joule = median_of([&](const Gpu& gpu) { return gpu.energy_j > 0 ? tokens / gpu.energy_j : NAN; });
 }
 
-// The NCCL settings that a case asked for and did not get; "" if there are none.
+// Returns the NCCL settings that a case asked for and did not get; "" if there are none.
 std::string not_honoured(const store::Result& result, std::int32_t case_index) {
   std::string all;
   for (const store::ResultNcclFact& fact : result.nccl_facts) {
@@ -125,7 +125,7 @@ Evidence evidence_of(const CaseSummary& row, bool predicted) {
           .predicted = predicted};
 }
 
-// Effects and verdicts of all cases.
+// Fills in the effects and verdicts of all cases.
 void compare_with_baseline(const store::Result& result, Summary& summary) {
   const std::vector<SweepBlocks> sweeps = comparable_blocks(result);
   summary.looks = looks_of(result);
@@ -157,7 +157,7 @@ std::vector<LostBlock> lost_blocks(const store::Result& result) {
   return lost;
 }
 
-// Whether the change is predicted to make the step faster, per unit of its work, by more than the error of predictions.
+// Whether the change is predicted to be faster per unit of work, by more than the error of predictions.
 bool is_predicted_faster(const CaseSummary& row) {
   return row.judgement.reason == Reason::predicted && row.effect && row.effect->ratio < 1 && !row.another_training;
 }

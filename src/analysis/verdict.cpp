@@ -25,13 +25,13 @@ std::vector<double> sorted(std::span<const double> values) {
   return copy;
 }
 
-// The share that a trimmed mean leaves out at either end.
+// The share that a trimmed mean discards at either end.
 constexpr double trim_share = 0.2;
 
 struct TrimmedMean {
   int n = 0, kept = 0;
-  double mean = nan;      // of the values that trimming leaves
-  double variance = nan;  // of that mean: the winsorised sum of squares / (h (h - 1))
+  double mean = nan;      // mean of the values that trimming keeps
+  double variance = nan;  // variance of that mean: the winsorised sum of squares / (h (h - 1)), h values kept
 };
 
 TrimmedMean trimmed_mean(std::span<const double> values, double share) {
@@ -93,7 +93,7 @@ ConfidenceInterval yuen_welch_interval(std::span<const double> first, std::span<
   const double center = b.mean - a.mean, variance = a.variance + b.variance;
   const int n = a.n + b.n;
   if (!std::isfinite(variance)) return {.center = center, .n = n};
-  // Samples without any scatter, as of a file compared with itself at one round, have no width.
+  // Samples without scatter, such as a file compared with itself at one round, have zero width.
   if (!(variance > 0)) return {center, center, center, n, 0};
   const double degrees =
       variance * variance / (a.variance * a.variance / (a.kept - 1) + b.variance * b.variance / (b.kept - 1));
@@ -171,7 +171,7 @@ std::string within_threshold_words(double smallest_effect) {
 }
 
 const char* name_of(const Judgement& judgement) {
-  // In the order of Reason; "": the verdict says it.
+  // In the order of Reason. "": the verdict's name is used.
   static constexpr std::array names{
       "", "(baseline)",     "beyond the limit", "trains differently", "failed", "impossible", "not measured",
       "", "too few rounds", "predicted",        "too close to call"};

@@ -74,7 +74,7 @@ void training(const store::Result& result, const Summary& summary, Warnings& war
   }
 }
 
-// Beyond a bandwidth of the links or the peak of the device.
+// Describes the excess over the links' bandwidth or the device's peak.
 std::string excess_of(const store::Result& result, const CaseSummary& row) {
   const Rates& rates = *row.rates;
   if (!rates.bus_bytes_per_s || !rates.limit_bytes_per_s)
@@ -94,7 +94,7 @@ void limits(const store::Result& result, const Summary& summary, Warnings& warni
   }
 }
 
-// A peak that is too low makes every MFU too high, those below 100 % too.
+// A peak that is too low makes every MFU too high, even those below 100 %.
 void peaks(const store::Result& result, const Summary& summary, Warnings& warnings) {
   std::vector<std::string> names;
   double highest = 0;
@@ -111,7 +111,7 @@ void peaks(const store::Result& result, const Summary& summary, Warnings& warnin
       100 * highest, join(names, ", "), result.peak_source));
 }
 
-// The steps of a block add up to less than its total only if time was lost between them.
+// A block's steps add up to less than its total only if time was lost between them.
 void totals(const store::Result& result, Warnings& warnings) {
   constexpr double lost = -0.02;
   int blocks = 0;
@@ -131,8 +131,8 @@ void totals(const store::Result& result, Warnings& warnings) {
                   plural(blocks, "block"), -100 * most));
 }
 
-// What to type for so many rounds in all, or for as few more as the file can take. `may_extend`: for more rounds of
-// this file, not of another.
+// Says how to get `rounds` rounds in all, or the fewest more that the file can take. `may_extend`: this file can take
+// more rounds; otherwise suggests a new one.
 std::string how_to_get(int rounds, const store::Result& result, bool may_extend) {
   const int total = std::max({rounds, declared_rounds(result), rounds_over(result) + 1});
   if (!may_extend || total > most_declared_rounds) return fmt::format("measure again with --rounds {}", rounds);
@@ -229,7 +229,7 @@ void throttling(const store::Result& result, const Summary& summary, Warnings& w
                   rounds.size(), result.rounds, join_first(rounds, max_listed)));
 }
 
-// Failures and warnings of the nodes, as doctor found them before the first round, each with a remedy.
+// doctor's failures and warnings about the nodes, from before the first round, each with a remedy.
 void doctor_warnings(const store::Result& result, Warnings& warnings) {
   constexpr std::size_t most = 8;
   std::size_t listed = 0, more = 0;
@@ -253,7 +253,7 @@ void doctor_warnings(const store::Result& result, Warnings& warnings) {
 
 void find_warnings(const store::Result& result, const Summary& summary, Warnings& warnings) {
   doctor_warnings(result, warnings);
-  if (summary.predicted) return;  // all others are about machines and what was timed on them
+  if (summary.predicted) return;  // all others concern machines and measured times
   limits(result, summary, warnings);
   peaks(result, summary, warnings);
   control(summary, warnings);

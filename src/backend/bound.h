@@ -6,7 +6,7 @@
 
 namespace harness::backend {
 
-/// Where a view lies: an address in the backend's memory. Absent views have no data.
+/// A view resolved to an address in the backend's memory. An absent view has no data.
 struct Tensor {
   void* data = nullptr;
   program::DType type = program::DType::f32;
@@ -47,7 +47,7 @@ inline const Fp8Format& fp8_format(program::DType type) {
   return type == program::DType::e4m3 ? e4m3_format : e5m2_format;
 }
 
-// Operations whose views have become addresses: what kernels take. Bound<LayerNorm> is LayerNormOf<Tensor>.
+// Operations with addresses in place of views, as kernels take them. Bound<LayerNorm> is LayerNormOf<Tensor>.
 
 template <class Op>
 struct BoundType;
@@ -58,19 +58,19 @@ struct BoundType<Op<program::View>> {
 template <class Op>
 using Bound = typename BoundType<Op>::type;
 
-/// Facts that a kernel needs besides its operation.
+/// Arguments of a kernel besides its operation.
 struct KernelContext {
   program::Coordinates at = {};  // of this rank, for operations on a shard
   std::uint64_t seed = 1;        // of the run
-  float* scratch = nullptr;      // as many floats as scratch_floats() of the operation says; free again when it is done
+  float* scratch = nullptr;      // scratch_floats() floats of the operation; reusable once it is done
 };
 
-/// The number of the first row that this rank holds of a table shared out along an axis.
+/// Returns the index of this rank's first row of a table sharded along an axis.
 inline std::int64_t first_row(const program::Shard& shard, const program::Coordinates& at) {
   return at[shard.axis] * shard.rows;
 }
 
-/// Throws Error if operands that kernels compute with in one type have several.
+/// Throws Error if operands that must share one element type do not.
 template <class Op>
 void require_one_type(const Op& bound) {
   if constexpr (requires { Op::one_type(bound); }) {
@@ -86,7 +86,7 @@ void require_one_type(const Op& bound) {
   }
 }
 
-/// The operation with tensor(view) for each view that is present. Throws Error if its types do not fit together.
+/// Returns the operation with each present view replaced by tensor(view). Throws Error as require_one_type() does.
 template <class Op, class TensorOf>
 Bound<Op> bind(const Op& op, TensorOf&& tensor) {
   const Bound<Op> bound =

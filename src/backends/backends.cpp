@@ -15,7 +15,7 @@ namespace harness::backends {
 #ifdef HARNESS_HAS_CUDA_BACKEND
 namespace {
 
-// The meaning of the dynamic loader's words of loading `module`: "the library libnccl.so.2 was not found in …".
+// Explains the dynamic loader's error for `module`: "the library libnccl.so.2 was not found in …".
 std::string explain_loader(const std::string& words, const std::string& module) {
   const std::size_t end = words.find(": cannot open shared object file");
   if (end == std::string::npos) return words;
@@ -38,7 +38,7 @@ const backend::Backend& load_backend() {
         "prints those of a PyTorch or a toolkit",
         why));
   };
-  // Never closed: what it registered with its libraries lasts as long as the process.
+  // Never closed: its registrations with its libraries last as long as the process.
   void* library = ::dlopen(module.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) refuse(explain_loader(::dlerror(), module));
   using Get = const backend::Backend* (*)();

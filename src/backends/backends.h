@@ -6,19 +6,19 @@
 
 namespace harness::backends {
 
-/// The file of a backend could not be loaded, so nothing is known of its device. Not the same as having no device.
+/// The library of a backend could not be loaded, so its devices are unknown. Not the same as having no device.
 class NotLoaded : public Error {
  public:
   using Error::Error;
 };
 
-/// The backend of this kind, or an Error that says what is missing and how to get it (NotLoaded: a library). That of
-/// cuda is a file of its own beside this program (libharness_cuda.so), because the libraries it needs take long to load
-/// and are not everywhere; it is loaded when first asked for.
+/// Returns the backend of this kind. Throws Error that says what is missing and how to get it (NotLoaded: a library).
+/// The cuda backend is a separate file beside this program (libharness_cuda.so), because the libraries it needs load
+/// slowly and are not installed everywhere. The first call loads it.
 const backend::Backend& get(config::BackendKind kind);
 
-/// How each backend was built, a line per backend: "backend cuda: built with CUDA 13.0.88 for sm_80, sm_90, …,
-/// with fused attention".
+/// Describes how each backend was built, one line per backend: "backend cuda: built with CUDA 13.0.88 for sm_80, sm_90,
+/// …, with fused attention".
 std::string build_description();
 
 }  // namespace harness::backends

@@ -7,11 +7,11 @@
 
 namespace harness {
 
-/// The time by which something runs: this machine's, or that of a clock which overrides both.
+/// A source of time: this machine's clocks, unless a subclass overrides them.
 class Clock {
  public:
   virtual ~Clock() = default;
-  /// Since some moment; never goes back.
+  /// Seconds since an arbitrary origin; monotonic.
   virtual double seconds() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
   }
@@ -24,7 +24,7 @@ inline const Clock& system_clock() {
   return clock;
 }
 
-/// By the clock that never jumps.
+/// On the steady clock.
 inline double seconds_since(std::chrono::steady_clock::time_point then) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - then).count();
 }

@@ -40,7 +40,7 @@ FileText read_descriptor(int descriptor, std::size_t most_bytes, TooLong too_lon
   struct stat status {};
   if (::fstat(descriptor, &status) != 0) return failed(errno);
   if (const std::string why = irregular(status); !why.empty()) return unread(why);
-  const auto told = static_cast<std::size_t>(std::max<off_t>(0, status.st_size));  // 0 of files in /proc
+  const auto told = static_cast<std::size_t>(std::max<off_t>(0, status.st_size));  // 0 for files in /proc
   if (told > most_bytes && too_long == TooLong::refused) return longer_than(most_bytes);
 
   std::string text;
@@ -72,7 +72,7 @@ int read_to_end(int descriptor, std::size_t most_bytes, std::size_t expected_byt
 }
 
 FileText try_read_file(const std::string& path, std::size_t most_bytes, TooLong too_long) {
-  // Looked at before it is opened: opening alone can set a device in motion.
+  // Checks before opening, because opening alone can operate a device.
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) return failed(errno);
   if (const std::string why = irregular(status); !why.empty()) return unread(why);

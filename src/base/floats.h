@@ -17,7 +17,7 @@ inline float to_float(float x) {
   return x;
 }
 
-/// The bits of the bf16 nearest to the float with these bits. For code that also runs on a device.
+/// Returns the bits of the nearest bf16 to the float with these bits. Device code uses it too.
 constexpr std::uint16_t nearest_bf16_bits(std::uint32_t u) {
   if ((u & 0x7fffffffu) > 0x7f800000u) return static_cast<std::uint16_t>((u >> 16) | 0x40u);
   return static_cast<std::uint16_t>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
@@ -34,7 +34,7 @@ struct f16 {
 
 inline float to_float(f16 x) {
   const std::uint32_t sign = (x.bits & 0x8000u) << 16, rest = x.bits & 0x7fffu;
-  constexpr float least = 0x1p-24f;  // of the subnormal numbers
+  constexpr float least = 0x1p-24f;  // the smallest subnormal number
   std::uint32_t magnitude = (rest << 13) + (112u << 23);
   if (rest < 0x400u) magnitude = std::bit_cast<std::uint32_t>(static_cast<float>(rest) * least);
   if (rest >= 0x7c00u) magnitude = 0x7f800000u | rest << 13;
@@ -45,21 +45,21 @@ inline f16 to_f16(float x) {
   const auto u = std::bit_cast<std::uint32_t>(x);
   const std::uint32_t sign = u >> 16 & 0x8000u, rest = u & 0x7fffffffu;
   std::uint32_t magnitude = (rest - (112u << 23) + 0xfffu + (rest >> 13 & 1u)) >> 13;
-  if (rest < 0x38800000u) {  // below 2^-14: the addition rounds, for 0.5 has subnormal f16's spacing
+  if (rest < 0x38800000u) {  // below 2^-14: the addition rounds, because floats near 0.5 are spaced like subnormal f16
     magnitude = std::bit_cast<std::uint32_t>(std::bit_cast<float>(rest) + 0.5f) - std::bit_cast<std::uint32_t>(0.5f);
   }
-  if (rest >= 0x477ff000u) magnitude = 0x7c00u;  // 65520
+  if (rest >= 0x477ff000u) magnitude = 0x7c00u;  // from 65520 on
   if (rest > 0x7f800000u) magnitude = 0x7e00u | (rest >> 13 & 0x3ffu);
   return {static_cast<std::uint16_t>(sign | magnitude)};
 }
 
 /// An 8-bit floating-point format of the Open Compute Project (OCP 8-bit Floating Point Specification, revision 1.0,
-/// 2023): a sign, then the exponent, then `mantissa` bits. Neither format is used with infinities here.
+/// 2023): a sign, then the exponent, then `mantissa` bits. The harness uses neither format with infinities.
 struct Fp8Format {
   int mantissa;
-  int least_exponent;          // of normal numbers
-  std::uint32_t largest_bits;  // of a float: the largest number
-  std::uint8_t largest_code;   // that number in the format
+  int least_exponent;          // the smallest of normal numbers
+  std::uint32_t largest_bits;  // the largest number, as the bits of a float
+  std::uint8_t largest_code;   // the largest number, in the format
 };
 inline constexpr Fp8Format e4m3_format{3, -6, 0x43e00000, 0x7e};   // up to 448; one NaN, no infinity ("e4m3fn")
 inline constexpr Fp8Format e5m2_format{2, -14, 0x47600000, 0x7b};  // up to 57344
@@ -68,10 +68,10 @@ inline constexpr std::uint8_t fp8_nan = 0x7f;  // in both formats
 inline constexpr std::uint8_t e8m0_nan = 0xff;
 inline constexpr std::int64_t mx_block = 32;
 
-// For code that also runs on a device, floats are given by their bits.
+// Device code uses these functions too, so they take and return floats as bits.
 
-/// The nearest number of the format, ties to even; numbers beyond the largest become the largest, NaN stays NaN. This
-/// is NVIDIA's cvt.rn.satfinite (PTX ISA, cvt).
+/// Returns the nearest number of the format, ties to even; larger magnitudes become the largest number, NaN stays NaN.
+/// This is NVIDIA's cvt.rn.satfinite (PTX ISA, cvt).
 constexpr std::uint8_t nearest_fp8(const Fp8Format& format, std::uint32_t bits) {
   const auto sign = static_cast<std::uint8_t>(bits >> 24 & 0x80u);
   const std::uint32_t magnitude = bits & 0x7fffffffu;
@@ -91,9 +91,9 @@ constexpr std::uint8_t nearest_fp8(const Fp8Format& format, std::uint32_t bits) 
   return sign | static_cast<std::uint8_t>(code);
 }
 
-/// The exponent of a tensor's scale, the smallest power of two by which its largest element must be divided to lie
-/// within the format. `bits`: of that element's magnitude, finite. 0 for zero. Not below -100, so that every number of
-/// the format times the scale is a normal bf16.
+/// Returns the exponent of a tensor's scale: the smallest power of two that brings the tensor's largest element within
+/// the format when it is divided by it. `bits`: of that element's magnitude, finite. Returns 0 for zero, and no less
+/// than -100, so that every number of the format times the scale is a normal bf16.
 constexpr int fp8_scale_exponent(const Fp8Format& format, std::uint32_t bits) {
   if (bits == 0) return 0;
   const std::uint32_t mantissa_mask = 0x7fffffu;
@@ -101,35 +101,34 @@ constexpr int fp8_scale_exponent(const Fp8Format& format, std::uint32_t bits) {
   const int needed = exponent + ((bits & mantissa_mask) > (format.largest_bits & mantissa_mask) ? 1 : 0);
   return needed < -100 ? -100 : needed;
 }
-/// The bits of the float 2^exponent, of a normal number.
+/// Returns the bits of the float 2^exponent, which must be a normal number.
 constexpr std::uint32_t power_of_two_bits(int exponent) {
   return static_cast<std::uint32_t>(exponent + 127) << 23;
 }
 
-/// How the elements of a tensor, or of a block of one, are scaled whose largest magnitude has these bits: all become
-/// NaN where one is infinite or NaN.
+/// The scale of a tensor, or of a block of one, from the bits of its largest magnitude. If an element is infinite or
+/// NaN, all elements become NaN.
 struct Fp8Scale {
   bool is_finite;
   int exponent;
   constexpr Fp8Scale(const Fp8Format& format, std::uint32_t largest_bits)
       : is_finite(largest_bits < 0x7f800000u), exponent(is_finite ? fp8_scale_exponent(format, largest_bits) : 0) {}
-  /// The bits of the float by which elements are multiplied.
+  /// The factor that elements are multiplied by, as the bits of a float.
   constexpr std::uint32_t inverse_bits() const { return is_finite ? power_of_two_bits(-exponent) : 0x7fc00000u; }
-  /// In E8M0: an exponent of 8 bits, biased by 127, or NaN.
+  /// The scale in E8M0: an exponent of 8 bits, biased by 127, or NaN.
   constexpr std::uint8_t e8m0() const { return is_finite ? static_cast<std::uint8_t>(exponent + 127) : e8m0_nan; }
 };
 
-// Scales of blocks (OCP Microscaling Formats (MX) Specification, version 1.0, 2023): `mx_block` elements that follow
-// each other in a row have one. Each row of a matrix has a scale in E8M0 for each of its blocks. They lie in tiles of
-// 128 rows by 4 blocks, tile after tile along the rows; a tile that the matrix does not fill is whole, with zeros
-// (cuBLAS' documentation, "1D Block Scaling Factors Layout").
+// Block scales (OCP Microscaling Formats (MX) Specification, version 1.0, 2023): `mx_block` consecutive elements of a
+// row share one scale in E8M0. Scales are stored in tiles of 128 rows by 4 blocks, tile after tile along the rows;
+// tiles that the matrix does not fill are padded with zeros (cuBLAS' documentation, "1D Block Scaling Factors Layout").
 
-/// How many bytes the scales of `rows` rows of `width` elements take.
+/// Returns the bytes that the scales of `rows` rows of `width` elements take, padding included.
 constexpr std::int64_t block_scales(std::int64_t rows, std::int64_t width) {
   constexpr std::int64_t tile = 128;
   return (rows + tile - 1) / tile * tile * ((width + tile - 1) / tile * tile / mx_block);
 }
-/// Where among them that of a row's block lies.
+/// Returns the offset among them of the scale of a row's block.
 constexpr std::int64_t block_scale_offset(std::int64_t row, std::int64_t block, std::int64_t width) {
   const std::int64_t tiles = (width + 127) / 128;
   return (row / 128 * tiles + block / 4) * 512 + row % 32 * 16 + row % 128 / 32 * 4 + block % 4;
@@ -147,7 +146,7 @@ inline float fp8_to_float(const Fp8Format& format, std::uint8_t code) {
   const auto field = static_cast<int>(magnitude >> format.mantissa);
   const std::uint32_t fraction = magnitude & ((1u << format.mantissa) - 1u);
   const float unit = std::bit_cast<float>(power_of_two_bits(format.least_exponent - format.mantissa));
-  const float least = static_cast<float>(fraction) * unit;  // of subnormal numbers
+  const float least = static_cast<float>(fraction) * unit;  // if subnormal
   if (field == 0) return sign != 0 ? -least : least;
   const int exponent = format.least_exponent + field - 1;
   return std::bit_cast<float>(sign | power_of_two_bits(exponent) | fraction << (23 - format.mantissa));

@@ -8,7 +8,7 @@
 
 namespace harness {
 
-/// The middle value, of an even number of values the mean of the two in the middle; NaN of none.
+/// Returns the median: the mean of the two middle values for an even count, NaN for no values.
 inline double median(std::span<const double> values) {
   if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
   std::vector<double> copy(values.begin(), values.end());

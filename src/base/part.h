@@ -15,13 +15,13 @@ enum class Part : std::uint8_t {
   attention,
   other_compute,  // norms, additions, loss, optimizer …; by kind in a breakdown
   recomputation,  // any computation done again for the backward pass
-  tensor,         // exposed communication: nothing was computed meanwhile, and it was no waiting
+  tensor,         // exposed communication: no computation ran, and no waiting for others
   pipeline,
   data,
   embedding,      // the tied table's gradient between first and last stage
   world,          // the closing all-reduce of the loss
-  communication,  // exposed, of a group that is none of these, or of all ranks before the end of the step
-  waiting,        // in collectives, for members of the same stage that came later
+  communication,  // exposed, of any other group, or of all ranks before the end of the step
+  waiting,        // in collectives, for members of the same stage that arrive later
   bubble,         // for other pipeline stages
   loading,        // input data
   idle,           // nothing ran on the device: host, launch, scheduling; by place in a breakdown
@@ -69,33 +69,33 @@ inline bool is_computation(Part part) {
 inline bool is_exposed_communication(Part part) {
   return part >= Part::tensor && part <= Part::communication;
 }
-/// The part of an operation that computes, by its kind ("matmul", "attention_backward").
+/// Returns the part of a computation, by its kind ("matmul", "attention_backward").
 inline Part computation_part(std::string_view kind, bool recomputed) {
   if (recomputed) return Part::recomputation;
   if (kind == "matmul") return Part::matrix_products;
   return kind.starts_with("attention") ? Part::attention : Part::other_compute;
 }
-/// The part of an operation that communicates, by its group. `closing`: it ends the step.
+/// Returns the part of a communication, by its group. `closing`: it ends the step.
 inline Part communication_part(std::string_view group, bool closing) {
-  // Replicas that gather weights have a group of their own for it, which may be at work while gradients are reduced,
-  // and one for what those of a node have of them in common with other nodes.
+  // Weight gathers have a group of their own, because they may run while gradients are reduced. The group "nodes"
+  // reduces a node's shards of the gradients with those of other nodes.
   if (group == "gather" || group == "nodes") return Part::data;
   for (const Part part : {Part::tensor, Part::pipeline, Part::data, Part::embedding}) {
     if (group == key_of(part)) return part;
   }
-  // All ranks meet at the end of every step, and in what a step of one collective repeats.
+  // All ranks communicate at the end of every step, and in the repetitions of a step of one collective.
   return closing && group == key_of(Part::world) ? Part::world : Part::communication;
 }
 
-/// From start_s up to, not including, end_s.
+/// The half-open interval [start_s, end_s).
 struct Stretch {
   double start_s = 0, end_s = 0;
   bool operator==(const Stretch&) const = default;
 };
-/// Stretches in order that do not touch: what united() gives, and what the others take.
+/// Sorted stretches that do not touch: united() returns them, and the other functions take them.
 using Stretches = std::vector<Stretch>;
 
-/// The points covered by any of them. Empty and reversed ones cover nothing.
+/// Returns the union. Empty and reversed stretches cover nothing.
 inline Stretches united(std::vector<Stretch> stretches) {
   std::erase_if(stretches, [](const Stretch& s) { return !(s.start_s < s.end_s); });
   std::ranges::sort(stretches, {}, &Stretch::start_s);
@@ -109,7 +109,7 @@ inline Stretches united(std::vector<Stretch> stretches) {
   }
   return whole;
 }
-/// The points of `a` that are not in `b`.
+/// Returns the points of `a` that are not in `b`.
 inline Stretches without(const Stretches& a, const Stretches& b) {
   Stretches left;
   auto hole = b.begin();

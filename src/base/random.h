@@ -31,7 +31,7 @@ inline double uniform_open(std::uint32_t bits) {
   return (static_cast<double>(bits >> 8) + 0.5) / 16777216.0;
 }
 
-/// Standard normal numbers of index i of (key, stream), by Box-Muller on one counter per number.
+/// Returns the standard normal number at `index` of (key, stream), by Box-Muller on one counter per number.
 inline double philox_normal(std::uint64_t key, std::uint64_t index, std::uint64_t stream = 0) {
   const auto x = philox(key, index, stream);
   return std::sqrt(-2.0 * std::log(uniform_open(x[0]))) * std::cos(2.0 * std::numbers::pi * uniform_open(x[1]));

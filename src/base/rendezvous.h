@@ -4,9 +4,9 @@
 
 namespace harness {
 
-/// Bytes one worker wants another to have before communicators can connect: addresses, unique ids.
+/// Bytes that a worker sends another before communicators can connect: addresses, unique ids.
 struct RendezvousMessage {
-  int peer = 0;  // sending: the rank it is for; received: the rank it came from
+  int peer = 0;  // destination rank when sent, source rank when received
   std::string key;
   std::string bytes;
 };

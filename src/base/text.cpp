@@ -14,7 +14,7 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// In lower case, with _ between the parts of a name; a value behind = is a part of its last one.
+// Converts to lower case, with _ between the parts of a name; a value behind = belongs to the last part.
 std::string plain(std::string_view name) {
   std::string text = lower(name);
   std::ranges::replace_if(
@@ -38,12 +38,12 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return d[a.size()][b.size()];
 }
 
-// A typo changes so many of these letters; more make another word.
+// The most letters that a typo changes; more changes make another word.
 std::size_t typo(std::size_t letters) {
   return std::max<std::size_t>(1, (letters + 1) / 3);
 }
 
-// Whether both have numbers of other digits: "h100" is not "h200", and "LL182" may be "LL128".
+// Whether both contain digits, and not the same: "h100" is not "h200", and "LL182" may be "LL128".
 bool has_other_numbers(std::string_view word, std::string_view candidate) {
   const auto digits_of = [](std::string_view text) {
     std::string digits;
@@ -55,7 +55,7 @@ bool has_other_numbers(std::string_view word, std::string_view candidate) {
   return !a.empty() && !b.empty() && a != b;
 }
 
-// Another first letter makes another short word: "gpu" is not "cpu", "b200" not "h200".
+// Whether at most a typo differs. Short parts need the same first letter: "gpu" is not "cpu", "b200" not "h200".
 bool is_part_with_typo(std::string_view part, std::string_view of) {
   constexpr std::size_t is_short = 4;
   const std::size_t distance = edit_distance(part, of);
@@ -65,22 +65,22 @@ bool is_part_with_typo(std::string_view part, std::string_view of) {
   return distance <= typo(part.size()) && !(other_first && !swapped && std::min(part.size(), of.size()) <= is_short);
 }
 
-// Without a value: of "micro_batch_size=3" the first part.
+// Strips the value: "micro_batch_size" of "micro_batch_size=3".
 std::string_view name_of(std::string_view word) {
   return word.substr(0, word.find('='));
 }
 
-// Plain words of as many parts are alike if all of their parts are: "context_parallel" is not "tensor_parallel".
+// Plain words with the same number of parts match if all parts do: "context_parallel" is not "tensor_parallel".
 bool has_typos_alone(std::string_view word, std::string_view candidate) {
   const std::vector<std::string_view> parts = split(word, '_'), others = split(candidate, '_');
   if (parts.size() == others.size()) return std::ranges::equal(parts, others, is_part_with_typo);
-  constexpr std::size_t separators = 2;  // too few or too many of these
+  constexpr std::size_t separators = 2;  // missing or extra
   return edit_distance(word, candidate) <= std::min(separators, typo(word.size()));
 }
 
-// How near a candidate is to what was typed, the smaller the nearer: first names that begin with it, those whose
-// first parts it is before others and shorter ones before longer ones; then names that have it as a part; then those
-// with a typo. A word that ends amid a number is another one. Nothing: not at all.
+// Ranks a candidate, the nearest lowest; nullopt: no match. First come names that begin with the typed text, whole
+// parts before others and shorter ones before longer ones; then names that have it as a part; then typos. Text that
+// ends amid a number does not match as a beginning.
 std::optional<std::pair<std::size_t, std::size_t>> nearness(std::string_view typed, std::string_view name) {
   constexpr std::size_t least = 3, longest = 1000;
   const std::string word = plain(typed), candidate = plain(name);
@@ -94,7 +94,7 @@ std::optional<std::pair<std::size_t, std::size_t>> nearness(std::string_view typ
   return std::pair(edit_distance(word, candidate), std::size_t{0});
 }
 
-// As YAML has it. JSON, whose strings have no C0 as it is, means the same by it.
+// YAML's notation. JSON gives it the same meaning, and its strings hold no raw C0 controls.
 std::string notation_of(std::uint32_t code) {
   return code < 0x20 ? fmt::format("\\x{:02x}", code) : fmt::format("\\u{:04x}", code);
 }
@@ -118,7 +118,7 @@ std::string escaped_but(std::string_view text, std::string_view kept) {
   return out;
 }
 
-// Up to one of `ends`, without blanks around it; nullopt for nothing and for what should be quoted.
+// Takes the text up to one of `ends`, without blanks around it; nullopt if it is empty or should be quoted.
 std::optional<std::string> plain_word(Cursor& cursor, std::string_view ends) {
   cursor.skip_blanks();
   const std::string_view word = trim(cursor.until(ends));

@@ -20,46 +20,46 @@
 
 namespace harness {
 
-/// The shortest candidate that begins with `word`, else the nearest by edit distance; "" where more than typos differ.
+/// Returns the shortest candidate that begins with `word` (3 letters or more), else one that has it as a part, else the
+/// nearest by edit distance; "" if more than typos differ.
 std::string nearest(std::string_view word, std::span<const std::string> candidates);
 
-/// "; did you mean X?", or "" for an empty candidate: the end of a message about something unknown.
+/// Returns "; did you mean X?", the end of a message about something unknown, or "" for an empty candidate.
 std::string did_you_mean(std::string_view candidate);
 
 /// 'text' for a message: control characters as \xNN and no more than 60 bytes, so that no input can garble a terminal.
 std::string quote(std::string_view text);
 
-/// Takes the blanks off both ends.
+/// Removes blanks at both ends.
 std::string_view trim(std::string_view text);
 /// ASCII letters in lower case, or in capitals.
 std::string lower(std::string_view text);
 std::string upper(std::string_view text);
-/// Equal but for the case of ASCII letters.
+/// Compares, ignoring the case of ASCII letters.
 bool same_word(std::string_view a, std::string_view b);
 
-/// The parts between separators, one part more than there are of these. The parts are views of `text`.
+/// Returns the parts between separators, one more than there are separators, as views of `text`.
 std::vector<std::string_view> split(std::string_view text, char separator);
-/// The parts between separators, without an empty one at the end; none of an empty text.
+/// Returns the parts between separators, without an empty last one; none for an empty text.
 std::vector<std::string> split_text(std::string_view text, std::string_view separator);
 /// Replaces each of these characters by a text.
 std::string replaced(std::string_view text, std::initializer_list<std::pair<char, std::string_view>> texts);
-/// Whether `text` has nothing but ASCII letters, digits and these others.
+/// Whether `text` consists of ASCII letters, digits and `others`.
 bool has_only(std::string_view text, std::string_view others);
 /// Whether `text` begins with one of these.
 bool starts_with_any(std::string_view text, std::span<const std::string_view> beginnings);
 
-/// The text as one word of a shell, for a command that a person copies; escaped(), so that it is another text where it
-/// has what is not for terminals.
+/// Quotes `text` as one shell word, for the user to copy; escaped() first, which alters unprintable characters.
 std::string shell_word(std::string_view text);
 
 std::string join(std::span<const std::string> parts, std::string_view separator);
-/// "a, b, c", of more than `max_shown` parts "a, b, 5 more".
+/// Returns "a, b, c", or "a, b, 5 more" for more than `max_shown` parts.
 std::string join_first(std::span<const std::string> parts, std::size_t max_shown);
 
 /// "1 rank", "3 ranks": a noun that takes an s.
 std::string plural(std::int64_t n, std::string_view noun);
 
-/// FNV-1a, 64 bit: names equal things equally on every machine. Not for secrets.
+/// FNV-1a, 64 bit: the same hash on every machine. Not for secrets.
 std::uint64_t fnv1a(std::string_view bytes, std::uint64_t seed = 0xcbf29ce484222325ull);
 
 // ---- characters
@@ -67,32 +67,32 @@ std::uint64_t fnv1a(std::string_view bytes, std::uint64_t seed = 0xcbf29ce484222
 /// A character of UTF-8: in its shortest form, no surrogate, nothing beyond U+10FFFF (RFC 3629).
 struct Character {
   std::uint32_t code = 0;
-  std::size_t bytes = 0;  // 0: there is none, what stands there is not UTF-8
+  std::size_t bytes = 0;  // 0: the bytes there are not UTF-8
 };
-/// The character that begins at a place within `text`.
+/// Returns the character that begins at byte `at` of `text`.
 Character character_at(std::string_view text, std::size_t at);
 
-/// Whether a byte goes on with a character that began before it.
+/// Whether a byte continues a character that began before it.
 constexpr bool continues_character(char byte) {
   return (static_cast<unsigned char>(byte) & 0xc0u) == 0x80u;
 }
-/// How many bytes of `text`, at most `most`, end with a whole character.
+/// Returns the length of the longest prefix of `text` of at most `most` bytes that cuts no character.
 std::size_t whole_characters(std::string_view text, std::size_t most);
 
-/// Whether a character is no part of a text for people: controls (C0, DEL and C1), marks that turn the direction of
-/// writing or take no room, line and paragraph separators, byte order marks, and codes that XML forbids.
+/// Whether a character does not belong in text for people: controls (C0, DEL and C1), marks that change the writing
+/// direction or have no width, line and paragraph separators, byte order marks, and codes that XML forbids.
 bool is_unprintable(std::uint32_t code);
 
-/// `text` for a terminal, whoever wrote it: C0 controls and bytes that are not UTF-8 come as \xNN, other unprintable
-/// characters as \uNNNN. JSON stays JSON.
+/// Makes text from any source safe for a terminal: C0 controls and bytes that are not UTF-8 become \xNN, other
+/// unprintable characters \uNNNN. JSON stays JSON.
 std::string escaped(std::string_view text);
-/// escaped() for a message of several lines: line ends and tabs stay.
+/// As escaped(), but keeps line ends and tabs, for messages of several lines.
 std::string escaped_lines(std::string_view text);
 
 // ---- errors
 
-/// A failure with a message for the person at the terminal: what happened, where, what was expected, what to do.
-/// Nothing else is printed for it. `exit_code` is what the program ends with if nobody handles it.
+/// A failure with a message for the user: what happened, where, what was expected, what to do. Nothing else is printed.
+/// `exit_code`: the exit status of the program if nothing handles it.
 class Error : public std::runtime_error {
  public:
   explicit Error(const std::string& message, int exit_code = 1) : std::runtime_error(message), exit_code_(exit_code) {}
@@ -103,8 +103,8 @@ class Error : public std::runtime_error {
 };
 
 #ifndef __CUDACC__
-/// An argument of a message. A text that came from outside (a path, a name, a line of a file) must not end the line
-/// that it stands in; what() of another Error may have several, and is a const char*.
+/// Escapes strings among the arguments of a message: text from outside (a path, a name, a line of a file) must not
+/// break the line. what() of another Error may have several lines; it is a const char* and stays as it is.
 template <class T>
 decltype(auto) in_one_line(const T& argument) {
   if constexpr (std::is_same_v<T, std::string> || std::is_same_v<T, std::string_view>) {
@@ -114,7 +114,7 @@ decltype(auto) in_one_line(const T& argument) {
   }
 }
 
-/// Throws Error. The lines of the message are those of `format`: texts among the arguments come escaped().
+/// Throws Error. Strings among the arguments are escaped, so that line breaks come from `format`.
 template <class... Args>
 [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) {
   throw Error(fmt::format(fmt::runtime(format), in_one_line(args)...));
@@ -123,10 +123,10 @@ template <class... Args>
 
 // ---- names and values
 
-/// Names and their values, in an order that means something: environment variables, library versions.
+/// Names and their values, in significant order: environment variables, library versions.
 using NameValues = std::vector<std::pair<std::string, std::string>>;
 
-/// The value of the first entry of that name, "" if there is none.
+/// Returns the value of the first entry of that name, "" if there is none.
 inline std::string value_of(const NameValues& entries, std::string_view name) {
   for (const auto& [key, value] : entries) {
     if (key == name) return value;
@@ -134,7 +134,7 @@ inline std::string value_of(const NameValues& entries, std::string_view name) {
   return "";
 }
 
-/// The number that the whole text is; nothing where it is no number or too large. Integers may have another base.
+/// Parses the whole text as a number; nullopt if it is none or out of range. `base` is for integers.
 template <class Number>
 std::optional<Number> number_in(std::string_view text, [[maybe_unused]] int base = 10) {
   Number value{};
@@ -148,9 +148,9 @@ std::optional<Number> number_in(std::string_view text, [[maybe_unused]] int base
   return read.ec == std::errc{} && read.ptr == end ? std::optional(value) : std::nullopt;
 }
 
-// ---- reading along
+// ---- parsing
 
-/// Reads along a text. Every step that can fail says whether it succeeded and leaves the place alone if not.
+/// Consumes a text from the front. A step that can fail returns whether it succeeded; if not, `rest` is unchanged.
 struct Cursor {
   std::string_view rest;
 
@@ -159,7 +159,7 @@ struct Cursor {
     rest.remove_prefix(expected.size());
     return true;
   }
-  /// To behind the next place where `expected` stands.
+  /// Skips to behind the next occurrence of `expected`.
   bool after(std::string_view expected) {
     const auto at = rest.find(expected);
     if (at == std::string_view::npos) return false;
@@ -173,7 +173,7 @@ struct Cursor {
     rest.remove_prefix(end - rest.data());
     return true;
   }
-  /// Up to the next of these characters, or to the end.
+  /// Takes the text up to the next of these characters, or to the end.
   std::string_view until(std::string_view ends) {
     const std::string_view taken = rest.substr(0, rest.find_first_of(ends));
     rest.remove_prefix(taken.size());
@@ -184,13 +184,13 @@ struct Cursor {
     while (literal(" ")) {
     }
   }
-  /// A text in double quotes, with \" and \\ in it; nullopt where none begins or where it does not end.
+  /// Takes a text in double quotes, unescaping \" and \\; nullopt if none begins here or it does not end.
   std::optional<std::string> quoted();
 };
 
-/// "{key: value, …}" on one line: a compound value. A value that is more than letters, digits and the like is quoted.
+/// Prints a compound value on one line, "{key: value, …}", and quotes values beyond letters, digits and the like.
 std::string print_map(const NameValues& entries);
-/// Reads what print_map() prints, and values without quotes up to a comma; nullopt for any other text.
+/// Parses the output of print_map(), and unquoted values up to a comma; nullopt for any other text.
 std::optional<NameValues> parse_map(std::string_view text);
 
 }  // namespace harness

@@ -46,7 +46,7 @@ constexpr std::array<Unit, 12> flop_units{{{"FLOP/s", 1},
                                            {"PFLOPS", 1e15},
                                            {"EFLOPS", 1e18}}};
 
-// Links are sold by these. Case matters: a GB/s is eight Gb/s.
+// The units in which links are sold. Case matters: 1 GB/s is 8 Gb/s.
 constexpr std::array<Unit, 21> rate_units{{{"B/s", 1},           {"kB/s", 1e3},           {"MB/s", 1e6},
                                            {"GB/s", 1e9},        {"TB/s", 1e12},          {"KiB/s", 1024.0},
                                            {"MiB/s", 1048576.0}, {"GiB/s", 1073741824.0}, {"TiB/s", 1099511627776.0},
@@ -55,8 +55,8 @@ constexpr std::array<Unit, 21> rate_units{{{"B/s", 1},           {"kB/s", 1e3}, 
                                            {"Gb/s", 1e9 / 8},    {"Tb/s", 1e12 / 8},      {"kbps", 1e3 / 8},
                                            {"Mbps", 1e6 / 8},    {"Gbps", 1e9 / 8},       {"Tbps", 1e12 / 8}}};
 
-// The units that a person may have meant. Where case alone differs it may be any of them: a GB/s is eight Gb/s. For the
-// same reason no other slip in bits or bytes is mended. "4M" is MiB, and never the B that is nearer by letters.
+// Suggests the units that may have been meant. If only the case differs, it may be any of them: 1 GB/s is 8 Gb/s. For
+// the same reason, no other slip in bits or bytes is corrected. "4M" is MiB, not the B that is nearer by edit distance.
 std::string nearest_unit(std::string_view unit, std::span<const Unit> units) {
   std::vector<std::string> alike, names;
   std::string begins_alike;
@@ -70,13 +70,14 @@ std::string nearest_unit(std::string_view unit, std::span<const Unit> units) {
   return harness::lower(unit).find('b') == std::string::npos ? nearest(unit, names) : "";
 }
 
-// A number and the unit after it. `what`: "a size is a number with a unit, such as 25 MiB".
+// A number, as written and as a value, and the factor of its unit.
 struct Quantity {
   std::string_view number;
   double value;
   double factor;
 };
 
+// `bare`: the factor without a unit. `what`: "a size is a number with a unit, such as 25 MiB".
 Quantity parse_quantity(std::string_view text, std::span<const Unit> units, double bare, std::string_view what) {
   const std::string_view whole = trim(text);
   // "1e12" is a number, the "E" of "1 EFLOP/s" is not an exponent: take the longest prefix that is a number.
@@ -95,7 +96,7 @@ Quantity parse_quantity(std::string_view text, std::span<const Unit> units, doub
        did_you_mean(nearest_unit(unit, units)));
 }
 
-// Three significant digits, never in exponent form, and no decimals that say nothing ("512", not "512.0").
+// Prints three significant digits, never in exponent form, without needless decimals ("512", not "512.0").
 std::string three_digits(double value) {
   const double size = std::fabs(value);
   if (value == std::floor(value) && size < 1000) return fmt::format("{:.0f}", value);
@@ -104,7 +105,7 @@ std::string three_digits(double value) {
   return fmt::format("{:.0f}", value);
 }
 
-// Scaled by powers of `step` so that what is printed is below `step`.
+// Scales by powers of `step`, so that the printed number is below `step`.
 std::string show_scaled(double value, double step, std::span<const char* const> units) {
   if (!std::isfinite(value)) return "-";
   std::size_t i = 0;
@@ -116,8 +117,8 @@ std::string show_scaled(double value, double step, std::span<const char* const> 
   return *units[i] == '\0' ? number : number + " " + units[i];
 }
 
-// In the first of the units, from large to small, in which it has few digits, is 1 or more and is read back as the very
-// same value; else in the base unit.
+// Prints in the first of the units, from large to small, in which the value is 1 or more and few digits read back as
+// exactly the same value; else in the base unit.
 std::string print_exact(double value, std::string_view base, std::initializer_list<std::string_view> units,
                         double (*parse)(std::string_view)) {
   for (const std::string_view unit : units) {
@@ -185,7 +186,7 @@ double parse_bandwidth(std::string_view text) {
 
 double parse_seconds(std::string_view text) {
   const Quantity q = parse_quantity(text, second_units, 1, "a time is a number with a unit, such as 30 s or 10 min");
-  constexpr double most_h = 1e6;  // sums of times, and times of all ranks together, stay numbers
+  constexpr double most_h = 1e6;  // keeps sums over times and over ranks finite
   const double seconds = q.value * q.factor;
   if (!(std::fabs(seconds) <= most_h * 3600)) fail("found {}; a time is at most {:g} h", quote(trim(text)), most_h);
   return seconds;

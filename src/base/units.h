@@ -6,8 +6,8 @@
 
 namespace harness {
 
-// Quantities as people write them, to SI base units, and back. Parsers throw Error that says what was found and gives
-// an example; the caller adds where.
+// Converts written quantities to SI base units and back. Parsers throw Error with what they found and an example; the
+// caller adds where.
 
 /// "1 MiB", "25MB", "4096", "1.5 GiB" -> bytes. KiB, MiB, GiB, TiB are powers of 1024, kB, MB, GB, TB of 1000.
 std::int64_t parse_bytes(std::string_view text);
@@ -25,7 +25,7 @@ bool parse_bool(std::string_view text);
 
 /// Exact: "1 MiB", "1536 B", "25 MiB": parses back to the same number.
 std::string print_bytes_exact(std::int64_t bytes);
-/// As exact, with as many digits as it takes: "90 %", "33.333333 %".
+/// Exact, with as many digits as needed: "90 %", "33.333333 %".
 std::string print_share_exact(double share);
 std::string print_bandwidth_exact(double bytes_per_s);  // "100 MB/s"
 std::string print_seconds_exact(double seconds);        // "50 us"
@@ -34,7 +34,7 @@ std::string show_bytes(double bytes);
 std::string show_seconds(double seconds);
 std::string show_flops(double flops_per_second);
 
-/// The time of day, UTC: "14:32:10"; "?" for what is no time of this age.
+/// The time of day, UTC: "14:32:10"; "?" outside the years 1970 to 9999.
 std::string clock_text(double unix_s);
 
 std::string signed_number(double value, int decimals);       // "+12.3"; a rounded zero has no sign

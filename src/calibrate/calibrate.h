@@ -16,37 +16,36 @@
 
 namespace harness::calibrate {
 
-/// The sizes to measure, between which a prediction interpolates.
+/// The sizes to measure. Predictions interpolate between them.
 struct Wanted {
   config::BackendKind backend{};
-  config::Settings settings;  // of everything: what is no size
+  config::Settings settings;  // settings of all measurements, apart from sizes
   std::vector<config::Precision> precisions;
   std::vector<config::GemmShape> products;
   std::vector<std::int64_t> message_bytes;  // ascending
-  config::Model layer;                      // a model of one layer, whose steps have the other operations
-  std::vector<std::int64_t> micro_batches;  // of such a step
+  config::Model layer;                      // a one-layer model, whose steps supply the other operations
+  std::vector<std::int64_t> micro_batches;  // micro-batch sizes of its steps
 };
 
-/// The sizes that the cases of a sweep have.
+/// Returns the sizes that the cases of a sweep have. Throws Error if calibrate measures no precision of its cases.
 Wanted wanted_by(const plan::Plan& plan);
-/// Sizes between which a device of that kind goes from slow to as fast as it gets.
+/// Returns sizes from where a device of that kind is slow to where it reaches its full rate.
 Wanted usual(config::BackendKind backend);
 
 struct Device {
   std::string name;
-  int sms = 0, compute_capability = 0;  // 90 is 9.0; 0: not known, or a CPU
-  double memory_bytes = 0;              // of a rank; 0: not known
-  bool nvswitch = false;                // known to be in machines whose GPUs reach each other at the full rate
+  int sms = 0, compute_capability = 0;  // 90 means 9.0; 0: not known, or a CPU
+  double memory_bytes = 0;              // per rank; 0: not known
+  bool nvswitch = false;                // known to come in machines whose GPUs reach each other at the full rate
 };
 
-/// Queries the device of the ranks; on backends whose ranks are GPUs, by a worker on each rank. Throws Error if a
-/// worker does not start.
+/// Returns the device; on GPU backends, asks a worker on each rank. Throws Error if a worker does not start.
 Device device_of(job::Job& job, const Wanted& wanted);
 
-/// Whether there are several nodes, each with as many ranks as the others, and more than one.
+/// Whether there are several nodes with equally many ranks, more than one, numbered node by node.
 bool measures_within_nodes(const std::vector<job::RankPlace>& places);
 
-/// Medians over ranks, repetitions and rounds of what all ranks measured at once.
+/// Medians over ranks, repetitions and rounds; all ranks measure at once.
 struct Measured {
   config::BackendKind backend{};
   int ranks = 1, nodes = 1, ranks_of_node = 1;
@@ -54,17 +53,17 @@ struct Measured {
   Device device;
   int rounds = 0;
   double took_s = 0;
-  std::map<config::Precision, double> peak_flops;  // of the best product, by itself again and again
-  /// Computations within a step of one layer, among other operations, by operation name: over program::work_of().
+  std::map<config::Precision, double> peak_flops;  // rate of the fastest product, run back to back
+  /// By operation name: computations within a step of one layer, among other operations, over program::work_of().
   std::map<std::pair<config::Precision, std::string>, config::Curve> computations;
-  /// All ranks as one group, by operation name: over the size as the caller passes it. Empty: one rank.
+  /// By operation name: all ranks as one group, over the size as the caller passes it. Empty: one rank.
   std::map<std::string, config::Curve> communications;
-  /// As `communications`, but the ranks of each node are a group, all nodes at once. Empty where
+  /// Like `communications`, but the ranks of each node form a group, all nodes at once. Empty if
   /// measures_within_nodes() is false.
   std::map<std::string, config::Curve> within_node;
-  double hop_s = 0;             // from the end of what an operation waits for on another stream to its own start
-  double step_s = 0;            // of an almost empty step, beside its operations
-  double slowed_computing = 1;  // computations beside a communication take so many times as long
+  double hop_s = 0;             // delay from the end of a dependency on another stream to the operation's start
+  double step_s = 0;            // duration of an almost empty step beyond its operations
+  double slowed_computing = 1;  // factor on computations that run beside a communication
   double slowed_communicating = 1;
   std::int64_t largest_message_bytes = 0;
 };
@@ -76,11 +75,11 @@ struct ProfiledStep {
   double seconds(program::OperationId id) const { return intervals[id].end_s - intervals[id].start_s; }
 };
 
-/// Collects samples of operations within a step from the profiled steps of all ranks and rounds.
+/// Collects samples of operations from the profiled steps of all ranks and rounds.
 class StepSamples {
  public:
-  /// Adds the durations of computations that run alone, and by how much computations and concurrent all-reduces slow
-  /// each other down.
+  /// Adds the durations of computations that run alone, and the factors by which computations and concurrent
+  /// all-reduces slow each other down.
   void take_computations(const ProfiledStep& step, config::Precision precision);
   /// Adds the delays from the end of an operation's dependency on another stream to its own start.
   void take_hops(const ProfiledStep& step);
@@ -95,24 +94,23 @@ class StepSamples {
   Samples hops_, slowed_;
 };
 
-/// Runs blocks of the workloads `gemm`, `collective` and `gpt` (steps of one layer) on all ranks of the
-/// job, each once a round, for as many rounds as fit in the time, but one at least. `say` is called with a line after
-/// each round. Throws Error where a block fails or is stopped.
+/// Runs blocks of the workloads `gemm`, `collective` and `gpt` (steps of one layer) on all ranks of the job, each once
+/// per round, for as many rounds as fit in `limit_s`, but at least one. Calls `say` with a line after each round.
+/// Throws Error if a block fails or is stopped.
 Measured measure(job::Job& job, const Wanted& wanted, const Device& device, double limit_s,
                  const std::function<void(const std::string&)>& say);
 
-/// A start and a rate: seconds = start_s + size / rate.
+/// A start-up time and a rate: seconds = start_s + size / rate.
 struct Line {
   double start_s = 0, rate = 0;
 };
-/// The line with the least sum of relative errors, each with its weight 1: a point that is far off moves it little.
-/// Needs a point.
+/// Fits the line with the least sum of absolute log errors, which an outlier moves little. Needs at least one point.
 Line fit_line(const std::vector<config::CurvePoint>& points);
 
-/// The device as it was measured, and a calibration whose computations and collectives are the measured curves. Only
-/// links have a law beside them, a start and a rate, for groups of other sizes than the measured one.
+/// The measured device, and a calibration whose computations and collectives are the measured curves. Only links also
+/// have a law, a start and a rate, for groups of other sizes than the measured one.
 struct Calibrated {
-  double memory_bytes_per_s = 0;  // the best of what moves memory
+  double memory_bytes_per_s = 0;  // the best rate of any operation that moves memory
   double link_bytes_per_s = 0;    // between ranks of a node; 0: not measured
   double node_bytes_per_s = 0;    // between nodes; 0: not measured
   config::Calibration calibration;
@@ -121,11 +119,10 @@ struct Calibrated {
 /// Throws Error if no product was measured, or nothing that moves memory.
 Calibrated calibrated_by(const Measured& measured);
 
-/// The text of a hardware file: the device and the links as they were measured. What nobody told of the device is left
-/// out.
+/// Returns the text of a hardware file with the measured device and links. Leaves out unknown properties of the device.
 std::string hardware_text(const Measured& measured, const Calibrated& found);
 
-/// The text of a calibration that names that file, `hardware`, with its layer's sizes as the range that was measured.
+/// Returns the text of a calibration for the hardware file `hardware`, valid for the sizes of the measured layer.
 std::string calibration_text(const Measured& measured, const Calibrated& found, const Wanted& wanted,
                              const std::string& hardware);
 

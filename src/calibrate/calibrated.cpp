@@ -41,14 +41,14 @@ std::vector<Stretch> stretches_of(const ProfiledStep& step, bool communications)
   return united(std::move(found));
 }
 
-// Whether a prediction times the operation by its bytes: true for all but products and attention.
+// Whether predictions time the operation by its bytes: true for all but products and attention.
 bool moves_memory(const std::string& operation) {
   return operation != program::Matmul::name && operation != program::Attention::name &&
          operation != program::AttentionBackward::name;
 }
 
-// The argument in [low, high] with the least value, on a logarithmic grid that closes in on it; 0 is tried as well
-// where `zero` is set.
+// Returns the argument in [low, high] with the least value, on a logarithmic grid that is refined around the best
+// point. Also tries 0 if `zero` is set.
 template <class F>
 double least(double low, double high, bool zero, F&& value) {
   constexpr int points = 25, rounds = 4;
@@ -94,9 +94,9 @@ void take_computing(const Measured& m, Calibrated& found) {
       moving.insert(moving.end(), curve.points().begin(), curve.points().end());
       for (const CurvePoint& p : curve.points()) shortest_s = std::min(shortest_s, p.seconds);
     }
-    // The step of one layer leaves a GPU enough idle time to stay at burst clocks, which no step of a whole model keeps
-    // at the power limit: no product there is quicker than the best that ran again and again. (H200: 790 TFLOP/s in a
-    // layer's step, 685 again and again, 669 in steps of 24 layers.)
+    // The step of one layer leaves a GPU enough idle time to stay at burst clocks, which the step of a whole model at
+    // the power limit does not. So no product is taken to be faster than the best sustained rate. (H200: 790 TFLOP/s in
+    // a layer's step, 685 sustained, 669 in steps of 24 layers.)
     const auto peak = m.peak_flops.find(precision);
     const bool is_product = name == program::Matmul::name && peak != m.peak_flops.end();
     const double burst = is_product ? std::max(1.0, best_rate(curve.points()) / peak->second) : 1;
@@ -108,17 +108,17 @@ void take_computing(const Measured& m, Calibrated& found) {
   c.product_share = c.memory_share = c.attention_forward = c.attention_backward = 1;
 }
 
-// nccl-tests' bus bandwidth over its algorithm bandwidth.
+// Returns the ratio of nccl-tests' bus bandwidth to its algorithm bandwidth.
 double bus_factor(std::string_view operation, int ranks) {
   const double part = (ranks - 1.0) / ranks;
   if (operation == program::Send::name) return 1;
   return operation == program::AllReduce::name ? 2 * part : part;
 }
 
-// The law of a group's links: one for all operations, with the start and the rate of the all-reduce.
+// The law of a group's links: one for all operations, with the start and rate of the all-reduce.
 struct LinkLaw {
-  double best = 0;   // bus bandwidth
-  double share = 0;  // of it
+  double best = 0;   // best bus bandwidth
+  double share = 0;  // share of it that the all-reduce reaches
   double start_s = 0, message_start_s = 0;
 };
 LinkLaw link_law(const std::map<std::string, config::Curve>& curves, int ranks) {
@@ -137,7 +137,7 @@ LinkLaw link_law(const std::map<std::string, config::Curve>& curves, int ranks) 
       reduce_rate = line.rate;
     }
   }
-  law.best = std::max(law.best, reduce_rate);  // where even the largest message is mostly a start
+  law.best = std::max(law.best, reduce_rate);  // in case even the largest message is mostly start-up
   law.share = reduce_rate / law.best;
   return law;
 }
@@ -157,10 +157,10 @@ void take_links(const Measured& m, Calibrated& found) {
   }
   if (!one_node) {
     const LinkLaw law = link_law(m.communications, m.ranks);
-    // All of a node's, for a ring through all ranks enters and leaves each node once.
+    // The rate of the whole node: a ring through all ranks enters and leaves each node once.
     found.node_bytes_per_s = law.best;
     c.network_share = law.share;
-    c.network_start_s = law.start_s;  // with its steps: one number of nodes was measured
+    c.network_start_s = law.start_s;  // includes the ring's steps: only one number of nodes was measured
     c.message_start_s = law.message_start_s;
   }
 }
@@ -223,7 +223,7 @@ void StepSamples::take_computations(const ProfiledStep& step, Precision precisio
       if (covered > mostly) seconds[alike(op)].second.push_back(step.seconds(id));
       if (covered > hardly) continue;
       seconds[alike(op)].first.push_back(step.seconds(id));
-      if (program::is_unfused_attention(op.action)) continue;  // unfused attention takes other time for the same work
+      if (program::is_unfused_attention(op.action)) continue;  // takes a different time for equal work
       const double work = program::work_of(step.program, op.action);
       if (work > 0)
         computations_[{precision, std::string(program::name_of(op.action)), work}].push_back(step.seconds(id));
@@ -236,7 +236,7 @@ void StepSamples::take_computations(const ProfiledStep& step, Precision precisio
   }
 }
 
-// Where the last that an operation waited for ended on another stream.
+// Measures only where the last dependency to finish is on another stream.
 void StepSamples::take_hops(const ProfiledStep& step) {
   std::map<program::StreamId, double> stream_free_s;
   for (program::OperationId id = 0; std::cmp_less(id, step.program.step.size()); ++id) {
@@ -287,7 +287,7 @@ Line fit_line(const std::vector<CurvePoint>& points) {
 }
 
 Calibrated calibrated_by(const Measured& m) {
-  constexpr double least_share = 0.01;  // that a file can say
+  constexpr double least_share = 0.01;  // smallest share that a file can express
   Calibrated found;
   config::Calibration& c = found.calibration;
   c.backend = m.backend;
@@ -358,7 +358,7 @@ std::string calibration_text(const Measured& m, const Calibrated& found, const W
       "calibrated:\n  gpus: [{}]\n  ranks: {} to {}\n  hidden: {} to {}\n  sequence: {} to {}\n  message_bytes: 1 to "
       "{}\n",
       hardware, m.ranks, m.ranks, model.hidden, model.hidden, model.sequence, model.sequence,
-      std::max<std::int64_t>(4, m.largest_message_bytes));  // the closing all-reduce
+      std::max<std::int64_t>(4, m.largest_message_bytes));  // at least the closing all-reduce
   return text;
 }
 

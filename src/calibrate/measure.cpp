@@ -34,7 +34,7 @@ config::Settings settings_for(const Wanted& wanted, const char* workload, Precis
   return s;
 }
 
-// Groups of so many ranks, one after the other, that communicate all at once.
+// Groups of `ranks` consecutive ranks that all communicate at once.
 struct Groups {
   program::Layout layout;
   config::CollectiveOver over{};
@@ -46,7 +46,7 @@ void each_operation(const ProfiledStep& step, Look&& look) {
   for (program::OperationId id = 0; std::cmp_less(id, step.program.step.size()); ++id) look(id, step.program.step[id]);
 }
 
-// Who comes last to a collective waits for nobody, so the shortest of its members' times is what it took.
+// The last rank to enter a collective does not wait, so the shortest time of its members is the collective's own.
 void take_shortest(const ProfiledStep& step, std::map<program::OperationId, double>& shortest) {
   each_operation(step, [&](program::OperationId id, const program::Operation&) {
     const auto known = shortest.try_emplace(id, step.seconds(id)).first;
@@ -58,7 +58,7 @@ class Bench {
  public:
   Bench(job::Job& job, const Wanted& wanted) : job_(job), wanted_(wanted), all_{{program::Axis::data, job.size()}} {}
 
-  // Runs a block as a sweep measures one: with the backend's choices as they were tuned.
+  // Runs a block as a sweep does, with the backend's tuned choices.
   job::BlockOutcome run(const config::Settings& settings, const program::Layout& layout, const job::Task& task,
                         int warmup_steps = 1, bool last = false) {
     job::BlockRequest request;
@@ -76,22 +76,22 @@ class Bench {
     return outcome;
   }
 
-  // Asks a worker on each rank what its device is, and ends the workers.
+  // Asks a worker on each rank for its device, and ends the workers.
   NameValues identity() {
     const config::Settings s = settings_for(wanted_, "gemm", wanted_.precisions.front());
     return run(s, all_, job::Probe{}, 1, true).of<job::ProbeSamples>(0).identity;
   }
 
-  // Has the backend choose how the products of a layer run, as a sweep has it.
+  // Lets the backend tune the products of a layer, as in a sweep.
   void tune() {
-    constexpr double seconds = 10;  // for a layer
+    constexpr double seconds = 10;  // per layer
     if (!config::traits_of(wanted_.backend).tunes) return;
     for (const Precision precision : wanted_.precisions) {
       for (const std::int64_t micro_batch : wanted_.micro_batches) {
         const auto layer = layer_step(micro_batch, precision, program::Axis::data);
         if (!layer) continue;
         const job::BlockOutcome outcome = run(layer->settings, layer->layout, job::Tune{seconds});
-        for (int rank = 0; rank < layer->layout.ranks(); ++rank) {  // the lowest rank's choices count: all do alike
+        for (int rank = 0; rank < layer->layout.ranks(); ++rank) {  // ranks agree; the lowest rank's choices are kept
           const NameValues& found = outcome.of<job::TuneSamples>(rank).tuning;
           tuning_.insert(found.begin(), found.end());
         }
@@ -143,8 +143,8 @@ class Bench {
   }
 
  private:
-  // Clocks of a GPU are higher in the first tenths of a second than in a training run, where power and heat limit them.
-  // So warm-up steps keep it busy for half a second before a profiled step.
+  // GPU clocks are higher in the first tenths of a second than in a training run, where power and heat limit them. So
+  // warm-up steps keep the GPU busy for half a second before a profiled step.
   int sustained_steps(const config::Settings& settings, const program::Layout& layout) {
     constexpr double busy_s = 0.5;
     constexpr int most = 4000;
@@ -188,7 +188,7 @@ class Bench {
 
   using OfSizes = std::map<std::pair<std::string, double>, Samples>;
 
-  // By operation name. Sizes that took no time that can be told are left out.
+  // Returns curves by operation name, without sizes whose time is too short to measure.
   static std::map<std::string, config::Curve> curves_of(const OfSizes& of_sizes) {
     std::map<std::string, std::vector<config::CurvePoint>> points;
     for (const auto& [key, samples] : of_sizes) {
@@ -227,7 +227,7 @@ class Bench {
     }
   }
 
-  // Two micro-batches of a layer, so that gradients are replaced and added to. Nothing: that cannot run.
+  // A step of two micro-batches of a layer, to both write and accumulate gradients. Nothing if it cannot run.
   struct LayerStep {
     config::Settings settings;
     program::Layout layout;
@@ -270,7 +270,7 @@ class Bench {
       of_steps_.take_hops(step);
     });
     const job::BlockOutcome outcome = run(nearly_nothing(), all_, job::TimeSteps{repetitions});
-    double busy_s = 0;  // one after the other
+    double busy_s = 0;  // the operations run one after the other
     for (const auto& [id, seconds] : shortest) busy_s += seconds;
     Samples timed;
     for (int rank = 0; rank < job_.size(); ++rank) {
@@ -288,10 +288,10 @@ class Bench {
   StepSamples of_steps_;
   Samples steps_;
   std::map<std::string, std::string> tuning_;
-  std::vector<std::pair<config::Settings, int>> sustained_;  // known results of sustained_steps()
+  std::vector<std::pair<config::Settings, int>> sustained_;  // cached results of sustained_steps()
 };
 
-// "132" or "9.0" as 132 and 90; 0 where it is neither.
+// Parses "132" as 132 and "9.0" as 90; 0 if it is neither.
 int digits_of(std::string text) {
   std::erase(text, '.');
   return number_in<int>(text).value_or(0);

@@ -17,9 +17,9 @@ void add_once(std::vector<T>& list, const T& value) {
   if (std::ranges::find(list, value) == list.end()) list.push_back(value);
 }
 
-// From one element on, in steps of a factor, to the largest.
+// Returns message sizes from one element up to the largest, in steps of a factor.
 std::vector<std::int64_t> messages_up_to(double largest) {
-  constexpr std::int64_t whole = 256;  // bytes: elements of any type, for many ranks
+  constexpr std::int64_t whole = 256;  // bytes: whole elements of any type, for many ranks
   const std::int64_t last = (static_cast<std::int64_t>(largest) + whole - 1) / whole * whole;
   std::vector<std::int64_t> sizes{4};
   while (static_cast<double>(sizes.back()) < largest) {
@@ -28,7 +28,7 @@ std::vector<std::int64_t> messages_up_to(double largest) {
   return sizes;
 }
 
-// So many of them at most, evenly from small to large.
+// Keeps at most `most` shapes, evenly spaced from small to large.
 void thin_out(std::vector<config::GemmShape>& shapes, std::size_t most) {
   std::ranges::sort(shapes, {}, [](const config::GemmShape& g) { return g.m * g.n * g.k; });
   if (shapes.size() <= most) return;

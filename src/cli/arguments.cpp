@@ -291,14 +291,14 @@ void add_verbs(CLI::App& app, Arguments& a) {
       a.calibrate);
 }
 
-// Words of the library about an option, and ours instead.
+// Error messages of CLI11, and their replacements.
 constexpr std::array<std::pair<const char*, const char*>, 3> wordings{
     {{"(.*): [0-9]+ required .* missing", "$1 needs a value"},
      {"Could not convert: (.*) = (.*)", "$1: found '$2'; expected a number"},
      {"(.*): At Most 1 required but received ([0-9]+)", "$1 is given $2 times; give it once"}}};
 
 std::string in_our_words(const std::string& text) {
-  constexpr std::size_t most = 1000;  // std::regex takes stack by the length of a text
+  constexpr std::size_t most = 1000;  // the stack use of std::regex grows with the length of the text
   if (text.size() > most) return text;
   for (const auto& [theirs, ours] : wordings) {
     if (std::smatch found; std::regex_match(text, found, std::regex(theirs))) return found.format(ours);
@@ -306,7 +306,7 @@ std::string in_our_words(const std::string& text) {
   return text;
 }
 
-// Options of nccl-tests that are others here, or none.
+// Options of nccl-tests that differ or do not exist here.
 struct Foreign {
   std::string_view brief, name, here;
 };
@@ -342,7 +342,7 @@ std::string hint_for_unknown(CLI::App& app) {
   return known + near;
 }
 
-// "help" and "help VERB" as people type them; a verb that does not exist is named before CLI11 misses one.
+// Translates "help" and "help VERB". Reports an unknown verb before CLI11 reports a missing one.
 std::vector<std::string> understood(std::vector<std::string> arguments, CLI::App& app) {
   if (arguments.empty() || arguments[0].starts_with("-")) return arguments;
   if (arguments[0] == "help") {
@@ -368,7 +368,7 @@ Arguments parse_arguments(const std::vector<std::string>& typed) {
       "harness"};
   add_verbs(app, a);
   std::vector<std::string> arguments = understood(typed, app);
-  std::ranges::reverse(arguments);  // CLI11 takes them last first
+  std::ranges::reverse(arguments);  // CLI11 expects reversed order
   try {
     app.parse(arguments);
     a.verb = app.get_subcommands().front()->get_name();

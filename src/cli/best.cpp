@@ -65,7 +65,7 @@ class Search {
     return possible;
   }
 
-  // All of these, on the cores that there are, up to so many: each takes the memory of a step.
+  // Predicts the choices on up to this many cores, because each needs the memory of a step.
   std::vector<Timed> predict(const std::vector<Choice>& choices) {
     constexpr unsigned most_at_once = 8;
     std::vector<std::variant<double, std::string>> outcomes(choices.size());  // seconds, or why there are none
@@ -99,7 +99,7 @@ class Search {
     return timed;
   }
 
-  // With its survey; `cause` says why there is no step.
+  // Surveys the case and predicts it; `cause` says why there is no step.
   PredictedCase predicted_of(plan::PlannedCase& planned, plan::Surveyor& surveyor) const {
     planned.survey = surveyor.survey(planned);
     const plan::DeviceMemory memory = plan::configured_memory(plan_.experiment);
@@ -207,7 +207,7 @@ void add_outcomes(const Best& best, report::Section& section) {
                            report::List::Mark::none});
 }
 
-// With the calibration of the others, where the first alone would get another; "" where the first is the baseline.
+// Adds the calibration if the first combination alone would select another one; "" if the first is the baseline.
 std::string overrides_of(const config::Experiment& experiment, const RankedCombination& first) {
   std::vector<std::string> words;
   for (const auto& [variable, value] : first.settings)

@@ -24,14 +24,14 @@
 namespace harness::cli {
 namespace {
 
-// Whatever was thrown, as one message; no words of a library. Returns the exit code. A line is written at once: a
-// launcher may be writing too.
+// Prints any exception as a message of this program and returns the exit code. Each line is written at once, because a
+// launcher may write too.
 int say(std::ostream& err, const std::exception_ptr& thrown) {
   const auto line = [&](std::string_view text) { err << fmt::format("harness: {}\n", escaped_lines(text)); };
   try {
     std::rethrow_exception(thrown);
   } catch (const Error& e) {
-    if (*e.what() != '\0') line(e.what());  // empty: another rank says it
+    if (*e.what() != '\0') line(e.what());  // empty: another rank reports it
     return e.exit_code();
   } catch (const std::filesystem::filesystem_error& e) {
     line(fmt::format("{}: {}", escaped(e.path1().string()), e.code().message()));
@@ -43,13 +43,13 @@ int say(std::ostream& err, const std::exception_ptr& thrown) {
   return 1;
 }
 
-// A mistake in the command line, or of this program, is no finding of doctor's: its exit codes 1 and 2 are.
+// Usage errors and internal errors must not use doctor's exit codes 1 and 2, which stand for findings.
 int code_of_error(const std::vector<std::string>& arguments, int code) {
   constexpr int doctor_could_not_run = 3;
   return !arguments.empty() && arguments[0] == "doctor" ? doctor_could_not_run : code;
 }
 
-// A size as nccl-tests takes one (8, 64K, 8m, 8G), as a configuration has it: "64 KiB". Anything else stays as it is.
+// Converts a size of nccl-tests (8, 64K, 8m, 8G) to that of a configuration: "64 KiB". Returns other text unchanged.
 std::string size_of_nccl_tests(const std::string& text) {
   const std::size_t digits = text.find_first_not_of("0123456789");
   if (digits == std::string::npos) return text + " B";
@@ -59,12 +59,12 @@ std::string size_of_nccl_tests(const std::string& text) {
   return text;
 }
 
-// Adds what the shorthands say to the --set and --only of a verb. Throws Error for sizes without an end.
+// Adds the shorthands to the --set and --only of a verb. Throws Error for a range of sizes without an end.
 void add_shorthands(const Arguments& a, std::vector<std::string>& overrides, std::vector<std::string>& only) {
   const auto add = [&](const char* key, const std::string& value) {
     if (!value.empty()) overrides.push_back(fmt::format("{}={}", key, value));
   };
-  // Here what is wrong can be said of the option that was typed.
+  // Validated here, so that errors name the option that was typed.
   if (!a.backend.empty()) option_value("--backend", a.backend, config::parse_backend);
   if (!a.rounds.empty()) option_value("--rounds", a.rounds, parse_integer);
   if (!a.seed.empty()) option_value("--seed", a.seed, parse_integer);
@@ -105,7 +105,7 @@ int run_alone(Arguments& a, std::ostream& out, std::ostream& err) {
   return plan(a.plan, out, isatty(STDERR_FILENO) != 0 ? &err : nullptr);
 }
 
-// A result that did not reach its reader is a failure, whatever the verb has found.
+// Output that could not be written is a failure, whatever the verb's result.
 void deliver(std::ostream& out) {
   errno = 0;
   out.flush();
@@ -113,7 +113,7 @@ void deliver(std::ostream& out) {
   if (!out) fail("cannot write to the standard output: {}", error != 0 ? std::strerror(error) : "the disk may be full");
 }
 
-// On rank 0, which alone speaks and decides. Returns the exit code of all ranks.
+// Runs on rank 0, which alone prints and decides. Returns the exit code of all ranks.
 int lead(job::Job& job, Arguments& a, const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
   int code = 1;
   try {
@@ -161,7 +161,7 @@ int run_job(Arguments& a, const std::vector<std::string>& arguments, std::ostrea
 }  // namespace
 
 int run_cli(const std::vector<std::string>& typed, std::ostream& to, std::ostream& err) {
-  ::signal(SIGXFSZ, SIG_IGN);  // a write beyond `ulimit -f` then fails like any other, with a message
+  ::signal(SIGXFSZ, SIG_IGN);  // a write beyond `ulimit -f` then fails with an ordinary error
   try {
     if (!typed.empty() && typed[0] == "worker") return worker::worker_main();
     CleanStream out(to);
@@ -173,7 +173,7 @@ int run_cli(const std::vector<std::string>& typed, std::ostream& to, std::ostrea
       mistake = std::current_exception();
     }
     if (!mistake && is_for_a_job(a)) return run_job(a, typed, out, err);
-    // Started by mpirun or srun, all others leave it to the first: it works once and prints once.
+    // Under mpirun or srun all other ranks exit, so that the verb runs and prints once.
     if (const auto claim = mpi::launcher_claim(mpi::own_environment); claim && claim->rank != 0) return 0;
     if (mistake) std::rethrow_exception(mistake);
     out << a.help;

@@ -56,7 +56,7 @@ std::string checks_with(const doctor::Diagnosis& diagnosis, doctor::Verdict verd
   return count_of(names.size(), "check");
 }
 
-// The changes since the file `path` was written: new findings, then facts, node by node.
+// The changes since the file `path` was written: new findings, then facts by node.
 report::Section since_section(const doctor::Changes& changes, const std::string& path) {
   constexpr std::size_t most_rows = 200, most_named = 3;
   report::Section section{"since", fmt::format("What has changed since {} ({})", changes.since, path), {}};
@@ -104,8 +104,8 @@ report::Json since_json(const doctor::Changes& changes) {
           {"facts", std::move(facts)}};
 }
 
-// In one sentence how things stand, what has changed since the result file `since` was written, a line for each
-// distinct finding, worst first, and what to do. `all`: also what passed and what does not apply.
+// Contents: the state in one sentence, the changes since the result file `since`, a line for each distinct finding,
+// worst first, and remedies. `all`: also passes and skips.
 report::Document doctor_document(const doctor::Diagnosis& diagnosis, bool all,
                                  const std::optional<doctor::Changes>& changes, const std::string& since) {
   report::Document document;
@@ -141,7 +141,7 @@ report::Document doctor_document(const doctor::Diagnosis& diagnosis, bool all,
   return document;
 }
 
-// The table of all checks. docs/doctor.md has the Markdown.
+// Prints the table of all checks. docs/doctor.md contains its Markdown.
 void print_checks(const std::string& format, std::ostream& out) {
   if (format == "json") fail("--list prints text or md, not json");
   report::Table table{{{"check", true}, {"question", true}, {"read from", true}, {"at worst", true}, {"more", true}},
@@ -171,7 +171,7 @@ std::string doctor_json(const doctor::Diagnosis& diagnosis, const std::optional<
 
 using doctor::Stage;
 
-// Another root is another machine, on which nothing can be started.
+// With another root, the nodes are not this machine, so no workers can be started.
 std::vector<Stage> stages_of(const DoctorOptions& options) {
   const bool elsewhere = options.sysroot != "/";
   if (options.stages.empty()) return doctor::parse_stages(elsewhere ? "static" : doctor::all_stages);
@@ -237,7 +237,7 @@ int print(const doctor::Diagnosis& diagnosis, const doctor::RecordedFacts& seen,
   return doctor::exit_code(diagnosis, options.strict);
 }
 
-// A number without a unit is a mistake here, though a configuration takes it for bytes or seconds.
+// Requires a unit, although a configuration would take a bare number for bytes or seconds.
 template <class Parse>
 double above_zero(const char* option, const std::string& text, Parse parse, const char* example) {
   const auto value = static_cast<double>(option_value(option, text, parse));
@@ -247,7 +247,7 @@ double above_zero(const char* option, const std::string& text, Parse parse, cons
   return value;
 }
 
-// Seconds; predicted_s is 0 where nothing is known.
+// In seconds; predicted_s is 0 if unknown.
 struct Limits {
   int ranks = 0, nodes = 0;
   double within_node = 0, between_nodes = 0;  // bytes/s of the links in one direction
@@ -299,8 +299,8 @@ std::string headline_of(const Limits& limits, double bytes, double within_s) {
   return fmt::format("{}. Within {}: {}.", text, show_seconds(within_s), verdict);
 }
 
-// `--allreduce SIZE`: the least time that an all-reduce can take, and what a prediction expects of it. Ranks are placed
-// densely. Returns 2 where --within is impossible.
+// `--allreduce SIZE`: the least time of an all-reduce, and its predicted time. Ranks fill the nodes in order. Returns 2
+// if --within is impossible.
 int all_reduce(const DoctorOptions& options, std::ostream& out) {
   const double bytes = above_zero("--allreduce", options.allreduce, parse_bytes, "14GB");
   const double within_s = options.within.empty() ? 0 : above_zero("--within", options.within, parse_seconds, "2ms");

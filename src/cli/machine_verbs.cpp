@@ -1,4 +1,4 @@
-// Verbs that write the first files of a machine: a configuration, tokens, what predictions rest on.
+// Verbs that write the first files of a machine: a configuration, tokens, the inputs of predictions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ struct First {
 };
 
 constexpr const char* small_model = "{layers: 4, hidden: 128, heads: 4, vocab: 2048, sequence: 128}";
-// The largest of which every case fits into so many bytes of a GPU; larger ones take long for a first look.
+// The largest model of which every case fits in this much GPU memory; larger ones take too long for a first look.
 constexpr std::array<std::pair<double, const char*>, 5> first_models{
     {{110e9, "gpt3-2.7b"}, {72e9, "gpt3-1.3b"}, {36e9, "gpt3-760m"}, {20e9, "gpt3-350m"}, {12e9, "gpt3-125m"}}};
 
@@ -131,7 +131,7 @@ void take_gpus(First& f, const FirstMachine& machine, const InitOptions& options
   f.model = model == first_models.end() ? small_model : model->second;
 }
 
-// As the option says, or as the machine is.
+// From the option, or else by the hardware of the job.
 config::BackendKind backend_of(const job::Job& job, const CalibrateOptions& options) {
   if (!options.backend.empty()) return option_value("--backend", options.backend, config::parse_backend);
   return config::usual_backend(
@@ -145,7 +145,7 @@ void require_computing(config::BackendKind backend) {
 
 struct Sizes {
   calibrate::Wanted wanted;
-  std::optional<config::Hardware> hardware;  // that the configuration names
+  std::optional<config::Hardware> hardware;  // named by the configuration
 };
 
 Sizes sizes_of(const job::Job& job, const CalibrateOptions& options) {
@@ -162,8 +162,8 @@ Sizes sizes_of(const job::Job& job, const CalibrateOptions& options) {
   return {calibrate::wanted_by(plan_sweep(job, experiment, {}, plan::Processes::as_needed)), experiment.hardware};
 }
 
-// Facts that a GPU does not report stand in the file that the configuration names, if that is of this GPU, or else
-// in the one that lists it. Only counts and sizes are taken: the rates are those that are measured.
+// Takes facts that a GPU does not report from the hardware file that the configuration names, if it is of this GPU, or
+// else from the file that lists the GPU. Only counts and sizes are taken; rates are measured.
 void complete(calibrate::Device& device, const std::optional<config::Hardware>& named, const std::string& config_path,
               const std::string& hardware_path, std::ostream& err) {
   const bool is_named = named && (named->devices.empty() || named->is(device.name));
@@ -240,7 +240,7 @@ int calibrate(job::Job& job, const CalibrateOptions& options, std::ostream& out,
   const Sizes sizes = sizes_of(job, options);
   const calibrate::Wanted& wanted = sizes.wanted;
   const config::BackendTraits& traits = config::traits_of(wanted.backend);
-  static_cast<void>(backends::get(wanted.backend));  // an Error here says what is missing
+  static_cast<void>(backends::get(wanted.backend));  // throws Error if the backend is missing
   if (traits.ranks_are_gpus) sweep::require_gpus(job.places(), false, "calibrate");
   const int nodes = sweep::topology_of(job.places()).nodes();
   err << fmt::format("harness: calibrating on {} of {}, backend {}, for about {}\n", plural(job.size(), "rank"),

@@ -47,7 +47,7 @@ bool writes_to_stdout(const std::ostream& out) {
   return (clean == nullptr ? out : clean->to()).rdbuf() == std::cout.rdbuf();
 }
 
-// 0: a terminal that does not say, or none.
+// 0: not a terminal, or one without a known size.
 std::size_t columns_behind(int descriptor) {
   winsize size{};
   return isatty(descriptor) == 1 && ioctl(descriptor, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
@@ -70,7 +70,7 @@ bool is_terminal(const std::ostream& out) {
 std::optional<std::size_t> columns_of_terminal(int descriptor) {
   if (const std::size_t columns = columns_behind(descriptor); columns > 0) return columns;
   if (!mpi::launcher_claim(mpi::own_environment)) return std::nullopt;
-  // mpirun gives its ranks pipes, or a terminal without a size, and copies what comes to its own output.
+  // mpirun gives its ranks pipes, or a terminal without a size, and copies their output to its own.
   const std::string theirs = fmt::format("/proc/{}/fd/{}", getppid(), descriptor);
   std::error_code unreadable;
   const std::string name = std::filesystem::read_symlink(theirs, unreadable).string();
@@ -82,7 +82,7 @@ std::optional<std::size_t> columns_of_terminal(int descriptor) {
 }
 
 TerminalText view(report::Document document, const ViewOptions& options, const std::ostream& out) {
-  constexpr std::size_t least_prose = 40, most_prose = 120;  // columns: narrower or wider is hard to read
+  constexpr std::size_t least_prose = 40, most_prose = 120;  // columns; other widths are hard to read
   const std::size_t width = width_of(out);
   const bool colored = options.colored && is_terminal(out) && environment("NO_COLOR").empty();
   report::arrange(document, {width, options.columns});

@@ -16,13 +16,13 @@
 
 namespace harness::cli {
 
-/// A text that may hold a terminal's own sequences: tables in colour, whose cells are clean.
+/// Text that may contain terminal escape sequences: coloured tables whose cells are clean.
 struct TerminalText {
   std::string text;
 };
 
-/// The stream of all that a verb prints. Whatever came into it from a file, a path or a host name leaves it escaped()
-/// for a terminal, at each flush; TerminalText alone passes as it is.
+/// The stream that all verbs print to. Text from files, paths and host names is escaped() for a terminal at each flush;
+/// only TerminalText passes unchanged.
 class CleanStream : public std::ostream {
  public:
   explicit CleanStream(std::ostream& to) : std::ostream(nullptr), buffer_(to) { rdbuf(&buffer_); }
@@ -40,35 +40,35 @@ class CleanStream : public std::ostream {
 
 std::ostream& operator<<(std::ostream& out, const TerminalText& text);
 
-/// Whether `out` is a terminal that knows escape sequences.
+/// Whether `out` is a terminal that supports escape sequences.
 bool is_terminal(const std::ostream& out);
 
-/// The columns of the terminal that a descriptor (1 or 2) of this process ends at: its own, or that of the launcher
-/// that passes its output on. Nothing where that is a file or a pipe, or is not known.
+/// The width of the terminal behind descriptor 1 or 2: this process's own, or that of the launcher that forwards its
+/// output. nullopt for a file or a pipe, or if unknown.
 std::optional<std::size_t> columns_of_terminal(int descriptor);
 
-/// For the output of ranks: a launcher may give them a terminal of its own and write what they print to a file.
+/// For output of ranks: a launcher may give them a terminal of their own and write their output to a file.
 inline const ViewOptions under_a_launcher{.columns = {}, .colored = false};
 
-/// The document as text for `out`: arranged as the options ask, as wide as the terminal that `out` is, or as COLUMNS
-/// says, or without limit; verdicts in colour on a terminal, unless NO_COLOR is set or the options say no.
-/// Throws Error for a column that no table has.
+/// Formats the document as text for `out`, arranged by the options. The width is that of the terminal, else COLUMNS,
+/// else unlimited. Verdicts are coloured on a terminal, unless NO_COLOR is set or the options disable it. Throws Error
+/// for a column that no table has.
 TerminalText view(report::Document document, const ViewOptions& options, const std::ostream& out);
-/// Prints it so, or for `format` "md" as Markdown.
+/// Prints view(), or Markdown if `format` is "md".
 void print(report::Document document, std::string_view format, const ViewOptions& options, std::ostream& out);
 
-/// Names of files in tables, escaped(): their own names where these tell them apart, else the paths as they were given.
+/// Names of files for tables, escaped(): the file names if they are unique, else the paths as given.
 std::vector<std::string> labels_of(const std::vector<std::string>& paths);
 
-/// Writes a file that a reader of results makes: whole or not at all, in directories that are made if they are missing.
-/// Throws Error if it cannot be written, or if it is there and not to be overwritten; then nothing is left behind.
+/// Writes an output file atomically and creates missing directories. Throws Error if it cannot be written, or if it
+/// exists and `overwrite` is false; nothing is left behind then.
 void write_output(const std::string& path, const std::function<void(std::ostream&)>& write, bool overwrite);
 void write_output(const std::string& path, const std::string& text, bool overwrite);
 
-/// Throws what write_output() would throw of the place, before the work that makes the text.
+/// Throws what write_output() would throw for this path; called before the text is computed.
 void check_output(const std::string& path, bool overwrite);
 
-/// `words`, with the full names of cases that a narrow table calls by others: "TP2".
+/// Replaces the short names of cases in `words`, such as "TP2" from a narrow table, by their full names.
 template <class Cases, class NameOf>
 std::vector<std::string> full_names(std::vector<std::string> words, const Cases& cases, NameOf name_of) {
   for (std::string& word : words) {
@@ -78,7 +78,7 @@ std::vector<std::string> full_names(std::vector<std::string> words, const Cases&
   return words;
 }
 
-/// Parses the value of an option, such as "--backend". Throws Error that names the option, too.
+/// Parses the value of an option such as "--backend". Errors name the option.
 template <class Parse>
 auto option_value(std::string_view option, std::string_view text, Parse parse) {
   try {

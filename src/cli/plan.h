@@ -18,33 +18,32 @@
 #include "sim/link_time.h"
 #include "sim/trust.h"
 
-// What `plan` computes and how it is laid out. `sweep` and `read` predict with it, too.
+// The computation and layout of `plan`. `sweep` and `read` also use its predictions.
 
 namespace harness::cli {
 
-/// The prediction of a case: a step in virtual time, or why there is none.
+/// The prediction of a case: a step in virtual time, or the reason why there is none.
 struct PredictedCase {
   std::optional<sim::Prediction> step;
-  sim::Trust trust;                // of the step
-  std::optional<double> mfu;       // where the peak is known
-  std::optional<double> change;    // share by which it is longer than the baseline's, per token where these differ
-  bool too_close_to_call = false;  // the change is smaller than what a sweep of these predictions counts
-  std::string unknown;  // "the prediction does not know nccl_algo"; "" where there is a step, and of an impossible case
-  std::string cause;    // of that, without where in the step it was met: alike for all cases that have it
+  sim::Trust trust;                // how far to rely on the step
+  std::optional<double> mfu;       // if the peak is known
+  std::optional<double> change;    // share by which it exceeds the baseline's, per token if the batches differ
+  bool too_close_to_call = false;  // the change is below the threshold of a sweep of these predictions
+  std::string unknown;  // "the prediction does not know nccl_algo"; "" if there is a step, and for an impossible case
+  std::string cause;    // `unknown` without the place in the step, so that cases with the same cause share it
 };
 
-/// How the ranks of a plan stand, as given (0: not given). A prediction takes the machines that its hardware is usually
-/// part of where nothing says it; else it is not known then. Throws
-/// Error if a node of that hardware has fewer GPUs.
+/// The node of each rank of a plan; 0: not given. If nothing states the ranks per node, a prediction assumes the usual
+/// machines of its hardware; otherwise they are unknown. Throws Error if a node of that hardware has fewer GPUs.
 machine::Topology planned_topology(const config::Experiment& experiment, int ranks, int ranks_per_node);
 
 /// Predicts cases on the hardware of a plan, one after another.
 class Predictor {
  public:
-  /// `plan` must outlive it. Throws Error where a number is not known that every prediction needs.
+  /// `plan` must outlive it. Throws Error if a number is unknown that every prediction needs.
   explicit Predictor(const plan::Plan& plan);
-  /// Predicts a possible case of this plan, or one that plan::case_of() made for it; without its change. `built`: its
-  /// Programs, where a survey has them.
+  /// Predicts a possible case of this plan, or one from plan::case_of(); does not set `change`. `built`: its Programs,
+  /// if a survey already built them.
   PredictedCase operator()(const plan::PlannedCase& planned, plan::BuiltStep built = {}) const;
 
  private:
@@ -54,93 +53,92 @@ class Predictor {
   sim::Network network_;
 };
 
-/// Predicted seconds for each token, or for a step where it has none.
+/// Predicted seconds per token, or per step if it has no tokens.
 double seconds_per_work(const plan::PlannedCase& planned, const PredictedCase& predicted);
-/// Whether a predicted change, as a share, is smaller than what counts: the one rule for what is predicted, that of the
-/// report of a predicted sweep.
+/// Whether a predicted change, as a share, is below the threshold. All predictions use this rule, including the report
+/// of a predicted sweep.
 bool too_close_to_call(double change, const config::Experiment& experiment);
 
-/// Predictions of a plan's cases, by their number; none where the backend does not predict. Throws Error as Predictor
-/// does.
+/// Predictions of a plan's cases, by case number; empty if the backend does not predict. Throws Error like Predictor.
 std::vector<PredictedCase> predict_cases(const plan::Plan& plan);
-/// Takes out of a plan, as impossible, the cases of which there is no prediction. Throws Error as predict_cases() does,
-/// and if the baseline is one of them.
+/// Marks the cases without a prediction as impossible. Throws Error like predict_cases(), or if the baseline is one of
+/// them.
 void leave_out_unpredicted(plan::Plan& plan);
 
-/// "predicted, not measured: ", by which calibration, and of how many ranks.
+/// "predicted, not measured: ", with the calibration and the number of ranks.
 report::List prediction_lines(const plan::Plan& plan);
-/// Adds how far the predictions of some cases may be relied on, each text once and, where not all cases have it, with
-/// the number of those that do; and the change (0: none) that is too close to call.
+/// Adds how far the predictions of some cases can be relied on, each text once and with the number of its cases unless
+/// all have it; and the change that is too close to call (0: none).
 void add_trust(std::span<const sim::Trust* const> cases, double smallest_effect, report::Section& section);
-/// A row for each predicted case, and why the others have no prediction. `predicted`: by the number of the case.
+/// A row for each predicted case, and the reasons why others have no prediction. `predicted`: by case number.
 report::Section predictions_section(const plan::Plan& plan, const std::vector<PredictedCase>& predicted);
 
 struct RankedCombination {
-  std::vector<std::pair<std::string, std::string>> settings;  // that differ from the baseline's: variable, value
+  std::vector<std::pair<std::string, std::string>> settings;  // variables and values other than the baseline's
   plan::PlannedCase planned;
   PredictedCase predicted;
-  double distance = 0;         // share by which its step is longer than the fastest's, per token where these differ
-  bool is_told_apart = false;  // the distance is larger than the error of predicted changes
+  double distance = 0;         // share by which it exceeds the fastest step, per token if the batches differ
+  bool is_told_apart = false;  // whether the distance exceeds the error of predicted changes
 };
 
-/// Outcomes of the combinations of the values that a configuration tries.
+/// The ranking of all combinations of the values that a configuration tries.
 struct Best {
-  std::vector<RankedCombination> fastest;     // the fastest first
-  std::optional<RankedCombination> baseline;  // none where it has no prediction
+  std::vector<RankedCombination> fastest;     // fastest first
+  std::optional<RankedCombination> baseline;  // empty if it has no prediction
   std::vector<plan::Values> variables;
-  std::vector<std::string> left_out;           // variables that are swept, but of which no value can be better
-  std::size_t combinations = 0;                // of the values, the baseline among them
-  std::size_t alike = 0;                       // set what has no effect: another one's step
-  std::map<std::string, std::size_t> refused;  // how many, by why
+  std::vector<std::string> left_out;           // swept variables none of whose values can be better
+  std::size_t combinations = 0;                // of the values, including the baseline
+  std::size_t alike = 0;                       // with the step of another one, because a setting has no effect
+  std::map<std::string, std::size_t> refused;  // number of combinations by reason
   std::size_t predicted = 0;
-  std::size_t close = 0;  // other predicted ones that are not told apart from the fastest
+  std::size_t close = 0;  // other predicted combinations that cannot be told apart from the fastest
 };
 
-/// As many combinations are predicted at most.
+/// The most combinations that are predicted.
 inline constexpr std::size_t most_combinations = 16384;
 
-/// Predicts the combinations of the values that the cases of a plan give to variables, and ranks those that fit in
-/// memory by step time, per token where the batches differ. `say` hears how far it is. Throws Error if nothing
-/// predicts, if nothing can be predicted, or if there are more than `limit`.
+/// Predicts the combinations of the values that a plan's cases give to variables, and ranks those that fit in memory by
+/// step time, per token if the batches differ. `say` receives progress. Throws Error if the backend does not predict,
+/// if nothing can be predicted, or if there are more than `limit`.
 Best find_best(const plan::Plan& plan, std::size_t wanted, std::size_t limit = most_combinations,
                const std::function<void(const std::string&)>& say = {});
 
-/// Says what is planned, how large a step is, and the peak and the memory that it is held against: a line each.
+/// The subject of the plan, the size of a step, and the peak and memory that it is compared with: a line each.
 std::vector<std::string> head_lines(const plan::Plan& plan);
-/// Which cases run, on what memory and with what traffic; why the others do not; warnings; head_lines(); published
-/// steps like the baseline. `predicted`: as predict_cases() gives it.
+/// Contents: the cases that run, with memory and traffic; why others do not; warnings; head_lines(); published steps
+/// like the baseline. `predicted`: from predict_cases().
 report::Document plan_document(const plan::Plan& plan, const std::vector<PredictedCase>& predicted);
-/// How many blocks of what kind, the effect that `rounds` rounds can detect, and the size of the result file.
+/// The number of blocks by kind, the effect that `rounds` rounds can detect, and the size of the result file.
 report::Section schedule_section(const plan::Plan& plan, int rounds);
-/// The fastest combinations, and how many of the others there are, by what became of them.
+/// The fastest combinations, and the number of others by outcome.
 report::Section best_section(const plan::Plan& plan, const Best& best);
-/// The FLOP, bytes and least time of each operation of a case; the plan has hardware.
+/// FLOP, bytes and least time of each operation of a case. The plan must have hardware.
 report::Section budget_section(const plan::Plan& plan, const plan::PlannedCase& planned);
 
-/// Puts how far a prediction may be relied on into its JSON; `of_change`: also the error of changes.
+/// Adds the reliability of a prediction to its JSON; `of_change`: also the error of changes.
 void put_trust(const sim::Trust& trust, bool of_change, report::Json& out);
 
-/// `plan FILE.h5 --hardware NAME`: what the steps of a result would take on other hardware.
+/// `plan FILE.h5 --hardware NAME`: the predicted step times of a result on other hardware.
 int plan_upgrade(const PlanOptions& options, std::ostream& out);
 
-/// Seconds of a step by the name of its case.
+/// Step seconds by the name of the case.
 struct KnownSteps {
   std::map<std::string, double> seconds;
-  bool is_stated = false;  // by a person, so a time budget that they overrun is a mistake
+  bool is_stated = false;  // by the user; a time budget that they exceed is then an error
   std::string source;      // "if every case has an MFU of 40 % and …"
 };
-/// Steps of the MFU that every case is taken to have, as typed. Throws Error if it is no such number, or where a case
-/// has no FLOP or no peak.
+/// Step times from the MFU that every case is assumed to have, as typed. Throws Error if it is not a valid MFU, or if a
+/// case has no FLOP or no peak.
 KnownSteps assumed_steps(const plan::Plan& plan, const std::string& assume_mfu);
-/// Names what to give for the steps of a plan that have FLOP: "an MFU (--assume-mfu 40%)".
+/// Names the option that supplies the step times of a plan with FLOP: "an MFU (--assume-mfu 40%)".
 std::string source_of_time(const plan::Plan& plan);
 
 struct PlannedTime {
-  int rounds = 0;                  // that the time budget allows; all, where there is none or no times are known
-  std::vector<std::string> lines;  // how long these take, in GPU hours and money too where those are known
+  int rounds = 0;                  // rounds within the time budget; all, if there is no budget or no times are known
+  std::vector<std::string> lines;  // their duration, with GPU hours and cost if known
 };
-/// How long the sweep takes where the baseline's step is known. Throws Error if the time budget allows too few rounds
-/// for any verdict, and the steps are stated.
+/// The duration of the sweep if the baseline's step time is known. Throws Error if the step times are stated by the
+/// user and the time budget allows too few rounds for any verdict.
 PlannedTime planned_time(const plan::Plan& plan, const KnownSteps& known);
 
 }  // namespace harness::cli

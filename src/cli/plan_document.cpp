@@ -29,7 +29,7 @@ double sent_by_largest(const plan::Survey& survey) {
   return bytes;
 }
 
-// A row per case; what its last column points to goes to `notes`.
+// A row per case; adds the notes that the last column refers to.
 Table cases_table(const plan::Plan& p, std::vector<std::string>& notes) {
   Table table;
   table.columns = {
@@ -99,7 +99,7 @@ std::string blocks_text(const plan::Plan& p) {
              m.looks.size() == 1 ? "round" : "rounds", fmt::join(m.looks, ", "), first, p.schedule.size());
 }
 
-// The effect that `rounds` rounds, those that fit, can detect; "" where nothing is compared.
+// The effect that `rounds` rounds can detect; "" if nothing is compared.
 std::string power_text(const plan::Plan& p, int rounds) {
   const config::Measure& m = p.experiment.measure;
   const int comparisons = analysis::declared_comparisons(sweep::planned_result(p));
@@ -150,7 +150,7 @@ PlannedTime unknown_time(const plan::Plan& plan) {
   return time;
 }
 
-// "1-02:30:00", as sbatch reads it: a tenth more, and five minutes, in whole minutes.
+// The time limit for sbatch, "1-02:30:00": 10 % and five minutes more, rounded up to minutes.
 std::string slurm_time(double seconds) {
   const auto minutes = static_cast<std::int64_t>(std::ceil((1.1 * seconds + 300) / 60));
   const std::string hours = fmt::format("{:02}:{:02}:00", minutes / 60 % 24, minutes % 60);
@@ -195,7 +195,7 @@ class Estimate {
   }
 
  private:
-  // Nothing where the case has no block, or its step is not known.
+  // nullopt if the case has no block, or its step time is unknown.
   std::optional<double> step_s(const plan::PlannedCase& planned) const {
     const auto step = known_.seconds.find(planned.name);
     return planned.is_possible() && step != known_.seconds.end() ? std::optional(step->second) : std::nullopt;
@@ -203,7 +203,7 @@ class Estimate {
 
   double measured_block_s(double step_s) const { return block_s(step_s, measure_.warmup_steps + steps_); }
 
-  // Untimed workers before round 1: one records the timeline; on GPUs one tunes, and one reads NCCL's log.
+  // Untimed workers before round 1: one records the timeline; on GPUs, one tunes and one reads NCCL's log.
   double preparation_of(const plan::PlannedCase& planned, double step_s) const {
     if (planned.is_copy) return 0;
     double seconds = block_s(step_s, measure_.warmup_steps + sweep::profiled_steps);
@@ -227,7 +227,7 @@ class Estimate {
                     show_seconds(measured_block_s(baseline_s_)), known_.source),
         fmt::format("{}{}; under Slurm, ask for --time={}", hours_text(plan_, total_s), price, slurm_time(total_s))};
     if (measure_.auto_steps) lines.push_back(fmt::format("steps: auto gives {} timed steps per block", steps_));
-    // Reasons to end the sweep before its last round.
+    // Reasons for the sweep to end before its last round.
     if (measure_.time_budget_s > 0)
       lines.push_back(fmt::format("{} is enough for {} of {} rounds", budget_text(plan_), fit, measure_.rounds));
     if (!measure_.looks.empty()) {
@@ -241,7 +241,7 @@ class Estimate {
   const config::Measure& measure_;
   const KnownSteps& known_;
   const double baseline_s_;
-  int steps_ = measure_.steps;        // timed, of a block
+  int steps_ = measure_.steps;        // timed steps of a block
   std::vector<double> round_ends_s_;  // from the start of the sweep
 };
 
@@ -318,7 +318,7 @@ report::Section schedule_section(const plan::Plan& p, int rounds) {
 }
 
 report::Section budget_section(const plan::Plan& p, const plan::PlannedCase& planned) {
-  constexpr double min_shown_s = 1e-6;  // a single number filled or copied
+  constexpr double min_shown_s = 1e-6;  // hides operations that fill or copy a single number
   const config::Hardware& hardware = *p.experiment.hardware;
   const plan::Budget budget = plan::budget(p.experiment.model, p.experiment.backend, planned, hardware);
   Table table;

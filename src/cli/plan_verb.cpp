@@ -38,14 +38,14 @@ const plan::PlannedCase& budgeted_case(const plan::Plan& p, const PlanOptions& o
   return p.cases[report::find_name(names, options.budget)];
 }
 
-// By what sim expects of a step; none where a prediction is not possible.
+// Step times predicted by sim; empty if a prediction is not possible.
 KnownSteps predicted_steps(const plan::Plan& p, const PlanOptions& options, int per_node) {
   std::vector<std::string> overrides = options.overrides;
   overrides.emplace_back(config::predict);
   KnownSteps known;
   try {
     config::Experiment experiment = config::load_experiment(options.config, overrides);
-    // The steps of this program: no other software's.
+    // Predicts the steps of this program, not of other software.
     if (!experiment.names_calibration) experiment.calibration = config::calibration_named("harness");
     const plan::Plan simulated = plan::prepare(experiment, p.ranks, p.only, plan::Processes::as_needed,
                                                planned_topology(experiment, p.ranks, per_node));
@@ -57,7 +57,7 @@ KnownSteps predicted_steps(const plan::Plan& p, const PlanOptions& options, int 
       known.source = fmt::format("if a step takes what sim expects (baseline {})",
                                  show_seconds(known.seconds[simulated.baseline().name]));
     }
-  } catch (const Error&) {  // it says what a prediction lacks, which nobody has asked for
+  } catch (const Error&) {  // the message names inputs of a prediction that was not requested
     return {};
   }
   return known;
@@ -76,8 +76,8 @@ void add_schedule(const plan::Plan& p, const PlanOptions& options, int per_node,
   section.add(report::List{{time.lines.begin() + 1, time.lines.end()}});
 }
 
-// The Programs of a case are freed before those of the next are built: memory that went back to the kernel meanwhile
-// would be cleared again page by page, a sixth of the time of a prediction.
+// Keeps freed memory in the process. The Programs of a case are freed before those of the next are built; otherwise the
+// kernel would clear the returned pages again, which takes a sixth of the time of a prediction.
 void keep_freed_memory() {
 #ifdef __GLIBC__
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
@@ -87,7 +87,7 @@ void keep_freed_memory() {
 
 using Json = report::Json;
 
-// Seconds by part; what is not on the path is left out.
+// Seconds by part; parts that are not on the path are omitted.
 Json json_of(const sim::CriticalPath& path) {
   Json out = Json::object();
   for (const Part part : all_parts) {
@@ -215,7 +215,7 @@ int name_best(const plan::Plan& p, const PlanOptions& options, std::ostream& out
 int plan(const PlanOptions& options, std::ostream& out, std::ostream* progress) {
   keep_freed_memory();
   std::error_code none;
-  const bool is_file = std::filesystem::is_regular_file(options.config, none);  // what is no file is read once
+  const bool is_file = std::filesystem::is_regular_file(options.config, none);  // pipes can only be read once
   if (options.config.ends_with(".h5") || (is_file && store::hdf5::File::is_hdf5(options.config)))
     return plan_upgrade(options, out);
   config::Experiment experiment = config::load_experiment(options.config, options.overrides);
@@ -223,7 +223,7 @@ int plan(const PlanOptions& options, std::ostream& out, std::ostream* progress) 
   const std::vector<std::string> only = full_names(options.only, experiment.changes, config::case_name);
   int stated_ranks = options.ranks, per_node = options.ranks_per_node;
   if (const auto claim = mpi::launcher_claim(mpi::own_environment); claim && stated_ranks == 0) {
-    stated_ranks = claim->size;  // as many as the sweep would have that is started in the same way
+    stated_ranks = claim->size;  // the number of ranks of a sweep that is started in the same way
     if (per_node == 0) per_node = claim->ranks_per_node;
   }
   const int ranks = std::max(stated_ranks, 1);
@@ -231,7 +231,7 @@ int plan(const PlanOptions& options, std::ostream& out, std::ostream* progress) 
   const auto needed = std::max<std::int64_t>(experiment.baseline.replica_ranks(), experiment.baseline.ranks);
   if (stated_ranks == 0 && needed > 1) fail("planned for 1 rank, but the baseline needs {}; {}", needed, how);
   if (options.gpu_hours) experiment.measure.time_budget_s = *options.gpu_hours * 3600 / ranks;
-  // Before anything is printed, so that an error stands alone.
+  // Before anything is printed, so that an error message stands alone.
   const plan::Plan p =
       plan::prepare(experiment, ranks, only, plan::Processes::as_needed, planned_topology(experiment, ranks, per_node));
   if (options.gpu_hours && options.assume_mfu.empty())
@@ -246,7 +246,7 @@ int plan(const PlanOptions& options, std::ostream& out, std::ostream* progress) 
   if (stated_ranks == 0) document.notices.push_back({fmt::format("planned for 1 rank; {}", how)});
   if (predicted.empty()) {
     add_schedule(p, options, per_node, document);
-  } else {  // there is nothing to measure
+  } else {  // nothing to measure
     document.sections.push_back(predictions_section(p, predicted));
   }
   if (!options.budget.empty()) document.sections.push_back(budget_section(p, budgeted_case(p, options)));

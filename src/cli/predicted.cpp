@@ -18,7 +18,7 @@
 namespace harness::cli {
 namespace {
 
-// Another size of one operation takes longer, and is not slower.
+// Whether the cases do equal work: another size of an operation takes longer without being slower.
 bool do_as_much(const plan::PlannedCase& a, const plan::PlannedCase& b) {
   const workloads::Rate &x = a.survey.rate, &y = b.survey.rate;
   if (x.repetitions == 0) return true;
@@ -29,7 +29,7 @@ bool do_as_much(const plan::PlannedCase& a, const plan::PlannedCase& b) {
 using report::List;
 using report::Table;
 
-// A change in words: a tone would say more than is known.
+// The change as plain text: a coloured tone would overstate its certainty.
 std::string change_text(const PredictedCase& predicted) {
   return fmt::format("{:+.1f} %{}", 100 * *predicted.change, predicted.too_close_to_call ? ", too close to call" : "");
 }
@@ -54,7 +54,7 @@ std::vector<report::Cell> step_cells(const PredictedCase& predicted) {
           share(x.split.idle_s)};
 }
 
-// Without rows: how each case is predicted, an operation of it where its step repeats one.
+// The columns for predicted cases, or for one operation if the step repeats one; without rows.
 Table prediction_columns(const workloads::Rate& rate) {
   const bool collective = rate.bus_factor > 0;
   Table table;
@@ -86,7 +86,7 @@ using explain::Upgrade;
 
 constexpr std::string_view hardware_key = "hardware=";
 
-// Throws Error where more is asked for than a result can answer.
+// Throws Error for options that a result cannot answer.
 std::string hardware_of(const PlanOptions& options) {
   constexpr const char* usage = "use plan FILE.h5 --hardware NAME, where NAME is a file of configs/hardware such as p5";
   std::string hardware;
@@ -109,7 +109,7 @@ const char* subject_of(const Upgrade& upgrade) {
   return upgrade.of_prediction ? "predicted" : "measured";
 }
 
-// The notes that cases point to go to `notes`, each once.
+// Adds the notes that cases refer to, each once.
 report::Table cases_table(const Upgrade& upgrade, const store::Result& result, std::vector<std::string>& notes) {
   report::Table table;
   table.columns = {{"case", true}, {subject_of(upgrade)}, {"MFU"},         {"forecast"},
@@ -222,7 +222,7 @@ bool too_close_to_call(double change, const config::Experiment& e) {
 Predictor::Predictor(const plan::Plan& plan)
     : plan_(plan), network_(sim::network_of(plan.experiment, plan.topology.node_of)) {}
 
-// A step that was folded and must not be is built whole.
+// Builds the whole step if it cannot be folded.
 sim::Prediction Predictor::predict(const plan::PlannedCase& planned, plan::BuiltStep built) const {
   const config::Experiment& e = plan_.experiment;
   const config::Settings& settings = planned.settings;
@@ -299,7 +299,7 @@ report::List prediction_lines(const plan::Plan& p) {
 }
 
 void add_trust(std::span<const sim::Trust* const> cases, double smallest_effect, report::Section& section) {
-  using Counted = std::vector<std::pair<std::string, std::ptrdiff_t>>;  // each text once, with the number of its cases
+  using Counted = std::vector<std::pair<std::string, std::ptrdiff_t>>;  // texts with their numbers of cases
   const auto count = [](const std::string& text, Counted& counted) {
     auto known = std::ranges::find(counted, text, &Counted::value_type::first);
     if (known == counted.end()) known = counted.insert(counted.end(), {text, 0});

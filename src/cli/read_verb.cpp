@@ -34,7 +34,7 @@ std::optional<Type> fact_of(const Answer& answer, std::string_view key) {
 
 void judge(Answer& log, const std::vector<Answer>& answers, double measured, const PredictedCase& predicted) {
   const double ratio = measured / predicted.step->step_s;
-  constexpr double as_predicted = 1.25, faster = 0.8;  // no less than what predictions of published steps err by
+  constexpr double as_predicted = 1.25, faster = 0.8;  // at least the error of predictions of published steps
   if (ratio < faster) {
     log.evidence.emplace_back("beside it",
                               fmt::format("the measured step takes {:.2f} of that: check what a step is", ratio));
@@ -64,7 +64,8 @@ void judge(Answer& log, const std::vector<Answer>& answers, double measured, con
   if (!cause->next.empty()) log.next = cause->next;
 }
 
-// The job runs, so its prediction may need more than the GPU has. What a sweep runs may not.
+// Raises the memory limit, because a job that runs fits, even if its prediction says otherwise. A sweep keeps the
+// limit.
 void allow_memory(Answer& job, double share, const std::string& why) {
   constexpr std::string_view baseline = "\nbaseline:\n";
   const std::size_t at = job.configuration.find(baseline);
@@ -75,14 +76,13 @@ void allow_memory(Answer& job, double share, const std::string& why) {
       fmt::format("{:<40} # {}\n", fmt::format("  memory_cap: {:.0f} %", std::ceil(100 * share)), why));
 }
 
-// Adds to answers that describe a job the step that it should take, by simulation, and sets the measured step beside it
-// where a log has one: as predicted, or which evidence names the cause of the difference. Nothing where the job, its
-// ranks or its GPU are not known.
+// Predicts the step of a job that the answers describe, and compares it with the measured step of a log: as predicted,
+// or the evidence that names the cause of the difference. Does nothing if the job, its ranks or its GPU are unknown.
 void add_prediction(std::vector<Answer>& answers) {
   const auto job = std::ranges::find_if(answers, [](const Answer& answer) { return !answer.configuration.empty(); });
   if (job == answers.end()) return;
   const auto ranks = fact_of<std::int64_t>(*job, "ranks");
-  constexpr std::int64_t most = 4096;  // more take longer than a person waits for an answer
+  constexpr std::int64_t most = 4096;  // larger jobs take too long for an interactive answer
   if (!ranks || *ranks > most) return;
   const auto log = std::ranges::find(answers, "log", &Answer::object);
   const auto measured = log == answers.end() ? std::nullopt : fact_of<double>(*log, "step_time_s");
@@ -194,7 +194,7 @@ void print(const evidence::Answer& answer, std::ostream& out) {
   list("not read: ", answer.refused);
   list("- ", answer.notes);
   if (!answer.next.empty()) out << "\nNext:\n";
-  for (const std::string& command : answer.next) out << "  " << report::one_line(command) << "\n";  // one line to paste
+  for (const std::string& command : answer.next) out << " " << report::one_line(command) << "\n";  // one line, to paste
 }
 
 Json json_of(const evidence::Answer& answer) {
@@ -223,7 +223,7 @@ void write_configuration(const std::vector<evidence::Answer>& answers, const Rea
   for (const std::string& text : job->refused) std::cerr << report::wrapped("not read: " + text, screen_width, 2);
 }
 
-// The first answer's keys stand at the top; `also` has the others.
+// The first answer's keys are at the top level; `also` holds the others.
 std::string json_text(const std::vector<evidence::Answer>& answers) {
   Json json{{"schema", "harness-read"}, {"schema_version", 1}};
   json.update(json_of(answers.front()));
@@ -237,8 +237,7 @@ bool is_configuration(const std::string& path) {
   return path != "-" && evidence::is_own_configuration(evidence::Input(path).head());
 }
 
-// Traces make one answer together, which comes first. A configuration, or a script that makes one, says what their step
-// should take.
+// Traces form one answer, which comes first. A configuration, or a script that yields one, predicts their step.
 std::vector<evidence::Answer> answers_of(const ReadOptions& options) {
   const evidence::Gaps gaps = gaps_of(options.fill);
   std::vector<std::string> traces, configurations, others;

@@ -45,7 +45,7 @@ std::optional<config::Cost> cost_of(const CostOptions& options, const store::Res
   return cost;
 }
 
-// Nothing if neither the command line nor the file's configuration gives a price and a number of tokens.
+// nullopt unless the command line or the file's configuration gives a price and a number of tokens.
 std::optional<analysis::CostEstimate> cost_estimate(const CostOptions& options, const store::Result& result,
                                                     const analysis::Summary& summary) {
   const auto cost = cost_of(options, result);
@@ -106,7 +106,7 @@ void say_standing(const store::Standing& standing, std::ostream& err) {
   err << standing.text << "; `harness sweep --resume` continues the file. Ctrl-C ends this.\n" << std::flush;
 }
 
-// Beside the file: results/x.h5 becomes results/x.html, rank0.json.gz rank0.html.
+// The file's path with another ending: results/x.h5 becomes results/x.html, rank0.json.gz rank0.html.
 std::string default_output(const ReportOptions& options) {
   std::filesystem::path path(options.files.front());
   if (path.extension() == ".gz") path.replace_extension();
@@ -114,7 +114,7 @@ std::string default_output(const ReportOptions& options) {
   return path.string();
 }
 
-// A place that is taken shows before the work, not after it. `path`: "-" for the terminal.
+// Reports an occupied path before the work, not after it. `path`: "-" for the terminal.
 void check_target(const std::string& path, const std::vector<std::string>& files, bool force) {
   for (const std::string& file : files) {
     std::error_code ignored;
@@ -124,7 +124,7 @@ void check_target(const std::string& path, const std::vector<std::string>& files
   if (path != "-") check_output(path, force);
 }
 
-// Returns whether it went to the terminal.
+// Returns whether the text went to the terminal.
 bool put_text(const std::string& text, const std::string& path, bool force, std::ostream& out) {
   const bool to_terminal = path == "-";
   if (to_terminal) {
@@ -173,7 +173,7 @@ report::Export planned_case(const std::string& path, const std::string& case_nam
 
 constexpr int slower_code = 2, incomparable_code = 3, unreliable_code = 4;
 
-// Result files with what was found in each; ComparedFile points at them.
+// Result files and their summaries; ComparedFile points to them.
 class LoadedFiles {
  public:
   explicit LoadedFiles(const std::vector<std::string>& paths) {
@@ -200,8 +200,7 @@ void print(const report::CompareReport& report, const CompareOptions& options, s
   }
 }
 
-// Two sides (their times, or with --reproduce their effects), or runs of one configuration: do they agree, and what do
-// they prove together?
+// Compares two sides (times, or effects with --reproduce), or pools runs of one configuration.
 int compare_files(const CompareOptions& options, const std::optional<analysis::Gate>& gate, std::ostream& out) {
   std::vector<std::string> paths = options.files;
   paths.insert(paths.end(), options.with.begin(), options.with.end());
@@ -235,7 +234,7 @@ int compare_files(const CompareOptions& options, const std::optional<analysis::G
 int history(const CompareOptions& options, const std::optional<analysis::Gate>& gate, std::ostream& out) {
   const LoadedFiles loaded(options.files);
   report::CompareReport report;
-  std::vector<analysis::ComparedFile> counting;  // an alarm must not last for as long as one bad night is in the series
+  std::vector<analysis::ComparedFile> counting;  // one unreliable run in the series must not keep the alarm on
   for (const analysis::ComparedFile& file : loaded.files) {
     const auto reasons = analysis::why_unreliable(std::span(&file, 1));
     if (reasons.empty()) counting.push_back(file);

@@ -19,15 +19,15 @@ namespace {
 using selftest::CheckLine;
 using selftest::Outcome;
 
-constexpr std::size_t max_shown_failures = 8;  // of one check; the rest is counted
+constexpr std::size_t max_shown_failures = 8;  // per check; further ones are counted
 
 bool is_wanted(const SelftestOptions& options, const std::string& suite) {
   const std::set<std::string> named(options.suites.begin(), options.suites.end());
   return named.empty() || named.contains("all") || named.contains(suite);
 }
 
-// Says how a check ended: "operations: gelu fp32: passed (6 cases, worst error 1.2e-05 of 1e-04)". A note is said once,
-// however many checks have it.
+// Prints the outcome of a check: "operations: gelu fp32: passed (6 cases, worst error 1.2e-05 of 1e-04)". Prints each
+// note once, even if several checks have it.
 void print(const CheckLine& line, std::set<std::string>& notes, std::ostream& out) {
   out << fmt::format("{}: {}", line.check, selftest::name_of(line.outcome));
   if (line.outcome != Outcome::not_run && line.tolerance > 0)
@@ -40,7 +40,7 @@ void print(const CheckLine& line, std::set<std::string>& notes, std::ostream& ou
   for (const std::string& note : line.notes) {
     if (notes.insert(note).second) out << fmt::format("  note: {}\n", note);
   }
-  out << std::flush;  // it is there whatever comes after
+  out << std::flush;  // survives a crash of later checks
 }
 
 std::string reference_folder(const SelftestOptions& options) {

@@ -32,7 +32,7 @@
 namespace harness::cli {
 namespace {
 
-// 5: as much as a script must know of a sweep that was stopped, which is whether to come back.
+// 5 tells a script only that the sweep was stopped and can be resumed.
 constexpr int exit_partial = 5;
 
 struct Orders {
@@ -41,7 +41,7 @@ struct Orders {
   plan::Processes processes = plan::Processes::as_needed;
 };
 
-// Takes those of the sweep that made the file of --resume. The file's cases are the selection.
+// Restores the configuration and the cases of the sweep that --resume continues.
 Orders recorded_orders(const SweepOptions& options, int ranks) {
   const std::string& path = options.resume;
   if (!options.config.empty() || !options.output.empty() || options.force)
@@ -53,7 +53,7 @@ Orders recorded_orders(const SweepOptions& options, int ranks) {
   if (config::traits_of(earlier.backend).predicts())
     fail("{} is a prediction, which takes seconds: run it again with --force instead of --resume", path);
   if (options.rounds.empty()) sweep::require_resumable(earlier, path);
-  sweep::require_same_ranks(earlier, ranks, path);  // on others there may not even be a plan
+  sweep::require_same_ranks(earlier, ranks, path);  // on other ranks there may not even be a plan
   Orders orders;
   orders.experiment = config::load_experiment(earlier.config_path, earlier.overrides, earlier.config_text);
   for (const store::ResultCase& row : earlier.cases) {
@@ -78,7 +78,7 @@ Orders orders_of(const SweepOptions& options, int ranks) {
     orders.experiment = config::load_experiment(options.config, options.overrides);
     orders.only = full_names(options.only, orders.experiment.changes, config::case_name);
   }
-  if (!options.wrap.empty()) orders.processes = plan::Processes::one_per_block;  // it sees one block in a process
+  if (!options.wrap.empty()) orders.processes = plan::Processes::one_per_block;  // it must see one block per process
   return orders;
 }
 
@@ -114,7 +114,7 @@ void check_place(const std::string& path, const SweepOptions& options) {
     fail("{} cannot be the result file: {}; -o names another", path, error.message());
   }
   if (std::filesystem::is_directory(status)) fail("{} is a directory; -o names a result file: {}/NAME.h5", path, path);
-  if (options.resume.empty()) static_cast<void>(store::AtomicFile(path, true));  // throws where a file cannot be put
+  if (options.resume.empty()) static_cast<void>(store::AtomicFile(path, true));  // throws if no file can be put there
 }
 
 void check_output(const std::string& path, const SweepOptions& options, const plan::Plan& plan) {
@@ -132,8 +132,8 @@ std::string output_path(const config::Experiment& experiment, const std::string&
   return replace(replace(given.empty() ? experiment.output : given, "{name}", experiment.name), "{date}", date);
 }
 
-// The backend of --backend must be in this build: a configuration for another backend has a dozen keys that this one
-// does not honour, which would hide it. Throws Error.
+// Throws Error if this build lacks the backend of --backend. Otherwise the many keys that another backend does not
+// honour would hide the cause.
 void require_named_backend(const std::vector<std::string>& overrides) {
   constexpr std::string_view key = "backend=";
   for (const std::string& text : overrides) {
@@ -143,9 +143,9 @@ void require_named_backend(const std::vector<std::string>& overrides) {
   }
 }
 
-// The job in virtual time that predicts the experiment, on as many ranks as given, else as the launcher started;
-// nullptr where the experiment is measured. Throws Error if nothing says how many ranks, or if a prediction is asked
-// for what only measuring does.
+// Creates the job in virtual time that predicts the experiment, on the given number of ranks or the launcher's; nullptr
+// if the experiment is measured. Throws Error if the number of ranks is unknown, or if options that only measuring
+// supports are set.
 std::unique_ptr<job::Job> simulated_job(const job::Job& real, const config::Experiment& experiment,
                                         const SweepOptions& options) {
   if (!config::traits_of(experiment.backend).predicts()) {
@@ -163,8 +163,8 @@ std::unique_ptr<job::Job> simulated_job(const job::Job& real, const config::Expe
                                                 planned_topology(experiment, ranks, options.ranks_per_node));
 }
 
-// Locks the file, looks at the nodes, says what will be measured, measures it and reads it back. Throws Error if the
-// file cannot be written or resumed there, or is in use by another sweep.
+// Locks the file, examines the nodes, prints what will be measured, measures it and reads the result back. Throws Error
+// if the file cannot be written or resumed there, or is in use by another sweep.
 std::pair<store::RunState, store::Result> measure_sweep(job::Job& job, const plan::Plan& plan, const std::string& path,
                                                         const SweepOptions& options, sweep::ProgressLine& progress) {
   const config::Experiment& experiment = plan.experiment;
@@ -185,7 +185,7 @@ std::pair<store::RunState, store::Result> measure_sweep(job::Job& job, const pla
                              path));
     const store::RunState state = sweep::run_sweep(job, plan, place, request, progress);
     store::Result result = store::read_result(lock->path(), {.timeline = false});
-    lock->require();  // else these are the numbers of another sweep
+    lock->require();  // otherwise the numbers are those of another sweep
     return {state, std::move(result)};
   } catch (const job::PeersLost& lost) {
     if (!place.has_result) throw;
@@ -213,7 +213,7 @@ store::DoctorRecord examine_nodes(job::Job& job, const plan::Plan& plan, const s
     return {};
   }
   if (const std::string unproven = doctor::failures_in_words(record, true); require_healthy && !unproven.empty()) {
-    constexpr int unhealthy = 2;  // as of `harness doctor`
+    constexpr int unhealthy = 2;  // as in `harness doctor`
     throw Error(fmt::format("nothing was measured: --require healthy, and doctor finds that\n{}repair it, leave the "
                             "node out, or measure without --require",
                             unproven),
@@ -243,7 +243,7 @@ plan::Plan plan_sweep(const job::Job& job, const config::Experiment& experiment,
                       plan::Processes processes) {
   const config::BackendTraits& traits = config::traits_of(experiment.backend);
   if (!traits.predicts()) {
-    static_cast<void>(backends::get(experiment.backend));  // an Error here says what is missing
+    static_cast<void>(backends::get(experiment.backend));  // throws Error if the backend is missing
     if (traits.ranks_are_gpus) sweep::require_gpus(job.places(), experiment.measure.share_gpus, experiment.path);
   }
   plan::Plan plan = plan::prepare(experiment, job.size(), only, processes, sweep::topology_of(job.places()));

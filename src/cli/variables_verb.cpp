@@ -16,14 +16,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Sizes, times and shares are numbers, or texts with a unit. Words are offered for completion, whatever else is
-// allowed.
+// Sizes, times and shares are numbers, or strings with a unit. Listed words are offered for completion, even if other
+// values are allowed.
 Json scalar_of(const config::Choices& choices) {
   Json any{{"type", {"string", "number", "boolean"}}};
   if (choices.words.empty()) return any;
   Json words = Json::array();
   for (const std::string& word : choices.words) {
-    const Json typed = Json::parse(word, nullptr, false);  // as YAML takes it: true and 64 are no texts
+    const Json typed = Json::parse(word, nullptr, false);  // typed as in YAML: true and 64 are not strings
     words.push_back(typed.is_discarded() ? Json(word) : typed);
   }
   const Json listed{{"enum", std::move(words)}};
@@ -38,7 +38,7 @@ std::string about(const std::string& help, const std::string& allowed) {
   return allowed.empty() ? help : fmt::format("{}\nallowed: {}", help, allowed);
 }
 
-// A list of values for each variable, or one value; what has parts is left to the program, as everywhere.
+// A list of values for each variable, or one value. The schema does not check composite values.
 Json per_variable(bool lists) {
   Json properties = Json::object();
   for (const config::Variable& variable : config::registry()) {
@@ -56,7 +56,7 @@ Json per_variable(bool lists) {
   return closed_map(std::move(properties));
 }
 
-// The keys directly within the map `name`; of the whole configuration for "".
+// The keys directly within the map `name`; "": top level.
 Json map_of(const std::string& name, const std::vector<config::Key>& all) {
   Json properties = Json::object(), required = Json::array();
   for (const config::Key& key : all) {
@@ -120,7 +120,7 @@ std::string entry(const config::Key& key) {
   return out;
 }
 
-// A variable, a key with those inside it, or the last word of a key: "rounds" is measure.rounds.
+// The entry of a variable, of a key and the keys inside it, or of a key by its last word: "rounds" is measure.rounds.
 std::string entries_of(const std::string& name, const std::vector<config::Key>& keys) {
   if (const config::Variable* v = config::find_variable(name); v != nullptr) return entry(*v);
   std::string out;

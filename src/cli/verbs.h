@@ -18,23 +18,23 @@
 namespace harness::cli {
 
 struct SweepOptions {
-  std::string config;                  // "" with resume, which takes it from the file
-  std::string output;                  // -o; "" for the configuration's template
+  std::string config;                  // "" with --resume, which takes it from the file
+  std::string output;                  // -o; "" uses the configuration's template
   std::vector<std::string> overrides;  // --set, --rounds … as key=value
   std::vector<std::string> only;
-  std::string wrap;     // a command to start the timed workers under
+  std::string wrap;     // a command that starts the timed workers
   std::string command;  // as it was typed, for the result file
   bool force = false;
   std::string resume = {};            // the file to continue; "": none
-  std::string rounds = {};            // with resume: the total that a complete file is extended to
-  int ranks = 0, ranks_per_node = 0;  // of a prediction; 0: not given
-  std::string require = {};           // "healthy": no failure of doctor's
-  std::string sysroot = "/";          // of doctor
-  bool verbose = false;               // progress block by block, the result with settings and formulas
+  std::string rounds = {};            // with --resume: the new total number of rounds of a complete file
+  int ranks = 0, ranks_per_node = 0;  // for a prediction; 0: not given
+  std::string require = {};           // "healthy": doctor must find no failure
+  std::string sysroot = "/";          // for doctor
+  bool verbose = false;               // progress block by block; the result with settings and formulas
   bool quiet = false;                 // no progress
 };
 
-/// How a person wants to see tables on a terminal.
+/// How the user wants to see tables on a terminal.
 struct ViewOptions {
   std::vector<std::string> columns;  // headings without units; empty: all that fit
   bool colored = true;               // on a terminal, unless NO_COLOR is set
@@ -44,75 +44,75 @@ struct PlanOptions {
   std::string config = {};
   std::vector<std::string> overrides = {};
   std::vector<std::string> only = {};
-  int ranks = 0;                         // 0: not given; then as many as the launcher started, or 1
-  int ranks_per_node = 0;                // 0: not given; then as the launcher says, or not known
-  std::string assume_mfu = {};           // to estimate the time from
-  std::string budget = {};               // the case whose budget to print; "" for none
+  int ranks = 0;                         // 0: not given; uses the launcher's number, or 1
+  int ranks_per_node = 0;                // 0: not given; uses the launcher's number, or unknown
+  std::string assume_mfu = {};           // for the time estimate
+  std::string budget = {};               // the case whose budget to print; "": none
   std::string format = "text";           // md or json
-  int best = 0;                          // how many of the fastest combinations to name instead; 0: none
+  int best = 0;                          // the number of fastest combinations to name instead; 0: none
   std::optional<double> gpu_hours = {};  // of all ranks together, instead of measure.time_budget
   ViewOptions view = {};
 };
 
-/// As typed; overrides the section `cost` of the result's configuration.
+/// As typed. Overrides the section `cost` of the result's configuration.
 struct CostOptions {
   std::string per_gpu_hour, run_tokens, currency;
 };
 
 struct ShowOptions {
-  std::vector<std::string> files;  // one
+  std::vector<std::string> files;  // exactly one
   ViewOptions view;
   std::string format = "text";
   CostOptions cost;
-  bool breakdown = false;               // where the profiled steps went, below the table
-  bool follow = false;                  // again after each round, until the sweep has ended
+  bool breakdown = false;               // also the breakdown of the profiled steps
+  bool follow = false;                  // repeat after each round until the sweep ends
   bool verbose = false;                 // also settings and formulas; all profiled steps
-  std::vector<std::string> cases = {};  // with breakdown: these besides the baseline
+  std::vector<std::string> cases = {};  // with breakdown: cases to show besides the baseline
 };
 
 struct CompareOptions {
-  std::vector<std::string> files;  // two sides of a run each, or more runs of one configuration
-  std::vector<std::string> with;   // then `files` are the runs of one side and these of the other
+  std::vector<std::string> files;  // one run for each of two sides, or more runs of one configuration
+  std::vector<std::string> with;   // runs of the second side; `files` are then those of the first
   std::string format = "text";
   ViewOptions view;
-  std::string fail_on;     // as analysis::parse_gate reads it; "": nothing
-  bool reproduce = false;  // compare what changes did, not times
-  bool history = false;    // `files` as one series of runs
-  bool anyway = false;     // also files that cannot be compared
+  std::string fail_on;     // for analysis::parse_gate; "": never
+  bool reproduce = false;  // compare the effects of changes, not times
+  bool history = false;    // treat `files` as a series of runs
+  bool anyway = false;     // also if the files are incomparable
   bool verbose = false;    // all rows in text
 };
 
 struct ExportOptions {
   std::string file;
-  std::string case_name;  // "" for all that is proven, or for the baseline of a configuration
+  std::string case_name;  // "": all that is proven, or the baseline of a configuration
   std::string format = "harness";
 };
 
 struct TraceOptions {
   std::string file;
   std::string case_name = "baseline";
-  std::string output;  // -o; "" for the result file's name with the ending .trace.json, "-" for `out`
+  std::string output;  // -o; "": the result file's name with the ending .trace.json; "-": `out`
   bool force = false;
 };
 
 struct ReadOptions {
-  std::vector<std::string> files;  // "-": the standard input
+  std::vector<std::string> files;  // "-": standard input
   std::vector<std::string> fill;   // --set: ranks=16, global_batch_size=64, hardware=h100-sxm
-  std::string output;              // -o: takes the job as a configuration; "": none
+  std::string output;              // -o: writes the job as a configuration; "": none
   bool force = false;
   std::string format = "text";  // or json
 };
 
 struct ReportOptions {
   std::vector<std::string> files;  // a result, or the traces of a job
-  std::string output;              // -o; "" for the first file's name with another ending, "-" for `out`
+  std::string output;              // -o; "": the first file's name with another ending; "-": `out`
   std::string format = "html";
   CostOptions cost;
   bool force = false;
 };
 
 struct VariablesOptions {
-  std::string name;  // a variable or a key; "" for all
+  std::string name;  // a variable or a key; "": all
   std::string format = "text";
   bool schema = false;
 };
@@ -120,50 +120,50 @@ struct VariablesOptions {
 struct MakeTokensOptions {
   std::string file;
   std::int64_t tokens = 0, vocabulary = 0;
-  std::uint64_t seed = 1;  // measure.seed's default: then they are the tokens that a sweep without a file makes up
-  bool force = false;      // the file may replace another
+  std::uint64_t seed = 1;  // default of measure.seed: the same tokens that a sweep without a file generates
+  bool force = false;      // replace an existing file
 };
 
 struct InitOptions {
-  int ranks = 0;        // 0: one per GPU, or by the cores
-  std::string backend;  // "": cuda where there is a GPU
+  int ranks = 0;        // 0: one per GPU, or by the number of cores
+  std::string backend;  // "": cuda if there is a GPU
   std::string output = "harness.yaml";
 };
 
 struct SelftestOptions {
-  std::vector<std::string> suites;  // operations, reference; none or "all": every one
+  std::vector<std::string> suites;  // operations, reference; empty or "all": every suite
   std::string backend = "cuda";
-  std::vector<std::string> only;  // operations whose name contains one of these
+  std::vector<std::string> only;  // substrings of the names of the operations to run
   bool fast = false;              // operations at small sizes only
-  bool verbose = false;           // names each case before it runs
-  std::string reference;          // folder; "": found beside the program
+  bool verbose = false;           // print each case before it runs
+  std::string reference;          // folder; "": searched beside the program
   int threads = 0;                // of the cpu backend; 0: all cores
-  std::uint64_t seed = 0;         // of the operations' numbers; 0: another every time
+  std::uint64_t seed = 0;         // for the operations' inputs; 0: random
 };
 
 struct DoctorOptions {
   std::string sysroot = "/";              // replaces "/"; may hold {rank}
   std::string format = "text";            // text, md or json
-  std::string stages = {};                // "static,nccl,load"; "": all that are possible
-  bool list = false;                      // the table of checks instead
+  std::string stages = {};                // "static,nccl,load"; "": all possible ones
+  bool list = false;                      // print the table of checks instead
   bool strict = false;                    // a warning is exit code 1
-  bool all = false;                       // also what passed and what was left out
-  std::vector<std::string> against = {};  // result file of an earlier sweep, and of a later one instead of these nodes
-  std::string allreduce = {};             // the size whose least time is asked for instead; "": none
-  std::string within = {};                // is it possible in this time; "": not asked
-  std::string hardware = {};              // on machines of this hardware file
-  int ranks = 0;                          // over so many ranks; 0: those of one machine
+  bool all = false;                       // also passes and skips
+  std::vector<std::string> against = {};  // result file of an earlier sweep; then of a later one instead of these nodes
+  std::string allreduce = {};             // print the least time of an all-reduce of this size instead; "": no
+  std::string within = {};                // check whether it is possible in this time; "": no
+  std::string hardware = {};              // hardware file of the machines of the all-reduce
+  int ranks = 0;                          // ranks of the all-reduce; 0: those of one machine
 };
 
 struct CalibrateOptions {
-  std::string config = {};       // whose sizes are measured; "": usual ones
-  std::string output = {};       // -o: what the names of the two files begin with; "": the host's name
-  std::string backend = {};      // "": the configuration's, or what the machine is for
+  std::string config = {};       // configuration whose sizes are measured; "": usual sizes
+  std::string output = {};       // -o: prefix of the names of the two files; "": the host's name
+  std::string backend = {};      // "": the configuration's, or the usual one of this machine
   std::string time_budget = {};  // "": a minute
-  bool force = false;            // the files may replace others
+  bool force = false;            // replace existing files
 };
 
-/// A command line: its verb, whose options are set, or the help that it asks for.
+/// A command line: the verb with its options, or the help text that was requested.
 struct Arguments {
   std::string verb, help;
   SweepOptions sweep;
@@ -180,61 +180,61 @@ struct Arguments {
   SelftestOptions selftest;
   DoctorOptions doctor;
   CalibrateOptions calibrate;
-  std::string rounds, time_budget, seed, backend, hardware;  // short for --set, of `sweep` and `plan`
-  std::string min_bytes, max_bytes, step_factor;  // short for a sweep of message_size alone, as nccl-tests has it
+  std::string rounds, time_budget, seed, backend, hardware;  // shorthands for --set, of `sweep` and `plan`
+  std::string min_bytes, max_bytes, step_factor;  // shorthands for a sweep of message_size alone, as in nccl-tests
 };
-/// Reads a command line. Throws Error in the words of this program, with the option that was meant.
+/// Parses a command line. Throws Error with a hint at the option that was probably meant.
 Arguments parse_arguments(const std::vector<std::string>& typed);
 
-// One verb each. They return the exit code and throw Error.
+// One function per verb. They return the exit code and throw Error.
 int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::ostream& err);  // rank 0 only
 
-/// The findings of doctor on the nodes of this plan's sweep, in at most two seconds; empty for a prediction. Nothing of
-/// it stops a sweep, but with require_healthy: then a node has as long as in `harness doctor`, and Error with exit code
-/// 2 says the failures, and which nodes did not tell all. `sysroot` replaces "/", as in `harness doctor`.
+/// Runs doctor's checks on the nodes of this plan's sweep, within two seconds; empty for a prediction. Findings do not
+/// stop a sweep unless require_healthy is set: then nodes have the time limit of `harness doctor`, and failures and
+/// nodes that did not deliver all facts throw Error with exit code 2. `sysroot` replaces "/", as in `harness doctor`.
 store::DoctorRecord examine_nodes(job::Job& job, const plan::Plan& plan, const std::string& sysroot,
                                   bool require_healthy, sweep::ProgressLine& progress);
-/// For `--resume FILE`, which takes `env` from the file: throws Error if the file is another user's and some of it
-/// makes the workers run code that lies elsewhere.
+/// For `--resume FILE`, which takes `env` from the file: throws Error if the file belongs to another user and its `env`
+/// makes the workers run code from elsewhere.
 void require_own_code(const plan::Plan& plan, const std::string& path);
-/// The plan on all ranks of the job. Throws Error if the backend or a GPU is missing, or if nothing can be planned.
+/// Plans the sweep on all ranks of the job. Throws Error if the backend or a GPU is missing, or if nothing can be
+/// planned.
 plan::Plan plan_sweep(const job::Job& job, const config::Experiment& experiment, const std::vector<std::string>& only,
                       plan::Processes processes);
 
-/// 0: nothing is wrong; 1: warnings, if strict; 2: a failure, or impossible; 3: nothing could be read of a
-/// node. Errors end with 3.
+/// 0: no problem; 1: warnings, if strict; 2: a failure, or impossible; 3: nothing could be read of a node, or an Error.
 int doctor(job::Job& job, const DoctorOptions& options, std::ostream& out);  // rank 0 only
-/// Everything that needs no look at nodes, and so no job: --list, two files of --against, and --allreduce,
-/// which throws Error for a size or a time without a unit or not above 0, and where the hardware file does not say how
-/// many GPUs a machine has or what joins them.
+/// The parts of doctor that need neither nodes nor a job: --list, two files of --against, and --allreduce. The latter
+/// throws Error for a size or time that has no unit or is not above 0, or if the hardware file does not state the GPUs
+/// of a machine or their links.
 int doctor_alone(const DoctorOptions& options, std::ostream& out);
-/// Measures what predictions rest on and writes a hardware file and a calibration.
+/// Measures the inputs of predictions and writes a hardware file and a calibration.
 int calibrate(job::Job& job, const CalibrateOptions& options, std::ostream& out, std::ostream& err);  // rank 0 only
-/// `progress`: where a long search says how far it is, in a line that is rewritten; nullptr: nowhere.
+/// `progress`: receives the progress of a long search in a line that is rewritten; nullptr: none.
 int plan(const PlanOptions& options, std::ostream& out, std::ostream* progress = nullptr);
 int show(const ShowOptions& options, std::ostream& out, std::ostream& err);
-/// `show --follow`: prints the table and how far the sweep is, again after each finished round, until the file says
-/// that the sweep is complete or was stopped; then the exit code of show(). `wait` passes the time between two looks at
-/// the file. `redraw`: `out` is a terminal, whose screen shows the table of now alone. Throws Error if the file cannot
-/// be read. A line on `err` says whether the sweep runs or was killed, where this machine can know it
-/// (store::standing_of), and it goes on looking.
+/// `show --follow`: prints the table and the progress of the sweep again after each finished round, until the file says
+/// that the sweep is complete or was stopped; returns the exit code of show(). `wait` sleeps between two reads of the
+/// file. `redraw`: `out` is a terminal, where each table replaces the one before. Throws Error if the file cannot be
+/// read. A line on `err` says whether the sweep still runs or was killed, if this machine can tell
+/// (store::standing_of); following continues either way.
 int follow(const ShowOptions& options, std::ostream& out, std::ostream& err, const std::function<void()>& wait,
            bool redraw = false);
-/// 0: every file was understood, whatever it says.
+/// 0: every file was understood, whatever its content.
 int read(const ReadOptions& options, std::ostream& out);
 /// 0: the report was written, whatever its findings.
 int report(const ReportOptions& options, std::ostream& out);
-/// 0; 2: a case does not pass fail_on; 3: the files cannot be compared; 4: a control moved or a file is partial.
+/// 0: success; 2: a case fails fail_on; 3: the files cannot be compared; 4: a control moved or a file is partial.
 int compare(const CompareOptions& options, std::ostream& out);
 int export_settings(const ExportOptions& options, std::ostream& out);
 int trace(const TraceOptions& options, std::ostream& out, std::ostream& err);
 /// Writes a file of synthetic tokens (data/token_file.h).
 int make_tokens(const MakeTokensOptions& options, std::ostream& out);
 int variables(const VariablesOptions& options, std::ostream& out);
-/// A JSON Schema (draft 7) of the configuration, for editors: every key with its help, and nothing else allowed. Values
-/// are checked as far as they are words; sizes, times, numbers, and what has parts are left to the program.
+/// A JSON Schema (draft 7) of the configuration, for editors: every key with its help, and no others. It checks values
+/// that are words; the program checks sizes, times, numbers and composite values.
 std::string configuration_schema();
-/// 0: everything that ran passed; 1: something failed; 3: nothing could be run, with a message in one line.
+/// 0: all checks that ran passed; 1: something failed; 3: nothing could be run, with a one-line message.
 int selftest(const SelftestOptions& options, std::ostream& out, std::ostream& err);
 int selftest(const SelftestOptions& options, const backend::Backend& subject, const backend::Backend& oracle,
              std::ostream& out, std::ostream& err);
@@ -245,7 +245,7 @@ struct FirstMachine {
   std::string cpu;  // its model
 };
 
-/// A first configuration, commented, and what it is for.
+/// A commented first configuration, and a summary of it.
 struct FirstConfiguration {
   std::string text;
   std::string summary;  // "backend cpu, 2 ranks on the 2 cores of …"
@@ -253,16 +253,16 @@ struct FirstConfiguration {
   bool crowded = false;  // more ranks than cores to compute on
 };
 
-/// `options.output` is where it will stand: paths in it are from there. Throws Error.
+/// `options.output` is the path of the file: paths in the configuration are relative to it. Throws Error.
 FirstConfiguration first_configuration(const FirstMachine& machine, const InitOptions& options);
 
-/// Writes it for this machine and says how to go on. Throws Error if the file exists.
+/// Writes the configuration for this machine and prints the next steps. Throws Error if the file exists.
 int init(const InitOptions& options, std::ostream& out);
 
-/// The whole program: `arguments` without the program's name. Data goes to `out`, progress and messages to `err`.
-/// Exit codes: 0 success, 1 usage, configuration or I/O error, 2 slower than allowed (compare --fail-on), 3 nothing can
-/// be compared, 4 a case failed, lost blocks cost a verdict, the control moved, or `compare` met a partial file, 5 a
-/// sweep was stopped before its end. `doctor` has codes of its own (verbs.h).
+/// Runs the program. `arguments`: without the program's name. Data goes to `out`, progress and messages to `err`. Exit
+/// codes: 0 success, 1 usage, configuration or I/O error, 2 slower than allowed (compare --fail-on), 3 nothing can be
+/// compared, 4 a case failed, lost blocks cost a verdict, the control moved, or `compare` met a partial file, 5 a sweep
+/// was stopped before its end. `doctor` has its own codes (above).
 int run_cli(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err);
 
 }  // namespace harness::cli

@@ -8,8 +8,8 @@
 namespace harness::config {
 namespace {
 
-// A GELU next to a product does not pay on cpu: oneDNN writes either gelu(x) or x, and the backward pass needs both;
-// nor does a bias gradient, which no oneDNN product yields.
+// Fusing GELU into a GEMM does not pay on cpu: oneDNN writes either gelu(x) or x, and the backward pass needs both. Nor
+// does fusing a bias gradient, which no oneDNN matmul yields.
 constexpr program::FusedSet fused_on_cpu = program::Fused::matmul_bias | program::Fused::matmul_add |
                                            program::Fused::cross_entropy | program::Fused::norm_residual |
                                            program::Fused::norm_dresidual | program::Fused::norm_bias_gradient;

@@ -40,11 +40,11 @@ void parse_whose(BackendKind& into, std::string_view text) {
   if (traits_of(into).predicts()) fail("found {}; allowed: a backend that computes", quote(text));
 }
 
-// Element-wise operations in kernels of their own, as Transformer Engine and torch.compile leave them beside products.
+// Element-wise operations stay separate kernels beside GEMMs, as with Transformer Engine and torch.compile.
 constexpr program::FusedSet fused_elementwise = program::Fused::matmul_bias | program::Fused::matmul_bias_gradient |
                                                 program::Fused::cross_entropy | program::Fused::norm_bias_gradient;
 
-// "backend": what that runs as it stands.
+// "backend": the forms that `backend` runs without lowering.
 void parse_fused(program::FusedSet& into, BackendKind backend, std::string_view text) {
   const std::array<Choice<program::FusedSet>, 4> sets{{{"all", program::all_fused},
                                                        {"elementwise", fused_elementwise},
@@ -93,8 +93,8 @@ Field::Parse range(CalibratedRange& into) {
   };
 }
 
-// A list of "{flop: 37748736, time: 250 us}", or of bytes.
-// `rises`: what is larger takes no less, whatever the scatter of the measured points says.
+// A list of "{flop: 37748736, time: 250 us}", or of bytes. `rises`: makes larger sizes take no less time, despite
+// scatter in the measured points.
 void read_curve(const YamlNode& node, const std::string& key, bool rises, Curve& curve, Problems& problems) {
   if (node.kind != YamlNode::Kind::sequence || node.children.empty()) {
     problems.add(node.place, key, "expected a list of points, such as [{bytes: 4096, time: 12 us}]");
@@ -121,7 +121,7 @@ void read_curve(const YamlNode& node, const std::string& key, bool rises, Curve&
   if (rises) curve = curve.rising();
 }
 
-// A map of operations: take(name, value, its key) for each that stands there.
+// Returns the fields of a map of operations: calls take(name, value, its key) for each one present.
 std::vector<Field> per_operation(
     const std::function<void(const std::string& name, const YamlNode& node, const std::string& key)>& take) {
   std::vector<Field> fields;
@@ -199,7 +199,7 @@ Calibration calibration_in(const fs::path& path, Problems& problems) {
   if (!root) return c;
   Software& s = c.software;
   WithinNode within;
-  StepError step;  // of `errors`, as it is read
+  StepError step;  // the entry of `errors` that is being read
   const auto kernel = [&](auto text) { c.attention_kernel = parse_choice(text, kernels); };
   const YamlNode* attention = root->find("attention");
   const bool names_kernel = attention != nullptr && attention->find("kernel") != nullptr;

@@ -12,23 +12,23 @@
 
 namespace harness::config {
 
-// Words that people write. Nothing here needs the reader of YAML, so that a backend can be linked without it.
+// Words in configurations. This header does not need the YAML reader, so a backend can link without it.
 
-/// A key as people look it up: in lower case, without leading dashes, _ for -.
+/// Normalises a key for look-ups: lower case, no leading dashes, '_' for '-'.
 std::string key_words(std::string_view key);
-/// An answer, and the words for which people get it, with blanks between them.
+/// An answer, and the blank-separated words that lead to it.
 struct Hint {
   std::string_view answer, names;
 };
-/// "" for a word that is none of these.
+/// Returns the answer for a word; "" if no hint lists it.
 std::string_view answer_of(std::span<const Hint> hints, std::string_view word);
-/// Why there is nothing like this key or value here, such as experts or fp8; "" for what is not known to be missing.
+/// Explains why a key or value, such as mixtures of experts, is not supported; "" if there is no explanation.
 std::string nothing_like(std::string_view word);
 
-/// The place of `text` among `words`. Throws Error that names all of them and the nearest.
+/// Returns the index of `text` in `words`. Throws an Error that lists all words and the nearest, or nothing_like().
 std::size_t word_index(std::string_view text, std::span<const std::string> words);
 
-/// One element of a choice: the word a person writes and the value it stands for.
+/// One option: the word in a configuration and the value it stands for.
 template <class T>
 using Choice = std::pair<const char*, T>;
 
@@ -45,7 +45,7 @@ struct Choices {
   bool all = false;  // nothing else is allowed
 };
 
-/// The words of what is on or off.
+/// The words of a boolean.
 inline const std::vector<std::string> true_false{"true", "false"};
 
 template <class T, std::size_t n>
@@ -65,28 +65,28 @@ const char* word_of(T value, const std::array<Choice<T>, n>& choices) {
 enum class Takes : std::uint8_t {
   value,
   list,
-  map,          // of the keys that have this one before them
-  map_or_maps,  // the same, or a list of such maps
+  map,          // of the keys prefixed with this one
+  map_or_maps,  // such a map, or a list of them
   name_or_map,  // `model`
   values,       // a value per variable: `baseline`
   lists,        // a list of values per variable: `sweep`
   maps,         // a list of maps with a value per variable: `combine`
-  named_maps,   // the same, each under a name: `ladder`
+  named_maps,   // a list of such maps, each under a name: `ladder`
 };
 
 /// One key that a configuration may have, as its reader declares it.
 struct Key {
   std::string name;           // dotted: "measure.rounds"
   std::string help = {};      // one line
-  std::string allowed = {};   // for people: "1 to 10000"
-  std::string fallback = {};  // what holds without it, for people; "" where nothing does
+  std::string allowed = {};   // as shown to users: "1 to 10000"
+  std::string fallback = {};  // the default, as shown to users; "": none
   bool required = false;
   Takes takes = Takes::value;
   Choices choices = {};
 };
 
-/// All keys of a configuration, in the order in which they are read; a map stands before what is in it. Variables are
-/// not among them: they are in the registry.
+/// Returns all keys of a configuration in reading order, a map before its members. Excludes variables, which are in the
+/// registry.
 std::vector<Key> keys();
 
 }  // namespace harness::config

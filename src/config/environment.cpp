@@ -14,7 +14,7 @@ namespace {
 constexpr std::array<std::string_view, 13> launcher_prefixes = {
     "OMPI_", "PMIX_", "PMI_", "PMI2_", "OPAL_", "ORTE_", "PRTE_", "HYDRA_", "HYDI_", "MPI_", "MV2_", "FLUX_", "SLURM_"};
 
-// Names that would break a worker, or measure something else than it seems, and why.
+// Names that would break a worker or make a measurement misleading, and why.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 9> refused{
     {{"CUDA_VISIBLE_DEVICES", "the launcher decides which GPU a rank uses, and env is the same on all ranks"},
      {"NVIDIA_VISIBLE_DEVICES", "the launcher decides which GPU a rank uses"},

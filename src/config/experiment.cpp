@@ -12,7 +12,7 @@
 namespace harness::config {
 namespace {
 
-// Where an unknown key at the top may belong: "rounds" is nearest to "measure.rounds".
+// Suggestions for an unknown top-level key: "rounds" is nearest to "measure.rounds".
 std::vector<std::string> nested_keys() {
   std::vector<std::string> nested;
   for (const Key& key : keys()) {
@@ -24,14 +24,14 @@ std::vector<std::string> nested_keys() {
   return nested;
 }
 
-// The name stands in file names and tables.
+// The name appears in file names and tables.
 std::string parse_name(std::string_view text) {
   if (text.empty() || text.size() > 64 || text.front() == '.' || !has_only(text, "._-"))
     fail("found {}; allowed: up to 64 letters, digits, '.', '_' and '-'", quote(text));
   return std::string(text);
 }
 
-// Without a `name` the file's own serves, if it can be one.
+// The default of `name`: the file's own name, if it is valid.
 std::string default_name(const std::string& path) {
   try {
     return parse_name(std::filesystem::path(path).stem().string());
@@ -72,7 +72,7 @@ std::vector<Field> cost_fields(Cost& cost) {
               .required()};
 }
 
-// All keys of a configuration, in the order in which they are read. `root`: it, or an empty tree where they are listed.
+// Returns all keys of a configuration in reading order. `root`: its tree, or an empty one to list the keys.
 std::vector<Field> experiment_fields(const YamlNode& root, Experiment& e, Cost& cost, Problems& problems) {
   const auto name = [&](auto text) { e.name = parse_name(text); };
   const auto backend = [&](auto text) { e.backend = parse_backend(text); };
@@ -141,7 +141,7 @@ void check_faults(const YamlNode& root, const Experiment& e, Problems& problems)
   for (const Change& change : e.changes) add(change.settings);
   for (const Fault fault : named) {
     const YamlNode* stated = given == nullptr ? nullptr : given->find(name_of(fault));
-    if (stated != nullptr && value_text(*stated) != "false") continue;  // right or wrong: that is said where it stands
+    if (stated != nullptr && value_text(*stated) != "false") continue;  // faults_field() checks its value
     problems.add(
         given != nullptr ? given->place : root.place, "faults",
         fmt::format("{} is mended by a case, but is not among the faults; add it or mend another", name_of(fault)));

@@ -22,8 +22,8 @@ constexpr std::array<Choice<Fault>, 7> fault_choices{{{"slow_gpu", Fault::slow_g
                                                       {"acs_on", Fault::acs_on},
                                                       {"tensor_across_nodes", Fault::tensor_across_nodes}}};
 
-// NCCL's rate over one interface of IP over InfiniBand on 100 Gbit/s (github.com/NVIDIA/nccl/issues/465). Where it
-// falls back to TCP, a node mostly has one such interface.
+// NCCL's rate over one IPoIB interface on 100 Gbit/s (github.com/NVIDIA/nccl/issues/465). A node that falls back to TCP
+// mostly has one such interface.
 constexpr double usual_socket_bytes_per_s = 4e9;
 
 std::set<Fault> all_faults() {
@@ -90,7 +90,7 @@ std::string print_mended(const std::set<Fault>& mended) {
 }
 
 Field faults_field(Faults& faults, Problems& problems) {
-  // The fault of each kind that is being read; the checks, which take it over, hold it.
+  // The fault of each kind that is being read. The take_… checks below own it and move it into `faults`.
   const auto gpu = std::make_shared<SlowGpu>();
   const auto link = std::make_shared<SlowLink>();
   const auto pcie = std::make_shared<NarrowPcie>();

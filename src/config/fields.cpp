@@ -10,7 +10,7 @@
 namespace harness::config {
 namespace {
 
-// The nearest key of this map, else one of another, as a dotted path.
+// Returns the nearest key of this map, else of another map, as a dotted path.
 std::string nearest_key(const std::string& key, std::span<const std::string> allowed,
                         std::span<const std::string> known_elsewhere) {
   std::string near = nearest(key, allowed);
@@ -21,8 +21,8 @@ std::string nearest_key(const std::string& key, std::span<const std::string> all
   return it == tails.end() ? "" : known_elsewhere[it - tails.begin()];
 }
 
-// The key to write instead comes first. The allowed keys follow once per map, after its first unknown one; a long list
-// only if there is nothing better to say.
+// First suggests the key to write instead. Lists the allowed keys once per map, at its first unknown key; a long list
+// only without a suggestion.
 void report_unknown(Problems& problems, const YamlNode& child, const std::string& prefix,
                     std::span<const std::string> allowed, std::span<const std::string> known_elsewhere, bool first) {
   std::string shown = quote(child.key);
@@ -72,7 +72,7 @@ void read_field(Problems& problems, const YamlNode& value, const std::string& pa
     return;
   }
   if (field.about.takes == Takes::list && field.parse) return read_list(problems, value, path, field);
-  const bool name = field.parse && value.kind == YamlNode::Kind::scalar;  // also where a map may stand instead
+  const bool name = field.parse && value.kind == YamlNode::Kind::scalar;  // also if a map is allowed instead
   if (!field.inside.empty() && !name) {
     if (read_map(problems, value, path, field.inside) && field.read) field.read(value, path);
   } else if (field.parse) {

@@ -18,7 +18,7 @@ struct Hardware;
 struct Measure;
 struct Model;
 
-/// One key that a map may have, and what becomes of its value.
+/// One key of a map, and how its value is read.
 struct Field {
   using Parse = std::function<void(std::string_view text)>;
   using Read = std::function<void(const YamlNode& value, const std::string& path)>;
@@ -28,13 +28,13 @@ struct Field {
   std::vector<Field> inside = {};
   Read read = {};
 
-  /// A scalar. `parse` reads its text and throws Error that says what was found and what is allowed.
+  /// A scalar. `parse` reads its text and throws an Error that states what was found and what is allowed.
   static Field scalar(std::string key, Parse parse, std::string help = "", std::string allowed = "",
                       std::string fallback = "");
   /// A scalar that is one of these words.
   static Field choice(std::string key, Parse parse, std::string help, std::vector<std::string> words,
                       std::string fallback);
-  /// A scalar that is one of `choices`, read into a place; both outlive the field. The value that stands there is the
+  /// A scalar that is one of `choices`, stored in `place`; both must outlive the field. The value in `place` is the
   /// default.
   template <class T, std::size_t n>
   static Field choice(std::string key, T& place, const std::array<Choice<T>, n>& choices, std::string help) {
@@ -55,42 +55,44 @@ struct Field {
   /// Anything else. `read` reports its own problems; without it, the value is read later.
   static Field other(std::string key, Takes takes, Read read, std::string help = "", std::string allowed = "",
                      std::string fallback = "");
-  /// This field, reported where it is missing.
+  /// Makes read_map() report the field if it is missing.
   Field required(bool needed = true) &&;
-  /// This field, whose values may also be these words.
+  /// Lists these words among the allowed values; `parse` must accept them.
   Field or_words(std::vector<std::string> words) &&;
 };
 
 /// "prefix.key", or "key" at the top.
 std::string dotted(std::string_view prefix, std::string_view key);
 
-/// Reads a map: takes the fields in the order of `fields`, whatever their order in the file, and reports unknown and
-/// missing keys, and values that are not scalars where a scalar is due. `known_elsewhere`: where an unknown key may
-/// belong, as dotted paths, for the suggestion. False if `node` is not a map.
+/// Reads a map, with fields in the order of `fields`, whatever their order in the file. Reports unknown and missing
+/// keys, and values that should be scalars but are not. `known_elsewhere`: dotted paths to suggest for an unknown key.
+/// Returns false if `node` is not a map.
 bool read_map(Problems& problems, const YamlNode& node, const std::string& prefix, std::span<const Field> fields,
               std::span<const std::string> known_elsewhere = {});
 
-/// Appends the keys of these fields and of those inside them, by their full names.
+/// Appends the keys of these fields and of their nested fields, by full name.
 void list_keys(std::span<const Field> fields, const std::string& prefix, std::vector<Key>& keys);
 
-/// The text of a scalar, or nullopt and a problem.
+/// Returns the text of a scalar; for any other node, adds a problem and returns nullopt.
 std::optional<std::string> scalar_of(Problems& problems, const YamlNode& node, const std::string& key,
                                      std::string_view allowed);
 
-/// Calls `parse` with the text and turns its Error into a problem. True if there was none.
+/// Calls `parse` with the text and turns its Error into a problem. Returns true if there was none.
 bool parse_or_report(Problems& problems, const Place& place, const std::string& key, std::string_view text,
                      const std::function<void(std::string_view)>& parse);
 
-/// A whole number from low to high; throws Error.
+/// Parses a whole number from low to high. Throws Error.
 std::int64_t parse_within(std::string_view text, std::int64_t low, std::int64_t high);
 
-/// The number that `parse` reads, where it `holds`; else throws Error with what is allowed.
+/// Returns the number that `parse` reads if it satisfies `holds`; otherwise throws an Error that states what is
+/// allowed.
 double parse_if(std::string_view text, double (*parse)(std::string_view), bool (*holds)(double),
                 std::string_view allowed);
 bool is_above_zero(double value);
 bool is_share(double value);  // above 0 and up to 1
 
-// For Field::scalar: readers into a place that outlives the field. They throw Error for what is not allowed.
+// Parsers for Field::scalar. They store into a place that must outlive the field, and throw Error for a disallowed
+// value.
 
 Field::Parse whole_into(int& place, int low, int high);
 Field::Parse truth_into(bool& place);
@@ -102,19 +104,19 @@ Field::Parse bandwidth_into(double& place);  // bytes per second, above 0
 Field::Parse bytes_into(double& place);      // above 0
 Field::Parse seconds_into(double& place);    // above 0
 
-// The parts of a configuration, a source file each. What is wrong is added to `problems`, and reading goes on. Fields
-// write into what they are given, which must outlive them.
+// The parts of a configuration, one source file each. They add errors to `problems` and read on. Fields write into
+// their arguments, which must outlive them.
 
-/// A preset's name, a map of all five numbers, or a map with `preset` and the numbers that differ from it. `given`:
-/// what stands in the configuration, or nullptr.
+/// A preset's name, a map with the five required values, or a map with `preset` and the values that differ from it.
+/// `given`: the configuration's node, or nullptr.
 Field model_field(const YamlNode* given, Model& model, Problems& problems);
 
 Field faults_field(Faults& faults, Problems& problems);
 
 Field measure_field(Measure& measure, Problems& problems);
 
-/// The hardware file that `text` names: hardware/NAME.yaml beside the configuration `config_path`, or a path, relative
-/// to the configuration's directory or else to the current one.
+/// Reads the hardware file that `text` names: hardware/NAME.yaml beside the configuration `config_path`, or a path,
+/// relative to the configuration's directory or else to the current one.
 std::optional<Hardware> read_hardware(const std::string& text, const Place& place, const std::string& config_path,
                                       Problems& problems);
 

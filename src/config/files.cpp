@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t max_bytes = 1 << 20;
 
-// The file of the same directory whose name is nearest to the one that is not there.
+// Returns the file in the same directory whose name is nearest to the missing one.
 std::string nearest_file(const std::string& path) {
   const fs::path wanted(path);
   std::error_code ignored;
@@ -29,7 +29,7 @@ std::string nearest_file(const std::string& path) {
   return near.empty() ? near : (wanted.parent_path() / near).string();
 }
 
-// The fields of a line of CSV; quotes hide commas.
+// Splits a line of CSV into fields; commas within quotes do not split.
 std::vector<std::string> fields_of(std::string_view line) {
   std::vector<std::string> fields(1);
   bool quoted = false;
@@ -104,7 +104,7 @@ fs::path find_data_file(const std::string& folder, const std::string& text, cons
   }
   fs::path file = beside / folder / (text + ".yaml");
   if (fs::exists(file, ignored)) return file;
-  // A configuration in a folder of one's own still finds the files that come with the program.
+  // A configuration in any other folder still finds the shipped files.
   const fs::path configs = shipped_configs();
   const fs::path shipped = configs.empty() ? fs::path() : configs / folder;
   if (fs::exists(shipped / (text + ".yaml"), ignored)) return shipped / (text + ".yaml");

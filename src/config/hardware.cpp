@@ -40,10 +40,10 @@ void parse_capability(int& into, std::string_view text) {
   into = 10 * major + minor;
 }
 
-// `of_machine`: the file of a machine names this one as its GPU.
+// `of_machine`: a machine's file names this one as its GPU.
 Hardware read_file(const fs::path& path, Problems& problems, bool of_machine = false);
 
-// A machine has the GPU of another file, and says itself what stands around it.
+// Takes a machine's GPU from another file; the machine's own file describes the rest.
 void take_gpu(const std::string& name, const fs::path& machine, Hardware& hardware, Problems& problems) {
   const fs::path beside = machine.parent_path() / (name + ".yaml");
   const fs::path path = fs::exists(beside) ? beside : shipped_hardware() / (name + ".yaml");
@@ -56,7 +56,7 @@ void take_gpu(const std::string& name, const fs::path& machine, Hardware& hardwa
   gpu.source = std::move(hardware.source);
   gpu.gpu = name;
   gpu.file = std::move(hardware.file);
-  gpu.devices.clear();  // the GPU's own file lists them, for machines of every kind
+  gpu.devices.clear();  // the GPU's own file lists them, for all machines
   gpu.gpus_of_node = gpu.nics_of_node = 0;
   gpu.node_bytes_per_s = gpu.network_share = 0;
   gpu.nvswitch = gpu.network_reduces = false;

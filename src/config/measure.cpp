@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::array<Choice<Timelines>, 2> timelines{{{"roles", Timelines::roles}, {"all", Timelines::all}}};
 constexpr int max_rounds = 10000;
-constexpr int max_steps = 4096;  // of a block, with its warm-up: as many losses as a worker keeps
+constexpr int max_steps = 4096;  // of a block, with warm-up: as many losses as a worker keeps
 
-// After the fifth round and then at half as many again: 5, 8, 12, 18, 27, 40, …
+// Returns 5, then 1.5 times the previous look, rounded up: 5, 8, 12, 18, 27, 41, … below `rounds`, and `rounds` itself.
 std::vector<int> looks_of(int rounds) {
   std::vector<int> looks;
   for (int next = 5; next < rounds; next = (3 * next + 1) / 2) looks.push_back(next);
@@ -24,11 +24,11 @@ std::vector<int> looks_of(int rounds) {
 }
 
 constexpr std::array<Choice<bool>, 2> ends{{{"rounds", false}, {"settled", true}}};
-// Without `rounds`, a sweep that ends when all is settled may go on for long; one that does not has 12.
+// The default of `rounds` with `until: settled`, which may take many; without it the default is 12.
 constexpr int rounds_to_settle = 40;
 constexpr double most_usual_start_s = 600;
 
-// Checks keys that depend on each other.
+// Checks keys that depend on each other, and sets `looks`.
 void check_measure(const YamlNode& node, const std::string& key, Measure& m, Problems& problems) {
   const YamlNode *until = node.find("until"), *steps = node.find("steps");
   if (until != nullptr && until->scalar == word_of(true, ends)) {

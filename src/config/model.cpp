@@ -26,8 +26,8 @@ Model llama3(const char* name, std::int64_t layers, std::int64_t hidden, std::in
   return m;
 }
 
-// gpt3: Brown et al. 2020 (arXiv 2005.14165), table 2.1. Two rows do not multiply out there: 1.3B (24 heads of 128 in a
-// width of 2048) and 13B (width 5140 with 40 heads of 128). They are taken as everyone trains them: 16 heads, 5120.
+// gpt3: Brown et al. 2020 (arXiv 2005.14165), table 2.1. Two rows are inconsistent there: 1.3B (24 heads of 128 in a
+// width of 2048) and 13B (width 5140 with 40 heads of 128). The values here are the common ones: 16 heads, width 5120.
 // llama3: Grattafiori et al. 2024 (arXiv 2407.21783), table 3, with the sequences of its first training phase.
 const std::vector<Model>& presets() {
   static const std::vector<Model> all{
@@ -45,7 +45,7 @@ const std::vector<Model>& presets() {
   };
   return all;
 }
-constexpr std::int64_t max_number = 100'000'000;  // of anything
+constexpr std::int64_t max_number = 100'000'000;  // of any value
 
 Model parse_preset(std::string_view text) {
   if (auto model = model_preset(text)) return *model;
@@ -54,7 +54,7 @@ Model parse_preset(std::string_view text) {
        did_you_mean(nearest(text, names)));
 }
 
-// Sizes are multiplied in 64 bits, by bytes and by sequences too: what is beyond these is far from any machine.
+// Sizes are multiplied in 64 bits, also by bytes and sequences. Larger models are far beyond any machine.
 constexpr double max_elements = 0x1p53;
 
 std::string why_too_large(const Model& m) {
@@ -76,7 +76,7 @@ bool is_base_of_angles(double value) {
   return value > 1 && value <= 1e12;
 }
 
-// The values of a model are whole numbers, bases of angles, and choices: true or false, or words.
+// The values of a model are whole numbers, RoPE bases, and choices: true or false, or words.
 
 template <class Value>
 constexpr bool is_choice = std::is_same_v<Value, bool> || std::is_enum_v<Value>;
@@ -110,7 +110,7 @@ Choices choices_of(Value value) {
   return {};
 }
 
-// "" for a value that a configuration could say, or 0 where another key says it.
+// Returns "" for a value that a configuration may have, or for a 0 that other keys determine.
 template <class Value>
 std::string why_out_of_bounds(const ModelKey& key, Value value) {
   if constexpr (std::is_same_v<Value, double>) {
@@ -224,7 +224,7 @@ std::string in_words(const Model& m) {
 Field model_field(const YamlNode* given, Model& model, Problems& problems) {
   const auto preset = [&](std::string_view text) { model = parse_preset(text); };
   const std::string presets_in_words = join(model_preset_names(), ", ");
-  // None is required where a preset may have it.
+  // No key is required if a preset may supply it.
   const bool complete = given != nullptr && given->kind == YamlNode::Kind::map && given->find("preset") == nullptr;
   std::vector<Field> inside{Field::choice("preset", preset, "a preset, of which the other keys change some values",
                                           model_preset_names(), "")};
@@ -240,7 +240,7 @@ Field model_field(const YamlNode* given, Model& model, Problems& problems) {
   });
   const auto check = [&](const YamlNode& node, const std::string& key) {
     for (const ModelProblem& problem : problems_of(model)) {
-      // Where the first of the keys was said, or else the second; perhaps the preset said both.
+      // Points at the first of the two keys, or else the second; the preset may have set both.
       const YamlNode* at = node.find(problem.key);
       if (at == nullptr) at = node.find(problem.or_key);
       problems.add(at == nullptr ? node.place : at->place, at == nullptr ? key : dotted(key, at->key), problem.text);

@@ -12,21 +12,21 @@
 
 namespace harness::config {
 
-/// Between the two products of an MLP. gelu: the tanh form, of fc1's output. swiglu (Shazeer 2020, arXiv 2002.05202):
-/// silu(gate) * up, of the two halves of fc1's output, which is then twice as wide as the MLP.
+/// The activation between the two GEMMs of an MLP. gelu: the tanh form, on fc1's output. swiglu (Shazeer 2020, arXiv
+/// 2002.05202): silu(gate) * up on the two halves of fc1's output, which is then twice as wide as the MLP.
 enum class Activation : std::uint8_t { gelu, swiglu };
 inline constexpr std::array<Choice<Activation>, 2> activations{
     {{"gelu", Activation::gelu}, {"swiglu", Activation::swiglu}}};
-/// rms_norm (Zhang and Sennrich 2019, arXiv 1910.07467) takes no mean off and has no beta.
+/// rms_norm (Zhang and Sennrich 2019, arXiv 1910.07467) subtracts no mean and has no beta.
 enum class NormKind : std::uint8_t { layer_norm, rms_norm };
 inline constexpr std::array<Choice<NormKind>, 2> norms{
     {{"layer_norm", NormKind::layer_norm}, {"rms_norm", NormKind::rms_norm}}};
-/// learned: a table that the embedding adds. rotary (Su et al. 2021, arXiv 2104.09864): queries and keys are turned.
+/// learned: a table that the embedding adds. rotary (Su et al. 2021, arXiv 2104.09864): queries and keys are rotated.
 enum class Positions : std::uint8_t { learned, rotary };
 inline constexpr std::array<Choice<Positions>, 2> positions{
     {{"learned", Positions::learned}, {"rotary", Positions::rotary}}};
 
-/// The words of each of them, by type.
+/// The words of each enum, by type.
 inline constexpr const auto& words_for(Activation) {
   return activations;
 }
@@ -37,26 +37,27 @@ inline constexpr const auto& words_for(Positions) {
   return positions;
 }
 
-/// A decoder with the norms before attention and MLP. Without more it is GPT-2's. hidden is a multiple of heads, heads
-/// one of the heads of keys and values; a head that turns has an even width.
+/// A pre-norm decoder. The defaults are GPT-2's. hidden is a multiple of heads, and heads of kv_heads; with rotary
+/// positions the width of a head is even.
 struct Model {
   std::string name;  // preset name or "custom"
   std::int64_t layers = 0, hidden = 0, heads = 0, vocab = 0, sequence = 0;
-  std::int64_t kv_heads = 0;  // heads of keys and values, each for heads / kv_heads of queries; 0: as many as heads
+  std::int64_t kv_heads = 0;  // key/value heads, each shared by heads / kv_heads query heads; 0: as many as heads
   std::int64_t ffn = 0;       // width of the MLP; 0: 4 * hidden
   Activation activation = Activation::gelu;
   NormKind norm = NormKind::layer_norm;
   Positions positions = Positions::learned;
-  double rope_theta = 0;        // of rotary positions; 0: 10000
+  double rope_theta = 0;        // base of rotary positions; 0: 10000
   bool tied_embeddings = true;  // the head's weight is the embedding's table
-  bool biases = true;           // of the four products of a layer
+  bool biases = true;           // in the four GEMMs of a layer
 
   std::int64_t head_dim() const { return hidden / heads; }
   std::int64_t key_heads() const { return kv_heads > 0 ? kv_heads : heads; }
   std::int64_t key_width() const { return key_heads() * head_dim(); }
   std::int64_t mlp_width() const { return ffn > 0 ? ffn : 4 * hidden; }
   std::int64_t fc1_outputs() const { return activation == Activation::swiglu ? 2 * mlp_width() : mlp_width(); }
-  /// With what follows from other keys in place of its 0, and none that means nothing: equal models are equal then.
+  /// Returns the model with each 0 replaced by its derived value and unused values cleared, so that equal models
+  /// compare equal.
   Model resolved() const;
   bool operator==(const Model&) const = default;
 };
@@ -69,13 +70,13 @@ std::vector<std::string> model_preset_names();
 /// The name of one value of the model: in a configuration, in a result file and in JSON.
 struct ModelKey {
   const char* name;
-  const char* help;          // one line, for people
-  const char* otherwise;     // what holds without it, for people
-  bool first_models = true;  // one of those that every model must say
+  const char* help;          // one line
+  const char* otherwise;     // the default, as shown to users
+  bool first_models = true;  // required in every model
 };
 
-/// Calls each(key, value) for all of the model but its name, in the order in which people meet them. Whoever reads,
-/// writes, sends, compares or shows a model goes through these rows, so that none of them can miss one.
+/// Calls each(key, value) for every value of the model but its name, in display order. All code that reads, writes,
+/// sends, compares or shows a model uses these rows, so that none can miss a value.
 template <class AnyModel, class Each>  // AnyModel: Model, const or not
 void each_key(AnyModel& model, Each&& each) {
   const char* as_preset = "the preset's";
@@ -97,25 +98,25 @@ void each_key(AnyModel& model, Each&& each) {
   each(ModelKey{"biases", "of the products of a layer", "true", false}, model.biases);
 }
 
-/// Two of a model's values that do not go together, or all of them.
+/// Two incompatible values of a model, or all of them.
 struct ModelProblem {
   const char* key;     // the one to change; "": no single one
   const char* or_key;  // the other, or ""
-  std::string text;    // for people
+  std::string text;    // the message
 };
-/// Combinations that no decoder can have. A value that is not known (0) is in none of them.
+/// Returns the impossible combinations of values. Skips unknown values (0).
 std::vector<ModelProblem> problems_of(const Model& model);
-/// The first that is wrong with a model which nobody has checked yet, as one from a file: a value out of its bounds, or
-/// the first of problems_of(). "" where a decoder can have it.
+/// Returns the first error of an unchecked model, such as one from a file: a value out of bounds, or the first of
+/// problems_of(). "" if there is none.
 std::string why_impossible(const Model& model);
 
-/// The divisors of `number` next to `wrong`, for a message: "4", or "2 or 4" when it lies between them.
+/// Returns the divisors of `number` nearest to `wrong`, for a message: "4", or "2 or 4" if it lies between them.
 std::string nearest_divisors(std::int64_t number, std::int64_t wrong);
 
-/// The values of a model as text, by key; values that follow from other keys, too.
+/// Returns the values of a model as text, by key, including derived ones.
 NameValues texts_of(const Model& model);
 
-/// "2 layers, hidden 192, 4 heads, vocab 2048, sequence 128", then what is not as in GPT-2: "8 kv_heads, swiglu".
+/// "2 layers, hidden 192, 4 heads, vocab 2048, sequence 128", then what differs from GPT-2: "8 kv_heads, swiglu".
 std::string in_words(const Model& model);
 
 }  // namespace harness::config

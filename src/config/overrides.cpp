@@ -10,8 +10,8 @@
 namespace harness::config {
 namespace {
 
-// Lists, maps and quoted words are YAML. Anything else is the text itself, so that a shell's quotes are enough; so is
-// every value of `output`, which may well begin with a brace.
+// Parses lists, maps and quoted words as YAML. Anything else is literal text, so that the shell's quotes suffice; so is
+// an `output` that begins with a brace ({name}).
 std::optional<YamlNode> override_value(const std::string& path, const std::string& text, int source,
                                        Problems& problems) {
   constexpr std::string_view yaml_begins = "{[\"'";

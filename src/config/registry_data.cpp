@@ -1,4 +1,4 @@
-// Rows of the training data, how a rank loads it, how long documents are, and how they lie in a batch.
+// Rows for the training data, how a rank loads it, document lengths, and how documents fill a batch.
 #include <algorithm>
 
 #include "base/file.h"
@@ -11,7 +11,7 @@ namespace {
 constexpr std::string_view synthetic = "synthetic", unlimited = "none";
 constexpr int max_loader_threads = 256, max_ring = 4096;
 
-// The path stands in lists and maps of a configuration, in names of cases and in tables.
+// Restricts characters, because the path appears in YAML lists and maps, case names and tables.
 void parse_data_file(Settings& s, std::string_view text) {
   const std::string_view path = trim(text);
   const auto fine = [](unsigned char c) {
@@ -52,7 +52,7 @@ const std::vector<std::string> sequence_parts{"distribution", "median", "sigma",
 constexpr std::int64_t longest_document = std::int64_t{1} << 31;
 constexpr double widest_sigma = 4;
 
-// The distribution that a part describes.
+// Returns the distribution that a part belongs to.
 DocumentLengths distribution_of(std::string_view part) {
   if (part == "file") return DocumentLengths::file;
   return part == "min" || part == "max" ? DocumentLengths::uniform : DocumentLengths::lognormal;
@@ -76,7 +76,7 @@ void parse_part(Sequences& s, const std::string& part, std::string_view text) {
   }
 }
 
-// A distribution that is named begins with its defaults; without one, parts change what stands there.
+// A named distribution starts from its defaults; without a name, parts change the current distribution.
 void parse_sequences(Settings& settings, std::string_view text) {
   Sequences s = settings.sequences;
   if (text == "full") {
@@ -195,7 +195,7 @@ std::vector<Variable> data_variables() {
   };
 }
 
-// ---- How long documents are, and how they lie in a batch.
+// ---- Document lengths, and how documents fill a batch.
 
 std::vector<std::int64_t> read_document_lengths(const std::string& path) {
   constexpr std::size_t most_bytes = std::size_t{64} << 20;

@@ -1,4 +1,4 @@
-// Rows of how ranks divide the model, and of what replicas divide among them.
+// Rows for how ranks partition the model, and for sharding among replicas.
 #include <algorithm>
 
 #include "base/units.h"
@@ -7,7 +7,7 @@
 namespace harness::config {
 namespace {
 
-// The axes that a configuration may name, the one that is only predicted last.
+// The axes that a configuration may name; the last one is for predictions only.
 constexpr std::array layout_axes{program::Axis::tensor, program::Axis::pipeline, program::Axis::context};
 
 std::vector<std::string> layout_parts() {
@@ -16,7 +16,7 @@ std::vector<std::string> layout_parts() {
   return parts;
 }
 
-// With the context axis where ranks stand along it.
+// Prints the context axis only if it has several ranks.
 std::string print_layout(const Settings& s) {
   NameValues parts;
   for (const program::Axis axis : layout_axes) {
@@ -26,7 +26,7 @@ std::string print_layout(const Settings& s) {
   return print_map(parts);
 }
 
-// As print_layout() has it, or any part of it. A whole layout without the context axis has one rank along it.
+// Parses the form of print_layout(), or any part of it. A whole layout without the context axis sets it to one rank.
 void parse_layout(Settings& settings, std::string_view text) {
   program::Layout layout = settings.layout;
   const NameValues parts = parts_of(text, "{tensor_parallel: 2, pipeline_parallel: 1}");
@@ -37,7 +37,7 @@ void parse_layout(Settings& settings, std::string_view text) {
   settings.layout = layout;
 }
 
-// ---- rank_order: the axes, fastest first. Ranks that share a sequence stand beside each other behind the tensor axis.
+// ---- rank_order: the axes, fastest first. The context axis directly follows the tensor axis.
 
 constexpr auto rank_orders = [] {
   using enum program::Axis;
@@ -49,7 +49,7 @@ constexpr auto rank_orders = [] {
                                                     {"pp-dp-tp", {pipeline, data, tensor, context}}}};
 }();
 
-// Megatron-LM also names axes that do not decide anything here.
+// Megatron-LM also names the axes cp and ep, which have no effect here.
 void parse_rank_order(Settings& settings, std::string_view text) {
   std::vector<std::string> axes = split_text(lower(text), "-");
   std::erase_if(axes, [](const std::string& axis) { return axis == "cp" || axis == "ep"; });
@@ -105,7 +105,7 @@ std::string without_chunks(const Settings& s) {
   return "pipeline_schedule is not interleaved, so a stage is one chunk";
 }
 
-// ---- What replicas divide, and how they exchange it.
+// ---- Sharding among replicas, and their exchange.
 
 constexpr std::array<Choice<Sharding>, 4> sharding_choices{{{"none", Sharding::none},
                                                             {"optimizer", Sharding::optimizer},
@@ -141,8 +141,8 @@ std::string compression_conflict(const Settings& s) {
                      word_of(s.grad_compression, compression_choices), word_of(s.grad_reduce_type, type_choices));
 }
 
-// Of n gradients, d replicas gather 8 bytes for each of ratio * n from each other: (d - 1) * 8 ratio n are sent by
-// each. A ring of an all-reduce sends 2 (d - 1) / d * 4 n.
+// With n gradients, d replicas gather 8 bytes for each of ratio * n from each other, so each sends (d - 1) * 8 ratio n.
+// A ring all-reduce sends 2 (d - 1) / d * 4 n.
 std::string more_than_saved(const Settings& s) {
   if (s.grad_compression == GradCompression::none || s.ranks == 0 || has_one_replica(s)) return "";
   const double replicas = static_cast<double>(s.ranks) / static_cast<double>(s.replica_ranks()) * s.context();

@@ -1,5 +1,5 @@
-// The variables of NCCL that people sweep. It reads them from its environment; all others stand in `env`, by NCCL's own
-// names. nccl/honoured.cpp holds both against NCCL's log.
+// Rows for the NCCL variables that are commonly swept. NCCL reads them from its environment; all others go into `env`,
+// by NCCL's own names. nccl/honoured.cpp checks both against NCCL's log.
 #include <fmt/format.h>
 
 #include <functional>
@@ -14,14 +14,14 @@ namespace {
 
 using Canonical = std::function<std::string(std::string_view text)>;
 
-// "" where it is left to NCCL.
+// Returns "" if NCCL chooses.
 std::string nccl_value(const Settings& s, const std::string& name) {
   const auto it = s.nccl.find(name);
   return it == s.nccl.end() ? "" : it->second;
 }
 
-// `row` with what all of them have in common: "default" stands before its words. Settings hold the canonical value, and
-// none where NCCL is to choose.
+// Completes `row` with what all rows share; "default" precedes its words. Settings hold the canonical value, or none if
+// NCCL is to choose.
 Variable nccl_row(const Canonical& canonical, Variable row) {
   row.choices.words.insert(row.choices.words.begin(), "default");
   row.backends = only_cuda;
@@ -48,7 +48,7 @@ Canonical elements(nccl::Elements of) {
   return [=](std::string_view text) { return nccl::canonical_choices(text, of); };
 }
 
-// Whether a canonical nccl_algo names NVLS among what NCCL may use.
+// Whether a canonical nccl_algo names NVLS as allowed.
 bool wants_nvls(const std::string& algorithms) {
   for (const std::string_view part : split(algorithms, ';')) {
     const std::string_view entry = part.substr(part.find(':') + 1);  // npos + 1 is 0

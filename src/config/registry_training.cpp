@@ -1,4 +1,4 @@
-// Rows of a step: what it computes, overlaps and keeps, and how a backend runs it.
+// Rows for a step: what it computes, overlaps and keeps, and how a backend runs it.
 #include "base/units.h"
 #include "config/registry_rows.h"
 
@@ -16,7 +16,7 @@ constexpr int max_accumulation = 1 << 16, max_layers = 1 << 16, max_threads = 40
 constexpr std::int64_t max_batch = std::int64_t{1} << 31;
 constexpr std::int64_t min_bucket_bytes = 1024;
 
-// Buckets are what is reduced together, and what overlap_optimizer updates together.
+// A bucket is the unit of gradient reduction and of overlap_optimizer's updates.
 std::string without_buckets(const Settings& s) {
   if (s.sharding == Sharding::parameters && !has_one_replica(s)) return "with sharding parameters, a bucket is a layer";
   return s.overlap_optimizer ? "" : without_data_parallel(s);
@@ -48,7 +48,7 @@ std::string overlap_conflict(const Settings& s) {
   return "tp_overlap needs sequence_parallel: it divides gathers and scatters of rows, not all-reduces";
 }
 
-// Whether a gradient overflowed on any rank is known when the last one is there.
+// Only the last gradient shows whether any gradient overflowed on any rank.
 std::string early_update_conflict(const Settings& s) {
   if (!s.overlap_optimizer || s.precision != Precision::fp16) return "";
   return "overlap_optimizer does not go with precision fp16: an overflow in any gradient leaves out the whole update";
@@ -104,7 +104,7 @@ std::string cap_beyond_device(const Settings& s, BackendKind backend) {
 
 }  // namespace
 
-// docs/architecture.md walks through one.
+// docs/architecture.md walks through one row.
 std::vector<Variable> batch_variables() {
   return {
       one_of(&Settings::precision, precision_choices,

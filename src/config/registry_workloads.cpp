@@ -1,4 +1,4 @@
-// Rows of the workload, and of the operation of a workload that repeats one.
+// Rows for the workload, and for the operation that a single-operation workload repeats.
 
 #include "config/registry_rows.h"
 

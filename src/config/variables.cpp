@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view range_dots = "..";
 
-// A compound value is read part by part, so that a problem has the place of its part.
+// Reads a compound value part by part, so that a problem has the place of its part.
 bool read_parts(const Variable& variable, const YamlNode& node, const std::string& key, Settings& settings,
                 Problems& problems) {
   const bool compound = !variable.parts.empty() || variable.free_parts;
@@ -57,9 +57,9 @@ bool read_value(const Variable& variable, const YamlNode& node, const std::strin
   return why.empty();
 }
 
-// False, and a problem, if the workload or the backend of the experiment does nothing with this variable. In a baseline
-// with a model, what the training step honours says which sizes `from_model` finds. A workload or a backend that is
-// itself wrong is not held against a variable.
+// Returns false and adds a problem if the workload or the backend of the experiment ignores this variable. A baseline
+// with a model may set variables of the training step, because they determine the sizes that `from_model` finds. An
+// invalid workload or backend is no problem of the variable.
 bool honoured(const Variable& variable, const YamlNode& node, const std::string& key, const Experiment& experiment,
               bool swept, Problems& problems) {
   const BackendKind backend = experiment.backend;
@@ -83,7 +83,7 @@ bool honoured(const Variable& variable, const YamlNode& node, const std::string&
   return false;
 }
 
-// "8 B..8 GiB x2": 8 B, 16 B and so on, up to 8 GiB; without a factor it is 2. Throws Error.
+// Expands "8 B..8 GiB x2" to 8 B, 16 B and so on, up to 8 GiB; the default factor is 2. Throws Error.
 std::vector<std::string> sizes_of_range(std::string_view text) {
   constexpr std::string_view example = "expected a range of sizes such as 8 B..8 GiB x2";
   constexpr std::int64_t usual_factor = 2, max_factor = 1024;
@@ -101,7 +101,7 @@ std::vector<std::string> sizes_of_range(std::string_view text) {
   return sizes;
 }
 
-// The values that an item of a list stands for: itself, or the sizes of a range.
+// Returns the values of a list item: itself, or the sizes of a range.
 std::vector<YamlNode> values_of(const Variable& variable, const YamlNode& item, const std::string& key,
                                 Problems& problems) {
   const bool range =
@@ -145,7 +145,7 @@ void read_changes(const Variable& variable, const YamlNode& node, const std::str
       Settings settings = experiment.baseline;
       if (!read_value(variable, item, path, experiment.backend, settings, problems)) continue;
       const std::string value = variable.print(settings);
-      // Everybody writes [1, 2, 4] for a baseline of 2: it is measured as the baseline.
+      // A list may repeat the value of the baseline, such as [1, 2, 4] for 2: the baseline already measures it.
       const bool as_the_baseline = baseline_known && value == variable.print(experiment.baseline);
       if (std::ranges::find(tried, value) != tried.end()) {
         problems.add(item.place, path, fmt::format("{} is in the list twice; keep one", value));
@@ -159,7 +159,7 @@ void read_changes(const Variable& variable, const YamlNode& node, const std::str
 
 using ReadVariable = std::function<void(const Variable& variable, const YamlNode& value, const std::string& path)>;
 
-// The keys of a map that says something of variables.
+// Returns the fields of a map whose keys are variables.
 std::vector<Field> per_variable(const ReadVariable& read) {
   std::vector<Field> fields;
   for (const Variable& variable : registry()) {
@@ -171,7 +171,7 @@ std::vector<Field> per_variable(const ReadVariable& read) {
   return fields;
 }
 
-// A map of variables with a value each, into `settings`. Returns what it changes, "micro_batch_size=4" …; nothing where
+// Reads a map with one value per variable into `settings`. Returns the changes, "micro_batch_size=4" …, or nullopt if
 // there is a problem.
 std::optional<std::vector<std::string>> read_joint(const YamlNode& node, const std::string& key,
                                                    const Experiment& experiment, Settings& settings,
@@ -201,7 +201,7 @@ std::optional<std::vector<std::string>> read_joint(const YamlNode& node, const s
   return parts;
 }
 
-// A value that another one in the same place decides instead says nothing. One that is set later takes its place.
+// Reports a value that another variable in the same scope overrides, unless a later --set sets that one.
 void refuse_overridden(const YamlNode& scope, const std::string& key, const Settings& settings, Problems& problems) {
   for (const Variable& variable : registry()) {
     const YamlNode* given = scope.find(variable.name);
@@ -239,7 +239,7 @@ void read_combinations(const YamlNode& node, Experiment& experiment, Problems& p
     read_combination(node.children[i], fmt::format("combine[{}]", i), experiment, problems);
 }
 
-// Names become the names of cases, alone and joined by " + ".
+// Checks the name of a fix, which becomes the name of a case, alone or joined by " + ".
 std::string what_is_wrong(const std::string& name, const std::vector<std::string>& fixes) {
   if (name.empty() || name.size() > 60) return "a fix needs a name of 1 to 60 characters";
   if (name.find_first_of("=+,;\n\t") != std::string::npos) return "the name of a fix cannot have = + , or ; in it";
@@ -249,8 +249,8 @@ std::string what_is_wrong(const std::string& name, const std::vector<std::string
   return "";
 }
 
-// One fix: `name: {variable: value, …}`. `before`: the settings with all fixes before it; becomes those with it.
-// `fixes`: their names.
+// Reads one fix: `name: {variable: value, …}`. `before`: the settings with all earlier fixes; gets this one added.
+// `fixes`: their names, likewise.
 void read_fix(const YamlNode& node, const std::string& key, Settings& before, std::vector<std::string>& fixes,
               Experiment& experiment, Problems& problems) {
   Change alone{std::string(combination), node.key, experiment.baseline};
@@ -307,7 +307,7 @@ void read_sweep(const YamlNode& sweep, const std::set<std::string>& unknown, Exp
     read_changes(variable, value, key, !unknown.contains(variable.name), experiment, problems);
   };
   read_map(problems, sweep, "sweep", per_variable(read));
-  // Cases stand in the order of the file, not of the registry.
+  // Orders cases as in the file, not as in the registry.
   if (sweep.kind != YamlNode::Kind::map) return;
   const auto position = [&](const Change& change) { return sweep.find(change.variable) - sweep.children.data(); };
   std::stable_sort(experiment.changes.begin(), experiment.changes.end(),

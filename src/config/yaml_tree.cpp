@@ -19,10 +19,10 @@ constexpr std::size_t max_depth = 16;
 constexpr std::size_t max_nodes = 5000;
 const std::string too_deep = fmt::format("found nesting deeper than {} levels", max_depth);
 
-// Ends the parsing once a problem has been reported that makes the rest meaningless.
+// Ends parsing after a reported problem that makes the rest meaningless.
 struct Stop {};
 
-// A text by its lines, for places.
+// Splits a text into lines, to locate places in it.
 class Lines {
  public:
   Lines(std::string_view text, int source) : source_(source), lines_(split(text, '\n')) {}
@@ -32,8 +32,8 @@ class Lines {
     return mark.column >= 0 && mark.column <= std::ssize(line) ? line.substr(mark.column) : std::string_view();
   }
 
-  // yaml-cpp drops a directive without a word, and with it what a person meant as a key. In a map of one document, no
-  // other line can begin like this.
+  // yaml-cpp silently drops a directive, even if the line was meant as a key. In a map of one document, no other line
+  // can begin with %.
   std::optional<Place> directive() const {
     for (std::size_t i = 0; i < lines_.size(); ++i) {
       if (lines_[i].starts_with('%')) return Place{source_, static_cast<int>(i) + 1, 1};
@@ -41,7 +41,7 @@ class Lines {
     return std::nullopt;
   }
 
-  // yaml-cpp counts bytes from 0, people and their editors characters from 1.
+  // yaml-cpp counts bytes from 0; editors count characters from 1.
   Place place(const YAML::Mark& mark) const {
     if (mark.is_null()) return {source_, 1, 1};
     const std::string_view before = line_of(mark).substr(0, mark.column);
@@ -50,7 +50,7 @@ class Lines {
   }
 
  private:
-  // Empty where yaml-cpp names no line of the text.
+  // Returns an empty line if the mark is outside the text.
   std::string_view line_of(const YAML::Mark& mark) const {
     return mark.line >= 0 && mark.line < std::ssize(lines_) ? lines_[mark.line] : std::string_view();
   }
@@ -59,7 +59,7 @@ class Lines {
   std::vector<std::string_view> lines_;
 };
 
-// yaml-cpp takes a quote that is never closed for one that ends with the file.
+// yaml-cpp accepts an unclosed quote as one that ends with the file.
 bool closes_in_its_line(std::string_view line) {
   if (line.empty() || (line[0] != '"' && line[0] != '\'')) return true;
   for (std::size_t at = 1; at < line.size(); ++at) {
@@ -72,12 +72,13 @@ bool closes_in_its_line(std::string_view line) {
   return false;
 }
 
-// Makes a tree of yaml-cpp's nodes, which know where they stand; the mark of a node with an anchor or a tag is theirs.
+// Builds a tree with places from yaml-cpp's nodes. The mark of a node with an anchor or a tag is that of the anchor or
+// tag.
 class Walk {
  public:
   Walk(const Lines& lines, Problems& problems) : lines_(lines), problems_(problems) {}
 
-  // `path`: the keys of the maps around it, with a point after each.
+  // `path`: the keys of the enclosing maps, with a dot after each.
   YamlNode tree_of(const YAML::Node& node, const std::string& path, std::size_t depth) {
     YamlNode tree;
     tree.place = lines_.place(node.Mark());
@@ -139,8 +140,7 @@ class Walk {
 
 constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
 
-// Where the documents of a text begin; at most two are looked for. YAML::LoadAll() finds documents without end behind
-// "{a: 1},".
+// Finds where the documents of a text begin, at most two. YAML::LoadAll() finds documents without end after "{a: 1},".
 class Beginnings : public YAML::EventHandler {
  public:
   explicit Beginnings(const std::string& text) {
@@ -165,7 +165,7 @@ class Beginnings : public YAML::EventHandler {
   void OnMapEnd() override {}
 };
 
-// A file of nothing but mistakes is told so without flooding the terminal.
+// Keeps a file full of mistakes from flooding the terminal.
 constexpr std::size_t max_lines = 50;
 
 }  // namespace
@@ -206,7 +206,7 @@ std::optional<YamlNode> parse_yaml(const std::string& text, int source, Problems
     if (documents.size() > 1) walk.stop(lines.place(documents[1]), "found a second document (after ---); expected one");
     return root;
   } catch (const Stop&) {
-  } catch (const YAML::DeepRecursion& e) {  // far deeper, which yaml-cpp itself does not parse
+  } catch (const YAML::DeepRecursion& e) {  // far deeper than max_depth: yaml-cpp itself refuses
     problems.add(lines.place(e.mark), "", too_deep);
   } catch (const YAML::Exception& e) {
     problems.add(lines.place(e.mark), "", fmt::format("not YAML: {}", e.msg));

@@ -46,7 +46,7 @@ Loading loading_of(const config::Settings& settings, double tokens, std::int64_t
 }
 
 double tokens_of(const program::Program& program) {
-  std::int64_t tokens = 0;  // labels are as many, of the same tokens but one
+  std::int64_t tokens = 0;  // there are as many labels: the same tokens, shifted by one
   for (const program::Buffer& buffer : program.buffers) {
     const bool holds_tokens = buffer.kind == program::BufferKind::input && buffer.type == program::DType::i32;
     if (holds_tokens) tokens = std::max(tokens, buffer.count);
@@ -69,7 +69,7 @@ double Throttle::serve(double now_s, double bytes) {
   return free_at_s_;
 }
 
-// The batches that are loaded and not yet taken, and the threads that load them.
+// Batches that are loaded but not yet taken, and the threads that load them.
 class Loader::Ring {
  public:
   Ring(std::unique_ptr<program::InputSource> source, const program::Program& program, const Loading& loading)
@@ -160,7 +160,7 @@ class Loader::Ring {
     return loaded;
   }
 
-  // Asks the storage for a batch. Returns when it has delivered it.
+  // Requests a batch from the throttled storage. Returns the time of its delivery.
   Clock::time_point asked() {
     constexpr double longest_s = 1e8;  // three years: more does not fit the clock
     const std::lock_guard lock(mutex_);
@@ -175,7 +175,7 @@ class Loader::Ring {
     changed_.wait_until(lock, then, [&] { return stopping_.load(); });
   }
 
-  // Keeps the thread's core busy for so long.
+  // Keeps the thread's core busy for this much CPU time.
   void compute(double seconds) const {
     if (!(seconds > 0)) return;
     const double end_s = thread_cpu_s() + seconds;
@@ -188,11 +188,11 @@ class Loader::Ring {
   std::vector<std::pair<std::string, std::size_t>> inputs_;  // names and bytes
   const Clock::time_point began_ = Clock::now();
 
-  // Members of the thread that calls fill().
+  // Used only by the thread that calls fill().
   std::int64_t current_step_ = -1;
   Batch current_;
 
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   Throttle throttle_;
   std::map<std::int64_t, Loaded> ready_;  // by step

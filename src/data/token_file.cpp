@@ -29,7 +29,7 @@ struct Header {
 };
 static_assert(sizeof(Header) == 32);
 
-// Reads until `to` is full or the file ends. Returns how many bytes there were.
+// Reads until `to` is full or the file ends. Returns the number of bytes read.
 std::size_t read_at(const std::string& path, int file, std::int64_t offset, std::span<char> to) {
   std::size_t used = 0;
   while (used < to.size()) {
@@ -48,7 +48,7 @@ void widen(std::span<const char> bytes, std::span<std::int32_t> to) {
   for (std::size_t i = 0; i < to.size(); ++i) {
     Token token = 0;
     std::memcpy(&token, bytes.data() + i * sizeof(Token), sizeof(Token));
-    to[i] = static_cast<std::int32_t>(token);  // of 4 bytes: above 2^31 becomes negative, which no vocabulary has
+    to[i] = static_cast<std::int32_t>(token);  // 4-byte tokens from 2^31 on become negative, which read() rejects
   }
 }
 
@@ -96,7 +96,7 @@ TokenFile::TokenFile(std::string path, std::int64_t vocabulary) : path_(std::mov
     fail("data_file {} has {} tokens, but its header says {}: it was not written or copied to its end", path_, tokens_,
          header.tokens);
   }
-  // An advice, so its result is none.
+  // Only an advice, so its result does not matter.
   static_cast<void>(::posix_fadvise(file_.number(), 0, 0, POSIX_FADV_DONTNEED));
 }
 

@@ -15,18 +15,18 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// A device whose facts rules look at.
+// A device that rules apply to.
 struct DeviceFacts {
-  std::string name;  // "GPU 0000:13:00.0"; "" of the node itself
-  std::string key;   // how the names of its facts begin: "nvml/0000:13:00.0/"
+  std::string name;  // "GPU 0000:13:00.0"; "" for the node itself
+  std::string key;   // prefix of its facts: "nvml/0000:13:00.0/"
   const Facts& facts;
-  std::string model = {};  // of a port: the board of its adapter
+  std::string model = {};  // for a port: the board of its adapter
 
   const machine::Reading& operator[](const std::string& fact) const { return facts[key + fact]; }
 };
 using AllDevices = std::vector<DeviceFacts>;
 
-// Says skip or unknown where no port is active and of the kind.
+// Reports skip or unknown if no active port is of this kind.
 AllDevices ports_for_rules(const Node& node, Devices kind, Findings& out) {
   AllDevices all;
   if (no_ports(node, out)) return all;
@@ -49,7 +49,7 @@ AllDevices ports_for_rules(const Node& node, Devices kind, Findings& out) {
   return all;
 }
 
-// Says skip or unknown where there is none.
+// Reports skip or unknown if there is none.
 AllDevices devices_of(const Node& node, Devices kind, Findings& out) {
   const Facts& facts = node.facts;
   AllDevices all;
@@ -96,7 +96,7 @@ AllDevices devices_of(const Node& node, Devices kind, Findings& out) {
   return all;
 }
 
-// Whether a device of this kind may be silent about a fact.
+// Whether a fact may be absent for a device of this kind.
 bool may_be_silent(Devices kind) {
   using enum Devices;
   return kind == node || kind == nvml || kind == links || kind == bridges || kind == ranks;
@@ -106,7 +106,7 @@ bool is_about_numbers(const Expected& expected) {
   return expected.kind != Expected::Kind::one_of && expected.kind != Expected::Kind::none_of;
 }
 
-// The reading that a device's fact is held against; nullptr: expected are values, or a limit.
+// The reading that a device's fact is compared with; nullptr: it is compared with values or a limit.
 const machine::Reading* other_of(const Rule& rule, const DeviceFacts& device, const AllDevices& all) {
   if (rule.expected.kind == Expected::Kind::at_least_fact) return &device[rule.expected.values.front()];
   if (rule.expected.kind != Expected::Kind::as_its_equals) return nullptr;
@@ -118,20 +118,20 @@ const machine::Reading* other_of(const Rule& rule, const DeviceFacts& device, co
   return best;
 }
 
-// Why a reading that should be judged cannot be; "": it can, or there is none.
+// Why a reading that should be judged cannot be; "": it can, or it may be absent.
 std::string why_hidden(const Expected& expected, const machine::Reading& reading, bool may_be_absent) {
   if (reading.access == machine::Access::unreadable) return reading.why;
   if (reading.access == machine::Access::absent) return may_be_absent ? "" : "there is no such file";
   return expected.can_be(reading.text) ? "" : why_silent(reading);
 }
 
-// Judges one fact of all devices. Returns whether any of them told it.
+// Judges one fact of all devices. Returns whether any device reported it.
 bool judge_rule(const Check& check, const Rule& rule, const AllDevices& devices, Findings& out) {
   const Devices kind = check.rules.of;
   constexpr std::size_t shown = 3;
   bool told = false;
-  std::map<std::string, Names> hidden;                          // devices by the reason
-  std::map<std::pair<std::string, std::string>, Names> missed;  // by the fact and the other one
+  std::map<std::string, Names> hidden;                          // devices by reason
+  std::map<std::pair<std::string, std::string>, Names> missed;  // devices by fact and compared value
   for (const DeviceFacts& device : devices) {
     const machine::Reading& reading = device[rule.fact];
     const machine::Reading* const other = other_of(rule, device, devices);
@@ -143,7 +143,7 @@ bool judge_rule(const Check& check, const Rule& rule, const AllDevices& devices,
       told = true;
       const std::string against = other == nullptr ? "" : other->text;
       if (rule.expected.is_missed_by(reading.text, against)) missed[{reading.text, against}].push_back(device.name);
-    } else if (rule.fact.starts_with("env/")) {  // a variable that is not set is told
+    } else if (rule.fact.starts_with("env/")) {  // an unset variable is an answer
       told = true;
     }
   }

@@ -11,17 +11,17 @@
 
 namespace harness::doctor {
 
-/// Worst first. What cannot be read is `unknown`, never a pass or a fail; `skip`: the node has nothing of the kind.
+/// Worst first. `unknown`: a fact could not be read; never a pass or a fail. `skip`: the node has no such device.
 enum class Verdict : std::uint8_t { fail, warn, unknown, info, skip, pass };
 std::string_view name_of(Verdict verdict);
 
 struct Finding {
   Verdict verdict = Verdict::pass;
-  std::string evidence;  // what was seen, with what was expected
-  std::string remedy;    // what to do; "" where there is nothing to do
+  std::string evidence;  // what was seen, and what was expected
+  std::string remedy;    // what to do; "": nothing
 };
 
-/// The findings of one check on one node, in words.
+/// The findings of one check on one node.
 class Findings {
  public:
   void fail(std::string evidence, std::string remedy) { add(Verdict::fail, std::move(evidence), std::move(remedy)); }
@@ -37,7 +37,7 @@ class Findings {
   void add(Verdict verdict, std::string evidence, std::string remedy) {
     list_.push_back({verdict, std::move(evidence), std::move(remedy)});
   }
-  /// Where nothing was found: a pass, or a skip if there was nothing to look at.
+  /// If nothing was found: adds a pass, or a skip if there was nothing to look at.
   void conclude(bool looked, const std::string& passes, const std::string& skips) {
     if (list_.empty()) looked ? pass(passes) : skip(skips);
   }
@@ -49,12 +49,12 @@ class Findings {
   std::vector<Finding> list_;
 };
 
-/// Knowledge that needs all nodes, gathered once for all checks.
+/// Facts that need all nodes, gathered once for all checks.
 struct Cluster {
   explicit Cluster(const std::vector<Node>& nodes);
 
   struct PortUse {
-    std::size_t nodes = 0, active = 0;  // that have it, and on which it is active
+    std::size_t nodes = 0, active = 0;  // nodes that have the port, and nodes on which it is active
   };
   std::map<std::string, PortUse> ports;  // by name: "mlx5_0:1"
 };
@@ -62,21 +62,21 @@ struct Cluster {
 /// A check as `doctor --list` and docs/doctor.md describe it.
 struct About {
   std::string id;        // "ib.rate"
-  std::string question;  // what it holds against what
-  std::string reads;     // where that is from
-  Verdict at_worst{};    // what it may say of a node
-  std::string docs;      // a page about what is expected
+  std::string question;  // what it compares
+  std::string reads;     // where its facts come from
+  Verdict at_worst{};    // the worst verdict that it can give a node
+  std::string docs;      // a page that documents the expected value
 };
 
-/// An expectation of a fact. Numbers are those that values begin with.
+/// The expected value of a fact. Numeric kinds compare the number at the start of a value.
 struct Expected {
   enum class Kind : std::uint8_t { one_of, none_of, at_least, at_most, at_least_fact, as_its_equals } kind{};
-  std::vector<std::string> values = {};  // of a fact: its name, of the same device
+  std::vector<std::string> values = {};  // for at_least_fact: the name of the other fact of the same device
   double limit = 0;
 
-  /// Whether a value may be of the kind: a number where numbers are expected, and nothing else.
+  /// Whether the value can be compared at all: numeric kinds need a number, the others a value like the expected ones.
   bool can_be(const std::string& value) const;
-  /// Whether a value is otherwise. `other`: the value that it is held against.
+  /// Whether the value violates the expectation. `other`: the value that it is compared with.
   bool is_missed_by(const std::string& value, const std::string& other) const;
 };
 inline Expected is(std::vector<std::string> values) {
@@ -94,130 +94,130 @@ inline Expected at_most(double limit) {
 inline Expected at_least(std::string fact) {
   return {Expected::Kind::at_least_fact, {std::move(fact)}};
 }
-/// No less than the most that a device of the same model has.
+/// At least the highest value among devices of the same model.
 inline Expected as_its_equals() {
   return {Expected::Kind::as_its_equals};
 }
 
-/// A fact of each device, and what is said where it is otherwise.
+/// The expected value of one fact of each device, and the finding where it is violated.
 struct Rule {
   std::string fact;  // "mig" of "nvml/0000:13:00.0/mig"
   Expected expected;
   Verdict level{};
-  std::string evidence;  // {0}: the devices; {1}: the fact's value; {2}: the value that it is held against
-  std::string remedy;    // {2}: the same
+  std::string evidence;  // {0}: the devices; {1}: the fact's value; {2}: the value that it is compared with
+  std::string remedy;    // the same placeholders
 };
 
-/// The devices that rules are about. Each says by itself where the node has none of them.
+/// The devices that rules apply to. If the node has none, the check reports that itself. A fact may be absent only
+/// where noted.
 enum class Devices : std::uint8_t {
-  node,        // the node itself, which need not have a fact
+  node,        // the node itself; facts may be absent
   gpus,        // as /sys shows them
-  nvml,        // GPUs, by NVML, which need not tell a fact
-  adapters,    // for RDMA
+  nvml,        // GPUs as NVML lists them; facts may be absent
+  adapters,    // RDMA adapters
   end_points,  // GPUs and adapters
-  links,       // these and the bridges above them, which need not tell a fact
-  bridges,     // which need not tell a fact
+  links,       // end points and the bridges above them; facts may be absent
+  bridges,     // PCIe bridges; facts may be absent
   ports,       // active ones
-  infiniband,  // active ports of InfiniBand
-  roce,        // active ports of RoCE
-  counters,    // of active ports
-  ranks,       // which need not have a fact
+  infiniband,  // active InfiniBand ports
+  roce,        // active RoCE ports
+  counters,    // error counters of active ports
+  ranks,       // the node's ranks; facts may be absent
 };
 struct Rules {
   Devices of{};
   std::vector<Rule> rules;
-  std::string passes;                             // what is said where all is as expected
-  std::string (*not_for)(const Node&) = nullptr;  // why a node is left out; "": it is not
+  std::string passes;                             // the evidence of a pass
+  std::string (*not_for)(const Node&) = nullptr;  // why the check skips a node; "": it does not
 };
 
-/// A check that needs more than rules. It reports at least one finding.
+/// A check in code, where rules do not suffice. Reports at least one finding.
 using LookAt = void(const Node& node, const Cluster& cluster, Findings& out);
 
-/// One thing that can be wrong with a node: a pure function of its facts, by code or by rules.
+/// One thing that can be wrong with a node. A check is a pure function of the node's facts, given as code or as rules.
 struct Check {
   Check(About row, LookAt* code) : about(std::move(row)), look(code) {}
   Check(About row, Rules by_rules) : about(std::move(row)), rules(std::move(by_rules)) {}
 
   About about;
-  LookAt* look = nullptr;  // nullptr: by the rules
+  LookAt* look = nullptr;  // nullptr: judged by the rules
   Rules rules;
 };
-/// The table of all, in the order in which a page lists them (check_table.cpp).
+/// All checks, in the order in which documents list them (check_table.cpp).
 const std::vector<Check>& checks();
 
-/// Runs a check on a node. A pass that rests on an unreadable fact becomes unknown.
+/// Runs a check on a node. A pass becomes `unknown` if the check asked for a fact that could not be read.
 std::vector<Finding> judge(const Check& check, const Node& node, const Cluster& cluster);
 
 // Shared by several checks.
 
 /// "46.5 GB/s".
 std::string rate_text(double bytes_per_s);
-/// True, and said, where there is no adapter for RDMA whose driver tells of its ports.
+/// Reports why and returns true if the node has no RDMA adapter whose driver reports the state of its ports.
 bool no_ports(const Node& node, Findings& out);
-/// The value that a rank is given for a variable: in its environment, else for those of NCCL in /etc/nccl.conf. "":
-/// nothing.
+/// The value of a variable for a rank: from its environment, else from /etc/nccl.conf. "": not set.
 std::string setting_of(const Node& node, const Rank& rank, const std::string& name);
-/// The setting of the node's first rank; "" without one. That nodes differ is a finding of one check.
+/// The setting of the node's first rank; "" if the node has no rank. Another check reports ranks that differ.
 std::string setting_of(const Node& node, const std::string& name);
 
 /// A finding of a stage.
 struct StageFinding {
   std::string check;  // "nccl.network"
   Finding finding;
-  std::string host;  // "": of the job as a whole
+  std::string host;  // "": the job as a whole
 };
 
-/// How a node departs from the others.
+/// A difference between a node and the others.
 struct Difference {
   std::string check;    // "same.driver"
-  std::string told_by;  // the check that says it better where it says anything bad of the node; "": none
+  std::string told_by;  // the check that replaces this difference if it finds the node bad; "": none
   std::string host;
   Finding finding;
 };
 
-/// Who differs from the majority, fact by fact, without any table of expected values. Where no value has more than half
-/// of the nodes, every node is named with its own. A fact that a node could not read says nothing of it. Facts of
-/// several devices are compared as what there is, so that numbering does not matter.
+/// Compares the nodes with each other, fact by fact, without expected values, and returns those that differ from the
+/// majority. If no value is held by more than half of the nodes that have one, every node is reported with its own. A
+/// node that could not read a fact is left out for that fact. Facts of several devices are compared as a set, so
+/// numbering does not matter.
 std::vector<Difference> differences(const std::vector<Node>& nodes);
 
-/// Everything that may be found, in the order in which a page lists it: checks of a node, what should be the same on
-/// all nodes, and what the stages look at.
+/// Every check, in the order in which documents list them: checks of a node, facts that should be the same on all
+/// nodes, and checks of the stages.
 std::vector<About> all_checks();
 
-/// A distinct finding with the nodes that it concerns.
+/// A distinct finding with the nodes that have it.
 struct Line {
   std::string check;
   Finding finding;
   std::string docs;
-  std::vector<std::string> nodes;  // by host, in the order of their ranks; none: of the job as a whole
+  std::vector<std::string> nodes;  // hosts, in the order of their ranks; empty: the job as a whole
 };
 
-/// Where, in words: "node11", "all 16", "node1, node2, node3 and 4 more". all_nodes: how many there are.
+/// The nodes of a line in words: "node11", "all 16", "node1, node2, node3 and 4 more". all_nodes: the number of nodes.
 std::string where_of(const Line& line, std::size_t all_nodes);
 
 struct Diagnosis {
   std::vector<Line> lines;  // worst first, then in the order of checks
   std::size_t nodes = 0, ranks = 0, gpus = 0;
-  std::size_t dark = 0;  // of the nodes, those of which nothing could be read
+  std::size_t dark = 0;  // nodes of which nothing could be read
 
   std::size_t count(Verdict verdict) const;
 };
 
-/// Their sizes, and no findings.
+/// Counts nodes, ranks and GPUs; without findings.
 Diagnosis count_nodes(const std::vector<Node>& nodes);
-/// Every check of every node, and what differs between nodes. Findings that say the same are one line.
+/// Runs every check on every node and compares the nodes. Equal findings share a line.
 Diagnosis diagnose(const std::vector<Node>& nodes);
 
-/// Adds the findings of stages, sorted in among the rest.
+/// Adds the findings of stages and sorts all of them by severity.
 void add(Diagnosis& diagnosis, const std::vector<StageFinding>& said);
 
-/// 0: all pass, or tell no more than there is to know; 2: a failure; 3: of a node nothing could be read; 1: a warning,
-/// if `strict`.
+/// 2: a failure; else 3: nothing could be read of some node; else 1: a warning, if `strict`; else 0.
 int exit_code(const Diagnosis& diagnosis, bool strict);
 
 }  // namespace harness::doctor
 
-// The checks that need more than rules, as the table names them; each is described there.
+// Checks in code, by their names in the table, which describes them.
 namespace harness::doctor::look {
 
 // node_checks.cpp

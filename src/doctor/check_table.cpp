@@ -1,4 +1,4 @@
-// The table of all checks of a node: what each asks, where from, how bad it is, and where to read on.
+// The table of all checks of a node: question, source, worst verdict, and documentation.
 #include "doctor/check.h"
 
 namespace harness::doctor {
@@ -28,7 +28,7 @@ std::string reading(const char* folder, const char* files) {
   return std::string(folder) + files;
 }
 
-// Why a check is left out on a node; "": it is not.
+// Reasons to skip a check on a node; "": none.
 
 std::string where_memory_is_one(const Node& node) {
   return node.facts.text("memory/numa_nodes") == "0" ? "one NUMA node" : "";

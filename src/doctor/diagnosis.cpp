@@ -22,26 +22,27 @@ using Value = std::optional<std::string>;
 
 constexpr const char* page = "docs/doctor.md";
 
-// A property that all nodes should share. `told_by`: the check that is reported instead where it finds a node bad.
+// A property that all nodes should share. `told_by`: the check that is reported instead if it finds the node bad.
 struct Sameness {
   std::string check, what;
   Verdict verdict;
   std::function<Value(const Node&)> value;
-  std::string told_by = {}, remedy = {};  // "": the usual one
+  std::string told_by = {}, remedy = {};  // "": the default remedy
 };
 
-// How many devices have which value is for the rules that count: one that is missing differs once, not in each fact.
+// The distinct values alone: the number of devices is left to the rules that count them, so that a missing device
+// counts as one difference, not as one in each fact.
 Value distinct(const std::set<std::string>& values) {
   if (values.empty()) return std::nullopt;
   return join(std::vector<std::string>(values.begin(), values.end()), ", ");
 }
 
-// One fact.
+// The value of one fact.
 std::function<Value(const Node&)> fact(const std::string& name) {
   return [name](const Node& node) { return node.facts.has(name) ? Value(node.facts.text(name)) : std::nullopt; };
 }
 
-// "prefix/*/name" of all devices. Where one could not be read, nothing is said.
+// "prefix/*/name" of all devices; nullopt if one of them could not be read.
 std::function<Value(const Node&)> of_devices(const std::string& prefix, const std::string& name) {
   return [=](const Node& node) -> Value {
     std::set<std::string> values;
@@ -78,7 +79,7 @@ Value active_ports(const Node& node) {
   return fmt::format("{} active", plural(active, "RDMA port"));
 }
 
-Value memory(const Node& node) {  // firmware keeps a little of it, and not always as much
+Value memory(const Node& node) {  // firmware reserves a varying part of it
   const auto kb = node.facts.number("memory/total_kb");
   if (!kb) return std::nullopt;
   const double gib = *kb / (1 << 20), step = std::exp2(std::floor(std::log2(std::max(gib, 8.0) / 8)));
@@ -98,7 +99,7 @@ Value ranks(const Node& node) {
   return plural(std::ssize(node.ranks), "rank");
 }
 
-// Which settings decide how ranks talk to each other. What images and build systems set with such a name does not.
+// The settings that affect communication between ranks; names that images and build systems set do not.
 bool must_agree(std::string_view name) {
   const nccl::ForeignName* foreign = nccl::find_foreign_name(name);
   if (foreign != nullptr && !foreign->is_prefix()) return false;
@@ -106,7 +107,7 @@ bool must_agree(std::string_view name) {
          name == "CUDA_DEVICE_MAX_CONNECTIONS" || name == "CUDA_LAUNCH_BLOCKING";
 }
 
-// One for each variable that ranks must agree on and that any of them has.
+// One rule for each variable that ranks must agree on and that any of them has set.
 std::vector<Sameness> samenesses_of_settings(const std::vector<Node>& nodes) {
   std::set<std::string> names;
   for (const Node& node : nodes) {
@@ -160,7 +161,7 @@ void compare(const Sameness& rule, const std::vector<Node>& nodes, std::vector<D
   std::vector<Value> values;
   for (const Node& node : nodes) {
     const bool complete = !told_nothing(node.facts) && !node.facts.has("unfinished") &&
-                          !node.facts.has("silent");  // what is missing of the others' may only be late
+                          !node.facts.has("silent");  // facts missing from the other nodes may only be late
     values.push_back(complete ? rule.value(node) : std::nullopt);
     if (values.back()) ++count[*values.back()];
   }
@@ -181,7 +182,7 @@ void compare(const Sameness& rule, const std::vector<Node>& nodes, std::vector<D
   }
 }
 
-// The lines of one check after another; equal findings become one.
+// The lines of one check after another; equal findings share a line.
 class Lines {
  public:
   Lines() = default;
@@ -265,7 +266,7 @@ Diagnosis diagnose(const std::vector<Node>& nodes) {
         lines.add(check.about.id, finding, check.about.docs, node.host);
     }
   }
-  std::set<std::pair<std::string, std::string>> told;  // check and host of what is bad
+  std::set<std::pair<std::string, std::string>> told;  // check and host of failures and warnings
   for (const Line& line : lines.all()) {
     if (!is_bad(line)) continue;
     for (const std::string& host : line.nodes) told.emplace(line.check, host);

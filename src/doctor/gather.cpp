@@ -23,7 +23,7 @@
 namespace harness::doctor {
 namespace {
 
-// The facts that a thread has found so far. It may outlive whoever waits for it, so it owns all that it uses.
+// The facts that a gathering thread has found so far. The thread may outlive its caller, so it owns everything it uses.
 struct Progress {
   std::mutex mutex;
   std::condition_variable changed;
@@ -65,8 +65,8 @@ void add_limit(Facts& facts, const std::string& name, int resource) {
   facts.set(name, limit.rlim_cur == RLIM_INFINITY ? "unlimited" : fmt::format("{}", limit.rlim_cur));
 }
 
-// Which of the GPUs that the driver lists this process may use. Where a scheduler keeps the others from it
-// (ConstrainDevices of Slurm's cgroup.conf), /sys and /proc show them all the same.
+// Records which of the driver's GPUs this process may use. If a scheduler blocks the others (ConstrainDevices in
+// Slurm's cgroup.conf), /sys and /proc still list all of them.
 void add_own_gpus(const machine::Tree& tree, Facts& facts) {
   for (const std::string& gpu : tree.names("proc/driver/nvidia/gpus").names) {
     const machine::Reading information = tree.bytes(fmt::format("proc/driver/nvidia/gpus/{}/information", gpu));
@@ -81,7 +81,7 @@ constexpr std::string_view rank_placeholder = "{rank}";
 struct Question {
   std::string sysroot;
   double limit_s = node_limit_s;
-  std::vector<std::int32_t> of_nodes;  // the ranks that tell their node's facts besides their own, ascending
+  std::vector<std::int32_t> of_nodes;  // ranks that also gather their node's facts, ascending
   bool asks_nvml = true;
 };
 
@@ -129,8 +129,7 @@ std::string root_of(const std::string& sysroot, int rank) {
   return root;
 }
 
-// Nodes that could not be read must not pass for healthy: a folder that is misspelt or empty, a container without
-// /proc.
+// Unreadable nodes must not pass for healthy: a misspelt or empty folder, or a container without /proc.
 void refuse_if_all_are_dark(const std::vector<Node>& nodes, const std::string& sysroot) {
   constexpr int could_not_run = 3;
   if (!std::ranges::all_of(nodes, [](const Node& node) { return told_nothing(node.facts); })) return;
@@ -145,7 +144,7 @@ machine::GpuReport ask_nvml() {
   return machine::Nvml::get().report();
 }
 
-// The name of the machine below the root.
+// The name of the machine whose files are below the root.
 std::string host_below(const std::string& root) {
   const machine::Tree tree(root);
   if (tree.is_own_machine()) return machine::host_name();
@@ -184,7 +183,7 @@ Facts gather_rank(const std::string& root) {
     }
   }
   machine::Reading status = tree.bytes("proc/self/status");
-  constexpr std::uint64_t ipc_lock = 1u << 14;  // CAP_IPC_LOCK: memory may be locked whatever the limit says
+  constexpr std::uint64_t ipc_lock = 1u << 14;  // CAP_IPC_LOCK allows locking memory beyond the limit
   const auto capabilities = number_in<std::uint64_t>(machine::value_of(status.text, "CapEff"), 16);
   if (facts.has("limit/memlock") && (capabilities.value_or(0) & ipc_lock) != 0) facts.set("limit/memlock", "unlimited");
   status.text = machine::value_of(status.text, "Cpus_allowed_list");
@@ -216,13 +215,13 @@ std::string answer(int rank, const std::string& bytes) try {
   }
   return job::encode(told);
 } catch (const std::exception&) {
-  return "";  // rank 0 says that there was no answer
+  return "";  // rank 0 reports that there was no answer
 }
 
 std::vector<Node> examine(job::Job& job, const HowToExamine& how) {
   const std::vector<job::RankPlace>& places = job.places();
   Question question{how.sysroot, how.limit_s, {}, how.asks_nvml};
-  // With a folder for each rank, which ranks share a node is known when they have told their names.
+  // With one folder per rank, the ranks of a node are known only after they have reported their host names.
   const bool by_rank = how.sysroot.find(rank_placeholder) != std::string::npos;
   for (const job::RankPlace& place : places) {
     if (place.local_rank == 0 || by_rank) question.of_nodes.push_back(place.rank);

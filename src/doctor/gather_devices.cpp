@@ -17,12 +17,12 @@ using machine::Access;
 using machine::Reading;
 using machine::Tree;
 
-constexpr std::size_t most_devices = 256;  // of one kind that are looked at
+constexpr std::size_t most_devices = 256;  // limit for each kind of device
 
-// The PCI Express capabilities' links lie beyond the first 256 bytes, each with the place of the next.
+// Extended PCI Express capabilities begin after the first 256 bytes; each holds the offset of the next.
 constexpr std::size_t extended = 0x100, all_of_it = 4096;
 constexpr unsigned acs_capability = 0x000d;
-// Bits of its control register that send requests between two devices up to the processor: request redirect, completion
+// Bits of its control register that redirect peer-to-peer requests to the root complex: request redirect, completion
 // redirect, upstream forwarding (PCI Express Base Specification, 7.7.11.3).
 constexpr unsigned acs_redirects = 0x04 | 0x08 | 0x10;
 
@@ -30,8 +30,8 @@ unsigned word_at(const std::string& bytes, std::size_t at) {
   return static_cast<unsigned char>(bytes[at]) | static_cast<unsigned>(static_cast<unsigned char>(bytes[at + 1])) << 8;
 }
 
-// A value of a link as far as PCI Express has it: a device that fell off the bus has 63 lanes. A hypervisor hides those
-// of a guest, with 0, 255 or Unknown. Of GPUs and adapters a file that is not there is one that cannot be read.
+// A link value, if PCI Express defines it: a device that fell off the bus reports 63 lanes. Hypervisors hide a guest's
+// values behind 0, 255 or Unknown. For GPUs and adapters, an absent file counts as unreadable.
 Reading of_link(Reading reading, const std::set<double>& possible) {
   const auto number = number_of(reading.text);
   if (reading.access == Access::read && !(number && possible.contains(*number)))
@@ -39,8 +39,8 @@ Reading of_link(Reading reading, const std::set<double>& possible) {
   return reading;
 }
 
-// Adds the values of a link and the most that both of its ends can: "width" and "width_of_link", "speed" and
-// "speed_of_link". The folder above a device's own is that of the bridge it hangs on.
+// Adds the values of a link and the most that both of its ends support: "width" and "width_of_link", "speed" and
+// "speed_of_link". The folder above a device's own is that of its upstream bridge.
 void add_link(const Tree& tree, Facts& facts, const std::string& key, const std::string& folder) {
   static const std::set<double> widths{1, 2, 4, 8, 12, 16, 32}, speeds{2.5, 5, 8, 16, 32, 64, 128};
   for (const auto& [name, possible] : {std::pair{"width", widths}, {"speed", speeds}}) {
@@ -56,7 +56,7 @@ void add_link(const Tree& tree, Facts& facts, const std::string& key, const std:
   }
 }
 
-// The sum of fatal errors: its last line is "TOTAL_ERR_FATAL 0".
+// Adds the totals of fatal and of correctable errors; the last line of a file is "TOTAL_ERR_FATAL 0".
 void add_errors(const Tree& tree, Facts& facts, const std::string& key, const std::string& folder) {
   for (const auto& [name, file] :
        {std::pair{"/aer_fatal", "aer_dev_fatal"}, {"/aer_correctable", "aer_dev_correctable"}}) {
@@ -85,7 +85,7 @@ void add_device(const Tree& tree, Facts& facts, const std::string& key, const st
   facts.set(key + "/driver", driver);
 }
 
-// Adds the bridges that /sys shows above the devices, each once.
+// Adds the bridges above the devices, each once.
 void add_bridges(const Tree& tree, Facts& facts, const std::vector<std::string>& devices) {
   std::set<std::string> done;
   for (const std::string& device : devices) {
@@ -95,14 +95,14 @@ void add_bridges(const Tree& tree, Facts& facts, const std::vector<std::string>&
       const std::string key = "bridge/" + path[i], folder = "sys/bus/pci/devices/" + path[i];
       add_link(tree, facts, key, folder);
       add_errors(tree, facts, key, folder);
-      // Peers meet below a switch: the bits of a root port do not concern them.
+      // Peer-to-peer traffic is routed below a switch, so the bits of a root port do not matter.
       if (i > 0) facts.set(key + "/acs", acs_in(tree.bytes(folder + "/config")));
     }
   }
 }
 
-// Counters of ports, and of their adapters: messages sent again because the other side did not answer, or had no
-// room.
+// Counters of ports and of their adapters. The last two count messages that were sent again because the other side did
+// not answer or had no buffer.
 constexpr std::array<std::string_view, 8> counters{"counters/link_downed",
                                                    "counters/link_error_recovery",
                                                    "counters/symbol_error",
@@ -112,8 +112,8 @@ constexpr std::array<std::string_view, 8> counters{"counters/link_downed",
                                                    "hw_counters/local_ack_timeout_err",
                                                    "hw_counters/rnr_nak_retry_err"};
 
-// The places of the port's table of addresses that are RoCE v2 with an IPv4 address: "3, 5", or "none". An empty place
-// cannot be read.
+// The indices in a port's GID table that are RoCE v2 with an IPv4 address: "3, 5", or "none". Empty entries cannot be
+// read.
 Reading roce_addresses(const Tree& tree, const std::string& folder) {
   const machine::Listing places = tree.names(folder + "/gids");
   if (places.access != Access::read) return {places.access, {}, places.why};
@@ -146,7 +146,7 @@ void add_port(const Tree& tree, Facts& facts, const std::string& key, const std:
   if (facts.text(key + "link_layer") == "Ethernet") facts.set(key + "roce_addresses", roce_addresses(tree, folder));
 }
 
-// Adds the rates of an adapter: of its PCIe link and of its active ports together, in Gb/s.
+// Adds the bandwidth of an adapter's PCIe link and of its active ports together, in Gb/s.
 void add_rates(Facts& facts, const std::string& device) {
   const std::string key = "hca/" + device;
   double ports = 0;
@@ -182,7 +182,7 @@ void add_hca(const Tree& tree, Facts& facts, const std::string& device, const Re
   add_rates(facts, device);
 }
 
-// By adapter, whether there is a device that a process can open, as NCCL does.
+// For each adapter, whether its verbs device exists, which NCCL opens.
 std::map<std::string, Reading> verbs_devices(const Tree& tree, const std::vector<std::string>& adapters) {
   const machine::Listing names = tree.names("sys/class/infiniband_verbs");
   const bool hidden = names.access == Access::unreadable;

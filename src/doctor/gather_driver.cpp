@@ -24,7 +24,7 @@ using machine::Access;
 using machine::Reading;
 using machine::Tree;
 
-// Two bits of NVML's mask for each question (nvmlGpuFabricInfo_v3_t in nvml.h); 1: yes.
+// NVML's mask has two bits per question (nvmlGpuFabricInfo_v3_t in nvml.h); 1: yes.
 std::string fabric_trouble(std::uint64_t health) {
   std::vector<std::string> troubles;
   unsigned shift = 0;
@@ -35,14 +35,14 @@ std::string fabric_trouble(std::uint64_t health) {
   return troubles.empty() ? "none" : join(troubles, ", ");
 }
 
-// NVML's bits: hardware slowdown, hardware thermal slowdown, power brake, software thermal; clocks by setting.
+// NVML's bits: hardware slowdown, hardware thermal slowdown, power brake, software thermal; application clocks.
 void add_slowdown(std::uint64_t reasons, const std::string& key, Facts& facts) {
   constexpr std::uint64_t harmful = 0x8 | 0x40 | 0x80 | 0x20, by_setting = 0x2;
   facts.set(key + "slowed_by", (reasons & harmful) != 0 ? machine::harmful_throttling(reasons) : "nothing");
   facts.set(key + "clocks_set", (reasons & by_setting) != 0 ? "yes" : "no");
 }
 
-// The lanes that the driver tells where /sys hides them, as from guests.
+// Takes PCIe lanes from the driver if /sys hides them, as in guests.
 void add_lanes(const machine::GpuHealth& gpu, Facts& facts) {
   const std::string key = "gpu/" + gpu.pci_bus_id;
   if (!facts.any(key) || facts.has(key + "/width") || !gpu.pcie_width || !gpu.pcie_max_width) return;
@@ -69,7 +69,7 @@ void add_nccl_file(const Tree& tree, Facts& facts, const std::string& path) {
   }
 }
 
-// Kernels have dma-buf for RDMA since 5.12.
+// Kernels support dma-buf for RDMA since 5.12.
 bool kernel_has_dmabuf(const std::string& release) {
   int major = 0, minor = 0;
   Cursor at{release};
@@ -77,7 +77,7 @@ bool kernel_has_dmabuf(const std::string& release) {
   return major > 5 || (major == 5 && minor >= 12);
 }
 
-// How adapters reach the GPUs' memory. Modules as NCCL looks for them (src/transport/net_ib/gdr.cc).
+// How adapters access GPU memory. Checks for the same modules as NCCL (src/transport/net_ib/gdr.cc).
 Reading gpu_direct(const Tree& tree, const Reading& version) {
   for (const char* path : {"sys/module/nvidia_peermem/version", "sys/kernel/mm/memory_peers/nv_mem/version",
                            "sys/kernel/mm/memory_peers/nv_mem_nc/version"}) {
@@ -90,7 +90,7 @@ Reading gpu_direct(const Tree& tree, const Reading& version) {
   return {Access::read, is_open && kernel_has_dmabuf(kernel.text) ? "dma-buf" : "none", {}};
 }
 
-// By NVIDIA's catalogue, the Xids after which a GPU or its links must be reset, or worse.
+// Xids after which, by NVIDIA's catalogue, a GPU or its links must be reset, or worse.
 bool is_severe(const std::string& xid) {
   static const std::set<std::string> severe{"48",  "62",  "64",  "74",  "79",  "95",  "109", "119",
                                             "120", "136", "140", "143", "144", "145", "146", "147",
@@ -98,7 +98,7 @@ bool is_severe(const std::string& xid) {
   return severe.contains(xid);
 }
 
-// The log's records one by one, as far as there are any now. Each read returns one.
+// Reads the log's records that exist now. Each read returns one.
 Reading kernel_log_of_this_machine() {
   constexpr std::size_t most_records = 65536, longest = 8192;
   const Descriptor log_of_kernel(::open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC));
@@ -120,7 +120,7 @@ Reading kernel_log_of_this_machine() {
 
 constexpr std::size_t most_folders = 256;
 
-// The folders of a configuration of ldconfig, a line each. Other lines than "include …" and comments are folders.
+// Adds the folders of an ldconfig file, one a line; "include …" and comments are skipped.
 void add_folders_of(const Tree& tree, const std::string& path, std::vector<std::string>& folders) {
   const machine::Reading file = tree.bytes(path);
   std::string_view rest = file.text;
@@ -136,7 +136,7 @@ void gather_driver(const Tree& tree, Facts& facts) {
   Reading version = tree.bytes("proc/driver/nvidia/version");
   const machine::Listing gpus = tree.names("proc/driver/nvidia/gpus");
   if (version.ok() || !gpus.names.empty()) facts.set("driver/gpu_direct", gpu_direct(tree, version));
-  constexpr std::size_t longest = 256;  // of the line
+  constexpr std::size_t longest = 256;  // limit for that line
   if (version.ok()) version.text = version_in(version.text.substr(0, std::min(version.text.find('\n'), longest)));
   facts.set("driver/version", version);
   if (gpus.access == Access::unreadable) facts.set_unreadable("driver/gpus", gpus.why);
@@ -152,7 +152,7 @@ void gather_driver(const Tree& tree, Facts& facts) {
 Facts kernel_events(const std::string& log) {
   static const std::regex xid(R"(NVRM: Xid \(PCI:([^)]{1,32})\): ([0-9]{1,5}))"),
       sxid(R"(: SXid \(PCI:([^)]{1,32})\): ([0-9]{1,5}))"), adapter("mlx5_core ([0-9a-f:.]{1,32}[0-9a-f])");
-  std::map<std::string, std::map<std::string, int>> seen;  // by the name of the fact, then what happened where
+  std::map<std::string, std::map<std::string, int>> seen;  // by the name of the fact, then by event and place
   for (const char* name : {"severe_xid", "xid", "fatal_sxid", "sxid", "link_down"}) seen[name];
   std::string_view rest = log;
   while (!rest.empty()) {
@@ -219,7 +219,7 @@ void gather_gpus(const machine::GpuReport& report, Facts& facts) {
     const auto links = std::ssize(gpu.nvlinks), active = std::ranges::count(gpu.nvlinks, true);
     if (links == 0) continue;
     facts.set(key + "nvlinks_active", fmt::format("{}", active));
-    // Cards with bridges have links that lead nowhere; boards with switches use all.
+    // Cards with bridges have unconnected links; boards with switches use all links.
     if (gpu.fabric_state || 2 * active > links) facts.set(key + "nvlinks", fmt::format("{}", links));
   }
 }
@@ -243,7 +243,7 @@ std::vector<std::string> library_folders(const Tree& tree, std::string_view sear
 
 void gather_libraries(const Tree& tree, Facts& facts) {
   const char* const path = tree.is_own_machine() ? std::getenv("LD_LIBRARY_PATH") : nullptr;
-  std::map<std::string, std::vector<std::string>> found;  // by the name that is asked for: where links lead
+  std::map<std::string, std::vector<std::string>> found;  // by name: the files that links resolve to
   for (const std::string& folder : library_folders(tree, path == nullptr ? "" : path)) {
     const std::string below = folder.substr(1);
     const machine::Listing names = tree.names(below);
@@ -252,7 +252,7 @@ void gather_libraries(const Tree& tree, Facts& facts) {
       const bool is_plugin = name.starts_with("libnccl-net") && name.ends_with(".so");
       if (!is_plugin && name != "libnccl.so.2") continue;
       const machine::Reading place = tree.resolved(fmt::format("{}/{}", below, name));
-      if (!place.ok()) continue;  // a link that leads nowhere
+      if (!place.ok()) continue;  // a dangling link
       std::vector<std::string>& places = found[name];
       const std::string whole = "/" + place.text;
       if (std::ranges::find(places, whole) == places.end()) places.push_back(whole);

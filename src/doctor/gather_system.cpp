@@ -18,7 +18,7 @@ void add_line(const Tree& tree, Facts& facts, const std::string& name, const std
   facts.set(name, tree.line(path));
 }
 
-// The word that all CPUs say, or each with how often it occurs: "performance 126, powersave 2".
+// The value that all CPUs share, or each value with its count: "performance 126, powersave 2".
 Reading said_by_cpus(const Tree& tree, const machine::Listing& cpus, const std::string& file) {
   std::map<std::string, int> count;
   for (const std::string& cpu : cpus.names) {
@@ -34,7 +34,7 @@ Reading said_by_cpus(const Tree& tree, const machine::Listing& cpus, const std::
   return {Access::read, count.size() == 1 ? count.begin()->first : join(parts, ", "), {}};
 }
 
-// Intel's driver has no other governor than powersave that saves no power.
+// Intel's governor powersave does not save power if the energy preference is "performance".
 void add_governor(const Tree& tree, Facts& facts) {
   const machine::Listing cpus = tree.names("sys/devices/system/cpu");
   Reading governor = said_by_cpus(tree, cpus, "cpufreq/scaling_governor");
@@ -45,7 +45,7 @@ void add_governor(const Tree& tree, Facts& facts) {
 }
 
 void add_processor(const Tree& tree, Facts& facts) {
-  const Reading info = tree.head("proc/cpuinfo", 16 << 10);  // the first CPU: of many the file has a megabyte
+  const Reading info = tree.head("proc/cpuinfo", 16 << 10);  // the first CPU; for many the file has a megabyte
   if (info.access == Access::unreadable) return facts.set("os/processor", info);
   const std::string model = machine::value_of(info.text, "model name");
   const bool arm = !machine::value_of(info.text, "CPU implementer").empty();
@@ -85,7 +85,7 @@ void add_quota(const Tree& tree, Facts& facts) {
   facts.set("cpu/quota", Reading{quota.access, quota.access == Access::read ? cpus : "", quota.why});
 }
 
-// A load that is no sign of other programs: one of this program, or a twentieth of the CPUs.
+// The load that does not indicate other programs: that of this program, or a twentieth of the CPUs.
 void add_load(const Tree& tree, Facts& facts) {
   Reading load = tree.line("proc/loadavg");
   load.text = load.text.substr(0, load.text.find(' '));

@@ -11,7 +11,7 @@
 #include "base/units.h"
 #include "doctor/load_stage.h"
 
-// Judges the numbers of the load stage: who is slower than the others, and which rates lie far below the hardware's.
+// Judges the measurements of the load stage: ranks that are slower than others, and rates far below the hardware's.
 
 namespace harness::doctor {
 namespace {
@@ -27,7 +27,7 @@ const About products_check{"load.products", "are all ranks equally quick at matr
     pairs_check{"load.pairs", "are links between nodes equally quick, each rank with its like on another node",
                 "workload collective, pairs of nodes at once, in rounds", Verdict::fail, "docs/doctor.md"};
 
-// How much devices of a kind scatter. CPUs are shared: half the speed may be somebody else's work.
+// The scatter of devices by kind. CPUs are shared: other processes may take half of the speed.
 struct Tolerances {
   Tolerance products, node_reduce, link;
 };
@@ -36,8 +36,8 @@ Tolerances tolerances_for(config::BackendKind backend) {
   return {{0.5, 0, 0.25}, {0.5, 0, 0.25}, {0.5, 0, 0.25}};
 }
 
-// Half of the lanes, or a slower generation, halve the rate: below 70 % of the usual one something is wrong with a
-// link. Memory of another NUMA node, or an IOMMU that translates, costs less.
+// Half of the lanes, or a slower generation, halve the rate: below 70 % of the usual rate, a link is faulty. Memory of
+// another NUMA node or an IOMMU that translates costs less.
 constexpr Tolerance copies_tolerance{0.85, 0.7, 0.7};
 
 struct CopyWay {
@@ -48,7 +48,7 @@ constexpr std::array<CopyWay, 3> copy_ways{{{"to the GPU", &machine::HostCopies:
                                             {"from the GPU", &machine::HostCopies::from_device_bytes_per_s},
                                             {"both ways at once", &machine::HostCopies::both_bytes_per_s}}};
 
-// As /sys writes its address: a device is "0000:1B:00.0 NVIDIA H100 80GB HBM3".
+// The PCI address as in /sys: a device is named "0000:1B:00.0 NVIDIA H100 80GB HBM3".
 std::string gpu_address(const std::string& device) {
   return lower(device.substr(0, device.find(' ')));
 }
@@ -59,7 +59,7 @@ struct MeasuredWay {
   Likeness likeness;
 };
 
-// Nothing where not all was measured.
+// Empty if not all rates were measured.
 std::vector<MeasuredWay> measured_ways(const Load& load) {
   std::vector<MeasuredWay> ways;
   for (const CopyWay& way : copy_ways) {
@@ -99,11 +99,11 @@ class Judge {
            const std::string& host = "") {
     said_.push_back({check.id, {verdict, std::move(evidence), std::move(remedy)}, host});
   }
-  // About the job as a whole. `low`: all are slow.
+  // Reports the job as a whole. `low`: all are slow.
   void say_numbers(const About& check, const std::string& numbers, bool low, const std::string& remedy) {
     say(check, low ? Verdict::warn : Verdict::info, numbers, low ? remedy : "");
   }
-  // ", 85 % of h100-sxm's peak"; "" where the hardware file states none (0).
+  // ", 85 % of h100-sxm's peak"; "" if the hardware file states none (0).
   std::string share_of(double rate, double stated, std::string_view what) const {
     return stated > 0 ? fmt::format(", {} of {}'s {}", percent(rate / stated, 0), hardware_->name, what) : "";
   }
@@ -148,8 +148,8 @@ void Judge::products() {
               "the room");
 }
 
-// NVML's bits: hardware slowdown, hardware thermal slowdown, power brake; software thermal; clocks by setting. The
-// power cap alone is usual under products.
+// NVML's bits: hardware slowdown, hardware thermal slowdown, power brake; software thermal; application clocks. The
+// power cap alone is normal during matrix products.
 void Judge::clocks() {
   constexpr std::uint64_t hardware = 0x8 | 0x40 | 0x80, heat = 0x20, by_setting = 0x2;
   std::vector<double> clocks;
@@ -222,8 +222,8 @@ void Judge::node_reduce() {
               "look at nccl.peers, nccl.nvls and at settings of NCCL that are left on");
 }
 
-// A rank that is slow with every partner has a slow link; a pair that is slow though both have quick ones, a slow way
-// between them.
+// If a rank is slow with every partner, its link is slow. If a pair is slow although both ranks are fast with others,
+// the path between them is slow.
 void Judge::links() {
   if (load_.rounds.empty()) return;
   const std::size_t of_node = static_cast<std::size_t>(grid_.of_node());
@@ -276,7 +276,7 @@ void Judge::links() {
   against_ports(likeness.usual);
 }
 
-// The rate of the active ports of a node, as far as its ranks can use them; 0: not known.
+// The rate of a node's active ports, as far as its ranks can use them; 0: unknown.
 double port_bytes_per_s(const Node& node, std::size_t ranks) {
   std::vector<double> rates;
   for (const Port& port : ports_of(node.facts)) {
@@ -292,7 +292,7 @@ double port_bytes_per_s(const Node& node, std::size_t ranks) {
 void Judge::against_ports(double usual) {
   const auto ranks = static_cast<std::size_t>(grid_.of_node());
   double ports = std::numeric_limits<double>::infinity();
-  bool complete = config::traits_of(load_.backend).ranks_are_gpus;  // a rank for each GPU
+  bool complete = config::traits_of(load_.backend).ranks_are_gpus;  // one rank per GPU
   for (const Node& node : nodes_) {
     ports = std::min(ports, port_bytes_per_s(node, ranks));
     complete = complete && node.ranks.size() == std::max(ranks, node.facts.under("gpu").size());
@@ -306,18 +306,17 @@ void Judge::against_ports(double usual) {
               "look at nccl.network, nccl.gpu_direct and nccl.rails");
 }
 
-// Relative scatter that is expected before any is seen, and how many observations this expectation is worth. Two rates
-// alone tell nothing of their scatter.
+// Prior for the relative scatter, and its weight in observations: two rates alone tell nothing about their scatter.
 constexpr double expected_scatter = 0.015, worth = 4;
 constexpr std::size_t smallest_fast_share = 32;
 
-// The distance between two groups, in standard deviations, that is no accident. More rates can be cut in two at more
-// places, but their scatter is better known; from ten on healthy ones hardly ever reach it.
+// The distance between two groups, in standard deviations, that is significant. More rates can be split in more places,
+// but their scatter is better known; from ten rates on, healthy ones hardly ever reach it.
 double distance_that_counts(std::size_t rates) {
   return std::min(5.8, 3.8 + 0.2 * static_cast<double>(rates));
 }
 
-// How many of the ascending values are the slow group; nothing where all are one group. At least `fast` are not slow.
+// The number of ascending values in the slow group; nullopt if all form one group. At least `fast` are not slow.
 std::optional<std::size_t> slow_group(std::span<const double> logs, std::size_t fast) {
   const std::size_t n = logs.size();
   double sum = 0, squares = 0;
@@ -371,7 +370,7 @@ Likeness compare_rates(std::span<const double> rates, const Tolerance& tolerance
   }
   if (known.empty()) return found;
   std::ranges::sort(known);
-  constexpr double least_share = 1e-6;  // a rate of 0 has no logarithm
+  constexpr double least_share = 1e-6;  // 0 has no logarithm
   std::vector<double> logs;
   for (const double rate : known) logs.push_back(std::log(std::max(rate, least_share * known.back())));
   std::size_t slow = 0;

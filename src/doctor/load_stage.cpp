@@ -11,14 +11,14 @@ namespace harness::doctor {
 namespace {
 
 constexpr const char* load_check = "stage.load";
-constexpr int products_set = 0;  // the number of the workers that multiply
+constexpr int products_set = 0;  // the number of the worker set that runs the products
 constexpr double copies_s = 2;
 
-// Sizes at which a device of either kind is as fast as it gets, and that its memory holds.
+// Sizes that reach a device's full rate and fit in its memory.
 struct Sizes {
   config::Precision precision;
   config::GemmShape product;
-  double products_s;  // how long all multiply at once
+  double products_s;  // duration of the products
   std::int64_t node_message_bytes, pair_message_bytes;
 };
 Sizes sizes_for(config::BackendKind backend) {
@@ -73,7 +73,7 @@ class LoadStage {
   std::vector<std::string> left_out_, done_;
 };
 
-// Two rounds may have one distance.
+// Adds `what` once; two rounds may have the same distance.
 void note_once(std::vector<std::string>& list, const std::string& what) {
   if (std::ranges::find(list, what) == list.end()) list.push_back(what);
 }
@@ -93,8 +93,9 @@ bool LoadStage::record_outcome(const job::BlockOutcome& outcome, const std::stri
   return outcome.ok;
 }
 
-// One process for each rank: a short block tells how long a product takes, the next loads every device, the last tells
-// what each rank's own products took then. True: these processes wait for one more block, which has to come.
+// Runs three blocks in one process per rank: a short one to measure the time of a product, one that loads every device,
+// and one that records each rank's own products. Returns true if the processes wait for one more block, which must
+// follow.
 bool LoadStage::multiply() {
   const std::string what = "products";
   if (!should_continue(what, limit_.allows_block())) return false;
@@ -113,7 +114,7 @@ bool LoadStage::multiply() {
   const double product_s = first.of<job::TimedSamples>(0).step_s.back() / few;
   const int repetitions = static_cast<int>(std::clamp(step_s / product_s, double{few}, double{many}));
   const int steps = static_cast<int>(std::clamp(sizes_.products_s / (repetitions * product_s), 1.0, 20.0));
-  // A slow start may have used the time for it.
+  // A slow start may have used up the time for this.
   if (should_continue("all GPUs or CPUs under load", limit_.allows_two_more())) {
     const job::BlockOutcome loaded = run(repetitions, job::TimeSteps{steps}, 0.5, false);
     if (!loaded.ok) return record_outcome(loaded, what);
@@ -133,7 +134,7 @@ bool LoadStage::multiply() {
   return stay;
 }
 
-// In the processes of the products, where these wait: their GPUs are open already.
+// Uses the waiting processes of the products, if any: their GPUs are initialised.
 void LoadStage::copy_with_hosts(bool workers_wait) {
   const std::string what = "copies between host and GPU";
   if (!with_gpus_ || (!workers_wait && !should_continue(what, limit_.allows_block()))) return;
@@ -161,8 +162,8 @@ job::BlockOutcome LoadStage::all_reduce(const std::string& name, const Together&
   return bench_.job.run({{job::WorkerSet::alone, together.ranks}, request, true});
 }
 
-// Bus bandwidth of a group: who comes last to a collective waits for nobody, so the shortest of its members' times is
-// what it took. The median of the step's, which ends with a collective of all ranks.
+// Bus bandwidth of a group. The last rank to enter a collective does not wait, so the shortest time of its members is
+// that of the collective. Takes the median over the step, without its last collective, which is one of all ranks.
 double LoadStage::rate(const job::BlockOutcome& outcome, const std::vector<std::size_t>& members,
                        std::int64_t bytes) const {
   std::vector<double> seconds;
@@ -199,7 +200,7 @@ void LoadStage::run_pair_round(const PairRound& round) {
   if (!record_outcome(outcome, what)) return;
   Load::Round& measured = load_.rounds.emplace_back(Load::Round{round, {}, {}});
   for (int node = round.first; node < round.first + round.nodes; ++node) {
-    if ((node - round.first) / round.distance % 2 == 1) continue;  // the second of its pair
+    if ((node - round.first) / round.distance % 2 == 1) continue;  // the second node of its pair
     measured.nodes.emplace_back(node, node + round.distance);
     std::vector<double>& rates = measured.bytes_per_s.emplace_back();
     for (int local = 0; local < grid_.of_node(); ++local) {
@@ -274,7 +275,7 @@ Together RankGrid::in_nodes() const {
           config::CollectiveOver::tensor};
 }
 
-// The data axis separates numbers that are `distance` nodes apart; the tensor axis takes what lies between them.
+// The data axis separates ranks that are `distance` nodes apart; the tensor axis covers those in between.
 Together RankGrid::in_pairs(const PairRound& round) const {
   const int between = round.distance * of_node();
   program::Layout layout{{program::Axis::tensor, between}, {program::Axis::data, 2}};

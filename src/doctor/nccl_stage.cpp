@@ -1,4 +1,4 @@
-// The stage nccl: one all-reduce over all ranks, and NCCL's log of it, judged check by check.
+// The stage nccl: one all-reduce over all ranks, judged by NCCL's log, check by check.
 #include <algorithm>
 #include <functional>
 #include <iterator>
@@ -15,17 +15,17 @@ namespace {
 
 using Words = std::set<std::string>;
 
-// The logs of one node's ranks together.
+// The combined logs of a node's ranks.
 struct NodeLog {
   const Node& node;
-  bool several_nodes = false;  // the job has others
+  bool several_nodes = false;  // whether the job has others
   std::vector<const RankLog*> logs = {};
   Words networks = {}, interfaces = {}, versions = {}, nvls = {}, warnings = {}, mtus = {};
   Words direct = {}, direct_sends = {}, direct_receives = {};  // GPUDirect RDMA: of both ends of connections, of each
-  std::vector<std::string> devices = {};                       // as NCCL numbers them
-  std::set<std::size_t> used = {};                             // of these, by connections that leave the node
-  bool through_host = false;                                   // ranks of the node talk through host memory
-  bool over_nvlink = false;                                    // to other nodes, in one NVLink domain
+  std::vector<std::string> devices = {};                       // in NCCL's numbering
+  std::set<std::size_t> used = {};  // indices of devices with connections that leave the node
+  bool through_host = false;        // ranks of the node communicate through host memory
+  bool over_nvlink = false;         // to other nodes in the same NVLink domain
 
   std::size_t gpus() const { return std::max(node.facts.under("gpu").size(), node.facts.under("nvml").size()); }
   bool communicates() const { return !used.empty(); }
@@ -34,11 +34,11 @@ struct NodeLog {
 
 constexpr const char* nccl_check = "stage.nccl";
 constexpr double nccl_limit_s = 30;
-// Large enough for the connections of the algorithm that a training step has, which NCCL makes at the first use.
+// Large enough for the algorithm of a training step, whose connections NCCL makes on first use.
 constexpr std::int64_t message_bytes = 64 << 20;
 constexpr int max_logs = 512;  // each may be a MiB, and rank 0 holds them all
 
-// NCCL compares versions itself, and gives up.
+// NCCL compares the versions itself, and aborts.
 bool differs_in_version(const std::string& reason) {
   return reason.find("Mismatched NCCL version") != std::string::npos;
 }
@@ -95,21 +95,21 @@ NodeLog log_of(const Node& node, const std::vector<RankLog>& all, bool several_n
 
 constexpr const char* nccl_page = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html";
 
-// "mlx5_0:1/IB", "mlx5_0:1:0:0/IB" since 2.30: the port, as doctor names it.
+// The port in doctor's notation, from "mlx5_0:1/IB", or since NCCL 2.30 "mlx5_0:1:0:0/IB".
 std::string port_of_device(const std::string& device) {
   const std::string whole = device.substr(0, device.find('/'));
   const std::size_t first = whole.find(':');
   return first == std::string::npos ? whole : whole.substr(0, whole.find(':', first + 1));
 }
 
-// The active ports for RDMA that NCCL's own network can use.
+// The active RDMA ports that NCCL's built-in network can use.
 std::vector<std::string> usable_ports(const Facts& node) {
   std::vector<std::string> names;
   for (const Port& port : active_ports(node)) names.push_back(port.name());
   return names;
 }
 
-// True, and said, where the log does not tell which network NCCL took.
+// Reports and returns true if the log does not name the network that NCCL took.
 bool no_network(const NodeLog& log, Findings& out) {
   if (log.networks.empty()) out.unknown("the network that NCCL took", "its log does not name one");
   return !out.empty();
@@ -166,7 +166,7 @@ void judge_gpu_direct(const NodeLog& log, Findings& out) {
   out.warn("some connections use GPUDirect RDMA, others go through host memory", remedy);
 }
 
-// A storage network may have ports too, and NCCL takes the nearest: each GPU one is what to expect.
+// A storage network may have ports too, and NCCL takes the nearest ones, so expect one port per GPU.
 void judge_rails(const NodeLog& log, Findings& out) {
   if (log.on_sockets()) return out.skip("sockets");
   if (!log.communicates()) return out.skip("no connection leaves the node");
@@ -174,8 +174,8 @@ void judge_rails(const NodeLog& log, Findings& out) {
   const std::size_t listed = log.devices.size(), gpus = std::max<std::size_t>(1, log.gpus());
   const std::string used =
       fmt::format("connections use {} of {}", plural(std::ssize(log.used), "adapter"), text_of(log.networks));
-  // A plug-in does not list its devices as NCCL does, and NCCL numbers those that it made of several ports after all
-  // others: then there is no more to hold them against.
+  // Plug-ins do not list their devices as NCCL does, and NCCL numbers devices that it merges from several ports after
+  // all others: then the numbers cannot be compared with the list.
   if (*log.used.rbegin() >= listed) return out.pass(used);
   std::vector<std::string> unseen = usable_ports(log.node.facts), idle;
   const std::size_t ports = unseen.size();
@@ -293,7 +293,7 @@ const std::vector<NodeCheck>& node_checks() {
 const About version_check{"nccl.version", "do all ranks load the same NCCL", "NCCL version …", Verdict::fail,
                           nccl_page};
 
-// NCCL does not begin where the ranks have different ones.
+// NCCL does not start if the ranks have different versions.
 Finding judge_version(const std::vector<NodeLog>& nodes) {
   Words all;
   for (const NodeLog& log : nodes) all.insert(log.versions.begin(), log.versions.end());

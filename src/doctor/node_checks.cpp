@@ -1,4 +1,4 @@
-// The node as a whole, its GPUs as the driver sees them, its ports for RDMA, and what its ranks may use of them.
+// The node as a whole, its GPUs as the driver reports them, its RDMA ports, and the part of it that its ranks may use.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -24,7 +24,7 @@ std::vector<std::string> gpus_of_job(const Node& node) {
   return gpus;
 }
 
-// The CPUs that any of the node's ranks may use; none where a rank does not tell.
+// The CPUs that any of the node's ranks may use; empty if a rank does not report them.
 machine::CpuSet cpus_of_job(const Node& node) {
   machine::CpuSet all;
   for (const Rank& rank : node.ranks) {
@@ -35,7 +35,7 @@ machine::CpuSet cpus_of_job(const Node& node) {
   return all;
 }
 
-// Ports of adapters of one kind, by their board: how many there are, and how many of them are active.
+// Ports by the board of their adapter: their number, and how many are active.
 std::map<std::string, Cluster::PortUse> ports_by_board(const Facts& facts) {
   std::map<std::string, Cluster::PortUse> uses;
   for (const Port& port : real_ports(facts)) {
@@ -50,9 +50,9 @@ bool most_are_active(const Cluster::PortUse& use) {
   return 2 * use.active > use.nodes;
 }
 
-// How bad it is that a port is not active. A failure where NCCL_IB_HCA asks for it or it is active on most nodes; a
-// warning where most ports of equal adapters are, unless each GPU has one or no other node has it active either, and
-// where only the subnet manager is missing. Else it is spare.
+// How bad it is that a port is inactive. A failure if NCCL_IB_HCA selects it, or if it is active on most nodes. A
+// warning if it lacks only the subnet manager, or if most ports of equal adapters are active, unless there are enough
+// of those for all GPUs or the port is inactive on all nodes. Else the port is spare.
 Verdict missed(const Node& node, const Cluster& cluster, const Port& port, const Cluster::PortUse& equals) {
   const std::string chosen = setting_of(node, "NCCL_IB_HCA");
   if (!chosen.empty()) return nccl::DeviceList(chosen).allows(port.name()) ? Verdict::fail : Verdict::pass;
@@ -65,7 +65,7 @@ Verdict missed(const Node& node, const Cluster& cluster, const Port& port, const
   return most_are_active(equals) && !one_for_each_gpu && !nobody_uses_it ? Verdict::warn : Verdict::pass;
 }
 
-// Whether a bridge leads to both devices; else they meet in the processor.
+// Whether the devices share a bridge; else their traffic goes through the processor.
 bool share_a_bridge(const Facts& node, const std::string& a, const std::string& b) {
   const std::vector<std::string> first = pci_path(node, a), second = pci_path(node, b);
   return !first.empty() && !second.empty() && first.front() == second.front();
@@ -144,7 +144,7 @@ void look::rank_gpus(const Node& node, const Cluster&, Findings& out) {
   out.pass(both);
 }
 
-// Sweeps bind their workers themselves, to all that the job may use: what no rank may use matters to them.
+// Sweeps bind their workers to all CPUs that the job may use, so only CPUs that no rank may use matter to them.
 void look::rank_near_gpu(const Node& node, const Cluster&, Findings& out) {
   if (!node.facts.any("gpu")) return out.skip("no NVIDIA GPU in /sys");
   const machine::CpuSet allowed = cpus_of_job(node);
@@ -162,7 +162,7 @@ void look::rank_near_gpu(const Node& node, const Cluster&, Findings& out) {
            "give the job the CPUs of all NUMA nodes that its GPUs are near (--cpuset-cpus, srun --cpus-per-task)");
 }
 
-// A quota of all CPUs that the ranks may run on stops nobody, as Kubernetes sets it on a pod of a whole node.
+// A quota of all CPUs of the ranks limits nothing; Kubernetes sets such a quota on the pod of a whole node.
 void look::cpu_quota(const Node& node, const Cluster&, Findings& out) {
   const machine::Reading& quota = node.facts["cpu/quota"];
   if (quota.text == "none") return out.pass("none");

@@ -20,7 +20,7 @@ namespace harness::doctor {
 namespace {
 
 bool concerns(const std::string& check, const SweepToJudge& sweep) {
-  // Checks of NCCL and of RDMA, besides those of the GPUs' facts.
+  // Checks of NCCL and of RDMA, in addition to those of GPU facts.
   static constexpr std::array<std::string_view, 7> of_gpus{"ib.verbs",  "rank.memlock",  "gdr.", "env.",
                                                            "same.nccl", "same.settings", "nccl."};
   if (check == "cpu.load") return false;
@@ -28,7 +28,7 @@ bool concerns(const std::string& check, const SweepToJudge& sweep) {
   return sweep.uses_gpus || !starts_with_any(check, of_gpus);
 }
 
-// The nodes as a sweep on their CPUs meets them: without GPUs, their driver and what only leads to GPUs.
+// The nodes as seen by a sweep on CPUs: without GPUs, their driver, and the bridges that lead only to GPUs.
 std::vector<Node> without_gpus(const std::vector<Node>& nodes) {
   static constexpr std::array<std::string_view, 4> of_gpus{"gpu/", "nvml", "driver/", "pci"};
   std::vector<Node> plain;
@@ -61,13 +61,13 @@ bool is_quiet(Verdict verdict) {
   return verdict == Verdict::pass || verdict == Verdict::skip;
 }
 
-// A case may set anything on purpose, such as a setting for finding faults. These checks say that it has no effect.
+// These checks find settings without effect. Other findings are ignored, because a case may set anything on purpose.
 bool is_about_settings(const std::string& check) {
   static const std::set<std::string> all{"env.names", "env.values", "env.without_effect", "env.devices"};
   return all.contains(check);
 }
 
-// All that is worth knowing of the settings of a node's first rank.
+// All notable findings about the settings of a node's first rank.
 std::vector<std::pair<About, Finding>> judge_settings(const Node& node) {
   std::vector<std::pair<About, Finding>> found;
   const Cluster cluster({node});
@@ -80,12 +80,12 @@ std::vector<std::pair<About, Finding>> judge_settings(const Node& node) {
   return found;
 }
 
-// The findings of what each case sets. Its workers have the environment of the job's first rank besides. Nodes beyond
-// the first few tell nothing new of a setting: who differs is named by consensus.
+// Adds the findings about the settings of each case, on top of the environment of the job's first rank. The first few
+// nodes suffice for this; differences between nodes are found by other checks.
 void add_cases(const std::vector<Node>& nodes, const SweepToJudge& sweep, std::vector<store::ResultFinding>& findings) {
   constexpr std::size_t enough = 64;
   if (nodes.empty() || nodes[0].ranks.empty()) return;
-  std::set<std::string> known;  // of the nodes as they are, and then of the baseline
+  std::set<std::string> known;  // findings on the nodes as they are, and later on the baseline
   for (const store::ResultFinding& finding : findings) known.insert(finding.evidence);
   bool is_baseline = true;
   for (const auto& [case_index, settings] : sweep.cases) {
@@ -136,7 +136,7 @@ std::string failures_in_words(const store::DoctorRecord& record, bool also_silen
 
 namespace {
 
-using Json = nlohmann::json;  // which finds a key among many; what is written keeps its order
+using Json = nlohmann::json;  // fast lookup among many keys; the output keeps its order
 using Written = nlohmann::ordered_json;
 
 constexpr const char *schema_name = "harness-doctor", *unreadable_key = "unreadable";
@@ -153,7 +153,7 @@ Written json_of(const Facts& facts) {
   return out;
 }
 
-// Facts that all have alike, and the rest of each.
+// The facts that all share, and the remaining ones of each.
 struct Shared {
   Facts common;
   std::vector<Facts> own;
@@ -183,7 +183,7 @@ Shared share_facts_of_ranks(const std::vector<Node>& nodes) {
   return all.empty() ? Shared{} : share(all);
 }
 
-// Throws what nlohmann-json throws where a value is not there or of another type.
+// Throws nlohmann-json's exceptions if a value is missing or of another type.
 Facts facts_in(const Json& json) {
   Facts facts;
   for (const auto& [name, fact] : json.items()) {
@@ -209,7 +209,7 @@ RecordedFacts recorded(const Json& whole) {
          schema_version);
   RecordedFacts out{whole.at("created").get<std::string>(), whole.at("tool_version").get<std::string>(), {}};
   const Facts common = facts_in(whole.at("facts")), common_of_ranks = facts_in(whole.at("facts_of_ranks"));
-  // A small file must not become a large one.
+  // A small file must not expand to a large one.
   const std::size_t nodes = whole.at("nodes").size();
   if (nodes * common.size() > most_facts) fail("its nodes have more than {} facts", most_facts);
   for (const Json& entry : whole.at("nodes")) {
@@ -226,7 +226,7 @@ bool ends_with_any(std::string_view name, std::span<const std::string_view> ends
   return std::ranges::any_of(ends, [&](std::string_view end) { return name.ends_with(end); });
 }
 
-// Another one at every look.
+// Facts that differ at every examination.
 bool is_volatile_fact(std::string_view name) {
   static constexpr std::array<std::string_view, 7> ends{"cpu/load",   "/swapped_gib", "/slowed_by", "/processes",
                                                         "unfinished", "silent",       "_gbps"};
@@ -234,7 +234,7 @@ bool is_volatile_fact(std::string_view name) {
   return ends_with_any(name, ends) || of_idle_link || name.starts_with("log") || name.starts_with("env/SLURM_");
 }
 
-// Counters since the node was started: smaller after another start.
+// Counters since the last boot, which are smaller after a reboot.
 bool counts_events(std::string_view name) {
   static constexpr std::array<std::string_view, 3> ends{"/ecc_uncorrected", "/aer_fatal", "/aer_correctable"};
   return name.find("/counter/") != std::string_view::npos || ends_with_any(name, ends);
@@ -269,7 +269,7 @@ class FactChanges {
     const auto [at, is_new] = places_.try_emplace({what, was, now}, all_.size());
     if (is_new) all_.push_back({what, was, now, {}});
     std::vector<std::string>& nodes = all_[at->second].nodes;
-    if (nodes.empty() || nodes.back() != host) nodes.push_back(host);  // once, whatever the number of its ranks
+    if (nodes.empty() || nodes.back() != host) nodes.push_back(host);  // once per node, for any number of ranks
   }
   std::vector<Change> take() { return std::move(all_); }
 

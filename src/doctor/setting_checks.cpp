@@ -1,5 +1,5 @@
-// Settings of NCCL, in the environment of the ranks and in /etc/nccl.conf, their effect here, and the files of NCCL
-// that the linker finds.
+// Settings of NCCL, in the environment of the ranks and in /etc/nccl.conf, their effect on this node, and the files of
+// NCCL that the linker finds.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace {
 
 using Settings = std::map<std::string, std::string>;
 
-// NCCL's own of a rank: the environment wins over the file.
+// NCCL's settings of a rank: the environment overrides the file.
 Settings settings_of(const Node& node, const Rank& rank) {
   Settings settings;
   for (const std::string& name : node.facts.under("nccl_conf")) settings[name] = node.facts.text("nccl_conf/" + name);
@@ -28,7 +28,7 @@ Settings settings_of(const Node& node, const Rank& rank) {
   return settings;
 }
 
-// The settings of all ranks of the node, each pair once. That nodes differ is a check of its own.
+// The settings of all ranks of the node, each pair once. Another check reports nodes that differ.
 std::set<std::pair<std::string, std::string>> all_settings(const Node& node) {
   std::set<std::pair<std::string, std::string>> all;
   for (const Rank& rank : node.ranks) {
@@ -37,8 +37,8 @@ std::set<std::pair<std::string, std::string>> all_settings(const Node& node) {
   return all;
 }
 
-// Calls look(name, value) for each setting of the node. Says unknown where the file cannot be read, skip where nothing
-// is set, and `passes` where nothing was found.
+// Calls look(name, value) for each setting of the node. Reports unknown if the file cannot be read, skip if nothing is
+// set, and `passes` if nothing was found.
 template <class Look>
 void look_at_settings(const Node& node, Findings& out, const std::string& passes, Look look) {
   if (const auto& file = node.facts["nccl_conf"]; file.access == machine::Access::unreadable)
@@ -48,7 +48,7 @@ void look_at_settings(const Node& node, Findings& out, const std::string& passes
   out.conclude(!settings.empty(), passes, "nothing is set for NCCL");
 }
 
-// How NCCL misreads a value that people write otherwise; "" if it reads it as it is meant.
+// How NCCL misreads a value in another notation; "" if it reads it as intended.
 std::string misreading(const std::string& name, const std::string& value) {
   static const std::set<std::string> spelled_alike{"NCCL_ALGO", "NCCL_PROTO", "NCCL_P2P_LEVEL", "NCCL_NET_GDR_LEVEL",
                                                    "NCCL_BUFFSIZE"};
@@ -68,7 +68,7 @@ std::string misreading(const std::string& name, const std::string& value) {
   return "";
 }
 
-// Values of a setting, whatever their capitals.
+// A set of values; case-insensitive.
 struct Values {
   enum class Kind : std::uint8_t { any, one_of, none_of } kind{};
   std::string_view words = {};  // "TRACE,INFO"
@@ -82,7 +82,7 @@ constexpr Values any{Values::Kind::any}, on{Values::Kind::one_of, "1"}, off{Valu
     not_off{Values::Kind::none_of, "0"}, sockets{Values::Kind::one_of, "Socket"},
     nearest_only{Values::Kind::one_of, "LOC,0"}, each_call{Values::Kind::one_of, "TRACE,INFO"};
 
-// A setting that is for finding faults and costs speed.
+// A setting for debugging that costs performance.
 struct Debugging {
   std::string_view name;
   Values costs;
@@ -104,7 +104,7 @@ constexpr auto debugging = std::to_array<Debugging>({
     {"NCCL_DEBUG", each_call, "each call writes to the log"},
 });
 
-// Says where NCCL_IB_GID_INDEX is no RoCE address of a port.
+// Reports an NCCL_IB_GID_INDEX that is no RoCE address of a port.
 void judge_gid_index(const Facts& facts, const std::string& index, Findings& out) {
   for (const Port& port : active_ports(facts)) {
     const std::string& addresses = facts.text(port.key + "roce_addresses");
@@ -117,7 +117,7 @@ void judge_gid_index(const Facts& facts, const std::string& index, Findings& out
   }
 }
 
-// A list of adapters or interfaces against what the node has.
+// Compares a list of adapters or interfaces with those of the node.
 void judge_list(const Facts& facts, const std::string& name, const std::string& value, Findings& out) {
   const bool adapters = name == "NCCL_IB_HCA";
   std::vector<std::string> all = facts.under("net");
@@ -145,7 +145,7 @@ void judge_list(const Facts& facts, const std::string& name, const std::string& 
   }
 }
 
-// Why a setting can have no effect on a node; "": it can.
+// Why a setting has no effect on a node; "": it has one.
 std::string why_without_effect(const Facts& facts, const Settings& settings, const std::string& name) {
   const std::vector<Port> ports = active_ports(facts);
   const bool any_roce = std::ranges::any_of(ports, [&](const Port& port) { return is_roce(facts, port); });
@@ -162,9 +162,9 @@ std::string first_of(const std::string& files) {
   return files.substr(0, files.find(", "));
 }
 
-// The file of a plugin for networks that NCCL loads, as it looks for it; "" where there is none.
+// The file of a network plug-in that NCCL loads, found as NCCL does; "": none.
 std::string plugin_of(const Node& node, const std::string& wanted) {
-  if (wanted.starts_with('/')) return wanted;  // a file that the linker need not look for
+  if (wanted.starts_with('/')) return wanted;  // an absolute path needs no search
   for (const std::string& name : {wanted, fmt::format("libnccl-net-{}.so", wanted)}) {
     if (const std::string files = node.facts.text("library/" + name); !files.empty()) return first_of(files);
   }

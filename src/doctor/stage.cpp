@@ -17,7 +17,7 @@ struct StageName {
 constexpr std::array<StageName, 3> stage_names{
     {{"static", Stage::facts}, {"nccl", Stage::nccl}, {"load", Stage::load}}};
 
-// The supervisor says so of a worker that did nothing for as long as a deadline allows.
+// The supervisor's message for a worker that made no progress within a deadline.
 bool ran_out_of_time(const job::BlockOutcome& outcome) {
   return outcome.reason.find("(deadlines: ") != std::string::npos;
 }

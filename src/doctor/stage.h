@@ -13,44 +13,44 @@
 
 namespace harness::doctor {
 
-/// The parts of doctor, in the order in which they run.
+/// The stages of doctor, in the order in which they run.
 enum class Stage : std::uint8_t {
-  facts,  // "static": what the kernel and the driver say; starts no worker
-  nccl,   // one communicator over all ranks, and what NCCL's log says of it
+  facts,  // "static": facts from the kernel and the driver; starts no worker
+  nccl,   // one communicator over all ranks, judged by NCCL's log
   load,   // products and copies on all ranks at once, collectives in each node and between pairs of nodes
 };
-/// "static,nccl" in any order; each once. Throws Error that names what is allowed.
+/// Parses "static,nccl", in any order; duplicates count once. Throws Error that lists the allowed names.
 std::vector<Stage> parse_stages(std::string_view text);
-/// All of them, as parse_stages() reads them.
+/// All stages, as parse_stages() reads them.
 inline constexpr std::string_view all_stages = "static,nccl,load";
 
-/// The job and the nodes that the stages with workers run on.
+/// The job and the nodes for the stages that start workers.
 struct Bench {
   job::Job& job;
-  const std::vector<Node>& nodes;  // as examine() gives them
+  const std::vector<Node>& nodes;  // from examine()
   config::BackendKind backend{};
-  std::string missing;  // why this program has no workers on that backend; "": it has
+  std::string missing;  // why this program has no workers for that backend; "": it has
 };
 
-/// Why workers cannot run on every rank, before any is started: nothing where they can. Skip where there is nothing to
-/// run on, info where the launch is in the way; a stage that cannot run is never a failure.
+/// Checks, before any worker is started, why workers cannot run on every rank; nullopt if they can. The verdict is
+/// `info`: a stage that cannot run is never a failure.
 std::optional<Finding> obstacle(const Bench& bench);
 
-/// How long a stage may take; what it has by then counts.
+/// The time limit of a stage; results obtained by then count.
 class Limit {
  public:
   Limit(const Clock& clock, double limit_s) : clock_(clock), begin_s_(clock.seconds()), limit_s_(limit_s) {}
   double used_s() const { return clock_.seconds() - begin_s_; }
   double left_s() const { return limit_s_ - used_s(); }
   double limit_s() const { return limit_s_; }
-  /// Whether there is time for a block, its start included.
+  /// Whether there is time for a block, including its start.
   bool allows_block() const { return left_s() > 3 * step_s(); }
-  /// Whether there is time for a block on workers that run already and for the last one on them, which always runs:
-  /// for the least deadlines of both.
+  /// Whether there is time for a block on running workers and for the last block on them, which always runs; both with
+  /// their shortest deadlines.
   bool allows_two_more() const { return left_s() > 4 * step_s(); }
-  /// The deadlines of a block that begins now, once one of the above allowed it: where it hangs, it is ended by the
-  /// limit, or a few seconds after it where a worker has to be killed. `share`: of the time left, where other blocks
-  /// are to follow on the same workers. That of a step is always the same, as those blocks must agree in it.
+  /// The deadlines of a block that begins now, after one of the above allowed it. A block that hangs ends at the limit,
+  /// or a few seconds later if a worker has to be killed. `share`: of the remaining time, if more blocks follow on the
+  /// same workers. The step deadline is constant, because those blocks must agree on it.
   config::Deadlines deadlines(double share = 1) const {
     return {std::max(share * left_s() - step_s(), step_s()), step_s()};
   }
@@ -62,23 +62,23 @@ class Limit {
   double begin_s_, limit_s_;
 };
 
-/// A block of an operation, which a fault of the tests knows by `name`.
+/// A block of an operation; fault injection in tests refers to it by `name`.
 job::BlockRequest stage_block(const Bench& bench, const std::string& name, const config::Settings& settings,
                               const program::Layout& layout, const job::Task& task, const Limit& limit);
 
-/// The finding for a block that failed: a fault that would stop a sweep too. No block is so large that a sound
-/// node needs the time that Limit gives it. `what`: "products".
+/// The finding for a failed block, which would also stop a sweep. Blocks are small enough that a sound node never needs
+/// the time that Limit allows. `what`: "products".
 StageFinding failed_block(const Bench& bench, const std::string& check, const std::string& what,
                           const job::BlockOutcome& outcome);
 
-/// By rank of the job: the place of its node in `nodes`.
+/// For each rank of the job: the index of its node in `nodes`.
 std::vector<std::size_t> nodes_of_ranks(const std::vector<Node>& nodes);
 
 /// "rank 3 on node1".
 std::string name_of_rank(const std::vector<Node>& nodes, int rank);
 
-/// Runs one all-reduce over all ranks, in processes of their own, with NCCL's log, and says what NCCL did: the network
-/// that it took, GPUDirect RDMA, adapters, interfaces, NVLS, versions.
+/// Runs one all-reduce over all ranks in worker processes, with NCCL's log enabled, and reports NCCL's choices:
+/// network, GPUDirect RDMA, adapters, interfaces, NVLS, versions.
 std::vector<StageFinding> run_nccl_stage(const Bench& bench);
 
 /// NCCL's log of one rank.
@@ -87,7 +87,7 @@ struct RankLog {
   nccl::Observed seen;
 };
 
-/// Judges the logs. A node without one is unknown.
+/// Judges the logs. A node without a log is `unknown`.
 std::vector<StageFinding> judge_nccl(const std::vector<Node>& nodes, const std::vector<RankLog>& logs);
 
 /// The checks of judge_nccl(), for docs/doctor.md.

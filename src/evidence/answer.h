@@ -12,28 +12,28 @@
 
 namespace harness::evidence {
 
-/// A value of an answer, as JSON has it.
+/// A JSON value. Objects keep the order of their keys.
 using Value = nlohmann::ordered_json;
 
-/// One piece of evidence, read: a file, or several files that belong together. Texts may hold bytes of the
-/// files as they are; the writers escape them.
+/// The result of reading one piece of evidence: a file, or several files that belong together. Texts may contain raw
+/// bytes of the files; the writers escape them.
 struct Answer {
-  std::string object;              // its name in JSON: "bandwidths", "nccl", "log", …
+  std::string object;              // key in the JSON output: "bandwidths", "nccl", "log", …
   std::string kind;                // "nccl-tests", "training log", …
-  std::vector<std::string> files;  // as they were named
+  std::vector<std::string> files;  // paths as given
   std::string headline;
-  std::vector<std::pair<std::string, Value>> facts;           // for JSON; a key once
-  std::vector<std::pair<std::string, std::string>> evidence;  // for people: a label and a text, most telling first
-  std::vector<std::string> problems;                          // what is wrong, each with what to do
-  std::vector<std::string> cannot;                            // what harness cannot express
-  std::vector<std::string> refused;                           // what was not read, and where it stands
+  std::vector<std::pair<std::string, Value>> facts;           // for JSON; keys are unique
+  std::vector<std::pair<std::string, std::string>> evidence;  // for display: label and text, most telling first
+  std::vector<std::string> problems;                          // each with its remedy
+  std::vector<std::string> cannot;                            // settings that harness cannot express
+  std::vector<std::string> refused;                           // parts that were not read, with their location
   std::vector<std::string> notes;                             // how to read the numbers
   std::vector<std::string> next;                              // commands to paste
   Value members = {};                                         // further members of its JSON object
-  std::string configuration;                                  // of harness, whose baseline is this job; "": none
-  std::string calibration;                                    // that fits predictions of it; "": none in particular
+  std::string configuration;  // harness configuration with this job as its baseline; "": none
+  std::string calibration;    // calibration for predictions of it; "": no particular one
 
-  /// An answer of a kind, which is its first fact.
+  /// Creates an answer whose first fact is its kind.
   static Answer of(std::string object, std::string kind) {
     Answer out;
     out.object = std::move(object);
@@ -43,13 +43,14 @@ struct Answer {
   }
   void fact(std::string key, Value value) { facts.emplace_back(std::move(key), std::move(value)); }
   void tell(std::string label, std::string text) { evidence.emplace_back(std::move(label), std::move(text)); }
-  /// A fact for people as well; nothing where there is none.
+  /// Adds a text both as a fact and as evidence; does nothing if the text is empty.
   void fact_and_tell(std::string key, std::string label, std::string text) {
     if (text.empty()) return;
     tell(std::move(label), text);
     fact(std::move(key), std::move(text));
   }
-  /// Adds "text: remedy" to the problems, of which ten are kept. Where there is no headline yet, `text` is it.
+  /// Adds "text: remedy" to the problems; only the first ten are kept. `text` becomes the headline if there is none
+  /// yet.
   void problem(const std::string& text, const std::string& remedy) {
     constexpr std::size_t most = 10;
     if (headline.empty()) headline = text;
@@ -57,24 +58,23 @@ struct Answer {
   }
 };
 
-/// Gaps that the person fills: --set ranks=16. 0 and "": not given.
+/// Values that the user supplies because the files lack them: --set ranks=16. 0 and "": not given.
 struct Gaps {
   std::int64_t ranks = 0, global_batch_size = 0;
-  std::string hardware = {};                                     // a hardware file's name
-  std::vector<std::pair<std::string, std::string>> others = {};  // of a job, by the names of configurations
-  std::vector<std::string> typed = {};                           // all of them, as options of `read`
+  std::string hardware = {};                                     // name of a hardware file
+  std::vector<std::pair<std::string, std::string>> others = {};  // other job settings, by configuration name
+  std::vector<std::string> typed = {};                           // all of these as options of `read`
 };
 
-/// The hardware that the person names, else that of a GPU as a log or a test names it ("H100 80GB HBM3"); nothing where
-/// it is not known, or a hardware file of the person's own cannot be read.
+/// Returns the hardware that the user names, otherwise that of the GPU as a log or test names it ("H100 80GB HBM3").
+/// Returns nothing if the GPU is not known or one of the user's own hardware files cannot be read.
 std::optional<config::Hardware> hardware_of(const std::string& gpu, const Gaps& gaps);
 
-/// Reads files of any kind that is known, recognised by their content: "-" is the standard input. Files that belong
-/// together (NCCL logs, dumps of several ranks) become one answer; two tests of bandwidth are compared. Nothing is
-/// executed, and no other file is opened. Answers come in the order of what they say about: the step, collectives,
-/// NCCL, devices. Throws Error for a file that cannot be read, that is
-/// damaged or that is not recognised; of several files, only if none could be read: else `refused` of the first answer
-/// names it.
+/// Reads files of any known kind, recognised by content; "-" is standard input. Files that belong together (NCCL logs,
+/// dumps of several ranks) become one answer, and two bandwidth tests are compared. Executes nothing and opens no other
+/// file. Answers are ordered by subject: the step, collectives, NCCL, devices. Throws Error if a file cannot be read,
+/// is damaged or is not recognised. With several files, throws only if none can be read; otherwise `refused` of the
+/// first answer names the failed ones.
 std::vector<Answer> read_files(const std::vector<std::string>& paths, const Gaps& gaps);
 
 }  // namespace harness::evidence

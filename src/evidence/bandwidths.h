@@ -15,60 +15,60 @@ namespace harness::evidence {
 
 inline constexpr double giga = 1e9;  // GB/s as nccl-tests prints them
 
-/// One buffer arrangement of a row: nothing where the program did not measure it.
+/// One buffer arrangement of a row. Absent values were not measured.
 struct Direction {
   std::optional<double> seconds, algbw, busbw;  // bytes per second
-  std::optional<double> wrong;  // values that are wrong, or before nccl-tests 2.13 the largest difference
+  std::optional<double> wrong;                  // number of wrong values; before nccl-tests 2.13 largest difference
 };
 
 struct SizeRow {
   std::int64_t bytes = 0;
   Direction out_of_place, in_place;
 
-  /// The better one; 0: none was measured.
+  /// Returns the better direction's value; 0: neither was measured.
   double busbw() const;
   double algbw() const;
-  /// The shorter one; 0: none was measured.
+  /// Returns the shorter time; 0: neither was measured.
   double seconds() const;
 };
 
-/// A collective by size: one test of nccl-tests, rccl-tests or the OSU micro-benchmarks.
+/// A collective by message size: one test of nccl-tests, rccl-tests or the OSU micro-benchmarks.
 struct Bandwidths {
   std::string kind = "nccl-tests", flavour;  // flavour: "rccl-tests", else ""
-  std::string test;                          // "all_reduce" as the program says it; "": it does not
-  std::string nccl;                          // "2.29.7"; "": not said
-  std::vector<std::string> columns;          // the leading ones: size, count, type, redop, root
-  bool wrong_is_a_count = true;              // false: the largest difference, as before nccl-tests 2.13
-  std::string redop, root;                   // of the first row; "": it has no such column
-  std::vector<std::string> hosts;            // of the devices, in order, each once
-  std::int64_t ranks = 0, first_ranks = 0;   // 0: not said; first_ranks: devices that call themselves rank 0
-  std::int64_t largest_rank = -1;            // as the list of devices has it
+  std::string test;                          // "all_reduce", as the program prints it; "": not printed
+  std::string nccl;                          // "2.29.7"; "": not printed
+  std::vector<std::string> columns;          // leading columns: size, count, type, redop, root
+  bool wrong_is_a_count = true;              // false: largest difference, before nccl-tests 2.13
+  std::string redop, root;                   // from the first row; "": no such column
+  std::vector<std::string> hosts;            // hosts of the devices, in order, without duplicates
+  std::int64_t ranks = 0, first_ranks = 0;   // 0: not printed; first_ranks: devices listed as rank 0
+  std::int64_t largest_rank = -1;            // from the list of devices; -1: not listed
   bool devices_cut = false;                  // the list of devices ends in "..."
-  bool split = false;                        // NCCL_TESTS_SPLIT: several groups, and busbw is of one
+  bool split = false;                        // NCCL_TESTS_SPLIT: several groups; busbw is that of one
   std::string gpu;                           // "H100 80GB HBM3"
   std::optional<double> average_busbw;       // as printed, in GB/s
-  std::int64_t out_of_bounds = -1;           // results that the program itself calls wrong; -1: not said
-  std::vector<std::string> environment;      // "NCCL_ALGO=Ring": only what is no secret
+  std::int64_t out_of_bounds = -1;           // wrong results as counted by the program; -1: not printed
+  std::vector<std::string> environment;      // "NCCL_ALGO=Ring"; only variables that hold no secrets
   std::vector<SizeRow> rows;                 // by size
-  bool repeated = false;                     // sizes were measured several times: cycles, or types of values
+  bool repeated = false;                     // sizes were measured several times: cycles or data types
 
-  /// The collective: as said, else by the ratio of busbw to algbw; "": cannot be told.
+  /// Returns the collective as printed, otherwise inferred from busbw / algbw; "": cannot be inferred.
   std::string collective() const;
-  /// Sorts the rows, and keeps the best of each size.
+  /// Sorts the rows by size and keeps the best of each size.
   void keep_best();
-  /// Completes what the list of devices lacks: ranks by the last one's number, else by busbw / algbw, which of an
-  /// all-reduce alone exceeds 1: 2 (n - 1) / n.
+  /// Infers the ranks if the list of devices is incomplete: from the highest rank listed, otherwise from busbw / algbw,
+  /// which exceeds 1 only for an all-reduce: 2 (n - 1) / n.
   void complete();
 };
 
-/// Takes lines of nccl-tests and rccl-tests among any others. Columns are found by the two lines that head them: their
-/// number has changed between nccl-tests 2.0 and 2.19.
+/// Extracts nccl-tests and rccl-tests output from mixed lines. Locates the columns by the two header lines, because
+/// their number changed between nccl-tests 2.0 and 2.19.
 class NcclTestsReader {
  public:
-  /// `file`: its name may say the test.
+  /// `file`: its name may contain the test's.
   explicit NcclTestsReader(std::string file) : file_(std::move(file)) {}
   void line(const Line& line);
-  /// Each run of a test. A run without rows does not count.
+  /// Returns one result per test run; runs without rows are left out.
   std::vector<Bandwidths> finish();
 
  private:
@@ -78,7 +78,7 @@ class NcclTestsReader {
   void row(std::string_view text);
 
   struct Columns {
-    std::size_t time = 0, algbw = 0, busbw = 0, wrong = 0;  // places in a row; 0: none
+    std::size_t time = 0, algbw = 0, busbw = 0, wrong = 0;  // column indices; 0: none
     bool in_place = false;
   };
   std::string file_, named_test_, nccl_;
@@ -86,11 +86,11 @@ class NcclTestsReader {
   std::size_t width_ = 0, redop_ = 0, root_ = 0;
   std::vector<Columns> columns_;
   std::vector<Bandwidths> runs_;
-  std::set<std::string> hosts_;  // of the last run
-  bool open_ = false;            // a run has begun, and its average has not come yet
+  std::set<std::string> hosts_;  // hosts of the last run
+  bool open_ = false;            // a run has begun and its average has not been read yet
 };
 
-/// The OSU micro-benchmarks: a latency or a bandwidth by size.
+/// Extracts OSU micro-benchmark output: latency or bandwidth by size.
 class OsuReader {
  public:
   void line(const Line& line);
@@ -101,19 +101,19 @@ class OsuReader {
   std::vector<Bandwidths> runs_;
 };
 
-/// The JSON file of nccl-tests (-J, since 2.17.4). Throws Error for a text that is none.
+/// Parses the JSON file of nccl-tests (-J, since 2.17.4). Throws Error for any other text.
 Bandwidths nccl_tests_json(const std::string& text);
 
-/// The name of a test in a path or a command: "all_reduce" of "./build/all_reduce_perf -b 8"; "": none.
+/// Returns the test named in a path or command: "all_reduce" for "./build/all_reduce_perf -b 8"; "": none.
 std::string test_in(std::string_view text);
-/// busbw / algbw of a collective on n ranks (nccl-tests, doc/PERFORMANCE.md); 0: not known.
+/// Returns busbw / algbw of a collective on n ranks (nccl-tests, doc/PERFORMANCE.md); 0: not known.
 double bus_factor(std::string_view collective, std::int64_t ranks);
 
-/// Reads a measured collective: peak, latency, holes, and how far it is from the limit of the links.
+/// Reports a measured collective: peak, latency, dips, and the distance from the link limit.
 Answer answer_of(Bandwidths measured, const Gaps& gaps);
-/// Runs that were one rank each: nothing was measured.
+/// Reports runs of a single rank each, which measure nothing.
 Answer answer_of_single_ranks(const std::vector<Bandwidths>& runs);
-/// The sizes that both measured, one beside the other.
+/// Returns rows that compare the sizes measured in both.
 std::vector<std::pair<std::string, std::string>> compared(const Bandwidths& first, const Bandwidths& second);
 
 }  // namespace harness::evidence

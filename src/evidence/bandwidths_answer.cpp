@@ -9,12 +9,12 @@
 namespace harness::evidence {
 namespace {
 
-// The OSU micro-benchmarks' name of a collective as nccl-tests has it.
+// Maps an OSU collective name to the nccl-tests name.
 std::string osu_collective(const std::string& test) {
   return mapped("allreduce=all_reduce|allgather=all_gather|all-to-all=alltoall|bcast=broadcast", test).value_or(test);
 }
 
-// "128M", as nccl-tests and `sweep -b` take it.
+// Formats "128M", which nccl-tests and `sweep -b` accept.
 std::string nccl_size(std::int64_t bytes) {
   constexpr std::int64_t mega = 1 << 20;
   return bytes % mega == 0 ? fmt::format("{}M", bytes / mega) : std::to_string(bytes);
@@ -27,11 +27,11 @@ std::string rate_text(double bytes_per_s) {
 // "H100" of "H100 80GB HBM3", "A100" of "A100-SXM4-80GB", "MI300X" of "AMD Instinct MI300X".
 std::string short_gpu(const std::string& gpu) {
   const std::string name = gpu.starts_with("AMD Instinct ") ? gpu.substr(13) : gpu;
-  if (name.starts_with("Graphics")) return "GPUs";  // "NVIDIA Graphics Device": the driver knows no name
+  if (name.starts_with("Graphics")) return "GPUs";  // "NVIDIA Graphics Device": unknown to the driver
   return name.substr(0, name.find_first_of(" -"));
 }
 
-// Sizes whose busbw is below 85 % of both neighbours'.
+// Returns the sizes with a busbw below 85 % of both neighbours.
 std::vector<const SizeRow*> holes(const Bandwidths& measured) {
   constexpr double share = 0.85;
   std::vector<const SizeRow*> found;
@@ -59,9 +59,9 @@ void add_holes(const std::vector<const SizeRow*>& found, Answer& out) {
                          "compare NCCL_ALGO and NCCL_PROTO at these sizes");
 }
 
-// On several nodes a ring cannot send faster than a node's adapters, on one not faster than a GPU's NVLinks. Trees on
-// two nodes and switches that add up (NVLS) can show more, because busbw counts the traffic of a ring. In an all-to-all
-// each GPU sends what its own adapters carry, and what stays on its node comes on top.
+// Across nodes, a node's adapters limit a ring; within a node, a GPU's NVLinks do. Trees on two nodes and NVLS switch
+// reduction can exceed this limit because busbw counts ring traffic. In an all-to-all, each GPU's adapters limit its
+// traffic to other nodes; traffic within the node comes on top.
 void add_limit(const Bandwidths& measured, const std::string& collective, const SizeRow& peak,
                const std::optional<config::Hardware>& hardware, Answer& out) {
   if (!hardware || measured.hosts.empty() || measured.split) return;
@@ -84,16 +84,16 @@ void add_limit(const Bandwidths& measured, const std::string& collective, const 
   const double share = peak.busbw() / limit;
   const std::string text = fmt::format("{} of {:.0f} GB/s", percent(share, share < 0.1 ? 1 : 0), limit / giga);
   out.tell("limit", fmt::format("{}, {} ({}){}", text, carries, hardware->file, ring ? above : ""));
-  if (several && share < 0.25 && measured.rows.back().bytes >= 64 << 20)  // below that size latency counts
+  if (several && share < 0.25 && measured.rows.back().bytes >= 64 << 20)  // latency dominates below this size
     out.problem(text + ", " + carries,
                 "NCCL runs over TCP sockets, without GPUDirect RDMA or over few adapters (its log says it), or the "
                 "network is not that of " +
                     hardware->file);
 }
 
-// Before nccl-tests 2.13 rows have differences: what is too large depends on type and ranks, and the program says it.
+// Before nccl-tests 2.13 rows contain differences, whose tolerance depends on type and ranks; the program judges them.
 void add_wrong(const Bandwidths& measured, Answer& out) {
-  constexpr double largest_difference = 1e-2;  // of fp16 sums, where the end of the output is not there
+  constexpr double largest_difference = 1e-2;  // for fp16 sums, if the end of the output is missing
   double wrong = 0, at_most = 0;
   bool checked = measured.out_of_bounds > 0;
   for (const SizeRow& row : measured.rows) {
@@ -216,7 +216,7 @@ Answer answer_of(Bandwidths measured, const Gaps& gaps) {
   if (measured.ranks == 0) measured.ranks = gaps.ranks;
   const bool osu = measured.kind != "nccl-tests";
   const std::string collective = osu ? osu_collective(measured.test) : measured.collective();
-  if (osu) {  // it prints no busbw, and for some collectives the size of one rank's part
+  if (osu) {  // OSU prints no busbw, and for some collectives the size of one rank's part
     const bool of_each = is_one_of("all_gather|alltoall|gather|scatter", collective);
     const double factor = (of_each ? static_cast<double>(measured.ranks) : 1) * bus_factor(collective, measured.ranks);
     for (SizeRow& row : measured.rows)
@@ -250,7 +250,7 @@ Answer answer_of(Bandwidths measured, const Gaps& gaps) {
   }
   const auto half = std::ranges::find_if(measured.rows, [&](const SizeRow& row) { return by(row) >= by(peak) / 2; });
   if (half != measured.rows.begin()) out.tell("half of it", "from " + print_bytes_exact(half->bytes) + " on");
-  constexpr std::int64_t latency_bytes = 1 << 16;  // above it the transfer itself counts
+  constexpr std::int64_t latency_bytes = 1 << 16;  // above it the transfer time dominates
   if (smallest.seconds() > 0) {
     out.tell(smallest.bytes <= latency_bytes ? "latency" : "smallest size",
              fmt::format("{} at {}", seconds_text(smallest.seconds()), print_bytes_exact(smallest.bytes)));
@@ -273,7 +273,7 @@ Answer answer_of_single_ranks(const std::vector<Bandwidths>& runs) {
   Answer out = Answer::of("bandwidths", "nccl-tests");
   out.headline = "nothing was measured: busbw is 0 because each process was alone";
   std::set<std::string> hosts;
-  std::int64_t alone = 0;  // two that wrote into each other's output look like one run
+  std::int64_t alone = 0;  // two interleaved outputs look like one run
   for (const Bandwidths& run : runs) {
     alone += run.first_ranks;
     hosts.insert(run.hosts.begin(), run.hosts.end());
@@ -300,7 +300,7 @@ std::vector<std::pair<std::string, std::string>> compared(const Bandwidths& firs
   constexpr std::size_t most = 6;
   const std::size_t step = (lines.size() + most - 1) / most;
   std::vector<std::pair<std::string, std::string>> some;
-  for (std::size_t i = 0; i < lines.size(); ++i) {  // the largest size among them
+  for (std::size_t i = 0; i < lines.size(); ++i) {  // includes the largest size
     if ((lines.size() - 1 - i) % step == 0) some.emplace_back("before, " + lines[i].first, lines[i].second);
   }
   return some;

@@ -16,8 +16,8 @@ namespace harness::evidence {
 namespace {
 
 struct Matrix {
-  std::vector<std::string> names;                      // of the columns that are devices, in order
-  std::map<std::string, std::vector<std::string>> of;  // by the row's device: its cells, as many as there are names
+  std::vector<std::string> names;                      // device columns, in order
+  std::map<std::string, std::vector<std::string>> of;  // by row device: one cell per name
   std::map<std::string, std::string> adapters;         // "NIC0": "mlx5_0"
 
   std::string cell(std::size_t row, std::size_t column) const {
@@ -32,7 +32,7 @@ bool is_gpu(std::string_view name) {
          name.find_first_not_of("0123456789", 3) == std::string_view::npos;
 }
 
-// From near to far; NVLinks are nearest.
+// Ranks connections from near to far; NVLinks are nearest.
 int distance(std::string_view cell) {
   static constexpr std::array<std::string_view, 5> levels = {"PIX", "PXB", "PHB", "NODE", "SYS"};
   const auto found = std::ranges::find(levels, cell);
@@ -40,7 +40,7 @@ int distance(std::string_view cell) {
   return cell.starts_with("NV") ? 0 : 100;
 }
 
-// The parts between tabs; where the tabs were lost, between two blanks or more (" X " is one cell).
+// Splits at tabs, or at blanks if the tabs were lost (" X " is one cell).
 std::vector<std::string> cells_of(std::string_view line) {
   std::vector<std::string> cells;
   for (const std::string_view cell : contains(line, "\t") ? split(line, '\t') : words_of(line, 256))
@@ -74,10 +74,10 @@ Matrix matrix_of(std::string_view text) {
 constexpr const char* cut_file = "it is cut: not every element is closed; write it again with {}";
 constexpr const char* look_closer = "./harness doctor --stages static     # on this node: links, GPUDirect, NUMA";
 
-// NVLinks of each pair, and which number is usual. Meshes and bridges give each GPU several kinds, all alike: a fault
-// makes GPUs differ.
+// Judges the NVLinks of each GPU pair. In meshes and bridges every GPU has the same mix of link counts; a fault makes
+// GPUs differ.
 void judge_pairs(const Matrix& matrix, const std::vector<std::size_t>& gpus, Answer& out) {
-  std::map<std::string, std::vector<std::string>> pairs;  // by what stands in their cell
+  std::map<std::string, std::vector<std::string>> pairs;  // by cell content
   std::set<std::vector<std::string>> nvlinks;
   for (const std::size_t a : gpus) {
     std::vector<std::string> own;
@@ -108,7 +108,7 @@ void judge_pairs(const Matrix& matrix, const std::vector<std::size_t>& gpus, Ans
 void judge_adapters(const Matrix& matrix, const std::vector<std::size_t>& gpus,
                     const std::vector<std::size_t>& adapters, Answer& out) {
   if (adapters.empty()) return;
-  std::map<int, std::pair<std::string, std::vector<std::size_t>>> nearest;  // by distance: its word and the GPUs
+  std::map<int, std::pair<std::string, std::vector<std::size_t>>> nearest;  // by distance: its name and the GPUs
   const auto nearest_to = [&](std::size_t gpu) {
     return *std::ranges::min_element(adapters, {}, [&](std::size_t a) { return distance(matrix.cell(gpu, a)); });
   };
@@ -163,7 +163,7 @@ Answer topology_matrix(std::string_view text) {
   return out;
 }
 
-// NCCL's own XML (src/graph/topo.cc, search.cc), by nccl/topology.h.
+// Reads NCCL's XML (src/graph/topo.cc, search.cc) through nccl/topology.h.
 Answer nccl_graphs(std::string_view text) {
   Answer out = Answer::of("graph", "nccl graph");
   std::vector<std::string> parts, adapters;
@@ -215,12 +215,12 @@ std::string name_of(const nccl::Topology& topology, const nccl::Topology::Device
   return gpu && !device.path.empty() ? fmt::format("GPU {} ({})", device.number, device.name) : device.name;
 }
 
-// Returns what the headline says of the links where nothing is wrong.
+// Returns the headline's words on the links if nothing is wrong.
 std::string judge_links(const nccl::Topology& topology, Answer& out) {
   constexpr double giga = 1e9, bits = 8;
   const std::vector<nccl::LinkCheck> checks = nccl::check_links(topology);
   std::vector<std::string> unknown, usual;
-  std::map<std::string, std::vector<std::string>> narrow;  // devices, by what they have
+  std::map<std::string, std::vector<std::string>> narrow;  // devices by link description
   for (const nccl::LinkCheck& check : checks) {
     const std::string name = name_of(topology, *check.device);
     if (check.is_usual) {
@@ -255,7 +255,7 @@ Answer nccl_topology(std::string_view text) {
   if (!topology.any_cpu && gpus.empty() && adapters.empty()) fail("it holds no topology of NCCL");
   if (!topology.whole) fail(cut_file, "NCCL_TOPO_DUMP_FILE");
   Answer out = Answer::of("topology", "nccl topology");
-  std::map<double, std::vector<std::string>> links;  // GPUs by their number
+  std::map<double, std::vector<std::string>> links;  // GPUs by number of NVLinks
   for (const auto& gpu : gpus) {
     if (gpu.nvlinks) links[*gpu.nvlinks].push_back(fmt::format("GPU {}", gpu.number));
   }
@@ -295,7 +295,7 @@ Answer nccl_topology(std::string_view text) {
   return out;
 }
 
-// "node slots=8 [max_slots=8]" (Open MPI, DeepSpeed), "node:8" (MPICH, Intel MPI), "node" alone (a rank each line).
+// "node slots=8 [max_slots=8]" (Open MPI, DeepSpeed), "node:8" (MPICH, Intel MPI), "node" alone (one rank per line).
 
 namespace {
 
@@ -334,7 +334,7 @@ std::optional<Entry> entry_of(std::string_view line) {
   return is_host_name(entry.host) ? std::optional(entry) : std::nullopt;
 }
 
-// Empty if a line is none of a hostfile.
+// Returns nothing if any line does not belong to a hostfile.
 std::vector<Entry> entries_of(std::string_view text) {
   std::vector<Entry> entries;
   constexpr std::size_t most = 1u << 20;
@@ -352,7 +352,7 @@ std::vector<Entry> entries_of(std::string_view text) {
 
 bool is_hostfile(std::string_view text) {
   const std::vector<Entry> entries = entries_of(text);
-  // Words alone may be anything: hosts have digits, dots or dashes in their names, and addresses three dots.
+  // Single words are ambiguous: host names contain digits, dots or dashes, and addresses three dots.
   const auto likely = [](const Entry& entry) {
     const bool word = std::ranges::any_of(entry.host, [](unsigned char c) { return std::isalpha(c) != 0; });
     return entry.stated || (word ? entry.host.find_first_of("0123456789.-") != std::string::npos

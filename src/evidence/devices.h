@@ -14,22 +14,22 @@
 
 namespace harness::evidence {
 
-// Small texts about the devices and processes of a job. Each function throws Error for a text that is not of its kind.
+// Short files about a job's devices and processes. Each function throws Error for a text of any other kind.
 
-/// `nvidia-smi topo -m`: how GPUs and network adapters of a node are connected.
+/// Reads `nvidia-smi topo -m`: how the GPUs and network adapters of a node are connected.
 Answer topology_matrix(std::string_view text);
-/// Whether the text is one, with its legend or without.
+/// Returns whether the text is such a matrix, with or without its legend.
 bool is_topology_matrix(std::string_view text);
-/// NCCL_TOPO_DUMP_FILE: the PCI tree as NCCL sees it.
+/// Reads NCCL_TOPO_DUMP_FILE: the PCI tree as NCCL sees it.
 Answer nccl_topology(std::string_view text);
-/// NCCL_GRAPH_DUMP_FILE: channels and rates of each algorithm.
+/// Reads NCCL_GRAPH_DUMP_FILE: channels and bandwidth of each algorithm.
 Answer nccl_graphs(std::string_view text);
-/// A hostfile of Open MPI ("node slots=8"), MPICH ("node:8") or DeepSpeed.
+/// Reads a hostfile of Open MPI ("node slots=8"), MPICH ("node:8") or DeepSpeed.
 Answer hostfile(std::string_view text);
-/// Whether the text is one: only hosts with slots, or several lines of one host name each.
+/// Returns whether the text is a hostfile: only hosts with slots, or several lines of one host name each.
 bool is_hostfile(std::string_view text);
 
-/// NCCL Inspector (the profiler plug-in of NCCL 2.28 and later): JSON objects, a line each or indented.
+/// Reads NCCL Inspector output (profiler plug-in of NCCL 2.28 and later): JSON objects, indented or one per line.
 class InspectorReader {
  public:
   void line(std::string_view text);
@@ -40,31 +40,31 @@ class InspectorReader {
 
   struct Collective {
     double shortest_s = 0, longest_s = 0, busbw = 0;
-    std::int64_t last_rank = 0, records = 0;  // last_rank: with the shortest time, for it came last
+    std::int64_t last_rank = 0, records = 0;  // last_rank: arrived last, so its time is the shortest
   };
   struct Group {
     std::string name;
     std::int64_t bytes = 0;
-    double total_s = 0, usual_s = 0, busbw = 0;                  // of the shortest times: their sum and medians
-    std::vector<std::pair<std::int64_t, Collective>> rows = {};  // by sequence number, in order
+    double total_s = 0, usual_s = 0, busbw = 0;                  // sum and medians of the shortest times
+    std::vector<std::pair<std::int64_t, Collective>> rows = {};  // sorted by sequence number
   };
   std::vector<Group> groups() const;
-  using Key = std::tuple<std::string, std::string, std::int64_t, std::int64_t>;  // communicator, name, bytes, number
+  using Key = std::tuple<std::string, std::string, std::int64_t, std::int64_t>;  // communicator, name, bytes, sequence
 
-  std::string open_;  // an object that has begun
+  std::string open_;  // text of an unfinished object
   int depth_ = 0;
   bool in_string_ = false, escaped_ = false, skipping_ = false;
   std::map<Key, Collective> collectives_;
-  std::map<std::string, std::int64_t> communicators_;  // and their ranks
+  std::map<std::string, std::int64_t> communicators_;  // number of ranks by communicator
   std::set<std::string> hosts_;
   std::int64_t records_ = 0, damaged_ = 0;
   bool cut_ = false;
 };
 
-/// PyTorch's Flight Recorder, as JSON: the last collectives of each rank. Several files are of one job.
+/// Reads dumps of PyTorch's Flight Recorder in JSON: the last collectives of each rank. All files are from one job.
 class FlightRecorder {
  public:
-  /// Throws Error for a text that is none.
+  /// Throws Error for any other text.
   void file(const std::string& text, const std::string& name);
   Answer finish() const;
 
@@ -72,7 +72,7 @@ class FlightRecorder {
     std::string name, shape, state;
   };
   struct Member {
-    std::int64_t rank = -1;  // -1: not said
+    std::int64_t rank = -1;  // -1: not recorded
     std::string file;
     std::int64_t enqueued = -1, started = -1, completed = -1;  // sequence numbers; -1: none
     std::map<std::int64_t, Entry> entries;
@@ -80,14 +80,14 @@ class FlightRecorder {
   struct Group {
     std::string description;
     std::int64_t ranks = 0;
-    std::vector<std::int64_t> numbers;  // of the ranks, where the file lists them
+    std::vector<std::int64_t> numbers;  // rank numbers, if the file lists them
     std::vector<Member> members;
   };
 
  private:
   std::vector<const Member*> late_in(const Group& group) const;
 
-  std::map<std::string, Group> groups_;  // by the process group's id
+  std::map<std::string, Group> groups_;  // by process group id
 };
 
 }  // namespace harness::evidence

@@ -9,7 +9,7 @@
 #include "evidence/input.h"
 
 // PyTorch's Flight Recorder (torch/csrc/distributed/c10d/FlightRecorder, versions 2.2 to 2.10): `entries` are the last
-// collectives that a rank enqueued, `pg_status` how far each group came.
+// collectives that a rank enqueued, `pg_status` shows the progress of each group.
 
 namespace harness::evidence {
 namespace {
@@ -60,8 +60,8 @@ void FlightRecorder::file(const std::string& text, const std::string& name) {
     if (digits != std::string::npos && digits + 1 < name.size() && name.size() - digits < 9)
       rank = static_cast<std::int64_t>(as_number(std::string_view(name).substr(digits + 1)).value_or(-1));
   }
-  // pg_status and entries have the numbers that this rank gave its groups; their names, in entries too, are those of
-  // all ranks and of pg_config.
+  // pg_status and entries use the group numbers of this rank. Group names, which entries also contain, are the same on
+  // all ranks and in pg_config.
   std::map<std::string, std::string> names;
   for (const Json& entry : at(json, "entries")) {
     const Json& group = at(entry, "process_group");
@@ -116,7 +116,8 @@ std::string call_text(const FlightRecorder::Member& member, std::int64_t number)
   return fmt::format("{} {}", value_at(member.entries, number, {"collective", "", ""}).name, number);
 }
 
-// One sequence number, several collectives: the program is wrong. To some, ranks bring sizes of their own.
+// Different collectives under one sequence number are a program error. all_to_all, gather and scatter may differ in
+// size.
 void compare_calls(const FlightRecorder::Group& group, const FlightRecorder::Member& ahead, Answer& out) {
   for (const FlightRecorder::Member& member : group.members) {
     for (const auto& [number, entry] : member.entries) {
@@ -134,7 +135,7 @@ void compare_calls(const FlightRecorder::Group& group, const FlightRecorder::Mem
 
 }  // namespace
 
-// The ranks that others wait for. A rank in a collective of another group is late because of that one.
+// Returns the ranks that others wait for. A rank with an open collective in another group is late because of that one.
 std::vector<const FlightRecorder::Member*> FlightRecorder::late_in(const Group& group) const {
   std::set<std::string> waiting;  // by file
   for (const auto& [id, any] : groups_) {
@@ -207,9 +208,8 @@ Answer FlightRecorder::finish() const {
   return out;
 }
 
-// NCCL Inspector (NCCL plugins/profiler/inspector): objects {header, metadata, coll_perf}, format v4.0 and v5.x. Ranks
-// are joined by communicator and sequence number: the rank with the shortest time came last, and the others waited for
-// it.
+// NCCL Inspector (NCCL plugins/profiler/inspector): objects {header, metadata, coll_perf}, formats v4.0 and v5.x. Ranks
+// are joined by communicator and sequence number. The rank with the shortest time came last; the others waited for it.
 
 namespace {
 
@@ -278,7 +278,7 @@ void InspectorReader::object(const std::string& text) {
   collective.busbw = std::max(collective.busbw, busbw);
 }
 
-// Collectives of one name and size, whatever the communicator: those that take most of the time first.
+// Groups collectives by name and size across communicators, longest total time first.
 std::vector<InspectorReader::Group> InspectorReader::groups() const {
   std::map<std::pair<std::string, std::int64_t>, Group> by_kind;
   for (const auto& [key, collective] : collectives_) {
@@ -326,7 +326,7 @@ Answer InspectorReader::finish() {
   out.headline =
       fmt::format("{} of {}: median busbw {:.1f} GB/s over {} calls", first.name,
                   print_bytes_exact(std::max<std::int64_t>(first.bytes, 0)), first.busbw / giga, first.rows.size());
-  std::map<std::int64_t, std::int64_t> last;  // by rank: the calls that it came last to
+  std::map<std::int64_t, std::int64_t> last;  // by rank: number of calls to which it came last
   for (const auto& [number, collective] : first.rows) {
     if (collective.shortest_s > slow * first.usual_s)
       late.push_back(fmt::format("sequence {}: {:.0f} us against {:.0f}", number, collective.shortest_s / micro,

@@ -6,31 +6,31 @@
 
 #include "evidence/input.h"
 
-// Keys of frameworks and our names for them. Keys that stand in config/frameworks are read by those rows; here are keys
-// that `export` never writes, and frameworks that it does not write at all.
+// Maps framework keys to harness names. Keys in config/frameworks are read through those rows. This file holds keys
+// that `export` never writes, and frameworks that `export` does not support.
 
 namespace harness::evidence {
 
-/// A key that is only read.
+/// A key that is read but never exported.
 struct KeyRow {
-  std::string_view key;          // its names, between bars
-  std::string_view here;         // our name; "": nothing of the step, or for the rules of its framework (job_rules.cpp)
-  std::string_view values = "";  // "theirs=ours|…": a value that is not among them is none; "": both write it alike
+  std::string_view key;          // alternative names, separated by '|'
+  std::string_view here;         // harness name; "": no effect on the step, or handled in job_rules.cpp
+  std::string_view values = "";  // "theirs=ours|…"; other values are rejected; "": same spelling in both
 };
-/// Rows "key=here" between blanks, whose values both write alike, and others.
+/// Returns rows from "key=here" pairs separated by spaces, whose values are spelled the same in both, plus `rows`.
 inline std::vector<KeyRow> key_rows(std::string_view alike, std::vector<KeyRow> rows = {}) {
   for (const std::string_view row : split(alike, ' '))
     rows.push_back({row.substr(0, row.find('=')), row.substr(row.find('=') + 1)});
   return rows;
 }
-/// A key whose value harness has no equivalent for.
+/// A key whose value has no equivalent in harness.
 struct CannotRow {
-  std::string_view key;       // its names, between bars
-  std::string_view harmless;  // values that ask for nothing, between bars
+  std::string_view key;       // alternative names, separated by '|'
+  std::string_view harmless;  // values that request nothing, separated by '|'
   std::string_view text;      // {} is the value
 };
 
-// Not inline: an inline variable may be initialised after those of the source that takes a span of it.
+// Not inline: an inline variable may be initialised after the variables of a source file that take a span of it.
 const std::vector<KeyRow> megatron_keys = key_rows(
     "--max-position-embeddings|--group-query-attention|--num-query-groups|--vocab-size|--bf16|--fp16|"
     "--sequence-parallel|--use-distributed-optimizer|--use-megatron-fsdp|--data-parallel-sharding-strategy|"
@@ -140,7 +140,7 @@ inline constexpr std::array<CannotRow, 4> hf_model_cannot{{
     {"use_sliding_window", "false", "sliding-window attention: it is counted in full"},
 }};
 
-// Flags of the Trainer, with and without dashes, and of programs around it.
+// Flags of the Hugging Face Trainer and of programs built around it, with and without dashes.
 const std::vector<KeyRow> hf_trainer = key_rows(
     "per_device_train_batch_size|micro_batch_size|train_batch_size=micro_batch_size "
     "gradient_accumulation_steps=gradient_accumulation block_size|max_seq_length|max_seq_len|max_context_width|"
@@ -244,7 +244,7 @@ inline constexpr std::array<CannotRow, 1> maxtext_cannot{{
     {"optimizer_memory_host_offload", "false", "the optimizer on the host: its copies are not predicted"},
 }};
 
-// Megatron-Bridge's scripts/performance, by short and long names.
+// Options of Megatron-Bridge's scripts/performance, by short and long name.
 const std::vector<KeyRow> bridge_options = key_rows(
     "-tp|--tensor_model_parallel_size=layout.tensor_parallel "
     "-pp|--pipeline_model_parallel_size=layout.pipeline_parallel -cp|--context_parallel_size=layout.context_parallel "

@@ -6,14 +6,14 @@
 #include "evidence/input.h"
 #include "evidence/training_job.h"
 
-// Defaults and dependences of Hugging Face's models, Trainer and accelerate, and of DeepSpeed, which they start.
+// Defaults and dependent values of Hugging Face's models, Trainer and accelerate, and of DeepSpeed, which they start.
 
 namespace harness::evidence {
 namespace {
 
 using Text = std::string_view;
 
-// Defaults of the classes of transformers, by model_type.
+// Defaults of transformers' model classes, by model_type.
 struct ModelClass {
   Text types, values;
 };
@@ -49,7 +49,7 @@ void hugging_face_model(TrainingJob& job) {
   if (job.is_on("multi_query") && !job.is_on("new_decoder_architecture"))
     job.otherwise("model.kv_heads", "1", "multi_query");
   if (type == "bloom" || job.is_on("attn_config.alibi")) job.cannot.emplace_back("positions alibi (nearest: learned)");
-  if (type.starts_with("gemma")) {  // gated, whatever hidden_act calls the gate
+  if (type.starts_with("gemma")) {  // always gated, regardless of hidden_act
     job.set("model.activation", "swiglu", from);
     job.cannot.emplace_back("GEGLU (nearest: swiglu, with the same FLOP of products)");
   }
@@ -69,7 +69,7 @@ void hugging_face_model(TrainingJob& job) {
 constexpr const char* zero_overlap = "default of DeepSpeed: true at stage 3, else false";
 
 void deepspeed(TrainingJob& job) {
-  const bool alone = job.framework == "deepspeed";  // else the program's own arguments decide as well
+  const bool alone = job.framework == "deepspeed";  // otherwise the program's own arguments matter too
   if (alone) job.otherwise("precision", "fp32", "default of DeepSpeed");
   job.otherwise("sharding", "none", "default of DeepSpeed");
   const bool parameters = job.text("sharding") == "parameters";
@@ -121,7 +121,7 @@ void accelerate(TrainingJob& job) {
 void trainer(TrainingJob& job) {
   job.otherwise("micro_batch_size", "8", "default of the Trainer");
   if (!job.has("global_batch_size")) job.otherwise("gradient_accumulation", "1", "default of the Trainer");
-  // A program that calls DeepSpeed itself has defaults of its own.
+  // A program that calls DeepSpeed itself has its own defaults.
   const ForeignSetting* zero = job.find("deepspeed");
   const bool own = job.find("zero_stage") != nullptr || (zero != nullptr && zero->value.empty());
   if (own && !job.has("precision")) job.set_unknown("precision", "unknown", "its program decides");
@@ -148,13 +148,13 @@ void trainer(TrainingJob& job) {
 }  // namespace
 
 void conclude_hugging_face(TrainingJob& job) {
-  if (job.framework == "hugging face trainer")  // "auto" is what its arguments or its defaults say
+  if (job.framework == "hugging face trainer")  // "auto" stands for its arguments or defaults
     std::erase_if(job.values, [](const auto& entry) {
       return !entry.second.known && entry.second.origin.ends_with(": auto") && !entry.first.starts_with("bucket");
     });
   if (job.uses("hugging face model")) hugging_face_model(job);
   if (job.uses("deepspeed") || (job.framework == "megatron-deepspeed" && !job.lacks_files)) deepspeed(job);
-  const bool typed = job.find("distributed_type") != nullptr || !job.lacks_files;  // else its configuration says it
+  const bool typed = job.find("distributed_type") != nullptr || !job.lacks_files;  // else its configuration decides
   if (job.uses("accelerate") && typed) accelerate(job);
   if (job.framework == "hugging face trainer") trainer(job);
 }

@@ -45,7 +45,7 @@ void clean(std::string& line) {
 
 }  // namespace
 
-// zlib reads files that are not packed as they are. Without it nothing is unpacked.
+// zlib passes uncompressed files through. Without zlib nothing is unpacked.
 struct Input::Source {
   explicit Source(int opened) : descriptor(opened) {
 #ifdef HARNESS_HAS_ZLIB
@@ -67,7 +67,7 @@ struct Input::Source {
     return ::gzdirect(file) == 0;
   }
   std::size_t read(char* to, std::size_t most, const std::string& name) {
-    ::gzclearerr(file);  // the standard input may go on behind an end
+    ::gzclearerr(file);  // standard input may continue after an end of file
     const int got = ::gzread(file, to, static_cast<unsigned>(most));
     int error = Z_OK;
     ::gzerror(file, &error);
@@ -88,7 +88,7 @@ struct Input::Source {
   }
   std::size_t read(char* to, std::size_t most, const std::string& name) {
     std::size_t got = 0;
-    while (got < most) {  // pipes give their bytes in small portions
+    while (got < most) {  // pipes deliver small chunks
       const ssize_t n = ::read(descriptor, to + got, most - got);
       if (n < 0 && errno == EINTR) continue;
       if (n < 0) fail("{}: cannot be read: {}", quote(name), std::strerror(errno));
@@ -108,7 +108,7 @@ struct Input::Source {
 };
 
 Input::Input(const std::string& path) : name_(path == "-" ? "standard input" : path) {
-  if (path == "-") {  // the next Input goes on where this one ends
+  if (path == "-") {  // shared: the next Input continues where this one ends
     static const std::shared_ptr<Source> standard_input = std::make_shared<Source>(STDIN_FILENO);
     source_ = standard_input;
     return;
@@ -168,7 +168,7 @@ bool Lines::next(std::string_view& line) {
     }
     if (feed_ < at_) feed_ = std::min(buffer_.find('\n', at_), buffer_.size());
     if (return_ < at_) return_ = std::min(buffer_.find('\r', at_), buffer_.size());
-    if (std::exchange(returned_, false) && feed_ == at_) {  // one end of a line, in two bytes
+    if (std::exchange(returned_, false) && feed_ == at_) {  // "\r\n" is one line end
       ++at_;
       number_ = ++feeds_ + 1;
       continue;

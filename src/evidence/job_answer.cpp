@@ -13,7 +13,7 @@
 namespace harness::evidence {
 namespace {
 
-// Settings that a configuration's baseline may have, in its order.
+// Settings that a configuration's baseline may contain, in output order.
 constexpr std::array<const char*, 20> baseline_names{
     "precision",          "global_batch_size",   "micro_batch_size",     "pipeline_schedule", "virtual_pipeline",
     "embedding_as_layer", "rank_order",          "sequence_parallel",    "tp_overlap",        "sharding",
@@ -38,7 +38,7 @@ std::string sized(double parameters) {
                                : fmt::format("{:.0f} M parameters", parameters / 1e6);
 }
 
-// "vocab 0" stands for a number that is not known.
+// Replaces the 0 in "vocab 0", which stands for an unknown number.
 std::string replaced_zeros(std::string text) {
   for (const char* name : {"vocab 0", "sequence 0"}) {
     const std::size_t at = text.find(name);
@@ -48,7 +48,7 @@ std::string replaced_zeros(std::string text) {
   return text;
 }
 
-// Nothing where it is not known whether the MLP is gated.
+// Returns nothing if it is not known whether the MLP is gated.
 std::optional<analysis::ModelFlop> flop_of(const TrainingJob& job) {
   return job.has("model.activation") ? analysis::flop_per_token(model_of(job)) : std::nullopt;
 }
@@ -114,18 +114,18 @@ std::string zero_headline(const TrainingJob& job) {
   return text + "; the model is not in this file: add its config.json";
 }
 
-/// Writes a configuration whose lines say where their values are from.
+/// Writes a configuration with the origin of each value in its line.
 class ConfigurationText {
  public:
   explicit ConfigurationText(TrainingJob job) : job_(std::move(job)) {}
 
-  // With what text() left out.
+  // Includes the settings that text() left out.
   const std::vector<std::string>& cannot() const { return job_.cannot; }
 
-  // Fills the gaps that text() found, as options of `read`.
+  // Returns options of `read` for the gaps that text() found.
   std::string options() const { return join(hints_, " "); }
 
-  // "" and `why` where the job is not known well enough.
+  // Returns "" and sets `why` if too little of the job is known.
   std::string text(std::string& why) {
     const std::vector<std::string> gaps = missing();
     const bool predicted =
@@ -176,7 +176,7 @@ class ConfigurationText {
     for (const char* name : baseline_names) {
       if (std::string_view(name) == "virtual_pipeline" && job_.number_or(name, 1) < 2) continue;
       if (std::string_view(name) == "tp_overlap" && job_.text(name) != "true")
-        continue;  // cuda does not take it at all
+        continue;  // backend cuda does not accept it at all
       if (std::string_view(name) == "pipeline_schedule" && job_.number_or("layout.pipeline_parallel", 1) < 2) continue;
       line(name, name);
     }
@@ -186,7 +186,7 @@ class ConfigurationText {
     environment();
   }
 
-  // Whether a variable contradicted another, with which `plan` would refuse the configuration.
+  // Removes one variable that contradicts another, which `plan` would refuse. Returns whether there was one.
   bool leave_out_contradiction(const config::Settings& baseline) {
     for (const config::Variable& variable : config::registry()) {
       const std::string reason = variable.conflict(baseline);
@@ -267,7 +267,7 @@ class ConfigurationText {
           config::check_env_entry(name, value);
           rest += fmt::format("    {}: {}\n", name, config::yaml_word(value));
         }
-      } catch (const Error&) {  // harness or its launcher sets it
+      } catch (const Error&) {  // set by harness or its launcher
         out_ += fmt::format("  # {}={} is left to harness\n", escaped(name), escaped(value));
       }
     }
@@ -284,7 +284,7 @@ class ConfigurationText {
 
 const std::vector<JobFact>& job_facts() {
   static const std::vector<JobFact> all = [] {
-    constexpr std::string_view rows =  // "key=name", or one word where both are the same; '!': always
+    constexpr std::string_view rows =  // "key=name", or one word if both are equal; '!': always
         "model=model_name layers=model.layers! hidden=model.hidden! heads=model.heads! kv_heads=model.kv_heads! "
         "ffn=model.ffn! activation=model.activation norm=model.norm positions=model.positions "
         "rope_theta=model.rope_theta tied_embeddings=model.tied_embeddings biases=model.biases vocab=model.vocab! "
@@ -345,7 +345,7 @@ Answer answer_of(const TrainingJob& job) {
   const auto otherwise = [&](bool holds, const std::string& text) {
     if (holds && out.headline.empty()) out.headline = text;
   };
-  if (!job.problems.empty())  // without its remedy, which stands below
+  if (!job.problems.empty())  // without its remedy, which follows below
     otherwise(true, job.problems.front().substr(0, job.problems.front().rfind(": ")));
   otherwise(job.framework == "deepspeed" && !job.has("model.layers"), zero_headline(job));
   otherwise(true, shape);
@@ -367,7 +367,7 @@ Answer answer_of(const TrainingJob& job) {
     out.fact("gflop_per_token", flop->causal / giga);
   }
   row("environment", join_first(variables, 4));
-  if (!job.has("experts"))  // those are of dense models
+  if (!job.has("experts"))  // published steps are for dense models
     row("published",
         analysis::published_steps({model, job.text("hardware"), job.text("precision"), job.number_or("ranks", 0)})
             .text);

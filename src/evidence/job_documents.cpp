@@ -8,14 +8,14 @@
 #include "evidence/shell.h"
 #include "evidence/training_job.h"
 
-// Which texts are launch scripts or configurations, and of what software.
+// Recognises launch scripts and configurations, and the software that they belong to.
 
 namespace harness::evidence {
 namespace {
 
 using Text = std::string_view;
 
-// A line that begins like this, blanks before it aside.
+// Returns whether a line begins with one of these, ignoring leading blanks.
 bool has_line(Text text, std::initializer_list<Text> beginnings) {
   for (Text line : split(text, '\n')) {
     line = trim(line);
@@ -29,9 +29,9 @@ constexpr Text nanogpt_names =
     "weight_decay|init_from|lr_decay_iters";
 
 struct Mark {
-  Text framework, key;  // with a point at its end a section
+  Text framework, key;  // with a trailing dot: a section
 };
-// Keys that name their framework, the surest first.
+// Keys that identify their framework, most reliable first.
 const std::vector<Mark>& marks() {
   static constexpr std::array<Mark, 15> rows{{
       {"gpt-neox", "pipe_parallel_size|pipe-parallel-size|model_parallel_size|model-parallel-size"},
@@ -59,11 +59,11 @@ const std::vector<Mark>& marks() {
   return all;
 }
 
-// Configurations in JSON, TOML, YAML and plain assignments of Python, as flat lists of keys and values.
+// Flattens configurations in JSON, TOML, YAML and plain Python assignments into lists of keys and values.
 
 using Settings = std::vector<ForeignSetting>;
 
-// Up to a comment, which quotes hide.
+// Removes a trailing comment; '#' within quotes does not begin one.
 Text without_comment(Text line) {
   char quote = '\0';
   for (std::size_t i = 0; i < line.size(); ++i) {
@@ -77,12 +77,12 @@ Text without_comment(Text line) {
   return trim(line);
 }
 
-// "[parallelism]", "[[a.b]]": a list of YAML or Python may begin a line as well.
+// "[parallelism]", "[[a.b]]". A YAML or Python list may also begin a line.
 bool is_section(Text line) {
   return line.starts_with('[') && line.ends_with(']') && line.find_first_of(",'") == Text::npos;
 }
 
-// False for a value that says nothing.
+// Returns false for an empty value.
 bool add(Settings& to, std::string key, Text value, const std::string& origin) {
   constexpr std::size_t most = 20'000, longest = 1000;
   if (value == "null" || value == "None" || value == "~" || value.empty()) return false;
@@ -94,12 +94,12 @@ bool add(Settings& to, std::string key, Text value, const std::string& origin) {
   return true;
 }
 
-// The name of a key within a section; "": at the top.
+// Returns a key's full name within a section; "": top level.
 std::string below(const std::string& section, const std::string& key) {
   return section.empty() ? key : fmt::format("{}.{}", section, key);
 }
 
-// "[a, b]" is "a, b", of quoted words too.
+// Turns "[a, b]" into "a, b", also with quoted words.
 std::string list_text(Text value) {
   if (!value.starts_with('[') || !value.ends_with(']')) return std::string(unquoted(value));
   std::vector<std::string> items;
@@ -111,7 +111,7 @@ std::string list_text(Text value) {
 
 Settings toml(const std::string& name, Text text) {
   Settings found;
-  std::string section, open;  // open: a list that goes on in the next line
+  std::string section, open;  // open: a list that continues on the next line
   std::string key;
   std::int64_t number = 0;
   for (Text whole : split(text, '\n')) {
@@ -126,7 +126,7 @@ Settings toml(const std::string& name, Text text) {
       continue;
     } else {
       const std::size_t equals = line.find('=');
-      if (equals == Text::npos) continue;  // within a text of several lines
+      if (equals == Text::npos) continue;  // within a multi-line text
       key = std::string(unquoted(line.substr(0, equals)));
       open = std::string(trim(line.substr(equals + 1)));
     }
@@ -173,7 +173,7 @@ void flatten(const config::YamlNode& node, const std::string& path, const std::s
   }
 }
 
-// Tags and anchors say how Python made the file; harness has no use for them.
+// Removes tags, anchors and aliases, which tell how Python wrote the file; a key that was an alias is left empty.
 std::string without_tags(Text text) {
   std::string out;
   for (Text line : split(text, '\n')) {
@@ -193,7 +193,7 @@ std::string without_tags(Text text) {
   return out;
 }
 
-// OmegaConf's "${variables.x}" and "${.x}"; what it computes is not known.
+// Resolves OmegaConf's "${variables.x}" and "${.x}"; computed values remain unknown.
 void interpolate(Settings& settings) {
   std::map<std::string, std::string, std::less<>> values;
   for (const ForeignSetting& setting : settings) values[setting.key] = setting.value;
@@ -206,7 +206,7 @@ void interpolate(Settings& settings) {
       std::string name = setting.value.substr(begin + 2, end - begin - 2);
       if (name.starts_with('.')) name = path.substr(0, path.rfind('.') + 1) + name.substr(1);
       auto named = values.find(name);
-      constexpr Text launcher = "training.";  // where NeMo's launcher puts the file
+      constexpr Text launcher = "training.";  // NeMo's launcher nests the file here
       if (named == values.end() && name.starts_with(launcher)) named = values.find(name.substr(launcher.size()));
       if (named == values.end()) break;
       if (begin == 0) path = name;
@@ -286,7 +286,7 @@ bool is_launch_script(std::string_view text) {
   for (Text line : split(text, '\n')) {
     line = trim(line);
     if (line.empty() || line.starts_with('#')) continue;
-    // The first command says what the text is.
+    // The first command decides.
     const Text word = line.substr(0, line.find_first_of(" \t"));
     constexpr Text commands = "export|set|unset|cd|source|echo|mkdir|ulimit|module|ml|conda|nvidia-smi|hostname|ls|git";
     const bool shell =
@@ -303,7 +303,7 @@ bool is_own_configuration(std::string_view text) {
   for (const Text line : split(text, '\n')) {
     if (line.empty() || contains(" \t\r#-}]", line.substr(0, 1))) continue;
     const Text key = line.substr(0, line.find(':'));
-    if (contains(key, " ") || contains(key, "`")) return false;  // prose that quotes one
+    if (contains(key, " ") || contains(key, "`")) return false;  // prose that quotes a configuration
     backend = backend || key == "backend";
     baseline = baseline || key == "baseline";
   }
@@ -330,7 +330,7 @@ bool JobReader::recognises(std::string_view head) {
   if (is_assignments(text)) return true;
   if (has_line(text, {"[training]", "[model]", "[parallelism]", "[job]"}))
     return contains(text, "flavor") || contains(text, "seq_len") || contains(text, "_degree");
-  // YAML: every line at the margin is a key or an item, and a key is one that is known.
+  // YAML: every unindented line is a key or an item, and at least one key is known.
   bool known = false;
   for (Text line : split(text, '\n')) {
     if (line.ends_with('\r')) line.remove_suffix(1);
@@ -350,7 +350,7 @@ Settings settings_of_document(const std::string& name, const std::string& text) 
   if (first.starts_with('{')) {
     try {
       flatten(parse_json(text), "", name, found);
-    } catch (const Error&) {  // a map of YAML, with comments
+    } catch (const Error&) {  // a YAML map with comments
       found = yaml(name, text);
       if (found.empty()) throw;
     }
@@ -364,7 +364,7 @@ Settings settings_of_document(const std::string& name, const std::string& text) 
   const std::string framework = framework_of_document(found);
   for (ForeignSetting& setting : found) {
     setting.framework = framework;
-    constexpr Text language = "text_config.";  // the language model among those of a multimodal model
+    constexpr Text language = "text_config.";  // the language model of a multimodal model
     if (framework == "hugging face model" && setting.key.starts_with(language)) setting.key.erase(0, language.size());
   }
   return found;

@@ -8,17 +8,17 @@
 #include "evidence/input.h"
 #include "evidence/training_job.h"
 
-// Keys of frameworks in our names. First, Megatron-LM's flags for the fields of those who name them in YAML.
+// Translates framework keys into harness names, after rewriting YAML fields named like Megatron-LM's as its flags.
 
 namespace harness::evidence {
 namespace {
 
 using Text = std::string_view;
 
-// They name Megatron-LM's fields.
+// Frameworks that use Megatron-LM's field names.
 constexpr Text like_megatron = "megatron-bridge|nemo|megatron-lm";
 
-// Fields of NeMo 1 and Megatron-Bridge by Megatron-LM's flags.
+// Rewrites fields of NeMo 1 and Megatron-Bridge as Megatron-LM flags.
 void as_megatron_flags(TrainingJob& job) {
   static const std::vector<KeyRow> names = key_rows(
       "vocab_size=--padded-vocab-size encoder_seq_length=--seq-length bucket_size=--ddp-bucket-size "
@@ -50,7 +50,7 @@ void as_megatron_flags(TrainingJob& job) {
     const auto same_key = [&](const KeyRow& row) { return is_one_of(row.key, word); };
     const auto row = std::ranges::find_if(names, same_key);
     if (row != names.end() && (padded || word != "vocab_size")) {
-      const auto value = mapped(row->values, setting.value);  // of a switch "", where it is set
+      const auto value = mapped(row->values, setting.value);  // "" for a switch that is on
       setting.key = value ? row->here : "";
       setting.value = value.value_or("");
       continue;
@@ -85,7 +85,7 @@ const std::array<Table, 11> tables{{
     {"llmb", llmb_keys, {}, std::nullopt},
 }};
 
-// `as_switch`: our value where the key alone says it, whatever follows.
+// `as_switch`: harness value if the key alone determines it, whatever follows.
 void keep(TrainingJob& job, const ForeignSetting& setting, Text here, std::optional<std::string> ours,
           std::optional<std::string> as_switch) {
   const std::string origin = fmt::format("{}, {}", setting.key, setting.origin);
@@ -104,7 +104,7 @@ void keep(TrainingJob& job, const ForeignSetting& setting, Text here, std::optio
   }
 }
 
-// Whether the table has its key.
+// Translates a setting by one table; returns whether the table has its key.
 bool translate(TrainingJob& job, const ForeignSetting& setting, const Table& table) {
   bool known = false;
   for (const CannotRow& row : table.cannot) {
@@ -132,20 +132,20 @@ bool translate(TrainingJob& job, const ForeignSetting& setting, const Table& tab
     if (row.key.empty() || row.key != setting.key) continue;
     known = true;
     const std::string here = row.here.substr(0, row.here.find(':'));
-    if (contains(here, ", ") || here.starts_with("measure.")) continue;  // nothing of the job's values
+    if (contains(here, ", ") || here.starts_with("measure.")) continue;  // not a job value
     try {
       const auto as_switch = std::ranges::find(row.values, "", &std::pair<std::string, std::string>::first);
       keep(job, setting, here,
            setting.value == "auto" || !setting.why_unknown.empty() ? std::nullopt
                                                                    : config::parse_theirs(row, setting.value),
            as_switch == row.values.end() ? std::nullopt : std::optional(as_switch->second));
-    } catch (const Error&) {  // a value without an equivalent: the framework's default, or a rule says more
+    } catch (const Error&) {  // no equivalent: the framework's default or a rule decides
     }
   }
   return known;
 }
 
-// Flags of Megatron-LM, by how they begin, that change nothing of a step's time that is counted here.
+// Prefixes of Megatron-LM flags that do not affect the step time counted here.
 const std::vector<Text>& harmless_beginnings() {
   static const std::vector<Text> beginnings = split(
       "--DDP-impl|--account-for|--adam|--apply-layernorm|--async-save|--attention-|--bias-|--calculate-|"
@@ -164,7 +164,7 @@ bool says_nothing(Text flag) {
   return std::ranges::any_of(harmless_beginnings(), [&](Text beginning) { return flag.starts_with(beginning); });
 }
 
-// Megatron-LM's command line takes the beginning of a name for the name, if it is the only one.
+// Completes an abbreviated flag: Megatron-LM's command line accepts an unambiguous prefix of a name.
 std::string whole_flag(const std::string& flag) {
   std::vector<std::string> known(harmless_beginnings().begin(), harmless_beginnings().end());  // "--optimizer" is whole
   const auto add_keys = [&](const auto& rows) {
@@ -179,16 +179,16 @@ std::string whole_flag(const std::string& flag) {
     if (name == flag) return flag;
     if (name.starts_with(flag) && !name.ends_with('-')) add_once(fitting, name);
   }
-  constexpr std::size_t shortest = 8;  // "--num-la"; shorter ones are more likely another flag's
+  constexpr std::size_t shortest = 8;  // "--num-la"; a shorter prefix more likely belongs to another flag
   if (fitting.empty() || flag.size() < shortest) return flag;
-  const std::string first = std::ranges::min(fitting);  // which begins the others, if any does
+  const std::string first = std::ranges::min(fitting);  // prefix of the others, if any is
   return std::ranges::all_of(fitting, [&](const std::string& name) { return name.starts_with(first); }) ? first : flag;
 }
 
 }  // namespace
 
 void prepare_settings(TrainingJob& job) {
-  for (ForeignSetting& setting : job.settings) {  // of NeMo's launcher
+  for (ForeignSetting& setting : job.settings) {  // written by NeMo's launcher
     if (job.framework == "nemo" && setting.key.starts_with("training.")) setting.key.erase(0, Text("training.").size());
   }
   if (is_one_of(like_megatron, job.framework)) as_megatron_flags(job);
@@ -203,7 +203,7 @@ void translate(TrainingJob& job) {
   std::vector<std::string> unknown;
   for (ForeignSetting& setting : job.settings) {
     const Text framework = setting.framework.empty() ? Text(job.framework) : Text(setting.framework);
-    if (setting.key.starts_with("--")) {  // a program of one's own has the names that most take
+    if (setting.key.starts_with("--")) {  // custom programs mostly use common names
       const std::string word = replaced(setting.key.substr(2), {{'-', "_"}});
       if (framework.empty() || framework == "hugging face trainer") setting.key = word;
       if (is_one_of("torchtitan|nanogpt|maxtext", framework)) setting.key = setting.key.substr(2);
@@ -236,7 +236,7 @@ std::string TrainingJob::text(std::string_view name) const {
 
 std::optional<std::int64_t> TrainingJob::number(std::string_view name) const {
   const auto value = as_number(text(name));
-  constexpr double most = 3e9;  // products of two fit in 64 bits
+  constexpr double most = 3e9;  // products of two such numbers fit in 64 bits
   if (!value || *value < 0 || *value > most || *value != static_cast<double>(static_cast<std::int64_t>(*value)))
     return std::nullopt;
   return static_cast<std::int64_t>(*value);

@@ -7,14 +7,14 @@
 #include "evidence/input.h"
 #include "evidence/training_job.h"
 
-// From files to a job: which framework they are of, and which of them says what.
+// Combines files into a job: identifies the framework and the source of each value.
 
 namespace harness::evidence {
 namespace {
 
 using Text = std::string_view;
 
-// The framework whose command line it is.
+// Returns the framework that the command line belongs to.
 std::string framework_of_program(const TrainingJob& job) {
   const std::string program = job.theirs("program"), name = file_name(program);
   const auto any = [&](std::initializer_list<Text> keys) {
@@ -47,7 +47,7 @@ std::string framework_of_program(const TrainingJob& job) {
   return "";
 }
 
-// Files that the script names and that were not given.
+// Asks for files that the script names but that were not given.
 void ask_for_files(TrainingJob& job, const NameValues& given) {
   for (const ForeignSetting& setting : job.settings) {
     const std::string name = file_name(setting.value), ending = name.substr(std::min(name.rfind('.'), name.size()));
@@ -71,11 +71,11 @@ void fill(TrainingJob& job, const Gaps& gaps) {
   for (const auto& [key, value] : gaps.others) set(key, value);
 }
 
-// The log says what ran, and wins over the files.
+// The log shows what ran, so it overrides the files.
 void take_log(TrainingJob& job, const TrainingLog& log) {
   for (const auto& [key, name, always] : job_facts()) {
     const std::int64_t said = log.size(key);
-    if (said <= 0 || std::string_view(key) == "dp") continue;  // replicas follow from the ranks
+    if (said <= 0 || std::string_view(key) == "dp") continue;  // replicas are derived from the ranks
     const auto written = job.number(name);
     if (written && *written != said)
       job.problems.push_back(
@@ -86,13 +86,13 @@ void take_log(TrainingJob& job, const TrainingLog& log) {
   if (const auto hardware = hardware_of(log.gpu, {})) job.set("hardware", hardware->file, "the log: " + log.gpu);
 }
 
-// A hardware file for what people call a GPU.
+// Maps the common name of a GPU to a hardware file.
 void name_hardware(TrainingJob& job) {
   if (const auto file = mapped("h100=h100-sxm|h200=h200-sxm|a100=a100-sxm-80gb", lower(job.text("hardware"))))
     job.set("hardware", *file, job.values["hardware"].origin);
 }
 
-// Values that are to be whole numbers and are none, or larger than any job has.
+// Rejects values that should be whole numbers but are not, or that exceed any real job.
 void refuse_numbers(TrainingJob& job) {
   std::vector<std::string> counts{"ranks", "micro_batch_size", "global_batch_size"};
   for (const GapKey& key : gap_keys()) {
@@ -101,7 +101,7 @@ void refuse_numbers(TrainingJob& job) {
   for (const std::string& name : counts) {
     const std::string text = job.text(name);
     if (text.empty() || job.number(name)) continue;
-    if (text == "-1") {  // as it follows from the rest
+    if (text == "-1") {  // derived from the other values
       job.values.erase(name);
       continue;
     }
@@ -111,7 +111,7 @@ void refuse_numbers(TrainingJob& job) {
   }
 }
 
-// Whether a script reads a file along, or starts it where that is a script as well.
+// Returns whether a script sources a file, or starts it if it is a script itself.
 bool reads(Text script, const std::string& name, Text other) {
   return std::ranges::any_of(split(script, '\n'), [&](Text line) {
     line = trim(line);
@@ -120,8 +120,8 @@ bool reads(Text script, const std::string& name, Text other) {
   });
 }
 
-// The names of files that a script among them reads along, wherever they stand in the list; none where each script is
-// read by another.
+// Returns the names of files that a script among them sources or starts, in any order; none if every script is read by
+// another.
 std::set<std::string> read_along(const NameValues& files) {
   std::set<std::string> along, scripts;
   for (const auto& [script, text] : files) {
@@ -150,10 +150,10 @@ void JobReader::unknown(const std::string& name, std::string text, std::string w
   not_read_.push_back(std::move(why));
 }
 
-// Ranks of a launcher that takes them from its hostfile, which was given.
+// Sets the ranks of a launcher that takes them from its hostfile, if that file was given.
 void JobReader::count_hosts(TrainingJob& job) const {
   if (hosts_.empty() || job.number("ranks") || !is_one_of("deepspeed|open mpi|mpich", job.launcher)) return;
-  if (job.has("ranks") && contains(job.values["ranks"].origin, "--include")) return;  // some of the hosts
+  if (job.has("ranks") && contains(job.values["ranks"].origin, "--include")) return;  // only some of the hosts
   const auto number = [&](Text key) {
     return std::ranges::find(hosts_, key, &std::pair<std::string, Value>::first)->second.get<std::int64_t>();
   };
@@ -162,7 +162,7 @@ void JobReader::count_hosts(TrainingJob& job) const {
   if (ranks % hosts == 0) job.otherwise("ranks_per_node", ranks / hosts, "the hostfile");
 }
 
-// The scripts and what they write and read along; takes the other files as documents.
+// Follows the scripts and the files that they write and source. Returns the other files as documents.
 NameValues JobReader::follow_scripts(TrainingJob& job) {
   NameValues documents, all = files_;
   std::ranges::copy(unknown_, std::back_inserter(all));
@@ -187,8 +187,8 @@ NameValues JobReader::follow_scripts(TrainingJob& job) {
   return documents;
 }
 
-// The settings of configurations, before those of the command line; what a program says of itself follows it. Returns
-// their framework.
+// Inserts the settings of configurations before those of the command line, and resolved values (Megatron-Bridge, a
+// log's arguments) after them. Returns the framework of the documents.
 std::string JobReader::take_documents(const NameValues& documents, const TrainingLog* log, TrainingJob& job) const {
   std::vector<ForeignSetting> configured, resolved;
   std::string of_documents;
@@ -212,7 +212,7 @@ std::string JobReader::take_documents(const NameValues& documents, const Trainin
     const bool is_base =
         framework == "maxtext" && std::ranges::find(found, "base_config", &ForeignSetting::key) == found.end();
     auto& to = framework == "megatron-bridge" ? resolved : configured;
-    to.insert(is_base ? to.begin() : to.end(), found.begin(), found.end());  // others change a base.yml
+    to.insert(is_base ? to.begin() : to.end(), found.begin(), found.end());  // other files override base.yml
   }
   if (log != nullptr) {
     for (const auto& [name, value] : log->arguments) {

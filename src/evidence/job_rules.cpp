@@ -8,14 +8,14 @@
 #include "evidence/input.h"
 #include "evidence/training_job.h"
 
-// Defaults and dependences of torchtitan, llm-foundry, nanoGPT, MaxText and recipes.
+// Defaults and dependent values of torchtitan, llm-foundry, nanoGPT, MaxText and recipes.
 
 namespace harness::evidence {
 namespace {
 
 using Text = std::string_view;
 
-// First and last stage have a layer less where the layers divide like that alone.
+// Gives the first and last stage one layer less if the layers divide evenly only that way.
 void count_embedding(TrainingJob& job, std::int64_t pieces, const char* whose) {
   const std::int64_t layers = job.number_or("model.layers", 0);
   if (layers % pieces == 0 || (layers + 2) % pieces != 0) return;
@@ -23,7 +23,7 @@ void count_embedding(TrainingJob& job, std::int64_t pieces, const char* whose) {
   job.note(fmt::format("{} layers do not divide by {}: {} first and last stage have one less", layers, pieces, whose));
 }
 
-// Since February 2026 a configuration is Python and known by its name, "llama3_8b".
+// Since February 2026 configurations are Python and known only by name: "llama3_8b".
 void titan_model(TrainingJob& job, bool by_name) {
   std::string flavor = job.theirs("model.flavor"), name = job.theirs("model.name"), from = "model.flavor " + flavor;
   if (by_name) {
@@ -57,7 +57,7 @@ void titan_batch(TrainingJob& job) {
   if (stages == 1) return;
   const std::int64_t local = job.number_or("micro_batch_size", 1);
   auto micro = job.their_number("parallelism.pipeline_parallel_microbatch_size").value_or(1);
-  if (job.find("experimental.pipeline_parallel_degree") != nullptr)  // until April 2025: as many as stages
+  if (job.find("experimental.pipeline_parallel_degree") != nullptr)  // until April 2025; default: one per stage
     micro = local /
             std::max<std::int64_t>(1, job.their_number("experimental.pipeline_parallel_microbatches").value_or(stages));
   micro = std::max<std::int64_t>(1, micro);
@@ -95,13 +95,13 @@ void titan_checkpoints(TrainingJob& job, bool by_name, std::int64_t pieces) {
                     option = job.theirs("activation_checkpoint.selective_ac_option");
   if (mode == "full" || mode == "none") return job.set("recompute", mode, "activation_checkpoint.mode");
   if (option == "op" || by_name) {
-    // It keeps what attention and every other product give: time and memory of neither none nor full.
+    // It keeps the outputs of attention and every other product: time and memory match neither none nor full.
     job.set("recompute", "none", "activation_checkpoint", "by operation (nearest: none)");
     job.cannot.emplace_back(
         "selective checkpoints by operation (nearest: recompute none): a prediction is shorter and needs more memory");
     return;
   }
-  const auto every = number_in<std::int64_t>(option).value_or(2);  // here the first ones: as much memory and time
+  const auto every = number_in<std::int64_t>(option).value_or(2);  // in harness the first: equal memory and time
   job.set("recompute", "full", "activation_checkpoint", fmt::format("one of {} layers", every));
   const std::int64_t of_chunk = std::max<std::int64_t>(1, job.number_or("model.layers", 0) / pieces);
   if (job.number("model.layers") && every > 0)
@@ -202,7 +202,7 @@ void maxtext(TrainingJob& job) {
     model_defaults(
         job, "activation=swiglu norm=rms_norm positions=rotary rope_theta=10000 tied_embeddings=false biases=false",
         "default of MaxText");
-  // Nothing where an axis takes what remains, which is -1, base.yml's own value of two of them.
+  // Returns nothing if an axis takes the remaining ranks (-1, which base.yml sets for two axes).
   const auto axis = [&](Text name) -> std::optional<std::int64_t> {
     std::int64_t product = 1;
     for (const char* level : {"ici", "dcn"}) {

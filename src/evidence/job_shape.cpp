@@ -4,7 +4,7 @@
 #include "evidence/input.h"
 #include "evidence/training_job.h"
 
-// How ranks, replicas and batches follow from each other, and what does not go together.
+// Derives ranks, replicas and batches from each other, and finds contradictions.
 
 namespace harness::evidence {
 
@@ -22,7 +22,7 @@ constexpr std::int64_t most_of_an_axis = 1 << 20;
 struct Shape {
   explicit Shape(TrainingJob& of) : job(of) {}
   TrainingJob& job;
-  // The release chooses the layout of a recipe that names none.
+  // A recipe without a layout gets the one of its release.
   bool model_alone = job.framework == "hugging face model",
        recipe = job.framework.starts_with("llmb") || (job.framework == "megatron-bridge" && job.has("model_name"));
   std::int64_t tensor = 1, stages = 1, context = 1;
@@ -71,14 +71,14 @@ void Shape::replicas() {
   }
 }
 
-// Three of micro-batch, accumulation, replicas and global batch give the fourth.
+// Any three of micro-batch, accumulation, replicas and global batch determine the fourth.
 void Shape::batch() {
   const auto replicas = job.number("data_parallel"), micro = job.number("micro_batch_size"),
              accumulation = job.number("gradient_accumulation");
   auto global = job.number("global_batch_size");
-  // Replicas that are not known, but will be with the ranks.
+  // The replicas are unknown but follow from the ranks.
   const bool open = job.has("data_parallel") && job.text("data_parallel").empty() && !job.number("ranks");
-  const std::int64_t local = job.number("local_batch").value_or(micro.value_or(0));  // of a replica at once
+  const std::int64_t local = job.number("local_batch").value_or(micro.value_or(0));  // per replica at once
   const auto in_replicas = [&](const char* name, std::string text) {
     if (open && !job.has(name)) job.set_unknown(name, std::move(text), "the replicas are not known");
   };
@@ -110,7 +110,7 @@ void Shape::batch() {
   job.set("gradient_accumulation", *global / at_once, "global / (micro x DP)");
 }
 
-// Names what does not divide, and what spans more than a node.
+// Reports sizes that do not divide and groups that span more than a node.
 void Shape::divisions() {
   if (job.number("model.heads")) job.otherwise("model.kv_heads", job.text("model.heads"), "as many as heads");
   const auto layers = job.number("model.layers"), heads = job.number("model.heads"),
@@ -127,7 +127,7 @@ void Shape::divisions() {
   if (heads && *heads % tensor != 0) problem(fmt::format("{} heads do not divide among TP {}", *heads, tensor));
   if (kv_heads && tensor > *kv_heads)
     job.note(fmt::format("TP {} is more than {} heads of keys and values: they are copied", tensor, *kv_heads));
-  const bool rack = job.text("hardware").starts_with("gb");  // of GB200 and GB300: NVLink joins its nodes
+  const bool rack = job.text("hardware").starts_with("gb");  // GB200 and GB300: NVLink connects the nodes
   if (per_node && *per_node > 0 && tensor > *per_node && !rack)
     problem(fmt::format("TP {} spans nodes of {} ranks: every layer waits for the network", tensor, *per_node));
 }
@@ -135,7 +135,7 @@ void Shape::divisions() {
 void Shape::experts() {
   for (const char* key : {"--num-experts", "--num-moe-experts", "num_experts", "num_local_experts", "n_routed_experts",
                           "model.ffn_config.moe_num_experts"}) {
-    std::int64_t experts = 0;  // the most of a layer, where layers differ
+    std::int64_t experts = 0;  // largest number in a layer, if layers differ
     const std::string counts = job.theirs(key);
     for (Text count : words_of(counts, 256)) experts = std::max(experts, number_in<std::int64_t>(count).value_or(0));
     if (experts < 2) continue;
@@ -148,7 +148,7 @@ void Shape::experts() {
   }
 }
 
-// Names what harness counts otherwise, or can only predict.
+// Reports settings that harness counts differently or can only predict.
 void Shape::limits() {
   if (job.text("batching") == "packed")
     cannot(
@@ -172,7 +172,7 @@ void Shape::limits() {
 }  // namespace
 
 void conclude_shape(TrainingJob& job) {
-  if (job.framework.empty() && !job.has("model.layers")) return;  // no program was found, and nobody says what it is
+  if (job.framework.empty() && !job.has("model.layers")) return;  // no program and no model was found
   Shape shape(job);
   shape.layout();
   shape.replicas();

@@ -11,7 +11,7 @@
 namespace harness::evidence {
 namespace {
 
-// Like GPT-2: GELU, layer norms, learned positions, biases and tied embeddings; like Llama: none of them.
+// gpt2: GELU, layer norms, learned positions, biases and tied embeddings. llama: none of these.
 enum class Like : std::uint8_t { llama, gpt2 };
 struct KnownModel {
   std::string_view name;
@@ -27,7 +27,7 @@ constexpr std::array<KnownModel, 30> known_models{{
     {"llama2-70b", 80, 8192, 64, 8, 28672, 32000, 4096},
     {"llama3-1b", 16, 2048, 32, 8, 8192, 128256, 8192, Like::llama, true, 500000},
     {"llama3-3b", 28, 3072, 24, 8, 8192, 128256, 8192, Like::llama, true, 500000},
-    {"llama3-debugmodel", 6, 256, 16, 16, 768, 2048, 2048, Like::llama, false, 500000},  // of torchtitan
+    {"llama3-debugmodel", 6, 256, 16, 16, 768, 2048, 2048, Like::llama, false, 500000},  // from torchtitan
     {"mistral-7b", 32, 4096, 32, 8, 14336, 32000, 8192},
     {"qwen2.5-0.5b", 24, 896, 14, 2, 4864, 151936, 32768, Like::llama, true, 1e6},
     {"qwen2.5-1.5b", 28, 1536, 12, 2, 8960, 151936, 32768, Like::llama, true, 1e6},
@@ -54,13 +54,13 @@ constexpr std::array<KnownModel, 30> known_models{{
     {"opt-66b", 64, 9216, 72, 72, 36864, 50272, 2048, Like::gpt2},
 }};
 
-// "meta-llama/Llama-3.1-8B" is "llama3-8b": of one family, sizes differ and versions do not.
+// "meta-llama/Llama-3.1-8B" becomes "llama3-8b": within a family, sizes differ and versions do not.
 std::string plain_model_name(std::string_view name) {
   std::string words = lower(replaced(name.substr(name.rfind('/') + 1), {{'_', "-"}, {' ', "-"}}));
   std::string family;
   for (std::string_view word : split(words, '-')) {
     const bool size = word.size() > 1 && word.ends_with('b') && std::isdigit(static_cast<unsigned char>(word[0])) != 0;
-    constexpr std::string_view families =  // and the first Llama, of the sizes of the second
+    constexpr std::string_view families =  // Llama 1 has the sizes of Llama 2
         "llama3=llama3-|llama2=llama2-|metallama3=llama3-|metallama2=llama2-|llama=llama2-|mistral=mistral-|"
         "qwen25=qwen2.5-|qwen3=qwen3-|opt=opt-|gpt3=gpt3-";
     for (const std::string_view row : split(families, '|')) {
@@ -140,7 +140,7 @@ config::Model model_of(const TrainingJob& job) {
   return model;
 }
 
-// Its software and GPU decide which measured steps a prediction is fitted to; "": any.
+// Software and GPU determine the measured steps that a prediction is fitted to; "": any.
 std::string calibration_of(const TrainingJob& job) {
   if (job.text("hardware").starts_with("a100") || job.text("hardware").starts_with("v100")) return "megatron-2022";
   if (job.framework.starts_with("megatron") || job.framework == "nemo" ||

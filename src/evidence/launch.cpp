@@ -6,7 +6,7 @@
 #include "evidence/shell.h"
 #include "evidence/training_job.h"
 
-// From a script to the program that it starts on every rank: torchrun, srun, mpirun and their kin.
+// Finds the program that a script starts on every rank through torchrun, srun, mpirun and similar launchers.
 
 namespace harness::evidence {
 namespace {
@@ -30,7 +30,7 @@ class Launch {
   Launch(const std::string& file, Shell& shell, TrainingJob& job, std::map<std::string, std::string> batch)
       : file_(file), shell_(shell), job_(job), batch_(std::move(batch)) {}
 
-  // Peels launchers and wrappers off until the training program is found; false: there is none.
+  // Strips launchers and wrappers until the training program is found; returns false if there is none.
   bool read(const ShellLaunch& launch) {
     environment_ = outer_ = launch.environment;
     line_ = launch.line;
@@ -45,7 +45,7 @@ class Launch {
     return false;
   }
 
-  Words arguments;  // of the program, its name first
+  Words arguments;  // program arguments, starting with its name
   std::int64_t line() const { return line_; }
   bool by_launcher() const { return !launcher_.empty(); }
 
@@ -72,7 +72,7 @@ class Launch {
   }
 
  private:
-  // One layer off `words`; the program's words once it is found.
+  // Strips one layer off `words`; returns the program's words once it is found.
   std::optional<Words> step(Words& words) {
     const std::string name = file_name(words.front());
     if (name.ends_with(".py")) return words;
@@ -83,7 +83,7 @@ class Launch {
     while (program < words.size() && !is_program(words[program]) &&
            !(takes_modules && (words[program] == "-m" || words[program] == "--module")))
       ++program;
-    // A program whose name is not known stands where no option takes it as its value.
+    // A program with an unknown name is the first unknown word that is neither an option nor its value.
     for (std::size_t i = 1; program == words.size() && takes_modules && i < words.size(); ++i) {
       const bool value = words[i - 1].starts_with('-') && words[i - 1].find('=') == std::string::npos;
       if (is_unknown(words[i]) && !words[i].starts_with('-') && !value) program = i;
@@ -131,8 +131,8 @@ class Launch {
     return std::nullopt;
   }
 
-  // bash -c "…", bash FILE, FILE: a script of its own, which may export more. Of a file that is not given, what stands
-  // behind it may be the program.
+  // bash -c "…", bash FILE, FILE: a nested script, which may export more. If the file is not given, the words after it
+  // may contain the program.
   std::optional<Words> shell_text(Words& words) {
     const bool is_file = words.front().ends_with(".sh");
     const auto option = std::ranges::find_if(words, [](std::string_view word) {
@@ -204,7 +204,7 @@ class Launch {
     if (!each) each = in_batch("SLURM_NTASKS_PER_NODE");
     auto ranks_of_job = total;
     if (!ranks_of_job) ranks_of_job = nodes && each ? std::optional(*nodes * *each) : in_batch("SLURM_NTASKS");
-    if (!ranks_of_job && nodes) ranks_of_job = nodes;  // a task on each node
+    if (!ranks_of_job && nodes) ranks_of_job = nodes;  // one task per node
     if (!each && ranks_of_job && nodes) each = *ranks_of_job / *nodes;
     ranks("srun", ranks_of_job, each, "srun takes them from the job");
     const auto passed = o.value({"--export"});
@@ -250,8 +250,8 @@ class Launch {
     if (several) only("", forwarded);
   }
 
-  // Leaves of the environment what "A,B=1" names, or all for ALL; what is lost of NCCL's is kept for people. `by`: what
-  // leaves it out on all nodes; "": it stays on the first one.
+  // Reduces the environment to the variables in "A,B=1", or keeps it for ALL; records the NCCL variables that are lost.
+  // `by`: option that drops them on all nodes; "": the first node keeps them.
   void only(std::string by, const std::string& names) {
     lost_by_ = std::move(by);
     const std::string list = "," + names + ",";
@@ -285,7 +285,7 @@ class Launch {
     if (ranks_ && nodes) notes_.emplace_back("the deepspeed launcher passes NCCL* on by itself");
   }
 
-  // "host1:0,1@host2:0,1": hosts with their GPUs; nothing where one names no GPUs.
+  // Counts the GPUs in "host1:0,1@host2:0,1"; returns nothing if a host lists no GPUs.
   static std::optional<std::int64_t> count_of_included(const std::string& hosts) {
     std::int64_t total = 0;
     for (std::string_view host : split(hosts, '@')) {
@@ -301,10 +301,10 @@ class Launch {
     const auto n = count_of(total);
     ranks(name, n, n && machines ? std::optional(*n / *machines) : std::nullopt,
           unknown_or(total, "its configuration says them: give it as well"));
-    if (!total) ranks_why_.clear();  // a configuration that is read later may say it
+    if (!total) ranks_why_.clear();  // a configuration read later may define it
   }
 
-  // Its options that say what its configurations say.
+  // Takes options that correspond to keys of accelerate's configuration.
   void accelerate(const LauncherOptions& o) {
     const auto say = [&](const char* key, const std::string& value) {
       options_.push_back({key, value, origin(), "", "accelerate"});
@@ -328,8 +328,8 @@ class Launch {
   std::string launcher_;
   std::optional<std::int64_t> ranks_, per_node_;
   std::string ranks_why_;
-  NameValues environment_, outer_;       // as it reaches the program, and as the script has it
-  std::vector<ForeignSetting> options_;  // of the launcher
+  NameValues environment_, outer_;       // as it reaches the program; as the script sets it
+  std::vector<ForeignSetting> options_;  // launcher options
   Words lost_, unknown_;
   std::string lost_by_;
   std::vector<std::string> notes_;
@@ -360,7 +360,7 @@ void read_script(const std::string& name, const std::string& text, const NameVal
     programs = best && best->by_launcher() == one.by_launcher() ? programs + 1 : 1;
     best.emplace(std::move(one));
   }
-  NameValues scripts;  // that this one writes
+  NameValues scripts;  // scripts written by this one
   for (const auto& [document, its_text] : shell.documents())
     (is_launch_script(its_text) ? scripts : documents).emplace_back(document, its_text);
   const std::size_t before = job.refused.size();
@@ -375,7 +375,7 @@ void read_script(const std::string& name, const std::string& text, const NameVal
   const std::string origin = fmt::format("{}:{}", file_name(name), best->line());
   job.settings.push_back({"program", best->arguments.front(), origin});
   take_arguments(best->arguments, shell, origin, job);
-  // In the order of lines; values that stay unknown and are needed follow with their keys.
+  // Sorted by line; unknown values that are needed follow with their keys.
   std::ranges::stable_sort(job.refused.begin() + static_cast<std::ptrdiff_t>(before), job.refused.end(), {},
                            [](const std::string& what) { return integer_after(what, "line ").value_or(0); });
 }

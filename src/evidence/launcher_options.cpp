@@ -9,7 +9,7 @@
 namespace harness::evidence {
 namespace {
 
-// "--nproc_per_node" is "--nproc-per-node"; values keep their bytes.
+// Turns "--nproc_per_node" into "--nproc-per-node"; leaves values unchanged.
 std::string option_name(std::string_view word) {
   return replaced(word.substr(0, word.find('=')), {{'_', "-"}});
 }
@@ -113,7 +113,7 @@ void take_arguments(const std::vector<std::string>& words, const Shell& shell, c
     if (words[i].find(' ') != std::string::npos && equals == std::string::npos)
       job.problems.push_back(
           fmt::format("{} is one word here, which its program refuses: take the quotes away", quote(words[i])));
-    // A word that is not known at all may be a value or further arguments; "model.layers=4" never belongs to an option.
+    // An entirely unknown word may be a value or further arguments; "model.layers=4" never belongs to an option.
     const auto goes_on = [&](const std::string& word) {
       const std::string_view key = std::string_view(word).substr(0, std::min(word.find('='), word.size()));
       const bool names = key.size() < word.size() && key.find('.') != key.npos && key.find_first_of(" :/,") == key.npos;

@@ -14,8 +14,8 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// Takes a launcher's mark at the beginning of a line, with the blanks before it and one behind it. In `shape`, '#'
-// stands for at most seven digits.
+// Consumes a launcher's mark at the beginning of a line, the blanks before it and one after it. '#' in `shape` matches
+// at most seven digits.
 bool take_mark(Cursor& c, std::string_view shape) {
   Cursor at = c;
   at.skip_blanks();
@@ -57,7 +57,7 @@ bool take_time(Cursor& c) {
   return true;
 }
 
-// "node17: " of pdsh, before a line of nccl-tests: everything else is found wherever it stands.
+// "node17: " (pdsh) before a line of nccl-tests; all other output is found with the prefix in place.
 bool take_host(Cursor& c) {
   const std::size_t colon = c.rest.find(": ");
   if (colon == 0 || colon == std::string_view::npos || colon > 64) return false;
@@ -67,7 +67,7 @@ bool take_host(Cursor& c) {
   const std::size_t first = rest.find_first_not_of(' ');
   if (first == std::string_view::npos) return false;
   constexpr std::size_t columns_of_a_row = 8;
-  const std::vector<std::string_view> words = words_of(rest, columns_of_a_row);  // a row: its size, its count, …
+  const std::vector<std::string_view> words = words_of(rest, columns_of_a_row);  // a row: size, count, …
   const bool is_row = words.size() == columns_of_a_row && is_digit(words[0].front()) && is_digit(words[1].front());
   if (rest[first] != '#' && !is_row) return false;
   if (words_of(rest.substr(first), 2).front().ends_with(':')) return false;
@@ -235,7 +235,7 @@ Json parse_json(const std::string& text, std::string_view skipped) {
     return event != Json::parse_event_t::key || skipped.empty() || value != skipped;
   };
   try {
-    constexpr bool throws = true, takes_comments = true;  // as DeepSpeed's configurations have them
+    constexpr bool throws = true, takes_comments = true;  // comments occur in DeepSpeed configurations
     return Json::parse(text, keep, throws, takes_comments);
   } catch (const Json::parse_error& error) {
     fail("it is no JSON from byte {} on", error.byte);

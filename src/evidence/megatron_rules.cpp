@@ -7,8 +7,8 @@
 #include "evidence/input.h"
 #include "evidence/training_job.h"
 
-// Defaults and dependences of Megatron-LM's arguments (megatron/training/arguments.py of core 0.4 to 0.19, and of 2022
-// and 2023 before it). Megatron-Bridge and NeMo 1 name the same fields in YAML.
+// Defaults and dependent values of Megatron-LM's arguments (megatron/training/arguments.py of core 0.4 to 0.19, and of
+// 2022 and 2023 before it). Megatron-Bridge and NeMo 1 use the same field names in YAML.
 
 namespace harness::evidence {
 namespace {
@@ -21,7 +21,7 @@ std::string origin_of(const TrainingJob& job, Text flag) {
   const ForeignSetting* setting = job.find(flag);
   return setting == nullptr ? by_default : fmt::format("{}, {}", flag, setting->origin);
 }
-// "0.16" is 16; 0: not said.
+// Returns 16 for "0.16"; 0: not given.
 std::int64_t core_version(const TrainingJob& job) {
   const std::string version = job.text("framework_version");
   return version.starts_with("0.") ? number_in<std::int64_t>(Text(version).substr(2)).value_or(0) : 0;
@@ -55,13 +55,13 @@ void model(TrainingJob& job) {
     job.cannot.push_back(fmt::format("positions {} (nearest: {})", type, job.text("model.positions")));
 }
 
-// Megatron-LM pads the vocabulary so that it divides among tensor-parallel ranks.
+// Megatron-LM pads the vocabulary so that tensor-parallel ranks divide it evenly.
 void vocabulary(TrainingJob& job) {
   if (job.has("model.vocab")) return;
   const std::string tokenizer = job.theirs("--tokenizer-type");
   auto size = job.their_number("--vocab-size");
   const bool null = tokenizer == "NullTokenizer";
-  // pretrain_gpt.py takes GPT-2's tokenizer where no other is named.
+  // pretrain_gpt.py uses GPT-2's tokenizer by default.
   const bool gpt2 = tokenizer == "GPT2BPETokenizer" || (tokenizer.empty() && job.find("--merge-file") != nullptr);
   if (!size && gpt2) size = 50257;
   if (!size && tokenizer == "Llama2Tokenizer") size = 32000;
@@ -113,14 +113,14 @@ void precision(TrainingJob& job) {
   }
   if (name == "fp8" && job.theirs("--fp8-recipe") == "mxfp8") name = "mxfp8";
   if (job.theirs("--fp4-format") != "None") take("--fp4-format", "nvfp4");
-  const bool says_more = name == "mxfp8" || name == "nvfp4";  // than one flag, which its row has read
+  const bool says_more = name == "mxfp8" || name == "nvfp4";  // than a single flag, which its row has already read
   if (job.has("precision") && !says_more) return;
   if (from == by_default && !job.more_arguments.empty())
     return job.set_unknown("precision", "unknown", job.more_arguments.front());
   job.set("precision", name, from);
 }
 
-// A first and a last stage that each have a layer less are what harness has, too.
+// Harness supports a first and a last stage with one layer less each.
 void uneven_stages(TrainingJob& job, std::int64_t stages) {
   constexpr Text first = "--decoder-first-pipeline-num-layers", last = "--decoder-last-pipeline-num-layers",
                  embedding = "--account-for-embedding-in-pipeline-split", loss = "--account-for-loss-in-pipeline-split",
@@ -207,7 +207,7 @@ void replicas(TrainingJob& job) {
   job.values["sharding_group"].shown.clear();
 }
 
-// --recompute-modules of core 0.12 and later; core_attn alone before it, and by default.
+// --recompute-modules exists since core 0.12; before it, and by default, only core_attn is recomputed.
 void selective(TrainingJob& job) {
   std::string modules = job.theirs("--recompute-modules");
   if (modules.empty()) modules = "core_attn";
@@ -240,7 +240,7 @@ void computation(TrainingJob& job) {
 }
 
 void batch(TrainingJob& job) {
-  if (const auto packed = job.their_number("--packed-sequence-size"); packed && *packed > 0) {  // of NeMo
+  if (const auto packed = job.their_number("--packed-sequence-size"); packed && *packed > 0) {  // NeMo
     job.set("batching", "packed", origin_of(job, "--packed-sequence-size"));
     job.set("model.sequence", *packed, origin_of(job, "--packed-sequence-size"));
   }
@@ -264,7 +264,7 @@ void batch(TrainingJob& job) {
 void age(TrainingJob& job) {
   std::vector<std::string> old;
   for (const char* flag : {"--checkpoint-activations", "--DDP-impl", "--layernorm-epsilon"}) {
-    const ForeignSetting* given = job.find(flag);  // configurations have a layernorm_epsilon of their own
+    const ForeignSetting* given = job.find(flag);  // configurations have their own layernorm_epsilon
     if (given != nullptr && given->framework.empty()) old.emplace_back(flag);
   }
   if (!old.empty() && job.framework == "megatron-lm") {

@@ -24,7 +24,7 @@ std::string direct_text(const Hosts& hosts) {
   return join(parts, "; ");
 }
 
-// "P2P/CUMEM/read 4, NET/IB 2 (senders)": adapters' numbers say nothing about the kind.
+// "P2P/CUMEM/read 4, NET/IB 2 (senders)", without adapter numbers, which do not affect the kind.
 std::string transports_text(const NcclUse& use) {
   std::map<std::string, std::int64_t> counts;
   for (const NcclUse::Host& host : use.hosts) {

@@ -3,13 +3,13 @@
 #include "base/text.h"
 #include "evidence/nccl_use.h"
 
-// Finds what is wrong: the first warning that is a cause, then the network, then ranks that are missing. Facts are
-// compared between hosts.
+// Finds faults: first the earliest warning that is a cause, then the network, then missing ranks. Compares facts
+// between hosts.
 
 namespace harness::evidence {
 namespace {
 
-// The words of a value that another one lacks: of a list of adapters only these are of interest.
+// Returns the words of a value that another value lacks; for lists of adapters only the difference matters.
 std::string beyond(const std::string& value, const std::string& other) {
   const std::vector<std::string_view> known = words_of(other);
   std::vector<std::string> more;
@@ -46,7 +46,7 @@ struct Judge {
   void missing_ranks();
 };
 
-// True only where the log proves it.
+// Returns true only if the log proves it.
 bool Judge::is_on_one_node() const {
   const NcclUse::Communicator* largest = use.largest();
   return hosts.size() == 1 && largest != nullptr && (largest->nodes == 1 || largest->is_whole());
@@ -58,7 +58,7 @@ bool Judge::is_on_several_nodes() const {
   return !on_one_node && std::ranges::any_of(hosts, [](const auto* host) { return host->networked; });
 }
 
-// Tells the warnings; of those that are known the earliest that is no effect, else the earliest.
+// Reports the warnings. Returns the earliest known one that is not an effect, otherwise the earliest known one.
 const NcclUse::Warning* Judge::first_cause() {
   std::map<std::string, std::int64_t> counts;
   std::vector<std::string> order;
@@ -157,7 +157,7 @@ void Judge::interfaces() {
   if (on.empty()) return;
   const std::vector<std::string> names(found.begin(), found.end());
   out.fact("warn_interface", some_of(names) + " is among the interfaces");
-  std::string all_but = "^docker,lo";  // what NCCL leaves out where nothing is set
+  std::string all_but = "^docker,lo";  // NCCL's default exclusions
   for (const std::string& name : names) {
     if (!name.starts_with("docker") && name != "lo") all_but += "," + name;
   }
@@ -166,7 +166,7 @@ void Judge::interfaces() {
               "NCCL_SOCKET_IFNAME=" + all_but);
 }
 
-// Ranks of one host that differ in a fact, and else hosts that differ from most.
+// Reports ranks of one host that differ in a fact, otherwise hosts that differ from the majority.
 void Judge::differences_of(const std::string& fact, const std::string& noun, const char* remedy) {
   std::map<std::string, std::vector<std::string>> groups;
   for (const NcclUse::Host* host : hosts) {
@@ -190,7 +190,7 @@ void Judge::differences_of(const std::string& fact, const std::string& noun, con
 void Judge::differences() {
   differences_of("version", "NCCL", "one version on all nodes: LD_LIBRARY_PATH, container");
   differences_of("network", "network", "the nodes that differ fall back: see what NCCL says of their adapters");
-  // Ranks that are each given an adapter of their own differ on purpose.
+  // Ranks that are each assigned their own adapter differ on purpose.
   if (!use.anywhere("network").starts_with("Socket") &&
       !contains(use.anywhere("network_devices"), nccl::fact_separator))
     differences_of("network_devices", "adapters", "adapters or ports that are missing: ibstat on the nodes");
@@ -246,20 +246,20 @@ void Judge::adapters() {
         fmt::format("ranks of {} talk to each other over the network", (*inner)->name),
         "P2P and shared memory are off or broken there: NCCL_P2P_DISABLE, NCCL_SHM_DISABLE, container per rank");
   const NcclUse::Communicator* largest = use.largest();
-  bool idle = false, one_for_all = false;  // of adapters
+  bool idle = false, one_for_all = false;  // idle adapters; a single adapter for several GPUs
   for (const NcclUse::Host* host : hosts) {
     if (host->adapters.empty() || host->adapters.size() >= host->devices()) continue;
     idle = true;
     one_for_all = one_for_all || (largest != nullptr && host->adapters.size() == 1 && host->gpus.size() > 1);
   }
-  if (!idle || (largest != nullptr && !largest->is_whole())) return;  // ranks that are not there use others
+  if (!idle || (largest != nullptr && !largest->is_whole())) return;  // missing ranks may use the others
   const std::string text = "adapters in use: " + adapters_text(hosts);
   const std::string why = "a ring uses one per channel: NCCL_IB_HCA, NCCL_CROSS_NIC, GPUs per node";
   if (one_for_all) out.problem(text, why);
   if (!one_for_all) out.notes.push_back(text + "; " + why);
 }
 
-// GPUs that reach others of their node through host memory only, where others of the job reach them directly.
+// Reports GPUs that reach others in their node only through host memory while other GPUs of the job use direct access.
 void Judge::host_memory() {
   std::vector<std::string> over_memory, by_peer;
   for (const NcclUse::Host* host : hosts) {
@@ -305,7 +305,7 @@ void Judge::missing_ranks() {
   std::vector<std::string> absent;
   for (std::int64_t rank = 0; rank < communicator.ranks; ++rank)
     if (!communicator.host_of.contains(rank)) absent.push_back(std::to_string(rank));
-  if (!absent.empty() && std::ssize(absent) <= communicator.ranks / 4)  // else it is a part of a log
+  if (!absent.empty() && std::ssize(absent) <= communicator.ranks / 4)  // more: the log is partial
     out.problem(
         fmt::format("{} of {} ranks never began to initialise: {}", absent.size(), communicator.ranks, some_of(absent)),
         "the others wait; did it start, and does it reach the first rank?");

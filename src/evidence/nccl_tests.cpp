@@ -7,8 +7,8 @@
 #include "evidence/bandwidths.h"
 #include "evidence/input.h"
 
-// Formats: nccl-tests 2.0 to 2.19 (src/common.cu), rccl-tests. Until 2.12 a row has the columns that its collective
-// needs and ends in `error` (`res` until 2018), the largest difference; since 2.13 all have `redop root` and end in
+// Formats: nccl-tests 2.0 to 2.19 (src/common.cu), rccl-tests. Up to 2.12 a row has only the columns of its collective
+// and ends in `error` (`res` until 2018), the largest difference. Since 2.13 all rows have `redop root` and end in
 // `#wrong`, a count.
 
 namespace harness::evidence {
@@ -21,7 +21,7 @@ constexpr std::array<std::string_view, 10> tests = {"all_reduce", "all_gather", 
                                                     "gather",     "reduce_scatter", "hypercube", "reduce",
                                                     "scatter",    "sendrecv"};
 
-// "NVIDIA H100 80GB HBM3" of "0 [0x1b] NVIDIA H100 80GB HBM3", without the maker that every name has.
+// Returns the GPU name in "0 [0x1b] NVIDIA H100 80GB HBM3" without the vendor, which every name has.
 std::string gpu_name(std::string_view text) {
   const std::size_t bracket = text.find("] ");
   text = trim(bracket == std::string_view::npos ? text : text.substr(bracket + 2));
@@ -29,7 +29,7 @@ std::string gpu_name(std::string_view text) {
   return std::string(text.substr(0, 64));
 }
 
-// Numbers, "nan", and null where nothing was checked.
+// Values are numbers, "nan", or null if nothing was checked.
 std::optional<double> measured(const Json& direction, const char* key, double unit) {
   constexpr double none = -1;
   const double value = number_at(direction, key, none);
@@ -107,7 +107,7 @@ void Bandwidths::keep_best() {
   const auto same_size = [](const SizeRow& a, const SizeRow& b) { return a.bytes == b.bytes; };
   repeated = std::ranges::adjacent_find(rows, same_size) != rows.end();
   if (!repeated) return;
-  double wrong = 0;  // of those, too, that are left out
+  double wrong = 0;  // includes rows that are left out
   for (const SizeRow& row : rows) wrong += row.out_of_place.wrong.value_or(0) + row.in_place.wrong.value_or(0);
   if (wrong_is_a_count) out_of_bounds = std::max(out_of_bounds, static_cast<std::int64_t>(std::min(wrong, 1e15)));
   rows.erase(std::unique(rows.begin(), rows.end(), same_size), rows.end());
@@ -122,7 +122,7 @@ void Bandwidths::complete() {
   if (ranks > 0 || rows.empty() || redop.empty() || redop == "none" || (!test.empty() && test != "all_reduce")) return;
   const SizeRow& row = *std::ranges::max_element(rows, {}, &SizeRow::busbw);
   const double ratio = row.algbw() > 0 ? row.busbw() / row.algbw() : 0, n = 2 / (2 - ratio);
-  constexpr double above_one = 1.02, digits = 0.01 * giga;  // of both bandwidths as printed
+  constexpr double above_one = 1.02, digits = 0.01 * giga;  // rounding of both printed bandwidths
   if (ratio < above_one || ratio >= 2) return;
   test = "all_reduce";
   if (n * n / 2 * ratio * (digits / row.algbw() + digits / row.busbw()) > 1) return;
@@ -135,7 +135,7 @@ void NcclTestsReader::begin() {
   runs_.emplace_back();
   hosts_.clear();
   runs_.back().nccl = nccl_;
-  runs_.back().test = named_test_;  // by the command or the header before it
+  runs_.back().test = named_test_;  // from the command or header before it
   runs_.back().flavour = rccl_ ? "rccl-tests" : "";
   open_ = true;
 }
@@ -143,7 +143,7 @@ void NcclTestsReader::begin() {
 void NcclTestsReader::line(const Line& line) {
   const std::string_view text = trim(line.text);
   if (text.empty()) return;
-  // Web pages and mail take the '#' for their own.
+  // Web pages and mail swallow the '#'.
   const bool bare = text.starts_with("nThread ") || text.starts_with("Avg bus bandwidth") ||
                     text.starts_with("Out of bounds values") ||
                     (text.starts_with("Rank ") && contains(text, " Pid ")) ||
@@ -233,7 +233,7 @@ void NcclTestsReader::device(std::string_view text) {
 void NcclTestsReader::row(std::string_view text) {
   if (columns_.empty() || runs_.empty() || runs_.back().rows.size() >= most_rows) return;
   const std::vector<std::string_view> words = words_of(text);
-  // Before 2.13 the redop of an all-to-all is blank.
+  // Before 2.13 the redop column of an all-to-all is blank.
   const std::size_t blank = redop_ > 0 && words.size() + 1 == width_ ? 1 : 0;
   if (words.size() + blank < width_) return;
   SizeRow row;
@@ -292,7 +292,7 @@ void OsuReader::line(const Line& line) {
   constexpr double mega = 1e6;
   SizeRow row;
   row.bytes = static_cast<std::int64_t>(*size);
-  if (bandwidth_) {  // of many messages on their way at once: it says no time of one
+  if (bandwidth_) {  // many messages in flight: gives no time of a single one
     row.out_of_place.algbw = *value * mega;
   } else {
     row.out_of_place.seconds = *value * micro;
@@ -318,7 +318,7 @@ Bandwidths nccl_tests_json(const std::string& text) {
   }
   if (const auto code = static_cast<std::int64_t>(std::clamp(number_at(json, "nccl_version"), 0.0, 1e9)); code > 0)
     out.nccl = fmt::format("{}.{}.{}", code / 10000, code / 100 % 100, code % 100);
-  // The program lists the devices within its configuration, and of each process only the first.
+  // The program lists the devices within its configuration, but only the first one of each process.
   const Json& config = at(json, "config");
   std::set<std::string> seen, processes;
   for (const Json& device : at(at(config, "devices").is_array() ? config : json, "devices")) {

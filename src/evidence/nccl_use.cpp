@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 
-// Texts of NCCL 2.7 to 2.30 (src/transport, src/misc, src/bootstrap.cc, src/init.cc). Status numbers are those of
+// Messages of NCCL 2.7 to 2.30 (src/transport, src/misc, src/bootstrap.cc, src/init.cc). Status numbers are those of
 // ibv_wc_status (rdma-core, libibverbs/verbs.h).
 
 namespace harness::evidence {
@@ -84,7 +84,7 @@ constexpr std::array<NcclWarningKind, 24> kinds{{
      "in the kernel log"},
 }};
 
-// nullptr: none is known.
+// Returns nullptr for an unknown warning.
 const NcclWarningKind* nccl_warning_kind(std::string_view text) {
   const auto found = std::ranges::find_if(kinds, [&](const NcclWarningKind& kind) {
     return std::ranges::any_of(split(kind.pattern, '|'), [&](std::string_view parts) { return has_all(text, parts); });
@@ -92,8 +92,8 @@ const NcclWarningKind* nccl_warning_kind(std::string_view text) {
   return found == kinds.end() ? nullptr : &*found;
 }
 
-// Formats: NCCL 2.7 to 2.30 (src/init.cc, src/transport/*.cc, src/debug.cc). What NCCL says of itself per host is read
-// by nccl/log.h; here is what needs to know who says it: ranks, hosts, pairs, communicators and the order of warnings.
+// Formats: NCCL 2.7 to 2.30 (src/init.cc, src/transport/*.cc, src/debug.cc). nccl/log.h reads the facts per host; this
+// file reads data that depends on the sender: ranks, hosts, pairs, communicators and the order of warnings.
 
 constexpr std::size_t most_named_hosts = 2048, most_processes = 1u << 17, most_warnings = 1000, most_gpus = 128;
 constexpr std::size_t bytes_of_a_host = 1u << 15, most_connections = 1u << 18, most_of_a_ring = 1024;
@@ -103,7 +103,7 @@ bool all_digits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// The address or host behind "peer " or "to ": "10.0.0.18<43210>", "n17<50122>".
+// Returns the address or host after "peer " or "to ": "10.0.0.18<43210>", "n17<50122>".
 std::string peer_in(std::string_view message) {
   for (const std::string_view before :
        {"from peer ", "remote peer ", "onnect to ", "Connecting to ", "recv from ", "send to "}) {
@@ -115,7 +115,7 @@ std::string peer_in(std::string_view message) {
   return "";
 }
 
-// "[1]" behind the number of a rank: its GPU, until 2.18 by its address on the bus.
+// Reads "[1]" after a rank number: its GPU, up to NCCL 2.18 its bus address.
 std::string gpu_of(Cursor& c) {
   return c.literal("[") ? fmt::format("GPU {}", c.until("]").substr(0, 16)) : "";
 }
@@ -203,7 +203,7 @@ std::size_t NcclUseReader::host_at(const std::string& name) {
   if (found != places_.end()) return found->second;
   if (use_.hosts.size() >= most_named_hosts) {
     use_.cut = true;
-    return 0;  // the one without a name
+    return 0;  // the host without a name
   }
   use_.hosts.push_back({.name = name});
   readers_.emplace_back(bytes_of_a_host);
@@ -227,7 +227,7 @@ bool NcclUseReader::line(const Line& line) {
   const std::size_t host = host_at(origin.host);
   readers_[host].line(text);
   std::string_view message = marked.substr(info.size());
-  for (const std::string_view marker : {" NCCL INFO ", " NCCL WARN "})  // ranks that wrote into each other's line
+  for (const std::string_view marker : {" NCCL INFO ", " NCCL WARN "})  // ranks whose output interleaved in one line
     message = message.substr(0, message.find(marker));
   if (warns) {
     warning(message, origin, line.number);
@@ -236,7 +236,7 @@ bool NcclUseReader::line(const Line& line) {
   communicator(message, origin);
   connection(message, origin);
   ring(message, origin);
-  // "GPU Direct RDMA Disabled for GPU 3 / HCA 1 (distance 7 > 4)", also of pairs that NCCL never uses
+  // "GPU Direct RDMA Disabled for GPU 3 / HCA 1 (distance 7 > 4)", logged also for pairs that NCCL never uses
   Cursor c{message};
   if (c.after("GPU Direct RDMA Disabled for ") && c.after("(distance ") && use_.hosts[host].direct_reason.empty())
     use_.hosts[host].direct_reason = c.until(")").substr(0, 60);
@@ -255,7 +255,7 @@ void NcclUseReader::communicator(std::string_view message, const Origin& origin)
   if (communicator_of_.size() >= most_processes && !communicator_of_.contains(origin.rank)) return;
   std::string& current = communicator_of_[origin.rank];
   const bool completes = message.ends_with("Init COMPLETE");
-  if (!completes) take_connections(origin.rank);  // those of the one before
+  if (!completes) take_connections(origin.rank);  // connections of the previous communicator
   Cursor named = c;
   if (named.after(" commId ")) {
     current = std::string(named.word().substr(0, 40));
@@ -288,7 +288,7 @@ void NcclUseReader::take_connections(const std::string& rank) {
   all.in_rings.merge(found.mapped().in_rings);
 }
 
-// "Channel 00/02 : 0 1 2 3", of which the end may be cut
+// "Channel 00/02 : 0 1 2 3"; the end may be cut
 void NcclUseReader::ring(std::string_view message, const Origin& origin) {
   Cursor c{message};
   if (!c.literal("Channel ") || !c.after(" :") || contains(c.rest, "...")) return;
@@ -362,7 +362,7 @@ void NcclUseReader::warning(std::string_view message, const Origin& origin, std:
 
 NcclUse NcclUseReader::finish() {
   for (std::size_t i = 0; i < readers_.size(); ++i) use_.hosts[i].seen = readers_[i].finish();
-  // Times have one format, which sorts as text; a warning without one stays where it was read.
+  // Timestamps have one format that sorts as text. If any warning lacks one, all keep their order of reading.
   const bool timed = std::ranges::none_of(use_.warnings, [](const auto& w) { return w.time.empty(); });
   if (timed) std::ranges::stable_sort(use_.warnings, {}, &NcclUse::Warning::time);
   for (const auto& [rank, communicator] : communicator_of_) take_connections(rank);

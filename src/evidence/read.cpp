@@ -15,7 +15,7 @@ namespace harness::evidence {
 namespace {
 
 enum class Kind : std::uint8_t {
-  log,  // training, NCCL, nccl-tests and OSU: any of them in one text
+  log,  // any mix of training, NCCL, nccl-tests and OSU output
   nccl_tests_json,
   inspector,
   flight_recorder,
@@ -26,7 +26,7 @@ enum class Kind : std::uint8_t {
   job,
 };
 
-// Names kinds of files that are not read, with what to do.
+// Rejects known kinds of files that are not supported, each with its remedy.
 void refuse(const std::string& name, std::string_view head) {
   struct Refused {
     std::string_view begins, why;
@@ -51,7 +51,7 @@ void refuse(const std::string& name, std::string_view head) {
         quote(name));
 }
 
-// Whether a job printed the text: people paste the command above its output, which alone would be a launch script.
+// Returns whether a job printed the text. Users paste the command above, which alone would be a launch script.
 bool is_output(std::string_view head) {
   static constexpr std::array<std::string_view, 7> marks{"elapsed time per iteration (ms):",
                                                          "elapsed time per iteration (s):",
@@ -85,7 +85,7 @@ Kind recognise(std::string_view head) {
   return Kind::log;
 }
 
-// Without colours and control bytes.
+// Returns the text without colours and control bytes.
 std::string plain_text(Input& input, std::size_t most) {
   std::string text;
   Lines lines(input);
@@ -113,13 +113,13 @@ class Reading {
 
   const Gaps& gaps_;
   std::vector<Answer> bandwidths_, single_;
-  std::vector<Bandwidths> runs_;  // with an answer each, for comparisons
+  std::vector<Bandwidths> runs_;  // runs with an answer each, for comparisons
   NcclUseReader nccl_;
   std::vector<std::string> nccl_files_, inspector_files_, recorder_files_;
   InspectorReader inspector_;
   FlightRecorder recorder_;
   JobReader job_;
-  std::vector<std::pair<TrainingLog, std::string>> logs_;  // and their files
+  std::vector<std::pair<TrainingLog, std::string>> logs_;  // logs and their files
 };
 
 void Reading::bandwidths(std::vector<Bandwidths> runs, const std::string& path) {
@@ -142,7 +142,7 @@ void Reading::bandwidths(std::vector<Bandwidths> runs, const std::string& path) 
   }
 }
 
-// Whether it is one. In one pass: a job's log often holds NCCL's log, a test and the steps.
+// Returns whether the input is a log. One pass, because a job's log often contains NCCL's log, a test and the steps.
 bool Reading::log(Input& input, const std::string& path) {
   Lines lines(input);
   TrainingLogReader training;
@@ -166,7 +166,7 @@ bool Reading::log(Input& input, const std::string& path) {
   bandwidths(osu.finish(), path);
   const bool found = any_nccl || bandwidths_.size() > before;
   const TrainingLog log = training.finish();
-  const bool trained = !log.framework.empty() || (!found && !log.failures.empty());  // it may fail before a step
+  const bool trained = !log.framework.empty() || (!found && !log.failures.empty());  // it may fail before step 1
   if (trained) logs_.emplace_back(log, path);
   return found || trained;
 }
@@ -224,7 +224,7 @@ void Reading::file(const std::string& path) {
   }
 }
 
-// The steps of logs, and the job: each says what the other does not.
+// Combines the steps of logs with the job; each completes the other.
 std::vector<Answer> Reading::about_the_job(std::vector<std::string>& refused) {
   for (auto& [log, path] : logs_) {
     try {

@@ -15,7 +15,7 @@ using Text = std::string_view;
 
 constexpr int deepest_commands = 64;  // in one text
 
-// The words that two branches agree on hold; all that follows is not known.
+// Keeps the leading words that two branches share; the rest is unknown.
 std::string common(const std::string& a, const std::string& b, const std::string& unknown) {
   std::size_t same = static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
   const auto ends_word = [&](const std::string& text) { return same == text.size() || text[same] == ' '; };
@@ -66,7 +66,7 @@ void Shell::follow(const ShellReader& from, Status (Shell::*part)()) {
 }
 
 Status Shell::whole_script() {
-  for (sequence(); !reader_.at_end(); sequence()) reader_.byte();  // a closing word without its opening one
+  for (sequence(); !reader_.at_end(); sequence()) reader_.byte();  // a closing word without an opening one
   return true;
 }
 
@@ -77,20 +77,20 @@ Status Shell::skip(Status (Shell::*part)()) {
   return true;
 }
 
-// The state before a branch, to be merged with. Its copies cost time, so they count.
+// Returns the state before a branch, for merging. Copies cost time, so they count as work.
 Shell::State Shell::remembered(std::size_t weight) {
   for (const auto& [name, variable] : state_.variables) spend(weight * variable.items.size());
   return state_;
 }
 
-// A script that stops before it starts anything has checked what its user fills in: the user passes the check.
+// A script that exits before it launches anything has checked its user's settings: assumes that the check passes.
 void Shell::pass_check(std::int64_t line) {
   if (!state_.ended || !failed_ || !launches_.empty()) return;
   state_.ended = failed_ = false;
   refuse(line, "it stops here unless its settings are filled in");
 }
 
-// Takes what differs from another outcome as unknown.
+// Marks whatever differs from another outcome as unknown.
 void Shell::merge(const State& other, std::int64_t line) {
   if (other.ended) return;
   if (state_.ended) {
@@ -224,7 +224,7 @@ Status Shell::condition() {
 }
 
 Status Shell::choice() {
-  std::vector<std::pair<State, std::int64_t>> outcomes;  // of what cannot be decided, and its line
+  std::vector<std::pair<State, std::int64_t>> outcomes;  // undecided outcomes with their lines
   bool decided = !follows();
   Status status = true;
   do {
@@ -281,7 +281,7 @@ Status Shell::cases() {
   return status;
 }
 
-// Between do and done, or between braces.
+// Reads the commands between do and done, or between braces.
 Status Shell::body() {
   reader_.skip_lines();
   reader_.eat(";");
@@ -318,7 +318,7 @@ Status Shell::each() {
 
 Status Shell::repetition(Text condition, Status runs) {
   const std::int64_t line = line_;
-  // "while [ $# -gt 0 ]" and getopts read arguments, of which there are none here.
+  // "while [ $# -gt 0 ]" and getopts read arguments, and there are none here.
   const bool of_arguments = has_any(condition, "getopts|$#|$1|${1");
   if (!follows() || runs == false || (of_arguments && !runs)) return skip(&Shell::body);
   const std::size_t before = launches_.size();

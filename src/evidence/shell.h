@@ -14,16 +14,16 @@
 
 namespace harness::evidence {
 
-/// Where a command's input comes from or its output goes.
+/// A redirection of a command's input or output.
 struct ShellRedirect {
-  std::string target;          // as written; of a here-document its text
+  std::string target;          // as written; for a here-document its text
   bool writes = false;         // > or >>
   bool here_document = false;  // << or <<<
-  bool expands = true;         // of a here-document: its mark stands unquoted
+  bool expands = true;         // here-document with an unquoted delimiter
 };
 
-/// Reads along a script in steps as bash does. Words stay as written, with their quotes and dollars. The text must
-/// outlive it.
+/// Reads a script step by step as bash does. Words stay as written, with quotes and dollar signs. The text must outlive
+/// the reader.
 class ShellReader {
  public:
   explicit ShellReader(std::string_view text = {}, std::int64_t first_line = 1) : text_(text), lines_(first_line) {}
@@ -31,27 +31,27 @@ class ShellReader {
   bool at_end() const { return at_ >= text_.size(); }
   std::size_t place() const { return at_; }
   std::int64_t line();
-  /// The text that was read since a place.
+  /// Returns the text read since a position.
   std::string_view since(std::size_t place) const { return text_.substr(place, at_ - place); }
   bool at(std::string_view expected) const { return text_.substr(at_).starts_with(expected); }
   bool eat(std::string_view expected);
-  /// The next word if it is one of these; it is not taken.
+  /// Returns the next word if it is one of these, without consuming it.
   std::string_view next_of(std::span<const std::string_view> words) const;
   bool eat_word(std::string_view word);
-  /// Up to one of these characters, which is taken as well.
+  /// Reads up to and including one of these characters.
   std::string_view until(std::string_view ends);
-  /// The next byte, whatever it is.
+  /// Reads the next byte, whatever it is.
   std::string_view byte() { return text_.substr(at_++, 1); }
-  /// Blanks, comments and ends of lines that are quoted; skip_lines(): all ends of lines, and here-documents.
+  /// skip_blanks() skips blanks, comments and escaped line ends; skip_lines() skips all line ends and here-documents.
   void skip_blanks();
   void skip_lines();
-  /// "(…)", "((…))"
+  /// Reads "(…)" or "((…))".
   std::string_view parenthesis();
-  /// "" where none stands.
+  /// Reads a word; "": there is none here.
   std::string word();
-  /// The words of a list between parentheses: "A=( … )".
+  /// Reads the words of a parenthesised list: "A=( … )".
   std::vector<std::string> list();
-  /// "2>&1", "> file", "&> file", "<<EOF": false where none stands here.
+  /// Reads "2>&1", "> file", "&> file" or "<<EOF"; returns false if there is no redirection here.
   bool redirect(std::vector<ShellRedirect>& redirects);
 
  private:
@@ -60,76 +60,74 @@ class ShellReader {
   std::string_view text_;
   std::size_t at_ = 0, counted_ = 0;
   std::int64_t lines_;
-  std::size_t documents_end_ = 0;  // of the here-documents that stand behind this line
+  std::size_t documents_end_ = 0;  // end of the here-documents that follow this line
 };
 
-/// Whether it stands in names of variables.
 inline bool is_name_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
-/// How much of the beginning of a text is a variable's name.
+/// Returns the length of the variable name at the beginning of a text.
 std::size_t name_length(std::string_view text);
 inline bool is_name(std::string_view text) {
   return !text.empty() && name_length(text) == text.size();
 }
-/// The name of "NAME=value", "NAME+=value", "NAME[i]=value"; "": it is none of them.
+/// Returns the name in "NAME=value", "NAME+=value" or "NAME[i]=value"; "": not an assignment.
 std::string_view assigned_name(std::string_view word);
-/// How many bytes a quoted text, a substitution or a parenthesis takes that begins at `at`; the rest where it does not
-/// end.
+/// Returns the length in bytes of the quoted text, substitution or parenthesis that begins at `at`; the rest of the
+/// text if it does not end.
 std::size_t shell_span(std::string_view text, std::size_t at, int depth = 0);
 
-/// A text of a script where parts may be unknown, such as what a command would print. Such a part stands as a mark in
-/// it, which survives joining and splitting.
+/// Returns whether a text has unknown parts, such as the output of a command. Each one is a mark in the text that
+/// survives joining and splitting.
 bool is_unknown(std::string_view word);
 
-/// A command of a script that starts a program: words as the shell would pass them.
+/// A command of a script that starts a program, with its words as the shell would pass them.
 struct ShellLaunch {
   std::int64_t line = 0;
   std::vector<std::string> words;
-  NameValues environment;  // exported variables, and those before the command
+  NameValues environment;  // exported variables and those set before the command
 };
 
-/// Follows what a script would do, as far as its text says it. Nothing of it is run, no file is opened, and the
-/// reader's own environment does not count.
+/// Follows a script's effects as far as its text determines them. Runs nothing, opens no file, and ignores the
+/// environment of harness itself.
 class Shell {
  public:
   struct Variable {
     std::vector<std::string> items;
     bool array = false, exported = false;
-    std::int64_t order = 0;  // of its last assignment
+    std::int64_t order = 0;  // number of its last assignment
   };
   struct State {
     std::map<std::string, Variable, std::less<>> variables;
-    std::optional<std::vector<std::string>> arguments;  // $1, …; nothing: as the person gave them, unknown
-    bool ended = false;                                 // by exit or return
+    std::optional<std::vector<std::string>> arguments;  // $1, …; nothing: given by the user, unknown
+    bool ended = false;                                 // reached exit or return
     bool exports_all = false;                           // set -a
   };
-  /// Whether a command succeeds; nothing where the script alone does not say it.
+  /// Whether a command succeeds; nothing if the script alone does not determine it.
   using Status = std::optional<bool>;
 
-  /// `others`: further files by name, which `source` and the like may read.
+  /// `others`: further files by name, which commands such as `source` may read.
   explicit Shell(std::map<std::string, std::string> others = {}) : others_(std::move(others)) {}
 
-  /// Follows a script. Throws Error for one that is nested too deep or whose texts grow beyond all bounds.
+  /// Follows a script. Throws Error if it is nested too deeply or its texts grow beyond the limit.
   void run(std::string_view script, std::int64_t first_line = 1);
   void set(const std::string& name, const std::string& value, bool exported);
-  /// Follows a file that was given, or that the script has written, with arguments behind its name; false: there is no
-  /// such file.
+  /// Follows a given file, or one that the script has written; the words after its name are its arguments. Returns
+  /// false if there is no such file.
   bool run_file(const std::vector<std::string>& words, std::size_t name = 0);
 
-  /// Commands that may start a program, in order.
   const std::vector<ShellLaunch>& launches() const { return launches_; }
-  /// Here-documents that are written into files, by name, and those that another shell or batch system runs.
+  /// Here-documents written into files, by name, and those run by another shell or batch system.
   const std::map<std::string, std::string>& documents() const { return documents_; }
-  /// Parts that were not followed, each with its line.
+  /// Parts that were not followed, each with its line number.
   const std::vector<std::string>& refused() const { return refused_; }
-  /// Why a word is unknown; "" where it is known.
+  /// Returns why a word is unknown; "": it is known.
   std::string why_unknown(std::string_view word) const;
 
  private:
   friend class ShellExpansion;
   std::string unknown(const std::string& why);
-  /// Whether a word is all of a variable that neither the script nor a launcher sets.
+  /// Returns whether a word is exactly one variable that neither the script nor a launcher sets.
   bool is_left_open(std::string_view word) const;
   const Variable* find(std::string_view name) const;
   void spend(std::size_t bytes);
@@ -140,7 +138,7 @@ class Shell {
   std::string unknown_of(std::string_view raw);
   std::optional<std::int64_t> arithmetic(std::string_view text);
 
-  // shell.cpp: what reads a part of the script follows it as well, unless it is skipped.
+  // shell.cpp: each function that reads a part of the script also follows it, unless it is skipped.
   void follow(const ShellReader& from, Status (Shell::*part)());
   Status skip(Status (Shell::*part)());
   bool follows() const { return !skips_ && !state_.ended; }
@@ -176,8 +174,8 @@ class Shell {
   std::map<std::string, std::string> others_;
   State state_;
   ShellReader reader_;
-  std::map<std::string, ShellReader, std::less<>> functions_;  // at their bodies
-  std::list<std::string> scripts_;                             // that readers read
+  std::map<std::string, ShellReader, std::less<>> functions_;  // positioned at their bodies
+  std::list<std::string> scripts_;                             // texts that the readers refer to
   std::vector<std::string> reasons_;
   std::vector<ShellLaunch> launches_;
   std::map<std::string, std::string> documents_;
@@ -185,17 +183,17 @@ class Shell {
   std::int64_t line_ = 0, assignments_ = 0;
   std::string assigning_;  // the variable whose value is being read
   std::size_t spent_ = 0;
-  int depth_ = 0, nesting_ = 0;           // of functions and files, of expansions
-  int commands_ = 0, most_commands_ = 0;  // nested ones, and how many may be
+  int depth_ = 0, nesting_ = 0;           // functions and files; expansions
+  int commands_ = 0, most_commands_ = 0;  // nested commands and their limit
   bool skips_ = false;
-  bool failed_ = false;  // it ended with a status of failure
+  bool failed_ = false;  // ended with a failure status
 };
 
-/// Whether a command with these words may start a program on other ranks or in Python.
+/// Returns whether a command may start a program on other ranks or in Python.
 bool may_start(const std::vector<std::string>& words);
-/// The integer that "5 * 8" or "2**20" is; nothing for any other text.
+/// Evaluates "5 * 8" or "2**20"; returns nothing for any other text.
 std::optional<std::int64_t> integer_expression(std::string_view expression);
-/// Whether a text matches a pattern of * ? and [ ].
+/// Returns whether a text matches a pattern with *, ? and [ ].
 bool matches_pattern(const std::string& text, const std::string& pattern);
 
 }  // namespace harness::evidence

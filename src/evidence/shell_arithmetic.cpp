@@ -6,14 +6,14 @@
 #include "evidence/input.h"
 #include "evidence/shell.h"
 
-// Arithmetic of a script: $(( )), let, indices.
+// Shell arithmetic: $(( )), let, indices.
 
 namespace harness::evidence {
 namespace {
 
 using Text = std::string_view;
 using Integer = std::int64_t;
-using Number = std::optional<Integer>;  // nothing where a part is unknown, not understood or too large
+using Number = std::optional<Integer>;  // nothing if a part is unknown, not understood or too large
 
 Number product(Integer a, Integer b) {
   Integer out = 0;
@@ -65,7 +65,7 @@ constexpr std::array<Operator, 14> operators{{
     {"%", 6, remainder},
 }};
 
-/// Integers as a shell computes them.
+/// Evaluates integers as a shell does.
 class Arithmetic {
  public:
   using Lookup = std::function<Number(Text)>;
@@ -101,7 +101,7 @@ class Arithmetic {
     if (rest_.empty()) return std::nullopt;
     const char c = rest_[0];
     if (c == '(' || c == '-' || c == '+' || c == '!') {
-      constexpr int tightest = 8;  // no operator follows a sign before its operand
+      constexpr int tightest = 8;  // a sign binds tighter than any operator
       rest_.remove_prefix(1);
       const Number inside = binary(c == '(' ? 0 : tightest);
       if (c == '(') {

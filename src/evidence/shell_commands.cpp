@@ -7,8 +7,7 @@
 #include "evidence/input.h"
 #include "evidence/shell.h"
 
-// Commands without structure: assignments, tests and others that a shell runs itself, launches, and files that it
-// reads.
+// Simple commands: assignments, tests and other builtins, launches, and files that the shell sources.
 
 namespace harness::evidence {
 namespace {
@@ -16,7 +15,7 @@ namespace {
 using Status = Shell::Status;
 using Text = std::string_view;
 
-// Commands that start none and change nothing of what counts.
+// Commands that launch nothing and change nothing relevant.
 constexpr std::string_view passed_over =
     "cd|mkdir|echo|printf|module|ulimit|conda|pip|date|trap|shopt|rm|cp|mv|ls|cat|tee|sleep|touch|wait|pushd|popd|kill|"
     "ln|chmod|grep|sed|awk|ml|spack|hash|sysctl";
@@ -32,7 +31,7 @@ bool may_start(const std::vector<std::string>& words) {
   });
 }
 
-// "cat > name <<EOF", "tee name <<EOF": a further input.
+// "cat > name <<EOF", "tee name <<EOF": adds an input file.
 void Shell::keep_document(const std::vector<ShellRedirect>& redirects, const std::vector<std::string>& words) {
   const ShellRedirect *text = nullptr, *file = nullptr;
   for (const ShellRedirect& redirect : redirects) {
@@ -58,7 +57,7 @@ void Shell::keep_document(const std::vector<ShellRedirect>& redirects, const std
   if (name.ends_with(".sh")) others_.insert_or_assign(kept.first->first, kept.first->second);
 }
 
-// A function, or a file that was given, with arguments of its own. Nothing where it goes too deep.
+// Runs a function or a given file with its own arguments. Returns nothing if it is nested too deeply.
 Status Shell::run_inside(const ShellReader& from, Status (Shell::*part)(),
                          std::optional<std::vector<std::string>> arguments) {
   constexpr int deepest = 16, most_commands = 256;
@@ -72,7 +71,7 @@ Status Shell::run_inside(const ShellReader& from, Status (Shell::*part)(),
   return true;
 }
 
-// "source env.sh", "bash train.sh 8": the word at `name` is the file, and those behind it are its arguments.
+// "source env.sh", "bash train.sh 8": the word at `name` is the file, and the words after it are its arguments.
 bool Shell::run_file(const std::vector<std::string>& words, std::size_t name) {
   const auto found = others_.find(file_name(words[name]));
   if (found == others_.end()) return false;
@@ -138,7 +137,7 @@ Status Shell::run_builtin(const std::vector<std::string>& words, bool& known) {
   }
   known = is_one_of(passed_over, name);
   const auto script = std::ranges::find_if(words, [&](Text word) { return others_.contains(file_name(word)); });
-  // A command that runs on many ranks is followed as a launch.
+  // A command that runs on many ranks is treated as a launch.
   if (script == words.end() || known || (name != "sbatch" && may_start({words.begin(), script}))) return true;
   known = run_file(words, static_cast<std::size_t>(script - words.begin()));
   return true;
@@ -159,7 +158,7 @@ Status Shell::simple() {
   return follows() ? run_simple(raw, redirects) : true;
 }
 
-// Takes "NAME=value" and its kin; false for any other word.
+// Executes "NAME=value" and similar assignments; returns false for any other word.
 bool Shell::assign(Text word, bool exported) {
   const Text name = assigned_name(word);
   if (name.empty()) return false;
@@ -211,7 +210,7 @@ Status Shell::run_simple(const std::vector<std::string>& raw, const std::vector<
   }
   std::vector<std::string> words;
   if (is_one_of("export|declare|typeset|readonly|local|alias", raw[first])) {
-    bool exported = raw[first] == "export", kept = false;  // kept: from programs, by export -n
+    bool exported = raw[first] == "export", kept = false;  // kept: hidden from programs by export -n
     for (std::size_t i = first + 1; i < raw.size(); ++i) {
       const std::string& word = raw[i];
       if (word.starts_with('-')) {
@@ -245,7 +244,7 @@ Status Shell::run_simple(const std::vector<std::string>& raw, const std::vector<
   return true;
 }
 
-// "N = 4", "N *= 2", or a value: of let and (( )).
+// Computes "N = 4", "N *= 2" or a value, for let and (( )).
 Status Shell::compute(Text text) {
   text = trim(text);
   const Text name = text.substr(0, name_length(text));
@@ -259,7 +258,7 @@ Status Shell::compute(Text text) {
   return value ? Status(*value != 0) : std::nullopt;
 }
 
-// test, [ ] and [[ ]]: files are never looked at.
+// Evaluates test, [ ] and [[ ]] without looking at files.
 Status Shell::test(std::vector<std::string> words, bool double_brackets) {
   constexpr std::size_t most = 64;
   if (words.empty()) return false;
@@ -280,7 +279,7 @@ Status Shell::test(std::vector<std::string> words, bool double_brackets) {
   if (words.front() == "(" && words.back() == ")" && words.size() > 2)
     return test({words.begin() + 1, words.end() - 1}, double_brackets);
   const bool of_length = words.size() == 2 && (words[0] == "-z" || words[0] == "-n");
-  if (of_length && is_left_open(words[1])) return words[0] == "-z";  // as "${X:-8}" takes it
+  if (of_length && is_left_open(words[1])) return words[0] == "-z";  // as "${X:-8}" does
   if (words.size() == 3 && words[2].empty() && words[1].ends_with('=') && is_left_open(words[0]))
     return words[1] != "!=";
   if (std::ranges::any_of(words, is_unknown)) return std::nullopt;

@@ -14,7 +14,7 @@ bool is_one(std::string_view characters, char c) {
   return characters.find(c) != std::string_view::npos;
 }
 
-// How long a placeholder is that the script's user replaces: "<PATH TO DATA>"; 0: none begins at `at`.
+// Returns the length of a placeholder that the user replaces: "<PATH TO DATA>"; 0: none begins at `at`.
 std::size_t placeholder_span(std::string_view text, std::size_t at) {
   if (at + 1 >= text.size() || text[at] != '<' || std::isalpha(static_cast<unsigned char>(text[at + 1])) == 0) return 0;
   const std::size_t end = text.find_first_of("<>\n$&|;'\"(", at + 1);
@@ -23,7 +23,7 @@ std::size_t placeholder_span(std::string_view text, std::size_t at) {
   return closed ? end + 1 - at : 0;
 }
 
-// Between brackets of one kind; quotes and comments hide them.
+// Returns the length of a bracketed span, ignoring brackets in quotes and comments.
 std::size_t bracket_span(std::string_view text, std::size_t at, char open, char close, int nesting) {
   std::size_t depth = 0, i = at;
   while (i < text.size()) {
@@ -169,7 +169,7 @@ std::vector<std::string> ShellReader::list() {
   return words;
 }
 
-// It stands behind the line that names it and behind other documents of that line.
+// Reads a here-document, which follows the line that names it and other here-documents of that line.
 std::string ShellReader::document(std::string_view mark, bool tabs) {
   std::size_t from = documents_end_ > at_ ? documents_end_ : std::min(text_.find('\n', at_), text_.size()) + 1;
   const std::string end = replaced(mark, {{'\'', ""}, {'"', ""}, {'\\', ""}});

@@ -6,7 +6,7 @@
 #include "evidence/input.h"
 #include "evidence/shell.h"
 
-// Words of a script and what they stand for: quotes and variables.
+// Expands the words of a script: quotes and variables.
 
 namespace harness::evidence {
 namespace {
@@ -17,13 +17,13 @@ constexpr char mark_begins = '\x01', mark_ends = '\x02';
 constexpr Text blanks = " \t\n";
 constexpr const char *given = "is given to the script", *left_open = "is not set in this script";
 
-// The mark within a text, for a text that takes its place.
+// Returns the mark within a text, for a text that replaces it.
 std::string mark_in(Text text) {
   const std::size_t begin = text.find(mark_begins);
   return std::string(text.substr(begin, text.find(mark_ends, begin) + 1 - begin));
 }
 
-// $'…': "\n" and "\t" are characters, any other one is itself.
+// $'…': "\n" and "\t" are special, any other character stands for itself.
 std::string unescaped(Text text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -43,7 +43,7 @@ std::string in_case(std::string text, char op) {
   return text;
 }
 
-// ${x%pattern}, ${x##pattern}: without the shortest or longest end or beginning that matches.
+// ${x%pattern}, ${x##pattern}: removes the shortest or longest matching end or beginning.
 std::string without_end(const std::string& text, const std::string& pattern, bool from_end, bool longest) {
   for (std::size_t n = 0; n <= text.size(); ++n) {
     const std::size_t length = longest ? text.size() - n : n;
@@ -53,7 +53,7 @@ std::string without_end(const std::string& text, const std::string& pattern, boo
   return text;
 }
 
-// ${x:from:length}, of characters or of items; below zero they count from the end.
+// ${x:from:length}, in characters or items; negative values count from the end.
 template <class T>
 T slice(const T& whole, std::int64_t from, std::int64_t length) {
   const std::int64_t n = std::ssize(whole), begin = std::clamp<std::int64_t>(from < 0 ? n + from : from, 0, n);
@@ -84,12 +84,12 @@ std::string Shell::why_unknown(Text word) const {
 
 bool Shell::is_left_open(Text word) const {
   const std::string why = why_unknown(word);
-  constexpr std::array<Text, 4> launchers{" SLURM_", " PBS_", " OMPI_", " LSB_"};  // they do set theirs
+  constexpr std::array<Text, 4> launchers{" SLURM_", " PBS_", " OMPI_", " LSB_"};  // set by launchers
   return (why.ends_with(given) || why.ends_with(left_open)) && word == mark_in(word) &&
          std::ranges::none_of(launchers, [&](Text name) { return contains(why, name); });
 }
 
-/// Makes words of what stands in a script, as bash does: unquoted values are split at blanks.
+/// Expands script text into words as bash does: unquoted values are split at blanks.
 class ShellExpansion {
  public:
   ShellExpansion(Shell& shell, bool splits) : shell_(shell), splits_(splits) {}
@@ -107,7 +107,7 @@ class ShellExpansion {
   std::string text() { return std::move(word_); }
 
  private:
-  // Adds what a text begins with, and returns how much that is.
+  // Adds the first part of a text and returns its length.
   std::size_t part(Text raw, bool quoted) {
     const char c = raw[0];
     if (c == '\\') {
@@ -192,7 +192,7 @@ class ShellExpansion {
     return unknown(argument ? fmt::format("${} {}", name, given) : fmt::format("{} {}", name, left_open));
   }
 
-  // The values of "NAME", "NAME[i]", "NAME[@]", "1", "@", "#"; nothing where it is not set.
+  // Returns the values of "NAME", "NAME[i]", "NAME[@]", "1", "@", "#"; nothing if not set.
   std::optional<std::vector<std::string>> values(Text name, Text index) {
     const auto& arguments = shell_.state_.arguments;
     if (name == "@" || name == "*") return arguments;
@@ -211,7 +211,7 @@ class ShellExpansion {
     return std::vector{found->items[static_cast<std::size_t>(n)]};
   }
 
-  // Takes what stands between the braces of "${…}".
+  // Expands the text between the braces of "${…}".
   void parameter(Text inside, bool quoted) {
     const bool counts = inside.size() > 1 && inside[0] == '#';
     if (counts) inside.remove_prefix(1);
@@ -272,7 +272,7 @@ class ShellExpansion {
     const bool twice = op.size() > 1 && op[1] == op[0];
     const Text rest = op.substr(twice ? 2 : 1);
     if (op[0] == '%' || op[0] == '#') {
-      shell_.spend(text.size() * text.size());  // each length is tried
+      shell_.spend(text.size() * text.size());  // tries each length
       return without_end(text, shell_.text_of(rest), op[0] == '%', twice);
     }
     if (op[0] == '/') {
@@ -283,7 +283,7 @@ class ShellExpansion {
     return unknown(fmt::format("${{{}}}", op.substr(0, 20)));
   }
 
-  // ${x/a/b} and, of all places, ${x//a/b}; nothing for a pattern with wildcards.
+  // ${x/a/b} and, for all occurrences, ${x//a/b}; nothing for a pattern with wildcards.
   std::optional<std::string> with_replaced(std::string text, Text op, bool all) {
     std::size_t end = 0;
     while (end < op.size() && op[end] != '/') {
@@ -326,7 +326,7 @@ std::string Shell::text_of(Text raw, bool quoted) {
   return expansion.text();
 }
 
-// A mark for what hangs on a text whose variables are not all known.
+// Returns a mark for a result that depends on unknown variables in a text.
 std::string Shell::unknown_of(Text raw) {
   const std::string text = text_of(raw);
   if (is_unknown(text)) return mark_in(text);

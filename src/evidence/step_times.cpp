@@ -19,10 +19,10 @@ double mad(std::vector<double> values, double centre) {
   return median(values);
 }
 
-// Splits and slopes are quadratic in the number of values: of a long log, medians of equal runs of values.
+// Splits and slopes are quadratic in the number of values, so long logs are reduced to medians of equal runs of values.
 struct Points {
   std::vector<double> values;
-  std::vector<std::size_t> places;  // of each point's first value
+  std::vector<std::size_t> places;  // index of each point's first value
   std::size_t run = 1;
 };
 
@@ -55,11 +55,11 @@ std::optional<Split> largest_split(const std::vector<double>& values) {
   return best;
 }
 
-// Medians move little with a few values of the other side: the place is where the absolute deviations from both medians
-// are smallest in sum.
+// Medians barely react to a few values from the other side. The split is where the sum of absolute deviations from both
+// medians is smallest.
 std::size_t sharpest_split(const std::vector<double>& values, const Split& rough) {
   std::size_t best = rough.at;
-  double sum = 0, least = 0;  // against a split before the first value
+  double sum = 0, least = 0;  // relative to a split before the first value
   for (std::size_t i = 0; i < values.size(); ++i) {
     sum += std::abs(values[i] - rough.left) - std::abs(values[i] - rough.right);
     if (sum >= least) continue;
@@ -97,7 +97,7 @@ std::optional<double> find_drift(const Points& points, double centre) {
   return rise / centre;
 }
 
-// The distance of spikes in values, if all have nearly the same and there are three of them.
+// Returns the spacing of at least three spikes, in values, if three quarters of the gaps agree; otherwise 0.
 std::int64_t period_of(const std::vector<std::size_t>& spikes) {
   if (spikes.size() < 3) return 0;
   std::vector<double> gaps;
@@ -108,14 +108,14 @@ std::int64_t period_of(const std::vector<std::size_t>& spikes) {
   return 4 * fitting >= 3 * gaps.size() ? std::llround(usual) : 0;
 }
 
-// Order statistics k and n + 1 - k enclose the median with probability 1 - 2 P(X >= n + 1 - k), X binomial with 1/2.
+// Order statistics k and n + 1 - k enclose the median with probability 1 - 2 P(X >= n + 1 - k), X ~ Binomial(n, 1/2).
 void add_interval(std::vector<double> values, StepTimes& out) {
   constexpr double tail = 0.025;
   constexpr int most = 100'000;
   const int n = static_cast<int>(std::min<std::size_t>(values.size(), most));
   int low = 1, high = (n + 1) / 2;
   if (n < 6 || values.size() > most) return;
-  while (low < high) {  // the largest k whose tail is small enough
+  while (low < high) {  // largest k with a small enough tail
     const int k = (low + high + 1) / 2;
     if (analysis::binomial_upper_tail(n, n + 1 - k, 0.5) <= tail) {
       low = k;

@@ -11,7 +11,7 @@
 namespace harness::evidence {
 namespace {
 
-// Nothing where the log does not say the model's sizes.
+// Returns nothing if the log lacks the model's sizes.
 std::optional<config::Model> model_of(const TrainingLog& log) {
   const std::string activation = value_at(log.words, "activation", "");
   const bool dense = value_at(log.arguments, "num_experts", "None") == "None";
@@ -35,7 +35,7 @@ std::string grouped(double value) {
   return digits;
 }
 
-// Seconds of each interval; where the log has rates alone and the batch is not known, their inverse.
+// Seconds per interval; if the log has only rates and the batch is unknown, their inverse.
 struct Times {
   std::vector<double> values;
   bool seconds = true;
@@ -73,7 +73,7 @@ struct Writer {
   void change(double share, const std::string& headline, const std::string& text, const char* causes);
   void throughput(double seconds, std::int64_t global_batch, std::int64_t ranks);
   void own_count(const analysis::ModelFlop& flop, double causal);
-  std::string failures();  // the first, in a word
+  std::string failures();  // names the first failure
 };
 
 void Writer::job(std::int64_t global_batch, std::int64_t ranks) {
@@ -97,7 +97,7 @@ void Writer::job(std::int64_t global_batch, std::int64_t ranks) {
   if (!text.empty()) out.tell("job", join(text, "  "));
 }
 
-// Says what the figures are of, for those who compare them.
+// Notes how the figures were obtained, for comparisons.
 void Writer::how_to_read(const StepTimes& steps, std::int64_t used, double distance) {
   const auto note = [&](bool holds, std::string text) {
     if (holds) out.notes.push_back(std::move(text));
@@ -113,7 +113,7 @@ void Writer::how_to_read(const StepTimes& steps, std::int64_t used, double dista
        "each value is a mean over a sliding window: neighbours share data, so there is no interval");
 }
 
-// A change that stays. A shorter step is no problem.
+// Reports a lasting change. A shorter step is not a problem.
 void Writer::change(double share, const std::string& headline, const std::string& text, const char* causes) {
   out.headline += headline;
   if (share > 0) out.problem(text, causes);
@@ -174,7 +174,7 @@ void Writer::steadiness(const StepTimes& steps, bool seconds) {
                                      percent(steps.lost), when));
 }
 
-// The log's own count beside ours, and the convention that explains the difference.
+// Compares the log's own FLOP count with ours and names the convention that explains the difference.
 void Writer::own_count(const analysis::ModelFlop& flop, double causal) {
   if (log.own_tflops <= 0) return;
   const double ratio = log.own_tflops / causal;
@@ -189,7 +189,7 @@ void Writer::own_count(const analysis::ModelFlop& flop, double causal) {
 void Writer::throughput(double seconds, std::int64_t global_batch, std::int64_t ranks) {
   const auto sequence = static_cast<double>(log.size("sequence"));
   double tokens = ranks == 0 ? 0 : static_cast<double>(global_batch) * sequence / static_cast<double>(ranks) / seconds;
-  if (tokens <= 0 && !log.intervals.empty())  // as the log has it, at the step nearest to the median
+  if (tokens <= 0 && !log.intervals.empty())  // as logged for the step nearest to the median
     tokens = std::ranges::min_element(log.intervals, {}, [&](const Interval& interval) {
                return std::abs(interval.seconds - seconds);
              })->tokens_per_s_per_gpu;

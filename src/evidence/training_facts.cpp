@@ -4,21 +4,21 @@
 #include "base/text.h"
 #include "evidence/training_log.h"
 
-// The job, as a training log describes it before the first step, and how it ended.
+// Reads the job from a training log, as described before the first step, and how it ended.
 
 namespace harness::evidence {
 namespace {
 
 using Text = std::string_view;
 
-// Ends of a job, as PyTorch, NCCL, Slurm and the NVIDIA driver word it.
+// Messages of PyTorch, NCCL, Slurm and the NVIDIA driver that end a job.
 constexpr std::array<Text, 8> failures{"CUDA out of memory", "Watchdog caught collective operation timeout",
                                        "NCCL error",         "ChildFailedError",
                                        "DUE TO TIME LIMIT",  "CANCELLED AT",
                                        "NVRM: Xid",          "Segmentation fault"};
 
-// "lm loss: NAN", "'loss': 'nan'", "iter 9: loss inf,", "reduced_train_loss=nan.0", "Train loss/train/total: nan"; of
-// Megatron-LM, whose loss leaves them out, "number of nan iterations:   1".
+// "lm loss: NAN", "'loss': 'nan'", "iter 9: loss inf,", "reduced_train_loss=nan.0", "Train loss/train/total: nan".
+// Megatron-LM excludes them from its loss and prints "number of nan iterations:   1".
 bool loss_is_lost(Text text) {
   const std::size_t at = text.find("loss");
   if (at == Text::npos) return false;
@@ -111,9 +111,9 @@ void TrainingLogReader::mesh(Text text) {
   log_.words["sharding"] = shard > 1 ? "parameters" : "none";
 }
 
-// The batch and how it divides, as frameworks announce it before the first step.
+// Reads the batch and its division, as frameworks announce them before the first step.
 bool TrainingLogReader::batch(Text text) {
-  // Megatron-LM's progress line, where the terminal or an editor has broken it.
+  // Megatron-LM's progress line, broken by the terminal or an editor.
   if (const std::int64_t said = global_batch_in(text); said > 0) {
     if (log_.size("global_batch") == 0) size("global_batch", said);
     return true;

@@ -20,38 +20,38 @@ namespace harness::evidence {
 
 class Shell;
 
-/// A key of a framework with its value, as a file or a command line has it.
+/// A framework's key and value, as written in a file or on a command line.
 struct ForeignSetting {
   std::string key;               // "--num-layers", "parallelism.tensor_parallel_degree"
   std::string value;             // "" for a switch
-  std::string origin;            // where it stands: "train.sh:17"
-  std::string why_unknown = {};  // "" where the value is known
-  std::string framework = {};    // whose key it is; "": that of the job
+  std::string origin;            // location: "train.sh:17"
+  std::string why_unknown = {};  // "": the value is known
+  std::string framework = {};    // framework that defines the key; "": the job's
 };
 
-/// The origin of settings that a log's dump of all arguments says.
+/// Origin of settings from a log's dump of all arguments.
 inline constexpr const char* dumped_arguments = "the log's arguments";
 
-/// A value of a job by our name, with where it is from.
+/// A job's value under its harness name, with its origin.
 struct Given {
-  std::string value;       // as a configuration has it, or for people where it is no plain value ("2 x dp")
+  std::string value;       // as in a configuration; display text if it is not a plain value ("2 x dp")
   std::string origin;      // "--num-layers, train.sh:17", "default of Megatron-LM", "64 ranks / (TP 4 x PP 4)"
-  bool known = true;       // false: `value` is no value of a configuration
-  std::string shown = {};  // for people where it says more than `value`; "": the value
+  bool known = true;       // false: `value` is not valid in a configuration
+  std::string shown = {};  // display text that says more than `value`; "": same as `value`
 };
 
 /// A training job as launch scripts and configurations describe it.
 struct TrainingJob {
   std::string framework, kind = "config", launcher;
   std::vector<std::string> files;
-  std::vector<ForeignSetting> settings;              // in order: the last one of a key counts
-  std::map<std::string, Given, std::less<>> values;  // by the names of configurations: "model.layers", "sharding"
-  NameValues environment;                            // that reaches the ranks
+  std::vector<ForeignSetting> settings;              // in order; the last setting of a key wins
+  std::map<std::string, Given, std::less<>> values;  // by configuration name: "model.layers", "sharding"
+  NameValues environment;                            // environment that reaches the ranks
   std::vector<std::string> problems, cannot, refused, notes;
-  std::string headline = {};                     // what is most telling; "": the shape of the job
-  std::vector<std::string> more_arguments = {};  // why arguments of the program are not known
-  bool lacks_files = false;                      // it names configurations that were not given
-  std::vector<std::string> typed = {};           // what the person filled, as options of `read`
+  std::string headline = {};                     // most important finding; "": the shape of the job
+  std::vector<std::string> more_arguments = {};  // why some program arguments are unknown
+  bool lacks_files = false;                      // refers to configuration files that were not given
+  std::vector<std::string> typed = {};           // values that the user supplied, as options of `read`
 
   void set(std::string_view name, std::string value, std::string origin, std::string shown = "") {
     values[std::string(name)] = {std::move(value), std::move(origin), true, std::move(shown)};
@@ -59,7 +59,7 @@ struct TrainingJob {
   void set(std::string_view name, std::int64_t value, std::string origin, std::string shown = "") {
     set(name, std::to_string(value), std::move(origin), std::move(shown));
   }
-  /// Sets what is not there yet.
+  /// Sets a value unless the job already has one.
   template <class Text>
   void otherwise(std::string_view name, Text value, std::string origin) {
     if (!has(name)) set(name, std::move(value), std::move(origin));
@@ -68,38 +68,38 @@ struct TrainingJob {
     values[std::string(name)] = {std::move(text), std::move(origin), false, ""};
   }
   bool has(std::string_view name) const { return values.contains(name); }
-  /// "" where it is not known.
+  /// Returns "" if the value is not known.
   std::string text(std::string_view name) const;
   std::optional<std::int64_t> number(std::string_view name) const;
   std::int64_t number_or(std::string_view name, std::int64_t otherwise) const {
     return number(name).value_or(otherwise);
   }
-  /// Of "tensor", "pipeline" or "context" parallelism: 1 where it is not known.
+  /// Returns the degree of "tensor", "pipeline" or "context" parallelism; 1 if it is not known.
   std::int64_t degree(std::string_view axis) const;
-  /// The last setting of this key; nullptr if there is none.
+  /// Returns the last setting of this key; nullptr: there is none.
   const ForeignSetting* find(std::string_view key) const;
   std::string theirs(std::string_view key) const;
   std::optional<std::int64_t> their_number(std::string_view key) const { return number_in<std::int64_t>(theirs(key)); }
   bool is_on(std::string_view key) const;
-  /// Whether it is a job of this framework, or has settings of it.
+  /// Returns whether the job runs on this framework or has settings of it.
   bool uses(std::string_view name) const;
   void note(std::string text);
 };
 
-/// Takes files of one job: scripts, configurations of frameworks and models, here-documents in scripts.
+/// Collects files of one job: scripts, framework and model configurations, here-documents in scripts.
 class JobReader {
  public:
-  /// Whether a text, of which `head` is the beginning, is one.
+  /// Returns whether a text that begins with `head` is such a file.
   static bool recognises(std::string_view head);
   void file(std::string name, std::string text) { files_.emplace_back(std::move(name), std::move(text)); }
-  /// A text of no known kind: it is read where a script reads it along, else not_read() has `why` not.
+  /// Adds a text of unknown kind. It is read if a script sources it; otherwise not_read() reports `why`.
   void unknown(const std::string& name, std::string text, std::string why);
   const std::vector<std::string>& not_read() const { return not_read_; }
-  /// Takes a hostfile, from which its launcher may take the ranks.
+  /// Takes a hostfile, which may tell the launcher the number of ranks.
   void hosts(const Answer& hostfile) { hosts_ = hostfile.facts; }
   bool any() const { return !files_.empty(); }
-  /// The job that these files and a training log (nullptr: none) describe together. Where they differ, the log is
-  /// right: it is what ran. Throws Error for files that cannot be followed.
+  /// Returns the job that these files and a training log (nullptr: none) describe together. Where they differ, the log
+  /// wins because it shows what ran. Throws Error for files that cannot be followed.
   TrainingJob finish(const Gaps& gaps, const TrainingLog* log);
 
  private:
@@ -108,92 +108,91 @@ class JobReader {
   void count_hosts(TrainingJob& job) const;
 
   NameValues files_, unknown_;
-  std::vector<std::string> not_read_;  // of each that is unknown
+  std::vector<std::string> not_read_;  // reasons for unread unknown texts
   decltype(Answer::facts) hosts_;
 };
 
-// ---- its steps, each in a file of its own
+// ---- steps of JobReader, each in a source file of its own
 
-/// Whether a text is a shell script that starts something.
+/// Returns whether a text is a shell script that launches a program.
 bool is_launch_script(std::string_view text);
-/// Whether a text, of which this is the beginning, is a configuration of harness.
+/// Returns whether a text with this beginning is a harness configuration.
 bool is_own_configuration(std::string_view text);
-/// Whether it is one of nanoGPT's: assignments of Python.
+/// Returns whether a text is a nanoGPT configuration: Python assignments.
 bool is_assignments(std::string_view text);
 
-/// The options of a launcher, before its program: "--nproc_per_node 8", "-np=8". - and _ in names are the same.
+/// The options of a launcher, which precede its program: "--nproc_per_node 8", "-np=8". '-' and '_' in names are equal.
 class LauncherOptions {
  public:
   explicit LauncherOptions(std::vector<std::string> words) : words_(std::move(words)) {}
-  /// The last value of one of these names; nothing where none is given.
+  /// Returns the last value given under one of these names, if any.
   std::optional<std::string> value(std::initializer_list<std::string_view> names) const;
   bool has(std::string_view name) const;
-  /// The words behind each `name`.
+  /// Returns the words that follow each `name`.
   std::vector<std::string> all(std::string_view name) const;
 
  private:
   std::vector<std::string> words_;
 };
 
-/// A number of ranks, nodes or GPUs; nothing for any other text.
+/// Parses a number of ranks, nodes or GPUs; returns nothing for any other text.
 std::optional<std::int64_t> count_of(const std::optional<std::string>& text);
-/// The variables that Slurm sets in a job by the lines "#SBATCH --nodes=8" of its script.
+/// Returns the variables that Slurm sets because of lines such as "#SBATCH --nodes=8" in the script.
 std::map<std::string, std::string> variables_of_batch(std::string_view script);
-/// Adds the settings of a program's command line, its name first: "--key value …", "--key=value", "key=value", files.
+/// Adds the settings of a command line (program name first): "--key value …", "--key=value", "key=value", files.
 void take_arguments(const std::vector<std::string>& words, const Shell& shell, const std::string& origin,
                     TrainingJob& job);
-/// Follows a script to the program that it starts: ranks, environment, and the program's settings (launch.cpp).
-/// `documents`: takes texts that the script writes into files.
+/// Follows a script to the program that it starts: ranks, environment and program settings (launch.cpp). `documents`:
+/// receives texts that the script writes into files.
 void read_script(const std::string& name, const std::string& text, const NameValues& files, TrainingJob& job,
                  NameValues& documents);
-/// The settings of a configuration in TOML, JSON, YAML or assignments of Python, flat: "training.seq_len"
-/// (job_documents.cpp).
-/// Throws Error for a text that is none.
+/// Returns the settings of a configuration in TOML, JSON, YAML or Python assignments, flattened: "training.seq_len"
+/// (job_documents.cpp). Throws Error for any other text.
 std::vector<ForeignSetting> settings_of_document(const std::string& name, const std::string& text);
-/// The framework whose keys these are; "": none that is known.
+/// Returns the framework that these keys belong to; "": none that is known.
 std::string framework_of_document(const std::vector<ForeignSetting>& settings);
-/// Sets in a log what it does not say of its job: sizes, precision.
+/// Fills in sizes and precision that a log lacks.
 void complete(TrainingLog& log, const TrainingJob& job);
-/// Writes the settings of frameworks that name Megatron-LM's fields as its flags (job_keys.cpp).
+/// Rewrites settings that use Megatron-LM's field names as Megatron-LM flags (job_keys.cpp).
 void prepare_settings(TrainingJob& job);
-/// Says in our names what the settings say (job_keys.cpp).
+/// Translates the settings into harness names (job_keys.cpp).
 void translate(TrainingJob& job);
-/// Adds what follows by a framework's own rules and defaults (job_rules.cpp, hugging_face_rules.cpp,
+/// Adds values that follow from a framework's own rules and defaults (job_rules.cpp, hugging_face_rules.cpp,
 /// megatron_rules.cpp).
 void conclude_framework(TrainingJob& job);
 void conclude_hugging_face(TrainingJob& job);
 void conclude_megatron(TrainingJob& job);
-/// Notes that weights are divided among `shard` ranks, and that there are `replicate` such groups.
+/// Notes that weights are sharded over `shard` ranks and replicated over `replicate` such groups.
 void hybrid_sharding(TrainingJob& job, std::int64_t shard, std::int64_t replicate, const std::string& origin);
-/// Sizes of a model that is known by its name; false: it is not, which is noted.
+/// Sets the sizes of a model known by name. Returns false, and notes it, if the name is not known.
 bool take_model(TrainingJob& job, const std::string& name, const std::string& origin);
-/// Sets what a job does not say: "recompute=none precision=bf16", of its model "layers=12 biases=true".
+/// Sets values that a job lacks: "recompute=none precision=bf16", or for its model "layers=12 biases=true".
 void take_defaults(TrainingJob& job, std::string_view values, const std::string& from, std::string_view section = "");
 inline void model_defaults(TrainingJob& job, std::string_view values, const std::string& from) {
   take_defaults(job, values, from, "model.");
 }
-/// Replicas, batch and accumulation, which follow from each other, and what does not go together (job_shape.cpp).
+/// Derives replicas, batch and accumulation from each other, and reports contradictions (job_shape.cpp).
 void conclude_shape(TrainingJob& job);
-/// Whether it divides gradients or weights among the replicas of a pipeline, which harness does not.
+/// Returns whether the job shards gradients or weights over the replicas of a pipeline, which harness does not support.
 bool is_sharded_pipeline(const TrainingJob& job);
-/// The answer; its configuration is one of harness where the job is known well enough (job_answer.cpp).
+/// Returns the answer, with a harness configuration if enough of the job is known (job_answer.cpp).
 Answer answer_of(const TrainingJob& job);
-/// The calibration whose predictions are of this job's kind; "": none in particular.
+/// Returns the calibration for this kind of job; "": no particular one.
 std::string calibration_of(const TrainingJob& job);
-/// The model as far as it is known: 0 for what is not.
+/// Returns the model as far as it is known; unknown sizes are 0.
 config::Model model_of(const TrainingJob& job);
 
-/// A fact of a job: its key in answers and in TrainingLog::sizes, and its name among a job's values.
+/// A fact of a job: its key in answers and TrainingLog::sizes, and its name among the job's values.
 struct JobFact {
   std::string key, name;
-  bool always = false;  // "unknown" where it is not there
+  bool always = false;  // reported as "unknown" if absent
 };
 const std::vector<JobFact>& job_facts();
 
-/// A key of a job that `--set` takes.
+/// A job key that `--set` accepts.
 struct GapKey {
   std::string key, name;  // "layers" is "model.layers" among a job's values
-  bool number = false;    // a whole number above zero
+  bool number = false;    // a positive integer
 };
 const std::vector<GapKey>& gap_keys();
 

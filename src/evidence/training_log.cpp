@@ -18,17 +18,17 @@ using Text = std::string_view;
 
 constexpr std::size_t most_intervals = 1u << 20;
 
-/// A progress line that says all of its step, by what stands before each value: one of the labels between bars.
+/// A progress line with all values of its step. Each text lists labels that precede a value, separated by '|'.
 struct Progress {
   const char* framework;
-  Text marks;  // what such a line has, between '&'; behind '!' what it has not
+  Text marks;  // required parts separated by '&'; '!' marks a part that must be absent
   Text iteration, seconds;
-  bool single = false;  // the time is that of one iteration
+  bool single = false;  // the time covers one iteration
   Text tflops = {}, batch = {}, mfu = {}, tokens_per_s_per_gpu = {}, samples_per_s = {};
 };
 constexpr Text elapsed = "elapsed time per iteration (ms):|elapsed time per iteration (s):",
                of_megatron = "(TFLOP/s/GPU):|TFLOPs:|approx flops per GPU:",
-               batch_of_megatron = "global batch size:|gloabl batch size:";  // the second until 2021, and in forks
+               batch_of_megatron = "global batch size:|gloabl batch size:";  // the second until 2021 and in forks
 constexpr std::array<Progress, 10> progress_lines{{
     // "iteration       10/     400 | consumed samples: … | elapsed time per iteration (ms): 2669.6 | …"
     {"gpt-neox", "elapsed time per iteration (&approx flops per GPU:", "iteration ", elapsed, false, of_megatron,
@@ -52,7 +52,7 @@ constexpr std::array<Progress, 10> progress_lines{{
     {"maxtext", "completed step:", "completed step:", "seconds:", true, "TFLOP/s/device:", "", "", "Tokens/s/device:"},
 }};
 
-// Tries the labels, which bars separate, in turn: returns what `read` finds behind the first that has something.
+// Tries the labels separated by '|' in turn and returns what `read` finds after the first one with a value.
 template <class Read>
 auto behind(Text text, Text labels, Read read) {
   decltype(read(text, labels)) found;
@@ -62,7 +62,7 @@ auto behind(Text text, Text labels, Read read) {
   return found;
 }
 
-// Numbers behind "(ms):" and "248.10ms" are milliseconds; others are seconds.
+// Reads a duration: "(ms):" before or "ms" after the number means milliseconds, otherwise seconds.
 std::optional<double> duration_after(Text text, Text label) {
   const auto value = number_after(text, label);
   Cursor c{text};
@@ -93,16 +93,16 @@ void TrainingLogReader::size(const char* name, std::optional<std::int64_t> value
   if (value && *value > 0) log_.sizes[name] = *value;
 }
 
-// An iteration that falls back is a restart; a new batch size (ramp-up) makes other steps. The longest run counts.
+// A lower iteration is a restart; a new batch size (ramp-up) changes the steps. Both begin a run; the longest counts.
 void TrainingLogReader::add(const char* framework, Interval interval, std::int64_t global_batch) {
   constexpr double longest_s = 1e7;
   for (double* rate : {&interval.samples_per_s, &interval.tokens_per_s_per_gpu}) *rate = std::max(0.0, *rate);
   const bool rated = interval.seconds == 0 && interval.samples_per_s + interval.tokens_per_s_per_gpu > 0;
   if (!rated && !(interval.seconds > 0 && interval.seconds <= longest_s)) return;
-  const bool of_engine = std::string_view(framework) == "deepspeed";  // which GPT-NeoX and others print beside theirs
+  const bool of_engine = std::string_view(framework) == "deepspeed";  // GPT-NeoX and others print it beside theirs
   if (log_.framework.empty() || (interval.seconds > 0 && !of_engine)) log_.framework = framework;
   const bool restart = interval.iteration < last_iteration_;
-  const bool repeated = interval.iteration == last_iteration_;  // several ranks or a bar that is drawn again
+  const bool repeated = interval.iteration == last_iteration_;  // several ranks, or a redrawn bar
   if (repeated && !run_.empty()) {
     if (global_batch > 0 && run_.size() >= log_.intervals.size()) size("global_batch", global_batch);
     if (run_.back().seconds > 0 || interval.seconds == 0) return;
@@ -150,7 +150,7 @@ bool TrainingLogReader::progress(std::string_view text) {
   if (!iteration || !(seconds || tokens)) return true;
   const double samples = behind(text, row->samples_per_s, number_after).value_or(0),
                of_step = samples * seconds.value_or(0);
-  constexpr double last_digit = 0.0005;  // of seconds
+  constexpr double last_digit = 0.0005;  // seconds
   const bool precise = contains(row->seconds, "ms") || samples * last_digit < 0.5;
   if (of_step > 0 && precise) size("global_batch", std::llround(std::min(of_step, 1e12)));
   add(row->framework, {*iteration, seconds.value_or(0), samples, tokens.value_or(0), row->single},
@@ -158,9 +158,9 @@ bool TrainingLogReader::progress(std::string_view text) {
   return true;
 }
 
-// Lines that frameworks print beside their own, and that count where there are no others. DeepSpeed: "time (ms) | fwd:
-// 40.8 | bwd: 81.2 | bwd_inner: … | step: 5.3" of a step; Megatron-Bridge: "Step Time : 9.34s GPU
-// utilization: 722.7MODEL_TFLOP/s/GPU", in 2025 without "MODEL_".
+// Lines that frameworks print in addition to their own, used only if there are no others. DeepSpeed, per step: "time
+// (ms) | fwd: 40.8 | bwd: 81.2 | bwd_inner: … | step: 5.3". Megatron-Bridge: "Step Time : 9.34s GPU utilization:
+// 722.7MODEL_TFLOP/s/GPU", in 2025 without "MODEL_".
 bool TrainingLogReader::beside(std::string_view text) {
   if (contains(text, "time (ms) | ")) {
     const auto forward = number_after(text, " fwd: "), backward = number_after(text, " bwd: "),
@@ -179,7 +179,7 @@ bool TrainingLogReader::beside(std::string_view text) {
   return true;
 }
 
-// "[batch=10/63900]:", then a line for each number: "Train throughput/tokens_per_sec: 188845.4607".
+// "[batch=10/63900]:", then one line per value: "Train throughput/tokens_per_sec: 188845.4607".
 bool TrainingLogReader::composer(std::string_view text) {
   if (text.starts_with("[batch=") && text.ends_with(":")) {
     end_block();
@@ -213,7 +213,7 @@ void TrainingLogReader::end_block() {
     double seconds = batches_s > 0 ? 1 / batches_s : 0;
     const double per_batch = batches > last_batches_ ? (tokens - last_tokens_) / (batches - last_batches_) : 0;
     if (last_batches_ > 0 && per_batch > 0 && tokens_s > 0) {
-      seconds = per_batch / tokens_s;  // more digits than batches per second has
+      seconds = per_batch / tokens_s;  // more precise than batches per second
       if (sequence) size("global_batch", whole(per_batch / static_cast<double>(*sequence)));
     }
     if (const double mfu = value("throughput/device/mfu"); mfu > 0) log_.own_mfu = mfu;
@@ -238,7 +238,7 @@ bool TrainingLogReader::deepspeed(std::string_view text) {
 }
 
 // "{'train_runtime': 912.4407, 'train_samples_per_second': 35.07, 'train_steps_per_second': 0.548, …}"; since
-// transformers 5 the numbers are quoted. Bars are seconds: they count where they are 50 s apart.
+// transformers 5 the numbers are quoted. Progress bars have whole seconds, so they count only 50 s apart.
 bool TrainingLogReader::trainer(std::string_view text) {
   if (has_any(text, "s/it]|it/s]|s/it, |it/s, ")) {  // also with a loss
     bar(text);
@@ -252,7 +252,7 @@ bool TrainingLogReader::trainer(std::string_view text) {
   if (of_step || !(*runtime > 0) || !(*steps_s > 0)) return true;
   log_.run_seconds = *runtime;
   log_.whole_run = true;
-  // The rates have three decimals: what is small is not known well enough.
+  // The rates have three decimals, so small ones are too imprecise.
   constexpr double precise = 0.05;
   log_.steps = announced_steps_ > 0 ? announced_steps_ : bar_total_;
   constexpr double last_digit = 0.0005;
@@ -264,8 +264,8 @@ bool TrainingLogReader::trainer(std::string_view text) {
   return true;
 }
 
-// "10%|█   | 50/500 [01:31<13:40,  1.82s/it]". Bars with a name ("Map: 10%|…") count what is no step, but for "Epoch
-// 0", "Training", "Steps". Ranks draw their own: a bar that falls back is another one.
+// "10%|█   | 50/500 [01:31<13:40,  1.82s/it]". Bars with a name ("Map: 10%|…") do not count steps, except "Epoch 0",
+// "Training", "Steps". Each rank draws its own: a bar that falls back is another one.
 void TrainingLogReader::bar(std::string_view text) {
   const std::size_t bracket = text.rfind(" [");
   if (bracket == std::string_view::npos) return;

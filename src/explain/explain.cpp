@@ -12,7 +12,7 @@
 namespace harness::explain {
 namespace {
 
-// "node 5 (gpu-005)", "one of nodes 0 to 15", "one of ranks 5, 13, 21, …"
+// "node 5 (gpu-005)", "one of the nodes 0 to 15", "one of the ranks 5, 13, 21, …"
 std::string place_words(const Hypothesis& h, const store::Result& result) {
   const char* what = h.of_node ? "node" : "rank";
   if (h.places.size() > 1) {
@@ -33,8 +33,8 @@ std::string place_words(const Hypothesis& h, const store::Result& result) {
 
 struct FaultRow {
   config::Fault fault;
-  const char* words;                // {place}: where it is; {left}: the share that is left; {rate}: in GB/s
-  std::vector<const char*> checks;  // of `harness doctor`, that detect it: the most specific first
+  const char* words;                // {place}: its location; {left}: the remaining share; {rate}: in GB/s
+  std::vector<const char*> checks;  // checks of `harness doctor` that detect it, most specific first
 };
 
 const FaultRow& row_of(config::Fault fault) {
@@ -68,13 +68,13 @@ std::string in_words(const Hypothesis& h, const store::Result& result) {
                      fmt::arg("left", percent(h.left, 0)), fmt::arg("rate", h.left / 1e9));
 }
 
-// Shares of the unexplained time, as distance() measures it between pictures:
-constexpr double must_explain = 0.25;  // a cause, at least
-constexpr double as_good = 0.1;        // two causes that differ by less are both named
-constexpr double unusual = 0.05;      // handicap of a cause with an unusual share left: the simpler one is the likelier
-constexpr double confirmed = 0.2;     // bonus of a cause that doctor has found
-constexpr double least_error = 0.03;  // of predicted steps, where the calibration states less
-constexpr double unknown_error = 0.05;  // where it states none: chosen, so that faults that matter are still named
+// Shares of the unexplained time, as distance() measures it between pictures.
+constexpr double must_explain = 0.25;   // the least that a cause must explain
+constexpr double as_good = 0.1;         // causes that differ by less are both named
+constexpr double unusual = 0.05;        // handicap of a cause with an unusual share left: the simpler cause is likelier
+constexpr double confirmed = 0.2;       // bonus of a cause that doctor has found
+constexpr double least_error = 0.03;    // error of predicted steps, if the calibration states less
+constexpr double unknown_error = 0.05;  // if it states none: small enough that faults that matter are still named
 constexpr std::size_t most_causes = 4;
 
 std::string confirmation(const Hypothesis& h, const store::Result& result) {
@@ -101,7 +101,7 @@ class Search {
     found_.measured_s = measured.step_s;
     found_.healthy_s = suspects_.predicted({}, 1).step_s;
     const config::Experiment& reference = model.reference().experiment;
-    // Most of the error on another cluster is what is looked for here: links and hosts that are not as they should be.
+    // On another cluster, most of the error is what is sought here: links and hosts below their specification.
     const sim::ExpectedErrors errors = sim::expected_errors(*reference.calibration, *reference.hardware);
     found_.error_is_known = !reference.calibration->errors.empty();
     const bool of_own = errors.tier == sim::Tier::own_cluster;
@@ -122,12 +122,12 @@ class Search {
   }
 
  private:
-  // The causes that could be named beside the known ones, the best first; none if the best could not.
+  // Returns the qualifying causes beyond the known ones, best first.
   std::vector<Judged> judge(const config::Faults& known) {
     const double unexplained_s = distance(measured_, suspects_.fitted(known));
     const double now_s = suspects_.fitted(known).step_s;
     std::vector<Judged> judged;
-    // Where the step is as long as it should be, nothing is to be explained.
+    // The step takes as long as predicted: there is nothing to explain.
     if (!(measured_.step_s - now_s > found_.margin * found_.healthy_s)) return judged;
     for (Hypothesis& h : suspects_.beside(known)) {
       Judged j{.hypothesis = std::move(h), .confirmed_by = {}};
@@ -137,7 +137,7 @@ class Search {
       j.confirmed_by = confirmation(j.hypothesis, result_);
       j.score_s = j.distance_s +
                   unexplained_s * ((j.hypothesis.usual ? 0 : unusual) - (j.confirmed_by.empty() ? 0 : confirmed));
-      // How one rank differs from its like needs no calibration; how fast a network is does.
+      // A rank's difference from its peers needs no calibration; the speed of a network does.
       const bool among_like = j.hypothesis.fault == config::Fault::slow_gpu;
       const double least_s = found_.margin * (among_like ? found_.healthy_s : now_s);
       if (j.step_s - now_s > least_s && j.distance_s < (1 - must_explain) * unexplained_s)
@@ -185,7 +185,7 @@ analysis::KindCompared& compared_row(const analysis::KindTime& time, std::vector
   return rows.emplace_back(analysis::KindCompared{time.kind, time.group, time.recomputed});
 }
 
-// A dozen simulations with a rank each where a fault breaks the symmetry: minutes beyond this.
+// Beyond this, a dozen simulations, of every rank if a fault breaks the symmetry, take minutes.
 constexpr std::int32_t most_diagnosed_ranks = 4096;
 
 void diagnose_baseline(const CaseModel& model, const analysis::CaseBreakdown& measured, const store::Result& result,

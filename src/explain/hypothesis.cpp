@@ -11,10 +11,10 @@
 
 namespace harness::explain {
 
-// Nodes, or ranks, whose narrow network the same ranks would feel: those that communicate across nodes with them, or
-// together with somebody on them. By the step, these places cannot be told from each other.
+// Nodes or ranks whose slow network affects the same ranks: those that communicate across nodes with them or with a
+// rank on them. The step cannot tell these places apart.
 struct Reach {
-  std::vector<int> places;     // nodes or ranks, ascending
+  std::vector<int> places;     // ascending
   std::vector<bool> affected;  // by rank
 };
 
@@ -45,8 +45,8 @@ void each_circle(const program::ProgramSet& set, const std::vector<int>& node_of
   }
 }
 
-// The nodes of a job, or its ranks, without those that nobody would feel. The all-reduce of all ranks that ends a step
-// tells nothing and is left out.
+// Groups the nodes of a job, or its ranks, by the ranks that they affect, without places that affect none. Leaves out
+// the all-reduce of all ranks that ends a step, which reveals nothing.
 std::vector<Reach> reaches(const program::ProgramSet& set, const std::vector<int>& node_of, bool of_nodes) {
   const auto ranks = static_cast<std::size_t>(set.layout.ranks());
   std::map<int, std::vector<bool>> by_place;
@@ -65,7 +65,7 @@ std::vector<Reach> reaches(const program::ProgramSet& set, const std::vector<int
   return found;
 }
 
-// The places whose reach fits best what ranks communicate longer, by least squares; nullptr if there is none.
+// Returns the reach that best fits the ranks' excess communication, by least squares; nullptr if there is none.
 const Reach* best_fit(const std::vector<Reach>& reaches, const std::vector<double>& excess_s) {
   const Reach* best = nullptr;
   double most = 0;
@@ -77,7 +77,7 @@ const Reach* best_fit(const std::vector<Reach>& reaches, const std::vector<doubl
       sum += excess_s[rank];
       ++ranks;
     }
-    // The sum of squares falls by this much if all affected ranks communicate longer by their mean excess.
+    // The reduction of the sum of squares if all affected ranks communicate longer by their mean excess.
     const double fall = sum > 0 && ranks > 0 ? sum * sum / ranks : 0;
     if (fall > most) {
       most = fall;
@@ -87,12 +87,12 @@ const Reach* best_fit(const std::vector<Reach>& reaches, const std::vector<doubl
   return best;
 }
 
-constexpr double alike = 0.01;         // ratios of computing that differ by less are one
-constexpr double least_excess = 0.02;  // of what a rank computes or communicates, for a fault to be sought there
-constexpr double close = 0.002;        // of what is fitted
-constexpr double as_usual = 0.02;      // a share this close to a usual one is that one
+constexpr double alike = 0.01;         // ratios of computing within this of 1 count as 1
+constexpr double least_excess = 0.02;  // share of a rank's computation or communication, below which no fault is sought
+constexpr double close = 0.002;        // relative tolerance of a fit
+constexpr double as_usual = 0.02;      // tolerance for snapping to a usual share
 
-// The rate of a node over TCP: one interface of 200 Gbit/s carries no more, and usual ones have from 10 to 100.
+// The rate of a node over TCP: an interface of 200 Gbit/s carries no more, and usual ones have 10 to 100.
 constexpr double most_tcp_bytes_per_s = 25e9, least_usual_tcp_bytes_per_s = 1e9, most_usual_tcp_bytes_per_s = 12.5e9;
 // The least share of its rate that a working network or PCIe link has: 1 lane of 16, or the slowest rate of the fastest
 // port.
@@ -102,14 +102,14 @@ bool is_near(double share, double usual) {
   return std::abs(share - usual) <= as_usual * usual;
 }
 
-// The whole number of n-ths that a share is, if it is one.
+// Returns the multiple of 1 / rails that a share is near, if any.
 std::optional<double> of_rails(double share, int rails) {
   const double whole = std::round(share * rails);
   if (whole < 1 || whole >= rails || !is_near(share, whole / rails)) return std::nullopt;
   return whole / rails;
 }
 
-// Half of the lanes, or an older generation, is half; a quarter …
+// Half of the lanes or the previous generation leaves half; a quarter of the lanes leaves a quarter; and so on.
 std::optional<double> of_lanes(double share) {
   for (const double usual : {0.5, 0.25, 0.125, 0.0625}) {
     if (is_near(share, usual)) return usual;
@@ -128,8 +128,7 @@ double mean_communication(const Picture& picture, const std::vector<bool>& affec
   return ranks > 0 ? sum / ranks : 0;
 }
 
-// Solves length(x) = measured for a length that grows about linearly with x from length(1) on. Nothing if no x up to
-// `most` solves it.
+// Solves length(x) = measured for a length that grows about linearly from length(1) on. Nothing if no x <= `most` does.
 template <class Length>
 std::optional<double> solve(double measured, double at_1, double guess, double most, const Length& length) {
   double x0 = 1, l0 = at_1, x1 = std::min(guess, most), l1 = length(x1);
@@ -157,8 +156,8 @@ double takes_s(const Picture& picture, const analysis::KindTime& kind) {
   return found == picture.kinds.end() ? 0 : found->takes_s;
 }
 
-// How many times as long computations take in `measured`, on the ranks in the middle: what all ranks share says
-// nothing of one of them.
+// Returns the factor on computations in `measured` over `predicted`, of the median rank: a common factor says nothing
+// about single ranks.
 double common_slowness(const Picture& measured, const Picture& predicted) {
   std::vector<double> ratios;
   const std::size_t ranks = std::min(measured.ranks.size(), predicted.ranks.size());
@@ -167,7 +166,7 @@ double common_slowness(const Picture& measured, const Picture& predicted) {
       ratios.push_back(measured.ranks[rank].computes_s / predicted.ranks[rank].computes_s);
   }
   if (ratios.empty()) return 1;
-  // The lower one of two in the middle: of two ranks the quicker is the rule.
+  // The lower of two middle values: of two ranks the faster counts as normal.
   const auto middle = ratios.begin() + static_cast<std::ptrdiff_t>((ratios.size() - 1) / 2);
   std::ranges::nth_element(ratios, middle);
   return *middle;
@@ -191,7 +190,7 @@ double Suspects::slowness(const config::Faults& faults) {
 std::vector<Hypothesis> Suspects::beside(const config::Faults& known) {
   std::vector<Hypothesis> found;
   add_slow_gpu(known, found);
-  // Where ranks stand is known: only how much of the step it explains is to be found.
+  // The placement of ranks is known; only how much of the step it explains is open.
   if (!known.tensor_across_nodes && !stand_node_by_node(model_.stood())) {
     Hypothesis dealt{.fault = config::Fault::tensor_across_nodes, .faults = known};
     dealt.faults.tensor_across_nodes = true;
@@ -233,7 +232,7 @@ template <class With>
 double Suspects::share_that_fits(const config::Faults& known, const std::vector<bool>& affected, const With& with) {
   constexpr double most_times = 1000;
   double share = 1, slower = slowness(known);
-  // Computations take longer beside long communications, which is not to be taken for slowness: once more with it.
+  // Computations also slow down beside long communications, which must not count as slowness: fit once more with it.
   constexpr int passes = 2;
   for (int pass = 0; pass < passes; ++pass) {
     const auto length = [&](double x) { return mean_communication(predicted(with(1 / x), slower), affected); };
@@ -264,7 +263,7 @@ void Suspects::add_network(const config::Faults& known, std::vector<Hypothesis>&
   if (mean_communication(measured_, nodes->affected) < (1 + least_excess) * expected_s) return;
   add_everywhere(known, network, found);
   add_slow_link(known, network, *nodes, found);
-  if (experiment.hardware->compute_capability == 0) return;  // then nothing says what PCIe carries
+  if (experiment.hardware->compute_capability == 0) return;  // the bandwidth of PCIe is then unknown
   add_narrow_pcie(known, network, *nodes, true, found);
   const std::vector<Reach> of_ranks = reaches(model_.set(), network.node_of, false);
   if (const Reach* ranks = best_fit(of_ranks, excess_s); ranks != nullptr)
@@ -316,7 +315,7 @@ void Suspects::add_narrow_pcie(const config::Faults& known, const sim::Network& 
     faults.narrow_pcie.push_back({of_node ? -1 : place, of_node ? place : -1, left});
     return faults;
   };
-  // How much of a rank's part of the network all of its lanes carry.
+  // The share of a rank's part of the network that all of its lanes carry.
   constexpr double little = 1e-3;
   const sim::Condition narrow = sim::condition_of(with_pcie(little), *model_.reference().experiment.hardware, network);
   const auto first_there = std::ranges::find(network.node_of, place) - network.node_of.begin();

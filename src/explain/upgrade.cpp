@@ -21,10 +21,10 @@ namespace {
 using analysis::Breakdown;
 using analysis::KindTime;
 
-// A kind of operation, by its kind, its group and whether it is recomputed. Both ends of a message are one.
+// A kind of operation: its name, its group and whether it is recomputed. Both ends of a message count as one kind.
 using Kind = std::tuple<std::string, std::string, bool>;
 using Takes = std::map<Kind, double>;   // seconds, hidden or not
-using Slower = std::map<Kind, double>;  // how many times as long as predicted; 1 where there is nothing
+using Slower = std::map<Kind, double>;  // factor over the prediction; 1 if absent
 
 Kind kind_of(std::string_view kind, std::string group, bool recomputed) {
   const bool message = kind == "send" || kind == "receive";
@@ -37,7 +37,7 @@ Takes takes_of(const Breakdown& b) {
   return takes;
 }
 
-// How a job runs, beside what is predicted of it.
+// How a job runs relative to its prediction.
 struct Pace {
   double network = 1;  // share of the rate between nodes
   Slower slower;
@@ -64,7 +64,7 @@ Breakdown profile_of(const CaseModel& model, const Pace& pace) {
   return analysis::break_down(model.predict_on(experiment, slowdown)).front().mean;
 }
 
-// The time of the kinds that take longer if the network has half its rate.
+// Returns the time of the kinds that take longer at half the network rate.
 double takes_between_nodes(const Takes& takes, const Takes& healthy, const Takes& halved) {
   constexpr double much = 1.01;
   double sum = 0;
@@ -75,8 +75,8 @@ double takes_between_nodes(const Takes& takes, const Takes& healthy, const Takes
   return sum;
 }
 
-// The share of the network with which what goes between nodes takes what was measured. A time is a constant, and what
-// grows with 1 / share: from two shares that were tried follows the next.
+// Returns the share of the network rate that reproduces the measured time of traffic between nodes. Time is a constant
+// plus a term in 1 / share, so two tried shares predict the next (secant method).
 double network_share(const CaseModel& model, const Takes& measured, const Takes& healthy) {
   constexpr int most_steps = 8;
   constexpr double least = 1e-4, noticeable = 1.01, close_enough = 1e-3;
@@ -98,8 +98,8 @@ double network_share(const CaseModel& model, const Takes& measured, const Takes&
   return pace.network;
 }
 
-// With which each kind takes what was measured. What runs at once slows each other, so it takes more than one step to
-// find. A slower network is found first: what it holds up does not become faster with the rest of the hardware.
+// Returns the pace at which each kind takes its measured time. Concurrent operations slow each other down, so this
+// iterates. It fits the network first: time lost to the network does not shrink with the rest of the hardware.
 Pace pace_of(const CaseModel& model, const Takes& measured, const Takes& healthy) {
   constexpr int most_steps = 6;
   constexpr double close_enough = 1e-3, most = 1e4;
@@ -120,15 +120,14 @@ Pace pace_of(const CaseModel& model, const Takes& measured, const Takes& healthy
   return pace;
 }
 
-// By how much what a prediction does not explain of a part grows or shrinks on the way from one machine to the other.
-// Idle and loading are the host's and the disk's. The rest is waiting under one name or another, for who computes
-// longer.
+// Returns the factor on a part's unexplained time from one machine to the other. Idle and loading depend on the host
+// and the disk. The rest is waiting in some form, for ranks that compute longer.
 double scale_of(Part part, const Breakdown& here, const Breakdown& there) {
   if (part == Part::idle || part == Part::loading || !(here.parts.computation() > 0)) return 1;
   return there.parts.computation() / here.parts.computation();
 }
 
-// The profiled step there: part by part what is predicted, and what a prediction does not explain here.
+// Returns the profiled step there: for each part, the prediction there plus the scaled unexplained time from here.
 double profiled_there_s(const Breakdown& measured, const Breakdown& here, const Breakdown& there) {
   double sum = 0;
   for (const Part part : all_parts) {
@@ -139,8 +138,8 @@ double profiled_there_s(const Breakdown& measured, const Breakdown& here, const 
   return sum;
 }
 
-// The ranks as they stood, if as many GPUs are on a node there; else one node after the other, or dealt to the nodes
-// one by one where they did not stand node by node.
+// Keeps the ranks' places if nodes there have equally many GPUs. Otherwise fills one node after the other, or deals
+// ranks round-robin if they did not stand node by node.
 std::vector<int> nodes_there(const Reference& here, const config::Hardware& there, int ranks) {
   const int gpus = there.gpus_of_node;
   const config::Hardware& from = *here.experiment.hardware;
@@ -155,7 +154,7 @@ bool is_among(const store::ResultCase& the_case, const std::vector<std::string>&
   return only.empty() || std::ranges::any_of(only, is_named);
 }
 
-// `moved`: the case as far as it is known.
+// Fills in the rest of `moved`, whose case_index is set.
 void forecast(const Breakdown& measured, const store::Result& result, const analysis::CaseSummary& row,
               const Reference& all_here, const Reference& all_there, CaseMoved& moved) {
   const config::Hardware& hardware = *all_there.experiment.hardware;
@@ -187,7 +186,7 @@ void forecast(const Breakdown& measured, const store::Result& result, const anal
                                   show_bytes(holds));
 }
 
-// Moves the job to the hardware of this file, with one software on both.
+// Moves the job to the hardware of this file, with the same software on both.
 Reference reference_on(const std::string& hardware, const store::Result& result, const Reference& here) {
   std::vector<std::string> overrides = result.overrides;
   overrides.insert(overrides.end(), {config::predict, fmt::format("hardware={}", hardware)});
@@ -195,7 +194,7 @@ Reference reference_on(const std::string& hardware, const store::Result& result,
   there.experiment = config::load_experiment(result.config_path, overrides, result.config_text);
   there.experiment.calibration = here.experiment.calibration;
   there.experiment.faults = {};
-  there.experiment.fabric = {};  // what the configuration states is the fabric that the result is from
+  there.experiment.fabric = {};  // a stated fabric is that of the result's cluster
   return there;
 }
 

@@ -16,13 +16,13 @@ namespace {
 
 constexpr std::array<std::string_view, 10> tuning_prefixes = {"NCCL_", "CUDA_", "UCX_",  "FI_",     "OMP_",
                                                               "GOMP_", "KMP_",  "DNNL_", "ONEDNN_", "HARNESS_"};
-// Addresses, keys and paths that mpirun passes to its processes in the same clothes as settings.
+// Addresses, keys and paths that mpirun passes to its processes in variables named like settings.
 constexpr std::array<std::string_view, 6> launcher_internals = {"OMPI_MCA_orte_",         "OMPI_MCA_ess",
                                                                 "OMPI_MCA_pmix",          "OMPI_MCA_initial_wdir",
                                                                 "OMPI_MCA_shmem_RUNTIME", "OMPI_MCA_prte"};
-// Which devices are this rank's own is its launcher's business.
+// The launcher selects this rank's devices.
 constexpr std::string_view own_devices = "CUDA_VISIBLE_DEVICES";
-// Variables that this program sets for each worker itself, and those from its launcher.
+// Variables that this program or its launcher sets for each worker.
 constexpr std::array<std::string_view, 9> set_by_us = {"HARNESS_RANK",       "HARNESS_RANKS",     "HARNESS_LOCAL_RANK",
                                                        "HARNESS_CASE",       "HARNESS_CASE_SLUG", "HARNESS_BLOCK",
                                                        "HARNESS_SUPERVISOR", "HARNESS_NODE",      "HARNESS_CALLED"};
@@ -47,7 +47,7 @@ struct Given {
   std::string printed, text;
 };
 
-// One line if the environment sets `name` otherwise than the baseline does, or sets what is swept.
+// Adds a line if the environment sets `name` to another value than the baseline, or sets a swept variable.
 void compare(const NameValues& environment, const std::string& name, const std::string& variable,
              const std::optional<Given>& given, bool is_swept, std::vector<std::string>& lines) {
   const std::string* set = find(environment, name);

@@ -98,7 +98,7 @@ void choose_step(TimelineSamples& samples, std::span<const double> step_s) {
 void count_stop_signals() {
   struct sigaction action {};
   action.sa_handler = on_signal;
-  action.sa_flags = SA_RESTART;  // sleeps and polls end early all the same; files are written as if nothing happened
+  action.sa_flags = SA_RESTART;  // sleeps and polls still end early; file writes are restarted
   ::sigemptyset(&action.sa_mask);
   for (const int number : stop_numbers) ::sigaddset(&action.sa_mask, number);
   for (const int number : stop_numbers) ::sigaction(number, &action, nullptr);

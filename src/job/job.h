@@ -23,49 +23,48 @@
 
 namespace harness::job {
 
-// The tasks of a block, each with the type of samples that every rank returns. A task that runs no step needs no other
-// rank.
+// The tasks of a block, each with its type of samples, one from every rank. A task without steps needs no other rank.
 
-/// Asks what the rank runs on, without a step.
+/// Identifies the rank's libraries and device, without running a step.
 struct Probe {};
 struct ProbeSamples {
   NameValues identity;    // library versions, CPU or GPU model, settings: equal on all ranks
   std::string device;     // as Backend::device()
-  double peak_flops = 0;  // of products in the block's precision, FLOP/s of this rank; 0: not measured
+  double peak_flops = 0;  // this rank's FLOP/s in matrix products of the block's precision; 0: not measured
 };
 
-/// Copies between the rank's device and the memory of its host, without a step. All ranks begin when the last is ready.
+/// Times copies between the rank's device and its host's memory, without a step. All ranks begin when the last is
+/// ready.
 struct CopyWithHost {
-  double seconds = 2;  // about, in all
+  double seconds = 2;  // in all, approximate
 };
 struct HostCopySamples {
   std::string device;         // as Backend::device()
   machine::HostCopies rates;  // zeros where the device has no memory of its own
 };
 
-/// Times the choices that the Program leaves open, without a step.
+/// Times the choices that the Program leaves open, without running a step.
 struct Tune {
-  double seconds = 45;  // about, in all
+  double seconds = 45;  // in all, approximate
 };
 struct TuneSamples {
-  NameValues tuning;  // what was found, by key
+  NameValues tuning;  // the choices, by key
 };
 
-/// Runs one untimed step with the communication library's log.
+/// Runs one untimed step with the communication library's log enabled.
 struct Observe {
-  /// The number of ranks, the first ones, that return their logs: enough to hold one of every kind of communicator, and
-  /// little enough for rank 0.
+  /// The first `logs` ranks return their logs: enough for every kind of communicator, few enough for rank 0 to hold.
   int logs = 64;
 };
 struct ObserveSamples {
-  std::string nccl_log;  // as much of it as is kept
+  std::string nccl_log;  // cut to its limit; empty on ranks that return none
 };
 
-/// Runs the warm-up and some profiled steps, untimed, and keeps the one that is the median by its length: one alone may
-/// be a hiccup. Keeps the norm of the gradients of the first step of all.
+/// Runs the warm-up and some profiled steps, untimed, and keeps the one of median length, because a single step may be
+/// an outlier. Keeps the gradient norm of the very first step.
 struct RecordTimeline {
-  config::Timelines ranks = config::Timelines::roles;  // whose intervals come home
-  int steps = 1;                                       // profiled ones
+  config::Timelines ranks = config::Timelines::roles;  // ranks that return their intervals
+  int steps = 1;                                       // profiled steps
 };
 /// One operation kind's share of one rank's profiled step.
 struct KindTotal {
@@ -74,22 +73,22 @@ struct KindTotal {
   double seconds = 0;
   std::int64_t operations = 0;
 };
-/// A rank's contribution to the squared norm of the gradients of the first step: the sum of their squares, divided by n
-/// where n ranks hold the same numbers. Parameters that the tensor axis shards are summed apart from the replicated
-/// ones, because the few replicated ones would not show in one sum. NaN: the step does not train.
+/// A rank's contribution to the squared gradient norm of the first step: the sum of squares, divided by n for gradients
+/// that n ranks hold. Parameters sharded along the tensor axis are summed apart from replicated ones, which are too few
+/// to show in a common sum. NaN: the step does not train.
 struct GradientSquares {
   double sharded = std::numeric_limits<double>::quiet_NaN(), replicated = std::numeric_limits<double>::quiet_NaN();
 };
 /// A profiled step of one rank.
 struct ProfiledStep {
-  std::vector<program::Interval> timeline;  // empty where only its totals come home
+  std::vector<program::Interval> timeline;  // empty if the rank returns totals only
   double step_s = 0;                        // until the last operation ended
   double loading_s = 0;                     // filling the inputs, within the step or concurrent with it
   std::vector<KindTotal> totals;
   std::vector<float> communication_s;  // program::communication_durations(); empty: too many
   program::StepSplit split;
 };
-/// The step that was kept. A worker does not know it: it offers all of them, and the ranks agree (choose_step()).
+/// The kept step. A worker cannot choose it alone: it offers all of its steps, and the ranks agree (choose_step()).
 struct TimelineSamples : ProfiledStep {
   GradientSquares gradient;
   std::vector<ProfiledStep> offered;  // in order; empty once the ranks have agreed
@@ -103,7 +102,7 @@ struct TimedSamples {
   std::vector<double> step_s;  // warm-up steps first, then the timed ones
   std::vector<float> losses;   // of the same steps
   double timed_total_s = 0;    // around all timed steps; must agree with their sum
-  int skipped_steps = 0;       // timed steps whose update was left out
+  int skipped_steps = 0;       // timed steps that skipped the update
   machine::GpuStatistics gpu;  // of this rank's device, during the timed steps
 };
 
@@ -115,22 +114,21 @@ using TaskSamples =
 /// The measurements that one rank returns from a block.
 struct Samples {
   TaskSamples task;
-  double first_step_s = 0;             // from the worker's start to the end of its first step
+  double first_step_s = 0;             // from the worker's receipt of the order to the end of its first step
   std::int64_t peak_memory_bytes = 0;  // on the device, or resident on the host: high-water mark
   std::vector<std::string> warnings;   // each with a remedy
 };
 
-/// Sums up a profiled step of one rank: its length until the last operation ended, its totals by kind and stream, its
-/// split, and the durations of its communications, unless those of all `ranks` are more than rank 0 should hold. Leaves
-/// out the intervals themselves.
+/// Summarises a profiled step of one rank: its length up to the end of the last operation, its totals by kind and
+/// stream, its split, and its communication durations, which are left out if those of all `ranks` would be too many for
+/// rank 0. Excludes the intervals.
 ProfiledStep sum_up(const program::Program& program, const std::vector<program::Interval>& intervals, int ranks);
 
-/// Keeps of the steps that a worker offers the median by length. step_s: of the slowest rank in each of them, the same
-/// on all ranks, so that all keep the same step.
+/// Keeps the offered step of median length. step_s: the slowest rank's time of each step, equal on all ranks.
 void choose_step(TimelineSamples& samples, std::span<const double> step_s);
 
-/// A block: one task of one case, on as many ranks as its layout has. Holds everything a worker needs to run it, and
-/// what its supervisor needs to judge it.
+/// A block: one task of one case, on as many ranks as its layout has. Holds everything that a worker needs to run it
+/// and that its supervisor needs to judge it.
 struct BlockRequest {
   std::string case_name;
   config::BackendKind backend{};
@@ -142,23 +140,23 @@ struct BlockRequest {
   std::uint64_t seed = 1;
   config::Deadlines deadlines;
   double memory_limit_bytes = 0;
-  NameValues tuning;        // what tuning workers found, for every block alike
+  NameValues tuning;        // choices of the tuning workers, equal for every block
   std::string wrap;         // a command that the workers are started under ("nsys profile …"), "": none
   bool share_gpus = false;  // several ranks may use one GPU
-  NameValues environment;   // for the worker, over its supervisor's own
+  NameValues environment;   // for the worker; overrides its supervisor's own
 };
 
-/// Worker processes, one on each of its ranks, that run blocks one after another. The blocks agree in all that a
-/// process has only once: backend, threads, a step's deadline, memory limit, wrap, and the environment, which settings
-/// may be a part of.
+/// Worker processes, one on each of its ranks, that run blocks one after another. The blocks agree in all that is fixed
+/// per process: backend, threads, step deadline, memory limit, wrap, and environment, including variables from
+/// settings.
 struct WorkerSet {
-  static constexpr int alone = -1;  // of workers that run one block
+  static constexpr int alone = -1;  // for workers that run one block
 
-  int number = alone;      // its own among the sets of a job
-  std::vector<int> ranks;  // of the job, ascending, one for each rank of the blocks' layouts; empty: the first ones
+  int number = alone;      // unique among the sets of a job
+  std::vector<int> ranks;  // job ranks, ascending, one for each rank of the blocks' layouts; empty: the first ones
 };
 
-/// A block on a worker set. The first starts the workers, the last ends them.
+/// A block on a worker set. The first block of a set starts its workers, the last ends them.
 struct BlockOnSet {
   WorkerSet set;
   BlockRequest request;
@@ -182,17 +180,17 @@ inline double share_of_memory(double node_bytes, int local_ranks) {
 /// The outcome of a block, at rank 0.
 struct BlockOutcome {
   bool ok = false;
-  bool stopped = false;   // by SIGINT/SIGTERM, not by a fault
+  bool stopped = false;   // by a stop signal, not by a fault
   int culprit_rank = -1;  // of the job
   /// "rank 2 on node7: worker killed by signal 11 (segmentation fault) in step 3, matmul …"
   std::string reason;
-  /// Equal for faults of the same kind at the same rank: a case that fails twice alike is dropped.
+  /// Equal for faults of the same kind at the same rank. A case that fails twice with one signature is dropped.
   std::string signature;
   double start_unix_s = 0;
   double setup_s = 0;              // spawn to go, slowest rank
   double total_s = 0;              // spawn to the end of the workers, or until they wait for another block
   std::vector<Samples> samples;    // by rank of the layout, when ok
-  machine::Conditions conditions;  // from the start of its workers to their end
+  machine::Conditions conditions;  // over the whole block, from before its work starts until after it ends
 
   /// The samples of one rank. T: the sample type of the requested task.
   template <class T>
@@ -205,15 +203,15 @@ struct BlockOutcome {
 /// seconds at most and throws nothing.
 using Answer = std::function<std::string(int rank, const std::string& question)>;
 
-/// Other ranks no longer answer: what a call of a Job ends with instead of waiting for them for ever. All that is left
-/// to do with the job is abandon().
+/// Other ranks no longer answer. Calls of a Job throw this instead of waiting forever. After it, only abandon() may be
+/// called.
 class PeersLost : public Error {
  public:
   using Error::Error;
 };
 
-/// Runs blocks: by supervisors that start workers, or in virtual time. Rank 0 leads, the others follow: calls on rank 0
-/// that say so are carried out by every rank.
+/// Runs blocks, by supervisors that start workers or in virtual time. Rank 0 leads; the others carry out its calls in
+/// follow().
 class Job {
  public:
   virtual ~Job() = default;  // does not block
@@ -228,7 +226,7 @@ class Job {
   virtual BlockOutcome run(const BlockOnSet& block) = 0;
   /// Rank 0: runs one block in processes of its own, on the first ranks.
   BlockOutcome run_alone(const BlockRequest& request) { return run({{}, request, true}); }
-  /// Rank 0: asks every rank, and returns what they answer, by rank.
+  /// Rank 0: asks every rank and returns the answers, by rank.
   virtual std::vector<std::string> ask(const std::string& question) = 0;
 
   /// Other ranks: carries out the calls of rank 0 until finish(). Returns the exit code that rank 0 gave.
@@ -237,10 +235,10 @@ class Job {
   virtual void finish(int exit_code) = 0;
   /// All ranks, as the last call.
   virtual void leave() = 0;
-  /// In place of finish() and leave(): ends the processes of all ranks and does not return, where there are any.
+  /// Replaces finish() and leave(): ends the processes of all ranks, if there are any, and then does not return.
   virtual void abandon(int /*exit_code*/) {}
 
-  /// Stop requests so far (SIGINT, SIGTERM) on any rank: 0 none, 1 finish the block, 2 stop now. Rank 0 learns of them
+  /// Stop requests so far (stop_numbers) on any rank: 0 none, 1 finish the block, 2 stop now. Rank 0 learns of them
   /// with a short delay.
   virtual int stop_requests() const = 0;
   /// When the allocation ends, as Slurm reports it; 0 if unknown.
@@ -255,10 +253,10 @@ struct NodeGpus {
   int ranks = 0;
   bool unknown = false;        // a rank could not list them
   bool blind_rank = false;     // a rank sees none
-  std::set<std::string> gpus;  // that its ranks see, together
+  std::set<std::string> gpus;  // union over its ranks
 };
 
-/// The GPUs of every node, by its number.
+/// The GPUs of every node, by node number.
 std::map<int, NodeGpus> gpus_by_node(const std::vector<RankPlace>& places);
 
 /// The signals that ask a sweep to stop. mpirun passes SIGUSR1 and SIGUSR2 on at once, and Slurm sends one with
@@ -275,8 +273,8 @@ double seconds_since_sigterm();
 /// The environment of this process.
 NameValues own_environment();
 
-/// The part that can change a measurement and may be published: an allow-list of prefixes (NCCL_, OMP_, UCX_ …).
-/// Sorted by name.
+/// Returns the variables, sorted by name, that can change a measurement and may be published: an allow-list of prefixes
+/// (NCCL_, OMP_, UCX_ …).
 NameValues recorded_environment(const NameValues& environment);
 
 /// A worker's environment: the supervisor's own, without what launchers set for their processes and without any tuning
@@ -285,8 +283,8 @@ NameValues recorded_environment(const NameValues& environment);
 NameValues worker_environment(const NameValues& own, const NameValues& rank0_recorded, const NameValues& forced,
                               const NameValues& request);
 
-/// Environment variables that contradict the configuration: a line for each that is set and that a variable of the
-/// experiment, swept or given in the baseline, would set to another value.
+/// Returns a line for each environment variable that contradicts the configuration: it is set, and a variable of the
+/// experiment, swept or given in the baseline, would set it to another value.
 std::vector<std::string> contradictions(const NameValues& environment, const config::Experiment& experiment);
 
 }  // namespace harness::job

@@ -115,7 +115,7 @@ const char* describe(WorkerPhase phase) {
                                     "while it waited for the other ranks to be ready",
                                     "in a step",
                                     "after its last step"};
-  const auto place = static_cast<std::size_t>(phase);  // a broken worker may send any
+  const auto place = static_cast<std::size_t>(phase);  // a broken worker may send any value
   return place < words.size() ? words[place] : "";
 }
 

@@ -19,8 +19,9 @@
 
 namespace harness::job {
 
-// Bytes between processes of one program on machines of one kind: plain values in host order, lengths as 64 bits.
-// A message names its fields once, for both directions, by an each_field(); what has none travels as its bytes.
+// Wire format between processes of one program on machines of one kind: plain values in host byte order, 64-bit
+// lengths. A message lists its fields once, for both directions, in an each_field(); types without one are copied as
+// bytes.
 
 template <class M, class Message>
 concept MessageOf = std::same_as<std::remove_const_t<M>, Message>;
@@ -74,7 +75,7 @@ class WireWriter {
   std::string bytes_;
 };
 
-/// Reads what WireWriter wrote, in the same order. Throws Error where the bytes end too early.
+/// Reads what WireWriter wrote, in the same order. Throws Error if the bytes end too early.
 class WireReader {
  public:
   explicit WireReader(std::string_view bytes) : rest_(bytes) {}
@@ -139,7 +140,7 @@ class WireReader {
   std::string_view rest_;
 };
 
-/// The message as bytes for any worker or supervisor of this program.
+/// Serialises a message for any worker or supervisor of this program.
 template <class Message>
 std::string encode(const Message& message) {
   WireWriter out;
@@ -147,7 +148,7 @@ std::string encode(const Message& message) {
   return out.take();
 }
 
-/// The whole of `bytes` as one message. Throws Error for damaged bytes.
+/// Parses all of `bytes` as one message. Throws Error if they are damaged.
 template <class Message>
 Message decode(std::string_view bytes) {
   WireReader in(bytes);
@@ -165,16 +166,16 @@ enum class FrameType : std::uint32_t {
   peers,      // rendezvous messages from others
   ready,      // initialised, will run at `go`
   go,
-  ask,         // where are you? answered by `progress` from a thread that is never busy
+  ask,         // asks for `progress`, which a thread that is never busy sends
   progress,    // WorkerProgress
   samples,     // Samples
   failure,     // WorkerFailure, then the worker ends
   last_words,  // WorkerProgress, written while crashing
-  bye,         // your samples have arrived: end
+  bye,         // the samples have arrived: the worker ends
 };
 
-/// The descriptors of the pipes between them in a worker. Not 0 and 1, because profilers and libraries print; and high,
-/// because scripts take low ones for themselves.
+/// A worker's descriptors of the pipes to its supervisor. Not 0 and 1, because profilers and libraries print there;
+/// high, because scripts use low ones themselves.
 inline constexpr int orders_descriptor = 198, reports_descriptor = 199;
 
 struct Frame {
@@ -182,7 +183,7 @@ struct Frame {
   std::string payload;
 };
 
-/// The most that a payload of this type can be. A stream that announces more does not come from a worker of harness.
+/// The maximum payload of this frame type. A stream that announces more does not come from a worker of harness.
 std::uint64_t max_payload_bytes(FrameType type);
 
 /// A frame as bytes: type (32 bits), length (64 bits), payload.
@@ -191,11 +192,11 @@ std::string frame_bytes(FrameType type, std::string_view payload);
 /// Reassembles frames from a byte stream.
 class FrameReader {
  public:
-  /// Keeps nothing of a damaged stream.
+  /// Discards the bytes of a damaged stream.
   void append(std::string_view bytes);
   /// The next complete frame, if there is one.
   std::optional<Frame> next();
-  /// The stream held bytes that are not a frame: next() returns nothing any more.
+  /// Whether the stream held bytes that are not a frame; next() then returns nothing.
   bool damaged() const { return damaged_; }
 
  private:
@@ -218,7 +219,7 @@ struct JobOrder {
   Kind kind = Kind::run;
   std::int32_t exit_code = 0;  // to finish with
   std::int64_t block = 0;      // to run, counted from 1
-  NameValues environment;      // rank 0's, as far as it is recorded
+  NameValues environment;      // rank 0's recorded environment
   BlockOnSet on;
   std::string question = {};  // to ask
 };
@@ -252,8 +253,7 @@ struct WorkerProgress {
   std::array<char, 120> operation{};  // title of the current operation, "" if none
 };
 
-/// The event that ended one rank's part of a block, ordered from the surest sign of a cause to the surest sign of a
-/// victim.
+/// The event that ended one rank's part of a block, ordered from the most likely cause to the most likely victim.
 enum class FaultKind : std::int32_t {
   signal,         // the worker was killed by a signal that harness did not send
   out_of_memory,  // it ran into its memory limit
@@ -273,8 +273,8 @@ struct WorkerFailure {
   std::string text;
 };
 
-/// Settings travel as the text of their registry variables. Throws Error for settings that would not come back as they
-/// are: a field that no variable prints would silently have its default in the workers.
+/// Sends settings as the text of their registry variables. Throws Error for settings that do not survive the round
+/// trip: workers would silently use the default of a field that no variable prints.
 void each_setting(const config::Settings& settings, WireWriter& out);
 void each_setting(config::Settings& settings, WireReader& in);
 

@@ -14,7 +14,7 @@ struct Series {
   double least = mean, most = mean;
 };
 
-// The values of a figure that are known.
+// Summarises the known values of a figure.
 template <class Row>
 Series series(std::span<const Row> rows, double Row::*figure) {
   Series out;
@@ -22,7 +22,7 @@ Series series(std::span<const Row> rows, double Row::*figure) {
   for (const Row& row : rows) {
     const double value = row.*figure;
     if (std::isnan(value)) continue;
-    out.least = std::fmin(out.least, value);  // the value where there is none yet
+    out.least = std::fmin(out.least, value);  // fmin() ignores the initial NaN
     out.most = std::fmax(out.most, value);
     sum += value;
     out.mean = sum / ++count;
@@ -30,7 +30,7 @@ Series series(std::span<const Row> rows, double Row::*figure) {
   return out;
 }
 
-// A figure of a sample, and what the statistics of several samples or devices have of it.
+// A figure of a sample, and its statistic over several samples or devices.
 struct Figure {
   double GpuSample::*of_sample;
   double GpuStatistics::*of_all;

@@ -10,14 +10,14 @@
 
 namespace harness::machine {
 
-// Plain values about the machines of a job, which plans and results have: which ranks share a node, and what GPUs and
-// CPUs did during a block.
+// Plain values about the machines of a job, for plans and results: which ranks share a node, and what GPUs and CPUs did
+// during a block.
 
 /// Which ranks of a job share a node.
 struct Topology {
   std::vector<int> node_of;  // by rank; nodes are numbered from 0
 
-  /// Ranks numbered node by node, each node with as many but perhaps the last.
+  /// Numbers ranks node by node; all nodes but perhaps the last have `ranks_per_node`.
   static Topology node_by_node(int ranks, int ranks_per_node) {
     Topology topology;
     for (int rank = 0; rank < ranks; ++rank) topology.node_of.push_back(rank / ranks_per_node);
@@ -28,7 +28,7 @@ struct Topology {
   int nodes() const { return node_of.empty() ? 0 : *std::ranges::max_element(node_of) + 1; }
 };
 
-/// One GPU's own account of itself at one moment. NaN: it did not say.
+/// The state that one GPU reports at one moment. NaN: not reported.
 struct GpuSample {
   double utilisation = std::numeric_limits<double>::quiet_NaN();  // 0..1: share of time in which some kernel ran
   double sm_clock_hz = std::numeric_limits<double>::quiet_NaN();
@@ -53,34 +53,34 @@ struct GpuStatistics {
   std::uint64_t throttle_reasons = 0;                          // of all samples together
 };
 
-/// Means, extremes and the union of the bits; a value that some samples lack is taken over the others. Energy and what
-/// is possible are not in samples and stay NaN.
+/// Returns means and extremes over the samples that have a value, and the union of the bits. Energy and the maximum
+/// possible clock are not in samples and stay NaN.
 GpuStatistics summarise(std::span<const GpuSample> samples);
 
-/// Joins several devices: means and extremes of what they say, the union of the bits, energy and samples of all. A
-/// device that does not tell its energy counts as the mean of the others.
+/// Combines several devices: means and extremes of the known values, the union of the bits, total energy and samples. A
+/// device that does not report its energy counts as the mean of the others.
 GpuStatistics together(std::span<const GpuStatistics> devices);
 
 /// NVML's throttle bits (nvmlClocksEventReasons of nvml.h) as words, in the order of the bits: "power cap, hardware
-/// thermal slowdown, reason 0x400" (a bit that has no name here). Without those that say nothing against a measurement,
-/// idle and clocks set by someone on purpose; "" when there are no others.
+/// thermal slowdown, reason 0x400" (a bit that has no name here). Omits reasons that do not invalidate a measurement:
+/// idle, and clocks set on purpose. "" if there are no others.
 std::string harmful_throttling(std::uint64_t bits);
-/// harmful_throttling() of a GPU that is at its power limit and nothing else: usual in training, where matrix products
-/// draw all the power that there is.
+/// harmful_throttling() of a GPU that is only at its power limit: usual in training, where GEMMs draw all available
+/// power.
 inline constexpr std::string_view power_cap = "power cap";
 
-/// Everything else that the machine did during a block: of each figure the worst node's. NaN: not known.
+/// Other activity of the machine during a block: for each figure, the worst node's. NaN: not known.
 struct Conditions {
   static constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-  double steal_share = nan;    // of the node's CPU time, taken by other guests of its host
-  double foreign_cores = nan;  // that processes besides the job's supervisors and workers kept busy, on average
-  std::string busiest_host;    // where foreign_cores is from
+  double steal_share = nan;    // share of the node's CPU time taken by other guests of its host
+  double foreign_cores = nan;  // kept busy by processes besides the job's supervisors and workers, on average
+  std::string busiest_host;    // the host of foreign_cores
 };
 
 /// The bandwidth of copies between a GPU and pinned memory of its host, in bytes/s. 0: not measured.
 struct HostCopies {
-  double to_device_bytes_per_s = 0, from_device_bytes_per_s = 0;  // each direction by itself
-  double both_bytes_per_s = 0;                                    // both at once, added
+  double to_device_bytes_per_s = 0, from_device_bytes_per_s = 0;  // one direction at a time
+  double both_bytes_per_s = 0;                                    // both at once, summed
 };
 
 }  // namespace harness::machine

@@ -31,8 +31,8 @@ constexpr std::size_t all_cpus_bytes = 16 << 20;    // of /proc/stat: a line for
 
 const std::string mount = "sys/fs/cgroup";
 
-// Folders in which the hierarchy of a line of /proc/self/cgroup may be mounted: version 2's ("0::/path") at the top or
-// beside version 1, a controller's of version 1 ("4:cpu,cpuacct:/path") under all of its names or its own.
+// Returns the folders where the hierarchy of a line of /proc/self/cgroup may be mounted: version 2 ("0::/path") at the
+// top or beside version 1; a controller of version 1 ("4:cpu,cpuacct:/path") under the joint name or its own.
 std::vector<std::string> mounts_of(std::string_view controllers, const std::string& controller) {
   if (controllers.empty()) return {mount, mount + "/unified"};
   const std::vector<std::string_view> names = split(controllers, ',');
@@ -45,8 +45,8 @@ void keep_smaller(double& smallest, double value) {
   if (value > 0 && (smallest == 0 || value < smallest)) smallest = value;
 }
 
-// The smallest that look(folder) gives for the process's group and its parents, 0 not counted. Inside a container the
-// path may name what only the host sees; then the mount's root is all there is.
+// Returns the smallest nonzero look(folder) over the process's group and its ancestors. Inside a container the path may
+// exist on the host alone; then only the mount's root is visible.
 template <class Look>
 GroupLimit smallest(const Tree& tree, const std::string& controller, Look&& look) {
   const Reading groups = tree.bytes("proc/self/cgroup");
@@ -80,7 +80,7 @@ CpuSet bound_cpus() {
   return cpus;
 }
 
-// Asked for every CPU there is, the kernel gives all that the process may have.
+// A request for every CPU makes the kernel grant all that the process may use.
 CpuSet allowed_cpus() {
   const CpuSet before = bound_cpus();
   if (before.none()) return before;
@@ -175,8 +175,8 @@ CpuTimes cpu_times_now(const CpuSet& cpus, const std::filesystem::path& root) {
 }
 
 double busy_uncertainty_s(int cpus, double wall_s) {
-  // With n = wall / tick draws, a binomial counts n / 2, with a standard deviation of sqrt(n) / 2. The kernel's own
-  // ticks are as long as those of the file, or shorter.
+  // Per CPU, n = wall / tick draws with p = 1/2 have a standard deviation of sqrt(n) / 2 ticks. The kernel's own ticks
+  // are as long as those of the file, or shorter.
   return std::sqrt(cpus * wall_s / static_cast<double>(::sysconf(_SC_CLK_TCK)));
 }
 

@@ -30,7 +30,7 @@ bool is_device(std::string_view name) {
   return name.starts_with(stem) && is_number(name.substr(stem.size()));
 }
 
-// Where the driver is not the one that lists its GPUs in /proc: Windows' Linux (dxg) and Tegra (nvhost, nvmap).
+// Whether the driver is one that does not list its GPUs in /proc: WSL (dxg) or Tegra (nvhost, nvmap).
 bool other_driver(const Tree& tree) {
   return std::ranges::any_of(std::initializer_list<const char*>{"dev/dxg", "dev/nvmap", "dev/nvhost-gpu", "dev/nvgpu"},
                              [&](const char* path) { return tree.exists(path); });
@@ -38,13 +38,13 @@ bool other_driver(const Tree& tree) {
 
 int gpus_on_node(const Tree& tree) {
   if (other_driver(tree)) return -1;
-  // A container may show the whole node's /proc and have device files of its own GPUs alone, or the reverse.
+  // A container may show the whole node's /proc but device files of its own GPUs only, or the reverse.
   const std::ptrdiff_t listed = std::ssize(tree.names("proc/driver/nvidia/gpus").names);
   const std::ptrdiff_t devices = std::ranges::count_if(tree.names("dev").names, is_device);
   return static_cast<int>(listed > 0 && devices > 0 ? std::min(listed, devices) : std::max(listed, devices));
 }
 
-// As CUDA reads CUDA_VISIBLE_DEVICES: up to the first entry that is no device.
+// Reads CUDA_VISIBLE_DEVICES like CUDA: up to the first entry that is not a device.
 std::vector<std::string> visible_names(std::string_view text, int on_node) {
   std::vector<std::string> names;
   for (std::string_view name : split(text, ',')) {
@@ -56,8 +56,8 @@ std::vector<std::string> visible_names(std::string_view text, int on_node) {
   return names;
 }
 
-// Parts of NVML's C ABI, which the driver keeps (https://docs.nvidia.com/deploy/nvml-api/). What a call below passes is
-// what its function is declared with.
+// Parts of NVML's C ABI, which the driver keeps stable (https://docs.nvidia.com/deploy/nvml-api/). Calls below must
+// pass the exact argument types of NVML's declarations.
 constexpr int success = 0, function_not_found = 13;
 constexpr int clock_sm = 1, temperature_gpu = 0;
 struct Utilisation {
@@ -118,7 +118,7 @@ GpuView find_gpus(const GpuEnvironment& environment, const std::filesystem::path
   return view;
 }
 
-// Looked up each time: that takes a microsecond.
+// Looks the function up on each call, which takes a microsecond.
 template <class... Arguments>
 int Nvml::call(const char* function, Arguments... arguments) const {
   const auto found = reinterpret_cast<int (*)(Arguments...)>(dlsym(library_, function));
@@ -166,7 +166,7 @@ GpuSample Nvml::sample(Device device) const {
   if (call("nvmlDeviceGetMemoryInfo", device, &memory) == success) {
     now.memory_used_bytes = static_cast<double>(memory.used);
   }
-  // The name since driver 535, and the one before.
+  // The name since driver 535, and the earlier one.
   unsigned long long bits = 0;
   if (call("nvmlDeviceGetCurrentClocksEventReasons", device, &bits) == success ||
       call("nvmlDeviceGetCurrentClocksThrottleReasons", device, &bits) == success) {
@@ -224,7 +224,7 @@ GpuHealth Nvml::health(Device device) const {
   number("nvmlDeviceGetMaxPcieLinkWidth", gpu.pcie_max_width, 0u);
   number("nvmlDeviceGetCurrentClocksEventReasons", gpu.throttle_reasons, 0ull);
   if (!gpu.throttle_reasons) number("nvmlDeviceGetCurrentClocksThrottleReasons", gpu.throttle_reasons, 0ull);
-  unsigned processes = 0;  // asked without room for them, it says how many there are
+  unsigned processes = 0;  // without room for entries, the call returns their number
   const int counted = call("nvmlDeviceGetComputeRunningProcesses_v3", device, &processes, static_cast<void*>(nullptr));
   if (counted == success || counted == insufficient_size) gpu.processes = processes;
   for (unsigned link = 0; link < most_nvlinks; ++link) {
@@ -270,7 +270,7 @@ GpuReport Nvml::report() const {
   return report;
 }
 
-// Shared with the thread, so that a thread that hangs in the driver can be left behind.
+// Shared with the thread, so that a thread that hangs in the driver can be abandoned.
 struct GpuMonitor::Watch {
   explicit Watch(Nvml::Device gpu) : device(gpu) {}
 
@@ -322,12 +322,12 @@ GpuMonitor::~GpuMonitor() {
 
 void GpuMonitor::start() {
   if (!watch_) return;
-  watch_->end();  // one that was not stopped
+  watch_->end();  // ends a run that was not stopped
   watch_ = std::make_shared<Watch>(watch_->device);
   watch_->running = true;
   try {
     std::thread(Watch::run, watch_).detach();
-  } catch (const std::system_error&) {  // no more threads: a block without statistics
+  } catch (const std::system_error&) {  // no thread available: the block has no statistics
     watch_->running = false;
   }
 }

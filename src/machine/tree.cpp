@@ -59,7 +59,7 @@ Descriptor Tree::open(const std::string& path, int flags, Reading& failure) cons
   }
   open_how how{};
   how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC;
-  // In the own root every link is the kernel's. In another one a link must not lead out of it.
+  // On this machine's own root the kernel made all links. In any other root a link must not lead out of it.
   if (!is_own_machine()) how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
   long opened = -1;
   // EAGAIN: a file was renamed somewhere while a ".." of a link was followed; openat2(2) says to try again.
@@ -72,7 +72,7 @@ Descriptor Tree::open(const std::string& path, int flags, Reading& failure) cons
   return Descriptor(static_cast<int>(opened));
 }
 
-// Looked at before it is opened for reading: that alone can block, or set a device in motion.
+// Checks the file type before opening for reading, which alone can block or start a device.
 Reading Tree::take(const std::string& path, std::size_t limit, bool whole) const {
   Reading failure;
   const Descriptor place = open(path, O_PATH, failure);

@@ -39,7 +39,7 @@ class Judge {
     try {
       if (const std::string_view network = network_of(environment_name_); network.empty() || on_network(network))
         (this->*(rule == rules().end() ? &Judge::echo : rule->second))();
-    } catch (const Error& error) {  // a value that nobody checked, given by its environment name
+    } catch (const Error& error) {  // an unchecked value, given by its environment name
       unconfirmed(error.what());
     }
   }
@@ -48,7 +48,7 @@ class Judge {
 
  private:
   using Rule = void (Judge::*)();
-  /// By environment variable; any other is judged by NCCL's echo of it.
+  /// Rules by environment variable; NCCL's echo decides for all others.
   static const std::map<std::string, Rule>& rules() {
     static const std::map<std::string, Rule> all = {
         {"NCCL_ALGO", &Judge::algorithm},       {"NCCL_PROTO", &Judge::protocol},
@@ -64,7 +64,7 @@ class Judge {
     compliance.not_confirmed.push_back(fmt::format("{}={}: {}", name_, value_, why));
   }
   std::vector<std::string> values(std::string_view fact) const { return split_text(seen_.fact(fact), fact_separator); }
-  // Channels for collectives, by communicator.
+  // Returns the number of channels for collectives of each communicator.
   std::vector<std::int64_t> channel_counts() const {
     std::vector<std::int64_t> counts;
     for (const std::string& channels : values("channels")) {
@@ -88,7 +88,7 @@ class Judge {
   void algorithm() { choices(algorithm_names, "algorithm", &Call::algorithm); }
   void protocol() { choices(protocol_names, "protocol", &Call::protocol); }
 
-  // ---- what was called
+  // ---- calls in the log
 
   void choices(Elements elements, std::string_view what, std::string Call::*taken) {
     const Choices allowed = choices_of(value_, elements);
@@ -98,7 +98,7 @@ class Judge {
     std::map<std::string, Wrong> wrong;
     std::int64_t judged = 0;
     for (const Call& call : seen_.calls) {
-      // A call whose function the log does not name may have been any.
+      // A call whose function the log does not name may be of any function.
       const auto may = [&](const std::vector<std::string>& list) {
         return std::ranges::find(list, call.*taken) != list.end();
       };
@@ -143,7 +143,7 @@ class Judge {
     if (!known) echo();
   }
 
-  // NCCL duplicates channels to reach the minimum, but uses fewer for small messages: only the first can be judged.
+  // NCCL duplicates channels to reach the minimum, but uses fewer for small messages: judge communicators only.
   void min_ctas() {
     const auto min_channels = number(value_);
     if (!min_channels) return echo();
@@ -154,9 +154,9 @@ class Judge {
     if (counts.empty()) unconfirmed("NCCL's log does not say how many channels its communicators have");
   }
 
-  // ---- what NCCL says it was told
+  // ---- NCCL's echo of its environment
 
-  // Whether the environment variable arrived as `wanted`; says so if not.
+  // Whether NCCL reports `wanted` for the environment variable; records a violation or a missing echo.
   bool echoed(const std::string& wanted) {
     const auto echoes = values(environment_name_);
     for (const std::string& value : echoes) {
@@ -220,14 +220,14 @@ class Judge {
 
   // ---- networks
 
-  // The network that a variable is for; "": any.
+  // Returns the network that a variable is for; "": any.
   static std::string_view network_of(std::string_view variable) {
     if (variable.starts_with("NCCL_IB_") && variable != "NCCL_IB_DISABLE") return "IB";
     return variable == "NCCL_SOCKET_NTHREADS" || variable == "NCCL_NSOCKS_PERTHREAD" ? "Socket" : "";
   }
 
-  // Whether the names of all networks begin with `prefix`, or none does unless it is `wanted`; says so if not, or if no
-  // network is known.
+  // Whether the names of all networks begin with `prefix`, or none if it is not `wanted`. Records a violation if not,
+  // or that no network is known.
   bool on_network(std::string_view prefix, bool wanted = true) {
     const auto networks = values("network");
     if (networks.empty()) unconfirmed("NCCL's log does not say which network it uses");

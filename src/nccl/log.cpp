@@ -9,7 +9,7 @@
 #include "nccl/values.h"
 
 // Formats: printf strings of NCCL 2.18 to 2.30 (src/enqueue.cc, src/init.cc, src/transport/*.cc, src/misc/param.cc,
-// src/graph/paths.cc, src/debug.cc). What changed in between is noted where it is read.
+// src/graph/paths.cc, src/debug.cc). Comments at each parser note the changes in between.
 
 namespace harness::nccl {
 namespace {
@@ -22,7 +22,7 @@ bool digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// Results hold plain text, whatever bytes stood in the log.
+// Results hold printable ASCII, whatever bytes the log has.
 std::string plain(Text text) {
   std::string out(text.substr(0, max_value_length));
   std::ranges::replace_if(
@@ -30,9 +30,8 @@ std::string plain(Text text) {
   return out;
 }
 
-// A word of the log in the spelling of NCCL_ALGO and NCCL_PROTO: the log has numbers until 2.23
-// (src/include/nccl_common.h), and capitals such as NVLS_TREE from 2.24 (ncclAlgoToString). A word that is none of
-// NCCL's stays as it is.
+// Returns a word of the log in the spelling of NCCL_ALGO and NCCL_PROTO: the log has numbers until 2.23
+// (src/include/nccl_common.h), and capitals such as NVLS_TREE from 2.24 (ncclAlgoToString). Keeps other words.
 std::string spelled(Text word, std::span<const Text> names) {
   std::size_t number = names.size();
   if (Cursor cursor{word}; cursor.integer(number) && cursor.rest.empty() && number < names.size())
@@ -46,7 +45,7 @@ bool is_name(std::string_view text) {
   return !text.empty() && has_only(text, "_");
 }
 
-// How the log speaks of GPUDirect RDMA, once it does.
+// The value of a gpu_direct… fact.
 Text direct_text(bool enabled, bool disabled) {
   if (enabled && disabled) return "on some connections";
   return enabled ? "enabled" : "disabled";
@@ -60,7 +59,7 @@ bool LogReader::has_room(std::size_t bytes) {
   return true;
 }
 
-// A value that is not there yet joins the others.
+// Adds a value to those of a fact unless it is already there.
 void LogReader::fact(const std::string& name, Text value) {
   auto row = std::ranges::find(facts_, name, &decltype(facts_)::value_type::first);
   std::string text = plain(value);
@@ -154,8 +153,8 @@ bool LogReader::refused(Text message) {
 }
 
 // "Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM", "… [send] via NET/IB/0(2)/GDRDMA/Shared", "… via SHM/direct/direct",
-// "CollNet 00/0 : 0 [send] via COLLNET/SHARP/0/GDRDMA". Transports count senders, as each connection has one; whether a
-// GPU reads and writes directly is decided at each end.
+// "CollNet 00/0 : 0 [send] via COLLNET/SHARP/0/GDRDMA". Transports count senders, as each connection has one. Each end
+// decides by itself on GPUDirect RDMA.
 bool LogReader::connection(Text message) {
   if (!message.starts_with("Channel ") && !message.starts_with("CollNet ")) return false;
   Cursor cursor{message};
@@ -174,7 +173,7 @@ bool LogReader::connection(Text message) {
   } else if (path.starts_with("NET/") || path.starts_with("COLLNET/")) {
     bool through_peer = false;
     for (std::size_t i = 0; i < path.size(); ++i) {
-      // "(2)" after the device: the rank whose device it is. "(PCI)" after GDRDMA stays.
+      // "(2)" after the device is the rank that owns it. Keeps "(PCI)" after GDRDMA.
       if (path[i] == '(' && i + 1 < path.size() && digit(path[i + 1])) {
         const auto close = path.find(')', i);
         if (close == Text::npos) break;
@@ -199,7 +198,7 @@ bool LogReader::network(Text message) {
   Cursor cursor{message};
   if (cursor.literal("Using network ")) {
     fact("network", cursor.rest);
-  } else if (cursor.literal("Bootstrap : Using ") || cursor.literal("Bootstrap: Using ")) {  // the blank went in 2.24
+  } else if (cursor.literal("Bootstrap : Using ") || cursor.literal("Bootstrap: Using ")) {  // no blank since 2.24
     Text interface = cursor.rest;
     if (interface.starts_with('[')) interface = interface.substr(std::min(interface.find(']') + 1, interface.size()));
     fact("bootstrap_interface", interface.substr(0, interface.find(':')));
@@ -221,7 +220,7 @@ bool LogReader::network(Text message) {
       const auto close = word.find(']');
       if (!word.starts_with('[') || close == Text::npos || word.size() < 2 || !digit(word[1])) continue;
       Text device = word.substr(close + 1);
-      if (!ib) device = device.substr(0, device.find(':'));  // an address says nothing that the name does not
+      if (!ib) device = device.substr(0, device.find(':'));  // the address adds nothing to the name
       if (!devices.empty()) devices += ' ';
       devices += device;
     }
@@ -244,8 +243,8 @@ bool LogReader::communicator(Text message) {
   } else if (cursor.literal("NVLS multicast support is ")) {
     fact("nvls", cursor.literal("not available") ? "not available" : "available");
   } else if (message.ends_with(" p2p channels per peer")) {
-    // "… coll channels, [… collnet channels, ]… nvls channels, … p2p channels, … p2p channels per peer": the second
-    // since 2.20.
+    // "… coll channels, [… collnet channels, ]… nvls channels, … p2p channels, … p2p channels per peer": collnet since
+    // 2.20.
     std::string value(message);
     for (auto at = value.find(" channels"); at != std::string::npos; at = value.find(" channels", at))
       value.erase(at, 9);
@@ -257,7 +256,7 @@ bool LogReader::communicator(Text message) {
 }
 
 void LogReader::info(Text message) {
-  // A message may have passed through several prefixes; each reader takes its own.
+  // Tries the readers in turn; each takes its own kind of message.
   call(message) || environment(message) || refused(message) || connection(message) || network(message) ||
       communicator(message);
 }
@@ -284,7 +283,7 @@ void LogReader::line(Text text) {
     const std::size_t begin = found[i].at + markers[found[i].marker].size();
     Text message = text.substr(begin, i + 1 < found.size() ? found[i + 1].at - begin : Text::npos);
     if (i + 1 < found.size()) {
-      // The next one's "host:pid:tid [0] " sticks to the end; its host cannot be told from what it sticks to.
+      // Cuts off the "host:pid:tid [0] " of the next message, except its host, which merges with the text before it.
       message = message.substr(0, message.rfind(" ["));
       const auto colon = message.rfind(':');
       const auto host = colon == Text::npos || colon == 0 ? Text::npos : message.rfind(':', colon - 1);
@@ -333,7 +332,7 @@ bool is_virtual_interface(std::string_view name) {
       "vmnet",  "vboxnet",      "cni",       "cali", "cilium", "flannel", "weave", "kube",
       "antrea", "nodelocaldns", "ovn",       "ovs",  "genev",  "vxlan",   "tun",   "tap",
       "wg",     "zt",           "tailscale", "gre",  "ipip",   "dummy",   "ifb"};
-  constexpr Text bridge = "br-";  // Docker's have a number in hexadecimal: "br-ex" and "br-bond0" are of the network
+  constexpr Text bridge = "br-";  // Docker's end in a hexadecimal id; "br-ex" and "br-bond0" are real networks
   if (name == "lo" || starts_with_any(name, beginnings)) return true;
   return name.starts_with(bridge) && name.size() > bridge.size() &&
          name.find_first_not_of("0123456789abcdef", bridge.size()) == Text::npos;

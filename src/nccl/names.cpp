@@ -58,7 +58,7 @@ constexpr std::array<std::string_view, 209> integers{{
     "UID_STAGGER_THRESHOLD", "UNPACK_DOUBLE_NCHANNELS", "WIN_ENABLE", "WIN_STRIDE", "WORK_ARGS_BYTES",
     "WORK_FIFO_BYTES", "WORK_FIFO_DEPTH",
 }};
-// The other names that those sources or NVIDIA's list of environment variables name: words, lists and paths.
+// Other names in those sources or in NVIDIA's list of environment variables: words, lists and paths.
 constexpr std::array<std::string_view, 47> texts{{
     "ALGO", "CHECKS_DISABLE", "CHECK_MODE", "COMM_ID", "CONF_FILE", "DEBUG", "DEBUG_FILE", "DEBUG_SUBSYS",
     "DEBUG_TIMESTAMP_FORMAT", "DEBUG_TIMESTAMP_LEVELS", "ENV_PLUGIN", "GIN_PLUGIN", "GRAPH_DUMP_FILE", "GRAPH_FILE",
@@ -133,7 +133,7 @@ bool knows(std::string_view name) {
 }
 
 std::string nearest_name(std::string_view name) {
-  // The prefix makes all names alike: only the three letters FOO say what NCCL_FOO was meant to be.
+  // The common prefix makes all names look alike: compare only the FOO of NCCL_FOO.
   if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
   std::vector<std::string> tails(integers.begin(), integers.end());
   tails.insert(tails.end(), texts.begin(), texts.end());

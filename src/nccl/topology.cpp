@@ -9,10 +9,10 @@
 namespace harness::nccl {
 namespace {
 
-constexpr std::string_view blanks = " \t\r\n";  // NCCL leaves ends of lines inside of elements
+constexpr std::string_view blanks = " \t\r\n";  // NCCL leaves line ends inside elements
 
-// Rates that PCI Express has, with room for its next generations; 0 for anything else: "Unknown", 0 or 63 lanes of a
-// device that does not answer.
+// Returns the rate of a PCIe link, with room for future generations; 0 for impossible values: "Unknown", or 0 or 63
+// lanes of a device that does not answer.
 double rate_of_link(double transfers, double lanes) {
   constexpr double most_transfers = 256, most_lanes = 32;
   const bool possible = transfers > 0 && transfers <= most_transfers && lanes >= 1 && lanes <= most_lanes;
@@ -33,8 +33,8 @@ Topology::Device device_of(const Tag& tag, const std::vector<Tag>& open, int sys
   return device;
 }
 
-// By adapter, the first link on the way down to it that traffic between it and GPUs passes: the one below the bridge at
-// which they meet. Of the GPUs those count to which no other adapter is nearer.
+// Returns, by adapter, the first link on the path down to it that carries traffic to and from GPUs: the one below the
+// bridge where they meet. Counts only GPUs to which no other adapter is nearer.
 std::vector<std::size_t> first_used_links(const Topology& topology) {
   std::vector<std::size_t> nearest_gpu(topology.adapters.size(), 0), first(topology.adapters.size(), 0);
   for (const Topology::Device& gpu : topology.gpus) {

@@ -21,7 +21,7 @@ struct Entry {
   Words elements;
 };
 
-// `word` as it stands among `words`, whatever its capitals. `whole`: the value that it stands in, for the message.
+// Returns `word` as spelt among `words`, ignoring case. `whole`: the value that contains it, for the message.
 std::string known_word(std::string_view word, const Words& words, std::string_view kind, std::string_view whole) {
   for (const std::string& known : words) {
     if (same_word(word, known)) return known;

@@ -31,7 +31,7 @@ PlannedCase make_case(const Plan& plan, std::string name, const config::Change* 
   if (!c.impossible.empty()) return c;
   c.micro_batches = workloads::workload_of(c.settings).micro_batches(c.settings, c.layout);
 
-  config::Settings known = c.settings;  // with the number of ranks that it stands for, and where they stand
+  config::Settings known = c.settings;  // with its actual number of ranks and their placement
   known.ranks = c.layout.ranks();
   known.layout.replicas_of_node = c.layout.replicas_of_node;
   for (const config::Variable& variable : config::registry()) {
@@ -39,7 +39,7 @@ PlannedCase make_case(const Plan& plan, std::string name, const config::Change* 
     if (change == nullptr || !config::changes(*change, variable, experiment.baseline)) continue;
     const std::string why = variable.without_effect(known);
     if (why.empty()) continue;
-    // The baseline's value may do something that this one then takes away.
+    // The baseline's value may have an effect that this one takes away.
     const bool was_idle = !variable.without_effect(experiment.baseline).empty();
     c.is_alike = c.is_alike || was_idle;
     c.notes.push_back(was_idle ? fmt::format("{} has no effect: {}", variable.name, why)
@@ -49,8 +49,8 @@ PlannedCase make_case(const Plan& plan, std::string name, const config::Change* 
   return c;
 }
 
-// A list may hold the baseline's value, which is measured as the baseline. Reading a configuration leaves these out,
-// but not a number of ranks: what the baseline runs on is known here.
+// A list may hold the baseline's value, which is measured as the baseline. The configuration reader drops these, but
+// not a number of ranks: only here it is known on how many the baseline runs.
 bool is_the_baseline(const config::Experiment& experiment, const config::Change& change, int ranks) {
   const auto of = [&](const config::Settings& settings) { return settings.ranks == 0 ? ranks : settings.ranks; };
   return config::purpose_of(change.variable) == config::Purpose::scale &&
@@ -83,7 +83,7 @@ std::string at_size(const std::string& name, const config::Change& size) {
   return name + " at " + config::case_name(size);
 }
 
-// The baseline and, after its copy where there is one, the baseline at the other sizes; then each setting at all sizes.
+// Adds the baseline, its copy if there is one, the baseline at the other sizes, then each setting at all sizes.
 void add_cases(Plan& plan, std::span<const config::Change> sizes, std::span<const config::Change> settings,
                bool with_copy) {
   const bool is_operation = plan.experiment.baseline.workload != config::training_workload;
@@ -100,7 +100,7 @@ void add_cases(Plan& plan, std::span<const config::Change> sizes, std::span<cons
   };
   add(make_case(plan, "baseline", nullptr), 0, 0);
   if (with_copy) add_copy(make_case(plan, "baseline_again", nullptr), 0);
-  const std::size_t first_size = plan.cases.size();  // the baseline there, and at the other sizes behind it
+  const std::size_t first_size = plan.cases.size();  // the baseline at the first of `sizes`; the others follow
   for (const config::Change& size : sizes) add(make_case(plan, config::case_name(size), &size), plan.cases.size(), 0);
   for (std::size_t i = 0; with_copy && i < sizes.size(); ++i)
     add_copy(make_case(plan, at_size("baseline_again", sizes[i]), &sizes[i]), first_size + i);
@@ -116,7 +116,7 @@ void add_cases(Plan& plan, std::span<const config::Change> sizes, std::span<cons
   }
 }
 
-// A case stays in the plan without a block where the baseline cannot run at its size.
+// A case stays in the plan without a block if the baseline cannot run at its size.
 void refuse_without_reference(Plan& plan) {
   for (PlannedCase& planned : plan.cases) {
     const PlannedCase& reference = plan.cases[planned.reference];
@@ -125,7 +125,7 @@ void refuse_without_reference(Plan& plan) {
   }
 }
 
-// Virtual time has no noise: one step says all.
+// Virtual time has no noise, so one step suffices.
 config::Measure once(config::Measure measure) {
   measure.rounds = measure.steps = 1;
   measure.warmup_steps = 0;
@@ -135,7 +135,7 @@ config::Measure once(config::Measure measure) {
   return measure;
 }
 
-// As set; data parallelism takes the ranks that remain.
+// Lays out the ranks as set; data parallelism takes the remaining ranks.
 Division layout_on(const config::Settings& s, int ranks, const machine::Topology& topology) {
   const std::int64_t replica = s.replica_ranks();
   if (ranks % replica != 0) {
@@ -147,21 +147,21 @@ Division layout_on(const config::Settings& s, int ranks, const machine::Topology
     return {{}, fmt::format("{} = {} does not divide {}", fmt::join(sizes, " * "), replica, plural(ranks, "rank"))};
   }
   program::Layout layout = s.layout;
-  // Ranks that share a sequence stand side by side along the data axis: they reduce gradients as replicas do.
+  // Ranks that share a sequence are adjacent on the data axis: they reduce gradients as replicas do.
   layout[program::Axis::data] = static_cast<int>(ranks / replica) * s.context();
   layout[program::Axis::context] = 1;
   if (topology.is_known()) layout.replicas_of_node = program::replicas_of_node(layout, topology.node_of);
   return {layout, ""};
 }
 
-// std::shuffle and std::uniform_int_distribution give different orders with different standard libraries; this does
-// not.
+// Reproducible random numbers: the order that std::shuffle and std::uniform_int_distribution give depends on the
+// standard library.
 struct Dice {
   std::uint64_t seed, counter = 0;
 
-  // Uniform in [0, n): words beyond the largest multiple of n are drawn again, so that no remainder is favoured.
+  // Uniform in [0, n): draws again beyond the largest multiple of n, so that no remainder is more likely.
   std::size_t below(std::size_t n) {
-    static const std::uint64_t stream = fnv1a("schedule");  // apart from weights and tokens of the same seed
+    static const std::uint64_t stream = fnv1a("schedule");  // distinct from weights and tokens of the same seed
     const std::uint64_t range = std::uint64_t{1} << 32;
     std::uint64_t word = 0;
     do {
@@ -179,9 +179,9 @@ std::vector<std::size_t> permutation(std::size_t n, Dice& dice) {
   return p;
 }
 
-// 0, 1, n-1, 2, n-2, …: the differences of neighbours are all different modulo n when n is even, which balances who
-// follows whom over the n rotations (E. J. Williams, "Experimental designs balanced for the estimation of residual
-// effects of treatments", Australian Journal of Scientific Research A 2, 1949).
+// 0, 1, n-1, 2, n-2, …: when n is even, the differences of neighbours are all different modulo n, which balances the
+// order of succession over the n rotations (E. J. Williams, "Experimental designs balanced for the estimation of
+// residual effects of treatments", Australian Journal of Scientific Research A 2, 1949).
 std::size_t zigzag(std::size_t position, std::size_t n) {
   if (position == 0) return 0;
   return position % 2 == 1 ? (position + 1) / 2 : n - position / 2;
@@ -193,8 +193,8 @@ class BalancedOrder {
 
   std::vector<std::size_t> next(Dice& dice) {
     if (row_ == n_) {
-      names_ = permutation(n_, dice);      // which thing plays which part of the square
-      rotations_ = permutation(n_, dice);  // in which order its rows are run
+      names_ = permutation(n_, dice);      // which entry takes which part of the square
+      rotations_ = permutation(n_, dice);  // the order in which its rows run
       row_ = 0;
     }
     std::vector<std::size_t> order(n_);
@@ -205,15 +205,14 @@ class BalancedOrder {
   }
 
  private:
-  std::size_t n_, row_;  // row_: of the square; n_: a new square begins
+  std::size_t n_, row_;  // row_: the next row of the square; n_: a new square begins
   std::vector<std::size_t> names_, rotations_;
 };
 
-// The order of blocks: `rounds` rounds, each a sequence of `sets`, each a sequence of its cases, in which every case
-// stands once. Over each run of n = number of sets rounds every set stands once at every place, so that drift within a
-// round cannot favour one. When n is even every set also follows every other exactly once in them, so that what it
-// leaves behind (heat, caches of the file system) falls on all alike. The same holds for the cases within their set.
-// Depends on the arguments alone, on every machine.
+// Orders the blocks: `rounds` rounds, each a sequence of all `sets`, each a sequence of its cases. In each run of n =
+// number of sets rounds, every set takes every position once, so that drift within a round favours none. If n is even,
+// every set also follows every other exactly once, so that its after-effects (heat, caches of the file system) fall on
+// all alike. The same holds for the cases within their set. Depends on the arguments alone, on every machine.
 std::vector<Slot> make_schedule(std::span<const EntrantSet> sets, int rounds, std::uint64_t seed) {
   std::vector<Slot> schedule;
   Dice dice{seed};
@@ -297,7 +296,7 @@ std::vector<std::string> warnings_of(const Plan& plan) {
   constexpr int least_rounds = 6;
   const config::Experiment& e = plan.experiment;
   std::vector<std::string> warnings = e.warnings;
-  // No size is better than another, so sizes alone need no rounds for a verdict.
+  // No size is better than another, so a sweep of sizes alone needs no rounds for a verdict.
   const auto is_compared = [](const PlannedCase& planned) {
     return planned.is_possible() && planned.is_change() &&
            config::purpose_of(planned.variable) != config::Purpose::size;

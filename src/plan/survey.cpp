@@ -9,7 +9,7 @@
 namespace harness::plan {
 namespace {
 
-// The layout, and all variables but those that only the worker's environment hears of.
+// The layout, and all variables except those that only reach the worker's environment.
 std::string settings_of_programs(const PlannedCase& planned) {
   std::string text = program::text_of(planned.layout);
   for (const config::Variable& variable : config::registry()) {
@@ -19,7 +19,7 @@ std::string settings_of_programs(const PlannedCase& planned) {
   return text;
 }
 
-// The sample's middle micro-batch stands for all that are folded.
+// Counts the sample's middle micro-batch once for each folded one.
 program::Times in_the_sample(const program::FoldedStep& step) {
   return [folded = step.micro_batches - 2](const program::Operation& op) {
     return op.label.micro_batch == 1 ? folded : 1;
@@ -39,8 +39,8 @@ program::Flop attention_flop(const BuiltStep& step, bool recomputed) {
   return program::total_flop(step.folded->sample, in_the_sample(*step.folded), which);
 }
 
-// Takes from the FLOP what the Programs compute of padding. `attention` is a part of them; `again`, of attention too,
-// is recomputed.
+// Removes padding from the FLOP that the Programs count. `attention` is part of them; `again`, the recomputed
+// attention.
 void count_tokens_alone(Survey& s, const workloads::Filling& filling, const program::Flop& attention, double again) {
   if (filling.tokens == 1) return;
   s.goodput = filling.tokens;
@@ -61,7 +61,7 @@ void require_sound(const program::ProgramSet& set, const std::string& case_name)
   throw Error(text);
 }
 
-// The passes of a micro-batch and the `every - 1` behind it.
+// Returns the passes of a micro-batch and of the `every - 1` after it.
 program::RepeatedPart repeated_part(const program::Program& program, const program::Repetition& repetition) {
   const std::vector<program::Operation>& step = program.step;
   const auto forward = [&](program::OperationId id, int least_micro_batch) {
@@ -75,7 +75,7 @@ program::RepeatedPart repeated_part(const program::Program& program, const progr
   return part;
 }
 
-// Of a role with all its passes. A few micro-batches are written out, the rest repeats them.
+// Returns the memory of a role with all its passes. A few micro-batches are written out; the others repeat them.
 std::int64_t arena_bytes(const program::FoldedStep& step, const program::RepeatingRole& role, program::FusedSet fused) {
   const auto written_out = [&](int micro_batches) {
     return program::lower(step.written_out(role.role, micro_batches), fused);
@@ -97,7 +97,7 @@ void note_memory(Survey& s, int role, std::int64_t bytes) {
   }
 }
 
-// All but the memory.
+// Counts everything but the memory.
 Survey counts_of(const program::ProgramSet& set, const program::Times& times) {
   Survey s;
   s.roles = static_cast<std::int64_t>(set.roles.size());
@@ -109,7 +109,7 @@ Survey counts_of(const program::ProgramSet& set, const program::Times& times) {
   return s;
 }
 
-// Products differ by what they are for; of the other kinds the phase tells enough.
+// Products are told apart by their label; for other kinds the phase suffices.
 std::string what_of(const program::Operation& op) {
   return std::holds_alternative<program::Matmul>(op.action) ? std::string(op.label.what) : "";
 }
@@ -189,7 +189,7 @@ Survey Surveyor::survey(const PlannedCase& the_case) {
   built_ = {};
   if (!fresh) return s;
   s = survey_step(the_case);
-  // Where ranks share a sequence, the Programs have the queries and the keys of a rank alone.
+  // If ranks share a sequence, the Programs count only a rank's own queries and keys.
   const int others = settings.context() - 1;
   program::Flop of_others = attention_flop(built_, false);
   of_others = {of_others.model * others, of_others.noncausal * others};

@@ -8,12 +8,12 @@
 
 namespace harness::program {
 
-// Attention and what turns its queries and keys; the conventions stand in program/operation.h.
+// Attention and the rotary embedding of its queries and keys. Conventions: program/operation.h.
 
-/// Rotary positions (Su et al. 2021, arXiv 2104.09864), in place: in each of `heads` heads that lie side by side from
-/// the start of a row, elements i and i + head_dim / 2 are a vector that turns by (row mod sequence) * theta^(-2 i /
-/// head_dim); by the negative angle when `backward`, which is the gradient. Rows begin `stride` elements apart; what
-/// follows the heads in a row stays as it is. position_ids [rows] i32 (optional): they stand for row mod sequence.
+/// Rotary position embedding (Su et al. 2021, arXiv 2104.09864), in place. `heads` heads lie side by side from the
+/// start of each row. In each, elements i and i + head_dim / 2 form a vector that is rotated by (row mod sequence) *
+/// theta^(-2 i / head_dim); by the negative angle when `backward`, which gives the gradient. Rows begin `stride`
+/// elements apart; the rest of a row is unchanged. position_ids [rows] i32 (optional) replace row mod sequence.
 template <class T>
 struct RopeOf {
   T data = {};
@@ -31,10 +31,9 @@ struct RopeOf {
 using Rope = RopeOf<View>;
 
 /// Shape of an attention: q of sequence b, position i, head h starts at element (b * query_length + i) * query_stride +
-/// h * head_dim of the view; k and v likewise with key_length and key_stride, and the head h / group: `group` heads of
-/// queries share one of keys and values (Ainslie et al. 2023, arXiv 2305.13245). Packed QKV is q, k, v views into one
-/// buffer with stride (heads + 2 * kv_heads()) * head_dim. Causal: position i sees keys 0..i (both counted from the
-/// start).
+/// h * head_dim of the view; k and v likewise, with key_length, key_stride and head h / group: `group` query heads
+/// share one key/value head (Ainslie et al. 2023, arXiv 2305.13245). Packed QKV: q, k and v are views into one buffer
+/// with stride (heads + 2 * kv_heads()) * head_dim. Causal: position i sees keys 0..i (both counted from the start).
 struct AttentionShape {
   std::int64_t batch = 0, heads = 0, head_dim = 0;
   std::int64_t query_length = 0, key_length = 0, query_stride = 0, key_stride = 0;
@@ -49,15 +48,15 @@ struct AttentionShape {
 };
 
 /// out = softmax(q k^T / sqrt(head_dim)) v, out [batch * query_length, heads * head_dim] dense; stats [batch, heads,
-/// query_length] f32 = log of the sum of exponentials of the scaled scores. probabilities [batch, heads, query_length,
-/// key_length] (optional): the softmax itself, 0 where a key is not seen. With it the attention is unfused: two batched
-/// products and a softmax between them, through memory.
+/// query_length] f32 = log-sum-exp of the scaled scores. probabilities [batch, heads, query_length, key_length]
+/// (optional): the softmax itself, 0 for masked keys. If present, the attention is unfused: two batched products and a
+/// softmax between them, through memory.
 ///
-/// position_ids [batch * query_length] i32 (optional; of causal attention with as many keys as queries): several
-/// documents lie one behind the other in a sequence, and position i has number position_ids[i] of its document, whose
-/// keys alone it sees: i - position_ids[i] to i. documents: the most that a sequence holds, padding counted as one;
-/// kernels' tables have this size. unseen: the share of the causal half of the square that is then not seen, in the
-/// mean over the steps; by it the FLOP are counted.
+/// position_ids [batch * query_length] i32 (optional; only for causal attention with as many keys as queries): a
+/// sequence packs several documents. Position i has index position_ids[i] in its document and sees only the keys of
+/// this document, i - position_ids[i] to i. documents: the maximum per sequence, padding counted as one; sizes the
+/// kernels' tables. unseen: the share of the causal half of the square that this masks, averaged over the steps; the
+/// FLOP counts leave it out.
 template <class T>
 struct AttentionOf {
   T q = {}, k = {}, v = {}, out = {}, stats = {};
@@ -74,9 +73,9 @@ struct AttentionOf {
 };
 using Attention = AttentionOf<View>;
 
-/// dq, dk, dv in the strides of q, k, v; added to when `accumulate`. stats and out may be those of a larger attention
-/// of which k, v are a part of the keys. probabilities (optional): as the forward pass kept them; without, they are
-/// computed again from stats. position_ids, documents and unseen as in Attention.
+/// dq, dk, dv have the strides of q, k, v; they are accumulated into when `accumulate`. stats and out may come from a
+/// larger attention, with k and v covering part of its keys. probabilities (optional): as the forward pass kept them;
+/// if absent, they are recomputed from stats. position_ids, documents and unseen as in Attention.
 template <class T>
 struct AttentionBackwardOf {
   T q = {}, k = {}, v = {}, out = {}, stats = {}, dout = {}, dq = {}, dk = {}, dv = {};

@@ -6,7 +6,7 @@
 namespace harness::program {
 namespace {
 
-// An operation has half a kilobyte: a list that grows from nothing would copy them several times.
+// An operation takes half a kilobyte: a list that grows from nothing would copy each several times.
 constexpr std::size_t usual_operations = 512;
 
 }  // namespace
@@ -35,8 +35,8 @@ OperationId ProgramBuilder::emit(StreamId stream, const Action& action, const La
     if (access != Access::read) accesses_.write(id, view, must_follow);
   });
 
-  // Begin with all that is complete once the previous operation of this stream is, then add waits, latest first, until
-  // all is covered.
+  // Start with all that is complete once the previous operation of this stream is, then add waits, latest first, until
+  // everything needed is covered.
   const std::size_t streams = program_.streams.size();
   known_.resize(known_.size() + streams, -1);
   OperationId* known = &known_[id * streams];
@@ -72,7 +72,7 @@ std::vector<char> computes_beside_another(const std::vector<Operation>& list, st
       for (std::size_t other = 0; other < streams; ++other) {
         if (std::cmp_equal(other, stream)) continue;
         const auto other_id = static_cast<StreamId>(other);
-        // The first of those that are not complete before this one begins first: if it waits for this one, all do.
+        // The first of those not complete before this one begins first: if it waits for this one, so do the later ones.
         const auto next = std::ranges::partition_point(
             computations[other], [&](OperationId earlier) { return before.ordered(earlier, other_id, id); });
         if (next != computations[other].end() && !before.ordered(id, stream, *next)) beside[id] = 1;

@@ -12,14 +12,14 @@
 
 namespace harness::program {
 
-/// Remembers, for every element of every buffer, who wrote it last and who has read it since. Kept as intervals, so
-/// the cost follows the number of distinct views and not the number of elements. Who touches its own part counts as
-/// touching all parts: the order that follows from it is one for all ranks.
+/// Tracks the last writer of every element of every buffer and the readers since then. Stored as intervals, so the cost
+/// depends on the number of distinct views, not of elements. An access to a rank's own part counts as an access to all
+/// parts, so that the derived order is the same on all ranks.
 class AccessMap {
  public:
-  /// Calls conflict(earlier operation) for each earlier access that `op` must come after, which for a read are those
-  /// that wrote what it reads, and notes the access. unwritten() is called when a read meets elements that nobody has
-  /// written.
+  /// Records the access and calls conflict(earlier operation) for each earlier access that `op` must follow; for a
+  /// read, these are the writes of the elements that it reads. Calls unwritten() when a read meets elements that no
+  /// operation has written.
   template <class Conflict, class Unwritten>
   void read(OperationId op, const View& view, Conflict&& conflict, Unwritten&& unwritten) {
     over(view, [&](Segment& s) {
@@ -46,7 +46,7 @@ class AccessMap {
       if (s.writer < 0) s.writer = before_the_list;
     });
   }
-  /// Calls visit(buffer, operation) for each operation of the list that wrote what a buffer now holds.
+  /// Calls visit(buffer, operation) for each operation of the list that was the last to write some element of a buffer.
   template <class Visit>
   void each_last_writer(Visit&& visit) const {
     for (std::size_t b = 0; b < buffers_.size(); ++b) {
@@ -73,8 +73,8 @@ class AccessMap {
     std::int32_t last_read = -1;  // since the last write; -1: none
   };
 
-  // Most buffers have one segment, a few of them hundreds, which soon stay as they are: a sorted vector is faster than
-  // a tree.
+  // Most buffers have one segment. A few have hundreds, which soon stop changing: a sorted vector is faster than a
+  // tree.
   template <class F>
   void over(const View& view, F&& f) {
     if (view.count <= 0) return;
@@ -96,7 +96,7 @@ class AccessMap {
     }
   }
   using Iterator = std::vector<Segment>::iterator;
-  // Cuts a segment in two; returns the first of them.
+  // Splits a segment in two; returns the first.
   static Iterator split(std::vector<Segment>& segments, Iterator it, std::int64_t at) {
     Segment right = *it;
     it->end = right.begin = at;
@@ -104,14 +104,14 @@ class AccessMap {
   }
 
   std::vector<std::vector<Segment>> buffers_;
-  std::vector<Read> reads_;  // of all segments: the two halves of one that is cut share those that it had
+  std::vector<Read> reads_;  // of all segments; the two halves of a split segment share its reads
 };
 
-/// Which operations of a list are complete when another begins, following stream order and waits alone. Members of a
-/// fused group begin together: none is complete when another begins.
+/// Determines which operations of a list are complete when another begins, from stream order and waits alone. Members
+/// of a fused group begin together: none is complete when another begins.
 class HappensBefore {
  public:
-  /// Waits that do not name an earlier operation are ignored here; verify() reports them.
+  /// Ignores waits that do not name an earlier operation; verify() reports them.
   HappensBefore(const std::vector<Operation>& list, std::size_t streams) : streams_(streams) {
     known_.assign(list.size() * streams, -1);
     std::vector<OperationId> last(streams, -1);
@@ -141,7 +141,7 @@ class HappensBefore {
     }
   }
 
-  /// By stream: the latest operation there that is complete before `later` begins, and with it all before it; -1: none.
+  /// Returns, by stream, the latest operation that is complete (with all before it) before `later` begins; -1: none.
   std::span<const OperationId> complete_before(OperationId later) const {
     return {&known_[later * streams_], streams_};
   }
@@ -155,13 +155,13 @@ class HappensBefore {
   std::vector<OperationId> known_;  // [operation][stream]: the latest operation there that is complete before it
 };
 
-/// By operation of a list, not 0 for a computation beside which one of another stream may run, because neither is
+/// Returns, by operation of a list, nonzero for a computation that may overlap one on another stream because neither is
 /// complete when the other begins: the two may have to share the device. Follows stream order and waits alone.
 std::vector<char> computes_beside_another(const std::vector<Operation>& list, std::size_t streams);
 
-/// Writes a Program operation by operation and derives the waits from the memory each operation touches: an operation
-/// waits for every earlier conflicting one on another stream (read after write, write after read, write after write),
-/// and for what `after` names besides. verify() checks the result anew and does not rely on this.
+/// Builds a Program operation by operation and derives the waits from the memory that each operation touches: an
+/// operation waits for every earlier conflicting one on another stream (read after write, write after read, write after
+/// write), and for the operations in `after`. verify() checks the result independently.
 class ProgramBuilder {
  public:
   explicit ProgramBuilder(std::vector<std::string> streams) : last_(streams.size(), -1) {
@@ -189,7 +189,7 @@ class ProgramBuilder {
   std::int32_t fused_groups_ = 0;
   std::vector<OperationId> last_;
   std::vector<OperationId> known_;   // [operation][stream]: latest operation there known to be complete
-  std::vector<OperationId> needed_;  // by the operation that is being emitted: kept for its memory alone
+  std::vector<OperationId> needed_;  // by the operation being emitted; a member only to reuse its memory
   AccessMap accesses_;
 };
 

@@ -6,7 +6,7 @@
 
 namespace harness::program {
 
-// The computing operations of the forward and backward pass but attention (attention.h); their conventions stand in
+// Computing operations of the forward and backward pass, except attention (attention.h). Conventions:
 // program/operation.h.
 
 // ---- filling and moving -----------------------------------------------------------------------------------------
@@ -62,7 +62,7 @@ using Record = RecordOf<View>;
 /// out[t] = words[tokens[t] - first] (0 if another rank holds that row) + positions[t mod sequence] (optional; on
 /// coordinate 0 of the shard's axis only, so that the sum over the axis is the embedding).
 /// tokens [rows], words [shard.rows, width], positions [sequence, width], out [rows, width]. position_ids [rows] i32
-/// (optional): they stand for t mod sequence, and are less than sequence.
+/// (optional), each less than sequence, replace t mod sequence.
 template <class T>
 struct EmbeddingOf {
   T tokens = {}, words = {}, positions = {}, out = {};
@@ -79,8 +79,8 @@ struct EmbeddingOf {
 using Embedding = EmbeddingOf<View>;
 
 /// dwords[tokens[t] - first] += dout[t] for the rows this rank holds; dpositions[t mod sequence] (+)= dout[t].
-/// dwords is always added to; dpositions (optional) is added to when accumulate_positions, else replaced. position_ids
-/// as in Embedding.
+/// dwords is always accumulated into; dpositions (optional) when accumulate_positions, else replaced. position_ids as
+/// in Embedding.
 template <class T>
 struct EmbeddingBackwardOf {
   T tokens = {}, dout = {}, dwords = {}, dpositions = {};
@@ -188,16 +188,17 @@ enum class Epilogue : std::uint8_t {
   gelu_backward,  // out = x * gelu'(aux)
 };
 
-/// out[m, n] = op(a)[m, k] op(b)[k, n] + bias[n] + add[m, n], then the epilogue; added to out when `accumulate`. op
-/// transposes the stored matrix when transpose_a / transpose_b. bias and add are optional; add has out's element type,
-/// lies elsewhere than out and goes with Epilogue::none without `accumulate`. GELU is the tanh form. bias_gradient [m]
-/// f32 (optional): the row sums of op(a), as a weight gradient a = dy^T needs them; added to when `accumulate`.
+/// out[m, n] = op(a)[m, k] op(b)[k, n] + bias[n] + add[m, n], then the epilogue; accumulated into out when
+/// `accumulate`. op transposes the stored matrix when transpose_a / transpose_b. bias and add are optional; add has
+/// out's element type, does not overlap out, and requires Epilogue::none without `accumulate`. GELU is the tanh form.
+/// bias_gradient [m] f32 (optional): the row sums of op(a), for a weight gradient with a = dy^T; accumulated into when
+/// `accumulate`.
 ///
-/// 8-bit factors come as Quantise left them, with a_scale and b_scale, by which they are multiplied: both of tensors,
-/// or both of blocks. One is e4m3, the other e4m3 or e5m2; a is stored [m, k] and b [n, k] (not transpose_a, but
-/// transpose_b); m, n and k are multiples of fp8_multiple, and k of mx_block where blocks have scales; there is no
-/// bias_gradient. This is the form that cuBLASLt multiplies on every GPU from Ada on, with scales of blocks from
-/// Blackwell on (its documentation, cublasLtMatmul(), "To use FP8 kernels").
+/// 8-bit factors are outputs of Quantise and are multiplied by a_scale and b_scale, both per tensor or both per block.
+/// One is e4m3, the other e4m3 or e5m2; a is stored [m, k] and b [n, k] (not transpose_a, but transpose_b); m, n and k
+/// are multiples of fp8_multiple, and k of mx_block with block scales; there is no bias_gradient. cuBLASLt multiplies
+/// this form on every GPU from Ada on, with block scales from Blackwell on (its documentation, cublasLtMatmul(), "To
+/// use FP8 kernels").
 template <class T>
 struct MatmulOf {
   T a = {}, b = {}, bias = {}, add = {}, aux = {}, out = {}, bias_gradient = {};
@@ -216,20 +217,19 @@ struct MatmulOf {
 };
 using Matmul = MatmulOf<View>;
 
-/// The rows and columns of 8-bit matrices are multiples of this: 16 bytes, which tensor cores load at once.
+/// Rows and columns of 8-bit matrices are multiples of this: tensor cores load 16 bytes at once.
 inline constexpr std::int64_t fp8_multiple = 16;
 
-/// out = in / scale in 8-bit floats, rounded to nearest, and out_transposed = the same of in's transpose. Each of the
-/// outputs is optional; both have one type, e4m3 or e5m2. in [rows, width], f32 or bf16; out [rows, width],
-/// out_transposed [width, rows]. bias_gradient [width] f32 (optional): the column sums of `in`; added to when
-/// `accumulate`.
+/// out = in / scale in 8-bit floats, rounded to nearest; out_transposed = the same of in's transpose. Each output is
+/// optional; both have one type, e4m3 or e5m2. in [rows, width], f32 or bf16; out [rows, width], out_transposed [width,
+/// rows]. bias_gradient [width] f32 (optional): the column sums of `in`; accumulated into when `accumulate`.
 ///
-/// A scale is the smallest power of two that brings the largest |in| for which it stands within the format, 1 where all
-/// are zero; if one of them is infinite or NaN, all become NaN. scale [1] f32 stands for the whole tensor. Or each
-/// mx_block elements of a row have one: scale of `out`, [block_scales(rows, width)] e8m0, and scale_transposed of
-/// out_transposed, [block_scales(width, rows)] e8m0, each there where its output is, laid out as base/floats.h says. So
-/// no element saturates, as by Transformer Engine (common/util/ptx_arch_spec.cuh, float_to_e8m0) and by cuBLAS ("1D
-/// Block Quantization"); the MX specification rounds the exponent down instead. It is at least 2^-100.
+/// A scale is the smallest power of two that brings the largest |in| that it covers into the format's range; 1 if all
+/// are zero. If one of them is infinite or NaN, all become NaN. scale [1] f32 covers the whole tensor. With block
+/// scales, each mx_block elements of a row have one: scale for `out`, [block_scales(rows, width)] e8m0, and
+/// scale_transposed for out_transposed, [block_scales(width, rows)] e8m0, each present with its output, in the layout
+/// of base/floats.h. No element saturates, as in Transformer Engine (common/util/ptx_arch_spec.cuh, float_to_e8m0) and
+/// cuBLAS ("1D Block Quantization"); the MX specification rounds the exponent down instead. A scale is at least 2^-100.
 template <class T>
 struct QuantiseOf {
   T in = {}, out = {}, out_transposed = {}, scale = {}, bias_gradient = {};
@@ -325,8 +325,8 @@ using ColumnSum = ColumnSumOf<View>;
 
 /// Softmax cross-entropy with its gradient in place: loss[0] += loss_scale * sum over rows of -log p(label);
 /// logits = gradient_scale * (softmax - onehot). logits [rows, vocab]; labels [rows] i32; loss [1] f32. scale [1] f32
-/// (optional) is a factor of both scales; with it, a row whose label is negative has no loss, and zeros as gradient.
-/// gradient_factor [1] f32 (optional) is a factor of gradient_scale alone.
+/// (optional) multiplies both scales; with it, rows with a negative label have no loss and zero gradients.
+/// gradient_factor [1] f32 (optional) multiplies gradient_scale alone.
 template <class T>
 struct CrossEntropyOf {
   T logits = {}, labels = {}, loss = {};
@@ -342,8 +342,8 @@ struct CrossEntropyOf {
 };
 using CrossEntropy = CrossEntropyOf<View>;
 
-/// The three local parts of the same over a vocabulary shard, with all-reduces of [rows] f32 between them:
-/// maximum[r] = max of the row (then all-reduce max);
+/// CrossEntropy over a vocabulary shard has three local parts, with all-reduces of [rows] f32 between them. First:
+/// maximum[r] = max of the row (then all-reduce max).
 template <class T>
 struct CrossEntropyMaximumOf {
   T logits = {}, maximum = {};
@@ -355,8 +355,8 @@ struct CrossEntropyMaximumOf {
 };
 using CrossEntropyMaximum = CrossEntropyMaximumOf<View>;
 
-/// target[r] = logit of the label minus maximum (0 if another rank holds it), sum[r] = sum of exp(logit - maximum)
-/// (then all-reduce sum of each);
+/// Second: target[r] = logit of the label minus maximum (0 if another rank holds it), sum[r] = sum of exp(logit -
+/// maximum) (then all-reduce sum of each).
 template <class T>
 struct CrossEntropySumsOf {
   T logits = {}, labels = {}, maximum = {}, target = {}, sum = {};
@@ -370,8 +370,8 @@ struct CrossEntropySumsOf {
 };
 using CrossEntropySums = CrossEntropySumsOf<View>;
 
-/// loss[0] += loss_scale * sum over rows of (log sum - target); logits = gradient_scale * (softmax - onehot). scale and
-/// gradient_factor as in CrossEntropy.
+/// Third: loss[0] += loss_scale * sum over rows of (log sum - target); logits = gradient_scale * (softmax - onehot).
+/// scale and gradient_factor as in CrossEntropy.
 template <class T>
 struct CrossEntropyGradientOf {
   T logits = {}, labels = {}, maximum = {}, target = {}, sum = {}, loss = {};

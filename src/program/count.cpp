@@ -8,9 +8,9 @@
 namespace harness::program {
 namespace {
 
-// Multiply-adds of a causal attention product over the whole square are `full`; the mathematics needs the half below
-// the diagonal. For a square of s x s the convention is s * s / 2 (Megatron-LM), not s * (s + 1) / 2. Of several
-// documents in a sequence, each has a square of its own.
+// `full` counts an attention product over the whole square; causal attention needs only the half below the diagonal.
+// The convention for a square of s x s is s * s / 2 (Megatron-LM), not s * (s + 1) / 2. If a sequence holds several
+// documents, each has a square of its own.
 Flop attention_flop(const auto& attention, double products) {
   const AttentionShape& s = attention.shape;
   const double full = products * 2.0 * static_cast<double>(s.batch * s.heads * s.head_dim) *
@@ -22,8 +22,8 @@ double bytes_of(const Program& program, const View& v) {
   return v.present() ? static_cast<double>(v.count * size_of(program.buffer_of(v).type)) : 0;
 }
 
-// The views of q, k and v span each other's elements where the three lie side by side: their shape says how many there
-// are. `queries` and `keys`: how many tensors of each kind move.
+// The views of q, k and v span each other's elements if the three are interleaved, so the shape gives the number of
+// elements. `queries` and `keys`: how many tensors of each kind move.
 double attention_bytes(const Program& program, const auto& a, double queries, double keys) {
   const AttentionShape& s = a.shape;
   const auto head = static_cast<double>(s.batch * s.head_dim * size_of(program.buffer_of(a.q).type));
@@ -39,8 +39,8 @@ Flop flop_of(const Action& action) {
     const double f = 2.0 * static_cast<double>(m->m) * static_cast<double>(m->n) * static_cast<double>(m->k);
     return {f, f};
   }
-  // Forward: scores and their product with v. Backward: dv, dp, dq, dk; the recomputed scores are the kernel's choice
-  // and not counted, as is the custom.
+  // Forward: scores and their product with v. Backward: dv, dp, dq, dk. The recomputed scores are the kernel's choice
+  // and by convention not counted.
   if (const auto* a = std::get_if<Attention>(&action)) return attention_flop(*a, 2);
   if (const auto* a = std::get_if<AttentionBackward>(&action)) return attention_flop(*a, 4);
   return {};
@@ -54,7 +54,7 @@ double bytes_touched(const Program& program, const Action& action) {
     const double again = a->accumulate ? 1 : 0;
     return attention_bytes(program, *a, 4 + again, 4 + 2 * again);
   }
-  if (const auto* r = std::get_if<Rope>(&action)) {  // what lies between the heads of two rows stays where it is
+  if (const auto* r = std::get_if<Rope>(&action)) {  // elements between the heads of two rows are not touched
     return 2 * static_cast<double>(r->rows * r->heads * r->head_dim * size_of(program.buffer_of(r->data).type));
   }
   double bytes = 0;

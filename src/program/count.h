@@ -12,31 +12,31 @@
 
 namespace harness::program {
 
-/// Floating-point operations of one matrix-like action: 2 per multiply-add. Elementwise work is not counted, as is the
-/// custom of every MFU formula (docs/method.md).
+/// Floating-point operations of one matrix-like action: 2 per multiply-add. Elementwise work is not counted, as in
+/// every MFU formula (docs/method.md).
 struct Flop {
-  double model = 0;      // causal attention at half: what the mathematics needs
+  double model = 0;      // causal attention at half, as the mathematics requires
   double noncausal = 0;  // attention over the full square: the convention of older tables
 };
 Flop flop_of(const Action& action);
 
-/// Bytes that an action reads plus writes if every view goes to memory once.
+/// Bytes that an action reads and writes if every view moves through memory once.
 double bytes_touched(const Program& program, const Action& action);
 
-/// As bytes_touched(), but of embedding tables only the rows that a step looks up: the bytes that must move at least.
+/// As bytes_touched(), but counts only the rows of embedding tables that a step looks up: the bytes that must move.
 double needed_bytes(const Program& program, const Action& action);
 
-/// By what a computation is measured: its FLOP where it has some, with causal attention at half, else its needed bytes.
+/// Returns the work of a computation: its FLOP if it has any, with causal attention at half, else its needed bytes.
 double work_of(const Program& program, const Action& action);
 
 /// Whether the action is attention that keeps its probabilities in memory.
 bool is_unfused_attention(const Action& action);
 
-/// Whether a product of a training step is the gradient of a weight: alone f32 where factors are quantised, and alone
-/// with a transposed first factor where they are not.
+/// Whether a product of a training step is a weight gradient. With quantised factors, only weight gradients are f32;
+/// without, only they have a transposed first factor.
 bool is_weight_gradient(const Program& program, const Matmul& product);
 
-/// Where a communication goes: its group's name, or the axis of its peer and how far ("pipeline+1").
+/// Returns the name of a communication's group, or the axis and offset of its peer ("pipeline+1").
 std::string destination(const ProgramSet& set, const Action& action);
 /// The size of a communication's buffer, as the caller passes it (nccl-tests' "size").
 double message_bytes(const Program& program, const Action& action);
@@ -48,13 +48,13 @@ struct Traffic {
   double sent_bytes = 0;  // by this rank, as sent_bytes() counts
 };
 
-/// Messages and operations that one execution of an operation list costs a rank of this role.
+/// Messages and operations of a rank of this role in one execution of an operation list.
 struct Count {
   std::map<std::pair<std::string, std::string>, Traffic> traffic;  // (group or "axis+offset", operation name)
   std::set<std::string_view> flop_kinds;                           // names of the operations that have FLOP
   std::int64_t operations = 0;
 };
-/// How many operations one of a list stands for.
+/// Returns how many operations one list entry represents.
 using Times = std::function<int(const Operation&)>;
 inline int once(const Operation& /*operation*/) {
   return 1;
@@ -69,7 +69,7 @@ inline bool is_done_once(const Operation& operation) {
 inline bool is_recomputed(const Operation& operation) {
   return operation.label.recomputed;
 }
-/// Sum over all ranks of the job, of the operations for which `counts` is true.
+/// Sums the FLOP of the operations for which `counts` is true, over all ranks of the job.
 Flop total_flop(const ProgramSet& set, const Times& times = once, Which counts = is_done_once);
 
 /// The peak rates of one device; 0: not known.
@@ -82,15 +82,15 @@ struct DeviceRates {
 enum class Bound : std::uint8_t { flop, memory };
 const char* name_of(Bound bound);
 
-/// The least time of a computation on a device: its FLOP at the device's rate or its bytes at that of the memory,
-/// whichever takes longer (Williams, Waterman and Patterson, "Roofline", 2009). 0 where neither rate is known.
+/// Lower bound on the time of a computation on a device: its FLOP at the peak rate or its bytes at the memory
+/// bandwidth, whichever takes longer (Williams, Waterman and Patterson, "Roofline", 2009). 0 if neither rate is known.
 struct LeastTime {
   double flop_s = 0, memory_s = 0;
   double seconds() const { return flop_s > memory_s ? flop_s : memory_s; }
   Bound bound() const { return flop_s > 0 && flop_s >= memory_s ? Bound::flop : Bound::memory; }
 };
 LeastTime least_time(double flop, double bytes, const DeviceRates& rates);
-/// The least time of one operation: causal attention at half its square, each operand read or written once.
+/// Lower bound for one operation: causal attention at half its square, each operand read or written once.
 LeastTime least_time(const Program& program, const Action& action, const DeviceRates& rates);
 
 }  // namespace harness::program

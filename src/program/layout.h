@@ -13,7 +13,7 @@ namespace harness::program {
 enum class Axis : std::uint8_t { tensor, context, data, pipeline };
 inline constexpr int axis_count = 4;
 
-/// The words for an axis, and what its size is.
+/// Names of an axis and of its size.
 struct AxisRow {
   const char* name;        // of groups, streams and coordinates: "tensor"
   const char* key;         // of the size, in configurations, results and messages: "tensor_parallel"
@@ -23,11 +23,11 @@ struct AxisRow {
 const AxisRow& row_of(Axis axis);
 const char* name_of(Axis axis);
 
-/// The axes in the order in which people read them. `context` joins them with the workload that uses it.
+/// The axes shown to users, in reading order. `context` is left out until a workload uses it.
 inline constexpr std::array<Axis, 3> visible_axes{Axis::tensor, Axis::pipeline, Axis::data};
-/// The axes whose size a configuration sets. Data parallelism is what remains of the ranks.
+/// The axes whose size a configuration sets. Data parallelism takes the remaining ranks.
 inline constexpr std::array<Axis, 2> configurable_axes{Axis::tensor, Axis::pipeline};
-/// Where a rank stands on each axis.
+/// Coordinates of a rank, one on each axis.
 struct Coordinates {
   std::array<int, axis_count> at{};
   int& operator[](Axis axis) { return at[static_cast<std::size_t>(axis)]; }
@@ -48,20 +48,20 @@ struct AxisSet {
   bool operator==(const AxisSet&) const = default;
 };
 
-/// The axes from the one along which rank numbers grow fastest to the slowest.
+/// Axes in the order in which the rank number varies, fastest first.
 using AxisOrder = std::array<Axis, axis_count>;
 /// Megatron-LM's default, "tp-cp-dp-pp": ranks that share a node share the tensor axis first.
 inline constexpr AxisOrder usual_order{Axis::tensor, Axis::context, Axis::data, Axis::pipeline};
 
-/// How many ranks stand along each axis, and in which order ranks are numbered. In the usual order,
+/// Number of ranks along each axis, and the order in which ranks are numbered. In the usual order,
 /// rank = tensor + T * (context + C * (data + D * pipeline)).
 struct Layout {
   static constexpr int uneven = -1;
 
   std::array<int, axis_count> size{1, 1, 1, 1};
   AxisOrder order = usual_order;
-  /// How many ranks that follow each other along the data axis share a node, the same everywhere (replicas_of_node() in
-  /// program/links.h). 0: it is not known where ranks stand; uneven: there is no such number.
+  /// Number of consecutive ranks along the data axis that share a node, the same everywhere (replicas_of_node() in
+  /// program/links.h). 0: the ranks' nodes are not known; uneven: there is no such number.
   int replicas_of_node = 0;
   Layout() = default;
   /// {{Axis::tensor, 2}, {Axis::data, 4}}: the sizes of some axes, 1 along the others.
@@ -77,17 +77,17 @@ struct Layout {
   int neighbour(int rank, Axis axis, int offset) const;
   bool operator==(const Layout&) const = default;
 };
-/// "TP2 PP1 DP4": of visible_axes.
+/// "TP2 PP1 DP4": the sizes of visible_axes.
 std::string text_of(const Layout& layout);
-/// Short, of what a configuration sets: "TP2", "TP2 PP4", or "TP1 PP1" where nothing is cut.
+/// Short form, with the configured axes that are divided: "TP2", "TP2 PP4"; "TP1 PP1" if none is.
 std::string label_of(const Layout& layout);
 
-/// Which ranks along the data axis talk together: all, those of a node (Layout::replicas_of_node follow each other), or
-/// those that have the same place among the ones of their node.
+/// Which ranks along the data axis communicate: all, those of a node (Layout::replicas_of_node consecutive ranks), or
+/// those with the same index within their node.
 enum class Replicas : std::uint8_t { all, of_node, across_nodes };
 
-/// A set of ranks that talk together, seen from any of its members: all ranks whose coordinates differ only along
-/// `axes`, and, when `pipeline_stages` is not empty, only those on the named pipeline coordinates.
+/// A set of ranks that communicate, seen from any member: all ranks whose coordinates differ only along `axes` and, if
+/// `pipeline_stages` is not empty, only those at these pipeline coordinates.
 struct Group {
   std::string name;
   AxisSet axes;
@@ -95,15 +95,15 @@ struct Group {
   Replicas replicas = Replicas::all;
 
   bool contains(const Coordinates& at) const;
-  /// The first of the members of the instance that `at`, which must be in one, belongs to.
+  /// Returns the first member of the instance of `at`, which must be in one.
   Coordinates first(const Layout& layout, const Coordinates& at) const;
-  /// Whether it is the first of its instance's members.
+  /// Whether `at` is the first member of its instance.
   bool begins_with(const Layout& layout, const Coordinates& at) const {
     return contains(at) && first(layout, at) == at;
   }
-  /// The members of the instance that `at` belongs to, in the order of their coordinates, tensor first, then context,
-  /// data and pipeline: the same on all members, and for each rank order the same coordinates. Ascending in the usual
-  /// order. Empty if `at` is in none.
+  /// Returns the members of the instance of `at`, in the order of their coordinates, tensor first, then context, data
+  /// and pipeline: the same on all members, and the same coordinates for each rank order. Ascending in the usual order.
+  /// Empty if `at` is in none.
   std::vector<int> members(const Layout& layout, const Coordinates& at) const;
   int size(const Layout& layout) const;
   bool operator==(const Group&) const = default;
@@ -112,7 +112,7 @@ struct Group {
   struct Range {
     int first, end, step;
   };
-  // The coordinates on an axis that members of the instance of `at` have.
+  // Coordinates on an axis of the members of the instance of `at`.
   Range range(const Layout& layout, const Coordinates& at, Axis axis) const;
 };
 

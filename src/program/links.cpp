@@ -11,15 +11,15 @@
 namespace harness::program {
 namespace {
 
-// By node: how many of these ranks it has.
+// Returns the number of these ranks on each node.
 std::map<int, int> ranks_by_node(std::span<const int> ranks, std::span<const int> node_of) {
   std::map<int, int> on_node;
   for (const int rank : ranks) ++on_node[node_of[rank]];
   return on_node;
 }
 
-// The most nodes that the ranks of one group stand on, of groups along an axis that have two ranks or more. Only those
-// ranks count that are `in` a group.
+// Returns the largest number of nodes that the ranks of one group span, over groups along an axis with two ranks or
+// more. Counts only ranks that are `in` a group.
 int most_nodes(Axis axis, std::span<const Coordinates> at, std::span<const int> node_of, const auto& in) {
   std::map<std::array<int, axis_count>, std::vector<int>> groups;
   for (int rank = 0; rank < std::ssize(at); ++rank) {
@@ -35,16 +35,16 @@ int most_nodes(Axis axis, std::span<const Coordinates> at, std::span<const int> 
   return most;
 }
 
-// The fewest bytes that one of `parts` equal holders of a message of 1 byte must send, when their members share them
-// out: 2 (p - 1) / p for an all-reduce (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms", 2009), 1 where
-// switches add up; (p - 1) / p for the halves of it, a reduce-scatter and an all-gather, and for an all-to-all.
+// Fewest bytes that one of `parts` equal holders of a message of 1 byte must send, all its members together:
+// 2 (p - 1) / p for an all-reduce (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms", 2009), 1 if switches
+// reduce; (p - 1) / p for its halves, a reduce-scatter and an all-gather, and for an all-to-all.
 double share_sent(Collective kind, double parts, bool switches_reduce = false) {
   const double once = (parts - 1) / parts;
   if (kind != Collective::all_reduce) return once;
   return switches_reduce ? std::min(1.0, 2 * once) : 2 * once;
 }
 
-// For a message of 1 byte, all groups together.
+// For a message of 1 byte, over all groups.
 struct NodeTraffic {
   double most = 0;      // bytes that leave one node
   bool spans = false;   // some group has members on several nodes
@@ -88,7 +88,7 @@ Spread spread_of(const Group& group, const Layout& layout, int rank, std::span<c
   Spread spread{static_cast<int>(members.size()), static_cast<int>(on_node.size()), 1, 1};
   for (const auto& [node, count] : on_node) spread.most_on_a_node = std::max(spread.most_on_a_node, count);
   if (spread.nodes == 1) return spread;
-  // All ranks of a node that are in some instance of the group, whose instances are spread alike.
+  // All ranks of this node that are in some instance of the group; the instances are spread alike.
   std::set<int> first_members;
   for (int other = 0; other < layout.ranks(); ++other) {
     if (node_of[other] != node_of[rank]) continue;
@@ -166,7 +166,7 @@ double least_seconds_per_byte(Collective kind, const Group& group, const Layout&
     if (links.node_bytes_per_s == 0) return 0;
     seconds = nodes.most / links.node_bytes_per_s;
   }
-  // A rank may send to its node or beyond it: it has both ways.
+  // A rank may send to its node or beyond it, so both rates add up.
   const double n = group.size(layout);
   const double rank_bytes = kind == Collective::send_recv ? 1 : share_sent(kind, n, links.switches_reduce_nodes);
   const double rank_rate = links.rank_bytes_per_s + (nodes.spans ? links.node_bytes_per_s : 0);
@@ -180,7 +180,7 @@ double least_seconds_per_byte(Collective kind, const Group& group, const Layout&
 double LeastTimes::seconds(int role, const Operation& operation) {
   const Program& program = set_.roles[role];
   double per_byte = 0;
-  if (const Peer* peer = peer_of(operation.action)) {  // the way back is as long
+  if (const Peer* peer = peer_of(operation.action)) {  // the way back takes as long
     const auto [known, fresh] = known_peers_.try_emplace({role, peer->axis, peer->offset}, 0.0);
     if (fresh) known->second = of_peers(role, *peer);
     per_byte = known->second;

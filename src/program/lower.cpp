@@ -5,8 +5,8 @@
 namespace harness::program {
 namespace {
 
-// Lowers one operation list. Operations of the old list map to the last operation of what replaces them, which is what
-// others wait for; what an operation waits for, the first of its parts waits for.
+// Lowers one operation list. Each old operation maps to the last of the operations that replace it, for which later
+// ones wait; its own waits go to the first of them.
 class Lowering {
  public:
   Lowering(Program& program, FusedSet declared) : program_(program), declared_(declared) {}
@@ -46,7 +46,7 @@ class Lowering {
       emit(m);
       return emit(ResidualAdd{m.out, whole.bias, whole.add, m.out, m.m, m.n});
     }
-    // The bias goes in before the epilogue, so a bias on its own takes the epilogue with it.
+    // The bias precedes the epilogue, so a separate BiasAdd makes the epilogue separate, too.
     const bool bias = m.bias.present() && !has(declared_, Fused::matmul_bias);
     const bool gelu = m.epilogue == Epilogue::gelu && (bias || !has(declared_, Fused::matmul_gelu));
     const bool gelu_backward =
@@ -90,7 +90,7 @@ class Lowering {
   void replace_norm_backward(const auto& whole) {
     auto norm = whole;
     const bool residual = whole.dresidual.present() && !has(declared_, Fused::norm_dresidual);
-    // The bias gradient sums what the residual's gradient was added to.
+    // The bias gradient sums din after the residual's gradient is added.
     const bool bias = whole.dbias.present() && (residual || !has(declared_, Fused::norm_bias_gradient));
     if (residual) norm.dresidual = {};
     if (bias) norm.dbias = {};
@@ -108,7 +108,7 @@ class Lowering {
     const View maximum = row_values("cross_entropy_maximum");
     const View target = row_values("cross_entropy_target");
     const View sum = row_values("cross_entropy_sum");
-    const Shard whole{Axis::tensor, c.vocab};  // only reached when one rank holds the whole vocabulary
+    const Shard whole{Axis::tensor, c.vocab};  // reached only if one rank holds the whole vocabulary
     emit(CrossEntropyMaximum{c.logits, maximum, c.rows, c.vocab});
     emit(CrossEntropySums{c.logits, c.labels, maximum, target, sum, c.rows, c.vocab, whole});
     emit(CrossEntropyGradient{c.logits, c.labels, maximum, target, sum, c.loss, c.rows, c.vocab, whole, c.loss_scale,

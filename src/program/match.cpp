@@ -11,9 +11,9 @@ namespace harness::program {
 namespace {
 
 // A communication as its partners must agree on it. Messages of one size between two ranks arrive in the order in which
-// they were sent: which one a receive gets shows only in what the two ends call it.
+// they were sent, so only the labels at the two ends show which message a receive gets.
 struct Signature {
-  std::string_view kind;  // of a message the same at both ends
+  std::string_view kind;  // equal at both ends of a message
   std::int64_t count = 0;
   DType type = DType::f32;
   int reduction = 0;   // of a collective that reduces
@@ -32,7 +32,7 @@ std::string show(const Signature& s) {
   return text;
 }
 
-// The communications of a role, in list order, and how far it has got.
+// The communications of a role, in list order, and its progress through them.
 struct RoleState {
   std::vector<OperationId> order;
   std::size_t at = 0;      // first of the pending ones
@@ -107,7 +107,7 @@ class Matcher {
     if (known.empty()) {
       const Coordinates at = set_.layout.coordinates(set_.first_rank(role));
       std::set<int> roles;
-      // Only the role axes tell roles apart; walking those alone keeps this independent of the number of ranks.
+      // Only the role axes tell roles apart; walking only those makes this independent of the number of ranks.
       Group narrowed = set_.groups[group];
       narrowed.axes.bits &= set_.role_axes.bits;
       for (const int rank : narrowed.members(set_.layout, at))
@@ -121,7 +121,7 @@ class Matcher {
     return set_.role_of(set_.layout.coordinates(set_.layout.neighbour(set_.first_rank(role), peer.axis, peer.offset)));
   }
 
-  // Completes what can be completed of the role's pending communications; puts roles that moved on the work list.
+  // Completes the role's pending communications as far as possible; puts roles that moved on the work list.
   void advance(int role, std::vector<int>& work) {
     bool moved = true;
     while (moved && !state(role).finished() && !failed_) {
@@ -144,7 +144,7 @@ class Matcher {
     }
   }
 
-  // The roles that a communication meets: the others of a group, or the other end of a message, which may be the own.
+  // Returns the roles that a communication meets: the others of a group, or the other end of a message (even itself).
   std::vector<int> others(int role, const Action& action) {
     if (const Peer* peer = peer_of(action)) return {peer_role(role, *peer)};
     std::vector<int> roles = roles_of_group(role, group_of(action));
@@ -154,7 +154,7 @@ class Matcher {
 
   static constexpr std::size_t none = static_cast<std::size_t>(-1);
 
-  // The pending communication of another role that meets this one.
+  // Returns the pending communication of another role that meets this one.
   std::size_t partner(int other, int role, const Action& action) {
     const auto meets = [&](const Action& theirs) {
       const Peer* back = peer_of(theirs);
@@ -185,7 +185,7 @@ class Matcher {
       report(other, at, fmt::format("does not match {}: {} meets {}", name(role, slot), show(theirs), show(mine)));
       return false;
     }
-    // The pending ones of a role that meets itself stay as they are until both ends are done.
+    // If a role meets itself, its pending communications stay until both ends are done.
     for (const auto& [other, at] : met) complete(other, at, work, role);
     complete(role, slot, work, role);
     return true;

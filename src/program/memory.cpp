@@ -13,7 +13,7 @@ std::int64_t aligned(std::int64_t bytes) {
   return (bytes + Arena::alignment_bytes - 1) / Arena::alignment_bytes * Arena::alignment_bytes;
 }
 
-// By operation: the last of its fused group, or itself. The members of a group are neighbours on their stream.
+// Returns, by operation, the last of its fused group, or itself. Members of a group are neighbours on their stream.
 std::vector<OperationId> group_ends(const std::vector<Operation>& list, std::size_t streams) {
   std::vector<OperationId> ends(list.size()), next(streams, -1);  // next: the operation after this one, by stream
   for (std::size_t i = list.size(); i-- > 0;) {
@@ -25,7 +25,7 @@ std::vector<OperationId> group_ends(const std::vector<Operation>& list, std::siz
   return ends;
 }
 
-// By buffer: whether an operation of the list touches it.
+// Returns, by buffer, whether an operation of the list touches it.
 std::vector<char> touched_by(const Program& program, const std::vector<Operation>& list) {
   std::vector<char> touched(program.buffers.size());
   for (const Operation& op : list) {
@@ -34,8 +34,8 @@ std::vector<char> touched_by(const Program& program, const std::vector<Operation
   return touched;
 }
 
-// By buffer: whether its place may be another buffer's before and after. Lists share their memory, so what both of them
-// touch has a place of its own.
+// Returns, by buffer, whether it may share its place with other buffers. The two lists use the same memory, so a buffer
+// that both touch has a place of its own.
 std::vector<char> shares_its_place(const Program& program) {
   const std::vector<char> in_init = touched_by(program, program.init), in_step = touched_by(program, program.step);
   std::vector<char> shares(program.buffers.size());
@@ -46,7 +46,7 @@ std::vector<char> shares_its_place(const Program& program) {
   return shares;
 }
 
-// The buffers of one list that may share memory, while it uses them, by their beginning.
+// Lifetimes of the buffers of one list that may share memory, by their beginning.
 struct Lifetimes {
   struct Lifetime {
     BufferId buffer = -1;
@@ -55,8 +55,8 @@ struct Lifetimes {
   };
   std::size_t streams = 0;
   std::vector<Lifetime> list;
-  // [place in the list][stream], -1: none. The last use on that stream; the last operation there that is complete when
-  // the first user on any stream begins.
+  // [place in the list][stream], -1: none. `last`: the last use on that stream; `complete`: the last operation there
+  // that is complete when the first user on any stream begins.
   std::vector<OperationId> last, complete;
 
   std::span<const OperationId> last_of(std::size_t i) const { return {&last[i * streams], streams}; }
@@ -73,8 +73,8 @@ Lifetimes lifetimes_of(const Program& program, const std::vector<Operation>& lis
       if (first[at] < 0) first[at] = last[at];
     });
   }
-  // Members of a group are under way together: what one of them uses is in use until all are done. Given back earlier,
-  // it would be joined to memory that the group's other members may use, and spoil it for them.
+  // Members of a group run together, so what one of them uses is in use until all are done. If it were given back
+  // earlier, it would be joined to memory that other members may use, and make that unusable for them.
   const std::vector<OperationId> group_end = group_ends(list, streams);
   Lifetimes lives{.streams = streams, .list = {}, .last = {}, .complete = {}};
   for (std::size_t b = 0; b < program.buffers.size(); ++b) {
@@ -106,16 +106,16 @@ Lifetimes lifetimes_of(const Program& program, const std::vector<Operation>& lis
   return lives;
 }
 
-// Memory that a buffer has given back; usable once the last uses of that buffer are complete.
+// Memory that a buffer gave back; usable once the last uses of that buffer are complete.
 struct Hole {
   std::int64_t begin = 0, bytes = 0;
   std::size_t of = 0;  // place in the list
   std::int64_t end() const { return begin + bytes; }
 };
 
-// A list of holes and used places by offset. Each hole keeps the operations that must be complete before its reuse.
-// Neighbours stay apart: joined, they would be usable only when the later of them is. A buffer takes a hole of its own
-// size, else the smallest run of neighbours that are all usable.
+// Holes by offset. Each hole keeps the operations that must be complete before its reuse, so neighbours are not joined:
+// the result would be usable only when the later of them is. A buffer takes a hole of its own size, else the smallest
+// run of adjacent usable holes.
 class Places {
  public:
   explicit Places(const Lifetimes& lives) : lives_(lives) {}
@@ -153,14 +153,14 @@ class Places {
       run.bytes += hole.bytes;
       if (run.bytes >= bytes && run.bytes < best.bytes) best = run;
     }
-    // Grow at the end, over the last holes where these are free in time.
+    // Grow the end, starting in the last holes if they are usable in time.
     return best.begin == end_ && run.bytes > 0 && run.end() == end_ ? run.begin : best.begin;
   }
-  // The first hole at or behind an offset.
+  // Returns the first hole at or after an offset.
   std::vector<Hole>::iterator from(std::int64_t offset) {
     return std::ranges::lower_bound(holes_, offset, {}, &Hole::begin);
   }
-  // The holes in [at, at + bytes) are used; of the last one the rest stays.
+  // Uses the holes in [at, at + bytes); the rest of the last one remains.
   void use(std::int64_t at, std::int64_t bytes) {
     const std::int64_t end = at + bytes;
     const auto first = from(at);
@@ -181,7 +181,7 @@ class Places {
   }
 
   const Lifetimes& lives_;
-  std::vector<Hole> holes_;  // by offset; a vector, for every buffer looks at all of them
+  std::vector<Hole> holes_;  // by offset; a vector, because every buffer scans all of them
   std::int64_t end_ = 0;
 };
 
@@ -205,7 +205,7 @@ Placed placed(const Lifetimes& lives) {
   return out;
 }
 
-// Writes the lifetimes of a list with a part of it repeated.
+// Writes the lifetimes of a list with a part of it repeated `times` more times.
 class Repeating {
  public:
   Repeating(const Lifetimes& once, const RepeatedPart& part, int times)
@@ -214,7 +214,7 @@ class Repeating {
     moving_from_.assign(once.streams, part.begin);
   }
 
-  // Nothing if what follows the part does not repeat it.
+  // Returns nothing if what follows the part does not repeat it.
   std::optional<Lifetimes> all() {
     const auto from = [&](OperationId id) {
       return static_cast<std::size_t>(std::ranges::lower_bound(once_.list, id, {}, &Lifetimes::Lifetime::begin) -
@@ -247,7 +247,7 @@ class Repeating {
     }
     return true;
   }
-  // `next`: the same buffer of the following part, 0: there is none.
+  // `next`: this buffer's counterpart in the following part; 0: there is none.
   void add(std::size_t i, OperationId later, std::size_t next) {
     const bool stands_before = later == 0;
     const auto use = [&](OperationId id) {
@@ -274,7 +274,7 @@ class Repeating {
   Lifetimes out_;
 };
 
-// Buffers that share their place with nothing.
+// Places the buffers that share their memory with no other.
 Arena persistent_arena(const Program& program, const std::vector<char>& shares) {
   Arena arena;
   arena.offset_bytes.assign(program.buffers.size(), 0);
@@ -293,7 +293,7 @@ Arena plan_arena(const Program& program) {
   const std::vector<char> shares = shares_its_place(program);
   Arena arena = persistent_arena(program, shares);
   const std::int64_t at = arena.persistent_bytes;
-  // init and step are never under way together and transient contents do not survive a list: they share the memory.
+  // init and step never run at the same time and transient contents do not survive a list: they share the memory.
   for (const std::vector<Operation>* list : {&program.init, &program.step}) {
     const Lifetimes lives = lifetimes_of(program, *list, shares);
     const Placed places = placed(lives);

@@ -12,7 +12,7 @@
 
 namespace harness::program {
 
-// Where the buffers of a Program lie that a backend runs, and how the host reaches them.
+// Placement of the buffers of a Program that a backend runs, and the host's access to them.
 
 /// Fills the input buffers of one rank before a step. Values depend on (seed, step, global sample number) alone, so
 /// every layout trains on the same batch.
@@ -21,8 +21,8 @@ class InputSource {
   virtual ~InputSource() = default;
   /// `buffer` is the name of an input buffer; `to` is its whole extent.
   virtual void fill(const std::string& buffer, std::int64_t step, std::span<std::byte> to) const = 0;
-  /// Whether waiting for fill() counts as time of the step, as it does for a data loader. A backend then fills no
-  /// step's inputs before it times that step or one before it.
+  /// Whether time spent waiting for fill() counts as step time, as for a data loader. If so, a backend fills a step's
+  /// inputs only once it times that step or an earlier one.
   virtual bool is_part_of_step() const { return false; }
 };
 
@@ -34,7 +34,7 @@ class NoInputs : public InputSource {
   }
 };
 
-/// The memory of one rank's Program between steps. The spans are as long as the view, in bytes.
+/// Host access to the memory of one rank's Program between steps. The spans are as long as the view, in bytes.
 class BufferAccess {
  public:
   virtual ~BufferAccess() = default;
@@ -42,7 +42,7 @@ class BufferAccess {
   virtual void write(const View& view, std::span<const std::byte> from) = 0;
 };
 
-/// Where each buffer of a Program lies in one allocation. Transient buffers share memory when every access of one
+/// Place of each buffer of a Program in one allocation. Transient buffers share memory when every access of one
 /// comes before every access of the other, by stream order and waits.
 struct Arena {
   static constexpr std::int64_t alignment_bytes = 256;
@@ -53,13 +53,13 @@ struct Arena {
 };
 Arena plan_arena(const Program& program);
 
-/// Operations [begin, end) of a step. Those behind them do the same with buffers of their own; from `tail` on the step
-/// comes to its end.
+/// Operations [begin, end) of a step. The operations after them repeat them on other buffers; from `tail` on the step
+/// winds down.
 struct RepeatedPart {
   OperationId begin = 0, end = 0, tail = 0;
 };
-/// Arena::bytes of a step in which this part stands `times` more times. Nothing where the operations behind it do not
-/// repeat it, or what it uses lasts into the tail.
+/// Returns Arena::bytes of a step that has this part `times` more times. Returns nothing if the following operations do
+/// not repeat it, or if one of its buffers is used in the tail.
 std::optional<std::int64_t> arena_bytes(const Program& program, const RepeatedPart& part, int times);
 
 }  // namespace harness::program

@@ -15,20 +15,20 @@
 
 namespace harness::program {
 
-// The operation list. An operation is as coarse as the best fused kernel; `lower()` (program/program.h) replaces what a
-// backend does not declare by finer ones. All matrices are row-major and dense; "rows" are tokens, row = sequence index
-// * sequence length + position. An operation is a template over how it names its data: LayerNorm is LayerNormOf<View>,
-// what a Program holds, and a backend's kernel takes LayerNormOf<Tensor>, the same operation with addresses
-// (backend/bound.h). Its fields() (program/view.h) lists every member once; one_type() those operands whose element
-// types must agree. Absent operands are optional ones left out. To add an operation: docs/architecture.md.
+// The operation list. An operation is as coarse as the best fused kernel; `lower()` (program/program.h) splits those
+// that a backend does not declare. All matrices are row-major and dense; "rows" are tokens, row = sequence index *
+// sequence length + position. An operation is a template over the type of its operands: a Program holds LayerNorm =
+// LayerNormOf<View>, a backend's kernel takes LayerNormOf<Tensor>, the same operation with addresses (backend/bound.h).
+// fields() (program/view.h) lists every member once; one_type() lists the operands whose element types must agree.
+// Absent operands are optional ones left out. To add an operation: docs/architecture.md.
 
 // ---- communication --------------------------------------------------------------------------------------------------
 
-// A collective needs every member of its group to call it; verify() sees to that.
+// Every member of the group must call a collective; verify() checks this.
 
 enum class Reduction : std::uint8_t { sum, max };
 
-/// data = reduction over the group's members of `in`; without `in`, of data, in place.
+/// data = reduction of `in` over the group's members; without `in`, of data, in place.
 template <class T>
 struct AllReduceOf {
   GroupId group = 0;
@@ -115,13 +115,13 @@ using Action =
 enum class Phase : std::uint8_t { setup, forward, backward, gradient_sync, optimizer, finish };
 const char* name_of(Phase phase);
 
-/// The place of an operation in a step: for people, for the timeline, for NVTX ranges. Never decides what is computed.
+/// Place of an operation in a step: for people, the timeline and NVTX ranges. Never affects the computation.
 struct Label {
   std::string_view what = "";  // a literal: "qkv", "projection", "grad_reduce"
   Phase phase = Phase::forward;
   std::int32_t micro_batch = -1;
   std::int32_t layer = -1;  // global layer number
-  bool recomputed = false;  // done again for the backward pass: counts for HFU, not for MFU
+  bool recomputed = false;  // for the backward pass: counts for HFU, not for MFU
 };
 
 using StreamId = std::int32_t;
@@ -130,8 +130,8 @@ using OperationId = std::int32_t;
 struct Operation {
   Action action;
   StreamId stream = 0;
-  /// Earlier operations of the same list, on other streams, that must have completed. The order within a stream needs
-  /// no mention.
+  /// Earlier operations of the same list, on other streams, that must have completed. Order within a stream is
+  /// implicit.
   std::vector<OperationId> waits;
   /// Communications next to each other on a stream with the same non-negative number start as one and progress
   /// together.
@@ -143,14 +143,14 @@ std::string_view name_of(const Action& action);
 bool is_communication(const Action& action);
 /// The group of a collective; -1 for anything else.
 GroupId group_of(const Action& action);
-/// The other end of a send or receive, within `action`; nullptr for anything else.
+/// Returns the peer of a send or receive, inside `action`; nullptr for anything else.
 const Peer* peer_of(const Action& action);
 
-/// The memory of a communication: what it reads and what it writes, one view where it works in place or is a message.
+/// Views that a communication reads and writes; both are the same view if it works in place or is a message.
 struct Transferred {
   View in, out;
 };
-/// Absent views for a computation.
+/// Returns absent views for a computation.
 Transferred transferred_by(const Action& action);
 
 /// Calls on_access(access, view) for every view of the action that is present.
@@ -162,20 +162,20 @@ void visit_accesses(const Action& action, OnAccess&& on_access) {
   std::visit([&](const auto& op) { each_field(op, present, [](const auto& /*parameter*/) {}); }, action);
 }
 
-/// Who meets whom: the members of an instance of a group, or a sender and its receiver. The n-th communication of each
-/// member is part of their n-th meeting. Members are numbered as the caller does: ranks, roles, classes of ranks.
+/// Identifies who communicates: the members of a group's instance, or a sender and its receiver. The n-th communication
+/// of each member belongs to their n-th meeting. The caller numbers the members: ranks, roles, classes of ranks.
 struct Communicator {
   GroupId group = -1;          // -1: a message
   Axis axis = Axis::tensor;    // of a message
   int first = 0, second = -1;  // the group's first member; or the sender and its receiver
-  /// How far along the axis the receiver stands from the sender, from 0 on. Over the ends of an axis it is one way
-  /// only: of two ranks, each is the other's next and previous one.
+  /// Distance from the sender to the receiver along the axis, modulo its size and not negative: of two ranks, each is
+  /// both the next and the previous one of the other.
   int offset = 0;
   auto operator<=>(const Communicator&) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 misreads it
 };
 
-/// The communicator of a communication of `self`. `partner`: the first member of its group, or the other end of the
-/// message.
+/// Returns the communicator of a communication of `self`. `partner`: the first member of its group, or the other end of
+/// the message.
 Communicator communicator_of(const Layout& layout, const Action& action, int self, int partner);
 
 }  // namespace harness::program

@@ -7,7 +7,7 @@
 
 namespace harness::program {
 
-// What a step does with its gradients; the conventions stand in program/operation.h.
+// Operations that a step applies to its gradients. Conventions: program/operation.h.
 
 // ---- optimizer ------------------------------------------------------------------------------------------------------
 
@@ -32,9 +32,9 @@ using AdamW = AdamWOf<View>;
 // ---- loss scaling ---------------------------------------------------------------------------------------------------
 
 // Mixed precision in f16 multiplies the gradient of the loss by a scale, so that small gradients do not vanish, and
-// leaves out updates whose gradients overflowed (Micikevicius et al. 2018, arXiv 1710.03740).
+// skips updates whose gradients overflowed (Micikevicius et al. 2018, arXiv 1710.03740).
 
-/// found_inf[0] = 1 if an element of `in` is infinite or NaN; otherwise found_inf stays. in f32, found_inf [1] f32.
+/// found_inf[0] = 1 if an element of `in` is infinite or NaN, else unchanged. in f32, found_inf [1] f32.
 template <class T>
 struct CheckFiniteOf {
   T in = {}, found_inf = {};
@@ -63,9 +63,9 @@ using UpdateScale = UpdateScaleOf<View>;
 // ---- gradient compression -------------------------------------------------------------------------------------------
 
 /// Top-k sparsification with error feedback (Stich, Cordonnier and Jaggi 2018, arXiv 1809.07599): residual += gradient;
-/// the k elements of it with the largest magnitudes go to values, by ascending index, and become 0 in residual. Of
-/// equal magnitudes the lower index is chosen; NaN is larger than any number. gradient, residual [n] f32; values [k]
-/// f32 and indices [k] i32, k from 1 to n.
+/// then its k elements of largest magnitude move to values, by ascending index, and become 0 in residual. Ties go to
+/// the lower index; NaN is larger than any number. gradient, residual [n] f32; values [k] f32 and indices [k] i32, k
+/// from 1 to n.
 template <class T>
 struct TopKOf {
   T gradient = {}, residual = {}, values = {}, indices = {};
@@ -76,8 +76,8 @@ struct TopKOf {
 };
 using TopK = TopKOf<View>;
 
-/// out = 0, then out[indices[j]] += values[j] in the order of j. values f32 and indices i32 have one size and are
-/// `parts` equal parts, one after the other; the indices of a part ascend, each less than out.count. out f32.
+/// out = 0, then out[indices[j]] += values[j] in the order of j. values f32 and indices i32 have one size and consist
+/// of `parts` equal parts; the indices of a part ascend, each less than out.count. out f32.
 template <class T>
 struct ScatterAddOf {
   T values = {}, indices = {}, out = {};

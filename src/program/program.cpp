@@ -37,8 +37,8 @@ std::string title(const Operation& op) {
 
 namespace {
 
-// FNV-1a over words. Long Programs are hashed for every case and on every rank, where their text would take longer than
-// all else that is done with them.
+// FNV-1a over words. Long Programs are hashed for every case and on every rank; hashing their text would take longer
+// than everything else done with them.
 class Digest {
  public:
   std::uint64_t value = 0xcbf29ce484222325ull;
@@ -71,7 +71,7 @@ class Digest {
   void each(const auto&... values) { (add(values), ...); }
 
  private:
-  // The upper half comes down, or the lowest bits of a product would know nothing of it.
+  // Folds in the upper half, which the lowest bits of a product would otherwise ignore.
   void word(std::uint64_t w) {
     value = (value ^ w) * 0x100000001b3ull;
     value ^= value >> 32;

@@ -26,10 +26,9 @@ struct Buffer {
   std::int64_t bytes() const { return count * size_of(type); }
 };
 
-/// One role's work: `init` once, then `step` again and again, both over the same buffers and streams. Operations
-/// stand in an order that respects every dependency (a wait names an earlier operation), and a rank starts its
-/// communications in that order. The whole list completes before the next step's begins. Stream 0 is the compute
-/// stream.
+/// Work of one role: `init` once, then `step` repeatedly, both over the same buffers and streams. The order of
+/// operations respects every dependency (a wait names an earlier operation), and a rank starts its communications in
+/// that order. The whole list completes before the next step's begins. Stream 0 is the compute stream.
 struct Program {
   std::vector<std::string> streams;
   std::vector<Buffer> buffers;
@@ -39,7 +38,7 @@ struct Program {
   const Buffer& buffer_of(const View& view) const { return buffers.at(view.buffer); }
 };
 
-/// The role of who stands at `at`: roles are numbered by mixed radix over `role_axes`, fastest first.
+/// Returns the role of the rank at `at`: roles are numbered by mixed radix over `role_axes`, fastest first.
 int role_of(const Layout& layout, AxisSet role_axes, const Coordinates& at);
 
 /// The Programs of a job. All ranks that agree on `role_axes` run the same Program.
@@ -54,26 +53,27 @@ struct ProgramSet {
   int first_rank(int role) const;
 };
 
-/// "matmul qkv, layer 3, micro-batch 0, forward": for messages to people.
+/// Describes an operation in messages: "matmul qkv, layer 3, micro-batch 0, forward".
 std::string title(const Operation& operation);
 
-/// Equal for equal Programs, on every machine.
+/// Returns the same value for equal Programs, on every machine.
 std::uint64_t hash(const ProgramSet& set);
 
-/// Label::what of a computation that stands for a whole pass of a micro-batch through a chunk of its stage: phase says
-/// in which direction, layer is the number of the chunk. Its action reads the input of the pass and writes its result.
+/// Label::what of a computation that replaces a whole pass of a micro-batch through a chunk of its stage: phase gives
+/// the direction, layer the number of the chunk. Its action reads the input of the pass and writes its result.
 inline constexpr std::string_view folded_pass = "folded pass";
-/// Stands for the part of a pass that needs no input, which stands right before the rest: recomputation.
+/// Replaces the part of a pass that needs no input, recomputation; stands right before the rest of the pass.
 inline constexpr std::string_view folded_beginning = "beginning of a folded pass";
-/// The same of the end of a pass on a stream that folded passes have no operation on: what is written out behind it
-/// waits for it there. It takes no time.
+/// Marks the end of a pass on a stream where folded passes have no operation, so that later operations that are written
+/// out wait for it there. It takes no time.
 inline constexpr std::string_view folded_end = "end of a folded pass";
 inline bool is_folded(const Operation& op) {
   return op.label.what == folded_pass || op.label.what == folded_beginning || op.label.what == folded_end;
 }
 
-/// From micro-batch `from` on, the passes of a role for `every` micro-batches are those of as many before, until its
-/// forward passes end. In a step of `enough` micro-batches the first of these have their backward passes before that.
+/// From micro-batch `from` on, a role's passes for `every` micro-batches repeat those of the previous `every`, until
+/// its forward passes end. In a step of `enough` micro-batches, the first of these run their backward passes before
+/// that.
 struct Repetition {
   int from = 0, every = 1, enough = 0;
 };
@@ -88,18 +88,18 @@ struct FoldedStep {
   int micro_batches = 0;  // 3 or more
   /// The step. The passes of the first and the last micro-batch are written out; every other pass is one operation.
   ProgramSet set;
-  /// This step with three micro-batches, all written out. Every chunk has all its forward passes one after the
-  /// other, and all its backward passes. What the step has more of, it has more of micro-batch 1.
+  /// This step with three micro-batches, all written out. Every chunk runs all its forward passes in a row, then all
+  /// its backward passes. Micro-batch 1 represents all but the first and the last micro-batch of the step.
   ProgramSet sample;
-  /// Roles: of those whose passes are alike, the one that has the most of them in flight, and so needs the most memory.
+  /// Among the roles with equal passes, the one with the most of them in flight, which needs the most memory.
   std::vector<RepeatingRole> fullest;
-  /// The Program of one of these roles with all its passes written out, of so many micro-batches.
+  /// Returns the Program of one of these roles with the passes of all `micro_batches` written out.
   std::function<Program(int role, int micro_batches)> written_out;
 };
 
 // ---- finer operations -----------------------------------------------------------------------------------------------
 
-/// Fused forms a backend may run as they stand; what is not declared is replaced by finer operations.
+/// Fused forms that a backend may declare; lower() replaces the others by finer operations.
 enum class Fused : std::uint32_t {
   matmul_bias = 1,           // bias in a Matmul            else Matmul, BiasAdd
   matmul_gelu = 2,           // Epilogue::gelu              else Matmul into aux, Gelu
@@ -130,38 +130,38 @@ ProgramSet lower(ProgramSet set, FusedSet declared);
 
 // ---- what is wrong with Programs ------------------------------------------------------------------------------------
 
-/// One thing wrong with a job's Programs. `rank` is the lowest rank concerned, `operation` an index into its step (or
-/// init) list, -1 when no single operation is to blame.
+/// One error in a job's Programs. `rank` is the lowest rank concerned, `operation` an index into its step (or init)
+/// list, -1 if no single operation is at fault.
 struct Problem {
   int rank = 0;
   OperationId operation = -1;
-  std::string text;  // names rank and operation; complete sentence for a person
+  std::string text;  // complete sentence that names rank and operation
 };
 
-/// Checks the Programs of a job; an empty answer means that the step runs to its end on every machine that keeps
-/// streams in order. Found are: views outside their buffer, element types or shapes that do not fit, waits that do not
-/// point backwards, reads of memory nobody wrote, accesses of the same memory in no defined order, results of
-/// a training step that nobody reads before they are overwritten or the step ends, and communication that does not
-/// match, up to what the two ends of a message call it, or does not end. For the last the hard case is assumed: a rank
-/// starts its communications one after the other in list order, a send waits for its receive, a collective for all its
-/// members, and operations of one fused group start together.
+/// Checks the Programs of a job; an empty result means that the step runs to its end on every machine that keeps
+/// streams in order. Reports views outside their buffer, wrong element types or shapes, waits that do not point
+/// backwards, reads of unwritten memory, accesses to the same memory in no defined order, results of a training step
+/// that are not read before they are overwritten or the step ends, and communication that does not match (the labels at
+/// the two ends of a message included) or deadlocks. The deadlock check assumes the worst case: a rank starts its
+/// communications one after the other in list order, a send waits for its receive, a collective for all its members,
+/// and operations of one fused group start together.
 ///
-/// Works on roles: a role's Program is checked once, whatever the number of ranks. At most `limit` problems.
+/// Checks a role's Program once, whatever the number of ranks. Returns at most `limit` problems.
 std::vector<Problem> verify(const ProgramSet& set, std::size_t limit = 20);
 
-// The parts of verify() that have files of their own: match.cpp and shapes.cpp.
+// Parts of verify() in files of their own: match.cpp and shapes.cpp.
 
 /// Runs the communications of one list (init or step) of every role against each other, each role's in list order,
 /// each waiting for all its partners, and reports what does not match or never ends.
 ///
-/// Why roles suffice: all ranks of a role run the same list, so there is an execution in which they move in step; with
-/// rendezvous semantics the outcome (ends or not) does not depend on the order in which enabled communications happen,
-/// so that execution is as good as any. Within it a rank's partner of its own role is at the same place as itself.
+/// Why roles suffice: all ranks of a role run the same list, so there is an execution in which they move in lockstep.
+/// With rendezvous semantics the outcome (ends or not) does not depend on the order in which enabled communications
+/// happen, so this execution stands for all. In it, a rank's partner of its own role is at the same place as the rank.
 void match_communication(const ProgramSet& set, std::vector<Operation> Program::*list, const char* which,
                          std::vector<Problem>& problems, std::size_t limit);
 
-/// "" if the views of an action have the sizes and element types that its parameters call for on this rank, else what
-/// is wrong, for a person. Views must lie inside their buffers.
+/// Returns "" if the views of an action have the sizes and element types that its parameters require on this rank, else
+/// what is wrong. Views must lie inside their buffers.
 std::string check_shapes(const ProgramSet& set, const Program& program, int rank, const Action& action);
 
 }  // namespace harness::program

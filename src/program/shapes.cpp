@@ -12,7 +12,7 @@ namespace {
 class Shapes {
  public:
   Shapes(const ProgramSet& set, const Program& program, int rank) : set_(set), program_(program), rank_(rank) {}
-  std::string wrong;  // the first that is
+  std::string wrong;  // the first error
 
   void of(const Fill&) {}
   void of(const Initialize& a) {
@@ -179,7 +179,7 @@ class Shapes {
     }
     note(fmt::format("{} has the wrong element type, {}", buffer(v).name, name_of(type_of(v))));
   }
-  // Looks at the views that are present.
+  // Checks the views that are present.
   void sizes(std::int64_t expected, const auto&... views) {
     const auto size = [&](const View& v) {
       if (v.present() && v.count != expected)
@@ -231,12 +231,12 @@ class Shapes {
     if (part.parts == 1) own = group_size_in_role(group) == 1;
     if (!own) note(fmt::format("its part of {} is not that of a member of group {}", buffer(whole).name, group.name));
   }
-  // How many members of a group run this Program.
+  // Number of members of a group that run this Program.
   int group_size_in_role(Group group) const {
     group.axes.bits &= static_cast<std::uint8_t>(~set_.role_axes.bits);
     return group.size(set_.layout);
   }
-  // Elements of `of`, whose places an i32 can name.
+  // An i32 must be able to index the elements of `of`.
   void kept(const View& values, const View& indices, const View& of) {
     f32(values.count, values);
     i32(values.count, indices);
@@ -272,7 +272,7 @@ class Shapes {
     if constexpr (requires { a.target; }) f32(a.rows, a.maximum, a.target, a.sum);
   }
   static std::int64_t queries(const AttentionShape& s) { return s.batch * s.query_length * s.heads; }
-  // The elements a strided operand spans from its first to its last.
+  // Number of elements that a strided operand spans from its first to its last.
   static std::int64_t span(std::int64_t rows, std::int64_t stride, std::int64_t width) {
     return (rows - 1) * stride + width;
   }

@@ -34,12 +34,12 @@ namespace {
 
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 
-// The members of a communicator, or a sender and its receiver, meet once, twice, …: what the quickest took each time.
+// Shortest duration at each meeting of the members of a communicator, or of a sender and its receiver.
 using Quickest = std::vector<float>;
 
 void note(Quickest& quickest, std::size_t meeting, float seconds) {
   if (meeting >= quickest.size()) quickest.resize(meeting + 1, nan);
-  quickest[meeting] = std::fmin(quickest[meeting], seconds);  // of a number and NaN, the number
+  quickest[meeting] = std::fmin(quickest[meeting], seconds);  // fmin ignores a NaN beside a number
 }
 
 struct CommunicatorTimes {

@@ -8,8 +8,8 @@
 
 namespace harness::program {
 
-/// An executed operation of a step, or one of the stretches in which it ran: those follow each other. Times in seconds
-/// since the step began on its rank.
+/// An executed operation of a step, or one of the successive stretches in which it ran. Times in seconds since the step
+/// began on its rank.
 struct Interval {
   OperationId operation = 0;  // in the lowered step list
   StreamId stream = 0;
@@ -26,24 +26,24 @@ struct StepSplit {
   double idle_s = 0;           // neither
 };
 
-/// `intervals` as Executable::run_profiled returns them; what lies outside [0, step_s] is cut off.
+/// Splits a step. `intervals` as Executable::run_profiled returns them, clipped to [0, step_s].
 StepSplit split_step(std::span<const Interval> intervals, const std::function<bool(OperationId)>& is_communication,
                      double step_s);
 
-/// How much of one communication a rank spent waiting for partners that came later. Who comes last waits for nobody, so
-/// what a member's communication takes beyond the quickest member's is waiting: durations alone tell, and the ranks'
-/// clocks need not agree. NaN: not known.
+/// Time that a rank spends in one communication waiting for later partners. The last member to arrive waits for none,
+/// so each member waits for as long as its communication takes longer than the quickest member's. Durations suffice:
+/// the ranks' clocks need not agree. NaN: not known.
 struct Waiting {
-  float members_s = 0;  // for ranks on the own pipeline stage
-  float stages_s = 0;   // then for other stages, the partner of a send or receive among them
+  float members_s = 0;  // for ranks of its own pipeline stage
+  float stages_s = 0;   // then for other stages, including the partner of a send or receive
 };
 
-/// The duration of each communication of a Program's step by this timeline, in the order of the list; NaN where the
-/// timeline lacks it.
+/// Returns the duration of each communication of a Program's step in this timeline, in list order; NaN if the timeline
+/// lacks it.
 std::vector<float> communication_durations(const Program& program, std::span<const Interval> timeline);
 
-/// By rank, then by communication as communication_durations() gives them. durations[rank] may be empty: not measured.
-/// The set must be sound (verify()): the n-th communication of a rank in a group meets the others' n-th.
+/// Returns the waiting by rank, then by communication in the order of communication_durations(). durations[rank] may be
+/// empty: not measured. The set must pass verify(): a rank's n-th communication in a group meets the others' n-th.
 std::vector<std::vector<Waiting>> find_waiting(const ProgramSet& set, std::span<const std::vector<float>> durations);
 
 }  // namespace harness::program

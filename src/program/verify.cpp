@@ -48,7 +48,7 @@ class RoleChecker {
     return fmt::format("{}[{}..{})", program_.buffers[v.buffer].name, v.offset, v.offset + v.all_parts().count);
   }
 
-  // Views, streams, waits, element types and shapes: what later checks rely on.
+  // Checks views, streams, waits, element types and shapes, on which later checks rely.
   void structure(const std::vector<Operation>& ops, const char* which) {
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const Operation& op = ops[i];
@@ -88,7 +88,7 @@ class RoleChecker {
     }
   }
 
-  // As many parts as ranks stand along the axis, or as replicas on a node.
+  // Whether there are as many parts as ranks along the axis, or as replicas on a node.
   bool has_owners(const View& view) const {
     const bool of_node = view.follows == Axis::data && view.parts == set_.layout.replicas_of_node;
     return view.parts == 1 || view.parts == set_.layout[view.follows] || of_node;
@@ -100,14 +100,14 @@ class RoleChecker {
     return view.offset + view.all_parts().count <= program_.buffers[buffer].count;
   }
 
-  // Whether results that nobody reads are a fault. Steps that repeat one operation overwrite them on purpose, and a
-  // layer that is run again for its backward pass is run whole, with products whose results were needed before.
+  // Whether unread results are a fault. Steps that repeat one operation overwrite them on purpose, and a layer that is
+  // recomputed for its backward pass runs in full, with products whose results were needed before.
   static bool trains(const std::vector<Operation>& ops) {
     return std::ranges::any_of(ops, [](const Operation& op) { return std::holds_alternative<AdamW>(op.action); });
   }
 
-  // Every read sees a write, conflicting accesses stand in a defined order, and in training every result is used: a
-  // reduction that is overwritten before it is read is a micro-batch that is missing in the gradients.
+  // Checks that every read sees a write, that conflicting accesses have a defined order, and that training uses every
+  // result: a reduction that is overwritten before it is read loses a micro-batch in the gradients.
   void hazards(const std::vector<Operation>& ops, const char* which) {
     const HappensBefore before(ops, program_.streams.size());
     AccessMap map;
@@ -125,7 +125,7 @@ class RoleChecker {
                           show(view), other, title(earlier), program_.streams.at(earlier.stream)));
         };
       };
-      // All of its reads before its writes: what works in place reads what stood there before.
+      // Reads come before writes: an operation in place reads what was there before.
       visit_accesses(op.action, [&](Access access, const View& view) {
         if (access == Access::write) return;
         const auto reads_result_of = [&](OperationId other) {
@@ -156,7 +156,7 @@ class RoleChecker {
     }
   }
 
-  // A communicator lives on one stream: otherwise its operations could start in a different order on another rank.
+  // A communicator stays on one stream: otherwise its operations could start in a different order on another rank.
   void one_stream_per_communicator(const std::vector<Operation>& ops, const char* which) {
     std::map<std::pair<int, int>, StreamId> stream_of;
     for (std::size_t i = 0; i < ops.size(); ++i) {

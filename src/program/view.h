@@ -12,13 +12,12 @@
 
 namespace harness::program {
 
-/// The type of a buffer's elements.
-/// e4m3 and e5m2: 8-bit floats (base/floats.h), to be multiplied by the scale of their tensor or block. e8m0: the
-/// scales of blocks.
+/// Element type of a buffer.
+/// e4m3 and e5m2: 8-bit floats (base/floats.h), multiplied by the scale of their tensor or block. e8m0: block scales.
 enum class DType : std::uint8_t { f32, bf16, i32, f16, e4m3, e5m2, e8m0 };
 
-/// The facts of an element type that all users need. Each library's name for it stands beside the calls, by a
-/// switch without a default, so that a type without a word there does not compile.
+/// Facts of an element type that all users need. Each library's own name for it stands beside the library's calls, in a
+/// switch without a default, so that a missing type fails to compile.
 struct DTypeRow {
   DType type;
   std::string_view name;  // in listings, messages and keys
@@ -47,7 +46,7 @@ inline constexpr std::string_view name_of(DType type) {
 inline constexpr bool is_fp8(DType type) {
   return type == DType::e4m3 || type == DType::e5m2;
 }
-/// Whether scales of this type stand for blocks (base/floats.h), each for its own; else one stands for a tensor.
+/// Whether scales of this type are per block (base/floats.h); otherwise one scale covers a whole tensor.
 inline constexpr bool are_of_blocks(DType scales) {
   return scales == DType::e8m0;
 }
@@ -55,28 +54,29 @@ inline constexpr bool are_of_blocks(DType scales) {
 using BufferId = std::int32_t;
 using GroupId = std::int32_t;
 
-/// `count` consecutive elements of one buffer. The element type is the buffer's. They begin at element `offset` on all
-/// ranks, or, in one of several `parts` that lie one behind the other from there on, in the part of this rank: that of
-/// its coordinate on the axis `follows`, along which there are as many ranks, or on each node as many.
+/// `count` consecutive elements of one buffer, of the buffer's element type. With one part, they begin at element
+/// `offset` on all ranks. With several `parts`, which lie consecutively from there, they are this rank's part: that of
+/// its coordinate on the axis `follows`. There are as many parts as ranks along this axis, or as ranks along it on each
+/// node.
 struct View {
   BufferId buffer = -1;
   std::int64_t offset = 0;
   std::int64_t count = 0;
   std::int32_t parts = 1;
-  Axis follows = Axis::tensor;  // where there are several parts
+  Axis follows = Axis::tensor;  // if there are several parts
 
   bool present() const { return buffer >= 0; }
-  /// Cuts a view that has one part.
+  /// Returns `n` elements from `first` on. The view must have one part.
   View part(std::int64_t first, std::int64_t n) const { return {buffer, offset + first, n}; }
   View own_part(Axis axis, std::int32_t n) const { return {buffer, offset, count / n, n, axis}; }
   /// The parts of all ranks together.
   View all_parts() const { return {buffer, offset, count * parts}; }
-  /// Where it lies on the rank at these coordinates.
+  /// Returns the view's place on the rank at these coordinates.
   View on(const Coordinates& at) const { return {buffer, offset + at[follows] % parts * count, count}; }
   bool operator==(const View&) const = default;
 };
 
-/// Whether they may have elements in common, on any ranks.
+/// Whether the views may have elements in common, on any ranks.
 inline bool overlap(const View& a, const View& b) {
   const std::int64_t a_end = a.offset + a.count * a.parts, b_end = b.offset + b.count * b.parts;
   return a.buffer == b.buffer && a.offset < b_end && b.offset < a_end;
@@ -92,9 +92,9 @@ struct Shard {
 
 // ---- fields ---------------------------------------------------------------------------------------------------------
 
-// The field list of an operation: fields(op) names every member once, as an operand that is read, written or updated or
-// as a parameter. What an operation touches, what its line in a listing says and what a backend's kernel gets all
-// follow from this one list.
+// The field list of an operation: fields(op) names every member once, as an operand that is read, written or updated,
+// or as a parameter. The memory that an operation touches, its line in a listing and the arguments of a backend's
+// kernel all follow from this list.
 
 enum class Access : std::uint8_t {
   read,
@@ -102,8 +102,8 @@ enum class Access : std::uint8_t {
   update,  // the old value is read and replaced
 };
 
-// An optional operand or parameter joined its operation later. Absent, or T{}, it leaves no trace in listings and
-// hashes, so a Program without it keeps the hash that it had before.
+// Optional operands and parameters were added to their operation later. If absent, or T{}, they leave no trace in
+// listings and hashes, so a Program without them keeps its earlier hash.
 template <class T>
 struct Operand {
   Access access;
@@ -134,7 +134,7 @@ template <class... T>
 constexpr auto updates(T&... data) {
   return operands(Access::update, data...);
 }
-/// Added to when `accumulate`, else replaced.
+/// Accumulated into when `accumulate`, else replaced.
 template <class... T>
 constexpr auto results(bool accumulate, T&... data) {
   return operands(accumulate ? Access::update : Access::write, data...);
@@ -156,14 +156,14 @@ constexpr auto optional_parameters(T&... value) {
   return std::tuple<Parameter<T>...>{Parameter<T>{value, true}...};
 }
 
-// A parameter that is a struct of several values has members(): all of them, once.
+// A parameter that is a struct has members(), which lists each of its values once.
 
-/// Stands for a value of any type, where only its place counts.
+/// Placeholder that converts to any type, for member_count().
 struct AnyValue {
   template <class T>
   constexpr operator T() const;
 };
-/// How many values initialise an aggregate.
+/// Number of values that initialise an aggregate.
 template <class T, class... Given>
 consteval std::size_t member_count() {
   if constexpr (requires { T{Given{}..., AnyValue{}}; }) {
@@ -199,7 +199,7 @@ void each_field(Op& op, OnOperand&& on_operand, OnParameter&& on_parameter) {
   std::apply([&](const auto&... field) { (visit(field), ...); }, Op::fields(op));
 }
 
-/// An operation with operands of type To instead: place(operand) for each of them, parameters as they are.
+/// Returns the operation with operands of type To: place(operand) for each of them, parameters unchanged.
 template <class To, template <class> class Op, class From, class Place>
 Op<To> rebind(const Op<From>& op, Place&& place) {
   Op<To> bound;

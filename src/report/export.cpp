@@ -29,12 +29,12 @@ void comment(std::string& out, const std::string& line) {
 
 struct Written {
   struct Keys {
-    std::string evidence;  // with the framework's note
+    std::string evidence;  // with the framework's remark
     NameValues flags;
   };
   std::vector<Keys> keys = {};
   std::vector<ExportedSetting> environment = {};
-  std::vector<std::string> no_word = {};  // evidence of what the format has no word for
+  std::vector<std::string> no_word = {};  // evidence of settings that the format cannot express
 };
 
 Written sort_out(const std::vector<ExportedSetting>& settings, ExportFormat format) {
@@ -85,7 +85,7 @@ std::string argument(const CommandLine& line, const std::string& name, const std
   return line.prefix + name + (value.empty() ? "" : " " + script_word(value));
 }
 
-// As a comment: whoever exports has a model.
+// Written as a comment, because the user already has a model.
 std::string model_arguments(const config::Model& model, const CommandLine& to) {
   std::string line = "The model:";
   for (const auto& [name, value] : config::model_words_in(to.framework, model)) line += " " + argument(to, name, value);
@@ -103,7 +103,7 @@ std::string arguments_text(const Written& written, const CommandLine& line) {
   return out + ")\n";
 }
 
-// The path's keys as objects within each other.
+// Sets a nested key: each part of the dotted path is an object within the previous one.
 void set_path(Json& root, const std::string& path, const std::string& value) {
   Json* at = &root;
   std::size_t from = 0;
@@ -124,7 +124,7 @@ std::string deepspeed_text(const Written& written, const Export& exported) {
     evidence.push_back(setting.evidence + " (in the environment, or in .deepspeed_env)");
     for (const auto& [name, value] : setting.environment) environment[name] = value;
   }
-  // JSON has no comments, and DeepSpeed passes over keys that it does not know.
+  // JSON has no comments, and DeepSpeed ignores keys that it does not know.
   out["_harness"] = {{"about", exported.about},
                      {"evidence", evidence},
                      {"environment", environment},
@@ -133,7 +133,7 @@ std::string deepspeed_text(const Written& written, const Export& exported) {
   return out.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
 }
 
-// Tracks get thread numbers, "compute" the first, so that every rank shows them in the same order.
+// Numbers the tracks as threads, "compute" first, so that every rank shows them in the same order.
 std::map<std::string, int> number_tracks(const analysis::DrawnStep& step) {
   std::set<std::string> names;
   for (const analysis::DrawnInterval& x : step.intervals) names.insert(x.track);
@@ -159,7 +159,7 @@ std::string name_of_rank(const store::Result& result, const store::ResultInterva
 
 Json complete(const std::string& name, const char* category, double start_s, double end_s, int rank, int thread,
               Json arguments = Json::object()) {
-  // Whole nanoseconds, which viewers count in: two that follow each other do not overlap by a rounding.
+  // Rounded to whole nanoseconds, the resolution of viewers, so that consecutive events do not overlap.
   const double start_ns = std::round(1e9 * start_s), end_ns = std::round(1e9 * end_s);
   return {{"name", name},
           {"cat", category},
@@ -188,7 +188,7 @@ Json operation(const analysis::DrawnInterval& x, int thread, const analysis::Cas
                   thread, std::move(arguments));
 }
 
-// The step of the rank that `first` is the first interval of, and what it loaded.
+// Adds the step of the rank of `first`, its first interval, and the data loading in it.
 void add_step(const store::Result& result, const analysis::DrawnInterval& first, double end_s, int thread,
               Json& events) {
   const int rank = first.row->rank;
@@ -285,7 +285,7 @@ std::string trace_json(const store::Result& result, const std::string& case_name
   const Json out = {
       {"traceEvents", std::move(events)},
       {"displayTimeUnit", "ms"},
-      {"distributedInfo", {{"world_size", chosen.ranks}}},  // as PyTorch's profiler has it
+      {"distributedInfo", {{"world_size", chosen.ranks}}},  // as in PyTorch's profiler
       {"otherData",
        {{"what", config::traits_of(result.backend).predicts() ? "one predicted step, not measured"
                                                               : "one profiled step, outside the timed blocks"},

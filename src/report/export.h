@@ -14,69 +14,69 @@
 
 namespace harness::report {
 
-/// A setting to write for a framework, checked like a configuration's.
+/// A setting to export, validated like one of a configuration.
 struct ExportedSetting {
   std::string variable, value;  // the value in canonical form
-  config::Settings settings;    // that hold it
-  NameValues environment;       // what it becomes in a process's environment
-  std::string evidence;         // what is known of it, a line: change, interval, rounds, file, commit
-  double ratio = 1;             // of a proven one: its time over the baseline's
-  bool is_default = false;      // says nothing where a framework has no word for it
+  config::Settings settings;    // settings that hold this value
+  NameValues environment;       // the environment variables that it sets
+  std::string evidence;         // one line of evidence: change, interval, rounds, file, commit
+  double ratio = 1;             // for a proven setting: its time relative to the baseline's
+  bool is_default = false;      // omitted without a remark if the framework has no such option
 };
 
 struct Export {
-  std::vector<std::string> about;         // where it is from, a line each
+  std::vector<std::string> about;         // the source, a line each
   std::vector<ExportedSetting> settings;  // in the registry's order
-  std::vector<std::string> left_out;      // a line each: what was not proven and why; what a faster value outdid
-  std::optional<config::Model> model;     // nothing where single operations run
-  std::optional<std::int32_t> only;       // of proven ones: the case that was asked for; without one, all were
+  std::vector<std::string> left_out;      // a line each: not proven and why; values that a faster one beats
+  std::optional<config::Model> model;     // empty if the workload is a single operation
+  std::optional<std::int32_t> only;       // the requested case, if only one was; else all proven cases
 
   bool is_asked_for(const analysis::CaseSummary& row) const { return !only || row.case_index == *only; }
 };
 
-/// Finds what a sweep proves faster than its baseline: the fastest value of each variable. case_name: this case alone,
-/// by its name or its short one ("" all). `file`: what the evidence calls the result file. Throws Error when the case
-/// is not there or not proven, and (exit code 4) when the sweep is unreliable and proves nothing. A value that the
-/// registry does not know as it stands is left out.
+/// Finds the settings that a sweep proves faster than its baseline: the fastest value of each variable. case_name: only
+/// this case, by its name or short name ("": all). `file`: the name of the result file in the evidence. Leaves out
+/// values that the registry does not accept. Throws Error if the case is missing or not proven, and (exit code 4) if
+/// the sweep is unreliable and proves nothing.
 Export find_proven(const store::Result& result, const analysis::Summary& summary, const std::string& case_name,
                    const std::string& file);
 
-/// All settings of a case as it was planned, whatever is proven of it. `about`: lines on top.
+/// All settings of a case as planned, whether or not anything is proven. `about`: lines at the top.
 Export all_settings(const config::Settings& settings, std::optional<config::Model> model,
                     std::vector<std::string> about);
-/// The settings of the case of this name, or of this short name. Throws Error where there is none, or where this
-/// version cannot read its settings.
+/// The settings of the case with this name or short name. Throws Error if there is none, or if this version cannot read
+/// its settings.
 Export planned_case(const store::Result& result, const analysis::Summary& summary, const std::string& case_name,
                     const std::string& file);
 
-/// The framework; nothing stands for the environment of a shell.
+/// The framework; nullopt: shell environment variables.
 using ExportFormat = std::optional<config::Framework>;
 
-/// A file for a shell (the environment, megatron, torchtitan), DeepSpeed's JSON or Python for PyTorch, each setting
-/// with its evidence; what is not in it is listed with the reason.
+/// Writes shell code (environment, megatron, torchtitan), JSON for DeepSpeed or Python for PyTorch, each setting with
+/// its evidence; settings that are left out are listed with the reason.
 std::string export_text(const Export& exported, ExportFormat format);
 
-/// The text as a word of a script for any POSIX shell. Throws Error for control characters, line breaks included.
+/// Quotes the text as one word of a POSIX shell script. Throws Error for control characters, including line breaks.
 std::string script_word(std::string_view text);
 
-/// The configuration of the sweep that follows from a result, as YAML. It is what the file holds (with its --set), but
+/// Returns the configuration of the next sweep, as YAML. It is the configuration of the file (with its --set), but
 /// - the baseline takes the fastest proven change: of one variable, or a proven combination;
-/// - lists lose what is proven slower, failed, could not run, was not honoured, or is in the baseline;
-/// - `combine` and a ladder go, if the baseline changed: they belong to the former one;
-/// - `combine` gets the other proven changes together, where there are two or more.
-/// Comments at its head say why, each with its interval. Changes of `ranks` are never taken: they say how much hardware
-/// there is. `proven`: by find_proven() of the same result; `file`: what comments call the result file.
-/// Throws Error if the file holds no configuration that can be read.
+/// - lists lose values that are proven slower, failed, could not run, were not honoured, or are in the baseline;
+/// - `combine` and a ladder are removed if the baseline changed, because they refer to the former one;
+/// - `combine` gets the other proven changes together, if there are two or more.
+///
+/// Comments at the top give the reasons, each with its interval. Changes of `ranks` are never taken: they set the
+/// amount of hardware. `proven`: from find_proven() on the same result; `file`: the name of the result file in the
+/// comments. Throws Error if the file holds no readable configuration.
 std::string next_configuration(const store::Result& result, const analysis::Summary& summary, const Export& proven,
                                const std::string& file);
 
-/// The profiled step of a case as Chrome's trace events (a JSON object with traceEvents, for ui.perfetto.dev and
+/// The profiled step of a case as Chrome trace events (a JSON object with traceEvents, for ui.perfetto.dev and
 /// chrome://tracing): a process per rank, a thread per track of analysis::drawn_step(), a complete event per operation,
-/// in microseconds on the clock that all ranks share. The events are those of the PyTorch profiler (Kineto), so that
-/// its tools and `harness read` take them: operations are of category "kernel", the step of a rank is a
-/// gpu_user_annotation "ProfilerStep#0", and "loading" is the filling of its inputs. Their arguments say what the
-/// breakdown of the step needs. One rank of each role is there. Throws Error when there is no such case or no timeline
-/// of it.
+/// in microseconds on the clock that all ranks share. The events follow the PyTorch profiler (Kineto), so that its
+/// tools and `harness read` accept them: operations have the category "kernel", the step of a rank is the
+/// gpu_user_annotation "ProfilerStep#0", and "loading" fills its inputs. Their arguments hold what the breakdown of the
+/// step needs. Contains one rank of each role. Throws Error if there is no such case or it has no timeline.
 std::string trace_json(const store::Result& result, const std::string& case_name);
 
 }  // namespace harness::report

@@ -20,11 +20,11 @@ std::string json_text(const Json& document) {
 
 namespace {
 
-// Writes a metric's value into the JSON object `out`, null where there is none. "effect.ratio" becomes the key "ratio"
-// of the object "effect", which is made if it is missing; where "effect" is null already, nothing is written.
+// Writes a metric's value into the JSON object `out`, or null. "effect.ratio" becomes the key "ratio" of the object
+// "effect", which is created if missing; if "effect" is null already, nothing is written.
 void put_metric(const Metric& metric, const std::optional<double>& value, Json& out) {
   const std::string key(metric.key);
-  // A median of counts need not be whole.
+  // A median of counts need not be an integer.
   const bool whole = metric.unit == Unit::count && value && *value == std::floor(*value);
   const auto json = whole ? Json(static_cast<std::int64_t>(*value)) : json_number(value);
   const std::size_t dot = key.find('.');
@@ -271,7 +271,7 @@ std::string show_json(const store::Result& result, const analysis::Summary& summ
               {"peak_source", result.peak_source},
               {"control", effect_json(summary.control)},
               {"noise", json_number(summary.noise)},
-              // One for each size of an operation.
+              // One entry for each size of an operation.
               {"levels", json_list(summary.levels, [&](const auto& level) { return level_json(result, level); })},
               {"machine",
                {{"blocks", json_list(analysis::finished_blocks(result),

@@ -6,14 +6,14 @@
 
 namespace harness::report {
 
-// Parts that the JSON of one result and that of several have in common.
+// Helpers that the JSON of one result and that of several share.
 
 using Json = nlohmann::ordered_json;
 
-/// Null for nothing; the library writes NaN and infinity as null, too.
+/// Null if there is no value; the library also writes NaN and infinity as null.
 Json json_number(const std::optional<double>& value);
 
-/// An array with what `make` makes of each row.
+/// An array of make(row) for each row.
 template <class Rows, class Make>
 Json json_list(const Rows& rows, Make make) {
   Json out = Json::array();
@@ -21,8 +21,8 @@ Json json_list(const Rows& rows, Make make) {
   return out;
 }
 
-/// The text of a document. It is ASCII, so that the text of a hostile file cannot control a terminal; what is not UTF-8
-/// there (host names, stderr of workers) must not lose the rest.
+/// Serialises a document as ASCII, so that a hostile file cannot control a terminal. Invalid UTF-8 (host names, stderr
+/// of workers) must not make the rest unreadable.
 std::string json_text(const Json& document);
 
 }  // namespace harness::report

@@ -23,7 +23,7 @@ Value positive(double value) {
   return value > 0 ? known(value) : std::nullopt;
 }
 
-// A member of the summary of a case, of the case itself, and of what not every case has: its effect, its rates.
+// Accessors for a member of the case's summary, of the case itself, or of an optional part: its effect, its rates.
 template <auto member>
 Value of_row(const R&, const C& c) {
   return known(c.*member);
@@ -41,7 +41,7 @@ Value within(const R&, const C& c) {
   const auto& known_part = c.*part;
   return known_part ? known((*known_part).*member) : std::nullopt;
 }
-// A step that computes nothing that is counted has no share of the peak.
+// A step without counted FLOP has no share of the peak.
 template <auto member>
 Value of_flop(const R& r, const C& c) {
   return r.at(c).model_flop_per_step > 0 ? known(c.*member) : std::nullopt;
@@ -61,7 +61,7 @@ Value share_of_limit(const R&, const C& c) {
   return *c.rates->bus_bytes_per_s / *c.rates->limit_bytes_per_s;
 }
 
-// How many times as fast a change does the same work. A size is not faster than another.
+// The speedup of a change at equal work. Sizes are not compared with each other.
 Value speedup(const R& r, const C& c) {
   const bool compares = c.role == store::CaseRole::change && c.effect && c.effect->ratio > 0;
   if (!compares || config::purpose_of(r.at(c).variable) == config::Purpose::size) return std::nullopt;
@@ -89,15 +89,15 @@ Metric size_along() {
 }
 static_assert(program::visible_axes.size() == 3, "each has a line in the table below");
 
-// Whether a spreadsheet would compute a text instead of showing it.
+// Whether a spreadsheet would evaluate the text as a formula.
 bool is_formula(std::string_view text) {
   const std::string_view rest = trim(text);
   if (rest.empty() || std::string_view("=+-@").find(rest.front()) == std::string_view::npos) return false;
   return !number_in<double>(rest.substr(rest.front() == '+' ? 1 : 0));
 }
 
-// Cells of CSV as RFC 4180 has it: texts are cleaned, and quoted where they must be, an apostrophe before what a
-// spreadsheet would take for a formula; numbers have full precision, and what has no value is empty.
+// CSV cells as in RFC 4180. Texts are cleaned, quoted if necessary, and prefixed with an apostrophe if a spreadsheet
+// would take them for a formula. Numbers have full precision; a missing value is empty.
 std::string cell(std::string_view text) {
   std::string clean = cleaned(text);
   if (is_formula(clean)) clean.insert(0, "'");

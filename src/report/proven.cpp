@@ -26,7 +26,7 @@ std::string proven_change(const analysis::Effect& effect) {
   return fmt::format("time {}{}{}", change_words(effect.ratio), interval.empty() ? "" : " ", interval);
 }
 
-// Why a faster case may be believed, on one line: "NAME: time -4.0 % [-4.1 %, -3.9 %], 12 rounds; FILE, harness 0.1.0".
+// The evidence for a faster case, on one line: "NAME: time -4.0 % [-4.1 %, -3.9 %], 12 rounds; FILE, harness 0.1.0".
 std::string evidence_for(const store::Result& result, const analysis::CaseSummary& row, const std::string& name,
                          const std::string& file) {
   const std::string program = value_of(result.identity, "harness");  // version and commit, as far as the file says
@@ -45,7 +45,7 @@ std::string outcome_words(const analysis::CaseSummary& row) {
                      plural(row.effect->rounds, "round"));
 }
 
-// Reads the value as a configuration would, so that nothing goes out that harness would not take in.
+// Parses the value as a configuration would, so that every exported value is one that harness accepts.
 ExportedSetting read_back(const store::Result& result, const analysis::CaseSummary& row, const std::string& file) {
   const store::ResultCase& of = result.at(row);
   if (of.variable == config::combination)
@@ -118,7 +118,7 @@ std::int32_t proven_case(const store::Result& result, const analysis::Summary& s
   return index;
 }
 
-// What the next baseline takes: variables with a value each, in canonical form; none where nothing is proven.
+// The changes that the next baseline adopts: variables and values in canonical form; empty if nothing is proven.
 struct Adopted {
   std::map<std::string, std::string> values = {};
   std::string name = {}, evidence = {};
@@ -133,7 +133,7 @@ std::string name_of(const ExportedSetting& one) {
   return fmt::format("{}={}", one.variable, one.value);
 }
 
-// One proven change, or a proven combination with all in which it differs from the baseline: the fastest.
+// The fastest proven change or combination; a combination with every variable in which it differs from the baseline.
 Adopted fastest_of(const store::Result& result, const analysis::Summary& summary, const Export& proven,
                    const std::string& file) {
   Adopted fastest;
@@ -175,7 +175,7 @@ class NextSweep {
 
   bool has_another_baseline() const { return !adopted_.values.empty(); }
 
-  // Each was proven against the former baseline alone: nobody knows whether the gains add up.
+  // Each was proven against the former baseline alone, so it is unknown whether the gains add up.
   void add_the_others(const std::vector<ExportedSetting>& proven) {
     std::vector<std::string> others;
     for (const ExportedSetting& one : proven) {
@@ -184,7 +184,7 @@ class NextSweep {
                                     adopted_.name));
       others.push_back(fmt::format("{}: {}", config::yaml_word(one.variable), config::yaml_value(one.value)));
     }
-    if (others.size() > 1) set({"combine=[{" + join(others, ", ") + "}]"});  // one is in its list
+    if (others.size() > 1) set({"combine=[{" + join(others, ", ") + "}]"});  // a single one is already in its list
   }
 
   std::string yaml() const {
@@ -229,7 +229,7 @@ class NextSweep {
     }
   }
 
-  // Takes the values out of a list that the next sweep need not try. Returns whether none is left.
+  // Removes the values that the next sweep need not try. Returns whether the list is empty.
   bool thin_out(YamlNode& list) {
     if (list.kind != YamlNode::Kind::sequence) return false;  // `from_model`
     std::erase_if(list.children, [&](const YamlNode& item) { return leaves(list.key, canonical(list.key, item)); });
@@ -253,7 +253,7 @@ class NextSweep {
     return true;
   }
 
-  // Proven slower, or nothing that would come out otherwise a second time.
+  // Proven slower, or certain to have the same outcome if repeated.
   static bool is_settled_badly(const analysis::CaseSummary& row) {
     using enum analysis::Verdict;
     return row.status == store::CaseStatus::failed || row.status == store::CaseStatus::impossible ||

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t max_named = 3;
 
-// "4 MiB"; what it is in the model's step, where that is known.
+// The size, "4 MiB", or the operation's part in the model's step if that is known.
 std::string size_of(const store::Result& result, const analysis::CaseSummary& row) {
   const store::ResultPoint* point = result.find_point(row.case_index);
   if (point != nullptr && !point->uses.empty()) return point->uses;
@@ -27,8 +27,8 @@ std::string size_of(const store::Result& result, const analysis::CaseSummary& ro
   return size.empty() ? "the baseline's size" : std::string(size);
 }
 
-// The best that a sweep of one operation reached at its sizes: "Highest busbw: 0.284 GB/s at 16 MiB. Shortest time:
-// 15.2 ms at 4 KiB. " "" for training, and where nothing was measured.
+// The best results over the sizes of one operation: "Highest busbw: 0.284 GB/s at 16 MiB. Shortest time: 15.2 ms at
+// 4 KiB. "; "" for training, or if nothing was measured.
 std::string what_was_reached(const store::Result& result, const analysis::Summary& summary) {
   const Measured measured = measured_by(result);
   std::vector<const analysis::CaseSummary*> points;  // the baseline and its other sizes
@@ -48,8 +48,8 @@ std::string what_was_reached(const store::Result& result, const analysis::Summar
                      size_of(result, most), show_seconds(seconds_of(&least)), size_of(result, least));
 }
 
-// "nccl_algo=tree: faster at 12, slower at 3, same at 5 of 20 sizes; …": how each setting of a grid came out, in the
-// order of the file; "" where none has a verdict.
+// The outcome of each setting of a grid, in the order of the file: "nccl_algo=tree: faster at 12, slower at 3, same at
+// 5 of 20 sizes; …"; "" if none has a verdict.
 std::string grid_words(const store::Result& result, const analysis::Summary& summary) {
   using enum analysis::Verdict;
   std::vector<std::string> settings;
@@ -67,13 +67,13 @@ std::string grid_words(const store::Result& result, const analysis::Summary& sum
 }
 
 struct SortedChanges {
-  std::vector<KnownChange> known;                     // those that have an effect
-  std::vector<KnownChange> other_trainings;           // the same, of another training
-  std::vector<const analysis::CaseSummary*> scaling;  // how much hardware there is: no setting that could be better
+  std::vector<KnownChange> known;                     // with an effect
+  std::vector<KnownChange> other_trainings;           // with an effect, but of another training
+  std::vector<const analysis::CaseSummary*> scaling;  // changes of the amount of hardware, not of a setting
   int changes = 0, measured = 0;
 };
 
-// With its verdict; of a prediction, which has none, the way it points.
+// Uses the verdict; a prediction has none, so the sign of its change is used.
 KnownChange known_change(const analysis::CaseSummary& row) {
   const analysis::Effect& effect = *row.effect;
   const char* outcome = analysis::name_of(effect.verdict);
@@ -113,8 +113,8 @@ std::string scaling_words(const store::Result& result, const SortedChanges& foun
   return parts.empty() ? "" : " Scaling: " + join(parts, "; ") + ".";
 }
 
-// " Another training, per token: global_batch_size=64 12.3 % less time [10.1 %, 14.4 %], 1 unresolved.": the faster
-// ones by name, the others counted.
+// " Another training, per token: global_batch_size=64 12.3 % less time [10.1 %, 14.4 %], 1 unresolved.": names the
+// faster ones and counts the others.
 std::string other_trainings_words(const SortedChanges& found) {
   std::vector<std::string> parts;
   std::vector<KnownChange> others;
@@ -130,7 +130,7 @@ std::string other_trainings_words(const SortedChanges& found) {
   return parts.empty() ? "" : " Another training, per token: " + join(parts, ", ") + ".";
 }
 
-// The first failure, which the others usually share.
+// Reports the first failure, because the others usually have the same cause.
 std::string nothing_measured(const analysis::Summary& summary) {
   for (const analysis::CaseSummary& row : summary.cases) {
     if (row.status == store::CaseStatus::failed && !row.reason.empty())
@@ -159,7 +159,7 @@ std::string lost_words(const analysis::Summary& summary) {
                      why.empty() ? "" : " (" + why + ")");
 }
 
-// Leaves the steps of other cases out of the findings. Returns what was left out, by short names.
+// Removes the steps of other cases from the findings. Returns their short names.
 std::vector<std::string> leave_out_steps(const store::Result& result, const ShownSteps& shown,
                                          analysis::Findings& findings) {
   std::set<std::int32_t> chosen;
@@ -187,7 +187,7 @@ std::vector<Cell> cells_of(const analysis::CaseCost& cost, const std::string& cu
           show_money(cost.price, currency)};
 }
 
-// The unit that has the price: a rank is a GPU where the backend has any.
+// The unit that has a price: GPU if ranks are GPUs, else rank.
 std::string priced_in(const analysis::CostEstimate& estimate) {
   return estimate.ranks_are_gpus ? "GPU" : "rank";
 }

@@ -29,7 +29,7 @@ void end_line(std::string& out) {
 }
 
 constexpr std::size_t gap = 2;             // between two columns
-constexpr std::size_t shortest_name = 24;  // of what a row is about: not broken below that
+constexpr std::size_t shortest_name = 24;  // the first column is not broken below this width
 
 std::size_t longest_word(const std::string& text) {
   std::istringstream words(one_line(text));
@@ -38,7 +38,7 @@ std::size_t longest_word(const std::string& text) {
   return longest;
 }
 
-// Widths of all columns so that the sum fits, by taking from the widest column of words; empty if that cannot be.
+// Column widths whose sum fits, taken from the widest columns of words; empty if that is impossible.
 std::vector<std::size_t> widths_within(const Table& table, std::size_t width) {
   const std::size_t count = table.columns.size();
   std::vector<std::size_t> widths = table.widths(), least = widths;
@@ -68,7 +68,7 @@ std::vector<std::string> lines_of(const std::string& cell, std::size_t width) {
   return lines;
 }
 
-// A row becomes as many as its tallest cell has lines.
+// Splits each row into as many rows as its tallest cell has lines.
 Table with_lines(const Table& table, const std::vector<std::size_t>& widths) {
   Table out{table.columns, {}};
   for (const auto& row : table.rows) {
@@ -85,28 +85,28 @@ Table with_lines(const Table& table, const std::vector<std::size_t>& widths) {
   return out;
 }
 
-// Its cells of words continued on further lines. Nothing where that is not enough.
+// Wraps cells of words over several lines; nullopt if the table is still too wide.
 std::optional<Table> wrapped_within(const Table& table, std::size_t width) {
   if (table.columns.empty()) return std::nullopt;
   const std::vector<std::size_t> widths = widths_within(table, width);
   return widths.empty() ? std::nullopt : std::optional(with_lines(table, widths));
 }
 
-// "step ms" is asked for as "step", "95 % interval" as "interval", "A step ms" as "step".
+// Whether a heading matches a requested name: "step" for "step ms" and "A step ms", "interval" for "95 % interval".
 bool is_called(const std::string& heading, std::string_view name) {
   const std::string words = " " + lower(heading) + " ", wanted = " " + lower(name) + " ";
   return words.find(wanted) != std::string::npos || lower(heading).starts_with(lower(name) + "/");
 }
 
-// All columns that a table of cases may have: a sweep that has just begun has hardly any of it, and whoever follows it
-// has asked for columns that come.
+// All columns that a table of cases may have. A sweep that has just begun has few of them, and --follow may ask for
+// columns that appear later.
 std::vector<std::string> all_headings() {
   std::vector<std::string> headings{"case", "ranks", "change", "interval", "rounds", "verdict", "n", uses_heading};
   for (const Metric& metric : case_metrics()) headings.push_back(replaced(metric.heading, {{'{', ""}, {'}', ""}}));
   return headings;
 }
 
-// Whether its columns can be asked for: those of cases and of sizes.
+// Whether its columns can be selected: tables of cases and of sizes.
 bool has_selection(const Table& table) {
   return table.columns.size() > 1 && table.columns.front().names_cases;
 }
@@ -131,7 +131,7 @@ void check_columns(const Document& document, const std::vector<std::string>& wan
   }
 }
 
-// A table that has none of them stays whole.
+// Leaves a table that has none of the wanted columns as it is.
 void select_columns(Table& table, const std::vector<std::string>& wanted) {
   const auto is_wanted = [&](const Table::Column& column) {
     return std::ranges::any_of(wanted, [&](const std::string& name) { return is_called(column.heading, name); });
@@ -142,7 +142,7 @@ void select_columns(Table& table, const std::vector<std::string>& wanted) {
   }
 }
 
-// Returns whether a column went, whose heading is then added to `dropped`.
+// Removes the column of least worth if that is below `below` and adds its heading to `dropped`. Returns whether it did.
 bool drop_column(Table& table, int below, std::vector<std::string>& dropped) {
   const auto least = std::ranges::min_element(table.columns, {}, &Table::Column::worth);
   if (least->worth >= below) return false;
@@ -159,7 +159,7 @@ void put_brief_texts_in(Table& table) {
   }
 }
 
-// Returns the headings of columns that went.
+// Returns the headings of the dropped columns.
 std::vector<std::string> fit(Table& table, std::size_t width, bool keeps_columns) {
   std::vector<std::string> dropped;
   if (width == 0 || table.width() <= width) return dropped;

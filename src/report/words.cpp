@@ -13,7 +13,7 @@
 namespace harness::report {
 namespace {
 
-// The name as it is, if it is of another variable, or of a file that another version wrote.
+// Returns the name unchanged if it is of another variable, or from a file of another version.
 std::string short_change(const std::string& change) {
   const std::size_t equals = std::min(change.find('='), change.size());
   const std::string variable = change.substr(0, equals), value = change.substr(std::min(equals + 1, change.size()));
@@ -89,7 +89,7 @@ std::vector<ChangesOfSetting> changes_by_setting(const store::Result& result, co
 std::string label_of(const store::Result& result, const analysis::CaseSummary& row) {
   const store::ResultPoint* point = result.find_point(row.case_index);
   const std::size_t equals = row.name.find('=');
-  const bool is_of_a_size =  // of the one operation; what the step has of it can then stand for its name
+  const bool is_of_a_size =  // a size of the single operation, which the operation's part in the step can replace
       equals != std::string::npos && config::purpose_of(row.name.substr(0, equals)) == config::Purpose::size;
   return point != nullptr && !point->uses.empty() && is_of_a_size ? point->uses : row.name;
 }
@@ -178,7 +178,7 @@ std::string what_moved(std::vector<KnownChange> changes, double smallest_effect,
   };
   const auto fastest = std::ranges::find(changes, std::string_view("faster"), &KnownChange::outcome);
   if (fastest != changes.end()) {
-    const std::string throughput =  // more than the time that is saved; not where time counts per unit of work
+    const std::string throughput =  // larger than the share of time saved; omitted if time is per unit of work
         per.empty() ? fmt::format(", {:.3g} x the throughput", 1 / fastest->ratio) : "";
     return fmt::format("Fastest {}change: {}, {}{}{}", proven, fastest->name, how_much(*fastest, per), throughput,
                        ending("faster"));

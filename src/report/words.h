@@ -14,41 +14,42 @@
 #include "report/document.h"
 #include "store/result.h"
 
-// Words and numbers as people read them: names of cases, changes with their intervals, units that suit.
+// Words and numbers for people: names of cases, changes with their intervals, suitable units.
 
 namespace harness::report {
 
-/// The name with short words for its long parts: "TP2 PP2" for a layout, "NCCL_ALGO=Ring" for env={NCCL_ALGO: Ring},
-/// "overlap_grad_reduce off" for overlap_grad_reduce=false, each also where several changes are joined by " + ".
+/// Abbreviates the long parts of a case's name: "TP2 PP2" for a layout, "NCCL_ALGO=Ring" for env={NCCL_ALGO: Ring},
+/// "overlap_grad_reduce off" for overlap_grad_reduce=false; also within several changes joined by " + ".
 std::string short_name(const std::string& case_name);
 
-/// The place of the case that has this name or this short name. Throws Error where there is none.
+/// The index of the case with this name or short name. Throws Error if there is none.
 std::size_t find_name(const std::vector<std::string>& names, const std::string& name);
 std::int32_t find_case(const store::Result& result, const std::string& name);
 
-/// The setting that a case changes, at whatever size: "nccl_algo=tree", of a combination all of it.
+/// The setting that a case changes, without its size: "nccl_algo=tree"; for a combination, all of it.
 std::string setting_of(const store::Result& result, const analysis::CaseSummary& row);
 
-/// The changes of a grid by setting_of(), both in the order of the file.
+/// The changes of a grid grouped by setting_of(); groups and changes keep the order of the file.
 using ChangesOfSetting = std::pair<std::string, std::vector<const analysis::CaseSummary*>>;
 std::vector<ChangesOfSetting> changes_by_setting(const store::Result& result, const analysis::Summary& summary);
 
-/// For a drawing: "qkv, forward" where that stands for the case's name, else the name.
+/// The label in a drawing: the operation's part in the step ("qkv, forward") if the case's name is a size, else the
+/// name.
 std::string label_of(const store::Result& result, const analysis::CaseSummary& row);
 
-/// "2 slower, 1 faster"; what does not occur is left out.
+/// "2 slower, 1 faster"; zero counts are omitted.
 std::string counted(const std::vector<std::pair<std::size_t, const char*>>& counts);
 
-/// "-12.0 %", the change that a ratio of times stands for; "" for NaN.
+/// The change that a ratio of times expresses, "-12.0 %"; "" for NaN.
 std::string change_words(double ratio);
-/// "[-12.9 %, -11.1 %]", the ends of an interval of a ratio; "" for NaN. Two or three rounds give ends that say
-/// nothing: one beyond +1000 % is "over +1000 %".
+/// The interval of a ratio, "[-12.9 %, -11.1 %]"; "" for NaN. Two or three rounds give meaningless ends: one beyond
+/// +1000 % becomes "over +1000 %".
 std::string interval_words(double low, double high);
-/// The words for an effect; "" where there is none.
+/// The words for an effect; "" if there is none.
 std::string change_of(const std::optional<analysis::Effect>& effect);
 std::string interval_of(const std::optional<analysis::Effect>& effect);
 
-/// How a reader takes a verdict; a case that failed or was faster than it can be is bad.
+/// The tone of a verdict; a case that failed or was faster than physically possible is bad.
 Tone tone_of(analysis::Verdict verdict);
 Tone tone_of(const analysis::Judgement& judgement);
 
@@ -57,27 +58,28 @@ std::string interval_heading(double confidence);
 
 inline constexpr const char* too_close = "too close to call";
 
-/// A change as a headline knows it.
+/// A change, as a headline reports it.
 struct KnownChange {
   std::string name;
-  std::string outcome;                      // the name of its verdict; of a prediction "faster", "slower" or too_close
-  double ratio = 1, low = NAN, high = NAN;  // of its time to the baseline's; low and high NaN without an interval
+  std::string outcome;  // the name of its verdict; for a prediction "faster", "slower" or too_close
+  double ratio = 1, low = NAN,
+         high = NAN;  // of its time relative to the baseline's; low and high are NaN without an interval
 };
 
-/// "12.3 % less time [10.1 %, 14.4 %]"; per: behind "time", as per_what() has it.
+/// "12.3 % less time [10.1 %, 14.4 %]"; per: appended to "time", as from per_what().
 std::string how_much(const KnownChange& change, const std::string& per);
-/// "2 others faster, 1 slower": all that have an outcome but one of the outcome `told`, which the sentence is about.
+/// "2 others faster, 1 slower": counts all outcomes, minus one of the outcome `told`, which the sentence already names.
 std::string counted_outcomes(const std::vector<KnownChange>& changes, std::string_view told = "");
 
-/// Says what moved, in a sentence: the fastest change and how the others came out, or that none is proven. "" where no
-/// change has an outcome. per: as per_what() has it.
+/// One sentence: the fastest change and the outcomes of the others, or that none is proven. "" if no change has an
+/// outcome. per: as from per_what().
 std::string what_moved(std::vector<KnownChange> changes, double smallest_effect, const std::string& per,
                        bool predicted = false);
 
-/// A unit that suits these values, and how to print one in it with four digits.
+/// A unit that suits the given values; prints numbers with four digits.
 struct Scale {
   std::string unit = {};
-  double factor = 1;                      // of the SI unit
+  double factor = 1;                      // in SI units
   std::string print(double value) const;  // "" for NaN
 };
 Scale scale_of_seconds(std::span<const double> values);

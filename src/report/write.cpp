@@ -9,7 +9,7 @@
 namespace harness::report {
 namespace {
 
-// Paragraphs and lists follow one another without a gap; tables, listings and headings have a line free around them.
+// Paragraphs and lists follow each other without a gap; tables, listings and headings have blank lines around them.
 class TextWriter {
  public:
   TextWriter(std::size_t width, bool colored) : width_(width), colored_(colored) {}
@@ -18,7 +18,7 @@ class TextWriter {
   void operator()(const Subheading& piece) {
     gap();
     out += one_line(piece.text) + "\n";
-    gap_is_there_ = true;  // a heading and what it heads belong together
+    gap_is_there_ = true;  // a heading stays attached to what follows
   }
   void operator()(const Paragraph& piece) { paragraph(piece.text, 2); }
   void operator()(const List& piece) {
@@ -57,7 +57,7 @@ class TextWriter {
     out += wrapped(text, width_, indent);
     gap_is_there_ = false;
   }
-  // After it, whatever comes.
+  // Forces a gap before whatever follows.
   void end_block() {
     wants_gap_ = true;
     gap_is_there_ = false;
@@ -79,8 +79,8 @@ class TextWriter {
 
   std::size_t width_;
   bool colored_;
-  bool wants_gap_ = false;     // before the next paragraph too
-  bool gap_is_there_ = false;  // an empty line, or a heading, is the last thing written
+  bool wants_gap_ = false;     // before the next paragraph as well
+  bool gap_is_there_ = false;  // an empty line or a heading was written last
 };
 
 class MarkdownWriter {
@@ -111,7 +111,7 @@ class MarkdownWriter {
     table(piece.numbers, "");
   }
   void operator()(const Listing& piece) {
-    // A fence longer than any run of backticks in the text cannot be closed by it.
+    // A fence longer than any run of backticks in the text, so that the text cannot close it.
     std::size_t longest = 2, run = 0;
     for (const char c : piece.text) {
       run = c == '`' ? run + 1 : 0;
@@ -137,7 +137,7 @@ class MarkdownWriter {
   }
 };
 
-// Every character that is wanted, through `keep`; what is not UTF-8 as `broken`.
+// Maps each valid character through `keep` and replaces invalid UTF-8 by `broken`.
 template <class Keep>
 std::string filtered(std::string_view text, std::string_view broken, Keep keep) {
   std::string out;
@@ -191,7 +191,7 @@ std::string write_markdown(const Document& document) {
     if (writer.out.size() == headed) writer.out.resize(before);  // nothing but drawings
   }
   if (!document.footer.empty()) block(inline_markdown(document.footer));
-  // One line break ends the file.
+  // Ends the file with a single line break.
   while (writer.out.ends_with("\n\n")) writer.out.pop_back();
   return std::move(writer.out);
 }

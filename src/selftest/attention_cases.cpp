@@ -10,9 +10,9 @@ struct AttentionSize {
   bool packed, causal;
   bool large = false;
   std::int64_t group = 1;
-  std::int64_t document = 0;  // the length of each; none crosses the border of a sequence; 0: there is one
+  std::int64_t document = 0;  // length of each document, within a sequence; 0: one document
   std::int64_t key_width() const { return heads / group * head_dim; }
-  std::int64_t row() const { return heads * head_dim + 2 * key_width(); }  // of packed ones
+  std::int64_t row() const { return heads * head_dim + 2 * key_width(); }  // of packed rows
 };
 
 constexpr AttentionSize attention_sizes[] = {{2, 2, 16, 32, 32, true, true},
@@ -44,7 +44,7 @@ struct Three {
   program::View q, k, v;
 };
 
-// Deviation below 1: scores then differ between keys without one of them winning all.
+// Deviations below 1 give scores that differ between keys without one key dominating.
 Three three(CaseBuilder& b, const AttentionSize& s, const char* prefix, bool written, bool accumulate) {
   const std::int64_t width = s.heads * s.head_dim;
   const auto make = [&](const std::string& name, std::int64_t count) {
@@ -103,7 +103,7 @@ void add_attention_cases(Cases& cases, program::DType type, bool tf32) {
                                        documents};
       cases.push_back(b.take(forward, name_for(s, kind)));
       for (const bool accumulate : {false, true}) {
-        // No fused kernel adds to gradients, and the GPT step has no need of it.
+        // No fused kernel adds to gradients, and the GPT step does not need it.
         if (accumulate && (kind == config::AttentionKind::fused || s.large)) continue;
         CaseBuilder back = builder(kind);
         const Three of = three(back, s, "", false, false);
@@ -123,9 +123,9 @@ void add_attention_cases(Cases& cases, program::DType type, bool tf32) {
 
 void add_rope_cases(Cases& cases, program::DType type) {
   struct Size {
-    std::int64_t sequences, sequence, heads, head_dim, behind;  // behind: elements of a row that do not turn
+    std::int64_t sequences, sequence, heads, head_dim, behind;  // behind: elements of a row that are not rotated
     bool large = false;
-    std::int64_t document = 0;  // the length of each in a sequence; 0: there is one
+    std::int64_t document = 0;  // length of each document in a sequence; 0: one document
   };
   for (const Size& s : {Size{1, 1, 1, 2, 0}, Size{3, 21, 3, 22, 5}, Size{2, 64, 6, 64, 128}, Size{1, 40, 5, 80, 1},
                         Size{1, 5, 2, 1040, 3}, Size{3, 21, 3, 22, 5, false, 8}, Size{2, 4096, 20, 128, 512, true}}) {

@@ -18,9 +18,9 @@ struct RowsSize {
   std::int64_t rows, width;
   bool large = false;
 };
-// Odd widths meet the ends of vectors, wide rows several passes of a block, few rows an almost empty device.
+// Odd widths test the ends of vectors, wide rows several passes of a block, few rows an almost empty device.
 constexpr RowsSize row_sizes[] = {{1, 8}, {5, 33}, {64, 96}, {37, 257}, {130, 2048}, {8192, 2048, true}};
-// Rows wider than registers hold, and (backward) with column sums too many for registers, then for shared memory.
+// Rows that exceed registers, and (backward) column sums that exceed registers, then shared memory.
 constexpr RowsSize wide_sizes[] = {{9, 1027}, {5, 5120}, {3, 12288}, {4, 16392}, {4, 20000}};
 
 CaseBuilder builder(program::DType type, const RowsSize& s) {
@@ -29,7 +29,7 @@ CaseBuilder builder(program::DType type, const RowsSize& s) {
   return b;
 }
 
-// Norms differ in whether they take a mean off and add beta.
+// Norms differ in whether they subtract a mean and add beta.
 template <class Norm>
 OperationCase norm_case(CaseBuilder b, const RowsSize& s, bool bias, bool residual, const std::string& name) {
   const std::int64_t n = s.rows * s.width;
@@ -181,7 +181,7 @@ void add_embedding_cases(Cases& cases, program::DType type) {
     std::int64_t rows, width, sequence, vocab;
     int shards, rank;
     bool large = false;
-    std::int64_t document = 0;  // the length of each in a sequence; 0: there is one
+    std::int64_t document = 0;  // length of each document in a sequence; 0: one document
   };
   for (const Table& t :
        {Table{12, 33, 6, 20, 1, 0}, Table{64, 64, 16, 50, 1, 0}, Table{64, 64, 16, 50, 2, 0},
@@ -234,10 +234,10 @@ void add_optimizer_cases(Cases& cases, program::DType weights) {
     program::AdamW op;
     op.master = b.normal("master", program::DType::f32, n);
     op.moment1 = b.normal("moment1", program::DType::f32, n);
-    op.moment2 = b.normal("moment2", program::DType::f32, n, 0.1, 1);  // of squares: positive
+    op.moment2 = b.normal("moment2", program::DType::f32, n, 0.1, 1);  // positive, like squares
     op.gradient = b.normal("gradient", program::DType::f32, n, deviation);
     op.counter = b.constant("counter", program::DType::i32, step);
-    op.learning_rate = b.constant("learning_rate", program::DType::f32, 0.1);  // large: the change is what counts
+    op.learning_rate = b.constant("learning_rate", program::DType::f32, 0.1);  // large: the change is compared
     return op;
   };
   struct Count {
@@ -296,7 +296,7 @@ void add_loss_scaling_cases(Cases& cases) {
   }
 }
 
-// Sums the largest elements that each of so many replicas found.
+// Sums the largest elements of each of several replicas.
 static void add_scatter_case(Cases& cases, std::int64_t n, std::int64_t kept, std::int64_t replicas) {
   CaseBuilder b(program::DType::f32);
   program::ScatterAdd op;

@@ -9,7 +9,7 @@ namespace harness::selftest {
 namespace {
 
 struct LogitsSize {
-  std::int64_t rows, vocab;  // of the whole table
+  std::int64_t rows, vocab;  // vocab: of all shards together
   int shards = 1, rank = 0;
   bool large = false;
 };
@@ -17,7 +17,7 @@ constexpr LogitsSize logits_sizes[] = {{1, 8},           {7, 33},          {64, 
                                        {4, 50304},       {1500, 16},       {2, 8191},
                                        {24, 1024, 2, 0}, {24, 1024, 2, 1}, {2048, 50304, 1, 0, true}};
 
-// Scaled as fp16 is, or with a factor of all and rows of padding.
+// Plain, scaled as for fp16, or with a common factor and padding rows.
 enum class Scaling : std::uint8_t { plain, scaled, padded };
 
 CaseBuilder builder(program::DType type, const LogitsSize& s) {
@@ -27,7 +27,7 @@ CaseBuilder builder(program::DType type, const LogitsSize& s) {
   return b;
 }
 
-// The parts of a sharded cross-entropy, and the whole, differ in which of these they have.
+// The parts of a sharded cross-entropy and the whole differ in which of these members they have.
 template <class Operation>
 Operation loss_operation(CaseBuilder& b, const LogitsSize& s, Scaling scaling) {
   using program::DType;

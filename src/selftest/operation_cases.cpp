@@ -15,7 +15,7 @@ namespace harness::selftest {
 
 namespace {
 
-// Poison before and after a view. A multiple of every alignment that a kernel may count on.
+// Poison before and after a view: a multiple of every alignment that a kernel may assume.
 constexpr std::int64_t guard_bytes = 512;
 
 template <class T>
@@ -37,7 +37,7 @@ void store_number(std::vector<std::byte>& bytes, program::DType type, std::int64
       return store(bytes, index, nearest_fp8(e4m3_format, std::bit_cast<std::uint32_t>(static_cast<float>(value))));
     case program::DType::e5m2:
       return store(bytes, index, nearest_fp8(e5m2_format, std::bit_cast<std::uint32_t>(static_cast<float>(value))));
-    case program::DType::e8m0:  // made by operations alone
+    case program::DType::e8m0:  // produced by operations only
       break;
   }
 }
@@ -87,7 +87,7 @@ CaseBuilder::CaseBuilder(program::DType type, bool tf32) : type_(type) {
   if (tf32) case_.settings.precision = config::Precision::tf32;
   if (type == program::DType::bf16) case_.settings.precision = config::Precision::bf16;
   if (type == program::DType::f16) case_.settings.precision = config::Precision::fp16;
-  // 8 and 11 bits of mantissa; f32 leaves room for sums in another order.
+  // Mantissas of 8 and 11 bits; the tolerance for f32 allows sums in another order.
   case_.tolerance = type != program::DType::f32 || tf32 ? 1e-2 : 1e-4;
 }
 
@@ -164,7 +164,7 @@ std::vector<OperationCase> operation_cases(bool tf32, bool fp8, bool mxfp8) {
   if (mxfp8) add_fp8_product_cases(cases, config::Precision::mxfp8);
   add_loss_scaling_cases(cases);
   add_compression_cases(cases);
-  // Real sizes in one 16-bit type are enough: the kernels differ in their conversions alone.
+  // Real sizes in one 16-bit type suffice: the kernels differ only in their conversions.
   std::erase_if(cases,
                 [](const OperationCase& c) { return c.large && c.settings.precision == config::Precision::fp16; });
   if (tf32) {

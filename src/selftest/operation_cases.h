@@ -13,7 +13,7 @@ namespace harness::selftest {
 /// How a buffer is filled before the operation runs.
 struct Filling {
   enum class Kind : std::uint8_t {
-    poison,   // NaN: nobody may read it, and what is to be written must not keep it
+    poison,   // NaN: must not be read, and must be overwritten in outputs
     normal,   // mean + deviation * a normal number
     uniform,  // i32: mean .. mean + limit - 1
     counted,  // i32: 0, 1 .. limit - 1, 0, 1 ..
@@ -23,55 +23,54 @@ struct Filling {
   std::int64_t limit = 0;
 };
 
-/// One buffer of a case: `view` is what operations may use of it. Around it lies poison that must stay.
+/// One buffer of a case. Operations may use `view`; the poison around it must stay.
 struct CaseBuffer {
   program::View view;
   Filling filling;
 };
 
-/// One operation on buffers of its own, to be run on two backends.
+/// One operation on its own buffers, run on two backends.
 struct OperationCase {
   std::string operation;     // name_of(action)
-  std::string name;          // what is special: "17 x 33, bf16, bias"
+  std::string name;          // what distinguishes the case: "17 x 33, bf16, bias"
   program::Program program;  // no init; the step is the operation; not lowered
   std::vector<program::Operation>
-      prepare;  // run before by the oracle alone: inputs that must fit others, such as a row's mean
+      prepare;  // run before by the oracle alone, for inputs that depend on others, such as a row's mean
   std::vector<CaseBuffer> buffers;
-  program::Layout layout;  // of which `rank` runs it; the operation itself never communicates
+  program::Layout layout;  // `rank` of it runs the operation, which never communicates
   int rank = 0;
   config::Settings settings;
-  double tolerance = 0;  // relative, of the largest difference and of the norm
-  bool large = false;    // real sizes: seconds on a CPU
+  double tolerance = 0;  // relative, for the largest difference and for the norm
+  bool large = false;    // real sizes, which take seconds on a CPU
 
   std::string precision() const;  // "bf16", "fp16", "fp32", "tf32", "fp8", "mxfp8"
 };
 
-/// Every compute operation: odd widths, optional views present and absent, accumulating and not, f32, bf16 and f16,
-/// shards, both kinds of attention, and all forms of matrix products that the GPT step has. What not every backend has:
-/// `tf32`, products of f32 on tensor cores; `fp8`, those of 8-bit floats; `mxfp8`, those with scales of blocks.
+/// Cases of every compute operation: odd widths, optional views present and absent, with and without accumulation, f32,
+/// bf16 and f16, shards, both kinds of attention, and all matrix products of the GPT step. Optional features of a
+/// backend: `tf32`, f32 products on tensor cores; `fp8`, products of 8-bit floats; `mxfp8`, those with block scales.
 std::vector<OperationCase> operation_cases(bool tf32, bool fp8, bool mxfp8);
 
-/// The numbers a buffer of a case holds before the operation, guards included. They depend on the seed and the buffer's
-/// name alone, not on the number of threads.
+/// The content of a buffer before the operation, including guards. It depends only on the seed and the buffer's name,
+/// not on the number of threads.
 std::vector<std::byte> initial_bytes(const OperationCase& test_case, std::size_t buffer, std::uint64_t seed,
                                      int threads = 1);
-/// The bits of poison: a NaN that no arithmetic makes.
+/// The bits of poison: a NaN that arithmetic does not produce.
 inline constexpr std::uint16_t poison_half = 0x7fd5;     // of bf16 and f16
-inline constexpr std::uint8_t poison_byte = 0xff;        // in 8-bit floats Quantise makes the NaN with a positive sign
-inline constexpr std::uint32_t poison_f32 = 0x7fd5a5c3;  // of i32 buffers too
+inline constexpr std::uint8_t poison_byte = 0xff;        // 8-bit floats: Quantise produces the NaN with a positive sign
+inline constexpr std::uint32_t poison_f32 = 0x7fd5a5c3;  // also in i32 buffers
 
-inline constexpr std::int64_t chunk_elements = 1 << 16;  // some hundred microseconds of work
+inline constexpr std::int64_t chunk_elements = 1 << 16;  // takes some hundred microseconds
 inline std::int64_t chunks_of(std::int64_t count) {
   return (count + chunk_elements - 1) / chunk_elements;
 }
 
-/// Calls work(chunk, first, last) for every chunk of [0, count), on at most `threads` threads. What belongs to which
-/// chunk depends on nothing else, so results joined in the order of chunks are the same for any number of threads.
-/// `work` must not throw.
+/// Calls work(chunk, first, last) for every chunk of [0, count), on at most `threads` threads. The chunks do not depend
+/// on the number of threads, so results joined in chunk order do not either. `work` must not throw.
 void for_each_chunk(std::int64_t count, int threads,
                     const std::function<void(std::int64_t chunk, std::int64_t first, std::int64_t last)>& work);
 
-/// Puts an OperationCase together: names its buffers and says how they are filled.
+/// Builds an OperationCase: names its buffers and sets their content.
 class CaseBuilder {
  public:
   explicit CaseBuilder(program::DType type, bool tf32 = false);
@@ -82,24 +81,24 @@ class CaseBuilder {
   }
   program::View normal(const std::string& name, program::DType type, std::int64_t count, double deviation = 1,
                        double mean = 0);
-  /// From `first` on, so many.
+  /// `count` numbers from [first, first + limit).
   program::View whole_numbers(const std::string& name, std::int64_t count, std::int64_t limit, std::int64_t first = 0);
-  /// As documents of so many tokens have them.
+  /// Position ids for documents of this many tokens.
   program::View position_ids(std::int64_t count, std::int64_t document);
   program::View constant(const std::string& name, program::DType type, double value);
-  /// To be written only.
+  /// Written only.
   program::View output(const std::string& name, std::int64_t count) { return output(name, type_, count); }
   program::View output(const std::string& name, program::DType type, std::int64_t count);
-  /// To be written, or added to: then full of numbers.
+  /// Written, or added to: then initialised with numbers.
   program::View result(const std::string& name, program::DType type, std::int64_t count, bool accumulate) {
     return accumulate ? normal(name, type, count) : output(name, type, count);
   }
 
-  /// Runs before, on the oracle.
+  /// Runs `action` before the case, on the oracle.
   CaseBuilder& prepare(const program::Action& action);
   CaseBuilder& at(const program::Layout& layout, int rank);
   CaseBuilder& attention(config::AttentionKind kind);
-  /// Of a product whose factors are 8-bit floats, in a case that is else of bf16.
+  /// The precision of products of 8-bit floats, in a case that otherwise uses bf16.
   CaseBuilder& precision(config::Precision of_products);
   CaseBuilder& large();
   OperationCase take(const program::Action& action, const std::string& name);

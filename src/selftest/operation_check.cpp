@@ -19,7 +19,7 @@ program::View whole(const program::Program& program, std::size_t buffer) {
   return {static_cast<program::BufferId>(buffer), 0, program.buffers[buffer].count};
 }
 
-// Which elements of each buffer the operation may write.
+// The elements of each buffer that the operation may write.
 std::vector<std::vector<char>> writable(const OperationCase& test_case) {
   std::vector<std::vector<char>> marks;
   for (const program::Buffer& b : test_case.program.buffers) marks.emplace_back(b.count, char{0});
@@ -68,7 +68,7 @@ struct Magnitude {
   }
 };
 
-// Findings in a stretch of a buffer.
+// Findings in a part of a buffer.
 struct Findings {
   std::string failure;  // the first
   std::int64_t written = 0, untouched_by_oracle = 0;
@@ -83,7 +83,7 @@ struct Findings {
   }
 };
 
-// One buffer of a case.
+// Compares one buffer of a case.
 class BufferComparison {
  public:
   BufferComparison(const program::Buffer& buffer, const program::View& view, const std::vector<char>& writable,
@@ -98,7 +98,7 @@ class BufferComparison {
       return {0, "the oracle wrote nothing to " + b_.name};
     }
     if (all.difference.squares == 0) return {0, ""};
-    // Where a value is replaced by a sum with it, what was added counts: half a learning rate is not "0.1 % off".
+    // If a value is updated by adding to it, the change is what counts: half a learning rate is not "0.1 % off".
     const bool f32 = b_.type == program::DType::f32;
     const double most = f32 ? std::min(all.value.most, all.change.most) : all.value.most;
     const double squares = f32 ? std::min(all.value.squares, all.change.squares) : all.value.squares;
@@ -126,7 +126,7 @@ class BufferComparison {
   }
 
   void element(std::size_t i, Findings& f) const {
-    const std::int64_t at = static_cast<std::int64_t>(i) - view_.offset;  // within what the operation may use
+    const std::int64_t at = static_cast<std::int64_t>(i) - view_.offset;  // relative to the view
     if (writable_[i] == 0) {
       if (!same_bytes(i)) {
         const bool inside = at >= 0 && at < view_.count;
@@ -215,7 +215,7 @@ void check_into(CheckLine& line, const OperationCase& test_case, const backend::
 
 }  // namespace
 
-// Buffers are written after initialize(), which a backend may use to rehearse the step on cleared memory.
+// Writes the buffers after initialize(), because a backend may rehearse the step on cleared memory there.
 CaseBytes results_of(const backend::Backend& on, const OperationCase& test_case,
                      const std::vector<program::Operation>& list, CaseBytes bytes, int threads,
                      std::set<std::string>* warnings) {
@@ -258,7 +258,7 @@ ResultError compare(const OperationCase& test_case, const CaseBytes& before, con
 std::vector<CheckLine> check_operations(const std::vector<OperationCase>& cases, const backend::Backend& subject,
                                         const backend::Backend& oracle, const OperationCheckOptions& options) {
   std::vector<const OperationCase*> chosen;
-  std::map<std::string, int> left;  // cases of each line that are still to run
+  std::map<std::string, int> left;  // remaining cases of each line
   for (const OperationCase& c : cases) {
     if (!selected(case_name(c), options.only) || (c.large && !options.large)) continue;
     chosen.push_back(&c);

@@ -22,15 +22,15 @@ struct LinearSize {
 
 enum class Result : std::uint8_t { y, of_transposed, dx, dw };
 
-// A product as the GPT step has it (workloads/gpt), or that the operation allows besides.
+// A product of the GPT step (workloads/gpt), or another one that the operation supports.
 struct Form {
   const char* name;
   Result result = Result::y;
   Epilogue epilogue = Epilogue::none;
-  bool bias = false;  // of dw its gradient
+  bool bias = false;  // for dw: its gradient
   bool add = false;
   bool accumulate = false;
-  bool fp8 = false;  // 8-bit factors have it, too
+  bool fp8 = false;  // also with 8-bit factors
   bool large = true;
 };
 constexpr Form forms[] = {
@@ -62,12 +62,12 @@ program::Matmul product_of(const Form& form, const LinearSize& s) {
   return op;
 }
 
-// Results are of order one if the factors b are of this, whatever the length of the sums.
+// With factors b of this scale, results are of order one for any length of the sums.
 double scale_of(const program::Matmul& op) {
   return 1 / std::sqrt(static_cast<double>(op.k));
 }
 
-// Adds all but the factors.
+// Adds all operands except the factors.
 OperationCase complete(CaseBuilder& b, const Form& form, program::Matmul op) {
   const std::int64_t count = op.m * op.n;
   const bool weights = form.result == Result::dw;
@@ -98,8 +98,8 @@ void add_product_cases(Cases& cases, DType type, bool tf32) {
   }
 }
 
-// In the one orientation that cuBLASLt has (program::Matmul). With scales of blocks all is e4m3, and factors are
-// quantised before, so that no two blocks are alike.
+// Uses the one orientation that cuBLASLt supports (program::Matmul). With block scales, all factors are e4m3 and
+// quantised beforehand, so that no two blocks are alike.
 void add_fp8_product_cases(Cases& cases, config::Precision precision) {
   const bool of_blocks = precision == config::Precision::mxfp8;
   const LinearSize smallest = of_blocks ? LinearSize{32, 96, 64} : LinearSize{16, 48, 32};
@@ -132,8 +132,8 @@ void add_fp8_product_cases(Cases& cases, config::Precision precision) {
   }
 }
 
-// Both orientations and each alone, with a bias gradient and without; sizes that fill tiles of a kernel and that do
-// not, and what has no whole blocks with one scale alone.
+// Both orientations and each alone, with and without a bias gradient; sizes that fill the tiles of a kernel and sizes
+// that do not; sizes without whole blocks only with a single scale.
 void add_quantise_cases(Cases& cases, program::DType type) {
   struct Size {
     std::int64_t rows, width;

@@ -28,10 +28,10 @@
 namespace harness::selftest {
 namespace {
 
-// A training job of one rank, made ready to step: what whole-step checks run.
+// A training job of one rank, ready to step, for whole-step checks.
 class OneRank {
  public:
-  // `tuned`: the backend times its choices first, for some seconds. Throws Error.
+  // `tuned`: the backend times its alternatives first, for some seconds. Throws Error.
   OneRank(const backend::Backend& backend, const config::Model& model, const config::Settings& settings,
           std::uint64_t seed, int threads, bool tuned)
       : set_(program::lower(workloads::build_programs(model, settings, {}), backend.declared())) {
@@ -77,7 +77,7 @@ class OneRank {
   int done_ = 0;
 };
 
-// |a - b| / |b|, of the norms; infinite where something is not finite. Throws Error for different lengths.
+// |a - b| / |b| in norms; infinity if any element is not finite. Throws Error for different lengths.
 double relative_distance(const std::vector<float>& a, std::span<const float> b) {
   if (a.size() != b.size()) fail("{} numbers are to be compared with {}", a.size(), b.size());
   double difference = 0, norm = 0;
@@ -93,14 +93,14 @@ struct Allowed {
   double loss, gradient;
 };
 
-// tests/reference says how far PyTorch's own float32 and bf16 are off: 2e-7 and 4e-7; 4e-3 and 1.5e-2. Twice that is
-// left to another bf16 attention, which rounds elsewhere. tf32 has three bits more.
+// By tests/reference, PyTorch's own float32 and bf16 deviate by 2e-7 and 4e-7, and by 4e-3 and 1.5e-2. Twice that is
+// allowed for another bf16 attention, which rounds elsewhere. tf32 has three more bits.
 Allowed allowed(config::Precision precision) {
   if (precision == config::Precision::fp32) return {1e-5, 1e-4};
   return {precision == config::Precision::tf32 ? 1e-2 : 2e-2, 3e-2};
 }
 
-// One way to run a step. All ways must reach the same numbers.
+// One way to run a step. All ways must give the same results.
 struct Way {
   std::string name;
   config::Settings settings;
@@ -127,7 +127,7 @@ std::vector<Way> ways_of(const Reference& reference, const backend::Backend& sub
   if (honours("overlap_optimizer")) {
     config::Settings& settings = add("optimizer beside the backward pass", batch).settings;
     settings.overlap_optimizer = true;
-    settings.bucket_size_bytes = 16 << 10;  // several in these small models
+    settings.bucket_size_bytes = 16 << 10;  // several buckets in these small models
   }
   if (config::traits_of(subject.kind()).tunes) add("tuned", batch).tuned = true;
   return ways;
@@ -140,7 +140,7 @@ CheckLine line_for(const std::string& what, config::Precision precision, double 
   return line;
 }
 
-// Every way of running the model of `reference`, against its losses and gradients.
+// Runs the model of `reference` in every way and checks its losses and gradients.
 void check_model(const Reference& reference, const backend::Backend& subject, const StepCheckOptions& options,
                  CheckLine& losses, CheckLine& gradients) {
   for (const Way& way : ways_of(reference, subject)) {
@@ -198,7 +198,7 @@ const char* name_of(Outcome outcome) {
 }
 
 void judge(CheckLine& line, const std::string& what, double error) {
-  if (!(error <= line.error)) line.error = error;  // a NaN is kept: nothing is larger
+  if (!(error <= line.error)) line.error = error;  // keeps a NaN, which compares as larger than nothing
   if (error <= line.tolerance) return;
   line.outcome = Outcome::failed;
   line.failures.push_back(fmt::format("{}: off by {:.3g}, allowed is {:.3g}", what, error, line.tolerance));
@@ -214,9 +214,9 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr const char* index_name = "gpt_tiny.json";
-constexpr std::size_t most_bytes = 256 << 20;  // of any file of a reference
+constexpr std::size_t most_bytes = 256 << 20;  // limit for any file of a reference
 
-// A value of the model, from its JSON.
+// Reads a value of the model from its JSON.
 template <class T>
 void read_key(const nlohmann::json& from, T& value) {
   if constexpr (std::is_enum_v<T>) {
@@ -243,7 +243,7 @@ std::vector<float> read_numbers(const fs::path& path, std::size_t count) {
   return numbers;
 }
 
-// use(index) with what the file holds.
+// Calls use(index) with the content of the file.
 void with_index(const fs::path& path, const std::function<void(const nlohmann::json&)>& use) {
   try {
     use(nlohmann::json::parse(read_file(path.string(), most_bytes)));

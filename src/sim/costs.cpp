@@ -44,7 +44,7 @@ class Costs {
     const config::Software& software = calibration_.software;
     Cost cost;
     if (std::holds_alternative<program::Quantise>(op.action)) {
-      // Calibrations have casts as a part of the products that read them: linear_seconds().
+      // Calibrations count casts as a part of the products that read them: linear_seconds().
       if (!op.waits.empty()) cost.alone = ticks_of(software.hop_s);
       return cost;
     }
@@ -72,7 +72,7 @@ class Costs {
     return paced_;
   }
 
-  // Whether a kernel of its own adds the gradient of a weight to those of earlier micro-batches.
+  // Whether a separate kernel adds the gradient of a weight to those of earlier micro-batches.
   bool adds_up_apart(const Program& program, const program::Operation& op) const {
     const auto* product = std::get_if<program::Matmul>(&op.action);
     return product != nullptr && calibration_.software.accumulation_bytes > 0 &&
@@ -82,7 +82,7 @@ class Costs {
 
   double computation_seconds(const Program& program, const program::Operation& op, const Device& device) const {
     const config::Software& software = calibration_.software;
-    // Curves are of fused attention: the same work takes another time where the scores are written.
+    // Curves are of fused attention: unfused attention takes another time for the same work.
     const config::Curve* curve =
         program::is_unfused_attention(op.action)
             ? nullptr
@@ -93,7 +93,7 @@ class Costs {
         return computes ? work / (device_.flops * calibration_.product_share) + software.kernel_s
                         : memory_seconds(work, device_, calibration_);
       };
-      // Slower clocks slow down what computes.
+      // Slower clocks slow down computation only.
       const double seconds = seconds_by(*curve, program::work_of(program, op.action), law);
       return computes ? seconds * device_.flops / device.flops : seconds;
     }
@@ -103,14 +103,14 @@ class Costs {
     const auto attention = [&](const auto& of, bool backward) {
       const program::AttentionShape& s = of.shape;
       if (!of.probabilities.present()) {
-        // Where ranks share a sequence, each has its part of the queries, and meets all keys one part after the other.
+        // Ranks that share a sequence each have a part of the queries and meet all keys, one part after the other.
         // Documents of a sequence are as efficient as sequences of their length.
         const auto keys = std::max<std::int64_t>(1, std::llround((1 - of.unseen) * static_cast<double>(s.key_length)));
         const double alone_s = attention_seconds(settings_.context() * program::flop_of(op.action).model, keys,
                                                  s.head_dim, backward, device, calibration_);
         return settings_.context() > 1 ? ring_seconds(s, backward, alone_s, device) : alone_s;
       }
-      // Over the full square: nothing of it is left out.
+      // Unfused attention computes the full square, without skipping the upper triangle.
       const auto product = [&](std::int64_t n, std::int64_t k) {
         const double moved = 2 * static_cast<double>(s.batch * s.heads) *
                              static_cast<double>(s.query_length * n + s.query_length * k + n * k);
@@ -129,13 +129,13 @@ class Costs {
     return memory_seconds(bytes, device, calibration_);
   }
 
-  // One of the products of a layer, or the head's.
+  // The time of one of a layer's products, or the head's.
   double linear_seconds(const Program& program, const program::Operation& op, const program::Matmul& product,
                         double bytes, const Device& device) const {
     const config::Software& software = calibration_.software;
     const bool low = config::is_low(settings_.precision) && op.label.layer >= 0;
     const int bits = low ? config::row_of(settings_.precision).product_bits : 16;
-    // Calibrations have the bytes of bf16 factors, whatever their bits.
+    // Calibrations count the bytes of bf16 factors, whatever their bits.
     if (product.a_scale.present())
       bytes += software.cost_of(op).bytes * static_cast<double>(product.m * product.k + product.k * product.n);
     double seconds = product_seconds(product.m, product.n, product.k, 1, bytes, device, calibration_, bits);
@@ -144,7 +144,7 @@ class Costs {
       seconds += memory_seconds(software.accumulation_bytes * parameters, device, calibration_);
     }
     if (!low || program::is_weight_gradient(program, product)) return seconds;
-    // The input of each product, and the gradient of its result: before they are gathered, where they are.
+    // Casts cover the input of each product and the gradient of its result, before any gather.
     const std::string_view what = op.label.what;
     const bool takes_stream =
         what == "qkv" || what == "fc1" || what == "projection input gradient" || what == "fc2 input gradient";
@@ -155,8 +155,8 @@ class Costs {
     return seconds + (each > 0 ? memory_seconds(each * elements, device, calibration_) : 0);
   }
 
-  // Ring attention (Liu et al. 2023, arXiv 2310.01889): keys and values go round behind the attention with those
-  // before, backward with their gradients, and each result but the first is added to the sum in f32.
+  // Ring attention (Liu et al. 2023, arXiv 2310.01889): keys and values travel round the ring while attention runs on
+  // the previous ones, backward with their gradients. Each result but the first is added to the sum in f32.
   double ring_seconds(const program::AttentionShape& s, bool backward, double alone_s, const Device& device) const {
     constexpr double start_s = 20e-6, share_of_nvlink = 0.8, bytes_of_sum = 12, disturbs = 0.05;
     const int others = settings_.context() - 1,
@@ -200,7 +200,7 @@ class Costs {
       const auto element = static_cast<double>(program::size_of(program.buffer_of(sum->data).type));
       bytes *= std::min(1.0, calibration_.software.gradient_bytes / element);
     }
-    // Weights of fewer bits are gathered as a byte each, with bf16's type in the Program (Megatron-LM:
+    // Weights of fewer bits are gathered as one byte each, although the Program types them as bf16 (Megatron-LM:
     // --fp8-param-gather).
     const bool over_tensor = is_over_tensor(classes_.set().groups[group]);
     const bool of_weights =
@@ -233,7 +233,7 @@ class Costs {
     return cost;
   }
 
-  // As the sender has it.
+  // Returns the time of a message from a rank of this class to its peer.
   double message_seconds_to(int rank_class, const program::Peer& peer, double bytes) {
     const program::Layout& layout = classes_.set().layout;
     const int sender = classes_.list()[rank_class].first_rank;
@@ -246,7 +246,7 @@ class Costs {
     return message_seconds(bytes, senders, tensor_spread(classes_.class_of(receiver)), network_, calibration_, share);
   }
 
-  // The spread of the ranks that share a layer with those of a class.
+  // Returns the spread of the tensor group of a class.
   const Spread& tensor_spread(int rank_class) {
     static constexpr Spread alone;
     const std::vector<program::Group>& groups = classes_.set().groups;
@@ -272,7 +272,7 @@ class Costs {
       const program::ProgramSet& set = classes_.set();
       const int rank = classes_.list()[rank_class].first_rank;
       const std::vector<int> members = set.groups[group].members(set.layout, set.layout.coordinates(rank));
-      // All members have it in common.
+      // All members have the same spread.
       known->second = {program::spread_of(set.groups[group], set.layout, members.front(), network_.node_of)};
       for (const int member : members)
         known->second.network = std::min(known->second.network, condition_.network_of(member));
@@ -289,7 +289,7 @@ class Costs {
   const Condition& condition_;
   const bool host_paces_;
   double& largest_message_bytes_;
-  int paced_class_ = -1;  // the class that was asked for last, and its costs: they are asked for class by class
+  int paced_class_ = -1;  // the class asked for last, with its costs below: requests come class by class
   std::vector<Cost> paced_;
   std::map<std::pair<program::Collective, Spread>, CollectiveTime> collectives_;
   std::map<std::pair<int, program::GroupId>, Spread> spreads_;

@@ -82,7 +82,7 @@ Part part_of(const program::ProgramSet& set, const Operation& op) {
   return communication_part(group.name, op.label.phase == program::Phase::finish);
 }
 
-// The operation that ended last.
+// Returns the operation that ends last.
 std::pair<int, OperationId> last_of(const SimulatedStep& step) {
   for (int c = 0; std::cmp_less(c, step.times.size()); ++c) {
     const std::vector<OperationTimes>& times = step.times[c];
@@ -93,7 +93,7 @@ std::pair<int, OperationId> last_of(const SimulatedStep& step) {
   return {0, -1};
 }
 
-// Divides what a pass took alone as the path through it by itself is divided.
+// Divides the time of a pass running alone in the proportions of the path through it.
 void add_pass(CriticalPath& path, Ticks alone, const CriticalPath& through) {
   const double share = static_cast<double>(alone) / static_cast<double>(through.length());
   Ticks rest = alone;

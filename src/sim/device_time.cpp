@@ -10,7 +10,7 @@ namespace {
 
 struct Tile {
   std::int64_t m, n;
-  double share;  // of what the largest tiles reach: smaller ones reuse less of what they load
+  double share;  // relative to the largest tiles: smaller ones reuse less of what they load
 };
 constexpr std::array<Tile, 6> tiles{
     {{256, 128, 1.0}, {128, 256, 1.0}, {128, 128, 0.95}, {128, 64, 0.80}, {64, 128, 0.80}, {64, 64, 0.65}}};
@@ -22,7 +22,7 @@ double up(double whole, double part) {
 
 using Kernel = config::AttentionKernel;
 
-// Shares of the dense bf16 peak by causal attention over long sequences, heads of 128, and the keys at half of them.
+// Shares of the dense bf16 peak in causal attention over long sequences, heads of 128; `ramp`: keys at half of them.
 struct AttentionRow {
   int generation;  // compute capability, 90 is 9.0
   Kernel kernel;
@@ -31,14 +31,14 @@ struct AttentionRow {
 constexpr int ampere = 80, hopper = 90, blackwell = 100;
 constexpr std::array<AttentionRow, 9> attention_rows{{
     {ampere, Kernel::fa2, .62, .52, 500},        // Dao 2023, "FlashAttention-2", figures 4 to 6
-    {ampere, Kernel::fa1, .48, .27, 500},        // its version in Triton: Dao et al. 2022, "FlashAttention"
+    {ampere, Kernel::fa1, .48, .27, 500},        // the Triton version: Dao et al. 2022, "FlashAttention"
     {hopper, Kernel::cudnn, .58, .48, 600},      // charts of Shah et al. 2024, "FlashAttention-3", 512 to 16384 keys
     {hopper, Kernel::fa1, .25, .14, 500},        // in Triton without wgmma: A100's time over 1.6 to 1.75
-    {hopper, Kernel::fa2, .355, .31, 450},       // the same charts
-    {hopper, Kernel::fa3, .64, .50, 700},        // the same charts
+    {hopper, Kernel::fa2, .355, .31, 450},       // from the charts of FlashAttention-3
+    {hopper, Kernel::fa3, .64, .50, 700},        // from the charts of FlashAttention-3
     {blackwell, Kernel::cudnn, .50, .38, 1000},  // FlashAttention-4's page: 1.3 times as slow as FA4
-    {blackwell, Kernel::fa2, .20, .16, 600},     // the same page: 2.7 times as slow as FA4
-    {blackwell, Kernel::fa4, .66, .48, 1000},    // the same page: 1605 to 1613 TFLOP/s
+    {blackwell, Kernel::fa2, .20, .16, 600},     // FlashAttention-4's page: 2.7 times as slow as FA4
+    {blackwell, Kernel::fa4, .66, .48, 1000},    // FlashAttention-4's page: 1605 to 1613 TFLOP/s
 }};
 
 const AttentionRow& attention_row(Kernel kernel, int capability) {
@@ -61,7 +61,7 @@ double share_of_heads(Kernel kernel, std::int64_t head_dim) {
   return head_dim < 96 ? 0.75 : 0.85;
 }
 
-// Work that the GPU does one after the other: computations, and what tensor ranks tell each other between them.
+// Whether an operation is work that the GPU runs in sequence: computation, or communication of tensor ranks.
 bool is_in_pass(const program::ProgramSet& set, const program::Operation& op) {
   const program::Phase phase = op.label.phase;
   if (phase != program::Phase::forward && phase != program::Phase::backward) return false;
@@ -91,7 +91,7 @@ double product_seconds(std::int64_t m, std::int64_t n, std::int64_t k, std::int6
       const double waves = up(count * split, device.multiprocessors);
       const double each = 2.0 * static_cast<double>(tile.m * tile.n) * (static_cast<double>(k) / split + ramp);
       double seconds = waves * each / (of_one * tile.share);
-      // The parts of a split product are f32 and are added up by a second kernel.
+      // Split-k leaves partial results in f32, which a second kernel adds up.
       if (split > 1) seconds += 8.0 * static_cast<double>(m * n) * split / (device.memory_bytes_per_s * c.memory_share);
       best_s = std::min(best_s, seconds);
     }

@@ -19,12 +19,12 @@ using program::GroupId;
 using program::Operation;
 using program::OperationId;
 
-// Work that goes on at a rate which changes: what is left, in ticks at full speed.
+// Work that proceeds at a changing rate.
 struct Work {
-  double left = 0;
+  double left = 0;           // in ticks at full speed
   double rate = 0;           // 0: not begun
-  Ticks since = 0;           // when the rate began
-  std::int32_t version = 0;  // of its end: an event of another version is void
+  Ticks since = 0;           // when this rate began
+  std::int32_t version = 0;  // changes with its end: an event with another version is void
 
   void settle(Ticks now) {
     left = std::max(0.0, left - static_cast<double>(now - since) * rate);
@@ -36,39 +36,39 @@ struct Work {
 // Operations of a stream that start together: one, or a fused group.
 struct Unit {
   OperationId first = 0, last = 0;  // inclusive
-  int missing = 0;                  // waits, and the unit before it on its stream
-  int running = 0;                  // of its operations
-  Ticks issued = 0;                 // by the host, all of it
-  OperationId after = -1;           // whose end was the last that it waited for
+  int missing = 0;                  // pending waits, and the previous unit of its stream if that is pending
+  int running = 0;                  // operations that have not ended
+  Ticks issued = 0;                 // when the host has issued all of it
+  OperationId after = -1;           // the operation whose end released it last
   int before = -1, next = -1;       // on its stream
 };
 
-// One communication of all its members: one collective, or one message.
+// One communication: a collective or a message.
 struct CollectiveInstance {
-  std::vector<std::pair<int, OperationId>> members;  // class and operation, in the order of coming
+  std::vector<std::pair<int, OperationId>> members;  // class and operation, in order of arrival
   Work work;
   double keeps = 1;
 };
 
-// Classes that meet again and again over one communicator: the n-th operation of each is part of the n-th instance. A
-// message has two ends, which may belong to one class.
+// Classes that communicate repeatedly: the n-th operation of each is part of the n-th instance. A message has two ends,
+// which may belong to one class.
 struct Communicator {
   int members = 0;             // ends
   std::vector<int> instances;  // numbers, in order
 };
 
-struct RankTimeline {  // of a class
+struct RankTimeline {  // for a class
   std::vector<Unit> units;
   std::vector<int> unit_of;                  // by operation
   std::vector<std::vector<int>> dependants;  // by operation: units that wait for it
   std::vector<Cost> costs;
   std::vector<Work> work;                   // by operation, of computations
-  std::vector<OperationId> computing;       // computations that run
-  std::vector<int> communicating;           // numbers of instances that are under way
+  std::vector<OperationId> computing;       // running computations
+  std::vector<int> communicating;           // numbers of running instances
   std::vector<OperationId> arrived;         // communications that have arrived and not ended
-  std::map<std::pair<int, bool>, int> met;  // by communicator, and whether it sends: how often
+  std::map<std::pair<int, bool>, int> met;  // how many so far, by communicator and whether it sends
   std::map<GroupId, int> communicator_of_group;
-  std::vector<int> communicator;  // by operation, its number; -1: a computation
+  std::vector<int> communicator;  // its number, by operation; -1: a computation
   bool touched = false;
 };
 
@@ -78,7 +78,7 @@ struct Event {
   int number = 0;  // class, or instance
   int index = 0;   // unit or operation
   std::int32_t version = 0;
-  // Ties are broken by what it is, so that the order does not depend on the order of insertion.
+  // Ties are broken by content, so that the order does not depend on insertion.
   auto key() const { return std::tuple(time, kind, number, index, version); }
   bool operator>(const Event& other) const { return key() > other.key(); }
 };
@@ -171,7 +171,7 @@ class Engine {
     return known->second;
   }
 
-  // All that a unit waits for has ended: it starts when the host has issued it.
+  // Called when all that a unit waits for has ended: it starts once the host has issued it.
   void ready(int c, int number) {
     const Unit& unit = timelines_[c].units[number];
     if (unit.issued > now_) {
@@ -196,14 +196,14 @@ class Engine {
     }
   }
 
-  // Everything that can start now, and then the new rates.
+  // Starts everything that can start now, then updates the rates.
   void work_off() {
     while (!startable_.empty()) {
       const auto [c, number] = startable_.back();
       startable_.pop_back();
       const Unit unit = timelines_[c].units[number];
       for (OperationId id = unit.first; id <= unit.last; ++id) {
-        // Operations of other streams may stand between those of a fused group.
+        // Operations of other streams may lie between those of a fused group.
         if (timelines_[c].unit_of[id] == number) start(c, id, unit.after);
       }
     }
@@ -237,7 +237,7 @@ class Engine {
     }
   }
 
-  // The later of both ends of an operation that stands for a pass, from now on.
+  // Returns the time left to the later of the two ends of an operation that stands for a pass.
   Ticks left_of_pass(int c, OperationId id) {
     const RankTimeline& timeline = timelines_[c];
     const Cost& cost = timeline.costs[id];
@@ -315,9 +315,9 @@ class Engine {
 
   void set_rates(int c) {
     RankTimeline& timeline = timelines_[c];
-    double left = 1;  // of the device, for computations
+    double left = 1;  // share of the device left to computations
     for (const OperationId id : timeline.arrived) left *= 1 - timeline.costs[id].takes;
-    double computing = 0;  // as many at once, on average
+    double computing = 0;  // mean number of concurrent computations
     for (const OperationId id : timeline.computing) computing += timeline.costs[id].computing;
     for (const OperationId id : timeline.computing) {
       const double own = timeline.costs[id].computing, rate = left / (1 + computing - own);
@@ -325,7 +325,7 @@ class Engine {
     }
     for (const int number : timeline.communicating) {
       CollectiveInstance& instance = instances_[number];
-      double undisturbed = 1;  // share of the time
+      double undisturbed = 1;  // share of the time in which no member computes
       for (const auto& [member, operation] : instance.members) {
         for (const OperationId id : timelines_[member].computing)
           undisturbed *= 1 - timelines_[member].costs[id].computing;

@@ -55,11 +55,11 @@ namespace {
 
 constexpr double us = 1e-6;
 
-// Ranks of one node do `passes` over NVLink, of (n - 1) / n of the bytes.
+// Ranks of one node make `passes` over NVLink, each with (n - 1) / n of the bytes.
 struct Inside {
   double n, passes, links;  // links: bytes per second of a rank's NVLinks, one direction
   double per_byte(double share) const { return passes * (n - 1) / n / (links * share); }
-  // `of_all_reduce`: the start of one; its halves have 0.6 of that.
+  // `of_all_reduce`: the start of an all-reduce; reduce-scatter and all-gather have 0.6 of it.
   double start_s(double of_all_reduce) const { return (passes > 1 ? 1 : 0.6) * of_all_reduce; }
 };
 
@@ -97,7 +97,7 @@ double with_switches_that_add(double bytes, const Inside& in) {
 double inside_seconds(double bytes, double ranks, double passes, const Network& network, const config::Calibration& c) {
   if (ranks <= 1) return 0;
   const Inside in{ranks, passes, network.rank_bytes_per_s};
-  // By a share of what the links promise, as calibrated on the machine at hand.
+  // A share of the nominal link rate, as calibrated on this machine.
   if (c.within_node) return in.start_s(c.within_node->start_s) + bytes * in.per_byte(c.within_node->share);
   return network.switches_reduce ? with_switches_that_add(bytes, in) : without_switches_that_add(bytes, in);
 }
@@ -111,7 +111,7 @@ double between_seconds(double bytes, const Spread& spread, double passes, const 
   double rate = adapters * network_share(network, c);
   if (inside) rate = std::min(rate, network.rank_bytes_per_s * most_of_nvlink);
   const double part = passes * (n - 1) / n;
-  if (c.network_hop_s == 0)  // measured on as many nodes: its start has all steps
+  if (c.network_hop_s == 0)  // measured on this number of nodes: the start includes all steps
     return c.network_start_s + bytes * (part / rate);
   double seconds = std::numeric_limits<double>::infinity();
   const auto add = [&](double start_s, double per_byte) { seconds = std::min(seconds, start_s + bytes * per_byte); };
@@ -137,12 +137,12 @@ const char* curve_of(program::Collective kind) {
   return names[static_cast<std::size_t>(kind)];
 }
 
-// The share that each rank of a ring sends and receives of every byte of the size, against all that it could.
+// The share of each byte that a rank of a ring sends and receives.
 double part_moved(double ranks) {
   return (ranks - 1) / ranks;
 }
 
-// NCCL's model steps from size to size and from choice to choice. Points this near follow it to a tenth of a percent.
+// NCCL's model jumps between sizes and choices. Points this close follow it to 0.1 %.
 constexpr int points_of_octave = 4, octaves = 44;
 
 }  // namespace
@@ -177,7 +177,7 @@ double message_seconds(double bytes, int senders, const Spread& there, const Net
   }
   const bool scatters = c.software.scatters_messages && there.ranks > 1;
   const double own = scatters ? bytes / there.ranks : bytes;
-  // One alone has its own network card.
+  // A lone sender has only its own network card.
   const int sharing = std::max(senders, std::min(network.nics_of_node, network.ranks_of_node));
   double seconds = c.message_start_s + own * sharing / (network.node_bytes_per_s * network_share(network, c) * share);
   if (scatters) seconds += collective_seconds(program::Collective::all_gather, bytes, there, network, c);

@@ -15,7 +15,7 @@ namespace {
 
 using program::Collective;
 
-// In the order of NCCL's numbers (nccl/values.h), in which the first of equals is chosen.
+// In the order of NCCL's numbers (nccl/values.h): among equals, it chooses the first.
 enum class NcclAlgorithm : std::uint8_t { tree, ring, collnet_direct, collnet_chain, nvls, nvls_tree, pat };
 enum class NcclProtocol : std::uint8_t { ll, ll128, simple };
 
@@ -36,12 +36,12 @@ constexpr std::array<ByNodes, 4> tree_ll128_most{{{20, 20, 20}, {20, 20, 20}, {3
 constexpr std::array<ByNodes, 4> tree_most{{{26.5, 18.5, 10}, {24, 23.6, 17.8}, {38.7, 41.4, 36}, {70, 42.8, 24}}};
 constexpr std::array<ByNodes, 4> nvls_tree_most{{{26.5, 18.5, 10}, {24, 23.6, 17.8}, {0, 57.7, 45.5}, {0, 96, 43.8}}};
 constexpr std::array<double, 4> nvls_share{0, 0, 0.85, 0.74};
-// The share that a link of NVLink carries of the 25 or 50 GB/s that its data sheet has.
+// The usable share of an NVLink link's 25 or 50 GB/s by the data sheet.
 constexpr std::array<double, 4> link_share{20.0 / 25, 20.0 / 25, 20.6 / 25, 40.1 / 50};
 constexpr double network_share = 12.0 / 12.5;  // NET_BW: 12 GB/s of 100 Gbit/s
-constexpr double network_overhead_us = 1;      // of a step, three times with Simple
+constexpr double network_overhead_us = 1;      // per step, three times as much with Simple
 
-// A tree's bandwidth for messages of 64 B, 128 B and so on.
+// Factors on a tree's bandwidth, for messages of 64 B, 128 B and so on.
 constexpr std::array<std::array<double, 23>, 3> tree_correction{
     {{1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1},
      {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1},
@@ -53,8 +53,8 @@ std::size_t generation_of(int capability) {
   return capability >= 80 ? 1 : 0;
 }
 
-// The speeds that the search tries for a channel within a node, GB/s: the fastest that the links carry `channels`
-// times.
+// Returns the speed of a channel within a node, GB/s: the fastest that NCCL's search tries and the links carry
+// `channels` times.
 double channel_speed(std::size_t generation, double links, int channels) {
   static constexpr std::array any{40.0, 30.0, 20.0, 18.0, 15.0, 12.0, 10.0, 9.0, 7.0, 6.0, 5.0, 4.0, 3.0};
   static constexpr std::array hopper{60.0, 50.0, 40.0, 30.0, 24.0, 20.0, 15.0, 12.0, 11.0, 6.0, 3.0};
@@ -66,7 +66,7 @@ double channel_speed(std::size_t generation, double links, int channels) {
   return links / channels;
 }
 
-// Channels of rings within a node: as many as NCCL's logs show on DGX machines, before it doubles them.
+// Channels of rings within a node, as in NCCL's logs on DGX machines, before NCCL doubles them.
 constexpr std::array<int, 4> ring_channels{6, 12, 12, 16};
 
 constexpr double giga = 1e9;
@@ -75,13 +75,13 @@ bool is_collnet(NcclAlgorithm a) {
   return a == NcclAlgorithm::collnet_direct || a == NcclAlgorithm::collnet_chain;
 }
 
-// The network cards of a node that carry a group.
+// Returns how many network cards of a node carry a group.
 int cards_of(const Spread& group, const Network& network) {
   const int cards = group.most_on_a_node * std::max(1, network.nics_of_node / std::max(1, network.ranks_of_node));
   return network.nics_of_node > 0 ? std::min(cards, network.nics_of_node) : cards;
 }
 
-// A group with the links that it has for itself.
+// A group and the links that it has to itself.
 class NcclCommunicator {
  public:
   NcclCommunicator(const Spread& group, const Network& network)
@@ -98,7 +98,7 @@ class NcclCommunicator {
         channels_(group.nodes == 1 ? ring_channels[generation_] : std::max(1, cards_of(group, network))) {}
 
   double channel_most() const { return tree_most[generation_][0] * giga; }
-  // The number of thread blocks that run it: NCCL doubles the channels that it has found.
+  // Returns the number of thread blocks: NCCL doubles the channels that its search finds.
   int blocks(NcclAlgorithm algorithm) const {
     constexpr int with_nvls = 16;
     return algorithm == NcclAlgorithm::nvls ? with_nvls : 2 * channels_;
@@ -140,7 +140,7 @@ class NcclCommunicator {
   }
 
  private:
-  // GB/s of all channels together, over each link.
+  // GB/s over each link, all channels together.
   double ring_bus() const {
     const int channels = ring_channels[generation_];
     const double inside = channels * channel_speed(generation_, within_, channels);
@@ -168,13 +168,13 @@ class NcclCommunicator {
     if (a == NcclAlgorithm::pat) return 0.75 * ring;
     if (is_collnet(a)) {
       // A channel's links within the node may be twice as fast as its card (src/graph/search.cc): each byte crosses the
-      // network once. With more ranks than channels, a head serves several in the direct form.
+      // network once. In the direct form, with more ranks than channels, a head serves several ranks.
       const double both = on_node_ == 1 ? 2 * between_ : std::min(2 * between_, within_);
       if (a == NcclAlgorithm::collnet_chain) return both;
       const double ranks_of_head = on_node_ / channels;
       return both / (ranks_of_head - (ranks_of_head - 1) / 2) * (generation_ >= 2 ? 0.85 : 1);
     }
-    // A channel for each rank of a node, which adds up its part of the message in the switches.
+    // Each rank of a node has a channel and reduces its part of the message in the switches.
     const double heads = on_node_, others = (heads - 1) / heads;
     const double of_all_reduce = all_reduce ? 2 : others;
     const double inside =
@@ -184,7 +184,7 @@ class NcclCommunicator {
     return heads * std::min({inside, outside, nvls_tree_most[generation_][column_]});
   }
 
-  // From the bandwidth over links to that of the message.
+  // Converts link bandwidth to message bandwidth.
   double converted(Collective kind, NcclAlgorithm a) const {
     if (a == NcclAlgorithm::tree || is_collnet(a)) return 0.5;
     if (kind == Collective::all_reduce) return n_ / (2.0 * (n_ - 1));
@@ -244,7 +244,7 @@ std::string value_of(const config::Settings& s, const char* name) {
   return found == s.nccl.end() ? "default" : found->second;
 }
 
-// NCCL may choose these for one kind of collective.
+// The choices that NCCL has for one kind of collective.
 struct Allowed {
   std::vector<NcclAlgorithm> algorithms;  // in NCCL's order
   std::vector<NcclProtocol> protocols;
@@ -252,7 +252,7 @@ struct Allowed {
   bool collnet() const { return std::ranges::any_of(algorithms, is_collnet); }
 };
 
-// The numbers of `names` among `all`.
+// Returns the indices of `names` in `all`.
 template <class Value>
 std::vector<Value> numbered(const std::vector<std::string>& names, std::span<const std::string_view> all) {
   std::vector<Value> values;
@@ -268,7 +268,7 @@ Allowed allowed_for(Collective kind, const std::string& algorithms, const std::s
       numbered<NcclProtocol>(nccl::choices_of(protocols, nccl::protocol_names).at(function), nccl::protocol_names)};
 }
 
-// The settings turn on and off what the switches do.
+// Removes the algorithms that the settings turn off: NVLS in NVLink switches, CollNet in network switches.
 void leave_out_switches(Allowed& allowed, bool nvls, bool collnet) {
   std::erase_if(allowed.algorithms, [&](NcclAlgorithm a) {
     const bool in_nvlink = a == NcclAlgorithm::nvls || a == NcclAlgorithm::nvls_tree;
@@ -276,7 +276,7 @@ void leave_out_switches(Allowed& allowed, bool nvls, bool collnet) {
   });
 }
 
-// The first of equals, in NCCL's order.
+// Returns the fastest choice; among equals the first, in NCCL's order.
 Choice choose(Collective kind, double bytes, const NcclCommunicator& communicator, const Allowed& allowed) {
   Choice best;
   for (const NcclAlgorithm a : allowed.algorithms) {
@@ -328,7 +328,7 @@ NcclEffects nccl_effects(Collective kind, const Spread& group, const Network& ne
   return [=](double bytes) -> NcclEffect {
     const Choice usual = choose(kind, bytes, communicator, own), chosen = choose(kind, bytes, communicator, forced);
     const int blocks = std::min(std::max(communicator.blocks(chosen.algorithm), fewest), most);
-    // Fewer blocks than it wants move less: each at most what a channel can. Where switches add up, a byte crosses once.
+    // Fewer blocks than wanted move less, each at most a channel's rate. Where switches reduce, a byte crosses once.
     const int passes = kind == Collective::all_reduce ? 2 : 1;
     const double moved = is_collnet(chosen.algorithm) ? bytes : passes * (ranks - 1.0) / ranks * bytes;
     const double least_s = moved / (blocks * communicator.channel_most());

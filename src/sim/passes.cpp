@@ -12,7 +12,7 @@ using program::Operation;
 using program::OperationId;
 using program::Phase;
 
-// Operations by themselves, on a single rank.
+// Simulates operations by themselves, on a single rank.
 class PassCosts::Alone {
  public:
   explicit Alone(const program::ProgramSet& set) {
@@ -26,7 +26,7 @@ class PassCosts::Alone {
     set_.roles[0].streams.emplace_back("input");
   }
 
-  // A communication of so many ticks, which passes that are added later take their input from.
+  // Adds a communication of `ticks`, from which passes added later take their input.
   void delay_input(Ticks ticks) {
     const auto stream = static_cast<program::StreamId>(set_.roles[0].streams.size() - 1);
     input_ = emit({program::AllReduce{0, {}}, stream, {}, -1, {}}, {.alone = ticks});
@@ -41,7 +41,7 @@ class PassCosts::Alone {
       emit(std::move(op), member.cost);
     }
   }
-  // When the operations from `first` up to `end` are over.
+  // Returns when the operations in [`first`, `end`) are over.
   Ticks ended(OperationId first, OperationId end) {
     if (!classes_) {
       classes_.emplace(set_);
@@ -53,7 +53,7 @@ class PassCosts::Alone {
   }
   OperationId next() const { return static_cast<OperationId>(costs_.size()); }
 
-  // Once it has ended.
+  // Call after ended().
   PassShares shares() const {
     PassShares shares;
     const std::vector<Held> held = sim::held(step_, *classes_, cost(), 0);
@@ -91,13 +91,13 @@ PassCosts::PassCosts(const RankClasses& sample, const RankClasses& folded, const
   for (int c = 0; std::cmp_less(c, passes_.size()); ++c) list_passes(c, cost);
 }
 
-// The middle one of three micro-batches. In each direction, its passes through the chunks follow each other with
-// passes of the other two between them.
+// Lists the passes of the middle one of three micro-batches. In each direction, its passes through the chunks are in
+// order, with passes of the other two between them.
 void PassCosts::list_passes(int rank_class, const CostOf& cost) {
   const std::vector<Operation>& list = sample_.program(rank_class).step;
   std::map<Phase, std::vector<std::vector<Member>>> passes;
   std::map<OperationId, OperationId> number;  // within its pass, by operation
-  const program::Label* last = nullptr;       // of any pass
+  const program::Label* last = nullptr;       // in any pass
   for (OperationId id = 0; std::cmp_less(id, list.size()); ++id) {
     const Operation& op = list[id];
     const bool in_pass = op.label.phase == Phase::forward || op.label.phase == Phase::backward;
@@ -145,7 +145,7 @@ void PassCosts::measure(Pass& pass) const {
   pass.behind[nullptr] = early.ended(0, early.next());
   pass.shares = early.shares();
   if (std::ranges::none_of(pass.members, &Member::takes_input)) return;
-  // Late enough that all else is over.
+  // The input comes after all other work is over.
   Alone late(sample_.set());
   Ticks delay = 0;
   for (const Member& member : pass.members) delay += 2 * member.cost.alone;
@@ -170,7 +170,7 @@ PassCosts::Pass& PassCosts::pass_of(int rank_class, const Operation& folded) con
   return *passes_[rank_class].at({folded.label.phase, folded.label.layer});
 }
 
-// A pass through the same chunk stands for one that is written out.
+// A written-out pass is represented by the pass through the same chunk.
 const PassCosts::Pass* PassCosts::pass_before(int rank_class, const Operation& before, const Operation& folded) const {
   if (program::is_folded(before)) return &pass_of(rank_class, before);
   const auto found = passes_[rank_class].find({before.label.phase, folded.label.layer});

@@ -16,7 +16,7 @@ using program::Coordinates;
 using program::GroupId;
 using program::Peer;
 
-// With whom a role communicates in a step.
+// The communication partners of a role in a step.
 struct Partners {
   std::set<GroupId> groups;
   std::set<std::pair<program::Axis, int>> peers;  // axis and offset
@@ -31,7 +31,7 @@ Partners partners_of(const program::Program& program) {
   return partners;
 }
 
-// The ranks of each instance of a group, and by rank the number of its instance; -1: in none.
+// The ranks of each instance of a group, and the instance of each rank; -1: none.
 struct Instances {
   std::vector<std::vector<int>> members;
   std::vector<int> of_rank;
@@ -55,7 +55,7 @@ std::vector<int> sorted_once(std::vector<int> numbers) {
   return numbers;
 }
 
-// Makes each rank's number finer by what key_of(rank) says of it. Returns how many numbers there are now.
+// Splits the numbers further by key_of(rank). Returns how many there are now.
 template <class KeyOf>
 std::size_t refine(std::vector<int>& marks, KeyOf key_of) {
   std::map<std::pair<int, std::invoke_result_t<KeyOf, int>>, int> numbers;
@@ -68,7 +68,7 @@ std::size_t refine(std::vector<int>& marks, KeyOf key_of) {
   return numbers.size();
 }
 
-// By rank the class of it, numbered in any way.
+// Returns the class of each rank, in arbitrary numbering.
 std::vector<int> refined(const program::ProgramSet& set, std::span<const int> marks) {
   std::vector<Partners> partners;    // by role
   std::vector<Instances> instances;  // by group
@@ -77,7 +77,7 @@ std::vector<int> refined(const program::ProgramSet& set, std::span<const int> ma
   for (const program::Group& group : set.groups) instances.push_back(instances_of(set, group));
   for (int rank = 0; rank < set.layout.ranks(); ++rank) role_of.push_back(set.role_of(set.layout.coordinates(rank)));
   std::vector<int> colours = role_of;
-  // Divides each class by whom its ranks meet. Returns how many classes there are now.
+  // Splits each class by the classes that its ranks meet. Returns how many classes there are now.
   const auto by_partners = [&] {
     std::vector<std::vector<std::vector<int>>> met(instances.size());  // by group and instance: colours
     for (std::size_t g = 0; g < instances.size(); ++g) {
@@ -107,7 +107,7 @@ std::vector<int> refined(const program::ProgramSet& set, std::span<const int> ma
 constexpr double share_without_gpudirect = 300.0 / 720;
 constexpr double share_with_acs = 0.56;
 
-// The rate of 16 lanes, in one direction.
+// The rate of 16 lanes, one direction.
 double pcie_bytes_per_s(const config::Hardware& hardware) {
   constexpr int ampere = 80, hopper = 90, blackwell_ultra = 103;
   const int capability = hardware.compute_capability;
@@ -127,7 +127,7 @@ bool touch_network(const config::Faults& f) {
   return !f.slow_links.empty() || !f.narrow_pcie.empty() || f.socket_bytes_per_s > 0 || f.no_gpudirect || f.acs_on;
 }
 
-// The share left of a rank's part of the network where all nodes are alike.
+// Returns the share left of a rank's part of the network by faults that all nodes have.
 double everywhere(const config::Faults& f, double node_bytes_per_s) {
   if (f.socket_bytes_per_s > 0) return std::min(1.0, f.socket_bytes_per_s / node_bytes_per_s);
   if (f.no_gpudirect) return share_without_gpudirect;

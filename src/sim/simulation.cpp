@@ -19,7 +19,7 @@ const config::Hardware& hardware_of(const config::Experiment& experiment) {
        experiment.path);
 }
 
-// Whether a step has products, whose time is that of the peak.
+// Whether a step has products, whose time depends on the peak.
 bool multiplies(const program::ProgramSet& set) {
   return std::ranges::any_of(set.roles, [](const program::Program& program) {
     return std::ranges::any_of(program.step, [](const auto& op) { return program::flop_of(op.action).model > 0; });
@@ -29,7 +29,7 @@ bool multiplies(const program::ProgramSet& set) {
 Device device_of(const config::Experiment& experiment, config::Precision precision, bool multiplies) {
   const config::Hardware& hardware = hardware_of(experiment);
   const config::Calibration& c = *experiment.calibration;
-  // Where a layer's products have fewer bits, all else is bf16.
+  // Besides a layer's products in fewer bits, everything runs in bf16.
   const config::Precision other = config::is_low(precision) ? config::Precision::bf16 : precision;
   const auto on = c.share_on.find(hardware.gpu_file());
   const double own = on == c.share_on.end() ? 1 : on->second;
@@ -107,8 +107,7 @@ Simulation::Simulation(program::FoldedStep step, const config::Settings& setting
 void Simulation::run(const CostOf& cost, const config::Experiment& experiment, const config::Settings& settings) {
   const config::Software& software = experiment.calibration->software;
   step_ = simulate(classes_, cost);
-  // Jitter and fabric: published steps of equal work on one GPU grow this much, whatever the group
-  // (docs/simulation.md).
+  // Jitter and fabric: published steps with equal work per GPU grow by this, whatever the group (docs/simulation.md).
   constexpr double least_gpus = 8;
   const double doublings = std::log2(std::max(1.0, set_.layout.ranks() / least_gpus));
   const double before_s = seconds_of(step_.length) + software.step_s;

@@ -17,31 +17,31 @@
 
 namespace harness::sim {
 
-/// The links of an experiment's hardware, or of its `fabric` where that states them, between ranks that stand on these
-/// nodes. Throws Error if the experiment names no hardware.
+/// Returns the links between ranks on these nodes, from the experiment's `fabric` where it states them, else from its
+/// hardware. Throws Error if the experiment names no hardware.
 Network network_of(const config::Experiment& experiment, std::vector<int> node_of);
 
-/// Where the time of a pass goes.
+/// How the time of a pass is spent.
 struct PassShares {
   double computing = 1, exposed = 0, overlapped = 0;  // as in program::StepSplit
   CriticalPath path;                                  // through the pass by itself
 };
 
-/// The costs of operations that stand for passes, from the operations of those passes: a pass is simulated by itself,
-/// once with its input late, and behind each pass that it follows. Ranks that share a layer must be one class.
+/// The costs of operations that stand for passes, from the operations of those passes. Each pass is simulated by
+/// itself, once with its input late, and behind each pass that it follows. Ranks that share a layer must be one class.
 class PassCosts {
  public:
-  /// `sample` and `folded`: the classes of the two sets of a FoldedStep, lowered, which must outlive the object;
-  /// `cost`: of the operations of the sample. Throws Error if they are not divided alike.
+  /// `sample` and `folded`: the classes of the two sets of a lowered FoldedStep, which must outlive the object. `cost`:
+  /// of the operations of the sample. Throws Error if the two have different classes.
   PassCosts(const RankClasses& sample, const RankClasses& folded, const CostOf& cost);
 
-  /// The cost of an operation of the folded set for which is_folded() holds.
+  /// Returns the cost of an operation of the folded set that is_folded().
   Cost operator()(int rank_class, program::OperationId id);
   const PassShares& shares(int rank_class, program::OperationId id) const;
 
  private:
   using Key = std::pair<program::Phase, int>;  // the direction and the chunk
-  // An operation of a pass; it waits for others of the pass, by their numbers in it.
+  // An operation of a pass; `waits` index other operations of that pass.
   struct Member {
     const program::Operation* operation = nullptr;
     Cost cost;
@@ -52,12 +52,12 @@ class PassCosts {
     std::vector<Member> members;
     Ticks from_input = 0;
     PassShares shares = {};
-    std::map<const Pass*, Ticks> behind = {};  // another pass, from its end on; nullptr: none
+    std::map<const Pass*, Ticks> behind = {};  // time from the end of another pass on; nullptr: of none
   };
   class Alone;
 
   void list_passes(int rank_class, const CostOf& cost);
-  // Equal passes are one.
+  // Returns the one pass that equals these members.
   Pass* shared(std::vector<Member> members);
   void measure(Pass& pass) const;
   Ticks behind(Pass& pass, const Pass* before) const;
@@ -69,29 +69,27 @@ class PassCosts {
   std::vector<std::unique_ptr<Pass>> distinct_;
 };
 
-/// How many times as long as its costs say an operation of these Programs takes, the same for all members of a
-/// communication. Empty: once.
+/// The factor on the cost of an operation of these Programs, equal for all members of a communication. Empty: 1.
 using Slowdown = std::function<double(const program::ProgramSet& set, const program::Operation& operation)>;
 
-/// A step that was computed, not measured.
+/// A predicted step.
 struct Prediction {
   double step_s = 0;
   program::StepSplit split;          // mean over the ranks
-  double largest_message_bytes = 0;  // of a collective; 0: there is none
+  double largest_message_bytes = 0;  // the largest collective; 0: none
   CriticalPath critical_path;        // as long as the step
 };
 
-/// One step of a job in virtual time: who does what when. It stands for a measured step wherever that is looked at.
+/// One simulated step of a job. It takes the place of a measured step wherever one is analysed.
 class Simulation {
  public:
-  /// `programs`: not yet lowered. `network`: of the job's ranks, which are these or more, without the experiment's
-  /// faults; those that the settings do not fix are added here. Throws Error if the hardware or the network lacks a
-  /// number that the step needs, or has nothing that a fault is about, and
-  /// NotPredicted for settings with which it would not run.
+  /// `programs`: not yet lowered. `network`: of at least the job's ranks, without the experiment's faults; those that
+  /// the settings do not mend are added here. Throws Error if the hardware or the network lacks a number that the step
+  /// needs, or has nothing that a fault refers to; throws NotPredicted for settings with which the step would not run.
   Simulation(program::ProgramSet programs, const config::Settings& settings, const config::Experiment& experiment,
              const Network& network, const Slowdown& slowdown = {});
-  /// A step that can_fold(). Its passes are simulated once each and then stand as one operation; the step is as long
-  /// to 1e-9 where no rank divides a layer with others, else to 0.2 %.
+  /// Simulates a step that can_fold(): each distinct pass once, then the step with one operation per pass. Its length
+  /// is exact to 1e-9 if no ranks share a layer, else to 0.2 %.
   Simulation(program::FoldedStep step, const config::Settings& settings, const config::Experiment& experiment,
              const Network& network);
   Simulation(const Simulation&) = delete;
@@ -100,13 +98,13 @@ class Simulation {
 
   const program::ProgramSet& set() const { return set_; }  // lowered; of a folded step, with passes folded
   const RankClasses& classes() const { return classes_; }
-  /// With what the software adds to every step, and the time that is spent waiting for data.
+  /// Includes what the software adds to every step, and loading_s().
   double step_s() const { return step_s_; }
-  /// The latter, before the first operation: data::Loading::exposed_s() of the step without it.
+  /// Time spent waiting for data before the first operation: data::Loading::exposed_s() of the step without it.
   double loading_s() const { return loading_s_; }
-  /// The intervals of a class, as intervals_of() (sim/critical_path.h) gives them.
+  /// Returns the intervals of a class, as intervals_of() (sim/critical_path.h) does.
   std::vector<program::Interval> intervals(int rank_class) const;
-  /// Where the step of the ranks of a class goes.
+  /// Returns how the ranks of a class spend the step.
   program::StepSplit split(int rank_class) const;
   Prediction prediction() const;
 
@@ -114,20 +112,20 @@ class Simulation {
   void run(const CostOf& cost, const config::Experiment& experiment, const config::Settings& settings);
 
   program::ProgramSet set_;
-  program::ProgramSet sample_;  // of a folded step
+  program::ProgramSet sample_;  // for a folded step
   Network network_;             // as the faults leave it
-  Condition condition_;         // of the ranks
+  Condition condition_;         // by rank
   RankClasses classes_;
   std::optional<RankClasses> sample_classes_;
-  std::optional<PassCosts> passes_;  // of a folded step
+  std::optional<PassCosts> passes_;  // for a folded step
   SimulatedStep step_;
   std::vector<std::vector<Held>> held_;  // by class
   CriticalPath critical_path_;
   double step_s_ = 0, loading_s_ = 0, largest_message_bytes_ = 0;
 };
 
-/// Whether a step may be predicted with its passes folded: nothing is wrong with its hardware, the host issues
-/// operations in time, and ranks that divide a layer do the same at the same times.
+/// Whether a step may be predicted with its passes folded: the hardware has no faults, host time is zero or part of the
+/// passes (host_paces()), and ranks that share a layer do the same at the same times.
 bool can_fold(const program::FoldedStep& step, const config::Settings& settings, const config::Experiment& experiment,
               const Network& network);
 

@@ -36,16 +36,16 @@ constexpr std::array<TierRow, 5> tiers{
      {"C", "a GPU on which no step was measured"},
      {"D", "software of which no step was measured"}}};  // in the order of Tier
 
-// Judged once on 229 published steps that no number was fitted to, by source (docs/simulation.md).
-constexpr config::Errors held_back{0.05, 0.11};      // of the labs whose other steps were fitted
+// Measured once on 229 published steps that no number was fitted to, by source (docs/simulation.md).
+constexpr config::Errors held_back{0.05, 0.11};      // labs whose other steps were fitted
 constexpr config::Errors of_other_labs{0.13, 0.38};  // 56 of the 67 took longer than predicted
-// Errors of the fitted steps, with their GPU or their software left out of the fit; and an unknown cluster beside it.
+// Errors of the fitted steps with their GPU or their software left out of the fit, plus an unknown cluster.
 constexpr config::Errors of_other_gpu{0.17, 0.42};
-constexpr config::Errors of_other_software{0.26, 0.42};  // 0.36 on few steps: never below a better known tier's
+constexpr config::Errors of_other_software{0.26, 0.42};  // 0.36 on few steps: raised to that of the better known tier
 constexpr config::Errors of_nvfp4{0.19, 0.41};
 constexpr double outside = 1.5;
 
-// The middle, and what nine of ten do not exceed, of the groups' medians: a group with many steps counts once.
+// Returns the median and the 0.9 quantile of the groups' medians: a group with many steps counts once.
 config::Errors over_groups(const std::vector<config::StepError>& steps) {
   std::map<std::string, std::vector<double>> groups;
   for (const config::StepError& step : steps) groups[step.group].push_back(std::abs(step.error));
@@ -62,13 +62,13 @@ config::Errors larger(const config::Errors& a, const config::Errors& b) {
   return {std::max(a.median, b.median), std::max(a.nine_of_ten, b.nine_of_ten)};
 }
 
-// The largest error of changes that a calibration states, for 9 of 10 (docs/accuracy.md).
+// The largest error of a change in any calibration, for 9 of 10 (docs/accuracy.md).
 constexpr double largest_of_change = 0.24;
 
-// Variables whose values the Program does not show and that no law of costs has.
+// Variables that neither the Program nor any law of costs takes into account.
 constexpr std::array<std::string_view, 6> unknown{"attention_engine",    "cuda_graph", "threads",
                                                   "allreduce_algorithm", "env",        "data_file"};
-// NCCL's variables that nccl_time.cpp has.
+// The NCCL variables that nccl_time.cpp models.
 constexpr std::array<std::string_view, 6> known_of_nccl{"nccl_algo",     "nccl_proto", "nccl_min_ctas",
                                                         "nccl_max_ctas", "nccl_nvls",  "nccl_collnet"};
 
@@ -106,7 +106,7 @@ std::string words_of(const ExpectedErrors& errors, const config::Calibration& ca
 
 ExpectedErrors expected_errors(const config::Calibration& calibration, const config::Hardware& hardware) {
   if (calibration.errors.empty()) {
-    // A calibration of the machine at hand states no step that it was compared with.
+    // A calibration made on the machine at hand has no steps to be compared with.
     const bool from_tables = calibration.gpus.empty() && config::traits_of(calibration.backend).ranks_are_gpus;
     if (!from_tables) return {};
     return {Tier::other_software, of_other_software, std::nullopt};

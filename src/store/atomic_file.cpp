@@ -78,7 +78,7 @@ AtomicFile::~AtomicFile() {
 void AtomicFile::protect() const {
   if (!present_) return;
   mode_t mode = present_->st_mode & 07777;
-  // Where the group cannot be kept, members of another one must not gain what this one's had.
+  // If the group cannot be kept, another group must not gain the access that this one had.
   if (::chown(temporary_.c_str(), static_cast<uid_t>(-1), present_->st_gid) != 0) mode &= ~mode_t{070};
   if (::chmod(temporary_.c_str(), mode) != 0) fail("cannot set the mode of {}: {}", temporary_, std::strerror(errno));
 }
@@ -86,7 +86,7 @@ void AtomicFile::protect() const {
 void AtomicFile::put_in_place() {
   protect();
   sync(temporary_, true);
-  // A hard link, unlike rename, fails if someone else has taken the name meanwhile. Not every file system has them.
+  // Unlike rename, a hard link fails if another process has taken the name meanwhile. Not every file system has them.
   const bool linked = !overwrite_ && link(temporary_.c_str(), path_.c_str()) == 0;
   if (!overwrite_ && !linked && (errno == EEXIST || access(path_.c_str(), F_OK) == 0)) taken(path_);
   if (linked) {

@@ -18,7 +18,7 @@ constexpr Bounds whole = between(0, most_of_anything), index_in_program = betwee
                  yes_or_no = between(0, 1), any_square{0, std::numeric_limits<double>::infinity(), nullptr, true};
 constexpr Bounds of_cases = index_of(&Counts::cases), of_ranks = index_of(&Counts::ranks);
 
-// A value of the model, which config::why_impossible() checks as a whole.
+// A value of the model; config::why_impossible() checks the model as a whole.
 template <class Value, class Access>
 Column& model_attribute(Columns<Result>& c, const char* name, Access access) {
   if constexpr (std::is_enum_v<Value>) {
@@ -186,7 +186,7 @@ void list_columns(Columns<ResultInterval>& c) {
   c.number("role", &R::role, of_ranks);
   c.number("rank", &R::rank, of_ranks);
   c.number("operation", &R::operation, index_in_program);
-  // As long as the longest names there are (a test holds them to it), so that a row is 128 bytes and not 256.
+  // As long as the longest existing names (a test checks it), so that a row has 128 bytes instead of 256.
   c.text("kind", &R::kind, {22});
   c.text("stream", &R::stream, {10});
   c.text("phase", &R::phase, {13});
@@ -250,7 +250,7 @@ void list_columns(Columns<ResultGradient>& c) {
 
 void list_columns(Columns<ResultNcclCall>& c) {
   using R = ResultNcclCall;
-  constexpr double most_channels = 1024;  // NCCL has 64 at most
+  constexpr double most_channels = 1024;  // NCCL has at most 64
   c.number("case", &R::case_index, of_cases);
   c.text("function", &R::function);
   c.number("bytes", &R::bytes, whole);

@@ -14,22 +14,22 @@
 #include "store/hdf5_file.h"
 #include "store/result.h"
 
-// A column of a table, or an attribute of /run, is described by its name, the member of the plain struct that it
-// holds, and the values that it can have. The lists below say so once for every table; files are made, written, read
-// and checked by these lists alone. docs/file-format.md says what they mean; a test compares the two.
+// A column of a table, or an attribute of /run, consists of its name, the member of the plain struct that it stores,
+// and its allowed values. The lists below define them once for every table: files are created, written, read and
+// checked from these lists alone. docs/file-format.md gives their meaning; a test compares the two.
 namespace harness::store {
 
-/// The numbers of a result that decide which values other numbers can have.
+/// The numbers of a result that bound other numbers.
 struct Counts {
   std::int64_t cases = 0, blocks = 0, ranks = 0, nodes = 0, sessions = 0;
 };
 
-/// Which values a number of a result file can have. A file that anybody can have damaged holds any others; readers,
-/// which index and loop by these numbers, never see them.
+/// The allowed values of a number in a result file. A damaged or forged file may hold others; readers, which index and
+/// loop by these numbers, never see them.
 struct Bounds {
   double low = 0, high = 0;
-  std::int64_t Counts::*count = nullptr;  // if set, this number of the result is added to `high`
-  bool unknown = false;                   // or NaN: not known
+  std::int64_t Counts::*count = nullptr;  // if set, this count is added to `high`
+  bool unknown = false;                   // also allows NaN: not known
 };
 
 constexpr Bounds between(double low, double high) {
@@ -48,44 +48,44 @@ constexpr Bounds index_or_none(std::int64_t Counts::*count) {
 inline constexpr double largest_amount = 1e30;
 inline constexpr Bounds amount{0, largest_amount, nullptr, true};  // seconds, bytes, FLOP
 inline constexpr Bounds known_amount{0, largest_amount};
-inline constexpr Bounds moment{-largest_amount, largest_amount};  // it may lie before the zero of its clock
+inline constexpr Bounds moment{-largest_amount, largest_amount};  // may be before the zero of its clock
 
-/// How long a text column is.
+/// The length of a text column.
 struct TextSize {
-  std::size_t bytes = 0;  // 0: as long as the longest text known when the file is made
-  bool stretch = false;   // takes what is missing to make the row a power of two, so that no row crosses a page
+  std::size_t bytes = 0;  // 0: the longest text known when the file is created
+  bool stretch = false;   // pads the row to a power of two, so that no row crosses a page
 };
 
-/// The value of a cell: whole numbers, flags among them; real numbers; texts, words among them.
+/// The value of a cell: integer or flag, real number, text or word.
 using Value = std::variant<std::int64_t, double, std::string>;
 
 struct Column {
   std::string name;
   hdf5::Kind kind = hdf5::Kind::int32;
-  std::function<Value(const void* row)> get = {};        // nothing: the row's own number, which no struct has
-  std::function<void(void* row, Value value)> set = {};  // throws Error for a word that there is not
-  Bounds bounds = {};                                    // of numbers
-  TextSize size = {};                                    // of texts and words
-  bool optional = false;  // a file made before it came lacks it: then the member keeps its default
+  std::function<Value(const void* row)> get = {};        // empty: the row number, which no struct stores
+  std::function<void(void* row, Value value)> set = {};  // throws Error for an unknown word
+  Bounds bounds = {};                                    // for numbers
+  TextSize size = {};                                    // for texts and words
+  bool optional = false;                                 // older files lack it: the member then keeps its default
 
-  /// For a column that joins the list when there are files without it: these stay readable.
+  /// Marks a column that was added when files without it existed: these stay readable.
   void came_later() { optional = true; }
 };
 
 using ColumnList = std::vector<Column>;
 
-/// The names of an enum's values from 0 to `last`, by value.
+/// Returns the names of an enum's values from 0 to `last`.
 template <class Status>
 std::vector<std::string> words_to(Status last) {
   std::vector<std::string> words;
   for (int i = 0; i <= static_cast<int>(last); ++i) words.emplace_back(name_of(static_cast<Status>(i)));
   return words;
 }
-/// Throws Error for a word that is none of them.
+/// Returns the index of `word` in `words`; throws Error if it is none of them.
 std::int64_t number_of_word(const std::string& column, const std::string& word, const std::vector<std::string>& words);
 
 /// The columns of tables whose rows are `Row`. Members are given as &Row::member, or as a function from a row to a
-/// reference. There is no number without bounds.
+/// reference. Every number needs bounds.
 template <class Row>
 class Columns {
  public:
@@ -103,7 +103,7 @@ class Columns {
     else
       return add<std::int64_t>(std::move(name), sizeof(T) == 4 ? hdf5::Kind::int32 : hdf5::Kind::int64, access, bounds);
   }
-  /// Any number of 64 bits.
+  /// Any 64-bit number, without bounds.
   template <class Access>
   Column& bits(std::string name, Access access) {
     static_assert(std::is_same_v<Type<Access>, std::uint64_t>);
@@ -139,10 +139,10 @@ class Columns {
   template <class Access>
   using Type = std::remove_cvref_t<std::invoke_result_t<Access, Row&>>;
 
-  // `Stored`: the type of Value that the member is kept as.
+  // `Stored`: the alternative of Value that holds the member.
   template <class Stored, class Access>
   Column& add(std::string name, hdf5::Kind kind, Access access, const Bounds& bounds) {
-    // Rows that are read and rows that are written have their members in the same places.
+    // One access serves reading and writing, so it takes a mutable row.
     auto get = [access](const void* row) -> Value {
       return static_cast<Stored>(std::invoke(access, *static_cast<Row*>(const_cast<void*>(row))));
     };
@@ -155,7 +155,7 @@ class Columns {
   ColumnList list_;
 };
 
-/// Rows of any type in memory, one after the other.
+/// Contiguous rows of any type in memory.
 struct RowSpan {
   const void* first = nullptr;
   std::size_t bytes_of_row = 0, count = 0;
@@ -177,25 +177,25 @@ void require_within(std::string_view what, double value, const Bounds& bounds, c
 void require_within_bounds(const ColumnList& columns, std::string_view sort, std::string_view path, RowSpan rows,
                            const Counts& counts);
 
-/// How the rows of one table lie in the memory that HDF5 reads and writes: field i of `element` is columns[i].
+/// The memory layout of a table's rows that HDF5 reads and writes: field i of `element` is columns[i].
 struct RowFormat {
   hdf5::Element element;
   ColumnList columns;
 };
 
-/// For a table yet to be made; texts are as long as the longest of `rows`.
+/// Returns the format of a new table; texts are as long as the longest of `rows`, unless TextSize sets their length.
 RowFormat format_for(const ColumnList& columns, RowSpan rows);
-/// For a table that there is, with its lengths of texts. Throws Error if a column is missing that all files have, or is
-/// of another kind.
+/// Returns the format of an existing table, with its text lengths. Throws Error if a column that all files have is
+/// missing, or if a column has another kind.
 RowFormat format_in(const hdf5::Dataset& table, const ColumnList& columns);
 
 std::vector<char> encode(const RowFormat& format, RowSpan rows, std::size_t first_number);
-/// `bytes` as encode() returns them, into a row of the format's type.
+/// Decodes `bytes`, as encode() returns them, into a row of the format's type.
 void decode(const RowFormat& format, const char* bytes, void* row);
 
 void write_rows(hdf5::Dataset& table, const RowFormat& format, RowSpan rows, std::size_t first);
 
-/// All rows of a table. What the file does not say is as in `example`.
+/// Reads all rows of a table. Members that the file lacks are as in `example`.
 template <class Row>
 std::vector<Row> read_rows(const hdf5::Dataset& table, const Columns<Row>& columns, const Row& example = {}) {
   const RowFormat format = format_in(table, columns.list());
@@ -206,11 +206,11 @@ std::vector<Row> read_rows(const hdf5::Dataset& table, const Columns<Row>& colum
   return rows;
 }
 
-/// `text` cut to `bytes` at a character's end, with "…" where something is missing.
+/// Cuts `text` to `bytes` between characters, with "…" at the cut.
 std::string shortened(std::string_view text, std::size_t bytes);
 
 inline constexpr const char* schema_name = "harness-result";
-/// Rises only if a reader of the version before would misread a file; a column more is no new version.
+/// Increases only if a reader of the previous version would misread a file; a new column does not count.
 inline constexpr int schema_version = 3;
 
 /// Opens a result file, or throws Error: no such file, a directory, not HDF5, truncated, not a harness result, too new.
@@ -236,7 +236,7 @@ void list_columns(Columns<ResultPoint>& columns);
 void list_columns(Columns<ResultFinding>& columns);
 void list_columns(Columns<ResultCase>& columns, const std::vector<std::string>& variables);
 
-/// The attributes of /run, for Row = Result; else the columns of the table that has such rows.
+/// Returns the attributes of /run for Row = Result, else the columns of the table with such rows.
 template <class Row, class... Variables>
 Columns<Row> columns_of(const Variables&... variables) {
   Columns<Row> columns;
@@ -247,14 +247,13 @@ Columns<Row> columns_of(const Variables&... variables) {
 struct Table {
   const char* path;
   bool optional = false;  // as Column::optional
-  bool by_block = false;  // it has a row for each block, written when that has run
+  bool by_block = false;  // has a row for each block, written when the block has run
 };
-/// Whether a table with such rows is the large one, or the sums, of the profiled steps.
+/// Whether these are the rows of /timeline or /timeline_totals, which hold the profiled steps and their sums.
 template <class Row>
 inline constexpr bool of_a_timeline = std::is_same_v<Row, ResultInterval> || std::is_same_v<Row, ResultTotal>;
 
-/// Calls each(table, rows, columns) for all tables of a result, const or not, in the order in which they lie in a file:
-/// what is rewritten comes first, where no object's length can shift it across a page.
+/// Calls each(table, rows, columns) for all tables of a result, const or not, in the order of the file.
 template <class AnyResult, class Each>
 void each_table(AnyResult& r, Each&& each) {
   const auto table = [&]<class Rows>(const Table& about, Rows& rows, const auto&... variables) {

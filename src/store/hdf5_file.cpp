@@ -23,8 +23,8 @@ herr_t collect(unsigned /*depth*/, const H5E_error2_t* error, void* collected) {
   return 0;
 }
 
-// The library's words are for its developers: descriptors, addresses, names of its parts. Of these, a person needs what
-// the system said ("error message = 'No space left on device'"), and whether the file ends too early.
+// The library's messages are for its developers: descriptors, addresses, names of its modules. Users need only what the
+// system said ("error message = 'No space left on device'"), and whether the file ends too early.
 std::string reason() {
   std::string text;
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, collect, &text);
@@ -38,11 +38,11 @@ std::string reason() {
   return "the HDF5 library refuses what is there";
 }
 
-// Starts the library and keeps it from printing its error stack. Cheap; called before the first use.
+// Starts the library without its error output. Cheap; called before each first use.
 void initialise() {
   static const bool once = [] {
-    // Once a disk was full, an object may fail to close and stay behind without its file; the library's clean-up at
-    // exit would follow it to a null pointer. Every write is flushed and every file closed, so nothing is left to it.
+    // After a full disk, an object may fail to close and outlive its file; the library's clean-up at exit would then
+    // follow a null pointer. Every write is flushed and every file closed, so no clean-up is needed.
     H5dont_atexit();
     check(H5open(), "starting the HDF5 library");
     check(H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr), "starting the HDF5 library");
@@ -54,14 +54,15 @@ void initialise() {
 Handle access_properties() {
   initialise();
   Handle properties(H5Pcreate(H5P_FILE_ACCESS), "preparing a file");
-  // A handle someone forgot must not keep the file open.
+  // A leaked handle must not keep the file open.
   check(H5Pset_fclose_degree(properties.id(), H5F_CLOSE_STRONG), "preparing a file");
-  // The format every reader knows. `latest` marks a file as open for writing, and a killed writer leaves the mark.
+  // The format that every reader supports. `latest` marks a file as open for writing, and the mark survives a killed
+  // writer.
   check(H5Pset_libver_bounds(properties.id(), H5F_LIBVER_EARLIEST, H5F_LIBVER_LATEST), "preparing a file");
-  // Page-aligned data: a row that lies within one page is written by a killed process wholly or not at all.
+  // Page-aligned data: a killed process writes a row within one page either completely or not at all.
   check(H5Pset_alignment(properties.id(), 1024, 4096), "preparing a file");
-  // Locks fail on NFS and Lustre without flock and would shut out readers. Who set the variable gets what it says: it
-  // overrides the property, and setenv leaves it alone.
+  // Locks fail on NFS and Lustre without flock and would shut out readers. If the user has set HDF5_USE_FILE_LOCKING,
+  // it counts: it overrides the property, and setenv leaves it alone.
 #if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
   check(H5Pset_file_locking(properties.id(), false, true), "preparing a file");
 #else
@@ -70,8 +71,8 @@ Handle access_properties() {
   return properties;
 }
 
-// Each dataset lies within the file, but a sparse file of a few kilobytes claims gigabytes of zeros, which would fill
-// the memory. What compressing file systems store is a few times what it occupies.
+// Each dataset lies within the file, but a sparse file of a few kilobytes can claim gigabytes of zeros, which would
+// fill the memory. Compressing file systems store a few times more than a file occupies.
 void require_stored(const std::string& path) {
   constexpr double least_bytes = 256 << 20, most_times = 16, bytes_of_block = 512;  // as stat() counts
   struct stat status {};
@@ -91,7 +92,7 @@ std::int64_t check(std::int64_t result, std::string_view doing) {
 Handle::Handle(std::int64_t id, std::string_view doing) : id_(check(id, doing)) {}
 
 Handle::~Handle() {
-  // H5Idec_ref closes an identifier whatever its kind is. Nobody is left to tell of a failure here.
+  // H5Idec_ref closes an identifier of any kind. A destructor cannot report a failure.
   if (id_ >= 0 && H5Iis_valid(id_) > 0 && H5Idec_ref(id_) < 0) H5Eclear2(H5E_DEFAULT);
 }
 
@@ -246,7 +247,7 @@ std::int64_t File::bytes() const {
 void File::flush(bool to_disk) {
   check(H5Fflush(handle_.id(), H5F_SCOPE_GLOBAL), "writing " + path_);
   if (!to_disk) return;
-  if (fdatasync(descriptor()) != 0 && errno != EINVAL) {  // EINVAL: not a thing that has a disk
+  if (fdatasync(descriptor()) != 0 && errno != EINVAL) {  // EINVAL: it has no disk
     fail("writing {} to disk failed: {}", path_, std::strerror(errno));
   }
 }

@@ -8,11 +8,11 @@
 
 namespace harness::store::hdf5 {
 
-/// An HDF5 identifier of any kind, closed when it goes. hdf5.h itself stays in the hdf5_*.cpp files.
+/// An HDF5 identifier of any kind, closed on destruction. Only the hdf5_*.cpp files include hdf5.h.
 class Handle {
  public:
   Handle() = default;
-  /// Takes over an identifier as the library returned it; throws Error, naming `doing`, if it is not valid.
+  /// Takes ownership of an identifier from the library; throws Error, naming `doing`, if it is invalid.
   Handle(std::int64_t id, std::string_view doing);
   Handle(Handle&& other) noexcept : id_(std::exchange(other.id_, -1)) {}
   Handle& operator=(Handle&& other) noexcept {
@@ -22,14 +22,14 @@ class Handle {
   ~Handle();
 
   std::int64_t id() const { return id_; }
-  /// Closes now and throws Error if that fails: the last chance for buffered writes to fail.
+  /// Closes now and throws Error on failure: buffered writes can still fail here.
   void close(std::string_view doing);
 
  private:
   std::int64_t id_ = -1;
 };
 
-/// Throws Error if `result` is negative: "DOING failed: " and what the system said, or "truncated file".
+/// Returns `result`; throws Error if it is negative: "DOING failed: " and the system's message, or "truncated file".
 std::int64_t check(std::int64_t result, std::string_view doing);
 
 enum class Kind : std::uint8_t { int32, int64, uint64, float32, float64, text };
@@ -42,10 +42,10 @@ struct Field {
   std::size_t offset = 0;  // in the row
 };
 
-/// One element of a dataset. A table's row is its fields without gaps.
+/// One element of a dataset. A table's row consists of its fields without gaps.
 struct Element {
   std::vector<Field> fields;
-  bool table = false;  // a compound, whose fields have names
+  bool table = false;  // a compound with named fields
   std::size_t bytes = 0;
 
   static Element of(Kind kind, std::size_t text_bytes = 0);
@@ -61,12 +61,12 @@ class Dataset {
   const std::vector<std::uint64_t>& sizes() const { return sizes_; }  // empty: a scalar
   std::uint64_t rows() const { return sizes_.empty() ? 1 : sizes_[0]; }
   std::uint64_t values_of_row() const;
-  /// As the file has it; offsets as read() and write() lay out rows.
+  /// The element in the file, with the offsets of rows in read() and write().
   const Element& element() const { return element_; }
-  /// `count` whole rows (all of the further dimensions) from row `first` on, in host order.
+  /// Transfers `count` whole rows (all further dimensions) from row `first` on, in host byte order.
   void write(const Element& element, std::uint64_t first, std::uint64_t count, const void* from);
   std::vector<char> read(const Element& element, std::uint64_t first, std::uint64_t count) const;
-  /// Throws Error if it holds a table, or texts where numbers are wanted, or the reverse.
+  /// Throws Error if it holds a table, or text instead of numbers, or the reverse.
   void require_kind(Kind kind) const;
 
  private:
@@ -77,9 +77,9 @@ class Dataset {
   std::vector<std::uint64_t> sizes_;
 };
 
-/// An HDF5 file in the earliest format, without locks, whose objects all have their full size from the start. Anybody
-/// could have made one that is read: a result is one file, so nothing in it may lead to another; and each dataset lies
-/// whole within it, so what is read never exceeds its size.
+/// An HDF5 file in the earliest format, without locks, whose objects have their full size from the start. Files to read
+/// are untrusted. A result is a single file, so nothing in it may refer to another; and each dataset lies wholly within
+/// it, so no read exceeds the size of the file.
 class File {
  public:
   static bool is_hdf5(const std::string& path);
@@ -87,31 +87,31 @@ class File {
   static File open(const std::string& path, bool writable);
 
   void create_group(const std::string& path);
-  /// Contiguous, allocated at once, every element `fill` (nullptr: zeros; a fill
-  /// value has at most 64 KiB). Begins on a 4 KiB boundary if it has 1 KiB or more.
+  /// Creates a contiguous dataset, allocated at once, with every element `fill` (nullptr: zeros; at most 64 KiB). It
+  /// begins on a 4 KiB boundary if it has 1 KiB or more.
   Dataset create_dataset(const std::string& path, const Element& element, const std::vector<std::uint64_t>& sizes,
                          const void* fill);
-  /// Both throw Error where a link on the way is soft or external. `rank`: how many dimensions it must have, 0 for a
-  /// scalar; a dataset that is missing, stored otherwise than create_dataset() does (chunks, virtual, in another file),
-  /// of a type that none has, or larger than the file is an Error.
+  /// Both throw Error if a link on the path is soft or external. `rank`: the required number of dimensions, 0 for a
+  /// scalar. dataset() throws Error if the dataset is missing, stored otherwise than by create_dataset() (chunked,
+  /// virtual, external), of a type that no result uses, or larger than the file.
   bool contains(const std::string& path) const;
   Dataset dataset(const std::string& path, int rank) const;
 
-  /// A single value; whole numbers have 64 bits in the file.
+  /// Writes a single value; integers have 64 bits in the file.
   void write_attribute(const std::string& object, const std::string& name, const Element& element, const void* value);
-  /// The value in host order; a text is as long as it is in the file. Throws Error if it is missing, none of this kind,
-  /// no single value, or larger than the file.
+  /// Returns the value in host byte order; text has its length in the file. Throws Error if the attribute is missing,
+  /// of another kind, not a single value, or larger than the file.
   std::vector<char> read_attribute(const std::string& object, const std::string& name, Kind kind) const;
   bool has_attribute(const std::string& object, const std::string& name) const;
   void set_attribute(const std::string& object, const std::string& name, const std::string& value);
   std::string text_attribute(const std::string& object, const std::string& name) const;
   std::int64_t number_attribute(const std::string& object, const std::string& name) const;
 
-  /// Allocates this much of the disk for a file that has just been created. Throws Error if the disk has less.
+  /// Allocates disk space for a newly created file, where the file system can. Throws Error if there is too little.
   void reserve(std::int64_t bytes);
-  /// How much of what was reserved the objects take.
+  /// Returns how much of the reserved space the objects take.
   std::int64_t bytes() const;
-  /// Everything written so far is with the operating system; with `to_disk` on the disk.
+  /// Passes everything written so far to the operating system, with `to_disk` to the disk.
   void flush(bool to_disk);
   void close();
 
@@ -122,9 +122,9 @@ class File {
   std::string path_;
 };
 
-// For the hdf5_*.cpp files alone: what Elements are to the library.
+// For the hdf5_*.cpp files alone: the library's types of Elements.
 
-enum class Place : std::uint8_t { memory, file };  // host byte order, or little-endian wherever it is read
+enum class Place : std::uint8_t { memory, file };  // host byte order, or little-endian on any host
 
 Handle type_of(const Element& element, Place place);
 

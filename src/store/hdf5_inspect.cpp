@@ -33,15 +33,15 @@ Handle field_type(const Field& field, Place place) {
 
 Kind kind_of(hid_t type, const std::string& path) {
   if (H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) == 0) return Kind::text;
-  // Numbers of the very types that files are made with: the library converts others by descriptions that a damaged file
-  // has of them.
+  // Only the types that harness files are made with: the library converts other types by their descriptions in the
+  // file, which may be damaged.
   for (const Kind kind : {Kind::int32, Kind::int64, Kind::uint64, Kind::float32, Kind::float64}) {
     if (H5Tequal(type, scalar_type(kind, Place::file)) > 0) return kind;
   }
   fail("{} has a type that harness results do not use", path);
 }
 
-// The library moves members to and from the places that the file names, whether they lie in the row or not.
+// The library copies members to and from the offsets in the file, even if they lie outside the row.
 void require_within_row(const Element& members, std::size_t row_bytes, const std::string& path) {
   std::vector<const Field*> by_offset;
   for (const Field& field : members.fields) by_offset.push_back(&field);
@@ -82,7 +82,7 @@ std::vector<std::uint64_t> sizes_of(const Handle& dataset, const std::string& pa
 void require_within_file(const Handle& dataset, const std::string& path, const std::vector<std::uint64_t>& sizes,
                          std::int64_t file_bytes) {
   const Handle type(H5Dget_type(dataset.id()), "reading the type of " + path);
-  // As real numbers, for 64 bits do not hold what a damaged file may claim.
+  // In floating point, because a damaged file may claim sizes beyond 64 bits.
   auto bytes = static_cast<double>(H5Tget_size(type.id()));
   for (const std::uint64_t size : sizes) bytes *= static_cast<double>(size);
   if (bytes == 0) return;
@@ -95,7 +95,7 @@ void require_within_file(const Handle& dataset, const std::string& path, const s
     fail("{} claims more values than the file of {} bytes holds", path, file_bytes);
 }
 
-// As memory has it; throws Error for a type that no harness file holds.
+// Returns the element as laid out in memory; throws Error for a type that no harness file holds.
 Element element_of(hid_t type, const std::string& path) {
   if (H5Tget_class(type) != H5T_COMPOUND) {
     return Element::of(kind_of(type, path), H5Tget_class(type) == H5T_STRING ? H5Tget_size(type) : 0);
@@ -128,7 +128,7 @@ Element Element::of(Kind kind, std::size_t text_bytes) {
 
 void Element::add(std::string name, Kind kind, std::size_t text_bytes) {
   std::size_t size = kind == Kind::int32 || kind == Kind::float32 ? 4 : 8;
-  if (kind == Kind::text) size = std::max<std::size_t>(1, text_bytes);  // HDF5 knows no string of length 0
+  if (kind == Kind::text) size = std::max<std::size_t>(1, text_bytes);  // HDF5 has no strings of length 0
   fields.push_back({std::move(name), kind, size, bytes});
   bytes += size;
   table = true;
@@ -178,7 +178,7 @@ Dataset File::dataset(const std::string& path, int rank) const {
   std::vector<std::uint64_t> sizes = sizes_of(dataset, path, rank);
   require_within_file(dataset, path, sizes, bytes());
   const Handle type(H5Dget_type(dataset.id()), "reading the type of " + path);
-  Element element = element_of(type.id(), path);  // throws for one that no result has
+  Element element = element_of(type.id(), path);  // throws for a type that no result uses
   return {std::move(dataset), path, std::move(element), std::move(sizes)};
 }
 

@@ -35,7 +35,7 @@ bool is_printable(char c) {
   return c > ' ' && c <= '~';
 }
 
-// A word of the line, which also goes to terminals.
+// Makes a word of the line, which is also printed to terminals.
 std::string word(std::string text) {
   constexpr std::size_t longest = 100;
   if (text.size() > longest) text.resize(longest);
@@ -43,7 +43,7 @@ std::string word(std::string text) {
   return text;
 }
 
-// The file that a name leads to, there or not, so that all names of one result meet the same lock.
+// Returns the file that a name leads to, existing or not, so that all names of a result have the same lock.
 std::string resolved(const std::string& path) {
   constexpr int most_links = 40;
   std::error_code error;
@@ -54,14 +54,14 @@ std::string resolved(const std::string& path) {
   return error ? path : (fs::absolute(directory) / name.filename()).string();
 }
 
-// Names that are too long are cut; results of so long a name that begin alike share a lock.
+// Names that are too long are cut, so results with such names and the same beginning share a lock.
 std::string lock_of(const std::string& path) {
   return beside(path, "", ".lock");
 }
 
 struct Found {
   bool is_there = true;
-  std::optional<Owner> owner = {};  // nothing: the lock does not say it
+  std::optional<Owner> owner = {};  // nullopt: the lock does not name it
 
   bool is_of(const std::string& token) const { return owner && owner->token == token; }
   Process process() const { return owner ? process_of(*owner) : Process::unknown; }
@@ -72,7 +72,7 @@ void wait_a_moment() {
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
 }
 
-// A lock that is just being created has no line for a moment.
+// Reads a lock. One that is just being created has no line for a moment.
 Found read_lock(const std::string& lock) {
   constexpr std::size_t most_bytes = 2000;
   for (int i = 0; i < tries_to_read; ++i) {
@@ -97,7 +97,7 @@ bool is_stale(const Owner& owner, const Owner& self) {
   return process_of(owner, self) == Process::gone || (same_job && owner.slurm_restarts < self.slurm_restarts);
 }
 
-// An empty descriptor: there is a lock.
+// Creates a lock. Returns an empty descriptor if there is one already.
 Descriptor create(const std::string& path, const std::string& lock, const Owner& self) {
   const std::string line = print_owner(self);
   Descriptor file(open(lock.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
@@ -109,8 +109,8 @@ Descriptor create(const std::string& path, const std::string& lock, const Owner&
   fail("{} cannot be written there: creating {} failed: {}", path, lock, std::strerror(error));
 }
 
-// Others may be at it too, so it is first moved to a name of one's own, where nobody else can touch it. If that was not
-// the stale lock but one that another has created meanwhile, it is put back.
+// Removes a stale lock. Other processes may try the same, so it is first moved to a unique name that no other process
+// touches. If that was not the stale lock but a new one, it is put back.
 void remove_stale(const std::string& path, const std::string& lock, const Found& stale, const Owner& self) {
   const std::string own = beside(path, ".", "." + self.token + ".lock");
   if (std::rename(lock.c_str(), own.c_str()) != 0) {
@@ -128,7 +128,7 @@ void remove_stale(const std::string& path, const std::string& lock, const Found&
 Owner this_process() {
   Owner owner;
   owner.token = random_token();
-  // Not from the directory of users, which may be a server that does not answer.
+  // Not from the user database, which may be on a server that does not answer.
   const std::string user = variable("USER");
   owner.user = user.empty() ? fmt::format("user-{}", geteuid()) : word(user);
   const std::string host = machine::host_name();
@@ -170,7 +170,7 @@ std::string describe(const Owner& owner) {
 
 Process process_of(const Owner& owner, const Owner& self) {
   if (owner.boot.empty() || owner.boot != self.boot || owner.pid <= 0) return Process::unknown;
-  // Also where /proc hides the processes of others, the kernel says whether there is one.
+  // kill() tells whether a process exists even where /proc hides those of other users.
   if (kill(static_cast<pid_t>(owner.pid), 0) != 0 && errno == ESRCH) return Process::gone;
   const machine::ProcessState found = machine::state_of_process(owner.pid);
   if (found.start_ticks < 0) return Process::unknown;
@@ -184,7 +184,7 @@ std::unique_ptr<Lock> Lock::take(const std::string& path, const Owner& self) {
     if (Descriptor file = create(result, lock, self))
       return std::unique_ptr<Lock>(new Lock(result, lock, self, std::move(file)));
     const Found found = read_lock(lock);
-    if (!found.is_there) continue;  // released since
+    if (!found.is_there) continue;  // released meanwhile
     if (!found.owner || !is_stale(*found.owner, self)) {
       fail(
           "{} is in use by {}: wait until that sweep has ended, or stop it; -o names another file. If it no longer "
@@ -201,7 +201,7 @@ Lock::~Lock() {
 }
 
 void Lock::require() const {
-  for (int i = 0; i < tries_to_read; ++i) {  // whoever has moved it by mistake puts it back at once
+  for (int i = 0; i < tries_to_read; ++i) {  // a process that moved it by mistake puts it back at once
     const Found found = read_lock(lock_);
     if (found.is_of(self_.token)) return;
     if (found.is_there) fail("{} was taken over by {}: this sweep stops", path_, describe(lock_, found));

@@ -32,7 +32,7 @@ void require_plain_file(const std::string& path, bool writable) {
   if (status.type() == std::filesystem::file_type::not_found) fail("{}: no such file{}", path, preparation_of(path));
   if (error) fail("{} cannot be opened: {}", path, error.message());
   if (std::filesystem::is_directory(status)) fail("{} is a directory; give a result file in it", path);
-  // A FIFO would be waited for without end.
+  // Opening a FIFO would block forever.
   if (!std::filesystem::is_regular_file(status)) fail("{} is not a regular file, so it is not a harness result", path);
   if (faccessat(AT_FDCWD, path.c_str(), writable ? R_OK | W_OK : R_OK, AT_EACCESS) != 0) {
     fail("{} cannot be opened for {}: {}", path, writable ? "writing" : "reading", std::strerror(errno));
@@ -40,7 +40,7 @@ void require_plain_file(const std::string& path, bool writable) {
   if (!hdf5::File::is_hdf5(path)) fail("{} is not an HDF5 file, so it is not a harness result", path);
 }
 
-// Returns what `read` returns, which reads a file that anybody could have made.
+// Returns the result of read(), and makes its errors those of an untrusted file at `path`.
 template <class Read>
 auto read_from(const std::string& path, Read&& read) {
   try {
@@ -66,7 +66,7 @@ void read_attributes(const hdf5::File& file, Result& result) {
   }
 }
 
-// A row for each block that ran; all further dimensions as one.
+// Returns a row for each block that ran, with all further dimensions flattened.
 std::vector<std::vector<float>> read_matrix(const hdf5::File& file, const std::string& path,
                                             const std::vector<std::uint64_t>& sizes, const Result& result) {
   const hdf5::Dataset dataset = file.dataset(path, static_cast<int>(sizes.size()));
@@ -94,7 +94,7 @@ void read_tables(const hdf5::File& file, const ReadOptions& options, Result& res
     } else {
       rows = read_rows(dataset, columns);
     }
-    if constexpr (of_a_timeline<Row>)  // older files have room that was never used
+    if constexpr (of_a_timeline<Row>)  // older files have reserved rows that were never used
       std::erase_if(rows, [](const Row& row) { return row.case_index < 0; });
   });
   if (file.contains("/node_facts")) result.doctor.facts = hdf5::read_text(file, "/node_facts");
@@ -159,7 +159,7 @@ void check_times(std::string_view path, const std::vector<std::vector<float>>& b
   }
 }
 
-// Numbers that no run can have had, among themselves too: those that index or count others, and amounts.
+// Throws Error for numbers that no run can have, alone or together: indices, counts and amounts.
 void require_plausible(const Result& result) {
   const Counts counts{result.case_count(), static_cast<std::int64_t>(result.blocks.size()), result.ranks, result.nodes,
                       result.sessions};

@@ -78,7 +78,7 @@ std::vector<ResultRole> roles_of(const Result& result, std::int32_t case_index) 
       roles.push_back({case_index, rank, at[program::Axis::pipeline], at});
     }
   }
-  // A job's ranks stood where they stood in all cases.
+  // Where the file lacks the nodes of a case, its ranks were where the rank table has them.
   std::vector<std::int32_t> node_of(roles.size(), -1);
   for (const ResultRank& row : result.rank_table) {
     if (row.rank >= 0 && std::cmp_less(row.rank, node_of.size())) node_of[row.rank] = row.node;

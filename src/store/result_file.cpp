@@ -35,7 +35,7 @@ void create_table(hdf5::File& file, const Table& table, const std::vector<Row>& 
   write_rows(dataset, format, span_of(rows), 0);
 }
 
-// No values at all: nothing was measured, and what an earlier session may have left there goes.
+// Without values, nothing was measured: NaN replaces what an earlier session may have left.
 void write_matrix(Dataset& dataset, std::uint64_t block, const std::vector<float>& values) {
   const std::uint64_t wanted = dataset.values_of_row();
   if (!values.empty() && values.size() != wanted) {
@@ -140,7 +140,7 @@ class Hdf5ResultFile final : public ResultFile {
     write_matrix(step_seconds_, index, step_seconds);
     write_matrix(losses_, index, losses);
     write_matrix(rank_seconds_, index, rank_seconds);
-    // The row says that the block is there, so it follows what it speaks of.
+    // The row marks the block as present, so it is written after the data.
     file_.flush(false);
     write_row("/blocks", block, row);
     file_.flush(true);
@@ -163,7 +163,7 @@ class Hdf5ResultFile final : public ResultFile {
 
   void add_warning(const std::string& text) override {
     const std::uint64_t capacity = warnings_.rows();
-    if (text.empty() || warnings_used_ >= capacity) return;  // the last one says that more came
+    if (text.empty() || warnings_used_ >= capacity) return;  // the last entry says that more came
     const bool last = warnings_used_ + 1 == capacity;
     hdf5::write_text(
         warnings_, warnings_used_++,
@@ -206,14 +206,14 @@ class Hdf5ResultFile final : public ResultFile {
 }  // namespace
 
 std::int64_t most_bytes(const Result& plan, const TimelineRows& expected) {
-  // A row of texts whose lengths are not known yet, of what NCCL and cuBLASLt say, of objects and their attributes.
+  // Bytes for a row of texts of unknown lengths, for the output of NCCL and cuBLASLt, for objects and their attributes.
   constexpr std::int64_t texts = 512, sayings = 1 << 16, objects = 1 << 20;
   const std::int64_t blocks = std::ssize(plan.blocks), cases = std::ssize(plan.cases);
   const std::int64_t steps = std::int64_t{plan.warmup_steps} + plan.steps, ranks = plan.ranks;
   std::int64_t bytes = objects + blocks * steps * (2 + ranks) * 4;
   each_table(plan, [&]<class Row>(const Table& table, const std::vector<Row>& rows, const Columns<Row>& columns) {
     std::int64_t count = table.by_block ? blocks : std::ssize(rows);
-    // Known when the cases are: a row for each rank.
+    // These are known once the cases are: a row for each rank.
     if (std::is_same_v<Row, ResultRole> || std::is_same_v<Row, ResultSplit>) count = cases * ranks;
     if (std::is_same_v<Row, ResultInterval>) count += expected.intervals;
     if (std::is_same_v<Row, ResultTotal>) count += expected.totals;

@@ -16,7 +16,7 @@ using hdf5::Field;
 using hdf5::File;
 using hdf5::Kind;
 
-/// Numbers of one sort are converted where files differ; nothing else is.
+/// Numbers of one sort are converted if file and memory differ; nothing else is.
 enum class Sort : std::uint8_t { text, whole, real };
 Sort sort_of(Kind kind) {
   if (kind == Kind::text) return Sort::text;

@@ -53,10 +53,10 @@ void add_roles(const plan::PlannedCase& planned, std::int32_t case_index, std::v
   }
 }
 
-// Rank 0 holds all intervals while it prepares, as does a reader of the file: some 300 bytes each.
+// Rank 0 and a reader of the file hold all intervals in memory, some 300 bytes each.
 constexpr std::int64_t most_intervals = 20'000'000;
 
-// Throws Error: the budget allows `fit` rounds, and a verdict takes `least`.
+// Throws Error: the budget allows `fit` rounds, but a verdict needs `least`.
 [[noreturn]] void refuse_budget(const Recorder& recorder, const config::Measure& measure, double spent_s, int fit,
                                 int least) {
   const store::Result& result = recorder.result();
@@ -128,14 +128,14 @@ store::Result planned_result(const plan::Plan& plan) {
 }
 
 std::int64_t needed_space(const plan::Plan& plan) {
-  // An operation may be several kernels, and so several intervals.
+  // An operation may consist of several kernels, and thus several intervals.
   constexpr std::int64_t intervals_of_operation = 2;
   const bool all_ranks = plan.experiment.measure.timeline == config::Timelines::all;
   store::Result result = planned_result(plan);
   if (plan.experiment.measure.auto_steps) result.steps = most_auto_steps;
   store::TimelineRows expected;
   for (const plan::PlannedCase& planned : plan.cases) {
-    std::int64_t sorts = 0;  // of operations, on the rank that has most of them
+    std::int64_t sorts = 0;  // of operations, on the rank with the most
     const auto roles = std::max<std::int64_t>(1, std::ssize(planned.survey.counts));
     const std::int64_t kept_of_role = all_ranks ? planned.layout.ranks() / roles : 1;
     for (const program::Count& count : planned.survey.counts) {

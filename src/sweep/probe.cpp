@@ -27,7 +27,7 @@ std::string name_ranks(const std::vector<std::size_t>& ranks, const std::vector<
 
 std::vector<std::string> compare_identities(const std::vector<NameValues>& by_rank,
                                             const std::vector<job::RankPlace>& places) {
-  // name → value → ranks. Every rank is entered under every name.
+  // name → value → ranks. Every rank has an entry for every name.
   std::map<std::string, std::map<std::string, std::vector<std::size_t>>> seen;
   for (const NameValues& identity : by_rank) {
     for (const auto& [name, value] : identity) seen[name];
@@ -42,7 +42,7 @@ std::vector<std::string> compare_identities(const std::vector<NameValues>& by_ra
   std::vector<std::string> lines;
   for (const auto& [name, values] : seen) {
     if (values.size() == 1) continue;
-    // On a tie the value of the lowest rank wins, so that the answer does not depend on how values sort.
+    // On a tie the value of the lowest rank wins, so that the answer does not depend on the order of values.
     const auto majority = std::ranges::max_element(values, [](const auto& a, const auto& b) {
       if (a.second.size() != b.second.size()) return a.second.size() < b.second.size();
       return a.second.front() > b.second.front();
@@ -86,7 +86,7 @@ void require_gpus(const std::vector<job::RankPlace>& places, bool share_gpus, co
 
 namespace {
 
-// Two ranks that a launcher shows the same device would measure each other.
+// Two ranks on the same device would measure each other.
 void require_own_devices(const std::vector<job::RankPlace>& places, const job::BlockOutcome& probed) {
   std::map<std::pair<int, std::string>, std::size_t> taken;
   for (std::size_t rank = 0; rank < probed.samples.size(); ++rank) {
@@ -124,7 +124,7 @@ PeakSetup peak_setup_of(const plan::PlannedCase& planned) {
   return {planned.layout.ranks(), s.threads, s.threads > 0 ? 0 : s.loader_threads(), s.precision};
 }
 
-// Whether the configuration leaves the peak to be measured.
+// Whether the peak must be measured, because the configuration states none.
 bool measures_peaks(const config::Experiment& e) {
   return !config::traits_of(e.backend).ranks_are_gpus && !e.hardware && !e.without_hardware && !(e.peak_flops > 0);
 }
@@ -141,16 +141,16 @@ Machine probe(job::Job& job, const plan::Plan& plan) {
   const config::Experiment& e = plan.experiment;
   Machine machine;
   machine.places = job.places();
-  if (!config::traits_of(e.backend).predicts()) {  // else this machine is not the one that it is about
+  if (!config::traits_of(e.backend).predicts()) {  // a prediction is not about this machine
     machine.environment = job::recorded_environment(job::own_environment());
   }
   if (const auto conflicts = job::contradictions(machine.environment, e); !conflicts.empty())
     throw Error(fmt::format("{}", fmt::join(conflicts, "\n")));
 
-  // All cores of the nodes, whatever share of them the baseline uses: what they reach, each case gets its part of.
+  // With all cores of the nodes, whatever the baseline uses; each case gets its share of the result.
   job::BlockRequest whole_node = block_request(e, plan.baseline(), job::Probe{}, {});
   whole_node.settings.threads = 0;
-  whole_node.settings.data_file.clear();  // nor what its data loader takes
+  whole_node.settings.data_file.clear();  // also without the threads of the data loader
   const job::BlockOutcome outcome = run_untimed(job, whole_node, [&](const job::BlockOutcome& failed) {
     machine.warnings.push_back("the first workers of the job failed and were started again: " + failed.reason);
   });
@@ -191,7 +191,7 @@ void measure_peaks(job::Job& job, const plan::Plan& plan, Peaks& peaks) {
     if (planned.is_possible()) setups.emplace(peak_setup_of(planned), &planned);
   }
   for (const auto& [setup, planned] : setups) {
-    // A sweep killed during the last measurement would not be complete, although all its rounds are.
+    // A sweep that is killed during the last measurement would be incomplete, although all its rounds are done.
     if (job.stop_requests() > 0 || out_of_time(job, 0)) return;
     const job::BlockOutcome outcome = job.run_alone(block_request(plan.experiment, *planned, job::Probe{}, {}));
     if (outcome.ok) peaks.add(setup, outcome.samples);

@@ -15,8 +15,8 @@
 
 namespace harness::sweep {
 
-/// How a case uses the machine: its ranks, which multiply matrices at once, the threads of each, those that its data
-/// loader takes from them, and the precision.
+/// The use of the machine by a case: its ranks, which all run matrix products at once, the threads of each, the threads
+/// that its data loader takes from them, and the precision.
 struct PeakSetup {
   int ranks = 1;
   int threads = 0;  // 0: each rank's share of its node's cores
@@ -26,14 +26,13 @@ struct PeakSetup {
   auto operator<=>(const PeakSetup&) const = default;
 };
 
-/// Keeps the highest rate of matrix products measured so far in each set-up. Other work on a machine can only slow a
-/// measurement down, so the best one counts: a lower bound of the peak, which every further measurement can raise and
-/// none can lower.
+/// Keeps the highest measured rate of matrix products of each set-up. Other load can only lower a measurement, so the
+/// best one counts: it is a lower bound of the peak, which further measurements can only raise.
 class Peaks {
  public:
   /// `samples`: of one probe block, by rank.
   void add(const PeakSetup& setup, const std::vector<job::Samples>& samples);
-  /// FLOP/s of a rank of the case, the mean over its ranks; 0: not measured.
+  /// FLOP/s per rank of the case, the mean over its ranks; 0: not measured.
   double of(const plan::PlannedCase& planned) const;
 
  private:
@@ -43,15 +42,15 @@ class Peaks {
 /// The node of every rank of a job.
 machine::Topology topology_of(const std::vector<job::RankPlace>& places);
 
-/// The machine, as the first worker of every rank found it.
+/// The machine, as reported by the first worker of every rank.
 struct Machine {
-  std::string device;                    // the GPU that all ranks have; "" on cpu
+  std::string device;                    // the GPU model of all ranks; "" on cpu
   NameValues identity;                   // library versions, CPU or GPU model: equal on all ranks
-  NameValues environment;                // rank 0's, as far as it may be published
+  NameValues environment;                // rank 0's variables that may be published
   std::vector<job::RankPlace> places;    // by rank
-  std::vector<store::ResultRank> ranks;  // the same as rows of the result
+  std::vector<store::ResultRank> ranks;  // `places` as rows of the result
   std::vector<std::string> warnings;
-  Peaks peaks;  // what these workers reached, with all cores of their nodes
+  Peaks peaks;  // reached by these workers, with all cores of their nodes
 
   machine::Topology topology() const { return topology_of(places); }
 };
@@ -61,36 +60,35 @@ struct Machine {
 /// environment that contradicts the configuration.
 Machine probe(job::Job& job, const plan::Plan& plan);
 
-/// A line for every name whose value is not the same on all ranks: "oneDNN: 3.1 on 7 ranks, but 2.6.3 on rank 3
-/// (node7)". The most frequent value is taken to be right. A name that a rank does not have counts as "absent".
-/// `places` by rank.
+/// Returns a line for every name whose value differs between ranks: "oneDNN: 3.1 on 7 ranks, but 2.6.3 on rank 3
+/// (node7)". Takes the most frequent value as correct; a missing name counts as "absent". `places` by rank.
 std::vector<std::string> compare_identities(const std::vector<NameValues>& by_rank,
                                             const std::vector<job::RankPlace>& places);
 
 /// Throws Error if a rank has no GPU, or if a node has fewer GPUs than ranks and `share_gpus` is not set. Nodes whose
-/// GPUs cannot be listed pass: their workers find out. `config` is the path that the error's advice names.
+/// GPUs cannot be listed pass: their workers report errors. `config`: the path that the error message names.
 void require_gpus(const std::vector<job::RankPlace>& places, bool share_gpus, const std::string& config);
 
-/// One probe block for each set-up of the cases of the plan, adding what it reached: a second or so each. Ends early at
-/// a stop request or at the end of the allocation; a block that fails leaves the peaks as they are. Does nothing if the
-/// configuration says what the peak is.
+/// Runs one probe block for each set-up of the plan's cases, about a second each, and adds the rates to `peaks`. Ends
+/// early at a stop request or at the end of the allocation; a failed block leaves the peaks unchanged. Does nothing if
+/// the configuration states the peak.
 void measure_peaks(job::Job& job, const plan::Plan& plan, Peaks& peaks);
 
-// Upper limits of the machine, to compare with what is measured on it.
+// Upper limits of the machine, to compare measurements with.
 
-/// Writes peak_source, memory_bytes_per_s and, where the configuration says it, peak_flops_per_rank of every possible
+/// Writes peak_source, memory_bytes_per_s and, if the configuration states it, peak_flops_per_rank of every possible
 /// case. A configured peak counts per accelerator.
 void fill_peaks(store::Result& result, const plan::Plan& plan);
 
-/// Raises the peaks of the cases to what was measured so far, unless the configuration says what they are. No peak
-/// falls: an earlier session may have seen the machine at a quieter moment.
+/// Raises the peaks of the cases to the measured ones, unless the configuration states them. Never lowers a peak,
+/// because an earlier session may have measured a quieter machine.
 void raise_peaks(Recorder& recorder, const plan::Plan& plan, const Peaks& peaks);
 
-/// Writes link_source and the limit of every point of operation.
+/// Writes link_source and the bandwidth limit of every operation.
 void fill_link_limits(store::Result& result, const plan::Plan& plan, const Machine& machine);
 
-/// The memory that a rank of a case may use: on GPUs the memory stated in the hardware file; on cpu the smallest share
-/// that a rank has of its node's memory.
+/// The memory that a rank of a case may use: on GPUs, as stated in the hardware file; on cpu, the smallest share of any
+/// rank in its node's memory.
 plan::DeviceMemory memory_of(const config::Experiment& experiment, const plan::PlannedCase& planned,
                              const Machine& machine);
 

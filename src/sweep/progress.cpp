@@ -20,7 +20,7 @@ std::string minutes(double seconds) {
                    : fmt::format("{}:{:02}", s / 60, s % 60);
 }
 
-// At most `columns` wide.
+// Cuts the text to at most `columns` columns.
 std::string cut(const std::string& text, std::size_t columns) {
   std::size_t end = 0, shown = 0;
   for (; end < text.size(); ++end) {
@@ -111,7 +111,7 @@ void ProgressLine::skip() {
 void ProgressLine::end(const std::string& outcome) {
   ++measured_;
   running_ = false;
-  // In a line of its own where every piece has one; what failed stays to be read everywhere.
+  // In this style every piece has a line of its own; failures are printed in every style.
   if (style_ == ProgressStyle::blocks || outcome.starts_with("failed"))
     say(fmt::format("[{}/{}] {}: {}  ({})", begun_, total_, title_, outcome, clock()));
   if (style_ == ProgressStyle::bar) draw();

@@ -9,38 +9,37 @@
 
 namespace harness::sweep {
 
-/// bar: one line with a bar, rewritten, for a terminal. rounds: a line per round, for a file. blocks: a line per block.
-/// none: warnings alone.
+/// bar: one line that is rewritten, for a terminal. rounds: a line per round, for a file. blocks: a line per block.
+/// none: only warnings.
 enum class ProgressStyle : std::uint8_t { bar, rounds, blocks, none };
 
-/// Shows the progress of a sweep. A sweep has phases; the remaining time is estimated from the current phase alone.
+/// Shows the progress of a sweep. The remaining time is estimated for the current phase alone.
 class ProgressLine {
  public:
-  /// `width`: columns of the terminal that a bar is drawn on.
+  /// `width`: columns of the terminal for the bar.
   ProgressLine(std::ostream& err, ProgressStyle style, std::size_t width = 80)
       : err_(err), style_(style), width_(width) {}
 
-  /// A line that stays.
+  /// Prints a line that stays.
   void say(const std::string& text);
-  /// What a user must know whatever the style: the code that will run, nodes that are not healthy. It may have several
-  /// lines.
+  /// Prints a message in every style: code that will run, nodes that are not healthy. May have several lines.
   void warn(const std::string& text);
-  /// What is being done now: on a terminal the next progress replaces it.
+  /// Announces the current activity; on a terminal the next progress replaces it.
   void announce(const std::string& text);
-  /// A phase of `total` pieces begins, of which `done` were done in an earlier session. `name`: what a file is told
-  /// when the last piece has ended; "": nothing, because its rounds are told.
+  /// Begins a phase of `total` pieces, `done` of them from an earlier session. `name`: reported to a file when the last
+  /// piece ends; "": not reported, because its rounds are.
   void start_phase(const std::string& name, std::size_t total, std::size_t done = 0);
-  /// The next piece begins; `what` describes it, `brief` where space is short ("": the same).
+  /// Begins the next piece. `what` describes it; `brief` is a shorter text ("": the same).
   void begin(const std::string& what, const std::string& brief = "");
-  /// The piece ended with `outcome`. An end() without a new begin() is another attempt at the same piece.
+  /// Ends the piece with `outcome`. An end() without a new begin() is another attempt at the same piece.
   void end(const std::string& outcome);
-  /// The piece needed no work: it is over without an outcome.
+  /// Ends the piece without an outcome, because it needed no work.
   void skip();
-  /// A round ended; `settled`: what is known of the cases by then.
+  /// Ends a round; `settled`: which cases are settled by then.
   void end_round(int round, int rounds, const std::string& settled);
-  /// Nothing follows: the result may be printed.
+  /// Ends the progress, so that the result can be printed.
   void finish();
-  /// How long the rest of the phase takes from now, where that is known better than by the mean of its pieces so far.
+  /// Sets the remaining time of the phase, if known better than from the mean of its pieces.
   void expect(double remaining_s) { remaining_s_ = remaining_s; }
 
  private:
@@ -56,7 +55,7 @@ class ProgressLine {
   std::string title_, brief_;  // of the current piece
   bool running_ = false, drawn_ = false;
   std::size_t begun_ = 0, total_ = 0;
-  double remaining_s_ = -1;   // as expected after the last piece; below 0: not said
+  double remaining_s_ = -1;   // expected after the last piece; below 0: not set
   std::size_t measured_ = 0;  // pieces of this phase that took time
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now(), phase_start_ = start_;
 };

@@ -25,7 +25,7 @@ std::string new_uuid() {
                      c & 0xffffu, d);
 }
 
-// One row for a block, of the ranks whose device could be watched.
+// One row for a block, over the ranks whose device could be monitored.
 store::ResultGpu gpu_row(const job::BlockOutcome& outcome) {
   std::vector<machine::GpuStatistics> devices;
   for (std::size_t rank = 0; rank < outcome.samples.size(); ++rank) {
@@ -36,12 +36,12 @@ store::ResultGpu gpu_row(const job::BlockOutcome& outcome) {
   return {static_cast<std::int32_t>(devices.size()), all, machine::harmful_throttling(all.throttle_reasons)};
 }
 
-// The rows of a block in the matrices, steps by ranks.
+// The rows of a block in the matrices of steps and ranks.
 struct BlockRows {
   std::vector<float> step_seconds, losses, rank_seconds;
 };
 
-// The slowest rank's time of each step is the step's.
+// The time of a step is that of its slowest rank.
 BlockRows fill_block(store::ResultBlock& block, const job::BlockOutcome& outcome, std::size_t steps,
                      std::size_t ranks) {
   const float nothing = std::numeric_limits<float>::quiet_NaN();
@@ -98,7 +98,7 @@ void Recorder::create_file(const store::Lock& lock, const std::string& command, 
 }
 
 bool Recorder::resume_file(const store::Lock& lock) {
-  store::Result earlier = store::read_result(lock.path());  // all of it: nothing is written into a damaged file
+  store::Result earlier = store::read_result(lock.path());  // reads everything, so that a damaged file is not extended
   earlier.rank_seconds = {};
   earlier.timeline = {};
   earlier.totals = {};
@@ -163,7 +163,7 @@ double Recorder::write_block(std::size_t block_index, const job::BlockOutcome& o
   store::ResultBlock& block = result_.blocks[block_index];
   const std::size_t case_index = block.case_index;
   const std::size_t steps = result_.first_timed_step() + result_.steps;
-  require_lock();  // also here, because a block may take long
+  require_lock();  // here too, because a block may take long
   const BlockRows rows = fill_block(block, outcome, steps, result_.rank_count());
   block.session = session_;
   for (const job::Samples& s : outcome.samples) warn(s.warnings);
@@ -171,7 +171,7 @@ double Recorder::write_block(std::size_t block_index, const job::BlockOutcome& o
   if (outcome.ok) file_->write_gpu(index, gpu_row(outcome));
   file_->write_conditions(index, outcome.conditions);
   file_->write_block(index, block, rows.step_seconds, rows.losses, rows.rank_seconds);
-  result_.step_seconds.resize(result_.blocks.size());  // what the sweep looks at while it runs
+  result_.step_seconds.resize(result_.blocks.size());  // for the sweep's own looks
   result_.step_seconds[block_index] = rows.step_seconds;
   if (!outcome.ok) {
     note_failure(case_index, outcome);
@@ -201,7 +201,7 @@ double Recorder::expected_block_s(std::size_t case_index) const {
 
 store::RunState Recorder::finish(bool interrupted) {
   const bool blocks_left = analysis::first_open_round(result_) < result_.rounds;
-  // A case that failed in every block, though never twice in the same way, failed too.
+  // A case that failed in every block, but never twice in the same way, also counts as failed.
   for (std::size_t i = 0; i < result_.cases.size() && !interrupted; ++i) {
     if (result_.cases[i].status != store::CaseStatus::pending) continue;
     result_.cases[i].status = store::CaseStatus::failed;

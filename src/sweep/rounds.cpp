@@ -25,7 +25,7 @@ std::vector<std::size_t> blocks_to_run(const store::Result& result) {
   return blocks;
 }
 
-// The expected time of those of `blocks` that belong to a round before `end_round`.
+// The expected time of the `blocks` before round `end_round`.
 double expected_s(const Recorder& recorder, std::span<const std::size_t> blocks, int end_round) {
   double seconds = 0;
   for (const std::size_t index : blocks) {
@@ -36,7 +36,7 @@ double expected_s(const Recorder& recorder, std::span<const std::size_t> blocks,
   return seconds;
 }
 
-template <class Which>  // bool(const store::ResultBlock&), of blocks that would still run
+template <class Which>  // bool(const store::ResultBlock&), of pending blocks
 void leave_out(Recorder& recorder, Which&& which, const std::string& reason) {
   const auto& blocks = recorder.result().blocks;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
@@ -48,17 +48,17 @@ void leave_out(Recorder& recorder, Which&& which, const std::string& reason) {
 std::string settled_words(const analysis::Summary& summary) {
   const auto changes = std::ranges::count(summary.cases, store::CaseRole::change, &analysis::CaseSummary::role);
   const auto settled = std::ranges::count_if(summary.cases, [](const analysis::CaseSummary& row) {
-    return row.role == store::CaseRole::change && row.settled_after > 0;  // the control is asked afresh at each look
+    return row.role == store::CaseRole::change && row.settled_after > 0;  // the control is judged anew at each look
   });
   return fmt::format("{} of {} settled", settled, changes);
 }
 
-// Cases that the declared looks have settled are measured no more, and the baseline at a size no longer than what is
-// compared with it. Between two looks, and for a case that has left, there is nothing to do.
+// Leaves out cases that the declared looks have settled, and the baseline of a size once all changes at that size are
+// settled. Does nothing between looks, or for cases that are left out already.
 void leave_out_settled(const analysis::Summary& summary, Recorder& recorder, ProgressLine& progress) {
   if (summary.looks.empty() || analysis::sweeps_sizes_alone(recorder.result())) return;
   const store::Result& result = recorder.result();
-  std::map<std::int32_t, bool> all_settled;  // of the changes, by what they are compared with
+  std::map<std::int32_t, bool> all_settled;  // changes, by the case they are compared with
   for (const analysis::CaseSummary& row : summary.cases) {
     if (row.role != store::CaseRole::change || row.status == store::CaseStatus::impossible) continue;
     const auto is_its = [&](const store::ResultBlock& block) { return block.case_index == row.case_index; };
@@ -85,7 +85,7 @@ void leave_out_settled(const analysis::Summary& summary, Recorder& recorder, Pro
   }
 }
 
-// The blocks after the first that are to run in its process.
+// The other blocks that run in the process of the first one.
 std::vector<std::size_t> others_in_process(const Recorder& recorder, std::span<const std::size_t> blocks) {
   const auto& all = recorder.result().blocks;
   std::vector<std::size_t> others;
@@ -101,9 +101,9 @@ bool has_company(const store::Result& result, std::size_t index) {
   return std::ranges::count(result.blocks, process, &store::ResultBlock::process) > 1;
 }
 
-// Measures the first of `blocks`. A process that runs several begins with a warm-up, of the first of them. A block that
-// fails in such a process is repeated at once in a process of its own, and only a failure there counts against the
-// case; the other blocks go on in a new process.
+// Measures the first of `blocks`. A process for several blocks begins with a warm-up of the first one. A block that
+// fails in such a process is repeated at once in its own process, and only a failure there counts against the case; the
+// other blocks continue in a new process.
 job::BlockOutcome run_block(job::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, Recorder& recorder,
                             std::span<const std::size_t> blocks, std::int32_t& process_underway) {
   const store::Result& result = recorder.result();
@@ -111,7 +111,7 @@ job::BlockOutcome run_block(job::Job& job, const plan::Plan& plan, const BlockDe
   const plan::PlannedCase& planned = plan.cases[result.blocks[index].case_index];
   const job::Task timed = job::TimeSteps{plan.experiment.measure.steps};
   job::BlockRequest request = block_request(plan.experiment, planned, timed, defaults);
-  request.environment.emplace_back("HARNESS_BLOCK", std::to_string(index));  // for the files of a --wrap command
+  request.environment.emplace_back("HARNESS_BLOCK", std::to_string(index));  // names the files of a --wrap command
   if (!has_company(result, index)) return job.run_alone(request);
 
   const job::WorkerSet set{result.blocks[index].process, {}};
@@ -135,7 +135,7 @@ bool run_rounds(job::Job& job, const plan::Plan& plan, const BlockDefaults& defa
                 ProgressLine& progress, std::optional<double> end_s) {
   const store::Result& result = recorder.result();
   const std::vector<std::size_t> blocks = blocks_to_run(result);
-  // Predicted steps are known from the timelines, and their blocks take no wall-clock time worth showing.
+  // Predicted steps are known from the timelines, and their blocks take negligible wall-clock time.
   const bool takes_time = !config::traits_of(plan.experiment.backend).predicts();
   const analysis::HowFar far = analysis::how_far(result);
   progress.start_phase("", far.blocks, far.blocks_done);
@@ -151,7 +151,7 @@ bool run_rounds(job::Job& job, const plan::Plan& plan, const BlockDefaults& defa
       } else {
         const analysis::Summary summary = analysis::summarise(result);
         if (round >= 0 && takes_time) progress.end_round(round + 1, result.rounds, settled_words(summary));
-        leave_out_settled(summary, recorder, progress);  // also what a killed sweep had not done
+        leave_out_settled(summary, recorder, progress);  // also after a sweep that was killed before it did this
       }
       round = block.round;
       if (end_s && round > 0 && job.clock().seconds() + expected_s(recorder, rest, round + 1) > *end_s) {
@@ -222,7 +222,7 @@ job::BlockRequest block_request(const config::Experiment& experiment, const plan
   request.share_gpus = experiment.measure.share_gpus;
   if (std::holds_alternative<job::TimeSteps>(task)) request.wrap = defaults.wrap;
   request.tuning = defaults.tuning;
-  // A log costs time; the observing worker turns it on for itself.
+  // Logging costs time; the observing worker enables it itself.
   if (config::traits_of(experiment.backend).uses_nccl) request.environment.emplace_back("NCCL_DEBUG", "WARN");
   return request;
 }

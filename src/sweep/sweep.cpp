@@ -43,13 +43,13 @@ store::Result result_on(const Machine& machine, const plan::Plan& plan) {
   return result;
 }
 
-// The best counts, so moments far apart serve better than several in a row: the machine may be quieter at one of them.
+// The best rate counts, so measurements far apart are better than several in a row: the machine may be quieter at one.
 void measure_peaks_again(job::Job& job, const plan::Plan& plan, Peaks& peaks, Recorder& recorder) {
   measure_peaks(job, plan, peaks);
   raise_peaks(recorder, plan, peaks);
 }
 
-// Everything that is not timed, once. Returns whether it was interrupted.
+// Runs everything that is untimed and runs once. Returns whether it was interrupted.
 bool prepare_blocks(job::Job& job, const plan::Plan& plan, const Machine& machine, Recorder& recorder,
                     BlockDefaults& defaults, ProgressLine& progress) {
   TuningOutcome tuned = tune(job, plan, progress);
@@ -116,7 +116,7 @@ store::RunState run_sweep(job::Job& job, plan::Plan plan, SweepOutput& output, c
           "warning: the library versions or the machine have changed since the file was created; rounds are compared "
           "only within a session");
     }
-    // The file keeps the record of its first session.
+    // The file keeps the doctor record of its first session.
     for (const store::ResultFinding& finding : request.doctor.findings) {
       if (!finding.is_failure() || !finding.is_of_nodes()) continue;
       recorder.warn(fmt::format("resumed where doctor finds a failure: {} on {}: {}. {}", finding.check, finding.where,

@@ -20,7 +20,7 @@ namespace harness::sweep {
 
 namespace {
 
-// Sums up the operations of a step, one row for each combination of texts that tells intervals apart in the file.
+// Sums the operations of a step, one row for each combination of texts that distinguishes intervals in the file.
 std::vector<store::ResultOperations> sorts_of_operations(const program::ProgramSet& set, int role,
                                                          program::LeastTimes& limits) {
   const program::Program& program = set.roles[role];
@@ -51,7 +51,7 @@ std::vector<store::ResultOperations> sorts_of_operations(const program::ProgramS
   return rows;
 }
 
-// A rank's waiting by operation of its Program; NaN where it is not known.
+// A rank's waiting time by operation of its Program; NaN if unknown.
 std::vector<program::Waiting> by_operation(const program::Program& program,
                                            const std::vector<program::Waiting>& of_communications) {
   std::vector<program::Waiting> all(program.step.size(), {NAN, NAN});
@@ -62,7 +62,7 @@ std::vector<program::Waiting> by_operation(const program::Program& program,
   return all;
 }
 
-// NaN if any of it is not known.
+// NaN if any summand is unknown.
 double sum_of(const std::vector<program::Waiting>& waits, float program::Waiting::*member) {
   double sum = waits.empty() ? NAN : 0;
   for (const program::Waiting& wait : waits) sum += wait.*member;
@@ -154,7 +154,7 @@ void refuse_if_too_large(const plan::Plan& plan, std::size_t case_index, const M
   if (!why.empty()) recorder.refuse(case_index, why);
 }
 
-// Shares the start of a set's processes out over its blocks.
+// Spreads the start-up time of a set's processes evenly over its blocks.
 void even_out(std::span<const std::size_t> cases, Recorder& recorder) {
   double sum = 0;
   for (const std::size_t i : cases) sum += recorder.state(i).set_up_s;
@@ -168,7 +168,7 @@ bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults
   bool interrupted = false;
   const bool predicts = config::traits_of(plan.experiment.backend).predicts();
   const int profiled = predicts ? 1 : profiled_steps;
-  std::vector<plan::EntrantSet> sets = plan::sets_of(plan);  // those of a set run in its processes
+  std::vector<plan::EntrantSet> sets = plan::sets_of(plan);  // the cases of a set share processes
   std::erase_if(sets, [&](const plan::EntrantSet& set) { return plan.cases[set.front()].is_copy; });
   std::size_t total = 0;
   for (const plan::EntrantSet& cases : sets) total += cases.size();
@@ -177,7 +177,7 @@ bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults
     const plan::PlannedCase& planned = plan.cases[i];
     CaseState& state = recorder.state(i);
     progress.begin((predicts ? "prediction of " : "timeline of ") + planned.name);
-    // A second try tells a passing fault from a lasting one; what fails in ever new ways is dropped as well.
+    // A second try distinguishes a transient fault from a permanent one; three different failures end the attempts.
     for (int attempt = 0; attempt < 3 && recorder.may_run(i) && !interrupted; ++attempt) {
       const double start_s = job.clock().seconds();
       const job::RecordTimeline task{plan.experiment.measure.timeline, profiled};
@@ -264,8 +264,8 @@ namespace {
 
 constexpr double tuning_limit_s = 900;  // for one case
 
-// Adds the choices of all ranks and returns the number of new ones. Where several ranks timed the same product, the
-// choice of the lowest rank is used by all.
+// Adds the choices of all ranks and returns the number of new ones. If several ranks timed the same product, all use
+// the choice of the lowest rank.
 std::size_t keep_new_choices(backend::Tuning& known, const std::vector<job::Samples>& samples) {
   const std::size_t before = known.size();
   for (const job::Samples& s : samples) {
@@ -279,7 +279,7 @@ std::size_t keep_new_choices(backend::Tuning& known, const std::vector<job::Samp
 
 TuningOutcome tune(job::Job& job, const plan::Plan& plan, ProgressLine& progress) {
   const config::Experiment& e = plan.experiment;
-  // Several ranks on one device would time each other.
+  // Ranks that share a device would time each other.
   if (!config::traits_of(e.backend).tunes || e.measure.share_gpus) return {};
   backend::Tuning known;
   TuningOutcome result;

@@ -14,7 +14,7 @@ namespace harness::traces {
 namespace {
 
 constexpr std::size_t screen_columns = 80;
-constexpr double least_shown = 0.0005;  // less rounds to 0.0 % of the step
+constexpr double least_shown = 0.0005;  // smaller values round to 0.0 % of the step
 
 std::string steps_text(const TracedGpu& gpu) {
   const Steps& steps = gpu.steps;
@@ -34,7 +34,7 @@ std::string steps_text(const TracedGpu& gpu) {
   return text;
 }
 
-// The causes of idle time, the largest first.
+// Returns the causes of idle time, largest first.
 std::vector<std::string> causes_of(const IdleTimes& idle_s) {
   std::vector<std::pair<double, std::size_t>> causes;
   for (std::size_t i = 0; i < cause_count; ++i) {
@@ -66,7 +66,7 @@ std::vector<std::string> details_of(Part part, const TimedStep& step) {
   return texts;
 }
 
-// As many of the texts as fit in one line.
+// Joins as many of the texts as fit in one line.
 std::string fitting(const std::vector<std::string>& texts, std::size_t columns) {
   std::string line;
   for (const std::string& text : texts) {
@@ -102,14 +102,14 @@ std::string label_of(Part part) {
   return part == Part::waiting ? "waiting for others" : name_of(part);
 }
 
-// The row of a part, or of several: what does not fit in one line is left out.
+// Formats a row for one or several parts; details that do not fit in one line are left out.
 std::string row_text(double seconds, double step_s, const std::vector<std::string>& details) {
   const std::string amount = fmt::format("{}, {}", ms(seconds), percent(step_s > 0 ? seconds / step_s : 0));
   const std::string fit = fitting(details, screen_columns - amount.size() - 28);
   return fit.empty() ? amount : amount + "; " + fit;
 }
 
-// The largest parts, one a row, and a row for the rest.
+// Adds one row for each of the largest parts and one for the rest.
 void add_parts(const Report& report, evidence::Answer& answer) {
   constexpr std::size_t most_parts = 4;
   const analysis::Breakdown& b = report.mean.breakdown;
@@ -140,7 +140,7 @@ struct Change {
   double by_s() const { return after_s - before_s; }
 };
 
-// By name, the largest first.
+// Changes by name; largest_first() sorts them by absolute size.
 using Changes = std::map<std::string, Change>;
 std::vector<Change> largest_first(const Changes& changes) {
   std::vector<Change> all;
@@ -165,7 +165,7 @@ std::string brief(const std::string& kernel) {
   return short_name(name.substr(0, std::min(name.find('<'), name.find('('))), 32);
 }
 
-// Kernels of one part that are new, that are gone, or that take another time.
+// Describes kernels of one part that are new, gone or take a different time.
 std::string kernel_text(Part part, const Report& before, const Report& after) {
   Changes changes;
   for (const Report* report : {&before, &after}) {

@@ -12,7 +12,7 @@ namespace harness::traces {
 std::uint32_t Names::number_of(std::string_view text) {
   text = text.substr(0, longest);
   if (const auto found = numbers_.find(text); found != numbers_.end()) return found->second;
-  constexpr std::size_t entry = 96;  // of the tables themselves
+  constexpr std::size_t entry = 96;  // overhead of the tables
   if (bytes_ + text.size() + entry > most_bytes) {
     text = "(further names)";
     if (const auto found = numbers_.find(text); found != numbers_.end()) return found->second;
@@ -37,11 +37,11 @@ std::optional<std::int64_t> rank_in_name(const std::string& path) {
   const std::string stem = name.substr(0, name.find('.'));
   const std::size_t last = stem.find_last_not_of("0123456789");
   if (last == std::string::npos || last + 1 == stem.size() || stem[last] != '_') return std::nullopt;
-  // PyTorch names a file after its host, process and time: "node_2566.1773933981558265129.pt.trace.json".
+  // PyTorch names a file by host, process and time: "node_2566.1773933981558265129.pt.trace.json".
   if (name.find_first_of("0123456789", stem.size()) == stem.size() + 1) return std::nullopt;
   Cursor cursor{std::string_view(stem).substr(last + 1)};
   std::uint32_t number = 0;
-  constexpr std::uint32_t most_ranks = 65536;  // more is a process, a time or a job
+  constexpr std::uint32_t most_ranks = 65536;  // a larger number is a process, time or job
   if (!cursor.integer(number) || number >= most_ranks) return std::nullopt;
   return number;
 }
@@ -56,7 +56,7 @@ std::size_t drop_wrong_clock(Device& device, const Capture& capture) {
   });
 }
 
-// Most files are in order already; a sort would need room for half as many again.
+// Most files are already sorted; sorting would need half as much memory again.
 void sort_by(auto& all, auto key) {
   if (!std::ranges::is_sorted(all, {}, key)) std::ranges::stable_sort(all, {}, key);
 }
@@ -79,13 +79,13 @@ std::optional<Cause> cause_of_call(const std::string& name) {
   return std::nullopt;
 }
 
-// On ROCm a late completion stamp can add seconds to a kernel: where it outlasts the start of the next kernel of its
-// stream by much, it ends there.
+// On ROCm a late completion timestamp can add seconds to a kernel. A kernel that extends far beyond the start of the
+// next one on its stream is cut there.
 std::size_t cut_overlong(Device& device) {
   constexpr std::int64_t tolerance_ns = 10'000;
   if (lower(device.gpu).find("amd") == std::string::npos) return 0;
   std::size_t cut = 0;
-  std::unordered_map<std::uint32_t, GpuEvent*> last;  // of each stream
+  std::unordered_map<std::uint32_t, GpuEvent*> last;  // by stream
   for (GpuEvent& event : device.events) {
     if (event.work != Work::kernel) continue;
     GpuEvent*& before = last[event.stream];

@@ -18,8 +18,8 @@
 
 namespace harness::traces {
 
-/// Texts that occur often, each kept once. Memory is bounded: a text is cut after `longest` bytes, and once all texts
-/// together exceed `most_bytes`, every new one gets the number of one placeholder.
+/// Stores each distinct text once in bounded memory. Texts are cut after `longest` bytes. Once all texts together
+/// exceed `most_bytes`, every new one gets the number of a shared placeholder.
 class Names {
  public:
   static constexpr std::size_t longest = 4096, most_bytes = 32u << 20;
@@ -34,62 +34,62 @@ class Names {
   std::size_t bytes_ = 0;
 };
 
-/// The kinds of work on a GPU. graph: a whole CUDA graph that the profiler recorded as one event.
+/// The kinds of work on a GPU. graph: a whole CUDA graph, recorded as one event.
 enum class Work : std::uint8_t { kernel, copy, set, graph };
 
-/// A thread of the host by its number in Capture::threads; no_thread: it is not known.
+/// A host thread by its number in Capture::threads; no_thread: unknown.
 using Thread = std::uint16_t;
 inline constexpr Thread no_thread = UINT16_MAX;
 
-/// A class of kernels: an index into class_names(). Those of communication come first.
+/// A kernel class: an index into class_names(). Communication classes come first.
 using Class = std::uint8_t;
 
-/// Times in whole nanoseconds since 1970, or since the start of the session where the file does not say.
+/// Times are whole nanoseconds since 1970, or since the start of the session if the file gives no date.
 struct GpuEvent {
   std::int64_t start_ns = 0, end_ns = 0;
-  std::int64_t launch_ns = 0;  // when the call began that launched it
+  std::int64_t launch_ns = 0;  // start of the call that launched it
   std::uint32_t name = 0;      // in Capture::names
   std::uint32_t stream = 0;
-  std::int32_t operation = -1;  // in Capture::operations: its arguments; -1: none are recorded
-  Thread thread = no_thread;    // that launched it
+  std::int32_t operation = -1;  // arguments in Capture::operations; -1: none recorded
+  Thread thread = no_thread;    // thread that launched it
   Work work = Work::kernel;
-  Class kernel_class = 0;  // as classify() gives it; of a CUDA graph, a copy or a memset "without_a_class"
+  Class kernel_class = 0;  // set by classify(); "without_a_class" for CUDA graphs, copies and memsets
 
   bool is_kernel() const { return work == Work::kernel || work == Work::graph; }
-  /// False: its launch is not in the file.
+  /// False if the file does not contain its launch.
   bool is_launched() const { return thread != no_thread; }
 };
 
-/// Why nothing ran on a GPU, by the event that ended the gap and the call that launched it.
+/// Why the GPU was idle, judged by the event that ended the gap and by the call that launched that event.
 enum class Cause : std::uint8_t {
-  queued,        // it had been launched before the gap: dispatch between kernels
-  launch,        // the call itself, and its way to the GPU
-  profiler,      // overhead of the profiler
-  loading,       // the data loader was waited for
+  queued,        // launched before the gap: dispatch between kernels
+  launch,        // the launch call and its latency to the GPU
+  profiler,      // profiler overhead
+  loading,       // waiting for the data loader
   allocation,    // cudaMalloc, cudaFree and the like
-  module,        // code was loaded
-  synchronised,  // the host had waited for the GPU, and launched late
-  garbage,       // Python's garbage collection
-  host,          // the host was too slow to launch
+  module,        // code loading
+  synchronised,  // the host waited for the GPU and then launched late
+  garbage,       // Python garbage collection
+  host,          // the host launched too slowly
   unknown,       // the launch is not in the file
 };
 inline constexpr std::size_t cause_count = 10;
 std::string_view key_of(Cause cause);    // "synchronised"
 std::string_view title_of(Cause cause);  // "after a synchronisation"
 
-/// A stretch of time on a thread of the host: something with a name, or a call of the CUDA or HIP runtime or driver
-/// that allocates, loads code or may wait for the GPU. No other calls are kept.
+/// A time range on a host thread: a named range, or a CUDA/HIP runtime or driver call that allocates, loads code or may
+/// wait for the GPU. Other calls are not kept.
 struct HostRange {
   std::int64_t start_ns = 0, end_ns = 0;
   std::uint32_t name = 0;
   Thread thread = no_thread;
-  std::optional<Cause> cause = {};  // of idle time meanwhile, or behind a wait: synchronised; absent: an annotation
+  std::optional<Cause> cause = {};  // cause of idle time during it, or after it for synchronised; absent: an annotation
 };
 
-/// The threads of the host that a file tells of.
+/// The host threads that occur in a file.
 class Threads {
  public:
-  /// no_thread for all but the first 65,535.
+  /// Returns no_thread for all but the first 65,535 threads.
   Thread number_of(std::uint64_t process, std::uint64_t id);
   std::uint64_t process_of(Thread thread) const { return thread == no_thread ? 0 : processes_[thread]; }
 
@@ -98,84 +98,82 @@ class Threads {
   std::map<std::pair<std::uint64_t, std::uint64_t>, Thread> numbers_;
 };
 
-/// The arguments of a collective; in traces that harness wrote, of every operation. 0, NaN and "": not recorded.
+/// The arguments of a collective, or of any operation in traces that harness wrote. 0, NaN and "": not recorded.
 struct Operation {
   std::uint32_t kind = 0, group = 0, phase = 0;  // names: "allreduce", "DATA_PARALLEL_GROUP"; "forward"
   std::int64_t bytes_in = 0, bytes_out = 0, group_size = 0;
-  std::optional<Part> part = {};  // of the step, as harness counts it
+  std::optional<Part> part = {};  // part of the step in harness terms
   double waiting_s = NAN, bubble_s = NAN;
 };
 
-/// A stretch of a device's time with a name: "all", "host:ProfilerStep#4", "device:ProfilerStep#4".
+/// A named time window on a device: "all", "host:ProfilerStep#4", "device:ProfilerStep#4".
 struct Window {
   std::string name;
   std::int64_t start_ns = 0, end_ns = 0;
 };
 
-/// A GPU as one process saw it.
 struct Device {
   std::int64_t id = 0;
-  std::uint64_t process = 0;       // as of Threads
-  std::string label;               // "0"; "0/4001" where several processes have a device of that number
+  std::uint64_t process = 0;       // process of Threads
+  std::string label;               // "0"; "0/4001" if several processes use this device number
   std::string gpu;                 // "NVIDIA H100 80GB HBM3"; "": not recorded
-  std::vector<GpuEvent> events;    // by start; equal ones in the order of the file
-  std::vector<Window> steps = {};  // marked on the GPU itself: in traces that harness wrote
-  double loading_s = 0;            // before the first operation of the step, in traces that harness wrote
+  std::vector<GpuEvent> events;    // by start, then in file order
+  std::vector<Window> steps = {};  // marked on the GPU itself, in traces that harness wrote
+  double loading_s = 0;            // before the step's first operation, in traces that harness wrote
 };
 
-/// Where a trace comes from.
 struct Source {
-  std::string file;    // as it was named
+  std::string file;    // path as given
   std::string format;  // "PyTorch profiler", "Nsight Systems", "harness trace"
   std::string version;
   std::optional<std::int64_t> rank, world;
-  bool rank_guessed = false;  // from the file's name
+  bool rank_guessed = false;  // guessed from the file name
 };
 
-/// A trace file: what the analysis needs and nothing else. Call stacks, shapes, tensors, user and host names, paths and
+/// The parts of a trace file that the analysis needs. Call stacks, shapes, tensors, user and host names, paths and
 /// environments are never kept.
 struct Capture : Source {
-  bool cut_short = false;  // the file breaks off: its last step is not whole
+  bool cut_short = false;  // the file is truncated; its last step is incomplete
   Names names;
-  std::vector<Device> devices;  // those that ran a kernel
+  std::vector<Device> devices;  // devices that ran a kernel
   Threads threads;
   std::vector<HostRange> ranges;
-  std::int64_t first_call_ns = INT64_MAX, last_call_ns = INT64_MIN;  // of CUDA or HIP, kept or not
+  std::int64_t first_call_ns = INT64_MAX, last_call_ns = INT64_MIN;  // CUDA or HIP calls, kept or not
   std::vector<Operation> operations;
-  std::vector<Thread> backward_threads;  // that run the backward pass, where the trace says it
-  std::vector<std::string> notes;        // what was repaired or left out, in whole sentences
+  std::vector<Thread> backward_threads;  // threads that run the backward pass, if the trace shows it
+  std::vector<std::string> notes;        // repairs and omissions, in full sentences
 
   /// Adds the note "3 kernels `what`." unless there are none.
   void note(std::size_t number, std::string_view noun, std::string_view what);
 };
 
-/// Source::format of what `harness trace` wrote. Its devices are the ranks of a job.
+/// Source::format of files that `harness trace` wrote. Their devices are the ranks of a job.
 inline constexpr std::string_view own_format = "harness trace";
 
-/// No time beyond this is taken from a file.
+/// Later times in a file are rejected.
 inline constexpr std::int64_t latest_ns = INT64_MAX / 4;
 
-/// More events of a file than this are refused: about 2 GB in memory.
+/// Files with more events are refused: about 2 GB in memory.
 inline constexpr std::size_t most_events = 20'000'000;
 
-/// "rank3", "rank_3", "worker 3" or a number below 65536 before the ending in a file's name.
+/// Returns the rank in a file name: from "rank3", "rank_3", "worker 3", or "_3" below 65536 before the extension.
 std::optional<std::int64_t> rank_in_name(const std::string& path);
 
-/// Brings a capture into the order that the analysis expects, classes its kernels and drops devices without any. GPU
-/// events more than ten seconds outside of all host calls carry a wrong clock: they are dropped with a note.
+/// Sorts a capture as the analysis expects, classifies its kernels and drops devices without kernels. GPU events more
+/// than ten seconds outside all host calls have a wrong clock and are dropped with a note.
 void finish(Capture& capture);
 
-/// Takes the calls of CUDA or HIP while a file is read, and joins GPU events with those that launched them: by a
-/// correlation, which is unique within a process only.
+/// Collects CUDA or HIP calls while a file is read, and links GPU events to the calls that launched them by
+/// correlation, which is unique only within a process.
 class Calls {
  public:
   explicit Calls(Capture& capture) : capture_(capture) {}
 
-  /// The last event of a device has this correlation; 0: none.
+  /// Registers the correlation of a device's last event; 0: none.
   void await(std::size_t device, std::uint64_t correlation);
-  /// `call`: what it may cause follows from its name; one that causes nothing is not kept.
+  /// Takes a call and derives its cause from its name. Calls without a cause are not kept.
   void take(HostRange call);
-  /// A call, after all events. Of several with one correlation the first to begin has launched its events.
+  /// Links a call to its events, after all events were added. The earliest call of a correlation launched its events.
   void join(std::uint64_t correlation, std::int64_t start_ns, Thread thread);
 
  private:
@@ -188,37 +186,37 @@ class Calls {
   }
 
   Capture& capture_;
-  std::unordered_map<std::uint32_t, std::optional<Cause>> causes_;  // by name
-  std::vector<Awaited> awaited_;  // by process and correlation, once a call was joined
+  std::unordered_map<std::uint32_t, std::optional<Cause>> causes_;  // by name number
+  std::vector<Awaited> awaited_;  // sorted by process and correlation at the first join()
   bool sorted_ = false;
 };
 
 // ---- readers
 
-/// Reads a trace of the PyTorch profiler (Kineto, JSON; all versions since 2020), or of `harness trace`, as a stream. A
-/// file that was cut short gives what came before, and events that cannot be parsed are left out, both with a note.
-/// Throws Error for a file that is no such trace, for one with more than 1 % of its events damaged, and for one with
-/// more than most_events.
+/// Reads a trace of the PyTorch profiler (Kineto JSON, all versions since 2020) or of `harness trace` as a stream. A
+/// truncated file yields what precedes the truncation, and events that cannot be parsed are skipped, both with a note.
+/// Throws Error if the file is not such a trace, if more than 1 % of its events are damaged, or if it holds more than
+/// most_events.
 Capture read_kineto(evidence::Input& input, const std::string& path);
 
-/// Reads an export of Nsight Systems (`nsys export --type sqlite`), schemas 2 and 3. The file is opened read-only; only
-/// the tables and columns that the analysis needs are read, where they exist. Throws Error for a database that is no
-/// such export, that is damaged or holds more than most_events, and where the build has no SQLite.
+/// Reads an Nsight Systems export (`nsys export --type sqlite`), schemas 2 and 3. Opens the file read-only and reads
+/// only the tables and columns that the analysis needs, if they exist. Throws Error if the database is not such an
+/// export, is damaged or holds more than most_events, or if harness was built without SQLite.
 Capture read_nsight(const std::string& path);
 
-/// "comm.allreduce", "attention", "matrix_products", "norm" …; the last is "without_a_class".
+/// Returns "comm.allreduce", "attention", "matrix_products", "norm" …; the last is "without_a_class".
 std::span<const std::string_view> class_names();
 bool is_communication(Class kernel_class);
 bool is_unknown(Class kernel_class);
 
-/// The class of a kernel by its name, mangled or not, of CUDA and ROCm. The first rule that fits decides.
+/// Returns the class of a CUDA or ROCm kernel by its name, mangled or not. The first matching rule applies.
 Class class_of(std::string_view kernel);
 
-/// Gives each kernel its class: by its name, or by the arguments of its collective where the name tells nothing, or
-/// only that it communicates (RCCL has one kernel for all collectives).
+/// Classifies each kernel by its name, or by the arguments of its collective if the name says nothing or only that it
+/// communicates (RCCL has one kernel for all collectives).
 void classify(Capture& capture);
 
-/// The name of a class for people: "all-reduce", "matrix products".
+/// Returns the display name of a class: "all-reduce", "matrix products".
 std::string_view title_of(Class kernel_class);
 
 }  // namespace harness::traces

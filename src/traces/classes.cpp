@@ -10,9 +10,9 @@
 namespace harness::traces {
 namespace {
 
-// A class and its patterns: | separates alternatives, & joins parts that must all be there, ! marks one that must not.
-// Parts are searched for in the name in lower case. Order matters: communication comes first; flash attention is
-// written with CUTLASS, the names of FBGEMM's embeddings contain gemm, and rotary embeddings are no embeddings.
+// Each class is followed by its patterns: | separates alternatives, & joins parts that must all occur, ! marks a part
+// that must not. Parts are searched in the lower-case name. Order matters: communication must come first, flash
+// attention is written with CUTLASS, names of FBGEMM embeddings contain gemm, and rotary embeddings are not embeddings.
 constexpr std::string_view rule_lines = R"(
 comm.sendrecv nccl&sendrecv
 comm.alltoall nccl&alltoall
@@ -88,7 +88,7 @@ struct Rules {
   std::vector<std::string_view> names;
   std::vector<std::string> titles;
   std::vector<Rule> list;
-  Class communication = 0;  // so many classes communicate
+  Class communication = 0;  // number of communication classes
 };
 
 // "comm.allreduce" as "all-reduce", "copies_on_SMs" as "copies on SMs".
@@ -119,7 +119,7 @@ Rules parse_rules() {
     return static_cast<Class>(at);
   };
   for (const std::string_view line : split(trim(rule_lines), '\n')) {
-    const std::size_t blank = line.find(' ');  // none before what goes on with the class of the line above
+    const std::size_t blank = line.find(' ');  // 0: the line continues the class above
     if (blank > 0) rules.list.push_back({class_named(line.substr(0, blank)), {}});
     for (const std::string_view alternative : split(trim(line.substr(blank)), '|'))
       rules.list.back().alternatives.push_back(split(alternative, '&'));
@@ -166,7 +166,7 @@ Class class_of(std::string_view kernel) {
 
 namespace {
 
-// By the arguments of a collective: "_allgather_base", "reduce_scatter_tensor_coalesced", "recv".
+// Classifies by a collective's name in its arguments: "_allgather_base", "reduce_scatter_tensor_coalesced", "recv".
 Class class_of_collective(const std::string& kind) {
   if (kind == "send" || kind == "recv") return class_of("nccl sendrecv");
   for (const std::string& name :
@@ -188,7 +188,7 @@ void classify(Capture& capture) {
       event.kernel_class = event.work == Work::kernel ? by_name[event.name] : none;
       if (event.operation < 0 || event.work != Work::kernel) continue;
       const Operation& arguments = capture.operations[static_cast<std::size_t>(event.operation)];
-      if (arguments.part) {  // an operation of harness's own
+      if (arguments.part) {  // in a trace that harness wrote
         if (is_unknown(event.kernel_class)) event.kernel_class = elementwise;
       } else if (is_unknown(event.kernel_class) || event.kernel_class == generic) {
         const auto [entry, added] = by_kind.try_emplace(arguments.kind);

@@ -37,7 +37,7 @@ class KinetoReader {
   Thread thread() { return capture_.threads.number_of(0, event_.thread()); }
   void finish();
 
-  // A call waits here for the events that it launched, which may stand behind it.
+  // A call, kept until its events have been read, because they may follow it in the file.
   struct Launch {
     std::uint64_t correlation = 0;
     std::int64_t start_ns = 0;
@@ -53,11 +53,11 @@ class KinetoReader {
   std::map<std::int64_t, std::string> gpus_;
   std::set<std::string> categories_;
   KinetoEvent event_;
-  std::int64_t start_ns_ = 0, end_ns_ = 0;  // of the event
-  std::string* place_ = nullptr;            // of the value that comes next, in the event
-  std::string section_, key_;               // the last keys at depth 1 and, but for events, below
+  std::int64_t start_ns_ = 0, end_ns_ = 0;  // times of the current event
+  std::string* place_ = nullptr;            // where the event's next value goes
+  std::string section_, key_;               // last keys at depth 1 and, except for events, below
   bool args_next_ = false, in_args_ = false;
-  bool bare_ = false;  // Chrome's other form: the events alone, in an array
+  bool bare_ = false;  // Chrome's other format: an array of events only
   std::int64_t gpu_id_ = -1, base_ns_ = 0;
   std::optional<std::int64_t> operation_rank_;
   std::size_t events_ = 0, kept_ = 0, timeless_ = 0, wrong_ = 0;
@@ -113,7 +113,7 @@ void KinetoReader::take_value(bool number) {
   std::string& text = json_.text();
   if (place_ != nullptr) {
     place_->swap(text);
-    // A flow, a mark, a counter: nothing is taken of it.
+    // Flows, marks and counters are not needed.
     if (place_ == event_.place_of("ph", false) && *place_ != "X") json_.skip_object();
     return;
   }
@@ -130,7 +130,7 @@ void KinetoReader::take_value(bool number) {
   }
 }
 
-// Classes go by the names of kernels: an operation of harness's own gets such a name as NCCL's have.
+// Kernels are classified by name, so harness's own operations get names like NCCL's.
 void KinetoReader::name_own_kernel() {
   const std::string& kind = event_["kind"];
   std::string& name = *event_.place_of("name", false);
@@ -210,7 +210,7 @@ void KinetoReader::range(std::optional<Cause> cause) {
       {start_ns_, end_ns_, capture_.names.number_of(event_["name"].substr(0, 200)), thread(), cause});
 }
 
-// False: nothing of it is kept.
+// Returns false if nothing of the event is kept.
 bool KinetoReader::take_host_event(Category category) {
   const std::string_view name = event_["name"];
   const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
@@ -244,7 +244,7 @@ void KinetoReader::take_event() {
   if (event_["ph"] != "X") return;
   const Category category = event_.category();
   const std::string& cat = event_["cat"];
-  // The profiler has a "Trace" of its own: the span of the capture.
+  // The profiler's own "Trace" category is the span of the capture.
   const bool foreign = category == Category::other && !cat.empty() && cat != "Trace";
   if (foreign && categories_.size() < 8) categories_.insert(cat.substr(0, 40));
   if (category == Category::other) return;

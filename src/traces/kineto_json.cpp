@@ -12,7 +12,7 @@
 namespace harness::traces {
 namespace {
 
-// Tables: these are asked of every byte of a file.
+// Lookup tables, because every byte of a file is tested.
 using CharacterSet = std::array<bool, 256>;
 constexpr CharacterSet set_of(bool (*holds)(unsigned char)) {
   CharacterSet set{};
@@ -28,7 +28,7 @@ bool is(const CharacterSet& set, char c) {
   return set[static_cast<unsigned char>(c)];
 }
 
-// Keys of the event, then keys of its `args`; from "kind" on, of what harness wrote itself.
+// Keys of the event, then keys of its `args`. Keys from "kind" on occur only in traces that harness wrote.
 const std::vector<std::string_view> keys = split(
     "ph|cat|name|pid|tid|ts|dur|device|stream|correlation|Collective name|In msg nelems|Out msg nelems|dtype|"
     "Group size|Process Group Description|Rank|kind|group|phase|operation|recomputed|waiting_us|bubble_us",
@@ -37,7 +37,7 @@ constexpr std::ptrdiff_t own_keys = 7;
 
 }  // namespace
 
-// Whether there is a byte at at_. It reads on where the last ones are used up.
+// Returns whether there is a byte at at_; refills the buffer if it is used up.
 bool JsonReader::more() {
   if (at_ < size_) return true;
   at_ = size_ = 0;
@@ -121,7 +121,7 @@ JsonReader::Token JsonReader::word() {
   return no_number ? Token::other : Token::damaged;
 }
 
-// Reads what stands between quotes; false where it does not end.
+// Reads a quoted string; returns false if it does not end.
 bool JsonReader::string() {
   ++at_;
   bool ascii = true;
@@ -145,7 +145,7 @@ bool JsonReader::string() {
   return false;
 }
 
-// Behind a backslash. Of characters by number only those of ASCII are read; others become '?'.
+// Reads the rest of an escape sequence after the backslash. \u escapes beyond ASCII become '?'.
 void JsonReader::escape() {
   constexpr std::string_view letters = "\"\\/bfnrt", characters = "\"\\/\b\f\n\r\t";
   const char c = more() ? raw_[at_] : '\0';
@@ -175,10 +175,10 @@ void JsonReader::repair_characters() {
   text_ = std::move(valid);
 }
 
-// Bytes that nobody reads need no repair. A string that ends before anything but a separator had a quote in it.
+// Skipped bytes need no repair. A string followed by anything but a separator contained an unescaped quote.
 void JsonReader::skip_object() {
   int depth = 0;
-  bool string = false, escape = false, ended = false;  // in a string; behind a backslash; behind a string
+  bool string = false, escape = false, ended = false;  // in a string; after a backslash; after a string
   for (; more(); ++at_) {
     const char c = raw_[at_];
     if (string) {
@@ -296,7 +296,7 @@ std::uint64_t KinetoEvent::thread() const {
 
 std::int64_t KinetoEvent::stream() const {
   if (!(*this)["stream"].empty()) return whole("stream", -1);
-  Cursor cursor{(*this)["tid"]};  // of GPU events the stream: 7, or before 2022 "stream 7"
+  Cursor cursor{(*this)["tid"]};  // for GPU events the stream: 7, or before 2022 "stream 7"
   cursor.literal("stream ");
   std::int64_t number = -1;
   return cursor.integer(number) ? number : -1;

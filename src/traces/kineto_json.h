@@ -12,10 +12,9 @@
 
 namespace harness::traces {
 
-/// Reads JSON as a stream, with the faults that profilers write: a missing value reads as "", NaN and infinity as null;
-/// commas behind the last value go; control characters in strings become spaces, lone backslashes stay, bytes that are
-/// not UTF-8 become '?', as do characters by number beyond ASCII. A string is cut after 64 KiB, a number after 64
-/// bytes.
+/// Reads JSON as a stream and tolerates the faults that profilers write. A missing value reads as "", NaN and infinity
+/// as null. Trailing commas are dropped, control characters in strings become spaces, lone backslashes stay. Invalid
+/// UTF-8 bytes and \u escapes beyond ASCII become '?'. Strings are cut after 64 KiB, numbers after 64 bytes.
 class JsonReader {
  public:
   enum class Token : std::uint8_t {
@@ -27,24 +26,24 @@ class JsonReader {
     string,
     number,
     other,    // true, false, null
-    end,      // of the value at the top, or of the input
-    damaged,  // what stands here is no JSON
+    end,      // end of the top-level value or of the input
+    damaged,  // the input here is not JSON
   };
 
   explicit JsonReader(evidence::Input& input) : input_(input), raw_(chunk, '\0') {}
 
   Token next();
-  /// Of the last key, string or number, as the file writes it. The caller may take it.
+  /// Returns the last key, string or number as the file writes it. The caller may move from it.
   std::string& text() { return text_; }
-  /// Objects and arrays that are open.
+  /// Returns the number of open objects and arrays.
   std::size_t depth() const { return is_object_.size(); }
-  /// Goes on with the end of the innermost object, or where it cannot be JSON.
+  /// Skips to the end of the innermost object, or to the first position that cannot be JSON.
   void skip_object();
-  /// After damage: goes on with the next line that opens an object, as within an array of trace events. False: no such
-  /// line follows.
+  /// Recovers from damage: continues at the next line that opens an object, as within an array of trace events. Returns
+  /// false if there is no such line.
   bool restart_at_next_event();
   std::size_t repairs() const { return repairs_; }
-  /// The gzip file breaks off, or is damaged, here.
+  /// True if the gzip file is truncated or damaged here.
   bool cut_short() const { return cut_short_; }
 
  private:
@@ -65,14 +64,14 @@ class JsonReader {
 
   evidence::Input& input_;
   std::string raw_, text_;
-  std::size_t at_ = 0, size_ = 0;  // in raw_
-  std::vector<bool> is_object_;    // of each that is open; else it is an array
+  std::size_t at_ = 0, size_ = 0;  // offsets in raw_
+  std::vector<bool> is_object_;    // per open level; false: an array
   Expected expected_ = Expected::value;
   std::size_t repairs_ = 0;
   bool comma_ = false, cut_short_ = false;
 };
 
-/// An event of a Kineto trace while it is read: the texts that the analysis needs, by key, as the file writes them.
+/// An event of a Kineto trace while it is read: the texts that the analysis needs, by key, unparsed.
 class KinetoEvent {
  public:
   enum class Category : std::uint8_t {
@@ -86,31 +85,31 @@ class KinetoEvent {
     operation,
     python,
     overhead,
-    loading,  // of a trace that harness wrote
+    loading,  // data loading, in a trace that harness wrote
   };
 
   void clear();
-  /// Where the value of a key of the event, or of its `args`, goes; nullptr: nothing is taken of it.
+  /// Returns where to store the value of a key of the event or of its `args`; nullptr: the value is not needed.
   std::string* place_of(std::string_view key, bool argument);
-  /// "": absent. `key` is one that is taken.
+  /// Returns "" if absent. `key` must be one that is stored.
   const std::string& operator[](std::string_view key) const;
-  /// The whole number that the text is, or begins with.
+  /// Returns the integer at the beginning of the text, otherwise `otherwise`.
   std::int64_t whole(std::string_view key, std::int64_t otherwise) const;
-  double real(std::string_view key) const;  // NaN: it is none
-  /// Microseconds as nanoseconds; nothing where the text is no time. A double would lose digits.
+  double real(std::string_view key) const;  // NaN: not a number
+  /// Converts microseconds to nanoseconds; returns nothing if the text is not a time. A double would lose digits.
   std::optional<std::int64_t> ns(std::string_view key) const;
 
   Category category() const;
-  /// False: its arguments tell nothing that is taken. Call stacks and shapes are among such.
+  /// Returns false if no needed value is in its arguments, for example only call stacks and shapes.
   bool needs_arguments() const;
   std::uint64_t thread() const;
-  std::int64_t stream() const;  // -1: not known
-  /// An operation of a step of harness's own (report/trace.h).
+  std::int64_t stream() const;  // -1: unknown
+  /// True for an operation in a trace that harness wrote (report/trace.h).
   bool is_own() const { return !(*this)["operation"].empty() && !(*this)["kind"].empty(); }
-  std::int64_t bytes_of_element() const;  // 0: a type that is not known
+  std::int64_t bytes_of_element() const;  // 0: unknown type
 
  private:
-  std::array<std::string, 24> texts_;  // by key
+  std::array<std::string, 24> texts_;  // in the order of the keys
 };
 
 }  // namespace harness::traces

@@ -30,7 +30,7 @@ using Columns = std::initializer_list<std::string_view>;
 
 class Statement;
 
-// A database that may come from anyone: opened read-only, its own code (views, triggers, functions) is not trusted.
+// An untrusted database: opened read-only, without executing its own code (views, triggers, functions).
 class Database {
  public:
   explicit Database(const std::string& path);
@@ -40,9 +40,9 @@ class Database {
     return has(table) && tables_.at(table).contains(std::string(column));
   }
   bool has_any(std::string_view beginning) const;
-  /// The tables of this name, with a version behind it or not: NVTX_EVENTS, NVTX_EVENTS_V2.
+  /// Returns the tables of this name, with or without a version suffix: NVTX_EVENTS, NVTX_EVENTS_V2.
   std::vector<std::string> versions_of(std::string_view name) const;
-  /// A row for each row of the table; a column that it lacks reads as NULL. Names are of this file's code.
+  /// Selects the columns of each row; a missing column reads as NULL. All names must come from this file's code.
   Statement rows(const std::string& table, Columns columns, const std::string& tail = "") const;
   Statement prepare(const std::string& sql) const;
   [[noreturn]] void broken() const {
@@ -78,7 +78,7 @@ class Statement {
   std::unique_ptr<sqlite3_stmt, decltype(&sqlite3_finalize)> handle_;
 };
 
-// The text before a version at its end: "cudaLaunchKernel" of "cudaLaunchKernel_v7000".
+// Removes a version suffix: "cudaLaunchKernel" for "cudaLaunchKernel_v7000".
 std::string_view without_version(std::string_view text, std::string_view mark) {
   const std::size_t at = text.rfind(mark);
   const bool versioned = at != std::string_view::npos && at + mark.size() < text.size() &&
@@ -91,7 +91,7 @@ std::string sql_name(std::string_view identifier) {
 }
 
 Database::Database(const std::string& path) : path_(path) {
-  std::string uri = "file:";  // immutable: neither locks nor a journal are looked for
+  std::string uri = "file:";  // immutable: SQLite looks for neither locks nor a journal
   for (const char c : std::filesystem::absolute(path).string()) {
     const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '/';
     uri += plain ? std::string(1, c) : fmt::format("%{:02x}", static_cast<unsigned char>(c));
@@ -156,7 +156,7 @@ class Reader {
   void gpus();
   void gpu_events_of(const std::string& table, Work work);
   std::uint32_t name_of(std::int64_t id);
-  // Of a globalPid or globalTid. Where kernels have none, all is of one process.
+  // Returns the process of a globalPid or globalTid. If kernels have no globalPid, everything belongs to one process.
   std::uint64_t process_of(std::uint64_t global) const { return one_process_ ? 0 : global >> 24; }
   Thread thread_of(std::uint64_t global) { return capture_.threads.number_of(process_of(global), global); }
   void count() {
@@ -197,8 +197,7 @@ std::uint32_t Reader::name_of(std::int64_t id) {
   return found == name_of_id_.end() ? capture_.names.number_of("") : found->second;
 }
 
-// Keeps the strings that columns of a table refer to. Others, such as paths and arguments of other programs, are not
-// read.
+// Loads only the strings that columns of a table refer to. Others, such as paths and program arguments, are not read.
 void Reader::strings(std::string_view name, Columns columns) {
   if (!database_.has("StringIds", "id")) return;
   for (const std::string& table : database_.versions_of(name)) {
@@ -278,7 +277,7 @@ void Reader::ranges() {
   }
 }
 
-// The profiler's own, and in CUPTI's table that of CUDA too: it compiles and loads code within other calls.
+// Reads the profiler's overhead and, in CUPTI's table, also CUDA's: it compiles and loads code within other calls.
 void Reader::overheads() {
   constexpr std::string_view of_profiler = "PROFILER_OVERHEAD", of_cupti = "CUPTI_ACTIVITY_KIND_OVERHEAD";
   for (const std::string_view table : {of_profiler, of_cupti}) {
@@ -296,13 +295,13 @@ void Reader::overheads() {
   }
 }
 
-// What the profiler itself says it lost. Its other messages are of the machine.
+// Notes the losses that the profiler reports. Its other messages are about the machine.
 void Reader::diagnostics() {
   if (!database_.has("DIAGNOSTIC_EVENT")) return;
   std::set<std::string> said;
   constexpr std::size_t most = 3;
   for (Statement s = database_.rows("DIAGNOSTIC_EVENT", {"text"}); s.next() && said.size() < most;) {
-    const std::string_view whole = s.text(0).substr(0, s.text(0).find(" /"));  // no path
+    const std::string_view whole = s.text(0).substr(0, s.text(0).find(" /"));  // without the path
     const std::string text(whole.substr(0, whole_characters(whole, 80)));
     const std::string low = lower(text);
     const bool loss = std::ranges::any_of(std::initializer_list<const char*>{"not all", "missing", "lost", "dropped"},
@@ -331,7 +330,7 @@ Capture Reader::read() {
   capture_.format = "Nsight Systems";
   capture_.rank = rank_in_name(database_.path());
   versions();
-  strings("CUPTI_ACTIVITY_KIND_KERNEL", {"demangledName", "shortName"});  // first: names have a limit
+  strings("CUPTI_ACTIVITY_KIND_KERNEL", {"demangledName", "shortName"});  // first: the number of names is limited
   strings("CUPTI_ACTIVITY_KIND_RUNTIME", {"nameId"});
   strings("NVTX_EVENTS", {"textId"});
   gpu_events("CUPTI_ACTIVITY_KIND_KERNEL", Work::kernel);

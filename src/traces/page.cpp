@@ -21,7 +21,7 @@ struct Look {
   const char* swatch;
   OperationKind kind;
 };
-// In the order of Part.
+// Indexed by Part.
 constexpr std::array<Look, part_count> looks{{{"k-matmul", OperationKind::matrix_product},
                                               {"k-attention", OperationKind::attention},
                                               {"k-compute", OperationKind::other_computation},
@@ -41,7 +41,7 @@ std::string time_text(const report::Scale& scale, double seconds) {
   return scale.print(seconds) + " " + scale.unit;
 }
 
-// The parts of the mean step, one behind the other, so that they end where the step does.
+// Draws the parts of the mean step end to end, so that they end where the step does.
 report::Figure parts_chart(const Report& report) {
   const analysis::Breakdown& b = report.mean.breakdown;
   const report::Scale scale = report::scale_of_seconds(std::array{b.step_s});
@@ -78,8 +78,8 @@ report::Figure parts_chart(const Report& report) {
   return figure;
 }
 
-// When the shown step of a GPU began after that of the first one, by the clock of the first. Nothing if they are not
-// the same step.
+// Returns how much later a GPU's shown step began than the first GPU's, by the first GPU's clock. Returns nothing if
+// they are not the same step.
 std::optional<double> begun_after_s(const Report& report, std::size_t i) {
   if (i == 0) return 0.0;
   if (i >= report.meetings.clock_s.size() || report.meetings.all.empty()) return std::nullopt;
@@ -131,7 +131,7 @@ report::Figure timeline(const Report& report) {
   return figure;
 }
 
-// Shows what each GPU did itself in its step, and how long it waited for others.
+// Shows each GPU's own work in its step and its waiting for others.
 report::Figure ranks_chart(const Report& report) {
   double longest_s = 0;
   for (const TracedGpu& gpu : report.gpus) longest_s = std::max(longest_s, gpu.step.breakdown.step_s);

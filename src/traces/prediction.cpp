@@ -23,7 +23,7 @@ bool has_axes(const Breakdown& b) {
   });
 }
 
-// In whose row a part counts: what the trace does not tell apart is one.
+// Returns the row that a part counts in; parts that the trace cannot separate share one.
 std::string row_of(Part part, const Breakdown& measured, bool recomputes) {
   const bool waits = part == Part::waiting || part == Part::bubble;
   const bool told = measured[Part::waiting] || measured[Part::bubble];
@@ -59,7 +59,7 @@ std::string own_kind(std::string_view title) {
   return kind == "send and receive" ? "send" : kind;
 }
 
-// The times that diagnoses compare, from traces of all ranks.
+// Returns the times that the diagnosis compares, from traces of all ranks.
 explain::Picture picture_of(const Report& report) {
   explain::Picture picture{report.mean.breakdown.step_s, {}, report.mean.breakdown.kinds};
   for (analysis::KindTime& kind : picture.kinds) kind.kind = own_kind(kind.kind);
@@ -73,7 +73,7 @@ explain::Picture picture_of(const Report& report) {
   return picture;
 }
 
-// Whether communication stands alone that is predicted to be hidden; "": it is not so.
+// Describes exposed communication that is predicted to be hidden; "": there is none.
 std::string overlap_cause(const Breakdown& measured, const Breakdown& predicted) {
   const double hidden_s = measured.overlapped_s(), expected_s = predicted.overlapped_s();
   constexpr double notable = 0.02;

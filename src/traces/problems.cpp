@@ -11,7 +11,7 @@
 namespace harness::traces {
 namespace {
 
-// Shares of the step from which something is named.
+// Fractions of the step above which a problem is reported.
 constexpr double little = 0.01, of_note = 0.05, some = 0.1, much = 0.2;
 
 void late_ranks(const Report& report, std::vector<std::string>& problems) {
@@ -27,7 +27,7 @@ void late_ranks(const Report& report, std::vector<std::string>& problems) {
   }
 }
 
-// NCCL over TCP, or a network that is broken: no GPU server's own links are that slow.
+// Detects NCCL over TCP or a broken network: no GPU server has links that slow.
 void slow_network(const Report& report, std::vector<std::string>& problems) {
   constexpr double slow_bytes_per_s = 5e9;
   constexpr std::int64_t large = 4 << 20;
@@ -41,14 +41,13 @@ void slow_network(const Report& report, std::vector<std::string>& problems) {
   }
 }
 
-// Whether the step updates parameters.
 bool trains(const Report& report) {
   return std::ranges::any_of(report.mean.breakdown.other_compute, [](const auto& kind) {
     return kind.first.starts_with("optimizer") || kind.first == "adamw";
   });
 }
 
-// Collectives that gradients and parameters take, with nothing beside them.
+// Detects gradient and parameter collectives that no computation overlaps.
 void no_overlap(const Report& report, std::vector<std::string>& problems) {
   const analysis::Breakdown& b = report.mean.breakdown;
   for (const Part part : {Part::data, Part::communication}) {
@@ -70,7 +69,7 @@ void idle_causes(const Report& report, std::vector<std::string>& problems) {
   const double host = not_started ? 0 : share(Cause::host) + share(Cause::launch);
   struct Row {
     double share, least;
-    const char* text;  // with the share in it
+    const char* text;  // format string for the share
   };
   for (const Row& row : std::initializer_list<Row>{
            {loading, of_note, "The GPU waits for data {} of the step: more loader workers, prefetching."},
@@ -90,7 +89,7 @@ void idle_causes(const Report& report, std::vector<std::string>& problems) {
   }
 }
 
-// How busy a GPU is says little of how well it is used.
+// A busy GPU is not necessarily used well.
 void busy_with_little(const Report& report, std::vector<std::string>& problems) {
   const analysis::Breakdown& b = report.mean.breakdown;
   const double busy_s = b.step_s - b[Part::idle].value_or(0) - b[Part::loading].value_or(0);
@@ -128,7 +127,7 @@ std::vector<std::string> problems_of(const Report& report) {
   late_ranks(report, problems);
   const std::size_t before = problems.size();
   slow_network(report, problems);
-  if (problems.size() == before) no_overlap(report, problems);  // a slow network outlasts what could hide it
+  if (problems.size() == before) no_overlap(report, problems);  // no computation could hide a slow network
   idle_causes(report, problems);
   busy_with_little(report, problems);
   const double unknown = unclassified_share(report);

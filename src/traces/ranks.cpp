@@ -13,7 +13,7 @@
 namespace harness::traces {
 namespace {
 
-// The collectives of a stream of a rank.
+// The collectives of one stream on one rank.
 struct Track {
   std::size_t rank = 0;
   std::vector<std::size_t> at;  // indices into the rank's collectives
@@ -21,12 +21,12 @@ struct Track {
 
 struct Member {
   const Track* track = nullptr;
-  std::ptrdiff_t shift = 0;  // its collective i + shift meets the leader's i
+  std::ptrdiff_t shift = 0;  // its collective i + shift matches the leader's collective i
   double clock_s = 0;
 };
 
 struct Group {
-  std::vector<Member> members;  // the first one leads: others are compared with it
+  std::vector<Member> members;  // the first one leads; the others are compared with it
 };
 
 struct Fit {
@@ -50,7 +50,7 @@ class Finder {
   std::vector<std::optional<double>> clock_s_;
 };
 
-// Whether two tracks end together from these places on.
+// Compares two tracks from these positions on. Returns nothing if they do not end together.
 std::optional<Fit> Finder::fit_at(const Track& lead, const Track& other, std::size_t lead_first,
                                   std::size_t first) const {
   Fit result{static_cast<std::ptrdiff_t>(first) - static_cast<std::ptrdiff_t>(lead_first),
@@ -82,7 +82,7 @@ std::optional<Fit> Finder::fit_at(const Track& lead, const Track& other, std::si
 
 std::optional<Fit> Finder::fit(const Track& lead, const Track& other) const {
   if (lead.at.size() == other.at.size()) return fit_at(lead, other, 0, 0);
-  std::optional<Fit> best;  // a capture may have begun or ended earlier: up to three more at either end
+  std::optional<Fit> best;  // captures may begin or end up to three collectives apart
   constexpr std::size_t most_shift = 3, least_length = 4;
   const std::size_t difference = std::max(lead.at.size(), other.at.size()) - std::min(lead.at.size(), other.at.size());
   if (difference > most_shift) return std::nullopt;
@@ -112,7 +112,7 @@ void Finder::meet(const Group& group, std::vector<Meeting>& meetings) const {
       meeting.longest_s = std::max(meeting.longest_s, c.seconds());
       if (c.seconds() < meeting.transfer_s) meeting.last = member.track->rank;
       meeting.transfer_s = std::min(meeting.transfer_s, c.seconds());
-      constexpr double of_one_node_s = 50e-6;  // clocks of GPUs of a node differ by less
+      constexpr double of_one_node_s = 50e-6;  // GPU clocks within a node differ by less
       const double clock_s = std::abs(member.clock_s) > of_one_node_s ? member.clock_s : 0;
       const double end_s = static_cast<double>(c.end_ns - of(lead, i).end_ns) * 1e-9 - clock_s;
       first_end_s = std::min(first_end_s, end_s);
@@ -136,7 +136,7 @@ Meetings Finder::find() {
       tracks[entry->second].at.push_back(i);
     }
   }
-  // The longest first: they tell the clocks by which short ones are compared.
+  // Longest first: long tracks determine the clock offsets that short ones need.
   std::ranges::stable_sort(tracks, std::greater(), [](const Track& track) { return track.at.size(); });
   std::vector<Group> groups;
   if (!ranks_.empty()) clock_s_[0] = 0;
@@ -170,7 +170,7 @@ Meetings Finder::find() {
   return result;
 }
 
-// Several GPUs of a job tell together who was late and how long others waited.
+// Waiting and late ranks, derived from several GPUs of a job.
 
 void add_waiting(Report& report) {
   std::vector<std::unordered_map<std::size_t, std::pair<double, bool>>> waited(report.gpus.size());
@@ -224,7 +224,7 @@ void find_late(Report& report) {
   std::ranges::sort(report.late, std::greater(), &LateRank::own_share);
 }
 
-// Bytes over the bus for each byte of the larger side, as nccl-tests count; 0: not known of this kind.
+// Returns bus bytes per byte of the larger side, as in nccl-tests; 0: unknown for this kind.
 double bus_factor(std::string_view kind, double ranks) {
   if (kind == "comm.allreduce") return 2 * (ranks - 1) / ranks;
   const bool once = kind == "comm.reducescatter" || kind == "comm.allgather" || kind == "comm.alltoall";
@@ -281,7 +281,7 @@ bool ends_at_once(Class kernel_class) {
 std::optional<double> least_waiting_s(const std::vector<Collective>& all, const std::vector<Window>& steps,
                                       const Window& window) {
   std::map<std::tuple<std::uint32_t, Class, std::int64_t, std::size_t>, std::vector<const Collective*>> alike;
-  std::map<std::uint32_t, std::size_t> count;  // by stream, of the collectives of the step so far
+  std::map<std::uint32_t, std::size_t> count;  // by stream: collectives of the step so far
   auto step = steps.begin();
   for (const Collective& c : all) {
     for (; step != steps.end() && c.start_ns >= step->end_ns; ++step) count.clear();
@@ -307,7 +307,7 @@ std::optional<double> least_waiting_s(const std::vector<Collective>& all, const 
 
 void compare_ranks(Report& report) {
   const bool own = std::ranges::any_of(report.gpus, [](const TracedGpu& gpu) { return gpu.format == own_format; });
-  if (report.gpus.size() > 1 && !own) {  // traces of harness's own say themselves how long each rank waited
+  if (report.gpus.size() > 1 && !own) {  // traces from harness record how long each rank waited
     std::vector<std::vector<Collective>> collectives;
     for (const TracedGpu& gpu : report.gpus) collectives.push_back(gpu.collectives);
     report.meetings = find_meetings(collectives);

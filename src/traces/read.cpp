@@ -17,7 +17,7 @@ namespace harness::traces {
 namespace {
 
 constexpr std::string_view sqlite_mark = "SQLite format 3";
-constexpr std::size_t most_kernels = 1000;  // of a step by name
+constexpr std::size_t most_kernels = 1000;  // kernel names kept per step
 
 bool begins_like_json(std::string_view head) {
   const std::size_t first = head.find_first_not_of(" \t\r\n");
@@ -72,13 +72,13 @@ TracedGpu examine(const Capture& capture, const Device& device, const std::strin
 
 // The GPUs of one file.
 struct TracedFile {
-  std::string path;  // for people
+  std::string path;  // for display
   std::vector<TracedGpu> gpus;
   std::vector<std::string> notes;
-  std::string refused;  // why it could not be read; "": it was
+  std::string refused;  // why it could not be read; "": it was read
 };
 
-// `step`: the name of the step to show, where a GPU has it; else that of the first GPU is the one for the others.
+// `step`: name of the step to show if a GPU has it; if empty, the first GPU's step is shown for the others too.
 TracedFile examine_file(const std::string& path, std::string step) {
   const Capture capture = read_capture(path);
   TracedFile file{capture.file, {}, capture.notes, {}};
@@ -91,7 +91,7 @@ TracedFile examine_file(const std::string& path, std::string step) {
         "{}: no kernel ran on a GPU in it; record the activities of the GPU too (ProfilerActivity.CUDA, nsys profile "
         "--trace=cuda)",
         quote(path));
-  std::string unknown;  // a kernel of a stream without classes
+  std::string unknown;  // a kernel on a stream where no kernel has a class
   for (const Device& device : capture.devices) {
     file.gpus.push_back(examine(capture, device, step));
     if (unknown.empty()) unknown = kernel_of_unknown_stream(device, capture.names);
@@ -107,7 +107,7 @@ TracedFile examine_file(const std::string& path, std::string step) {
 
 // ---- which files belong together
 
-// Whether two files show one job at two times, and are no two parts of one trace.
+// Returns whether two files show one job at two times rather than two parts of one trace.
 bool one_after_the_other(const TracedFile& a, const TracedFile& b) {
   const auto told = [](const TracedGpu& gpu) { return gpu.rank && !gpu.rank_guessed; };
   if (std::ranges::all_of(a.gpus, told) && std::ranges::all_of(b.gpus, told)) return false;
@@ -119,7 +119,7 @@ bool one_after_the_other(const TracedFile& a, const TracedFile& b) {
   return span(a).second < span(b).first || span(b).second < span(a).first;
 }
 
-// Divides files into those before and those after a change; all are "after" where there is no such division.
+// Splits files into those before and after a change. All are "after" if there is no such split.
 std::pair<std::vector<TracedFile>, std::vector<TracedFile>> before_and_after(std::vector<TracedFile> files) {
   std::map<std::int64_t, std::vector<std::size_t>> of_rank;
   bool all_told = true;
@@ -170,10 +170,10 @@ Report report_of(std::vector<TracedFile> files) {
   return report;
 }
 
-// How many files are read at once: so many that they are no more than 2 GB together, unpacked.
+// Returns how many files to read at once: at most 2 GB together, unpacked.
 std::size_t files_at_once(const std::vector<std::string>& paths) {
   constexpr double most_bytes = 2e9, packed = 12;
-  if (std::ranges::count(paths, "-") > 1) return 1;  // one after the other would find the standard input empty
+  if (std::ranges::count(paths, "-") > 1) return 1;  // the second reader would find standard input empty
   double largest_bytes = 1;
   for (const std::string& path : paths) {
     std::error_code unknown;
@@ -186,7 +186,7 @@ std::size_t files_at_once(const std::vector<std::string>& paths) {
                                  std::min(cores, paths.size()));
 }
 
-// In the order of the paths. The first file tells which step the others show as well.
+// Examines files in the order of the paths. The first file determines the step that the others show.
 std::vector<TracedFile> examine_files(const std::vector<std::string>& paths) {
   std::vector<TracedFile> files(paths.size());
   const auto examine_at = [&](std::size_t i, const std::string& step) {
@@ -217,13 +217,13 @@ std::string TracedGpu::name() const {
 
 bool is_trace_file(const std::string& path) {
   if (path.ends_with(".nsys-rep") || path.ends_with(".qdrep"))
-    return true;  // closed; its refusal says how to export it
+    return true;  // proprietary; the error message says how to export it
   try {
     evidence::Input input(path);
     const std::string_view head = input.head();
     if (head.starts_with(sqlite_mark)) return true;
     const auto has = [&](const char* key) { return evidence::contains(head, key); };
-    const bool events = has("\"ph\"") && has("\"ts\"");  // they may stand alone, in an array
+    const bool events = has("\"ph\"") && has("\"ts\"");  // events alone, in an array
     return begins_like_json(head) && (has("\"traceEvents\"") || has("\"deviceProperties\"") || events);
   } catch (const Error&) {
     return false;

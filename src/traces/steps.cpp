@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::size_t most_marks = 1000;
 
-// "ProfilerStep#4", or with Nsight Systems also "training_step_4", "iteration 4": the first that stands in a name; "":
-// none does.
+// Returns the first step mark in a name: "ProfilerStep#4", or for Nsight Systems also "training_step_4", "iteration 4";
+// "": none.
 std::string mark_in(const std::string& name, bool any_word) {
   static constexpr std::array<std::string_view, 6> words{"profilerstep", "training_step", "train_step",
                                                          "iteration",    "iter",          "step"};
@@ -61,11 +61,11 @@ std::vector<Window> marks_of(const Capture& capture, const Device& device) {
   return marks;
 }
 
-// A mark's window ends where the next one's begins. The last mark has no such end, unless it is the only one of a file
-// that is whole.
+// A mark's window ends where the next one begins. The last mark has no window unless it is the only one in a complete
+// file.
 std::vector<Window> device_windows(const std::vector<Window>& marks, const Device& device, bool cut_short) {
-  std::vector<std::optional<Window>> spans(marks.size());  // first start and last end of what each mark launched
-  std::vector<std::int64_t> latest_ns;                     // end of a mark and of those before it
+  std::vector<std::optional<Window>> spans(marks.size());  // start and end of the events each mark launched
+  std::vector<std::int64_t> latest_ns;                     // latest end of each mark and those before it
   for (const Window& mark : marks)
     latest_ns.push_back(latest_ns.empty() ? mark.end_ns : std::max(latest_ns.back(), mark.end_ns));
   std::size_t looked_at = 0;
@@ -74,7 +74,7 @@ std::vector<Window> device_windows(const std::vector<Window>& marks, const Devic
     auto i = static_cast<std::size_t>(std::ranges::upper_bound(marks, event.launch_ns, {}, &Window::start_ns) -
                                       marks.begin());
     for (; i > 0 && latest_ns[i - 1] > event.launch_ns; --i) {
-      if (++looked_at > 8 * device.events.size() + 1'000'000) return {};  // marks that overlap without end
+      if (++looked_at > 8 * device.events.size() + 1'000'000) return {};  // too much overlap between marks
       if (marks[i - 1].end_ns <= event.launch_ns) continue;
       std::optional<Window>& span = spans[i - 1];
       if (!span) span = Window{marks[i - 1].name, event.start_ns, event.end_ns};
@@ -101,7 +101,7 @@ std::string without_digits(std::string name) {
   return name;
 }
 
-// Of marks with several names those that cover most: "step 3" may be of an optimizer, within "training_step_3".
+// Keeps the mark name that covers most time: "step 3" may be an optimizer step within "training_step_3".
 std::vector<Window> outermost(std::vector<Window> marks) {
   std::map<std::string, std::int64_t> covered_ns;
   for (const Window& mark : marks) covered_ns[without_digits(mark.name)] += mark.end_ns - mark.start_ns;
@@ -110,8 +110,8 @@ std::vector<Window> outermost(std::vector<Window> marks) {
   return marks;
 }
 
-// Annotations of one name but for digits that recur on a thread without overlap and cover most of the GPU's time. What
-// is shorter than a tenth of the median is no step; a first step that compiles may be as much longer as it likes.
+// Finds annotations that share a name except for digits, recur on a thread without overlap and cover most of the GPU's
+// time. Those shorter than a tenth of the median are no steps; a compiling first step may have any length.
 std::vector<Window> recurring_annotations(const Capture& capture, const Device& device, const Timeline& timeline) {
   constexpr std::size_t most_groups = 100'000;
   Names plain;
@@ -153,7 +153,6 @@ std::vector<Window> recurring_annotations(const Capture& capture, const Device& 
 
 // ---- the period of a sequence
 
-// The kernels of the main stream.
 std::vector<const GpuEvent*> main_sequence(const Device& device, const Timeline& timeline) {
   constexpr std::size_t longest = 1'000'000;
   std::vector<const GpuEvent*> sequence;
@@ -164,7 +163,7 @@ std::vector<const GpuEvent*> main_sequence(const Device& device, const Timeline&
   return sequence;
 }
 
-// The distances of at least 20 at which a kernel follows on one of its name, the commonest 256 of them, smallest first.
+// Returns the 256 commonest distances (at least 20) between successive kernels of one name, smallest first.
 std::vector<std::size_t> distances(const std::vector<const GpuEvent*>& sequence) {
   constexpr std::size_t least = 20, most = 256;
   std::unordered_map<std::uint32_t, std::size_t> last_at;
@@ -188,7 +187,7 @@ bool is_optimizer(const GpuEvent* event) {
   return class_names()[event->kernel_class].starts_with("optimizer");
 }
 
-// Whether nearly every kernel follows on one of its name at this distance.
+// Returns whether at least 95 % of the kernels have the same name as the kernel `distance` earlier.
 bool repeats_after(const std::vector<const GpuEvent*>& sequence, std::size_t distance) {
   std::size_t others = 0;
   for (std::size_t i = distance; i < sequence.size(); ++i) {
@@ -207,7 +206,7 @@ std::optional<Period> find_period(const std::vector<const GpuEvent*>& sequence) 
   const bool any_optimizer = std::ranges::any_of(sequence, is_optimizer);
   for (const std::size_t p : distances(sequence)) {
     if (p > sequence.size() / 2 || !repeats_after(sequence, p)) continue;
-    bool whole = true;  // each period has its optimizer: it is a step and no layer
+    bool whole = true;  // a step, unlike a layer, has an optimizer in each period
     for (auto at = sequence.begin(); any_optimizer && sequence.end() - at >= std::ptrdiff_t(p); at += std::ptrdiff_t(p))
       whole = whole && std::any_of(at, at + std::ptrdiff_t(p), is_optimizer);
     if (!whole) continue;
@@ -232,7 +231,7 @@ bool much_different(const std::vector<Window>& windows, const Measure& measure) 
 void choose(Steps& steps, const Measure& measure, const std::string& wanted) {
   std::vector<std::int64_t> counts;
   for (const Window& window : steps.windows) counts.push_back(measure.kernels_in(window));
-  // The first step is warm-up: buffers, compilation, and a session of CUPTI loses its first kernels.
+  // The first step is warm-up: buffers, compilation, and CUPTI loses the first kernels of a session.
   const std::size_t first = steps.windows.size() >= 3 ? 1 : 0;
   std::vector<std::int64_t> sorted(counts.begin() + static_cast<std::ptrdiff_t>(first), counts.end());
   std::ranges::nth_element(sorted, sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2));
@@ -288,12 +287,12 @@ Steps find_steps(const Capture& capture, const Device& device, const Timeline& t
   const bool doubtful = steps.windows.size() < 2 || much_different(steps.windows, measure);
   if (doubtful) {
     const auto period = find_period(main_sequence(device, timeline));
-    // Without an optimizer two stretches that are alike prove nothing.
+    // Without an optimizer, two similar periods prove nothing.
     const bool repeats = period && period->windows.size() >= (period->no_optimizer ? 3 : 2);
     const bool better = repeats && (steps.windows.empty() || !period->no_optimizer);
     if (better) {
       steps.windows = period->windows;
-      steps.numbered = false;  // the first is that with which the capture began
+      steps.numbered = false;  // period 1 is only where the capture began
       steps.no_optimizer = period->no_optimizer;
       steps.without_last = false;
       steps.how = fmt::format("the kernels, which repeat after {}", period->kernels);

@@ -10,20 +10,20 @@
 namespace harness::traces {
 namespace {
 
-// Describes the events of one capture by kind, part and phase.
+// Assigns kind, part and phase to the events of one capture.
 class Describer {
  public:
   Describer(const Capture& capture, StepWork& work) : capture_(capture), work_(work) {}
   void describe(const GpuEvent& event, analysis::StepOperation& operation);
 
  private:
-  // A name of the capture, kept with the work: the capture goes before it does.
+  // Copies a name of the capture into the work, which outlives the capture.
   std::string_view keep(std::uint32_t name) { return *work_.words->insert(capture_.names[name]).first; }
   std::string_view phase_of(const GpuEvent& event, std::string_view kernel_class) const;
 
   const Capture& capture_;
   StepWork& work_;
-  std::unordered_map<std::uint32_t, Part> axes_;  // by the name of the group's description
+  std::unordered_map<std::uint32_t, Part> axes_;  // by name number of the group description
 };
 
 std::string_view Describer::phase_of(const GpuEvent& event, std::string_view kernel_class) const {
@@ -35,7 +35,7 @@ std::string_view Describer::phase_of(const GpuEvent& event, std::string_view ker
 }
 
 void Describer::describe(const GpuEvent& event, analysis::StepOperation& operation) {
-  if (!event.is_kernel()) return;  // a copy or memset is of no part
+  if (!event.is_kernel()) return;  // copies and memsets belong to no part
   const Operation* const arguments =
       event.operation < 0 ? nullptr : &capture_.operations[static_cast<std::size_t>(event.operation)];
   if (arguments != nullptr && arguments->part) {
@@ -64,8 +64,8 @@ void Describer::describe(const GpuEvent& event, analysis::StepOperation& operati
   operation.group = key_of(*operation.part);
 }
 
-// Whether one operation stands for both: an equal kind of work that goes on without a gap. It bounds memory where
-// millions of events begin at once.
+// Returns whether one operation can represent both: work of equal kind without a gap. This bounds memory if millions of
+// events begin at once.
 bool joins(const analysis::StepOperation& before, const analysis::StepOperation& next) {
   if (next.start_s > before.end_s || (next.part && !is_computation(*next.part))) return false;
   const auto described = [](const analysis::StepOperation& o) {

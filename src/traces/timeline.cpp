@@ -22,7 +22,7 @@ std::uint32_t main_stream_of(const Device& device) {
   return most == computed_ns.end() ? 0 : most->first;
 }
 
-// The kernels of `events` that are wanted, by name, the longest sums first.
+// Returns the wanted kernels of `events` by name, longest total duration first.
 std::vector<NamedKernel> longest(std::span<const GpuEvent> events, const Names& names, std::size_t most,
                                  const auto& wanted) {
   struct Sum {
@@ -51,7 +51,7 @@ std::vector<NamedKernel> longest(std::span<const GpuEvent> events, const Names& 
   return result;
 }
 
-// The length of the union of intervals that are added by their start.
+// Length of a union of intervals. Add them in order of their start.
 struct Union {
   std::int64_t until_ns = 0, ns = 0;
   void add(std::int64_t start_ns, std::int64_t end_ns) {
@@ -74,7 +74,7 @@ constexpr std::array<Words, cause_count> words{{{"queued", "between kernels"},
                                                 {"host", "host too slow"},
                                                 {"unknown", "cause not in the file"}}};
 
-// A host thread's times outside of launching.
+// A host thread's time ranges by cause.
 using ThreadTimes = std::array<Stretches, cause_count>;
 
 constexpr std::int64_t near_ns = 5000;
@@ -87,7 +87,7 @@ struct IdleStretch {
 class Host {
  public:
   Host(const Capture& capture, const Timeline& timeline);
-  /// Divides a gap by cause, by start. `event`: the one that ended it.
+  /// Divides a gap by cause, in order of start. `event`: the event that ended the gap.
   void divide_gap(std::int64_t from_ns, const GpuEvent& event, std::vector<IdleStretch>& gap) const;
 
  private:
@@ -112,7 +112,7 @@ Host::Host(const Capture& capture, const Timeline& timeline) : timeline_(timelin
   }
 }
 
-// The points of `stretches` between two times.
+// Returns the parts of `stretches` between two times.
 Stretches clipped(const Stretches& stretches, double from_s, double to_s) {
   Stretches inside;
   auto at = std::ranges::upper_bound(stretches, from_s, {}, &Stretch::end_s);
@@ -121,8 +121,8 @@ Stretches clipped(const Stretches& stretches, double from_s, double to_s) {
   return inside;
 }
 
-// Whether one of the stretches was open at a time, or had just ended. Half a nanosecond makes up for rounding: times
-// are whole ones.
+// Returns whether a stretch contains `s` or ended just before it. The extra half nanosecond absorbs rounding, because
+// times are whole nanoseconds.
 bool open_at(const Stretches& stretches, double s) {
   const auto behind = std::ranges::upper_bound(stretches, s, {}, &Stretch::start_s);
   return behind != stretches.begin() && std::prev(behind)->end_s >= s - 1e-9 * (near_ns + 0.5);
@@ -158,7 +158,7 @@ void Host::divide_gap(std::int64_t from_ns, const GpuEvent& event, std::vector<I
     gap.push_back({whole, Cause::unknown});
   } else if (event.launch_ns <= from_ns) {
     gap.push_back({whole, Cause::queued});
-  } else {  // the clocks of host and GPU differ by microseconds: the call may seem to begin after the event
+  } else {  // host and GPU clocks differ by microseconds: the call may appear to begin after the event
     divide(from_ns, std::min(event.launch_ns, event.start_ns), event.thread, gap);
     if (event.launch_ns < event.start_ns)
       gap.push_back({{timeline_.seconds(event.launch_ns), whole.end_s}, Cause::launch});
@@ -202,7 +202,7 @@ std::vector<Figures> Measure::of(const std::vector<Window>& windows) const {
   std::size_t looked_at = 0;
   for (const Window& window : windows) {
     looked_at += in(window).size();
-    if (looked_at > 8 * device_.events.size() + 100'000) break;  // windows overlap as the file says: work is bounded
+    if (looked_at > 8 * device_.events.size() + 100'000) break;  // bounds the work for overlapping windows
     figures.push_back(of(window));
   }
   return figures;
@@ -213,7 +213,7 @@ Figures Measure::of(const Window& window) const {
   Union busy = none, kernels = none, computation = none, communication = none, copies = none;
   std::int64_t kernel_ns = 0, unknown_ns = 0;
   Figures f;
-  const auto from = std::ranges::upper_bound(until_ns_, window.start_ns) - until_ns_.begin();  // the first to reach it
+  const auto from = std::ranges::upper_bound(until_ns_, window.start_ns) - until_ns_.begin();  // first to reach it
   for (auto i = static_cast<std::size_t>(from); i < device_.events.size(); ++i) {
     const GpuEvent& event = device_.events[i];
     if (event.start_ns >= window.end_ns) break;

@@ -97,7 +97,7 @@ namespace {
 std::atomic<job::WorkerPhase> phase{job::WorkerPhase::starting};
 std::atomic<const backend::Executable*> executable{nullptr};
 std::atomic<const program::Program*> program{nullptr};
-std::atomic<int> lookers{0};  // at what executable points to
+std::atomic<int> lookers{0};  // threads that use `executable`
 std::atomic<int> last_words_fd{-1};
 
 struct Looking {
@@ -125,7 +125,7 @@ void write_title(std::array<char, 120>& to, const program::Operation& operation)
 void write_last_words() {
   const int fd = last_words_fd.exchange(-1);
   if (fd < 0) return;
-  // A frame by hand: frame_bytes() allocates, and the heap may be what broke.
+  // Builds the frame by hand: frame_bytes() allocates, and the heap may be corrupt.
   constexpr job::FrameType type = job::FrameType::last_words;
   constexpr std::uint64_t length = sizeof(job::WorkerProgress);
   const job::WorkerProgress progress = worker_progress();
@@ -138,7 +138,7 @@ void write_last_words() {
 
 void on_fault(int number) {
   write_last_words();
-  ::raise(number);  // the default action is back
+  ::raise(number);  // SA_RESETHAND has restored the default action
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace harness::worker {
 /// process when the supervisor is gone.
 class WorkerChannel {
  public:
-  /// Throws Error if the descriptors are not open: whoever started the worker closed them.
+  /// Throws Error if the descriptors are not open, because the process that started the worker closed them.
   WorkerChannel();
   ~WorkerChannel();
   WorkerChannel(const WorkerChannel&) = delete;
@@ -24,7 +24,7 @@ class WorkerChannel {
   void send(job::FrameType type, std::string_view payload);
   /// Waits for the next frame.
   job::Frame receive();
-  /// Its payload. Throws Error if it is of another type than `wanted`.
+  /// Waits for the next frame and returns its payload. Throws Error if its type is not `wanted`.
   std::string receive(job::FrameType wanted);
   static int output() { return job::reports_descriptor; }
 
@@ -37,18 +37,17 @@ class WorkerChannel {
   std::thread listener_;
 };
 
-// The worker's present activity, for the control thread at any time and for the handler of a fatal signal.
+// The worker's current activity, readable at any time by the control thread and by the handler of a fatal signal.
 // Process-wide: there is one worker per process.
 
 void set_worker_phase(job::WorkerPhase phase);
-/// Both must stay valid until others take their place, or nullptr: when this returns, nobody looks at them any more.
+/// Both must stay valid until a later call replaces them (nullptr: by nothing). After that, no thread uses them.
 void set_worker_executable(const backend::Executable* executable, const program::Program* program);
 
 /// Takes no locks and allocates nothing.
 job::WorkerProgress worker_progress();
 
-/// From now on a worker that dies of a fault of its own, or calls exit() before its phase is `done`, writes a
-/// last_words frame to `fd` first.
+/// From now on, a worker that crashes or calls exit() before phase `done` first writes a last_words frame to `fd`.
 void speak_last_words(int fd);
 
 }  // namespace harness::worker

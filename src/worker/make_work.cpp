@@ -17,7 +17,7 @@
 namespace harness::worker {
 namespace {
 
-// The host's time to fill the inputs.
+// Measures the host's time to fill the inputs.
 class TimedInputs final : public program::InputSource {
  public:
   explicit TimedInputs(const program::InputSource& inner) : inner_(inner) {}
@@ -30,13 +30,13 @@ class TimedInputs final : public program::InputSource {
 
  private:
   const program::InputSource& inner_;
-  mutable double seconds_ = 0;  // one thread fills
+  mutable double seconds_ = 0;  // only one thread calls fill()
 };
 
 job::GradientSquares squares_of(const std::vector<workloads::GradientPart>& gradients,
                                 backend::Executable& executable) {
   if (gradients.empty()) return {};
-  constexpr std::int64_t at_once = 1 << 22;  // elements: of all gradients the host may not hold a copy
+  constexpr std::int64_t at_once = 1 << 22;  // elements: a copy of all gradients may not fit on the host
   std::vector<float> values;
   job::GradientSquares squares{0, 0};
   for (const workloads::GradientPart& part : gradients) {
@@ -87,7 +87,7 @@ backend::ExecutableRequest wanted_of(const job::WorkerOrder& order) {
 job::ProbeSamples probe(const job::BlockRequest& request, std::uint64_t program_hash, const backend::Backend& with,
                         const backend::ExecutableRequest& where) {
   job::ProbeSamples samples{identity_of(program_hash, request, with, where), with.device(where), 0};
-  // A GPU's peak is its hardware file's.
+  // A GPU's peak comes from its hardware file.
   if (!config::traits_of(request.backend).ranks_are_gpus)
     samples.peak_flops = with.measure_matmul_flops(where.settings.precision, where, probe_seconds);
   return samples;
@@ -130,7 +130,7 @@ Steps::Profiled Steps::run_profiled() {
   const TimedInputs timed(inputs_);
   Profiled profiled{executable_.run_profiled(done_, timed), 0};
   profiled.loading_s = timed.seconds();
-  // On a device, time starts with the first operation, although data was waited for before it.
+  // On a device, time starts with the first operation, after the wait for data.
   const auto starts = [&](const program::Interval& interval) { return interval.start_s < profiled.loading_s; };
   if (inputs_.is_part_of_step() && std::ranges::any_of(profiled.intervals, starts)) {
     for (program::Interval& interval : profiled.intervals) {
@@ -142,7 +142,7 @@ Steps::Profiled Steps::run_profiled() {
   return profiled;
 }
 
-// The whole ring of losses, read once.
+// Reads the whole ring of losses at once.
 std::vector<float> Steps::losses() const {
   std::vector<float> losses(run_);
   if (losses.empty()) return losses;
@@ -163,7 +163,7 @@ std::int64_t Steps::updates() const {
 job::TimedSamples time_steps(Steps& steps, int warmup_steps, int timed_steps) {
   using Clock = std::chrono::steady_clock;
   job::TimedSamples samples;
-  // Warm-up and timed steps in two calls: the clock around the second checks the sum of its steps.
+  // Warm-up and timed steps in two calls: the wall time of the second checks the sum of its steps.
   samples.step_s = steps.run(warmup_steps);
   const std::int64_t updates = steps.updates();
   steps.executable().begin_watch();
@@ -219,7 +219,7 @@ Work make_work(const job::WorkerOrder& order, std::shared_ptr<backend::Connectio
     return work;
   }
   if (const auto* copying = std::get_if<job::CopyWithHost>(&request.task)) {
-    // Opening the GPU takes ranks unequally long: before they are told to begin, so that all copy at once.
+    // Ranks take unequally long to open their GPUs, so they do it before the start signal: then all copy at once.
     work.task = [&with, wanted, device = with.device(wanted), seconds = copying->seconds](Steps*) {
       return job::HostCopySamples{device, with.measure_host_copies(wanted, seconds)};
     };

@@ -27,10 +27,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr int failed_exit = 1;
-constexpr std::size_t max_text_bytes = 1 << 16;  // of a failure: less than its frame may have
+constexpr std::size_t max_text_bytes = 1 << 16;  // of a failure's text, below the limit of its frame
 
-// A worker ends when its supervisor does, whatever ends that, and for no other reason than its own: signals meant for
-// the job are its supervisor's business.
+// Ties the worker to its supervisor: it dies when the supervisor does, and it ignores signals meant for the job, which
+// the supervisor handles.
 void belong_to_supervisor() {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   const char* supervisor = std::getenv("HARNESS_SUPERVISOR");
@@ -41,12 +41,12 @@ void belong_to_supervisor() {
   sigset_t none;  // the supervisor started us with these blocked
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  // If the kernel must kill something for memory, a worker costs one block, a supervisor the sweep.
+  // If the kernel must kill a process for memory: a worker costs one block, a supervisor the whole sweep.
   std::ofstream("/proc/self/oom_score_adj") << 1000;
 }
 
-// Private writable memory beyond the limit is refused, so that whoever allocates learns it. The margin is for what is
-// reserved and never touched: stacks, allocator arenas. The supervisor watches the resident size besides.
+// Makes allocations of private writable memory fail beyond the limit. The margin is for memory that is reserved and
+// never touched: stacks, allocator arenas. The supervisor also watches the resident size.
 void limit_memory(double limit_bytes, int threads) {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   if (limit_bytes <= 0) return;
@@ -60,8 +60,8 @@ void limit_memory(double limit_bytes, int threads) {
 #endif
 }
 
-// The kernel's high-water mark of this program. getrusage() counts what the supervisor had resident when it forked the
-// worker as well, which is more than small blocks take; it is for kernels that hide the other.
+// The kernel's high-water mark of resident memory. getrusage(), for kernels that hide it, also counts the supervisor's
+// resident memory at the fork, which is more than small blocks take.
 std::int64_t peak_resident_bytes() {
   const std::string text = machine::value_of(machine::Tree().bytes("proc/self/status").text, "VmHWM");
   std::string_view rest = text;
@@ -72,20 +72,20 @@ std::int64_t peak_resident_bytes() {
   return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
 }
 
-// Memory of the last block goes back to the system: the allocator would keep some of it, more or less by the sizes that
-// came before, and a block must not depend on these.
+// Returns the last block's memory to the system. The allocator would keep an amount that depends on the blocks before,
+// and a block must not depend on these.
 void return_free_memory() {
 #if defined(__GLIBC__)
   ::malloc_trim(0);
 #endif
 }
 
-// So that a block's high-water mark is its own. Where the kernel refuses, it is that of the blocks so far.
+// Gives each block its own high-water mark. If the kernel refuses, the mark covers all blocks so far.
 void forget_peak_resident() {
   std::ofstream("/proc/self/clear_refs") << 5;
 }
 
-// Never destroyed at the end of the process: the control thread and last words look at it to the very end.
+// Never destroyed at the end of the process: the control thread and last words use it to the very end.
 Work& current_work() {
   static Work* const forever = new Work;
   return *forever;
@@ -114,7 +114,7 @@ void run_block(WorkerChannel& channel, const WorkFactory& make, const job::Worke
   channel.send(job::FrameType::published, job::encode(published));
   const auto peers = job::decode<std::vector<RendezvousMessage>>(channel.receive(job::FrameType::peers));
 
-  // The supervisors' deadlines come first and know more; these only make sure that nothing waits for ever.
+  // The supervisors' deadlines are shorter and report more; this one only ensures that nothing waits forever.
   set_worker_phase(job::WorkerPhase::connecting);
   if (work.executable) work.executable->connect(peers, 2 * order.request.deadlines.start_s + 5);
   set_worker_phase(job::WorkerPhase::initializing);
@@ -139,8 +139,7 @@ void run_block(WorkerChannel& channel, const WorkFactory& make, const job::Worke
   channel.send(job::FrameType::samples, job::encode(samples));
 }
 
-// One block after the other, until the supervisor has no more. `order`: the present one, for whoever explains a
-// failure.
+// Runs blocks until the supervisor has no more. `order`: the current one, for the message of a failure.
 void live(WorkerChannel& channel, const WorkFactory& make, job::WorkerOrder& order) {
   job::Frame frame = channel.receive();
   for (bool first = true; frame.type != job::FrameType::bye; first = false) {
@@ -154,7 +153,7 @@ void live(WorkerChannel& channel, const WorkFactory& make, job::WorkerOrder& ord
       return_free_memory();
       forget_peak_resident();
     } else if (!config::traits_of(order.request.backend).ranks_are_gpus) {
-      // A driver maps far more than it uses; what fits on a device is not the host's limit.
+      // Not for GPUs: a driver maps far more than it uses, and device memory is not the host's to limit.
       limit_memory(order.memory_limit_bytes, order.threads + order.request.settings.loader_threads());
     }
     run_block(channel, make, order, std::move(connections), born);
@@ -164,7 +163,7 @@ void live(WorkerChannel& channel, const WorkFactory& make, job::WorkerOrder& ord
 
 void give_up(WorkerChannel& channel, job::FaultKind kind, const std::string& text) {
   const job::WorkerProgress progress = worker_progress();
-  set_worker_phase(job::WorkerPhase::done);  // no last words: these are
+  set_worker_phase(job::WorkerPhase::done);  // the failure frame replaces last words
   channel.send(job::FrameType::failure,
                job::encode(job::WorkerFailure{kind, progress, text.substr(0, max_text_bytes)}));
   std::_Exit(failed_exit);
@@ -188,7 +187,7 @@ int run_worker(const WorkFactory& make) {
   } catch (const std::exception& e) {
     give_up(channel, job::FaultKind::error, e.what());
   }
-  // All samples are home. What is left would only be torn down; the system does that faster.
+  // All samples are delivered. The system frees what is left faster than destructors would.
   std::_Exit(0);
 }
 

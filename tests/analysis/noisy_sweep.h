@@ -11,27 +11,26 @@
 
 namespace harness::test::simulated {
 
-/// The noise that makes blocks differ although no case has an effect. Amounts are in log seconds; 0 switches a source
-/// off.
+/// Noise between blocks of cases that do not differ. Amounts are in log seconds; 0 turns a source off.
 struct Disturbance {
   const char* name = "";
   double drift = 0.01, drift_time_s = 600;       // an Ornstein-Uhlenbeck process that all cases share
   double set_up = 0.002;                         // per block
   double step = 0.004;                           // per step
   double hit = 0;                                // share of blocks that take 5 to 20 % longer
-  bool heavy_tails = false;                      // the set-up effect has Student's t distribution with 3 degrees
-  double odd_scatter = 1, baseline_scatter = 1;  // times the set-up effect of every second case, of the baselines
+  bool heavy_tails = false;                      // set-up effect with Student's t distribution, 3 degrees of freedom
+  double odd_scatter = 1, baseline_scatter = 1;  // factors on the set-up effect of every second case, of the baselines
   double trend = 0;                              // over the whole sweep
-  int visits = 0;                                // number of visits by a neighbour that slows all blocks by 3 %
-  double odd_suffers = 0;                        // every second case suffers this much more from a visit
+  int visits = 0;                                // times that another job slows all blocks by 3 %
+  double odd_suffers = 0;                        // extra share of that slowdown for every second case
   double sine = 0;                               // amplitude, with a period of 20 min
-  double after_third = 0;                        // added to the block after every third case
+  double after_third = 0;                        // for the block after every third case
   double round_scatter = 0;                      // standard deviation of the log of a round's scatter
-  double missing = 0;                            // share of missing blocks
-  double odd_drift = 0;                          // extra drift of every second case alone
-  bool odd_drift_centred = false;                // odd_drift has mean 0 over the sweep
-  int sessions = 1;                              // their levels differ with a standard deviation of 3 %
-  double second_state = 0;                       // share of blocks that take half as long again, drawn independently
+  double missing = 0;                            // share of blocks that are missing
+  double odd_drift = 0;                          // additional drift of every second case
+  bool odd_drift_centred = false;                // around its mean over the sweep
+  int sessions = 1;                              // sessions, whose levels differ by 3 % (standard deviation)
+  double second_state = 0;                       // share of blocks that independently take half as long again
 };
 
 struct Size {
@@ -39,8 +38,8 @@ struct Size {
   double steps = 60, step_s = 1, gap_s = 10;  // gap: set-up and warm-up of a block
 };
 
-/// Draws sweeps in which no case has an effect. Case 0 is the baseline, 1 its copy. Each round runs every case once, in
-/// the order of a row of a Williams square.
+/// Draws sweeps in which no case has an effect. Case 0 is the baseline, case 1 its copy. Each round holds every case
+/// once, in the order of a row of a Williams square.
 class NoisySweeps {
  public:
   NoisySweeps(const Disturbance& noise, const Size& size, unsigned seed) : noise_(noise), size_(size), random_(seed) {}
@@ -72,7 +71,7 @@ class NoisySweeps {
       log_seconds += noise_.sine * std::sin(2 * std::numbers::pi * i * block_s / 1200 + phase);
       const double visit = 0.03 * (odd ? 1 + noise_.odd_suffers : 1);
       log_seconds += visit * visitors[at];
-      if (odd) log_seconds -= 0.03 * noise_.odd_suffers * mean_visitors;  // the truth is this sweep's mean
+      if (odd) log_seconds -= 0.03 * noise_.odd_suffers * mean_visitors;  // the true value is this sweep's mean
       if (odd) log_seconds += noise_.odd_drift * own[at];
       const double scatter = scatter_of_round * scatter_of(which, odd);
       log_seconds += noise_.set_up * scatter * (noise_.heavy_tails ? student() : normal());
@@ -96,7 +95,7 @@ class NoisySweeps {
  private:
   double normal() { return normal_(random_); }
   double uniform() { return uniform_(random_); }
-  double student() { return student_(random_) / std::numbers::sqrt3; }  // with standard deviation 1
+  double student() { return student_(random_) / std::numbers::sqrt3; }  // scaled to standard deviation 1
 
   static void centre(std::vector<double>& values) {
     const double mean = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
@@ -127,7 +126,7 @@ class NoisySweeps {
     return order;
   }
 
-  // The mean of an Ornstein-Uhlenbeck process of standard deviation 1 over the timed part of each block.
+  // Returns the mean over the timed part of each block of an Ornstein-Uhlenbeck process with standard deviation 1.
   std::vector<double> wander(int blocks, double block_s) {
     const double wanted_s = std::min(block_s / 5, noise_.drift_time_s / 3);
     const int parts = std::max(static_cast<int>(std::lround(block_s / wanted_s)), 1);

@@ -6,8 +6,8 @@
 
 namespace harness::test::samples {
 
-/// Returns a case with a peak, one finished block and a random timeline of its `stages` roles: any number of operations
-/// of any kind on any stream, overlapping freely. Optional parts of the file are left out at random.
+/// Returns a case with a peak and one finished block, and a random timeline of its `stages` roles: any operations of
+/// any kind on any stream, overlapping arbitrarily. Everything else that a file may hold is left out at random.
 inline store::Result random_timeline(std::uint64_t seed, int stages, int ranks_of_stage) {
   std::mt19937_64 random(seed);
   const auto real = [&](double low, double high) { return std::uniform_real_distribution<>(low, high)(random); };
@@ -65,7 +65,7 @@ inline store::Result random_timeline(std::uint64_t seed, int stages, int ranks_o
       x.start_s = real(0, 0.9);
       x.end_s = x.start_s + real(0, 0.05);
       end = std::max(end, x.end_s);
-      // As measured or as damaged: any part of the interval, or more than all of it.
+      // As measured or as damaged: any part of the interval, or more than the interval.
       if (communicates && seed % 2 == 0) {
         x.waiting_s = real(0, 0.05);
         x.bubble_s = real(0, 0.05);

@@ -12,7 +12,7 @@
 
 namespace harness::analysis {
 
-// A handwritten finished sweep: `cases` besides the two baselines, one block per case and round, whose timed steps take
+// A finished sweep: the two baselines and `changes`, one block per case and round, whose timed steps are about
 // `seconds(case, round)` after a slow warm-up step.
 class SummaryTest : public ::testing::Test {
  protected:
@@ -56,18 +56,18 @@ class SummaryTest : public ::testing::Test {
     }
     return result;
   }
-  // The order in which the cases run differs from round to round.
+  // The order of the cases differs from round to round.
   static std::size_t place(int c, int round, std::size_t cases) {
     const auto n = static_cast<int>(cases);
     return static_cast<std::size_t>((round % 2 == 0 ? c : n - 1 - c) + round / 2) % cases;
   }
   static double scatter(int c, int round) { return philox_normal(1, static_cast<std::uint64_t>(100 * c + round)); }
-  // The change is unresolved.
+  // A sweep whose change is unresolved.
   store::Result open_after_four_rounds() {
     return sweep(4, {"a=1"},
                  [](int c, int round) { return (c == 2 ? 1.03 : 1.0) * (1 + 0.005 * ((3 * c + 5 * round) % 7 - 3)); });
   }
-  // Case 2 takes 0.8 s, the others 1 s, with a drift all share and a scatter of 0.1 %.
+  // Case 2 takes 0.8 s, the others 1 s, with a drift common to all and a scatter of 0.1 %.
   store::Result ordinary(int rounds = 12) {
     return sweep(rounds, {"micro_batch_size=2", "micro_batch_size=4"}, [](int c, int round) {
       return (c == 2 ? 0.8 : 1.0) * (1 + 0.002 * round) * (1 + 0.001 * scatter(c, round));

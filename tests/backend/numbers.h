@@ -12,8 +12,8 @@
 
 namespace harness::test {
 
-/// The elements of a tensor of any type, read and written as doubles: an operand of operations that are computed by the
-/// words of program/operation.h alone.
+/// The elements of a tensor of any type, read and written as doubles: the operands of operations that are computed from
+/// their definitions in program/operation.h alone.
 class Numbers {
  public:
   class Element {
@@ -82,7 +82,7 @@ class Numbers {
   std::int64_t count() const { return tensor_.count; }
   program::DType type() const { return tensor_.type; }
   Element operator[](std::int64_t i) const { return {tensor_, i}; }
-  /// i32, exactly.
+  /// An element of an i32 tensor, exactly.
   std::int64_t whole(std::int64_t i) const { return tensor_.i32()[i]; }
 
   void fill(double x) const {

@@ -13,8 +13,8 @@
 
 namespace harness::test {
 
-/// Runs the operations of a step one after the other on the host: Kernels::run(operation, place, context) computes
-/// each, place(view) being the Tensor that a view is.
+/// Runs the operations of a step in order on the host. Kernels::run(operation, place, context) computes each of them;
+/// place(view) is the Tensor of a view.
 template <class Kernels>
 class HostExecutable : public backend::Executable {
  public:
@@ -73,8 +73,8 @@ class OnHost : public backend::Backend {
   }
 };
 
-/// Computes every operation in double precision, in plain loops and by the words of program/operation.h alone: what
-/// kernels are held against. Results are rounded when they are stored, as those of a kernel are. In reference.cpp.
+/// Computes every operation in double precision, in plain loops from the definitions in program/operation.h: the
+/// reference for kernels. It rounds results when it stores them, as kernels do. In reference.cpp.
 const backend::Backend& reference();
 
 }  // namespace harness::test

@@ -12,12 +12,12 @@
 #include "backend/reference_scales.h"
 #include "base/random.h"
 
-// Quantise with scales of blocks, held against a search through all scales and codes, for the kernels of each backend.
+// Checks Quantise with block scales against a search through all scales and codes, for the kernels of each backend.
 namespace harness::test {
 
-/// A number of a matrix whose cells of 32 x 32, which hold whole blocks of rows and of columns, are of these kinds.
+/// A number of a matrix of 32 x 32 cells, each with whole blocks of rows and columns and one of these kinds.
 inline double number_of_kind(std::int64_t kind, std::int64_t i) {
-  constexpr double largest = 3.3895313892515355e38;  // of bf16
+  constexpr double largest = 3.3895313892515355e38;  // the largest bf16
   const double x = philox_normal(7, static_cast<std::uint64_t>(i));
   switch (kind % 14) {
     case 1:
@@ -26,17 +26,17 @@ inline double number_of_kind(std::int64_t kind, std::int64_t i) {
       return 1e-40 * x;
     case 3:
       return std::copysign(i % 7 == 0 ? largest : 1e37, x);
-    case 4:  // one of them in the cell
+    case 4:  // one per cell
       return i % 1024 == 300 ? std::numeric_limits<double>::infinity() : x;
     case 5:
       return i % 1024 == 700 ? std::numeric_limits<double>::quiet_NaN() : x;
     case 6:
       return i % 1024 == 31 ? -std::numeric_limits<double>::infinity() : 1e3 * x;
-    case 7:  // of which no scale but 1 is the smallest
+    case 7:  // the largest e4m3, which just fits a scale of 1
       return std::copysign(448, x);
     case 8:
       return std::copysign(450, x);
-    case 9:  // half of the largest, and what rounds up to it
+    case 9:  // half of the largest, and a number that rounds up to it
       return i % 3 == 0 ? 224 : 223;
     case 10:
       return 1e-30 * x;
@@ -51,7 +51,7 @@ inline double number_of_kind(std::int64_t kind, std::int64_t i) {
   }
 }
 
-/// The code of e4m3 or e5m2 that is nearest, of two equally near ones the even one. `x` is finite.
+/// Returns the nearest code of e4m3 or e5m2, the even one of two equally near ones. `x` is finite.
 inline std::uint8_t searched_code(const Fp8Format& format, double x) {
   std::uint8_t best = 0;
   double least = std::numeric_limits<double>::infinity();
@@ -63,7 +63,7 @@ inline std::uint8_t searched_code(const Fp8Format& format, double x) {
   return best | (std::signbit(x) ? 0x80 : 0);
 }
 
-/// Expects of one output, `rows` of `width` elements that in(row, column) gives, all codes and all bytes of scales.
+/// Checks all codes and all bytes of scales of one output, for `rows` of `width` elements from in(row, column).
 inline void expect_blocks(const std::function<double(std::int64_t, std::int64_t)>& in, std::int64_t rows,
                           std::int64_t width, program::DType type, const std::uint8_t* codes,
                           const std::vector<std::uint8_t>& scales) {
@@ -93,7 +93,7 @@ inline void expect_blocks(const std::function<double(std::int64_t, std::int64_t)
   EXPECT_EQ(scales, want);
 }
 
-/// Runs an operation for matrices of several sizes and types, in both orientations and in each alone.
+/// Runs an operation for matrices of several sizes and types, in both orientations together and in each alone.
 inline void check_quantised_blocks(const std::function<void(const backend::Bound<program::Quantise>&)>& run) {
   struct Size {
     std::int64_t rows, width;

@@ -6,7 +6,7 @@
 
 #include "backend/numbers.h"
 
-// The part of backend/reference.cpp that computes attention, and what turns its queries and keys.
+// The attention part of backend/reference.cpp, with the rotation of queries and keys.
 namespace harness::test {
 
 using Context = backend::KernelContext;
@@ -36,7 +36,7 @@ inline void compute(const program::RopeOf<Numbers>& op, const Context&) {
   }
 }
 
-// One row of one head: where its elements begin, and the keys that it sees.
+// One row of one head: the offsets of its elements, and the keys that it sees.
 struct AttentionRow {
   std::int64_t query, result, row, first, end, keys;
   std::int64_t key(const AttentionShape& s, std::int64_t j) const { return keys + j * s.key_stride; }
@@ -104,7 +104,7 @@ inline void compute(const program::AttentionBackwardOf<Numbers>& op, const Conte
       }
     }
   });
-  // Within a row, what follows the heads is not theirs.
+  // Skips elements of a row that follow the heads and do not belong to them.
   const auto put = [&](const Numbers& to, const Vector& from, std::int64_t stride, std::int64_t heads) {
     for (std::int64_t i = 0; i < to.count(); ++i) {
       if (i % stride < heads * s.head_dim) to[i] = from[i] + (op.accumulate ? to[i] : 0.0);

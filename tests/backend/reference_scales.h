@@ -8,11 +8,11 @@
 #include "backend/numbers.h"
 #include "program/compute.h"
 
-// The scales of matrices in 8-bit floats, as the reference has them.
+// The scales of matrices in 8-bit floats, as the reference computes them.
 namespace harness::test {
 
-// Where the scales of blocks of 32 elements lie, from the places to what they are of, as cuBLAS' documentation has it
-// ("1D Block Scaling Factors Layout": outer and inner of an offset in a tile of 128 x 4, tiles in rows).
+// The positions of the scales of blocks of 32 elements. Maps positions to rows and blocks, as cuBLAS' documentation
+// does ("1D Block Scaling Factors Layout": outer and inner of an offset in a tile of 128 x 4, tiles in rows).
 class BlockScales {
  public:
   BlockScales(std::int64_t rows, std::int64_t width) : blocks_(width / 32), at_(rows * blocks_) {
@@ -30,7 +30,7 @@ class BlockScales {
   std::vector<std::int64_t> at_;
 };
 
-// The numbers of a factor [rows, width], by its scales where it has some.
+// Returns the numbers of a factor [rows, width], multiplied by its scales if it has any.
 inline std::vector<double> unscaled(const Numbers& factor, const Numbers& scale, std::int64_t rows,
                                     std::int64_t width) {
   std::vector<double> x = factor.copy();
@@ -46,7 +46,7 @@ inline double scale_of(double largest, program::DType type) {
   return largest == 0 ? 1 : std::exp2(std::ceil(std::log2(largest / most)));
 }
 
-// A matrix whose blocks have scales, or its transpose.
+// Quantises a matrix with block scales, or its transpose.
 inline void quantise_blocks(const program::QuantiseOf<Numbers>& op, bool transposed) {
   const Numbers &out = transposed ? op.out_transposed : op.out, &scale = transposed ? op.scale_transposed : op.scale;
   const std::int64_t rows = transposed ? op.width : op.rows, width = transposed ? op.rows : op.width;

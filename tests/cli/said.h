@@ -25,7 +25,7 @@ struct Said {
   nlohmann::json json() const { return nlohmann::json::parse(out); }
 };
 
-/// Runs a command in this process, with `more` appended to its arguments.
+/// Runs a command in this process, with `more` at its end.
 inline Said say(std::vector<std::string> arguments, const std::vector<std::string>& more = {}) {
   arguments.insert(arguments.end(), more.begin(), more.end());
   std::ostringstream out, err;
@@ -35,7 +35,7 @@ inline Said say(std::vector<std::string> arguments, const std::vector<std::strin
 
 using Commands = std::vector<std::vector<std::string>>;
 
-/// Runs `sweep` of a prediction, as on a machine with one rank and no GPU. Throws Error.
+/// Runs `sweep` of a prediction as on a machine with one rank and no GPU. Throws Error.
 inline Said simulate(const SweepOptions& options) {
   simjob::SimulatedJob here(config::load_experiment(options.config), machine::Topology::node_by_node(1, 1));
   std::ostringstream out, err;
@@ -43,7 +43,7 @@ inline Said simulate(const SweepOptions& options) {
   return {code, out.str(), err.str()};
 }
 
-/// Joins each paragraph into one line, regardless of its wrapping.
+/// Returns the text with each paragraph on one line, however it was wrapped.
 inline std::string unwrapped(std::string text) {
   for (std::size_t at; (at = text.find("\n  ")) != std::string::npos;) text.replace(at, 3, " ");
   return text;

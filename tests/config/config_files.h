@@ -14,7 +14,7 @@ inline std::string complaint(const std::string& path, const std::vector<std::str
   return error_of([&] { config::load_experiment(path, overrides); });
 }
 
-/// Loads an experiment from this text.
+/// Loads the experiment of a file with this text.
 inline config::Experiment loaded(const std::string& text, const std::vector<std::string>& overrides = {}) {
   const TemporaryFolder folder;
   return config::load_experiment(folder.write("a.yaml", text), overrides);

@@ -16,8 +16,8 @@
 
 namespace harness::test {
 
-/// A job of equal ranks whose blocks take time on a virtual clock. A test sets the speed of ranks and links, and which
-/// blocks fail.
+/// A fake job with the same number of ranks on each node, whose blocks take `block_s` on a virtual clock. The test sets
+/// what ranks and links reach, and what fails.
 class BenchJob : public AnsweringJob {
  public:
   BenchJob(int nodes, int ranks_per_node) : AnsweringJob(nodes, ranks_per_node) {
@@ -54,21 +54,21 @@ class BenchJob : public AnsweringJob {
   const Clock& clock() const override { return clock_; }
   int stop_requests() const override { return stops; }
 
-  std::vector<double> product_s;                 // by rank
-  std::vector<double> link_bytes_per_s;          // by rank, to other nodes
-  std::function<double(int, int)> way;           // between two nodes, at most this many bytes/s; empty: no limit
-  std::vector<double> node_bytes_per_s;          // by node, within it; empty: 300e9
-  std::vector<machine::GpuStatistics> gpu;       // by rank
-  std::vector<machine::HostCopies> host_copies;  // by rank
-  std::vector<std::string> devices;              // by rank
-  std::function<std::string(int)> log;           // NCCL's, by rank
-  std::function<std::string(const job::BlockRequest&)> fails;  // the reason; "": succeeds
+  std::vector<double> product_s;                               // by rank
+  std::vector<double> link_bytes_per_s;                        // by rank, to other nodes
+  std::function<double(int, int)> way;                         // limit between two nodes in bytes/s; empty: none
+  std::vector<double> node_bytes_per_s;                        // within each node; empty: 300e9
+  std::vector<machine::GpuStatistics> gpu;                     // by rank
+  std::vector<machine::HostCopies> host_copies;                // by rank
+  std::vector<std::string> devices;                            // by rank
+  std::function<std::string(int)> log;                         // NCCL's log, by rank
+  std::function<std::string(const job::BlockRequest&)> fails;  // returns the reason; "": the block succeeds
   int culprit = 3;
-  double block_s = 1;  // on the clock, capped by the deadlines
+  double block_s = 1;  // on the virtual clock, at most what its deadlines allow
   int stops = 0;
   std::vector<job::BlockRequest> requests;
-  std::vector<std::vector<int>> sets;  // by request
-  int started = 0;                     // number of worker starts
+  std::vector<std::vector<int>> sets;  // of the requests
+  int started = 0;                     // how often workers were started
   std::vector<double> begun_s;
 
  private:
@@ -93,7 +93,7 @@ class BenchJob : public AnsweringJob {
     } else if (std::holds_alternative<job::Observe>(request.task)) {
       samples.task = job::ObserveSamples{log ? log(rank) : ""};
     } else if (const auto* timed = std::get_if<job::TimeSteps>(&request.task)) {
-      const double slowest = *std::ranges::max_element(product_s);  // a step ends when all ranks have
+      const double slowest = *std::ranges::max_element(product_s);  // a step ends when all ranks have ended
       job::TimedSamples taken;
       taken.step_s.assign(static_cast<std::size_t>(request.warmup_steps + timed->steps),
                           slowest * request.settings.repetitions);
@@ -110,7 +110,7 @@ class BenchJob : public AnsweringJob {
     return samples;
   }
 
-  // The first member arrives last and does not wait; the others' durations include waiting.
+  // The last rank to arrive does not wait; the durations of the others include waiting.
   job::TimelineSamples collective(const job::BlockOnSet& block, int number) const {
     const job::BlockRequest& request = block.request;
     const auto over = request.settings.collective_over == config::CollectiveOver::tensor ? program::Axis::tensor
@@ -138,10 +138,12 @@ class BenchJob : public AnsweringJob {
   }
 
   Virtual clock_;
-  std::set<int> waiting_;  // numbers of the sets whose workers wait for another block
+  std::set<int> waiting_;  // numbers of sets whose workers wait for another block
 };
 
-/// Returns nodes as examine() does.
+// The load stage over a fake job.
+
+/// Returns the nodes as examine() does.
 inline std::vector<doctor::Node> nodes_of(const job::Job& job) {
   std::vector<doctor::Node> nodes;
   for (const job::RankPlace& place : job.places()) {
@@ -151,7 +153,7 @@ inline std::vector<doctor::Node> nodes_of(const job::Job& job) {
   return nodes;
 }
 
-/// A job whose nodes have GPUs: one per rank by default.
+/// A BenchJob whose nodes have GPUs: one per rank unless stated.
 class GpuJob : public BenchJob {
  public:
   GpuJob(int nodes, int ranks_per_node) : GpuJob(nodes, ranks_per_node, ranks_per_node) {}
@@ -169,7 +171,7 @@ inline std::vector<doctor::StageFinding> said_by(BenchJob& job, config::BackendK
   return doctor::run_load_stage({job, nodes, backend, ""}, hardware);
 }
 
-/// Lists the findings worse than `than`: "warn load.products host0: …".
+/// Returns lines such as "warn load.products host0: …" for all findings worse than `than`.
 inline std::vector<std::string> told(const std::vector<doctor::StageFinding>& all,
                                      doctor::Verdict than = doctor::Verdict::info) {
   std::vector<std::string> lines;

@@ -56,7 +56,7 @@ inline void nothing(Node&) {}
 inline const std::string first_gpu = "gpu/0000:13:00.0", first_nvml = "nvml/0000:13:00.0",
                          first_port = "port/mlx5_0/1/";
 
-// Replaces the devices in the name of a fact: "port/*/1/rate".
+// Returns the kind of a fact, common to all devices: "port/*/1/rate".
 inline std::string kind_of(const std::string& fact) {
   std::string kind;
   for (const std::string_view part : split(fact, '/')) {
@@ -72,8 +72,8 @@ struct Row {
   Verdict verdict;
   NodeChange hidden;
   Verdict when_hidden = Verdict::unknown;
-  NodeChange prepare = nothing;                        // applied before all three
-  std::optional<Verdict> when_all_are = std::nullopt;  // if all devices have the fault; else the same verdict
+  NodeChange prepare = nothing;                        // applied before both changes and the healthy check
+  std::optional<Verdict> when_all_are = std::nullopt;  // when all devices are changed alike; else the same verdict
 };
 
 inline void roce(Node& node) {

@@ -14,10 +14,9 @@
 
 namespace harness::test {
 
-// Simulated /sys, /proc and /etc trees of nodes.
+// Builds nodes as they appear in /sys, /proc and /etc.
 
-/// Returns the configuration space of a bridge. Root reads all of it, others the first 64 bytes. acs: its control
-/// register.
+/// Returns a bridge's configuration space: all for root, 64 bytes for others. `acs`: its control register.
 inline std::string configuration_space(unsigned acs, bool as_root = true) {
   std::string bytes(as_root ? 4096 : 64, '\0');
   if (!as_root) return bytes;
@@ -112,7 +111,7 @@ class NodeTree {
                       open_modules ? "Open Kernel Module for x86_64" : "x86_64 Kernel Module"));
   }
 
-  /// An adapter with one port. layer: InfiniBand or Ethernet.
+  /// Adds an adapter with one port. `layer`: InfiniBand or Ethernet.
   void add_hca(const std::string& path, int number, const std::string& layer, const std::string& rate) {
     add_pci(path, "0x15b3", "0x020700", 16, "32.0 GT/s PCIe");
     const std::string name = fmt::format("mlx5_{}", number), folder = "sys/devices/" + path + "/";
@@ -150,7 +149,7 @@ class NodeTree {
   }
 
   doctor::Facts facts() const { return doctor::gather_node(path(), {}, 20); }
-  /// Returns the node with ranks that started without problems.
+  /// Returns a node whose ranks were started correctly.
   doctor::Node node(int ranks) const {
     doctor::Node node{host_, {}, facts()};
     for (int rank = 0; rank < ranks; ++rank) node.ranks.push_back({rank, healthy_rank()});
@@ -172,7 +171,7 @@ class NodeTree {
   }
 
  private:
-  // A node is a thousand small files: a folder in memory takes a tenth of the time. Used if it has room.
+  // A node has a thousand small files: in memory they take a tenth of the time, if there is room.
   static std::string quick_folder() {
     std::error_code none;
     const std::filesystem::space_info shared = std::filesystem::space("/dev/shm", none);
@@ -185,7 +184,7 @@ class NodeTree {
   TemporaryFolder root_{quick_folder()};
 };
 
-/// PCIe paths of a node with four root ports, each with a switch above two GPUs and two adapters.
+/// The PCI paths of a node with four root ports: each has a switch with two GPUs and two adapters.
 inline std::string switch_port(int root, int port) {
   return fmt::format("pci0000:{0}0/0000:{0}0:01.0/0000:{0}1:00.0/0000:{0}2:{1:02x}.0", root, port);
 }
@@ -243,7 +242,7 @@ inline machine::GpuReport healthy_gpus(int count = 8) {
     gpu.nvlinks.assign(18, true);
     gpu.fabric_state = 3;
     gpu.fabric_status = 0;
-    gpu.fabric_health = 0xa;  // every field that is answered says no
+    gpu.fabric_health = 0xa;  // "no" for each problem
     gpu.recovery_action = 0;
     gpu.nvlink_recoveries = gpu.nvlink_crc_errors = 0;
     report.gpus.push_back(gpu);
@@ -251,7 +250,7 @@ inline machine::GpuReport healthy_gpus(int count = 8) {
   return report;
 }
 
-/// Lists every finding except pass and skip, in the order of the table: "fail pcie.width: …".
+/// Returns lines such as "fail pcie.width: …" for all findings but passed and skipped ones, in table order.
 inline std::vector<std::string> worth_reading(const doctor::Diagnosis& diagnosis) {
   std::vector<std::string> lines;
   for (const doctor::Line& line : diagnosis.lines) {
@@ -262,13 +261,13 @@ inline std::vector<std::string> worth_reading(const doctor::Diagnosis& diagnosis
   return lines;
 }
 
-/// A healthy node with eight ranks.
+/// Returns a healthy node with eight ranks.
 inline doctor::Node healthy_node() {
   static const doctor::Node node = Dgx().node(8, healthy_gpus());
   return node;
 }
 
-/// A job whose ranks answer in turn, as those of an MPI job do.
+/// A fake job whose ranks answer like those of an MPI job, one after the other.
 class AnsweringJob : public PlayedJob {
  public:
   AnsweringJob(int nodes, int ranks_per_node) : PlayedJob(std::vector<job::RankPlace>()) {

@@ -14,7 +14,7 @@ struct Outcome {
   std::string out, err;
 };
 
-/// A shell command under way, in a process group of its own, with HARNESS_TEST_TAG set to a value of its own.
+/// A running shell command, in its own process group, with a unique HARNESS_TEST_TAG.
 class Command {
  public:
   explicit Command(const std::string& shell);
@@ -23,15 +23,15 @@ class Command {
   Command& operator=(const Command&) = delete;
 
   pid_t pid() const { return pid_; }
-  /// Waits at most this long; then kills the group and reports exit code -1.
+  /// Waits at most this long, then kills the group and reports exit code -1.
   Outcome wait(double timeout_s = 400);
-  void kill_all(int signal) const;  // every process that carries the tag
-  /// Processes that carry the tag; with `argument`, those whose first argument it is ("sweep": a supervisor).
+  void kill_all(int signal) const;  // all processes with the tag
+  /// Returns the processes with the tag; with `argument`, those with it as first argument ("sweep": a supervisor).
   std::vector<pid_t> tagged(const std::string& argument) const;
-  /// Waits until no process carries the tag: mpirun returns while the ranks it killed still end. False after a
-  /// time-out.
+  /// Waits until no process has the tag: mpirun returns while the ranks it killed are still ending. Returns false after
+  /// a time-out.
   bool leaves_no_process() const;
-  /// Waits until `text` stands in what the command wrote to stderr so far; false after the time-out.
+  /// Waits until the command has written `text` to stderr; returns false after the time-out.
   bool wait_for(const std::string& text, double timeout_s = 200) const;
   std::string err_so_far() const;
 
@@ -44,10 +44,10 @@ class Command {
 
 Outcome run(const std::string& shell, double timeout_s = 400);
 
-/// mpirun with `ranks` ranks of the built program, from the source directory.
+/// Returns an mpirun command with `ranks` ranks of the built program, run from the source directory.
 std::string harness_job(int ranks, const std::string& arguments);
 
-/// A configuration that runs in seconds; extra lines go under `measure`.
+/// Writes a configuration that runs in seconds; extra lines go under `measure`.
 std::string write_small_config(const TemporaryFolder& folder, int rounds = 2, const std::string& sweep = "");
 
 }  // namespace harness::test

@@ -12,6 +12,7 @@
 #include "command.h"
 #include "store/result_file.h"
 #include "support/paths.h"
+#include "support/soak.h"
 
 namespace harness {
 namespace {
@@ -72,7 +73,9 @@ TEST_P(CudaSweep, RunsFromConfigurationToFile) {
   EXPECT_EQ(r.gpu.size(), r.blocks.size());
 }
 
-INSTANTIATE_TEST_SUITE_P(Precision, CudaSweep, ::testing::Values("fp32", "bf16"),
+INSTANTIATE_TEST_SUITE_P(Precision, CudaSweep,
+                         ::testing::ValuesIn(test::sanitized ? std::vector<std::string>{"bf16"}
+                                                             : std::vector<std::string>{"fp32", "bf16"}),
                          [](const auto& instance) { return instance.param; });
 
 TEST(Cuda, AnUnknownGpuIsAnErrorThatSaysHowToAddIt) {

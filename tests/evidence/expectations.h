@@ -7,9 +7,9 @@
 
 namespace harness::test {
 
-/// Lists the expectations of a `.expect` file that an answer misses. Lines are `key: value`. A number must match to the
-/// digits written; a text must contain the expected words in order. For `headline`, `problem`, `cannot` and `refuse`,
-/// each word with a digit must appear somewhere in the answer. `note` is ignored.
+/// Lists what an answer lacks of the expectations in a `.expect` file: lines of `key: value`. A number must be right to
+/// the digits given, and a text must contain the expected words in order. For `headline`, `problem`, `cannot` and
+/// `refuse`, every word with a digit must occur somewhere in the answer; `note` is for people.
 std::vector<std::string> missing(const std::string& expectations, const evidence::Answer& answer);
 
 }  // namespace harness::test

@@ -16,7 +16,7 @@
 
 namespace harness::test {
 
-/// A job with a few large layers: the shape of GPT-3 6.7B, of which every rank holds a small part.
+/// A job of a few large layers: the shape of a GPT-3 6.7B, with little of it per rank.
 struct Job {
   int nodes = 2, ranks_of_node = 8;
   std::string layout = "tensor_parallel: 8";
@@ -40,7 +40,7 @@ inline config::Experiment experiment_of(const Job& job, const std::string& calib
                                  text);
 }
 
-/// A sweep of the baseline on ranks that are placed node by node, before any profiling. Its configuration names no
+/// Returns a sweep of the baseline, with ranks placed node by node, before any profiling. Its configuration states no
 /// faults.
 inline store::Result unmeasured(const Job& job, const config::Experiment& e) {
   store::Result result;
@@ -68,7 +68,7 @@ inline store::Result unmeasured(const Job& job, const config::Experiment& e) {
   return result;
 }
 
-/// Adds the only step of `predicted` as a profiled step.
+/// Adds the profiled step of `predicted`, its only one.
 inline void add_step(store::Result& result, store::Result predicted) {
   result.timeline = std::move(predicted.timeline);
   result.splits = std::move(predicted.splits);
@@ -88,7 +88,7 @@ inline void place(store::Result& result, const config::Faults& faults) {
   }
 }
 
-/// Returns the result as measured with these faults, with all computations `slower` times as long.
+/// Returns a result as measured with these faults, with all computations `slower` times as long.
 inline store::Result measured(const Job& job, const config::Faults& faults, double slower = 1) {
   store::Result result = unmeasured(job, experiment_of(job));
   place(result, faults);

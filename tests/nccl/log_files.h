@@ -9,7 +9,7 @@
 
 namespace harness::nccl {
 
-/// Reads a text of tests/nccl/logs, written with the formats in NCCL's source of the version in its name.
+/// Returns a log of tests/nccl/logs, written with the formats in NCCL's source, of the version in its name.
 inline std::string nccl_log(const std::string& name) {
   const std::string text = test::text_of(test::source_dir() + "/tests/nccl/logs/" + name + ".log");
   EXPECT_NE(text, "") << name;

@@ -6,7 +6,7 @@
 
 namespace harness::test {
 
-/// A small model, four rounds, no changes.
+/// Returns an experiment with a small model, four rounds and no change.
 inline config::Experiment small_experiment() {
   config::Experiment e;
   e.path = "small.yaml";
@@ -15,7 +15,7 @@ inline config::Experiment small_experiment() {
   return e;
 }
 
-/// Adds a case that sets `variable` to `value`.
+/// Adds a case: `variable` with that value.
 inline void add_change(config::Experiment& e, const std::string& variable, const std::string& value) {
   config::Change change{variable, "", e.baseline};
   config::find_variable(variable)->parse(change.settings, value);

@@ -10,7 +10,7 @@
 
 namespace harness::program {
 
-// Prints the parameters of an action.
+// The parameters of an action as text.
 class ParameterText {
  public:
   std::string text;
@@ -27,7 +27,7 @@ class ParameterText {
   }
 };
 
-/// Returns one line with all properties of an operation ("[compute] matmul qkv layer 3 mb 0 …"). Operations that differ
+/// Returns one line with everything about an operation ("[compute] matmul qkv layer 3 mb 0 …"). Operations that differ
 /// in any way have different lines.
 inline std::string describe(const Program& program, const Operation& op) {
   ParameterText parameters;

@@ -4,7 +4,7 @@
 
 namespace harness::program {
 
-/// Returns the same job with one role per rank. Checks and predictions by role must agree with it.
+/// Returns the job with one role per rank: checks and predictions by role must agree with it.
 inline ProgramSet expand(const ProgramSet& set) {
   ProgramSet out{set.layout, set.groups, AxisSet::all(), {}};
   for (int role = 0; role < set.layout.ranks(); ++role) {

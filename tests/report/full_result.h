@@ -41,7 +41,7 @@ inline store::ResultInterval interval(int case_index, int role, int operation, c
   return row;
 }
 
-/// A result that fills every table of a report; `name` replaces every text that comes from outside.
+/// Everything that a report can show, in each of its tables; `name` takes the place of all text from outside.
 inline store::Result full(const std::string& name = "node7") {
   store::Result result = everything();
   result.name = name;
@@ -108,8 +108,7 @@ inline store::Result full(const std::string& name = "node7") {
   return result;
 }
 
-/// Explains the baseline of a result: a slow link, possibly a narrow PCIe link. `name` replaces every text that comes
-/// from the file.
+/// Explains a baseline: a slow link that could be a narrow PCIe link. `name` replaces all text from the file.
 inline analysis::Explanation explanation(const std::string& name = "node5") {
   analysis::CaseCompared compared;
   compared.measured_s = 0.4;

@@ -32,7 +32,7 @@ inline void expect_golden(const std::string& name, const std::string& text) {
 struct ComparedFiles : SampleFiles {
   report::CompareReport report;
 
-  /// Adds a file as from a machine on which everything takes `factor` times as long.
+  /// Adds a result as on a machine where every step takes `factor` times as long.
   void add(const std::string& label, store::Result result, double factor = 1) {
     report.files.push_back(SampleFiles::add(label, samples::scaled(std::move(result), factor)));
   }
@@ -41,7 +41,7 @@ struct ComparedFiles : SampleFiles {
     report.incomparable = analysis::why_incomparable(report.files);
     report.unreliable = analysis::why_unreliable(report.files);
   }
-  /// Compares the first `first` files with the others.
+  /// Compares the first files with the others.
   void compare(std::size_t first) {
     const std::span<const analysis::ComparedFile> all(report.files);
     find_reservations();
@@ -70,7 +70,7 @@ inline std::string show(const store::Result& result, const analysis::Summary& su
   return write(show_document(result, summary, cost, detail), format);
 }
 
-/// Returns the output of `show -v`.
+/// Returns the full output of `show -v`.
 inline std::string shown(const store::Result& result, Format format = Format::text) {
   return show(result, analysis::summarise(result), format, {}, Detail::full);
 }
@@ -78,7 +78,7 @@ inline nlohmann::json json_of(const store::Result& result) {
   return nlohmann::json::parse(shown(result, Format::json));
 }
 
-/// The first line of a report.
+/// Returns the first line of a report.
 inline std::string said(const store::Result& result) {
   return headline(result, analysis::summarise(result));
 }

@@ -13,7 +13,7 @@
 
 namespace harness::test {
 
-/// The cpu backend without fusion: the same results, rounded at other places.
+/// The cpu backend without fused forms: the same results, rounded at other places.
 class FinerBackend : public backend::Backend {
  public:
   config::BackendKind kind() const override { return config::BackendKind::cpu; }
@@ -26,10 +26,10 @@ class FinerBackend : public backend::Backend {
   }
 };
 
-/// How a faulty operation alters the first view it writes.
+/// The effect of a wrong operation on the first view that it writes.
 enum class Wrong { nothing, scaled, untouched, beyond, nan, changes_input };
 
-/// The cpu backend with one faulty operation, to test that checks find it.
+/// The cpu backend with one wrong operation, to show that checks find it.
 class WrongBackend : public FinerBackend {
  public:
   WrongBackend(std::string operation, Wrong wrong) : operation_(std::move(operation)), wrong_(wrong) {}
@@ -77,7 +77,7 @@ class WrongBackend : public FinerBackend {
       inner_->read(v, out);
       return out;
     }
-    // Applies f to the element of a one-element view.
+    // Replaces the element of a view of one by f(element).
     void change(const program::View& v, const std::function<double(double)>& f) {
       std::vector<std::byte> element = bytes(v);
       const auto x = Numbers({element.data(), type(v), 1})[0];
@@ -117,7 +117,7 @@ class WrongBackend : public FinerBackend {
   Wrong wrong_;
 };
 
-/// The cpu backend on a device that fails at one of the Executables it makes, the first being number 0.
+/// The cpu backend on a device that fails when it creates Executable `number`, counted from 0.
 class FailingBackend : public FinerBackend {
  public:
   explicit FailingBackend(int number) : number_(number) {}
@@ -131,7 +131,7 @@ class FailingBackend : public FinerBackend {
   mutable int made_ = 0;
 };
 
-/// Behaves like a GPU backend on a machine without a GPU.
+/// A GPU backend on a machine without a GPU.
 class AbsentBackend : public FinerBackend {
  public:
   std::vector<std::pair<std::string, std::string>> identity(const backend::ExecutableRequest&) const override {

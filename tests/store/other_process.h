@@ -9,18 +9,18 @@ namespace harness::store {
 
 using Environment = std::map<std::string, std::string>;
 
-/// A second process with its own environment that plays a role: it prints lines and waits for the test. It is this
-/// program started anew: a plain fork would inherit locks held by threads that do not exist in it.
+/// A second process with its own environment that plays a role: it prints lines and waits for go(). It runs this
+/// program afresh, because a fork would hold the locks of threads that it does not have.
 class OtherProcess {
  public:
-  /// The role's end of the pipes.
+  /// The role's end of the connection.
   struct Side {
     int in, out;
     void say(const std::string& line) const;
-    /// Blocks until the test calls go(). Ends the process when the test has gone.
+    /// Waits until the test calls go(); ends the process if the test has gone.
     void wait() const;
   };
-  /// An Error of a role is printed as "error: …".
+  /// An Error in a role is printed as "error: …".
   using Play = void (*)(const Side&, const std::string& argument);
   /// Registers a role; one per name, before main().
   struct Role {
@@ -33,16 +33,16 @@ class OtherProcess {
   OtherProcess& operator=(const OtherProcess&) = delete;
   ~OtherProcess() { end(); }
 
-  /// Returns the next line, "" if the process ends or prints nothing for a minute.
+  /// Returns the next line; "" if the process ends, or prints nothing for a minute.
   std::string line() const;
   void go() const;
-  void send(int signal) const;  // after SIGSTOP: returns once the process has stopped
+  void send(int signal) const;  // returns after a SIGSTOP when the process has stopped
   /// Waits until the process has ended, which is a moment after its output ends. end() still returns its status.
   void await_end() const;
-  /// Kills the process unless it has ended, and waits until it is gone. Returns its status, as waitpid() gives it.
+  /// Kills the process unless it has ended, and waits until it is gone. Returns its status, as waitpid() does.
   int end();
   pid_t pid() const { return pid_; }
-  /// Returns the file descriptor of its output.
+  /// The descriptor of its output.
   int says() const { return from_; }
 
  private:

@@ -10,7 +10,7 @@ namespace harness::store {
 
 constexpr float nothing = std::numeric_limits<float>::quiet_NaN();
 
-/// A sweep before its first block: 3 cases, `rounds` rounds, every text and number different.
+/// Returns a sweep before its first block: 3 cases, `rounds` rounds, every text and number different.
 inline Result sample_plan(int ranks = 4, int rounds = 4) {
   Result plan;
   plan.tool_version = "0.1.0";
@@ -24,7 +24,7 @@ inline Result sample_plan(int ranks = 4, int rounds = 4) {
   plan.rounds = rounds;
   plan.warmup_steps = 1;
   plan.steps = 2;
-  plan.seed = 0xFEDCBA9876543210u;  // exceeds a signed 64-bit number
+  plan.seed = 0xFEDCBA9876543210u;  // more than a signed number can hold
   plan.smallest_effect = 0.0125;
   plan.interval = "level";
   plan.confidence = 0.98;
@@ -83,7 +83,7 @@ inline Result sample_plan(int ranks = 4, int rounds = 4) {
   return plan;
 }
 
-/// Distinct measurements for block `index`.
+/// Distinct measurements of block `index`.
 struct SampleBlock {
   ResultBlock row;
   std::vector<float> steps, losses, ranks;

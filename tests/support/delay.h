@@ -13,10 +13,10 @@
 
 namespace harness::test {
 
-/// A delay of operations on the cpu backend.
+/// Slows part of a step down on the cpu backend.
 struct Delay {
-  /// Delays each communication on this stream of the step. On a computing stream, delays each pass of a layer: forward,
-  /// the gradients of its inputs, and those of its weights, by the same amount wherever they are computed. "": none.
+  /// On a communication stream, each communication takes longer; on the computing stream, each pass of a layer:
+  /// forward, input gradients, and weight gradients, which take as long wherever they are computed. "": no delay.
   std::string stream;
   double seconds = 0;
 };

@@ -1,6 +1,6 @@
 #pragma once
 
-// Randomly drawn training steps of real sizes, the same in every run.
+// Training steps of real sizes with randomly drawn settings, the same in every run.
 
 #include <random>
 #include <string>
@@ -30,7 +30,7 @@ class StepDraw {
  public:
   explicit StepDraw(std::uint64_t seed) : random_(seed) {}
 
-  /// Draws a possible step of 3 or more micro-batches that gpt::folded() folds.
+  /// Returns a possible step of 3 or more micro-batches that gpt::folded() folds.
   DrawnStep next() {
     for (;;) {
       const DrawnStep step = any();

@@ -13,13 +13,12 @@ namespace fs = std::filesystem;
 std::string text_of(const std::filesystem::path& file) {
   const std::ifstream in(file, std::ios::binary);
   std::ostringstream text;
-  text << in.rdbuf();  // catches the read error if a process's /proc file vanishes, which an istreambuf_iterator would
-                       // throw
+  text << in.rdbuf();  // catches the error of a process whose /proc vanishes, which an istreambuf_iterator throws
   return std::move(text).str();
 }
 
 TemporaryFolder::TemporaryFolder(const std::string& parent) {
-  // Messages contain file names, and tests search messages for words: these letters form none.
+  // Messages contain file names, and tests search messages for words: these letters spell no word.
   std::random_device random;
   const std::string before = (parent.empty() ? fs::temp_directory_path().string() : parent) + "/harness_test_";
   do {
@@ -30,7 +29,7 @@ TemporaryFolder::TemporaryFolder(const std::string& parent) {
 }
 
 TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;  // a file that a test left unreadable must not end the program
+  std::error_code ignored;  // files left unreadable by a test must not end the program
   fs::remove_all(path_, ignored);
 }
 

@@ -5,13 +5,13 @@
 
 namespace harness::test {
 
-/// Returns the content of the file; "" if it cannot be read.
+/// Returns the contents of the file; "" if it cannot be read.
 std::string text_of(const std::filesystem::path& file);
 
-/// A temporary folder for one test, removed with its content at destruction.
+/// A temporary folder for one test, removed afterwards with its contents.
 class TemporaryFolder {
  public:
-  /// Created below `parent`, by default in the system's temporary folder.
+  /// Creates the folder in `parent`, or in the system's temporary directory.
   explicit TemporaryFolder(const std::string& parent = "");
   ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder&) = delete;
@@ -19,7 +19,7 @@ class TemporaryFolder {
 
   const std::string& path() const { return path_; }
   std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  /// Writes a file, and the folders above it. Returns its path.
+  /// Writes a file, and creates the folders above it. Returns its path.
   std::string write(const std::string& name, const std::string& text) const;
 
  private:

@@ -8,7 +8,7 @@
 
 namespace harness::test {
 
-/// A job with simulated ranks: nothing runs, no rank answers and no stop is requested. A test overrides what it needs.
+/// A fake job: nothing runs, no rank answers and nothing asks it to stop. Tests override the functions that they need.
 class PlayedJob : public job::Job {
  public:
   explicit PlayedJob(std::vector<job::RankPlace> places = std::vector<job::RankPlace>(1))
@@ -26,6 +26,7 @@ class PlayedJob : public job::Job {
   double allocation_end_unix_s() const override { return 0; }
   const Clock& clock() const override { return system_clock(); }
 
+  /// Tests may change the places.
   std::vector<job::RankPlace>& seats() { return places_; }
 
  private:

@@ -9,8 +9,8 @@
 
 namespace harness::test {
 
-/// Runs work(rank) for all ranks at once, each on its own thread. Returns each rank's exception, by rank: a failing
-/// rank ends only its own thread.
+/// Runs work(rank) for all ranks at once, each on its own thread. Returns by rank what each threw: a rank that fails
+/// only ends its own thread.
 inline std::vector<std::exception_ptr> on_ranks(int ranks, const std::function<void(int)>& work) {
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(ranks));
   std::vector<std::thread> threads;
@@ -27,14 +27,14 @@ inline std::vector<std::exception_ptr> on_ranks(int ranks, const std::function<v
   return errors;
 }
 
-/// Throws the first error, if any.
+/// Throws the first error, if there is any.
 inline void rethrow_first(const std::vector<std::exception_ptr>& errors) {
   for (const auto& error : errors) {
     if (error) std::rethrow_exception(error);
   }
 }
 
-/// The rendezvous of ranks in one process: published messages reach the peers through memory.
+/// The rendezvous of ranks in one process: what they publish goes to their peers through memory.
 class Rendezvous {
  public:
   explicit Rendezvous(int ranks) : inboxes_(static_cast<std::size_t>(ranks)) {}

@@ -14,7 +14,7 @@
 
 namespace harness::test {
 
-/// Returns the text that a row prints after reading `text`; "" if it refuses it.
+/// Returns the value that a row prints after parsing `text`; "" if it refuses the text.
 inline std::string printed(const config::Variable& row, const std::string& text) {
   config::Settings settings;
   try {
@@ -25,7 +25,7 @@ inline std::string printed(const config::Variable& row, const std::string& text)
   return row.print(settings);
 }
 
-/// Returns the words in the description of a row's allowed values.
+/// Returns the words in the text about the values that a row allows.
 inline std::vector<std::string> words_of_allowed(const config::Variable& row) {
   std::vector<std::string> words(1);
   for (const char c : row.allowed) {
@@ -36,9 +36,8 @@ inline std::vector<std::string> words_of_allowed(const config::Variable& row) {
   return words;
 }
 
-/// Returns the accepted values of a row as it prints them, without duplicates and without its default. Tries usual
-/// words, numbers and sizes, and the words the row allows. A new row needs a mention here only if it accepts none of
-/// these.
+/// Returns values of a row as it prints them, each once and without the default: those of the words that it allows, and
+/// of usual words, numbers and sizes, that it accepts. A new row needs no entry here unless it accepts none of them.
 inline std::vector<std::string> values_of(const config::Variable& row) {
   std::vector<std::string> offered = words_of_allowed(row);
   for (const char* usual : {"true", "false", "0", "2", "1", "3", "4", "50 %", "64 KiB", "1 GiB", "1 KiB", "5 MB/s"}) {
@@ -72,7 +71,7 @@ inline std::vector<std::string> values_of(const config::Variable& row) {
 }
 
 /// Returns a text that a user might write as a value of the row: a number of up to seventeen digits with or without a
-/// unit, an allowed word, a list of these, or a map for a compound row. Most are refused.
+/// unit, an allowed word, a list of these, and for a compound row a map. The row refuses most of them.
 inline std::string random_text(const config::Variable& row, std::mt19937_64& random) {
   const std::vector<std::string> words = words_of_allowed(row);
   const auto one_of = [&](const auto& list) { return list[random() % std::size(list)]; };
@@ -89,7 +88,7 @@ inline std::string random_text(const config::Variable& row, std::mt19937_64& ran
   const auto word = [&] {
     const std::array units{"", "", " %", "%", " B", " KiB", " MiB", " kB", " GB", " MB/s"};
     if (random() % 2 == 0) return one_of(words);
-    const std::string unit = one_of(units);  // drawn before number() on every compiler
+    const std::string unit = one_of(units);  // drawn first: compilers evaluate operands of + in any order
     return number() + unit;
   };
   const auto list = [&](const auto& item) {
@@ -107,7 +106,7 @@ inline std::string random_text(const config::Variable& row, std::mt19937_64& ran
          "}";
 }
 
-/// Sets the row to a random accepted value: the first of many random texts that it takes, else its default.
+/// Sets the row to a random value: the first of 100 random texts that it accepts, else its default stays.
 inline void set_at_random(const config::Variable& row, config::Settings& settings, std::mt19937_64& random) {
   for (int attempt = 0; attempt < 100; ++attempt) {
     try {

@@ -10,13 +10,13 @@
 
 namespace harness::test {
 
-/// Files of one test, stored where ComparedFile can point to them.
+/// Files of one test, kept where ComparedFile can point at them.
 struct SampleFiles {
   std::vector<analysis::ComparedFile> list;
   std::deque<store::Result> results;
   std::deque<analysis::Summary> summaries;
 
-  /// A sample counts as a separate run, named after its label, unless the test set its run_uuid.
+  /// Each sample becomes a separate run named after its label, unless the test has set its run_uuid.
   analysis::ComparedFile add(const std::string& label, store::Result result) {
     if (result.run_uuid.starts_with("1111")) result.run_uuid = label;
     results.push_back(std::move(result));

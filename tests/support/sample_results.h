@@ -32,7 +32,7 @@ inline store::ResultInterval interval(int role, int rank, const char* kind, cons
   return row;
 }
 
-/// Returns the sweep as on a machine where everything takes `factor` times as long.
+/// Returns a sweep as on a machine where every step takes `factor` times as long.
 inline store::Result scaled(store::Result result, double factor) {
   for (auto& steps : result.step_seconds) {
     for (auto& step : steps) step = static_cast<float>(step * factor);
@@ -40,8 +40,8 @@ inline store::Result scaled(store::Result result, double factor) {
   return result;
 }
 
-/// A finished sweep of 12 rounds. The size in a change of an operation's size is a point; other changes refer to it
-/// with " at ". ratios: each case's step time relative to the baseline's, by case; [0] is 1.
+/// Returns a finished sweep of 12 rounds. A change of an operation's size is a point, which other cases name after " at
+/// ". `ratios`: each case's step time relative to the baseline's; [0] is 1.
 inline store::Result sweep(const std::vector<std::string>& changes, const std::vector<double>& ratios,
                            int rounds = 12) {
   store::Result result;
@@ -127,7 +127,7 @@ inline store::ResultBlock* block_of(store::Result& result, int round, int case_i
   return nullptr;
 }
 
-/// Profiled steps of the baseline and of case 2, in one stage and in two; rank 1 is late in both.
+/// Adds profiled steps of the baseline, with one stage, and of case 2, with two; rank 1 is late in both.
 inline void add_profiled_steps(store::Result& result) {
   const auto add = [&](int c, int role, int rank, const char* kind, const char* stream, const char* phase,
                        double from_ms, double to_ms, double waiting_ms = 0, double bubble_ms = 0) {
@@ -159,7 +159,7 @@ inline void add_profiled_steps(store::Result& result) {
   for (const int c : {0, 2}) {
     for (int rank = 0; rank < 4; ++rank) {
       const double late_s = rank == 1 ? 0.03 : 0;
-      const bool second = c == 2 && rank >= 2;  // stage
+      const bool second = c == 2 && rank >= 2;  // the second stage
       const double idle_of_changed_s = second ? 0.005 : 0.004;
       const double idle_s = c == 0 ? 0.006 : idle_of_changed_s;
       const double exposed_s = 0.132 - 0.06 - idle_s - late_s;
@@ -203,7 +203,7 @@ inline store::Result unreliable() {
   return sweep({"micro_batch_size=2"}, {1, 1.06, 0.9});
 }
 
-/// A sweep stopped in round 2 of 12, with an unknown peak.
+/// Returns a sweep that stopped in round 2 of 12, with an unknown peak.
 inline store::Result partial() {
   store::Result result = sweep({"micro_batch_size=2"}, {1, 1.001, 0.9});
   result.state = store::RunState::partial;
@@ -215,8 +215,8 @@ inline store::Result partial() {
   return result;
 }
 
-/// A finished sweep with timelines of the baseline and case 2: two roles, and overlapping computing and communicating
-/// streams.
+/// Returns a finished sweep with a timeline of its first three cases (the control has none): two roles, with a
+/// computing and a communicating stream that overlap.
 inline store::Result with_timeline() {
   store::Result result = sweep({"micro_batch_size=2"}, {1, 1, 0.9});
   result.nodes = 2;

@@ -5,7 +5,7 @@
 
 namespace harness::test {
 
-/// Waits until `condition()` holds. Returns false after `longest_s`, which only a defect should reach.
+/// Waits until `condition()` holds; returns false after `longest_s`, which only a defect should reach.
 template <class Condition>
 bool wait_until(const Condition& condition, double longest_s = 120) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(longest_s);

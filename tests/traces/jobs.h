@@ -11,7 +11,7 @@
 
 namespace harness::traces {
 
-/// Reads files that belong to one job.
+/// Returns the report of files of one job.
 inline Report read_job(const std::vector<std::string>& paths) {
   std::vector<Report> reports = read_traces(paths);
   EXPECT_EQ(reports.size(), 1u);

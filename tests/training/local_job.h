@@ -20,7 +20,7 @@
 
 namespace harness::test {
 
-/// Rotary positions, groups of two queries, and nothing that Llama leaves out.
+/// Rotary positions, groups of two queries, and none of the features that Llama lacks.
 inline config::Model tiny_llama(std::int64_t layers, std::int64_t sequence) {
   config::Model m{"llama", layers, 64, 4, 128, sequence};
   m.kv_heads = 2;
@@ -39,20 +39,20 @@ inline constexpr config::BackendKind tested_backend = config::BackendKind::cuda;
 inline constexpr config::BackendKind tested_backend = config::BackendKind::cpu;
 #endif
 
-inline constexpr bool emulated = tested_backend == config::BackendKind::cuda;  // and slow
-/// Slower still: a test takes a cell or two of its grid, which meet every axis of it. `make test` takes them all.
+inline constexpr bool emulated = tested_backend == config::BackendKind::cuda;  // and therefore slow
+/// Slower still: a test runs a cell or two of its grid, which cover every axis of it. `make test` runs all cells.
 inline constexpr bool few_cells = emulated;
 
-/// By rank; empty: none.
+/// Connections to reuse, by rank; empty: none.
 using KeptConnections = std::vector<std::shared_ptr<backend::Connections>>;
 
-/// All ranks of a job in this process, a thread each, over the real backend and its real communication.
+/// Runs all ranks of a job in this process, one thread each, on the real backend with its real communication.
 class LocalJob {
  public:
   LocalJob(const config::Model& model, const config::Settings& settings, const program::Layout& layout,
            std::uint64_t seed = 1, const KeptConnections& kept = {}, const Delay& delay = {})
       : LocalJob(workloads::build_programs(model, settings, layout), model, settings, seed, kept, delay) {}
-  /// Runs any Programs; those of a training step have inputs by model and settings.
+  /// Runs any Programs; training steps get inputs from model and settings.
   explicit LocalJob(const program::ProgramSet& programs, const config::Model& model = {},
                     config::Settings settings = {}, std::uint64_t seed = 1, const KeptConnections& kept = {},
                     const Delay& delay = {})
@@ -69,7 +69,7 @@ class LocalJob {
 #else
     const backend::Backend& tested = backends::get(tested_backend);
 #endif
-    // Where the device is emulated nobody runs cuDNN's kernels.
+    // The emulated device cannot run cuDNN's kernels.
     if (tested_backend == config::BackendKind::cuda) settings.attention = config::AttentionKind::unfused;
     set_ = program::lower(programs, config::fused_for(tested_backend, settings));
     const int n = layout.ranks();
@@ -98,11 +98,11 @@ class LocalJob {
     });
   }
 
-  /// That the ranks sent each other to meet.
+  /// The number of rendezvous messages between the ranks.
   int messages() const {
     return messages_;
   }
-  /// Ends the job; its connections serve another one.
+  /// Ends the job and returns its connections for another one.
   KeptConnections release() {
     KeptConnections kept;
     for (auto& rank : ranks_) kept.push_back(rank->release_connections());
@@ -115,7 +115,7 @@ class LocalJob {
     done_ += steps;
   }
 
-  /// One profiled step; rank 0's intervals.
+  /// Runs one profiled step and returns rank 0's intervals.
   std::vector<program::Interval> run_profiled() {
     std::vector<program::Interval> intervals;
     on_all([&](int rank) {
@@ -129,7 +129,7 @@ class LocalJob {
     return ranks_[rank]->warnings();
   }
 
-  /// The losses of all steps so far, as a rank saw them.
+  /// Returns the losses of all steps so far, as on one rank.
   std::vector<float> losses(int rank) {
     return read(rank, workloads::losses_buffer, 0, done_);
   }
@@ -142,7 +142,7 @@ class LocalJob {
     return values;
   }
 
-  /// A rank that fails ends its own thread; the first error is thrown when all are back.
+  /// Runs work(rank) on all ranks. A rank that fails ends its own thread; then throws the first error.
   void on_all(const std::function<void(int)>& work) {
     rethrow_first(on_ranks(layout_.ranks(), work));
   }
@@ -165,7 +165,7 @@ inline program::Layout layout_of(int tp, int pp, int dp) {
   return l;
 }
 
-/// Sequences of all replicas together, which each takes in so many micro-batches; buckets that cut layers.
+/// `sequences` are of all replicas together, and each replica takes them in `micro_batches`. Buckets cut layers.
 inline config::Settings settings_on(const program::Layout& layout, std::int64_t sequences, std::int64_t micro_batches) {
   config::Settings s;
   s.layout = layout;
@@ -177,8 +177,8 @@ inline config::Settings settings_on(const program::Layout& layout, std::int64_t 
   return s;
 }
 
-/// A Program with its step made again, of these operations. `before`, called with the builder and each of them, may
-/// change it and emit others.
+/// Rebuilds a Program with `step` as its operations. `before`, called with the builder and each operation, may change
+/// it and emit others.
 template <class Before>
 program::Program rebuilt(const program::Program& p, const std::vector<program::Operation>& step, Before&& before) {
   program::ProgramBuilder b(p.streams);

@@ -15,10 +15,10 @@
 
 namespace harness::test {
 
-/// By the name of the parameter, each whole: the shards of all tensor ranks together.
+/// Whole gradients by parameter name, with the shards of all tensor ranks joined.
 using Gradients = std::map<std::string, std::vector<float>>;
 
-/// |a - b| / |b|, of the norms; 0 where both are zero.
+/// Returns |a - b| / |b| in the 2-norm; 0 if both are zero.
 inline double distance(const std::vector<float>& a, const std::vector<float>& b) {
   double difference = 0, norm = 0;
   for (std::size_t i = 0; i < b.size(); ++i) {
@@ -28,7 +28,7 @@ inline double distance(const std::vector<float>& a, const std::vector<float>& b)
   return difference == 0 ? 0 : std::sqrt(difference / norm);
 }
 
-/// Copies a tensor rank's shard of a parameter to its places in the whole.
+/// Copies a tensor rank's shard of a parameter to its place in the whole.
 inline void put_shard(const std::vector<float>& own, const gpt::Parameter& p, int shard, std::vector<float>& whole) {
   std::int64_t from = 0, to = 0;
   for (const gpt::Slice& s : p.slices) {
@@ -40,8 +40,8 @@ inline void put_shard(const std::vector<float>& own, const gpt::Parameter& p, in
   }
 }
 
-/// The part of a parameter that the replica at these coordinates has in a flat f32 buffer, whole or of its own parts.
-/// Where it and those behind it divide the gradients or the optimizer's state, what each has of its own, side by side.
+/// Returns the part of a parameter that the replica at these coordinates has in a flat f32 buffer, whole or of its own
+/// parts. If replicas after it share gradients or optimizer state with it, joins their parts.
 inline std::vector<float> owned(LocalJob& job, const std::string& buffer, const gpt::Parameter& p,
                                 const std::vector<program::View>& buckets, int shards, const program::Layout& layout,
                                 program::Coordinates at) {
@@ -58,9 +58,9 @@ inline std::vector<float> owned(LocalJob& job, const std::string& buffer, const 
   return values;
 }
 
-/// A flat f32 buffer, by default of the gradients that the last step left, of all stages, without the scale that fp16
-/// gives the loss at first. What several ranks hold must be the same on all of them, within `tolerance`: replicas, the
-/// tensor ranks of what is not sharded, the two ends of a tied table.
+/// Gathers a flat f32 buffer of all stages, by default the gradients of the last step, without fp16's initial loss
+/// scale. Copies on several ranks must agree within `tolerance`: replicas, unsharded parameters on tensor ranks, the
+/// two ends of a tied table.
 inline Gradients gathered_gradients(LocalJob& job, const config::Model& model, const config::Settings& settings,
                                     const program::Layout& layout, double tolerance = 1e-6,
                                     const std::string& buffer = "gradient") {
@@ -95,7 +95,7 @@ inline Gradients gathered_gradients(LocalJob& job, const config::Model& model, c
   return whole;
 }
 
-/// Each parameter by itself: what a wrong sum does to a bias vanishes in the norm of everything, and in the loss.
+/// Compares each parameter separately: a wrong sum in a bias vanishes in the norm of everything, and in the loss.
 inline void expect_equal(const Gradients& ours, const Gradients& theirs, double tolerance, const std::string& what) {
   ASSERT_EQ(ours.size(), theirs.size()) << what;
   for (const auto& [name, values] : theirs) {
@@ -106,7 +106,7 @@ inline void expect_equal(const Gradients& ours, const Gradients& theirs, double 
 
 /// The results of a training job.
 struct Trained {
-  std::vector<float> losses;  // by step, the same on all ranks
+  std::vector<float> losses;  // by step, equal on all ranks
   Gradients gradients;        // of the first step
 };
 
@@ -117,7 +117,7 @@ inline Trained train(LocalJob& job, const config::Model& model, const config::Se
   trained.gradients = gathered_gradients(job, model, settings, layout);
   if (steps > 1) {
     job.run(steps - 1);
-    gathered_gradients(job, model, settings, layout);  // the same on all ranks in the last step, too
+    gathered_gradients(job, model, settings, layout);  // checks that ranks also agree in the last step
   }
   trained.losses = job.losses(0);
   for (int rank = 1; rank < layout.ranks(); ++rank) EXPECT_EQ(job.losses(rank), trained.losses) << "rank " << rank;
@@ -130,14 +130,14 @@ inline Trained train(const config::Model& model, const config::Settings& setting
   return train(job, model, settings, layout, steps);
 }
 
-/// How near losses and gradients come to those of one rank, relative.
+/// Relative tolerances of losses and gradients against those of one rank.
 struct Nearness {
   double first_loss = 1e-5, later_losses = 1e-5, gradients = 1e-4;
 };
 
-/// Expects that the job trains as one rank does that takes the whole batch as one micro-batch, where nothing is added
-/// up but in the order of the rows. Each gradient is compared by itself: a loss moves by 1e-4 only where a norm's
-/// gradient lacks a sum over ranks.
+/// Expects that the job trains like one rank that takes the whole batch as one micro-batch, where sums run only in row
+/// order. Each gradient is compared separately: if a norm's gradient lacks a sum over ranks, the loss moves only by
+/// 1e-4.
 inline void expect_trains_as_one_rank(const config::Model& model, const config::Settings& settings,
                                       const program::Layout& layout, const std::string& what,
                                       const Nearness& near = {}) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// The FLOP, messages and memory of a training step, by closed formulas: each stated once, for every model, layout and
-// lever that the tests try.
+// The FLOP, messages and memory of a training step in closed form: each formula once, for every model, layout and lever
+// in the tests.
 
 #include <algorithm>
 #include <cmath>
@@ -25,8 +25,8 @@ inline double tokens(const Job& j) {
   return static_cast<double>(j.settings.global_batch_size * j.model.sequence);
 }
 
-/// Forward FLOP per token of a layer, 2 h (2 h + 2 k + g f + s), with causal attention at half, or with `square` 2 the
-/// whole square. With g f = 8 h and k = h it is the 24 h^2 (1 + s / 12 h) of Narayanan et al. 2021, equation 3.
+/// Forward FLOP per token of a layer, 2 h (2 h + 2 k + g f + s), with half of the attention square (causal), or all of
+/// it with `square` 2. With g f = 8 h and k = h it is the 24 h^2 (1 + s / 12 h) of Narayanan et al. 2021, equation 3.
 inline double forward_of_layer(const config::Model& model, double square = 1) {
   const config::Model m = model.resolved();
   const auto h = static_cast<double>(m.hidden), k = static_cast<double>(m.key_width());
@@ -61,14 +61,14 @@ inline double recomputed_flop(const Job& j) {
   return tokens(j) * static_cast<double>(layers) * forward_of_layer(j.model);
 }
 
-/// By destination and kind: messages, and bytes as nccl-tests counts them.
+/// Number of messages and bytes as in nccl-tests, by destination and kind.
 using Traffic = std::map<std::pair<std::string, std::string>, std::pair<std::int64_t, double>>;
 
-/// Messages among tensor ranks. Shoeybi et al. 2019: all-reduces of b s h, for each layer two forward and two backward,
+/// Messages among tensor ranks. Shoeybi et al. 2019: all-reduces of b s h, two forward and two backward for each layer,
 /// one for the embedding, one for the head's input gradient; three of b s scalars for the loss. Korthikanti et al.
-/// 2022, section 4.2.2: with sequence parallelism a reduce-scatter and an all-gather stand for each of the first, a
-/// product gathers its input once more for its weight gradient, and the gradients of vectors that all ranks hold are
-/// summed up once for each reduction of gradients, a message for each layer and bucket that has some.
+/// 2022, section 4.2.2: with sequence parallelism, a reduce-scatter and an all-gather replace each of the first; a
+/// product gathers its input once more for its weight gradient; and the gradients of vectors that all ranks hold are
+/// all-reduced once per gradient reduction, with a message for each layer and bucket that has some.
 inline void add_tensor(const Job& j, int stage, std::int64_t reductions, Traffic& traffic) {
   const config::Settings& s = j.settings;
   const std::int64_t m = micro_batches(j), rows = s.micro_batch_size * j.model.sequence,
@@ -99,11 +99,11 @@ inline void add_tensor(const Job& j, int stage, std::int64_t reductions, Traffic
                                        loss_bytes + 4 * static_cast<double>(reductions * elements)};
 }
 
-/// ZeRO (Rajbhandari et al. 2020). Gradients travel once a step, or where no rank keeps them all, once a micro-batch; a
-/// message for each bucket. Stages 1 and 2 gather the weights once a step. Stage 3 gathers them forward and backward in
-/// every micro-batch, but backward neither the last layer nor what the head reads, which are there, and a tied table at
-/// both ends of a forward pass. A share of compressed gradients, rounded up in each bucket, is gathered with its
-/// indices; those of parameters that tensor ranks do not divide are all-reduced whole.
+/// ZeRO (Rajbhandari et al. 2020). Gradients are reduced once a step, or, if no rank keeps them all, once a
+/// micro-batch; a message for each bucket. Stages 1 and 2 gather the weights once a step. Stage 3 gathers them forward
+/// and backward in every micro-batch, but not backward the last layer and what the head reads, which are present; a
+/// tied table at both ends of a forward pass. A share of compressed gradients, rounded up in each bucket, is gathered
+/// with its indices; gradients of parameters that tensor ranks do not divide are all-reduced whole.
 inline void add_replicas(const Job& j, int stage, std::int64_t reductions, Traffic& traffic) {
   const config::Settings& s = j.settings;
   const Elements n = elements_of(j, stage);
@@ -143,7 +143,7 @@ inline void add_replicas(const Job& j, int stage, std::int64_t reductions, Traff
       static_cast<double>(m * type * (2 * n.flat - elements_of_bucket(j, 1) - elements_of_bucket(j, 0) - table))};
 }
 
-/// Every message of a step of one rank of this stage.
+/// Returns every message in a step of one rank of this stage.
 inline Traffic traffic(const Job& j, int stage) {
   const config::Settings& s = j.settings;
   const int stages = j.layout[Axis::pipeline], tensor = j.layout[Axis::tensor];
@@ -155,7 +155,7 @@ inline Traffic traffic(const Job& j, int stage) {
   if (tensor > 1) add_tensor(j, stage, reductions, all);
   if (j.layout[Axis::data] > 1) add_replicas(j, stage, reductions, all);
   if (stages == 1) return all;
-  // Every border of every chunk once in each direction.
+  // Every chunk border is crossed once in each direction.
   const std::int64_t border = s.micro_batch_size * j.model.sequence * j.model.hidden *
                               program::size_of(config::storage_of(s.precision)) / (s.sequence_parallel ? tensor : 1);
   const auto across = [&](const char* to, std::int64_t messages) {
@@ -171,9 +171,9 @@ inline Traffic traffic(const Job& j, int stage) {
   return all;
 }
 
-/// Bytes of weights, gradients and the optimizer's state, n parameters among d ranks that share: bf16 2 + 4 + 12, fp32
-/// 4 + 4 + 8 for each (there the weight is its own master), of which stage 1 of ZeRO divides the last, stage 2 the last
-/// two and stage 3 all. What compressed gradients left out is another 4.
+/// Bytes of weights, gradients and optimizer state of n parameters that d ranks share: bf16 2 + 4 + 12, fp32 4 + 4 + 8
+/// each (there the weight is its own master). ZeRO stage 1 divides the last, stage 2 the last two and stage 3 all. The
+/// residual of compressed gradients takes another 4.
 inline std::int64_t model_bytes(const Job& j, int stage) {
   const std::int64_t n = elements_of(j, stage).flat, d = gpt::shards_of(j.settings, j.layout),
                      weight = program::size_of(config::storage_of(j.settings.precision)), state = weight == 2 ? 12 : 8;
@@ -184,10 +184,10 @@ inline std::int64_t model_bytes(const Job& j, int stage) {
 }
 
 /// Bytes that a layer in the middle of a stage keeps of a micro-batch, in bf16. Korthikanti et al. 2022, section 4.2.1:
-/// with t tensor ranks s b h (10 + 24 / t) bytes, or with sequence parallelism 34 s b h / t, when attention keeps no
-/// scores; 2 of 10 and of 34 are masks of dropouts, which these models do not have. What they leave out as small is
-/// here: mean and deviation of each row for two norms, and for the attention a number per row and head of this rank.
-/// Unfused attention keeps b a s^2 numbers more. Full recomputation keeps the layer's input, 2 s b h.
+/// with t tensor ranks s b h (10 + 24 / t) bytes, or with sequence parallelism 34 s b h / t, if attention keeps no
+/// scores; 2 of 10 and of 34 are dropout masks, which these models lack. The small terms that they neglect are
+/// included: mean and deviation of each row for two norms, and for attention a number per row and head of this rank.
+/// Unfused attention keeps b a s^2 more numbers. Full recomputation keeps the layer's input, 2 s b h.
 inline std::int64_t kept_of_layer(const Job& j) {
   const config::Settings& s = j.settings;
   const config::Model& m = j.model;

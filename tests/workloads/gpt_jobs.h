@@ -1,6 +1,6 @@
 #pragma once
 
-// Training steps that are small enough to tell their bytes by hand, and what tests ask of them.
+// Training steps small enough to count their bytes by hand, with helpers for tests.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ inline Job job(config::Model model, int tp, int pp, int dp, std::int64_t micro_b
   return j;
 }
 
-/// A lever of a step, by what it changes.
+/// A lever of a step: a change to a job.
 struct Lever {
   const char* name;
   void (*set)(Job& j);
@@ -66,7 +66,7 @@ inline Job sharded(int tp, int pp, int dp, int micro_batches = 2,
   return j;
 }
 
-/// The sharding stays inside a node, which has this many replicas.
+/// Sharding within a node, which has this many replicas.
 inline Job sharded_on_nodes(int tp, int pp, int dp, int of_node, config::Sharding sharding, int micro_batches = 2) {
   Job j = sharded(tp, pp, dp, micro_batches, sharding);
   j.settings.sharding_group = config::ShardingGroup::node;
@@ -110,13 +110,13 @@ inline std::string texts(const std::vector<program::Problem>& problems) {
   return all;
 }
 
-/// Why the workload refuses the job; "" if it does not.
+/// Returns why the workload refuses the job; "" if it does not.
 inline std::string refusal(const Job& j) {
   const std::string why = gpt_workload().why_impossible(j.model, j.settings);
   return why.empty() ? gpt_workload().why_impossible_on(j.model, j.settings, j.layout) : why;
 }
 
-/// Expects that it refuses the job in these words; "": that it does not.
+/// Expects a refusal in these words, or with "" none.
 inline void expect_refusal(const Job& j, const std::string& says) {
   if (says.empty()) {
     EXPECT_EQ(refusal(j), "");
@@ -125,7 +125,7 @@ inline void expect_refusal(const Job& j, const std::string& says) {
   }
 }
 
-/// The size of a stage's flat buffers, with what fills the buckets up, and without.
+/// The sizes of a stage's flat buffers: with the padding of buckets, and without; and the number of buckets.
 struct Elements {
   std::int64_t flat = 0, parameters = 0, buckets = 0;
 };
@@ -137,13 +137,13 @@ inline Elements elements_of(const Job& j, int stage = 0) {
   return n;
 }
 
-/// Elements of a bucket, by number: where layers are buckets, 0 is the final norm and 1 the last layer.
+/// Returns the elements of a bucket, by number: where layers are buckets, 0 is the final norm and 1 the last layer.
 inline std::int64_t elements_of_bucket(const Job& j, int bucket, int stage = 0) {
   const auto list = gpt::parameters(j.model, j.settings, j.layout, stage);
   return gpt::bucket_places(list, gpt::shards_of(j.settings, j.layout))[bucket].count;
 }
 
-/// Bytes of the buffers of these names.
+/// Returns the total bytes of the buffers with these names.
 inline std::int64_t bytes_of(const program::Program& p, const std::vector<std::string>& names) {
   std::int64_t bytes = 0;
   for (const program::Buffer& b : p.buffers) bytes += std::ranges::count(names, b.name) > 0 ? b.bytes() : 0;

@@ -28,7 +28,7 @@ View Stage::input_gradient(const View& dy, const Linear& layer, const View& befo
   return dx;
 }
 
-// Yields the gradient of a layer's weight, and with it that of its bias.
+// Emits the gradient of a layer's weight, and with it that of its bias.
 void Stage::weight_gradient(const View& dy, const Linear& layer, const View& x, ParameterId bias) {
   program::Matmul product{.a = dy,
                           .b = x,
@@ -45,7 +45,7 @@ void Stage::weight_gradient(const View& dy, const Linear& layer, const View& x, 
     product.a_scale = of_y.scale_transposed;
     product.b = input.transposed;
     product.b_scale = input.scale_transposed;
-    product.bias_gradient = {};  // quantising dy made it
+    product.bias_gradient = {};  // quantising dy yields it
     product.transpose_a = false;
     product.transpose_b = true;
   }
@@ -109,10 +109,10 @@ View Stage::norm_backward(const View& dy, const Normalised& x, const Norm& norm,
 }
 
 // `dy` is the gradient of the residual stream after the layer; returns that before it. Each input gradient is emitted
-// before the weight gradient of the same product: its reduction then runs behind the weight gradient, and what the
-// weight gradient needs of other ranks is gathered behind the input gradient. A norm adds what reaches the stream past
-// it, and yields the gradient of the bias that it added: projection's, and for norm1 that of the layer below
-// (bias_below; absent where this chunk does not hold it).
+// before the weight gradient of the same product: its reduction then overlaps the weight gradient, and the gather of
+// the weight gradient's input overlaps the input gradient. A norm adds the gradient that reaches the stream around it,
+// and yields the gradient of the bias that it added: projection's, and for norm1 that of the layer below (bias_below;
+// absent if this chunk does not hold it).
 View Stage::layer_backward(const LayerActivations& a, const View& dy, ParameterId bias_below) {
   const View dfc2 = gather_rows(dy, "fc2 output gradient");
   const View dfc1 = mlp_backward(a, dfc2);
@@ -134,7 +134,7 @@ View Stage::layer_backward(const LayerActivations& a, const View& dy, ParameterI
   return norm_backward(dnorm1, a.norm1, norm1, dmiddle, bias_below);
 }
 
-// From the loss to the residual stream after the last layer, whose bias is `bias`.
+// Runs from the loss to the residual stream after the last layer, whose bias is `bias`.
 View Stage::head_backward(const MicroBatch& mb, ParameterId bias) {
   use({head_.weight});
   const View into_head = gather_rows(mb.final_norm.out, final_norm.name);
@@ -172,7 +172,7 @@ View Stage::backward(const Pass& pass, const View& dy, const std::function<void(
   enter(pass);
   const Chunk& chunk = chunks_[pass.chunk];
   const MicroBatch& mb = chunk.saved.at(pass.micro_batch);
-  ParameterId bias{fc2_bias, chunk.end() - 1};  // what was added last to x
+  ParameterId bias{fc2_bias, chunk.end() - 1};  // added last to x
   View dx = dy;
   if (chunk.last) {
     dx = head_backward(mb, bias);

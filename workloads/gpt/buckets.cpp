@@ -69,7 +69,7 @@ Buckets::Buckets(ProgramBuilder& builder, const Parameters& parameters, LossScal
       runs.back().count = end - runs.back().first;
     };
     add_to(bucket.partial, [](const Parameter& q) { return q.partial; });
-    const bool alone = layout[Axis::tensor] == 1;  // no other rank has a copy to keep alike
+    const bool alone = layout[Axis::tensor] == 1;  // no other rank has a copy that must stay equal
     if (!alone) add_to(bucket.whole, [](const Parameter& q) { return !q.sharded; });
     bucket.compressed = bucket.compressed || (compresses && (p.sharded || alone));
     bucket.number = p.bucket;
@@ -93,7 +93,7 @@ void Buckets::copy_whole(const Bucket& bucket, const View& packed, StreamId stre
   }
 }
 
-// All replicas send as many, so that their parts of what is gathered are equally long.
+// All replicas send equally many elements, so that their parts of the gathered buffer are equally long.
 void Buckets::gather_largest(Reduction& all, const std::vector<OperationId>& after) {
   const Bucket& bucket = *all.bucket;
   const Label label{"gradient bucket", Phase::gradient_sync, -1, bucket.number};
@@ -124,7 +124,7 @@ void Buckets::emit_reduction(Reduction& of, const std::vector<OperationId>& afte
   const Label label{"gradient bucket", Phase::gradient_sync, -1, bucket.number};
   const View gradients = parameters_.gradients_of(bucket.number);
   for (const Range& gap : bucket.gaps) {
-    // Where gradients are kept, nobody writes there after the first values.
+    // If gradients are kept, gaps keep their initial zeros.
     if (each_pass()) b_.emit(compute_stream, program::Fill{gradients.part(gap.first, gap.count), 0}, label);
   }
   for (const Range& range : bucket.partial) {
@@ -221,7 +221,7 @@ void Buckets::finish() {
   settle(0);
   for (const Parameter& p : parameters_.list()) {
     if (!p.tied) continue;
-    // The ranks of both stages have the same shard: there the table is a bucket.
+    // If sharded, the ranks of both stages have the same shard, because the table is a bucket of its own.
     const View gradient = sharded() ? parameters_.reduced(p.bucket) : parameters_.gradient(p.id);
     b_.emit(data_stream, program::AllReduce{embedding_group, gradient}, {"tied embedding", Phase::gradient_sync});
   }

@@ -7,12 +7,12 @@
 
 namespace harness::gpt {
 
-/// Dynamic loss scaling of steps in fp16, with the rules and defaults of torch.amp.GradScaler (PyTorch,
+/// Dynamic loss scaling of fp16 steps, with the rules and defaults of torch.amp.GradScaler (PyTorch,
 /// torch/amp/grad_scaler.py). The loss's gradient, and with it every gradient up to the optimizer, is multiplied by a
-/// scale. If a gradient overflows on any rank, all ranks leave out their update and halve the scale; after
-/// growth_interval updates in a row they double it. Scale and counters are device memory and nothing is decided on the
-/// host, so that a captured step replays. In other precisions the scaler is not active: its views are absent and its
-/// calls emit nothing.
+/// scale. If a gradient overflows on any rank, all ranks skip their update and halve the scale; after growth_interval
+/// updates in a row they double it. Scale and counters are in device memory and the host decides nothing, so that a
+/// captured step can be replayed. In other precisions the scaler is inactive: its views are absent and its calls emit
+/// nothing.
 class LossScaler {
  public:
   static constexpr double initial_scale = 65536;
@@ -22,10 +22,10 @@ class LossScaler {
 
   /// [1] f32: the factor of this step's gradients.
   View scale() const { return scale_; }
-  /// Makes the updates, which come after everything that writes a gradient, depend on all gradients of the job: emits
-  /// the check of those of this rank and its all-reduce over the world.
+  /// Makes the updates depend on all gradients of the job: emits the check of this rank's gradients and its all-reduce
+  /// over the world. The updates must follow everything that writes a gradient.
   void guard(std::vector<program::AdamW>& updates);
-  /// After the updates.
+  /// Call after the updates.
   void end_step();
 
  private:
@@ -40,80 +40,79 @@ inline double first_gradient_scale(const Settings& settings) {
   return settings.precision == config::Precision::fp16 ? LossScaler::initial_scale : 1;
 }
 
-/// Handles the gradients of a stage: their reduction over data-parallel ranks and the update of the weights,
-/// bucket by bucket.
+/// Reduces the gradients of a stage over data-parallel ranks and updates the weights, bucket by bucket.
 ///
-/// Where the ranks share the state of the optimizer (ZeRO, Rajbhandari et al. 2020), a reduce-scatter gives each rank
-/// the gradients of its part of a bucket, of which it updates the weights (gathers.h). Where they share the gradients
-/// too, none keeps all of them from one micro-batch to the next: they are reduced after each backward pass, and a rank
-/// adds up what it gets of its part. It does so before it begins with the bucket after the next, so that two buckets at
-/// most are under way and their memory serves those that follow (as in PyTorch's FSDP).
+/// If the ranks share the optimizer state (ZeRO, Rajbhandari et al. 2020), a reduce-scatter gives each rank the
+/// gradients of its part of a bucket, whose weights it updates (gathers.h). If they share the gradients too, no rank
+/// keeps all of them between micro-batches: they are reduced after each backward pass, and each rank accumulates its
+/// part. It does so before it starts on the bucket after the next, so that at most two buckets are in flight and later
+/// ones reuse their memory (as in PyTorch's FSDP).
 ///
-/// Where those that share stand on one node, an all-reduce of a rank's part with its copies on other nodes follows each
-/// reduce-scatter, on a stream of its own: links inside the node and between nodes are at work at once (as in PyTorch's
-/// FSDP over a mesh of two dimensions).
+/// If the ranks that share are on one node, each reduce-scatter is followed by an all-reduce of a rank's part with its
+/// copies on other nodes, on a stream of its own: links within and between nodes work at the same time (as in PyTorch's
+/// FSDP over a two-dimensional mesh).
 ///
-/// With overlap_grad_reduce a bucket's reduction waits for its own gradients alone; without, it waits for the whole
-/// backward pass. With overlap_optimizer a bucket is updated on a stream of its own as soon as nothing is added to its
-/// gradients any more, on any rank; without, updates of everything end the step. Whatever else an update must wait for,
-/// such as products that still read the old weights, follows from the memory that it touches.
+/// With overlap_grad_reduce a bucket's reduction waits only for its own gradients; without, for the whole backward
+/// pass. With overlap_optimizer a bucket is updated on a stream of its own as soon as its gradients are final on all
+/// ranks; without, updates of everything end the step. The other dependencies of an update, such as products that still
+/// read the old weights, follow from the memory that it touches.
 ///
-/// Gradients may travel in another type than they are added up and used in. They are converted to it on the compute
-/// stream, where they have just been computed (as a hook of DistributedDataParallel does: on a stream of its own, this
-/// would queue behind what waits for the bucket before), and back where they are used.
+/// Gradients may travel in another type than they are accumulated and used in. They are converted on the compute
+/// stream, right after they are computed (as by a hook of DistributedDataParallel: on a stream of its own, the
+/// conversion would queue behind what waits for the bucket before), and converted back where they are used.
 ///
 /// With loss scaling the updates also wait for all gradients of the job (LossScaler), so none of them overlaps.
-/// With gradient compression each rank keeps a residual, of all gradients that it has not sent yet. Of the sum of
-/// gradients and residual, the replicas gather each other's largest elements of a bucket with their indices, and what
-/// they gathered takes the place of the gradients. Parameters that all tensor ranks hold are left out and all-reduced
-/// whole: each of these ranks would choose other elements, and their copies would part.
+/// With gradient compression each rank keeps a residual of all gradients that it has not sent yet. The replicas gather
+/// each other's largest elements of the sum of a bucket's gradients and the residual, with their indices; these
+/// elements replace the gradients. Parameters that all tensor ranks hold are left out and all-reduced whole: each of
+/// these ranks would choose other elements, and their copies would diverge.
 ///
-/// With sequence parallelism the tensor ranks first sum up the gradients of which each has a part: once per reduction,
-/// for micro-batches add up in each part.
+/// With sequence parallelism the tensor ranks first sum the gradients that each holds in part: once per reduction,
+/// because micro-batches accumulate in each part.
 class Buckets {
  public:
-  /// Begins before the step does.
+  /// Construct before the step begins.
   Buckets(ProgramBuilder& builder, const Parameters& parameters, LossScaler& scaler, const StepFrame& frame,
           const Settings& settings, const Layout& layout);
 
-  /// A parameter's gradient is written until its next reduction, and for good where the step adds no more to it; where
-  /// several operations write it, each says so. If this completes a bucket, emits its reduction.
+  /// Reports that an operation of the pass wrote this parameter's gradient; each operation that writes it reports once.
+  /// for_good: the step adds no more to it. If this completes a bucket, emits its reduction.
   void complete(ParameterId parameter, bool for_good);
-  /// After each backward pass: the reductions that it has left where no rank keeps its gradients.
+  /// Call after each backward pass: emits its remaining reductions if no rank keeps its gradients.
   void end_backward(bool for_good);
-  /// After all backward passes: everything that is left, and the exchange of the tied embedding's gradient.
+  /// Call after all backward passes: emits everything that is left, and the exchange of the tied embedding's gradient.
   void finish();
 
  private:
-  // Elements from the beginning of a bucket on.
+  // Elements, counted from the start of a bucket.
   struct Range {
     std::int64_t first = 0, count = 0;
   };
   struct Bucket {
-    std::vector<Range> partial;    // runs of those of which each tensor rank has a part
-    std::vector<Range> whole;      // runs that are reduced whole where the bucket is compressed
-    std::vector<Range> gaps;       // that belong to no parameter
-    int writers = 0, missing = 0;  // of its gradients, and those that are still to come before the next reduction
+    std::vector<Range> partial;    // runs of gradients of which each tensor rank has a part
+    std::vector<Range> whole;      // runs that are reduced whole if the bucket is compressed
+    std::vector<Range> gaps;       // runs that belong to no parameter
+    int writers = 0, missing = 0;  // writes of its gradients: in all, and left before the next reduction
     int number = 0;
-    bool tied = false;  // holds a gradient of which another stage has a part: not final before the exchange
+    bool tied = false;  // has a gradient shared with another stage: not final before the exchange
     bool compressed = false;
-    bool has_sum = false;  // of the micro-batches before, to which the next reduction is to be added
+    bool has_sum = false;  // of earlier micro-batches, to which the next reduction adds
   };
-  // A reduction that is emitted. A bucket may have two under way: of two passes.
+  // An emitted reduction. A bucket may have two in flight, from two passes.
   struct Reduction {
     Bucket* bucket = nullptr;
     bool for_good = false;
-    View values = {};   // the result; absent: it is where it is used
+    View values = {};   // the result; absent: it is already where it is used
     View indices = {};  // of the values in the bucket; absent: it is all of them
-    View whole = {};    // of Bucket::whole, one run behind the other
+    View whole = {};    // of Bucket::whole, one run after the other
   };
-  // Emits the reduction and settles those before it, as many as need not wait any longer.
+  // Emits the reduction and settles the earlier ones that need not wait any longer.
   void reduce(Bucket& bucket, const std::vector<OperationId>& after, bool for_good);
   void emit_reduction(Reduction& reduction, const std::vector<OperationId>& after);
   void gather_largest(Reduction& reduction, const std::vector<OperationId>& after);
   // Copies Bucket::whole out of the gradients, or back into them.
   void copy_whole(const Bucket& bucket, const View& packed, StreamId stream, bool back);
-  // Takes and updates what is under way, oldest first, until `left` reductions are.
+  // Takes and updates reductions in flight, oldest first, until `left` remain.
   void settle(std::size_t left);
   void take(const Reduction& reduction);
   void update(const Bucket& bucket);
@@ -133,8 +132,8 @@ class Buckets {
   int replicas_;
   bool across_nodes_, overlap_reduction_, overlap_optimizer_;
   DType wire_;
-  double sent_share_;  // of gradients, where there is a residual
-  View residual_;      // as the gradients lie; absent: all of them are sent
+  double sent_share_;  // of gradients, if there is a residual
+  View residual_;      // in the layout of the gradients; absent: all of them are sent
   std::vector<Bucket> buckets_;
   std::deque<Reduction> under_way_;
 };

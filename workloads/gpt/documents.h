@@ -7,27 +7,27 @@
 
 namespace harness::gpt {
 
-/// A document of a step: `length` positions of a row of the global batch, from `first` on. Each predicts the token that
-/// follows it; after the last that is the document's end.
+/// A document of a step: `length` positions of a row of the global batch, from `first` on. Each predicts the next
+/// token; after the last token, that is the document's end.
 struct Document {
   std::int64_t number = 0;  // in the step
   std::int64_t row = 0, first = 0, length = 0;
 };
 
-/// The documents of each step. They follow from the seed, the step and their number in it alone: all ranks agree on
-/// them, and those of a padded step are the first ones of a packed one.
+/// The documents of each step. They depend on the seed, the step and their number in it alone: all ranks agree on them,
+/// and the documents of a padded step are the first ones of a packed step.
 class Documents {
  public:
-  /// Reads the file of lengths, where they come from one: throws Error. `rows`: sequences of the global batch.
+  /// Reads the file of lengths, if there is one; throws Error. `rows`: sequences of the global batch.
   Documents(const Settings& settings, std::int64_t sequence, std::int64_t rows, std::uint64_t seed);
 
-  /// In the order of their numbers. Packed, each goes into the first of at most 16 rows that are open and has room for
-  /// it (first fit), and the first that has no row ends the step; so neighbouring rows are about equally full, whoever
-  /// has them. A row that holds most_of_a_row() has no room.
+  /// Returns the documents in the order of their numbers. When packed, each goes into the first of at most 16 open rows
+  /// with room for it (first fit), and the first document without a row ends the step; so neighbouring rows are about
+  /// equally full, whichever rank has them. A row that holds most_of_a_row() has no room.
   std::vector<Document> of_step(std::int64_t step) const;
 
-  /// Four times as many packed documents as rows hold of mean length, and eight: the size of kernels' tables. The same
-  /// for all seeds, as is the step.
+  /// Maximum number of packed documents in a row: 8 plus four times as many as a row holds at mean length. It sizes the
+  /// kernels' tables and is the same for all seeds, as is the step.
   std::int64_t most_of_a_row() const { return most_of_a_row_; }
 
  private:
@@ -41,8 +41,8 @@ class Documents {
   std::int64_t most_of_a_row_ = 0;
 };
 
-/// What documents fill of the sequences of a batch, in the mean over many steps; 1 where there are none. `attention`:
-/// the sum of length^2 over the documents of a row / sequence^2.
+/// Returns the share of a batch's sequences that documents fill, averaged over many steps; 1 without documents.
+/// `attention`: the sum of length^2 over the documents of a row / sequence^2.
 Filling filled_by(const Settings& settings, std::int64_t sequence, std::int64_t rows);
 
 }  // namespace harness::gpt

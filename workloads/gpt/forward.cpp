@@ -14,7 +14,7 @@ View Stage::linear(const View& x, const Linear& layer, const View& bias, const V
                           .transpose_b = true,
                           .epilogue = before_gelu.present() ? program::Epilogue::gelu : program::Epilogue::none};
   if (in_fp8(layer)) {
-    // The backward pass reads x transposed, unless it has x from a second gather or a second forward pass.
+    // The backward pass reads x transposed, unless a second gather or a second forward pass produces x anew.
     const bool gathered_again = d_.divides_rows() && (&layer == &qkv_ || &layer == &fc1_);
     const bool again = gathered_again || (recomputes_layer() && !at_.recomputed);
     const Quantised& input = quantised_input(x, layer, again ? Wanted::plain : Wanted::both);
@@ -50,8 +50,8 @@ View Stage::attention(LayerActivations& a) {
   return a.attention;
 }
 
-// residual + x W^T + bias. With tensor parallelism the product is a sum over ranks, to which bias and residual belong
-// once: the next norm adds them after the reduction.
+// Computes residual + x W^T + bias. With tensor parallelism the product is a sum over ranks, and bias and residual
+// belong in it once: the next norm adds them after the reduction.
 ResidualStream Stage::onto_stream(const View& x, const Linear& layer, const View& bias, const View& residual) {
   if (d_.tensor == 1) return {linear(x, layer, bias, residual)};
   return {scatter_rows(linear(x, layer), layer.name), bias, residual};
@@ -85,8 +85,8 @@ Normalised Stage::normalise(const ResidualStream& stream, const Norm& norm) {
   return x;
 }
 
-// Korthikanti et al. 2022, section 4.2.2: with sequence parallelism a reduce-scatter and an all-gather stand where the
-// all-reduce stood. Sequences lie one behind the other, so a rank's share is own_rows consecutive rows.
+// Korthikanti et al. 2022, section 4.2.2: sequence parallelism replaces the all-reduce by a reduce-scatter and an
+// all-gather. Sequences are consecutive, so a rank's share is own_rows consecutive rows.
 View Stage::scatter_rows(const View& v, const char* what) {
   if (d_.tensor == 1) return v;
   if (!d_.divides_rows()) {
@@ -186,8 +186,8 @@ void Stage::loss(MicroBatch& mb) {
                                loss_scale_, scaler_.scale()});
     return;
   }
-  // Vocabulary-parallel (Shoeybi et al. 2019): three all-reduces of a number per row. Every tensor rank ends with the
-  // same loss and adds its share of it, so that the sum over the world counts it once.
+  // Vocabulary-parallel (Shoeybi et al. 2019): three all-reduces of one number per row. Every tensor rank gets the same
+  // loss and adds its share of it, so that the sum over the world counts it once.
   const View maximum = floats("loss_maximum", rows), target = floats("loss_target", rows),
              sum = floats("loss_sum", rows);
   const auto reduce = [&](const View& v, const char* what, program::Reduction reduction) {
@@ -208,13 +208,13 @@ bool Stage::recomputes_layer() const {
          at_.layer - chunks_[pass_.chunk].first_layer < d_.settings.recompute_layers;
 }
 
-// Memory follows from this alone: what no backward pass reads is given back after its last forward use.
+// Memory follows from this alone: a buffer that no backward pass reads is free after its last forward use.
 LayerActivations Stage::kept(const LayerActivations& a) const {
   LayerActivations some = a;
   if (d_.settings.recompute == config::Recompute::selective) some.probabilities = {};
   if (!recomputes_layer()) return some;
-  // The stream as the first norm summed it up, not what it was summed from: with tensor parallelism a layer's input is
-  // a sum still to be made, of two tensors and a bias.
+  // Keep the stream as the first norm summed it, not its addends: with tensor parallelism a layer's input is a pending
+  // sum of two tensors and a bias.
   some = {};
   some.norm1.sum = a.norm1.sum;
   return some;
@@ -224,8 +224,8 @@ LayerActivations Stage::restored(const LayerActivations& kept) {
   LayerActivations a = kept;
   at_.recomputed = true;
   if (!kept.norm1.out.present()) {
-    // The whole layer is run once more, with fc2 and its sum over ranks, whose result nobody reads: so do the
-    // frameworks, which call the layer's forward function, and so counts the formula of 96 instead of 72
+    // The whole layer runs again, including fc2 and its sum over ranks, whose result is not read. The frameworks do the
+    // same, because they call the layer's forward function, and so does the formula with 96 instead of 72
     // (docs/method.md).
     layer_forward(a, {kept.norm1.sum});
   } else if (d_.settings.attention == config::AttentionKind::unfused && !kept.probabilities.present()) {

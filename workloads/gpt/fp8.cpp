@@ -6,10 +6,10 @@
 
 namespace harness::gpt {
 
-// Current scaling: a tensor's scale follows from its own largest element. Delayed scaling takes it from the steps
-// before (Micikevicius et al. 2022, arXiv 2209.05433), which saves one reading of the tensor and needs a history of
-// every tensor and an all-reduce over the ranks that share one. Here each rank scales its own shard, without a message.
-// The blocks of mxfp8 lie along the sum of a product, so a tensor and its transpose have scales of their own (Rouhani
+// Current scaling: a tensor's scale follows from its own largest element. Delayed scaling takes it from earlier steps
+// (Micikevicius et al. 2022, arXiv 2209.05433), which saves one read of the tensor but needs a history of every tensor
+// and an all-reduce over the ranks that share one. Here each rank scales its own shard, without a message. The blocks
+// of mxfp8 lie along the reduction dimension of a product, so a tensor and its transpose have separate scales (Rouhani
 // et al. 2023, arXiv 2310.10537).
 
 const Quantised& Stage::quantise(Quantised& known, program::Quantise op, DType type, Wanted wanted, const char* what) {
@@ -40,14 +40,14 @@ const Quantised& Stage::quantised_input(const View& x, const Linear& layer, Want
                   "input");
 }
 
-// Where weights are whole, the first micro-batch of a step quantises them for all.
+// If weights are whole, the first micro-batch of a step quantises them for all.
 const Quantised& Stage::quantised_weight(const Linear& layer, Wanted wanted) {
   return quantise(quantised_weights_[of_layer(layer.weight)],
                   {.in = weight(layer.weight), .rows = layer.outputs, .width = layer.inputs}, DType::e4m3, wanted,
                   "weight");
 }
 
-// Gradients differ in magnitude more than activations: for one scale of them all, e5m2 has the range.
+// Gradients vary more in magnitude than activations: with one scale for all of them, e5m2 has the range.
 const Quantised& Stage::quantised_gradient(const View& dy, const Linear& layer, ParameterId bias) {
   return quantise(quantised_[dy.buffer],
                   {.in = dy,
@@ -61,7 +61,7 @@ const Quantised& Stage::quantised_gradient(const View& dy, const Linear& layer, 
 std::string why_not_fp8(const Model& model, const Settings& settings, const Layout& layout) {
   if (!config::has_fp8_products(settings.precision)) return "";
   const Dimensions d = dimensions(model, settings, layout);
-  // Each size is the length of the sum of one of a layer's products.
+  // Each size is the reduction dimension of one of a layer's products.
   const std::int64_t multiple = d.block_scales ? mx_block : program::fp8_multiple;
   const std::string share = d.tensor == 1 ? "" : fmt::format(" / tensor_parallel {}", d.tensor);
   for (const auto& [what, size] : {std::pair<std::string, std::int64_t>{"hidden", d.hidden},

@@ -19,7 +19,7 @@ Gathers::Gathers(ProgramBuilder& builder, Parameters& parameters, const Settings
     if (p.id.layer >= 0) largest = std::max(largest, parameters_.buckets()[p.bucket].count);
   }
   for (std::size_t i = 0; i <= ahead_; ++i) {
-    // Places that last: what a place takes next waits for those who read what it had.
+    // Persistent places: the next weights in a place wait for the readers of the previous ones.
     room_.push_back(b_.buffer("layer_weights", parameters_.weight_type(), largest, BufferKind::persistent));
   }
 }
@@ -54,7 +54,7 @@ void Gathers::list_uses(const std::vector<Chunk>& chunks, const std::vector<Time
   gathered_.resize(uses_.size());
 }
 
-// Buckets are numbered from the end. The step before has ended on all ranks, so nothing else is waited for.
+// Buckets are numbered from the end. The previous step has ended on all ranks, so the gathers wait for nothing else.
 std::vector<OperationId> Gathers::begin_step() {
   if (parameters_.shards() == 1 || !parameters_.whole_weights()) return {};
   for (int bucket = static_cast<int>(parameters_.buckets().size()); bucket-- > 0;) {
@@ -74,12 +74,12 @@ void Gathers::gather(const Use& use) {
   gathered_[emitted_] = all;
 }
 
-// Weights that are gathered ahead take the room of a layer that was used before, never that of one in use or still to
-// be used: there is one place more than layers are ahead.
+// Weights gathered ahead take the room of a layer already used, never that of one in use or still to be used: there is
+// one place more than layers are gathered ahead.
 void Gathers::use(int bucket) {
   if (uses_.empty()) return;
   if (used_ >= uses_.size() || uses_[used_].bucket != bucket) fail("weights are used in another order than planned");
-  std::size_t ahead = 0;  // of those that gather
+  std::size_t ahead = 0;  // gathering uses ahead of this one
   for (std::size_t i = used_ + 1; i < emitted_; ++i) ahead += uses_[i].gathers ? 1 : 0;
   while (emitted_ < uses_.size() && (emitted_ <= used_ || !uses_[emitted_].gathers || ahead < ahead_)) {
     const Use& next = uses_[emitted_];

@@ -14,14 +14,14 @@
 namespace harness::gpt {
 namespace {
 
-/// Messages that a stage exchanges with the stages before and behind it. A forward pass takes activations from the
-/// chunk of the model before its own and gives them to the next, a backward pass hands gradients the other way.
+/// Messages that a stage exchanges with its neighbours. A forward pass takes activations from the model's previous
+/// chunk and gives them to the next one, a backward pass passes gradients the other way.
 ///
-/// Each message belongs to the tick at which its sender ends the pass (timetable()), at both ends. All ranks start
-/// their messages in the order of these ticks, those of one tick together. So nobody waits in a circle: of all messages
-/// that have not ended, one with the lowest tick stands first at both of its ends, even where a send waits for its
-/// receive and messages of a rank wait for each other. A stage ends one pass in a tick, so two messages of a tick
-/// between the same ranks go in opposite directions.
+/// At both ends, a message belongs to the tick at which its sender ends the pass (timetable()). All ranks start their
+/// messages in the order of these ticks, those of one tick together. This excludes deadlock: among the pending
+/// messages, one with the lowest tick is first at both of its ends, even if a send waits for its receive and the
+/// messages of a rank wait for each other. A stage ends one pass per tick, so two messages of a tick between the same
+/// ranks go in opposite directions.
 class Messages {
  public:
   Messages(ProgramBuilder& builder, Stage& stage, const std::vector<TimedPass>& passes) : b_(builder), stage_(stage) {
@@ -30,16 +30,16 @@ class Messages {
     }
   }
 
-  /// Receives what is sent at ticks before this one.
+  /// Receives everything sent at ticks before this one.
   void receive_before(int tick) {
     while (!to_come_.empty() && to_come_.begin()->first < tick) exchange(to_come_.begin()->first, {}, {});
   }
-  /// The input of the pass; absent where no chunk sends it.
+  /// Returns the input of the pass; absent if no chunk sends it.
   View take(const Pass& pass) {
     const auto node = arrived_.extract(key(pass));
     return node ? node.mapped() : View{};
   }
-  /// Sends the result of a pass that ends at this tick, if there is one, and receives what others send at it.
+  /// Sends the result of a pass that ends at this tick, if there is one, and receives what others send at this tick.
   void exchange(int tick, const Pass& pass, const View& result) {
     const auto node = to_come_.extract(tick);
     const std::vector<Pass> inputs = node ? node.mapped() : std::vector<Pass>{};
@@ -60,7 +60,7 @@ class Messages {
  private:
   using Key = std::tuple<Phase, int, int>;
   static Key key(const Pass& pass) { return {pass.phase, pass.micro_batch, pass.chunk}; }
-  // The border at which a pass begins, or the one at which it ends, as the layer that follows it.
+  // Returns the border at which a pass begins, or the one at which it ends, as the layer that follows it.
   int border(const Pass& pass, bool ends) const {
     const Chunk& chunk = stage_.chunk(pass.chunk);
     return pass.forward() == ends ? chunk.end() : chunk.first_layer;
@@ -71,11 +71,11 @@ class Messages {
 
   ProgramBuilder& b_;
   Stage& stage_;
-  std::map<int, std::vector<Pass>> to_come_;  // whose input is sent at a tick
+  std::map<int, std::vector<Pass>> to_come_;  // passes by the tick at which their input is sent
   std::map<Key, View> arrived_;
 };
 
-// Folds the passes of all `folded_micro_batches` but the first and the last.
+// Folds the passes of all `folded_micro_batches` except the first and the last.
 Program program(const Model& model, const Settings& settings, const Layout& layout, int pipeline_stage,
                 const std::vector<TimedPass>& passes, int folded_micro_batches = 0) {
   ProgramBuilder builder = step_builder(shards_of(settings, layout) > 1, shards_are_of_node(settings, layout));
@@ -109,7 +109,7 @@ Program program(const Model& model, const Settings& settings, const Layout& layo
   return builder.take();
 }
 
-// Without its roles.
+// Returns the set without its roles.
 ProgramSet frame_of(const Model& model, const Settings& settings, const Layout& layout) {
   const int stages = layout[Axis::pipeline];
   const bool of_node = shards_are_of_node(settings, layout);

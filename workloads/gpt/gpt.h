@@ -14,33 +14,33 @@ using namespace workloads;  // a part of that room
 // parallelism by a schedule (schedule.h), data parallelism in buckets. Settings must be possible on the layout (plan's
 // divide_ranks).
 
-/// Groups, in order; `embedding` joins the first and the last pipeline stage, which share a tied embedding.
-/// `gather`, of the replicas as `data` is, is there where they have parts of the weights to gather; `nodes`
-/// where those of a node divide them: `data` and `gather` are then of a node.
+/// Groups, in order. `embedding` joins the first and the last pipeline stage, which share a tied embedding. `gather`,
+/// over the replicas like `data`, exists if they have parts of the weights to gather; `nodes` exists if the replicas of
+/// a node divide them: `data` and `gather` are then per node.
 enum : GroupId { tensor_group, data_group, embedding_group, world_group, gather_group, across_group };
 
-/// How many ranks divide the state of the optimizer among them, and what else `sharding` names: the replicas, those of
-/// a node, or 1.
+/// Returns how many ranks divide the optimizer state among them, and whatever else `sharding` names: the replicas,
+/// those of a node, or 1.
 int shards_of(const Settings& settings, const Layout& layout);
-/// Whether there are others elsewhere that have the same part.
+/// Whether ranks on other nodes have copies of the same part.
 bool shards_are_of_node(const Settings& settings, const Layout& layout);
 
-/// Sequences of a step, of all replicas together.
+/// Sequences per step, over all replicas.
 std::int64_t global_batch(const Settings& settings, const Layout& layout);
-/// Replicas of the model: the ranks along the data axis, as many as Settings::context() of which share a sequence.
+/// Number of model replicas: ranks along the data axis, of which each Settings::context() share a sequence.
 int replicas(const Settings& settings, const Layout& layout);
 
-/// The size that keeps `precision: fp8` or `mxfp8` from these settings (program::fp8_multiple, mx_block), for a person;
-/// "" if there is none, and in any other precision.
+/// Returns a message that names the size that rules out `precision: fp8` or `mxfp8` with these settings
+/// (program::fp8_multiple, mx_block); "" if there is none, and in any other precision.
 std::string why_not_fp8(const Model& model, const Settings& settings, const Layout& layout);
 
 ProgramSet programs(const Model& model, const Settings& settings, const Layout& layout);
 
-/// The step of programs() with its repeated passes folded. It has 3 micro-batches or more, and no rank reduces its
-/// gradients after every backward pass (sharding up to `optimizer`).
+/// Returns the step of programs() with its repeated passes folded. Requires 3 micro-batches or more, and that no rank
+/// reduces its gradients after every backward pass (sharding up to `optimizer`).
 program::FoldedStep folded(const Model& model, const Settings& settings, const Layout& layout);
 
-// Names of buffers that others look up.
+// Names of buffers that other code looks up.
 inline constexpr const char* tokens_buffer = "tokens";                // [micro_batches * rows] i32
 inline constexpr const char* labels_buffer = "labels";                // [micro_batches * rows] i32
 inline constexpr const char* position_ids_buffer = "position_ids";    // [micro_batches * rows] i32, of packed documents

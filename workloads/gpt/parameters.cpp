@@ -9,13 +9,13 @@
 namespace harness::gpt {
 namespace {
 
-// Elements to which every parameter's place in the flat buffers is rounded up: 64 bytes of bf16, enough for any vector
-// load and for cuBLAS. With the usual model widths nothing is lost to it.
+// Every parameter's place in the flat buffers is rounded up to this many elements: 64 bytes of bf16, enough for any
+// vector load and for cuBLAS. The usual model widths need no padding.
 constexpr std::int64_t parameter_alignment = 32;
 
-// Normal numbers with the deviations of GPT-2 (0.02; residual projections over sqrt(2 L)). Biases and norms are drawn
-// too instead of set to 0 and 1: matrix units draw less power on zeros and run faster, and a gradient check that meets
-// only zero biases checks less.
+// Normal numbers with the deviations of GPT-2 (0.02; residual projections over sqrt(2 L)). Biases and norms are random,
+// too, instead of 0 and 1: matrix units draw less power on zeros and run faster, and a gradient check with only zero
+// biases checks less.
 // Parameters that are added to, or scale, rows of the residual stream have gradients that are sums over these rows:
 // partial.
 std::vector<Parameter> norm_table(const Model& m, ParameterName gamma, ParameterName beta, const std::string& name) {
@@ -39,7 +39,7 @@ std::vector<Parameter> layer_table(const Model& m) {
     if (m.biases) table.push_back(p);
   };
   norm(norm1_gamma, norm1_beta, "norm1");
-  // [heads * head_dim][hidden], then the same of keys and of values with their heads, split by heads
+  // [heads * head_dim][hidden], then keys and values likewise with their heads; split by heads
   table.push_back({.id = {qkv_weight},
                    .name = "qkv.weight",
                    .slices = {{.full = h, .inner = h}, {.outer = 2, .full = kv, .inner = h}},
@@ -101,12 +101,12 @@ std::int64_t multiple(std::int64_t count, std::int64_t of) {
   return (count + of - 1) / of * of;
 }
 
-// Every bucket is filled up to a multiple of this.
+// Every bucket is padded to a multiple of this.
 std::int64_t bucket_alignment(int shards) {
   return shards > 1 ? shards * parameter_alignment : 1;
 }
 
-// bucket_bytes: of one, at least; 0: a bucket is a layer.
+// bucket_bytes: minimum size of a bucket; 0: a bucket is a layer.
 void cut_into_buckets(std::vector<Parameter>& list, std::int64_t bucket_bytes, int shards) {
   int bucket = 0;
   std::int64_t elements = 0;
@@ -161,7 +161,7 @@ std::vector<Parameter> parameters(const Model& m, const Settings& settings, cons
   table.tied = tied && layout[Axis::pipeline] > 1;
 
   std::vector<Parameter> list;
-  // The parameters of a table, whose elements the model numbers from first_index on.
+  // Appends the parameters of a table; their elements have indices in the model from first_index on.
   const auto append = [&](const std::vector<Parameter>& of, std::int64_t first_index, int number = -1) {
     const std::ptrdiff_t begin = std::ssize(list);
     for (Parameter p : of) {
@@ -173,7 +173,7 @@ std::vector<Parameter> parameters(const Model& m, const Settings& settings, cons
       p.partial = p.partial && divides_rows;
       list.push_back(std::move(p));
     }
-    // In front, for the backward pass completes the gradients of the first norm last.
+    // Partial ones come first, because the backward pass completes the gradients of the first norm last.
     std::stable_partition(list.begin() + begin, list.end(), [](const Parameter& p) { return p.partial; });
   };
   if (first) append(embedding, 0);
@@ -181,7 +181,7 @@ std::vector<Parameter> parameters(const Model& m, const Settings& settings, cons
     for (int l = chunk.first_layer; l < chunk.end(); ++l) append(layer, of_embedding + l * of_layer, l);
   }
   if (last) append(norm, behind_layers);
-  // The head's weight stands last: its gradient is the first to be complete in the backward pass.
+  // The head's weight comes last: the backward pass completes its gradient first.
   if (last && !tied) append(head_table(m), behind_layers + elements(norm));
   if (last && !first && tied) append({table}, 0);
   const int shards = shards_of(settings, layout);
@@ -229,7 +229,7 @@ Parameters::Parameters(ProgramBuilder& builder, const Model& model, const Settin
       list_(parameters(model, settings, layout, stage)),
       buckets_(bucket_places(list_, shards_)) {
   for (std::size_t i = 0; i < list_.size(); ++i) index_.emplace(list_[i].id, i);
-  // `divided`: from which sharding on a rank has its parts alone.
+  // `divided`: the least sharding with which a rank has only its parts.
   const auto flat = [&](const char* name, DType type, config::Sharding divided) {
     const int parts = settings.sharding >= divided ? shards_ : 1;
     return b_.buffer(name, type, whole_count() / parts, BufferKind::persistent);
@@ -265,7 +265,7 @@ void Parameters::emit_first_values(const Parameter& p, const View& whole) {
   }
 }
 
-// Every parameter begins whole, so that its first values do not depend on who will update it.
+// Every parameter is initialised whole, so that its values do not depend on which rank will update it.
 void Parameters::emit_init() {
   if (is_whole(master_)) {
     emit(program::Fill{master_, 0}, "parameters");
@@ -312,7 +312,7 @@ void Parameters::begin_backward() {
   zero_what_is_added_to(Phase::backward);
 }
 
-// A rank's parts of several buckets lie side by side in buffers of own parts alone.
+// Only in buffers of own parts are a rank's parts of several buckets adjacent.
 std::vector<View> Parameters::updates() const {
   const bool side_by_side = shards_ == 1 || !whole_weights();
   return side_by_side ? std::vector<View>{{-1, 0, whole_count()}} : buckets_;

@@ -9,7 +9,7 @@
 namespace harness::gpt {
 namespace {
 
-// A schedule decides the order of the passes; which of them are the first and the last of a chunk follows from it.
+// A schedule determines the order of the passes; the first and the last pass of a chunk follow from it.
 Passes with_ends_marked(Passes passes) {
   std::map<int, Pass*> latest;  // by chunk
   for (Pass& pass : passes) {
@@ -22,8 +22,8 @@ Passes with_ends_marked(Passes passes) {
   return passes;
 }
 
-// The k-th pass of a stage in one direction: as many micro-batches as there are stages go through one chunk, then
-// through the one that follows in this direction.
+// Returns the k-th pass of a stage in one direction: as many micro-batches as there are stages go through one chunk,
+// then through the next one in this direction.
 Pass numbered(const Pipeline& of, Phase phase, int k) {
   const int turn = of.stages * of.chunks, chunk = k % turn / of.stages;
   return {phase, k / turn * of.stages + k % of.stages, phase == Phase::forward ? chunk : of.chunks - 1 - chunk};
@@ -53,7 +53,7 @@ Passes passes_of(config::PipelineSchedule schedule, const Pipeline& of, int stag
   if (schedule == config::PipelineSchedule::interleaved) ahead = 2 * ahead + (of.chunks - 1) * of.stages;
   if (schedule == config::PipelineSchedule::gpipe) ahead = all;
   ahead = std::min(ahead, all);
-  // So many forward passes, then one forward and one backward in turn, then the backward passes that are left.
+  // First `ahead` forward passes, then one forward and one backward in turn, then the remaining backward passes.
   Passes passes;
   for (int k = 0; k < all + ahead; ++k) {
     if (k < all) passes.push_back(numbered(of, Phase::forward, k));
@@ -66,7 +66,7 @@ program::Repetition repetition_of(config::PipelineSchedule schedule, const Pipel
   if (schedule == config::PipelineSchedule::gpipe) return {of.micro_batches, 1, of.micro_batches};
   if (schedule == config::PipelineSchedule::one_forward_one_backward)
     return {of.stages, 1, of.stages + (of.stages - stage) + 2};
-  return {2 * of.stages, of.stages, 5 * of.stages};  // interleaved: begins to alternate within the second turn
+  return {2 * of.stages, of.stages, 5 * of.stages};  // interleaved: alternates from within the second turn on
 }
 
 Passes chunk_by_chunk(const Pipeline& of) {
@@ -81,8 +81,8 @@ Passes chunk_by_chunk(const Pipeline& of) {
 }
 
 std::vector<std::vector<TimedPass>> timetable(const Pipeline& of, const std::vector<Passes>& of_stages) {
-  // When passes end, by the run of layers that they go through, from 1 on, and their micro-batch. Before the first run
-  // and behind the last one there is none to wait for.
+  // End ticks of passes, by run of layers, counted from 1, and micro-batch. There is no pass to wait for before the
+  // first run and after the last one.
   constexpr int unknown = -2, none = -1;
   std::vector<std::vector<int>> forward(of.stages * of.chunks + 2, std::vector<int>(of.micro_batches, unknown));
   std::vector<std::vector<int>> backward = forward;

@@ -11,14 +11,14 @@ namespace harness::gpt {
 
 /// A normalised stream and what the backward pass of the norm needs; `sum` is the stream that was normalised.
 struct Normalised {
-  View sum, out, mean, rstd;  // no mean where the norm takes none off
+  View sum, out, mean, rstd;  // no mean if the norm does not subtract it
 };
 
 /// Activations of one layer that its backward pass needs.
 struct LayerActivations {
   Normalised norm1, norm2;
-  View qkv, attention, stats;  // queries and keys of qkv turned, where positions are rotary
-  View fc1, activated;         // fc1's output, and what the activation made of it
+  View qkv, attention, stats;  // qkv with rotated queries and keys, if positions are rotary
+  View fc1, activated;         // fc1's output, and the activation's
   View probabilities;          // of unfused attention
 };
 
@@ -29,7 +29,7 @@ struct MicroBatch {
   View logits;  // hold their gradient after the loss
 };
 
-/// Layers of the model that follow one another, which a stage runs in one pass.
+/// Consecutive layers of the model that a stage runs in one pass.
 struct Chunk {
   int first_layer = 0, layers = 0;
   bool first = false;               // begins the model: with the embedding
@@ -38,9 +38,9 @@ struct Chunk {
   int end() const { return first_layer + layers; }
 };
 
-/// The chunks of a stage, in the order of the model. The model is cut into stages * chunks runs of layers, which go to
-/// the stages in turn; where they cannot be equally long, the first ones have a layer more. Where embedding and loss
-/// count as a layer, the first and the last run have one less, and may have none.
+/// Returns the chunks of a stage, in the order of the model. The model is cut into stages * chunks runs of layers,
+/// which go to the stages in turn; if they cannot be equally long, the first ones have one more layer. If embedding and
+/// loss count as a layer, the first and the last run have one less, and may have none.
 std::vector<Chunk> chunks_of(const Model& model, const Settings& settings, const Layout& layout, int stage);
 
 // ---- the passes of a stage ------------------------------------------------------------------------------------------
@@ -50,8 +50,8 @@ struct Pass {
   Phase phase = Phase::forward;  // or backward
   int micro_batch = 0;
   int chunk = 0;       // of the stage
-  bool first = false;  // of its phase and chunk in a step: replaces the gradients, to which the others add
-  bool last = false;   // of them: leaves final gradients
+  bool first = false;  // backward pass of its chunk in a step: replaces the gradients, to which the others add
+  bool last = false;   // backward pass of its chunk in a step: leaves final gradients
   bool forward() const { return phase == Phase::forward; }
 };
 
@@ -76,19 +76,19 @@ Passes passes_of(config::PipelineSchedule schedule, const Pipeline& pipeline, in
 
 program::Repetition repetition_of(config::PipelineSchedule schedule, const Pipeline& pipeline, int stage);
 
-/// The passes of any stage, one micro-batch after the other through each chunk: no schedule, but the order in which the
-/// passes of a chunk stand side by side.
+/// Returns the passes of any stage, one micro-batch after the other through each chunk: not a schedule, but the order
+/// in which the passes of a chunk are adjacent.
 Passes chunk_by_chunk(const Pipeline& pipeline);
 
-/// A pass in a step in which messages take no time and all chunks are equally long: a forward pass takes one tick, the
-/// gradients of inputs and those of weights in a backward pass one tick each.
+/// A pass in a step in which messages take no time and all chunks are equally long: a forward pass takes one tick, a
+/// backward pass two, one for the gradients of inputs and one for those of weights.
 struct TimedPass {
   Pass pass;
   int begin = 0, end = 0;
-  int arrives = -1;  // the tick at which another stage ends the pass whose result this one takes; -1: it takes none
+  int arrives = -1;  // tick at which another stage ends the pass that feeds this one; -1: none does
 };
-/// By stage: every stage runs its passes in their order, each as soon as its input is there. Throws Error if one waits
-/// for a pass that never comes.
+/// Returns the timetable by stage: every stage runs its passes in order, each as soon as its input is there. Throws
+/// Error if one waits for a pass that never comes.
 std::vector<std::vector<TimedPass>> timetable(const Pipeline& pipeline, const std::vector<Passes>& of_stages);
 std::vector<std::vector<TimedPass>> timetable(config::PipelineSchedule schedule, const Pipeline& pipeline);
 

@@ -13,7 +13,7 @@ int replicas(const Settings& settings, const Layout& layout) {
 
 std::int64_t global_batch(const Settings& settings, const Layout& layout) {
   if (settings.gradient_accumulation == 0) return settings.global_batch_size;
-  constexpr double most = 0x1p62;  // so many are refused for their number of micro-batches
+  constexpr double most = 0x1p62;  // larger batches are refused for their number of micro-batches
   const double batch = static_cast<double>(settings.gradient_accumulation) *
                        static_cast<double>(settings.micro_batch_size) * replicas(settings, layout);
   return static_cast<std::int64_t>(std::min(batch, most));
@@ -36,9 +36,10 @@ Dimensions dimensions(const Model& model, const Settings& settings, const Layout
   const std::int64_t batch = global_batch(settings, layout);
   d.micro_batches = static_cast<int>(batch / (settings.micro_batch_size * replicas(settings, layout)));
   d.tokens = settings.has_documents() ? 1 : static_cast<double>(batch * model.sequence);
-  // Padding behind the documents of a row is one more.
+  // The padding after a row's documents counts as one more.
   if (settings.packs()) d.documents = Documents(settings, model.sequence, 1, 0).most_of_a_row() + 1;
-  // In ten-thousandths: processors differ in the last bits of an exponential, and all ranks have one Program.
+  // Rounded to ten-thousandths: the last bits of an exponential differ between processors, and all ranks need one
+  // Program.
   if (settings.packs()) d.unseen = std::round(1e4 * (1 - filled_by(settings, model.sequence, batch).attention)) / 1e4;
   d.type = config::storage_of(settings.precision);
   d.fp8 = config::has_fp8_products(settings.precision);
@@ -112,7 +113,7 @@ void Stage::enter(const Pass& pass) {
 void Stage::use_layer(int layer) {
   enter_layer(layer);
   use(of_layer(norm1_gamma));
-  if (!parameters_.whole_weights()) quantised_weights_.clear();  // gathered anew, where others may have lain
+  if (!parameters_.whole_weights()) quantised_weights_.clear();  // gathered anew, possibly to another place
 }
 
 Label Stage::label(const char* what) const {

@@ -17,20 +17,20 @@ namespace harness::gpt {
 struct Dimensions {
   Model model;  // resolved
   Settings settings;
-  std::int64_t rows = 0;      // tokens of a micro-batch: of products, attention and logits
-  std::int64_t own_rows = 0;  // those of them whose residual stream this rank has: of norms and the border of a stage
+  std::int64_t rows = 0;      // tokens of a micro-batch: rows of products, attention and logits
+  std::int64_t own_rows = 0;  // rows of the residual stream on this rank: rows of norms and at a stage's border
   std::int64_t hidden = 0, heads = 0, kv_heads = 0, head_dim = 0;
   std::int64_t sequence = 0;                                      // tokens of a sequence that this rank has
-  std::int64_t local_hidden = 0, local_ffn = 0, local_vocab = 0;  // this tensor rank's share, as of heads and kv_heads
-  std::int64_t fc1_outputs = 0;                                   // of this rank, too
+  std::int64_t local_hidden = 0, local_ffn = 0, local_vocab = 0;  // this tensor rank's share, as are heads and kv_heads
+  std::int64_t fc1_outputs = 0;                                   // also this rank's share
   int micro_batches = 0;
-  double tokens = 0;           // of the global batch, which divide the loss; 1 where the number is an input of the step
+  double tokens = 0;           // of the global batch, which divide the loss; 1 if an input of the step divides it
   std::int64_t documents = 0;  // of Attention
   double unseen = 0;           // of Attention
   int tensor = 1;
   DType type = DType::f32;    // of weights and activations in the products
   bool fp8 = false;           // the products of a layer take their factors in 8-bit floats
-  bool block_scales = false;  // which have a scale for each block, not one for a tensor
+  bool block_scales = false;  // with a scale per block instead of per tensor
   bool divides_rows() const { return own_rows < rows; }
   std::int64_t key_width() const { return kv_heads * head_dim; }
   std::int64_t qkv_width() const { return local_hidden + 2 * key_width(); }
@@ -53,45 +53,44 @@ inline constexpr Norm norm1{"norm1", norm1_gamma, norm1_beta};
 inline constexpr Norm norm2{"norm2", norm2_gamma, norm2_beta};
 inline constexpr Norm final_norm{"final_norm", final_norm_gamma, final_norm_beta};
 
-/// A tensor in 8-bit floats as it is stored and transposed, each present where a product reads it.
+/// A tensor in 8-bit floats, plain and transposed, each present if a product reads it.
 struct Quantised {
   View plain, transposed, scale, scale_transposed;
 };
 
-/// The residual stream: x, or what a norm has still to add up, x + bias + residual.
+/// The residual stream: x, or the sum that a norm has yet to compute, x + bias + residual.
 struct ResidualStream {
   View x, bias = {}, residual = {};
   bool is_sum() const { return !residual.present(); }
 };
 
-/// Emits the passes of one pipeline stage. The exchange with the neighbouring stages is emitted in gpt.cpp, which gives
-/// and takes the views at the border.
+/// Emits the passes of one pipeline stage. gpt.cpp emits the exchange with the neighbouring stages and hands over the
+/// views at the border.
 class Stage {
  public:
   Stage(ProgramBuilder& builder, const Parameters& parameters, Gathers& gathers, const LossScaler& scaler,
         const StepFrame& frame, const Model& model, const Settings& settings, const Layout& layout, int stage);
 
   const Chunk& chunk(int number) const { return chunks_[number]; }
-  /// in: [own_rows, hidden] from the previous chunk (absent in the first). Returns what goes to the next (absent in the
-  /// last, where the loss and its gradient are computed instead).
+  /// in: [own_rows, hidden] from the previous chunk (absent in the first). Returns the input of the next chunk (absent
+  /// in the last, which computes the loss and its gradient instead).
   View forward(const Pass& pass, const View& in);
-  /// gradient: of what forward() returned (absent in the last chunk). Returns that of `in` (absent in the first).
-  /// on_final(parameter) is called for each operation that wrote the parameter's gradient: in a last pass, or in all
-  /// where passes do not add their gradients up.
+  /// gradient: of what forward() returned (absent in the last chunk). Returns the gradient of `in` (absent in the
+  /// first). Calls on_final(parameter) for each operation that wrote the parameter's gradient: in a last pass, or in
+  /// all passes if they do not accumulate their gradients.
   View backward(const Pass& pass, const View& gradient, const std::function<void(ParameterId)>& on_final);
 
-  /// One operation in the place of a pass, or two of a pass that begins before its input is there.
+  /// Emits one operation in place of a pass, or two for a pass that begins before its input is there.
   View folded(const Pass& pass, const View& in);
 
   View activation(std::string name);  // a fresh [own_rows, hidden]
 
  private:
-  // Sets the pass or layer that is being emitted: for the labels, and for the layer whose parameters are meant; -1:
-  // none.
+  // Set the pass or layer that is being emitted, for the labels and for the parameters of the layer; -1: none.
   void enter(const Pass& pass);
   void enter_layer(int layer) { at_.layer = layer; }
   void use_layer(int layer);  // enters it and uses its weights
-  // Views are absent of parameters that not every model has: biases, beta, positions.
+  // Views of parameters that the model lacks are absent: biases, beta, positions.
   ParameterId of_layer(ParameterName name) const { return {name, at_.layer}; }
   View weight(ParameterName name) const { return parameters_.weight(of_layer(name)); }
   View gradient(ParameterId id) const { return parameters_.gradient(id); }
@@ -106,7 +105,7 @@ class Stage {
   program::Shard vocabulary() const { return {Axis::tensor, d_.local_vocab}; }
   Label label(const char* what) const;
   void emit(const Action& action, const char* what = "") { b_.emit(compute_stream, action, label(what)); }
-  // The micro-batch's share of an input; absent if that is.
+  // Returns the current micro-batch's part of an input; absent if the input is.
   View of_micro_batch(const View& input) const {
     if (!input.present()) return {};
     return input.part(pass_.micro_batch * d_.rows, d_.rows);
@@ -115,11 +114,11 @@ class Stage {
   void use(ParameterId id) { gathers_.use(parameters_.at(id).bucket); }
   // Whether the pass adds to gradients of the passes before it.
   bool adds() const { return !pass_.first && parameters_.whole_gradients(); }
-  // The operation that was emitted last writes these gradients, of those that the model has.
+  // Records that the last emitted operation writes these gradients, as far as the model has them.
   void wrote(std::initializer_list<ParameterId> gradients);
   void tell(const std::function<void(ParameterId)>& on_final);
 
-  // The parts of a layer, forward: each emits its operation and returns where the result is.
+  // Forward parts of a layer: each emits its operation and returns the place of the result.
   View linear(const View& x, const Linear& layer, const View& bias = {}, const View& add = {},
               const View& before_gelu = {});
   // Factors of products in 8-bit floats (fp8.cpp). A tensor is quantised at most once in each orientation.
@@ -127,33 +126,33 @@ class Stage {
   enum class Wanted : std::uint8_t { plain, transposed, both };
   const Quantised& quantised_input(const View& x, const Linear& layer, Wanted wanted);
   const Quantised& quantised_weight(const Linear& layer, Wanted wanted);
-  // Yields the gradient of the bias, too.
+  // Also yields the gradient of the bias.
   const Quantised& quantised_gradient(const View& dy, const Linear& layer, ParameterId bias = {});
   const Quantised& quantise(Quantised& known, program::Quantise op, DType type, Wanted wanted, const char* what);
-  // Turns queries and keys where the model's positions are rotary; backward, their gradients.
+  // Applies the rotary embedding to queries and keys if the model has it; backward, to their gradients.
   void rotate(const View& qkv, bool backward);
   View attention(LayerActivations& a);
-  View into_mlp(LayerActivations& a);  // fc1 and what follows it
+  View into_mlp(LayerActivations& a);  // fc1 and the activation
   ResidualStream onto_stream(const View& x, const Linear& layer, const View& bias, const View& residual);
   Normalised normalise(const ResidualStream& stream, const Norm& norm);
-  // Over the tensor axis. Of the rows of a residual stream: [rows, hidden] of which each rank has a part of the sum ->
-  // the sum, [own_rows, hidden]; and [own_rows, hidden] -> [rows, hidden].
+  // Over the tensor axis, for rows of the residual stream. scatter_rows: partial sums [rows, hidden] -> the sum,
+  // [own_rows, hidden]. gather_rows: [own_rows, hidden] -> [rows, hidden].
   View scatter_rows(const View& v, const char* what);
   View gather_rows(const View& v, const char* what);
   View embed();
   ResidualStream layer_forward(LayerActivations& a, const ResidualStream& x);
-  // A weight that the next layer reads with what is still to be added up: a copy, where that layer may have taken the
-  // room of this one's weights by then.
+  // Returns a bias that the next layer's norm adds: a copy, if the next layer may have taken the room of this layer's
+  // weights by then.
   View lasting(const View& weight);
   void loss(MicroBatch& mb);
 
-  // Recomputation: whether the layer is run once more, what is kept of its forward pass, and from that what its
-  // backward pass needs.
+  // Recomputation: whether the layer runs again, what its forward pass keeps, and what its backward pass gets from
+  // that.
   bool recomputes_layer() const;
   LayerActivations kept(const LayerActivations& a) const;
   LayerActivations restored(const LayerActivations& kept);
 
-  // Backward: `dy` is the gradient of a part's result, what is returned that of its input.
+  // Backward: `dy` is the gradient of a part's result; returns the gradient of its input.
   View input_gradient(const View& dy, const Linear& layer, const View& before_gelu = {});
   void weight_gradient(const View& dy, const Linear& layer, const View& x, ParameterId bias = {});
   View mlp_backward(const LayerActivations& a, const View& dy);  // to fc1's output
@@ -172,15 +171,15 @@ class Stage {
   Linear qkv_, projection_, fc1_, fc2_, head_;
   program::AttentionShape shape_;
   View tokens_, labels_;
-  View position_ids_, loss_scale_;  // absent where each sequence is one document
+  View position_ids_, loss_scale_;  // present with packed documents; with documents
   std::vector<Chunk> chunks_;
   std::map<program::BufferId, Quantised> quantised_;  // activations and their gradients
   std::map<ParameterId, Quantised> quantised_weights_;
-  Pass pass_;     // that is being emitted
-  Label at_;      // and its micro-batch, layer and phase
-  Label folded_;  // of the pass before, and its result; absent: it was not folded
+  Pass pass_;     // being emitted
+  Label at_;      // its micro-batch, layer and phase
+  Label folded_;  // of the previous pass, and its result; absent: it was not folded
   View folded_result_;
-  std::vector<ParameterId> wrote_;  // whose final gradients on_final() does not know yet
+  std::vector<ParameterId> wrote_;  // parameters whose final gradients are not reported to on_final() yet
 };
 
 }  // namespace harness::gpt

@@ -21,8 +21,8 @@
 namespace harness::workloads {
 namespace {
 
-// Random tokens, or those of data_file. Sample number g of the run, position t: the same on every rank and in every
-// layout. With documents, number g of them instead.
+// Random tokens, or those of data_file. A token depends on its sample's number in the run and its position: it is the
+// same on every rank and in every layout. With documents, their number replaces the sample's.
 class TokenSource : public program::InputSource {
  public:
   TokenSource(const Model& model, const Settings& settings, const Layout& layout, const Coordinates& at,
@@ -33,7 +33,7 @@ class TokenSource : public program::InputSource {
         first_(local_ * at[Axis::data]),
         seed_(seed) {
     if (settings.has_documents()) documents_.emplace(settings, model.sequence, batch_, seed);
-    // The first stage of a pipeline has the tokens, the last the labels.
+    // The first pipeline stage reads the tokens, the last one the labels.
     const int stage = at[Axis::pipeline];
     if (settings.data_file.empty() || (stage != 0 && stage != layout[Axis::pipeline] - 1)) return;
     file_.emplace(settings.data_file, model.vocab);
@@ -58,7 +58,7 @@ class TokenSource : public program::InputSource {
   }
 
  private:
-  // Tokens of a sample, from number `shift` on; of a file, after its last sample the first again.
+  // Reads tokens of a sample, from number `shift` on. A file starts over after its last sample.
   void read_sample(std::int64_t sample, std::int64_t shift, std::span<std::int32_t> out) const {
     const std::int64_t length = model_.sequence + 1;
     if (file_) return file_->read(sample % (file_->tokens() / length) * length + shift, out);
@@ -68,7 +68,7 @@ class TokenSource : public program::InputSource {
     }
   }
 
-  // Padding is token 0 without a label; behind the documents of a row it is one more.
+  // Padding is token 0 without a label; the padding after a row's documents counts as one more document.
   void fill_documents(const std::string& buffer, std::int64_t step, std::span<std::byte> to) const {
     const std::vector<gpt::Document> documents = documents_->of_step(step);
     if (buffer == gpt::loss_scale_buffer) {
@@ -108,17 +108,17 @@ class TokenSource : public program::InputSource {
   std::optional<gpt::Documents> documents_;
 };
 
-// A pass is one layer's work on one micro-batch: some thirty operations, 30 KiB and 40 us of planning. Their memory
-// is the limit: 2 GiB.
+// A pass is one layer's work on one micro-batch: some thirty operations, 30 KiB and 40 us of planning. The limit is
+// their memory: 2 GiB.
 constexpr std::int64_t max_passes = 65536;
-// Each stage has Programs of its own: 0.2 MiB and 4 ms.
+// Each stage has its own Programs: 0.2 MiB and 4 ms.
 constexpr int max_stages = 1024;
 
 std::string why_too_long(const Model& model, const Settings& s, std::int64_t share) {
   const auto widest =
       static_cast<double>(std::max({model.vocab, model.fc1_outputs(), 3 * model.hidden, model.heads * model.sequence}));
   const double tokens = static_cast<double>(s.micro_batch_size) * static_cast<double>(model.sequence);
-  if (tokens * widest * static_cast<double>(model.layers) > 0x1p57) {  // bytes and their sums would not fit 64 bits
+  if (tokens * widest * static_cast<double>(model.layers) > 0x1p57) {  // bytes and their sums would overflow 64 bits
     return fmt::format("micro_batch_size {} * sequence {} is too large for this model: no tensor is as large",
                        s.micro_batch_size, model.sequence);
   }
@@ -162,7 +162,7 @@ std::string why_not_on_nodes(const Settings& s, const Layout& layout) {
   }
 }
 
-// These shardings reduce after each backward pass: a pipeline has many of them before a stage's last.
+// These shardings reduce after each backward pass, and a pipeline runs many of them before a stage's last one.
 std::string why_not_sharded(const Model& model, const Settings& s, const Layout& layout) {
   if (s.sharding <= config::Sharding::optimizer || gpt::shards_of(s, layout) == 1) return "";
   if (const int stages = layout[Axis::pipeline]; stages > 1) {
@@ -177,7 +177,7 @@ std::string why_not_sharded(const Model& model, const Settings& s, const Layout&
                      model.layers - 1);
 }
 
-// Indices of what replicas gather are numbers of 32 bits.
+// Gathered indices are 32-bit numbers.
 std::string why_not_compressed(const Model& model, const Settings& s, const Layout& layout) {
   if (s.grad_compression == config::GradCompression::none || layout[Axis::data] == 1) return "";
   for (int stage = 0; stage < layout[Axis::pipeline]; ++stage) {
@@ -192,7 +192,7 @@ std::string why_not_compressed(const Model& model, const Settings& s, const Layo
   return "";
 }
 
-// The multiples of `step` next to `wrong`: what a batch size could be instead.
+// The multiples of `step` next to `wrong`, to suggest as batch sizes.
 std::string nearest_multiples(std::int64_t step, std::int64_t wrong) {
   const std::int64_t below = wrong / step * step;
   return below == 0 ? fmt::format("{}", step) : fmt::format("{} or {}", below, below + step);
@@ -205,8 +205,8 @@ class GptWorkload : public Workload {
   std::string why_impossible(const Model& model, const Settings& s) const override {
     if (std::string why = config::why_impossible(model); !why.empty()) return why;
     const int tensor = s.layout[Axis::tensor], pipeline = s.layout[Axis::pipeline];
-    // heads is a multiple of kv_heads and hidden one of heads, so what divides kv_heads divides them all; the names
-    // that say most come first.
+    // heads is a multiple of kv_heads and hidden one of heads, so a divisor of kv_heads divides them all; the most
+    // telling names come first.
     for (const auto& [name, number] : {std::pair{"heads", model.heads}, std::pair{"kv_heads", model.key_heads()},
                                        std::pair{"ffn", model.mlp_width()}}) {
       if (number % tensor == 0) continue;
@@ -276,7 +276,7 @@ class GptWorkload : public Workload {
 
   std::optional<program::FoldedStep> folded(const Model& model, const Settings& settings,
                                             const Layout& layout) const override {
-    constexpr std::int64_t least_micro_batches = 8, least_passes = 512;  // of layers; else it saves little
+    constexpr std::int64_t least_micro_batches = 8, least_passes = 512;  // of layers; below, folding saves little
     const std::int64_t share = micro_batches(settings, layout);
     if (share < least_micro_batches || share * model.layers < least_passes) return std::nullopt;
     if (settings.sharding > config::Sharding::optimizer && gpt::shards_of(settings, layout) > 1) return std::nullopt;
@@ -313,14 +313,14 @@ class GptWorkload : public Workload {
   }
   Filling filling(const Model& model, const Settings& settings, const Layout& layout) const override {
     Filling filled = gpt::filled_by(settings, model.sequence, gpt::global_batch(settings, layout));
-    if (settings.packs()) filled.attention = 1;  // the Programs count what documents leave
+    if (settings.packs()) filled.attention = 1;  // the FLOP that the Programs count exclude what documents mask
     return filled;
   }
   std::int64_t micro_batches(const Settings& settings, const Layout& layout) const override {
     return gpt::global_batch(settings, layout) / gpt::replicas(settings, layout) / settings.micro_batch_size;
   }
   std::string flop_formula(const Model& model) const override {
-    // The form that papers have, where it holds: of all products, those of a model as wide as GPT-2's.
+    // The form in papers, where it holds: for the products of a model as wide as GPT-2's.
     const bool as_gpt2 = model.key_heads() == model.heads && model.fc1_outputs() == 4 * model.hidden;
     if (as_gpt2 && model.activation == config::Activation::gelu)
       return "causal model FLOPs: 72 B s L h^2 (1 + s/12h + V/12Lh), 2 per multiply-add";

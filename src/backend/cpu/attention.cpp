@@ -70,7 +70,7 @@ struct AttentionKernel::Seen {
   std::int64_t low, high;
 };
 
-// Heads of keys and values, from key_head on as many as are taken together, each with one member of its group.
+// heads_together_ KV heads from key_head on, each with one query head (`member`) of its group.
 struct AttentionKernel::Unit {
   std::int64_t sequence, key_head, member;
   std::int64_t query_head(const program::AttentionShape& s, std::int64_t h) const {
@@ -83,7 +83,7 @@ struct AttentionKernel::Worker {
   Workspace workspace;
   std::vector<Block> blocks;
   std::vector<float> scores, dscores, rows, dkeys, dvalues;
-  std::vector<float> dots;           // a number per row: 1 / sum of exponentials; backward: dout . out
+  std::vector<float> dots;           // per row: 1 / sum of exponentials, or 1 if probabilities are kept
   std::vector<std::uint16_t> p, ds;  // scores in the type of the second products, where that is not f32
 };
 
@@ -108,11 +108,11 @@ AttentionKernel::AttentionKernel(const Form& form, int threads)
   const auto units = static_cast<int>(s.batch * s.kv_heads() / h);
   for (int thread = 0; thread < std::min(threads, units); ++thread) {
     auto w = std::make_unique<Worker>();
-    // The heads of a product are those of queries that have one member of a group each, so that each has its own keys.
+    // A product takes one query head (`member`) of each group, so that each has its own KV head.
     const MatrixForm q{type, s.query_stride, 1, s.group * d}, k{type, s.key_stride, 1, d},
         k_t{type, 1, s.key_stride, d};
     const MatrixForm dout{type, s.heads * d, 1, s.group * d};
-    // Of documents, as many blocks for the same rows as there are beginnings, the latest first.
+    // With documents, the same rows have a block for each key block where their document may begin, the latest first.
     const auto add_block = [&](std::int64_t first, std::int64_t from) {
       const std::int64_t rows = std::min(block_rows_, s.query_length - first);
       const std::int64_t keys = (s.causal ? std::min(s.key_length, first + rows) : s.key_length) - from;
@@ -169,7 +169,7 @@ const std::int32_t* AttentionKernel::ids_of(const backend::Tensor& position_ids,
   return has_documents_ ? position_ids.i32() + unit.sequence * shape_.query_length : nullptr;
 }
 
-// The block of this number that begins with the keys of its first row's document: later rows see none before them.
+// Returns the block of this number that begins where its first row's document does: later rows see no earlier keys.
 AttentionKernel::Block& AttentionKernel::block_of(Worker& w, std::int64_t number,
                                                   const std::int32_t* position_ids) const {
   if (position_ids == nullptr) return w.blocks[number];
@@ -192,7 +192,8 @@ struct AttentionKernel::Scores {
   T* row(std::int64_t head, std::int64_t row) const { return first + head * between_heads + row * between_rows; }
 };
 
-// In the type of the products that read them: in memory where the operation keeps them, else this thread's own.
+// Returns where the probabilities lie, in the type of the products that read them: in the kept tensor, if there is one,
+// else in this thread's own memory.
 template <class T>
 AttentionKernel::Scores<T> AttentionKernel::probabilities(Worker& w, const Block& b, const backend::Tensor& kept,
                                                           const Unit& unit) const {

@@ -8,20 +8,19 @@
 
 namespace harness::cpu {
 
-/// Causal or full attention and its gradient, in blocks of query rows: a block multiplies only with the keys that its
-/// last row sees, so that a causal attention costs little more than half of the square. Scores of one block live in the
+/// Causal or full attention and its gradient, in blocks of query rows. A block multiplies only with the keys that its
+/// last row sees, so causal attention costs little more than half of full attention. The scores of a block stay in the
 /// cache and are never written to memory (cf. Dao et al. 2022, "FlashAttention"; here a block sees all of its keys at
-/// once, which fits at training lengths and needs no rescaling). Heads are handled several at a time. Where the
-/// operation keeps its probabilities, they are written to memory, and the products read them from there. Where a
-/// sequence holds several documents, a block begins at the block of keys where its first row's document does.
+/// once, which fits at training lengths and needs no rescaling). Several heads are computed together. If the operation
+/// keeps its probabilities, they are written to memory, and the products read them from there. If a sequence packs
+/// several documents, a block starts at the key block in which its first row's document begins.
 ///
-/// One object serves all operations of its shape and type on one rank: threads work on different (sequence, heads of
-/// keys) units, each with its own products and scratch. Where a group of query heads shares a head of keys, its members
-/// follow one another on one thread, which sums up what they give to the gradients of keys and values. Allocates
-/// nothing when run.
+/// One object serves all operations of its shape and type on one rank. Threads work on different (sequence, KV heads)
+/// units, each with its own products and scratch. Query heads that share a KV head (grouped-query attention) run one
+/// after another on one thread, which sums their contributions to dk and dv. Allocates nothing when run.
 class AttentionKernel {
  public:
-  /// These decide which memory the products of an operation read.
+  /// The parameters that determine the products and the memory that they read.
   struct Form {
     program::AttentionShape shape;
     program::DType type;

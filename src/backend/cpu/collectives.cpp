@@ -17,7 +17,7 @@ namespace {
 
 using gloo::transport::UnboundBuffer;
 
-// Gloo's class template only copies elements, so it serves bf16 and f16 as well, which Gloo does not add up.
+// Gloo does not add bf16 and f16, but its class template only copies elements, so it works for them with this function.
 template <class T, program::Reduction reduction>
 void add_in(T* to, const T* from, std::size_t n) {
   const program::DType half = std::is_same_v<T, bf16> ? program::DType::bf16 : program::DType::f16;
@@ -41,13 +41,13 @@ Transfer all_reduce_by_halving(const ContextPointer& context, backend::Tensor in
           algorithm(on, std::vector<T*>{of.as<T>()}, static_cast<int>(of.count), &function) {}
   };
   return {.finish = [halving = std::make_shared<Halving>(context, data, reduction), in, data] {
-    copy(in, data);  // the algorithm knows one buffer alone
+    copy(in, data);  // the algorithm works in place
     halving->algorithm.run();
   }};
 }
 
-// n - 1 rounds; in each, a partial sum of one part goes to the right, the one from the left is added to. The part that
-// arrives last is the own one. Parts travel in segments, so that adding one overlaps with moving the next.
+// Ring reduce-scatter in n - 1 rounds. In each, a rank sends a partial sum to the right and adds its own input to the
+// one from the left. Its own part arrives last. Parts travel in segments, so that reduction overlaps with transfer.
 class RingReduceScatter {
  public:
   RingReduceScatter(ContextPointer context, backend::Tensor in, backend::Tensor out, program::Reduction reduction)
@@ -87,7 +87,7 @@ class RingReduceScatter {
   }
 
  private:
-  // Where in the input the part lies that stands `back` places before the own one.
+  // Offset in the input of the part that is `back` places before the rank's own.
   std::size_t part_offset(int back) const {
     const int n = context_->size;
     return (context_->rank + 2 * n - back) % n * part_bytes_;
@@ -128,7 +128,7 @@ Transfer make_all_reduce(const ContextPointer& context, backend::Tensor in, back
     gloo::AllreduceOptions options(context);
     options.setAlgorithm(gloo::AllreduceOptions::Algorithm::RING);
     backend::with_type(data.type, [&](auto tag) {
-      using T = decltype(tag);  // whose size is all that Gloo wants
+      using T = decltype(tag);  // Gloo uses only its size
       if (in.data != data.data) options.setInput(in.as<T>(), in.count);
       options.setOutput(data.as<T>(), data.count);
     });

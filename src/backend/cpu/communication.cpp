@@ -17,7 +17,7 @@
 namespace harness::cpu {
 namespace {
 
-// A pattern of connections. Gloo's class and function algorithms never share a context: mixed, they have hung.
+// A pattern of connections. Gloo's class and function algorithms never share a context: mixing them has caused hangs.
 enum class Links { ring, halving, all };
 
 std::vector<int> all_partners(int rank, int size) {
@@ -28,17 +28,17 @@ std::vector<int> all_partners(int rank, int size) {
   return out;
 }
 
-// Who must be connected to whom, as ranks of the context.
+// Returns the ranks of the context that a rank connects to.
 std::vector<int> partners_of(Links links, int rank, int size) {
   if (links == Links::ring && size > 2) return {(rank + 1) % size, (rank + size - 1) % size};
-  const bool is_power_of_two = (size & (size - 1)) == 0;  // else blocks of different sizes talk across
+  const bool is_power_of_two = (size & (size - 1)) == 0;  // else more ranks exchange data
   if (links != Links::halving || !is_power_of_two) return all_partners(rank, size);
   std::vector<int> out;
   for (int bit = 1; bit < size; bit *= 2) out.push_back(rank ^ bit);
   return out;
 }
 
-// One context to be: its name is the same on all its ranks, and contexts are connected in the order of their names.
+// A context to create. Its name is the same on all its ranks, and contexts are connected in the order of their names.
 struct Plan {
   std::vector<int> members;  // job ranks, by rank in the context
   Links links = Links::all;
@@ -67,7 +67,7 @@ int index_of(const std::vector<int>& members, int rank) {
   return static_cast<int>(std::find(members.begin(), members.end(), rank) - members.begin());
 }
 
-// Says with which operation and which group Gloo failed.
+// Adds the operation and the group to Gloo's errors.
 std::function<void()> explained(std::function<void()> call, const std::string& what) {
   if (!call) return {};
   return [call = std::move(call), what] {
@@ -139,7 +139,7 @@ struct Communication::State {
 };
 
 Communication::Communication(const backend::ExecutableRequest& request) : state_(new State) {
-  // Gloo writes to sockets whose other end may be gone; that must be an error here and not a signal.
+  // Gloo writes to sockets whose peer may be gone, which must be an error here and not SIGPIPE.
   if (std::signal(SIGPIPE, SIG_IGN) != SIG_DFL) std::signal(SIGPIPE, SIG_IGN);
   State& s = *state_;
   s.request = request;
@@ -153,7 +153,7 @@ Communication::Communication(const backend::ExecutableRequest& request) : state_
     if (found->second.plan == connected.plan) {
       connected.context = found->second.context;
     } else {
-      s.kept.erase(found);  // of that name there can be one
+      s.kept.erase(found);  // a name stands for one context
     }
   }
 }
@@ -188,7 +188,7 @@ void Communication::connect(const std::vector<RendezvousMessage>& received, doub
   std::map<std::pair<std::string, int>, const std::string*> addresses;
   for (const auto& m : received) addresses[{m.key, m.peer}] = &m.bytes;
   try {
-    // Gloo's own limit for connecting is five times that of an operation; this thread keeps the one asked for.
+    // Gloo's time-out for connecting is five times that of an operation; this thread enforces timeout_s.
     std::mutex mutex;
     std::condition_variable_any stopped;
     const std::jthread watchdog([&](const std::stop_token& stop) {
@@ -258,7 +258,7 @@ Transfer Communication::prepare(const program::Operation& op,
 std::shared_ptr<backend::Connections> Communication::release() {
   State& s = *state_;
   const auto kept = std::make_shared<Kept>();
-  const std::lock_guard lock(s.abort_mutex);  // whoever aborts this Program has no business with the next one's
+  const std::lock_guard lock(s.abort_mutex);  // abort() must not reach the contexts once they are the next Program's
   kept->contexts = std::move(s.contexts);
   kept->contexts.merge(s.kept);
   s.contexts.clear();

@@ -11,21 +11,21 @@
 
 namespace harness::cpu {
 
-/// One communication operation made ready. start() posts what can be posted (empty: nothing can), finish() returns when
-/// the operation is done; both on one thread. All operations of a fused group are started before any is finished. Both
-/// throw PeerLost.
+/// A communication operation, ready to run. start() posts its send or receive (empty: nothing can be posted early);
+/// finish() returns when the operation is done. Both run on one thread and throw PeerLost. All operations of a fused
+/// group are started before any is finished.
 struct Transfer {
   std::function<void()> start{}, finish{};
   explicit operator bool() const { return finish != nullptr; }
 };
 
-/// All communicators of one rank: one Gloo context per (group, stream, pattern of connections), one of two ranks per
-/// point-to-point peer and stream. The only place that knows Gloo, together with links.cpp and collectives.cpp.
+/// All communicators of one rank: a Gloo context per (group, stream, connection pattern), and a context of two ranks
+/// per (point-to-point peer, stream). Only communication.cpp, links.cpp and collectives.cpp call Gloo.
 ///
-/// Contexts that an earlier Communication of the process released are used again where they join the same ranks.
+/// Reuses contexts that an earlier Communication of the process released if they connect the same ranks.
 ///
-/// all_reduce of messages up to `small_bytes` is bound by latency and goes by halving and doubling; longer ones by the
-/// algorithm asked for. A group of one rank needs no communicator.
+/// An all-reduce of up to `small_bytes` is latency-bound and uses halving-doubling; longer ones use the requested
+/// algorithm. A group of one rank needs no communicator.
 class Communication {
  public:
   static constexpr std::int64_t small_bytes = 4096;
@@ -35,11 +35,12 @@ class Communication {
 
   std::vector<RendezvousMessage> publish();
   void connect(const std::vector<RendezvousMessage>& received, double timeout_s);
-  /// After publish(), in the order of the operation lists.
+  /// Call after publish(), in the order of the operation lists.
   Transfer prepare(const program::Operation& op, const std::function<backend::Tensor(const program::View&)>& tensor);
-  /// Afterwards nothing but the destructor may be called. Every operation must be over on all ranks.
+  /// Returns the contexts for a later Communication. All ranks must have finished every operation; afterwards, only the
+  /// destructor may be called.
   std::shared_ptr<backend::Connections> release();
-  /// Makes everything pending and to come fail at once. From any thread, any number of times.
+  /// Makes all pending and later transfers fail at once. May be called from any thread, any number of times.
   void abort() noexcept;
 
  private:

@@ -72,7 +72,7 @@ class CompilerState {
  private:
   using Run = std::function<void()>;
 
-  // oneDNN computes the product with its bias and what is added; GELU and a bias gradient are kernels beside it.
+  // oneDNN computes the product with `bias` and `add`; GELU and the bias gradient run as separate kernels.
   Run prepare(const backend::Bound<program::Matmul>& op) {
     if (program::is_fp8(op.a.type)) return prepare_widened(op);
     const backend::Tensor to = op.epilogue == program::Epilogue::gelu ? op.aux : op.out;
@@ -95,7 +95,7 @@ class CompilerState {
     };
   }
 
-  // No CPU multiplies 8-bit floats: they become bf16, which holds each times its scale exactly.
+  // CPUs do not multiply 8-bit floats: they are widened to bf16, which represents each code times its scale exactly.
   Run prepare_widened(const backend::Bound<program::Matmul>& op) {
     backend::Bound<program::Matmul> product = op;
     product.a = {wide_[0].data(), program::DType::bf16, op.a.count};
@@ -128,7 +128,7 @@ class CompilerState {
   std::vector<float> scratch_;  // the largest that any operation needs: they run one after the other
   backend::KernelContext context_;
   std::map<AttentionKernel::Form, AttentionKernel> attention_;
-  std::array<std::vector<bf16>, 2> wide_;  // factors of the largest 8-bit product, as they are multiplied
+  std::array<std::vector<bf16>, 2> wide_;  // widened factors of the largest 8-bit product
 };
 
 }  // namespace

@@ -33,15 +33,15 @@ using OwnedMemory = std::unique_ptr<std::byte, Free>;
 OwnedMemory allocate(std::int64_t bytes) {
   void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (p == MAP_FAILED) fail("the step needs {} bytes of memory, which this machine does not give", bytes);
-  madvise(p, bytes, MADV_HUGEPAGE);  // fewer TLB misses; an advice, so its result is none
+  madvise(p, bytes, MADV_HUGEPAGE);  // fewer TLB misses; only advice, so failure does not matter
   auto* memory = static_cast<std::byte*>(p);
-  // Touched first by the threads that will use it, so that the pages lie on their NUMA node.
+  // The first touch, by the threads that will use it, places the pages on their NUMA node.
   parallel_ranges(bytes, std::int64_t{2} << 20,
                   [&](std::int64_t first, std::int64_t last, int) { std::memset(memory + first, 0, last - first); });
   return {memory, Free{static_cast<std::size_t>(bytes)}};
 }
 
-// The step is over on all ranks when the last all-reduce is: by construction the one of the loss over the world.
+// A step is over on all ranks when its last all-reduce is: by construction, that of the loss over all ranks.
 program::OperationId closing_operation(const std::vector<program::Operation>& list) {
   for (auto i = static_cast<program::OperationId>(list.size()) - 1; i >= 0; --i) {
     if (std::holds_alternative<program::AllReduce>(list[i].action)) return i;
@@ -55,7 +55,7 @@ int checked_threads(int threads) {
   return threads;
 }
 
-// The amount per second of calls that each do `amount`, for about `seconds`; one call at least.
+// Returns the amount per second of calls that each do `amount`, from one call or more for about `seconds`.
 template <class F>
 double rate_of(double amount, double seconds, const F& call) {
   double total = 0;
@@ -84,14 +84,14 @@ class CpuExecutable : public backend::Executable {
         around_(request.around ? request.around(request) : nullptr) {}
 
   ~CpuExecutable() override {
-    streams_.reset();  // before what its threads use
+    streams_.reset();  // its threads use the other members
   }
 
   std::vector<RendezvousMessage> publish() override {
     omp_set_num_threads(threads_);
     std::vector<RendezvousMessage> messages = communication_.publish();
-    // The transfers, too: their receive buffers must be known before a peer can send, and peers that are connected from
-    // an earlier Program on can as soon as all have published.
+    // Prepare the transfers as well: receive buffers must exist before a peer can send, and peers whose connections are
+    // kept from an earlier Program can send as soon as all ranks have published.
     init_ = make_ready(program_.init);
     step_ = make_ready(program_.step);
     return messages;
@@ -99,7 +99,7 @@ class CpuExecutable : public backend::Executable {
 
   std::shared_ptr<backend::Connections> release_connections() override {
     watched_.store(nullptr, std::memory_order_release);
-    streams_.reset();  // they know the transfers
+    streams_.reset();  // they refer to the transfers
     init_ = TaskList();
     step_ = TaskList();
     return communication_.release();
@@ -212,7 +212,7 @@ class CpuExecutable : public backend::Executable {
     }
     const double loaded_s = system_clock().seconds() - began_s;
     const double closed_s = streams_->run(step_, intervals);
-    // A step begins with its inputs.
+    // Filling the inputs is the first part of the step.
     for (std::size_t i = 0; intervals && i < intervals->size(); ++i) {
       (*intervals)[i].start_s += loaded_s;
       (*intervals)[i].end_s += loaded_s;
@@ -230,7 +230,7 @@ class CpuExecutable : public backend::Executable {
   backend::Around around_;
   TaskList init_, step_;
   std::unique_ptr<Streams> streams_;
-  std::atomic<const Streams*> watched_{nullptr};  // for progress(), which another thread may ask for early
+  std::atomic<const Streams*> watched_{nullptr};  // for progress(), which another thread may call before connect()
   std::atomic<std::int64_t> steps_begun_{-1};
 };
 
@@ -254,11 +254,11 @@ class CpuBackend : public backend::Backend {
 
   double measure_matmul_flops(config::Precision precision, const backend::ExecutableRequest& where,
                               double seconds) const override {
-    if (config::is_low(precision)) return 0;  // emulated: nothing that MFU could be a share of
+    if (config::is_low(precision)) return 0;  // emulated: no peak that an MFU could refer to
     omp_set_num_threads(where.threads);
     constexpr std::int64_t n = 1024;
     const program::DType type = config::storage_of(precision);
-    // Random numbers: what units draw, and so how fast they run, depends on the data.
+    // Random numbers, because power draw, and so the clock rate, depends on the data.
     std::vector<float> a(n * n), b(n * n), out(n * n);
     std::uint64_t seed = 0;
     for (std::vector<float>* factor : {&a, &b}) {
@@ -276,7 +276,7 @@ class CpuBackend : public backend::Backend {
 
   double measure_copy_bandwidth(const backend::ExecutableRequest& where, double seconds) const override {
     omp_set_num_threads(where.threads);
-    constexpr std::int64_t n = 64 << 20;  // 256 MiB each way: more than the last cache of any CPU of today but few
+    constexpr std::int64_t n = 64 << 20;  // 256 MiB each way: larger than the last-level cache of all but a few CPUs
     std::vector<float> from(n, 1), to(n);
     const backend::Tensor in{from.data(), program::DType::f32, n}, out{to.data(), program::DType::f32, n};
     const auto copy = [&] { run(backend::Bound<program::Convert>{in, out}); };

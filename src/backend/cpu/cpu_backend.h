@@ -6,9 +6,9 @@
 
 namespace harness::cpu {
 
-/// Turns compute operations into calls on fixed addresses: products are generated, scratch is allocated when it is
-/// made, and the calls allocate nothing. The calls are made one at a time, on one thread, whose OpenMP threads they
-/// use. It must outlive them.
+/// Compiles compute operations into calls on fixed addresses. It allocates scratch when it is made and generates code
+/// for products when it compiles, so the calls allocate nothing. Make the calls one at a time, on one thread, whose
+/// OpenMP threads they use. The Compiler must outlive them.
 using Compiler = std::function<std::function<void()>(const program::Operation& operation)>;
 Compiler make_compiler(const backend::ExecutableRequest& request,
                        std::function<backend::Tensor(const program::View&)> tensor);

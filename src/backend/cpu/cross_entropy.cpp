@@ -42,7 +42,8 @@ float sum_of_exponentials(const T* x, std::int64_t n, float maximum) {
   return simd::sum(total);
 }
 
-// x = scale * (softmax(x) - onehot(label)); label outside [0, n): no one there.
+// x = scale * (softmax(x) - onehot(label)). A label outside [0, n), as in another vocabulary shard, has no one-hot
+// term.
 template <class T>
 void write_gradient(T* x, std::int64_t n, std::int64_t label, float maximum, float sum, float scale) {
   const bool here = label >= 0 && label < n;
@@ -54,7 +55,7 @@ void write_gradient(T* x, std::int64_t n, std::int64_t label, float maximum, flo
   if (here) simd::store_one(x + label, at_label);
 }
 
-// A factor of the scales of loss and gradient.
+// The factor of both loss_scale and gradient_scale.
 float scale_of(const auto& op) {
   return op.scale ? op.scale.f32()[0] : 1.0f;
 }
@@ -62,7 +63,7 @@ float gradient_scale_of(const auto& op) {
   const float factor = op.gradient_factor ? op.gradient_factor.f32()[0] : 1.0f;
   return static_cast<float>(op.gradient_scale) * scale_of(op) * factor;
 }
-// Whether the row's label stands for no token, as that of padding does.
+// Whether the loss excludes this row, as for padding.
 bool is_left_out(const auto& op, std::int64_t row) {
   return op.scale && op.labels.i32()[row] < 0;
 }
@@ -89,7 +90,7 @@ void run(const backend::Bound<program::CrossEntropy>& op, const backend::KernelC
       const float maximum = row_maximum(x, op.vocab);
       const float sum = sum_of_exponentials(x, op.vocab, maximum);
       const std::int64_t l = label[r];
-      // A label that is no token has no probability: the loss shows it.
+      // A label outside the vocabulary makes the loss NaN, which shows the error.
       const float target = l >= 0 && l < op.vocab ? to_float(x[l]) - maximum : NAN;
       row_losses[r] = std::log(sum) - target;
       write_gradient(x, op.vocab, l, maximum, sum, gradient_scale);

@@ -150,8 +150,8 @@ void run(const backend::Bound<program::BiasAdd>& op, const backend::KernelContex
 }
 
 void run(const backend::Bound<program::ColumnSum>& op, const backend::KernelContext&) {
-  // Threads share the columns, so that the result does not depend on their number. Sums of 64 rows are added up, not
-  // single rows: the rounding error grows with the square root of fewer terms.
+  // Each thread sums columns of its own, so the result does not depend on their number. Rows are summed in blocks of 64
+  // first: the rounding error grows with the square root of the number of terms.
   constexpr std::int64_t block = 64, columns = 4 * simd::lanes;
   const std::int64_t rows = op.rows, width = op.width;
   backend::with_type(op.in.type, [&](auto tag) {
@@ -204,7 +204,7 @@ void run(const backend::Bound<program::Record>& op, const backend::KernelContext
 
 namespace {
 
-// Elements i and i + half of one head.
+// Rotates the pairs of elements i and i + half of one head.
 template <class T>
 HARNESS_INLINE void turn_head(T* head, const float* cosine, const float* sine, std::int64_t half) {
   over(0, half, [&](std::int64_t i, std::int64_t n) {
@@ -221,8 +221,8 @@ std::int64_t scratch_floats(const program::Rope& op, int threads) {
   return op.head_dim * threads;
 }
 
-// Angles and their functions are f32 whatever the data are: bf16 would not tell one late position from the next. Each
-// is used for that position of all sequences and heads; where rows say their positions, of one row.
+// Angles, sines and cosines are f32 for all data types: bf16 cannot tell neighbouring late positions apart. They are
+// computed once per position for all sequences and heads, or once per row if rows give their positions.
 void run(const backend::Bound<program::Rope>& op, const backend::KernelContext& context) {
   const std::int64_t half = op.head_dim / 2, every = op.position_ids ? op.rows : op.sequence;
   const std::int64_t positions = std::min(every, op.rows);
@@ -254,7 +254,7 @@ struct Factors {
   float decay, beta1, beta2, step_size, root_correction, epsilon, of_gradient;
 };
 
-// One element or one vector of them; `root` is its square root.
+// AdamW on one element or one vector of them; `root` is the square root of that type.
 template <class V, class Root>
 HARNESS_INLINE void update(V& w, V& m, V& v, V g, const Factors& f, Root&& root) {
   w *= f.decay;
@@ -313,7 +313,7 @@ void run(const backend::Bound<program::CheckFinite>& op, const backend::KernelCo
   const float* from = op.in.f32();
   std::atomic<bool> finite = true;
   parallel_ranges(op.in.count, elementwise_grain, [&](std::int64_t first, std::int64_t last, int) {
-    Vec zeros{};  // 0 times a finite number is 0, times any other NaN
+    Vec zeros{};  // 0 times a finite number is 0; times infinity or NaN, it is NaN
     over(first, last, [&](std::int64_t i, std::int64_t n) { zeros += get(from + i, n) * 0.0f; });
     if (simd::sum(zeros) != 0) finite = false;
   });

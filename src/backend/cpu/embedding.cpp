@@ -22,7 +22,7 @@ std::int64_t position_of(const auto& op, std::int64_t row) {
 
 void run(const backend::Bound<program::Embedding>& op, const backend::KernelContext& context) {
   const std::int64_t width = op.width, first = backend::first_row(op.shard, context.at);
-  // Each position counts once in the sum over the shards.
+  // The shards' outputs are summed, so only one of them adds the positions.
   const backend::Tensor positions = context.at[op.shard.axis] == 0 ? op.positions : backend::Tensor{};
   const std::int32_t* token = op.tokens.i32();
   backend::with_type(op.out.type, [&](auto tag) {
@@ -53,7 +53,7 @@ void run(const backend::Bound<program::EmbeddingBackward>& op, const backend::Ke
   backend::with_type(op.dout.type, [&](auto tag) {
     using T = decltype(tag);
     const T* from = op.dout.as<const T>();
-    // Words: a token may occur in any row, so threads share the columns and every thread walks all rows in order.
+    // A token may occur in any row, so each thread takes a range of columns and walks all rows in order.
     parallel_ranges(width, 64, [&](std::int64_t begin, std::int64_t end, int) {
       for (std::int64_t t = 0; t < op.rows; ++t) {
         const std::int64_t local = token[t] - first;
@@ -62,7 +62,7 @@ void run(const backend::Bound<program::EmbeddingBackward>& op, const backend::Ke
       }
     });
     if (!op.dpositions) return;
-    if (op.position_ids) {  // a position may occur in any row, too
+    if (op.position_ids) {  // a position, too, may occur in any row
       parallel_ranges(width, 64, [&](std::int64_t begin, std::int64_t end, int) {
         float* to = op.dpositions.f32() + begin;
         for (std::int64_t p = 0; p < op.sequence && !op.accumulate_positions; ++p)

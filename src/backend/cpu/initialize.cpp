@@ -11,8 +11,8 @@
 namespace harness::cpu {
 namespace {
 
-// philox_normal() of base/random.h for consecutive indices, several at a time: every worker draws all its
-// parameters when it starts, and one at a time that takes seconds. Agrees with it to about 1e-13.
+// Vectorised philox_normal() of base/random.h for consecutive indices: every worker draws all its parameters when it
+// starts, which takes seconds one at a time. Agrees with it to about 1e-13.
 constexpr int group = 16;
 
 void uniforms(std::uint64_t key, std::uint64_t first, double (&u)[group], double (&v)[group]) {

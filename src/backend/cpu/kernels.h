@@ -4,11 +4,10 @@
 
 #include "backend/bound.h"
 
-// The backend's own kernels: what oneDNN does not have, or is slow at. run() computes what the operation of that type
-// in program/operation.h says. All use the calling thread's OpenMP threads; sums over rows are taken in an order that
-// depends on the shapes and the number of threads alone. A kernel that needs scratch has a scratch_floats() for the
-// number of threads; it finds the memory in its context. Matrix products and attention are prepared and not run from
-// here: compile.cpp.
+// The backend's own kernels, for operations that oneDNN lacks or runs slowly. run() computes the operation as
+// program/operation.h defines it. Kernels use the calling thread's OpenMP threads; the order of sums over rows depends
+// on the shapes and the number of threads alone. A kernel that needs scratch has a scratch_floats() for the number of
+// threads and finds the memory in its context. Matrix products and attention are in compile.cpp.
 namespace harness::cpu {
 
 void run(const backend::Bound<program::Fill>& op, const backend::KernelContext& context = {});
@@ -28,7 +27,7 @@ void run(const backend::Bound<program::RmsNormBackward>& op, const backend::Kern
 std::int64_t scratch_floats(const program::RmsNormBackward& op, int threads);
 
 void run(const backend::Bound<program::Quantise>& op, const backend::KernelContext& context = {});
-/// to[i] = codes[i] times its scale, of 8-bit floats in rows of `width`. Exact for scales as Quantise makes them.
+/// to[i] = codes[i] * its scale, for 8-bit floats in rows of `width`. Exact for the scales that Quantise makes.
 void widen(const backend::Tensor& codes, const backend::Tensor& scales, std::int64_t width, bf16* to);
 void run(const backend::Bound<program::Gelu>& op, const backend::KernelContext& context = {});
 void run(const backend::Bound<program::GeluBackward>& op, const backend::KernelContext& context = {});
@@ -54,7 +53,7 @@ void run(const backend::Bound<program::UpdateScale>& op, const backend::KernelCo
 void run(const backend::Bound<program::TopK>& op, const backend::KernelContext& context = {});
 void run(const backend::Bound<program::ScatterAdd>& op, const backend::KernelContext& context = {});
 
-/// to += from (sum) or to = max(to, from): what a collective's algorithm does with what it receives. One thread.
+/// to = a + b (sum) or max(a, b), as collectives reduce what they receive. `to` may be a or b. Single-threaded.
 void reduce(backend::Tensor to, const void* a, const void* b, program::Reduction reduction);
 
 }  // namespace harness::cpu

@@ -78,15 +78,15 @@ std::string own_address() {
   return "127.0.0.1";
 }
 
-// While it lives, new threads do not preempt those that wake them (SCHED_BATCH). Gloo's event thread finds a pair
-// locked while another thread sends on it, and tries again without sleeping. On the sender's core it would stop the
-// sender until the scheduler's next tick: 4 ms at 250 Hz, measured for every all-reduce of 8 KiB to 1 MiB between two
-// ranks of one core each, against 0.11 to 0.29 ms.
+// Threads that start during its lifetime do not preempt those that wake them (SCHED_BATCH). If Gloo's event thread
+// finds a pair locked by a sending thread, it retries without sleeping. On the sender's core it would stop the sender
+// until the next scheduler tick: 4 ms at 250 Hz, measured for every all-reduce of 8 KiB to 1 MiB between two ranks of
+// one core each, against 0.11 to 0.29 ms.
 class BatchScheduling {
  public:
   BatchScheduling() : policy_(sched_getscheduler(0)) {
     sched_getparam(0, &parameters_);
-    if (policy_ != SCHED_OTHER) return;  // set on purpose
+    if (policy_ != SCHED_OTHER) return;  // the policy was set on purpose
     const sched_param none{};
     changed_ = sched_setscheduler(0, SCHED_BATCH, &none) == 0;
   }
@@ -102,7 +102,7 @@ class BatchScheduling {
   bool changed_ = false;
 };
 
-constexpr std::uint64_t secret_slot = ~std::uint64_t{0};  // Gloo's own count up from 0
+constexpr std::uint64_t secret_slot = ~std::uint64_t{0};  // Gloo's own slots count up from 0
 
 }  // namespace
 
@@ -158,13 +158,13 @@ void LinkedContext::connect(int partner, const std::string& address) {
 }
 
 void LinkedContext::poison() noexcept {
-  // Closing a pair wakes nobody who waits for it. A receive that times out does: Gloo then closes all pairs of the
-  // context and hands the error to everything pending on them.
+  // Closing a pair does not wake its waiters. A receive that times out does: Gloo then closes all pairs of the context
+  // and fails everything pending on them.
   try {
     char byte = 0;
     createUnboundBuffer(&byte, 1)->waitRecv(std::chrono::milliseconds(1));
   } catch (const std::exception&) {
-    // the time-out that was wanted
+    // the intended time-out
   }
 }
 

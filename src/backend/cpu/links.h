@@ -16,21 +16,21 @@
 #include "backend/cpu/communication.h"
 #include "config/settings.h"
 
-// Private to the sources that speak Gloo (links.cpp, collectives.cpp, communication.cpp).
+// Private to the sources that call Gloo (links.cpp, collectives.cpp, communication.cpp).
 namespace harness::cpu {
 
-/// Gloo takes whoever connects first for the peer. So each end of a connection draws a secret, which the supervisors
-/// carry to the other end, and shows it there when they are connected. Gloo shows nobody its sockets: who stands
-/// between two ranks and passes on what they say is not found.
+/// Gloo takes the first process that connects for the peer. So each end of a connection draws a secret, which the
+/// supervisors carry to the other end, and sends it over the new connection. Gloo does not expose its sockets, so a man
+/// in the middle who forwards the traffic is not detected.
 using LinkSecret = std::array<char, 16>;
 
-/// The TCP interface this rank is reached at: $HARNESS_GLOO_IFNAME if set; else loopback for the ranks of one node;
-/// else the address of the host's name; where that is a loopback address, the first other interface, if there is any.
-/// One I/O thread serves all contexts.
+/// Opens the TCP interface that peers reach this rank at: $HARNESS_GLOO_IFNAME if set; else loopback if all ranks are
+/// on one node; else the address of the host's name; if that is loopback or not an address of this host, the first
+/// interface that is not loopback, if any. One I/O thread serves all contexts.
 std::shared_ptr<gloo::transport::Device> open_device(bool one_node);
 
-/// A Gloo context whose pairs are connected with addresses that somebody else carries: only those to `partners`, so
-/// that a ring of n ranks needs two connections each and not n - 1.
+/// A Gloo context that connects only to `partners`, by addresses that its owner exchanges. A ring of n ranks so needs
+/// two connections per rank and not n - 1.
 class LinkedContext : public gloo::Context {
  public:
   LinkedContext(int rank, int size, const std::vector<int>& partners, std::shared_ptr<gloo::transport::Device> device,
@@ -38,19 +38,19 @@ class LinkedContext : public gloo::Context {
 
   const std::vector<int>& partners() const { return partners_; }
 
-  /// Memory for what is received on the way, shared by the operations of this context, which run one after another:
-  /// each reserves what it needs before any of them runs.
+  /// Receive memory for intermediate results, shared by the operations of this context, which run one after another.
+  /// Each operation reserves its size before any of them runs.
   void reserve_scratch(std::size_t bytes) { scratch_.resize(std::max(scratch_.size(), bytes)); }
   char* scratch() { return scratch_.data(); }
 
-  /// Where the partner connects to, and this end's secret. Nobody else may see it. Throws Error where the system has no
-  /// random numbers.
+  /// Returns the address that the partner connects to, with this end's secret. No other process may see it. Throws
+  /// Error if the system has no random numbers.
   std::string address(int partner);
-  /// Blocks until connected. Ranks must connect all their pairs in one global order. Throws if whoever is at the other
-  /// end does not show the partner's secret.
+  /// Blocks until connected. Ranks must connect all their pairs in one global order. Throws if the other end does not
+  /// send the partner's secret.
   void connect(int partner, const std::string& address);
-  /// Makes every pending and later operation on this context fail, here and, since the connections close, at peers.
-  /// From any thread.
+  /// Makes every pending and later operation on this context fail, here and, because the connections close, at peers.
+  /// May be called from any thread.
   void poison() noexcept;
 
  private:
@@ -61,10 +61,10 @@ class LinkedContext : public gloo::Context {
 
 using ContextPointer = std::shared_ptr<LinkedContext>;
 
-// Transfers over a context that is connected, or will be. They keep it alive. Exceptions are Gloo's: communication.cpp
-// translates them.
+// Transfers over a context that is, or will be, connected. They keep it alive. They throw Gloo's exceptions, which
+// communication.cpp translates.
 
-/// With AllReduceAlgorithm::halving_doubling it must be made in the same order on all ranks.
+/// With AllReduceAlgorithm::halving_doubling, all ranks must make their transfers in the same order.
 Transfer make_all_reduce(const ContextPointer& context, backend::Tensor in, backend::Tensor out,
                          program::Reduction reduction, config::AllReduceAlgorithm algorithm);
 /// Ring.

@@ -13,13 +13,13 @@ using simd::over;
 using simd::put;
 using simd::Vec;
 
-// LayerNorm and RmsNorm, forward and backward: the latter takes no mean off the row and has no beta.
+// True for LayerNorm and its gradient; RmsNorm subtracts no mean and has no beta.
 template <class Norm>
 constexpr bool centres = requires(Norm norm) {
   norm.mean;
 };
 
-constexpr std::int64_t row_block = 32;  // rows whose column sums are added up before they join the total
+constexpr std::int64_t row_block = 32;  // rows whose column sums are formed before they join the total
 
 template <class T, class Norm>
 void forward_row(const Norm& t, std::int64_t r) {
@@ -37,7 +37,7 @@ void forward_row(const Norm& t, std::int64_t r) {
     if (residual) v += get(residual + i, n);
     if (sum) {
       put(sum + i, v, n);
-      v = get(sum + i, n);  // what the backward pass will see: rounded to the buffer's type
+      v = get(sum + i, n);  // as the backward pass will see it: rounded to the buffer's type
     }
     total += v;
   });
@@ -58,7 +58,7 @@ void forward_row(const Norm& t, std::int64_t r) {
   });
 }
 
-// The column sums of one block of rows, on their way to the totals.
+// The column sums of one block of rows, before they join the totals.
 struct Sums {
   float *dgamma, *dbeta, *dbias;
 };
@@ -73,8 +73,7 @@ void backward_row(const Norm& t, std::int64_t r, const Sums& sums) {
   float mean = 0;
   if constexpr (centres<Norm>) mean = t.mean.f32()[r];
   const float rstd = t.rstd.f32()[r];
-  // With h = (x - mean) rstd and g = gamma dout: din = rstd (g - mean(g) - h mean(g h)), where a mean was taken off x;
-  // else without mean(g).
+  // With h = (x - mean) rstd and g = gamma dout: din = rstd (g - mean(g) - h mean(g h)); RmsNorm has no mean(g).
   Vec sum_g{}, sum_gh{};
   over(0, width, [&](std::int64_t i, std::int64_t n) {
     const Vec dy = get(dout + i, n), h = (get(x + i, n) - mean) * rstd;

@@ -29,9 +29,9 @@ memory::data_type type_of(program::DType type) {
     case program::DType::bf16:
       return memory::data_type::bf16;
     case program::DType::i32:
-    case program::DType::f16:  // WideCopy
+    case program::DType::f16:  // widened by WideCopy
     case program::DType::e4m3:
-    case program::DType::e5m2:  // compile.cpp makes bf16 of them
+    case program::DType::e5m2:  // widened to bf16 in compile.cpp
     case program::DType::e8m0:
       break;
   }
@@ -63,12 +63,12 @@ dnnl::matmul::primitive_desc make(const ProductForm& f) {
 #endif
 }
 
-// An f32 copy of a matrix of f16, which oneDNN 2 does not multiply on CPUs, and oneDNN 3 on few. It lies in the
-// workspace, the contiguous elements as they are.
+// An f32 copy, in the workspace, of an f16 matrix, which oneDNN 2 does not multiply on CPUs, and oneDNN 3 on few.
+// Contiguous elements stay contiguous.
 class WideCopy {
  public:
   WideCopy() = default;
-  /// Makes `matrix` the form of the copy and `workspace_bytes` larger by it, where the matrix has f16 elements.
+  /// If `matrix` has f16 elements, gives it the form of the copy and adds the copy's size to `workspace_bytes`.
   WideCopy(MatrixForm& matrix, std::int64_t batch, std::int64_t rows, std::int64_t columns,
            std::size_t& workspace_bytes)
       : batch_(batch), of_(matrix), offset_(workspace_bytes) {
@@ -83,7 +83,7 @@ class WideCopy {
     workspace_bytes += (bytes + alignment - 1) / alignment * alignment;
   }
 
-  /// Where the product finds the matrix or what it adds up to: the copy, or `matrix` itself.
+  /// Returns the operand's address for the product: that of the copy, or `matrix` if there is none.
   void* at(void* matrix, void* workspace) const {
     return lines_ == 0 || matrix == nullptr ? matrix : static_cast<std::byte*>(workspace) + offset_;
   }
@@ -219,7 +219,7 @@ std::string onednn_instruction_set() {
 }
 
 bool has_native_bf16() {
-  // oneDNN numbers its instruction sets so that one that contains another has its bits.
+  // oneDNN numbers instruction sets so that a superset has all bits of its subsets.
   const auto have = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
   const auto need = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
   return (have & need) == need;

@@ -8,7 +8,7 @@
 
 #include "program/operation.h"
 
-// Matrix products by oneDNN: the only place that knows the library (versions 2.6 and 3).
+// Matrix products by oneDNN (versions 2.6 and 3). Only onednn.cpp calls the library.
 namespace harness::cpu {
 
 /// A matrix of a product: element (i, j) of batch b lies at b * batch_stride + i * row_stride + j * column_stride.
@@ -18,7 +18,7 @@ struct MatrixForm {
   auto operator<=>(const MatrixForm&) const = default;  // NOLINT(modernize-use-nullptr): 14 misreads it
 };
 
-/// out[m, n] (+)= a[m, k] b[k, n] + bias[n] + add[m, n], `batch` times. add is stored as out is; it goes without
+/// out[m, n] (+)= a[m, k] b[k, n] + bias[n] + add[m, n], `batch` times. `add` has the form of `out` and excludes
 /// `accumulate`.
 struct ProductForm {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
@@ -33,11 +33,11 @@ struct alignas(4096) Page {
   Page() {}  // NOLINT(modernize-use-equals-default): the threads that use the bytes are the first to touch them
   std::byte bytes[4096];
 };
-/// Memory that the products of one thread use one after the other. Grows only while products are made.
+/// Memory that the products of one thread use in turn. It grows only while products are made.
 using Workspace = std::vector<Page>;
 
-/// One product, made ready once and run as often as wanted, by one thread at a time. It uses as many OpenMP threads as
-/// omp_get_max_threads() said when it was made and must run under the same number. Allocates nothing when run.
+/// A product, prepared once and run any number of times, by one thread at a time. It uses omp_get_max_threads() OpenMP
+/// threads as of its construction and must run under the same number. Allocates nothing when run.
 class Product {
  public:
   Product(const ProductForm& form, Workspace& workspace);
@@ -49,7 +49,7 @@ class Product {
 };
 
 std::string onednn_version();
-/// "avx512_core_bf16" …: the instruction set oneDNN makes code for.
+/// The instruction set that oneDNN generates code for: "avx512_core_bf16" ….
 std::string onednn_instruction_set();
 bool has_native_bf16();
 

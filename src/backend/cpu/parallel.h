@@ -9,7 +9,7 @@
 namespace harness::cpu {
 
 /// Splits [0, n) among the OpenMP threads in whole multiples of `grain` and calls f(first, last, thread). The split
-/// depends on n and the number of threads alone. Small work is not split.
+/// depends on n, `grain` and the number of threads alone. Small work is not split.
 template <class F>
 void parallel_ranges(std::int64_t n, std::int64_t grain, F&& f) {
   const std::int64_t units = (n + grain - 1) / grain;
@@ -27,12 +27,12 @@ void parallel_ranges(std::int64_t n, std::int64_t grain, F&& f) {
 }
 
 inline constexpr std::int64_t elementwise_grain = 16384;  // elements: some microseconds of work
-/// As many rows of `width` elements: one at least.
+/// The number of rows of `width` elements in such a grain, at least one.
 inline std::int64_t row_grain(std::int64_t width) {
   return std::max<std::int64_t>(1, elementwise_grain / width);
 }
 
-/// f(row) for each of `rows` rows of `width` elements.
+/// Calls f(row) in parallel for each of `rows` rows of `width` elements.
 template <class F>
 void parallel_rows(std::int64_t rows, std::int64_t width, F&& f) {
   parallel_ranges(rows, row_grain(width), [&](std::int64_t first, std::int64_t last, int) {

@@ -10,7 +10,7 @@
 namespace harness::cpu {
 namespace {
 
-// Compared as whole numbers, magnitudes of floats are in order, with infinity and then NaN above all numbers.
+// As integers, the bits of |x| sort like |x|, with infinity and then NaN above all numbers.
 template <class T>
 std::uint32_t largest_magnitude(const T* in, std::int64_t count) {
   std::atomic<std::uint32_t> largest{0};
@@ -25,7 +25,7 @@ std::uint32_t largest_magnitude(const T* in, std::int64_t count) {
   return largest.load();
 }
 
-// A tensor that has one scale.
+// Quantises a tensor with a single scale.
 template <class T>
 void quantise_tensor(const backend::Bound<program::Quantise>& op, const Fp8Format& format) {
   const std::int64_t rows = op.rows, width = op.width;
@@ -44,8 +44,8 @@ void quantise_tensor(const backend::Bound<program::Quantise>& op, const Fp8Forma
   });
 }
 
-// One of the two outputs whose blocks have scales: `rows` of `width` elements, element (r, c) of which is
-// from[r * between_rows + c * between_columns].
+// Fills one of the two outputs with block scales: `rows` of `width` elements, element (r, c) of which is from[r *
+// between_rows + c * between_columns].
 template <class T>
 void quantise_blocks(const T* from, std::int64_t rows, std::int64_t width, std::int64_t between_rows,
                      std::int64_t between_columns, const Fp8Format& format, const backend::Tensor& out,
@@ -90,7 +90,7 @@ void run(const backend::Bound<program::Quantise>& op, const backend::KernelConte
 void widen(const backend::Tensor& codes, const backend::Tensor& scales, std::int64_t width, bf16* to) {
   const Fp8Format& format = backend::fp8_format(codes.type);
   const bool of_blocks = program::are_of_blocks(scales.type);
-  const std::int64_t together = of_blocks ? mx_block : width;  // elements of a row that have one scale
+  const std::int64_t together = of_blocks ? mx_block : width;  // elements of a row that share a scale
   std::array<float, 256> number{};
   for (std::size_t code = 0; code < number.size(); ++code)
     number[code] = fp8_to_float(format, static_cast<std::uint8_t>(code));

@@ -9,7 +9,7 @@
 
 #include "base/floats.h"
 
-// Vectors as wide as the compiler's target has, by GCC's and Clang's vector extension. Included by kernels only.
+// Vectors of the compiler target's width, by GCC's and Clang's vector extension. Only kernels include this file.
 #pragma GCC diagnostic ignored "-Wpsabi"  // all functions here are inlined: no vector crosses an ABI
 
 namespace harness::cpu::simd {
@@ -53,7 +53,7 @@ HARNESS_INLINE void store(bf16* p, Vec v) {
 #else
   const UintVec u = (UintVec)v;
   const UintVec rounded = u + 0x7fffu + ((u >> 16) & 1u);
-  const UintVec bits = v == v ? rounded : (u | 0x400000u);  // a NaN stays one
+  const UintVec bits = v == v ? rounded : (u | 0x400000u);  // a NaN stays a NaN
   const HalfVec h = __builtin_convertvector(bits >> 16, HalfVec);
   std::memcpy(p, &h, sizeof h);
 #endif
@@ -82,11 +82,11 @@ HARNESS_INLINE void store(f16* p, Vec v) {
 #endif
 }
 
-/// The first n < lanes elements; the others are `other`.
+/// Loads the first n < lanes elements and sets the other lanes to `other`.
 template <class T>
 HARNESS_INLINE Vec load_tail(const T* p, std::int64_t n, float other = 0) {
   Vec v = splat(other);
-  for (std::int64_t i = 0; i < lanes - 1 && i < n; ++i) v[i] = to_float(p[i]);  // the compiler sees no bound of n
+  for (std::int64_t i = 0; i < lanes - 1 && i < n; ++i) v[i] = to_float(p[i]);  // n alone gives the compiler no bound
   return v;
 }
 HARNESS_INLINE void store_one(float* p, float x) {
@@ -105,7 +105,7 @@ HARNESS_INLINE void store_tail(T* p, Vec v, std::int64_t n) {
 
 HARNESS_INLINE Vec max(Vec a, Vec b) {
   return a > b ? a : b;
-}  // b if one is NaN
+}  // b if either is NaN
 HARNESS_INLINE float sum(Vec v) {
   float total = 0;
   for (std::int64_t width = lanes / 2; width >= 1; width /= 2) {
@@ -120,7 +120,8 @@ HARNESS_INLINE float largest(Vec v) {
   return m;
 }
 
-// All n <= lanes elements, the others zero; the loop over [first, last) in such pieces, all but the last of them whole.
+// get() and put() move n <= lanes elements; get() sets the other lanes to `other`. over() splits [first, last) into
+// such pieces, all but the last of them full vectors.
 template <class T>
 HARNESS_INLINE Vec get(const T* p, std::int64_t n, float other = 0) {
   return n == lanes ? load(p) : load_tail(p, n, other);

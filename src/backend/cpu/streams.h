@@ -16,7 +16,7 @@
 
 namespace harness::cpu {
 
-/// One operation made ready to run: either `compute` or `transfer` is set.
+/// An operation, ready to run: either `compute` or `transfer` is set.
 struct Task {
   program::StreamId stream = 0;
   std::vector<program::OperationId> waits;
@@ -25,7 +25,7 @@ struct Task {
   Transfer transfer;
 };
 
-/// A list of tasks in the order of its operations.
+/// Tasks in the order of a Program's operation list.
 class TaskList {
  public:
   TaskList() = default;
@@ -40,15 +40,15 @@ class TaskList {
 };
 
 /// Runs task lists: stream 0 on the calling thread, every other stream that has work on a thread of its own. Threads
-/// sleep while they wait. A failure on any stream stops all of them and is thrown by run(), now and ever after.
+/// sleep while they wait. A failure on any stream stops all streams; this and every later run() throws it.
 class Streams {
  public:
-  /// `abort` is called once, by the stream that fails first, and must make pending transfers fail. `lists`: all that
-  /// will be run; must outlive this.
+  /// `abort` is called once, by the stream that fails first, and must make pending transfers fail. `lists`: all lists
+  /// that run() will get; they must outlive this.
   Streams(const std::vector<const TaskList*>& lists, std::size_t streams, std::function<void()> abort);
   ~Streams();
 
-  /// Returns the completion time (steady clock, seconds). `intervals` gets one entry per task when given.
+  /// Runs a list. Returns its completion time (steady clock, seconds). `intervals`, if given, gets one entry per task.
   double run(const TaskList& list, std::vector<program::Interval>* intervals = nullptr);
 
   program::OperationId operation() const { return operation_.load(std::memory_order_relaxed); }

@@ -10,19 +10,19 @@
 namespace harness::cpu {
 namespace {
 
-// A whole number that is larger where |x| is; above all others for NaN.
+// An integer that sorts like |x|, with NaN above all others.
 std::uint32_t magnitude(float x) {
   return std::bit_cast<std::uint32_t>(x) & 0x7fffffffU;
 }
 
-// The smallest of the k largest magnitudes, and how many elements that have it are among the k.
+// The smallest of the k largest magnitudes, and how many of the k elements have it.
 struct Threshold {
   std::uint32_t least = 0;
   std::int64_t equal = 0;
 };
 
-// Radix selection: the digits of the smallest from the highest on, each from a histogram of those magnitudes that have
-// the digits before it.
+// Radix selection: finds the threshold digit by digit, the highest first, from histograms of the magnitudes that match
+// the digits found so far.
 Threshold threshold_of(const float* x, std::int64_t n, std::int64_t k) {
   constexpr int digit_bits = 11, digits = 1 << digit_bits;
   using Histogram = std::array<std::int64_t, digits>;
@@ -63,7 +63,7 @@ void run(const backend::Bound<program::TopK>& op, const backend::KernelContext&)
   });
   const Threshold threshold = threshold_of(residual, n, op.values.count);
 
-  // Where each thread's range begins among the kept ones follows from what the ranges before it hold.
+  // The counts of the ranges before a thread's own give its first place among the kept elements.
   struct Found {
     std::int64_t above = 0, equal = 0;
   };
@@ -82,7 +82,7 @@ void run(const backend::Bound<program::TopK>& op, const backend::KernelContext&)
       before.above += of_thread[t].above;
       before.equal += of_thread[t].equal;
     }
-    std::int64_t left = std::max<std::int64_t>(0, threshold.equal - before.equal);  // of those at the threshold
+    std::int64_t left = std::max<std::int64_t>(0, threshold.equal - before.equal);  // elements at the threshold
     std::int64_t at = before.above + threshold.equal - left;
     for (std::int64_t i = first; i < last; ++i) {
       const std::uint32_t size = magnitude(residual[i]);
@@ -95,7 +95,7 @@ void run(const backend::Bound<program::TopK>& op, const backend::KernelContext&)
   });
 }
 
-// Each thread adds what belongs to its range of the output: so sums have one order, and no two threads one element.
+// Each thread owns a range of the output, so sums have a fixed order and no two threads write the same element.
 void run(const backend::Bound<program::ScatterAdd>& op, const backend::KernelContext&) {
   const float* values = op.values.f32();
   const std::int32_t* indices = op.indices.i32();

@@ -17,9 +17,9 @@
 namespace harness::cuda {
 namespace {
 
-// The library decides which version of a record it writes, by its own toolkit; it may be another than the header's.
-// Versions differ by fields added at the end: kernel 9 (CUDA 12.0 to 12.9), 10 (13.0), 11 (13.2); memcpy 5 (to 12.6),
-// 6; memset 4 all along. So every record is read as the oldest of these, which all headers from 12.4 on declare.
+// CUPTI writes the record versions of its own toolkit, which may differ from the header's. Versions only add fields at
+// the end: kernel 9 (CUDA 12.0 to 12.9), 10 (13.0), 11 (13.2); memcpy 5 (to 12.6), 6; memset 4 throughout. So every
+// record is read as the oldest of these, which all headers from 12.4 on declare.
 using Kernel = CUpti_ActivityKernel9;
 using Memcpy = CUpti_ActivityMemcpy5;
 using Memset = CUpti_ActivityMemset4;
@@ -41,7 +41,7 @@ static_assert(offsetof(Memcpy, start) == offsetof(HeaderMemcpy, start) &&
               offsetof(Memcpy, correlationId) == offsetof(HeaderMemcpy, correlationId));
 
 constexpr std::size_t buffer_bytes = 8u << 20, buffer_alignment = 8;
-// Launches are API calls: an external id is attached to those that have a record of their own.
+// Launches are API calls, and CUPTI attaches an external id only to calls that have a record of their own.
 constexpr std::array kinds = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
                               CUPTI_ACTIVITY_KIND_MEMCPY,
                               CUPTI_ACTIVITY_KIND_MEMCPY2,
@@ -67,7 +67,7 @@ struct Library {
 
   void* open() {
     std::string first_error;
-    // Installed by some packages outside of what the loader searches.
+    // Some packages install CUPTI outside the loader's search path.
     std::vector<std::string> names = {fmt::format("libcupti.so.{}", CUDA_VERSION / 1000), "libcupti.so.13",
                                       "libcupti.so.12", "libcupti.so"};
     for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
@@ -108,7 +108,7 @@ Library& library() {
   return *loaded;
 }
 
-// Records that CUPTI's threads hand over.
+// Records delivered by CUPTI's threads.
 struct Collected {
   std::mutex mutex;
   bool wanted = false;
@@ -159,7 +159,7 @@ void take(const CUpti_Activity& activity, Collected& into) {
   }
 }
 
-// On a thread of CUPTI's, from C: nothing may be thrown through it.
+// C code calls this on a CUPTI thread, so no exception may escape.
 void CUPTIAPI take_buffer(CUcontext context, std::uint32_t stream, std::uint8_t* buffer, std::size_t,
                           std::size_t valid) {
   try {
@@ -172,13 +172,13 @@ void CUPTIAPI take_buffer(CUcontext context, std::uint32_t stream, std::uint8_t*
       if (library().dropped(context, stream, &dropped) == CUPTI_SUCCESS) into.dropped += dropped;
     }
   } catch (...) {
-    ++collected().dropped;  // out of memory: it is said that something is missing
+    ++collected().dropped;  // out of memory: stop() reports missing records
   }
   std::free(buffer);
 }
 
-// CUPTI of CUDA 13.0 may hang where kernels are no longer recorded (release notes of 13.0 Update 1, which fixed it).
-// There they stay recorded, into buffers that are thrown away.
+// CUPTI of CUDA 13.0 may hang when recording of kernels is disabled (release notes of 13.0 Update 1, which fixed it).
+// There it stays enabled, and its buffers are discarded.
 bool may_hang(CUpti_ActivityKind disabled) {
   constexpr std::uint32_t first_of_13 = 130000;
   std::uint32_t version = 0;
@@ -192,9 +192,9 @@ void disable_all() {
   }
 }
 
-// A flush hands over only buffers in which every record is complete: a single late record keeps a whole buffer back.
-// Forced, it hands over every buffer; the device has been synchronized with, so nothing is on its way
-// (https://github.com/pytorch/kineto/pull/95). Returns CUPTI's first complaint.
+// A plain flush delivers only buffers in which every record is complete: one late record holds back a whole buffer. A
+// forced flush delivers every buffer; the device is already synchronized, so no record is pending
+// (https://github.com/pytorch/kineto/pull/95). Returns CUPTI's first error.
 CUptiResult flush_and_disable() {
   constexpr std::uint32_t forced = CUPTI_ACTIVITY_FLAG_FLUSH_FORCED;
   CUptiResult problem = CUPTI_SUCCESS;
@@ -232,7 +232,7 @@ std::string ActivityRecorder::start() {
     if (result != CUPTI_SUCCESS) return cupti.describe("cuptiActivityRegisterCallbacks", result);
     cupti.registered = true;
   }
-  cupti.flush(0);  // what an abandoned recording left is handed over while nobody wants it
+  cupti.flush(0);  // discards what an abandoned recording left
   for (const CUpti_ActivityKind kind : kinds) {
     const CUptiResult result = cupti.enable(kind);
     if (result == CUPTI_SUCCESS) continue;
@@ -268,7 +268,7 @@ std::vector<ActivityRecord> ActivityRecorder::stop(std::string& problem) {
   from.wanted = false;
   if (from.dropped > 0 && problem.empty()) problem = fmt::format("CUPTI dropped {} records", from.dropped.load());
   std::vector<ActivityRecord> records = std::move(from.records);
-  // A record that was handed over incomplete has no times.
+  // An incomplete record has no times.
   const std::size_t unfinished =
       std::erase_if(records, [](const ActivityRecord& r) { return r.start_ns == 0 || r.end_ns == 0; });
   if (unfinished > 0 && problem.empty()) problem = fmt::format("CUPTI gave {} records without times", unfinished);

@@ -11,8 +11,8 @@
 
 namespace harness::cuda {
 
-/// Attention of one shape and type on one stream, forward and backward, as Attention and AttentionBackward in
-/// program/attention.h. Owns its workspace.
+/// Runs attention of one shape and type on one stream: Attention and AttentionBackward of program/attention.h. Owns its
+/// workspace.
 class AttentionKernel {
  public:
   using Run = std::function<void(Stream)>;
@@ -21,7 +21,7 @@ class AttentionKernel {
   virtual Run backward(const backend::Bound<program::AttentionBackward>& at) = 0;
 };
 
-/// The form that a kernel is made for. documents: the most in a sequence, as in Attention; 0: a sequence is one.
+/// Selects a kernel. documents: the most in a sequence, as in Attention; 0: a sequence is one document.
 struct AttentionForm {
   program::AttentionShape shape;
   program::DType type;
@@ -30,26 +30,25 @@ struct AttentionForm {
   auto operator<=>(const AttentionForm&) const = default;  // NOLINT(modernize-use-nullptr): 14 misreads it
 };
 
-/// cuDNN's fused kernels, which keep no scores in memory: bf16 and f16 only. `engine` is the number of the kernel among
-/// those that cuDNN proposes for the shape and direction, best guess first; -1: the first that it can build. A kernel
-/// is built when its direction is first asked for; that throws Error if cuDNN has none, or fewer. Only where it is
-/// available.
+/// Makes cuDNN's fused attention, which stores no scores in memory: bf16 and f16 only. `engine` indexes the kernels
+/// that cuDNN proposes for the shape and direction, best guess first; -1 takes the first that builds. The first request
+/// for a direction builds its kernel, and throws Error if cuDNN has none, or fewer. Call only if it is available.
 std::unique_ptr<AttentionKernel> make_fused_attention(const AttentionForm& form, int engine);
-/// Why there is no fused attention of this shape and type in this build, with this cuDNN, or on the calling thread's
-/// GPU: "" if there is.
+/// Returns why fused attention of this shape and type is unavailable in this build, with this cuDNN, or on the calling
+/// thread's GPU; "" if it is available.
 std::string fused_attention_unavailable(const AttentionForm& form);
-/// How many kernels cuDNN proposes for one direction on the GPU that `device` describes (cuDNN's JSON of a DEVICEPROP
-/// descriptor); needs that GPU's driver library, but no GPU. Throws Error with cuDNN's reason where it proposes none.
+/// Returns how many kernels cuDNN proposes for one direction on the GPU that `device` describes (cuDNN's JSON of a
+/// DEVICEPROP descriptor). Needs that GPU's driver library, but no GPU. Throws Error with cuDNN's reason if none.
 std::int64_t count_fused_kernels(const AttentionForm& form, bool backward, std::string_view device);
-/// "9.19.0"; "" if this build has no cuDNN.
+/// The version of cuDNN that is loaded: "9.19.0".
 std::string cudnn_version();
-/// Why fused attention of this shape is not trusted to a cuDNN of this version, as cudnnGetVersion() gives it; "" if it
-/// is.
+/// Returns why fused attention of this shape is unsafe with this cuDNN version, as cudnnGetVersion() returns it; "" if
+/// it is safe.
 std::string cudnn_too_old(std::size_t version, const program::AttentionShape& shape);
 
-/// Two batched products with a softmax between them, a sequence at a time. Where the operations keep no probabilities,
-/// it has scores of one sequence of its own, and backward computes them again. Any type. `blas` must outlive it and
-/// belong to the same stream.
+/// Makes attention from two batched products with a softmax between them, one sequence at a time. If the operations
+/// keep no probabilities, it holds the scores of one sequence itself, and backward recomputes them. Any type. `blas`
+/// must outlive it and belong to the same stream.
 std::unique_ptr<AttentionKernel> make_unfused_attention(const AttentionForm& form, bool tf32, Blas& blas);
 
 }  // namespace harness::cuda

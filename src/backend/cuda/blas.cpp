@@ -9,12 +9,12 @@
 #include "backend/cuda/kernels/kernels.h"
 #include "base/text.h"
 
-// cuBLASLt multiplies column-major matrices, and a row-major matrix is a column-major one transposed. So out = op(a)
-// op(b) is asked for as out^T = op(b)^T op(a)^T: the library's A is our b and its B our a, each with its own
-// transposition kept, D has n rows and m columns. A bias over our n columns is its bias over D's rows; a bias gradient
-// over our m rows is its BGRADB (over D's columns); GELU's auxiliary matrix has the shape and stride of out. Its C,
-// which beta = 1 adds to the product before the epilogue, is out itself where we accumulate and `add`, in out's layout,
-// where there is one.
+// cuBLASLt multiplies column-major matrices, and a row-major matrix is the transpose of a column-major one. So out =
+// op(a) op(b) becomes out^T = op(b)^T op(a)^T: the library's A is our b and its B our a, each with its own transpose
+// flag, and D has n rows and m columns. A bias over our n columns is its bias over D's rows; a bias gradient over our m
+// rows is its BGRADB (over D's columns); GELU's auxiliary matrix has the shape and stride of out. With beta = 1 the
+// library adds C to the product before the epilogue: C is out itself if we accumulate, or `add`, in out's layout, if
+// present.
 namespace harness::cuda {
 namespace {
 
@@ -70,7 +70,7 @@ void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttribut
         "cublasLtMatmulPreferenceSetAttribute");
 }
 
-// A stored row-major matrix as the library sees it, which is multiplied as [rows, columns].
+// Creates the layout of a stored row-major matrix that enters the product as [rows, columns].
 void make_layout(Owned<cublasLtMatrixLayout_t>& layout, const Product& p, program::DType type,
                  const Product::Strides& strides, std::int64_t rows, std::int64_t columns, bool transposed) {
   if (transposed) std::swap(rows, columns);
@@ -97,14 +97,14 @@ cublasLtEpilogue_t epilogue_of(const backend::Bound<program::Matmul>& op) {
   return op.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
-// The library's GELU wants rows of the auxiliary matrix in multiples of 8 elements. After 8-bit factors it is left to
-// our kernels.
+// The library's GELU needs rows of the auxiliary matrix in multiples of 8 elements. With 8-bit factors, own kernels
+// compute GELU and bias gradients.
 bool has_fused_form(const Product& p) {
   if (program::is_fp8(p.op.a.type)) return !p.composite();
   return p.op.epilogue == program::Epilogue::none || (p.out.row % 8 == 0 && p.alignment_bytes >= 16);
 }
 
-// Where an 8-bit matrix has a scale for each block, its scales are laid out as base/floats.h says.
+// Sets one scale per block for both 8-bit factors, laid out as in base/floats.h.
 void set_block_scales(cublasLtMatmulDesc_t desc) {
   constexpr std::size_t since = 120800;
   if (CUBLAS_VERSION < since || cublasLtGetVersion() < since)
@@ -123,7 +123,7 @@ void set_block_scales(cublasLtMatmulDesc_t desc) {
 #endif
 }
 
-// Whether C may lie elsewhere than D: one layout serves both, so the library cannot tell that `add` asks for it.
+// Whether C may differ from D: one layout serves both, so the heuristic does not know that `add` needs it.
 bool takes_another_c(const cublasLtMatmulAlgo_t& algorithm) {
   std::int32_t supported = 1;
   std::size_t written = 0;
@@ -157,7 +157,7 @@ struct Blas::Call {
       set(desc.object, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, static_cast<const void*>(op.b_scale.data));
       set(desc.object, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, static_cast<const void*>(op.a_scale.data));
       if (p.block_scales()) set_block_scales(desc.object);
-      // Sums of fewer bits in forward products, as Transformer Engine has them: for the tensor cores of Hopper.
+      // Forward products accumulate with fewer bits, as in Transformer Engine: for the tensor cores of Hopper.
       const bool forward = op.a.type == program::DType::e4m3 && op.b.type == program::DType::e4m3 && !p.block_scales();
       set(desc.object, CUBLASLT_MATMUL_DESC_FAST_ACCUM, static_cast<std::int8_t>(forward ? 1 : 0));
     }
@@ -211,7 +211,7 @@ std::vector<std::string> Blas::proposals(const Product& product, int at_most) {
       cublasLtMatmulAlgoGetHeuristic(handle_.get(), call.desc.object, call.b.object, call.a.object, call.out.object,
                                      call.out.object, preference.object, at_most, results.data(), &found);
   if (status == CUBLAS_STATUS_NOT_SUPPORTED) return {};
-  // An epilogue that the library calls invalid can still be computed by own kernels beside a plain product.
+  // An epilogue that the library rejects as invalid can still run as a plain product plus own kernels.
   if (status != CUBLAS_STATUS_SUCCESS && status != CUBLAS_STATUS_EXECUTION_FAILED && product.composite()) {
     refusals_.push_back(fmt::format("cuBLASLt answers {} where it is asked for the fused form of {}",
                                     cublasLtGetStatusString(status), key_of(product)));
@@ -247,7 +247,7 @@ std::shared_ptr<Blas::Call> Blas::call(const Product& product, const std::string
 Blas::Run Blas::prepare(const Product& product, const ProductChoice& choice) {
   const auto& op = product.op;
   if (choice.fused || !product.composite()) {
-    // The library replaces a bias gradient where ours may have to be added to: then by way of scratch.
+    // The library overwrites a bias gradient. To accumulate, it writes to scratch, which is then added.
     if (op.bias_gradient && op.accumulate) {
       Product aside = product;
       aside.op.bias_gradient = {product.scratch, program::DType::f32, op.m};

@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* id_key = "nccl_unique_id";
 
-// The status in NCCL's words, with what it has to say about the last error.
+// NCCL's text for the status, with its message about the last error.
 std::string words_for(ncclResult_t status) {
   const char* more = ncclGetLastError(nullptr);
   return fmt::format("{}{}{}", ncclGetErrorString(status), more && *more ? ": " : "", more ? more : "");
@@ -53,7 +53,7 @@ ncclRedOp_t operation_of(program::Reduction reduction) {
   return reduction == program::Reduction::max ? ncclMax : ncclSum;
 }
 
-// A Program of one rank's own work needs no other rank, whatever its place in a layout: it is not connected.
+// A Program without communication needs no other rank, whatever its layout: it is not connected.
 bool communicates(const program::Program& program) {
   const auto any = [](const std::vector<program::Operation>& list) {
     return std::ranges::any_of(list, [](const program::Operation& op) { return program::is_communication(op.action); });
@@ -61,8 +61,8 @@ bool communicates(const program::Program& program) {
   return any(program.init) || any(program.step);
 }
 
-// The axes along which a Program sends to neighbours. Ranks open their communicators together, so all roles must send
-// along the same ones; those of pipeline stages and of rings of context are always open.
+// The axes along which a Program sends to neighbours. Ranks open these communicators together, so the Programs of all
+// roles must send along the same axes; those of pipeline stages and context rings are always open.
 std::vector<program::Axis> neighbour_axes(const program::Program& program) {
   std::vector<program::Axis> axes{program::Axis::pipeline, program::Axis::context};
   const auto add = [&](const program::Peer& peer) {
@@ -73,18 +73,18 @@ std::vector<program::Axis> neighbour_axes(const program::Program& program) {
       if (const program::Peer* peer = program::peer_of(op.action)) add(*peer);
     }
   }
-  std::sort(axes.begin() + 2, axes.end());  // in one order on all ranks, whatever sends first
+  std::sort(axes.begin() + 2, axes.end());  // the same order on all ranks
   return axes;
 }
 
-// NCCL's settings for several ranks on one GPU, which it refuses otherwise: each rank passes as a host of its own and
-// talks through sockets. Sets environment variables that are not set; before the first call of NCCL.
+// Sets up NCCL for several ranks on one GPU, which it otherwise refuses: each rank poses as a host of its own and
+// communicates through sockets. Keeps environment variables that are already set; call before the first NCCL call.
 void pretend_own_host(int rank) {
   ::setenv("NCCL_HOSTID", fmt::format("harness-rank-{}", rank).c_str(), 0);
   ::setenv("NCCL_SOCKET_IFNAME", "lo", 0);
   ::setenv("NCCL_IB_DISABLE", "1", 0);
-  ::setenv("NCCL_NET", "Socket", 0);      // a plugin would come before it
-  ::setenv("NCCL_MNNVL_ENABLE", "0", 0);  // one GPU is no NVLink domain of several nodes, as its fabric id would say
+  ::setenv("NCCL_NET", "Socket", 0);      // otherwise a plugin takes precedence
+  ::setenv("NCCL_MNNVL_ENABLE", "0", 0);  // by its fabric id, one GPU looks like a multi-node NVLink domain
   ::setenv("NCCL_RAS_ENABLE", "0", 0);
   ::setenv("NCCL_MAX_CTAS", "2", 0);
 }
@@ -101,7 +101,7 @@ struct Collectives::State final : backend::Connections {
   std::map<std::string, ncclComm_t> communicators;
   bool connected = false;
 
-  /// Gives the communicators up without waiting for anybody. The connecting thread keeps them while it is at work.
+  /// Aborts the communicators without waiting for other ranks. The connecting thread keeps them alive while it runs.
   ~State() override {
     for (const auto& [name, communicator] : communicators) static_cast<void>(ncclCommAbort(communicator));
     if (job != nullptr) static_cast<void>(ncclCommAbort(job));
@@ -115,9 +115,9 @@ struct Collectives::State final : backend::Connections {
   static std::string axis_name(program::Axis axis) { return fmt::format("axis {}", program::name_of(axis)); }
   static std::string group_name(program::GroupId id) { return fmt::format("group {}", id); }
 
-  // The group that needs no communicator beside the job's: the one over all axes, else the first of all ranks, if its
-  // members stand in the order of the ranks. One only: another may be used on another stream, which a rank cannot know
-  // of the other roles' Programs.
+  // The group that uses the job's communicator: the one over all axes, else the first of all ranks, if its members are
+  // in rank order. Only one group may: another may run on a different stream, and a rank does not know the streams in
+  // the Programs of other roles.
   std::size_t group_of_job() const {
     std::size_t first = groups.size();
     for (std::size_t g = groups.size(); g-- > 0;) {
@@ -132,7 +132,7 @@ struct Collectives::State final : backend::Connections {
   void connect() {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     check(ncclCommInitRankConfig(&job, ranks, id, rank, &config), "connecting to the job's ranks");
-    // `members`: of this rank's instance, in order; none if this rank is in none.
+    // `members`: of this rank's instance, in order; empty if this rank is not a member.
     const auto split = [&](const std::string& name, const std::vector<int>& members) {
       const auto me = std::ranges::find(members, rank);
       const bool member = me != members.end();
@@ -170,9 +170,9 @@ Collectives::Collectives(const backend::ExecutableRequest& request) : state_(std
   state_->ranks = communicates(*request.program) ? request.layout.ranks() : 1;
   const auto earlier = std::dynamic_pointer_cast<State>(request.connections);
   if (earlier != nullptr && earlier->connects_like(*state_)) state_ = earlier;
-  // While a graph is captured, NCCL registers the buffers' whole allocation with the network adapter and with the peers
-  // (ncclNetGraphRegisterBuffer, ncclIpcGraphRegisterBuffer), and their data take another path. Without it a captured
-  // step communicates as an eager one does, and `cuda_graph` changes one thing. `env` may turn it on.
+  // During graph capture, NCCL registers the buffers' whole allocation with the network adapter and with the peers
+  // (ncclNetGraphRegisterBuffer, ncclIpcGraphRegisterBuffer), and data take another path. Without registration a
+  // captured step communicates as an eager one does, and `cuda_graph` changes only one thing. `env` may turn it on.
   ::setenv("NCCL_GRAPH_REGISTER", "0", 0);
   if (request.share_devices) pretend_own_host(request.rank);
 }
@@ -212,7 +212,7 @@ void Collectives::connect(const std::vector<RendezvousMessage>& received, double
       problem = std::current_exception();
     }
     state->connected = true;
-    state.reset();  // before anybody can give up the communicators
+    state.reset();  // before the caller can drop its own reference
     problem ? promise.set_exception(problem) : promise.set_value();
   }).detach();
   if (done.wait_for(std::chrono::duration<double>(timeout_s)) == std::future_status::timeout) {
@@ -240,7 +240,7 @@ Collectives::Run Collectives::prepare(const program::Action& action,
 
   const program::GroupId group = program::group_of(action);
   const int members = s.groups.at(group).size(s.layout);
-  if (members == 1) {  // what any collective comes to is a copy
+  if (members == 1) {  // any collective is then a copy
     if (in.data == out.data) return [](Stream) {};
     return [=](Stream to) { copy_within(to, out.data, in.data, in.bytes()); };
   }

@@ -11,31 +11,30 @@
 
 namespace harness::cuda {
 
-/// All NCCL communicators of one rank, and the only class that knows NCCL: the job's, which serves the group of all
-/// ranks; one per other group of more than one rank by splitting it, and one per axis that messages between neighbours
-/// may take (pipeline, context). Every rank makes the same splits in the same order, whether it is a member or not. A
-/// group of one rank needs no communicator. Those of an earlier Program are used again if it had the same layout,
-/// groups and axes.
+/// All NCCL communicators of one rank; the only class that uses NCCL. The job's communicator serves the group of all
+/// ranks. Splits of it serve every other group of more than one rank and every axis along which neighbours may exchange
+/// messages (pipeline, context). Every rank makes the same splits in the same order, member or not. A group of one rank
+/// needs no communicator. Reuses those of an earlier Program if it had the same layout, groups and axes.
 class Collectives {
  public:
   explicit Collectives(const backend::ExecutableRequest& request);
 
-  /// On rank 0: NCCL's unique id for every other rank.
+  /// Returns, on rank 0, NCCL's unique id for every other rank.
   std::vector<RendezvousMessage> publish();
-  /// Collective over the job. NCCL waits for missing ranks without end, so it connects on a thread of its own: past
-  /// the deadline this throws PeerLost, and the thread is left to the end of the process.
+  /// Connects all communicators. Collective over the job. NCCL waits forever for missing ranks, so it connects on its
+  /// own thread: past the deadline this throws PeerLost and leaves that thread running until the process ends.
   void connect(const std::vector<RendezvousMessage>& received, double timeout_s);
 
-  /// Afterwards nothing but the destructor may be called. Nothing may be in flight.
+  /// Hands over the communicators. No communication may be in flight, and only the destructor may be called afterwards.
   std::shared_ptr<backend::Connections> release();
 
   using Run = std::function<void(Stream)>;
-  /// After connect(). The communications of a fused group are run between group_start() and group_end().
+  /// Call after connect(). The communications of a fused group run between group_start() and group_end().
   Run prepare(const program::Action& action, const std::function<backend::Tensor(const program::View&)>& tensor);
   void group_start();
   void group_end();
 
-  /// The error that NCCL found meanwhile ("remote process exited or there was a network error"), "" if nothing.
+  /// Returns NCCL's asynchronous error ("remote process exited or there was a network error"), "" if there is none.
   std::string failure() const;
 
   static std::string version();

@@ -12,9 +12,9 @@
 namespace harness::cuda {
 namespace {
 
-// The operations of one stream use this one after the other.
+// Shared by the operations of one stream, which run one after the other.
 struct OfStream {
-  std::unique_ptr<Blas> blas;  // where there are products
+  std::unique_ptr<Blas> blas;  // made for the first product
   Memory scratch;
   backend::KernelContext context;
   std::map<AttentionForm, std::unique_ptr<AttentionKernel>> attention;
@@ -90,7 +90,7 @@ class CompilerState {
         }
         return blas.prepare(product, choice);
       }
-      // Where tuning was done at all, what it left out should be known.
+      // If tuning ran, the results say that it left something out.
       if (!tuning_->empty()) {
         warn_once(
             "Some matrix products were not tuned and use cuBLASLt's first proposal; /tuning lists the tuned ones. With "

@@ -18,8 +18,8 @@ namespace {
 
 constexpr auto look_again = std::chrono::microseconds(50);
 
-// The inputs of the next steps, in pinned memory: the host fills a step's slot, the copy engine copies it. The slot of
-// step i is used again by step i + slots, so the caller fills it once step i is complete.
+// The inputs of the next steps, in pinned memory: the host fills a step's slot, the copy engine copies it. Step i +
+// slots reuses the slot of step i, so the caller fills it once step i is complete.
 class Staging {
  public:
   static constexpr int slots = 3;
@@ -35,13 +35,13 @@ class Staging {
     pinned_ = Memory(Memory::Kind::pinned, slots * slot_bytes_, "the inputs of the next steps");
   }
 
-  // Fills the slot of `step`. The host's work alone.
+  // Fills the slot of `step`, on the host only.
   void fill(std::int64_t step, const program::InputSource& inputs) {
     for (const Input& input : inputs_) {
       inputs.fill(input.name, step, {host(step, input), static_cast<std::size_t>(input.device.bytes())});
     }
   }
-  // Puts the copies of the filled slot into the Program's input buffers on `stream`.
+  // Enqueues the copies of the filled slot into the Program's input buffers on `stream`.
   void copy(std::int64_t step, Stream stream) {
     for (const Input& input : inputs_) copy_in(stream, input.device.data, host(step, input), input.device.bytes());
   }
@@ -61,14 +61,14 @@ class Staging {
   Memory pinned_;
 };
 
-// One allocation, a CUDA stream per stream of the Program (those that communicate at high priority), events for its
-// dependencies; with cuda_graph the step is captured once and launched as one.
+// Holds one allocation, a CUDA stream per stream of the Program (those that communicate at high priority) and events
+// for its dependencies; with cuda_graph the step is captured once and launched as one.
 //
-// Before `init`, initialize() runs the step once over cleared memory and forgets what it left: NCCL connects lazily,
-// at the first call of each algorithm, and libraries load kernels at their first launch; neither may happen in a timed
+// Before `init`, initialize() runs the step once on cleared memory and discards the results: NCCL connects lazily, at
+// the first call of each algorithm, and libraries load kernels at their first launch; neither may happen in a timed
 // step or inside a capture.
 //
-// A step's completion is when all of its work is done: the closing all-reduce and the two words written after it.
+// A step is complete when all of its work is done: the closing all-reduce and the two words written after it.
 class CudaExecutable : public backend::Executable {
  public:
   explicit CudaExecutable(const backend::ExecutableRequest& request)
@@ -91,7 +91,7 @@ class CudaExecutable : public backend::Executable {
 
   void connect(const std::vector<RendezvousMessage>& received, double timeout_s) override {
     set_device(state_->device.ordinal);
-    state_->broken = true;  // until it has ended well
+    state_->broken = true;  // cleared on success
     state_->collectives.connect(received, timeout_s);
     state_->init = prepare(program_.init);
     state_->step = prepare(program_.step);
@@ -103,7 +103,7 @@ class CudaExecutable : public backend::Executable {
     State& s = *state_;
     const Stream origin = stream(0);
     const OwnedEvent done(OwnedEvent::Timing::off);
-    state_->broken = true;  // until it has ended well
+    state_->broken = true;  // cleared on success
     clear(origin, s.memory.data(), s.memory.bytes());
     enqueue(s.step);
     done.record(origin);
@@ -122,9 +122,9 @@ class CudaExecutable : public backend::Executable {
     const Stream origin = stream(0);
     std::vector<OwnedEvent> ends;  // [i]: of step i - 1
     for (int i = 0; i <= steps; ++i) ends.emplace_back(OwnedEvent::Timing::on);
-    state_->broken = true;  // until it has ended well
-    // The host's work before the first steps is no part of them, as it is no part of those that follow, unless it
-    // waits for data.
+    state_->broken = true;  // cleared on success
+    // Later steps overlap the host's input work with the device, so the first steps exclude it too, unless waiting for
+    // data counts as part of the step.
     const int filled = inputs.is_part_of_step() ? 0 : std::min(steps, Staging::slots);
     for (int i = 0; i < filled; ++i) s.staging->fill(first_step + i, inputs);
     ends[0].record(origin);
@@ -139,7 +139,7 @@ class CudaExecutable : public backend::Executable {
     };
     current_step_ = first_step;
     for (int i = 0; i < steps; ++i) {
-      // Some steps ahead of the device and no more: a fault is noticed soon, and the slots are free again.
+      // Keeps the host at most `slots` steps ahead of the device: faults show early, and the slots are free again.
       while (i - static_cast<int>(finished) >= Staging::slots) take_time();
       const std::int64_t number = first_step + i;
       steps_begun_ = number;
@@ -159,16 +159,15 @@ class CudaExecutable : public backend::Executable {
     return times;
   }
 
-  // The step is launched operation by operation, with cuda_graph too: CUPTI tells of a graph's kernels that they are of
-  // the graph, not whose they are. Events go along: there may be no CUPTI, or it may come back empty-handed, and by
-  // then another step would be one that other ranks do not run. Events cost time on the device, so short operations
-  // look longer than they are.
+  // Launches the step operation by operation, even with cuda_graph: CUPTI attributes a graph's kernels to the graph,
+  // not to operations. Also records events, because CUPTI may be missing or return nothing, and by then another step is
+  // impossible: other ranks would not run it. Events cost device time, so short operations look longer than they are.
   std::vector<program::Interval> run_profiled(std::int64_t step, const program::InputSource& inputs) override {
     State& s = *state_;
     set_device(s.device.ordinal);
     const Stream origin = stream(0);
     const std::vector<Launch>& launches = s.step.order.launches;
-    state_->broken = true;  // until it has ended well
+    state_->broken = true;  // cleared on success
     steps_begun_ = step;
     current_step_ = step;
     ActivityRecorder recorder;
@@ -187,7 +186,7 @@ class CudaExecutable : public backend::Executable {
     const OwnedEvent end(OwnedEvent::Timing::off);
     end.record(origin);
     await(end, "the profiled step");
-    synchronize_device();  // nothing is left to wait for, but CUPTI promises its records only after this
+    synchronize_device();  // the step is done, but CUPTI guarantees its records only after this
     if (why.empty()) {
       std::string problem;
       std::vector<program::Interval> intervals = operation_intervals(recorder.stop(problem), launches);
@@ -249,7 +248,7 @@ class CudaExecutable : public backend::Executable {
   std::int64_t device_memory_bytes() const override { return used_memory_bytes(); }
 
  private:
-  // An operation list made ready.
+  // An operation list, prepared to run.
   struct List {
     LaunchList order;
     std::vector<std::function<void(Stream)>> runs;  // by operation
@@ -307,8 +306,8 @@ class CudaExecutable : public backend::Executable {
     return list;
   }
 
-  // Puts a list on the streams, forked from stream 0 and joined there. `around` (optional) is called before and after
-  // each launch, with its first member.
+  // Enqueues a list on the streams, which fork from stream 0 and join it again. `around` (optional) is called before
+  // and after each launch, with its first member.
   using Around = std::function<void(program::OperationId operation, Stream stream, bool before)>;
   void enqueue(const List& list, const Around& around = {}) {
     Ranges* ranges = &list == &state_->step ? &state_->ranges : nullptr;
@@ -339,7 +338,7 @@ class CudaExecutable : public backend::Executable {
     if (ranges != nullptr) ranges->go_to({});
   }
 
-  // Waits for the event, looking for failures. Throws PeerLost after the deadline.
+  // Polls the event and NCCL. After the deadline, throws PeerLost, or Error if there is only one rank.
   void await(const OwnedEvent& event, const char* what) {
     const double deadline = system_clock().seconds() + timeout_s_;
     waiting_ = !alone_;
@@ -362,7 +361,7 @@ class CudaExecutable : public backend::Executable {
   bool with_graph_;
   double timeout_s_;
   bool alone_;
-  std::unique_ptr<State> state_;  // everything that holds GPU memory: leaked after a fault, for freeing would block
+  std::unique_ptr<State> state_;  // everything that holds GPU memory; leaked after a fault, when freeing would block
   std::atomic<std::int64_t> steps_begun_{-1};
   std::atomic<std::int64_t> current_step_{-1};
   std::atomic<bool> waiting_{false};

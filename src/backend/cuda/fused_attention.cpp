@@ -16,15 +16,15 @@
 #include <cudnn_frontend.h>
 #endif
 
-// The only source that knows cuDNN. The graphs are cudnn-frontend's scaled dot product attention; packed QKV is read
-// where it lies, by strides.
+// The only source that uses cuDNN. The graphs are cudnn-frontend's scaled dot product attention; strides let it read
+// packed QKV in place.
 namespace harness::cuda {
 
 std::string cudnn_version() {
   return print_version(cudnnGetVersion());
 }
 
-// Release notes of cudnn-frontend 1.16 and 1.16's own workaround up to 9.15.0 in scaled_dot_product_flash_attention.h.
+// From the release notes of cudnn-frontend 1.16 and its workaround up to 9.15.0, scaled_dot_product_flash_attention.h.
 std::string cudnn_too_old(std::size_t version, const program::AttentionShape& shape) {
   constexpr std::size_t oldest = 91501;
   constexpr std::int64_t tile = 128;
@@ -63,8 +63,8 @@ void check(fe::error_t status, const char* what) {
   if (status.is_bad()) fail("cuDNN's fused attention: {} failed: {}", what, status.get_message());
 }
 
-/// A graph that is being built. Packed documents are the sequences of a batch in which each begins where a table says
-/// (cuDNN calls that ragged) and has a length of its own.
+/// Builds a graph. Packed documents are the sequences of the batch: each has its own offset from a table (cuDNN's
+/// ragged offset) and its own length.
 class GraphBuilder {
  public:
   explicit GraphBuilder(const AttentionForm& form) : shape_(form.shape), documents_(form.documents) {
@@ -167,7 +167,7 @@ class GraphBuilder {
   Tensor stats_offsets_, lengths_;
 };
 
-/// How many kernels cuDNN proposes; without a handle, for the device that the graph was told.
+/// Returns how many kernels cuDNN proposes; without a handle, for the device properties set on the graph.
 std::int64_t propose(fe::graph::Graph& graph, cudnnHandle_t handle) {
   check(graph.validate(), "the description");
   check(handle != nullptr ? graph.build_operation_graph(handle) : graph.build_operation_graph(), "the operation graph");
@@ -175,7 +175,7 @@ std::int64_t propose(fe::graph::Graph& graph, cudnnHandle_t handle) {
   return graph.get_execution_plan_count();
 }
 
-/// One graph with the plan that was chosen for it.
+/// A graph with its chosen execution plan.
 class Plan {
  public:
   Plan(cudnnHandle_t handle, fe::graph::Graph graph, int engine, const char* direction)
@@ -219,7 +219,7 @@ std::unique_ptr<cudnnContext, DestroyHandle> make_handle() {
   return std::unique_ptr<cudnnContext, DestroyHandle>(handle);
 }
 
-/// The documents' table on the device, and the stats in the order of tokens.
+/// The document table on the device, and the stats in token order.
 class Documents {
  public:
   explicit Documents(const AttentionForm& form)
@@ -307,7 +307,7 @@ std::string fused_attention_unavailable(const AttentionForm& form) {
   if (form.type == program::DType::f32) {
     return "cuDNN's fused attention computes in bf16 and fp16, not in fp32 or tf32";
   }
-  // cudnn-frontend 1.32, scaled_dot_product_flash_attention.h: the backward pass refuses stats of packed documents.
+  // cudnn-frontend 1.32, scaled_dot_product_flash_attention.h: backward refuses ragged stats on other GPUs.
   const int major = compute_capability() / 10;
   if (form.documents > 0 && major != 9 && major != 10) {
     return fmt::format("cuDNN's fused attention trains on packed documents on compute capability 9 and 10, not {}",

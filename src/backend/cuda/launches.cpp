@@ -16,7 +16,7 @@ bool goes_on(const std::vector<program::Operation>& operations, std::size_t i) {
   return next != operations.end() && next->fused_group == operations[i].fused_group;
 }
 
-// By other stream, the last of its operations that this one waits for: those before it are done then.
+// Per other stream, the last operation that this one waits for; all earlier ones are then done.
 std::map<program::StreamId, program::OperationId> last_waits(const std::vector<program::Operation>& operations,
                                                              const program::Operation& op) {
   std::map<program::StreamId, program::OperationId> last;
@@ -46,7 +46,7 @@ std::vector<Priority> priorities_of(const program::Program& program) {
 
 LaunchList make_launches(const std::vector<program::Operation>& operations, std::size_t streams) {
   LaunchList list;
-  std::vector<Launch> open(streams);  // by stream: what is launched next, so far
+  std::vector<Launch> open(streams);  // by stream: the launch being collected
   std::vector<char> launched(operations.size(), 0);
   // [stream][other]: what the stream has already waited for
   std::vector<std::vector<program::OperationId>> passed(streams, std::vector<program::OperationId>(streams, -1));

@@ -45,7 +45,7 @@ std::vector<program::Interval> operation_intervals(std::span<const ActivityRecor
   for (const ActivityRecord& record : records) {
     if (record.external_id != 0) begin_ns = std::min(begin_ns, record.start_ns);
   }
-  // Differences first: absolute times have more digits than a double.
+  // Subtracts first: absolute times have more digits than a double.
   const auto seconds = [&](std::uint64_t time_ns) { return static_cast<double>(time_ns - begin_ns) * 1e-9; };
   std::map<program::OperationId, Extent> extents;
   for (const ActivityRecord& record : records) {

@@ -35,8 +35,8 @@ int visible_devices() {
   return count;
 }
 
-// Binds the thread to those CPUs near the GPU that the supervisor gave the worker, also when another block bound it
-// before. Where the kernel tells of none, it stays where it is.
+// Binds the thread to the CPUs near the GPU among those that the supervisor gave the worker, even if an earlier block
+// bound it elsewhere. No effect if the kernel reports none.
 void bind_near(const std::string& bus_id) {
   static const machine::CpuSet given = machine::bound_cpus();
   machine::bind_to(given & machine::cpus_near(bus_id));
@@ -82,7 +82,7 @@ OwnedStream::OwnedStream(Priority priority) {
   check(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "cudaDeviceGetStreamPriorityRange");
   int level = lowest;
   if (priority == Priority::high) level = highest;
-  if (priority == Priority::normal && lowest - highest > 1) level = lowest - 1;  // low is below it where there is room
+  if (priority == Priority::normal && lowest - highest > 1) level = lowest - 1;  // above low if there is a level for it
   Stream stream = nullptr;
   check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, level), "cudaStreamCreateWithPriority");
   stream_.reset(stream);
@@ -117,7 +117,7 @@ double OwnedEvent::seconds_since(const OwnedEvent& earlier) const {
 
 int device_ordinal(int visible, int local_rank, int local_ranks, bool share) {
   if (share) return local_rank % visible;
-  if (visible == 1) return 0;  // the launcher shows each rank its own; the supervisors see to it that they differ
+  if (visible == 1) return 0;  // the launcher shows each rank its own; supervisors check that they differ
   if (local_rank < visible) return local_rank;
   fail(
       "rank {} of the {} ranks on this node has no GPU: {} are visible. Start as many ranks per node as it has GPUs "
@@ -217,7 +217,7 @@ void synchronize_device() {
 }
 
 Graph::Graph(Stream origin, const std::function<void()>& enqueue) {
-  // Thread-local: what other threads of this process do meanwhile (NCCL's proxies) must not break the capture.
+  // Thread-local: other threads of this process (NCCL's proxies) must not break the capture.
   check(cudaStreamBeginCapture(origin, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
   cudaGraph_t graph = nullptr;
   try {
@@ -228,8 +228,8 @@ Graph::Graph(Stream origin, const std::function<void()>& enqueue) {
     throw;
   }
   check(cudaStreamEndCapture(origin, &graph), "the capture of a step");
-  // Without the flag every node has the priority of the stream that launches the graph, not of the one it was captured
-  // from: communication would wait behind the kernels beside it.
+  // Without the flag, every node has the priority of the stream that launches the graph, not of the stream it was
+  // captured from, and communication would wait behind concurrent kernels.
   cudaGraphExec_t executable = nullptr;
   const cudaError_t status = cudaGraphInstantiate(&executable, graph, cudaGraphInstantiateFlagUseNodePriority);
   static_cast<void>(cudaGraphDestroy(graph));

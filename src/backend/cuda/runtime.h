@@ -14,22 +14,22 @@ struct CUstream_st;
 struct CUevent_st;
 struct CUgraphExec_st;
 
-// The CUDA runtime as this backend uses it; runtime.cpp and kernels/launch.cpp alone include its header.
-// Every function throws Error with what was tried and the runtime's own words. Destructors free and never wait for work
-// to finish, so memory must outlive the work on it; after a fault its owner leaks it on purpose (the process is about
-// to end).
+// The CUDA runtime as this backend uses it. Of the host sources, only runtime.cpp and kernels/launch.cpp include its
+// header. Every function throws Error with the failed call and the runtime's message. Destructors free without waiting
+// for pending work, so memory must outlive the work on it; after a fault its owner leaks it on purpose, since the
+// process is about to end.
 namespace harness::cuda {
 
 using Stream = CUstream_st*;
 using Event = CUevent_st*;
 
-/// The GPU failed under what ran on it, such as by an illegal address. This process can do nothing with it any more.
+/// The GPU faulted during its work, for example on an illegal address. This process cannot use it any more.
 class DeviceFailed : public Error {
  public:
   using Error::Error;
 };
 
-/// Device or pinned memory does not suffice.
+/// There is not enough device or pinned memory.
 class OutOfMemory : public Error {
  public:
   using Error::Error;
@@ -80,9 +80,9 @@ class OwnedEvent {
   Event get() const { return event_.get(); }
 
   void record(Stream stream) const;
-  /// True once everything before its last record() is done. Throws if the device has failed.
+  /// Returns true once all work before the last record() is done. Throws if the device has failed.
   bool done() const;
-  /// Both with timing and done.
+  /// Both events must have timing and be done.
   double seconds_since(const OwnedEvent& earlier) const;
 
  private:
@@ -90,32 +90,32 @@ class OwnedEvent {
 };
 
 struct Device {
-  int ordinal = 0;  // among those this process sees
+  int ordinal = 0;  // among those visible to this process
   std::string name;
   std::string bus_id;  // "0000:1B:00.0", in capitals as the runtime writes it
   int multiprocessors = 0, major = 0, minor = 0;
   std::int64_t l2_bytes = 0;
 };
 
-/// Which of `visible` GPUs is a rank's: the only one a launcher shows it, else the one of its number on the node; with
-/// `share`, round and round. Throws Error when there are not enough.
+/// Returns a rank's GPU among the `visible` ones: the only one if its launcher shows it just one, else the one with its
+/// local rank; with `share`, local ranks wrap around. Throws Error if there are too few.
 int device_ordinal(int visible, int local_rank, int local_ranks, bool share);
 
-/// Finds this rank's GPU, binds the calling thread and what it starts near it, and makes the GPU the calling thread's:
-/// in this order, because the driver then starts threads of its own. Throws Error that says what is missing where there
-/// is no driver or no GPU.
+/// Finds this rank's GPU, binds the calling thread and the threads it starts to CPUs near it, then makes the GPU
+/// current. The binding comes first because the driver then starts its own threads. Throws Error that says what is
+/// missing if there is no driver or no GPU.
 Device use_device(const backend::ExecutableRequest& request);
 
-/// 91501 as "9.15.1".
+/// Formats 91501 as "9.15.1".
 std::string print_version(std::size_t number);
-/// "13.0"; the driver's is "" without one.
+/// "13.0"; driver_version() is "" without a driver.
 std::string runtime_version();
 std::string driver_version();
 
 /// The calling thread's GPU.
 int current_device();
 void set_device(int ordinal);
-/// Compute capability of the calling thread's GPU, 9.0 as 90.
+/// Compute capability of the calling thread's GPU: 90 for 9.0.
 int compute_capability();
 /// Memory in use on the calling thread's GPU, by all processes.
 std::int64_t used_memory_bytes();
@@ -125,12 +125,12 @@ void copy_in(Stream stream, void* device, const void* host, std::int64_t bytes);
 void copy_out(Stream stream, void* host, const void* device, std::int64_t bytes);
 void copy_within(Stream stream, void* to, const void* from, std::int64_t bytes);
 void clear(Stream stream, void* device, std::int64_t bytes);
-/// Blocks until the stream is empty. For places where no other rank is waited for.
+/// Blocks until the stream is empty. Only for work that waits for no other rank.
 void synchronize(Stream stream);
-/// Blocks until the calling thread's GPU has nothing left to do. For the same places. Throws DeviceFailed.
+/// Blocks until the calling thread's GPU is idle. Only for work that waits for no other rank. Throws DeviceFailed.
 void synchronize_device();
 
-/// Work captured from `origin` and the streams that fork from it and join it again, to be launched as one.
+/// Work captured from `origin` and the streams that fork from it and join it again, launched as one.
 class Graph {
  public:
   Graph(Stream origin, const std::function<void()>& enqueue);

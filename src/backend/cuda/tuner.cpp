@@ -13,29 +13,29 @@
 namespace harness::cuda {
 namespace {
 
-// Where there is no memory yet: addresses count from here, which is as aligned as what is allocated.
+// The base address while there is no memory, as aligned as allocated memory.
 std::byte* nowhere() {
   return reinterpret_cast<std::byte*>(std::uintptr_t{1} << 20);  // NOLINT(performance-no-int-to-ptr): never read
 }
 
-constexpr int most_proposals = 16;  // of a form
-constexpr int max_calls = 200;      // at a time: a stream holds a limited number of launches
+constexpr int most_proposals = 16;  // per form
+constexpr int max_calls = 200;      // per batch: a stream queues a limited number of launches
 
-// Relative to the norm. Where an input has 16 bits, the separate form rounds once more on its way. Where it has 8,
-// kernels add up with fewer bits. Where tf32 is, one kernel may round inputs to 10 bits and another cut them off.
+// Relative to the norm. With 16-bit inputs, the separate form rounds once more. With 8-bit inputs, kernels accumulate
+// with fewer bits. With tf32, one kernel may round inputs to 10 bits and another truncate them.
 double tolerance_of(const Product& product) {
   if (product.op.a.type != program::DType::f32) return 1e-2;
   return product.tf32 ? 2e-3 : 1e-3;
 }
 
-// Clocks climb from idle within a second or two. At the clocks between, another algorithm may be the fastest.
+// Clocks take a second or two to ramp up from idle. In between, another algorithm may be the fastest.
 void warm_up(const Product& needed, Blas& blas, Timer& timer, std::int64_t l2_bytes, double seconds) {
   if (seconds <= 0) return;
   const Rotation rotation(needed, 2 * l2_bytes, timer.stream());
   timer.sustained(rotation.runs(blas, blas.default_choice(rotation.products().front())), seconds);
 }
 
-// A proposal that the library refuses to run is none; one that broke the GPU is named.
+// A proposal that the library refuses to run is skipped; the error names one that broke the GPU.
 void throw_if_device_failed(const Error& problem, const Product& product, const ProductChoice& choice) {
   try {
     synchronize_device();
@@ -45,7 +45,7 @@ void throw_if_device_failed(const Error& problem, const Product& product, const 
   }
 }
 
-// The proposals that run and compute what the first of them does; `rejected` counts those that run and do not.
+// Returns the proposals that run and agree with the first; `rejected` counts those that run and do not agree.
 std::vector<ProductChoice> right_ones(const Product& product, Blas& blas, Stream stream, int& rejected) {
   std::vector<ProductChoice> proposals = blas.candidates(product, most_proposals);
   Judge judge({product.op.out, product.op.aux, product.op.bias_gradient}, tolerance_of(product), stream);
@@ -99,7 +99,7 @@ std::vector<Product> needed_products(const program::Program& program, bool tf32)
 }
 
 Rotation::Rotation(const Product& needed, std::int64_t at_least_bytes, Stream stream) {
-  // Every operand lies as badly as the worst of the real ones: the library asks addresses for their alignment.
+  // Every operand is aligned like the worst of the real ones, because the library checks addresses.
   const std::int64_t skew = needed.alignment_bytes % 256;
   std::byte* begin = nowhere();
   std::int64_t at = 0;
@@ -108,7 +108,7 @@ Rotation::Rotation(const Product& needed, std::int64_t at_least_bytes, Stream st
     tensor.count = count;
     at += (skew + tensor.bytes() + 255) / 256 * 256;
   };
-  // A set of operands from `at` on.
+  // Places a set of operands from `at` on.
   const auto place_all = [&] {
     Product p = needed;
     auto& op = p.op;
@@ -193,7 +193,7 @@ bool Judge::is_near(const Kept& k) {
     norm += parts[2 * i + 1];
     worst = std::max<double>(worst, parts[2 * i]);
   }
-  // A part is held against the mean part: of few numbers, all may happen to be small. Rounding scatters over parts.
+  // Compares a part with the mean part, because its few numbers may all be small. Rounding varies between parts.
   constexpr double scatter = 2;
   return std::sqrt(apart) <= tolerance_ * std::sqrt(norm) &&  // false for a NaN
          std::sqrt(worst) <= scatter * tolerance_ * std::sqrt(norm / count);
@@ -215,7 +215,7 @@ backend::Tuning tune_products(const program::Program& program, bool tf32, const 
       warm = true;
       const double its_limit_s = effort.limit_s * needed.flop() / flop;
       found[key_of(needed)] = print_choice(fastest(needed, blas, timer, l2_bytes, its_limit_s, effort.rounds));
-    } catch (const OutOfMemory&) {  // even with nothing else in it: the library's first proposal serves
+    } catch (const OutOfMemory&) {  // too large for the otherwise empty GPU: the library's first proposal serves
     }
   }
   return found;
@@ -246,7 +246,7 @@ double measure_products(config::Precision precision, double seconds) {
 }
 
 double measure_copies(double seconds) {
-  constexpr std::int64_t bytes = std::int64_t{1} << 30;  // of which no L2 holds a notable part
+  constexpr std::int64_t bytes = std::int64_t{1} << 30;  // no L2 holds a notable part of it
   const Memory from(Memory::Kind::device, bytes, "what a copy reads"), to(Memory::Kind::device, bytes, "a copy");
   Timer timer;
   fill_random(timer.stream(),
@@ -303,9 +303,9 @@ std::vector<double> Timer::medians(const std::vector<std::vector<Blas::Run>>& ca
 }
 
 machine::HostCopies measure_host_copies(double seconds) {
-  constexpr std::int64_t copy_bytes = 64 << 20;  // so much that starting a copy takes no notable part of it
+  constexpr std::int64_t copy_bytes = 64 << 20;  // large enough to make the start of a copy negligible
   const auto memory = [](Memory::Kind kind) { return Memory(kind, copy_bytes, "copies between host and GPU"); };
-  // The driver takes the host's part from the NUMA node that the worker is bound to.
+  // The driver allocates pinned memory on the NUMA node that the worker is bound to.
   const Memory host_from = memory(Memory::Kind::pinned), device_to = memory(Memory::Kind::device);
   const Memory host_to = memory(Memory::Kind::pinned), device_from = memory(Memory::Kind::device);
   Timer timer;

@@ -10,11 +10,11 @@
 
 namespace harness::cuda {
 
-/// The distinct Products of a Program's step, in its order. Addresses count from where its memory would begin. Pure.
+/// Returns the distinct Products of a Program's step, in its order. Addresses are relative to a placeholder. Pure.
 std::vector<Product> needed_products(const program::Program& program, bool tf32);
 
-/// A Product over random operands, several sets in turn, so many that no cache holds them. `a` is scaled so that sums
-/// over k are of order 1, where GELU bends and whatever is added to them counts.
+/// A Product on random operands. Rotates through several sets of them, too many for any cache. `a` is scaled so that
+/// sums over k are of order 1, where GELU is nonlinear and added terms matter.
 class Rotation {
  public:
   /// Throws OutOfMemory.
@@ -27,15 +27,15 @@ class Rotation {
   std::vector<Product> products_;
 };
 
-/// Compares what runs compute with what the first of them computed.
+/// Compares the results of runs with those of the first run.
 class Judge {
  public:
-  /// Before each run, the results hold the same random numbers: a run may add to them, or read them. `tolerance` is
-  /// relative to the norm. Throws OutOfMemory.
+  /// Before each run, the results are filled with the same random numbers, because a run may add to them or read them.
+  /// `tolerance` is relative to the norm. Throws OutOfMemory.
   Judge(const std::vector<backend::Tensor>& results, double tolerance, Stream stream);
 
-  /// Whether the results are within the tolerance as a whole and in each of many parts: a tile that was left out is a
-  /// large share of the part in which it lies.
+  /// Returns whether the results are within the tolerance, both as a whole and in each of many parts: a missing tile is
+  /// a large share of its part.
   bool agrees(const Blas::Run& run);
   bool has_reference() const { return has_reference_; }
 
@@ -54,14 +54,14 @@ class Judge {
   Memory parts_;
 };
 
-/// A stream whose work is timed by events.
+/// Times work on its own stream with events.
 class Timer {
  public:
-  /// Mean seconds of a call, of as many calls as keep the device at work for `seconds` of the wall clock, round and
-  /// round the runs.
+  /// Returns the mean seconds per call over as many calls as keep the device busy for `seconds` of wall-clock time,
+  /// cycling through the runs.
   double sustained(const std::vector<Blas::Run>& runs, double seconds);
-  /// Median seconds of a call of each candidate (its runs in turn) over `rounds` rounds. Each round calls every
-  /// candidate once, so that clocks and temperature are the same for all.
+  /// Returns the median seconds per call of each candidate over `rounds` rounds, cycling through its runs. Each round
+  /// calls every candidate once, so that clocks and temperature are the same for all.
   std::vector<double> medians(const std::vector<std::vector<Blas::Run>>& candidates, int rounds);
   Stream stream() const { return stream_.get(); }
 
@@ -72,28 +72,28 @@ class Timer {
 };
 
 struct Effort {
-  double warm_up_s = 1.5;  // of products before the first is timed: an idle GPU's clocks climb meanwhile
-  double limit_s = 45;     // about, for all products together, by their FLOP; from it follows how many rounds there are
-  int rounds = 10;         // at most; 3 at least
+  double warm_up_s = 1.5;  // of products before the first timing, while an idle GPU's clocks ramp up
+  double limit_s = 45;     // approximate, for all products together, shared by FLOP; determines the number of rounds
+  int rounds = 10;         // maximum; the minimum is 3
 };
 
-/// Times cuBLASLt's proposals (16 at most of each form, fused and separate) for every Product of the step that `known`
-/// has no choice for. They take turns, and the one with the least median wins, by key_of(). Each must compute what the
-/// first proposal of the plain product does with own kernels beside it: `rejected` of the choice counts those that did
-/// not. Inputs are random numbers (matrix units run faster on zeros) and rotate through more memory than the L2 cache
-/// holds. On the calling thread's GPU, which must be otherwise idle. A Product for which memory does not suffice is
-/// left to the library's first proposal. Throws DeviceFailed if a proposal breaks the device.
+/// Times cuBLASLt's proposals (at most 16 of each form, fused and separate) for every Product of the step that has no
+/// choice in `known`. Proposals take turns, and the least median wins, keyed by key_of(). Each must compute what the
+/// first proposal of the separate form (plain product plus own kernels) does; `rejected` of the choice counts those
+/// that do not. Inputs are random numbers (matrix units run faster on zeros) and rotate through more memory than the L2
+/// cache holds. Runs on the calling thread's GPU, which must be otherwise idle. A Product that does not fit in memory
+/// is left to the library's first proposal. Throws DeviceFailed if a proposal breaks the device.
 backend::Tuning tune_products(const program::Program& program, bool tf32, const backend::Tuning& known,
                               std::int64_t l2_bytes, const Effort& effort = {});
 
-/// Sustained FLOP/s of large square products of random numbers for about `seconds`.
+/// Returns the sustained FLOP/s of large square products of random numbers, run for about `seconds`.
 double measure_products(config::Precision precision, double seconds);
 
-/// Bytes per second, read plus written, of the driver's own copies within the GPU for about `seconds`.
+/// Returns bytes per second, read plus written, of the driver's own copies within the GPU, run for about `seconds`.
 double measure_copies(double seconds);
 
-/// Backend::measure_host_copies() of the calling thread's GPU. `seconds`: of the wall clock, a third for
-/// each way. Throws Error if memory does not suffice; keeps none of it.
+/// Backend::measure_host_copies() on the calling thread's GPU. `seconds` of wall-clock time: a third each for in, out
+/// and both. Throws Error if memory does not suffice; keeps none of it.
 machine::HostCopies measure_host_copies(double seconds);
 
 }  // namespace harness::cuda

@@ -91,7 +91,7 @@ class UnfusedAttention : public AttentionKernel {
     return {t.as<std::byte>() + elements * program::size_of(t.type), t.type, t.count};
   }
 
-  // A factor or the result of a product. One head of keys after the other is its batch, each with one member of its
+  // A factor or the result of a product. The batch of a product runs over the key heads, each with one member of its
   // group of query heads.
   struct Matrix {
     backend::Tensor first;

@@ -24,7 +24,7 @@ std::string printed(std::string_view variable, const Settings& settings) {
   return find_variable(variable)->print(settings);
 }
 
-// Their value for one of ours, without a function of the row.
+// Returns their value for one of ours by `values` alone.
 std::optional<std::string> translated(const FrameworkRow& row, const std::string& ours) {
   if (row.values.empty()) return ours;
   const auto found = std::ranges::find(row.values, ours, &std::pair<std::string, std::string>::second);
@@ -41,7 +41,7 @@ void add_note(std::string& notes, const std::string& note) {
   notes += (notes.empty() ? "" : "; ") + note;
 }
 
-// The word of a path by which people look for it: "bf16" of "bf16.enabled", "seq_len" of "training.seq_len".
+// Returns the word of a path that users look for: "bf16" of "bf16.enabled", "seq_len" of "training.seq_len".
 std::string word_of_path(std::string_view path) {
   static constexpr std::array<std::string_view, 4> general{"enabled", "enable", "stage", "mode"};
   std::vector<std::string_view> words = split(path, '.');
@@ -49,13 +49,13 @@ std::string word_of_path(std::string_view path) {
   return key_words(words.back());
 }
 
-// "precision: bf16" where the key says a value, too.
+// Returns "precision: bf16" if the key implies a value, too.
 std::string place_here(const FrameworkRow& row) {
   const bool one_value = row.values.size() == 1 && row.values.front().first.empty();
   return one_value ? fmt::format("{}: {}", row.here, row.values.front().second) : row.here;
 }
 
-// Names from Hugging Face, benchmarks and daily speech.
+// Names from Hugging Face, benchmarks and common usage.
 
 constexpr std::array<Hint, 38> others{{
     {"model.layers", "num_hidden_layers n_layer n_layers"},
@@ -157,7 +157,7 @@ std::string known_elsewhere_as(std::string_view key) {
   }
   for (const Framework framework : frameworks) {
     for (const FrameworkRow& row : rows_of(framework)) {
-      const bool another_name = !row.key.empty() && word != row.here;  // else it only stands in the wrong place
+      const bool another_name = !row.key.empty() && word != row.here;  // else the key is only misplaced
       if (another_name && word_of_path(row.key) == word) return "here it is " + place_here(row);
     }
   }

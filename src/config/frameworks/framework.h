@@ -17,8 +17,8 @@
 
 namespace harness::config {
 
-// Training frameworks, each with a table (tables.cpp). `export` writes through the tables, and a person who uses a
-// framework's key in a configuration is told the name here.
+// Training frameworks, each with a table (tables.cpp). `export` writes through the tables, and the error for a
+// framework's key in a configuration suggests our name.
 
 /// Their keys are written in a table as
 ///   megatron    a flag of Megatron-LM's command line and its value: "--micro-batch-size", "4". The flags are those of
@@ -31,7 +31,7 @@ namespace harness::config {
 enum class Framework : std::uint8_t { megatron, deepspeed, torchtitan };
 inline constexpr std::array frameworks{Framework::megatron, Framework::deepspeed, Framework::torchtitan};
 
-/// A sentence for people that may depend on the settings.
+/// A sentence for the user that may depend on the settings.
 class Note {
  public:
   Note() = default;
@@ -45,42 +45,42 @@ class Note {
   std::function<std::string(const Settings&)> says_;
 };
 
-/// A key of a framework and its meaning here. By default both sides write a value alike.
+/// A key of a framework and its meaning here. By default both sides spell a value alike.
 struct FrameworkRow {
   std::string key = {};  // "": the framework has no key, which `unwritten` explains
   /// A variable ("micro_batch_size"), a part of one ("layout.tensor_parallel") or of a configuration ("model.layers").
   std::string here = {};
-  /// Values in both directions, theirs and ours, where they differ; a value of ours that is not among them is left out.
-  /// A switch has "" as its value.
+  /// Pairs of their and our values, for both directions, if they differ; our values without a pair are not written. A
+  /// switch has "" as its value.
   std::vector<std::pair<std::string, std::string>> values = {};
   /// The value under these settings, nullopt to leave the key out; instead of `values`.
   std::function<std::optional<std::string>(const Settings&)> print = {};
-  std::function<std::optional<std::string>(const Model&)> print_model = {};  // the same for "model.…"
-  /// Our value for one of theirs; instead of `values`. Throws Error for a value that has no equivalent.
+  std::function<std::optional<std::string>(const Model&)> print_model = {};  // likewise for "model.…"
+  /// Returns our value for one of theirs; instead of `values`. Throws Error for a value that has no equivalent.
   std::function<std::string(std::string_view theirs)> parse = {};
-  Note note = {};          // what to know where the key is written and the two are not quite the same
-  Note unwritten = {};     // what to do where no key of the variable is written, and omitting it says too little
+  Note note = {};          // shown if the key is written and the two differ slightly
+  Note unwritten = {};     // shown if no key of the variable is written and that needs an explanation
   bool read_only = false;  // `export` never writes it
 };
 
 std::span<const FrameworkRow> rows_of(Framework framework);
 
-/// Our value for one of theirs, as text of `row.here`; nullopt where the row alone does not say it. Throws Error.
+/// Returns our value for one of theirs, as text of `row.here`; nullopt if the row alone does not determine it. Throws
+/// Error.
 std::optional<std::string> parse_theirs(const FrameworkRow& row, std::string_view theirs);
 
-/// A setting as a framework spells it. Names and values are made from typed settings: nothing of a file's text is in
-/// them.
+/// A setting as a framework spells it. Names and values come from typed settings and contain no text from a file.
 struct FrameworkWords {
   NameValues flags = {};  // keys and values in the table's order; a value may be empty (a switch)
-  std::string note = {};  // what else to know or do; "": nothing
+  std::string note = {};  // further advice; "": none
   bool known() const { return !flags.empty(); }
 };
 FrameworkWords words_in(Framework framework, std::string_view variable, const Settings& settings);
-/// The keys that describe a model.
+/// Returns the keys that describe a model.
 NameValues model_words_in(Framework framework, const Model& model);
 
-/// The name here of a key of a framework, of Hugging Face, NCCL or a benchmark, or why there is nothing of the kind; ""
-/// for a key of none of them. Case, leading dashes and - for _ do not matter.
+/// Returns a hint with our name for a key of a framework, Hugging Face, NCCL or a benchmark, or why it is not
+/// supported; "" for an unknown key. Ignores case, leading dashes and - for _.
 std::string known_elsewhere_as(std::string_view key);
 
 }  // namespace harness::config

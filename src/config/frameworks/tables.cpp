@@ -1,4 +1,4 @@
-// The keys of frameworks and their meaning here, a function for each.
+// The keys of frameworks and their meaning here, one function per framework.
 #include <fmt/format.h>
 
 #include "base/units.h"
@@ -7,7 +7,7 @@
 namespace harness::config {
 namespace {
 
-// A switch that says one value of ours.
+// A switch that stands for one value of ours.
 FrameworkRow switch_row(std::string key, std::string here, std::string ours, Note note = {}, Note unwritten = {}) {
   return {.key = std::move(key),
           .here = std::move(here),
@@ -16,7 +16,7 @@ FrameworkRow switch_row(std::string key, std::string here, std::string ours, Not
           .unwritten = std::move(unwritten)};
 }
 
-// For `parse`, where both sides write a number alike but only one of them always has it.
+// For `parse`, if both sides write a number alike but only one of them always writes it.
 std::string same_number(std::string_view theirs) {
   return std::string(theirs);
 }
@@ -30,17 +30,17 @@ FrameworkRow axis_row(std::string key, program::Axis axis, Note note = {}) {
           .note = std::move(note)};
 }
 
-// A key that is known and never written.
+// A key that is recognised but never written.
 FrameworkRow known_row(std::string key, std::string here) {
   return {.key = std::move(key), .here = std::move(here), .read_only = true};
 }
 
-// The value where the key is written.
+// Returns the value if the key is written.
 std::optional<std::string> written_if(bool written, std::string value = "") {
   return written ? std::optional(std::move(value)) : std::nullopt;
 }
 
-// A bucket as its number of fp32 gradients, and back.
+// Convert a bucket to its number of fp32 gradients, and back.
 std::string elements_of_bucket(const Settings& settings) {
   return std::to_string(settings.bucket_size_bytes / program::size_of(program::DType::f32));
 }
@@ -137,7 +137,7 @@ std::vector<FrameworkRow> megatron_rows() {
       known_row("--num-layers-per-virtual-pipeline-stage", "virtual_pipeline, in chunks of a stage"),
       switch_row("--sequence-parallel", "sequence_parallel", "true"),
 
-      // what replicas exchange and divide
+      // exchange and sharding among replicas
       switch_row("--overlap-grad-reduce", "overlap_grad_reduce", "true"),
       {.key = "--ddp-bucket-size",
        .here = "bucket_size",
@@ -219,7 +219,7 @@ std::string only_with_zero(const Settings& s) {
   return s.sharding == Sharding::none ? "has an effect only with ZeRO stage 1 or higher; measured without ZeRO" : "";
 }
 
-// The call that multiplies in 8-bit floats, for which there is no key.
+// Names the call that runs GEMMs in 8-bit floats, for which there is no key.
 std::string with_transformer_engine(const Settings& s) {
   return fmt::format("transformer_engine.pytorch.fp8_autocast with {}() around its Linear layers",
                      s.precision == Precision::mxfp8 ? "MXFP8BlockScaling" : "Float8CurrentScaling");
@@ -262,7 +262,7 @@ std::vector<FrameworkRow> deepspeed_rows() {
                             program::row_of(program::Axis::pipeline).key, stages, stages);
        }},
 
-      // what replicas exchange and divide
+      // exchange and sharding among replicas
       {.key = "zero_optimization.overlap_comm", .here = "overlap_grad_reduce", .note = only_with_zero},
       {.key = "zero_optimization.reduce_bucket_size",
        .here = "bucket_size",
@@ -292,8 +292,8 @@ bool has_stages(const Settings& s) {
   return s.layout[program::Axis::pipeline] > 1;
 }
 
-// The keys of its TOML files, and with -- before them of its command line. Since February 2026 configurations are
-// Python; the command line keeps these names.
+// The keys of its TOML files, which are also those of its command line after a --. Since February 2026 configurations
+// are Python; the command line keeps these names.
 std::vector<FrameworkRow> torchtitan_rows() {
   return {
       {.key = "training.seq_len", .here = "model.sequence"},

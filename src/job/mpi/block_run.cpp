@@ -67,7 +67,7 @@ job::BlockOutcome BlockRun::run() {
   const bool success = agree_on_success();
   end_worker(success);
   gather_conditions(watch);
-  outcome_.total_s = seconds_since(spawned_);  // all ranks are through the gathering, so all workers have ended
+  outcome_.total_s = seconds_since(spawned_);  // rank 0 has gathered from all ranks, so all workers are done
   return collect(success);
 }
 
@@ -84,8 +84,8 @@ void BlockRun::start_worker() {
       // A worker under a wrapping command has that command as its parent, not this process.
       {"HARNESS_SUPERVISOR", request_.wrap.empty() ? std::to_string(::getpid()) : ""},
   };
-  // A step has up to eight streams and NCCL its own: with CUDA's default of 8 hardware queues, independent streams
-  // share one and wait for each other. 32 is the most that there are (CUDA C++ Programming Guide, environment
+  // A step has up to eight streams, and NCCL adds its own. With CUDA's default of 8 hardware queues, independent
+  // streams share a queue and wait for each other. 32 is the maximum (CUDA C++ Programming Guide, environment
   // variables).
   constexpr const char* queues = "CUDA_DEVICE_MAX_CONNECTIONS";
   if (config::traits_of(request_.backend).ranks_are_gpus &&
@@ -95,7 +95,7 @@ void BlockRun::start_worker() {
   NameValues wanted = config::environment_of(request_.settings);
   wanted.insert(wanted.end(), request_.environment.begin(), request_.environment.end());
   try {
-    const InPlace inherited(share_);  // by the worker, before any of its libraries looks
+    const InPlace inherited(share_);  // the worker inherits it before any of its libraries reads it
     worker_ = std::make_unique<WorkerProcess>(
         job::worker_environment(job::own_environment(), rank0_environment_, forced, wanted), request_.wrap);
   } catch (const Error& e) {
@@ -133,7 +133,7 @@ void BlockRun::rendezvous() {
   std::vector<RendezvousMessage> received;
   for (const auto& [from, bytes] : ranks_.exchange(outgoing, idle_)) {
     for (RendezvousMessage& message : job::decode<std::vector<RendezvousMessage>>(bytes)) {
-      message.peer = members_.number_of(from).value();  // who sends here has a worker
+      message.peer = members_.number_of(from).value();  // every sender has a worker
       received.push_back(std::move(message));
     }
   }
@@ -212,7 +212,7 @@ void BlockRun::end_worker(bool success) {
   if (ends) worker_.reset();
 }
 
-// A worker has nothing left to do. A wrapping command may write its report now, until the job is stopped.
+// A worker ends at once. A wrapping command may still write its report, until the job is stopped.
 bool BlockRun::ends_by_itself() {
   const double limit_s = request_.wrap.empty() ? 2 : wrap_report_s;
   const auto began = Clock::now();
@@ -230,7 +230,7 @@ void BlockRun::gather_conditions(const NodeWatch& watch) {
   outcome_.conditions = worst_of(reports);
 }
 
-// The ranks' samples are of one profiled step, which all of them choose by how long each took the slowest.
+// Makes all ranks keep the same profiled step, chosen by how long each step took the slowest rank.
 void BlockRun::agree_on_profiled_step(int steps) {
   job::Samples samples;
   std::vector<std::int64_t> nanoseconds(steps);

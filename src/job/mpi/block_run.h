@@ -19,8 +19,8 @@ namespace harness::mpi {
 /// calls early.
 class BlockRun {
  public:
-  /// `members`: as many ranks as the request's layout has. `worker`: this rank's in the set; absent: run() starts one.
-  /// It is absent again once the block was the `last`, or failed.
+  /// `members`: as many ranks as the request's layout has. `worker`: this rank's worker in the set; null: run() starts
+  /// one. It is null again after the `last` block or a failure.
   BlockRun(Ranks& ranks, Alarms& alarms, const Site& site, const Members& members,
            std::unique_ptr<WorkerProcess>& worker, const job::BlockOnSet& block, const NameValues& rank0_environment);
   /// Collective. The returned value is valid on rank 0 only.
@@ -70,11 +70,11 @@ class BlockRun {
   double cpu_before_s_ = 0;  // of the worker, until this block
   double cpu_s_ = 0;         // of the worker in this block
   std::unique_ptr<WorkerProcess>& worker_;
-  bool watching_ = false;  // its end would be news
+  bool watching_ = false;  // the end of the worker would be a fault
   std::map<job::FrameType, std::string> arrived_;
   std::uint64_t progress_answers_ = 0;
   job::WorkerProgress progress_;  // as far as known here
-  bool had_last_words_ = false;   // it is the crashing worker's own
+  bool had_last_words_ = false;   // progress_ is the crashing worker's own
   Clock::time_point progress_changed_, spawned_, memory_checked_;
   std::uint64_t program_hash_ = 0;
   RankReport report_;

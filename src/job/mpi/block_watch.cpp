@@ -12,7 +12,7 @@ namespace {
 constexpr double memory_check_interval_s = 0.2;
 constexpr double answer_patience_s = 1.0;  // for `ask`, answered by a thread that sleeps until then
 constexpr double quick_answer_s = 0.05;    // while memory runs out
-constexpr double cause_patience_s = 0.5;   // for the death behind a lost connection to show
+constexpr double cause_patience_s = 0.5;   // for the fault behind a lost connection to show
 
 // Classifies a time-out. `answered`: the worker still reports its progress.
 FaultKind fault_of_time_out(bool answered, const job::WorkerProgress& progress) {
@@ -97,7 +97,7 @@ void BlockRun::notice_end() {
   }
 }
 
-// An address-space limit catches what one allocation overdraws; this catches the rest before the kernel picks a victim.
+// RLIMIT_DATA fails a single large allocation; this catches the rest before the kernel picks a victim.
 void BlockRun::check_memory() {
   if (share_.memory_limit_bytes <= 0 || seconds_since(memory_checked_) < memory_check_interval_s) return;
   memory_checked_ = Clock::now();
@@ -126,7 +126,7 @@ void BlockRun::blame(FaultKind kind, std::string_view text, std::int32_t code, A
   alarms_.raise(alarm);
 }
 
-// Before any worker is killed, so that what one says is not the consequence of another's end.
+// Runs before any worker is killed, so that no answer is the consequence of another worker's end.
 void BlockRun::examine() {
   if (!worker_ || report_.kind != FaultKind::none || arrived_.contains(job::FrameType::samples)) return;
   const auto began = Clock::now();

@@ -47,7 +47,7 @@ std::string what(const RankReport& r) {
   return "nothing went wrong";
 }
 
-// Lower is guiltier. Among ranks that are equally suspicious the one that got least far held up the others.
+// Among ranks with the same kind of fault, the one that got least far held up the others.
 bool guiltier(const RankReport& a, const RankReport& b) {
   if (a.kind != b.kind) return a.kind < b.kind;
   if (a.progress.phase != b.progress.phase) return a.progress.phase < b.progress.phase;
@@ -55,7 +55,7 @@ bool guiltier(const RankReport& a, const RankReport& b) {
   return a.rank < b.rank;
 }
 
-// Numbers (addresses, sizes, times) differ between faults that are alike.
+// Numbers (addresses, sizes, times) differ between faults of the same kind.
 std::string without_numbers(std::string_view text) {
   std::string result;
   for (const char c : text) {
@@ -108,7 +108,7 @@ Blame find_culprit(const std::vector<RankReport>& reports) {
   words.erase(0, std::min(words.find_first_not_of(' '), words.size()));
   words.erase(words.find_last_not_of(' ') + 1);
   if (!words.empty()) blame.reason += fmt::format("; its last words: {}", words);
-  // Who notices first that memory has run out, and when, is chance: worker or supervisor.
+  // Chance decides whether worker or supervisor notices first that memory has run out, and when.
   const bool memory = culprit->kind == FaultKind::out_of_memory;
   blame.signature =
       fmt::format("rank {} fault {} code {} phase {} {:016x}", culprit->rank, static_cast<int>(culprit->kind),

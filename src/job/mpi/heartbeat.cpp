@@ -17,7 +17,7 @@ namespace {
 
 constexpr int beat_tag = 11, report_tag = 12;
 constexpr std::chrono::seconds turn(1);
-constexpr int later_s = 3;        // for a rank that can name the one that is missed to speak first
+constexpr int later_s = 3;        // so that a rank that can name the missing one reports first
 constexpr unsigned abort_s = 10;  // for MPI_Abort itself
 constexpr std::int32_t last_beat = 0, usual_beat = 1;
 
@@ -40,7 +40,7 @@ bool is_done(MPI_Request& request) {
 // NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker)
 Heartbeat::Heartbeat() {
   set_text(host_, machine::host_name());
-  // Signals are for the main thread, which they wake.
+  // The main thread takes all signals, because they end its sleeps.
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -109,7 +109,7 @@ void Heartbeat::run() {
 void Heartbeat::beat() {
   ++silence_;
   listen();
-  if (is_done(sending_)) {  // else the next rank takes nothing: who watches it knows
+  if (is_done(sending_)) {  // else the next rank receives nothing, and the rank that watches it knows
     sent_ = usual_beat;
     MPI_Isend(&sent_, 1, MPI_INT32_T, next_, beat_tag, ranks_, &sending_);
   }
@@ -126,7 +126,7 @@ void Heartbeat::listen() {
   if (rank_ == 0 && !missed_ && is_done(reporting_)) learn(report_);
 }
 
-// Rank 0 knows what the job is for, and what to say of its result.
+// Lets rank 0 end the job, because it knows what to say of the results.
 void Heartbeat::miss() {
   if (rank_ == 0) {
     learn(previous_);
@@ -153,7 +153,8 @@ std::string Heartbeat::words(const Missed& missed) {
   return fmt::format("rank {} on {} has not answered for {} s: {}", missed.rank, text_of(missed.host), patience_s, why);
 }
 
-// MPI may be at work in the main thread, so not by MPI_Abort: a launcher ends the job of a process that ends like this.
+// Does not call MPI_Abort, because the main thread may be inside MPI. A launcher ends the job of a process that exits
+// like this.
 void Heartbeat::give_up(const std::string& what) const {
   say(fmt::format("{} on {}: another process of the job may be frozen, or its node or network down", what,
                   text_of(host_)));

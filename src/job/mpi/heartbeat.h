@@ -32,12 +32,12 @@ class Waiter {
   double next_s_ = min_s;
 };
 
-/// Notices that another rank of the job no longer runs: its process is frozen, or its node or network is down. MPI
-/// waits for such a rank for ever.
+/// Detects that another rank of the job no longer runs: its process is frozen, or its node or network is down. MPI
+/// would wait for such a rank forever.
 ///
-/// The ranks form a ring. A thread of each sends a beat to the next rank every second, and listens to the previous one.
-/// So every rank is watched by another at a cost that does not grow with the job, and a rank whose main thread plans,
-/// writes files or starts a worker is not taken for a frozen one.
+/// The ranks form a ring. A thread of each sends a beat to the next rank every second and listens to the previous one.
+/// So every rank is watched at a cost that does not grow with the job, and a rank whose main thread plans, writes files
+/// or starts a worker is not mistaken for a frozen one.
 ///
 /// Silence is counted in the thread's own turns, not by a clock: while the whole job is suspended (Ctrl-Z, scontrol
 /// suspend) or gets no CPU, no time passes for the watcher either.
@@ -47,22 +47,21 @@ class Heartbeat {
   static constexpr int start_patience_s = 600;  // for MPI_Init and the first collectives: a node may load an image
   static constexpr int grace_s = 10;            // for rank 0 to end the job itself
 
-  /// Before MPI_Init: the thread ends this process if start() is not reached in time.
+  /// Must be constructed before MPI_Init: the thread ends this process if start() is not reached in time.
   Heartbeat();
   /// Ends the thread. Calls no MPI.
   ~Heartbeat();
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
 
-  /// Held during every call of MPI after start(): MPI_THREAD_SERIALIZED.
+  /// Returns the lock to hold during every MPI call after start() (MPI_THREAD_SERIALIZED).
   [[nodiscard]] std::unique_lock<std::mutex> hold() const { return std::unique_lock(mpi_); }
 
-  /// Collective. `watches`: the library allows calls from several threads; without, no rank is watched.
+  /// Collective. `watches`: the library allows calls from several threads; if false, no rank is watched.
   void start(MPI_Comm ranks, bool watches);
-  /// At rank 0, throws job::PeersLost once a rank is missed. Elsewhere rank 0 is told, and has `grace_s` to end the
-  /// job.
+  /// On rank 0, throws job::PeersLost once a rank is missing. Others tell rank 0, which has `grace_s` to end the job.
   void check() const;
-  /// Collective, after a barrier and right before MPI_Finalize. Afterwards no message of a heartbeat is under way; the
+  /// Collective, after a barrier and right before MPI_Finalize. Afterwards no heartbeat message is in flight; the
   /// thread ends this process if MPI_Finalize does not return.
   void finish();
   /// Ends the job, with all its processes. Does not return.

@@ -120,12 +120,12 @@ class MpiJob final : public job::Job {
   }
 
   std::unique_ptr<Ranks> ranks_;
-  mutable Alarms alarms_;  // looking for news changes nothing that a caller can see
+  mutable Alarms alarms_;  // look() changes nothing that a caller can see
   job::Answer answer_;
   Site site_;
   std::vector<job::RankPlace> places_;
   std::map<int, std::unique_ptr<WorkerProcess>> workers_;  // on this rank, by the number of their set
-  NameValues environment_;                                 // rank 0's, what may be recorded of it
+  NameValues environment_;                                 // rank 0's recorded environment
   std::int64_t block_ = 0;
   Ranks::Idle idle_ = [this] { alarms_.look(); };
 };
@@ -143,7 +143,7 @@ std::unique_ptr<Ranks> checked(std::unique_ptr<Ranks> launched, const std::optio
 }  // namespace
 
 std::unique_ptr<job::Job> join(job::Answer answer) {
-  // Asked before MPI starts: some libraries set such variables themselves.
+  // Read before MPI starts: some libraries set such variables themselves.
   const auto claim = launcher_claim(own_environment);
   const double until_sigkill_s = seconds_until_sigkill(own_environment);
   return std::make_unique<MpiJob>(checked(Ranks::start(), claim), until_sigkill_s, std::move(answer));
@@ -160,7 +160,7 @@ struct Names {
   const char* rank;
   const char* on_node;  // the ranks of this process's node; "": no variable says it
 };
-// SLURM_NTASKS is not among them: a batch script has it too, where one process is right.
+// SLURM_NTASKS is excluded: a batch script has it too, where one process is right.
 constexpr std::array<Names, 6> known = {{{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
                                          {"PMI_SIZE", "PMI_RANK", "MPI_LOCALNRANKS"},
                                          {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_LOCAL_SIZE"},
@@ -191,8 +191,8 @@ machine::GpuEnvironment gpu_environment(const Lookup& lookup) {
   const auto visible = lookup("CUDA_VISIBLE_DEVICES");
   e.restricted = visible.has_value();
   e.visible = visible.value_or("");
-  // With ConstrainDevices each task of a Slurm step sees its own GPUs only, numbered from 0: a "0" of one is another
-  // than that of the next.
+  // With ConstrainDevices, each task of a Slurm step sees only its own GPUs, numbered from 0: the "0" of two tasks are
+  // different GPUs.
   e.own_task = lookup("SLURM_LOCALID").value_or("");
   return e;
 }

@@ -10,11 +10,11 @@
 
 namespace harness::mpi {
 
-/// MPI_Init: the supervisors of a job, one on each MPI rank. A supervisor never blocks inside MPI while workers run: it
-/// polls and sleeps. It touches no GPU. `answer` is what each rank says to Job::ask(); without it, nothing.
-/// Job::leave() calls MPI_Finalize; the destructor calls no MPI.
+/// Calls MPI_Init and makes the supervisors of a job, one on each MPI rank. A supervisor never blocks inside MPI while
+/// workers run: it polls and sleeps. It touches no GPU. `answer` gives this rank's answers to Job::ask(); without it,
+/// they are empty. Job::leave() calls MPI_Finalize; the destructor calls no MPI.
 ///
-/// Throws Error with advice for the usual launch mistake: many processes that each take themselves for rank 0 of 1. The
+/// Throws Error with advice for the usual launch mistake: many processes that each believe they are rank 0 of 1. The
 /// message is empty in all of these processes but the first, so that it is printed once.
 std::unique_ptr<job::Job> join(job::Answer answer = {});
 
@@ -27,7 +27,7 @@ std::optional<std::string> own_environment(const char* name);
 struct LauncherClaim {
   std::string variable;  // the variable that states the size
   int size = 1, rank = 0;
-  int ranks_per_node = 0;  // 0: it does not say
+  int ranks_per_node = 0;  // 0: unknown
 };
 /// Returns nothing if no launcher started this process.
 std::optional<LauncherClaim> launcher_claim(const Lookup& lookup);

@@ -34,7 +34,7 @@ machine::CpuSet cpus_of(const Bits& bits) {
 }  // namespace
 
 machine::GpuView visible_gpus() {
-  const char* root = test_hook("HARNESS_TEST_GPU_ROOT");  // tests show a node that is not this one
+  const char* root = test_hook("HARNESS_TEST_GPU_ROOT");  // tests substitute another node's files
   return machine::find_gpus(gpu_environment(own_environment), root != nullptr ? root : "/");
 }
 
@@ -54,7 +54,7 @@ Site find_site(Ranks& ranks) {
   Bits bits = bits_of(bound);
   bits[words] = machine::cores_of(bound).size() == 1 && machine::cores_of(allowed).size() > 1 ? 1 : 0;
   ranks.node_union(bits, {});
-  // One core per rank is what mpirun does unasked; it was not meant for processes with threads.
+  // mpirun binds each rank to one core by default, which does not suit processes with threads.
   const bool ignore_binding = bits[words] != 0;
   bits[words] = 0;
   site.cores = machine::cores_of(ignore_binding ? allowed : cpus_of(bits));
@@ -84,7 +84,7 @@ void take(const Site& site, std::size_t first, std::size_t count, Share& share) 
   }
 }
 
-// Ranks share the cores evenly. One that sits the block out has no place among them; any will do.
+// Divides the cores evenly among the ranks. A rank that sits the block out may get any part.
 void bind_if_enough(const Site& site, Share& share) {
   const std::size_t cores = site.cores.size(), ranks = static_cast<std::size_t>(share.local_ranks);
   const bool enough = static_cast<std::size_t>(share.threads) * ranks <= cores;

@@ -48,15 +48,15 @@ class Members {
 
 /// The place of this rank and the resources there that its worker may use.
 struct Site {
-  job::RankPlace place;                 // its cores: by a container's quota; its node: known when all are gathered
+  job::RankPlace place;                 // cores: limited by a container's quota; node: set by gather_places()
   std::vector<int> node_ranks;          // ascending; includes this rank
-  std::vector<std::vector<int>> cores;  // of the node that this job may use, each as its logical CPUs
+  std::vector<std::vector<int>> cores;  // the node's cores that this job may use, each as its logical CPUs
 };
 /// The GPUs that the launcher lets this process see.
 machine::GpuView visible_gpus();
 /// Collective.
 Site find_site(Ranks& ranks);
-/// Collective: by rank, at rank 0.
+/// Collective: returns the places of all ranks, by rank, on rank 0; nothing elsewhere.
 std::vector<job::RankPlace> gather_places(Ranks& ranks, const Site& site);
 
 /// A worker's part of its node.
@@ -66,13 +66,13 @@ struct Share {
   machine::CpuSet cpus;
   double memory_limit_bytes = 0;
 };
-/// For a rank that takes part. `threads` auto: the node's cores over its ranks, less those of its data loader; no
-/// memory limit: 90 % of the node's memory over its ranks. Where ranks are GPUs a share has all CPUs and no memory
-/// limit of its own: the worker binds itself when it knows its GPU, and what fits on a device is not the host's limit.
-/// Elsewhere ranks get neighbouring cores of their own if there are enough for their threads; otherwise they share all.
+/// Returns the share of a rank that takes part. Defaults: `threads` is the node's cores per rank, less those of its
+/// data loader; the memory limit is 90 % of the node's memory per rank. If ranks are GPUs, a share has all CPUs and no
+/// default memory limit: the worker binds itself once it knows its GPU, and device memory is not the host's to limit.
+/// Other ranks get neighbouring cores of their own if there are enough for their threads, else they share all.
 Share share_of(const Site& site, const Members& members, const job::BlockRequest& request);
 
-/// As long as it lives, the calling thread has the CPUs of a share, and so has what it starts.
+/// Binds the calling thread, and the processes it starts, to the CPUs of a share for its lifetime.
 class InPlace {
  public:
   explicit InPlace(const Share& share);
@@ -92,19 +92,19 @@ struct NodeReport {
   std::int32_t cores = 0;    // of the node that this job may use
   std::int32_t cpus = 0;     // of these cores
   double own_s = 0;          // CPU time of this supervisor and its worker, everything they started included
-  double wall_s = 0;         // that the node's first supervisor watched; 0: not this one, or no worker runs there
+  double wall_s = 0;         // watched by the node's first supervisor; 0 on others, or if no worker runs there
   double busy_s = nan;       // of the CPUs together
   double steal_share = nan;  // of their time
   std::array<char, 64> host{};
 };
 
-/// Watches a node's CPUs during a block, from its construction to report(). Only the node's first supervisor reads the
-/// kernel's files, before the block's workers start and after they have ended. CPUs that the job may not use are no
-/// concern; under a CPU quota the CPUs' times are not this job's, so foreign cores are not known there.
+/// Watches a node's CPUs during a block, from construction to report(). Only the node's first supervisor reads the
+/// kernel's files, before its worker gets the block and after it is done with it. CPUs that the job may not use are
+/// ignored; under a CPU quota, CPU times are not this job's alone, so foreign cores are unknown.
 class NodeWatch {
  public:
   NodeWatch(const Site& site, const Members& members);
-  /// worker_cpu_s: CPU time of this supervisor's worker, which has ended; 0: it had none; NaN: not known.
+  /// worker_cpu_s: CPU time of this supervisor's worker in the block; 0: it had none; NaN: not known.
   NodeReport report(double worker_cpu_s) const;
 
  private:
@@ -118,7 +118,7 @@ class NodeWatch {
 
 /// Takes each figure from the node where it is worst. CPU time of a node beyond the sum of its ranks' own_s, and beyond
 /// the resolution of the kernel's clock ticks (machine::busy_uncertainty_s), counts as foreign, never below 0 nor above
-/// its cores; a CPU of a core that has two counts half a core. `reports`: one from every rank.
+/// its cores; on cores with two CPUs, a CPU counts as half a core. `reports`: one from every rank.
 machine::Conditions worst_of(std::span<const NodeReport> reports);
 
 }  // namespace harness::mpi

@@ -16,7 +16,7 @@
 namespace harness::mpi {
 namespace {
 
-enum Tag : int { note_tag = 1, exchange_tag = 2 };  // and, of every second exchange, exchange_tag + 1
+enum Tag : int { note_tag = 1, exchange_tag = 2 };  // every second exchange uses exchange_tag + 1
 
 void check(int code, const char* call) {
   if (code == MPI_SUCCESS) return;
@@ -33,7 +33,7 @@ class MpiRanks final : public Ranks {
  public:
   MpiRanks() {
     // Containers often forbid the system call behind single-copy transfers, and Open MPI then complains for each rank.
-    // Supervisors exchange little; others ignore the variable.
+    // Supervisors exchange little; other MPI libraries ignore the variable.
     ::setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
     int provided = 0;
     HARNESS_MPI(MPI_Init_thread, nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
@@ -52,7 +52,7 @@ class MpiRanks final : public Ranks {
     std::ranges::sort(node_ranks_);
     std::int64_t fullest_node = local;
     maximum({&fullest_node, 1}, {});
-    // Up to 16 ranks on a node a look every millisecond costs next to nothing; at 128 it would cost a core.
+    // With up to 16 ranks on a node, polling every millisecond costs next to nothing; with 128 it would cost a core.
     max_sleep_s_ = fullest_node <= 16 ? 1e-3 : 10e-3;
     heartbeat_.start(world_, provided >= MPI_THREAD_SERIALIZED);
   }
@@ -123,9 +123,9 @@ class MpiRanks final : public Ranks {
   }
 
   // Hoefler, Siebert, Lumsdaine: "Scalable communication protocols for dynamic sparse data exchange", PPoPP 2010. A
-  // synchronous send completes when its receive has begun; once all of mine have, I enter the barrier; once the barrier
-  // is through, everybody's have. A rank that sees it first may begin the next exchange while others still look for
-  // messages of this one, but not the one after, so two tags in turn tell them apart.
+  // synchronous send completes when its receive has begun. A rank enters the barrier once all of its sends have
+  // completed; once the barrier completes, so have all sends. A rank may then begin the next exchange while others
+  // still look for messages of this one, but not the one after, so two alternating tags tell them apart.
   std::vector<std::pair<int, std::string>> exchange(const std::vector<std::pair<int, std::string>>& outgoing,
                                                     const Idle& idle) override {
     const int tag = exchange_tag + std::exchange(exchange_parity_, 1 - exchange_parity_);
@@ -197,8 +197,8 @@ class MpiRanks final : public Ranks {
   }
 
  private:
-  // Launchers deal ranks to nodes in different ways. Here the ranks of a node follow each other, so that the first N
-  // ranks are whole nodes and tensor parallelism stays inside one. Rank 0 stays rank 0.
+  // Launchers distribute ranks over nodes in different ways. This numbers the ranks of a node consecutively, so that
+  // the first N ranks are whole nodes and tensor parallelism stays inside one. Rank 0 stays rank 0.
   void number_by_node() {
     MPI_Comm node = MPI_COMM_NULL;
     HARNESS_MPI(MPI_Comm_rank, MPI_COMM_WORLD, &rank_);
@@ -305,13 +305,14 @@ void Alarms::take(const Note& note) {
 }
 
 int Alarms::own_stop_level() const {
-  // A launcher that will kill us soon leaves no time to finish a block: stop while there is time to say so.
+  // A launcher that will soon send SIGKILL leaves no time to finish a block: stop while this rank can still say so.
   const double since = job::seconds_since_sigterm();
   if (seconds_until_sigkill_ > 0 && since > 0.4 * seconds_until_sigkill_) return 2;
   return std::min(2, job::stop_signals());
 }
 
-// By looks, so that a wait is not taken for one in which this rank wrote a file or was itself suspended.
+// Counts at most longest_look_s per call, so that time in which this rank wrote a file or was suspended is not taken
+// for waiting.
 void Alarms::count_waiting() {
   constexpr double longest_look_s = 1;
   // To end a block at once takes up to 7 s: 1.5 s to ask why it ended, 5 s for workers to die. Rank 0 speaks first.

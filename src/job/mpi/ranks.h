@@ -21,8 +21,8 @@ struct Note {
 
 /// The ranks of a job. "Collective" calls must be made by all ranks in the same order. They wait by testing and
 /// sleeping, never inside MPI, and call `idle` at every poll, so that a waiting rank costs next to nothing and can
-/// watch its worker and its signals. A failing MPI call throws Error. Where a rank no longer runs, what waits for it at
-/// rank 0 throws job::PeersLost; the others wait until rank 0 ends the job (job/mpi/heartbeat.h).
+/// watch its worker and its signals. A failing MPI call throws Error. If a rank no longer runs, calls that wait for it
+/// throw job::PeersLost on rank 0; other ranks wait until rank 0 ends the job (job/mpi/heartbeat.h).
 class Ranks {
  public:
   using Idle = std::function<void()>;
@@ -38,7 +38,7 @@ class Ranks {
   /// Name and version of the MPI library, as it reports them.
   virtual std::string library() const = 0;
 
-  /// Collective: `bytes` of rank 0 to all.
+  /// Collective: copies rank 0's `bytes` to all ranks.
   virtual void broadcast(std::string& bytes, const Idle& idle) = 0;
   /// Collective: each element becomes its maximum over all ranks.
   virtual void maximum(std::span<std::int64_t> values, const Idle& idle) = 0;
@@ -46,10 +46,10 @@ class Ranks {
   virtual void barrier(const Idle& idle) = 0;
   /// Collective over the ranks of this node: each element becomes the bitwise or.
   virtual void node_union(std::span<std::uint64_t> bits, const Idle& idle) = 0;
-  /// Collective: every rank's bytes, by rank, at rank 0; nothing elsewhere.
+  /// Collective: returns every rank's bytes, by rank, on rank 0; nothing elsewhere.
   virtual std::vector<std::string> gather(const std::string& bytes, const Idle& idle) = 0;
-  /// Collective: delivers (to, bytes) and returns (from, bytes). Costs what is sent, not ranks squared: no rank needs
-  /// to know who will send to it.
+  /// Collective: delivers (to, bytes) and returns (from, bytes). The cost grows with the messages, not with ranks
+  /// squared: no rank needs to know its senders in advance.
   virtual std::vector<std::pair<int, std::string>> exchange(const std::vector<std::pair<int, std::string>>& outgoing,
                                                             const Idle& idle) = 0;
 
@@ -66,7 +66,7 @@ class Ranks {
   virtual void abandon(int exit_code) = 0;
 };
 
-/// The way in which a block is to end early. Higher is more urgent.
+/// How a block is to end early. Higher is more urgent.
 enum class Alarm : std::int32_t {
   none,
   peer_lost,  // a worker lost a peer: the cause is not yet known
@@ -85,8 +85,8 @@ class Alarms {
   void end_block();
   /// Raises an alarm of this rank.
   void raise(Alarm alarm);
-  /// Receives and passes on what has arrived, and checks for signals. Throws job::PeersLost when this rank has waited
-  /// for others for long after it was told to stop at once.
+  /// Receives and passes on what has arrived, and checks for signals. Throws job::PeersLost if this rank has waited too
+  /// long for others after it was told to stop at once.
   void look();
 
   /// The alarm of the current block, as far as known here.
@@ -110,7 +110,7 @@ class Alarms {
   bool in_block_ = false, closed_ = false;
   Alarm current_ = Alarm::none;
   Alarm passed_on_ = Alarm::none;   // to the ranks below
-  Alarm from_above_ = Alarm::none;  // what rank 0 has said
+  Alarm from_above_ = Alarm::none;  // latest alarm from rank 0
   std::int64_t next_block_ = 0;     // rank 0 may be ahead of us
   Alarm next_alarm_ = Alarm::none;
   int stop_level_ = 0, told_stop_level_ = 0;

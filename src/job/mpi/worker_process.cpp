@@ -23,7 +23,7 @@
 namespace harness::mpi {
 namespace {
 
-// Pointers as exec takes them, valid as long as `texts` is.
+// Returns the pointers that exec takes, valid as long as `texts` is.
 std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   std::vector<char*> pointers;
   pointers.reserve(texts.size() + 1);
@@ -33,7 +33,7 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
 }
 
 constexpr std::size_t max_last_words_bytes = 4096;
-constexpr int most_reads = 64;  // of 64 KiB, before the supervisor looks elsewhere: a flood must not hold it
+constexpr int most_reads = 64;  // of 64 KiB per call: a flood of output must not hold up the supervisor
 
 struct Pipe {
   Descriptor read_end, write_end;
@@ -45,7 +45,7 @@ struct Pipe {
   }
 };
 
-// Out of the way of the numbers that a child gets its pipes under.
+// Moves a descriptor above the numbers that a child's pipes get.
 void move_up(Descriptor& end) {
   const int moved = ::fcntl(end.number(), F_DUPFD_CLOEXEC, job::reports_descriptor + 1);
   if (moved < 0) fail("cannot create a pipe for a worker: {} (ulimit -n)", std::strerror(errno));
@@ -68,13 +68,13 @@ struct SpawnPlan {
     ::posix_spawn_file_actions_adddup2(&files, printed, STDERR_FILENO);
     ::posix_spawn_file_actions_adddup2(&files, orders, job::orders_descriptor);
     ::posix_spawn_file_actions_adddup2(&files, reports, job::reports_descriptor);
-    // Nothing of MPI's, of the result file or of the launcher's leaks into a worker.
+    // No descriptor of MPI, of the result file or of the launcher leaks into a worker.
     for (int fd = STDERR_FILENO + 1; fd < job::orders_descriptor; ++fd) ::posix_spawn_file_actions_addclose(&files, fd);
     ::posix_spawn_file_actions_addclosefrom_np(&files, job::reports_descriptor + 1);
     ::posix_spawnattr_init(&attributes);
     sigset_t blocked;
     sigset_t all;
-    // Signals for the job are its supervisors' business: held back until the worker ignores them.
+    // Supervisors handle signals for the job: a worker starts with them blocked and then ignores them.
     ::sigemptyset(&blocked);
     for (const int number : job::stop_numbers) ::sigaddset(&blocked, number);
     ::sigaddset(&blocked, SIGHUP);
@@ -136,12 +136,12 @@ void WorkerProcess::write_pending() {
     } else if (errno == EAGAIN) {
       return;
     } else if (errno != EINTR) {
-      command_ = Descriptor();  // it is gone; how, look_for_end() will say
+      command_ = Descriptor();  // the worker is gone; look_for_end() finds out how
     }
   }
 }
 
-// Reads what is there, up to a bound. At the end of the stream its descriptor is closed.
+// Reads available bytes, up to a bound. Closes the descriptor at the end of the stream.
 void WorkerProcess::read_some(Descriptor& from, bool protocol) {
   std::array<char, 65536> buffer{};
   for (int reads = 0; reads < most_reads; ++reads) {
@@ -187,7 +187,7 @@ std::optional<job::Frame> WorkerProcess::next_frame() {
   return frame;
 }
 
-// Leaves it unreaped: until then its process id is not reused, so that a kill() cannot hit another process.
+// Leaves the process unreaped, so that its id is not reused and kill() cannot hit another process.
 void WorkerProcess::look_for_end() {
   siginfo_t info{};
   constexpr int how = WEXITED | WNOHANG | WNOWAIT;
@@ -223,7 +223,7 @@ bool WorkerProcess::reap(double max_wait_s) {
     if (end_) {
       kill();
       rusage used{};
-      // Ended already: this returns at once.
+      // The process has ended, so this returns at once.
       if (::wait4(pid_, nullptr, 0, &used) == pid_) cpu_s_ = machine::cpu_seconds(used);
       reaped_ = true;
     } else if (std::chrono::steady_clock::now() > give_up) {

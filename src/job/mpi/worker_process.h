@@ -15,13 +15,12 @@ namespace harness::mpi {
 
 /// The end of a process.
 struct ProcessEnd {
-  int signal = 0;  // it was killed by, 0 if it exited
+  int signal = 0;  // that killed it, 0 if it exited
   int exit_code = 0;
 };
 
-/// A worker as its supervisor sees it: a process group of its own and three pipes: orders, reports, and one for
-/// all that it or its --wrap command prints, of which the end is kept. No call waits for the worker
-/// longer than its time limit.
+/// A worker as its supervisor sees it: a process group and three pipes, for orders, reports, and all that it or its
+/// --wrap command prints, of which the end is kept. No call waits for the worker longer than its time limit.
 class WorkerProcess {
  public:
   /// Starts this program again with the argument `worker`, under the shell command `wrap` ("nsys profile -o out")
@@ -32,7 +31,7 @@ class WorkerProcess {
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
 
-  /// Queued, and written as the worker reads.
+  /// Queues a frame, which is written as the worker reads.
   void send(job::FrameType type, std::string_view payload);
   /// Reads and writes the pipes; waits at most this long for an event, 0: does not wait.
   void pump(double max_wait_s);
@@ -52,8 +51,8 @@ class WorkerProcess {
   /// Waits at most this long for the worker, or its --wrap command, to end. Call it after kill(), or when the worker
   /// has ended by itself.
   bool reap(double max_wait_s);
-  /// CPU time so far: of the worker alone while it runs; once reap() has returned true, of all that it or its --wrap
-  /// command waited for, too. NaN if that cannot be read.
+  /// CPU time so far: the worker's alone while it runs; once reap() has returned true, with that of all children that
+  /// it or its --wrap command waited for. NaN if it cannot be read.
   double cpu_s() const;
 
  private:

@@ -47,7 +47,7 @@ sim::Trust trust_in(const sim::Prediction& prediction, const job::BlockRequest& 
                        *experiment.calibration);
 }
 
-// Names the sources of the numbers, for the reader of a report, and the error of the baseline, which is asked for.
+// Names the sources of the numbers, for readers of a report, and the expected error of the baseline, the probed case.
 NameValues identity_of(const config::Experiment& experiment, const job::BlockRequest& baseline) {
   const config::Calibration& calibration = *experiment.calibration;
   return {{"hardware", fmt::format("{} ({})", experiment.hardware->name, experiment.hardware->source)},
@@ -63,7 +63,7 @@ std::vector<job::Samples> profiled_samples(const sim::Simulation& simulation, co
   std::vector<job::Samples> samples(ranks);
   for (int c = 0; std::cmp_less(c, simulation.classes().list().size()); ++c) {
     std::vector<program::Interval> intervals = simulation.intervals(c);
-    for (program::Interval& interval : intervals) {  // a step begins with its inputs
+    for (program::Interval& interval : intervals) {  // the step starts with filling its inputs
       interval.start_s += simulation.loading_s();
       interval.end_s += simulation.loading_s();
     }

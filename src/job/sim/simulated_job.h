@@ -24,17 +24,16 @@ class VirtualClock final : public Clock {
   double start_unix_s_, passed_s_ = 0;
 };
 
-/// The TimelineSamples of a profiled step by rank, as workers return them, with the intervals of one rank per role or
+/// Returns the TimelineSamples of a profiled step by rank, as workers would, with the intervals of one rank per role or
 /// of all ranks.
 std::vector<job::Samples> profiled_samples(const sim::Simulation& simulation, config::Timelines kept);
 
-/// A job on a cluster that is not there: blocks take virtual time, and every step of a case the same. It has no worker
+/// A job on a simulated cluster: blocks take virtual time, and every step of a case takes the same. It has no worker
 /// and no other rank, so follow() and ask() are not called.
 class SimulatedJob final : public job::Job {
  public:
-  /// Ranks that stand as `topology` says, on the hardware of the experiment and with its calibration; the blocks must
-  /// be of this experiment's model. Throws Error if the experiment names no hardware, or if a link has no rate that
-  /// these ranks need.
+  /// Places ranks as `topology` says, on the experiment's hardware and with its calibration; the blocks must be of its
+  /// model. Throws Error if the experiment names no hardware, or if a link that these ranks need has no rate.
   SimulatedJob(const config::Experiment& experiment, const machine::Topology& topology);
 
   int rank() const override { return 0; }
@@ -60,7 +59,7 @@ class SimulatedJob final : public job::Job {
   sim::Network network_;
   std::vector<job::RankPlace> places_;
   VirtualClock clock_;
-  std::map<std::string, double> step_s_;  // of what was simulated, by its settings
+  std::map<std::string, double> step_s_;  // of simulated steps, by settings and layout
 };
 
 }  // namespace harness::simjob

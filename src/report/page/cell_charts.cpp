@@ -15,7 +15,7 @@ namespace harness::page {
 namespace {
 
 OperationKind kind_of(const store::ResultInterval& row) {
-  if (row.kind == "adamw") return OperationKind::optimizer;  // on whatever stream
+  if (row.kind == "adamw") return OperationKind::optimizer;  // on any stream
   if (row.stream == "tensor") return OperationKind::tensor;
   if (row.stream == "data" || row.stream == "gather" || row.stream == "nodes") return OperationKind::data;
   if (row.stream == "pipeline") return OperationKind::pipeline;
@@ -34,13 +34,13 @@ std::string lanes_words(std::size_t shown, std::size_t ranks, bool one_clock) {
                             : "Each rank counts from the start of its own step. ");
 }
 
-// Bounds of the colours, as shares of the step.
+// Boundaries between colours, as shares of the step.
 constexpr std::array<double, 6> bounds{0.01, 0.02, 0.05, 0.1, 0.2, 0.5};
 constexpr std::array<const char*, 7> names{"below 1 %",  "1 to 2 %",   "2 to 5 %", "5 to 10 %",
                                            "10 to 20 %", "20 to 50 %", "over 50 %"};
 const std::array<std::string, 7> colours{"h0", "h1", "h2", "h3", "h4", "h5", "h6"};
 
-// How late the GPUs of each node are, or of each stretch of neighbouring nodes: of those the latest one in its place.
+// The lateness of the GPUs of a node, or of several neighbouring nodes: then the latest GPU at each place.
 struct NodeRow {
   int first_node = 0;
   std::vector<double> late;  // by place on the node
@@ -65,7 +65,7 @@ std::vector<NodeRow> rows_of(const store::Result& result, const std::vector<doub
   return rows;
 }
 
-// An index into `names`; nothing where it is not known.
+// An index into `names`; nullopt if unknown.
 std::optional<std::size_t> colour_of(const NodeRow& row, std::size_t place) {
   if (place >= row.late.size() || !std::isfinite(row.late[place])) return std::nullopt;
   return static_cast<std::size_t>(std::ranges::upper_bound(bounds, row.late[place]) - bounds.begin());
@@ -115,7 +115,7 @@ struct Lane {
       covered[cell][kind] += static_cast<float>(part);
     }
   }
-  // The kind that took most of a cell; nothing where less than half of it was used.
+  // The kind that took most of a cell; nullopt if less than half of the cell was used.
   std::optional<std::size_t> shown(std::size_t cell) const {
     const auto& parts = covered[cell];
     float sum = 0;
@@ -178,7 +178,7 @@ report::Figure late_ranks_chart(const store::Result& result, const std::vector<d
   svg.stretched(left, 1, 0, height, static_cast<double>(gpus), static_cast<double>(rows.size()),
                 cell_paths(rows.size(), gpus, colours,
                            [&](std::size_t row, std::size_t place) { return colour_of(rows[row], place); }));
-  const std::size_t every = cell < 14 ? 3 : 1;  // so that the nodes' numbers do not touch
+  const std::size_t every = cell < 14 ? 3 : 1;  // avoids overlapping node numbers
   for (std::size_t row = 0; row < rows.size(); row += every) {
     svg.text("tick", left - 0.01, (static_cast<double>(row) + 0.5) * cell + 4, Svg::Anchor::end,
              std::to_string(rows[row].first_node));

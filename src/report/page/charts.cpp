@@ -1,4 +1,4 @@
-// The charts of rows and of lines: what moved, where the MFU goes, bandwidth by size, scaling.
+// Charts of rows and of lines: effects of changes, MFU losses, bandwidth by size, scaling.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,8 +23,8 @@ bool drawn(const analysis::CaseSummary& row) {
          row.effect->verdict != analysis::Verdict::not_honoured;
 }
 
-// Wide enough for every improvement, and for the intervals of verdicts; others may be endless. What makes a step much
-// slower may leave the drawing: beside a bar of +300 % no improvement could be seen.
+// Covers every improvement and the intervals of verdicts; other intervals may be endless. Large slowdowns may exceed
+// the drawing: next to a bar of +300 %, improvements would be invisible.
 Axis axis_for(const std::vector<const analysis::CaseSummary*>& cases, double smallest_effect) {
   double low = -1.5 * smallest_effect, high = 1.5 * smallest_effect;
   const auto cover = [&](double ratio) {
@@ -42,7 +42,7 @@ Axis axis_for(const std::vector<const analysis::CaseSummary*>& cases, double sma
   return round_axis(low, high, 7, [decimals](double share) { return signed_percent(share, decimals); });
 }
 
-// A bar that lies beyond the drawing ends at its edge, an interval there without its cross bar.
+// A bar beyond the drawing ends at its edge; an interval end there has no cross bar.
 Svg bar(const Axis& axis, const analysis::CaseSummary& row) {
   const analysis::Effect& effect = *row.effect;
   Svg svg;
@@ -73,7 +73,7 @@ std::string verdict_class(const analysis::CaseSummary& row) {
   return fmt::format("v-{}", analysis::name_of(row.effect->verdict));
 }
 
-// The class of a bar, in the order of Part.
+// CSS classes of the bars, in the order of Part.
 constexpr std::array<const char*, part_count> part_classes{
     "k-matmul", "k-attention", "k-compute", "k-compute", "k-tensor",   "k-pipeline", "k-data",
     "k-data",   "k-world",     "k-world",   "w-other",   "k-pipeline", "w-other",    "w-other"};
@@ -84,10 +84,10 @@ std::string in_points(double share) {
 
 constexpr std::array<const char*, 5> swatches{"k-matmul", "k-data", "k-optimizer", "k-attention", "k-world"};
 
-using Curve = std::map<double, const analysis::Rates*>;  // of one collective, in a grid of one setting; by size
+using Curve = std::map<double, const analysis::Rates*>;  // by size: of one collective, or in a grid of one setting
 using Curves = std::map<std::string, Curve>;
 
-// Where several cases of one line have one size (the baseline and its copy), the line shows the fastest.
+// If several cases of a line have the same size (the baseline and its copy), the line shows the fastest.
 Curves curves_of(const store::Result& result, const analysis::Summary& summary) {
   Curves curves;
   for (const analysis::CaseSummary& row : summary.cases) {
@@ -101,7 +101,7 @@ Curves curves_of(const store::Result& result, const analysis::Summary& summary) 
   return curves;
 }
 
-// Not all of many: words must not run into each other.
+// Selects a few of many sizes, so that labels do not overlap.
 std::vector<double> sizes_to_mark(const Curves& curves) {
   std::set<double> sizes;
   for (const auto& [operation, curve] : curves) {
@@ -241,7 +241,7 @@ std::optional<report::Figure> bandwidth_chart(const store::Result& result, const
   LineChart chart{.title = "bus bandwidth, GB/s", .x_title = "size of the message", .x = {}, .up = {}, .lines = {}};
   chart.x = logarithmic_axis(sizes_to_mark(curves), [](double bytes) { return show_bytes(bytes); });
   std::vector<double> values;
-  std::set<std::string> limits;  // of the largest message, each said once
+  std::set<std::string> limits;  // of the largest message, each shown once
   for (const auto& [name, curve] : curves) {
     const std::string swatch = swatches[figure.legend.size() % swatches.size()];
     figure.legend.emplace_back(swatch, name);

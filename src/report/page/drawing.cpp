@@ -9,7 +9,7 @@
 namespace harness::page {
 namespace {
 
-// Without trailing zeros: pages hold tens of thousands of these.
+// Omits trailing zeros: pages contain tens of thousands of these numbers.
 std::string number(double value, int decimals) {
   std::string text = fmt::format("{:.{}f}", value, decimals);
   while (text.back() == '0') text.pop_back();
@@ -27,7 +27,7 @@ std::string in_percent(double share) {
 Axis with_ticks(double low, double high, double distance, std::function<std::string(double)> label) {
   Axis axis;
   axis.label = std::move(label);
-  if (!std::isfinite(low) || !std::isfinite(high)) return axis;  // nothing can be drawn over it
+  if (!std::isfinite(low) || !std::isfinite(high)) return axis;  // an empty axis: nothing can be drawn
   axis.low = low;
   axis.high = high > low ? high : low + distance;
   const double first = std::ceil(axis.low / distance - 1e-9), last = std::floor(axis.high / distance + 1e-9);
@@ -167,7 +167,7 @@ Axis decade_axis(const std::vector<double>& values, std::function<std::string(do
 }
 
 void RowChart::draw(report::Figure& figure, const std::string& description) const {
-  constexpr double tall = 1000;  // more than any row; the drawing is cut off at its row
+  constexpr double tall = 1000;  // more than any row; the row clips it
   Svg grid;
   for (const double tick : axis.ticks) grid.line("grid", axis.at(tick), -tall, axis.at(tick), tall);
   grid.append(behind);

@@ -13,10 +13,10 @@
 namespace harness::page {
 namespace {
 
-// Nothing may be loaded, sent, framed or run; styles are those of this file.
+// Blocks loading, sending, framing and scripts; allows only inline styles.
 constexpr const char* policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
-// May go on in a new line after the name of a variable: "allreduce_algorithm=halving_doubling" is as wide as a phone.
+// Allows a line break after the name of a variable: "allreduce_algorithm=halving_doubling" is as wide as a phone.
 std::string breakable(std::string_view text) {
   return replaced(text, {{'=', "=<wbr/>"}});
 }
@@ -97,8 +97,8 @@ class Writer {
   }
 };
 
-// Colours after Okabe and Ito, "Color Universal Design" (2008), which people with any colour vision tell apart; what
-// they say is said in words too. Dark: the same hues, lighter.
+// Colours after Okabe and Ito, "Color Universal Design" (2008), which are distinguishable with any colour vision; words
+// repeat their meaning. Dark mode: the same hues, lighter.
 const char* const style = R"css(
 :root {
   color-scheme: light dark;
@@ -220,7 +220,7 @@ std::string id_of(const char* chart, const analysis::CaseSummary& row) {
 }
 
 report::Section changes_section(const store::Result& result, const analysis::Findings& findings) {
-  const bool compares = !analysis::sweeps_sizes_alone(result);  // of sizes none is better
+  const bool compares = !analysis::sweeps_sizes_alone(result);  // no size is better than another
   report::Section section{"changes", compares ? "What each change does" : "All sizes", {}};
   if (compares) section.add(tornado(result, findings.summary));
   if (compares && section.pieces.empty())
@@ -233,7 +233,7 @@ report::Section changes_section(const store::Result& result, const analysis::Fin
 
 report::Section losses_section(const store::Result& result, const analysis::Findings& findings) {
   report::Section section{"losses", "Where the time goes", {}};
-  // The step repeats one operation: its rates say what there is to say.
+  // With a single operation, its rates already tell everything.
   if (report::measured_by(result) != report::Measured::training) return section;
   const analysis::StepFindings* baseline = nullptr;
   for (const analysis::CaseSummary* row : findings.before_and_after()) {
@@ -251,7 +251,7 @@ report::Section losses_section(const store::Result& result, const analysis::Find
 report::Section timeline_section(const store::Result& result, const analysis::Findings& findings) {
   report::Section section{"timeline", "One step", {}};
   std::vector<std::pair<const analysis::CaseSummary*, analysis::DrawnStep>> steps;
-  double length_s = 0;  // of the longest: the charts can be compared
+  double length_s = 0;  // of the longest step, so that the charts can be compared
   for (const analysis::CaseSummary* row : findings.before_and_after()) {
     steps.emplace_back(row, analysis::drawn_step(result, row->case_index));
     for (const analysis::DrawnInterval& x : steps.back().second.intervals) length_s = std::max(length_s, x.end_s);
@@ -341,7 +341,7 @@ report::Document make_report(const store::Result& result, const analysis::Findin
   const auto add = [&](report::Section section) {
     if (!section.pieces.empty()) document.sections.push_back(std::move(section));
   };
-  const bool measured = !findings.summary.predicted;  // else there is no machine to speak of
+  const bool measured = !findings.summary.predicted;  // a prediction has no machine to describe
   if (findings.cost) add(report::cost_section(*findings.cost));
   report::Section bandwidth{"bandwidth-section", "Bandwidth", {}};
   bandwidth.add(bandwidth_chart(result, findings.summary));

@@ -22,7 +22,7 @@ std::string difference(const std::optional<double>& now, const std::optional<dou
   return signed_number((now.value_or(0) - before.value_or(0)) / scale.factor, 2);
 }
 
-// A line of the table: a name, how long it took in a breakdown, and what the waterfall says of it.
+// A line of the table: its name, its time in a breakdown, and its part of the waterfall.
 struct Line {
   std::string name;
   std::optional<double> now, before;  // seconds, means over ranks
@@ -40,7 +40,7 @@ std::string points_of(const analysis::WaterfallBar* bar) {
   return bar == nullptr ? "" : signed_number(-100 * bar->points, 1);
 }
 
-// The profiled step and, where steps were timed beside it, the timed one.
+// The profiled step and, if steps were also timed, the timed one.
 std::vector<Line> step_lines(const analysis::StepFindings& step, const analysis::StepFindings* baseline,
                              bool predicted) {
   const std::optional<analysis::Waterfall>& waterfall = step.waterfall;
@@ -112,7 +112,7 @@ std::string listed(const std::vector<std::pair<Key, double>>& list, std::size_t 
   return join_first(words, max_listed);
 }
 
-// "4 MiB slower, 2 MiB unresolved": what this sweep found of a variable, which may be what the step has already.
+// The sweep's results for a variable: "4 MiB slower, 2 MiB unresolved". The step may already use one of the values.
 std::string tried(const store::Result& result, const analysis::Summary& summary, const std::string& variable) {
   constexpr std::size_t max_listed = 3;
   std::vector<std::string> words;
@@ -230,7 +230,7 @@ void add_step(const store::Result& result, const analysis::Findings& findings, c
               const analysis::StepFindings* baseline, Section& section) {
   section.add(Subheading{result.at(step).name});
   section.add(Numbers{"", step_table(result, step, baseline)});
-  // The bound of a training step, and what to try, say nothing of one operation.
+  // The bound of a training step and what to try do not apply to a single operation.
   if (measured_by(result) == Measured::training) add_bottleneck(result, findings.summary, step.bottleneck, section);
   section.add(List{remarks_on(result, step)});
 }
@@ -272,7 +272,7 @@ Section stragglers_section(const store::Result& result, const analysis::Findings
                                       : "No rank is consistently late.",
                         true});
   section.add(Paragraph{found.evidence});
-  if (config::traits_of(result.backend).predicts() && !found.found()) return section;  // a row of zeros for each rank
+  if (config::traits_of(result.backend).predicts() && !found.found()) return section;  // all rows would be zero
   section.add(Numbers{fmt::format("Late in: of the {}s.", analysis::step_in_parts(result)), straggler_table(found)});
   return section;
 }

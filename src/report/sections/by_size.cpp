@@ -10,7 +10,7 @@
 namespace harness::report {
 namespace {
 
-// As nccl-tests prints it, whatever the size: a reader compares numbers by place.
+// Fixed units at every size, as in nccl-tests, so that digits can be compared by position.
 const Scale microseconds{"us", 1e-6};
 const Scale gigabytes_per_s{"GB/s", 1e9};
 
@@ -23,13 +23,13 @@ std::string uses_cell(const store::Result& result, const analysis::CaseSummary& 
   return point == nullptr ? "" : point->uses;
 }
 
-// The baseline or a setting: a column of cases, one for each size; nullptr where the setting has none.
+// The baseline or a setting: a column of cases, one for each size; nullptr if the setting has none there.
 struct SettingColumn {
-  std::string label;  // in headings; "" of the baseline alone
+  std::string label;  // in headings; "": the baseline alone
   std::vector<const analysis::CaseSummary*> at;
 };
 
-// "halving_doubling" for allreduce_algorithm=halving_doubling; the name where its value alone says too little.
+// "halving_doubling" for allreduce_algorithm=halving_doubling; the name if the value alone is unclear.
 std::string setting_label(const std::string& name) {
   if (name.starts_with("in_place=")) return name.ends_with("true") ? "in place" : "out of place";
   const std::string value = name.substr(std::min(name.find('=') + 1, name.size()));
@@ -163,7 +163,7 @@ class TableBySize {
     });
   }
 
-  // "faster -12.3 % [-14.0 %, -10.5 %]" in one cell, which no writer breaks.
+  // "faster -12.3 % [-14.0 %, -10.5 %]" in a single cell, which no writer breaks.
   void add_changes(const SettingColumn& setting) {
     add({.heading = setting.label + " change"}, [&](std::size_t i) {
       const analysis::CaseSummary* row = setting.at[i];

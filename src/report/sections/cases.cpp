@@ -40,16 +40,16 @@ std::string printed(double value, const Metric& metric, const Scale& scale) {
   }
 }
 
-// A column in one unit, without what was not measured.
+// A column in one unit, with empty cells for values that were not measured.
 void add_metric(const Metric& metric, std::string legend, const store::Result& result, const analysis::Summary& summary,
                 Table& table) {
   const auto known = [&](const analysis::CaseSummary& row) -> std::optional<double> {
     const std::optional<double> value = row.blocks > 0 ? metric.value(result, row) : std::nullopt;
-    // A share may well be 0; nothing else is, so 0 stands for "not known".
+    // Only a share can be 0; for all other metrics 0 means "unknown".
     return value && *value == 0 && metric.unit != Unit::share ? std::nullopt : value;
   };
   std::vector<double> values;
-  for (const analysis::CaseSummary& row : summary.cases) values.push_back(known(row).value_or(0));  // 0: no unit of it
+  for (const analysis::CaseSummary& row : summary.cases) values.push_back(known(row).value_or(0));  // 0 sets no unit
   const Scale scale = scale_for(metric.unit, values);
   std::string heading = fmt::format(fmt::runtime(metric.heading), scale.unit);
   if (result.ranks_are_gpus() && heading.ends_with("/rank")) heading.replace(heading.size() - 4, 4, "GPU");
@@ -67,10 +67,10 @@ bool ranks_differ(const store::Result& result) {
   });
 }
 
-// From a few rounds no scatter can be told, so no number of rounds either.
+// Fewer rounds do not determine the scatter, and so not the number of rounds needed.
 constexpr int min_rounds_for_estimate = 5;
 
-// The number of rounds behind a verdict, if not all, and how many would settle it: "12/20 ~43".
+// The number of rounds of a verdict if not all, and the number that would settle it: "12/20 ~43".
 std::string rounds_of(const analysis::CaseSummary& row, int planned) {
   std::vector<std::string> words;
   if (row.effect && row.effect->rounds < planned) words.push_back(fmt::format("{}/{}", row.effect->rounds, planned));
@@ -82,7 +82,7 @@ std::string rounds_of(const analysis::CaseSummary& row, int planned) {
   return join(words, " ");
 }
 
-// Interval ends share their unit where space is short: "[-12.9, -11.1] %".
+// In narrow tables interval ends share their unit: "[-12.9, -11.1] %".
 Cell interval_cell(const std::optional<analysis::Effect>& effect) {
   Cell cell = interval_of(effect);
   const std::size_t end = cell.text.rfind(" %]"), first = cell.text.find(" %");
@@ -96,11 +96,11 @@ std::string brief_name(const store::Result& result, const analysis::CaseSummary&
   return short_name(label_of(result, row));
 }
 
-// Where precisions have peaks of their own, a case may be quicker with a lower MFU.
+// If precisions have different peaks, a case may be faster with a lower MFU.
 std::string legend_of_mfu(const store::Result& result, const analysis::Summary& summary) {
   constexpr std::size_t max_named = 3;
   const analysis::CaseSummary* baseline = summary.baseline();
-  const auto has_mfu = [](const analysis::CaseSummary& row) { return row.mfu.value_or(0) > 0; };  // 0: of no FLOP
+  const auto has_mfu = [](const analysis::CaseSummary& row) { return row.mfu.value_or(0) > 0; };  // 0: no FLOP
   if (baseline == nullptr || !has_mfu(*baseline)) return "";
   std::vector<std::string> names;
   for (const analysis::CaseSummary& row : summary.cases) {
@@ -139,7 +139,7 @@ Table::Column case_column() {
 Table::Column change_column(const std::string& unit) {
   return {.heading = "change" + unit};
 }
-// A verdict rests on it: of what may go it goes last.
+// Verdicts rest on it, so it is the last of the optional columns to be dropped.
 Table::Column interval_column(double confidence) {
   return {.heading = interval_heading(confidence), .worth = essential + 20};
 }

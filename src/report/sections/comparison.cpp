@@ -45,7 +45,7 @@ Section differences_section(const CompareReport& report, bool whole) {
   return section;
 }
 
-// A side's value and its interval rest on: runs, or blocks of one run.
+// The samples of a side's value and its interval: runs, or blocks of one run.
 const std::vector<double>& sample_of(const analysis::Comparison& comparison, const analysis::MeasuredCase& side) {
   return comparison.between_runs ? side.run_seconds : side.block_seconds;
 }
@@ -125,7 +125,7 @@ std::vector<std::string> how_to_read(const analysis::Comparison& comparison) {
   return notes;
 }
 
-// The verdict; of a prediction, which has none, the way it points.
+// The verdict; a prediction has none, so the sign of its change is used.
 std::string_view outcome_of(const analysis::CaseComparison& row) {
   using enum analysis::Verdict;
   if (!row.measured_on_both()) return why_not(row);

@@ -20,10 +20,10 @@ std::string name_of_kind(const analysis::KindCompared& row) {
   return name;
 }
 
-// Rows that would round to nothing on either side are left out.
+// Rows that would round to zero on both sides are omitted.
 constexpr double least_shown = 0.0005;  // of the step
 
-// A step of up to ten seconds is shown in milliseconds: its kinds are small beside it.
+// Steps of up to ten seconds are shown in milliseconds, because single kinds of operations are short.
 constexpr double least_in_seconds = 0.1;
 
 Table compared_table(const analysis::CaseCompared& compared, bool of_prediction) {
@@ -71,7 +71,7 @@ List not_predicted(const store::Result& result, const analysis::Explanation& exp
   return lines;
 }
 
-// A prediction without faults says nothing beside itself.
+// A prediction without faults is not compared with itself.
 bool is_its_own(const analysis::Explanation& explanation) {
   constexpr double rounding = 1e-6;
   return explanation.of_prediction && explanation.why_none.empty() &&
@@ -101,7 +101,7 @@ bool computes_slowly(const analysis::Diagnosis& d) {
   return d.compute_factor - 1 > d.margin;
 }
 
-// More than the prediction may be off.
+// Exceeds the error of the prediction.
 bool is_much(double seconds, const analysis::Diagnosis& d) {
   return seconds > d.margin * d.healthy_s;
 }
@@ -161,7 +161,7 @@ std::string diagnosis_words(const analysis::Explanation& explanation) {
 Section explanation_section(const store::Result& result, const analysis::Findings& findings) {
   Section section{explanation_id, "Measured against predicted", {}};
   if (!findings.explanation) return section;
-  // Nothing is predicted for a step that was not measured on GPUs.
+  // A step is predicted only if it was measured on GPUs.
   if (!result.ranks_are_gpus() && !config::traits_of(result.backend).predicts()) return section;
   const analysis::Explanation& explained = *findings.explanation;
   if (is_its_own(explained)) return section;

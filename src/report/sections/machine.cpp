@@ -31,7 +31,7 @@ std::string run_line(const store::Result& result, const analysis::Summary& summa
                      plural(result.nodes, "node"), blocks, result.created);
 }
 
-// Lists what all cases share beside the defaults, and the baseline's value of what differs.
+// Lists the non-default settings that all cases share, and the baseline's values of those that differ.
 void settings_lines(const store::Result& result, std::vector<std::string>& lines) {
   std::vector<std::string> common, swept;
   for (std::size_t v = 0; v < result.variables.size() && !result.cases.empty(); ++v) {
@@ -46,7 +46,7 @@ void settings_lines(const store::Result& result, std::vector<std::string>& lines
   if (!swept.empty()) lines.push_back("Baseline: " + join(swept, "  "));
 }
 
-// Explains the columns of single operations, and where the limit comes from.
+// Explains the columns of single operations and the source of the limit.
 std::string rates_line(const store::Result& result) {
   const store::ResultPoint& first = result.points.front();
   const std::string time = fmt::format("time = step time / {} repetitions", first.repetitions);
@@ -78,7 +78,7 @@ std::string mfu_line(const store::Result& result) {
                      result.flop_formula, peak, scale.unit, result.peak_source);
 }
 
-// Whether some change does another amount of work than what it is compared with.
+// Whether a change does a different amount of work than the case it is compared with.
 bool works_differ(const store::Result& result) {
   return std::ranges::any_of(result.points, [&](const store::ResultPoint& point) {
     const store::ResultPoint* reference = result.find_point(result.at(point).reference);
@@ -134,7 +134,7 @@ std::string calibration_line(const store::Result& result) {
   return fmt::format("Calibration: {}{}.", calibration, error.empty() ? "" : "; expected error: " + error);
 }
 
-// Neighbouring ranks on one host with equal devices are one line.
+// Consecutive ranks on one host with the same device share a line.
 Table hosts_table(const store::Result& result) {
   Table table{{{"ranks", true}, {"host", true}, {"device", true}}, {}};
   const auto& ranks = result.rank_table;
@@ -183,7 +183,7 @@ Table calls_table(const store::Result& result) {
   return table;
 }
 
-// All of the baseline's, and of the other cases those that differ from it.
+// All facts of the baseline, and those of other cases that differ from it.
 Table facts_table(const store::Result& result) {
   std::map<std::string, std::string> baseline;
   for (const store::ResultNcclFact& fact : result.nccl_facts) {
@@ -199,7 +199,7 @@ Table facts_table(const store::Result& result) {
   return table;
 }
 
-// A folded table of names and values; none without a row.
+// A collapsed table of names and values; nothing if it has no row.
 void add_pairs(const NameValues& pairs, const char* caption, const char* heading, Section& section) {
   Table table{{{heading, true}, {"value", true}}, {}};
   for (const auto& [name, value] : pairs) {

@@ -18,7 +18,7 @@ KnownChange known_change(const analysis::PooledCase& row) {
   return {row.name, analysis::name_of(row.judgement.verdict), row.ratio, row.low, row.high};
 }
 
-// "They agree." or which cases they disagree on.
+// "which agree", or the cases on which the runs disagree.
 std::string agreement_words(const analysis::Pool& pool) {
   std::vector<std::string> differing;
   for (const analysis::PooledCase& row : pool.cases) {
@@ -40,7 +40,7 @@ std::string headline_of(const analysis::Pool& pool, const CompareReport& report)
   }
   std::vector<KnownChange> changes;
   for (const analysis::PooledCase& row : pool.cases) {
-    // How much hardware there is is not a setting that could be better.
+    // The amount of hardware is not a setting that could be better.
     const bool scales = config::purpose_of(row.planned->variable) == config::Purpose::scale;
     if (row.role == store::CaseRole::change && !scales) changes.push_back(known_change(row));
   }

@@ -2,7 +2,7 @@
 
 #include "backend/cuda/kernels/launch.cuh"
 
-// What fused attention to packed documents needs besides its kernels.
+// Own kernels that fused attention to packed documents needs beside cuDNN's.
 namespace harness::cuda {
 namespace {
 
@@ -21,7 +21,7 @@ __device__ __forceinline__ void put(const DocumentTable& table, const Strides& s
   table.stats[entry] = token * strides.heads;
 }
 
-// A block takes a sequence, and each of its threads neighbouring positions.
+// One block per sequence; each thread takes contiguous positions.
 __global__ void __launch_bounds__(document_threads)
     find_in_sequence(const std::int32_t* position_ids, std::int64_t length, std::int64_t documents, Strides strides,
                      DocumentTable table) {
@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(document_threads)
     if (number < documents) put(table, strides, first_entry + number, first_token + i);
     ++number;
   }
-  // Entries without a document are empty ones at the end of the sequence; the last block closes the table.
+  // Unused entries are empty, at the end of the sequence; the last block also writes the closing entry.
   const std::int64_t end = first_token + length, closing = blockIdx.x + 1 == gridDim.x ? 1 : 0;
   for (std::int64_t k = all + threadIdx.x; k < documents + closing; k += document_threads) {
     put(table, strides, first_entry + k, end);

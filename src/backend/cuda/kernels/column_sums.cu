@@ -7,18 +7,18 @@
 namespace harness::cuda {
 namespace {
 
-// Sums over rows in two stages. Many blocks each sum some rows to one row of partial sums; then those are summed. Which
-// rows go together, and the order in which they are added, depends on the shapes alone.
+// Sums over rows in two stages: many blocks each sum some rows into one row of partial sums, then those are summed.
+// Grouping and order of additions depend on the shapes alone, and for norms on the number of multiprocessors.
 //
-// The last block of the first stage to end could do the second stage, without a launch, but would be alone with it. A
-// norm of width 2048 leaves 528 rows of 3 * 2048 partial sums on an H200, 13 MB: at 64 bytes a clock more than 100 us
-// for one multiprocessor, against some 4 us that a launch costs (calculated, not measured). So the second stage is a
-// launch of many blocks.
+// The last block of the first stage could do the second stage without a launch, but it would be alone. A norm of width
+// 2048 leaves 528 rows of 3 * 2048 partial sums on an H200, 13 MB: at 64 bytes per clock, one multiprocessor needs more
+// than 100 us, and a launch costs about 4 us (calculated, not measured). So the second stage is a launch of many
+// blocks.
 
 constexpr int tile_lanes = 32, tile_groups = 8;  // of a block: lanes take columns, groups take rows
 
-// put(column, sum over rows [first, end) of in [rows, width]) for the columns of a tile. `shared` has tile_groups *
-// tile_lanes * n elements; n divides the width. All of the block call it.
+// Calls put(column, sum over rows [first, end) of in [rows, width]) for the columns of a tile. `shared` has tile_groups
+// * tile_lanes * n elements; n divides the width. The whole block must call it.
 template <class T, int n, class Put>
 __device__ __forceinline__ void sum_tile(const T* in, std::int64_t first, std::int64_t end, std::int64_t width,
                                          std::int64_t tile, float* shared, const Put& put) {
@@ -27,7 +27,7 @@ __device__ __forceinline__ void sum_tile(const T* in, std::int64_t first, std::i
   const std::int64_t c = (tile * tile_lanes + lane) * n;
   float total[n] = {};
   if (c < width) {
-    constexpr int batch = n == 1 ? 16 : 4;  // loads before the first addition: the registers that there are
+    constexpr int batch = n == 1 ? 16 : 4;  // loads before the first addition, limited by registers
     std::int64_t r = first + group;
     for (; r + (batch - 1) * tile_groups < end; r += batch * tile_groups) {
       Raw<T, n> raw[batch];
@@ -64,8 +64,8 @@ __global__ void __launch_bounds__(tile_lanes* tile_groups)
                  [&](std::int64_t column, float sum) { partial[slice * width + column] = sum; });
 }
 
-// Column sums that are not complete: `slices` rows of `count` times `width` f32, and where each column's sum goes (a
-// null pointer: nowhere), added to what is there if `accumulate`.
+// Partial column sums: `slices` rows of `count` * `width` f32. `to` receives the final sums (null: not stored), added
+// to its contents if `accumulate`.
 struct PartialSums {
   const float* partial;
   std::int64_t slices, width;
@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(tile_lanes* tile_groups) finish_sums(PartialSu
   HARNESS_SHARED(float, shared, tile_groups* tile_lanes);
   sum_tile<float, 1>(sums.partial, 0, sums.slices, sums.width * sums.count, blockIdx.x, shared,
                      [&](std::int64_t column, float sum) {
-                       float* to = sums.to[0];  // by a constant index each: one that varies would use local memory
+                       float* to = sums.to[0];  // constant indices only: a variable one would use local memory
                        if (column >= sums.width) {
                          column -= sums.width;
                          to = sums.to[1];
@@ -98,7 +98,7 @@ void launch_finish_sums(const char* name, Stream stream, const PartialSums& sums
   launch(name, finish_sums, {ceil_div(sums.width * sums.count, tile_lanes), tile_lanes * tile_groups}, stream, sums);
 }
 
-// Enough slices that a large device is busy with narrow matrices too, none of less than 32 rows.
+// Enough slices to keep a large device busy even for narrow matrices, at most one per 32 rows (rounded up).
 std::int64_t slices_of(std::int64_t rows, std::int64_t width) {
   const std::int64_t wanted = std::clamp<std::int64_t>(512 * 1024 / std::max<std::int64_t>(width, 1), 16, 512);
   return std::clamp<std::int64_t>(ceil_div(rows, 32), 1, wanted);
@@ -107,9 +107,9 @@ std::int64_t slices_of(std::int64_t rows, std::int64_t width) {
 // ---- norms, backward ------------------------------------------------------------------------------------------------
 
 // With h = (x - mean) rstd and g = gamma dout: din = rstd (g - mean(g) - h mean(g h)); dgamma, dbeta and dbias are the
-// column sums of dout h, dout and din. RmsNorm, which does not centre a row, has neither mean nor mean(g) nor dbeta. A
-// block takes every gridDim-th row and keeps its own column sums, one row of `partial` [blocks, sums * width] at the
-// end.
+// column sums of dout h, dout and din. RmsNorm does not centre a row, so it has neither mean nor mean(g) nor dbeta. A
+// block takes every gridDim-th row, keeps its own column sums and writes them as one row of `partial` [blocks, sums *
+// width].
 template <class T, bool centres>
 struct Backward {
   const T *dout, *x, *gamma;
@@ -118,7 +118,7 @@ struct Backward {
   T* din;
   float* partial;
   std::int64_t rows, width;
-  int sums;  // up to 3: of dgamma, of dbeta where there is one, then of dbias where it is wanted
+  int sums;  // up to 3, in order: dgamma, dbeta if there is one, dbias if requested
   static constexpr int before_bias = centres ? 2 : 1;
   __device__ __forceinline__ bool sums_bias() const { return sums > before_bias; }
   __device__ __forceinline__ float mean_of(std::int64_t row) const {
@@ -128,8 +128,8 @@ struct Backward {
 };
 
 constexpr int n_kept = 8;
-// Three column sums and three tensors for 8 columns are many registers: a block of f32 must be smaller for it, and one
-// of f16 with means, whose conversions take some more on sm_80.
+// Three column sums and three tensors of 8 columns take many registers: blocks of f32 must be smaller, and so must
+// those of f16 with means, whose conversions take a few more on sm_80.
 template <class T, bool centres>
 constexpr int max_threads() {
   if (sizeof(T) == 4) return 512;
@@ -137,7 +137,7 @@ constexpr int max_threads() {
 }
 constexpr int wide_threads = 1024, narrow_threads = 512;
 
-// Rows of up to 8 elements a thread, column sums in registers.
+// Rows of up to 8 elements per thread, column sums in registers.
 template <class T, bool centres>
 __global__ void __launch_bounds__(max_threads<T, centres>()) norm_backward_kept(Backward<T, centres> t) {
   constexpr int n = n_kept;
@@ -185,7 +185,7 @@ __global__ void __launch_bounds__(max_threads<T, centres>()) norm_backward_kept(
       add_to(d, dresidual_raw);
       const Raw<T, n> din = pack<T>(d);
       store_raw(t.din + at, din);
-      add_to(sum_bias, din);  // as rounded: the sum of what the next product reads
+      add_to(sum_bias, din);  // rounded, as the next product reads it
     }
   }
   if (!mine) return;
@@ -195,8 +195,8 @@ __global__ void __launch_bounds__(max_threads<T, centres>()) norm_backward_kept(
   if (t.sums_bias()) store(to + t.before_bias * width, sum_bias);
 }
 
-// Any width: rows are read again for din, column sums are kept in shared memory, or in `partial` itself if they are
-// too many. Each thread meets only its own columns there.
+// Any width: reads rows again for din and keeps column sums in shared memory, or in `partial` itself if they do not
+// fit. Each thread accesses only its own columns there.
 template <class T, bool centres, int n>
 __global__ void __launch_bounds__(n == 1 ? narrow_threads : wide_threads)
     norm_backward_reread(Backward<T, centres> t, bool sums_in_shared) {
@@ -269,13 +269,13 @@ __global__ void __launch_bounds__(n == 1 ? narrow_threads : wide_threads)
   }
 }
 
-// Blocks of a thread for 8 columns, as many as a multiprocessor runs of them with 64 registers a thread.
+// As many blocks, with a thread per 8 columns, as all multiprocessors hold at 64 registers per thread.
 std::int64_t blocks_of(std::int64_t rows, std::int64_t width, int multiprocessors) {
   const int threads = threads_for(ceil_div(width, n_kept), 1024);
   return std::min<std::int64_t>(rows, std::int64_t{multiprocessors} * std::min(1024 / threads, 16));
 }
 
-constexpr int max_multiprocessors = 192;  // of today's devices; a larger one is not used whole
+constexpr int max_multiprocessors = 192;  // of current devices; a larger one is not fully used
 
 std::int64_t blocks_here(std::int64_t rows, std::int64_t width) {
   return blocks_of(rows, width, std::min(device_limits().multiprocessors, max_multiprocessors));

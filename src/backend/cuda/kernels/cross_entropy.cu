@@ -4,15 +4,15 @@
 namespace harness::cuda {
 namespace {
 
-// A block takes one row. Two blocks a multiprocessor (of 1536 threads or more), so that the rows at work fit the
-// second-level cache and the gradient reads them from there.
+// One block per row, two blocks per multiprocessor (of 1536 threads or more), so that the active rows fit the L2 cache
+// and the gradient reads them from there.
 constexpr int row_threads = 768;
 [[maybe_unused]] constexpr int rows_at_once = 2;
 
-// The loss and its gradient are multiplied by these. Both factors are absent (null) where the operation has none.
+// Factors of the loss and its gradient. Those that the operation does not have are null.
 struct Scales {
   float gradient;
-  const float* factor;           // of both; with it, a negative label is that of padding
+  const float* factor;           // of both; if present, a negative label marks padding
   const float* gradient_factor;  // of the gradient alone
   __device__ __forceinline__ float of_gradient() const {
     const float both = factor ? gradient * *factor : gradient;
@@ -27,7 +27,7 @@ __device__ __forceinline__ void write_zeros(T* x, int width) {
   for (int c = static_cast<int>(threadIdx.x) * n; c < width; c += static_cast<int>(blockDim.x) * n) store(x + c, zeros);
 }
 
-// x = scale * (softmax(x) - onehot(label)); label outside [0, width): no one there.
+// x = scale * (softmax(x) - onehot(label)); onehot is 0 if the label is outside [0, width).
 template <class T, int n>
 __device__ __forceinline__ void write_gradient(T* x, int width, std::int64_t label, float maximum, float sum,
                                                float scale) {
@@ -47,7 +47,7 @@ __device__ __forceinline__ void write_gradient(T* x, int width, std::int64_t lab
   }
 }
 
-// Three loads at a time: a vocabulary of 50304 in bf16 takes nine a thread.
+// Three loads at a time: a thread makes nine for a vocabulary of 50304 in bf16.
 template <class T, int n>
 __global__ void __launch_bounds__(row_threads, resident_blocks(rows_at_once, row_threads))
     cross_entropy_row(T* logits, const std::int32_t* labels, int width, Scales scales, float* row_losses) {
@@ -62,10 +62,10 @@ __global__ void __launch_bounds__(row_threads, resident_blocks(rows_at_once, row
   over_row<3, n>(x, width, [&](int, const float(&v)[n]) { own.add(v); });
   float at_label = 0.0f;
   if (threadIdx.x == 0) {
-    // A label that is no token has no probability: the loss shows it.
+    // An invalid label makes the loss NaN.
     at_label = label >= 0 && label < width ? load_one(x + label) : __uint_as_float(0x7fc00000u);
   }
-  const ExponentialSum all = block_join(own, parts);  // its barrier also keeps x[label] until it was read
+  const ExponentialSum all = block_join(own, parts);  // its barrier also protects x[label] until it is read
   if (threadIdx.x == 0) row_losses[blockIdx.x] = logf(all.sum) - (at_label - all.maximum);
   write_gradient<T, n>(x, width, label, all.maximum, all.sum, scales.of_gradient());
 }
@@ -138,7 +138,7 @@ void launch_add_rows(Stream stream, const float* row_losses, const auto& op) {
          op.loss.f32());
 }
 
-// As few threads as go over a row, n elements each, in the same number of turns.
+// The fewest threads that cover a row, n elements each, in as few iterations as row_threads would.
 int threads_of(std::int64_t width, int n) {
   const std::int64_t pieces = width / n;
   return threads_for(ceil_div(pieces, ceil_div(pieces, row_threads)), row_threads);

@@ -65,7 +65,7 @@ __device__ __forceinline__ float logistic(float x) {
   return __fdividef(1.0f, 1.0f + __expf(-x));
 }
 
-// Rows of a gate and an up, `width` elements each.
+// Each row holds a gate and an up half, `width` elements each.
 template <class T>
 struct SwiGluMap {
   const T* in;

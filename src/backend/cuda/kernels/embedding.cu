@@ -8,7 +8,7 @@ namespace {
 
 constexpr int row_threads = 256;
 
-// A block takes one row.
+// One block per row.
 template <class T, int n>
 __global__ void __launch_bounds__(row_threads)
     embedding_row(const std::int32_t* tokens, const std::int32_t* position_ids, const T* words, const T* positions,
@@ -35,8 +35,8 @@ __device__ __forceinline__ void atomic_add_to(float* to, const float (&v)[n]) {
   }
 }
 
-// A block takes one position of all sequences, and some of the columns: dout is read once. With position_ids, a
-// position may occur in any row: its gradients are added up in memory, which was zeroed where they are not kept.
+// Each block takes one position of all sequences and some of the columns, so dout is read once. With position_ids, a
+// position may occur in any row, so its gradients accumulate in memory; run() zeroes it first unless it accumulates.
 template <class T, int n>
 __global__ void __launch_bounds__(row_threads)
     embedding_backward_position(const std::int32_t* tokens, const std::int32_t* position_ids, const T* dout,
@@ -70,12 +70,12 @@ constexpr int rope_threads = 256;
 struct RopeShape {
   std::int64_t stride, sequence;
   int heads, head_dim;
-  double step;  // of the logarithm to base 2 of a frequency, from one pair to the next
+  double step;  // of log2(frequency), from one pair to the next
   float sign;
 };
 
-// A block takes a row, a thread the same pair of several heads: angle, sine and cosine are computed once for them. They
-// are f32 whatever the data are: bf16 would not tell one late position from the next.
+// One block per row. A thread takes the same pair of several heads and computes angle, sine and cosine once for them,
+// in f32 for every data type: bf16 cannot tell one late position from the next.
 template <class T>
 __global__ void __launch_bounds__(rope_threads) rope_row(T* data, const std::int32_t* position_ids, RopeShape s) {
   const std::int64_t row = blockIdx.x;
@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(rope_threads) rope_row(T* data, const std::int
 }  // namespace
 
 void run(Stream stream, const backend::Bound<program::Embedding>& op, const backend::KernelContext& context) {
-  // Each position counts once in the sum over the shards.
+  // Only coordinate 0 adds positions: each counts once in the sum over the shards.
   const backend::Tensor positions = context.at[op.shard.axis] == 0 ? op.positions : backend::Tensor{};
   with_lanes(op.out.type, op.width, [&]<class T, int n>(Lanes<T, n>) {
     launch("embedding", embedding_row<T, n>, {op.rows, threads_for(ceil_div(op.width, n), row_threads)}, stream,

@@ -1,5 +1,5 @@
-// The CUDA calls of launch.cuh, in a file of their own for the host's compiler: nvcc 13.0 stumbles over fmt's
-// compile-time check of format strings.
+// The CUDA calls of launch.cuh, in a separate file for the host compiler, because nvcc 13.0 fails on fmt's compile-time
+// check of format strings.
 #include "backend/cuda/kernels/kernels.h"
 
 #include <cuda_runtime.h>
@@ -10,7 +10,7 @@ namespace harness::cuda {
 namespace {
 
 constexpr std::int64_t max_blocks = 0x7fffffff;
-// Granted to a block without asking: the launch's choice and what the kernel declares, together.
+// Per block without opt-in: dynamic and declared shared memory together.
 constexpr std::int64_t shared_bytes_granted_unasked = 48 * 1024;
 
 cudaError_t ask_for_shared_memory(const void* kernel, std::int64_t bytes) {
@@ -51,7 +51,7 @@ void launch_kernel(const char* name, const void* kernel, const Grid& grid, Strea
                          arguments, static_cast<std::size_t>(grid.shared_bytes), stream);
   }
   if (error == cudaSuccess) return;
-  static_cast<void>(cudaGetLastError());  // said here; the next call shall not find it again
+  static_cast<void>(cudaGetLastError());  // reported here; the next call must not report it again
   fail("the CUDA kernel {} could not be started: {} ({}); {} blocks of {} threads, {} bytes of shared memory asked for",
        name, cudaGetErrorString(error), cudaGetErrorName(error), grid.blocks, grid.threads, grid.shared_bytes);
 }

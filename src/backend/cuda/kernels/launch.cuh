@@ -25,8 +25,8 @@ inline int threads_for(std::int64_t n, int limit) {
 template <class T, int n>
 struct Lanes {};
 
-/// f(Lanes<T, n>) for rows of `width` elements of this type: 16 bytes at once where they divide a row, else one
-/// element.
+/// Calls f(Lanes<T, n>) for rows of `width` elements of this type: n elements fill 16 bytes if that divides a row, else
+/// n = 1.
 template <class F>
 void with_lanes(program::DType type, std::int64_t width, const F& f) {
   backend::with_type(type, [&](auto tag) {
@@ -35,8 +35,7 @@ void with_lanes(program::DType type, std::int64_t width, const F& f) {
   });
 }
 
-// launch(): the one way a kernel is started. The arguments are converted to the parameters' types. No blocks: nothing
-// to do.
+// The only way to start a kernel. Converts the arguments to the parameters' types. Does nothing for 0 blocks.
 #ifdef HARNESS_EMULATED_CUDA
 
 inline DeviceLimits device_limits() {
@@ -69,11 +68,11 @@ void launch(const char* name, void (*kernel)(Parameters...), const Grid& grid, S
 
 #endif
 
-// The two shapes of elementwise kernels. What is done per element is an operation: a struct of pointers with
+// Two forms of elementwise kernels. An operation says what they do per element: a struct of pointers with
 //   lanes                                      elements per access,
 //   In<n>                                      what it loads for n elements,
 //   load<n>(i, ...) -> In<n>, store<n>(i, ...) from what was loaded to what is written.
-// Loads of several pieces stand before the first store, so that enough of them are under way at a time.
+// The kernels load several pieces before the first store, to keep enough loads in flight.
 
 constexpr int map_threads = 256, map_pieces = 4;
 
@@ -103,8 +102,8 @@ void launch_flat(const char* name, Stream stream, const Operation& operation, st
   launch(name, map_flat<Operation>, {ceil_div(count, tile), map_threads}, stream, operation, count);
 }
 
-/// Over rows, one thread the same columns of several rows: column<n>(c) is loaded once for them; load<n>(row, c),
-/// store<n>(row, c, column, in). n divides the width.
+/// Over rows: load<n>(row, c), store<n>(row, c, column, in). A thread takes the same columns of several rows and loads
+/// column<n>(c) once for them. n divides the width.
 template <class Operation, int n>
 __global__ void __launch_bounds__(map_threads)
     map_rows(Operation operation, std::int64_t rows, std::int64_t width, int tiles) {

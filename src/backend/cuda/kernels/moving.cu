@@ -5,7 +5,7 @@
 namespace harness::cuda {
 namespace {
 
-// Bytes copied, or written with a pattern of 4 bytes, without regard to what they mean. Unit: 2 bytes.
+// Copy raw bytes, or fill them with a 4-byte pattern, whatever their type. Unit: 2 bytes.
 struct Copy {
   const bf16* in;
   bf16* out;

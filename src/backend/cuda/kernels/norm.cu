@@ -4,7 +4,7 @@
 namespace harness::cuda {
 namespace {
 
-// LayerNorm, which takes the mean off a row (centres), or RmsNorm, which has neither mean nor beta.
+// LayerNorm, which subtracts a row's mean (centres), or RmsNorm, which has neither mean nor beta.
 template <class T, bool centres>
 struct Forward {
   const T *in, *bias, *residual, *gamma, *beta;
@@ -23,7 +23,7 @@ __device__ __forceinline__ Parts<T, n> load_parts(const Forward<T, centres>& t, 
   return {load_raw<n>(t.in + at), t.residual ? load_raw<n>(t.residual + at) : zero_raw<T, n>()};
 }
 
-// in + bias + residual, rounded as `sum` is: what is normalised and what the backward pass will see.
+// Returns in + bias + residual, rounded as `sum` is: the input of the norm and of the backward pass.
 template <class T, int n, bool centres>
 __device__ __forceinline__ Raw<T, n> summed(const Forward<T, centres>& t, const Parts<T, n>& parts, std::int64_t at,
                                             std::int64_t c) {
@@ -56,13 +56,13 @@ __device__ __forceinline__ void put_statistics(const Forward<T, centres>& t, std
 }
 
 constexpr int pieces = 2;          // vectors per thread: 16 elements of bf16 fit the registers of 1024 threads
-constexpr int rows_per_block = 4;  // the later ones find gamma, beta and bias in the first-level cache
+constexpr int rows_per_block = 4;  // later rows find gamma, beta and bias in the L1 cache
 template <class T>
 constexpr std::int64_t widest_kept = 1024 * pieces* lanes_of<T>;
 
-// A warp holds a row in its registers, where there is nothing to add to it: no barrier, and half the instructions of a
-// block's for the same row, which are what limits it at low clocks.
-constexpr int rows_of_warps = 4;  // a block's
+// A warp holds a row without bias or residual in registers. It needs no barrier, and half the instructions that a block
+// needs for the same row; instructions are the limit at low clocks.
+constexpr int rows_of_warps = 4;  // per block
 template <class T, bool centres, int most>
 __global__ void __launch_bounds__(32 * rows_of_warps, 5) norm_warp(Forward<T, centres> t) {
   constexpr int n = lanes_of<T>;
@@ -106,13 +106,13 @@ __global__ void __launch_bounds__(32 * rows_of_warps, 5) norm_warp(Forward<T, ce
   }
 }
 
-// The widest row of a warp, by its vectors a lane.
+// The widest row that a warp holds, with this many vectors per lane.
 template <class T>
 constexpr std::int64_t width_of(int vectors) {
   return std::int64_t{32} * vectors * lanes_of<T>;
 }
 
-// A block holds a row in its registers: memory is touched once. Vectors of a thread are a block's width apart.
+// A block holds a row in registers: memory is touched once. A thread's vectors are one block width apart.
 template <class T, bool centres>
 __global__ void __launch_bounds__(1024) norm_kept(Forward<T, centres> t) {
   constexpr int n = lanes_of<T>;
@@ -156,7 +156,7 @@ __global__ void __launch_bounds__(1024) norm_kept(Forward<T, centres> t) {
 #pragma unroll
       for (int k = 0; k < n; ++k) square += (v[k] - mean) * (v[k] - mean);
     }
-    // Without a sum for the mean in between, rows take turns.
+    // Without the reduction for the mean in between, rows alternate between the two arrays.
     float* const turn = centres || (row - begin) % 2 == 0 ? squares : sums;
     const float rstd = rsqrtf(block_sum(square, turn) * share + t.epsilon);
     if (threadIdx.x == 0) put_statistics(t, row, mean, rstd);
@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(1024) norm_kept(Forward<T, centres> t) {
   }
 }
 
-// Any width: the row is read again, from the caches if it fits.
+// Any width: reads the row again, from the caches if it fits.
 template <class T, bool centres, int n>
 __global__ void __launch_bounds__(512) norm_reread(Forward<T, centres> t) {
   HARNESS_SHARED(float, sums, max_warps);
@@ -177,7 +177,7 @@ __global__ void __launch_bounds__(512) norm_reread(Forward<T, centres> t) {
   const std::int64_t row = blockIdx.x, base = row * t.width;
   const std::int64_t first = threadIdx.x * n, stride = blockDim.x * n;
   const float share = 1.0f / static_cast<float>(t.width);
-  const T* x = t.sum ? t.sum : t.in;  // each thread reads what itself wrote
+  const T* x = t.sum ? t.sum : t.in;  // each thread reads what it wrote itself
   float total = 0;
   for (std::int64_t c = first; c < t.width; c += stride) {
     float v[n];

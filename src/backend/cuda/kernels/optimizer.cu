@@ -5,7 +5,7 @@
 namespace harness::cuda {
 namespace {
 
-constexpr int adamw_threads = 256, adamw_blocks = 5;  // of a multiprocessor
+constexpr int adamw_threads = 256, adamw_blocks = 5;  // per multiprocessor
 
 template <class T>
 struct AdamWFlat {
@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(adamw_threads, resident_blocks(adamw_blocks, a
     adamw_flat(AdamWFlat<T> t) {
   if (t.skip && *t.skip != 0) return;
   HARNESS_SHARED(Factors, shared, 1);
-  if (threadIdx.x == 0) {  // double precision is slow on some devices: once a block
+  if (threadIdx.x == 0) {  // double precision is slow on some devices: once per block
     const double step = *t.counter + 1.0, rate = *t.learning_rate;
     shared[0].decay = static_cast<float>(1 - rate * t.weight_decay);
     shared[0].beta1 = static_cast<float>(t.beta1);
@@ -66,16 +66,16 @@ __global__ void __launch_bounds__(adamw_threads, resident_blocks(adamw_blocks, a
   const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * adamw_threads * n;
   std::int64_t i = thread * n;
   for (; i + n <= t.count; i += stride) update<T, n>(t, f, i);
-  if (i < t.count) {  // the one thread that meets the end
+  if (i < t.count) {  // only the thread at the end
     for (; i < t.count; ++i) update<T, 1>(t, f, i);
   }
 }
 
 // ---- loss scaling ---------------------------------------------------------------------------------------------------
 
-constexpr int check_threads = 256, check_blocks = 8;  // of a multiprocessor
+constexpr int check_threads = 256, check_blocks = 8;  // per multiprocessor
 
-// 0 times a finite number is 0, times any other NaN.
+// 0 times a finite number is 0; 0 times infinity or NaN is NaN.
 template <int n>
 __device__ __forceinline__ void add_zeros(float& zeros, const Raw<float, n>& raw) {
   float v[n];
@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(check_threads, resident_blocks(check_blocks, c
     for (int b = 0; b < batch; ++b) add_zeros(zeros, raw[b]);
   }
   for (; i + n <= count; i += stride) add_zeros(zeros, load_raw<n>(in + i));
-  for (; i < count; ++i) add_zeros(zeros, load_raw<1>(in + i));  // of the one thread that meets the end
+  for (; i < count; ++i) add_zeros(zeros, load_raw<1>(in + i));  // only in the thread at the end
   if (zeros != 0.0f) atomicExch(found_inf, 1.0f);
 }
 
@@ -117,7 +117,7 @@ __global__ void update_one(float* found_inf, float* scale, std::int32_t* good_st
   if (*good_steps < growth_interval) return;
   *good_steps = 0;
   const float grown = *scale * growth;
-  if (grown * 0.0f == 0.0f) *scale = grown;  // it is finite
+  if (grown * 0.0f == 0.0f) *scale = grown;  // if finite
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 #pragma once
 
-// The language of the kernels: CUDA, or (for tests on machines without a GPU) a host emulation of its execution
-// model that gives the same names. Nothing else in this folder asks which of the two it is, but for launch.cuh and the
-// few places where only one machine has an instruction.
+// The language of the kernels: CUDA, or a host emulation of its execution model with the same names (for tests on
+// machines without a GPU). Nothing else in this folder distinguishes the two, except launch.cuh and the few places
+// where only one of them has an instruction.
 #ifdef HARNESS_EMULATED_CUDA
 #include "backend/cuda/emulation/device.h"
 
@@ -23,8 +23,8 @@
 
 namespace harness::cuda {
 
-/// How many of `wished` blocks of so many threads a multiprocessor of the architecture being compiled has room for, for
-/// launch bounds (CUDA C++ Programming Guide, technical specifications per compute capability).
+/// Returns how many of `wished` blocks fit on a multiprocessor of the architecture being compiled, for launch bounds
+/// (CUDA C++ Programming Guide, technical specifications per compute capability).
 constexpr int resident_blocks(int wished, int threads) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 750
   constexpr int most_threads = 1024;
@@ -36,7 +36,7 @@ constexpr int resident_blocks(int wished, int threads) {
   return wished * threads <= most_threads ? wished : most_threads / threads;
 }
 
-/// The shared memory whose size the launch gave.
+/// The dynamic shared memory of the block.
 __device__ __forceinline__ float* dynamic_shared() {
 #ifdef HARNESS_EMULATED_CUDA
   return static_cast<float*>(emulation::dynamic_shared());
@@ -46,7 +46,7 @@ __device__ __forceinline__ float* dynamic_shared() {
 #endif
 }
 
-/// 4, 8 or 16 bytes (std::uint32_t, uint2, uint4) at once; the address is a multiple of their number.
+/// Loads 4, 8 or 16 bytes (std::uint32_t, uint2, uint4) at once from an address aligned to that size.
 template <class Word>
 __device__ __forceinline__ Word load_as(const void* p) {
 #ifdef HARNESS_EMULATED_CUDA
@@ -55,8 +55,8 @@ __device__ __forceinline__ Word load_as(const void* p) {
   return *static_cast<const Word*>(p);
 #endif
 }
-/// To global memory alone: at an address in shared memory the kernel fails. 16 bytes are written in assembly: where
-/// several rows are stored under conditions of their own, nvcc splits a plain 16-byte store into four of 4 bytes (CUDA
+/// Stores to global memory only: the kernel fails on an address in shared memory. The 16-byte store is inline assembly:
+/// if several rows are stored under separate conditions, nvcc splits a plain 16-byte store into four of 4 bytes (CUDA
 /// 13.0, sm_75 to sm_90), with four times the requests to L2.
 template <class Word>
 __device__ __forceinline__ void store_as(void* p, Word word) {
@@ -72,7 +72,7 @@ __device__ __forceinline__ void store_as(void* p, Word word) {
   }
 #endif
 }
-/// To global or shared memory.
+/// Stores to global or shared memory.
 template <class Word>
 __device__ __forceinline__ void store_anywhere(void* p, Word word) {
 #ifdef HARNESS_EMULATED_CUDA
@@ -82,7 +82,7 @@ __device__ __forceinline__ void store_anywhere(void* p, Word word) {
 #endif
 }
 
-/// In global memory, for data that nobody reads again soon: it leaves the caches first.
+/// Accesses global data that is not read again soon; the caches evict it first.
 template <class Word>
 __device__ __forceinline__ Word load_last_use(const void* p) {
 #ifdef HARNESS_EMULATED_CUDA
@@ -101,7 +101,7 @@ __device__ __forceinline__ void store_for_later(void* p, Word word) {
 #endif
 }
 
-/// Asks for a line of global memory ahead of its use.
+/// Prefetches a line of global memory into L2.
 __device__ __forceinline__ void prefetch(const void* p) {
 #ifndef HARNESS_EMULATED_CUDA
   asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
@@ -110,7 +110,7 @@ __device__ __forceinline__ void prefetch(const void* p) {
 #endif
 }
 
-/// to[0..3] += v, each of the four by itself; `to` is a multiple of 16 bytes.
+/// to[0..3] += {a, b, c, d}, each element atomic by itself; `to` is aligned to 16 bytes.
 __device__ __forceinline__ void atomic_add_4(float* to, float a, float b, float c, float d) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   atomicAdd(reinterpret_cast<float4*>(to), make_float4(a, b, c, d));
@@ -122,7 +122,7 @@ __device__ __forceinline__ void atomic_add_4(float* to, float a, float b, float 
 #endif
 }
 
-/// Two bf16 of two floats, rounded to nearest, `low` in the lower half.
+/// Packs two floats as bf16, rounded to nearest, `low` in the lower half.
 __device__ __forceinline__ std::uint32_t bf16_pair(float low, float high) {
 #ifdef HARNESS_EMULATED_CUDA
   return static_cast<std::uint32_t>(to_bf16(low).bits) | static_cast<std::uint32_t>(to_bf16(high).bits) << 16;
@@ -136,7 +136,7 @@ __device__ __forceinline__ std::uint32_t bf16_pair(float low, float high) {
 #endif
 }
 
-/// Two 8-bit floats (base/floats.h) of two floats, `low` in the lower half.
+/// Packs two floats as 8-bit floats (base/floats.h), `low` in the lower half.
 template <bool is_e4m3>
 __device__ __forceinline__ std::uint16_t fp8_pair(float low, float high) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
@@ -154,12 +154,12 @@ __device__ __forceinline__ std::uint16_t fp8_pair(float low, float high) {
 #endif
 }
 
-/// Two f16 of two floats, rounded to nearest, `low` in the lower half.
+/// Packs two floats as f16, rounded to nearest, `low` in the lower half.
 __device__ __forceinline__ std::uint32_t f16_pair(float low, float high) {
 #ifdef HARNESS_EMULATED_CUDA
   return static_cast<std::uint32_t>(to_f16(low).bits) | static_cast<std::uint32_t>(to_f16(high).bits) << 16;
 #else
-  std::uint16_t of_low, of_high;  // both at once takes sm_80
+  std::uint16_t of_low, of_high;  // converting both at once needs sm_80
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(of_low) : "f"(low));
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(of_high) : "f"(high));
   return static_cast<std::uint32_t>(of_low) | static_cast<std::uint32_t>(of_high) << 16;
@@ -175,7 +175,7 @@ __device__ __forceinline__ float float_of_f16(std::uint16_t bits) {
 #endif
 }
 
-/// Two T of two floats and back, `low` in the lower half. T: bf16 or f16.
+/// Packs two floats as T (bf16 or f16) and unpacks them, `low` in the lower half.
 template <class T>
 __device__ __forceinline__ std::uint32_t half_pair(float low, float high) {
   if constexpr (std::is_same_v<T, bf16>) {
@@ -201,8 +201,7 @@ __device__ __forceinline__ float high_half(std::uint32_t pair) {
   }
 }
 
-/// exp(x) as fast as there is, 0 where it is below 2^-126. __expf() takes twice the instructions, to scale such
-/// results.
+/// Fast exp(x), 0 where it is below 2^-126. __expf() takes twice the instructions, to scale such results.
 __device__ __forceinline__ float quick_exp(float x) {
 #ifdef HARNESS_EMULATED_CUDA
   return __expf(x);
@@ -214,7 +213,7 @@ __device__ __forceinline__ float quick_exp(float x) {
 #endif
 }
 
-/// A clock of the device that runs on whatever its frequency.
+/// Reads the device clock, which runs independently of the GPU's frequency.
 __device__ __forceinline__ std::uint64_t nanoseconds() {
 #ifdef HARNESS_EMULATED_CUDA
   return emulation::nanoseconds();

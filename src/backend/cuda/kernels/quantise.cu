@@ -6,9 +6,10 @@
 namespace harness::cuda {
 namespace {
 
-// With one scale two launches: the largest magnitude of each part of the tensor, then the codes, for which each block
-// takes the largest of the parts. Both read the tensor, so a tensor of bf16 costs 2 + 2 + 1 bytes per element and 1
-// more for its transpose. With scales of blocks one launch, 2 + 1 + 1. Sizes are multiples of program::fp8_multiple.
+// With one scale per tensor, two launches: the first finds the largest magnitude of each part of the tensor; each block
+// of the second takes the largest of the parts and encodes. Both read the tensor: bf16 costs 2 + 2 + 1 bytes per
+// element, and 1 more for the transpose. With block scales, one launch, 2 + 1 + 1. Sizes are multiples of
+// program::fp8_multiple.
 
 constexpr int quantise_threads = 256;
 constexpr int tile = 64, quad = 4, quads = tile / quad;  // a block's part of the matrix; elements of a thread's word
@@ -53,13 +54,13 @@ __device__ __forceinline__ std::uint32_t codes_of(const float (&v)[quad], float 
          static_cast<std::uint32_t>(fp8_pair<is_e4m3>(v[2] * inverse, v[3] * inverse)) << 16;
 }
 
-/// One tile of in [rows, width] into `out` and `transposed`, either of which may be null.
+/// Quantises one tile of in [rows, width] into `out` and `transposed`, either of which may be null.
 template <class T, bool is_e4m3>
 __global__ void __launch_bounds__(quantise_threads)
     quantise_tiles(const T* in, std::int64_t rows, std::int64_t width, std::int64_t tiles_of_row, const float* parts,
                    int part_count, std::uint8_t* out, std::uint8_t* transposed, float* scale) {
   HARNESS_SHARED(float, maxima, max_warps);
-  HARNESS_SHARED(std::uint32_t, codes, tile * (quads + 1));  // one word more in a row: fewer bank conflicts by columns
+  HARNESS_SHARED(std::uint32_t, codes, tile * (quads + 1));  // a padding word per row: fewer bank conflicts by columns
   float largest = 0;
   for (int i = threadIdx.x; i < part_count; i += quantise_threads) largest = fmaxf(largest, parts[i]);
   largest = block_maximum(largest, maxima);
@@ -96,8 +97,8 @@ __global__ void __launch_bounds__(quantise_threads)
   }
 }
 
-/// Four elements of a row of [rows, width] from `column` on, whose block is with neighbouring threads. All of the warp
-/// call it, those beyond the matrix with zeros: they write the zeros of unfilled tiles of scales.
+/// Stores four elements of a row of [rows, width] from `column` on; neighbouring threads hold the rest of their block.
+/// The whole warp must call it, threads outside the matrix with zeros, which fill up the tiles of scales.
 template <bool is_e4m3>
 __device__ __forceinline__ void store_scaled(const float (&v)[quad], std::int64_t row, std::int64_t column,
                                              std::int64_t rows, std::int64_t width, std::uint8_t* out,
@@ -114,12 +115,12 @@ __device__ __forceinline__ void store_scaled(const float (&v)[quad], std::int64_
     scales[block_scale_offset(row, column / mx_block, width)] = inside ? scale.e8m0() : std::uint8_t{0};
 }
 
-/// The same with scales of blocks. Tiles cover all scales that there are room for.
+/// quantise_tiles() with block scales. The tiles cover the padding of the scales too.
 template <class T, bool is_e4m3>
 __global__ void __launch_bounds__(quantise_threads)
     quantise_blocks(const T* in, std::int64_t rows, std::int64_t width, std::int64_t tiles_of_row, std::uint8_t* out,
                     std::uint8_t* scales, std::uint8_t* transposed, std::uint8_t* transposed_scales) {
-  HARNESS_SHARED(float, values, tile*(tile + 1));  // one more in a row: fewer bank conflicts by columns
+  HARNESS_SHARED(float, values, tile*(tile + 1));  // a padding float per row: fewer bank conflicts by columns
   const std::int64_t first_row = blockIdx.x / tiles_of_row * tile, first_column = blockIdx.x % tiles_of_row * tile;
   const int lane = threadIdx.x % quads;
 #pragma unroll

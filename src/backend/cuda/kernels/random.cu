@@ -3,7 +3,7 @@
 namespace harness::cuda {
 namespace {
 
-// The first two words of Philox-4x32-10 on (key, counter), stream 0: base/random.h says more.
+// The first two words of Philox-4x32-10 on (key, counter), stream 0; see base/random.h.
 __device__ __forceinline__ uint2 philox_pair(std::uint64_t key, std::uint64_t counter) {
   auto x0 = static_cast<std::uint32_t>(counter), x1 = static_cast<std::uint32_t>(counter >> 32);
   std::uint32_t x2 = 0, x3 = 0;
@@ -28,7 +28,7 @@ __device__ __forceinline__ double exact_normal(std::uint64_t key, std::uint64_t 
   return sqrt(-2.0 * log(u)) * cospi(2.0 * v);
 }
 
-// As above in single precision, by the fast functions: up to some 1e-3 away where u is next to 1.
+// exact_normal() in single precision with fast intrinsics: off by up to about 1e-3 where u is close to 1.
 __device__ __forceinline__ float quick_normal(std::uint64_t key, std::uint64_t index) {
   const uint2 x = philox_pair(key, index);
   const float u = (static_cast<float>(x.x >> 8) + 0.5f) * 0x1p-24f,
@@ -39,8 +39,8 @@ __device__ __forceinline__ float quick_normal(std::uint64_t key, std::uint64_t i
 template <class T>
 struct InitializeMap {
   T* out;
-  std::int64_t block;       // part * inner: elements that follow each other in the global tensor
-  std::int64_t full_block;  // full * inner: from one such block to the next, there
+  std::int64_t block;       // part * inner: elements that are contiguous in the global tensor
+  std::int64_t full_block;  // full * inner: the stride of these blocks there
   std::int64_t first_index;
   double mean, deviation;
   std::uint64_t seed;
@@ -84,7 +84,7 @@ struct RandomMap {
   }
 };
 
-// Four 8-bit floats to a word.
+// Four 8-bit floats per word.
 template <bool is_e4m3>
 struct RandomFp8Map {
   std::uint32_t* out;

@@ -7,14 +7,14 @@ namespace harness::cuda {
 constexpr unsigned whole_warp = 0xffffffffu;
 constexpr int max_warps = 32;
 
-/// The sum over groups of `lanes` neighbouring threads (a power of two up to 32), known to each of them. All of the
-/// warp call it.
+/// Returns to every thread the sum over its group of `lanes` neighbours (a power of two up to 32). The whole warp must
+/// call it.
 __device__ __forceinline__ float group_sum(float v, int lanes = 32) {
   for (int step = lanes / 2; step > 0; step /= 2) v += __shfl_xor_sync(whole_warp, v, step);
   return v;
 }
 
-/// The largest of such a group, likewise.
+/// Returns the maximum over such a group, likewise.
 __device__ __forceinline__ float group_maximum(float v, int lanes) {
   for (int step = lanes / 2; step > 0; step /= 2) v = fmaxf(v, __shfl_xor_sync(whole_warp, v, step));
   return v;
@@ -33,8 +33,8 @@ __device__ __forceinline__ float warp_maximum(float v) {
   return v;
 }
 
-// Over a block, known to all of it. One barrier each: `parts` (max_warps elements of shared memory) may be written
-// again only after another barrier, so that kernels that reduce again and again take turns between two of them.
+// Reductions over a block, with the result in every thread. One barrier each: `parts` (max_warps elements of shared
+// memory) may be written again only after another barrier, so repeated reductions alternate between two of them.
 
 template <class T>
 __device__ __forceinline__ T block_sum(T v, T* parts) {
@@ -63,9 +63,9 @@ __device__ __forceinline__ float2 block_sum(float2 v, float2* parts) {
   return make_float2(warp_sum(v.x), warp_sum(v.y));
 }
 
-/// A sum of exponentials as it grows: of exp(x - maximum) over the x seen so far.
+/// Online softmax: the running maximum, and the sum of exp(x - maximum) over the x seen so far.
 struct ExponentialSum {
-  // Not -infinity: exp(-infinity - maximum) must be 0 also while nothing but -infinity was seen.
+  // Not -infinity: exp(-infinity - maximum) must be 0 even if every x so far is -infinity.
   float maximum = -3.402823466e38f, sum = 0;
 
   template <int n>

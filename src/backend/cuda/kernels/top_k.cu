@@ -6,10 +6,10 @@
 namespace harness::cuda {
 namespace {
 
-// Radix selection, as on the cpu: the digits of the least magnitude that is kept, from the highest on, each from a
-// histogram of the magnitudes that have the digits before it. Then each block knows how many are kept before its range
-// of the elements, and writes those of its own. What is counted are whole numbers, so the order of blocks is nothing to
-// the result. At 4 bytes per element the launches read gradient and residual once and the residual four times more.
+// Radix selection, as on the cpu: finds the smallest magnitude that is kept, digit by digit from the highest, each from
+// a histogram of the magnitudes that share the digits so far. Each block then knows how many elements are kept before
+// its range, and writes its own. Counts are integers, so the order of blocks does not change the result. At 4 bytes per
+// element, the launches read gradient and residual once and the residual four times more.
 
 constexpr int threads = 256, warps = threads / 32, batch = 4;
 constexpr int digit_bits = 11, digits = 1 << digit_bits;
@@ -17,13 +17,13 @@ constexpr std::int64_t most_blocks = 1024, blocks_per_multiprocessor = 8;
 
 /// Scratch of a TopK.
 struct Selection {
-  std::uint32_t least;  // magnitude that is kept, or its digits so far
+  std::uint32_t least;  // smallest magnitude that is kept, or its digits so far
   std::uint32_t equal;  // how many elements of that magnitude are kept
   std::uint32_t histogram[digits];
   std::uint32_t above_of_block[most_blocks], equal_of_block[most_blocks];
 };
 
-/// Contiguous elements of a block: a multiple of what it takes at once.
+/// Contiguous elements per block, a multiple of what it takes at once.
 struct Ranges {
   std::int64_t blocks, of_block;
 
@@ -35,7 +35,7 @@ struct Ranges {
   }
 };
 
-/// A whole number that is larger where |x| is; above all others for NaN.
+/// An integer that increases with |x|; NaN is above all numbers.
 __device__ __forceinline__ std::uint32_t magnitude(float x) {
   return __float_as_uint(x) & 0x7fffffffu;
 }
@@ -48,8 +48,8 @@ __global__ void __launch_bounds__(threads) begin_selection(Selection* s, std::ui
   }
 }
 
-/// Counts the digits at bit `shift` of those magnitudes whose higher digits are `least`. With a gradient, it is added
-/// to the residual first.
+/// Counts the digits at bit `shift` of the magnitudes whose higher digits are `least`. With a gradient, adds it to the
+/// residual first.
 __global__ void __launch_bounds__(threads) count_digits(const float* gradient, float* residual, std::int64_t n,
                                                         std::int64_t of_block, int shift, Selection* s) {
   HARNESS_SHARED(std::uint32_t, counts, digits);
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(threads) count_digits(const float* gradient, f
   }
 }
 
-/// The digit at which as many are reached as are kept, from the largest on; the histogram is 0 again.
+/// Chooses the digit at which the count, from the largest down, reaches the number kept; clears the histogram.
 __global__ void __launch_bounds__(threads) choose_digit(Selection* s) {
   constexpr int own = digits / threads;
   HARNESS_SHARED(std::uint32_t, sums, threads);
@@ -113,12 +113,12 @@ __global__ void __launch_bounds__(threads)
   }
 }
 
-/// How many there are of some kind before an element, in the order of indices.
+/// Numbers of elements above and at the least magnitude before an element, in index order.
 struct Before {
   std::uint32_t above = 0, equal = 0;
 };
 
-/// Each warp takes `batch` times 32 neighbours at once; of those at the least magnitude the first ones are kept.
+/// Each warp takes `batch` times 32 neighbours at once. The first of those at the least magnitude are kept.
 __global__ void __launch_bounds__(threads) write_kept(float* residual, std::int64_t n, std::int64_t of_block,
                                                       const Selection* s, float* values, std::int32_t* indices) {
   HARNESS_SHARED(std::uint32_t, above_parts, 2 * max_warps);
@@ -138,7 +138,7 @@ __global__ void __launch_bounds__(threads) write_kept(float* residual, std::int6
   for (std::int64_t at = first; at < first + of_block && at < n; at += threads * batch, turn ^= 1) {
     const std::int64_t i = at + warp * 32 * batch + lane;
     float x[batch];
-    std::uint32_t above[batch], equal[batch], above_of_warp = 0, equal_of_warp = 0;  // a bit for each lane; all of them
+    std::uint32_t above[batch], equal[batch], above_of_warp = 0, equal_of_warp = 0;  // a bit per lane; totals
 #pragma unroll
     for (int k = 0; k < batch; ++k) x[k] = i + k * 32 < n ? residual[i + k * 32] : 0.0f;
 #pragma unroll
@@ -199,7 +199,7 @@ __device__ __forceinline__ std::int64_t first_not_below(const std::int32_t* indi
   return first;
 }
 
-/// One part after the other, so that sums have one order.
+/// Adds one part after another, so that the order of additions is fixed.
 __global__ void __launch_bounds__(threads)
     scatter_add(const float* values, const std::int32_t* indices, std::int64_t parts, std::int64_t of_part, float* out,
                 std::int64_t n) {

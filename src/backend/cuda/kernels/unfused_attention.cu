@@ -4,11 +4,11 @@
 namespace harness::cuda {
 namespace {
 
-// Which keys the rows of score matrices see.
+// Determines which keys the rows of score matrices see.
 struct Sight {
   std::int64_t query_length, key_length;
   bool causal;
-  const std::int32_t* position_ids;  // of the rows of a matrix, in their documents; absent: one document
+  const std::int32_t* position_ids;  // of the rows, within their documents; null: one document
 };
 
 // The keys [begin, end) that row `row` of all matrices sees.
@@ -26,7 +26,7 @@ __device__ __forceinline__ Seen seen_by(std::int64_t row, const Sight& sight) {
 
 constexpr int score_threads = 256;
 
-// A block takes one row; the second reading is from the caches.
+// One block per row; the second read comes from the caches.
 template <class T, int n>
 __global__ void __launch_bounds__(score_threads) softmax_row(T* scores, float* stats, Sight sight, float scale) {
   HARNESS_SHARED(float2, parts, max_warps);
@@ -121,7 +121,7 @@ struct SoftmaxBackwardOf {
   }
 };
 
-// Work per (row, head): a few neighbouring threads of one warp take the head's elements.
+// Per (row, head): a few neighbouring threads of one warp share the head's elements.
 constexpr int head_threads = 256;
 
 struct Heads {

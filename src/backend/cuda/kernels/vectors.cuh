@@ -4,13 +4,13 @@
 
 namespace harness::cuda {
 
-// A thread's share of memory: n consecutive elements, by 16-byte accesses where n elements fill them.
+// A thread accesses n consecutive elements, by 16-byte accesses if n elements fill them.
 
 /// Elements of T in 16 bytes.
 template <class T>
 constexpr int lanes_of = 16 / static_cast<int>(sizeof(T));
 
-/// n elements as they lie in memory. Kept so, they need few registers until they are used.
+/// n elements in their memory format, which takes fewer registers than floats until they are used.
 template <class T, int n>
 struct Raw {
   static constexpr int words = n * static_cast<int>(sizeof(T)) / 4;
@@ -118,7 +118,7 @@ template <int n, class T>
 __device__ __forceinline__ void store(T* p, const float (&v)[n]) {
   store_raw(p, pack<T>(v));
 }
-/// To shared memory, or to global memory where a kernel does not know which of the two it has.
+/// Stores to shared memory, or to global memory if the kernel does not know which of the two it has.
 template <int n>
 __device__ __forceinline__ void store_anywhere(float* p, const float (&v)[n]) {
   if constexpr (n % 4 == 0) {
@@ -139,9 +139,9 @@ __device__ __forceinline__ float load_one(const T* p) {
   return v[0];
 }
 
-/// f(c, the n elements at x + c) for the pieces c of a row that are this thread's share of a block's; n divides the
-/// width, which is far below 2^31. `batch` loads stand before the first use: the compiler leaves them no more apart
-/// than they are written.
+/// Calls f(c, the n elements at x + c) for the pieces c of a row that fall to this thread of the block; n divides the
+/// width, which is far below 2^31. Issues `batch` loads before the first use, because the compiler does not hoist loads
+/// on its own.
 template <int batch, int n, class T, class F>
 __device__ __forceinline__ void over_row(const T* x, int width, const F& f) {
   const int stride = static_cast<int>(blockDim.x) * n;
