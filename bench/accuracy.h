@@ -57,8 +57,7 @@ inline constexpr std::size_t scalar_count = 3;
 /// Returns the scalars of a calibration file.
 const std::array<Scalar, scalar_count>& scalars(const std::string& family);
 
-/// Returns the calibration, followed by one copy per scalar with that scalar a little larger: the input that a fit
-/// needs from predict().
+/// Returns the calibration, then one copy per scalar with that scalar a little larger, for predict() and a fit.
 std::vector<config::Calibration> around(const config::Calibration& calibration);
 
 /// Returns the scalars that fit these points best. The loss is Huber's on the logarithms of the errors, quadratic up to

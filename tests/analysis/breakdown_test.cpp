@@ -50,8 +50,7 @@ store::Result by_hand(int pipeline, int data) {
   return r;
 }
 
-// All ranks take part in the collective that a step repeats and in the one that ends the step. Only the latter closes
-// the step.
+// All ranks take part in the repeated collective of a step and in the one at its end. Only the latter closes it.
 TEST(Breakdown, OnlyTheEndOfAStepIsItsClosingAllReduce) {
   store::Result r = by_hand(1, 2);
   r.timeline = {interval(0, 0, "all_reduce", "world", "forward", 1, 4),
@@ -116,8 +115,7 @@ TEST(Breakdown, ComputationBesideComputationIsCountedOnce) {
   ASSERT_EQ(b.other_compute.size(), 1u);
   EXPECT_EQ(b.other_compute[0], (std::pair(std::string("adamw"), 1.0)));
 
-  // Over the ranks, hidden computation scales with their computation, and hidden communication with their
-  // communication.
+  // Over the ranks, hidden computation scales with computation, and hidden communication with communication.
   for (int rank = 0; rank < 2; ++rank) {
     store::ResultSplit s;
     s.rank = rank;
@@ -196,7 +194,7 @@ TEST(Breakdown, WhatIsNotMeasuredIsNotThere) {
   }
 }
 
-// Also for a sweep that ended between the timelines and the first block: then the MFU is that of the profiled step.
+// Also if a sweep ended between the timelines and the first block: then the MFU is that of the profiled step.
 TEST(Waterfall, PointsAddUpFromThePeakToTheMfu) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     store::Result r =

@@ -244,8 +244,7 @@ TEST(OpenBlocks, WhatWillNeverRunMightAsWellNotBePlanned) {
   EXPECT_GT(with_dead, 200);
 }
 
-// The remedy "measure more rounds" is given only where it helps: not for cases that failed, cannot run, or were never
-// measured.
+// The remedy "measure more rounds" is not given for cases that failed, cannot run, or were never measured.
 TEST(OpenBlocks, OnlyTooFewRoundsAreAnsweredWithMoreRounds) {
   int answered = 0;
   for (unsigned seed = 0; seed < 300; ++seed) {

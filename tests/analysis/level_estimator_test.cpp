@@ -112,8 +112,7 @@ TEST(LevelEstimator, ACaseWithFewBlocksHasANumberAndNoInterval) {
   EXPECT_TRUE(std::isnan(estimate.answers[3].log_ratio.center));
 }
 
-// Three of a case's five blocks are slow, as are a few blocks of other cases: the case's other two may be the
-// undisturbed ones.
+// Three of a case's five blocks are slow, as are a few of other cases: the other two may be the undisturbed ones.
 TEST(LevelEstimator, AMajorityThatChanceMayHaveDisturbedProvesNothing) {
   const auto states = [](int which, int i) {
     const int round = i / columns;

@@ -122,8 +122,7 @@ TEST_F(GridTest, SizesAloneAreNotCompared) {
   EXPECT_EQ(declared_comparisons(result), 0);
 }
 
-// Returns the position in time of a block in a sweep of four cases: one minute apart, in an order that changes from
-// round to round.
+// Returns a block's place in time in a sweep of four cases, whose order changes from round to round.
 int place_of(const store::ResultBlock& block) {
   return 4 * block.round + (block.case_index * (block.round % 2 == 0 ? 1 : 3) + block.round / 2) % 4;
 }

@@ -131,8 +131,7 @@ TEST(Calibrated, HasNoProductQuickerThanTheBestThatRanAgainAndAgain) {
   }
 }
 
-// A ring of two moves as many bytes as the message of an all-reduce has. The link speed is that of the fastest
-// collective.
+// A ring of two moves as many bytes as an all-reduce's message has. The fastest collective gives the link speed.
 TEST(Calibrated, HasTheLinksOfTheAllReduce) {
   for (const double of_gather : {0.5, 1.0, 2.0}) {
     Noise noise;

@@ -27,8 +27,7 @@ sweep:
   overlap_grad_reduce: [false]
 )";
 
-// The simulation serves as ground truth: the result of a sweep on one cluster is planned onto another whose step is
-// known.
+// The simulation is the ground truth: a sweep's result on one cluster is planned onto another with a known step.
 class PlanUpgrade : public ::testing::Test {
  protected:
   void measure(const std::vector<std::string>& overrides = {}) {

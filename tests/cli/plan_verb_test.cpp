@@ -152,8 +152,7 @@ TEST(Plan, TheSourceOfTimesThatIsNamedIsOne) {
   }
 }
 
-// A budget that is too small for a verdict is refused, with a suggestion that fits. A budget for fewer rounds gets
-// their power.
+// A budget too small for a verdict is refused, with one that fits. A budget for fewer rounds gets their power.
 TEST(Plan, ATimeBudgetThatAllowsNoVerdictIsRefused) {
   const auto planned = [&](const std::string& budget, std::optional<double> gpu_hours) {
     // Seven layouts and one variable: a part of the sweep that is fast to plan.

@@ -309,8 +309,7 @@ TEST(RoundTrip, EveryPrintedValueIsReadAsItself) {
   }
 }
 
-// A printed value determines the setting completely, whatever the baseline has. Exceptions: `env` and `mended` add to
-// it.
+// A printed value determines the setting completely, whatever the baseline has. `env` and `mended` add to it.
 TEST(RoundTrip, APrintedValueReplacesAnyOther) {
   std::mt19937_64 random(2);
   for (const Variable& row : registry()) {

@@ -15,8 +15,7 @@ namespace {
 
 using namespace check_rows;
 
-// Checks of facts that may legitimately be absent, such as a settings file, and checks whose other facts or devices
-// suffice.
+// Checks of facts that may be absent, such as a settings file, and checks whose other facts or devices suffice.
 const std::set<std::string>& absence_tells() {
   static const std::set<std::string> all{
       "gpu.xid",   "ib.pcie",    "pcie.width",    "pcie.acs",           "gpu.count",   "ib.errors", "nccl.plugin_file",

@@ -323,8 +323,7 @@ TEST(Quirks, OfDevices) {
   });
 }
 
-// With 4 x 8 GPUs, 24 of 31 peers are reached through the adapter of 50 GB/s. A single GPU does not carry the whole
-// ring of an all-gather.
+// With 4 x 8 GPUs, 24 of 31 peers are behind the adapter of 50 GB/s. An all-gather's ring uses all adapters.
 TEST(Quirks, OfLimits) {
   std::string text = "# nThread 1 nGpus 1 minBytes 8 maxBytes 8 step: 2(factor) warmup iters: 5 iters: 20\n";
   for (int rank = 0; rank < 32; ++rank)

@@ -237,8 +237,7 @@ TEST(Hostile, MutationsOfEveryKindAreReadOrRefused) {
     const std::string text = text_of(entry.path());
     for (int i = 0; i < mutations; ++i) {
       const std::string path = scratch.write("m", mutated(text, random));
-      // An Error is an answer; any other exception fails the test. The given GPU avoids a search through all hardware
-      // files.
+      // An Error is an answer; other exceptions fail the test. The given GPU saves a search of all hardware files.
       error_of([&] { read({path}, {.hardware = "h100-sxm"}); });
     }
   }

@@ -168,8 +168,7 @@ TEST(Grid, ASettingIsAWorkerSetThatRunsAllSizes) {
   }
 }
 
-// Each set runs equally often at every position, over as many rounds as there are sets, as does each size within its
-// set.
+// Each set runs once at every position, over as many rounds as there are sets; each size likewise within its set.
 TEST(Grid, SetsAndTheSizesInThemAreBalanced) {
   config::Experiment e = grid();
   e.measure.rounds = 12;  // four sets with three sizes each

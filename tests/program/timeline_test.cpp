@@ -122,8 +122,7 @@ TEST(Waiting, WhatWasNotMeasuredIsNotKnown) {
   EXPECT_TRUE(find_waiting(small_set(), {}).empty());
 }
 
-// With two stages, each is both the next and the previous one of the other: forward and backward messages must not be
-// matched.
+// Each of two stages is the other's next and previous one: forward and backward messages must not be matched.
 TEST(Waiting, TellsTheWaysBetweenTwoStagesApart) {
   const ProgramSet set = two_stages({Send{{Axis::pipeline, 1}, {}}, Receive{{Axis::pipeline, 1}, {}}},
                                     {Send{{Axis::pipeline, -1}, {}}, Receive{{Axis::pipeline, -1}, {}}});
@@ -134,8 +133,7 @@ TEST(Waiting, TellsTheWaysBetweenTwoStagesApart) {
   EXPECT_EQ(waiting[1][0].stages_s, 0);
 }
 
-// On an axis of two ranks, one place forward is one place back, as in verify() and the simulation: either rank may use
-// either distance.
+// On an axis of two ranks, one place forward is one place back, as in verify() and the simulation.
 TEST(Waiting, WaysOverTheEndOfAnAxisAreTheSame) {
   for (const int sent : {-3, -1, 1, 3}) {
     for (const int received : {-3, -1, 1, 3}) {

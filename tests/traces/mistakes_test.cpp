@@ -155,8 +155,7 @@ class StepsOfRanks : public Mistakes {
 };
 
 TEST_F(StepsOfRanks, AreTheSameByTheirNumber) {
-  // By length alone these would be steps 4, 6 and 6. The first step of each rank and the last, which has no end, do not
-  // count.
+  // By length alone these would be steps 4, 6 and 6. Each rank's first step and the last, without an end, do not count.
   const Report report = read_ranks({{1, 7}, {3, 9}, {3, 9}});
   for (const TracedGpu& gpu : report.gpus) {
     EXPECT_EQ(gpu.shown.name, "ProfilerStep#4") << gpu.name();

@@ -187,7 +187,7 @@ TEST_F(Nsight, LossesThatTheProfilerReportsAreNoted) {
   EXPECT_THAT(report.notes, Not(::testing::Contains(HasSubstr("alice"))));
 }
 
-// CUDA loads code during a launch, for 0.02 ms of the gap before the next kernel; the profiler flushes buffers.
+// CUDA loads code in a launch, 0.02 ms of the gap before the next kernel; the profiler flushes buffers.
 TEST_F(Nsight, OverheadIsTheProfilersOrTheLoadingOfCode) {
   const std::string sql = schema() +
                           "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (100000, 200000, 0, 7, 1, 16777216, 1),"

@@ -160,8 +160,8 @@ const std::vector<Row>& all_rows() {
   return rows;
 }
 
-// The study's figures are met within the Monte Carlo errors of both sides, or bettered. Two dozen rows with three
-// figures each call for three standard errors.
+// The study's figures are met within the Monte Carlo errors of both, or bettered: three standard errors, for two dozen
+// rows of three figures.
 void expect_as_studied(const Row& row, const Tally& tally) {
   const double studied = row.excluded / 100, found = row.found / 100;
   const auto error = [&](double share) { return std::sqrt(share * (1 - share) * (1.0 / 3000 + 1.0 / tally.sweeps)); };

@@ -41,8 +41,8 @@ bool contradicts(Verdict verdict, double effect, double smallest_effect) {
   return verdict == Verdict::same && std::abs(effect) >= threshold;
 }
 
-// Simulates a sweep as it would run: the drawn blocks are the machine's disturbance of whatever runs next, and rounds
-// shrink as cases are settled.
+// Simulates a sweep as it would run: the drawn blocks are the disturbance of whatever runs next, and rounds shrink when
+// cases are settled.
 Outcome simulate(const Disturbance& noise, const std::vector<double>& effects, const std::vector<Look>& looks,
                  double smallest_effect, int sweeps) {
   const auto cases = static_cast<int>(effects.size());
