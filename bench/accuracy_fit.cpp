@@ -8,8 +8,8 @@ namespace harness::accuracy {
 namespace {
 
 constexpr double larger = 1.03;
-constexpr double square_ends = 0.05;    // of the Huber loss, as a logarithm of a ratio
-constexpr double published_within = 1;  // width of a scalar's prior, as a logarithm of a ratio
+constexpr double square_ends = 0.05;    // the quadratic part of the Huber loss, log of a ratio
+constexpr double published_within = 1;  // width of a scalar's prior, log of a ratio
 
 using Vector = std::array<double, scalar_count>;
 

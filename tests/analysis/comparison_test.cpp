@@ -106,7 +106,7 @@ TEST(Comparison, ThreeRunsASideUseTheSpreadOfRuns) {
   EXPECT_EQ(row.judgement.verdict, Verdict::unresolved);
   EXPECT_LT(row.low, 1);
   EXPECT_EQ(row.first.run_seconds.size(), 3u);
-  // The same files as one run each give "slower": the scatter within runs is smaller than that between runs.
+  // As one run each, these files give "slower": the scatter within runs is smaller than that between runs.
   const Comparison within = compare_sides(std::span(first).first(2), std::span(second).first(2));
   EXPECT_FALSE(within.between_runs);
   EXPECT_LT(find(within, "baseline").high - find(within, "baseline").low, row.high - row.low);

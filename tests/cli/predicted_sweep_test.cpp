@@ -69,7 +69,7 @@ class PredictedSweep : public ::testing::Test {
   test::TemporaryFolder folder_;
   std::string config_ = folder_.write("small.yaml", small_cluster);
   std::string file_ = std::filesystem::path(config_).replace_extension("h5").string();
-  std::string progress_;  // of the last sweep
+  std::string progress_;  // from the last sweep
   int exit_code_ = -1;
 };
 
