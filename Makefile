@@ -1,4 +1,4 @@
-# The commands people type. CMakeLists.txt is the real build; the work behind each command is in scripts/.
+# The user commands. CMakeLists.txt is the real build; the work behind each command is in scripts/.
 #   make WERROR=1 ...        treat warnings as errors
 #   make JOBS=8 ...          compile this many files at once (default: limited by cores and free memory)
 #   make demo ARGS='--time-budget 60s'      what else `harness sweep` is told

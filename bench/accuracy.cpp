@@ -1,5 +1,5 @@
-// Compares predicted with published steps: writes docs/accuracy.md, and into the calibration what may be expected of
-// its predictions: `make accuracy`. On stderr it says which values the fitted scalars should have, and each step.
+// Compares predicted with published steps (`make accuracy`). Writes docs/accuracy.md, and the expected errors of its
+// predictions into each calibration. Prints the best values of the fitted scalars, and each step, on stderr.
 //
 // usage: accuracy CONFIGS > accuracy.md
 
@@ -32,7 +32,7 @@ std::vector<double> errors_of(const Points& points) {
 
 struct Summary {
   std::size_t count = 0;
-  double median = 0, mean = 0, nine_of_ten = 0, bias = 0, worst = 0;  // shares; sizes but for bias and worst
+  double median = 0, mean = 0, nine_of_ten = 0, bias = 0, worst = 0;  // fractions; sizes but for bias and worst
 };
 Summary summary_of(std::vector<double> errors) {
   Summary s{.count = errors.size()};
@@ -57,7 +57,7 @@ std::string row_of(const std::string& family, const std::string& name, const std
                      s.count, 100 * s.median, 100 * s.mean, 100 * s.nine_of_ten, 100 * s.bias, 100 * s.worst);
 }
 
-// By the value of a column, in the order of the names.
+// Groups points by the value of a column, sorted by that value.
 std::map<std::string, Points> by(const std::string& column, const Points& points) {
   std::map<std::string, Points> sets;
   for (const Point* p : points) sets[p->row.at(column)].push_back(p);
@@ -75,7 +75,7 @@ Points of_use(const std::vector<Point>& points, bool fitted) {
   return some;
 }
 
-// A family's steps: all of them, and apart those that its calibration was fitted to.
+// A family's steps: all of them, then those outside and those inside the fit.
 std::string steps_text(const std::string& family, const std::vector<Point>& points) {
   const Points held_back = of_use(points, false);
   if (held_back.empty()) return row_of(family, "fitted to", errors_of(all_of(points)));
@@ -83,7 +83,7 @@ std::string steps_text(const std::string& family, const std::vector<Point>& poin
          row_of(family, "fitted to", errors_of(of_use(points, true)));
 }
 
-// All pairs, and each setting of which there are several.
+// All pairs, and each setting that has several.
 std::string changes_text(const std::string& family, const std::vector<Pair>& pairs) {
   if (pairs.empty()) return "";
   std::map<std::string, std::vector<double>> sets;
@@ -107,16 +107,15 @@ std::string values_text(const std::array<double, scalar_count>& v, const std::st
 }
 
 struct LeftOut {
-  std::string rows;                     // of the table, one for each value of the column
-  std::map<const Point*, double> each;  // error of each point
+  std::string rows;  // table rows, one for each value of the column
+  std::map<const Point*, double> each;
   std::vector<double> all() const {
     std::vector<double> errors;
     for (const auto& [point, error] : each) errors.push_back(error);
     return errors;
   }
 };
-// The points of a set as predicted with scalars that are fitted to all others. Only points with `use: fit` are fitted
-// to.
+// Predicts each set of points with scalars that are fitted to all others. Fits use only points with `use: fit`.
 LeftOut leave_out(const std::string& column, const Points& points, const config::Calibration& calibration) {
   LeftOut out;
   for (const auto& [name, set] : by(column, points)) {
@@ -148,8 +147,8 @@ std::string range_text(const std::vector<Point>& points, const char* column) {
   return fmt::format("{} to {}", *values.begin(), *values.rbegin());
 }
 
-// "172 of 184": pairs of steps of one group, whose published times differ by more than 5 %, with the shorter one
-// predicted to be the shorter one.
+// "172 of 184": of the pairs of steps of one group whose published times differ by more than 5 %, those whose shorter
+// step is predicted to be shorter.
 std::string order_text(const std::vector<Point>& points) {
   constexpr double differ = 0.05;
   int pairs = 0, right = 0;
@@ -160,7 +159,7 @@ std::string order_text(const std::vector<Point>& points) {
       if (a.row.at("group") != b.row.at("group") || a.row.at("gpus") != b.row.at("gpus")) continue;
       if (std::abs(std::log(published)) < std::log1p(differ)) continue;
       const double predicted = b.predicted_s[0] / a.predicted_s[0];
-      if (std::abs(predicted - 1) < 1e-6) continue;  // one step of two releases
+      if (std::abs(predicted - 1) < 1e-6) continue;  // the same step in two releases
       ++pairs;
       right += (published > 1) == (predicted > 1) ? 1 : 0;
     }
@@ -170,7 +169,7 @@ std::string order_text(const std::vector<Point>& points) {
 
 constexpr const char* renewed_from = "# Written by `make accuracy`";
 
-// What a calibration file says of its predictions: from the line `renewed_from` to its end.
+// The generated part of a calibration file, from the line `renewed_from` to its end.
 std::string expected_text(const std::vector<Point>& points, const std::vector<Pair>& pairs, const LeftOut& left_out) {
   std::vector<double> changes;
   for (const Pair& pair : pairs) changes.push_back(pair.error());
@@ -184,7 +183,7 @@ std::string expected_text(const std::vector<Point>& points, const std::vector<Pa
     rows += fmt::format("  - {{id: {}, gpu: {}, group: {}, lab: {}, error: {:+.1f} %}}\n", p.row.at("id"), p.gpu,
                         p.row.at("group"), p.row.at("lab"), 100 * left_out.each.at(&p));
   }
-  constexpr std::size_t enough = 10;  // pairs, to say what nine of ten do not exceed
+  constexpr std::size_t enough = 10;  // pairs, for a 90 % quantile
   const std::string change = pairs.size() < enough ? ""
                                                    : fmt::format("changes: {{error: {:.1f} %, error_90: {:.1f} %}}\n",
                                                                  100 * of_changes.median, 100 * of_changes.nine_of_ten);
@@ -207,13 +206,13 @@ void renew(const std::string& path, const std::string& expected) {
   if (!out.flush()) fail("{} cannot be written", path);
 }
 
-// The tables of the page, a family's rows below another's.
+// The tables of the page, with one family's rows below another's.
 struct Page {
   std::string steps, changes, left_out;
   std::vector<std::string> orders;
 };
 
-// Adds a family to the page, and renews its calibration's rows.
+// Adds a family to the page, and rewrites the generated rows of its calibration.
 void add_family(Page& page, const std::string& family, const std::vector<Row>& rows, const std::string& configs) {
   const config::Calibration calibration = read_calibration(family, configs);
   const std::vector<config::Calibration> calibrations = around(calibration);

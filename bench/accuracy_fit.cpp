@@ -8,12 +8,12 @@ namespace harness::accuracy {
 namespace {
 
 constexpr double larger = 1.03;
-constexpr double square_ends = 0.05;    // of a logarithm of a ratio
-constexpr double published_within = 1;  // the same of a scalar, as far as the points do not say
+constexpr double square_ends = 0.05;    // the quadratic part of the Huber loss, log of a ratio
+constexpr double published_within = 1;  // width of a scalar's prior, log of a ratio
 
 using Vector = std::array<double, scalar_count>;
 
-// Logarithm of the error, and how it grows with the logarithm of each scalar.
+// The logarithm of the error, and its derivative by the logarithm of each scalar.
 double log_error(const Point& point) {
   return std::log(point.predicted_s[0] / point.published_s);
 }
@@ -24,7 +24,7 @@ Vector slope_of(const Point& point) {
   return slope;
 }
 
-// Gauss's elimination; the matrix is positive definite.
+// Gaussian elimination without pivoting: the matrix is positive definite.
 Vector solve(std::array<Vector, scalar_count> a, Vector b) {
   for (std::size_t i = 0; i < scalar_count; ++i) {
     for (std::size_t r = i + 1; r < scalar_count; ++r) {
@@ -69,7 +69,7 @@ const std::array<Scalar, scalar_count>& scalars(const std::string& family) {
                                     {"products.on", [](const C& c) { return c.share_on.at("gb200"); },
                                      [](C& c, double v) { c.share_on["gb200"] = c.share_on["gb300"] = v; }, 1}}};
   static constexpr Scalars of_torch{{of_sustained,
-                                     {host.key, host.value, host.set, 31e-6},  // no table has one: it stays where it is
+                                     {host.key, host.value, host.set, 31e-6},  // in no table: the prior is its value
                                      {"bytes of eager operations",
                                       [](const C& c) {
                                         return c.software.kinds.at({"swiglu", false}).bytes;

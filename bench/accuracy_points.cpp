@@ -16,8 +16,8 @@
 namespace harness::accuracy {
 namespace {
 
-// As somebody would configure it. Megatron-LM pads the vocabulary to a multiple of 128 on every tensor rank; without
-// overlap it reduces all gradients at once. What is published since 2023 reduces gradients in bf16.
+// A typical configuration. Megatron-LM pads the vocabulary to a multiple of 128 on every tensor rank; without overlap
+// it reduces all gradients at once. Steps published since 2023 reduce gradients in bf16.
 std::string configuration(const Row& row, std::int64_t batch) {
   const auto at = [&](const char* name) { return row.at(name); };
   const auto truth = [&](const char* name) { return at(name) == "1"; };
@@ -52,7 +52,7 @@ std::string configuration(const Row& row, std::int64_t batch) {
   return text;
 }
 
-// The software of a row, where it is not quite the calibration's.
+// Adapts the calibration to the software of a row.
 config::Calibration as_published(config::Calibration c, const Row& row) {
   static const std::map<std::string, config::AttentionKernel> kernels{{"fa1", config::AttentionKernel::fa1},
                                                                       {"fa2", config::AttentionKernel::fa2},
@@ -73,7 +73,7 @@ config::Experiment experiment_of(const Row& row, const std::string& configs, std
   return config::load_experiment(fmt::format("{}/{}.yaml", configs, row.at("id")), {}, configuration(row, batch));
 }
 
-// Names the setting in which two rows differ; "" for what follows from others or is no setting.
+// Names the setting that a column belongs to; "" for derived columns and those that are no setting.
 std::string setting_of(const std::string& column) {
   constexpr std::array<const char*, 5> axes{"tensor_parallel", "pipeline_parallel", "virtual_pipeline",
                                             "context_parallel", "embedding_as_layer"};
@@ -104,7 +104,7 @@ config::Calibration read_calibration(const std::string& family, const std::strin
 
 namespace {
 
-// The steps of a row with so many micro-batches, and the largest collective in them.
+// Predicts the row's step with this batch size, and its largest collective, per calibration.
 std::vector<sim::Prediction> steps_of(const Row& row, const std::string& configs, std::int64_t batch,
                                       std::span<const config::Calibration> calibrations) {
   config::Experiment e = experiment_of(row, configs, batch);
@@ -125,8 +125,8 @@ std::vector<sim::Prediction> steps_of(const Row& row, const std::string& configs
 
 }  // namespace
 
-// A pipeline in its steady state takes as long for each further group of as many micro-batches as it has stages, so two
-// short steps say how long a long one is (docs/simulation.md).
+// In its steady state a pipeline takes the same time for each further group of as many micro-batches as it has stages,
+// so two short steps determine the length of a long one (docs/simulation.md).
 Point predict(const Row& row, const std::string& configs, std::span<const config::Calibration> calibrations) {
   constexpr std::int64_t shortest = 3;
   const auto number = [&](const char* name) { return static_cast<std::int64_t>(std::stoll(row.at(name))); };

@@ -1,5 +1,5 @@
-// What planning costs (building, verifying, counting and laying out the Programs of a case), and predicting: Llama 3
-// 405B on 16,384 GPUs is the case that the simulation is held to (at most 1 s and 256 MiB). Runs in the checkout.
+// The cost of planning (building, verifying, counting and laying out the Programs of a case) and of predicting. The
+// simulation must predict Llama 3 405B on 16,384 GPUs within 1 s and 256 MiB. Runs in the checkout.
 #include <benchmark/benchmark.h>
 
 #include "config/experiment.h"
@@ -37,15 +37,15 @@ void survey_case(benchmark::State& state) {
 }
 BENCHMARK(survey_case)
     ->Args({1, 1, 128, 4})
-    ->Args({1, 1, 1, 64})  // a long accumulation on one rank: `per_operation` stays what it is with eight times as many
+    ->Args({1, 1, 1, 64})  // a long accumulation on one rank: `per_operation` stays constant with eight times as many
     ->Args({1, 1, 1, 512})
     ->Args({8, 1, 16, 32})
     ->Args({8, 2, 8, 64})
     ->Args({8, 8, 256, 8})
     ->Unit(benchmark::kMillisecond);
 
-// Published with 126 layers on 16 stages (Grattafiori et al. 2024, "The Llama 3 Herd of Models", table 3 and section
-// 3.3.2), of which the first and the last have one less; here each has eight.
+// Published with 126 layers on 16 stages, of which the first and the last have one less (Grattafiori et al. 2024, "The
+// Llama 3 Herd of Models", table 3 and section 3.3.2). Here each stage has eight.
 constexpr const char* job = R"(
 backend: sim
 hardware: h100-sxm

@@ -1,6 +1,6 @@
-// Result files of 16,384 ranks, 24 cases, 40 rounds and 10 steps. Of the store: the cost of a file's creation, of a
-// finished block and of reading. Of the verbs that read: each must take less than 10 s and 2.5 GiB.
-// compare sets the file beside itself, at the cost of two files.
+// Result files of 16,384 ranks, 24 cases, 40 rounds and 10 steps. Store: the cost of creating a file, of adding a
+// finished block and of reading. Reading verbs: each must take less than 10 s and 2.5 GiB. compare reads the file
+// twice, at the cost of two files.
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -120,7 +120,7 @@ void write_block(benchmark::State& state) {
 }
 BENCHMARK(write_block)->Arg(128)->Arg(large)->Unit(benchmark::kMillisecond)->UseRealTime();
 
-// The file of the verbs that read, made once for all.
+// The file for the reading verbs, written once.
 class File {
  public:
   File() { write_file(path_); }

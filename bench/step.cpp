@@ -1,5 +1,5 @@
-// A whole training step on one rank: as timed, and with every operation recorded. The first runs as blocks do; the
-// ratio of the two bounds what recording costs, and timed steps record nothing but their end.
+// A whole training step on one rank, as timed and with every operation recorded. The first runs as blocks do. The ratio
+// of the two is an upper bound of the cost of recording: timed steps record only their end.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-# The cuda backend's needs: the CUDA Toolkit (>= 12.4) with cuBLASLt, NCCL (>= 2.18) and cuDNN (>= 9), together or not at
-# all; cudnn-frontend's headers and cuDNN >= 9.15.1 besides, for fused attention. Included by Dependencies.cmake.
+# Dependencies of the cuda backend: the CUDA Toolkit (>= 12.4) with cuBLASLt, NCCL (>= 2.18) and cuDNN (>= 9), all or
+# none. Fused attention also needs the headers of cudnn-frontend and cuDNN >= 9.15.1. Included by Dependencies.cmake.
 #   -DHARNESS_CUDA=OFF               leave the backend out
 #   -DCMAKE_CUDA_COMPILER=…/nvcc     a toolkit that is not in PATH, CUDA_HOME or /usr/local/cuda
 #   -DCMAKE_CUDA_ARCHITECTURES=90    for one kind of GPU alone
@@ -60,8 +60,8 @@ endif()
 set(HARNESS_HAS_CUDA_BACKEND ON)
 set(HARNESS_CUDA_MISSING_TEXT "")
 enable_language(CUDA)
-# Where nvcc's host compiler looks anyway: given once more with -isystem, /usr/include comes before the C++ library's own
-# folder and hides it.
+# nvcc's host compiler already searches these folders. Repeated with -isystem, /usr/include would come before the C++
+# library's own folder and hide it.
 list(APPEND CMAKE_CUDA_IMPLICIT_INCLUDE_DIRECTORIES ${CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES})
 if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25.1 (Debian 12) knows no C++20 of nvcc
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
@@ -74,7 +74,7 @@ if(CCACHE)
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
 endif()
 
-# CUPTI and NVML are loaded at run time where they are; nothing here links them.
+# CUPTI and NVML are loaded at run time if present, never linked.
 add_library(dep_cuda INTERFACE)
 target_include_directories(dep_cuda SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})
 target_link_libraries(dep_cuda INTERFACE CUDA::cudart ${CMAKE_DL_LIBS})
@@ -92,7 +92,7 @@ target_include_directories(dep_nccl SYSTEM INTERFACE ${NCCL_INCLUDE})
 target_link_libraries(dep_nccl INTERFACE ${NCCL_LIBRARY})
 add_library(dep::nccl ALIAS dep_nccl)
 
-# Fused attention is written with cudnn-frontend, headers only (`make setup` fetches them).
+# Fused attention uses cudnn-frontend, which is header-only (`make setup` fetches it).
 find_path(CUDNN_FRONTEND_INCLUDE cudnn_frontend.h
   HINTS ${CMAKE_SOURCE_DIR}/.deps/cudnn-frontend/include ENV CUDNN_FRONTEND_HOME PATH_SUFFIXES include)
 add_library(dep_cudnn INTERFACE)
@@ -101,10 +101,10 @@ target_link_libraries(dep_cudnn INTERFACE ${CUDNN_LIBRARY})
 if(CUDNN_FRONTEND_INCLUDE)
   set(HARNESS_HAS_CUDNN_FRONTEND ON)
   target_include_directories(dep_cudnn SYSTEM INTERFACE ${CUDNN_FRONTEND_INCLUDE})
-  # (Not CUDA::nvrtc: it would have every program need libcuda.so.1, the driver, to start.)
+  # (Not CUDA::nvrtc: with it, every program would need the driver's libcuda.so.1 to start.)
   target_link_libraries(dep_cudnn INTERFACE ${CUDA_nvrtc_LIBRARY})
   set(attention "with fused attention")
-  # A driver without a GPU, for a test that asks cuDNN which kernels it has.
+  # The driver stub, for a test that queries cuDNN's kernels without a GPU.
   find_file(CUDA_DRIVER_STUB libcuda.so HINTS ${CUDAToolkit_LIBRARY_DIR} PATH_SUFFIXES stubs NO_DEFAULT_PATH)
 else()
   set(HARNESS_HAS_CUDNN_FRONTEND OFF)

@@ -1,6 +1,7 @@
-# cuda_architectures(RESULT KNOWN): what to make code for, as CMAKE_CUDA_ARCHITECTURES takes it. KNOWN is what
-# `nvcc --list-gpu-arch` prints. One for each generation of data-centre GPU that the toolkit supports: V100 (not since
-# CUDA 13), A100, H100 and H200, B200. The last is also made as PTX, for what comes later.
+# cuda_architectures(RESULT KNOWN): sets RESULT to the targets to compile for, in the format of
+# CMAKE_CUDA_ARCHITECTURES. KNOWN is the output of `nvcc --list-gpu-arch`. One target for each generation of data-centre
+# GPU that the toolkit supports: V100 (until CUDA 12), A100, H100 and H200, B200. The last is also built as PTX, for
+# later ones.
 function(cuda_architectures result known)
   set(architectures "")
   foreach(architecture 70 80 90 100)

@@ -1,8 +1,8 @@
-# The one place where a library is looked for. Each becomes a target dep::NAME; nothing else in the build names a
-# library, a path or a package. What is required and missing stops the configuration with the way to get it; what only
-# one backend needs leaves that backend out and says so.
+# The only place that searches for libraries. Each becomes a target dep::NAME; the rest of the build names no library,
+# path or package. A missing required library stops the configuration with installation instructions; a missing library
+# of one backend disables that backend with a message.
 
-# Notes what is missing; the configuration stops at the end of this file with all of it.
+# Records a missing library; the configuration stops at the end of this file with the whole list.
 set(HARNESS_MISSING "")
 function(dependency_missing what debian hint)
   string(APPEND HARNESS_MISSING "  ${what}\n    Debian/Ubuntu: ${debian}\n    elsewhere: ${hint}\n")
@@ -16,7 +16,7 @@ else()
   add_library(dep::fmt ALIAS fmt::fmt)
 endif()
 
-# Before 0.7 a configuration that nests deep enough ends the program.
+# Before 0.7, a deeply nested configuration crashes the program.
 find_package(yaml-cpp 0.7 QUIET)
 if(NOT yaml-cpp_FOUND)
   dependency_missing("yaml-cpp (>= 0.7)" "libyaml-cpp-dev" "module load yaml-cpp, or a user prefix")
@@ -29,7 +29,7 @@ else()
 endif()
 add_library(dep::yaml ALIAS dep_yaml)
 
-# Header-only libraries: a header is all it takes, whatever package files the distribution ships.
+# Header-only libraries: only the header is searched for, whatever package files the distribution ships.
 function(header_only name header what debian hint)
   find_path(${name}_include ${header})
   if(NOT ${name}_include)
@@ -45,7 +45,7 @@ header_only(cli11 CLI/CLI.hpp "CLI11 (>= 2.1)" libcli11-dev "put CLI/CLI.hpp in 
 header_only(boost_math boost/math/distributions/non_central_t.hpp "Boost.Math (>= 1.66)" libboost-dev
   "module load boost, or put boost/math in a prefix")
 
-# zlib: `harness read` unpacks .gz with it; without it, it says so.
+# zlib: `harness read` unpacks .gz with it, and reports if it is missing.
 find_package(ZLIB QUIET)
 add_library(dep_zlib INTERFACE)
 if(ZLIB_FOUND)
@@ -54,7 +54,7 @@ if(ZLIB_FOUND)
 endif()
 add_library(dep::zlib ALIAS dep_zlib)
 
-# SQLite: `harness read` reads exports of Nsight Systems with it; without it, it says so.
+# SQLite: `harness read` reads exports of Nsight Systems with it, and reports if it is missing.
 find_package(SQLite3 QUIET)
 add_library(dep_sqlite3 INTERFACE)
 if(SQLite3_FOUND)
@@ -63,7 +63,7 @@ if(SQLite3_FOUND)
 endif()
 add_library(dep::sqlite3 ALIAS dep_sqlite3)
 
-# MPI: the C interface only, so that any implementation serves.
+# MPI: only the C interface, which works with any implementation.
 set(MPI_CXX_SKIP_MPICXX ON)
 find_package(MPI QUIET COMPONENTS CXX)
 if(NOT MPI_CXX_FOUND)
@@ -87,9 +87,9 @@ if(HDF5_IS_PARALLEL)
 endif()
 add_library(dep::hdf5 ALIAS dep_hdf5)
 
-# cpu backend: oneDNN, Gloo and OpenMP together, or not at all.
+# cpu backend: oneDNN, Gloo and OpenMP, all or none.
 set(HARNESS_CPU_MISSING "")
-# (Not by oneDNN's package file: Debian's insists on OpenCL, which this program has no use for.)
+# (Not with oneDNN's package file: Debian's requires OpenCL, which this program does not need.)
 find_path(ONEDNN_INCLUDE oneapi/dnnl/dnnl.hpp)
 find_library(ONEDNN_LIBRARY dnnl)
 if(NOT ONEDNN_INCLUDE OR NOT ONEDNN_LIBRARY)

@@ -1,5 +1,5 @@
-# What `cmake --install` copies: a tree that finds all of its parts from the program's own place, so that it may be moved
-# as a whole. src/config/files.h and src/selftest/checks.h say where the program looks.
+# The tree that `cmake --install` copies. The program finds all parts relative to its own location, so the whole tree
+# can be moved. src/config/files.h and src/selftest/checks.h define where the program looks.
 install(TARGETS harness_program_bin RUNTIME DESTINATION bin)
 if(TARGET harness_cuda_module)
   install(TARGETS harness_cuda_module LIBRARY DESTINATION bin)  # load_backend() looks beside the program

@@ -20,8 +20,8 @@ TOOLS = os.pathsep.join([os.path.join(ROOT, ".deps", "cuda-binaries"), os.enviro
 STORE = re.compile(r"\bSTG?\.E((?:\.[A-Z0-9]+)*)\s")
 WIDTH = re.compile(r"\.(128|64|U?S?16|U?S?8)(?:\.|$)")
 SPILL = re.compile(r"\b(?:STL|LDL)(?:\.|\s)")
-# sincosf() of large angles reduces them by a table in local memory, on a path that is hardly ever taken. norm_reread,
-# for rows that no registers hold, spills a register on sm_100.
+# sincosf() reduces large angles by a table in local memory, on a rarely taken path. norm_reread, for rows that no
+# registers hold, spills a register on sm_100.
 MAY_USE_LOCAL_MEMORY = ("InitializeMap", "rope_row", "norm_reread")
 STORES_OF_A_FLAT_TILE = 4  # map_pieces: as many accesses of a thread
 

@@ -16,9 +16,9 @@ import sys
 TOP = pathlib.Path(__file__).resolve().parent.parent
 ROOM = re.compile(r'^\s*room\(\s*(\w+)\s+(\S+)((?:\s+[^)]*)?)\)', re.M)
 INCLUDE = re.compile(r'^\s*#include "([^"]+)"', re.M)
-# The one place that knows which backends there are.
+# Only this file may know all backends, so it may include each one.
 EXCEPTIONS = {('src/backends/backends.cpp', 'cpu')}
-# A folder of a room that has a namespace of its own.
+# Folders of a room with a namespace of their own.
 NAMESPACES = {'workloads/gpt': ('harness::gpt', 'harness::workloads'), 'src/backend/cuda/kernels': ('harness::cuda',)}
 OPENED = re.compile(r'^namespace (harness(?:::\w+)*) \{', re.M)
 

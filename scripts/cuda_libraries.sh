@@ -1,8 +1,8 @@
 #!/bin/sh
-# Prints the folders, with colons between, of the libraries that MODULE needs and the loader does not find by itself, and
-# of CUPTI, which is loaded by its name when it is needed. Append them to LD_LIBRARY_PATH. Where it looks: the packages
-# nvidia-* of pip, which PyTorch brings (of the python in PYTHON, else python3), then CUDA_HOME and /usr/local/cuda.
-# It prints nothing if nothing is missing. usage: scripts/cuda_libraries.sh MODULE
+# Prints the folders, separated by colons, of the libraries that MODULE needs and the loader does not find by itself,
+# and of CUPTI, which is loaded by name on demand. Append them to LD_LIBRARY_PATH. Searches pip's nvidia-* packages,
+# which PyTorch installs (for the python in PYTHON, else python3), then CUDA_HOME and /usr/local/cuda. Prints nothing if
+# nothing is missing. usage: scripts/cuda_libraries.sh MODULE
 set -u
 module=$1 found=""
 [ -e "$module" ] || exit 0
@@ -34,7 +34,7 @@ has_one_of() {  # FOLDER NAME...
   return 1
 }
 
-# A library that is found can miss others in turn.
+# A library that was found can need others in turn.
 for _ in 1 2 3; do
   while read -r candidate; do
     # shellcheck disable=SC2046

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Builds the program, unless `make` built it already, and sweeps real training steps on this machine. The build of its
-# own (preset demo) has the cpu backend only, and compiles each room as one file: a few minutes on two cores.
-# usage: scripts/demo.sh CONFIG RANKS [OPTION...]      environment: PRESET=NAME (another build of its own)
+# Builds the program, unless `make` built it already, and sweeps real training steps on this machine. Preset demo has
+# the cpu backend only, and compiles each room as one file: a few minutes on two cores.
+# usage: scripts/demo.sh CONFIG RANKS [OPTION...]      environment: PRESET=NAME (another preset)
 set -eu
 cd "$(dirname "$0")/.."
 preset=${PRESET:-demo}

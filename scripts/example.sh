@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes results/example.h5 anew: the demo's sweep on 2 ranks of this machine, which should have nothing else to do. Then
+# Regenerates results/example.h5 with the demo's sweep on 2 ranks of this machine, which should be otherwise idle. Then
 # `HARNESS_UPDATE_GOLDEN=1 scripts/test.sh quick -R Readme` writes its numbers into README.md.
 # usage: scripts/example.sh      environment: PRESET=NAME (as of demo.sh)
 set -eu

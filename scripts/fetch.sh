@@ -1,5 +1,5 @@
 #!/bin/sh
-# Fetches to .deps what NVIDIA publishes in wheels of PyPI, where the CUDA Toolkit is there and the thing is not:
+# Fetches NVIDIA's PyPI wheels to .deps, if the CUDA Toolkit is present and the part is missing:
 #   cudnn-frontend   the headers (MIT licence) that fused attention needs. Never fails: without them, the cuda backend
 #                    computes attention unfused and says so
 #   cuda-binaries    cuobjdump and nvdisasm, for scripts/check_machine_code.py
@@ -12,7 +12,7 @@ what=$1 part=.deps/$1.part
 rm -rf "$part"
 trap 'rm -rf "$part"' EXIT
 
-# Downloads one wheel, checks its sum and unpacks it. Says why and returns 1 if it cannot.
+# Downloads one wheel, verifies its checksum and unpacks it. On failure prints the reason and returns 1.
 wheel() {  # NAME VERSION SHA256 [pip's platform options]
   name=$1 version=$2 sum=$3
   shift 3

@@ -1,9 +1,9 @@
 #!/bin/bash
-# Shows what one GPU can show, in two commands of 4 and 7 minutes at most, from a bundle (`make bundle`) or a source tree
-# (`make gpu-check` runs both). The first asks whether the cuda backend is right: operations, training, memory errors,
-# layouts on four ranks, all at once. The second measures, and has the device to itself: a sweep, PyTorch's step if there
-# is a PyTorch, the sweep's baseline again, a killed worker, a doctor under load and, if there is time, a
-# calibration. Both continue after a failure, and finished parts are kept whatever ends the script.
+# Tests a single GPU in two commands of at most 4 and 7 minutes, from a bundle (`make bundle`) or a source tree (`make
+# gpu-check` runs both). The first checks that the cuda backend is right: operations, training, memory errors, layouts
+# on four ranks, all at once. The second measures, and has the device to itself: a sweep, PyTorch's step if PyTorch is
+# installed, the sweep's baseline again, a killed worker, a doctor under load and, if there is time, a calibration. Both
+# continue after a failure, and finished parts are kept however the script ends.
 #
 # usage: scripts/first_light.sh [1|2]      (both without a number)
 # environment, all optional:
@@ -56,8 +56,8 @@ if [ "$backend" = cuda ]; then
   memory=$(timeout 20 nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits | head -n 1)
   if [ "${memory:-0}" -ge 120000 ]; then micro_batch=${MICRO_BATCH:-16}; fi
   if [ "${memory:-80000}" -lt 75000 ]; then model=${MODEL:-gpt3-350m}; fi
-  # NCCL takes 34 MiB of shared memory for each rank and communicator, and four ranks in TP 2 x PP 2 have many. Ranks that
-  # share a GPU look like different hosts to it and talk over the loopback interface. Containers often lack both.
+  # NCCL takes 34 MiB of shared memory for each rank and communicator, and four ranks in TP 2 x PP 2 have many. Ranks
+  # that share a GPU appear to it as different hosts and use the loopback interface. Containers often lack both.
   ip link set lo up
   mount -o remount,size=4g /dev/shm
   export NCCL_SOCKET_IFNAME=lo NCCL_IB_DISABLE=1
@@ -81,7 +81,7 @@ keeper=$!
 trap 'kill $keeper; keep' EXIT
 say() { echo "$*" | tee -a "$out/table$command.txt"; }
 
-# Runs a part for at most so many seconds and adds a line to the table. What has no time left has failed.
+# Runs a part for at most SECONDS and adds a line to the table. A part without time left fails.
 part() {  # NAME SECONDS COMMAND...
   local name=$1 most=$2 begin=$SECONDS rc=0 words; shift 2
   [ "$most" -le "$(left 5)" ] || most=$(left 5)
@@ -129,7 +129,7 @@ pytorch() {  # NAME SECONDS OPTION...
 }
 has_torch() { [ "$backend" = cuda ] && timeout 60 "$python" -c 'import torch, sys; sys.exit(not torch.cuda.is_available())' 2> /dev/null; }
 
-# Every layout and setting of NCCL must reach the same losses; NCCL says in its logs what it chose.
+# Every layout and setting of NCCL must reach the same losses; NCCL's logs show its choices.
 layouts() {
   local options=(--set baseline.global_batch_size=4 --set measure.steps=2 --only layout)
   if [ "$backend" = cuda ]; then
@@ -151,11 +151,11 @@ memcheck() {
   if [ "$backend" != cuda ] || [ -z "$program" ]; then say "memcheck        0 s  not run: needs a GPU and compute-sanitizer"; return 0; fi
   for o in fill convert initialize record gelu swiglu residual_add bias_add rope column_sum layer_norm rms_norm embedding \
     cross_entropy adamw unfused; do own+=(--only "$o"); done
-  # Errors that libraries get from the driver while they probe it are not ours: --report-api-errors no.
+  # Libraries cause API errors while they probe the driver, which are not ours: --report-api-errors no.
   part memcheck "$(left 10)" "$program" --tool memcheck --report-api-errors no --target-processes all --error-exitcode 9 \
     "$harness" selftest operations --fast "${own[@]}" --backend cuda
 }
-# Rank 1's worker of each timed block of one case is killed. Only this case may fail, and it must name the rank.
+# Kills rank 1's worker in each timed block of one case. Only this case may fail, and it must name the rank.
 killed() {
   local wrong=overlap_grad_reduce=false worker striker rc=0
   while sleep 0.1; do
@@ -175,7 +175,7 @@ killed() {
   fi
 }
 tokens_per_s() { grep -o '"tokens_per_second": *[0-9.eE+-]*' "$1" 2> /dev/null | sed -n '1s/.*: *//p'; }
-# The baseline before and after PyTorch's step: so the three take turns.
+# Compares PyTorch's step with the baseline before and after it.
 compare() {
   "$harness" show --format json "$kept/speed.h5" > "$kept/speed.json"
   "$harness" show --format json "$kept/again.h5" > "$kept/again.json"

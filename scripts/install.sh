@@ -13,7 +13,7 @@ if ! mkdir -p "${DESTDIR:-}$prefix" 2> /dev/null || [ ! -w "${DESTDIR:-}$prefix"
   exit 1
 fi
 
-# Under sudo, with other modules and another git: what the owner of the folder has built, as it is.
+# Under sudo, with other modules and another git: installs the existing build of the folder's owner as it is.
 if [ ! -x "$folder/bin/harness" ] || [ -O "$folder" ]; then scripts/build.sh "$1" harness_program_bin; fi
 rm -f "$folder/install_manifest.txt"  # another user's cannot be written
 cmake --install "$folder" --prefix "$prefix" --strip

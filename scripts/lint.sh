@@ -4,9 +4,9 @@
 #   --format   all but clang-tidy
 #   --tidy     clang-tidy alone
 # clang-tidy reads each room as the one file that preset check compiles, without fused_attention.cpp (half a minute of
-# somebody else's templates) and without tests. Its static analyzer takes four times as long as everything else:
-# LINT_ANALYZE=1 includes it (`make soak` does). A room whose preprocessed text was clean before is skipped
-# (LINT_CACHE, default ~/.cache/harness-lint).
+# third-party templates) and without tests. Its static analyzer takes four times as long as everything else:
+# LINT_ANALYZE=1 includes it (`make soak` does). A room whose preprocessed text was clean before is skipped (LINT_CACHE,
+# default ~/.cache/harness-lint).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

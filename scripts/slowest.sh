@@ -1,6 +1,6 @@
 #!/bin/sh
-# Prints the fifteen compilations, or tests, of a build folder that took longest the last time: what Ninja's log and
-# that of ctest say. usage: scripts/slowest.sh FOLDER compilations|tests
+# Prints the fifteen slowest compilations or tests of a build folder's last run, from the logs of Ninja and ctest.
+# usage: scripts/slowest.sh FOLDER compilations|tests
 if [ "$2" = tests ]; then
   awk '/^[0-9]+\/[0-9]+ Test: / { name = $3 } /^Test time =/ { printf "%8.1f s  %s\n", $4, name }' \
     "$1/Testing/Temporary/LastTest.log"

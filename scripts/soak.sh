@@ -1,8 +1,9 @@
 #!/bin/sh
-# Runs what takes too long for every change, hours in all; PARTS="aa ranks" are some of it: tests (all of them at -O2,
-# some more often: HARNESS_SOAK, a job killed 200 times, 3000 simulated sweeps under each of 23 noises; TESTS=REGEX are
-# some of them), aa (sweeps and grids in which nothing changes), delay (in which something does), predict (a calibration
-# does, and what is then measured), lint (clang-tidy with its static analyzer), ranks (a sweep of 128 of them).
+# Runs the tests that take too long for every change, hours in all. PARTS="aa ranks" selects some of: tests (all tests
+# at -O2, some repeated: HARNESS_SOAK, a job killed 200 times, 3000 simulated sweeps under each of 23 noises;
+# TESTS=REGEX selects some of them), aa (sweeps and grids in which nothing changes), delay (sweeps with a planted
+# delay), predict (a calibration's prediction against the measurement), lint (clang-tidy with its static analyzer),
+# ranks (a sweep of 128 ranks).
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/mpi_root.sh
@@ -13,7 +14,7 @@ trap 'rm -rf "$result"' EXIT
 
 soak() {
   case $1 in
-    # One at a time: some measure real delays. A test may take as long as 200 sweeps do.
+    # One at a time: some measure real delays. A test may take as long as 200 sweeps.
     tests) TEST_JOBS=1 TEST_TIMEOUT=7200 scripts/test.sh release -R "${TESTS:-.}" ;;
     aa) scripts/soak_aa.sh ;;
     delay) scripts/soak_delay.sh ;;

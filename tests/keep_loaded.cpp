@@ -1,5 +1,5 @@
-// Part of the programs of a sanitizer build only: a library that was loaded stays. MPI unloads its components at the
-// end, and a leak in an unloaded library has no name that tests/lsan.supp could give.
+// Only in sanitizer builds: keeps loaded libraries loaded. MPI unloads its components at exit, and tests/lsan.supp
+// cannot name a leak in an unloaded library.
 extern "C" int dlclose(void* /*handle*/) {
   return 0;
 }

@@ -50,7 +50,7 @@ store::Result by_hand(int pipeline, int data) {
   return r;
 }
 
-// All ranks meet in what a step of one collective repeats, and in the end of the step: two things.
+// All ranks take part in the repeated collective of a step and in the one at its end. Only the latter closes it.
 TEST(Breakdown, OnlyTheEndOfAStepIsItsClosingAllReduce) {
   store::Result r = by_hand(1, 2);
   r.timeline = {interval(0, 0, "all_reduce", "world", "forward", 1, 4),
@@ -69,7 +69,7 @@ TEST(Breakdown, ByHand) {
                 interval(0, 0, "all_reduce", "data", "gradient_sync", 5, 8),
                 interval(0, 0, "all_reduce", "world", "finish", 8.25, 9),
                 interval(0, 0, "record", "compute", "finish", 9, 9.1)};
-  r.timeline[3].waiting_s = 1.5;  // a second of it behind computation
+  r.timeline[3].waiting_s = 1.5;  // one second of it is hidden by computation
   r.timeline[4].waiting_s = 0;
   r.splits.resize(2);
   r.splits[0].step_s = r.splits[1].step_s = 9.1;
@@ -92,8 +92,8 @@ TEST(Breakdown, ByHand) {
   EXPECT_EQ(b.idle[2].first.name(), "between collectives");
 }
 
-// The optimizer beside the backward pass: what other computation hides of it is no part of the step, what is left of it
-// hides communication in turn.
+// The optimizer overlaps the backward pass. The part of it that other computation hides does not count; the rest can
+// hide communication.
 TEST(Breakdown, ComputationBesideComputationIsCountedOnce) {
   store::Result r = by_hand(1, 2);
   r.timeline = {interval(0, 0, "matmul", "compute", "backward", 0, 6),
@@ -115,7 +115,7 @@ TEST(Breakdown, ComputationBesideComputationIsCountedOnce) {
   ASSERT_EQ(b.other_compute.size(), 1u);
   EXPECT_EQ(b.other_compute[0], (std::pair(std::string("adamw"), 1.0)));
 
-  // Over the ranks: hidden computation follows their computation, hidden communication their communication.
+  // Over the ranks, hidden computation scales with computation, and hidden communication with communication.
   for (int rank = 0; rank < 2; ++rank) {
     store::ResultSplit s;
     s.rank = rank;
@@ -132,7 +132,7 @@ TEST(Breakdown, ComputationBesideComputationIsCountedOnce) {
   EXPECT_NEAR(mean.hidden_s(Part::data), 2.5, 1e-12);
 }
 
-// Rank 0, which has the timeline, is the one that is late: it idles where the others wait for it.
+// Rank 0 has the timeline and is the late one: it idles while the others wait for it.
 TEST(Breakdown, TheMeanIsOfAllRanksAndNotOfTheOneWithATimeline) {
   store::Result r = by_hand(1, 4);
   r.timeline = {interval(0, 0, "matmul", "compute", "forward", 3, 8),
@@ -158,7 +158,7 @@ TEST(Breakdown, TheMeanIsOfAllRanksAndNotOfTheOneWithATimeline) {
   EXPECT_NEAR(*mean[Part::waiting], 2.25, 1e-12);
   EXPECT_NEAR(*mean[Part::data], 2, 1e-12);
   EXPECT_NEAR(sum_of(mean.idle), 0.75, 1e-12);
-  r.splits[2].idle_s = 1;  // does not add up: nobody but rank 0 is known
+  r.splits[2].idle_s = 1;  // does not add up: only rank 0 is known
   EXPECT_NEAR(*break_down(r)[0].mean[Part::idle], 3, 1e-12);
 }
 
@@ -175,9 +175,9 @@ TEST(Breakdown, AStageThatWaitsForAnotherIsABubble) {
   const CaseBreakdown whole = break_down(r)[0];
   ASSERT_EQ(whole.ranks.size(), 2u);
   EXPECT_DOUBLE_EQ(*whole.ranks[0][Part::bubble], 4);     // in the exchange of the tied embedding
-  EXPECT_DOUBLE_EQ(*whole.ranks[0][Part::embedding], 2);  // what it takes the stage that is last
+  EXPECT_DOUBLE_EQ(*whole.ranks[0][Part::embedding], 2);  // duration on the stage that arrives last
   EXPECT_DOUBLE_EQ(*whole.ranks[0][Part::pipeline], 1);
-  EXPECT_DOUBLE_EQ(*whole.ranks[1][Part::bubble], 4);  // for the first micro-batch
+  EXPECT_DOUBLE_EQ(*whole.ranks[1][Part::bubble], 4);  // until the first micro-batch arrives
   EXPECT_DOUBLE_EQ(*whole.ranks[1][Part::pipeline], 1);
   EXPECT_DOUBLE_EQ(*whole.mean[Part::bubble], 4);
 }
@@ -194,7 +194,7 @@ TEST(Breakdown, WhatIsNotMeasuredIsNotThere) {
   }
 }
 
-// Also where a sweep ended between the timelines and the first block: then it is of the profiled step.
+// Also if a sweep ended between the timelines and the first block: then the MFU is that of the profiled step.
 TEST(Waterfall, PointsAddUpFromThePeakToTheMfu) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     store::Result r =
@@ -209,7 +209,7 @@ TEST(Waterfall, PointsAddUpFromThePeakToTheMfu) {
       double left = 1;
       for (const WaterfallBar& bar : fall->bars) left -= bar.points;
       EXPECT_NEAR(left, fall->mfu, 1e-9) << seed;
-      // Before the difference between profiled and timed steps, what is left is the MFU of the profiled step.
+      // Without the difference between profiled and timed steps, the rest is the MFU of the profiled step.
       const double of_profiled = timed ? left + fall->bars.back().points : left;
       EXPECT_NEAR(of_profiled, fall->ideal_s / breakdown.mean.step_s, 1e-9) << seed;
       if (!timed) continue;
@@ -238,7 +238,7 @@ TEST(Waterfall, CommunicationIsHeldAgainstTheStatedLinks) {
   add(0, "send", "pipeline", 0.05);
   add(1, "receive", "pipeline", 0.05);
   add(1, "send", "pipeline", 0.07);
-  add(0, "all_reduce", "data", 0);  // not known
+  add(0, "all_reduce", "data", 0);  // unknown
   add(1, "all_reduce", "data", 0.3);
   const auto fall = waterfall(r, summarise(r).cases[0], break_down(r)[0]);
   ASSERT_TRUE(fall);
@@ -259,7 +259,7 @@ store::ResultInterval on_stream(int rank, const char* stream, const char* kind, 
   return test::samples::interval(rank, rank, kind, stream, "backward", start_s, end_s, what);
 }
 
-// Two stages whose clocks begin 3 s apart: by the file, the second receives before the first sends.
+// Two stages whose clocks differ by 3 s: in the file, the second receives before the first sends.
 store::Result pipeline() {
   store::Result result;
   result.timeline = {

@@ -1,5 +1,5 @@
-// Cases that train otherwise than the baseline; which blocks of a sweep will still run, as everything that asks sees
-// it: a case can be dropped or refused at any moment and leaves its blocks pending.
+// Cases that train differently from the baseline, and the blocks of a sweep that will still run. A case can be dropped
+// or refused at any moment, which leaves its blocks pending.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -75,7 +75,7 @@ TEST_F(Training, RoundingIsNoDeparture) {
   }
 }
 
-// Only the loss shows weights that are a step old.
+// Weights that are one step old show only in the loss.
 TEST_F(Training, TheThirdLossAndTheLastAreCompared) {
   const auto apart = [&](std::size_t step, float loss) {
     store::Result result = with("fp32");
@@ -116,7 +116,7 @@ TEST_F(Training, WithoutGradientsTheLossesDecide) {
   EXPECT_NE(why_trains_differently(result, 2), "");
 }
 
-// A job whose ranks stand on these nodes, and `cases` of this layout.
+// A job whose ranks are on these nodes, with `cases` cases of this layout.
 store::Result placed(const program::Layout& layout, const std::vector<std::int32_t>& node_of, std::size_t cases) {
   store::Result r;
   r.ranks = static_cast<std::int32_t>(node_of.size());
@@ -157,7 +157,7 @@ TEST(SpansOfACase, AreByTheNodesThatTheCaseSays) {
   EXPECT_EQ(spans_of_case(r, 2).text(), "tensor 1, data 2") << "an older file's are those of the job";
 }
 
-// A sweep that was left at any moment. Of the baseline every block is measured or still to come.
+// A sweep interrupted at a random moment. Every block of the baseline has been tried or is still pending.
 store::Result left_at_random(unsigned seed) {
   std::mt19937 random(seed);
   const auto one_of = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
@@ -193,7 +193,7 @@ bool is_open(const store::Result& result, const store::ResultBlock& block) {
          status != store::CaseStatus::impossible;
 }
 
-// The same sweep, had nobody planned what will never run.
+// Returns the sweep without the blocks that will never run.
 store::Result without_dead_blocks(const store::Result& result) {
   store::Result out = result;
   out.blocks.clear();
@@ -244,7 +244,7 @@ TEST(OpenBlocks, WhatWillNeverRunMightAsWellNotBePlanned) {
   EXPECT_GT(with_dead, 200);
 }
 
-// The remedy "measure more rounds" is for those whom it helps: not for what failed, cannot run, or was left unmeasured.
+// The remedy "measure more rounds" is not given for cases that failed, cannot run, or were never measured.
 TEST(OpenBlocks, OnlyTooFewRoundsAreAnsweredWithMoreRounds) {
   int answered = 0;
   for (unsigned seed = 0; seed < 300; ++seed) {
@@ -265,8 +265,8 @@ TEST(OpenBlocks, OnlyTooFewRoundsAreAnsweredWithMoreRounds) {
   EXPECT_GT(answered, 50);
 }
 
-// Two blocks of `steps` timed steps, one twice as slow as the other. A step takes 1 s, every tenth of a block 1.5 s and
-// its last 3 s, times the block's pace.
+// Two blocks of `steps` timed steps, one twice as slow as the other. A step takes 1 s, every tenth step 1.5 s and the
+// last step of a block 3 s, times the block's pace.
 store::Result two_blocks(int steps) {
   store::Result result;
   result.warmup_steps = 1;
@@ -279,7 +279,7 @@ store::Result two_blocks(int steps) {
     block.status = store::BlockStatus::ok;
     block.session = 0;
     result.blocks.push_back(block);
-    std::vector<float> seconds{100};  // the warm-up counts nothing
+    std::vector<float> seconds{100};  // the warm-up step does not count
     for (int i = 1; i < steps; ++i) seconds.push_back(pace * (i % 10 == 0 ? 1.5F : 1.0F));
     seconds.push_back(3 * pace);
     result.step_seconds.push_back(seconds);

@@ -36,7 +36,7 @@ const CaseComparison& find(const Comparison& comparison, const std::string& name
   throw std::logic_error("no " + name);
 }
 
-// Of one file a side.
+// Compares one file with another.
 Comparison compared(const ComparedFile& a, const ComparedFile& b) {
   return compare_sides(std::span(&a, 1), std::span(&b, 1));
 }
@@ -102,11 +102,11 @@ TEST(Comparison, ThreeRunsASideUseTheSpreadOfRuns) {
   EXPECT_TRUE(c.between_runs);
   const auto& row = find(c, "baseline");
   EXPECT_NEAR(row.ratio, 1.03, 0.001);
-  // 3 % apart, 2 % spread from run to run: three runs cannot tell, however many blocks each has.
+  // The means differ by 3 %, runs scatter by 2 %: three runs cannot resolve it, however many blocks each has.
   EXPECT_EQ(row.judgement.verdict, Verdict::unresolved);
   EXPECT_LT(row.low, 1);
   EXPECT_EQ(row.first.run_seconds.size(), 3u);
-  // The same files as one run each say "slower": the scatter within runs is not that between them.
+  // As one run each, these files give "slower": the scatter within runs is smaller than that between runs.
   const Comparison within = compare_sides(std::span(first).first(2), std::span(second).first(2));
   EXPECT_FALSE(within.between_runs);
   EXPECT_LT(find(within, "baseline").high - find(within, "baseline").low, row.high - row.low);
@@ -124,7 +124,7 @@ TEST(Comparison, CasesAlignBySettingsAndNotByName) {
   store::Result tuned = two_changes();
   set(tuned, "precision", "bf16");
   const Comparison c = compared(two_changes(), tuned);
-  EXPECT_TRUE(c.cases.empty());  // every case has another precision
+  EXPECT_TRUE(c.cases.empty());  // every case differs in its precision
   ASSERT_FALSE(c.not_aligned.empty());
   EXPECT_THAT(c.not_aligned[0], HasSubstr("precision is fp32 and bf16"));
 }
@@ -152,7 +152,7 @@ TEST(Comparison, BaselinesWithOtherSettingsAreComparedIfAsked) {
   EXPECT_NEAR(find(anyway, "baseline").ratio, 1.2, 0.01);
   EXPECT_EQ(find(anyway, "baseline").second.run_seconds.size(), 2u);
   EXPECT_EQ(anyway.baselines_differ, "precision is fp32 and bf16");
-  // What is one case stays one, and nothing is said.
+  // A file compared with itself keeps its cases, and no difference is reported.
   EXPECT_EQ(compare_sides(a, a, true).baselines_differ, "");
   EXPECT_EQ(compare_sides(a, a, true).cases.size(), 2u);
 }
@@ -216,7 +216,7 @@ TEST(Differences, AreFoundWhereverTheyHide) {
   EXPECT_TRUE(values("ranks").empty());
 }
 
-// What --set changed is part of the configuration; a text that cannot be read still differs.
+// Changes by --set are part of the configuration; a text that cannot be parsed still counts as different.
 TEST(Differences, ConfigurationsAreComparedKeyByKey) {
   Files files;
   store::Result plain = two_changes(), other = two_changes(), broken = two_changes();

@@ -107,7 +107,7 @@ TEST(Published, FindsLargeCollectivesOfAsManyNodes) {
   EXPECT_EQ(published_busbw("l40s", 1, "all_reduce", 2 * gib, 335e9), "");
 }
 
-// Cases of one stage each whose profiled steps wait for `late` (none: -1); times scatter by 1 %.
+// Cases of one stage each whose profiled steps wait for rank `late` (-1: none); times scatter by 1 %.
 store::Result profiled(int ranks, int cases, int late, double by) {
   std::mt19937_64 random(1);
   std::uniform_real_distribution<> scatter(-0.01, 0.01);
@@ -174,21 +174,21 @@ TEST(Stragglers, NamesNobodyForLatenessThatFallsOnAnyRank) {
   EXPECT_LE(named, sweeps / 20);
 }
 
-// Without many cases: a delay that dwarfs what the others differ by.
+// One case suffices if the delay is much larger than the scatter of the other ranks.
 TEST(Stragglers, OneCaseIsEnoughForALargeDelay) {
   EXPECT_TRUE(find_stragglers(profiled(8, 1, 3, 0.3)).found());
-  EXPECT_FALSE(find_stragglers(profiled(2, 1, 1, 0.3)).found());  // of two, either may be the odd one
+  EXPECT_FALSE(find_stragglers(profiled(2, 1, 1, 0.3)).found());  // with two ranks, either may be the outlier
   EXPECT_FALSE(find_stragglers(profiled(8, 1, 3, 0.06)).found());
 }
 
-// So that a page can draw every rank, whoever is named.
+// A page draws every rank, even if only some are named.
 TEST(Stragglers, EveryRankHasItsShare) {
   store::Result r = profiled(4, 3, 2, 0.2);
   const Stragglers s = find_stragglers(r);
   ASSERT_EQ(s.late_share.size(), 4u);
   EXPECT_NEAR(s.late_share[2], 0.2, 0.02);
   EXPECT_NEAR(s.late_share[0], 0, 0.1);
-  r.splits.pop_back();  // of the last case a rank is missing
+  r.splits.pop_back();  // the last case lacks a rank
   EXPECT_EQ(find_stragglers(r).cases, 2);
 }
 
@@ -218,7 +218,7 @@ TEST(Bottleneck, NamesWhatCostsMostAndWhatActsOnIt) {
   EXPECT_EQ(kind_of({{Part::matrix_products, 0.6}, {Part::waiting, 0.4}}), BottleneckKind::stragglers);
   EXPECT_EQ(kind_of({{Part::matrix_products, 0.6}, {Part::loading, 0.4}}), BottleneckKind::loading);
   EXPECT_EQ(kind_of({{Part::matrix_products, 0.6}, {Part::other_compute, 0.4}}), BottleneckKind::memory);
-  EXPECT_EQ(kind_of({{Part::matrix_products, 1}}), BottleneckKind::none);  // no peak: nobody knows if it is slow
+  EXPECT_EQ(kind_of({{Part::matrix_products, 1}}), BottleneckKind::none);  // without a peak, their speed is unknown
 
   const Bottleneck b = find_bottleneck(
       r, made_of({{Part::matrix_products, 0.6}, {Part::data, 0.25}, {Part::tensor, 0.05}, {Part::idle, 0.1}}), nullptr,
@@ -238,7 +238,7 @@ TEST(Bottleneck, NamesWhatCostsMostAndWhatActsOnIt) {
   EXPECT_TRUE(advised());
   r.cases[0].settings = {"true"};
   EXPECT_FALSE(advised());
-  r.variables.clear();  // measured before there was such a variable: with its default, true
+  r.variables.clear();  // measured before the variable existed: its default, true, applies
   r.cases[0].settings.clear();
   EXPECT_FALSE(advised());
   EXPECT_THAT(b.evidence, HasSubstr("30.0 %"));
@@ -276,12 +276,12 @@ TEST(Bottleneck, EveryPartIsHeldAgainstItsRoof) {
   at_roof(Part::matrix_products, 0.25);
   at_roof(Part::other_compute, 0.4);
   at_roof(Part::data, 0.3);
-  // Most of the step is spent at memory bandwidth and at that of the links, and could not be shorter.
+  // Most of the step runs at the bandwidth of memory or links, and could not be shorter.
   const CaseBreakdown c = made_of({{Part::matrix_products, 0.3}, {Part::other_compute, 0.4}, {Part::data, 0.3}});
   const Bottleneck found = find_bottleneck(r, c, &roofs, {});
   EXPECT_EQ(found.kind, BottleneckKind::compute);
   EXPECT_NEAR(found.share, 0.05, 1e-12);
-  // A roof counts what is hidden as well: of 0.5 s of messages 0.2 s are hidden, and the links need 0.3 s.
+  // A roof includes hidden time: 0.2 s of 0.5 s of messages are hidden, and the links need 0.3 s.
   CaseBreakdown hidden = c;
   hidden.mean.overlapped = {{Part::data, 0.2}};
   EXPECT_NEAR(find_bottleneck(r, hidden, &roofs, {}).share, 0.2, 1e-12);

@@ -23,7 +23,7 @@ using nlohmann::json;
 constexpr int columns = 5;  // the baseline, its copy and three cases
 constexpr double e = 0.01;
 
-// Blocks a minute apart, in an order that changes from round to round; log_seconds(case, number of the block).
+// Blocks one minute apart, in an order that changes from round to round; log_seconds(case, index of the block).
 SweepBlocks sweep(int rounds, const std::function<double(int, int)>& log_seconds) {
   constexpr std::array strides{1, 2, 3, 4};
   SweepBlocks out{{}, 0, 1};
@@ -72,7 +72,7 @@ TEST(LevelEstimator, TakesTheMachinesLevelOutOfEveryBlock) {
 }
 
 TEST(LevelEstimator, BothBaselinesAreTheReference) {
-  // The copy is 0.4 % slower: not proven beyond 1 %, so the reference is half-way between the two.
+  // The copy is 0.4 % slower, not proven beyond 1 %, so the reference is half-way between the two.
   const auto apart = [](int which, int i) { return (which == 1 ? 0.004 : 0.0) + noise(i); };
   const SweepEstimate estimate = estimate_level(sweep(12, apart), questions());
   EXPECT_FALSE(estimate.level->baseline_left);
@@ -112,7 +112,7 @@ TEST(LevelEstimator, ACaseWithFewBlocksHasANumberAndNoInterval) {
   EXPECT_TRUE(std::isnan(estimate.answers[3].log_ratio.center));
 }
 
-// Three of a case's five blocks are slow, and so are a few of the others: the two may be the undisturbed ones.
+// Three of a case's five blocks are slow, as are a few of other cases: the other two may be the undisturbed ones.
 TEST(LevelEstimator, AMajorityThatChanceMayHaveDisturbedProvesNothing) {
   const auto states = [](int which, int i) {
     const int round = i / columns;
@@ -125,7 +125,7 @@ TEST(LevelEstimator, AMajorityThatChanceMayHaveDisturbedProvesNothing) {
   EXPECT_NEAR(early.answers[1].log_ratio.high, 0.4, 0.05);
   EXPECT_GT(early.answers[1].rounds_needed, 5);
   EXPECT_FALSE(early.answers[3].two_states);
-  // Many more rounds, and blocks disturbed as often, by chance: most of them are right.
+  // With many more rounds and blocks disturbed as often, by chance, the majority is right.
   const auto rare = [](int which, int i) { return (which == 2 && i / columns % 3 == 0 ? 0.4 : 0.0) + noise(i); };
   const SweepEstimate late = estimate_level(sweep(24, rare), questions());
   EXPECT_FALSE(late.answers[1].two_states);
@@ -141,7 +141,7 @@ TEST(LevelEstimator, BlocksApartReachAsFarAsTheyLie) {
   EXPECT_EQ(reach.high, 0);
   EXPECT_FALSE(reach_to_apart(groups, 1, 2.01 * tail).any());
   EXPECT_FALSE(reach_to_apart(groups, 2, 1.99 * tail).any());
-  // Faster blocks of the reference make what it is compared with slower.
+  // Faster blocks of the reference make the compared case slower.
   const std::vector<BlocksApart> of_reference{groups[1], groups[2]};
   EXPECT_EQ(reach_to_apart(of_reference, 1, tail).high, 0.3);
   const int rounds = rounds_to_tell_apart(groups, 1, 1.99 * tail, 5);
@@ -152,7 +152,7 @@ TEST(LevelEstimator, BlocksApartReachAsFarAsTheyLie) {
 TEST(LevelEstimator, PausesAndMissingClocksDoNoHarm) {
   SweepBlocks blocks = sweep(12, [](int, int i) { return -1 + noise(i); });
   const double usual = half_width(estimate_level(blocks, questions()).answers[1]);
-  // A block with a day's pause on either side, measured in blocks of a minute.
+  // One block with a day's pause before and after it; blocks take a minute.
   for (FinishedBlock& block : blocks.blocks) {
     block.steps_unix_s += 86400.0 * ((block.index >= 30) + (block.index >= 31));
   }
@@ -179,14 +179,14 @@ TEST(LevelEstimator, RoundsNeededBringTheHalfWidthThere) {
   EXPECT_GE(half_width_of(needed - 1), distance);
 }
 
-// The level model against a second implementation: tests/analysis/data/README.md.
+// Compares the level model with a second implementation: tests/analysis/data/README.md.
 
 const json& sweeps() {
   static const json all = json::parse(std::ifstream(test::source_dir() + "/tests/analysis/data/level_sweeps.json"));
   return all;
 }
 
-// Case 0 is the baseline and 1 its copy, which is in its group unless it is to be apart.
+// Case 0 is the baseline and 1 its copy, in the baseline's group unless `copy_apart`.
 std::vector<LevelBlock> blocks_of(const json& sweep, bool copy_apart) {
   std::vector<LevelBlock> blocks;
   for (std::size_t i = 0; i < sweep["y"].size(); ++i) {
@@ -255,7 +255,7 @@ TEST(LevelReference, TheControlAlone) {
   }
 }
 
-// The fixture must exercise what it is there for.
+// The fixture must trigger every guard.
 TEST(LevelReference, TheSweepsMeetTheGuards) {
   int carried = 0, widened = 0, aside = 0;
   for (const json& sweep : sweeps()) {

@@ -57,7 +57,7 @@ TEST(Looks, OfAnExtendedSweepSpendErrorOfTheirOwn) {
   result.extended = "8";
   const std::vector<Look> looks = looks_of(result);
   EXPECT_THAT(rounds_of(looks), ElementsAre(8, 12));
-  EXPECT_EQ(looks[0].share, 1);  // it was the only one when it was taken
+  EXPECT_EQ(looks[0].share, 1);  // it was the only look when it was taken
   EXPECT_NEAR(looks[1].share, 4.0 / 12, 1e-12);
   EXPECT_NEAR(error_bound(result), 0.05 * (1 + 4.0 / 12), 1e-12);
   EXPECT_NEAR(error_bound(declared("8,12", 12)), 0.05, 1e-12);
@@ -96,7 +96,7 @@ TEST(Looks, ASettledCaseKeepsItsVerdictAndItsLaterBlocksDoNotCount) {
   EXPECT_EQ(after.cases[3].effect->low, before.cases[3].effect->low);
 }
 
-// One case: it has all of the error. Five rounds of twelve have five twelfths of it, so the interval is wider.
+// A look at five rounds of twelve gets five twelfths of the error, so its interval is wider.
 TEST(Looks, AnEarlyLookSpendsItsShareAlone) {
   store::Result looked = declared("5,12", 5), fixed = looked;
   fixed.looks = "";

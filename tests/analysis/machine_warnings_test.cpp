@@ -1,4 +1,4 @@
-// What a sweep says of the speed of its machine: of simulated sweeps whose truth is known, and in words.
+// Warnings about the speed of a sweep's machine: simulated sweeps with known truth, and the wording.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -39,7 +39,7 @@ TEST(SpeedOfTheMachine, NoiseChangesNothing) {
   EXPECT_EQ(sweeps_with_a_range({.name = "drift of 1 % in 600 s"}, 300), 0);
 }
 
-// From the sixth round on, or ever more.
+// A machine that is slower from the sixth round on, or one that speeds up steadily.
 TEST(SpeedOfTheMachine, TheSlowestAndTheFastestRoundAreFound) {
   NoisySweeps noisy(white, Size{}, 32);
   for (int i = 0; i < 100; ++i) {
@@ -74,7 +74,7 @@ store::Result quiet_sweep() {
   for (std::size_t i = 0; i < result.blocks.size(); ++i) {
     result.blocks[i].start_unix_s = afternoon + 30 * static_cast<double>(i);
     for (float& seconds : result.step_seconds[i])
-      seconds /= 1 + 0.02F * static_cast<float>(result.blocks[i].round % 4);  // what the sample adds
+      seconds /= 1 + 0.02F * static_cast<float>(result.blocks[i].round % 4);  // the sample's own variation
     result.conditions.push_back({.steal_share = 0, .foreign_cores = 0.1, .busiest_host = "node0"});
   }
   for (int rank = 0; rank < 4; ++rank)

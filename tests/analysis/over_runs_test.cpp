@@ -181,13 +181,13 @@ TEST(Reproduction, ComparesWhatChangesDidAndNotTimes) {
   EXPECT_EQ(r.changes[0].reproduced, Reproduced::yes);
   EXPECT_EQ(r.changes[1].reproduced, Reproduced::opposite);
   EXPECT_EQ(r.changes[2].reproduced, Reproduced::no);
-  EXPECT_EQ(r.changes[3].reproduced, Reproduced::undecided);  // 1 % on the old one: not resolved
+  EXPECT_EQ(r.changes[3].reproduced, Reproduced::undecided);  // 1 % in the old file: not resolved
   EXPECT_NEAR(r.changes[0].first.ratio, 0.9, 0.001);
   EXPECT_EQ(r.changes[0].second.n, 12);
   EXPECT_EQ(reproduce(old_one, files.add("none", test::samples::sweep({}, {1, 1}))).only_in_one.size(), 4u);
 }
 
-// One run per factor: the baseline's times, and those of one change, are multiplied by them.
+// One run per factor, which scales the times of the baseline or of the one change.
 struct Series : test::SampleFiles {
   Series(const std::vector<double>& baseline, const std::vector<double>& change) {
     for (std::size_t run = 0; run < baseline.size(); ++run) {
@@ -285,7 +285,7 @@ TEST(History, ACaseThatSomeRunsDidNotMeasureIsPlacedByItsOwnRuns) {
   EXPECT_EQ(history.cases[2].largest->run, 7u);
 }
 
-// The declared error: of series without a change, at most 5 % have one named, in any of the cases.
+// The declared error: among series without a change, at most 5 % report one, in any case.
 TEST(History, NamesAChangeWhereThereIsNoneAsRarelyAsItSays) {
   constexpr int series_count = 60;
   int named = 0;

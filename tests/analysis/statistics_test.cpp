@@ -17,8 +17,8 @@ namespace {
 
 using ::testing::FieldsAre;
 
-// Boost.Math computes them; what is ours are the order of the arguments and the tails. Printed tables' values, and
-// those of Simpson's rule over the chi distribution of the standard error.
+// Boost.Math computes the distributions; our code chooses the arguments and the tails. The expected values come from
+// printed tables and from Simpson's rule over the chi distribution of the standard error.
 TEST(Distributions, AreAskedForTheRightTail) {
   EXPECT_NEAR(student_t_quantile(0.975, 5), 2.5705818356, 1e-10);
   EXPECT_NEAR(student_t_quantile(0.9995, 3), 12.9239786368, 1e-8);
@@ -75,7 +75,7 @@ TEST(TwoSamples, TooFewValuesGiveACentreAndEqualOnesNoWidth) {
   EXPECT_EQ(same.high, 0);
 }
 
-// However well they agree: a few values that happen to lie close together are no scatter.
+// However well they agree: a few values that happen to lie close together do not show the scatter.
 TEST(Pairs, FewerThanFourGiveANumberButNoVerdict) {
   for (int rounds = 0; rounds <= 5; ++rounds) {
     SweepBlocks sweep;

@@ -1,4 +1,4 @@
-// Sweeps of one operation whose settings are measured at several sizes.
+// Sweeps of one operation, with settings measured at several sizes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ double wobble(int c, int round) {
 class GridTest : public SummaryTest {
  protected:
   // At 1 MiB everything takes eight times as long. nccl_algo=tree is 10 % faster at the baseline's size and 10 % slower
-  // at 1 MiB. All share a drift. `factor`: of a block's seconds, by case and round.
+  // at 1 MiB. All cases share a drift. `factor` scales a block's seconds, by case and round.
   template <class Factor>
   store::Result grid(Factor factor, int rounds = 12) {
     const std::array of_cases{1.0, 1.0, 8.0, 8.0, 0.9, 8.8};
@@ -91,7 +91,7 @@ TEST_F(GridTest, AControlThatMovesAtOneSizeIsNamed) {
   EXPECT_TRUE(summary.levels[1].baseline_left);
 }
 
-// As many failed blocks as leave no verdict cost it at that size alone.
+// Failed blocks of the baseline at one size cost only the verdicts at that size.
 TEST_F(GridTest, AFailedBaselineCostsTheVerdictsAtItsSize) {
   store::Result result = grid();
   for (int round = 2; round < 12; ++round) {
@@ -122,7 +122,7 @@ TEST_F(GridTest, SizesAloneAreNotCompared) {
   EXPECT_EQ(declared_comparisons(result), 0);
 }
 
-// When a block of four cases runs: a minute apart, in an order that changes from round to round.
+// Returns a block's place in time in a sweep of four cases, whose order changes from round to round.
 int place_of(const store::ResultBlock& block) {
   return 4 * block.round + (block.case_index * (block.round % 2 == 0 ? 1 : 3) + block.round / 2) % 4;
 }

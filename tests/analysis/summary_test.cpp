@@ -21,7 +21,7 @@ TEST_F(SummaryTest, NumbersOfACase) {
   const Summary summary = summarise(result);
   ASSERT_EQ(summary.cases.size(), 4u);
   const CaseSummary& fast = summary.cases[2];
-  const double seconds = result.step_seconds[2][2];  // the median of the timed ones; the warm-up step is not
+  const double seconds = result.step_seconds[2][2];  // the median of the timed steps, without the warm-up step
   EXPECT_DOUBLE_EQ(fast.step_seconds, seconds);
   EXPECT_DOUBLE_EQ(fast.tokens_per_second, 1000 / seconds);
   EXPECT_DOUBLE_EQ(fast.flops_per_rank, 2e9 / seconds);
@@ -83,7 +83,7 @@ TEST_F(SummaryTest, ALargerBatchIsComparedPerToken) {
 
 TEST_F(SummaryTest, BlocksOfDifferentSessionsAreNeverPaired) {
   store::Result result = ordinary(6);
-  // Rounds 0-2 were measured in session 0, 3-5 in session 1, and round 3 was cut in two.
+  // Rounds 0-2 were measured in session 0, 3-5 in session 1; round 3 spans both.
   for (int round = 3; round < 6; ++round) {
     for (int c = 0; c < 4; ++c) block(result, round, c).session = 1;
   }
@@ -121,15 +121,15 @@ TEST_F(SummaryTest, AControlThatMovesMakesTheSweepUnreliable) {
   EXPECT_EQ(exit_code(summary), 4);
 }
 
-// The cases share 5 %.
+// The declared cases share the error of 5 %.
 TEST_F(SummaryTest, TheFamilyIsWhatWasDeclared) {
   const auto noisy = [](int c, int round) { return 1 + 0.01 * ((5 * c + 3 * round + c * round) % 7 - 3); };
   store::Result result = sweep(12, {"a=1", "b=1", "c=1"}, noisy);
   const auto width = [](const Summary& s, std::size_t c) { return s.cases[c].effect->high - s.cases[c].effect->low; };
   const double family_of_3 = width(summarise(result), 2);
-  result.cases[3].status = store::CaseStatus::failed;  // declared all the same
+  result.cases[3].status = store::CaseStatus::failed;  // declared nevertheless
   EXPECT_EQ(width(summarise(result), 2), family_of_3);
-  result.cases[3].status = store::CaseStatus::impossible;  // known before: never declared
+  result.cases[3].status = store::CaseStatus::impossible;  // known in advance: never declared
   EXPECT_LT(width(summarise(result), 2), family_of_3);
 }
 
@@ -141,12 +141,12 @@ TEST_F(SummaryTest, FailedCasesAndMissingBlocks) {
   Summary summary = summarise(result);
   EXPECT_EQ(summary.failed_cases, 1);
   EXPECT_EQ(exit_code(summary), 4);
-  EXPECT_FALSE(summary.partial);  // nothing more was to be measured
+  EXPECT_FALSE(summary.partial);  // nothing more remained to be measured
   block(result, 11, 3).status = store::BlockStatus::pending;
   EXPECT_TRUE(summarise(result).partial);
 }
 
-// Without its cause an ordinary sweep has none of them.
+// An ordinary sweep has no warning; each cause adds exactly its own.
 TEST_F(SummaryTest, EachCauseHasItsWarning) {
   const auto nodes = [](store::Result& result, int threads_of_the_last) {
     for (int rank = 0; rank < 4; ++rank) {
@@ -239,7 +239,7 @@ TEST_F(SummaryTest, ARequestThatNcclDidNotFollowHasNoVerdict) {
 TEST_F(SummaryTest, DeviceStatisticsAreMediansOverBlocksThatHaveThem) {
   store::Result result = ordinary(3);
   result.gpu.resize(result.blocks.size());
-  for (int round = 0; round < 2; ++round) {  // the third round's are missing
+  for (int round = 0; round < 2; ++round) {  // the third round's statistics are missing
     machine::GpuStatistics& gpu = result.gpu[static_cast<std::size_t>(round) * result.cases.size() + 2].together;
     gpu.mean_utilisation = 0.9;
     gpu.mean_sm_clock_hz = 1.5e9;
@@ -260,8 +260,8 @@ TEST_F(SummaryTest, ThrottledRoundsAreNamedAndCount) {
   result.gpu.resize(result.blocks.size());
   for (std::size_t i = 0; i < result.blocks.size(); ++i) {
     const int round = result.blocks[i].round;
-    // Two rounds by their clock, two by NVML's reason. That a GPU is at its power limit is usual, and so is that one
-    // case draws more power than another and has lower clocks.
+    // Two rounds show throttling by their clock, two by NVML's reason. Neither a GPU at its power limit is unusual, nor
+    // a case that draws more power than another and has lower clocks.
     const double usual = result.blocks[i].case_index == 2 ? 1.4e9 : 1.7e9;
     result.gpu[i].together.mean_sm_clock_hz = (round < 2 ? 0.8 : 1.0) * usual;
     result.gpu[i].throttling = round == 2 || round == 3 ? "power cap, software thermal slowdown" : "power cap";
@@ -285,10 +285,10 @@ TEST_F(SummaryTest, ALostBlockIsNamedAndCountsOnlyIfItCostAVerdict) {
   EXPECT_EQ(summary.lost[0].case_index, 2);
   EXPECT_EQ(summary.lost[0].round, 3);
   EXPECT_EQ(exit_code(summary), 0);
-  for (int round = 4; round < 12; ++round) lose(round, 2);  // three are left
+  for (int round = 4; round < 12; ++round) lose(round, 2);  // three rounds are left
   summary = summarise(result);
   EXPECT_EQ(exit_code(summary), 4);
-  // The baseline's are everybody's. A case that failed is reported as such.
+  // Blocks lost by the baseline count for all cases. A failed case is reported as failed instead.
   result = ordinary(4);
   lose(0, 0);
   lose(0, 1);
@@ -311,7 +311,7 @@ TEST_F(SummaryTest, CollectivesHaveRatesAndALimit) {
   EXPECT_NEAR(before.cases[0].rates->algorithm_bytes_per_s, 10e3, 0.1);
   EXPECT_NEAR(*before.cases[0].rates->bus_bytes_per_s, 15e3, 0.1);
   EXPECT_FALSE(before.cases[0].rates->limit_bytes_per_s);
-  // Twice the bytes in 1.5 times the time are faster.
+  // Twice the bytes in 1.5 times the time is faster.
   EXPECT_EQ(before.cases[2].effect->verdict, Verdict::faster);
   EXPECT_NEAR(before.cases[2].effect->ratio, 0.75, 1e-6);
   EXPECT_EQ(before.cases[3].effect->verdict, Verdict::same);

@@ -1,4 +1,4 @@
-// The one reader of input files: what it reads, and that nothing makes it wait or fill the memory.
+// The only reader of input files: its results, and that no file makes it wait or fill the memory.
 #include "base/file.h"
 
 #include <fcntl.h>
@@ -19,7 +19,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Every length around the sizes at which the reader takes more memory, against limits around that length.
+// Every length around the sizes at which the reader grows its buffer, with limits around that length.
 TEST(ReadFile, ReadsEveryLengthUpToTheLimit) {
   const test::TemporaryFolder folder;
   for (const std::size_t length : {0, 1, 4095, 4096, 4097, 4098, 8193, 8194, 100000}) {
@@ -62,7 +62,7 @@ TEST(ReadFile, RefusesAtOnceWhatIsNoRegularFile) {
   EXPECT_EQ(try_read_file(folder.path(), 100).problem, "cannot be read: it is a directory");
 }
 
-// Larger than any memory, and with nothing in it.
+// A sparse file, larger than any memory.
 TEST(ReadFile, DoesNotReadAFileThatIsTooLong) {
   const test::TemporaryFolder folder;
   const std::string path = folder.write("sparse", "");

@@ -14,14 +14,14 @@
 namespace harness {
 namespace {
 
-// By the definition of binary16 (IEEE 754, 3.4): all its numbers, and what lies halfway between two neighbours.
+// All numbers of binary16 by its definition (IEEE 754, 3.4), and the midpoints between neighbours.
 TEST(F16, RoundsToTheNearestNumber) {
   const auto value = [](std::uint32_t bits) {
     const int exponent = static_cast<int>(bits >> 10 & 31u);
     const double fraction = bits & 1023u;
     return exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(fraction + 1024, exponent - 25);
   };
-  for (std::uint32_t bits = 0; bits < 0x7c00u; ++bits) {  // the one beyond the last would be infinity
+  for (std::uint32_t bits = 0; bits < 0x7c00u; ++bits) {  // the one after the last would be infinity
     const auto x = static_cast<float>(value(bits));
     ASSERT_EQ(to_float(f16{static_cast<std::uint16_t>(bits)}), x);
     ASSERT_EQ(to_float(f16{static_cast<std::uint16_t>(bits | 0x8000u)}), -x);
@@ -41,7 +41,7 @@ TEST(F16, RoundsToTheNearestNumber) {
 
 using Words = std::array<std::uint32_t, 4>;
 
-// The known answers of the generator's authors: Random123, tests/kat_vectors, "philox4x32 10".
+// Known answers from the generator's authors: Random123, tests/kat_vectors, "philox4x32 10".
 TEST(Philox, KnownAnswers) {
   EXPECT_EQ(philox(0, 0), (Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   constexpr std::uint64_t ones = ~std::uint64_t{0};
@@ -70,7 +70,7 @@ TEST(Philox, NormalHasTheMomentsOfANormal) {
     neighbours += x * previous;
     previous = x;
   }
-  // Five standard deviations of each estimate: 1, sqrt 2, sqrt 96 and 1 over sqrt count.
+  // Five standard deviations of each estimate: 1, sqrt 2, sqrt 96 and 1, divided by sqrt count.
   const double unit = 5 / std::sqrt(count);
   EXPECT_NEAR(sum / count, 0, unit);
   EXPECT_NEAR(squares / count, 1, unit * std::sqrt(2.0));
@@ -128,7 +128,7 @@ TEST(Fp8, EveryCodeIsTheNumberOfTheSpecification) {
   }
 }
 
-// Against a search through all codes: the nearest, of two equally near ones the even one.
+// Compared with a search through all codes: the nearest, and the even one of a tie.
 TEST(Fp8, RoundsToTheNearestNumber) {
   for (const Fp8Format& format : {e4m3_format, e5m2_format}) {
     const std::uint32_t most = bits_of(2 * std::bit_cast<float>(format.largest_bits));
@@ -167,7 +167,7 @@ TEST(Fp8, TheScaleIsTheSmallestPowerOfTwoThatFits) {
   }
 }
 
-// Of a matrix of 130 rows and 5 blocks in a row: two tiles beside each other, and two below for two rows.
+// A matrix of 130 rows and 5 blocks per row: two tiles side by side, and two more below for the last two rows.
 TEST(BlockScales, LieInTilesOf128RowsAnd4Blocks) {
   EXPECT_EQ(block_scales(130, 160), 4 * 512);
   EXPECT_EQ(block_scales(128, 128), 512);

@@ -33,7 +33,7 @@ TEST(Text, CharactersAreReplacedByTexts) {
   EXPECT_EQ(replaced("", {{',', ";"}}), "");
 }
 
-// Bash makes of the word what the text is, byte for byte.
+// Bash expands the word to the text, byte for byte.
 TEST(Text, AShellWordStandsForItsText) {
   std::mt19937 random(3);
   std::vector<std::string> texts{"", "plain", "my results/it's.h5", "$(id)", "`id`", "\\", "~", "#x", "!!", "é"};
@@ -83,7 +83,7 @@ TEST(Escape, TextStaysAsItIs) {
   EXPECT_EQ(escaped_lines("two\n\tlines\u009b\r"), "two\n\tlines\\u009b\\x0d");
 }
 
-// Some terminals read a single byte 0x9b as U+009B, and some an overlong form of it.
+// Some terminals read a single byte 0x9b as U+009B, and some also its overlong encoding.
 TEST(Escape, WhatIsNotUtf8) {
   EXPECT_EQ(escaped("\x9b"
                     "31m\xff"),
@@ -93,7 +93,7 @@ TEST(Escape, WhatIsNotUtf8) {
   EXPECT_EQ(escaped("\xed\xa0\x80"), "\\xed\\xa0\\x80");
 }
 
-// A path ends no line of a message; the lines of the message itself, and of another one in it, stay.
+// A path cannot break a line of a message; the line breaks of the message itself, and of a nested message, stay.
 TEST(Escape, WhatAMessageIsAboutStaysInItsLine) {
   const auto said = [](const auto&... arguments) -> std::string {
     try {

@@ -56,7 +56,7 @@ TEST(Units, BytesRoundTripExactly) {
   EXPECT_EQ(print_bytes_exact(1536), "1536 B");
 }
 
-// Networks are sold in bits, memories in bytes. A wrong unit is eight times off, so a hint names both.
+// Networks are sold in bits, memories in bytes. A wrong unit is off by a factor of eight, so a hint names both.
 TEST(Units, BandwidthsOfBitsAndOfBytes) {
   for (const char* same : {"400 Gb/s", "400 Gbit/s", "400Gbps", "0.4 Tb/s", "50 GB/s", "400000 Mb/s", "50e9 B/s"})
     EXPECT_DOUBLE_EQ(parse_bandwidth(same), 50e9) << same;
@@ -83,7 +83,7 @@ TEST(Units, Seconds) {
   EXPECT_DOUBLE_EQ(parse_seconds("12"), 12);
   EXPECT_THAT(message_of(parse_seconds, "10 mins"), HasSubstr("did you mean min?"));
   EXPECT_THAT(message_of(parse_seconds, "10 MiB"), HasSubstr("unknown unit 'MiB'"));
-  // No sum of times overflows.
+  // The limit keeps sums of times from overflowing.
   EXPECT_DOUBLE_EQ(parse_seconds("1e6 h"), 3.6e9);
   for (const char* text : {"1e308 h", "1e308 s", "-1e300 s", "4e9 s"})
     EXPECT_THAT(message_of(parse_seconds, text), HasSubstr("a time is at most 1e+06 h")) << text;
@@ -122,7 +122,7 @@ TEST(Units, PrintedExactlyReadBackAsTheSameValue) {
   EXPECT_EQ(print_seconds_exact(0), "0 s");
   for (const double value : {1.0 / 3, 1e-30, 3.141592653589793e9, 7e22, 0.1, 2e-7}) {
     EXPECT_EQ(parse_bandwidth(print_bandwidth_exact(value)), value);
-    if (value > 3.6e9) continue;  // more than a time may be
+    if (value > 3.6e9) continue;  // beyond the largest time
     EXPECT_EQ(parse_seconds(print_seconds_exact(value)), value);
   }
 }
@@ -130,7 +130,7 @@ TEST(Units, PrintedExactlyReadBackAsTheSameValue) {
 TEST(Units, ShownToThreeDigits) {
   EXPECT_EQ(show_bytes(512), "512 B");
   EXPECT_EQ(show_bytes(1.25 * 1073741824), "1.25 GiB");
-  EXPECT_EQ(show_bytes(1048575), "1.00 MiB");  // and not "1024 KiB"
+  EXPECT_EQ(show_bytes(1048575), "1.00 MiB");  // not "1024 KiB"
   EXPECT_EQ(show_seconds(0.0341), "34.1 ms");
   EXPECT_EQ(show_seconds(0.99999), "1.00 s");
   EXPECT_EQ(show_seconds(12e-6), "12 us");

@@ -1,4 +1,4 @@
-// Points that lines made, with noise: what was planted comes out.
+// Measurements generated from known lines, with noise: calibration recovers the planted values.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Times that are off by 2 %, as often above as below.
+// Scatters times by 2 %, symmetrically.
 class Noise {
  public:
   double operator()(double seconds) { return seconds * std::exp(0.02 * normal_(engine_)); }
@@ -39,7 +39,7 @@ class Noise {
   std::normal_distribution<double> normal_;
 };
 
-// A start and a rate at every size, with noise.
+// A curve with this start-up time and rate at every size, with noise.
 config::Curve straight(double start_s, double bytes_per_s, Noise& noise) {
   std::vector<config::CurvePoint> points;
   for (double bytes = 8; bytes < 2e6; bytes *= 4) points.push_back({bytes, noise(start_s + bytes / bytes_per_s)});
@@ -87,7 +87,7 @@ TEST(FitLine, FindsStartAndRate) {
   EXPECT_NEAR(line.rate, 5e9, 0.03 * 5e9);
 }
 
-// One point of twelve that another process held up by ten times.
+// One of twelve points took ten times as long because another process interfered.
 TEST(FitLine, IsHardlyMovedByOnePointThatIsFarOff) {
   std::vector<CurvePoint> points = line_with_noise();
   points[5].seconds *= 10;
@@ -116,8 +116,8 @@ TEST(Calibrated, HasTheCurvesAndTheBestRates) {
   }
 }
 
-// A GPU's burst clocks: the products of one layer's step ran quicker than a step of many layers lets them. On cores it
-// is the other way round, because an operand of a repeated product stays in the caches, and the step's time holds.
+// Burst clocks of a GPU: the products of one layer's step ran faster than a step of many layers permits. On CPU cores
+// it is the other way round, because the operands of a repeated product stay in the caches, and the step's time counts.
 TEST(Calibrated, HasNoProductQuickerThanTheBestThatRanAgainAndAgain) {
   for (const double rate : {0.5, 0.9, 1.0, 1.2, 2.0}) {  // of the step's best product, over the peak
     Measured m = node_of_two();
@@ -131,7 +131,7 @@ TEST(Calibrated, HasNoProductQuickerThanTheBestThatRanAgainAndAgain) {
   }
 }
 
-// A ring of two moves as many bytes as an all-reduce's message has; the links are as fast as the quickest collective.
+// A ring of two moves as many bytes as an all-reduce's message has. The fastest collective gives the link speed.
 TEST(Calibrated, HasTheLinksOfTheAllReduce) {
   for (const double of_gather : {0.5, 1.0, 2.0}) {
     Noise noise;
@@ -140,7 +140,7 @@ TEST(Calibrated, HasTheLinksOfTheAllReduce) {
     m.communications["all_gather"] = straight(30e-6, of_gather * 2e9, noise);
     const Calibrated found = calibrated_by(m);
     const double best = std::max(of_gather, 1.0) * 1e9;
-    // As quick as the quickest message, of whose time a part is its start.
+    // As fast as the fastest message, part of whose time is its start.
     EXPECT_LT(found.link_bytes_per_s, 1.05 * best);
     EXPECT_GT(found.link_bytes_per_s, 0.8 * best);
     EXPECT_NEAR(found.link_bytes_per_s * found.calibration.within_node->share, 1e9, 0.05e9);
@@ -148,7 +148,7 @@ TEST(Calibrated, HasTheLinksOfTheAllReduce) {
   }
 }
 
-// Two nodes of two ranks: a ring through all of them enters and leaves each node once.
+// Two nodes of two ranks: a ring through all ranks enters and leaves each node once.
 Measured two_nodes_of_two(Noise& noise) {
   Measured m = node_of_two();
   m.ranks = 4;
@@ -176,7 +176,7 @@ TEST(Calibrated, HasOnlyTheNetworkWhereNothingElseIsKnown) {
   EXPECT_THAT(hardware, HasSubstr("gpus: 2"));
 }
 
-// Links within a node that are ten times as quick as the network.
+// Links within a node that are ten times as fast as the network.
 TEST(Calibrated, HasTheLinksWithinANodeToo) {
   Noise noise;
   Measured m = two_nodes_of_two(noise);
@@ -202,7 +202,7 @@ TEST(Calibrated, NeedsAProductAndSomethingThatMovesMemory) {
   EXPECT_THAT(test::error_of([&] { calibrated_by(m); }), HasSubstr("no operation that moves memory"));
 }
 
-// A prediction by the files of node_of_two(), with more of a baseline.
+// Loads a prediction from the files of node_of_two(), with more settings in its baseline.
 config::Experiment predicted(const std::string& baseline, const Wanted& wanted = usual(config::BackendKind::cpu)) {
   const test::TemporaryFolder folder;
   const Measured m = node_of_two();
@@ -217,7 +217,7 @@ config::Experiment predicted(const std::string& baseline, const Wanted& wanted =
                        baseline + "}\n"));
 }
 
-// A prediction reads what is written, whatever stands in the device's name.
+// A prediction can read the written files, whatever the device is called.
 TEST(CalibrationFiles, AreReadBack) {
   const Calibrated found = calibrated_by(node_of_two());
   Wanted wanted;
@@ -240,7 +240,7 @@ TEST(CalibrationFiles, AreReadBack) {
   EXPECT_NEAR(gelu->seconds_at(5e5), written.measured.computation(Precision::fp32, "gelu")->seconds_at(5e5), 1e-7);
 }
 
-// Each number of a calibration is in the step that it predicts.
+// Each number of a calibration affects the predicted step.
 TEST(CalibrationFiles, PredictWithCurvesHopsAndSteps) {
   config::Experiment e = predicted("global_batch_size: 4, layout: {tensor_parallel: 2}");
   const program::Layout layout{{program::Axis::tensor, 2}};
@@ -265,7 +265,7 @@ TEST(CalibrationFiles, PredictWithCurvesHopsAndSteps) {
             plain_s + 1);
 }
 
-// A curve of fused attention says nothing of the time with probabilities in memory.
+// A curve of fused attention does not apply to attention with its probabilities in memory.
 TEST(CalibrationFiles, CurvesOfAttentionAreOfFusedAttention) {
   config::Experiment e = predicted("global_batch_size: 4, layout: {tensor_parallel: 2}");
   const program::Layout layout{{program::Axis::tensor, 2}};
@@ -278,7 +278,7 @@ TEST(CalibrationFiles, CurvesOfAttentionAreOfFusedAttention) {
   }
 }
 
-/// A job of one GPU, whose worker says of itself what `identity` has and does nothing else.
+/// A job of one GPU whose worker only reports `identity`.
 class ProbedJob : public test::PlayedJob {
  public:
   explicit ProbedJob(NameValues identity) : identity_(std::move(identity)) {}
@@ -303,11 +303,11 @@ TEST(CalibratedDevice, IsWhatAGpuSaysOfItself) {
   EXPECT_EQ(device.name, "NVIDIA X1");
   EXPECT_EQ(device.compute_capability, 103);
   EXPECT_EQ(device.sms, 148);
-  EXPECT_EQ(device.memory_bytes, 0);  // which it does not tell
+  EXPECT_EQ(device.memory_bytes, 0);  // not reported
   EXPECT_EQ(job.blocks_run, 1);
 }
 
-// A hardware file without what nobody told is one that a prediction reads.
+// A prediction can read a hardware file that lacks unreported values.
 TEST(CalibratedDevice, WithoutMemoryItsFileHasNone) {
   Measured m;
   m.device = {.name = "NVIDIA X1", .sms = 148, .compute_capability = 103};

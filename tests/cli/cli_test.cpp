@@ -1,4 +1,4 @@
-// Mistakes in the command line, as a person meets them.
+// Mistakes on the command line, as users make them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -50,7 +50,7 @@ TEST(CommandLine, AWrongValueIsNamedWithItsOptionAndWhatIsAllowed) {
   }
 }
 
-// The output of a verb reaches the terminal without a control character, whoever named the files and wrote their texts.
+// A verb's output reaches the terminal without control characters, whatever the files are named or contain.
 
 TEST(CleanStream, EscapesLinesAndPassesTablesAsTheyAre) {
   std::ostringstream to;
@@ -67,7 +67,7 @@ TEST(CleanStream, AFullDiskIsSeenAtTheFlush) {
   EXPECT_FALSE(out);
 }
 
-// Controls, a title of the window, overrides of direction, what is not UTF-8, and a formula.
+// Control characters, a window title, direction overrides, invalid UTF-8, and a spreadsheet formula.
 const std::string hostile = "=x\x1b]0;owned\x07\u009b31m\u202e\u200b\u2028\x7f\xff";
 
 class PrintedByVerbs : public Readers {};
@@ -106,7 +106,7 @@ FirstMachine node(const std::string& gpu, double memory_bytes, int gpus) {
 }
 const FirstMachine laptop{.gpus = {}, .cores = 2, .cpu = "a CPU"};
 
-// The file that init writes loads without a warning and every case of it can run.
+// The file that init writes loads without a warning, and all its cases can run.
 plan::Plan plan_of(const FirstConfiguration& first) {
   const config::Experiment e = config::load_experiment("harness.yaml", {}, first.text);
   EXPECT_TRUE(e.warnings.empty()) << e.warnings.front();
@@ -167,7 +167,7 @@ TEST(Init, WritesAFileOnceAndSaysHowToGoOn) {
   const test::TemporaryFolder folder;
   const InitOptions options{.ranks = 2, .backend = "cpu", .output = folder / "mine.yaml"};
   std::ostringstream out;
-  setenv("HARNESS_CALLED", "/opt/site/harness", 1);  // as the launcher passes on what was typed
+  setenv("HARNESS_CALLED", "/opt/site/harness", 1);  // set by the launcher to the command that the user typed
   EXPECT_EQ(init(options, out), 0);
   unsetenv("HARNESS_CALLED");
   EXPECT_THAT(out.str(), HasSubstr("  /opt/site/harness plan " + options.output + " --ranks 2"));

@@ -18,7 +18,7 @@ TEST_F(Readers, CompareExitsWithWhatItFound) {
   const auto a = write("a.h5", test::samples::nothing_moved());
   const auto slower = write("slower.h5", test::samples::nothing_moved(), 1.1);
   const auto faster = write("faster.h5", test::samples::nothing_moved(), 0.9);
-  EXPECT_EQ(say({"compare", a, slower}).code, 0);  // it was not asked to judge
+  EXPECT_EQ(say({"compare", a, slower}).code, 0);  // not asked to judge
   struct Row {
     const std::string& other;
     const char* gate;
@@ -30,7 +30,7 @@ TEST_F(Readers, CompareExitsWithWhatItFound) {
   }
 }
 
-// All that compares files makes its intervals and verdicts, and labels them, by what the files declare: the strictest.
+// Verbs that compare files use and name the confidence that the files declare; of several, the strictest.
 TEST_F(Readers, TheDeclaredConfidenceIsNamed) {
   const auto declared = [&](const std::string& name, double confidence) {
     store::Result result = test::samples::sweep({"micro_batch_size=2"}, {1, 1, 0.9});
@@ -49,7 +49,7 @@ TEST_F(Readers, TheDeclaredConfidenceIsNamed) {
               ::testing::AllOf(HasSubstr("A 95 % interval"), HasSubstr("B 99 % interval")));
 }
 
-// Whatever one of the files lacks, what is not known is left out.
+// Values that one of the files lacks are omitted.
 TEST_F(Readers, ComparingPrintsNoNumberThatIsNone) {
   std::vector<store::Result> lacking(6, test::samples::everything());
   for (store::ResultBlock& block : lacking[0].blocks) block.status = store::BlockStatus::pending;
@@ -89,7 +89,7 @@ TEST_F(Readers, HistoryNamesWhereACaseChanged) {
   const Said text = say(arguments);
   EXPECT_EQ(text.code, 0) << text.err;
   EXPECT_THAT(text.out, HasSubstr("Over 10 runs the step time changed: baseline +10.0 % between n6.h5 and n7.h5"));
-  // The other changes there, and nothing of the other nights.
+  // Lists other changes between these two nights, and nothing about the other nights.
   EXPECT_THAT(text.out, HasSubstr("- identity, driver: 570 (n6.h5); 580 (n7.h5)\n"));
   EXPECT_THAT(text.out, Not(HasSubstr("night:")));
   const auto with = [&](std::vector<std::string> more) {
@@ -103,12 +103,12 @@ TEST_F(Readers, HistoryNamesWhereACaseChanged) {
   EXPECT_EQ(json["schema"], "harness-compare");
   EXPECT_EQ(json["history"]["cases"][0]["change"]["first_run_after"], 6);
   EXPECT_EQ(json["history"]["cases"][0]["step_seconds"].size(), 10u);
-  // A bad night does not count, and too few runs have no verdict.
+  // A bad night does not count. Too few runs have no verdict.
   const Said left_out = with({write("moved.h5", test::samples::unreliable())});
   EXPECT_EQ(left_out.code, 0) << left_out.err;
   EXPECT_THAT(left_out.out, HasSubstr("! Left out: moved.h5 is unreliable"));
   EXPECT_THAT(say({"compare", "--history", files[0], files[1]}).out, HasSubstr("too few for a verdict"));
-  // Nor does a bad night have to be like the others.
+  // A bad night may differ from the others.
   store::Result bad = test::samples::unreliable();
   bad.ranks = 8;
   EXPECT_EQ(with({write("bad.h5", bad)}).code, 0);
@@ -133,7 +133,7 @@ TEST_F(Readers, CompareRefusesWhatIsUnlikeAndDoubtsWhatIsUnreliable) {
   EXPECT_THAT(anyway.out, HasSubstr("B MFU"));
   EXPECT_EQ(say({"compare", a, moved}).code, 4);
   EXPECT_EQ(say({"compare", a, part}).code, 4);
-  // Nothing in common is nothing compared, not "no regression".
+  // Files with nothing in common give no comparison, which is not "no regression".
   store::Result bf16 = test::samples::nothing_moved();
   for (auto& row : bf16.cases) row.settings[0] = "bf16";
   EXPECT_EQ(say({"compare", a, write("bf16.h5", bf16), "--fail-on", "slower"}).code, 3);
@@ -163,7 +163,7 @@ TEST_F(Readers, ThreeRunsOfOneConfigurationHaveAVerdictTogether) {
     EXPECT_THAT(refused.err, HasSubstr("are about two sides, but these 3 files"));
   }
   EXPECT_THAT(say({"show", arguments[1], arguments[2]}).err, HasSubstr("show takes one result file, but 2 were given"));
-  // A run that does not repeat the others, or repeats too well, is refused in a line.
+  // A run that does not match the others, or duplicates one of them, is refused in one line.
   store::Result ranks = test::samples::sweep({"micro_batch_size=2"}, {1, 1, 0.9});
   ranks.ranks = 8;
   const Said unlike = with({write("ranks.h5", ranks)});
@@ -175,7 +175,7 @@ TEST_F(Readers, ThreeRunsOfOneConfigurationHaveAVerdictTogether) {
   const Said twice = with({arguments[1]});
   EXPECT_EQ(twice.code, 1);
   EXPECT_THAT(twice.err, HasSubstr("hold the same run (r0.9.h5). A run counts once: leave one of them out\n"));
-  // One file's own verdict decides whether the exit code is an alarm; what is partial is only said.
+  // A file's own verdict decides whether the exit code is an alarm. A partial file is only mentioned.
   EXPECT_EQ(with({write("moved.h5", test::samples::sweep({"micro_batch_size=2"}, {1, 1.2, 0.9}))}).code, 4);
   store::Result quiet = test::samples::sweep({"micro_batch_size=2"}, {1, 1, 0.9});
   quiet.state = store::RunState::partial;

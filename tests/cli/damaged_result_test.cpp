@@ -1,6 +1,6 @@
-// A result file that anybody can have damaged: whatever a reader is asked for, it answers or says what is wrong, in
-// little memory, and never crashes; `sweep --resume` loses nothing of it. A few damages and verbs, drawn by the file's
-// bytes, so that another file has another draw; with HARNESS_SOAK=1 6,000 damages and all verbs.
+// Result files with arbitrary damage. A reader answers or reports what is wrong, in little memory, and never crashes;
+// `sweep --resume` loses none of the file's data. The file's bytes seed the draw of a few damages and verbs, so that
+// another file gets another draw. HARNESS_SOAK=1 runs 6,000 damages and all verbs.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -58,7 +58,7 @@ std::string bytes_of(Number value) {
   return bytes;
 }
 
-// Words that a column can hold and hardly any result has, and that lengths and addresses are made of.
+// Byte strings that a column can hold but results rarely contain, and plausible lengths and addresses.
 const std::vector<std::string>& extremes() {
   static const std::vector<std::string> words = [] {
     std::vector<std::string> all{"AAAAAAAA", "\xff\xff\xff\xff\xff\xff\xff\xff", "-1", "nan", "\x1b[31m", "{\""};
@@ -75,7 +75,7 @@ const std::vector<std::string>& extremes() {
   return words;
 }
 
-// The place of a dataset's values.
+// The location of a dataset's values in the file.
 struct Region {
   std::string name;
   std::uint64_t at = 0, row = 0, rows = 0;  // bytes, bytes, number
@@ -102,7 +102,7 @@ std::vector<Region> regions_of(const std::string& path) {
   return found;
 }
 
-// A word in one row of a dataset or in all, or, once in three times, where the file says how its datasets lie.
+// Overwrites one row or all rows of a dataset with an extreme word, or, once in three times, the metadata of the file.
 Damage drawn_damage(const std::vector<Region>& regions, std::uint64_t file_bytes, std::mt19937_64& random) {
   const std::string word = extremes()[random() % extremes().size()];
   if (random() % 3 == 0) {
@@ -122,7 +122,7 @@ Damage drawn_damage(const std::vector<Region>& regions, std::uint64_t file_bytes
           }};
 }
 
-// The HDF5 library itself does not free all of a type that it could not read.
+// The HDF5 library itself leaks part of a type that it cannot read.
 #ifdef __SANITIZE_ADDRESS__
 using LeaksOfHdf5 = __lsan::ScopedDisabler;
 #else
@@ -176,7 +176,7 @@ class DamagedResult : public Readers {
 
   void expect_sane(const std::vector<std::string>& arguments, const std::string& what) {
     const std::string typed = join(arguments, " ");
-    if (test::soaking()) std::cerr << what << "; harness " << typed << std::endl;  // the last one, if it crashes
+    if (test::soaking()) std::cerr << what << "; harness " << typed << std::endl;  // the last command before a crash
     const LeaksOfHdf5 ignored;
     const Said said = say(arguments);
     EXPECT_GE(said.code, 0) << typed;
@@ -190,13 +190,13 @@ class DamagedResult : public Readers {
     }
   }
 
-  // Every verb that reads a result; two of them, where not all are wanted.
+  // Runs every verb that reads a result, or a random two unless `all`.
   void expect_answers(const std::string& path, const std::string& what, bool all = test::soaking()) {
     expect_sane({"show", path}, what);
     try {
       store::read_result(path);
     } catch (const Error&) {
-      return;  // what show said; the others read no more than this
+      return;  // already reported by show; the other verbs read no more than show does
     }
     Commands verbs;
     for (const char* format : {"json", "csv", "md"}) verbs.push_back({"show", path, "--format", format});
@@ -216,7 +216,7 @@ class DamagedResult : public Readers {
     for (const auto& verb : verbs) expect_sane(verb, what);
   }
 
-  // As many as there is time for.
+  // Draws as many damages as the time allows.
   std::vector<Damage> drawn(const std::string& path, int usual, int with_sanitizers) {
     const std::vector<Region> regions = regions_of(path);
     std::vector<Damage> damages;
@@ -251,7 +251,7 @@ TEST_F(DamagedResult, IsAnsweredOrRefused) {
   }
 }
 
-// A table of zeros that no disk holds.
+// A table of zeros without storage on disk.
 TEST_F(DamagedResult, AFileThatIsMostlyHoles) {
   for (const char* path : {"/timeline", "/run/warnings"}) {
     const std::string sparse = folder_ / "sparse.h5";
@@ -275,7 +275,7 @@ TEST_F(DamagedResult, AFileThatIsMostlyHoles) {
   }
 }
 
-// Two ranks that can be probed, on which every other block fails, and which are asked to stop after some.
+// Two ranks that answer probes but fail every other block. A stop is requested after `blocks` failures.
 class FailingJob : public test::PlayedJob {
  public:
   explicit FailingJob(int blocks) : PlayedJob(std::vector<job::RankPlace>(2)), left_(blocks) {
@@ -307,7 +307,7 @@ class FailingJob : public test::PlayedJob {
   int left_;
 };
 
-// A sweep that was stopped in its second round.
+// Writes a sweep that was stopped in its second round.
 void write_part(const std::string& path, const std::string& configuration) {
   const FailingJob job(1);
   const plan::Plan plan = plan_sweep(job, config::load_experiment(configuration), {}, plan::Processes::as_needed);
@@ -333,7 +333,7 @@ std::optional<store::Result> read(const std::string& path) {
   }
 }
 
-// A file that could be read can be read, with all blocks of whole rounds; one that could not is as it was.
+// A file that was readable stays readable, with all blocks of its complete rounds. Any other file is unchanged.
 void expect_nothing_lost(const std::optional<store::Result>& before, const std::string& bytes_before,
                          const std::string& path) {
   if (!before) {
@@ -352,7 +352,7 @@ void expect_nothing_lost(const std::optional<store::Result>& before, const std::
   }
 }
 
-// --resume writes: into a file whose types or numbers lie, it writes nothing, or what it should.
+// --resume writes to the file. If types or numbers of the file are wrong, it writes nothing, or exactly what it should.
 TEST_F(DamagedResult, IsResumedOrRefusedAndLosesNothing) {
   const std::string part = folder_ / "part.h5";
   write_part(part, configuration_);

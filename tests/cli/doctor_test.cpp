@@ -56,7 +56,7 @@ TEST(Doctor, AWarningCountsWhereItIsAskedFor) {
   EXPECT_EQ(told(tree, {.strict = true}).code, 1);
 }
 
-// A folder that is misspelt, empty or no node's is not healthy: nothing could be checked.
+// A folder that is misspelt, empty or not a node's tree is not healthy: nothing could be checked.
 TEST(Doctor, WhereNothingCanBeReadItIsExitCodeThree) {
   const test::TemporaryFolder folder;
   folder.write("file", "x");
@@ -75,7 +75,7 @@ TEST(Doctor, WhereNothingCanBeReadItIsExitCodeThree) {
   }
 }
 
-// One of two folders is misspelt: that node is named, and the other is judged.
+// One of two folders is misspelt: the node is reported as unchecked, and the other node is still examined.
 TEST(Doctor, ANodeThatCannotBeReadIsNamed) {
   const test::TemporaryFolder folder;
   folder.write("root0/proc/sys/kernel/hostname", "node0");
@@ -104,7 +104,7 @@ TEST(Doctor, JsonHasEveryFinding) {
   EXPECT_GT(json.at("findings").size(), 40u);
 }
 
-// The content of a node's files cannot set a terminal's colours, nor break JSON.
+// The content of a node's files can neither colour the terminal nor break JSON.
 TEST(Doctor, ARudeNameIsHarmless) {
   test::NodeTree tree("laptop");
   tree.write("etc/nccl.conf", "NCCL_\x1b[31m\xff=1");
@@ -112,7 +112,7 @@ TEST(Doctor, ARudeNameIsHarmless) {
   EXPECT_TRUE(nlohmann::json::parse(told(tree, {.format = "json"}).text, nullptr, false).is_object());
 }
 
-// Writes the record that a sweep of the node would make.
+// Writes the record that a sweep on the node would make.
 void write_record(const std::string& path, const test::NodeTree& tree) {
   store::Result result = test::samples::everything();
   result.doctor = doctor::record_of({tree.node(2)}, {});
@@ -132,7 +132,7 @@ TEST(Doctor, SaysFirstWhatHasChangedSinceASweep) {
   const auto json = nlohmann::json::parse(told(tree, {.format = "json", .against = {monday}}).text);
   EXPECT_EQ(json.at("since").at("new_findings").size(), 2u);
 
-  // Two result files, on any machine and without a job.
+  // Two result files can be compared on any machine, without a job.
   write_record(tuesday, tree);
   const Said two = say({"doctor", "--against", monday, tuesday});
   EXPECT_EQ(two.code, 2) << two.err;
@@ -165,8 +165,8 @@ Told asked(const std::vector<std::string>& more, const std::string& size = "14GB
   return {said.code, unwrapped(said.all())};
 }
 
-// 14 GB in 2 ms on 16 machines with 8 x 400 Gbit/s is often asked for: 2 (m - 1) / m x size / 400 GB/s with m = 16, and
-// size / 400 GB/s with SHARP.
+// A frequent question: 14 GB in 2 ms on 16 machines with 8 x 400 Gbit/s. The least time is 2 (m - 1) / m x size / 400
+// GB/s with m = 16, and size / 400 GB/s with SHARP.
 TEST(Doctor, SaysThatAnAllReduceIsImpossible) {
   const std::vector<std::string> machines{"--hardware", "h100-sxm", "--ranks", "128"};
   for (const auto& [within, code, verdict] : {std::tuple{"2ms", 2, "Within 2 ms: impossible"},
@@ -186,7 +186,7 @@ TEST(Doctor, SaysThatAnAllReduceIsImpossible) {
   EXPECT_NEAR(json.at("least_with_sharp_s").get<double>(), 0.035, 1e-9);
 }
 
-// The prediction is what sim predicts, and is never below the least time.
+// The prediction equals that of sim, and is never below the least time.
 TEST(Doctor, AnAllReduceIsPredictedAsSimPredictsIt) {
   const config::Calibration calibration = config::calibration_named("harness");
   for (const int ranks : {8, 1024}) {
@@ -200,7 +200,7 @@ TEST(Doctor, AnAllReduceIsPredictedAsSimPredictsIt) {
       SCOPED_TRACE(fmt::format("{} ranks, {}", ranks, size));
       EXPECT_DOUBLE_EQ(json.at("predicted_s").get<double>(), time.seconds(bytes));
       EXPECT_GE(json.at("predicted_s").get<double>(), json.at("least_with_sharp_s").get<double>());
-      EXPECT_GE(json.at("least_with_sharp_s").get<double>(), 0.6e-6);  // a step
+      EXPECT_GE(json.at("least_with_sharp_s").get<double>(), 0.6e-6);  // one step
     }
   }
 }

@@ -16,7 +16,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// Some layers of a GPT-3 1.3B: large enough for its communications to be seen, and on two nodes.
+// A few layers of a GPT-3 1.3B on two nodes: large enough for its communication to matter.
 constexpr const char* on_h100 = R"(name: cluster
 backend: sim
 hardware: dgx-h100
@@ -27,7 +27,7 @@ sweep:
   overlap_grad_reduce: [false]
 )";
 
-// The simulation is the world: a file of a sweep on one cluster is planned onto another, whose step is known.
+// The simulation is the ground truth: a sweep's result on one cluster is planned onto another with a known step.
 class PlanUpgrade : public ::testing::Test {
  protected:
   void measure(const std::vector<std::string>& overrides = {}) {
@@ -43,7 +43,7 @@ class PlanUpgrade : public ::testing::Test {
   nlohmann::json moved_to(const std::string& hardware) const {
     return say({"plan", file_, "--hardware", hardware, "--format", "json"}).json();
   }
-  // By case.
+  // Returns predicted step times by case.
   std::map<std::string, double> truth_on(const std::string& hardware, const std::vector<std::string>& overrides = {}) {
     std::vector<std::string> arguments{"plan", config_, "--ranks", "16", "--hardware", hardware, "--format", "json"};
     for (const std::string& text : overrides) arguments.insert(arguments.end(), {"--set", text});
@@ -60,7 +60,7 @@ class PlanUpgrade : public ::testing::Test {
 
 TEST_F(PlanUpgrade, AHealthyStepIsWhatIsPredictedThere) {
   measure();
-  // Other GPUs, another network, and nodes of another size.
+  // Other GPUs, another network, and other node sizes.
   for (const char* hardware : {"hgx-b200", "dgx-a100", "gb200-nvl72"}) {
     SCOPED_TRACE(hardware);
     const std::map<std::string, double> truth = truth_on(hardware);
@@ -75,7 +75,7 @@ TEST_F(PlanUpgrade, AHealthyStepIsWhatIsPredictedThere) {
   }
 }
 
-// Where GPUs become faster and the network does not, a fault of the network weighs more.
+// A fault of the measured cluster also slows the step on the new hardware.
 TEST_F(PlanUpgrade, WhatIsWrongMovesAlong) {
   std::map<std::string, double> healthy_s;
   for (const std::string hardware : {"hgx-b200", "dgx-a100"}) healthy_s[hardware] = truth_on(hardware)["baseline"];
@@ -84,7 +84,7 @@ TEST_F(PlanUpgrade, WhatIsWrongMovesAlong) {
     const std::vector<std::string> faults{fmt::format("faults={{{}}}", fault)};
     measure(faults);
     for (const std::string hardware : {"hgx-b200", "dgx-a100"}) {
-      // TCP leaves a rate, and no share of a network that has half of the other's.
+      // TCP is limited to an absolute rate, not to a share of the network, and this network has half the rate.
       if (hardware == "dgx-a100" && fault == "socket_fallback: true") continue;
       SCOPED_TRACE(fmt::format("{} {}", hardware, fault));
       const std::map<std::string, double> truth = truth_on(hardware, faults);
@@ -92,7 +92,7 @@ TEST_F(PlanUpgrade, WhatIsWrongMovesAlong) {
       ASSERT_EQ(moved["cases"].size(), 4) << moved;
       for (const auto& row : moved["cases"]) {
         const double expected = truth.at(row["name"]), forecast = row["predicted_step_seconds"];
-        // The mean of all ranks' computation stands for a slow one's.
+        // The forecast uses the mean computation of all ranks, also for a slow GPU.
         EXPECT_NEAR(forecast, expected, (fault.starts_with("slow_gpu") ? 0.06 : 0.01) * expected) << row;
       }
       EXPECT_GT(truth.at("baseline"), 1.1 * healthy_s.at(hardware));
@@ -100,7 +100,7 @@ TEST_F(PlanUpgrade, WhatIsWrongMovesAlong) {
   }
 }
 
-// Dealt to the nodes one by one, some cases are slow for that, and are there, too.
+// Ranks are dealt to the nodes one by one: the cases that this slows are slow on the new cluster as well.
 TEST_F(PlanUpgrade, RanksStandWhereTheCaseHadThem) {
   const std::vector<std::string> faults{"faults={tensor_across_nodes: true}"};
   measure(faults);
@@ -108,7 +108,7 @@ TEST_F(PlanUpgrade, RanksStandWhereTheCaseHadThem) {
                 "name: small nodes\nsource: a test\ngpu: b200\n"
                 "node: {gpus: 4, network: 200 GB/s, nics: 4, nvswitch: true}\n");
   const std::string across = "layout={tensor_parallel: 2, pipeline_parallel: 1}";
-  // On as many nodes, on more and smaller ones, and on a single one.
+  // An equal number of nodes, more and smaller nodes, and a single node.
   for (const std::string hardware : {"hgx-b200", "small-nodes", "gb200-nvl72"}) {
     SCOPED_TRACE(hardware);
     const std::map<std::string, double> truth = truth_on(hardware, faults), healthy = truth_on(hardware);
@@ -136,7 +136,7 @@ TEST_F(PlanUpgrade, OnTheSameHardwareNothingChanges) {
   }
 }
 
-// As a sweep on GPUs would have it.
+// Returns the result as a sweep on GPUs would have written it.
 store::Result as_measured(store::Result result) {
   const std::string sim = "backend: sim";
   result.config_text.replace(result.config_text.find(sim), sim.size(), "backend: cuda");
@@ -145,12 +145,12 @@ store::Result as_measured(store::Result result) {
   return result;
 }
 
-// A file that was measured says the same as one that was predicted: nothing is asked of the simulation's own settings.
+// A measured file gives the same forecast as a predicted one: no settings of the simulation are needed.
 TEST_F(PlanUpgrade, AMeasuredFileMovesAsAPredictedOne) {
   measure({"faults={slow_link: {node: 1, share: 50 %}}"});
   const store::Result predicted = store::read_result(file_);
   store::Result measured = as_measured(predicted);
-  measured.overrides.clear();  // whatever is wrong is in what was measured
+  measured.overrides.clear();  // the faults are part of the measurement
   const explain::Upgrade here = explain::move_to(predicted, "p5"), there = explain::move_to(measured, "p5");
   EXPECT_TRUE(here.of_prediction);
   EXPECT_FALSE(there.of_prediction);

@@ -29,7 +29,7 @@ std::string planned_text(const PlanOptions& options) {
   return unwrapped(out.str());
 }
 
-// As nccl-tests takes them.
+// Options as in nccl-tests.
 TEST(Plan, SizesOfACollectiveAreGivenByTheirEnds) {
   const auto said = [](const std::vector<std::string>& more) {
     return unwrapped(say({"plan", test::source_dir() + "/configs/collectives.yaml", "--ranks", "2"}, more).all());
@@ -61,7 +61,7 @@ TEST(Plan, RefusesOptionsThatItsAnswerDoesNotHold) {
     EXPECT_THAT(refused({text, "--format", "json"}), HasSubstr("print text or md, not json"));
 }
 
-// Cases under the names that its tables have, too.
+// --only and --budget also accept the case names that plan's tables print.
 TEST(Plan, SaysHowToSpendNoMoreAndTakesACaseApart) {
   const Said said = say({"plan", config, "--ranks", "128", "--only", "TP2", "--set", "micro_batch_size=2",
                          "--gpu-hours", "300", "--assume-mfu", "40%", "--budget", "TP2"});
@@ -69,7 +69,7 @@ TEST(Plan, SaysHowToSpendNoMoreAndTakesACaseApart) {
                                 HasSubstr("layout={tensor_parallel: 2, pipeline_parallel: 1}: budget of one step")));
 }
 
-// The promise is that of the procedure behind the verdicts.
+// The promised resolution is that of the procedure behind the verdicts.
 TEST(Plan, PromisesWhatTheSweepDetects) {
   const std::string laptop = test::source_dir() + "/configs/laptop.yaml";
   const auto promise = [&](int rounds) {
@@ -86,8 +86,8 @@ TEST(Plan, PromisesWhatTheSweepDetects) {
               HasSubstr("\nWith 1 comparison over 4 rounds, a change beyond 10 % is detected 4 times in 5"));
 }
 
-// By hand: a step of the 128-GPU baseline computes its model FLOP at 40 % of 989 TFLOP/s on each GPU; a block is 30 s
-// of set-up and its steps.
+// By hand: a step of the 128-GPU baseline computes its model FLOP at 40 % of 989 TFLOP/s on each GPU; a block takes 30
+// s of set-up plus its steps.
 TEST(Plan, TakesTimesFromAnAssumedMfu) {
   const auto planned = [&](const std::vector<std::string>& overrides, const std::string& mfu) {
     return planned_text({.config = config,
@@ -103,7 +103,7 @@ TEST(Plan, TakesTimesFromAnAssumedMfu) {
   const plan::Plan p = plan::prepare(e, 128, {"baseline"});
   const double step_s = p.baseline().survey.flop.model / (128 * 989e12 * 0.4);
   const double block_s = 30 + step_s * (e.measure.warmup_steps + e.measure.steps);
-  // Before round 1: a worker that records the timeline, one that tunes, one that reads NCCL's log.
+  // Before round 1: one worker that records the timeline, one that tunes, one that reads NCCL's log.
   const double preparation_s = 3 * 30 + step_s * (e.measure.warmup_steps + 5 + 1);
   const double total_s = preparation_s + 20 * block_s;
   const std::string text = planned(overrides, "40%");
@@ -112,7 +112,7 @@ TEST(Plan, TakesTimesFromAnAssumedMfu) {
   EXPECT_THAT(text, HasSubstr(fmt::format("{:.3g} GPU hours, {:.0f} USD", total_s * 128 / 3600, total_s * 128 / 1440)));
   EXPECT_THAT(text, HasSubstr("is enough for 10 of 10 rounds"));
   EXPECT_THAT(text, HasSubstr("--time="));
-  // As many timed steps as take three quarters of set-up and warm-up.
+  // The timed steps take three quarters of the time of set-up and warm-up.
   const double auto_steps = std::round(0.75 * (30 + e.measure.warmup_steps * step_s) / step_s);
   EXPECT_THAT(planned({"hardware=h100-sxm", "measure.steps=auto", "measure.time_budget=24 h"}, "40%"),
               HasSubstr(fmt::format("steps: auto gives {} timed steps", auto_steps)));
@@ -120,7 +120,7 @@ TEST(Plan, TakesTimesFromAnAssumedMfu) {
   EXPECT_THAT(test::error_of([&] { planned({"hardware=none"}, "40%"); }), HasSubstr("needs the peak"));
 }
 
-// What a plan or an error names for its time is taken by that plan.
+// Every source of times that a plan or an error suggests is accepted by that plan.
 TEST(Plan, TheSourceOfTimesThatIsNamedIsOne) {
   const auto with_mfu = [](const std::string& name) {
     return planned_text({.config = test::source_dir() + "/configs/" + name + ".yaml",
@@ -152,10 +152,10 @@ TEST(Plan, TheSourceOfTimesThatIsNamedIsOne) {
   }
 }
 
-// A budget that allows no verdict is refused, with what would fit in it; one that allows fewer rounds gets their power.
+// A budget too small for a verdict is refused, with one that fits. A budget for fewer rounds gets their power.
 TEST(Plan, ATimeBudgetThatAllowsNoVerdictIsRefused) {
   const auto planned = [&](const std::string& budget, std::optional<double> gpu_hours) {
-    // A part of the sweep that is quickly planned: seven layouts and one variable.
+    // Seven layouts and one variable: a part of the sweep that is fast to plan.
     std::vector<std::string> overrides{
         "measure.until=rounds", "measure.rounds=12", "model.layers=8",
         "sweep={layout: [{tensor_parallel: 2}, {tensor_parallel: 4}, {tensor_parallel: 8}, {tensor_parallel: 16}, "
@@ -176,7 +176,7 @@ TEST(Plan, ATimeBudgetThatAllowsNoVerdictIsRefused) {
   EXPECT_THAT(planned("", 128), HasSubstr("--time-budget 3600s spends no more"));
 }
 
-// Nobody states a time: where a prediction is possible, it is what sim expects, in one line.
+// Without a stated time, plan uses what sim expects if a prediction is possible, in one line.
 TEST(Plan, WithoutATimeItSaysWhatSimExpects) {
   const auto said = [](const char* config, int ranks, const std::string& assume_mfu) {
     return planned_text({.config = test::source_dir() + "/configs/" + config,
@@ -193,7 +193,7 @@ TEST(Plan, WithoutATimeItSaysWhatSimExpects) {
   EXPECT_THAT(said("laptop.yaml", 2, ""), HasSubstr("nothing closer is known before the first sweep"));
 }
 
-// A plan for one rank skips every layout of a cluster: it says so instead of leaving it to the footnotes.
+// A plan for one rank skips every layout of a cluster: it warns at the top instead of in the footnotes only.
 TEST(Plan, WithoutRanksSaysThatItIsForOne) {
   const auto text = [](const std::vector<std::string>& overrides, int ranks) {
     return planned_text(
@@ -231,7 +231,7 @@ class BestTest : public ::testing::Test {
     const config::Experiment e = config::load_experiment(config_, overrides);
     return plan::prepare(e, ranks, {}, plan::Processes::as_needed, planned_topology(e, ranks, 0));
   }
-  // The step of a baseline that has these settings: `plan` itself, once for each.
+  // Predicts the baseline's step with these settings, with a separate `plan`.
   double seconds_with(const std::vector<std::string>& overrides) const {
     const config::Experiment e = config::load_experiment(config_, overrides);
     const plan::Plan p =
@@ -253,7 +253,7 @@ std::vector<std::string> overrides_of(const RankedCombination& combination) {
   return overrides;
 }
 
-// A calibration that was chosen for the baseline is not what the first alone would get.
+// The calibration chosen for the baseline can differ from the one that the fastest combination alone would get.
 TEST_F(BestTest, NamesTheCalibrationThatTheOverridesNeed) {
   config_ = folder_.write("two.yaml", without_calibration());
   const std::string text = said({"--best", "1", "--set", "baseline.layout={pipeline_parallel: 2}", "--set",
@@ -262,7 +262,7 @@ TEST_F(BestTest, NamesTheCalibrationThatTheOverridesNeed) {
   EXPECT_NE(text.find("--set 'calibration=megatron-2025'"), std::string::npos) << text;
 }
 
-// Against `plan` of each of the 18, one after another.
+// Compares with a separate `plan` of each of the 18 combinations.
 TEST_F(BestTest, NamesTheFastestOfAllCombinations) {
   std::vector<double> seconds;
   for (const char* layout : {"{tensor_parallel: 1, pipeline_parallel: 1}", "{tensor_parallel: 2, pipeline_parallel: 1}",
@@ -308,11 +308,11 @@ TEST_F(BestTest, WhatIsRefusedIsCountedByReason) {
   }
   EXPECT_GT(memory, 0);
   EXPECT_EQ(refused - memory, 6);  // tensor_parallel 8 does not divide the heads
-  EXPECT_EQ(best.alike, 3);        // rank_order with one axis alone
+  EXPECT_EQ(best.alike, 3);        // rank_order has no effect with a single axis
   EXPECT_EQ(best.predicted + refused + best.alike, 18);
 }
 
-// NCCL has no tree for an all-gather, whatever the layout makes of the group.
+// NCCL has no tree for an all-gather, whatever group the layout forms.
 TEST_F(BestTest, WhatNcclRefusesInGroupsOfAnySizeIsOneReason) {
   const std::vector<std::string> overrides{
       "baseline.sharding=optimizer", "sweep={layout: [{tensor_parallel: 2}, {tensor_parallel: 4}], nccl_algo: [Tree]}"};

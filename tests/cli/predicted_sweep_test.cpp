@@ -20,7 +20,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// A sweep with everything that measuring has and a prediction does not: looks, a budget of time.
+// A sweep with the settings that only a measurement uses: looks and a time budget.
 constexpr const char* small_cluster = R"(name: small
 backend: sim
 hardware: h100-sxm
@@ -48,7 +48,7 @@ class PredictedSweep : public ::testing::Test {
     options.ranks = ranks;
     return options;
   }
-  // With a calibration that was compared with enough steps for small changes to be called.
+  // Uses a calibration that was compared with enough steps to resolve small changes.
   SweepOptions well_known(int ranks) {
     std::string text = test::text_of(test::source_dir() + "/configs/calibration/harness.yaml");
     text +=
@@ -69,7 +69,7 @@ class PredictedSweep : public ::testing::Test {
   test::TemporaryFolder folder_;
   std::string config_ = folder_.write("small.yaml", small_cluster);
   std::string file_ = std::filesystem::path(config_).replace_extension("h5").string();
-  std::string progress_;  // of the sweep that ran last
+  std::string progress_;  // from the last sweep
   int exit_code_ = -1;
 };
 
@@ -92,7 +92,7 @@ TEST_F(PredictedSweep, StandsBesidePublishedSteps) {
   EXPECT_THAT(said({"show", test::source_dir() + "/results/example.h5"}), Not(HasSubstr("published for")));
 }
 
-// One rule for both, of what is too close to call, too; and both know what matters to the reader.
+// Plan and result agree, also on which changes are too close to call, and both respect measure.smallest_effect.
 TEST_F(PredictedSweep, TheFileHoldsWhatThePlanPredicts) {
   std::vector<int> close;
   for (const std::string smallest : {"1 %", "90 %"}) {
@@ -110,7 +110,7 @@ TEST_F(PredictedSweep, TheFileHoldsWhatThePlanPredicts) {
     const auto predicted = predict_cases(
         plan::prepare(experiment, 16, {}, plan::Processes::as_needed, planned_topology(experiment, 16, 0)));
     ASSERT_EQ(summary.cases.size(), predicted.size());
-    ASSERT_EQ(summary.cases.size(), 6U);  // no copy of the baseline, which would say the same
+    ASSERT_EQ(summary.cases.size(), 6U);  // without a copy of the baseline, which would be identical
     close.push_back(0);
     for (std::size_t i = 0; i < predicted.size(); ++i) {
       SCOPED_TRACE(summary.cases[i].name);
@@ -175,7 +175,7 @@ TEST_F(PredictedSweep, WhatItIsWorthIsPredictedToo) {
                            Not(HasSubstr("nothing to save"))));
 }
 
-// With a calibration that was measured on CPU cores it is their step, and every reader speaks of ranks.
+// With a calibration measured on CPU cores the step is one of CPU cores, and every reader refers to ranks.
 TEST_F(PredictedSweep, OfCpuCoresHasNoNumbersOfGpus) {
   std::string cores = test::text_of(test::source_dir() + "/configs/calibration/harness.yaml");
   cores += "backend: cpu\n";
@@ -193,7 +193,7 @@ TEST_F(PredictedSweep, OfCpuCoresHasNoNumbersOfGpus) {
                                      {"compare", file_, file_, "--anyway"}}) {
     SCOPED_TRACE(reader[0]);
     std::string text = said(reader);
-    text = text.substr(0, text.find("name: small"));  // the configuration may speak of what it likes
+    text = text.substr(0, text.find("name: small"));  // the embedded configuration may contain anything
     EXPECT_THAT(text, Not(HasSubstr("/GPU")));
   }
   EXPECT_THAT(said({"show", file_}), AllOf(HasSubstr("/rank"), HasSubstr("nothing here is about a GPU")));
@@ -203,7 +203,7 @@ TEST_F(PredictedSweep, OfCpuCoresHasNoNumbersOfGpus) {
   EXPECT_TRUE(json["cases"][0]["tflops_per_gpu"].is_null());
 }
 
-// The diagnosis from the file that a sweep wrote, through every reader.
+// Readers show the comparison from the file that a sweep wrote, and JSON has the diagnosis.
 TEST_F(PredictedSweep, WhatIsWrongIsNamed) {
   config_ = folder_.write("faulty.yaml", std::string(small_cluster) + "faults: {slow_gpu: {rank: 11, speed: 50 %}}\n");
   run(on(16));
@@ -219,7 +219,7 @@ TEST_F(PredictedSweep, WhatIsWrongIsNamed) {
   EXPECT_EQ(json["prediction"]["cases"].size(), 6U);
 }
 
-// One job, its ranks dealt to the nodes one by one or node by node: all that the file says of nodes follows.
+// One job with its ranks dealt to the nodes one by one, and node by node: the file's node data follow.
 TEST_F(PredictedSweep, SaysOfNodesWhatAFaultMakesOfThem) {
   SweepOptions options = on(16);
   options.overrides = {"baseline.layout={tensor_parallel: 2}", "faults={tensor_across_nodes: true}",
@@ -235,7 +235,7 @@ TEST_F(PredictedSweep, SaysOfNodesWhatAFaultMakesOfThem) {
       limit_s += row.case_index == case_index && row.group == "tensor" ? row.limit_s : 0;
     return limit_s;
   };
-  EXPECT_NEAR(limit_of_tensor(0) / limit_of_tensor(1), 450.0 / 50, 0.01);  // NVLink, and a network card for each pair
+  EXPECT_NEAR(limit_of_tensor(0) / limit_of_tensor(1), 450.0 / 50, 0.01);  // NVLink, against one network card per pair
 }
 
 TEST_F(PredictedSweep, IsNeitherPooledNorAHistoryNorAGate) {

@@ -30,7 +30,7 @@ TEST(Predicted, EveryCaseThatChangesTheStepHasAPredictedTime) {
               AllOf(HasSubstr("predicted, not measured: harness on CUDA"), HasSubstr("128 ranks on 16 nodes"),
                     HasSubstr("?: the prediction does not know nccl_buffsize"), HasSubstr("too close to call"),
                     HasSubstr("expected error: "), HasSubstr("\n! uncalibrated: calibration harness")));
-  EXPECT_THAT(plan.out, AllOf(Not(HasSubstr("blocks in")), Not(HasSubstr("time:"))));  // nothing will be measured
+  EXPECT_THAT(plan.out, AllOf(Not(HasSubstr("blocks in")), Not(HasSubstr("time:"))));  // no measurement is planned
 }
 
 TEST(Predicted, ProgramsReadTheSameInJson) {
@@ -74,12 +74,12 @@ TEST(Predicted, ProgramsReadTheSameInJson) {
       EXPECT_GT(change, 8);
     }
     if (name.starts_with("nccl_algo=")) {
-      EXPECT_GE(change, 1);  // by its own model NCCL chooses best
+      EXPECT_GE(change, 1);  // NCCL's default is the best by its own model
     }
   }
 }
 
-// On a narrow terminal no line is longer, but for commands to paste.
+// On a narrow terminal no line is longer, except commands to paste.
 TEST(Predicted, FitsEightyColumns) {
   setenv("COLUMNS", "80", 1);
   std::string text = predicted({"--only", "layout"}).out +
@@ -102,7 +102,7 @@ TEST(Predicted, FitsEightyColumns) {
               HasSubstr("| case | predicted step | change | MFU | computing | exposed | idle |\n"));
 }
 
-// One operation is planned as it is measured: its time and bandwidth, not a step of twenty of them.
+// A single operation is planned as it is measured: with its time and bandwidth, not as a step of twenty repetitions.
 TEST(Predicted, OfOneOperationIsItsTimeAndItsBandwidth) {
   const test::TemporaryFolder folder;
   const std::string file = folder.write(
@@ -128,14 +128,14 @@ TEST(Predicted, OfOneOperationIsItsTimeAndItsBandwidth) {
       cells >> us >> algbw >> busbw;
       EXPECT_NEAR(us, 1e6 * row["predicted_step_seconds"].get<double>() / 20, 1e-3 * us) << line;
       EXPECT_NEAR(busbw, algbw * 2 * 15 / 16, 2e-3 * busbw) << line;
-      EXPECT_EQ(line.find('%') == std::string::npos, !name.starts_with("nccl_algo")) << line;  // no change of a size
+      EXPECT_EQ(line.find('%') == std::string::npos, !name.starts_with("nccl_algo")) << line;  // a size is not a change
       EXPECT_EQ(row.contains("predicted_change"), name.starts_with("nccl_algo")) << name;
     }
   }
   EXPECT_EQ(found, json["cases"].size());
 }
 
-// A data sheet without a row for a precision is no obstacle where nothing is multiplied in it.
+// A data sheet needs the peak of a precision only if products are computed in it.
 TEST(Predicted, OnlyProductsNeedThePeakOfTheirPrecision) {
   const test::TemporaryFolder folder;
   const auto plan = [&](const std::string& what, const std::string& hardware) {
@@ -155,7 +155,7 @@ TEST(Predicted, OnlyProductsNeedThePeakOfTheirPrecision) {
                               HasSubstr("name a hardware file that does")));
 }
 
-// Published runs, which had the memory that they needed. One that needs more may be asked for as a hypothesis.
+// Published runs, which fitted in memory. A plan that needs more can be requested as a hypothesis.
 TEST(Predicted, RunsThatExistFit) {
   const test::TemporaryFolder folder;
   const std::string common =
@@ -179,7 +179,7 @@ TEST(Predicted, RunsThatExistFit) {
     return say({"plan", file, "--backend", "sim", "--ranks", ranks}, more);
   };
   EXPECT_THAT(plan(of_32, "32", {}).out, AllOf(HasSubstr("expected error"), Not(HasSubstr("hypothetical"))));
-  // This one ran, though more memory is planned for it than there is.
+  // This job ran, although its planned memory exceeds the GPU's.
   EXPECT_THAT(plan(of_16, "16", {}).err, HasSubstr("more than 79.1 GiB (hardware file DGX H100); to predict it "
                                                    "nevertheless: memory_cap: 105 %"));
   const Said said = plan(of_16, "16", {"--set", "baseline.memory_cap=105 %"});
@@ -200,11 +200,11 @@ double baseline_seconds(std::vector<std::string> changes) {
 
 TEST(Predicted, SettingsCostWhatTheyShould) {
   EXPECT_GT(baseline_seconds({"fusion=false"}), 1.02 * baseline_seconds({}));
-  // fp16 computes at the rate of bf16; the check of the gradients and the all-reduce of its outcome come on top.
+  // fp16 computes at the rate of bf16; the gradient check and the all-reduce of its result are added.
   const double fp16 = baseline_seconds({"precision=fp16"}), bf16 = baseline_seconds({"precision=bf16"});
   EXPECT_GT(fp16, bf16);
   EXPECT_NEAR(fp16 / bf16, 1, 2e-2);
-  // Megatron-LM of 2022 reduces gradients in half precision anyway: they do not become a quarter.
+  // Megatron-LM of 2022 always reduces gradients in half precision: the setting saves nothing more.
   const std::string theirs = "calibration=megatron-2022", late = "overlap_grad_reduce=false";
   EXPECT_GE(baseline_seconds({theirs, late, "grad_reduce_precision=bf16"}), baseline_seconds({theirs, late}));
   EXPECT_LT(baseline_seconds({late, "grad_reduce_precision=bf16"}), 0.98 * baseline_seconds({late}));
@@ -238,7 +238,7 @@ TEST(Predicted, WhatACalibrationWasComparedWithIsReadWithItsPlaces) {
     return predicted({"--only", "baseline", "--set", "calibration=" + mine}).err;
   };
   EXPECT_EQ(error(theirs.substr(renewed)), "");
-  EXPECT_EQ(error(""), "");  // nothing was compared
+  EXPECT_EQ(error(""), "");  // no comparison at all
   EXPECT_THAT(error("calibrated: {gpus: h100, ranks: 8, hidden: 4 to 2, sequence: 1 to 2, message_bytes: 1 to 2}\n"),
               AllOf(HasSubstr("calibrated.gpus: found 'h100'; expected a list"),
                     HasSubstr("found '8'; expected a range such as 2 to 512"), HasSubstr("calibrated.hidden: ")));
@@ -248,7 +248,7 @@ TEST(Predicted, WhatACalibrationWasComparedWithIsReadWithItsPlaces) {
               AllOf(HasSubstr("errors[0].error: found 'much'"), HasSubstr("errors[1].gpu: missing")));
 }
 
-// The table and the calibration are written by one command.
+// One command writes both the table and the calibration.
 TEST(Predicted, TheErrorOfAChangeIsThatOfTheTable) {
   const std::string table = test::text_of(test::source_dir() + "/docs/accuracy.md");
   const auto json =

@@ -24,7 +24,7 @@ TEST_F(Readers, ReadPutsTheHeadlineFirstAndCommandsLast) {
                               HasSubstr("\nNext:\n  ./harness doctor")));
 }
 
-// All but commands, which are to be pasted, and the path of this checkout.
+// Except commands to paste, and the path of this checkout.
 TEST_F(Readers, ReadFitsEightyColumns) {
   for (const char* name : {"megatron-arguments.log", "nccl-tests-hole.txt", "nccl-without-direct.log", "hostfile"}) {
     const std::string text = say({"read", sample(name)}).out;
@@ -59,7 +59,7 @@ TEST_F(Readers, ReadSetsATraceBesideWhatAConfigurationOrAScriptPredicts) {
   }
 }
 
-// torchtitan runs Llama 3 8B with these settings on 8 H100.
+// The settings with which torchtitan runs Llama 3 8B on 8 H100.
 TEST_F(Readers, ReadWritesAJobWithSelectiveCheckpointsThatPlans) {
   const std::string titan = folder_.write("titan.toml",
                                           "[model]\nname = \"llama3\"\nflavor = \"8B\"\n"
@@ -105,7 +105,7 @@ TEST_F(Readers, ReadWritesJsonByTheKeysOfTheEvidence) {
     EXPECT_TRUE(json[list].is_array()) << list;
 }
 
-// A job of two nodes, its log with steps of `seconds`, and what NCCL said.
+// A job on two nodes, its log with steps of `seconds`, and NCCL's log.
 TEST_F(Readers, ReadSetsAMeasuredStepBesideThePredictedOne) {
   const std::string script = folder_.write(
       "train.sh",

@@ -1,5 +1,5 @@
-// show, export and trace, in-process, on files written for the test.
-// export --format harness: what it writes can be planned, and says why.
+// show, export and trace, in-process, on files written for the test. The configurations that export --format harness
+// writes can be planned, and give their reasons.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// No name of a file or folder makes a line of its own, or turns one around, whatever verb it is given to.
+// The name of a file or folder can neither start a line of its own nor reverse one, with any verb.
 TEST_F(Readers, APathForgesNoLine) {
   const store::Result sample = test::samples::sweep({"micro_batch_size=2"}, {1, 1, 0.8});
   const std::string configuration = test::text_of(test::source_dir() + "/configs/laptop.yaml");
@@ -82,7 +82,7 @@ TEST_F(Readers, FollowPrintsAfterEachRoundUntilTheSweepHasEnded) {
     result.state = state;
     for (std::size_t i = blocks; i < result.blocks.size(); ++i) result.blocks[i].status = store::BlockStatus::pending;
     const std::string path = write("a.h5", result);
-    // Whatever the clock of the file system is worth: every write is another time.
+    // Makes every write a new modification time, whatever the resolution of the file system's clock.
     static int writes = 0;
     std::filesystem::last_write_time(path,
                                      std::filesystem::file_time_type::clock::now() + std::chrono::seconds(++writes));
@@ -95,7 +95,7 @@ TEST_F(Readers, FollowPrintsAfterEachRoundUntilTheSweepHasEnded) {
   options.files = {path};
   const int code = follow(options, out, err, [&] {
     ++waits;
-    if (waits == 1) measured(2, store::RunState::running);  // within a round: nothing new
+    if (waits == 1) measured(2, store::RunState::running);  // within a round: no new table
     if (waits == 3) measured(3, store::RunState::running);
     if (waits == 4) measured(6, store::RunState::running);
     if (waits == 5) measured(9, store::RunState::complete);
@@ -110,7 +110,7 @@ TEST_F(Readers, FollowPrintsAfterEachRoundUntilTheSweepHasEnded) {
   EXPECT_THAT(text, HasSubstr("\n\nComplete: 3 of 3 rounds, 9 of 9 blocks.\n"));
   EXPECT_THAT(text, Not(HasSubstr("2 of 9")));
   EXPECT_EQ(err.str(), "");
-  // On a terminal, each table takes the place of the one before.
+  // On a terminal, each table replaces the previous one.
   std::ostringstream screen;
   measured(3, store::RunState::running);
   EXPECT_EQ(follow(
@@ -119,7 +119,7 @@ TEST_F(Readers, FollowPrintsAfterEachRoundUntilTheSweepHasEnded) {
   EXPECT_THAT(screen.str(), testing::StartsWith("\x1b[H\x1b[2JUnfinished: 1 of 3"));
   EXPECT_THAT(screen.str(), HasSubstr("\x1b[H\x1b[2JComplete: 3 of 3"));
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
-  // Stopped: the code of show.
+  // A stopped sweep gives the exit code of show.
   std::ostringstream stopped;
   measured(6, store::RunState::partial);
   EXPECT_EQ(follow(options, stopped, err, [] { FAIL(); }), 0);
@@ -148,7 +148,7 @@ TEST_F(Readers, SlipsInArgumentsAreUsageErrors) {
                                    {"compare", a, a, "--fail-on", "slower:nan"},
                                    {"compare", a, a, "--fail-on", "slower:-1"},
                                    {"compare", a, a, "--reproduce", "--fail-on", "slower"},
-                                   {"compare", a, a, "--with", a, a},  // a run counts once on a side
+                                   {"compare", a, a, "--with", a, a},  // a run counts only once on a side
                                    {"export", a, "--format", "yaml"},
                                    {"export", a, "--format", "env", "--case", "nobody"},
                                    {"trace", a, "-o", a},
@@ -157,7 +157,7 @@ TEST_F(Readers, SlipsInArgumentsAreUsageErrors) {
                                    {"show", a, "--follow", "--format", "json"}}) {
     EXPECT_EQ(say(slip).code, 1) << slip.back();
   }
-  EXPECT_EQ(say({"show", a}).code, 0);  // and the file is still whole
+  EXPECT_EQ(say({"show", a}).code, 0);  // the file is still intact
 }
 
 TEST_F(Readers, TraceWritesAFileThatParsesAndOverwritesNothingUnlessTold) {
@@ -198,7 +198,7 @@ TEST_F(Readers, HelpIsACommandAndAnUnknownOneIsNamed) {
   EXPECT_EQ(said.code, 1);
   EXPECT_THAT(said.err, HasSubstr("there is no command 'sho'"));
   EXPECT_THAT(said.err, HasSubstr("did you mean show?"));
-  // Options of nccl-tests that are something else here.
+  // Options of nccl-tests that have another meaning here.
   for (const auto& [option, here] :
        std::vector<std::pair<std::string, std::string>>{{"-g", "mpirun -np N"},
                                                         {"-n", "baseline.repetitions"},
@@ -234,7 +234,7 @@ class NextConfiguration : public Readers {};
 
 constexpr const char* model = "backend: cpu\nmodel: {layers: 4, hidden: 128, heads: 4, vocab: 2048, sequence: 128}\n";
 
-// Two single winners of one variable, one of each of two others, and everything that may leave a list.
+// Two proven changes of one variable, one each of two others, and every reason for leaving a list.
 store::Result sweep_with_a_configuration() {
   store::Result result = test::samples::sweep(
       {"micro_batch_size=2", "micro_batch_size=4", "overlap_grad_reduce=false", "precision=bf16",
@@ -262,7 +262,7 @@ TEST_F(NextConfiguration, ExportWritesTheNextConfiguration) {
   EXPECT_THAT(planned.out, HasSubstr("\nprecision=bf16 + overlap_grad_reduce=false"));
 }
 
-// The flags of any case, proven or not, also where nothing has been measured.
+// The flags of any case, proven or not, even before any measurement.
 TEST_F(NextConfiguration, ExportWritesTheFlagsOfAPlannedCase) {
   const auto a = write("a.h5", sweep_with_a_configuration());
   const Said slower = say({"export", a, "--format", "megatron", "--case", "TP2"});
@@ -298,7 +298,7 @@ TEST_F(NextConfiguration, TheNextConfigurationOfTwoWinnersSweepsTheSecondOnTopOf
       HasSubstr("# precision=bf16 was proven against the former baseline, not yet together with micro_batch_size=4\n"));
   EXPECT_THAT(said.out, Not(HasSubstr("combine:")));
   EXPECT_EQ(say({"plan", folder_.write("next.yaml", said.out), "--ranks", "4"}).code, 0) << said.out;
-  // One of them alone: the other stays in its list without a word about both.
+  // With only one winner adopted, the other stays in its list without a note about both.
   const Said alone = say({"export", folder_ / "a.h5", "--format", "harness", "--case", "precision=bf16"});
   EXPECT_THAT(alone.out, HasSubstr("\n  precision: bf16\n"));
   EXPECT_THAT(alone.out, Not(HasSubstr("together")));
@@ -333,7 +333,7 @@ TEST_F(NextConfiguration, WithoutAWinnerTheNextConfigurationSaysSo) {
   EXPECT_EQ(say({"plan", folder_.write("next.yaml", said.out), "--ranks", "4"}).code, 0) << said.out;
 }
 
-// Its first fix is the value that the baseline takes.
+// The first fix of the ladder is the value that becomes the new baseline.
 TEST_F(NextConfiguration, ALadderOfTheFormerBaselineIsLeftOut) {
   store::Result result = test::samples::sweep({"micro_batch_size=4"}, {1, 1, 0.85});
   result.config_text = sweep_with_a_configuration().config_text +

@@ -1,5 +1,5 @@
-// The cluster that somebody found, predicted: each fix moves what it should, and the numbers of a case agree.
-// Data loading in virtual time: what of it a step shows, and what is said about it.
+// The cluster as found, predicted: each fix shortens the step, and the numbers of a case are consistent. Data loading
+// in virtual time: its exposed part, and the remedies named.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -45,9 +45,9 @@ TEST(Scenario, IsBroughtUpOneFixAtATime) {
       EXPECT_LT(mfu, 0.10);
       continue;
     }
-    // As many tokens in every case: what the throughput gains the MFU gains.
+    // Every case has the same number of tokens: MFU grows in proportion to throughput.
     EXPECT_NEAR(as_found_s / step_s, mfu / as_found_mfu, 1e-9 * as_found_s / step_s);
-    if (!last.empty() && !name.starts_with(last + " + ")) continue;  // alone
+    if (!last.empty() && !name.starts_with(last + " + ")) continue;  // a fix alone
     EXPECT_LT(step_s, 0.999 * before_s) << "adds nothing to the fixes before it";
     before_s = step_s;
     last = name;
@@ -57,7 +57,7 @@ TEST(Scenario, IsBroughtUpOneFixAtATime) {
   EXPECT_GT(as_found_s / before_s, 10);
 }
 
-// Each fault alone slows the step, with the part of it that it should; mended, it is as if it had never been.
+// Each fault alone slows the step. Mended, the step is as without the fault.
 TEST(Scenario, EachFaultCostsAndMendedItDoesNot) {
   const std::vector<std::string> one{"--only", "baseline",           "--set", "baseline.layout={tensor_parallel: 2}",
                                      "--set",  "calibration=harness"};
@@ -121,8 +121,8 @@ TEST_F(DataLoading, GrowsWhileTheOtherPartsStay) {
   const auto mean = [&](std::size_t i) -> const analysis::Breakdown& { return found.steps[i].breakdown.mean; };
   const analysis::Breakdown& fast = mean(1);
   const double storage_s = batch_bytes / 100e3, cost_s = batch_tokens * 50e-6;
-  ASSERT_LT(fast.step_s, cost_s / 8);                          // what is planted is longer than a step
-  const std::vector<double> expected{storage_s,                // a batch behind the one in use
+  ASSERT_LT(fast.step_s, cost_s / 8);                          // the planted loading is longer than a step
+  const std::vector<double> expected{storage_s,                // one batch, loaded in advance, per step
                                      fast.step_s,              // unlimited
                                      fast.step_s,              // enough
                                      fast.step_s + storage_s,  // on the step's path

@@ -14,15 +14,15 @@
 #include "support/files.h"
 #include "support/paths.h"
 
-// A sweep before its first round: the findings of doctor, and the code that `--resume FILE` of a file from elsewhere
-// may make it run.
+// doctor's findings before the first round of a sweep, and the code that `--resume FILE` may make a file from elsewhere
+// run.
 
 namespace harness::cli {
 namespace {
 
 using ::testing::HasSubstr;
 
-// A plan of 16 ranks that sweeps two lists of adapters, of which one fits no DGX.
+// A plan of 16 ranks that sweeps two adapter lists, one of which fits no DGX.
 plan::Plan planned(const std::string& backend) {
   const config::Experiment experiment =
       config::load_experiment(test::source_dir() + "/configs/16node.yaml",
@@ -35,7 +35,7 @@ struct Examined {
   std::string said;
 };
 
-// What doctor finds is said to whom asks for no progress, too.
+// doctor's findings are printed even without progress output.
 Examined examined(const plan::Plan& plan, const test::NodeTree& tree, bool require_healthy, int silent = -1) {
   test::AnsweringJob job(2, 8);
   job.silent = silent;
@@ -74,7 +74,7 @@ TEST(SweepDoctor, AFailureStopsASweepOnlyWhereItIsAsked) {
   }
 }
 
-// Whether a node is healthy that does not answer is not known.
+// A node that does not answer is not known to be healthy.
 TEST(SweepDoctor, ARankThatDoesNotAnswerIsNotHealthy) {
   test::Dgx tree;
   const plan::Plan plan = planned("cuda");
@@ -82,7 +82,7 @@ TEST(SweepDoctor, ARankThatDoesNotAnswerIsNotHealthy) {
   EXPECT_THROW(examined(plan, tree, true, 9), Error);
 }
 
-// A misspelt folder would pass for nodes without any fault.
+// A misspelt folder must not pass for healthy nodes.
 TEST(SweepDoctor, AFolderWithoutANodeIsNotHealthy) {
   const plan::Plan plan = planned("cuda");
   test::AnsweringJob job(2, 8);

@@ -16,7 +16,7 @@
 #include "support/files.h"
 #include "support/paths.h"
 
-// `variables`, and the schema for editors, which tells good configurations from bad ones.
+// `variables`, and the schema for editors, which must tell valid configurations from invalid ones.
 
 namespace harness::cli {
 namespace {
@@ -83,7 +83,7 @@ using config::YamlNode;
 
 const std::filesystem::path configs = std::filesystem::path(test::source_dir()) / "configs";
 
-// A scalar as YAML's core schema types it.
+// Types a scalar as YAML's core schema does.
 Json typed(const YamlNode& node) {
   if (node.kind == YamlNode::Kind::map) return Json::object();
   if (node.kind == YamlNode::Kind::sequence) return Json::array();
@@ -93,7 +93,7 @@ Json typed(const YamlNode& node) {
   return number.is_number() ? number : Json(node.scalar);
 }
 
-// "" or the first thing that is wrong, by the part of JSON Schema that the program prints.
+// Returns "" or the first violation, for the subset of JSON Schema that the program prints.
 std::string complaint_of(const Json& schema, const YamlNode& node, const std::string& at) {
   const Json value = typed(node), type = schema.value("type", Json(value.type_name()));
   if (type.dump().find(value.type_name()) == std::string::npos) return at + " is of type " + value.type_name();

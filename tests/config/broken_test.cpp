@@ -18,7 +18,7 @@ using test::complaint;
 using test::TemporaryFolder;
 using ::testing::HasSubstr;
 
-// The example with one piece of text replaced, which must be there.
+// Replaces a text that the example must contain.
 std::string with(const std::string& from, const std::string& to) {
   std::string text = test::issue_example();
   const auto at = text.find(from);
@@ -29,8 +29,8 @@ std::string with(const std::string& from, const std::string& to) {
 struct Broken {
   const char* name;
   std::string text;
-  std::string place;  // "line:column: key", without a key where the file as a whole is meant; "": anywhere
-  std::string says;   // these words are in it; " … " stands between those that are apart
+  std::string place;  // "line:column: key", without a key for the file as a whole; "": anywhere
+  std::string says;   // must contain these words; " … " stands for any text between them
 };
 
 void PrintTo(const Broken& broken, std::ostream* out) {
@@ -222,7 +222,7 @@ TEST_P(BrokenConfig, GetsOneLineThatSaysWhere) {
 INSTANTIATE_TEST_SUITE_P(Kinds, BrokenConfig, testing::ValuesIn(broken_configs()),
                          [](const auto& instance) { return std::string(instance.param.name); });
 
-// "1:7: name" …: place and key of every line of a complaint.
+// Returns place and key of every line of a complaint: "1:7: name" …
 std::vector<std::string> places_of(const std::string& message, const std::string& path) {
   std::vector<std::string> starts;
   for (std::size_t at = 0; at < message.size();) {
@@ -264,7 +264,7 @@ TEST(BrokenConfigs, AllProblemsAtOnceInTheOrderOfTheFile) {
                                     "10:42: measure.deadlines.start",
                                     "--set measure.steps=none: measure.steps"};
   EXPECT_EQ(places_of(message, path), expected) << message;
-  // A backend that does not exist hides none of them, and is held against no variable.
+  // An unknown backend hides no other mistake, and no variable is reported as unsupported by it.
   std::string text = many_mistakes;
   text.replace(text.find("cpu"), 3, "cpuu");
   const std::string other = folder.write("b.yaml", text + "combine: [{threads: 2, nccl_algo: Ring}]\n");
@@ -294,8 +294,8 @@ TEST(BrokenFile, NotThere) {
                          folder / "laptop.yaml" + "?");
 }
 
-// Files that nobody would think of: the example with a few pieces cut, doubled or replaced. Whatever comes of it, it is
-// read, or refused with Error in lines that each say where; nothing else is thrown and nothing crashes.
+// Random mutations of the example: a few pieces cut, doubled or replaced. The text is accepted, or refused with an
+// Error whose every line has a place. Nothing else is thrown and nothing crashes.
 TEST(Mutations, OfTheExampleAreReadOrRefusedWithAPlace) {
   const std::array<std::string, 28> pieces{"{",        "}",    "[",    "]",       ":", ": ",    "\n",
                                            "\n  ",     "- ",   "'",    "\"",      "#", "&a ",   "*a",

@@ -14,16 +14,16 @@ namespace {
 using ::testing::HasSubstr;
 
 struct Block {
-  std::string info;  // the text behind the opening fence: "cpp src/config/registry.cpp"
+  std::string info;  // the text after the opening fence: "cpp src/config/registry.cpp"
   std::string text;
 };
 
-// A path within the repository.
+// Resolves a path within the repository.
 std::filesystem::path in_repository(const std::string& path) {
   return std::filesystem::path(test::source_dir()) / path;
 }
 
-// The fenced blocks of a Markdown page.
+// Returns the fenced blocks of a Markdown page.
 std::vector<Block> blocks_of(const std::string& page) {
   std::vector<Block> blocks;
   std::istringstream in(test::text_of(in_repository(page)));
@@ -39,7 +39,7 @@ std::vector<Block> blocks_of(const std::string& page) {
   return blocks;
 }
 
-// Compares each block "LANGUAGE FILE" of the page with the file that it names. Returns the number of such blocks.
+// Compares each "LANGUAGE FILE" block of the page with the file it names. Returns the number of such blocks.
 int expect_verbatim(const std::string& page, const std::string& language) {
   int checked = 0;
   for (const Block& block : blocks_of(page)) {

@@ -212,7 +212,7 @@ TEST(Experiment, KeysOfAModelThatDoNotGoTogetherAreNamed) {
   EXPECT_EQ(complaint("kv_heads: 2"), "");
 }
 
-// nccl-tests' habit: a ladder of sizes in one word.
+// As in nccl-tests: a ladder of sizes in one word.
 TEST(Sweep, ARangeOfSizesIsEachOfThem) {
   const auto with = [](const std::string& sizes) {
     return "workload: collective\nbackend: cpu\nbaseline: {message_size: 32 B}\nsweep: {message_size: " + sizes + "}\n";

@@ -43,7 +43,7 @@ TEST(Frameworks, AValueWithoutAnEquivalentIsNamed) {
             "zero_optimization.stage '4' has no equivalent; known: 0, 1, 2, 3");
 }
 
-// What a framework does without the key is said so; of any other value, that it has none.
+// The note says so if omitting the key gives the value; any other value has no equivalent.
 TEST(Frameworks, WhereNothingIsWrittenTheKeyIsOmitted) {
   struct Left {
     Framework framework;
@@ -95,7 +95,7 @@ TEST(Hints, WhatIsNotSupportedIsSaidSo) {
   }
 }
 
-// With a word that says who predicts them.
+// The message names the backend that predicts the setting.
 TEST(Hints, WhatIsPredictedOnlyIsRefusedByABackendThatMeasures) {
   for (const auto& [setting, why] : std::vector<std::pair<std::string, std::string>>{
            {"precision: nvfp4",
@@ -136,7 +136,7 @@ TEST(Hints, AKeyInTheWrongPlaceIsNoForeignOne) {
   EXPECT_THAT(complaint_about("", "backends: cuda\n"), HasSubstr("did you mean backend?"));
 }
 
-// Two names that both exist are never typos of each other's words, and every single slip of a name leads back to it.
+// Existing names are never taken for typos of each other, and every single slip in a name leads back to it.
 TEST(Hints, EverySlipOfEveryVariableLeadsBack) {
   const std::vector<std::string> names = variable_names();
   for (const std::string& name : names) {

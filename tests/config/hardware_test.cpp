@@ -75,7 +75,7 @@ TEST(HardwareFile, AMachineHasTheGpuOfAnotherFile) {
   EXPECT_EQ(rack.nics_of_node, 0);  // of its own node alone
   EXPECT_FALSE(rack.nvswitch);
   EXPECT_FALSE(rack.network_reduces);
-  // A device that runs is the GPU's, whatever machine it is in.
+  // A running device is matched to the GPU's file, whatever machine it is in.
   EXPECT_EQ(find_hardware_for_device("FAST-SXM", folder.write("a.yaml", body))->file, "fast");
   folder.write("hardware/tower.yaml", "name: T\nsource: x\ngpu: rack\n");
   EXPECT_THAT(complaint(folder.write("a.yaml", "hardware: tower" + body)),

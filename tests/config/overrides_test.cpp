@@ -57,7 +57,7 @@ TEST(Overrides, ASweepIsReplacedAndAPresetChanged) {
   EXPECT_EQ(test::loaded(text, {"model=gpt3-350m"}).model.name, "gpt3-350m");
 }
 
-// In one place, two that decide the same are refused.
+// Only within one place are two settings that decide the same value refused.
 TEST(Overrides, DecideInsteadOfWhatTheFileSays) {
   EXPECT_EQ(test::loaded(test::issue_example(), {"gradient_accumulation=4"}).baseline.gradient_accumulation, 4);
   EXPECT_EQ(test::complaint_about(test::issue_example(), {"gradient_accumulation=auto"}), "");

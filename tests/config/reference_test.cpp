@@ -22,13 +22,13 @@ const Key* find_key(const std::vector<Key>& all, const std::string& name) {
   return it == all.end() ? nullptr : &*it;
 }
 
-// A configuration whose backend and workload honour the variable.
+// Returns a configuration whose backend and workload honour the variable.
 std::string config_with(const Variable& v, const std::string& line) {
   const std::string workload = v.workloads.empty() || v.honoured_by("gpt") ? "gpt" : v.workloads.front();
   std::string text = fmt::format("backend: {}\nhardware: none\nbaseline: {{}}\n", name_of(v.backends.back()));
   if (!line.starts_with("workload:")) text += "workload: " + workload + "\n";
   if (workload == "gpt") text += "model: gpt3-125m\n";
-  if (traits_of(v.backends.back()).predicts()) text += "faults: {socket_fallback: true}\n";  // to be mended
+  if (traits_of(v.backends.back()).predicts()) text += "faults: {socket_fallback: true}\n";  // gives `mended` a fault
   return text + line + "\n";
 }
 

@@ -148,7 +148,7 @@ TEST(Registry, NcclValuesThatNcclWouldMisreadAreRefused) {
   EXPECT_THAT(message_of("nccl_algo", "alreduce:ring"), HasSubstr("did you mean AllReduce?"));
 }
 
-// Settings by the text of a baseline: "sharding=optimizer".
+// Parses settings as a baseline writes them: "sharding=optimizer".
 Settings settings_with(const std::vector<std::pair<std::string, std::string>>& values) {
   Settings s;
   s.ranks = 4;
@@ -160,7 +160,7 @@ TEST(Registry, SaysWhenAVariableHasNoEffect) {
   struct Row {
     const char* variable;
     std::vector<std::pair<std::string, std::string>> settings;
-    const char* why;  // "": it has one
+    const char* why;  // "": it has an effect
   };
   const std::pair<std::string, std::string> one_replica{"layout", "{tensor_parallel: 4}"}, alone{"ranks", "1"},
       optimizer{"sharding", "optimizer"}, parameters{"sharding", "parameters"}, selective{"recompute", "selective"},
@@ -169,7 +169,7 @@ TEST(Registry, SaysWhenAVariableHasNoEffect) {
            {"bucket_size", {}, ""},
            {"bucket_size", {{"overlap_grad_reduce", "false"}}, ""},  // buckets are cut with and without overlap
            {"bucket_size", {one_replica}, "data_parallel is 1"},
-           {"bucket_size", {one_replica, {"overlap_optimizer", "true"}}, ""},  // updates are cut by it, too
+           {"bucket_size", {one_replica, {"overlap_optimizer", "true"}}, ""},  // bucket_size also splits the updates
            {"bucket_size", {optimizer}, ""},
            {"bucket_size", {parameters}, "a bucket is a layer"},
            {"overlap_grad_reduce", {one_replica}, "data_parallel is 1"},
@@ -231,7 +231,7 @@ TEST(Registry, CompressedGradientsThatSaveNothingAreCautionedAgainst) {
     s.grad_compression_ratio = ratio;
     return compression.caution(s);
   };
-  EXPECT_EQ(caution(4, 0.5), "");  // none
+  EXPECT_EQ(caution(4, 0.5), "");  // no compression
   s.grad_compression = GradCompression::top_k;
   EXPECT_EQ(caution(4, 0.24), "");
   EXPECT_THAT(caution(4, 0.25), HasSubstr("only with a grad_compression_ratio below 25 %"));
@@ -240,7 +240,7 @@ TEST(Registry, CompressedGradientsThatSaveNothingAreCautionedAgainst) {
   EXPECT_THAT(caution(8, 0.5), HasSubstr("2 replicas"));
   EXPECT_EQ(caution(4, 1), "");  // one replica
   s.layout[program::Axis::context] = 2;
-  EXPECT_THAT(caution(16, 0.3), HasSubstr("4 replicas"));  // those that share a sequence, too
+  EXPECT_THAT(caution(16, 0.3), HasSubstr("4 replicas"));  // context-parallel ranks count as replicas
 }
 
 TEST(Registry, AWordMayBeRefusedByABackend) {
@@ -286,7 +286,7 @@ TEST(Registry, AWordMayBeRefusedByABackend) {
 
 TEST(RoundTrip, EveryPrintedValueIsReadAsItself) {
   std::mt19937_64 random(1);
-  constexpr int enough_to_hit = 1000;  // of a row that refuses most texts, some values
+  constexpr int enough_to_hit = 1000;  // finds some values of rows that refuse most texts
   const int texts = test::times(enough_to_hit, 20, 100000);
   for (const Variable& row : registry()) {
     std::set<std::string> seen;
@@ -309,7 +309,7 @@ TEST(RoundTrip, EveryPrintedValueIsReadAsItself) {
   }
 }
 
-// A change says all of its value, whatever the baseline has. `env` and `mended` add to what is there.
+// A printed value determines the setting completely, whatever the baseline has. `env` and `mended` add to it.
 TEST(RoundTrip, APrintedValueReplacesAnyOther) {
   std::mt19937_64 random(2);
   for (const Variable& row : registry()) {

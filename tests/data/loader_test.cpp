@@ -31,7 +31,7 @@ program::Program two_inputs() {
   return b.take();
 }
 
-// Token i of step s is 100 s + i. Counts the batches that it was asked for.
+// Token i of step s is 100 s + i. Counts the batches requested.
 class Numbers final : public program::InputSource {
  public:
   explicit Numbers(std::atomic<int>& batches, std::int64_t bad_step = -1) : batches_(batches), bad_step_(bad_step) {}
@@ -111,14 +111,14 @@ TEST_P(Loaders, EndWhateverTheirThreadsDo) {
   if (GetParam().workers == 0) return;
   Loading slow = loading(), dear = loading();
   slow.bytes = 1;
-  slow.bytes_per_s = 1e-300;  // for ever
+  slow.bytes_per_s = 1e-300;  // never finishes
   dear.cost_s = 1e300;
   const auto waiting = made(slow, 0), busy = made(dear, 0);
   for (const auto* loader : {&waiting, &busy}) EXPECT_NE(test::error_of([&] { filled(**loader, 0); }), "");
   EXPECT_TRUE(test::wait_until([&] { return batches_ >= 2 * std::min(GetParam().workers, GetParam().prefetch); }));
 }
 
-// No batch is there before the storage can have delivered it.
+// No batch arrives before the storage can have delivered it.
 TEST_P(Loaders, AreNoFasterThanTheirStorage) {
   Loading slow = loading();
   slow.bytes = 1000;
@@ -144,11 +144,11 @@ TEST(Throttle, DeliversOneRequestAfterTheOther) {
   Throttle throttle(100);
   EXPECT_DOUBLE_EQ(throttle.serve(10, 200), 12);
   EXPECT_DOUBLE_EQ(throttle.serve(11, 100), 13);
-  EXPECT_DOUBLE_EQ(throttle.serve(20, 50), 20.5);  // what it could have delivered meanwhile is lost
+  EXPECT_DOUBLE_EQ(throttle.serve(20, 50), 20.5);  // unused capacity is lost
   EXPECT_DOUBLE_EQ(Throttle(0).serve(3, 1e9), 3);
 }
 
-// Steps in virtual time: a batch is asked for when a place in the ring is free.
+// Simulates steps in virtual time: a batch is requested as soon as the ring has a free slot.
 double mean_step_s(const Loading& loading, double step_s) {
   constexpr int steps = 2000;
   Throttle throttle(loading.bytes_per_s);
@@ -159,7 +159,7 @@ double mean_step_s(const Loading& loading, double step_s) {
       now = throttle.serve(now, loading.bytes) + loading.cost_s * loading.tokens;
     } else {
       const auto worker = std::ranges::min_element(free_at);
-      const int frees = step - loading.prefetch;  // the step whose batch made place
+      const int frees = step - loading.prefetch;  // the step whose batch freed the slot
       const double asked = std::max(*worker, frees >= 0 ? taken[static_cast<std::size_t>(frees)] : 0);
       *worker = throttle.serve(asked, loading.bytes) + loading.cost_s * loading.tokens;
       now = std::max(now, *worker);
@@ -190,7 +190,7 @@ TEST(Loading, IsExposedAsFarAsTheStepDoesNotHideIt) {
 TEST(Loading, ComesFromTheSettings) {
   config::Settings s;
   s.loader_cost_s = 1e-6;
-  EXPECT_EQ(loading_of(s, 100, 1000).tokens, 0);  // made up
+  EXPECT_EQ(loading_of(s, 100, 1000).tokens, 0);  // synthetic data
   s.data_file = "tokens.bin";
   EXPECT_EQ(loading_of(s, 100, 1000).bytes, 200);
   EXPECT_EQ(loading_of(s, 100, 100000).bytes, 400);

@@ -52,7 +52,7 @@ std::vector<std::int32_t> tokens_of(const TokenFile& file, std::int64_t first, s
 
 TEST_F(TokenFiles, HoldTheSyntheticTokensOfTheirSeed) {
   for (const std::int64_t vocabulary : {1000, 65536, 65537, 128256}) {
-    const std::int64_t count = 70000;  // more than are written at once
+    const std::int64_t count = 70000;  // more than one write holds
     const TokenFile file(made(count, vocabulary, 7), vocabulary);
     EXPECT_EQ(usual_token_bytes(vocabulary), vocabulary <= 65536 ? 2 : 4);
     ASSERT_EQ(file.tokens(), count);
@@ -76,7 +76,7 @@ TEST_F(TokenFiles, NameWhatIsWrongWithThem) {
   EXPECT_THAT(problem(made(10, 1000), 100), AllOf(HasSubstr("vocabulary of 1000"), HasSubstr("vocab is 100")));
   std::filesystem::resize_file(made(10, 100), 32 + 2 * 9);
   EXPECT_THAT(problem(path("tokens.bin"), 100), HasSubstr("has 9 tokens, but its header says 10"));
-  if (::geteuid() == 0) return;  // may read everything
+  if (::geteuid() == 0) return;  // root may read everything
   ::chmod(path("tokens.bin").c_str(), 0);
   EXPECT_THAT(problem(path("tokens.bin"), 100), HasSubstr("Permission denied"));
 }

@@ -1,4 +1,4 @@
-// All checks on a healthy node, on an ill one, on several, and where a fact is absent or cannot be read.
+// All checks: on a healthy node, a faulty one and several nodes, and with facts absent or unreadable.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 using namespace check_rows;
 
-// Checks of what is right to be absent, such as a file of settings, and those whose other facts or devices tell enough.
+// Checks of facts that may be absent, such as a settings file, and checks whose other facts or devices suffice.
 const std::set<std::string>& absence_tells() {
   static const std::set<std::string> all{
       "gpu.xid",   "ib.pcie",    "pcie.width",    "pcie.acs",           "gpu.count",   "ib.errors", "nccl.plugin_file",
@@ -38,7 +38,7 @@ TEST(Checks, EachHasARowHereAndAnIdOfItsOwn) {
   EXPECT_EQ(tested, known);
 }
 
-// A change of one device, made on all of its kind.
+// Applies a change of one device to all devices of its kind.
 NodeChange on_all(const NodeChange& change, const NodeChange& prepare) {
   return [=](Node& node) {
     Node one = test::healthy_node();
@@ -55,7 +55,7 @@ NodeChange on_all(const NodeChange& change, const NodeChange& prepare) {
   };
 }
 
-// Without the facts that could not be read; false where there are none.
+// Removes the facts that could not be read. Returns false if there are none.
 bool take_away_unreadable(Node& node) {
   std::vector<Facts*> all{&node.facts};
   for (Rank& rank : node.ranks) all.push_back(&rank.facts);
@@ -73,7 +73,7 @@ bool take_away_unreadable(Node& node) {
 
 enum class State { healthy, partly_ill, ill, hidden, absent };
 
-// False where the row has no such state.
+// Returns false if the row has no such state.
 bool put_into(Node& node, const Row& row, State state) {
   row.prepare(node);
   if (state == State::partly_ill) row.bad(node);
@@ -82,7 +82,7 @@ bool put_into(Node& node, const Row& row, State state) {
   return state != State::absent || take_away_unreadable(node);
 }
 
-// Holds the findings of a check against the state of its node.
+// Compares the findings of a check with the state of its node.
 void expect(const Row& row, State state, const std::vector<Finding>& findings, const std::string& where) {
   ASSERT_FALSE(findings.empty()) << where;
   const Verdict verdict = worst(findings);
@@ -100,7 +100,7 @@ void expect(const Row& row, State state, const std::vector<Finding>& findings, c
     case State::hidden:
       EXPECT_EQ(verdict, row.when_hidden) << said;
       break;
-    case State::absent:  // nothing to look at is no pass, and no fault, unless it is the fault
+    case State::absent:  // an absent fact is neither a pass nor a fault, unless absence is the fault
       EXPECT_TRUE(absence_tells().contains(row.check) || verdict == Verdict::unknown || verdict == Verdict::skip)
           << said;
   }
@@ -109,8 +109,8 @@ void expect(const Row& row, State state, const std::vector<Finding>& findings, c
     EXPECT_FALSE(finding.verdict <= Verdict::warn && finding.remedy.empty()) << said;
 }
 
-// Every check on a healthy node, on one of which one device or all are ill, and where its fact cannot be read or is not
-// there: alone, as one of three, and as all three. Healthy nodes beside it are not accused.
+// Runs every check on a healthy node, on one with a fault on one device or on all, and on one whose fact is unreadable
+// or absent: alone, as one of three nodes, and as all three. Healthy nodes beside it get no fault.
 TEST(Checks, SayOfEachNodeWhatIsTrueOfIt) {
   for (const Row& row : rows()) {
     for (const State state : {State::healthy, State::partly_ill, State::ill, State::hidden, State::absent}) {
@@ -142,7 +142,7 @@ TEST(Checks, WithoutGpusAndAdaptersTheirChecksAreLeftOut) {
   }
 }
 
-// Eight CPUs, of which the job may use some, by a control group or by its ranks' bindings.
+// Eight CPUs, some of which the job may use, limited by a control group or by the bindings of its ranks.
 TEST(Checks, AQuotaOfAllCpusThatAJobMayUseIsNone) {
   const auto said = [](const std::string& quota, const NodeChange& change) {
     Node node = test::healthy_node();
@@ -162,7 +162,7 @@ TEST(Checks, AQuotaOfAllCpusThatAJobMayUseIsNone) {
   for (const char* odd : {"", "garbage", "nan"}) EXPECT_EQ(said(odd, nothing), Verdict::unknown) << odd;
 }
 
-// Slurm with ConstrainDevices: the job has half of the node.
+// Slurm with ConstrainDevices: the job has half of the node's GPUs.
 TEST(Checks, ARankIsHeldAgainstTheGpusThatItMayUse) {
   Node node = test::healthy_node();
   node.ranks.resize(4);
@@ -190,7 +190,7 @@ TEST(Checks, FewRanksOfManyGpusAreToldHowToStartMore) {
   EXPECT_NE(only.remedy.find("--map-by ppr:8:node"), std::string::npos);
 }
 
-// How many of eight equal ports are down, for each number. Half of them may be spare.
+// Tries every number of down ports out of eight equal ones. Half of them may be spare.
 TEST(Checks, APortThatIsDownBesideItsEqualsIsMissed) {
   for (std::size_t down = 0; down <= 8; ++down) {
     Node node = test::healthy_node();
@@ -208,7 +208,7 @@ TEST(Checks, APortThatIsDownBesideItsEqualsIsMissed) {
   }
 }
 
-// No port of a node is active, in each state that a port can have, and in none that it can.
+// No port of a node is active, in each possible state of a port and in impossible ones.
 TEST(Checks, ANodeWithAdaptersNeedsAnActivePort) {
   for (const char* state : {"DOWN", "INIT", "ARMED", "NOP", "", "garbage", "7"}) {
     const bool is_known = std::string(state).size() > 2 && std::string(state) != "garbage";
@@ -218,7 +218,7 @@ TEST(Checks, ANodeWithAdaptersNeedsAnActivePort) {
   }
 }
 
-// Ports that nobody means to use may be down.
+// A port that no job is meant to use may be down.
 TEST(Checks, APortThatIsSpareIsNotMissed) {
   const NodeChange down = both(set("port/mlx5_3/1/state", "DOWN"), set("port/mlx5_3/1/phys_state", "Polling"));
   const auto said = [](const Node& node, const std::vector<Node>& all) {
@@ -241,19 +241,19 @@ TEST(Checks, APortThatIsSpareIsNotMissed) {
   for (const auto& fact : test::healthy_node().facts) {
     if (fact.first.starts_with("gpu/" + test::gpu_address(7))) unset(fact.first)(fewer_gpus);
   }
-  EXPECT_EQ(said(fewer_gpus, {fewer_gpus}).substr(0, 4), "pass");  // one for each GPU is up
+  EXPECT_EQ(said(fewer_gpus, {fewer_gpus}).substr(0, 4), "pass");  // as many ports as GPUs are up
   Node other_kind = node;
   set("hca/mlx5_3/board", "MT_0000000359")(other_kind);
   EXPECT_EQ(said(other_kind, {other_kind}).substr(0, 4), "pass");
 }
 
-// Facts that are there or not, but are never unreadable by themselves.
+// Facts that are present or absent but never unreadable by themselves.
 bool is_made(const std::string& fact) {
   return fact.starts_with("nvml/") || fact.starts_with("driver/gpu/");
 }
 
-// Every kind of fact of a healthy node, on its first device and on all: where it cannot be read, no check accuses the
-// node; and where a check finds a fault, hiding any fact does not make it pass.
+// Hides every kind of fact of a healthy node, on its first device and on all. Without the fact, no check may report a
+// fault on a healthy node, and a check that finds a fault must not pass.
 TEST(Checks, HidingAFactNeitherAccusesNorAcquits) {
   std::map<std::string, std::vector<std::string>> kinds;
   for (const auto& [name, reading] : test::healthy_node().facts) {
@@ -297,7 +297,7 @@ TEST(Checks, HidingAFactNeitherAccusesNorAcquits) {
   }
 }
 
-// A GPU that fell off the bus answers NVML nothing, not even its name, or is no longer listed.
+// A GPU that fell off the bus answers no NVML query, not even for its name, or is no longer listed.
 TEST(Checks, AGpuThatAnswersNothingIsUnknown) {
   Node node = test::healthy_node();
   set_in_ranks("gpu/" + test::gpu_address(0), "yes")(node);
@@ -308,7 +308,7 @@ TEST(Checks, AGpuThatAnswersNothingIsUnknown) {
     if (fact.first.starts_with(first_nvml)) unset(fact.first)(node);
   }
   EXPECT_EQ(worst(found("gpu.nvml", node)), Verdict::unknown);
-  set_in_ranks("gpu/" + test::gpu_address(0), "no")(node);  // the scheduler gave the job fewer
+  set_in_ranks("gpu/" + test::gpu_address(0), "no")(node);  // the scheduler gave the job fewer GPUs
   EXPECT_EQ(worst(found("gpu.nvml", node)), Verdict::pass);
 }
 

@@ -1,4 +1,4 @@
-// Who differs from the majority is named, without a table of expected values.
+// Names the nodes that differ from the majority, without a table of expected values.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -68,7 +68,7 @@ TEST(SixteenNodes, EqualFindingsAreOneLineWithTheirNodes) {
   EXPECT_EQ(all.count(Verdict::warn), 1u);
 }
 
-// Each rank looks at a folder of its own; whose folders name one host are one node.
+// Each rank examines its own folder. Ranks whose folders name the same host are one node.
 TEST(Examine, AFolderForEachRank) {
   const test::NodeTree first("a"), second("b");
   const test::TemporaryFolder folder;
@@ -85,14 +85,14 @@ TEST(Examine, AFolderForEachRank) {
             "rank 3 gave no answer: nothing is known of what it would have told");
 }
 
-// A sweep on CPUs leaves the driver alone.
+// A sweep on CPUs does not load the driver.
 TEST(Examine, AsksNvmlOnlyIfItIsTo) {
   test::AnsweringJob job(1, 1);
   EXPECT_EQ(examine(job, {"/", 20, false}).at(0).facts["nvml"].access, machine::Access::absent);
   EXPECT_NE(examine(job, {"/", 20, true}).at(0).facts["nvml"].access, machine::Access::absent);
 }
 
-// Without {rank} the lowest rank of a node tells its facts, and all tell their own.
+// Without {rank}, the lowest rank of a node reports the node's facts, and every rank reports its own.
 TEST(Examine, OneRankOfANodeTellsItsFacts) {
   test::Dgx tree;
   test::AnsweringJob job(2, 4);

@@ -1,4 +1,4 @@
-// Facts from files: what the kernel's formats mean, and trees that mean harm.
+// Facts from files: the kernel's formats, and hostile trees.
 #include "doctor/facts.h"
 
 #include <gmock/gmock.h>
@@ -27,13 +27,13 @@ TEST(Gather, TheAcsRegisterIsFoundInTheListOfCapabilities) {
   EXPECT_EQ(acs_in(read(std::string(4096, '\0'))).text, "off");
   EXPECT_EQ(acs_in(read(test::configuration_space(0, false))).access, machine::Access::unreadable);
   std::string circle = test::configuration_space(0);
-  circle[0x160] = 0x01;  // no ACS, and the next capability is the first again
+  circle[0x160] = 0x01;  // no ACS, and the next capability is the first one again
   circle[0x162] = 0x01;
   circle[0x163] = 0x10;
   EXPECT_EQ(acs_in(read(circle)).text, "off");
 }
 
-// Lanes and speeds that no link has, and the lesser of a link's two ends.
+// Impossible lane counts and speeds, and the lesser of a link's two ends.
 TEST(Gather, ALinkHasWhatBothOfItsEndsCan) {
   test::Dgx tree;
   const std::string gpu = "sys/devices/" + test::gpu_place(0), above = "sys/devices/" + test::switch_port(1, 0),
@@ -79,7 +79,7 @@ TEST(Gather, TheLinkersFoldersAreSearchedInItsOrder) {
   tree.write("opt/nccl/lib/libnccl.so.2.27.3", "");
   tree.link("opt/nccl/lib/libnccl.so.2", "libnccl.so.2.27.3");
   tree.write("usr/lib64/libnccl.so.2", "");
-  tree.link("usr/lib/libnccl.so.2", "/opt/nccl/lib/libnccl.so.2.27.3");  // the same file once more
+  tree.link("usr/lib/libnccl.so.2", "/opt/nccl/lib/libnccl.so.2.27.3");  // the same file again
   tree.write("usr/lib64/libnccl-net-ofi.so", "");
   tree.link("usr/lib64/libnccl-net.so", "gone.so");
   Facts facts;
@@ -126,7 +126,7 @@ TEST(Gather, EveryFactOfANodeIsALine) {
   for (const auto& [name, reading] : facts) EXPECT_EQ(reading.text.find('\n'), std::string::npos) << name;
 }
 
-// Intel's driver without its preference saves power.
+// Intel's driver without its preference setting saves power.
 TEST(Gather, TheGovernorIsThatOfAllCpus) {
   test::NodeTree tree("node");
   const auto governor = [&] { return tree.facts().text("cpu/governor"); };
@@ -140,7 +140,7 @@ TEST(Gather, TheGovernorIsThatOfAllCpus) {
   EXPECT_EQ(governor(), "powersave, preferring performance");
 }
 
-// A copy of /proc and /sys without /dev says nothing of devices; a container without a device says that it is missing.
+// A copy of /proc and /sys without /dev gives no facts about devices. A container without a device reports it missing.
 TEST(Gather, WithoutDevNothingIsSaidOfDevices) {
   test::Dgx tree;
   tree.remove("dev/infiniband");
@@ -154,7 +154,7 @@ TEST(Gather, WithoutDevNothingIsSaidOfDevices) {
   EXPECT_EQ(exit_code(diagnosis, true), 0) << ::testing::PrintToString(test::worth_reading(diagnosis));
 }
 
-// Pipes, circles of links, huge files, folders where files belong, rubbish: everything is read to its bound, in time.
+// Pipes, symlink cycles, huge files, folders instead of files, random bytes: reads are bounded in size and time.
 TEST(HostileTree, NeitherHangsNorLies) {
   test::Dgx tree;
   const std::string root = tree.path() + "/";
@@ -181,7 +181,7 @@ TEST(HostileTree, NeitherHangsNorLies) {
         std::filesystem::create_symlink(file, file);
         break;
       case 3:
-        std::filesystem::resize_file(file, 1ull << 40);  // sparse: zeros without end
+        std::filesystem::resize_file(file, 1ull << 40);  // sparse: endless zeros
         break;
       case 4:
         std::filesystem::remove(file);
@@ -193,12 +193,12 @@ TEST(HostileTree, NeitherHangsNorLies) {
   }
   for (int i = 0; i < 3000; ++i)
     std::filesystem::create_symlink("..", root + fmt::format("sys/bus/pci/devices/x{}", i));
-  const Node node = tree.node(8);  // comes back
+  const Node node = tree.node(8);  // returns
   EXPECT_NO_THROW(diagnose({node, node}));
   EXPECT_LT(node.facts.size(), 20000u);
 }
 
-// A container or a control group leaves a rank some of the GPUs that /proc shows.
+// A container or a control group gives a rank only some of the GPUs that /proc shows.
 TEST(GatherRank, TellsWhichGpusItMayUse) {
   test::Dgx tree;
   tree.remove("dev/nvidia3");
@@ -207,8 +207,8 @@ TEST(GatherRank, TellsWhichGpusItMayUse) {
   EXPECT_EQ(facts.text("gpu/" + test::gpu_address(3)), "no");
 }
 
-// A driver that hangs: the node tells what it has, and what it waits for. The thread is left behind, so what it waits
-// for lives as long as the program.
+// A driver call that hangs: the node reports the other facts and which one is missing. The thread is left behind, so
+// the objects it waits for live as long as the program.
 TEST(HostileDriver, DoesNotHoldUpTheRest) {
   static std::atomic<bool> release = false;
   static std::atomic<int> waiting = 0;
@@ -219,7 +219,7 @@ TEST(HostileDriver, DoesNotHoldUpTheRest) {
     --waiting;
     return machine::GpuReport{"late", "", {}};
   };
-  // As long as a busy machine needs for the files.
+  // The limit grows until a busy machine has had the time to read the files.
   Facts facts;
   for (double limit_s = 1; limit_s < 100 && facts.text("unfinished") != "NVML"; limit_s *= 2)
     facts = gather_node(tree.path(), hang, limit_s);

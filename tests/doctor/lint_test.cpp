@@ -13,7 +13,7 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-// The findings on a node of eight ranks with these settings: on InfiniBand or RoCE.
+// Returns the findings on a node of eight ranks with these settings, on InfiniBand or RoCE.
 Lines told(const NameValues& settings, const std::string& layer = "InfiniBand") {
   static std::map<std::string, Node> healthy;
   if (!healthy.contains(layer)) {
@@ -27,7 +27,7 @@ Lines told(const NameValues& settings, const std::string& layer = "InfiniBand") 
   return test::worth_reading(diagnose({node}));
 }
 
-// Container images, build systems, PyTorch and plug-ins set or read them: nothing that a strict gate stops.
+// Container images, build systems, PyTorch and plug-ins set or read these names: a strict gate must not stop them.
 TEST(Lint, NamesThatOthersReadAreNoFinding) {
   NameValues all;
   for (const nccl::ForeignName& row : nccl::foreign_names()) {
@@ -39,7 +39,7 @@ TEST(Lint, NamesThatOthersReadAreNoFinding) {
   EXPECT_EQ(told(all), Lines{});
 }
 
-// Images of two nodes may differ in what they say of themselves, not in what decides how ranks talk.
+// The images of two nodes may differ in descriptive variables, but not in those that affect communication.
 TEST(Lint, NodesMayDifferInNamesThatNobodyReads) {
   std::vector<Node> nodes(2, test::healthy_node());
   nodes[1].host = "dgx02";
@@ -64,7 +64,7 @@ TEST(Lint, AGidIndexIsForRoceAlone) {
   EXPECT_EQ(told({{"NCCL_IB_GID_INDEX", "3"}}),
             Lines{"info env.without_effect: NCCL_IB_GID_INDEX has no effect on InfiniBand: only RoCE looks at it"});
   EXPECT_EQ(told({{"NCCL_IB_GID_INDEX", "3"}}, "Ethernet"), Lines{});
-  EXPECT_EQ(told({{"NCCL_IB_GID_INDEX", "5"}}, "Ethernet").size(), 8u);  // on no port
+  EXPECT_EQ(told({{"NCCL_IB_GID_INDEX", "5"}}, "Ethernet").size(), 8u);  // the index exists on no port
 }
 
 TEST(Lint, ListsOfDevicesFitOrNot) {

@@ -1,4 +1,4 @@
-// Who is slow under load: ranks, nodes, links and copies whose speed is known are measured by a job that plays them.
+// Finds slow components under load: a simulated job measures ranks, nodes, links and copies of known speed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ using Lines = std::vector<std::string>;
 config::Hardware h100() {
   config::Hardware hardware;
   hardware.name = "h100-sxm";
-  hardware.peaks_flops[config::Precision::bf16] = 1300e12;  // a product of 1 ms is 1100 TFLOP/s
+  hardware.peaks_flops[config::Precision::bf16] = 1300e12;  // 1 ms per product is 1100 TFLOP/s
   hardware.nvlink_bytes_per_s = 450e9;
   return hardware;
 }
@@ -83,7 +83,7 @@ TEST(LoadStage, WhatSlowsAGpuDownUnderLoadIsNamed) {
     gpu.mean_sm_clock_hz = 1.7e9;
     gpu.max_temperature_c = 60;
     gpu.max_power_w = 690;
-    gpu.throttle_reasons = 0x4;  // the power cap, which is usual
+    gpu.throttle_reasons = 0x4;  // the power cap, which is normal
   }
   EXPECT_EQ(told(said_by(job)), Lines{});
   job.gpu[3].throttle_reasons = 0x40 | 0x8;
@@ -163,8 +163,8 @@ TEST(LoadStage, ABlockThatFailsIsSaidAndTheOthersCount) {
                                       HasSubstr("fail stage.load host1: all-reduce in each node did not end: rank 3")));
 }
 
-// A slow start takes from what follows, and leaves each block a deadline that ends by the limit. The last block on the
-// workers of the products runs whatever time is left: what runs before it must leave enough.
+// A slow start reduces the time for later blocks: each block gets a deadline within the limit. The last block on the
+// workers of the products runs in any case, so earlier blocks must leave enough time for it.
 TEST(LoadStage, EachBlockHasTheTimeThatIsLeft) {
   for (const auto& [block_s, blocks] : {std::pair{1.0, 7u}, {5.0, 7u}, {12.0, 3u}, {23.0, 3u}, {32.0, 2u}}) {
     test::GpuJob job(4, 2);
@@ -173,7 +173,7 @@ TEST(LoadStage, EachBlockHasTheTimeThatIsLeft) {
     EXPECT_EQ(job.requests.size(), blocks) << block_s;
     for (std::size_t i = 0; i < job.requests.size(); ++i) {
       const config::Deadlines& own = job.requests[i].deadlines;
-      EXPECT_EQ(own.step_s, job.requests[0].deadlines.step_s);  // which the workers of several blocks agree in
+      EXPECT_EQ(own.step_s, job.requests[0].deadlines.step_s);  // workers of several blocks need one step deadline
       EXPECT_GE(own.start_s, own.step_s) << block_s;
       EXPECT_LE(job.begun_s[i] + own.start_s + own.step_s, load_limit_s) << block_s << ", block " << i;
     }
@@ -188,7 +188,7 @@ TEST(LoadStage, AStopEndsIt) {
   EXPECT_EQ(said.back().finding.verdict, Verdict::info);
 }
 
-// Before any worker starts.
+// The explanation comes before any worker starts.
 TEST(LoadStage, ALaunchThatIsInTheWayIsExplained) {
   const auto evidence = [](test::BenchJob& job) {
     const auto said = said_by(job);
@@ -235,8 +235,8 @@ TEST(HostCopies, AreMeasuredWhereTheProductsRan) {
   ASSERT_GE(job.requests.size(), 4u);
   EXPECT_EQ(job.requests[3].case_name, "host_copies");
   EXPECT_TRUE(std::holds_alternative<job::CopyWithHost>(job.requests[3].task));
-  EXPECT_EQ(job.requests[3].layout.ranks(), 4);  // all at once
-  EXPECT_EQ(job.started, 3);                     // for these four blocks, the all-reduce and the pairs
+  EXPECT_EQ(job.requests[3].layout.ranks(), 4);  // all ranks at once
+  EXPECT_EQ(job.started, 3);                     // for these four blocks, for the all-reduce and for the pairs
 }
 
 TEST(HostCopies, ASlowRankIsNamedWithItsGpu) {

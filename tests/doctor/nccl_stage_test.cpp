@@ -18,8 +18,7 @@ using ::testing::HasSubstr;
 
 using Lines = std::vector<std::string>;
 
-// Logs of NCCL, in the formats of its source (init.cc, net.cc, net_ib.cc, net_socket.cc, bootstrap.cc, nvls.cc
-// of 2.28).
+// Logs in the formats of NCCL's source (init.cc, net.cc, net_ib.cc, net_socket.cc, bootstrap.cc, nvls.cc of 2.28).
 
 /// The log of one rank.
 class RankText {
@@ -44,7 +43,7 @@ class RankText {
   RankText& multicast(bool is) {
     return info(fmt::format("NVLS multicast support is {}available on dev 0 (NVLS_NCHANNELS 16)", is ? "" : "not "));
   }
-  RankText& connects(int mtu) {  // 5 stands for packets of 4096 bytes
+  RankText& connects(int mtu) {  // 5 means an MTU of 4096 bytes
     return info(
         fmt::format("NET/IB: NCCL Dev 0 IbDev 0 Port 1 qpn 260 mtu {} LID 17 subnet-prefix 65184  FLID 0 "
                     "fifoRkey=0x1 fifoLkey=0x1",
@@ -60,7 +59,7 @@ class RankText {
   std::string text_;
 };
 
-/// Two GPUs and two adapters.
+/// A node with two GPUs and, by default, two adapters.
 Node node_with_ports(const std::string& host, int first_rank, int ports = 2) {
   Node node{host, {{first_rank, {}}, {first_rank + 1, {}}}, {}};
   for (int i = 0; i < 2; ++i) {
@@ -78,18 +77,18 @@ Node node_with_ports(const std::string& host, int first_rank, int ports = 2) {
   return node;
 }
 
-/// A rank of which nothing else is known yet.
+/// The log of a rank on InfiniBand, without any connections yet.
 RankText on_infiniband(int adapters = 2) {
   return RankText().version("2.28.9+cuda13.0").starts("eth0").adapters(adapters).over("IB");
 }
 
-/// As a sound rank logs: each has the adapter beside its GPU.
+/// The log of a healthy rank, which uses the adapter beside its GPU.
 RankText sound(int rank) {
   RankText text = on_infiniband().multicast(true).connects(5);
   return text.sends(fmt::format("NET/IB/{}/GDRDMA", rank % 2)).peers("P2P/CUMEM");
 }
 
-/// The nodes and logs of a job of four ranks, all sound until a test changes them.
+/// The nodes and logs of a job of four ranks, all healthy until a test changes them.
 struct Job {
   std::vector<Node> nodes{node_with_ports("node0", 0), node_with_ports("node1", 2)};
   std::vector<RankText> texts{sound(0), sound(1), sound(2), sound(3)};
@@ -99,7 +98,7 @@ struct Job {
     for (std::size_t rank = 0; rank < texts.size(); ++rank) logs.push_back(texts[rank].of(static_cast<int>(rank)));
     return judge_nccl(nodes, logs);
   }
-  // "fail nccl.network node1: …" of what is no pass.
+  // Lists the findings except pass, skip and info: "fail nccl.network node1: …".
   std::vector<std::string> told() const {
     std::vector<std::string> lines;
     for (const StageFinding& said : judged()) {
@@ -128,7 +127,7 @@ TEST(NcclStage, ASoundJobPasses) {
   EXPECT_EQ(job.verdict("nccl.version", ""), Verdict::pass);
 }
 
-// What differs in a sound job, and all that is said of it.
+// A change to a healthy job, and all resulting findings.
 struct Case {
   std::function<void(Job&)> change;
   Lines told;
@@ -161,12 +160,12 @@ TEST(NcclStage, EachFaultIsFoundAndNothingElse) {
        {"warn nccl.rails node1: NCCL has 1 of 2 active ports; not mlx5_1:1"}},
       {[](Job& job) { write_ranks_of_node1(job, on_infiniband().sends("NET/IB/1(3)/GDRDMA")); },
        {"warn nccl.rails node1: connections use 1 of NCCL's 2 adapters; not mlx5_0:1"}},
-      {[](Job& job) {  // two GPUs, three adapters: one is for storage
+      {[](Job& job) {  // two GPUs and three adapters, one of them for storage
          job.nodes = {node_with_ports("node0", 0, 3), node_with_ports("node1", 2, 3)};
          for (RankText& text : job.texts) text.adapters(3);
        },
        {}},
-      // One device of the ports of one adapter is numbered after all others; those of a plug-in are not listed.
+      // A device that combines an adapter's ports is numbered after all others. A plug-in's devices are not listed.
       {[](Job& job) { write_ranks_of_node1(job, on_infiniband().sends("NET/IB/2/GDRDMA")); }, {}},
       {[](Job& job) {
          job.texts.assign(4, RankText()
@@ -177,7 +176,7 @@ TEST(NcclStage, EachFaultIsFoundAndNothingElse) {
                                  .sends("NET/IBext_v10/0/GDRDMA"));
        },
        {}},
-      {[](Job& job) {  // the trays of one rack
+      {[](Job& job) {  // the trays of a rack
          for (RankText& text : job.texts) text = on_infiniband().multicast(true).peers("P2P/MNNVL");
        },
        {}},
@@ -206,7 +205,7 @@ TEST(NcclStage, WhatANetworkDoesNotHaveIsNotMissed) {
   EXPECT_EQ(job.verdict("nccl.rails", "node1"), Verdict::skip);
 }
 
-// One node needs no network, and without ports there is nothing better.
+// A single node needs no network, and without ports there is no better option than sockets.
 TEST(NcclStage, SocketsOfOneNode) {
   Job alone;
   alone.nodes.resize(1);
@@ -231,7 +230,7 @@ TEST(NcclStage, RanksOnDifferentNetworks) {
               ::testing::Contains(HasSubstr("fail nccl.network node1: the ranks of the node use different")));
 }
 
-// Each end of a connection decides for itself: what GPUs send may go another way than what they receive.
+// Each end of a connection decides for itself: a GPU's sends may take another path than its receives.
 TEST(NcclStage, GpuDirectIsJudgedByDirection) {
   const std::string direct = "NET/IB/0/GDRDMA", by_host = "NET/IB/0";
   const auto verdict = [&](const std::string& sends, const std::string& receives) {
@@ -288,8 +287,8 @@ TEST(NcclStage, ANodeWithoutALogIsUnknown) {
     EXPECT_EQ(said.finding.verdict, Verdict::unknown) << said.check;
     ++unknown;
   }
-  EXPECT_EQ(unknown, nccl_checks().size() - 1);  // the version is the job's
-  job.texts.assign(4, RankText());               // and one that says nothing neither passes nor fails
+  EXPECT_EQ(unknown, nccl_checks().size() - 1);  // the version belongs to the job
+  job.texts.assign(4, RankText());               // an empty log neither passes nor fails
   for (const char* check : {"nccl.network", "nccl.interface", "nccl.gpu_direct"})
     EXPECT_EQ(job.verdict(check, "node0"), Verdict::unknown) << check;
   EXPECT_EQ(job.verdict("nccl.version", ""), Verdict::unknown);

@@ -1,4 +1,4 @@
-// Whole nodes: each fault is found, and nothing else.
+// Whole nodes: each fault is found, and nothing else is reported.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,10 +19,10 @@ Lines told(const test::NodeTree& tree, int ranks = 8, const machine::GpuReport& 
 TEST(Nodes, AHealthyOneHasNothingToSay) {
   test::Dgx tree;
   EXPECT_EQ(told(tree), Lines{});
-  EXPECT_EQ(exit_code(diagnose({tree.node(8)}), true), 0);  // without NVML something is unknown, and nothing wrong
+  EXPECT_EQ(exit_code(diagnose({tree.node(8)}), true), 0);  // NVML's facts are unknown, and no fault is found
 }
 
-// A fault of a node like a DGX, and all findings that it leads to.
+// A fault of a DGX-like node, and all findings it causes.
 struct Fault {
   std::string layer;
   std::function<void(test::NodeTree&)> make;
@@ -33,7 +33,7 @@ void write_ports(test::NodeTree& tree, const std::string& adapter, const NameVal
   for (const auto& [name, value] : files) tree.write("sys/class/infiniband/" + adapter + "/" + name, value);
 }
 
-// Two adapters for storage and management, of another kind: one without a cable, one slower.
+// Adds two adapters of another kind for storage and management: one without a cable, one slower.
 void add_others(test::NodeTree& tree) {
   for (const int number : {8, 9}) {
     tree.add_bridge(fmt::format("pci0000:80/0000:80:0{}.0", number), 0);
@@ -74,7 +74,7 @@ TEST(Nodes, EachFaultIsFoundAndNothingElse) {
          tree.add_driver(false);
        },
        {no_way}},
-      {"InfiniBand", without_peermem, {}},  // dma-buf serves
+      {"InfiniBand", without_peermem, {}},  // dma-buf suffices
       {"InfiniBand",
        [](auto& tree) {
          write_ports(tree, "mlx5_5", {{"ports/1/rate", "200 Gb/sec (4X HDR)"}});
@@ -119,7 +119,7 @@ TEST(Nodes, AGpuThatFellOffTheBus) {
                                         "warn gpu.xid: Xid since the start: 79 at 0000:35:00 (1 time)"}));
 }
 
-// A hypervisor hides widths, speeds and NUMA nodes, and needs ACS: nothing of it is a fault.
+// A hypervisor hides widths, speeds and NUMA nodes, and needs ACS: no fault.
 TEST(Nodes, AVirtualMachine) {
   test::Dgx tree("vm01");
   tree.write("proc/cpuinfo", "processor\t: 0\nmodel name\t: Some CPU\nflags\t\t: fpu sse2 hypervisor\n");
@@ -145,7 +145,7 @@ TEST(Nodes, AVirtualMachine) {
   EXPECT_EQ(told(tree, 8, gpus), Lines{"fail pcie.width: GPU 0000:23:00.0 runs on 8 of 16 PCIe lanes"});
 }
 
-// The driver's files and NVML are there, /sys is not, and the log is not shown.
+// The driver's files and NVML are present, /sys is not, and the kernel log cannot be read.
 TEST(Nodes, AContainerWithoutSys) {
   test::Dgx tree("pod-7");
   tree.write(".dockerenv", "");
@@ -156,7 +156,7 @@ TEST(Nodes, AContainerWithoutSys) {
   EXPECT_EQ(told(tree), both);
 }
 
-// NVML and /proc show the two GPUs that it was given, /sys the eight of the node.
+// NVML and /proc show the container's two GPUs, /sys all eight of the node.
 TEST(Nodes, AContainerWithSomeOfTheGpus) {
   test::Dgx tree("pod-8");
   tree.write(".dockerenv", "");
@@ -167,7 +167,7 @@ TEST(Nodes, AContainerWithSomeOfTheGpus) {
                    "info rank.gpus: 2 ranks and 8 GPUs: a rank puts one GPU under load"}));
 }
 
-// No ECC, no NVLink, no GPUDirect RDMA, a small window on the bus: as it should be.
+// No ECC, no NVLink, no GPUDirect RDMA, a small BAR: normal for GeForce.
 TEST(Nodes, AGeForceBox) {
   test::NodeTree tree("desk");
   machine::GpuReport gpus{"", "570.86.15", {}};
@@ -190,7 +190,7 @@ TEST(Nodes, AGeForceBox) {
   EXPECT_EQ(told(tree, 2, gpus), Lines{});
 }
 
-// A tray of a rack: Arm, ACS on as it must be, the IOMMU translates, the fabric's manager is elsewhere.
+// A tray of a rack: Arm, ACS must be on, the IOMMU translates, the fabric manager runs elsewhere.
 TEST(Nodes, ATrayOfAnNvl72) {
   test::NodeTree tree("tray03");
   tree.write("proc/cpuinfo", "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd4f\n");
@@ -216,7 +216,7 @@ TEST(Nodes, ATrayOfAnNvl72) {
   EXPECT_EQ(told(tree, 4, gpus), Lines{});
 }
 
-// Its driver says ACTIVE whatever happens, knows no rates and no subnet.
+// The EFA driver always reports ACTIVE, and no rates or subnet.
 TEST(Nodes, AnEfaNode) {
   test::Dgx tree("p5-1");
   for (int i = 0; i < 8; ++i) {

@@ -1,4 +1,4 @@
-// Who is slow among rates that should be alike: one, half, all but one; and that healthy ones are left in peace.
+// Outliers among rates that should be equal: one, half, or all but one of them; healthy ones have no finding.
 #include "doctor/load_stage.h"
 
 #include <gmock/gmock.h>
@@ -48,7 +48,7 @@ class Draws {
   std::mt19937_64 engine_{20261126};
 };
 
-// Any k of n, also where they are most: exactly they are named.
+// Any k of n slow rates are named exactly, even if they are the majority.
 TEST(Outliers, TheSlowOnesAreNamedHoweverManyTheyAre) {
   Draws draws;
   for (const double factor : {0.5, 0.8, 0.9}) {
@@ -66,7 +66,7 @@ TEST(Outliers, TheSlowOnesAreNamedHoweverManyTheyAre) {
   }
 }
 
-// Without any scatter, as a fixed power cap gives it.
+// Without scatter, as under a fixed power cap.
 TEST(Outliers, ASlowHalfIsFoundAndTheOthersAreTheUsual) {
   std::vector<double> half(8, 1.0);
   for (const std::size_t i : {1u, 3u, 5u, 7u}) half[i] = 0.5;
@@ -80,7 +80,7 @@ TEST(Outliers, ASlowHalfIsFoundAndTheOthersAreTheUsual) {
   EXPECT_EQ(compare_rates(rack, products).slow[0].verdict, Verdict::warn);
 }
 
-// The share of sets of n healthy rates with a finding that is tolerated.
+// Returns the tolerated share of sets of n healthy rates with a finding.
 double most_of(std::size_t n, double scatter) {
   if (scatter < 0.015) return 1.0 / 1000;
   if (scatter < 0.025) return 1.0 / 30;
@@ -101,7 +101,7 @@ TEST(Outliers, HealthyOnesHaveNoFinding) {
   }
 }
 
-// Slow ones need not be alike, and where rates spread without a gap the lowest are slow all the same.
+// Slow rates need not be equal. In a gapless spread the lowest rates still count as slow.
 TEST(Outliers, SeveralGroupsAndNoGroups) {
   EXPECT_THAT(slow_of({1, 1.01, 0.5, 0.8, 0.99, 0.81, 1, 0.8}), ElementsAre(2, 3, 5, 7));
   EXPECT_THAT(slow_of({1, 0.5, 0.6, 0.7, 0.8, 1, 1, 1}), ElementsAre(1, 2, 3, 4));
@@ -111,13 +111,13 @@ TEST(Outliers, SeveralGroupsAndNoGroups) {
   EXPECT_THAT(slow_of(spread), ::testing::Not(::testing::Contains(3)));
 }
 
-// Rates that differ by less than the tolerance are alike, however little all scatter.
+// Rates that differ by less than the tolerance count as equal, however little they scatter.
 TEST(Outliers, ASmallDifferenceIsNone) {
   EXPECT_THAT(slow_of({1, 1, 1, 1, 1, 1, 0.98, 0.98}), IsEmpty());
   EXPECT_THAT(slow_of({1, 0.9, 0.9, 0.9}, {0.85, 0.6, 0.6}), IsEmpty());
 }
 
-// A few results of a large job that are too good to be true accuse nobody; a rack of 32 among 1024 is a group.
+// In a large job, a few implausibly high results make no other rank slow. A rack of 32 among 1024 is a group.
 TEST(Outliers, AFewThatAreTooFastAccuseNobody) {
   std::vector<double> rates(1024, 1.0);
   for (std::size_t i = 0; i < 8; ++i) rates[i] = 1.5;

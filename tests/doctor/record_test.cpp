@@ -1,4 +1,4 @@
-// The part of an examination that a result keeps: findings that concern its sweep, and its cases' settings.
+// The part of an examination that a result keeps: findings that concern its sweep, and the settings of its cases.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ std::vector<Node> two_nodes(const std::string& lanes_of_second = "16") {
   return nodes;
 }
 
-// "2: env.devices on dgx01: …", by case; of the nodes without a number.
+// "2: env.devices on dgx01: …", by case; without a number for findings on nodes.
 std::vector<std::string> lines_of(const store::DoctorRecord& record) {
   std::vector<std::string> lines;
   for (const store::ResultFinding& row : record.findings) {
@@ -52,7 +52,7 @@ TEST(Record, NamesFailuresWithTheirNodesAndWhatToDo) {
   EXPECT_THAT(failures_in_words(record), HasSubstr("runs on 8 of 16 PCIe lanes. What to do: look again under load"));
 }
 
-// Nobody could read them again; what they showed stays.
+// Facts that are too large to be read again are dropped; the findings stay.
 TEST(Record, FactsThatNoReaderTakesAreLeftOutAndTheFindingsKept) {
   std::vector<Node> nodes = two_nodes("8");
   nodes[0].facts.set("log/long", std::string(most_fact_bytes, 'x'));
@@ -61,7 +61,7 @@ TEST(Record, FactsThatNoReaderTakesAreLeftOutAndTheFindingsKept) {
   EXPECT_THAT(lines_of(record), ::testing::SizeIs(2));
 }
 
-// A sweep on processors does not fail over a GPU, and none over the load of a moment, which every block watches.
+// A sweep on CPUs ignores findings on GPUs. No sweep records momentary load, which every block measures itself.
 TEST(Record, HasWhatConcernsTheSweep) {
   std::vector<Node> nodes = two_nodes("8");
   for (Node& node : nodes) node.facts.set("cpu/load", "5.00");
@@ -72,7 +72,7 @@ TEST(Record, HasWhatConcernsTheSweep) {
   EXPECT_THAT(lines_of(record_of(nodes, sweep)), ::testing::SizeIs(2));
 }
 
-// Nor over the lanes of a GPU, or of the bridge that only GPUs hang on.
+// A sweep on CPUs also ignores the PCIe width of a GPU, or of a bridge with only GPUs below it.
 TEST(Record, ASweepOnProcessorsMeetsNoGpus) {
   std::vector<Node> nodes = two_nodes();
   nodes[0].facts.set("gpu/" + test::gpu_address(1) + "/width", "8");
@@ -82,7 +82,7 @@ TEST(Record, ASweepOnProcessorsMeetsNoGpus) {
   EXPECT_THAT(lines_of(record_of(nodes, sweep)), ::testing::SizeIs(2));
   sweep.uses_gpus = false;
   EXPECT_THAT(lines_of(record_of(nodes, sweep)), IsEmpty());
-  nodes[1].facts.set("driver/version", "525.1");  // which the others differ from
+  nodes[1].facts.set("driver/version", "525.1");  // the other nodes have another version
   EXPECT_THAT(lines_of(record_of(nodes, sweep)), IsEmpty());
   nodes[0].facts.set("unfinished", "NVML");
   EXPECT_THAT(failures_in_words(record_of(nodes, sweep), true), HasSubstr("warn node.answers on dgx01"));
@@ -98,7 +98,7 @@ TEST(Record, SharedGpusAreNoFailure) {
   EXPECT_THAT(lines_of(record_of(nodes, {true, true, {}})), IsEmpty());
 }
 
-// A setting for finding faults is an experiment when a case sets it; one that cannot have an effect is none.
+// A debugging setting in a case is an experiment. A setting without effect is reported.
 TEST(Record, HoldsWhatACaseSetsAgainstTheNodes) {
   SweepToJudge sweep;
   sweep.cases = {
@@ -123,7 +123,7 @@ TEST(Record, SaysWhatTheBaselineSetsOnce) {
   EXPECT_THAT(lines_of(record_of(nodes, sweep)), ElementsAre(HasSubstr("info env.without_effect on all 2")));
 }
 
-// Two nodes with faults of many kinds: readings that are not there, cannot be read, or differ.
+// Two nodes with many kinds of faults: facts that are absent, unreadable, or different.
 const std::vector<Node>& faulty_nodes() {
   static const std::vector<Node> nodes = [] {
     std::vector<Node> both;
@@ -169,7 +169,7 @@ TEST(RecordedFacts, IsJudgedAsTheNodesWere) {
   }
 }
 
-// A fact that all nodes share stands once: a cluster is not as many times larger as it has nodes.
+// A fact shared by all nodes is stored once: the record does not grow in proportion to the nodes.
 TEST(RecordedFacts, GrowsByWhatDiffers) {
   const Node one = faulty_nodes()[0];
   std::vector<Node> many(64, one);
@@ -202,7 +202,7 @@ TEST(RecordedFacts, AHostileOneIsOneLine) {
   EXPECT_THAT(error(std::string(most_fact_bytes + 1, ' ')), HasSubstr("larger than 64 MiB"));
 }
 
-// A few facts that many nodes share would become gigabytes.
+// A few facts shared by many nodes would expand to gigabytes.
 TEST(RecordedFacts, ASmallFileDoesNotBecomeALargeOne) {
   std::string text = R"({"schema": "harness-doctor", "schema_version": 1, "created": "", "tool_version": "",)"
                      R"("facts_of_ranks": {}, "facts": {)";
@@ -223,7 +223,7 @@ RecordedFacts earlier() {
   return {"2026-01-02T03:04:05Z", "0.1.0", {healthy("n1"), healthy("n2"), healthy("n3")}};
 }
 
-// The present look, with its names.
+// Returns the present facts, with node names.
 RecordedFacts seen(const std::vector<Node>& nodes) {
   return {"2026-02-03T04:05:06Z", "0.1.0", nodes};
 }
@@ -271,7 +271,7 @@ TEST(Against, NamesFactsByNodeAndWhatIsWrongSince) {
                   "port/mlx5_4/1/counter/link_downed: 0 -> 3 on n3", "rank: env/NCCL_ALGO: (none) -> Ring on n3"));
 }
 
-// After another start of a node its counters are small again.
+// Counters start at zero again after a reboot.
 TEST(Against, ACounterThatFellIsNoChange) {
   RecordedFacts before = earlier();
   before.nodes[0].facts.set("port/mlx5_4/1/counter/link_downed", "3");

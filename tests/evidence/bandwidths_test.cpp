@@ -1,4 +1,4 @@
-// Outputs of nccl-tests and the OSU micro-benchmarks: which collective, on how many ranks, and whether it is right.
+// Outputs of nccl-tests and the OSU micro-benchmarks: the collective, the number of ranks, and the correctness check.
 #include <gmock/gmock.h>
 
 #include "base/text.h"
@@ -20,15 +20,15 @@ std::vector<Answer> read_text(const std::string& text, const evidence::Gaps& gap
   return evidence::read_files({scratch.write("text", text)}, gaps);
 }
 
-// A fact as text; "" where there is none.
+// Returns a fact as text; "" if there is none.
 std::string fact(const Answer& answer, const std::string& key) {
   const auto found = std::ranges::find(answer.facts, key, [](const auto& row) { return row.first; });
   if (found == answer.facts.end()) return "";
   return found->second.is_string() ? found->second.get<std::string>() : found->second.dump();
 }
 
-// A test on 2 nodes of 8 GPUs, whose rows have `columns` between the count and the two directions of `algbw` and
-// `busbw` in GB/s; `checks` are the last column of both.
+// An output for 2 nodes of 8 GPUs. `columns` stand between the count and the two directions with `algbw` and `busbw` in
+// GB/s; `checks` are the last column of each direction.
 struct Table {
   std::string names = "type redop root", columns = "float sum -1";
   double algbw = 100, busbw = 187.5;
@@ -94,7 +94,7 @@ TEST(Bandwidths, TheProgramItselfSaysWhetherDifferencesAreErrors) {
   };
   EXPECT_EQ(wrong("2e-02", "# Out of bounds values : 0 OK\n"), "0");
   EXPECT_EQ(wrong("1e-06", "# Out of bounds values : 3 FAILED\n"), "3");
-  EXPECT_EQ(wrong("2e-02", ""), "1");  // the output was cut
+  EXPECT_EQ(wrong("2e-02", ""), "1");  // the output was truncated
   EXPECT_EQ(fact(read_text(Table{.checks = {"3", "4"}}.text()).front(), "wrong"), "7");
 }
 
@@ -112,7 +112,7 @@ TEST(Bandwidths, TheOutputOf2017IsRead) {
   EXPECT_EQ(fact(answer, "wrong"), "2");
 }
 
-// As nccl-tests writes it: of each process the first device, within the configuration.
+// nccl-tests lists the first device of each process, within the configuration.
 TEST(Bandwidths, JsonListsOneDeviceOfEachProcess) {
   const auto ranks = [](int processes, int each) {
     std::string devices;
@@ -130,7 +130,7 @@ TEST(Bandwidths, JsonListsOneDeviceOfEachProcess) {
   EXPECT_EQ(ranks(4, 1), "4");
 }
 
-// -d all, -o all and cycles (-N) repeat the sizes in one table.
+// -d all, -o all and cycles (-N) repeat the sizes within one table.
 TEST(Bandwidths, OfSizesThatRecurTheBestCounts) {
   const auto row = [](int mega, const char* type, double algbw, int wrong = 0) {
     const std::string direction = fmt::format(" 10737.4 {} {} {}", algbw, algbw * 1.875, wrong);

@@ -33,7 +33,7 @@ Answer job_of(const std::vector<std::string>& paths, const evidence::Gaps& gaps 
   return evidence::read_files(paths, gaps).front();
 }
 
-// Of a script of Megatron-LM on 8 ranks, with more flags and lines before it.
+// Reads a Megatron-LM script for 8 ranks with additional flags and preceding lines.
 Answer megatron(const std::string& flags, const std::string& before = "", const std::string& gpu = "h100-sxm") {
   const TemporaryFolder scratch;
   const std::string launch =
@@ -42,7 +42,7 @@ Answer megatron(const std::string& flags, const std::string& before = "", const 
   return job_of({scratch.write("go.sh", before + launch + flags + "\n")}, {.hardware = gpu});
 }
 
-// Of a configuration of torchtitan for Llama 3 8B.
+// Reads a torchtitan configuration for Llama 3 8B.
 Answer titan(const std::string& parallelism, const std::string& more = "") {
   const TemporaryFolder scratch;
   return job_of({scratch.write("titan.toml",
@@ -84,7 +84,7 @@ TEST(Job, SaysOfEachLineWhereItIsFrom) {
   EXPECT_THAT(answer.notes, Contains(HasSubstr("--some-flag-of-a-fork")));
 }
 
-// The job whose framework is told `words`, beside a model and a layout.
+// Reads a job whose framework gets `words`, with a model and a layout.
 evidence::TrainingJob told(config::Framework framework, const NameValues& words) {
   const bool megatron = framework == config::Framework::megatron;
   std::string script = "torchrun --nnodes 8 --nproc-per-node 8 ",
@@ -101,7 +101,7 @@ evidence::TrainingJob told(config::Framework framework, const NameValues& words)
   return reader.finish({}, nullptr);
 }
 
-// Whatever `export` says of a variable, `read` takes for the same value.
+// `read` recovers the value of every variable that `export` writes.
 TEST(Job, ReadsWhatIsExported) {
   using config::Framework;
   int compared = 0;
@@ -111,7 +111,7 @@ TEST(Job, ReadsWhatIsExported) {
       values.insert(values.end(), variable.examples.begin(), variable.examples.end());
       for (const std::string& value : values) {
         config::Settings settings;
-        settings.layout = {{program::Axis::tensor, 2}};  // torchtitan cuts the batch of a replica among stages
+        settings.layout = {{program::Axis::tensor, 2}};  // torchtitan splits a replica's batch among pipeline stages
         if (framework != Framework::torchtitan || variable.name == "pipeline_schedule")
           settings.layout = {{program::Axis::tensor, 2}, {program::Axis::pipeline, 4}};
         if (variable.name == "virtual_pipeline") settings.pipeline_schedule = config::PipelineSchedule::interleaved;
@@ -168,7 +168,7 @@ TEST(Job, SaysThatOneOfItsExpertsIsCounted) {
   EXPECT_THAT(mixture.evidence, Not(published));
 }
 
-// A pipeline whose replicas divide more than the optimizer is one that harness refuses.
+// harness refuses pipelines whose replicas shard more than the optimizer.
 TEST(Job, SaysTheNearestToAShardedPipeline) {
   const Answer answer = job_of({job_sample("titan-pipeline.toml")}, {.ranks = 16, .hardware = "h100-sxm"});
   EXPECT_THAT(answer.facts, Contains(testing::Pair("sharding", evidence::Value("parameters"))));
@@ -176,7 +176,7 @@ TEST(Job, SaysTheNearestToAShardedPipeline) {
   EXPECT_THAT(answer.cannot, Contains(HasSubstr("sharding of parameters in a pipeline (nearest: optimizer)")));
 }
 
-// What `plan` would refuse for another setting's sake stands in `cannot`, whatever a script combines.
+// Settings that `plan` would refuse because of another setting are listed in `cannot`, for any combination of flags.
 TEST(Job, LeavesOutWhatContradictsAnotherSetting) {
   constexpr std::array<const char*, 6> flags{"--use-distributed-optimizer", "--overlap-grad-reduce",
                                              "--overlap-param-gather",      "--sequence-parallel",

@@ -1,4 +1,4 @@
-// NCCL's logs and files: what is ill in a part of a node is named with that part, what cannot be read is not judged.
+// NCCL's logs and files: a fault of one part of a node is named with that part; unreadable parts are not judged.
 #include <gmock/gmock.h>
 
 #include "base/text.h"
@@ -27,7 +27,7 @@ std::string sample_text(const char* name) {
   return text_of(source_dir() + "/tests/evidence/samples/" + name);
 }
 
-// All that it says.
+// Returns the whole text of an answer.
 std::string said_by(const Answer& answer) {
   std::string said = answer.headline;
   for (const auto& list : {answer.problems, answer.notes}) said += "\n" + join(list, "\n");
@@ -37,12 +37,12 @@ std::string said_by(const Answer& answer) {
 
 // ---- its topology
 
-// `text` with each `from` as `to`.
+// Replaces each `from` in `text` by `to`.
 std::string with(const std::string& text, const std::string& from, const std::string& to) {
   return join(split_text(text, from), to);
 }
 
-// A switch with a GPU and an adapter, and another one: only the first pair's links and port are given.
+// A switch with a GPU and an adapter, and a second such switch: only the links and the port of the first pair vary.
 struct Links {
   std::string gpu_speed = "32.0 GT/s PCIe", gpu_lanes = "16", adapter_speed = "32.0 GT/s PCIe", adapter_lanes = "16",
               port = "400000";
@@ -77,7 +77,7 @@ TEST(NcclTopology, ANarrowLinkIsThatOfTheGpuOrTheAdapter) {
     EXPECT_THAT(problems({.adapter_speed = speed}), testing::ElementsAre(HasSubstr("mlx5_0 has 16 lanes")));
   }
   EXPECT_THAT(problems({.gpu_lanes = "4", .port = "100000"}), testing::IsEmpty());
-  // Ports that are faster than any GPU of that generation.
+  // The ports are faster than any GPU of this generation.
   const std::string older = with(Links{}.xml(), "32.0 GT/s", "16.0 GT/s");
   EXPECT_THAT(answer_to(older).notes, Contains(HasSubstr("one GPU alone cannot fill it")));
   for (const std::string& problem : answer_to(older).problems)
@@ -121,7 +121,7 @@ TEST(NcclTopology, ACutFileIsSaidToBeCut) {
 
 // ---- its log
 
-// Lines of rank `gpu` of 16 on two nodes about its two channels to the other node.
+// Returns the log lines of rank `gpu` of 16 on two nodes about its two channels to the other node.
 std::string channels(int gpu, int sends_directly, int receives_directly, const char* host = "nodeA") {
   std::string text;
   for (int channel = 0; channel < 2; ++channel) {
@@ -232,12 +232,11 @@ TEST(NcclLog, VirtualInterfacesAreNamed) {
   }
 }
 
-// Ranks of nodes n0, n1, … with four GPUs and four adapters each, in one ring that uses its own adapter in each
-// channel.
+// Ranks on nodes n0, n1, … with four GPUs and four adapters each, in a ring that uses another adapter for each channel.
 struct Job {
   int nodes = 2, only_adapter = -1;         // -1: each channel has its own
-  std::vector<int> silent = {}, open = {};  // ranks that do not log; that do not end their initialisation
-  std::string over_memory = {};             // the node whose GPUs do not reach each other directly
+  std::vector<int> silent = {}, open = {};  // ranks without a log; ranks that do not finish initialisation
+  std::string over_memory = {};             // the node whose GPUs have no direct peer access
 
   std::string text() const {
     std::string all;
@@ -273,7 +272,7 @@ struct Job {
 TEST(NcclLog, OneAdapterForAllThatLeavesANodeIsAProblem) {
   EXPECT_THAT(answer_to(Job{}.text()).problems, IsEmpty());
   EXPECT_EQ(answer_to(Job{.only_adapter = 2}.text()).headline, "adapters in use: 1 of 4 on each host");
-  // A part of a log does not tell the others' adapters.
+  // A partial log does not show the other ranks' adapters.
   const Answer first = answer_to(Job{.only_adapter = 2, .silent = {1, 2, 3, 4, 5, 6, 7}}.text());
   EXPECT_EQ(first.headline,
             "8 ranks on 2 hosts, of which this log has 1 rank, network IB: nothing is wrong that this "
@@ -309,7 +308,7 @@ TEST(NcclLog, NodesThatListOtherAdaptersDifferInThoseAlone) {
   EXPECT_EQ(headline({both, one, both}), "adapters no other on n1, mlx5_1:1/IB on the others");
 }
 
-// Each text as some release of NCCL words it, and what is said of it.
+// Each text in the wording of some NCCL release, and the expected answer.
 TEST(NcclLog, WarningsAreKnownInEachWording) {
   const std::pair<const char*, const char*> wordings[] = {
       {"init.cc:9 NCCL WARN Mismatched NCCL version detected : rank 3 version 22105", "different versions of NCCL"},

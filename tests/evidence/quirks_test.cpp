@@ -10,7 +10,7 @@
 namespace harness::test {
 namespace {
 
-// Versions of frameworks and libraries differ in a line or a key, each of which is a row here.
+// A variation between versions of frameworks and libraries, in one line or key.
 struct Quirk {
   std::string file, text, expected;
 };
@@ -23,7 +23,7 @@ void expect_answers(const std::vector<Quirk>& quirks) {
   }
 }
 
-// Before the first colon of a problem, for what must not be said.
+// Returns the headline of the answer for one file.
 std::string headline_of(const std::string& file, const std::string& text) {
   const TemporaryFolder scratch;
   return evidence::read_files({scratch.write(file, text)}, {}).front().headline;
@@ -119,7 +119,7 @@ TEST(Quirks, OfLaunches) {
       {"go.sh", pipeline + "--decoder-first-pipeline-num-layers 4\n",
        "cannot: --decoder-first-pipeline-num-layers 4\n"},
   });
-  expect_answers({{"go.sh",  // a recipe's layout is its release's
+  expect_answers({{"go.sh",  // the release determines a recipe's layout
                    "python scripts/performance/run_script.py -mr llama3_8b -ng 16 -tp 2 -mb 1 -gb 128\n",
                    "layers: 32\ntp: 2\ndp: unknown\n"}});
   const std::string adam = launch + "--optimizer adam\n", environment = "export NCCL_DEBUG=INFO NCCL_IB_SL=1\nsrun ";
@@ -164,7 +164,7 @@ TEST(Quirks, OfLaunches) {
             "--num-virtual-stages-per-pipeline-rank and --num-layers-per-virtual-pipeline-stage exclude each other");
   const TemporaryFolder scratch;
   EXPECT_EQ(join(evidence::read_files({scratch.write("go.sh", adam)}, {}).front().cannot, "\n"), "");
-  // As an editor of Windows writes it; what is not needed is not missed.
+  // A file from a Windows editor. Undefined variables count only where they are needed.
   const evidence::Answer windows =
       evidence::read_files({scratch.write("go.sh", "export NCCL_DEBUG=INFO NCCL_IB_SL=1\r\nexport -n NCCL_IB_SL\r\n" +
                                                        launch + "\\\r\n --data-path $DATA --global-batch-size $N\r\n")},
@@ -178,7 +178,7 @@ evidence::Answer launched(const std::vector<std::string>& paths) {
   return evidence::read_files(paths, {}).front();
 }
 
-// A script starts another on all ranks: the other says what runs, and this one on how many.
+// A script starts another one on all ranks: the inner script defines the program, the outer one the number of ranks.
 TEST(Launches, FollowsTheScriptThatItsLauncherStarts) {
   const TemporaryFolder scratch;
   const std::string train =
@@ -206,7 +206,7 @@ TEST(Launches, FollowsTheScriptThatItsLauncherStarts) {
           {testing::Pair("ranks", evidence::Value(32)), testing::Pair("layers", evidence::Value(4))}));
 }
 
-// Shards within nodes are what harness has, also beside tensor parallelism.
+// harness supports sharding within nodes, also with tensor parallelism.
 TEST(Launches, ShardsWithinNodesBesideTensorParallelism) {
   const TemporaryFolder scratch;
   for (const auto& [shard, within] : {std::pair(4, true), {8, false}}) {
@@ -246,7 +246,7 @@ TEST(Quirks, OfTrainingLogs) {
        "iteration 1/ 9 | elapsed time per iteration (ms): 900.0 | gloabl batch size:   256 |\n"
        "iteration 2/ 9 | elapsed time per iteration (ms): 900.0 | gloabl batch size:   256 |\n",
        "global_batch: 256\n"},
-      {"titan.log",  // a validation is no step
+      {"titan.log",  // a validation is not a step
        "step: 10  loss: 8.1  memory: 60.1GiB(76%)  tps: 1,000  tflops: 4.1  mfu: 4.10%\n"
        "validate step: 15  loss:  8.2  memory: 60.1GiB(76%)  tps: 9,000\n"
        "step: 20  loss: 8.1  memory: 60.1GiB(76%)  tps: 1,000  tflops: 4.1  mfu: N/A\n",
@@ -255,11 +255,11 @@ TEST(Quirks, OfTrainingLogs) {
        "Step Time : 2.00s GPU utilization: 58.2TFLOP/s/GPU\nStep Time : 2.02s GPU utilization: 58.1 "
        "TFLOP/s/GPU\n",
        "framework: megatron-bridge\nstep_time_s: 2.02\n"},
-      {"nano.log",  // stamped by the shell
+      {"nano.log",  // timestamps added by the shell
        "2026-03-02 09:30:39 iter 10: loss 4.1, time 250.00ms, mfu 15.34%\n"
        "2026-03-02 09:30:50 iter 20: loss 4.1, time 250.00ms, mfu 15.34%\n",
        "step_time_s: 0.25\n"},
-      {"ds.log",  // and Megatron-DeepSpeed's line of the same step
+      {"ds.log",  // with Megatron-DeepSpeed's line of the same step
        "epoch=0/micro_step=1/global_step=1, RunningAvgSamplesPerSec=9.0, CurrSamplesPerSec=9.0, MemAllocated=1GB\n"
        " iteration 1/ 9 | elapsed time per iteration (ms): 900.0 | global batch size: 8 | samples per second: 8.9 |\n",
        "framework: megatron-deepspeed\nglobal_batch: 8\nstep_time_s: 0.9\n"},
@@ -311,19 +311,19 @@ TEST(Quirks, OfTrainingLogs) {
 TEST(Quirks, OfDevices) {
   expect_answers({
       {"hosts", "node1 max-slots=8 slots=8 # spare\nnode2 slots=8 port=2222\n", "hosts: 2\nranks: 16\n"},
-      // the affinity is unknown to containers: with tabs, and copied without them
+      // Containers hide the affinity: with tabs, and copied without them.
       {"topo",
        "\tGPU0\tGPU1\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \tNV4\tPIX\t\t\tN/A\n"
        "GPU1\tNV4\t X \tSYS\t\t\tN/A\nNIC0\tPIX\tSYS\t X \n",
        "gpus: 2\nnics: NIC0\nproblem: GPU1\n"},
       {"topo", "       GPU0   GPU1   CPU Affinity   NUMA Affinity\nGPU0    X     NV4\nGPU1   NV4     X\n",
        "gpus: 2\nnics: none\n"},
-      {"topo", "GPU0\tGPU1\tCPU Affinity\nGPU0\t X \tSYS\t\nGPU1\tSYS\t X \t\n",  // without the blanks it began with
+      {"topo", "GPU0\tGPU1\tCPU Affinity\nGPU0\t X \tSYS\t\nGPU1\tSYS\t X \t\n",  // without the leading blanks
        "gpus: 2\nnics: none\n"},
   });
 }
 
-// Of 4 x 8 GPUs, 24 of 31 peers are behind the adapter of 50 GB/s; a GPU alone sends no ring through all of them.
+// With 4 x 8 GPUs, 24 of 31 peers are behind the adapter of 50 GB/s. An all-gather's ring uses all adapters.
 TEST(Quirks, OfLimits) {
   std::string text = "# nThread 1 nGpus 1 minBytes 8 maxBytes 8 step: 2(factor) warmup iters: 5 iters: 20\n";
   for (int rank = 0; rank < 32; ++rank)
@@ -351,20 +351,20 @@ TEST(Quirks, OfNccl) {
         "   268435456      16777216     float            52093    5.15    2.58  0e+00    51956    5.17    2.59    "
         "N/A\n"),
        "ranks: 2\npeak_busbw: 2.6 GB/s at 268435456 B\nwrong: 0\n"},
-      {"nccl.log",  // until 2.17 a communicator is named behind its connections
+      {"nccl.log",  // up to 2.17 the communicator is named after its connections
        "a:1:2 [0] NCCL INFO Channel 00 : 0[7000] -> 1[7000] [send] via NET/IB/0/GDRDMA\n"
        "b:3:4 [0] NCCL INFO Channel 00 : 1[7000] -> 0[7000] [send] via NET/IB/1/GDRDMA\n"
        "a:1:2 [0] NCCL INFO comm 0x7f1c rank 0 nranks 2 cudaDev 0 busId 7000 - Init COMPLETE\n"
        "b:3:4 [0] NCCL INFO comm 0x7f1c rank 1 nranks 2 cudaDev 0 busId 7000 - Init COMPLETE\n",
        "ranks: 2\nring_crosses: 0 -> 1 and 1 -> 0, 2 adapters\n"},
-      {"nccl.log",  // trees cross as well, and are no ring
+      {"nccl.log",  // trees cross as well, but are not rings
        "a:1:2 [0] NCCL INFO ncclCommInitRank comm 0x7f1c rank 0 nranks 4 cudaDev 0 busId 7000 commId 0x1 - Init START\n"
        "a:1:2 [0] NCCL INFO Channel 00/01 :    0   1   2   3\n"
        "a:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 2[0] [send] via NET/IB/0\n"
        "a:1:3 [1] NCCL INFO ncclCommInitRank comm 0x7f1d rank 1 nranks 4 cudaDev 1 busId 8000 commId 0x1 - Init START\n"
        "a:1:3 [1] NCCL INFO Channel 00/0 : 1[1] -> 2[0] [send] via NET/IB/0\n",
        "ring_crosses: 1 -> 2, adapter 0 each time\n"},
-      {"recorder.json",  // of a group whose number is the rank's own
+      {"recorder.json",  // a group whose number is the rank itself
        R"({"version": "2.4", "rank": 3, "pg_config": {"5": {"name": "5", "desc": "fsdp", "ranks": "[0, 3]"}},)"
        R"( "pg_status": {"1": {"last_enqueued_collective": 9, "last_started_collective": 8,)"
        R"( "last_completed_collective": 8}}, "entries": [{"pg_id": 1, "process_group": ["5", "fsdp"],)"

@@ -30,7 +30,7 @@ std::vector<Answer> read(const std::vector<std::string>& paths, const evidence::
   return evidence::read_files(paths, gaps);
 }
 
-// What a script sources may be named like anything, hold nothing that says what it is, and look like a configuration.
+// A sourced file may have any name, lack recognisable content, and look like a configuration.
 TEST(Read, FollowsSourcedFilesInAnyOrder) {
   const TemporaryFolder scratch;
   std::vector<std::string> files{scratch.write("train.sh",
@@ -237,7 +237,7 @@ TEST(Hostile, MutationsOfEveryKindAreReadOrRefused) {
     const std::string text = text_of(entry.path());
     for (int i = 0; i < mutations; ++i) {
       const std::string path = scratch.write("m", mutated(text, random));
-      // An Error is an answer; anything else fails the test. With the GPU given, not all hardware files are searched.
+      // An Error is an answer; other exceptions fail the test. The given GPU saves a search of all hardware files.
       error_of([&] { read({path}, {.hardware = "h100-sxm"}); });
     }
   }

@@ -1,4 +1,4 @@
-// Dumps of several ranks: whom the others wait for.
+// Flight Recorder dumps of several ranks: which rank the others wait for.
 #include <gmock/gmock.h>
 
 #include "base/text.h"
@@ -14,7 +14,7 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
-// A process group of a rank: its last collective, whether that is complete, and what it is.
+// A process group of a rank: its last collective, whether it is complete, its name and size.
 struct Member {
   std::string group, ranks;
   int last = 9;
@@ -55,7 +55,7 @@ TEST(FlightRecorder, NamesAllThatAreBehind) {
   EXPECT_EQ(answer.evidence.front().first, "rank 9");
 }
 
-// Rank 2 waits for rank 3 in their own group, and therefore is not where ranks 0 and 1 wait for it.
+// Rank 2 waits for rank 3 in their own group, which is why it has not reached the collective of ranks 0 and 1.
 TEST(FlightRecorder, ARankThatWaitsElsewhereIsNoSuspect) {
   const std::string all = "[0, 1, 2, 3]";
   const Answer answer = recorded({{0, {{"all", all, 10, false}}},

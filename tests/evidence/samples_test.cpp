@@ -16,7 +16,7 @@
 namespace harness::test {
 namespace {
 
-// Words without the punctuation around them.
+// Splits words and strips the punctuation around them.
 std::vector<std::string> bare_words(std::string_view text) {
   std::vector<std::string> words;
   for (std::string_view word : evidence::words_of(text, 1000)) {
@@ -83,7 +83,7 @@ TEST(Samples, EachGivesItsExpectedAnswer) {
   expect_answers(fs::path(source_dir()) / "tests/evidence/samples");
 }
 
-// Another folder of samples in the same format: HARNESS_EVIDENCE_SAMPLES=FOLDER.
+// Checks another folder of samples in the same format: HARNESS_EVIDENCE_SAMPLES=FOLDER.
 TEST(Samples, AnotherFolderToo) {
   const char* folder = std::getenv("HARNESS_EVIDENCE_SAMPLES");
   if (folder == nullptr) GTEST_SKIP() << "HARNESS_EVIDENCE_SAMPLES is not set";

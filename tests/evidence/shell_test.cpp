@@ -12,7 +12,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// The words of the launch in a script, without "torchrun".
+// Returns the words of a script's launch, without "torchrun".
 std::vector<std::string> words(const std::string& script, std::map<std::string, std::string> others = {}) {
   evidence::Shell shell(std::move(others));
   shell.run(script);
@@ -89,7 +89,7 @@ TEST(Shell, TakesBothBranchesOfWhatItCannotDecide) {
   EXPECT_THAT(words("while [[ $# -gt 0 ]]; do X=$1; shift; done; X=${X:-8}; torchrun $X"), ElementsAre("8"));
 }
 
-// Each construct that expands or assigns, in each kind of place that is not run.
+// Every construct that expands or assigns, in every kind of skipped block.
 TEST(Shell, WhatIsSkippedChangesNothing) {
   for (const std::string assigns :
        {"Z=2", "echo ${Z:=2}", "[ ${Z:=2} ]", "[[ ${Z:=2} ]]", "(( Z = 2 ))", "case ${Z:=2} in 2) Z=3;; esac",

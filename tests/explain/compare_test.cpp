@@ -35,7 +35,7 @@ TEST(Compare, AddsUpToTheStepOnBothSides) {
   }
 }
 
-// The waiting for a slow rank has a line of its own: what others communicate with it does not take longer.
+// Waiting for a slow rank is a part of its own: the communication of other ranks does not take longer.
 TEST(Compare, TellsCommunicatingFromWaiting) {
   config::Faults faults;
   faults.slow_gpus = {{3, 0.5}};
@@ -57,7 +57,7 @@ TEST(Compare, TheLargestExcessIsFirst) {
   EXPECT_EQ(found.kinds.front().group, "data");
   const double times = found.kinds.front().measured_takes_s / found.kinds.front().predicted_takes_s;
   EXPECT_GT(times, 2);
-  EXPECT_LT(times, 720.0 / 300);  // what a collective takes before its bytes move stays the same
+  EXPECT_LT(times, 720.0 / 300);  // the latency of a collective is unchanged
 }
 
 TEST(Compare, WhatOnlyOneSideHasCostsNothingOnTheOther) {
@@ -71,7 +71,7 @@ TEST(Compare, WhatOnlyOneSideHasCostsNothingOnTheOther) {
   EXPECT_EQ(found.kinds[1].excess_s(), -1);
 }
 
-// A step whose ranks each compute up to `size` more or less than they should, and wait the less or the more for it; all
+// A step whose ranks each compute up to `size` more or less than expected, and wait correspondingly less or more. All
 // computations take `slower` times as long.
 store::Result noisy(const test::Job& job, std::uint64_t seed, double size, const config::Faults& faults = {},
                     double slower = 1) {

@@ -1,5 +1,5 @@
-// The diagnosis against known causes: a step is simulated with a fault, and the result, which says nothing of it, is
-// handed to the diagnosis.
+// Diagnoses known causes: a step is simulated with a fault, and the diagnosis gets the result without any mention of
+// the fault.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ struct Scenario {
   test::Job job;
   config::Faults faults;
   const char* cause;
-  const char* words;  // within what is said of it
+  const char* words;  // must appear in its description
 };
 
 void PrintTo(const Scenario& scenario, std::ostream* out) {
@@ -73,7 +73,7 @@ config::Faults everywhere(bool config::Faults::*fault) {
   return faults;
 }
 
-// Where all groups cross all nodes, the step cannot tell on which of them a link is slow.
+// If every group spans all nodes, the step cannot tell which node has the slow link.
 INSTANTIATE_TEST_SUITE_P(
     Scenarios, NamesTheCause,
     ::testing::Values(
@@ -122,7 +122,7 @@ TEST(Diagnosis, NamesOneFaultAfterTheOther) {
   EXPECT_NEAR(found.explained_s, found.measured_s, 0.01 * found.measured_s);
 }
 
-// Of faults that hide each other, as configs/scenarios/16node-as-found.yaml has them, the one that hides the others.
+// If several faults mask each other, as in configs/scenarios/16node-as-found.yaml, the dominant one is named.
 TEST(Diagnosis, NamesTheFaultThatHidesOthers) {
   config::Faults faults = slow_gpu(9, 0.7);
   faults.socket_bytes_per_s = 4e9;
@@ -133,7 +133,7 @@ TEST(Diagnosis, NamesTheFaultThatHidesOthers) {
   EXPECT_EQ(found.causes.front().fault, "socket_fallback");
 }
 
-// Two that give the same picture are both named, with the check that tells them apart; what doctor found decides.
+// Two faults with the same symptoms are both named, with the checks that tell them apart. A finding of doctor decides.
 TEST(Diagnosis, DoctorBreaksATie) {
   store::Result result = test::measured(sixteen_nodes, slow_link(5, 0.5));
   const analysis::Diagnosis open = diagnosis_of(result);
@@ -152,7 +152,7 @@ TEST(Diagnosis, DoctorBreaksATie) {
   EXPECT_EQ(told.causes.front().confirmed_by, "pcie.width");
 }
 
-// What costs less than predictions are wrong by is not blamed on anything.
+// An excess below the error of predictions has no cause.
 TEST(Diagnosis, ASmallExcessHasNoCause) {
   const analysis::Diagnosis found = diagnosis_of(test::measured(two_nodes, slow_link(1, 0.9)));
   EXPECT_GT(found.measured_s, found.healthy_s);
@@ -175,7 +175,7 @@ TEST(Explain, SaysWhyThereIsNothingToHoldItAgainst) {
   EXPECT_THAT(why("cpu", "hardware: h100-sxm"), HasSubstr("ranks of the backend cpu are none"));
 }
 
-// Profiled as the baseline was, with a batch that no prediction is made of.
+// A second case with the baseline's profiled step and a batch size that cannot be predicted.
 store::Result with_a_case_beside_the_baseline() {
   store::Result result = test::measured(two_nodes, {});
   result.cases.push_back(result.cases[0]);
@@ -238,7 +238,7 @@ TEST(Explain, FindsTheHardwareByTheNameOfTheGpu) {
   EXPECT_EQ(found.hardware, "H100 SXM5 80GB");
 }
 
-// Which faults a prediction was made with stands in its configuration: nobody looks.
+// The configuration of a prediction lists its faults, but the diagnosis does not read them.
 TEST(Explain, DoesNotReadTheFaultsOfTheConfiguration) {
   store::Result result = test::measured(sixteen_nodes, everywhere(&config::Faults::acs_on));
   ASSERT_EQ(result.config_text.find("faults"), std::string::npos);
@@ -250,7 +250,7 @@ TEST(Explain, DoesNotReadTheFaultsOfTheConfiguration) {
   EXPECT_EQ(found.causes.front().fault, "acs_on");
 }
 
-// The file says where they stand: ranks that stand node by node were not dealt one by one, whatever the step looks
+// The file records the placement of ranks: ranks placed node by node were not dealt one by one, whatever the step looks
 // like.
 TEST(Diagnosis, RanksThatStandNodeByNodeWereNotDealt) {
   store::Result result = test::measured(four_nodes, everywhere(&config::Faults::tensor_across_nodes));
@@ -263,16 +263,16 @@ TEST(Diagnosis, RanksThatStandNodeByNodeWereNotDealt) {
              std::ranges::any_of(cause.or_else, [](const auto& other) { return other.first == "tensor_across_nodes"; });
     });
   };
-  // The nodes may have any numbers.
+  // Node numbers are arbitrary.
   for (store::ResultRank& row : result.rank_table)
     row.node = four_nodes.nodes - 1 - row.rank / four_nodes.ranks_of_node;
   EXPECT_FALSE(is_named());
-  // A case may stand elsewhere than the job.
+  // A case's placement may differ from the job's.
   for (store::ResultRole& row : result.roles) row.node = row.rank % four_nodes.nodes;
   EXPECT_TRUE(is_named());
 }
 
-// On hardware that is a little less than its file promises.
+// The hardware is slightly slower than its file promises.
 TEST(Diagnosis, BearsACalibrationThatIsALittleOff) {
   const auto found = [](const config::Faults& faults) {
     store::Result result = test::unmeasured(four_nodes, test::experiment_of(four_nodes));

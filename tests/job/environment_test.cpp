@@ -69,7 +69,7 @@ TEST(Environment, ContradictionsWithTheConfigurationAreFound) {
   change.settings.nccl[v->name] = "Tree";
   experiment.changes = {change};
   EXPECT_EQ(contradictions(environment, experiment).size(), 1u);
-  experiment.changes[0].variable = "combine";  // together with others
+  experiment.changes[0].variable = "combine";  // combined with others
   EXPECT_EQ(contradictions(environment, experiment).size(), 1u);
   EXPECT_EQ(config::environment_of(config::Settings{}), NameValues{});
   config::Settings settings;
@@ -113,8 +113,8 @@ using Pairs = std::vector<std::pair<std::string, std::string>>;
 
 struct Expectation {
   std::string environment_name;
-  Pairs given;    // as written in a configuration, and what the worker's environment then holds
-  Pairs refused;  // and what the message must say
+  Pairs given;    // as written in a configuration, and the resulting value in the worker's environment
+  Pairs refused;  // and the expected message
 };
 
 const std::map<std::string, Expectation> table{
@@ -154,7 +154,7 @@ TEST(NcclVariables, TheWorkersEnvironmentGetsWhatWasAsked) {
       v->parse(s, written);
       const NameValues wanted = config::environment_of(s);
       EXPECT_EQ(wanted, (NameValues{{expected.environment_name, text}})) << name << ": " << written;
-      // Nothing of the supervisor's own environment comes through beside it.
+      // The supervisor's own value does not override it.
       const NameValues own{{expected.environment_name, "inherited"}};
       EXPECT_EQ(worker_environment(own, own, {}, wanted), wanted) << name;
       v->parse(s, "Default");

@@ -44,7 +44,7 @@ BlockRequest some_request() {
   return r;
 }
 
-// What comes back of an order to run this block.
+// Encodes and decodes an order to run this block.
 BlockOnSet block_back(const BlockOnSet& on) {
   return decode<JobOrder>(encode(JobOrder{JobOrder::Kind::run, 0, 3, {}, on})).on;
 }
@@ -82,7 +82,7 @@ TEST(Messages, ARequestComesBackAsItWas) {
   EXPECT_EQ(back.wrap, r.wrap);
 }
 
-// Any settings that a configuration can have.
+// Any settings that a configuration may contain.
 TEST(Messages, SettingsOfAnyValuesComeBackAsTheyWere) {
   std::mt19937_64 random(4);
   for (int i = 0; i < test::draws(100, 5000); ++i) {
@@ -125,7 +125,7 @@ Samples samples_of(T task) {
   return {std::move(task), 0.4, 42, {"warm"}};
 }
 
-// What comes back of a rank's samples, which must be of the same task.
+// Encodes and decodes a rank's samples. The task must be the same.
 template <class T>
 T task_back(const Samples& samples) {
   const Samples back = decode<Samples>(encode(samples));
@@ -226,7 +226,7 @@ TEST(Frames, WhatIsNoFrameIsNoticed) {
   EXPECT_TRUE(reader.damaged());
 }
 
-// A flood that looks like a frame of gigabytes would be kept until the supervisor is killed for it.
+// Otherwise a flood that looks like a frame of gigabytes would be buffered until the supervisor runs out of memory.
 TEST(Frames, NoneIsLargerThanAnyMessage) {
   for (const FrameType type : {FrameType::ready, FrameType::progress, FrameType::failure, FrameType::samples}) {
     std::string header = frame_bytes(type, "");
@@ -239,7 +239,7 @@ TEST(Frames, NoneIsLargerThanAnyMessage) {
   }
 }
 
-// A hiccup in fewer than half of the steps is never kept, and every rank keeps the same step.
+// Up to half of the steps may have a hiccup without one of them being kept. All ranks keep the same step.
 TEST(ChooseStep, KeepsTheMedianOfAnyNumberOfSteps) {
   std::mt19937 random(1);
   for (int trial = 0; trial < 200; ++trial) {
@@ -250,7 +250,7 @@ TEST(ChooseStep, KeepsTheMedianOfAnyNumberOfSteps) {
     std::ranges::shuffle(step_s, random);
     TimelineSamples samples;
     for (std::size_t i = 0; i < n; ++i) {
-      samples.offered.emplace_back().step_s = 0.5 * step_s[i];  // of this rank, which is not the slowest
+      samples.offered.emplace_back().step_s = 0.5 * step_s[i];  // this rank's time, not the slowest rank's
       samples.offered.back().loading_s = static_cast<double>(i);
     }
     choose_step(samples, step_s);

@@ -23,7 +23,7 @@ TEST(Cpus, ThoseOfACoreStandTogether) {
   CpuSet cpus;
   for (const int cpu : {0, 1, 2, 4, 6}) {
     cpus.set(static_cast<std::size_t>(cpu));
-    if (cpu == 6) continue;  // the kernel does not say
+    if (cpu == 6) continue;  // the kernel does not report it
     root.write("sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list",
                cpu % 4 == 0 ? "0,4\n" : std::to_string(cpu) + "," + std::to_string(cpu + 4) + "\n");
   }
@@ -81,7 +81,7 @@ CpuSet set_of(std::initializer_list<int> cpus) {
   return set;
 }
 
-// By the kernel's ticks, 100 a second on every machine.
+// Times from the kernel's ticks, 100 a second on every machine.
 CpuTimes times_in(const char* proc_stat, const CpuSet& cpus) {
   const test::TemporaryFolder root;
   root.write("proc/stat", proc_stat);
@@ -104,8 +104,8 @@ TEST(CpuUse, WhatIsNotThereIsNotKnown) {
                            "cpux 1 2 3 4 5 6 7 8\n"}) {
     EXPECT_TRUE(std::isnan(times_in(text, set_of({0})).busy_s)) << text;
   }
-  EXPECT_TRUE(std::isnan(times_in(four_cpus, set_of({0, 2})).busy_s));  // a CPU that has no line
-  EXPECT_TRUE(std::isnan(times_in(four_cpus, set_of({3})).all_s));      // an old kernel: no column for steal
+  EXPECT_TRUE(std::isnan(times_in(four_cpus, set_of({0, 2})).busy_s));  // a CPU without a line
+  EXPECT_TRUE(std::isnan(times_in(four_cpus, set_of({3})).all_s));      // an old kernel without a steal column
   EXPECT_TRUE(std::isnan(times_in(four_cpus, {}).busy_s));
 }
 
@@ -138,7 +138,7 @@ TEST_F(Cgroups, VersionTwoLimitsOfAllParentsCount) {
   EXPECT_EQ(quota().access, Access::read);
 }
 
-// Controllers of version 1 are mounted under one of their names or under all.
+// Controllers of version 1 are mounted under one of their names or under all of them.
 TEST_F(Cgroups, VersionOneLimitsCountWhereverTheyAreMounted) {
   put("proc/self/cgroup", "4:memory:/job\n3:cpu,cpuacct:/job\n1:name=systemd:/\n0::/");
   group("memory/job/memory.limit_in_bytes", "1073741824");
@@ -148,12 +148,12 @@ TEST_F(Cgroups, VersionOneLimitsCountWhereverTheyAreMounted) {
   EXPECT_EQ(quota().value, 0.5);
   std::filesystem::rename(root_ / "sys/fs/cgroup/cpu", root_ / "sys/fs/cgroup/cpu,cpuacct");
   EXPECT_EQ(quota().value, 0.5);
-  put("proc/self/cgroup", "3:cpuset,cpuacct:/job\n0::/");  // another controller's
+  put("proc/self/cgroup", "3:cpuset,cpuacct:/job\n0::/");  // the limit of another controller
   EXPECT_EQ(quota().value, 0);
   EXPECT_EQ(quota().access, Access::read);
 }
 
-// Both at once, as systemd has them: version 2 without the controller, or with a looser limit.
+// Both versions at once, as under systemd: version 2 without the controller, or with a looser limit.
 TEST_F(Cgroups, TheSmallerOfBothVersionsCounts) {
   put("proc/self/cgroup", "3:cpu:/job\n0::/job");
   group("cpu/job/cpu.cfs_quota_us", "300000");
@@ -178,7 +178,7 @@ TEST_F(Cgroups, AbsentAndUnreadableAreToldApart) {
   EXPECT_EQ(quota().value, 2.5);
 }
 
-// The limits as a process finds them under a root.
+// The limits as a process finds them below a root.
 TEST_F(Cgroups, ThoseOfThisProcessAreFound) {
   put("proc/self/cgroup", "0::/job");
   put("proc/meminfo", "MemFree:  1 kB\nMemTotal:       16 kB");

@@ -34,12 +34,12 @@ TEST_F(Gpus, AMachineWithoutADriverHasNone) {
 }
 
 TEST_F(Gpus, TheDriversListCountsBeforeDeviceFilesAreThere) {
-  driver_lists(4);  // device files come with the first use
+  driver_lists(4);  // device files are created on first use
   EXPECT_EQ(seen().count, 4);
   EXPECT_EQ(seen().names, (Names{"0", "1", "2", "3"}));
 }
 
-// A container may show the node's /proc and have device files of its own GPUs alone, or the reverse.
+// A container may show the node's /proc but have device files of its own GPUs only, or the reverse.
 TEST_F(Gpus, TheSmallerOfListAndDeviceFilesCounts) {
   for (int listed = 1; listed <= 4; ++listed) {
     driver_lists(listed);
@@ -70,13 +70,13 @@ TEST_F(Gpus, TheEnvironmentLimitsThemAsCudaDoes) {
   EXPECT_EQ(count_with(""), 0);
   EXPECT_EQ(count_with("-1"), 0);
   EXPECT_EQ(count_with("NoDevFiles"), 0);
-  EXPECT_EQ(count_with("1,9,2"), 1);  // it stops at the first that is not there
+  EXPECT_EQ(count_with("1,9,2"), 1);  // stops at the first missing one
   EXPECT_EQ(seen({true, "GPU-8f1c,MIG-77", ""}).names, (Names{"GPU-8f1c", "MIG-77"}));
   EXPECT_EQ(seen({true, "0", "3"}).names, (Names{"0 of task 3"}));
   EXPECT_EQ(seen({true, "0,1", "3"}).names, (Names{"0", "1"}));
 }
 
-// With a driver or without: it may not throw, and what is missing is said.
+// With or without a driver, it must not throw, and reports what is missing.
 TEST(GpuMonitor, AnAddressWithoutAGpuIsSaid) {
   GpuMonitor monitor("ffff:ff:1f.7");
   EXPECT_FALSE(monitor.unavailable().empty());
@@ -127,7 +127,7 @@ TEST(GpuStatistics, OfSeveralDevicesTogether) {
   b.min_sm_clock_hz = 1.5e9;
   a.max_power_w = 650;
   b.max_power_w = 700;
-  a.energy_j = 100;  // b does not tell
+  a.energy_j = 100;  // b does not report it
   a.throttle_reasons = 0x4;
   b.throttle_reasons = 0x40;
   const GpuStatistics both = together(std::vector{a, b});

@@ -1,4 +1,4 @@
-// Reading below a root that may hold anything: bounded, never out of it, and honest about what could not be read.
+// Reads below a root with arbitrary content: bounded, never outside the root, and with the reason for each failure.
 #include "machine/tree.h"
 
 #include <gtest/gtest.h>
@@ -65,7 +65,7 @@ TEST(Tree, LooksNamesAndTimeAreBounded) {
   for (int i = 0; i < 20; ++i) root.write("many/" + std::to_string(i), "x");
   const Tree few(root.path(), {.file_bytes = 1024, .names = 10, .looks = 4, .seconds = 60});
   EXPECT_EQ(few.names("many").why, "it has more than 10 entries");
-  EXPECT_EQ(few.line("many/1").text, "x");  // two looks: what it is, and what is in it
+  EXPECT_EQ(few.line("many/1").text, "x");  // two looks: file type and content
   EXPECT_TRUE(few.exists("many/2"));
   EXPECT_EQ(few.line("many/3").why, "more than 4 files were looked at");
   const Tree late(root.path(), {.file_bytes = 1024, .names = 100, .looks = 100, .seconds = 0});
@@ -77,11 +77,11 @@ TEST(Tree, TheOwnMachinesFilesAreRead) {
   ASSERT_TRUE(tree.is_own_machine());
   EXPECT_NE(tree.bytes("proc/self/status").text, "");
   EXPECT_EQ(tree.line("proc/sys/kernel/osrelease").access, Access::read);
-  // A file that never ends is read to its bound; a device is not opened at all.
+  // A device is not opened at all.
   EXPECT_EQ(tree.bytes("dev/zero").why, "it is no plain file");
 }
 
-// While it follows a "..", the kernel gives up whenever a file is renamed anywhere on the machine.
+// While a path with ".." is resolved, the kernel gives up if any file on the machine is renamed.
 TEST(Tree, FilesThatAreRenamedElsewhereDisturbNoReading) {
   const test::TemporaryFolder root, elsewhere;
   root.write("devices/a/b/c/width", "16");
@@ -109,7 +109,7 @@ TEST(Tree, ARootThatIsNoneTellsNothing) {
 
 // ---- What the words of files say.
 
-// The line of a process of this name, in this state, that began 4242 ticks after the boot.
+// Returns the stat line of a process with this name and state, started 4242 ticks after the boot.
 std::string stat(const std::string& name, const std::string& state) {
   return "71 (" + name + ") " + state + " 1 71 71 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4242 1 2\n";
 }

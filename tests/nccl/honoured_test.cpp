@@ -9,7 +9,7 @@
 namespace harness::nccl {
 namespace {
 
-// "+" honoured, "-" not, "?" not confirmed, followed by the reason.
+// Returns "+" honoured, "-" not honoured or "?" not confirmed, followed by the reason.
 std::string verdict(const std::string& name, const std::string& value, const nccl::Observed& seen) {
   config::Settings settings;
   (name.starts_with("NCCL_") ? settings.env : settings.nccl)[name] = value;
@@ -51,7 +51,7 @@ TEST_F(NcclHonoured, Algorithm) {
   EXPECT_EQ(verdict("nccl_algo", "Ring", nothing), "? NCCL's log shows no call whose algorithm this variable decides");
   EXPECT_EQ(verdict("nccl_algo", "AllGather:Ring", newer),
             "- NCCL ran AllGather with CopyEngine (1 call of 32 MiB to 32 MiB)");
-  // Without functions in the log a call may have been any: only what none of them may do is wrong.
+  // A log without function names may hold calls of any function: only an algorithm that no function may use is wrong.
   EXPECT_EQ(verdict("nccl_algo", "AllReduce:Ring", v2_20), "+");
   EXPECT_EQ(verdict("nccl_algo", "Ring", v2_20), "- NCCL ran a collective with Tree (1 call of 512 B to 512 B)");
 }
@@ -88,7 +88,7 @@ TEST_F(NcclHonoured, NumbersByTheirEcho) {
   EXPECT_EQ(verdict("NCCL_NTHREADS", "256", ib), "? NCCL's log does not mention NCCL_NTHREADS");
   EXPECT_EQ(verdict("NCCL_CROSS_NIC", "1", loopback), "+");
   EXPECT_EQ(verdict("NCCL_CROSS_NIC", "0", loopback), "- NCCL says NCCL_CROSS_NIC is 1");
-  // One rank that differs is enough.
+  // A single differing rank suffices.
   const nccl::Observed differing = nccl::parse_log(
       "a:1:1 [0] NCCL INFO NCCL_BUFFSIZE set by environment to 4.\nb:1:1 [0] NCCL INFO NCCL_BUFFSIZE set by "
       "environment to 8.\n");
@@ -157,7 +157,7 @@ TEST_F(NcclHonoured, NamesOfTheVariableEnv) {
   EXPECT_EQ(verdict("NCCL_ALGO", "Rong", ib).substr(0, 14), "? found 'Rong'");
   EXPECT_EQ(verdict("NCCL_HOSTID", "x", ib), "? NCCL's log does not mention NCCL_HOSTID");
   config::Settings settings;
-  settings.env = {{"NCCL_DEBUG", "INFO"}, {"UCX_TLS", "rc"}};  // not what NCCL echoes
+  settings.env = {{"NCCL_DEBUG", "INFO"}, {"UCX_TLS", "rc"}};  // NCCL does not echo these
   EXPECT_TRUE(nccl::check_compliance(config::nccl_requests(settings), ib).not_confirmed.empty());
 }
 

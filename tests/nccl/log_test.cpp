@@ -41,7 +41,7 @@ TEST(NcclLog, TwoNodesOverInfiniBand) {
   EXPECT_EQ(seen.fact("transport P2P/CUMEM/read"), "2");
   EXPECT_EQ(seen.fact("transport NET/IB/1/GDRDMA"), "2");
   EXPECT_EQ(seen.fact("transport NET/IB/0/GDRDMA(PCI)/Shared"), "1");
-  EXPECT_EQ(seen.fact("transport NET/IB/0/GDRDMA"), "");  // received only
+  EXPECT_EQ(seen.fact("transport NET/IB/0/GDRDMA"), "");  // only received
   EXPECT_EQ(seen.fact("transport SHM/direct/direct"), "1");
   EXPECT_EQ(seen.fact("pxn"), "1");
   EXPECT_EQ(seen.fact("NCCL_BUFFSIZE"), "4194304");
@@ -147,7 +147,7 @@ TEST(NcclLog, KeepsTheFirstTwentyWarnings) {
   EXPECT_EQ(seen.warnings.back(), "trouble 19");
 }
 
-// Whatever the bytes: no exception, and only printable text in what goes on to the results.
+// Any bytes: no exception is thrown, and only printable text reaches the results.
 TEST(NcclLog, DamagedTextsAreRead) {
   std::mt19937 random(3);
   std::vector<std::string> texts;
@@ -173,7 +173,7 @@ TEST(NcclLog, DamagedTextsAreRead) {
   }
 }
 
-// Under a name that others foresee, they could put a file of theirs, which would be read as NCCL's.
+// Under a predictable name, another user could plant a file that would be read as NCCL's log.
 TEST(LogFile, IsWhereNobodyElseMayLookAndIsGoneAfterwards) {
   const test::TemporaryFolder folder;
   ::setenv("TMPDIR", folder.path().c_str(), 1);

@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 
 const std::filesystem::path configs = std::filesystem::path(test::source_dir()) / "configs";
 
-// How many ranks each committed configuration is written for.
+// The number of ranks that each committed configuration is written for.
 const std::map<std::string, int> ranks_of{
     {"laptop.yaml", 2},      {"16node.yaml", 128},      {"16node-ladder.yaml", 128},
     {"tiny128.yaml", 128},   {"check-layouts.yaml", 4}, {"h200.yaml", 1},
@@ -56,8 +56,8 @@ TEST(Configs, EachLoadsAndEveryCaseIsPossible) {
   EXPECT_EQ(found.size(), ranks_of.size());
 }
 
-// A hash tells at --resume and between two files whether a case still runs the same step: a change of the code that
-// should leave the steps alone leaves this list alone. HARNESS_UPDATE_GOLDEN=1 writes it.
+// The hash decides at --resume and between two files whether a case still runs the same step. A code change that should
+// not alter the steps must not alter this list. HARNESS_UPDATE_GOLDEN=1 rewrites it.
 TEST(Configs, StepsAreThoseThatAreWrittenDown) {
   if (test::sanitized) GTEST_SKIP() << "its steps of 128 ranks take minutes, and others build the like";
   std::string lines;
@@ -65,7 +65,7 @@ TEST(Configs, StepsAreThoseThatAreWrittenDown) {
     const Plan plan = prepare(config::load_experiment((configs / name).string()), ranks, {});
     const config::Experiment& e = plan.experiment;
     for (const PlannedCase& c : plan.cases) {
-      // A prediction folds some of them, which leaves the step itself alone.
+      // A prediction folds some steps, which does not change the step itself.
       const std::uint64_t hash = program::hash(program::lower(workloads::build_programs(e.model, c.settings, c.layout),
                                                               config::fused_for(e.backend, c.settings)));
       if (!config::traits_of(e.backend).predicts()) {
@@ -79,7 +79,7 @@ TEST(Configs, StepsAreThoseThatAreWrittenDown) {
   EXPECT_EQ(lines, test::text_of(path));
 }
 
-// What the head of the file says to add on several nodes.
+// Adds the settings that the head of the file suggests for several nodes.
 TEST(Configs, ShardsInsideANodeAreSweptOnSeveral) {
   const std::string path = (configs / "sharding.yaml").string();
   const config::Experiment e =
@@ -116,7 +116,7 @@ TEST(Configs, EveryHardwareFileLoadsAndNoDeviceIsInTwo) {
   for (const std::string& name : hardware_names()) {
     const config::Hardware h = hardware_file(name);
     EXPECT_FALSE(h.source.empty()) << name;
-    EXPECT_EQ(h.devices.empty(), !h.gpu.empty()) << name;  // the GPU's file lists them, not a machine's
+    EXPECT_EQ(h.devices.empty(), !h.gpu.empty()) << name;  // devices are listed in the GPU's file, not in a machine's
     EXPECT_GT(h.compute_capability, 0) << name;
     EXPECT_GT(h.peak_flops(config::Precision::fp32) + h.peak_flops(config::Precision::bf16), 10e12) << name;
     for (const std::string& device : h.devices) {
@@ -130,15 +130,15 @@ TEST(Configs, EveryHardwareFileLoadsAndNoDeviceIsInTwo) {
   EXPECT_GE(files, 18);
 }
 
-// FLOP of bf16 products with fp32 sums that one SM of the tensor cores makes per clock, dense: of the architecture's
-// papers. GeForce cards have half the rate of their professional siblings.
+// Dense bf16 FLOP with fp32 sums per clock and SM of the tensor cores, from the architecture papers. GeForce cards have
+// half the rate of their professional siblings.
 double flop_per_clock(const std::string& file, int compute_capability) {
   if (file.starts_with("rtx-4090") || file.starts_with("rtx-5090")) return 512;
   const std::map<int, double> by_capability{{80, 2048}, {86, 1024}, {89, 1024}, {90, 4096}};
   return by_capability.at(compute_capability);
 }
 
-// A datasheet's figure "with sparsity", or one with fp16 sums, is twice what this gives.
+// A data sheet's figure with sparsity, or with fp16 sums, is twice this value.
 TEST(Configs, PeaksAreWhatTheChipCanDo) {
   int checked = 0;
   for (const std::string& name : hardware_names()) {

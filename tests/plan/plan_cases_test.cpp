@@ -1,4 +1,4 @@
-// The cases of an operation as a grid of sizes and settings, and which blocks of a round share a process.
+// Cases of an operation as a grid of sizes and settings, and the blocks of a round that share a process.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,7 +42,7 @@ TEST_F(CombinationsTest, AreAllOfTheValuesThatCasesGive) {
       "sweep: {nccl_proto: [AllReduce:Simple], micro_batch_size: [2, 4], ranks: [4], global_batch_size: [128]}\n"
       "combine: [{overlap_grad_reduce: false, micro_batch_size: 8}]\n");
   const Combinations combinations(plan);
-  // What the environment alone hears of changes fastest, and follows.
+  // Variables that only affect the environment come last and change fastest.
   EXPECT_THAT(names_of(combinations), ElementsAre("micro_batch_size", "overlap_grad_reduce", "nccl_proto"));
   EXPECT_THAT(combinations.variables()[0].values, ElementsAre("1", "2", "4", "8"));
   EXPECT_THAT(combinations.left_out(), ElementsAre("global_batch_size", "ranks"));
@@ -78,10 +78,10 @@ TEST_F(CombinationsTest, SayWhatCannotRunAndWhatIsInVain) {
   EXPECT_THAT(combinations.planned({1, 1}).notes, ElementsAre());
   EXPECT_THAT(combinations.planned({0, 1}).notes, ElementsAre(HasSubstr("rank_order has no effect")));
   EXPECT_TRUE(combinations.planned({0, 1}).is_alike);
-  EXPECT_THAT(combinations.planned({2, 0}).impossible, HasSubstr("12"));  // heads are not divided by 8
+  EXPECT_THAT(combinations.planned({2, 0}).impossible, HasSubstr("12"));  // 8 does not divide the number of heads
 }
 
-// A value that does nothing by itself is still another step where the baseline's value does something.
+// A value without effect is still a different step if the baseline's value has an effect.
 TEST_F(CombinationsTest, ToTakeAnEffectAwayIsOne) {
   const Plan plan = planned("sweep: {recompute: [selective]}\n", 8, {"baseline.recompute=full"});
   const Combinations combinations(plan);
@@ -115,7 +115,7 @@ int processes_of(const Plan& plan) {
   return static_cast<int>(processes.size());
 }
 
-// The names of the cases that share each process of a plan.
+// Returns the names of the cases that share each process of a plan.
 std::set<std::set<std::string>> sets_of_blocks(const Plan& plan) {
   std::map<int, std::set<std::string>> by_process;
   for (const Slot& slot : plan.schedule) by_process[slot.process].insert(plan.cases[slot.case_index].name);
@@ -161,17 +161,17 @@ TEST(Grid, ASettingIsAWorkerSetThatRunsAllSizes) {
                                              at_all_sizes("baseline_again"),
                                              at_all_sizes("precision=bf16"),
                                              at_all_sizes("threads=2")}));
-  // The blocks of a process follow each other, and it is numbered by the first.
+  // The blocks of a process are consecutive. The first one gives the process its number.
   for (std::size_t i = 0; i < plan.schedule.size(); ++i) {
     const bool first = plan.schedule[i].process == static_cast<int>(i);
     EXPECT_TRUE(first || plan.schedule[i].process == plan.schedule[i - 1].process) << i;
   }
 }
 
-// Each set once at every place, over as many rounds as there are sets; each size likewise within its set.
+// Each set runs once at every position, over as many rounds as there are sets; each size likewise within its set.
 TEST(Grid, SetsAndTheSizesInThemAreBalanced) {
   config::Experiment e = grid();
-  e.measure.rounds = 12;  // of four sets with three sizes each
+  e.measure.rounds = 12;  // four sets with three sizes each
   const Plan plan = make_plan(e, 4);
   std::map<std::string, std::map<int, int>> places, within;
   std::map<int, std::map<int, int>> next;  // round → process → blocks so far
@@ -190,7 +190,7 @@ TEST(Grid, SetsAndTheSizesInThemAreBalanced) {
 TEST(Grid, HasAsManyProcessesAsSettingsUnlessEachBlockNeedsItsOwn) {
   config::Experiment sizes = collective(), settings = collective(), training = small_experiment();
   add_change(sizes, "message_size", "1 MiB");
-  EXPECT_EQ(names_of(make_plan(sizes, 4)), (Names{"baseline", "message_size=1 MiB"}));  // nothing is compared
+  EXPECT_EQ(names_of(make_plan(sizes, 4)), (Names{"baseline", "message_size=1 MiB"}));  // no comparison
   EXPECT_EQ(make_plan(sizes, 4).cases[1].reference, 1u);
   EXPECT_EQ(processes_of(make_plan(sizes, 4)), 4);
   add_change(settings, "threads", "2");

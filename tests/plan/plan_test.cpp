@@ -35,7 +35,7 @@ TEST(DivideRanks, DerivesTheRest) {
   EXPECT_EQ(division.layout.size, (std::array<int, program::axis_count>{2, 1, 1, 2}));
 }
 
-// Planning took minutes and gigabytes, and ended with std::bad_alloc.
+// Planning these took minutes and gigabytes, and ended with std::bad_alloc.
 TEST(DivideRanks, StepsThatAreTooLongToPlan) {
   config::Experiment e = small_experiment();
   e.baseline.micro_batch_size = 1;
@@ -55,7 +55,7 @@ TEST(DivideRanks, StepsThatAreTooLongToPlan) {
   EXPECT_EQ(why_not(e, 2048), "pipeline_parallel 2048 is more than the 1024 stages that harness plans");
   e.model.heads = e.model.hidden = e.model.vocab = e.model.ffn = 1 << 16;
   e.baseline.layout = {{program::Axis::tensor, 1 << 16}, {program::Axis::pipeline, 1 << 16}};
-  EXPECT_THAT(why_not(e, 4), HasSubstr("is more than layers"));  // no number overflows
+  EXPECT_THAT(why_not(e, 4), HasSubstr("is more than layers"));  // no integer overflow
 }
 
 TEST(DivideRanks, SaysWhatDoesNotFitAndWhatWould) {
@@ -70,7 +70,7 @@ TEST(DivideRanks, SaysWhatDoesNotFitAndWhatWould) {
 
   e = small_experiment();
   e.baseline.layout[program::Axis::pipeline] = 3;
-  EXPECT_EQ(why_not(e, 3), "");  // stages need not be equally long
+  EXPECT_EQ(why_not(e, 3), "");  // stages may have different lengths
   e.baseline.layout[program::Axis::pipeline] = 5;
   EXPECT_EQ(why_not(e, 5), "pipeline_parallel 5 is more than layers 4: a stage has at least one layer");
   e.baseline.layout[program::Axis::pipeline] = 4;
@@ -179,7 +179,7 @@ TEST(Plan, OnlySomeCases) {
 Plan plan_of(int cases, int rounds, std::uint64_t seed) {
   config::Experiment e = small_experiment();
   e.baseline.global_batch_size = 1 << 16;
-  e.model.layers = 1;  // so that as many micro-batches can be planned
+  e.model.layers = 1;  // makes room for as many micro-batches
   e.measure.rounds = rounds;
   e.measure.seed = seed;
   for (int i = 1; i < cases - 1; ++i) add_change(e, "micro_batch_size", std::to_string(1 << i));
@@ -193,7 +193,7 @@ TEST(Plan, FewRoundsAreWarnedOfWhereSomethingIsCompared) {
   e.measure.rounds = 3;
   ASSERT_EQ(warnings_of(make_plan(e, 4)).size(), 1u);
   EXPECT_THAT(warnings_of(make_plan(e, 4))[0], HasSubstr("below 6 rounds most effects stay unresolved"));
-  // The table of a sweep of sizes alone has no verdicts.
+  // The table of a sweep over sizes only has no verdicts.
   config::Experiment sizes = config::load_experiment(test::source_dir() + "/configs/collectives.yaml");
   sizes.measure.rounds = 4;
   EXPECT_FALSE(warnings_of(make_plan(sizes, 2)).empty());
@@ -203,7 +203,7 @@ TEST(Plan, FewRoundsAreWarnedOfWhereSomethingIsCompared) {
   EXPECT_EQ(warnings_of(make_plan(e, 4)).size(), 0u);
 }
 
-// Each name once, however many cases set it.
+// Each name is reported once, however many cases set it.
 TEST(Plan, EnvironmentNamesThatNcclDoesNotReadAreWarnedOfOnce) {
   config::Experiment e = small_experiment();
   e.measure.rounds = 6;
@@ -259,8 +259,8 @@ TEST(Schedule, DependsOnTheSeedAlone) {
   EXPECT_NE(order_of(plan_of(6, 12, 1)), order_of(plan_of(6, 12, 2)));
   const auto order = order_of(plan_of(6, 12, 1));
   EXPECT_NE(std::vector(order.begin(), order.begin() + 36), std::vector(order.begin() + 36, order.end()));
-  // It is the same on every machine and with every standard library: a result that is resumed elsewhere keeps its
-  // order.
+  // The order is the same on every machine and with every standard library: a result that is resumed elsewhere keeps
+  // its order.
   EXPECT_EQ(order_of(plan_of(4, 2, 1)), (std::vector<std::size_t>{0, 3, 2, 1, 1, 2, 3, 0}));
 }
 

@@ -33,7 +33,7 @@ TEST(Fit, ACaseThatNeedsMoreThanTheDeviceHoldsIsNotScheduled) {
   const Plan all = prepare(e, 1, {});
   ASSERT_EQ(all.cases.size(), 5u);
   for (const PlannedCase& planned : all.cases) EXPECT_TRUE(planned.is_possible()) << "no memory is known";
-  // Between micro-batches of two and of eight, and more than half of it taken by the baseline.
+  // A limit between the needs of micro-batch sizes two and eight. The baseline takes more than half of it.
   e.measure.memory_limit_bytes = bytes_of(all, 2) + 1;
   ASSERT_LT(bytes_of(all, 2), bytes_of(all, 3));
   ASSERT_GT(bytes_of(all, 0), bytes_of(all, 2) / 2);
@@ -68,7 +68,7 @@ TEST(Fit, ABaselineThatDoesNotFitIsAnError) {
   EXPECT_THAT(test::error_of([&] { prepare(e, 1, {}); }), HasSubstr("the baseline cannot run on 1 rank: needs "));
 }
 
-// A GPU's memory is its hardware file's, and a worker needs more on it than the Program says.
+// A GPU worker needs memory beyond the Program's arena.
 TEST(Fit, OnAGpuTheWorkersOwnNeedsCount) {
   const double arena = 1 << 20;
   PlannedCase planned;
@@ -82,7 +82,7 @@ TEST(Fit, OnAGpuTheWorkersOwnNeedsCount) {
   EXPECT_EQ(worker_on(config::BackendKind::cuda), 1.5 * (1 << 30));
   EXPECT_EQ(worker_on(config::BackendKind::cpu), 30 * (1 << 20));
   EXPECT_EQ(worker_on(config::BackendKind::sim), 1.5 * (1 << 30));
-  e.calibration.emplace().backend = config::BackendKind::cpu;  // measured on cores
+  e.calibration.emplace().backend = config::BackendKind::cpu;  // measured on CPU cores
   EXPECT_EQ(worker_on(config::BackendKind::sim), 30 * (1 << 20));
 }
 
@@ -97,7 +97,7 @@ TEST(HardwareFor, AConfiguredFileMustBeOfThisGpu) {
   EXPECT_FALSE(hardware_for(e, "NVIDIA H100 80GB HBM3"));
   const std::string message = refusal(e, "NVIDIA H200");
   EXPECT_THAT(message, HasSubstr("H100 SXM5 80GB (devices: NVIDIA H100 80GB HBM3), but the ranks run on NVIDIA H200"));
-  e.hardware->devices.clear();  // a file that does not say is believed
+  e.hardware->devices.clear();  // a file that lists no devices is accepted
   EXPECT_FALSE(hardware_for(e, "NVIDIA H200"));
 }
 
@@ -162,8 +162,8 @@ TEST(FromModel, SizesAreThoseOfTheStep) {
                     HasSubstr("send_recv over pipeline")));
 }
 
-// Sequence parallelism gathers and scatters a residual stream of 32 rows * 64 * 4 B, and the sharded optimizer all
-// parameters in one bucket.
+// Sequence parallelism gathers and scatters a residual stream of 32 rows * 64 * 4 B. The sharded optimizer gathers and
+// scatters all parameters in one bucket.
 TEST(FromModel, GatheringAndScatteringAreThereToo) {
   using Kind = config::CollectiveKind;
   config::Experiment e = experiment_of("message_size", "collective");
@@ -204,7 +204,7 @@ using Uses = std::vector<std::string>;
 TEST(FromModel, ProductsAreThoseOfTheStepAndNamedByWhatTheyAre) {
   config::Experiment e = experiment_of("gemm", "gemm");
   const auto gemms = values_of(e, 2);
-  // qkv forward: [32, 64] x [64, 192]; each of qkv, projection, fc1, fc2 and head also backward, twice.
+  // qkv forward: [32, 64] x [64, 192]. qkv, projection, fc1, fc2 and head each have two backward products as well.
   EXPECT_NE(std::ranges::find(gemms, std::string("{m: 32, n: 192, k: 64, transpose: b}")), gemms.end());
   EXPECT_GE(gemms.size(), 10u);
   ASSERT_EQ(e.model.vocab, 4 * e.model.hidden);  // the head is as wide as the MLP
@@ -218,7 +218,7 @@ TEST(FromModel, ProductsAreThoseOfTheStepAndNamedByWhatTheyAre) {
   EXPECT_EQ(std::ranges::count(uses, Uses{}), 0);
 }
 
-// A size may be given beside a model that cannot run on these ranks, or without one.
+// A size may be given although the model cannot run on these ranks, or without any model.
 TEST(FromModel, NothingIsNamedWithoutAStep) {
   config::Experiment e = experiment_of("gemm", "gemm");
   config::Change given{"gemm", "", e.baseline};
@@ -274,7 +274,7 @@ TEST(WhyImpossible, ShardsOfANodeNeedNodesThatAreAlike) {
   EXPECT_THAT(on(12).why_impossible, HasSubstr("not every node has as many of the 8 replicas"));
   EXPECT_THAT(on(2).why_impossible, HasSubstr("is on a node of its own"));
   EXPECT_THAT(divide_ranks(model, s, 16).why_impossible, HasSubstr("not known"));
-  s.ranks = 8;  // of the first node alone
+  s.ranks = 8;  // the first node only
   EXPECT_EQ(on(8).layout.replicas_of_node, 4);
 }
 
@@ -286,7 +286,7 @@ TEST(WhyImpossible, PrecisionsNeedTheirTensorCores) {
   EXPECT_EQ(why_impossible(s, of_capability(80)), "");
   s.precision = config::Precision::tf32;
   EXPECT_THAT(why_impossible(s, of_capability(75)), HasSubstr("precision tf32"));
-  EXPECT_EQ(why_impossible(s, of_capability(86)), "");  // a peak that is not known is no error
+  EXPECT_EQ(why_impossible(s, of_capability(86)), "");  // an unknown peak is not an error
 }
 
 TEST(WhyImpossible, SchedulesNeedStagesAndChunksTheirSchedule) {

@@ -19,7 +19,7 @@ namespace {
 
 const config::Model model_1b3{"gpt3-1.3b", 24, 2048, 16, 50304, 2048};
 
-// Ranks that share a sequence compute each other's part of the attention, and reduce gradients as replicas do.
+// Context-parallel ranks compute each other's part of the attention, and reduce gradients as replicas do.
 TEST(Survey, RanksThatShareASequenceDoTheSameWork) {
   const auto with = [](int context) {
     config::Experiment e = test::small_experiment();
@@ -42,7 +42,7 @@ TEST(Survey, RanksThatShareASequenceDoTheSameWork) {
             alone.counts[0].traffic.at({"data", "all_reduce"}).bytes);
 }
 
-// Half of each row is padding: of products the model needs a half, of attention a quarter.
+// Half of each row is padding: the model needs half of the products and a quarter of the attention.
 TEST(Survey, PaddingIsNoneOfTheModelsWork) {
   const auto with = [](const char* sequences, config::Batching batching) {
     config::Experiment e = test::small_experiment();
@@ -130,7 +130,7 @@ TEST(FoldedSurvey, IsThatOfTheWholeStep) {
     program::FoldedStep folded = gpt::folded(step.model, step.settings, step.layout);
     const program::FusedSet fused = i % 2 == 0 ? program::all_fused : 0;
     folded.sample = program::lower(std::move(folded.sample), fused);
-    // Where a few micro-batches show what the others do, no more of them are written out.
+    // If a few micro-batches determine the others, no more of them are expanded.
     const program::Repetition& repetition = folded.fullest.front().repetition;
     const bool shortens = repetition.enough + repetition.every <= folded.micro_batches;
     folded.written_out = [&, written_out = folded.written_out](int role, int micro_batches) {
@@ -144,7 +144,7 @@ TEST(FoldedSurvey, IsThatOfTheWholeStep) {
   EXPECT_GT(shortened, drawn * 3 / 10);
 }
 
-// Which steps are folded is the workload's affair; a survey tells nobody.
+// A prediction folds long steps, a measurement builds them whole. Both surveys agree.
 TEST(FoldedSurvey, IsTakenOfLongStepsWhereTheBackendPredicts) {
   PlannedCase c;
   c.settings.global_batch_size = 64;
@@ -193,12 +193,12 @@ TEST(Budget, IsTheOneComputedByHand) {
   EXPECT_DOUBLE_EQ(flop["attention_backward"], 2 * flop["attention"]);
   EXPECT_DOUBLE_EQ(b.model_flop, b.rates.flops * b.mfu(1));
   auto bytes = by_kind(b, &BudgetLine::bytes);
-  // One rank holds the whole product, whose epilogue adds the residual: the norm reads their sum and writes one tensor.
+  // A rank holds the whole product, whose epilogue adds the residual: the norm reads their sum and writes one tensor.
   EXPECT_NEAR(bytes["layer_norm"] / (activation * 2 * 49), 1, 0.01);
   EXPECT_NEAR(bytes["layer_norm_backward"] / (activation * 4 * 48 + activation * 3), 1, 0.01);
   EXPECT_NEAR(bytes["cross_entropy"] / (2 * 2 * tokens * vocab), 1, 0.01);        // logits read and written
   EXPECT_NEAR(bytes["attention"] / (layers * 4 * activation), 1, 0.01);           // q, k, v, out
-  EXPECT_NEAR(bytes["attention_backward"] / (layers * 8 * activation), 1, 0.01);  // and their gradients
+  EXPECT_NEAR(bytes["attention_backward"] / (layers * 8 * activation), 1, 0.01);  // and the gradients of these
   const double parameters = layers * 12 * h * h + (vocab + 2048) * h;
   EXPECT_NEAR(bytes["adamw"] / (30 * parameters), 1, 0.01);  // reads w, m, v, g in fp32, writes w, m, v and bf16
 }
@@ -211,8 +211,8 @@ TEST(Budget, ItsMfuIsAnUpperLimit) {
   EXPECT_DOUBLE_EQ(sum, b.least_s);
 }
 
-// What runs beside the backward pass is listed as before; of the sum only the last buckets' share is left, that of the
-// embedding above all.
+// Updates that overlap the backward pass are listed as before. Only the last buckets count in the sum, mainly that of
+// the embedding.
 TEST(Budget, WhatRunsBesideTheBackwardPassIsNotInTheSum) {
   const Budget after = OneH200().budget(), beside = OneH200("overlap_optimizer=true").budget();
   const double update = by_kind(after, &BudgetLine::least_s)["adamw"];
@@ -222,7 +222,7 @@ TEST(Budget, WhatRunsBesideTheBackwardPassIsNotInTheSum) {
   EXPECT_GT(saved, update / 2);
 }
 
-// Done for the second time, in the backward pass: the same FLOP as the first, of which MFU knows nothing.
+// Recomputation repeats the forward FLOP in the backward pass, which MFU does not count.
 TEST(Budget, ListsWhatIsRecomputedApart) {
   const Budget once = OneH200().budget(), again = OneH200("recompute=full").budget();
   const auto flop = [](const Budget& b, bool recomputed) {
@@ -233,7 +233,7 @@ TEST(Budget, ListsWhatIsRecomputedApart) {
   EXPECT_EQ(flop(once, true), 0);
   EXPECT_DOUBLE_EQ(flop(again, false), flop(once, false));
   EXPECT_DOUBLE_EQ(again.model_flop, once.model_flop);
-  double of_layers = 0;  // of the forward pass, but the head
+  double of_layers = 0;  // forward pass without the head
   for (const BudgetLine& line : once.lines) {
     if (line.phase == program::Phase::forward && line.what != "head") of_layers += line.flop;
   }

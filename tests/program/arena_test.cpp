@@ -9,7 +9,7 @@
 namespace harness::program {
 namespace {
 
-// A step of equal rounds between a beginning and an end, on streams that wait for one another for data alone.
+// A step of equal rounds between a beginning and an end. Streams wait for each other only for data.
 class DrawnRounds {
  public:
   explicit DrawnRounds(std::uint64_t seed) : random_(seed) {
@@ -50,7 +50,7 @@ class DrawnRounds {
   static constexpr int repeated = 5;
   struct Op {
     int stream = 0, count = 0;
-    int age = 0, from = 0;  // of what it reads: how many rounds ago it was written, -1: in the beginning; and its place
+    int age = 0, from = 0;  // age of its input in rounds, -1: from the beginning; its index there
   };
   int draw(int values) { return static_cast<int>(random_() % values); }
 
@@ -84,7 +84,7 @@ TEST(Arena, IsNotKnownOfAPartThatIsNotRepeated) {
   EXPECT_FALSE(arena_bytes(step, {part.begin, part.end, part.begin}, 2));
 }
 
-// On the second stream nothing tells a round what the first one has done but what it reads, which moves on unevenly.
+// The second stream knows of the first stream's progress only from the data it reads, which advances unevenly.
 TEST(Arena, IsNotKnownWhereRoundsWaitForOthers) {
   const auto bytes = [](int newest_of_round_6) {
     ProgramBuilder b({"compute", "tensor"});
@@ -104,7 +104,7 @@ TEST(Arena, IsNotKnownWhereRoundsWaitForOthers) {
   EXPECT_FALSE(bytes(5));
 }
 
-// A message that one member of a group sends must not lie where another receives: both are under way at a time.
+// A fused group's sent message must not share memory with a received one: both are in flight at the same time.
 TEST(Arena, MembersOfAFusedGroupShareNoMemory) {
   for (const bool fused : {false, true}) {
     ProgramBuilder b({"compute", "pipeline"});
@@ -121,7 +121,7 @@ TEST(Arena, MembersOfAFusedGroupShareNoMemory) {
   }
 }
 
-// Lists share memory: what both of them touch lies where neither puts anything else.
+// The setup and step lists share memory. A buffer that both lists use must not overlap any other.
 TEST(Arena, WhatBothListsTouchHasAPlaceOfItsOwn) {
   for (const std::int64_t others : {1, 64, 1024}) {
     ProgramBuilder b({"compute"});

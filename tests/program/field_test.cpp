@@ -1,4 +1,4 @@
-// The field list of an operation names every member: what it leaves out would be lost between a Program and a kernel.
+// The field list of an operation names every member: an omitted member would be lost between a Program and a kernel.
 #include <gtest/gtest.h>
 
 #include "program/operation.h"

@@ -56,7 +56,7 @@ TEST(RankOrder, TheUsualOneIsMegatrons) {
   }
 }
 
-// A member's account of the others may depend on nothing but their coordinates: sums are added in this order.
+// The order of a group's members depends only on their coordinates: sums are added in this order.
 TEST(RankOrder, MembersStandInTheOrderOfTheirCoordinates) {
   const Group group{"", AxisSet::of({Axis::tensor, Axis::data}), {}};
   const auto coordinates_of = [&](const Layout& layout, const Coordinates& at) {
@@ -77,7 +77,7 @@ TEST(RankOrder, MembersStandInTheOrderOfTheirCoordinates) {
   EXPECT_THAT((Group{"", AxisSet::all(), {}}.members(swapped, {})), ElementsAre(0, 2, 1, 3));
 }
 
-// The ends of a pipeline of three stages: a rank between them is in no group and begins none.
+// The ends of a three-stage pipeline: a rank between them is in no such group and begins none.
 TEST(RankOrder, TheFirstOfAGroupOfStagesIsOnItsFirstStage) {
   const Layout layout{{Axis::tensor, 2}, {Axis::pipeline, 3}};
   const Group ends{"", AxisSet::of({Axis::pipeline}), {0, 2}}, middle{"", AxisSet::of({Axis::tensor}), {1}};
@@ -130,7 +130,7 @@ TEST(ReplicasOfANode, AreThoseThatFollowEachOtherOnOne) {
   std::vector<int> in_turn;  // mpirun --map-by node
   for (int rank = 0; rank < layout.ranks(); ++rank) in_turn.push_back(rank / 2 % 2);
   EXPECT_EQ(replicas_of_node(layout, in_turn), 1);
-  // In one data group only, the node of the second replica is another one.
+  // The second replica is on another node in a single data group only.
   const std::vector<int> odd{0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 3, 3, 3, 3, 3};
   EXPECT_EQ(replicas_of_node(layout, odd), Layout::uneven);
 }
@@ -173,17 +173,17 @@ TEST(Spans, AreThoseOfTheGroupThatSpansMost) {
   // tensor: 7 7 | 3 1 | 7 7, pipeline: 7 3 7 | 7 1 7
   EXPECT_EQ(text({{Axis::tensor, 2}, {Axis::pipeline, 3}}, {7, 7, 3, 1, 7, 7}), "tensor 2, pipeline 2");
   EXPECT_EQ(text({}, {7}), "");
-  // The ends of a pipeline that share a table are a group.
+  // The ends of a pipeline that share an embedding table form a group.
   const Layout stages{{Axis::data, 2}, {Axis::pipeline, 3}};
   EXPECT_EQ(text(stages, {0, 0, 1, 1, 0, 2}), "pipeline 3, data 2");
   EXPECT_EQ(text(stages, {0, 0, 1, 1, 0, 2}, true), "pipeline 3, data 2, embedding 2");
   EXPECT_EQ(text(stages, {0, 0, 1, 1, 0, 0}, true), "pipeline 2, data 1, embedding 1");
-  EXPECT_EQ(text({{Axis::data, 2}}, {0, 1}, true), "data 2");  // there is one end
+  EXPECT_EQ(text({{Axis::data, 2}}, {0, 1}, true), "data 2");  // a single stage has no other end
 }
 
-// Bytes that a rank sends, counted by what crosses a wire and not by the sizes of buffers.
+// Bytes that a rank sends, counted on the wire rather than by the sizes of buffers.
 
-// One message over n ranks, whose whole buffer has 4 * count bytes.
+// One message among n ranks, whose whole buffer has 4 * count bytes.
 ProgramSet over(int n, std::int64_t count, const std::vector<Action>& actions) {
   ProgramSet set;
   set.layout[Axis::data] = n;

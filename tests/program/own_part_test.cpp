@@ -1,4 +1,4 @@
-// Views that lie elsewhere on each rank of a role.
+// Views with a different location on each rank of a role.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,8 +14,8 @@ using ::testing::HasSubstr;
 
 constexpr std::int64_t elements = 12;
 
-// The step of a sharded optimizer: each of the replicas sums up its own part of the gradients, makes its part of the
-// weights of it and gets the parts of the others. One Program for all.
+// The step of a sharded optimizer: each replica sums its part of the gradients, updates its part of the weights from
+// it, and gathers the other parts. One Program serves all ranks.
 struct Sharded {
   ProgramSet set{{{Axis::data, 4}, {Axis::tensor, 4}},
                  {{"data", AxisSet::of({Axis::data}), {}}, {"tensor", AxisSet::of({Axis::tensor}), {}}},
@@ -53,7 +53,7 @@ TEST(OwnPart, IsThatOfTheRanksCoordinate) {
   EXPECT_EQ(own.all_parts(), whole);
   EXPECT_EQ(whole.on(at), whole);
   EXPECT_EQ(whole.own_part(Axis::data, 1).on({}), whole);
-  EXPECT_EQ(whole.own_part(Axis::data, 2).on(at), (View{3, 100, 12}));  // as many again and again
+  EXPECT_EQ(whole.own_part(Axis::data, 2).on(at), (View{3, 100, 12}));  // repeats with period 2
 }
 
 TEST(OwnPart, OverlapsWhatAnyRanksPartDoes) {
@@ -69,14 +69,14 @@ TEST(OwnPart, MakesOneProgramOfAllReplicas) {
   EXPECT_TRUE(verify(expand(Sharded().set)).empty());
 }
 
-// On every rank in its buffer, one of as many as there are ranks, and in place that of a member of the group.
+// A rank's part must lie within its buffer, match the number of ranks, and be in place at its index in the group.
 TEST(OwnPart, IsRefusedElsewhere) {
   EXPECT_THAT(Sharded(4, Axis::data, 1).problems(), HasSubstr("lies outside it"));
   EXPECT_THAT(Sharded(2).problems(), HasSubstr("its own of 2 parts, but the data axis has 4 ranks"));
   const std::string refusal = "its part of weights is not that of a member of group data";
   EXPECT_THAT(Sharded(4, Axis::tensor).problems(), HasSubstr(refusal));
   Sharded same;
-  std::get<AllGather>(same.set.roles[0].step[2].action).in = same.weights.part(0, 3);  // on all ranks
+  std::get<AllGather>(same.set.roles[0].step[2].action).in = same.weights.part(0, 3);  // the same part on all ranks
   EXPECT_THAT(same.problems(), HasSubstr(refusal));
 }
 

@@ -16,7 +16,7 @@ TEST(Overlap, AnEmptyStepIsIdle) {
   EXPECT_DOUBLE_EQ(split_step({}, odd_communicates, 0).idle_s, 0);
 }
 
-// Random intervals with ends on a grid of 2^-10 s, against a count of the grid's cells.
+// Compares random intervals, with ends on a grid of 2^-10 s, with a count of the grid's cells.
 TEST(Overlap, AgreesWithCountingCells) {
   std::mt19937 random(11);
   constexpr int cells = 512;
@@ -58,8 +58,8 @@ Program program_of(const std::vector<Action>& actions) {
   return program;
 }
 
-// Two members on each axis: rank = tensor + 2 data + 4 pipeline. One role per stage. Each step: something computed, an
-// all-reduce among tensor neighbours, activations on to stage 1, another tensor all-reduce, one of everybody.
+// Two members on each axis: rank = tensor + 2 data + 4 pipeline. One role per stage. Each step: a computation, an
+// all-reduce among tensor neighbours, activations to stage 1, another tensor all-reduce, and one of all ranks.
 ProgramSet small_set() {
   ProgramSet set;
   set.layout.size = {2, 1, 2, 2};
@@ -72,7 +72,7 @@ ProgramSet small_set() {
   return set;
 }
 
-// Of two stages alone.
+// A set of two stages only.
 ProgramSet two_stages(const std::vector<Action>& first, const std::vector<Action>& second) {
   ProgramSet set;
   set.layout.size = {1, 1, 1, 2};
@@ -84,10 +84,10 @@ ProgramSet two_stages(const std::vector<Action>& first, const std::vector<Action
 TEST(Waiting, IsWhatAMemberTakesBeyondTheQuickest) {
   std::vector<std::vector<float>> durations(8, {1, 1, 1, 1});
   durations[0][0] = 1.5F;   // tensor neighbour 1 came half a second later …
-  durations[1][2] = 1.25F;  // … and 0 in the next one: their totals differ by less than they waited
+  durations[1][2] = 1.25F;  // … and 0 in the next one: the difference of their totals is less than they waited
   durations[2][0] = 3;      // another communicator
   for (int rank = 4; rank < 8; ++rank) durations[static_cast<std::size_t>(rank)][1] = 5;  // stage 1 waits for stage 0
-  for (int rank = 0; rank < 4; ++rank) durations[static_cast<std::size_t>(rank)][3] = 4;  // and then the other way
+  for (int rank = 0; rank < 4; ++rank) durations[static_cast<std::size_t>(rank)][3] = 4;  // then the reverse
   durations[3][3] = 4.5F;
   const auto waiting = find_waiting(small_set(), durations);
   ASSERT_EQ(waiting.size(), 8u);
@@ -102,7 +102,7 @@ TEST(Waiting, IsWhatAMemberTakesBeyondTheQuickest) {
     EXPECT_EQ(waiting[rank][1].stages_s, 0);  // the sender came last
     EXPECT_EQ(waiting[rank + 4][1].stages_s, 4);
     EXPECT_EQ(waiting[rank + 4][1].members_s, 0);
-    EXPECT_EQ(waiting[rank][3].stages_s, 3);  // of everybody, whoever is on the own stage
+    EXPECT_EQ(waiting[rank][3].stages_s, 3);  // all ranks, whatever the waiting within the own stage
     EXPECT_EQ(waiting[rank + 4][3].stages_s, 0);
   }
   EXPECT_EQ(waiting[3][3].members_s, 0.5F);
@@ -115,25 +115,25 @@ TEST(Waiting, WhatWasNotMeasuredIsNotKnown) {
   const auto waiting = find_waiting(small_set(), durations);
   EXPECT_TRUE(std::isnan(waiting[0][0].members_s));
   EXPECT_TRUE(std::isnan(waiting[0][0].stages_s));
-  EXPECT_EQ(waiting[1][0].members_s, 0);  // beside nobody whose time is known
+  EXPECT_EQ(waiting[1][0].members_s, 0);  // no other member with a known time
   EXPECT_EQ(waiting[0][2].members_s, 1);
   EXPECT_TRUE(waiting[5].empty());
   EXPECT_EQ(waiting[4][0].members_s, 0);
   EXPECT_TRUE(find_waiting(small_set(), {}).empty());
 }
 
-// Two stages are each other's next and previous one: what goes forward must not meet what goes back.
+// Each of two stages is the other's next and previous one: forward and backward messages must not be matched.
 TEST(Waiting, TellsTheWaysBetweenTwoStagesApart) {
   const ProgramSet set = two_stages({Send{{Axis::pipeline, 1}, {}}, Receive{{Axis::pipeline, 1}, {}}},
                                     {Send{{Axis::pipeline, -1}, {}}, Receive{{Axis::pipeline, -1}, {}}});
   const auto waiting = find_waiting(set, std::vector<std::vector<float>>{{1, 8}, {2, 4}});
-  EXPECT_EQ(waiting[0][0].stages_s, 0);  // 1 → with the receive of 4
+  EXPECT_EQ(waiting[0][0].stages_s, 0);  // 1 → matches the receive of 4
   EXPECT_EQ(waiting[1][1].stages_s, 3);
-  EXPECT_EQ(waiting[0][1].stages_s, 6);  // 8 ← with the send of 2
+  EXPECT_EQ(waiting[0][1].stages_s, 6);  // 8 ← matches the send of 2
   EXPECT_EQ(waiting[1][0].stages_s, 0);
 }
 
-// One place further along two ranks is one place back, as verify() and the simulation have it: each may call it either.
+// On an axis of two ranks, one place forward is one place back, as in verify() and the simulation.
 TEST(Waiting, WaysOverTheEndOfAnAxisAreTheSame) {
   for (const int sent : {-3, -1, 1, 3}) {
     for (const int received : {-3, -1, 1, 3}) {

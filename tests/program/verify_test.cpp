@@ -19,9 +19,9 @@ std::string texts(const std::vector<Problem>& problems) {
   return all;
 }
 
-// A Program that no workload builds yet: ring attention (Liu et al. 2023) forward over the context axis: each rank
-// keeps its queries and passes keys and values around the ring, the next ones travelling while the present ones are
-// used.
+// A Program that no workload builds yet: the forward pass of ring attention (Liu et al. 2023) over the context axis.
+// Each rank keeps its queries and passes keys and values around the ring, overlapping the next transfer with the
+// present attention.
 ProgramSet ring_attention(int context) {
   constexpr StreamId compute = 0, ring = 1, world = 2;
   const std::int64_t length = 32, heads = 2, dim = 8, width = heads * dim;
@@ -37,7 +37,7 @@ ProgramSet ring_attention(int context) {
   View now = local_kv;
   for (int hop = 0; hop < context; ++hop) {
     const View next = kv[hop % 2];
-    if (hop + 1 < context) {  // starts before the attention and runs behind it
+    if (hop + 1 < context) {  // starts before the attention and overlaps it
       const auto group = b.new_fused_group();
       b.emit(ring, Send{{Axis::context, +1}, now}, {"keys and values"}, {}, group);
       b.emit(ring, Receive{{Axis::context, -1}, next}, {"keys and values"}, {}, group);
@@ -115,7 +115,7 @@ TEST(Verify, AcceptsTwoStages) {
   EXPECT_EQ(texts(verify(expand(two_stages()))), "");
 }
 
-// Messages of one size between the same ranks are told apart by their labels alone.
+// Only labels distinguish messages of one size between the same ranks.
 TEST(Verify, NamesAMessageThatIsTakenForAnother) {
   ProgramSet batch = two_stages(), name = batch;
   operation(batch.roles[1], "receive", "activations").label.micro_batch = 1;
@@ -125,7 +125,7 @@ TEST(Verify, NamesAMessageThatIsTakenForAnother) {
   for (const ProgramSet& set : {batch, name}) EXPECT_FALSE(verify(expand(set)).empty());
 }
 
-// Rank 3 (stage 1, data 1) forgets to receive; its x is filled instead so that only the communication is wrong.
+// Rank 3 (stage 1, data 1) has no receive. A fill of its x keeps everything but the communication correct.
 TEST(Verify, NamesADroppedReceive) {
   auto set = expand(two_stages());
   Action& receive = operation(set.roles[3], "receive", "activations").action;
@@ -169,7 +169,7 @@ TEST(Verify, NamesASendOrderThatOnlyBufferingWouldSave) {
   p.step[receive].stream = 0;
   p.step.insert(p.step.begin() + static_cast<std::ptrdiff_t>(send) + 1, late);
   erase(p, find(p, "convert", "g"));
-  // Waits that make it sound again apart from the send order.
+  // Waits that make everything but the send order correct again.
   for (std::size_t i = 0; i < p.step.size(); ++i) {
     p.step[i].waits.clear();
     if (i > 0) p.step[i].waits = {static_cast<OperationId>(i - 1)};
@@ -178,7 +178,7 @@ TEST(Verify, NamesASendOrderThatOnlyBufferingWouldSave) {
     EXPECT_THAT(texts(verify(s)),
                 AllOf(HasSubstr("(send activations"), HasSubstr("(send gradients"), HasSubstr("never ends")));
   }
-  // In one fused group the same two messages are fine.
+  // In one fused group these two messages are correct.
   for (auto& role : set.roles) {
     for (auto& op : role.step) {
       if (peer_of(op.action) != nullptr) op.fused_group = 0;
@@ -230,7 +230,7 @@ TEST(Verify, NamesWhatAProductCannotAdd) {
     EXPECT_THAT(said, HasSubstr("do not all go together"));
 }
 
-// A step of two micro-batches that adds up what each reduction leaves. Without the first sum a micro-batch is lost.
+// A step of two micro-batches that adds up the results of both reductions. Without the first sum a micro-batch is lost.
 ProgramSet two_reductions(bool first_is_added, bool trains) {
   ProgramSet set{{}, {{"data", AxisSet::of({Axis::data}), {}}}, {}, {}};
   set.layout[Axis::data] = 2;
@@ -257,7 +257,7 @@ ProgramSet two_reductions(bool first_is_added, bool trains) {
 
 TEST(Verify, NamesAResultOfATrainingStepThatNobodyReads) {
   EXPECT_EQ(texts(verify(two_reductions(true, true))), "");
-  EXPECT_EQ(texts(verify(two_reductions(false, false))), "");  // a step that repeats an operation
+  EXPECT_EQ(texts(verify(two_reductions(false, false))), "");  // a step that only repeats an operation
   const auto problems = verify(two_reductions(false, true));
   ASSERT_EQ(problems.size(), 1u) << texts(problems);
   EXPECT_THAT(problems[0].text, HasSubstr("all_reduce reduction, micro-batch 0, gradient_sync"));

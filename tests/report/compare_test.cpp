@@ -19,7 +19,7 @@ Files two_files() {
   friday.identity = {{"onednn", "3.1"}};
   friday.environment = {{"NCCL_DEBUG", "IN\x1b[31mFO"}};
   friday.seed = 2;
-  for (auto& steps : friday.step_seconds) steps[2] *= 3;  // one slow step a block: the median does not care
+  for (auto& steps : friday.step_seconds) steps[2] *= 3;  // one slow step a block does not move the median
   files.add("friday.h5", friday, 1.04);
   files.compare(1);
   return files;
@@ -81,7 +81,7 @@ TEST(Compare, AHistoryColoursWhatIsProvenAndDoesWithoutCountsFirst) {
   test::expect_golden("history.txt", show(files.report, Format::text));
 }
 
-// The baseline stays; of the others those that moved most, in the order of the file.
+// The baselines stay. The others are the rows that moved most, in the order of the file.
 TEST(Compare, AScreenHasTheEightRowsThatMovedMost) {
   std::vector<std::string> changes;
   std::vector<double> ratios{1, 1}, later{1, 1};
@@ -112,14 +112,14 @@ TEST(Compare, AScreenHasTheEightRowsThatMovedMost) {
   EXPECT_THAT(write_text(compare_document(files.report, true)), Not(HasSubstr("-v")));
 }
 
-// One more repeat: a.h5, b.h5 … of one day after another.
+// Adds a repeat: a.h5, b.h5 …, one day apart.
 void add_run(Files& runs, store::Result result) {
   result.created = fmt::format("2026-01-0{}T03:00:00Z", runs.results.size() + 1);
   runs.add(fmt::format("{}.h5", static_cast<char>('a' + runs.results.size())), std::move(result));
 }
 
-// A change that is faster in all runs, one whose runs disagree, one that failed once, and one that the last run left
-// out.
+// One change that is faster in all runs, one whose runs disagree, one that failed once, and one missing in the last
+// run.
 Files three_runs() {
   Files runs;
   for (int run = 0; run < 3; ++run) {

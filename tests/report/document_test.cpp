@@ -1,4 +1,4 @@
-// The three writers over one document: what they share, and that no text of a file becomes markup or moves a cursor.
+// The three writers of a document: common properties, and that no text of a file becomes markup or moves a cursor.
 #include "report/document.h"
 
 #include <gmock/gmock.h>
@@ -123,7 +123,7 @@ std::string arranged(const TableView& view, bool colored = false) {
   return arranged(everything(), view, colored);
 }
 
-// The headings that went, in the order in which they went, where next to nothing fits.
+// Returns the headings left out when almost nothing fits, in the order of their removal.
 std::string left_out_of(const Document& document) {
   const std::string text = arranged(document, {.width = 20});
   const std::string before = "Left out to fit: ";
@@ -131,7 +131,7 @@ std::string left_out_of(const Document& document) {
   return text.substr(begin, text.find(" (--columns", begin) - begin);
 }
 
-// The lines from the heading of the table of cases to the next empty one.
+// Returns the lines from the heading of the case table to the next blank line.
 std::vector<std::string> table_in(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream all(text.substr(text.find("\ncase ") + 1));
@@ -151,7 +151,7 @@ TEST(Terminal, ANarrowTableKeepsWhatMattersAndNamesWhatWent) {
   EXPECT_THAT(arranged({.width = 80}), HasSubstr("Left out to fit: memory MiB, GFLOP/s/rank, tokens/s, ranks, "));
 }
 
-// Rather two lines than half a name.
+// A long name is wrapped rather than cut.
 TEST(Terminal, ALongNameGoesOnInAnotherLine) {
   const store::Result result = test::samples::sweep({"micro_batch_size=4 + overlap_grad_reduce=false"}, {1, 1, 0.9});
   const std::string text = arranged(show_document(result, analysis::summarise(result)), {.width = 80});
@@ -180,7 +180,7 @@ TEST(Terminal, TheColumnOfLeastWorthGoesFirstAndOfEqualsTheLeft) {
   EXPECT_THAT(arranged(with_table(small_table()), {.width = 20}), HasSubstr("case      e  verdict\n"));
 }
 
-// Which tables of cases there are and what each can do without.
+// Columns are left out in this order, over all tables of cases.
 TEST(Terminal, WhatGoesFirst) {
   EXPECT_EQ(left_out_of(everything()),
             "memory MiB, GFLOP/s/rank, tokens/s, ranks, rounds, efficiency, speed-up, MFU, step ms, 95 % interval");
@@ -206,7 +206,7 @@ TEST(Terminal, ProductsAreCalledWhatTheyAre) {
 TEST(Terminal, ColumnsAreAskedForWithoutUnits) {
   const std::string text = arranged({.columns = {"step", "interval", "verdict"}});
   EXPECT_THAT(table_in(text).front(), ::testing::MatchesRegex("case +step ms +95 % interval +verdict"));
-  // A column that is asked for stays, however narrow the terminal.
+  // A requested column stays, however narrow the terminal.
   const std::string narrow = arranged({.width = 20, .columns = {"step", "interval", "verdict"}});
   EXPECT_THAT(table_in(narrow).front(), ::testing::MatchesRegex("case +step ms +95 % interval +verdict"));
   EXPECT_THAT(narrow, Not(HasSubstr("Left out to fit")));
@@ -214,7 +214,7 @@ TEST(Terminal, ColumnsAreAskedForWithoutUnits) {
               HasSubstr("--columns 'stepp': there is no such column; allowed: case, "));
 }
 
-// `show --follow --columns …` may be started before the first block has ended.
+// `show --follow --columns …` may start before the first block has ended.
 TEST(Terminal, ColumnsThatComeLaterMayBeAskedFor) {
   store::Result starting = test::samples::sweep({"micro_batch_size=2"}, {1, 1, 0.9});
   for (store::ResultBlock& block : starting.blocks) block.status = store::BlockStatus::pending;
@@ -244,7 +244,7 @@ TEST(Terminal, ColoursAreThoseOfVerdictsAndOfNothingElse) {
   EXPECT_EQ(stripped, plain);
 }
 
-// All tables of a report with everything in it, at many widths: no line too long, and what went is named.
+// All tables of a full breakdown, at several widths: no line is too long.
 TEST(Narrow, ABreakdownFitsEightyColumns) {
   const store::Result result = test::samples::everything();
   const analysis::Findings findings = analysis::find_all(result);

@@ -18,7 +18,7 @@ using config::Framework;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Something of every kind: flags, environment, a value of several, what has no word, what is not proven.
+// One of every kind: flags, environment, a value of several words, settings without a word, and unproven changes.
 store::Result proven_sweep() {
   store::Result result = test::samples::sweep(
       {"precision=bf16", "micro_batch_size=2", "micro_batch_size=4",
@@ -47,7 +47,7 @@ std::string complaint(const store::Result& result, const std::string& name, int*
   return "";
 }
 
-// Faster at one size and slower at another is nothing to export unasked.
+// A setting that is faster at one size and slower at another is exported only on request.
 TEST(Export, ASettingThatIsSlowerAtAnotherSizeIsLeftOut) {
   store::Result result = test::operations(
       {"message_size=1 GB", "nccl_algo=AllReduce:Tree", "nccl_algo=AllReduce:Tree at message_size=1 GB",
@@ -62,7 +62,7 @@ TEST(Export, ASettingThatIsSlowerAtAnotherSizeIsLeftOut) {
 }
 
 std::string shell(const std::string& script) {
-  std::string quoted;  // by hand: script_word() is what is tested here
+  std::string quoted;  // by hand, since script_word() is under test
   for (const char c : script) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
   std::FILE* pipe = popen(("bash -eu -c '" + quoted + "'").c_str(), "r");
   std::string out;
@@ -174,7 +174,7 @@ double end_of(const json& event) {
   return event["ts"].get<double>() + event["dur"].get<double>();
 }
 
-// A line per event, and one for the rest.
+// One line per event, and one for the rest.
 TEST(Trace, Golden) {
   store::Result result = test::samples::with_timeline();
   result.splits[0].loading_s = 0.002;

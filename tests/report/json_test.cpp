@@ -9,8 +9,8 @@
 #include "full_result.h"
 #include "golden.h"
 
-// The output for programs. docs/json.md describes every key that the program prints, and every metric in the words of
-// its help; cells of CSV are clean, one cell each, and no formula of somebody else's.
+// The output for programs. docs/json.md describes every printed key, and every metric in the words of its help. CSV has
+// clean cells, one per value, and no spreadsheet formulas from the outside.
 
 namespace harness::report {
 namespace {
@@ -24,7 +24,7 @@ std::string page() {
   return test::text_of(path);
 }
 
-// Keys of all objects, but for those that the user names: settings.
+// Collects the keys of all objects except those that the user names: settings.
 void collect_keys(const Json& json, std::set<std::string>& keys) {
   if (json.is_array()) {
     for (const Json& element : json) collect_keys(element, keys);
@@ -127,7 +127,7 @@ TEST(Metrics, AreInCsvAndJsonAlike) {
   }
 }
 
-// As RFC 4180 says, by lines.
+// Parses CSV by RFC 4180, line by line.
 std::vector<std::vector<std::string>> cells_of(const std::string& csv) {
   std::vector<std::vector<std::string>> lines(1, std::vector<std::string>(1));
   bool quoted = false;

@@ -13,8 +13,8 @@
 #include "report/document.h"
 #include "report/page/page.h"
 
-// The page: that it is whole, needs nothing else, and that no text of a result file can become markup in it. What is
-// missing in a file shows as missing, in every format.
+// The page is complete and self-contained, and no text of a result file can become markup in it. Missing data shows as
+// missing, in every format.
 
 namespace harness::page {
 
@@ -29,8 +29,8 @@ std::string page_of(const store::Result& result) {
   return page(report_of(result));
 }
 
-// The fault of a page as XML, "" if nothing: tags that do not match, attributes without quotes or given twice,
-// stray markup, control characters. Enough for pages that are made here; not a parser for others.
+// Returns the first XML error of a page, "" if none: tags that do not match, attributes unquoted or given twice, stray
+// markup, control characters. Sufficient for our pages only.
 std::string fault_of(const std::string& text) {
   std::vector<std::string> open;
   std::set<std::string> ids;
@@ -92,7 +92,7 @@ TEST(Page, HasEverySectionAndChart) {
   }
 }
 
-// Collectives on their own: bandwidth over the size, and nothing of a training step.
+// Single collectives: bandwidth by size, and no training metrics.
 TEST(Page, OfCollectivesHasBandwidthAndNoMfu) {
   store::Result result =
       test::samples::sweep({"message_size=2 kB", "message_size=1 GB", "collective=all_gather"}, {1, 1, 1.5, 100, 0.5});
@@ -154,7 +154,7 @@ TEST(Timeline, ManyOperationsStaySmallAndKeepTheirPlace) {
   const auto figure = timeline_chart(analysis::drawn_step(result, 0), "t", "", 0.2);
   ASSERT_TRUE(figure);
   EXPECT_LT(figure->drawing.size(), 100000u);
-  // The first half of a lane one kind, the second another: two runs of a thousand cells.
+  // Two kinds, one in each half of a lane: two runs of a thousand cells.
   result.timeline = {test::samples::interval(0, 0, 0, "matmul", 0, 0.5),
                      test::samples::interval(0, 0, 1, "adamw", 0.5, 1)};
   const auto halves = timeline_chart(analysis::drawn_step(result, 0), "t", "", 1);
@@ -193,7 +193,7 @@ TEST(WaterfallChart, HasABarForEveryPartWithItsTimeAndItsLimit) {
                {"exposed data communication", Part::data, 0.25, 0.025, std::nullopt, ""}};
   const report::Figure figure = waterfall_chart(bars, "w", "baseline");
   for (const char* text : {"matrix products below peak", "35.0 points", "50.00 ms, limit 20.00 ms (peak FLOP/s)",
-                           "<small>25.00 ms</small>"}) {  // no limit is known: none, not 0
+                           "<small>25.00 ms</small>"}) {  // an unknown limit is omitted, not 0
     EXPECT_NE(figure.drawing.find(text), std::string::npos) << text;
   }
   EXPECT_NE(figure.caption.find("GPU utilisation of 99 %"), std::string::npos);
@@ -215,11 +215,11 @@ TEST(Axis, TicksAreRound) {
   EXPECT_NEAR(axis.high, 0.4, 1e-12);
   EXPECT_EQ(axis.ticks.size(), 8u);
   EXPECT_NEAR(axis.at(axis.low), axis.margin, 1e-12);
-  EXPECT_NEAR(axis.at(5), 1 - axis.margin, 1e-12);  // beyond: at the edge
+  EXPECT_NEAR(axis.at(5), 1 - axis.margin, 1e-12);  // values beyond the range are at the edge
   for (const double range : {0.0, std::nan(""), HUGE_VAL}) EXPECT_LE(linear_axis(0, range, 5, {}).ticks.size(), 20u);
 }
 
-// HARNESS_UPDATE_GOLDEN=1 writes it anew.
+// HARNESS_UPDATE_GOLDEN=1 rewrites it.
 TEST(Markdown, Golden) {
   const store::Result result = test::samples::full();
   analysis::Findings findings = analysis::find_all(result);
@@ -229,7 +229,7 @@ TEST(Markdown, Golden) {
   test::expect_golden("report.md", text);
 }
 
-// A number that is not known is left out or said to be unknown, whatever is missing.
+// An unknown number is left out or called unknown, whatever data is missing.
 TEST(NotANumber, IsNeverPrinted) {
   constexpr double nothing = std::numeric_limits<double>::quiet_NaN();
   using Change = std::function<void(store::Result&)>;

@@ -1,5 +1,5 @@
-// Golden files in tests/report/golden say what each format looks like. After a wanted change:
-//   HARNESS_UPDATE_GOLDEN=1 build/release/tests/test_report     and look at the diff.
+// Golden files in tests/report/golden define the output of each format. After an intended change, run
+// HARNESS_UPDATE_GOLDEN=1 build/release/tests/test_report and look at the diff.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -57,7 +57,7 @@ TEST(Show, SettingsAtTheirDefaultsAreNotListed) {
   for (const char* name : {"nccl_algo=", "env="}) EXPECT_THAT(text, Not(HasSubstr(name))) << name;
 }
 
-// The baseline and the best case, unless others are asked for.
+// The baseline and the best case are shown by default.
 TEST(ShowBreakdown, ShowsTheBestCaseUnlessOthersAreAskedFor) {
   store::Result result = test::samples::everything();
   test::samples::add_profiled_steps(result);
@@ -83,7 +83,7 @@ TEST(ShowBreakdown, ShowsTheBestCaseUnlessOthersAreAskedFor) {
   EXPECT_THROW(headings({.cases = {"micro_batch_size=5"}}), Error);
 }
 
-// As warnings; what concerns a case alone is a note on it.
+// Findings on nodes are warnings; findings on one case are left to that case.
 TEST(Show, SaysWhatDoctorFound) {
   store::Result result = test::samples::sweep({"precision=bf16"}, {1, 1, 1});
   result.doctor.findings = {
@@ -157,7 +157,7 @@ TEST(Show, TailsAreThereWhereThereAreEnoughSteps) {
   EXPECT_NEAR(json_of(many)["cases"][0]["tails"]["p99"], 1.0, 0.01);
 }
 
-// The columns and the last line of nccl-tests, by size; a size that failed keeps its row.
+// The columns and the last line of nccl-tests, by size. A failed size keeps its row.
 TEST(Show, SizesOfACollectiveAreListedAsNcclTestsDoes) {
   store::Result result = operations({"message_size=1 GB", "message_size=512 B"}, {1, 1, 100, 0.5}, 1.5);
   result.variables.emplace_back("precision");
@@ -178,7 +178,7 @@ TEST(Show, SizesOfACollectiveAreListedAsNcclTestsDoes) {
   EXPECT_EQ(rates["count"], 250000000);
 }
 
-// Their table has neither verdicts nor intervals, for which rounds could be too few.
+// Tables of sizes alone have no verdicts or intervals, so they cannot have too few rounds.
 TEST(Show, WarnsOfNoRoundsForSizesAlone) {
   const auto with_two_rounds = [](const std::vector<std::string>& changes, const std::vector<double>& ratios) {
     store::Result result = operations(changes, ratios, 1.5);
@@ -192,7 +192,7 @@ TEST(Show, WarnsOfNoRoundsForSizesAlone) {
 
 // The report on settings that are compared at several sizes of one operation.
 
-// Halving and doubling is faster at 1 kB and slower at 1 GB; out of place changes nothing.
+// Halving-doubling is faster at 1 kB and slower at 1 GB; out of place changes nothing.
 store::Result grid() {
   return test::operations(
       {"message_size=1 GB", "baseline_again at message_size=1 GB", "allreduce_algorithm=halving_doubling",
@@ -207,7 +207,7 @@ std::string at_width(const store::Result& result, std::size_t width = 0) {
   return write_text(document, width == 0 ? 400 : width);
 }
 
-// Rows are sizes and columns are settings; the headline counts the sizes of each setting.
+// Rows are sizes and columns are settings. The headline counts sizes for each setting.
 TEST(Grid, Golden) {
   test::expect_golden("grid.txt", shown(grid()));
 }

@@ -1,5 +1,4 @@
-// The first line of a report, the words of its names and numbers; numbers that are easily taken for others are said so
-// that they are not.
+// The headline of a report, and the wording of names and numbers, so that similar numbers cannot be confused.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -80,7 +79,7 @@ TEST(Scales, FourDigitsInAUnitThatFitsTheSmallest) {
   EXPECT_EQ(signed_percent(-0.1234), "-12.3 %");
 }
 
-// Every case has a size, and only where the size is the change it says what the case is.
+// Every case has a size; it names the case only if the size is the change.
 TEST(CaseLabel, ASizeIsCalledWhatItIs) {
   store::Result result = test::samples::sweep({"gemm={m: 512}", "precision=bf16", "gemm={m: 3}"}, {1, 1, 1.5, 2, 2});
   for (int c = 0; c < 5; ++c) result.points.push_back({c, "gemm", 10, 1000, 0, 0, "", c < 4 ? "qkv, forward" : ""});
@@ -91,7 +90,7 @@ TEST(CaseLabel, ASizeIsCalledWhatItIs) {
 
 using ::testing::AllOf;
 
-// 20 % less time is 25 % more tokens: both are said, so that neither is taken for the other.
+// 20 % less time is 25 % more tokens: both are printed to avoid confusion.
 TEST(WhatIsSaid, SaysTimeAndThroughput) {
   for (const double ratio : {0.5, 0.684, 0.8, 0.9}) {
     const store::Result result = test::samples::sweep({"a=1"}, {1, 1, ratio});
@@ -110,7 +109,7 @@ TEST(WhatIsSaid, TheThresholdIsWhatItIs) {
   EXPECT_THAT(shown(result), HasSubstr("clear +10 % or"));
 }
 
-// A verdict that rests on a part of the blocks says so where it stands.
+// A verdict from only some of the blocks is marked as such.
 TEST(WhatIsSaid, BlocksThatCountNothingAreMarkedAtTheVerdict) {
   store::Result result = test::samples::sweep({"precision=bf16"}, {1, 1, 0.7});
   analysis::Summary summary = analysis::summarise(result);
@@ -171,7 +170,7 @@ TEST(Explanation, SaysWhatHasNoPredictionAndWhyThereIsNoDiagnosis) {
                                                 Not(HasSubstr("The last three columns"))));
 }
 
-// A step that is predicted to take 0.3 s, with an error of 5.6 %.
+// A step with a predicted time of 0.3 s and an expected error of 5.6 %.
 class WithoutACause : public ::testing::Test {
  protected:
   WithoutACause() { diagnosis_.causes.clear(); }
@@ -211,7 +210,7 @@ TEST_F(WithoutACause, SlowComputingExplainsAllOrAPart) {
                                             Not(HasSubstr("no fault of")), HasSubstr("explains 75.0 ms of the 300 ms"),
                                             HasSubstr("The rest looks like no fault that is known here.")));
   EXPECT_THAT(words(0.38, 0.5, 1.3), HasSubstr("explains 80.0 ms of the 80.0 ms"));
-  // Hidden, or made up for: then it is no reason.
+  // Slow computation that is hidden or compensated is not a cause.
   EXPECT_THAT(words(0.4, 0.3, 1.3), HasSubstr("33 % longer than predicted, and no fault"));
   EXPECT_THAT(words(0.305, 0.3, 1.3), HasSubstr("as fast as predicted"));
 }
@@ -231,7 +230,7 @@ TEST(Explanation, SaysWhatACauseLeaves) {
               HasSubstr("healthy 300 ms. 50.0 ms of its time remain unexplained. harness doctor"));
 }
 
-// As a section of show, below the headline, and of the page.
+// A section of show and of the page, summarised below the headline.
 TEST(Explanation, StandsInTheBreakdown) {
   const store::Result result = test::samples::full();
   analysis::Findings findings = analysis::find_all(result);

@@ -38,7 +38,7 @@ const std::vector<OperationCase>& cases() {
   return all;
 }
 
-// The name of every compute action of the list.
+// Returns the name of every compute action of the variant.
 template <std::size_t... I>
 std::set<std::string> compute_actions(std::index_sequence<I...>) {
   std::set<std::string> names;
@@ -83,7 +83,7 @@ TEST(OperationCases, HaveRightShapesAndNamesOfTheirOwn) {
 
 TEST(OperationCheck, TheCpuBackendPassesAgainstItself) {
   OperationCheckOptions options = small();
-  // Where sanitizers watch, tests/backend/cpu has the whole table.
+  // With sanitizers, tests/backend/cpu covers the whole table.
   if (test::sanitized) options.only = {"gelu: ", "layer_norm: ", "quantise: "};
   const auto lines = check_operations(cases(), cpu(), cpu(), options);
   EXPECT_GE(lines.size(), test::sanitized ? 5u : 40u);
@@ -105,7 +105,7 @@ TEST(OperationCheck, AnOperationThatThrowsFailsItsCaseAlone) {
   EXPECT_EQ(exit_code(lines), 1);
 }
 
-// Rounding at other places is within the tolerances, and is seen: so the comparison compares.
+// Rounding at other places is within the tolerances but measurable, which shows that results are compared.
 TEST(OperationCheck, AnotherWayToTheSameResultPasses) {
   double worst = 0;
   for (const CheckLine& l : check_operations(cases(), FinerBackend(), cpu(), small("matmul"))) {
@@ -118,7 +118,7 @@ TEST(OperationCheck, AnotherWayToTheSameResultPasses) {
 struct Mistake {
   const char* operation;
   Wrong wrong;
-  const char* words;  // in the message
+  const char* words;  // expected in the message
   std::string only = std::string(operation) + ": ";
 };
 
@@ -131,7 +131,7 @@ TEST_P(WrongOperation, IsFoundAndNamed) {
   ASSERT_FALSE(lines.empty());
   for (const CheckLine& l : lines) {
     EXPECT_EQ(l.outcome, Outcome::failed) << l.check;
-    EXPECT_EQ(static_cast<int>(l.failures.size()), l.cases) << l.check;  // every case, not one that happens to show
+    EXPECT_EQ(static_cast<int>(l.failures.size()), l.cases) << l.check;  // every case must show it
     for (const std::string& failure : l.failures) {
       EXPECT_EQ(failure.find(std::string(m.operation) + ": "), 0u) << failure;
       EXPECT_THAT(failure, HasSubstr(m.words));
@@ -156,7 +156,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"adamw", Wrong::untouched, "off by", "adamw: 4099 parameters, step"}),
     name_of_mistake);
 
-// A wrapper that does nothing is not what the tests above find.
+// Without a fault the wrapper passes: the findings above come from the faults.
 TEST(OperationCheck, TheWrapperItselfIsRight) {
   const WrongBackend subject("gelu", Wrong::nothing);
   for (const CheckLine& l : check_operations(cases(), subject, cpu(), small("gelu: "))) {
@@ -164,7 +164,7 @@ TEST(OperationCheck, TheWrapperItselfIsRight) {
   }
 }
 
-// Several chunks, the last one not full.
+// Several chunks, the last one partly filled.
 OperationCase wide_case() {
   CaseBuilder b(program::DType::bf16);
   const program::View in = b.normal("in", 3 * chunk_elements + 17), out = b.output("out", in.count);
@@ -179,7 +179,7 @@ TEST(OperationCheck, ThreadsChangeNothing) {
     EXPECT_EQ(before[b], initial_bytes(wide, b, 7, 3));
   }
   CaseBytes oracle = before;
-  oracle[1] = before[0];  // any numbers will do
+  oracle[1] = before[0];  // arbitrary numbers
   CaseBytes subject = oracle;
   const std::int64_t size = program::size_of(program::DType::bf16);
   for (std::int64_t i = wide.buffers[1].view.offset; i < wide.buffers[1].view.count; i += 5) {
@@ -189,7 +189,7 @@ TEST(OperationCheck, ThreadsChangeNothing) {
                     together = compare(wide, before, subject, oracle, 3);
   EXPECT_GT(alone.error, 0);
   EXPECT_EQ(alone.error, together.error);
-  // The first of several failures is told.
+  // The first of several failures is reported.
   for (const std::int64_t at : {3 * chunk_elements, 2 * chunk_elements, chunk_elements}) {
     std::fill_n(subject[1].begin() + (wide.buffers[1].view.offset + at) * size, size, std::byte{0xff});
   }

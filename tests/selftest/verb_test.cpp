@@ -47,7 +47,7 @@ TEST(CheckVerb, SaysEachCheckAndHowManyPassed) {
   EXPECT_THAT(r.out, HasSubstr("seed 7"));
 }
 
-// Ended at any moment, it has said what it found until then.
+// Each result is printed as soon as it is known, so that an interrupted run keeps its output.
 TEST(CheckVerb, SaysEachCheckWhenItEnds) {
   class Watching : public test::FinerBackend {
    public:
@@ -107,7 +107,7 @@ TEST(CheckVerb, ReferenceIsFoundBesideTheProgram) {
 TEST(CheckVerb, ReferenceFindsAWrongStep) {
   cli::SelftestOptions o = options({"reference"});
   o.reference = test::source_dir() + "/tests/reference";
-  // The first written view of AdamW is the master; the losses of the steps after it tell.
+  // The first view that AdamW writes holds the master weights: the losses of later steps reveal the fault.
   EXPECT_EQ(run(o, WrongBackend("adamw", Wrong::scaled)).code, 1);
   EXPECT_EQ(run(o, WrongBackend("embedding_backward", Wrong::scaled)).code, 1);
 }

@@ -1,4 +1,4 @@
-// Files that anybody could have made: each broken one gets one clear Error, and nothing is read but the file itself.
+// Files of unknown origin: each broken one gives one clear Error, and no other file is read.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <hdf5.h>
@@ -27,7 +27,7 @@ using Sizes = std::vector<hsize_t>;
 class BrokenFile : public ::testing::Test {
  protected:
   void SetUp() override { begin(); }
-  /// A whole file again.
+  /// Restores a valid file.
   void begin() {
     Result plan = sample_plan();
     plan.tuning = {{"a", "b"}};
@@ -41,7 +41,7 @@ class BrokenFile : public ::testing::Test {
     file_ = H5Fopen(path_.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
     ASSERT_GE(file_, 0);
   }
-  /// The error of reading the file as it was changed.
+  /// Returns the error of reading the changed file.
   std::string read() {
     EXPECT_GE(H5Fclose(file_), 0);
     return test::error_of([&] { read_result(path_); });
@@ -52,7 +52,7 @@ class BrokenFile : public ::testing::Test {
     H5Dclose(dataset);
     return type;
   }
-  /// The dataset made again, of its type unless another is given.
+  /// Recreates the dataset, with its own type by default.
   void replace(const char* path, const Sizes& sizes, hid_t properties = H5P_DEFAULT, hid_t type = -1) {
     if (type < 0) type = type_of(path);
     ASSERT_GE(H5Ldelete(file_, path, H5P_DEFAULT), 0);
@@ -74,7 +74,7 @@ class BrokenFile : public ::testing::Test {
     H5Pset_chunk(properties, static_cast<int>(chunk.size()), chunk.data());
     return properties;
   }
-  /// Gives a column of every row of a table one value; `type` is what `value` points to.
+  /// Sets a column to one value in every row of a table; `type` is that of `value`.
   template <class T>
   void fill_column(const char* path, const char* column, hid_t type, T value) {
     const hid_t row = H5Tcreate(H5T_COMPOUND, sizeof value);
@@ -96,7 +96,7 @@ TEST_F(BrokenFile, WithoutAChangeItIsRead) {
   EXPECT_EQ(read(), "");
 }
 
-// A text was taken to have one element and a table one dimension, whatever the file said.
+// Shapes that readers once took for granted: one element for a text, one dimension for a table.
 TEST_F(BrokenFile, ShapesThatNoResultHas) {
   for (const char* path : {"/run/config_yaml", "/run/state", "/run/sessions", "/run/warnings", "/run/variables",
                            "/tuning", "/cases", "/timeline", "/step_seconds"}) {
@@ -120,7 +120,7 @@ TEST_F(BrokenFile, AnObjectOfAnotherSort) {
   H5Tclose(type);
 }
 
-// The message once showed what the other file held.
+// The error message once showed the content of the other file.
 TEST_F(BrokenFile, AnotherFileIsNotRead) {
   std::ofstream(folder_ / "other.txt") << std::string(4096, 'S');
   const hid_t external = H5Pcreate(H5P_DATASET_CREATE);
@@ -162,7 +162,7 @@ TEST_F(BrokenFile, MoreThanTheFileHolds) {
   EXPECT_THAT(read(), HasSubstr("/timeline claims values that are not in the file"));
 }
 
-// Every number of every table: just below its bounds and above them, and infinite or unknown where it must be known.
+// Every number of every table, just outside its bounds, and infinite or NaN where it must be finite.
 TEST_F(BrokenFile, NumbersOutsideTheirBounds) {
   ASSERT_EQ(read(), "");
   const Result plan = read_result(path_);
@@ -181,7 +181,7 @@ TEST_F(BrokenFile, NumbersOutsideTheirBounds) {
         ++tried;
       };
       if (rows.empty()) continue;
-      const bool may_be_unused = of_a_timeline<Row> && column.name == "case";  // below 0
+      const bool may_be_unused = of_a_timeline<Row> && column.name == "case";  // may be negative
       for (const double value : {low, high}) {
         if (std::abs(value) > INT32_MAX || (may_be_unused && value < 0)) continue;
         if (column.get && column.kind == hdf5::Kind::int32)
@@ -199,14 +199,14 @@ TEST_F(BrokenFile, NumbersOutsideTheirBounds) {
 }
 
 TEST_F(BrokenFile, UnusualNumbersThatARunMayHave) {
-  fill_column("/timeline", "start_s", H5T_NATIVE_DOUBLE, -1e-6);  // two clocks of a device
+  fill_column("/timeline", "start_s", H5T_NATIVE_DOUBLE, -1e-6);  // clocks of a device can differ
   EXPECT_EQ(read(), "");
   begin();
   fill_column("/roles", "node", H5T_NATIVE_INT32, std::int32_t{-1});
   EXPECT_EQ(read(), "");
 }
 
-// Opening a FIFO waits for a writer who never comes.
+// Opening a FIFO would block without a writer.
 TEST_F(BrokenFile, AFifoIsNotWaitedFor) {
   H5Fclose(file_);
   const std::string fifo = folder_ / "fifo";

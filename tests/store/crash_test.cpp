@@ -1,4 +1,4 @@
-// kill -9 at random moments: the file opens every time and holds every block whose write returned.
+// kill -9 at random moments: the file always opens, and holds every block whose write returned.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int blocks_per_file = 240;  // 80 rounds of 3
 
-// Writes blocks as fast as it can, over and over, and says the number of each that was written.
+// Writes blocks without pause, and reports the number of each written block.
 const OtherProcess::Role hasty("hasty", [](const OtherProcess::Side& side, const std::string& path) {
   const auto report = [&](int number) {
     if (write(side.out, &number, sizeof number) != sizeof number) _exit(1);
@@ -32,14 +32,14 @@ const OtherProcess::Role hasty("hasty", [](const OtherProcess::Side& side, const
   }
 });
 
-// Starts a writer, kills it `after` its file exists and returns the blocks it reported.
+// Starts a writer and kills it `after` this time from the creation of its file. Returns the reported blocks.
 std::vector<int> killed_writer(const std::string& path, std::chrono::microseconds after) {
   OtherProcess writer({}, hasty, path);
   int number = 0;
   std::vector<int> reported;
   const bool started = read(writer.says(), &number, sizeof number) == sizeof number;
   EXPECT_TRUE(started);
-  // The pipe holds 16 Ki reports, more than are written meanwhile.
+  // The pipe holds 16 Ki reports, more than are written in this time.
   std::this_thread::sleep_for(after);
   writer.send(SIGKILL);
   while (read(writer.says(), &number, sizeof number) == sizeof number) reported.push_back(number);
@@ -67,7 +67,7 @@ void expect_whole(const std::string& path, const std::vector<int>& reported, int
 }
 
 TEST(Crash, KilledWritersLeaveAllTheyReported) {
-  // Half the runs in memory, where nothing waits for a disk and kills hit the writing itself.
+  // Half of the runs use memory, without disk waits, so that kills hit the writing itself.
   const test::TemporaryFolder on_disk;
   const test::TemporaryFolder in_memory(access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "");
   std::mt19937 random(20260102);

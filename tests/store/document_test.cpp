@@ -1,4 +1,4 @@
-// docs/file-format.md names every object, column and attribute of a result file, and the README's example reads one.
+// docs/file-format.md names every object, column and attribute of a result file, and the README's example reads a file.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ class Document : public ::testing::Test {
   Result plan_ = sample_plan();
 };
 
-// What a shell prints on its output.
+// Returns a shell command's output.
 std::string output_of(const std::string& command) {
   std::string output;
   FILE* pipe = popen(command.c_str(), "r");
@@ -42,7 +42,7 @@ std::string output_of(const std::string& command) {
   return output;
 }
 
-// The first Python block of the README, run on the sample.
+// Runs the first Python block of the README on the sample.
 TEST_F(Document, TheReadmesExampleRunsAndPrintsTheMedians) {
   const std::string text = document("README.md");
   const std::string fence = "```python\n";

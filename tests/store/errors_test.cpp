@@ -1,4 +1,4 @@
-// Every way in which a file cannot be made, written or read gets its own clear Error, and leaves nothing behind.
+// Every failure to create, write or read a file gives its own clear Error, and leaves no files behind.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -17,8 +17,7 @@
 #include "support/errors.h"
 #include "support/files.h"
 
-// HDF5 1.10 loses memory of its own when a file cannot be closed for want of space; that is not ours to free. Read by
-// the leak sanitizer where there is one.
+// HDF5 1.10 leaks memory if a file cannot be closed for lack of space. The leak sanitizer reads this suppression.
 extern "C" const char* __lsan_default_suppressions();
 extern "C" const char* __lsan_default_suppressions() {
   return "leak:libhdf5";
@@ -50,7 +49,7 @@ TEST_F(StoreErrors, AnExistingFileIsKeptUnlessForced) {
   std::ofstream(path_) << "precious";
   EXPECT_THAT(create(path_), HasSubstr("already exists"));
   EXPECT_EQ(fs::file_size(path_), 8u);
-  EXPECT_EQ(entries(folder_ / ""), 1);  // and no temporary file
+  EXPECT_EQ(entries(folder_ / ""), 1);  // without a temporary file
   EXPECT_EQ(create(path_, true), "");
   EXPECT_EQ(read(path_), "");
 }
@@ -71,7 +70,7 @@ TEST_F(StoreErrors, PlacesThatCannotHoldAFile) {
   EXPECT_THAT(create("/proc/nowhere/r.h5"), HasSubstr("cannot create the directory"));
 }
 
-// The name until the file is whole is longer, and must still be a name.
+// The temporary name is longer, and must still be valid.
 TEST_F(StoreErrors, NamesAsLongAsTheyMayBe) {
   const std::string longest = std::string(252, 'n') + ".h5";
   EXPECT_EQ(create(folder_ / longest), "");
@@ -83,7 +82,7 @@ TEST_F(StoreErrors, NamesAsLongAsTheyMayBe) {
   EXPECT_THAT(create(folder_ / ("n" + longest)), HasSubstr("File name too long"));
 }
 
-// Root may write anywhere, so the tests' root becomes nobody for a while.
+// Root may write anywhere: drops root's privileges temporarily.
 class WithoutPrivilege {
  public:
   WithoutPrivilege() : before_(geteuid()) {
@@ -113,7 +112,7 @@ TEST_F(StoreErrors, PlacesWithoutPermission) {
   EXPECT_THAT(read("/proc/1/nowhere/r.h5"), HasSubstr("no such file"));
 }
 
-// A limit on file size stands for a full disk: a write beyond it fails.
+// Simulates a full disk by a limit on file size: writes beyond it fail.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : before_(signal(SIGXFSZ, SIG_IGN)) {
@@ -141,7 +140,7 @@ TEST_F(StoreErrors, ADiskThatFillsUpDuringCreationLeavesNothing) {
     EXPECT_THAT(message, HasSubstr("File too large")) << bytes;
     EXPECT_EQ(entries(folder_ / ""), 0) << bytes;
   }
-  EXPECT_EQ(create(path_), "");  // nothing is left in the way
+  EXPECT_EQ(create(path_), "");  // no leftover prevents it
 }
 
 TEST_F(StoreErrors, TooLittleSpaceIsNamedWithTheAmount) {
@@ -164,7 +163,7 @@ TEST_F(StoreErrors, TheSpaceThatIsAskedForIsEnough) {
   }
 }
 
-// The HDF5 library's own clean-up at exit stumbled over what a failed creation left behind.
+// The exit handler of the HDF5 library once crashed on the remains of a failed creation.
 TEST_F(StoreErrors, AFailureLetsTheProgramEndInOrder) {
   for (const rlim_t bytes : {100, 5000, 20000, 100000}) {
     EXPECT_EXIT(
@@ -274,7 +273,7 @@ TEST_P(KeptPermissions, StayAsTheyAre) {
   expect_kept("a page");
 }
 
-// Nobody reads it before it is whole, either.
+// The unfinished file has the same permissions.
 TEST_P(KeptPermissions, HoldForTheUnfinishedFile) {
   give_away();
   AtomicFile page(path_, true);

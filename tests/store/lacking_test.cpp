@@ -1,4 +1,4 @@
-// A file lacks the columns and tables that came after it.
+// Reads a file without the columns and tables that were added later.
 #include <gtest/gtest.h>
 #include <hdf5.h>
 
@@ -15,7 +15,7 @@
 namespace harness::store {
 namespace {
 
-// The table made again, without these columns.
+// Recreates the table without these columns.
 void remove_columns(const std::string& file_path, const char* table, const std::vector<std::string>& columns) {
   const hid_t file = H5Fopen(file_path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
   const hid_t before = H5Dopen2(file, table, H5P_DEFAULT);
@@ -69,14 +69,14 @@ TEST(LackingFile, IsReadWithoutTheColumnsThatCameLater) {
   EXPECT_TRUE(std::isnan(got.splits[0].waiting_s));
 }
 
-// Roles are those of the file, however it numbers them; each rank of a case has one.
+// Roles keep the file's numbering. Each rank of a case must have one.
 TEST(Roles, AreReadAsTheyStandAndRefusedWhereOneIsMissing) {
   const test::TemporaryFolder folder;
   const std::string path = folder / "r.h5";
   Result plan = sample_plan();
   const std::int32_t ranks = plan.cases[0].ranks;
   ASSERT_GT(ranks, 1);
-  EXPECT_EQ(roles_of(plan, 0).size(), static_cast<std::size_t>(ranks));  // as in an older file: one stage of them all
+  EXPECT_EQ(roles_of(plan, 0).size(), static_cast<std::size_t>(ranks));  // as in an older file: a single stage
   EXPECT_EQ(roles_of(plan, 0).back().role, 0);
   for (std::int32_t rank = 0; rank < ranks; ++rank) {
     program::Coordinates at;

@@ -1,4 +1,4 @@
-// Who may write a result: one process at a time, by whatever name it calls the file.
+// Write access to a result: one process at a time, whatever name it uses for the file.
 #include "store/lock.h"
 
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// Holds the lock until it is told to release it.
+// Holds the lock until told to release it.
 const OtherProcess::Role holder("holder", [](const OtherProcess::Side& side, const std::string& path) {
   {
     const auto lock = Lock::take(path);
@@ -32,7 +32,7 @@ const OtherProcess::Role holder("holder", [](const OtherProcess::Side& side, con
   side.wait();
 });
 
-// Looks at its lock whenever it is told to.
+// Checks its lock whenever told to.
 const OtherProcess::Role checker("checker", [](const OtherProcess::Side& side, const std::string& path) {
   const auto lock = Lock::take(path);
   side.say("held");
@@ -49,7 +49,7 @@ const OtherProcess::Role contender("contender", [](const OtherProcess::Side& sid
   const auto lock = Lock::take(path);
   side.say("won");
   side.wait();
-  lock->require();  // nobody else may have come in meanwhile
+  lock->require();  // no other process may have taken it
   side.say("still mine");
   side.wait();
 });
@@ -67,7 +67,7 @@ class Locks : public ::testing::Test {
     owner.slurm_restarts = restarts;
     return owner;
   }
-  // As a sweep elsewhere leaves it that is killed.
+  // Leaves a lock as a killed sweep elsewhere would.
   void leave(const Owner& owner) const { std::ofstream(lock_) << print_owner(owner); }
   std::string refusal(const std::string& path, const Owner& self = this_process()) const {
     return test::error_of([&] { Lock::take(path, self); });
@@ -102,7 +102,7 @@ TEST_F(Locks, AnOwnerIsReadAsItWasPrintedAndNothingElseIsOne) {
 TEST_F(Locks, TheKernelKnowsItsProcessesAndNoOthers) {
   const Owner self = this_process();
   EXPECT_EQ(process_of(self), Process::runs);
-  Owner earlier = self;  // another process had the number before
+  Owner earlier = self;  // an earlier process with this number
   ++earlier.process_start;
   EXPECT_EQ(process_of(earlier), Process::gone);
   OtherProcess other({}, holder, path_);
@@ -114,7 +114,7 @@ TEST_F(Locks, TheKernelKnowsItsProcessesAndNoOthers) {
   EXPECT_EQ(process_of(*owner), Process::runs);
   other.send(SIGKILL);
   other.await_end();
-  EXPECT_EQ(process_of(*owner), Process::gone);  // although nobody has waited for it yet
+  EXPECT_EQ(process_of(*owner), Process::gone);  // although not yet waited for
   other.end();
   EXPECT_EQ(process_of(*owner), Process::gone);
   EXPECT_EQ(process_of(*owner, on_boot("another")), Process::unknown);
@@ -144,7 +144,7 @@ TEST_F(Locks, ReleasedItIsFreeAndLeavesNothing) {
   EXPECT_EQ(refusal(path_), "");
 }
 
-// Elsewhere nobody can know whether the process lives: a person decides.
+// The state of a process on another machine is unknown: the user must decide.
 TEST_F(Locks, OfAnotherMachineItIsRefusedUntilSomebodyRemovesIt) {
   leave(on_boot("another"));
   const std::string refused = refusal(path_);
@@ -181,7 +181,7 @@ TEST_F(Locks, AProcessKnowsWhenItsLockIsTakenOverOrRemoved) {
     const std::string last = other.line();
     EXPECT_THAT(last, HasSubstr("was taken over by "));
     EXPECT_THAT(last, HasSubstr("(process " + std::to_string(getpid()) + ")"));
-    lock->require();  // its end did not touch the new lock
+    lock->require();  // the end of the other process kept the new lock
   }
   OtherProcess another({}, checker, path_);
   ASSERT_EQ(another.line(), "held");
@@ -223,7 +223,7 @@ TEST_F(Locks, OneThatDoesNotSayWhoseItIsNamesTheUserOfTheFile) {
   }
 }
 
-// Many at once, again and again, also over the lock that a killed process left.
+// Many contenders at once, repeatedly, also for the stale lock of a killed process.
 TEST_F(Locks, OfManyAtOnceOneHoldsIt) {
   for (int round = 0; round < 8; ++round) {
     if (round % 2 == 1) {
@@ -246,7 +246,7 @@ TEST_F(Locks, OfManyAtOnceOneHoldsIt) {
     ASSERT_EQ(winners.size(), 1u) << "round " << round;
     winners[0]->go();
     EXPECT_EQ(winners[0]->line(), "still mine");
-    winners[0]->end();  // killed: the next round, too, begins with a stale lock
+    winners[0]->end();  // killed: the next round also begins with a stale lock
     EXPECT_EQ(entries(), std::vector<std::string>{"r.h5.lock"});
   }
 }

@@ -18,9 +18,9 @@ namespace harness::store {
 namespace {
 
 constexpr const char *role_variable = "HARNESS_TEST_ROLE", *argument_variable = "HARNESS_TEST_ROLE_ARGUMENT";
-[[maybe_unused]] const bool hooked = (allow_test_hooks(), true);  // in each process of these tests
+[[maybe_unused]] const bool hooked = (allow_test_hooks(), true);  // in each of these test processes
 
-constexpr int role_in = 198, role_out = 199;  // descriptors of the other process
+constexpr int role_in = 198, role_out = 199;  // file descriptors of the other process
 
 std::map<std::string, OtherProcess::Play>& roles() {
   static std::map<std::string, OtherProcess::Play> known;
@@ -34,7 +34,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return all;
 }
 
-// No test: what the other process runs.
+// Not a test: the code of the other process.
 TEST(OtherProcess, DISABLED_PlaysItsRole) {
   const char *role = std::getenv(role_variable), *argument = std::getenv(argument_variable);
   if (role == nullptr || argument == nullptr) return;
@@ -107,7 +107,7 @@ void OtherProcess::go() const {
 
 void OtherProcess::send(int signal) const {
   kill(pid_, signal);
-  // A process that is told to stop may go on for a moment, on another core.
+  // After the signal, a process may keep running for a moment on another core.
   if (signal == SIGSTOP) waitpid(pid_, nullptr, WUNTRACED);
 }
 

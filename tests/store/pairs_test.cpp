@@ -1,5 +1,5 @@
-// Two of everything that touches a result, at random moments, with kills and pauses, by any name of the file, on one
-// machine, on two, and in a requeued Slurm job: whatever happens, no block is lost, and no two processes write at once.
+// Two processes that use a result at random moments, with kills and pauses, under any name of the file, on one machine,
+// on two, and in a requeued Slurm job: no block is ever lost, and two processes never write at the same time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -44,7 +44,7 @@ std::string mark_of(std::uint64_t seed) {
   return fmt::format("by the run of seed {}", seed);
 }
 
-// Whoever holds the lock says so in a file, in which no other process that lives may stand.
+// Records the holder of the lock in a file. Throws Error if it names another living process.
 class OnlyWriter {
  public:
   explicit OnlyWriter(const std::string& path) : path_(fs::path(path).parent_path() / "writing") {
@@ -79,7 +79,7 @@ void write_blocks(const OtherProcess::Side& side, const Lock& lock, const OnlyWr
   file.finish(RunState::complete);
 }
 
-// As `sweep` does it, with blocks that take no time.
+// As `sweep` does, with blocks that take no time.
 void sweep(const OtherProcess::Side& side, const Part& part) {
   const auto lock = Lock::take(part.path, part.self);
   const OnlyWriter only(lock->path());
@@ -100,7 +100,7 @@ void sweep(const OtherProcess::Side& side, const Part& part) {
   write_blocks(side, *lock, only, *file, plan);
 }
 
-// As `show --follow` does it.
+// As `show --follow` does.
 void follow(const Part& part) {
   for (int looks = 0; looks < 500; ++looks) {
     const Standing standing = standing_of(part.path);
@@ -130,7 +130,7 @@ const OtherProcess::Role actor("actor", [](const OtherProcess::Side& side, const
 
 using Written = std::set<std::pair<std::uint64_t, int>>;  // seed, block
 
-// The last line of an actor; "" of one that was killed.
+// Returns the last line of an actor; "" if it was killed.
 std::string collect(const OtherProcess& process, Written& written) {
   for (std::string line = process.line();; line = process.line()) {
     if (line.empty() || line == "done" || line.starts_with("error: ")) return line;
@@ -145,7 +145,7 @@ void pause(std::mt19937& random, int most_ms) {
 
 class Pairs : public ::testing::Test {
  protected:
-  // All names of one result.
+  // Returns all names of one result.
   static std::vector<std::string> names_in(const test::TemporaryFolder& folder) {
     fs::create_directory(folder / "there");
     fs::create_directory_symlink("there", folder / "folder");
@@ -153,7 +153,7 @@ class Pairs : public ::testing::Test {
     return {folder / "there/r.h5", folder / "folder/r.h5", folder / "link.h5",
             fs::relative(folder / "there/r.h5", fs::current_path())};
   }
-  // A refusal names the owner and the command that frees the file, which is then typed.
+  // Checks that a refusal names the owner and the command that frees the file, then runs that command.
   static void obey(const std::string& last) {
     EXPECT_THAT(last, testing::Not(AnyOf(HasSubstr("TWO WRITERS"), HasSubstr("MIXED"))));
     if (!last.starts_with("error: ")) return;
@@ -187,7 +187,7 @@ TEST_F(Pairs, AtRandomMomentsLoseNoBlockAndNeverWriteAtOnce) {
     const test::TemporaryFolder folder;
     const std::vector<std::string> names = names_in(folder);
     const int where = pick(3);  // one machine, two, or a requeued job on two
-    const int fate = pick(3);   // of the first: to be left alone, killed, or stopped for a while
+    const int fate = pick(3);   // for the first: none, killed, or stopped for a while
     std::vector<std::unique_ptr<OtherProcess>> actors;
     for (int which = 0; which < 2; ++which) {
       const std::string kind = which == 0 ? kinds[pick(2)] : kinds[pick(4)];
@@ -200,7 +200,7 @@ TEST_F(Pairs, AtRandomMomentsLoseNoBlockAndNeverWriteAtOnce) {
       ASSERT_EQ(actors.back()->line(), "started");
     }
     SCOPED_TRACE(fmt::format("pair {}, place {}, fate {}", number, where, fate));
-    // Slurm requeues a job when its processes are gone.
+    // Slurm requeues a job once its processes are gone.
     const bool dies_first = where == 2;
     actors[0]->go();
     pause(random, 60);
@@ -229,7 +229,7 @@ TEST_F(Pairs, AtRandomMomentsLoseNoBlockAndNeverWriteAtOnce) {
       ASSERT_EQ(again.line(), "started");
       again.go();
       std::string ended = collect(again, written);
-      obey(ended);  // of the first, whom no refusal has told yet
+      obey(ended);  // to free the lock of the first, which no refusal has named yet
       if (ended.find("is in use by ") != std::string::npos) {
         OtherProcess freed({}, actor, "resume 0 here " + names[0]);
         ASSERT_EQ(freed.line(), "started");

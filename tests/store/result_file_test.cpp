@@ -29,14 +29,14 @@ std::string cell(const Column& column, const void* row) {
   return std::visit([](const auto& value) { return fmt::format("{}", value); }, column.get(row));
 }
 
-/// "NAME=VALUE" of each column of a row.
+/// Returns "NAME=VALUE" for each column of a row.
 std::vector<std::string> cells_of(const ColumnList& columns, const void* row) {
   std::vector<std::string> cells;
   for (const Column& column : columns) cells.push_back(column.name + "=" + cell(column, row));
   return cells;
 }
 
-/// All tables that have rows, and the attributes of /run, by path.
+/// Returns all non-empty tables and the attributes of /run, by path.
 std::map<std::string, std::vector<std::vector<std::string>>> cells_of(const Result& result) {
   std::map<std::string, std::vector<std::vector<std::string>>> tables;
   tables["/run"] = {cells_of(columns_of<Result>().list(), &result)};
@@ -67,7 +67,7 @@ ResultInterval interval(int case_index, const std::string& what) {
 
 class ResultFileTest : public ::testing::Test {
  protected:
-  /// Each table of which `want` has rows, and the attributes of /run.
+  /// Compares the attributes of /run and each table for which `want` has rows.
   void expect_read_back(Result want) {
     want.model = want.model.resolved();
     auto got = cells_of(read_result(path_));
@@ -79,7 +79,7 @@ class ResultFileTest : public ::testing::Test {
   Result plan_ = sample_plan();
 };
 
-// Bytes, so that NaN equals NaN.
+// Compares bytes, so that NaN equals NaN.
 ::testing::AssertionResult same_values(const std::vector<float>& a, const std::vector<float>& b) {
   if (a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0) {
     return ::testing::AssertionSuccess();
@@ -104,7 +104,7 @@ TEST_F(ResultFileTest, WhatThePlanKnowsIsThereBeforeTheFirstBlock) {
   EXPECT_EQ(got.sessions, 1);
   EXPECT_EQ(got.config_text, plan_.config_text);
   EXPECT_EQ(got.overrides, plan_.overrides);
-  EXPECT_EQ(got.model.ffn, 256);  // as it follows from hidden
+  EXPECT_EQ(got.model.ffn, 256);  // derived from hidden
   EXPECT_EQ(got.variables, plan_.variables);
   EXPECT_EQ(got.warnings, plan_.warnings);
   expect_read_back(plan_);
@@ -160,7 +160,7 @@ TEST_F(ResultFileTest, CasesAreRewrittenInPlace) {
   EXPECT_EQ(got.cases[1].program_hash, changed.program_hash);
   EXPECT_EQ(got.cases[1].peak_flops_per_rank, 5e10);
   EXPECT_GE(got.cases[1].reason.size(), 500u);
-  EXPECT_EQ(got.cases[1].reason.substr(got.cases[1].reason.size() - 5), "é…");  // cut between characters, and says so
+  EXPECT_EQ(got.cases[1].reason.substr(got.cases[1].reason.size() - 5), "é…");  // cut between characters, and marked
   EXPECT_EQ(got.cases[0].status, CaseStatus::pending);
   EXPECT_EQ(got.cases[2].name, "micro_batch_size=2");
 }
@@ -203,7 +203,7 @@ TEST_F(ResultFileTest, NothingButRawDataIsWrittenAfterCreation) {
   file->finish(RunState::complete);
   const std::string after = bytes();
   ASSERT_EQ(before.size(), after.size());
-  // Object headers, heaps and B-tree nodes carry signatures; none of the 64 bytes after one may have changed.
+  // Object headers, heaps and B-tree nodes carry signatures; the 64 bytes from each signature must be unchanged.
   int signatures = 0, changed = 0;
   for (std::size_t i = 0; i + 64 < before.size(); ++i) {
     for (const char* signature : {"\x89HDF", "TREE", "HEAP", "SNOD", "GCOL"}) {
@@ -217,7 +217,7 @@ TEST_F(ResultFileTest, NothingButRawDataIsWrittenAfterCreation) {
   EXPECT_GT(changed, 100);
 }
 
-// Whether ranks are GPUs follows from the backend whose step it is.
+// Whether ranks are GPUs follows from the backend that the step stands for.
 TEST(ResultFile, ItsRanksAreThoseOfTheBackendThatItStandsFor) {
   Result result;
   for (const auto& [backend, stands_for, gpus] :
@@ -233,7 +233,7 @@ TEST(ResultFile, ItsRanksAreThoseOfTheBackendThatItStandsFor) {
   }
 }
 
-// A killed process leaves each page as it was or as it was to be, so no row is ever half written.
+// A killed process leaves each page either old or new, so a row within one page is never half written.
 TEST_F(ResultFileTest, RowsThatChangeLieWithinOnePage) {
   ResultFile::create(path_, sample_plan(4, 50), false);
   const hid_t file = H5Fopen(path_.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
@@ -274,12 +274,12 @@ TEST_F(ResultFileTest, WrongSizesAndRowsAreMistakes) {
   EXPECT_THROW(file->write_block(0, block.row, {1.f}, block.losses, block.ranks), Error);
   EXPECT_THROW(file->write_case(3, plan_.cases[0]), Error);
   EXPECT_THROW(file->write_case(0, ResultCase{}), Error);
-  plan_.variables.push_back("name");  // a column that there is already
+  plan_.variables.push_back("name");  // an existing column
   for (auto& row : plan_.cases) row.settings.emplace_back("x");
   EXPECT_THROW(ResultFile::create(folder_ / "other.h5", plan_, false), Error);
 }
 
-// Two columns that hold one member would have one value.
+// If two columns shared a member, they would read the same value.
 template <class Row>
 void expect_members_of_their_own(const ColumnList& columns) {
   Row row;
@@ -291,7 +291,7 @@ void expect_members_of_their_own(const ColumnList& columns) {
     if (column.kind == hdf5::Kind::text) {
       try {
         column.set(&row, std::to_string(value));
-      } catch (const Error&) {  // a word
+      } catch (const Error&) {  // not a word of the column
       }
     } else if (column.set) {
       column.set(&row, column.kind == hdf5::Kind::float64 ? Value(static_cast<double>(value)) : Value(value));

@@ -44,7 +44,7 @@ TEST(NeededSpace, HoldsTheExampleAndLittleMore) {
   const std::int64_t as_it_was = needed();
   EXPECT_GE(as_it_was, bytes);
   EXPECT_LE(as_it_was, 8 * bytes);
-  experiment.measure.auto_steps = true;  // as many as it may choose
+  experiment.measure.auto_steps = true;  // up to the maximum
   const std::int64_t of_roles = needed();
   EXPECT_GE(of_roles - as_it_was, (1000 - example.steps) * static_cast<std::int64_t>(example.blocks.size()) * 4 * 4);
   experiment.measure.timeline = config::Timelines::all;
@@ -52,7 +52,7 @@ TEST(NeededSpace, HoldsTheExampleAndLittleMore) {
   EXPECT_LT(needed(), 4 * of_roles);
 }
 
-// 128 ranks, whose timelines rank 0 would have to hold.
+// 128 ranks, whose timelines rank 0 would have to hold in memory.
 TEST(NeededSpace, RefusesMoreTimelinesThanAReaderHolds) {
   const std::string path = test::source_dir() + "/configs/16node.yaml";
   const config::Experiment all = config::load_experiment(path, {"measure.timeline=all"});

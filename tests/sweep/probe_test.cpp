@@ -1,5 +1,5 @@
-// The first workers of a job, what stops a sweep before they start, and measured peaks on machines whose truth is
-// known.
+// The first workers of a job, reasons to stop a sweep before they start, and measured peaks on machines with known
+// truth.
 #include "sweep/probe.h"
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Each start fails in the way that is next on the list; "": it succeeds, as do all after the last.
+// Each start fails in the next way of the list; "", or the end of the list: it succeeds.
 class FailingJob : public test::PlayedJob {
  public:
   explicit FailingJob(std::vector<std::string> ways) : ways_(std::move(ways)) {}
@@ -96,7 +96,7 @@ TEST(Identity, RankZeroWinsATieAndLongListsAreCut) {
 using ::testing::Not;
 using Names = std::vector<std::string>;
 
-// `ranks` ranks on each of `nodes` nodes, every one of them shown these GPUs.
+// Places `ranks` ranks on each of `nodes` nodes, each of which sees these GPUs.
 std::vector<job::RankPlace> places(int nodes, int ranks, int on_node, const std::vector<Names>& by_local_rank) {
   std::vector<job::RankPlace> all;
   for (int node = 0; node < nodes; ++node) {
@@ -114,7 +114,7 @@ std::vector<job::RankPlace> places(int nodes, int ranks, int on_node, const std:
   return all;
 }
 
-// The message of require_gpus(); "" where it throws none.
+// Returns the message of require_gpus(); "" if it does not throw.
 std::string refusal(const std::vector<job::RankPlace>& all, bool share_gpus, const std::string& config) {
   return test::error_of([&] { require_gpus(all, share_gpus, config); });
 }
@@ -173,7 +173,7 @@ job::Samples reached(double flops) {
   return {job::ProbeSamples{{}, "", flops}, {}, 0, {}};
 }
 
-// Every rank of a block reaches what `flops` says of its request and of the blocks before it.
+// Every rank of a block reaches `flops(request, number of earlier blocks)`.
 class FakeJob : public test::PlayedJob {
  public:
   using Flops = std::function<double(const job::BlockRequest&, int)>;
@@ -221,7 +221,7 @@ TEST(Peaks, EveryUseOfTheMachineIsMeasuredOnce) {
   Peaks peaks;
   FakeJob job([](const auto&, int) { return 1e9; });
   measure_peaks(job, plan, peaks);
-  EXPECT_EQ(job.blocks_run, 5);  // 4 ranks as they come, of 2 threads and of 1; 1 rank; bf16
+  EXPECT_EQ(job.blocks_run, 5);  // 4 ranks with default, 2 and 1 threads; 1 rank; bf16
 }
 
 TEST(Peaks, RanksOfUnlikeNodesHaveTheirMean) {
@@ -262,7 +262,7 @@ TEST(Peaks, WhatTheConfigurationSaysIsNotMeasured) {
   EXPECT_EQ(job.blocks_run, 0);
 }
 
-// The file's peak: raised by what is measured after the rounds and by a later session, lowered by nothing.
+// The file's peak rises with measurements after the rounds and in later sessions, and never falls.
 TEST(Peaks, TheFileHoldsTheBestOfAllSessions) {
   const test::TemporaryFolder folder;
   const std::string path = folder / "peaks.h5";

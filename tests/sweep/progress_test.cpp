@@ -1,4 +1,4 @@
-// Texts for a user who waits for a sweep.
+// Progress output for a user who waits for a sweep.
 #include "sweep/progress.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@ using ::testing::Not;
 
 class Progress : public ::testing::Test {
  protected:
-  // Begins the next piece and ends it at once.
+  // Begins a piece and ends it at once.
   void measure(ProgressLine& progress, const char* what) const {
     progress.begin(what);
     progress.end("ok");
@@ -24,7 +24,7 @@ class Progress : public ::testing::Test {
   ProgressLine on_a_terminal_{err_, ProgressStyle::bar, 60};
 };
 
-// What the caller knows of the pieces that are left counts, not the mean of those so far.
+// The caller's estimate for the remaining pieces counts, not the mean of the finished ones.
 TEST_F(Progress, TheRemainingTimeIsWhatIsExpected) {
   of_blocks_.start_phase("", 10);
   of_blocks_.expect(754);
@@ -35,7 +35,7 @@ TEST_F(Progress, TheRemainingTimeIsWhatIsExpected) {
 TEST_F(Progress, WithoutAnExpectationItIsTheMeanOfThisPhase) {
   of_blocks_.start_phase("", 10);
   of_blocks_.expect(754);
-  of_blocks_.start_phase("", 3, 1);  // a new phase knows nothing
+  of_blocks_.start_phase("", 3, 1);  // a new phase has no estimate
   measure(of_blocks_, "one");
   EXPECT_THAT(err_.str(), HasSubstr("[2/3] one: ok  (elapsed 0:00, remaining about 0:00)\n"));
 }
@@ -59,7 +59,7 @@ TEST_F(Progress, InAFileALineIsAPhaseARoundOrAFailure) {
   EXPECT_EQ(err_.str(), "round 1/2: 2 of 4 blocks, 1 of 1 settled  (elapsed 0:00, remaining about 1:15)\n");
 }
 
-// The line as a terminal shows it in the end.
+// Returns the line that a terminal shows in the end.
 std::string shown(const std::string& text) {
   const std::size_t at = text.rfind("\r\033[K");
   return text.substr(at == std::string::npos ? 0 : at + 4);
@@ -97,7 +97,7 @@ TEST_F(Progress, QuietSaysNothing) {
   EXPECT_EQ(err_.str(), "");
 }
 
-// Whoever asks for no progress is warned nevertheless.
+// Warnings appear even without progress output.
 TEST_F(Progress, AWarningIsPrintedInEveryStyle) {
   using enum ProgressStyle;
   for (const ProgressStyle style : {bar, rounds, blocks, none}) {

@@ -1,4 +1,4 @@
-// Blocks, their warm-up, and the rounds of a sweep that loses cases and is interrupted, on a job that is played.
+// Blocks, their warm-up, and the rounds of a sweep that loses cases and is interrupted, in a simulated job.
 #include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ namespace {
 
 constexpr std::int64_t gibibyte = 1 << 30;
 
-// A step takes as long as its case says, with a little noise. A user stops it after so many timed blocks.
+// Steps take the time of their case, with a little noise. A user stops the job after `stop_after` timed blocks.
 class PlayedSweep : public test::PlayedJob {
  public:
   job::BlockOutcome run(const job::BlockOnSet& on) override {
@@ -71,7 +71,7 @@ class PlayedSweep : public test::PlayedJob {
 
   std::map<std::string, double> step_s;
   std::set<std::string> needs_too_much, fails;
-  double noise = 0.001;           // of a block; more than a thousandth is the block's own, in all of its steps
+  double noise = 0.001;           // per block; the part above 0.001 is shared by all steps of the block
   std::ptrdiff_t stop_after = 0;  // 0: never
   std::vector<int> measured;      // numbers of timed blocks
 };
@@ -96,7 +96,7 @@ class Rounds : public ::testing::Test {
     job_.step_s = {{"micro_batch_size=2", 1.5}, {"micro_batch_size=8", 0.7}};
   }
 
-  // One session: as much as `sweep` or `sweep --resume` does from the timelines on. Returns its first timed round.
+  // Runs one session: the part of `sweep` or `sweep --resume` after the timelines. Returns its first timed round.
   int session(bool resume) {
     job_.measured.clear();
     const plan::Plan plan = plan::prepare(experiment_, 1, {});
@@ -148,18 +148,18 @@ TEST_F(Rounds, ACaseRefusedAfterItsTimelineCostsNoOtherItsVerdict) {
   EXPECT_EQ(count_of(result, "micro_batch_size=4", store::BlockStatus::ok), 0u);
 }
 
-// Wherever it is interrupted, a sweep goes on with the round that was not complete, and measures no other one again,
-// whatever has become of its cases.
+// Wherever it is interrupted, a sweep resumes with the incomplete round and repeats no other round, whatever happened
+// to its cases.
 TEST_F(Rounds, AResumedSweepBeginsWithTheInterruptedRound) {
-  const int blocks_of_a_round = 4;  // all but the refused one's
+  const int blocks_of_a_round = 4;  // all but that of the refused case
   for (const bool one_fails : {false, true}) {
     for (const int stop_after : {1, 3, 4, 5, 25, 27, 28, 46}) {
-      if (one_fails && stop_after > 28) continue;  // it is complete before
+      if (one_fails && stop_after > 28) continue;  // already complete before
       SCOPED_TRACE(fmt::format("after {}, {}", stop_after, one_fails));
       std::filesystem::remove(path_);
       job_.fails.clear();
       if (one_fails) job_.fails = {"micro_batch_size=8"};
-      std::map<int, int> times;  // that a block was measured
+      std::map<int, int> times;  // how often a block was measured
       const auto count = [&] {
         for (const int block : job_.measured) ++times[block];
       };
@@ -192,7 +192,7 @@ TEST_F(Rounds, AResumedSweepBeginsWithTheInterruptedRound) {
   }
 }
 
-// The numbers behind these words.
+// Returns the numbers that follow these words.
 std::vector<int> numbers_after(const std::string& words, const std::string& text) {
   std::vector<int> found;
   const std::regex wanted(words + "([0-9]+)");
@@ -201,7 +201,7 @@ std::vector<int> numbers_after(const std::string& words, const std::string& text
   return found;
 }
 
-// What is settled stays so: the control, which is asked afresh at each look, is not counted.
+// Settled cases stay settled. The control, which every look judges again, is not counted.
 TEST_F(Rounds, TheNumberOfSettledCasesNeverFalls) {
   for (const double noise : {0.001, 0.004, 0.02, 0.05}) {
     std::filesystem::remove(path_);
@@ -212,11 +212,11 @@ TEST_F(Rounds, TheNumberOfSettledCasesNeverFalls) {
     const std::vector<int> settled = numbers_after("blocks, ", said_);
     EXPECT_TRUE(std::ranges::is_sorted(settled)) << said_;
     EXPECT_FALSE(settled.empty()) << said_;
-    for (const int count : settled) EXPECT_LE(count, 2) << said_;  // of three changes one cannot run
+    for (const int count : settled) EXPECT_LE(count, 2) << said_;  // one of the three changes cannot run
   }
 }
 
-// Whatever a warning of a result tells to type for more rounds is taken by the file that has the warning.
+// A command for more rounds in a result's warning works on that file.
 TEST_F(Rounds, WhatAWarningTellsToTypeWorks) {
   struct Sweep {
     int rounds;
@@ -256,7 +256,7 @@ TEST_F(Rounds, WhatAWarningTellsToTypeWorks) {
       EXPECT_THAT(warnings(), ::testing::Not(::testing::HasSubstr("no verdict on"))) << warned;
       ++extended;
     }
-    // Nor does the refusal to resume it tell what is refused.
+    // The refusal to resume suggests more rounds only if they are possible.
     const std::string refused = test::error_of([&] { require_resumable(file(), path_); });
     experiment_.measure.rounds = analysis::declared_rounds(file()) + 1;
     const plan::Plan more = plan::prepare(experiment_, 1, {});
@@ -293,7 +293,7 @@ TEST(BlockRequest, OnGpusTheUsualDeadlineOfAStartGrowsWithTheRanks) {
   EXPECT_EQ(start_deadline(BackendKind::cuda, 128, given), 45);
 }
 
-// A step takes 0.1 s on one rank and half of that on the other.
+// A step takes 0.1 s on one rank and half as long on the other.
 class WarmingJob : public test::PlayedJob {
  public:
   WarmingJob() : PlayedJob(std::vector<job::RankPlace>(2)) {}
@@ -312,7 +312,7 @@ class WarmingJob : public test::PlayedJob {
     return outcome;
   }
 
-  std::vector<int> steps;  // of each block
+  std::vector<int> steps;  // by block
   std::ptrdiff_t fails_at = 0;
 };
 

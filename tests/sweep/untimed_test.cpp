@@ -21,7 +21,7 @@ namespace harness::sweep {
 
 namespace {
 
-// Every block succeeds, and each of its ranks says that it used so much memory.
+// Every block succeeds, and each of its ranks reports this memory use.
 class GreedyJob : public test::PlayedJob {
  public:
   job::BlockOutcome run(const job::BlockOnSet& block) override {
@@ -35,8 +35,8 @@ class GreedyJob : public test::PlayedJob {
     return outcome;
   }
 
-  std::int64_t used_bytes = 0;                           // by sequence of a micro-batch
-  std::vector<std::tuple<std::string, int, bool>> sets;  // of each block: its case, its set, whether it is the last
+  std::int64_t used_bytes = 0;                           // per sequence of a micro-batch
+  std::vector<std::tuple<std::string, int, bool>> sets;  // by block: its case, its set, whether it is the last
 };
 
 // Every block of this case fails, in these ways one after another.
@@ -117,7 +117,7 @@ TEST_F(Timelines, GradientsOfTheFirstStepAreSummedOverRanks) {
   EXPECT_EQ(recorder.result().gradients[1].sharded_squares, 16);
 }
 
-// The copy of the baseline is not run for it.
+// Cases of one setting share a worker set. The copy of the baseline has no timeline.
 TEST_F(Timelines, OfAnOperationThoseOfASettingRunInOneWorkerSet) {
   config::Experiment e = plan_.experiment;
   e.baseline.workload = "gemm";
@@ -134,7 +134,7 @@ TEST_F(Timelines, OfAnOperationThoseOfASettingRunInOneWorkerSet) {
   EXPECT_THAT(sets_, ::testing::ElementsAre(std::tuple("baseline", 0, false), std::tuple(size, 0, true),
                                             std::tuple("repetitions=3", 1, false),
                                             std::tuple("repetitions=3 at " + size, 1, true)));
-  // The start of the processes is shared out.
+  // The start-up time of the processes is divided among the cases.
   EXPECT_EQ(recorder.state(0).set_up_s, recorder.state(2).set_up_s);
   EXPECT_EQ(recorder.state(1).set_up_s, recorder.state(0).set_up_s);
 }
@@ -163,7 +163,7 @@ program::ProgramSet random_set(std::mt19937_64& random, store::ResultCase& row) 
                         pick({0, static_cast<int>(program::all_fused)}));
 }
 
-// One step of every rank in virtual time, each operation of which takes a random time, as workers bring it home.
+// One step of every rank in virtual time, with random durations of all operations, as workers report it.
 struct RandomStep {
   RandomStep(const program::ProgramSet& set, std::uint64_t seed) {
     const program::ProgramSet by_rank = program::expand(set);
@@ -190,7 +190,7 @@ struct RandomStep {
     }
   }
   std::vector<job::Samples> samples;
-  std::vector<std::vector<double>> waits_s;  // by rank and operation: for its last member, in truth
+  std::vector<std::vector<double>> waits_s;  // true wait for the last member, by rank and operation
 };
 
 TEST(TimelineRows, WaitingIsWhatItWasAndThePartsAreTheStep) {
@@ -230,7 +230,7 @@ TEST(TimelineRows, WaitingIsWhatItWasAndThePartsAreTheStep) {
     ASSERT_EQ(all.size(), 1u);
     ASSERT_EQ(all[0].ranks.size(), all_ranks ? static_cast<std::size_t>(result.ranks) : set.roles.size());
     const store::ResultCase& row = result.cases[0];
-    // The mean is of all ranks, not of those that have a timeline.
+    // The mean is over all ranks, not only those with a timeline.
     double compute_s = 0, idle_s = 0, step_s = 0;
     for (const store::ResultSplit& s : result.splits) {
       compute_s += s.compute_s / result.ranks;
@@ -256,7 +256,7 @@ TEST(TimelineRows, WaitingIsWhatItWasAndThePartsAreTheStep) {
       EXPECT_EQ(b[Part::bubble].has_value(), row.layout[program::Axis::pipeline] > 1) << seed;
       EXPECT_EQ(b[Part::waiting].has_value(), row.layout[program::Axis::tensor] * row.layout[program::Axis::data] > 1)
           << seed;
-      // Exposed or hidden, nothing else than communication is waited in.
+      // Exposed or hidden, waiting occurs only in communication.
       EXPECT_LE(b[Part::waiting].value_or(0), result.splits[static_cast<std::size_t>(b.rank)].waiting_s + 1e-6) << seed;
       EXPECT_LE(b[Part::bubble].value_or(0), result.splits[static_cast<std::size_t>(b.rank)].bubble_s + 1e-6) << seed;
     }
@@ -268,7 +268,7 @@ std::vector<std::string> all_kinds(std::index_sequence<I...>) {
   return {std::string(std::variant_alternative_t<I, program::Action>::name)...};
 }
 
-// The columns that tell a row's operation apart must come back from the file whole.
+// Columns that identify a row's operation must survive the file untruncated.
 TEST(TimelineRows, NamesFitTheirColumns) {
   const config::Model model{"small", 4, 64, 4, 256, 32};
   config::Settings settings;

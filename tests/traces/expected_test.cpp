@@ -14,8 +14,8 @@
 #include "support/files.h"
 #include "support/paths.h"
 
-// Traces with reference numbers by an independent program: a folder with expected.csv, and beside it expected_idle.csv
-// and expected_waiting.csv. HARNESS_TRACES names a further folder.
+// Traces with reference numbers from an independent program: folders with expected.csv, expected_idle.csv and
+// expected_waiting.csv. HARNESS_TRACES names a further folder.
 namespace harness::traces {
 namespace {
 
@@ -43,7 +43,7 @@ class Folder {
  public:
   explicit Folder(std::string path) : path_(std::move(path)) {}
 
-  /// The report of a file as JSON. Databases are unpacked first.
+  /// Returns the report of a file as JSON. Databases are unpacked first.
   const Json& read(const std::string& name) {
     Json& json = known_[name];
     if (json.is_null()) json = read_all({name});
@@ -78,7 +78,7 @@ const Json* found(const Json& list, const char* key, const std::string& value) {
   return nullptr;
 }
 
-// Within 0.1 % or 2 µs; counts exactly.
+// Within 0.1 % or 2 µs; counts must match exactly.
 bool near(const std::string& key, const Json& got, const std::string& expected) {
   if (expected.empty()) return got.is_null();
   if (!got.is_number()) return false;

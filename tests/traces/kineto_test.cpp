@@ -68,8 +68,7 @@ TEST_F(Kineto, ABareQuoteCostsItsEventAlone) {
   EXPECT_THAT(c.notes, ElementsAre("1 damaged event left out."));
 }
 
-// Arguments that nothing is taken from are not parsed: a brace or a quote in them ends nothing, a bare quote costs its
-// event.
+// Skipped arguments are not parsed: a brace or a quoted quote in them ends nothing. A bare quote costs only its event.
 TEST_F(Kineto, ArgumentsThatAreSkippedHideNoEvent) {
   const auto operation = [](const char* inputs) {
     return event("cpu_op", "aten::mm", "5", "2",
@@ -119,8 +118,8 @@ TEST_F(Kineto, WhatIsNoTraceIsRefusedInOneLine) {
   EXPECT_THAT(error("SQLite format 3\0abc"), HasSubstr("e.json"));
 }
 
-// RCCL has one kernel for all collectives, and a library may name its own as it likes: the arguments tell which
-// collective a kernel is, and how large.
+// RCCL has one kernel for all collectives, and other libraries use arbitrary names: the arguments define a kernel's
+// collective and size.
 class KernelOfCollectives : public Kineto, public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(KernelOfCollectives, ArgumentsTellTheCollective) {

@@ -11,7 +11,7 @@ using ::testing::IsEmpty;
 
 constexpr std::int64_t us = 1000;
 
-// All-reduces that end every 10 ms; a rank's begin as much later as its delay says.
+// All-reduces that end every 10 ms. Each rank's start is later by its delay.
 std::vector<std::vector<Collective>> job(const std::vector<std::int64_t>& delays_us, std::int64_t clock_us, int count) {
   std::vector<std::vector<Collective>> ranks;
   for (std::size_t r = 0; r < delays_us.size(); ++r) {
@@ -47,7 +47,7 @@ TEST(Meetings, ADifferenceOfClocksIsEstimatedFromManyAndNeverFromFew) {
   EXPECT_NEAR(many.clock_s[2], 1.5e-3, 1e-5);
   const Meetings few = find_meetings(job({0, 1000, 3000}, 1500, 5));
   ASSERT_EQ(few.all.size(), 5u);
-  EXPECT_THAT(few.all[0].members, ::testing::SizeIs(2));  // of the first two ranks, whose clocks agree
+  EXPECT_THAT(few.all[0].members, ::testing::SizeIs(2));  // only the first two ranks, whose clocks agree
 }
 
 TEST(Meetings, WhatDoesNotEndTogetherIsNoMeeting) {
@@ -67,8 +67,8 @@ TEST(Meetings, ACaptureMayBeginOneCollectiveLater) {
   EXPECT_NEAR(found.all[0].end_spread_s, 1e-6, 1e-9);
 }
 
-// Two all-reduces a step that take 1 and 2 ms, and wait in all steps but two of six. They have no sizes: their place in
-// the step tells them apart.
+// Two all-reduces a step that take 1 and 2 ms, and wait in four of six steps. Without sizes, only their position in the
+// step identifies them.
 TEST(Meetings, OneRankTellsTheLeastOfItsWaiting) {
   std::vector<Collective> all;
   std::vector<Window> steps;
@@ -84,11 +84,11 @@ TEST(Meetings, OneRankTellsTheLeastOfItsWaiting) {
   }
   EXPECT_NEAR(least_waiting_s(all, steps, steps[2]).value(), 3e-3, 1e-9);
   EXPECT_NEAR(least_waiting_s(all, steps, steps[3]).value(), 0, 1e-9);
-  EXPECT_FALSE(least_waiting_s(all, {}, steps[2]));  // neither a size nor a step
-  for (Collective& c : all) c.bytes = 4;             // alike for their size, but the shortest two are not
+  EXPECT_FALSE(least_waiting_s(all, {}, steps[2]));  // neither sizes nor steps
+  for (Collective& c : all) c.bytes = 4;             // equal sizes, but the two shortest differ
   EXPECT_NEAR(least_waiting_s(all, {}, steps[2]).value(), 4e-3, 1e-9);
   for (std::size_t i = 0; i < 6; ++i) all[2 * i].end_ns += static_cast<std::int64_t>(i) * 1000 * us;
-  EXPECT_FALSE(least_waiting_s(all, {}, steps[2]));  // the shortest is alone
+  EXPECT_FALSE(least_waiting_s(all, {}, steps[2]));  // the shortest has no equal
   EXPECT_FALSE(least_waiting_s({all.begin(), all.begin() + 3}, steps, steps[0]));
 }
 
@@ -115,7 +115,7 @@ TEST(TimedStep, PartsAddUpToTheStep) {
   const TimedStep step = time_step(work);
   const analysis::Breakdown& b = step.breakdown;
   EXPECT_NEAR(*b[Part::matrix_products], 3e-3, 1e-12);
-  EXPECT_NEAR(*b[Part::attention], 1e-3, 1e-12);  // on the main stream: it has the moment
+  EXPECT_NEAR(*b[Part::attention], 1e-3, 1e-12);  // overlapped time counts for the main stream
   EXPECT_NEAR(*b[Part::other_compute], 0.5e-3, 1e-12);
   EXPECT_NEAR(*b[Part::data], 2e-3, 1e-12);
   EXPECT_NEAR(*b[Part::waiting], 0.5e-3, 1e-12);
@@ -125,7 +125,7 @@ TEST(TimedStep, PartsAddUpToTheStep) {
   EXPECT_NEAR(b.parts.sum() + step.copies_s, work.step_s, 1e-12);
   EXPECT_FALSE(b[Part::bubble]);
   work.operations[3].waiting_s = NAN;
-  EXPECT_FALSE(time_step(work).breakdown[Part::waiting]);  // not known: absent, not zero
+  EXPECT_FALSE(time_step(work).breakdown[Part::waiting]);  // unknown: absent, not zero
 }
 
 TEST(Classes, NamesOfManyMakers) {

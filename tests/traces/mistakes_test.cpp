@@ -1,4 +1,4 @@
-// Mistakes that other tools made with such traces, and files that mean harm.
+// Mistakes that other tools made with such traces, and hostile files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -61,7 +61,7 @@ TEST_F(Mistakes, WaitsAndAnnotationsOnTheGpuAreNoWork) {
   EXPECT_NEAR(report.gpus[0].windows[0].step_s, 20e-6, 1e-12);
 }
 
-// The profiler took the time of another clock, as of kernels of the session before.
+// The profiler used another clock, as for kernels of the previous session.
 TEST_F(Mistakes, KernelsHoursAwayAreLeftOut) {
   const Report report =
       read(launched("cuda_runtime", "cudaLaunchKernel", 3.6e9, 3.6e9 + 10, "5") +
@@ -70,7 +70,7 @@ TEST_F(Mistakes, KernelsHoursAwayAreLeftOut) {
   EXPECT_THAT(report.notes, Contains(HasSubstr("1 GPU event left out: more than 10 s outside")));
 }
 
-// Of a null rank the next source is asked: the arguments of a collective on the host.
+// A null rank is taken from the next source: the arguments of a collective on the host.
 TEST_F(Mistakes, ARankIsAlsoThatOfACollectivesArguments) {
   const Report report =
       read(event("cpu_op", "record_param_comms", "5", "1", R"("Rank": 6, "Collective name": "allreduce")") + "," +
@@ -79,14 +79,14 @@ TEST_F(Mistakes, ARankIsAlsoThatOfACollectivesArguments) {
   EXPECT_EQ(report.gpus.at(0).rank, 6);
 }
 
-// A report in the closed format is refused with the way to export it.
+// A report in the closed format is refused with the command to export it.
 TEST_F(Mistakes, AReportOfNsightIsNoTextOfUnknownKind) {
   const std::string path = folder_.write("a.nsys-rep", std::string("\1\0NVTX", 6));
   EXPECT_TRUE(is_trace_file(path));
   EXPECT_THAT(test::error_of([&] { read_job({path}); }), HasSubstr("nsys export --type sqlite"));
 }
 
-// Profilers of 2020, and tools that cut traces, write the events alone.
+// Profilers of 2020, and tools that cut traces, write only the array of events.
 TEST_F(Mistakes, AnArrayOfEventsIsATrace) {
   const std::string own = folder_.write("a.json", "[\n" + kernel("10", "5") + ",\n" + kernel("20", "5") + "\n]\n");
   const std::string other = folder_.write("o.json", "[\n" + event("XLA Ops", "fusion", "1", "2") + "\n]\n");
@@ -128,7 +128,7 @@ TEST_F(Mistakes, KernelsThatRepeatWithoutAnOptimizerAreNoSteps) {
 
 // ---- steps of several ranks
 
-// Steps of 1 ms, and in step N a kernel of 10 N us: the part tells which step is shown.
+// Steps of 1 ms. Step N has a kernel of 10 N us, so that the part identifies the shown step.
 class StepsOfRanks : public Mistakes {
  protected:
   Report read_ranks(const std::vector<std::pair<int, int>>& steps) {
@@ -155,7 +155,7 @@ class StepsOfRanks : public Mistakes {
 };
 
 TEST_F(StepsOfRanks, AreTheSameByTheirNumber) {
-  // By length alone these would be steps 4, 6 and 6. The first of each and the last, which has no end, do not count.
+  // By length alone these would be steps 4, 6 and 6. Each rank's first step and the last, without an end, do not count.
   const Report report = read_ranks({{1, 7}, {3, 9}, {3, 9}});
   for (const TracedGpu& gpu : report.gpus) {
     EXPECT_EQ(gpu.shown.name, "ProfilerStep#4") << gpu.name();
@@ -204,7 +204,7 @@ TEST_F(Mistakes, TheOnlyStepOfAFileThatBreaksOffIsNone) {
   EXPECT_THAT(cut.notes, Contains(HasSubstr("cut short")));
 }
 
-// Four fifths of the trace are one step: the first compiles, or one in the middle writes a checkpoint.
+// One step takes four fifths of the trace: the first compiles, or a middle one writes a checkpoint.
 TEST_F(Mistakes, ALongStepDropsNoOtherOfThoseThatRecur) {
   for (const int slow : {0, 3}) {
     std::string events;
@@ -243,7 +243,7 @@ TEST_F(Mistakes, OfATrainingStepOnePercentWithoutAClassIsNamed) {
   EXPECT_THAT(problems("softmax"), Not(Contains(HasSubstr("no class"))));
 }
 
-// A library that is not known: its kernels on a stream of their own may be communication.
+// Kernels of an unknown library on a stream of their own may be communication.
 TEST_F(Mistakes, AStreamWithoutClassesMayCommunicate) {
   const auto notes = [&](const char* name) {
     const std::string other = event("kernel", name, "120", "30", R"("device": 0, "stream": 20)");

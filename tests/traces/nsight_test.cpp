@@ -26,7 +26,7 @@ using ::testing::SizeIs;
 
 constexpr std::int64_t ms = 1'000'000;
 
-// An export of Nsight Systems, as small as one can be.
+// A minimal export of Nsight Systems.
 class Nsight : public ::testing::Test {
  protected:
   std::string write(const std::string& name, const std::string& sql) {
@@ -106,7 +106,7 @@ TEST_F(Nsight, ProcessesOfOneFileDoNotMix) {
   EXPECT_THAT(problems_of(report), ::testing::Contains(HasSubstr("is late: last in 6 of 6 collectives")));
 }
 
-// A graph's kernels carry the correlation of its launch; the driver's call within that of the runtime may have it too.
+// A graph's kernels carry the correlation of its launch. The driver call within a runtime call may have it as well.
 TEST_F(Nsight, OneCallLaunchesManyKernelsAndOfTwoCallsTheFirst) {
   const std::string path =
       write("a.sqlite", schema() +
@@ -118,10 +118,10 @@ TEST_F(Nsight, OneCallLaunchesManyKernelsAndOfTwoCallsTheFirst) {
   const std::vector<GpuEvent>& events = capture.devices.at(0).events;
   EXPECT_EQ(events.at(0).launch_ns, 100);
   EXPECT_EQ(events.at(1).launch_ns, 100);
-  EXPECT_FALSE(events.at(2).is_launched());  // that call is of another process
+  EXPECT_FALSE(events.at(2).is_launched());  // the call belongs to another process
 }
 
-// Millions of launches and queries stand in a file: only what may be a cause of idle time is kept.
+// A file has millions of launches and queries: only calls that may cause idle time are kept.
 TEST_F(Nsight, CallsThatOnlyLaunchAreNotKept) {
   const std::string path =
       write("a.sqlite", schema() + job(1, 4, 3) +
@@ -146,7 +146,7 @@ TEST_F(Nsight, MissingColumnsAndTablesReadAsNothing) {
   EXPECT_EQ(report.gpus[0].windows.at(0).busy_s, 5e-9);
 }
 
-// 40 MB of strings that stand before the kernels' names, and that only tables refer to which are not read.
+// 40 MB of strings before the kernels' names, referenced only by tables that are not read.
 TEST_F(Nsight, StringsOfOthersAreNotKeptAndDisplaceNoKernel) {
   const std::string path =
       write("a.sqlite", schema() + job(1, 4, 6) +
@@ -157,7 +157,8 @@ TEST_F(Nsight, StringsOfOthersAreNotKeptAndDisplaceNoKernel) {
   for (std::uint32_t i = 0; i < capture.names.size(); ++i) EXPECT_THAT(capture.names[i], Not(HasSubstr("secret")));
 }
 
-// Tables with versions and short names; without globalPid all is of one process; an id without a text is no name.
+// Versioned tables and short names. Without globalPid, everything belongs to one process. An id without a text is no
+// name.
 TEST_F(Nsight, OtherSchemasGiveTheSameAnswer) {
   for (const char* other : {"ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL RENAME COLUMN demangledName TO shortName;"
                             "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL RENAME TO CUPTI_ACTIVITY_KIND_KERNEL_V3;"
@@ -186,7 +187,7 @@ TEST_F(Nsight, LossesThatTheProfilerReportsAreNoted) {
   EXPECT_THAT(report.notes, Not(::testing::Contains(HasSubstr("alice"))));
 }
 
-// CUDA loads code within a launch, 0.02 ms of the gap before a kernel that is launched next; buffers are flushed.
+// CUDA loads code in a launch, 0.02 ms of the gap before the next kernel; the profiler flushes buffers.
 TEST_F(Nsight, OverheadIsTheProfilersOrTheLoadingOfCode) {
   const std::string sql = schema() +
                           "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (100000, 200000, 0, 7, 1, 16777216, 1),"
@@ -205,7 +206,7 @@ TEST_F(Nsight, OverheadIsTheProfilersOrTheLoadingOfCode) {
   EXPECT_NEAR(idle_s[static_cast<std::size_t>(Cause::host)], 50e-6, 1e-12);
 }
 
-// Ranges of an optimizer's step stand within the steps of training, each with a kernel of its own.
+// Ranges of optimizer steps lie within training steps, each with its own kernel.
 TEST_F(Nsight, StepsWithinStepsAreNone) {
   std::string sql = schema() + job(1, 4, 6);
   for (int s = 0; s < 6; ++s) {
@@ -240,7 +241,7 @@ TEST_F(Nsight, TheAnswerSaysWhichStepsCount) {
             "none found: all figures are of the whole trace");
 }
 
-// 2.x and 3.x are known; another is read all the same.
+// Schemas 2.x and 3.x are known; others are read with a note.
 TEST_F(Nsight, ASchemaThatIsNotKnownIsNoted) {
   for (const auto& [version, known] : std::initializer_list<std::pair<const char*, bool>>{
            {"1.8.4", false}, {"2.9.1", true}, {"3.0.0", true}, {"3.25.0", true}, {"4.0.0", false}, {"new", false}}) {
@@ -254,7 +255,7 @@ TEST_F(Nsight, ASchemaThatIsNotKnownIsNoted) {
   }
 }
 
-// The same of ranges whose names are no marks: that they recur shows that they are steps.
+// As for annotations: recurring ranges are steps even if their names do not say so.
 TEST_F(Nsight, ALongRangeDropsNoOtherOfThoseThatRecur) {
   const std::string sql = schema() + job(1, 4, 6) +
                           "UPDATE NVTX_EVENTS SET text = 'batch';"
@@ -285,7 +286,7 @@ TEST_F(Nsight, OtherDatabasesAreNamed) {
   };
   EXPECT_THAT(error("CREATE TABLE a (b);"), HasSubstr("but no export of Nsight Systems"));
   EXPECT_THAT(error(schema()), HasSubstr("no kernel ran on a GPU"));
-  // A view with a query that never ends is no table.
+  // A view with an endless query does not count as a table.
   EXPECT_THAT(error("CREATE TABLE StringIds (id INTEGER, value TEXT); CREATE TABLE META_DATA_EXPORT (name, value);"
                     "CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 "
                     "FROM c) SELECT x AS start, x AS end FROM c;"),

@@ -1,4 +1,4 @@
-// A step of harness's own, written by `harness trace` and read back: the same breakdown.
+// A step of harness itself, written by `harness trace` and read back, has the same breakdown.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

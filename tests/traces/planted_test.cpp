@@ -1,4 +1,4 @@
-// Known causes, planted in traces that are made from simulated steps: each is named, and nothing of a healthy step is.
+// Known causes planted in traces of simulated steps: each is named, and a healthy step has none.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,13 +20,13 @@
 namespace harness::test {
 namespace {
 
-/// What delays a GPU from the host's side, the same on all ranks.
+/// Delays of a GPU by its host, equal on all ranks.
 struct Host {
-  double before_kernels_us = 0;  // each computation is launched so long after the one before it has ended
+  double before_kernels_us = 0;  // delay of each computation's launch after the previous one has ended
   double loading_us = 0;         // before each step
 };
 
-/// The simulated step of a job with faults of its cluster, with the timeline of every rank.
+/// Simulates the step of a job with faults of its cluster. Returns it with the timeline of every rank.
 store::Result simulated(const Job& job, const config::Faults& faults) {
   store::Result result = unmeasured(job, experiment_of(job));
   const explain::Reference reference = explain::reference_of(result);
@@ -44,7 +44,7 @@ store::Result simulated(const Job& job, const config::Faults& faults) {
   return result;
 }
 
-/// Four steps of it, as the PyTorch profiler writes them: a file for each rank.
+/// Four such steps as the PyTorch profiler writes them: one file per rank.
 class Profile {
  public:
   Profile(const store::Result& result, const program::Layout& layout, const Host& host)
@@ -103,10 +103,10 @@ class Profile {
   std::map<std::string, double> bytes_;
 };
 
-// The clock runs on by what each delay adds, at the same moments on all ranks.
+// Each delay shifts all later events, at the same moments on all ranks.
 std::string Profile::of_rank(int rank) const {
   constexpr int steps = 4;
-  std::vector<double> delays_us;  // starts of the first rank's computations: the moments after which all are later
+  std::vector<double> delays_us;  // starts of the first rank's computations: each delays everything after it
   double length_us = 0;
   int first = -1;
   for (const analysis::DrawnInterval& x : step_.intervals) {
@@ -171,7 +171,7 @@ struct Plant {
   config::Faults faults = {};
   test::Host host = {};
   const char* first_problem = "";  // "": none
-  const char* cause = "";          // beside the prediction of the job, with overlap; "": none
+  const char* cause = "";          // compared with the prediction of the job with overlap; "": none
 };
 
 void PrintTo(const Plant& plant, std::ostream* out) {
@@ -248,7 +248,7 @@ config::Faults socket() {
   return faults;
 }
 
-// The page names the late rank, draws every rank of eight, and holds the parts of the step with their sum.
+// The page names the late rank, draws all eight ranks, and shows the parts of the step with their sum.
 TEST(Page, ShowsTheStepItsRanksAndWhoIsLate) {
   const Plant plant{"slow rank", tensor, slow_gpu(5)};
   const Report report = traced(plant);

@@ -15,7 +15,7 @@
 namespace harness::worker {
 namespace {
 
-// Completes step i after (i + 1) milliseconds of its own clock, loss 100 + step.
+// Completes step i after (i + 1) milliseconds of its own clock, with loss 100 + step.
 class ScriptedExecutable final : public backend::Executable {
  public:
   std::vector<RendezvousMessage> publish() override { return {}; }
@@ -58,7 +58,7 @@ program::Program small_program() {
   return program;
 }
 
-// The steps of an executable, and what they need.
+// Steps of an executable, with the objects they need.
 struct Rig {
   ScriptedExecutable executable;
   program::Program program = small_program();
@@ -89,7 +89,7 @@ class WaitingInputs final : public program::InputSource {
   bool is_part_;
 };
 
-// A device's own clock starts with its first operation.
+// A device's clock starts with its first operation, after the wait for data.
 TEST(Tasks, AProfiledStepBeginsWithItsWaitForData) {
   for (const bool is_part : {false, true}) {
     Rig rig;
@@ -102,7 +102,7 @@ TEST(Tasks, AProfiledStepBeginsWithItsWaitForData) {
   }
 }
 
-// A Program that fills no inputs gives a planted fault no other occasion.
+// For a Program that fills no inputs, a planted fault can only act between steps.
 TEST(Tasks, AFaultBetweenStepsComesBeforeItsStep) {
   Rig rig;
   std::vector<std::int64_t> came;
@@ -157,7 +157,7 @@ TEST(Tasks, ATimelineIsOfferedOfEveryProfiledStepAfterTheWarmUp) {
   EXPECT_EQ(samples.communication_s, (std::vector<float>{0.375F}));
 }
 
-// Each step of this executable writes a number that says which it was.
+// Each step of this executable writes a number that identifies it.
 TEST(Tasks, GradientsAreSquaredAfterTheFirstStepOfAll) {
   const std::vector<workloads::GradientPart> gradients{
       {{1, 0, 2}, true, 1}, {{1, 2, 2}, false, 4}, {{1, 4, 1}, true, 2}};
@@ -187,7 +187,7 @@ TEST(Tasks, MoreStepsThanLossesAreKeptIsAnError) {
   EXPECT_THROW(time_steps(rig.steps, 2, 20), Error);
 }
 
-// Ranks on CPUs have no memory of their own to copy to: they say so, and build no step for it.
+// CPU ranks have no device memory to copy to: they report no rates, and build no step.
 TEST(Tasks, CopiesWithTheHostNeedNoStep) {
   job::WorkerOrder order;
   order.request.backend = config::BackendKind::cpu;
@@ -202,7 +202,7 @@ TEST(Tasks, CopiesWithTheHostNeedNoStep) {
   EXPECT_EQ(copied.rates.both_bytes_per_s, 0);
 }
 
-// Counts what is asked of it, and finds fault or not.
+// Counts its calls, and finds a fault if `wrong`.
 class ScriptedCheck final : public workloads::OutputCheck {
  public:
   explicit ScriptedCheck(bool wrong) : wrong_(wrong) {}

@@ -1,5 +1,5 @@
-// How reliable the level model's verdicts are: whole sweeps are simulated under noise whose truth is known. With
-// HARNESS_SOAK (make soak) over every noise and 3000 sweeps each; docs/method.md quotes the table that it prints.
+// Reliability of the level model's verdicts, from simulated sweeps with known truth. HARNESS_SOAK (make soak) runs
+// every noise with 3000 sweeps each; docs/method.md quotes the printed table.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,10 +24,10 @@ using test::simulated::Size;
 
 struct Tally {
   int sweeps = 0;
-  int excluded = 0;       // sweeps in which some interval leaves out "no change"
-  int false_verdict = 0;  // sweeps in which some identical case came out beyond 1 %
+  int excluded = 0;       // sweeps with an interval that excludes "no change"
+  int false_verdict = 0;  // sweeps with a verdict beyond 1 % on an identical case
   int intervals = 0;
-  double found = 0;  // of a planted 2 %, beyond 1 %: the mean of faster and slower
+  double found = 0;  // share of a planted 2 % found beyond 1 %: the mean of faster and slower
   int carry_over = 0, widened = 0, guarded = 0, control_moved = 0;  // sweeps
   std::vector<double> half_widths;
 
@@ -35,7 +35,7 @@ struct Tally {
   double error_of(double count) const { return std::sqrt(share(count) * (1 - share(count)) / sweeps); }
 };
 
-// All cases are identical. A case with another location has the same interval around that.
+// All cases are identical. An effect would shift a case's interval without changing its width.
 void add_sweep(const SweepBlocks& sweep, const std::vector<Question>& questions, Tally& tally) {
   const double threshold = std::log1p(0.01), beyond = std::log1p(0.02) - threshold;
   const SweepEstimate estimate = estimate_level(sweep, questions);
@@ -70,7 +70,7 @@ Tally simulate(const Disturbance& noise, const Size& size, int sweeps, unsigned 
 }
 
 struct PlantedCases {
-  double block_deviation = 0;  // that the sweeps report, on average; without a level, the true one
+  double block_deviation = 0;  // as the sweeps report it, on average; without a level, the true one
   std::vector<double> lows;    // of the intervals of cases without an effect
 };
 
@@ -101,11 +101,11 @@ void print_heading() {
 
 struct Row {
   Disturbance noise;
-  double excluded, found, half_width;  // of the study that recommended the procedure, in %; 3000 sweeps
+  double excluded, found, half_width;  // from the study that recommended the procedure, in %; 3000 sweeps
 };
 
-// Rows in which the truth is not what a sweep of this length can show, or where its assumptions are broken on purpose,
-// have the share that the study saw, too: above the 5 % that are declared.
+// Some rows exceed the declared 5 %, as in the study: a sweep of this length cannot show the truth, or the assumptions
+// are broken on purpose.
 const std::vector<Row>& all_rows() {
   static const std::vector<Row> rows{
       {{.name = "drift 1 %, 600 s; set-up 0.2 %"}, 2.97, 99.7, 0.407},
@@ -160,7 +160,8 @@ const std::vector<Row>& all_rows() {
   return rows;
 }
 
-// Met within Monte Carlo errors of both sides, or bettered. Two dozen rows of three numbers: three errors.
+// The study's figures are met within the Monte Carlo errors of both, or bettered: three standard errors, for two dozen
+// rows of three figures.
 void expect_as_studied(const Row& row, const Tally& tally) {
   const double studied = row.excluded / 100, found = row.found / 100;
   const auto error = [&](double share) { return std::sqrt(share * (1 - share) * (1.0 / 3000 + 1.0 / tally.sweeps)); };
@@ -182,13 +183,13 @@ TEST(LevelSimulation, ErrorAndPowerByNoise) {
   }
 }
 
-// The share that may exceed 5 % by chance.
+// The number of sweeps that may be wrong at a rate of 5 %, with three standard errors.
 double at_most_five_percent(int sweeps) {
   return 0.05 * sweeps + 3 * std::sqrt(0.05 * 0.95 * sweeps);
 }
 
-// A machine that runs some blocks, whole and by chance, in a slower state: a neighbour on the other half of the core, a
-// clock that stays low. With few blocks of a case, most of them may be slow ones.
+// A machine that runs random whole blocks in a slower state: a neighbour on the sibling hyperthread, or a clock that
+// stays low. With few blocks of a case, most of them may be slow.
 TEST(LevelSimulation, ASecondStateOfTheMachineIsNoEffect) {
   const int sweeps = test::draws(300, 3000);
   std::printf("%-40s %s\n", "blocks in a slower state", "false sweeps, half width (%)");
@@ -215,7 +216,7 @@ TEST(LevelSimulation, ASecondStateOfTheMachineIsNoEffect) {
   }
 }
 
-// plan promises that four sweeps in five find such an effect.
+// plan promises that four sweeps in five find an effect of this size.
 TEST(LevelSimulation, ResolvableEffectIsFoundFourTimesInFive) {
   constexpr double deviation = 0.004;
   const std::vector<int> all_rounds = soaking() ? std::vector{4, 5, 6, 8, 12, 24} : std::vector{4, 5, 12};

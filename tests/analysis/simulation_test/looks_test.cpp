@@ -1,4 +1,4 @@
-// What looks are worth: whole sweeps are simulated under noise whose truth is known.
+// The benefit of looks, from simulated sweeps with known truth.
 #include "analysis/estimator.h"
 
 #include <gtest/gtest.h>
@@ -20,8 +20,8 @@ using test::simulated::Disturbance;
 using test::simulated::NoisySweeps;
 
 struct Outcome {
-  double settled = 0, blocks = 0;  // share of cases; of a sweep, on average
-  int false_sweeps = 0;            // in which some verdict contradicts the truth
+  double settled = 0, blocks = 0;  // share of cases; per sweep, on average
+  int false_sweeps = 0;            // sweeps with a verdict that contradicts the truth
 };
 
 std::vector<Look> looks_at(std::vector<int> rounds) {
@@ -41,8 +41,8 @@ bool contradicts(Verdict verdict, double effect, double smallest_effect) {
   return verdict == Verdict::same && std::abs(effect) >= threshold;
 }
 
-// A sweep as it would run: the drawn blocks are what the machine does to whatever runs next, and rounds get shorter
-// when cases leave.
+// Simulates a sweep as it would run: the drawn blocks are the disturbance of whatever runs next, and rounds shrink when
+// cases are settled.
 Outcome simulate(const Disturbance& noise, const std::vector<double>& effects, const std::vector<Look>& looks,
                  double smallest_effect, int sweeps) {
   const auto cases = static_cast<int>(effects.size());
@@ -87,7 +87,7 @@ Outcome simulate(const Disturbance& noise, const std::vector<double>& effects, c
 
 const std::vector<int> usual{5, 8, 12, 18, 27, 40};
 
-// The mixture of the study that recommended the procedure: nothing, a little, and much.
+// The mixture of the study that recommended the procedure: no effect, small and large effects.
 const std::vector<double> mixture{0, 0, 0, 0, 0.003, -0.005, 0.015, -0.02, 0.03, -0.08, std::log(1.4)};
 
 std::vector<Disturbance> noises() {
@@ -111,7 +111,7 @@ TEST(LooksSimulation, SettleAsMuchAsFortyRoundsWithHalfTheBlocks) {
 }
 
 // All cases are identical and any effect counts, so every verdict "faster" or "slower" is false. Without sharing the
-// error, six looks make three times as many.
+// error, six looks triple their number.
 TEST(LooksSimulation, KeepTheDeclaredError) {
   const int sweeps = test::draws(120, 1000);
   const std::vector<double> nothing(11, 0.0);

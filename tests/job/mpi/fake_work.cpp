@@ -27,7 +27,7 @@ double now_s() {
   return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
 }
 
-sockaddr_un address_of(const std::string& name) {  // abstract: leaves no file behind
+sockaddr_un address_of(const std::string& name) {  // abstract: leaves no file
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path + 1, name.data(), name.size());
@@ -172,7 +172,7 @@ worker::Work fake_work(const job::WorkerOrder& order, const std::shared_ptr<back
     const int profiled = std::get<job::RecordTimeline>(request.task).steps;
     work.task = [=, warmup = request.warmup_steps, ranks = request.layout.ranks()](worker::Steps* running) {
       job::TimelineSamples samples = worker::record_timeline(*running, warmup, profiled, order.rank == 0, ranks, {});
-      // The last step is the median on every rank alone, and the first is that of the slowest ranks.
+      // Each rank's own median is its last step; the median of the slowest ranks' times is the first step.
       constexpr std::array<std::array<double, 3>, 2> seconds{{{3, 1, 2}, {1, 9, 2}}};
       for (std::size_t i = 0; i < samples.offered.size(); ++i)
         samples.offered[i].step_s = seconds.at(order.rank == 0 ? 0 : 1).at(i);

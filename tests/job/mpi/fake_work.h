@@ -4,8 +4,8 @@
 
 namespace harness::test {
 
-/// Work that needs no backend: every step is a barrier over a socket per rank, with rank 0 in the middle, so that one
-/// rank's trouble becomes the others' as it would with real collectives.
+/// Work without a backend: every step is a barrier over one socket per rank through rank 0, so that a failing rank
+/// stalls the others as a real collective would.
 worker::Work fake_work(const job::WorkerOrder& order, const std::shared_ptr<backend::Connections>& connections,
                        const worker::AroundOf& around);
 

@@ -29,7 +29,7 @@ struct Fault {
 
 class Faults : public ::testing::TestWithParam<Fault> {};
 
-// The block ends with the right rank and reason; the blocks after it run as if nothing had been.
+// The block ends with the right rank and reason. Later blocks run normally.
 TEST_P(Faults, CostTheirBlockAndNothingElse) {
   const Fault& f = GetParam();
 #ifdef __SANITIZE_ADDRESS__
@@ -91,7 +91,7 @@ TEST(Faults, AKilledSupervisorLeavesNoWorkerBehind) {
   EXPECT_NE(job.exit_code(), 0);
 }
 
-// One rank is enough.
+// A single rank suffices.
 TEST(Signals, TheFirstFinishesTheBlock) {
   Launched job(3, "blocks=100 steps=200");
   ASSERT_TRUE(job.says("begin 1")) << job.output();
@@ -103,7 +103,7 @@ TEST(Signals, TheFirstFinishesTheBlock) {
   EXPECT_THAT(job.output(), Not(HasSubstr("begin 4")));
 }
 
-// Slurm can signal every process of a step.
+// Slurm can signal every process of a job step.
 TEST(Signals, WorkersTakeNoNotice) {
   Launched job(2, "steps=300");
   ASSERT_TRUE(job.says("begin 0")) << job.output();
@@ -130,7 +130,7 @@ TEST(Signals, TheSecondStopsAtOnce) {
   EXPECT_THAT(job.output(), HasSubstr("ok false stopped true"));
 }
 
-// mpirun makes SIGTERM of it and kills a second later: the block is given up in time to say so.
+// mpirun sends SIGTERM and kills a second later: the block must be abandoned in time to report it.
 TEST(Signals, MpirunInterruptedLeavesTimeForAWord) {
   Launched job(2, "steps=3000");
   ASSERT_TRUE(job.says("begin 0")) << job.output();
@@ -141,7 +141,7 @@ TEST(Signals, MpirunInterruptedLeavesTimeForAWord) {
 }
 
 void expect_ended(Launched& job, int rank) {
-  ASSERT_TRUE(job.wait()) << job.output();  // and nothing is left, the frozen process neither
+  ASSERT_TRUE(job.wait()) << job.output();  // no process is left, not even the frozen one
   EXPECT_NE(job.exit_code(), 0);
   EXPECT_THAT(job.output(), HasSubstr(fmt::format("harness: rank {} on ", rank)));
   EXPECT_THAT(job.output(),
@@ -156,7 +156,7 @@ TEST(Frozen, RankZeroIsMissedDuringABlock) {
   expect_ended(job, 0);
 }
 
-// The others wait for the orders of rank 0, which does something of its own.
+// The other ranks wait for orders from rank 0, which is busy elsewhere.
 TEST(Frozen, ARankIsMissedBetweenBlocks) {
   Launched job(3, "blocks=2 steps=1 pause=20");
   ASSERT_TRUE(job.says("pause 0")) << job.output();
@@ -178,8 +178,7 @@ TEST(Frozen, ASecondSignalNeedsNobodyElse) {
   EXPECT_THAT(job.output(), HasSubstr("stopped by a signal, though other ranks of the job do not answer"));
 }
 
-// Rank 0, while it does something of its own; and all of them: Ctrl-Z, a batch system that suspends jobs, a laptop that
-// sleeps.
+// Rank 0 while it is busy elsewhere, and all ranks: Ctrl-Z, a batch system that suspends jobs, a sleeping laptop.
 TEST(Frozen, NeitherABusyRankNorASuspendedJobIs) {
   Launched job(3, "blocks=2 steps=300 step=1000 pause=20");
   ASSERT_TRUE(job.says("begin 0")) << job.output();
@@ -195,7 +194,7 @@ TEST(Frozen, NeitherABusyRankNorASuspendedJobIs) {
 
 class Wrap : public ::testing::Test {
  protected:
-  /// A script as the command, which finds its worker's command line in "$@".
+  /// Writes a wrapper script, which gets the worker's command line as "$@".
   std::string around(const std::string& script) {
     const std::string path = folder_ / "wrap.sh";
     std::ofstream(path) << script;
@@ -215,10 +214,10 @@ TEST_F(Wrap, IsWaitedForWhileItWritesItsReport) {
   Launched job(2, "blocks=1", around("\"$@\"\nsleep 4\necho done >> " + report + "\n"));
   ASSERT_TRUE(job.wait()) << job.output();
   EXPECT_THAT(job.output(), HasSubstr("block 0 ok true"));
-  EXPECT_EQ(std::filesystem::exists(report) ? std::filesystem::file_size(report) : 0, 10u);  // both ranks'
+  EXPECT_EQ(std::filesystem::exists(report) ? std::filesystem::file_size(report) : 0, 10u);  // from both ranks
 }
 
-// Deadlines are for what is silent; this is wrong at once.
+// Deadlines apply to silent workers; invalid output fails at once.
 TEST_F(Wrap, WhatIsNoMessageIsBlamedAtOnce) {
   const auto began = std::chrono::steady_clock::now();
   Launched job(2, "blocks=1 start=60", around("exec cat /dev/zero >/proc/self/fd/199\n"));

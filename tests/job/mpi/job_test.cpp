@@ -45,10 +45,10 @@ TEST(Job, EveryRankAnswersAQuestion) {
     const std::string start = std::string("answer ") + question + " to ";
     EXPECT_THAT(job.output(), HasSubstr(start + "0\n" + start + "10\n" + start + "20\n"));
   }
-  EXPECT_THAT(job.output(), HasSubstr("block 0 ok true"));  // and goes on
+  EXPECT_THAT(job.output(), HasSubstr("block 0 ok true"));  // the job continues
 }
 
-// The workers number themselves within their set.
+// Workers are numbered within their set.
 TEST(Job, AnyRanksOfTheJobMayHaveTheWorkers) {
   Launched job(4, "first=2 ranks=2 task=2");
   ASSERT_TRUE(job.wait()) << job.output();
@@ -57,7 +57,7 @@ TEST(Job, AnyRanksOfTheJobMayHaveTheWorkers) {
     EXPECT_THAT(job.output(), HasSubstr(line));
 }
 
-// The processes of rank 0, one for each block.
+// Lists the processes of rank 0, one per block.
 std::vector<std::string> processes_of(const std::string& output) {
   const std::string mark = "identity 0 PID=";
   std::vector<std::string> processes;
@@ -91,14 +91,14 @@ TEST(Job, TheCulpritOfASetIsNamedByItsRankInTheJob) {
   EXPECT_THAT(job.output(), HasSubstr("block 0 ok false stopped false culprit 2 samples 0 reason [rank 2 on "));
 }
 
-// Who leaves first waits for what is still sent to him: nobody else can take it.
+// A rank that leaves first waits for the messages still sent to it: no other rank can receive them.
 TEST(Job, EndsWithANoteUnderWay) {
   Launched job(3, "late-note");
   ASSERT_TRUE(job.wait()) << job.output();
   EXPECT_EQ(job.exit_code(), 0);
 }
 
-// As far as the kernel of this machine tells.
+// As far as this machine's kernel reports it.
 TEST(Job, ABlockKnowsWhatElseTheMachineDid) {
   Launched job(3, "ranks=2");
   ASSERT_TRUE(job.wait()) << job.output();
@@ -111,7 +111,7 @@ TEST(Job, ABlockKnowsWhatElseTheMachineDid) {
   EXPECT_THAT(job.output(), HasSubstr("conditions steal true foreign true on " + machine::host_name()));
 }
 
-// Of several profiled steps all ranks keep the same one: the median by the slowest rank of each.
+// All ranks keep the same one of several profiled steps: the median of the slowest rank's times.
 TEST(Job, TheRanksAgreeOnOneProfiledStep) {
   Launched job(3, "task=1");
   ASSERT_TRUE(job.wait()) << job.output();
@@ -133,7 +133,7 @@ TEST(Job, WorkersSeeOneCleanEnvironment) {
   EXPECT_THAT(out, Not(HasSubstr("OMP_NUM_THREADS=77")));
 }
 
-// What the kernel says of the workers themselves.
+// As the kernel reports the workers' bindings.
 TEST(Job, WorkersHaveCpusOfTheJob) {
   Launched job(2, "task=2");
   ASSERT_TRUE(job.wait()) << job.output();

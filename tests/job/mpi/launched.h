@@ -7,27 +7,27 @@
 
 namespace harness::test {
 
-/// A job of this test program under mpirun. Everything it starts carries a tag in its environment.
+/// A job of this test program under mpirun. All its processes carry a tag in their environment.
 class Launched {
  public:
-  /// `environment`: "NAME=value …" for the job; `mpirun`: the launching words, "" for the usual ones.
+  /// `environment`: "NAME=value …" for the job; `mpirun`: the launch command, "" for the default.
   Launched(int ranks, const std::string& arguments, const std::string& environment = "");
   ~Launched();
   Launched(const Launched&) = delete;
   Launched& operator=(const Launched&) = delete;
 
-  /// Waits for its end and for the end of all it started. False if that takes too long.
+  /// Waits for mpirun and every process it started to end. Returns false after `longest_s`.
   bool wait(double longest_s = 300);
-  /// Waits until its output has this text.
+  /// Waits until the output contains this text.
   bool says(const std::string& text, double longest_s = 200);
   const std::string& output();
   int exit_code() const { return exit_code_; }
-  /// Living processes with the tag whose first argument is this; "" for all.
+  /// Lists living processes with the tag whose first argument is `verb`; "" for all.
   std::vector<pid_t> processes(const std::string& verb) const;
-  /// mpirun, and what it started itself: a worker that is just being started still looks like its supervisor.
+  /// mpirun and its direct children. A worker that is just being started still looks like its supervisor.
   pid_t mpirun() const { return pid_; }
   std::vector<pid_t> supervisors() const;
-  /// The one that is this rank.
+  /// Returns the supervisor of this rank.
   pid_t supervisor(int rank) const;
 
  private:

@@ -1,5 +1,5 @@
-// The test program is also what the tests launch: `job …` is a supervisor that runs a few blocks and says how they
-// went, `worker` a worker with fake work.
+// The tests launch this program itself: `job …` is a supervisor that runs a few blocks and reports their outcome,
+// `worker` a worker with fake work.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@
 namespace harness::test {
 namespace {
 
-// As the program does. Returns the exit code.
+// Prints the error as the program does. Returns the exit code.
 int say(const Error& e) {
   if (*e.what() != '\0') std::cerr << "harness: " + std::string(e.what()) + "\n";
   return e.exit_code();
@@ -30,7 +30,7 @@ int say(const Error& e) {
 
 using Numbers = std::map<std::string, double>;
 
-// What rank 0 does.
+// The actions of rank 0.
 void lead(job::Job& job, Numbers& number) {
   for (const job::RankPlace& p : job.places()) {
     std::cout << fmt::format("place {} local {}/{} node {} cores {} memory {:.0f} device {}\n", p.rank, p.local_rank,
@@ -128,13 +128,13 @@ void expect(bool holds, const mpi::Ranks& ranks, std::string_view what) {
   if (!holds) fail("rank {} of {}: {}", ranks.rank(), ranks.size(), what);
 }
 
-std::string word_of(int rank) {  // of different lengths, that of rank 0 empty
+std::string word_of(int rank) {  // different lengths; rank 0 has an empty one
   return std::string(static_cast<std::size_t>(1000 * rank), static_cast<char>('a' + rank % 26));
 }
 
 void try_collectives(mpi::Ranks& ranks) {
   const int rank = ranks.rank(), size = ranks.size();
-  std::string large(3'000'000, rank == 0 ? 'x' : 'y');  // more than a socket takes at once
+  std::string large(3'000'000, rank == 0 ? 'x' : 'y');  // more than a socket buffer holds
   ranks.broadcast(large, {});
   expect(large == std::string(3'000'000, 'x'), ranks, "broadcast");
 
@@ -154,8 +154,8 @@ void try_collectives(mpi::Ranks& ranks) {
     expect(words[i] == word_of(static_cast<int>(i)), ranks, "gather: whose");
 }
 
-// Every rank has something for all others, and more for the next one. One exchange follows the other at once: what is
-// sent in the next must not be taken for a message of this one.
+// Every rank sends to all others, and twice to its successor. Exchanges follow each other at once: a message of the
+// next exchange must not be taken for one of this exchange.
 void try_exchange(mpi::Ranks& ranks, int number) {
   const int rank = ranks.rank(), size = ranks.size();
   const auto content = [&](int from, int to) { return fmt::format("{}: {} to {}", number, from, to) + word_of(to); };
@@ -174,11 +174,11 @@ void try_exchange(mpi::Ranks& ranks, int number) {
   expect(received == expected, ranks, "exchange");
 }
 
-// Those of one sender in order, and all of them once the barrier is through.
+// Notes of one sender arrive in order, and all have arrived after the barrier.
 void try_notes(mpi::Ranks& ranks) {
   constexpr int each = 20;
   const int rank = ranks.rank(), size = ranks.size();
-  std::map<std::int64_t, std::int64_t> from;  // how many have come
+  std::map<std::int64_t, std::int64_t> from;  // number received
   const auto take = [&] {
     while (const auto note = ranks.receive())
       expect(note->block == from[note->severity]++, ranks, "a note came out of order");
@@ -195,8 +195,8 @@ void try_notes(mpi::Ranks& ranks) {
   for (const auto& [sender, count] : from) expect(count == each, ranks, "a note is missing");
 }
 
-// Makes every call that ranks have, and throws Error where one does not do what ranks.h says. At the end, rank 0 says
-// which ranks share a node.
+// Makes every call of mpi::Ranks, and throws Error if one violates ranks.h. At the end rank 0 prints which ranks share
+// a node.
 int make_every_call(mpi::Ranks& ranks) {
   for (int times = 0; times < 3; ++times) {
     try_collectives(ranks);
@@ -213,7 +213,7 @@ int make_every_call(mpi::Ranks& ranks) {
   return 0;
 }
 
-// One rank has a note for all others, who have long begun to leave.
+// One rank sends a note to all others, which have already begun to leave.
 int leave_with_a_note_under_way(mpi::Ranks& ranks) {
   mpi::Alarms alarms(ranks, 0);
   alarms.begin_block(1);

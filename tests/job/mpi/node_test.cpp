@@ -11,7 +11,7 @@
 namespace harness::mpi {
 namespace {
 
-// A node with `cores` cores of two logical CPUs each, as its rank `rank` of `ranks` sees it; its ranks start at 8.
+// A node with `cores` cores of two logical CPUs each, seen by its rank `rank` of `ranks`. Ranks start at 8.
 Site node(int cores, int ranks, int rank) {
   Site site;
   for (int core = 0; core < cores; ++core) site.cores.push_back({core, core + cores});
@@ -76,7 +76,7 @@ TEST(Share, UnderAQuotaNobodyIsBoundUnasked) {
   EXPECT_EQ(share.cpus.count(), 16u);
 }
 
-// A worker with a GPU binds itself, among all CPUs of the job.
+// A worker with a GPU binds itself, using all CPUs of the job.
 TEST(Share, OfAGpuItHasAllCpusAndNoLimitOfItsOwn) {
   job::BlockRequest request = usual;
   request.backend = config::BackendKind::cuda;
@@ -98,10 +98,10 @@ TEST(Share, IsInPlaceForAWhile) {
   EXPECT_EQ(machine::bound_cpus(), before);
 }
 
-// 0.08 cores that ticks of the clock may be off in 10 s of 16 CPUs.
+// The resolution of the clock, in cores: 16 CPUs over 10 s, ticks of 0.01 s.
 const double ticks = 8 * std::sqrt(16 * 10 * 0.01) / (10 * 16);
 
-// The first supervisor of a node with 8 cores of two CPUs each, after 10 s.
+// The report of the first supervisor of a node with 8 cores of two CPUs each, after 10 s.
 NodeReport watcher(int node, const char* host, double busy_s, double own_s) {
   NodeReport report;
   report.node = node;
@@ -135,7 +135,7 @@ TEST(NodeWatch, TheClocksOfTheKernelMayDifferButNothingIsBelowZero) {
   EXPECT_EQ(worst_of(std::vector{watcher(0, "a", 19.9, 20)}).foreign_cores, 0);
 }
 
-// Two ticks of 0.01 s on either CPU, where the own processes took half of them: nobody else need have been there.
+// Two ticks of 0.01 s on either CPU, half of them by the own processes: no foreign process need have run.
 TEST(NodeWatch, WhatTicksMayBeOffIsNotForeign) {
   NodeReport brief = watcher(0, "a", 0.04, 0.02);
   brief.cores = brief.cpus = 2;
@@ -152,7 +152,7 @@ TEST(NodeWatch, WhatANodeDoesNotTellIsNotKnown) {
   EXPECT_TRUE(std::isnan(unknown.foreign_cores));
   EXPECT_TRUE(std::isnan(unknown.steal_share));
   EXPECT_EQ(unknown.busiest_host, "");
-  // A worker whose end was not seen hides the foreign use of its own node alone.
+  // A worker whose end was missed hides foreign use only on its own node.
   const std::vector<NodeReport> half = {watcher(0, "a", 60, 20), other(0, NodeReport::nan), watcher(2, "b", 10, 5)};
   EXPECT_NEAR(worst_of(half).foreign_cores, 0.25 - ticks, 1e-9);
   EXPECT_EQ(worst_of({}).busiest_host, "");

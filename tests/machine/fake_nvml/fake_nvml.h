@@ -2,8 +2,8 @@
 
 #include <atomic>
 
-// A library that goes by the name of the driver's and does what a test tells it: dlopen finds it since it is loaded
-// already. It shows that ours calls and reads it rightly, not what a driver would do.
+// A library under the name of the driver's that does what a test tells it. dlopen finds it because it is already
+// loaded. It tests the calls of our code and how it reads the answers, not the driver's behaviour.
 
 extern "C" {
 /// NVML: one GPU at 0000:18:00.0, whose readings change with every sample.

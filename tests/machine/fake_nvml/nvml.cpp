@@ -5,7 +5,7 @@
 
 #include "fake_nvml.h"
 
-// Declared anew, by https://docs.nvidia.com/deploy/nvml-api/, rather than shared with the code under test.
+// Declared again from https://docs.nvidia.com/deploy/nvml-api/, not shared with the code under test.
 namespace {
 FakeNvml state;
 constexpr int not_found = 6, not_supported = 3;
@@ -97,7 +97,7 @@ int nvmlDeviceGetMigMode(void*, unsigned* now, unsigned* later) {
   return tell(later, 1);
 }
 int nvmlDeviceGetTotalEccErrors(void*, int type, int counter, unsigned long long* errors) {
-  return tell(errors, type == 1 && counter == 0 ? 5 : 777);  // uncorrected, since the driver was loaded
+  return tell(errors, type == 1 && counter == 0 ? 5 : 777);  // uncorrected errors since the driver was loaded
 }
 int nvmlDeviceGetRemappedRows(void*, unsigned* corrected, unsigned* uncorrected, unsigned* pending, unsigned* failed) {
   *corrected = 7;
@@ -143,12 +143,12 @@ int nvmlDeviceGetGpuFabricInfoV(void*, void* info) {
   constexpr int version_mismatch = 25;
   if (fabric.version != (sizeof fabric | 2u << 24)) return version_mismatch;
   fabric.state = 3;
-  fabric.health = 0x9;  // degraded bandwidth, no recovery of routes
+  fabric.health = 0x9;  // degraded bandwidth, no route recovery
   std::memcpy(info, &fabric, sizeof fabric);
   return state.answers ? 0 : not_supported;
 }
 int nvmlDeviceGetNvLinkErrorCounter(void*, unsigned link, int counter, unsigned long long* count) {
-  *count = 10 * counter + link;  // 0 replays, 1 recoveries, 2 flits with a wrong checksum
+  *count = 10 * counter + link;  // 0 replays, 1 recoveries, 2 flit CRC errors
   return state.answers && link < 3 ? 0 : not_supported;
 }
 int nvmlDeviceGetFieldValues(void*, int count, void* values) {

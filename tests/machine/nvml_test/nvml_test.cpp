@@ -41,7 +41,7 @@ TEST(Nvml, TellsTheStateOfAllGpus) {
   EXPECT_EQ(gpu.recovery_action, 2u);
   EXPECT_EQ(gpu.nvlink_recoveries, 33u);  // 10 + 11 + 12
   EXPECT_EQ(gpu.nvlink_crc_errors, 63u);
-  EXPECT_EQ(gpu.compute_mode, std::nullopt);  // this driver has no such function
+  EXPECT_EQ(gpu.compute_mode, std::nullopt);  // the driver lacks this function
 }
 
 TEST(Nvml, WhatAGpuDoesNotTellIsNothing) {
@@ -69,7 +69,7 @@ void forget() {
   fake.energy_mj = 1000;
 }
 
-// Threads of this process, now.
+// Returns the number of threads of this process.
 std::ptrdiff_t threads() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
 }
@@ -81,7 +81,7 @@ TEST(GpuMonitor, SamplesFromStartToStop) {
   monitor.start();
   ASSERT_TRUE(test::wait_until([] { return fake_nvml()->samples >= 1; }));
   const GpuStatistics all = monitor.stop();
-  ASSERT_GE(all.samples, 2);  // the first and the one at the end; those in between depend on the machine
+  ASSERT_GE(all.samples, 2);  // the first and the last; the number of samples in between depends on the machine
   const double n = static_cast<double>(all.samples);
   EXPECT_DOUBLE_EQ(all.mean_utilisation, (n - 1) / n);
   EXPECT_DOUBLE_EQ(all.mean_sm_clock_hz, 1.5e9);
@@ -93,7 +93,7 @@ TEST(GpuMonitor, SamplesFromStartToStop) {
   EXPECT_EQ(all.throttle_reasons, 0x4u);
   EXPECT_DOUBLE_EQ(all.energy_j, 0.5 * n);  // read once at the start and once with each sample
 
-  monitor.start();  // forgets the first
+  monitor.start();  // discards the first samples
   const GpuStatistics again = monitor.stop();
   EXPECT_LT(again.samples, all.samples + 1);
   EXPECT_GE(again.samples, 1);
@@ -130,11 +130,11 @@ TEST(GpuMonitor, ADriverThatHangsDoesNotHangUs) {
     monitor.start();
     all = monitor.stop();
   }
-  // Here we are, although the driver has not answered.
+  // stop() returned although the driver has not answered.
   EXPECT_EQ(all.samples, 0);
   EXPECT_TRUE(std::isnan(all.energy_j));
   fake_nvml()->hangs = false;
-  // Fewer where the thread of an earlier test had not quite ended before.
+  // Fewer if the thread of an earlier test was still ending before.
   EXPECT_TRUE(test::wait_until([&] { return threads() <= before; }));
 }
 

@@ -54,7 +54,7 @@ void eat_memory(bool shared) {
   }
 }
 
-// Finds the timed block that this worker runs, by its number; "" in any other worker.
+// Returns "even" or "odd" by the number of this worker's timed block; "" in other workers.
 std::string_view parity_of_block() {
   const char* block = std::getenv("HARNESS_BLOCK");
   if (block == nullptr) return "";

@@ -14,32 +14,31 @@
 
 namespace harness::test {
 
-/// A deliberate fault, for tests of the fault handling: HARNESS_TEST_FAULT="rank=1,step=3,kind=segfault"
-/// with optional "case=NAME" and "seconds=0.2". Kinds: segfault, exit, throw, kill, hang, stop (the process is
-/// suspended and cannot answer), memory, shared_memory, allocation (1 GiB at once), delay, spin (a
-/// delay that keeps its core, so that no longer one comes of it: a virtual machine may get a core back late), pretend
-/// (with step=every: nothing waits, but every step is reported as longer by this much, so that a planted effect can be
-/// many times the noise of any machine). Step -1 is before the Program is built; "step=every" delays every step.
+/// A deliberate fault, for tests of the fault handling: HARNESS_TEST_FAULT="rank=1,step=3,kind=segfault" with optional
+/// "case=NAME" and "seconds=0.2". Kinds: segfault, exit, throw, kill, hang, stop (suspends the process, so that it
+/// cannot answer), memory, shared_memory, allocation (1 GiB at once), delay, spin (a delay that keeps its core, so that
+/// it does not grow longer: a virtual machine may get a core back late), pretend (with step=every: nothing waits, but
+/// every step is reported as longer by this much, so that a planted effect can be many times the noise of any machine).
+/// Step -1 is before the Program is built; "step=every" delays every step.
 /// "kind=delay,stream=data" instead lengthens each communication on that stream, "stream=compute" each pass of a layer:
 /// forward, its gradients, those of its weights (cpu backend).
-/// "blocks=even" or "blocks=odd": only in timed blocks
-/// with such a number, so that a case disagrees with itself. "company=yes": only where the process ran another block
-/// before. Several delays of every step, or several pretended ones, each with its own conditions, are joined by ";" and
-/// add up.
+/// "blocks=even" or "blocks=odd" limits the fault to timed blocks with such a number, so that a case disagrees with
+/// itself; "company=yes" to processes that ran another block before. Several delays of every step, or several pretended
+/// ones, each with its own conditions, are joined by ";" and add up.
 class TestFault {
  public:
-  /// No fault unless the text names this rank and case. Throws Error for invalid text.
+  /// Returns no fault unless the text names this rank and case. Throws Error for invalid text.
   static TestFault parse(const std::string& text, int rank, const std::string& case_name);
 
   void act_before_steps() const;
-  /// Wraps `inputs`: the fault occurs while they are filled, at its step.
+  /// Wraps `inputs` so that the fault occurs while they are filled, at its step.
   std::unique_ptr<program::InputSource> around(std::unique_ptr<program::InputSource> inputs) const;
-  /// For a Program that has no inputs to fill: the fault occurs before its step. Empty where it does not concern a
-  /// step.
+  /// Returns the fault to run before its step, for a Program that has no inputs to fill. Empty if the Program has
+  /// inputs or the fault concerns no step.
   std::function<void(std::int64_t step)> between_steps(const program::Program& program) const;
-  /// Adds the pretended delays to what a block measured, whose steps after the warm-up were timed as one too.
+  /// Adds the pretended delays to the steps of a block, and to the total of the steps after the warm-up.
   void pretend(job::TimedSamples& samples, int warmup_steps) const;
-  /// The operations that the backend delays.
+  /// Whether the backend delays operations.
   bool is_within_step() const { return !stream_.empty(); }
   Delay delay_within_step() const { return {stream_, seconds_}; }
 
@@ -55,7 +54,8 @@ class TestFault {
   double seconds_ = 0.2;
 };
 
-/// `make`, with the fault that the environment plants in a block. `around`: the operations that its backend delays.
+/// Returns `make` with the fault that the environment plants in a block. `around`: the operations that its backend
+/// delays.
 worker::WorkFactory with_faults(
     std::function<worker::Work(const job::WorkerOrder& order, std::shared_ptr<backend::Connections> connections,
                                const worker::AroundOf& around)>
