@@ -103,9 +103,8 @@ class Search {
     const config::Experiment& reference = model.reference().experiment;
     // On another cluster, most of the error is what is sought here: links and hosts below their specification.
     const sim::ExpectedErrors errors = sim::expected_errors(*reference.calibration, *reference.hardware);
-    found_.error_is_known = !reference.calibration->errors.empty();
-    const bool of_own = errors.tier == sim::Tier::own_cluster;
-    found_.margin = of_own ? std::max(least_error, errors.step->median) : unknown_error;
+    found_.error_is_known = errors.tier == sim::Tier::own_cluster;
+    found_.margin = found_.error_is_known ? std::max(least_error, errors.step->median) : unknown_error;
   }
 
   analysis::Diagnosis run() {
