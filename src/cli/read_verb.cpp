@@ -194,7 +194,8 @@ void print(const evidence::Answer& answer, std::ostream& out) {
   list("not read: ", answer.refused);
   list("- ", answer.notes);
   if (!answer.next.empty()) out << "\nNext:\n";
-  for (const std::string& command : answer.next) out << "  " << report::one_line(command) << "\n";  // one line, to paste
+  for (const std::string& command : answer.next)
+    out << "  " << report::one_line(command) << "\n";  // one line, to paste
 }
 
 Json json_of(const evidence::Answer& answer) {

@@ -107,8 +107,9 @@ bool is_much(double seconds, const analysis::Diagnosis& d) {
 }
 
 std::string margin_words(const analysis::Diagnosis& d) {
-  return d.error_is_known ? fmt::format("the expected error of {}", percent(d.margin))
-                          : fmt::format("{}, the margin of a calibration without a step of this cluster", percent(d.margin));
+  return d.error_is_known
+             ? fmt::format("the expected error of {}", percent(d.margin))
+             : fmt::format("{}, the margin of a calibration without a step of this cluster", percent(d.margin));
 }
 
 std::string words_without_cause(const analysis::Diagnosis& d, const std::string& both) {
