@@ -195,9 +195,11 @@ class Estimate {
   }
 
  private:
-  // nullopt if the case has no block, or its step time is unknown.
+  // A prediction has no copy of the baseline, and no step of a case that it does not know: they count as their
+  // reference. nullopt if the case has no block, or that step time is unknown too.
   std::optional<double> step_s(const plan::PlannedCase& planned) const {
-    const auto step = known_.seconds.find(planned.name);
+    auto step = known_.seconds.find(planned.name);
+    if (step == known_.seconds.end()) step = known_.seconds.find(plan_.cases[planned.reference].name);
     return planned.is_possible() && step != known_.seconds.end() ? std::optional(step->second) : std::nullopt;
   }
 

@@ -193,6 +193,24 @@ TEST(Plan, WithoutATimeItSaysWhatSimExpects) {
   EXPECT_THAT(said("laptop.yaml", 2, ""), HasSubstr("nothing closer is known before the first sweep"));
 }
 
+// A prediction has no copy of the baseline and knows no timeout of NCCL's, but a sweep measures both.
+TEST(Plan, WhatSimExpectsCountsTheBlocksThatItDoesNotPredict) {
+  const std::string job = test::source_dir() + "/configs/job.yaml";
+  const config::Experiment e = config::load_experiment(job, {config::predict, "calibration=harness"});
+  const plan::Plan p = plan::prepare(e, 128, {"baseline"}, plan::Processes::as_needed, planned_topology(e, 128, 0));
+  const double step_s = predict_cases(p).front().step->step_s;
+  // All but the copy run three workers before round 1, as in TakesTimesFromAnAssumedMfu.
+  const auto time_for = [&](int cases) {
+    const double preparation_s = 3 * 30 + step_s * (e.measure.warmup_steps + 5 + 1);
+    const double block_s = 30 + step_s * (e.measure.warmup_steps + e.measure.steps);
+    return fmt::format("time: {}, a block of the baseline",
+                       show_seconds((cases - 1) * preparation_s + e.measure.rounds * cases * block_s));
+  };
+  EXPECT_THAT(planned_text({.config = job, .only = {"baseline"}, .ranks = 128}), HasSubstr(time_for(2)));
+  EXPECT_THAT(planned_text({.config = job, .overrides = {"sweep={env: [{NCCL_IB_TIMEOUT: 22}]}"}, .ranks = 128}),
+              HasSubstr(time_for(3)));
+}
+
 // A plan for one rank skips every layout of a cluster: it warns at the top instead of in the footnotes only.
 TEST(Plan, WithoutRanksSaysThatItIsForOne) {
   const auto text = [](const std::vector<std::string>& overrides, int ranks) {
