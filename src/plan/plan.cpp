@@ -39,8 +39,11 @@ PlannedCase make_case(const Plan& plan, std::string name, const config::Change* 
     if (change == nullptr || !config::changes(*change, variable, experiment.baseline)) continue;
     const std::string why = variable.without_effect(known);
     if (why.empty()) continue;
-    // The baseline's value may have an effect that this one takes away.
-    const bool was_idle = !variable.without_effect(experiment.baseline).empty();
+    // The baseline's value may have an effect here that this one takes away, or not go with the other changes.
+    config::Settings before = known;
+    variable.parse(before, variable.print(experiment.baseline));
+    const bool was_idle =
+        !variable.without_effect(before).empty() && why_impossible(before, experiment.hardware).empty();
     c.is_alike = c.is_alike || was_idle;
     c.notes.push_back(was_idle ? fmt::format("{} has no effect: {}", variable.name, why)
                                : fmt::format("{}={} does nothing here, unlike {}: {}", variable.name,

@@ -90,6 +90,21 @@ TEST_F(CombinationsTest, ToTakeAnEffectAwayIsOne) {
   EXPECT_THAT(selective.notes, ElementsAre(HasSubstr("recompute=selective does nothing here, unlike full: ")));
 }
 
+// What has no effect depends on the number of ranks and on the other changes.
+TEST_F(CombinationsTest, WhatBothValuesLackHereIsAlike) {
+  const PlannedCase alone = planned("sweep: {bucket_size: [100 MiB]}\n", 1).cases.back();
+  EXPECT_TRUE(alone.is_alike);
+  EXPECT_THAT(alone.notes, ElementsAre(HasSubstr("bucket_size has no effect: data_parallel is 1")));
+  const Plan divided = planned("sweep: {layout: [{tensor_parallel: 4}], bucket_size: [100 MiB]}\n", 4);
+  EXPECT_FALSE(Combinations(divided).planned({0, 1}).is_alike);
+  EXPECT_TRUE(Combinations(divided).planned({1, 1}).is_alike);
+  // Without the second change, the first would be impossible: no other combination has this step.
+  const Plan gathers = planned("sweep: {sharding: [none], overlap_param_gather: [false]}\n", 8,
+                               {"baseline.sharding=optimizer", "baseline.overlap_param_gather=true"});
+  EXPECT_TRUE(Combinations(gathers).planned({1, 1}).is_possible());
+  EXPECT_FALSE(Combinations(gathers).planned({1, 1}).is_alike);
+}
+
 using test::add_change;
 using test::small_experiment;
 using Names = std::vector<std::string>;
