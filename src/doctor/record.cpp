@@ -234,9 +234,10 @@ bool is_volatile_fact(std::string_view name) {
   return ends_with_any(name, ends) || of_idle_link || name.starts_with("log") || name.starts_with("env/SLURM_");
 }
 
-// Counters since the last boot, which are smaller after a reboot.
+// Counters since the last boot, or since the driver was loaded, which are smaller after a reboot.
 bool counts_events(std::string_view name) {
-  static constexpr std::array<std::string_view, 3> ends{"/ecc_uncorrected", "/aer_fatal", "/aer_correctable"};
+  static constexpr std::array<std::string_view, 5> ends{"/ecc_uncorrected", "/aer_fatal", "/aer_correctable",
+                                                        "/nvlink_recoveries", "/nvlink_crc_errors"};
   return name.find("/counter/") != std::string_view::npos || ends_with_any(name, ends);
 }
 
