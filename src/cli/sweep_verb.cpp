@@ -200,6 +200,7 @@ std::pair<store::RunState, store::Result> measure_sweep(job::Job& job, const pla
 store::DoctorRecord examine_nodes(job::Job& job, const plan::Plan& plan, const std::string& sysroot,
                                   bool require_healthy, sweep::ProgressLine& progress) {
   if (config::traits_of(plan.experiment.backend).predicts()) return {};
+  constexpr int unhealthy = 2;  // as in `harness doctor`
   store::DoctorRecord record;
   try {
     const doctor::SweepToJudge sweep = sweep_of(plan);
@@ -208,12 +209,11 @@ store::DoctorRecord examine_nodes(job::Job& job, const plan::Plan& plan, const s
   } catch (const job::PeersLost&) {
     throw;
   } catch (const Error& error) {
-    if (require_healthy) throw;
+    if (require_healthy) throw Error(error.what(), unhealthy);
     progress.warn(fmt::format("doctor could not look at the nodes: {}", error.what()));
     return {};
   }
   if (const std::string unproven = doctor::failures_in_words(record, true); require_healthy && !unproven.empty()) {
-    constexpr int unhealthy = 2;  // as in `harness doctor`
     throw Error(fmt::format("nothing was measured: --require healthy, and doctor finds that\n{}repair it, leave the "
                             "node out, or measure without --require",
                             unproven),

@@ -94,7 +94,7 @@ TEST(SweepDoctor, AFolderWithoutANodeIsNotHealthy) {
     examine_nodes(job, plan, "/nonexistent", true, progress);
     FAIL();
   } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), 3);
+    EXPECT_EQ(error.exit_code(), 2);
     EXPECT_THAT(error.what(), HasSubstr("below '/nonexistent' no file of a node can be read"));
   }
 }
