@@ -56,6 +56,8 @@ TEST(Frameworks, WhereNothingIsWrittenTheKeyIsOmitted) {
                          {Framework::megatron, "rank_order", "tp-dp-pp", "omit --use-tp-pp-dp-mapping"},
                          {Framework::megatron, "rank_order", "dp-tp-pp", ""},
                          {Framework::megatron, "pipeline_schedule", "gpipe", ""},
+                         {Framework::megatron, "precision", "nvfp4", ""},
+                         {Framework::deepspeed, "precision", "nvfp4", ""},
                          {Framework::torchtitan, "fusion", "false", "omit compile.enable"},
                          {Framework::deepspeed, "gradient_accumulation", "auto", "omit gradient_accumulation_steps"},
                          {Framework::torchtitan, "threads", "2", ""}}) {

@@ -111,7 +111,7 @@ std::vector<FrameworkRow> megatron_rows() {
       switch_row(
           "--fp16", "precision", "fp16", {},
           [](const Settings& s) {
-            if (s.precision == Precision::fp32) return "";
+            if (s.precision != Precision::tf32) return "";
             return "no flag: torch.set_float32_matmul_precision(\"high\") in the training script, without --bf16";
           }),
       {.key = "--global-batch-size", .here = "global_batch_size"},
@@ -231,12 +231,11 @@ std::vector<FrameworkRow> deepspeed_rows() {
       {.key = "bf16.enabled",
        .here = "precision",
        .values = {{"true", "bf16"}, {"false", "fp32"}},
-       .unwritten =
-           [](const Settings& s) {
-             return has_fp8_products(s.precision)
-                        ? "no key: " + with_transformer_engine(s)
-                        : "no key: torch.set_float32_matmul_precision(\"high\") in the training script";
-           }},
+       .unwritten = [](const Settings& s) -> std::string {
+         if (has_fp8_products(s.precision)) return "no key: " + with_transformer_engine(s);
+         if (s.precision != Precision::tf32) return "";
+         return "no key: torch.set_float32_matmul_precision(\"high\") in the training script";
+       }},
       {.key = "fp16.enabled", .here = "precision", .values = {{"true", "fp16"}}},
       {.key = "train_batch_size", .here = "global_batch_size"},
       {.key = "train_micro_batch_size_per_gpu", .here = "micro_batch_size"},
