@@ -2,6 +2,7 @@
 #include <functional>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "base/text.h"
 #include "config/experiment.h"
@@ -12,6 +13,22 @@ namespace harness::config {
 namespace {
 
 constexpr std::string_view range_dots = "..";
+
+// Whether the parts are a value together. Each may be none beside the others' values before: 12 heads after 8 kv_heads.
+bool parse_together(const Variable& variable, const YamlNode& node, Settings& settings) {
+  NameValues parts;
+  for (const YamlNode& part : node.children) {
+    const bool known = std::ranges::find(variable.parts, part.key) != variable.parts.end();
+    if (!known || part.kind != YamlNode::Kind::scalar) return false;
+    parts.emplace_back(part.key, part.scalar);
+  }
+  try {
+    variable.parse(settings, print_map(parts));
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
+}
 
 // Reads a compound value part by part, so that a problem has the place of its part.
 bool read_parts(const Variable& variable, const YamlNode& node, const std::string& key, Settings& settings,
@@ -39,13 +56,18 @@ bool read_parts(const Variable& variable, const YamlNode& node, const std::strin
     for (const YamlNode& part : node.children) read_part(part, dotted(key, part.key));
     return good;
   }
+  const Problems problems_before = problems;
+  Settings together = settings;
   std::vector<Field> fields;
   for (const std::string& part : variable.parts) fields.push_back(Field::other(part, Takes::value, read_part));
   for (const YamlNode& child : node.children) {
     good = good && std::ranges::find(variable.parts, child.key) != variable.parts.end();
   }
   read_map(problems, node, key, fields);
-  return good;
+  if (good || !parse_together(variable, node, together)) return good;
+  problems = problems_before;
+  settings = std::move(together);
+  return true;
 }
 
 // Reads one value of a variable into `settings`.

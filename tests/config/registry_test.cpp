@@ -338,5 +338,20 @@ TEST(RoundTrip, AttentionKeepsItsKeyHeads) {
   EXPECT_EQ(whole.attention_shape.kv_heads(), 12);
 }
 
+// 12 heads do not go with the baseline's 8 kv_heads, nor its 32 heads with 3 of them.
+TEST(Registry, PartsThatGoTogetherMayReplaceOnesThatDid) {
+  const auto swept = [](const std::string& shape) {
+    return "backend: cpu\nworkload: attention\nbaseline: {attention_shape: {heads: 32, kv_heads: 8}}\n"
+           "sweep: {attention_shape: [" +
+           shape + "]}\n";
+  };
+  const Experiment e = test::loaded(swept("{heads: 12, kv_heads: 3}"));
+  ASSERT_EQ(e.changes.size(), 1u);
+  EXPECT_EQ(e.changes[0].value, "{batch: 1, heads: 12, kv_heads: 3, head_dim: 128, sequence: 2048}");
+  EXPECT_THAT(test::complaint_about(swept("{heads: 12}")), HasSubstr("kv_heads (here 8) must divide heads (here 12)"));
+  EXPECT_THAT(test::complaint_about(swept("{heads: 12, kv_heads: 5}")), HasSubstr("must divide heads"));
+  EXPECT_THAT(test::complaint_about(swept("{heads: 12, kv_heads: 3, head: 1}")), HasSubstr("unknown key"));
+}
+
 }  // namespace
 }  // namespace harness::config
