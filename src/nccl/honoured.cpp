@@ -11,11 +11,9 @@
 namespace harness::nccl {
 namespace {
 
-// "4194304", "4 MiB", "true" as a number.
+// "4194304", "0x400000", "4 MiB", "true" as a number.
 std::optional<std::int64_t> number(std::string_view text) {
-  std::int64_t value = 0;
-  Cursor cursor{text};
-  if (cursor.integer(value) && cursor.rest.empty()) return value;
+  if (const auto value = parse_integer(text)) return value;
   if (text == "true" || text == "on") return 1;
   if (text == "false" || text == "off") return 0;
   try {

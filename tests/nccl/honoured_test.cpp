@@ -95,6 +95,13 @@ TEST_F(NcclHonoured, NumbersByTheirEcho) {
   EXPECT_EQ(verdict("nccl_buffsize", "4", differing), "- NCCL says NCCL_BUFFSIZE is 8");
 }
 
+// NCCL reads hexadecimal numbers, and reports decimal ones.
+TEST_F(NcclHonoured, NumbersInAnotherNotation) {
+  const auto seen = nccl::parse_log("a:1:1 [0] NCCL INFO NCCL_LL_BUFFSIZE set by environment to 524288.\n");
+  EXPECT_EQ(verdict("NCCL_LL_BUFFSIZE", "0x80000", seen), "+");
+  EXPECT_EQ(verdict("NCCL_LL_BUFFSIZE", "0x40000", seen), "- NCCL says NCCL_LL_BUFFSIZE is 524288");
+}
+
 TEST_F(NcclHonoured, NvlsAndCollNet) {
   EXPECT_EQ(verdict("nccl_nvls", "1", ib), "+");
   EXPECT_EQ(verdict("nccl_nvls", "0", ib), "- NCCL ran AllGather with NVLS");
