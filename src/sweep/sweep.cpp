@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "analysis/estimator.h"
 #include "analysis/summary.h"
@@ -193,9 +194,15 @@ void extend_file(const std::string& path, const plan::Plan& plan, int rounds) {
   result.step_seconds.resize(kept);
   result.losses.resize(kept);
   result.rank_seconds.resize(kept);
+  std::int32_t planned_process = -1, process = 0;
   for (const plan::Slot& slot : plan.schedule) {
-    if (slot.round < over) continue;
+    // The plan may have cases that the file refused, because they did not fit on its machine.
+    const bool refused = result.cases[slot.case_index].status == store::CaseStatus::impossible;
+    if (slot.round < over || refused) continue;
+    if (std::exchange(planned_process, slot.process) != slot.process)
+      process = static_cast<std::int32_t>(result.blocks.size());
     result.blocks.push_back(pending_block(slot));
+    result.blocks.back().process = process;
   }
   store::write_result(path, result);
 }

@@ -99,7 +99,10 @@ class Rounds : public ::testing::Test {
   // Runs one session: the part of `sweep` or `sweep --resume` after the timelines. Returns its first timed round.
   int session(bool resume) {
     job_.measured.clear();
-    const plan::Plan plan = plan::prepare(experiment_, 1, {});
+    plan::Plan plan = plan::prepare(experiment_, 1, {});
+    plan::refuse_what_does_not_fit(plan, [&](const plan::PlannedCase& planned) {
+      return plan::DeviceMemory{too_large_.contains(planned.name) ? 1.0 : 0.0, "this machine"};
+    });
     std::ostringstream err;
     ProgressLine progress(err, ProgressStyle::blocks);
     Machine machine;
@@ -127,6 +130,7 @@ class Rounds : public ::testing::Test {
   const std::string path_ = folder_ / "a.h5";
   config::Experiment experiment_;
   PlayedSweep job_;
+  std::set<std::string> too_large_;  // cases that do not fit on the machine, which a plan elsewhere does not know
   std::string said_;
 };
 
@@ -264,6 +268,22 @@ TEST_F(Rounds, WhatAWarningTellsToTypeWorks) {
     EXPECT_EQ(refused.find("adds rounds to it") != std::string::npos, why.empty()) << refused << '\n' << why;
   }
   EXPECT_GE(extended, 4);
+}
+
+TEST_F(Rounds, CanBeAddedWhereACaseDidNotFit) {
+  too_large_ = {"micro_batch_size=4"};
+  job_.step_s.clear();
+  job_.noise = 0.2;
+  experiment_.measure.rounds = 6;
+  session(false);
+  experiment_.measure.rounds = 12;
+  extend_file(path_, plan::prepare(experiment_, 1, {}), 12);
+  session(true);
+  const store::Result result = file();
+  EXPECT_EQ(result.state, store::RunState::complete);
+  EXPECT_EQ(result.blocks.size(), 12u * 4);
+  EXPECT_EQ(count_of(result, "baseline", store::BlockStatus::ok), 12u);
+  EXPECT_FALSE(analysis::shares_processes(result));
 }
 
 double start_deadline(config::BackendKind backend, int ranks, const config::Measure& measure = {}) {
