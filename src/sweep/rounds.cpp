@@ -163,8 +163,8 @@ bool run_rounds(job::Job& job, const plan::Plan& plan, const BlockDefaults& defa
       if (analysis::first_open_round(result) == result.rounds) return false;
     }
     CaseState& state = recorder.state(case_index);
-    if (job.stop_requests() > 0) return true;
     const bool runs = analysis::will_still_run(result, block);
+    if (runs && job.stop_requests() > 0) return true;
     if (runs && out_of_time(job, recorder.expected_block_s(case_index))) {
       recorder.warn(
           "the allocation ends before another block can finish; continue with --resume in the next allocation");

@@ -196,6 +196,18 @@ TEST_F(Rounds, AResumedSweepBeginsWithTheInterruptedRound) {
   }
 }
 
+TEST_F(Rounds, AStopAfterTheLastBlockInterruptsNothing) {
+  job_.fails = {"micro_batch_size=8"};
+  for (const int rounds : {6, 7, 8, 9, 10}) {  // in one of these rounds, the dropped case comes last
+    std::filesystem::remove(path_);
+    experiment_.measure.rounds = rounds;
+    job_.stop_after = 3 * rounds + 2;  // the dropped case ran twice
+    session(false);
+    EXPECT_EQ(std::ssize(job_.measured), job_.stop_after);
+    EXPECT_EQ(file().state, store::RunState::complete) << rounds;
+  }
+}
+
 // Returns the numbers that follow these words.
 std::vector<int> numbers_after(const std::string& words, const std::string& text) {
   std::vector<int> found;
