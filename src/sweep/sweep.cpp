@@ -133,14 +133,14 @@ store::RunState run_sweep(job::Job& job, plan::Plan plan, SweepOutput& output, c
     if (plan.experiment.measure.auto_steps)
       progress.say(fmt::format("{} timed steps per block, by how long set-up takes", plan.experiment.measure.steps));
     decide_rounds(recorder, plan.experiment.measure, job.clock().seconds() - start_s);
-    if (!request.wrap.empty()) {
-      recorder.warn(fmt::format(
-          "the workers ran under `{}`, so their times cannot be compared with others; measure again without --wrap",
-          request.wrap));
-    }
     recorder.create_file(output.lock, request.command, output.overwrite);
   }
   output.has_result = true;
+  if (!request.wrap.empty()) {
+    recorder.warn(fmt::format(
+        "the workers ran under `{}`, so their times cannot be compared with others; measure again without --wrap",
+        request.wrap));
+  }
   std::optional<double> end_s;
   const config::Measure& measure = plan.experiment.measure;
   if (!measure.looks.empty() && measure.time_budget_s > 0) end_s = start_s + measure.time_budget_s;
