@@ -45,6 +45,7 @@ class PlayedSweep : public test::PlayedJob {
     if (const auto* timed = std::get_if<job::TimeSteps>(&request.task)) {
       const int block = std::stoi(request.environment.back().second);
       measured.push_back(block);
+      sets.push_back(on.set.number);
       outcome.start_unix_s = 1e9 + static_cast<double>(measured.size());
       job::TimedSamples steps;
       for (int step = 0; step < request.warmup_steps + timed->steps; ++step) {
@@ -74,6 +75,7 @@ class PlayedSweep : public test::PlayedJob {
   double noise = 0.001;           // per block; the part above 0.001 is shared by all steps of the block
   std::ptrdiff_t stop_after = 0;  // 0: never
   std::vector<int> measured;      // numbers of timed blocks
+  std::vector<int> sets;          // the worker sets that they ran on
 };
 
 class Rounds : public ::testing::Test {
@@ -99,6 +101,7 @@ class Rounds : public ::testing::Test {
   // Runs one session: the part of `sweep` or `sweep --resume` after the timelines. Returns its first timed round.
   int session(bool resume) {
     job_.measured.clear();
+    job_.sets.clear();
     plan::Plan plan = plan::prepare(experiment_, 1, {});
     plan::refuse_what_does_not_fit(plan, [&](const plan::PlannedCase& planned) {
       return plan::DeviceMemory{too_large_.contains(planned.name) ? 1.0 : 0.0, "this machine"};
@@ -115,7 +118,7 @@ class Rounds : public ::testing::Test {
       EXPECT_FALSE(record_timelines(job_, plan, {}, machine, recorder, progress));
       recorder.create_file(*lock, "harness sweep", false);
     }
-    recorder.finish(run_rounds(job_, plan, {}, recorder, progress, {}));
+    recorder.finish(run_rounds(job_, plan, {{}, wrap_}, recorder, progress, {}));
     said_ = err.str();
     return job_.measured.empty() ? -1 : file().blocks[static_cast<std::size_t>(job_.measured.front())].round;
   }
@@ -131,7 +134,7 @@ class Rounds : public ::testing::Test {
   config::Experiment experiment_;
   PlayedSweep job_;
   std::set<std::string> too_large_;  // cases that do not fit on the machine, which a plan elsewhere does not know
-  std::string said_;
+  std::string wrap_, said_;
 };
 
 TEST_F(Rounds, ACaseRefusedAfterItsTimelineCostsNoOtherItsVerdict) {
@@ -206,6 +209,23 @@ TEST_F(Rounds, AStopAfterTheLastBlockInterruptsNothing) {
     EXPECT_EQ(std::ssize(job_.measured), job_.stop_after);
     EXPECT_EQ(file().state, store::RunState::complete) << rounds;
   }
+}
+
+// As a sweep over the sizes of an operation, whose blocks of a round share processes.
+TEST_F(Rounds, ResumedUnderACommandShareNoProcess) {
+  job_.stop_after = 6;
+  session(false);
+  job_.stop_after = 0;
+  store::Result sharing = file();
+  for (store::ResultBlock& block : sharing.blocks) block.process = 5 * block.round;
+  store::write_result(path_, sharing);
+  wrap_ = "nsys profile";
+  session(true);
+  EXPECT_THAT(job_.sets, ::testing::Each(job::WorkerSet::alone));
+  const store::Result result = file();
+  std::set<std::int32_t> processes;
+  for (const int block : job_.measured)
+    EXPECT_TRUE(processes.insert(result.blocks[static_cast<std::size_t>(block)].process).second) << block;
 }
 
 // Returns the numbers that follow these words.
