@@ -98,7 +98,7 @@ std::vector<std::size_t> others_in_process(const Recorder& recorder, std::span<c
 
 bool has_company(const store::Result& result, std::size_t index) {
   const std::int32_t process = result.blocks[index].process;
-  return std::ranges::count(result.blocks, process, &store::ResultBlock::process) > 1;
+  return process >= 0 && std::ranges::count(result.blocks, process, &store::ResultBlock::process) > 1;
 }
 
 // Measures the first of `blocks`. A process for several blocks begins with a warm-up of the first one. A block that

@@ -45,7 +45,7 @@ class PlayedSweep : public test::PlayedJob {
     if (const auto* timed = std::get_if<job::TimeSteps>(&request.task)) {
       const int block = std::stoi(request.environment.back().second);
       measured.push_back(block);
-      sets.push_back(on.set.number);
+      if (on.set.number != job::WorkerSet::alone || !on.last) ++shared;
       outcome.start_unix_s = 1e9 + static_cast<double>(measured.size());
       job::TimedSamples steps;
       for (int step = 0; step < request.warmup_steps + timed->steps; ++step) {
@@ -75,7 +75,7 @@ class PlayedSweep : public test::PlayedJob {
   double noise = 0.001;           // per block; the part above 0.001 is shared by all steps of the block
   std::ptrdiff_t stop_after = 0;  // 0: never
   std::vector<int> measured;      // numbers of timed blocks
-  std::vector<int> sets;          // the worker sets that they ran on
+  int shared = 0;                 // timed blocks in processes that others share
 };
 
 class Rounds : public ::testing::Test {
@@ -101,7 +101,6 @@ class Rounds : public ::testing::Test {
   // Runs one session: the part of `sweep` or `sweep --resume` after the timelines. Returns its first timed round.
   int session(bool resume) {
     job_.measured.clear();
-    job_.sets.clear();
     plan::Plan plan = plan::prepare(experiment_, 1, {});
     plan::refuse_what_does_not_fit(plan, [&](const plan::PlannedCase& planned) {
       return plan::DeviceMemory{too_large_.contains(planned.name) ? 1.0 : 0.0, "this machine"};
@@ -211,6 +210,19 @@ TEST_F(Rounds, AStopAfterTheLastBlockInterruptsNothing) {
   }
 }
 
+// A file without the column `process` is of a time when every block had a process of its own.
+TEST_F(Rounds, OfAnOlderFileShareNoProcess) {
+  job_.stop_after = 6;
+  session(false);
+  job_.stop_after = 0;
+  store::Result older = file();
+  for (store::ResultBlock& block : older.blocks) block.process = -1;
+  store::write_result(path_, older);
+  session(true);
+  EXPECT_EQ(file().state, store::RunState::complete);
+  EXPECT_EQ(job_.shared, 0);
+}
+
 // As a sweep over the sizes of an operation, whose blocks of a round share processes.
 TEST_F(Rounds, ResumedUnderACommandShareNoProcess) {
   job_.stop_after = 6;
@@ -221,7 +233,7 @@ TEST_F(Rounds, ResumedUnderACommandShareNoProcess) {
   store::write_result(path_, sharing);
   wrap_ = "nsys profile";
   session(true);
-  EXPECT_THAT(job_.sets, ::testing::Each(job::WorkerSet::alone));
+  EXPECT_EQ(job_.shared, 0);
   const store::Result result = file();
   std::set<std::int32_t> processes;
   for (const int block : job_.measured)
