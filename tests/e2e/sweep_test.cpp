@@ -94,6 +94,13 @@ TEST(Sweep, ACompleteFileTakesMoreRoundsForWhatIsUnresolved) {
   EXPECT_EQ(of("env={SLOW: 1}", store::BlockStatus::ok), 5);  // settled by the look after round 5
   EXPECT_EQ(of("env={SLOW: 1}", store::BlockStatus::left_out), 3);
   EXPECT_EQ(of("baseline", store::BlockStatus::ok), 8);
+
+  store::Result killed = after;  // after its last block
+  killed.state = store::RunState::partial;
+  store::write_result(file, killed);
+  const auto ended = test::run(harness_job(2, "sweep --resume " + file));
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("4 cases, 8 rounds"));
 }
 
 TEST(Sweep, MeasuresWritesAndShows) {
