@@ -65,6 +65,19 @@ bool prepare_blocks(job::Job& job, const plan::Plan& plan, const Machine& machin
   return record_timelines(job, plan, defaults, machine, recorder, progress);
 }
 
+// Returns why the cases of a file cannot run as before; "" if they can. Those that the file refused do not run.
+std::string why_other_programs(const store::Result& earlier, const store::Result& planned) {
+  const std::string other_build = "its programs differ from those of this build";
+  if (earlier.cases.size() != planned.cases.size()) return other_build;
+  for (std::size_t i = 0; i < earlier.cases.size(); ++i) {
+    const store::ResultCase &then = earlier.cases[i], &now = planned.cases[i];
+    if (then.status == store::CaseStatus::impossible) continue;
+    if (now.status == store::CaseStatus::impossible) return fmt::format("{} cannot run here: {}", now.name, now.reason);
+    if (then.program_hash != now.program_hash) return other_build;
+  }
+  return "";
+}
+
 bool has_open_verdict(const store::Result& result) {
   return std::ranges::any_of(analysis::summarise(result).cases, analysis::needs_rounds);
 }
@@ -171,10 +184,8 @@ void require_resumable(const store::Result& earlier, const std::string& path) {
 void require_same_programs(const store::Result& earlier, const store::Result& planned, const std::string& path) {
   require_resumable(earlier, path);
   require_same_ranks(earlier, planned.ranks, path);
-  const bool same = std::ranges::equal(earlier.cases, planned.cases, {}, &store::ResultCase::program_hash,
-                                       &store::ResultCase::program_hash);
-  if (!same)
-    fail("{} cannot be resumed: its programs differ from those of this build; name another file with -o", path);
+  if (const std::string why = why_other_programs(earlier, planned); !why.empty())
+    fail("{} cannot be resumed: {}; name another file with -o", path, why);
 }
 
 void extend_file(const std::string& path, const plan::Plan& plan, int rounds) {

@@ -210,6 +210,21 @@ TEST_F(Rounds, AStopAfterTheLastBlockInterruptsNothing) {
   }
 }
 
+TEST_F(Rounds, AFileIsResumedWhereMoreCasesFitButNotWhereFewerDo) {
+  const auto resumed = [&](const std::set<std::string>& before, const std::set<std::string>& now) {
+    std::filesystem::remove(path_);
+    too_large_ = before;
+    job_.stop_after = 6;
+    session(false);
+    too_large_ = now;
+    job_.stop_after = 0;
+    return test::error_of([&] { session(true); });
+  };
+  EXPECT_EQ(resumed({"micro_batch_size=2"}, {}), "");
+  EXPECT_EQ(count_of(file(), "micro_batch_size=2", store::BlockStatus::ok), 0u);
+  EXPECT_THAT(resumed({}, {"micro_batch_size=2"}), ::testing::HasSubstr("micro_batch_size=2 cannot run here: needs "));
+}
+
 // A file without the column `process` is of a time when every block had a process of its own.
 TEST_F(Rounds, OfAnOlderFileShareNoProcess) {
   job_.stop_after = 6;
