@@ -96,6 +96,8 @@ void require_extensible(const std::string& path, const store::Result& result, co
   }
   if (!std::ranges::equal(result.cases, plan.cases, {}, &store::ResultCase::name, &plan::PlannedCase::name))
     refuse_more_rounds(path, "its cases are not those that its configuration gives on these ranks");
+  if (const std::string why = why_other_programs(result, planned_result(plan)); !why.empty())
+    refuse_more_rounds(path, why);
   if (!has_open_verdict(result)) refuse_more_rounds(path, "no verdict in it is open, so they would settle nothing");
 }
 
@@ -125,6 +127,7 @@ store::RunState run_sweep(job::Job& job, plan::Plan plan, SweepOutput& output, c
   Peaks peaks = machine.peaks;
   bool interrupted = false;
   if (request.resume) {
+    if (request.more_rounds) extend_file(output.lock.path(), plan, plan.experiment.measure.rounds);
     if (recorder.resume_file(output.lock)) {
       progress.warn(
           "warning: the library versions or the machine have changed since the file was created; rounds are compared "

@@ -69,6 +69,11 @@ TEST(Sweep, ACompleteFileTakesMoreRoundsForWhatIsUnresolved) {
   EXPECT_EQ(fewer.exit_code, 1);
   EXPECT_THAT(fewer.err, HasSubstr("--rounds names the new total, 6 or more"));
 
+  const auto broken =
+      test::run("HARNESS_TEST_FAULT='step=-1,kind=exit' " + harness_job(2, "sweep --rounds 8 --resume " + file));
+  EXPECT_EQ(broken.exit_code, 1) << broken.err;
+  EXPECT_EQ(store::read_result(file).state, store::RunState::complete);
+
   const auto more = test::run(planted + harness_job(2, "sweep --rounds 8 --resume " + file));
   ASSERT_EQ(more.exit_code, 0) << more.err << shown;
   EXPECT_THAT(more.out, HasSubstr("rounds were added after the results of round 5 had been seen"));

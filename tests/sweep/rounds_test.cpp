@@ -336,7 +336,15 @@ TEST_F(Rounds, CanBeAddedWhereACaseDidNotFit) {
   experiment_.measure.rounds = 6;
   session(false);
   experiment_.measure.rounds = 12;
-  extend_file(path_, plan::prepare(experiment_, 1, {}), 12);
+  const store::Result complete = file();
+  store::Result of_another_build = complete;
+  of_another_build.cases.front().program_hash = "0123456789abcdef";
+  store::write_result(path_, of_another_build);
+  const plan::Plan plan = plan::prepare(experiment_, 1, {});
+  EXPECT_THAT(test::error_of([&] { extend_file(path_, plan, 12); }), ::testing::HasSubstr("programs differ"));
+  EXPECT_EQ(file().state, store::RunState::complete);
+  store::write_result(path_, complete);
+  extend_file(path_, plan, 12);
   session(true);
   const store::Result result = file();
   EXPECT_EQ(result.state, store::RunState::complete);
