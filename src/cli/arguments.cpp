@@ -74,7 +74,7 @@ void add_sweep(CLI::App& verb, SweepOptions& o, Arguments& a) {
   verb.add_option("-o,--output", o.output, "the result file (default: `output` in the configuration)");
   verb.add_option("--wrap", o.wrap,
                   "start the timed workers under this command: 'nsys profile -o b%q{HARNESS_BLOCK}-r%q{HARNESS_RANK}'");
-  verb.add_flag("--force", o.force, "replace the result file if it exists; the old one is kept beside it");
+  verb.add_flag("--force", o.force, "replace the result file if it exists");
   add_ranks(verb, "--ranks", o.ranks, "of a prediction (--backend sim): number of ranks");
   add_ranks(verb, "--ranks-per-node", o.ranks_per_node, "of a prediction: ranks that share a node");
   verb.add_option("--require", o.require,

@@ -63,9 +63,10 @@ Orders recorded_orders(const SweepOptions& options, int ranks) {
     if (!follows) orders.only.push_back(row.name);
   }
   if (!analysis::shares_processes(earlier)) orders.processes = plan::Processes::one_per_block;
-  if (!options.rounds.empty())
-    orders.experiment.measure.rounds =
-        static_cast<int>(config::parse_within(options.rounds, 2, analysis::most_declared_rounds));
+  orders.experiment.measure.rounds =
+      options.rounds.empty()
+          ? earlier.rounds
+          : static_cast<int>(config::parse_within(options.rounds, 2, analysis::most_declared_rounds));
   return orders;
 }
 
@@ -171,11 +172,10 @@ std::pair<store::RunState, store::Result> measure_sweep(job::Job& job, const pla
   check_place(path, options);
   const std::unique_ptr<store::Lock> lock = store::Lock::take(path);
   check_output(path, options, plan);
-  const sweep::SweepRequest request{options.command, options.wrap, !options.resume.empty(),
+  const sweep::SweepRequest request{options.command, options.wrap, !options.resume.empty(), !options.rounds.empty(),
                                     examine_nodes(job, plan, options.sysroot, !options.require.empty(), progress)};
   sweep::SweepOutput place{*lock, options.force};
   try {
-    if (!options.rounds.empty()) sweep::extend_file(lock->path(), plan, experiment.measure.rounds);
     const std::string rounds = config::traits_of(experiment.backend).predicts()
                                    ? ""
                                    : fmt::format(", {}", plural(experiment.measure.rounds, "round"));

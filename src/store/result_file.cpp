@@ -66,6 +66,11 @@ void write_attributes(hdf5::File& file, const Result& result) {
   }
 }
 
+void write_warning(Dataset& warnings, std::uint64_t row, const std::string& text) {
+  const bool last = row + 1 == warnings.rows();
+  hdf5::write_text(warnings, row, last ? "There were more warnings than this file has room for." : text);
+}
+
 void create_objects(hdf5::File& file, const Result& result, RunState state) {
   file.set_attribute("/", "schema", std::string(schema_name));
   constexpr std::int64_t version = schema_version;
@@ -87,7 +92,7 @@ void create_objects(hdf5::File& file, const Result& result, RunState state) {
   Dataset warnings = file.create_dataset("/run/warnings", Element::of(Kind::text, warning_bytes),
                                          {ResultFile::most_warnings}, nullptr);
   const std::size_t kept = std::min(result.warnings.size(), ResultFile::most_warnings);
-  for (std::size_t i = 0; i < kept; ++i) hdf5::write_text(warnings, i, result.warnings[i]);
+  for (std::size_t i = 0; i < kept; ++i) write_warning(warnings, i, result.warnings[i]);
 
   const std::uint64_t blocks = result.blocks.size();
   each_table(result, [&](const Table& table, const auto& rows, const auto& columns) {
@@ -162,12 +167,8 @@ class Hdf5ResultFile final : public ResultFile {
   }
 
   void add_warning(const std::string& text) override {
-    const std::uint64_t capacity = warnings_.rows();
-    if (text.empty() || warnings_used_ >= capacity) return;  // the last entry says that more came
-    const bool last = warnings_used_ + 1 == capacity;
-    hdf5::write_text(
-        warnings_, warnings_used_++,
-        last ? "There were more warnings than this file has room for; standard error showed all of them." : text);
+    if (text.empty() || warnings_used_ >= warnings_.rows()) return;  // the last entry says that more came
+    write_warning(warnings_, warnings_used_++, text);
     file_.flush(true);
   }
 

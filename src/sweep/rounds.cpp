@@ -98,7 +98,7 @@ std::vector<std::size_t> others_in_process(const Recorder& recorder, std::span<c
 
 bool has_company(const store::Result& result, std::size_t index) {
   const std::int32_t process = result.blocks[index].process;
-  return std::ranges::count(result.blocks, process, &store::ResultBlock::process) > 1;
+  return process >= 0 && std::ranges::count(result.blocks, process, &store::ResultBlock::process) > 1;
 }
 
 // Measures the first of `blocks`. A process for several blocks begins with a warm-up of the first one. A block that
@@ -112,10 +112,15 @@ job::BlockOutcome run_block(job::Job& job, const plan::Plan& plan, const BlockDe
   const job::Task timed = job::TimeSteps{plan.experiment.measure.steps};
   job::BlockRequest request = block_request(plan.experiment, planned, timed, defaults);
   request.environment.emplace_back("HARNESS_BLOCK", std::to_string(index));  // names the files of a --wrap command
-  if (!has_company(result, index)) return job.run_alone(request);
+  const std::vector<std::size_t> others = others_in_process(recorder, blocks);
+  const auto leave_others = [&] {
+    recorder.move_to_new_process(blocks.first(1));
+    recorder.move_to_new_process(others);
+  };
+  if (!defaults.wrap.empty()) leave_others();  // the file that is resumed may have planned that they share
+  if (!defaults.wrap.empty() || !has_company(result, index)) return job.run_alone(request);
 
   const job::WorkerSet set{result.blocks[index].process, {}};
-  const std::vector<std::size_t> others = others_in_process(recorder, blocks);
   if (std::exchange(process_underway, set.number) != set.number) {
     job::BlockOutcome warm = warm_up(job, set, block_request(plan.experiment, planned, timed, defaults));
     if (warm.stopped) return warm;
@@ -124,8 +129,7 @@ job::BlockOutcome run_block(job::Job& job, const plan::Plan& plan, const BlockDe
   if (outcome.ok || outcome.stopped) return outcome;
   recorder.warn(fmt::format("a block of {} failed in a process that it shared, and was repeated in one of its own: {}",
                             planned.name, outcome.reason));
-  recorder.move_to_new_process(blocks.first(1));
-  recorder.move_to_new_process(others);
+  leave_others();
   return job.run_alone(request);
 }
 
@@ -163,8 +167,8 @@ bool run_rounds(job::Job& job, const plan::Plan& plan, const BlockDefaults& defa
       if (analysis::first_open_round(result) == result.rounds) return false;
     }
     CaseState& state = recorder.state(case_index);
-    if (job.stop_requests() > 0) return true;
     const bool runs = analysis::will_still_run(result, block);
+    if (runs && job.stop_requests() > 0) return true;
     if (runs && out_of_time(job, recorder.expected_block_s(case_index))) {
       recorder.warn(
           "the allocation ends before another block can finish; continue with --resume in the next allocation");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "analysis/estimator.h"
 #include "analysis/summary.h"
@@ -64,6 +65,19 @@ bool prepare_blocks(job::Job& job, const plan::Plan& plan, const Machine& machin
   return record_timelines(job, plan, defaults, machine, recorder, progress);
 }
 
+// Returns why the cases of a file cannot run as before; "" if they can. Those that the file refused do not run.
+std::string why_other_programs(const store::Result& earlier, const store::Result& planned) {
+  const std::string other_build = "its programs differ from those of this build";
+  if (earlier.cases.size() != planned.cases.size()) return other_build;
+  for (std::size_t i = 0; i < earlier.cases.size(); ++i) {
+    const store::ResultCase &then = earlier.cases[i], &now = planned.cases[i];
+    if (then.status == store::CaseStatus::impossible) continue;
+    if (now.status == store::CaseStatus::impossible) return fmt::format("{} cannot run here: {}", now.name, now.reason);
+    if (then.program_hash != now.program_hash) return other_build;
+  }
+  return "";
+}
+
 bool has_open_verdict(const store::Result& result) {
   return std::ranges::any_of(analysis::summarise(result).cases, analysis::needs_rounds);
 }
@@ -82,6 +96,8 @@ void require_extensible(const std::string& path, const store::Result& result, co
   }
   if (!std::ranges::equal(result.cases, plan.cases, {}, &store::ResultCase::name, &plan::PlannedCase::name))
     refuse_more_rounds(path, "its cases are not those that its configuration gives on these ranks");
+  if (const std::string why = why_other_programs(result, planned_result(plan)); !why.empty())
+    refuse_more_rounds(path, why);
   if (!has_open_verdict(result)) refuse_more_rounds(path, "no verdict in it is open, so they would settle nothing");
 }
 
@@ -111,6 +127,7 @@ store::RunState run_sweep(job::Job& job, plan::Plan plan, SweepOutput& output, c
   Peaks peaks = machine.peaks;
   bool interrupted = false;
   if (request.resume) {
+    if (request.more_rounds) extend_file(output.lock.path(), plan, plan.experiment.measure.rounds);
     if (recorder.resume_file(output.lock)) {
       progress.warn(
           "warning: the library versions or the machine have changed since the file was created; rounds are compared "
@@ -132,14 +149,14 @@ store::RunState run_sweep(job::Job& job, plan::Plan plan, SweepOutput& output, c
     if (plan.experiment.measure.auto_steps)
       progress.say(fmt::format("{} timed steps per block, by how long set-up takes", plan.experiment.measure.steps));
     decide_rounds(recorder, plan.experiment.measure, job.clock().seconds() - start_s);
-    if (!request.wrap.empty()) {
-      recorder.warn(fmt::format(
-          "the workers ran under `{}`, so their times cannot be compared with others; measure again without --wrap",
-          request.wrap));
-    }
     recorder.create_file(output.lock, request.command, output.overwrite);
   }
   output.has_result = true;
+  if (!request.wrap.empty()) {
+    recorder.warn(fmt::format(
+        "the workers ran under `{}`, so their times cannot be compared with others; measure again without --wrap",
+        request.wrap));
+  }
   std::optional<double> end_s;
   const config::Measure& measure = plan.experiment.measure;
   if (!measure.looks.empty() && measure.time_budget_s > 0) end_s = start_s + measure.time_budget_s;
@@ -170,10 +187,8 @@ void require_resumable(const store::Result& earlier, const std::string& path) {
 void require_same_programs(const store::Result& earlier, const store::Result& planned, const std::string& path) {
   require_resumable(earlier, path);
   require_same_ranks(earlier, planned.ranks, path);
-  const bool same = std::ranges::equal(earlier.cases, planned.cases, {}, &store::ResultCase::program_hash,
-                                       &store::ResultCase::program_hash);
-  if (!same)
-    fail("{} cannot be resumed: its programs differ from those of this build; name another file with -o", path);
+  if (const std::string why = why_other_programs(earlier, planned); !why.empty())
+    fail("{} cannot be resumed: {}; name another file with -o", path, why);
 }
 
 void extend_file(const std::string& path, const plan::Plan& plan, int rounds) {
@@ -193,9 +208,15 @@ void extend_file(const std::string& path, const plan::Plan& plan, int rounds) {
   result.step_seconds.resize(kept);
   result.losses.resize(kept);
   result.rank_seconds.resize(kept);
+  std::int32_t planned_process = -1, process = 0;
   for (const plan::Slot& slot : plan.schedule) {
-    if (slot.round < over) continue;
+    // The plan may have cases that the file refused, because they did not fit on its machine.
+    const bool refused = result.cases[slot.case_index].status == store::CaseStatus::impossible;
+    if (slot.round < over || refused) continue;
+    if (std::exchange(planned_process, slot.process) != slot.process)
+      process = static_cast<std::int32_t>(result.blocks.size());
     result.blocks.push_back(pending_block(slot));
+    result.blocks.back().process = process;
   }
   store::write_result(path, result);
 }

@@ -194,6 +194,7 @@ TEST_F(Readers, HelpIsACommandAndAnUnknownOneIsNamed) {
   EXPECT_THAT(say({"help"}).out, HasSubstr("compare"));
   EXPECT_THAT(say({"help", "trace"}).out, HasSubstr("--case"));
   EXPECT_THAT(say({"help", "sweep"}).out, HasSubstr("--resume"));
+  EXPECT_THAT(say({"help", "sweep"}).out, Not(HasSubstr("kept")));  // --force keeps nothing of the old file
   const Said said = say({"sho", "a.h5"});
   EXPECT_EQ(said.code, 1);
   EXPECT_THAT(said.err, HasSubstr("there is no command 'sho'"));

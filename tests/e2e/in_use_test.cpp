@@ -62,7 +62,9 @@ TEST(InUse, ASecondWriterIsRefusedFromThePreparationOn) {
   EXPECT_EQ(exists.exit_code, 1);
   EXPECT_THAT(exists.err, HasSubstr("small.h5 exists: --resume continues it"));
   test::run(harness_job(2, "sweep --resume " + file + " --wrap nothing-like-this"));
-  EXPECT_EQ(store::read_result(file).run_uuid, before.run_uuid);
+  const auto after = store::read_result(file);
+  EXPECT_EQ(after.run_uuid, before.run_uuid);
+  EXPECT_THAT(after.warnings, ::testing::Contains(HasSubstr("times cannot be compared")));
   // Only the configuration and the result are left.
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 2);
 }

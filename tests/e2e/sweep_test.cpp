@@ -69,6 +69,11 @@ TEST(Sweep, ACompleteFileTakesMoreRoundsForWhatIsUnresolved) {
   EXPECT_EQ(fewer.exit_code, 1);
   EXPECT_THAT(fewer.err, HasSubstr("--rounds names the new total, 6 or more"));
 
+  const auto broken =
+      test::run("HARNESS_TEST_FAULT='step=-1,kind=exit' " + harness_job(2, "sweep --rounds 8 --resume " + file));
+  EXPECT_EQ(broken.exit_code, 1) << broken.err;
+  EXPECT_EQ(store::read_result(file).state, store::RunState::complete);
+
   const auto more = test::run(planted + harness_job(2, "sweep --rounds 8 --resume " + file));
   ASSERT_EQ(more.exit_code, 0) << more.err << shown;
   EXPECT_THAT(more.out, HasSubstr("rounds were added after the results of round 5 had been seen"));
@@ -94,6 +99,13 @@ TEST(Sweep, ACompleteFileTakesMoreRoundsForWhatIsUnresolved) {
   EXPECT_EQ(of("env={SLOW: 1}", store::BlockStatus::ok), 5);  // settled by the look after round 5
   EXPECT_EQ(of("env={SLOW: 1}", store::BlockStatus::left_out), 3);
   EXPECT_EQ(of("baseline", store::BlockStatus::ok), 8);
+
+  store::Result killed = after;  // after its last block
+  killed.state = store::RunState::partial;
+  store::write_result(file, killed);
+  const auto ended = test::run(harness_job(2, "sweep --resume " + file));
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("4 cases, 8 rounds"));
 }
 
 TEST(Sweep, MeasuresWritesAndShows) {

@@ -165,6 +165,14 @@ TEST_F(ResultFileTest, CasesAreRewrittenInPlace) {
   EXPECT_EQ(got.cases[2].name, "micro_batch_size=2");
 }
 
+TEST_F(ResultFileTest, TooManyWarningsBeforeItsCreationLeaveANote) {
+  plan_.warnings.assign(ResultFile::most_warnings + 1, "one of many");
+  ResultFile::create(path_, plan_, false)->finish(RunState::partial);
+  const Result got = read_result(path_);
+  ASSERT_EQ(got.warnings.size(), ResultFile::most_warnings);
+  EXPECT_EQ(got.warnings.back(), "There were more warnings than this file has room for.");
+}
+
 TEST_F(ResultFileTest, WarningsSessionsAndStateAreRewritten) {
   const auto file = ResultFile::create(path_, plan_, false);
   file->add_warning("second");

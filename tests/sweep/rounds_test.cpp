@@ -45,6 +45,7 @@ class PlayedSweep : public test::PlayedJob {
     if (const auto* timed = std::get_if<job::TimeSteps>(&request.task)) {
       const int block = std::stoi(request.environment.back().second);
       measured.push_back(block);
+      if (on.set.number != job::WorkerSet::alone || !on.last) ++shared;
       outcome.start_unix_s = 1e9 + static_cast<double>(measured.size());
       job::TimedSamples steps;
       for (int step = 0; step < request.warmup_steps + timed->steps; ++step) {
@@ -74,6 +75,7 @@ class PlayedSweep : public test::PlayedJob {
   double noise = 0.001;           // per block; the part above 0.001 is shared by all steps of the block
   std::ptrdiff_t stop_after = 0;  // 0: never
   std::vector<int> measured;      // numbers of timed blocks
+  int shared = 0;                 // timed blocks in processes that others share
 };
 
 class Rounds : public ::testing::Test {
@@ -99,7 +101,10 @@ class Rounds : public ::testing::Test {
   // Runs one session: the part of `sweep` or `sweep --resume` after the timelines. Returns its first timed round.
   int session(bool resume) {
     job_.measured.clear();
-    const plan::Plan plan = plan::prepare(experiment_, 1, {});
+    plan::Plan plan = plan::prepare(experiment_, 1, {});
+    plan::refuse_what_does_not_fit(plan, [&](const plan::PlannedCase& planned) {
+      return plan::DeviceMemory{too_large_.contains(planned.name) ? 1.0 : 0.0, "this machine"};
+    });
     std::ostringstream err;
     ProgressLine progress(err, ProgressStyle::blocks);
     Machine machine;
@@ -112,7 +117,7 @@ class Rounds : public ::testing::Test {
       EXPECT_FALSE(record_timelines(job_, plan, {}, machine, recorder, progress));
       recorder.create_file(*lock, "harness sweep", false);
     }
-    recorder.finish(run_rounds(job_, plan, {}, recorder, progress, {}));
+    recorder.finish(run_rounds(job_, plan, {{}, wrap_}, recorder, progress, {}));
     said_ = err.str();
     return job_.measured.empty() ? -1 : file().blocks[static_cast<std::size_t>(job_.measured.front())].round;
   }
@@ -127,7 +132,8 @@ class Rounds : public ::testing::Test {
   const std::string path_ = folder_ / "a.h5";
   config::Experiment experiment_;
   PlayedSweep job_;
-  std::string said_;
+  std::set<std::string> too_large_;  // cases that do not fit on the machine, which a plan elsewhere does not know
+  std::string wrap_, said_;
 };
 
 TEST_F(Rounds, ACaseRefusedAfterItsTimelineCostsNoOtherItsVerdict) {
@@ -190,6 +196,63 @@ TEST_F(Rounds, AResumedSweepBeginsWithTheInterruptedRound) {
       }
     }
   }
+}
+
+TEST_F(Rounds, AStopAfterTheLastBlockInterruptsNothing) {
+  job_.fails = {"micro_batch_size=8"};
+  for (const int rounds : {6, 7, 8, 9, 10}) {  // in one of these rounds, the dropped case comes last
+    std::filesystem::remove(path_);
+    experiment_.measure.rounds = rounds;
+    job_.stop_after = 3 * rounds + 2;  // the dropped case ran twice
+    session(false);
+    EXPECT_EQ(std::ssize(job_.measured), job_.stop_after);
+    EXPECT_EQ(file().state, store::RunState::complete) << rounds;
+  }
+}
+
+TEST_F(Rounds, AFileIsResumedWhereMoreCasesFitButNotWhereFewerDo) {
+  const auto resumed = [&](const std::set<std::string>& before, const std::set<std::string>& now) {
+    std::filesystem::remove(path_);
+    too_large_ = before;
+    job_.stop_after = 6;
+    session(false);
+    too_large_ = now;
+    job_.stop_after = 0;
+    return test::error_of([&] { session(true); });
+  };
+  EXPECT_EQ(resumed({"micro_batch_size=2"}, {}), "");
+  EXPECT_EQ(count_of(file(), "micro_batch_size=2", store::BlockStatus::ok), 0u);
+  EXPECT_THAT(resumed({}, {"micro_batch_size=2"}), ::testing::HasSubstr("micro_batch_size=2 cannot run here: needs "));
+}
+
+// A file without the column `process` is of a time when every block had a process of its own.
+TEST_F(Rounds, OfAnOlderFileShareNoProcess) {
+  job_.stop_after = 6;
+  session(false);
+  job_.stop_after = 0;
+  store::Result older = file();
+  for (store::ResultBlock& block : older.blocks) block.process = -1;
+  store::write_result(path_, older);
+  session(true);
+  EXPECT_EQ(file().state, store::RunState::complete);
+  EXPECT_EQ(job_.shared, 0);
+}
+
+// As a sweep over the sizes of an operation, whose blocks of a round share processes.
+TEST_F(Rounds, ResumedUnderACommandShareNoProcess) {
+  job_.stop_after = 6;
+  session(false);
+  job_.stop_after = 0;
+  store::Result sharing = file();
+  for (store::ResultBlock& block : sharing.blocks) block.process = 5 * block.round;
+  store::write_result(path_, sharing);
+  wrap_ = "nsys profile";
+  session(true);
+  EXPECT_EQ(job_.shared, 0);
+  const store::Result result = file();
+  std::set<std::int32_t> processes;
+  for (const int block : job_.measured)
+    EXPECT_TRUE(processes.insert(result.blocks[static_cast<std::size_t>(block)].process).second) << block;
 }
 
 // Returns the numbers that follow these words.
@@ -264,6 +327,30 @@ TEST_F(Rounds, WhatAWarningTellsToTypeWorks) {
     EXPECT_EQ(refused.find("adds rounds to it") != std::string::npos, why.empty()) << refused << '\n' << why;
   }
   EXPECT_GE(extended, 4);
+}
+
+TEST_F(Rounds, CanBeAddedWhereACaseDidNotFit) {
+  too_large_ = {"micro_batch_size=4"};
+  job_.step_s.clear();
+  job_.noise = 0.2;
+  experiment_.measure.rounds = 6;
+  session(false);
+  experiment_.measure.rounds = 12;
+  const store::Result complete = file();
+  store::Result of_another_build = complete;
+  of_another_build.cases.front().program_hash = "0123456789abcdef";
+  store::write_result(path_, of_another_build);
+  const plan::Plan plan = plan::prepare(experiment_, 1, {});
+  EXPECT_THAT(test::error_of([&] { extend_file(path_, plan, 12); }), ::testing::HasSubstr("programs differ"));
+  EXPECT_EQ(file().state, store::RunState::complete);
+  store::write_result(path_, complete);
+  extend_file(path_, plan, 12);
+  session(true);
+  const store::Result result = file();
+  EXPECT_EQ(result.state, store::RunState::complete);
+  EXPECT_EQ(result.blocks.size(), 12u * 4);
+  EXPECT_EQ(count_of(result, "baseline", store::BlockStatus::ok), 12u);
+  EXPECT_FALSE(analysis::shares_processes(result));
 }
 
 double start_deadline(config::BackendKind backend, int ranks, const config::Measure& measure = {}) {

@@ -177,7 +177,8 @@ void BlockRun::watch_steps() {
       worker_->send(job::FrameType::ask, "");
       asked = Clock::now();
     }
-    if (seconds_since(progress_changed_) > limit_s) {
+    // A step may have ended since the last answer, so the one to the latest question counts.
+    if (seconds_since(progress_changed_) > limit_s + answer_patience_s) {
       alarms_.raise(Alarm::time_out);
       return;
     }

@@ -33,6 +33,8 @@ class BlockRun {
   static constexpr double watching_interval_s = 0.05;
   /// The polling interval of a rank that sits the block out: the collectives of the other ranks may wait for it.
   static constexpr double idle_interval_s = 0.01;
+  /// For an answer to `ask`, from a thread that sleeps until then.
+  static constexpr double answer_patience_s = 1.0;
 
   void start_worker();
   void order_block();

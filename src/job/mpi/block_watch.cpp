@@ -10,9 +10,8 @@ namespace harness::mpi {
 namespace {
 
 constexpr double memory_check_interval_s = 0.2;
-constexpr double answer_patience_s = 1.0;  // for `ask`, answered by a thread that sleeps until then
-constexpr double quick_answer_s = 0.05;    // while memory runs out
-constexpr double cause_patience_s = 0.5;   // for the fault behind a lost connection to show
+constexpr double quick_answer_s = 0.05;   // while memory runs out
+constexpr double cause_patience_s = 0.5;  // for the fault behind a lost connection to show
 
 // Classifies a time-out. `answered`: the worker still reports its progress.
 FaultKind fault_of_time_out(bool answered, const job::WorkerProgress& progress) {

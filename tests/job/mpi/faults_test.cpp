@@ -69,6 +69,13 @@ INSTANTIATE_TEST_SUITE_P(
               {"exceeded its memory limit: used ", "of 286 MiB"}}),
     [](const auto& of) { return std::string(of.param.name); });
 
+// Whenever the supervisor asks.
+TEST(Faults, AStepMayTakeNearlyItsDeadline) {
+  Launched job(2, "steps=6 step=1", "HARNESS_TEST_FAULT=step=every,kind=delay,seconds=0.75");
+  ASSERT_TRUE(job.wait()) << job.output();
+  EXPECT_THAT(job.output(), HasSubstr("block 0 ok true"));
+}
+
 TEST(Faults, AreAlikeByRankAndKind) {
   Launched job(2, "blocks=2", "HARNESS_TEST_FAULT=rank=1,step=2,kind=segfault");
   ASSERT_TRUE(job.wait()) << job.output();
