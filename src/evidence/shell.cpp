@@ -256,7 +256,7 @@ Status Shell::cases() {
   const std::string raw = reader_.word(), text = follows_it ? text_of(raw) : "";
   const State before = state_;
   std::optional<State> outcome;
-  bool decided = !follows_it;
+  bool decided = !follows_it, any = false;  // any: a pattern takes whatever is left
   Status status = true;
   reader_.skip_lines();
   reader_.eat_word("in");
@@ -275,9 +275,11 @@ Status Shell::cases() {
       sequence();
       if (outcome) merge(*outcome, line);
       outcome = state_;
+      any = any || std::ranges::any_of(patterns, [](Text pattern) { return trim(pattern) == "*"; });
     }
     if (!reader_.eat(";;&") && !reader_.eat(";;")) reader_.eat(")");
   }
+  if (outcome && !any) merge(before, line);
   return status;
 }
 

@@ -85,6 +85,9 @@ TEST(Shell, TakesBothBranchesOfWhatItCannotDecide) {
               ElementsAre("4", "2"));
   EXPECT_THAT(words("N=1; if [ -z \"$SLURM_NNODES\" ]; then N=4; fi; torchrun $N"), ElementsAre("? line 1 decides N"));
   EXPECT_THAT(words("case 8b in 70b) L=80;; 8b|9b) L=32;; *) L=1;; esac; torchrun $L"), ElementsAre("32"));
+  EXPECT_THAT(words("P=1; case $(hostname) in a*) P=2;; b*) P=2;; esac; torchrun $P"),
+              ElementsAre("? line 1 decides P"));
+  EXPECT_THAT(words("P=1; case $(hostname) in a*) P=2;; *) P=2;; esac; torchrun $P"), ElementsAre("2"));
   EXPECT_THAT(words("for s in a b; do torchrun $s; done"), ElementsAre("? line 1: a loop changes s"));
   EXPECT_THAT(words("while [[ $# -gt 0 ]]; do X=$1; shift; done; X=${X:-8}; torchrun $X"), ElementsAre("8"));
 }
