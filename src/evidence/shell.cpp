@@ -309,9 +309,11 @@ Status Shell::each() {
   if (!follows() || (items.empty() && !raw.empty())) return skip(&Shell::body);
   const std::size_t before = launches_.size();
   const bool one = items.size() == 1 && !is_unknown(items.front());
+  const State skipped = remembered(1);
   if (is_name(name))
     set(name, one ? items.front() : unknown(fmt::format("line {}: a loop changes {}", line, name)), false);
   body();
+  if (!one && !state_.ended) merge(skipped, line);  // it was followed once and may run more often
   if (launches_.size() == before || one) return true;
   const bool counted = std::ranges::none_of(items, is_unknown) && !items.empty();
   refuse(line, counted ? fmt::format("a loop over {} launches", items.size()) : "a loop around a launch");
@@ -326,7 +328,7 @@ Status Shell::repetition(Text condition, Status runs) {
   const std::size_t before = launches_.size();
   const State skipped = state_;
   body();
-  if (!runs) merge(skipped, line);
+  if (!runs || !state_.ended) merge(skipped, line);
   if (launches_.size() > before) refuse(line, "a loop around a launch");
   return true;
 }

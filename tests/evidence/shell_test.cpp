@@ -90,6 +90,9 @@ TEST(Shell, TakesBothBranchesOfWhatItCannotDecide) {
   EXPECT_THAT(words("P=1; case $(hostname) in a*) P=2;; *) P=2;; esac; torchrun $P"), ElementsAre("2"));
   EXPECT_THAT(words("for s in a b; do torchrun $s; done"), ElementsAre("? line 1: a loop changes s"));
   EXPECT_THAT(words("while [[ $# -gt 0 ]]; do X=$1; shift; done; X=${X:-8}; torchrun $X"), ElementsAre("8"));
+  EXPECT_THAT(words("N=1; M=0; while [ $N -lt 8 ]; do N=$((N * 2)); done; for h in a b; do M=$((M + 1)); done\n"
+                    "torchrun $N $M"),
+              ElementsAre("? line 1 decides N", "? line 1 decides M"));
 }
 
 // Every construct that expands or assigns, in every kind of skipped block.
