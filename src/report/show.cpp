@@ -258,7 +258,8 @@ Section cost_section(const analysis::CostEstimate& estimate) {
   notes.items.push_back(basis + " Convergence, restarts, checkpoints and the loading of real data are not included.");
   notes.items.push_back(
       estimate.after.empty()
-          ? "Nothing is faster, so there is nothing to save yet."
+          ? fmt::format("Nothing is {} faster, so there is nothing to save yet.",
+                        estimate.predicted ? "predicted" : "proven")
           : fmt::format(
                 "The duration after a change is the baseline's times the change. What is recovered are the {0}s that "
                 "the baseline would need beyond its own for the same rate. Saved in a year: the same work on the "

@@ -166,6 +166,11 @@ TEST(ShowCost, Golden) {
   const auto json = nlohmann::json::parse(show(result, summary, Format::json, estimate));
   EXPECT_EQ(json["cost"]["after"].size(), 2u);
   EXPECT_EQ(json["cost"]["after"][0]["name"], "precision=bf16");
+  const store::Result moved = test::samples::unreliable();
+  Document none;
+  none.sections.push_back(
+      cost_section(*analysis::estimate_cost(moved, analysis::summarise(moved), {2.5, "USD", 300e9})));
+  EXPECT_THAT(write_text(none), HasSubstr("Nothing is proven faster, so there is nothing to save yet."));
 }
 
 using nlohmann::json;
