@@ -201,9 +201,12 @@ Status Shell::compound() {
   }
   const bool braces = reader_.eat_word("{");
   if (!braces && !reader_.eat("(")) return simple();
+  State outside;  // of a subshell, which takes what it sets with it
+  if (!braces) outside = remembered(1);
   const Status status = sequence();
   reader_.skip_lines();
   reader_.eat(braces ? "}" : ")");
+  if (!braces) state_ = std::move(outside);
   std::vector<ShellRedirect> redirects;
   for (reader_.skip_blanks(); reader_.redirect(redirects);) reader_.skip_blanks();
   if (follows()) keep_document(redirects, {"cat"});

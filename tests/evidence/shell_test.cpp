@@ -95,6 +95,12 @@ TEST(Shell, TakesBothBranchesOfWhatItCannotDecide) {
               ElementsAre("? line 1 decides N", "? line 1 decides M"));
 }
 
+TEST(Shell, WhatASubshellSetsIsLostWithIt) {
+  EXPECT_THAT(words("N=1; (N=2; exit 3); torchrun $N"), ElementsAre("1"));
+  EXPECT_THAT(words("N=1; (N=2; torchrun $N)"), ElementsAre("2"));
+  EXPECT_THAT(words("N=1; { N=2; }; torchrun $N"), ElementsAre("2"));
+}
+
 // Every construct that expands or assigns, in every kind of skipped block.
 TEST(Shell, WhatIsSkippedChangesNothing) {
   for (const std::string assigns :
