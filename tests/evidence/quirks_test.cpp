@@ -236,6 +236,12 @@ TEST(Launches, TakesRanksFromTheHostfileOfItsLauncher) {
   }
 }
 
+TEST(Launches, TakesNumbersThatFollowAnOptionWithoutASpace) {
+  const std::string program = " python pretrain_gpt.py --num-layers 4 --hidden-size 512 --num-attention-heads 8\n";
+  expect_answers({{"go.sh", "#!/bin/bash\nsrun -N2 -n16" + program, "ranks: 16\n"},
+                  {"go.sh", "#!/bin/bash\n#SBATCH -N4 -n32\nsrun -N1 -n8" + program, "ranks: 8\n"}});
+}
+
 TEST(Quirks, OfTrainingLogs) {
   expect_answers({
       {"max.log",
