@@ -320,7 +320,8 @@ class Launch {
   }
 
   void processes(const std::string& name, const LauncherOptions& o) {
-    const auto total = o.value({"--num-processes", "-n", "--world-size", "--nproc"});
+    auto total = o.value({"--num-processes", "--world-size"});
+    if (!total) total = o.value({"-n", "--nproc"});  // composer: of one node
     const auto machines = count_of(o.value({"--num-machines"}));
     const auto n = count_of(total);
     ranks(name, n, n && machines ? std::optional(*n / *machines) : std::nullopt,

@@ -250,6 +250,12 @@ TEST(Launches, CountsTheSlotsOfEachHostAndNoSockets) {
                   {"go.sh", "mpirun -H n1,n2 --map-by ppr:4:socket" + program, "ranks: unknown\n"}});
 }
 
+TEST(Launches, TakesTheWorldOfComposerAndNotItsProcessesOfANode) {
+  const std::string program = " train.py train.yaml\n";
+  expect_answers({{"go.sh", "composer --world_size 16 --node_rank 0 -n 8" + program, "ranks: 16\n"},
+                  {"go.sh", "composer -n 8" + program, "ranks: 8\n"}});
+}
+
 TEST(Quirks, OfTrainingLogs) {
   expect_answers({
       {"max.log",
