@@ -234,41 +234,60 @@ std::string json_text(const std::vector<evidence::Answer>& answers) {
   return report::json_text(json);
 }
 
+// An unreadable file is none: reading it says why.
 bool is_configuration(const std::string& path) {
-  return path != "-" && evidence::is_own_configuration(evidence::Input(path).head());
+  try {
+    return path != "-" && evidence::is_own_configuration(evidence::Input(path).head());
+  } catch (const Error&) {
+    return false;
+  }
 }
 
-// Traces form one answer, which comes first. A configuration, or a script that yields one, predicts their step.
+// Traces form one answer, which comes first. A configuration, or a script that yields one, predicts their step. What
+// cannot be read is `refused` in the first answer; throws Error if nothing can be read.
 std::vector<evidence::Answer> answers_of(const ReadOptions& options) {
   const evidence::Gaps gaps = gaps_of(options.fill);
-  std::vector<std::string> traces, configurations, others;
+  std::vector<std::string> traces, configurations, others, refused;
   for (const std::string& path : options.files) {
     (traces::is_trace_file(path) ? traces : others).push_back(path);
   }
   if (traces.empty()) return evidence::read_files(others, gaps);
-  std::ranges::copy_if(others, std::back_inserter(configurations), is_configuration);
-  std::erase_if(others, is_configuration);
-  const std::vector<traces::Report> reports = traces::read_traces(traces);
-  std::vector<evidence::Answer> answers{traces::answer_of(reports)};
-  answers.front().members = traces::json_of(reports);
-  const auto set_beside = [&](const std::string& path, const auto& load) {
+  const auto attempt = [&refused](const auto& work) {
     try {
-      answers.push_back(traces::answer_of(traces::beside_prediction(reports.back(), load()), path));
+      work();
     } catch (const Error& error) {
-      answers.front().refused.push_back(error.what());
+      refused.emplace_back(error.what());
     }
   };
+  std::vector<traces::Report> reports;
+  std::vector<evidence::Answer> answers;
+  attempt([&] {
+    reports = traces::read_traces(traces);
+    answers.push_back(traces::answer_of(reports));
+    answers.front().members = traces::json_of(reports);
+  });
+  const auto set_beside = [&](const std::string& path, const auto& load) {
+    attempt([&] { answers.push_back(traces::answer_of(traces::beside_prediction(reports.back(), load()), path)); });
+  };
   const std::vector<std::string> simulated{config::predict};
+  if (!reports.empty()) {
+    std::ranges::copy_if(others, std::back_inserter(configurations), is_configuration);
+    std::erase_if(others, is_configuration);
+  }
   for (const std::string& path : configurations)
     set_beside(path, [&] { return config::load_experiment(path, simulated); });
-  if (others.empty()) return answers;
-  for (evidence::Answer& answer : evidence::read_files(others, gaps)) {
-    if (!answer.configuration.empty()) {
-      set_beside(join(answer.files, ", "),
-                 [&] { return config::load_experiment("job.yaml", simulated, answer.configuration); });
+  const auto read_others = [&] {
+    for (evidence::Answer& answer : evidence::read_files(others, gaps)) {
+      if (!reports.empty() && !answer.configuration.empty()) {
+        set_beside(join(answer.files, ", "),
+                   [&] { return config::load_experiment("job.yaml", simulated, answer.configuration); });
+      }
+      answers.push_back(std::move(answer));
     }
-    answers.push_back(std::move(answer));
-  }
+  };
+  if (!others.empty()) attempt(read_others);
+  if (answers.empty()) throw Error(join(refused, "\n"));
+  std::ranges::move(refused, std::back_inserter(answers.front().refused));
   return answers;
 }
 

@@ -196,8 +196,8 @@ void add_next(const Bandwidths& measured, const std::vector<const SizeRow*>& fou
   const SizeRow& last = measured.rows.back();
   if (!found.empty()) {
     out.next.push_back(fmt::format("mpirun -np {} ./harness sweep configs/collectives.yaml -b {} -e {} -f 2",
-                                   measured.ranks, nccl_size(found.front()->bytes / 2),
-                                   nccl_size(found.back()->bytes * 2)));
+                                   measured.ranks > 0 ? std::to_string(measured.ranks) : "RANKS",
+                                   nccl_size(found.front()->bytes / 2), nccl_size(found.back()->bytes * 2)));
   }
   if (measured.hosts.size() > 1)
     out.next.emplace_back(

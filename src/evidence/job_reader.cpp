@@ -153,7 +153,7 @@ void JobReader::unknown(const std::string& name, std::string text, std::string w
 // Sets the ranks of a launcher that takes them from its hostfile, if that file was given.
 void JobReader::count_hosts(TrainingJob& job) const {
   if (hosts_.empty() || job.number("ranks") || !is_one_of("deepspeed|open mpi|mpich", job.launcher)) return;
-  if (job.has("ranks") && contains(job.values["ranks"].origin, "--include")) return;  // only some of the hosts
+  if (job.has("ranks") && has_any(job.values["ranks"].origin, "--include|--map-by")) return;  // not all of the slots
   const auto number = [&](Text key) {
     return std::ranges::find(hosts_, key, &std::pair<std::string, Value>::first)->second.get<std::int64_t>();
   };

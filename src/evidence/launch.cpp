@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cctype>
+#include <functional>
+#include <numeric>
 
 #include "base/text.h"
 #include "evidence/input.h"
@@ -23,6 +25,17 @@ bool is_program(const std::string& word) {
       "timeout|accelerate|mpiexec|mpiexec.hydra";
   const std::string name = file_name(word);
   return is_python(name) || name.ends_with(".py") || name.ends_with(".sh") || is_one_of(known, name);
+}
+
+// Separates "-N2" and "-n16", as srun reads them.
+Words separated(const Words& words) {
+  Words all;
+  for (const std::string& word : words) {
+    const bool joined = word.size() > 2 && (word.starts_with("-N") || word.starts_with("-n"));
+    if (joined) all.push_back(word.substr(0, 2));
+    all.push_back(word.substr(joined ? 2 : 0));
+  }
+  return all;
 }
 
 class Launch {
@@ -95,7 +108,7 @@ class Launch {
     if (module) words.erase(words.begin());
     const LauncherOptions options(before);
     if (name == "torchrun") torchrun(options);
-    if (name == "srun") srun(options);
+    if (name == "srun") srun(LauncherOptions(separated(before)));
     if (name.starts_with("mpi") || name == "orterun") mpirun(options, before, name == "mpiexec.hydra");
     if (name == "deepspeed") deepspeed(options);
     if (name == "accelerate" || name == "composer") processes(name, options);
@@ -217,19 +230,30 @@ class Launch {
     const auto total = count_of(o.value({"-np", "--np", "-n", "-c", "--n"}));
     auto each = count_of(o.value({"-N", "--npernode", "-npernode", "-ppn", "--ppn"}));
     std::int64_t hosts = 0;
+    std::vector<std::int64_t> slots;  // of the hosts that say them
     if (const auto list = o.value({"-H", "--host", "-host", "-hosts"})) {
       for (std::string_view host : split(*list, ',')) {
         ++hosts;
         const std::size_t colon = host.find(':');
-        if (const auto slots = number_in<std::int64_t>(host.substr(colon + 1)); !each && colon != host.npos)
-          each = slots;
+        const auto number = colon == host.npos ? std::nullopt : number_in<std::int64_t>(host.substr(colon + 1));
+        if (number && *number > 0 && *number <= (1 << 20)) slots.push_back(*number);
       }
     }
-    if (const auto by = o.value({"--map-by", "-map-by"}); by && by->starts_with("ppr:"))
-      each = count_of(by->substr(4, by->find(':', 4) - 4));
-    const auto of_hosts = each && hosts > 0 ? std::optional(*each * hosts) : std::nullopt;
-    ranks(hydra ? "mpich" : "open mpi", total ? total : of_hosts, each,
-          unknown_or(o.value({"-np", "-n"}), "mpirun takes them from its hostfile"));
+    const bool equal = std::ranges::adjacent_find(slots, std::ranges::not_equal_to()) == slots.end();
+    std::optional<std::int64_t> of_hosts;
+    const auto by = o.value({"--map-by", "-map-by"});
+    std::string why = "mpirun takes them from its hostfile";
+    if (by && by->starts_with("ppr:")) {
+      const std::size_t end = std::min(by->find(':', 4), by->size());
+      const bool of_node = by->substr(end).starts_with(":node");
+      each = of_node ? count_of(by->substr(4, end - 4)) : std::nullopt;
+      if (!of_node) why = "mpirun --map-by counts them by parts of a node";
+    } else if (!each && !slots.empty()) {
+      if (std::ssize(slots) == hosts) of_hosts = std::accumulate(slots.begin(), slots.end(), std::int64_t{0});
+      if (equal) each = slots.front();
+    }
+    if (each && hosts > 0 && !of_hosts) of_hosts = *each * hosts;
+    ranks(hydra ? "mpich" : "open mpi", total ? total : of_hosts, each, unknown_or(o.value({"-np", "-n"}), why));
     if (hydra) {
       const auto passed = o.value({"-genvlist"});
       if (passed || o.has("-genvnone")) only(passed ? "mpirun -genvlist" : "mpirun -genvnone", passed.value_or(""));
@@ -296,7 +320,8 @@ class Launch {
   }
 
   void processes(const std::string& name, const LauncherOptions& o) {
-    const auto total = o.value({"--num-processes", "-n", "--world-size", "--nproc"});
+    auto total = o.value({"--num-processes", "--world-size"});
+    if (!total) total = o.value({"-n", "--nproc"});  // composer: of one node
     const auto machines = count_of(o.value({"--num-machines"}));
     const auto n = count_of(total);
     ranks(name, n, n && machines ? std::optional(*n / *machines) : std::nullopt,

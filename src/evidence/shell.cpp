@@ -201,9 +201,12 @@ Status Shell::compound() {
   }
   const bool braces = reader_.eat_word("{");
   if (!braces && !reader_.eat("(")) return simple();
+  State outside;  // of a subshell, which takes what it sets with it
+  if (!braces) outside = remembered(1);
   const Status status = sequence();
   reader_.skip_lines();
   reader_.eat(braces ? "}" : ")");
+  if (!braces) state_ = std::move(outside);
   std::vector<ShellRedirect> redirects;
   for (reader_.skip_blanks(); reader_.redirect(redirects);) reader_.skip_blanks();
   if (follows()) keep_document(redirects, {"cat"});
@@ -256,7 +259,7 @@ Status Shell::cases() {
   const std::string raw = reader_.word(), text = follows_it ? text_of(raw) : "";
   const State before = state_;
   std::optional<State> outcome;
-  bool decided = !follows_it;
+  bool decided = !follows_it, any = false;  // any: a pattern takes whatever is left
   Status status = true;
   reader_.skip_lines();
   reader_.eat_word("in");
@@ -275,9 +278,11 @@ Status Shell::cases() {
       sequence();
       if (outcome) merge(*outcome, line);
       outcome = state_;
+      any = any || std::ranges::any_of(patterns, [](Text pattern) { return trim(pattern) == "*"; });
     }
     if (!reader_.eat(";;&") && !reader_.eat(";;")) reader_.eat(")");
   }
+  if (outcome && !any) merge(before, line);
   return status;
 }
 
@@ -307,9 +312,11 @@ Status Shell::each() {
   if (!follows() || (items.empty() && !raw.empty())) return skip(&Shell::body);
   const std::size_t before = launches_.size();
   const bool one = items.size() == 1 && !is_unknown(items.front());
+  const State skipped = remembered(1);
   if (is_name(name))
     set(name, one ? items.front() : unknown(fmt::format("line {}: a loop changes {}", line, name)), false);
   body();
+  if (!one && !state_.ended) merge(skipped, line);  // it was followed once and may run more often
   if (launches_.size() == before || one) return true;
   const bool counted = std::ranges::none_of(items, is_unknown) && !items.empty();
   refuse(line, counted ? fmt::format("a loop over {} launches", items.size()) : "a loop around a launch");
@@ -324,7 +331,7 @@ Status Shell::repetition(Text condition, Status runs) {
   const std::size_t before = launches_.size();
   const State skipped = state_;
   body();
-  if (!runs) merge(skipped, line);
+  if (!runs || !state_.ended) merge(skipped, line);
   if (launches_.size() > before) refuse(line, "a loop around a launch");
   return true;
 }

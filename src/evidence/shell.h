@@ -163,7 +163,8 @@ class Shell {
   // shell_commands.cpp
   Status simple();
   Status run_simple(const std::vector<std::string>& raw, const std::vector<ShellRedirect>& redirects);
-  Status run_builtin(const std::vector<std::string>& words, bool& known);
+  Status run_builtin(const std::vector<std::string>& words, const NameValues& before, bool& known);
+  bool run_process(const std::vector<std::string>& words, std::size_t name, const NameValues& environment);
   Status run_inside(const ShellReader& from, Status (Shell::*part)(),
                     std::optional<std::vector<std::string>> arguments);
   bool assign(std::string_view word, bool exported);

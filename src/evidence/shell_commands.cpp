@@ -80,7 +80,17 @@ bool Shell::run_file(const std::vector<std::string>& words, std::size_t name) {
   return run_inside(ShellReader(found->second), &Shell::whole_script, std::move(arguments)).has_value();
 }
 
-Status Shell::run_builtin(const std::vector<std::string>& words, bool& known) {
+// "N=8 bash train.sh": another process, which takes what it sets with it.
+bool Shell::run_process(const std::vector<std::string>& words, std::size_t name, const NameValues& environment) {
+  State outside = remembered(1);
+  for (const auto& [variable, value] : environment) set(variable, value, true);
+  const bool ran = run_file(words, name);
+  state_ = std::move(outside);
+  return ran;
+}
+
+// `before`: assignments in front of the command.
+Status Shell::run_builtin(const std::vector<std::string>& words, const NameValues& before, bool& known) {
   const std::string name = file_name(words.front());
   const std::vector<std::string> arguments(words.begin() + 1, words.end());
   if (const auto function = functions_.find(name); function != functions_.end())
@@ -139,7 +149,7 @@ Status Shell::run_builtin(const std::vector<std::string>& words, bool& known) {
   const auto script = std::ranges::find_if(words, [&](Text word) { return others_.contains(file_name(word)); });
   // A command that runs on many ranks is treated as a launch.
   if (script == words.end() || known || (name != "sbatch" && may_start({words.begin(), script}))) return true;
-  known = run_file(words, static_cast<std::size_t>(script - words.begin()));
+  known = run_process(words, static_cast<std::size_t>(script - words.begin()), before);
   return true;
 }
 
@@ -228,7 +238,7 @@ Status Shell::run_simple(const std::vector<std::string>& raw, const std::vector<
   if (words.empty()) return true;
   keep_document(redirects, words);
   bool known = true;
-  const Status status = run_builtin(words, known);
+  const Status status = run_builtin(words, before_command, known);
   if (known) return status;
   constexpr std::size_t most = 1000;
   if (!may_start(words) || launches_.size() >= most) return std::nullopt;

@@ -169,6 +169,7 @@ StepTimes judge_steps(std::span<const double> seconds) {
     out.drift = find_drift(points, centre);
   }
   out.seconds = out.jump ? out.jump->after : centre;
+  out.counted = std::ssize(steady);
   out.spread = analysis::mad_to_deviation * mad(steady, median(steady)) / out.seconds;
   add_interval(std::move(steady), out);
   return out;

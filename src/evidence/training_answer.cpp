@@ -69,7 +69,7 @@ struct Writer {
 
   void job(std::int64_t global_batch, std::int64_t ranks);
   void steadiness(const StepTimes& steps, bool seconds);
-  void how_to_read(const StepTimes& steps, std::int64_t used, double distance);
+  void how_to_read(const StepTimes& steps, double distance);
   void change(double share, const std::string& headline, const std::string& text, const char* causes);
   void throughput(double seconds, std::int64_t global_batch, std::int64_t ranks);
   void own_count(const analysis::ModelFlop& flop, double causal);
@@ -98,15 +98,15 @@ void Writer::job(std::int64_t global_batch, std::int64_t ranks) {
 }
 
 // Notes how the figures were obtained, for comparisons.
-void Writer::how_to_read(const StepTimes& steps, std::int64_t used, double distance) {
+void Writer::how_to_read(const StepTimes& steps, double distance) {
   const auto note = [&](bool holds, std::string text) {
     if (holds) out.notes.push_back(std::move(text));
   };
   const bool single = !log.intervals.empty() && log.intervals.front().single;
   note(distance > 1, fmt::format("each value is {} of {:.0f}{}", single ? "one iteration" : "the mean", distance,
                                  single ? "" : " iterations"));
-  note(used < few_values, fmt::format("{}, too few to say that it is steady{}", plural(used, "value"),
-                                      steps.intervals == 1 ? "; first steps are slower than others" : ""));
+  note(steps.counted < few_values, fmt::format("{}, too few to say that it is steady{}", plural(steps.counted, "value"),
+                                               steps.intervals == 1 ? "; first steps are slower than others" : ""));
   note(log.by_timers,
        "a step is DeepSpeed's fwd + bwd + step: what is between them, such as loading data, is not in it");
   note(log.neighbours_share,
@@ -125,7 +125,6 @@ void Writer::steadiness(const StepTimes& steps, bool seconds) {
   for (std::size_t i = 1; i < log.intervals.size(); ++i)
     distances.push_back(static_cast<double>(log.intervals[i].iteration - log.intervals[i - 1].iteration));
   const double distance = distances.empty() ? 0 : median(distances);
-  const std::int64_t used = steps.intervals - steps.skipped - steps.spikes;
   out.fact("intervals", steps.intervals);
   out.fact("skipped", steps.skipped);
   if (distance > 0) out.fact("log_interval", static_cast<std::int64_t>(distance));
@@ -134,17 +133,17 @@ void Writer::steadiness(const StepTimes& steps, bool seconds) {
   if (steps.spikes > 0) out.fact("time_lost_to_spikes", percent(steps.lost));
   out.fact("drift", steps.drift ? signed_percent(*steps.drift) + " over the log" : "none");
   out.fact("jump", steps.jump ? signed_percent(steps.jump->share()) : "none");
-  if (used > 1) {
-    std::string text = fmt::format("within {} (1.4826 MAD) over {} values", percent(steps.spread), used);
+  if (steps.counted > 1) {
+    std::string text = fmt::format("within {} (1.4826 MAD) over {} values", percent(steps.spread), steps.counted);
     if (seconds && steps.low > 0 && !log.neighbours_share)
       text += fmt::format("; median {} [{}, {}]", seconds_text(steps.seconds), seconds_text(steps.low),
                           seconds_text(steps.high));
     out.tell("steady", text);
   }
   if (steps.skipped > 0) out.tell("left out", fmt::format("the first {}: start-up", plural(steps.skipped, "value")));
-  if (!steps.jump && !steps.drift && used >= few_values)
-    out.headline += fmt::format(": steady within {} over {} values", percent(steps.spread), used);
-  how_to_read(steps, used, distance);
+  if (!steps.jump && !steps.drift && steps.counted >= few_values)
+    out.headline += fmt::format(": steady within {} over {} values", percent(steps.spread), steps.counted);
+  how_to_read(steps, distance);
   if (steps.jump) {
     const double share = steps.jump->share();
     const std::int64_t at = log.intervals[std::min(steps.jump->at, log.intervals.size() - 1)].iteration;

@@ -88,6 +88,7 @@ struct StepTimes {
   std::int64_t intervals = 0;  // logged values, each a step or a mean over several
   std::int64_t skipped = 0;    // leading warm-up values among them
   double seconds = 0;          // median of the others; after a jump, of the values behind it
+  std::int64_t counted = 0;    // values behind interval and spread: without warm-up, spikes and what precedes a jump
   double low = 0, high = 0;    // 95 % interval of the median; 0: too few values
   double spread = 0;           // 1.4826 MAD / median
   std::int64_t spikes = 0;     // values over 1.5 times the median

@@ -176,8 +176,9 @@ void forecast(const Breakdown& measured, const store::Result& result, const anal
   moved.measured_mfu = row.mfu;
   const store::ResultCase& of = result.case_at(moved.case_index);
   const double peak = hardware.peak_flops(there.settings().precision);
+  const sim::Simulation step(there.set(), there.settings(), to.experiment, sim::network_of(to.experiment, to.node_of));
   moved.trust =
-      sim::trust_in({}, result.model, there.settings(), of.ranks, hardware, *all_there.experiment.calibration);
+      sim::trust_in(step.prediction(), result.model, there.settings(), of.ranks, hardware, *to.experiment.calibration);
   if (peak > 0 && of.model_flop_per_step > 0)
     moved.forecast_mfu = of.model_flop_per_step / (moved.forecast_s * of.ranks * peak);
   const double holds = there.settings().memory_cap * hardware.memory_bytes;

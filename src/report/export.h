@@ -36,8 +36,8 @@ struct Export {
 
 /// Finds the settings that a sweep proves faster than its baseline: the fastest value of each variable. case_name: only
 /// this case, by its name or short name ("": all). `file`: the name of the result file in the evidence. Leaves out
-/// values that the registry does not accept. Throws Error if the case is missing or not proven, and (exit code 4) if
-/// the sweep is unreliable and proves nothing.
+/// values that the registry does not accept, and cases that failed later. Throws Error if the case is missing or not
+/// proven, and (exit code 4) if the sweep is unreliable and proves nothing.
 Export find_proven(const store::Result& result, const analysis::Summary& summary, const std::string& case_name,
                    const std::string& file);
 

@@ -233,7 +233,10 @@ std::string headline(const store::Result& result, const analysis::Summary& summa
     if (summary.predicted) text += "Predicted, not measured. ";
     const std::string found =
         what_was_found(result, summary, changes) + other_trainings_words(changes) + scaling_words(result, changes);
-    text += found.empty() ? "Too few rounds for any verdict." : std::string(trim(found));
+    const bool waits = std::ranges::any_of(summary.cases, analysis::has_too_few_rounds);
+    const char* none =
+        waits ? "Too few rounds for any verdict." : "No change has a verdict; the table of cases says why.";
+    text += found.empty() ? none : std::string(trim(found));
   }
   return text + lost_words(summary);
 }
@@ -255,7 +258,8 @@ Section cost_section(const analysis::CostEstimate& estimate) {
   notes.items.push_back(basis + " Convergence, restarts, checkpoints and the loading of real data are not included.");
   notes.items.push_back(
       estimate.after.empty()
-          ? "Nothing is faster, so there is nothing to save yet."
+          ? fmt::format("Nothing is {} faster, so there is nothing to save yet.",
+                        estimate.predicted ? "predicted" : "proven")
           : fmt::format(
                 "The duration after a change is the baseline's times the change. What is recovered are the {0}s that "
                 "the baseline would need beyond its own for the same rate. Saved in a year: the same work on the "

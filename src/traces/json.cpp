@@ -132,7 +132,6 @@ Json report_json(const Report& report) {
                             {"own_percent", 100 * rank.own_share},
                             {"compute_percent", 100 * rank.compute_share}});
   json["bandwidths"] = bandwidths_json(report);
-  json["refused"] = report.refused;
   json["problems"] = problems_of(report);
   json["notes"] = notes_of(report);
   return json;

@@ -167,6 +167,17 @@ TEST_F(PlanUpgrade, EachCaseHasTheErrorOfItsPrediction) {
       AllOf(HasSubstr("1 of 2 cases: expected error: "), HasSubstr("! 1 of 2 cases: the number of ranks 1 lies")));
 }
 
+TEST_F(PlanUpgrade, WarnsOfMessagesBeyondThoseThatWereMeasured) {
+  const std::string calibration = folder_.write(
+      "known.yaml", test::text_of(test::source_dir() + "/configs/calibration/harness.yaml") +
+                        "errors: [{id: a, gpu: h100-sxm, group: a, lab: own, error: 1 %}]\n"
+                        "calibrated: {gpus: [h100-sxm], ranks: 1 to 4096, hidden: 1 to 65536, sequence: 1 to 65536, "
+                        "message_bytes: 1 to 4}\n");
+  measure({"calibration=" + calibration});
+  EXPECT_THAT(unwrapped(say({"plan", file_, "--hardware", "p5"}).out),
+              AllOf(HasSubstr("; tier E: "), HasSubstr("the largest collective, ")));
+}
+
 TEST_F(PlanUpgrade, SaysWhatItIs) {
   measure({"faults={socket_fallback: true}"});
   EXPECT_THAT(unwrapped(say({"plan", file_, "--hardware", "hgx-b200"}).out),

@@ -49,13 +49,14 @@ class PredictedSweep : public ::testing::Test {
     return options;
   }
   // Uses a calibration that was compared with enough steps to resolve small changes.
-  SweepOptions well_known(int ranks) {
+  SweepOptions well_known(int ranks, const std::string& message_bytes = "1 to 1000000000000") {
     std::string text = test::text_of(test::source_dir() + "/configs/calibration/harness.yaml");
     text +=
         "changes: {error: 1 %, error_90: 2 %}\n"
         "errors: [{id: a, gpu: h100-sxm, group: a, lab: own, error: 1 %}]\n"
         "calibrated: {gpus: [h100-sxm], ranks: 1 to 4096, hidden: 1 to 65536, sequence: 1 to 65536, "
-        "message_bytes: 1 to 1000000000000}\n";
+        "message_bytes: " +
+        message_bytes + "}\n";
     SweepOptions options = on(ranks);
     options.overrides = {"calibration=" + folder_.write("known.yaml", text)};
     return options;
@@ -123,6 +124,18 @@ TEST_F(PredictedSweep, TheFileHoldsWhatThePlanPredicts) {
   }
   EXPECT_LT(close[0], close[1]);
   EXPECT_LT(close[0], 5);
+}
+
+// As in the plan, also messages larger than any that was measured make the expected error larger.
+TEST_F(PredictedSweep, ExpectsLargerErrorsBeyondTheMessagesThatWereMeasured) {
+  const auto expected_error = [&](const SweepOptions& options) {
+    run(options);
+    return value_of(store::read_result(file_).identity, "expected_error");
+  };
+  EXPECT_THAT(expected_error(well_known(16)), HasSubstr("tier A"));
+  SweepOptions beyond = well_known(16, "1 to 4");
+  beyond.force = true;
+  EXPECT_THAT(expected_error(beyond), HasSubstr("tier E"));
 }
 
 TEST_F(PredictedSweep, ItsTimelineIsAWholeStepOfEveryRole) {

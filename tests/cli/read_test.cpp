@@ -59,6 +59,24 @@ TEST_F(Readers, ReadSetsATraceBesideWhatAConfigurationOrAScriptPredicts) {
   }
 }
 
+TEST_F(Readers, ReadAnswersTheOtherFilesBesideOneThatItCannotRead) {
+  const std::string trace = test::source_dir() + "/tests/traces/data/h200_gpt350m.json.gz";
+  const std::string notes = folder_.write("notes.txt", "hello\n");
+  const std::string without_gpu = folder_.write("own.yaml",
+                                                "name: x\nbackend: cuda\nmodel: gpt3-350m\nbaseline: {precision: bf16, "
+                                                "global_batch_size: 8, micro_batch_size: 8}\n");
+  const Said said = say({"read", trace, notes, without_gpu, "--format", "json"});
+  ASSERT_EQ(said.code, 0) << said.err;
+  ASSERT_EQ(said.json()["refused"].size(), 2u) << said.json()["refused"];
+  EXPECT_THAT(said.json()["refused"].dump(), AllOf(HasSubstr("hardware"), HasSubstr("notes.txt")));
+  const std::string foreign =
+      folder_.write("foreign.json", R"({"traceEvents": [{"ph": "X", "ts": 1, "dur": 1, "cat": "gpu", "name": "x"}]})");
+  const Said hosts = say({"read", foreign, sample("hostfile")});
+  EXPECT_EQ(hosts.code, 0) << hosts.err;
+  EXPECT_THAT(unwrapped(hosts.out), AllOf(HasSubstr("hostfile"), HasSubstr("not read: "), HasSubstr("Chrome trace")));
+  EXPECT_EQ(say({"read", foreign, notes}).code, 1);
+}
+
 // The settings with which torchtitan runs Llama 3 8B on 8 H100.
 TEST_F(Readers, ReadWritesAJobWithSelectiveCheckpointsThatPlans) {
   const std::string titan = folder_.write("titan.toml",

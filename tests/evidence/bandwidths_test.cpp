@@ -149,6 +149,14 @@ TEST(Bandwidths, OfSizesThatRecurTheBestCounts) {
   EXPECT_EQ(rows->second.size(), 3u);
 }
 
+TEST(Bandwidths, AHoleOfUnknownRanksIsMeasuredAgainWithRanksToFillIn) {
+  std::string text = "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n";
+  for (const auto& [bytes, busbw] : {std::pair(1 << 20, 90), {1 << 21, 20}, {1 << 22, 90}})
+    text += fmt::format("{0} 1 float none -1 10 {1} {1} 0 10 {1} {1} 0\n", bytes, busbw);
+  EXPECT_THAT(read_text(text).front().next,
+              Contains("mpirun -np RANKS ./harness sweep configs/collectives.yaml -b 1M -e 4M -f 2"));
+}
+
 TEST(Bandwidths, OneOfSeveralGroupsHasNoLimit) {
   const Table whole, split{.groups = 8};
   EXPECT_EQ(fact(read_text(whole.text()).front(), "limit"), "400.0 GB/s");

@@ -85,8 +85,20 @@ TEST(Shell, TakesBothBranchesOfWhatItCannotDecide) {
               ElementsAre("4", "2"));
   EXPECT_THAT(words("N=1; if [ -z \"$SLURM_NNODES\" ]; then N=4; fi; torchrun $N"), ElementsAre("? line 1 decides N"));
   EXPECT_THAT(words("case 8b in 70b) L=80;; 8b|9b) L=32;; *) L=1;; esac; torchrun $L"), ElementsAre("32"));
+  EXPECT_THAT(words("P=1; case $(hostname) in a*) P=2;; b*) P=2;; esac; torchrun $P"),
+              ElementsAre("? line 1 decides P"));
+  EXPECT_THAT(words("P=1; case $(hostname) in a*) P=2;; *) P=2;; esac; torchrun $P"), ElementsAre("2"));
   EXPECT_THAT(words("for s in a b; do torchrun $s; done"), ElementsAre("? line 1: a loop changes s"));
   EXPECT_THAT(words("while [[ $# -gt 0 ]]; do X=$1; shift; done; X=${X:-8}; torchrun $X"), ElementsAre("8"));
+  EXPECT_THAT(words("N=1; M=0; while [ $N -lt 8 ]; do N=$((N * 2)); done; for h in a b; do M=$((M + 1)); done\n"
+                    "torchrun $N $M"),
+              ElementsAre("? line 1 decides N", "? line 1 decides M"));
+}
+
+TEST(Shell, WhatASubshellSetsIsLostWithIt) {
+  EXPECT_THAT(words("N=1; (N=2; exit 3); torchrun $N"), ElementsAre("1"));
+  EXPECT_THAT(words("N=1; (N=2; torchrun $N)"), ElementsAre("2"));
+  EXPECT_THAT(words("N=1; { N=2; }; torchrun $N"), ElementsAre("2"));
 }
 
 // Every construct that expands or assigns, in every kind of skipped block.
@@ -123,6 +135,8 @@ TEST(Shell, RunsNothingAndOpensNothing) {
 
 TEST(Shell, FollowsFilesThatWereGiven) {
   EXPECT_THAT(words("source ./env.sh; torchrun $N", {{"env.sh", "export N=4"}}), ElementsAre("4"));
+  EXPECT_THAT(words("N=1; bash ./env.sh; torchrun $N", {{"env.sh", "export N=4"}}), ElementsAre("1"));
+  EXPECT_THAT(words("N=1; N=4 bash go.sh", {{"go.sh", "torchrun ${N:-2}"}}), ElementsAre("4"));
   evidence::Shell shell;
   shell.run("N=4\ncat > c.json <<EOF\n{\"a\": $N}\nEOF\ncat <<'EOF' > d.json\n$N\nEOF\n");
   EXPECT_EQ(shell.documents().at("c.json"), "{\"a\": 4}\n");

@@ -46,6 +46,7 @@ TEST(StepTimes, FindAJumpAndCountFromIt) {
   EXPECT_EQ(steps.jump->at, 60u);
   EXPECT_NEAR(steps.jump->share(), 0.06, 0.005);
   EXPECT_NEAR(steps.seconds, 1.06, 0.005);
+  EXPECT_EQ(steps.counted, 40);
 }
 
 TEST(StepTimes, FindADriftInAVeryLongLogToo) {

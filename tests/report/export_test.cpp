@@ -100,6 +100,10 @@ TEST(Export, WhatIsNotProvenIsRefused) {
   EXPECT_THAT(complaint(result, "precision=bf61"), HasSubstr("did you mean precision=bf16?"));
   EXPECT_THAT(complaint(test::samples::unreliable(), "", &code), HasSubstr("proves nothing"));
   EXPECT_EQ(code, 4);
+  store::Result crashed = test::samples::sweep({"precision=bf16"}, {1, 1, 0.6});
+  crashed.cases[2].status = store::CaseStatus::failed;
+  EXPECT_THAT(complaint(crashed, "precision=bf16"), HasSubstr("is not proven faster (failed)"));
+  EXPECT_THAT(exported(crashed, Framework::megatron), HasSubstr("precision=bf16: failed"));
   const std::string none = exported(test::samples::nothing_moved(), std::nullopt);
   EXPECT_THAT(none, HasSubstr("Nothing is proven faster"));
   EXPECT_THAT(none, Not(HasSubstr("export ")));
@@ -162,6 +166,11 @@ TEST(ShowCost, Golden) {
   const auto json = nlohmann::json::parse(show(result, summary, Format::json, estimate));
   EXPECT_EQ(json["cost"]["after"].size(), 2u);
   EXPECT_EQ(json["cost"]["after"][0]["name"], "precision=bf16");
+  const store::Result moved = test::samples::unreliable();
+  Document none;
+  none.sections.push_back(
+      cost_section(*analysis::estimate_cost(moved, analysis::summarise(moved), {2.5, "USD", 300e9})));
+  EXPECT_THAT(write_text(none), HasSubstr("Nothing is proven faster, so there is nothing to save yet."));
 }
 
 using nlohmann::json;

@@ -69,6 +69,30 @@ TEST(JsonPage, DescribesEveryKeyOfShow) {
   expect_described(keys_of(show(other, analysis::summarise(other), Format::json)));
 }
 
+// Returns the keys in the first column of the page's table of `show`.
+std::vector<std::string> keys_in_table_of_show() {
+  const std::string text = page();
+  const std::size_t from = text.find("## `show`");
+  std::vector<std::string> keys;
+  for (const std::string& line : split_text(text.substr(from, text.find("### A case") - from), "\n")) {
+    if (!line.starts_with("| `")) continue;
+    const std::vector<std::string> parts = split_text(line.substr(0, line.find(" | ")), "`");
+    for (std::size_t i = 1; i < parts.size(); i += 2) keys.push_back(parts[i]);
+  }
+  return keys;
+}
+
+TEST(JsonPage, NamesNoKeyThatShowLacks) {
+  const store::Result result = test::samples::full(), other = collectives();
+  const analysis::Summary summary = analysis::summarise(result);
+  const analysis::Explanation explanation = test::samples::explanation();
+  const auto cost = analysis::estimate_cost(result, summary, {2.5, "USD", 300e9});
+  std::set<std::string> keys = keys_of(show_json(result, summary, cost, &explanation));
+  keys.merge(keys_of(show(other, analysis::summarise(other), Format::json)));
+  EXPECT_GT(keys_in_table_of_show().size(), 30u);
+  for (const std::string& key : keys_in_table_of_show()) EXPECT_TRUE(keys.contains(key)) << key;
+}
+
 TEST(JsonPage, DescribesEveryKeyOfAPrediction) {
   const store::Result result = test::samples::full();
   const analysis::Explanation explanation = test::samples::explanation();

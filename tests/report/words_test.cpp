@@ -29,6 +29,9 @@ TEST(Headline, SaysWhatIsProvenAndNoMore) {
   for (const int c : {3, 4}) another.cases[static_cast<std::size_t>(c)].tokens_per_step *= 2;
   EXPECT_THAT(said(another), HasSubstr(" Another training, per token: c=1 50.0 % less time ["));
   EXPECT_THAT(said(another), HasSubstr("], 1 slower."));
+  store::Result ignored = test::samples::sweep({"a=1"}, {1, 1, 0.5});
+  ignored.nccl_facts.push_back({2, "not honoured", "nccl_algo"});
+  EXPECT_EQ(said(ignored), "No change has a verdict; the table of cases says why.");
   store::Result broken = test::samples::sweep({"a=1"}, {1, 1, 1});
   for (store::ResultBlock& block : broken.blocks) block.status = store::BlockStatus::failed;
   for (store::ResultCase& row : broken.cases) {

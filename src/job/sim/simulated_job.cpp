@@ -48,11 +48,12 @@ sim::Trust trust_in(const sim::Prediction& prediction, const job::BlockRequest& 
 }
 
 // Names the sources of the numbers, for readers of a report, and the expected error of the baseline, the probed case.
-NameValues identity_of(const config::Experiment& experiment, const job::BlockRequest& baseline) {
+NameValues identity_of(const config::Experiment& experiment, const job::BlockRequest& baseline,
+                       const sim::Prediction& prediction) {
   const config::Calibration& calibration = *experiment.calibration;
   return {{"hardware", fmt::format("{} ({})", experiment.hardware->name, experiment.hardware->source)},
           {"calibration", fmt::format("{} ({})", calibration.name, calibration.source)},
-          {"expected_error", trust_in({}, baseline, experiment).error_words}};
+          {"expected_error", trust_in(prediction, baseline, experiment).error_words}};
 }
 
 }  // namespace
@@ -111,7 +112,7 @@ job::BlockOutcome SimulatedJob::run(const job::BlockOnSet& block) {
 std::vector<job::Samples> SimulatedJob::samples_of(const job::BlockRequest& request) {
   if (std::holds_alternative<job::Probe>(request.task)) {
     job::ProbeSamples probed;
-    probed.identity = identity_of(experiment_, request);
+    probed.identity = identity_of(experiment_, request, simulate(request)->prediction());
     return for_all(request.layout, probed);
   }
   if (const auto* timeline = std::get_if<job::RecordTimeline>(&request.task)) return record(request, timeline->ranks);

@@ -46,7 +46,7 @@ std::string headline_of(const analysis::Pool& pool, const CompareReport& report)
   }
   if (changes.empty()) return runs + "Only baselines or numbers of ranks were measured: there is no change to judge.";
   const std::string text = what_moved(std::move(changes), pool.smallest_effect, per_what(first));
-  return runs + (text.empty() ? "No change was measured in three runs, which an interval needs." : text);
+  return runs + (text.empty() ? "No change has a verdict; the table says why." : text);
 }
 
 // "-14.9 % in a.h5 to -4.1 % in c.h5"
