@@ -67,7 +67,7 @@ bool prepare_blocks(job::Job& job, const plan::Plan& plan, const Machine& machin
 
 // Returns why the cases of a file cannot run as before; "" if they can. Those that the file refused do not run.
 std::string why_other_programs(const store::Result& earlier, const store::Result& planned) {
-  const std::string other_build = "its programs differ from those of this build";
+  constexpr const char* other_build = "its programs differ from those of this build";
   if (earlier.cases.size() != planned.cases.size()) return other_build;
   for (std::size_t i = 0; i < earlier.cases.size(); ++i) {
     const store::ResultCase &then = earlier.cases[i], &now = planned.cases[i];
