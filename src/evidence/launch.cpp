@@ -27,17 +27,6 @@ bool is_program(const std::string& word) {
   return is_python(name) || name.ends_with(".py") || name.ends_with(".sh") || is_one_of(known, name);
 }
 
-// Separates "-N2" and "-n16", as srun reads them.
-Words separated(const Words& words) {
-  Words all;
-  for (const std::string& word : words) {
-    const bool joined = word.size() > 2 && (word.starts_with("-N") || word.starts_with("-n"));
-    if (joined) all.push_back(word.substr(0, 2));
-    all.push_back(word.substr(joined ? 2 : 0));
-  }
-  return all;
-}
-
 class Launch {
  public:
   Launch(const std::string& file, Shell& shell, TrainingJob& job, std::map<std::string, std::string> batch)
@@ -108,7 +97,7 @@ class Launch {
     if (module) words.erase(words.begin());
     const LauncherOptions options(before);
     if (name == "torchrun") torchrun(options);
-    if (name == "srun") srun(LauncherOptions(separated(before)));
+    if (name == "srun") srun(LauncherOptions(slurm_words(before)));
     if (name.starts_with("mpi") || name == "orterun") mpirun(options, before, name == "mpiexec.hydra");
     if (name == "deepspeed") deepspeed(options);
     if (name == "accelerate" || name == "composer") processes(name, options);

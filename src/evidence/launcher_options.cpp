@@ -43,6 +43,16 @@ std::vector<std::string> LauncherOptions::all(std::string_view name) const {
   return found;
 }
 
+std::vector<std::string> slurm_words(const std::vector<std::string>& words) {
+  std::vector<std::string> separated;
+  for (const std::string& word : words) {
+    const bool joined = word.size() > 2 && (word.starts_with("-N") || word.starts_with("-n"));
+    if (joined) separated.push_back(word.substr(0, 2));
+    separated.push_back(word.substr(joined ? 2 : 0));
+  }
+  return separated;
+}
+
 std::optional<std::int64_t> count_of(const std::optional<std::string>& text) {
   const auto number = text ? number_in<std::int64_t>(*text) : std::nullopt;
   return number && *number > 0 && *number <= (1 << 20) ? number : std::nullopt;
@@ -55,12 +65,10 @@ std::map<std::string, std::string> variables_of_batch(std::string_view text) {
     if (!line.starts_with("#SBATCH")) continue;
     for (std::string_view word : words_of(line.substr(7), 16)) {
       if (word.starts_with('#')) break;
-      const bool joined = word.size() > 2 && (word.starts_with("-N") || word.starts_with("-n"));
-      if (joined) words.emplace_back(word.substr(0, 2));
-      words.emplace_back(word.substr(joined ? 2 : 0));
+      words.emplace_back(word);
     }
   }
-  const LauncherOptions options(words);
+  const LauncherOptions options(slurm_words(words));
   const auto nodes = count_of(options.value({"-N", "--nodes"})), each = count_of(options.value({"--ntasks-per-node"}));
   auto gpus = count_of(options.value({"--gpus-per-node"}));
   for (const char* name : {"--gres", "--gpus-per-node"}) {

@@ -135,6 +135,8 @@ class LauncherOptions {
   std::vector<std::string> words_;
 };
 
+/// Separates "-N2" and "-n16", as Slurm reads them.
+std::vector<std::string> slurm_words(const std::vector<std::string>& words);
 /// Parses a number of ranks, nodes or GPUs; returns nothing for any other text.
 std::optional<std::int64_t> count_of(const std::optional<std::string>& text);
 /// Returns the variables that Slurm sets because of lines such as "#SBATCH --nodes=8" in the script.
