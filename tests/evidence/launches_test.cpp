@@ -1,0 +1,169 @@
+#include <gmock/gmock.h>
+
+#include "base/text.h"
+#include "evidence/answer.h"
+#include "evidence/expectations.h"
+#include "support/files.h"
+
+// Launch scripts: the launchers, and the scripts that they start.
+
+namespace harness::test {
+namespace {
+
+TEST(Quirks, OfLaunches) {
+  const std::string launch =
+      "torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 22 --hidden-size 512 --num-attention-heads 8 "
+      "--micro-batch-size 1 --seq-length 512 ";
+  EXPECT_EQ(headline_of("go.sh", launch + "--pipeline-model-parallel-size 4\n"),
+            "22 layers do not divide into 4 stages");
+  const std::string pipeline = launch + "--pipeline-model-parallel-size 4 ";
+  for (const char* uneven : {"--decoder-first-pipeline-num-layers 4", "--pipeline-model-parallel-layout Et*5|t*17L",
+                             "--decoder-first-pipeline-num-layers 5 --decoder-last-pipeline-num-layers 5"})
+    EXPECT_EQ(headline_of("go.sh", pipeline + uneven + "\n").find("divide"), std::string::npos) << uneven;
+  expect_answers({
+      {"go.sh", pipeline + "--decoder-first-pipeline-num-layers 5 --decoder-last-pipeline-num-layers 5\n",
+       "headline: 5 layers, the others 6\n"},
+      {"go.sh", pipeline + "--account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split\n",
+       "layers: 22\n"},
+      {"go.sh", pipeline + "--decoder-first-pipeline-num-layers 4\n",
+       "cannot: --decoder-first-pipeline-num-layers 4\n"},
+  });
+  expect_answers({{"go.sh",  // the release determines a recipe's layout
+                   "python scripts/performance/run_script.py -mr llama3_8b -ng 16 -tp 2 -mb 1 -gb 128\n",
+                   "layers: 32\ntp: 2\ndp: unknown\n"}});
+  const std::string adam = launch + "--optimizer adam\n", environment = "export NCCL_DEBUG=INFO NCCL_IB_SL=1\nsrun ";
+  expect_answers({
+      {"go.sh", launch + "--kv-channels 128\n", "cannot: heads of width 128, 64 is counted\n"},
+      {"go.sh", environment + "--export=NCCL_DEBUG -n 16 " + launch + "\n", "headline: 1 of 2\n"},
+      {"go.sh", environment + "--export=ALL,NCCL_DEBUG=WARN -n 16 " + launch + "\n",
+       "env: NCCL_IB_SL=1 NCCL_DEBUG=WARN\n"},
+      {"go.sh",
+       "export NCCL_DEBUG=INFO NCCL_ALGO=Ring\nmpiexec.hydra -n 16 -ppn 8 -genvlist NCCL_ALGO python train.py\n",
+       "ranks: 16\nlauncher: mpich\nheadline: 1 of 2\n"},
+      {"go.sh",
+       "#!/bin/bash\n#SBATCH -N 2 --ntasks-per-node=4\n#SBATCH --gpus-per-task=2\nsrun torchrun --nnodes 2 "
+       "--nproc-per-node $SLURM_GPUS_PER_TASK pretrain_gpt.py --num-layers 4\n",
+       "ranks: 4\n"},
+      {"go.sh",
+       "accelerate launch --num_processes 8 --use_fsdp --fsdp-sharding-strategy SHARD_GRAD_OP --mixed_precision bf16 "
+       "train.py --model_name_or_path gpt2 --block_size 512\n",
+       "layers: 12\nranks: 8\nsharding: gradients\nprecision: bf16\n"},
+      {"go.sh", "accelerate launch --config_file acc.yaml --num_processes 4 train.py --model_name_or_path gpt2\n",
+       "ranks: 4\nsharding: unknown\n"},
+      {"go.sh",
+       "python scripts/performance/run_script.py -mr llama3_8b -ng 16 -g h100 model.tensor_model_parallel_size=2 "
+       "train.global_batch_size=64\n",
+       "gpu: h100-sxm\ntp: 2\nglobal_batch: 64\n"},
+      {"go.sh", launch + "--num-layer 24 --step-batch-size-schedule '0:64 900:128' --ds-sequence-parallel-size 2\n",
+       "layers: 24\nglobal_batch: 128\ncp: 2\n"},
+      {"go.sh", launch + "--num-experts 8 64 --num-distributed-optimizer-instances 2\n",
+       "cannot: 64 experts\ncannot: among 4 of 8 replicas\n"},
+      {"go.sh",
+       "#!/bin/bash\ncat > ds.json <<END\n{\"train_batch_size\": \"auto\", \"gradient_accumulation_steps\": "
+       "\"auto\"}\nEND\n"
+       "deepspeed --num_gpus 8 run.py --deepspeed ds.json --per_device_train_batch_size 2 --bf16\n",
+       "global_batch: 16\ngradient_accumulation: 1\n"},
+      {"go.sh",
+       "#!/bin/bash\ncat > ds.json <<END\n{\"train_batch_size\": 96, \"train_micro_batch_size_per_gpu\": 2, "
+       "\"gradient_accumulation_steps\": 2}\nEND\ndeepspeed --num_gpus 8 run.py --deepspeed ds.json --bf16\n",
+       "problem: 96 sequences are not 8 replicas x 2 x 2 accumulated\n"},
+  });
+  EXPECT_EQ(headline_of("go.sh", pipeline + "--num-virtual-stages-per-pipeline-rank 2 "
+                                            "--num-layers-per-virtual-pipeline-stage 2\n"),
+            "--num-virtual-stages-per-pipeline-rank and --num-layers-per-virtual-pipeline-stage exclude each other");
+  const TemporaryFolder scratch;
+  EXPECT_EQ(join(evidence::read_files({scratch.write("go.sh", adam)}, {}).front().cannot, "\n"), "");
+  // A file from a Windows editor. Undefined variables count only where they are needed.
+  const evidence::Answer windows =
+      evidence::read_files({scratch.write("go.sh", "export NCCL_DEBUG=INFO NCCL_IB_SL=1\r\nexport -n NCCL_IB_SL\r\n" +
+                                                       launch + "\\\r\n --data-path $DATA --global-batch-size $N\r\n")},
+                           {})
+          .front();
+  EXPECT_EQ(join(windows.refused, "\n"), "line 3: N is not set in this script");
+  EXPECT_THAT(windows.facts, testing::Contains(testing::Pair("env", evidence::Value("NCCL_DEBUG=INFO"))));
+}
+
+evidence::Answer launched(const std::vector<std::string>& paths) {
+  return evidence::read_files(paths, {}).front();
+}
+
+// A script starts another one on all ranks: the inner script defines the program, the outer one the number of ranks.
+TEST(Launches, FollowsTheScriptThatItsLauncherStarts) {
+  const TemporaryFolder scratch;
+  const std::string train =
+      "export NCCL_ALGO=Ring\npython pretrain_gpt.py --num-layers 4 --hidden-size 512 --num-attention-heads 8 "
+      "--seq-length 512 --micro-batch-size 1 --tensor-model-parallel-size $1\n";
+  const std::string batch = "#!/bin/bash\n#SBATCH --nodes=4\n#SBATCH --ntasks-per-node=8\nexport NCCL_DEBUG=INFO\n";
+  const std::string file = scratch.write("train.sh", "#!/bin/bash\n" + train);
+  for (const std::string start : {"srun bash train.sh 2\n", "srun ./train.sh 2\n", "srun -l bash -x ./train.sh 2\n"}) {
+    for (const evidence::Answer& answer :
+         {launched({file, scratch.write("go.sbatch", batch + start)}),
+          launched({scratch.write("whole.sbatch", batch + "cat > train.sh <<'END'\n" + train + "END\n" + start)})}) {
+      EXPECT_THAT(
+          answer.facts,
+          testing::IsSupersetOf({testing::Pair("ranks", evidence::Value(32)), testing::Pair("tp", evidence::Value(2)),
+                                 testing::Pair("env", evidence::Value("NCCL_DEBUG=INFO; NCCL_ALGO=Ring"))}))
+          << start;
+      EXPECT_THAT(answer.refused, testing::IsEmpty());
+    }
+  }
+  EXPECT_THAT(launched({scratch.write("go.sbatch", batch + "srun bash train.sh 2\n")}).notes,
+              testing::Contains("train.sh is started by this script: give it as well"));
+  EXPECT_THAT(
+      launched({scratch.write("go.sbatch", batch + "srun ./bind.sh python pretrain_gpt.py --num-layers 4\n")}).facts,
+      testing::IsSupersetOf(
+          {testing::Pair("ranks", evidence::Value(32)), testing::Pair("layers", evidence::Value(4))}));
+}
+
+// harness supports sharding within nodes, also with tensor parallelism.
+TEST(Launches, ShardsWithinNodesBesideTensorParallelism) {
+  const TemporaryFolder scratch;
+  for (const auto& [shard, within] : {std::pair(4, true), {8, false}}) {
+    const std::string toml = fmt::format(
+        "[model]\nflavor = \"8B\"\n[training]\nseq_len = 512\n[parallelism]\ntensor_parallel_degree = 2\n"
+        "data_parallel_replicate_degree = 4\ndata_parallel_shard_degree = {}\n",
+        shard);
+    const std::vector<std::string> cannot = launched({scratch.write("titan.toml", toml)}).cannot;
+    EXPECT_EQ(join(cannot, "").find("sharding among") == std::string::npos, within) << shard;
+  }
+}
+
+TEST(Launches, TakesRanksFromTheHostfileOfItsLauncher) {
+  const TemporaryFolder scratch;
+  const std::string hosts = scratch.write("hosts", "node1 slots=8\nnode2 slots=8\nnode3 slots=8\n");
+  const std::string program =
+      " pretrain_gpt.py --num-layers 4 --hidden-size 512 --num-attention-heads 8 --micro-batch-size 1\n";
+  for (const auto& [launch, ranks] : {std::pair<std::string, int>("mpirun --hostfile hosts python", 24),
+                                      {"mpirun -N 4 --hostfile hosts python", 12},
+                                      {"mpirun -np 2 --hostfile hosts python", 2},
+                                      {"deepspeed --hostfile hosts", 24},
+                                      {"deepspeed --hostfile hosts --num_gpus 2", 6},
+                                      {"deepspeed --include node1:0,1@node3:4,5,6", 5},
+                                      {"torchrun --nproc-per-node 4", 4}}) {
+    const evidence::Answer answer = launched({hosts, scratch.write("go.sh", "#!/bin/bash\n" + launch + program)});
+    EXPECT_THAT(answer.facts, testing::Contains(testing::Pair("ranks", evidence::Value(ranks)))) << launch;
+  }
+}
+
+TEST(Launches, TakesNumbersThatFollowAnOptionWithoutASpace) {
+  const std::string program = " python pretrain_gpt.py --num-layers 4 --hidden-size 512 --num-attention-heads 8\n";
+  expect_answers({{"go.sh", "#!/bin/bash\nsrun -N2 -n16" + program, "ranks: 16\n"},
+                  {"go.sh", "#!/bin/bash\n#SBATCH -N4 -n32\nsrun -N1 -n8" + program, "ranks: 8\n"}});
+}
+
+TEST(Launches, CountsTheSlotsOfEachHostAndNoSockets) {
+  const std::string program = " python pretrain_gpt.py --num-layers 4 --hidden-size 512 --num-attention-heads 8\n";
+  expect_answers({{"go.sh", "mpirun -H n1:8,n2:4" + program, "ranks: 12\n"},
+                  {"go.sh", "mpirun -H n1:8,n2:8" + program, "ranks: 16\nranks_per_node: 8\n"},
+                  {"go.sh", "mpirun -H n1,n2 --map-by ppr:4:node:PE=8" + program, "ranks: 8\n"},
+                  {"go.sh", "mpirun -H n1,n2 --map-by ppr:4:socket" + program, "ranks: unknown\n"}});
+}
+
+TEST(Launches, TakesTheWorldOfComposerAndNotItsProcessesOfANode) {
+  const std::string program = " train.py train.yaml\n";
+  expect_answers({{"go.sh", "composer --world_size 16 --node_rank 0 -n 8" + program, "ranks: 16\n"},
+                  {"go.sh", "composer -n 8" + program, "ranks: 8\n"}});
+}
+
+}  // namespace
+}  // namespace harness::test
