@@ -207,11 +207,14 @@ void add_outcomes(const Best& best, report::Section& section) {
                            report::List::Mark::none});
 }
 
-// Adds the calibration if the first combination alone would select another one; "" if the first is the baseline.
+// "" if the first is the baseline. Adds the calibration if the first combination alone would select another one.
 std::string overrides_of(const config::Experiment& experiment, const RankedCombination& first) {
   std::vector<std::string> words;
   for (const auto& [variable, value] : first.settings)
     words.push_back(fmt::format("--set 'baseline.{}={}'", variable, value));
+  // A map in --set leaves the keys that it does not name, and a layout does not name a context axis of one rank.
+  if (experiment.baseline.context() > 1 && first.planned.settings.context() == 1)
+    words.emplace_back("--set 'baseline.layout.context_parallel=1'");
   const std::string& calibration = experiment.calibration->file;
   const bool is_chosen = experiment.names_calibration || words.empty() ||
                          calibration == config::usual_calibration(first.planned.settings).file;

@@ -280,6 +280,13 @@ TEST_F(BestTest, NamesTheCalibrationThatTheOverridesNeed) {
   EXPECT_NE(text.find("--set 'calibration=megatron-2025'"), std::string::npos) << text;
 }
 
+// --set merges a map into that of the file, where context_parallel would stay 2.
+TEST_F(BestTest, TheOverridesEndAContextAxis) {
+  const std::string text = said({"--best", "1", "--set", "baseline.layout={context_parallel: 2}", "--set",
+                                 "sweep={layout: [{tensor_parallel: 1, pipeline_parallel: 1}]}"});
+  EXPECT_THAT(text, HasSubstr("--set 'baseline.layout.context_parallel=1'"));
+}
+
 // Compares with a separate `plan` of each of the 18 combinations.
 TEST_F(BestTest, NamesTheFastestOfAllCombinations) {
   std::vector<double> seconds;
