@@ -118,9 +118,6 @@ store::RunState run_sweep(job::Job& job, plan::Plan plan, SweepOutput& output, c
       plan, [&](const plan::PlannedCase& planned) { return memory_of(plan.experiment, planned, machine); });
   Recorder recorder(result_on(machine, plan));
   add_record(recorder.draft(), request.doctor);
-  recorder.warn(machine.warnings);
-  if (const char* fault = test_hook("HARNESS_TEST_FAULT"))
-    recorder.warn(fmt::format("a fault was planted, so nothing here is a finding: HARNESS_TEST_FAULT={}", fault));
 
   BlockDefaults defaults;
   defaults.wrap = request.wrap;
@@ -152,6 +149,9 @@ store::RunState run_sweep(job::Job& job, plan::Plan plan, SweepOutput& output, c
     recorder.create_file(output.lock, request.command, output.overwrite);
   }
   output.has_result = true;
+  recorder.warn(machine.warnings);
+  if (const char* fault = test_hook("HARNESS_TEST_FAULT"))
+    recorder.warn(fmt::format("a fault was planted, so nothing here is a finding: HARNESS_TEST_FAULT={}", fault));
   if (!request.wrap.empty()) {
     recorder.warn(fmt::format(
         "the workers ran under `{}`, so their times cannot be compared with others; measure again without --wrap",

@@ -103,8 +103,10 @@ TEST(Sweep, ACompleteFileTakesMoreRoundsForWhatIsUnresolved) {
   store::Result killed = after;  // after its last block
   killed.state = store::RunState::partial;
   store::write_result(file, killed);
-  const auto ended = test::run(harness_job(2, "sweep --resume " + file));
+  const auto ended =
+      test::run("HARNESS_TEST_FAULT='case=of no sweep,kind=exit' " + harness_job(2, "sweep --resume " + file));
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(store::read_result(file).warnings, Contains(HasSubstr("case=of no sweep")));
   EXPECT_THAT(ended.err, HasSubstr("4 cases, 8 rounds"));
 }
 
