@@ -181,9 +181,6 @@ struct Pool {
 /// may differ: find_differences() lists them. The files and their summaries must outlive the pool.
 Pool pool_runs(std::span<const ComparedFile> files);
 
-/// Returns 4 if exit_code(Summary) is 4 for a file or the pool's control moved, else 0.
-int exit_code(const Pool& pool, std::span<const ComparedFile> files);
-
 /// Whether a change has the same effect on two clusters.
 enum class Reproduced : std::uint8_t {
   yes,        // faster, slower or the same on both

@@ -194,12 +194,6 @@ Pool pool_runs(std::span<const ComparedFile> files) {
   return pool;
 }
 
-int exit_code(const Pool& pool, std::span<const ComparedFile> files) {
-  int code = pool.unreliable ? 4 : 0;
-  for (const ComparedFile& file : files) code = std::max(code, exit_code(*file.summary));
-  return code;
-}
-
 const char* name_of(Reproduced reproduced) {
   static constexpr std::array names{"reproduced", "not reproduced", "opposite", "undecided"};
   return names[static_cast<std::size_t>(reproduced)];

@@ -216,7 +216,7 @@ int compare_files(const CompareOptions& options, const std::optional<analysis::G
   int code = report.unreliable.empty() ? 0 : unreliable_code;
   if (!two_sides) {
     const auto& pool = report.answer.emplace<analysis::Pool>(analysis::pool_runs(all));
-    code = analysis::exit_code(pool, all);
+    if (pool.unreliable) code = unreliable_code;
   } else if (report.incomparable = analysis::why_incomparable(all, !options.reproduce);
              !report.incomparable.empty() && !options.anyway) {
     code = incomparable_code;
@@ -228,7 +228,11 @@ int compare_files(const CompareOptions& options, const std::optional<analysis::G
     if (gate && code == 0 && comparison.comparisons > 0 && analysis::fails_gate(*gate, comparison)) code = slower_code;
   }
   print(report, options, out);
-  return report.nothing_in_common() ? incomparable_code : code;
+  if (report.nothing_in_common()) return incomparable_code;
+  // The times of the other cases count, so what they show comes first.
+  const bool any_failed = std::ranges::any_of(
+      all, [](const analysis::ComparedFile& file) { return analysis::exit_code(*file.summary) != 0; });
+  return code == 0 && any_failed ? unreliable_code : code;
 }
 
 int history(const CompareOptions& options, const std::optional<analysis::Gate>& gate, std::ostream& out) {

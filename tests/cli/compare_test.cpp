@@ -133,6 +133,10 @@ TEST_F(Readers, CompareRefusesWhatIsUnlikeAndDoubtsWhatIsUnreliable) {
   EXPECT_THAT(anyway.out, HasSubstr("B MFU"));
   EXPECT_EQ(say({"compare", a, moved}).code, 4);
   EXPECT_EQ(say({"compare", a, part}).code, 4);
+  store::Result failed = test::samples::nothing_moved();
+  failed.cases[2].status = store::CaseStatus::failed;
+  EXPECT_EQ(say({"compare", a, write("failed.h5", failed)}).code, 4);
+  EXPECT_EQ(say({"compare", a, write("slower.h5", failed, 1.1), "--fail-on", "slower"}).code, 2);
   // Files with nothing in common give no comparison, which is not "no regression".
   store::Result bf16 = test::samples::nothing_moved();
   for (auto& row : bf16.cases) row.settings[0] = "bf16";
@@ -175,12 +179,12 @@ TEST_F(Readers, ThreeRunsOfOneConfigurationHaveAVerdictTogether) {
   const Said twice = with({arguments[1]});
   EXPECT_EQ(twice.code, 1);
   EXPECT_THAT(twice.err, HasSubstr("hold the same run (r0.9.h5). A run counts once: leave one of them out\n"));
-  // A file's own verdict decides whether the exit code is an alarm. A partial file is only mentioned.
+  // The exit code has the same rules as with two sides.
   EXPECT_EQ(with({write("moved.h5", test::samples::sweep({"micro_batch_size=2"}, {1, 1.2, 0.9}))}).code, 4);
   store::Result quiet = test::samples::sweep({"micro_batch_size=2"}, {1, 1, 0.9});
   quiet.state = store::RunState::partial;
   const Said partial = with({write("c.h5", quiet)});
-  EXPECT_EQ(partial.code, 0) << partial.err;
+  EXPECT_EQ(partial.code, 4) << partial.err;
   EXPECT_THAT(partial.out, HasSubstr("! c.h5 is partial"));
 }
 
