@@ -65,7 +65,7 @@ const FaultRow& row_of(config::Fault fault) {
 std::string in_words(const Hypothesis& h, const store::Result& result) {
   return fmt::format(fmt::runtime(row_of(h.fault).words),
                      fmt::arg("place", h.places.empty() ? "" : place_words(h, result)),
-                     fmt::arg("left", percent(h.left, 0)), fmt::arg("rate", h.left / 1e9));
+                     fmt::arg("left", percent(h.left, 0)), fmt::arg("rate", h.faults.socket_bytes_per_s / 1e9));
 }
 
 // Shares of the unexplained time, as distance() measures it between pictures.

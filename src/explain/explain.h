@@ -95,8 +95,8 @@ struct Hypothesis {
   config::Faults faults = {};    // this one in addition to the known ones
   std::vector<int> places = {};  // candidate nodes or ranks, which the step cannot tell apart; none: everywhere
   bool of_node = false;          // `places` are nodes
-  double left = 1;    // remaining share of clock, network or PCIe; for socket_fallback the bytes per second of a node
-  bool usual = true;  // the share is typical of such a fault: whole rails, half of the lanes …
+  double left = 1;               // remaining share of clock, network or PCIe
+  bool usual = true;             // the share is typical of such a fault: whole rails, half of the lanes …
 };
 
 /// A measured case and its predictions, with a cache of all simulations so far.

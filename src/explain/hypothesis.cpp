@@ -289,7 +289,7 @@ void Suspects::add_everywhere(const config::Faults& known, const sim::Network& n
   const double rate = share * network.node_bytes_per_s;
   if (share >= 1 || rate > most_tcp_bytes_per_s) return;
   const bool usual = rate >= least_usual_tcp_bytes_per_s && rate <= most_usual_tcp_bytes_per_s;
-  found.push_back({config::Fault::socket_fallback, over_tcp(share), {}, false, rate, usual});
+  found.push_back({config::Fault::socket_fallback, over_tcp(share), {}, false, share, usual});
 }
 
 void Suspects::add_slow_link(const config::Faults& known, const sim::Network& network, const Reach& nodes,
