@@ -368,11 +368,12 @@ Answer hostfile(std::string_view text) {
   std::set<std::int64_t> counts;
   std::int64_t ranks = 0;
   for (const Entry& entry : entries_of(text)) {
+    if (entry.slots == 0) continue;  // a host that is taken out
     if (!slots.contains(entry.host)) order.push_back(entry.host);
     slots[entry.host] += entry.slots;
     ranks += entry.slots;
   }
-  if (order.empty()) fail("it is no hostfile");
+  if (order.empty()) fail("it is no hostfile with a slot for a rank");
   for (const std::string& host : order) {
     counts.insert(slots[host]);
     if (numbers.size() < 8) numbers.push_back(std::to_string(slots[host]));

@@ -178,6 +178,8 @@ TEST_F(Readers, ReadTakesGapsBySetAndNamesMistakes) {
               AllOf(HasSubstr("not recognised: `read` takes logs of training, NCCL and bandwidth tests"),
                     HasSubstr("traces (docs/read.md)")));
   EXPECT_LT(none.err.size(), 400u);
+  EXPECT_THAT(unwrapped(say({"read", folder_.write("hosts", "node1 slots=0\n")}).err),
+              HasSubstr("it is no hostfile with a slot for a rank"));
   EXPECT_THAT(say({"read"}).err, HasSubstr("files"));
   EXPECT_THAT(unwrapped(say({"report", folder_.write("y", "hello\n")}).err),
               HasSubstr("is not an HDF5 file, so it is not a harness result; `report` also takes traces"));

@@ -157,6 +157,7 @@ TEST(Quirks, OfTrainingLogs) {
 TEST(Quirks, OfDevices) {
   expect_answers({
       {"hosts", "node1 max-slots=8 slots=8 # spare\nnode2 slots=8 port=2222\n", "hosts: 2\nranks: 16\n"},
+      {"hosts", "node1 slots=8\nnode2 slots=0\n", "hosts: 1\nranks: 8\n"},
       // Containers hide the affinity: with tabs, and copied without them.
       {"topo",
        "\tGPU0\tGPU1\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \tNV4\tPIX\t\t\tN/A\n"
