@@ -223,7 +223,8 @@ bool needs_rounds(const CaseSummary& row) {
 }
 
 bool is_proven(const CaseSummary& row) {
-  return row.role == store::CaseRole::change && row.effect && row.effect->verdict == Verdict::faster;
+  return row.role == store::CaseRole::change && store::may_run(row.status) && row.effect &&
+         row.effect->verdict == Verdict::faster;
 }
 
 bool is_improvement(const CaseSummary& row) {

@@ -62,7 +62,8 @@ bool is_unresolved(const CaseSummary& row);
 bool has_too_few_rounds(const CaseSummary& row);
 /// Whether more rounds could help: a change that runs, and that is unresolved or has had too few rounds.
 bool needs_rounds(const CaseSummary& row);
-/// Whether the sweep proves this change faster per unit of work. An unreliable sweep proves nothing: ask that first.
+/// Whether the sweep proves this change faster per unit of work. False for a case that failed after it had been faster,
+/// because nobody can train with it. An unreliable sweep proves nothing: ask that first.
 bool is_proven(const CaseSummary& row);
 /// Whether the sweep proves that this change makes the step faster without changing the training.
 bool is_improvement(const CaseSummary& row);
@@ -96,8 +97,8 @@ struct Summary {
   std::vector<const CaseSummary*> predicted_changes() const;
   /// Returns nullptr if there is none.
   const CaseSummary* baseline() const;
-  /// Returns the improvements, fastest first. Includes changes of the ranks, combinations and cases that failed later,
-  /// which not every caller wants.
+  /// Returns the improvements, fastest first. Includes changes of the ranks and combinations, which not every caller
+  /// wants.
   std::vector<const CaseSummary*> proven_changes() const;
 };
 

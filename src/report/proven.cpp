@@ -45,11 +45,6 @@ std::string outcome_words(const analysis::CaseSummary& row) {
                      plural(row.effect->rounds, "round"));
 }
 
-// A case that failed after it had been faster proves its speed, but nobody can train with it.
-bool is_usable(const analysis::CaseSummary& row) {
-  return analysis::is_proven(row) && store::may_run(row.status);
-}
-
 // Parses the value as a configuration would, so that every exported value is one that harness accepts.
 ExportedSetting read_back(const store::Result& result, const analysis::CaseSummary& row, const std::string& file) {
   const store::ResultCase& of = result.at(row);
@@ -118,7 +113,7 @@ std::int32_t proven_case(const store::Result& result, const analysis::Summary& s
   const analysis::CaseSummary& row = summary.case_at(index);
   if (row.role != store::CaseRole::change)
     fail("{} is the baseline: it changes nothing that could be exported", quote(name));
-  if (!is_usable(row))
+  if (!analysis::is_proven(row))
     fail("{} is not proven faster ({}): only what is proven is exported", quote(name), outcome_words(row));
   return index;
 }
@@ -150,7 +145,7 @@ Adopted fastest_of(const store::Result& result, const analysis::Summary& summary
     consider({{{one.variable, one.value}}, name_of(one), one.evidence, one.ratio});
   for (const analysis::CaseSummary& row : summary.cases) {
     const bool is_combination = result.at(row).variable == config::combination;
-    if (!is_combination || !proven.is_asked_for(row) || !is_usable(row) || row.another_training) continue;
+    if (!is_combination || !proven.is_asked_for(row) || !analysis::is_proven(row) || row.another_training) continue;
     Adopted combined{{}, row.name, evidence_for(result, row, row.name, file), row.effect->ratio};
     for (const std::string& variable : result.variables) {
       const std::string_view value = result.setting(result.at(row), variable);
@@ -303,7 +298,7 @@ Export find_proven(const store::Result& result, const analysis::Summary& summary
   std::vector<const analysis::CaseSummary*> proven;
   for (const analysis::CaseSummary& row : summary.cases) {
     if (row.role != store::CaseRole::change || !out.is_asked_for(row)) continue;
-    if (!is_usable(row)) {
+    if (!analysis::is_proven(row)) {
       leave_out(row.name, outcome_words(row));
     } else if (row.another_training && !out.only) {
       leave_out(row.name, fmt::format("another training ({})", outcome_words(row)));

@@ -56,8 +56,9 @@ std::string grid_words(const store::Result& result, const analysis::Summary& sum
   for (const auto& [name, cases] : changes_by_setting(result, summary)) {
     std::vector<std::string> counts;
     for (const analysis::Verdict verdict : {faster, slower, same, unresolved}) {
-      const auto sizes = std::ranges::count_if(
-          cases, [&](const analysis::CaseSummary* row) { return row->judgement.verdict == verdict; });
+      const auto sizes = std::ranges::count_if(cases, [&](const analysis::CaseSummary* row) {
+        return store::may_run(row->status) && row->judgement.verdict == verdict;
+      });
       if (sizes > 0) counts.push_back(fmt::format("{} at {}", analysis::name_of(verdict), sizes));
     }
     if (!counts.empty())
@@ -88,7 +89,7 @@ SortedChanges sort_out(const store::Result& result, const analysis::Summary& sum
     if (row.role != store::CaseRole::change) continue;
     if (row.blocks > 0) ++sorted.measured;
     ++sorted.changes;
-    if (!row.effect) continue;
+    if (!row.effect || !store::may_run(row.status)) continue;  // a case that failed later keeps its effect
     if (config::purpose_of(result.at(row).variable) != config::Purpose::scale) {
       (row.another_training ? sorted.other_trainings : sorted.known).push_back(known_change(row));
     } else if (result.case_at(result.at(row).reference).role() == store::CaseRole::baseline) {

@@ -146,6 +146,17 @@ TEST(Pooled, Golden) {
   test::expect_golden("pooled.json", show(runs.report, Format::json));
 }
 
+TEST(Pooled, WhatFailedInAllRunsIsNotTheFastestChange) {
+  Files runs;
+  for (int run = 0; run < 3; ++run) {
+    store::Result result = test::samples::sweep({"precision=bf16", "micro_batch_size=2"}, {1, 1, 0.8, 0.9});
+    result.cases[2].status = store::CaseStatus::failed;
+    add_run(runs, std::move(result));
+  }
+  runs.pool();
+  EXPECT_THAT(show(runs.report, Format::text), HasSubstr("Fastest proven change: micro_batch_size=2,"));
+}
+
 TEST(Pooled, AMovedControlComesFirst) {
   Files runs;
   for (int run = 0; run < 3; ++run)

@@ -32,6 +32,10 @@ TEST(Headline, SaysWhatIsProvenAndNoMore) {
   store::Result ignored = test::samples::sweep({"a=1"}, {1, 1, 0.5});
   ignored.nccl_facts.push_back({2, "not honoured", "nccl_algo"});
   EXPECT_EQ(said(ignored), "No change has a verdict; the table of cases says why.");
+  store::Result later = test::samples::sweep({"a=1", "b=1"}, {1, 1, 0.5, 0.8});
+  later.cases[2].status = store::CaseStatus::failed;
+  EXPECT_EQ(said(later).substr(0, 27), "Fastest proven change: b=1,");
+  EXPECT_EQ(analysis::find_all(later).best_case, 3);
   store::Result broken = test::samples::sweep({"a=1"}, {1, 1, 1});
   for (store::ResultBlock& block : broken.blocks) block.status = store::BlockStatus::failed;
   for (store::ResultCase& row : broken.cases) {

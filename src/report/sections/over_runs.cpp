@@ -15,7 +15,8 @@ namespace {
 constexpr double always = std::numeric_limits<double>::infinity();
 
 KnownChange known_change(const analysis::PooledCase& row) {
-  return {row.name, analysis::name_of(row.judgement.verdict), row.ratio, row.low, row.high};
+  const bool failed = row.judgement.reason == analysis::Reason::failed;
+  return {row.name, failed ? "failed" : analysis::name_of(row.judgement.verdict), row.ratio, row.low, row.high};
 }
 
 // "which agree", or the cases on which the runs disagree.
