@@ -118,7 +118,10 @@ job::BlockOutcome run_block(job::Job& job, const plan::Plan& plan, const BlockDe
     recorder.move_to_new_process(others);
   };
   if (!defaults.wrap.empty()) leave_others();  // the file that is resumed may have planned that they share
-  if (!defaults.wrap.empty() || !has_company(result, index)) return job.run_alone(request);
+  if (!defaults.wrap.empty() || !has_company(result, index)) {
+    process_underway = -1;  // a process of its own ends the one that others share
+    return job.run_alone(request);
+  }
 
   const job::WorkerSet set{result.blocks[index].process, {}};
   if (std::exchange(process_underway, set.number) != set.number) {

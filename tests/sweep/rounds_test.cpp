@@ -40,6 +40,10 @@ class PlayedSweep : public test::PlayedJob {
     const std::string& name = request.case_name;
     job::BlockOutcome outcome;
     outcome.ok = true;
+    if (std::holds_alternative<job::TimeSteps>(request.task) && request.environment.empty()) {
+      ++warm_ups;
+      return outcome;
+    }
     job::Samples samples;
     samples.peak_memory_bytes = needs_too_much.contains(name) ? 2 * gibibyte : gibibyte / 2;
     if (const auto* timed = std::get_if<job::TimeSteps>(&request.task)) {
@@ -76,6 +80,7 @@ class PlayedSweep : public test::PlayedJob {
   std::ptrdiff_t stop_after = 0;  // 0: never
   std::vector<int> measured;      // numbers of timed blocks
   int shared = 0;                 // timed blocks in processes that others share
+  int warm_ups = 0;               // of such processes
 };
 
 class Rounds : public ::testing::Test {
@@ -253,6 +258,26 @@ TEST_F(Rounds, ResumedUnderACommandShareNoProcess) {
   std::set<std::int32_t> processes;
   for (const int block : job_.measured)
     EXPECT_TRUE(processes.insert(result.blocks[static_cast<std::size_t>(block)].process).second) << block;
+}
+
+// A sweep was killed after a block had failed in a shared process and had been repeated in one of its own.
+TEST_F(Rounds, AProcessThatIsSharedAgainAfterABlockAloneIsWarmedUpAgain) {
+  job_.stop_after = 6;
+  session(false);
+  job_.stop_after = 0;
+  store::Result sharing = file();
+  std::vector<std::int32_t> interrupted;  // blocks of this round that run
+  for (std::int32_t i = 0; i < std::ssize(sharing.blocks); ++i) {
+    store::ResultBlock& block = sharing.blocks[static_cast<std::size_t>(i)];
+    block.process = 5 * block.round;
+    if (block.round == 1 && sharing.at(block).name != "micro_batch_size=4") interrupted.push_back(i);
+  }
+  const std::int32_t alone = interrupted.at(1);
+  sharing.blocks[static_cast<std::size_t>(alone)].process = alone;
+  store::write_result(path_, sharing);
+  session(true);
+  EXPECT_EQ(file().state, store::RunState::complete);
+  EXPECT_EQ(job_.warm_ups, 11 + 1);  // one in each of the rounds, and one more in the interrupted round
 }
 
 // Returns the numbers that follow these words.
