@@ -154,7 +154,8 @@ TEST_F(PlanUpgrade, AMeasuredFileMovesAsAPredictedOne) {
   const explain::Upgrade here = explain::move_to(predicted, "p5"), there = explain::move_to(measured, "p5");
   EXPECT_TRUE(here.of_prediction);
   EXPECT_FALSE(there.of_prediction);
-  ASSERT_EQ(here.cases.size(), there.cases.size());
+  ASSERT_EQ(here.cases.size(), 4u);
+  ASSERT_EQ(there.cases.size(), 4u);
   for (std::size_t i = 0; i < here.cases.size(); ++i) EXPECT_EQ(there.cases[i].forecast_s, here.cases[i].forecast_s);
 }
 

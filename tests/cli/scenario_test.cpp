@@ -167,9 +167,11 @@ TEST_F(DataLoading, MakeTokensKeepsAFileThatIsThere) {
   EXPECT_THAT(made({"100"}).out, HasSubstr("100 tokens of a vocabulary of 1000"));
   EXPECT_EQ(std::filesystem::file_size(path), 32u + 200u);
   EXPECT_THAT(made({"50"}).err, HasSubstr("give --force"));
+  EXPECT_EQ(std::filesystem::file_size(path), 32u + 200u);
   EXPECT_EQ(made({"50", "--force"}).code, 0);
   EXPECT_EQ(std::filesystem::file_size(path), 32u + 100u);
-  EXPECT_EQ(made({"0"}).code, 1);
+  EXPECT_EQ(made({"0", "--force"}).code, 1);
+  EXPECT_EQ(std::filesystem::file_size(path), 32u + 100u);
 }
 
 }  // namespace

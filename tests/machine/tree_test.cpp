@@ -69,7 +69,7 @@ TEST(Tree, LooksNamesAndTimeAreBounded) {
   EXPECT_TRUE(few.exists("many/2"));
   EXPECT_EQ(few.line("many/3").why, "more than 4 files were looked at");
   const Tree late(root.path(), {.file_bytes = 1024, .names = 100, .looks = 100, .seconds = 0});
-  EXPECT_EQ(late.line("many/1").access, Access::unreadable);
+  EXPECT_EQ(late.line("many/1").why, "the 0 s for reading were over");
 }
 
 TEST(Tree, TheOwnMachinesFilesAreRead) {
@@ -103,7 +103,8 @@ TEST(Tree, FilesThatAreRenamedElsewhereDisturbNoReading) {
 
 TEST(Tree, ARootThatIsNoneTellsNothing) {
   const Tree tree("/no such place");
-  EXPECT_EQ(tree.line("proc/version").access, Access::unreadable);
+  EXPECT_EQ(tree.line("proc/version").why, "there is no such folder");
+  EXPECT_EQ(tree.names("proc").why, "there is no such folder");
   EXPECT_FALSE(tree.exists("proc"));
 }
 
@@ -154,7 +155,7 @@ TEST(Ports, TellTheirState) {
 }
 
 TEST(Process, KnowsItsHost) {
-  EXPECT_FALSE(host_name().empty());
+  EXPECT_EQ(host_name(), Tree().line("proc/sys/kernel/hostname").text);
 }
 
 }  // namespace

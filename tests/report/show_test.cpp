@@ -127,12 +127,15 @@ TEST(Show, SingleOperationsHaveNoNumbersOfTraining) {
                           "tokens_per_step", "model_flop_per_step", "micro_batches"}) {
     EXPECT_TRUE(row[key].is_null()) << key << " " << row[key];
   }
+  for (const char* word : {"tokens/s", "MFU"}) EXPECT_THAT(shown(result), Not(HasSubstr(word)));
 }
 
 TEST(Show, AnEmptyResultIsShownToo) {
-  for (const Format format : {Format::text, Format::md, Format::csv, Format::json}) {
-    EXPECT_FALSE(shown(store::Result{}, format).empty());
-  }
+  const std::string none = "Only the baseline was asked for: nothing to compare.";
+  EXPECT_THAT(shown(store::Result{}), ::testing::StartsWith(none));
+  EXPECT_THAT(shown(store::Result{}, Format::md), ::testing::StartsWith("**" + none));
+  EXPECT_THAT(shown(store::Result{}, Format::csv), ::testing::StartsWith("case,"));
+  EXPECT_TRUE(json_of(store::Result{})["cases"].empty());
 }
 
 TEST(Show, RatesOfAGpuAreCalledSo) {
@@ -216,7 +219,8 @@ TEST(Grid, ANarrowTerminalHasTheVerdicts) {
   const std::string text = at_width(grid(), 80);
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
-  EXPECT_THAT(text, AllOf(HasSubstr("halving_doubling change"), HasSubstr("Left out to fit: errors, baseline us")));
+  EXPECT_THAT(text, AllOf(HasSubstr("halving_doubling change"), HasSubstr("Left out to fit: errors, baseline us"),
+                          HasSubstr("faster -20.0 %"), HasSubstr("slower +50.0 %")));
 }
 
 TEST(Grid, ColumnsAreAskedForBySettingOrUnit) {
@@ -253,9 +257,11 @@ TEST(Grid, ACaseThatFailedHasItsReasonAsANote) {
                     HasSubstr("[1] allreduce_algorithm=halving_doubling at message_size=1 GB: rank 1 said no")));
 }
 
-TEST(Grid, JsonAndThePageHaveEveryCase) {
+TEST(Grid, JsonHasEveryCaseAndThePageEverySetting) {
   const store::Result result = grid();
   const auto json = json_of(result);
+  ASSERT_EQ(json["cases"].size(), result.cases.size());
+  for (std::size_t c = 0; c < result.cases.size(); ++c) EXPECT_EQ(json["cases"][c]["name"], result.cases[c].name);
   EXPECT_EQ(json["cases"][2]["reference"], nullptr);
   EXPECT_EQ(json["cases"][3]["reference"], "message_size=1 GB");
   EXPECT_EQ(json["cases"][4]["reference"], "baseline");
@@ -264,7 +270,8 @@ TEST(Grid, JsonAndThePageHaveEveryCase) {
   ASSERT_EQ(json["levels"].size(), 2u);
   EXPECT_EQ(json["levels"][1]["reference"], "message_size=1 GB");
   EXPECT_THAT(page::page(page::make_report(result, analysis::find_all(result))),
-              AllOf(HasSubstr("halving_doubling change"), HasSubstr("in_place=false at message_size=1 GB")));
+              AllOf(HasSubstr("halving_doubling change"), HasSubstr("out of place change"),
+                    HasSubstr("in_place=false at message_size=1 GB")));
 }
 
 }  // namespace
