@@ -68,6 +68,14 @@ TEST(Writers, EveryPieceIsInEveryFormat) {
   }
 }
 
+TEST(Writers, APageKeepsANumberAndItsPercentSignOnOneLine) {
+  Table table;
+  table.columns = {{"case", true}, {"change"}};
+  table.rows = {{"a=1", "faster -20.0 % [-20.1 %, -19.9 %]"}};
+  EXPECT_THAT(page::page(with({Numbers{"", table}})),
+              HasSubstr("<td>faster -20.0\u00a0% [-20.1\u00a0%, -19.9\u00a0%]</td>"));
+}
+
 TEST(Writers, AnEmptySectionLeavesNoTrace) {
   Document document = with({});
   EXPECT_EQ(write_text(document), "What moved.\n");

@@ -21,6 +21,14 @@ std::string breakable(std::string_view text) {
   return replaced(text, {{'=', "=<wbr/>"}});
 }
 
+// Keeps a number and its percent sign on one line, where a phone breaks the text of a cell.
+std::string with_whole_numbers(std::string text) {
+  constexpr std::string_view breakable_sign = " %", sign = "\u00a0%";
+  for (std::size_t at = 0; (at = text.find(breakable_sign, at)) != std::string::npos;)
+    text.replace(at, breakable_sign.size(), sign);
+  return text;
+}
+
 class Writer {
  public:
   std::string out;
@@ -39,8 +47,9 @@ class Writer {
       out += "<tr>";
       for (std::size_t c = 0; c < row.size(); ++c) {
         const char* tag = c == 0 ? "th" : "td";
-        out += fmt::format("<{}{}{}>{}</{}>", tag, c == 0 ? " scope=\"row\"" : "", kind_of(c),
-                           c == 0 ? breakable(escaped_markup(row[c].text)) : escaped_markup(row[c].text), tag);
+        out += fmt::format(
+            "<{}{}{}>{}</{}>", tag, c == 0 ? " scope=\"row\"" : "", kind_of(c),
+            c == 0 ? breakable(escaped_markup(row[c].text)) : with_whole_numbers(escaped_markup(row[c].text)), tag);
       }
       out += "</tr>\n";
     }
