@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "analysis/cases.h"
 #include "analysis/estimator.h"
 #include "analysis/summary.h"
 #include "backend/backend.h"
@@ -65,6 +66,13 @@ bool prepare_blocks(job::Job& job, const plan::Plan& plan, const Machine& machin
   return record_timelines(job, plan, defaults, machine, recorder, progress);
 }
 
+// Whether the sweep of a file was stopped before it knew a step of the baseline, so that neither the number of timed
+// steps nor that of the rounds could be decided.
+bool knew_no_step(const std::string& path) {
+  const store::Result earlier = store::read_result(path, {.rank_seconds = false, .timeline = false});
+  return earlier.splits.empty() && std::ranges::none_of(earlier.blocks, analysis::was_tried);
+}
+
 // Returns why the cases of a file cannot run as before; "" if they can. Those that the file refused do not run.
 std::string why_other_programs(const store::Result& earlier, const store::Result& planned) {
   constexpr const char* other_build = "its programs differ from those of this build";
@@ -123,7 +131,9 @@ store::RunState run_sweep(job::Job& job, plan::Plan plan, SweepOutput& output, c
   defaults.wrap = request.wrap;
   Peaks peaks = machine.peaks;
   bool interrupted = false;
-  if (request.resume) {
+  const bool begins_anew = request.resume && knew_no_step(output.lock.path());
+  if (begins_anew) progress.say("the sweep was stopped before it knew a step of the baseline: it begins anew");
+  if (request.resume && !begins_anew) {
     if (request.more_rounds) extend_file(output.lock.path(), plan, plan.experiment.measure.rounds);
     if (recorder.resume_file(output.lock)) {
       progress.warn(
@@ -146,7 +156,7 @@ store::RunState run_sweep(job::Job& job, plan::Plan plan, SweepOutput& output, c
     if (plan.experiment.measure.auto_steps)
       progress.say(fmt::format("{} timed steps per block, by how long set-up takes", plan.experiment.measure.steps));
     decide_rounds(recorder, plan.experiment.measure, job.clock().seconds() - start_s);
-    recorder.create_file(output.lock, request.command, output.overwrite);
+    recorder.create_file(output.lock, request.command, output.overwrite || begins_anew);
   }
   output.has_result = true;
   recorder.warn(machine.warnings);

@@ -1,0 +1,75 @@
+// A sweep that is stopped in its preparation, and resumed.
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+
+#include "job/job.h"
+#include "plan/plan.h"
+#include "store/lock.h"
+#include "store/result_file.h"
+#include "support/files.h"
+#include "support/played_job.h"
+#include "sweep/sweep.h"
+
+namespace harness::sweep {
+namespace {
+
+// Every step takes a second. A user stops the job in the first block that records a timeline, if asked to.
+class StoppedInPreparation : public test::PlayedJob {
+ public:
+  job::BlockOutcome run(const job::BlockOnSet& block) override {
+    const job::BlockRequest& request = block.request;
+    job::BlockOutcome outcome;
+    outcome.ok = true;
+    job::Samples& samples = outcome.samples.emplace_back();
+    samples.task = job::ProbeSamples{};
+    if (std::holds_alternative<job::RecordTimeline>(request.task)) {
+      outcome.stopped = stops;
+      outcome.ok = !stops;
+      job::TimelineSamples timeline;
+      timeline.step_s = 1;
+      samples.task = timeline;
+    } else if (const auto* timed = std::get_if<job::TimeSteps>(&request.task)) {
+      job::TimedSamples steps;
+      steps.step_s.assign(static_cast<std::size_t>(request.warmup_steps + timed->steps), 1.0);
+      samples.task = steps;
+    }
+    return outcome;
+  }
+  int stop_requests() const override { return stops ? 1 : 0; }
+
+  bool stops = true;
+};
+
+TEST(Stopped, BeforeTheBaselinesStepIsKnownItBeginsAnew) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "a.h5";
+  config::Experiment e;
+  e.path = "sweep.yaml";
+  e.model = {"custom", 1, 64, 4, 128, 16};
+  e.measure.rounds = 2;
+  e.measure.warmup_steps = 1;
+  e.measure.auto_steps = true;
+  StoppedInPreparation job;
+  const auto session = [&](bool resume) {
+    const auto lock = store::Lock::take(path);
+    std::ostringstream err;
+    ProgressLine progress(err, ProgressStyle::none);
+    SweepOutput output{*lock};
+    SweepRequest request;
+    request.command = "harness sweep";
+    request.resume = resume;
+    return run_sweep(job, plan::prepare(e, 1, {}), output, request, progress);
+  };
+  EXPECT_EQ(session(false), store::RunState::partial);
+  EXPECT_TRUE(store::read_result(path).splits.empty());
+  job.stops = false;
+  EXPECT_EQ(session(true), store::RunState::complete);
+  const store::Result result = store::read_result(path);
+  EXPECT_EQ(result.steps, 3);  // the fewest of steps: auto, because set-up takes no time here
+  EXPECT_FALSE(result.splits.empty());
+}
+
+}  // namespace
+}  // namespace harness::sweep
