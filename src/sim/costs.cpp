@@ -283,6 +283,12 @@ class Costs {
           "the ranks stand on several nodes, and nothing says how fast a node's network is: add `fabric: {{node: 400 "
           "GB/s}}`");
     }
+    if (between_nodes && !(calibration_.network_share > 0)) {
+      fail(
+          "the ranks stand on several nodes, and calibration {} was measured on one: it has no `network`; run "
+          "`calibrate` on several nodes, or name another calibration",
+          calibration_.file);
+    }
     if (within_node && !(network_.rank_bytes_per_s > 0))
       fail(
           "ranks share a node, and nothing says how fast one of their GPUs reaches the others: add `fabric: {{rank: "
