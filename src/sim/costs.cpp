@@ -19,6 +19,13 @@ bool is_over_tensor(const program::Group& group) {
   return group.axes == program::AxisSet::of({program::Axis::tensor});
 }
 
+// nullptr: not attention.
+const program::AttentionShape* attention_of(const program::Action& action) {
+  if (const auto* forward = std::get_if<program::Attention>(&action)) return &forward->shape;
+  const auto* backward = std::get_if<program::AttentionBackward>(&action);
+  return backward != nullptr ? &backward->shape : nullptr;
+}
+
 class Costs {
  public:
   Costs(const RankClasses& classes, const Device& device, const Network& network,
@@ -94,9 +101,14 @@ class Costs {
         return computes ? work / (device_.flops * calibration_.product_share) + software.kernel_s
                         : memory_seconds(work, device_, calibration_);
       };
-      // Slower clocks slow down computation only.
-      const double seconds = seconds_by(*curve, program::work_of(program, op.action), law);
-      return computes ? seconds * device_.flops / device.flops : seconds;
+      // Ranks that share a sequence each have a part of the queries and meet all keys.
+      const program::AttentionShape* attention = attention_of(op.action);
+      const int parts = attention != nullptr ? settings_.context() : 1;
+      double seconds = seconds_by(*curve, parts * program::work_of(program, op.action), law);
+      if (computes) seconds *= device_.flops / device.flops;  // slower clocks slow down computation only
+      if (attention == nullptr || parts == 1) return seconds;
+      const bool backward = std::holds_alternative<program::AttentionBackward>(op.action);
+      return ring_seconds(rank_class, *attention, backward, seconds, device);
     }
     const double bytes = program::needed_bytes(program, op.action) * software.cost_of(op).bytes;
     if (const auto* product = std::get_if<program::Matmul>(&op.action))
