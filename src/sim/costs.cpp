@@ -87,6 +87,11 @@ class Costs {
            program.buffer_of(product->out).type == program::DType::f32;
   }
 
+  // Of activations.
+  double element_bytes() const {
+    return static_cast<double>(program::size_of(config::row_of(settings_.precision).storage));
+  }
+
   double computation_seconds(int rank_class, const program::Operation& op, const Device& device) const {
     const Program& program = classes_.program(rank_class);
     const config::Software& software = calibration_.software;
@@ -125,7 +130,7 @@ class Costs {
       }
       // Unfused attention computes the full square, without skipping the upper triangle.
       const auto product = [&](std::int64_t n, std::int64_t k) {
-        const double moved = 2 * static_cast<double>(s.batch * s.heads) *
+        const double moved = element_bytes() * static_cast<double>(s.batch * s.heads) *
                              static_cast<double>(s.query_length * n + s.query_length * k + n * k);
         return product_seconds(s.query_length, n, k, s.batch * s.heads, moved, device, calibration_);
       };
@@ -134,7 +139,7 @@ class Costs {
       const double copied = backward ? software.copies_backward : software.copies_forward;
       const double scores = static_cast<double>(s.batch * s.heads) * static_cast<double>(s.query_length) *
                             static_cast<double>(s.key_length);
-      const double result = 2 * static_cast<double>(s.batch * s.heads * s.query_length * s.head_dim);
+      const double result = element_bytes() * static_cast<double>(s.batch * s.heads * s.query_length * s.head_dim);
       return (backward ? 2 : 1) * pair_s + memory_seconds(each * scores + copied * result, device, calibration_);
     };
     if (const auto* a = std::get_if<program::Attention>(&op.action)) return attention(*a, false);
@@ -186,7 +191,7 @@ class Costs {
                                : network_.node_bytes_per_s / std::max(1, network_.ranks_of_node) *
                                      network_share(network_, calibration_) * left;
     const auto tokens = static_cast<double>(s.batch * s.key_length * s.head_dim);
-    const double keys_bytes = 2 * 2 * tokens * static_cast<double>(s.kv_heads());
+    const double keys_bytes = 2 * element_bytes() * tokens * static_cast<double>(s.kv_heads());
     const double ring_s = (backward ? 2 : 1) * others * (start_s + keys_bytes / rate);
     const double sums_s = (backward ? 2 : 1) * others *
                           memory_seconds(bytes_of_sum * tokens * static_cast<double>(s.heads), device, calibration_);
