@@ -57,7 +57,8 @@ std::vector<Field> fabric_fields(Fabric& fabric) {
   return {Field::scalar("rank", bandwidth_into(fabric.rank_bytes_per_s), "of one rank towards the others of its node",
                         allowed, "the hardware file's nvlink"),
           Field::scalar("node", bandwidth_into(fabric.node_bytes_per_s),
-                        "of one node towards the others, all its ranks together", allowed, "not known")};
+                        "of one node towards the others, all its ranks together", allowed,
+                        "not known; of predictions: the hardware file's")};
 }
 
 std::vector<Field> cost_fields(Cost& cost) {

@@ -56,7 +56,6 @@ void take_gpu(const std::string& name, const fs::path& machine, Hardware& hardwa
   gpu.source = std::move(hardware.source);
   gpu.gpu = name;
   gpu.file = std::move(hardware.file);
-  gpu.devices.clear();  // the GPU's own file lists them, for all machines
   gpu.gpus_of_node = gpu.nics_of_node = 0;
   gpu.node_bytes_per_s = gpu.network_share = 0;
   gpu.nvswitch = gpu.network_reduces = false;
@@ -168,7 +167,7 @@ std::optional<Hardware> find_hardware_for_device(std::string_view device, const 
       Problems problems;
       Hardware hardware = read_file(folder / (name + ".yaml"), problems);
       problems.throw_if_any();
-      if (hardware.is(device)) return hardware;
+      if (hardware.gpu.empty() && hardware.is(device)) return hardware;  // whatever machine it is in
     }
   }
   return std::nullopt;

@@ -14,7 +14,7 @@ namespace harness::config {
 struct Hardware {
   std::string file;  // "h100-sxm"
   std::string name, source;
-  std::vector<std::string> devices;         // full names as CUDA reports them; empty: not stated, or a machine's file
+  std::vector<std::string> devices;         // full names as CUDA reports them; empty: not stated
   std::map<Precision, double> peaks_flops;  // dense; absent: unknown
   std::map<Precision, double> shares;       // of the peak, sustained by the best GEMMs; absent: unknown
   double watt = 0;                          // power limit of the board

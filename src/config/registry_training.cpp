@@ -54,6 +54,14 @@ std::string early_update_conflict(const Settings& s) {
   return "overlap_optimizer does not go with precision fp16: an overflow in any gradient leaves out the whole update";
 }
 
+std::string attention_conflict(const Settings& s) {
+  if (s.attention == AttentionKind::fused || s.context() == 1) return "";
+  return fmt::format(
+      "attention unfused and context_parallel {} do not go together: only fused attention takes a sequence part by "
+      "part",
+      s.context());
+}
+
 std::string without_engine(const Settings& s) {
   return s.attention == AttentionKind::unfused ? "attention is unfused, which has no engine" : "";
 }
@@ -246,6 +254,7 @@ std::vector<Variable> execution_variables() {
                       "with the probabilities kept in memory for the backward pass",
               .acts_on = {Part::attention},
               .fastest = "fused",
+              .conflict = attention_conflict,
               .workloads = {"gpt", "attention"}}),
       whole_or("auto", &Settings::attention_engine, 0, max_engine,
                {.name = "attention_engine",

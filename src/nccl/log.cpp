@@ -134,7 +134,7 @@ bool LogReader::environment(Text message) {
 }
 
 // "Invalid value 99999999999999999999 for NCCL_BUFFSIZE, using default 4194304.", "Invalid NCCL_NTHREADS 100 (must be
-// a multiple of 32)", "NCCL_MAX_CTAS 0 is too low, leaving it set at -2147483648".
+// a multiple of 32)" (a warning in earlier versions), "NCCL_MAX_CTAS 0 is too low, leaving it set at -2147483648".
 bool LogReader::refused(Text message) {
   Cursor cursor{message};
   if (cursor.literal("Invalid value ") && cursor.after(" for ")) {
@@ -262,6 +262,7 @@ void LogReader::info(Text message) {
 }
 
 void LogReader::warning(Text message) {
+  refused(message);
   if (warnings_.size() >= max_warnings || message.empty()) return;
   std::string text = plain(message);
   if (std::ranges::find(warnings_, text) == warnings_.end()) warnings_.push_back(std::move(text));

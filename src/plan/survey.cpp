@@ -114,7 +114,8 @@ std::string what_of(const program::Operation& op) {
   return std::holds_alternative<program::Matmul>(op.action) ? std::string(op.label.what) : "";
 }
 
-Budget budget_of(const program::Program& program, const program::DeviceRates& rates) {
+// `context`: how many ranks share a sequence. The Programs count a rank's own keys, and its queries meet all.
+Budget budget_of(const program::Program& program, const program::DeviceRates& rates, int context) {
   Budget b;
   b.rates = rates;
   std::map<std::tuple<std::string, std::string, program::Phase, bool>, std::size_t> known;
@@ -127,7 +128,7 @@ Budget budget_of(const program::Program& program, const program::DeviceRates& ra
     const auto [it, is_new] = known.try_emplace({kind, what_of(op), op.label.phase, again}, b.lines.size());
     if (is_new) b.lines.push_back({.kind = kind, .what = what_of(op), .phase = op.label.phase, .recomputed = again});
     BudgetLine& line = b.lines[it->second];
-    const double flop = program::flop_of(op.action).model;
+    const double flop = (is_attention(op) ? context : 1) * program::flop_of(op.action).model;
     const double bytes = program::needed_bytes(program, op.action);
     const program::LeastTime least = program::least_time(flop, bytes, rates);
     const double least_s = least.seconds();
@@ -216,7 +217,7 @@ Budget budget(const config::Model& model, config::BackendKind backend, const Pla
                                                  config::fused_for(backend, planned.settings));
   Budget longest;
   for (std::size_t role = 0; role < set.roles.size(); ++role) {
-    Budget b = budget_of(set.roles[role], rates);
+    Budget b = budget_of(set.roles[role], rates, planned.settings.context());
     if (role > 0 && b.least_s <= longest.least_s) continue;
     longest = std::move(b);
     longest.role = static_cast<std::int64_t>(role);

@@ -198,7 +198,7 @@ const char* name_of(Outcome outcome) {
 }
 
 void judge(CheckLine& line, const std::string& what, double error) {
-  if (!(error <= line.error)) line.error = error;  // keeps a NaN, which compares as larger than nothing
+  if (error > line.error || std::isnan(error)) line.error = error;  // nothing compares as larger than a NaN
   if (error <= line.tolerance) return;
   line.outcome = Outcome::failed;
   line.failures.push_back(fmt::format("{}: off by {:.3g}, allowed is {:.3g}", what, error, line.tolerance));

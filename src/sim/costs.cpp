@@ -19,6 +19,13 @@ bool is_over_tensor(const program::Group& group) {
   return group.axes == program::AxisSet::of({program::Axis::tensor});
 }
 
+// nullptr: not attention.
+const program::AttentionShape* attention_of(const program::Action& action) {
+  if (const auto* forward = std::get_if<program::Attention>(&action)) return &forward->shape;
+  const auto* backward = std::get_if<program::AttentionBackward>(&action);
+  return backward != nullptr ? &backward->shape : nullptr;
+}
+
 class Costs {
  public:
   Costs(const RankClasses& classes, const Device& device, const Network& network,
@@ -52,7 +59,7 @@ class Costs {
       cost = communication_cost(rank_class, op);
     } else {
       const Device device = device_.at_clock(condition_.clock_of(classes_.list()[rank_class].first_rank));
-      cost.alone = ticks_of(computation_seconds(program, op, device));
+      cost.alone = ticks_of(computation_seconds(rank_class, op, device));
     }
     if (!op.waits.empty()) cost.alone += ticks_of(software.hop_s);
     cost.host =
@@ -80,7 +87,13 @@ class Costs {
            program.buffer_of(product->out).type == program::DType::f32;
   }
 
-  double computation_seconds(const Program& program, const program::Operation& op, const Device& device) const {
+  // Of activations.
+  double element_bytes() const {
+    return static_cast<double>(program::size_of(config::row_of(settings_.precision).storage));
+  }
+
+  double computation_seconds(int rank_class, const program::Operation& op, const Device& device) const {
+    const Program& program = classes_.program(rank_class);
     const config::Software& software = calibration_.software;
     // Curves are of fused attention: unfused attention takes another time for the same work.
     const config::Curve* curve =
@@ -93,9 +106,14 @@ class Costs {
         return computes ? work / (device_.flops * calibration_.product_share) + software.kernel_s
                         : memory_seconds(work, device_, calibration_);
       };
-      // Slower clocks slow down computation only.
-      const double seconds = seconds_by(*curve, program::work_of(program, op.action), law);
-      return computes ? seconds * device_.flops / device.flops : seconds;
+      // Ranks that share a sequence each have a part of the queries and meet all keys.
+      const program::AttentionShape* attention = attention_of(op.action);
+      const int parts = attention != nullptr ? settings_.context() : 1;
+      double seconds = seconds_by(*curve, parts * program::work_of(program, op.action), law);
+      if (computes) seconds *= device_.flops / device.flops;  // slower clocks slow down computation only
+      if (attention == nullptr || parts == 1) return seconds;
+      const bool backward = std::holds_alternative<program::AttentionBackward>(op.action);
+      return ring_seconds(rank_class, *attention, backward, seconds, device);
     }
     const double bytes = program::needed_bytes(program, op.action) * software.cost_of(op).bytes;
     if (const auto* product = std::get_if<program::Matmul>(&op.action))
@@ -108,11 +126,11 @@ class Costs {
         const auto keys = std::max<std::int64_t>(1, std::llround((1 - of.unseen) * static_cast<double>(s.key_length)));
         const double alone_s = attention_seconds(settings_.context() * program::flop_of(op.action).model, keys,
                                                  s.head_dim, backward, device, calibration_);
-        return settings_.context() > 1 ? ring_seconds(s, backward, alone_s, device) : alone_s;
+        return settings_.context() > 1 ? ring_seconds(rank_class, s, backward, alone_s, device) : alone_s;
       }
       // Unfused attention computes the full square, without skipping the upper triangle.
       const auto product = [&](std::int64_t n, std::int64_t k) {
-        const double moved = 2 * static_cast<double>(s.batch * s.heads) *
+        const double moved = element_bytes() * static_cast<double>(s.batch * s.heads) *
                              static_cast<double>(s.query_length * n + s.query_length * k + n * k);
         return product_seconds(s.query_length, n, k, s.batch * s.heads, moved, device, calibration_);
       };
@@ -121,7 +139,7 @@ class Costs {
       const double copied = backward ? software.copies_backward : software.copies_forward;
       const double scores = static_cast<double>(s.batch * s.heads) * static_cast<double>(s.query_length) *
                             static_cast<double>(s.key_length);
-      const double result = 2 * static_cast<double>(s.batch * s.heads * s.query_length * s.head_dim);
+      const double result = element_bytes() * static_cast<double>(s.batch * s.heads * s.query_length * s.head_dim);
       return (backward ? 2 : 1) * pair_s + memory_seconds(each * scores + copied * result, device, calibration_);
     };
     if (const auto* a = std::get_if<program::Attention>(&op.action)) return attention(*a, false);
@@ -157,21 +175,43 @@ class Costs {
 
   // Ring attention (Liu et al. 2023, arXiv 2310.01889): keys and values travel round the ring while attention runs on
   // the previous ones, backward with their gradients. Each result but the first is added to the sum in f32.
-  double ring_seconds(const program::AttentionShape& s, bool backward, double alone_s, const Device& device) const {
+  double ring_seconds(int rank_class, const program::AttentionShape& s, bool backward, double alone_s,
+                      const Device& device) const {
     constexpr double start_s = 20e-6, share_of_nvlink = 0.8, bytes_of_sum = 12, disturbs = 0.05;
-    const int others = settings_.context() - 1,
-              together = settings_.layout[program::Axis::tensor] * settings_.context();
-    const bool within = network_.rank_bytes_per_s > 0 && together <= network_.ranks_of_node;
+    const int others = settings_.context() - 1;
+    const std::vector<int> ring = ring_of(classes_.list()[rank_class].first_rank);
+    bool within = true;
+    double left = 1;  // the smallest share of its part of the network that any rank of the ring has
+    for (const int rank : ring) {
+      within = within && network_.node_of[rank] == network_.node_of[ring.front()];
+      left = std::min(left, condition_.network_of(rank));
+    }
     require_links(within, !within);
     const double rate = within ? network_.rank_bytes_per_s * share_of_nvlink
                                : network_.node_bytes_per_s / std::max(1, network_.ranks_of_node) *
-                                     network_share(network_, calibration_);
+                                     network_share(network_, calibration_) * left;
     const auto tokens = static_cast<double>(s.batch * s.key_length * s.head_dim);
-    const double keys_bytes = 2 * 2 * tokens * static_cast<double>(s.kv_heads());
+    const double keys_bytes = 2 * element_bytes() * tokens * static_cast<double>(s.kv_heads());
     const double ring_s = (backward ? 2 : 1) * others * (start_s + keys_bytes / rate);
     const double sums_s = (backward ? 2 : 1) * others *
                           memory_seconds(bytes_of_sum * tokens * static_cast<double>(s.heads), device, calibration_);
     return std::max(alone_s, ring_s) + sums_s + disturbs * ring_s;
+  }
+
+  // Returns the ranks that share a sequence with this one. They are a part of the data axis, but numbered directly
+  // after the tensor axis, as in Megatron-LM.
+  std::vector<int> ring_of(int rank) const {
+    const int ranks = settings_.context();
+    program::Layout layout = classes_.set().layout;
+    layout[program::Axis::data] /= ranks;
+    layout[program::Axis::context] = ranks;
+    program::Coordinates at = layout.coordinates(rank);
+    std::vector<int> ring;
+    for (int i = 0; i < ranks; ++i) {
+      at[program::Axis::context] = i;
+      ring.push_back(layout.rank(at));
+    }
+    return ring;
   }
 
   Cost communication_cost(int rank_class, const program::Operation& op) {
@@ -259,6 +299,12 @@ class Costs {
       fail(
           "the ranks stand on several nodes, and nothing says how fast a node's network is: add `fabric: {{node: 400 "
           "GB/s}}`");
+    }
+    if (between_nodes && !(calibration_.network_share > 0)) {
+      fail(
+          "the ranks stand on several nodes, and calibration {} was measured on one: it has no `network`; run "
+          "`calibrate` on several nodes, or name another calibration",
+          calibration_.file);
     }
     if (within_node && !(network_.rank_bytes_per_s > 0))
       fail(

@@ -30,7 +30,11 @@ struct Work {
     left = std::max(0.0, left - static_cast<double>(now - since) * rate);
     since = now;
   }
-  Ticks end() const { return since + static_cast<Ticks>(std::ceil(left / rate)); }
+  // The rate beside several communications that hold the device is so low that the end would not fit.
+  Ticks end() const {
+    constexpr double latest = 4e18;
+    return since + static_cast<Ticks>(std::min(std::ceil(left / rate), latest));
+  }
 };
 
 // Operations of a stream that start together: one, or a fused group.

@@ -120,7 +120,7 @@ class NcclCommunicator {
       case NcclAlgorithm::nvls_tree:
         return simple && has_nvls_ && all_reduce && nodes_ > 1 && on_node_ > 1;
       case NcclAlgorithm::pat:
-        return simple && !all_reduce && nodes_ > 1 && on_node_ == 1;
+        return simple && !all_reduce && nodes_ == n_;
     }
     return false;
   }

@@ -278,6 +278,18 @@ TEST(CalibrationFiles, CurvesOfAttentionAreOfFusedAttention) {
   }
 }
 
+TEST(CalibrationFiles, ARankOfARingHasAPartOfTheQueriesAndAllKeys) {
+  config::Experiment e = predicted("global_batch_size: 4, layout: {context_parallel: 2}");
+  e.calibration->measured.computations[{Precision::fp32, "attention"}] = config::Curve({{1, 1e-6}, {1e9, 1e3}});
+  const auto step_s = [&](int ranks) {
+    config::Settings settings = e.baseline;
+    settings.layout[program::Axis::context] = ranks;
+    const program::ProgramSet set = workloads::build_programs(e.model, settings, {{program::Axis::data, ranks}});
+    return sim::Simulation(set, settings, e, sim::network_of(e, {0, 0})).step_s();
+  };
+  EXPECT_NEAR(step_s(2) / step_s(1), 0.5, 0.01);
+}
+
 /// A job of one GPU whose worker only reports `identity`.
 class ProbedJob : public test::PlayedJob {
  public:

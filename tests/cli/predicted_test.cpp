@@ -219,6 +219,20 @@ TEST(Predicted, WhatIsNotKnownOfTheMachineIsAskedFor) {
               AllOf(HasSubstr("calibration: found 'megatron-2020'"), HasSubstr("megatron-2022")));
 }
 
+// As `calibrate` writes it on one node.
+TEST(Predicted, ACalibrationOfOneNodeSaysNothingOfSeveral) {
+  const test::TemporaryFolder folder;
+  std::string text = test::text_of(test::source_dir() + "/configs/calibration/harness.yaml");
+  const std::size_t network = text.find("network: {");
+  ASSERT_NE(network, std::string::npos);
+  text.replace(network, text.find('\n', network) - network, "within_node: {share: 80 %, start: 10 us, message: 10 us}");
+  const std::string mine = "calibration=" + folder.write("mine.yaml", text);
+  EXPECT_THAT(predicted({"--only", "baseline", "--set", mine}).err,
+              AllOf(HasSubstr("mine.yaml was measured on one: it has no `network`"), HasSubstr("`calibrate`")));
+  const Said one_node = say({"plan", cluster, "--backend", "sim", "--ranks", "8", "--only", "baseline", "--set", mine});
+  EXPECT_EQ(one_node.code, 0) << one_node.err;
+}
+
 TEST(Predicted, ACalibrationThatIsWrongNamesItsPlace) {
   const test::TemporaryFolder folder;
   const std::string mine = folder.write("mine.yaml",

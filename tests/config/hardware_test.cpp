@@ -69,6 +69,7 @@ TEST(HardwareFile, AMachineHasTheGpuOfAnotherFile) {
   EXPECT_EQ(rack.name, "Rack");
   EXPECT_EQ(rack.file, "rack");
   EXPECT_EQ(rack.gpu_file(), "fast");
+  EXPECT_TRUE(rack.is("FAST-SXM"));
   EXPECT_EQ(rack.peak_flops(Precision::bf16), 1e15);
   EXPECT_EQ(rack.gpus_of_node, 72);
   EXPECT_EQ(rack.node_bytes_per_s, 3600e9);

@@ -221,6 +221,9 @@ TEST(Registry, SaysWhatDoesNotGoTogether) {
   EXPECT_EQ(conflict("overlap_optimizer", {{"precision", "fp16"}}), "");
   EXPECT_THAT(conflict("overlap_optimizer", {{"precision", "fp16"}, {"overlap_optimizer", "true"}}),
               HasSubstr("does not go with precision fp16"));
+  EXPECT_EQ(conflict("attention", {{"layout", "{context_parallel: 2}"}}), "");
+  EXPECT_THAT(conflict("attention", {{"layout", "{context_parallel: 2}"}, {"attention", "unfused"}}),
+              HasSubstr("unfused and context_parallel 2 do not go together"));
 }
 
 TEST(Registry, CompressedGradientsThatSaveNothingAreCautionedAgainst) {

@@ -92,6 +92,9 @@ TEST(NcclLog, OlderAndNewerFormats) {
   EXPECT_EQ(lines_of(nccl::parse_log(nccl_log("v2.23"))),
             (Lines{"AllReduce 4194304 NVLSTree Simple -1..-1 x1", "Broadcast 64 Ring LL128 -1..-1 x1",
                    "ReduceScatter 65536 PAT Simple -1..-1 x1"}));
+  const std::string refused = "Invalid NCCL_NTHREADS 100 (must be a multiple of 32)";
+  EXPECT_EQ(nccl::parse_log("\nhost:1:1 [0] graph/tuning.cc:22 NCCL WARN " + refused).fact("refused NCCL_NTHREADS"),
+            refused);
   const nccl::Observed newer = nccl::parse_log(nccl_log("v2.29_symmetric"));
   EXPECT_EQ(lines_of(newer),
             (Lines{"AllGather 33554432 CopyEngine  -1..-1 x1", "AllReduce 1024 CollNetDirect Simple 0..3 x1",

@@ -97,6 +97,9 @@ TEST(HardwareFor, AConfiguredFileMustBeOfThisGpu) {
   EXPECT_FALSE(hardware_for(e, "NVIDIA H100 80GB HBM3"));
   const std::string message = refusal(e, "NVIDIA H200");
   EXPECT_THAT(message, HasSubstr("H100 SXM5 80GB (devices: NVIDIA H100 80GB HBM3), but the ranks run on NVIDIA H200"));
+  e.hardware = config::hardware_named("dgx-h100");  // a machine's file is of its GPU
+  EXPECT_FALSE(hardware_for(e, "NVIDIA H100 80GB HBM3"));
+  EXPECT_THAT(refusal(e, "NVIDIA A100-SXM4-80GB"), HasSubstr("DGX H100 (devices: NVIDIA H100 80GB HBM3), but"));
   e.hardware->devices.clear();  // a file that lists no devices is accepted
   EXPECT_FALSE(hardware_for(e, "NVIDIA H200"));
 }

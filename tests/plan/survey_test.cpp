@@ -203,6 +203,24 @@ TEST(Budget, IsTheOneComputedByHand) {
   EXPECT_NEAR(bytes["adamw"] / (30 * parameters), 1, 0.01);  // reads w, m, v, g in fp32, writes w, m, v and bf16
 }
 
+TEST(Budget, RanksThatShareASequenceHaveTheSame) {
+  const auto with = [](int context) {
+    const config::Experiment e = test::small_experiment();
+    PlannedCase c;
+    c.settings = e.baseline;
+    c.settings.layout = {{program::Axis::context, context}};
+    c.settings.global_batch_size = 4;
+    c.layout = divide_ranks(e.model, c.settings, 4).layout;
+    return plan::budget(e.model, config::BackendKind::sim, c, config::hardware_named("h200-sxm"));
+  };
+  const Budget alone = with(1), pairs = with(2);
+  for (const char* kind : {"matmul", "attention", "attention_backward"}) {
+    const double flop = by_kind(alone, &BudgetLine::flop)[kind];
+    EXPECT_NEAR(by_kind(pairs, &BudgetLine::flop)[kind], flop, 1e-9 * flop) << kind;
+  }
+  EXPECT_NEAR(pairs.model_flop, alone.model_flop, 1e-9 * alone.model_flop);
+}
+
 TEST(Budget, ItsMfuIsAnUpperLimit) {
   const Budget b = OneH200().budget();
   EXPECT_NEAR(b.mfu(b.least_s), 277.5e12 / b.least_s / 989.4e12, 1e-3);

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
 #include <set>
 
 #include "backends/backends.h"
@@ -208,6 +210,16 @@ TEST(OperationCheck, ALineIsFinishedWithItsLastCase) {
   ASSERT_NE(fp32, events.end());
   EXPECT_EQ(fp32 - events.begin(), lines[0].cases);  // before any case of bf16 begins
   EXPECT_EQ(events.back(), fmt::format("operations: gelu fp16, {} cases", lines[2].cases));
+}
+
+TEST(CheckLine, KeepsTheWorstError) {
+  CheckLine line{.check = "losses", .tolerance = 1e-4, .failures = {}, .notes = {}};
+  for (const double error : {1e-6, 1e-5, 1e-7}) judge(line, "a step", error);
+  EXPECT_EQ(line.error, 1e-5);
+  EXPECT_EQ(line.outcome, Outcome::passed);
+  for (const double error : {std::numeric_limits<double>::quiet_NaN(), 1e-6}) judge(line, "a step", error);
+  EXPECT_TRUE(std::isnan(line.error));
+  EXPECT_EQ(line.outcome, Outcome::failed);
 }
 
 }  // namespace

@@ -127,6 +127,17 @@ TEST(Simulate, ComputationAndCommunicationSlowEachOther) {
   EXPECT_EQ(step.length, 263);
 }
 
+// The computation waits for all of them, and does not end before it began.
+TEST(Simulate, SeveralCommunicationsMayHoldTheDevice) {
+  auto set = set_of({compute(0), all_reduce(1), all_reduce(2), all_reduce(3)});
+  set.roles[0].streams = {"compute", "data", "gather", "tensor"};
+  constexpr Ticks long_one = 10'000'000'000;  // 10 ms
+  const Cost holds{.alone = 1000, .takes = Cost::all_of_it};
+  const SimulatedStep step = run(set, {{.alone = long_one}, holds, holds, holds});
+  EXPECT_EQ(step.times[0][0].end, 1000 + long_one);
+  EXPECT_EQ(step.length, 1000 + long_one);
+}
+
 TEST(Simulate, ComputationsAtOnceShareTheDevice) {
   const auto set = set_of({compute(0), compute(1)});
   const SimulatedStep step = run(set, {{.alone = 100}, {.alone = 300}});

@@ -184,6 +184,7 @@ TEST(NcclEffect, IsAnErrorOfNcclWhereNothingIsLeft) {
   EXPECT_FALSE(nothing("AllReduce:NVLSTree", h100s(16, 2)));
   EXPECT_TRUE(nothing("AllGather:PAT", h100s(16, 2), Collective::all_gather));  // PAT needs one rank on each node
   EXPECT_FALSE(nothing("AllGather:PAT", h100s(16, 16), Collective::all_gather));
+  EXPECT_TRUE(nothing("AllGather:PAT", h100s(17, 16), Collective::all_gather));  // one node has two
   EXPECT_THAT(test::error_of([] {
                 effect({{"nccl_algo", "AllReduce:NVLSTree"}}, mib, h100s(8, 1));
               }),

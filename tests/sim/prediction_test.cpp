@@ -114,6 +114,40 @@ TEST(PredictedCompression, SavesBelowOneInTheNumberOfReplicas) {
   EXPECT_GT(compressed_s("topk", "10 %"), whole);
 }
 
+// Ranks that share a sequence pass each other keys and values over whatever links them.
+
+// Two ranks with a network of 12.5 GB/s a node, each on a node of its own or both on one.
+double of_two_ranks_s(int context, const std::vector<int>& node_of, const config::Faults& faults,
+                      config::Precision precision = config::Precision::bf16) {
+  config::Experiment e = experiment("megatron-2025", "dgx-h100");
+  e.faults = faults;
+  config::Model model{"llama", 2, 1024, 8, 8192, 16384};
+  model.positions = config::Positions::rotary;
+  config::Settings s;
+  s.precision = precision;
+  s.global_batch_size = 2;
+  s.layout[program::Axis::context] = context;
+  s.overlap_grad_reduce = false;
+  const program::Layout layout{{program::Axis::data, 2}};
+  Network network = network_of(e, node_of);
+  network.node_bytes_per_s = 12.5e9;
+  return Simulation(gpt::programs(model, s, layout), s, e, network).step_s();
+}
+
+TEST(PredictedContext, PassesKeysOverTheLinksThatFaultsLeave) {
+  config::Faults slow, dealt;
+  slow.slow_links = {{.node = 1, .share = 0.25}};
+  const auto lost_s = [&](int context, config::Precision precision) {
+    return of_two_ranks_s(context, {0, 1}, slow, precision) - of_two_ranks_s(context, {0, 1}, {}, precision);
+  };
+  using enum config::Precision;
+  EXPECT_GT(lost_s(2, bf16), 1.5 * lost_s(1, bf16));  // more than the gradients lose
+  EXPECT_GT(lost_s(2, fp32), lost_s(2, bf16));        // twice the bytes
+  dealt.tensor_across_nodes = true;
+  const std::vector<int> pairs{0, 0, 1, 1};  // the job has the first two ranks
+  EXPECT_GT(of_two_ranks_s(2, pairs, dealt), 1.2 * of_two_ranks_s(1, pairs, dealt));
+}
+
 // Padding takes as long as tokens, and packed documents as long as sequences of their length.
 
 double of_documents_s(std::int64_t sequence, std::int64_t rows, const char* sequences, config::Batching batching) {
