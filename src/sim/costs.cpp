@@ -87,7 +87,7 @@ class Costs {
            program.buffer_of(product->out).type == program::DType::f32;
   }
 
-  // Of activations.
+  // The size of an element of an activation.
   double element_bytes() const {
     return static_cast<double>(program::size_of(config::row_of(settings_.precision).storage));
   }
