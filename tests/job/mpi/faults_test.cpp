@@ -187,7 +187,7 @@ TEST(Frozen, ASecondSignalNeedsNobodyElse) {
 
 // Rank 0 while it is busy elsewhere, and all ranks: Ctrl-Z, a batch system that suspends jobs, a sleeping laptop.
 TEST(Frozen, NeitherABusyRankNorASuspendedJobIs) {
-  Launched job(3, "blocks=2 steps=300 step=1000 pause=20");
+  Launched job(3, "blocks=2 steps=300 step=10000 pause=20");
   ASSERT_TRUE(job.says("begin 0")) << job.output();
   ASSERT_TRUE(test::wait_until([&] { return job.processes("worker").size() == 3; }));
   const std::vector<pid_t> all = job.processes("");
