@@ -18,8 +18,4 @@ std::string emulated_program_path() {
   return HARNESS_EMULATED_BINARY;
 }
 
-std::string incomplete_program_path() {
-  return HARNESS_INCOMPLETE_BINARY;
-}
-
 }  // namespace harness::test

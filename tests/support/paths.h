@@ -6,10 +6,9 @@
 // all other files of every clone.
 namespace harness::test {
 
-std::string source_dir();               // root of the checkout
-std::string program_path();             // the built harness, with test hooks (base/identity.h)
-std::string product_path();             // the installed harness, without them
-std::string emulated_program_path();    // with the cuda module over an emulated device: if HARNESS_HAS_EMULATED_PROGRAM
-std::string incomplete_program_path();  // with a cuda module that lacks a library: if HARNESS_HAS_EMULATED_PROGRAM
+std::string source_dir();             // root of the checkout
+std::string program_path();           // the built harness, with test hooks (base/identity.h)
+std::string product_path();           // the installed harness, without them
+std::string emulated_program_path();  // with the cuda module over an emulated device: if HARNESS_HAS_EMULATED_PROGRAM
 
 }  // namespace harness::test
