@@ -5,8 +5,8 @@
 #include "analysis/breakdown.h"
 #include "analysis/findings.h"
 #include "analysis/summary.h"
-#include "command.h"
 #include "store/result_file.h"
+#include "support/command.h"
 #include "support/paths.h"
 
 namespace harness {

@@ -3,8 +3,8 @@
 
 #include <fstream>
 
-#include "command.h"
 #include "store/result_file.h"
+#include "support/command.h"
 
 namespace harness {
 namespace {

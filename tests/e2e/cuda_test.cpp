@@ -9,8 +9,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "command.h"
 #include "store/result_file.h"
+#include "support/command.h"
 #include "support/paths.h"
 #include "support/soak.h"
 
@@ -26,9 +26,8 @@ std::string job(const TemporaryFolder& folder, const std::string& arguments) {
   std::filesystem::create_directories(folder / "root/proc/driver/nvidia/gpus/0000:1b:00.0");
   std::ofstream(folder / "root/proc/driver/nvidia/gpus/0000:1b:00.0/information") << "Model: NVIDIA Fake\n";
   return "HARNESS_TEST_GPU_ROOT=" + (folder / "root") +
-         " HARNESS_TEST_TUNING_S=4" +  // on the emulated GPU, every choice is equally good
-         " OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun -np 1 " + test::emulated_program_path() +
-         " " + arguments;
+         " HARNESS_TEST_TUNING_S=4 " +  // on the emulated GPU, every choice is equally good
+         test::under_mpirun(1, test::emulated_program_path() + " " + arguments);
 }
 
 std::string config(const TemporaryFolder& folder, const std::string& precision) {

@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
-#include "command.h"
 #include "store/result_file.h"
+#include "support/command.h"
 #include "support/files.h"
 #include "support/paths.h"
 

@@ -7,8 +7,8 @@
 #include <random>
 #include <thread>
 
-#include "command.h"
 #include "store/result_file.h"
+#include "support/command.h"
 #include "support/files.h"
 #include "support/soak.h"
 
@@ -86,19 +86,12 @@ TEST(Kill, AtRandomMomentsLosesNoFinishedBlock) {
   }
 }
 
-bool is_rank_1(pid_t pid) {
-  const std::string environment = '\0' + test::text_of("/proc/" + std::to_string(pid) + "/environ");
-  return environment.find(std::string(1, '\0') + "OMPI_COMM_WORLD_RANK=1") != std::string::npos;
-}
-
 TEST(Frozen, RankSaysHowTheSweepContinues) {
   const test::TemporaryFolder folder;
   const auto config = test::write_small_config(folder, 3);
   Command command(test::harness_job(2, "sweep -v " + config));
   ASSERT_TRUE(command.wait_for("[1/12] round 1")) << command.err_so_far();
-  for (const pid_t pid : command.tagged("sweep")) {
-    if (is_rank_1(pid)) ::kill(pid, SIGSTOP);
-  }
+  ::kill(command.of_rank("sweep", 1), SIGSTOP);
   const auto o = command.wait(300);
   EXPECT_EQ(o.exit_code, 5) << o.err;
   EXPECT_TRUE(command.leaves_no_process());

@@ -5,8 +5,8 @@
 
 #include <filesystem>
 
-#include "command.h"
 #include "store/result_file.h"
+#include "support/command.h"
 #include "support/paths.h"
 
 namespace harness {

@@ -7,8 +7,8 @@
 #include <filesystem>
 
 #include "analysis/breakdown.h"
-#include "command.h"
 #include "store/result_file.h"
+#include "support/command.h"
 #include "support/files.h"
 #include "support/paths.h"
 

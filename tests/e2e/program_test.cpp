@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <regex>
 
-#include "command.h"
 #include "store/result_file.h"
+#include "support/command.h"
 #include "support/paths.h"
 
 namespace harness {
@@ -60,9 +60,8 @@ TEST(Libraries, TheCudaModuleNeedsNoLibraryOfAnotherRoom) {
 
 std::string sweep_by(const std::string& program, const test::TemporaryFolder& folder) {
   const auto config = test::write_small_config(folder, 2, "  micro_batch_size: [2]\n");
-  return "HARNESS_TEST_FAULT='case=micro_batch_size=2,kind=pretend,step=every,seconds=100' "
-         "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -np 2 " +
-         program + " sweep " + config;
+  return "HARNESS_TEST_FAULT='case=micro_batch_size=2,kind=pretend,step=every,seconds=100' " +
+         test::under_mpirun(2, program + " sweep " + config);
 }
 
 TEST(Hooks, APlantedFaultIsIgnoredByTheProduct) {

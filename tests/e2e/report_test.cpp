@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "command.h"
+#include "support/command.h"
 #include "support/files.h"
 #include "support/paths.h"
 

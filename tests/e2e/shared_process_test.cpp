@@ -11,8 +11,8 @@
 #include <set>
 #include <string>
 
-#include "command.h"
 #include "store/result_file.h"
+#include "support/command.h"
 #include "support/paths.h"
 #include "support/soak.h"
 

@@ -8,8 +8,8 @@
 #include <fstream>
 #include <set>
 
-#include "command.h"
 #include "store/result_file.h"
+#include "support/command.h"
 #include "support/files.h"
 #include "support/paths.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "command.h"
+#include "support/command.h"
 #include "support/files.h"
 #include "support/paths.h"
 

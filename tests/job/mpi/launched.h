@@ -1,42 +1,40 @@
 #pragma once
 
-#include <sys/types.h>
-
+#include <filesystem>
 #include <string>
 #include <vector>
 
+#include "support/command.h"
+
 namespace harness::test {
 
-/// A job of this test program under mpirun. All its processes carry a tag in their environment.
+/// A job of this test program under mpirun.
 class Launched {
  public:
-  /// `environment`: "NAME=value …" for the job; `mpirun`: the launch command, "" for the default.
-  Launched(int ranks, const std::string& arguments, const std::string& environment = "");
-  ~Launched();
-  Launched(const Launched&) = delete;
-  Launched& operator=(const Launched&) = delete;
+  /// `environment`: "NAME=value …" for the job.
+  Launched(int ranks, const std::string& arguments, const std::string& environment = "")
+      : command_(environment + " " + under_mpirun(ranks, own_program() + " job " + arguments + " 1>&2")) {}
 
   /// Waits for mpirun and every process it started to end. Returns false after `longest_s`.
-  bool wait(double longest_s = 300);
+  bool wait(double longest_s = 300) {
+    exit_code_ = command_.wait(longest_s).exit_code;
+    return exit_code_ >= 0 && command_.leaves_no_process();
+  }
   /// Waits until the output contains this text.
-  bool says(const std::string& text, double longest_s = 200);
-  const std::string& output();
+  bool says(const std::string& text) const { return command_.wait_for(text); }
+  std::string output() const { return command_.err_so_far(); }
   int exit_code() const { return exit_code_; }
-  /// Lists living processes with the tag whose first argument is `verb`; "" for all.
-  std::vector<pid_t> processes(const std::string& verb) const;
-  /// mpirun and its direct children. A worker that is just being started still looks like its supervisor.
-  pid_t mpirun() const { return pid_; }
-  std::vector<pid_t> supervisors() const;
-  /// Returns the supervisor of this rank.
-  pid_t supervisor(int rank) const;
+  /// Lists the processes of the job whose first argument is `argument`; "" for all.
+  std::vector<pid_t> processes(const std::string& argument) const { return command_.tagged(argument); }
+  pid_t mpirun() const { return command_.pid(); }
+  std::vector<pid_t> supervisors() const { return processes("job"); }
+  pid_t supervisor(int rank) const { return command_.of_rank("job", rank); }
 
  private:
-  std::vector<pid_t> jobs_of(pid_t parent) const;
+  static std::string own_program() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
 
-  pid_t pid_ = -1;
-  int pipe_ = -1;
+  Command command_;
   int exit_code_ = -1;
-  std::string tag_, output_;
 };
 
 }  // namespace harness::test

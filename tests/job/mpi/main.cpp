@@ -227,7 +227,7 @@ int leave_with_a_note_under_way(mpi::Ranks& ranks) {
 }
 
 // What the tests launch as `job …`.
-int run(const std::vector<std::string>& arguments) {
+int run_job(const std::vector<std::string>& arguments) {
   const std::string what = arguments.empty() ? "" : arguments[0];
   if (what == "late-note") return leave_with_a_note_under_way(*mpi::Ranks::start());
   if (what == "every-call") return make_every_call(*mpi::Ranks::start());
@@ -243,7 +243,7 @@ int main(int argc, char** argv) {
   if (verb == "worker") return harness::worker::run_worker(harness::test::with_faults(harness::test::fake_work));
   if (verb == "job") {
     try {
-      return harness::test::run({argv + 2, argv + argc});
+      return harness::test::run_job({argv + 2, argv + argc});
     } catch (const harness::Error& e) {
       return harness::test::say(e);
     }

@@ -1,4 +1,4 @@
-#include "command.h"
+#include "support/command.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
+#include <stdexcept>
 #include <thread>
 
 #include "support/files.h"
@@ -99,6 +100,14 @@ std::vector<pid_t> Command::tagged(const std::string& argument) const {
   return found;
 }
 
+pid_t Command::of_rank(const std::string& argument, int rank) const {
+  const std::string wanted = '\0' + std::string("OMPI_COMM_WORLD_RANK=") + std::to_string(rank) + '\0';
+  for (const pid_t pid : tagged(argument)) {
+    if (('\0' + text_of("/proc/" + std::to_string(pid) + "/environ")).find(wanted) != std::string::npos) return pid;
+  }
+  throw std::runtime_error("no process is rank " + std::to_string(rank));
+}
+
 bool Command::leaves_no_process() const {
   return wait_until([this] { return tagged("").empty(); });
 }
@@ -122,9 +131,13 @@ Outcome run(const std::string& shell, double timeout_s) {
   return Command(shell).wait(timeout_s);
 }
 
-std::string harness_job(int ranks, const std::string& arguments) {
+std::string under_mpirun(int ranks, const std::string& command) {
   return "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -np " +
-         std::to_string(ranks) + " " + program_path() + " " + arguments;
+         std::to_string(ranks) + " " + command;
+}
+
+std::string harness_job(int ranks, const std::string& arguments) {
+  return under_mpirun(ranks, program_path() + " " + arguments);
 }
 
 std::string write_small_config(const TemporaryFolder& folder, int rounds, const std::string& sweep) {

@@ -28,6 +28,8 @@ class Command {
   void kill_all(int signal) const;  // all processes with the tag
   /// Returns the processes with the tag; with `argument`, those with it as first argument ("sweep": a supervisor).
   std::vector<pid_t> tagged(const std::string& argument) const;
+  /// Returns the one of them that is this rank of a job under Open MPI. Throws std::runtime_error if there is none.
+  pid_t of_rank(const std::string& argument, int rank) const;
   /// Waits until no process has the tag: mpirun returns while the ranks it killed are still ending. Returns false after
   /// a time-out.
   bool leaves_no_process() const;
@@ -43,6 +45,9 @@ class Command {
 };
 
 Outcome run(const std::string& shell, double timeout_s = 400);
+
+/// Returns an mpirun command with `ranks` ranks of this command, for any user.
+std::string under_mpirun(int ranks, const std::string& command);
 
 /// Returns an mpirun command with `ranks` ranks of the built program, run from the source directory.
 std::string harness_job(int ranks, const std::string& arguments);
