@@ -11,7 +11,9 @@ namespace harness::job {
 
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using Map = std::map<std::string, std::string>;
 
 TEST(Environment, WhatIsRecordedIsAnAllowList) {
@@ -45,68 +47,45 @@ TEST(Environment, AWorkerGetsRankZerosTuningAndNoLauncher) {
   EXPECT_EQ(Map(got.begin(), got.end()), expected);
 }
 
-const config::Variable* variable_with_environment() {
-  for (const config::Variable& v : config::registry()) {
-    if (!v.environment_name.empty()) return &v;
-  }
-  return nullptr;
-}
-
-TEST(Environment, ContradictionsWithTheConfigurationAreFound) {
-  const config::Variable* v = variable_with_environment();
-  ASSERT_NE(v, nullptr);
-  const NameValues environment = {{v->environment_name, "Ring"}};
-  config::Experiment experiment;
-  EXPECT_TRUE(contradictions(environment, experiment).empty());
-  experiment.baseline.nccl[v->name] = "Ring";
-  EXPECT_TRUE(contradictions(environment, experiment).empty());
-  experiment.baseline.nccl[v->name] = "Tree";
-  ASSERT_EQ(contradictions(environment, experiment).size(), 1u);
-  EXPECT_THAT(contradictions(environment, experiment)[0], HasSubstr(v->environment_name + "=Ring"));
-  EXPECT_TRUE(contradictions({}, experiment).empty());
-  experiment.baseline.nccl.clear();
-  config::Change change{v->name, "Tree", {}};
-  change.settings.nccl[v->name] = "Tree";
-  experiment.changes = {change};
-  EXPECT_EQ(contradictions(environment, experiment).size(), 1u);
-  experiment.changes[0].variable = "combine";  // combined with others
-  EXPECT_EQ(contradictions(environment, experiment).size(), 1u);
-  EXPECT_EQ(config::environment_of(config::Settings{}), NameValues{});
-  config::Settings settings;
-  settings.nccl[v->name] = "Tree";
-  EXPECT_EQ(config::environment_of(settings), (NameValues{{v->environment_name, "Tree"}}));
-}
-
-TEST(Environment, TheFreeMapIsGivenAndCompared) {
+TEST(Environment, TheFreeMapIsGiven) {
   config::Settings settings;
   settings.nccl["nccl_algo"] = "Ring";
   settings.env = {{"NCCL_IB_TIMEOUT", "22"}, {"ZED", ""}};
   EXPECT_EQ(config::environment_of(settings),
             (NameValues{{"NCCL_ALGO", "Ring"}, {"NCCL_IB_TIMEOUT", "22"}, {"ZED", ""}}));
+}
 
+std::vector<std::string> lines_of(const NameValues& environment, const config::Settings& baseline,
+                                  const std::vector<config::Change>& changes = {}) {
   config::Experiment experiment;
-  const NameValues environment = {{"NCCL_IB_TIMEOUT", "20"}};
-  EXPECT_TRUE(contradictions(environment, experiment).empty());
-  experiment.baseline.env = {{"NCCL_IB_TIMEOUT", "20"}};
-  EXPECT_TRUE(contradictions(environment, experiment).empty());
-  experiment.baseline.env = {{"NCCL_IB_TIMEOUT", "22"}};
-  ASSERT_EQ(contradictions(environment, experiment).size(), 1u);
-  EXPECT_THAT(contradictions(environment, experiment)[0], HasSubstr("the baseline says env.NCCL_IB_TIMEOUT: 22"));
-  experiment.baseline.env.clear();
-  config::Change change{"env", "{NCCL_IB_TIMEOUT: 22}", {}};
-  change.settings.env = {{"NCCL_IB_TIMEOUT", "22"}};
-  experiment.changes.push_back(change);
-  ASSERT_EQ(contradictions(environment, experiment).size(), 1u);
-  EXPECT_THAT(contradictions(environment, experiment)[0], HasSubstr("env.NCCL_IB_TIMEOUT is swept"));
+  experiment.baseline = baseline;
+  experiment.changes = changes;
+  return contradictions(environment, experiment);
+}
+
+TEST(Environment, ContradictionsWithTheConfigurationAreFound) {
+  config::Settings none, ring, tree, timeout_20, timeout_22;
+  ring.nccl["nccl_algo"] = "Ring";
+  tree.nccl["nccl_algo"] = "Tree";
+  timeout_20.env = {{"NCCL_IB_TIMEOUT", "20"}};
+  timeout_22.env = {{"NCCL_IB_TIMEOUT", "22"}};
+  const NameValues algorithm = {{"NCCL_ALGO", "Ring"}}, timeout = {{"NCCL_IB_TIMEOUT", "20"}};
+  EXPECT_THAT(lines_of({}, tree), IsEmpty());
+  for (const config::Settings& settings : {none, ring}) EXPECT_THAT(lines_of(algorithm, settings), IsEmpty());
+  for (const config::Settings& settings : {none, timeout_20}) EXPECT_THAT(lines_of(timeout, settings), IsEmpty());
+  EXPECT_THAT(lines_of(algorithm, tree), ElementsAre(HasSubstr("NCCL_ALGO=Ring")));
+  EXPECT_THAT(lines_of(timeout, timeout_22), ElementsAre(HasSubstr("the baseline says env.NCCL_IB_TIMEOUT: 22")));
+  for (const char* variable : {"nccl_algo", "combine"})  // alone, or combined with others
+    EXPECT_THAT(lines_of(algorithm, none, {{variable, "Tree", tree}}), ::testing::SizeIs(1)) << variable;
+  EXPECT_THAT(lines_of(timeout, none, {{"env", "{NCCL_IB_TIMEOUT: 22}", timeout_22}}),
+              ElementsAre(HasSubstr("env.NCCL_IB_TIMEOUT is swept")));
 }
 
 TEST(Environment, ContradictionsCompareWhatTheLibraryReads) {
-  config::Experiment experiment;
-  experiment.baseline.nccl = {{"nccl_buffsize", "4 MiB"}, {"nccl_collnet", "false"}};
-  EXPECT_TRUE(contradictions({{"NCCL_BUFFSIZE", "4194304"}, {"NCCL_COLLNET_ENABLE", "0"}}, experiment).empty());
-  const auto lines = contradictions({{"NCCL_COLLNET_ENABLE", "1"}}, experiment);
-  ASSERT_EQ(lines.size(), 1u);
-  EXPECT_THAT(lines[0], HasSubstr("nccl_collnet: false"));
+  config::Settings settings;
+  settings.nccl = {{"nccl_buffsize", "4 MiB"}, {"nccl_collnet", "false"}};
+  EXPECT_THAT(lines_of({{"NCCL_BUFFSIZE", "4194304"}, {"NCCL_COLLNET_ENABLE", "0"}}, settings), IsEmpty());
+  EXPECT_THAT(lines_of({{"NCCL_COLLNET_ENABLE", "1"}}, settings), ElementsAre(HasSubstr("nccl_collnet: false")));
 }
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
@@ -175,19 +154,6 @@ TEST(NcclVariables, WhatNcclWouldMisreadIsRefused) {
       }
       EXPECT_EQ(s, config::Settings()) << name << ": " << written;
     }
-  }
-}
-
-TEST(NcclVariables, SayWhenTheyHaveNoEffect) {
-  const auto idle = [](const std::string& name, const std::map<std::string, std::string>& settings) {
-    config::Settings s;
-    s.ranks = 8;
-    for (const auto& [other, value] : settings) config::find_variable(other)->parse(s, value);
-    return config::find_variable(name)->without_effect(s);
-  };
-  for (const auto& [name, expected] : table) {
-    EXPECT_EQ(idle(name, {}), "") << name;
-    EXPECT_NE(idle(name, {{"ranks", "1"}}), "") << name;
   }
 }
 

@@ -103,16 +103,6 @@ TEST(Messages, AnOrderComesBackAsItWas) {
   EXPECT_EQ(back.request.settings, some_request().settings);
 }
 
-TEST(Messages, TheEndOfAJobAndAQuestionComeBack) {
-  const JobOrder end = decode<JobOrder>(encode(JobOrder{JobOrder::Kind::finish, 4, 0, {}, {}}));
-  EXPECT_EQ(end.kind, JobOrder::Kind::finish);
-  EXPECT_EQ(end.exit_code, 4);
-  const std::string question("what\0is it", 10);
-  const JobOrder asked = decode<JobOrder>(encode(JobOrder{JobOrder::Kind::ask, 0, 0, {}, {}, question}));
-  EXPECT_EQ(asked.kind, JobOrder::Kind::ask);
-  EXPECT_EQ(asked.question, question);
-}
-
 TEST(Messages, DamagedOrdersAreErrors) {
   const std::string bytes = encode(WorkerOrder{some_request(), 5, 6, 7e9, 2, 4});
   EXPECT_THROW(decode<WorkerOrder>(""), Error);
@@ -150,27 +140,6 @@ TEST(Messages, TimedSamplesComeBackAsTheyWere) {
   EXPECT_THROW(decode<Samples>(encode(samples_of(s)).substr(0, 40)), Error);
 }
 
-TEST(Messages, ATimelineComesBackAsItWas) {
-  TimelineSamples s;
-  s.timeline = {{3, 1, 0.5, 0.75}};
-  s.totals = {{"matmul", "compute", 0.5, 12}};
-  s.split = {1.0, 0.5, 0.375, 0.25, 0.125, 0.25};
-  s.offered.resize(2);
-  s.offered[1].timeline = {{4, 0, 0.25, 0.5}};
-  const auto back = task_back<TimelineSamples>(samples_of(s));
-  ASSERT_EQ(back.offered.size(), 2u);
-  ASSERT_EQ(back.offered[1].timeline.size(), 1u);
-  EXPECT_EQ(back.offered[1].timeline[0].operation, 4);
-  ASSERT_EQ(back.timeline.size(), 1u);
-  EXPECT_EQ(back.timeline[0].operation, 3);
-  EXPECT_EQ(back.timeline[0].end_s, 0.75);
-  ASSERT_EQ(back.totals.size(), 1u);
-  EXPECT_EQ(back.totals[0].kind, "matmul");
-  EXPECT_EQ(back.totals[0].operations, 12);
-  EXPECT_EQ(back.split.step_s, 1.0);
-  EXPECT_EQ(back.split.idle_s, 0.25);
-}
-
 TEST(Messages, WhatUntimedTasksFoundComesBack) {
   const ProbeSamples probe{{{"oneDNN", "2.6.3"}}, "0000:1B:00.0 NVIDIA H200", 1e12};
   const auto back = task_back<ProbeSamples>(samples_of(probe));
@@ -193,15 +162,6 @@ TEST(Messages, ATaskThatThisProgramDoesNotKnowIsDamage) {
   std::string bytes = encode(samples_of(TuneSamples{}));
   bytes[0] = 17;
   EXPECT_THROW(decode<Samples>(bytes), Error);
-}
-
-TEST(Messages, RendezvousComesBackAsItWas) {
-  const Published published{77, {{3, "key", std::string("a\0b", 3)}}};
-  const Published back = decode<Published>(encode(published));
-  EXPECT_EQ(back.program_hash, 77u);
-  ASSERT_EQ(back.messages.size(), 1u);
-  EXPECT_EQ(back.messages[0].peer, 3);
-  EXPECT_EQ(back.messages[0].bytes, published.messages[0].bytes);
 }
 
 TEST(Frames, ArriveWholeHoweverTheyAreCut) {

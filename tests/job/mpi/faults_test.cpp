@@ -76,16 +76,6 @@ TEST(Faults, AStepMayTakeNearlyItsDeadline) {
   EXPECT_THAT(job.output(), HasSubstr("block 0 ok true"));
 }
 
-TEST(Faults, AreAlikeByRankAndKind) {
-  Launched job(2, "blocks=2", "HARNESS_TEST_FAULT=rank=1,step=2,kind=segfault");
-  ASSERT_TRUE(job.wait()) << job.output();
-  const std::string out = job.output();
-  const std::size_t first = out.find("signature [");
-  const std::size_t second = out.find("signature [", first + 1);
-  ASSERT_NE(second, std::string::npos) << out;
-  EXPECT_EQ(out.substr(first, out.find(']', first) - first), out.substr(second, out.find(']', second) - second));
-}
-
 TEST(Faults, AKilledSupervisorLeavesNoWorkerBehind) {
   Launched job(3, "steps=3000");
   ASSERT_TRUE(job.says("begin 0")) << job.output();
