@@ -34,26 +34,6 @@ Table two_by_two() {
   return table;
 }
 
-TEST(WriteText, SetsTablesApartAndKeepsParagraphsTogether) {
-  EXPECT_EQ(write_text(with({Paragraph{"First."}, List{{"a", "b"}}, Numbers{"Times:", two_by_two()},
-                             List{{"note"}, List::Mark::number}, List{{"careful"}, List::Mark::warning}})),
-            "What moved.\n"
-            "\n"
-            "A section\n"
-            "\n"
-            "First.\n"
-            "- a\n"
-            "- b\n"
-            "\n"
-            "Times:\n"
-            "case         ms\n"
-            "baseline    1.5\n"
-            "a=1       10.25\n"
-            "\n"
-            "[1] note\n"
-            "! careful\n");
-}
-
 TEST(Writers, EveryPieceIsInEveryFormat) {
   Figure figure;
   figure.id = "f";
