@@ -112,16 +112,5 @@ TEST(CheckVerb, ReferenceFindsAWrongStep) {
   EXPECT_EQ(run(o, WrongBackend("embedding_backward", Wrong::scaled)).code, 1);
 }
 
-TEST(CheckVerb, TheCommandLineKnowsIt) {
-  std::ostringstream out, err;
-  EXPECT_EQ(cli::run_cli({"selftest", "--help"}, out, err), 0);
-  EXPECT_THAT(out.str(), HasSubstr("--fast"));
-  EXPECT_EQ(cli::run_cli({"selftest", "everything"}, out, err), 1);
-  std::ostringstream table;
-  EXPECT_EQ(cli::run_cli({"selftest", "operations", "--backend", "cpu", "--fast", "--only", "fill"}, table, err), 0)
-      << table.str() << err.str();
-  EXPECT_THAT(table.str(), HasSubstr("operations: fill fp32"));
-}
-
 }  // namespace
 }  // namespace harness::selftest
