@@ -59,14 +59,6 @@ TEST(CleanStream, EscapesLinesAndPassesTablesAsTheyAre) {
   EXPECT_EQ(to.str(), "a\\x1b[31m\n\x1b[1mbold\x1b[0m\n\\u202e\\x07");
 }
 
-TEST(CleanStream, AFullDiskIsSeenAtTheFlush) {
-  std::ostringstream to;
-  to.setstate(std::ios::badbit);
-  CleanStream out(to);
-  out << "text" << std::flush;
-  EXPECT_FALSE(out);
-}
-
 // Control characters, a window title, direction overrides, invalid UTF-8, and a spreadsheet formula.
 const std::string hostile = "=x\x1b]0;owned\x07\u009b31m\u202e\u200b\u2028\x7f\xff";
 

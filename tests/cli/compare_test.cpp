@@ -14,22 +14,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST_F(Readers, CompareExitsWithWhatItFound) {
-  const auto a = write("a.h5", test::samples::nothing_moved());
-  const auto slower = write("slower.h5", test::samples::nothing_moved(), 1.1);
-  const auto faster = write("faster.h5", test::samples::nothing_moved(), 0.9);
-  EXPECT_EQ(say({"compare", a, slower}).code, 0);  // not asked to judge
-  struct Row {
-    const std::string& other;
-    const char* gate;
-    int code;
-  };
-  for (const Row& row : {Row{slower, "slower", 2}, Row{slower, "slower:5%", 2}, Row{slower, "slower:11", 0},
-                         Row{faster, "slower", 0}, Row{a, "slower", 0}}) {
-    EXPECT_EQ(say({"compare", a, row.other, "--fail-on", row.gate}).code, row.code) << row.other << ' ' << row.gate;
-  }
-}
-
 // Verbs that compare files use and name the confidence that the files declare; of several, the strictest.
 TEST_F(Readers, TheDeclaredConfidenceIsNamed) {
   const auto declared = [&](const std::string& name, double confidence) {

@@ -77,23 +77,6 @@ TEST_F(Readers, ReadAnswersTheOtherFilesBesideOneThatItCannotRead) {
   EXPECT_EQ(say({"read", foreign, notes}).code, 1);
 }
 
-// The settings with which torchtitan runs Llama 3 8B on 8 H100.
-TEST_F(Readers, ReadWritesAJobWithSelectiveCheckpointsThatPlans) {
-  const std::string titan = folder_.write("titan.toml",
-                                          "[model]\nname = \"llama3\"\nflavor = \"8B\"\n"
-                                          "[training]\nlocal_batch_size = 1\nseq_len = 8192\n"
-                                          "[parallelism]\ndata_parallel_shard_degree = 8\n"
-                                          "[activation_checkpoint]\nmode = \"selective\"\n"
-                                          "selective_ac_option = \"op\"\n");
-  const std::string job = folder_.path() + "/job.yaml";
-  const Said read = say({"read", titan, "--set", "hardware=h100-sxm", "-o", job});
-  ASSERT_EQ(read.code, 0) << read.err;
-  EXPECT_THAT(read.out, testing::Not(HasSubstr("the job keeps less")));
-  const Said planned = say({"plan", job, "--ranks", "8"});
-  EXPECT_EQ(planned.code, 0) << planned.err;
-  EXPECT_THAT(planned.out, HasSubstr("all can run"));
-}
-
 TEST_F(Readers, ReadWritesAPredictionThatPlansWhateverMemoryItNeeds) {
   const std::string titan = folder_.write("titan.toml",
                                           "[model]\nname = \"llama3\"\nflavor = \"8B\"\n"
