@@ -16,12 +16,6 @@ Lines told(const test::NodeTree& tree, int ranks = 8, const machine::GpuReport& 
   return test::worth_reading(diagnose({tree.node(ranks, gpus)}));
 }
 
-TEST(Nodes, AHealthyOneHasNothingToSay) {
-  test::Dgx tree;
-  EXPECT_EQ(told(tree), Lines{});
-  EXPECT_EQ(exit_code(diagnose({tree.node(8)}), true), 0);  // NVML's facts are unknown, and no fault is found
-}
-
 // A fault of a DGX-like node, and all findings it causes.
 struct Fault {
   std::string layer;
