@@ -10,7 +10,6 @@ namespace {
 
 using evidence::Answer;
 using testing::Contains;
-using testing::Each;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;

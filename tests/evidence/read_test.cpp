@@ -123,15 +123,6 @@ TEST(Read, TakesSeveralFilesAsOneJob) {
   EXPECT_EQ(answers[2].kind, "hostfile");
 }
 
-TEST(Read, NamesFilesThatItCannotReadBesideThoseThatItCan) {
-  const TemporaryFolder scratch;
-  const auto answers = read({scratch.write("x.txt", "hello\n"), sample("hostfile")});
-  ASSERT_EQ(answers.size(), 1u);
-  EXPECT_THAT(answers.front().refused, testing::ElementsAre(HasSubstr("x.txt': not recognised")));
-  const std::string prose = scratch.write("doc.md", "Set NCCL_DEBUG=INFO and look for NCCL INFO lines.\n");
-  EXPECT_THAT(error_of([&] { read({prose, prose}); }), HasSubstr("not recognised"));
-}
-
 TEST(Read, FindsALogOfNcclAndATestAndStepsInOneText) {
   const TemporaryFolder scratch;
   const std::string path =

@@ -38,17 +38,6 @@ TEST(StepTimes, FindNothingInNoise) {
   }
 }
 
-TEST(StepTimes, FindAJumpAndCountFromIt) {
-  auto values = noisy(100, 1, 0.003, 3);
-  for (std::size_t i = 60; i < 100; ++i) values[i] *= 1.06;
-  const auto steps = evidence::judge_steps(values);
-  ASSERT_TRUE(steps.jump);
-  EXPECT_EQ(steps.jump->at, 60u);
-  EXPECT_NEAR(steps.jump->share(), 0.06, 0.005);
-  EXPECT_NEAR(steps.seconds, 1.06, 0.005);
-  EXPECT_EQ(steps.counted, 40);
-}
-
 TEST(StepTimes, FindADriftInAVeryLongLogToo) {
   auto values = noisy(20'000, 1, 0.01, 4);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] *= 1 + 0.08 * static_cast<double>(i) / 20'000;
