@@ -6,7 +6,6 @@
 namespace harness::traces {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 constexpr std::int64_t us = 1000;

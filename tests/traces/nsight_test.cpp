@@ -255,17 +255,6 @@ TEST_F(Nsight, ASchemaThatIsNotKnownIsNoted) {
   }
 }
 
-// As for annotations: recurring ranges are steps even if their names do not say so.
-TEST_F(Nsight, ALongRangeDropsNoOtherOfThoseThatRecur) {
-  const std::string sql = schema() + job(1, 4, 6) +
-                          "UPDATE NVTX_EVENTS SET text = 'batch';"
-                          "UPDATE NVTX_EVENTS SET start = start - 95000000 WHERE start = 100000000;"
-                          "INSERT INTO NVTX_EVENTS VALUES (159950000, 159960000, 59, 'batch', 16777221, NULL);";
-  const Steps steps = read_job({write("a.sqlite", sql)}).gpus.at(0).steps;
-  EXPECT_EQ(steps.how, "annotations that recur");
-  EXPECT_EQ(steps.windows.size(), 5u);
-}
-
 TEST_F(Nsight, SqlInNamesIsText) {
   const std::string path =
       write("a.sqlite", schema() + job(1, 4, 3) +
