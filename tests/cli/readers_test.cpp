@@ -1,5 +1,5 @@
-// show, export and trace, in-process, on files written for the test. The configurations that export --format harness
-// writes can be planned, and give their reasons.
+// show, report, export and trace, in-process, on files written for the test. The configurations that export --format
+// harness writes can be planned, and give their reasons.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -170,6 +170,15 @@ TEST_F(Readers, TraceWritesAFileThatParsesAndOverwritesNothingUnlessTold) {
   EXPECT_EQ(test::text_of(taken), "mine");
   EXPECT_EQ(say({"trace", a, "-o", taken, "--force"}).code, 0);
   EXPECT_NE(test::text_of(taken), "mine");
+}
+
+TEST_F(Readers, AReportIsWrittenBesideTheResultAndNeverOverSomething) {
+  const auto a = write("a.h5", test::samples::with_timeline());
+  EXPECT_THAT(say({"report", a}).out, HasSubstr("a.html"));
+  const std::string page = test::text_of(folder_ / "a.html");
+  EXPECT_THAT(page, HasSubstr("<figure id=\"timeline-baseline\">"));
+  EXPECT_THAT(say({"report", a}).err, HasSubstr("--force"));
+  EXPECT_EQ(say({"report", a, "--force"}).code, 0);
 }
 
 TEST_F(Readers, AnOutputThatNobodyGetsIsAFailure) {

@@ -53,6 +53,9 @@ TEST(Breakdown, PartsAreTheStepInARealSweep) {
   }
   const std::string text = shown(folder);
   for (const char* part : {"matrix products", "Bottleneck: ", "Stragglers"}) EXPECT_THAT(text, HasSubstr(part)) << part;
+  const auto page = test::run(test::program_path() + " report -o - " + (folder / "small.h5"));
+  for (const std::string id : {"waterfall-baseline", "timeline-baseline"})
+    EXPECT_THAT(page.out, HasSubstr("<figure id=\"" + id + "\">")) << page.err;
 }
 
 TEST(Breakdown, ADelayInOneRankNamesTheStraggler) {

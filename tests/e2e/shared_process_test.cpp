@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <regex>
 #include <set>
 #include <string>
 
@@ -80,18 +79,6 @@ void expect_grid(const store::Result& r) {
     }
     EXPECT_EQ(r.setting(row, "message_size"), r.setting(reference, "message_size")) << row.name;
   }
-}
-
-TEST(SharedProcess, SettingsAreComparedAtEverySizeInOneTable) {
-  const TemporaryFolder folder;
-  const auto o = test::run(harness_job(2, "sweep -v " + write(folder, with_settings)));
-  ASSERT_TRUE(is_measured(o)) << o.err;
-  const std::string said = std::regex_replace(o.out, std::regex("\n *"), " ");
-  EXPECT_THAT(said, HasSubstr("which hold for all 8 comparisons together"));
-  EXPECT_THAT(o.out, HasSubstr("size B  baseline us  halving_doubling us  out of place us"));
-  EXPECT_THAT(o.out, HasSubstr("halving_doubling change"));
-  EXPECT_THAT(o.out, HasSubstr("Average bus bandwidth of the baseline: "));
-  expect_grid(store::read_result(folder / "sizes.h5"));
 }
 
 // A sweep stopped within a round measures all blocks of that round again.
