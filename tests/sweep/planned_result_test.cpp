@@ -63,7 +63,8 @@ TEST(NeededSpace, RefusesMoreTimelinesThanAReaderHolds) {
 
 using ::testing::HasSubstr;
 
-// Two cases, ten rounds of one warm-up and nine timed steps.
+// Two cases, ten rounds of one warm-up and nine timed steps. A block of the baseline takes 30 + 10 s, one of the other
+// case 30 + 20 s: a round takes 90 s.
 Recorder recorder() {
   store::Result planned;
   planned.rounds = 10;
@@ -79,71 +80,57 @@ Recorder recorder() {
       block.case_index = which;
     }
   }
-  return Recorder(std::move(planned));
+  Recorder r(std::move(planned));
+  r.state(0).set_up_s = r.state(1).set_up_s = 30;
+  r.state(0).step_s = 1;
+  r.state(1).step_s = 2;
+  return r;
 }
 
-config::Measure measure(double budget_s) {
+config::Measure measure(double budget_s, const std::vector<int>& looks = {}) {
   config::Measure m;
   m.rounds = 10;
   m.warmup_steps = 1;
   m.steps = 9;
   m.time_budget_s = budget_s;
+  m.looks = looks;
   return m;
 }
 
-// A block of the baseline takes 30 + 10 s, one of the other case 30 + 20 s: a round takes 90 s.
-void know_times(Recorder& r) {
-  r.state(0).set_up_s = r.state(1).set_up_s = 30;
-  r.state(0).step_s = 1;
-  r.state(1).step_s = 2;
-}
-
-TEST(DecideRounds, SetUpIsCountedOnceAndThePreparationIsPartOfTheBudget) {
-  Recorder r = recorder();
-  know_times(r);
-  decide_rounds(r, measure(100 + 4 * 90 + 10), 100);
-  EXPECT_EQ(r.result().rounds, 4);
-  EXPECT_EQ(r.result().blocks.size(), 8u);
-  ASSERT_EQ(r.result().warnings.size(), 1u);
-  EXPECT_THAT(r.result().warnings[0], HasSubstr("10 rounds were reduced to 4"));
-}
-
-TEST(DecideRounds, AllStayWhereTheyFit) {
-  Recorder enough = recorder();
-  know_times(enough);
-  decide_rounds(enough, measure(1000), 100);
-  EXPECT_EQ(enough.result().rounds, 10);
-  EXPECT_TRUE(enough.result().warnings.empty());
+// Set-up is counted once, and the preparation is part of the budget.
+TEST(DecideRounds, AreThoseThatFitTheBudget) {
+  struct Row {
+    config::Measure measure;
+    double prepared_s;
+    bool second_case_dropped;
+    int rounds;
+  };
+  for (const Row& row : std::vector<Row>{{measure(100 + 4 * 90 + 10), 100, false, 4},
+                                         {measure(1000), 100, false, 10},
+                                         {measure(4 * 40 + 10), 0, true, 4},
+                                         {measure(5 * 90 + 10, {5, 10}), 0, false, 10}}) {  // ends when all is settled
+    Recorder r = recorder();
+    if (row.second_case_dropped) r.draft().cases[1].status = store::CaseStatus::failed;
+    decide_rounds(r, row.measure, row.prepared_s);
+    EXPECT_EQ(r.result().rounds, row.rounds);
+    EXPECT_EQ(r.result().blocks.size(), 2u * static_cast<std::size_t>(row.rounds));
+    const bool reduced = row.rounds < 10;
+    ASSERT_EQ(r.result().warnings.size(), reduced ? 1u : 0u);
+    if (reduced) {
+      EXPECT_THAT(r.result().warnings[0], HasSubstr("10 rounds were reduced to 4"));
+    }
+  }
 }
 
 TEST(DecideRounds, TooFewForAnyVerdictAreRefused) {
   Recorder little = recorder();
-  know_times(little);
   const std::string refused = test::error_of([&] { decide_rounds(little, measure(100 + 3 * 90 + 10), 100); });
   EXPECT_THAT(refused, HasSubstr("ends after 3 of 10 rounds, and no verdict is possible before 4"));
   EXPECT_THAT(refused, HasSubstr("All cases take 7.67 min for 4 rounds"));
 }
 
-TEST(DecideRounds, ADroppedCaseTakesNoTime) {
-  Recorder r = recorder();
-  know_times(r);
-  r.draft().cases[1].status = store::CaseStatus::failed;
-  decide_rounds(r, measure(4 * 40 + 10), 0);
-  EXPECT_EQ(r.result().rounds, 4);
-}
-
-TEST(DecideRounds, ASweepThatEndsWhenAllIsSettledKeepsItsRounds) {
-  Recorder r = recorder();
-  know_times(r);
-  config::Measure m = measure(5 * 90 + 10);
-  m.looks = {5, 10};
-  decide_rounds(r, m, 0);
-  EXPECT_EQ(r.result().rounds, 10);
-}
-
 TEST(DecideSteps, TakeThreeQuartersOfSetUpAndWarmUp) {
   Recorder r = recorder();
-  know_times(r);
   config::Measure m = measure(0);
   decide_steps(r, m);
   EXPECT_EQ(m.steps, 9);  // as configured
