@@ -1,4 +1,5 @@
-// The program as built: the libraries that it needs to start, and whether the environment can plant faults in it.
+// The program as built: the libraries that it needs to start, whether the environment can plant faults in it, and a
+// full disk.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -71,6 +72,16 @@ TEST(Hooks, APlantedFaultIsIgnoredByTheProduct) {
   for (const auto& block : store::read_result(folder / "small.h5").step_seconds) {
     for (const float seconds : block) EXPECT_LT(seconds, 50);
   }
+}
+
+// A file size limit (ulimit -f) stands for a full disk: there is a message, and no file is left.
+TEST(Report, BeyondTheLimitOfASizeSaysSoAndLeavesNothing) {
+  const test::TemporaryFolder folder;
+  const auto o = test::run("sh -c 'ulimit -f 8; exec " + test::program_path() + " report results/example.h5 -o " +
+                           (folder / "x.html") + "'");
+  EXPECT_EQ(o.exit_code, 1) << o.err;
+  EXPECT_THAT(o.err, HasSubstr("File too large"));
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
 }  // namespace
