@@ -145,24 +145,21 @@ TEST(Launches, TakesRanksFromTheHostfileOfItsLauncher) {
   }
 }
 
-TEST(Launches, TakesNumbersThatFollowAnOptionWithoutASpace) {
+TEST(Launches, CountsTheRanksOfItsOptions) {
   const std::string program = " python pretrain_gpt.py --num-layers 4 --hidden-size 512 --num-attention-heads 8\n";
-  expect_answers({{"go.sh", "#!/bin/bash\nsrun -N2 -n16" + program, "ranks: 16\n"},
-                  {"go.sh", "#!/bin/bash\n#SBATCH -N4 -n32\nsrun -N1 -n8" + program, "ranks: 8\n"}});
-}
-
-TEST(Launches, CountsTheSlotsOfEachHostAndNoSockets) {
-  const std::string program = " python pretrain_gpt.py --num-layers 4 --hidden-size 512 --num-attention-heads 8\n";
-  expect_answers({{"go.sh", "mpirun -H n1:8,n2:4" + program, "ranks: 12\n"},
-                  {"go.sh", "mpirun -H n1:8,n2:8" + program, "ranks: 16\nranks_per_node: 8\n"},
-                  {"go.sh", "mpirun -H n1,n2 --map-by ppr:4:node:PE=8" + program, "ranks: 8\n"},
-                  {"go.sh", "mpirun -H n1,n2 --map-by ppr:4:socket" + program, "ranks: unknown\n"}});
-}
-
-TEST(Launches, TakesTheWorldOfComposerAndNotItsProcessesOfANode) {
-  const std::string program = " train.py train.yaml\n";
-  expect_answers({{"go.sh", "composer --world_size 16 --node_rank 0 -n 8" + program, "ranks: 16\n"},
-                  {"go.sh", "composer -n 8" + program, "ranks: 8\n"}});
+  expect_answers({
+      // Numbers that follow an option without a space.
+      {"go.sh", "#!/bin/bash\nsrun -N2 -n16" + program, "ranks: 16\n"},
+      {"go.sh", "#!/bin/bash\n#SBATCH -N4 -n32\nsrun -N1 -n8" + program, "ranks: 8\n"},
+      // The slots of each host, and no sockets.
+      {"go.sh", "mpirun -H n1:8,n2:4" + program, "ranks: 12\n"},
+      {"go.sh", "mpirun -H n1:8,n2:8" + program, "ranks: 16\nranks_per_node: 8\n"},
+      {"go.sh", "mpirun -H n1,n2 --map-by ppr:4:node:PE=8" + program, "ranks: 8\n"},
+      {"go.sh", "mpirun -H n1,n2 --map-by ppr:4:socket" + program, "ranks: unknown\n"},
+      // The world of composer rather than its processes on a node.
+      {"go.sh", "composer --world_size 16 --node_rank 0 -n 8 train.py train.yaml\n", "ranks: 16\n"},
+      {"go.sh", "composer -n 8 train.py train.yaml\n", "ranks: 8\n"},
+  });
 }
 
 }  // namespace
