@@ -65,8 +65,6 @@ TEST(Variables, AnUnknownNameGetsTheNearest) {
   EXPECT_THAT(complaint("measure.round"), HasSubstr("did you mean measure.rounds?"));
   EXPECT_THAT(complaint("smalest_effect"), HasSubstr("did you mean smallest_effect?"));
   EXPECT_THAT(complaint("tensor_parallel"), HasSubstr("it is a part of layout: layout: {tensor_parallel: 2}"));
-  EXPECT_THAT(complaint("cp"), HasSubstr("here it is layout.context_parallel"));
-  EXPECT_THAT(complaint("sequence_length"), HasSubstr("here it is model.sequence"));
   EXPECT_THAT(complaint("seq_length"), HasSubstr("here it is model.sequence"));
   EXPECT_THAT(complaint("zzzzzzzz"), AllOf(HasSubstr("`harness variables` lists them"), Not(HasSubstr("did you"))));
 }
