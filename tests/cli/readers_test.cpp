@@ -240,7 +240,19 @@ TEST_F(Readers, ShowTellsCostsFromTheConfigurationOrTheCommandLine) {
   EXPECT_THAT(say({"show", without, "--currency", "EUR"}).err, HasSubstr("--cost and --run-tokens need each other"));
 }
 
-class NextConfiguration : public Readers {};
+class NextConfiguration : public Readers {
+ protected:
+  // Exports the configuration that follows a result, and plans it. Returns its text.
+  std::string next_of(const store::Result& result) {
+    const Said said = say({"export", write("a.h5", result), "--format", "harness"});
+    EXPECT_EQ(said.code, 0) << said.err;
+    const Said planned = say({"plan", folder_.write("next.yaml", said.out), "--ranks", "4"});
+    EXPECT_EQ(planned.code, 0) << planned.err << said.out;
+    plan_ = planned.out;
+    return said.out;
+  }
+  std::string plan_;  // of the last one
+};
 
 constexpr const char* model = "backend: cpu\nmodel: {layers: 4, hidden: 128, heads: 4, vocab: 2048, sequence: 128}\n";
 
@@ -262,14 +274,8 @@ store::Result sweep_with_a_configuration() {
 }
 
 TEST_F(NextConfiguration, ExportWritesTheNextConfiguration) {
-  const auto a = write("a.h5", sweep_with_a_configuration());
-  const Said said = say({"export", a, "--format", "harness"});
-  EXPECT_EQ(said.code, 0) << said.err;
-  test::expect_golden("next.yaml", said.out);
-  const auto next = folder_.write("next.yaml", said.out);
-  const Said planned = say({"plan", next, "--ranks", "4"});
-  EXPECT_EQ(planned.code, 0) << planned.err << said.out;
-  EXPECT_THAT(planned.out, HasSubstr("\nprecision=bf16 + overlap_grad_reduce=false"));
+  test::expect_golden("next.yaml", next_of(sweep_with_a_configuration()));
+  EXPECT_THAT(plan_, HasSubstr("\nprecision=bf16 + overlap_grad_reduce=false"));
 }
 
 // The flags of any case, proven or not, even before any measurement.
@@ -301,13 +307,10 @@ TEST_F(NextConfiguration, ExportWritesTheFlagsOfAPlannedCase) {
 TEST_F(NextConfiguration, TheNextConfigurationOfTwoWinnersSweepsTheSecondOnTopOfTheFirst) {
   store::Result result = test::samples::sweep({"micro_batch_size=4", "precision=bf16"}, {1, 1, 0.85, 0.9});
   result.config_text = sweep_with_a_configuration().config_text;
-  const Said said = say({"export", write("a.h5", result), "--format", "harness"});
-  EXPECT_EQ(said.code, 0) << said.err;
-  EXPECT_THAT(
-      said.out,
-      HasSubstr("# precision=bf16 was proven against the former baseline, not yet together with micro_batch_size=4\n"));
-  EXPECT_THAT(said.out, Not(HasSubstr("combine:")));
-  EXPECT_EQ(say({"plan", folder_.write("next.yaml", said.out), "--ranks", "4"}).code, 0) << said.out;
+  const std::string next = next_of(result);
+  EXPECT_THAT(next, HasSubstr("# precision=bf16 was proven against the former baseline, not yet together with "
+                              "micro_batch_size=4\n"));
+  EXPECT_THAT(next, Not(HasSubstr("combine:")));
   // With only one winner adopted, the other stays in its list without a note about both.
   const Said alone = say({"export", folder_ / "a.h5", "--format", "harness", "--case", "precision=bf16"});
   EXPECT_THAT(alone.out, HasSubstr("\n  precision: bf16\n"));
@@ -323,24 +326,18 @@ TEST_F(NextConfiguration, AProvenCombinationBecomesTheBaseline) {
   result.config_text = std::string(model) +
                        "baseline: {global_batch_size: 16, micro_batch_size: 1}\nsweep: {micro_batch_size: [4]}\n"
                        "combine: [{precision: bf16, micro_batch_size: 2}]\n";
-  const Said said = say({"export", write("a.h5", result), "--format", "harness"});
-  EXPECT_EQ(said.code, 0) << said.err;
-  EXPECT_THAT(said.out, HasSubstr("\n  micro_batch_size: 2\n"));
-  EXPECT_THAT(said.out, HasSubstr("\n  precision: bf16\n"));
-  EXPECT_THAT(said.out, HasSubstr("\n  micro_batch_size: [4]\n"));
-  EXPECT_THAT(said.out, Not(HasSubstr("\ncombine")));
-  EXPECT_EQ(say({"plan", folder_.write("next.yaml", said.out), "--ranks", "4"}).code, 0) << said.out;
+  const std::string next = next_of(result);
+  for (const char* line : {"\n  micro_batch_size: 2\n", "\n  precision: bf16\n", "\n  micro_batch_size: [4]\n"})
+    EXPECT_THAT(next, HasSubstr(line));
+  EXPECT_THAT(next, Not(HasSubstr("\ncombine")));
 }
 
 TEST_F(NextConfiguration, WithoutAWinnerTheNextConfigurationSaysSo) {
   store::Result result = test::samples::sweep({"micro_batch_size=2"}, {1, 1, 1.3});
   EXPECT_THAT(say({"export", write("bare.h5", result), "--format", "harness"}).err, HasSubstr("configuration"));
   result.config_text = std::string(model) + "baseline: {}\nsweep: {micro_batch_size: [2]}\n";
-  const Said said = say({"export", write("a.h5", result), "--format", "harness"});
-  EXPECT_EQ(said.code, 0) << said.err;
-  EXPECT_THAT(said.out, HasSubstr("Nothing is proven faster: the baseline stays as it was."));
-  EXPECT_THAT(said.out, HasSubstr("Nothing is left to try"));
-  EXPECT_EQ(say({"plan", folder_.write("next.yaml", said.out), "--ranks", "4"}).code, 0) << said.out;
+  EXPECT_THAT(next_of(result), AllOf(HasSubstr("Nothing is proven faster: the baseline stays as it was."),
+                                     HasSubstr("Nothing is left to try")));
 }
 
 // The first fix of the ladder is the value that becomes the new baseline.
@@ -348,11 +345,7 @@ TEST_F(NextConfiguration, ALadderOfTheFormerBaselineIsLeftOut) {
   store::Result result = test::samples::sweep({"micro_batch_size=4"}, {1, 1, 0.85});
   result.config_text = sweep_with_a_configuration().config_text +
                        "ladder: [{batches: {micro_batch_size: 4}}, {overlap: {overlap_grad_reduce: false}}]\n";
-  const Said said = say({"export", write("a.h5", result), "--format", "harness"});
-  EXPECT_EQ(said.code, 0) << said.err;
-  EXPECT_THAT(said.out, HasSubstr("\n# ladder: left out"));
-  const Said planned = say({"plan", folder_.write("next.yaml", said.out), "--ranks", "4"});
-  EXPECT_EQ(planned.code, 0) << planned.err << said.out;
+  EXPECT_THAT(next_of(result), HasSubstr("\n# ladder: left out"));
 }
 
 }  // namespace
