@@ -99,16 +99,7 @@ struct Job {
     return judge_nccl(nodes, logs);
   }
   // Lists the findings except pass, skip and info: "fail nccl.network node1: …".
-  std::vector<std::string> told() const {
-    std::vector<std::string> lines;
-    for (const StageFinding& said : judged()) {
-      if (said.finding.verdict == Verdict::pass || said.finding.verdict == Verdict::skip) continue;
-      if (said.finding.verdict == Verdict::info) continue;
-      lines.push_back(
-          fmt::format("{} {} {}: {}", name_of(said.finding.verdict), said.check, said.host, said.finding.evidence));
-    }
-    return lines;
-  }
+  Lines told() const { return test::told(judged()); }
   Verdict verdict(const std::string& check, const std::string& host) const {
     for (const StageFinding& said : judged()) {
       if (said.check == check && said.host == host) return said.finding.verdict;
@@ -295,8 +286,7 @@ TEST(NcclStage, ANodeWithoutALogIsUnknown) {
 }
 
 TEST(NcclStage, RunsOneBlockOverAllRanksAndReadsEveryLog) {
-  test::BenchJob job(2, 2);
-  for (job::RankPlace& place : job.seats()) place.gpus = {2, 2, {"0", "1"}};
+  test::GpuJob job(2, 2);
   job.log = [](int rank) {
     return fmt::format("node:1:1 [0] NCCL INFO Using network {}\n", rank < 2 ? "IB" : "Socket");
   };
@@ -315,15 +305,13 @@ TEST(NcclStage, RunsOneBlockOverAllRanksAndReadsEveryLog) {
 }
 
 TEST(NcclStage, ABlockThatFailsNamesItsRank) {
-  test::BenchJob job(2, 2);
-  for (job::RankPlace& place : job.seats()) place.gpus = {2, 2, {"0", "1"}};
+  test::GpuJob job(2, 2);
   const std::vector<Node> nodes{node_with_ports("node0", 0), node_with_ports("node1", 2)};
   const auto outcome = [&](const std::string& reason) {
     job.fails = [reason](const job::BlockRequest&) { return reason; };
     const std::vector<StageFinding> said = run_nccl_stage({job, nodes, config::BackendKind::cuda, ""});
     EXPECT_EQ(said.size(), 1u);
-    return fmt::format("{} {} {}: {}", name_of(said.at(0).finding.verdict), said[0].check, said[0].host,
-                       said[0].finding.evidence);
+    return test::told(said).at(0);
   };
   EXPECT_EQ(outcome("rank 3 on node1: error: ncclSystemError"),
             "fail stage.nccl node1: an all-reduce over all ranks failed: rank 3 on node1: error: ncclSystemError");

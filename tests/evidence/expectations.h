@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "evidence/answer.h"
 #include "support/files.h"
+#include "support/paths.h"
 
 namespace harness::test {
 
@@ -21,18 +22,24 @@ struct Quirk {
   std::string file, text, expected;
 };
 
-inline void expect_answers(const std::vector<Quirk>& quirks) {
-  const TemporaryFolder scratch;
-  for (const Quirk& quirk : quirks) {
-    const std::vector<evidence::Answer> answers = evidence::read_files({scratch.write(quirk.file, quirk.text)}, {});
-    EXPECT_EQ(join(missing(quirk.expected, answers.front()), "\n"), "") << quirk.text;
-  }
+/// Reads a text as a file of this name.
+inline evidence::Answer answer_to(const std::string& text, const std::string& file = "text") {
+  static const TemporaryFolder scratch;
+  return evidence::read_files({scratch.write(file, text)}, {}).front();
 }
 
-/// Returns the headline of the answer for one file.
+inline void expect_answers(const std::vector<Quirk>& quirks) {
+  for (const Quirk& quirk : quirks)
+    EXPECT_EQ(join(missing(quirk.expected, answer_to(quirk.text, quirk.file)), "\n"), "") << quirk.text;
+}
+
 inline std::string headline_of(const std::string& file, const std::string& text) {
-  const TemporaryFolder scratch;
-  return evidence::read_files({scratch.write(file, text)}, {}).front().headline;
+  return answer_to(text, file).headline;
+}
+
+/// Returns the path of a sample.
+inline std::string sample_file(const std::string& name) {
+  return source_dir() + "/tests/evidence/samples/" + name;
 }
 
 }  // namespace harness::test

@@ -11,10 +11,10 @@
 #include "config/frameworks/framework.h"
 #include "config/registry.h"
 #include "evidence/answer.h"
+#include "evidence/expectations.h"
 #include "evidence/training_job.h"
 #include "support/errors.h"
 #include "support/files.h"
-#include "support/paths.h"
 
 namespace harness::test {
 namespace {
@@ -24,10 +24,6 @@ using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
-
-std::string job_sample(const std::string& name) {
-  return source_dir() + "/tests/evidence/samples/" + name;
-}
 
 Answer job_of(const std::vector<std::string>& paths, const evidence::Gaps& gaps = {}) {
   return evidence::read_files(paths, gaps).front();
@@ -69,7 +65,7 @@ TEST(Job, BecomesAConfigurationThatIsAccepted) {
            {"foundry-opt.yaml", {.ranks = 8}},
            {"nanogpt-start.py", {.ranks = 8}},
            {"titan-pipeline.toml", {.ranks = 16, .hardware = "h100-sxm"}}}) {
-    const Answer answer = job_of({job_sample(name)}, gaps);
+    const Answer answer = job_of({sample_file(name)}, gaps);
     ASSERT_NE(answer.configuration, "") << name << ": " << join(answer.notes, "; ");
     const config::Experiment experiment = config::load_experiment("job.yaml", {}, answer.configuration);
     EXPECT_GT(experiment.model.layers, 0) << name;
@@ -77,7 +73,7 @@ TEST(Job, BecomesAConfigurationThatIsAccepted) {
 }
 
 TEST(Job, SaysOfEachLineWhereItIsFrom) {
-  const Answer answer = job_of({job_sample("megatron-array.sh")});
+  const Answer answer = job_of({sample_file("megatron-array.sh")});
   EXPECT_THAT(answer.configuration,
               HasSubstr("layers: 24                             # --num-layers, megatron-array.sh:23"));
   EXPECT_THAT(answer.configuration, HasSubstr("# default of Megatron-LM"));
@@ -170,7 +166,7 @@ TEST(Job, SaysThatOneOfItsExpertsIsCounted) {
 
 // harness refuses pipelines whose replicas shard more than the optimizer.
 TEST(Job, SaysTheNearestToAShardedPipeline) {
-  const Answer answer = job_of({job_sample("titan-pipeline.toml")}, {.ranks = 16, .hardware = "h100-sxm"});
+  const Answer answer = job_of({sample_file("titan-pipeline.toml")}, {.ranks = 16, .hardware = "h100-sxm"});
   EXPECT_THAT(answer.facts, Contains(testing::Pair("sharding", evidence::Value("parameters"))));
   EXPECT_THAT(answer.configuration, HasSubstr("  sharding: optimizer "));
   EXPECT_THAT(answer.cannot, Contains(HasSubstr("sharding of parameters in a pipeline (nearest: optimizer)")));
@@ -218,7 +214,7 @@ TEST(Job, PacksDocumentsWhereThePredictionTakesIt) {
 }
 
 TEST(Job, SaysWhatIsMissing) {
-  const Answer answer = job_of({job_sample("composer.yaml")});
+  const Answer answer = job_of({sample_file("composer.yaml")});
   EXPECT_EQ(answer.configuration, "");
   EXPECT_THAT(answer.notes, Contains(HasSubstr("not known: micro_batch_size (--set micro_batch_size=N)")));
 }
@@ -232,7 +228,7 @@ TEST(Job, JoinsAScriptAndTheFilesThatItNames) {
   const std::string zero =
       scratch.write("ds.json", R"({"train_batch_size": 64, "train_micro_batch_size_per_gpu": "auto",
       "zero_optimization": {"stage": 3}})");
-  const Answer both = job_of({script, zero, job_sample("mixture.json")});
+  const Answer both = job_of({script, zero, sample_file("mixture.json")});
   EXPECT_THAT(both.refused, testing::IsEmpty());
   const auto fact = [&](const std::string& key) {
     for (const auto& [name, value] : both.facts) {
@@ -248,8 +244,8 @@ TEST(Job, JoinsAScriptAndTheFilesThatItNames) {
 
 TEST(Job, TakesWhatTheLogSays) {
   const TemporaryFolder scratch;
-  std::string log = text_of(job_sample("megatron-arguments.log"));
-  const auto answers = evidence::read_files({scratch.write("x.log", log), job_sample("megatron-array.sh")}, {});
+  std::string log = text_of(sample_file("megatron-arguments.log"));
+  const auto answers = evidence::read_files({scratch.write("x.log", log), sample_file("megatron-array.sh")}, {});
   ASSERT_EQ(answers.size(), 2u);
   EXPECT_EQ(answers[0].kind, "training log");
   EXPECT_THAT(answers[1].problems, Contains(HasSubstr("in the log: the log counts")));
@@ -338,7 +334,7 @@ TEST(Job, NamesWhatIsNoWholeNumber) {
 
 TEST(Job, IsNoLogThatHoldsAConfiguration) {
   const TemporaryFolder scratch;
-  const std::string text = "max_duration: 10ba\n" + text_of(job_sample("composer.log"));
+  const std::string text = "max_duration: 10ba\n" + text_of(sample_file("composer.log"));
   EXPECT_EQ(job_of({scratch.write("x.log", text)}).kind, "training log");
 }
 

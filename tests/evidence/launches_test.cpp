@@ -71,14 +71,11 @@ TEST(Quirks, OfLaunches) {
   EXPECT_EQ(headline_of("go.sh", pipeline + "--num-virtual-stages-per-pipeline-rank 2 "
                                             "--num-layers-per-virtual-pipeline-stage 2\n"),
             "--num-virtual-stages-per-pipeline-rank and --num-layers-per-virtual-pipeline-stage exclude each other");
-  const TemporaryFolder scratch;
-  EXPECT_EQ(join(evidence::read_files({scratch.write("go.sh", adam)}, {}).front().cannot, "\n"), "");
+  EXPECT_EQ(join(answer_to(adam, "go.sh").cannot, "\n"), "");
   // A file from a Windows editor. Undefined variables count only where they are needed.
-  const evidence::Answer windows =
-      evidence::read_files({scratch.write("go.sh", "export NCCL_DEBUG=INFO NCCL_IB_SL=1\r\nexport -n NCCL_IB_SL\r\n" +
-                                                       launch + "\\\r\n --data-path $DATA --global-batch-size $N\r\n")},
-                           {})
-          .front();
+  const evidence::Answer windows = answer_to("export NCCL_DEBUG=INFO NCCL_IB_SL=1\r\nexport -n NCCL_IB_SL\r\n" +
+                                                 launch + "\\\r\n --data-path $DATA --global-batch-size $N\r\n",
+                                             "go.sh");
   EXPECT_EQ(join(windows.refused, "\n"), "line 3: N is not set in this script");
   EXPECT_THAT(windows.facts, testing::Contains(testing::Pair("env", evidence::Value("NCCL_DEBUG=INFO"))));
 }

@@ -3,9 +3,9 @@
 
 #include "base/text.h"
 #include "evidence/answer.h"
+#include "evidence/expectations.h"
 #include "support/errors.h"
 #include "support/files.h"
-#include "support/paths.h"
 
 namespace harness::test {
 namespace {
@@ -17,15 +17,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-
-Answer answer_to(const std::string& text) {
-  static const TemporaryFolder scratch;
-  return evidence::read_files({scratch.write("text", text)}, {}).front();
-}
-
-std::string sample_text(const char* name) {
-  return text_of(source_dir() + "/tests/evidence/samples/" + name);
-}
 
 // Returns the whole text of an answer.
 std::string said_by(const Answer& answer) {
@@ -108,7 +99,8 @@ TEST(NcclTopology, WhatCannotBeReadIsUnknownAndNotJudged) {
 }
 
 TEST(NcclTopology, ACutFileIsSaidToBeCut) {
-  for (const std::string& whole : {Links{}.xml(), sample_text("nccl-topology.xml"), sample_text("nccl-graph.xml")}) {
+  for (const std::string& whole :
+       {Links{}.xml(), text_of(sample_file("nccl-topology.xml")), text_of(sample_file("nccl-graph.xml"))}) {
     const std::size_t last = whole.rfind('>');
     for (std::size_t length = whole.find('>') + 1; length <= last; length += 3) {
       EXPECT_THAT(error_of([&] { answer_to(whole.substr(0, length)); }),

@@ -3,9 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "evidence/answer.h"
 #include "evidence/expectations.h"
-#include "support/files.h"
 
 namespace harness::test {
 namespace {
@@ -125,7 +123,6 @@ TEST(Quirks, OfTrainingLogs) {
   });
   EXPECT_EQ(headline_of("oom.log", "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried\n"),
             "the job failed: CUDA out of memory");
-  const TemporaryFolder scratch;
   for (const std::string lost :
        {"iteration 1/ 9 | elapsed time per iteration (ms): 900.0 | lm loss: NAN | loss scale: 1.0 |",
         "iteration 1/ 9 | elapsed time per iteration (ms): 900.0 | lm loss: 1.1E+00 | number of nan iterations:   1 |",
@@ -133,18 +130,13 @@ TEST(Quirks, OfTrainingLogs) {
         "completed step: 1, seconds: 9.0, TFLOP/s/device: 40.0, loss: inf",
         "global_step: 1 | reduced_train_loss: nan | train_step_timing in s: 9.1"}) {
     const std::string found = lost.find("inf") == std::string::npos ? "nan" : "inf";
-    const auto lines = [&](const std::string& line) {
-      return evidence::read_files({scratch.write("x.log", line + "\n")}, {}).front().problems;
-    };
+    const auto lines = [&](const std::string& line) { return answer_to(line + "\n", "x.log").problems; };
     EXPECT_THAT(lines(lost), testing::Contains(testing::HasSubstr("line 1: the loss is nan or inf"))) << lost;
     if (lost.find("iterations") != std::string::npos || lost.find("NAN") != std::string::npos) continue;
     std::string kept = lost;
     EXPECT_THAT(lines(kept.replace(kept.find(found), 3, "1.5")), testing::IsEmpty()) << kept;
   }
-  EXPECT_THAT(evidence::read_files(
-                  {scratch.write("x.log", "iter 10: loss 4.1, time 2.0ms\niter 20: loss 4.1, time 2.0ms\n")}, {})
-                  .front()
-                  .notes,
+  EXPECT_THAT(answer_to("iter 10: loss 4.1, time 2.0ms\niter 20: loss 4.1, time 2.0ms\n", "x.log").notes,
               testing::Contains(testing::HasSubstr("one iteration of 10")));
   EXPECT_EQ(
       headline_of("end.log",
@@ -182,8 +174,7 @@ TEST(Quirks, OfLimits) {
       "42.60    N/A\n";
   expect_answers({{"alltoall_perf.txt", text, "test: alltoall\nlimit: 64.6 GB/s\n"}});
   expect_answers({{"all_gather_perf.txt", text, "test: all_gather\nlimit: 400.0 GB/s\n"}});
-  const TemporaryFolder scratch;
-  const auto facts = evidence::read_files({scratch.write("sendrecv_perf.txt", text)}, {}).front().facts;
+  const auto facts = answer_to(text, "sendrecv_perf.txt").facts;
   EXPECT_EQ(std::ranges::count(facts, "limit", [](const auto& fact) { return fact.first; }), 0);
 }
 

@@ -9,10 +9,10 @@
 
 #include "base/text.h"
 #include "evidence/answer.h"
+#include "evidence/expectations.h"
 #include "evidence/input.h"
 #include "support/errors.h"
 #include "support/files.h"
-#include "support/paths.h"
 #include "support/soak.h"
 
 namespace harness::test {
@@ -21,10 +21,6 @@ namespace {
 using evidence::Answer;
 using testing::HasSubstr;
 namespace fs = std::filesystem;
-
-std::string sample(const std::string& name) {
-  return source_dir() + "/tests/evidence/samples/" + name;
-}
 
 std::vector<Answer> read(const std::vector<std::string>& paths, const evidence::Gaps& gaps = {}) {
   return evidence::read_files(paths, gaps);
@@ -61,7 +57,7 @@ TEST(Read, FollowsSourcedFilesInAnyOrder) {
 
 TEST(Recognition, IgnoresTheName) {
   const TemporaryFolder scratch;
-  for (const auto& entry : fs::directory_iterator(sample(""))) {
+  for (const auto& entry : fs::directory_iterator(sample_file(""))) {
     if (!fs::exists(entry.path().string() + ".expect")) continue;
     const std::string other = scratch.write("x.dat", text_of(entry.path()));
     EXPECT_EQ(read({other}).front().kind, read({entry.path().string()}).front().kind) << entry.path();
@@ -111,12 +107,13 @@ TEST(Recognition, SaysWhatToDoWithWhatItRefuses) {
 }
 
 TEST(Read, TakesSeveralFilesAsOneJob) {
-  const auto both = read({sample("flight-recorder-0.json"), sample("flight-recorder-1.json")});
+  const auto both = read({sample_file("flight-recorder-0.json"), sample_file("flight-recorder-1.json")});
   ASSERT_EQ(both.size(), 1u);
   EXPECT_EQ(both.front().headline, "rank 1 never came to all_gather 49");
   EXPECT_EQ(both.front().files.size(), 2u);
 
-  const auto answers = read({sample("hostfile"), sample("nccl-sockets.log"), sample("megatron-jump.log")});
+  const auto answers =
+      read({sample_file("hostfile"), sample_file("nccl-sockets.log"), sample_file("megatron-jump.log")});
   ASSERT_EQ(answers.size(), 3u);
   EXPECT_EQ(answers[0].kind, "training log");
   EXPECT_EQ(answers[1].kind, "nccl log");
@@ -125,9 +122,9 @@ TEST(Read, TakesSeveralFilesAsOneJob) {
 
 TEST(Read, FindsALogOfNcclAndATestAndStepsInOneText) {
   const TemporaryFolder scratch;
-  const std::string path =
-      scratch.write("job.out", text_of(sample("nccl-without-direct.log")) + text_of(sample("nccl-tests-hole.txt")) +
-                                   text_of(sample("megatron-drift.log")));
+  const std::string path = scratch.write("job.out", text_of(sample_file("nccl-without-direct.log")) +
+                                                        text_of(sample_file("nccl-tests-hole.txt")) +
+                                                        text_of(sample_file("megatron-drift.log")));
   const auto answers = read({path});
   ASSERT_EQ(answers.size(), 3u);
   EXPECT_EQ(answers[0].object, "log");
@@ -137,22 +134,22 @@ TEST(Read, FindsALogOfNcclAndATestAndStepsInOneText) {
 
 TEST(Read, ComparesTwoTestsSizeBySize) {
   const TemporaryFolder scratch;
-  std::string better = text_of(sample("nccl-tests-hole.txt"));
-  const auto answers = read({sample("nccl-tests-hole.txt"), scratch.write("after", better)});
+  std::string better = text_of(sample_file("nccl-tests-hole.txt"));
+  const auto answers = read({sample_file("nccl-tests-hole.txt"), scratch.write("after", better)});
   ASSERT_EQ(answers.size(), 2u);
   EXPECT_THAT(answers[1].evidence.back().first, HasSubstr("before, 128 MiB"));
   EXPECT_THAT(answers[1].evidence.back().second, HasSubstr("0.0 %"));
 }
 
 TEST(Read, TakesWhatTheFilesDoNotSay) {
-  const auto osu = read({sample("osu-allgather.txt")}, {.ranks = 4});
+  const auto osu = read({sample_file("osu-allgather.txt")}, {.ranks = 4});
   EXPECT_THAT(osu.front().headline, HasSubstr("busbw"));
-  const auto deepspeed = read({sample("deepspeed.log")}, {.global_batch_size = 128});
+  const auto deepspeed = read({sample_file("deepspeed.log")}, {.global_batch_size = 128});
   EXPECT_THAT(deepspeed.front().headline, HasSubstr("2.00 s per step"));
 }
 
 TEST(Read, ShowsNoSecretOfTheEnvironment) {
-  for (const Answer& answer : read({sample("nccl-tests.json")})) {
+  for (const Answer& answer : read({sample_file("nccl-tests.json")})) {
     for (const auto& [key, value] : answer.facts) {
       EXPECT_THAT(value.dump(), testing::Not(HasSubstr("SECRET"))) << key;
     }
@@ -175,7 +172,7 @@ TEST(Lines, LosePrefixesOfLaunchersAndCollectors) {
 
 TEST(Input, OfTheStandardInputGoesOnAfterALook) {
   const TemporaryFolder scratch;
-  const std::string text = text_of(sample("megatron-jump.log"));
+  const std::string text = text_of(sample_file("megatron-jump.log"));
   const int saved = ::dup(STDIN_FILENO), file = ::open(scratch.write("in", text).c_str(), O_RDONLY | O_CLOEXEC);
   ::dup2(file, STDIN_FILENO);
   const std::string looked = std::string(evidence::Input("-").head().substr(0, 10));
@@ -223,7 +220,7 @@ TEST(Hostile, MutationsOfEveryKindAreReadOrRefused) {
   const TemporaryFolder scratch(fs::exists("/dev/shm") ? "/dev/shm" : "");  // 8,000 files, in memory
   std::mt19937_64 random(11);
   const int mutations = sanitized ? 30 : 300;
-  for (const auto& entry : fs::directory_iterator(sample(""))) {
+  for (const auto& entry : fs::directory_iterator(sample_file(""))) {
     if (!fs::exists(entry.path().string() + ".expect")) continue;
     const std::string text = text_of(entry.path());
     for (int i = 0; i < mutations; ++i) {
@@ -254,7 +251,7 @@ TEST(Hostile, LongLinesAndDeepNestingCostLittle) {
 
 TEST(Hostile, MemoryDoesNotGrowWithTheLog) {
   const TemporaryFolder scratch;
-  std::string text = text_of(sample("nccl-without-direct.log"));
+  std::string text = text_of(sample_file("nccl-without-direct.log"));
   for (int i = 0; i < 60'000; ++i)
     text += fmt::format("h{}:{}:{} [0] NCCL INFO NCCL_X{} set by environment to {}\n", i % 9000, i, i, i, i * 7);
   const auto answers = read({scratch.write("many", text)});

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "evidence/answer.h"
+#include "evidence/expectations.h"
 #include "support/files.h"
 
 namespace harness::test {
@@ -96,9 +97,7 @@ TEST(Inspector, ARankThatComesLastIsInTheHeadline) {
           "\n",
           rank, call, rank == 2 ? 100 : 400);
   }
-  const TemporaryFolder scratch;
-  EXPECT_THAT(evidence::read_files({scratch.write("i", text)}, {}).front().headline,
-              HasSubstr("; rank 2 came last to 4 of 4 calls"));
+  EXPECT_THAT(answer_to(text).headline, HasSubstr("; rank 2 came last to 4 of 4 calls"));
 }
 
 }  // namespace

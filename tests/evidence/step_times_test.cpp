@@ -6,10 +6,6 @@
 #include <random>
 #include <vector>
 
-#include "base/text.h"
-#include "evidence/answer.h"
-#include "support/files.h"
-
 namespace harness::test {
 namespace {
 
