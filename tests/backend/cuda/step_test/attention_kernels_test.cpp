@@ -118,6 +118,14 @@ TEST_F(CudnnWithoutGpu, SaysWhyItHasNoKernel) {
 
 #endif
 
+TEST(Cudnn, AttentionIsUnfusedBeforeAmpere) {
+  fake::reset({.compute_major = 7});
+  for (const std::int64_t documents : {0, 3}) {
+    EXPECT_THAT(fused_attention_unavailable({shape_of(1, 4, 64, 128), program::DType::f16, documents}),
+                HasSubstr("8 or later, not 7"));
+  }
+}
+
 TEST(Cudnn, PackedDocumentsAreFusedWhereTheBackwardPassCanBe) {
   const AttentionForm packed{shape_of(1, 4, 64, 128), program::DType::bf16, 3};
   AttentionForm whole = packed;
