@@ -76,6 +76,13 @@ TEST(Faults, AStepMayTakeNearlyItsDeadline) {
   EXPECT_THAT(job.output(), HasSubstr("block 0 ok true"));
 }
 
+// As with the results of a large collective.
+TEST(Faults, LookingThroughBuffersMayTakeLongerThanAStep) {
+  Launched job(2, "steps=6 step=1", "FAKE_SLOW_CHECK=14");
+  ASSERT_TRUE(job.wait()) << job.output();
+  EXPECT_THAT(job.output(), HasSubstr("block 0 ok true"));
+}
+
 TEST(Faults, AreAlikeByRankAndKind) {
   Launched job(2, "blocks=2", "HARNESS_TEST_FAULT=rank=1,step=2,kind=segfault");
   ASSERT_TRUE(job.wait()) << job.output();
