@@ -314,8 +314,11 @@ std::string fused_attention_unavailable(const AttentionForm& form) {
   if (form.type == program::DType::f32) {
     return "cuDNN's fused attention computes in bf16 and fp16, not in fp32 or tf32";
   }
+  // The next two: cudnn-frontend 1.32, sdpa_support_surface.h.
+  if (const std::int64_t size = form.shape.head_dim; size % 8 != 0) {
+    return fmt::format("cuDNN's fused attention takes heads whose size is a multiple of 8, not heads of {}", size);
+  }
   const int major = compute_capability() / 10;
-  // cudnn-frontend 1.32, sdpa_support_surface.h.
   if (major < 8) return fmt::format("cuDNN's fused attention needs compute capability 8 or later, not {}", major);
   // cudnn-frontend 1.32, scaled_dot_product_flash_attention.h: backward refuses ragged stats on other GPUs.
   if (form.documents > 0 && major != 9 && major != 10) {

@@ -132,6 +132,12 @@ TEST(Cudnn, AttentionIsUnfusedBeforeAmpere) {
   }
 }
 
+TEST(Cudnn, HeadsOfNoWholeVectorsAreUnfused) {
+  fake::reset({.compute_major = 9});
+  EXPECT_THAT(fused_attention_unavailable({shape_of(1, 4, 20, 128), program::DType::bf16}), HasSubstr("heads of 20"));
+  EXPECT_EQ(fused_attention_unavailable({shape_of(1, 4, 24, 128), program::DType::bf16}), "");
+}
+
 TEST(Cudnn, PackedDocumentsAreFusedWhereTheBackwardPassCanBe) {
   const AttentionForm packed{shape_of(1, 4, 64, 128), program::DType::bf16, 3};
   AttentionForm whole = packed;
