@@ -136,6 +136,12 @@ std::string compression_conflict(const Settings& s) {
     return fmt::format("grad_compression {} needs sharding none, not {}: each replica keeps what it did not send",
                        word_of(s.grad_compression, compression_choices), word_of(s.sharding, sharding_choices));
   }
+  if (s.precision == Precision::fp16) {
+    return fmt::format(
+        "grad_compression {} does not go with precision fp16: what a replica did not send keeps the loss scale of its "
+        "step, and an overflow stays in it",
+        word_of(s.grad_compression, compression_choices));
+  }
   if (s.grad_reduce_type == program::DType::f32) return "";
   return fmt::format("grad_compression {} sends its values in fp32; it needs grad_reduce_precision fp32, not {}",
                      word_of(s.grad_compression, compression_choices), word_of(s.grad_reduce_type, type_choices));

@@ -251,6 +251,7 @@ struct WorkerProgress {
   std::int32_t in_communication = 0;  // waits for other ranks
   std::int64_t step = no_step;
   std::array<char, 120> operation{};  // title of the current operation, "" if none
+  std::uint64_t pieces = 0;           // of buffers that it read or wrote between steps so far
 };
 
 /// The event that ended one rank's part of a block, ordered from the most likely cause to the most likely victim.

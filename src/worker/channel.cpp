@@ -98,6 +98,7 @@ std::atomic<job::WorkerPhase> phase{job::WorkerPhase::starting};
 std::atomic<const backend::Executable*> executable{nullptr};
 std::atomic<const program::Program*> program{nullptr};
 std::atomic<int> lookers{0};  // threads that use `executable`
+std::atomic<std::uint64_t> pieces{0};
 std::atomic<int> last_words_fd{-1};
 
 struct Looking {
@@ -154,9 +155,20 @@ void set_worker_executable(const backend::Executable* e, const program::Program*
   executable = e;
 }
 
+void CountedAccess::read(const program::View& view, std::span<std::byte> to) {
+  inner_.read(view, to);
+  ++pieces;
+}
+
+void CountedAccess::write(const program::View& view, std::span<const std::byte> from) {
+  inner_.write(view, from);
+  ++pieces;
+}
+
 job::WorkerProgress worker_progress() {
   job::WorkerProgress result;
   result.phase = phase;
+  result.pieces = pieces;
   result.in_communication = result.phase == job::WorkerPhase::exchanging ||
                             result.phase == job::WorkerPhase::connecting || result.phase == job::WorkerPhase::ready ||
                             result.phase == job::WorkerPhase::done;

@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <span>
 #include <string_view>
 #include <thread>
 
@@ -43,6 +44,18 @@ class WorkerChannel {
 void set_worker_phase(job::WorkerPhase phase);
 /// Both must stay valid until a later call replaces them (nullptr: by nothing). After that, no thread uses them.
 void set_worker_executable(const backend::Executable* executable, const program::Program* program);
+
+/// Reads and writes buffers between steps, and counts each access as progress: a large block takes longer to look
+/// through than a step may.
+class CountedAccess final : public program::BufferAccess {
+ public:
+  explicit CountedAccess(program::BufferAccess& inner) : inner_(inner) {}
+  void read(const program::View& view, std::span<std::byte> to) override;
+  void write(const program::View& view, std::span<const std::byte> from) override;
+
+ private:
+  program::BufferAccess& inner_;
+};
 
 /// Takes no locks and allocates nothing.
 job::WorkerProgress worker_progress();

@@ -10,6 +10,7 @@
 #include "data/loader.h"
 #include "job/job.h"
 #include "nccl/log.h"
+#include "worker/channel.h"
 #include "worker/worker.h"
 #include "workloads/operations.h"
 #include "workloads/workload.h"
@@ -36,6 +37,7 @@ class TimedInputs final : public program::InputSource {
 job::GradientSquares squares_of(const std::vector<workloads::GradientPart>& gradients,
                                 backend::Executable& executable) {
   if (gradients.empty()) return {};
+  CountedAccess memory(executable);
   constexpr std::int64_t at_once = 1 << 22;  // elements: a copy of all gradients may not fit on the host
   std::vector<float> values;
   job::GradientSquares squares{0, 0};
@@ -43,7 +45,7 @@ job::GradientSquares squares_of(const std::vector<workloads::GradientPart>& grad
     double sum = 0;
     for (std::int64_t from = 0; from < part.view.count; from += at_once) {
       values.resize(std::min(at_once, part.view.count - from));
-      executable.read(part.view.part(from, std::ssize(values)), std::as_writable_bytes(std::span(values)));
+      memory.read(part.view.part(from, std::ssize(values)), std::as_writable_bytes(std::span(values)));
       for (const float value : values) sum += static_cast<double>(value) * value;
     }
     (part.sharded ? squares.sharded : squares.replicated) += sum / (part.holders * part.scale * part.scale);
@@ -196,9 +198,10 @@ job::TimelineSamples record_timeline(Steps& steps, int warmup_steps, int profile
 }
 
 void check_outputs(const Steps& steps, const workloads::OutputCheck& check) {
-  check.prepare(steps.executable());
+  CountedAccess memory(steps.executable());
+  check.prepare(memory);
   steps.executable().run(steps.done(), 1, steps.inputs());
-  check.check(steps.executable());
+  check.check(memory);
 }
 
 Work make_work(const job::WorkerOrder& order, std::shared_ptr<backend::Connections> connections,

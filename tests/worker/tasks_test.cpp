@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstring>
 #include <thread>
 
 #include "base/text.h"
+#include "worker/channel.h"
 #include "worker/planted/test_fault.h"
 #include "workloads/gpt/gpt.h"
 
@@ -216,6 +218,20 @@ class ScriptedCheck final : public workloads::OutputCheck {
  private:
   bool wrong_;
 };
+
+// A large block takes longer to look through than a step may.
+TEST(Tasks, EveryAccessToABufferBetweenStepsIsProgress) {
+  Rig rig;
+  CountedAccess memory(rig.executable);
+  const std::uint64_t before = worker_progress().pieces;
+  std::array<std::byte, sizeof(float)> number{};
+  memory.read({1, 0, 1}, number);
+  memory.write({1, 0, 1}, number);
+  EXPECT_EQ(worker_progress().pieces, before + 2);
+  const std::vector<workloads::GradientPart> gradients{{{1, 0, 2}, true, 1}, {{1, 2, 2}, false, 4}};
+  record_timeline(rig.steps, 0, 1, false, 1, gradients);
+  EXPECT_EQ(worker_progress().pieces, before + 4);
+}
 
 TEST(Tasks, OutputsAreCheckedAfterOneMoreStep) {
   Rig rig;

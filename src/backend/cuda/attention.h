@@ -42,9 +42,9 @@ std::string fused_attention_unavailable(const AttentionForm& form);
 std::int64_t count_fused_kernels(const AttentionForm& form, bool backward, std::string_view device);
 /// The version of cuDNN that is loaded: "9.19.0".
 std::string cudnn_version();
-/// Returns why fused attention of this shape is unsafe with this cuDNN version, as cudnnGetVersion() returns it; "" if
-/// it is safe.
-std::string cudnn_too_old(std::size_t version, const program::AttentionShape& shape);
+/// Returns why fused attention of this form is missing or unsafe in a cuDNN version (as cudnnGetVersion() returns it);
+/// "" if it is there and safe.
+std::string cudnn_too_old(std::size_t version, const AttentionForm& form);
 
 /// Makes attention from two batched products with a softmax between them, one sequence at a time. If the operations
 /// keep no probabilities, it holds the scores of one sequence itself, and backward recomputes them. Any type. `blas`

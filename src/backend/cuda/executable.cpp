@@ -92,6 +92,7 @@ class CudaExecutable : public backend::Executable {
   void connect(const std::vector<RendezvousMessage>& received, double timeout_s) override {
     set_device(state_->device.ordinal);
     state_->broken = true;  // cleared on success
+    start_timeout_s_ = timeout_s;
     state_->collectives.connect(received, timeout_s);
     state_->init = prepare(program_.init);
     state_->step = prepare(program_.step);
@@ -107,11 +108,11 @@ class CudaExecutable : public backend::Executable {
     clear(origin, s.memory.data(), s.memory.bytes());
     enqueue(s.step);
     done.record(origin);
-    await(done, "the rehearsal of a step");
+    await(done, "the rehearsal of a step", start_timeout_s_);
     clear(origin, s.memory.data(), s.memory.bytes());
     enqueue(s.init);
     done.record(origin);
-    await(done, "the initialisation");
+    await(done, "the initialisation", start_timeout_s_);
     if (with_graph_) s.graph.emplace(origin, [&] { enqueue(s.step); });
     s.broken = false;
   }
@@ -128,11 +129,11 @@ class CudaExecutable : public backend::Executable {
     const int filled = inputs.is_part_of_step() ? 0 : std::min(steps, Staging::slots);
     for (int i = 0; i < filled; ++i) s.staging->fill(first_step + i, inputs);
     ends[0].record(origin);
-    await(ends[0], "the work before a step");
+    await(ends[0], "the work before a step", timeout_s_);
     std::vector<double> times{system_clock().seconds()};
     std::size_t finished = 0;  // steps whose time has been taken
     const auto take_time = [&] {
-      await(ends[finished + 1], "a step");
+      await(ends[finished + 1], "a step", timeout_s_);
       times.push_back(times.back() + ends[finished + 1].seconds_since(ends[finished]));
       ++finished;
       current_step_ = first_step + static_cast<std::int64_t>(finished);
@@ -185,7 +186,7 @@ class CudaExecutable : public backend::Executable {
     });
     const OwnedEvent end(OwnedEvent::Timing::off);
     end.record(origin);
-    await(end, "the profiled step");
+    await(end, "the profiled step", timeout_s_);
     synchronize_device();  // the step is done, but CUPTI guarantees its records only after this
     if (why.empty()) {
       std::string problem;
@@ -339,15 +340,15 @@ class CudaExecutable : public backend::Executable {
   }
 
   // Polls the event and NCCL. After the deadline, throws PeerLost, or Error if there is only one rank.
-  void await(const OwnedEvent& event, const char* what) {
-    const double deadline = system_clock().seconds() + timeout_s_;
+  void await(const OwnedEvent& event, const char* what, double timeout_s) {
+    const double deadline = system_clock().seconds() + timeout_s;
     waiting_ = !alone_;
     while (!event.done()) {
       if (const std::string failure = state_->collectives.failure(); !failure.empty()) {
         throw backend::PeerLost(fmt::format("{}: lost contact with another rank ({})", what, failure));
       }
       if (system_clock().seconds() > deadline) {
-        const std::string text = fmt::format("{} did not end within {:.0f} s", what, timeout_s_);
+        const std::string text = fmt::format("{} did not end within {:.0f} s", what, timeout_s);
         if (alone_) throw Error(text);
         throw backend::PeerLost(text + ": a rank is missing or stuck");
       }
@@ -360,6 +361,7 @@ class CudaExecutable : public backend::Executable {
   program::Coordinates at_;
   bool with_graph_;
   double timeout_s_;
+  double start_timeout_s_ = 0;  // of connect(), and of initialize(): NCCL connects in the rehearsal, too
   bool alone_;
   std::unique_ptr<State> state_;  // everything that holds GPU memory; leaked after a fault, when freeing would block
   std::atomic<std::int64_t> steps_begun_{-1};

@@ -24,11 +24,18 @@ std::string cudnn_version() {
   return print_version(cudnnGetVersion());
 }
 
-// From the release notes of cudnn-frontend 1.16 and its workaround up to 9.15.0, scaled_dot_product_flash_attention.h.
-std::string cudnn_too_old(std::size_t version, const program::AttentionShape& shape) {
-  constexpr std::size_t oldest = 91501;
+// Documents: Transformer Engine, fused_attn_f16_arbitrary_seqlen.cu, takes offsets of 64 bits from 9.5 on and stats by
+// token from 9.6 on; cudnn-frontend refuses grouped heads before. Tiles: the release notes of cudnn-frontend 1.16 and
+// its workaround up to 9.15.0, scaled_dot_product_flash_attention.h.
+std::string cudnn_too_old(std::size_t version, const AttentionForm& form) {
+  constexpr std::size_t oldest = 91501, oldest_with_documents = 90600;
+  if (form.documents > 0 && version < oldest_with_documents) {
+    return fmt::format(
+        "this is cuDNN {}, whose fused attention does not train on packed documents; install {} or newer",
+        print_version(version), print_version(oldest_with_documents));
+  }
   constexpr std::int64_t tile = 128;
-  const bool fills_tiles = shape.query_length % tile == 0 && shape.key_length % tile == 0;
+  const bool fills_tiles = form.shape.query_length % tile == 0 && form.shape.key_length % tile == 0;
   if (version >= oldest || fills_tiles) return "";
   return fmt::format(
       "this is cuDNN {}, and before {} the backward pass of fused attention may read outside its operands where a CUDA "
@@ -307,13 +314,18 @@ std::string fused_attention_unavailable(const AttentionForm& form) {
   if (form.type == program::DType::f32) {
     return "cuDNN's fused attention computes in bf16 and fp16, not in fp32 or tf32";
   }
-  // cudnn-frontend 1.32, scaled_dot_product_flash_attention.h: backward refuses ragged stats on other GPUs.
+  // The next two: cudnn-frontend 1.32, sdpa_support_surface.h.
+  if (const std::int64_t size = form.shape.head_dim; size % 8 != 0) {
+    return fmt::format("cuDNN's fused attention takes heads whose size is a multiple of 8, not heads of {}", size);
+  }
   const int major = compute_capability() / 10;
+  if (major < 8) return fmt::format("cuDNN's fused attention needs compute capability 8 or later, not {}", major);
+  // cudnn-frontend 1.32, scaled_dot_product_flash_attention.h: backward refuses ragged stats on other GPUs.
   if (form.documents > 0 && major != 9 && major != 10) {
     return fmt::format("cuDNN's fused attention trains on packed documents on compute capability 9 and 10, not {}",
                        major);
   }
-  return cudnn_too_old(cudnnGetVersion(), form.shape);
+  return cudnn_too_old(cudnnGetVersion(), form);
 }
 
 std::unique_ptr<AttentionKernel> make_fused_attention(const AttentionForm& form, int engine) {

@@ -43,7 +43,9 @@ void BlockRun::look(double max_wait_s) {
 
 void BlockRun::read_frames() {
   const auto learn = [this](const job::WorkerProgress& progress) {
-    if (progress.step != progress_.step || progress.phase != progress_.phase) progress_changed_ = Clock::now();
+    const bool moved_on =
+        progress.step != progress_.step || progress.phase != progress_.phase || progress.pieces != progress_.pieces;
+    if (moved_on) progress_changed_ = Clock::now();
     progress_ = progress;
   };
   while (auto frame = worker_->next_frame()) {

@@ -130,6 +130,23 @@ struct EmptyInputs : program::InputSource {
   void fill(const std::string&, std::int64_t, std::span<std::byte>) const override {}
 };
 
+// Reads one number every quarter of a second.
+class SlowCheck final : public workloads::OutputCheck {
+ public:
+  explicit SlowCheck(int numbers) : numbers_(numbers) {}
+  void prepare(program::BufferAccess&) const override {}
+  void check(program::BufferAccess& memory) const override {
+    for (int i = 0; i < numbers_; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(250));
+      std::array<std::byte, sizeof(float)> number{};
+      memory.read({1, 0, 1}, number);
+    }
+  }
+
+ private:
+  int numbers_;
+};
+
 }  // namespace
 
 worker::Work fake_work(const job::WorkerOrder& order, const std::shared_ptr<backend::Connections>&,
@@ -162,6 +179,8 @@ worker::Work fake_work(const job::WorkerOrder& order, const std::shared_ptr<back
   work.program->step = {{program::Matmul{}, 0, {}, -1, {"qkv", program::Phase::forward, 1, 7, false}},
                         {program::AllReduce{}, 0, {}, -1, {"loss", program::Phase::finish, -1, -1, false}}};
   work.inputs = std::make_unique<EmptyInputs>();
+  if (const char* numbers = std::getenv("FAKE_SLOW_CHECK"))
+    work.check = std::make_unique<SlowCheck>(std::atoi(numbers));
   work.executable = std::make_unique<FakeExecutable>(order);
   const job::BlockRequest& request = order.request;
   if (const auto* timed = std::get_if<job::TimeSteps>(&request.task)) {

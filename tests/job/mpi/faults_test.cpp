@@ -76,6 +76,13 @@ TEST(Faults, AStepMayTakeNearlyItsDeadline) {
   EXPECT_THAT(job.output(), HasSubstr("block 0 ok true"));
 }
 
+// As with the results of a large collective.
+TEST(Faults, LookingThroughBuffersMayTakeLongerThanAStep) {
+  Launched job(2, "steps=6 step=1", "FAKE_SLOW_CHECK=14");
+  ASSERT_TRUE(job.wait()) << job.output();
+  EXPECT_THAT(job.output(), HasSubstr("block 0 ok true"));
+}
+
 TEST(Faults, AKilledSupervisorLeavesNoWorkerBehind) {
   Launched job(3, "steps=3000");
   ASSERT_TRUE(job.says("begin 0")) << job.output();

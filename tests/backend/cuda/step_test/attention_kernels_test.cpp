@@ -27,20 +27,26 @@ program::AttentionShape shape_of(std::int64_t batch, std::int64_t heads, std::in
 
 TEST(Cudnn, AVersionThatIsKnownToBeWrongForAShapeIsRefusedForThatShapeAlone) {
   for (const std::int64_t sequence : {16, 64, 100, 128, 1000, 1024, 2048, 4095, 8192}) {
-    const program::AttentionShape shape = shape_of(2, 4, 64, sequence);
-    EXPECT_EQ(cudnn_too_old(91501, shape), "");
-    EXPECT_EQ(cudnn_too_old(91900, shape), "");
+    const AttentionForm form{shape_of(2, 4, 64, sequence), program::DType::bf16};
+    EXPECT_EQ(cudnn_too_old(91501, form), "");
+    EXPECT_EQ(cudnn_too_old(91900, form), "");
     for (const std::size_t old : {std::size_t{90000}, std::size_t{91400}, std::size_t{91500}}) {
-      const std::string why = cudnn_too_old(old, shape);
+      const std::string why = cudnn_too_old(old, form);
       EXPECT_EQ(why.empty(), sequence % 128 == 0) << sequence;
       if (!why.empty()) {
         EXPECT_THAT(why, HasSubstr("before 9.15.1"));
       }
     }
   }
-  program::AttentionShape keys_of_another_length = shape_of(2, 4, 64, 256);
-  keys_of_another_length.key_length = 200;
+  AttentionForm keys_of_another_length{shape_of(2, 4, 64, 256), program::DType::bf16};
+  keys_of_another_length.shape.key_length = 200;
   EXPECT_THAT(cudnn_too_old(91500, keys_of_another_length), HasSubstr("this is cuDNN 9.15.0"));
+}
+
+TEST(Cudnn, PackedDocumentsNeedAVersionThatKnowsThem) {
+  const AttentionForm packed{shape_of(2, 4, 64, 256), program::DType::bf16, 3};
+  EXPECT_THAT(cudnn_too_old(90501, packed), HasSubstr("install 9.6.0"));
+  EXPECT_EQ(cudnn_too_old(90600, packed), "");
 }
 
 #ifdef HARNESS_HAS_DRIVER_STUB
@@ -117,6 +123,20 @@ TEST_F(CudnnWithoutGpu, SaysWhyItHasNoKernel) {
 }
 
 #endif
+
+TEST(Cudnn, AttentionIsUnfusedBeforeAmpere) {
+  fake::reset({.compute_major = 7});
+  for (const std::int64_t documents : {0, 3}) {
+    EXPECT_THAT(fused_attention_unavailable({shape_of(1, 4, 64, 128), program::DType::f16, documents}),
+                HasSubstr("8 or later, not 7"));
+  }
+}
+
+TEST(Cudnn, HeadsOfNoWholeVectorsAreUnfused) {
+  fake::reset({.compute_major = 9});
+  EXPECT_THAT(fused_attention_unavailable({shape_of(1, 4, 20, 128), program::DType::bf16}), HasSubstr("heads of 20"));
+  EXPECT_EQ(fused_attention_unavailable({shape_of(1, 4, 24, 128), program::DType::bf16}), "");
+}
 
 TEST(Cudnn, PackedDocumentsAreFusedWhereTheBackwardPassCanBe) {
   const AttentionForm packed{shape_of(1, 4, 64, 128), program::DType::bf16, 3};

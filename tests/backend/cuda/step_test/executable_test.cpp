@@ -169,5 +169,35 @@ TEST(CudaExecutable, TheFirstStepDoesNotWaitForItsInputs) {
   EXPECT_LT(times.back() - times.front(), all_s - 0.9 * inputs.spent_s());
 }
 
+// The ranks prepare their kernels for unequally long before the rehearsal, and NCCL connects in it: all of this belongs
+// to the start of a block, not to a step.
+TEST(CudaExecutable, TheStartMayTakeLongerThanAStep) {
+  const program::Layout layout = layout_of(1, 1, 2);
+  fake::Settings devices;
+  devices.device_count = layout.ranks();
+  fake::reset(devices);
+  const config::Settings s = small();
+  const program::ProgramSet set = program::lower(workloads::build_programs(tiny, s, layout), cuda_backend().declared());
+  test::Rendezvous rendezvous(layout.ranks());
+  std::vector<std::unique_ptr<backend::Executable>> ranks;
+  for (int rank = 0; rank < layout.ranks(); ++rank) {
+    backend::ExecutableRequest request;
+    request.program = &set.roles.front();
+    request.groups = set.groups;
+    request.layout = layout;
+    request.rank = request.local_rank = rank;
+    request.local_ranks = layout.ranks();
+    request.settings = s;
+    request.timeout_s = 0.01;
+    ranks.push_back(cuda_backend().create(request));
+    rendezvous.publish(rank, *ranks.back());
+  }
+  test::rethrow_first(test::on_ranks(layout.ranks(), [&](int rank) {
+    ranks[rank]->connect(rendezvous.inbox(rank), 60);
+    if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    ranks[rank]->initialize();
+  }));
+}
+
 }  // namespace
 }  // namespace harness::cuda
