@@ -136,9 +136,16 @@ std::string compression_conflict(const Settings& s) {
     return fmt::format("grad_compression {} needs sharding none, not {}: each replica keeps what it did not send",
                        word_of(s.grad_compression, compression_choices), word_of(s.sharding, sharding_choices));
   }
-  if (s.grad_reduce_type == program::DType::f32) return "";
-  return fmt::format("grad_compression {} sends its values in fp32; it needs grad_reduce_precision fp32, not {}",
-                     word_of(s.grad_compression, compression_choices), word_of(s.grad_reduce_type, type_choices));
+  if (s.grad_reduce_type != program::DType::f32) {
+    return fmt::format("grad_compression {} sends its values in fp32; it needs grad_reduce_precision fp32, not {}",
+                       word_of(s.grad_compression, compression_choices), word_of(s.grad_reduce_type, type_choices));
+  }
+  if (s.precision != Precision::fp16) return "";
+  return fmt::format(
+      "grad_compression {} does not go with precision fp16: what a replica did not send would keep an overflow, and "
+      "the "
+      "loss scale of its step",
+      word_of(s.grad_compression, compression_choices));
 }
 
 // With n gradients, d replicas gather 8 bytes for each of ratio * n from each other, so each sends (d - 1) * 8 ratio n.
