@@ -128,6 +128,11 @@ TEST_F(DataFile, IsNotOpenedInTheMiddleOfAPipeline) {
     const std::string problem = test::error_of([&] { inputs_of(j, rank); });
     EXPECT_EQ(problem.empty(), rank == 1 || rank == 2) << problem;
   }
+  config::find_variable("sequences")->parse(j.settings, "{distribution: uniform, min: 16, max: 16}");
+  j.settings.batching = config::Batching::packed;
+  const program::ProgramSet set = build(j);
+  for (int stage = 0; stage < 4; ++stage)
+    EXPECT_EQ(data::tokens_of(set.roles[stage]) == 0, stage == 1 || stage == 2) << stage;
 }
 
 // ---- documents ------------------------------------------------------------------------------------------------------
