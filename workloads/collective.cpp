@@ -87,6 +87,9 @@ bool takes_whole(config::CollectiveKind kind) {
 }
 
 std::string check_size(const Settings& s, int members) {
+  constexpr std::int64_t most_bytes = std::int64_t{1} << 60;  // two buffers and their rounding stay within 64 bits
+  if (s.message_bytes > most_bytes)
+    return fmt::format("message_size {} is too large: no buffer is as large", print_bytes_exact(s.message_bytes));
   const bool whole = takes_whole(s.collective);
   const std::int64_t element = program::size_of(element_type(s)), unit = element * (whole ? 1 : members);
   if (s.message_bytes % unit == 0) return "";

@@ -322,6 +322,8 @@ TEST(DivideRanks, WhatACollectiveNeeds) {
   EXPECT_EQ(why(8), "");
   s.collective = config::CollectiveKind::all_reduce;
   EXPECT_EQ(why(8), "");
+  s.message_bytes = std::int64_t{1} << 61;
+  EXPECT_THAT(why(8), HasSubstr("too large: no buffer is as large"));
 }
 
 }  // namespace
