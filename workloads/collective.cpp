@@ -87,6 +87,9 @@ bool takes_whole(config::CollectiveKind kind) {
 }
 
 std::string check_size(const Settings& s, int members) {
+  constexpr std::int64_t most_bytes = std::int64_t{1} << 60;  // two buffers and their rounding stay within 64 bits
+  if (s.message_bytes > most_bytes)
+    return fmt::format("message_size {} is too large: no buffer is as large", print_bytes_exact(s.message_bytes));
   const bool whole = takes_whole(s.collective);
   const std::int64_t element = program::size_of(element_type(s)), unit = element * (whole ? 1 : members);
   if (s.message_bytes % unit == 0) return "";
@@ -98,16 +101,23 @@ std::string check_size(const Settings& s, int members) {
                      parts, element, nearest);
 }
 
-// An in-place sum grows by the number of ranks in each repetition; beyond the exponent range of f32 and bf16 there
-// would be nothing left to check.
+// In place, each repetition adds to the last result. An all-reduce multiplies it by the number of ranks; beyond the
+// exponent range of f32 and bf16 there would be nothing left to check. A reduce-scatter adds the others' numbers; bf16
+// has 8 bits, so they vanish beside a result of some hundred repetitions.
 std::string check_growth(const Settings& s, int members) {
   constexpr double max_doublings = 240;
+  constexpr int max_bf16_additions = 256;
   const double doublings = std::log2(members);
-  const bool grows = s.collective == config::CollectiveKind::all_reduce && s.in_place;
-  if (!grows || doublings * s.repetitions <= max_doublings) return "";
-  return fmt::format(
-      "{} sums in place over {} ranks exceed what a float holds; at most {} repetitions, or in_place: false",
-      s.repetitions, members, static_cast<int>(max_doublings / doublings));
+  if (!s.in_place) return "";
+  if (s.collective == config::CollectiveKind::all_reduce && doublings * s.repetitions > max_doublings) {
+    return fmt::format(
+        "{} sums in place over {} ranks exceed what a float holds; at most {} repetitions, or in_place: false",
+        s.repetitions, members, static_cast<int>(max_doublings / doublings));
+  }
+  const bool rounds = s.collective == config::CollectiveKind::reduce_scatter && element_type(s) == DType::bf16;
+  if (!rounds || s.repetitions <= max_bf16_additions) return "";
+  return fmt::format("{} sums in place exceed what bf16 tells apart; at most {} repetitions, or in_place: false",
+                     s.repetitions, max_bf16_additions);
 }
 
 struct Sent {

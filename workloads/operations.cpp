@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/text.h"
 #include "config/registry.h"
 #include "workloads/operations.h"
 
@@ -101,6 +102,15 @@ class GemmWorkload : public Workload {
 class AttentionWorkload : public Workload {
  public:
   std::string_view name() const override { return "attention"; }
+
+  std::string why_impossible(const Model&, const Settings& s) const override {
+    const config::AttentionProblem& a = s.attention_shape;
+    const auto widest = static_cast<double>(std::max(4 * a.head_dim, a.sequence));  // a row of probabilities, or dqkv
+    const double rows = static_cast<double>(a.batch * a.sequence) * static_cast<double>(a.heads);
+    if (rows * widest <= 0x1p57) return "";  // beyond, bytes and their sums would overflow 64 bits
+    return fmt::format("attention_shape {} is too large: no tensor is as large",
+                       config::find_variable("attention_shape")->print(s));
+  }
 
   ProgramSet programs(const Model&, const Settings& s, const Layout& layout) const override {
     ProgramBuilder b = step_builder();

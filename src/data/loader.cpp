@@ -9,6 +9,7 @@
 #include <exception>
 #include <map>
 #include <mutex>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -46,10 +47,11 @@ Loading loading_of(const config::Settings& settings, double tokens, std::int64_t
 }
 
 double tokens_of(const program::Program& program) {
+  constexpr std::string_view position_ids = "position_ids";  // on all stages, and not in the file
   std::int64_t tokens = 0;  // there are as many labels: the same tokens, shifted by one
   for (const program::Buffer& buffer : program.buffers) {
     const bool holds_tokens = buffer.kind == program::BufferKind::input && buffer.type == program::DType::i32;
-    if (holds_tokens) tokens = std::max(tokens, buffer.count);
+    if (holds_tokens && buffer.name != position_ids) tokens = std::max(tokens, buffer.count);
   }
   return static_cast<double>(tokens);
 }

@@ -218,6 +218,7 @@ TEST(Registry, SaysWhatDoesNotGoTogether) {
               HasSubstr("needs sharding none, not optimizer"));
   EXPECT_THAT(conflict("grad_compression", {{"grad_compression", "topk"}, {"grad_reduce_precision", "bf16"}}),
               HasSubstr("needs grad_reduce_precision fp32, not bf16"));
+  EXPECT_EQ(conflict("grad_compression", {{"precision", "fp16"}}), "");
   EXPECT_THAT(conflict("grad_compression", {{"grad_compression", "topk"}, {"precision", "fp16"}}),
               HasSubstr("does not go with precision fp16"));
   EXPECT_EQ(conflict("overlap_optimizer", {{"precision", "fp16"}}), "");

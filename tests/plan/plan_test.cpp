@@ -312,8 +312,18 @@ TEST(DivideRanks, WhatACollectiveNeeds) {
   s.collective = config::CollectiveKind::all_reduce;
   s.repetitions = 100;
   EXPECT_THAT(why(8), HasSubstr("at most 80 repetitions, or in_place: false"));
+  s.collective = config::CollectiveKind::reduce_scatter;
+  s.message_bytes = 160;
+  s.repetitions = 256;
+  EXPECT_EQ(why(8), "");
+  s.repetitions = 257;
+  EXPECT_THAT(why(8), HasSubstr("257 sums in place exceed what bf16 tells apart; at most 256 repetitions"));
   s.in_place = false;
   EXPECT_EQ(why(8), "");
+  s.collective = config::CollectiveKind::all_reduce;
+  EXPECT_EQ(why(8), "");
+  s.message_bytes = std::int64_t{1} << 61;
+  EXPECT_THAT(why(8), HasSubstr("too large: no buffer is as large"));
 }
 
 }  // namespace

@@ -94,6 +94,20 @@ TEST_F(DataFile, WithTheSyntheticTokensGivesTheSameInputs) {
   }
 }
 
+// A file with the documents of four steps serves four steps.
+TEST_F(DataFile, OfDocumentsIsReadFromEndToEnd) {
+  Job made_up = small_job(1, 1);
+  config::find_variable("sequences")->parse(made_up.settings, "{distribution: uniform, min: 4, max: 8}");
+  Job from_file = made_up;
+  const std::int64_t batch = made_up.settings.global_batch_size, count = batch * small_gpt.sequence;
+  from_file.settings.data_file = file_of(4 * batch * (small_gpt.sequence + 1), small_gpt.vocab);
+  const auto expected = inputs_of(made_up), read = inputs_of(from_file);
+  for (std::int64_t step = 0; step < 4; ++step) {
+    EXPECT_EQ(filled(*read, gpt::tokens_buffer, step, count), filled(*expected, gpt::tokens_buffer, step, count))
+        << "step " << step;
+  }
+}
+
 TEST_F(DataFile, ThatIsTooShortOrOfAnotherVocabularyIsRefused) {
   Job j = small_job(1, 1);
   const std::int64_t needed = j.settings.global_batch_size * (small_gpt.sequence + 1);
@@ -114,6 +128,11 @@ TEST_F(DataFile, IsNotOpenedInTheMiddleOfAPipeline) {
     const std::string problem = test::error_of([&] { inputs_of(j, rank); });
     EXPECT_EQ(problem.empty(), rank == 1 || rank == 2) << problem;
   }
+  config::find_variable("sequences")->parse(j.settings, "{distribution: uniform, min: 16, max: 16}");
+  j.settings.batching = config::Batching::packed;
+  const program::ProgramSet set = build(j);
+  for (int stage = 0; stage < 4; ++stage)
+    EXPECT_EQ(data::tokens_of(set.roles[stage]) == 0, stage == 1 || stage == 2) << stage;
 }
 
 // ---- documents ------------------------------------------------------------------------------------------------------

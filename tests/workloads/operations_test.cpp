@@ -103,6 +103,15 @@ TEST(Operations, ProductsVerifyAndCount) {
   }
 }
 
+TEST(Operations, AttentionWhoseBytesOverflowIsRefused) {
+  config::Settings s;
+  s.workload = "attention";
+  s.attention_shape = {1, 16, 128, 1 << 20};
+  EXPECT_EQ(workload_of(s).why_impossible({}, s), "");
+  s.attention_shape = {1 << 24, 16, 128, 1 << 24};
+  EXPECT_THAT(workload_of(s).why_impossible({}, s), HasSubstr("sequence: 16777216} is too large"));
+}
+
 // ---- what nccl-tests calls bus bandwidth ----------------------------------------------------------------------------
 
 TEST(Operations, BusFactorsAreThoseOfNcclTests) {

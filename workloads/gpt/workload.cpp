@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -31,8 +32,12 @@ class TokenSource : public program::InputSource {
         batch_(gpt::global_batch(settings, layout)),
         local_(batch_ / layout[Axis::data]),
         first_(local_ * at[Axis::data]),
+        samples_of_step_(batch_),
         seed_(seed) {
-    if (settings.has_documents()) documents_.emplace(settings, model.sequence, batch_, seed);
+    if (settings.has_documents()) {
+      documents_.emplace(settings, model.sequence, batch_, seed);
+      samples_of_step_ = std::ssize(documents_->of_step(0));
+    }
     // The first pipeline stage reads the tokens, the last one the labels.
     const int stage = at[Axis::pipeline];
     if (settings.data_file.empty() || (stage != 0 && stage != layout[Axis::pipeline] - 1)) return;
@@ -52,7 +57,7 @@ class TokenSource : public program::InputSource {
     const std::int64_t shift = buffer == gpt::labels_buffer ? 1 : 0;
     auto* out = reinterpret_cast<std::int32_t*>(to.data());
     for (std::int64_t sample = 0; sample < local_; ++sample) {
-      read_sample(step * batch_ + first_ + sample, shift, {out, static_cast<std::size_t>(model_.sequence)});
+      read_sample(step * samples_of_step_ + first_ + sample, shift, {out, static_cast<std::size_t>(model_.sequence)});
       out += model_.sequence;
     }
   }
@@ -89,7 +94,7 @@ class TokenSource : public program::InputSource {
       if (positions) {
         std::iota(here, here + document.length, 0);
       } else {
-        read_sample(step * batch_ * model_.sequence + document.number, shift,
+        read_sample(step * samples_of_step_ + document.number, shift,
                     {here, static_cast<std::size_t>(document.length)});
       }
     }
@@ -104,6 +109,7 @@ class TokenSource : public program::InputSource {
   Model model_;
   std::optional<data::TokenFile> file_;
   std::int64_t batch_, local_, first_;
+  std::int64_t samples_of_step_;  // of packed documents, about as many: a file is read from end to end
   std::uint64_t seed_;
   std::optional<gpt::Documents> documents_;
 };

@@ -164,13 +164,23 @@ class CpuExecutable : public backend::Executable {
                       "bf16. Losses are those of {0}; times say nothing about it, so there is no MFU",
                       uses(program::DType::e8m0) ? "mxfp8" : "fp8"));
     }
-    const auto is_product = [](const program::Operation& op) { return program::flop_of(op.action).model > 0; };
-    if (uses(program::DType::f16) && std::ranges::any_of(program_.step, is_product)) {
+    // bf16 is also a type of messages, whose steps may multiply in fp32.
+    const auto multiplies = [&](program::DType type) {
+      return std::ranges::any_of(program_.step, [&](const program::Operation& op) {
+        if (!(program::flop_of(op.action).model > 0)) return false;
+        bool touches = false;
+        program::visit_accesses(op.action, [&](program::Access, const program::View& view) {
+          touches = touches || program_.buffer_of(view).type == type;
+        });
+        return touches;
+      });
+    };
+    if (multiplies(program::DType::f16)) {
       out.emplace_back(
           "fp16 products are computed in fp32 on the cpu backend: its times say nothing about fp16 hardware; use "
           "precision: fp32");
     }
-    if (uses(program::DType::bf16) && !has_native_bf16()) {
+    if (multiplies(program::DType::bf16) && !has_native_bf16()) {
       out.push_back(
           fmt::format("bf16 products are emulated on this CPU (oneDNN makes code for {}, bf16 needs "
                       "avx512_core_bf16): its times say nothing about bf16 hardware; use precision: fp32",

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 
 #include "backends/backends.h"
@@ -74,6 +75,22 @@ TEST(Executable, ProfileHasEveryOperationInItsPlace) {
     EXPECT_GE(intervals[i].start_s, i ? intervals[i - 1].end_s : 0.0);
     EXPECT_GT(intervals[i].end_s, intervals[i].start_s);
   }
+}
+
+// Gradients may travel in bf16 and be products of fp32.
+TEST(Executable, WarnsOfNoEmulatedProductsInAStepThatOnlySendsBf16) {
+  setenv("ONEDNN_MAX_CPU_ISA", "AVX2", 1);  // a CPU without bf16, if oneDNN has not been used before
+  program::ProgramBuilder b({"compute"});
+  const program::View x = b.buffer("x", program::DType::f32, 64), out = b.buffer("out", program::DType::f32, 64);
+  const program::View sent = b.buffer("sent", program::DType::bf16, 64);
+  b.begin_step();
+  b.emit(0, program::Fill{x, 1}, {});
+  b.emit(0, program::Matmul{.a = x, .b = x, .out = out, .m = 8, .n = 8, .k = 8}, {});
+  b.emit(0, program::Convert{out, sent}, {});
+  const program::Program program = b.take();
+  Ranks ranks({}, {}, [&](int) { return &program; });
+  EXPECT_THAT(ranks[0].warnings(), ::testing::IsEmpty());
+  unsetenv("ONEDNN_MAX_CPU_ISA");
 }
 
 program::Program all_reduce_program(std::int64_t count) {
