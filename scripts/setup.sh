@@ -35,7 +35,9 @@ for need in $needs; do
     case $installed in *" $package "*) found=yes ;; esac
   done
   # Prefer an MPI of the site, such as a module, to one from a package.
-  case $need in *mpi*) command -v mpicc > /dev/null && command -v mpirun > /dev/null && found=yes ;; esac
+  case $need in
+    libopenmpi-dev* | openmpi-bin*) command -v mpicc > /dev/null && command -v mpirun > /dev/null && found=yes ;;
+  esac
   [ -n "$found" ] || missing="$missing ${need%%|*}"
 done
 [ "${1:-}" = --demo ] || scripts/fetch.sh cudnn-frontend

@@ -1,0 +1,44 @@
+#!/bin/bash
+# What scripts/setup.sh installs and what scripts/build.sh tells CMake. Packages, programs and CMake are stand-ins.
+set -u
+source=$(cd "$(dirname "$0")/../../scripts" && pwd)
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit 1
+mkdir bin scripts
+cp "$source/setup.sh" "$source/build.sh" scripts/
+failures=0
+
+stand_in() { printf '#!/bin/bash\n%s\n' "$2" > "$1"; chmod +x "$1"; }
+# shellcheck disable=SC2016  # the stand-ins expand it
+{
+  stand_in scripts/fetch.sh 'exit 0'
+  stand_in bin/dpkg-query 'for name in "${@:4}"; do grep -qx -e "$name" absent || echo "$name installed"; done'
+  stand_in bin/apt-cache '! grep -qx -e "${@: -1}" unavailable'
+  stand_in bin/apt-get 'echo "${@: -1}" >> calls'
+  stand_in bin/id 'echo "${USER_ID:-0}"'
+  for program in mpicc mpirun ninja; do stand_in bin/$program 'exit 0'; done
+}
+export PATH=$folder/bin:/usr/bin:/bin
+unset WERROR JOBS CMAKE_FLAGS CMAKE_PREFIX_PATH
+
+# $1: what this is; $2: the packages that are absent; $3: option; $4: exit code; $5: the last word of each command.
+expect() {
+  rm -f calls
+  tr ' ' '\n' <<< "$2" > absent
+  bash scripts/setup.sh $3 > log 2>&1
+  local rc=$? seen
+  seen=$(cat calls 2> /dev/null | tr '\n' ' ')
+  [ "$rc $seen" = "$4 $5" ] && return
+  echo "$1: expected '$4 $5', got '$rc $seen':"
+  cat log
+  failures=$((failures + 1))
+}
+
+: > unavailable
+expect "nothing is missing" "" "" 0 ""
+expect "an MPI of the site is no HDF5" "libopenmpi-dev libmpich-dev libhdf5-dev libhdf5-openmpi-dev libhdf5-mpich-dev" \
+  "" 0 "update libhdf5-dev "
+
+[ $failures = 0 ] && echo "setup.sh and build.sh: passed"
+exit $((failures > 0))
