@@ -14,11 +14,11 @@ cpu_backend="libdnnl-dev libgloo-dev"
 tests="libgtest-dev libgmock-dev"
 benchmarks="libbenchmark-dev"
 convenience="ninja-build ccache zlib1g-dev libsqlite3-dev"
-# Chromium: tests open reports in it. Without it, these are skipped.
-development="clang clang-format clang-tidy libomp-dev python3-h5py chromium"
+development="clang clang-format clang-tidy libomp-dev python3-h5py"
+browser="chromium"  # tests open reports in it; without it, these are skipped
 
 needs="$required $cpu_backend $tests $benchmarks $convenience"
-[ "${1:-}" = --dev ] && needs="$needs $development"
+[ "${1:-}" = --dev ] && needs="$needs $development $browser"
 [ "${1:-}" = --demo ] && needs="$required $cpu_backend ninja-build"
 
 if command -v dpkg-query > /dev/null; then

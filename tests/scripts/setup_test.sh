@@ -39,6 +39,11 @@ expect() {
 expect "nothing is missing" "" "" 0 ""
 expect "an MPI of the site is no HDF5" "libopenmpi-dev libmpich-dev libhdf5-dev libhdf5-openmpi-dev libhdf5-mpich-dev" \
   "" 0 "update libhdf5-dev "
+echo chromium > unavailable
+expect "Ubuntu has no package chromium" "chromium clang-tidy" --dev 0 "update clang-tidy "
+expect "a package that is needed is not there" "chromium libfmt-dev" --dev 0 "update libfmt-dev "
+echo libfmt-dev > unavailable
+expect "a package that is needed is not available" "libfmt-dev" "" 1 "update "
 
 [ $failures = 0 ] && echo "setup.sh and build.sh: passed"
 exit $((failures > 0))
