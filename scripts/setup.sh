@@ -46,7 +46,9 @@ done
 
 if ! command -v apt-get > /dev/null || [ "$(id -u)" != 0 ]; then
   # The libraries may come from elsewhere: modules, or a prefix in CMAKE_PREFIX_PATH.
-  if [ "${1:-}" != --dev ] && scripts/build.sh release --configure-only > build-setup.tmp 2>&1; then
+  preset=release
+  [ "${1:-}" != --demo ] || preset=demo
+  if [ "${1:-}" != --dev ] && scripts/build.sh $preset --configure-only > build-setup.tmp 2>&1; then
     grep 'left out' build-setup.tmp >&2 || true
     rm -f build-setup.tmp
     exit 0

@@ -45,5 +45,11 @@ expect "a package that is needed is not there" "chromium libfmt-dev" --dev 0 "up
 echo libfmt-dev > unavailable
 expect "a package that is needed is not available" "libfmt-dev" "" 1 "update "
 
+# Without root, CMake looks for the libraries: with --demo, not for those of the tests.
+export USER_ID=1000
+stand_in bin/cmake 'echo "$2" >> calls; mkdir -p "build/$2"'
+expect "what is missing may be elsewhere" "libfmt-dev" "" 0 "release "
+expect "what the demo misses may be elsewhere" "libfmt-dev" --demo 0 "demo "
+
 [ $failures = 0 ] && echo "setup.sh and build.sh: passed"
 exit $((failures > 0))
