@@ -51,5 +51,14 @@ stand_in bin/cmake 'echo "$2" >> calls; mkdir -p "build/$2"'
 expect "what is missing may be elsewhere" "libfmt-dev" "" 0 "release "
 expect "what the demo misses may be elsewhere" "libfmt-dev" --demo 0 "demo "
 
+# A folder that CMake configured, or failed to, before Ninja was installed keeps its generator: CMake refuses another.
+# shellcheck disable=SC2016
+stand_in bin/cmake 'echo "$3" > generator; mkdir -p "build/$2"'
+mkdir -p build/old && echo 'CMAKE_GENERATOR:INTERNAL=Unix Makefiles' > build/old/CMakeCache.txt
+bash scripts/build.sh old --configure-only > log 2>&1
+[ "$(cat generator)" = "-GUnix Makefiles" ] || { cat log generator; failures=$((failures + 1)); }
+bash scripts/build.sh new --configure-only > log 2>&1
+[ "$(cat generator)" = "-DHARNESS_WERROR=OFF" ] || { cat log generator; failures=$((failures + 1)); }
+
 [ $failures = 0 ] && echo "setup.sh and build.sh: passed"
 exit $((failures > 0))
