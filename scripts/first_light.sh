@@ -28,8 +28,11 @@ mkdir -p "$out" "$kept" && out=$(cd "$out" && pwd) && kept=$(cd "$kept" && pwd) 
 harness=${HARNESS:-$root/harness} mpirun=${MPIRUN:-$root/mpirun} python=${PYTHON:-python3} configs=$root/configs
 [ -x "$mpirun" ] || mpirun=$(command -v mpirun)
 [ -d "$configs" ] || configs=$root/share/configs
-ranks="--oversubscribe --bind-to none"
 if [ "$(id -u)" = 0 ]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
+case $("$mpirun" --version 2> /dev/null) in
+  *"Open MPI"* | *OpenRTE*) ranks="--oversubscribe --bind-to none" ;;  # other MPIs refuse these options
+  *) ranks="" ;;
+esac
 
 # PyTorch finds CUDA's libraries by itself; harness may need those of PyTorch's packages.
 libraries_of_python=${LD_LIBRARY_PATH:-} module=${harness%/*}/libharness_cuda.so
