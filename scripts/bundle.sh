@@ -62,6 +62,8 @@ write_start() {
 #!/bin/sh
 here=$(cd "$(dirname "$0")" && pwd)
 case $(basename "$0") in mpirun) word=mpirun ;; *) word=harness ;; esac
+# What the program names in the commands that it prints: bin/harness alone does not find its libraries.
+[ $word = mpirun ] || export HARNESS_CALLED="$0"
 export LD_LIBRARY_PATH="$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 # What mpirun has found once, its ranks inherit.
 if [ -z "${HARNESS_CUDA_LIBRARIES+set}" ]; then
