@@ -2,7 +2,8 @@
 # Creates build/harness-bundle.tar.gz: the binary, the MPI launcher with its plug-ins, and every library that they need,
 # except those of glibc and NVIDIA. The bundle runs on several ranks of one node, with the same or a newer glibc. On the
 # node, it needs only the NVIDIA driver, CUDA's libraries, cuDNN and NCCL, of a toolkit or of PyTorch's packages; without
-# them, the cpu backend still works. It supports only Open MPI, because other MPIs keep their plug-ins elsewhere. usage: scripts/bundle.sh
+# them, the cpu backend still works. It supports only Open MPI 4, because other MPIs keep their plug-ins elsewhere.
+# usage: scripts/bundle.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
 say() { echo "bundle: $*" >&2; }
@@ -10,7 +11,8 @@ say() { echo "bundle: $*" >&2; }
 CMAKE_FLAGS="${CMAKE_FLAGS:-} -DHARNESS_MARCH=${BUNDLE_MARCH:-x86-64-v3}" scripts/build.sh bundle
 program=build/bundle/bin/harness
 mpirun=$(command -v mpirun) || { say "mpirun was not found in PATH"; exit 1; }
-info=$(command -v ompi_info) || { say "ompi_info was not found; a bundle needs Open MPI"; exit 1; }
+info=$(command -v ompi_info) || { say "ompi_info was not found; a bundle needs Open MPI 4"; exit 1; }
+orted=$(command -v orted) || { say "orted was not found; a bundle needs Open MPI 4"; exit 1; }
 
 path_of() { "$info" --path "$1" --parsable | sed -n "s/^path:$1://p"; }
 plugins=$(path_of pkglibdir)
@@ -26,7 +28,7 @@ mkdir -p "$out"/{bin,lib,plugins,texts,share/harness}
 strip -o "$out/bin/harness" $program
 [ -e build/bundle/bin/libharness_cuda.so ] && strip -o "$out/bin/libharness_cuda.so" build/bundle/bin/libharness_cuda.so
 cp -L "$mpirun" "$out/bin/mpirun"
-cp -L "$(command -v orted)" "$out/bin/orted"
+cp -L "$orted" "$out/bin/orted"
 cp -L "$plugins"/*.so "$out/plugins/"
 [ -d "$texts" ] && cp -rL "$texts"/. "$out/texts/"
 if [ -n "$pmix" ]; then mkdir "$out/pmix"; cp -L "$pmix"/*.so "$out/pmix/"; fi
