@@ -113,9 +113,11 @@ TEST(Gather, HowAdaptersReachTheMemoryOfGpus) {
 
 TEST(Gather, EveryFactOfANodeIsALine) {
   test::Dgx tree("dgx01", "Ethernet");
-  tree.write("etc/nccl.conf", "# a comment\nNCCL_ALGO = Ring\nrubbish");
+  tree.write("etc/nccl.conf", "# a comment\nNCCL_ALGO=Ring\nNCCL_ALGO=Tree\nNCCL_PROTO = LL\nrubbish");
   const Facts facts = tree.facts();
+  EXPECT_EQ(facts.under("nccl_conf"), (std::vector<std::string>{"NCCL_ALGO", "NCCL_PROTO "}));
   EXPECT_EQ(facts.text("nccl_conf/NCCL_ALGO"), "Ring");
+  EXPECT_EQ(facts.text("nccl_conf/NCCL_PROTO "), " LL");
   EXPECT_EQ(facts.text("driver/version"), "570.86.15");
   EXPECT_EQ(facts.text("cpu/governor"), "performance");
   EXPECT_EQ(facts.text("port/mlx5_0/1/roce_addresses"), "3");
