@@ -41,6 +41,7 @@ struct Progress {
 void gather(const std::string& root, const AskGpus& ask_gpus, double limit_s, Progress& progress) {
   machine::Tree::Limits limits;
   limits.seconds = limit_s;
+  limits.file_bytes = 1 << 20;  // a copy of the kernel's log is the longest file
   const machine::Tree tree(root, limits);
   Facts facts;
   const auto part = [&](void (*read)(const machine::Tree&, Facts&), const std::string& next) {

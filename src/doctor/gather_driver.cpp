@@ -183,7 +183,7 @@ Facts kernel_events(const std::string& log) {
 }
 
 void gather_kernel_log(const Tree& tree, Facts& facts) {
-  const Reading log = tree.is_own_machine() ? kernel_log_of_this_machine() : tree.head("dev/kmsg", 1 << 20);
+  const Reading log = tree.is_own_machine() ? kernel_log_of_this_machine() : tree.bytes("dev/kmsg");
   facts.merge(kernel_events(log.text));
   if (log.ok()) return;
   const std::string why = log.access == Access::absent ? "there is no /dev/kmsg" : log.why;

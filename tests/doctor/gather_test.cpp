@@ -67,6 +67,20 @@ TEST(Gather, TheKernelsLogHasXidsAndLinks) {
   EXPECT_EQ(facts.text("log/sxid"), "12028 at 0000:05:00.0 (1 time)");
 }
 
+// A copied log is read to its end, or is unknown.
+TEST(Gather, ALongLogKeepsItsLastXid) {
+  test::NodeTree tree("node");
+  const std::string xid = "3,9,9,-;NVRM: Xid (PCI:0000:1b:00): 79, pid=1\n", line = "6,1,1,-;usb 1-1: new device\n";
+  const auto severe = [&](std::size_t bytes) {
+    std::string log;
+    while (log.size() < bytes) log += line;
+    tree.write_bytes("dev/kmsg", log + xid);
+    return tree.facts()["log/severe_xid"];
+  };
+  EXPECT_EQ(severe(500'000).text, "79 at 0000:1b:00 (1 time)");
+  EXPECT_EQ(severe(2'000'000).access, machine::Access::unreadable);
+}
+
 TEST(Gather, TheLinkersFoldersAreSearchedInItsOrder) {
   test::NodeTree tree("node");
   tree.write("etc/ld.so.conf", "# a comment\n/usr/local/lib\ninclude /etc/ld.so.conf.d/*.conf");
