@@ -7,8 +7,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 say() { echo "bundle: $*" >&2; }
-# The bundle must also run on other CPUs than this one.
-CMAKE_FLAGS="${CMAKE_FLAGS:-} -DHARNESS_MARCH=${BUNDLE_MARCH:-x86-64-v3}" scripts/build.sh bundle
+# The bundle must also run on other CPUs than this one. Without -march, on Arm, it does.
+march=${BUNDLE_MARCH:-$(uname -m | sed -n 's/^x86_64$/x86-64-v3/p')}
+CMAKE_FLAGS="${CMAKE_FLAGS:-} -DHARNESS_MARCH=$march" scripts/build.sh bundle
 program=build/bundle/bin/harness
 mpirun=$(command -v mpirun) || { say "mpirun was not found in PATH"; exit 1; }
 info=$(command -v ompi_info) || { say "ompi_info was not found; a bundle needs Open MPI 4"; exit 1; }
