@@ -47,8 +47,11 @@ done
 if ! command -v apt-get > /dev/null || [ "$(id -u)" != 0 ]; then
   # The libraries may come from elsewhere: modules, or a prefix in CMAKE_PREFIX_PATH.
   preset=release
+  tools=""
   [ "${1:-}" != --demo ] || preset=demo
-  if [ "${1:-}" != --dev ] && scripts/build.sh $preset --configure-only > build-setup.tmp 2>&1; then
+  [ "${1:-}" != --dev ] || tools="clang++ clang-format clang-tidy"
+  if (for tool in $tools; do command -v "$tool" || exit 1; done) > /dev/null &&
+    scripts/build.sh $preset --configure-only > build-setup.tmp 2>&1; then
     grep 'left out' build-setup.tmp >&2 || true
     rm -f build-setup.tmp
     exit 0

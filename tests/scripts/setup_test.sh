@@ -50,6 +50,9 @@ export USER_ID=1000
 stand_in bin/cmake 'echo "$2" >> calls; mkdir -p "build/$2"'
 expect "what is missing may be elsewhere" "libfmt-dev" "" 0 "release "
 expect "what the demo misses may be elsewhere" "libfmt-dev" --demo 0 "demo "
+for program in clang++ clang-format clang-tidy; do stand_in bin/$program 'exit 0'; done
+rm -rf build
+expect "the tools are there, though of no package" "libfmt-dev clang-tidy chromium" --dev 0 "release "
 
 # A folder that CMake configured, or failed to, before Ninja was installed keeps its generator: CMake refuses another.
 # shellcheck disable=SC2016
