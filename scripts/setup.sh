@@ -56,7 +56,11 @@ if ! command -v apt-get > /dev/null || [ "$(id -u)" != 0 ]; then
     rm -f build-setup.tmp
     exit 0
   fi
-  [ -f build-setup.tmp ] && sed -n '/^harness:/p; /needs/,$p' build-setup.tmp | grep -v -e '^Call Stack' -e '^-- Configuring' -e '^See also' -e '^$' -e '^ *\(CMakeLists\|cmake/\).*([a-z_]*)$' >&2
+  if [ -f build-setup.tmp ]; then
+    sed -n '/^harness:/p; /needs/,$p' build-setup.tmp |
+      grep -v -e '^Call Stack' -e '^-- Configuring' -e '^See also' -e '^$' -e '^ *\(CMakeLists\|cmake/\).*([a-z_]*)$' >&2 ||
+      tail -n 10 build-setup.tmp >&2  # an error of CMake's own
+  fi
   rm -f build-setup.tmp
   echo "setup: these packages (Debian's names) are missing:$missing" >&2
   echo "setup: run \`sudo make setup\` on Debian or Ubuntu; elsewhere provide them with modules (\`module avail\`), a" >&2

@@ -54,6 +54,14 @@ for program in clang++ clang-format clang-tidy; do stand_in bin/$program 'exit 0
 rm -rf build
 expect "the tools are there, though of no package" "libfmt-dev clang-tidy chromium" --dev 0 "release "
 
+# An error of CMake's own, such as a version that knows no presets, is shown.
+rm -rf build
+stand_in bin/cmake 'echo "CMake Error: no such option --preset" >&2; exit 1'
+expect "CMake is too old" "libfmt-dev" "" 1 ""
+for words in "no such option --preset" "are missing: libfmt-dev"; do
+  grep -q -e "$words" log || { echo "expected '$words', got: $(cat log)"; failures=$((failures + 1)); }
+done
+
 # A folder that CMake configured, or failed to, before Ninja was installed keeps its generator: CMake refuses another.
 # shellcheck disable=SC2016
 stand_in bin/cmake 'echo "$3" > generator; mkdir -p "build/$2"'
