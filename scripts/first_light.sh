@@ -78,10 +78,14 @@ if [ "$backend" != cuda ]; then  # without what only NCCL and GPUs have
 fi
 
 left() { echo $((limit - SECONDS - ${1:-0})); }
-keep() { tar czf "$kept.tgz" --exclude=inductor -C "${kept%/*}" "${kept##*/}" && mv "$kept.tgz" "$out/kept$command.tgz"; }
+# Each process writes a file of its own: one that was killed leaves its tar behind, still writing.
+keep() {
+  local file=$kept.$BASHPID.tgz
+  tar czf "$file" --exclude=inductor -C "${kept%/*}" "${kept##*/}" && mv "$file" "$out/kept$command.tgz"
+}
 (while sleep 15; do keep; done) > /dev/null 2>&1 &
 keeper=$!
-trap 'kill $keeper; keep' EXIT
+trap 'kill $keeper; keep; rm -f "$kept.$keeper.tgz"' EXIT
 say() { echo "$*" | tee -a "$out/table$command.txt"; }
 
 # Runs a part for at most SECONDS and adds a line to the table. A part without time left fails.
