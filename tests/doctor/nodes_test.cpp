@@ -86,6 +86,12 @@ TEST(Nodes, EachFaultIsFoundAndNothingElse) {
        },
        {"warn ib.state: port mlx5_5:1 is INIT (LinkUp); 7 of 8 ports of equal adapters are active"}},
       {"InfiniBand", add_others, {}},
+      {"InfiniBand",  // one board, whose ports are InfiniBand or Ethernet
+       [](auto& tree) {
+         add_others(tree);
+         write_ports(tree, "mlx5_8", {{"board_id", "MT_0000000838"}});
+       },
+       {}},
       {"Ethernet", [](auto&) {}, {}},
       {"Ethernet",
        [](auto& tree) {
