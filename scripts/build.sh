@@ -13,7 +13,8 @@ if ! command -v cmake > /dev/null; then
   exit 1
 fi
 if ! command -v "${CXX:-c++}" > /dev/null && ! command -v g++ > /dev/null; then
-  say "no C++20 compiler (g++ 11 or newer) was found; run \`make setup\` as root, or \`module load gcc\`"
+  say "no C++20 compiler (c++, or g++ 11 or newer) was found; run \`make setup\` as root, or \`module load gcc\`, or name"
+  say "it, if it is there under another name: CXX=g++-13 make"
   exit 1
 fi
 # A folder keeps the generator of its first configuration, even of one that failed.
