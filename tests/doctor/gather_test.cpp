@@ -110,6 +110,15 @@ TEST(Gather, ARankTellsWhatItIsBoundTo) {
   EXPECT_EQ(facts.text("missing_files"), "none");
 }
 
+TEST(Gather, OnlyTheRealRootLocksMemoryBeyondItsLimit) {
+  const std::string root = "CapEff:\t000001ffffffffff\n", user = "CapEff:\t0000000000000000\n",
+                    all_users = "0          0 4294967295", one_user = "0       1000          1";
+  EXPECT_TRUE(locks_beyond_limit(root, all_users));
+  EXPECT_TRUE(locks_beyond_limit(root, ""));  // a kernel without user namespaces
+  EXPECT_FALSE(locks_beyond_limit(root, one_user));
+  EXPECT_FALSE(locks_beyond_limit(user, all_users));
+}
+
 TEST(Gather, HowAdaptersReachTheMemoryOfGpus) {
   test::Dgx tree;
   const auto way = [&] { return tree.facts()["driver/gpu_direct"]; };
