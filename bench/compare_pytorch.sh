@@ -24,11 +24,13 @@ for ((i = 0; i < ${#words[@]}; i += 2)); do
   flags+=("--${words[i]}" "${words[i + 1]}")
 done
 
-torch() { "$python" bench/pytorch_step.py "${flags[@]}" "$@" 2>> "$folder/torch.log"; }
+torch() {
+  "$python" bench/pytorch_step.py "${flags[@]}" "$@" 2>> "$folder/torch.log" || { cat "$folder/torch.log" >&2; exit 1; }
+}
 variant_of() { "$python" -c 'import json, sys; print(json.load(sys.stdin)["variant"])' < "$1"; }
 declare -A fastest  # variant, found once
 for precision in fp32 bf16; do
-  torch --precision $precision > "$folder/first.json" || { cat "$folder/torch.log" >&2; exit 1; }
+  torch --precision $precision > "$folder/first.json"
   fastest[$precision]=$(variant_of "$folder/first.json")
 done
 
@@ -38,7 +40,7 @@ for ((round = 1; round <= rounds; round++)); do
   rc=0
   ./harness sweep bench/step.yaml "${sets[@]}" -o "$folder/harness-$round.h5" > "$folder/sweep.log" 2>&1 || rc=$?
   [ $rc = 0 ] || [ $rc = 4 ] || { cat "$folder/sweep.log" >&2; exit 1; }
-  ./harness show --format json "$folder/harness-$round.h5" > "$folder/harness-$round.json"
+  ./harness show --format json "$folder/harness-$round.h5" > "$folder/harness-$round.json" || [ $? = 4 ]
   for precision in fp32 bf16; do
     torch --precision $precision --variants "${fastest[$precision]}" > "$folder/torch-$precision-$round.json"
   done

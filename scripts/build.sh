@@ -13,13 +13,14 @@ if ! command -v cmake > /dev/null; then
   exit 1
 fi
 if ! command -v "${CXX:-c++}" > /dev/null && ! command -v g++ > /dev/null; then
-  say "no C++20 compiler (g++ 11 or newer) was found; run \`make setup\` as root, or \`module load gcc\`"
+  say "no C++20 compiler (c++, or g++ 11 or newer) was found; run \`make setup\` as root, or \`module load gcc\`, or name"
+  say "it, if it is there under another name: CXX=g++-13 make"
   exit 1
 fi
-if ! command -v ninja > /dev/null && [ ! -e "$folder/build.ninja" ]; then
-  generator="-GUnix Makefiles"
-else
-  generator=""
+# A folder keeps the generator of its first configuration, even of one that failed.
+generator=$(sed -n 's/^CMAKE_GENERATOR:INTERNAL=//p' "$folder/CMakeCache.txt" 2> /dev/null || true)
+if [ -z "$generator" ] && ! command -v ninja > /dev/null; then
+  generator="Unix Makefiles"
 fi
 
 # Configure if this never succeeded or if the options changed. CMake itself notices changed build files.
@@ -29,7 +30,7 @@ if [ "$(cat "$folder/.configured" 2> /dev/null)" != "$wishes" ]; then
   werror=OFF
   [ -n "${WERROR:-}" ] && [ "${WERROR:-}" != 0 ] && werror=ON
   # shellcheck disable=SC2086
-  cmake --preset "$preset" ${generator:+"$generator"} -DHARNESS_WERROR=$werror ${CMAKE_FLAGS:-}
+  cmake --preset "$preset" ${generator:+"-G$generator"} -DHARNESS_WERROR=$werror ${CMAKE_FLAGS:-}
   echo "$wishes" > "$folder/.configured"
 fi
 [ "${1:-}" = --configure-only ] && exit 0

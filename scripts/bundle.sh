@@ -2,15 +2,18 @@
 # Creates build/harness-bundle.tar.gz: the binary, the MPI launcher with its plug-ins, and every library that they need,
 # except those of glibc and NVIDIA. The bundle runs on several ranks of one node, with the same or a newer glibc. On the
 # node, it needs only the NVIDIA driver, CUDA's libraries, cuDNN and NCCL, of a toolkit or of PyTorch's packages; without
-# them, the cpu backend still works. It supports only Open MPI, because other MPIs keep their plug-ins elsewhere. usage: scripts/bundle.sh
+# them, the cpu backend still works. It supports only Open MPI 4, because other MPIs keep their plug-ins elsewhere.
+# usage: scripts/bundle.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
 say() { echo "bundle: $*" >&2; }
-# The bundle must also run on other CPUs than this one.
-CMAKE_FLAGS="${CMAKE_FLAGS:-} -DHARNESS_MARCH=${BUNDLE_MARCH:-x86-64-v3}" scripts/build.sh bundle
+# The bundle must also run on other CPUs than this one. Without -march, on Arm, it does.
+march=${BUNDLE_MARCH:-$(uname -m | sed -n 's/^x86_64$/x86-64-v3/p')}
+CMAKE_FLAGS="${CMAKE_FLAGS:-} -DHARNESS_MARCH=$march" scripts/build.sh bundle
 program=build/bundle/bin/harness
 mpirun=$(command -v mpirun) || { say "mpirun was not found in PATH"; exit 1; }
-info=$(command -v ompi_info) || { say "ompi_info was not found; a bundle needs Open MPI"; exit 1; }
+info=$(command -v ompi_info) || { say "ompi_info was not found; a bundle needs Open MPI 4"; exit 1; }
+orted=$(command -v orted) || { say "orted was not found; a bundle needs Open MPI 4"; exit 1; }
 
 path_of() { "$info" --path "$1" --parsable | sed -n "s/^path:$1://p"; }
 plugins=$(path_of pkglibdir)
@@ -26,7 +29,7 @@ mkdir -p "$out"/{bin,lib,plugins,texts,share/harness}
 strip -o "$out/bin/harness" $program
 [ -e build/bundle/bin/libharness_cuda.so ] && strip -o "$out/bin/libharness_cuda.so" build/bundle/bin/libharness_cuda.so
 cp -L "$mpirun" "$out/bin/mpirun"
-cp -L "$(command -v orted)" "$out/bin/orted"
+cp -L "$orted" "$out/bin/orted"
 cp -L "$plugins"/*.so "$out/plugins/"
 [ -d "$texts" ] && cp -rL "$texts"/. "$out/texts/"
 if [ -n "$pmix" ]; then mkdir "$out/pmix"; cp -L "$pmix"/*.so "$out/pmix/"; fi
@@ -62,6 +65,8 @@ write_start() {
 #!/bin/sh
 here=$(cd "$(dirname "$0")" && pwd)
 case $(basename "$0") in mpirun) word=mpirun ;; *) word=harness ;; esac
+# What the program names in the commands that it prints: bin/harness alone does not find its libraries.
+[ $word = mpirun ] || export HARNESS_CALLED="$0"
 export LD_LIBRARY_PATH="$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 # What mpirun has found once, its ranks inherit.
 if [ -z "${HARNESS_CUDA_LIBRARIES+set}" ]; then

@@ -4,8 +4,9 @@
 # usage: scripts/demo.sh CONFIG RANKS [OPTION...]      environment: PRESET=NAME (another preset)
 set -eu
 cd "$(dirname "$0")/.."
-preset=${PRESET:-demo}
+preset=demo
 [ ! -x build/release/bin/harness ] || preset=release
+preset=${PRESET:-$preset}
 scripts/build.sh "$preset" harness_program_bin
 [ -z "${PRESET:-}" ] || export HARNESS_BINARY="$PWD/build/$preset/bin/harness"  # ./harness looks for no other
 . scripts/mpi_root.sh

@@ -28,8 +28,11 @@ mkdir -p "$out" "$kept" && out=$(cd "$out" && pwd) && kept=$(cd "$kept" && pwd) 
 harness=${HARNESS:-$root/harness} mpirun=${MPIRUN:-$root/mpirun} python=${PYTHON:-python3} configs=$root/configs
 [ -x "$mpirun" ] || mpirun=$(command -v mpirun)
 [ -d "$configs" ] || configs=$root/share/configs
-ranks="--oversubscribe --bind-to none"
 if [ "$(id -u)" = 0 ]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
+case $("$mpirun" --version 2> /dev/null) in
+  *"Open MPI"* | *OpenRTE*) ranks="--oversubscribe --bind-to none" ;;  # other MPIs refuse these options
+  *) ranks="" ;;
+esac
 
 # PyTorch finds CUDA's libraries by itself; harness may need those of PyTorch's packages.
 libraries_of_python=${LD_LIBRARY_PATH:-} module=${harness%/*}/libharness_cuda.so
@@ -75,10 +78,14 @@ if [ "$backend" != cuda ]; then  # without what only NCCL and GPUs have
 fi
 
 left() { echo $((limit - SECONDS - ${1:-0})); }
-keep() { tar czf "$kept.tgz" --exclude=inductor -C "${kept%/*}" "${kept##*/}" && mv "$kept.tgz" "$out/kept$command.tgz"; }
+# Each process writes a file of its own: one that was killed leaves its tar behind, still writing.
+keep() {
+  local file=$kept.$BASHPID.tgz
+  tar czf "$file" --exclude=inductor -C "${kept%/*}" "${kept##*/}" && mv "$file" "$out/kept$command.tgz"
+}
 (while sleep 15; do keep; done) > /dev/null 2>&1 &
 keeper=$!
-trap 'kill $keeper; keep' EXIT
+trap 'kill $keeper; keep; rm -f "$kept.$keeper.tgz"' EXIT
 say() { echo "$*" | tee -a "$out/table$command.txt"; }
 
 # Runs a part for at most SECONDS and adds a line to the table. A part without time left fails.

@@ -14,11 +14,11 @@ cpu_backend="libdnnl-dev libgloo-dev"
 tests="libgtest-dev libgmock-dev"
 benchmarks="libbenchmark-dev"
 convenience="ninja-build ccache zlib1g-dev libsqlite3-dev"
-# Chromium: tests open reports in it. Without it, these are skipped.
-development="clang clang-format clang-tidy libomp-dev python3-h5py chromium"
+development="clang clang-format clang-tidy libomp-dev python3-h5py"
+browser="chromium"  # tests open reports in it; without it, these are skipped
 
 needs="$required $cpu_backend $tests $benchmarks $convenience"
-[ "${1:-}" = --dev ] && needs="$needs $development"
+[ "${1:-}" = --dev ] && needs="$needs $development $browser"
 [ "${1:-}" = --demo ] && needs="$required $cpu_backend ninja-build"
 
 if command -v dpkg-query > /dev/null; then
@@ -35,7 +35,9 @@ for need in $needs; do
     case $installed in *" $package "*) found=yes ;; esac
   done
   # Prefer an MPI of the site, such as a module, to one from a package.
-  case $need in *mpi*) command -v mpicc > /dev/null && command -v mpirun > /dev/null && found=yes ;; esac
+  case $need in
+    libopenmpi-dev* | openmpi-bin*) command -v mpicc > /dev/null && command -v mpirun > /dev/null && found=yes ;;
+  esac
   [ -n "$found" ] || missing="$missing ${need%%|*}"
 done
 [ "${1:-}" = --demo ] || scripts/fetch.sh cudnn-frontend
@@ -44,12 +46,21 @@ done
 
 if ! command -v apt-get > /dev/null || [ "$(id -u)" != 0 ]; then
   # The libraries may come from elsewhere: modules, or a prefix in CMAKE_PREFIX_PATH.
-  if [ "${1:-}" != --dev ] && scripts/build.sh release --configure-only > build-setup.tmp 2>&1; then
+  preset=release
+  tools=""
+  [ "${1:-}" != --demo ] || preset=demo
+  [ "${1:-}" != --dev ] || tools="clang++ clang-format clang-tidy"
+  if (for tool in $tools; do command -v "$tool" || exit 1; done) > /dev/null &&
+    scripts/build.sh $preset --configure-only > build-setup.tmp 2>&1; then
     grep 'left out' build-setup.tmp >&2 || true
     rm -f build-setup.tmp
     exit 0
   fi
-  [ -f build-setup.tmp ] && sed -n '/^harness:/p; /needs/,$p' build-setup.tmp | grep -v -e '^Call Stack' -e '^-- Configuring' -e '^See also' -e '^$' -e '^ *\(CMakeLists\|cmake/\).*([a-z_]*)$' >&2
+  if [ -f build-setup.tmp ]; then
+    sed -n '/^harness:/p; /needs/,$p' build-setup.tmp |
+      grep -v -e '^Call Stack' -e '^-- Configuring' -e '^See also' -e '^$' -e '^ *\(CMakeLists\|cmake/\).*([a-z_]*)$' >&2 ||
+      tail -n 10 build-setup.tmp >&2  # an error of CMake's own
+  fi
   rm -f build-setup.tmp
   echo "setup: these packages (Debian's names) are missing:$missing" >&2
   echo "setup: run \`sudo make setup\` on Debian or Ubuntu; elsewhere provide them with modules (\`module avail\`), a" >&2

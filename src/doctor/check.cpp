@@ -20,7 +20,7 @@ struct DeviceFacts {
   std::string name;  // "GPU 0000:13:00.0"; "" for the node itself
   std::string key;   // prefix of its facts: "nvml/0000:13:00.0/"
   const Facts& facts;
-  std::string model = {};  // for a port: the board of its adapter
+  std::string model = {};  // for a port: the board of its adapter, and its link layer
 
   const machine::Reading& operator[](const std::string& fact) const { return facts[key + fact]; }
 };
@@ -38,7 +38,9 @@ AllDevices ports_for_rules(const Node& node, Devices kind, Findings& out) {
       for (const std::string& name : node.facts.under(port.key + "counter"))
         all.push_back({fmt::format("{} of {}", name, port.name()), port.key + "counter/" + name, node.facts});
     } else {
-      all.push_back({"port " + port.name(), port.key, node.facts, node.facts.text("hca/" + port.device + "/board")});
+      all.push_back(
+          {"port " + port.name(), port.key, node.facts,
+           node.facts.text("hca/" + port.device + "/board") + " " + node.facts.text(port.key + "link_layer")});
     }
   }
   if (active.empty()) {

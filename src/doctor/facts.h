@@ -151,6 +151,9 @@ machine::Reading device_in(const machine::Tree& tree, const std::string& path);
 /// configuration space: "on" or "off". Unreadable if the kernel shows only the first 64 bytes, as it does without
 /// CAP_SYS_ADMIN.
 machine::Reading acs_in(const machine::Reading& configuration);
+/// Whether a process may lock memory beyond its limit, by its files status and uid_map in /proc. The kernel asks for
+/// the capability in the initial user namespace: root of a rootless container does not have it.
+bool locks_beyond_limit(const std::string& status, const std::string& users);
 /// The linker's search path, in order: LD_LIBRARY_PATH (`search_path`), folders of /etc/ld.so.conf, default folders.
 std::vector<std::string> library_folders(const machine::Tree& tree, std::string_view search_path);
 /// The relevant events of a kernel log, with place and count, or "none": "log/severe_xid", "log/xid", and of NVLink

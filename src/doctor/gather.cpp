@@ -41,6 +41,7 @@ struct Progress {
 void gather(const std::string& root, const AskGpus& ask_gpus, double limit_s, Progress& progress) {
   machine::Tree::Limits limits;
   limits.seconds = limit_s;
+  limits.file_bytes = 1 << 20;  // a copy of the kernel's log is the longest file
   const machine::Tree tree(root, limits);
   Facts facts;
   const auto part = [&](void (*read)(const machine::Tree&, Facts&), const std::string& next) {
@@ -169,6 +170,13 @@ Facts gather_node(const std::string& root, const AskGpus& ask_gpus, double limit
   return facts;
 }
 
+bool locks_beyond_limit(const std::string& status, const std::string& users) {
+  constexpr std::uint64_t ipc_lock = 1u << 14;  // CAP_IPC_LOCK
+  const auto capabilities = number_in<std::uint64_t>(machine::value_of(status, "CapEff"), 16);
+  const bool is_initial = users.empty() || users.ends_with(" 4294967295");
+  return is_initial && (capabilities.value_or(0) & ipc_lock) != 0;
+}
+
 Facts gather_rank(const std::string& root) {
   Facts facts;
   const machine::Tree tree(root);
@@ -183,9 +191,8 @@ Facts gather_rank(const std::string& root) {
     }
   }
   machine::Reading status = tree.bytes("proc/self/status");
-  constexpr std::uint64_t ipc_lock = 1u << 14;  // CAP_IPC_LOCK allows locking memory beyond the limit
-  const auto capabilities = number_in<std::uint64_t>(machine::value_of(status.text, "CapEff"), 16);
-  if (facts.has("limit/memlock") && (capabilities.value_or(0) & ipc_lock) != 0) facts.set("limit/memlock", "unlimited");
+  if (facts.has("limit/memlock") && locks_beyond_limit(status.text, tree.line("proc/self/uid_map").text))
+    facts.set("limit/memlock", "unlimited");
   status.text = machine::value_of(status.text, "Cpus_allowed_list");
   facts.set("bound/cpus", status);
   add_own_gpus(tree, facts);

@@ -57,15 +57,17 @@ std::string version_in(const std::string& line) {
   return std::regex_search(line, found, version) ? found[1].str() : "";
 }
 
+// Reads it as NCCL does (src/misc/param.cc): blanks belong to names and values, and the first line of a name counts.
 void add_nccl_file(const Tree& tree, Facts& facts, const std::string& path) {
   const Reading file = tree.bytes(path);
   if (file.access == Access::unreadable) facts.set("nccl_conf", file);
   std::string_view rest = file.text;
   while (!rest.empty()) {
-    const std::string line(trim(machine::take_line(rest)));
+    const std::string line(machine::take_line(rest));
     const std::size_t equals = line.find('=');
     if (line.starts_with('#') || equals == std::string::npos) continue;
-    facts.set("nccl_conf/" + std::string(trim(line.substr(0, equals))), std::string(trim(line.substr(equals + 1))));
+    const std::string name = "nccl_conf/" + line.substr(0, equals);
+    if (!facts.has(name)) facts.set(name, line.substr(equals + 1));
   }
 }
 
@@ -181,7 +183,7 @@ Facts kernel_events(const std::string& log) {
 }
 
 void gather_kernel_log(const Tree& tree, Facts& facts) {
-  const Reading log = tree.is_own_machine() ? kernel_log_of_this_machine() : tree.head("dev/kmsg", 1 << 20);
+  const Reading log = tree.is_own_machine() ? kernel_log_of_this_machine() : tree.bytes("dev/kmsg");
   facts.merge(kernel_events(log.text));
   if (log.ok()) return;
   const std::string why = log.access == Access::absent ? "there is no /dev/kmsg" : log.why;

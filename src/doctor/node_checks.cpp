@@ -14,10 +14,13 @@
 namespace harness::doctor {
 namespace {
 
-// The GPUs that any of the node's ranks may use.
+// The GPUs that any of the node's ranks may use. In a container, the driver may list its own GPUs only, beside a bus
+// that shows all.
 std::vector<std::string> gpus_of_job(const Node& node) {
   std::vector<std::string> gpus = gpus_of(node.facts);
+  const bool are_given = is_container(node.facts) && node.facts.any("driver/gpu");
   std::erase_if(gpus, [&](const std::string& gpu) {
+    if (are_given && !node.facts.has("driver/gpu/" + gpu)) return true;
     return !node.ranks.empty() &&
            std::ranges::all_of(node.ranks, [&](const Rank& rank) { return rank.facts.text("gpu/" + gpu) == "no"; });
   });

@@ -132,9 +132,9 @@ void judge_list(const Facts& facts, const std::string& name, const std::string& 
              adapters ? "correct it: NCCL uses sockets without a word" : "correct it: NCCL does not start");
   }
   for (const std::string& word : list.names) {
-    const auto fits = std::ranges::count_if(all, [&](const auto& device) { return list.matches(word, device); });
     const auto is_whole = [&](const std::string& device) { return device.substr(0, device.find(':')) == word; };
-    if (!list.exact && fits > 1 && std::ranges::any_of(all, is_whole)) {
+    const auto fits_more = [&](const std::string& device) { return list.matches(word, device) && !is_whole(device); };
+    if (!list.exact && std::ranges::any_of(all, is_whole) && std::ranges::any_of(all, fits_more)) {
       out.warn(fmt::format("{}={}: {} is also the beginning of other names", name, value, word),
                fmt::format("write {}={}={}", name, list.all_but ? "^" : "", join(list.names, ",")));
     }

@@ -67,6 +67,20 @@ TEST(Gather, TheKernelsLogHasXidsAndLinks) {
   EXPECT_EQ(facts.text("log/sxid"), "12028 at 0000:05:00.0 (1 time)");
 }
 
+// A copied log is read to its end, or is unknown.
+TEST(Gather, ALongLogKeepsItsLastXid) {
+  test::NodeTree tree("node");
+  const std::string xid = "3,9,9,-;NVRM: Xid (PCI:0000:1b:00): 79, pid=1\n", line = "6,1,1,-;usb 1-1: new device\n";
+  const auto severe = [&](std::size_t bytes) {
+    std::string log;
+    while (log.size() < bytes) log += line;
+    tree.write_bytes("dev/kmsg", log + xid);
+    return tree.facts()["log/severe_xid"];
+  };
+  EXPECT_EQ(severe(500'000).text, "79 at 0000:1b:00 (1 time)");
+  EXPECT_EQ(severe(2'000'000).access, machine::Access::unreadable);
+}
+
 TEST(Gather, TheLinkersFoldersAreSearchedInItsOrder) {
   test::NodeTree tree("node");
   tree.write("etc/ld.so.conf", "# a comment\n/usr/local/lib\ninclude /etc/ld.so.conf.d/*.conf");
@@ -96,6 +110,15 @@ TEST(Gather, ARankTellsWhatItIsBoundTo) {
   EXPECT_EQ(facts.text("missing_files"), "none");
 }
 
+TEST(Gather, OnlyTheRealRootLocksMemoryBeyondItsLimit) {
+  const std::string root = "CapEff:\t000001ffffffffff\n", user = "CapEff:\t0000000000000000\n",
+                    all_users = "0          0 4294967295", one_user = "0       1000          1";
+  EXPECT_TRUE(locks_beyond_limit(root, all_users));
+  EXPECT_TRUE(locks_beyond_limit(root, ""));  // a kernel without user namespaces
+  EXPECT_FALSE(locks_beyond_limit(root, one_user));
+  EXPECT_FALSE(locks_beyond_limit(user, all_users));
+}
+
 TEST(Gather, HowAdaptersReachTheMemoryOfGpus) {
   test::Dgx tree;
   const auto way = [&] { return tree.facts()["driver/gpu_direct"]; };
@@ -113,9 +136,11 @@ TEST(Gather, HowAdaptersReachTheMemoryOfGpus) {
 
 TEST(Gather, EveryFactOfANodeIsALine) {
   test::Dgx tree("dgx01", "Ethernet");
-  tree.write("etc/nccl.conf", "# a comment\nNCCL_ALGO = Ring\nrubbish");
+  tree.write("etc/nccl.conf", "# a comment\nNCCL_ALGO=Ring\nNCCL_ALGO=Tree\nNCCL_PROTO = LL\nrubbish");
   const Facts facts = tree.facts();
+  EXPECT_EQ(facts.under("nccl_conf"), (std::vector<std::string>{"NCCL_ALGO", "NCCL_PROTO "}));
   EXPECT_EQ(facts.text("nccl_conf/NCCL_ALGO"), "Ring");
+  EXPECT_EQ(facts.text("nccl_conf/NCCL_PROTO "), " LL");
   EXPECT_EQ(facts.text("driver/version"), "570.86.15");
   EXPECT_EQ(facts.text("cpu/governor"), "performance");
   EXPECT_EQ(facts.text("port/mlx5_0/1/roce_addresses"), "3");

@@ -85,6 +85,14 @@ TEST(Lint, APrefixThatFitsMoreThanItNames) {
   const Lines lines = test::worth_reading(diagnose({node}));
   ASSERT_FALSE(lines.empty());
   EXPECT_EQ(lines[0], "warn env.devices: NCCL_IB_HCA=mlx5_1: mlx5_1 is also the beginning of other names");
+  // Both ports of one adapter bear its name.
+  test::Dgx two_ports;
+  const std::string port = "sys/class/infiniband/mlx5_1/ports/2/";
+  two_ports.write(port + "state", "4: ACTIVE");
+  two_ports.write(port + "link_layer", "InfiniBand");
+  node = two_ports.node(8);
+  for (Rank& rank : node.ranks) rank.facts.set("env/NCCL_IB_HCA", "mlx5_1");
+  for (const std::string& line : test::worth_reading(diagnose({node}))) EXPECT_EQ(line.find("env.devices"), line.npos);
 }
 
 TEST(Lint, AFileCountsAndTheEnvironmentWins) {

@@ -80,6 +80,12 @@ TEST(Nodes, EachFaultIsFoundAndNothingElse) {
        },
        {"warn ib.state: port mlx5_5:1 is INIT (LinkUp); 7 of 8 ports of equal adapters are active"}},
       {"InfiniBand", add_others, {}},
+      {"InfiniBand",  // one board, whose ports are InfiniBand or Ethernet
+       [](auto& tree) {
+         add_others(tree);
+         write_ports(tree, "mlx5_8", {{"board_id", "MT_0000000838"}});
+       },
+       {}},
       {"Ethernet", [](auto&) {}, {}},
       {"Ethernet",
        [](auto& tree) {
@@ -150,15 +156,22 @@ TEST(Nodes, AContainerWithoutSys) {
   EXPECT_EQ(told(tree), both);
 }
 
-// NVML and /proc show the container's two GPUs, /sys all eight of the node.
+// NVML and /proc show the container's two GPUs, /sys all eight of the node, of which six are far from its CPUs.
 TEST(Nodes, AContainerWithSomeOfTheGpus) {
-  test::Dgx tree("pod-8");
-  tree.write(".dockerenv", "");
-  for (int i = 2; i < 8; ++i) tree.remove("proc/driver/nvidia/gpus/" + test::gpu_address(i));
-  EXPECT_EQ(told(tree, 2, test::healthy_gpus(2)),
-            (Lines{"info gpu.count: the bus has 8 GPUs, NVIDIA's driver 2: not 0000:23:00.0, 0000:25:00.0, "
-                   "0000:33:00.0, 3 more; a container may have been given fewer",
-                   "info rank.gpus: 2 ranks and 8 GPUs: a rank puts one GPU under load"}));
+  for (const auto& [file, text] :
+       {std::pair{".dockerenv", ""},
+        {"proc/self/mountinfo", "25 21 0:49 / /proc/driver/nvidia ro,nosuid - tmpfs tmpfs rw,mode=555"}}) {
+    test::Dgx tree("pod-8");
+    tree.write(file, text);
+    for (int i = 2; i < 8; ++i) {
+      tree.remove("proc/driver/nvidia/gpus/" + test::gpu_address(i));
+      tree.write(fmt::format("sys/devices/{}/local_cpulist", test::gpu_place(i)), "8-15");
+    }
+    EXPECT_EQ(told(tree, 2, test::healthy_gpus(2)),
+              Lines{"info gpu.count: the bus has 8 GPUs, NVIDIA's driver 2: not 0000:23:00.0, 0000:25:00.0, "
+                    "0000:33:00.0, 3 more; a container may have been given fewer"})
+        << file;
+  }
 }
 
 // No ECC, no NVLink, no GPUDirect RDMA, a small BAR: normal for GeForce.

@@ -49,6 +49,9 @@ expect "complete" "" "$(write 'false 8') exit 0" 0 no
 called "srun --mpi=pmix ./harness sweep config.yaml --rounds 4 -o $file"
 [ "$(cat end)" = "$(date -d 2026-01-02T03:04:05 +%s)" ] || { echo "the end of the allocation: $(cat end)"; failures=1; }
 expect "complete, a case failed" "" "$(write 'false 8') exit 4" 4 no
+stand_in bin/squeue 'exit 1'
+expect "the end of the allocation is unknown" "" "$(write 'false 8') exit 0" 0 no
+[ -z "$(cat end)" ] || { echo "the end of the allocation, which squeue does not tell: $(cat end)"; failures=1; }
 REQUEUE_RC=0 expect "partial" "" "$(write 'true 3') exit 5" 1 requeued  # 1: the stand-in does not end the script
 expect "partial, a case failed" "" "$(write 'true 3') exit 5" 1 requeued
 expect "partial, resumed" "true 3" "$(write 'true 5') exit 5" 1 requeued
