@@ -314,10 +314,10 @@ TEST(DivideRanks, WhatACollectiveNeeds) {
   EXPECT_THAT(why(8), HasSubstr("at most 80 repetitions, or in_place: false"));
   s.collective = config::CollectiveKind::reduce_scatter;
   s.message_bytes = 160;
-  s.repetitions = 256;
+  s.repetitions = 250;
   EXPECT_EQ(why(8), "");
-  s.repetitions = 257;
-  EXPECT_THAT(why(8), HasSubstr("257 sums in place exceed what bf16 tells apart; at most 256 repetitions"));
+  s.repetitions = 251;
+  EXPECT_THAT(why(8), HasSubstr("251 sums in place exceed what bf16 tells apart; at most 250 repetitions"));
   s.in_place = false;
   EXPECT_EQ(why(8), "");
   s.collective = config::CollectiveKind::all_reduce;

@@ -4,6 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <random>
+#include <string_view>
+#include <tuple>
+#include <utility>
 
 #include "base/text.h"
 #include "config/registry.h"
@@ -205,6 +210,11 @@ class Memory : public program::BufferAccess {
     for (std::int64_t i = 0; i < v.count; ++i) at(v)[i] = decode_element(type(v), from.data(), i);
   }
   float* at(const program::View& v) { return values[v.buffer].data() + v.offset; }
+  float rounded(const program::View& v, float value) const {
+    std::array<std::byte, sizeof value> bytes{};
+    encode_element(type(v), bytes.data(), 0, value);
+    return decode_element(type(v), bytes.data(), 0);
+  }
   std::vector<std::vector<float>> values;
 
  private:
@@ -212,12 +222,13 @@ class Memory : public program::BufferAccess {
   const program::Program& program_;
 };
 
-// All ranks of a job, with a naive execution of its step.
+// All ranks of a job, with a naive execution of its step: it adds in the order of `turns`, rounding each sum.
 struct OperationJob {
   OperationJob(const config::Settings& s, int ranks)
       : settings(s), layout(layout_of(1, ranks, 1)), set(build_programs({}, s, layout)) {
     for (int r = 0; r < ranks; ++r) {
       memory.emplace_back(program(r));
+      turns.push_back(r);
       checks.push_back(workload_of(s).output_check(s, layout, layout.coordinates(r), program(r)));
       checks.back()->prepare(memory.back());
     }
@@ -234,17 +245,19 @@ struct OperationJob {
   }
   void carry_out(std::vector<Memory> before, std::size_t op, int r, std::int64_t n) {
     const program::Action mine = action(r, op);
-    for (std::int64_t m = 0; m < n; ++m) {
-      const program::Action theirs = action(static_cast<int>(m), op);
+    for (const int m : turns) {
+      const program::Action theirs = action(m, op);
       Memory& from = before[m];
       Memory& to = memory[r];
+      const auto sum = [&](const program::View& out, const float* in) {
+        for (std::int64_t i = 0; i < out.count; ++i)
+          to.at(out)[i] = m == turns[0] ? in[i] : to.rounded(out, to.at(out)[i] + in[i]);
+      };
       if (const auto* a = std::get_if<program::AllReduce>(&mine); a != nullptr && a->data.count > 1) {
         const auto& b = std::get<program::AllReduce>(theirs);
-        const float* in = from.at(b.in.present() ? b.in : b.data);
-        for (std::int64_t i = 0; i < a->data.count; ++i) to.at(a->data)[i] = (m == 0 ? 0 : to.at(a->data)[i]) + in[i];
+        sum(a->data, from.at(b.in.present() ? b.in : b.data));
       } else if (const auto* s = std::get_if<program::ReduceScatter>(&mine)) {
-        const float* in = from.at(std::get<program::ReduceScatter>(theirs).in) + r * s->out.count;
-        for (std::int64_t i = 0; i < s->out.count; ++i) to.at(s->out)[i] = (m == 0 ? 0 : to.at(s->out)[i]) + in[i];
+        sum(s->out, from.at(std::get<program::ReduceScatter>(theirs).in) + r * s->out.count);
       } else if (const auto* g = std::get_if<program::AllGather>(&mine)) {
         const float* in = from.at(std::get<program::AllGather>(theirs).in);
         std::copy(in, in + g->in.count, to.at(g->out) + m * g->in.count);
@@ -253,7 +266,7 @@ struct OperationJob {
         const float* in = from.at(std::get<program::AllToAll>(theirs).in) + r * part;
         std::copy(in, in + part, to.at(x->out) + m * part);
       } else if (const auto* v = std::get_if<program::Receive>(&mine); v != nullptr && m == (r + n - 1) % n) {
-        const float* in = from.at(std::get<program::Send>(action(static_cast<int>(m), op - 1)).data);
+        const float* in = from.at(std::get<program::Send>(action(m, op - 1)).data);
         std::copy(in, in + v->data.count, to.at(v->data));
       }
     }
@@ -278,6 +291,7 @@ struct OperationJob {
   program::ProgramSet set;
   std::vector<Memory> memory;
   std::vector<std::unique_ptr<OutputCheck>> checks;
+  std::vector<int> turns;  // ranks in the order in which sums add their numbers
 };
 
 TEST(OutputChecks, AcceptWhatACollectiveMustGiveAndNothingElse) {
@@ -296,13 +310,46 @@ TEST(OutputChecks, AcceptWhatACollectiveMustGiveAndNothingElse) {
         const program::View out = job.result(2);
         float& last = job.memory[2].at(out)[out.count - 1];
         const float right = last;
-        last *= 2;
+        last = -last - 1;
         EXPECT_THAT(job.complaint(2),
                     HasSubstr(name + " gives a wrong result: element " + std::to_string(out.count - 1)));
         last = right;
         EXPECT_EQ(job.complaint(2), "");
         std::rotate(job.memory[2].at(out), job.memory[2].at(out) + out.count / 3, job.memory[2].at(out) + out.count);
         EXPECT_NE(job.complaint(2), "") << name;
+      }
+    }
+  }
+}
+
+// The library chooses the order: along the ranks, over the nodes first, or any other.
+TEST(OutputChecks, AcceptBf16SumsOfManyRanksInAnyOrder) {
+  constexpr int ranks_of_node = 8;
+  for (const auto& [kind, in_place, ranks, repetitions] : {std::tuple{Kind::all_reduce, true, 96, 20},
+                                                           {Kind::all_reduce, true, 128, 20},
+                                                           {Kind::all_reduce, true, 47, 20},
+                                                           {Kind::all_reduce, false, 640, 1},
+                                                           {Kind::reduce_scatter, true, 128, 20},
+                                                           {Kind::reduce_scatter, true, 3, 250},
+                                                           {Kind::reduce_scatter, false, 640, 1}}) {
+    config::Settings s = collective(kind, Over::world, in_place);
+    s.precision = config::Precision::bf16;
+    s.repetitions = repetitions;
+    s.message_bytes = (kind == Kind::all_reduce ? 66 : 3 * ranks) * 2;
+    OperationJob job(s, ranks);
+    for (const char* order : {"ranks", "local ranks", "drawn"}) {
+      if (order == std::string_view("local ranks"))
+        std::ranges::stable_sort(job.turns, {}, [](int rank) { return rank % ranks_of_node; });
+      if (order == std::string_view("drawn")) std::ranges::shuffle(job.turns, std::mt19937(1));
+      for (int r = 0; r < ranks; ++r) job.checks[r]->prepare(job.memory[r]);
+      job.run();
+      for (const int r : {0, 1, ranks - 1}) {
+        EXPECT_EQ(job.complaint(r), "") << static_cast<int>(kind) << in_place << ' ' << ranks << ' ' << order;
+        const program::View out = job.result(r);
+        float& first = job.memory[r].at(out)[0];
+        const float right = std::exchange(first, first == 0 ? 1 : -first);
+        EXPECT_NE(job.complaint(r), "") << static_cast<int>(kind) << in_place << ' ' << ranks << ' ' << order;
+        first = right;
       }
     }
   }
