@@ -28,6 +28,7 @@ void as_megatron_flags(TrainingJob& job) {
       {{"gated_linear_unit", "--swiglu", "true="},
        {"share_embeddings_and_output_weights", "--untie-embeddings-and-output-weights", "false="},
        {"add_bias_linear|bias", "--disable-bias-linear", "false="},
+       {"overlap_p2p_comm", "--no-overlap-p2p-communication", "false="},
        {"grad_reduce_in_fp32", "--grad-reduce-in-bf16", "false="},
        {"activation", "--swiglu", "fast-swiglu="},
        {"activation_func", "--swiglu", "swiglu="},

@@ -11,6 +11,7 @@
 #include "config/frameworks/framework.h"
 #include "config/registry.h"
 #include "evidence/answer.h"
+#include "evidence/expectations.h"
 #include "evidence/training_job.h"
 #include "support/errors.h"
 #include "support/files.h"
@@ -253,6 +254,28 @@ TEST(Job, TakesWhatTheLogSays) {
   ASSERT_EQ(answers.size(), 2u);
   EXPECT_EQ(answers[0].kind, "training log");
   EXPECT_THAT(answers[1].problems, Contains(HasSubstr("in the log: the log counts")));
+}
+
+// Megatron-LM prints its variables: also those that a flag switches off, and those derived from others.
+TEST(Job, TakesWhatIsOffOrDerivedInTheArgumentsOfALog) {
+  const TemporaryFolder scratch;
+  const auto answers =
+      evidence::read_files({scratch.write("x.log",
+                                          "------------------------ arguments ------------------------\n"
+                                          "  add_bias_linear ................................. False\n"
+                                          "  bf16 ............................................ True\n"
+                                          "  fp4 ............................................. e2m1\n"
+                                          "  num_layers ...................................... 24\n"
+                                          "  num_layers_per_virtual_pipeline_stage ........... 6\n"
+                                          "  overlap_p2p_comm ................................ False\n"
+                                          "  pipeline_model_parallel_size .................... 2\n"
+                                          "  virtual_pipeline_model_parallel_size ............ 2\n"
+                                          "-------------------- end of arguments ---------------------\n"),
+                            scratch.write("go.sh", "torchrun --nproc-per-node 8 pretrain_gpt.py\n")},
+                           {});
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_THAT(answers[1].problems, Not(Contains(HasSubstr("exclude each other"))));
+  EXPECT_EQ(join(missing("biases: false\noverlap_p2p: false\nprecision: nvfp4\nvpp: 2\n", answers[1]), "\n"), "");
 }
 
 // Counted by hand from the published shapes (GFLOP per token, causal attention at half).
