@@ -159,7 +159,8 @@ void foundry(TrainingJob& job) {
       job.set("model.kv_heads", "1", "attn_type");
   }
   std::string strategy = job.theirs("fsdp_config.sharding_strategy");
-  if (strategy.empty() && job.find("fsdp_config.activation_checkpointing") != nullptr) strategy = "FULL_SHARD";
+  const auto of_fsdp = [](const ForeignSetting& setting) { return setting.key.starts_with("fsdp_config."); };
+  if (strategy.empty() && std::ranges::any_of(job.settings, of_fsdp)) strategy = "FULL_SHARD";
   const bool whole = strategy == "FULL_SHARD" || strategy == "HYBRID_SHARD";
   const char* divided = whole ? "parameters" : "gradients";
   job.set("sharding", strategy.empty() || strategy == "NO_SHARD" ? "none" : divided, "fsdp_config.sharding_strategy");
@@ -167,7 +168,7 @@ void foundry(TrainingJob& job) {
     job.set("sharding_group", "node", "fsdp_config.sharding_strategy");
   job.set("recompute", job.is_on("fsdp_config.activation_checkpointing") ? "full" : "none",
           "fsdp_config.activation_checkpointing");
-  const bool pure = job.theirs("fsdp_config.mixed_precision") != "DEFAULT" && job.text("precision") == "bf16";
+  const bool pure = job.theirs("fsdp_config.mixed_precision") == "PURE" && job.text("precision") == "bf16";
   job.set("grad_reduce_precision", pure ? "bf16" : "fp32", "fsdp_config.mixed_precision");
   if (pure) job.note("mixed_precision PURE: gradients are reduced in bf16");
   job.otherwise("overlap_grad_reduce", "true", "always in FSDP");
