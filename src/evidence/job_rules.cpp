@@ -194,9 +194,25 @@ void nanogpt(TrainingJob& job) {
       "train.py");
 }
 
+// A named model sets its sizes itself: those in files (base.yml has some of each) give way, those of the command line
+// do not.
+void maxtext_model(TrainingJob& job, const std::string& name) {
+  const std::string from = "model_name " + name;
+  TrainingJob named;
+  const bool known = take_model(named, name, from);
+  for (const ForeignSetting& setting : job.settings) {
+    if (!known || setting.framework != "maxtext") continue;
+    const std::string origin = fmt::format("{}, {}", setting.key, setting.origin);
+    std::erase_if(job.values, [&](const auto& entry) {
+      const bool size = entry.first == "head_dim" || (entry.first != "model.sequence" && named.has(entry.first));
+      return size && entry.second.origin == origin;
+    });
+  }
+  take_model(job, name, from);
+}
+
 void maxtext(TrainingJob& job) {
-  if (const std::string name = job.text("model_name"); !name.empty() && name != "default")
-    take_model(job, name, "model_name " + name);
+  if (const std::string name = job.text("model_name"); !name.empty() && name != "default") maxtext_model(job, name);
   if (job.theirs("decoder_block") == "gpt3")
     model_defaults(job, "norm=layer_norm positions=learned biases=true", "decoder_block gpt3");
   if (job.has("model.layers"))

@@ -69,6 +69,10 @@ TEST(Quirks, OfConfigurations) {
        "2_048\nper_device_batch_size: 12.0\n",
        "framework: maxtext\nhidden: 2048\nglobal_batch: 12 x ranks\n"},
       {"own.yml", "base_config: base.yml\nmodel_name: llama2-7b\n", "framework: maxtext\nlayers: 32\n"},
+      {"base.yml",
+       "model_name: llama2-7b\nbase_emb_dim: 2048\nbase_num_decoder_layers: 16\nmax_target_length: 2048\n"
+       "per_device_batch_size: 12.0\n",
+       "layers: 32\nhidden: 4096\nsequence: 2048\n"},
       {"ds.json", R"({"train_batch_size": 64, "zero_optimization": {"stage": 1}})",
        "gradient_accumulation: 1\nmicro_batch: 64 / dp\n"},
       {"titan.toml", "[training]\nseq_len = 2048\nlocal_batch_size = 1\n[ parallelism ]\ntensor_parallel_degree = 2\n",
