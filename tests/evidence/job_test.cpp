@@ -299,7 +299,7 @@ TEST(Job, CountsTheFlopOfModelFiles) {
        {std::pair(R"({"model_type": "bloom", "n_layer": 30, "hidden_size": 4096, "n_head": 32, "vocab_size": 250880})",
                   43.914),
         {R"({"model_type": "falcon", "num_hidden_layers": 32, "hidden_size": 4544, "num_attention_heads": 71,
-             "multi_query": true, "parallel_attn": true, "vocab_size": 65024})",
+             "num_kv_heads": 71, "multi_query": true, "parallel_attn": true, "vocab_size": 65024})",
          43.314},
         {R"({"model_type": "gpt_neox", "num_hidden_layers": 16, "hidden_size": 2048, "num_attention_heads": 8,
              "intermediate_size": 8192, "hidden_act": "gelu", "vocab_size": 50304})",
