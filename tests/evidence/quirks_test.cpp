@@ -126,6 +126,13 @@ TEST(Quirks, OfTrainingLogs) {
        "[timer.py:189:stop] 0/10, RunningAvgSamplesPerSec=23.5, CurrSamplesPerSec=24.0, MemAllocated=1.0GB\n"
        "[config.py:901:print]   train_batch_size ............. 48\n",
        "framework: deepspeed\nglobal_batch: 48\nstep_time_s: 2\n"},
+      {"hf.log",  // evaluations draw bars of their own
+       " 20%|##   | 100/500 [03:00<12:00,  1.80s/it]\n  1%|     | 1/157 [00:01<02:36,  1.00it/s]\n"
+       "100%|#####| 157/157 [02:37<00:00,  1.00it/s]{'eval_loss': 2.1, 'epoch': 0.2}\n"
+       " 40%|##   | 200/500 [06:00<09:00,  1.80s/it]\n 60%|###  | 300/500 [09:00<06:00,  1.80s/it]\n"
+       "100%|#####| 500/500 [15:00<00:00,  1.80s/it]\n100%|#####| 157/157 [02:37<00:00,  1.00it/s]\n"
+       "{'train_runtime': 900.0, 'train_samples_per_second': 35.6, 'train_steps_per_second': 0.556, 'epoch': 1.0}\n",
+       "intervals: 3\nsteps: 500\nstep_time_s: 1.8\n"},
       {"oom.log", "using world size: 8, data-parallel size: 8\n[rank3]: torch.OutOfMemoryError: CUDA out of memory.\n",
        "kind: training log\nranks: 8\n"},
   });
