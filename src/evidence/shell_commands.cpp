@@ -19,6 +19,8 @@ using Text = std::string_view;
 constexpr std::string_view passed_over =
     "cd|mkdir|echo|printf|module|ulimit|conda|pip|date|trap|shopt|rm|cp|mv|ls|cat|tee|sleep|touch|wait|pushd|popd|kill|"
     "ln|chmod|grep|sed|awk|ml|spack|hash|sysctl";
+// Those among them that scripts ask a question with: their status depends on the machine.
+constexpr std::string_view asking = "ls|kill|grep|hash";
 
 }  // namespace
 
@@ -146,6 +148,7 @@ Status Shell::run_builtin(const std::vector<std::string>& words, const NameValue
     return std::nullopt;
   }
   known = is_one_of(passed_over, name);
+  if (is_one_of(asking, name)) return std::nullopt;
   const auto script = std::ranges::find_if(words, [&](Text word) { return others_.contains(file_name(word)); });
   // A command that runs on many ranks is treated as a launch.
   if (script == words.end() || known || (name != "sbatch" && may_start({words.begin(), script}))) return true;

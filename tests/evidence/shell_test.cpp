@@ -78,6 +78,8 @@ TEST(Shell, TakesBothBranchesOfWhatItCannotDecide) {
   EXPECT_THAT(words("A=(a); B=1\nif [[ -d x ]]; then A+=(b); B=1; else B=1; fi\ntorchrun ${A[@]} $B"),
               ElementsAre("a", "? line 2 decides A", "1"));
   EXPECT_THAT(words("if [ ! -f x ]; then echo no; exit 1; fi; torchrun a"), ElementsAre("a"));
+  EXPECT_THAT(words("N=8; if nvidia-smi | grep -q GB200; then N=4; fi; hash srun && M=1 || M=2; torchrun $N $M"),
+              ElementsAre("? line 1 decides N", "? line 1 decides M"));
   EXPECT_THAT(words("D=bf16; [[ $D == b* && -z \"$E\" || $D != x ]] && K=1 || K=2; torchrun $K"), ElementsAre("1"));
   EXPECT_THAT(words("if [ -z \"$N\" ]; then N=4; fi; [[ -z $1 ]] && M=2; torchrun $N $M"), ElementsAre("4", "2"));
   EXPECT_THAT(words("Z=$2; if [ \"$Z\" == \"\" ]; then Z=3; fi; torchrun $Z"), ElementsAre("3"));
