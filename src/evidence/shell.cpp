@@ -54,15 +54,16 @@ void Shell::set(const std::string& name, const std::string& value, bool exported
 
 void Shell::run(Text script, std::int64_t first_line) {
   follow(ShellReader(scripts_.emplace_back(script), first_line), &Shell::whole_script);
-  state_.ended = false;
+  state_.ended = state_.exited = false;
 }
 
-void Shell::follow(const ShellReader& from, Status (Shell::*part)()) {
+Status Shell::follow(const ShellReader& from, Status (Shell::*part)()) {
   const ShellReader outer = std::exchange(reader_, from);
   const int most = std::exchange(most_commands_, commands_ + deepest_commands);
-  (this->*part)();
+  const Status status = (this->*part)();
   reader_ = outer;
   most_commands_ = most;
+  return status;
 }
 
 Status Shell::whole_script() {
@@ -86,12 +87,13 @@ Shell::State Shell::remembered(std::size_t weight) {
 // A script that exits before it launches anything has checked its user's settings: assumes that the check passes.
 void Shell::pass_check(std::int64_t line) {
   if (!state_.ended || !failed_ || !launches_.empty()) return;
-  state_.ended = failed_ = false;
+  state_.ended = state_.exited = failed_ = false;
   refuse(line, "it stops here unless its settings are filled in");
 }
 
 // Marks whatever differs from another outcome as unknown.
 void Shell::merge(const State& other, std::int64_t line) {
+  maybe_ends_ += other.ended || state_.ended ? 1 : 0;
   if (other.ended) return;
   if (state_.ended) {
     state_ = other;
@@ -249,7 +251,7 @@ Status Shell::choice() {
   if (reader_.eat_word("else")) status = decided ? skip(&Shell::sequence) : sequence();
   reader_.eat_word("fi");
   for (auto outcome = outcomes.rbegin(); outcome != outcomes.rend(); ++outcome) merge(outcome->first, outcome->second);
-  return outcomes.empty() ? status : true;
+  return outcomes.empty() ? status : std::nullopt;
 }
 
 Status Shell::cases() {
@@ -283,7 +285,7 @@ Status Shell::cases() {
     if (!reader_.eat(";;&") && !reader_.eat(";;")) reader_.eat(")");
   }
   if (outcome && !any) merge(before, line);
-  return status;
+  return outcome ? std::nullopt : status;
 }
 
 // Reads the commands between do and done, or between braces.

@@ -100,7 +100,7 @@ class Shell {
   struct State {
     std::map<std::string, Variable, std::less<>> variables;
     std::optional<std::vector<std::string>> arguments;  // $1, …; nothing: given by the user, unknown
-    bool ended = false;                                 // reached exit or return
+    bool ended = false, exited = false;                 // reached exit or return; exit
     bool exports_all = false;                           // set -a
   };
   /// Whether a command succeeds; nothing if the script alone does not determine it.
@@ -139,7 +139,7 @@ class Shell {
   std::optional<std::int64_t> arithmetic(std::string_view text);
 
   // shell.cpp: each function that reads a part of the script also follows it, unless it is skipped.
-  void follow(const ShellReader& from, Status (Shell::*part)());
+  Status follow(const ShellReader& from, Status (Shell::*part)());
   Status skip(Status (Shell::*part)());
   bool follows() const { return !skips_ && !state_.ended; }
   Status whole_script();
@@ -187,7 +187,9 @@ class Shell {
   int depth_ = 0, nesting_ = 0;           // functions and files; expansions
   int commands_ = 0, most_commands_ = 0;  // nested commands and their limit
   bool skips_ = false;
-  bool failed_ = false;  // ended with a failure status
+  bool failed_ = false;          // ended with a failure status
+  Status returned_;              // status that the last exit or return gave
+  std::int64_t maybe_ends_ = 0;  // branches that end, of conditions that are undecided
 };
 
 /// Returns whether a command may start a program on other ranks or in Python.

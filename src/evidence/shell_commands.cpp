@@ -59,18 +59,19 @@ void Shell::keep_document(const std::vector<ShellRedirect>& redirects, const std
   if (name.ends_with(".sh")) others_.insert_or_assign(kept.first->first, kept.first->second);
 }
 
-// Runs a function or a given file with its own arguments. Returns nothing if it is nested too deeply.
+// Runs a function or a given file with its own arguments. Returns its status; nothing also if it is nested too deeply.
 Status Shell::run_inside(const ShellReader& from, Status (Shell::*part)(),
                          std::optional<std::vector<std::string>> arguments) {
   constexpr int deepest = 16, most_commands = 256;
   if (depth_ >= deepest || commands_ > most_commands) return std::nullopt;
   ++depth_;
   auto outer = std::exchange(state_.arguments, std::move(arguments));
-  follow(from, part);
+  const std::int64_t maybe_ended = maybe_ends_;
+  const Status last = follow(from, part), status = state_.ended ? returned_ : last;
   state_.arguments = std::move(outer);
-  state_.ended = false;
+  state_.ended = state_.exited;
   --depth_;
-  return true;
+  return maybe_ends_ == maybe_ended ? status : std::nullopt;
 }
 
 // "source env.sh", "bash train.sh 8": the word at `name` is the file, and the words after it are its arguments.
@@ -79,7 +80,8 @@ bool Shell::run_file(const std::vector<std::string>& words, std::size_t name) {
   if (found == others_.end()) return false;
   std::optional<std::vector<std::string>> arguments;
   if (name + 1 < words.size()) arguments.emplace(words.begin() + static_cast<std::ptrdiff_t>(name) + 1, words.end());
-  return run_inside(ShellReader(found->second), &Shell::whole_script, std::move(arguments)).has_value();
+  run_inside(ShellReader(found->second), &Shell::whole_script, std::move(arguments));
+  return true;
 }
 
 // "N=8 bash train.sh": another process, which takes what it sets with it.
@@ -105,7 +107,9 @@ Status Shell::run_builtin(const std::vector<std::string>& words, const NameValue
   if (name == "true" || name == ":" || name == "false") return name != "false";
   if (name == "exit" || name == "return") {
     state_.ended = true;
-    failed_ = name == "exit" && words.size() > 1 && words[1] != "0";
+    state_.exited = name == "exit";
+    failed_ = state_.exited && words.size() > 1 && words[1] != "0";
+    returned_ = words.size() > 1 && !is_unknown(words[1]) ? Status(words[1] == "0") : std::nullopt;
     return true;
   }
   if (name == "shift" && state_.arguments) {

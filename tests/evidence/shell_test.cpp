@@ -97,6 +97,24 @@ TEST(Shell, TakesBothBranchesOfWhatItCannotDecide) {
               ElementsAre("? line 1 decides N", "? line 1 decides M"));
 }
 
+TEST(Shell, TakesTheStatusOfAFunction) {
+  EXPECT_THAT(words("T=2; several() { [ $T -gt 4 ]; }; N=1; if several; then N=8; fi; several || M=3; torchrun $N $M"),
+              ElementsAre("1", "3"));
+  EXPECT_THAT(words("f() { if [ $1 = a ]; then return 1; fi; N=2; return 0; }; f a && N=3; f b && M=4\n"
+                    "torchrun ${N:-none} $M"),
+              ElementsAre("2", "4"));
+  for (const std::string rest : {"fi; return 0", "else return 0; fi"})
+    EXPECT_THAT(words("f() { if [ -f x ]; then return 1; " + rest + "; }; N=1; f && N=2; torchrun $N"),
+                ElementsAre("? line 1 decides N"));
+}
+
+TEST(Shell, EndsWithAFunctionThatExits) {
+  EXPECT_THAT(words("one() { torchrun a; exit 0; }; N=1; if [ $N = 1 ]; then one; fi; torchrun b"), ElementsAre("a"));
+  EXPECT_THAT(words("usage() { echo no; exit 1; }; [ -f x ] || usage; [ -n \"$N\" ] || usage; torchrun b"),
+              ElementsAre("b"));
+  EXPECT_THAT(words("f() { N=2; return; N=3; }; f; torchrun $N"), ElementsAre("2"));
+}
+
 TEST(Shell, WhatASubshellSetsIsLostWithIt) {
   EXPECT_THAT(words("N=1; (N=2; exit 3); torchrun $N"), ElementsAre("1"));
   EXPECT_THAT(words("N=1; (N=2; torchrun $N)"), ElementsAre("2"));
