@@ -112,9 +112,11 @@ class Shell {
   /// Follows a script. Throws Error if it is nested too deeply or its texts grow beyond the limit.
   void run(std::string_view script, std::int64_t first_line = 1);
   void set(const std::string& name, const std::string& value, bool exported);
-  /// Follows a given file, or one that the script has written; the words after its name are its arguments. Returns
-  /// false if there is no such file.
-  bool run_file(const std::vector<std::string>& words, std::size_t name = 0);
+  /// Follow a text, or a given file or one that the script has written, as another process: of the variables only these
+  /// reach it, and it takes what it sets with it. The words after a file's name are its arguments; returns false if
+  /// there is no such file.
+  void run_process(std::string_view script, std::int64_t first_line, const NameValues& environment);
+  bool run_process(const std::vector<std::string>& words, std::size_t name, const NameValues& environment);
 
   const std::vector<ShellLaunch>& launches() const { return launches_; }
   /// Here-documents written into files, by name, and those run by another shell or batch system.
@@ -164,7 +166,9 @@ class Shell {
   Status simple();
   Status run_simple(const std::vector<std::string>& raw, const std::vector<ShellRedirect>& redirects);
   Status run_builtin(const std::vector<std::string>& words, const NameValues& before, bool& known);
-  bool run_process(const std::vector<std::string>& words, std::size_t name, const NameValues& environment);
+  bool run_file(const std::vector<std::string>& words, std::size_t name);
+  State begin_process(const NameValues& environment);
+  NameValues exported() const;
   Status run_inside(const ShellReader& from, Status (Shell::*part)(),
                     std::optional<std::vector<std::string>> arguments);
   bool assign(std::string_view word, bool exported);

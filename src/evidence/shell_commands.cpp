@@ -84,13 +84,39 @@ bool Shell::run_file(const std::vector<std::string>& words, std::size_t name) {
   return true;
 }
 
-// "N=8 bash train.sh": another process, which takes what it sets with it.
-bool Shell::run_process(const std::vector<std::string>& words, std::size_t name, const NameValues& environment) {
+// Leaves only these variables, and those of Slurm, which each process gets. Returns the state before.
+Shell::State Shell::begin_process(const NameValues& environment) {
   State outside = remembered(1);
+  std::erase_if(state_.variables, [](const auto& variable) { return !variable.first.starts_with("SLURM_"); });
+  state_.exports_all = false;
   for (const auto& [variable, value] : environment) set(variable, value, true);
+  return outside;
+}
+
+void Shell::run_process(Text script, std::int64_t first_line, const NameValues& environment) {
+  State outside = begin_process(environment);
+  run(script, first_line);
+  state_ = std::move(outside);
+}
+
+// "N=8 bash train.sh"
+bool Shell::run_process(const std::vector<std::string>& words, std::size_t name, const NameValues& environment) {
+  State outside = begin_process(environment);
   const bool ran = run_file(words, name);
   state_ = std::move(outside);
   return ran;
+}
+
+// Returns the variables that reach a process, in the order of their assignment.
+NameValues Shell::exported() const {
+  std::vector<std::pair<std::int64_t, std::string>> order;
+  for (const auto& [name, variable] : state_.variables) {
+    if (variable.exported && !variable.items.empty()) order.emplace_back(variable.order, name);
+  }
+  std::ranges::sort(order);
+  NameValues values;
+  for (const auto& [when, name] : order) values.emplace_back(name, find(name)->items.front());
+  return values;
 }
 
 // `before`: assignments in front of the command.
@@ -156,7 +182,9 @@ Status Shell::run_builtin(const std::vector<std::string>& words, const NameValue
   const auto script = std::ranges::find_if(words, [&](Text word) { return others_.contains(file_name(word)); });
   // A command that runs on many ranks is treated as a launch.
   if (script == words.end() || known || (name != "sbatch" && may_start({words.begin(), script}))) return true;
-  known = run_process(words, static_cast<std::size_t>(script - words.begin()), before);
+  NameValues environment = exported();
+  for (const auto& [variable, value] : before) set_last(environment, variable, value);
+  known = run_process(words, static_cast<std::size_t>(script - words.begin()), environment);
   return true;
 }
 
@@ -249,13 +277,7 @@ Status Shell::run_simple(const std::vector<std::string>& raw, const std::vector<
   if (known) return status;
   constexpr std::size_t most = 1000;
   if (!may_start(words) || launches_.size() >= most) return std::nullopt;
-  ShellLaunch launch{line, std::move(words), {}};
-  std::vector<std::pair<std::int64_t, std::string>> order;
-  for (const auto& [name, variable] : state_.variables) {
-    if (variable.exported && !variable.items.empty()) order.emplace_back(variable.order, name);
-  }
-  std::ranges::sort(order);
-  for (const auto& [when, name] : order) launch.environment.emplace_back(name, find(name)->items.front());
+  ShellLaunch launch{line, std::move(words), exported()};
   for (const auto& [name, value] : before_command) set_last(launch.environment, name, value);
   launches_.push_back(std::move(launch));
   return true;

@@ -115,6 +115,18 @@ TEST(Launches, FollowsTheScriptThatItsLauncherStarts) {
           {testing::Pair("ranks", evidence::Value(32)), testing::Pair("layers", evidence::Value(4))}));
 }
 
+TEST(Launches, GivesAnotherScriptWhatIsExportedWhereItStarts) {
+  const TemporaryFolder scratch;
+  const std::string train = scratch.write("train.sh",
+                                          "#!/bin/bash\npython pretrain_gpt.py --num-layers 4 --hidden-size 512 "
+                                          "--num-attention-heads 8 --seq-length 512 --micro-batch-size ${M:-1} "
+                                          "--tensor-model-parallel-size $T\n");
+  EXPECT_THAT(
+      launched({train, scratch.write("go.sh", "#!/bin/bash\nexport T=2\nM=4\nsrun -n 16 bash train.sh\nT=8\n")}).facts,
+      testing::IsSupersetOf(
+          {testing::Pair("tp", evidence::Value(2)), testing::Pair("micro_batch", evidence::Value(1))}));
+}
+
 // harness supports sharding within nodes, also with tensor parallelism.
 TEST(Launches, ShardsWithinNodesBesideTensorParallelism) {
   const TemporaryFolder scratch;

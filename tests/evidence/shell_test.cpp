@@ -157,6 +157,7 @@ TEST(Shell, FollowsFilesThatWereGiven) {
   EXPECT_THAT(words("source ./env.sh; torchrun $N", {{"env.sh", "export N=4"}}), ElementsAre("4"));
   EXPECT_THAT(words("N=1; bash ./env.sh; torchrun $N", {{"env.sh", "export N=4"}}), ElementsAre("1"));
   EXPECT_THAT(words("N=1; N=4 bash go.sh", {{"go.sh", "torchrun ${N:-2}"}}), ElementsAre("4"));
+  EXPECT_THAT(words("N=1; export M=4; bash go.sh", {{"go.sh", "torchrun ${N:-2} ${M:-2}"}}), ElementsAre("2", "4"));
   evidence::Shell shell;
   shell.run("N=4\ncat > c.json <<EOF\n{\"a\": $N}\nEOF\ncat <<'EOF' > d.json\n$N\nEOF\n");
   EXPECT_EQ(shell.documents().at("c.json"), "{\"a\": 4}\n");
