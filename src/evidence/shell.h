@@ -179,8 +179,9 @@ class Shell {
   std::map<std::string, std::string> others_;
   State state_;
   ShellReader reader_;
-  std::map<std::string, ShellReader, std::less<>> functions_;  // positioned at their bodies
-  std::list<std::string> scripts_;                             // texts that the readers refer to
+  std::map<std::string, ShellReader, std::less<>> functions_;           // positioned at their bodies
+  std::vector<std::map<std::string, std::optional<Variable>>> locals_;  // of each function: what they hide
+  std::list<std::string> scripts_;                                      // texts that the readers refer to
   std::vector<std::string> reasons_;
   std::vector<ShellLaunch> launches_;
   std::map<std::string, std::string> documents_;

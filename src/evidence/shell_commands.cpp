@@ -123,8 +123,16 @@ NameValues Shell::exported() const {
 Status Shell::run_builtin(const std::vector<std::string>& words, const NameValues& before, bool& known) {
   const std::string name = file_name(words.front());
   const std::vector<std::string> arguments(words.begin() + 1, words.end());
-  if (const auto function = functions_.find(name); function != functions_.end())
-    return run_inside(function->second, &Shell::command, arguments);
+  if (const auto function = functions_.find(name); function != functions_.end()) {
+    locals_.emplace_back();
+    const Status status = run_inside(function->second, &Shell::command, arguments);
+    for (auto& [variable, outside] : locals_.back()) {
+      state_.variables.erase(variable);
+      if (outside) state_.variables.emplace(variable, std::move(*outside));
+    }
+    locals_.pop_back();
+    return status;
+  }
   if (name == "[" || name == "test") {
     std::vector<std::string> rest = arguments;
     if (name == "[" && !rest.empty() && rest.back() == "]") rest.pop_back();
@@ -262,6 +270,11 @@ Status Shell::run_simple(const std::vector<std::string>& raw, const std::vector<
         kept = exported && word == "-n";
         exported = (exported && !kept) || word.find('x') != Text::npos;
         continue;
+      }
+      if (raw[first] == "local" && !locals_.empty()) {
+        const std::string name = word.substr(0, name_length(word));
+        const Variable* outside = find(name);
+        locals_.back().try_emplace(name, outside == nullptr ? std::nullopt : std::optional(*outside));
       }
       const bool assigned = assign(word, exported);
       const auto found = state_.variables.find(assigned ? assigned_name(word) : Text(word));

@@ -121,10 +121,13 @@ TEST(Launches, GivesAnotherScriptWhatIsExportedWhereItStarts) {
                                           "#!/bin/bash\npython pretrain_gpt.py --num-layers 4 --hidden-size 512 "
                                           "--num-attention-heads 8 --seq-length 512 --micro-batch-size ${M:-1} "
                                           "--tensor-model-parallel-size $T\n");
-  EXPECT_THAT(
-      launched({train, scratch.write("go.sh", "#!/bin/bash\nexport T=2\nM=4\nsrun -n 16 bash train.sh\nT=8\n")}).facts,
-      testing::IsSupersetOf(
-          {testing::Pair("tp", evidence::Value(2)), testing::Pair("micro_batch", evidence::Value(1))}));
+  for (const std::string go : {"export T=2\nM=4\nsrun -n 16 bash train.sh\nT=8\n",
+                               "T=8\nf() { local T=2; export T; srun -n 16 bash train.sh; }\nf\n"}) {
+    EXPECT_THAT(launched({train, scratch.write("go.sh", "#!/bin/bash\n" + go)}).facts,
+                testing::IsSupersetOf(
+                    {testing::Pair("tp", evidence::Value(2)), testing::Pair("micro_batch", evidence::Value(1))}))
+        << go;
+  }
 }
 
 // harness supports sharding within nodes, also with tensor parallelism.

@@ -153,6 +153,12 @@ TEST(Shell, RunsNothingAndOpensNothing) {
   EXPECT_THAT(words("torchrun $HOME"), ElementsAre("? line 1: HOME is not set in this script"));
 }
 
+TEST(Shell, WhatIsLocalToAFunctionIsLostWithIt) {
+  EXPECT_THAT(words("N=1; f() { local N=$1 M=2; K=$((N * M)); }; f 4; torchrun $N ${M:-none} $K"),
+              ElementsAre("1", "none", "8"));
+  EXPECT_THAT(words("f() { local N=8; export N; bash go.sh; }; f", {{"go.sh", "torchrun ${N:-2}"}}), ElementsAre("8"));
+}
+
 TEST(Shell, FollowsFilesThatWereGiven) {
   EXPECT_THAT(words("source ./env.sh; torchrun $N", {{"env.sh", "export N=4"}}), ElementsAre("4"));
   EXPECT_THAT(words("N=1; bash ./env.sh; torchrun $N", {{"env.sh", "export N=4"}}), ElementsAre("1"));
