@@ -185,7 +185,8 @@ Status Shell::command() {
 Status Shell::compound() {
   if (reader_.eat_word("if")) return choice();
   if (reader_.eat_word("case")) return cases();
-  if (reader_.eat_word("for") || reader_.eat_word("select")) return each();
+  if (reader_.eat_word("for")) return each(true);
+  if (reader_.eat_word("select")) return each(false);
   const bool until = reader_.eat_word("until");
   if (until || reader_.eat_word("while")) {
     const std::size_t begin = reader_.place();
@@ -299,7 +300,27 @@ Status Shell::body() {
   return true;
 }
 
-Status Shell::each() {
+// Follows a loop word by word. Returns false and changes nothing if it launches something or may leave out words.
+bool Shell::each_in_turn(const std::string& name, const std::vector<std::string>& items) {
+  const ShellReader begin = reader_;
+  const State outside = remembered(16);
+  const std::size_t before = launches_.size();
+  for (const std::string& item : items) {
+    reader_ = begin;
+    set(name, item, false);
+    body();
+    const bool leaves = state_.ended || has_any(reader_.since(begin.place()), "break|continue");
+    if (launches_.size() == before && !leaves) continue;
+    launches_.resize(before);
+    state_ = outside;
+    reader_ = begin;
+    return false;
+  }
+  return true;
+}
+
+// `in_turn`: for each of the words; otherwise for those that the user selects.
+Status Shell::each(bool in_turn) {
   const std::int64_t line = reader_.line();
   reader_.skip_blanks();
   if (reader_.at("((")) return repetition("", compound());
@@ -313,15 +334,21 @@ Status Shell::each() {
   const std::vector<std::string> items = follows() ? words_of(raw) : raw;
   if (!follows() || (items.empty() && !raw.empty())) return skip(&Shell::body);
   const std::size_t before = launches_.size();
-  const bool one = items.size() == 1 && !is_unknown(items.front());
+  // "{0..7}" and "*.sh" stand for words that are not known here.
+  const auto stands_for_more = [](const std::string& item) {
+    return is_unknown(item) || item.find_first_of("{*?[") != Text::npos;
+  };
+  const bool known = in_turn && !items.empty() && std::ranges::none_of(items, stands_for_more);
+  const bool one = known && items.size() == 1;
+  constexpr std::size_t most_turns = 16;
+  if (known && !one && items.size() <= most_turns && is_name(name) && each_in_turn(name, items)) return true;
   const State skipped = remembered(1);
   if (is_name(name))
     set(name, one ? items.front() : unknown(fmt::format("line {}: a loop changes {}", line, name)), false);
   body();
   if (!one && !state_.ended) merge(skipped, line);  // it was followed once and may run more often
   if (launches_.size() == before || one) return true;
-  const bool counted = std::ranges::none_of(items, is_unknown) && !items.empty();
-  refuse(line, counted ? fmt::format("a loop over {} launches", items.size()) : "a loop around a launch");
+  refuse(line, known ? fmt::format("a loop over {} launches", items.size()) : "a loop around a launch");
   return true;
 }
 

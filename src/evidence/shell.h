@@ -153,7 +153,8 @@ class Shell {
   Status condition();
   Status choice();
   Status cases();
-  Status each();
+  Status each(bool in_turn);
+  bool each_in_turn(const std::string& name, const std::vector<std::string>& items);
   Status repetition(std::string_view condition, Status runs);
   Status body();
   Status function(const std::string& name);

@@ -94,7 +94,12 @@ TEST(Shell, TakesBothBranchesOfWhatItCannotDecide) {
   EXPECT_THAT(words("while [[ $# -gt 0 ]]; do X=$1; shift; done; X=${X:-8}; torchrun $X"), ElementsAre("8"));
   EXPECT_THAT(words("N=1; M=0; while [ $N -lt 8 ]; do N=$((N * 2)); done; for h in a b; do M=$((M + 1)); done\n"
                     "torchrun $N $M"),
-              ElementsAre("? line 1 decides N", "? line 1 decides M"));
+              ElementsAre("? line 1 decides N", "2"));
+  EXPECT_THAT(words("N=1; A=(); for i in 2 3; do N=$((N * i)); K=8; A+=(--a$i); done; torchrun $N $K ${A[@]} $i"),
+              ElementsAre("6", "8", "--a2", "--a3", "3"));
+  for (const std::string loop : {"for i in {1..4}; do N=$((N + 1)); done", "for f in *.sh; do N=2; done",
+                                 "for i in 1 2; do N=$i; break; done", "select N in 1 2; do break; done"})
+    EXPECT_THAT(words("N=1\n" + loop + "\ntorchrun $N"), ElementsAre(testing::StartsWith("? line 2"))) << loop;
 }
 
 TEST(Shell, TakesTheStatusOfAFunction) {
