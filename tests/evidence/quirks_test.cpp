@@ -82,6 +82,10 @@ TEST(Quirks, OfConfigurations) {
        "    seq_length: ${training.model.encoder_seq_length}\n",
        "sequence: 512\n"},
       {"nemo.yaml",
+       "length: &length 4096  # tokens\ntrainer: {devices: &gpus 8, limit: *gpus}\nmodel: &model\n  num_layers: 2\n"
+       "  encoder_seq_length: *length\n  global_batch_size: *gpus\n  micro_batch_size: 1\nagain: *model\n",
+       "sequence: 4096\nranks: 8\nglobal_batch: 8\n"},
+      {"nemo.yaml",
        "trainer: {devices: 8}\nmodel:\n  encoder_seq_length: 2048\n  num_layers: 2\n"
        "  data: {train_ds: {packed_sequence: true, packed_sequence_size: 8192}}\n",
        "batching: packed\nsequence: 8192\n"},
