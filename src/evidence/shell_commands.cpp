@@ -296,9 +296,19 @@ Status Shell::run_simple(const std::vector<std::string>& raw, const std::vector<
   return true;
 }
 
-// Computes "N = 4", "N *= 2" or a value, for let and (( )).
+// Computes "N = 4", "N *= 2", "N++" or a value, for let and (( )).
 Status Shell::compute(Text text) {
   text = trim(text);
+  for (const Text step : {"++", "--"}) {
+    const std::string add = fmt::format("{}= 1", step[0]);
+    if (text.starts_with(step) && is_name(trim(text.substr(2))))
+      return compute(fmt::format("{} {}", text.substr(2), add));
+    const Text counted = trim(text.substr(0, text.size() - std::min<std::size_t>(text.size(), 2)));
+    if (!text.ends_with(step) || !is_name(counted)) continue;
+    const auto before = arithmetic(counted);
+    compute(fmt::format("{} {}", counted, add));
+    return before ? Status(*before != 0) : std::nullopt;
+  }
   const Text name = text.substr(0, name_length(text));
   const std::size_t equals = std::min(text.find_first_not_of(" \t+-*/%", name.size()), text.size());
   const bool assigns = !name.empty() && text.substr(equals).starts_with('=') && text.substr(equals, 2) != "==";
