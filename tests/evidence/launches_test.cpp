@@ -45,6 +45,10 @@ TEST(Quirks, OfLaunches) {
        "--nproc-per-node $SLURM_GPUS_PER_TASK pretrain_gpt.py --num-layers 4\n",
        "ranks: 4\n"},
       {"go.sh",
+       "#!/bin/bash\n#SBATCH -N 2 --gres=gpu:p100:4(S:0-1),lscratch:100\ntorchrun --nnodes 2 --nproc-per-node "
+       "$SLURM_GPUS_ON_NODE pretrain_gpt.py --num-layers 4\n",
+       "ranks: 8\n"},
+      {"go.sh",
        "accelerate launch --num_processes 8 --use_fsdp --fsdp-sharding-strategy SHARD_GRAD_OP --mixed_precision bf16 "
        "train.py --model_name_or_path gpt2 --block_size 512\n",
        "layers: 12\nranks: 8\nsharding: gradients\nprecision: bf16\n"},
