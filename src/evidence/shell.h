@@ -170,6 +170,7 @@ class Shell {
   bool run_file(const std::vector<std::string>& words, std::size_t name);
   State begin_process(const NameValues& environment);
   NameValues exported() const;
+  void hide(const std::string& name);
   Status run_inside(const ShellReader& from, Status (Shell::*part)(),
                     std::optional<std::vector<std::string>> arguments);
   bool assign(std::string_view word, bool exported);

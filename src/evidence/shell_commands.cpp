@@ -119,12 +119,22 @@ NameValues Shell::exported() const {
   return values;
 }
 
+// Gives a variable back when the function returns.
+void Shell::hide(const std::string& name) {
+  const Variable* outside = find(name);
+  locals_.back().try_emplace(name, outside == nullptr ? std::nullopt : std::optional(*outside));
+}
+
 // `before`: assignments in front of the command.
 Status Shell::run_builtin(const std::vector<std::string>& words, const NameValues& before, bool& known) {
   const std::string name = file_name(words.front());
   const std::vector<std::string> arguments(words.begin() + 1, words.end());
   if (const auto function = functions_.find(name); function != functions_.end()) {
     locals_.emplace_back();
+    for (const auto& [variable, value] : before) {
+      hide(variable);
+      set(variable, value, true);
+    }
     const Status status = run_inside(function->second, &Shell::command, arguments);
     for (auto& [variable, outside] : locals_.back()) {
       state_.variables.erase(variable);
@@ -271,11 +281,7 @@ Status Shell::run_simple(const std::vector<std::string>& raw, const std::vector<
         exported = (exported && !kept) || word.find('x') != Text::npos;
         continue;
       }
-      if (raw[first] == "local" && !locals_.empty()) {
-        const std::string name = word.substr(0, name_length(word));
-        const Variable* outside = find(name);
-        locals_.back().try_emplace(name, outside == nullptr ? std::nullopt : std::optional(*outside));
-      }
+      if (raw[first] == "local" && !locals_.empty()) hide(word.substr(0, name_length(word)));
       const bool assigned = assign(word, exported);
       const auto found = state_.variables.find(assigned ? assigned_name(word) : Text(word));
       if (found != state_.variables.end() && (exported || kept)) found->second.exported = exported;

@@ -164,6 +164,8 @@ TEST(Shell, RunsNothingAndOpensNothing) {
 TEST(Shell, WhatIsLocalToAFunctionIsLostWithIt) {
   EXPECT_THAT(words("N=1; f() { local N=$1 M=2; K=$((N * M)); }; f 4; torchrun $N ${M:-none} $K"),
               ElementsAre("1", "none", "8"));
+  EXPECT_THAT(words("N=1; f() { K=${N}${M:-0}; }; N=4 M=2 f; torchrun $K $N ${M:-none}"),
+              ElementsAre("42", "1", "none"));
   EXPECT_THAT(words("f() { local N=8; export N; bash go.sh; }; f", {{"go.sh", "torchrun ${N:-2}"}}), ElementsAre("8"));
 }
 
