@@ -109,7 +109,7 @@ const std::vector<KeyRow> torchtitan_keys = key_rows(
     "experimental.pipeline_parallel_degree=layout.pipeline_parallel",
     {
         {"parallelism.enable_async_tensor_parallel|experimental.enable_async_tensor_parallel", "tp_overlap",
-         "true=true|false=false"},
+         "=true|true=true|false=false"},
         {"parallelism.enable_sequence_parallel", "sequence_parallel", "true=true|false=false"},
     });
 inline constexpr std::array<CannotRow, 3> torchtitan_cannot{{

@@ -207,7 +207,8 @@ void translate(TrainingJob& job) {
     if (setting.key.starts_with("--")) {  // custom programs mostly use common names
       const std::string word = replaced(setting.key.substr(2), {{'-', "_"}});
       if (framework.empty() || framework == "hugging face trainer") setting.key = word;
-      if (is_one_of("torchtitan|nanogpt|maxtext", framework)) setting.key = setting.key.substr(2);
+      if (framework == "torchtitan") setting.key = replaced(setting.key.substr(2), {{'-', "_"}});
+      if (is_one_of("nanogpt|maxtext", framework)) setting.key = setting.key.substr(2);
       if (framework == "bridge options") setting.key = "--" + word;
     }
     if (job.framework == "megatron-lm" && setting.framework.empty() && setting.key.starts_with("--")) {

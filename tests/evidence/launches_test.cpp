@@ -48,6 +48,10 @@ TEST(Quirks, OfLaunches) {
        "#!/bin/bash\n#SBATCH -N 2 --gres=gpu:p100:4(S:0-1),lscratch:100\ntorchrun --nnodes 2 --nproc-per-node "
        "$SLURM_GPUS_ON_NODE pretrain_gpt.py --num-layers 4\n",
        "ranks: 8\n"},
+      {"go.sh",  // tyro takes either spelling
+       "torchrun --nproc-per-node 8 -m torchtitan.train --module llama3 --config llama3_8b "
+       "--parallelism.tensor-parallel-degree 2 --parallelism.enable-async-tensor-parallel\n",
+       "tp: 2\ntp_overlap: true\n"},
       {"go.sh",
        "accelerate launch --num_processes 8 --use_fsdp --fsdp-sharding-strategy SHARD_GRAD_OP --mixed_precision bf16 "
        "train.py --model_name_or_path gpt2 --block_size 512\n",
