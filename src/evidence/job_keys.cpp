@@ -40,8 +40,9 @@ void as_megatron_flags(TrainingJob& job) {
   for (ForeignSetting& setting : job.settings) {
     const bool fields =
         is_one_of(like_megatron, setting.framework) || (setting.framework.empty() && !setting.key.starts_with('-'));
+    constexpr Text other_sections = "checkpoint.|validation_ds.|test_ds.|vision";  // with keys of the same names
     if (!fields || is_one_of("program|argument|mixed_precision", setting.key) || setting.key.starts_with("trainer.") ||
-        contains(setting.key, "checkpoint."))
+        has_any(setting.key, other_sections))
       continue;
     const std::string word = replaced(setting.key.substr(setting.key.rfind('.') + 1), {{'-', "_"}});
     if (word == "num_query_groups" && setting.origin != dumped_arguments)
