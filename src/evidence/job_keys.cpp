@@ -97,8 +97,8 @@ void keep(TrainingJob& job, const ForeignSetting& setting, Text here, std::optio
   } else if (!setting.why_unknown.empty()) {
     job.set_unknown(here, "unknown", setting.why_unknown);
     add_once(job.refused, setting.why_unknown);
-  } else if (setting.value == "auto" && !ours) {
-    job.set_unknown(here, "unknown", origin + ": auto");
+  } else if (setting.value == "auto" && !ours) {  // stands for what another file says
+    if (!job.has(here)) job.set_unknown(here, "unknown", origin + ": auto");
   } else if (ours) {
     job.set(here, *ours, origin);
   } else if (!setting.value.empty() && !is_one_of("false|False|none|None|no|null|0", setting.value)) {

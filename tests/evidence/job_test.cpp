@@ -247,6 +247,20 @@ TEST(Job, JoinsAScriptAndTheFilesThatItNames) {
   EXPECT_EQ(fact("global_batch"), evidence::Value(std::int64_t{64}));
 }
 
+TEST(Job, TakesAutoForWhatAnotherFileSays) {
+  const TemporaryFolder scratch;
+  const Answer answer = job_of(
+      {scratch.write("go.sh",
+                     "accelerate launch --config_file acc.yaml train.py --model_name_or_path gpt2 "
+                     "--per_device_train_batch_size 2 --block_size 512\n"),
+       scratch.write("acc.yaml",
+                     "distributed_type: DEEPSPEED\nmixed_precision: bf16\nnum_processes: 8\n"
+                     "deepspeed_config:\n  deepspeed_config_file: ds.json\n"),
+       scratch.write("ds.json", R"({"bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"},)"
+                                R"( "train_micro_batch_size_per_gpu": "auto", "zero_optimization": {"stage": 2}})")});
+  EXPECT_EQ(join(missing("precision: bf16\nmicro_batch: 2\nranks: 8\nsharding: gradients\n", answer), "\n"), "");
+}
+
 TEST(Job, TakesWhatTheLogSays) {
   const TemporaryFolder scratch;
   std::string log = text_of(job_sample("megatron-arguments.log"));
