@@ -283,9 +283,11 @@ void TrainingLogReader::bar(std::string_view text) {
   const double seconds = seconds_of_clock(clock.until("<"));
   if (!(seconds >= 0) || clock.rest.empty()) return;
   const bool other = total != bar_total_;
-  if (other && seconds < bar_clock_) return;  // of an evaluation, which runs while the training's clock goes on
+  // An evaluation runs while the training's bar is not full, and that bar's clock goes on.
+  if (other && bar_open_ && seconds < bar_clock_) return;
   bar_clock_ = other ? seconds : std::max(bar_clock_, seconds);
   bar_total_ = total;
+  bar_open_ = step < total;
   constexpr double apart = 50;
   if (other || bar_step_ < 0 || step < bar_step_ || seconds < bar_seconds_) {
     if (step < last_iteration_) {
