@@ -260,9 +260,9 @@ bool TrainingLogReader::trainer(std::string_view text) {
   if (std::abs(static_cast<double>(log_.steps) - counted) > off_by + same * counted + 1)
     log_.steps = 0;  // of another bar
   if (log_.steps == 0 && (*steps_s >= precise || off_by < 0.5)) log_.steps = std::llround(counted);
-  if (announced_steps_ == 0 && *steps_s >= precise)
-    size("global_batch",
-         std::llround(std::clamp(number_after(text, "'train_samples_per_second':").value_or(0) / *steps_s, 0.0, 1e15)));
+  const double samples = number_after(text, "'train_samples_per_second':").value_or(0) * log_.run_seconds;
+  if (announced_steps_ == 0 && log_.steps > 0)
+    size("global_batch", std::llround(std::clamp(samples / static_cast<double>(log_.steps), 0.0, 1e15)));
   return true;
 }
 
