@@ -32,7 +32,7 @@ struct CannotRow {
 
 // Not inline: an inline variable may be initialised after the variables of a source file that take a span of it.
 const std::vector<KeyRow> megatron_keys = key_rows(
-    "--max-position-embeddings|--group-query-attention|--num-query-groups|--vocab-size|--bf16|--fp16|"
+    "--max-position-embeddings|--group-query-attention|--num-query-groups|--vocab-size|--bf16|--fp16|--fp8-recipe|"
     "--sequence-parallel|--use-distributed-optimizer|--use-megatron-fsdp|--data-parallel-sharding-strategy|"
     "--num-distributed-optimizer-instances|--num-virtual-stages-per-pipeline-rank|"
     "--num-layers-per-virtual-pipeline-stage|--recompute-method|--decoder-first-pipeline-num-layers|"

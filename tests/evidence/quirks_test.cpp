@@ -89,6 +89,12 @@ TEST(Quirks, OfConfigurations) {
        "trainer: {devices: 8}\nmodel:\n  encoder_seq_length: 2048\n  num_layers: 2\n"
        "  data: {train_ds: {packed_sequence: true, packed_sequence_size: 8192}}\n",
        "batching: packed\nsequence: 8192\n"},
+      {"run_config.yaml",  // a recipe for fp8 alone does not ask for it
+       "model:\n  num_layers: 2\n  fp8: null\n  fp8_recipe: tensorwise\nmixed_precision: {bf16: true, fp8_recipe: "
+       "tensorwise}\n",
+       "precision: bf16\n"},
+      {"run_config.yaml", "model:\n  num_layers: 2\n  fp8: hybrid\nmixed_precision: {bf16: true, fp8_recipe: mxfp8}\n",
+       "precision: mxfp8\n"},
       {"nemo.yaml",
        "trainer: {devices: 8}\nmodel:\n  encoder_seq_length: 2048\n  num_layers: 2\n  global_batch_size: 64\n"
        "  micro_batch_size: 1\n  vision: {num_layers: 40}\n"
