@@ -24,6 +24,8 @@ void as_megatron_flags(TrainingJob& job) {
       "vocab_size=--padded-vocab-size encoder_seq_length=--seq-length bucket_size=--ddp-bucket-size "
       "activations_checkpoint_granularity=--recompute-granularity activations_checkpoint_method=--recompute-method "
       "activations_checkpoint_num_layers=--recompute-num-layers "
+      "num_layers_in_first_pipeline_stage=--decoder-first-pipeline-num-layers "
+      "num_layers_in_last_pipeline_stage=--decoder-last-pipeline-num-layers "
       "virtual_pipeline_model_parallel_size=--num-virtual-stages-per-pipeline-rank",
       {{"gated_linear_unit", "--swiglu", "true="},
        {"share_embeddings_and_output_weights", "--untie-embeddings-and-output-weights", "false="},
@@ -47,7 +49,8 @@ void as_megatron_flags(TrainingJob& job) {
     const std::string word = replaced(setting.key.substr(setting.key.rfind('.') + 1), {{'-', "_"}});
     if (word == "num_query_groups" && setting.origin != dumped_arguments)
       more.push_back({"--group-query-attention", "", setting.origin, "", "megatron-lm"});
-    const bool padded = setting.framework != "megatron-lm";  // Megatron-LM's own vocab_size is the tokenizer's
+    // A tokenizer's vocab_size, and Megatron-LM's own, is not padded yet.
+    const bool padded = setting.framework != "megatron-lm" && !contains(setting.key, "tokenizer.");
     setting.framework = "megatron-lm";
     const auto same_key = [&](const KeyRow& row) { return is_one_of(row.key, word); };
     const auto row = std::ranges::find_if(names, same_key);

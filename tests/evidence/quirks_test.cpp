@@ -93,6 +93,14 @@ TEST(Quirks, OfConfigurations) {
        "model:\n  num_layers: 2\n  fp8: null\n  fp8_recipe: tensorwise\nmixed_precision: {bf16: true, fp8_recipe: "
        "tensorwise}\n",
        "precision: bf16\n"},
+      {"run_config.yaml",
+       "model:\n  num_layers: 2\n  vocab_size: 128256\ntokenizer: {tokenizer_type: NullTokenizer, vocab_size: "
+       "122880}\n",
+       "vocab: 128256\n"},
+      {"run_config.yaml",
+       "model:\n  num_layers: 22\n  pipeline_model_parallel_size: 4\n  num_layers_in_first_pipeline_stage: 5\n"
+       "  num_layers_in_last_pipeline_stage: 5\n",
+       "headline: 5 layers, the others 6\n"},
       {"run_config.yaml", "model:\n  num_layers: 2\n  fp8: hybrid\nmixed_precision: {bf16: true, fp8_recipe: mxfp8}\n",
        "precision: mxfp8\n"},
       {"nemo.yaml",
