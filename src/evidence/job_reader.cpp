@@ -252,6 +252,8 @@ TrainingJob JobReader::finish(const Gaps& gaps, const TrainingLog* log) {
   fill(job, gaps);
   conclude_framework(job);
   fill(job, gaps);
+  // Frameworks print and write its default also for learned positions.
+  if (job.has("model.positions") && job.text("model.positions") != "rotary") job.values.erase("model.rope_theta");
   name_hardware(job);
   conclude_shape(job);
   return job;

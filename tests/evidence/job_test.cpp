@@ -292,6 +292,15 @@ TEST(Job, TakesWhatIsOffOrDerivedInTheArgumentsOfALog) {
   EXPECT_EQ(join(missing("biases: false\noverlap_p2p: false\nprecision: nvfp4\nvpp: 2\n", answers[1]), "\n"), "");
 }
 
+// Megatron-LM prints rotary_base of every job, and a configuration with learned positions takes none.
+TEST(Job, LeavesOutTheBaseOfRotaryPositionsThatItDoesNotHave) {
+  const TemporaryFolder scratch;
+  std::string log = text_of(job_sample("megatron-arguments.log"));
+  log.insert(log.find("0:   seq_length"), "0:   rotary_base ..................................... 10000\n");
+  const Answer answer = job_of({scratch.write("x.log", log)});
+  EXPECT_THAT(answer.configuration, AllOf(HasSubstr("positions: learned"), Not(HasSubstr("rope_theta"))));
+}
+
 // Counted by hand from the published shapes (GFLOP per token, causal attention at half).
 TEST(Job, CountsTheFlopOfKnownModels) {
   for (const auto& [name, sequence, gflop] : {std::tuple("llama3-8b", 8192, 51.47),

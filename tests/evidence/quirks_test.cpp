@@ -51,6 +51,8 @@ TEST(Quirks, OfConfigurations) {
        "positions: rotary\nnorm: layer_norm\nbiases: true\n"},
       {"config.json", R"({"model_type": "other", "hidden_size": 512, "layer_norm_eps": 1e-5, "hidden_act": "gelu"})",
        "positions: learned\nnorm: layer_norm\nbiases: true\n"},
+      {"config.json", R"({"model_type": "other", "hidden_size": 512, "layer_norm_eps": 1e-5, "rope_theta": 10000})",
+       "positions: rotary\nrope_theta: 10000\n"},
       {"config.json", R"({"model_type": "nemotron", "hidden_size": 512, "hidden_act": "relu2"})", "activation: gelu\n"},
       {"sft.yaml", "model_name_or_path: gpt2\nper_device_train_batch_size: 1\npacking: true\ndeepspeed: zero3.json\n",
        "sharding: unknown\nbatching: packed\nrefuse: zero3.json sft.yaml:4\n"},
