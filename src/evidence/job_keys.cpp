@@ -43,7 +43,9 @@ void as_megatron_flags(TrainingJob& job) {
     const bool fields =
         is_one_of(like_megatron, setting.framework) || (setting.framework.empty() && !setting.key.starts_with('-'));
     constexpr Text other_sections = "checkpoint.|validation_ds.|test_ds.|vision";  // with keys of the same names
-    if (!fields || is_one_of("program|argument|mixed_precision", setting.key) || setting.key.starts_with("trainer.") ||
+    const bool of_trainer =
+        setting.key.starts_with("trainer.") && !has_any(setting.key, ".strategy.|.plugins.");  // the two are of NeMo 2
+    if (!fields || is_one_of("program|argument|mixed_precision", setting.key) || of_trainer ||
         has_any(setting.key, other_sections))
       continue;
     const std::string word = replaced(setting.key.substr(setting.key.rfind('.') + 1), {{'-', "_"}});

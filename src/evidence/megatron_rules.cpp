@@ -99,6 +99,7 @@ void precision(TrainingJob& job) {
   take("--bf16", "bf16");
   const ForeignSetting* mixed = job.find("mixed_precision");
   if (mixed == nullptr) mixed = job.find("trainer.precision");
+  if (mixed == nullptr) mixed = job.find("--precision");  // of NeMo 2's plugins
   if (mixed != nullptr) {
     const std::string word = lower(mixed->value);
     for (const Text row : split("16=fp16|bf16=bf16|bfloat16=bf16|fp8=fp8|mxfp8=mxfp8|nvfp4=nvfp4", '|')) {

@@ -91,6 +91,11 @@ TEST(Quirks, OfConfigurations) {
        "trainer: {devices: 8}\nmodel:\n  encoder_seq_length: 2048\n  num_layers: 2\n"
        "  data: {train_ds: {packed_sequence: true, packed_sequence_size: 8192}}\n",
        "batching: packed\nsequence: 8192\n"},
+      {"nemo-2.yaml",
+       "trainer:\n  devices: 8\n  num_nodes: 2\n  plugins: {precision: bf16-mixed}\n  strategy:\n"
+       "    tensor_model_parallel_size: 4\n    pipeline_model_parallel_size: 2\n    ddp: {overlap_grad_reduce: true}\n"
+       "model: {config: {num_layers: 4}}\ndata: {global_batch_size: 64, micro_batch_size: 1, seq_length: 512}\n",
+       "ranks: 16\ntp: 4\npp: 2\nprecision: bf16\noverlap_grad_reduce: true\nglobal_batch: 64\nsequence: 512\n"},
       {"run_config.yaml",  // a recipe for fp8 alone does not ask for it
        "model:\n  num_layers: 2\n  fp8: null\n  fp8_recipe: tensorwise\nmixed_precision: {bf16: true, fp8_recipe: "
        "tensorwise}\n",
