@@ -32,7 +32,7 @@ void as_megatron_flags(TrainingJob& job) {
        {"add_bias_linear|bias", "--disable-bias-linear", "false="},
        {"overlap_p2p_comm", "--no-overlap-p2p-communication", "false="},
        {"grad_reduce_in_fp32", "--grad-reduce-in-bf16", "false="},
-       {"activation", "--swiglu", "fast-swiglu="},
+       {"activation", "--swiglu", "swiglu=|fast-swiglu=|geglu=|fast-geglu=|reglu=|fast-reglu="},  // all are gated
        {"activation_func", "--swiglu", "swiglu="},
        {"ub_tp_comm_overlap", "--tp-comm-overlap", "true="},
        {"overlap_grad_sync", "--overlap-grad-reduce", "true="},

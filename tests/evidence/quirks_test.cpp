@@ -112,9 +112,10 @@ TEST(Quirks, OfConfigurations) {
        "precision: mxfp8\n"},
       {"nemo.yaml",
        "trainer: {devices: 8}\nmodel:\n  encoder_seq_length: 2048\n  num_layers: 2\n  global_batch_size: 64\n"
+       "  activation: swiglu\n"
        "  micro_batch_size: 1\n  vision: {num_layers: 40}\n"
        "  data: {validation_ds: {global_batch_size: 8, micro_batch_size: 4}}\n",
-       "layers: 2\nglobal_batch: 64\nmicro_batch: 1\n"},
+       "layers: 2\nactivation: swiglu\nglobal_batch: 64\nmicro_batch: 1\n"},
   });
 }
 
