@@ -94,11 +94,13 @@ void titan_checkpoints(TrainingJob& job, bool by_name, std::int64_t pieces) {
   const std::string mode = job.theirs("activation_checkpoint.mode"),
                     option = job.theirs("activation_checkpoint.selective_ac_option");
   if (mode == "full" || mode == "none") return job.set("recompute", mode, "activation_checkpoint.mode");
-  if (option == "op" || by_name) {
+  const bool budget = mode == "memory_budget";
+  if (budget || option == "op" || by_name) {
     // It keeps the outputs of attention and every other product: time and memory match neither none nor full.
-    job.set("recompute", "none", "activation_checkpoint", "by operation (nearest: none)");
-    job.cannot.emplace_back(
-        "selective checkpoints by operation (nearest: recompute none): a prediction is shorter and needs more memory");
+    const char* chosen = budget ? "by a memory budget" : "by operation";
+    job.set("recompute", "none", "activation_checkpoint", fmt::format("{} (nearest: none)", chosen));
+    job.cannot.push_back(fmt::format(
+        "selective checkpoints {} (nearest: recompute none): a prediction is shorter and needs more memory", chosen));
     return;
   }
   const auto every = number_in<std::int64_t>(option).value_or(2);  // in harness the first: equal memory and time

@@ -26,6 +26,8 @@ TEST(Quirks, OfConfigurations) {
        "layers: 36\nglobal_batch: 8 x dp\ncannot: heads of width 128, 80 is counted\n"},
       {"titan.toml", "[model]\nname = \"llama\"\nflavor = \"13B\"\n[training]\nbatch_size = 2\nseq_len = 4096\n",
        "layers: 40\nffn: 13824\nmicro_batch: 2\n"},
+      {"titan.toml", "[model]\nflavor = \"8B\"\n[activation_checkpoint]\nmode = \"memory_budget\"\n",
+       "recompute: by a memory budget\n"},
       {"nano.py", "n_layer = 6; n_head = 8\nn_embd = 512\nbatch_size = 4\n", "layers: 6\nheads: 8\n"},
       {"max.yml",
        "base_emb_dim: 512\nbase_num_query_heads: 8\nhead_dim: 128\nper_device_batch_size: 0.5\n"
