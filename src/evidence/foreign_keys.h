@@ -162,7 +162,8 @@ const std::vector<KeyRow> hf_trainer = key_rows(
         {"dtype", "precision", "bf16=bf16|bfloat16=bf16|fp16=fp16|float16=fp16|fp32=fp32|float32=fp32"},
         {"attn_implementation", "attention", "flash_attention_2=fused|sdpa=fused|eager=unfused"},
     });
-inline constexpr std::array<CannotRow, 5> hf_trainer_cannot{{
+inline constexpr std::array<CannotRow, 6> hf_trainer_cannot{{
+    {"offload", "false|False|none", "parameters and the optimizer on the host: their copies are not predicted"},
     {"gradient_checkpointing", "|true|True|false|False",
      "gradient_checkpointing {}: the inputs of layers go to the host, and those copies are not predicted"},
     {"use_peft|use_lora", "false|False", "LoRA: all weights are counted as trained"},

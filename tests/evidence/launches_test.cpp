@@ -81,6 +81,9 @@ TEST(Quirks, OfLaunches) {
             "--num-virtual-stages-per-pipeline-rank and --num-layers-per-virtual-pipeline-stage exclude each other");
   const TemporaryFolder scratch;
   EXPECT_EQ(join(evidence::read_files({scratch.write("go.sh", adam)}, {}).front().cannot, "\n"), "");
+  const std::string zero = "deepspeed --num_gpus 8 main.py --model_name_or_path gpt2 --zero_stage 3 --offload\n";
+  EXPECT_THAT(evidence::read_files({scratch.write("go.sh", zero)}, {}).front().cannot,
+              testing::Contains(testing::HasSubstr("on the host")));
   // A file from a Windows editor. Undefined variables count only where they are needed.
   const evidence::Answer windows =
       evidence::read_files({scratch.write("go.sh", "export NCCL_DEBUG=INFO NCCL_IB_SL=1\r\nexport -n NCCL_IB_SL\r\n" +
