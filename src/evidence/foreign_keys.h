@@ -32,7 +32,7 @@ struct CannotRow {
 
 // Not inline: an inline variable may be initialised after the variables of a source file that take a span of it.
 const std::vector<KeyRow> megatron_keys = key_rows(
-    "--max-position-embeddings|--group-query-attention|--num-query-groups|--vocab-size|--bf16|--fp16|"
+    "--max-position-embeddings|--group-query-attention|--num-query-groups|--vocab-size|--bf16|--fp16|--fp8-recipe|"
     "--sequence-parallel|--use-distributed-optimizer|--use-megatron-fsdp|--data-parallel-sharding-strategy|"
     "--num-distributed-optimizer-instances|--num-virtual-stages-per-pipeline-rank|"
     "--num-layers-per-virtual-pipeline-stage|--recompute-method|--decoder-first-pipeline-num-layers|"
@@ -109,7 +109,7 @@ const std::vector<KeyRow> torchtitan_keys = key_rows(
     "experimental.pipeline_parallel_degree=layout.pipeline_parallel",
     {
         {"parallelism.enable_async_tensor_parallel|experimental.enable_async_tensor_parallel", "tp_overlap",
-         "true=true|false=false"},
+         "=true|true=true|false=false"},
         {"parallelism.enable_sequence_parallel", "sequence_parallel", "true=true|false=false"},
     });
 inline constexpr std::array<CannotRow, 3> torchtitan_cannot{{
@@ -162,7 +162,8 @@ const std::vector<KeyRow> hf_trainer = key_rows(
         {"dtype", "precision", "bf16=bf16|bfloat16=bf16|fp16=fp16|float16=fp16|fp32=fp32|float32=fp32"},
         {"attn_implementation", "attention", "flash_attention_2=fused|sdpa=fused|eager=unfused"},
     });
-inline constexpr std::array<CannotRow, 5> hf_trainer_cannot{{
+inline constexpr std::array<CannotRow, 6> hf_trainer_cannot{{
+    {"offload", "false|False|none", "parameters and the optimizer on the host: their copies are not predicted"},
     {"gradient_checkpointing", "|true|True|false|False",
      "gradient_checkpointing {}: the inputs of layers go to the host, and those copies are not predicted"},
     {"use_peft|use_lora", "false|False", "LoRA: all weights are counted as trained"},

@@ -44,10 +44,12 @@ void hugging_face_model(TrainingJob& job) {
   const std::string from = fmt::format("default of {}", type.empty() ? "its class" : type);
   const bool biased = job.theirs("attention_bias") == "true" || job.theirs("mlp_bias") == "true";
   if (biased) job.otherwise("model.biases", "true", from);
+  if (known == model_classes.end() && job.has("model.rope_theta"))
+    job.otherwise("model.positions", "rotary", "rope_theta");
   model_defaults(job, known == model_classes.end() ? otherwise : known->values, from);
   if (job.text("model.positions") == "rotary") job.otherwise("model.rope_theta", "10000", from);
-  if (job.is_on("multi_query") && !job.is_on("new_decoder_architecture"))
-    job.otherwise("model.kv_heads", "1", "multi_query");
+  if (job.is_on("multi_query") && !job.is_on("new_decoder_architecture"))  // whatever num_kv_heads says
+    job.set("model.kv_heads", "1", "multi_query");
   if (type == "bloom" || job.is_on("attn_config.alibi")) job.cannot.emplace_back("positions alibi (nearest: learned)");
   if (type.starts_with("gemma")) {  // always gated, regardless of hidden_act
     job.set("model.activation", "swiglu", from);

@@ -173,8 +173,11 @@ void flatten(const config::YamlNode& node, const std::string& path, const std::s
   }
 }
 
-// Removes tags, anchors and aliases, which tell how Python wrote the file; a key that was an alias is left empty.
+// Removes tags and anchors, and writes out aliases of plain values. A key that is an alias of a map or list is left
+// empty.
 std::string without_tags(Text text) {
+  constexpr std::size_t longest = 256;
+  std::map<std::string, std::string, std::less<>> anchors;
   std::string out;
   for (Text line : split(text, '\n')) {
     std::string row(line);
@@ -182,11 +185,23 @@ std::string without_tags(Text text) {
       const std::size_t before = at == 0 ? std::string::npos : row.find_last_not_of(' ', at - 1);
       const bool behind_key =
           before != std::string::npos && before + 1 < at && (row[before] == ':' || row[before] == '-');
-      if (before == std::string::npos || behind_key) {
-        row.erase(at, row.find(' ', at) - at);
-      } else {
+      if (before != std::string::npos && !behind_key) {
         ++at;
+        continue;
       }
+      const char kind = row[at];
+      const std::size_t end = std::min(row.find_first_of(kind == '!' ? " " : " ,}]", at), row.size());
+      const std::string name = row.substr(at + 1, end - at - 1);
+      if (kind == '&') {
+        const Text rest = without_comment(Text(row).substr(end)),
+                   value = trim(rest.substr(0, rest.find_first_of(",}]")));
+        const bool plain = !value.empty() && value.size() <= longest && !contains("{[|>*&!", value.substr(0, 1));
+        anchors[name] = plain ? value : "";
+      }
+      const auto anchor = kind == '*' ? anchors.find(name) : anchors.end();
+      const std::string written = anchor == anchors.end() ? "" : anchor->second;
+      row.replace(at, end - at, written);
+      at += written.size();
     }
     out += row + '\n';
   }

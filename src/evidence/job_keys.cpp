@@ -24,12 +24,15 @@ void as_megatron_flags(TrainingJob& job) {
       "vocab_size=--padded-vocab-size encoder_seq_length=--seq-length bucket_size=--ddp-bucket-size "
       "activations_checkpoint_granularity=--recompute-granularity activations_checkpoint_method=--recompute-method "
       "activations_checkpoint_num_layers=--recompute-num-layers "
+      "num_layers_in_first_pipeline_stage=--decoder-first-pipeline-num-layers "
+      "num_layers_in_last_pipeline_stage=--decoder-last-pipeline-num-layers "
       "virtual_pipeline_model_parallel_size=--num-virtual-stages-per-pipeline-rank",
       {{"gated_linear_unit", "--swiglu", "true="},
        {"share_embeddings_and_output_weights", "--untie-embeddings-and-output-weights", "false="},
        {"add_bias_linear|bias", "--disable-bias-linear", "false="},
+       {"overlap_p2p_comm", "--no-overlap-p2p-communication", "false="},
        {"grad_reduce_in_fp32", "--grad-reduce-in-bf16", "false="},
-       {"activation", "--swiglu", "fast-swiglu="},
+       {"activation", "--swiglu", "swiglu=|fast-swiglu=|geglu=|fast-geglu=|reglu=|fast-reglu="},  // all are gated
        {"activation_func", "--swiglu", "swiglu="},
        {"ub_tp_comm_overlap", "--tp-comm-overlap", "true="},
        {"overlap_grad_sync", "--overlap-grad-reduce", "true="},
@@ -39,13 +42,17 @@ void as_megatron_flags(TrainingJob& job) {
   for (ForeignSetting& setting : job.settings) {
     const bool fields =
         is_one_of(like_megatron, setting.framework) || (setting.framework.empty() && !setting.key.starts_with('-'));
-    if (!fields || is_one_of("program|argument|mixed_precision", setting.key) || setting.key.starts_with("trainer.") ||
-        contains(setting.key, "checkpoint."))
+    constexpr Text other_sections = "checkpoint.|validation_ds.|test_ds.|vision";  // with keys of the same names
+    const bool of_trainer =
+        setting.key.starts_with("trainer.") && !has_any(setting.key, ".strategy.|.plugins.");  // the two are of NeMo 2
+    if (!fields || is_one_of("program|argument|mixed_precision", setting.key) || of_trainer ||
+        has_any(setting.key, other_sections))
       continue;
     const std::string word = replaced(setting.key.substr(setting.key.rfind('.') + 1), {{'-', "_"}});
     if (word == "num_query_groups" && setting.origin != dumped_arguments)
       more.push_back({"--group-query-attention", "", setting.origin, "", "megatron-lm"});
-    const bool padded = setting.framework != "megatron-lm";  // Megatron-LM's own vocab_size is the tokenizer's
+    // A tokenizer's vocab_size, and Megatron-LM's own, is not padded yet.
+    const bool padded = setting.framework != "megatron-lm" && !contains(setting.key, "tokenizer.");
     setting.framework = "megatron-lm";
     const auto same_key = [&](const KeyRow& row) { return is_one_of(row.key, word); };
     const auto row = std::ranges::find_if(names, same_key);
@@ -95,8 +102,8 @@ void keep(TrainingJob& job, const ForeignSetting& setting, Text here, std::optio
   } else if (!setting.why_unknown.empty()) {
     job.set_unknown(here, "unknown", setting.why_unknown);
     add_once(job.refused, setting.why_unknown);
-  } else if (setting.value == "auto" && !ours) {
-    job.set_unknown(here, "unknown", origin + ": auto");
+  } else if (setting.value == "auto" && !ours) {  // stands for what another file says
+    if (!job.has(here)) job.set_unknown(here, "unknown", origin + ": auto");
   } else if (ours) {
     job.set(here, *ours, origin);
   } else if (!setting.value.empty() && !is_one_of("false|False|none|None|no|null|0", setting.value)) {
@@ -206,7 +213,8 @@ void translate(TrainingJob& job) {
     if (setting.key.starts_with("--")) {  // custom programs mostly use common names
       const std::string word = replaced(setting.key.substr(2), {{'-', "_"}});
       if (framework.empty() || framework == "hugging face trainer") setting.key = word;
-      if (is_one_of("torchtitan|nanogpt|maxtext", framework)) setting.key = setting.key.substr(2);
+      if (framework == "torchtitan") setting.key = replaced(setting.key.substr(2), {{'-', "_"}});
+      if (is_one_of("nanogpt|maxtext", framework)) setting.key = setting.key.substr(2);
       if (framework == "bridge options") setting.key = "--" + word;
     }
     if (job.framework == "megatron-lm" && setting.framework.empty() && setting.key.starts_with("--")) {

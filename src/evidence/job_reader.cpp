@@ -215,8 +215,11 @@ std::string JobReader::take_documents(const NameValues& documents, const Trainin
     to.insert(is_base ? to.begin() : to.end(), found.begin(), found.end());  // other files override base.yml
   }
   if (log != nullptr) {
+    constexpr Text on_by_default = "add_bias_linear|overlap_p2p_comm";  // only a flag against them is known
     for (const auto& [name, value] : log->arguments) {
-      if (value != "None" && value != "False") resolved.push_back({name, value, dumped_arguments, "", "megatron-lm"});
+      const bool off = value == "False";
+      if (value == "None" || (off && !is_one_of(on_by_default, name))) continue;
+      resolved.push_back({name, off ? "false" : value, dumped_arguments, "", "megatron-lm"});
     }
   }
   job.settings.insert(job.settings.begin(), configured.begin(), configured.end());
@@ -249,6 +252,8 @@ TrainingJob JobReader::finish(const Gaps& gaps, const TrainingLog* log) {
   fill(job, gaps);
   conclude_framework(job);
   fill(job, gaps);
+  // Frameworks print and write its default also for learned positions.
+  if (job.has("model.positions") && job.text("model.positions") != "rotary") job.values.erase("model.rope_theta");
   name_hardware(job);
   conclude_shape(job);
   return job;

@@ -94,11 +94,13 @@ void titan_checkpoints(TrainingJob& job, bool by_name, std::int64_t pieces) {
   const std::string mode = job.theirs("activation_checkpoint.mode"),
                     option = job.theirs("activation_checkpoint.selective_ac_option");
   if (mode == "full" || mode == "none") return job.set("recompute", mode, "activation_checkpoint.mode");
-  if (option == "op" || by_name) {
+  const bool budget = mode == "memory_budget";
+  if (budget || option == "op" || by_name) {
     // It keeps the outputs of attention and every other product: time and memory match neither none nor full.
-    job.set("recompute", "none", "activation_checkpoint", "by operation (nearest: none)");
-    job.cannot.emplace_back(
-        "selective checkpoints by operation (nearest: recompute none): a prediction is shorter and needs more memory");
+    const char* chosen = budget ? "by a memory budget" : "by operation";
+    job.set("recompute", "none", "activation_checkpoint", fmt::format("{} (nearest: none)", chosen));
+    job.cannot.push_back(fmt::format(
+        "selective checkpoints {} (nearest: recompute none): a prediction is shorter and needs more memory", chosen));
     return;
   }
   const auto every = number_in<std::int64_t>(option).value_or(2);  // in harness the first: equal memory and time
@@ -159,7 +161,8 @@ void foundry(TrainingJob& job) {
       job.set("model.kv_heads", "1", "attn_type");
   }
   std::string strategy = job.theirs("fsdp_config.sharding_strategy");
-  if (strategy.empty() && job.find("fsdp_config.activation_checkpointing") != nullptr) strategy = "FULL_SHARD";
+  const auto of_fsdp = [](const ForeignSetting& setting) { return setting.key.starts_with("fsdp_config."); };
+  if (strategy.empty() && std::ranges::any_of(job.settings, of_fsdp)) strategy = "FULL_SHARD";
   const bool whole = strategy == "FULL_SHARD" || strategy == "HYBRID_SHARD";
   const char* divided = whole ? "parameters" : "gradients";
   job.set("sharding", strategy.empty() || strategy == "NO_SHARD" ? "none" : divided, "fsdp_config.sharding_strategy");
@@ -167,7 +170,7 @@ void foundry(TrainingJob& job) {
     job.set("sharding_group", "node", "fsdp_config.sharding_strategy");
   job.set("recompute", job.is_on("fsdp_config.activation_checkpointing") ? "full" : "none",
           "fsdp_config.activation_checkpointing");
-  const bool pure = job.theirs("fsdp_config.mixed_precision") != "DEFAULT" && job.text("precision") == "bf16";
+  const bool pure = job.theirs("fsdp_config.mixed_precision") == "PURE" && job.text("precision") == "bf16";
   job.set("grad_reduce_precision", pure ? "bf16" : "fp32", "fsdp_config.mixed_precision");
   if (pure) job.note("mixed_precision PURE: gradients are reduced in bf16");
   job.otherwise("overlap_grad_reduce", "true", "always in FSDP");
@@ -193,9 +196,25 @@ void nanogpt(TrainingJob& job) {
       "train.py");
 }
 
+// A named model sets its sizes itself: those in files (base.yml has some of each) give way, those of the command line
+// do not.
+void maxtext_model(TrainingJob& job, const std::string& name) {
+  const std::string from = "model_name " + name;
+  TrainingJob named;
+  const bool known = take_model(named, name, from);
+  for (const ForeignSetting& setting : job.settings) {
+    if (!known || setting.framework != "maxtext") continue;
+    const std::string origin = fmt::format("{}, {}", setting.key, setting.origin);
+    std::erase_if(job.values, [&](const auto& entry) {
+      const bool size = entry.first == "head_dim" || (entry.first != "model.sequence" && named.has(entry.first));
+      return size && entry.second.origin == origin;
+    });
+  }
+  take_model(job, name, from);
+}
+
 void maxtext(TrainingJob& job) {
-  if (const std::string name = job.text("model_name"); !name.empty() && name != "default")
-    take_model(job, name, "model_name " + name);
+  if (const std::string name = job.text("model_name"); !name.empty() && name != "default") maxtext_model(job, name);
   if (job.theirs("decoder_block") == "gpt3")
     model_defaults(job, "norm=layer_norm positions=learned biases=true", "decoder_block gpt3");
   if (job.has("model.layers"))

@@ -142,13 +142,15 @@ class Launch {
     });
     const std::size_t before = shell_.launches().size();
     const std::int64_t line = line_;
+    NameValues environment = outer_;
+    for (const auto& [name, value] : environment_) set_last(environment, name, value);
     if (!is_file && option != words.end() && option + 1 != words.end()) {
-      shell_.run(*(option + 1), line);
+      shell_.run_process(*(option + 1), line, environment);
     } else {
       const auto is_option = [](std::string_view word) { return word.starts_with('-'); };
       words.erase(words.begin(), std::find_if_not(words.begin() + (is_file ? 0 : 1), words.end(), is_option));
       if (words.empty()) return std::nullopt;
-      if (is_unknown(words[0]) || !shell_.run_file(words)) {
+      if (is_unknown(words[0]) || !shell_.run_process(words, 0, environment)) {
         const std::string name = file_name(words[0]);
         words.erase(words.begin(), std::find_if(words.begin() + 1, words.end(), is_program));
         if (words.empty() && !is_unknown(name))

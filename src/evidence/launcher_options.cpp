@@ -70,10 +70,12 @@ std::map<std::string, std::string> variables_of_batch(std::string_view text) {
   }
   const LauncherOptions options(slurm_words(words));
   const auto nodes = count_of(options.value({"-N", "--nodes"})), each = count_of(options.value({"--ntasks-per-node"}));
-  auto gpus = count_of(options.value({"--gpus-per-node"}));
-  for (const char* name : {"--gres", "--gpus-per-node"}) {
-    const auto resource = options.value({name});
-    if (!gpus && resource) gpus = count_of(resource->substr(resource->rfind(':') + 1));
+  const std::string of_node = options.value({"--gpus-per-node"}).value_or(""),  // "8", "h100:8"
+      listed = options.value({"--gres"}).value_or("");                          // "gpu:h100:8(S:0-1),lscratch:100"
+  auto gpus = count_of(of_node.substr(of_node.rfind(':') + 1));
+  for (std::string_view resource : split(listed, ',')) {
+    resource = resource.substr(0, resource.find('('));
+    if (!gpus && resource.starts_with("gpu:")) gpus = count_of(std::string(resource.substr(resource.rfind(':') + 1)));
   }
   auto total = count_of(options.value({"-n", "--ntasks"}));
   if (!total && nodes && each) total = *nodes * *each;

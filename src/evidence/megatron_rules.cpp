@@ -99,6 +99,7 @@ void precision(TrainingJob& job) {
   take("--bf16", "bf16");
   const ForeignSetting* mixed = job.find("mixed_precision");
   if (mixed == nullptr) mixed = job.find("trainer.precision");
+  if (mixed == nullptr) mixed = job.find("--precision");  // of NeMo 2's plugins
   if (mixed != nullptr) {
     const std::string word = lower(mixed->value);
     for (const Text row : split("16=fp16|bf16=bf16|bfloat16=bf16|fp8=fp8|mxfp8=mxfp8|nvfp4=nvfp4", '|')) {
@@ -112,7 +113,9 @@ void precision(TrainingJob& job) {
     if (job.theirs(flag) != "None" && !switched_off) take(flag, "fp8");
   }
   if (name == "fp8" && job.theirs("--fp8-recipe") == "mxfp8") name = "mxfp8";
-  if (job.theirs("--fp4-format") != "None") take("--fp4-format", "nvfp4");
+  for (const char* flag : {"--fp4-format", "--fp4"}) {
+    if (job.theirs(flag) != "None") take(flag, "nvfp4");
+  }
   const bool says_more = name == "mxfp8" || name == "nvfp4";  // than a single flag, which its row has already read
   if (job.has("precision") && !says_more) return;
   if (from == by_default && !job.more_arguments.empty())
@@ -253,8 +256,12 @@ void batch(TrainingJob& job) {
   const std::string steps = job.theirs("--step-batch-size-schedule");
   if (const auto last = number_in<std::int64_t>(Text(steps).substr(steps.rfind(':') + 1)))
     job.otherwise("global_batch_size", *last, origin_of(job, "--step-batch-size-schedule") + ": the last");
+  const auto is_asked = [&](const char* flag) {  // a log's arguments also hold what Megatron-LM derives from others
+    const ForeignSetting* given = job.find(flag);
+    return given != nullptr && given->origin != dumped_arguments;
+  };
   const auto exclude = [&](const char* one, const char* other) {
-    if (job.find(one) != nullptr && job.find(other) != nullptr)
+    if (is_asked(one) && is_asked(other))
       job.problems.push_back(fmt::format("{} and {} exclude each other: Megatron-LM stops", one, other));
   };
   exclude("--step-batch-size-schedule", "--global-batch-size");

@@ -54,15 +54,16 @@ void Shell::set(const std::string& name, const std::string& value, bool exported
 
 void Shell::run(Text script, std::int64_t first_line) {
   follow(ShellReader(scripts_.emplace_back(script), first_line), &Shell::whole_script);
-  state_.ended = false;
+  state_.ended = state_.exited = false;
 }
 
-void Shell::follow(const ShellReader& from, Status (Shell::*part)()) {
+Status Shell::follow(const ShellReader& from, Status (Shell::*part)()) {
   const ShellReader outer = std::exchange(reader_, from);
   const int most = std::exchange(most_commands_, commands_ + deepest_commands);
-  (this->*part)();
+  const Status status = (this->*part)();
   reader_ = outer;
   most_commands_ = most;
+  return status;
 }
 
 Status Shell::whole_script() {
@@ -86,12 +87,13 @@ Shell::State Shell::remembered(std::size_t weight) {
 // A script that exits before it launches anything has checked its user's settings: assumes that the check passes.
 void Shell::pass_check(std::int64_t line) {
   if (!state_.ended || !failed_ || !launches_.empty()) return;
-  state_.ended = failed_ = false;
+  state_.ended = state_.exited = failed_ = false;
   refuse(line, "it stops here unless its settings are filled in");
 }
 
 // Marks whatever differs from another outcome as unknown.
 void Shell::merge(const State& other, std::int64_t line) {
+  maybe_ends_ += other.ended || state_.ended ? 1 : 0;
   if (other.ended) return;
   if (state_.ended) {
     state_ = other;
@@ -183,7 +185,8 @@ Status Shell::command() {
 Status Shell::compound() {
   if (reader_.eat_word("if")) return choice();
   if (reader_.eat_word("case")) return cases();
-  if (reader_.eat_word("for") || reader_.eat_word("select")) return each();
+  if (reader_.eat_word("for")) return each(true);
+  if (reader_.eat_word("select")) return each(false);
   const bool until = reader_.eat_word("until");
   if (until || reader_.eat_word("while")) {
     const std::size_t begin = reader_.place();
@@ -249,7 +252,7 @@ Status Shell::choice() {
   if (reader_.eat_word("else")) status = decided ? skip(&Shell::sequence) : sequence();
   reader_.eat_word("fi");
   for (auto outcome = outcomes.rbegin(); outcome != outcomes.rend(); ++outcome) merge(outcome->first, outcome->second);
-  return outcomes.empty() ? status : true;
+  return outcomes.empty() ? status : std::nullopt;
 }
 
 Status Shell::cases() {
@@ -283,7 +286,7 @@ Status Shell::cases() {
     if (!reader_.eat(";;&") && !reader_.eat(";;")) reader_.eat(")");
   }
   if (outcome && !any) merge(before, line);
-  return status;
+  return outcome ? std::nullopt : status;
 }
 
 // Reads the commands between do and done, or between braces.
@@ -297,7 +300,27 @@ Status Shell::body() {
   return true;
 }
 
-Status Shell::each() {
+// Follows a loop word by word. Returns false and changes nothing if it launches something or may leave out words.
+bool Shell::each_in_turn(const std::string& name, const std::vector<std::string>& items) {
+  const ShellReader begin = reader_;
+  const State outside = remembered(16);
+  const std::size_t before = launches_.size();
+  for (const std::string& item : items) {
+    reader_ = begin;
+    set(name, item, false);
+    body();
+    const bool leaves = state_.ended || has_any(reader_.since(begin.place()), "break|continue");
+    if (launches_.size() == before && !leaves) continue;
+    launches_.resize(before);
+    state_ = outside;
+    reader_ = begin;
+    return false;
+  }
+  return true;
+}
+
+// `in_turn`: for each of the words; otherwise for those that the user selects.
+Status Shell::each(bool in_turn) {
   const std::int64_t line = reader_.line();
   reader_.skip_blanks();
   if (reader_.at("((")) return repetition("", compound());
@@ -311,15 +334,21 @@ Status Shell::each() {
   const std::vector<std::string> items = follows() ? words_of(raw) : raw;
   if (!follows() || (items.empty() && !raw.empty())) return skip(&Shell::body);
   const std::size_t before = launches_.size();
-  const bool one = items.size() == 1 && !is_unknown(items.front());
+  // "{0..7}" and "*.sh" stand for words that are not known here.
+  const auto stands_for_more = [](const std::string& item) {
+    return is_unknown(item) || item.find_first_of("{*?[") != Text::npos;
+  };
+  const bool known = in_turn && !items.empty() && std::ranges::none_of(items, stands_for_more);
+  const bool one = known && items.size() == 1;
+  constexpr std::size_t most_turns = 16;
+  if (known && !one && items.size() <= most_turns && is_name(name) && each_in_turn(name, items)) return true;
   const State skipped = remembered(1);
   if (is_name(name))
     set(name, one ? items.front() : unknown(fmt::format("line {}: a loop changes {}", line, name)), false);
   body();
   if (!one && !state_.ended) merge(skipped, line);  // it was followed once and may run more often
   if (launches_.size() == before || one) return true;
-  const bool counted = std::ranges::none_of(items, is_unknown) && !items.empty();
-  refuse(line, counted ? fmt::format("a loop over {} launches", items.size()) : "a loop around a launch");
+  refuse(line, known ? fmt::format("a loop over {} launches", items.size()) : "a loop around a launch");
   return true;
 }
 

@@ -100,7 +100,7 @@ class Shell {
   struct State {
     std::map<std::string, Variable, std::less<>> variables;
     std::optional<std::vector<std::string>> arguments;  // $1, …; nothing: given by the user, unknown
-    bool ended = false;                                 // reached exit or return
+    bool ended = false, exited = false;                 // reached exit or return; exit
     bool exports_all = false;                           // set -a
   };
   /// Whether a command succeeds; nothing if the script alone does not determine it.
@@ -112,9 +112,11 @@ class Shell {
   /// Follows a script. Throws Error if it is nested too deeply or its texts grow beyond the limit.
   void run(std::string_view script, std::int64_t first_line = 1);
   void set(const std::string& name, const std::string& value, bool exported);
-  /// Follows a given file, or one that the script has written; the words after its name are its arguments. Returns
-  /// false if there is no such file.
-  bool run_file(const std::vector<std::string>& words, std::size_t name = 0);
+  /// Follow a text, or a given file or one that the script has written, as another process: of the variables only these
+  /// reach it, and it takes what it sets with it. The words after a file's name are its arguments; returns false if
+  /// there is no such file.
+  void run_process(std::string_view script, std::int64_t first_line, const NameValues& environment);
+  bool run_process(const std::vector<std::string>& words, std::size_t name, const NameValues& environment);
 
   const std::vector<ShellLaunch>& launches() const { return launches_; }
   /// Here-documents written into files, by name, and those run by another shell or batch system.
@@ -139,7 +141,7 @@ class Shell {
   std::optional<std::int64_t> arithmetic(std::string_view text);
 
   // shell.cpp: each function that reads a part of the script also follows it, unless it is skipped.
-  void follow(const ShellReader& from, Status (Shell::*part)());
+  Status follow(const ShellReader& from, Status (Shell::*part)());
   Status skip(Status (Shell::*part)());
   bool follows() const { return !skips_ && !state_.ended; }
   Status whole_script();
@@ -151,7 +153,8 @@ class Shell {
   Status condition();
   Status choice();
   Status cases();
-  Status each();
+  Status each(bool in_turn);
+  bool each_in_turn(const std::string& name, const std::vector<std::string>& items);
   Status repetition(std::string_view condition, Status runs);
   Status body();
   Status function(const std::string& name);
@@ -164,7 +167,10 @@ class Shell {
   Status simple();
   Status run_simple(const std::vector<std::string>& raw, const std::vector<ShellRedirect>& redirects);
   Status run_builtin(const std::vector<std::string>& words, const NameValues& before, bool& known);
-  bool run_process(const std::vector<std::string>& words, std::size_t name, const NameValues& environment);
+  bool run_file(const std::vector<std::string>& words, std::size_t name);
+  State begin_process(const NameValues& environment);
+  NameValues exported() const;
+  void hide(const std::string& name);
   Status run_inside(const ShellReader& from, Status (Shell::*part)(),
                     std::optional<std::vector<std::string>> arguments);
   bool assign(std::string_view word, bool exported);
@@ -175,8 +181,9 @@ class Shell {
   std::map<std::string, std::string> others_;
   State state_;
   ShellReader reader_;
-  std::map<std::string, ShellReader, std::less<>> functions_;  // positioned at their bodies
-  std::list<std::string> scripts_;                             // texts that the readers refer to
+  std::map<std::string, ShellReader, std::less<>> functions_;           // positioned at their bodies
+  std::vector<std::map<std::string, std::optional<Variable>>> locals_;  // of each function: what they hide
+  std::list<std::string> scripts_;                                      // texts that the readers refer to
   std::vector<std::string> reasons_;
   std::vector<ShellLaunch> launches_;
   std::map<std::string, std::string> documents_;
@@ -187,7 +194,9 @@ class Shell {
   int depth_ = 0, nesting_ = 0;           // functions and files; expansions
   int commands_ = 0, most_commands_ = 0;  // nested commands and their limit
   bool skips_ = false;
-  bool failed_ = false;  // ended with a failure status
+  bool failed_ = false;          // ended with a failure status
+  Status returned_;              // status that the last exit or return gave
+  std::int64_t maybe_ends_ = 0;  // branches that end, of conditions that are undecided
 };
 
 /// Returns whether a command may start a program on other ranks or in Python.

@@ -19,6 +19,8 @@ using Text = std::string_view;
 constexpr std::string_view passed_over =
     "cd|mkdir|echo|printf|module|ulimit|conda|pip|date|trap|shopt|rm|cp|mv|ls|cat|tee|sleep|touch|wait|pushd|popd|kill|"
     "ln|chmod|grep|sed|awk|ml|spack|hash|sysctl";
+// Those among them that scripts ask a question with: their status depends on the machine.
+constexpr std::string_view asking = "ls|kill|grep|hash";
 
 }  // namespace
 
@@ -57,18 +59,19 @@ void Shell::keep_document(const std::vector<ShellRedirect>& redirects, const std
   if (name.ends_with(".sh")) others_.insert_or_assign(kept.first->first, kept.first->second);
 }
 
-// Runs a function or a given file with its own arguments. Returns nothing if it is nested too deeply.
+// Runs a function or a given file with its own arguments. Returns its status; nothing also if it is nested too deeply.
 Status Shell::run_inside(const ShellReader& from, Status (Shell::*part)(),
                          std::optional<std::vector<std::string>> arguments) {
   constexpr int deepest = 16, most_commands = 256;
   if (depth_ >= deepest || commands_ > most_commands) return std::nullopt;
   ++depth_;
   auto outer = std::exchange(state_.arguments, std::move(arguments));
-  follow(from, part);
+  const std::int64_t maybe_ended = maybe_ends_;
+  const Status last = follow(from, part), status = state_.ended ? returned_ : last;
   state_.arguments = std::move(outer);
-  state_.ended = false;
+  state_.ended = state_.exited;
   --depth_;
-  return true;
+  return maybe_ends_ == maybe_ended ? status : std::nullopt;
 }
 
 // "source env.sh", "bash train.sh 8": the word at `name` is the file, and the words after it are its arguments.
@@ -77,24 +80,69 @@ bool Shell::run_file(const std::vector<std::string>& words, std::size_t name) {
   if (found == others_.end()) return false;
   std::optional<std::vector<std::string>> arguments;
   if (name + 1 < words.size()) arguments.emplace(words.begin() + static_cast<std::ptrdiff_t>(name) + 1, words.end());
-  return run_inside(ShellReader(found->second), &Shell::whole_script, std::move(arguments)).has_value();
+  run_inside(ShellReader(found->second), &Shell::whole_script, std::move(arguments));
+  return true;
 }
 
-// "N=8 bash train.sh": another process, which takes what it sets with it.
-bool Shell::run_process(const std::vector<std::string>& words, std::size_t name, const NameValues& environment) {
+// Leaves only these variables, and those of Slurm, which each process gets. Returns the state before.
+Shell::State Shell::begin_process(const NameValues& environment) {
   State outside = remembered(1);
+  std::erase_if(state_.variables, [](const auto& variable) { return !variable.first.starts_with("SLURM_"); });
+  state_.exports_all = false;
   for (const auto& [variable, value] : environment) set(variable, value, true);
+  return outside;
+}
+
+void Shell::run_process(Text script, std::int64_t first_line, const NameValues& environment) {
+  State outside = begin_process(environment);
+  run(script, first_line);
+  state_ = std::move(outside);
+}
+
+// "N=8 bash train.sh"
+bool Shell::run_process(const std::vector<std::string>& words, std::size_t name, const NameValues& environment) {
+  State outside = begin_process(environment);
   const bool ran = run_file(words, name);
   state_ = std::move(outside);
   return ran;
+}
+
+// Returns the variables that reach a process, in the order of their assignment.
+NameValues Shell::exported() const {
+  std::vector<std::pair<std::int64_t, std::string>> order;
+  for (const auto& [name, variable] : state_.variables) {
+    if (variable.exported && !variable.items.empty()) order.emplace_back(variable.order, name);
+  }
+  std::ranges::sort(order);
+  NameValues values;
+  for (const auto& [when, name] : order) values.emplace_back(name, find(name)->items.front());
+  return values;
+}
+
+// Gives a variable back when the function returns.
+void Shell::hide(const std::string& name) {
+  const Variable* outside = find(name);
+  locals_.back().try_emplace(name, outside == nullptr ? std::nullopt : std::optional(*outside));
 }
 
 // `before`: assignments in front of the command.
 Status Shell::run_builtin(const std::vector<std::string>& words, const NameValues& before, bool& known) {
   const std::string name = file_name(words.front());
   const std::vector<std::string> arguments(words.begin() + 1, words.end());
-  if (const auto function = functions_.find(name); function != functions_.end())
-    return run_inside(function->second, &Shell::command, arguments);
+  if (const auto function = functions_.find(name); function != functions_.end()) {
+    locals_.emplace_back();
+    for (const auto& [variable, value] : before) {
+      hide(variable);
+      set(variable, value, true);
+    }
+    const Status status = run_inside(function->second, &Shell::command, arguments);
+    for (auto& [variable, outside] : locals_.back()) {
+      state_.variables.erase(variable);
+      if (outside) state_.variables.emplace(variable, std::move(*outside));
+    }
+    locals_.pop_back();
+    return status;
+  }
   if (name == "[" || name == "test") {
     std::vector<std::string> rest = arguments;
     if (name == "[" && !rest.empty() && rest.back() == "]") rest.pop_back();
@@ -103,7 +151,9 @@ Status Shell::run_builtin(const std::vector<std::string>& words, const NameValue
   if (name == "true" || name == ":" || name == "false") return name != "false";
   if (name == "exit" || name == "return") {
     state_.ended = true;
-    failed_ = name == "exit" && words.size() > 1 && words[1] != "0";
+    state_.exited = name == "exit";
+    failed_ = state_.exited && words.size() > 1 && words[1] != "0";
+    returned_ = words.size() > 1 && !is_unknown(words[1]) ? Status(words[1] == "0") : std::nullopt;
     return true;
   }
   if (name == "shift" && state_.arguments) {
@@ -146,10 +196,13 @@ Status Shell::run_builtin(const std::vector<std::string>& words, const NameValue
     return std::nullopt;
   }
   known = is_one_of(passed_over, name);
+  if (is_one_of(asking, name)) return std::nullopt;
   const auto script = std::ranges::find_if(words, [&](Text word) { return others_.contains(file_name(word)); });
   // A command that runs on many ranks is treated as a launch.
   if (script == words.end() || known || (name != "sbatch" && may_start({words.begin(), script}))) return true;
-  known = run_process(words, static_cast<std::size_t>(script - words.begin()), before);
+  NameValues environment = exported();
+  for (const auto& [variable, value] : before) set_last(environment, variable, value);
+  known = run_process(words, static_cast<std::size_t>(script - words.begin()), environment);
   return true;
 }
 
@@ -228,6 +281,7 @@ Status Shell::run_simple(const std::vector<std::string>& raw, const std::vector<
         exported = (exported && !kept) || word.find('x') != Text::npos;
         continue;
       }
+      if (raw[first] == "local" && !locals_.empty()) hide(word.substr(0, name_length(word)));
       const bool assigned = assign(word, exported);
       const auto found = state_.variables.find(assigned ? assigned_name(word) : Text(word));
       if (found != state_.variables.end() && (exported || kept)) found->second.exported = exported;
@@ -242,21 +296,25 @@ Status Shell::run_simple(const std::vector<std::string>& raw, const std::vector<
   if (known) return status;
   constexpr std::size_t most = 1000;
   if (!may_start(words) || launches_.size() >= most) return std::nullopt;
-  ShellLaunch launch{line, std::move(words), {}};
-  std::vector<std::pair<std::int64_t, std::string>> order;
-  for (const auto& [name, variable] : state_.variables) {
-    if (variable.exported && !variable.items.empty()) order.emplace_back(variable.order, name);
-  }
-  std::ranges::sort(order);
-  for (const auto& [when, name] : order) launch.environment.emplace_back(name, find(name)->items.front());
+  ShellLaunch launch{line, std::move(words), exported()};
   for (const auto& [name, value] : before_command) set_last(launch.environment, name, value);
   launches_.push_back(std::move(launch));
   return true;
 }
 
-// Computes "N = 4", "N *= 2" or a value, for let and (( )).
+// Computes "N = 4", "N *= 2", "N++" or a value, for let and (( )).
 Status Shell::compute(Text text) {
   text = trim(text);
+  for (const Text step : {"++", "--"}) {
+    const std::string add = fmt::format("{}= 1", step[0]);
+    if (text.starts_with(step) && is_name(trim(text.substr(2))))
+      return compute(fmt::format("{} {}", text.substr(2), add));
+    const Text counted = trim(text.substr(0, text.size() - std::min<std::size_t>(text.size(), 2)));
+    if (!text.ends_with(step) || !is_name(counted)) continue;
+    const auto before = arithmetic(counted);
+    compute(fmt::format("{} {}", counted, add));
+    return before ? Status(*before != 0) : std::nullopt;
+  }
   const Text name = text.substr(0, name_length(text));
   const std::size_t equals = std::min(text.find_first_not_of(" \t+-*/%", name.size()), text.size());
   const bool assigns = !name.empty() && text.substr(equals).starts_with('=') && text.substr(equals, 2) != "==";

@@ -255,12 +255,14 @@ bool TrainingLogReader::trainer(std::string_view text) {
   // The rates have three decimals, so small ones are too imprecise.
   constexpr double precise = 0.05;
   log_.steps = announced_steps_ > 0 ? announced_steps_ : bar_total_;
-  constexpr double last_digit = 0.0005;
-  if (log_.steps == 0 && (*steps_s >= precise || log_.run_seconds * last_digit < 0.5))
-    log_.steps = std::llround(std::min(log_.run_seconds * *steps_s, 1e15));
-  if (announced_steps_ == 0 && *steps_s >= precise)
-    size("global_batch",
-         std::llround(std::clamp(number_after(text, "'train_samples_per_second':").value_or(0) / *steps_s, 0.0, 1e15)));
+  constexpr double last_digit = 0.0005, same = 0.01;
+  const double counted = std::min(log_.run_seconds * *steps_s, 1e15), off_by = log_.run_seconds * last_digit;
+  if (std::abs(static_cast<double>(log_.steps) - counted) > off_by + same * counted + 1)
+    log_.steps = 0;  // of another bar
+  if (log_.steps == 0 && (*steps_s >= precise || off_by < 0.5)) log_.steps = std::llround(counted);
+  const double samples = number_after(text, "'train_samples_per_second':").value_or(0) * log_.run_seconds;
+  if (announced_steps_ == 0 && log_.steps > 0)
+    size("global_batch", std::llround(std::clamp(samples / static_cast<double>(log_.steps), 0.0, 1e15)));
   return true;
 }
 
@@ -280,9 +282,14 @@ void TrainingLogReader::bar(std::string_view text) {
   Cursor clock{text.substr(bracket + 2)};
   const double seconds = seconds_of_clock(clock.until("<"));
   if (!(seconds >= 0) || clock.rest.empty()) return;
+  const bool other = total != bar_total_;
+  // An evaluation runs while the training's bar is not full, and that bar's clock goes on.
+  if (other && bar_open_ && seconds < bar_clock_) return;
+  bar_clock_ = other ? seconds : std::max(bar_clock_, seconds);
   bar_total_ = total;
+  bar_open_ = step < total;
   constexpr double apart = 50;
-  if (bar_step_ < 0 || step < bar_step_ || seconds < bar_seconds_) {
+  if (other || bar_step_ < 0 || step < bar_step_ || seconds < bar_seconds_) {
     if (step < last_iteration_) {
       end_run();
       last_iteration_ = -1;

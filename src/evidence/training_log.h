@@ -80,7 +80,8 @@ class TrainingLogReader {
   std::map<std::string, double> block_;  // values of composer's current block
   double last_tokens_ = 0, last_batches_ = 0;
   std::int64_t bar_step_ = -1, bar_total_ = 0, announced_steps_ = 0;
-  double bar_seconds_ = 0;
+  double bar_seconds_ = 0, bar_clock_ = 0;  // where the current interval began; latest
+  bool bar_open_ = false;                   // the bar is not full
 };
 
 /// Stability of a log's step times, in seconds.

@@ -242,6 +242,20 @@ TEST(Job, JoinsAScriptAndTheFilesThatItNames) {
   EXPECT_EQ(fact("global_batch"), evidence::Value(std::int64_t{64}));
 }
 
+TEST(Job, TakesAutoForWhatAnotherFileSays) {
+  const TemporaryFolder scratch;
+  const Answer answer = job_of(
+      {scratch.write("go.sh",
+                     "accelerate launch --config_file acc.yaml train.py --model_name_or_path gpt2 "
+                     "--per_device_train_batch_size 2 --block_size 512\n"),
+       scratch.write("acc.yaml",
+                     "distributed_type: DEEPSPEED\nmixed_precision: bf16\nnum_processes: 8\n"
+                     "deepspeed_config:\n  deepspeed_config_file: ds.json\n"),
+       scratch.write("ds.json", R"({"bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"},)"
+                                R"( "train_micro_batch_size_per_gpu": "auto", "zero_optimization": {"stage": 2}})")});
+  EXPECT_EQ(join(missing("precision: bf16\nmicro_batch: 2\nranks: 8\nsharding: gradients\n", answer), "\n"), "");
+}
+
 TEST(Job, TakesWhatTheLogSays) {
   const TemporaryFolder scratch;
   std::string log = text_of(sample_file("megatron-arguments.log"));
@@ -249,6 +263,37 @@ TEST(Job, TakesWhatTheLogSays) {
   ASSERT_EQ(answers.size(), 2u);
   EXPECT_EQ(answers[0].kind, "training log");
   EXPECT_THAT(answers[1].problems, Contains(HasSubstr("in the log: the log counts")));
+}
+
+// Megatron-LM prints its variables: also those that a flag switches off, and those derived from others.
+TEST(Job, TakesWhatIsOffOrDerivedInTheArgumentsOfALog) {
+  const TemporaryFolder scratch;
+  const auto answers =
+      evidence::read_files({scratch.write("x.log",
+                                          "------------------------ arguments ------------------------\n"
+                                          "  add_bias_linear ................................. False\n"
+                                          "  bf16 ............................................ True\n"
+                                          "  fp4 ............................................. e2m1\n"
+                                          "  num_layers ...................................... 24\n"
+                                          "  num_layers_per_virtual_pipeline_stage ........... 6\n"
+                                          "  overlap_p2p_comm ................................ False\n"
+                                          "  pipeline_model_parallel_size .................... 2\n"
+                                          "  virtual_pipeline_model_parallel_size ............ 2\n"
+                                          "-------------------- end of arguments ---------------------\n"),
+                            scratch.write("go.sh", "torchrun --nproc-per-node 8 pretrain_gpt.py\n")},
+                           {});
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_THAT(answers[1].problems, Not(Contains(HasSubstr("exclude each other"))));
+  EXPECT_EQ(join(missing("biases: false\noverlap_p2p: false\nprecision: nvfp4\nvpp: 2\n", answers[1]), "\n"), "");
+}
+
+// Megatron-LM prints rotary_base of every job, and a configuration with learned positions takes none.
+TEST(Job, LeavesOutTheBaseOfRotaryPositionsThatItDoesNotHave) {
+  const TemporaryFolder scratch;
+  std::string log = text_of(job_sample("megatron-arguments.log"));
+  log.insert(log.find("0:   seq_length"), "0:   rotary_base ..................................... 10000\n");
+  const Answer answer = job_of({scratch.write("x.log", log)});
+  EXPECT_THAT(answer.configuration, AllOf(HasSubstr("positions: learned"), Not(HasSubstr("rope_theta"))));
 }
 
 // Counted by hand from the published shapes (GFLOP per token, causal attention at half).
@@ -272,7 +317,7 @@ TEST(Job, CountsTheFlopOfModelFiles) {
        {std::pair(R"({"model_type": "bloom", "n_layer": 30, "hidden_size": 4096, "n_head": 32, "vocab_size": 250880})",
                   43.914),
         {R"({"model_type": "falcon", "num_hidden_layers": 32, "hidden_size": 4544, "num_attention_heads": 71,
-             "multi_query": true, "parallel_attn": true, "vocab_size": 65024})",
+             "num_kv_heads": 71, "multi_query": true, "parallel_attn": true, "vocab_size": 65024})",
          43.314},
         {R"({"model_type": "gpt_neox", "num_hidden_layers": 16, "hidden_size": 2048, "num_attention_heads": 8,
              "intermediate_size": 8192, "hidden_act": "gelu", "vocab_size": 50304})",

@@ -45,6 +45,14 @@ TEST(Quirks, OfLaunches) {
        "--nproc-per-node $SLURM_GPUS_PER_TASK pretrain_gpt.py --num-layers 4\n",
        "ranks: 4\n"},
       {"go.sh",
+       "#!/bin/bash\n#SBATCH -N 2 --gres=gpu:p100:4(S:0-1),lscratch:100\ntorchrun --nnodes 2 --nproc-per-node "
+       "$SLURM_GPUS_ON_NODE pretrain_gpt.py --num-layers 4\n",
+       "ranks: 8\n"},
+      {"go.sh",  // tyro takes either spelling
+       "torchrun --nproc-per-node 8 -m torchtitan.train --module llama3 --config llama3_8b "
+       "--parallelism.tensor-parallel-degree 2 --parallelism.enable-async-tensor-parallel\n",
+       "tp: 2\ntp_overlap: true\n"},
+      {"go.sh",
        "accelerate launch --num_processes 8 --use_fsdp --fsdp-sharding-strategy SHARD_GRAD_OP --mixed_precision bf16 "
        "train.py --model_name_or_path gpt2 --block_size 512\n",
        "layers: 12\nranks: 8\nsharding: gradients\nprecision: bf16\n"},
@@ -71,7 +79,11 @@ TEST(Quirks, OfLaunches) {
   EXPECT_EQ(headline_of("go.sh", pipeline + "--num-virtual-stages-per-pipeline-rank 2 "
                                             "--num-layers-per-virtual-pipeline-stage 2\n"),
             "--num-virtual-stages-per-pipeline-rank and --num-layers-per-virtual-pipeline-stage exclude each other");
-  EXPECT_EQ(join(answer_to(adam, "go.sh").cannot, "\n"), "");
+  EXPECT_EQ(join(answer_to(adam, "go.sh").cannot, "
+"), "");
+  const std::string zero = "deepspeed --num_gpus 8 main.py --model_name_or_path gpt2 --zero_stage 3 --offload
+";
+  EXPECT_THAT(answer_to(zero, "go.sh").cannot, testing::Contains(testing::HasSubstr("on the host")));
   // A file from a Windows editor. Undefined variables count only where they are needed.
   const evidence::Answer windows = answer_to("export NCCL_DEBUG=INFO NCCL_IB_SL=1\r\nexport -n NCCL_IB_SL\r\n" +
                                                  launch + "\\\r\n --data-path $DATA --global-batch-size $N\r\n",
@@ -110,6 +122,21 @@ TEST(Launches, FollowsTheScriptThatItsLauncherStarts) {
       launched({scratch.write("go.sbatch", batch + "srun ./bind.sh python pretrain_gpt.py --num-layers 4\n")}).facts,
       testing::IsSupersetOf(
           {testing::Pair("ranks", evidence::Value(32)), testing::Pair("layers", evidence::Value(4))}));
+}
+
+TEST(Launches, GivesAnotherScriptWhatIsExportedWhereItStarts) {
+  const TemporaryFolder scratch;
+  const std::string train = scratch.write("train.sh",
+                                          "#!/bin/bash\npython pretrain_gpt.py --num-layers 4 --hidden-size 512 "
+                                          "--num-attention-heads 8 --seq-length 512 --micro-batch-size ${M:-1} "
+                                          "--tensor-model-parallel-size $T\n");
+  for (const std::string go : {"export T=2\nM=4\nsrun -n 16 bash train.sh\nT=8\n",
+                               "T=8\nf() { local T=2; export T; srun -n 16 bash train.sh; }\nf\n"}) {
+    EXPECT_THAT(launched({train, scratch.write("go.sh", "#!/bin/bash\n" + go)}).facts,
+                testing::IsSupersetOf(
+                    {testing::Pair("tp", evidence::Value(2)), testing::Pair("micro_batch", evidence::Value(1))}))
+        << go;
+  }
 }
 
 // harness supports sharding within nodes, also with tensor parallelism.

@@ -17,11 +17,15 @@ TEST(Quirks, OfConfigurations) {
       {"acc.yaml", "distributed_type: DEEPSPEED\nnum_processes: 8\ndeepspeed_config:\n  zero_stage: 2\n",
        "sharding: gradients\noverlap_grad_reduce: false\n"},
       {"foundry.yaml", "max_duration: 10ba\nglobal_train_batch_size: 32\ndevice_train_grad_accum: 4\n",
-       "gradient_accumulation: 4\nmicro_batch: 8 / dp\n"},
+       "gradient_accumulation: 4\nmicro_batch: 8 / dp\nsharding: none\n"},
+      {"foundry.yaml", "max_duration: 10ba\nprecision: amp_bf16\nfsdp_config: {limit_all_gathers: true}\n",
+       "sharding: parameters\ngrad_reduce_precision: fp32\n"},
       {"titan.toml", "[model]\nname = \"qwen3\"\nflavor = \"4B\"\n[training]\nglobal_batch_size = -1\nseq_len = 512\n",
        "layers: 36\nglobal_batch: 8 x dp\ncannot: heads of width 128, 80 is counted\n"},
       {"titan.toml", "[model]\nname = \"llama\"\nflavor = \"13B\"\n[training]\nbatch_size = 2\nseq_len = 4096\n",
        "layers: 40\nffn: 13824\nmicro_batch: 2\n"},
+      {"titan.toml", "[model]\nflavor = \"8B\"\n[activation_checkpoint]\nmode = \"memory_budget\"\n",
+       "recompute: by a memory budget\n"},
       {"nano.py", "n_layer = 6; n_head = 8\nn_embd = 512\nbatch_size = 4\n", "layers: 6\nheads: 8\n"},
       {"max.yml",
        "base_emb_dim: 512\nbase_num_query_heads: 8\nhead_dim: 128\nper_device_batch_size: 0.5\n"
@@ -47,6 +51,8 @@ TEST(Quirks, OfConfigurations) {
        "positions: rotary\nnorm: layer_norm\nbiases: true\n"},
       {"config.json", R"({"model_type": "other", "hidden_size": 512, "layer_norm_eps": 1e-5, "hidden_act": "gelu"})",
        "positions: learned\nnorm: layer_norm\nbiases: true\n"},
+      {"config.json", R"({"model_type": "other", "hidden_size": 512, "layer_norm_eps": 1e-5, "rope_theta": 10000})",
+       "positions: rotary\nrope_theta: 10000\n"},
       {"config.json", R"({"model_type": "nemotron", "hidden_size": 512, "hidden_act": "relu2"})", "activation: gelu\n"},
       {"sft.yaml", "model_name_or_path: gpt2\nper_device_train_batch_size: 1\npacking: true\ndeepspeed: zero3.json\n",
        "sharding: unknown\nbatching: packed\nrefuse: zero3.json sft.yaml:4\n"},
@@ -65,6 +71,10 @@ TEST(Quirks, OfConfigurations) {
        "2_048\nper_device_batch_size: 12.0\n",
        "framework: maxtext\nhidden: 2048\nglobal_batch: 12 x ranks\n"},
       {"own.yml", "base_config: base.yml\nmodel_name: llama2-7b\n", "framework: maxtext\nlayers: 32\n"},
+      {"base.yml",
+       "model_name: llama2-7b\nbase_emb_dim: 2048\nbase_num_decoder_layers: 16\nmax_target_length: 2048\n"
+       "per_device_batch_size: 12.0\n",
+       "layers: 32\nhidden: 4096\nsequence: 2048\n"},
       {"ds.json", R"({"train_batch_size": 64, "zero_optimization": {"stage": 1}})",
        "gradient_accumulation: 1\nmicro_batch: 64 / dp\n"},
       {"titan.toml", "[training]\nseq_len = 2048\nlocal_batch_size = 1\n[ parallelism ]\ntensor_parallel_degree = 2\n",
@@ -74,9 +84,38 @@ TEST(Quirks, OfConfigurations) {
        "    seq_length: ${training.model.encoder_seq_length}\n",
        "sequence: 512\n"},
       {"nemo.yaml",
+       "length: &length 4096  # tokens\ntrainer: {devices: &gpus 8, limit: *gpus}\nmodel: &model\n  num_layers: 2\n"
+       "  encoder_seq_length: *length\n  global_batch_size: *gpus\n  micro_batch_size: 1\nagain: *model\n",
+       "sequence: 4096\nranks: 8\nglobal_batch: 8\n"},
+      {"nemo.yaml",
        "trainer: {devices: 8}\nmodel:\n  encoder_seq_length: 2048\n  num_layers: 2\n"
        "  data: {train_ds: {packed_sequence: true, packed_sequence_size: 8192}}\n",
        "batching: packed\nsequence: 8192\n"},
+      {"nemo-2.yaml",
+       "trainer:\n  devices: 8\n  num_nodes: 2\n  plugins: {precision: bf16-mixed}\n  strategy:\n"
+       "    tensor_model_parallel_size: 4\n    pipeline_model_parallel_size: 2\n    ddp: {overlap_grad_reduce: true}\n"
+       "model: {config: {num_layers: 4}}\ndata: {global_batch_size: 64, micro_batch_size: 1, seq_length: 512}\n",
+       "ranks: 16\ntp: 4\npp: 2\nprecision: bf16\noverlap_grad_reduce: true\nglobal_batch: 64\nsequence: 512\n"},
+      {"run_config.yaml",  // a recipe for fp8 alone does not ask for it
+       "model:\n  num_layers: 2\n  fp8: null\n  fp8_recipe: tensorwise\nmixed_precision: {bf16: true, fp8_recipe: "
+       "tensorwise}\n",
+       "precision: bf16\n"},
+      {"run_config.yaml",
+       "model:\n  num_layers: 2\n  vocab_size: 128256\ntokenizer: {tokenizer_type: NullTokenizer, vocab_size: "
+       "122880}\n",
+       "vocab: 128256\n"},
+      {"run_config.yaml",
+       "model:\n  num_layers: 22\n  pipeline_model_parallel_size: 4\n  num_layers_in_first_pipeline_stage: 5\n"
+       "  num_layers_in_last_pipeline_stage: 5\n",
+       "headline: 5 layers, the others 6\n"},
+      {"run_config.yaml", "model:\n  num_layers: 2\n  fp8: hybrid\nmixed_precision: {bf16: true, fp8_recipe: mxfp8}\n",
+       "precision: mxfp8\n"},
+      {"nemo.yaml",
+       "trainer: {devices: 8}\nmodel:\n  encoder_seq_length: 2048\n  num_layers: 2\n  global_batch_size: 64\n"
+       "  activation: swiglu\n"
+       "  micro_batch_size: 1\n  vision: {num_layers: 40}\n"
+       "  data: {validation_ds: {global_batch_size: 8, micro_batch_size: 4}}\n",
+       "layers: 2\nactivation: swiglu\nglobal_batch: 64\nmicro_batch: 1\n"},
   });
 }
 
@@ -118,6 +157,17 @@ TEST(Quirks, OfTrainingLogs) {
        "[timer.py:189:stop] 0/10, RunningAvgSamplesPerSec=23.5, CurrSamplesPerSec=24.0, MemAllocated=1.0GB\n"
        "[config.py:901:print]   train_batch_size ............. 48\n",
        "framework: deepspeed\nglobal_batch: 48\nstep_time_s: 2\n"},
+      {"hf.log",  // evaluations draw bars of their own
+       " 20%|##   | 100/500 [03:00<12:00,  1.80s/it]\n  1%|     | 1/157 [00:01<02:36,  1.00it/s]\n"
+       "100%|#####| 157/157 [02:37<00:00,  1.00it/s]{'eval_loss': 2.1, 'epoch': 0.2}\n"
+       " 40%|##   | 200/500 [06:00<09:00,  1.80s/it]\n 60%|###  | 300/500 [09:00<06:00,  1.80s/it]\n"
+       "100%|#####| 500/500 [15:00<00:00,  1.80s/it]\n100%|#####| 157/157 [02:37<00:00,  1.00it/s]\n"
+       "{'train_runtime': 900.0, 'train_samples_per_second': 35.6, 'train_steps_per_second': 0.556, 'epoch': 1.0}\n",
+       "intervals: 3\nsteps: 500\nstep_time_s: 1.8\n"},
+      {"hf.log",  // the number of steps is more precise than their rate
+       "100%|#####| 380/380 [2:00:06<00:00, 18.96s/it]\n"
+       "{'train_runtime': 7206.0, 'train_samples_per_second': 13.5, 'train_steps_per_second': 0.053, 'epoch': 1.0}\n",
+       "steps: 380\nglobal_batch: 256\n"},
       {"oom.log", "using world size: 8, data-parallel size: 8\n[rank3]: torch.OutOfMemoryError: CUDA out of memory.\n",
        "kind: training log\nranks: 8\n"},
   });

@@ -48,6 +48,9 @@ TEST(Shell, ExpandsParametersAndArithmetic) {
               ElementsAre("cd", "a", "d", "bc", "q", "r", "p"));
   EXPECT_THAT(words("let N=3 'M = N * 2'; (( M += 1 )); (( K = M / N )); let K==9; torchrun $N $M $K"),
               ElementsAre("3", "7", "2"));
+  EXPECT_THAT(
+      words("N=3; M=5; (( N++ )); let N++; (( --M )); (( Z=0 )); (( Z++ )) && K=1; torchrun $N $M $Z ${K:-none}"),
+      ElementsAre("5", "4", "1", "none"));
   EXPECT_THAT(words("if (( N = 0 )); then N=5; fi; let M=$(nproc)*2; torchrun $N $M"),
               ElementsAre("0", "? line 1: the output of a command"));
   EXPECT_THAT(words("set -- a b c d; shift; X=$1; shift 2; torchrun $X $1 ${@:1:1}; shift 9"),
@@ -78,6 +81,8 @@ TEST(Shell, TakesBothBranchesOfWhatItCannotDecide) {
   EXPECT_THAT(words("A=(a); B=1\nif [[ -d x ]]; then A+=(b); B=1; else B=1; fi\ntorchrun ${A[@]} $B"),
               ElementsAre("a", "? line 2 decides A", "1"));
   EXPECT_THAT(words("if [ ! -f x ]; then echo no; exit 1; fi; torchrun a"), ElementsAre("a"));
+  EXPECT_THAT(words("N=8; if nvidia-smi | grep -q GB200; then N=4; fi; hash srun && M=1 || M=2; torchrun $N $M"),
+              ElementsAre("? line 1 decides N", "? line 1 decides M"));
   EXPECT_THAT(words("D=bf16; [[ $D == b* && -z \"$E\" || $D != x ]] && K=1 || K=2; torchrun $K"), ElementsAre("1"));
   EXPECT_THAT(words("if [ -z \"$N\" ]; then N=4; fi; [[ -z $1 ]] && M=2; torchrun $N $M"), ElementsAre("4", "2"));
   EXPECT_THAT(words("Z=$2; if [ \"$Z\" == \"\" ]; then Z=3; fi; torchrun $Z"), ElementsAre("3"));
@@ -92,7 +97,30 @@ TEST(Shell, TakesBothBranchesOfWhatItCannotDecide) {
   EXPECT_THAT(words("while [[ $# -gt 0 ]]; do X=$1; shift; done; X=${X:-8}; torchrun $X"), ElementsAre("8"));
   EXPECT_THAT(words("N=1; M=0; while [ $N -lt 8 ]; do N=$((N * 2)); done; for h in a b; do M=$((M + 1)); done\n"
                     "torchrun $N $M"),
-              ElementsAre("? line 1 decides N", "? line 1 decides M"));
+              ElementsAre("? line 1 decides N", "2"));
+  EXPECT_THAT(words("N=1; A=(); for i in 2 3; do N=$((N * i)); K=8; A+=(--a$i); done; torchrun $N $K ${A[@]} $i"),
+              ElementsAre("6", "8", "--a2", "--a3", "3"));
+  for (const std::string loop : {"for i in {1..4}; do N=$((N + 1)); done", "for f in *.sh; do N=2; done",
+                                 "for i in 1 2; do N=$i; break; done", "select N in 1 2; do break; done"})
+    EXPECT_THAT(words("N=1\n" + loop + "\ntorchrun $N"), ElementsAre(testing::StartsWith("? line 2"))) << loop;
+}
+
+TEST(Shell, TakesTheStatusOfAFunction) {
+  EXPECT_THAT(words("T=2; several() { [ $T -gt 4 ]; }; N=1; if several; then N=8; fi; several || M=3; torchrun $N $M"),
+              ElementsAre("1", "3"));
+  EXPECT_THAT(words("f() { if [ $1 = a ]; then return 1; fi; N=2; return 0; }; f a && N=3; f b && M=4\n"
+                    "torchrun ${N:-none} $M"),
+              ElementsAre("2", "4"));
+  for (const std::string rest : {"fi; return 0", "else return 0; fi"})
+    EXPECT_THAT(words("f() { if [ -f x ]; then return 1; " + rest + "; }; N=1; f && N=2; torchrun $N"),
+                ElementsAre("? line 1 decides N"));
+}
+
+TEST(Shell, EndsWithAFunctionThatExits) {
+  EXPECT_THAT(words("one() { torchrun a; exit 0; }; N=1; if [ $N = 1 ]; then one; fi; torchrun b"), ElementsAre("a"));
+  EXPECT_THAT(words("usage() { echo no; exit 1; }; [ -f x ] || usage; [ -n \"$N\" ] || usage; torchrun b"),
+              ElementsAre("b"));
+  EXPECT_THAT(words("f() { N=2; return; N=3; }; f; torchrun $N"), ElementsAre("2"));
 }
 
 TEST(Shell, WhatASubshellSetsIsLostWithIt) {
@@ -133,10 +161,19 @@ TEST(Shell, RunsNothingAndOpensNothing) {
   EXPECT_THAT(words("torchrun $HOME"), ElementsAre("? line 1: HOME is not set in this script"));
 }
 
+TEST(Shell, WhatIsLocalToAFunctionIsLostWithIt) {
+  EXPECT_THAT(words("N=1; f() { local N=$1 M=2; K=$((N * M)); }; f 4; torchrun $N ${M:-none} $K"),
+              ElementsAre("1", "none", "8"));
+  EXPECT_THAT(words("N=1; f() { K=${N}${M:-0}; }; N=4 M=2 f; torchrun $K $N ${M:-none}"),
+              ElementsAre("42", "1", "none"));
+  EXPECT_THAT(words("f() { local N=8; export N; bash go.sh; }; f", {{"go.sh", "torchrun ${N:-2}"}}), ElementsAre("8"));
+}
+
 TEST(Shell, FollowsFilesThatWereGiven) {
   EXPECT_THAT(words("source ./env.sh; torchrun $N", {{"env.sh", "export N=4"}}), ElementsAre("4"));
   EXPECT_THAT(words("N=1; bash ./env.sh; torchrun $N", {{"env.sh", "export N=4"}}), ElementsAre("1"));
   EXPECT_THAT(words("N=1; N=4 bash go.sh", {{"go.sh", "torchrun ${N:-2}"}}), ElementsAre("4"));
+  EXPECT_THAT(words("N=1; export M=4; bash go.sh", {{"go.sh", "torchrun ${N:-2} ${M:-2}"}}), ElementsAre("2", "4"));
   evidence::Shell shell;
   shell.run("N=4\ncat > c.json <<EOF\n{\"a\": $N}\nEOF\ncat <<'EOF' > d.json\n$N\nEOF\n");
   EXPECT_EQ(shell.documents().at("c.json"), "{\"a\": 4}\n");
