@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <limits>
-#include <set>
 #include <vector>
 
 #include "base/floats.h"
@@ -76,14 +75,6 @@ TEST(Philox, NormalHasTheMomentsOfANormal) {
   EXPECT_NEAR(squares / count, 1, unit * std::sqrt(2.0));
   EXPECT_NEAR(fourths / count, 3, unit * std::sqrt(96.0));
   EXPECT_NEAR(neighbours / count, 0, unit);
-}
-
-TEST(Philox, KeyCounterAndStreamAllMatter) {
-  const auto base = philox(1, 2, 3);
-  EXPECT_NE(base, philox(2, 2, 3));
-  EXPECT_NE(base, philox(1, 3, 3));
-  EXPECT_NE(base, philox(1, 2, 4));
-  EXPECT_NE(base, philox(1, 2 + (std::uint64_t{1} << 32), 3));
 }
 
 TEST(Median, OddEvenOneAndNone) {
@@ -167,25 +158,10 @@ TEST(Fp8, TheScaleIsTheSmallestPowerOfTwoThatFits) {
   }
 }
 
-// A matrix of 130 rows and 5 blocks per row: two tiles side by side, and two more below for the last two rows.
-TEST(BlockScales, LieInTilesOf128RowsAnd4Blocks) {
+TEST(BlockScales, FillWholeTilesOf128RowsAnd4Blocks) {
   EXPECT_EQ(block_scales(130, 160), 4 * 512);
   EXPECT_EQ(block_scales(128, 128), 512);
   EXPECT_EQ(block_scales(16, 32), 512);
-  struct Place {
-    std::int64_t row, block, offset;
-  };
-  for (const Place& p :
-       {Place{0, 0, 0}, Place{0, 1, 1}, Place{0, 3, 3}, Place{0, 4, 512}, Place{1, 0, 16}, Place{31, 0, 496},
-        Place{31, 3, 499}, Place{32, 0, 4}, Place{33, 2, 22}, Place{64, 0, 8}, Place{96, 0, 12}, Place{127, 3, 511},
-        Place{127, 4, 1020}, Place{128, 0, 1024}, Place{128, 4, 1536}, Place{129, 1, 1041}, Place{129, 4, 1552}}) {
-    EXPECT_EQ(block_scale_offset(p.row, p.block, 160), p.offset) << p.row << ", " << p.block;
-  }
-  std::set<std::int64_t> places;
-  for (std::int64_t row = 0; row < 130; ++row) {
-    for (std::int64_t block = 0; block < 5; ++block) places.insert(block_scale_offset(row, block, 160));
-  }
-  EXPECT_EQ(places.size(), 130u * 5);
 }
 
 TEST(BlockScales, AreBiasedExponents) {
