@@ -35,15 +35,5 @@ TEST(Fields, AccessFollowsTheParameters) {
   EXPECT_EQ(accesses(AllReduce{.data = out, .in = in}), (Accesses{{0, Access::read}, {1, Access::write}}));
 }
 
-TEST(Fields, ReboundOperationsKeepParametersAndPlaceOperands) {
-  const LayerNorm norm{.in = {3, 0, 8}, .out = {4, 0, 8}, .rows = 2, .width = 4, .epsilon = 0.5};
-  const auto bound = rebind<int>(norm, [](const View& view) { return view.buffer; });
-  EXPECT_EQ(bound.in, 3);
-  EXPECT_EQ(bound.out, 4);
-  EXPECT_EQ(bound.residual, -1);
-  EXPECT_EQ(bound.rows, 2);
-  EXPECT_EQ(bound.epsilon, 0.5);
-}
-
 }  // namespace
 }  // namespace harness::program

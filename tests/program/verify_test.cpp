@@ -19,50 +19,6 @@ std::string texts(const std::vector<Problem>& problems) {
   return all;
 }
 
-// A Program that no workload builds yet: the forward pass of ring attention (Liu et al. 2023) over the context axis.
-// Each rank keeps its queries and passes keys and values around the ring, overlapping the next transfer with the
-// present attention.
-ProgramSet ring_attention(int context) {
-  constexpr StreamId compute = 0, ring = 1, world = 2;
-  const std::int64_t length = 32, heads = 2, dim = 8, width = heads * dim;
-  ProgramBuilder b({"compute", "ring", "world"});
-  const View q = b.buffer("q", DType::f32, length * width, BufferKind::persistent);
-  const View local_kv = b.buffer("kv", DType::f32, 2 * length * width, BufferKind::persistent);
-  const View sum = b.buffer("sum", DType::f32, 1, BufferKind::persistent);
-  for (const View& v : {q, local_kv, sum}) b.emit(compute, Fill{v, 0.5}, {"", Phase::setup});
-  b.begin_step();
-  const View out = b.buffer("out", DType::f32, length * width), stats = b.buffer("stats", DType::f32, length * heads);
-  const View kv[2] = {b.buffer("kv0", DType::f32, 2 * length * width), b.buffer("kv1", DType::f32, 2 * length * width)};
-  const AttentionShape shape{1, heads, dim, length, length, width, width, false};
-  View now = local_kv;
-  for (int hop = 0; hop < context; ++hop) {
-    const View next = kv[hop % 2];
-    if (hop + 1 < context) {  // starts before the attention and overlaps it
-      const auto group = b.new_fused_group();
-      b.emit(ring, Send{{Axis::context, +1}, now}, {"keys and values"}, {}, group);
-      b.emit(ring, Receive{{Axis::context, -1}, next}, {"keys and values"}, {}, group);
-    }
-    const View k = now.part(0, length * width), v = now.part(length * width, length * width);
-    if (hop == 0) {
-      b.emit(compute, Attention{q, k, v, out, stats, shape}, {"own block"});
-    } else {
-      const View part = b.buffer("part", DType::f32, length * width);
-      b.emit(compute, Attention{q, k, v, part, stats, shape}, {"passing block"});
-      b.emit(compute, ResidualAdd{part, {}, out, out, length, width}, {"passing block"});
-    }
-    now = next;
-  }
-  b.emit(world, AllReduce{0, sum}, {"", Phase::finish}, {b.last(compute), b.last(ring)});
-  ProgramSet set{{}, {{"world", AxisSet::all(), {}}}, {}, {b.take()}};
-  set.layout[Axis::context] = context;
-  return set;
-}
-
-TEST(Verify, AcceptsRingAttention) {
-  for (const int n : {2, 3, 4, 8}) EXPECT_EQ(texts(verify(ring_attention(n))), "");
-  EXPECT_EQ(texts(verify(expand(ring_attention(4)))), "");
-}
-
 // A small pipeline of two stages that exchange activations and gradients, then all-reduce.
 ProgramSet two_stages() {
   ProgramSet set{
@@ -262,13 +218,6 @@ TEST(Verify, NamesAResultOfATrainingStepThatNobodyReads) {
   ASSERT_EQ(problems.size(), 1u) << texts(problems);
   EXPECT_THAT(problems[0].text, HasSubstr("all_reduce reduction, micro-batch 0, gradient_sync"));
   EXPECT_THAT(problems[0].text, HasSubstr("nothing reads its result"));
-}
-
-TEST(Hash, TellsProgramsApart) {
-  auto a = two_stages(), b = two_stages();
-  EXPECT_EQ(hash(a), hash(b));
-  b.roles[1].step.back().label.what = "other";
-  EXPECT_NE(hash(a), hash(b));
 }
 
 }  // namespace
