@@ -156,22 +156,6 @@ TEST(Experiment, NamelessTakesTheFilesName) {
   EXPECT_EQ(e.baseline, Settings());
 }
 
-TEST(Experiment, PresetsHaveTheParametersTheirNamesSay) {
-  const std::vector<double> millions{125, 350, 760, 1300, 2700, 6700, 13000, 175000, 8000, 70000, 405000};
-  const auto names = model_preset_names();
-  ASSERT_EQ(names.size(), millions.size());
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const Model m = *model_preset(names[i]);
-    EXPECT_EQ(m.hidden % m.heads, 0) << names[i];
-    const auto h = static_cast<double>(m.hidden);
-    const double of_layer =
-        2 * h * (h + static_cast<double>(m.key_width())) + h * static_cast<double>(m.fc1_outputs() + m.mlp_width());
-    const auto rows = static_cast<double>(m.vocab + (m.tied_embeddings ? m.sequence : m.vocab));
-    const double parameters = static_cast<double>(m.layers) * of_layer + rows * h;
-    EXPECT_NEAR(parameters / 1e6 / millions[i], 1, 0.05) << names[i];
-  }
-}
-
 TEST(Experiment, AModelMayBeAPresetWithAChange) {
   const std::string rest = "\nbackend: cuda\nbaseline: {}\n";
   EXPECT_EQ(test::loaded("model: gpt3-1.3b" + rest).model.name, "gpt3-1.3b");

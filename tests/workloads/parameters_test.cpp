@@ -71,6 +71,14 @@ std::int64_t parameters_of(const config::Model& m, const program::Layout& layout
 }
 
 TEST(Parameters, OfPresetsAreAsManyAsWerePublished) {
+  const std::vector<double> millions{125, 350, 760, 1300, 2700, 6700, 13000, 175000, 8000, 70000, 405000};
+  const std::vector<std::string> names = config::model_preset_names();
+  ASSERT_EQ(names.size(), millions.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const config::Model m = *config::model_preset(names[i]);
+    EXPECT_EQ(m.hidden % m.heads, 0) << names[i];
+    EXPECT_NEAR(static_cast<double>(parameters_of(m)) / 1e6 / millions[i], 1, 0.05) << names[i];
+  }
   EXPECT_EQ(parameters_of(*config::model_preset("llama3-8b")), 8'030'261'248);
   EXPECT_EQ(parameters_of(*config::model_preset("llama3-70b")), 70'553'706'496);
   EXPECT_EQ(parameters_of(*config::model_preset("llama3-405b")), 405'853'388'800);
