@@ -21,14 +21,10 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// Holds the lock until told to release it.
+// Holds the lock until it is killed.
 const OtherProcess::Role holder("holder", [](const OtherProcess::Side& side, const std::string& path) {
-  {
-    const auto lock = Lock::take(path);
-    side.say("held");
-    side.wait();
-  }
-  side.say("released");
+  const auto lock = Lock::take(path);
+  side.say("held");
   side.wait();
 });
 
@@ -131,15 +127,6 @@ TEST_F(Locks, OneIsRefusedWhileItsProcessRunsAndTakenOverWhenItIsGone) {
   EXPECT_THAT(refusal(path_), names_the_owner);
   other.end();
   Lock::take(path_)->require();
-  EXPECT_TRUE(entries().empty());
-}
-
-TEST_F(Locks, ReleasedItIsFreeAndLeavesNothing) {
-  OtherProcess other({}, holder, path_);
-  ASSERT_EQ(other.line(), "held");
-  EXPECT_EQ(entries(), std::vector<std::string>{"r.h5.lock"});
-  other.go();
-  ASSERT_EQ(other.line(), "released");
   EXPECT_TRUE(entries().empty());
   EXPECT_EQ(refusal(path_), "");
 }

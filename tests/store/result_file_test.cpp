@@ -187,19 +187,6 @@ TEST_F(ResultFileTest, WarningsSessionsAndStateAreRewritten) {
   EXPECT_EQ(got.state, RunState::partial);
 }
 
-TEST_F(ResultFileTest, ReopenedFilesGoOn) {
-  write_sample(*ResultFile::create(path_, plan_, false), plan_, 0);
-  {
-    const auto file = ResultFile::reopen(path_);
-    write_sample(*file, plan_, 1);
-    file->finish(RunState::complete);
-  }
-  const Result got = read_result(path_);
-  EXPECT_EQ(got.blocks[0].status, BlockStatus::ok);
-  EXPECT_EQ(got.blocks[1].status, BlockStatus::ok);
-  EXPECT_EQ(got.state, RunState::complete);
-}
-
 TEST_F(ResultFileTest, NothingButRawDataIsWrittenAfterCreation) {
   const auto bytes = [&] { return test::text_of(path_); };
   const auto file = ResultFile::create(path_, plan_, false);
