@@ -28,21 +28,9 @@ TEST(Launches, OneStreamNeedsNoEvents) {
   EXPECT_TRUE(list.streams.empty());
 }
 
-TEST(Launches, AnotherStreamForksWaitsAndJoins) {
-  const LaunchList list = make_launches({on(0), on(1, {0}), on(0, {1})}, 2);
-  EXPECT_EQ(list.launches, (std::vector<Launch>{{0, {0}, {}}, {1, {1}, {0}}, {0, {2}, {1}}}));
-  EXPECT_EQ(list.with_event, (std::set<program::OperationId>{0, 1}));
-  EXPECT_EQ(list.streams, (std::set<program::StreamId>{1}));
-}
-
 TEST(Launches, WaitOnlyForTheLastOfAStreamAndOnlyOnce) {
   const LaunchList list = make_launches({on(0), on(0), on(1, {0, 1}), on(1, {0})}, 2);
   EXPECT_EQ(list.launches, (std::vector<Launch>{{0, {0}, {}}, {0, {1}, {}}, {1, {2}, {1}}, {1, {3}, {}}}));
-}
-
-TEST(Launches, AGroupStartsAsOneAfterTheWaitsOfAllItsMembers) {
-  const LaunchList list = make_launches({on(0), on(1, {0}, 7), on(0), on(1, {2}, 7), on(0, {1})}, 2);
-  EXPECT_EQ(list.launches, (std::vector<Launch>{{0, {0}, {}}, {0, {2}, {}}, {1, {1, 3}, {0, 2}}, {0, {4}, {1}}}));
 }
 
 TEST(Launches, AWaitForHalfAGroupIsRefused) {
