@@ -11,7 +11,6 @@
 
 #include "base/text.h"
 #include "worker/channel.h"
-#include "worker/planted/test_fault.h"
 #include "workloads/gpt/gpt.h"
 
 namespace harness::worker {
@@ -102,35 +101,6 @@ TEST(Tasks, AProfiledStepBeginsWithItsWaitForData) {
     EXPECT_DOUBLE_EQ(profiled.intervals[0].start_s, is_part ? profiled.loading_s : 0);
     EXPECT_DOUBLE_EQ(profiled.intervals[2].end_s, is_part ? 1 + profiled.loading_s : 1);
   }
-}
-
-// For a Program that fills no inputs, a planted fault can only act between steps.
-TEST(Tasks, AFaultBetweenStepsComesBeforeItsStep) {
-  Rig rig;
-  std::vector<std::int64_t> came;
-  Steps steps(rig.executable, rig.program, rig.inputs, [&](std::int64_t step) {
-    came.push_back(step);
-    if (step == 3) throw Error("planted");
-  });
-  EXPECT_THROW(time_steps(steps, 2, 3), Error);
-  EXPECT_EQ(came, (std::vector<std::int64_t>{0, 1, 2, 3}));
-  using Calls = std::vector<std::pair<std::int64_t, int>>;
-  EXPECT_EQ(rig.executable.calls, (Calls{{0, 1}, {1, 1}, {2, 1}}));
-  EXPECT_TRUE(test::TestFault::parse("kind=kill,step=3", 0, "").between_steps(rig.program));
-  EXPECT_FALSE(test::TestFault::parse("kind=kill,step=-1", 0, "").between_steps(rig.program));
-  EXPECT_FALSE(test::TestFault().between_steps(rig.program));
-  rig.program.buffers.push_back({"tokens", program::DType::f32, 4, program::BufferKind::input});
-  EXPECT_FALSE(test::TestFault::parse("kind=kill,step=3", 0, "").between_steps(rig.program));
-}
-
-TEST(Tasks, ADelayBetweenStepsIsPartOfItsStep) {
-  Rig rig;
-  static constexpr double delay_s = 2e-3;
-  Steps steps(rig.executable, rig.program, rig.inputs,
-              [](std::int64_t) { std::this_thread::sleep_for(std::chrono::duration<double>(delay_s)); });
-  const std::vector<double> durations = steps.run(2);
-  ASSERT_EQ(durations.size(), 2u);
-  for (const double seconds : durations) EXPECT_GE(seconds, delay_s + 1e-3);
 }
 
 TEST(Tasks, WithoutWarmUpTheFirstStepIsTimed) {
