@@ -15,17 +15,6 @@ using config::PipelineSchedule;
 using program::Axis;
 using program::OperationId;
 
-config::Model small_model(int layers) {
-  config::Model model;
-  model.name = "custom";
-  model.layers = layers;
-  model.hidden = 16;
-  model.heads = 4;
-  model.vocab = 32;
-  model.sequence = 8;
-  return model;
-}
-
 config::Settings settings_of(int micro_batches, int data = 1) {
   config::Settings settings;
   settings.micro_batch_size = 1;
@@ -35,7 +24,7 @@ config::Settings settings_of(int micro_batches, int data = 1) {
 
 program::ProgramSet programs_of(int layers, config::Settings settings, const program::Layout& layout) {
   settings.layout = layout;
-  return gpt::programs(small_model(layers), settings, layout);
+  return gpt::programs({"custom", layers, 16, 4, 32, 8}, settings, layout);
 }
 
 // A layer's forward pass takes one tick, in attention. Its backward pass takes one tick in attention for input

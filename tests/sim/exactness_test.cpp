@@ -42,13 +42,6 @@ Network nodes_of(int ranks, int per_node) {
   return network;
 }
 
-config::Hardware hopper_gpu() {
-  config::Hardware hardware;
-  hardware.name = "H";
-  hardware.compute_capability = 90;
-  return hardware;
-}
-
 program::ProgramSet step_of(const program::Layout& layout) {
   const config::Model model{"custom", 2 * layout[Axis::pipeline], 256, 8, 512, 128};
   config::Settings settings;
@@ -66,7 +59,7 @@ void expect_all_ranks_agree(const program::Layout& layout, const config::Faults&
   const program::ProgramSet set = step_of(layout), all = program::expand(set);
   Network network = nodes_of(layout.ranks(), per_node);
   network.node_of = places(faults, network.node_of);
-  const Condition condition = condition_of(faults, hopper_gpu(), network);
+  const Condition condition = condition_of(faults, config::hardware_named("h100-sxm"), network);
   const config::Calibration calibration = realistic();
   const config::Settings settings;
   const auto simulated = [&](const RankClasses& classes) {

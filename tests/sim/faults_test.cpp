@@ -19,10 +19,7 @@ Network two_nodes() {
 }
 
 config::Hardware hopper() {
-  config::Hardware hardware;
-  hardware.name = "H";
-  hardware.compute_capability = 90;
-  return hardware;
+  return config::hardware_named("h100-sxm");
 }
 
 std::vector<double> network_left(const config::Faults& faults) {

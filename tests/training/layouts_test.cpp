@@ -21,14 +21,6 @@ config::Settings eight_sequences() {
   return s;
 }
 
-std::vector<float> train(const config::Settings& settings, const program::Layout& layout, int steps = 3) {
-  LocalJob job(tiny, settings, layout);
-  job.run(steps);
-  const auto losses = job.losses(0);
-  for (int rank = 1; rank < layout.ranks(); ++rank) EXPECT_EQ(job.losses(rank), losses) << "rank " << rank;
-  return losses;
-}
-
 // Consecutive blocks in a process reuse connections like this.
 TEST(Connections, OfAnEarlierJobServeTheNextOneAsNewOnesWould) {
   const config::Settings settings = eight_sequences();
@@ -72,7 +64,7 @@ TEST(Layouts, InEveryRankOrderTheLossesAreTheSame) {
     rank_order.parse(s, order);
     program::Layout layout = s.layout;
     for (const program::Axis axis : program::visible_axes) layout[axis] = 2;
-    const std::vector<float> losses = train(s, layout, 2);
+    const std::vector<float> losses = test::train(tiny, s, layout, 2).losses;
     if (usual.empty()) usual = losses;
     EXPECT_EQ(losses, usual) << order;
   }
