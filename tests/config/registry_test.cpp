@@ -156,16 +156,23 @@ Settings settings_with(const std::vector<std::pair<std::string, std::string>>& v
   return s;
 }
 
+// What a variable says of settings; "": nothing.
+struct Said {
+  const char* variable;
+  std::vector<std::pair<std::string, std::string>> settings;
+  const char* why;
+};
+
+void expect_said(const Said& row, const std::string& said) {
+  EXPECT_THAT(said, HasSubstr(row.why)) << row.variable;
+  EXPECT_EQ(said.empty(), *row.why == '\0') << row.variable << ": " << said;
+}
+
 TEST(Registry, SaysWhenAVariableHasNoEffect) {
-  struct Row {
-    const char* variable;
-    std::vector<std::pair<std::string, std::string>> settings;
-    const char* why;  // "": it has an effect
-  };
   const std::pair<std::string, std::string> one_replica{"layout", "{tensor_parallel: 4}"}, alone{"ranks", "1"},
       optimizer{"sharding", "optimizer"}, parameters{"sharding", "parameters"}, selective{"recompute", "selective"},
       unfused{"attention", "unfused"};
-  for (const auto& [variable, settings, why] : std::vector<Row>{
+  for (const Said& row : std::vector<Said>{
            {"bucket_size", {}, ""},
            {"bucket_size", {{"overlap_grad_reduce", "false"}}, ""},  // buckets are cut with and without overlap
            {"bucket_size", {one_replica}, "data_parallel is 1"},
@@ -199,9 +206,7 @@ TEST(Registry, SaysWhenAVariableHasNoEffect) {
            {"grad_compression", {one_replica}, "data_parallel is 1"},
            {"grad_compression_ratio", {}, "grad_compression is none"},
            {"grad_compression_ratio", {{"grad_compression", "topk"}}, ""}}) {
-    const std::string said = find_variable(variable)->without_effect(settings_with(settings));
-    EXPECT_THAT(said, HasSubstr(why)) << variable;
-    EXPECT_EQ(said.empty(), *why == '\0') << variable << ": " << said;
+    expect_said(row, find_variable(row.variable)->without_effect(settings_with(row.settings)));
   }
   Settings s = settings_with({optimizer});
   s.layout.replicas_of_node = 4;
@@ -209,24 +214,29 @@ TEST(Registry, SaysWhenAVariableHasNoEffect) {
 }
 
 TEST(Registry, SaysWhatDoesNotGoTogether) {
-  const auto conflict = [](const char* variable, const std::vector<std::pair<std::string, std::string>>& settings) {
-    return find_variable(variable)->conflict(settings_with(settings));
-  };
-  EXPECT_EQ(conflict("grad_compression", {{"sharding", "optimizer"}}), "");
-  EXPECT_EQ(conflict("grad_compression", {{"grad_compression", "topk"}}), "");
-  EXPECT_THAT(conflict("grad_compression", {{"grad_compression", "topk"}, {"sharding", "optimizer"}}),
-              HasSubstr("needs sharding none, not optimizer"));
-  EXPECT_THAT(conflict("grad_compression", {{"grad_compression", "topk"}, {"grad_reduce_precision", "bf16"}}),
-              HasSubstr("needs grad_reduce_precision fp32, not bf16"));
-  EXPECT_EQ(conflict("grad_compression", {{"precision", "fp16"}}), "");
-  EXPECT_THAT(conflict("grad_compression", {{"grad_compression", "topk"}, {"precision", "fp16"}}),
-              HasSubstr("does not go with precision fp16"));
-  EXPECT_EQ(conflict("overlap_optimizer", {{"precision", "fp16"}}), "");
-  EXPECT_THAT(conflict("overlap_optimizer", {{"precision", "fp16"}, {"overlap_optimizer", "true"}}),
-              HasSubstr("does not go with precision fp16"));
-  EXPECT_EQ(conflict("attention", {{"layout", "{context_parallel: 2}"}}), "");
-  EXPECT_THAT(conflict("attention", {{"layout", "{context_parallel: 2}"}, {"attention", "unfused"}}),
-              HasSubstr("unfused and context_parallel 2 do not go together"));
+  const std::pair<std::string, std::string> compressed{"grad_compression", "topk"}, sharded{"sharding", "optimizer"},
+      half{"precision", "fp16"}, overlapped{"overlap_optimizer", "true"}, ahead{"overlap_param_gather", "true"},
+      documents{"sequences", "{distribution: lognormal, median: 100, sigma: 1}"},
+      context{"layout", "{context_parallel: 2}"};
+  for (const Said& row : std::vector<Said>{
+           {"grad_compression", {sharded}, ""},
+           {"grad_compression", {compressed}, ""},
+           {"grad_compression", {compressed, sharded}, "needs sharding none, not optimizer"},
+           {"grad_compression",
+            {compressed, {"grad_reduce_precision", "bf16"}},
+            "needs grad_reduce_precision fp32, not bf16"},
+           {"grad_compression", {half}, ""},
+           {"grad_compression", {compressed, half}, "does not go with precision fp16"},
+           {"attention", {context}, ""},
+           {"attention", {context, {"attention", "unfused"}}, "unfused and context_parallel 2 do not go together"},
+           {"overlap_optimizer", {half}, ""},
+           {"overlap_optimizer", {half, overlapped}, "does not go with precision fp16"},
+           {"overlap_param_gather", {ahead}, "overlap_param_gather needs weights that replicas gather"},
+           {"overlap_param_gather", {ahead, sharded}, ""},
+           {"sequences", {documents}, ""},
+           {"sequences", {documents, context}, "context_parallel 2 do not go together"}}) {
+    expect_said(row, find_variable(row.variable)->conflict(settings_with(row.settings)));
+  }
 }
 
 TEST(Registry, CompressedGradientsThatSaveNothingAreCautionedAgainst) {

@@ -254,13 +254,5 @@ TEST(Documents, ProgramsAreSoundAndHaveInputsForThem) {
   }
 }
 
-TEST(Documents, OfSequencesThatRanksShareAreRefused) {
-  config::Settings s = settings_of(usual);
-  const config::Variable& row = *config::find_variable("sequences");
-  EXPECT_EQ(row.conflict(s), "");
-  s.layout[program::Axis::context] = 2;
-  EXPECT_THAT(row.conflict(s), HasSubstr("context_parallel 2 do not go together"));
-}
-
 }  // namespace
 }  // namespace harness::workloads

@@ -1,11 +1,9 @@
 // Jobs that are refused, with messages that suggest a valid value; and levers that leave a step unchanged.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
 
 #include "config/experiment.h"
-#include "config/registry.h"
 #include "gpt_jobs.h"
 
 namespace harness::workloads {
@@ -13,7 +11,6 @@ namespace {
 
 using config::PipelineSchedule;
 using config::Sharding;
-using ::testing::HasSubstr;
 
 Job changed(Job j, void (*change)(Job&)) {
   change(j);
@@ -112,15 +109,6 @@ TEST(Refusals, OfAModelThatNoConfigurationCouldSay) {
   m.rope_theta = std::numeric_limits<double>::quiet_NaN();
   EXPECT_EQ(gpt_workload().why_impossible(m, {}),
             "the model has rope_theta nan; allowed: 0 or a number above 1 up to 1e12");
-}
-
-TEST(Refusals, OfGatheringAheadWhereNothingIsGathered) {
-  config::Settings s;
-  s.overlap_param_gather = true;
-  const auto* row = config::find_variable("overlap_param_gather");
-  EXPECT_THAT(row->conflict(s), HasSubstr("overlap_param_gather needs weights that replicas gather"));
-  s.sharding = Sharding::optimizer;
-  EXPECT_EQ(row->conflict(s), "");
 }
 
 // Equal hashes: even the waits are the same.
