@@ -5,11 +5,10 @@
 #include <array>
 #include <limits>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/text.h"
-#include "config/registry.h"
+#include "support/settings.h"
 #include "support/soak.h"
 #include "trained.h"
 
@@ -28,15 +27,6 @@ const config::Model llama = test::tiny_llama(4, 32);
 
 // Sequences of all replicas together: divisible by 2, 3 and 4 replicas, or by 2 and 4 where a step is slow.
 constexpr std::int64_t sequences = test::few_cells ? 8 : 24;
-
-// "recompute=full recompute_layers=1"
-void apply(std::string_view changes, Settings& s) {
-  for (const std::string_view change : split(changes, ' ')) {
-    if (change.empty()) continue;
-    const std::size_t equals = change.find('=');
-    config::find_variable(std::string(change.substr(0, equals)))->parse(s, change.substr(equals + 1));
-  }
-}
 
 struct WithWeights : test::Trained {
   test::Gradients weights;  // after the last step
@@ -212,9 +202,9 @@ TEST_P(Alike, ALeverTrainsAsWithoutIt) {
       if (test::few_cells && precision == Precision::fp32 && has(row, halves)) continue;
       Settings s = test::settings_on(layout, sequences, has(row, on_nodes) ? 2 : 4);
       s.precision = precision;
-      apply(row.both, s);
+      test::set(s, row.both);
       const WithWeights without = train(model, s, layout);
-      apply(row.change, s);
+      test::set(s, row.change);
       expect_agree(train(model, s, layout), without, at_least(row.agreement, precision),
                    fmt::format("{} with {} and {}, {}", program::text_of(layout), row.change,
                                *row.both == '\0' ? "nothing else" : row.both, config::name_of(precision)));

@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 #include <string>
 #include <vector>
 
+#include "support/settings.h"
 #include "trained.h"
 
 namespace harness::fp8_training {
@@ -84,33 +84,20 @@ TEST_P(Fp8, TrainsAsBf16WithinItsBounds) {
 }
 
 struct Way {
-  const char* name;
+  const char* settings;
   int tp, pp, dp;
-  std::function<void(Settings&)> set;
 };
 
 // Each rank scales its own shards, sums have another order, and recomputed layers are quantised again: all of it only
 // rounds the same numbers differently.
 TEST_P(Fp8, TrainsOnSeveralRanksAsOnOne) {
-  const std::vector<Way> ways{{"sequence parallel", 2, 1, 1, [](Settings& s) { s.sequence_parallel = true; }},
-                              {"sequence parallel, recompute full", 2, 1, 1,
-                               [](Settings& s) {
-                                 s.sequence_parallel = true;
-                                 s.recompute = config::Recompute::full;
-                               }},
-                              {"pipeline", 1, 2, 1, [](Settings&) {}},
-                              {"sharding optimizer, gathered ahead", 1, 1, 2,
-                               [](Settings& s) {
-                                 s.sharding = config::Sharding::optimizer;
-                                 s.overlap_grad_reduce = s.overlap_param_gather = true;
-                               }},
-                              {"sharding parameters, recompute full", 1, 1, 2,
-                               [](Settings& s) {
-                                 s.sharding = config::Sharding::parameters;
-                                 s.recompute = config::Recompute::full;
-                               }},
-                              {"recompute full", 1, 1, 1, [](Settings& s) { s.recompute = config::Recompute::full; }},
-                              {"all axes", 2, 2, 2, [](Settings& s) { s.sequence_parallel = true; }}};
+  const std::vector<Way> ways{{"sequence_parallel=true", 2, 1, 1},
+                              {"sequence_parallel=true recompute=full", 2, 1, 1},
+                              {"", 1, 2, 1},
+                              {"sharding=optimizer overlap_grad_reduce=true overlap_param_gather=true", 1, 1, 2},
+                              {"sharding=parameters recompute=full", 1, 1, 2},
+                              {"recompute=full", 1, 1, 1},
+                              {"sequence_parallel=true", 2, 2, 2}};
   for (const config::Model& model : {gpt, llama()}) {
     if (test::emulated && model.name == gpt.name) continue;
     const test::Trained one = test::train(model, settings_in(GetParam()), {});
@@ -118,12 +105,14 @@ TEST_P(Fp8, TrainsOnSeveralRanksAsOnOne) {
       if (test::emulated && way.tp * way.pp * way.dp > 2) continue;
       if (test::sanitized && (&way - ways.data()) % 2 == 0) continue;  // all ways run at -O2
       Settings s = settings_in(GetParam());
-      way.set(s);
-      const test::Trained ours = test::train(model, s, test::layout_of(way.tp, way.pp, way.dp));
-      expect_within_bounds(GetParam(), model, ours, one, model.name + ", " + way.name);
+      test::set(s, way.settings);
+      const program::Layout layout = test::layout_of(way.tp, way.pp, way.dp);
+      const test::Trained ours = test::train(model, s, layout);
+      const std::string what = fmt::format("{}, {}, {}", model.name, program::text_of(layout), way.settings);
+      expect_within_bounds(GetParam(), model, ours, one, what);
       // One rank does the same arithmetic in another order of operations: losses must be bitwise equal.
-      if (way.tp * way.pp * way.dp == 1) {
-        EXPECT_EQ(ours.losses, one.losses) << model.name << ", " << way.name;
+      if (layout.ranks() == 1) {
+        EXPECT_EQ(ours.losses, one.losses) << what;
       }
     }
   }

@@ -37,12 +37,6 @@ inline Job job(config::Model model, int tp, int pp, int dp, std::int64_t micro_b
   return j;
 }
 
-/// A lever of a step: a change to a job.
-struct Lever {
-  const char* name;
-  void (*set)(Job& j);
-};
-
 inline program::ProgramSet build(const Job& j) {
   return build_programs(j.model, j.settings, j.layout);
 }

@@ -9,11 +9,11 @@
 #include "gpt_jobs.h"
 #include "program/builder.h"
 #include "program/memory.h"
+#include "support/settings.h"
 
 namespace harness::workloads {
 namespace {
 
-using config::AttentionKind;
 using config::PipelineSchedule;
 using config::Recompute;
 using config::Sharding;
@@ -68,35 +68,20 @@ std::int64_t transient_bytes(const Job& j, int stage = 0) {
   return program::plan_arena(build(j).roles[static_cast<std::size_t>(stage)]).transient_bytes;
 }
 
-void unfused(Job& j) {
-  j.settings.attention = AttentionKind::unfused;
-}
 void recompute(Job& j) {
   j.settings.recompute = Recompute::full;
 }
 
 TEST(Kept, OfALayerEqualsTheClosedFormula) {
-  const Lever levers[] = {{"defaults", [](Job&) {}},
-                          {"sequence_parallel", [](Job& j) { j.settings.sequence_parallel = true; }},
-                          {"recompute full", recompute},
-                          {"both",
-                           [](Job& j) {
-                             j.settings.sequence_parallel = true;
-                             recompute(j);
-                           }},
-                          {"unfused attention", unfused},
-                          {"recompute selective", [](Job& j) {
-                             unfused(j);
-                             j.settings.recompute = Recompute::selective;
-                           }}};
   for (const int t : {1, 2, 4}) {
-    for (const Lever& lever : levers) {
+    for (const char* lever : {"", "sequence_parallel=true", "recompute=full", "sequence_parallel=true recompute=full",
+                              "attention=unfused", "attention=unfused recompute=selective"}) {
       Job j = small_job(t, 1);
-      lever.set(j);
+      test::set(j.settings, lever);
       const auto bytes = kept(j);
       for (int micro_batch = 0; micro_batch < 3; ++micro_batch) {
         for (int layer = 1; layer < 4; ++layer)
-          EXPECT_EQ(bytes.at({micro_batch, layer}), closed::kept_of_layer(j)) << lever.name << ", TP" << t;
+          EXPECT_EQ(bytes.at({micro_batch, layer}), closed::kept_of_layer(j)) << lever << ", TP" << t;
       }
     }
     // With tensor ranks, each norm writes the stream that it keeps, except the first, which reads the embedding.

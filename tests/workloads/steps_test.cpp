@@ -13,6 +13,7 @@
 #include "config/registry.h"
 #include "gpt_jobs.h"
 #include "program/program.h"
+#include "support/settings.h"
 #include "support/soak.h"
 
 namespace harness::workloads {
@@ -24,67 +25,47 @@ using config::Sharding;
 using program::Axis;
 using ::testing::HasSubstr;
 
-const std::vector<Lever>& levers() {
-  static const std::vector<Lever> all{
-      {"defaults", [](Job&) {}},
-      {"bf16", [](Job& j) { j.settings.precision = config::Precision::bf16; }},
-      {"fp8", [](Job& j) { j.settings.precision = config::Precision::fp8; }},
-      {"gpipe", [](Job& j) { j.settings.pipeline_schedule = PipelineSchedule::gpipe; }},
-      {"interleaved", [](Job& j) { j.settings.pipeline_schedule = PipelineSchedule::interleaved; }},
-      {"three chunks",
-       [](Job& j) {
-         j.settings.pipeline_schedule = PipelineSchedule::interleaved;
-         j.settings.virtual_pipeline = 3;
-       }},
-      {"recompute full", [](Job& j) { j.settings.recompute = Recompute::full; }},
-      {"recompute full of a layer",
-       [](Job& j) {
-         j.settings.recompute = Recompute::full;
-         j.settings.recompute_layers = 1;
-       }},
-      {"recompute selective",
-       [](Job& j) {
-         j.settings.recompute = Recompute::selective;
-         j.settings.attention = config::AttentionKind::unfused;
-       }},
-      {"unfused attention", [](Job& j) { j.settings.attention = config::AttentionKind::unfused; }},
-      {"sequence_parallel", [](Job& j) { j.settings.sequence_parallel = true; }},
-      {"no overlap_grad_reduce", [](Job& j) { j.settings.overlap_grad_reduce = false; }},
-      {"overlap_optimizer", [](Job& j) { j.settings.overlap_optimizer = true; }},
-      {"one bucket", [](Job& j) { j.settings.bucket_size_bytes = 1 << 30; }},
-      {"small buckets", [](Job& j) { j.settings.bucket_size_bytes = 8 << 10; }},
-      {"bf16 on the wire", [](Job& j) { j.settings.grad_reduce_type = program::DType::bf16; }},
-      {"compressed gradients",
-       [](Job& j) {
-         j.settings.grad_compression = config::GradCompression::top_k;
-         j.settings.grad_compression_ratio = 0.03;
-       }},
-      {"sharding optimizer", [](Job& j) { j.settings.sharding = Sharding::optimizer; }},
-      {"sharding optimizer, gathered behind",
-       [](Job& j) {
-         j.settings.sharding = Sharding::optimizer;
-         j.settings.overlap_param_gather = true;
-       }},
-      {"sharding gradients", [](Job& j) { j.settings.sharding = Sharding::gradients; }},
-      {"sharding parameters", [](Job& j) { j.settings.sharding = Sharding::parameters; }},
-      {"sharding parameters, nothing ahead",
-       [](Job& j) {
-         j.settings.sharding = Sharding::parameters;
-         j.settings.prefetch_layers = 0;
-       }},
-      {"sharding of a node",
-       [](Job& j) {
-         if (j.settings.sharding == Sharding::none) j.settings.sharding = Sharding::optimizer;
-         j.settings.sharding_group = config::ShardingGroup::node;
-       }},
-      {"untied", [](Job& j) { j.model.tied_embeddings = false; }},
-      {"llama", [](Job& j) {
-         const std::int64_t layers = j.model.layers;
-         j.model = small_llama();
-         j.model.layers = layers;
-       }}};
-  return all;
-}
+// A lever of a step: settings, and what else it changes.
+struct Lever {
+  const char* settings;
+  void (*also)(Job& j) = [](Job&) {};
+};
+
+const std::vector<Lever> levers{
+    {""},
+    {"precision=bf16"},
+    {"precision=fp8"},
+    {"pipeline_schedule=gpipe"},
+    {"pipeline_schedule=interleaved"},
+    {"pipeline_schedule=interleaved virtual_pipeline=3"},
+    {"recompute=full"},
+    {"recompute=full recompute_layers=1"},
+    {"recompute=selective attention=unfused"},
+    {"attention=unfused"},
+    {"sequence_parallel=true"},
+    {"overlap_grad_reduce=false"},
+    {"overlap_optimizer=true"},
+    {"bucket_size=1GiB"},
+    {"bucket_size=8KiB"},
+    {"grad_reduce_precision=bf16"},
+    {"grad_compression=topk grad_compression_ratio=0.03"},
+    {"sharding=optimizer"},
+    {"sharding=optimizer overlap_param_gather=true"},
+    {"sharding=gradients"},
+    {"sharding=parameters"},
+    {"sharding=parameters prefetch_layers=0"},
+    {"sharding_group=node",
+     [](Job& j) {
+       if (j.settings.sharding == Sharding::none) j.settings.sharding = Sharding::optimizer;
+     }},
+    {"", [](Job& j) { j.model.tied_embeddings = false; }},
+    {"",
+     [](Job& j) {
+       const std::int64_t layers = j.model.layers;
+       j.model = small_llama();
+       j.model.layers = layers;
+     }},
+};
 
 const config::Model seven_layers{"m", 7, 64, 8, 256, 16};  // two or three stages differ in length
 
@@ -109,13 +90,16 @@ bool is_possible(const Job& j) {
 template <class Visit>
 void each_step(const std::vector<std::array<int, 4>>& layouts, bool pairs, const Visit& visit) {
   for (const auto& layout : layouts) {
-    for (std::size_t a = 0; a < levers().size(); ++a) {
-      for (std::size_t b = a; b < (pairs ? levers().size() : a + 1); ++b) {
+    for (std::size_t a = 0; a < levers.size(); ++a) {
+      for (std::size_t b = a; b < (pairs ? levers.size() : a + 1); ++b) {
         Job j = on(layout);
-        levers()[a].set(j);
-        levers()[b].set(j);
-        const std::string text = fmt::format("{}, {}, {} and {}", program::text_of(j.layout),
-                                             j.settings.global_batch_size, levers()[a].name, levers()[b].name);
+        for (const Lever& lever : {levers[a], levers[b]}) {
+          test::set(j.settings, lever.settings);
+          lever.also(j);
+        }
+        const std::string text =
+            fmt::format("{}, {}, {}, '{}' and '{}'", program::text_of(j.layout), config::in_words(j.model),
+                        j.settings.global_batch_size, levers[a].settings, levers[b].settings);
         if (!is_possible(j) || (a != b && a > 0 && test::sanitized && !test::drawn(text, 1))) continue;
         visit(j, text);
       }
