@@ -57,26 +57,6 @@ TEST(Philox, UniformNeverTouchesItsEnds) {
   EXPECT_GT(uniform_open(0xffffffff), 1 - 1e-7);
 }
 
-TEST(Philox, NormalHasTheMomentsOfANormal) {
-  constexpr int count = 200000;
-  double sum = 0, squares = 0, fourths = 0, neighbours = 0, previous = 0;
-  for (int i = 0; i < count; ++i) {
-    const double x = philox_normal(7, static_cast<std::uint64_t>(i));
-    ASSERT_TRUE(std::isfinite(x));
-    sum += x;
-    squares += x * x;
-    fourths += x * x * x * x;
-    neighbours += x * previous;
-    previous = x;
-  }
-  // Five standard deviations of each estimate: 1, sqrt 2, sqrt 96 and 1, divided by sqrt count.
-  const double unit = 5 / std::sqrt(count);
-  EXPECT_NEAR(sum / count, 0, unit);
-  EXPECT_NEAR(squares / count, 1, unit * std::sqrt(2.0));
-  EXPECT_NEAR(fourths / count, 3, unit * std::sqrt(96.0));
-  EXPECT_NEAR(neighbours / count, 0, unit);
-}
-
 TEST(Median, OddEvenOneAndNone) {
   EXPECT_EQ(median(std::vector<double>{3, 1, 2}), 2);
   EXPECT_EQ(median(std::vector<double>{4, 1, 3, 2}), 2.5);

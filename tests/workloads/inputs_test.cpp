@@ -22,30 +22,6 @@ using gpt::Documents;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-TEST(Inputs, AreTheSameSamplesInEveryLayout) {
-  Job j = job({"m", 2, 32, 2, 64, 16}, 1, 1, 1, 4);
-  std::vector<std::int32_t> whole(4 * 16), part(16);
-  gpt_workload()
-      .inputs(j.model, j.settings, j.layout, {}, 7)
-      ->fill(gpt::tokens_buffer, 3, std::as_writable_bytes(std::span(whole)));
-  program::Layout split;
-  split[program::Axis::data] = 4;
-  for (int d = 0; d < 4; ++d) {
-    program::Coordinates at;
-    at[program::Axis::data] = d;
-    gpt_workload()
-        .inputs(j.model, j.settings, split, at, 7)
-        ->fill(gpt::tokens_buffer, 3, std::as_writable_bytes(std::span(part)));
-    EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + d * 16));
-  }
-  std::vector<std::int32_t> labels(4 * 16);
-  gpt_workload()
-      .inputs(j.model, j.settings, j.layout, {}, 7)
-      ->fill(gpt::labels_buffer, 3, std::as_writable_bytes(std::span(labels)));
-  EXPECT_TRUE(std::equal(whole.begin() + 1, whole.begin() + 16, labels.begin()));
-  for (const auto t : whole) EXPECT_TRUE(t >= 0 && t < 64);
-}
-
 class DataFile : public ::testing::Test {
  protected:
   std::string file_of(std::int64_t tokens, std::int64_t vocabulary, std::uint64_t seed = 1) const {

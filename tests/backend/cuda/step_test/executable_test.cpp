@@ -8,14 +8,12 @@
 
 #include "backend/cuda/cuda_backend.h"
 #include "machine/cpus.h"
-#include "program/builder.h"
 #include "training/local_job.h"
 #include "workloads/workload.h"
 
 namespace harness::cuda {
 namespace {
 
-using test::layout_of;
 using test::LocalJob;
 
 const config::Model tiny{"tiny", 2, 64, 4, 128, 32};
@@ -98,40 +96,6 @@ TEST(CudaExecutable, TheGroupOfAllRanksUsesTheJobsCommunicator) {
   EXPECT_EQ(communicators_of(test::layout_of(1, 1, 1)), 0);
   EXPECT_EQ(communicators_of(test::layout_of(1, 1, 2)), 2);  // the job's, which is also world's, and data
   EXPECT_EQ(communicators_of(test::layout_of(2, 1, 2)), 3);  // and tensor
-}
-
-// One Program for both ranks: reduce-scatter in place, convert the own part, all-gather in place.
-TEST(CudaExecutable, ReducesAndGathersOwnPartsInPlace) {
-  constexpr std::int64_t elements = 600;
-  program::ProgramSet set{layout_of(1, 1, 2), {{"data", program::AxisSet::of({program::Axis::data}), {}}}, {}, {}};
-  program::ProgramBuilder b({"compute", "data"});
-  const auto buffer = [&](const char* name) {
-    return b.buffer(name, program::DType::f32, elements, program::BufferKind::persistent);
-  };
-  const program::View in = buffer("in"), out = buffer("out");
-  b.emit(0,
-         program::Initialize{
-             .out = in, .axis = program::Axis::data, .full = 2 * elements, .part = elements, .deviation = 1},
-         {"", program::Phase::setup});
-  b.begin_step();
-  const program::View sum = in.own_part(program::Axis::data, 2), own = out.own_part(program::Axis::data, 2);
-  b.emit(1, program::ReduceScatter{0, in, sum}, {});
-  b.emit(0, program::Convert{sum, own}, {});
-  b.emit(1, program::AllGather{0, own, out}, {});
-  set.roles.push_back(b.take());
-  for (const bool graph : {true, false}) {
-    config::Settings settings;
-    settings.cuda_graph = graph;
-    LocalJob job(set, {}, settings);
-    const auto first = job.read(0, "in", 0, elements), second = job.read(1, "in", 0, elements);
-    EXPECT_NE(first, second);
-    job.run(1);
-    EXPECT_EQ(fake::complaints(), std::vector<std::string>{});
-    for (const int rank : {0, 1}) {
-      const auto got = job.read(rank, "out", 0, elements);
-      for (std::int64_t i = 0; i < elements; ++i) ASSERT_EQ(got[i], first[i] + second[i]) << i;
-    }
-  }
 }
 
 // Inputs from a slow host.
