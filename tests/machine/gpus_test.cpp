@@ -91,19 +91,10 @@ TEST(GpuMonitor, AnAddressWithoutAGpuIsSaid) {
 // ---- Samples of a GPU, joined.
 
 TEST(GpuStatistics, MeansAndExtremesOverWhatIsKnown) {
-  GpuSample a, b, c;
-  a.utilisation = 0.5;
-  b.utilisation = 1.0;
-  a.sm_clock_hz = 1.98e9;
-  b.sm_clock_hz = 1.2e9;
-  c.sm_clock_hz = 1.8e9;
-  a.power_w = 650;
-  b.power_w = 700;
-  a.temperature_c = 61;
-  b.temperature_c = 70;
-  c.memory_used_bytes = 1e9;
-  b.throttle_reasons = 0x4;
-  c.throttle_reasons = 0x40;
+  const GpuSample a{.utilisation = 0.5, .sm_clock_hz = 1.98e9, .power_w = 650, .temperature_c = 61};
+  const GpuSample b{
+      .utilisation = 1, .sm_clock_hz = 1.2e9, .power_w = 700, .temperature_c = 70, .throttle_reasons = 0x4};
+  const GpuSample c{.sm_clock_hz = 1.8e9, .memory_used_bytes = 1e9, .throttle_reasons = 0x40};
   const GpuStatistics all = summarise(std::vector{a, b, c});
   EXPECT_EQ(all.samples, 3);
   EXPECT_DOUBLE_EQ(all.mean_utilisation, 0.75);
@@ -118,18 +109,11 @@ TEST(GpuStatistics, MeansAndExtremesOverWhatIsKnown) {
 }
 
 TEST(GpuStatistics, OfSeveralDevicesTogether) {
-  GpuStatistics a, b;
-  a.samples = 3;
-  b.samples = 4;
-  a.mean_utilisation = 0.5;
-  b.mean_utilisation = 1;
-  a.min_sm_clock_hz = 1.2e9;
-  b.min_sm_clock_hz = 1.5e9;
-  a.max_power_w = 650;
-  b.max_power_w = 700;
+  GpuStatistics a{
+      .samples = 3, .mean_utilisation = 0.5, .min_sm_clock_hz = 1.2e9, .max_power_w = 650, .throttle_reasons = 0x4};
+  const GpuStatistics b{
+      .samples = 4, .mean_utilisation = 1, .min_sm_clock_hz = 1.5e9, .max_power_w = 700, .throttle_reasons = 0x40};
   a.energy_j = 100;  // b does not report it
-  a.throttle_reasons = 0x4;
-  b.throttle_reasons = 0x40;
   const GpuStatistics both = together(std::vector{a, b});
   EXPECT_EQ(both.samples, 7);
   EXPECT_DOUBLE_EQ(both.mean_utilisation, 0.75);
