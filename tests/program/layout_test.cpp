@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "program/count.h"
-#include "program/expand.h"
 #include "program/links.h"
 #include "program/program.h"
 
@@ -91,24 +90,6 @@ TEST(RankOrder, TheFirstOfAGroupOfStagesIsOnItsFirstStage) {
     EXPECT_EQ(middle.begins_with(layout, at), rank == 2);
   }
   EXPECT_THAT(begins, ElementsAre(0, 1));
-}
-
-TEST(RankOrder, EachRankOfAnExpandedJobHasItsRolesProgram) {
-  ProgramSet set;
-  set.layout = in_order({Axis::pipeline, Axis::data, Axis::tensor, Axis::context});
-  set.role_axes = AxisSet::of({Axis::pipeline});
-  for (const char* stream : {"first", "second"}) {
-    set.roles.emplace_back();
-    set.roles.back().streams = {stream};
-  }
-  const ProgramSet expanded = expand(set);
-  for (int rank = 0; rank < set.layout.ranks(); ++rank) {
-    const Coordinates at = set.layout.coordinates(rank);
-    EXPECT_EQ(expanded.roles[expanded.role_of(at)].streams, set.roles[set.role_of(at)].streams) << rank;
-  }
-  ProgramSet other = set;
-  other.layout.order = usual_order;
-  EXPECT_NE(hash(set), hash(other));
 }
 
 TEST(ReplicasOfANode, AreThoseThatFollowEachOtherOnOne) {

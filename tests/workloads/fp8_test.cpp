@@ -48,16 +48,6 @@ TEST(Fp8Step, QuantisesEachTensorOnce) {
   }
 }
 
-// A product of 8-bit factors cannot sum the bias gradient, so the quantisation of the output gradient does.
-TEST(Fp8Step, TheLayersBiasGradientsAreMadeWhileQuantising) {
-  const program::Program p = build(in(Precision::fp8, job(for_fp8, 1, 1, 1, 2, 2))).roles.front();
-  int with_bias = 0;
-  for (const program::Operation& op : p.step) {
-    if (const auto* q = std::get_if<program::Quantise>(&op.action)) with_bias += q->bias_gradient.present() ? 1 : 0;
-  }
-  EXPECT_EQ(with_bias, 4 * 2 * 2);  // qkv and fc1
-}
-
 // Each factor of a product has the block scales that were made with it, along the product's sum. A transposed copy has
 // its own scales.
 TEST(Mxfp8Step, EachCopyOfATensorHasItsOwnScalesOfBlocks) {
