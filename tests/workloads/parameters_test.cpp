@@ -40,20 +40,6 @@ TEST(Parameters, LieWhereTheyLieWhateverTheBuckets) {
   for (std::size_t i = 0; i < small.size(); ++i) EXPECT_EQ(small[i].view, whole[i].view);
 }
 
-TEST(Parameters, SayHowManyOperationsWriteTheTiedTable) {
-  const auto table = [](int stages, int stage) {
-    for (const Parameter& p : with_buckets(1, stages, stage)) {
-      if (p.id.name == word_embeddings) return p;
-    }
-    return Parameter{};
-  };
-  EXPECT_EQ(table(1, 0).writers, 2);  // head and embedding
-  EXPECT_FALSE(table(1, 0).tied || table(1, 0).only_added_to);
-  EXPECT_EQ(table(2, 0).writers, 1);
-  EXPECT_TRUE(table(2, 0).tied && table(2, 0).only_added_to);
-  EXPECT_TRUE(table(2, 1).tied && !table(2, 1).only_added_to);
-}
-
 // Counts the parameters of the whole model, each tensor once.
 std::int64_t parameters_of(const config::Model& m, const program::Layout& layout = {}) {
   std::int64_t end = 0;
@@ -112,21 +98,6 @@ TEST(ShardedBuckets, AreEqualPartsThatBeginWhereAVectorLoadMay) {
         }
       }
     }
-  }
-}
-
-// Both stages cut the table alike, so that a rank and its partner have the same part.
-TEST(ShardedBuckets, OfATiedTableHoldNothingElse) {
-  std::int64_t count = 0;
-  for (const int stage : {0, 1}) {
-    const workloads::Job j = workloads::sharded(2, 2, 3);
-    const auto list = gpt::parameters(j.model, j.settings, j.layout, stage);
-    const auto table = std::ranges::find(list, ParameterId{word_embeddings}, &Parameter::id);
-    EXPECT_EQ(std::ranges::count(list, table->bucket, &Parameter::bucket), 1);
-    const program::View bucket = bucket_places(list, 3)[table->bucket];
-    EXPECT_EQ(bucket.offset, table->view.offset);
-    if (stage == 0) count = bucket.count;
-    EXPECT_EQ(bucket.count, count);
   }
 }
 

@@ -130,16 +130,6 @@ TEST_P(Collectives, MoveAndAddUpAsTheirDefinitionsSay) {
           b.emit(1, program::AllToAll{0, in, out}, {});
         },
         [](int rank, std::int64_t i) { return Collective::value(static_cast<int>(i / part), rank * part + i % part); });
-    // One Program for all ranks: reduce-scatter in place, convert the own part, all-gather in place.
-    expect_result(
-        n, GetParam(), part * n, part * n,
-        [n](Builder& b, const View& in, const View& out) {
-          const View own_sum = in.own_part(program::Axis::data, n), own = out.own_part(program::Axis::data, n);
-          b.emit(1, program::ReduceScatter{0, in, own_sum}, {});
-          b.emit(0, program::Convert{own_sum, own}, {});
-          b.emit(1, program::AllGather{0, own, out}, {});
-        },
-        [&](int, std::int64_t i) { return sum(i); });
   }
 }
 
