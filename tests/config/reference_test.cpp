@@ -9,7 +9,6 @@
 #include "config/choice.h"
 #include "config_files.h"
 #include "support/files.h"
-#include "support/paths.h"
 
 namespace harness::config {
 namespace {

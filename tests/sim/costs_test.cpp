@@ -1,6 +1,5 @@
 #include "sim/costs.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>

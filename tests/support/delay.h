@@ -6,7 +6,6 @@
 #include <string>
 #include <thread>
 #include <tuple>
-#include <utility>
 
 #include "backend/backend.h"
 #include "program/count.h"

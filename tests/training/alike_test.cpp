@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "base/text.h"
 #include "support/settings.h"
 #include "support/soak.h"
 #include "trained.h"

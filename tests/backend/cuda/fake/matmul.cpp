@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <cstring>
-#include <utility>
 #include <vector>
 
 #include "core.h"

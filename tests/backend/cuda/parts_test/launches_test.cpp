@@ -3,10 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <set>
 
 #include "base/text.h"
-#include "program/builder.h"
 #include "workloads/workload.h"
 
 namespace harness::cuda {

@@ -1,5 +1,4 @@
 // Guarantees of the cuda backend, tested over the emulated device.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
