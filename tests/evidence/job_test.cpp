@@ -290,7 +290,7 @@ TEST(Job, TakesWhatIsOffOrDerivedInTheArgumentsOfALog) {
 // Megatron-LM prints rotary_base of every job, and a configuration with learned positions takes none.
 TEST(Job, LeavesOutTheBaseOfRotaryPositionsThatItDoesNotHave) {
   const TemporaryFolder scratch;
-  std::string log = text_of(job_sample("megatron-arguments.log"));
+  std::string log = text_of(sample_file("megatron-arguments.log"));
   log.insert(log.find("0:   seq_length"), "0:   rotary_base ..................................... 10000\n");
   const Answer answer = job_of({scratch.write("x.log", log)});
   EXPECT_THAT(answer.configuration, AllOf(HasSubstr("positions: learned"), Not(HasSubstr("rope_theta"))));
