@@ -89,7 +89,7 @@ TEST(Export, TheEnvironmentFileIsWhatAShellReads) {
   EXPECT_EQ(shell(script),
             "--bf16 --micro-batch-size 4 --tensor-model-parallel-size 2 --pipeline-model-parallel-size 4 "
             "--overlap-grad-reduce --ddp-bucket-size 13107200 --attention-backend fused --cuda-graph-impl "
-            "full_iteration ");
+            "full_iteration --no-check-for-nan-in-loss-and-grad ");
 }
 
 TEST(Export, WhatIsNotProvenIsRefused) {

@@ -199,6 +199,10 @@ std::vector<FrameworkRow> megatron_rows() {
       {.key = "--cuda-graph-impl",
        .here = "cuda_graph",
        .values = {{"none", "false"}, {"full_iteration", "true"}},
+       .beside = [](const Settings& s) -> NameValues {
+         if (!s.cuda_graph) return {};
+         return {{"--no-check-for-nan-in-loss-and-grad", ""}};
+       },
        .note =
            [](const Settings& s) {
              return s.cuda_graph ? "measured with the whole step in one graph; Megatron's graph excludes the optimizer"
