@@ -34,6 +34,23 @@ TEST(Frameworks, ScalesOfBlocksAreARecipe) {
   EXPECT_THAT(words_in(Framework::torchtitan, "precision", s).note, HasSubstr("mxfp8_cublas"));
 }
 
+// What Megatron-LM asserts beside a flag is written with it.
+TEST(Frameworks, WhatAFlagNeedsStandsBesideIt) {
+  Settings s;
+  const auto flags = [&](const char* variable) { return words_in(Framework::megatron, variable, s).flags; };
+  EXPECT_EQ(flags("cuda_graph"),
+            (NameValues{{"--cuda-graph-impl", "full_iteration"}, {"--no-check-for-nan-in-loss-and-grad", ""}}));
+  s.cuda_graph = false;
+  EXPECT_EQ(flags("cuda_graph"), (NameValues{{"--cuda-graph-impl", "none"}}));
+  s.sharding = Sharding::optimizer;
+  EXPECT_EQ(flags("sharding"), (NameValues{{"--use-distributed-optimizer", ""}}));
+  s.sharding = Sharding::parameters;
+  EXPECT_EQ(flags("sharding"), (NameValues{{"--use-distributed-optimizer", ""},
+                                           {"--use-megatron-fsdp", ""},
+                                           {"--ckpt-format", "fsdp_dtensor"},
+                                           {"--data-parallel-sharding-strategy", "optim_grads_params"}}));
+}
+
 TEST(Frameworks, AValueWithoutAnEquivalentIsNamed) {
   const auto rows = rows_of(Framework::deepspeed);
   const auto stage = std::ranges::find(rows, "zero_optimization.stage", &FrameworkRow::key);

@@ -154,7 +154,11 @@ std::vector<FrameworkRow> megatron_rows() {
        .print = [](const Settings& s) { return written_if(s.sharding != Sharding::none); }},
       {.key = "--use-megatron-fsdp",
        .here = "sharding",
-       .print = [](const Settings& s) { return written_if(s.sharding > Sharding::optimizer); }},
+       .print = [](const Settings& s) { return written_if(s.sharding > Sharding::optimizer); },
+       .beside = [](const Settings& s) -> NameValues {
+         if (s.sharding <= Sharding::optimizer) return {};
+         return {{"--ckpt-format", "fsdp_dtensor"}};
+       }},
       {.key = "--data-parallel-sharding-strategy",
        .here = "sharding",
        .values = {{"optim_grads", "gradients"}, {"optim_grads_params", "parameters"}}},
