@@ -66,18 +66,19 @@ TEST(Frameworks, WhereNothingIsWrittenTheKeyIsOmitted) {
     Framework framework;
     const char *variable, *value, *note;
   };
-  for (const auto& [framework, variable, value, note] :
-       std::vector<Left>{{Framework::megatron, "overlap_grad_reduce", "false", "omit --overlap-grad-reduce"},
-                         {Framework::megatron, "sharding", "none",
-                          "omit --use-distributed-optimizer, --use-megatron-fsdp, --data-parallel-sharding-strategy"},
-                         {Framework::megatron, "rank_order", "tp-dp-pp", "omit --use-tp-pp-dp-mapping"},
-                         {Framework::megatron, "rank_order", "dp-tp-pp", ""},
-                         {Framework::megatron, "pipeline_schedule", "gpipe", ""},
-                         {Framework::megatron, "precision", "nvfp4", ""},
-                         {Framework::deepspeed, "precision", "nvfp4", ""},
-                         {Framework::torchtitan, "fusion", "false", "omit compile.enable"},
-                         {Framework::deepspeed, "gradient_accumulation", "auto", "omit gradient_accumulation_steps"},
-                         {Framework::torchtitan, "threads", "2", ""}}) {
+  for (const auto& [framework, variable, value, note] : std::vector<Left>{
+           {Framework::megatron, "overlap_grad_reduce", "false", "omit --overlap-grad-reduce"},
+           {Framework::megatron, "sharding", "none",
+            "omit --use-distributed-optimizer, --use-megatron-fsdp, --data-parallel-sharding-strategy"},
+           {Framework::megatron, "rank_order", "tp-dp-pp", "omit --use-tp-pp-dp-mapping"},
+           {Framework::megatron, "rank_order", "dp-tp-pp", ""},
+           {Framework::megatron, "pipeline_schedule", "gpipe", ""},
+           {Framework::megatron, "precision", "nvfp4", ""},
+           {Framework::deepspeed, "precision", "nvfp4", ""},
+           {Framework::torchtitan, "fusion", "false", "omit compile.enable"},
+           {Framework::deepspeed, "gradient_accumulation", "auto", "omit gradient_accumulation_steps"},
+           {Framework::torchtitan, "grad_reduce_precision", "bf16", "torchtitan reduces in float32 alone"},
+           {Framework::torchtitan, "threads", "2", ""}}) {
     Settings s;
     find_variable(variable)->parse(s, value);
     const FrameworkWords words = words_in(framework, variable, s);
