@@ -51,6 +51,13 @@ TEST(Frameworks, WhatAFlagNeedsStandsBesideIt) {
                                            {"--data-parallel-sharding-strategy", "optim_grads_params"}}));
 }
 
+// torchtitan shards everything among all data-parallel ranks by default.
+TEST(Frameworks, WhereNothingIsShardedTorchtitanIsToldSo) {
+  const FrameworkWords words = words_in(Framework::torchtitan, "sharding", {});
+  EXPECT_EQ(words.flags, (NameValues{{"parallelism.data_parallel_shard_degree", "1"}}));
+  EXPECT_THAT(words.note, HasSubstr("parallelism.data_parallel_replicate_degree"));
+}
+
 TEST(Frameworks, AValueWithoutAnEquivalentIsNamed) {
   const auto rows = rows_of(Framework::deepspeed);
   const auto stage = std::ranges::find(rows, "zero_optimization.stage", &FrameworkRow::key);

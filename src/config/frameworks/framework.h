@@ -58,7 +58,7 @@ struct FrameworkRow {
   std::function<std::optional<std::string>(const Model&)> print_model = {};  // likewise for "model.…"
   /// Returns our value for one of theirs; instead of `values`. Throws Error for a value that has no equivalent.
   std::function<std::string(std::string_view theirs)> parse = {};
-  /// Further keys and their values without which the framework refuses these settings; they are no settings here.
+  /// Further keys and their values that these settings need in the framework; they are no settings here.
   std::function<NameValues(const Settings&)> beside = {};
   Note note = {};          // shown if a key is written and the two differ slightly
   Note unwritten = {};     // shown if no key of the variable is written and that needs an explanation

@@ -343,7 +343,16 @@ std::vector<FrameworkRow> torchtitan_rows() {
       {.key = "parallelism.fsdp_reshard_after_forward",
        .here = "sharding",
        .values = {{"never", "gradients"}, {"always", "parameters"}},
-       .note = "with parallelism.data_parallel_shard_degree above 1"},
+       .beside = [](const Settings& s) -> NameValues {
+         if (s.sharding != Sharding::none) return {};
+         return {{"parallelism.data_parallel_shard_degree", "1"}};
+       },
+       .note =
+           [](const Settings& s) {
+             return s.sharding == Sharding::none
+                        ? "give parallelism.data_parallel_replicate_degree as well: the data-parallel ranks"
+                        : "with parallelism.data_parallel_shard_degree above 1";
+           }},
   };
 }
 
