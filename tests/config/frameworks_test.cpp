@@ -58,6 +58,18 @@ TEST(Frameworks, WhereNothingIsShardedTorchtitanIsToldSo) {
   EXPECT_THAT(words.note, HasSubstr("parallelism.data_parallel_replicate_degree"));
 }
 
+// The flags that `harness variables` names for these variables.
+TEST(Frameworks, FlagsThatTheHelpNamesAreWritten) {
+  Settings s;
+  s.tp_overlap = s.embedding_as_layer = true;
+  for (const char* name : {"tp_overlap", "embedding_as_layer"}) {
+    const FrameworkWords words = words_in(Framework::megatron, name, s);
+    ASSERT_TRUE(words.known()) << name;
+    EXPECT_THAT(find_variable(name)->help, HasSubstr("Megatron-LM: " + words.flags.front().first));
+  }
+  EXPECT_EQ(words_in(Framework::megatron, "embedding_as_layer", s).flags.size(), 2u);
+}
+
 TEST(Frameworks, AValueWithoutAnEquivalentIsNamed) {
   const auto rows = rows_of(Framework::deepspeed);
   const auto stage = std::ranges::find(rows, "zero_optimization.stage", &FrameworkRow::key);

@@ -136,6 +136,13 @@ std::vector<FrameworkRow> megatron_rows() {
        .note = "since Megatron core 0.11"},
       known_row("--num-layers-per-virtual-pipeline-stage", "virtual_pipeline, in chunks of a stage"),
       switch_row("--sequence-parallel", "sequence_parallel", "true"),
+      switch_row("--tp-comm-overlap", "tp_overlap", "true"),
+      {.key = "--account-for-embedding-in-pipeline-split",
+       .here = "embedding_as_layer",
+       .print = [](const Settings& s) { return written_if(s.embedding_as_layer); }},
+      {.key = "--account-for-loss-in-pipeline-split",
+       .here = "embedding_as_layer",
+       .print = [](const Settings& s) { return written_if(s.embedding_as_layer); }},
 
       // exchange and sharding among replicas
       switch_row("--overlap-grad-reduce", "overlap_grad_reduce", "true"),
