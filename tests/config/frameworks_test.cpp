@@ -70,6 +70,17 @@ TEST(Frameworks, FlagsThatTheHelpNamesAreWritten) {
   EXPECT_EQ(words_in(Framework::megatron, "embedding_as_layer", s).flags.size(), 2u);
 }
 
+TEST(Frameworks, RanksThatShareASequenceAreWritten) {
+  Settings s;
+  const auto words = [&](Framework framework) { return words_in(framework, "layout", s); };
+  EXPECT_EQ(words(Framework::megatron).flags.size(), 2u);
+  find_variable("layout")->parse(s, "{tensor_parallel: 2, pipeline_parallel: 1, context_parallel: 4}");
+  EXPECT_EQ(words(Framework::megatron).flags.back(), NameValues::value_type("--context-parallel-size", "4"));
+  EXPECT_EQ(words(Framework::torchtitan).flags.back(),
+            NameValues::value_type("parallelism.context_parallel_degree", "4"));
+  EXPECT_EQ(words(Framework::deepspeed).flags.back(), NameValues::value_type("sequence_parallel_size", "4"));
+}
+
 TEST(Frameworks, AValueWithoutAnEquivalentIsNamed) {
   const auto rows = rows_of(Framework::deepspeed);
   const auto stage = std::ranges::find(rows, "zero_optimization.stage", &FrameworkRow::key);

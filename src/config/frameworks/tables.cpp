@@ -21,6 +21,11 @@ std::string same_number(std::string_view theirs) {
   return std::string(theirs);
 }
 
+// Returns the value if the key is written.
+std::optional<std::string> written_if(bool written, std::string value = "") {
+  return written ? std::optional(std::move(value)) : std::nullopt;
+}
+
 // The number of ranks along an axis of the layout.
 FrameworkRow axis_row(std::string key, program::Axis axis, Note note = {}) {
   return {.key = std::move(key),
@@ -30,14 +35,18 @@ FrameworkRow axis_row(std::string key, program::Axis axis, Note note = {}) {
           .note = std::move(note)};
 }
 
+// The number of ranks that share a sequence, written if there are several.
+FrameworkRow context_row(std::string key, Note note = {}) {
+  return {.key = std::move(key),
+          .here = fmt::format("layout.{}", program::row_of(program::Axis::context).key),
+          .print = [](const Settings& s) { return written_if(s.context() > 1, std::to_string(s.context())); },
+          .parse = same_number,
+          .note = std::move(note)};
+}
+
 // A key that is recognised but never written.
 FrameworkRow known_row(std::string key, std::string here) {
   return {.key = std::move(key), .here = std::move(here), .read_only = true};
-}
-
-// Returns the value if the key is written.
-std::optional<std::string> written_if(bool written, std::string value = "") {
-  return written ? std::optional(std::move(value)) : std::nullopt;
 }
 
 // Convert a bucket to its number of fp32 gradients, and back.
@@ -123,6 +132,7 @@ std::vector<FrameworkRow> megatron_rows() {
       // the layout
       axis_row("--tensor-model-parallel-size", program::Axis::tensor, remaining),
       axis_row("--pipeline-model-parallel-size", program::Axis::pipeline, remaining),
+      context_row("--context-parallel-size"),
       switch_row("--use-tp-pp-dp-mapping", "rank_order", "tp-pp-dp"),
       {.key = "--num-virtual-stages-per-pipeline-rank",
        .here = "virtual_pipeline",
@@ -275,6 +285,7 @@ std::vector<FrameworkRow> deepspeed_rows() {
          return fmt::format("{} {} has no key: PipelineModule(num_stages={}) in the training script",
                             program::row_of(program::Axis::pipeline).key, stages, stages);
        }},
+      context_row("sequence_parallel_size", "with data_parallel_size, and DeepSpeed-Ulysses in the training script"),
 
       // exchange and sharding among replicas
       {.key = "zero_optimization.overlap_comm", .here = "overlap_grad_reduce", .note = only_with_zero},
@@ -339,6 +350,7 @@ std::vector<FrameworkRow> torchtitan_rows() {
       {.key = "training.global_batch_size", .here = "global_batch_size"},
       axis_row("parallelism.tensor_parallel_degree", program::Axis::tensor),
       axis_row("parallelism.pipeline_parallel_degree", program::Axis::pipeline),
+      context_row("parallelism.context_parallel_degree"),
       {.key = "parallelism.pipeline_parallel_schedule",
        .here = "pipeline_schedule",
        .values = {{"1F1B", "1f1b"}, {"GPipe", "gpipe"}, {"Interleaved1F1B", "interleaved"}}},
