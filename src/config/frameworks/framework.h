@@ -26,8 +26,8 @@ namespace harness::config {
 ///               TransformerConfig and ModelParallelConfig)
 ///   deepspeed   a dotted path into DeepSpeed's JSON (docs/_pages/config-json.md) and a JSON value: "bf16.enabled",
 ///               "true"
-///   torchtitan  a dotted path into its configuration, which is its command line's without --, and its value:
-///               "training.local_batch_size", "1"
+///   torchtitan  a dotted path into the configuration of its release 0.2.2, which is its command line's without --, and
+///               its value: "training.local_batch_size", "1"
 enum class Framework : std::uint8_t { megatron, deepspeed, torchtitan };
 inline constexpr std::array frameworks{Framework::megatron, Framework::deepspeed, Framework::torchtitan};
 

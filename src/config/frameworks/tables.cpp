@@ -317,8 +317,8 @@ bool has_stages(const Settings& s) {
   return s.layout[program::Axis::pipeline] > 1;
 }
 
-// The keys of its TOML files, which are also those of its command line after a --. Since February 2026 configurations
-// are Python; the command line keeps these names.
+// The keys of its TOML files up to release 0.2.2, which are also those of its command line after a --. Notes name those
+// that replaced them in August 2026.
 std::vector<FrameworkRow> torchtitan_rows() {
   return {
       {.key = "training.seq_len", .here = "model.sequence"},
@@ -341,13 +341,17 @@ std::vector<FrameworkRow> torchtitan_rows() {
        .here = "micro_batch_size",
        .print = [](const Settings& s) { return written_if(!has_stages(s), std::to_string(s.micro_batch_size)); },
        .parse = same_number,
-       .note = "of a data-parallel rank"},
+       .note = "of a data-parallel rank; after torchtitan 0.2.2 in tokens: "
+               "training.num_tokens_per_microbatch_per_dp_rank"},
       {.key = "parallelism.pipeline_parallel_microbatch_size",
        .here = "micro_batch_size",
        .print = [](const Settings& s) { return written_if(has_stages(s), std::to_string(s.micro_batch_size)); },
-       .note = "give training.local_batch_size as well: global_batch_size / data-parallel ranks, which the pipeline "
-               "cuts into micro-batches"},
-      {.key = "training.global_batch_size", .here = "global_batch_size"},
+       .note =
+           "give training.local_batch_size as well: global_batch_size / data-parallel ranks, which the pipeline "
+           "cuts into micro-batches; after torchtitan 0.2.2 in tokens: training.num_tokens_per_microbatch_per_dp_rank"},
+      {.key = "training.global_batch_size",
+       .here = "global_batch_size",
+       .note = "after torchtitan 0.2.2 in tokens: training.num_tokens_per_train_step"},
       axis_row("parallelism.tensor_parallel_degree", program::Axis::tensor),
       axis_row("parallelism.pipeline_parallel_degree", program::Axis::pipeline),
       context_row("parallelism.context_parallel_degree"),
