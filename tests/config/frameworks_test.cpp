@@ -70,6 +70,15 @@ TEST(Frameworks, FlagsThatTheHelpNamesAreWritten) {
   EXPECT_EQ(words_in(Framework::megatron, "embedding_as_layer", s).flags.size(), 2u);
 }
 
+// A setting does not know the model, whose activation may be either.
+TEST(Frameworks, EachActivationIsUnfused) {
+  Settings s;
+  s.fusion = false;
+  const NameValues flags = words_in(Framework::megatron, "fusion", s).flags;
+  for (const char* flag : {"--no-bias-gelu-fusion", "--no-bias-swiglu-fusion"})
+    EXPECT_THAT(flags, ::testing::Contains(NameValues::value_type(flag, "")));
+}
+
 TEST(Frameworks, RanksThatShareASequenceAreWritten) {
   Settings s;
   const auto words = [&](Framework framework) { return words_in(framework, "layout", s); };

@@ -189,6 +189,7 @@ std::vector<FrameworkRow> megatron_rows() {
       // the computation, and how it runs
       switch_row("--no-bias-gelu-fusion", "fusion", "false",
                  "nearest: which operations Megatron-LM fuses is not what was measured"),
+      switch_row("--no-bias-swiglu-fusion", "fusion", "false"),
       switch_row("--no-bias-dropout-fusion", "fusion", "false"),
       switch_row("--no-gradient-accumulation-fusion", "fusion", "false"),
       {.key = "--recompute-granularity",
