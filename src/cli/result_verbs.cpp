@@ -167,7 +167,9 @@ report::Export planned_case(const std::string& path, const std::string& case_nam
   for (const config::Change& change : experiment.changes) names.push_back(config::case_name(change));
   const std::size_t at = case_name.empty() ? 0 : report::find_name(names, case_name);
   const config::Settings& settings = at == 0 ? experiment.baseline : experiment.changes[at - 1].settings;
-  return report::all_settings(settings, settings.workload == "gpt" ? std::optional(experiment.model) : std::nullopt,
+  return report::all_settings(settings, config::name_of(experiment.backend),
+                              config::name_of(config::stands_for(experiment)),
+                              settings.workload == "gpt" ? std::optional(experiment.model) : std::nullopt,
                               {fmt::format("All settings of {} in {}: planned, not measured.", names[at], path)});
 }
 

@@ -346,7 +346,8 @@ Export planned_case(const store::Result& result, const analysis::Summary& summar
   std::vector<std::string> about{fmt::format("All settings of {} in {} ({}): {}.", row.name, file,
                                              measured_what(result), outcome_words(summary.case_at(index)))};
   if (config::traits_of(result.backend).predicts()) about.emplace_back("Predicted, not measured.");
-  return all_settings(settings, result.points.empty() ? std::optional(result.model) : std::nullopt, std::move(about));
+  return all_settings(settings, result.backend, result.step_backend(),
+                      result.points.empty() ? std::optional(result.model) : std::nullopt, std::move(about));
 }
 
 std::string next_configuration(const store::Result& result, const analysis::Summary& summary, const Export& proven,

@@ -302,6 +302,8 @@ TEST_F(NextConfiguration, ExportWritesTheFlagsOfAPlannedCase) {
   EXPECT_THAT(say({"export", config, "--format", "megatron", "--case", "precision=fp8"}).err,
               HasSubstr("there is no case 'precision=fp8'"));
   EXPECT_THAT(say({"export", config}).err, HasSubstr("is a configuration already"));
+  const std::string gemm = folder_.write("gemm.yaml", "workload: gemm\nbackend: cpu\nbaseline: {}\n");
+  EXPECT_THAT(say({"export", gemm, "--format", "megatron"}).out, HasSubstr("MEGATRON_ARGS=(\n)\n"));
 }
 
 TEST_F(NextConfiguration, TheNextConfigurationOfTwoWinnersSweepsTheSecondOnTopOfTheFirst) {
