@@ -247,6 +247,11 @@ void read_combination(const YamlNode& node, const std::string& key, Experiment& 
     return;
   }
   change.value = join(*parts, " + ");
+  const auto is_this = [&](const Change& c) { return c.variable == combination && c.value == change.value; };
+  if (std::ranges::any_of(experiment.changes, is_this)) {
+    problems.add(node.place, key, fmt::format("{} is in the list twice; keep one", change.value));
+    return;
+  }
   experiment.changes.push_back(std::move(change));
 }
 
