@@ -287,6 +287,7 @@ void read_fix(const YamlNode& node, const std::string& key, Settings& before, st
     return;
   }
   if (!read_joint(node, key, experiment, alone.settings, problems)) return;
+  refuse_overridden(node, key, alone.settings, problems);
   Change together{std::string(combination), "", before};
   if (!read_joint(node, key, experiment, together.settings, problems)) return;
   const auto differs = [&](const Variable& v) { return v.print(together.settings) != v.print(before); };
