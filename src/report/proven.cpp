@@ -52,13 +52,17 @@ ExportedSetting read_back(const store::Result& result, const analysis::CaseSumma
     fail("several changes together; export its variables from cases of their own");
   const config::Variable* variable = config::find_variable(of.variable);
   if (variable == nullptr) fail("this version of harness knows no variable {}", quote(of.variable));
+  config::Settings alone;
+  variable->parse(alone, of.value);
   ExportedSetting proven;
-  variable->parse(proven.settings, of.value);
   proven.variable = variable->name;
-  proven.value = variable->print(proven.settings);
+  proven.value = variable->print(alone);
+  // With the other settings of the case: some keys depend on them.
+  proven.settings = analysis::settings_of(result, of);
+  variable->parse(proven.settings, of.value);
   if (!variable->environment_name.empty() && proven.value != "default")
     proven.environment.emplace_back(variable->environment_name, variable->environment_text(proven.value));
-  for (const auto& [name, value] : proven.settings.env) {
+  for (const auto& [name, value] : alone.env) {
     config::check_env_entry(name, value);
     proven.environment.emplace_back(name, value);
   }
