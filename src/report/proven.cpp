@@ -225,8 +225,12 @@ class NextSweep {
         return variable != nullptr && adopted_.values.contains(variable->overridden_by);
       });
     }
-    for (const auto& [name, value] : adopted_.values)
+    for (const auto& [name, value] : adopted_.values) {
+      YamlNode* baseline = root_.find("baseline");
+      YamlNode* former = baseline == nullptr ? nullptr : baseline->find(name);
+      if (former != nullptr) former->children.clear();  // an override keeps the parts that its map does not name
       set({fmt::format("baseline.{}={}", name, config::yaml_value(value))});
+    }
     for (const char* former : {"combine", "ladder"}) {
       if (std::erase_if(root_.children, [&](const YamlNode& node) { return node.key == former; }) > 0)
         remarks.push_back(fmt::format("{}: left out, because it belongs to the former baseline", former));

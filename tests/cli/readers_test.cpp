@@ -334,6 +334,17 @@ TEST_F(NextConfiguration, AProvenCombinationBecomesTheBaseline) {
   EXPECT_THAT(next, Not(HasSubstr("\ncombine")));
 }
 
+TEST_F(NextConfiguration, AMapOfTheFormerBaselineIsReplacedWhole) {
+  const std::string name = "sequences={distribution: uniform, min: 1, max: 64}";
+  store::Result result = test::samples::sweep({name}, {1, 1, 0.5});
+  result.config_text = std::string(model) +
+                       "baseline: {sequences: {distribution: lognormal, median: 64, sigma: 1}}\n"
+                       "sweep: {sequences: [{distribution: uniform, min: 1, max: 64}]}\n";
+  const Said next = say({"export", write("a.h5", result), "--case", name});
+  EXPECT_THAT(next.out, HasSubstr("\n  sequences: {distribution: uniform, min: 1, max: 64}\n")) << next.err;
+  EXPECT_EQ(say({"plan", folder_.write("next.yaml", next.out), "--ranks", "4"}).err, "");
+}
+
 TEST_F(NextConfiguration, WithoutAWinnerTheNextConfigurationSaysSo) {
   store::Result result = test::samples::sweep({"micro_batch_size=2"}, {1, 1, 1.3});
   EXPECT_THAT(say({"export", write("bare.h5", result), "--format", "harness"}).err, HasSubstr("configuration"));
