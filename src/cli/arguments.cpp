@@ -358,6 +358,11 @@ std::vector<std::string> understood(std::vector<std::string> arguments, CLI::App
        did_you_mean(nearest(arguments[0], verbs)));
 }
 
+void refuse_columns_without_a_table(const ViewOptions& view, const std::string& format) {
+  if (!view.columns.empty() && format != "text" && format != "md")
+    fail("--columns chooses from a table, which --format {} does not print: give text or md", format);
+}
+
 }  // namespace
 
 Arguments parse_arguments(const std::vector<std::string>& typed) {
@@ -372,6 +377,9 @@ Arguments parse_arguments(const std::vector<std::string>& typed) {
   try {
     app.parse(arguments);
     a.verb = app.get_subcommands().front()->get_name();
+    refuse_columns_without_a_table(a.show.view, a.show.format);
+    refuse_columns_without_a_table(a.compare.view, a.compare.format);
+    refuse_columns_without_a_table(a.plan.view, a.plan.format);
   } catch (const CLI::Success& asked) {
     std::ostringstream help;
     app.exit(asked, help, help);

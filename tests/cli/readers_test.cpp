@@ -130,7 +130,11 @@ TEST_F(Readers, TablesAreSeenAsAskedFor) {
   const auto a = write("a.h5", test::samples::everything());
   EXPECT_THAT(say({"show", a, "--columns", "change,verdict"}).out,
               HasSubstr("\ncase                            change  verdict\n"));
+  EXPECT_THAT(say({"show", a, "--columns", "change,verdict", "--format", "md"}).out,
+              HasSubstr("\n| case | change | verdict |\n"));
   EXPECT_THAT(say({"show", a, "--columns", "x"}).err, HasSubstr("there is no such column"));
+  EXPECT_THAT(say({"show", a, "--columns", "change", "--format", "csv"}).err, HasSubstr("give text or md"));
+  EXPECT_THAT(say({"compare", a, a, "--columns", "change", "--format", "json"}).err, HasSubstr("give text or md"));
   EXPECT_THAT(say({"show", a}).out, Not(HasSubstr("\x1b")));
   EXPECT_THAT(say({"compare", a, a, "--columns", "change,verdict"}).out, HasSubstr("\nbaseline "));
   setenv("COLUMNS", "80", 1);
