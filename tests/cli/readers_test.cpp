@@ -242,6 +242,7 @@ TEST_F(Readers, ShowTellsCostsFromTheConfigurationOrTheCommandLine) {
   EXPECT_EQ(nlohmann::json::parse(say({"show", with, "--format", "json"}).out)["cost"]["currency"], "EUR");
   EXPECT_THAT(say({"show", with, "--currency", "<b>"}).err, HasSubstr("--currency: found '<b>'; allowed: up to 8 "));
   EXPECT_THAT(say({"show", without, "--currency", "EUR"}).err, HasSubstr("--cost and --run-tokens need each other"));
+  EXPECT_THAT(say({"show", with, "--cost", "4", "--format", "csv"}).err, HasSubstr("csv holds the cases alone"));
 }
 
 class NextConfiguration : public Readers {
