@@ -53,8 +53,8 @@ Export planned_case(const store::Result& result, const analysis::Summary& summar
 /// The framework; nullopt: shell environment variables.
 using ExportFormat = std::optional<config::Framework>;
 
-/// Writes shell code (environment, megatron, torchtitan), JSON for DeepSpeed or Python for PyTorch, each setting with
-/// its evidence; settings that are left out are listed with the reason.
+/// Writes shell code (environment, megatron, torchtitan) or JSON for DeepSpeed, each setting with its evidence;
+/// settings that are left out are listed with the reason.
 std::string export_text(const Export& exported, ExportFormat format);
 
 /// Quotes the text as one word of a POSIX shell script. Throws Error for control characters, including line breaks.
