@@ -30,6 +30,7 @@ TEST(Frameworks, ScalesOfBlocksAreARecipe) {
   s.precision = Precision::mxfp8;
   EXPECT_EQ(words_in(Framework::megatron, "precision", s).flags,
             (NameValues{{"--bf16", ""}, {"--fp8-format", "e4m3"}, {"--fp8-recipe", "mxfp8"}}));
+  EXPECT_EQ(words_in(Framework::deepspeed, "precision", s).flags, (NameValues{{"bf16.enabled", "true"}}));
   EXPECT_THAT(words_in(Framework::deepspeed, "precision", s).note, HasSubstr("MXFP8BlockScaling()"));
   EXPECT_THAT(words_in(Framework::torchtitan, "precision", s).note, HasSubstr("mxfp8_cublas"));
 }

@@ -257,11 +257,16 @@ std::vector<FrameworkRow> deepspeed_rows() {
       {.key = "bf16.enabled",
        .here = "precision",
        .values = {{"true", "bf16"}, {"false", "fp32"}},
-       .unwritten = [](const Settings& s) -> std::string {
-         if (has_fp8_products(s.precision)) return "no key: " + with_transformer_engine(s);
-         if (s.precision != Precision::tf32) return "";
-         return "no key: torch.set_float32_matmul_precision(\"high\") in the training script";
-       }},
+       .print = [](const Settings& s) -> std::optional<std::string> {
+         if (s.precision == Precision::bf16 || has_fp8_products(s.precision)) return "true";
+         return written_if(s.precision == Precision::fp32, "false");
+       },
+       .note = [](const Settings& s) { return has_fp8_products(s.precision) ? with_transformer_engine(s) : ""; },
+       .unwritten =
+           [](const Settings& s) {
+             if (s.precision != Precision::tf32) return "";
+             return "no key: torch.set_float32_matmul_precision(\"high\") in the training script";
+           }},
       {.key = "fp16.enabled", .here = "precision", .values = {{"true", "fp16"}}},
       {.key = "train_batch_size", .here = "global_batch_size"},
       {.key = "train_micro_batch_size_per_gpu", .here = "micro_batch_size"},
