@@ -38,7 +38,8 @@ template <class Options>
 void add_common(CLI::App& verb, Options& o, Arguments& a) {
   verb.add_option("config", o.config, "the configuration, such as configs/laptop.yaml");
   verb.add_option("--set", o.overrides, "override a key: measure.rounds=4, micro_batch_size=2, backend=cpu")
-      ->take_all();
+      ->take_all()
+      ->allow_extra_args(false);
   verb.add_option("--only", o.only, "measure only these cases or variables, and the baseline")->take_all();
   verb.add_option("-b,--minbytes", a.min_bytes, "smallest message size (collective sweeps): 8, 64K");
   verb.add_option("-e,--maxbytes", a.max_bytes, "largest message size: 8G");
@@ -59,7 +60,9 @@ CLI::Option* add_ranks(CLI::App& verb, const char* name, int& ranks, const char*
 }
 
 void add_view(CLI::App& verb, ViewOptions& view) {
-  verb.add_option("--columns", view.columns, "only these columns of the table: step,change,verdict")->delimiter(',');
+  verb.add_option("--columns", view.columns, "only these columns of the table: step,change,verdict")
+      ->delimiter(',')
+      ->allow_extra_args(false);
 }
 
 void add_cost(CLI::App& verb, CostOptions& cost) {
@@ -137,7 +140,8 @@ void add_read(CLI::App& verb, ReadOptions& o) {
       ->required();
   verb.add_option("--set", o.fill, "what the files do not say: ranks=16, global_batch_size=64, hardware=h100-sxm")
       ->type_name("KEY=VALUE")
-      ->take_all();
+      ->take_all()
+      ->allow_extra_args(false);
   verb.add_option("-o,--output", o.output, "write the job as a configuration, for `plan` and `sweep`");
   verb.add_flag("--force", o.force, "overwrite the configuration if it exists");
   add_format(verb, o.format, {"text", "json"});
@@ -358,6 +362,11 @@ std::vector<std::string> understood(std::vector<std::string> arguments, CLI::App
        did_you_mean(nearest(arguments[0], verbs)));
 }
 
+void refuse_columns_without_a_table(const ViewOptions& view, const std::string& format) {
+  if (!view.columns.empty() && format != "text" && format != "md")
+    fail("--columns chooses from a table, which --format {} does not print: give text or md", format);
+}
+
 }  // namespace
 
 Arguments parse_arguments(const std::vector<std::string>& typed) {
@@ -372,6 +381,9 @@ Arguments parse_arguments(const std::vector<std::string>& typed) {
   try {
     app.parse(arguments);
     a.verb = app.get_subcommands().front()->get_name();
+    refuse_columns_without_a_table(a.show.view, a.show.format);
+    refuse_columns_without_a_table(a.compare.view, a.compare.format);
+    refuse_columns_without_a_table(a.plan.view, a.plan.format);
   } catch (const CLI::Success& asked) {
     std::ostringstream help;
     app.exit(asked, help, help);

@@ -91,6 +91,7 @@ TerminalText view(report::Document document, const ViewOptions& options, const s
 
 void print(report::Document document, std::string_view format, const ViewOptions& options, std::ostream& out) {
   if (format == "md") {
+    report::arrange(document, {0, options.columns});
     out << report::write_markdown(document);
   } else {
     out << view(std::move(document), options, out);

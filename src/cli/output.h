@@ -54,7 +54,7 @@ inline const ViewOptions under_a_launcher{.columns = {}, .colored = false};
 /// else unlimited. Verdicts are coloured on a terminal, unless NO_COLOR is set or the options disable it. Throws Error
 /// for a column that no table has.
 TerminalText view(report::Document document, const ViewOptions& options, const std::ostream& out);
-/// Prints view(), or Markdown if `format` is "md".
+/// Prints view(), or Markdown with these columns if `format` is "md".
 void print(report::Document document, std::string_view format, const ViewOptions& options, std::ostream& out);
 
 /// Names of files for tables, escaped(): the file names if they are unique, else the paths as given.

@@ -31,7 +31,7 @@ namespace {
 
 std::optional<config::Cost> cost_of(const CostOptions& options, const store::Result& result) {
   auto cost = config::cost_of_text(result.config_text, result.overrides);
-  if (options.per_gpu_hour.empty() && options.run_tokens.empty() && options.currency.empty()) return cost;
+  if (!options.any()) return cost;
   if (!cost && (options.per_gpu_hour.empty() || options.run_tokens.empty())) {
     fail("--cost and --run-tokens need each other: --cost 2.50 --run-tokens 300e9");
   }
@@ -57,6 +57,8 @@ int show_once(const ShowOptions& options, std::ostream& out) {
     fail("--breakdown prints text, md or json, not {}; the file itself holds the numbers (docs/file-format.md)",
          options.format);
   }
+  if (options.format == "csv" && options.cost.any())
+    fail("--cost, --run-tokens and --currency are for text, md and json: csv holds the cases alone");
   const store::Result result = store::read_result(options.files.at(0), {.timeline = options.breakdown});
   const report::Detail detail = options.verbose ? report::Detail::full : report::Detail::brief;
   if (!options.breakdown) {
@@ -167,7 +169,9 @@ report::Export planned_case(const std::string& path, const std::string& case_nam
   for (const config::Change& change : experiment.changes) names.push_back(config::case_name(change));
   const std::size_t at = case_name.empty() ? 0 : report::find_name(names, case_name);
   const config::Settings& settings = at == 0 ? experiment.baseline : experiment.changes[at - 1].settings;
-  return report::all_settings(settings, settings.workload == "gpt" ? std::optional(experiment.model) : std::nullopt,
+  return report::all_settings(settings, config::name_of(experiment.backend),
+                              config::name_of(config::stands_for(experiment)),
+                              settings.workload == "gpt" ? std::optional(experiment.model) : std::nullopt,
                               {fmt::format("All settings of {} in {}: planned, not measured.", names[at], path)});
 }
 
@@ -313,6 +317,8 @@ int report(const ReportOptions& options, std::ostream& out) {
   const std::string path = options.output.empty() ? default_output(options) : options.output;
   check_target(path, options.files, options.force);
   const bool traces = std::ranges::any_of(options.files, traces::is_trace_file);
+  if (traces && options.cost.any())
+    fail("--cost, --run-tokens and --currency are for a result file: traces say nothing of what a change is worth");
   const report::Document document =
       traces ? traces::make_report(traces::read_traces(options.files)) : report_on_result(options);
   const std::string text = options.format == "md" ? report::write_markdown(document) : page::page(document);

@@ -75,7 +75,9 @@ Orders orders_of(const SweepOptions& options, int ranks) {
   if (!options.resume.empty()) {
     orders = recorded_orders(options, ranks);
   } else {
-    if (options.config.empty()) fail("sweep needs a configuration, such as configs/laptop.yaml");
+    if (options.config.empty())
+      fail("sweep needs a configuration, such as configs/laptop.yaml{}",
+           options.only.empty() ? "" : "; give it before --only, which takes every word behind it");
     orders.experiment = config::load_experiment(options.config, options.overrides);
     orders.only = full_names(options.only, orders.experiment.changes, config::case_name);
   }

@@ -57,6 +57,7 @@ struct PlanOptions {
 /// As typed. Overrides the section `cost` of the result's configuration.
 struct CostOptions {
   std::string per_gpu_hour, run_tokens, currency;
+  bool any() const { return !per_gpu_hour.empty() || !run_tokens.empty() || !currency.empty(); }
 };
 
 struct ShowOptions {

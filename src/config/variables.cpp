@@ -247,6 +247,11 @@ void read_combination(const YamlNode& node, const std::string& key, Experiment& 
     return;
   }
   change.value = join(*parts, " + ");
+  const auto is_this = [&](const Change& c) { return c.variable == combination && c.value == change.value; };
+  if (std::ranges::any_of(experiment.changes, is_this)) {
+    problems.add(node.place, key, fmt::format("{} is in the list twice; keep one", change.value));
+    return;
+  }
   experiment.changes.push_back(std::move(change));
 }
 
@@ -282,6 +287,7 @@ void read_fix(const YamlNode& node, const std::string& key, Settings& before, st
     return;
   }
   if (!read_joint(node, key, experiment, alone.settings, problems)) return;
+  refuse_overridden(node, key, alone.settings, problems);
   Change together{std::string(combination), "", before};
   if (!read_joint(node, key, experiment, together.settings, problems)) return;
   const auto differs = [&](const Variable& v) { return v.print(together.settings) != v.print(before); };

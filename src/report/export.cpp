@@ -205,8 +205,8 @@ void add_step(const store::Result& result, const analysis::DrawnInterval& first,
 
 }  // namespace
 
-Export all_settings(const config::Settings& settings, std::optional<config::Model> model,
-                    std::vector<std::string> about) {
+Export all_settings(const config::Settings& settings, std::string_view backend, std::string_view as,
+                    std::optional<config::Model> model, std::vector<std::string> about) {
   Export out{.about = std::move(about), .settings = {}, .left_out = {}, .model = std::move(model), .only = {}};
   const config::Settings defaults;
   for (const config::Variable& variable : config::registry()) {
@@ -214,7 +214,8 @@ Export all_settings(const config::Settings& settings, std::optional<config::Mode
     const config::Variable* other =
         variable.overridden_by.empty() ? nullptr : config::find_variable(variable.overridden_by);
     const bool is_decided_elsewhere = other != nullptr && other->print(settings) != other->print(defaults);
-    if (variable.fixed || is_environment || is_decided_elsewhere) continue;
+    const bool counts = variable.honoured_by(settings.workload) && variable.honoured_on(backend, as);
+    if (variable.fixed || is_environment || is_decided_elsewhere || !counts) continue;
     const std::string value = variable.print(settings);
     out.settings.push_back({.variable = variable.name,
                             .value = value,

@@ -41,9 +41,10 @@ struct Export {
 Export find_proven(const store::Result& result, const analysis::Summary& summary, const std::string& case_name,
                    const std::string& file);
 
-/// All settings of a case as planned, whether or not anything is proven. `about`: lines at the top.
-Export all_settings(const config::Settings& settings, std::optional<config::Model> model,
-                    std::vector<std::string> about);
+/// All settings of a case as planned, whether or not anything is proven; without those that its workload or backend
+/// ignores. `backend`, `as`: for Variable::honoured_on(). `about`: lines at the top.
+Export all_settings(const config::Settings& settings, std::string_view backend, std::string_view as,
+                    std::optional<config::Model> model, std::vector<std::string> about);
 /// The settings of the case with this name or short name. Throws Error if there is none, or if this version cannot read
 /// its settings.
 Export planned_case(const store::Result& result, const analysis::Summary& summary, const std::string& case_name,
@@ -52,8 +53,8 @@ Export planned_case(const store::Result& result, const analysis::Summary& summar
 /// The framework; nullopt: shell environment variables.
 using ExportFormat = std::optional<config::Framework>;
 
-/// Writes shell code (environment, megatron, torchtitan), JSON for DeepSpeed or Python for PyTorch, each setting with
-/// its evidence; settings that are left out are listed with the reason.
+/// Writes shell code (environment, megatron, torchtitan) or JSON for DeepSpeed, each setting with its evidence;
+/// settings that are left out are listed with the reason.
 std::string export_text(const Export& exported, ExportFormat format);
 
 /// Quotes the text as one word of a POSIX shell script. Throws Error for control characters, including line breaks.

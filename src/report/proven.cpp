@@ -52,13 +52,17 @@ ExportedSetting read_back(const store::Result& result, const analysis::CaseSumma
     fail("several changes together; export its variables from cases of their own");
   const config::Variable* variable = config::find_variable(of.variable);
   if (variable == nullptr) fail("this version of harness knows no variable {}", quote(of.variable));
+  config::Settings alone;
+  variable->parse(alone, of.value);
   ExportedSetting proven;
-  variable->parse(proven.settings, of.value);
   proven.variable = variable->name;
-  proven.value = variable->print(proven.settings);
+  proven.value = variable->print(alone);
+  // With the other settings of the case: some keys depend on them.
+  proven.settings = analysis::settings_of(result, of);
+  variable->parse(proven.settings, of.value);
   if (!variable->environment_name.empty() && proven.value != "default")
     proven.environment.emplace_back(variable->environment_name, variable->environment_text(proven.value));
-  for (const auto& [name, value] : proven.settings.env) {
+  for (const auto& [name, value] : alone.env) {
     config::check_env_entry(name, value);
     proven.environment.emplace_back(name, value);
   }
@@ -221,8 +225,12 @@ class NextSweep {
         return variable != nullptr && adopted_.values.contains(variable->overridden_by);
       });
     }
-    for (const auto& [name, value] : adopted_.values)
+    for (const auto& [name, value] : adopted_.values) {
+      YamlNode* baseline = root_.find("baseline");
+      YamlNode* former = baseline == nullptr ? nullptr : baseline->find(name);
+      if (former != nullptr) former->children.clear();  // an override keeps the parts that its map does not name
       set({fmt::format("baseline.{}={}", name, config::yaml_value(value))});
+    }
     for (const char* former : {"combine", "ladder"}) {
       if (std::erase_if(root_.children, [&](const YamlNode& node) { return node.key == former; }) > 0)
         remarks.push_back(fmt::format("{}: left out, because it belongs to the former baseline", former));
@@ -346,7 +354,8 @@ Export planned_case(const store::Result& result, const analysis::Summary& summar
   std::vector<std::string> about{fmt::format("All settings of {} in {} ({}): {}.", row.name, file,
                                              measured_what(result), outcome_words(summary.case_at(index)))};
   if (config::traits_of(result.backend).predicts()) about.emplace_back("Predicted, not measured.");
-  return all_settings(settings, result.points.empty() ? std::optional(result.model) : std::nullopt, std::move(about));
+  return all_settings(settings, result.backend, result.step_backend(),
+                      result.points.empty() ? std::optional(result.model) : std::nullopt, std::move(about));
 }
 
 std::string next_configuration(const store::Result& result, const analysis::Summary& summary, const Export& proven,

@@ -50,6 +50,18 @@ TEST(CommandLine, AWrongValueIsNamedWithItsOptionAndWhatIsAllowed) {
   }
 }
 
+// The files behind an option's value are no further values of it.
+TEST(CommandLine, AnOverrideIsOneWord) {
+  const Arguments sweep = parse_arguments({"sweep", "--set", "measure.rounds=4", "a.yaml", "--set", "threads=1"});
+  EXPECT_EQ(sweep.sweep.config, "a.yaml");
+  EXPECT_EQ(sweep.sweep.overrides, (std::vector<std::string>{"measure.rounds=4", "threads=1"}));
+  const Arguments read = parse_arguments({"read", "--set", "ranks=16", "a.sh", "b.log"});
+  EXPECT_EQ(read.read.files, (std::vector<std::string>{"a.sh", "b.log"}));
+  const Arguments compare = parse_arguments({"compare", "--columns", "change,verdict", "a.h5", "b.h5"});
+  EXPECT_EQ(compare.compare.files, (std::vector<std::string>{"a.h5", "b.h5"}));
+  EXPECT_EQ(compare.compare.view.columns, (std::vector<std::string>{"change", "verdict"}));
+}
+
 // A verb's output reaches the terminal without control characters, whatever the files are named or contain.
 
 TEST(CleanStream, EscapesLinesAndPassesTablesAsTheyAre) {

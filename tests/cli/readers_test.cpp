@@ -130,7 +130,11 @@ TEST_F(Readers, TablesAreSeenAsAskedFor) {
   const auto a = write("a.h5", test::samples::everything());
   EXPECT_THAT(say({"show", a, "--columns", "change,verdict"}).out,
               HasSubstr("\ncase                            change  verdict\n"));
+  EXPECT_THAT(say({"show", a, "--columns", "change,verdict", "--format", "md"}).out,
+              HasSubstr("\n| case | change | verdict |\n"));
   EXPECT_THAT(say({"show", a, "--columns", "x"}).err, HasSubstr("there is no such column"));
+  EXPECT_THAT(say({"show", a, "--columns", "change", "--format", "csv"}).err, HasSubstr("give text or md"));
+  EXPECT_THAT(say({"compare", a, a, "--columns", "change", "--format", "json"}).err, HasSubstr("give text or md"));
   EXPECT_THAT(say({"show", a}).out, Not(HasSubstr("\x1b")));
   EXPECT_THAT(say({"compare", a, a, "--columns", "change,verdict"}).out, HasSubstr("\nbaseline "));
   setenv("COLUMNS", "80", 1);
@@ -238,6 +242,7 @@ TEST_F(Readers, ShowTellsCostsFromTheConfigurationOrTheCommandLine) {
   EXPECT_EQ(nlohmann::json::parse(say({"show", with, "--format", "json"}).out)["cost"]["currency"], "EUR");
   EXPECT_THAT(say({"show", with, "--currency", "<b>"}).err, HasSubstr("--currency: found '<b>'; allowed: up to 8 "));
   EXPECT_THAT(say({"show", without, "--currency", "EUR"}).err, HasSubstr("--cost and --run-tokens need each other"));
+  EXPECT_THAT(say({"show", with, "--cost", "4", "--format", "csv"}).err, HasSubstr("csv holds the cases alone"));
 }
 
 class NextConfiguration : public Readers {
@@ -302,6 +307,8 @@ TEST_F(NextConfiguration, ExportWritesTheFlagsOfAPlannedCase) {
   EXPECT_THAT(say({"export", config, "--format", "megatron", "--case", "precision=fp8"}).err,
               HasSubstr("there is no case 'precision=fp8'"));
   EXPECT_THAT(say({"export", config}).err, HasSubstr("is a configuration already"));
+  const std::string gemm = folder_.write("gemm.yaml", "workload: gemm\nbackend: cpu\nbaseline: {}\n");
+  EXPECT_THAT(say({"export", gemm, "--format", "megatron"}).out, HasSubstr("MEGATRON_ARGS=(\n)\n"));
 }
 
 TEST_F(NextConfiguration, TheNextConfigurationOfTwoWinnersSweepsTheSecondOnTopOfTheFirst) {
@@ -330,6 +337,17 @@ TEST_F(NextConfiguration, AProvenCombinationBecomesTheBaseline) {
   for (const char* line : {"\n  micro_batch_size: 2\n", "\n  precision: bf16\n", "\n  micro_batch_size: [4]\n"})
     EXPECT_THAT(next, HasSubstr(line));
   EXPECT_THAT(next, Not(HasSubstr("\ncombine")));
+}
+
+TEST_F(NextConfiguration, AMapOfTheFormerBaselineIsReplacedWhole) {
+  const std::string name = "sequences={distribution: uniform, min: 1, max: 64}";
+  store::Result result = test::samples::sweep({name}, {1, 1, 0.5});
+  result.config_text = std::string(model) +
+                       "baseline: {sequences: {distribution: lognormal, median: 64, sigma: 1}}\n"
+                       "sweep: {sequences: [{distribution: uniform, min: 1, max: 64}]}\n";
+  const Said next = say({"export", write("a.h5", result), "--case", name});
+  EXPECT_THAT(next.out, HasSubstr("\n  sequences: {distribution: uniform, min: 1, max: 64}\n")) << next.err;
+  EXPECT_EQ(say({"plan", folder_.write("next.yaml", next.out), "--ranks", "4"}).err, "");
 }
 
 TEST_F(NextConfiguration, WithoutAWinnerTheNextConfigurationSaysSo) {

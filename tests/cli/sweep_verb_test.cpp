@@ -107,6 +107,14 @@ TEST(SweepDoctor, APredictionHasNoNodes) {
   EXPECT_EQ(predicted.record.facts, "");
 }
 
+TEST(SweepVerb, AConfigurationBehindOnlyIsMissed) {
+  test::AnsweringJob job(2, 8);
+  SweepOptions options;
+  options.only = {"baseline", "job.yaml"};
+  std::ostringstream out, err;
+  EXPECT_THAT(test::error_of([&] { sweep(job, options, out, err); }), HasSubstr("give it before --only"));
+}
+
 using ::testing::AllOf;
 
 TEST(RecordedEnvironment, NamesThatMakeOthersCodeRun) {

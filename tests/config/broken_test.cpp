@@ -123,6 +123,11 @@ std::vector<Broken> broken_configs() {
        "16:24: sweep.bucket_size[1]", "2 MiB is in the list twice"},
       {"CombinationOfOne", with("measure:", "combine: [{micro_batch_size: 2}]\nmeasure:"), "17:11: combine[0]",
        "two variables or more"},
+      {"CombinationTwice",
+       with("measure:",
+            "combine: [{micro_batch_size: 2, overlap_grad_reduce: false}, {overlap_grad_reduce: false, "
+            "micro_batch_size: 2}]\nmeasure:"),
+       "17:62: combine[1]", "micro_batch_size=2 + overlap_grad_reduce=false is in the list twice"},
       {"CombinationWithTheBaselinesValue",
        with("measure:", "combine: [{micro_batch_size: 1, overlap_grad_reduce: false}]\nmeasure:"),
        "17:30: combine[0].micro_batch_size", "the baseline's value; leave it out"},

@@ -110,6 +110,8 @@ TEST(Experiment, ALadderHasEachFixAloneAndWithThoseBeforeIt) {
       {"ladder: [{a=b: {micro_batch_size: 2}}, {b: {bucket_size: 4 MiB}}]\n", "cannot have = + , or ;"},
       {"ladder: [{baseline: {micro_batch_size: 2}}, {b: {bucket_size: 4 MiB}}]\n", "a case that every sweep has"},
       {"ladder: [{a: {micro_batch_size: 1}}, {b: {bucket_size: 4 MiB}}]\n", "this is the baseline's value"},
+      {"ladder: [{a: {gradient_accumulation: 2, global_batch_size: 32}}, {b: {bucket_size: 4 MiB}}]\n",
+       "gradient_accumulation 2 decides it"},
       {"ladder: {a: {micro_batch_size: 2}}\n", "expected a list of named fixes"}};
   for (const auto& [text, expected] : broken)
     EXPECT_THAT(test::complaint_about(head + text), HasSubstr(expected)) << text;

@@ -30,8 +30,65 @@ TEST(Frameworks, ScalesOfBlocksAreARecipe) {
   s.precision = Precision::mxfp8;
   EXPECT_EQ(words_in(Framework::megatron, "precision", s).flags,
             (NameValues{{"--bf16", ""}, {"--fp8-format", "e4m3"}, {"--fp8-recipe", "mxfp8"}}));
+  EXPECT_EQ(words_in(Framework::deepspeed, "precision", s).flags, (NameValues{{"bf16.enabled", "true"}}));
   EXPECT_THAT(words_in(Framework::deepspeed, "precision", s).note, HasSubstr("MXFP8BlockScaling()"));
   EXPECT_THAT(words_in(Framework::torchtitan, "precision", s).note, HasSubstr("mxfp8_cublas"));
+}
+
+// What Megatron-LM asserts beside a flag is written with it.
+TEST(Frameworks, WhatAFlagNeedsStandsBesideIt) {
+  Settings s;
+  const auto flags = [&](const char* variable) { return words_in(Framework::megatron, variable, s).flags; };
+  EXPECT_EQ(flags("cuda_graph"),
+            (NameValues{{"--cuda-graph-impl", "full_iteration"}, {"--no-check-for-nan-in-loss-and-grad", ""}}));
+  s.cuda_graph = false;
+  EXPECT_EQ(flags("cuda_graph"), (NameValues{{"--cuda-graph-impl", "none"}}));
+  s.sharding = Sharding::optimizer;
+  EXPECT_EQ(flags("sharding"), (NameValues{{"--use-distributed-optimizer", ""}}));
+  s.sharding = Sharding::parameters;
+  EXPECT_EQ(flags("sharding"), (NameValues{{"--use-distributed-optimizer", ""},
+                                           {"--use-megatron-fsdp", ""},
+                                           {"--ckpt-format", "fsdp_dtensor"},
+                                           {"--data-parallel-sharding-strategy", "optim_grads_params"}}));
+}
+
+// torchtitan shards everything among all data-parallel ranks by default.
+TEST(Frameworks, WhereNothingIsShardedTorchtitanIsToldSo) {
+  const FrameworkWords words = words_in(Framework::torchtitan, "sharding", {});
+  EXPECT_EQ(words.flags, (NameValues{{"parallelism.data_parallel_shard_degree", "1"}}));
+  EXPECT_THAT(words.note, HasSubstr("parallelism.data_parallel_replicate_degree"));
+}
+
+// The flags that `harness variables` names for these variables.
+TEST(Frameworks, FlagsThatTheHelpNamesAreWritten) {
+  Settings s;
+  s.tp_overlap = s.embedding_as_layer = true;
+  for (const char* name : {"tp_overlap", "embedding_as_layer"}) {
+    const FrameworkWords words = words_in(Framework::megatron, name, s);
+    ASSERT_TRUE(words.known()) << name;
+    EXPECT_THAT(find_variable(name)->help, HasSubstr("Megatron-LM: " + words.flags.front().first));
+  }
+  EXPECT_EQ(words_in(Framework::megatron, "embedding_as_layer", s).flags.size(), 2u);
+}
+
+// A setting does not know the model, whose activation may be either.
+TEST(Frameworks, EachActivationIsUnfused) {
+  Settings s;
+  s.fusion = false;
+  const NameValues flags = words_in(Framework::megatron, "fusion", s).flags;
+  for (const char* flag : {"--no-bias-gelu-fusion", "--no-bias-swiglu-fusion"})
+    EXPECT_THAT(flags, ::testing::Contains(NameValues::value_type(flag, "")));
+}
+
+TEST(Frameworks, RanksThatShareASequenceAreWritten) {
+  Settings s;
+  const auto words = [&](Framework framework) { return words_in(framework, "layout", s); };
+  EXPECT_EQ(words(Framework::megatron).flags.size(), 2u);
+  find_variable("layout")->parse(s, "{tensor_parallel: 2, pipeline_parallel: 1, context_parallel: 4}");
+  EXPECT_EQ(words(Framework::megatron).flags.back(), NameValues::value_type("--context-parallel-size", "4"));
+  EXPECT_EQ(words(Framework::torchtitan).flags.back(),
+            NameValues::value_type("parallelism.context_parallel_degree", "4"));
+  EXPECT_EQ(words(Framework::deepspeed).flags.back(), NameValues::value_type("sequence_parallel_size", "4"));
 }
 
 TEST(Frameworks, AValueWithoutAnEquivalentIsNamed) {
@@ -49,18 +106,19 @@ TEST(Frameworks, WhereNothingIsWrittenTheKeyIsOmitted) {
     Framework framework;
     const char *variable, *value, *note;
   };
-  for (const auto& [framework, variable, value, note] :
-       std::vector<Left>{{Framework::megatron, "overlap_grad_reduce", "false", "omit --overlap-grad-reduce"},
-                         {Framework::megatron, "sharding", "none",
-                          "omit --use-distributed-optimizer, --use-megatron-fsdp, --data-parallel-sharding-strategy"},
-                         {Framework::megatron, "rank_order", "tp-dp-pp", "omit --use-tp-pp-dp-mapping"},
-                         {Framework::megatron, "rank_order", "dp-tp-pp", ""},
-                         {Framework::megatron, "pipeline_schedule", "gpipe", ""},
-                         {Framework::megatron, "precision", "nvfp4", ""},
-                         {Framework::deepspeed, "precision", "nvfp4", ""},
-                         {Framework::torchtitan, "fusion", "false", "omit compile.enable"},
-                         {Framework::deepspeed, "gradient_accumulation", "auto", "omit gradient_accumulation_steps"},
-                         {Framework::torchtitan, "threads", "2", ""}}) {
+  for (const auto& [framework, variable, value, note] : std::vector<Left>{
+           {Framework::megatron, "overlap_grad_reduce", "false", "omit --overlap-grad-reduce"},
+           {Framework::megatron, "sharding", "none",
+            "omit --use-distributed-optimizer, --use-megatron-fsdp, --data-parallel-sharding-strategy"},
+           {Framework::megatron, "rank_order", "tp-dp-pp", "omit --use-tp-pp-dp-mapping"},
+           {Framework::megatron, "rank_order", "dp-tp-pp", ""},
+           {Framework::megatron, "pipeline_schedule", "gpipe", ""},
+           {Framework::megatron, "precision", "nvfp4", ""},
+           {Framework::deepspeed, "precision", "nvfp4", ""},
+           {Framework::torchtitan, "fusion", "false", "omit compile.enable"},
+           {Framework::deepspeed, "gradient_accumulation", "auto", "omit gradient_accumulation_steps"},
+           {Framework::torchtitan, "grad_reduce_precision", "bf16", "torchtitan reduces in float32 alone"},
+           {Framework::torchtitan, "threads", "2", ""}}) {
     Settings s;
     find_variable(variable)->parse(s, value);
     const FrameworkWords words = words_in(framework, variable, s);

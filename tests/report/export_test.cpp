@@ -79,6 +79,21 @@ TEST(Export, Golden) {
   test::expect_golden("export.torchtitan", exported(result, Framework::torchtitan));
 }
 
+// A key may depend on other settings of the case.
+TEST(Export, AChangeIsWrittenAsItsCaseNeedsIt) {
+  store::Result result = test::samples::sweep({"micro_batch_size=4", "virtual_pipeline=4"}, {1, 1, 0.8, 0.9});
+  result.variables.emplace_back("pipeline_schedule");
+  result.variables.emplace_back("virtual_pipeline");
+  for (store::ResultCase& row : result.cases) {
+    row.settings[2] = "{tensor_parallel: 1, pipeline_parallel: 4}";
+    row.settings.emplace_back("interleaved");
+    row.settings.push_back(row.variable == "virtual_pipeline" ? row.value : "auto");
+  }
+  EXPECT_THAT(exported(result, Framework::megatron), HasSubstr("\n  --num-virtual-stages-per-pipeline-rank 4\n"));
+  EXPECT_THAT(exported(result, Framework::torchtitan),
+              HasSubstr("\n  --parallelism.pipeline_parallel_microbatch_size 4\n"));
+}
+
 TEST(Export, TheEnvironmentFileIsWhatAShellReads) {
   const store::Result result = proven_sweep();
   std::string script = exported(result, std::nullopt);
@@ -89,7 +104,7 @@ TEST(Export, TheEnvironmentFileIsWhatAShellReads) {
   EXPECT_EQ(shell(script),
             "--bf16 --micro-batch-size 4 --tensor-model-parallel-size 2 --pipeline-model-parallel-size 4 "
             "--overlap-grad-reduce --ddp-bucket-size 13107200 --attention-backend fused --cuda-graph-impl "
-            "full_iteration ");
+            "full_iteration --no-check-for-nan-in-loss-and-grad ");
 }
 
 TEST(Export, WhatIsNotProvenIsRefused) {

@@ -118,9 +118,10 @@ FrameworkWords words_in(Framework framework, std::string_view variable, const Se
   for (const FrameworkRow& row : rows_of(framework)) {
     if (variable_of(row) != variable) continue;
     add_note(unwritten, row.unwritten.for_settings(settings));
-    const auto value = theirs_of(row, settings);
-    if (value) {
-      words.flags.emplace_back(row.key, *value);
+    NameValues keys = row.beside ? row.beside(settings) : NameValues();
+    if (const auto value = theirs_of(row, settings)) keys.emplace(keys.begin(), row.key, *value);
+    if (!keys.empty()) {
+      words.flags.insert(words.flags.end(), keys.begin(), keys.end());
       add_note(words.note, row.note.for_settings(settings));
     } else if (!row.read_only && !row.key.empty()) {
       left_out.push_back(row.key);

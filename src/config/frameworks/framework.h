@@ -26,8 +26,8 @@ namespace harness::config {
 ///               TransformerConfig and ModelParallelConfig)
 ///   deepspeed   a dotted path into DeepSpeed's JSON (docs/_pages/config-json.md) and a JSON value: "bf16.enabled",
 ///               "true"
-///   torchtitan  a dotted path into its configuration, which is its command line's without --, and its value:
-///               "training.local_batch_size", "1"
+///   torchtitan  a dotted path into the configuration of its release 0.2.2, which is its command line's without --, and
+///               its value: "training.local_batch_size", "1"
 enum class Framework : std::uint8_t { megatron, deepspeed, torchtitan };
 inline constexpr std::array frameworks{Framework::megatron, Framework::deepspeed, Framework::torchtitan};
 
@@ -58,7 +58,9 @@ struct FrameworkRow {
   std::function<std::optional<std::string>(const Model&)> print_model = {};  // likewise for "model.…"
   /// Returns our value for one of theirs; instead of `values`. Throws Error for a value that has no equivalent.
   std::function<std::string(std::string_view theirs)> parse = {};
-  Note note = {};          // shown if the key is written and the two differ slightly
+  /// Further keys and their values that these settings need in the framework; they are no settings here.
+  std::function<NameValues(const Settings&)> beside = {};
+  Note note = {};          // shown if a key is written and the two differ slightly
   Note unwritten = {};     // shown if no key of the variable is written and that needs an explanation
   bool read_only = false;  // `export` never writes it
 };

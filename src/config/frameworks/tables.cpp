@@ -21,6 +21,11 @@ std::string same_number(std::string_view theirs) {
   return std::string(theirs);
 }
 
+// Returns the value if the key is written.
+std::optional<std::string> written_if(bool written, std::string value = "") {
+  return written ? std::optional(std::move(value)) : std::nullopt;
+}
+
 // The number of ranks along an axis of the layout.
 FrameworkRow axis_row(std::string key, program::Axis axis, Note note = {}) {
   return {.key = std::move(key),
@@ -30,14 +35,18 @@ FrameworkRow axis_row(std::string key, program::Axis axis, Note note = {}) {
           .note = std::move(note)};
 }
 
+// The number of ranks that share a sequence, written if there are several.
+FrameworkRow context_row(std::string key, Note note = {}) {
+  return {.key = std::move(key),
+          .here = fmt::format("layout.{}", program::row_of(program::Axis::context).key),
+          .print = [](const Settings& s) { return written_if(s.context() > 1, std::to_string(s.context())); },
+          .parse = same_number,
+          .note = std::move(note)};
+}
+
 // A key that is recognised but never written.
 FrameworkRow known_row(std::string key, std::string here) {
   return {.key = std::move(key), .here = std::move(here), .read_only = true};
-}
-
-// Returns the value if the key is written.
-std::optional<std::string> written_if(bool written, std::string value = "") {
-  return written ? std::optional(std::move(value)) : std::nullopt;
 }
 
 // Convert a bucket to its number of fp32 gradients, and back.
@@ -123,6 +132,7 @@ std::vector<FrameworkRow> megatron_rows() {
       // the layout
       axis_row("--tensor-model-parallel-size", program::Axis::tensor, remaining),
       axis_row("--pipeline-model-parallel-size", program::Axis::pipeline, remaining),
+      context_row("--context-parallel-size"),
       switch_row("--use-tp-pp-dp-mapping", "rank_order", "tp-pp-dp"),
       {.key = "--num-virtual-stages-per-pipeline-rank",
        .here = "virtual_pipeline",
@@ -136,6 +146,13 @@ std::vector<FrameworkRow> megatron_rows() {
        .note = "since Megatron core 0.11"},
       known_row("--num-layers-per-virtual-pipeline-stage", "virtual_pipeline, in chunks of a stage"),
       switch_row("--sequence-parallel", "sequence_parallel", "true"),
+      switch_row("--tp-comm-overlap", "tp_overlap", "true"),
+      {.key = "--account-for-embedding-in-pipeline-split",
+       .here = "embedding_as_layer",
+       .print = [](const Settings& s) { return written_if(s.embedding_as_layer); }},
+      {.key = "--account-for-loss-in-pipeline-split",
+       .here = "embedding_as_layer",
+       .print = [](const Settings& s) { return written_if(s.embedding_as_layer); }},
 
       // exchange and sharding among replicas
       switch_row("--overlap-grad-reduce", "overlap_grad_reduce", "true"),
@@ -154,7 +171,11 @@ std::vector<FrameworkRow> megatron_rows() {
        .print = [](const Settings& s) { return written_if(s.sharding != Sharding::none); }},
       {.key = "--use-megatron-fsdp",
        .here = "sharding",
-       .print = [](const Settings& s) { return written_if(s.sharding > Sharding::optimizer); }},
+       .print = [](const Settings& s) { return written_if(s.sharding > Sharding::optimizer); },
+       .beside = [](const Settings& s) -> NameValues {
+         if (s.sharding <= Sharding::optimizer) return {};
+         return {{"--ckpt-format", "fsdp_dtensor"}};
+       }},
       {.key = "--data-parallel-sharding-strategy",
        .here = "sharding",
        .values = {{"optim_grads", "gradients"}, {"optim_grads_params", "parameters"}}},
@@ -168,6 +189,7 @@ std::vector<FrameworkRow> megatron_rows() {
       // the computation, and how it runs
       switch_row("--no-bias-gelu-fusion", "fusion", "false",
                  "nearest: which operations Megatron-LM fuses is not what was measured"),
+      switch_row("--no-bias-swiglu-fusion", "fusion", "false"),
       switch_row("--no-bias-dropout-fusion", "fusion", "false"),
       switch_row("--no-gradient-accumulation-fusion", "fusion", "false"),
       {.key = "--recompute-granularity",
@@ -199,6 +221,10 @@ std::vector<FrameworkRow> megatron_rows() {
       {.key = "--cuda-graph-impl",
        .here = "cuda_graph",
        .values = {{"none", "false"}, {"full_iteration", "true"}},
+       .beside = [](const Settings& s) -> NameValues {
+         if (!s.cuda_graph) return {};
+         return {{"--no-check-for-nan-in-loss-and-grad", ""}};
+       },
        .note =
            [](const Settings& s) {
              return s.cuda_graph ? "measured with the whole step in one graph; Megatron's graph excludes the optimizer"
@@ -231,11 +257,16 @@ std::vector<FrameworkRow> deepspeed_rows() {
       {.key = "bf16.enabled",
        .here = "precision",
        .values = {{"true", "bf16"}, {"false", "fp32"}},
-       .unwritten = [](const Settings& s) -> std::string {
-         if (has_fp8_products(s.precision)) return "no key: " + with_transformer_engine(s);
-         if (s.precision != Precision::tf32) return "";
-         return "no key: torch.set_float32_matmul_precision(\"high\") in the training script";
-       }},
+       .print = [](const Settings& s) -> std::optional<std::string> {
+         if (s.precision == Precision::bf16 || has_fp8_products(s.precision)) return "true";
+         return written_if(s.precision == Precision::fp32, "false");
+       },
+       .note = [](const Settings& s) { return has_fp8_products(s.precision) ? with_transformer_engine(s) : ""; },
+       .unwritten =
+           [](const Settings& s) {
+             if (s.precision != Precision::tf32) return "";
+             return "no key: torch.set_float32_matmul_precision(\"high\") in the training script";
+           }},
       {.key = "fp16.enabled", .here = "precision", .values = {{"true", "fp16"}}},
       {.key = "train_batch_size", .here = "global_batch_size"},
       {.key = "train_micro_batch_size_per_gpu", .here = "micro_batch_size"},
@@ -260,6 +291,7 @@ std::vector<FrameworkRow> deepspeed_rows() {
          return fmt::format("{} {} has no key: PipelineModule(num_stages={}) in the training script",
                             program::row_of(program::Axis::pipeline).key, stages, stages);
        }},
+      context_row("sequence_parallel_size", "with data_parallel_size, and DeepSpeed-Ulysses in the training script"),
 
       // exchange and sharding among replicas
       {.key = "zero_optimization.overlap_comm", .here = "overlap_grad_reduce", .note = only_with_zero},
@@ -291,8 +323,8 @@ bool has_stages(const Settings& s) {
   return s.layout[program::Axis::pipeline] > 1;
 }
 
-// The keys of its TOML files, which are also those of its command line after a --. Since February 2026 configurations
-// are Python; the command line keeps these names.
+// The keys of its TOML files up to release 0.2.2, which are also those of its command line after a --. Notes name those
+// that replaced them in August 2026.
 std::vector<FrameworkRow> torchtitan_rows() {
   return {
       {.key = "training.seq_len", .here = "model.sequence"},
@@ -308,20 +340,27 @@ std::vector<FrameworkRow> torchtitan_rows() {
            }},
       {.key = "training.mixed_precision_reduce",
        .here = "grad_reduce_precision",
-       .values = {{"float32", "fp32"}, {"bfloat16", "bf16"}}},
+       .values = {{"float32", "fp32"}, {"bfloat16", "bf16"}},
+       .print = [](const Settings& s) { return written_if(s.grad_reduce_type == program::DType::f32, "float32"); },
+       .unwritten = "torchtitan reduces in float32 alone"},
       {.key = "training.local_batch_size",
        .here = "micro_batch_size",
        .print = [](const Settings& s) { return written_if(!has_stages(s), std::to_string(s.micro_batch_size)); },
        .parse = same_number,
-       .note = "of a data-parallel rank"},
+       .note = "of a data-parallel rank; after torchtitan 0.2.2 in tokens: "
+               "training.num_tokens_per_microbatch_per_dp_rank"},
       {.key = "parallelism.pipeline_parallel_microbatch_size",
        .here = "micro_batch_size",
        .print = [](const Settings& s) { return written_if(has_stages(s), std::to_string(s.micro_batch_size)); },
-       .note = "give training.local_batch_size as well: global_batch_size / data-parallel ranks, which the pipeline "
-               "cuts into micro-batches"},
-      {.key = "training.global_batch_size", .here = "global_batch_size"},
+       .note =
+           "give training.local_batch_size as well: global_batch_size / data-parallel ranks, which the pipeline "
+           "cuts into micro-batches; after torchtitan 0.2.2 in tokens: training.num_tokens_per_microbatch_per_dp_rank"},
+      {.key = "training.global_batch_size",
+       .here = "global_batch_size",
+       .note = "after torchtitan 0.2.2 in tokens: training.num_tokens_per_train_step"},
       axis_row("parallelism.tensor_parallel_degree", program::Axis::tensor),
       axis_row("parallelism.pipeline_parallel_degree", program::Axis::pipeline),
+      context_row("parallelism.context_parallel_degree"),
       {.key = "parallelism.pipeline_parallel_schedule",
        .here = "pipeline_schedule",
        .values = {{"1F1B", "1f1b"}, {"GPipe", "gpipe"}, {"Interleaved1F1B", "interleaved"}}},
@@ -333,7 +372,16 @@ std::vector<FrameworkRow> torchtitan_rows() {
       {.key = "parallelism.fsdp_reshard_after_forward",
        .here = "sharding",
        .values = {{"never", "gradients"}, {"always", "parameters"}},
-       .note = "with parallelism.data_parallel_shard_degree above 1"},
+       .beside = [](const Settings& s) -> NameValues {
+         if (s.sharding != Sharding::none) return {};
+         return {{"parallelism.data_parallel_shard_degree", "1"}};
+       },
+       .note =
+           [](const Settings& s) {
+             return s.sharding == Sharding::none
+                        ? "give parallelism.data_parallel_replicate_degree as well: the data-parallel ranks"
+                        : "with parallelism.data_parallel_shard_degree above 1";
+           }},
   };
 }
 
