@@ -283,7 +283,7 @@ TEST_F(BestTest, NamesTheCalibrationThatTheOverridesNeed) {
 // --set merges a map into that of the file, where context_parallel would stay 2.
 TEST_F(BestTest, TheOverridesEndAContextAxis) {
   const std::string text = said({"--best", "1", "--set", "baseline.layout={context_parallel: 2}", "--set",
-                                 "sweep={layout: [{tensor_parallel: 1, pipeline_parallel: 1}]}"});
+                                 "sweep={layout: [{tensor_parallel: 1, pipeline_parallel: 1, context_parallel: 1}]}"});
   EXPECT_THAT(text, HasSubstr("--set 'baseline.layout.context_parallel=1'"));
 }
 
