@@ -13,6 +13,7 @@
 #include "plan/plan.h"
 #include "sim/trust.h"
 #include "store/result_file.h"
+#include "workloads/workload.h"
 
 namespace harness::sweep {
 
@@ -157,7 +158,8 @@ int auto_steps(double set_up_s, double step_s, int warmup_steps) {
   constexpr double share = 0.75;
   constexpr int min_steps = 3;
   const double fixed_s = set_up_s + warmup_steps * step_s;
-  return static_cast<int>(std::clamp<double>(std::round(share * fixed_s / step_s), min_steps, most_auto_steps));
+  const auto most = static_cast<double>(std::min<std::int64_t>(most_auto_steps, workloads::loss_ring - warmup_steps));
+  return static_cast<int>(std::clamp<double>(std::round(share * fixed_s / step_s), min_steps, most));
 }
 
 void decide_steps(Recorder& recorder, config::Measure& measure) {

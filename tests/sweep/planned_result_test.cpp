@@ -142,6 +142,7 @@ TEST(DecideSteps, TakeThreeQuartersOfSetUpAndWarmUp) {
   decide_steps(r, m);
   EXPECT_EQ(m.steps, 3);
   EXPECT_EQ(auto_steps(800, 0.031, 1), 1000);
+  EXPECT_EQ(auto_steps(800, 0.031, 3500), 596);  // a block has at most 4096 steps
 }
 
 }  // namespace
