@@ -81,7 +81,9 @@ BlockRows fill_block(store::ResultBlock& block, const job::BlockOutcome& outcome
 void Recorder::warn(const std::string& text) {
   if (std::ranges::find(result_.warnings, text) != result_.warnings.end()) return;
   result_.warnings.push_back(text);
-  if (file_) file_->add_warning(text);
+  if (!file_) return;
+  require_lock();
+  file_->add_warning(text);
 }
 
 void Recorder::warn(const std::vector<std::string>& texts) {

@@ -134,6 +134,7 @@ store::RunState run_sweep(job::Job& job, plan::Plan plan, SweepOutput& output, c
   const bool begins_anew = request.resume && knew_no_step(output.lock.path());
   if (begins_anew) progress.say("the sweep was stopped before it knew a step of the baseline: it begins anew");
   if (request.resume && !begins_anew) {
+    output.lock.require();  // the first workers may have taken long
     if (request.more_rounds) extend_file(output.lock.path(), plan, plan.experiment.measure.rounds);
     if (recorder.resume_file(output.lock)) {
       progress.warn(
