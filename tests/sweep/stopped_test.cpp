@@ -8,6 +8,7 @@
 
 #include "job/job.h"
 #include "plan/plan.h"
+#include "store/columns.h"
 #include "store/lock.h"
 #include "store/result_file.h"
 #include "support/errors.h"
@@ -84,16 +85,22 @@ TEST(Stopped, BeforeTheBaselinesStepIsKnownItBeginsAnew) {
   EXPECT_THAT(test::error_of([&] { session(true, true); }), ::testing::HasSubstr("was removed or renamed"));
 }
 
-TEST(Recorder, WritesNoWarningToAFileThatItHasLost) {
+TEST(Recorder, WarnsOnceInAllSessionsAndNotInAFileThatItHasLost) {
   const test::TemporaryFolder folder;
-  const std::string path = folder / "a.h5";
+  const std::string path = folder / "a.h5", longer_than_a_row(2 * store::warning_bytes, 'w');
   const plan::Plan plan = plan::prepare(two_rounds(), 1, {});
   const auto lock = store::Lock::take(path);
-  Recorder recorder(planned_result(plan));
-  recorder.create_file(*lock, "harness sweep", false);
+  Recorder first(planned_result(plan));
+  first.create_file(*lock, "harness sweep", false);
+  first.warn(longer_than_a_row);
+  first.finish(true);
   const std::size_t warnings = store::read_result(path).warnings.size();
+  Recorder second(planned_result(plan));
+  second.resume_file(*lock);
+  second.warn(longer_than_a_row);
+  EXPECT_EQ(store::read_result(path).warnings.size(), warnings);
   std::filesystem::remove(path + ".lock");
-  EXPECT_THAT(test::error_of([&] { recorder.warn("another"); }), ::testing::HasSubstr("was removed or renamed"));
+  EXPECT_THAT(test::error_of([&] { second.warn("another"); }), ::testing::HasSubstr("was removed or renamed"));
   EXPECT_EQ(store::read_result(path).warnings.size(), warnings);
 }
 
