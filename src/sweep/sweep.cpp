@@ -114,6 +114,7 @@ void require_extensible(const std::string& path, const store::Result& result, co
 store::RunState run_sweep(job::Job& job, plan::Plan plan, SweepOutput& output, const SweepRequest& request,
                           ProgressLine& progress) {
   const double start_s = job.clock().seconds();
+  output.has_result = request.resume && !request.more_rounds;
   const config::BackendKind backend = plan.experiment.backend;
   if (!config::traits_of(backend).predicts()) {
     progress.announce(config::traits_of(backend).ranks_are_gpus

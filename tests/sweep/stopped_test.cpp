@@ -25,6 +25,7 @@ class StoppedInPreparation : public test::PlayedJob {
  public:
   job::BlockOutcome run(const job::BlockOnSet& block) override {
     const job::BlockRequest& request = block.request;
+    if (loses_peers) throw job::PeersLost("rank 1 has not answered");
     if (!removes.empty()) std::filesystem::remove(removes);
     job::BlockOutcome outcome;
     outcome.ok = true;
@@ -45,7 +46,7 @@ class StoppedInPreparation : public test::PlayedJob {
   }
   int stop_requests() const override { return stops ? 1 : 0; }
 
-  bool stops = true;
+  bool stops = true, loses_peers = false;
   std::filesystem::path removes;  // a file, at each block; "": none
 };
 
@@ -63,6 +64,7 @@ TEST(Stopped, BeforeTheBaselinesStepIsKnownItBeginsAnew) {
   const test::TemporaryFolder folder;
   const std::string path = folder / "a.h5";
   StoppedInPreparation job;
+  bool has_result = false;
   const auto session = [&](bool resume, bool more_rounds = false) {
     const auto lock = store::Lock::take(path);
     std::ostringstream err;
@@ -72,10 +74,19 @@ TEST(Stopped, BeforeTheBaselinesStepIsKnownItBeginsAnew) {
     request.command = "harness sweep";
     request.resume = resume;
     request.more_rounds = more_rounds;
-    return run_sweep(job, plan::prepare(two_rounds(), 1, {}), output, request, progress);
+    try {
+      return run_sweep(job, plan::prepare(two_rounds(), 1, {}), output, request, progress);
+    } catch (const job::PeersLost&) {
+      has_result = output.has_result;
+      throw;
+    }
   };
   EXPECT_EQ(session(false), store::RunState::partial);
   EXPECT_TRUE(store::read_result(path).splits.empty());
+  job.loses_peers = true;
+  EXPECT_THROW(session(true), job::PeersLost);
+  EXPECT_TRUE(has_result);
+  job.loses_peers = false;
   job.stops = false;
   EXPECT_EQ(session(true), store::RunState::complete);
   const store::Result result = store::read_result(path);
