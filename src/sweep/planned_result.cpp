@@ -185,8 +185,8 @@ void decide_rounds(Recorder& recorder, const config::Measure& measure, double sp
   const int least = measure.looks.empty() ? analysis::least_pairs : measure.looks.front();
   if (fit < std::min(least, result.rounds) && analysis::declared_comparisons(result) > 0)
     refuse_budget(recorder, measure, spent_s, fit, least);
-  if (fit >= result.rounds || !measure.looks.empty()) return;
   const int rounds = std::max(1, fit);
+  if (rounds >= result.rounds || !measure.looks.empty()) return;
   recorder.warn(fmt::format(
       "{} rounds were reduced to {} before the first block, to fit the time budget of {}: preparation took {}, a round "
       "takes about {}. A larger time_budget allows all of them",
