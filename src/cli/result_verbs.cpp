@@ -291,14 +291,17 @@ int follow(const ShowOptions& options, std::ostream& out, std::ostream& err, con
   store::Process writer = store::Process::unknown;
   for (;; wait()) {
     const store::Standing standing = store::standing_of(options.files.at(0));
-    if (std::exchange(writer, standing.writer) != standing.writer) say_standing(standing, err);
+    const bool other_writer = std::exchange(writer, standing.writer) != standing.writer;
+    if (other_writer) say_standing(standing, err);
     std::error_code not_known;
     const auto now = std::filesystem::last_write_time(options.files.at(0), not_known);
-    if (!not_known && known == now) continue;
+    if (!not_known && known == now && !other_writer) continue;
     known = now;
     const store::Result result = store::read_result(options.files.at(0), {.timeline = false});
     const analysis::HowFar far = analysis::how_far(result);
-    const bool running = result.state == store::RunState::running;
+    // A stopped sweep that is resumed holds the lock for a while before it writes.
+    const bool resumes = result.state == store::RunState::partial && writer == store::Process::runs;
+    const bool running = result.state == store::RunState::running || resumes;
     if (running && far.rounds_done == rounds_shown) continue;
     if (redraw) {
       out << clear_screen;

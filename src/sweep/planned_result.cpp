@@ -13,6 +13,7 @@
 #include "plan/plan.h"
 #include "sim/trust.h"
 #include "store/result_file.h"
+#include "workloads/workload.h"
 
 namespace harness::sweep {
 
@@ -157,7 +158,8 @@ int auto_steps(double set_up_s, double step_s, int warmup_steps) {
   constexpr double share = 0.75;
   constexpr int min_steps = 3;
   const double fixed_s = set_up_s + warmup_steps * step_s;
-  return static_cast<int>(std::clamp<double>(std::round(share * fixed_s / step_s), min_steps, most_auto_steps));
+  const auto most = static_cast<double>(std::min<std::int64_t>(most_auto_steps, workloads::loss_ring - warmup_steps));
+  return static_cast<int>(std::clamp<double>(std::round(share * fixed_s / step_s), min_steps, most));
 }
 
 void decide_steps(Recorder& recorder, config::Measure& measure) {
@@ -183,8 +185,8 @@ void decide_rounds(Recorder& recorder, const config::Measure& measure, double sp
   const int least = measure.looks.empty() ? analysis::least_pairs : measure.looks.front();
   if (fit < std::min(least, result.rounds) && analysis::declared_comparisons(result) > 0)
     refuse_budget(recorder, measure, spent_s, fit, least);
-  if (fit >= result.rounds || !measure.looks.empty()) return;
   const int rounds = std::max(1, fit);
+  if (rounds >= result.rounds || !measure.looks.empty()) return;
   recorder.warn(fmt::format(
       "{} rounds were reduced to {} before the first block, to fit the time budget of {}: preparation took {}, a round "
       "takes about {}. A larger time_budget allows all of them",

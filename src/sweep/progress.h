@@ -19,6 +19,10 @@ class ProgressLine {
   /// `width`: columns of the terminal for the bar.
   ProgressLine(std::ostream& err, ProgressStyle style, std::size_t width = 80)
       : err_(err), style_(style), width_(width) {}
+  /// Erases the bar, so that the message of an error does not continue its line.
+  ~ProgressLine() { erase(); }
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
 
   /// Prints a line that stays.
   void say(const std::string& text);

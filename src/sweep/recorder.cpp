@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/median.h"
 #include "base/text.h"
+#include "store/columns.h"
 #include "sweep/sweep.h"
 
 namespace harness::sweep {
@@ -79,9 +80,13 @@ BlockRows fill_block(store::ResultBlock& block, const job::BlockOutcome& outcome
 }  // namespace
 
 void Recorder::warn(const std::string& text) {
-  if (std::ranges::find(result_.warnings, text) != result_.warnings.end()) return;
-  result_.warnings.push_back(text);
-  if (file_) file_->add_warning(text);
+  // As the file keeps it: a resumed sweep compares with what it has read from there.
+  const std::string kept = store::shortened(text, store::warning_bytes);
+  if (std::ranges::find(result_.warnings, kept) != result_.warnings.end()) return;
+  result_.warnings.push_back(kept);
+  if (!file_) return;
+  require_lock();
+  file_->add_warning(kept);
 }
 
 void Recorder::warn(const std::vector<std::string>& texts) {

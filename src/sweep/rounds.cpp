@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "config/backend.h"
+#include "workloads/workload.h"
 
 namespace harness::sweep {
 
@@ -256,13 +257,14 @@ bool stop_wanted(const job::Job& job, const job::BlockOutcome& outcome) {
 }
 
 job::BlockOutcome warm_up(job::Job& job, const job::WorkerSet& set, job::BlockRequest request) {
-  constexpr double seconds = 3, most_steps = 10'000;
+  constexpr double seconds = 3;
   request.task = job::TimeSteps{1};
   job::BlockOutcome outcome = job.run({set, request, false});
   if (!outcome.ok || !config::traits_of(request.backend).ranks_are_gpus) return outcome;
   double step_s = 0;
   for (std::size_t rank = 0; rank < outcome.samples.size(); ++rank)
     step_s = std::max(step_s, outcome.of<job::TimedSamples>(rank).step_s.back());
+  const auto most_steps = static_cast<double>(workloads::loss_ring - request.warmup_steps);
   request.task = job::TimeSteps{static_cast<int>(std::clamp(seconds / step_s, 1.0, most_steps))};
   return job.run({set, request, false});
 }

@@ -40,9 +40,9 @@ bool out_of_time(const job::Job& job, double block_s);
 bool stop_wanted(const job::Job& job, const job::BlockOutcome& outcome);
 
 /// Rank 0: runs the untimed blocks with which the processes of a set begin. The first has one step and pays the
-/// one-time costs of a process. If ranks are GPUs, a second one runs for 3 s, in which clocks and power settle. Returns
-/// the outcome of the last block; if that failed, the set starts anew. `request`: of a case of the set; its task is
-/// replaced.
+/// one-time costs of a process. If ranks are GPUs, a second one runs for 3 s, in which clocks and power settle, or for
+/// the most steps of a block. Returns the outcome of the last block; if that failed, the set starts anew. `request`: of
+/// a case of the set; its task is replaced.
 job::BlockOutcome warm_up(job::Job& job, const job::WorkerSet& set, job::BlockRequest request);
 
 /// Runs all pending blocks in order and shows the progress. After a declared look, leaves out settled cases. Starts no

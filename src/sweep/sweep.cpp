@@ -114,6 +114,7 @@ void require_extensible(const std::string& path, const store::Result& result, co
 store::RunState run_sweep(job::Job& job, plan::Plan plan, SweepOutput& output, const SweepRequest& request,
                           ProgressLine& progress) {
   const double start_s = job.clock().seconds();
+  output.has_result = request.resume && !request.more_rounds;
   const config::BackendKind backend = plan.experiment.backend;
   if (!config::traits_of(backend).predicts()) {
     progress.announce(config::traits_of(backend).ranks_are_gpus
@@ -134,6 +135,7 @@ store::RunState run_sweep(job::Job& job, plan::Plan plan, SweepOutput& output, c
   const bool begins_anew = request.resume && knew_no_step(output.lock.path());
   if (begins_anew) progress.say("the sweep was stopped before it knew a step of the baseline: it begins anew");
   if (request.resume && !begins_anew) {
+    output.lock.require();  // the first workers may have taken long
     if (request.more_rounds) extend_file(output.lock.path(), plan, plan.experiment.measure.rounds);
     if (recorder.resume_file(output.lock)) {
       progress.warn(

@@ -22,7 +22,7 @@ struct SweepRequest {
 struct SweepOutput {
   const store::Lock& lock;
   bool overwrite = false;
-  bool has_result = false;  // set by run_sweep() once the file is this sweep's
+  bool has_result = false;  // set by run_sweep() once the file is one that --resume continues
 };
 
 /// Runs one sweep on rank 0, from a prepared plan to a finished result file: probe, tune, observe, record timelines,

@@ -213,7 +213,9 @@ bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults
     even_out(cases, recorder);
   }
   for (std::size_t i = 0; i < plan.cases.size(); ++i) {
-    if (plan.cases[i].is_copy) recorder.state(i) = recorder.state(plan.cases[i].reference);
+    if (!plan.cases[i].is_copy) continue;
+    const CaseState& original = recorder.state(plan.cases[i].reference);
+    recorder.state(i) = {original.set_up_s, original.step_s, ""};
   }
   return interrupted;
 }

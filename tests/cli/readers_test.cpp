@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "report/golden.h"
 #include "said.h"
+#include "store/lock.h"
 #include "support/paths.h"
 
 namespace harness::cli {
@@ -124,6 +125,13 @@ TEST_F(Readers, FollowPrintsAfterEachRoundUntilTheSweepHasEnded) {
   measured(6, store::RunState::partial);
   EXPECT_EQ(follow(options, stopped, err, [] { FAIL(); }), 0);
   EXPECT_THAT(stopped.str(), testing::StartsWith("Stopped: 2 of 3 rounds, 6 of 9 blocks.\n"));
+  // One that has the lock is being resumed, or about to end.
+  std::ostringstream resumed, ends;
+  auto lock = store::Lock::take(path);
+  EXPECT_EQ(follow(options, resumed, err, [&] { measured(9, store::RunState::complete); }), 0);
+  EXPECT_THAT(resumed.str(), HasSubstr("\n\nComplete: 3 of 3 rounds, 9 of 9 blocks.\n"));
+  measured(6, store::RunState::partial);
+  EXPECT_EQ(follow(options, ends, err, [&] { lock.reset(); }), 0);
 }
 
 TEST_F(Readers, TablesAreSeenAsAskedFor) {

@@ -40,7 +40,7 @@ TEST(BlockRequest, OnGpusTheUsualDeadlineOfAStartGrowsWithTheRanks) {
   EXPECT_EQ(start_deadline(BackendKind::cuda, 128, given), 45);
 }
 
-// A step takes 0.1 s on one rank and half as long on the other.
+// A step takes step_s on one rank and half as long on the other.
 class WarmingJob : public test::PlayedJob {
  public:
   WarmingJob() : PlayedJob(std::vector<job::RankPlace>(2)) {}
@@ -51,9 +51,9 @@ class WarmingJob : public test::PlayedJob {
     steps.push_back(count);
     job::BlockOutcome outcome;
     outcome.ok = std::ssize(steps) != fails_at;
-    for (const double step_s : {0.05, 0.1}) {
+    for (const double seconds : {step_s / 2, step_s}) {
       job::TimedSamples timed;
-      timed.step_s.assign(static_cast<std::size_t>(count), step_s);
+      timed.step_s.assign(static_cast<std::size_t>(count), seconds);
       outcome.samples.emplace_back().task = timed;
     }
     return outcome;
@@ -61,6 +61,7 @@ class WarmingJob : public test::PlayedJob {
 
   std::vector<int> steps;  // by block
   std::ptrdiff_t fails_at = 0;
+  double step_s = 0.1;
 };
 
 TEST(WarmUp, IsOneStepAndOnGpusThreeSecondsMore) {
@@ -76,6 +77,16 @@ TEST(WarmUp, IsOneStepAndOnGpusThreeSecondsMore) {
       EXPECT_EQ(job.steps, fails_at == 1 ? std::vector{1} : steps);
     }
   }
+}
+
+TEST(WarmUp, HasNoMoreStepsThanAWorkerKeepsLossesOf) {
+  WarmingJob job;
+  job.step_s = 1e-4;
+  job::BlockRequest request;
+  request.backend = config::BackendKind::cuda;
+  request.warmup_steps = 2;
+  EXPECT_TRUE(warm_up(job, {}, request).ok);
+  EXPECT_EQ(job.steps, (std::vector{1, 4094}));
 }
 
 }  // namespace

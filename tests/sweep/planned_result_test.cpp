@@ -129,6 +129,16 @@ TEST(DecideRounds, TooFewForAnyVerdictAreRefused) {
   EXPECT_THAT(refused, HasSubstr("All cases take 7.67 min for 4 rounds"));
 }
 
+TEST(DecideRounds, OneIsNotReducedToOne) {
+  Recorder alone = recorder();
+  alone.draft().rounds = 1;
+  alone.draft().blocks.resize(2);
+  alone.draft().cases[1].status = store::CaseStatus::impossible;  // nothing is compared, so no verdict is missed
+  decide_rounds(alone, measure(10), 100);
+  EXPECT_THAT(alone.result().warnings, ::testing::IsEmpty());
+  EXPECT_EQ(alone.result().rounds, 1);
+}
+
 TEST(DecideSteps, TakeThreeQuartersOfSetUpAndWarmUp) {
   Recorder r = recorder();
   config::Measure m = measure(0);
@@ -142,6 +152,7 @@ TEST(DecideSteps, TakeThreeQuartersOfSetUpAndWarmUp) {
   decide_steps(r, m);
   EXPECT_EQ(m.steps, 3);
   EXPECT_EQ(auto_steps(800, 0.031, 1), 1000);
+  EXPECT_EQ(auto_steps(800, 0.031, 3500), 596);  // a block has at most 4096 steps
 }
 
 }  // namespace

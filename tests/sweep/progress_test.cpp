@@ -84,6 +84,16 @@ TEST_F(Progress, OnATerminalOneLineIsRewrittenAndFailuresStay) {
   EXPECT_EQ(shown(err_.str()), "");
 }
 
+TEST_F(Progress, AnErrorDoesNotContinueTheLineOfTheBar) {
+  {
+    ProgressLine progress(err_, ProgressStyle::bar, 60);
+    progress.start_phase("timelines", 2);
+    progress.begin("one");
+    EXPECT_THAT(shown(err_.str()), HasSubstr("1/2  one"));
+  }
+  EXPECT_EQ(shown(err_.str()), "");
+}
+
 TEST_F(Progress, QuietSaysNothing) {
   ProgressLine quiet(err_, ProgressStyle::none);
   quiet.say("a line");

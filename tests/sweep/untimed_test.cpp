@@ -39,12 +39,12 @@ class GreedyJob : public test::PlayedJob {
   std::vector<std::tuple<std::string, int, bool>> sets;  // by block: its case, its set, whether it is the last
 };
 
-// Every block of this case fails, in these ways one after another.
+// The blocks of this case fail in these ways, one after another, and then succeed.
 class FailingCase : public GreedyJob {
  public:
   FailingCase(std::string name, std::vector<std::string> ways) : name_(std::move(name)), ways_(std::move(ways)) {}
   job::BlockOutcome run(const job::BlockOnSet& block) override {
-    if (block.request.case_name != name_) return GreedyJob::run(block);
+    if (block.request.case_name != name_ || tries == ways_.size()) return GreedyJob::run(block);
     job::BlockOutcome outcome;
     outcome.reason = outcome.signature = ways_.at(tries++);
     return outcome;
@@ -108,6 +108,15 @@ TEST_F(Timelines, ACaseThatFailsEachTimeIsDropped) {
   EXPECT_EQ(recorder.result().cases[2].reason, "failed at each try and was dropped, at last: burnt");
   FailingCase baseline("baseline", {"killed", "hung", "burnt"});
   EXPECT_THROW(record(baseline), Error);
+}
+
+TEST_F(Timelines, AFailureOfTheBaselineIsNoneOfItsCopy) {
+  FailingCase once("baseline", {"killed"});
+  Recorder recorder = record(once);
+  job::BlockOutcome killed;
+  killed.signature = "killed";
+  recorder.note_failure(1, killed);
+  EXPECT_TRUE(recorder.may_run(1));
 }
 
 TEST_F(Timelines, GradientsOfTheFirstStepAreSummedOverRanks) {

@@ -170,9 +170,15 @@ void BlockRun::watch_steps() {
   reached(job::WorkerPhase::stepping);
   progress_changed_ = Clock::now();
   const double limit_s = request_.deadlines.step_s;
+  constexpr std::chrono::seconds longest_look(1);
   auto asked = progress_changed_;
   while (!over() && !arrived_.contains(job::FrameType::samples)) {
+    const auto before = Clock::now();
     look(watching_interval_s);
+    // While this process was suspended, it could not see the worker move on.
+    const auto after = Clock::now();
+    const auto unseen = after - before - longest_look;
+    if (unseen.count() > 0) progress_changed_ = std::min(after, progress_changed_ + unseen);
     if (seconds_since(asked) > limit_s / 2) {
       worker_->send(job::FrameType::ask, "");
       asked = Clock::now();

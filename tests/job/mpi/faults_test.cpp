@@ -196,6 +196,20 @@ TEST(Frozen, NeitherABusyRankNorASuspendedJobIs) {
   EXPECT_THAT(job.output(), HasSubstr("block 1 ok true"));
 }
 
+// A launcher that is suspended stops its own processes, but not the workers, which have process groups of their own.
+TEST(Frozen, WhileSupervisorsAreStoppedNoDeadlineOfAStepPasses) {
+  Launched job(2, "steps=1500 step=1");
+  ASSERT_TRUE(job.says("begin 0")) << job.output();
+  ASSERT_TRUE(test::wait_until([&] { return job.processes("worker").size() == 2; }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));  // then they run steps
+  const std::vector<pid_t> supervisors = job.supervisors();
+  for (const pid_t pid : supervisors) ::kill(pid, SIGSTOP);
+  std::this_thread::sleep_for(std::chrono::seconds(4));
+  for (const pid_t pid : supervisors) ::kill(pid, SIGCONT);
+  ASSERT_TRUE(job.wait()) << job.output();
+  EXPECT_THAT(job.output(), HasSubstr("block 0 ok true"));
+}
+
 class Wrap : public ::testing::Test {
  protected:
   /// Writes a wrapper script, which gets the worker's command line as "$@".
