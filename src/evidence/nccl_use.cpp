@@ -243,8 +243,9 @@ bool NcclUseReader::line(const Line& line) {
   return !origin.host.empty();
 }
 
-// "ncclCommInitRankConfig comm 0x5500 rank 0 nranks 4 cudaDev 0 nvmlDev 0 busId 1b000 commId 0xabc - Init START"; since
-// 2.20 "comm 0x5500 rank 0 nRanks 4 nNodes 2 localRanks 2 localRank 0 MNNVL 0".
+// "ncclCommInitRankConfig comm 0x5500 rank 0 nranks 4 cudaDev 0 nvmlDev 0 busId 1b000 commId 0xabc - Init START"; of a
+// split since 2.23 "… busId 1b000 parent 0x5400 splitCount 1 color 7 key 0- Init START", until 2.25 without splitCount;
+// since 2.20 "comm 0x5500 rank 0 nRanks 4 nNodes 2 localRanks 2 localRank 0 MNNVL 0".
 void NcclUseReader::communicator(std::string_view message, const Origin& origin) {
   Cursor c{message};
   std::int64_t rank = 0, ranks = 0;
@@ -256,9 +257,13 @@ void NcclUseReader::communicator(std::string_view message, const Origin& origin)
   std::string& current = communicator_of_[origin.rank];
   const bool completes = message.ends_with("Init COMPLETE");
   if (!completes) take_connections(origin.rank);  // connections of the previous communicator
-  Cursor named = c;
+  Cursor named = c, child = c;
   if (named.after(" commId ")) {
     current = std::string(named.word().substr(0, 40));
+  } else if (child.after(" parent ")) {
+    child.word();  // an address, which differs between ranks
+    const std::string_view color = child.rest.substr(0, child.rest.find(" key "));
+    current = fmt::format("{} ranks{}", ranks, color.substr(0, 60));
   } else if (const auto known = use_.communicators.find(current);
              known == use_.communicators.end() || known->second.ranks != ranks) {
     current = fmt::format("{} ranks", ranks);

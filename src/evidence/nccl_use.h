@@ -72,7 +72,7 @@ struct NcclUse {
     std::int64_t line = 0, count = 0;
   };
   std::vector<Host> hosts;
-  std::map<std::string, Communicator> communicators;  // by commId; before NCCL 2.16 by number of ranks
+  std::map<std::string, Communicator> communicators;  // by commId or color; before NCCL 2.16 by number of ranks
   bool communicators_may_merge = false;               // without commId, communicators of equal size look like one
   std::vector<Warning> warnings;                      // earliest first; equal ones are merged
   bool cut = false;                                   // some hosts or connections exceeded the limits

@@ -285,6 +285,34 @@ TEST(NcclLog, RanksThatNeverBeganAreNamedBeforeThoseThatWait) {
               HasSubstr("2 of 8 ranks began"));
 }
 
+// Since NCCL 2.23 a communicator that another was split into has no commId. Here four ranks on two nodes are split into
+// pairs on a node, then into pairs across the nodes.
+TEST(NcclLog, SplitsOfOneSizeAreToldByTheirColor) {
+  std::string text;
+  for (int rank = 0; rank < 4; ++rank) {
+    const int node = rank / 2, gpu = rank % 2;
+    const std::string head = fmt::format("n{0}:5{1}:6{1} [{2}] NCCL INFO ", node, rank, gpu);
+    const auto begin_and_end = [&](int own, int ranks, const std::string& id, const std::string& channel) {
+      const std::string comm =
+          fmt::format("{}comm 0x5{} rank {} nranks {} cudaDev {} {}", head, rank, own, ranks, gpu, id);
+      text += fmt::format("{} - Init START\n{}{} - Init COMPLETE\n", comm, channel, comm);
+    };
+    const auto parted = [&](int number, int color) {
+      return fmt::format("parent 0x7{} splitCount {} color {} key 0", rank, number, color);
+    };
+    const std::string far = fmt::format("{0}Channel 00/0 : 0[{1}] -> 1[{1}] [{2}] via NET/IB/0/GDRDMA\n", head, gpu,
+                                        node == 0 ? "send" : "receive");
+    begin_and_end(rank, 4, "commId 0xab", "");
+    begin_and_end(gpu, 2, parted(1, node), head + "Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM\n");
+    begin_and_end(node, 2, parted(2, gpu), far);
+  }
+  const Answer answer = answer_to(text);
+  EXPECT_THAT(answer.problems, IsEmpty());
+  EXPECT_THAT(answer.notes, Not(Contains(HasSubstr("commId"))));
+  const auto counted = std::ranges::find(answer.facts, "communicators", [](const auto& row) { return row.first; });
+  EXPECT_EQ(counted->second.dump(), "5");
+}
+
 TEST(NcclLog, NodesThatListOtherAdaptersDifferInThoseAlone) {
   const auto headline = [](const std::vector<std::string>& lists) {
     std::string text;
