@@ -55,10 +55,14 @@ void FlightRecorder::file(const std::string& text, const std::string& name) {
   const Json json = parse_json(text, "frames");
   if (!at(json, "entries").is_array()) fail("it holds no entries of PyTorch's Flight Recorder");
   std::int64_t rank = integer_at(json, "rank");
-  if (rank < 0) {  // files are named PREFIX_RANK or PREFIXRANK
-    const std::size_t digits = name.find_last_not_of("0123456789");
-    if (digits != std::string::npos && digits + 1 < name.size() && name.size() - digits < 9)
-      rank = static_cast<std::int64_t>(as_number(std::string_view(name).substr(digits + 1)).value_or(-1));
+  if (rank < 0) {  // files are named PREFIX_RANK or PREFIXRANK, once converted PREFIX_RANK.json
+    std::string_view stem = name;
+    for (const std::string_view extension : {".gz", ".json"}) {
+      if (stem.ends_with(extension)) stem.remove_suffix(extension.size());
+    }
+    const std::size_t digits = stem.find_last_not_of("0123456789");
+    if (digits != std::string_view::npos && digits + 1 < stem.size() && stem.size() - digits < 9)
+      rank = static_cast<std::int64_t>(as_number(stem.substr(digits + 1)).value_or(-1));
   }
   // pg_status and entries use the group numbers of this rank. Group names, which entries also contain, are the same on
   // all ranks and in pg_config.
@@ -176,8 +180,9 @@ Answer FlightRecorder::finish() const {
   for (const Member* member : std::span(shown).first(std::min<std::size_t>(shown.size(), 8)))
     out.tell(name_of(*member), fmt::format("enqueued {}, started {}, completed {}", member->enqueued, member->started,
                                            member->completed));
+  const bool told = std::ranges::all_of(worst->members, [](const Member& member) { return member.rank >= 0; });
   for (const std::int64_t rank : worst->numbers) {
-    if (std::ranges::find(worst->members, rank, &Member::rank) == worst->members.end())
+    if (told && std::ranges::find(worst->members, rank, &Member::rank) == worst->members.end())
       missing.push_back(fmt::format("rank {}", rank));
   }
   compare_calls(*worst, ahead, out);

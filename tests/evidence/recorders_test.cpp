@@ -87,6 +87,25 @@ TEST(FlightRecorder, AMissingDumpIsSuspectedFirst) {
   EXPECT_EQ(recorded({{0, done}, {1, done}}).headline, "every rank completed all_reduce 9 and had not come to 10");
 }
 
+// PyTorch's own dumps state no rank, and their status is text.
+TEST(FlightRecorder, TheRankIsInTheNameOfTheFile) {
+  const auto headline = [](const std::vector<const char*>& names) {
+    const TemporaryFolder scratch;
+    std::vector<std::string> files;
+    for (const char* name : names)
+      files.push_back(scratch.write(
+          name,
+          R"({"pg_config": {"0": {"desc": "all", "ranks": "[0, 1, 2]"}}, "pg_status": {"0": )"
+          R"({"last_enqueued_collective": "9", "last_started_collective": "9", "last_completed_collective": "8"}},)"
+          R"( "entries": [{"pg_id": 0, "process_group": ["0", "all"], "collective_seq_id": 9,)"
+          R"( "profiling_name": "nccl:all_reduce", "state": "started"}]})"));
+    return evidence::read_files(files, {}).front().headline;
+  };
+  EXPECT_EQ(headline({"trace_rank_0", "trace_rank_2"}), "no file of rank 1");
+  EXPECT_EQ(headline({"trace_rank_0.json", "trace_rank_2.json"}), "no file of rank 1");
+  EXPECT_THAT(headline({"a.json", "b.json", "c.json"}), HasSubstr("every rank: all_reduce 9"));
+}
+
 TEST(Inspector, ARankThatComesLastIsInTheHeadline) {
   std::string text;
   for (int call = 0; call < 4; ++call) {
