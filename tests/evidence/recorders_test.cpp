@@ -106,6 +106,20 @@ TEST(FlightRecorder, TheRankIsInTheNameOfTheFile) {
   EXPECT_THAT(headline({"a.json", "b.json", "c.json"}), HasSubstr("every rank: all_reduce 9"));
 }
 
+// _dump_nccl_trace_json() writes sorted keys, so `pg_config` comes after a megabyte of entries.
+TEST(FlightRecorder, ALongDumpIsKnownByItsEntries) {
+  std::vector<std::string> entries;
+  for (int number = 1; number <= 8000; ++number)
+    entries.push_back(fmt::format(
+        R"({{"collective_seq_id": {}, "input_dtypes": ["Float"], "input_sizes": [[512]], "is_p2p": false, "pg_id": 0,)"
+        R"( "process_group": ["0", "all"], "profiling_name": "nccl:all_reduce", "state": "{}"}})",
+        number, number == 8000 ? "started" : "completed"));
+  const std::string text = fmt::format(
+      R"({{"comm_lib_version": "2.27.3", "entries": [{}], "pg_config": {{"0": {{"desc": "all", "ranks": "[0, 1]"}}}}}})",
+      join(entries, ", "));
+  EXPECT_THAT(answer_to(text, "trace_1").headline, HasSubstr("rank 1: all_reduce 8000 of 512 fp32 started"));
+}
+
 TEST(Inspector, ARankThatComesLastIsInTheHeadline) {
   std::string text;
   for (int call = 0; call < 4; ++call) {
