@@ -70,13 +70,25 @@ TEST_F(Mistakes, KernelsHoursAwayAreLeftOut) {
   EXPECT_THAT(report.notes, Contains(HasSubstr("1 GPU event left out: more than 10 s outside")));
 }
 
-// A null rank is taken from the next source: the arguments of a collective on the host.
+// A null rank is taken from the next source: the arguments of a collective on the host. They state the root of a
+// broadcast, the peer of a send, and of others the rank within the group.
 TEST_F(Mistakes, ARankIsAlsoThatOfACollectivesArguments) {
-  const Report report =
-      read(event("cpu_op", "record_param_comms", "5", "1", R"("Rank": 6, "Collective name": "allreduce")") + "," +
-               event("cpu_op", "aten::mm", "6", "1", R"("Rank": 2)") + "," + kernel("10", "5"),
-           "\"distributedInfo\": {\"rank\": null, \"world_size\": 8},\n");
-  EXPECT_EQ(report.gpus.at(0).rank, 6);
+  const auto call = [](const char* kind, int rank, const char* ranks) {
+    return event(
+               "cpu_op", "record_param_comms", "5", "1",
+               fmt::format(R"("Collective name": "{}", "Rank": {}, "Process Group Ranks": "{}")", kind, rank, ranks)) +
+           ",";
+  };
+  const auto rank = [&](const std::string& calls) {
+    return read(calls + event("cpu_op", "aten::mm", "6", "1", R"("Rank": 2)") + "," + kernel("10", "5"),
+                "\"distributedInfo\": {\"rank\": null, \"world_size\": 8},\n")
+        .gpus.at(0)
+        .rank;
+  };
+  EXPECT_EQ(rank(call("allreduce", 6, "[0, 1, 2, 3, 4, 5, 6, 7]")), 6);
+  EXPECT_EQ(rank(call("_allgather_base", 1, "[2, 6]")), 6);
+  EXPECT_EQ(rank(call("broadcast", 0, "[2, 6]") + call("send", 0, "[5, 6]") + call("allreduce", 1, "[5, 6]")), 6);
+  EXPECT_EQ(rank(call("allreduce", 30, "[0, 1, 2, ...]")), std::nullopt);
 }
 
 // A report in the closed format is refused with the command to export it.
