@@ -253,6 +253,7 @@ void NcclUseReader::communicator(std::string_view message, const Origin& origin)
   const bool described = c.literal(" nRanks ");
   if (!described && !c.literal(" nranks ")) return;
   if (!c.integer(ranks) || ranks < 1 || ranks > most_ranks || rank < 0 || rank >= ranks) return;
+  if (has_any(message, "Destroy |Abort |Revoke")) return;  // it ends, and the line does not name it
   if (communicator_of_.size() >= most_processes && !communicator_of_.contains(origin.rank)) return;
   std::string& current = communicator_of_[origin.rank];
   const bool completes = message.ends_with("Init COMPLETE");

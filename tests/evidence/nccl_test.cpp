@@ -286,7 +286,7 @@ TEST(NcclLog, RanksThatNeverBeganAreNamedBeforeThoseThatWait) {
 }
 
 // Since NCCL 2.23 a communicator that another was split into has no commId. Here four ranks on two nodes are split into
-// pairs on a node, then into pairs across the nodes.
+// pairs on a node, then into pairs across the nodes; then all are destroyed.
 TEST(NcclLog, SplitsOfOneSizeAreToldByTheirColor) {
   std::string text;
   for (int rank = 0; rank < 4; ++rank) {
@@ -305,6 +305,9 @@ TEST(NcclLog, SplitsOfOneSizeAreToldByTheirColor) {
     begin_and_end(rank, 4, "commId 0xab", "");
     begin_and_end(gpu, 2, parted(1, node), head + "Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM\n");
     begin_and_end(node, 2, parted(2, gpu), far);
+    for (const auto& [own, ranks] : {std::pair(node, 2), {gpu, 2}, {rank, 4}})
+      text += fmt::format("{}comm 0x5 rank {} nranks {} cudaDev {} busId 1b000 - Destroy COMPLETE\n", head, own, ranks,
+                          gpu);
   }
   const Answer answer = answer_to(text);
   EXPECT_THAT(answer.problems, IsEmpty());
