@@ -91,6 +91,17 @@ TEST_F(Mistakes, ARankIsAlsoThatOfACollectivesArguments) {
   EXPECT_EQ(rank(call("allreduce", 30, "[0, 1, 2, ...]")), std::nullopt);
 }
 
+// Rank 0 also runs a kernel on the GPU of rank 1.
+TEST_F(Mistakes, ARankMayUseSeveralGpus) {
+  const auto of = [&](int rank, const std::string& more) {
+    return folder_.write(
+        fmt::format("{}.json", rank),
+        trace(more + kernel("10", "5"), fmt::format("\"distributedInfo\": {{\"rank\": {}}},\n", rank)));
+  };
+  const std::string elsewhere = event("kernel", "nvjet_a", "12", "5", R"("device": 1, "stream": 7)") + ",\n";
+  EXPECT_EQ(read_job({of(0, elsewhere), of(1, "")}).gpus.size(), 3u);
+}
+
 // A report in the closed format is refused with the command to export it.
 TEST_F(Mistakes, AReportOfNsightIsNoTextOfUnknownKind) {
   const std::string path = folder_.write("a.nsys-rep", std::string("\1\0NVTX", 6));
