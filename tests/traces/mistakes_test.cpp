@@ -102,6 +102,15 @@ TEST_F(Mistakes, ARankMayUseSeveralGpus) {
   EXPECT_EQ(read_job({of(0, elsewhere), of(1, "")}).gpus.size(), 3u);
 }
 
+// It would count as much as the other in the means over the GPUs.
+TEST_F(Mistakes, AGpuThatAProcessOnlyTouchedIsLeftOut) {
+  const std::string touched = event("kernel", "fill", "5", "1", R"("device": 0, "stream": 7)") + ",\n";
+  const Report report = read(touched + event("kernel", "nvjet_a", "10", "500", R"("device": 3, "stream": 7)"));
+  ASSERT_EQ(report.gpus.size(), 1u);
+  EXPECT_EQ(report.gpus[0].label, "3");
+  EXPECT_THAT(report.notes, Contains(HasSubstr("1 GPU left out")));
+}
+
 // A report in the closed format is refused with the command to export it.
 TEST_F(Mistakes, AReportOfNsightIsNoTextOfUnknownKind) {
   const std::string path = folder_.write("a.nsys-rep", std::string("\1\0NVTX", 6));
