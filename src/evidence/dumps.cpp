@@ -81,7 +81,11 @@ void FlightRecorder::file(const std::string& text, const std::string& name) {
     own.ranks = std::ssize(own.numbers);
   }
   for (const auto& [id, status] : at(json, "pg_status").items()) {
-    Member& member = members[name_of(id)];
+    // The number of a group whose entries have been overwritten may be the name of another group.
+    const std::string group = name_of(id);
+    const std::vector<std::int64_t>& ranks = groups_[group].numbers;
+    if (rank >= 0 && !ranks.empty() && std::ranges::find(ranks, rank) == ranks.end()) continue;
+    Member& member = members[group];
     member.enqueued = integer_at(status, "last_enqueued_collective");
     member.started = integer_at(status, "last_started_collective");
     member.completed = integer_at(status, "last_completed_collective");

@@ -106,6 +106,25 @@ TEST(FlightRecorder, TheRankIsInTheNameOfTheFile) {
   EXPECT_THAT(headline({"a.json", "b.json", "c.json"}), HasSubstr("every rank: all_reduce 9"));
 }
 
+// Group 1 of rank 2 is called "2", as its entries would say if later ones had not taken their place.
+TEST(FlightRecorder, AGroupWithoutEntriesIsNotTakenForAnother) {
+  const TemporaryFolder scratch;
+  std::vector<std::string> files;
+  for (int rank = 0; rank < 3; ++rank) {
+    const char* entry =
+        R"({"pg_id": 1, "process_group": ["1", "pair"], "collective_seq_id": 812, "profiling_name": "nccl:all_reduce",)"
+        R"( "state": "started"})";
+    files.push_back(scratch.write(
+        fmt::format("trace_{}", rank),
+        fmt::format(
+            R"({{"pg_config": {{"1": {{"desc": "pair", "ranks": "[0, 1]"}}, "2": {{"desc": "alone", "ranks": "[2]"}}}},)"
+            R"( "pg_status": {{"1": {{"last_enqueued_collective": {0}, "last_started_collective": {0},)"
+            R"( "last_completed_collective": {1}}}}}, "entries": [{2}]}})",
+            rank < 2 ? 812 : 40, rank < 2 ? 811 : 40, rank < 2 ? entry : "")));
+  }
+  EXPECT_THAT(evidence::read_files(files, {}).front().headline, HasSubstr("every rank: all_reduce 812"));
+}
+
 // _dump_nccl_trace_json() writes sorted keys, so `pg_config` comes after a megabyte of entries.
 TEST(FlightRecorder, ALongDumpIsKnownByItsEntries) {
   std::vector<std::string> entries;
