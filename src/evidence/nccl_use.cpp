@@ -279,7 +279,7 @@ void NcclUseReader::communicator(std::string_view message, const Origin& origin)
   } else if (message.ends_with("Init START")) {
     own.started.insert(rank);
   } else if (completes) {
-    own.complete.insert(rank);
+    own.several = !own.complete.insert(rank).second || own.several;
     take_connections(origin.rank);
   }
 }
@@ -373,6 +373,7 @@ NcclUse NcclUseReader::finish() {
   if (timed) std::ranges::stable_sort(use_.warnings, {}, &NcclUse::Warning::time);
   for (const auto& [rank, communicator] : communicator_of_) take_connections(rank);
   for (auto& [id, communicator] : use_.communicators) {
+    if (communicator.several) continue;  // their ranks are on different hosts
     for (const auto& [pair, adapters] : communicator.connections.crossings) {
       const auto from = communicator.host_of.find(pair.first), to = communicator.host_of.find(pair.second);
       if (from == communicator.host_of.end() || to == communicator.host_of.end() || from->second != to->second)

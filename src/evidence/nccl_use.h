@@ -59,6 +59,7 @@ struct NcclUse {
     std::map<std::int64_t, std::size_t> host_of = {};  // index into `hosts`, by rank
     std::set<std::int64_t> started = {}, complete = {};
     std::int64_t nodes = 0;  // as NCCL logs it; 0: not logged
+    bool several = false;    // a rank completed it twice: several communicators under one name
     Connections connections = {};
 
     /// Returns whether the log covers every rank.

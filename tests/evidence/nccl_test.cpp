@@ -285,9 +285,9 @@ TEST(NcclLog, RanksThatNeverBeganAreNamedBeforeThoseThatWait) {
               HasSubstr("2 of 8 ranks began"));
 }
 
-// Since NCCL 2.23 a communicator that another was split into has no commId. Here four ranks on two nodes are split into
-// pairs on a node, then into pairs across the nodes; then all are destroyed.
-TEST(NcclLog, SplitsOfOneSizeAreToldByTheirColor) {
+// Returns the log of four ranks on two nodes that are split into pairs on a node, then into pairs across the nodes;
+// then all are destroyed.
+std::string split_into_pairs(bool with_colors) {
   std::string text;
   for (int rank = 0; rank < 4; ++rank) {
     const int node = rank / 2, gpu = rank % 2;
@@ -298,7 +298,8 @@ TEST(NcclLog, SplitsOfOneSizeAreToldByTheirColor) {
       text += fmt::format("{} - Init START\n{}{} - Init COMPLETE\n", comm, channel, comm);
     };
     const auto parted = [&](int number, int color) {
-      return fmt::format("parent 0x7{} splitCount {} color {} key 0", rank, number, color);
+      return with_colors ? fmt::format("parent 0x7{} splitCount {} color {} key 0", rank, number, color)
+                         : "busId 1b000";
     };
     const std::string far = fmt::format("{0}Channel 00/0 : 0[{1}] -> 1[{1}] [{2}] via NET/IB/0/GDRDMA\n", head, gpu,
                                         node == 0 ? "send" : "receive");
@@ -309,11 +310,22 @@ TEST(NcclLog, SplitsOfOneSizeAreToldByTheirColor) {
       text += fmt::format("{}comm 0x5 rank {} nranks {} cudaDev {} busId 1b000 - Destroy COMPLETE\n", head, own, ranks,
                           gpu);
   }
-  const Answer answer = answer_to(text);
+  return text;
+}
+
+// Since NCCL 2.23 a communicator that another was split into has no commId.
+TEST(NcclLog, SplitsOfOneSizeAreToldByTheirColor) {
+  const Answer answer = answer_to(split_into_pairs(true));
   EXPECT_THAT(answer.problems, IsEmpty());
   EXPECT_THAT(answer.notes, Not(Contains(HasSubstr("commId"))));
   const auto counted = std::ranges::find(answer.facts, "communicators", [](const auto& row) { return row.first; });
   EXPECT_EQ(counted->second.dump(), "5");
+}
+
+TEST(NcclLog, OfCommunicatorsThatCountAsOneNoRanksShareANode) {
+  const Answer answer = answer_to(split_into_pairs(false));
+  EXPECT_THAT(answer.problems, IsEmpty());
+  EXPECT_THAT(answer.notes, Contains(HasSubstr("communicators of equal size count as one")));
 }
 
 TEST(NcclLog, NodesThatListOtherAdaptersDifferInThoseAlone) {
