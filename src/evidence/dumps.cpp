@@ -294,12 +294,12 @@ std::vector<InspectorReader::Group> InspectorReader::groups() const {
     const auto& [communicator, name, bytes, number] = key;
     Group& group = by_kind.try_emplace({name, bytes}, Group{.name = name, .bytes = bytes}).first->second;
     group.total_s += collective.shortest_s;
-    group.rows.emplace_back(number, collective);
+    group.rows.emplace_back(communicator, number, collective);
   }
   std::vector<Group> out;
   for (auto& [kind, group] : by_kind) {
     std::vector<double> times, rates;
-    for (const auto& [number, collective] : group.rows) {
+    for (const auto& [communicator, number, collective] : group.rows) {
       times.push_back(collective.shortest_s);
       rates.push_back(collective.busbw);
     }
@@ -335,13 +335,21 @@ Answer InspectorReader::finish() {
   out.headline =
       fmt::format("{} of {}: median busbw {:.1f} GB/s over {} calls", first.name,
                   print_bytes_exact(std::max<std::int64_t>(first.bytes, 0)), first.busbw / giga, first.rows.size());
-  std::map<std::int64_t, std::int64_t> last;  // by rank: number of calls to which it came last
-  for (const auto& [number, collective] : first.rows) {
+  using Rank = std::pair<std::string, std::int64_t>;  // communicator, rank in it
+  std::map<Rank, std::int64_t> last;                  // number of calls to which it came last
+  std::map<std::string, std::int64_t> waited;         // by communicator: number of calls in which ranks waited
+  for (const auto& [communicator, number, collective] : first.rows) {
     if (collective.shortest_s > slow * first.usual_s)
       late.push_back(fmt::format("sequence {}: {:.0f} us against {:.0f}", number, collective.shortest_s / micro,
                                  first.usual_s / micro));
-    if (collective.records > 1 && collective.longest_s > slow * collective.shortest_s) ++last[collective.last_rank];
+    if (collective.records < 2 || collective.longest_s <= slow * collective.shortest_s) continue;
+    ++waited[communicator];
+    ++last[{communicator, collective.last_rank}];
   }
+  std::erase_if(last, [&](const auto& row) {  // some rank comes last to each call
+    constexpr std::int64_t least = 4;
+    return row.second < least || 3 * row.second < 2 * waited[row.first.first];
+  });
   if (!late.empty()) {
     out.fact("slow", join_first(late, 4));
     out.headline += fmt::format("; {} slow", plural(std::ssize(late), "call"));
@@ -349,9 +357,12 @@ Answer InspectorReader::finish() {
   }
   if (!last.empty()) {
     const auto most = std::ranges::max_element(last, {}, [](const auto& row) { return row.second; });
-    const std::string text =
-        fmt::format("rank {} came last to {} of {} calls", most->first, most->second, first.rows.size());
-    out.fact("straggler", most->first);
+    const auto& [communicator, rank] = most->first;
+    const std::string where = communicators_.size() > 1 ? " of communicator " + communicator : "";
+    const std::string text = fmt::format("rank {}{} came last to {} of {} calls that others waited in", rank, where,
+                                         most->second, waited[communicator]);
+    out.fact("straggler", rank);
+    if (!where.empty()) out.fact("straggler_communicator", communicator);
     out.headline += "; " + text;
     out.problem(text, "look at that rank; its time is the shortest, for the others waited");
   }

@@ -139,17 +139,29 @@ TEST(FlightRecorder, ALongDumpIsKnownByItsEntries) {
   EXPECT_THAT(answer_to(text, "trace_1").headline, HasSubstr("rank 1: all_reduce 8000 of 512 fp32 started"));
 }
 
-TEST(Inspector, ARankThatComesLastIsInTheHeadline) {
+// Returns a call of three ranks, of which `last` came last.
+std::string inspected(const char* communicator, int call, int last) {
   std::string text;
-  for (int call = 0; call < 4; ++call) {
-    for (int rank = 0; rank < 3; ++rank)
-      text += fmt::format(
-          R"({{"header": {{"id": "0x1", "rank": {}, "n_ranks": 3}}, "coll_perf": {{"coll": "AllReduce", "coll_sn": {},)"
-          R"( "coll_msg_size_bytes": 1048576, "coll_exec_time_us": {}, "coll_busbw_gbs": 9.0}}}})"
-          "\n",
-          rank, call, rank == 2 ? 100 : 400);
+  for (int rank = 0; rank < 3; ++rank)
+    text += fmt::format(
+        R"({{"header": {{"id": "{}", "rank": {}, "n_ranks": 3}}, "coll_perf": {{"coll": "AllReduce", "coll_sn": {},)"
+        R"( "coll_msg_size_bytes": 1048576, "coll_exec_time_us": {}, "coll_busbw_gbs": 9.0}}}})"
+        "\n",
+        communicator, rank, call, rank == last ? 100 : 400);
+  return text;
+}
+
+TEST(Inspector, ARankThatComesLastIsInTheHeadline) {
+  std::string late, by_turns, other;
+  for (int call = 0; call < 6; ++call) {
+    late += inspected("0x1", call, 2);
+    by_turns += inspected("0x2", call, call % 3);
+    other += inspected("0x3", call, call % 2);
   }
-  EXPECT_THAT(answer_to(text).headline, HasSubstr("; rank 2 came last to 4 of 4 calls"));
+  EXPECT_THAT(answer_to(late).headline, HasSubstr("; rank 2 came last to 6 of 6 calls"));
+  EXPECT_THAT(answer_to(by_turns).headline, Not(HasSubstr("came last")));
+  EXPECT_THAT(answer_to(other + late + by_turns).headline,
+              HasSubstr("; rank 2 of communicator 0x1 came last to 6 of 6 calls"));
 }
 
 }  // namespace
