@@ -45,8 +45,9 @@ class InspectorReader {
   struct Group {
     std::string name;
     std::int64_t bytes = 0;
-    double total_s = 0, usual_s = 0, busbw = 0;                  // sum and medians of the shortest times
-    std::vector<std::pair<std::int64_t, Collective>> rows = {};  // sorted by sequence number
+    double total_s = 0, usual_s = 0, busbw = 0;  // sum and medians of the shortest times
+    /// Communicator, sequence number in it, collective; sorted.
+    std::vector<std::tuple<std::string, std::int64_t, Collective>> rows = {};
   };
   std::vector<Group> groups() const;
   using Key = std::tuple<std::string, std::string, std::int64_t, std::int64_t>;  // communicator, name, bytes, sequence

@@ -55,10 +55,14 @@ void FlightRecorder::file(const std::string& text, const std::string& name) {
   const Json json = parse_json(text, "frames");
   if (!at(json, "entries").is_array()) fail("it holds no entries of PyTorch's Flight Recorder");
   std::int64_t rank = integer_at(json, "rank");
-  if (rank < 0) {  // files are named PREFIX_RANK or PREFIXRANK
-    const std::size_t digits = name.find_last_not_of("0123456789");
-    if (digits != std::string::npos && digits + 1 < name.size() && name.size() - digits < 9)
-      rank = static_cast<std::int64_t>(as_number(std::string_view(name).substr(digits + 1)).value_or(-1));
+  if (rank < 0) {  // files are named PREFIX_RANK or PREFIXRANK, once converted PREFIX_RANK.json
+    std::string_view stem = name;
+    for (const std::string_view extension : {".gz", ".json"}) {
+      if (stem.ends_with(extension)) stem.remove_suffix(extension.size());
+    }
+    const std::size_t digits = stem.find_last_not_of("0123456789");
+    if (digits != std::string_view::npos && digits + 1 < stem.size() && stem.size() - digits < 9)
+      rank = static_cast<std::int64_t>(as_number(stem.substr(digits + 1)).value_or(-1));
   }
   // pg_status and entries use the group numbers of this rank. Group names, which entries also contain, are the same on
   // all ranks and in pg_config.
@@ -77,7 +81,11 @@ void FlightRecorder::file(const std::string& text, const std::string& name) {
     own.ranks = std::ssize(own.numbers);
   }
   for (const auto& [id, status] : at(json, "pg_status").items()) {
-    Member& member = members[name_of(id)];
+    // The number of a group whose entries have been overwritten may be the name of another group.
+    const std::string group = name_of(id);
+    const std::vector<std::int64_t>& ranks = groups_[group].numbers;
+    if (rank >= 0 && !ranks.empty() && std::ranges::find(ranks, rank) == ranks.end()) continue;
+    Member& member = members[group];
     member.enqueued = integer_at(status, "last_enqueued_collective");
     member.started = integer_at(status, "last_started_collective");
     member.completed = integer_at(status, "last_completed_collective");
@@ -176,8 +184,9 @@ Answer FlightRecorder::finish() const {
   for (const Member* member : std::span(shown).first(std::min<std::size_t>(shown.size(), 8)))
     out.tell(name_of(*member), fmt::format("enqueued {}, started {}, completed {}", member->enqueued, member->started,
                                            member->completed));
+  const bool told = std::ranges::all_of(worst->members, [](const Member& member) { return member.rank >= 0; });
   for (const std::int64_t rank : worst->numbers) {
-    if (std::ranges::find(worst->members, rank, &Member::rank) == worst->members.end())
+    if (told && std::ranges::find(worst->members, rank, &Member::rank) == worst->members.end())
       missing.push_back(fmt::format("rank {}", rank));
   }
   compare_calls(*worst, ahead, out);
@@ -285,12 +294,12 @@ std::vector<InspectorReader::Group> InspectorReader::groups() const {
     const auto& [communicator, name, bytes, number] = key;
     Group& group = by_kind.try_emplace({name, bytes}, Group{.name = name, .bytes = bytes}).first->second;
     group.total_s += collective.shortest_s;
-    group.rows.emplace_back(number, collective);
+    group.rows.emplace_back(communicator, number, collective);
   }
   std::vector<Group> out;
   for (auto& [kind, group] : by_kind) {
     std::vector<double> times, rates;
-    for (const auto& [number, collective] : group.rows) {
+    for (const auto& [communicator, number, collective] : group.rows) {
       times.push_back(collective.shortest_s);
       rates.push_back(collective.busbw);
     }
@@ -326,13 +335,21 @@ Answer InspectorReader::finish() {
   out.headline =
       fmt::format("{} of {}: median busbw {:.1f} GB/s over {} calls", first.name,
                   print_bytes_exact(std::max<std::int64_t>(first.bytes, 0)), first.busbw / giga, first.rows.size());
-  std::map<std::int64_t, std::int64_t> last;  // by rank: number of calls to which it came last
-  for (const auto& [number, collective] : first.rows) {
+  using Rank = std::pair<std::string, std::int64_t>;  // communicator, rank in it
+  std::map<Rank, std::int64_t> last;                  // number of calls to which it came last
+  std::map<std::string, std::int64_t> waited;         // by communicator: number of calls in which ranks waited
+  for (const auto& [communicator, number, collective] : first.rows) {
     if (collective.shortest_s > slow * first.usual_s)
       late.push_back(fmt::format("sequence {}: {:.0f} us against {:.0f}", number, collective.shortest_s / micro,
                                  first.usual_s / micro));
-    if (collective.records > 1 && collective.longest_s > slow * collective.shortest_s) ++last[collective.last_rank];
+    if (collective.records < 2 || collective.longest_s <= slow * collective.shortest_s) continue;
+    ++waited[communicator];
+    ++last[{communicator, collective.last_rank}];
   }
+  std::erase_if(last, [&](const auto& row) {  // some rank comes last to each call
+    constexpr std::int64_t least = 4;
+    return row.second < least || 3 * row.second < 2 * waited[row.first.first];
+  });
   if (!late.empty()) {
     out.fact("slow", join_first(late, 4));
     out.headline += fmt::format("; {} slow", plural(std::ssize(late), "call"));
@@ -340,9 +357,12 @@ Answer InspectorReader::finish() {
   }
   if (!last.empty()) {
     const auto most = std::ranges::max_element(last, {}, [](const auto& row) { return row.second; });
-    const std::string text =
-        fmt::format("rank {} came last to {} of {} calls", most->first, most->second, first.rows.size());
-    out.fact("straggler", most->first);
+    const auto& [communicator, rank] = most->first;
+    const std::string where = communicators_.size() > 1 ? " of communicator " + communicator : "";
+    const std::string text = fmt::format("rank {}{} came last to {} of {} calls that others waited in", rank, where,
+                                         most->second, waited[communicator]);
+    out.fact("straggler", rank);
+    if (!where.empty()) out.fact("straggler_communicator", communicator);
     out.headline += "; " + text;
     out.problem(text, "look at that rank; its time is the shortest, for the others waited");
   }

@@ -268,7 +268,7 @@ std::vector<Bandwidths> NcclTestsReader::finish() {
 }
 
 // "# OSU MPI-CUDA Allreduce Latency Test v7.3", then "# Size       Avg Latency(us) …" or "# Size      Bandwidth
-// (MB/s)".
+// (MB/s)". "# OSU MPI Multiple Bandwidth / Message Rate Test v7.3", then "# Size       MB/s        Messages/s".
 void OsuReader::line(const Line& line) {
   const std::string_view text = trim(line.text);
   Cursor c{text};
@@ -278,9 +278,10 @@ void OsuReader::line(const Line& line) {
       Bandwidths run;
       run.kind = "osu micro-benchmark";
       run.test = lower(c.word());
-      bandwidth_ = text.find("Bandwidth Test") != std::string_view::npos;
+      bandwidth_ = contains(text, "Bandwidth");
       if (run.test == "latency" || run.test == "bandwidth") run.test = "sendrecv";
       if (run.test == "bi-directional") run.test = "sendrecv, both directions";
+      if (run.test == "multiple" || run.test == "multi") run.test = "sendrecv, several pairs";
       runs_.push_back(std::move(run));
     }
     return;

@@ -243,8 +243,9 @@ bool NcclUseReader::line(const Line& line) {
   return !origin.host.empty();
 }
 
-// "ncclCommInitRankConfig comm 0x5500 rank 0 nranks 4 cudaDev 0 nvmlDev 0 busId 1b000 commId 0xabc - Init START"; since
-// 2.20 "comm 0x5500 rank 0 nRanks 4 nNodes 2 localRanks 2 localRank 0 MNNVL 0".
+// "ncclCommInitRankConfig comm 0x5500 rank 0 nranks 4 cudaDev 0 nvmlDev 0 busId 1b000 commId 0xabc - Init START"; of a
+// split since 2.23 "… busId 1b000 parent 0x5400 splitCount 1 color 7 key 0- Init START", until 2.25 without splitCount;
+// since 2.20 "comm 0x5500 rank 0 nRanks 4 nNodes 2 localRanks 2 localRank 0 MNNVL 0".
 void NcclUseReader::communicator(std::string_view message, const Origin& origin) {
   Cursor c{message};
   std::int64_t rank = 0, ranks = 0;
@@ -252,13 +253,18 @@ void NcclUseReader::communicator(std::string_view message, const Origin& origin)
   const bool described = c.literal(" nRanks ");
   if (!described && !c.literal(" nranks ")) return;
   if (!c.integer(ranks) || ranks < 1 || ranks > most_ranks || rank < 0 || rank >= ranks) return;
+  if (has_any(message, "Destroy |Abort |Revoke")) return;  // it ends, and the line does not name it
   if (communicator_of_.size() >= most_processes && !communicator_of_.contains(origin.rank)) return;
   std::string& current = communicator_of_[origin.rank];
   const bool completes = message.ends_with("Init COMPLETE");
   if (!completes) take_connections(origin.rank);  // connections of the previous communicator
-  Cursor named = c;
+  Cursor named = c, child = c;
   if (named.after(" commId ")) {
     current = std::string(named.word().substr(0, 40));
+  } else if (child.after(" parent ")) {
+    child.word();  // an address, which differs between ranks
+    const std::string_view color = child.rest.substr(0, child.rest.find(" key "));
+    current = fmt::format("{} ranks{}", ranks, color.substr(0, 60));
   } else if (const auto known = use_.communicators.find(current);
              known == use_.communicators.end() || known->second.ranks != ranks) {
     current = fmt::format("{} ranks", ranks);
@@ -273,7 +279,7 @@ void NcclUseReader::communicator(std::string_view message, const Origin& origin)
   } else if (message.ends_with("Init START")) {
     own.started.insert(rank);
   } else if (completes) {
-    own.complete.insert(rank);
+    own.several = !own.complete.insert(rank).second || own.several;
     take_connections(origin.rank);
   }
 }
@@ -367,6 +373,7 @@ NcclUse NcclUseReader::finish() {
   if (timed) std::ranges::stable_sort(use_.warnings, {}, &NcclUse::Warning::time);
   for (const auto& [rank, communicator] : communicator_of_) take_connections(rank);
   for (auto& [id, communicator] : use_.communicators) {
+    if (communicator.several) continue;  // their ranks are on different hosts
     for (const auto& [pair, adapters] : communicator.connections.crossings) {
       const auto from = communicator.host_of.find(pair.first), to = communicator.host_of.find(pair.second);
       if (from == communicator.host_of.end() || to == communicator.host_of.end() || from->second != to->second)

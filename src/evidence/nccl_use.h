@@ -59,6 +59,7 @@ struct NcclUse {
     std::map<std::int64_t, std::size_t> host_of = {};  // index into `hosts`, by rank
     std::set<std::int64_t> started = {}, complete = {};
     std::int64_t nodes = 0;  // as NCCL logs it; 0: not logged
+    bool several = false;    // a rank completed it twice: several communicators under one name
     Connections connections = {};
 
     /// Returns whether the log covers every rank.
@@ -72,7 +73,7 @@ struct NcclUse {
     std::int64_t line = 0, count = 0;
   };
   std::vector<Host> hosts;
-  std::map<std::string, Communicator> communicators;  // by commId; before NCCL 2.16 by number of ranks
+  std::map<std::string, Communicator> communicators;  // by commId or color; before NCCL 2.16 by number of ranks
   bool communicators_may_merge = false;               // without commId, communicators of equal size look like one
   std::vector<Warning> warnings;                      // earliest first; equal ones are merged
   bool cut = false;                                   // some hosts or connections exceeded the limits

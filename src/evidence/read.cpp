@@ -76,7 +76,9 @@ Kind recognise(std::string_view head) {
     if (contains(beginning, "\"coll_perf\"") || contains(beginning, "\"p2p_perf\"")) return Kind::inspector;
     if (contains(beginning, "\"pg_config\"") && contains(head, "\"entries\"")) return Kind::flight_recorder;
     if (contains(beginning, "\"nccl_version\"") && contains(beginning, "\"config\"")) return Kind::nccl_tests_json;
-    if (contains(head, "\"pg_config\"") && contains(head, "\"entries\"")) return Kind::flight_recorder;
+    // PyTorch writes its JSON with sorted keys: "pg_config" may be megabytes behind "entries".
+    const bool recorded = contains(head, "\"pg_config\"") || contains(head, "\"collective_seq_id\"");
+    if (recorded && contains(head, "\"entries\"")) return Kind::flight_recorder;
   }
   if (is_topology_matrix(beginning)) return Kind::topology_matrix;
   if (head.size() < Input::head_bytes && is_hostfile(head)) return Kind::hostfile;

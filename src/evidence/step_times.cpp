@@ -141,13 +141,16 @@ StepTimes judge_steps(std::span<const double> seconds) {
   out.skipped = static_cast<std::int64_t>(skipped);
   const std::span<const double> kept = seconds.subspan(skipped);
   const double centre = median(kept);
+  std::size_t lasting = kept.size();  // first of the values that stay high to the end: a change, no spikes
+  while (lasting > 0 && kept[lasting - 1] > spike_factor * centre) --lasting;
+  if (kept.size() - lasting < least_side) lasting = kept.size();
 
   std::vector<double> steady;
   std::vector<std::size_t> places, spikes;
   double excess = 0, sum = 0;
   for (std::size_t i = 0; i < kept.size(); ++i) {
     sum += kept[i];
-    if (kept[i] > spike_factor * centre) {
+    if (i < lasting && kept[i] > spike_factor * centre) {
       spikes.push_back(skipped + i);
       excess += kept[i] - centre;
     } else {

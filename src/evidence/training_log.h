@@ -92,7 +92,7 @@ struct StepTimes {
   std::int64_t counted = 0;    // values behind interval and spread: without warm-up, spikes and what precedes a jump
   double low = 0, high = 0;    // 95 % interval of the median; 0: too few values
   double spread = 0;           // 1.4826 MAD / median
-  std::int64_t spikes = 0;     // values over 1.5 times the median
+  std::int64_t spikes = 0;     // values over 1.5 times the median, without five and more at the end: a jump
   double lost = 0;             // excess of the spikes as a fraction of all time after warm-up
   std::int64_t period = 0;     // period of regular spikes, in values; 0: not periodic
 

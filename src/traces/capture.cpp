@@ -101,6 +101,23 @@ std::size_t cut_overlong(Device& device) {
   return cut;
 }
 
+// Drops the GPUs that a process only touched, as ranks do that allocate on GPU 0. Each GPU counts like any other in
+// the means over a job.
+std::size_t drop_touched(Capture& capture) {
+  const auto kernels_ns = [](const Device& device) {
+    std::int64_t ns = 0;
+    for (const GpuEvent& event : device.events) ns += event.is_kernel() ? event.end_ns - event.start_ns : 0;
+    return ns;
+  };
+  std::map<std::uint64_t, std::int64_t> most_ns;  // by process
+  for (const Device& device : capture.devices) {
+    std::int64_t& most = most_ns[device.process];
+    most = std::max(most, kernels_ns(device));
+  }
+  return std::erase_if(capture.devices,
+                       [&](const Device& device) { return kernels_ns(device) * 100 < most_ns[device.process]; });
+}
+
 }  // namespace
 
 void Capture::note(std::size_t number, std::string_view noun, std::string_view what) {
@@ -125,6 +142,9 @@ void finish(Capture& capture) {
   }
   std::erase_if(capture.devices,
                 [](const Device& device) { return std::ranges::none_of(device.events, &GpuEvent::is_kernel); });
+  if (capture.format != own_format)
+    capture.note(drop_touched(capture), "GPU",
+                 "left out: less than 1 % of the kernel time of another one of its process");
   classify(capture);
   sort_by(capture.ranges, [](const HostRange& r) { return std::pair(r.start_ns, -r.end_ns); });
 }

@@ -160,7 +160,8 @@ inline constexpr std::size_t most_events = 20'000'000;
 std::optional<std::int64_t> rank_in_name(const std::string& path);
 
 /// Sorts a capture as the analysis expects, classifies its kernels and drops devices without kernels. GPU events more
-/// than ten seconds outside all host calls have a wrong clock and are dropped with a note.
+/// than ten seconds outside all host calls have a wrong clock and are dropped with a note, and so are devices with less
+/// than a hundredth of the kernel time of another device of their process.
 void finish(Capture& capture);
 
 /// Collects CUDA or HIP calls while a file is read, and links GPU events to the calls that launched them by

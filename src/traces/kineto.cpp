@@ -32,6 +32,7 @@ class KinetoReader {
   void take_mark(Category category);
   void range(std::optional<Cause> cause);
   std::int32_t operation();
+  std::optional<std::int64_t> rank_of_operation() const;
   void name_own_kernel();
   Device* device();
   Thread thread() { return capture_.threads.number_of(0, event_.thread()); }
@@ -170,6 +171,21 @@ std::int32_t KinetoReader::operation() {
   return static_cast<std::int32_t>(capture_.operations.size() - 1);
 }
 
+// Returns the rank in the job. A collective states its rank within the group, and the group's ranks: "[0, 8, 16, ...]".
+// In broadcasts and the like `Rank` is the root, in sends and receives the peer.
+std::optional<std::int64_t> KinetoReader::rank_of_operation() const {
+  const std::string& kind = event_["Collective name"];
+  const bool own = kind.find("all") != std::string::npos || kind.find("reduce_scatter") != std::string::npos;
+  const std::int64_t place = event_.whole("Rank", -1);
+  if (!own || place < 0) return std::nullopt;
+  const std::vector<std::string_view> ranks = split(event_["Process Group Ranks"], ',');
+  if (place >= std::ssize(ranks)) return std::nullopt;
+  Cursor c{trim(ranks[static_cast<std::size_t>(place)])};
+  c.literal("[");
+  std::int64_t rank = 0;
+  return c.integer(rank) && rank >= 0 ? std::optional(rank) : std::nullopt;
+}
+
 Device* KinetoReader::device() {
   constexpr std::size_t most_devices = 1024;
   const std::int64_t id = event_.whole("device", event_.whole("pid", -1));
@@ -239,8 +255,7 @@ bool KinetoReader::take_host_event(Category category) {
 
 void KinetoReader::take_event() {
   ++events_;
-  const std::int64_t rank = event_.whole("Rank", -1);
-  if (!operation_rank_ && rank >= 0) operation_rank_ = rank;
+  if (!operation_rank_) operation_rank_ = rank_of_operation();
   if (event_["ph"] != "X") return;
   const Category category = event_.category();
   const std::string& cat = event_["cat"];

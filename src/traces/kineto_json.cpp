@@ -31,7 +31,8 @@ bool is(const CharacterSet& set, char c) {
 // Keys of the event, then keys of its `args`. Keys from "kind" on occur only in traces that harness wrote.
 const std::vector<std::string_view> keys = split(
     "ph|cat|name|pid|tid|ts|dur|device|stream|correlation|Collective name|In msg nelems|Out msg nelems|dtype|"
-    "Group size|Process Group Description|Rank|kind|group|phase|operation|recomputed|waiting_us|bubble_us",
+    "Group size|Process Group Description|Process Group Ranks|Rank|kind|group|phase|operation|recomputed|waiting_us|"
+    "bubble_us",
     '|');
 constexpr std::ptrdiff_t own_keys = 7;
 

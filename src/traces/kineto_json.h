@@ -109,7 +109,7 @@ class KinetoEvent {
   std::int64_t bytes_of_element() const;  // 0: unknown type
 
  private:
-  std::array<std::string, 24> texts_;  // in the order of the keys
+  std::array<std::string, 25> texts_;  // in the order of the keys
 };
 
 }  // namespace harness::traces

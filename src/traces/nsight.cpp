@@ -342,10 +342,10 @@ Capture Reader::read() {
   overheads();
   diagnostics();
   gpus();
-  if (device_at_.size() != 1) capture_.rank.reset();
-  capture_.rank_guessed = capture_.rank.has_value();
   capture_.note(wrong_, "GPU event", "left out: with a time that is none");
   finish(capture_);
+  if (capture_.devices.size() != 1) capture_.rank.reset();
+  capture_.rank_guessed = capture_.rank.has_value();
   return std::move(capture_);
 }
 

@@ -131,10 +131,20 @@ report::Figure timeline(const Report& report) {
   return figure;
 }
 
-// Shows each GPU's own work in its step and its waiting for others.
+double time_idle(const analysis::Breakdown& b) {
+  return b[Part::idle].value_or(0) + b[Part::loading].value_or(0);
+}
+
+double time_of_its_own(const TimedStep& step) {
+  return step.breakdown.parts.computation() + time_idle(step.breakdown) + step.copies_s;
+}
+
+// Shows each GPU's own work in its step and its waiting for others. Waiting that computation hides counts in both, so
+// that their sum may exceed the step.
 report::Figure ranks_chart(const Report& report) {
   double longest_s = 0;
-  for (const TracedGpu& gpu : report.gpus) longest_s = std::max(longest_s, gpu.step.breakdown.step_s);
+  for (const TracedGpu& gpu : report.gpus)
+    longest_s = std::max({longest_s, gpu.step.breakdown.step_s, time_of_its_own(gpu.step) + gpu.step.waits_s});
   const report::Scale scale = report::scale_of_seconds(std::array{longest_s});
   report::Figure figure;
   figure.id = "ranks";
@@ -159,12 +169,11 @@ report::Figure ranks_chart(const Report& report) {
   for (std::size_t i = 0; i < report.gpus.size(); ++i) {
     const TracedGpu& gpu = report.gpus[i];
     const analysis::Breakdown& b = gpu.step.breakdown;
-    const double idle_s = b[Part::idle].value_or(0) + b[Part::loading].value_or(0);
-    const double own_s = b.parts.computation() + idle_s + gpu.step.copies_s;
+    const double own_s = time_of_its_own(gpu.step);
     const auto late = std::ranges::find(report.late, i, &LateRank::gpu);
     const bool is_late = late != report.late.end();
     figure.numbers.rows.push_back({gpu.name(), scale.print(b.step_s), scale.print(b.parts.computation()),
-                                   scale.print(idle_s), scale.print(gpu.step.waits_s),
+                                   scale.print(time_idle(b)), scale.print(gpu.step.waits_s),
                                    is_late ? std::to_string(late->last) : "", is_late ? std::to_string(late->of) : ""});
     if (chart.rows.size() == most) continue;
     const auto at = [&](double s) { return chart.axis.at(s / scale.factor); };

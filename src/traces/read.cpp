@@ -125,8 +125,10 @@ std::pair<std::vector<TracedFile>, std::vector<TracedFile>> before_and_after(std
   bool all_told = true;
   for (std::size_t i = 0; i < files.size(); ++i) {
     for (const TracedGpu& gpu : files[i].gpus) {
-      if (gpu.rank) of_rank[*gpu.rank].push_back(i);
       all_told = all_told && gpu.rank;
+      if (!gpu.rank) continue;
+      std::vector<std::size_t>& at = of_rank[*gpu.rank];
+      if (at.empty() || at.back() != i) at.push_back(i);  // a rank may use several GPUs
     }
   }
   std::vector<bool> before(files.size());

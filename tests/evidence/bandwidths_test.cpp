@@ -184,5 +184,17 @@ TEST(Bandwidths, SomeSizesOfOsuAreOfOneRank) {
   EXPECT_EQ(peak("Broadcast"), "1.0 GB/s");
 }
 
+// osu_mbw_mr and osu_multi_lat: MB/s of all pairs together, and a latency.
+TEST(Bandwidths, OsuOfSeveralPairsIsReadInItsUnit) {
+  const auto read_osu = [](const char* header, const char* row) {
+    return read_text(fmt::format("# OSU MPI{}\n# [ pairs: 4 ] [ window size: 64 ]\n# Size\n{}\n", header, row)).front();
+  };
+  const Answer rate = read_osu(" Multiple Bandwidth / Message Rate Test v7.5.2", "1048576 90000.0 85830.7");
+  EXPECT_THAT(rate.headline, HasSubstr("peak 90.0 GB/s algbw (sendrecv, several pairs"));
+  EXPECT_EQ(fact(rate, "latency_s"), "");
+  EXPECT_THAT(rate.problems, IsEmpty());
+  EXPECT_NEAR(std::stod(fact(read_osu("-CUDA Multi Latency Test v7.3", "8 2.5"), "latency_s")), 2.5e-6, 1e-12);
+}
+
 }  // namespace
 }  // namespace harness::test

@@ -285,6 +285,49 @@ TEST(NcclLog, RanksThatNeverBeganAreNamedBeforeThoseThatWait) {
               HasSubstr("2 of 8 ranks began"));
 }
 
+// Returns the log of four ranks on two nodes that are split into pairs on a node, then into pairs across the nodes;
+// then all are destroyed.
+std::string split_into_pairs(bool with_colors) {
+  std::string text;
+  for (int rank = 0; rank < 4; ++rank) {
+    const int node = rank / 2, gpu = rank % 2;
+    const std::string head = fmt::format("n{0}:5{1}:6{1} [{2}] NCCL INFO ", node, rank, gpu);
+    const auto begin_and_end = [&](int own, int ranks, const std::string& id, const std::string& channel) {
+      const std::string comm =
+          fmt::format("{}comm 0x5{} rank {} nranks {} cudaDev {} {}", head, rank, own, ranks, gpu, id);
+      text += fmt::format("{} - Init START\n{}{} - Init COMPLETE\n", comm, channel, comm);
+    };
+    const auto parted = [&](int number, int color) {
+      return with_colors ? fmt::format("parent 0x7{} splitCount {} color {} key 0", rank, number, color)
+                         : "busId 1b000";
+    };
+    const std::string far = fmt::format("{0}Channel 00/0 : 0[{1}] -> 1[{1}] [{2}] via NET/IB/0/GDRDMA\n", head, gpu,
+                                        node == 0 ? "send" : "receive");
+    begin_and_end(rank, 4, "commId 0xab", "");
+    begin_and_end(gpu, 2, parted(1, node), head + "Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM\n");
+    begin_and_end(node, 2, parted(2, gpu), far);
+    for (const auto& [own, ranks] : {std::pair(node, 2), {gpu, 2}, {rank, 4}})
+      text += fmt::format("{}comm 0x5 rank {} nranks {} cudaDev {} busId 1b000 - Destroy COMPLETE\n", head, own, ranks,
+                          gpu);
+  }
+  return text;
+}
+
+// Since NCCL 2.23 a communicator that another was split into has no commId.
+TEST(NcclLog, SplitsOfOneSizeAreToldByTheirColor) {
+  const Answer answer = answer_to(split_into_pairs(true));
+  EXPECT_THAT(answer.problems, IsEmpty());
+  EXPECT_THAT(answer.notes, Not(Contains(HasSubstr("commId"))));
+  const auto counted = std::ranges::find(answer.facts, "communicators", [](const auto& row) { return row.first; });
+  EXPECT_EQ(counted->second.dump(), "5");
+}
+
+TEST(NcclLog, OfCommunicatorsThatCountAsOneNoRanksShareANode) {
+  const Answer answer = answer_to(split_into_pairs(false));
+  EXPECT_THAT(answer.problems, IsEmpty());
+  EXPECT_THAT(answer.notes, Contains(HasSubstr("communicators of equal size count as one")));
+}
+
 TEST(NcclLog, NodesThatListOtherAdaptersDifferInThoseAlone) {
   const auto headline = [](const std::vector<std::string>& lists) {
     std::string text;

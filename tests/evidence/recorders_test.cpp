@@ -87,17 +87,81 @@ TEST(FlightRecorder, AMissingDumpIsSuspectedFirst) {
   EXPECT_EQ(recorded({{0, done}, {1, done}}).headline, "every rank completed all_reduce 9 and had not come to 10");
 }
 
-TEST(Inspector, ARankThatComesLastIsInTheHeadline) {
-  std::string text;
-  for (int call = 0; call < 4; ++call) {
-    for (int rank = 0; rank < 3; ++rank)
-      text += fmt::format(
-          R"({{"header": {{"id": "0x1", "rank": {}, "n_ranks": 3}}, "coll_perf": {{"coll": "AllReduce", "coll_sn": {},)"
-          R"( "coll_msg_size_bytes": 1048576, "coll_exec_time_us": {}, "coll_busbw_gbs": 9.0}}}})"
-          "\n",
-          rank, call, rank == 2 ? 100 : 400);
+// PyTorch's own dumps state no rank, and their status is text.
+TEST(FlightRecorder, TheRankIsInTheNameOfTheFile) {
+  const auto headline = [](const std::vector<const char*>& names) {
+    const TemporaryFolder scratch;
+    std::vector<std::string> files;
+    for (const char* name : names)
+      files.push_back(scratch.write(
+          name,
+          R"({"pg_config": {"0": {"desc": "all", "ranks": "[0, 1, 2]"}}, "pg_status": {"0": )"
+          R"({"last_enqueued_collective": "9", "last_started_collective": "9", "last_completed_collective": "8"}},)"
+          R"( "entries": [{"pg_id": 0, "process_group": ["0", "all"], "collective_seq_id": 9,)"
+          R"( "profiling_name": "nccl:all_reduce", "state": "started"}]})"));
+    return evidence::read_files(files, {}).front().headline;
+  };
+  EXPECT_EQ(headline({"trace_rank_0", "trace_rank_2"}), "no file of rank 1");
+  EXPECT_EQ(headline({"trace_rank_0.json", "trace_rank_2.json"}), "no file of rank 1");
+  EXPECT_THAT(headline({"a.json", "b.json", "c.json"}), HasSubstr("every rank: all_reduce 9"));
+}
+
+// Group 1 of rank 2 is called "2", as its entries would say if later ones had not taken their place.
+TEST(FlightRecorder, AGroupWithoutEntriesIsNotTakenForAnother) {
+  const TemporaryFolder scratch;
+  std::vector<std::string> files;
+  for (int rank = 0; rank < 3; ++rank) {
+    const char* entry =
+        R"({"pg_id": 1, "process_group": ["1", "pair"], "collective_seq_id": 812, "profiling_name": "nccl:all_reduce",)"
+        R"( "state": "started"})";
+    files.push_back(scratch.write(
+        fmt::format("trace_{}", rank),
+        fmt::format(
+            R"({{"pg_config": {{"1": {{"desc": "pair", "ranks": "[0, 1]"}}, "2": {{"desc": "alone", "ranks": "[2]"}}}},)"
+            R"( "pg_status": {{"1": {{"last_enqueued_collective": {0}, "last_started_collective": {0},)"
+            R"( "last_completed_collective": {1}}}}}, "entries": [{2}]}})",
+            rank < 2 ? 812 : 40, rank < 2 ? 811 : 40, rank < 2 ? entry : "")));
   }
-  EXPECT_THAT(answer_to(text).headline, HasSubstr("; rank 2 came last to 4 of 4 calls"));
+  EXPECT_THAT(evidence::read_files(files, {}).front().headline, HasSubstr("every rank: all_reduce 812"));
+}
+
+// _dump_nccl_trace_json() writes sorted keys, so `pg_config` comes after a megabyte of entries.
+TEST(FlightRecorder, ALongDumpIsKnownByItsEntries) {
+  std::vector<std::string> entries;
+  for (int number = 1; number <= 8000; ++number)
+    entries.push_back(fmt::format(
+        R"({{"collective_seq_id": {}, "input_dtypes": ["Float"], "input_sizes": [[512]], "is_p2p": false, "pg_id": 0,)"
+        R"( "process_group": ["0", "all"], "profiling_name": "nccl:all_reduce", "state": "{}"}})",
+        number, number == 8000 ? "started" : "completed"));
+  const std::string text = fmt::format(
+      R"({{"comm_lib_version": "2.27.3", "entries": [{}], "pg_config": {{"0": {{"desc": "all", "ranks": "[0, 1]"}}}}}})",
+      join(entries, ", "));
+  EXPECT_THAT(answer_to(text, "trace_1").headline, HasSubstr("rank 1: all_reduce 8000 of 512 fp32 started"));
+}
+
+// Returns a call of three ranks, of which `last` came last.
+std::string inspected(const char* communicator, int call, int last) {
+  std::string text;
+  for (int rank = 0; rank < 3; ++rank)
+    text += fmt::format(
+        R"({{"header": {{"id": "{}", "rank": {}, "n_ranks": 3}}, "coll_perf": {{"coll": "AllReduce", "coll_sn": {},)"
+        R"( "coll_msg_size_bytes": 1048576, "coll_exec_time_us": {}, "coll_busbw_gbs": 9.0}}}})"
+        "\n",
+        communicator, rank, call, rank == last ? 100 : 400);
+  return text;
+}
+
+TEST(Inspector, ARankThatComesLastIsInTheHeadline) {
+  std::string late, by_turns, other;
+  for (int call = 0; call < 6; ++call) {
+    late += inspected("0x1", call, 2);
+    by_turns += inspected("0x2", call, call % 3);
+    other += inspected("0x3", call, call % 2);
+  }
+  EXPECT_THAT(answer_to(late).headline, HasSubstr("; rank 2 came last to 6 of 6 calls"));
+  EXPECT_THAT(answer_to(by_turns).headline, Not(HasSubstr("came last")));
+  EXPECT_THAT(answer_to(other + late + by_turns).headline,
+              HasSubstr("; rank 2 of communicator 0x1 came last to 6 of 6 calls"));
 }
 
 }  // namespace

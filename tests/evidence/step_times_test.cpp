@@ -56,5 +56,16 @@ TEST(StepTimes, NameThePeriodOfSpikes) {
   EXPECT_EQ(evidence::judge_steps(values).period, 0);
 }
 
+// Steps that take twice as long from some iteration on are no spikes, though fewer than half.
+TEST(StepTimes, AChangeThatLastsIsNoSpike) {
+  auto values = noisy(200, 1, 0.003, 6);
+  for (std::size_t i = 120; i < 200; ++i) values[i] *= 2;
+  const auto steps = evidence::judge_steps(values);
+  ASSERT_TRUE(steps.jump);
+  EXPECT_EQ(steps.jump->at, 120u);
+  EXPECT_NEAR(steps.seconds, 2, 0.01);
+  EXPECT_EQ(steps.spikes, 0);
+}
+
 }  // namespace
 }  // namespace harness::test

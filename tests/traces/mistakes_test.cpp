@@ -70,13 +70,45 @@ TEST_F(Mistakes, KernelsHoursAwayAreLeftOut) {
   EXPECT_THAT(report.notes, Contains(HasSubstr("1 GPU event left out: more than 10 s outside")));
 }
 
-// A null rank is taken from the next source: the arguments of a collective on the host.
+// A null rank is taken from the next source: the arguments of a collective on the host. They state the root of a
+// broadcast, the peer of a send, and of others the rank within the group.
 TEST_F(Mistakes, ARankIsAlsoThatOfACollectivesArguments) {
-  const Report report =
-      read(event("cpu_op", "record_param_comms", "5", "1", R"("Rank": 6, "Collective name": "allreduce")") + "," +
-               event("cpu_op", "aten::mm", "6", "1", R"("Rank": 2)") + "," + kernel("10", "5"),
-           "\"distributedInfo\": {\"rank\": null, \"world_size\": 8},\n");
-  EXPECT_EQ(report.gpus.at(0).rank, 6);
+  const auto call = [](const char* kind, int rank, const char* ranks) {
+    return event(
+               "cpu_op", "record_param_comms", "5", "1",
+               fmt::format(R"("Collective name": "{}", "Rank": {}, "Process Group Ranks": "{}")", kind, rank, ranks)) +
+           ",";
+  };
+  const auto rank = [&](const std::string& calls) {
+    return read(calls + event("cpu_op", "aten::mm", "6", "1", R"("Rank": 2)") + "," + kernel("10", "5"),
+                "\"distributedInfo\": {\"rank\": null, \"world_size\": 8},\n")
+        .gpus.at(0)
+        .rank;
+  };
+  EXPECT_EQ(rank(call("allreduce", 6, "[0, 1, 2, 3, 4, 5, 6, 7]")), 6);
+  EXPECT_EQ(rank(call("_allgather_base", 1, "[2, 6]")), 6);
+  EXPECT_EQ(rank(call("broadcast", 0, "[2, 6]") + call("send", 0, "[5, 6]") + call("allreduce", 1, "[5, 6]")), 6);
+  EXPECT_EQ(rank(call("allreduce", 30, "[0, 1, 2, ...]")), std::nullopt);
+}
+
+// Rank 0 also runs a kernel on the GPU of rank 1.
+TEST_F(Mistakes, ARankMayUseSeveralGpus) {
+  const auto of = [&](int rank, const std::string& more) {
+    return folder_.write(
+        fmt::format("{}.json", rank),
+        trace(more + kernel("10", "5"), fmt::format("\"distributedInfo\": {{\"rank\": {}}},\n", rank)));
+  };
+  const std::string elsewhere = event("kernel", "nvjet_a", "12", "5", R"("device": 1, "stream": 7)") + ",\n";
+  EXPECT_EQ(read_job({of(0, elsewhere), of(1, "")}).gpus.size(), 3u);
+}
+
+// It would count as much as the other in the means over the GPUs.
+TEST_F(Mistakes, AGpuThatAProcessOnlyTouchedIsLeftOut) {
+  const std::string touched = event("kernel", "fill", "5", "1", R"("device": 0, "stream": 7)") + ",\n";
+  const Report report = read(touched + event("kernel", "nvjet_a", "10", "500", R"("device": 3, "stream": 7)"));
+  ASSERT_EQ(report.gpus.size(), 1u);
+  EXPECT_EQ(report.gpus[0].label, "3");
+  EXPECT_THAT(report.notes, Contains(HasSubstr("1 GPU left out")));
 }
 
 // A report in the closed format is refused with the command to export it.

@@ -106,6 +106,18 @@ TEST_F(Nsight, ProcessesOfOneFileDoNotMix) {
   EXPECT_THAT(problems_of(report), ::testing::Contains(HasSubstr("is late: last in 6 of 6 collectives")));
 }
 
+// The process of rank 3 also clears memory on GPU 1, where it runs no kernel.
+TEST_F(Nsight, AGpuWithoutAKernelIsNoRank) {
+  const Report report = read_job({write(
+      "job_rank3.sqlite",
+      schema() + job(1, 4, 6) +
+          "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMSET (start INTEGER, end INTEGER, deviceId INTEGER, streamId INTEGER,"
+          " correlationId INTEGER, globalPid INTEGER);"
+          "INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET VALUES (100000000, 100001000, 1, 7, 777, 16777216);")});
+  ASSERT_EQ(report.gpus.size(), 1u);
+  EXPECT_EQ(report.gpus[0].rank, 3);
+}
+
 // A graph's kernels carry the correlation of its launch. The driver call within a runtime call may have it as well.
 TEST_F(Nsight, OneCallLaunchesManyKernelsAndOfTwoCallsTheFirst) {
   const std::string path =

@@ -248,6 +248,16 @@ config::Faults socket() {
   return faults;
 }
 
+std::map<std::string, report::Figure> figures_of(const report::Document& document) {
+  std::map<std::string, report::Figure> figures;
+  for (const report::Section& section : document.sections) {
+    for (const report::Piece& piece : section.pieces) {
+      if (const auto* figure = std::get_if<report::Figure>(&piece)) figures[figure->id] = *figure;
+    }
+  }
+  return figures;
+}
+
 // The page names the late rank, draws all eight ranks, and shows the parts of the step with their sum.
 TEST(Page, ShowsTheStepItsRanksAndWhoIsLate) {
   const Plant plant{"slow rank", tensor, slow_gpu(5)};
@@ -255,24 +265,29 @@ TEST(Page, ShowsTheStepItsRanksAndWhoIsLate) {
   const report::Document document = make_report({report});
   ASSERT_FALSE(document.notices.empty());
   EXPECT_THAT(document.notices.front().text, HasSubstr("rank 5 is late"));
-  std::map<std::string, const report::Figure*> figures;
-  for (const report::Section& section : document.sections) {
-    for (const report::Piece& piece : section.pieces) {
-      if (const auto* figure = std::get_if<report::Figure>(&piece)) figures[figure->id] = figure;
-    }
-  }
+  std::map<std::string, report::Figure> figures = figures_of(document);
   ASSERT_TRUE(figures.contains("parts") && figures.contains("timeline") && figures.contains("ranks"));
-  EXPECT_EQ(figures["ranks"]->numbers.rows.size(), 8u);
+  EXPECT_EQ(figures["ranks"].numbers.rows.size(), 8u);
   double sum = 0;
-  for (const auto& row : figures["parts"]->numbers.rows) sum += std::stod(row[2].text);
+  for (const auto& row : figures["parts"].numbers.rows) sum += std::stod(row[2].text);
   EXPECT_NEAR(sum, 100, 0.5);
-  EXPECT_THAT(figures["timeline"]->caption, HasSubstr("share a clock"));
+  EXPECT_THAT(figures["timeline"].caption, HasSubstr("share a clock"));
   std::set<std::string> ranks;
-  for (const auto& row : figures["timeline"]->numbers.rows) ranks.insert(row[0].text);
+  for (const auto& row : figures["timeline"].numbers.rows) ranks.insert(row[0].text);
   EXPECT_EQ(ranks.size(), 8u);
   const std::string page = page::page(document);
   EXPECT_LT(page.size(), 300'000u);
   EXPECT_THAT(page, ::testing::Not(HasSubstr("<script")));
+}
+
+// Waiting that computation hides makes the bars longer than the step.
+TEST(Page, DrawsAllOfTheWaiting) {
+  Report report = traced({"healthy", tensor});
+  const auto drawing = [&](double steps) {
+    report.gpus[0].step.waits_s = steps * report.gpus[0].step.breakdown.step_s;
+    return figures_of(make_report({report})).at("ranks").drawing;
+  };
+  EXPECT_NE(drawing(2), drawing(3));
 }
 
 std::string name_of_plant(const ::testing::TestParamInfo<Plant>& plant) {
