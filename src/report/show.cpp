@@ -14,8 +14,6 @@
 namespace harness::report {
 namespace {
 
-constexpr std::size_t max_named = 3;
-
 // The size, "4 MiB", or the operation's part in the model's step if that is known.
 std::string size_of(const store::Result& result, const analysis::CaseSummary& row) {
   const store::ResultPoint* point = result.find_point(row.case_index);
@@ -112,23 +110,6 @@ std::string scaling_words(const store::Result& result, const SortedChanges& foun
                                 baseline->ranks, percent(speedup * baseline->ranks / ranks)));
   }
   return parts.empty() ? "" : " Scaling: " + join(parts, "; ") + ".";
-}
-
-// " Another training, per token: global_batch_size=64 12.3 % less time [10.1 %, 14.4 %], 1 unresolved.": names the
-// faster ones and counts the others.
-std::string other_trainings_words(const SortedChanges& found) {
-  std::vector<std::string> parts;
-  std::vector<KnownChange> others;
-  for (const KnownChange& change : found.other_trainings) {
-    if (change.outcome == "faster") {
-      parts.push_back(change.name + " " + how_much(change, ""));
-    } else {
-      others.push_back(change);
-    }
-  }
-  if (!parts.empty()) parts = {join_first(parts, max_named)};
-  if (std::string counts = counted_outcomes(others); !counts.empty()) parts.push_back(std::move(counts));
-  return parts.empty() ? "" : " Another training, per token: " + join(parts, ", ") + ".";
 }
 
 // Reports the first failure, because the others usually have the same cause.
@@ -232,8 +213,8 @@ std::string headline(const store::Result& result, const analysis::Summary& summa
   } else {
     const SortedChanges changes = sort_out(result, summary);
     if (summary.predicted) text += "Predicted, not measured. ";
-    const std::string found =
-        what_was_found(result, summary, changes) + other_trainings_words(changes) + scaling_words(result, changes);
+    const std::string found = what_was_found(result, summary, changes) +
+                              other_trainings_words(changes.other_trainings) + scaling_words(result, changes);
     const bool waits = std::ranges::any_of(summary.cases, analysis::has_too_few_rounds);
     const char* none =
         waits ? "Too few rounds for any verdict." : "No change has a verdict; the table of cases says why.";

@@ -195,6 +195,22 @@ std::string what_moved(std::vector<KnownChange> changes, double smallest_effect,
                      analysis::threshold_words(smallest_effect), ending(""));
 }
 
+std::string other_trainings_words(const std::vector<KnownChange>& changes) {
+  constexpr std::size_t max_named = 3;
+  std::vector<std::string> parts;
+  std::vector<KnownChange> others;
+  for (const KnownChange& change : changes) {
+    if (change.outcome == "faster") {
+      parts.push_back(change.name + " " + how_much(change, ""));
+    } else {
+      others.push_back(change);
+    }
+  }
+  if (!parts.empty()) parts = {join_first(parts, max_named)};
+  if (std::string counts = counted_outcomes(others); !counts.empty()) parts.push_back(std::move(counts));
+  return parts.empty() ? "" : " Another training, per token: " + join(parts, ", ") + ".";
+}
+
 std::string Scale::print(double value) const {
   if (!std::isfinite(value)) return "";
   const double scaled = value / factor;

@@ -157,6 +157,25 @@ TEST(Pooled, WhatFailedInAllRunsIsNotTheFastestChange) {
   EXPECT_THAT(show(runs.report, Format::text), HasSubstr("Fastest proven change: micro_batch_size=2,"));
 }
 
+TEST(Pooled, AnotherTrainingIsNoProvenChange) {
+  const auto headline_of = [](const std::vector<std::string>& changes, const std::vector<double>& ratios) {
+    Files runs;
+    for (int run = 0; run < 3; ++run) {
+      store::Result result = test::samples::sweep(changes, ratios);
+      result.cases[2].tokens_per_step *= 2;
+      add_run(runs, std::move(result));
+    }
+    runs.pool();
+    return std::get<Paragraph>(compare_document(runs.report, true).sections[1].pieces[0]).text;
+  };
+  const std::string both = headline_of({"global_batch_size=32", "micro_batch_size=2"}, {1, 1, 1.6, 0.9});
+  EXPECT_THAT(both, HasSubstr("Fastest proven change: micro_batch_size=2,"));
+  EXPECT_THAT(both, HasSubstr(" Another training, per token: global_batch_size=32 "));
+  const std::string alone = headline_of({"global_batch_size=32"}, {1, 1, 1.6});
+  EXPECT_THAT(alone, HasSubstr("which agree. Another training, per token: global_batch_size=32"));
+  EXPECT_THAT(alone, Not(HasSubstr("proven change:")));
+}
+
 TEST(Pooled, AMovedControlComesFirst) {
   Files runs;
   for (int run = 0; run < 3; ++run)
