@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "analysis/summary.h"
 #include "full_result.h"
 #include "golden.h"
@@ -213,6 +215,16 @@ std::string at_width(const store::Result& result, std::size_t width = 0) {
 // Rows are sizes and columns are settings. The headline counts sizes for each setting.
 TEST(Grid, Golden) {
   test::expect_golden("grid.txt", shown(grid()));
+}
+
+TEST(Grid, ErrorsOfTheControlCount) {
+  store::Result result = grid();
+  test::samples::block_of(result, 2, 3)->status = store::BlockStatus::failed;
+  const Table table = case_table(result, analysis::summarise(result)).table;
+  const auto errors = static_cast<std::size_t>(
+      std::ranges::find(table.columns, std::string_view("errors"), &Table::Column::heading) - table.columns.begin());
+  EXPECT_EQ(table.rows[0][errors].text, "0");
+  EXPECT_EQ(table.rows[1][errors].text, "1");
 }
 
 TEST(Grid, ANarrowTerminalHasTheVerdicts) {
