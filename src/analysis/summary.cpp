@@ -42,7 +42,8 @@ void measure_case(const store::Result& result, CaseSummary& row) {
   const double rank_seconds = row.step_seconds * result_case.ranks;
   if (!(rank_seconds > 0)) return;
   row.flops_per_rank = result_case.model_flop_per_step / rank_seconds;
-  if (!(result_case.peak_flops_per_rank > 0)) return;  // an unknown peak makes MFU absent, never wrong
+  // An unknown peak, or a step without counted FLOP, makes MFU absent, never wrong.
+  if (!(result_case.peak_flops_per_rank > 0 && result_case.model_flop_per_step > 0)) return;
   const double possible = rank_seconds * result_case.peak_flops_per_rank;
   row.mfu = result_case.model_flop_per_step / possible;
   row.mfu_noncausal = result_case.noncausal_flop_per_step / possible;

@@ -41,11 +41,6 @@ Value within(const R&, const C& c) {
   const auto& known_part = c.*part;
   return known_part ? known((*known_part).*member) : std::nullopt;
 }
-// A step without counted FLOP has no share of the peak.
-template <auto member>
-Value of_flop(const R& r, const C& c) {
-  return r.at(c).model_flop_per_step > 0 ? known(c.*member) : std::nullopt;
-}
 // Single operations train nothing.
 template <auto member>
 Value of_training(const R& r, const C& c) {
@@ -158,9 +153,9 @@ std::span<const Metric> case_metrics() {
       {"tflops_per_gpu", number, [](const R& r, const C& c) { return of_gpu(r, c.flops_per_rank / 1e12); },
        "flops_per_rank / 1e12 where ranks are GPUs; else null"},
       {"flops_per_rank", flops, above_zero<&C::flops_per_rank>, "model FLOP/s of a rank", "{}/rank", 20},
-      {"mfu", share, of_flop<&C::mfu>, "model FLOP / (step time x ranks x peak), by flop_formula", "MFU", 62},
-      {"mfu_noncausal", share, of_flop<&C::mfu_noncausal>, "the same with attention counted whole, as older tables do"},
-      {"hfu", share, of_flop<&C::hfu>, "the same with recomputation counted"},
+      {"mfu", share, of_row<&C::mfu>, "model FLOP / (step time x ranks x peak), by flop_formula", "MFU", 62},
+      {"mfu_noncausal", share, of_row<&C::mfu_noncausal>, "the same with attention counted whole, as older tables do"},
+      {"hfu", share, of_row<&C::hfu>, "the same with recomputation counted"},
       {"goodput", share, goodput,
        "tokens / positions that a step computes, of which the others are padding; null where no case has any",
        "goodput", 61},

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "full_result.h"
 #include "golden.h"
 
 namespace harness::report {
@@ -41,6 +42,15 @@ TEST(Compare, Golden) {
   test::expect_golden("compare.md", show(two.report, Format::md));
   test::expect_golden("compare.json", show(two.report, Format::json));
   test::expect_golden("compare_runs.txt", show(six_files().report, Format::text));
+}
+
+TEST(Compare, SingleOperationsHaveNoNumbersOfTraining) {
+  Files files;
+  for (const char* name : {"a.h5", "b.h5"}) files.add(name, test::operations({"message_size=1 GB"}, {1, 1, 1e4}, 1.5));
+  files.compare(1);
+  EXPECT_THAT(show(files.report, Format::text), Not(HasSubstr("MFU")));
+  const Json side = Json::parse(show(files.report, Format::json))["comparison"]["cases"][0]["a"];
+  EXPECT_TRUE(side["mfu"].is_null() && side["tokens_per_second"].is_null()) << side;
 }
 
 TEST(Compare, Reproduction) {

@@ -100,7 +100,7 @@ std::string brief_name(const store::Result& result, const analysis::CaseSummary&
 std::string legend_of_mfu(const store::Result& result, const analysis::Summary& summary) {
   constexpr std::size_t max_named = 3;
   const analysis::CaseSummary* baseline = summary.baseline();
-  const auto has_mfu = [](const analysis::CaseSummary& row) { return row.mfu.value_or(0) > 0; };  // 0: no FLOP
+  const auto has_mfu = [](const analysis::CaseSummary& row) { return row.mfu.has_value(); };
   if (baseline == nullptr || !has_mfu(*baseline)) return "";
   std::vector<std::string> names;
   for (const analysis::CaseSummary& row : summary.cases) {
