@@ -120,8 +120,9 @@ std::vector<std::string> case_notes(const analysis::CaseSummary& row, const anal
   for (const analysis::LevelFindings& level : summary.levels) {
     for (const analysis::LevelFindings::SetAside& aside : level.set_aside) {
       if (aside.case_index != row.case_index) continue;
-      notes.push_back(
-          fmt::format("without {} of its {}, too far off its others", aside.set_aside, plural(aside.blocks, "block")));
+      const bool with_control = aside.blocks > row.blocks;  // the baseline's copy is in its group
+      notes.push_back(fmt::format("without {} of its {}{}, too far off its others", aside.set_aside,
+                                  plural(aside.blocks, "block"), with_control ? " (the control's included)" : ""));
     }
   }
   return notes;
