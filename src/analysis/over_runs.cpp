@@ -146,11 +146,14 @@ bool exclude_each_other(const PooledCase& pooled, double smallest_effect) {
   return fastest != nullptr && slowest->low > fastest->high && slowest->ratio > (1 + smallest_effect) * fastest->ratio;
 }
 
-// Returns a change in a file, against that file's baseline.
+// Returns a change in a file, against that file's baseline. A case that failed later keeps its ratio, but no verdict:
+// nobody can train with it.
 Change change_on_side(const CaseSummary& row) {
   if (!row.effect) return {};
   const Effect& effect = *row.effect;
-  return {effect.ratio, effect.low, effect.high, effect.rounds, {effect.verdict, Reason::interval}};
+  const bool failed = row.status == store::CaseStatus::failed;
+  const Judgement judgement{failed ? Verdict::none : effect.verdict, failed ? Reason::failed : Reason::interval};
+  return {effect.ratio, effect.low, effect.high, effect.rounds, judgement};
 }
 
 const CaseSummary* find_change(const ComparedFile& file, const store::ResultCase& wanted) {

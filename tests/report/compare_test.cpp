@@ -64,6 +64,19 @@ TEST(Compare, Reproduction) {
   EXPECT_EQ(json["reproduction"]["changes"][0]["reproduced"], "opposite");
 }
 
+TEST(Compare, WhatFailedLaterIsNotReproduced) {
+  Files files;
+  store::Result failed = test::samples::sweep({"precision=bf16"}, {1, 1, 0.8});
+  failed.cases[2].status = store::CaseStatus::failed;
+  files.add("old.h5", failed);
+  files.add("new.h5", test::samples::sweep({"precision=bf16"}, {1, 1, 0.8}));
+  const std::span<const analysis::ComparedFile> all(files.report.files);
+  files.report.answer = analysis::reproduce(all.front(), all.back());
+  const std::string text = show(files.report, Format::text);
+  EXPECT_THAT(text, HasSubstr("Of 1 change tried on both sides: 1 undecided."));
+  EXPECT_THAT(text, HasSubstr("  failed -20.0 %"));
+}
+
 TEST(Compare, WhatToKnowOfTheVerdictComesBeforeTheTable) {
   Files files;
   files.add("a.h5", test::samples::unreliable());

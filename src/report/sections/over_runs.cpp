@@ -215,7 +215,8 @@ Answer text_of(const analysis::Reproduction& reproduction, const CompareReport&,
     std::vector<Cell> cells{case_cell(row.name)};
     for (const analysis::Change* side : {&row.first, &row.second}) {
       const bool none = side->judgement.verdict == analysis::Verdict::none;
-      cells.push_back(fmt::format("{} {}", none ? "no verdict" : analysis::name_of(side->judgement.verdict),
+      const bool failed = side->judgement.reason == analysis::Reason::failed;
+      cells.push_back(fmt::format("{} {}", none && !failed ? "no verdict" : analysis::name_of(side->judgement),
                                   change_words(side->ratio)));
       cells.push_back(interval_words(side->low, side->high));
       cells.push_back(side->n > 0 ? std::to_string(side->n) : "");
