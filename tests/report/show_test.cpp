@@ -217,6 +217,18 @@ TEST(Grid, Golden) {
   test::expect_golden("grid.txt", shown(grid()));
 }
 
+TEST(Grid, TheCommandToRepeatItChoosesTheSameCases) {
+  store::Result result = grid();
+  result.config_text = "name: nccl\n";
+  result.config_path = "nccl.yaml";
+  const auto command = [&] { return std::get<Listing>(configuration_section(result).pieces.at(1)).text; };
+  EXPECT_EQ(command(), "mpirun -np 4 harness sweep nccl.yaml");
+  result.argv = "harness sweep nccl.yaml --only in_place message_size allreduce_algorithm";
+  EXPECT_EQ(command(),
+            "mpirun -np 4 harness sweep nccl.yaml --only baseline 'message_size=1 GB' "
+            "allreduce_algorithm=halving_doubling in_place=false");
+}
+
 TEST(Grid, ErrorsOfTheControlCount) {
   store::Result result = grid();
   test::samples::block_of(result, 2, 3)->status = store::BlockStatus::failed;
