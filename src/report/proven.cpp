@@ -191,7 +191,7 @@ class NextSweep {
     std::string out;
     bool anything_left = false;
     for (const YamlNode& section : root_.children) {
-      const bool tried = section.key == "sweep" || section.key == "combine";
+      const bool tried = section.key == "sweep" || section.key == "combine" || section.key == "ladder";
       if (tried && section.children.empty()) continue;
       anything_left = anything_left || tried;
       if (section.children.empty() || section.key == "model") {

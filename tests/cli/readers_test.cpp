@@ -338,6 +338,8 @@ TEST_F(NextConfiguration, WithoutAWinnerTheNextConfigurationSaysSo) {
   result.config_text = std::string(model) + "baseline: {}\nsweep: {micro_batch_size: [2]}\n";
   EXPECT_THAT(next_of(result), AllOf(HasSubstr("Nothing is proven faster: the baseline stays as it was."),
                                      HasSubstr("Nothing is left to try")));
+  result.config_text += "ladder: [{overlap: {overlap_grad_reduce: false}}, {batches: {micro_batch_size: 2}}]\n";
+  EXPECT_THAT(next_of(result), AllOf(HasSubstr("\nladder:\n"), Not(HasSubstr("Nothing is left to try"))));
 }
 
 // The first fix of the ladder is the value that becomes the new baseline.
