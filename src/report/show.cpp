@@ -235,7 +235,7 @@ Section cost_section(const analysis::CostEstimate& estimate) {
           ? "Predicted, not measured: the tokens/s and the changes are those of the table of cases."
           : fmt::format(
                 "Based on the measured tokens/s of {} of the baseline and on the effects of the proven changes, "
-                "with their {:.3g} % intervals.",
+                "with their {:.6g} % intervals.",
                 plural(estimate.steps, "step"), 100 * estimate.confidence);
   notes.items.push_back(basis + " Convergence, restarts, checkpoints and the loading of real data are not included.");
   notes.items.push_back(

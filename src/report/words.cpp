@@ -144,7 +144,7 @@ Tone tone_of(const analysis::Judgement& judgement) {
 }
 
 std::string interval_heading(double confidence) {
-  return fmt::format("{:.3g} % interval", 100 * confidence);
+  return fmt::format("{:.6g} % interval", 100 * confidence);
 }
 
 std::string how_much(const KnownChange& change, const std::string& per) {

@@ -94,6 +94,8 @@ using ::testing::AllOf;
 TEST(WhatIsSaid, TheThresholdIsWhatItIs) {
   EXPECT_EQ(analysis::threshold_words(0.1), "+10 % or -9.09 %");
   EXPECT_EQ(analysis::within_threshold_words(0.1), "between -9.09 % and +10 %");
+  EXPECT_EQ(interval_heading(0.95), "95 % interval");
+  EXPECT_EQ(interval_heading(0.9999), "99.99 % interval");
   store::Result result = test::samples::sweep({"a=1"}, {1, 1, 0.9});
   result.smallest_effect = 0.1;
   EXPECT_THAT(shown(result), HasSubstr("clear +10 % or"));

@@ -100,7 +100,7 @@ std::string change_line(const store::Result& result, const analysis::Summary& su
   }
   const int comparisons = analysis::declared_comparisons(result);
   std::string line =
-      fmt::format("Change: {} against the baseline{}, {}; {:.3g} % intervals", what_changes(result),
+      fmt::format("Change: {} against the baseline{}, {}; {:.6g} % intervals", what_changes(result),
                   analysis::is_grid(result) ? " at the same size" : "",
                   summary.levels.empty() ? "paired within rounds" : "each block at the machine's level of its time",
                   100 * result.confidence);
