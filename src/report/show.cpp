@@ -40,7 +40,7 @@ std::string what_was_reached(const store::Result& result, const analysis::Summar
   const analysis::CaseSummary& least = **std::ranges::min_element(points, {}, seconds_of);
   const bool in_flops = !most.rates->bus_bytes_per_s && most.flops_per_rank > 0;
   const Scale scale = in_flops ? scale_of_flops(std::array{rate_of(&most)}) : Scale{"GB/s", 1e9};
-  return fmt::format("Highest {}{}: {:.3g} {} at {}. Shortest time: {} at {}. ",
+  return fmt::format("Highest {}{}: {:.4g} {} at {}. Shortest time: {} at {}. ",
                      measured == Measured::collective ? "busbw" : "rate",
                      analysis::is_grid(result) ? " of the baseline" : "", rate_of(&most) / scale.factor, scale.unit,
                      size_of(result, most), show_seconds(seconds_of(&least)), size_of(result, least));

@@ -59,6 +59,8 @@ TEST(Headline, NamesLostBlocks) {
 TEST(Headline, OfSizesSaysWhatWasReached) {
   const std::string with_setting = said(operations({"message_size=1 GB", "in_place=false"}, {1, 1, 100, 1.2}, 1.5));
   EXPECT_THAT(with_setting, HasSubstr("12.9 ms at 1 kB. in_place=false: slower at 1 of 1 size."));
+  EXPECT_THAT(said(operations({"message_size=1 GB"}, {1, 1, 0.05}, 1.5)),
+              ::testing::StartsWith("Highest busbw: 23"));  // of 2330 GB/s
   EXPECT_THAT(said(operations({"gemm=large"}, {1, 1, 0.5}, 0)),
               ::testing::MatchesRegex("Highest rate: [0-9.]+ GFLOP/s at large. Shortest time: [0-9.]+ ms at large\\."));
 }
