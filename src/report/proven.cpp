@@ -319,7 +319,7 @@ Export find_proven(const store::Result& result, const analysis::Summary& summary
       const auto taken = std::ranges::find(out.settings, setting.variable, &ExportedSetting::variable);
       if (taken == out.settings.end()) {
         out.settings.push_back(std::move(setting));
-      } else {
+      } else if (taken->value != setting.value) {  // else it is exported, as proven at another size
         leave_out(row->name, fmt::format("proven too ({}), but {} is faster", change, taken->value));
       }
     } catch (const Error& error) {
