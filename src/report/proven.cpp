@@ -247,8 +247,14 @@ class NextSweep {
           fmt::format("left out: {}: the baseline's until now, proven slower than {}", name, adopted_.name));
       return true;
     }
-    const auto row = std::ranges::find(summary_.cases, name, &analysis::CaseSummary::name);
-    if (row == summary_.cases.end() || !is_settled_badly(*row)) return false;
+    const auto tries_it = [&](const analysis::CaseSummary& row) {  // at whatever size of an operation
+      return row.name == name || row.name.starts_with(name + " at ");
+    };
+    const auto row = std::ranges::find_if(summary_.cases, tries_it);
+    const auto is_open = [&](const analysis::CaseSummary& other) {
+      return tries_it(other) && !is_settled_badly(other);
+    };
+    if (row == summary_.cases.end() || std::ranges::any_of(summary_.cases, is_open)) return false;
     remarks.push_back(fmt::format("left out: {}: {}", name, outcome_words(*row)));
     return true;
   }
