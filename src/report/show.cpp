@@ -148,6 +148,7 @@ std::vector<std::string> leave_out_steps(const store::Result& result, const Show
   for (const std::string& name : shown.cases) chosen.insert(find_case(result, name));
   if (shown.detail == Detail::full && shown.cases.empty()) return {};
   if (shown.cases.empty() && findings.best_case) chosen.insert(*findings.best_case);
+  for (const std::int32_t of_case : std::set(chosen)) chosen.insert(result.case_at(of_case).reference);
   const auto is_other = [&](const auto& of_case) {
     return result.at(of_case).role() != store::CaseRole::baseline && !chosen.contains(of_case.case_index);
   };

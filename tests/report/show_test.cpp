@@ -229,6 +229,23 @@ TEST(Grid, TheCommandToRepeatItChoosesTheSameCases) {
             "allreduce_algorithm=halving_doubling in_place=false");
 }
 
+// A change at another size of an operation is held against the baseline at this size, and a size against none.
+TEST(Grid, ABreakdownComparesStepsOfOneSize) {
+  store::Result result = grid();
+  for (const int c : {0, 2, 5}) {
+    result.timeline.push_back(test::samples::interval(0, 0, "all_reduce", "world", "finish", 0, c + 1));
+    result.timeline.back().case_index = c;
+  }
+  const std::string text = shown_breakdown(result, Format::text);
+  const auto line_of = [&](const std::string& name) {
+    const std::size_t from = text.find("\nstep, profiled", text.find("\n" + name + "\n"));
+    return text.substr(from + 1, text.find('\n', from + 1) - from - 1);
+  };
+  EXPECT_THAT(line_of("message_size=1 GB"), ::testing::MatchesRegex("step, profiled +3.00 +100.0 %"));
+  EXPECT_THAT(line_of("allreduce_algorithm=halving_doubling at message_size=1 GB"),
+              ::testing::MatchesRegex("step, profiled +3.00 +6.00 +.3.00 +100.0 %"));
+}
+
 TEST(Grid, ErrorsOfTheControlCount) {
   store::Result result = grid();
   test::samples::block_of(result, 2, 3)->status = store::BlockStatus::failed;
