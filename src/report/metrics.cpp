@@ -72,15 +72,22 @@ Value efficiency(const R& r, const C& c) {
   return *faster * baseline->ranks / ranks;
 }
 
+// Whether it has a layout, and what follows from it. A case that is impossible here has none.
+bool is_planned(const R& r, const C& c) {
+  return r.at(c).ranks > 0;
+}
+
 Value goodput(const R& r, const C& c) {
   const bool pads = std::ranges::any_of(r.cases, [](const store::ResultCase& of) { return of.goodput < 1; });
-  return pads ? Value(r.at(c).goodput) : std::nullopt;
+  return pads && is_planned(r, c) ? Value(r.at(c).goodput) : std::nullopt;
 }
 
 template <program::Axis axis>
 Metric size_along() {
   const program::AxisRow& row = program::row_of(axis);
-  return {row.key, count, [](const R& r, const C& c) -> Value { return r.at(c).layout[axis]; }, row.help};
+  return {row.key, count,
+          [](const R& r, const C& c) { return is_planned(r, c) ? Value(r.at(c).layout[axis]) : std::nullopt; },
+          row.help};
 }
 static_assert(program::visible_axes.size() == 3, "each has a line in the table below");
 

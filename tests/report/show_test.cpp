@@ -132,6 +132,16 @@ TEST(Show, SingleOperationsHaveNoNumbersOfTraining) {
   for (const char* word : {"tokens/s", "MFU"}) EXPECT_THAT(shown(result), Not(HasSubstr(word)));
 }
 
+TEST(Show, AnImpossibleCaseHasNoLayout) {
+  store::Result result = test::samples::everything();
+  store::ResultCase& impossible = result.cases[7];
+  impossible.ranks = 0;  // as planned, see planned_result.cpp
+  impossible.layout = program::Layout();
+  const auto row = json_of(result)["cases"][7];
+  for (const char* key : {"ranks_used", "tensor_parallel", "pipeline_parallel", "data_parallel", "goodput"})
+    EXPECT_TRUE(row[key].is_null()) << key << " " << row[key];
+}
+
 TEST(Show, AnEmptyResultIsShownToo) {
   const std::string none = "Only the baseline was asked for: nothing to compare.";
   EXPECT_THAT(shown(store::Result{}), ::testing::StartsWith(none));
