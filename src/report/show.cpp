@@ -267,6 +267,10 @@ Document show_document(const store::Result& result, const analysis::Summary& sum
 }
 
 Document breakdown_document(const store::Result& result, analysis::Findings findings, const ShownSteps& shown) {
+  std::vector<std::string> lacking;
+  for (const std::string& name : shown.cases) {
+    if (findings.step_of_case(find_case(result, name)) == nullptr) lacking.push_back(name);
+  }
   const std::vector<std::string> others = leave_out_steps(result, shown, findings);
   Document document = show_document(result, findings.summary, findings.cost, shown.detail);
   if (findings.explanation) {
@@ -274,6 +278,10 @@ Document breakdown_document(const store::Result& result, analysis::Findings find
       document.notices.push_back({std::move(words), explanation_id});
   }
   document.sections.push_back(breakdown_section(result, findings));
+  if (!lacking.empty()) {
+    document.sections.back().add(
+        Paragraph{fmt::format("The file has no {} of {}.", analysis::step_in_parts(result), join(lacking, ", "))});
+  }
   if (!others.empty()) {
     document.sections.back().add(
         Paragraph{fmt::format("Also profiled: {}. --case NAME shows one, -v all.", join(others, ", "))});

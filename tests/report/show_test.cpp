@@ -83,6 +83,8 @@ TEST(ShowBreakdown, ShowsTheBestCaseUnlessOthersAreAskedFor) {
   EXPECT_THAT(headings({.cases = {other}}), ElementsAre("baseline", other));
   EXPECT_EQ(headings({.detail = Detail::full}).size(), findings.steps.size());
   EXPECT_THROW(headings({.cases = {"micro_batch_size=5"}}), Error);
+  EXPECT_THAT(write_text(breakdown_document(result, findings, {.cases = {"baseline_again"}})),
+              HasSubstr("The file has no profiled step of baseline_again.\n"));
 }
 
 // Findings on nodes are warnings; findings on one case are left to that case.
