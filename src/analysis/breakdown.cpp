@@ -127,7 +127,10 @@ Breakdown mean_of_role(const Breakdown& of_rank, std::span<const store::ResultSp
   scale(role.other_compute, compute_factor);
   scale(role.idle, idle_factor);
   const double overlapped_factor = own->overlapped_s > 0 ? mean.overlapped_s / own->overlapped_s : 1;
-  for (auto& [part, s] : role.overlapped) s *= is_computation(part) ? compute_factor : overlapped_factor;
+  for (auto& [part, s] : role.overlapped) {
+    if (part == Part::loading) continue;  // takes no part in the computation and communication of the splits
+    s *= is_computation(part) ? compute_factor : overlapped_factor;
+  }
   const bool known = std::isfinite(mean.waiting_s) && std::isfinite(mean.bubble_s);
   if (!known) {
     scale(role.parts, is_communication_or_waiting, exposed > 0 ? mean.exposed_s / exposed : 0);

@@ -244,7 +244,7 @@ MeasuredCase measured_case(std::span<const ComparedFile> runs, std::span<const s
     if (summary.blocks == 0) continue;
     measured.run_seconds.push_back(summary.step_seconds);
     for (const FinishedBlock& block : finished_blocks(result, index)) measured.block_seconds.push_back(block.seconds);
-    tokens_per_second.push_back(summary.tokens_per_second);
+    if (summary.tokens_per_second > 0) tokens_per_second.push_back(summary.tokens_per_second);
     if (summary.mfu) mfu.push_back(*summary.mfu);
   }
   measured.step_seconds = median(measured.run_seconds);

@@ -203,8 +203,8 @@ struct Reproduction {
   std::vector<std::string> only_in_one = {};  // a sentence each
 };
 
-/// Compares the changes that both files made, by variable and value. The baselines may differ, since each effect is
-/// against its own.
+/// Compares the changes that both files made, by variable, value and size of an operation. The baselines may differ,
+/// since each effect is against its own.
 Reproduction reproduce(const ComparedFile& first, const ComparedFile& second);
 
 // Whether a case's step time changed over a series of runs, and between which two. The run is the unit: one number per

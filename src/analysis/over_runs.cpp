@@ -146,18 +146,20 @@ bool exclude_each_other(const PooledCase& pooled, double smallest_effect) {
   return fastest != nullptr && slowest->low > fastest->high && slowest->ratio > (1 + smallest_effect) * fastest->ratio;
 }
 
-// Returns a change in a file, against that file's baseline.
+// Returns a change in a file, against that file's baseline. A case that failed later keeps its ratio, but no verdict:
+// nobody can train with it.
 Change change_on_side(const CaseSummary& row) {
   if (!row.effect) return {};
   const Effect& effect = *row.effect;
-  return {effect.ratio, effect.low, effect.high, effect.rounds, {effect.verdict, Reason::interval}};
+  const bool failed = row.status == store::CaseStatus::failed;
+  const Judgement judgement{failed ? Verdict::none : effect.verdict, failed ? Reason::failed : Reason::interval};
+  return {effect.ratio, effect.low, effect.high, effect.rounds, judgement};
 }
 
-const CaseSummary* find_change(const ComparedFile& file, const store::ResultCase& wanted) {
+// The name of a change has its variable, its value and, at another size of an operation, this size.
+const CaseSummary* find_change(const ComparedFile& file, const std::string& name) {
   for (const CaseSummary& row : file.summary->cases) {
-    const store::ResultCase& planned = file.result->at(row);
-    if (row.role == store::CaseRole::change && planned.variable == wanted.variable && planned.value == wanted.value)
-      return &row;
+    if (row.role == store::CaseRole::change && row.name == name) return &row;
   }
   return nullptr;
 }
@@ -203,7 +205,7 @@ Reproduction reproduce(const ComparedFile& first, const ComparedFile& second) {
   Reproduction out{first.label, second.label, first.result->confidence, second.result->confidence};
   for (const CaseSummary& row : first.summary->cases) {
     if (row.role != store::CaseRole::change) continue;
-    if (const CaseSummary* other = find_change(second, first.result->at(row))) {
+    if (const CaseSummary* other = find_change(second, row.name)) {
       const Change here = change_on_side(row), there = change_on_side(*other);
       out.changes.push_back({row.name, here, there, outcome_of(here.judgement.verdict, there.judgement.verdict)});
     } else {
@@ -211,7 +213,7 @@ Reproduction reproduce(const ComparedFile& first, const ComparedFile& second) {
     }
   }
   for (const CaseSummary& row : second.summary->cases) {
-    if (row.role == store::CaseRole::change && find_change(first, second.result->at(row)) == nullptr)
+    if (row.role == store::CaseRole::change && find_change(first, row.name) == nullptr)
       out.only_in_one.push_back(fmt::format("{} was not tried in {}", row.name, first.label));
   }
   return out;

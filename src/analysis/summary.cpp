@@ -42,7 +42,8 @@ void measure_case(const store::Result& result, CaseSummary& row) {
   const double rank_seconds = row.step_seconds * result_case.ranks;
   if (!(rank_seconds > 0)) return;
   row.flops_per_rank = result_case.model_flop_per_step / rank_seconds;
-  if (!(result_case.peak_flops_per_rank > 0)) return;  // an unknown peak makes MFU absent, never wrong
+  // An unknown peak, or a step without counted FLOP, makes MFU absent, never wrong.
+  if (!(result_case.peak_flops_per_rank > 0 && result_case.model_flop_per_step > 0)) return;
   const double possible = rank_seconds * result_case.peak_flops_per_rank;
   row.mfu = result_case.model_flop_per_step / possible;
   row.mfu_noncausal = result_case.noncausal_flop_per_step / possible;
@@ -74,16 +75,19 @@ void measure_gpu(const store::Result& result, CaseSummary& row) {
     std::vector<double> values;
     for (std::size_t i = 0; i < std::min(result.blocks.size(), result.gpu.size()); ++i) {
       if (result.blocks[i].case_index != row.case_index || result.blocks[i].status != store::BlockStatus::ok) continue;
-      const double of_block = value(result.gpu[i].together);
+      const double of_block = value(result.gpu[i]);
       if (std::isfinite(of_block)) values.push_back(of_block);
     }
     return median(values);
   };
-  using Gpu = machine::GpuStatistics;
-  row.gpu_utilisation = median_of([](const Gpu& gpu) { return gpu.mean_utilisation; });
-  row.sm_clock_hz = median_of([](const Gpu& gpu) { return gpu.mean_sm_clock_hz; });
-  row.power_w = median_of([](const Gpu& gpu) { return gpu.mean_power_w; });
-  row.tokens_per_joule = median_of([&](const Gpu& gpu) { return gpu.energy_j > 0 ? tokens / gpu.energy_j : NAN; });
+  using Gpu = store::ResultGpu;
+  row.gpu_utilisation = median_of([](const Gpu& gpu) { return gpu.together.mean_utilisation; });
+  row.sm_clock_hz = median_of([](const Gpu& gpu) { return gpu.together.mean_sm_clock_hz; });
+  row.power_w = median_of([](const Gpu& gpu) { return gpu.together.mean_power_w; });
+  row.tokens_per_joule = median_of([&](const Gpu& gpu) {
+    const bool of_all = gpu.ranks >= result.at(row).ranks;  // the energy is that of the GPUs that reported
+    return of_all && gpu.together.energy_j > 0 ? tokens / gpu.together.energy_j : NAN;
+  });
 }
 
 // Returns the NCCL settings that a case asked for and did not get; "" if there are none.

@@ -180,7 +180,7 @@ void unresolved(const store::Result& result, const Summary& summary, bool may_ex
                                  join_first(open, max_named), remedy));
   if (directions.empty()) return;
   warnings.push_back(fmt::format(
-      "the direction is known at {:.3g} %: {}. Whether the change exceeds {}, which a verdict needs, is still open.",
+      "the direction is known at {:.6g} %: {}. Whether the change exceeds {}, which a verdict needs, is still open.",
       100 * result.confidence, join_first(directions, max_named), threshold_words(result.smallest_effect)));
 }
 

@@ -261,8 +261,9 @@ int history(const CompareOptions& options, const std::optional<analysis::Gate>& 
     report.differences = analysis::find_differences(report.files);
   }
   const bool fails = gate && std::ranges::any_of(history.cases, [&](const analysis::CaseHistory& row) {
-                       return row.verdict == analysis::Verdict::slower &&
-                              row.largest->ratio > 1 + gate->share.value_or(history.smallest_effect);
+                       // A proven change below the smallest effect may exceed the gate's share.
+                       const bool proven = analysis::moved(row.verdict) || row.verdict == analysis::Verdict::same;
+                       return proven && row.largest->ratio > 1 + gate->share.value_or(history.smallest_effect);
                      });
   report.answer = std::move(history);
   print(report, options, out);

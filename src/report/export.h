@@ -62,7 +62,8 @@ std::string script_word(std::string_view text);
 
 /// Returns the configuration of the next sweep, as YAML. It is the configuration of the file (with its --set), but
 /// - the baseline takes the fastest proven change: of one variable, or a proven combination;
-/// - lists lose values that are proven slower, failed, could not run, were not honoured, or are in the baseline;
+/// - lists lose values that are proven slower, failed, could not run, were not honoured (of an operation, at all of its
+///   sizes), or are in the baseline;
 /// - `combine` and a ladder are removed if the baseline changed, because they refer to the former one;
 /// - `combine` gets the other proven changes together, if there are two or more.
 ///

@@ -41,11 +41,6 @@ Value within(const R&, const C& c) {
   const auto& known_part = c.*part;
   return known_part ? known((*known_part).*member) : std::nullopt;
 }
-// A step without counted FLOP has no share of the peak.
-template <auto member>
-Value of_flop(const R& r, const C& c) {
-  return r.at(c).model_flop_per_step > 0 ? known(c.*member) : std::nullopt;
-}
 // Single operations train nothing.
 template <auto member>
 Value of_training(const R& r, const C& c) {
@@ -77,15 +72,22 @@ Value efficiency(const R& r, const C& c) {
   return *faster * baseline->ranks / ranks;
 }
 
+// Whether it has a layout, and what follows from it. A case that is impossible here has none.
+bool is_planned(const R& r, const C& c) {
+  return r.at(c).ranks > 0;
+}
+
 Value goodput(const R& r, const C& c) {
   const bool pads = std::ranges::any_of(r.cases, [](const store::ResultCase& of) { return of.goodput < 1; });
-  return pads ? Value(r.at(c).goodput) : std::nullopt;
+  return pads && is_planned(r, c) ? Value(r.at(c).goodput) : std::nullopt;
 }
 
 template <program::Axis axis>
 Metric size_along() {
   const program::AxisRow& row = program::row_of(axis);
-  return {row.key, count, [](const R& r, const C& c) -> Value { return r.at(c).layout[axis]; }, row.help};
+  return {row.key, count,
+          [](const R& r, const C& c) { return is_planned(r, c) ? Value(r.at(c).layout[axis]) : std::nullopt; },
+          row.help};
 }
 static_assert(program::visible_axes.size() == 3, "each has a line in the table below");
 
@@ -158,9 +160,9 @@ std::span<const Metric> case_metrics() {
       {"tflops_per_gpu", number, [](const R& r, const C& c) { return of_gpu(r, c.flops_per_rank / 1e12); },
        "flops_per_rank / 1e12 where ranks are GPUs; else null"},
       {"flops_per_rank", flops, above_zero<&C::flops_per_rank>, "model FLOP/s of a rank", "{}/rank", 20},
-      {"mfu", share, of_flop<&C::mfu>, "model FLOP / (step time x ranks x peak), by flop_formula", "MFU", 62},
-      {"mfu_noncausal", share, of_flop<&C::mfu_noncausal>, "the same with attention counted whole, as older tables do"},
-      {"hfu", share, of_flop<&C::hfu>, "the same with recomputation counted"},
+      {"mfu", share, of_row<&C::mfu>, "model FLOP / (step time x ranks x peak), by flop_formula", "MFU", 62},
+      {"mfu_noncausal", share, of_row<&C::mfu_noncausal>, "the same with attention counted whole, as older tables do"},
+      {"hfu", share, of_row<&C::hfu>, "the same with recomputation counted"},
       {"goodput", share, goodput,
        "tokens / positions that a step computes, of which the others are padding; null where no case has any",
        "goodput", 61},

@@ -195,7 +195,7 @@ class NextSweep {
     std::string out;
     bool anything_left = false;
     for (const YamlNode& section : root_.children) {
-      const bool tried = section.key == "sweep" || section.key == "combine";
+      const bool tried = section.key == "sweep" || section.key == "combine" || section.key == "ladder";
       if (tried && section.children.empty()) continue;
       anything_left = anything_left || tried;
       if (section.children.empty() || section.key == "model") {
@@ -255,8 +255,14 @@ class NextSweep {
           fmt::format("left out: {}: the baseline's until now, proven slower than {}", name, adopted_.name));
       return true;
     }
-    const auto row = std::ranges::find(summary_.cases, name, &analysis::CaseSummary::name);
-    if (row == summary_.cases.end() || !is_settled_badly(*row)) return false;
+    const auto tries_it = [&](const analysis::CaseSummary& row) {  // at whatever size of an operation
+      return row.name == name || row.name.starts_with(name + " at ");
+    };
+    const auto row = std::ranges::find_if(summary_.cases, tries_it);
+    const auto is_open = [&](const analysis::CaseSummary& other) {
+      return tries_it(other) && !is_settled_badly(other);
+    };
+    if (row == summary_.cases.end() || std::ranges::any_of(summary_.cases, is_open)) return false;
     remarks.push_back(fmt::format("left out: {}: {}", name, outcome_words(*row)));
     return true;
   }
@@ -327,7 +333,7 @@ Export find_proven(const store::Result& result, const analysis::Summary& summary
       const auto taken = std::ranges::find(out.settings, setting.variable, &ExportedSetting::variable);
       if (taken == out.settings.end()) {
         out.settings.push_back(std::move(setting));
-      } else {
+      } else if (taken->value != setting.value) {  // else it is exported, as proven at another size
         leave_out(row->name, fmt::format("proven too ({}), but {} is faster", change, taken->value));
       }
     } catch (const Error& error) {

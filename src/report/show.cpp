@@ -14,8 +14,6 @@
 namespace harness::report {
 namespace {
 
-constexpr std::size_t max_named = 3;
-
 // The size, "4 MiB", or the operation's part in the model's step if that is known.
 std::string size_of(const store::Result& result, const analysis::CaseSummary& row) {
   const store::ResultPoint* point = result.find_point(row.case_index);
@@ -42,7 +40,7 @@ std::string what_was_reached(const store::Result& result, const analysis::Summar
   const analysis::CaseSummary& least = **std::ranges::min_element(points, {}, seconds_of);
   const bool in_flops = !most.rates->bus_bytes_per_s && most.flops_per_rank > 0;
   const Scale scale = in_flops ? scale_of_flops(std::array{rate_of(&most)}) : Scale{"GB/s", 1e9};
-  return fmt::format("Highest {}{}: {:.3g} {} at {}. Shortest time: {} at {}. ",
+  return fmt::format("Highest {}{}: {:.4g} {} at {}. Shortest time: {} at {}. ",
                      measured == Measured::collective ? "busbw" : "rate",
                      analysis::is_grid(result) ? " of the baseline" : "", rate_of(&most) / scale.factor, scale.unit,
                      size_of(result, most), show_seconds(seconds_of(&least)), size_of(result, least));
@@ -114,23 +112,6 @@ std::string scaling_words(const store::Result& result, const SortedChanges& foun
   return parts.empty() ? "" : " Scaling: " + join(parts, "; ") + ".";
 }
 
-// " Another training, per token: global_batch_size=64 12.3 % less time [10.1 %, 14.4 %], 1 unresolved.": names the
-// faster ones and counts the others.
-std::string other_trainings_words(const SortedChanges& found) {
-  std::vector<std::string> parts;
-  std::vector<KnownChange> others;
-  for (const KnownChange& change : found.other_trainings) {
-    if (change.outcome == "faster") {
-      parts.push_back(change.name + " " + how_much(change, ""));
-    } else {
-      others.push_back(change);
-    }
-  }
-  if (!parts.empty()) parts = {join_first(parts, max_named)};
-  if (std::string counts = counted_outcomes(others); !counts.empty()) parts.push_back(std::move(counts));
-  return parts.empty() ? "" : " Another training, per token: " + join(parts, ", ") + ".";
-}
-
 // Reports the first failure, because the others usually have the same cause.
 std::string nothing_measured(const analysis::Summary& summary) {
   for (const analysis::CaseSummary& row : summary.cases) {
@@ -167,6 +148,7 @@ std::vector<std::string> leave_out_steps(const store::Result& result, const Show
   for (const std::string& name : shown.cases) chosen.insert(find_case(result, name));
   if (shown.detail == Detail::full && shown.cases.empty()) return {};
   if (shown.cases.empty() && findings.best_case) chosen.insert(*findings.best_case);
+  for (const std::int32_t of_case : std::set(chosen)) chosen.insert(result.case_at(of_case).reference);
   const auto is_other = [&](const auto& of_case) {
     return result.at(of_case).role() != store::CaseRole::baseline && !chosen.contains(of_case.case_index);
   };
@@ -232,8 +214,8 @@ std::string headline(const store::Result& result, const analysis::Summary& summa
   } else {
     const SortedChanges changes = sort_out(result, summary);
     if (summary.predicted) text += "Predicted, not measured. ";
-    const std::string found =
-        what_was_found(result, summary, changes) + other_trainings_words(changes) + scaling_words(result, changes);
+    const std::string found = what_was_found(result, summary, changes) +
+                              other_trainings_words(changes.other_trainings) + scaling_words(result, changes);
     const bool waits = std::ranges::any_of(summary.cases, analysis::has_too_few_rounds);
     const char* none =
         waits ? "Too few rounds for any verdict." : "No change has a verdict; the table of cases says why.";
@@ -254,7 +236,7 @@ Section cost_section(const analysis::CostEstimate& estimate) {
           ? "Predicted, not measured: the tokens/s and the changes are those of the table of cases."
           : fmt::format(
                 "Based on the measured tokens/s of {} of the baseline and on the effects of the proven changes, "
-                "with their {:.3g} % intervals.",
+                "with their {:.6g} % intervals.",
                 plural(estimate.steps, "step"), 100 * estimate.confidence);
   notes.items.push_back(basis + " Convergence, restarts, checkpoints and the loading of real data are not included.");
   notes.items.push_back(
@@ -285,6 +267,10 @@ Document show_document(const store::Result& result, const analysis::Summary& sum
 }
 
 Document breakdown_document(const store::Result& result, analysis::Findings findings, const ShownSteps& shown) {
+  std::vector<std::string> lacking;
+  for (const std::string& name : shown.cases) {
+    if (findings.step_of_case(find_case(result, name)) == nullptr) lacking.push_back(name);
+  }
   const std::vector<std::string> others = leave_out_steps(result, shown, findings);
   Document document = show_document(result, findings.summary, findings.cost, shown.detail);
   if (findings.explanation) {
@@ -292,6 +278,10 @@ Document breakdown_document(const store::Result& result, analysis::Findings find
       document.notices.push_back({std::move(words), explanation_id});
   }
   document.sections.push_back(breakdown_section(result, findings));
+  if (!lacking.empty()) {
+    document.sections.back().add(
+        Paragraph{fmt::format("The file has no {} of {}.", analysis::step_in_parts(result), join(lacking, ", "))});
+  }
   if (!others.empty()) {
     document.sections.back().add(
         Paragraph{fmt::format("Also profiled: {}. --case NAME shows one, -v all.", join(others, ", "))});

@@ -144,7 +144,7 @@ Tone tone_of(const analysis::Judgement& judgement) {
 }
 
 std::string interval_heading(double confidence) {
-  return fmt::format("{:.3g} % interval", 100 * confidence);
+  return fmt::format("{:.6g} % interval", 100 * confidence);
 }
 
 std::string how_much(const KnownChange& change, const std::string& per) {
@@ -193,6 +193,22 @@ std::string what_moved(std::vector<KnownChange> changes, double smallest_effect,
   const bool open = std::ranges::find(changes, std::string_view("unresolved"), &KnownChange::outcome) != changes.end();
   return fmt::format("Nothing {} beyond {}{}", open ? "is proven to move" : "moved",
                      analysis::threshold_words(smallest_effect), ending(""));
+}
+
+std::string other_trainings_words(const std::vector<KnownChange>& changes) {
+  constexpr std::size_t max_named = 3;
+  std::vector<std::string> parts;
+  std::vector<KnownChange> others;
+  for (const KnownChange& change : changes) {
+    if (change.outcome == "faster") {
+      parts.push_back(change.name + " " + how_much(change, ""));
+    } else {
+      others.push_back(change);
+    }
+  }
+  if (!parts.empty()) parts = {join_first(parts, max_named)};
+  if (std::string counts = counted_outcomes(others); !counts.empty()) parts.push_back(std::move(counts));
+  return parts.empty() ? "" : " Another training, per token: " + join(parts, ", ") + ".";
 }
 
 std::string Scale::print(double value) const {

@@ -115,7 +115,8 @@ TEST(Breakdown, ComputationBesideComputationIsCountedOnce) {
   ASSERT_EQ(b.other_compute.size(), 1u);
   EXPECT_EQ(b.other_compute[0], (std::pair(std::string("adamw"), 1.0)));
 
-  // Over the ranks, hidden computation scales with computation, and hidden communication with communication.
+  // Over the ranks, hidden computation scales with computation, hidden communication with communication, and hidden
+  // loading with neither.
   for (int rank = 0; rank < 2; ++rank) {
     store::ResultSplit s;
     s.rank = rank;
@@ -127,9 +128,11 @@ TEST(Breakdown, ComputationBesideComputationIsCountedOnce) {
     s.waiting_s = s.bubble_s = 0;
     r.splits.push_back(s);
   }
+  r.splits[0].loading_s = 2;
   const Breakdown mean = break_down(r)[0].mean;
   EXPECT_NEAR(mean.hidden_s(Part::other_compute), 3, 1e-12);
   EXPECT_NEAR(mean.hidden_s(Part::data), 2.5, 1e-12);
+  EXPECT_NEAR(mean.hidden_s(Part::loading), 2, 1e-12);
 }
 
 // Rank 0 has the timeline and is the late one: it idles while the others wait for it.

@@ -75,6 +75,19 @@ TEST_F(Training, RoundingIsNoDeparture) {
   }
 }
 
+TEST_F(Training, GradientsThatAreSummedInBf16HaveItsBound) {
+  const auto apart = [&](const std::string& type, double factor) {
+    store::Result result = with("fp32");
+    result.variables.emplace_back("grad_reduce_precision");
+    for (store::ResultCase& row : result.cases) row.settings.push_back(type);
+    result.gradients[1].sharded_squares *= factor;
+    return !why_trains_differently(result, 2).empty();
+  };
+  EXPECT_TRUE(apart("fp32", 1.001));
+  EXPECT_FALSE(apart("bf16", 1.029));
+  EXPECT_TRUE(apart("bf16", 1.031));
+}
+
 // Weights that are one step old show only in the loss.
 TEST_F(Training, TheThirdLossAndTheLastAreCompared) {
   const auto apart = [&](std::size_t step, float loss) {

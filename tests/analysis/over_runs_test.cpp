@@ -186,6 +186,21 @@ TEST(Reproduction, ComparesWhatChangesDidAndNotTimes) {
   EXPECT_EQ(reproduce(old_one, files.add("none", test::samples::sweep({}, {1, 1}))).only_in_one.size(), 4u);
 }
 
+TEST(Reproduction, ComparesASettingAtEachSizeOfAnOperation) {
+  test::SampleFiles files;
+  const auto add = [&](const char* name) {
+    return files.add(
+        name, test::samples::sweep({"message_size=1 GB", "in_place=false", "in_place=false at message_size=1 GB"},
+                                   {1, 1, 100, 0.8, 150}));
+  };
+  const ComparedFile old_one = add("old"), new_one = add("new");
+  const Reproduction r = reproduce(old_one, new_one);
+  ASSERT_EQ(r.changes.size(), 2u);
+  EXPECT_EQ(r.changes[0].second.judgement.verdict, Verdict::faster);
+  EXPECT_EQ(r.changes[1].second.judgement.verdict, Verdict::slower);
+  EXPECT_EQ(r.changes[1].reproduced, Reproduced::yes);
+}
+
 // One run per factor, which scales the times of the baseline or of the one change.
 struct Series : test::SampleFiles {
   Series(const std::vector<double>& baseline, const std::vector<double>& change) {

@@ -240,16 +240,19 @@ TEST_F(SummaryTest, DeviceStatisticsAreMediansOverBlocksThatHaveThem) {
   store::Result result = ordinary(3);
   result.gpu.resize(result.blocks.size());
   for (int round = 0; round < 2; ++round) {  // the third round's statistics are missing
-    machine::GpuStatistics& gpu = result.gpu[static_cast<std::size_t>(round) * result.cases.size() + 2].together;
-    gpu.mean_utilisation = 0.9;
-    gpu.mean_sm_clock_hz = 1.5e9;
-    gpu.energy_j = 600;
+    store::ResultGpu& row = result.gpu[static_cast<std::size_t>(round) * result.cases.size() + 2];
+    row.ranks = result.ranks;
+    row.together.mean_utilisation = 0.9;
+    row.together.mean_sm_clock_hz = 1.5e9;
+    row.together.energy_j = 600;
   }
   const Summary summary = summarise(result);
   EXPECT_DOUBLE_EQ(summary.cases[2].gpu_utilisation, 0.9);
   EXPECT_DOUBLE_EQ(summary.cases[2].tokens_per_joule, 3 * 1000 / 600.0);
   EXPECT_TRUE(std::isnan(summary.cases[0].gpu_utilisation));
   EXPECT_TRUE(std::isnan(summary.cases[2].power_w));
+  for (store::ResultGpu& row : result.gpu) row.ranks = result.ranks - 1;  // the energy of one GPU is missing
+  EXPECT_TRUE(std::isnan(summarise(result).cases[2].tokens_per_joule));
 }
 
 TEST_F(SummaryTest, ThrottledRoundsAreNamedAndCount) {

@@ -101,6 +101,23 @@ TEST_F(Readers, HistoryNamesWhereACaseChanged) {
   EXPECT_EQ(with({write("ranks.h5", other)}).code, 3);
 }
 
+// As between two sides, the gate's share alone counts, also below the smallest effect.
+TEST_F(Readers, TheGateOfAHistoryMayBeBelowTheSmallestEffect) {
+  std::vector<std::string> arguments{"compare", "--history"};
+  for (int night = 1; night <= 10; ++night) {
+    store::Result result = test::samples::nothing_moved();
+    result.smallest_effect = 0.2;
+    result.created = fmt::format("2026-01-{:02}T03:00:00Z", night);
+    arguments.push_back(write(fmt::format("n{}.h5", night), result, (night < 7 ? 1 : 1.1) + 0.001 * (night % 3)));
+  }
+  for (const auto& [gate, code] : {std::pair{"slower", 0}, std::pair{"slower:5", 2}, std::pair{"slower:15", 0}}) {
+    std::vector<std::string> with_gate = arguments;
+    with_gate.emplace_back("--fail-on");
+    with_gate.emplace_back(gate);
+    EXPECT_EQ(say(with_gate).code, code) << gate;
+  }
+}
+
 TEST_F(Readers, CompareRefusesWhatIsUnlikeAndDoubtsWhatIsUnreliable) {
   const auto a = write("a.h5", test::samples::nothing_moved());
   store::Result other = test::samples::nothing_moved();

@@ -364,6 +364,21 @@ TEST_F(NextConfiguration, WithoutAWinnerTheNextConfigurationSaysSo) {
   result.config_text = std::string(model) + "baseline: {}\nsweep: {micro_batch_size: [2]}\n";
   EXPECT_THAT(next_of(result), AllOf(HasSubstr("Nothing is proven faster: the baseline stays as it was."),
                                      HasSubstr("Nothing is left to try")));
+  result.config_text += "ladder: [{overlap: {overlap_grad_reduce: false}}, {batches: {micro_batch_size: 2}}]\n";
+  EXPECT_THAT(next_of(result), AllOf(HasSubstr("\nladder:\n"), Not(HasSubstr("Nothing is left to try"))));
+}
+
+TEST_F(NextConfiguration, WhatIsSlowerAtOneSizeAloneStaysInItsList) {
+  const auto next_after = [&](double at_other_size) {
+    store::Result result = test::samples::sweep(
+        {"message_size=2 kB", "in_place=false", "in_place=false at message_size=2 kB"}, {1, 1, 2, 1.3, at_other_size});
+    result.config_text =
+        "workload: collective\nbackend: cpu\nbaseline: {message_size: 1 kB}\n"
+        "sweep: {message_size: [2 kB], in_place: [false]}\n";
+    return next_of(result);
+  };
+  EXPECT_THAT(next_after(1.6), HasSubstr("\n  in_place: [false]\n"));
+  EXPECT_THAT(next_after(2.6), AllOf(HasSubstr("# left out: in_place=false: slower"), Not(HasSubstr("\n  in_place:"))));
 }
 
 // The first fix of the ladder is the value that becomes the new baseline.

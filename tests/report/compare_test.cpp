@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "full_result.h"
 #include "golden.h"
 
 namespace harness::report {
@@ -43,6 +44,15 @@ TEST(Compare, Golden) {
   test::expect_golden("compare_runs.txt", show(six_files().report, Format::text));
 }
 
+TEST(Compare, SingleOperationsHaveNoNumbersOfTraining) {
+  Files files;
+  for (const char* name : {"a.h5", "b.h5"}) files.add(name, test::operations({"message_size=1 GB"}, {1, 1, 1e4}, 1.5));
+  files.compare(1);
+  EXPECT_THAT(show(files.report, Format::text), Not(HasSubstr("MFU")));
+  const Json side = Json::parse(show(files.report, Format::json))["comparison"]["cases"][0]["a"];
+  EXPECT_TRUE(side["mfu"].is_null() && side["tokens_per_second"].is_null()) << side;
+}
+
 TEST(Compare, Reproduction) {
   Files files;
   files.add("old.h5", test::samples::sweep({"precision=bf16", "micro_batch_size=2"}, {1, 1, 0.8, 0.9}));
@@ -52,6 +62,19 @@ TEST(Compare, Reproduction) {
   test::expect_golden("reproduce.txt", show(files.report, Format::text));
   const auto json = Json::parse(show(files.report, Format::json));
   EXPECT_EQ(json["reproduction"]["changes"][0]["reproduced"], "opposite");
+}
+
+TEST(Compare, WhatFailedLaterIsNotReproduced) {
+  Files files;
+  store::Result failed = test::samples::sweep({"precision=bf16"}, {1, 1, 0.8});
+  failed.cases[2].status = store::CaseStatus::failed;
+  files.add("old.h5", failed);
+  files.add("new.h5", test::samples::sweep({"precision=bf16"}, {1, 1, 0.8}));
+  const std::span<const analysis::ComparedFile> all(files.report.files);
+  files.report.answer = analysis::reproduce(all.front(), all.back());
+  const std::string text = show(files.report, Format::text);
+  EXPECT_THAT(text, HasSubstr("Of 1 change tried on both sides: 1 undecided."));
+  EXPECT_THAT(text, HasSubstr("  failed -20.0 %"));
 }
 
 TEST(Compare, WhatToKnowOfTheVerdictComesBeforeTheTable) {
@@ -155,6 +178,25 @@ TEST(Pooled, WhatFailedInAllRunsIsNotTheFastestChange) {
   }
   runs.pool();
   EXPECT_THAT(show(runs.report, Format::text), HasSubstr("Fastest proven change: micro_batch_size=2,"));
+}
+
+TEST(Pooled, AnotherTrainingIsNoProvenChange) {
+  const auto headline_of = [](const std::vector<std::string>& changes, const std::vector<double>& ratios) {
+    Files runs;
+    for (int run = 0; run < 3; ++run) {
+      store::Result result = test::samples::sweep(changes, ratios);
+      result.cases[2].tokens_per_step *= 2;
+      add_run(runs, std::move(result));
+    }
+    runs.pool();
+    return std::get<Paragraph>(compare_document(runs.report, true).sections[1].pieces[0]).text;
+  };
+  const std::string both = headline_of({"global_batch_size=32", "micro_batch_size=2"}, {1, 1, 1.6, 0.9});
+  EXPECT_THAT(both, HasSubstr("Fastest proven change: micro_batch_size=2,"));
+  EXPECT_THAT(both, HasSubstr(" Another training, per token: global_batch_size=32 "));
+  const std::string alone = headline_of({"global_batch_size=32"}, {1, 1, 1.6});
+  EXPECT_THAT(alone, HasSubstr("which agree. Another training, per token: global_batch_size=32"));
+  EXPECT_THAT(alone, Not(HasSubstr("proven change:")));
 }
 
 TEST(Pooled, AMovedControlComesFirst) {

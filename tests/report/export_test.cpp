@@ -58,6 +58,7 @@ TEST(Export, ASettingThatIsSlowerAtAnotherSizeIsLeftOut) {
   EXPECT_THAT(text, HasSubstr("NCCL_PROTO"));
   EXPECT_THAT(text, Not(HasSubstr("export NCCL_ALGO")));
   EXPECT_THAT(text, HasSubstr("but nccl_algo=AllReduce:Tree at message_size=1 GB is slower"));
+  EXPECT_THAT(text, Not(HasSubstr("but AllReduce:LL128 is faster")));
   EXPECT_THAT(exported(result, std::nullopt, "nccl_algo=AllReduce:Tree"), HasSubstr("export NCCL_ALGO"));
 }
 

@@ -98,7 +98,7 @@ TEST(Page, OfCollectivesHasBandwidthAndNoMfu) {
       test::samples::sweep({"message_size=2 kB", "message_size=1 GB", "collective=all_gather"}, {1, 1, 1.5, 100, 0.5});
   for (int c = 0; c < 5; ++c) {
     constexpr double bytes[] = {1e3, 1e3, 2e3, 1e9, 1e3};
-    result.points.push_back({c, c == 4 ? "all_gather" : "all_reduce", 10, bytes[c], c == 4 ? 0.75 : 1.5, 1e9, "sheet"});
+    result.points.push_back({c, c == 4 ? "all_gather" : "all_reduce", 10, bytes[c], c == 4 ? 0.75 : 1.5, 4e9, "sheet"});
   }
   for (store::ResultCase& row : result.cases) {
     row.tokens_per_step = row.model_flop_per_step = row.noncausal_flop_per_step = row.hardware_flop_per_step = 0;
@@ -110,7 +110,7 @@ TEST(Page, OfCollectivesHasBandwidthAndNoMfu) {
   const auto figure = text.find("<figure id=\"bandwidth\">");
   ASSERT_NE(figure, std::string::npos);
   const std::string whole = text.substr(figure, text.find("</figure>", figure) - figure);
-  for (const char* part : {"all_gather", "limit 1", "class=\"reference\"", "logarithmic"}) {
+  for (const char* part : {"all_gather", "limit 4", "At most 1", "class=\"reference\"", "logarithmic"}) {
     EXPECT_NE(whole.find(part), std::string::npos) << part;
   }
   EXPECT_NE(text.find("time per byte on the bus"), std::string::npos);

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "analysis/summary.h"
 #include "full_result.h"
 #include "golden.h"
@@ -81,6 +83,8 @@ TEST(ShowBreakdown, ShowsTheBestCaseUnlessOthersAreAskedFor) {
   EXPECT_THAT(headings({.cases = {other}}), ElementsAre("baseline", other));
   EXPECT_EQ(headings({.detail = Detail::full}).size(), findings.steps.size());
   EXPECT_THROW(headings({.cases = {"micro_batch_size=5"}}), Error);
+  EXPECT_THAT(write_text(breakdown_document(result, findings, {.cases = {"baseline_again"}})),
+              HasSubstr("The file has no profiled step of baseline_again.\n"));
 }
 
 // Findings on nodes are warnings; findings on one case are left to that case.
@@ -128,6 +132,16 @@ TEST(Show, SingleOperationsHaveNoNumbersOfTraining) {
     EXPECT_TRUE(row[key].is_null()) << key << " " << row[key];
   }
   for (const char* word : {"tokens/s", "MFU"}) EXPECT_THAT(shown(result), Not(HasSubstr(word)));
+}
+
+TEST(Show, AnImpossibleCaseHasNoLayout) {
+  store::Result result = test::samples::everything();
+  store::ResultCase& impossible = result.cases[7];
+  impossible.ranks = 0;  // as planned, see planned_result.cpp
+  impossible.layout = program::Layout();
+  const auto row = json_of(result)["cases"][7];
+  for (const char* key : {"ranks_used", "tensor_parallel", "pipeline_parallel", "data_parallel", "goodput"})
+    EXPECT_TRUE(row[key].is_null()) << key << " " << row[key];
 }
 
 TEST(Show, AnEmptyResultIsShownToo) {
@@ -213,6 +227,45 @@ std::string at_width(const store::Result& result, std::size_t width = 0) {
 // Rows are sizes and columns are settings. The headline counts sizes for each setting.
 TEST(Grid, Golden) {
   test::expect_golden("grid.txt", shown(grid()));
+}
+
+TEST(Grid, TheCommandToRepeatItChoosesTheSameCases) {
+  store::Result result = grid();
+  result.config_text = "name: nccl\n";
+  result.config_path = "nccl.yaml";
+  const auto command = [&] { return std::get<Listing>(configuration_section(result).pieces.at(1)).text; };
+  EXPECT_EQ(command(), "mpirun -np 4 harness sweep nccl.yaml");
+  result.argv = "harness sweep nccl.yaml --only in_place message_size allreduce_algorithm";
+  EXPECT_EQ(command(),
+            "mpirun -np 4 harness sweep nccl.yaml --only baseline 'message_size=1 GB' "
+            "allreduce_algorithm=halving_doubling in_place=false");
+}
+
+// A change at another size of an operation is held against the baseline at this size, and a size against none.
+TEST(Grid, ABreakdownComparesStepsOfOneSize) {
+  store::Result result = grid();
+  for (const int c : {0, 2, 5}) {
+    result.timeline.push_back(test::samples::interval(0, 0, "all_reduce", "world", "finish", 0, c + 1));
+    result.timeline.back().case_index = c;
+  }
+  const std::string text = shown_breakdown(result, Format::text);
+  const auto line_of = [&](const std::string& name) {
+    const std::size_t from = text.find("\nstep, profiled", text.find("\n" + name + "\n"));
+    return text.substr(from + 1, text.find('\n', from + 1) - from - 1);
+  };
+  EXPECT_THAT(line_of("message_size=1 GB"), ::testing::MatchesRegex("step, profiled +3.00 +100.0 %"));
+  EXPECT_THAT(line_of("allreduce_algorithm=halving_doubling at message_size=1 GB"),
+              ::testing::MatchesRegex("step, profiled +3.00 +6.00 +.3.00 +100.0 %"));
+}
+
+TEST(Grid, ErrorsOfTheControlCount) {
+  store::Result result = grid();
+  test::samples::block_of(result, 2, 3)->status = store::BlockStatus::failed;
+  const Table table = case_table(result, analysis::summarise(result)).table;
+  const auto errors = static_cast<std::size_t>(
+      std::ranges::find(table.columns, std::string_view("errors"), &Table::Column::heading) - table.columns.begin());
+  EXPECT_EQ(table.rows[0][errors].text, "0");
+  EXPECT_EQ(table.rows[1][errors].text, "1");
 }
 
 TEST(Grid, ANarrowTerminalHasTheVerdicts) {

@@ -59,6 +59,8 @@ TEST(Headline, NamesLostBlocks) {
 TEST(Headline, OfSizesSaysWhatWasReached) {
   const std::string with_setting = said(operations({"message_size=1 GB", "in_place=false"}, {1, 1, 100, 1.2}, 1.5));
   EXPECT_THAT(with_setting, HasSubstr("12.9 ms at 1 kB. in_place=false: slower at 1 of 1 size."));
+  EXPECT_THAT(said(operations({"message_size=1 GB"}, {1, 1, 0.05}, 1.5)),
+              ::testing::StartsWith("Highest busbw: 23"));  // of 2330 GB/s
   EXPECT_THAT(said(operations({"gemm=large"}, {1, 1, 0.5}, 0)),
               ::testing::MatchesRegex("Highest rate: [0-9.]+ GFLOP/s at large. Shortest time: [0-9.]+ ms at large\\."));
 }
@@ -94,6 +96,8 @@ using ::testing::AllOf;
 TEST(WhatIsSaid, TheThresholdIsWhatItIs) {
   EXPECT_EQ(analysis::threshold_words(0.1), "+10 % or -9.09 %");
   EXPECT_EQ(analysis::within_threshold_words(0.1), "between -9.09 % and +10 %");
+  EXPECT_EQ(interval_heading(0.95), "95 % interval");
+  EXPECT_EQ(interval_heading(0.9999), "99.99 % interval");
   store::Result result = test::samples::sweep({"a=1"}, {1, 1, 0.9});
   result.smallest_effect = 0.1;
   EXPECT_THAT(shown(result), HasSubstr("clear +10 % or"));
@@ -107,6 +111,9 @@ TEST(WhatIsSaid, BlocksThatCountNothingAreMarkedAtTheVerdict) {
   const std::string text = replaced(write_text(show_document(result, summary)), {{'\n', " "}});
   EXPECT_THAT(text, AllOf(HasSubstr("faster [1]"),
                           HasSubstr("[1] precision=bf16: without 2 of its 6 blocks, too far off its others")));
+  summary.levels.front().set_aside = {{0, 1, 24}};
+  EXPECT_THAT(write_text(show_document(result, summary)),
+              HasSubstr("[1] baseline: without 1 of its 24 blocks (the control's included), too far off its others"));
 }
 
 using ::testing::Not;

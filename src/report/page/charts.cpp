@@ -62,7 +62,7 @@ std::string caption_of(const store::Result& result, const analysis::Summary& sum
   if (summary.predicted)
     return fmt::format("Bars: predicted change against the baseline. Shaded: {}, too close to call.", within);
   return fmt::format(
-      "Bars: change against the baseline. Whiskers: {:.3g} % intervals, which hold for all comparisons together; one "
+      "Bars: change against the baseline. Whiskers: {:.6g} % intervals, which hold for all comparisons together; one "
       "without its end goes on beyond the drawing. Shaded: {}, the effects too small to matter; a verdict must clear "
       "them. baseline_again is the baseline once more, as a control.",
       100 * result.confidence, within);
@@ -241,6 +241,7 @@ std::optional<report::Figure> bandwidth_chart(const store::Result& result, const
   LineChart chart{.title = "bus bandwidth, GB/s", .x_title = "size of the message", .x = {}, .up = {}, .lines = {}};
   chart.x = logarithmic_axis(sizes_to_mark(curves), [](double bytes) { return show_bytes(bytes); });
   std::vector<double> values;
+  double highest = 0;            // of what was measured
   std::set<std::string> limits;  // of the largest message, each shown once
   for (const auto& [name, curve] : curves) {
     const std::string swatch = swatches[figure.legend.size() % swatches.size()];
@@ -249,6 +250,7 @@ std::optional<report::Figure> bandwidth_chart(const store::Result& result, const
     for (const auto& [bytes, rates] : curve) {
       line.points.emplace_back(bytes, rates->bus_bytes_per_s);
       limit.points.emplace_back(bytes, rates->limit_bytes_per_s);
+      highest = std::max(highest, rates->bus_bytes_per_s.value_or(0));
       for (const auto& value : {rates->bus_bytes_per_s, rates->limit_bytes_per_s}) values.push_back(value.value_or(0));
     }
     if (const auto& known = limit.points.back().second; known && limits.insert(in_gigabytes(*known)).second)
@@ -261,8 +263,7 @@ std::optional<report::Figure> bandwidth_chart(const store::Result& result, const
       "size the fastest. {}",
       analysis::is_grid(result) ? "setting" : "collective",
       limits.empty() ? "No limit of the links is known." : "Dashed: what the links allow.");
-  chart.draw(figure, fmt::format("At most {} GB/s; all numbers are in the table below.",
-                                 in_gigabytes(*std::ranges::max_element(values))));
+  chart.draw(figure, fmt::format("At most {} GB/s; all numbers are in the table below.", in_gigabytes(highest)));
   return figure;
 }
 

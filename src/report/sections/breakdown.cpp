@@ -250,10 +250,10 @@ Section breakdown_section(const store::Result& result, const analysis::Findings&
       "stated links; 0 for what needs no time); empty where the limit is not known.",
       analysis::step_in_parts(result),
       config::traits_of(result.backend).predicts() ? "" : ", outside the timed blocks")});
-  const analysis::StepFindings* baseline = nullptr;
   for (const analysis::StepFindings& step : findings.steps) {
-    add_step(result, findings, step, baseline, section);
-    if (result.at(step).role() == store::CaseRole::baseline) baseline = &step;
+    const std::int32_t reference = result.at(step).reference;  // of an operation, the baseline at its size
+    const bool compares = reference != step.case_index;
+    add_step(result, findings, step, compares ? findings.step_of_case(reference) : nullptr, section);
   }
   return section;
 }

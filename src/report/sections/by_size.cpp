@@ -156,8 +156,10 @@ class TableBySize {
   void add_errors() {
     add({.heading = "errors", .worth = 10}, [&](std::size_t i) {
       int failed = 0;
-      for (const SettingColumn& setting : settings_) {
-        if (setting.at[i] != nullptr) failed += analysis::failed_blocks(result_, setting.at[i]->case_index);
+      for (const analysis::CaseSummary& row : summary_.cases) {  // the control, too, which has no column of its own
+        const std::int32_t size = sizes_[i]->case_index;
+        if (row.case_index == size || result_.at(row).reference == size)
+          failed += analysis::failed_blocks(result_, row.case_index);
       }
       return Cell(std::to_string(failed));
     });

@@ -100,7 +100,7 @@ std::string brief_name(const store::Result& result, const analysis::CaseSummary&
 std::string legend_of_mfu(const store::Result& result, const analysis::Summary& summary) {
   constexpr std::size_t max_named = 3;
   const analysis::CaseSummary* baseline = summary.baseline();
-  const auto has_mfu = [](const analysis::CaseSummary& row) { return row.mfu.value_or(0) > 0; };  // 0: no FLOP
+  const auto has_mfu = [](const analysis::CaseSummary& row) { return row.mfu.has_value(); };
   if (baseline == nullptr || !has_mfu(*baseline)) return "";
   std::vector<std::string> names;
   for (const analysis::CaseSummary& row : summary.cases) {
@@ -120,8 +120,9 @@ std::vector<std::string> case_notes(const analysis::CaseSummary& row, const anal
   for (const analysis::LevelFindings& level : summary.levels) {
     for (const analysis::LevelFindings::SetAside& aside : level.set_aside) {
       if (aside.case_index != row.case_index) continue;
-      notes.push_back(
-          fmt::format("without {} of its {}, too far off its others", aside.set_aside, plural(aside.blocks, "block")));
+      const bool with_control = aside.blocks > row.blocks;  // the baseline's copy is in its group
+      notes.push_back(fmt::format("without {} of its {}{}, too far off its others", aside.set_aside,
+                                  plural(aside.blocks, "block"), with_control ? " (the control's included)" : ""));
     }
   }
   return notes;

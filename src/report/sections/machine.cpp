@@ -100,7 +100,7 @@ std::string change_line(const store::Result& result, const analysis::Summary& su
   }
   const int comparisons = analysis::declared_comparisons(result);
   std::string line =
-      fmt::format("Change: {} against the baseline{}, {}; {:.3g} % intervals", what_changes(result),
+      fmt::format("Change: {} against the baseline{}, {}; {:.6g} % intervals", what_changes(result),
                   analysis::is_grid(result) ? " at the same size" : "",
                   summary.levels.empty() ? "paired within rounds" : "each block at the machine's level of its time",
                   100 * result.confidence);
@@ -149,6 +149,20 @@ Table hosts_table(const store::Result& result) {
   return table;
 }
 
+// The words of --only, if the sweep was started with --only or with the sizes -b and -e, which choose cases, too.
+std::string selection_of(const store::Result& result) {
+  const auto has = [&](std::string_view option) { return result.argv.find(option) != std::string::npos; };
+  if (!has(" --only") && !has(" -b") && !has(" --minbytes")) return "";
+  std::string words = " --only";
+  for (const store::ResultCase& row : result.cases) {
+    // The control and a setting at another size follow from the others.
+    const bool follows =
+        !store::is_reference(row.role()) && result.case_at(row.reference).role() == store::CaseRole::point;
+    if (!follows && row.role() != store::CaseRole::control) words += " " + shell_word(one_line(row.name));
+  }
+  return words;
+}
+
 std::string command_line(const store::Result& result) {
   const std::string config = shell_word(one_line(result.config_path));
   std::string line = fmt::format("mpirun -np {} harness sweep {}", result.ranks, config);
@@ -157,7 +171,7 @@ std::string command_line(const store::Result& result) {
     line = fmt::format("harness sweep {} --ranks {} --ranks-per-node {}", config, result.ranks, per_node);
   }
   for (const std::string& setting : result.overrides) line += " --set " + shell_word(one_line(setting));
-  return line;
+  return line + selection_of(result);
 }
 
 std::string channels_of(const store::ResultNcclCall& call) {

@@ -39,15 +39,18 @@ std::string headline_of(const analysis::Pool& pool, const CompareReport& report)
                       "repeats; no verdict below counts.",
                       how_much(known_change(*control), per_what(first)));
   }
-  std::vector<KnownChange> changes;
+  std::vector<KnownChange> changes, other_trainings;
   for (const analysis::PooledCase& row : pool.cases) {
     // The amount of hardware is not a setting that could be better.
     const bool scales = config::purpose_of(row.planned->variable) == config::Purpose::scale;
-    if (row.role == store::CaseRole::change && !scales) changes.push_back(known_change(row));
+    if (row.role != store::CaseRole::change || scales) continue;
+    (row.runs.front().row->another_training ? other_trainings : changes).push_back(known_change(row));
   }
-  if (changes.empty()) return runs + "Only baselines or numbers of ranks were measured: there is no change to judge.";
-  const std::string text = what_moved(std::move(changes), pool.smallest_effect, per_what(first));
-  return runs + (text.empty() ? "No change has a verdict; the table says why." : text);
+  if (changes.empty() && other_trainings.empty())
+    return runs + "Only baselines or numbers of ranks were measured: there is no change to judge.";
+  const std::string text =
+      what_moved(std::move(changes), pool.smallest_effect, per_what(first)) + other_trainings_words(other_trainings);
+  return runs + (text.empty() ? "No change has a verdict; the table says why." : std::string(trim(text)));
 }
 
 // "-14.9 % in a.h5 to -4.1 % in c.h5"
@@ -212,7 +215,8 @@ Answer text_of(const analysis::Reproduction& reproduction, const CompareReport&,
     std::vector<Cell> cells{case_cell(row.name)};
     for (const analysis::Change* side : {&row.first, &row.second}) {
       const bool none = side->judgement.verdict == analysis::Verdict::none;
-      cells.push_back(fmt::format("{} {}", none ? "no verdict" : analysis::name_of(side->judgement.verdict),
+      const bool failed = side->judgement.reason == analysis::Reason::failed;
+      cells.push_back(fmt::format("{} {}", none && !failed ? "no verdict" : analysis::name_of(side->judgement),
                                   change_words(side->ratio)));
       cells.push_back(interval_words(side->low, side->high));
       cells.push_back(side->n > 0 ? std::to_string(side->n) : "");
