@@ -209,7 +209,21 @@ Condition condition_of(const config::Faults& faults, const config::Hardware& har
   return condition;
 }
 
-std::vector<int> marks_of(const program::ProgramSet& set, const Network& network, const Condition& condition) {
+RingLinks ring_links(program::Layout layout, int context, int rank, const Network& network,
+                     const Condition& condition) {
+  layout[program::Axis::data] /= context;
+  layout[program::Axis::context] = context;
+  RingLinks links;
+  for (int i = 0; i < context; ++i) {
+    const int other = layout.neighbour(rank, program::Axis::context, i);
+    links.within_node = links.within_node && network.node_of[other] == network.node_of[rank];
+    links.left = std::min(links.left, condition.network_of(other));
+  }
+  return links;
+}
+
+std::vector<int> marks_of(const program::ProgramSet& set, const Network& network, const Condition& condition,
+                          int context) {
   const program::Layout& layout = set.layout;
   std::vector<int> marks(layout.ranks(), 0);
   refine(marks, [&](int rank) { return std::pair(condition.clock_of(rank), condition.network_of(rank)); });
@@ -221,6 +235,12 @@ std::vector<int> marks_of(const program::ProgramSet& set, const Network& network
     refine(marks, [&](int rank) {
       const int instance = instances.of_rank[rank];
       return instance < 0 ? program::Spread{} : spreads[instance];
+    });
+  }
+  if (context > 1) {
+    refine(marks, [&](int rank) {
+      const RingLinks links = ring_links(layout, context, rank, network, condition);
+      return std::pair(links.within_node, links.left);
     });
   }
   for (const auto& [axis, offset] : directions_of(set)) {

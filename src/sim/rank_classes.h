@@ -76,8 +76,19 @@ struct Condition {
 /// or if the hardware lacks a number that it needs.
 Condition condition_of(const config::Faults& faults, const config::Hardware& hardware, const Network& network);
 
+/// The links of the ranks that share a sequence.
+struct RingLinks {
+  bool within_node = true;
+  double left = 1;  // the smallest share of its part of the network that any of them has
+};
+/// `context`: how many ranks share a sequence with `rank`, itself included. They are a part of the data axis, but
+/// numbered directly after the tensor axis, as in Megatron-LM.
+RingLinks ring_links(program::Layout layout, int context, int rank, const Network& network, const Condition& condition);
+
 /// Returns marks for RankClasses, by rank: different where the condition of the hardware differs, or the placement of
-/// the ranks that it communicates with. On nodes that are all filled alike, only faults make a difference.
-std::vector<int> marks_of(const program::ProgramSet& set, const Network& network, const Condition& condition);
+/// the ranks that it communicates with. On nodes that are all filled alike, only faults make a difference. `context`:
+/// as in ring_links(); no group of the set stands for these ranks.
+std::vector<int> marks_of(const program::ProgramSet& set, const Network& network, const Condition& condition,
+                          int context);
 
 }  // namespace harness::sim
