@@ -70,11 +70,12 @@ struct Condition {
 ///   issue 1412 has 33 of 93 GB/s.
 /// - acs_on: 56 % of the part, before ACS was set right (NVIDIA/nccl issue 949, A100 with HDR). No effect without
 ///   GPUDirect, because then nothing passes between GPU and adapter.
-/// - socket_fallback: the stated rate of a node, divided by its ranks; no_gpudirect and acs_on then have no effect.
+/// - socket_fallback: a node sends at the stated rate; no_gpudirect and acs_on then have no effect.
 ///
 /// Links within a node are NVLink and not affected. Throws Error if a fault names a rank or node that does not exist,
 /// or if the hardware lacks a number that it needs.
-Condition condition_of(const config::Faults& faults, const config::Hardware& hardware, const Network& network);
+Condition condition_of(const config::Faults& faults, const config::Hardware& hardware, const Network& network,
+                       const config::Calibration& calibration);
 
 /// The links of the ranks that share a sequence.
 struct RingLinks {

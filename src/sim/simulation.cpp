@@ -69,7 +69,8 @@ Simulation::Simulation(program::ProgramSet programs, const config::Settings& set
                        const config::Experiment& experiment, const Network& network, const Slowdown& slowdown)
     : set_(program::lower(std::move(programs), config::fused_for(experiment, settings))),
       network_(with_faults(network, faults_of(experiment, settings))),
-      condition_(condition_of(faults_of(experiment, settings), hardware_of(experiment), network_)),
+      condition_(
+          condition_of(faults_of(experiment, settings), hardware_of(experiment), network_, *experiment.calibration)),
       classes_(set_, marks_of(set_, network_, condition_, settings.context())) {
   const config::Calibration& calibration = *experiment.calibration;
   const Device device = device_of(experiment, settings.precision, multiplies(set_));

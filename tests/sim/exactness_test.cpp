@@ -72,8 +72,8 @@ void expect_all_ranks_agree(const program::Layout& layout, const config::Faults&
   const program::ProgramSet set = step_of(layout, context), all = program::expand(set);
   Network network = nodes_of(layout.ranks(), per_node);
   network.node_of = places(faults, network.node_of);
-  const Condition condition = condition_of(faults, hopper_gpu(), network);
   const config::Calibration calibration = realistic();
+  const Condition condition = condition_of(faults, hopper_gpu(), network, calibration);
   config::Settings settings;
   settings.layout[Axis::context] = context;
   const auto simulated = [&](const RankClasses& classes) {
