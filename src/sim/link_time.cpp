@@ -104,12 +104,12 @@ double inside_seconds(double bytes, double ranks, double passes, const Network& 
 
 double between_seconds(double bytes, const Spread& spread, double passes, const Network& network,
                        const config::Calibration& c) {
-  constexpr double most_of_nvlink = 0.75;
+  const double most_of_links = c.within_node ? c.within_node->share : 0.75;
   const double n = spread.ranks, nodes = spread.nodes, g = spread.most_on_a_node, log_nodes = std::log2(nodes);
   const bool all_reduce = passes > 1, inside = g > 1 && network.rank_bytes_per_s > 0;
   const double adapters = network_rate(spread, network) * spread.network;
   double rate = adapters * network_share(network, c);
-  if (inside) rate = std::min(rate, network.rank_bytes_per_s * most_of_nvlink);
+  if (inside) rate = std::min(rate, network.rank_bytes_per_s * most_of_links);
   const double part = passes * (n - 1) / n;
   if (c.network_hop_s == 0)  // measured on this number of nodes: the start includes all steps
     return c.network_start_s + bytes * (part / rate);

@@ -193,6 +193,24 @@ TEST(Calibrated, HasTheLinksWithinANodeToo) {
   EXPECT_THAT(hardware_text(m, found), AllOf(HasSubstr("network: "), HasSubstr("nvlink: ")));
 }
 
+// Links within a node that are as fast as the network hold up no collective between nodes.
+TEST(Calibrated, TakesAsLongBetweenNodesAsMeasured) {
+  Noise noise;
+  Measured m = two_nodes_of_two(noise);
+  m.within_node["all_reduce"] = m.within_node["send"] = straight(20e-6, 1e9, noise);
+  const Calibrated found = calibrated_by(m);
+  const sim::Network network{.rank_bytes_per_s = found.link_bytes_per_s,
+                             .node_bytes_per_s = found.node_bytes_per_s,
+                             .switches_reduce = false,
+                             .node_of = {0, 0, 1, 1}};
+  constexpr double bytes = 5e5;
+  const sim::Spread spread{4, 2, 2, 1};
+  const double predicted_s =
+      sim::collective_seconds(program::Collective::all_reduce, bytes, spread, network, found.calibration);
+  const double measured_s = m.communications["all_reduce"].seconds_at(bytes);
+  EXPECT_NEAR(predicted_s, measured_s, 0.1 * measured_s);
+}
+
 TEST(Calibrated, NeedsAProductAndSomethingThatMovesMemory) {
   Measured m = node_of_two();
   m.peak_flops.clear();
