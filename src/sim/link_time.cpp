@@ -192,10 +192,16 @@ CollectiveTime::CollectiveTime(program::Collective kind, const Spread& spread, c
       calibration_(calibration),
       effects_(nccl_effects(kind, spread, network, settings)) {
   if (!effects_) return;
+  // Where faults take network away, NCCL's own choice can lose more than the forced one: the ratio of the two then
+  // falls faster than the law rises. But no choice takes longer without faults.
+  Spread healthy = spread;
+  healthy.network = 1;
+  const NcclEffects of_healthy = nccl_effects(kind, healthy, network, settings);
   std::vector<config::CurvePoint> points;
   for (int i = 0; i <= points_of_octave * octaves; ++i) {
     const double bytes = std::exp2(static_cast<double>(i) / points_of_octave);
-    points.push_back({bytes, law(bytes) * effects_(bytes).slower});
+    const double least_s = collective_seconds(kind, bytes, healthy, network, calibration) * of_healthy(bytes).slower;
+    points.push_back({bytes, std::max(least_s, law(bytes) * effects_(bytes).slower)});
   }
   rising_ = config::Curve(std::move(points)).rising();
 }
