@@ -145,7 +145,7 @@ void keep_timeline(const plan::Plan& plan, std::size_t case_index, const Machine
   const machine::Topology topology = plan::under_faults(e, planned.settings, machine.topology());
   program::LeastTimes limits(set, topology.node_of, links_of(e, planned));
   add_timeline(recorder.draft(), static_cast<int>(case_index), set, outcome.samples, limits,
-               planned.settings.context());
+               planned.settings.sequence_ranks());
   for (const job::Samples& s : outcome.samples) recorder.warn(s.warnings);
 }
 

@@ -15,6 +15,7 @@
 #include "support/errors.h"
 #include "support/soak.h"
 #include "workloads/gpt/gpt.h"
+#include "workloads/workload.h"
 
 namespace harness::sim {
 namespace {
@@ -148,6 +149,20 @@ TEST(PredictedContext, PassesKeysOverTheLinksThatFaultsLeave) {
   dealt.tensor_across_nodes = true;
   const std::vector<int> pairs{0, 0, 1, 1};  // the job has the first two ranks
   EXPECT_GT(of_two_ranks_s(2, pairs, dealt), 1.2 * of_two_ranks_s(1, pairs, dealt));
+}
+
+// The layout may describe a model's step beside an operation that each rank repeats by itself.
+TEST(PredictedContext, LeavesARepeatedOperationAlone) {
+  const config::Experiment e = experiment("harness", "dgx-h100");
+  const auto step_s = [&](int context) {
+    config::Settings s;
+    s.workload = "attention";
+    s.precision = config::Precision::bf16;
+    s.layout[program::Axis::context] = context;
+    const program::ProgramSet set = workloads::build_programs({}, s, {{program::Axis::data, 2}});
+    return Simulation(set, s, e, network_of(e, {0, 0})).step_s();
+  };
+  EXPECT_EQ(step_s(2), step_s(1));
 }
 
 // One byte a second instead of one gigabyte: years, which would not fit in virtual time.
