@@ -357,7 +357,7 @@ std::string calibration_text(const Measured& m, const Calibrated& found, const W
   text += fmt::format(
       "calibrated:\n  gpus: [{}]\n  ranks: {} to {}\n  hidden: {} to {}\n  sequence: {} to {}\n  message_bytes: 1 to "
       "{}\n",
-      hardware, m.ranks, m.ranks, model.hidden, model.hidden, model.sequence, model.sequence,
+      quoted(hardware), m.ranks, m.ranks, model.hidden, model.hidden, model.sequence, model.sequence,
       std::max<std::int64_t>(4, m.largest_message_bytes));  // at least the closing all-reduce
   return text;
 }

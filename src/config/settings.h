@@ -259,6 +259,9 @@ struct Settings {
   int compute_threads(int cores) const { return threads > 0 ? threads : std::max(1, cores - loader_threads()); }
   /// Ranks that share a sequence.
   int context() const { return layout[program::Axis::context]; }
+  /// Ranks that share a sequence of this workload. Of a repeated operation, each rank runs its own, and the layout may
+  /// describe the step of a model.
+  int sequence_ranks() const { return workload == training_workload ? context() : 1; }
   /// Ranks that hold one copy of the model, and those that share sequences with them. May exceed an int: a
   /// configuration may have any values.
   std::int64_t replica_ranks() const {

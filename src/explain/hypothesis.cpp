@@ -317,7 +317,9 @@ void Suspects::add_narrow_pcie(const config::Faults& known, const sim::Network& 
   };
   // The share of a rank's part of the network that all of its lanes carry.
   constexpr double little = 1e-3;
-  const sim::Condition narrow = sim::condition_of(with_pcie(little), *model_.reference().experiment.hardware, network);
+  const config::Experiment& experiment = model_.reference().experiment;
+  const sim::Condition narrow =
+      sim::condition_of(with_pcie(little), *experiment.hardware, network, *experiment.calibration);
   const auto first_there = std::ranges::find(network.node_of, place) - network.node_of.begin();
   const double carried = narrow.network_of(of_node ? static_cast<int>(first_there) : place) / little;
   const double part = share_that_fits(known, reach.affected, [&](double s) { return with_pcie(s / carried); });

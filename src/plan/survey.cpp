@@ -191,7 +191,7 @@ Survey Surveyor::survey(const PlannedCase& the_case) {
   if (!fresh) return s;
   s = survey_step(the_case);
   // If ranks share a sequence, the Programs count only a rank's own queries and keys.
-  const int others = settings.context() - 1;
+  const int others = settings.sequence_ranks() - 1;
   program::Flop of_others = attention_flop(built_, false);
   of_others = {of_others.model * others, of_others.noncausal * others};
   const double again = attention_flop(built_, true).model * others;
@@ -217,7 +217,7 @@ Budget budget(const config::Model& model, config::BackendKind backend, const Pla
                                                  config::fused_for(backend, planned.settings));
   Budget longest;
   for (std::size_t role = 0; role < set.roles.size(); ++role) {
-    Budget b = budget_of(set.roles[role], rates, planned.settings.context());
+    Budget b = budget_of(set.roles[role], rates, planned.settings.sequence_ranks());
     if (role > 0 && b.least_s <= longest.least_s) continue;
     longest = std::move(b);
     longest.role = static_cast<std::int64_t>(role);

@@ -88,12 +88,13 @@ Spread spread_of(const Group& group, const Layout& layout, int rank, std::span<c
   Spread spread{static_cast<int>(members.size()), static_cast<int>(on_node.size()), 1, 1};
   for (const auto& [node, count] : on_node) spread.most_on_a_node = std::max(spread.most_on_a_node, count);
   if (spread.nodes == 1) return spread;
-  // All ranks of this node that are in some instance of the group; the instances are spread alike.
+  // Instances that stay within this node do not use its network.
   std::set<int> first_members;
   for (int other = 0; other < layout.ranks(); ++other) {
     if (node_of[other] != node_of[rank]) continue;
     const std::vector<int> of_other = group.members(layout, layout.coordinates(other));
-    if (!of_other.empty()) first_members.insert(of_other.front());
+    const auto is_elsewhere = [&](int member) { return node_of[member] != node_of[rank]; };
+    if (std::ranges::any_of(of_other, is_elsewhere)) first_members.insert(of_other.front());
   }
   spread.instances_on_a_node = static_cast<int>(first_members.size());
   return spread;

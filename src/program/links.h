@@ -22,7 +22,7 @@ namespace harness::program {
 struct Spread {
   int ranks = 1, nodes = 1;
   int most_on_a_node = 1;
-  int instances_on_a_node = 1;                      // of the group: they use a node's network at the same time
+  int instances_on_a_node = 1;                      // that use a node's network at the same time
   auto operator<=>(const Spread&) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 misreads it
 };
 /// `rank`: a member of the instance.

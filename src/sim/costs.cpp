@@ -108,7 +108,7 @@ class Costs {
       };
       // Ranks that share a sequence each have a part of the queries and meet all keys.
       const program::AttentionShape* attention = attention_of(op.action);
-      const int parts = attention != nullptr ? settings_.context() : 1;
+      const int parts = attention != nullptr ? settings_.sequence_ranks() : 1;
       double seconds = seconds_by(*curve, parts * program::work_of(program, op.action), law);
       if (computes) seconds *= device_.flops / device.flops;  // slower clocks slow down computation only
       if (attention == nullptr || parts == 1) return seconds;
@@ -124,9 +124,9 @@ class Costs {
         // Ranks that share a sequence each have a part of the queries and meet all keys, one part after the other.
         // Documents of a sequence are as efficient as sequences of their length.
         const auto keys = std::max<std::int64_t>(1, std::llround((1 - of.unseen) * static_cast<double>(s.key_length)));
-        const double alone_s = attention_seconds(settings_.context() * program::flop_of(op.action).model, keys,
+        const double alone_s = attention_seconds(settings_.sequence_ranks() * program::flop_of(op.action).model, keys,
                                                  s.head_dim, backward, device, calibration_);
-        return settings_.context() > 1 ? ring_seconds(rank_class, s, backward, alone_s, device) : alone_s;
+        return settings_.sequence_ranks() > 1 ? ring_seconds(rank_class, s, backward, alone_s, device) : alone_s;
       }
       // Unfused attention computes the full square, without skipping the upper triangle.
       const auto product = [&](std::int64_t n, std::int64_t k) {
@@ -178,40 +178,19 @@ class Costs {
   double ring_seconds(int rank_class, const program::AttentionShape& s, bool backward, double alone_s,
                       const Device& device) const {
     constexpr double start_s = 20e-6, share_of_nvlink = 0.8, bytes_of_sum = 12, disturbs = 0.05;
-    const int others = settings_.context() - 1;
-    const std::vector<int> ring = ring_of(classes_.list()[rank_class].first_rank);
-    bool within = true;
-    double left = 1;  // the smallest share of its part of the network that any rank of the ring has
-    for (const int rank : ring) {
-      within = within && network_.node_of[rank] == network_.node_of[ring.front()];
-      left = std::min(left, condition_.network_of(rank));
-    }
-    require_links(within, !within);
-    const double rate = within ? network_.rank_bytes_per_s * share_of_nvlink
-                               : network_.node_bytes_per_s / std::max(1, network_.ranks_of_node) *
-                                     network_share(network_, calibration_) * left;
+    const int others = settings_.sequence_ranks() - 1;
+    const RingLinks links = ring_links(classes_.set().layout, settings_.sequence_ranks(),
+                                       classes_.list()[rank_class].first_rank, network_, condition_);
+    require_links(links.within_node, !links.within_node);
+    const double rate = links.within_node ? network_.rank_bytes_per_s * share_of_nvlink
+                                          : network_.node_bytes_per_s / std::max(1, network_.ranks_of_node) *
+                                                network_share(network_, calibration_) * links.left;
     const auto tokens = static_cast<double>(s.batch * s.key_length * s.head_dim);
     const double keys_bytes = 2 * element_bytes() * tokens * static_cast<double>(s.kv_heads());
     const double ring_s = (backward ? 2 : 1) * others * (start_s + keys_bytes / rate);
     const double sums_s = (backward ? 2 : 1) * others *
                           memory_seconds(bytes_of_sum * tokens * static_cast<double>(s.heads), device, calibration_);
     return std::max(alone_s, ring_s) + sums_s + disturbs * ring_s;
-  }
-
-  // Returns the ranks that share a sequence with this one. They are a part of the data axis, but numbered directly
-  // after the tensor axis, as in Megatron-LM.
-  std::vector<int> ring_of(int rank) const {
-    const int ranks = settings_.context();
-    program::Layout layout = classes_.set().layout;
-    layout[program::Axis::data] /= ranks;
-    layout[program::Axis::context] = ranks;
-    program::Coordinates at = layout.coordinates(rank);
-    std::vector<int> ring;
-    for (int i = 0; i < ranks; ++i) {
-      at[program::Axis::context] = i;
-      ring.push_back(layout.rank(at));
-    }
-    return ring;
   }
 
   Cost communication_cost(int rank_class, const program::Operation& op) {
@@ -259,7 +238,8 @@ class Costs {
     double seconds = time.seconds(bytes);
     // Hidden communication still takes its share of the device (Transformer Engine's userbuffers).
     const bool divided = kind == program::Collective::all_gather || kind == program::Collective::reduce_scatter;
-    if (settings_.tp_overlap && divided && where.nodes == 1 && over_tensor) {
+    const bool hides = settings_.tp_overlap && settings_.workload == config::training_workload;
+    if (hides && divided && where.nodes == 1 && over_tensor) {
       const double hidden = calibration_.tensor_hidden;
       seconds *= 1 - hidden + calibration_.taken_by_communication * hidden;
     }

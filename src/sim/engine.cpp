@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "program/operation.h"
+#include "sim/link_time.h"
 
 namespace harness::sim {
 namespace {
@@ -18,6 +19,14 @@ namespace {
 using program::GroupId;
 using program::Operation;
 using program::OperationId;
+
+constexpr Ticks longest = 1'000'000'000'000'000'000;  // 278 h
+
+[[noreturn]] void fail_too_long() {
+  throw NotPredicted(
+      "the step takes more than 278 h, the most that is predicted: a rate of the hardware, of `fabric` or of `faults` "
+      "is far too low, or has the wrong unit");
+}
 
 // Work that proceeds at a changing rate.
 struct Work {
@@ -303,6 +312,7 @@ class Engine {
   }
 
   void end(int c, OperationId id) {
+    if (now_ > longest) fail_too_long();
     RankTimeline& timeline = timelines_[c];
     times(c, id).end = step_.length = now_;
     ++ended_[c];
@@ -363,6 +373,7 @@ class Engine {
 }  // namespace
 
 Ticks ticks_of(double seconds) {
+  if (!(seconds * ticks_per_second <= static_cast<double>(longest))) fail_too_long();
   return std::llround(seconds * ticks_per_second);
 }
 

@@ -11,6 +11,7 @@ namespace harness::sim {
 /// Virtual time in picoseconds: sums are exact, and the longest steps take a few hours.
 using Ticks = std::int64_t;
 inline constexpr double ticks_per_second = 1e12;
+/// Throws NotPredicted beyond 278 hours, of which 64 bits hold the sum of a few.
 Ticks ticks_of(double seconds);
 inline double seconds_of(Ticks ticks) {
   return static_cast<double>(ticks) / ticks_per_second;
@@ -61,7 +62,7 @@ struct SimulatedStep {
 /// slow each other down as their costs say. Deterministic: the times of a rank do not depend on how ranks are divided
 /// into classes.
 ///
-/// The set must be sound (program::verify()): then every operation ends.
+/// The set must be sound (program::verify()): then every operation ends. Throws NotPredicted beyond 278 hours.
 SimulatedStep simulate(const RankClasses& classes, const CostOf& cost);
 
 }  // namespace harness::sim

@@ -104,12 +104,12 @@ double inside_seconds(double bytes, double ranks, double passes, const Network& 
 
 double between_seconds(double bytes, const Spread& spread, double passes, const Network& network,
                        const config::Calibration& c) {
-  constexpr double most_of_nvlink = 0.75;
+  const double most_of_links = c.within_node ? c.within_node->share : 0.75;
   const double n = spread.ranks, nodes = spread.nodes, g = spread.most_on_a_node, log_nodes = std::log2(nodes);
   const bool all_reduce = passes > 1, inside = g > 1 && network.rank_bytes_per_s > 0;
   const double adapters = network_rate(spread, network) * spread.network;
   double rate = adapters * network_share(network, c);
-  if (inside) rate = std::min(rate, network.rank_bytes_per_s * most_of_nvlink);
+  if (inside) rate = std::min(rate, network.rank_bytes_per_s * most_of_links);
   const double part = passes * (n - 1) / n;
   if (c.network_hop_s == 0)  // measured on this number of nodes: the start includes all steps
     return c.network_start_s + bytes * (part / rate);
@@ -192,10 +192,16 @@ CollectiveTime::CollectiveTime(program::Collective kind, const Spread& spread, c
       calibration_(calibration),
       effects_(nccl_effects(kind, spread, network, settings)) {
   if (!effects_) return;
+  // Where faults take network away, NCCL's own choice can lose more than the forced one: the ratio of the two then
+  // falls faster than the law rises. But no choice takes longer without faults.
+  Spread healthy = spread;
+  healthy.network = 1;
+  const NcclEffects of_healthy = nccl_effects(kind, healthy, network, settings);
   std::vector<config::CurvePoint> points;
   for (int i = 0; i <= points_of_octave * octaves; ++i) {
     const double bytes = std::exp2(static_cast<double>(i) / points_of_octave);
-    points.push_back({bytes, law(bytes) * effects_(bytes).slower});
+    const double least_s = collective_seconds(kind, bytes, healthy, network, calibration) * of_healthy(bytes).slower;
+    points.push_back({bytes, std::max(least_s, law(bytes) * effects_(bytes).slower)});
   }
   rising_ = config::Curve(std::move(points)).rising();
 }

@@ -128,16 +128,21 @@ bool touch_network(const config::Faults& f) {
 }
 
 // Returns the share left of a rank's part of the network by faults that all nodes have.
-double everywhere(const config::Faults& f, double node_bytes_per_s) {
-  if (f.socket_bytes_per_s > 0) return std::min(1.0, f.socket_bytes_per_s / node_bytes_per_s);
+double everywhere(const config::Faults& f, const Network& network, const config::Calibration& calibration) {
+  if (f.socket_bytes_per_s > 0) {
+    // What NCCL moves over TCP is a share of what it moves over the healthy network, not of the network's nominal rate.
+    const double share = network_share(network, calibration);
+    return std::min(1.0, f.socket_bytes_per_s / (network.node_bytes_per_s * (share > 0 ? share : 1)));
+  }
   if (f.no_gpudirect) return share_without_gpudirect;
   return f.acs_on ? share_with_acs : 1;
 }
 
-std::vector<double> network_shares(const config::Faults& f, const config::Hardware& hardware, const Network& network) {
+std::vector<double> network_shares(const config::Faults& f, const config::Hardware& hardware, const Network& network,
+                                   const config::Calibration& calibration) {
   std::map<int, int> ranks_on;
   for (const int node : network.node_of) ++ranks_on[node];
-  std::vector<double> shares(network.node_of.size(), everywhere(f, network.node_bytes_per_s));
+  std::vector<double> shares(network.node_of.size(), everywhere(f, network, calibration));
   const auto limit = [&](int rank, double share) { shares[rank] = std::min(shares[rank], share); };
   for (const config::SlowLink& link : f.slow_links) {
     require_there("slow_link", "node", link.node, std::ssize(ranks_on));
@@ -194,7 +199,8 @@ std::set<std::pair<program::Axis, int>> directions_of(const program::ProgramSet&
   return directions;
 }
 
-Condition condition_of(const config::Faults& faults, const config::Hardware& hardware, const Network& network) {
+Condition condition_of(const config::Faults& faults, const config::Hardware& hardware, const Network& network,
+                       const config::Calibration& calibration) {
   Condition condition;
   const std::size_t ranks = network.node_of.size();
   if (!faults.slow_gpus.empty()) condition.clock.assign(ranks, 1);
@@ -205,11 +211,25 @@ Condition condition_of(const config::Faults& faults, const config::Hardware& har
   if (!touch_network(faults)) return condition;
   if (!(network.node_bytes_per_s > 0))
     fail("faults of the network need a node's rate: add `fabric: {{node: 400 GB/s}}`");
-  condition.network = network_shares(faults, hardware, network);
+  condition.network = network_shares(faults, hardware, network, calibration);
   return condition;
 }
 
-std::vector<int> marks_of(const program::ProgramSet& set, const Network& network, const Condition& condition) {
+RingLinks ring_links(program::Layout layout, int context, int rank, const Network& network,
+                     const Condition& condition) {
+  layout[program::Axis::data] /= context;
+  layout[program::Axis::context] = context;
+  RingLinks links;
+  for (int i = 0; i < context; ++i) {
+    const int other = layout.neighbour(rank, program::Axis::context, i);
+    links.within_node = links.within_node && network.node_of[other] == network.node_of[rank];
+    links.left = std::min(links.left, condition.network_of(other));
+  }
+  return links;
+}
+
+std::vector<int> marks_of(const program::ProgramSet& set, const Network& network, const Condition& condition,
+                          int context) {
   const program::Layout& layout = set.layout;
   std::vector<int> marks(layout.ranks(), 0);
   refine(marks, [&](int rank) { return std::pair(condition.clock_of(rank), condition.network_of(rank)); });
@@ -221,6 +241,12 @@ std::vector<int> marks_of(const program::ProgramSet& set, const Network& network
     refine(marks, [&](int rank) {
       const int instance = instances.of_rank[rank];
       return instance < 0 ? program::Spread{} : spreads[instance];
+    });
+  }
+  if (context > 1) {
+    refine(marks, [&](int rank) {
+      const RingLinks links = ring_links(layout, context, rank, network, condition);
+      return std::pair(links.within_node, links.left);
     });
   }
   for (const auto& [axis, offset] : directions_of(set)) {

@@ -70,14 +70,26 @@ struct Condition {
 ///   issue 1412 has 33 of 93 GB/s.
 /// - acs_on: 56 % of the part, before ACS was set right (NVIDIA/nccl issue 949, A100 with HDR). No effect without
 ///   GPUDirect, because then nothing passes between GPU and adapter.
-/// - socket_fallback: the stated rate of a node, divided by its ranks; no_gpudirect and acs_on then have no effect.
+/// - socket_fallback: a node sends at the stated rate; no_gpudirect and acs_on then have no effect.
 ///
 /// Links within a node are NVLink and not affected. Throws Error if a fault names a rank or node that does not exist,
 /// or if the hardware lacks a number that it needs.
-Condition condition_of(const config::Faults& faults, const config::Hardware& hardware, const Network& network);
+Condition condition_of(const config::Faults& faults, const config::Hardware& hardware, const Network& network,
+                       const config::Calibration& calibration);
+
+/// The links of the ranks that share a sequence.
+struct RingLinks {
+  bool within_node = true;
+  double left = 1;  // the smallest share of its part of the network that any of them has
+};
+/// `context`: how many ranks share a sequence with `rank`, itself included. They are a part of the data axis, but
+/// numbered directly after the tensor axis, as in Megatron-LM.
+RingLinks ring_links(program::Layout layout, int context, int rank, const Network& network, const Condition& condition);
 
 /// Returns marks for RankClasses, by rank: different where the condition of the hardware differs, or the placement of
-/// the ranks that it communicates with. On nodes that are all filled alike, only faults make a difference.
-std::vector<int> marks_of(const program::ProgramSet& set, const Network& network, const Condition& condition);
+/// the ranks that it communicates with. On nodes that are all filled alike, only faults make a difference. `context`:
+/// as in ring_links(); no group of the set stands for these ranks.
+std::vector<int> marks_of(const program::ProgramSet& set, const Network& network, const Condition& condition,
+                          int context);
 
 }  // namespace harness::sim

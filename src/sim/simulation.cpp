@@ -69,8 +69,9 @@ Simulation::Simulation(program::ProgramSet programs, const config::Settings& set
                        const config::Experiment& experiment, const Network& network, const Slowdown& slowdown)
     : set_(program::lower(std::move(programs), config::fused_for(experiment, settings))),
       network_(with_faults(network, faults_of(experiment, settings))),
-      condition_(condition_of(faults_of(experiment, settings), hardware_of(experiment), network_)),
-      classes_(set_, marks_of(set_, network_, condition_)) {
+      condition_(
+          condition_of(faults_of(experiment, settings), hardware_of(experiment), network_, *experiment.calibration)),
+      classes_(set_, marks_of(set_, network_, condition_, settings.sequence_ranks())) {
   const config::Calibration& calibration = *experiment.calibration;
   const Device device = device_of(experiment, settings.precision, multiplies(set_));
   const CostOf costs = costs_of(classes_, device, network_, calibration, settings, condition_, largest_message_bytes_);
@@ -90,10 +91,10 @@ Simulation::Simulation(program::FoldedStep step, const config::Settings& setting
     : set_(program::lower(std::move(step.set), config::fused_for(experiment, settings))),
       sample_(program::lower(std::move(step.sample), config::fused_for(experiment, settings))),
       network_(network),
-      classes_(set_, marks_of(set_, network_, condition_)) {
+      classes_(set_, marks_of(set_, network_, condition_, settings.sequence_ranks())) {
   const config::Calibration& calibration = *experiment.calibration;
   const Device device = device_of(experiment, settings.precision, true);
-  sample_classes_.emplace(sample_, marks_of(sample_, network_, condition_));
+  sample_classes_.emplace(sample_, marks_of(sample_, network_, condition_, settings.sequence_ranks()));
   double of_sample = 0;
   passes_.emplace(*sample_classes_, classes_,
                   costs_of(*sample_classes_, device, network_, calibration, settings, condition_, of_sample));
@@ -151,7 +152,7 @@ bool can_fold(const program::FoldedStep& step, const config::Settings& settings,
   const config::Software& software = experiment.calibration->software;
   if (software.host_s > 0 && !host_paces(step.set.layout, settings, software)) return false;
   if (faults_of(experiment, settings).any()) return false;
-  const RankClasses classes(step.sample, marks_of(step.sample, network, {}));
+  const RankClasses classes(step.sample, marks_of(step.sample, network, {}, settings.sequence_ranks()));
   const std::vector<program::Group>& groups = step.sample.groups;
   for (int c = 0; std::cmp_less(c, classes.list().size()); ++c) {
     for (program::GroupId g = 0; std::cmp_less(g, groups.size()); ++g) {

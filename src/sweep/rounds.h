@@ -63,9 +63,10 @@ bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults
 
 /// Adds the profiled steps of a case's ranks to the result: the intervals of ranks that kept them, with the waiting
 /// time of each communication; the sums of the operations; the splits and totals of every rank. `set`: lowered, as the
-/// workers ran it; samples[rank]: TimelineSamples; `limits`: of the same set.
+/// workers ran it; samples[rank]: TimelineSamples; `limits`: of the same set; `context`: how many ranks share a
+/// sequence, so that the queries of each meet the keys of all.
 void add_timeline(store::Result& result, int case_index, const program::ProgramSet& set,
-                  const std::vector<job::Samples>& samples, program::LeastTimes& limits);
+                  const std::vector<job::Samples>& samples, program::LeastTimes& limits, int context = 1);
 
 /// NCCL's choices in each case, from its log, and the requests that it did not honour.
 struct NcclObservation {

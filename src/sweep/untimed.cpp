@@ -20,9 +20,14 @@ namespace harness::sweep {
 
 namespace {
 
+bool is_attention(const program::Action& action) {
+  return std::holds_alternative<program::Attention>(action) ||
+         std::holds_alternative<program::AttentionBackward>(action);
+}
+
 // Sums the operations of a step, one row for each combination of texts that distinguishes intervals in the file.
 std::vector<store::ResultOperations> sorts_of_operations(const program::ProgramSet& set, int role,
-                                                         program::LeastTimes& limits) {
+                                                         program::LeastTimes& limits, int context) {
   const program::Program& program = set.roles[role];
   using Key = std::tuple<std::string_view, program::StreamId, program::Phase, std::string_view, bool, std::string>;
   std::map<Key, store::ResultOperations> sorts;
@@ -34,7 +39,7 @@ std::vector<store::ResultOperations> sorts_of_operations(const program::ProgramS
         sorts[{program::name_of(op.action), op.stream, op.label.phase, op.label.what, op.label.recomputed, group}];
     row.group = std::move(group);
     ++row.operations;
-    row.model_flop += program::flop_of(op.action).model;
+    row.model_flop += (is_attention(op.action) ? context : 1) * program::flop_of(op.action).model;
     row.limit_s += communicates ? limits.seconds(role, op) : 0;
     row.bytes += communicates ? program::message_bytes(program, op.action) : program::bytes_touched(program, op.action);
   }
@@ -93,13 +98,13 @@ void add_intervals(store::Result& result, store::ResultInterval row, const progr
 }  // namespace
 
 void add_timeline(store::Result& result, int case_index, const program::ProgramSet& set,
-                  const std::vector<job::Samples>& samples, program::LeastTimes& limits) {
+                  const std::vector<job::Samples>& samples, program::LeastTimes& limits, int context) {
   std::vector<std::vector<float>> durations;
   for (const job::Samples& s : samples) durations.push_back(std::get<job::TimelineSamples>(s.task).communication_s);
   const auto waiting = program::find_waiting(set, durations);
   store::ResultGradient gradient{case_index};
   for (int role = 0; role < static_cast<int>(set.roles.size()); ++role) {
-    for (store::ResultOperations& row : sorts_of_operations(set, role, limits)) {
+    for (store::ResultOperations& row : sorts_of_operations(set, role, limits, context)) {
       row.case_index = case_index;
       row.role = role;
       result.operations.push_back(std::move(row));
@@ -139,7 +144,8 @@ void keep_timeline(const plan::Plan& plan, std::size_t case_index, const Machine
                                                  config::fused_for(e, planned.settings));
   const machine::Topology topology = plan::under_faults(e, planned.settings, machine.topology());
   program::LeastTimes limits(set, topology.node_of, links_of(e, planned));
-  add_timeline(recorder.draft(), static_cast<int>(case_index), set, outcome.samples, limits);
+  add_timeline(recorder.draft(), static_cast<int>(case_index), set, outcome.samples, limits,
+               planned.settings.sequence_ranks());
   for (const job::Samples& s : outcome.samples) recorder.warn(s.warnings);
 }
 

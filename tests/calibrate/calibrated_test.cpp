@@ -193,6 +193,24 @@ TEST(Calibrated, HasTheLinksWithinANodeToo) {
   EXPECT_THAT(hardware_text(m, found), AllOf(HasSubstr("network: "), HasSubstr("nvlink: ")));
 }
 
+// Links within a node that are as fast as the network hold up no collective between nodes.
+TEST(Calibrated, TakesAsLongBetweenNodesAsMeasured) {
+  Noise noise;
+  Measured m = two_nodes_of_two(noise);
+  m.within_node["all_reduce"] = m.within_node["send"] = straight(20e-6, 1e9, noise);
+  const Calibrated found = calibrated_by(m);
+  const sim::Network network{.rank_bytes_per_s = found.link_bytes_per_s,
+                             .node_bytes_per_s = found.node_bytes_per_s,
+                             .switches_reduce = false,
+                             .node_of = {0, 0, 1, 1}};
+  constexpr double bytes = 5e5;
+  const sim::Spread spread{4, 2, 2, 1};
+  const double predicted_s =
+      sim::collective_seconds(program::Collective::all_reduce, bytes, spread, network, found.calibration);
+  const double measured_s = m.communications["all_reduce"].seconds_at(bytes);
+  EXPECT_NEAR(predicted_s, measured_s, 0.1 * measured_s);
+}
+
 TEST(Calibrated, NeedsAProductAndSomethingThatMovesMemory) {
   Measured m = node_of_two();
   m.peak_flops.clear();
@@ -207,17 +225,17 @@ config::Experiment predicted(const std::string& baseline, const Wanted& wanted =
   const test::TemporaryFolder folder;
   const Measured m = node_of_two();
   const Calibrated found = calibrated_by(m);
-  folder.write("x-hardware.yaml", hardware_text(m, found));
-  folder.write("x-calibration.yaml", calibration_text(m, found, wanted, "x-hardware"));
+  folder.write("x, y-hardware.yaml", hardware_text(m, found));
+  folder.write("x-calibration.yaml", calibration_text(m, found, wanted, "x, y-hardware"));
   return config::load_experiment(
       folder.write("x.yaml",
-                   "backend: sim\nhardware: x-hardware.yaml\ncalibration: x-calibration.yaml\n"
+                   "backend: sim\nhardware: x, y-hardware.yaml\ncalibration: x-calibration.yaml\n"
                    "model: {layers: 1, hidden: 64, heads: 2, vocab: 64, sequence: 32}\n"
                    "baseline: {precision: fp32, " +
                        baseline + "}\n"));
 }
 
-// A prediction can read the written files, whatever the device is called.
+// A prediction can read the written files, whatever the device and the files are called.
 TEST(CalibrationFiles, AreReadBack) {
   const Calibrated found = calibrated_by(node_of_two());
   Wanted wanted;
@@ -234,7 +252,7 @@ TEST(CalibrationFiles, AreReadBack) {
   EXPECT_NEAR(c.software.hop_s, 7e-6, 1e-9);
   EXPECT_NEAR(c.software.step_s, 40e-6, 1e-8);
   EXPECT_EQ(c.software.fused, config::traits_of(config::BackendKind::cpu).fused);
-  EXPECT_EQ(c.gpus, std::vector<std::string>{"x-hardware"});
+  EXPECT_EQ(c.gpus, std::vector<std::string>{"x, y-hardware"});
   const config::Curve* gelu = c.measured.computation(Precision::fp32, "gelu");
   ASSERT_NE(gelu, nullptr);
   EXPECT_NEAR(gelu->seconds_at(5e5), written.measured.computation(Precision::fp32, "gelu")->seconds_at(5e5), 1e-7);

@@ -42,6 +42,20 @@ TEST(Survey, RanksThatShareASequenceDoTheSameWork) {
             alone.counts[0].traffic.at({"data", "all_reduce"}).bytes);
 }
 
+// An operation that each rank repeats is as much work whatever layout the model's step has.
+TEST(Survey, ARepeatedOperationSharesNoSequence) {
+  const auto flop = [](int context) {
+    config::Experiment e = test::small_experiment();
+    PlannedCase c;
+    c.settings = e.baseline;
+    c.settings.workload = "attention";
+    c.settings.layout = {{program::Axis::context, context}};
+    c.layout = {{program::Axis::data, 2}};
+    return Surveyor(e.model, e.backend).survey(c).flop.model;
+  };
+  EXPECT_EQ(flop(2), flop(1));
+}
+
 // Half of each row is padding: the model needs half of the products and a quarter of the attention.
 TEST(Survey, PaddingIsNoneOfTheModelsWork) {
   const auto with = [](const char* sequences, config::Batching batching) {

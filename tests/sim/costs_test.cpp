@@ -110,6 +110,10 @@ TEST(SpreadOf, CountsNodesAndWhoSharesTheirNetwork) {
   EXPECT_EQ(of_data.nodes, 2);
   EXPECT_EQ(of_data.most_on_a_node, 2);
   EXPECT_EQ(of_data.instances_on_a_node, 4);
+  // On nodes of six ranks, the second tensor group is on both nodes, beside one that stays on its own.
+  network.node_of.clear();
+  for (int rank = 0; rank < 16; ++rank) network.node_of.push_back(rank / 6);
+  EXPECT_EQ(program::spread_of(tensor, layout, 5, network.node_of).instances_on_a_node, 1);
 }
 
 TEST(MessageSeconds, ShareANodesNetworkWithTheOtherSenders) {

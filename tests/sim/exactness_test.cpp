@@ -42,31 +42,38 @@ Network nodes_of(int ranks, int per_node) {
   return network;
 }
 
-program::ProgramSet step_of(const program::Layout& layout) {
-  const config::Model model{"custom", 2 * layout[Axis::pipeline], 256, 8, 512, 128};
+// `context`: how many ranks along the data axis share a sequence.
+config::Settings settings_of(const program::Layout& layout, int context) {
   config::Settings settings;
   settings.precision = config::Precision::bf16;
   settings.global_batch_size = 4 * layout[Axis::data];
   settings.layout = layout;
+  settings.layout[Axis::context] = context;
   settings.sequence_parallel = layout[Axis::tensor] > 1;
   settings.bucket_size_bytes = 1 << 20;
-  return gpt::programs(model, settings, layout);
+  return settings;
+}
+
+program::ProgramSet step_of(const program::Layout& layout, int context) {
+  const config::Model model{"custom", 2 * layout[Axis::pipeline], 256, 8, 512, 128};
+  return gpt::programs(model, settings_of(layout, context), layout);
 }
 
 // Expects the same times of every rank, whether one rank of each class or all ranks are simulated.
 void expect_all_ranks_agree(const program::Layout& layout, const config::Faults& faults, std::size_t most_classes,
-                            int per_node = 8) {
-  const program::ProgramSet set = step_of(layout), all = program::expand(set);
+                            int per_node = 8, int context = 1) {
+  const program::ProgramSet set = step_of(layout, context), all = program::expand(set);
   Network network = nodes_of(layout.ranks(), per_node);
   network.node_of = places(faults, network.node_of);
-  const Condition condition = condition_of(faults, config::hardware_named("h100-sxm"), network);
   const config::Calibration calibration = realistic();
-  const config::Settings settings;
+  const Condition condition = condition_of(faults, config::hardware_named("h100-sxm"), network, calibration);
+  config::Settings settings;
+  settings.layout[Axis::context] = context;
   const auto simulated = [&](const RankClasses& classes) {
     double largest = 0;
     return simulate(classes, costs_of(classes, h100, network, calibration, settings, condition, largest));
   };
-  const std::vector<int> marks = marks_of(set, network, condition);
+  const std::vector<int> marks = marks_of(set, network, condition, context);
   const RankClasses classes(set, marks), ranks(all, marks);
   EXPECT_LE(classes.list().size(), most_classes);
   ASSERT_EQ(std::ssize(ranks.list()), layout.ranks());
@@ -122,6 +129,13 @@ TEST(Exactness, SoItIsWhereGroupsStandUnalike) {
   config::Faults dealt;
   dealt.tensor_across_nodes = true;
   expect_all_ranks_agree({{Axis::tensor, 2}, {Axis::data, 3}, {Axis::pipeline, 2}}, dealt, 12, 8);
+}
+
+// Of three rings of four ranks that pass keys and values, the middle one is on both nodes.
+TEST(Exactness, SoItIsWhereRingsStandUnalike) {
+  config::Faults one_slow;
+  one_slow.slow_links = {{.node = 1, .share = 0.5}};
+  expect_all_ranks_agree({{Axis::data, 12}}, one_slow, 4, 6, 4);
 }
 
 // A step of twenty equal collectives over an idle fabric takes twenty times the formula, with NCCL's own choice, plus

@@ -8,6 +8,7 @@
 namespace harness::sim {
 namespace {
 
+using ::testing::DoubleEq;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -23,11 +24,11 @@ config::Hardware hopper() {
 }
 
 std::vector<double> network_left(const config::Faults& faults) {
-  return condition_of(faults, hopper(), two_nodes()).network;
+  return condition_of(faults, hopper(), two_nodes(), {}).network;
 }
 
 TEST(Faults, NothingIsLeftOutWhereNothingIsWrong) {
-  const Condition condition = condition_of({}, hopper(), two_nodes());
+  const Condition condition = condition_of({}, hopper(), two_nodes(), {});
   EXPECT_TRUE(condition.clock.empty() && condition.network.empty());
   EXPECT_EQ(condition.clock_of(3), 1);
   EXPECT_EQ(condition.network_of(3), 1);
@@ -36,7 +37,7 @@ TEST(Faults, NothingIsLeftOutWhereNothingIsWrong) {
 TEST(Faults, TouchTheRanksTheyAreOn) {
   config::Faults faults;
   faults.slow_gpus = {{.rank = 3, .speed = 0.8}};
-  EXPECT_THAT(condition_of(faults, hopper(), two_nodes()).clock, ElementsAre(1, 1, 1, 0.8));
+  EXPECT_THAT(condition_of(faults, hopper(), two_nodes(), {}).clock, ElementsAre(1, 1, 1, 0.8));
   EXPECT_THAT(network_left(faults), SizeIs(0));
   faults.slow_links = {{.node = 1, .share = 0.5}};
   EXPECT_THAT(network_left(faults), ElementsAre(1, 1, 0.5, 0.5));
@@ -56,6 +57,15 @@ TEST(Faults, TheNarrowestPlaceDecides) {
   EXPECT_THAT(network_left(faults), Each(0.04));
 }
 
+// Whatever share of its rate the healthy network reaches, 4 GB/s arrive over TCP.
+TEST(Faults, SocketsHaveTheRateThatIsStated) {
+  config::Faults faults;
+  faults.socket_bytes_per_s = 4e9;
+  config::Calibration calibration;
+  calibration.network_share = 0.8;
+  EXPECT_THAT(condition_of(faults, hopper(), two_nodes(), calibration).network, Each(DoubleEq(0.05)));
+}
+
 // PCIe generation 5 has 63 GB/s: half of it is 63 % of 50 GB/s, and the whole is no limit.
 TEST(Faults, APcieLinkLimitsWhatItsGpuSends) {
   config::Faults faults;
@@ -63,13 +73,13 @@ TEST(Faults, APcieLinkLimitsWhatItsGpuSends) {
   EXPECT_THAT(network_left(faults), ElementsAre(1, 1, 0.63, 1));
   faults.narrow_pcie = {{.node = 0, .share = 1}};
   EXPECT_THAT(network_left(faults), Each(1));
-  const std::string unknown = test::error_of([&] { condition_of(faults, {}, two_nodes()); });
+  const std::string unknown = test::error_of([&] { condition_of(faults, {}, two_nodes(), {}); });
   EXPECT_THAT(unknown, HasSubstr("no compute_capability"));
 }
 
 TEST(Faults, AreOnWhatTheJobHas) {
   const auto complaint = [](const config::Faults& faults) {
-    return test::error_of([&] { condition_of(faults, hopper(), two_nodes()); });
+    return test::error_of([&] { condition_of(faults, hopper(), two_nodes(), {}); });
   };
   config::Faults gpu, link, pcie;
   gpu.slow_gpus = {{4, 0.8}};

@@ -135,6 +135,22 @@ TEST(CollectiveTime, FollowsTheLaw) {
   }
 }
 
+// A forced choice loses less to a slow link than NCCL's own does, but it gains nothing from it.
+TEST(CollectiveTime, NeverFallsWithAFault) {
+  const config::Calibration calibration = config::calibration_named("harness");
+  const Network network = machines("dgx-a100", 32, 8);
+  const auto time_with = [&](double share) {
+    return CollectiveTime(Collective::all_reduce, {{32, 4, 8, 1}, share}, network, calibration,
+                          choosing("default", "LL"));
+  };
+  const CollectiveTime healthy = time_with(1);
+  for (const double share : {0.5, 0.25, 0.1}) {
+    const CollectiveTime slow = time_with(share);
+    for (double bytes = 1e3; bytes < 1e10; bytes *= 1.7)
+      EXPECT_GE(slow.seconds(bytes), healthy.seconds(bytes) * (1 - 1e-12)) << share << " " << bytes;
+  }
+}
+
 TEST(CollectiveTime, OfMeasuredCurvesRisesToo) {
   const config::Curve scattered({{1024, 10e-6}, {4096, 8e-6}, {65536, 20e-6}});
   const config::Curve rising = scattered.rising();

@@ -1,6 +1,7 @@
 // Predictions of whole steps. A step with folded passes takes as long as the same step with all operations.
 #include "sim/simulation.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,8 +12,10 @@
 
 #include "config/registry.h"
 #include "support/drawn_steps.h"
+#include "support/errors.h"
 #include "support/soak.h"
 #include "workloads/gpt/gpt.h"
+#include "workloads/workload.h"
 
 namespace harness::sim {
 namespace {
@@ -146,6 +149,27 @@ TEST(PredictedContext, PassesKeysOverTheLinksThatFaultsLeave) {
   dealt.tensor_across_nodes = true;
   const std::vector<int> pairs{0, 0, 1, 1};  // the job has the first two ranks
   EXPECT_GT(of_two_ranks_s(2, pairs, dealt), 1.2 * of_two_ranks_s(1, pairs, dealt));
+}
+
+// The layout may describe a model's step beside an operation that each rank repeats by itself.
+TEST(PredictedContext, LeavesARepeatedOperationAlone) {
+  const config::Experiment e = experiment("harness", "dgx-h100");
+  const auto step_s = [&](int context) {
+    config::Settings s;
+    s.workload = "attention";
+    s.precision = config::Precision::bf16;
+    s.layout[program::Axis::context] = context;
+    const program::ProgramSet set = workloads::build_programs({}, s, {{program::Axis::data, 2}});
+    return Simulation(set, s, e, network_of(e, {0, 0})).step_s();
+  };
+  EXPECT_EQ(step_s(2), step_s(1));
+}
+
+// One byte a second instead of one gigabyte: years, which would not fit in virtual time.
+TEST(Prediction, OfAStepThatNeverEndsIsRefused) {
+  config::Faults slow;
+  slow.socket_bytes_per_s = 1;
+  EXPECT_THAT(test::error_of([&] { of_two_ranks_s(1, {0, 1}, slow); }), ::testing::HasSubstr("more than 278 h"));
 }
 
 // Padding takes as long as tokens, and packed documents as long as sequences of their length.

@@ -202,6 +202,25 @@ struct RandomStep {
   std::vector<std::vector<double>> waits_s;  // true wait for the last member, by rank and operation
 };
 
+TEST(TimelineRows, CountTheKeysOfAllRanksThatShareASequence) {
+  const config::Model model{"small", 2, 64, 4, 256, 32};
+  config::Settings settings;
+  settings.layout[program::Axis::context] = 2;
+  const program::ProgramSet set = workloads::build_programs(model, settings, {{program::Axis::data, 2}});
+  std::vector<job::Samples> samples(2);
+  for (job::Samples& s : samples) s.task = job::TimelineSamples{};
+  program::LeastTimes limits(set, {0, 0}, {1e9, 0, false, false});
+  store::Result of_rank, of_all;
+  add_timeline(of_rank, 0, set, samples, limits);
+  add_timeline(of_all, 0, set, samples, limits, 2);
+  ASSERT_EQ(of_rank.operations.size(), of_all.operations.size());
+  for (std::size_t i = 0; i < of_all.operations.size(); ++i) {
+    const store::ResultOperations& row = of_all.operations[i];
+    EXPECT_EQ(row.model_flop, (row.kind.starts_with("attention") ? 2 : 1) * of_rank.operations[i].model_flop)
+        << row.kind;
+  }
+}
+
 TEST(TimelineRows, WaitingIsWhatItWasAndThePartsAreTheStep) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     std::mt19937_64 random(seed);
