@@ -38,8 +38,8 @@ constexpr std::array<ByNodes, 4> nvls_tree_most{{{26.5, 18.5, 10}, {24, 23.6, 17
 constexpr std::array<double, 4> nvls_share{0, 0, 0.85, 0.74};
 // The usable share of an NVLink link's 25 or 50 GB/s by the data sheet.
 constexpr std::array<double, 4> link_share{20.0 / 25, 20.0 / 25, 20.6 / 25, 40.1 / 50};
-constexpr double network_share = 12.0 / 12.5;  // NET_BW: 12 GB/s of 100 Gbit/s
-constexpr double network_overhead_us = 1;      // per step, three times as much with Simple
+constexpr double share_of_adapter = 12.0 / 12.5;  // NET_BW: 12 GB/s of 100 Gbit/s
+constexpr double network_overhead_us = 1;         // per step, three times as much with Simple
 
 // Factors on a tree's bandwidth, for messages of 64 B, 128 B and so on.
 constexpr std::array<std::array<double, 23>, 3> tree_correction{
@@ -94,7 +94,7 @@ class NcclCommunicator {
         has_nvswitch_(network.nvswitch),
         has_sharp_(network.network_reduces),
         within_(network.rank_bytes_per_s / giga * link_share[generation_]),
-        between_(group.nodes == 1 ? 0 : network_rate(group, network) * group.network / giga * network_share),
+        between_(group.nodes == 1 ? 0 : network_rate(group, network) * group.network / giga * share_of_adapter),
         channels_(group.nodes == 1 ? ring_channels[generation_] : std::max(1, cards_of(group, network))) {}
 
   double channel_most() const { return tree_most[generation_][0] * giga; }
