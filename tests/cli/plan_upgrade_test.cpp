@@ -183,7 +183,7 @@ TEST_F(PlanUpgrade, SaysWhatItIs) {
   measure({"faults={socket_fallback: true}"});
   EXPECT_THAT(unwrapped(say({"plan", file_, "--hardware", "hgx-b200"}).out),
               AllOf(HasSubstr("cluster: predicted on DGX H100; predicted, not measured: the same steps on HGX B200"),
-                    HasSubstr("speed-up"), HasSubstr("The network between nodes is taken to have 1.0 % of its rate"),
+                    HasSubstr("speed-up"), HasSubstr("The network between nodes is taken to have 1.3 % of its rate"),
                     HasSubstr("\n! uncalibrated")));
   const auto only = [&](const std::string& file, const std::string& word) {
     const auto cases =

@@ -113,6 +113,8 @@ TEST(Job, ReadsWhatIsExported) {
         if (variable.name == "virtual_pipeline") settings.pipeline_schedule = config::PipelineSchedule::interleaved;
         if (variable.name == "recompute_layers") settings.recompute = config::Recompute::full;
         variable.parse(settings, value);
+        // DeepSpeed has bf16 of them; their 8-bit products are Transformer Engine's, in the training script.
+        if (framework == Framework::deepspeed && config::has_fp8_products(settings.precision)) continue;
         NameValues words = config::words_in(framework, variable.name, settings).flags;
         if (words.empty()) continue;
         for (const char* along : {"layout", "recompute"}) {
