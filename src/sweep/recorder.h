@@ -79,6 +79,7 @@ class Recorder {
   store::RunState finish(bool interrupted);
 
  private:
+  void reopen_block(std::size_t block_index);
   void write_case(std::size_t case_index);
 
   store::Result result_;
