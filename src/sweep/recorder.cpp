@@ -164,8 +164,11 @@ void Recorder::raise_peak(std::size_t case_index, double flops) {
 }
 
 void Recorder::move_to_new_process(std::span<const std::size_t> block_indices) {
-  for (const std::size_t index : block_indices)
+  require_lock();
+  for (const std::size_t index : block_indices) {
     result_.blocks[index].process = static_cast<std::int32_t>(block_indices.front());
+    reopen_block(index);
+  }
 }
 
 void Recorder::reopen_block(std::size_t block_index) {

@@ -56,7 +56,8 @@ class Recorder {
   /// Continues a file that create_file() made in an earlier session. Throws Error if it is complete, or if its
   /// configuration, ranks or programs differ. Facts stay those of the first session. An interrupted round is measured
   /// again as a whole, because its blocks must share an allocation: in memory none of it counts as measured, while the
-  /// file keeps its blocks until they are replaced. Returns whether the libraries or the machine have changed.
+  /// file keeps its blocks until they are replaced or moved to another process. Returns whether the libraries or the
+  /// machine have changed.
   bool resume_file(const store::Lock& lock);
   /// Throws Error if another sweep has taken over the file; nothing more may be written to it then.
   void require_lock() const;
@@ -65,7 +66,8 @@ class Recorder {
   void refuse(std::size_t case_index, const std::string& reason);
   /// Records a failed block. Drops the case if it failed in the same way before, or if this was its last try.
   void note_failure(std::size_t case_index, const job::BlockOutcome& outcome, bool last_try = false);
-  /// Moves these pending blocks to a process other than planned: one for all of them, numbered by the first block.
+  /// Moves these pending blocks to a process other than planned: one for all of them, numbered by the first block. Also
+  /// in the file, where they are pending then: after a kill, a resumed sweep must not share the planned process.
   void move_to_new_process(std::span<const std::size_t> block_indices);
   /// Writes a timed block, whether it succeeded or not. Returns the median of its timed steps, NaN if it failed.
   double write_block(std::size_t block_index, const job::BlockOutcome& outcome);

@@ -127,6 +127,18 @@ class Rounds : public ::testing::Test {
     return job_.measured.empty() ? -1 : file().blocks[static_cast<std::size_t>(job_.measured.front())].round;
   }
   store::Result file() const { return store::read_result(path_); }
+  // As in a sweep over the sizes of an operation, the blocks of a round share a process. Returns those of round 1.
+  std::vector<std::int32_t> share_processes() const {
+    store::Result sharing = file();
+    std::vector<std::int32_t> second_round;
+    for (std::int32_t i = 0; i < std::ssize(sharing.blocks); ++i) {
+      store::ResultBlock& block = sharing.blocks[static_cast<std::size_t>(i)];
+      block.process = 5 * block.round;
+      if (block.round == 1 && sharing.at(block).name != "micro_batch_size=4") second_round.push_back(i);
+    }
+    store::write_result(path_, sharing);
+    return second_round;
+  }
   std::size_t count_of(const store::Result& result, const std::string& name, store::BlockStatus status) const {
     return static_cast<std::size_t>(std::ranges::count_if(result.blocks, [&](const store::ResultBlock& block) {
       return result.at(block).name == name && block.status == status;
@@ -243,14 +255,11 @@ TEST_F(Rounds, OfAnOlderFileShareNoProcess) {
   EXPECT_EQ(job_.shared, 0);
 }
 
-// As a sweep over the sizes of an operation, whose blocks of a round share processes.
 TEST_F(Rounds, ResumedUnderACommandShareNoProcess) {
   job_.stop_after = 6;
   session(false);
   job_.stop_after = 0;
-  store::Result sharing = file();
-  for (store::ResultBlock& block : sharing.blocks) block.process = 5 * block.round;
-  store::write_result(path_, sharing);
+  share_processes();
   wrap_ = "nsys profile";
   session(true);
   EXPECT_EQ(job_.shared, 0);
@@ -265,19 +274,27 @@ TEST_F(Rounds, AProcessThatIsSharedAgainAfterABlockAloneIsWarmedUpAgain) {
   job_.stop_after = 6;
   session(false);
   job_.stop_after = 0;
+  const std::int32_t alone = share_processes().at(1);
   store::Result sharing = file();
-  std::vector<std::int32_t> interrupted;  // blocks of this round that run
-  for (std::int32_t i = 0; i < std::ssize(sharing.blocks); ++i) {
-    store::ResultBlock& block = sharing.blocks[static_cast<std::size_t>(i)];
-    block.process = 5 * block.round;
-    if (block.round == 1 && sharing.at(block).name != "micro_batch_size=4") interrupted.push_back(i);
-  }
-  const std::int32_t alone = interrupted.at(1);
   sharing.blocks[static_cast<std::size_t>(alone)].process = alone;
   store::write_result(path_, sharing);
   session(true);
   EXPECT_EQ(file().state, store::RunState::complete);
   EXPECT_EQ(job_.warm_ups, 11 + 1);  // one in each of the rounds, and one more in the interrupted round
+}
+
+TEST_F(Rounds, BlocksThatAFailureMovedShareNoProcessWithEarlierOnesAfterAResumption) {
+  job_.stop_after = 6;
+  session(false);
+  const std::vector<std::int32_t> second_round = share_processes();
+  const store::Result sharing = file();
+  job_.fails = {sharing.at(sharing.blocks[static_cast<std::size_t>(second_round.at(1))]).name};
+  job_.stop_after = 3;  // the first block, the one that fails, and its repetition
+  session(true);
+  const store::Result left = file();
+  std::vector<std::int32_t> processes;
+  for (const std::int32_t i : second_round) processes.push_back(left.blocks[static_cast<std::size_t>(i)].process);
+  EXPECT_EQ(processes, (std::vector{5, second_round[1], second_round.at(2), second_round[2]}));
 }
 
 // Returns the numbers that follow these words.
