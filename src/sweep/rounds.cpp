@@ -125,6 +125,12 @@ job::BlockOutcome run_block(job::Job& job, const plan::Plan& plan, const BlockDe
   if (std::exchange(process_underway, set.number) != set.number) {
     job::BlockOutcome warm = warm_up(job, set, block_request(plan.experiment, planned, timed, defaults));
     if (warm.stopped) return warm;
+    if (!warm.ok) {
+      recorder.warn(fmt::format(
+          "the warm-up of a process that {} shares with other cases failed, so a new process began without one and its "
+          "first block may be slow: {}",
+          planned.name, warm.reason));
+    }
   }
   job::BlockOutcome outcome = job.run({set, request, others.empty()});
   if (outcome.ok || outcome.stopped) return outcome;

@@ -42,6 +42,8 @@ class PlayedSweep : public test::PlayedJob {
     outcome.ok = true;
     if (std::holds_alternative<job::TimeSteps>(request.task) && request.environment.empty()) {
       ++warm_ups;
+      outcome.ok = warms_up;
+      outcome.reason = "it is cold";
       return outcome;
     }
     job::Samples samples;
@@ -81,6 +83,7 @@ class PlayedSweep : public test::PlayedJob {
   std::vector<int> measured;      // numbers of timed blocks
   int shared = 0;                 // timed blocks in processes that others share
   int warm_ups = 0;               // of such processes
+  bool warms_up = true;           // else all warm-ups fail
 };
 
 class Rounds : public ::testing::Test {
@@ -127,8 +130,12 @@ class Rounds : public ::testing::Test {
     return job_.measured.empty() ? -1 : file().blocks[static_cast<std::size_t>(job_.measured.front())].round;
   }
   store::Result file() const { return store::read_result(path_); }
-  // As in a sweep over the sizes of an operation, the blocks of a round share a process. Returns those of round 1.
-  std::vector<std::int32_t> share_processes() const {
+  // Stops a sweep in round 1. As in one over the sizes of an operation, the blocks of a round share a process. Returns
+  // those of round 1.
+  std::vector<std::int32_t> stop_a_sweep_that_shares() {
+    job_.stop_after = 6;
+    session(false);
+    job_.stop_after = 0;
     store::Result sharing = file();
     std::vector<std::int32_t> second_round;
     for (std::int32_t i = 0; i < std::ssize(sharing.blocks); ++i) {
@@ -244,9 +251,7 @@ TEST_F(Rounds, AFileIsResumedWhereMoreCasesFitButNotWhereFewerDo) {
 
 // A file without the column `process` is of a time when every block had a process of its own.
 TEST_F(Rounds, OfAnOlderFileShareNoProcess) {
-  job_.stop_after = 6;
-  session(false);
-  job_.stop_after = 0;
+  stop_a_sweep_that_shares();
   store::Result older = file();
   for (store::ResultBlock& block : older.blocks) block.process = -1;
   store::write_result(path_, older);
@@ -256,10 +261,7 @@ TEST_F(Rounds, OfAnOlderFileShareNoProcess) {
 }
 
 TEST_F(Rounds, ResumedUnderACommandShareNoProcess) {
-  job_.stop_after = 6;
-  session(false);
-  job_.stop_after = 0;
-  share_processes();
+  stop_a_sweep_that_shares();
   wrap_ = "nsys profile";
   session(true);
   EXPECT_EQ(job_.shared, 0);
@@ -271,22 +273,19 @@ TEST_F(Rounds, ResumedUnderACommandShareNoProcess) {
 
 // A sweep was killed after a block had failed in a shared process and had been repeated in one of its own.
 TEST_F(Rounds, AProcessThatIsSharedAgainAfterABlockAloneIsWarmedUpAgain) {
-  job_.stop_after = 6;
-  session(false);
-  job_.stop_after = 0;
-  const std::int32_t alone = share_processes().at(1);
+  const std::int32_t alone = stop_a_sweep_that_shares().at(1);
   store::Result sharing = file();
   sharing.blocks[static_cast<std::size_t>(alone)].process = alone;
   store::write_result(path_, sharing);
+  job_.warms_up = false;
   session(true);
   EXPECT_EQ(file().state, store::RunState::complete);
   EXPECT_EQ(job_.warm_ups, 11 + 1);  // one in each of the rounds, and one more in the interrupted round
+  EXPECT_THAT(file().warnings, ::testing::Contains(::testing::EndsWith("it is cold")));
 }
 
 TEST_F(Rounds, BlocksThatAFailureMovedShareNoProcessWithEarlierOnesAfterAResumption) {
-  job_.stop_after = 6;
-  session(false);
-  const std::vector<std::int32_t> second_round = share_processes();
+  const std::vector<std::int32_t> second_round = stop_a_sweep_that_shares();
   const store::Result sharing = file();
   job_.fails = {sharing.at(sharing.blocks[static_cast<std::size_t>(second_round.at(1))]).name};
   job_.stop_after = 3;  // the first block, the one that fails, and its repetition
