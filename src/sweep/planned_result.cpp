@@ -162,11 +162,12 @@ int auto_steps(double set_up_s, double step_s, int warmup_steps) {
   return static_cast<int>(std::clamp<double>(std::round(share * fixed_s / step_s), min_steps, most));
 }
 
-void decide_steps(Recorder& recorder, config::Measure& measure) {
-  if (!measure.auto_steps) return;
+bool decide_steps(Recorder& recorder, config::Measure& measure) {
+  if (!measure.auto_steps) return false;
   const CaseState& baseline = recorder.state(0);
-  if (!(baseline.step_s > 0)) return;
+  if (!(baseline.step_s > 0)) return false;
   measure.steps = recorder.draft().steps = auto_steps(baseline.set_up_s, baseline.step_s, measure.warmup_steps);
+  return true;
 }
 
 void decide_rounds(Recorder& recorder, const config::Measure& measure, double spent_s) {

@@ -97,8 +97,8 @@ class Recorder {
 int auto_steps(double set_up_s, double step_s, int warmup_steps);
 /// With `steps: auto`: chooses as many timed steps as take three quarters of the time of a baseline block's set-up and
 /// warm-up. Shorter blocks waste the machine on set-up; longer ones are too few to follow its drift (docs/method.md,
-/// "Looks").
-void decide_steps(Recorder& recorder, config::Measure& measure);
+/// "Looks"). Returns whether it chose: not before a step of the baseline is known.
+bool decide_steps(Recorder& recorder, config::Measure& measure);
 inline constexpr int most_auto_steps = 1000;
 /// Reduces the rounds to those that fit in the time budget after `spent_s` of preparation. A sweep with looks keeps its
 /// rounds, because the clock ends it. Throws Error if too few rounds are left for any verdict.

@@ -142,15 +142,17 @@ TEST(DecideRounds, OneIsNotReducedToOne) {
 TEST(DecideSteps, TakeThreeQuartersOfSetUpAndWarmUp) {
   Recorder r = recorder();
   config::Measure m = measure(0);
-  decide_steps(r, m);
+  EXPECT_FALSE(decide_steps(r, m));
   EXPECT_EQ(m.steps, 9);  // as configured
   m.auto_steps = true;
-  decide_steps(r, m);
+  EXPECT_TRUE(decide_steps(r, m));
   EXPECT_EQ(m.steps, 23);  // 0.75 · (30 s + 1 s) / 1 s
   EXPECT_EQ(r.result().steps, 23);
   r.state(0).set_up_s = 0.1;
-  decide_steps(r, m);
+  EXPECT_TRUE(decide_steps(r, m));
   EXPECT_EQ(m.steps, 3);
+  r.state(0).step_s = 0;  // the preparation was stopped before the baseline's timeline
+  EXPECT_FALSE(decide_steps(r, m));
   EXPECT_EQ(auto_steps(800, 0.031, 1), 1000);
   EXPECT_EQ(auto_steps(800, 0.031, 3500), 596);  // a block has at most 4096 steps
 }
