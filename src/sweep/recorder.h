@@ -101,7 +101,8 @@ int auto_steps(double set_up_s, double step_s, int warmup_steps);
 bool decide_steps(Recorder& recorder, config::Measure& measure);
 inline constexpr int most_auto_steps = 1000;
 /// Reduces the rounds to those that fit in the time budget after `spent_s` of preparation. A sweep with looks keeps its
-/// rounds, because the clock ends it. Throws Error if too few rounds are left for any verdict.
-void decide_rounds(Recorder& recorder, const config::Measure& measure, double spent_s);
+/// rounds, because the clock ends it. If too few are left for any verdict, throws Error; a sweep whose preparation was
+/// `interrupted` keeps as many as a verdict needs instead, because its times are partly estimates.
+void decide_rounds(Recorder& recorder, const config::Measure& measure, double spent_s, bool interrupted);
 
 }  // namespace harness::sweep
