@@ -98,6 +98,7 @@ class OsuReader {
 
  private:
   bool bandwidth_ = false;
+  std::size_t value_column_ = 1;  // of a row's latency or bandwidth; 0: not known yet
   std::vector<Bandwidths> runs_;
 };
 

@@ -338,10 +338,13 @@ Answer InspectorReader::finish() {
   using Rank = std::pair<std::string, std::int64_t>;  // communicator, rank in it
   std::map<Rank, std::int64_t> last;                  // number of calls to which it came last
   std::map<std::string, std::int64_t> waited;         // by communicator: number of calls in which ranks waited
+  const auto place = [&](const std::string& communicator) {
+    return communicators_.size() > 1 ? " of communicator " + communicator : "";
+  };
   for (const auto& [communicator, number, collective] : first.rows) {
     if (collective.shortest_s > slow * first.usual_s)
-      late.push_back(fmt::format("sequence {}: {:.0f} us against {:.0f}", number, collective.shortest_s / micro,
-                                 first.usual_s / micro));
+      late.push_back(fmt::format("sequence {}{}: {:.0f} us against {:.0f}", number, place(communicator),
+                                 collective.shortest_s / micro, first.usual_s / micro));
     if (collective.records < 2 || collective.longest_s <= slow * collective.shortest_s) continue;
     ++waited[communicator];
     ++last[{communicator, collective.last_rank}];
@@ -358,7 +361,7 @@ Answer InspectorReader::finish() {
   if (!last.empty()) {
     const auto most = std::ranges::max_element(last, {}, [](const auto& row) { return row.second; });
     const auto& [communicator, rank] = most->first;
-    const std::string where = communicators_.size() > 1 ? " of communicator " + communicator : "";
+    const std::string where = place(communicator);
     const std::string text = fmt::format("rank {}{} came last to {} of {} calls that others waited in", rank, where,
                                          most->second, waited[communicator]);
     out.fact("straggler", rank);

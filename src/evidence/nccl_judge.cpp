@@ -191,8 +191,8 @@ void Judge::differences() {
   differences_of("version", "NCCL", "one version on all nodes: LD_LIBRARY_PATH, container");
   differences_of("network", "network", "the nodes that differ fall back: see what NCCL says of their adapters");
   // Ranks that are each assigned their own adapter differ on purpose.
-  if (!use.anywhere("network").starts_with("Socket") &&
-      !contains(use.anywhere("network_devices"), nccl::fact_separator))
+  const bool own_adapters = contains(use.anywhere("network_devices"), nccl::fact_separator);
+  if (!use.anywhere("network").starts_with("Socket") && !own_adapters)
     differences_of("network_devices", "adapters", "adapters or ports that are missing: ibstat on the nodes");
   std::set<std::string> settings;
   for (const NcclUse::Host* host : hosts) {
@@ -201,6 +201,7 @@ void Judge::differences() {
       if (name.starts_with("NCCL_") && name != "NCCL_DEBUG_FILE" && settings.size() < most) settings.insert(name);
     }
   }
+  if (own_adapters) settings.erase("NCCL_IB_HCA");
   for (const std::string& name : settings) differences_of(name, name, "set it alike on all ranks");
 }
 

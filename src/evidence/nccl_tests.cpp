@@ -269,6 +269,8 @@ std::vector<Bandwidths> NcclTestsReader::finish() {
 
 // "# OSU MPI-CUDA Allreduce Latency Test v7.3", then "# Size       Avg Latency(us) …" or "# Size      Bandwidth
 // (MB/s)". "# OSU MPI Multiple Bandwidth / Message Rate Test v7.3", then "# Size       MB/s        Messages/s".
+// "# OSU MPI Non-blocking Allreduce Latency Test v7.3", then "# Size  Overall(us)  Compute(us)  Pure Comm.(us)
+// Overlap(%)": the overall time includes computation.
 void OsuReader::line(const Line& line) {
   const std::string_view text = trim(line.text);
   Cursor c{text};
@@ -278,17 +280,30 @@ void OsuReader::line(const Line& line) {
       Bandwidths run;
       run.kind = "osu micro-benchmark";
       run.test = lower(c.word());
+      const bool blocks = run.test != "non-blocking";
+      if (!blocks) {
+        c.skip_blanks();
+        run.test = lower(c.word());
+      }
+      value_column_ = blocks ? 1 : 0;
       bandwidth_ = contains(text, "Bandwidth");
       if (run.test == "latency" || run.test == "bandwidth") run.test = "sendrecv";
       if (run.test == "bi-directional") run.test = "sendrecv, both directions";
       if (run.test == "multiple" || run.test == "multi") run.test = "sendrecv, several pairs";
       runs_.push_back(std::move(run));
+    } else if (text.starts_with("# Size")) {
+      std::size_t column = 0;
+      for (const std::string_view word : words_of(text)) {
+        if (word.ends_with(')')) ++column;
+        if (word == "Comm.(us)") value_column_ = column;
+      }
     }
     return;
   }
-  const std::vector<std::string_view> words = words_of(text, 6);
-  if (runs_.empty() || words.size() < 2 || runs_.back().rows.size() >= most_rows) return;
-  const auto size = as_number(words[0]), value = as_number(words[1]);
+  const std::vector<std::string_view> words = words_of(text, 8);
+  if (runs_.empty() || value_column_ == 0 || words.size() <= value_column_ || runs_.back().rows.size() >= most_rows)
+    return;
+  const auto size = as_number(words[0]), value = as_number(words[value_column_]);
   if (!size || !value || *size < 0 || *size > 1e18 || *value <= 0) return;
   constexpr double mega = 1e6;
   SizeRow row;

@@ -139,6 +139,11 @@ class Hdf5ResultFile final : public ResultFile {
     for (const auto& text : hdf5::read_texts(file_, "/run/warnings")) warnings_used_ += !text.empty();
   }
 
+  void reopen_block(int block, const ResultBlock& planned) override {
+    write_row("/blocks", block, planned);
+    file_.flush(false);
+  }
+
   void write_block(int block, const ResultBlock& row, const std::vector<float>& step_seconds,
                    const std::vector<float>& losses, const std::vector<float>& rank_seconds) override {
     const auto index = static_cast<std::uint64_t>(block);

@@ -29,6 +29,9 @@ class ResultFile {
   static std::unique_ptr<ResultFile> reopen(const std::string& path);
 
   virtual ~ResultFile() = default;
+  /// Makes a block count as not measured until write_block(). Call it before the data of a block are replaced: a row of
+  /// an earlier session would present the new data as its own if the process is killed in between.
+  virtual void reopen_block(int block, const ResultBlock& planned) = 0;
   virtual void write_block(int block, const ResultBlock& row, const std::vector<float>& step_seconds,
                            const std::vector<float>& losses, const std::vector<float>& rank_seconds) = 0;
   /// Writes the devices' data of a block. Call it before write_block().

@@ -162,14 +162,15 @@ int auto_steps(double set_up_s, double step_s, int warmup_steps) {
   return static_cast<int>(std::clamp<double>(std::round(share * fixed_s / step_s), min_steps, most));
 }
 
-void decide_steps(Recorder& recorder, config::Measure& measure) {
-  if (!measure.auto_steps) return;
+bool decide_steps(Recorder& recorder, config::Measure& measure) {
+  if (!measure.auto_steps) return false;
   const CaseState& baseline = recorder.state(0);
-  if (!(baseline.step_s > 0)) return;
+  if (!(baseline.step_s > 0)) return false;
   measure.steps = recorder.draft().steps = auto_steps(baseline.set_up_s, baseline.step_s, measure.warmup_steps);
+  return true;
 }
 
-void decide_rounds(Recorder& recorder, const config::Measure& measure, double spent_s) {
+void decide_rounds(Recorder& recorder, const config::Measure& measure, double spent_s, bool interrupted) {
   store::Result& result = recorder.draft();
   if (measure.time_budget_s <= 0) return;
   double total_s = 0;
@@ -183,9 +184,9 @@ void decide_rounds(Recorder& recorder, const config::Measure& measure, double sp
     fit = round + 1;
   }
   const int least = measure.looks.empty() ? analysis::least_pairs : measure.looks.front();
-  if (fit < std::min(least, result.rounds) && analysis::declared_comparisons(result) > 0)
-    refuse_budget(recorder, measure, spent_s, fit, least);
-  const int rounds = std::max(1, fit);
+  const bool too_few = fit < std::min(least, result.rounds) && analysis::declared_comparisons(result) > 0;
+  if (too_few && !interrupted) refuse_budget(recorder, measure, spent_s, fit, least);
+  const int rounds = std::max(too_few ? least : 1, fit);
   if (rounds >= result.rounds || !measure.looks.empty()) return;
   recorder.warn(fmt::format(
       "{} rounds were reduced to {} before the first block, to fit the time budget of {}: preparation took {}, a round "

@@ -165,8 +165,6 @@ Machine probe(job::Job& job, const plan::Plan& plan) {
   if (config::traits_of(e.backend).ranks_are_gpus) machine.device = value_of(identity, "device");
   machine.identity = build_identity();
   machine.identity.insert(machine.identity.end(), identity.begin(), identity.end());
-  for (const job::Samples& s : outcome.samples)
-    machine.warnings.insert(machine.warnings.end(), s.warnings.begin(), s.warnings.end());
   machine.peaks.add({whole_node.layout.ranks(), 0, 0, whole_node.settings.precision}, outcome.samples);
   for (const job::RankPlace& place : machine.places) machine.ranks.push_back(rank_row(machine, place, e.baseline));
   return machine;

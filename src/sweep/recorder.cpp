@@ -164,8 +164,21 @@ void Recorder::raise_peak(std::size_t case_index, double flops) {
 }
 
 void Recorder::move_to_new_process(std::span<const std::size_t> block_indices) {
-  for (const std::size_t index : block_indices)
+  require_lock();
+  for (const std::size_t index : block_indices) {
     result_.blocks[index].process = static_cast<std::int32_t>(block_indices.front());
+    reopen_block(index);
+  }
+}
+
+void Recorder::reopen_block(std::size_t block_index) {
+  const store::ResultBlock& block = result_.blocks[block_index];
+  store::ResultBlock planned;
+  planned.round = block.round;
+  planned.position = block.position;
+  planned.case_index = block.case_index;
+  planned.process = block.process;
+  file_->reopen_block(static_cast<int>(block_index), planned);
 }
 
 double Recorder::write_block(std::size_t block_index, const job::BlockOutcome& outcome) {
@@ -173,6 +186,7 @@ double Recorder::write_block(std::size_t block_index, const job::BlockOutcome& o
   const std::size_t case_index = block.case_index;
   const std::size_t steps = result_.first_timed_step() + result_.steps;
   require_lock();  // here too, because a block may take long
+  reopen_block(block_index);
   const BlockRows rows = fill_block(block, outcome, steps, result_.rank_count());
   block.session = session_;
   for (const job::Samples& s : outcome.samples) warn(s.warnings);
@@ -196,6 +210,7 @@ double Recorder::write_block(std::size_t block_index, const job::BlockOutcome& o
 
 void Recorder::leave_out(std::size_t block_index, const std::string& reason) {
   require_lock();
+  reopen_block(block_index);
   store::ResultBlock& block = result_.blocks[block_index];
   block.status = store::BlockStatus::left_out;
   block.session = session_;

@@ -56,7 +56,8 @@ class Recorder {
   /// Continues a file that create_file() made in an earlier session. Throws Error if it is complete, or if its
   /// configuration, ranks or programs differ. Facts stay those of the first session. An interrupted round is measured
   /// again as a whole, because its blocks must share an allocation: in memory none of it counts as measured, while the
-  /// file keeps its blocks until they are replaced. Returns whether the libraries or the machine have changed.
+  /// file keeps its blocks until they are replaced or moved to another process. Returns whether the libraries or the
+  /// machine have changed.
   bool resume_file(const store::Lock& lock);
   /// Throws Error if another sweep has taken over the file; nothing more may be written to it then.
   void require_lock() const;
@@ -65,7 +66,8 @@ class Recorder {
   void refuse(std::size_t case_index, const std::string& reason);
   /// Records a failed block. Drops the case if it failed in the same way before, or if this was its last try.
   void note_failure(std::size_t case_index, const job::BlockOutcome& outcome, bool last_try = false);
-  /// Moves these pending blocks to a process other than planned: one for all of them, numbered by the first block.
+  /// Moves these pending blocks to a process other than planned: one for all of them, numbered by the first block. Also
+  /// in the file, where they are pending then: after a kill, a resumed sweep must not share the planned process.
   void move_to_new_process(std::span<const std::size_t> block_indices);
   /// Writes a timed block, whether it succeeded or not. Returns the median of its timed steps, NaN if it failed.
   double write_block(std::size_t block_index, const job::BlockOutcome& outcome);
@@ -79,6 +81,7 @@ class Recorder {
   store::RunState finish(bool interrupted);
 
  private:
+  void reopen_block(std::size_t block_index);
   void write_case(std::size_t case_index);
 
   store::Result result_;
@@ -94,11 +97,12 @@ class Recorder {
 int auto_steps(double set_up_s, double step_s, int warmup_steps);
 /// With `steps: auto`: chooses as many timed steps as take three quarters of the time of a baseline block's set-up and
 /// warm-up. Shorter blocks waste the machine on set-up; longer ones are too few to follow its drift (docs/method.md,
-/// "Looks").
-void decide_steps(Recorder& recorder, config::Measure& measure);
+/// "Looks"). Returns whether it chose: not before a step of the baseline is known.
+bool decide_steps(Recorder& recorder, config::Measure& measure);
 inline constexpr int most_auto_steps = 1000;
 /// Reduces the rounds to those that fit in the time budget after `spent_s` of preparation. A sweep with looks keeps its
-/// rounds, because the clock ends it. Throws Error if too few rounds are left for any verdict.
-void decide_rounds(Recorder& recorder, const config::Measure& measure, double spent_s);
+/// rounds, because the clock ends it. If too few are left for any verdict, throws Error; a sweep whose preparation was
+/// `interrupted` keeps as many as a verdict needs instead, because its times are partly estimates.
+void decide_rounds(Recorder& recorder, const config::Measure& measure, double spent_s, bool interrupted);
 
 }  // namespace harness::sweep

@@ -113,27 +113,31 @@ job::BlockOutcome run_block(job::Job& job, const plan::Plan& plan, const BlockDe
   const job::Task timed = job::TimeSteps{plan.experiment.measure.steps};
   job::BlockRequest request = block_request(plan.experiment, planned, timed, defaults);
   request.environment.emplace_back("HARNESS_BLOCK", std::to_string(index));  // names the files of a --wrap command
-  const std::vector<std::size_t> others = others_in_process(recorder, blocks);
-  const auto leave_others = [&] {
-    recorder.move_to_new_process(blocks.first(1));
-    recorder.move_to_new_process(others);
-  };
-  if (!defaults.wrap.empty()) leave_others();  // the file that is resumed may have planned that they share
+  // The file that is resumed may have planned that blocks share a process.
+  if (!defaults.wrap.empty()) recorder.move_to_new_process(blocks.first(1));
   if (!defaults.wrap.empty() || !has_company(result, index)) {
     process_underway = -1;  // a process of its own ends the one that others share
     return job.run_alone(request);
   }
 
+  const std::vector<std::size_t> others = others_in_process(recorder, blocks);
   const job::WorkerSet set{result.blocks[index].process, {}};
   if (std::exchange(process_underway, set.number) != set.number) {
     job::BlockOutcome warm = warm_up(job, set, block_request(plan.experiment, planned, timed, defaults));
     if (warm.stopped) return warm;
+    if (!warm.ok) {
+      recorder.warn(fmt::format(
+          "the warm-up of a process that {} shares with other cases failed, so a new process began without one and its "
+          "first block may be slow: {}",
+          planned.name, warm.reason));
+    }
   }
   job::BlockOutcome outcome = job.run({set, request, others.empty()});
   if (outcome.ok || outcome.stopped) return outcome;
   recorder.warn(fmt::format("a block of {} failed in a process that it shared, and was repeated in one of its own: {}",
                             planned.name, outcome.reason));
-  leave_others();
+  recorder.move_to_new_process(others);  // first, so that a kill between the two leaves consecutive blocks together
+  recorder.move_to_new_process(blocks.first(1));
   return job.run_alone(request);
 }
 

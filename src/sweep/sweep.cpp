@@ -154,10 +154,9 @@ store::RunState run_sweep(job::Job& job, plan::Plan plan, SweepOutput& output, c
   } else {
     interrupted = prepare_blocks(job, plan, machine, recorder, defaults, progress);
     measure_peaks_again(job, plan, peaks, recorder);
-    decide_steps(recorder, plan.experiment.measure);
-    if (plan.experiment.measure.auto_steps)
+    if (decide_steps(recorder, plan.experiment.measure))
       progress.say(fmt::format("{} timed steps per block, by how long set-up takes", plan.experiment.measure.steps));
-    decide_rounds(recorder, plan.experiment.measure, job.clock().seconds() - start_s);
+    decide_rounds(recorder, plan.experiment.measure, job.clock().seconds() - start_s, interrupted);
     recorder.create_file(output.lock, request.command, output.overwrite || begins_anew);
   }
   output.has_result = true;

@@ -219,9 +219,12 @@ bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults
     even_out(cases, recorder);
   }
   for (std::size_t i = 0; i < plan.cases.size(); ++i) {
-    if (!plan.cases[i].is_copy) continue;
-    const CaseState& original = recorder.state(plan.cases[i].reference);
-    recorder.state(i) = {original.set_up_s, original.step_s, ""};
+    CaseState& state = recorder.state(i);
+    const bool is_copy = plan.cases[i].is_copy;
+    if (!is_copy && (state.step_s > 0 || !interrupted)) continue;
+    const CaseState& like = recorder.state(is_copy ? plan.cases[i].reference : 0);  // the best estimate of what is left
+    state.set_up_s = like.set_up_s;
+    state.step_s = like.step_s;
   }
   return interrupted;
 }

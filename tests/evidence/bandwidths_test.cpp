@@ -196,5 +196,19 @@ TEST(Bandwidths, OsuOfSeveralPairsIsReadInItsUnit) {
   EXPECT_NEAR(std::stod(fact(read_osu("-CUDA Multi Latency Test v7.3", "8 2.5"), "latency_s")), 2.5e-6, 1e-12);
 }
 
+// osu_iallreduce, also with -f. Its overall time includes computation.
+TEST(Bandwidths, OsuOfANonBlockingCollectiveIsReadByItsCommunication) {
+  const std::string title =
+      "# OSU MPI-CUDA Non-blocking Allreduce Latency Test v7.5\n# Overall = Coll. Init + Compute\n";
+  for (const char* table :
+       {"# Size  Overall(us)  Compute(us)  Pure Comm.(us)  Overlap(%)\n1000000 2000.0 990.0 1000.0 0.0\n",
+        "# Size  Overall(us)  Compute(us)  Coll. Init(us)  MPI_Test(us)  MPI_Wait(us)  Pure Comm.(us)"
+        "  Overlap(%)\n1000000 2000.0 990.0 1.0 0.0 5.0 1000.0 0.0\n"}) {
+    const Answer answer = read_text(title + table, {.ranks = 4}).front();
+    EXPECT_EQ(fact(answer, "peak_busbw").substr(0, 8), "1.5 GB/s") << table;
+    EXPECT_THAT(answer.headline, HasSubstr("allreduce"));
+  }
+}
+
 }  // namespace
 }  // namespace harness::test

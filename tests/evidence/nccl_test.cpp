@@ -169,6 +169,13 @@ TEST(NcclLog, RanksOfAHostThatDifferAreNamed) {
     EXPECT_THAT(problems(usual), IsEmpty());
     EXPECT_THAT(problems(odd), ElementsAre(HasSubstr("ranks of n1 differ in ")));
   }
+  std::string own;  // each rank is assigned an adapter
+  for (int rank = 0; rank < 2; ++rank)
+    own += fmt::format(
+        "n1:50{0}:60{0} [{0}] NCCL INFO NCCL_IB_HCA set to mlx5_{0}\n"
+        "n1:50{0}:60{0} [{0}] NCCL INFO NET/IB : Using [0]mlx5_{0}:1/IB [RO]; OOB e:1\n",
+        rank);
+  EXPECT_THAT(answer_to(own).problems, IsEmpty());
 }
 
 TEST(NcclLog, OneGpuOnAnotherTransportIsNamed) {

@@ -164,5 +164,20 @@ TEST(Inspector, ARankThatComesLastIsInTheHeadline) {
               HasSubstr("; rank 2 of communicator 0x1 came last to 6 of 6 calls"));
 }
 
+// Each communicator counts its calls from 0.
+TEST(Inspector, ASlowCallIsNamedByItsCommunicatorIfThereAreSeveral) {
+  const auto call = [](const char* communicator, int number, int microseconds) {
+    return fmt::format(
+        R"({{"header": {{"id": "{}", "rank": 0, "n_ranks": 3}}, "coll_perf": {{"coll": "AllReduce", "coll_sn": {},)"
+        R"( "coll_msg_size_bytes": 1048576, "coll_exec_time_us": {}, "coll_busbw_gbs": 9.0}}}})"
+        "\n",
+        communicator, number, microseconds);
+  };
+  std::string text;
+  for (int number = 0; number < 6; ++number) text += call("0x1", number, 400) + call("0x2", number, 400);
+  EXPECT_THAT(answer_to(text + call("0x2", 6, 900)).problems,
+              Contains(HasSubstr("sequence 6 of communicator 0x2: 900 us against 400")));
+}
+
 }  // namespace
 }  // namespace harness::test

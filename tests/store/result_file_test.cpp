@@ -146,6 +146,17 @@ TEST_F(ResultFileTest, AFailedBlockErasesWhatAnEarlierSessionLeft) {
   EXPECT_TRUE(all_nan(got.rank_seconds[3]));
 }
 
+// As a resumed sweep that is killed while it replaces a block of the interrupted round.
+TEST_F(ResultFileTest, ABlockThatIsBeingReplacedCountsAsPending) {
+  const auto file = ResultFile::create(path_, plan_, false);
+  write_sample(*file, plan_, 3);
+  file->reopen_block(3, plan_.blocks[3]);
+  const Result got = read_result(path_);
+  EXPECT_EQ(got.blocks[3].status, BlockStatus::pending);
+  EXPECT_EQ(got.blocks[3].session, -1);
+  EXPECT_TRUE(got.step_seconds[3].empty());
+}
+
 TEST_F(ResultFileTest, CasesAreRewrittenInPlace) {
   const auto file = ResultFile::create(path_, plan_, false);
   ResultCase changed = plan_.cases[1];

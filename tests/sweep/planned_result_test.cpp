@@ -111,7 +111,7 @@ TEST(DecideRounds, AreThoseThatFitTheBudget) {
                                          {measure(5 * 90 + 10, {5, 10}), 0, false, 10}}) {  // ends when all is settled
     Recorder r = recorder();
     if (row.second_case_dropped) r.draft().cases[1].status = store::CaseStatus::failed;
-    decide_rounds(r, row.measure, row.prepared_s);
+    decide_rounds(r, row.measure, row.prepared_s, false);
     EXPECT_EQ(r.result().rounds, row.rounds);
     EXPECT_EQ(r.result().blocks.size(), 2u * static_cast<std::size_t>(row.rounds));
     const bool reduced = row.rounds < 10;
@@ -124,9 +124,19 @@ TEST(DecideRounds, AreThoseThatFitTheBudget) {
 
 TEST(DecideRounds, TooFewForAnyVerdictAreRefused) {
   Recorder little = recorder();
-  const std::string refused = test::error_of([&] { decide_rounds(little, measure(100 + 3 * 90 + 10), 100); });
+  const std::string refused = test::error_of([&] { decide_rounds(little, measure(100 + 3 * 90 + 10), 100, false); });
   EXPECT_THAT(refused, HasSubstr("ends after 3 of 10 rounds, and no verdict is possible before 4"));
   EXPECT_THAT(refused, HasSubstr("All cases take 7.67 min for 4 rounds"));
+}
+
+// Its file is written in any case, so that the sweep can be resumed.
+TEST(DecideRounds, AStoppedPreparationKeepsThoseThatAVerdictNeeds) {
+  Recorder little = recorder();
+  decide_rounds(little, measure(100 + 3 * 90 + 10), 100, true);
+  EXPECT_EQ(little.result().rounds, 4);
+  Recorder looking = recorder();
+  decide_rounds(looking, measure(100, {5, 10}), 200, true);
+  EXPECT_EQ(looking.result().rounds, 10);
 }
 
 TEST(DecideRounds, OneIsNotReducedToOne) {
@@ -134,7 +144,7 @@ TEST(DecideRounds, OneIsNotReducedToOne) {
   alone.draft().rounds = 1;
   alone.draft().blocks.resize(2);
   alone.draft().cases[1].status = store::CaseStatus::impossible;  // nothing is compared, so no verdict is missed
-  decide_rounds(alone, measure(10), 100);
+  decide_rounds(alone, measure(10), 100, false);
   EXPECT_THAT(alone.result().warnings, ::testing::IsEmpty());
   EXPECT_EQ(alone.result().rounds, 1);
 }
@@ -142,15 +152,17 @@ TEST(DecideRounds, OneIsNotReducedToOne) {
 TEST(DecideSteps, TakeThreeQuartersOfSetUpAndWarmUp) {
   Recorder r = recorder();
   config::Measure m = measure(0);
-  decide_steps(r, m);
+  EXPECT_FALSE(decide_steps(r, m));
   EXPECT_EQ(m.steps, 9);  // as configured
   m.auto_steps = true;
-  decide_steps(r, m);
+  EXPECT_TRUE(decide_steps(r, m));
   EXPECT_EQ(m.steps, 23);  // 0.75 · (30 s + 1 s) / 1 s
   EXPECT_EQ(r.result().steps, 23);
   r.state(0).set_up_s = 0.1;
-  decide_steps(r, m);
+  EXPECT_TRUE(decide_steps(r, m));
   EXPECT_EQ(m.steps, 3);
+  r.state(0).step_s = 0;  // the preparation was stopped before the baseline's timeline
+  EXPECT_FALSE(decide_steps(r, m));
   EXPECT_EQ(auto_steps(800, 0.031, 1), 1000);
   EXPECT_EQ(auto_steps(800, 0.031, 3500), 596);  // a block has at most 4096 steps
 }

@@ -42,6 +42,8 @@ class PlayedSweep : public test::PlayedJob {
     outcome.ok = true;
     if (std::holds_alternative<job::TimeSteps>(request.task) && request.environment.empty()) {
       ++warm_ups;
+      outcome.ok = warms_up;
+      outcome.reason = "it is cold";
       return outcome;
     }
     job::Samples samples;
@@ -81,6 +83,7 @@ class PlayedSweep : public test::PlayedJob {
   std::vector<int> measured;      // numbers of timed blocks
   int shared = 0;                 // timed blocks in processes that others share
   int warm_ups = 0;               // of such processes
+  bool warms_up = true;           // else all warm-ups fail
 };
 
 class Rounds : public ::testing::Test {
@@ -127,6 +130,22 @@ class Rounds : public ::testing::Test {
     return job_.measured.empty() ? -1 : file().blocks[static_cast<std::size_t>(job_.measured.front())].round;
   }
   store::Result file() const { return store::read_result(path_); }
+  // Stops a sweep in round 1. As in one over the sizes of an operation, the blocks of a round share a process. Returns
+  // those of round 1.
+  std::vector<std::int32_t> stop_a_sweep_that_shares() {
+    job_.stop_after = 6;
+    session(false);
+    job_.stop_after = 0;
+    store::Result sharing = file();
+    std::vector<std::int32_t> second_round;
+    for (std::int32_t i = 0; i < std::ssize(sharing.blocks); ++i) {
+      store::ResultBlock& block = sharing.blocks[static_cast<std::size_t>(i)];
+      block.process = 5 * block.round;
+      if (block.round == 1 && sharing.at(block).name != "micro_batch_size=4") second_round.push_back(i);
+    }
+    store::write_result(path_, sharing);
+    return second_round;
+  }
   std::size_t count_of(const store::Result& result, const std::string& name, store::BlockStatus status) const {
     return static_cast<std::size_t>(std::ranges::count_if(result.blocks, [&](const store::ResultBlock& block) {
       return result.at(block).name == name && block.status == status;
@@ -232,9 +251,7 @@ TEST_F(Rounds, AFileIsResumedWhereMoreCasesFitButNotWhereFewerDo) {
 
 // A file without the column `process` is of a time when every block had a process of its own.
 TEST_F(Rounds, OfAnOlderFileShareNoProcess) {
-  job_.stop_after = 6;
-  session(false);
-  job_.stop_after = 0;
+  stop_a_sweep_that_shares();
   store::Result older = file();
   for (store::ResultBlock& block : older.blocks) block.process = -1;
   store::write_result(path_, older);
@@ -243,14 +260,8 @@ TEST_F(Rounds, OfAnOlderFileShareNoProcess) {
   EXPECT_EQ(job_.shared, 0);
 }
 
-// As a sweep over the sizes of an operation, whose blocks of a round share processes.
 TEST_F(Rounds, ResumedUnderACommandShareNoProcess) {
-  job_.stop_after = 6;
-  session(false);
-  job_.stop_after = 0;
-  store::Result sharing = file();
-  for (store::ResultBlock& block : sharing.blocks) block.process = 5 * block.round;
-  store::write_result(path_, sharing);
+  stop_a_sweep_that_shares();
   wrap_ = "nsys profile";
   session(true);
   EXPECT_EQ(job_.shared, 0);
@@ -262,22 +273,27 @@ TEST_F(Rounds, ResumedUnderACommandShareNoProcess) {
 
 // A sweep was killed after a block had failed in a shared process and had been repeated in one of its own.
 TEST_F(Rounds, AProcessThatIsSharedAgainAfterABlockAloneIsWarmedUpAgain) {
-  job_.stop_after = 6;
-  session(false);
-  job_.stop_after = 0;
+  const std::int32_t alone = stop_a_sweep_that_shares().at(1);
   store::Result sharing = file();
-  std::vector<std::int32_t> interrupted;  // blocks of this round that run
-  for (std::int32_t i = 0; i < std::ssize(sharing.blocks); ++i) {
-    store::ResultBlock& block = sharing.blocks[static_cast<std::size_t>(i)];
-    block.process = 5 * block.round;
-    if (block.round == 1 && sharing.at(block).name != "micro_batch_size=4") interrupted.push_back(i);
-  }
-  const std::int32_t alone = interrupted.at(1);
   sharing.blocks[static_cast<std::size_t>(alone)].process = alone;
   store::write_result(path_, sharing);
+  job_.warms_up = false;
   session(true);
   EXPECT_EQ(file().state, store::RunState::complete);
   EXPECT_EQ(job_.warm_ups, 11 + 1);  // one in each of the rounds, and one more in the interrupted round
+  EXPECT_THAT(file().warnings, ::testing::Contains(::testing::EndsWith("it is cold")));
+}
+
+TEST_F(Rounds, BlocksThatAFailureMovedShareNoProcessWithEarlierOnesAfterAResumption) {
+  const std::vector<std::int32_t> second_round = stop_a_sweep_that_shares();
+  const store::Result sharing = file();
+  job_.fails = {sharing.at(sharing.blocks[static_cast<std::size_t>(second_round.at(1))]).name};
+  job_.stop_after = 3;  // the first block, the one that fails, and its repetition
+  session(true);
+  const store::Result left = file();
+  std::vector<std::int32_t> processes;
+  for (const std::int32_t i : second_round) processes.push_back(left.blocks[static_cast<std::size_t>(i)].process);
+  EXPECT_EQ(processes, (std::vector{5, second_round[1], second_round.at(2), second_round[2]}));
 }
 
 // Returns the numbers that follow these words.

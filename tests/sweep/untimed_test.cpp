@@ -119,6 +119,29 @@ TEST_F(Timelines, AFailureOfTheBaselineIsNoneOfItsCopy) {
   EXPECT_TRUE(recorder.may_run(1));
 }
 
+// The steps of the baseline take two seconds. Then a user stops the job.
+class StoppedAfterTheBaseline : public GreedyJob {
+ public:
+  job::BlockOutcome run(const job::BlockOnSet& block) override {
+    job::BlockOutcome outcome = GreedyJob::run(block);
+    std::get<job::TimelineSamples>(outcome.samples.front().task).step_s = 2;
+    return outcome;
+  }
+  int stop_requests() const override { return sets.empty() ? 0 : 1; }
+};
+
+TEST_F(Timelines, AStopLeavesTheOtherCasesTheBaselinesTime) {
+  StoppedAfterTheBaseline job;
+  Machine machine;
+  machine.places = job.places();
+  Recorder recorder(planned_result(plan_));
+  std::ostringstream err;
+  ProgressLine progress(err, ProgressStyle::blocks);
+  EXPECT_TRUE(record_timelines(job, plan_, {}, machine, recorder, progress));
+  EXPECT_EQ(job.sets.size(), 1u);
+  for (const std::size_t i : {0u, 1u, 2u}) EXPECT_EQ(recorder.state(i).step_s, 2) << i;
+}
+
 TEST_F(Timelines, GradientsOfTheFirstStepAreSummedOverRanks) {
   const Recorder recorder = record(0);
   ASSERT_EQ(recorder.result().gradients.size(), 2u) << "the control is the baseline";

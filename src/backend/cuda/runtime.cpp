@@ -51,13 +51,19 @@ Memory::Memory(Kind kind, std::int64_t bytes, const std::string& what_for) : dat
   const cudaError_t status = kind == Kind::device ? cudaMalloc(&data, size) : cudaMallocHost(&data, size);
   if (status == cudaErrorMemoryAllocation) {
     static_cast<void>(cudaGetLastError());
+    if (kind == Kind::pinned) {
+      throw OutOfMemory(
+          fmt::format("out of pinned host memory: {} for {}. Free memory on this node (`free -h`), or raise the memory "
+                      "limit of the job or the container",
+                      show_bytes(static_cast<double>(bytes)), what_for));
+    }
     std::size_t free = 0, total = 0;
     static_cast<void>(cudaMemGetInfo(&free, &total));
     throw OutOfMemory(
-        fmt::format("out of {} memory: {} for {}; {} of the GPU's {} were free. A smaller micro_batch_size, or more "
+        fmt::format("out of GPU memory: {} for {}; {} of the GPU's {} were free. A smaller micro_batch_size, or more "
                     "tensor_parallel or pipeline_parallel, needs less",
-                    kind == Kind::device ? "GPU" : "pinned host", show_bytes(static_cast<double>(bytes)), what_for,
-                    show_bytes(static_cast<double>(free)), show_bytes(static_cast<double>(total))));
+                    show_bytes(static_cast<double>(bytes)), what_for, show_bytes(static_cast<double>(free)),
+                    show_bytes(static_cast<double>(total))));
   }
   check(status, kind == Kind::device ? "cudaMalloc" : "cudaMallocHost");
   data_.reset(static_cast<std::byte*>(data));

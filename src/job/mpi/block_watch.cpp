@@ -19,6 +19,20 @@ FaultKind fault_of_time_out(bool answered, const job::WorkerProgress& progress) 
   return progress.in_communication != 0 ? FaultKind::waiting : FaultKind::hung;
 }
 
+// Whether a worker with this task sends such a frame. It is asked when the frame arrives: later, between collectives
+// that the other ranks enter, nothing may throw.
+bool is_sound(const job::Frame& frame, const job::Task& task) {
+  try {
+    if (frame.type == job::FrameType::failure) job::decode<job::WorkerFailure>(frame.payload);
+    if (frame.type == job::FrameType::published) job::decode<job::Published>(frame.payload);
+    if (frame.type == job::FrameType::samples)
+      return job::decode<job::Samples>(frame.payload).task.index() == task.index();
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 bool BlockRun::await(job::FrameType wanted, double limit_s) {
@@ -48,8 +62,11 @@ void BlockRun::read_frames() {
     if (moved_on) progress_changed_ = Clock::now();
     progress_ = progress;
   };
+  bool sound = true;
   while (auto frame = worker_->next_frame()) {
-    if (frame->type == job::FrameType::progress || frame->type == job::FrameType::last_words) {
+    if (!is_sound(*frame, request_.task)) {
+      sound = false;
+    } else if (frame->type == job::FrameType::progress || frame->type == job::FrameType::last_words) {
       job::WorkerProgress progress;
       if (frame->payload.size() != sizeof progress) continue;
       frame->payload.copy(reinterpret_cast<char*>(&progress), sizeof progress);
@@ -67,7 +84,7 @@ void BlockRun::read_frames() {
       arrived_[frame->type] = std::move(frame->payload);
     }
   }
-  if (worker_->damaged() && watching_) {
+  if ((!sound || worker_->damaged()) && watching_) {
     blame(FaultKind::error, "sent its supervisor what is no message of harness", 0, Alarm::stop);
     worker_->kill();
   }

@@ -275,6 +275,7 @@ void Alarms::begin_block(std::int64_t block) {
 
 void Alarms::end_block() {
   in_block_ = false;
+  waited_s_ = 0;  // all ranks have answered
 }
 
 void Alarms::tell(const Note& note, int to) {

@@ -115,7 +115,7 @@ class Alarms {
   Alarm next_alarm_ = Alarm::none;
   int stop_level_ = 0, told_stop_level_ = 0;
   std::chrono::steady_clock::time_point looked_;
-  double waited_s_ = 0;  // since it was told to stop at once
+  double waited_s_ = 0;  // since it was told to stop at once, or since the end of the block in which it was
 };
 
 }  // namespace harness::mpi

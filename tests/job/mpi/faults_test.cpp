@@ -244,6 +244,17 @@ TEST_F(Wrap, WhatIsNoMessageIsBlamedAtOnce) {
   EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(40));
 }
 
+// Frames of one byte, where a worker publishes its messages (2), sends its samples (8) or its failure (9).
+TEST_F(Wrap, AFrameWithoutItsMessageIsBlamedOnItsRank) {
+  for (const char* type : {"002", "010", "011"}) {  // in octal
+    const std::string frame = fmt::format(R"(\{}\000\000\000\001\000\000\000\000\000\000\000x)", type);
+    Launched job(2, "blocks=1 start=60", around("printf '" + frame + "' >/proc/self/fd/199\nexec sleep 60\n"));
+    ASSERT_TRUE(job.wait(50)) << job.output();
+    EXPECT_THAT(job.output(), HasSubstr("block 0 ok false"));
+    EXPECT_THAT(job.output(), HasSubstr("sent its supervisor what is no message of harness"));
+  }
+}
+
 TEST_F(Wrap, ThatClosesThePipesIsTold) {
   Launched job(1, "blocks=1", around("exec bash -c 'exec 198<&- 199>&-; exec \"$@\"' x \"$@\"\n"));
   ASSERT_TRUE(job.wait()) << job.output();

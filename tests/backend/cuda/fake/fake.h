@@ -34,6 +34,7 @@ struct Settings {
   int device_count = 1;
   int compute_major = 9;                            // major compute capability of each device; the minor is 0
   std::size_t device_bytes = std::size_t{8} << 30;  // memory of each device; beyond it cudaMalloc fails
+  std::size_t pinned_bytes = std::size_t{8} << 30;  // the most of one cudaMallocHost
   // The cublasStatus_t that cublasLtMatmulAlgoGetHeuristic returns for an epilogue that does more than add a bias; 0:
   // it offers algorithms.
   int lt_epilogue_status = 0;

@@ -81,9 +81,9 @@ cudaError_t allocate(void** address, std::size_t bytes, int device, const char* 
   *address = nullptr;
   if (bytes == 0) return cudaSuccess;
   const std::lock_guard lock(memory().mutex);
-  if (device >= 0 && memory().used[device] + bytes > settings().device_bytes) {
-    return failed(cudaErrorMemoryAllocation);
-  }
+  const bool fits =
+      device >= 0 ? memory().used[device] + bytes <= settings().device_bytes : bytes <= settings().pinned_bytes;
+  if (!fits) return failed(cudaErrorMemoryAllocation);
   Block block;
   block.bytes = bytes;
   block.device = device;

@@ -40,5 +40,13 @@ TEST_F(HostCopiesOverFake, ADeviceWithoutRoomIsAnErrorAndKeepsNothing) {
   EXPECT_THAT(fake::leaks(), IsEmpty());
 }
 
+TEST_F(HostCopiesOverFake, AHostWithoutRoomIsNotTakenForTheDevice) {
+  fake::reset({.pinned_bytes = std::size_t{1} << 20});
+  const std::string error = test::error_of([] { measure_host_copies(one_batch_s); });
+  EXPECT_THAT(error, HasSubstr("out of pinned host memory: 64 MiB for copies between host and GPU. Free memory on"));
+  EXPECT_THAT(error, ::testing::Not(HasSubstr("micro_batch_size")));
+  EXPECT_THAT(fake::leaks(), IsEmpty());
+}
+
 }  // namespace
 }  // namespace harness::cuda
