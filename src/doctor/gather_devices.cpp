@@ -93,7 +93,9 @@ void add_bridges(const Tree& tree, Facts& facts, const std::vector<std::string>&
     for (std::size_t i = 0; i + 1 < path.size() && done.size() < most_devices; ++i) {
       if (!done.insert(path[i]).second) continue;
       const std::string key = "bridge/" + path[i], folder = "sys/bus/pci/devices/" + path[i];
-      add_link(tree, facts, key, folder);
+      // A path alternates: root port, upper port of a switch, its lower port, the next upper port or the device. Root
+      // and lower ports have the link of what is below them, which may have fewer lanes: its own facts tell that link.
+      if (i % 2 == 1) add_link(tree, facts, key, folder);
       add_errors(tree, facts, key, folder);
       // Peer-to-peer traffic is routed below a switch, so the bits of a root port do not matter.
       if (i > 0) facts.set(key + "/acs", acs_in(tree.bytes(folder + "/config")));

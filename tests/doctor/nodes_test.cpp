@@ -51,6 +51,16 @@ TEST(Nodes, EachFaultIsFoundAndNothingElse) {
       {"InfiniBand",
        [&](auto& tree) { tree.write("sys/devices/pci0000:20/0000:20:01.0/0000:21:00.0" + lanes, "8"); },
        {"fail pcie.width: bridge 0000:21:00.0 runs on 8 of 16 PCIe lanes"}},
+      {"InfiniBand",  // cards of eight lanes, below a switch and below a root port, in slots of sixteen
+       [&](auto& tree) {
+         add_others(tree);
+         for (const std::string& card : {test::gpu_place(0), std::string("pci0000:80/0000:80:08.0/0000:88:00.0")}) {
+           tree.write("sys/devices/" + card + "/max_link_width", "8");
+           for (const std::string& end : {card, card.substr(0, card.rfind('/'))})
+             tree.write("sys/devices/" + end + lanes, "8");
+         }
+       },
+       {}},
       {"InfiniBand",
        [](auto& tree) {
          tree.write_bytes("sys/devices/" + test::switch_port(3, 1) + "/config", test::configuration_space(0x1d));
