@@ -165,6 +165,15 @@ void add_rates(Facts& facts, const std::string& device) {
   }
 }
 
+// The MTU of a port's own interface, which its first address names. An adapter may have further interfaces: those of
+// its virtual functions, or of its second port. `others`: the adapter's, of which the first stands in.
+Reading interface_mtu(const Tree& tree, const std::string& port, const std::vector<std::string>& others) {
+  const auto mtu_of = [](const std::string& name) { return "sys/class/net/" + name + "/mtu"; };
+  std::string name = tree.line(port + "/gid_attrs/ndevs/0").text;
+  if (name.empty() || !tree.exists(mtu_of(name))) name = others.empty() ? "" : others.front();
+  return name.empty() ? Reading() : tree.line(mtu_of(name));
+}
+
 void add_hca(const Tree& tree, Facts& facts, const std::string& device, const Reading& verbs) {
   const std::string folder = "sys/class/infiniband/" + device, key = "hca/" + device;
   facts.set(key + "/firmware", tree.line(folder + "/fw_ver"));
@@ -178,8 +187,8 @@ void add_hca(const Tree& tree, Facts& facts, const std::string& device, const Re
     if (!machine::number(port)) continue;
     const std::string place = fmt::format("port/{}/{}/", device, port);
     add_port(tree, facts, place, fmt::format("{}/ports/{}", folder, port));
-    if (facts.text(place + "link_layer") == "Ethernet" && !nets.names.empty())
-      facts.set(place + "interface_mtu", tree.line("sys/class/net/" + nets.names.front() + "/mtu"));
+    if (facts.text(place + "link_layer") == "Ethernet")
+      facts.set(place + "interface_mtu", interface_mtu(tree, fmt::format("{}/ports/{}", folder, port), nets.names));
   }
   add_rates(facts, device);
 }

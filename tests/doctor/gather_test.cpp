@@ -151,6 +151,19 @@ TEST(Gather, EveryFactOfANodeIsALine) {
   for (const auto& [name, reading] : facts) EXPECT_EQ(reading.text.find('\n'), std::string::npos) << name;
 }
 
+// An adapter in switchdev mode has an interface for each virtual function, too.
+TEST(Gather, TheMtuIsThatOfThePortsOwnInterface) {
+  test::Dgx tree("dgx01", "Ethernet");
+  const std::string adapter = "sys/class/infiniband/mlx5_0/", fact = "port/mlx5_0/1/interface_mtu";
+  tree.write(adapter + "device/net/enp0r0/mtu", "1500");
+  tree.write("sys/class/net/enp0r0/mtu", "1500");
+  EXPECT_EQ(tree.facts().text(fact), "1500");
+  tree.write(adapter + "ports/1/gid_attrs/ndevs/0", "ens0np0");
+  EXPECT_EQ(tree.facts().text(fact), "9000");
+  tree.write(adapter + "ports/1/gid_attrs/ndevs/0", "of_another_container");
+  EXPECT_EQ(tree.facts().text(fact), "1500");
+}
+
 // Intel's driver without its preference setting saves power.
 TEST(Gather, TheGovernorIsThatOfAllCpus) {
   test::NodeTree tree("node");
