@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "doctor/check.h"
 #include "machine/cpus.h"
-#include "nccl/values.h"
 
 namespace harness::doctor {
 namespace {
@@ -57,8 +56,8 @@ bool most_are_active(const Cluster::PortUse& use) {
 // warning if it lacks only the subnet manager, or if most ports of equal adapters are active, unless there are enough
 // of those for all GPUs or the port is inactive on all nodes. Else the port is spare.
 Verdict missed(const Node& node, const Cluster& cluster, const Port& port, const Cluster::PortUse& equals) {
-  const std::string chosen = setting_of(node, "NCCL_IB_HCA");
-  if (!chosen.empty()) return nccl::DeviceList(chosen).allows(port.name()) ? Verdict::fail : Verdict::pass;
+  if (!may_take(node, port)) return Verdict::pass;
+  if (!setting_of(node, "NCCL_IB_HCA").empty()) return Verdict::fail;
   const auto at = cluster.ports.find(port.name());
   if (at != cluster.ports.end() && most_are_active(at->second)) return Verdict::fail;
   if (node.facts.text(port.key + "state") == "INIT") return Verdict::warn;

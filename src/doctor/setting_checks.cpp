@@ -105,10 +105,10 @@ constexpr auto debugging = std::to_array<Debugging>({
 });
 
 // Reports an NCCL_IB_GID_INDEX that is no RoCE address of a port.
-void judge_gid_index(const Facts& facts, const std::string& index, Findings& out) {
-  for (const Port& port : active_ports(facts)) {
-    const std::string& addresses = facts.text(port.key + "roce_addresses");
-    if (!is_roce(facts, port) || index == "-1" ||
+void judge_gid_index(const Node& node, const std::string& index, Findings& out) {
+  for (const Port& port : active_ports(node.facts)) {
+    const std::string& addresses = node.facts.text(port.key + "roce_addresses");
+    if (!is_roce(node.facts, port) || !may_take(node, port) || index == "-1" ||
         (", " + addresses + ",").find(", " + index + ",") != std::string::npos)
       continue;
     out.fail(fmt::format("NCCL_IB_GID_INDEX={} is no RoCE v2 address of IPv4 on {}, where these are: {}", index,
@@ -217,7 +217,7 @@ void look::env_without_effect(const Node& node, const Cluster&, Findings& out) {
 void look::env_devices(const Node& node, const Cluster&, Findings& out) {
   look_at_settings(node, out, "they fit", [&](const std::string& name, const std::string& value) {
     if (name == "NCCL_IB_HCA" || name == "NCCL_SOCKET_IFNAME") judge_list(node.facts, name, value, out);
-    if (name == "NCCL_IB_GID_INDEX") judge_gid_index(node.facts, value, out);
+    if (name == "NCCL_IB_GID_INDEX") judge_gid_index(node, value, out);
   });
 }
 

@@ -67,6 +67,27 @@ TEST(Lint, AGidIndexIsForRoceAlone) {
   EXPECT_EQ(told({{"NCCL_IB_GID_INDEX", "5"}}, "Ethernet").size(), 8u);  // the index exists on no port
 }
 
+// A network for storage, of RoCE, without addresses, of small packets and with a slow port, beside NCCL's.
+TEST(Lint, APortThatNcclIsToLeaveOutIsNotJudged) {
+  test::Dgx tree("dgx01", "Ethernet");
+  for (const int storage : {6, 7}) {
+    const std::string port = fmt::format("sys/class/infiniband/mlx5_{}/ports/1/", storage);
+    tree.write(port + "gids/3", "0000:0000:0000:0000:0000:0000:0000:0000");
+    tree.write(fmt::format("sys/class/net/ens{}np0/mtu", storage), "1500");
+    tree.write(port + "rate", storage == 6 ? "100 Gb/sec (4X EDR)" : "200 Gb/sec (4X HDR)");
+  }
+  Node node = tree.node(8, test::healthy_gpus());
+  const auto told_with = [&](const std::string& list) {
+    for (Rank& rank : node.ranks) {
+      rank.facts.set("env/NCCL_IB_HCA", list);
+      rank.facts.set("env/NCCL_IB_GID_INDEX", "3");
+    }
+    return test::worth_reading(diagnose({node}));
+  };
+  EXPECT_EQ(told_with("^=mlx5_6,mlx5_7"), Lines{});
+  EXPECT_EQ(told_with("mlx5").size(), 6u);  // two of ib.rate, one of ib.gid and of ib.mtu, two of env.devices
+}
+
 TEST(Lint, ListsOfDevicesFitOrNot) {
   EXPECT_EQ(told({{"NCCL_IB_HCA", "=mlx5_0,mlx5_1"}}), Lines{});
   EXPECT_EQ(
