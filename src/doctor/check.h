@@ -155,7 +155,7 @@ std::vector<Finding> judge(const Check& check, const Node& node, const Cluster& 
 std::string rate_text(double bytes_per_s);
 /// Reports why and returns true if the node has no RDMA adapter whose driver reports the state of its ports.
 bool no_ports(const Node& node, Findings& out);
-/// Whether NCCL can take the port: NCCL_IB_HCA does not leave it out.
+/// Whether NCCL can take the port: NCCL_IB_HCA does not leave it out, and a container was given its adapter.
 bool may_take(const Node& node, const Port& port);
 /// The value of a variable for a rank: from its environment, else from /etc/nccl.conf. "": not set.
 std::string setting_of(const Node& node, const Rank& rank, const std::string& name);

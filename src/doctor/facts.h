@@ -112,6 +112,8 @@ bool is_roce(const Facts& node, const Port& port);
 /// Amazon's adapter, whose driver always reports ACTIVE.
 bool is_efa(const Facts& node, const Port& port);
 bool has_efa(const Facts& node);
+/// "hca/…/verbs" of an adapter that a container lacks, beside others that it has.
+inline constexpr const char* not_given = "not given";
 /// Ports whose driver reports their real state; of these, the active ones.
 std::vector<Port> real_ports(const Facts& node);
 std::vector<Port> active_ports(const Facts& node);

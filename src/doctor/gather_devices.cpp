@@ -245,6 +245,10 @@ void gather_ports(const Tree& tree, Facts& facts) {
   const machine::Listing hcas = tree.names("sys/class/infiniband");
   if (hcas.access == Access::unreadable) facts.set_unreadable("hcas", hcas.why);
   std::map<std::string, Reading> verbs = verbs_devices(tree, hcas.names);
+  const bool any_given = std::ranges::any_of(verbs, [](const auto& entry) { return entry.second.text == "yes"; });
+  for (auto& [device, reading] : verbs) {
+    if (any_given && reading.text == "no" && is_container(facts)) reading.text = not_given;
+  }
   std::vector<std::string> devices;
   for (const std::string& device : hcas.names) {
     if (devices.size() == most_devices) break;

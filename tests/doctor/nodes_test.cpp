@@ -184,6 +184,21 @@ TEST(Nodes, AContainerWithSomeOfTheGpus) {
   }
 }
 
+// A device plug-in of Kubernetes gives the pod one adapter; those of other pods have no address here, or no link.
+TEST(Nodes, AContainerWithSomeOfTheAdapters) {
+  test::Dgx tree("pod-9", "Ethernet");
+  for (int i = 1; i < 8; ++i) {
+    const std::string adapter = fmt::format("mlx5_{}", i);
+    tree.remove(fmt::format("dev/infiniband/uverbs{}", i));
+    write_ports(tree, adapter, {{"ports/1/gids/3", "0000:0000:0000:0000:0000:0000:0000:0000"}});
+  }
+  write_ports(tree, "mlx5_1", {{"ports/1/state", "1: DOWN"}});
+  EXPECT_EQ(told(tree).size(), 3u);  // ib.state, ib.gid and ib.verbs: no container
+  tree.write(".dockerenv", "");
+  EXPECT_EQ(told(tree), Lines{"info ib.verbs: adapter mlx5_1, adapter mlx5_2, adapter mlx5_3, 4 more: the container "
+                              "may have been given others only"});
+}
+
 // No ECC, no NVLink, no GPUDirect RDMA, a small BAR: normal for GeForce.
 TEST(Nodes, AGeForceBox) {
   test::NodeTree tree("desk");
