@@ -104,16 +104,19 @@ constexpr auto debugging = std::to_array<Debugging>({
     {"NCCL_DEBUG", each_call, "each call writes to the log"},
 });
 
-// Reports an NCCL_IB_GID_INDEX that is no RoCE address of a port.
+// Reports an NCCL_IB_GID_INDEX that is no RoCE address of a port, and ports whose addresses cannot be read.
 void judge_gid_index(const Node& node, const std::string& index, Findings& out) {
+  if (index == "-1") return;
   for (const Port& port : active_ports(node.facts)) {
-    const std::string& addresses = node.facts.text(port.key + "roce_addresses");
-    if (!is_roce(node.facts, port) || !may_take(node, port) || index == "-1" ||
-        (", " + addresses + ",").find(", " + index + ",") != std::string::npos)
-      continue;
-    out.fail(fmt::format("NCCL_IB_GID_INDEX={} is no RoCE v2 address of IPv4 on {}, where these are: {}", index,
-                         port.name(), addresses),
-             "unset NCCL_IB_GID_INDEX: since 2.21 NCCL finds the address itself");
+    if (!is_roce(node.facts, port) || !may_take(node, port)) continue;
+    const machine::Reading& addresses = node.facts[port.key + "roce_addresses"];
+    if (!addresses.ok()) {
+      out.unknown("the addresses of " + port.name(), why_silent(addresses));
+    } else if ((", " + addresses.text + ",").find(", " + index + ",") == std::string::npos) {
+      out.fail(fmt::format("NCCL_IB_GID_INDEX={} is no RoCE v2 address of IPv4 on {}, where these are: {}", index,
+                           port.name(), addresses.text),
+               "unset NCCL_IB_GID_INDEX: since 2.21 NCCL finds the address itself");
+    }
   }
 }
 

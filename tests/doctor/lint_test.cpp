@@ -65,6 +65,13 @@ TEST(Lint, AGidIndexIsForRoceAlone) {
             Lines{"info env.without_effect: NCCL_IB_GID_INDEX has no effect on InfiniBand: only RoCE looks at it"});
   EXPECT_EQ(told({{"NCCL_IB_GID_INDEX", "3"}}, "Ethernet"), Lines{});
   EXPECT_EQ(told({{"NCCL_IB_GID_INDEX", "5"}}, "Ethernet").size(), 8u);  // the index exists on no port
+  test::Dgx tree("dgx01", "Ethernet");
+  tree.remove("sys/class/infiniband/mlx5_3/ports/1/gid_attrs");
+  Node node = tree.node(8, test::healthy_gpus());
+  for (Rank& rank : node.ranks) rank.facts.set("env/NCCL_IB_GID_INDEX", "3");
+  const std::string why = " cannot be read: the type of an address: nothing tells it";
+  EXPECT_EQ(test::worth_reading(diagnose({node})), (Lines{"unknown ib.gid: roce_addresses of port mlx5_3:1" + why,
+                                                          "unknown env.devices: the addresses of mlx5_3:1" + why}));
 }
 
 // A network for storage, of RoCE, without addresses, of small packets and with a slow port, beside NCCL's.
