@@ -42,6 +42,9 @@ std::string without_adapters(const Node& node) {
 std::string without_ports(const Node& node) {
   return node.facts.any("hca") && ports_of(node.facts).empty() ? "no adapter has a port" : "";
 }
+std::string where_ipv6_is_wanted(const Node& node) {
+  return setting_of(node, "NCCL_IB_ADDR_FAMILY") == "AF_INET6" ? "NCCL_IB_ADDR_FAMILY=AF_INET6" : "";
+}
 std::string without_gpu_memory_on_the_bus(const Node& node) {
   if (is_arm(node.facts)) return "Grace reaches its GPUs otherwise";
   return has_geforce(node.facts) ? "GeForce has no GPUDirect RDMA" : "";
@@ -187,7 +190,8 @@ std::vector<Check> link_table() {
        {Devices::roce,
         {{"roce_addresses", is_not({"none"}), fail, "{0} has no RoCE v2 address of IPv4",
           "give its interface an IPv4 address, on every node"}},
-        "RoCE v2 on every port"}},
+        "RoCE v2 on every port",
+        where_ipv6_is_wanted}},
       {{"ib.mtu", "is the MTU of RoCE large", "/sys/class/net/*/mtu", warn, of_nccl_env},
        {Devices::roce,
         {{"interface_mtu", at_least(4200), warn,

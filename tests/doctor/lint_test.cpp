@@ -95,6 +95,17 @@ TEST(Lint, APortThatNcclIsToLeaveOutIsNotJudged) {
   EXPECT_EQ(told_with("mlx5").size(), 6u);  // two of ib.rate, one of ib.gid and of ib.mtu, two of env.devices
 }
 
+TEST(Lint, ANetworkOfIpv6NeedsNoAddressOfIpv4) {
+  test::Dgx tree("dgx01", "Ethernet");
+  for (int i = 0; i < 8; ++i)
+    tree.write(fmt::format("sys/class/infiniband/mlx5_{}/ports/1/gids/3", i),
+               "fd00:0000:0000:0000:0000:0000:0000:0001");
+  Node node = tree.node(8, test::healthy_gpus());
+  EXPECT_EQ(test::worth_reading(diagnose({node})).size(), 1u);
+  for (Rank& rank : node.ranks) rank.facts.set("env/NCCL_IB_ADDR_FAMILY", "AF_INET6");
+  EXPECT_EQ(test::worth_reading(diagnose({node})), Lines{});
+}
+
 TEST(Lint, ListsOfDevicesFitOrNot) {
   EXPECT_EQ(told({{"NCCL_IB_HCA", "=mlx5_0,mlx5_1"}}), Lines{});
   EXPECT_EQ(
