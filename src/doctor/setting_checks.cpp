@@ -148,6 +148,14 @@ void judge_list(const Facts& facts, const std::string& name, const std::string& 
   }
 }
 
+bool wants_sockets(const Settings& settings) {
+  const auto has = [&](const std::string& name, const Values& values) {
+    const auto at = settings.find(name);
+    return at != settings.end() && values.hold(at->second);
+  };
+  return has("NCCL_IB_DISABLE", not_off) || has("NCCL_NET", sockets);
+}
+
 // Why a setting has no effect on a node; "": it has one.
 std::string why_without_effect(const Facts& facts, const Settings& settings, const std::string& name) {
   const std::vector<Port> ports = active_ports(facts);
@@ -155,7 +163,7 @@ std::string why_without_effect(const Facts& facts, const Settings& settings, con
   if (name == "NCCL_IB_GID_INDEX" && !ports.empty() && !any_roce) return "on InfiniBand: only RoCE looks at it";
   if (name.starts_with("NCCL_IB_") && name != "NCCL_IB_DISABLE" && ports.empty())
     return has_efa(facts) ? "on EFA, which is no InfiniBand" : "without an active RDMA port";
-  if ((name == "NCCL_SOCKET_NTHREADS" || name == "NCCL_NSOCKS_PERTHREAD") && !ports.empty())
+  if ((name == "NCCL_SOCKET_NTHREADS" || name == "NCCL_NSOCKS_PERTHREAD") && !ports.empty() && !wants_sockets(settings))
     return "where NCCL uses RDMA";
   if (name.starts_with("NCCL_DEBUG_") && !settings.contains("NCCL_DEBUG")) return "without NCCL_DEBUG";
   return "";

@@ -74,6 +74,16 @@ TEST(Lint, AGidIndexIsForRoceAlone) {
                                                           "unknown env.devices: the addresses of mlx5_3:1" + why}));
 }
 
+TEST(Lint, SocketsHaveTheirSettingsWhereNcclIsToUseThem) {
+  const std::string none = "info env.without_effect: NCCL_SOCKET_NTHREADS has no effect where NCCL uses RDMA";
+  EXPECT_EQ(told({{"NCCL_SOCKET_NTHREADS", "4"}}), Lines{none});
+  EXPECT_EQ(told({{"NCCL_SOCKET_NTHREADS", "4"}, {"NCCL_IB_DISABLE", "0"}}), Lines{none});
+  for (const auto& [name, value] : {std::pair{"NCCL_IB_DISABLE", "1"}, {"NCCL_NET", "Socket"}}) {
+    EXPECT_EQ(told({{"NCCL_SOCKET_NTHREADS", "4"}, {name, value}}),
+              Lines{fmt::format("warn env.debugging: {}={}: no InfiniBand and no RoCE", name, value)});
+  }
+}
+
 // A network for storage, of RoCE, without addresses, of small packets and with a slow port, beside NCCL's.
 TEST(Lint, APortThatNcclIsToLeaveOutIsNotJudged) {
   test::Dgx tree("dgx01", "Ethernet");
