@@ -142,10 +142,14 @@ void judge_list(const Facts& facts, const std::string& name, const std::string& 
                fmt::format("write {}={}={}", name, list.all_but ? "^" : "", join(list.names, ",")));
     }
   }
-  for (const std::string& device : adapters ? std::vector<std::string>() : chosen) {
-    if (nccl::is_virtual_interface(device) || facts.text("net/" + device + "/state") == "down")
-      out.warn(fmt::format("{}={} allows {}, which reaches no other node", name, value, device), "leave it out");
-  }
+  if (adapters) return;
+  // An interface that is down is no choice, unless it is asked for.
+  std::erase_if(chosen, [&](const std::string& device) {
+    const bool is_down = !list.all_but && facts.text("net/" + device + "/state") == "down";
+    return !is_down && !nccl::is_virtual_interface(device);
+  });
+  if (!chosen.empty())
+    out.warn(fmt::format("{}={} allows {}: no way to other nodes", name, value, join_first(chosen, 3)), "leave it out");
 }
 
 bool wants_sockets(const Settings& settings) {

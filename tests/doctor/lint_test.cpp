@@ -123,7 +123,24 @@ TEST(Lint, ListsOfDevicesFitOrNot) {
       Lines{"fail env.devices: NCCL_IB_HCA=mlx4 fits nothing here: mlx5_0:1, mlx5_1:1, mlx5_2:1, mlx5_3:1, mlx5_4:1, "
             "mlx5_5:1, mlx5_6:1, mlx5_7:1"});
   EXPECT_EQ(told({{"NCCL_SOCKET_IFNAME", "lo"}}),
-            Lines{"warn env.devices: NCCL_SOCKET_IFNAME=lo allows lo, which reaches no other node"});
+            Lines{"warn env.devices: NCCL_SOCKET_IFNAME=lo allows lo: no way to other nodes"});
+}
+
+// A node has sockets without a cable, and an interface for each container.
+TEST(Lint, AListOfWhatToLeaveOutMayAllowInterfacesThatAreDown) {
+  test::Dgx tree;
+  for (const char* name : {"eno2", "eno3"}) tree.write(fmt::format("sys/class/net/{}/operstate", name), "down");
+  for (int i = 0; i < 5; ++i) tree.write(fmt::format("sys/class/net/veth{}/operstate", i), "up");
+  Node node = tree.node(8, test::healthy_gpus());
+  const auto told_with = [&](const std::string& list) {
+    for (Rank& rank : node.ranks) rank.facts.set("env/NCCL_SOCKET_IFNAME", list);
+    return test::worth_reading(diagnose({node}));
+  };
+  EXPECT_EQ(told_with("^docker,lo,veth"), Lines{});
+  EXPECT_EQ(told_with("^docker,lo"),
+            Lines{"warn env.devices: NCCL_SOCKET_IFNAME=^docker,lo allows veth0, veth1, veth2, 2 more: no way to other "
+                  "nodes"});
+  EXPECT_EQ(told_with("eno2"), Lines{"warn env.devices: NCCL_SOCKET_IFNAME=eno2 allows eno2: no way to other nodes"});
 }
 
 TEST(Lint, APrefixThatFitsMoreThanItNames) {
