@@ -125,7 +125,8 @@ void judge_list(const Facts& facts, const std::string& name, const std::string& 
   const bool adapters = name == "NCCL_IB_HCA";
   std::vector<std::string> all = facts.under("net");
   if (adapters) all.clear();
-  for (const Port& port : adapters ? ports_of(facts) : std::vector<Port>()) all.push_back(port.name());
+  if (adapters && has_efa(facts) && real_ports(facts).empty()) return;  // see env.without_effect
+  for (const Port& port : adapters ? real_ports(facts) : std::vector<Port>()) all.push_back(port.name());
   if (all.empty()) return out.unknown(adapters ? "the list of adapters" : "the list of interfaces", "/sys shows none");
   const nccl::DeviceList list(value);
   std::vector<std::string> chosen = all;
@@ -177,11 +178,13 @@ std::string first_of(const std::string& files) {
   return files.substr(0, files.find(", "));
 }
 
-// The file of a network plug-in that NCCL loads, found as NCCL does; "": none.
+// The file of a network plug-in that NCCL loads, found as NCCL does; "": none. `wanted`: since 2.27 also a list.
 std::string plugin_of(const Node& node, const std::string& wanted) {
-  if (wanted.starts_with('/')) return wanted;  // an absolute path needs no search
-  for (const std::string& name : {wanted, fmt::format("libnccl-net-{}.so", wanted)}) {
-    if (const std::string files = node.facts.text("library/" + name); !files.empty()) return first_of(files);
+  for (const std::string& one : split_text(wanted, ",")) {
+    if (one.starts_with('/')) return one;  // an absolute path needs no search
+    for (const std::string& name : {one, fmt::format("libnccl-net-{}.so", one)}) {
+      if (const std::string files = node.facts.text("library/" + name); !files.empty()) return first_of(files);
+    }
   }
   return "";
 }

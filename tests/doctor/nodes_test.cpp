@@ -266,8 +266,13 @@ TEST(Nodes, AnEfaNode) {
   tree.write("usr/lib/x86_64-linux-gnu/libnccl-net-ofi.so", "");
   EXPECT_EQ(told(tree), missing);  // NCCL does not look for this name
   Node node = tree.node(8, test::healthy_gpus());
-  for (Rank& rank : node.ranks) rank.facts.set("env/NCCL_NET_PLUGIN", "ofi");
-  EXPECT_EQ(test::worth_reading(diagnose({node})), Lines{});
+  for (const char* plugin : {"ofi", "another,ofi"}) {
+    for (Rank& rank : node.ranks) rank.facts.set("env/NCCL_NET_PLUGIN", plugin);
+    EXPECT_EQ(test::worth_reading(diagnose({node})), Lines{}) << plugin;
+  }
+  for (Rank& rank : node.ranks) rank.facts.set("env/NCCL_IB_HCA", "bond_0");
+  EXPECT_EQ(test::worth_reading(diagnose({node})),
+            Lines{"info env.without_effect: NCCL_IB_HCA has no effect on EFA, which is no InfiniBand"});
   tree.write("usr/lib/x86_64-linux-gnu/libnccl-net.so", "");
   EXPECT_EQ(told(tree), Lines{});
 }
