@@ -174,6 +174,15 @@ TEST(NcclStage, EachFaultIsFoundAndNothingElse) {
       {[](Job& job) { job.texts[0].starts("docker0"); }, {"warn nccl.interface node0: NCCL starts over docker0"}},
       {[](Job& job) { job.texts[0].peers("SHM/direct/direct"); },
        {"fail nccl.peers node0: ranks of the node talk through host memory (SHM), though their GPUs have NVLink"}},
+      {[](Job& job) {  // cards whose bridges join them in pairs: no fabric
+         job.texts[0].peers("SHM/direct/direct");
+         Facts cards;
+         for (const auto& [name, reading] : job.nodes[0].facts) {
+           if (!name.ends_with("/fabric_state")) cards.set(name, reading);
+         }
+         job.nodes[0].facts = cards;
+       },
+       {"warn nccl.peers node0: ranks of the node talk through host memory (SHM), though their GPUs have NVLink"}},
       {[](Job& job) { job.texts[3].warns("Call to ibv_reg_mr failed with error Cannot allocate memory"); },
        {"warn nccl.warnings node1: NCCL warns: Call to ibv_reg_mr failed with error Cannot allocate memory"}}};
   for (const Case& one : cases) {
