@@ -276,14 +276,15 @@ void Judge::links() {
   against_ports(likeness.usual);
 }
 
-// The rate of a node's active ports, as far as its ranks can use them; 0: unknown.
+// The rate of a node's active ports, as far as its ranks can use them: one port each, but EFA's plug-in joins several
+// for a GPU. 0: unknown.
 double port_bytes_per_s(const Node& node, std::size_t ranks) {
   std::vector<double> rates;
   for (const Port& port : ports_of(node.facts)) {
     if (is_active(node.facts, port)) rates.push_back(node.facts.number(port.key + "rate").value_or(0) * 1e9 / 8);
   }
   std::ranges::sort(rates, std::greater<>());
-  rates.resize(std::min(rates.size(), ranks));
+  if (!has_efa(node.facts)) rates.resize(std::min(rates.size(), ranks));
   double sum = 0;
   for (const double rate : rates) sum += rate;
   return sum;

@@ -136,6 +136,25 @@ TEST(LoadStage, LinksFarBelowTheirPortsAreAWarning) {
                   "what their ports carry"});
 }
 
+// A node of AWS has four adapters of 100 Gb/s for each GPU.
+TEST(LoadStage, APortOfEfaIsOneOfSeveralOfItsRank) {
+  test::GpuJob job(2, 1);
+  std::vector<Node> nodes = nodes_of(job);
+  for (Node& node : nodes) {
+    node.facts.set("gpu/0000:10:00.0/device", "0x2330");
+    for (int i = 0; i < 4; ++i) {
+      node.facts.set(fmt::format("hca/rdmap{}/vendor", i), "0x1d0f");
+      node.facts.set(fmt::format("port/rdmap{}/1/state", i), "ACTIVE");
+      node.facts.set(fmt::format("port/rdmap{}/1/rate", i), "100 Gb/sec (4X EDR)");
+    }
+  }
+  const Bench bench{job, nodes, config::BackendKind::cuda, ""};
+  job.link_bytes_per_s.assign(2, 12e9);
+  EXPECT_EQ(told(run_load_stage(bench, nullptr)),
+            Lines{"warn load.pairs : 12 GB/s between two nodes, 12 GB/s in one direction for each rank: 24 % of "
+                  "what their ports carry"});
+}
+
 TEST(LoadStage, EndsAtItsLimitWithWhatItHas) {
   test::GpuJob job(16, 2);
   job.block_s = 7;
