@@ -299,7 +299,8 @@ void Judge::against_ports(double usual) {
     complete = complete && node.ranks.size() == std::max(ranks, node.facts.under("gpu").size());
   }
   const double of_node = usual * static_cast<double>(ranks);
-  const bool known = complete && ports > 0;
+  // What is faster than the ports went over NVLink, as between the trays of a rack.
+  const bool known = complete && ports > 0 && of_node <= ports;
   const std::string numbers =
       fmt::format("{} between two nodes, {} in one direction for each rank{}", rate_text(of_node), rate_text(usual),
                   known ? fmt::format(": {} of what their ports carry", percent(of_node / ports, 0)) : std::string());

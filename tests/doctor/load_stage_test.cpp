@@ -136,6 +136,26 @@ TEST(LoadStage, LinksFarBelowTheirPortsAreAWarning) {
                   "what their ports carry"});
 }
 
+// The trays of a rack are joined by NVLink.
+TEST(LoadStage, WhatIsFasterThanThePortsIsNoShareOfThem) {
+  test::GpuJob job(2, 1);
+  std::vector<Node> nodes = nodes_of(job);
+  for (Node& node : nodes) {
+    node.facts.set("gpu/0000:10:00.0/device", "0x2941");
+    node.facts.set("port/mlx5_0/1/state", "ACTIVE");
+    node.facts.set("port/mlx5_0/1/rate", "400 Gb/sec (4X NDR)");
+  }
+  const Bench bench{job, nodes, config::BackendKind::cuda, ""};
+  for (const auto& [rate, is_of_ports] : {std::pair{48e9, true}, {700e9, false}}) {
+    job.link_bytes_per_s.assign(2, rate);
+    const auto lines = told(run_load_stage(bench, nullptr), Verdict::skip);
+    EXPECT_THAT(lines, Contains(HasSubstr("load.pairs")));
+    const bool said = std::ranges::any_of(
+        lines, [](const std::string& line) { return line.find("of what their ports carry") != std::string::npos; });
+    EXPECT_EQ(said, is_of_ports) << rate;
+  }
+}
+
 // A node of AWS has four adapters of 100 Gb/s for each GPU.
 TEST(LoadStage, APortOfEfaIsOneOfSeveralOfItsRank) {
   test::GpuJob job(2, 1);
