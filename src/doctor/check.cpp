@@ -234,8 +234,10 @@ std::string rate_text(double bytes_per_s) {
 
 bool may_take(const Node& node, const Port& port) {
   if (node.facts.peek("hca/" + port.device + "/verbs").text == not_given) return false;
-  const std::string chosen = setting_of(node, "NCCL_IB_HCA");
-  return chosen.empty() || nccl::DeviceList(chosen).allows(port.name());
+  return node.ranks.empty() || std::ranges::any_of(node.ranks, [&](const Rank& rank) {
+           const std::string chosen = setting_of(node, rank, "NCCL_IB_HCA");
+           return chosen.empty() || nccl::DeviceList(chosen).allows(port.name());
+         });
 }
 
 std::string setting_of(const Node& node, const Rank& rank, const std::string& name) {

@@ -103,6 +103,8 @@ TEST(Lint, APortThatNcclIsToLeaveOutIsNotJudged) {
   };
   EXPECT_EQ(told_with("^=mlx5_6,mlx5_7"), Lines{});
   EXPECT_EQ(told_with("mlx5").size(), 6u);  // two of ib.rate, one of ib.gid and of ib.mtu, two of env.devices
+  for (Rank& rank : node.ranks) rank.facts.set("env/NCCL_IB_HCA", fmt::format("=mlx5_{}", rank.rank));
+  EXPECT_EQ(test::worth_reading(diagnose({node})).size(), 6u);  // each rank takes the port of its GPU
 }
 
 TEST(Lint, ANetworkOfIpv6NeedsNoAddressOfIpv4) {
