@@ -171,6 +171,8 @@ void judge_rails(const NodeLog& log, Findings& out) {
   if (log.on_sockets()) return out.skip("sockets");
   if (!log.communicates()) return out.skip("no connection leaves the node");
   if (log.node.ranks.size() < log.gpus()) return out.skip("not every GPU has a rank");
+  if (values_of(log.logs, "network_devices").size() > 1)
+    return out.skip("the ranks number their adapters differently: each has a list of its own");
   const std::size_t listed = log.devices.size(), gpus = std::max<std::size_t>(1, log.gpus());
   const std::string used =
       fmt::format("connections use {} of {}", plural(std::ssize(log.used), "adapter"), text_of(log.networks));

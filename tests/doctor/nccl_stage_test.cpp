@@ -167,6 +167,19 @@ TEST(NcclStage, EachFaultIsFoundAndNothingElse) {
                                  .sends("NET/IBext_v10/0/GDRDMA"));
        },
        {}},
+      {[](Job& job) {  // each rank has its own adapter (NCCL_IB_HCA), which is NCCL's first one
+         for (std::size_t rank = 0; rank < job.texts.size(); ++rank) {
+           job.texts[rank] =
+               RankText()
+                   .version("2.28.9+cuda13.0")
+                   .starts("eth0")
+                   .info(fmt::format("NET/IB : Using [0]mlx5_{}:1/IB [RO]; OOB eth0:10.0.0.1<0>", rank % 2))
+                   .over("IB")
+                   .multicast(true)
+                   .sends("NET/IB/0/GDRDMA");
+         }
+       },
+       {}},
       {[](Job& job) {  // the trays of a rack
          for (RankText& text : job.texts) text = on_infiniband().multicast(true).peers("P2P/MNNVL");
        },
