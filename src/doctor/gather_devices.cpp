@@ -72,7 +72,9 @@ void add_errors(const Tree& tree, Facts& facts, const std::string& key, const st
 }
 
 void add_device(const Tree& tree, Facts& facts, const std::string& key, const std::string& folder) {
-  add_link(tree, facts, key, folder);
+  // A virtual function has the link of its physical one, and does not tell it.
+  const std::string physical = folder + "/physfn";
+  add_link(tree, facts, key, tree.exists(physical) ? physical : folder);
   add_errors(tree, facts, key, folder);
   facts.set(key + "/path", tree.resolved(folder));
   facts.set(key + "/numa", tree.line(folder + "/numa_node"));

@@ -51,6 +51,19 @@ TEST(Gather, ALinkHasWhatBothOfItsEndsCan) {
   EXPECT_EQ(tree.facts()[key + "/width"].why, "there is no such file");
 }
 
+TEST(Gather, AVirtualFunctionHasTheLinkOfItsPhysicalOne) {
+  test::Dgx tree;
+  const std::string function = "sys/devices/" + test::hca_place(0);
+  tree.write(function + "/current_link_width", "0");
+  tree.write(function + "/current_link_speed", "Unknown");
+  EXPECT_EQ(tree.facts()["hca/mlx5_0/width"].access, machine::Access::unreadable);
+  tree.link(function + "/physfn", "/sys/devices/" + test::hca_place(1));
+  const Facts facts = tree.facts();
+  EXPECT_EQ(facts.text("hca/mlx5_0/width"), "16");
+  EXPECT_EQ(facts.text("hca/mlx5_0/width_of_link"), "16");
+  EXPECT_EQ(facts.text("hca/mlx5_0/link_gbps"), facts.text("hca/mlx5_1/link_gbps"));
+}
+
 TEST(Gather, TheKernelsLogHasXidsAndLinks) {
   const Facts facts = kernel_events(
       "3,9,1,-;NVRM: Xid (PCI:0000:1b:00): 79, pid=1\n"
