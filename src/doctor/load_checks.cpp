@@ -281,7 +281,9 @@ void Judge::links() {
 double port_bytes_per_s(const Node& node, std::size_t ranks) {
   std::vector<double> rates;
   for (const Port& port : ports_of(node.facts)) {
-    if (is_active(node.facts, port)) rates.push_back(node.facts.number(port.key + "rate").value_or(0) * 1e9 / 8);
+    const bool is_used = is_efa(node.facts, port) || may_take(node, port);
+    if (is_used && is_active(node.facts, port))
+      rates.push_back(node.facts.number(port.key + "rate").value_or(0) * 1e9 / 8);
   }
   std::ranges::sort(rates, std::greater<>());
   if (!has_efa(node.facts)) rates.resize(std::min(rates.size(), ranks));

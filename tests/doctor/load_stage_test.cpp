@@ -136,6 +136,24 @@ TEST(LoadStage, LinksFarBelowTheirPortsAreAWarning) {
                   "what their ports carry"});
 }
 
+TEST(LoadStage, PortsThatNcclIsToLeaveOutCarryNothing) {
+  test::GpuJob job(2, 1);
+  std::vector<Node> nodes = nodes_of(job);
+  for (Node& node : nodes) {
+    node.facts.set("gpu/0000:10:00.0/device", "0x2330");
+    for (const auto& [adapter, rate] :
+         {std::pair{"mlx5_0", "100 Gb/sec (4X EDR)"}, {"mlx5_1", "400 Gb/sec (4X NDR)"}}) {
+      node.facts.set(fmt::format("port/{}/1/state", adapter), "ACTIVE");
+      node.facts.set(fmt::format("port/{}/1/rate", adapter), rate);
+    }
+  }
+  const Bench bench{job, nodes, config::BackendKind::cuda, ""};
+  job.link_bytes_per_s.assign(2, 12e9);
+  EXPECT_THAT(told(run_load_stage(bench, nullptr)), ElementsAre(HasSubstr("24 % of what their ports carry")));
+  for (Node& node : nodes) node.ranks[0].facts.set("env/NCCL_IB_HCA", "mlx5_0");
+  EXPECT_EQ(told(run_load_stage(bench, nullptr)), Lines{});
+}
+
 // The trays of a rack are joined by NVLink.
 TEST(LoadStage, WhatIsFasterThanThePortsIsNoShareOfThem) {
   test::GpuJob job(2, 1);
