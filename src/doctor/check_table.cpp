@@ -46,7 +46,7 @@ std::string where_ipv6_is_wanted(const Node& node) {
   return setting_of(node, "NCCL_IB_ADDR_FAMILY") == "AF_INET6" ? "NCCL_IB_ADDR_FAMILY=AF_INET6" : "";
 }
 std::string without_gpu_memory_on_the_bus(const Node& node) {
-  if (is_arm(node.facts)) return "Grace reaches its GPUs otherwise";
+  if (is_grace(node.facts)) return "Grace reaches its GPUs otherwise";
   return has_geforce(node.facts) ? "GeForce has no GPUDirect RDMA" : "";
 }
 std::string without_gpu_direct(const Node& node) {
@@ -58,10 +58,10 @@ std::string on_guests(const Node& node) {
   return is_virtual(node.facts) ? "the hypervisor decides" : "";
 }
 std::string on_guests_and_grace(const Node& node) {
-  return is_virtual(node.facts) || is_arm(node.facts) ? "virtual machines and Grace need it" : "";
+  return is_virtual(node.facts) || is_grace(node.facts) ? "virtual machines and Grace need it" : "";
 }
 std::string elsewhere_than_on_grace(const Node& node) {
-  return is_arm(node.facts) && !is_virtual(node.facts) ? "" : "only Grace needs it";
+  return is_grace(node.facts) && !is_virtual(node.facts) ? "" : "only Grace needs it";
 }
 
 std::vector<Check> gpu_table() {
@@ -255,7 +255,7 @@ std::vector<Check> link_table() {
        {Devices::end_points,
         {{"iommu", is({"off", "identity", "unmanaged", "blocked"}), warn,
           "the IOMMU translates the addresses of {0} ({1}): GPUDirect is slow or off",
-          "start the kernel with iommu=pt, or turn the IOMMU off in the BIOS"}},
+          "start the kernel with iommu=pt (Arm: iommu.passthrough=1), or turn the IOMMU off in the BIOS"}},
         "off, or identity",
         on_guests_and_grace}},
       {{"pcie.iommu_grace", "does Grace's IOMMU translate addresses", reading(in_devices, "iommu_group/type"), warn,

@@ -79,8 +79,8 @@ std::string why_nothing(const Facts& node);
 
 /// Whether the node is a guest of a hypervisor.
 bool is_virtual(const Facts& node);
-/// 64-bit Arm; among NVIDIA's nodes: Grace.
-bool is_arm(const Facts& node);
+/// Whether the processor is Grace, or another Arm that NVIDIA builds its GPUs onto.
+bool is_grace(const Facts& node);
 bool is_container(const Facts& node);
 /// Whether /sys, NVIDIA's driver or NVML shows a GPU.
 bool has_gpus(const Facts& node);

@@ -228,7 +228,7 @@ void look::topo_nearest(const Node& node, const Cluster&, Findings& out) {
   std::set<std::string> adapters;
   for (const Port& port : active_ports(facts)) adapters.insert(port.device);
   if (gpus.empty() || adapters.empty()) return out.skip("no pairs of a GPU and an active adapter");
-  if (is_arm(facts)) return out.skip("Grace's adapters are not below the GPUs' switches");
+  if (is_grace(facts)) return out.skip("Grace's adapters are not below the GPUs' switches");
   if (is_virtual(facts)) return out.skip("a virtual machine hides the switches; NCCL_TOPO_FILE may tell NCCL of them");
   std::vector<std::string> keys, far;
   for (const std::string& hca : adapters) keys.push_back("hca/" + hca);

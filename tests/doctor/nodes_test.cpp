@@ -248,6 +248,17 @@ TEST(Nodes, ATrayOfAnNvl72) {
   EXPECT_EQ(told(tree, 4, gpus), Lines{});
 }
 
+// An Arm server with GPUs as cards is no Grace: its IOMMU is to pass addresses through.
+TEST(Nodes, AnAltraWithCards) {
+  test::Dgx tree("altra");
+  tree.write("proc/cpuinfo", "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n");
+  EXPECT_EQ(told(tree), Lines{});
+  tree.write("sys/devices/" + test::gpu_place(0) + "/iommu_group/type", "DMA");
+  EXPECT_EQ(
+      told(tree),
+      Lines{"warn pcie.iommu: the IOMMU translates the addresses of GPU 0000:13:00.0 (DMA): GPUDirect is slow or off"});
+}
+
 // The EFA driver always reports ACTIVE, and no rates or subnet.
 TEST(Nodes, AnEfaNode) {
   test::Dgx tree("p5-1");
