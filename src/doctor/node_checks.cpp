@@ -224,7 +224,7 @@ void look::ib_state(const Node& node, const Cluster& cluster, Findings& out) {
 
 void look::topo_nearest(const Node& node, const Cluster&, Findings& out) {
   const Facts& facts = node.facts;
-  const std::vector<std::string> gpus = gpus_of(facts);
+  const std::vector<std::string> gpus = gpus_of_job(node);
   std::set<std::string> adapters;
   for (const Port& port : active_ports(facts)) adapters.insert(port.device);
   if (gpus.empty() || adapters.empty()) return out.skip("no pairs of a GPU and an active adapter");

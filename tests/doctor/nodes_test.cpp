@@ -166,7 +166,8 @@ TEST(Nodes, AContainerWithoutSys) {
   EXPECT_EQ(told(tree), both);
 }
 
-// NVML and /proc show the container's two GPUs, /sys all eight of the node, of which six are far from its CPUs.
+// NVML and /proc show the container's two GPUs, /sys all eight of the node, of which six are far from its CPUs and have
+// no adapter.
 TEST(Nodes, AContainerWithSomeOfTheGpus) {
   for (const auto& [file, text] :
        {std::pair{".dockerenv", ""},
@@ -176,6 +177,7 @@ TEST(Nodes, AContainerWithSomeOfTheGpus) {
     for (int i = 2; i < 8; ++i) {
       tree.remove("proc/driver/nvidia/gpus/" + test::gpu_address(i));
       tree.write(fmt::format("sys/devices/{}/local_cpulist", test::gpu_place(i)), "8-15");
+      write_ports(tree, fmt::format("mlx5_{}", i), {{"ports/1/state", "1: DOWN"}});
     }
     EXPECT_EQ(told(tree, 2, test::healthy_gpus(2)),
               Lines{"info gpu.count: the bus has 8 GPUs, NVIDIA's driver 2: not 0000:23:00.0, 0000:25:00.0, "
