@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "machine/tree.h"
+#include "nccl/values.h"
 
 namespace harness::doctor {
 namespace {
@@ -32,6 +33,7 @@ AllDevices ports_for_rules(const Node& node, Devices kind, Findings& out) {
   if (no_ports(node, out)) return all;
   const std::vector<Port> active = active_ports(node.facts);
   for (const Port& port : active) {
+    if (!may_take(node, port)) continue;
     if (kind == Devices::infiniband && !is_infiniband(node.facts, port)) continue;
     if (kind == Devices::roce && !is_roce(node.facts, port)) continue;
     if (kind == Devices::counters) {
@@ -46,7 +48,7 @@ AllDevices ports_for_rules(const Node& node, Devices kind, Findings& out) {
   if (active.empty()) {
     out.skip("no port is known to be active: see ib.state");
   } else if (all.empty()) {
-    out.skip("no active port of this kind");
+    out.skip("no active port of this kind that NCCL can take");
   }
   return all;
 }
@@ -228,6 +230,14 @@ bool no_ports(const Node& node, Findings& out) {
 
 std::string rate_text(double bytes_per_s) {
   return fmt::format("{:.4g} GB/s", bytes_per_s / 1e9);
+}
+
+bool may_take(const Node& node, const Port& port) {
+  if (node.facts.peek("hca/" + port.device + "/verbs").text == not_given) return false;
+  return node.ranks.empty() || std::ranges::any_of(node.ranks, [&](const Rank& rank) {
+           const std::string chosen = setting_of(node, rank, "NCCL_IB_HCA");
+           return chosen.empty() || nccl::DeviceList(chosen).allows(port.name());
+         });
 }
 
 std::string setting_of(const Node& node, const Rank& rank, const std::string& name) {

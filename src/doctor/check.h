@@ -118,10 +118,10 @@ enum class Devices : std::uint8_t {
   end_points,  // GPUs and adapters
   links,       // end points and the bridges above them; facts may be absent
   bridges,     // PCIe bridges; facts may be absent
-  ports,       // active ones
-  infiniband,  // active InfiniBand ports
-  roce,        // active RoCE ports
-  counters,    // error counters of active ports
+  ports,       // active ones that NCCL can take
+  infiniband,  // of these, those of InfiniBand
+  roce,        // of these, those of RoCE
+  counters,    // their error counters
   ranks,       // the node's ranks; facts may be absent
 };
 struct Rules {
@@ -155,6 +155,8 @@ std::vector<Finding> judge(const Check& check, const Node& node, const Cluster& 
 std::string rate_text(double bytes_per_s);
 /// Reports why and returns true if the node has no RDMA adapter whose driver reports the state of its ports.
 bool no_ports(const Node& node, Findings& out);
+/// Whether NCCL can take the port: NCCL_IB_HCA does not leave it out, and a container was given its adapter.
+bool may_take(const Node& node, const Port& port);
 /// The value of a variable for a rank: from its environment, else from /etc/nccl.conf. "": not set.
 std::string setting_of(const Node& node, const Rank& rank, const std::string& name);
 /// The setting of the node's first rank; "" if the node has no rank. Another check reports ranks that differ.

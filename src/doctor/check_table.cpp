@@ -42,8 +42,11 @@ std::string without_adapters(const Node& node) {
 std::string without_ports(const Node& node) {
   return node.facts.any("hca") && ports_of(node.facts).empty() ? "no adapter has a port" : "";
 }
+std::string where_ipv6_is_wanted(const Node& node) {
+  return setting_of(node, "NCCL_IB_ADDR_FAMILY") == "AF_INET6" ? "NCCL_IB_ADDR_FAMILY=AF_INET6" : "";
+}
 std::string without_gpu_memory_on_the_bus(const Node& node) {
-  if (is_arm(node.facts)) return "Grace reaches its GPUs otherwise";
+  if (is_grace(node.facts)) return "Grace reaches its GPUs otherwise";
   return has_geforce(node.facts) ? "GeForce has no GPUDirect RDMA" : "";
 }
 std::string without_gpu_direct(const Node& node) {
@@ -55,10 +58,10 @@ std::string on_guests(const Node& node) {
   return is_virtual(node.facts) ? "the hypervisor decides" : "";
 }
 std::string on_guests_and_grace(const Node& node) {
-  return is_virtual(node.facts) || is_arm(node.facts) ? "virtual machines and Grace need it" : "";
+  return is_virtual(node.facts) || is_grace(node.facts) ? "virtual machines and Grace need it" : "";
 }
 std::string elsewhere_than_on_grace(const Node& node) {
-  return is_arm(node.facts) && !is_virtual(node.facts) ? "" : "only Grace needs it";
+  return is_grace(node.facts) && !is_virtual(node.facts) ? "" : "only Grace needs it";
 }
 
 std::vector<Check> gpu_table() {
@@ -187,7 +190,8 @@ std::vector<Check> link_table() {
        {Devices::roce,
         {{"roce_addresses", is_not({"none"}), fail, "{0} has no RoCE v2 address of IPv4",
           "give its interface an IPv4 address, on every node"}},
-        "RoCE v2 on every port"}},
+        "RoCE v2 on every port",
+        where_ipv6_is_wanted}},
       {{"ib.mtu", "is the MTU of RoCE large", "/sys/class/net/*/mtu", warn, of_nccl_env},
        {Devices::roce,
         {{"interface_mtu", at_least(4200), warn,
@@ -201,8 +205,9 @@ std::vector<Check> link_table() {
       {{"ib.verbs", "can a process open each adapter", "/sys/class/infiniband_verbs, /dev/infiniband", fail,
         of_nccl_env},
        {Devices::adapters,
-        {{"verbs", is({"yes"}), fail, "no device in /dev/infiniband for {0}: NCCL cannot use it",
-          "give the container --device=/dev/infiniband, or load ib_uverbs"}},
+        {{"verbs", is({"yes", not_given}), fail, "no device in /dev/infiniband for {0}: NCCL cannot use it",
+          "give the container --device=/dev/infiniband, or load ib_uverbs"},
+         {"verbs", is_not({not_given}), info, "{0}: the container may have been given others only", ""}},
         "one for each adapter",
         without_ports}},
       {{"ib.pcie", "does the adapter's PCIe link carry what its ports carry",
@@ -250,7 +255,7 @@ std::vector<Check> link_table() {
        {Devices::end_points,
         {{"iommu", is({"off", "identity", "unmanaged", "blocked"}), warn,
           "the IOMMU translates the addresses of {0} ({1}): GPUDirect is slow or off",
-          "start the kernel with iommu=pt, or turn the IOMMU off in the BIOS"}},
+          "start the kernel with iommu=pt (Arm: iommu.passthrough=1), or turn the IOMMU off in the BIOS"}},
         "off, or identity",
         on_guests_and_grace}},
       {{"pcie.iommu_grace", "does Grace's IOMMU translate addresses", reading(in_devices, "iommu_group/type"), warn,

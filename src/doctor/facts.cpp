@@ -80,7 +80,7 @@ bool is_virtual(const Facts& node) {
   return node.text("os/virtual") == "yes";
 }
 
-bool is_arm(const Facts& node) {
+bool is_grace(const Facts& node) {
   return node.text("os/processor") == "arm";
 }
 

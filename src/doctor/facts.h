@@ -79,8 +79,8 @@ std::string why_nothing(const Facts& node);
 
 /// Whether the node is a guest of a hypervisor.
 bool is_virtual(const Facts& node);
-/// 64-bit Arm; among NVIDIA's nodes: Grace.
-bool is_arm(const Facts& node);
+/// Whether the processor is Grace, or another Arm that NVIDIA builds its GPUs onto.
+bool is_grace(const Facts& node);
 bool is_container(const Facts& node);
 /// Whether /sys, NVIDIA's driver or NVML shows a GPU.
 bool has_gpus(const Facts& node);
@@ -112,6 +112,8 @@ bool is_roce(const Facts& node, const Port& port);
 /// Amazon's adapter, whose driver always reports ACTIVE.
 bool is_efa(const Facts& node, const Port& port);
 bool has_efa(const Facts& node);
+/// "hca/…/verbs" of an adapter that a container lacks, beside others that it has.
+inline constexpr const char* not_given = "not given";
 /// Ports whose driver reports their real state; of these, the active ones.
 std::vector<Port> real_ports(const Facts& node);
 std::vector<Port> active_ports(const Facts& node);

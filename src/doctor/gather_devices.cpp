@@ -72,7 +72,9 @@ void add_errors(const Tree& tree, Facts& facts, const std::string& key, const st
 }
 
 void add_device(const Tree& tree, Facts& facts, const std::string& key, const std::string& folder) {
-  add_link(tree, facts, key, folder);
+  // A virtual function has the link of its physical one, and does not tell it.
+  const std::string physical = folder + "/physfn";
+  add_link(tree, facts, key, tree.exists(physical) ? physical : folder);
   add_errors(tree, facts, key, folder);
   facts.set(key + "/path", tree.resolved(folder));
   facts.set(key + "/numa", tree.line(folder + "/numa_node"));
@@ -93,7 +95,9 @@ void add_bridges(const Tree& tree, Facts& facts, const std::vector<std::string>&
     for (std::size_t i = 0; i + 1 < path.size() && done.size() < most_devices; ++i) {
       if (!done.insert(path[i]).second) continue;
       const std::string key = "bridge/" + path[i], folder = "sys/bus/pci/devices/" + path[i];
-      add_link(tree, facts, key, folder);
+      // A path alternates: root port, upper port of a switch, its lower port, the next upper port or the device. Root
+      // and lower ports have the link of what is below them, which may have fewer lanes: its own facts tell that link.
+      if (i % 2 == 1) add_link(tree, facts, key, folder);
       add_errors(tree, facts, key, folder);
       // Peer-to-peer traffic is routed below a switch, so the bits of a root port do not matter.
       if (i > 0) facts.set(key + "/acs", acs_in(tree.bytes(folder + "/config")));
@@ -163,6 +167,15 @@ void add_rates(Facts& facts, const std::string& device) {
   }
 }
 
+// The MTU of a port's own interface, which its first address names. An adapter may have further interfaces: those of
+// its virtual functions, or of its second port. `others`: the adapter's, of which the first stands in.
+Reading interface_mtu(const Tree& tree, const std::string& port, const std::vector<std::string>& others) {
+  const auto mtu_of = [](const std::string& name) { return "sys/class/net/" + name + "/mtu"; };
+  std::string name = tree.line(port + "/gid_attrs/ndevs/0").text;
+  if (name.empty() || !tree.exists(mtu_of(name))) name = others.empty() ? "" : others.front();
+  return name.empty() ? Reading() : tree.line(mtu_of(name));
+}
+
 void add_hca(const Tree& tree, Facts& facts, const std::string& device, const Reading& verbs) {
   const std::string folder = "sys/class/infiniband/" + device, key = "hca/" + device;
   facts.set(key + "/firmware", tree.line(folder + "/fw_ver"));
@@ -176,8 +189,8 @@ void add_hca(const Tree& tree, Facts& facts, const std::string& device, const Re
     if (!machine::number(port)) continue;
     const std::string place = fmt::format("port/{}/{}/", device, port);
     add_port(tree, facts, place, fmt::format("{}/ports/{}", folder, port));
-    if (facts.text(place + "link_layer") == "Ethernet" && !nets.names.empty())
-      facts.set(place + "interface_mtu", tree.line("sys/class/net/" + nets.names.front() + "/mtu"));
+    if (facts.text(place + "link_layer") == "Ethernet")
+      facts.set(place + "interface_mtu", interface_mtu(tree, fmt::format("{}/ports/{}", folder, port), nets.names));
   }
   add_rates(facts, device);
 }
@@ -234,6 +247,10 @@ void gather_ports(const Tree& tree, Facts& facts) {
   const machine::Listing hcas = tree.names("sys/class/infiniband");
   if (hcas.access == Access::unreadable) facts.set_unreadable("hcas", hcas.why);
   std::map<std::string, Reading> verbs = verbs_devices(tree, hcas.names);
+  const bool any_given = std::ranges::any_of(verbs, [](const auto& entry) { return entry.second.text == "yes"; });
+  for (auto& [device, reading] : verbs) {
+    if (any_given && reading.text == "no" && is_container(facts)) reading.text = not_given;
+  }
   std::vector<std::string> devices;
   for (const std::string& device : hcas.names) {
     if (devices.size() == most_devices) break;

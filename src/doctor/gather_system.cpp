@@ -48,8 +48,12 @@ void add_processor(const Tree& tree, Facts& facts) {
   const Reading info = tree.head("proc/cpuinfo", 16 << 10);  // the first CPU; for many the file has a megabyte
   if (info.access == Access::unreadable) return facts.set("os/processor", info);
   const std::string model = machine::value_of(info.text, "model name");
-  const bool arm = !machine::value_of(info.text, "CPU implementer").empty();
-  if (arm || !model.empty()) facts.set("os/processor", arm ? "arm" : "x86");
+  // Arm servers that take GPUs as cards are wired like those of x86: Ampere's, whose Altra has Neoverse N1 of Arm.
+  const std::string maker = machine::value_of(info.text, "CPU implementer");
+  const bool of_arm = maker == "0x41" && machine::value_of(info.text, "CPU part") != "0xd0c",
+             of_nvidia = maker == "0x4e";
+  const char* const arm = of_arm || of_nvidia ? "arm" : "another arm";
+  if (!maker.empty() || !model.empty()) facts.set("os/processor", maker.empty() ? "x86" : arm);
   if (!model.empty()) facts.set("cpu/model", model);
   const std::string flags = " " + machine::value_of(info.text, "flags") + " ";
   const bool guest = flags.find(" hypervisor ") != std::string::npos || tree.exists("sys/hypervisor/type") ||

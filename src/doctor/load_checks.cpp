@@ -276,14 +276,17 @@ void Judge::links() {
   against_ports(likeness.usual);
 }
 
-// The rate of a node's active ports, as far as its ranks can use them; 0: unknown.
+// The rate of a node's active ports, as far as its ranks can use them: one port each, but EFA's plug-in joins several
+// for a GPU. 0: unknown.
 double port_bytes_per_s(const Node& node, std::size_t ranks) {
   std::vector<double> rates;
   for (const Port& port : ports_of(node.facts)) {
-    if (is_active(node.facts, port)) rates.push_back(node.facts.number(port.key + "rate").value_or(0) * 1e9 / 8);
+    const bool is_used = is_efa(node.facts, port) || may_take(node, port);
+    if (is_used && is_active(node.facts, port))
+      rates.push_back(node.facts.number(port.key + "rate").value_or(0) * 1e9 / 8);
   }
   std::ranges::sort(rates, std::greater<>());
-  rates.resize(std::min(rates.size(), ranks));
+  if (!has_efa(node.facts)) rates.resize(std::min(rates.size(), ranks));
   double sum = 0;
   for (const double rate : rates) sum += rate;
   return sum;
@@ -298,7 +301,8 @@ void Judge::against_ports(double usual) {
     complete = complete && node.ranks.size() == std::max(ranks, node.facts.under("gpu").size());
   }
   const double of_node = usual * static_cast<double>(ranks);
-  const bool known = complete && ports > 0;
+  // What is faster than the ports went over NVLink, as between the trays of a rack.
+  const bool known = complete && ports > 0 && of_node <= ports;
   const std::string numbers =
       fmt::format("{} between two nodes, {} in one direction for each rank{}", rate_text(of_node), rate_text(usual),
                   known ? fmt::format(": {} of what their ports carry", percent(of_node / ports, 0)) : std::string());

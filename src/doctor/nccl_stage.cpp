@@ -171,6 +171,8 @@ void judge_rails(const NodeLog& log, Findings& out) {
   if (log.on_sockets()) return out.skip("sockets");
   if (!log.communicates()) return out.skip("no connection leaves the node");
   if (log.node.ranks.size() < log.gpus()) return out.skip("not every GPU has a rank");
+  if (values_of(log.logs, "network_devices").size() > 1)
+    return out.skip("the ranks number their adapters differently: each has a list of its own");
   const std::size_t listed = log.devices.size(), gpus = std::max<std::size_t>(1, log.gpus());
   const std::string used =
       fmt::format("connections use {} of {}", plural(std::ssize(log.used), "adapter"), text_of(log.networks));
@@ -236,13 +238,22 @@ void judge_nvls(const NodeLog& log, Findings& out) {
 void judge_peers(const NodeLog& log, Findings& out) {
   if (log.node.ranks.size() < 2) return out.skip("one rank on the node");
   const std::vector<std::string> gpus = log.node.facts.under("nvml");
-  const bool linked = std::ranges::any_of(gpus, [&](const std::string& gpu) {
-    return log.node.facts.number(fmt::format("nvml/{}/nvlinks_active", gpu)).value_or(0) > 0;
-  });
+  const auto any_has = [&](const char* fact) {
+    return std::ranges::any_of(gpus, [&](const std::string& gpu) {
+      return log.node.facts.number(fmt::format("nvml/{}/{}", gpu, fact)).value_or(0) > 0;
+    });
+  };
   if (!log.through_host) return out.pass("no ranks of the node talk through host memory");
-  if (!linked) return out.info("ranks of the node talk through host memory (SHM): the GPUs have no NVLink");
-  out.fail("ranks of the node talk through host memory (SHM), though their GPUs have NVLink",
-           "unset NCCL_P2P_DISABLE and NCCL_P2P_LEVEL; give the containers of a node one IPC and PID namespace");
+  if (!any_has("nvlinks_active"))
+    return out.info("ranks of the node talk through host memory (SHM): the GPUs have no NVLink");
+  // Bridges join pairs of cards, and NCCL uses no P2P between two CPUs. Switches join all GPUs; the driver reports
+  // their fabric from Hopper on.
+  const bool joins_all = any_has("fabric_state");
+  out.add(joins_all ? Verdict::fail : Verdict::warn,
+          "ranks of the node talk through host memory (SHM), though their GPUs have NVLink",
+          std::string("unset NCCL_P2P_DISABLE and NCCL_P2P_LEVEL; give the containers of a node one IPC and PID "
+                      "namespace") +
+              (joins_all ? "" : " (usual between cards whose NVLink bridges join only some of them)"));
 }
 
 void judge_warnings(const NodeLog& log, Findings& out) {

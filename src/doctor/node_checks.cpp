@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "doctor/check.h"
 #include "machine/cpus.h"
-#include "nccl/values.h"
 
 namespace harness::doctor {
 namespace {
@@ -57,8 +56,8 @@ bool most_are_active(const Cluster::PortUse& use) {
 // warning if it lacks only the subnet manager, or if most ports of equal adapters are active, unless there are enough
 // of those for all GPUs or the port is inactive on all nodes. Else the port is spare.
 Verdict missed(const Node& node, const Cluster& cluster, const Port& port, const Cluster::PortUse& equals) {
-  const std::string chosen = setting_of(node, "NCCL_IB_HCA");
-  if (!chosen.empty()) return nccl::DeviceList(chosen).allows(port.name()) ? Verdict::fail : Verdict::pass;
+  if (!may_take(node, port)) return Verdict::pass;
+  if (!setting_of(node, "NCCL_IB_HCA").empty()) return Verdict::fail;
   const auto at = cluster.ports.find(port.name());
   if (at != cluster.ports.end() && most_are_active(at->second)) return Verdict::fail;
   if (node.facts.text(port.key + "state") == "INIT") return Verdict::warn;
@@ -225,11 +224,11 @@ void look::ib_state(const Node& node, const Cluster& cluster, Findings& out) {
 
 void look::topo_nearest(const Node& node, const Cluster&, Findings& out) {
   const Facts& facts = node.facts;
-  const std::vector<std::string> gpus = gpus_of(facts);
+  const std::vector<std::string> gpus = gpus_of_job(node);
   std::set<std::string> adapters;
   for (const Port& port : active_ports(facts)) adapters.insert(port.device);
   if (gpus.empty() || adapters.empty()) return out.skip("no pairs of a GPU and an active adapter");
-  if (is_arm(facts)) return out.skip("Grace's adapters are not below the GPUs' switches");
+  if (is_grace(facts)) return out.skip("Grace's adapters are not below the GPUs' switches");
   if (is_virtual(facts)) return out.skip("a virtual machine hides the switches; NCCL_TOPO_FILE may tell NCCL of them");
   std::vector<std::string> keys, far;
   for (const std::string& hca : adapters) keys.push_back("hca/" + hca);

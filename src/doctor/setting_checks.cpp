@@ -104,16 +104,19 @@ constexpr auto debugging = std::to_array<Debugging>({
     {"NCCL_DEBUG", each_call, "each call writes to the log"},
 });
 
-// Reports an NCCL_IB_GID_INDEX that is no RoCE address of a port.
-void judge_gid_index(const Facts& facts, const std::string& index, Findings& out) {
-  for (const Port& port : active_ports(facts)) {
-    const std::string& addresses = facts.text(port.key + "roce_addresses");
-    if (!is_roce(facts, port) || index == "-1" ||
-        (", " + addresses + ",").find(", " + index + ",") != std::string::npos)
-      continue;
-    out.fail(fmt::format("NCCL_IB_GID_INDEX={} is no RoCE v2 address of IPv4 on {}, where these are: {}", index,
-                         port.name(), addresses),
-             "unset NCCL_IB_GID_INDEX: since 2.21 NCCL finds the address itself");
+// Reports an NCCL_IB_GID_INDEX that is no RoCE address of a port, and ports whose addresses cannot be read.
+void judge_gid_index(const Node& node, const std::string& index, Findings& out) {
+  if (index == "-1") return;
+  for (const Port& port : active_ports(node.facts)) {
+    if (!is_roce(node.facts, port) || !may_take(node, port)) continue;
+    const machine::Reading& addresses = node.facts[port.key + "roce_addresses"];
+    if (!addresses.ok()) {
+      out.unknown("the addresses of " + port.name(), why_silent(addresses));
+    } else if ((", " + addresses.text + ",").find(", " + index + ",") == std::string::npos) {
+      out.fail(fmt::format("NCCL_IB_GID_INDEX={} is no RoCE v2 address of IPv4 on {}, where these are: {}", index,
+                           port.name(), addresses.text),
+               "unset NCCL_IB_GID_INDEX: since 2.21 NCCL finds the address itself");
+    }
   }
 }
 
@@ -122,7 +125,8 @@ void judge_list(const Facts& facts, const std::string& name, const std::string& 
   const bool adapters = name == "NCCL_IB_HCA";
   std::vector<std::string> all = facts.under("net");
   if (adapters) all.clear();
-  for (const Port& port : adapters ? ports_of(facts) : std::vector<Port>()) all.push_back(port.name());
+  if (adapters && has_efa(facts) && real_ports(facts).empty()) return;  // see env.without_effect
+  for (const Port& port : adapters ? real_ports(facts) : std::vector<Port>()) all.push_back(port.name());
   if (all.empty()) return out.unknown(adapters ? "the list of adapters" : "the list of interfaces", "/sys shows none");
   const nccl::DeviceList list(value);
   std::vector<std::string> chosen = all;
@@ -139,10 +143,22 @@ void judge_list(const Facts& facts, const std::string& name, const std::string& 
                fmt::format("write {}={}={}", name, list.all_but ? "^" : "", join(list.names, ",")));
     }
   }
-  for (const std::string& device : adapters ? std::vector<std::string>() : chosen) {
-    if (nccl::is_virtual_interface(device) || facts.text("net/" + device + "/state") == "down")
-      out.warn(fmt::format("{}={} allows {}, which reaches no other node", name, value, device), "leave it out");
-  }
+  if (adapters) return;
+  // An interface that is down is no choice, unless it is asked for.
+  std::erase_if(chosen, [&](const std::string& device) {
+    const bool is_down = !list.all_but && facts.text("net/" + device + "/state") == "down";
+    return !is_down && !nccl::is_virtual_interface(device);
+  });
+  if (!chosen.empty())
+    out.warn(fmt::format("{}={} allows {}: no way to other nodes", name, value, join_first(chosen, 3)), "leave it out");
+}
+
+bool wants_sockets(const Settings& settings) {
+  const auto has = [&](const std::string& name, const Values& values) {
+    const auto at = settings.find(name);
+    return at != settings.end() && values.hold(at->second);
+  };
+  return has("NCCL_IB_DISABLE", not_off) || has("NCCL_NET", sockets);
 }
 
 // Why a setting has no effect on a node; "": it has one.
@@ -152,7 +168,7 @@ std::string why_without_effect(const Facts& facts, const Settings& settings, con
   if (name == "NCCL_IB_GID_INDEX" && !ports.empty() && !any_roce) return "on InfiniBand: only RoCE looks at it";
   if (name.starts_with("NCCL_IB_") && name != "NCCL_IB_DISABLE" && ports.empty())
     return has_efa(facts) ? "on EFA, which is no InfiniBand" : "without an active RDMA port";
-  if ((name == "NCCL_SOCKET_NTHREADS" || name == "NCCL_NSOCKS_PERTHREAD") && !ports.empty())
+  if ((name == "NCCL_SOCKET_NTHREADS" || name == "NCCL_NSOCKS_PERTHREAD") && !ports.empty() && !wants_sockets(settings))
     return "where NCCL uses RDMA";
   if (name.starts_with("NCCL_DEBUG_") && !settings.contains("NCCL_DEBUG")) return "without NCCL_DEBUG";
   return "";
@@ -162,11 +178,13 @@ std::string first_of(const std::string& files) {
   return files.substr(0, files.find(", "));
 }
 
-// The file of a network plug-in that NCCL loads, found as NCCL does; "": none.
+// The file of a network plug-in that NCCL loads, found as NCCL does; "": none. `wanted`: since 2.27 also a list.
 std::string plugin_of(const Node& node, const std::string& wanted) {
-  if (wanted.starts_with('/')) return wanted;  // an absolute path needs no search
-  for (const std::string& name : {wanted, fmt::format("libnccl-net-{}.so", wanted)}) {
-    if (const std::string files = node.facts.text("library/" + name); !files.empty()) return first_of(files);
+  for (const std::string& one : split_text(wanted, ",")) {
+    if (one.starts_with('/')) return one;  // an absolute path needs no search
+    for (const std::string& name : {one, fmt::format("libnccl-net-{}.so", one)}) {
+      if (const std::string files = node.facts.text("library/" + name); !files.empty()) return first_of(files);
+    }
   }
   return "";
 }
@@ -217,7 +235,7 @@ void look::env_without_effect(const Node& node, const Cluster&, Findings& out) {
 void look::env_devices(const Node& node, const Cluster&, Findings& out) {
   look_at_settings(node, out, "they fit", [&](const std::string& name, const std::string& value) {
     if (name == "NCCL_IB_HCA" || name == "NCCL_SOCKET_IFNAME") judge_list(node.facts, name, value, out);
-    if (name == "NCCL_IB_GID_INDEX") judge_gid_index(node.facts, value, out);
+    if (name == "NCCL_IB_GID_INDEX") judge_gid_index(node, value, out);
   });
 }
 

@@ -237,7 +237,11 @@ class Judge {
     return !networks.empty();
   }
 
-  void ib_disable() { on_network("IB", number(value_) == 0); }
+  // 0 leaves the choice to NCCL: a plug-in's network or sockets are no violation.
+  void ib_disable() {
+    if (number(value_) == 0) return echo();
+    on_network("IB", false);
+  }
 
   const Observed& seen_;
   std::string name_, value_, environment_name_;

@@ -51,6 +51,19 @@ TEST(Gather, ALinkHasWhatBothOfItsEndsCan) {
   EXPECT_EQ(tree.facts()[key + "/width"].why, "there is no such file");
 }
 
+TEST(Gather, AVirtualFunctionHasTheLinkOfItsPhysicalOne) {
+  test::Dgx tree;
+  const std::string function = "sys/devices/" + test::hca_place(0);
+  tree.write(function + "/current_link_width", "0");
+  tree.write(function + "/current_link_speed", "Unknown");
+  EXPECT_EQ(tree.facts()["hca/mlx5_0/width"].access, machine::Access::unreadable);
+  tree.link(function + "/physfn", "/sys/devices/" + test::hca_place(1));
+  const Facts facts = tree.facts();
+  EXPECT_EQ(facts.text("hca/mlx5_0/width"), "16");
+  EXPECT_EQ(facts.text("hca/mlx5_0/width_of_link"), "16");
+  EXPECT_EQ(facts.text("hca/mlx5_0/link_gbps"), facts.text("hca/mlx5_1/link_gbps"));
+}
+
 TEST(Gather, TheKernelsLogHasXidsAndLinks) {
   const Facts facts = kernel_events(
       "3,9,1,-;NVRM: Xid (PCI:0000:1b:00): 79, pid=1\n"
@@ -149,6 +162,19 @@ TEST(Gather, EveryFactOfANodeIsALine) {
   EXPECT_EQ(pci_path(facts, "gpu/0000:13:00.0"),
             (std::vector<std::string>{"0000:10:01.0", "0000:11:00.0", "0000:12:00.0", "0000:13:00.0"}));
   for (const auto& [name, reading] : facts) EXPECT_EQ(reading.text.find('\n'), std::string::npos) << name;
+}
+
+// An adapter in switchdev mode has an interface for each virtual function, too.
+TEST(Gather, TheMtuIsThatOfThePortsOwnInterface) {
+  test::Dgx tree("dgx01", "Ethernet");
+  const std::string adapter = "sys/class/infiniband/mlx5_0/", fact = "port/mlx5_0/1/interface_mtu";
+  tree.write(adapter + "device/net/enp0r0/mtu", "1500");
+  tree.write("sys/class/net/enp0r0/mtu", "1500");
+  EXPECT_EQ(tree.facts().text(fact), "1500");
+  tree.write(adapter + "ports/1/gid_attrs/ndevs/0", "ens0np0");
+  EXPECT_EQ(tree.facts().text(fact), "9000");
+  tree.write(adapter + "ports/1/gid_attrs/ndevs/0", "of_another_container");
+  EXPECT_EQ(tree.facts().text(fact), "1500");
 }
 
 // Intel's driver without its preference setting saves power.

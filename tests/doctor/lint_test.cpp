@@ -65,6 +65,57 @@ TEST(Lint, AGidIndexIsForRoceAlone) {
             Lines{"info env.without_effect: NCCL_IB_GID_INDEX has no effect on InfiniBand: only RoCE looks at it"});
   EXPECT_EQ(told({{"NCCL_IB_GID_INDEX", "3"}}, "Ethernet"), Lines{});
   EXPECT_EQ(told({{"NCCL_IB_GID_INDEX", "5"}}, "Ethernet").size(), 8u);  // the index exists on no port
+  test::Dgx tree("dgx01", "Ethernet");
+  tree.remove("sys/class/infiniband/mlx5_3/ports/1/gid_attrs");
+  Node node = tree.node(8, test::healthy_gpus());
+  for (Rank& rank : node.ranks) rank.facts.set("env/NCCL_IB_GID_INDEX", "3");
+  const std::string why = " cannot be read: the type of an address: nothing tells it";
+  EXPECT_EQ(test::worth_reading(diagnose({node})), (Lines{"unknown ib.gid: roce_addresses of port mlx5_3:1" + why,
+                                                          "unknown env.devices: the addresses of mlx5_3:1" + why}));
+}
+
+TEST(Lint, SocketsHaveTheirSettingsWhereNcclIsToUseThem) {
+  const std::string none = "info env.without_effect: NCCL_SOCKET_NTHREADS has no effect where NCCL uses RDMA";
+  EXPECT_EQ(told({{"NCCL_SOCKET_NTHREADS", "4"}}), Lines{none});
+  EXPECT_EQ(told({{"NCCL_SOCKET_NTHREADS", "4"}, {"NCCL_IB_DISABLE", "0"}}), Lines{none});
+  for (const auto& [name, value] : {std::pair{"NCCL_IB_DISABLE", "1"}, {"NCCL_NET", "Socket"}}) {
+    EXPECT_EQ(told({{"NCCL_SOCKET_NTHREADS", "4"}, {name, value}}),
+              Lines{fmt::format("warn env.debugging: {}={}: no InfiniBand and no RoCE", name, value)});
+  }
+}
+
+// A network for storage, of RoCE, without addresses, of small packets and with a slow port, beside NCCL's.
+TEST(Lint, APortThatNcclIsToLeaveOutIsNotJudged) {
+  test::Dgx tree("dgx01", "Ethernet");
+  for (const int storage : {6, 7}) {
+    const std::string port = fmt::format("sys/class/infiniband/mlx5_{}/ports/1/", storage);
+    tree.write(port + "gids/3", "0000:0000:0000:0000:0000:0000:0000:0000");
+    tree.write(fmt::format("sys/class/net/ens{}np0/mtu", storage), "1500");
+    tree.write(port + "rate", storage == 6 ? "100 Gb/sec (4X EDR)" : "200 Gb/sec (4X HDR)");
+  }
+  Node node = tree.node(8, test::healthy_gpus());
+  const auto told_with = [&](const std::string& list) {
+    for (Rank& rank : node.ranks) {
+      rank.facts.set("env/NCCL_IB_HCA", list);
+      rank.facts.set("env/NCCL_IB_GID_INDEX", "3");
+    }
+    return test::worth_reading(diagnose({node}));
+  };
+  EXPECT_EQ(told_with("^=mlx5_6,mlx5_7"), Lines{});
+  EXPECT_EQ(told_with("mlx5").size(), 6u);  // two of ib.rate, one of ib.gid and of ib.mtu, two of env.devices
+  for (Rank& rank : node.ranks) rank.facts.set("env/NCCL_IB_HCA", fmt::format("=mlx5_{}", rank.rank));
+  EXPECT_EQ(test::worth_reading(diagnose({node})).size(), 6u);  // each rank takes the port of its GPU
+}
+
+TEST(Lint, ANetworkOfIpv6NeedsNoAddressOfIpv4) {
+  test::Dgx tree("dgx01", "Ethernet");
+  for (int i = 0; i < 8; ++i)
+    tree.write(fmt::format("sys/class/infiniband/mlx5_{}/ports/1/gids/3", i),
+               "fd00:0000:0000:0000:0000:0000:0000:0001");
+  Node node = tree.node(8, test::healthy_gpus());
+  EXPECT_EQ(test::worth_reading(diagnose({node})).size(), 1u);
+  for (Rank& rank : node.ranks) rank.facts.set("env/NCCL_IB_ADDR_FAMILY", "AF_INET6");
+  EXPECT_EQ(test::worth_reading(diagnose({node})), Lines{});
 }
 
 TEST(Lint, ListsOfDevicesFitOrNot) {
@@ -74,7 +125,24 @@ TEST(Lint, ListsOfDevicesFitOrNot) {
       Lines{"fail env.devices: NCCL_IB_HCA=mlx4 fits nothing here: mlx5_0:1, mlx5_1:1, mlx5_2:1, mlx5_3:1, mlx5_4:1, "
             "mlx5_5:1, mlx5_6:1, mlx5_7:1"});
   EXPECT_EQ(told({{"NCCL_SOCKET_IFNAME", "lo"}}),
-            Lines{"warn env.devices: NCCL_SOCKET_IFNAME=lo allows lo, which reaches no other node"});
+            Lines{"warn env.devices: NCCL_SOCKET_IFNAME=lo allows lo: no way to other nodes"});
+}
+
+// A node has sockets without a cable, and an interface for each container.
+TEST(Lint, AListOfWhatToLeaveOutMayAllowInterfacesThatAreDown) {
+  test::Dgx tree;
+  for (const char* name : {"eno2", "eno3"}) tree.write(fmt::format("sys/class/net/{}/operstate", name), "down");
+  for (int i = 0; i < 5; ++i) tree.write(fmt::format("sys/class/net/veth{}/operstate", i), "up");
+  Node node = tree.node(8, test::healthy_gpus());
+  const auto told_with = [&](const std::string& list) {
+    for (Rank& rank : node.ranks) rank.facts.set("env/NCCL_SOCKET_IFNAME", list);
+    return test::worth_reading(diagnose({node}));
+  };
+  EXPECT_EQ(told_with("^docker,lo,veth"), Lines{});
+  EXPECT_EQ(told_with("^docker,lo"),
+            Lines{"warn env.devices: NCCL_SOCKET_IFNAME=^docker,lo allows veth0, veth1, veth2, 2 more: no way to other "
+                  "nodes"});
+  EXPECT_EQ(told_with("eno2"), Lines{"warn env.devices: NCCL_SOCKET_IFNAME=eno2 allows eno2: no way to other nodes"});
 }
 
 TEST(Lint, APrefixThatFitsMoreThanItNames) {

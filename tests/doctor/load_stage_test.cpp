@@ -136,6 +136,63 @@ TEST(LoadStage, LinksFarBelowTheirPortsAreAWarning) {
                   "what their ports carry"});
 }
 
+TEST(LoadStage, PortsThatNcclIsToLeaveOutCarryNothing) {
+  test::GpuJob job(2, 1);
+  std::vector<Node> nodes = nodes_of(job);
+  for (Node& node : nodes) {
+    node.facts.set("gpu/0000:10:00.0/device", "0x2330");
+    for (const auto& [adapter, rate] :
+         {std::pair{"mlx5_0", "100 Gb/sec (4X EDR)"}, {"mlx5_1", "400 Gb/sec (4X NDR)"}}) {
+      node.facts.set(fmt::format("port/{}/1/state", adapter), "ACTIVE");
+      node.facts.set(fmt::format("port/{}/1/rate", adapter), rate);
+    }
+  }
+  const Bench bench{job, nodes, config::BackendKind::cuda, ""};
+  job.link_bytes_per_s.assign(2, 12e9);
+  EXPECT_THAT(told(run_load_stage(bench, nullptr)), ElementsAre(HasSubstr("24 % of what their ports carry")));
+  for (Node& node : nodes) node.ranks[0].facts.set("env/NCCL_IB_HCA", "mlx5_0");
+  EXPECT_EQ(told(run_load_stage(bench, nullptr)), Lines{});
+}
+
+// The trays of a rack are joined by NVLink.
+TEST(LoadStage, WhatIsFasterThanThePortsIsNoShareOfThem) {
+  test::GpuJob job(2, 1);
+  std::vector<Node> nodes = nodes_of(job);
+  for (Node& node : nodes) {
+    node.facts.set("gpu/0000:10:00.0/device", "0x2941");
+    node.facts.set("port/mlx5_0/1/state", "ACTIVE");
+    node.facts.set("port/mlx5_0/1/rate", "400 Gb/sec (4X NDR)");
+  }
+  const Bench bench{job, nodes, config::BackendKind::cuda, ""};
+  for (const auto& [rate, is_of_ports] : {std::pair{48e9, true}, {700e9, false}}) {
+    job.link_bytes_per_s.assign(2, rate);
+    const auto lines = told(run_load_stage(bench, nullptr), Verdict::skip);
+    EXPECT_THAT(lines, Contains(HasSubstr("load.pairs")));
+    const bool said = std::ranges::any_of(
+        lines, [](const std::string& line) { return line.find("of what their ports carry") != std::string::npos; });
+    EXPECT_EQ(said, is_of_ports) << rate;
+  }
+}
+
+// A node of AWS has four adapters of 100 Gb/s for each GPU.
+TEST(LoadStage, APortOfEfaIsOneOfSeveralOfItsRank) {
+  test::GpuJob job(2, 1);
+  std::vector<Node> nodes = nodes_of(job);
+  for (Node& node : nodes) {
+    node.facts.set("gpu/0000:10:00.0/device", "0x2330");
+    for (int i = 0; i < 4; ++i) {
+      node.facts.set(fmt::format("hca/rdmap{}/vendor", i), "0x1d0f");
+      node.facts.set(fmt::format("port/rdmap{}/1/state", i), "ACTIVE");
+      node.facts.set(fmt::format("port/rdmap{}/1/rate", i), "100 Gb/sec (4X EDR)");
+    }
+  }
+  const Bench bench{job, nodes, config::BackendKind::cuda, ""};
+  job.link_bytes_per_s.assign(2, 12e9);
+  EXPECT_EQ(told(run_load_stage(bench, nullptr)),
+            Lines{"warn load.pairs : 12 GB/s between two nodes, 12 GB/s in one direction for each rank: 24 % of "
+                  "what their ports carry"});
+}
+
 TEST(LoadStage, EndsAtItsLimitWithWhatItHas) {
   test::GpuJob job(16, 2);
   job.block_s = 7;

@@ -167,6 +167,19 @@ TEST(NcclStage, EachFaultIsFoundAndNothingElse) {
                                  .sends("NET/IBext_v10/0/GDRDMA"));
        },
        {}},
+      {[](Job& job) {  // each rank has its own adapter (NCCL_IB_HCA), which is NCCL's first one
+         for (std::size_t rank = 0; rank < job.texts.size(); ++rank) {
+           job.texts[rank] =
+               RankText()
+                   .version("2.28.9+cuda13.0")
+                   .starts("eth0")
+                   .info(fmt::format("NET/IB : Using [0]mlx5_{}:1/IB [RO]; OOB eth0:10.0.0.1<0>", rank % 2))
+                   .over("IB")
+                   .multicast(true)
+                   .sends("NET/IB/0/GDRDMA");
+         }
+       },
+       {}},
       {[](Job& job) {  // the trays of a rack
          for (RankText& text : job.texts) text = on_infiniband().multicast(true).peers("P2P/MNNVL");
        },
@@ -174,6 +187,15 @@ TEST(NcclStage, EachFaultIsFoundAndNothingElse) {
       {[](Job& job) { job.texts[0].starts("docker0"); }, {"warn nccl.interface node0: NCCL starts over docker0"}},
       {[](Job& job) { job.texts[0].peers("SHM/direct/direct"); },
        {"fail nccl.peers node0: ranks of the node talk through host memory (SHM), though their GPUs have NVLink"}},
+      {[](Job& job) {  // cards whose bridges join them in pairs: no fabric
+         job.texts[0].peers("SHM/direct/direct");
+         Facts cards;
+         for (const auto& [name, reading] : job.nodes[0].facts) {
+           if (!name.ends_with("/fabric_state")) cards.set(name, reading);
+         }
+         job.nodes[0].facts = cards;
+       },
+       {"warn nccl.peers node0: ranks of the node talk through host memory (SHM), though their GPUs have NVLink"}},
       {[](Job& job) { job.texts[3].warns("Call to ibv_reg_mr failed with error Cannot allocate memory"); },
        {"warn nccl.warnings node1: NCCL warns: Call to ibv_reg_mr failed with error Cannot allocate memory"}}};
   for (const Case& one : cases) {

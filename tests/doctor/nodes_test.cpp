@@ -51,6 +51,16 @@ TEST(Nodes, EachFaultIsFoundAndNothingElse) {
       {"InfiniBand",
        [&](auto& tree) { tree.write("sys/devices/pci0000:20/0000:20:01.0/0000:21:00.0" + lanes, "8"); },
        {"fail pcie.width: bridge 0000:21:00.0 runs on 8 of 16 PCIe lanes"}},
+      {"InfiniBand",  // cards of eight lanes, below a switch and below a root port, in slots of sixteen
+       [&](auto& tree) {
+         add_others(tree);
+         for (const std::string& card : {test::gpu_place(0), std::string("pci0000:80/0000:80:08.0/0000:88:00.0")}) {
+           tree.write("sys/devices/" + card + "/max_link_width", "8");
+           for (const std::string& end : {card, card.substr(0, card.rfind('/'))})
+             tree.write("sys/devices/" + end + lanes, "8");
+         }
+       },
+       {}},
       {"InfiniBand",
        [](auto& tree) {
          tree.write_bytes("sys/devices/" + test::switch_port(3, 1) + "/config", test::configuration_space(0x1d));
@@ -156,7 +166,8 @@ TEST(Nodes, AContainerWithoutSys) {
   EXPECT_EQ(told(tree), both);
 }
 
-// NVML and /proc show the container's two GPUs, /sys all eight of the node, of which six are far from its CPUs.
+// NVML and /proc show the container's two GPUs, /sys all eight of the node, of which six are far from its CPUs and have
+// no adapter.
 TEST(Nodes, AContainerWithSomeOfTheGpus) {
   for (const auto& [file, text] :
        {std::pair{".dockerenv", ""},
@@ -166,12 +177,28 @@ TEST(Nodes, AContainerWithSomeOfTheGpus) {
     for (int i = 2; i < 8; ++i) {
       tree.remove("proc/driver/nvidia/gpus/" + test::gpu_address(i));
       tree.write(fmt::format("sys/devices/{}/local_cpulist", test::gpu_place(i)), "8-15");
+      write_ports(tree, fmt::format("mlx5_{}", i), {{"ports/1/state", "1: DOWN"}});
     }
     EXPECT_EQ(told(tree, 2, test::healthy_gpus(2)),
               Lines{"info gpu.count: the bus has 8 GPUs, NVIDIA's driver 2: not 0000:23:00.0, 0000:25:00.0, "
                     "0000:33:00.0, 3 more; a container may have been given fewer"})
         << file;
   }
+}
+
+// A device plug-in of Kubernetes gives the pod one adapter; those of other pods have no address here, or no link.
+TEST(Nodes, AContainerWithSomeOfTheAdapters) {
+  test::Dgx tree("pod-9", "Ethernet");
+  for (int i = 1; i < 8; ++i) {
+    const std::string adapter = fmt::format("mlx5_{}", i);
+    tree.remove(fmt::format("dev/infiniband/uverbs{}", i));
+    write_ports(tree, adapter, {{"ports/1/gids/3", "0000:0000:0000:0000:0000:0000:0000:0000"}});
+  }
+  write_ports(tree, "mlx5_1", {{"ports/1/state", "1: DOWN"}});
+  EXPECT_EQ(told(tree).size(), 3u);  // ib.state, ib.gid and ib.verbs: no container
+  tree.write(".dockerenv", "");
+  EXPECT_EQ(told(tree), Lines{"info ib.verbs: adapter mlx5_1, adapter mlx5_2, adapter mlx5_3, 4 more: the container "
+                              "may have been given others only"});
 }
 
 // No ECC, no NVLink, no GPUDirect RDMA, a small BAR: normal for GeForce.
@@ -223,6 +250,17 @@ TEST(Nodes, ATrayOfAnNvl72) {
   EXPECT_EQ(told(tree, 4, gpus), Lines{});
 }
 
+// An Arm server with GPUs as cards is no Grace: its IOMMU is to pass addresses through.
+TEST(Nodes, AnAltraWithCards) {
+  test::Dgx tree("altra");
+  tree.write("proc/cpuinfo", "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n");
+  EXPECT_EQ(told(tree), Lines{});
+  tree.write("sys/devices/" + test::gpu_place(0) + "/iommu_group/type", "DMA");
+  EXPECT_EQ(
+      told(tree),
+      Lines{"warn pcie.iommu: the IOMMU translates the addresses of GPU 0000:13:00.0 (DMA): GPUDirect is slow or off"});
+}
+
 // The EFA driver always reports ACTIVE, and no rates or subnet.
 TEST(Nodes, AnEfaNode) {
   test::Dgx tree("p5-1");
@@ -241,8 +279,13 @@ TEST(Nodes, AnEfaNode) {
   tree.write("usr/lib/x86_64-linux-gnu/libnccl-net-ofi.so", "");
   EXPECT_EQ(told(tree), missing);  // NCCL does not look for this name
   Node node = tree.node(8, test::healthy_gpus());
-  for (Rank& rank : node.ranks) rank.facts.set("env/NCCL_NET_PLUGIN", "ofi");
-  EXPECT_EQ(test::worth_reading(diagnose({node})), Lines{});
+  for (const char* plugin : {"ofi", "another,ofi"}) {
+    for (Rank& rank : node.ranks) rank.facts.set("env/NCCL_NET_PLUGIN", plugin);
+    EXPECT_EQ(test::worth_reading(diagnose({node})), Lines{}) << plugin;
+  }
+  for (Rank& rank : node.ranks) rank.facts.set("env/NCCL_IB_HCA", "bond_0");
+  EXPECT_EQ(test::worth_reading(diagnose({node})),
+            Lines{"info env.without_effect: NCCL_IB_HCA has no effect on EFA, which is no InfiniBand"});
   tree.write("usr/lib/x86_64-linux-gnu/libnccl-net.so", "");
   EXPECT_EQ(told(tree), Lines{});
 }

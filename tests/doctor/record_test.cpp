@@ -72,12 +72,12 @@ TEST(Record, HasWhatConcernsTheSweep) {
   EXPECT_THAT(lines_of(record_of(nodes, sweep)), ::testing::SizeIs(2));
 }
 
-// A sweep on CPUs also ignores the PCIe width of a GPU, or of a bridge with only GPUs below it.
+// A sweep on CPUs also ignores the PCIe width of a GPU, or the errors of a bridge with only GPUs below it.
 TEST(Record, ASweepOnProcessorsMeetsNoGpus) {
   std::vector<Node> nodes = two_nodes();
   nodes[0].facts.set("gpu/" + test::gpu_address(1) + "/width", "8");
   const std::vector<std::string> path = pci_path(nodes[0].facts, "gpu/" + test::gpu_address(0));
-  nodes[0].facts.set("bridge/" + path.at(path.size() - 2) + "/width", "4");
+  nodes[0].facts.set("bridge/" + path.at(path.size() - 2) + "/aer_fatal", "4");
   SweepToJudge sweep;
   EXPECT_THAT(lines_of(record_of(nodes, sweep)), ::testing::SizeIs(2));
   sweep.uses_gpus = false;

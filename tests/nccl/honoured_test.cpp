@@ -139,7 +139,11 @@ TEST_F(NcclHonoured, Networks) {
   EXPECT_EQ(verdict("NCCL_IB_DISABLE", "1", loopback), "+");
   EXPECT_EQ(verdict("NCCL_IB_DISABLE", "true", ib), "- NCCL's network is IB");
   EXPECT_EQ(verdict("NCCL_IB_DISABLE", "0", ib), "+");
-  EXPECT_EQ(verdict("NCCL_IB_DISABLE", "0", loopback), "- NCCL's network is Socket, not IB");
+  EXPECT_EQ(verdict("NCCL_IB_DISABLE", "0", loopback), "- NCCL says NCCL_IB_DISABLE is 1");
+  const nccl::Observed plug_in = nccl::parse_log(
+      "a:1:1 [0] NCCL INFO NCCL_IB_DISABLE set by environment to 0.\na:1:1 [0] NCCL INFO Using network AWS "
+      "Libfabric\n");
+  EXPECT_EQ(verdict("NCCL_IB_DISABLE", "0", plug_in), "+");
   EXPECT_EQ(verdict("NCCL_IB_DISABLE", "1", nothing), "? NCCL's log does not say which network it uses");
   EXPECT_EQ(verdict("NCCL_IB_QPS_PER_CONNECTION", "4", ib), "? NCCL's log does not mention NCCL_IB_QPS_PER_CONNECTION");
   EXPECT_EQ(verdict("NCCL_IB_QPS_PER_CONNECTION", "4", loopback), "- NCCL's network is Socket, not IB");
