@@ -167,7 +167,7 @@ void add_compare(CLI::App& verb, CompareOptions& o) {
   verb.add_option("--fail-on", o.fail_on,
                   "exit code 2: slower[:PERCENT], if a case is proven slower by more (default: the smallest effect)");
   verb.add_flag("--anyway", o.anyway,
-                "compare even if the models, the numbers of ranks or the settings of the baselines differ");
+                "compare even if the backends, workloads, models, numbers of ranks or baselines' settings differ");
   add_format(verb, o.format, {"text", "md", "json"});
   verb.add_flag("-v,--verbose", o.verbose, "text with all rows, not only those that moved most");
   add_view(verb, o.view);
@@ -216,7 +216,7 @@ void add_init(CLI::App& verb, InitOptions& o) {
 void add_selftest(CLI::App& verb, SelftestOptions& o) {
   verb.add_option("suites", o.suites, "operations, reference or all (the default)")
       ->check(one_of({"operations", "reference", "all"}));
-  verb.add_option("--backend", o.backend, "the backend to check: cuda or cpu");
+  verb.add_option("--backend", o.backend, "the backend to check: cuda (the default) or cpu");
   verb.add_option("--only", o.only, "only operations whose case has this in its name: layer_norm, 'fused, 2 x 2'")
       ->take_all();
   verb.add_flag("--fast", o.fast, "operations at small sizes only");
