@@ -245,8 +245,7 @@ void add_doctor(CLI::App& verb, DoctorOptions& o) {
   verb.add_option("--within", o.within, "with --allreduce: is that possible in TIME? exit code 2: no")
       ->type_name("TIME")
       ->needs(allreduce);
-  add_ranks(verb, "--ranks", o.ranks, "with --allreduce: over this many ranks (default: those of one machine)", 2)
-      ->needs(allreduce);
+  add_ranks(verb, "--ranks", o.ranks, "with --allreduce: its ranks (default: of one machine)", 2)->needs(allreduce);
   auto* hardware =
       verb.add_option("--hardware", o.hardware, "with --allreduce: on machines of this hardware file, such as h100-sxm")
           ->needs(allreduce);
