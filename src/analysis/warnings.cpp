@@ -244,8 +244,8 @@ void doctor_warnings(const store::Result& result, Warnings& warnings) {
                                    row.evidence, row.remedy));
   }
   if (more > 0) {
-    warnings.push_back(
-        fmt::format("doctor found {} more before the first round: `harness report` lists all of them", more));
+    warnings.push_back(fmt::format(
+        "doctor found {} more before the first round: `harness show FILE --format json` lists all of them", more));
   }
 }
 

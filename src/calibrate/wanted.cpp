@@ -64,7 +64,7 @@ Wanted wanted_by(const plan::Plan& plan) {
     }
   }
   if (wanted.precisions.empty()) {
-    fail("{}: no case is in a precision whose products calibrate measures; add --set baseline.precision=bf16", e.path);
+    fail("{}: calibrate measures no products of its precision; give a configuration with precision: bf16", e.path);
   }
   thin_out(wanted.products, most_products);
   wanted.message_bytes = messages_up_to(largest);

@@ -78,8 +78,8 @@ void add_sweep(CLI::App& verb, SweepOptions& o, Arguments& a) {
   verb.add_option("--wrap", o.wrap,
                   "start the timed workers under this command: 'nsys profile -o b%q{HARNESS_BLOCK}-r%q{HARNESS_RANK}'");
   verb.add_flag("--force", o.force, "replace the result file if it exists");
-  add_ranks(verb, "--ranks", o.ranks, "of a prediction (--backend sim): number of ranks");
-  add_ranks(verb, "--ranks-per-node", o.ranks_per_node, "of a prediction: ranks that share a node");
+  add_ranks(verb, "--ranks", o.ranks, "for a prediction (--backend sim): number of ranks");
+  add_ranks(verb, "--ranks-per-node", o.ranks_per_node, "for a prediction: ranks that share a node");
   verb.add_option("--require", o.require,
                   "healthy: measure nothing, and end with exit code 2, where doctor finds a failure on a node")
       ->check(one_of({"healthy"}));
@@ -100,13 +100,13 @@ void add_plan(CLI::App& verb, PlanOptions& o, Arguments& a) {
   add_ranks(verb, "--ranks-per-node", o.ranks_per_node, "ranks that share a node, numbered node by node");
   add_format(verb, o.format, {"text", "md", "json"});
   add_view(verb, o.view);
-  verb.add_option(
-          "--best", o.best,
-          "predict all combinations of the values that are swept instead, and name as many of the fastest that fit")
+  verb.add_option("--best", o.best,
+                  "predict all combinations of the swept values instead, and name this many of the fastest that fit")
       ->check(from_to(1, 1000));
   verb.add_option("--assume-mfu", o.assume_mfu, "estimate the time from an MFU of all cases: 40%");
-  verb.add_option("--gpu-hours", o.gpu_hours,
-                  "plan for this many hours of a rank, all ranks together: the rounds that fit and what they resolve");
+  verb.add_option(
+      "--gpu-hours", o.gpu_hours,
+      "plan for this many GPU-hours (without GPUs, hours of a rank): the rounds that fit and what they resolve");
   verb.add_option("--budget", o.budget,
                   "print the FLOP, bytes and least time of each operation of CASE on the stated hardware")
       ->expected(0, 1)
@@ -167,7 +167,7 @@ void add_compare(CLI::App& verb, CompareOptions& o) {
   verb.add_option("--fail-on", o.fail_on,
                   "exit code 2: slower[:PERCENT], if a case is proven slower by more (default: the smallest effect)");
   verb.add_flag("--anyway", o.anyway,
-                "compare even if the models, the numbers of ranks or the settings of the baselines differ");
+                "compare even if the backends, workloads, models, numbers of ranks or baselines' settings differ");
   add_format(verb, o.format, {"text", "md", "json"});
   verb.add_flag("-v,--verbose", o.verbose, "text with all rows, not only those that moved most");
   add_view(verb, o.view);
@@ -203,7 +203,7 @@ void add_make_tokens(CLI::App& verb, MakeTokensOptions& o) {
   verb.add_option("--vocabulary", o.vocabulary, "tokens are below it: the model's vocab")
       ->required()
       ->check(from_to(2, std::int64_t{1} << 31));
-  verb.add_option("--seed", o.seed, "with measure.seed, the tokens of a sweep without a file");
+  verb.add_option("--seed", o.seed, "default 1; measure.seed gives the tokens of a sweep without a file");
   verb.add_flag("--force", o.force, "replace the file if it is there");
 }
 
@@ -216,7 +216,7 @@ void add_init(CLI::App& verb, InitOptions& o) {
 void add_selftest(CLI::App& verb, SelftestOptions& o) {
   verb.add_option("suites", o.suites, "operations, reference or all (the default)")
       ->check(one_of({"operations", "reference", "all"}));
-  verb.add_option("--backend", o.backend, "the backend to check: cuda or cpu");
+  verb.add_option("--backend", o.backend, "the backend to check: cuda (the default) or cpu");
   verb.add_option("--only", o.only, "only operations whose case has this in its name: layer_norm, 'fused, 2 x 2'")
       ->take_all();
   verb.add_flag("--fast", o.fast, "operations at small sizes only");
@@ -231,7 +231,7 @@ void add_doctor(CLI::App& verb, DoctorOptions& o) {
   verb.add_flag("--all", o.all, "also what passed and what does not apply");
   add_format(verb, o.format, {"text", "md", "json"});
   verb.add_option("--stages", o.stages,
-                  "of static, nccl, load (default: all); static alone starts no worker and takes seconds")
+                  "which of static, nccl, load (default: all); static alone starts no worker and takes seconds")
       ->type_name("LIST");
   auto* against =
       verb.add_option("--against", o.against,
@@ -242,12 +242,12 @@ void add_doctor(CLI::App& verb, DoctorOptions& o) {
   auto* allreduce = verb.add_option("--allreduce", o.allreduce, "the least time that an all-reduce of SIZE can take")
                         ->type_name("SIZE")
                         ->excludes(against);
-  verb.add_option("--within", o.within, "of it: is that possible in TIME? exit code 2: no")
+  verb.add_option("--within", o.within, "with --allreduce: is that possible in TIME? exit code 2: no")
       ->type_name("TIME")
       ->needs(allreduce);
-  add_ranks(verb, "--ranks", o.ranks, "of it: over so many ranks (default: those of one machine)", 2)->needs(allreduce);
+  add_ranks(verb, "--ranks", o.ranks, "with --allreduce: its ranks (default: of one machine)", 2)->needs(allreduce);
   auto* hardware =
-      verb.add_option("--hardware", o.hardware, "of it: on machines of this hardware file, such as h100-sxm")
+      verb.add_option("--hardware", o.hardware, "with --allreduce: on machines of this hardware file, such as h100-sxm")
           ->needs(allreduce);
   allreduce->needs(hardware);
   verb.add_option("--sysroot", o.sysroot,

@@ -241,7 +241,7 @@ int calibrate(job::Job& job, const CalibrateOptions& options, std::ostream& out,
   const calibrate::Wanted& wanted = sizes.wanted;
   const config::BackendTraits& traits = config::traits_of(wanted.backend);
   static_cast<void>(backends::get(wanted.backend));  // throws Error if the backend is missing
-  if (traits.ranks_are_gpus) sweep::require_gpus(job.places(), false, "calibrate");
+  if (traits.ranks_are_gpus) sweep::require_gpus(job.places(), false, "");
   const int nodes = sweep::topology_of(job.places()).nodes();
   err << fmt::format("harness: calibrating on {} of {}, backend {}, for about {}\n", plural(job.size(), "rank"),
                      plural(nodes, "node"), config::name_of(wanted.backend), show_seconds(limit_s));

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t max_name_bytes = 255;
 
 [[noreturn]] void taken(const std::string& path) {
-  fail("{} already exists: choose another name with -o, or give --force to replace it", path);
+  fail("{} already exists: choose another name, or give --force to replace it", path);
 }
 
 void sync(const std::string& path, bool required) {

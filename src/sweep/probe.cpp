@@ -69,18 +69,23 @@ void require_gpus(const std::vector<job::RankPlace>& places, bool share_gpus, co
     }
   }
   if (!without.empty()) {
+    const std::string instead = config.empty()
+                                    ? ""
+                                    : fmt::format(
+                                          ". Without a GPU, `harness plan {} --ranks {}` shows what would run, and "
+                                          "`backend: cpu` (configs/laptop.yaml) measures on CPU cores",
+                                          shell_word(config), places.size());
     fail(
         "backend cuda needs an NVIDIA GPU for every rank, but ranks see none on {}: run `nvidia-smi` there, and look "
-        "at CUDA_VISIBLE_DEVICES and the container's GPU options. Without a GPU, `harness plan {} --ranks {}` shows "
-        "what would run, and `backend: cpu` (configs/laptop.yaml) measures on CPU cores",
-        join_first(without, most_named), shell_word(config), places.size());
+        "at CUDA_VISIBLE_DEVICES and the container's GPU options{}",
+        join_first(without, most_named), instead);
   }
   if (!crowded.empty()) {
     fail(
         "backend cuda needs a GPU of its own for every rank, but {}. Start one rank per GPU (mpirun --map-by "
-        "ppr:N:node), or make more GPUs visible (CUDA_VISIBLE_DEVICES). For functional tests only, ranks may share "
-        "GPUs: --set measure.share_gpus=true",
-        join_first(crowded, most_named));
+        "ppr:N:node), or make more GPUs visible (CUDA_VISIBLE_DEVICES){}",
+        join_first(crowded, most_named),
+        config.empty() ? "" : ". For functional tests only, ranks may share GPUs: --set measure.share_gpus=true");
   }
 }
 

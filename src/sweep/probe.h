@@ -66,7 +66,8 @@ std::vector<std::string> compare_identities(const std::vector<NameValues>& by_ra
                                             const std::vector<job::RankPlace>& places);
 
 /// Throws Error if a rank has no GPU, or if a node has fewer GPUs than ranks and `share_gpus` is not set. Nodes whose
-/// GPUs cannot be listed pass: their workers report errors. `config`: the path that the error message names.
+/// GPUs cannot be listed pass: their workers report errors. `config`: the sweep's path, which the error message names;
+/// "": it is no sweep, so what helps a sweep is left out.
 void require_gpus(const std::vector<job::RankPlace>& places, bool share_gpus, const std::string& config);
 
 /// Runs one probe block for each set-up of the plan's cases, about a second each, and adds the rates to `peaks`. Ends

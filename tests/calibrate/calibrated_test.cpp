@@ -220,6 +220,16 @@ TEST(Calibrated, NeedsAProductAndSomethingThatMovesMemory) {
   EXPECT_THAT(test::error_of([&] { calibrated_by(m); }), HasSubstr("no operation that moves memory"));
 }
 
+// The remedy is one that the command line of calibrate has.
+TEST(Wanted, NeedsAPrecisionThatTheWorkloadGemmHas) {
+  plan::Plan plan;
+  plan.experiment.path = "a.yaml";
+  plan.cases.emplace_back().settings.precision = Precision::fp8;
+  const std::string message = test::error_of([&] { wanted_by(plan); });
+  EXPECT_THAT(message, HasSubstr("a.yaml: calibrate measures no products of its precision"));
+  EXPECT_THAT(message, Not(HasSubstr("--set")));
+}
+
 // Loads a prediction from the files of node_of_two(), with more settings in its baseline.
 config::Experiment predicted(const std::string& baseline, const Wanted& wanted = usual(config::BackendKind::cpu)) {
   const test::TemporaryFolder folder;

@@ -166,7 +166,7 @@ TEST_F(DataLoading, MakeTokensKeepsAFileThatIsThere) {
   };
   EXPECT_THAT(made({"100"}).out, HasSubstr("100 tokens of a vocabulary of 1000"));
   EXPECT_EQ(std::filesystem::file_size(path), 32u + 200u);
-  EXPECT_THAT(made({"50"}).err, HasSubstr("give --force"));
+  EXPECT_THAT(made({"50"}).err, HasSubstr("choose another name, or give --force"));  // this verb has no -o
   EXPECT_EQ(std::filesystem::file_size(path), 32u + 200u);
   EXPECT_EQ(made({"50", "--force"}).code, 0);
   EXPECT_EQ(std::filesystem::file_size(path), 32u + 100u);

@@ -107,7 +107,9 @@ TEST(Show, SaysWhatDoctorFound) {
   EXPECT_TRUE(json[0]["case"].is_null());
   EXPECT_EQ(json[3]["case"], "precision=bf16");
   result.doctor.findings = std::vector<store::ResultFinding>(20, result.doctor.findings[1]);
-  EXPECT_THAT(shown(result, Format::md), HasSubstr("doctor found 12 more before the first round"));
+  EXPECT_THAT(write_text(show_document(result, analysis::summarise(result)), 400),
+              HasSubstr("! doctor found 12 more before the first round: `harness show FILE --format json` lists all"));
+  EXPECT_EQ(json_of(result)["doctor"].size(), 20u);
 }
 
 TEST(Show, MfuAboveThePeakIsMarked) {

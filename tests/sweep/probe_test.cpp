@@ -93,6 +93,7 @@ TEST(Identity, RankZeroWinsATieAndLongListsAreCut) {
   EXPECT_THAT(lines[0], HasSubstr("7 more"));
 }
 
+using ::testing::EndsWith;
 using ::testing::Not;
 using Names = std::vector<std::string>;
 
@@ -139,6 +140,12 @@ TEST(RequireGpus, EveryRankHasAGpuOfItsOwn) {
   EXPECT_THAT(crowded, HasSubstr("node0 has 4 ranks and 2 GPUs, node1 has 4 ranks and 2 GPUs"));
   EXPECT_THAT(crowded, HasSubstr("measure.share_gpus=true"));
   EXPECT_EQ(refusal(places(2, 4, 2, {{"0", "1"}}), true, "a"), "");
+}
+
+// calibrate has neither --set nor a plan.
+TEST(RequireGpus, WithoutASweepNothingHelpsThatOnlySweepsHave) {
+  EXPECT_THAT(refusal(places(1, 1, 0, {{}}), false, ""), EndsWith("the container's GPU options"));
+  EXPECT_THAT(refusal(places(1, 2, 1, {{"0"}}), false, ""), EndsWith("visible (CUDA_VISIBLE_DEVICES)"));
 }
 
 TEST(RequireGpus, ALauncherMayShowEachTaskItsOwnGpu) {
