@@ -227,6 +227,7 @@ void interpolate(Settings& settings) {
       if (begin == 0) path = name;
       setting.value.replace(begin, end + 1 - begin, named->second.substr(0, 1000));
     }
+    setting.is_field = true;
     if (contains(setting.value, "${"))
       setting.why_unknown = fmt::format("{}: {} is an expression", setting.origin, setting.key);
   }

@@ -83,6 +83,11 @@ TEST(Quirks, OfConfigurations) {
        "trainer:\n  devices: 8\nmodel:\n  num_layers: 2\n  encoder_seq_length: 512\n  data:\n"
        "    seq_length: ${training.model.encoder_seq_length}\n",
        "sequence: 512\n"},
+      {"nemo.yaml",  // switches that the environment decides
+       "trainer:\n  devices: 8\nmodel:\n  num_layers: 2\n  encoder_seq_length: 512\n  tensor_model_parallel_size: 2\n"
+       "  sequence_parallel: ${oc.env:SP}\n  overlap_grad_reduce: ${oc.env:OVERLAP}\n"
+       "  use_distributed_optimizer: ${oc.env:ZERO}\n",
+       "sequence_parallel: unknown\noverlap_grad_reduce: unknown\nsharding: unknown\n"},
       {"nemo.yaml",
        "length: &length 4096  # tokens\ntrainer: {devices: &gpus 8, limit: *gpus}\nmodel: &model\n  num_layers: 2\n"
        "  encoder_seq_length: *length\n  global_batch_size: *gpus\n  micro_batch_size: 1\nagain: *model\n",
