@@ -92,6 +92,11 @@ TEST(Quirks, OfConfigurations) {
        "length: &length 4096  # tokens\ntrainer: {devices: &gpus 8, limit: *gpus}\nmodel: &model\n  num_layers: 2\n"
        "  encoder_seq_length: *length\n  global_batch_size: *gpus\n  micro_batch_size: 1\nagain: *model\n",
        "sequence: 4096\nranks: 8\nglobal_batch: 8\n"},
+      {"nemo.yaml",  // what a map takes over is overridden by its own keys, wherever they stand
+       "base: &base\n  num_layers: 2\n  hidden_size: !!int 512\n  micro_batch_size: 1\nlist: &list [1, 2]\n"
+       "trainer: {devices: 8, gpus: *list, all: [*list, 3]}\nmodel:\n  encoder_seq_length: 512\n  num_layers: 4\n"
+       "  <<: *base\n  micro_batch_size: 2\n",
+       "layers: 4\nhidden: 512\nmicro_batch: 2\n"},
       {"nemo.yaml",
        "trainer: {devices: 8}\nmodel:\n  encoder_seq_length: 2048\n  num_layers: 2\n"
        "  data: {train_ds: {packed_sequence: true, packed_sequence_size: 8192}}\n",
