@@ -56,6 +56,10 @@ TEST(Shell, ExpandsParametersAndArithmetic) {
   EXPECT_THAT(words("set -- a b c d; shift; X=$1; shift 2; torchrun $X $1 ${@:1:1}; shift 9"),
               ElementsAre("b", "d", "d"));
   EXPECT_THAT(words("A[1]=x; torchrun ${A[0]}"), ElementsAre("? line 1: A[1]"));
+  EXPECT_THAT(words("S=7; a=0; declare -A L=([7]=32 [a]=4 [\"b c\"]=\"8 9\"); L+=([a]=5)\n"
+                    "torchrun ${L[$S]} ${L[a]} \"${L[b c]}\" ${L[x]:-none}"),
+              ElementsAre("32", "5", "8 9", "none"));
+  EXPECT_THAT(words("declare -A L; L[a]=4; torchrun ${L[a]}"), ElementsAre("? line 1: L[a]"));
 }
 
 TEST(Shell, ExportsAllBetweenSetMinusAAndPlusA) {
