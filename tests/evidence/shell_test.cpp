@@ -94,6 +94,11 @@ TEST(Shell, TakesBothBranchesOfWhatItCannotDecide) {
               ElementsAre("4", "2"));
   EXPECT_THAT(words("N=1; if [ -z \"$SLURM_NNODES\" ]; then N=4; fi; torchrun $N"), ElementsAre("? line 1 decides N"));
   EXPECT_THAT(words("case 8b in 70b) L=80;; 8b|9b) L=32;; *) L=1;; esac; torchrun $L"), ElementsAre("32"));
+  EXPECT_THAT(words("case a in a) N=1;& b) M=2;; *) N=3;; esac; case a in a) K=1;;& *) L=2;; esac\n"
+                    "torchrun $N $M $K $L"),
+              ElementsAre("1", "2", "1", "2"));
+  EXPECT_THAT(words("N=1; case $(hostname) in a) N=2;& *) M=3;; esac; torchrun $N $M"),
+              ElementsAre("? line 1 decides N", "3"));
   EXPECT_THAT(words("P=1; case $(hostname) in a*) P=2;; b*) P=2;; esac; torchrun $P"),
               ElementsAre("? line 1 decides P"));
   EXPECT_THAT(words("P=1; case $(hostname) in a*) P=2;; *) P=2;; esac; torchrun $P"), ElementsAre("2"));
