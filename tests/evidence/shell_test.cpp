@@ -41,6 +41,8 @@ TEST(Shell, ExpandsParametersAndArithmetic) {
               ElementsAre("abc", "txt", "ABC.TXT", "7", "d", "s", "q", "q"));
   EXPECT_THAT(words("N=3; M=6; torchrun $((N*$M+2)) $((2**5%7)) $(( (1+2)*3 > 8 && N == 3 ))"),
               ElementsAre("20", "4", "1"));
+  EXPECT_THAT(words("torchrun $((010 + 0x10)) $((09))"),
+              ElementsAre("24", "? line 1: arithmetic that is not understood"));
   EXPECT_THAT(words("A=1; A+=2; torchrun $A $'ab'"), ElementsAre("12", "ab"));
   EXPECT_THAT(words("X=a-b-c; M=o/m; torchrun ${X/-/+} ${X//-/ } \"${X//-}\" ${X/z/y} ${M//\\//_} ${X//\"-b\"/-}"),
               ElementsAre("a+b-c", "a", "b", "c", "abc", "a-b-c", "o_m", "a--c"));
