@@ -302,18 +302,18 @@ Status Shell::run_simple(const std::vector<std::string>& raw, const std::vector<
   return true;
 }
 
-// Computes "N = 4", "N *= 2", "N++" or a value, for let and (( )).
-Status Shell::compute(Text text) {
+// Computes "N = 4", "N *= 2", "N++" or a value. Returns nothing if it is not known.
+std::optional<std::int64_t> Shell::computed(Text text) {
   text = trim(text);
   for (const Text step : {"++", "--"}) {
     const std::string add = fmt::format("{}= 1", step[0]);
     if (text.starts_with(step) && is_name(trim(text.substr(2))))
-      return compute(fmt::format("{} {}", text.substr(2), add));
+      return computed(fmt::format("{} {}", text.substr(2), add));
     const Text counted = trim(text.substr(0, text.size() - std::min<std::size_t>(text.size(), 2)));
     if (!text.ends_with(step) || !is_name(counted)) continue;
     const auto before = arithmetic(counted);
-    compute(fmt::format("{} {}", counted, add));
-    return before ? Status(*before != 0) : std::nullopt;
+    computed(fmt::format("{} {}", counted, add));
+    return before;
   }
   const Text name = text.substr(0, name_length(text));
   const std::size_t equals = std::min(text.find_first_not_of(" \t+-*/%", name.size()), text.size());
@@ -323,6 +323,11 @@ Status Shell::compute(Text text) {
   const std::optional<std::int64_t> value =
       arithmetic(assigns && !op.empty() ? fmt::format("{} {} ({})", name, op, right) : std::string(right));
   if (assigns) set(std::string(name), value ? std::to_string(*value) : unknown_of(right), false);
+  return value;
+}
+
+Status Shell::compute(Text text) {
+  const auto value = computed(text);
   return value ? Status(*value != 0) : std::nullopt;
 }
 

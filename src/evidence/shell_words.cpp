@@ -140,7 +140,7 @@ class ShellExpansion {
       open_ = true;
       add(inside(1, closed ? 1 : 0), true);
     } else if (span.starts_with("$((")) {
-      const auto number = shell_.arithmetic(inside(3, 2));
+      const auto number = shell_.computed(inside(3, 2));
       value(number ? std::to_string(*number) : shell_.unknown_of(inside(3, 2)), quoted);
     } else if (c == '`' || span.starts_with("$(")) {
       value(command_output(), quoted);

@@ -53,6 +53,7 @@ TEST(Shell, ExpandsParametersAndArithmetic) {
   EXPECT_THAT(
       words("N=3; M=5; (( N++ )); let N++; (( --M )); (( Z=0 )); (( Z++ )) && K=1; torchrun $N $M $Z ${K:-none}"),
       ElementsAre("5", "4", "1", "none"));
+  EXPECT_THAT(words("N=3; torchrun $((N++)) $((--N)) $((N += 4)) $((M = N)) $M"), ElementsAre("3", "3", "7", "7", "7"));
   EXPECT_THAT(words("if (( N = 0 )); then N=5; fi; let M=$(nproc)*2; torchrun $N $M"),
               ElementsAre("0", "? line 1: the output of a command"));
   EXPECT_THAT(words("set -- a b c d; shift; X=$1; shift 2; torchrun $X $1 ${@:1:1}; shift 9"),
