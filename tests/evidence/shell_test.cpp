@@ -176,6 +176,9 @@ TEST(Shell, RunsNothingAndOpensNothing) {
 TEST(Shell, WhatIsLocalToAFunctionIsLostWithIt) {
   EXPECT_THAT(words("N=1; f() { local N=$1 M=2; K=$((N * M)); }; f 4; torchrun $N ${M:-none} $K"),
               ElementsAre("1", "none", "8"));
+  EXPECT_THAT(words("N=1; f() { declare N=2; typeset -i M=2; declare -g K=$N; }; f; torchrun $N ${M:-none} $K"),
+              ElementsAre("1", "none", "2"));
+  EXPECT_THAT(words("N=1; f() { bash go.sh; }; f; torchrun $N", {{"go.sh", "declare N=2"}}), ElementsAre("1"));
   EXPECT_THAT(words("N=1; f() { K=${N}${M:-0}; }; N=4 M=2 f; torchrun $K $N ${M:-none}"),
               ElementsAre("42", "1", "none"));
   EXPECT_THAT(words("f() { local N=8; export N; bash go.sh; }; f", {{"go.sh", "torchrun ${N:-2}"}}), ElementsAre("8"));
