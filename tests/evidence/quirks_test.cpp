@@ -178,9 +178,18 @@ TEST(Quirks, OfTrainingLogs) {
        "100%|#####| 380/380 [2:00:06<00:00, 18.96s/it]\n"
        "{'train_runtime': 7206.0, 'train_samples_per_second': 13.5, 'train_steps_per_second': 0.053, 'epoch': 1.0}\n",
        "steps: 380\nglobal_batch: 256\n"},
+      {"hf.log",  // 49 steps of 8 and one of 1
+       "100%|#####| 50/50 [01:40<00:00,  2.00s/it]\n"
+       "{'train_runtime': 100.0, 'train_samples_per_second': 3.93, 'train_steps_per_second': 0.5, 'epoch': 1.0}\n",
+       "steps: 50\nglobal_batch: 8\n"},
       {"oom.log", "using world size: 8, data-parallel size: 8\n[rank3]: torch.OutOfMemoryError: CUDA out of memory.\n",
        "kind: training log\nranks: 8\n"},
   });
+  const auto partial = answer_to(  // 15 steps of 63 to 66 and a smaller one in each epoch
+      "100%|#####| 48/48 [01:40<00:00,  2.08s/it]\n"
+      "{'train_runtime': 100.0, 'train_samples_per_second': 30.0, 'train_steps_per_second': 0.48, 'epoch': 3.0}\n",
+      "hf.log");
+  EXPECT_THAT(partial.facts, testing::Not(testing::Contains(testing::Pair("global_batch", testing::_))));
   EXPECT_EQ(headline_of("oom.log", "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried\n"),
             "the job failed: CUDA out of memory");
   for (const std::string lost :
