@@ -141,8 +141,7 @@ void check_faults(const YamlNode& root, const Experiment& e, Problems& problems)
   add(e.baseline);
   for (const Change& change : e.changes) add(change.settings);
   for (const Fault fault : named) {
-    const YamlNode* stated = given == nullptr ? nullptr : given->find(name_of(fault));
-    if (stated != nullptr && value_text(*stated) != "false") continue;  // faults_field() checks its value
+    if (e.faults.without({fault}) != e.faults || problems.concern(fmt::format("faults.{}", name_of(fault)))) continue;
     problems.add(
         given != nullptr ? given->place : root.place, "faults",
         fmt::format("{} is mended by a case, but is not among the faults; add it or mend another", name_of(fault)));
