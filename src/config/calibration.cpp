@@ -79,7 +79,7 @@ Field::Parse error_into(double& into) {
     const bool below = text.starts_with('-');
     const double size = parse_share(below || text.starts_with('+') ? text.substr(1) : text);
     if (!(size >= 0 && size <= 100)) fail("found {}; allowed: an error such as -3.2 %", quote(text));
-    into = below ? -size : size;
+    into = below && size > 0 ? -size : size;
   };
 }
 
