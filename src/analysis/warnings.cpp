@@ -148,7 +148,7 @@ void too_few_rounds(const store::Result& result, const Summary& summary, bool ma
   for (const CaseSummary& row : summary.cases) {
     if (row.blocks == 0 || row.judgement.reason != Reason::too_few_rounds) continue;
     names.push_back(row.name);
-    const int rounds_per_block = (rounds_over(result) + row.blocks - 1) / row.blocks;  // more than 1 with a weight
+    const int rounds_per_block = (rounds_over(result) + row.blocks - 1) / row.blocks;  // more than 1 if blocks failed
     wanted = std::max(wanted, usual_rounds * rounds_per_block);
   }
   if (names.empty()) return;
