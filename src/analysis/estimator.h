@@ -44,13 +44,14 @@ struct Estimate {
 
 /// The level model's findings about a sweep or, for an operation, one of its sizes, with its guards' objections.
 struct LevelFindings {
-  std::int32_t reference = 0;         // the baseline, at its size
-  double block_deviation = 0;         // standard deviation of a block from the level, in log seconds
-  double time_constant_s = 0;         // decay time of a neighbour's weight; infinite: the whole session counts alike
-  std::int32_t carry_over = no_case;  // the case after which blocks are slowest, if the preceding case matters; the
-                                      // level is then the mean of the round's other blocks
-  double serial_correlation = 0;      // correlation of a case's blocks in successive rounds
-  double widening = 1;                // factor on all intervals for that correlation
+  std::int32_t reference = 0;             // the baseline, at its size
+  double block_deviation = 0;             // standard deviation of a block from the level, in log seconds
+  std::optional<double> time_constant_s;  // decay time of a neighbour's weight; infinite: the whole session counts
+                                          // alike; nothing: the level is that of the rounds (carry_over)
+  std::int32_t carry_over = no_case;      // the case after which blocks are slowest, if the preceding case matters; the
+                                          // level is then the mean of the round's other blocks
+  double serial_correlation = 0;          // correlation of a case's blocks in successive rounds
+  double widening = 1;                    // factor on all intervals for that correlation
   std::optional<double>
       baseline_left;  // the control's log ratio, if it moved; the baseline alone is then the reference
   struct SetAside {

@@ -77,7 +77,7 @@ class GuardedFit {
     LevelFindings findings;
     findings.reference = sweep_.baseline;
     findings.block_deviation = std::sqrt(fit_.common_variance);
-    findings.time_constant_s = fit_.time_constant_s;
+    if (carry_over_ == no_case) findings.time_constant_s = fit_.time_constant_s;
     findings.carry_over = carry_over_;
     findings.serial_correlation = serial_.correlation;
     findings.widening = serial_.widening();

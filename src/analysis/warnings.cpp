@@ -148,7 +148,7 @@ void too_few_rounds(const store::Result& result, const Summary& summary, bool ma
   for (const CaseSummary& row : summary.cases) {
     if (row.blocks == 0 || row.judgement.reason != Reason::too_few_rounds) continue;
     names.push_back(row.name);
-    const int rounds_per_block = (rounds_over(result) + row.blocks - 1) / row.blocks;  // more than 1 with a weight
+    const int rounds_per_block = (rounds_over(result) + row.blocks - 1) / row.blocks;  // more than 1 if blocks failed
     wanted = std::max(wanted, usual_rounds * rounds_per_block);
   }
   if (names.empty()) return;
@@ -222,11 +222,12 @@ void throttling(const store::Result& result, const Summary& summary, Warnings& w
   if (summary.throttled_rounds.empty()) return;
   std::vector<std::string> rounds;
   for (const std::int32_t round : summary.throttled_rounds) rounds.push_back(std::to_string(round + 1));
+  const int measured = std::max(rounds_over(result), summary.throttled_rounds.back() + 1);  // the last may be open
   warnings.push_back(
       fmt::format("clocks were throttled, or more than 5 % below the usual, in {} of {} rounds ({}); these rounds are "
                   "counted. Cool "
                   "the GPUs or cap their clocks (nvidia-smi -lgc) and measure again.",
-                  rounds.size(), result.rounds, join_first(rounds, max_listed)));
+                  rounds.size(), measured, join_first(rounds, max_listed)));
 }
 
 // doctor's failures and warnings about the nodes, from before the first round, each with a remedy.

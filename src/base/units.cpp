@@ -84,6 +84,7 @@ Quantity parse_quantity(std::string_view text, std::span<const Unit> units, doub
   double value = 0;
   const auto [end, error] = std::from_chars(whole.data(), whole.data() + whole.size(), value);
   if (error != std::errc() || !std::isfinite(value)) fail("found {}; {}", quote(whole), what);
+  if (value == 0) value = 0;  // "-0" is the same number, and prints alike
   const std::size_t digits = end - whole.data();
   const std::string_view unit = trim(whole.substr(digits));
   if (unit.empty()) return {whole.substr(0, digits), value, bare};
@@ -145,7 +146,7 @@ std::int64_t parse_integer(std::string_view text) {
 double parse_real(std::string_view text) {
   const auto value = number_in<double>(trim(text));
   if (!value || !std::isfinite(*value)) fail("found {}; expected a number, such as 0.5", quote(trim(text)));
-  return *value;
+  return *value == 0 ? 0 : *value;  // "-0"
 }
 
 bool parse_bool(std::string_view text) {

@@ -218,7 +218,8 @@ void add_selftest(CLI::App& verb, SelftestOptions& o) {
       ->check(one_of({"operations", "reference", "all"}));
   verb.add_option("--backend", o.backend, "the backend to check: cuda (the default) or cpu");
   verb.add_option("--only", o.only, "only operations whose case has this in its name: layer_norm, 'fused, 2 x 2'")
-      ->take_all();
+      ->take_all()
+      ->allow_extra_args(false);
   verb.add_flag("--fast", o.fast, "operations at small sizes only");
   verb.add_flag("--verbose", o.verbose, "name each operation's case before it runs");
   verb.add_option("--reference", o.reference, "the folder of the reference (tests/reference)");

@@ -348,8 +348,12 @@ std::string source_of_time(const plan::Plan& plan) {
   const bool has_peaks = std::ranges::all_of(plan.cases, [&](const plan::PlannedCase& c) {
     return !c.is_possible() || plan::configured_peak(plan.experiment, c.settings.precision).flops > 0;
   });
-  return has_peaks ? "an MFU (--assume-mfu 40%)"
-                   : "an MFU (--assume-mfu 40%, with `hardware: FILE` or `peak_flops` in the configuration)";
+  if (has_peaks) return "an MFU (--assume-mfu 40%)";
+  const bool alike = std::ranges::all_of(plan.cases, [&](const plan::PlannedCase& c) {
+    return !c.is_possible() || c.settings.precision == plan.experiment.baseline.precision;
+  });
+  return fmt::format("an MFU (--assume-mfu 40%, with `hardware: FILE`{} in the configuration)",
+                     alike ? " or `peak_flops`" : "");
 }
 
 KnownSteps assumed_steps(const plan::Plan& plan, const std::string& assume_mfu) {
@@ -365,7 +369,10 @@ KnownSteps assumed_steps(const plan::Plan& plan, const std::string& assume_mfu) 
     if (!planned.is_possible()) continue;
     const double peak = plan::configured_peak(plan.experiment, planned.settings.precision).flops;
     if (!(peak > 0))
-      fail("--assume-mfu needs the peak of a rank: add `hardware: FILE` or `peak_flops` to the configuration");
+      fail(
+          "--assume-mfu needs the peak of a rank, and that of {} is not known: add `hardware: FILE` to the "
+          "configuration, or `peak_flops` for the baseline's precision",
+          quote(planned.name));
     if (planned.survey.flop.model > 0)
       known.seconds[planned.name] = planned.survey.flop.model / (planned.layout.ranks() * peak * mfu);
   }

@@ -25,6 +25,10 @@ void refuse_what_is_not_answered(const PlanOptions& options, const config::Exper
     fail("--best ranks steps and --budget takes one apart: give only one of them");
   if (options.format == "json" && (of_time || !options.budget.empty()))
     fail("--assume-mfu, --gpu-hours and --budget print text or md, not json");
+  const bool limited = std::ranges::any_of(
+      options.overrides, [](const std::string& typed) { return typed.starts_with("measure.time_budget="); });
+  if (options.gpu_hours && limited)
+    fail("--gpu-hours and --time-budget both say how long to measure: give only one of them");
   constexpr double most_hours = 1e6;
   if (options.gpu_hours && !(*options.gpu_hours > 0 && *options.gpu_hours <= most_hours))
     fail("--gpu-hours: found {}; allowed: above 0 and up to {:g}, such as 300", *options.gpu_hours, most_hours);

@@ -63,10 +63,11 @@ Orders recorded_orders(const SweepOptions& options, int ranks) {
     if (!follows) orders.only.push_back(row.name);
   }
   if (!analysis::shares_processes(earlier)) orders.processes = plan::Processes::one_per_block;
+  const auto rounds = [](std::string_view text) {
+    return static_cast<int>(config::parse_within(text, 2, analysis::most_declared_rounds));
+  };
   orders.experiment.measure.rounds =
-      options.rounds.empty()
-          ? earlier.rounds
-          : static_cast<int>(config::parse_within(options.rounds, 2, analysis::most_declared_rounds));
+      options.rounds.empty() ? earlier.rounds : option_value("--rounds", options.rounds, rounds);
   return orders;
 }
 

@@ -66,6 +66,8 @@ constexpr std::array<Choice<bool>, 2> of_sustained{{{"peak", false}, {"sustained
 // "{gb200: 88 %}", by hardware file.
 Field shares_by_gpu(std::map<std::string, double>& into, Problems& problems) {
   return Field::other("on", Takes::map, [&](const YamlNode& node, const std::string& key) {
+    if (node.kind != YamlNode::Kind::map)
+      problems.add(node.place, key, fmt::format("found {}; expected a map such as {{gb200: 88 %}}", describe(node)));
     for (const YamlNode& child : node.children)
       parse_or_report(problems, child.place, dotted(key, child.key), child.scalar, share_into(into[child.key]));
   });
@@ -77,7 +79,7 @@ Field::Parse error_into(double& into) {
     const bool below = text.starts_with('-');
     const double size = parse_share(below || text.starts_with('+') ? text.substr(1) : text);
     if (!(size >= 0 && size <= 100)) fail("found {}; allowed: an error such as -3.2 %", quote(text));
-    into = below ? -size : size;
+    into = below && size > 0 ? -size : size;
   };
 }
 

@@ -102,7 +102,8 @@ std::vector<Field> experiment_fields(const YamlNode& root, Experiment& e, Cost& 
       model_field(root.find("model"), e.model, problems).required(needs_model),
       Field::other("hardware", Takes::value, hardware, "a rank's peak rates, memory and links; none: no MFU",
                    "a file's name in hardware/, a path, or none", "found by the GPU's name"),
-      Field::scalar("peak_flops", flops_into(e.peak_flops), "dense peak of one rank, instead of the hardware file's",
+      Field::scalar("peak_flops", flops_into(e.peak_flops),
+                    "dense peak of one rank at the baseline's precision, instead of the hardware file's",
                     "a rate such as 989 TFLOP/s"),
       Field::section("fabric", fabric_fields(e.fabric),
                      "bandwidth in one direction: rank in a node, node between nodes"),
@@ -141,8 +142,7 @@ void check_faults(const YamlNode& root, const Experiment& e, Problems& problems)
   add(e.baseline);
   for (const Change& change : e.changes) add(change.settings);
   for (const Fault fault : named) {
-    const YamlNode* stated = given == nullptr ? nullptr : given->find(name_of(fault));
-    if (stated != nullptr && value_text(*stated) != "false") continue;  // faults_field() checks its value
+    if (e.faults.without({fault}) != e.faults || problems.concern(fmt::format("faults.{}", name_of(fault)))) continue;
     problems.add(
         given != nullptr ? given->place : root.place, "faults",
         fmt::format("{} is mended by a case, but is not among the faults; add it or mend another", name_of(fault)));

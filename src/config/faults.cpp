@@ -41,10 +41,11 @@ std::set<Fault> parse_mended(std::string_view text) {
 }
 
 void parse_socket(double& bytes_per_s, std::string_view text) {
-  if (text == "true" || text == "false") {
-    bytes_per_s = text == "true" ? usual_socket_bytes_per_s : 0;
-  } else {
+  const bool is_word = text.find_first_of("0123456789") == std::string_view::npos;
+  if (!is_word) {
     bytes_per_s = parse_bandwidth(text);
+  } else {
+    bytes_per_s = parse_bool(text) ? usual_socket_bytes_per_s : 0;
   }
 }
 

@@ -74,6 +74,9 @@ std::string describe(const YamlNode& node);
 /// returns nullopt for an unreadable document. A duplicate key is a problem; the first value is kept.
 std::optional<YamlNode> parse_yaml(const std::string& text, int source, Problems& problems);
 
+/// Parses a document of another program in the same way, but drops tags, and writes out aliases and merge keys.
+std::optional<YamlNode> parse_foreign_yaml(const std::string& text, int source, Problems& problems);
+
 /// Inserts each "key=value" into the tree as if it were in the file, with the override as its place, so that the same
 /// code reads and checks it. The key is a dotted path; a bare variable goes under `baseline`. A map merges into an
 /// existing map, except for `sweep`, which it replaces.

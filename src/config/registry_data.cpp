@@ -67,7 +67,7 @@ void parse_part(Sequences& s, const std::string& part, std::string_view text) {
     const auto sigma = number_in<double>(text);
     if (!sigma || !(*sigma >= 0) || *sigma > widest_sigma)
       fail("found {}; allowed: 0 to {}", quote(text), widest_sigma);
-    s.sigma = *sigma;
+    s.sigma = *sigma == 0 ? 0 : *sigma;  // "-0"
   } else if (part == "file") {
     s.file = text;
   } else {

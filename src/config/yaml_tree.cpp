@@ -76,7 +76,8 @@ bool closes_in_its_line(std::string_view line) {
 // tag.
 class Walk {
  public:
-  Walk(const Lines& lines, Problems& problems) : lines_(lines), problems_(problems) {}
+  // `foreign`: drops tags, and writes out aliases and merge keys. The limits keep a text of many aliases small.
+  Walk(const Lines& lines, Problems& problems, bool foreign) : lines_(lines), problems_(problems), foreign_(foreign) {}
 
   // `path`: the keys of the enclosing maps, with a dot after each.
   YamlNode tree_of(const YAML::Node& node, const std::string& path, std::size_t depth) {
@@ -91,7 +92,12 @@ class Walk {
       for (const YAML::Node& item : node) tree.children.push_back(tree_of(item, path, depth + 1));
     } else if (node.IsMap()) {
       tree.kind = YamlNode::Kind::map;
-      for (const auto& entry : node) add_entry(tree, entry.first, entry.second, path, depth + 1);
+      for (const auto& entry : node) {
+        if (!is_merge(entry.first)) add_entry(tree, entry.first, entry.second, path, depth + 1);
+      }
+      for (const auto& entry : node) {
+        if (is_merge(entry.first)) merge(tree, tree_of(entry.second, path, depth + 1));
+      }
     }
     return tree;
   }
@@ -102,11 +108,25 @@ class Walk {
   }
 
  private:
+  bool is_merge(const YAML::Node& key) const { return foreign_ && key.IsScalar() && key.Scalar() == "<<"; }
+
+  // "<<: *base", "<<: [*base, *more]": keys that a map has, or an earlier item gives it, stay as they are.
+  static void merge(YamlNode& map, YamlNode base) {
+    const bool is_map = base.kind == YamlNode::Kind::map;
+    for (YamlNode& child : base.children) {
+      if (!is_map)
+        merge(map, std::move(child));
+      else if (map.find(child.key) == nullptr)
+        map.children.push_back(std::move(child));
+    }
+  }
+
   void check(const YAML::Node& node, const Place& place, std::size_t depth) {
     const std::string_view text = lines_.from(node.Mark());
-    if (text.starts_with('&')) stop(place, "found an anchor (&name); anchors are not supported: write the value out");
+    if (text.starts_with('&') && !foreign_)
+      stop(place, "found an anchor (&name); anchors are not supported: write the value out");
     // "?" is yaml-cpp's tag of a plain scalar, "!" that of a quoted one.
-    if (const std::string& tag = node.Tag(); !tag.empty() && tag != "?" && tag != "!") {
+    if (const std::string& tag = node.Tag(); !foreign_ && !tag.empty() && tag != "?" && tag != "!") {
       stop(place, fmt::format("found the tag {}; tags are not supported: remove it", quote(tag)));
     }
     if (depth >= max_depth) stop(place, too_deep);
@@ -135,6 +155,7 @@ class Walk {
 
   const Lines& lines_;
   Problems& problems_;
+  bool foreign_;
   std::size_t nodes_ = 0;
 };
 
@@ -168,6 +189,27 @@ class Beginnings : public YAML::EventHandler {
 // Keeps a file full of mistakes from flooding the terminal.
 constexpr std::size_t max_lines = 50;
 
+std::optional<YamlNode> parse(const std::string& text, int source, Problems& problems, bool foreign) {
+  const std::string bare = text.starts_with(byte_order_mark) ? text.substr(byte_order_mark.size()) : text;
+  const Lines lines(bare, source);
+  Walk walk(lines, problems, foreign);
+  try {
+    if (const auto place = lines.directive())
+      walk.stop(*place, "found a YAML directive (a line that begins with %); remove it, or the %");
+    const std::vector<YAML::Mark> documents = Beginnings(bare).marks;
+    if (documents.empty()) walk.stop({source, 1, 1}, "found nothing but blanks and comments; expected a configuration");
+    YamlNode root = walk.tree_of(YAML::Load(bare), "", 0);
+    if (documents.size() > 1) walk.stop(lines.place(documents[1]), "found a second document (after ---); expected one");
+    return root;
+  } catch (const Stop&) {
+  } catch (const YAML::DeepRecursion& e) {  // far deeper than max_depth: yaml-cpp itself refuses
+    problems.add(lines.place(e.mark), "", too_deep);
+  } catch (const YAML::Exception& e) {
+    problems.add(lines.place(e.mark), "", fmt::format("not YAML: {}", e.msg));
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 const YamlNode* YamlNode::find(std::string_view name) const {
@@ -194,24 +236,11 @@ std::string describe(const YamlNode& node) {
 }
 
 std::optional<YamlNode> parse_yaml(const std::string& text, int source, Problems& problems) {
-  const std::string bare = text.starts_with(byte_order_mark) ? text.substr(byte_order_mark.size()) : text;
-  const Lines lines(bare, source);
-  Walk walk(lines, problems);
-  try {
-    if (const auto place = lines.directive())
-      walk.stop(*place, "found a YAML directive (a line that begins with %); remove it, or the %");
-    const std::vector<YAML::Mark> documents = Beginnings(bare).marks;
-    if (documents.empty()) walk.stop({source, 1, 1}, "found nothing but blanks and comments; expected a configuration");
-    YamlNode root = walk.tree_of(YAML::Load(bare), "", 0);
-    if (documents.size() > 1) walk.stop(lines.place(documents[1]), "found a second document (after ---); expected one");
-    return root;
-  } catch (const Stop&) {
-  } catch (const YAML::DeepRecursion& e) {  // far deeper than max_depth: yaml-cpp itself refuses
-    problems.add(lines.place(e.mark), "", too_deep);
-  } catch (const YAML::Exception& e) {
-    problems.add(lines.place(e.mark), "", fmt::format("not YAML: {}", e.msg));
-  }
-  return std::nullopt;
+  return parse(text, source, problems, false);
+}
+
+std::optional<YamlNode> parse_foreign_yaml(const std::string& text, int source, Problems& problems) {
+  return parse(text, source, problems, true);
 }
 
 std::string yaml_word(std::string_view text) {

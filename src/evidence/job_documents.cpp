@@ -173,41 +173,6 @@ void flatten(const config::YamlNode& node, const std::string& path, const std::s
   }
 }
 
-// Removes tags and anchors, and writes out aliases of plain values. A key that is an alias of a map or list is left
-// empty.
-std::string without_tags(Text text) {
-  constexpr std::size_t longest = 256;
-  std::map<std::string, std::string, std::less<>> anchors;
-  std::string out;
-  for (Text line : split(text, '\n')) {
-    std::string row(line);
-    for (std::size_t at = row.find_first_of("!&*"); at != std::string::npos; at = row.find_first_of("!&*", at)) {
-      const std::size_t before = at == 0 ? std::string::npos : row.find_last_not_of(' ', at - 1);
-      const bool behind_key =
-          before != std::string::npos && before + 1 < at && (row[before] == ':' || row[before] == '-');
-      if (before != std::string::npos && !behind_key) {
-        ++at;
-        continue;
-      }
-      const char kind = row[at];
-      const std::size_t end = std::min(row.find_first_of(kind == '!' ? " " : " ,}]", at), row.size());
-      const std::string name = row.substr(at + 1, end - at - 1);
-      if (kind == '&') {
-        const Text rest = without_comment(Text(row).substr(end)),
-                   value = trim(rest.substr(0, rest.find_first_of(",}]")));
-        const bool plain = !value.empty() && value.size() <= longest && !contains("{[|>*&!", value.substr(0, 1));
-        anchors[name] = plain ? value : "";
-      }
-      const auto anchor = kind == '*' ? anchors.find(name) : anchors.end();
-      const std::string written = anchor == anchors.end() ? "" : anchor->second;
-      row.replace(at, end - at, written);
-      at += written.size();
-    }
-    out += row + '\n';
-  }
-  return out;
-}
-
 // Resolves OmegaConf's "${variables.x}" and "${.x}"; computed values remain unknown.
 void interpolate(Settings& settings) {
   std::map<std::string, std::string, std::less<>> values;
@@ -227,6 +192,7 @@ void interpolate(Settings& settings) {
       if (begin == 0) path = name;
       setting.value.replace(begin, end + 1 - begin, named->second.substr(0, 1000));
     }
+    setting.is_field = true;
     if (contains(setting.value, "${"))
       setting.why_unknown = fmt::format("{}: {} is an expression", setting.origin, setting.key);
   }
@@ -234,7 +200,7 @@ void interpolate(Settings& settings) {
 
 Settings yaml(const std::string& name, const std::string& text) {
   config::Problems problems;
-  const auto tree = config::parse_yaml(without_tags(text), problems.add_file(name), problems);
+  const auto tree = config::parse_foreign_yaml(text, problems.add_file(name), problems);
   if (!tree) problems.throw_if_any();
   Settings found;
   if (tree) flatten(*tree, "", name, found);

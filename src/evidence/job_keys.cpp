@@ -96,7 +96,7 @@ const std::array<Table, 11> tables{{
 void keep(TrainingJob& job, const ForeignSetting& setting, Text here, std::optional<std::string> ours,
           std::optional<std::string> as_switch) {
   const std::string origin = fmt::format("{}, {}", setting.key, setting.origin);
-  if (!setting.why_unknown.empty() && as_switch) {
+  if (!setting.why_unknown.empty() && as_switch && !setting.is_field) {
     job.set(here, *as_switch, origin);
     job.more_arguments.push_back(setting.why_unknown);
   } else if (!setting.why_unknown.empty()) {
@@ -264,9 +264,18 @@ std::string TrainingJob::theirs(std::string_view key) const {
   return setting == nullptr ? "" : setting->value;
 }
 
-bool TrainingJob::is_on(std::string_view key) const {
+bool TrainingJob::is_on(std::string_view key) {
   const ForeignSetting* setting = find(key);
-  return setting != nullptr && setting->value != "false" && setting->value != "False";
+  const bool open = setting != nullptr && setting->is_open();
+  if (open) add_once(refused, setting->why_unknown);
+  return setting != nullptr && !open && setting->value != "false" && setting->value != "False";
+}
+
+void TrainingJob::set_by_switch(std::string_view name, std::string_view key, const char* on, const char* off,
+                                const std::string& origin) {
+  set(name, is_on(key) ? on : off, origin);
+  if (const ForeignSetting* setting = find(key); setting != nullptr && setting->is_open())
+    set_unknown(name, "unknown", setting->why_unknown);
 }
 
 bool TrainingJob::uses(std::string_view name) const {

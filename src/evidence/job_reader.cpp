@@ -153,13 +153,18 @@ void JobReader::unknown(const std::string& name, std::string text, std::string w
 // Sets the ranks of a launcher that takes them from its hostfile, if that file was given.
 void JobReader::count_hosts(TrainingJob& job) const {
   if (hosts_.empty() || job.number("ranks") || !is_one_of("deepspeed|open mpi|mpich", job.launcher)) return;
-  if (job.has("ranks") && has_any(job.values["ranks"].origin, "--include|--map-by")) return;  // not all of the slots
+  const std::string why = job.has("ranks") ? job.values["ranks"].origin : "";
+  if (job.has("ranks") && !contains(why, "its hostfile")) return;  // options decide, which are not all known
   const auto number = [&](Text key) {
     return std::ranges::find(hosts_, key, &std::pair<std::string, Value>::first)->second.get<std::int64_t>();
   };
-  const std::int64_t ranks = number("ranks"), hosts = number("hosts");
-  job.set("ranks", job.has("ranks_per_node") ? job.number_or("ranks_per_node", 1) * hosts : ranks, "the hostfile");
-  if (ranks % hosts == 0) job.otherwise("ranks_per_node", ranks / hosts, "the hostfile");
+  const std::int64_t slots = number("ranks"), listed = number("hosts");
+  const std::int64_t hosts = std::min(integer_after(why, "--num_nodes ").value_or(listed), listed);
+  if (slots % listed == 0) job.otherwise("ranks_per_node", slots / listed, "the hostfile");
+  if (job.has("ranks_per_node"))
+    job.set("ranks", job.number_or("ranks_per_node", 1) * hosts, "the hostfile");
+  else if (hosts == listed)
+    job.set("ranks", slots, "the hostfile");
 }
 
 // Follows the scripts and the files that they write and source. Returns the other files as documents.

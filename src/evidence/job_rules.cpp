@@ -168,8 +168,8 @@ void foundry(TrainingJob& job) {
   job.set("sharding", strategy.empty() || strategy == "NO_SHARD" ? "none" : divided, "fsdp_config.sharding_strategy");
   if (strategy.starts_with("HYBRID") || strategy.starts_with("_HYBRID"))
     job.set("sharding_group", "node", "fsdp_config.sharding_strategy");
-  job.set("recompute", job.is_on("fsdp_config.activation_checkpointing") ? "full" : "none",
-          "fsdp_config.activation_checkpointing");
+  job.set_by_switch("recompute", "fsdp_config.activation_checkpointing", "full", "none",
+                    "fsdp_config.activation_checkpointing");
   const bool pure = job.theirs("fsdp_config.mixed_precision") == "PURE" && job.text("precision") == "bf16";
   job.set("grad_reduce_precision", pure ? "bf16" : "fp32", "fsdp_config.mixed_precision");
   if (pure) job.note("mixed_precision PURE: gradients are reduced in bf16");

@@ -292,8 +292,9 @@ class Launch {
     const auto nodes = o.value({"--num-nodes"}), each = o.value({"--num-gpus"}), listed = o.value({"--include", "-i"});
     const bool alone = !nodes && !listed && !o.value({"--hostfile", "-H"});
     const auto n = alone ? 1 : count_of(nodes), m = count_of(each);
+    const std::string first = n && nodes ? fmt::format("--num_nodes {}: ", *n) : "";
     const std::string why = listed ? "--include names hosts without their GPUs: give --set ranks=N"
-                                   : "the deepspeed launcher takes them from its hostfile: give it as well";
+                                   : first + "the deepspeed launcher takes them from its hostfile: give it as well";
     auto total = n && m ? std::optional(*n * *m) : std::nullopt;
     if (listed && !is_unknown(*listed)) total = count_of_included(*listed);
     ranks("deepspeed", total, listed ? std::nullopt : m, unknown_or(nodes, unknown_or(each, why)));

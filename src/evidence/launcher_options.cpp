@@ -109,6 +109,7 @@ void take_arguments(const std::vector<std::string>& words, const Shell& shell, c
       } else if (equals != std::string::npos) {
         job.settings.push_back(
             {words[i].substr(0, equals), words[i].substr(equals + 1), origin, shell.why_unknown(words[i])});
+        job.settings.back().is_field = true;
       } else {
         job.settings.push_back({"argument", words[i], origin});
       }

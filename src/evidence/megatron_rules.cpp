@@ -194,8 +194,8 @@ void replicas(TrainingJob& job) {
   } else if (!job.has("sharding") && job.lacks_files && job.framework == "megatron-deepspeed") {
     job.set_unknown("sharding", "unknown", "DeepSpeed's configuration says it: give it as well");
   } else if (!job.has("sharding")) {
-    const bool divides = job.is_on("--use-distributed-optimizer");
-    job.set("sharding", divides ? "optimizer" : "none", origin_of(job, "--use-distributed-optimizer"));
+    job.set_by_switch("sharding", "--use-distributed-optimizer", "optimizer", "none",
+                      origin_of(job, "--use-distributed-optimizer"));
   }
   take_defaults(job, "overlap_grad_reduce=false overlap_param_gather=false", by_default);
   if (is_one_of("megatron-lm|megatron-bridge", job.framework) && job.text("precision") != "fp16")
@@ -234,10 +234,14 @@ void computation(TrainingJob& job) {
   const bool local = job.theirs("--transformer-impl") == "local" && !job.is_on("--use-flash-attn");
   job.otherwise("attention", local ? "unfused" : "fused", by_default);
   const bool divided = job.number_or("layout.tensor_parallel", 1) > 1;
-  const bool asked = job.is_on("--sequence-parallel");
   if (job.text("recompute") == "selective") selective(job);
-  job.set("sequence_parallel", asked && divided ? "true" : "false", origin_of(job, "--sequence-parallel"));
-  if (asked && !divided) job.note("--sequence-parallel is switched off by Megatron-LM at TP 1");
+  if (divided) {
+    job.set_by_switch("sequence_parallel", "--sequence-parallel", "true", "false",
+                      origin_of(job, "--sequence-parallel"));
+  } else {
+    job.set("sequence_parallel", "false", origin_of(job, "--sequence-parallel"));
+    if (job.is_on("--sequence-parallel")) job.note("--sequence-parallel is switched off by Megatron-LM at TP 1");
+  }
   if (const std::string dropout = job.theirs("--hidden-dropout"); as_number(dropout).value_or(0.1) > 0)
     job.note("dropout is not in harness's step: it takes 1 to 3 % of the time");
 }

@@ -127,7 +127,9 @@ Status Shell::sequence() {
     const std::size_t before = reader_.place();
     reader_.skip_lines();
     spend(reader_.place() - before);
-    if (reader_.at_end() || !reader_.next_of(closing).empty() || reader_.at(")") || reader_.at(";;")) return last;
+    if (reader_.at_end() || !reader_.next_of(closing).empty() || reader_.at(")") || reader_.at(";;") ||
+        reader_.at(";&"))
+      return last;
     if (reader_.eat(";") || reader_.eat("&") || reader_.eat("|")) continue;
     const std::size_t begin = reader_.place();
     last = chain();
@@ -262,7 +264,7 @@ Status Shell::cases() {
   const std::string raw = reader_.word(), text = follows_it ? text_of(raw) : "";
   const State before = state_;
   std::optional<State> outcome;
-  bool decided = !follows_it, any = false;  // any: a pattern takes whatever is left
+  bool decided = !follows_it, any = false, falls = false;  // any: a pattern takes whatever is left; falls: ";&"
   Status status = true;
   reader_.skip_lines();
   reader_.eat_word("in");
@@ -270,20 +272,30 @@ Status Shell::cases() {
     reader_.eat("(");
     const std::vector<Text> patterns = split(reader_.until(")\n"), '|');
     const auto matches = [&](Text pattern) { return matches_pattern(text, text_of(trim(pattern))); };
-    if (decided || !(is_unknown(text) || std::ranges::any_of(patterns, matches))) {
+    const bool open = follows_it && is_unknown(text);
+    const bool taken = falls || (!decided && (open || std::ranges::any_of(patterns, matches)));
+    if (!taken) {
       skip(&Shell::sequence);
-    } else if (!is_unknown(text)) {
+    } else if (!open) {
       status = sequence();
       decided = true;
     } else {
       remembered(16);
-      state_ = before;
+      if (falls)
+        merge(before, line);
+      else
+        state_ = before;
       sequence();
-      if (outcome) merge(*outcome, line);
-      outcome = state_;
       any = any || std::ranges::any_of(patterns, [](Text pattern) { return trim(pattern) == "*"; });
     }
-    if (!reader_.eat(";;&") && !reader_.eat(";;")) reader_.eat(")");
+    const bool goes_on = reader_.eat(";&"), tests_on = reader_.eat(";;&");
+    if (!goes_on && !tests_on && !reader_.eat(";;")) reader_.eat(")");
+    reader_.skip_lines();
+    falls = taken && goes_on && !reader_.at("esac");
+    if (taken && tests_on) decided = false;
+    if (!taken || !open || falls) continue;
+    if (outcome) merge(*outcome, line);
+    outcome = state_;
   }
   if (outcome && !any) merge(before, line);
   return outcome ? std::nullopt : status;

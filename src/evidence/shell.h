@@ -175,7 +175,8 @@ class Shell {
                     std::optional<std::vector<std::string>> arguments);
   bool assign(std::string_view word, bool exported);
   void keep_document(const std::vector<ShellRedirect>& redirects, const std::vector<std::string>& words);
-  Status compute(std::string_view text);
+  std::optional<std::int64_t> computed(std::string_view text);
+  Status compute(std::string_view text);  // for let and (( ))
   Status test(std::vector<std::string> words, bool double_brackets);
 
   std::map<std::string, std::string> others_;

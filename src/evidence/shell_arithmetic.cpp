@@ -43,6 +43,13 @@ Number remainder(Integer a, Integer b) {
   return b == -1 ? 0 : a % b;
 }
 
+// "0x1f" is hexadecimal, and "010" octal.
+Number literal(Text word) {
+  constexpr int hexadecimal = 16, octal = 8, decimal = 10;
+  if (word.starts_with("0x") || word.starts_with("0X")) return number_in<Integer>(word.substr(2), hexadecimal);
+  return number_in<Integer>(word, word.size() > 1 && word[0] == '0' ? octal : decimal);
+}
+
 struct Operator {
   Text text;
   int level = 0;
@@ -116,7 +123,7 @@ class Arithmetic {
     const Text word = rest_.substr(0, end);
     rest_.remove_prefix(end);
     if (word.empty()) return std::nullopt;
-    return name_length(word) > 0 ? lookup_(word) : number_in<Integer>(word);
+    return name_length(word) > 0 ? lookup_(word) : literal(word);
   }
 
   Text rest_;

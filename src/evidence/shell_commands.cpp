@@ -95,14 +95,18 @@ Shell::State Shell::begin_process(const NameValues& environment) {
 
 void Shell::run_process(Text script, std::int64_t first_line, const NameValues& environment) {
   State outside = begin_process(environment);
+  auto locals = std::exchange(locals_, {});
   run(script, first_line);
+  locals_ = std::move(locals);
   state_ = std::move(outside);
 }
 
 // "N=8 bash train.sh"
 bool Shell::run_process(const std::vector<std::string>& words, std::size_t name, const NameValues& environment) {
   State outside = begin_process(environment);
+  auto locals = std::exchange(locals_, {});
   const bool ran = run_file(words, name);
+  locals_ = std::move(locals);
   state_ = std::move(outside);
   return ran;
 }
@@ -274,14 +278,16 @@ Status Shell::run_simple(const std::vector<std::string>& raw, const std::vector<
   std::vector<std::string> words;
   if (is_one_of("export|declare|typeset|readonly|local|alias", raw[first])) {
     bool exported = raw[first] == "export", kept = false;  // kept: hidden from programs by export -n
+    bool of_function = is_one_of("local|declare|typeset", raw[first]) && !locals_.empty();
     for (std::size_t i = first + 1; i < raw.size(); ++i) {
       const std::string& word = raw[i];
       if (word.starts_with('-')) {
         kept = exported && word == "-n";
         exported = (exported && !kept) || word.find('x') != Text::npos;
+        of_function = of_function && word.find('g') == Text::npos;  // declare -g
         continue;
       }
-      if (raw[first] == "local" && !locals_.empty()) hide(word.substr(0, name_length(word)));
+      if (of_function) hide(word.substr(0, name_length(word)));
       const bool assigned = assign(word, exported);
       const auto found = state_.variables.find(assigned ? assigned_name(word) : Text(word));
       if (found != state_.variables.end() && (exported || kept)) found->second.exported = exported;
@@ -302,18 +308,18 @@ Status Shell::run_simple(const std::vector<std::string>& raw, const std::vector<
   return true;
 }
 
-// Computes "N = 4", "N *= 2", "N++" or a value, for let and (( )).
-Status Shell::compute(Text text) {
+// Computes "N = 4", "N *= 2", "N++" or a value. Returns nothing if it is not known.
+std::optional<std::int64_t> Shell::computed(Text text) {
   text = trim(text);
   for (const Text step : {"++", "--"}) {
     const std::string add = fmt::format("{}= 1", step[0]);
     if (text.starts_with(step) && is_name(trim(text.substr(2))))
-      return compute(fmt::format("{} {}", text.substr(2), add));
+      return computed(fmt::format("{} {}", text.substr(2), add));
     const Text counted = trim(text.substr(0, text.size() - std::min<std::size_t>(text.size(), 2)));
     if (!text.ends_with(step) || !is_name(counted)) continue;
     const auto before = arithmetic(counted);
-    compute(fmt::format("{} {}", counted, add));
-    return before ? Status(*before != 0) : std::nullopt;
+    computed(fmt::format("{} {}", counted, add));
+    return before;
   }
   const Text name = text.substr(0, name_length(text));
   const std::size_t equals = std::min(text.find_first_not_of(" \t+-*/%", name.size()), text.size());
@@ -323,6 +329,11 @@ Status Shell::compute(Text text) {
   const std::optional<std::int64_t> value =
       arithmetic(assigns && !op.empty() ? fmt::format("{} {} ({})", name, op, right) : std::string(right));
   if (assigns) set(std::string(name), value ? std::to_string(*value) : unknown_of(right), false);
+  return value;
+}
+
+Status Shell::compute(Text text) {
+  const auto value = computed(text);
   return value ? Status(*value != 0) : std::nullopt;
 }
 

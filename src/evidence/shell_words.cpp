@@ -61,6 +61,12 @@ T slice(const T& whole, std::int64_t from, std::int64_t length) {
   return T(whole.begin() + begin, whole.begin() + std::max(begin, end));
 }
 
+// Returns the length of the "[key]=" that begins an item of "([a]=1 [b]=2)"; 0: it has none.
+std::size_t key_length(Text item) {
+  const std::size_t end = item.starts_with('[') ? item.find("]=") : Text::npos;
+  return end == Text::npos ? 0 : end + 2;
+}
+
 }  // namespace
 
 bool is_unknown(Text word) {
@@ -134,7 +140,7 @@ class ShellExpansion {
       open_ = true;
       add(inside(1, closed ? 1 : 0), true);
     } else if (span.starts_with("$((")) {
-      const auto number = shell_.arithmetic(inside(3, 2));
+      const auto number = shell_.computed(inside(3, 2));
       value(number ? std::to_string(*number) : shell_.unknown_of(inside(3, 2)), quoted);
     } else if (c == '`' || span.starts_with("$(")) {
       value(command_output(), quoted);
@@ -203,12 +209,29 @@ class ShellExpansion {
     }
     const Shell::Variable* found = shell_.find(name);
     if (found == nullptr) return std::nullopt;
-    if (index == "@" || index == "*") return found->items;
+    const bool all = index == "@" || index == "*";
+    if (found->array && std::ranges::any_of(found->items, [](Text item) { return key_length(item) > 0; }))
+      return keyed(found->items, all, index);
+    const bool assigned_by_item = !found->array && !found->items.empty() && is_unknown(found->items.front());
+    if (all || assigned_by_item) return found->items;
     const auto at = index.empty() ? std::optional<std::int64_t>(0) : shell_.arithmetic(index);
     if (!at) return std::vector{shell_.unknown_of(index)};
     const std::int64_t n = *at < 0 ? *at + std::ssize(found->items) : *at;
     if (n < 0 || n >= std::ssize(found->items)) return std::nullopt;
     return std::vector{found->items[static_cast<std::size_t>(n)]};
+  }
+
+  // Returns the values of an array that is written with keys, or the one of a key.
+  std::optional<std::vector<std::string>> keyed(std::vector<std::string> items, bool all, Text index) {
+    if (!all) {
+      const std::string key = index.empty() ? "0" : shell_.text_of(index);
+      if (is_unknown(key)) return std::vector{mark_in(key)};
+      std::erase_if(items, [&](const std::string& item) { return !item.starts_with(fmt::format("[{}]=", key)); });
+      if (items.empty()) return std::nullopt;
+      items = {items.back()};
+    }
+    for (std::string& item : items) item.erase(0, key_length(item));
+    return items;
   }
 
   // Expands the text between the braces of "${…}".

@@ -27,6 +27,10 @@ struct ForeignSetting {
   std::string origin;            // location: "train.sh:17"
   std::string why_unknown = {};  // "": the value is known
   std::string framework = {};    // framework that defines the key; "": the job's
+  bool is_field = false;         // "key: value", "key=value": the value decides, also of a switch
+
+  /// Returns whether this is a switch of which it is not known whether it is on.
+  bool is_open() const { return is_field && !why_unknown.empty(); }
 };
 
 /// Origin of settings from a log's dump of all arguments.
@@ -80,7 +84,11 @@ struct TrainingJob {
   const ForeignSetting* find(std::string_view key) const;
   std::string theirs(std::string_view key) const;
   std::optional<std::int64_t> their_number(std::string_view key) const { return number_in<std::int64_t>(theirs(key)); }
-  bool is_on(std::string_view key) const;
+  /// Returns whether a switch is on. One that is open counts as off and is named in `refused`.
+  bool is_on(std::string_view key);
+  /// Sets a value by a switch; not known if the switch is open.
+  void set_by_switch(std::string_view name, std::string_view key, const char* on, const char* off,
+                     const std::string& origin);
   /// Returns whether the job runs on this framework or has settings of it.
   bool uses(std::string_view name) const;
   void note(std::string text);

@@ -79,6 +79,16 @@ double seconds_of_clock(Text text) {
   return seconds;
 }
 
+// Returns the batch of a run whose epochs may each end in a smaller one; nothing if several sizes fit.
+std::optional<std::int64_t> batch_of(double samples, double steps, double epochs) {
+  constexpr double rounding = 1e-3, most_samples = 1e15;
+  const double mean = std::clamp(samples / steps, 0.0, most_samples), nearest = std::round(mean);
+  if (std::abs(mean - nearest) <= rounding * mean) return std::llround(nearest);
+  const double least = std::ceil(mean), full_steps = steps - epochs;
+  if (full_steps <= 0 || std::floor(samples / full_steps) != least) return std::nullopt;
+  return std::llround(least);
+}
+
 }  // namespace
 
 std::int64_t global_batch_in(std::string_view text) {
@@ -262,7 +272,8 @@ bool TrainingLogReader::trainer(std::string_view text) {
   if (log_.steps == 0 && (*steps_s >= precise || off_by < 0.5)) log_.steps = std::llround(counted);
   const double samples = number_after(text, "'train_samples_per_second':").value_or(0) * log_.run_seconds;
   if (announced_steps_ == 0 && log_.steps > 0)
-    size("global_batch", std::llround(std::clamp(samples / static_cast<double>(log_.steps), 0.0, 1e15)));
+    size("global_batch",
+         batch_of(samples, static_cast<double>(log_.steps), number_after(text, "'epoch':").value_or(1)));
   return true;
 }
 

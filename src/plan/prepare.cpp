@@ -95,7 +95,8 @@ Plan prepare(const config::Experiment& experiment, int ranks, const std::vector<
 }
 
 Peak configured_peak(const config::Experiment& experiment, config::Precision precision) {
-  if (experiment.peak_flops > 0) return {experiment.peak_flops, "given in the configuration (peak_flops)"};
+  if (experiment.peak_flops > 0 && precision == experiment.baseline.precision)
+    return {experiment.peak_flops, "given in the configuration (peak_flops)"};
   if (!experiment.hardware) return {};
   const config::Hardware& h = *experiment.hardware;
   const double flops = h.peak_flops(precision);

@@ -39,6 +39,7 @@ struct Written {
 
 Written sort_out(const std::vector<ExportedSetting>& settings, ExportFormat format) {
   Written out;
+  std::set<std::pair<std::string, std::string>> written;  // two settings may need the same key
   for (const ExportedSetting& setting : settings) {
     if (!setting.environment.empty()) {
       out.environment.push_back(setting);
@@ -49,7 +50,9 @@ Written sort_out(const std::vector<ExportedSetting>& settings, ExportFormat form
     const std::string evidence =
         one_line(words.note.empty() ? setting.evidence : fmt::format("{} ({})", setting.evidence, words.note));
     if (words.known()) {
-      out.keys.push_back({evidence, words.flags});
+      NameValues flags = words.flags;
+      std::erase_if(flags, [&](const auto& flag) { return !written.insert(flag).second; });
+      if (!flags.empty() || !setting.is_default) out.keys.push_back({evidence, std::move(flags)});
     } else if (!setting.is_default) {
       out.no_word.push_back(evidence);
     }

@@ -207,7 +207,7 @@ void fill_peaks(store::Result& result, const plan::Plan& plan) {
     if (!plan.cases[i].is_possible()) continue;
     const plan::Peak peak = plan::configured_peak(e, plan.cases[i].settings.precision);
     result.cases[i].peak_flops_per_rank = peak.flops;
-    if (peak.flops > 0) result.peak_source = peak.source;
+    if (peak.flops > 0 && result.peak_source.empty()) result.peak_source = peak.source;  // the baseline's
   }
   if (measures_peaks(e)) {
     result.peak_source =

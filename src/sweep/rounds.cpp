@@ -68,7 +68,7 @@ void leave_out_settled(const analysis::Summary& summary, Recorder& recorder, Pro
       all = all && !store::may_run(row.status);
     } else {
       const std::string reason =
-          fmt::format("settled by the look after round {}: {}", row.settled_after, name_of(row.effect->verdict));
+          fmt::format("settled by the look after round {}: {}", row.settled_after, name_of(row.judgement));
       leave_out(recorder, is_its, reason);
     }
   }

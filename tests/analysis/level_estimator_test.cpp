@@ -67,8 +67,22 @@ TEST(LevelEstimator, TakesTheMachinesLevelOutOfEveryBlock) {
   EXPECT_NEAR(level.answers[1].log_ratio.center, -0.05, 0.005);
   EXPECT_EQ(level.answers[1].rounds, 12);
   EXPECT_LT(half_width(level.answers[1]), half_width(pairs.answers[1]) / 3);
-  EXPECT_LT(level.level->time_constant_s, 300);
+  EXPECT_LT(level.level->time_constant_s.value_or(300), 300);
   EXPECT_EQ(level.level->blocks, 60);
+}
+
+// After the fallback, the level is the mean of a round, for which no time constant was chosen.
+TEST(LevelEstimator, RoundsHaveNoTimeConstant) {
+  int before = 0;
+  const auto slower_after_one = [&](int which, int i) {
+    const double slowed = before == 3 ? 0.03 : 0.0;
+    before = which;
+    return slowed + noise(i);
+  };
+  const SweepEstimate level = estimate_level(sweep(12, slower_after_one), questions());
+  ASSERT_TRUE(level.level);
+  ASSERT_EQ(level.level->carry_over, 3);
+  EXPECT_FALSE(level.level->time_constant_s);
 }
 
 TEST(LevelEstimator, BothBaselinesAreTheReference) {

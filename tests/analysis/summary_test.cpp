@@ -273,6 +273,12 @@ TEST_F(SummaryTest, ThrottledRoundsAreNamedAndCount) {
   EXPECT_EQ(summary.throttled_rounds, (std::vector<std::int32_t>{0, 1, 2, 3}));
   EXPECT_EQ(summary.cases[2].effect->rounds, 12);
   EXPECT_TRUE(warns(summary, "throttled"));
+  EXPECT_TRUE(warns(summary, "in 4 of 12 rounds"));
+  for (store::ResultBlock& block : result.blocks) {
+    if (block.round >= 6) block.status = store::BlockStatus::pending;
+  }
+  result.state = store::RunState::partial;
+  EXPECT_TRUE(warns(summarise(result), "in 4 of 6 rounds"));
 }
 
 TEST_F(SummaryTest, ALostBlockIsNamedAndCountsOnlyIfItCostAVerdict) {

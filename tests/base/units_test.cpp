@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "base/text.h"
@@ -120,6 +121,8 @@ TEST(Units, PrintedExactlyReadBackAsTheSameValue) {
   EXPECT_EQ(print_seconds_exact(parse_seconds("50 us")), "50 us");
   EXPECT_EQ(print_seconds_exact(1), "1 s");
   EXPECT_EQ(print_seconds_exact(0), "0 s");
+  EXPECT_EQ(print_seconds_exact(parse_seconds("-0 s")), "0 s");
+  EXPECT_FALSE(std::signbit(parse_share("-0 %")) || std::signbit(parse_real("-0.0")));
   for (const double value : {1.0 / 3, 1e-30, 3.141592653589793e9, 7e22, 0.1, 2e-7}) {
     EXPECT_EQ(parse_bandwidth(print_bandwidth_exact(value)), value);
     if (value > 3.6e9) continue;  // beyond the largest time

@@ -55,6 +55,9 @@ TEST(CommandLine, AnOverrideIsOneWord) {
   const Arguments sweep = parse_arguments({"sweep", "--set", "measure.rounds=4", "a.yaml", "--set", "threads=1"});
   EXPECT_EQ(sweep.sweep.config, "a.yaml");
   EXPECT_EQ(sweep.sweep.overrides, (std::vector<std::string>{"measure.rounds=4", "threads=1"}));
+  const Arguments selftest = parse_arguments({"selftest", "--only", "gelu", "operations", "--only", "softmax"});
+  EXPECT_EQ(selftest.selftest.suites, (std::vector<std::string>{"operations"}));
+  EXPECT_EQ(selftest.selftest.only, (std::vector<std::string>{"gelu", "softmax"}));
   const Arguments read = parse_arguments({"read", "--set", "ranks=16", "a.sh", "b.log"});
   EXPECT_EQ(read.read.files, (std::vector<std::string>{"a.sh", "b.log"}));
   const Arguments compare = parse_arguments({"compare", "--columns", "change,verdict", "a.h5", "b.h5"});

@@ -150,6 +150,9 @@ TEST(Plan, TheSourceOfTimesThatIsNamedIsOne) {
     EXPECT_THAT(test::error_of([&] { planned_text({.config = config, .gpu_hours = hours}); }),
                 HasSubstr("--gpu-hours: found"));
   }
+  EXPECT_THAT(test::error_of(
+                  [&] { planned_text({.config = config, .overrides = {"measure.time_budget=1 h"}, .gpu_hours = 3}); }),
+              HasSubstr("--gpu-hours and --time-budget both say how long"));
 }
 
 // A budget too small for a verdict is refused, with one that fits. A budget for fewer rounds gets their power.

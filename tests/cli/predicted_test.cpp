@@ -236,10 +236,11 @@ TEST(Predicted, ACalibrationOfOneNodeSaysNothingOfSeveral) {
 TEST(Predicted, ACalibrationThatIsWrongNamesItsPlace) {
   const test::TemporaryFolder folder;
   const std::string mine = folder.write("mine.yaml",
-                                        "name: mine\nsource: measured\nproducts: {share: 120 %, ramp: 128}\n"
+                                        "name: mine\nsource: measured\nproducts: {share: 120 %, ramp: 128, on: 5}\n"
                                         "software: {operations: {matmull: {host: 2}}}\n");
   EXPECT_THAT(predicted({"--set", "calibration=" + mine}).err,
-              AllOf(HasSubstr("mine.yaml:3:"), HasSubstr("up to 100 %"), HasSubstr("matmul"), HasSubstr("memory")));
+              AllOf(HasSubstr("mine.yaml:3:"), HasSubstr("up to 100 %"), HasSubstr("matmul"), HasSubstr("memory"),
+                    HasSubstr("products.on: found '5'; expected a map")));
 }
 
 TEST(Predicted, WhatACalibrationWasComparedWithIsReadWithItsPlaces) {

@@ -34,7 +34,9 @@ TEST(FaultsOfAConfiguration, AreRead) {
           .faults;
   EXPECT_EQ(f, all_faults);
   EXPECT_EQ(test::loaded(with_faults("{socket_fallback: 1 GB/s}")).faults.socket_bytes_per_s, 1e9);
+  EXPECT_EQ(test::loaded(with_faults("{socket_fallback: on}")).faults.socket_bytes_per_s, 4e9);
   EXPECT_FALSE(test::loaded(with_faults("{socket_fallback: false, acs_on: false}")).faults.any());
+  EXPECT_FALSE(test::loaded(with_faults("{socket_fallback: no, acs_on: off}")).faults.any());
 }
 
 TEST(FaultsOfAConfiguration, AreRefusedWhereTheyStand) {
@@ -82,10 +84,13 @@ TEST(FaultsOfAConfiguration, AreMendedOneByOneAndOnTopOfEachOther) {
 TEST(FaultsOfAConfiguration, OnlyWhatIsWrongCanBeMended) {
   const std::string text = with_faults("{acs_on: true}", "sweep: {mended: [slow_gpu]}\n");
   EXPECT_THAT(test::complaint_about(text), HasSubstr("slow_gpu is mended by a case, but is not among the faults"));
-  EXPECT_THAT(test::complaint_about(with_faults("{acs_on: false}", "sweep: {mended: [acs_on]}\n")),
-              HasSubstr("acs_on is mended by a case, but is not among the faults"));
+  for (const std::string off : {"{acs_on: false}", "{acs_on: no}"})
+    EXPECT_THAT(test::complaint_about(with_faults(off, "sweep: {mended: [acs_on]}\n")),
+                HasSubstr("acs_on is mended by a case, but is not among the faults"));
   const std::string wrong = test::complaint_about(with_faults("{acs_on: maybe}", "sweep: {mended: [acs_on]}\n"));
   EXPECT_THAT(wrong, AllOf(HasSubstr("faults.acs_on: found 'maybe'"), Not(HasSubstr("not among"))));
+  EXPECT_THAT(test::complaint_about(with_faults("{slow_gpu: {rank: 3, speed: 2}}", "sweep: {mended: [slow_gpu]}\n")),
+              AllOf(HasSubstr("faults.slow_gpu.speed: found '2'"), Not(HasSubstr("not among"))));
 }
 
 TEST(Faults, TakingOneAwayLeavesTheOthers) {

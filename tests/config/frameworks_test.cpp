@@ -50,6 +50,12 @@ TEST(Frameworks, WhatAFlagNeedsStandsBesideIt) {
                                            {"--use-megatron-fsdp", ""},
                                            {"--ckpt-format", "fsdp_dtensor"},
                                            {"--data-parallel-sharding-strategy", "optim_grads_params"}}));
+  s.recompute = Recompute::selective;
+  EXPECT_EQ(flags("recompute"), (NameValues{{"--recompute-granularity", "selective"}}));
+  s.recompute = Recompute::full;
+  EXPECT_EQ(flags("recompute"), (NameValues{{"--recompute-granularity", "full"},
+                                            {"--recompute-method", "uniform"},
+                                            {"--recompute-num-layers", "1"}}));
 }
 
 // torchtitan shards everything among all data-parallel ranks by default.

@@ -68,6 +68,8 @@ TEST(Sweep, ACompleteFileTakesMoreRoundsForWhatIsUnresolved) {
   const auto fewer = test::run(harness_job(2, "sweep --rounds 5 --resume " + file));
   EXPECT_EQ(fewer.exit_code, 1);
   EXPECT_THAT(fewer.err, HasSubstr("--rounds names the new total, 6 or more"));
+  EXPECT_THAT(test::run(harness_job(2, "sweep --rounds abc --resume " + file)).err,
+              HasSubstr("--rounds: found 'abc'; expected a whole number"));
 
   const auto broken =
       test::run("HARNESS_TEST_FAULT='step=-1,kind=exit' " + harness_job(2, "sweep --rounds 8 --resume " + file));

@@ -160,6 +160,7 @@ TEST(Launches, TakesRanksFromTheHostfileOfItsLauncher) {
                                       {"mpirun -np 2 --hostfile hosts python", 2},
                                       {"deepspeed --hostfile hosts", 24},
                                       {"deepspeed --hostfile hosts --num_gpus 2", 6},
+                                      {"deepspeed --hostfile hosts --num_nodes 2", 16},
                                       {"deepspeed --include node1:0,1@node3:4,5,6", 5},
                                       {"torchrun --nproc-per-node 4", 4}}) {
     const evidence::Answer answer = launched({hosts, scratch.write("go.sh", "#!/bin/bash\n" + launch + program)});

@@ -83,10 +83,20 @@ TEST(Quirks, OfConfigurations) {
        "trainer:\n  devices: 8\nmodel:\n  num_layers: 2\n  encoder_seq_length: 512\n  data:\n"
        "    seq_length: ${training.model.encoder_seq_length}\n",
        "sequence: 512\n"},
+      {"nemo.yaml",  // switches that the environment decides
+       "trainer:\n  devices: 8\nmodel:\n  num_layers: 2\n  encoder_seq_length: 512\n  tensor_model_parallel_size: 2\n"
+       "  sequence_parallel: ${oc.env:SP}\n  overlap_grad_reduce: ${oc.env:OVERLAP}\n"
+       "  use_distributed_optimizer: ${oc.env:ZERO}\n",
+       "sequence_parallel: unknown\noverlap_grad_reduce: unknown\nsharding: unknown\n"},
       {"nemo.yaml",
        "length: &length 4096  # tokens\ntrainer: {devices: &gpus 8, limit: *gpus}\nmodel: &model\n  num_layers: 2\n"
        "  encoder_seq_length: *length\n  global_batch_size: *gpus\n  micro_batch_size: 1\nagain: *model\n",
        "sequence: 4096\nranks: 8\nglobal_batch: 8\n"},
+      {"nemo.yaml",  // what a map takes over is overridden by its own keys, wherever they stand
+       "base: &base\n  num_layers: 2\n  hidden_size: !!int 512\n  micro_batch_size: 1\nlist: &list [1, 2]\n"
+       "trainer: {devices: 8, gpus: *list, all: [*list, 3]}\nmodel:\n  encoder_seq_length: 512\n  num_layers: 4\n"
+       "  <<: *base\n  micro_batch_size: 2\n",
+       "layers: 4\nhidden: 512\nmicro_batch: 2\n"},
       {"nemo.yaml",
        "trainer: {devices: 8}\nmodel:\n  encoder_seq_length: 2048\n  num_layers: 2\n"
        "  data: {train_ds: {packed_sequence: true, packed_sequence_size: 8192}}\n",
@@ -168,9 +178,18 @@ TEST(Quirks, OfTrainingLogs) {
        "100%|#####| 380/380 [2:00:06<00:00, 18.96s/it]\n"
        "{'train_runtime': 7206.0, 'train_samples_per_second': 13.5, 'train_steps_per_second': 0.053, 'epoch': 1.0}\n",
        "steps: 380\nglobal_batch: 256\n"},
+      {"hf.log",  // 49 steps of 8 and one of 1
+       "100%|#####| 50/50 [01:40<00:00,  2.00s/it]\n"
+       "{'train_runtime': 100.0, 'train_samples_per_second': 3.93, 'train_steps_per_second': 0.5, 'epoch': 1.0}\n",
+       "steps: 50\nglobal_batch: 8\n"},
       {"oom.log", "using world size: 8, data-parallel size: 8\n[rank3]: torch.OutOfMemoryError: CUDA out of memory.\n",
        "kind: training log\nranks: 8\n"},
   });
+  const auto partial = answer_to(  // 15 steps of 63 to 66 and a smaller one in each epoch
+      "100%|#####| 48/48 [01:40<00:00,  2.08s/it]\n"
+      "{'train_runtime': 100.0, 'train_samples_per_second': 30.0, 'train_steps_per_second': 0.48, 'epoch': 3.0}\n",
+      "hf.log");
+  EXPECT_THAT(partial.facts, testing::Not(testing::Contains(testing::Pair("global_batch", testing::_))));
   EXPECT_EQ(headline_of("oom.log", "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried\n"),
             "the job failed: CUDA out of memory");
   for (const std::string lost :

@@ -41,6 +41,8 @@ TEST(Shell, ExpandsParametersAndArithmetic) {
               ElementsAre("abc", "txt", "ABC.TXT", "7", "d", "s", "q", "q"));
   EXPECT_THAT(words("N=3; M=6; torchrun $((N*$M+2)) $((2**5%7)) $(( (1+2)*3 > 8 && N == 3 ))"),
               ElementsAre("20", "4", "1"));
+  EXPECT_THAT(words("torchrun $((010 + 0x10)) $((09))"),
+              ElementsAre("24", "? line 1: arithmetic that is not understood"));
   EXPECT_THAT(words("A=1; A+=2; torchrun $A $'ab'"), ElementsAre("12", "ab"));
   EXPECT_THAT(words("X=a-b-c; M=o/m; torchrun ${X/-/+} ${X//-/ } \"${X//-}\" ${X/z/y} ${M//\\//_} ${X//\"-b\"/-}"),
               ElementsAre("a+b-c", "a", "b", "c", "abc", "a-b-c", "o_m", "a--c"));
@@ -51,11 +53,16 @@ TEST(Shell, ExpandsParametersAndArithmetic) {
   EXPECT_THAT(
       words("N=3; M=5; (( N++ )); let N++; (( --M )); (( Z=0 )); (( Z++ )) && K=1; torchrun $N $M $Z ${K:-none}"),
       ElementsAre("5", "4", "1", "none"));
+  EXPECT_THAT(words("N=3; torchrun $((N++)) $((--N)) $((N += 4)) $((M = N)) $M"), ElementsAre("3", "3", "7", "7", "7"));
   EXPECT_THAT(words("if (( N = 0 )); then N=5; fi; let M=$(nproc)*2; torchrun $N $M"),
               ElementsAre("0", "? line 1: the output of a command"));
   EXPECT_THAT(words("set -- a b c d; shift; X=$1; shift 2; torchrun $X $1 ${@:1:1}; shift 9"),
               ElementsAre("b", "d", "d"));
   EXPECT_THAT(words("A[1]=x; torchrun ${A[0]}"), ElementsAre("? line 1: A[1]"));
+  EXPECT_THAT(words("S=7; a=0; declare -A L=([7]=32 [a]=4 [\"b c\"]=\"8 9\"); L+=([a]=5)\n"
+                    "torchrun ${L[$S]} ${L[a]} \"${L[b c]}\" ${L[x]:-none}"),
+              ElementsAre("32", "5", "8 9", "none"));
+  EXPECT_THAT(words("declare -A L; L[a]=4; torchrun ${L[a]}"), ElementsAre("? line 1: L[a]"));
 }
 
 TEST(Shell, ExportsAllBetweenSetMinusAAndPlusA) {
@@ -90,6 +97,11 @@ TEST(Shell, TakesBothBranchesOfWhatItCannotDecide) {
               ElementsAre("4", "2"));
   EXPECT_THAT(words("N=1; if [ -z \"$SLURM_NNODES\" ]; then N=4; fi; torchrun $N"), ElementsAre("? line 1 decides N"));
   EXPECT_THAT(words("case 8b in 70b) L=80;; 8b|9b) L=32;; *) L=1;; esac; torchrun $L"), ElementsAre("32"));
+  EXPECT_THAT(words("case a in a) N=1;& b) M=2;; *) N=3;; esac; case a in a) K=1;;& *) L=2;; esac\n"
+                    "torchrun $N $M $K $L"),
+              ElementsAre("1", "2", "1", "2"));
+  EXPECT_THAT(words("N=1; case $(hostname) in a) N=2;& *) M=3;; esac; torchrun $N $M"),
+              ElementsAre("? line 1 decides N", "3"));
   EXPECT_THAT(words("P=1; case $(hostname) in a*) P=2;; b*) P=2;; esac; torchrun $P"),
               ElementsAre("? line 1 decides P"));
   EXPECT_THAT(words("P=1; case $(hostname) in a*) P=2;; *) P=2;; esac; torchrun $P"), ElementsAre("2"));
@@ -164,6 +176,9 @@ TEST(Shell, RunsNothingAndOpensNothing) {
 TEST(Shell, WhatIsLocalToAFunctionIsLostWithIt) {
   EXPECT_THAT(words("N=1; f() { local N=$1 M=2; K=$((N * M)); }; f 4; torchrun $N ${M:-none} $K"),
               ElementsAre("1", "none", "8"));
+  EXPECT_THAT(words("N=1; f() { declare N=2; typeset -i M=2; declare -g K=$N; }; f; torchrun $N ${M:-none} $K"),
+              ElementsAre("1", "none", "2"));
+  EXPECT_THAT(words("N=1; f() { bash go.sh; }; f; torchrun $N", {{"go.sh", "declare N=2"}}), ElementsAre("1"));
   EXPECT_THAT(words("N=1; f() { K=${N}${M:-0}; }; N=4 M=2 f; torchrun $K $N ${M:-none}"),
               ElementsAre("42", "1", "none"));
   EXPECT_THAT(words("f() { local N=8; export N; bash go.sh; }; f", {{"go.sh", "torchrun ${N:-2}"}}), ElementsAre("8"));

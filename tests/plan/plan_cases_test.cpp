@@ -31,6 +31,16 @@ baseline: {precision: bf16, micro_batch_size: 1, global_batch_size: 64}
   test::TemporaryFolder folder_;
 };
 
+TEST_F(CombinationsTest, HaveThePeakOfTheirPrecision) {
+  const config::Experiment stated = planned("", 8, {"peak_flops=5 TFLOP/s"}).experiment;
+  EXPECT_EQ(configured_peak(stated, config::Precision::bf16).flops, 5e12);
+  EXPECT_EQ(configured_peak(stated, config::Precision::fp8).source.find("hardware file"), 0U);
+  const config::Experiment without =
+      planned("", 8, {"peak_flops=5 TFLOP/s", "backend=cuda", "hardware=none"}).experiment;
+  EXPECT_EQ(configured_peak(without, config::Precision::bf16).flops, 5e12);
+  EXPECT_EQ(configured_peak(without, config::Precision::fp8).flops, 0);
+}
+
 std::vector<std::string> names_of(const Combinations& combinations) {
   std::vector<std::string> names;
   for (const Values& v : combinations.variables()) names.push_back(v.variable->name);

@@ -237,6 +237,10 @@ TEST(Grid, TheCommandToRepeatItChoosesTheSameCases) {
   result.config_path = "nccl.yaml";
   const auto command = [&] { return std::get<Listing>(configuration_section(result).pieces.at(1)).text; };
   EXPECT_EQ(command(), "mpirun -np 4 harness sweep nccl.yaml");
+  result.rounds = 18;
+  result.extended = "12";
+  EXPECT_EQ(command(), "mpirun -np 4 harness sweep nccl.yaml --rounds 18");
+  result.extended.clear();
   result.argv = "harness sweep nccl.yaml --only in_place message_size allreduce_algorithm";
   EXPECT_EQ(command(),
             "mpirun -np 4 harness sweep nccl.yaml --only baseline 'message_size=1 GB' "

@@ -60,6 +60,7 @@ class PlayedSweep : public test::PlayedJob {
             (noise - 0.001) * philox_normal(static_cast<std::uint64_t>(block), 1000);
         steps.step_s.push_back((step_s.contains(name) ? step_s.at(name) : 1) * std::exp(scatter));
       }
+      if (!loss.empty()) steps.losses.assign(steps.step_s.size(), loss.contains(name) ? loss.at(name) : 1);
       samples.task = steps;
       if (fails.contains(name)) {
         outcome.ok = false;
@@ -77,6 +78,7 @@ class PlayedSweep : public test::PlayedJob {
   int stop_requests() const override { return stop_after > 0 && std::ssize(measured) >= stop_after ? 1 : 0; }
 
   std::map<std::string, double> step_s;
+  std::map<std::string, float> loss;  // that of other cases is 1; empty: none
   std::set<std::string> needs_too_much, fails;
   double noise = 0.001;           // per block; the part above 0.001 is shared by all steps of the block
   std::ptrdiff_t stop_after = 0;  // 0: never
@@ -176,6 +178,19 @@ TEST_F(Rounds, ACaseRefusedAfterItsTimelineCostsNoOtherItsVerdict) {
     EXPECT_EQ(count_of(result, name, store::BlockStatus::left_out), 7u);
   }
   EXPECT_EQ(count_of(result, "micro_batch_size=4", store::BlockStatus::ok), 0u);
+}
+
+TEST_F(Rounds, ACaseThatTrainsDifferentlyIsLeftOutAsSuch) {
+  config::Change change{"recompute", "full", experiment_.baseline};
+  change.settings.recompute = config::Recompute::full;
+  experiment_.changes = {change};
+  experiment_.measure.looks = {5, 12};
+  job_.step_s = {{"recompute=full", 1.5}};
+  job_.loss = {{"recompute=full", 2}};
+  EXPECT_EQ(session(false), 0);
+  const auto reason = [](const store::ResultBlock& block) { return block.reason; };
+  const std::string expected = "settled by the look after round 5: trains differently";
+  EXPECT_EQ(std::ranges::count(file().blocks, expected, reason), 7);
 }
 
 // Wherever it is interrupted, a sweep resumes with the incomplete round and repeats no other round, whatever happened

@@ -66,7 +66,10 @@ std::optional<std::string> virtual_stages(const Settings& s) {
 
 std::vector<FrameworkRow> megatron_rows() {
   constexpr const char* remaining = "the remaining ranks are data-parallel";
-  const auto all_layers = [](const Settings& s) { return s.recompute_layers == 0; };
+  const auto recompute_method = [](const Settings& s) { return s.recompute_layers == 0 ? "uniform" : "block"; };
+  const auto recompute_number = [](const Settings& s) {
+    return std::to_string(s.recompute_layers == 0 ? 1 : s.recompute_layers);
+  };
   return {
       // the model
       {.key = "--num-layers", .here = "model.layers"},
@@ -195,6 +198,10 @@ std::vector<FrameworkRow> megatron_rows() {
       {.key = "--recompute-granularity",
        .here = "recompute",
        .values = {{"selective", "selective"}, {"full", "full"}},
+       .beside = [=](const Settings& s) -> NameValues {  // without which Megatron-LM stops
+         if (s.recompute != Recompute::full) return {};
+         return {{"--recompute-method", recompute_method(s)}, {"--recompute-num-layers", recompute_number(s)}};
+       },
        .note =
            [](const Settings& s) {
              const bool nothing = s.recompute == Recompute::selective && s.attention == AttentionKind::fused;
@@ -203,16 +210,10 @@ std::vector<FrameworkRow> megatron_rows() {
       {.key = "--recompute-activations", .here = "recompute", .values = {{"", "selective"}}, .read_only = true},
       {.key = "--recompute-method",
        .here = "recompute_layers",
-       .print =
-           [=](const Settings& s) {
-             return written_if(s.recompute == Recompute::full, all_layers(s) ? "uniform" : "block");
-           }},
+       .print = [=](const Settings& s) { return written_if(s.recompute == Recompute::full, recompute_method(s)); }},
       {.key = "--recompute-num-layers",
        .here = "recompute_layers",
-       .print =
-           [=](const Settings& s) {
-             return written_if(s.recompute == Recompute::full, std::to_string(all_layers(s) ? 1 : s.recompute_layers));
-           }},
+       .print = [=](const Settings& s) { return written_if(s.recompute == Recompute::full, recompute_number(s)); }},
       {.key = "--attention-backend",
        .here = "attention",
        .values = {{"fused", "fused"}, {"unfused", "unfused"}},

@@ -171,6 +171,7 @@ std::string command_line(const store::Result& result) {
     line = fmt::format("harness sweep {} --ranks {} --ranks-per-node {}", config, result.ranks, per_node);
   }
   for (const std::string& setting : result.overrides) line += " --set " + shell_word(one_line(setting));
+  if (!result.extended.empty()) line += fmt::format(" --rounds {}", result.rounds);  // added by --resume --rounds
   return line + selection_of(result);
 }
 
