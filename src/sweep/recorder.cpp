@@ -194,8 +194,11 @@ double Recorder::write_block(std::size_t block_index, const job::BlockOutcome& o
   if (outcome.ok) file_->write_gpu(index, gpu_row(outcome));
   file_->write_conditions(index, outcome.conditions);
   file_->write_block(index, block, rows.step_seconds, rows.losses, rows.rank_seconds);
-  result_.step_seconds.resize(result_.blocks.size());  // for the sweep's own looks
+  // For the sweep's own looks.
+  result_.step_seconds.resize(result_.blocks.size());
   result_.step_seconds[block_index] = rows.step_seconds;
+  result_.losses.resize(result_.blocks.size());
+  result_.losses[block_index] = rows.losses;
   if (!outcome.ok) {
     note_failure(case_index, outcome);
     return std::numeric_limits<double>::quiet_NaN();

@@ -72,19 +72,6 @@ TEST(LevelEstimator, TakesTheMachinesLevelOutOfEveryBlock) {
 }
 
 // After the fallback, the level is the mean of a round, for which no time constant was chosen.
-TEST(LevelEstimator, RoundsHaveNoTimeConstant) {
-  int before = 0;
-  const auto slower_after_one = [&](int which, int i) {
-    const double slowed = before == 3 ? 0.03 : 0.0;
-    before = which;
-    return slowed + noise(i);
-  };
-  const SweepEstimate level = estimate_level(sweep(12, slower_after_one), questions());
-  ASSERT_TRUE(level.level);
-  ASSERT_EQ(level.level->carry_over, 3);
-  EXPECT_FALSE(level.level->time_constant_s);
-}
-
 TEST(LevelEstimator, BothBaselinesAreTheReference) {
   // The copy is 0.4 % slower, not proven beyond 1 %, so the reference is half-way between the two.
   const auto apart = [](int which, int i) { return (which == 1 ? 0.004 : 0.0) + noise(i); };

@@ -5,162 +5,27 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 #include <regex>
-#include <set>
-#include <sstream>
 #include <utility>
-#include <vector>
 
 #include "analysis/cases.h"
 #include "analysis/estimator.h"
 #include "analysis/summary.h"
-#include "base/random.h"
-#include "job/job.h"
-#include "plan/plan.h"
-#include "store/lock.h"
+#include "rounds_fixture.h"
 #include "support/errors.h"
-#include "support/files.h"
-#include "support/played_job.h"
-#include "sweep/recorder.h"
-#include "sweep/rounds.h"
-#include "sweep/sweep.h"
 
 namespace harness::sweep {
 
 namespace {
 
-constexpr std::int64_t gibibyte = 1 << 30;
-
-// Steps take the time of their case, with a little noise. A user stops the job after `stop_after` timed blocks.
-class PlayedSweep : public test::PlayedJob {
- public:
-  job::BlockOutcome run(const job::BlockOnSet& on) override {
-    const job::BlockRequest& request = on.request;
-    const std::string& name = request.case_name;
-    job::BlockOutcome outcome;
-    outcome.ok = true;
-    if (std::holds_alternative<job::TimeSteps>(request.task) && request.environment.empty()) {
-      ++warm_ups;
-      outcome.ok = warms_up;
-      outcome.reason = "it is cold";
-      return outcome;
-    }
-    job::Samples samples;
-    samples.peak_memory_bytes = needs_too_much.contains(name) ? 2 * gibibyte : gibibyte / 2;
-    if (const auto* timed = std::get_if<job::TimeSteps>(&request.task)) {
-      const int block = std::stoi(request.environment.back().second);
-      measured.push_back(block);
-      if (on.set.number != job::WorkerSet::alone || !on.last) ++shared;
-      outcome.start_unix_s = 1e9 + static_cast<double>(measured.size());
-      job::TimedSamples steps;
-      for (int step = 0; step < request.warmup_steps + timed->steps; ++step) {
-        const double scatter =
-            0.001 * philox_normal(static_cast<std::uint64_t>(block), static_cast<std::uint64_t>(step)) +
-            (noise - 0.001) * philox_normal(static_cast<std::uint64_t>(block), 1000);
-        steps.step_s.push_back((step_s.contains(name) ? step_s.at(name) : 1) * std::exp(scatter));
-      }
-      if (!loss.empty()) steps.losses.assign(steps.step_s.size(), loss.contains(name) ? loss.at(name) : 1);
-      samples.task = steps;
-      if (fails.contains(name)) {
-        outcome.ok = false;
-        outcome.reason = "it failed";
-        outcome.signature = "always the same";
-      }
-    } else {
-      job::TimelineSamples timeline;
-      timeline.step_s = 1;
-      samples.task = timeline;
-    }
-    if (outcome.ok) outcome.samples = {samples};
-    return outcome;
-  }
-  int stop_requests() const override { return stop_after > 0 && std::ssize(measured) >= stop_after ? 1 : 0; }
-
-  std::map<std::string, double> step_s;
-  std::map<std::string, float> loss;  // that of other cases is 1; empty: none
-  std::set<std::string> needs_too_much, fails;
-  double noise = 0.001;           // per block; the part above 0.001 is shared by all steps of the block
-  std::ptrdiff_t stop_after = 0;  // 0: never
-  std::vector<int> measured;      // numbers of timed blocks
-  int shared = 0;                 // timed blocks in processes that others share
-  int warm_ups = 0;               // of such processes
-  bool warms_up = true;           // else all warm-ups fail
-};
-
-class Rounds : public ::testing::Test {
- protected:
-  Rounds() {
-    config::Experiment e;
-    e.path = "sweep.yaml";
-    e.model = {"custom", 1, 64, 4, 128, 16};
-    for (const int size : {2, 4, 8}) {
-      config::Change change{"micro_batch_size", std::to_string(size), e.baseline};
-      change.settings.micro_batch_size = size;
-      e.changes.push_back(change);
-    }
-    e.measure.memory_limit_bytes = gibibyte;
-    e.measure.rounds = 12;
-    e.measure.steps = 3;
-    e.measure.warmup_steps = 1;
-    experiment_ = e;
-    job_.needs_too_much = {"micro_batch_size=4"};
-    job_.step_s = {{"micro_batch_size=2", 1.5}, {"micro_batch_size=8", 0.7}};
-  }
-
-  // Runs one session: the part of `sweep` or `sweep --resume` after the timelines. Returns its first timed round.
-  int session(bool resume) {
-    job_.measured.clear();
-    plan::Plan plan = plan::prepare(experiment_, 1, {});
-    plan::refuse_what_does_not_fit(plan, [&](const plan::PlannedCase& planned) {
-      return plan::DeviceMemory{too_large_.contains(planned.name) ? 1.0 : 0.0, "this machine"};
-    });
-    std::ostringstream err;
-    ProgressLine progress(err, ProgressStyle::blocks);
-    Machine machine;
-    machine.places = job_.places();
-    Recorder recorder(planned_result(plan));
-    const auto lock = store::Lock::take(path_);
-    if (resume) {
-      recorder.resume_file(*lock);
-    } else {
-      EXPECT_FALSE(record_timelines(job_, plan, {}, machine, recorder, progress));
-      recorder.create_file(*lock, "harness sweep", false);
-    }
-    recorder.finish(run_rounds(job_, plan, {{}, wrap_}, recorder, progress, {}));
-    said_ = err.str();
-    return job_.measured.empty() ? -1 : file().blocks[static_cast<std::size_t>(job_.measured.front())].round;
-  }
-  store::Result file() const { return store::read_result(path_); }
-  // Stops a sweep in round 1. As in one over the sizes of an operation, the blocks of a round share a process. Returns
-  // those of round 1.
-  std::vector<std::int32_t> stop_a_sweep_that_shares() {
-    job_.stop_after = 6;
-    session(false);
-    job_.stop_after = 0;
-    store::Result sharing = file();
-    std::vector<std::int32_t> second_round;
-    for (std::int32_t i = 0; i < std::ssize(sharing.blocks); ++i) {
-      store::ResultBlock& block = sharing.blocks[static_cast<std::size_t>(i)];
-      block.process = 5 * block.round;
-      if (block.round == 1 && sharing.at(block).name != "micro_batch_size=4") second_round.push_back(i);
-    }
-    store::write_result(path_, sharing);
-    return second_round;
-  }
-  std::size_t count_of(const store::Result& result, const std::string& name, store::BlockStatus status) const {
-    return static_cast<std::size_t>(std::ranges::count_if(result.blocks, [&](const store::ResultBlock& block) {
-      return result.at(block).name == name && block.status == status;
-    }));
-  }
-
-  const test::TemporaryFolder folder_;
-  const std::string path_ = folder_ / "a.h5";
-  config::Experiment experiment_;
-  PlayedSweep job_;
-  std::set<std::string> too_large_;  // cases that do not fit on the machine, which a plan elsewhere does not know
-  std::string wrap_, said_;
-};
+// Returns the numbers that follow these words.
+std::vector<int> numbers_after(const std::string& words, const std::string& text) {
+  std::vector<int> found;
+  const std::regex wanted(words + "([0-9]+)");
+  for (std::sregex_iterator at(text.begin(), text.end(), wanted), end; at != end; ++at)
+    found.push_back(std::stoi((*at)[1]));
+  return found;
+}
 
 TEST_F(Rounds, ACaseRefusedAfterItsTimelineCostsNoOtherItsVerdict) {
   experiment_.measure.looks = {5, 8, 12};
@@ -262,62 +127,6 @@ TEST_F(Rounds, AFileIsResumedWhereMoreCasesFitButNotWhereFewerDo) {
   EXPECT_EQ(resumed({"micro_batch_size=2"}, {}), "");
   EXPECT_EQ(count_of(file(), "micro_batch_size=2", store::BlockStatus::ok), 0u);
   EXPECT_THAT(resumed({}, {"micro_batch_size=2"}), ::testing::HasSubstr("micro_batch_size=2 cannot run here: needs "));
-}
-
-// A file without the column `process` is of a time when every block had a process of its own.
-TEST_F(Rounds, OfAnOlderFileShareNoProcess) {
-  stop_a_sweep_that_shares();
-  store::Result older = file();
-  for (store::ResultBlock& block : older.blocks) block.process = -1;
-  store::write_result(path_, older);
-  session(true);
-  EXPECT_EQ(file().state, store::RunState::complete);
-  EXPECT_EQ(job_.shared, 0);
-}
-
-TEST_F(Rounds, ResumedUnderACommandShareNoProcess) {
-  stop_a_sweep_that_shares();
-  wrap_ = "nsys profile";
-  session(true);
-  EXPECT_EQ(job_.shared, 0);
-  const store::Result result = file();
-  std::set<std::int32_t> processes;
-  for (const int block : job_.measured)
-    EXPECT_TRUE(processes.insert(result.blocks[static_cast<std::size_t>(block)].process).second) << block;
-}
-
-// A sweep was killed after a block had failed in a shared process and had been repeated in one of its own.
-TEST_F(Rounds, AProcessThatIsSharedAgainAfterABlockAloneIsWarmedUpAgain) {
-  const std::int32_t alone = stop_a_sweep_that_shares().at(1);
-  store::Result sharing = file();
-  sharing.blocks[static_cast<std::size_t>(alone)].process = alone;
-  store::write_result(path_, sharing);
-  job_.warms_up = false;
-  session(true);
-  EXPECT_EQ(file().state, store::RunState::complete);
-  EXPECT_EQ(job_.warm_ups, 11 + 1);  // one in each of the rounds, and one more in the interrupted round
-  EXPECT_THAT(file().warnings, ::testing::Contains(::testing::EndsWith("it is cold")));
-}
-
-TEST_F(Rounds, BlocksThatAFailureMovedShareNoProcessWithEarlierOnesAfterAResumption) {
-  const std::vector<std::int32_t> second_round = stop_a_sweep_that_shares();
-  const store::Result sharing = file();
-  job_.fails = {sharing.at(sharing.blocks[static_cast<std::size_t>(second_round.at(1))]).name};
-  job_.stop_after = 3;  // the first block, the one that fails, and its repetition
-  session(true);
-  const store::Result left = file();
-  std::vector<std::int32_t> processes;
-  for (const std::int32_t i : second_round) processes.push_back(left.blocks[static_cast<std::size_t>(i)].process);
-  EXPECT_EQ(processes, (std::vector{5, second_round[1], second_round.at(2), second_round[2]}));
-}
-
-// Returns the numbers that follow these words.
-std::vector<int> numbers_after(const std::string& words, const std::string& text) {
-  std::vector<int> found;
-  const std::regex wanted(words + "([0-9]+)");
-  for (std::sregex_iterator at(text.begin(), text.end(), wanted), end; at != end; ++at)
-    found.push_back(std::stoi((*at)[1]));
-  return found;
 }
 
 // Settled cases stay settled. The control, which every look judges again, is not counted.
