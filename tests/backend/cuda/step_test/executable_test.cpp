@@ -135,7 +135,7 @@ TEST(CudaExecutable, TheFirstStepDoesNotWaitForItsInputs) {
 // The ranks prepare their kernels for unequally long before the rehearsal, and NCCL connects in it: all of this belongs
 // to the start of a block, not to a step.
 TEST(CudaExecutable, TheStartMayTakeLongerThanAStep) {
-  const program::Layout layout = layout_of(1, 1, 2);
+  const program::Layout layout = test::layout_of(1, 1, 2);
   fake::Settings devices;
   devices.device_count = layout.ranks();
   fake::reset(devices);
