@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -109,18 +108,26 @@ Descriptor create(const std::string& path, const std::string& lock, const Owner&
   fail("{} cannot be written there: creating {} failed: {}", path, lock, std::strerror(error));
 }
 
-// Removes a stale lock. Other processes may try the same, so it is first moved to a unique name that no other process
-// touches. If that was not the stale lock but a new one, it is put back.
+// Removes a stale lock. Other processes may try the same, so the one that creates the claim, a file named for the stale
+// lock's token, does it. As tokens never come back, the lock that it reads then is the stale one until it removes it.
 void remove_stale(const std::string& path, const std::string& lock, const Found& stale, const Owner& self) {
-  const std::string own = beside(path, ".", "." + self.token + ".lock");
-  if (std::rename(lock.c_str(), own.c_str()) != 0) {
-    if (errno == ENOENT) return;
-    fail("{} was left by {}, who is gone, and cannot be removed: {}; `rm {}` frees the file", lock,
-         describe(lock, stale), std::strerror(errno), shell_word(lock));
+  const std::string claim = beside(path, ".", "." + stale.owner->token + ".lock");
+  if (!create(path, claim, self)) {
+    const Found claimed = read_lock(claim);
+    if (claimed.owner && is_stale(*claimed.owner, self)) {
+      remove_stale(path, claim, claimed, self);  // of a process that was killed here
+    } else {
+      wait_a_moment();
+    }
+    return;
   }
-  if (!read_lock(own).is_of(stale.owner->token) && link(own.c_str(), lock.c_str()) != 0 && errno != EEXIST)
-    std::rename(own.c_str(), lock.c_str());
-  unlink(own.c_str());
+  const bool removed = !read_lock(lock).is_of(stale.owner->token) || unlink(lock.c_str()) == 0 || errno == ENOENT;
+  const int error = errno;
+  unlink(claim.c_str());
+  if (!removed) {
+    fail("{} was left by {}, who is gone, and cannot be removed: {}; `rm {}` frees the file", lock,
+         describe(lock, stale), std::strerror(error), shell_word(lock));
+  }
 }
 
 }  // namespace
@@ -160,7 +167,10 @@ std::optional<Owner> parse_owner(const std::string& line) {
   Owner owner{text("token"), text("user"),    text("host"),      text("boot"),
               number("pid"), number("start"), text("slurm_job"), number("slurm_restarts"),
               text("since")};
-  return print_owner(owner) == line ? std::optional(owner) : std::nullopt;
+  // The token becomes a part of a file's name.
+  const bool is_ours = print_owner(owner) == line && !owner.token.empty() &&
+                       owner.token.find_first_not_of("0123456789abcdef") == std::string::npos;
+  return is_ours ? std::optional(owner) : std::nullopt;
 }
 
 std::string describe(const Owner& owner) {
@@ -179,7 +189,7 @@ Process process_of(const Owner& owner, const Owner& self) {
 
 std::unique_ptr<Lock> Lock::take(const std::string& path, const Owner& self) {
   const std::string result = resolved(path), lock = lock_of(result);
-  constexpr int tries = 20;
+  constexpr int tries = 200;  // ten seconds for another process to remove a stale lock
   for (int i = 0; i < tries; ++i) {
     if (Descriptor file = create(result, lock, self))
       return std::unique_ptr<Lock>(new Lock(result, lock, self, std::move(file)));
@@ -201,12 +211,9 @@ Lock::~Lock() {
 }
 
 void Lock::require() const {
-  for (int i = 0; i < tries_to_read; ++i) {  // a process that moved it by mistake puts it back at once
-    const Found found = read_lock(lock_);
-    if (found.is_of(self_.token)) return;
-    if (found.is_there) fail("{} was taken over by {}: this sweep stops", path_, describe(lock_, found));
-    wait_a_moment();
-  }
+  const Found found = read_lock(lock_);
+  if (found.is_of(self_.token)) return;
+  if (found.is_there) fail("{} was taken over by {}: this sweep stops", path_, describe(lock_, found));
   fail("{} was removed or renamed, so {} is no longer this sweep's: it stops; --resume continues the file", lock_,
        path_);
 }
