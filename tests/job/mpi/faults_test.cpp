@@ -78,7 +78,7 @@ TEST(Faults, AStepMayTakeNearlyItsDeadline) {
 
 // As with the results of a large collective.
 TEST(Faults, LookingThroughBuffersMayTakeLongerThanAStep) {
-  Launched job(2, "steps=6 step=1", "FAKE_SLOW_CHECK=14");
+  Launched job(2, "steps=6 step=2", "FAKE_SLOW_CHECK=14");
   ASSERT_TRUE(job.wait()) << job.output();
   EXPECT_THAT(job.output(), HasSubstr("block 0 ok true"));
 }
@@ -184,7 +184,7 @@ TEST(Frozen, ASecondSignalNeedsNobodyElse) {
 
 // Rank 0 while it is busy elsewhere, and all ranks: Ctrl-Z, a batch system that suspends jobs, a sleeping laptop.
 TEST(Frozen, NeitherABusyRankNorASuspendedJobIs) {
-  Launched job(3, "blocks=2 steps=300 step=10000 pause=20");
+  Launched job(3, "blocks=2 steps=1500 step=1000 pause=20");
   ASSERT_TRUE(job.says("begin 0")) << job.output();
   ASSERT_TRUE(test::wait_until([&] { return job.processes("worker").size() == 3; }));
   const std::vector<pid_t> all = job.processes("");
@@ -198,7 +198,7 @@ TEST(Frozen, NeitherABusyRankNorASuspendedJobIs) {
 
 // A launcher that is suspended stops its own processes, but not the workers, which have process groups of their own.
 TEST(Frozen, WhileSupervisorsAreStoppedNoDeadlineOfAStepPasses) {
-  Launched job(2, "steps=1500 step=1");
+  Launched job(2, "steps=1500 step=2");
   ASSERT_TRUE(job.says("begin 0")) << job.output();
   ASSERT_TRUE(test::wait_until([&] { return job.processes("worker").size() == 2; }));
   std::this_thread::sleep_for(std::chrono::milliseconds(400));  // then they run steps
