@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/text.h"
 #include "bench_job.h"
@@ -120,14 +123,23 @@ TEST(LoadStage, RanksInNoOrderAreLeftOut) {
   EXPECT_TRUE(job.requests.empty());
 }
 
-TEST(LoadStage, LinksFarBelowTheirPortsAreAWarning) {
-  test::GpuJob job(2, 1);
+// Nodes with this GPU and these active ports: adapter and rate.
+std::vector<Node> nodes_with(const test::GpuJob& job, const std::string& device,
+                             const std::vector<std::pair<std::string, std::string>>& ports) {
   std::vector<Node> nodes = nodes_of(job);
   for (Node& node : nodes) {
-    node.facts.set("gpu/0000:10:00.0/device", "0x2330");
-    node.facts.set("port/mlx5_0/1/state", "ACTIVE");
-    node.facts.set("port/mlx5_0/1/rate", "400 Gb/sec (4X NDR)");
+    node.facts.set("gpu/0000:10:00.0/device", device);
+    for (const auto& [adapter, rate] : ports) {
+      node.facts.set(fmt::format("port/{}/1/state", adapter), "ACTIVE");
+      node.facts.set(fmt::format("port/{}/1/rate", adapter), rate);
+    }
   }
+  return nodes;
+}
+
+TEST(LoadStage, LinksFarBelowTheirPortsAreAWarning) {
+  test::GpuJob job(2, 1);
+  const std::vector<Node> nodes = nodes_with(job, "0x2330", {{"mlx5_0", "400 Gb/sec (4X NDR)"}});
   const Bench bench{job, nodes, config::BackendKind::cuda, ""};
   EXPECT_EQ(told(run_load_stage(bench, nullptr)), Lines{});
   job.link_bytes_per_s.assign(2, 12e9);
@@ -138,15 +150,8 @@ TEST(LoadStage, LinksFarBelowTheirPortsAreAWarning) {
 
 TEST(LoadStage, PortsThatNcclIsToLeaveOutCarryNothing) {
   test::GpuJob job(2, 1);
-  std::vector<Node> nodes = nodes_of(job);
-  for (Node& node : nodes) {
-    node.facts.set("gpu/0000:10:00.0/device", "0x2330");
-    for (const auto& [adapter, rate] :
-         {std::pair{"mlx5_0", "100 Gb/sec (4X EDR)"}, {"mlx5_1", "400 Gb/sec (4X NDR)"}}) {
-      node.facts.set(fmt::format("port/{}/1/state", adapter), "ACTIVE");
-      node.facts.set(fmt::format("port/{}/1/rate", adapter), rate);
-    }
-  }
+  std::vector<Node> nodes =
+      nodes_with(job, "0x2330", {{"mlx5_0", "100 Gb/sec (4X EDR)"}, {"mlx5_1", "400 Gb/sec (4X NDR)"}});
   const Bench bench{job, nodes, config::BackendKind::cuda, ""};
   job.link_bytes_per_s.assign(2, 12e9);
   EXPECT_THAT(told(run_load_stage(bench, nullptr)), ElementsAre(HasSubstr("24 % of what their ports carry")));
@@ -157,12 +162,7 @@ TEST(LoadStage, PortsThatNcclIsToLeaveOutCarryNothing) {
 // The trays of a rack are joined by NVLink.
 TEST(LoadStage, WhatIsFasterThanThePortsIsNoShareOfThem) {
   test::GpuJob job(2, 1);
-  std::vector<Node> nodes = nodes_of(job);
-  for (Node& node : nodes) {
-    node.facts.set("gpu/0000:10:00.0/device", "0x2941");
-    node.facts.set("port/mlx5_0/1/state", "ACTIVE");
-    node.facts.set("port/mlx5_0/1/rate", "400 Gb/sec (4X NDR)");
-  }
+  const std::vector<Node> nodes = nodes_with(job, "0x2941", {{"mlx5_0", "400 Gb/sec (4X NDR)"}});
   const Bench bench{job, nodes, config::BackendKind::cuda, ""};
   for (const auto& [rate, is_of_ports] : {std::pair{48e9, true}, {700e9, false}}) {
     job.link_bytes_per_s.assign(2, rate);
