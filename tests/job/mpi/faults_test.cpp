@@ -78,7 +78,7 @@ TEST(Faults, AStepMayTakeNearlyItsDeadline) {
 
 // As with the results of a large collective.
 TEST(Faults, LookingThroughBuffersMayTakeLongerThanAStep) {
-  Launched job(2, "steps=6 step=2", "FAKE_SLOW_CHECK=14");
+  Launched job(2, "steps=6 step=2", "FAKE_SLOW_CHECK=24");
   ASSERT_TRUE(job.wait()) << job.output();
   EXPECT_THAT(job.output(), HasSubstr("block 0 ok true"));
 }
@@ -204,7 +204,7 @@ TEST(Frozen, WhileSupervisorsAreStoppedNoDeadlineOfAStepPasses) {
   std::this_thread::sleep_for(std::chrono::milliseconds(400));  // then they run steps
   const std::vector<pid_t> supervisors = job.supervisors();
   for (const pid_t pid : supervisors) ::kill(pid, SIGSTOP);
-  std::this_thread::sleep_for(std::chrono::seconds(4));
+  std::this_thread::sleep_for(std::chrono::seconds(5));
   for (const pid_t pid : supervisors) ::kill(pid, SIGCONT);
   ASSERT_TRUE(job.wait()) << job.output();
   EXPECT_THAT(job.output(), HasSubstr("block 0 ok true"));
