@@ -238,6 +238,21 @@ TEST_F(Locks, OfManyAtOnceOneHoldsIt) {
   }
 }
 
+// The claim to remove a stale lock may be left by a process that was killed before it removed the lock.
+TEST_F(Locks, AKilledTakerKeepsNobodyOut) {
+  {
+    OtherProcess dead({}, holder, path_);
+    ASSERT_EQ(dead.line(), "held");
+  }
+  Owner taker = *parse_owner(test::text_of(lock_));
+  const std::string claim = folder_ / (".r.h5." + taker.token + ".lock");
+  taker.token = "0123456789abcdef";
+  std::ofstream(claim) << print_owner(taker);
+  const auto lock = Lock::take(path_);
+  lock->require();
+  EXPECT_EQ(entries(), std::vector<std::string>{"r.h5.lock"});
+}
+
 TEST_F(Locks, APlaceThatCannotBeWrittenIsNamed) {
   EXPECT_THAT(refusal("/proc/r.h5"), HasSubstr("/proc/r.h5 cannot be written there: creating /proc/r.h5.lock failed"));
   EXPECT_THAT(refusal(folder_ / "missing/r.h5"), HasSubstr("No such file or directory"));
