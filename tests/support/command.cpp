@@ -30,15 +30,24 @@ void nap() {
   std::this_thread::sleep_for(std::chrono::milliseconds(10));
 }
 
+// Returns a numeric field of /proc/PID/stat after the state: 0 for the parent, 2 for the session. -1 if it is gone.
+pid_t stat_field(const std::string& pid, int index) {
+  const std::string stat = text_of("/proc/" + pid + "/stat");
+  std::istringstream fields(stat.substr(std::min(stat.size(), stat.rfind(')') + 3)));
+  pid_t value = -1;
+  for (int i = 0; i <= index && fields >> value; ++i) continue;
+  return fields ? value : -1;
+}
+
 }  // namespace
 
 Command::Command(const std::string& shell) {
   static std::atomic<int> counter{0};
   tag_ = "t" + std::to_string(getpid()) + "_" + std::to_string(counter++);
   const std::string line = "cd '" + source_dir() + "' && exec env HARNESS_TEST_TAG=" + tag_ + " " + shell;
-  pid_ = fork();
+  pid_ = session_ = fork();
   if (pid_ == 0) {
-    setpgid(0, 0);
+    setsid();
     dup2(open("/dev/null", O_RDONLY), 0);
     dup2(open(out_file_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 1);
     dup2(open(err_file_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 2);
@@ -80,6 +89,8 @@ std::vector<pid_t> Command::tagged(const std::string& argument) const {
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     const std::string name = entry.path().filename();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    // The other files of a process of idle priority cannot be read while it waits for a CPU inside fork or mmap.
+    if (stat_field(name, 2) != session_) continue;
     if (text_of(entry.path() / "environ").find("HARNESS_TEST_TAG=" + tag_ + '\0') == std::string::npos) continue;
     const std::string line = text_of(entry.path() / "cmdline");
     const std::size_t first = line.find('\0');
@@ -91,11 +102,7 @@ std::vector<pid_t> Command::tagged(const std::string& argument) const {
   // Between fork and exec, a child still shows its parent's command line.
   const std::vector<pid_t> all = found;
   std::erase_if(found, [&](pid_t pid) {
-    const std::string stat = text_of("/proc/" + std::to_string(pid) + "/stat");
-    const std::size_t end = stat.rfind(')');
-    if (argument.empty() || end == std::string::npos) return false;
-    const pid_t parent = std::atoi(stat.c_str() + end + 4);
-    return std::find(all.begin(), all.end(), parent) != all.end();
+    return !argument.empty() && std::find(all.begin(), all.end(), stat_field(std::to_string(pid), 0)) != all.end();
   });
   return found;
 }

@@ -14,7 +14,7 @@ struct Outcome {
   std::string out, err;
 };
 
-/// A running shell command, in its own process group, with a unique HARNESS_TEST_TAG.
+/// A running shell command, in its own session, with a unique HARNESS_TEST_TAG.
 class Command {
  public:
   explicit Command(const std::string& shell);
@@ -38,7 +38,7 @@ class Command {
   std::string err_so_far() const;
 
  private:
-  pid_t pid_ = -1;
+  pid_t pid_ = -1, session_ = -1;
   std::string tag_;
   const TemporaryFolder outputs_;
   const std::string out_file_ = outputs_ / "out", err_file_ = outputs_ / "err";
