@@ -322,7 +322,7 @@ TEST_F(ResultFileTest, EveryTableIsReadBackWhole) {
   plan_.operations = {{1, 2, 1, "all_reduce", "data", "backward", "bucket", "data", 7, 0, 1e6, 0.5}};
   plan_.points = {{1, "all_reduce", 5, 4096, 1.5, 1e9, "given", "qkv, forward", 7}};
   plan_.gradients = {{1, 0.5, 0.25}};
-  plan_.nccl_calls = {{1, "AllReduce", "Ring", "LL", 4096, 3, 0, 7}};
+  plan_.nccl_calls = {{{"AllReduce", 4096, "Ring", "LL", 0, 7, 3}, 1}};
   plan_.nccl_facts = {{1, "version", "2.28"}};
   plan_.tuning = {{"a", "b"}};
   plan_.timeline = {interval(0, "first"), interval(0, "second"), interval(2, "third")};
