@@ -10,10 +10,6 @@
 namespace harness {
 namespace {
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
 // Converts to lower case, with _ between the parts of a name; a value behind = belongs to the last part.
 std::string plain(std::string_view name) {
   std::string text = lower(name);

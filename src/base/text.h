@@ -72,6 +72,9 @@ struct Character {
 /// Returns the character that begins at byte `at` of `text`.
 Character character_at(std::string_view text, std::size_t at);
 
+constexpr bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 /// Whether a byte continues a character that began before it.
 constexpr bool continues_character(char byte) {
   return (static_cast<unsigned char>(byte) & 0xc0u) == 0x80u;

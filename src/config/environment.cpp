@@ -29,7 +29,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 9> refused{
      {"OMP_NUM_THREADS", "harness sets it; use the variable threads instead"}}};
 
 void check_name(std::string_view name) {
-  if (name.empty() || !has_only(name, "_") || std::isdigit(static_cast<unsigned char>(name.front())) != 0) {
+  if (name.empty() || !has_only(name, "_") || is_digit(name.front())) {
     fail(
         "found {}; the name of an environment variable consists of letters, digits and '_' and does not begin with a "
         "digit",

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <chrono>
 #include <condition_variable>
 #include <limits>
@@ -20,8 +19,7 @@ namespace harness::machine {
 namespace {
 
 bool is_number(std::string_view text) {
-  return !text.empty() && text.size() < 6 &&
-         std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; });
+  return !text.empty() && text.size() < 6 && std::ranges::all_of(text, is_digit);
 }
 
 // nvidia0, nvidia1, …; not nvidiactl or nvidia-uvm.

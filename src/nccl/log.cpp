@@ -18,10 +18,6 @@ constexpr std::size_t max_warnings = 20, max_value_length = 1024;  // NCCL cuts 
 
 using Text = std::string_view;
 
-bool digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
 // Results hold printable ASCII, whatever bytes the log has.
 std::string plain(Text text) {
   std::string out(text.substr(0, max_value_length));
@@ -174,7 +170,7 @@ bool LogReader::connection(Text message) {
     bool through_peer = false;
     for (std::size_t i = 0; i < path.size(); ++i) {
       // "(2)" after the device is the rank that owns it. Keeps "(PCI)" after GDRDMA.
-      if (path[i] == '(' && i + 1 < path.size() && digit(path[i + 1])) {
+      if (path[i] == '(' && i + 1 < path.size() && is_digit(path[i + 1])) {
         const auto close = path.find(')', i);
         if (close == Text::npos) break;
         through_peer = true;
@@ -218,7 +214,7 @@ bool LogReader::network(Text message) {
       const Text word = rest.substr(0, rest.find(' '));
       rest.remove_prefix(std::min(word.size() + 1, rest.size()));
       const auto close = word.find(']');
-      if (!word.starts_with('[') || close == Text::npos || word.size() < 2 || !digit(word[1])) continue;
+      if (!word.starts_with('[') || close == Text::npos || word.size() < 2 || !is_digit(word[1])) continue;
       Text device = word.substr(close + 1);
       if (!ib) device = device.substr(0, device.find(':'));  // the address adds nothing to the name
       if (!devices.empty()) devices += ' ';
@@ -248,7 +244,7 @@ bool LogReader::communicator(Text message) {
     std::string value(message);
     for (auto at = value.find(" channels"); at != std::string::npos; at = value.find(" channels", at))
       value.erase(at, 9);
-    if (digit(value.front())) fact("channels", value);
+    if (is_digit(value.front())) fact("channels", value);
   } else {
     return false;
   }
