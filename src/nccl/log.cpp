@@ -318,11 +318,6 @@ Observed LogReader::finish() {
   return observed;
 }
 
-std::string Observed::fact(std::string_view name) const {
-  const auto row = std::ranges::find(facts, name, &std::pair<std::string, std::string>::first);
-  return row == facts.end() ? std::string() : row->second;
-}
-
 bool is_virtual_interface(std::string_view name) {
   static constexpr std::array<Text, 31> beginnings{
       "docker", "podman",       "virbr",     "vnet", "veth",   "lxc",     "lxd",   "incus",

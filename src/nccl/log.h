@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/text.h"
 
 namespace harness::nccl {
 
@@ -42,11 +43,11 @@ struct Observed {
   ///   pxn                    number of sending connections through another GPU's network device
   ///   NCCL_X                 the value that NCCL reports for its environment variable: "4194304"
   ///   refused NCCL_X         NCCL's message when it rejected the value
-  std::vector<std::pair<std::string, std::string>> facts;
+  NameValues facts;
   std::vector<std::string> warnings;  // WARN lines without their prefix, each once, the first 20
 
   /// The value of a fact, "" if there is none.
-  std::string fact(std::string_view name) const;
+  std::string fact(std::string_view name) const { return value_of(facts, name); }
 };
 
 inline constexpr std::string_view fact_separator = " | ";
