@@ -163,11 +163,11 @@ Field measured_field(MeasuredCurves& m, Problems& problems) {
   const auto communication = [&m](const std::string& name) -> Curve& { return m.communications[name]; };
   fields.push_back(Field::scalar("ranks", whole_into(m.ranks, 1, most_counted)));
   fields.push_back(curves("communications", true, communication));
-  return Field::section("measured", std::move(fields));
+  return Field::section("measured", fields);
 }
 
-Field needed(std::string key, Field::Parse parse) {
-  return Field::scalar(std::move(key), std::move(parse)).required();
+Field needed(const std::string& key, const Field::Parse& parse) {
+  return Field::scalar(key, parse).required();
 }
 
 std::vector<Field> software_fields(Software& s, const BackendKind& backend, Problems& problems) {

@@ -85,47 +85,39 @@ void read_field(Problems& problems, const YamlNode& value, const std::string& pa
 
 }  // namespace
 
-Field Field::scalar(std::string key, Parse parse, std::string help, std::string allowed, std::string fallback) {
-  return {{std::move(key), std::move(help), std::move(allowed), std::move(fallback)}, std::move(parse)};
+Field Field::scalar(const std::string& key, const Parse& parse, const std::string& help, const std::string& allowed,
+                    const std::string& fallback) {
+  return {{key, help, allowed, fallback}, parse};
 }
 
-Field Field::choice(std::string key, Parse parse, std::string help, std::vector<std::string> words,
-                    std::string fallback) {
-  Field field = scalar(std::move(key), std::move(parse), std::move(help), join(words, ", "), std::move(fallback));
-  field.about.choices = {std::move(words), true};
+Field Field::choice(const std::string& key, const Parse& parse, const std::string& help,
+                    const std::vector<std::string>& words, const std::string& fallback) {
+  Field field = scalar(key, parse, help, join(words, ", "), fallback);
+  field.about.choices = {words, true};
   return field;
 }
 
-Field Field::truth(std::string key, bool& place, std::string help) {
-  return choice(std::move(key), truth_into(place), std::move(help), true_false, place ? "true" : "false");
+Field Field::truth(const std::string& key, bool& place, const std::string& help) {
+  return choice(key, truth_into(place), help, true_false, place ? "true" : "false");
 }
 
-Field Field::list(std::string key, Parse parse, std::string allowed, std::string help, std::string fallback) {
-  return {{std::move(key), std::move(help), std::move(allowed), std::move(fallback), false, Takes::list},
-          std::move(parse)};
+Field Field::list(const std::string& key, const Parse& parse, const std::string& allowed) {
+  return {{key, "", allowed, "", false, Takes::list}, parse};
 }
 
-Field Field::section(std::string key, std::vector<Field> inside, std::string help, std::string allowed,
-                     std::string fallback, Read check) {
-  return {{std::move(key), std::move(help), std::move(allowed), std::move(fallback), false, Takes::map},
-          {},
-          std::move(inside),
-          std::move(check)};
+Field Field::section(const std::string& key, const std::vector<Field>& inside, const std::string& help,
+                     const std::string& allowed, const std::string& fallback, const Read& check) {
+  return {{key, help, allowed, fallback, false, Takes::map}, {}, inside, check};
 }
 
-Field Field::sections(std::string key, std::vector<Field> inside, std::string help, Read check) {
-  return {{std::move(key), std::move(help), "a map, or a list of maps", "none", false, Takes::map_or_maps},
-          {},
-          std::move(inside),
-          std::move(check)};
+Field Field::sections(const std::string& key, const std::vector<Field>& inside, const std::string& help,
+                      const Read& check) {
+  return {{key, help, "a map, or a list of maps", "none", false, Takes::map_or_maps}, {}, inside, check};
 }
 
-Field Field::other(std::string key, Takes takes, Read read, std::string help, std::string allowed,
-                   std::string fallback) {
-  return {{std::move(key), std::move(help), std::move(allowed), std::move(fallback), false, takes},
-          {},
-          {},
-          std::move(read)};
+Field Field::other(const std::string& key, Takes takes, const Read& read, const std::string& help,
+                   const std::string& allowed, const std::string& fallback) {
+  return {{key, help, allowed, fallback, false, takes}, {}, {}, read};
 }
 
 Field Field::required(bool needed) && {
@@ -133,8 +125,8 @@ Field Field::required(bool needed) && {
   return std::move(*this);
 }
 
-Field Field::or_words(std::vector<std::string> words) && {
-  about.choices.words = std::move(words);
+Field Field::or_words(const std::vector<std::string>& words) && {
+  about.choices.words = words;
   return std::move(*this);
 }
 

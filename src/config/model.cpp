@@ -250,9 +250,9 @@ Field model_field(const YamlNode* given, Model& model, Problems& problems) {
       problems.add(theta->place, dotted(key, theta->key), "rope_theta goes with positions: rotary");
     if (model.name.empty() || model.resolved() != model_preset(model.name)->resolved()) model.name = "custom";
   };
-  Field field = Field::section("model", std::move(inside),
-                               "a preset, or layers, hidden, heads, vocab and sequence; required for gpt",
-                               presets_in_words, "", check);
+  Field field =
+      Field::section("model", inside, "a preset, or layers, hidden, heads, vocab and sequence; required for gpt",
+                     presets_in_words, "", check);
   field.about.takes = Takes::name_or_map;
   field.parse = preset;
   return field;
