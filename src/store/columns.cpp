@@ -24,9 +24,7 @@ Column& model_attribute(Columns<Result>& c, const char* name, Access access) {
   if constexpr (std::is_enum_v<Value>) {
     std::vector<std::string> words;
     for (const auto& choice : config::words_for(Value{})) words.emplace_back(choice.first);
-    return c.word(name, access, std::move(words));
-  } else if constexpr (std::is_same_v<Value, bool>) {
-    return c.flag(name, access);
+    return c.word(name, access, words);
   } else {
     return c.number(name, access, known_amount);
   }
@@ -45,7 +43,7 @@ void list_columns(Columns<Result>& c) {
   c.number("rounds", &R::rounds, between(0, most_rounds));
   c.number("warmup_steps", &R::warmup_steps, between(0, most_steps));
   c.number("steps", &R::steps, between(0, most_steps));
-  c.bits("seed", &R::seed);
+  c.number("seed", &R::seed, {});
   c.number("smallest_effect", &R::smallest_effect, known_amount);
   c.text("interval", &R::interval).came_later();
   c.number("confidence", &R::confidence, between(0, 1)).came_later();

@@ -22,7 +22,7 @@ using hdf5::Element;
 using hdf5::Kind;
 
 template <class Row>
-void create_table(hdf5::File& file, const Table& table, const std::vector<Row>& known, const Columns<Row>& columns,
+void create_table(hdf5::File& file, const Table& table, const std::vector<Row>& known, const ColumnList& columns,
                   std::size_t blocks) {
   std::vector<Row> of_blocks;
   if (table.by_block) {
@@ -30,7 +30,7 @@ void create_table(hdf5::File& file, const Table& table, const std::vector<Row>& 
     of_blocks.resize(blocks);
   }
   const std::vector<Row>& rows = table.by_block ? of_blocks : known;
-  const RowFormat format = format_for(columns.list(), span_of(rows));
+  const RowFormat format = format_for(columns, span_of(rows));
   Dataset dataset = file.create_dataset(table.path, format.element, {rows.size()}, nullptr);
   write_rows(dataset, format, span_of(rows), 0);
 }
@@ -56,7 +56,7 @@ void create_matrix(hdf5::File& file, const std::string& path, const std::vector<
 }
 
 void write_attributes(hdf5::File& file, const Result& result) {
-  for (const Column& column : columns_of<Result>().list()) {
+  for (const Column& column : columns_of<Result>()) {
     if (column.kind == Kind::text) {
       file.set_attribute("/run", column.name, std::get<std::string>(column.get(&result)));
     } else {
@@ -194,7 +194,7 @@ class Hdf5ResultFile final : public ResultFile {
     Dataset table = file_.dataset(path, 1);
     if (at < 0 || std::cmp_greater_equal(at, table.rows()))
       fail("result file: there is no row {} in {}, which has {} rows", at, path, table.rows());
-    const RowFormat format = format_in(table, columns_of<Row>(variables...).list());
+    const RowFormat format = format_in(table, columns_of<Row>(variables...));
     write_rows(table, format, span_of(row), static_cast<std::size_t>(at));
   }
 
@@ -217,13 +217,13 @@ std::int64_t most_bytes(const Result& plan, const TimelineRows& expected) {
   const std::int64_t blocks = std::ssize(plan.blocks), cases = std::ssize(plan.cases);
   const std::int64_t steps = std::int64_t{plan.warmup_steps} + plan.steps, ranks = plan.ranks;
   std::int64_t bytes = objects + blocks * steps * (2 + ranks) * 4;
-  each_table(plan, [&]<class Row>(const Table& table, const std::vector<Row>& rows, const Columns<Row>& columns) {
+  each_table(plan, [&]<class Row>(const Table& table, const std::vector<Row>& rows, const ColumnList& columns) {
     std::int64_t count = table.by_block ? blocks : std::ssize(rows);
     // These are known once the cases are: a row for each rank.
     if (std::is_same_v<Row, ResultRole> || std::is_same_v<Row, ResultSplit>) count = cases * ranks;
     if (std::is_same_v<Row, ResultInterval>) count += expected.intervals;
     if (std::is_same_v<Row, ResultTotal>) count += expected.totals;
-    bytes += count * static_cast<std::int64_t>(format_for(columns.list(), span_of(rows)).element.bytes);
+    bytes += count * static_cast<std::int64_t>(format_for(columns, span_of(rows)).element.bytes);
   });
   bytes += cases * (sayings + texts * std::ssize(plan.variables)) + ranks * texts;
   bytes += static_cast<std::int64_t>(ResultFile::most_warnings * warning_bytes);

@@ -104,19 +104,12 @@ void require_within_bounds(const ColumnList& columns, std::string_view sort, std
 }
 
 RowFormat format_for(const ColumnList& columns, RowSpan rows) {
-  std::vector<std::size_t> lengths;
-  Element plain;
-  for (const Column& column : columns) {
-    lengths.push_back(length_for(column, rows));
-    plain.add(column.name, column.kind, lengths.back());
-  }
   RowFormat format{{}, columns};
-  for (std::size_t i = 0; i < columns.size(); ++i) {
-    const std::size_t missing = columns[i].size.stretch ? std::bit_ceil(plain.bytes) - plain.bytes : 0;
-    if (format.element.find(columns[i].name) != nullptr) {
-      fail("a result table would have two columns named '{}'", columns[i].name);
-    }
-    format.element.add(columns[i].name, columns[i].kind, lengths[i] + missing);
+  Element& row = format.element;
+  for (const Column& column : columns) {
+    if (row.find(column.name) != nullptr) fail("a result table would have two columns named '{}'", column.name);
+    const std::size_t length = length_for(column, rows);
+    row.add(column.name, column.kind, column.size.stretch ? std::bit_ceil(row.bytes + length) - row.bytes : length);
   }
   return format;
 }
