@@ -28,10 +28,9 @@ std::string plain(Text text) {
 
 // Returns a word of the log in the spelling of NCCL_ALGO and NCCL_PROTO: the log has numbers until 2.23
 // (src/include/nccl_common.h), and capitals such as NVLS_TREE from 2.24 (ncclAlgoToString). Keeps other words.
-std::string spelled(Text word, std::span<const Text> names) {
+std::string spelled(Text word, Elements names) {
   std::size_t number = names.size();
-  if (Cursor cursor{word}; cursor.integer(number) && cursor.rest.empty() && number < names.size())
-    return std::string(names[number]);
+  if (Cursor cursor{word}; cursor.integer(number) && cursor.rest.empty() && number < names.size()) return names[number];
   const std::string joined = replaced(word, {{'_', ""}});
   const auto found = std::ranges::find_if(names, [&](Text name) { return same_word(name, joined); });
   return std::string(found == names.end() ? word : *found);
