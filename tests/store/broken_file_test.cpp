@@ -212,7 +212,7 @@ TEST_F(BrokenFile, AFifoIsNotWaitedFor) {
   const std::string fifo = folder_ / "fifo";
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
   EXPECT_THAT(test::error_of([&] { read_result(fifo); }), HasSubstr("is not a regular file"));
-  EXPECT_THAT(test::error_of([&] { ResultFile::reopen(fifo); }), HasSubstr("is not a regular file"));
+  EXPECT_THAT(test::error_of([&] { ResultFile{fifo}; }), HasSubstr("is not a regular file"));
 }
 
 }  // namespace
