@@ -98,10 +98,8 @@ Field::Parse range(CalibratedRange& into) {
 // A list of "{flop: 37748736, time: 250 us}", or of bytes. `rises`: makes larger sizes take no less time, despite
 // scatter in the measured points.
 void read_curve(const YamlNode& node, const std::string& key, bool rises, Curve& curve, Problems& problems) {
-  if (node.kind != YamlNode::Kind::sequence || node.children.empty()) {
-    problems.add(node.place, key, "expected a list of points, such as [{bytes: 4096, time: 12 us}]");
-    return;
-  }
+  if (node.kind != YamlNode::Kind::sequence || node.children.empty())
+    return problems.add(node.place, key, "expected a list of points, such as [{bytes: 4096, time: 12 us}]");
   std::vector<CurvePoint> points;
   for (const YamlNode& child : node.children) {
     CurvePoint point;

@@ -129,12 +129,10 @@ std::vector<Field> experiment_fields(const YamlNode& root, Experiment& e, Cost& 
 void check_faults(const YamlNode& root, const Experiment& e, Problems& problems) {
   const YamlNode* given = root.find("faults");
   if (problems.concern("backend") || problems.concern("faults")) return;
-  if (given != nullptr && !traits_of(e.backend).predicts()) {
-    problems.add(given->key_place, "faults",
-                 fmt::format("backend {} measures a cluster as it is; faults are for predictions (backend: sim)",
-                             name_of(e.backend)));
-    return;
-  }
+  if (given != nullptr && !traits_of(e.backend).predicts())
+    return problems.add(given->key_place, "faults",
+                        fmt::format("backend {} measures a cluster as it is; faults are for predictions (backend: sim)",
+                                    name_of(e.backend)));
   std::set<Fault> named;
   const auto add = [&](const Settings& s) {
     if (print_mended(s.mended) != "all") named.insert(s.mended.begin(), s.mended.end());

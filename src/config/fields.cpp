@@ -27,10 +27,8 @@ void report_unknown(Problems& problems, const YamlNode& child, const std::string
                     std::span<const std::string> allowed, std::span<const std::string> known_elsewhere, bool first) {
   std::string shown = quote(child.key);
   shown = shown.substr(1, shown.size() - 2);
-  if (child.key == "<<") {
-    problems.add(child.key_place, dotted(prefix, shown), "merge keys are not supported: write the keys out");
-    return;
-  }
+  if (child.key == "<<")
+    return problems.add(child.key_place, dotted(prefix, shown), "merge keys are not supported: write the keys out");
   std::string advice;
   if (const std::string known = known_elsewhere_as(child.key); !known.empty()) {
     advice = "; " + known;
