@@ -40,13 +40,9 @@ std::set<Fault> parse_mended(std::string_view text) {
   return mended;
 }
 
-void parse_socket(double& bytes_per_s, std::string_view text) {
-  const bool is_word = text.find_first_of("0123456789") == std::string_view::npos;
-  if (!is_word) {
-    bytes_per_s = parse_bandwidth(text);
-  } else {
-    bytes_per_s = parse_bool(text) ? usual_socket_bytes_per_s : 0;
-  }
+double parse_socket(std::string_view text) {
+  if (text.find_first_of("0123456789") != std::string_view::npos) return parse_bandwidth(text);
+  return parse_bool(text) ? usual_socket_bytes_per_s : 0;
 }
 
 constexpr int max_place = (1 << 20) - 1;
@@ -111,7 +107,7 @@ Field faults_field(Faults& faults, Problems& problems) {
   const auto share = [](const char* key, double& into, const char* help) {
     return Field::scalar(key, share_into(into), help, "a share such as 50 %").required();
   };
-  const auto socket = [&](auto text) { parse_socket(faults.socket_bytes_per_s, text); };
+  const auto socket = [&](auto text) { faults.socket_bytes_per_s = parse_socket(text); };
   return Field::section(
       "faults",
       {Field::sections("slow_gpu",

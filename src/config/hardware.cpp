@@ -139,19 +139,15 @@ bool Hardware::is(std::string_view device) const {
 
 std::optional<Hardware> read_hardware(const std::string& text, const Place& place, const std::string& config_path,
                                       Problems& problems) {
-  fs::path path;
-  const auto find_it = [&](std::string_view) {
-    try {
-      path = find_data_file(hardware_folder, text, config_path);
-    } catch (const Error& e) {
-      fail(
-          "{}. For another GPU or machine copy one of these files and fill in what its data sheet says "
-          "(docs/architecture.md)",
-          e.what());
-    }
-  };
-  if (!parse_or_report(problems, place, "hardware", text, find_it)) return std::nullopt;
-  return read_file(path, problems);
+  try {
+    return read_file(find_data_file(hardware_folder, text, config_path), problems);
+  } catch (const Error& e) {
+    constexpr const char* remedy =
+        "For another GPU or machine copy one of these files and fill in what its data sheet says "
+        "(docs/architecture.md)";
+    problems.add(place, "hardware", fmt::format("{}. {}", e.what(), remedy));
+    return std::nullopt;
+  }
 }
 
 Hardware hardware_named(const std::string& name) {
