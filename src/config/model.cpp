@@ -1,5 +1,6 @@
 #include "config/model.h"
 
+#include <algorithm>
 #include <type_traits>
 #include <vector>
 
@@ -150,10 +151,8 @@ std::string nearest_divisors(std::int64_t number, std::int64_t wrong) {
 }
 
 std::optional<Model> model_preset(std::string_view name) {
-  for (const Model& preset : presets()) {
-    if (name == preset.name) return preset;
-  }
-  return std::nullopt;
+  const auto found = std::ranges::find(presets(), name, &Model::name);
+  return found == presets().end() ? std::nullopt : std::optional(*found);
 }
 
 std::vector<std::string> model_preset_names() {
