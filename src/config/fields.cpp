@@ -96,7 +96,7 @@ Field Field::choice(const std::string& key, const Parse& parse, const std::strin
 }
 
 Field Field::truth(const std::string& key, bool& place, const std::string& help) {
-  return choice(key, truth_into(place), help, true_false, place ? "true" : "false");
+  return choice(key, parsed_into(place, parse_bool), help, true_false, place ? "true" : "false");
 }
 
 Field Field::list(const std::string& key, const Parse& parse, const std::string& allowed) {
@@ -196,10 +196,6 @@ Field::Parse whole_into(int& place, int low, int high) {
   return [&place, low, high](std::string_view text) { place = static_cast<int>(parse_within(text, low, high)); };
 }
 
-Field::Parse truth_into(bool& place) {
-  return [&place](std::string_view text) { place = parse_bool(text); };
-}
-
 double parse_if(std::string_view text, double (*parse)(std::string_view), bool (*holds)(double),
                 std::string_view allowed) {
   const double value = parse(text);
@@ -232,10 +228,6 @@ Field::Parse line_into(std::string& place) {
 
 Field::Parse flops_into(double& place) {
   return number_into(place, parse_flops, is_above_zero, "a rate above 0, such as 989 TFLOP/s");
-}
-
-Field::Parse bandwidth_into(double& place) {
-  return [&place](std::string_view text) { place = parse_bandwidth(text); };
 }
 
 Field::Parse bytes_into(double& place) {

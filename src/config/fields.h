@@ -94,13 +94,16 @@ bool is_share(double value);  // above 0 and up to 1
 // Parsers for Field::scalar. They store into a place that must outlive the field, and throw Error for a disallowed
 // value.
 
+/// Stores what `parse` returns.
+template <class T, class Parser>
+Field::Parse parsed_into(T& place, Parser parse) {
+  return [&place, parse](std::string_view text) { place = parse(text); };
+}
 Field::Parse whole_into(int& place, int low, int high);
-Field::Parse truth_into(bool& place);
 Field::Parse number_into(double& place, double (*parse)(std::string_view), bool (*holds)(double), const char* allowed);
 Field::Parse share_into(double& place);      // above 0 % and up to 100 %
 Field::Parse line_into(std::string& place);  // not empty
 Field::Parse flops_into(double& place);      // FLOP/s, above 0
-Field::Parse bandwidth_into(double& place);  // bytes per second, above 0
 Field::Parse bytes_into(double& place);      // above 0
 Field::Parse seconds_into(double& place);    // above 0
 
