@@ -64,10 +64,6 @@ void LogReader::fact(const std::string& name, Text value) {
   row->second.push_back(std::move(text));
 }
 
-void LogReader::set(const std::string& name, std::string value) {
-  facts_.push_back({name, {std::move(value)}});
-}
-
 // "AllReduce: 1048576 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..7}" since 2.24; before "AllReduce: 1048576
 // Bytes -> Algo 1 proto 2 time 12.3" (2.23) and the same without its function (2.20 to 2.22; commented out earlier).
 // "AllReduce [Symmetric]: 1048576 Bytes -> Kernel AllReduce_AGxLL_R nchannels 8 nthreads 512 nWorks 1" since 2.27;
@@ -250,12 +246,6 @@ bool LogReader::communicator(Text message) {
   return true;
 }
 
-void LogReader::info(Text message) {
-  // Tries the readers in turn; each takes its own kind of message.
-  call(message) || environment(message) || refused(message) || connection(message) || network(message) ||
-      communicator(message);
-}
-
 void LogReader::warning(Text message) {
   refused(message);
   if (warnings_.size() >= max_warnings || message.empty()) return;
@@ -286,7 +276,10 @@ void LogReader::line(Text text) {
       if (host != Text::npos) message = message.substr(0, host);
     }
     while (!message.empty() && (message.back() == ' ' || message.back() == '\r')) message.remove_suffix(1);
-    if (found[i].marker == 0) info(message);
+    if (found[i].marker == 0) {  // tries the readers in turn; each takes its own kind of message
+      call(message) || environment(message) || refused(message) || connection(message) || network(message) ||
+          communicator(message);
+    }
     if (found[i].marker == 1) warning(message);
   }
 }
@@ -302,8 +295,8 @@ Observed LogReader::finish() {
   } else if (!direct_decisions_.empty()) {
     fact("gpu_direct", direct_text(direct_decisions_.contains(true), direct_decisions_.contains(false)));
   }
-  for (const auto& [kind, count] : transports_) set("transport " + kind, std::to_string(count));
-  if (through_peers_ > 0) set("pxn", std::to_string(through_peers_));
+  for (const auto& [kind, count] : transports_) facts_.push_back({"transport " + kind, {std::to_string(count)}});
+  if (through_peers_ > 0) facts_.push_back({"pxn", {std::to_string(through_peers_)}});
 
   Observed observed;
   for (auto& [key, count] : calls_) {

@@ -67,7 +67,6 @@ class LogReader {
   Observed finish();
 
  private:
-  void info(std::string_view message);
   bool call(std::string_view message);
   bool environment(std::string_view message);
   bool refused(std::string_view message);
@@ -76,7 +75,6 @@ class LogReader {
   bool communicator(std::string_view message);
   void warning(std::string_view message);
   void fact(const std::string& name, std::string_view value);
-  void set(const std::string& name, std::string value);
   bool has_room(std::size_t bytes);
 
   using Key = std::tuple<std::string, std::int64_t, std::string, std::string, int, int>;
