@@ -66,10 +66,7 @@ struct Column {
   std::function<void(void* row, Value value)> set = {};  // throws Error for an unknown word
   Bounds bounds = {};                                    // for numbers
   TextSize size = {};                                    // for texts and words
-  bool optional = false;                                 // older files lack it: the member then keeps its default
-
-  /// Marks a column that was added when files without it existed: these stay readable.
-  void came_later() { optional = true; }
+  bool optional = false;  // added when files without it existed: these stay readable, and the member keeps its default
 };
 
 using ColumnList = std::vector<Column>;
