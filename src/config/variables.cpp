@@ -264,8 +264,7 @@ std::string what_is_wrong(const std::string& name, const std::vector<std::string
   if (name.empty() || name.size() > 60) return "a fix needs a name of 1 to 60 characters";
   if (name.find_first_of("=+,;\n\t") != std::string::npos) return "the name of a fix cannot have = + , or ; in it";
   if (std::ranges::find(fixes, name) != fixes.end()) return "there is a fix of this name above; name them differently";
-  for (const char* baseline : {"baseline", "baseline_again"})
-    if (name == baseline) return "this is the name of a case that every sweep has";
+  if (name == "baseline" || name == "baseline_again") return "this is the name of a case that every sweep has";
   return "";
 }
 
