@@ -18,18 +18,6 @@ constexpr Bounds whole = between(0, most_of_anything), index_in_program = betwee
                  yes_or_no = between(0, 1), any_square{0, std::numeric_limits<double>::infinity(), nullptr, true};
 constexpr Bounds of_cases = index_of(&Counts::cases), of_ranks = index_of(&Counts::ranks);
 
-// A value of the model; config::why_impossible() checks the model as a whole.
-template <class Value, class Access>
-Column& model_attribute(Columns<Result>& c, const char* name, Access access) {
-  if constexpr (std::is_enum_v<Value>) {
-    std::vector<std::string> words;
-    for (const auto& choice : config::words_for(Value{})) words.emplace_back(choice.first);
-    return c.word(name, access, words);
-  } else {
-    return c.number(name, access, known_amount);
-  }
-}
-
 }  // namespace
 
 void list_columns(Columns<Result>& c) {
@@ -62,8 +50,12 @@ void list_columns(Columns<Result>& c) {
       });
       return *found;
     };
-    Column& column = model_attribute<Value>(c, wanted.name, access);
-    column.optional = !wanted.first_models;
+    if constexpr (std::is_enum_v<Value>) {
+      c.word(wanted.name, access, config::words_of(config::words_for(Value{})));
+    } else {
+      c.number(wanted.name, access, known_amount);  // config::why_impossible() checks the model as a whole
+    }
+    c.list.back().optional = !wanted.first_models;
   });
   c.text("peak_source", &R::peak_source);
   c.text("flop_formula", &R::flop_formula);
