@@ -112,9 +112,9 @@ std::vector<std::string> data_file_names(const std::filesystem::path& folder);
 std::filesystem::path find_data_file(const std::string& folder, const std::string& text,
                                      const std::string& config_path);
 
-/// Returns the folder `configs` of this program's source tree or bundle, or `share/harness/configs` of its
+/// Returns a folder of `configs` in this program's source tree or bundle, or of `share/harness/configs` in its
 /// installation; empty if there is none.
-std::filesystem::path shipped_configs();
+std::filesystem::path shipped_configs(const std::string& folder);
 
 /// A row of configs/published/steps.csv or busbw.csv, by column name. A value that the source does not state is empty.
 using PublishedRow = std::map<std::string, std::string, std::less<>>;

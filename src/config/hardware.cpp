@@ -16,11 +16,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* hardware_folder = "hardware";
 
-fs::path shipped_hardware() {
-  const fs::path configs = shipped_configs();
-  return configs.empty() ? fs::path() : configs / hardware_folder;
-}
-
 double parse_watt(std::string_view text) {
   return static_cast<double>(parse_within(text, 1, 100'000));
 }
@@ -46,7 +41,7 @@ Hardware read_file(const fs::path& path, Problems& problems, bool of_machine = f
 // Takes a machine's GPU from another file; the machine's own file describes the rest.
 void take_gpu(const std::string& name, const fs::path& machine, Hardware& hardware, Problems& problems) {
   const fs::path beside = machine.parent_path() / (name + ".yaml");
-  const fs::path path = fs::exists(beside) ? beside : shipped_hardware() / (name + ".yaml");
+  const fs::path path = fs::exists(beside) ? beside : shipped_configs(hardware_folder) / (name + ".yaml");
   if (!fs::exists(path)) {
     fail("found {}; no file of this name is beside it or among those that come with the program: {}", quote(name),
          join(data_file_names(machine.parent_path()), ", "));
@@ -156,7 +151,7 @@ Hardware hardware_named(const std::string& name) {
 }
 
 std::optional<Hardware> find_hardware_for_device(std::string_view device, const std::string& config_path) {
-  for (const fs::path& folder : {hardware_beside(config_path), shipped_hardware()}) {
+  for (const fs::path& folder : {hardware_beside(config_path), shipped_configs(hardware_folder)}) {
     for (const std::string& name : data_file_names(folder)) {
       Problems problems;
       Hardware hardware = read_file(folder / (name + ".yaml"), problems);
