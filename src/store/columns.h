@@ -260,8 +260,8 @@ void each_table(AnyResult& r, Each&& each) {
 namespace harness::store::hdf5 {
 
 /// A list of texts as a dataset of one dimension; a single text as a scalar.
-Dataset create_texts(File& file, const std::string& path, const std::vector<std::string>& texts);
-Dataset create_text(File& file, const std::string& path, const std::string& text, std::size_t bytes = 0);
+void create_texts(File& file, const std::string& path, const std::vector<std::string>& texts);
+void create_text(File& file, const std::string& path, const std::string& text, std::size_t bytes = 0);
 std::vector<std::string> read_texts(const File& file, const std::string& path);
 std::string read_text(const File& file, const std::string& path);
 void write_text(Dataset& dataset, std::uint64_t row, const std::string& text);

@@ -22,14 +22,9 @@ using hdf5::Element;
 using hdf5::Kind;
 
 template <class Row>
-void create_table(hdf5::File& file, const Table& table, const std::vector<Row>& known, const ColumnList& columns,
+void create_table(hdf5::File& file, const Table& table, std::vector<Row> rows, const ColumnList& columns,
                   std::size_t blocks) {
-  std::vector<Row> of_blocks;
-  if (table.by_block) {
-    of_blocks = known;
-    of_blocks.resize(blocks);
-  }
-  const std::vector<Row>& rows = table.by_block ? of_blocks : known;
+  if (table.by_block) rows.resize(blocks);
   const RowFormat format = format_for(columns, span_of(rows));
   Dataset dataset = file.create_dataset(table.path, format.element, {rows.size()}, nullptr);
   write_rows(dataset, format, span_of(rows), 0);

@@ -165,18 +165,16 @@ std::string shortened(std::string_view text, std::size_t bytes) {
 }
 
 namespace hdf5 {
-Dataset create_texts(File& file, const std::string& path, const std::vector<std::string>& texts) {
+void create_texts(File& file, const std::string& path, const std::vector<std::string>& texts) {
   std::size_t longest = 0;
   for (const auto& text : texts) longest = std::max(longest, text.size());
   Dataset dataset = file.create_dataset(path, Element::of(Kind::text, longest), {texts.size()}, nullptr);
   for (std::size_t i = 0; i < texts.size(); ++i) write_text(dataset, i, texts[i]);
-  return dataset;
 }
 
-Dataset create_text(File& file, const std::string& path, const std::string& text, std::size_t bytes) {
+void create_text(File& file, const std::string& path, const std::string& text, std::size_t bytes) {
   Dataset dataset = file.create_dataset(path, Element::of(Kind::text, std::max(bytes, text.size())), {}, nullptr);
   write_text(dataset, 0, text);
-  return dataset;
 }
 
 void write_text(Dataset& dataset, std::uint64_t row, const std::string& text) {
