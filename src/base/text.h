@@ -87,10 +87,12 @@ std::size_t whole_characters(std::string_view text, std::size_t most);
 bool is_unprintable(std::uint32_t code);
 
 /// Makes text from any source safe for a terminal: C0 controls and bytes that are not UTF-8 become \xNN, other
-/// unprintable characters \uNNNN. JSON stays JSON.
-std::string escaped(std::string_view text);
+/// unprintable characters \uNNNN, except those in `kept`. JSON stays JSON.
+std::string escaped(std::string_view text, std::string_view kept = "");
 /// As escaped(), but keeps line ends and tabs, for messages of several lines.
-std::string escaped_lines(std::string_view text);
+inline std::string escaped_lines(std::string_view text) {
+  return escaped(text, "\n\t");
+}
 
 // ---- errors
 
