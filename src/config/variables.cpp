@@ -196,27 +196,20 @@ std::optional<std::vector<std::string>> read_joint(const YamlNode& node, const s
                                                    const Experiment& experiment, Settings& settings,
                                                    Problems& problems) {
   std::vector<std::string> parts;
-  bool good = true;
-  const auto read_one = [&](const Variable& variable, const YamlNode& value, const std::string& path) {
-    if (!honoured(variable, value, path, experiment, true, problems)) return false;
-    if (variable.purpose == Purpose::size) {
-      problems.add(
+  std::size_t given = 0;
+  const auto read = [&](const Variable& variable, const YamlNode& value, const std::string& path) {
+    ++given;
+    if (!honoured(variable, value, path, experiment, true, problems)) return;
+    if (variable.purpose == Purpose::size)
+      return problems.add(
           value.place, path,
           "every setting is measured at every size that `sweep` lists; move this size to sweep." + variable.name);
-      return false;
-    }
-    if (!read_value(variable, value, path, experiment.backend, settings, problems)) return false;
-    if (variable.print(settings) == variable.print(experiment.baseline)) {
-      problems.add(value.place, path, "this is the baseline's value; leave it out");
-      return false;
-    }
+    if (!read_value(variable, value, path, experiment.backend, settings, problems)) return;
+    if (variable.print(settings) == variable.print(experiment.baseline))
+      return problems.add(value.place, path, "this is the baseline's value; leave it out");
     parts.push_back(fmt::format("{}={}", variable.name, variable.print(settings)));
-    return true;
   };
-  const auto read = [&](const Variable& variable, const YamlNode& value, const std::string& path) {
-    if (!read_one(variable, value, path)) good = false;
-  };
-  if (!read_map(problems, node, key, per_variable(read)) || !good) return std::nullopt;
+  if (!read_map(problems, node, key, per_variable(read)) || parts.size() < given) return std::nullopt;
   return parts;
 }
 
