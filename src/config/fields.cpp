@@ -48,11 +48,8 @@ void report_unknown(Problems& problems, const YamlNode& child, const std::string
 }
 
 void read_list(Problems& problems, const YamlNode& value, const std::string& path, const Field& field) {
-  if (value.kind != YamlNode::Kind::sequence || value.children.empty()) {
-    const std::string found = value.kind == YamlNode::Kind::sequence ? "an empty list" : describe(value);
-    problems.add(value.place, path, fmt::format("found {}; expected {}", found, field.about.allowed));
-    return;
-  }
+  if (value.kind != YamlNode::Kind::sequence || value.children.empty())
+    return problems.add(value.place, path, fmt::format("found {}; expected {}", describe(value), field.about.allowed));
   for (std::size_t i = 0; i < value.children.size(); ++i) {
     const YamlNode& item = value.children[i];
     const std::string item_path = fmt::format("{}[{}]", path, i);

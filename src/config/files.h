@@ -67,7 +67,7 @@ struct YamlNode {
   YamlNode* find(std::string_view name);
 };
 
-/// "nothing", "'text'", "a list", "a map": for messages.
+/// "nothing", "'text'", "a list", "an empty list", "a map": for messages.
 std::string describe(const YamlNode& node);
 
 enum class YamlOf : std::uint8_t { harness, another_program };

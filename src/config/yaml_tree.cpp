@@ -203,7 +203,8 @@ YamlNode* YamlNode::find(std::string_view name) {
 std::string describe(const YamlNode& node) {
   if (node.kind == YamlNode::Kind::null) return "nothing";
   if (node.kind == YamlNode::Kind::scalar) return quote(node.scalar);
-  return node.kind == YamlNode::Kind::map ? "a map" : "a list";
+  if (node.kind == YamlNode::Kind::map) return "a map";
+  return node.children.empty() ? "an empty list" : "a list";
 }
 
 std::optional<YamlNode> parse_yaml(const std::string& text, int source, Problems& problems, YamlOf author) {

@@ -135,6 +135,8 @@ std::vector<Broken> broken_configs() {
        "workload: collective\nbackend: cpu\nbaseline: {collective: all_reduce}\ncombine: [{in_place: false, "
        "message_size: 1 MiB}]\n",
        "4:43: combine[0].message_size", "move this size to sweep.message_size"},
+      {"NoCombinations", with("measure:", "combine: []\nmeasure:"), "17:10: combine",
+       "found an empty list; expected a list of maps"},
       {"CombinationThatIsNoList", with("measure:", "combine: {micro_batch_size: 2}\nmeasure:"), "17:10: combine",
        "expected a list of maps"},
       {"EmptyList", with("[2, 4]", "[]"), "13:21: sweep.micro_batch_size", "empty list"},
