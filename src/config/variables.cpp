@@ -196,9 +196,7 @@ std::optional<std::vector<std::string>> read_joint(const YamlNode& node, const s
                                                    const Experiment& experiment, Settings& settings,
                                                    Problems& problems) {
   std::vector<std::string> parts;
-  std::size_t given = 0;
   const auto read = [&](const Variable& variable, const YamlNode& value, const std::string& path) {
-    ++given;
     if (!honoured(variable, value, path, experiment, true, problems)) return;
     if (variable.purpose == Purpose::size)
       return problems.add(
@@ -209,7 +207,7 @@ std::optional<std::vector<std::string>> read_joint(const YamlNode& node, const s
       return problems.add(value.place, path, "this is the baseline's value; leave it out");
     parts.push_back(fmt::format("{}={}", variable.name, variable.print(settings)));
   };
-  if (!read_map(problems, node, key, per_variable(read)) || parts.size() < given) return std::nullopt;
+  if (!read_map(problems, node, key, per_variable(read)) || parts.size() < node.children.size()) return std::nullopt;
   return parts;
 }
 

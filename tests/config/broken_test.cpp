@@ -280,6 +280,17 @@ TEST(BrokenConfigs, AllProblemsAtOnceInTheOrderOfTheFile) {
   EXPECT_EQ(places_of(with_backend, other), expected) << with_backend;
 }
 
+// Without the key, the case is not what was meant: nothing more is said about it.
+TEST(BrokenConfigs, AMisspeltKeyIsTheOneProblemOfItsCase) {
+  const std::string rest = "backend: cpu\nmodel: gpt3-125m\nbaseline: {}\n";
+  for (const char* section : {"combine: [{micro_batch_sise: 2, threads: 2}]\n",
+                              "ladder: [{batches: {micro_batch_sise: 2}}, {threads: {threads: 2}}]\n"}) {
+    const std::string message = test::complaint_about(rest + section);
+    EXPECT_THAT(message, HasSubstr("micro_batch_sise: unknown key; did you mean micro_batch_size?"));
+    EXPECT_EQ(std::ranges::count(message, '\n'), 0) << message;
+  }
+}
+
 TEST(BrokenConfigs, AnUnknownWorkloadHidesNothing) {
   const TemporaryFolder folder;
   const std::string path = folder.write("a.yaml",
