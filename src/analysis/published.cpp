@@ -17,7 +17,7 @@ using Row = config::PublishedRow;
 
 // Returns nothing if the program's folder of facts is missing.
 std::vector<Row> rows_of(const char* table) {
-  const auto folder = config::shipped_configs(), file = folder / "published" / table;
+  const auto folder = config::shipped_configs("published"), file = folder / table;
   return folder.empty() || !std::filesystem::exists(file) ? std::vector<Row>() : config::read_published(file);
 }
 

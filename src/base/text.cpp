@@ -10,10 +10,6 @@
 namespace harness {
 namespace {
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
 // Converts to lower case, with _ between the parts of a name; a value behind = belongs to the last part.
 std::string plain(std::string_view name) {
   std::string text = lower(name);
@@ -97,25 +93,6 @@ std::optional<std::pair<std::size_t, std::size_t>> nearness(std::string_view typ
 // YAML's notation. JSON gives it the same meaning, and its strings hold no raw C0 controls.
 std::string notation_of(std::uint32_t code) {
   return code < 0x20 ? fmt::format("\\x{:02x}", code) : fmt::format("\\u{:04x}", code);
-}
-
-std::string escaped_but(std::string_view text, std::string_view kept) {
-  std::string out;
-  out.reserve(text.size());
-  while (!text.empty()) {
-    const Character c = character_at(text, 0);
-    const std::size_t bytes = c.bytes == 0 ? 1 : c.bytes;
-    const std::string_view character = text.substr(0, bytes);
-    text.remove_prefix(bytes);
-    if (c.bytes == 0) {
-      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(character[0]));
-    } else if (is_unprintable(c.code) && kept.find(character) == std::string_view::npos) {
-      out += notation_of(c.code);
-    } else {
-      out += character;
-    }
-  }
-  return out;
 }
 
 // Takes the text up to one of `ends`, without blanks around it; nullopt if it is empty or should be quoted.
@@ -274,12 +251,23 @@ bool is_unprintable(std::uint32_t c) {
          (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff || c == 0xfffe || c == 0xffff;
 }
 
-std::string escaped(std::string_view text) {
-  return escaped_but(text, "");
-}
-
-std::string escaped_lines(std::string_view text) {
-  return escaped_but(text, "\n\t");
+std::string escaped(std::string_view text, std::string_view kept) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const Character c = character_at(text, 0);
+    const std::size_t bytes = c.bytes == 0 ? 1 : c.bytes;
+    const std::string_view character = text.substr(0, bytes);
+    text.remove_prefix(bytes);
+    if (c.bytes == 0) {
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(character[0]));
+    } else if (is_unprintable(c.code) && kept.find(character) == std::string_view::npos) {
+      out += notation_of(c.code);
+    } else {
+      out += character;
+    }
+  }
+  return out;
 }
 
 std::optional<std::string> Cursor::quoted() {

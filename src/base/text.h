@@ -72,6 +72,9 @@ struct Character {
 /// Returns the character that begins at byte `at` of `text`.
 Character character_at(std::string_view text, std::size_t at);
 
+constexpr bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 /// Whether a byte continues a character that began before it.
 constexpr bool continues_character(char byte) {
   return (static_cast<unsigned char>(byte) & 0xc0u) == 0x80u;
@@ -84,10 +87,12 @@ std::size_t whole_characters(std::string_view text, std::size_t most);
 bool is_unprintable(std::uint32_t code);
 
 /// Makes text from any source safe for a terminal: C0 controls and bytes that are not UTF-8 become \xNN, other
-/// unprintable characters \uNNNN. JSON stays JSON.
-std::string escaped(std::string_view text);
+/// unprintable characters \uNNNN, except those in `kept`. JSON stays JSON.
+std::string escaped(std::string_view text, std::string_view kept = "");
 /// As escaped(), but keeps line ends and tabs, for messages of several lines.
-std::string escaped_lines(std::string_view text);
+inline std::string escaped_lines(std::string_view text) {
+  return escaped(text, "\n\t");
+}
 
 // ---- errors
 

@@ -159,8 +159,8 @@ bool parse_bool(std::string_view text) {
 
 std::int64_t parse_bytes(std::string_view text) {
   const Quantity q = parse_quantity(text, byte_units, 1, "a size is a number with a unit, such as 25 MiB");
+  if (q.value < 0) fail("found {}; a size is not negative", quote(trim(text)));
   if (const auto whole = number_in<std::int64_t>(q.number)) {  // exact beyond 2^53
-    if (*whole < 0) fail("found {}; a size is not negative", quote(trim(text)));
     std::int64_t bytes = 0;
     if (__builtin_mul_overflow(*whole, static_cast<std::int64_t>(q.factor), &bytes)) {
       fail("found {}; that is too large", quote(trim(text)));
@@ -168,7 +168,6 @@ std::int64_t parse_bytes(std::string_view text) {
     return bytes;
   }
   const double bytes = q.value * q.factor;
-  if (bytes < 0) fail("found {}; a size is not negative", quote(trim(text)));
   if (bytes >= 9.2e18) fail("found {}; that is too large", quote(trim(text)));
   const double rounded = std::nearbyint(bytes);
   // 0.1 GB is 1e8 bytes though 0.1 is not a binary fraction; 0.3 B is no number of bytes.

@@ -202,7 +202,7 @@ FirstConfiguration first_configuration(const FirstMachine& machine, const InitOp
 int init(const InitOptions& options, std::ostream& out) {
   if (std::filesystem::exists(options.output)) fail("{} exists; -o names another file", options.output);
   const FirstMachine machine{
-      .gpus = machine::Nvml::get().report().gpus,
+      .gpus = machine::gpu_report().gpus,
       .cores = machine::limited_by_quota(static_cast<int>(machine::cores_of(machine::allowed_cpus()).size())),
       .cpu = machine::cpu_model()};
   const FirstConfiguration first = first_configuration(machine, options);

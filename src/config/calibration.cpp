@@ -35,9 +35,10 @@ Field::Parse number(double& into) {
       into, parse_real, [](double x) { return x >= 0 && x <= 1e6; }, "a number from 0 to 1000000");
 }
 
-void parse_whose(BackendKind& into, std::string_view text) {
-  into = parse_backend(text);
-  if (traits_of(into).predicts()) fail("found {}; allowed: a backend that computes", quote(text));
+BackendKind parse_whose(std::string_view text) {
+  const BackendKind kind = parse_backend(text);
+  if (traits_of(kind).predicts()) fail("found {}; allowed: a backend that computes", quote(text));
+  return kind;
 }
 
 // Element-wise operations stay separate kernels beside GEMMs, as with Transformer Engine and torch.compile.
@@ -74,34 +75,28 @@ Field shares_by_gpu(std::map<std::string, double>& into, Problems& problems) {
 }
 
 // "-3.2 %".
-Field::Parse error_into(double& into) {
-  return [&into](std::string_view text) {
-    const bool below = text.starts_with('-');
-    const double size = parse_share(below || text.starts_with('+') ? text.substr(1) : text);
-    if (!(size >= 0 && size <= 100)) fail("found {}; allowed: an error such as -3.2 %", quote(text));
-    into = below && size > 0 ? -size : size;
-  };
+double parse_error(std::string_view text) {
+  const bool below = text.starts_with('-');
+  const double size = parse_share(below || text.starts_with('+') ? text.substr(1) : text);
+  if (!(size >= 0 && size <= 100)) fail("found {}; allowed: an error such as -3.2 %", quote(text));
+  return below && size > 0 ? -size : size;
 }
 
 // "2 to 512".
-Field::Parse range(CalibratedRange& into) {
-  return [&into](std::string_view text) {
-    constexpr std::string_view between = " to ";
-    constexpr std::int64_t most = 1'000'000'000'000;
-    const std::size_t at = text.find(between);
-    if (at == std::string_view::npos) fail("found {}; expected a range such as 2 to 512", quote(text));
-    into.least = parse_within(text.substr(0, at), 1, most);
-    into.most = parse_within(text.substr(at + between.size()), into.least, most);
-  };
+CalibratedRange parse_range(std::string_view text) {
+  constexpr std::string_view between = " to ";
+  constexpr std::int64_t most = 1'000'000'000'000;
+  const std::size_t at = text.find(between);
+  if (at == std::string_view::npos) fail("found {}; expected a range such as 2 to 512", quote(text));
+  const std::int64_t least = parse_within(text.substr(0, at), 1, most);
+  return {least, parse_within(text.substr(at + between.size()), least, most)};
 }
 
 // A list of "{flop: 37748736, time: 250 us}", or of bytes. `rises`: makes larger sizes take no less time, despite
 // scatter in the measured points.
 void read_curve(const YamlNode& node, const std::string& key, bool rises, Curve& curve, Problems& problems) {
-  if (node.kind != YamlNode::Kind::sequence || node.children.empty()) {
-    problems.add(node.place, key, "expected a list of points, such as [{bytes: 4096, time: 12 us}]");
-    return;
-  }
+  if (node.kind != YamlNode::Kind::sequence || node.children.empty())
+    return problems.add(node.place, key, "expected a list of points, such as [{bytes: 4096, time: 12 us}]");
   std::vector<CurvePoint> points;
   for (const YamlNode& child : node.children) {
     CurvePoint point;
@@ -163,11 +158,11 @@ Field measured_field(MeasuredCurves& m, Problems& problems) {
   const auto communication = [&m](const std::string& name) -> Curve& { return m.communications[name]; };
   fields.push_back(Field::scalar("ranks", whole_into(m.ranks, 1, most_counted)));
   fields.push_back(curves("communications", true, communication));
-  return Field::section("measured", std::move(fields));
+  return Field::section("measured", fields);
 }
 
-Field needed(std::string key, Field::Parse parse) {
-  return Field::scalar(std::move(key), std::move(parse)).required();
+Field needed(const std::string& key, const Field::Parse& parse) {
+  return Field::scalar(key, parse).required();
 }
 
 std::vector<Field> software_fields(Software& s, const BackendKind& backend, Problems& problems) {
@@ -187,8 +182,8 @@ std::vector<Field> software_fields(Software& s, const BackendKind& backend, Prob
           Field::section("copies", {Field::scalar("forward", number(s.copies_forward)),
                                     Field::scalar("backward", number(s.copies_backward))}),
           Field::scalar("host_power", number(s.host_power)),
-          Field::scalar("computes_beside_tensor", truth_into(s.computes_beside_tensor)),
-          Field::scalar("scatter_messages", truth_into(s.scatters_messages)),
+          Field::scalar("computes_beside_tensor", parsed_into(s.computes_beside_tensor, parse_bool)),
+          Field::scalar("scatter_messages", parsed_into(s.scatters_messages, parse_bool)),
           kinds_field("operations", false, s, problems),
           kinds_field("operations_backward", true, s, problems)};
 }
@@ -208,7 +203,7 @@ Calibration calibration_in(const fs::path& path, Problems& problems) {
   const std::vector<Field> fields{
       needed("name", line_into(c.name)),
       needed("source", line_into(c.source)),
-      Field::scalar("backend", [&](auto text) { parse_whose(c.backend, text); }),
+      Field::scalar("backend", parsed_into(c.backend, parse_whose)),
       Field::section("products",
                      {needed("share", share_into(c.product_share)), needed("ramp", number(c.product_ramp)),
                       Field::scalar("of", [&](auto text) { c.share_of_sustained = parse_choice(text, of_sustained); }),
@@ -238,15 +233,16 @@ Calibration calibration_in(const fs::path& path, Problems& problems) {
       Field::sections(
           "errors",
           {needed("id", line_into(step.id)), needed("gpu", line_into(step.gpu)), needed("group", line_into(step.group)),
-           needed("lab", line_into(step.lab)), needed("error", error_into(step.error))},
+           needed("lab", line_into(step.lab)), needed("error", parsed_into(step.error, parse_error))},
           "", [&](const auto&...) { c.errors.push_back(std::exchange(step, {})); }),
-      Field::section("calibrated",
-                     {Field::list(
-                          "gpus", [&](auto text) { c.gpus.emplace_back(text); },
-                          "a list of files of hardware/, such as [h100-sxm]")
-                          .required(),
-                      needed("ranks", range(c.ranks)), needed("hidden", range(c.hidden)),
-                      needed("sequence", range(c.sequence)), needed("message_bytes", range(c.message_bytes))})};
+      Field::section("calibrated", {Field::list(
+                                        "gpus", [&](auto text) { c.gpus.emplace_back(text); },
+                                        "a list of files of hardware/, such as [h100-sxm]")
+                                        .required(),
+                                    needed("ranks", parsed_into(c.ranks, parse_range)),
+                                    needed("hidden", parsed_into(c.hidden, parse_range)),
+                                    needed("sequence", parsed_into(c.sequence, parse_range)),
+                                    needed("message_bytes", parsed_into(c.message_bytes, parse_range))})};
   read_map(problems, *root, "", fields);
   if (root->find("within_node") != nullptr) c.within_node = within;
   return c;

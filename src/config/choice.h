@@ -58,7 +58,7 @@ const char* word_of(T value, const std::array<Choice<T>, n>& choices) {
   for (const auto& choice : choices) {
     if (value == choice.second) return choice.first;
   }
-  fail("value {} has no word among {}", static_cast<int>(value), join(words_of(choices), ", "));
+  fail("a value has no word among {}", join(words_of(choices), ", "));
 }
 
 /// The kind of value that a key of a configuration takes.

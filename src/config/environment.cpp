@@ -29,7 +29,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 9> refused{
      {"OMP_NUM_THREADS", "harness sets it; use the variable threads instead"}}};
 
 void check_name(std::string_view name) {
-  if (name.empty() || !has_only(name, "_") || std::isdigit(static_cast<unsigned char>(name.front())) != 0) {
+  if (name.empty() || !has_only(name, "_") || is_digit(name.front())) {
     fail(
         "found {}; the name of an environment variable consists of letters, digits and '_' and does not begin with a "
         "digit",
@@ -122,9 +122,8 @@ Variable env_variable() {
 NameValues environment_of(const Settings& settings) {
   NameValues result;
   for (const auto& [name, value] : settings.nccl) {
-    const Variable* variable = find_variable(name);
-    if (variable == nullptr || variable->environment_name.empty()) continue;
-    result.emplace_back(variable->environment_name, variable->environment_text(value));
+    const Variable& variable = *find_variable(name);
+    result.emplace_back(variable.environment_name, variable.environment_text(value));
   }
   result.insert(result.end(), settings.env.begin(), settings.env.end());
   return result;
@@ -132,11 +131,8 @@ NameValues environment_of(const Settings& settings) {
 
 std::vector<nccl::Request> nccl_requests(const Settings& settings) {
   std::vector<nccl::Request> requests;
-  for (const auto& [name, value] : settings.nccl) {
-    const Variable* variable = find_variable(name);
-    if (variable == nullptr || !variable->environment_name.starts_with("NCCL_")) continue;
-    requests.push_back({name, value, variable->environment_name});
-  }
+  for (const auto& [name, value] : settings.nccl)
+    requests.push_back({name, value, find_variable(name)->environment_name});
   for (const auto& [name, value] : settings.env) {
     const bool logging = name.starts_with("NCCL_DEBUG");
     if (name.starts_with("NCCL_") && !logging) requests.push_back({name, value, name});

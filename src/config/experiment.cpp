@@ -54,30 +54,29 @@ std::string parse_output(std::string_view text) {
 
 std::vector<Field> fabric_fields(Fabric& fabric) {
   const std::string allowed = "a bandwidth such as 450 GB/s or 400 Gbit/s";
-  return {Field::scalar("rank", bandwidth_into(fabric.rank_bytes_per_s), "of one rank towards the others of its node",
-                        allowed, "the hardware file's nvlink"),
-          Field::scalar("node", bandwidth_into(fabric.node_bytes_per_s),
+  return {Field::scalar("rank", parsed_into(fabric.rank_bytes_per_s, parse_bandwidth),
+                        "of one rank towards the others of its node", allowed, "the hardware file's nvlink"),
+          Field::scalar("node", parsed_into(fabric.node_bytes_per_s, parse_bandwidth),
                         "of one node towards the others, all its ranks together", allowed,
                         "not known; of predictions: the hardware file's")};
 }
 
 std::vector<Field> cost_fields(Cost& cost) {
-  const auto price = [&](auto text) { cost.per_gpu_hour = parse_price(text); };
-  const auto currency = [&](auto text) { cost.currency = parse_currency(text); };
-  const auto tokens = [&](auto text) { cost.run_tokens = parse_tokens(text); };
-  return {Field::scalar("per_gpu_hour", price, "price of a GPU for an hour", "a price such as 2.50").required(),
-          Field::scalar("currency", currency, "what the price is in", "up to 8 letters, such as EUR", Cost().currency),
+  return {Field::scalar("per_gpu_hour", parsed_into(cost.per_gpu_hour, parse_price), "price of a GPU for an hour",
+                        "a price such as 2.50")
+              .required(),
+          Field::scalar("currency", parsed_into(cost.currency, parse_currency), "what the price is in",
+                        "up to 8 letters, such as EUR", Cost().currency),
           Field::section("run",
-                         {Field::scalar("tokens", tokens, "tokens of that run", "a number such as 300e9").required()},
+                         {Field::scalar("tokens", parsed_into(cost.run_tokens, parse_tokens), "tokens of that run",
+                                        "a number such as 300e9")
+                              .required()},
                          "the training run that is planned")
               .required()};
 }
 
 // Returns all keys of a configuration in reading order. `root`: its tree, or an empty one to list the keys.
 std::vector<Field> experiment_fields(const YamlNode& root, Experiment& e, Cost& cost, Problems& problems) {
-  const auto name = [&](auto text) { e.name = parse_name(text); };
-  const auto backend = [&](auto text) { e.backend = parse_backend(text); };
-  const auto output = [&](auto text) { e.output = parse_output(text); };
   const auto hardware = [&](const YamlNode& node, const std::string& key) {
     const auto text = scalar_of(problems, node, key, "the name of a file in hardware/, or a path, or none");
     e.without_hardware = text == "none";
@@ -93,11 +92,11 @@ std::vector<Field> experiment_fields(const YamlNode& root, Experiment& e, Cost& 
   const bool needs_model =
       given == nullptr || given->kind != YamlNode::Kind::scalar || given->scalar == training_workload;
   return {
-      Field::scalar("name", name, "name of the sweep, and of its result file",
+      Field::scalar("name", parsed_into(e.name, parse_name), "name of the sweep, and of its result file",
                     "up to 64 letters or digits or '.', '_' and '-'", "the file's name"),
       Field::choice("workload", read_workload, workload.help, workload.choices.words, workload.print({})),
-      Field::choice("backend", backend, "what computes: cpu (cores) or cuda (GPUs); sim predicts either",
-                    backend_names(), "")
+      Field::choice("backend", parsed_into(e.backend, parse_backend),
+                    "what computes: cpu (cores) or cuda (GPUs); sim predicts either", backend_names(), "")
           .required(),
       model_field(root.find("model"), e.model, problems).required(needs_model),
       Field::other("hardware", Takes::value, hardware, "a rank's peak rates, memory and links; none: no MFU",
@@ -120,8 +119,8 @@ std::vector<Field> experiment_fields(const YamlNode& root, Experiment& e, Cost& 
       measure_field(e.measure, problems),
       Field::section("cost", cost_fields(cost), "per_gpu_hour, currency and run.tokens: what a change is worth", "",
                      "none"),
-      Field::scalar("output", output, "the result file; {name} and {date} are replaced", "a file's path",
-                    Experiment().output),
+      Field::scalar("output", parsed_into(e.output, parse_output), "the result file; {name} and {date} are replaced",
+                    "a file's path", Experiment().output),
   };
 }
 
@@ -129,12 +128,10 @@ std::vector<Field> experiment_fields(const YamlNode& root, Experiment& e, Cost& 
 void check_faults(const YamlNode& root, const Experiment& e, Problems& problems) {
   const YamlNode* given = root.find("faults");
   if (problems.concern("backend") || problems.concern("faults")) return;
-  if (given != nullptr && !traits_of(e.backend).predicts()) {
-    problems.add(given->key_place, "faults",
-                 fmt::format("backend {} measures a cluster as it is; faults are for predictions (backend: sim)",
-                             name_of(e.backend)));
-    return;
-  }
+  if (given != nullptr && !traits_of(e.backend).predicts())
+    return problems.add(given->key_place, "faults",
+                        fmt::format("backend {} measures a cluster as it is; faults are for predictions (backend: sim)",
+                                    name_of(e.backend)));
   std::set<Fault> named;
   const auto add = [&](const Settings& s) {
     if (print_mended(s.mended) != "all") named.insert(s.mended.begin(), s.mended.end());

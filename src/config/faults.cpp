@@ -40,13 +40,9 @@ std::set<Fault> parse_mended(std::string_view text) {
   return mended;
 }
 
-void parse_socket(double& bytes_per_s, std::string_view text) {
-  const bool is_word = text.find_first_of("0123456789") == std::string_view::npos;
-  if (!is_word) {
-    bytes_per_s = parse_bandwidth(text);
-  } else {
-    bytes_per_s = parse_bool(text) ? usual_socket_bytes_per_s : 0;
-  }
+double parse_socket(std::string_view text) {
+  if (text.find_first_of("0123456789") != std::string_view::npos) return parse_bandwidth(text);
+  return parse_bool(text) ? usual_socket_bytes_per_s : 0;
 }
 
 constexpr int max_place = (1 << 20) - 1;
@@ -102,29 +98,28 @@ Field faults_field(Faults& faults, Problems& problems) {
       problems.add(node.place, path, "expected one of rank and node: a GPU's link, or those of all GPUs of a node");
     faults.narrow_pcie.push_back(std::exchange(*pcie, {}));
   };
-  const auto rank = [](int& into, const char* help) {
-    return Field::scalar("rank", whole_into(into, 0, max_place), help, "a rank from 0");
-  };
-  const auto node = [](int& into, const char* help) {
-    return Field::scalar("node", whole_into(into, 0, max_place), help, "a node from 0");
+  const auto place = [](const char* key, int& into, const char* help) {
+    return Field::scalar(key, whole_into(into, 0, max_place), help, fmt::format("a {} from 0", key));
   };
   const auto share = [](const char* key, double& into, const char* help) {
     return Field::scalar(key, share_into(into), help, "a share such as 50 %").required();
   };
-  const auto socket = [&](auto text) { parse_socket(faults.socket_bytes_per_s, text); };
   return Field::section(
       "faults",
-      {Field::sections("slow_gpu",
-                       {rank(gpu->rank, "whose GPU it is").required(), share("speed", gpu->speed, "of its clocks")},
-                       "GPUs whose clocks are held down", take_gpu),
-       Field::sections("slow_link",
-                       {node(link->node, "whose network it is").required(), share("share", link->share, "of its rate")},
-                       "nodes that have a part of their network", take_link),
+      {Field::sections(
+           "slow_gpu",
+           {place("rank", gpu->rank, "whose GPU it is").required(), share("speed", gpu->speed, "of its clocks")},
+           "GPUs whose clocks are held down", take_gpu),
+       Field::sections(
+           "slow_link",
+           {place("node", link->node, "whose network it is").required(), share("share", link->share, "of its rate")},
+           "nodes that have a part of their network", take_link),
        Field::sections("pcie_downgraded",
-                       {rank(pcie->rank, "whose GPU it is, or"), node(pcie->node, "whose GPUs they are"),
-                        share("share", pcie->share, "of its rate")},
+                       {place("rank", pcie->rank, "whose GPU it is, or"),
+                        place("node", pcie->node, "whose GPUs they are"), share("share", pcie->share, "of its rate")},
                        "GPUs with a part of their PCIe link", take_pcie),
-       Field::scalar("socket_fallback", socket, "NCCL uses TCP instead of RDMA; a node's rate over it, true: 4 GB/s",
+       Field::scalar("socket_fallback", parsed_into(faults.socket_bytes_per_s, parse_socket),
+                     "NCCL uses TCP instead of RDMA; a node's rate over it, true: 4 GB/s",
                      "true, false, or a bandwidth such as 4 GB/s", "false")
            .or_words(true_false),
        Field::truth("no_gpudirect", faults.no_gpudirect, "what leaves a node is copied through its memory"),

@@ -27,10 +27,8 @@ void report_unknown(Problems& problems, const YamlNode& child, const std::string
                     std::span<const std::string> allowed, std::span<const std::string> known_elsewhere, bool first) {
   std::string shown = quote(child.key);
   shown = shown.substr(1, shown.size() - 2);
-  if (child.key == "<<") {
-    problems.add(child.key_place, dotted(prefix, shown), "merge keys are not supported: write the keys out");
-    return;
-  }
+  if (child.key == "<<")
+    return problems.add(child.key_place, dotted(prefix, shown), "merge keys are not supported: write the keys out");
   std::string advice;
   if (const std::string known = known_elsewhere_as(child.key); !known.empty()) {
     advice = "; " + known;
@@ -50,11 +48,8 @@ void report_unknown(Problems& problems, const YamlNode& child, const std::string
 }
 
 void read_list(Problems& problems, const YamlNode& value, const std::string& path, const Field& field) {
-  if (value.kind != YamlNode::Kind::sequence || value.children.empty()) {
-    const std::string found = value.kind == YamlNode::Kind::sequence ? "an empty list" : describe(value);
-    problems.add(value.place, path, fmt::format("found {}; expected {}", found, field.about.allowed));
-    return;
-  }
+  if (value.kind != YamlNode::Kind::sequence || value.children.empty())
+    return problems.add(value.place, path, fmt::format("found {}; expected {}", describe(value), field.about.allowed));
   for (std::size_t i = 0; i < value.children.size(); ++i) {
     const YamlNode& item = value.children[i];
     const std::string item_path = fmt::format("{}[{}]", path, i);
@@ -85,47 +80,39 @@ void read_field(Problems& problems, const YamlNode& value, const std::string& pa
 
 }  // namespace
 
-Field Field::scalar(std::string key, Parse parse, std::string help, std::string allowed, std::string fallback) {
-  return {{std::move(key), std::move(help), std::move(allowed), std::move(fallback)}, std::move(parse)};
+Field Field::scalar(const std::string& key, const Parse& parse, const std::string& help, const std::string& allowed,
+                    const std::string& fallback) {
+  return {{key, help, allowed, fallback}, parse};
 }
 
-Field Field::choice(std::string key, Parse parse, std::string help, std::vector<std::string> words,
-                    std::string fallback) {
-  Field field = scalar(std::move(key), std::move(parse), std::move(help), join(words, ", "), std::move(fallback));
-  field.about.choices = {std::move(words), true};
+Field Field::choice(const std::string& key, const Parse& parse, const std::string& help,
+                    const std::vector<std::string>& words, const std::string& fallback) {
+  Field field = scalar(key, parse, help, join(words, ", "), fallback);
+  field.about.choices = {words, true};
   return field;
 }
 
-Field Field::truth(std::string key, bool& place, std::string help) {
-  return choice(std::move(key), truth_into(place), std::move(help), true_false, place ? "true" : "false");
+Field Field::truth(const std::string& key, bool& place, const std::string& help) {
+  return choice(key, parsed_into(place, parse_bool), help, true_false, place ? "true" : "false");
 }
 
-Field Field::list(std::string key, Parse parse, std::string allowed, std::string help, std::string fallback) {
-  return {{std::move(key), std::move(help), std::move(allowed), std::move(fallback), false, Takes::list},
-          std::move(parse)};
+Field Field::list(const std::string& key, const Parse& parse, const std::string& allowed) {
+  return {{key, "", allowed, "", false, Takes::list}, parse};
 }
 
-Field Field::section(std::string key, std::vector<Field> inside, std::string help, std::string allowed,
-                     std::string fallback, Read check) {
-  return {{std::move(key), std::move(help), std::move(allowed), std::move(fallback), false, Takes::map},
-          {},
-          std::move(inside),
-          std::move(check)};
+Field Field::section(const std::string& key, const std::vector<Field>& inside, const std::string& help,
+                     const std::string& allowed, const std::string& fallback, const Read& check) {
+  return {{key, help, allowed, fallback, false, Takes::map}, {}, inside, check};
 }
 
-Field Field::sections(std::string key, std::vector<Field> inside, std::string help, Read check) {
-  return {{std::move(key), std::move(help), "a map, or a list of maps", "none", false, Takes::map_or_maps},
-          {},
-          std::move(inside),
-          std::move(check)};
+Field Field::sections(const std::string& key, const std::vector<Field>& inside, const std::string& help,
+                      const Read& check) {
+  return {{key, help, "a map, or a list of maps", "none", false, Takes::map_or_maps}, {}, inside, check};
 }
 
-Field Field::other(std::string key, Takes takes, Read read, std::string help, std::string allowed,
-                   std::string fallback) {
-  return {{std::move(key), std::move(help), std::move(allowed), std::move(fallback), false, takes},
-          {},
-          {},
-          std::move(read)};
+Field Field::other(const std::string& key, Takes takes, const Read& read, const std::string& help,
+                   const std::string& allowed, const std::string& fallback) {
+  return {{key, help, allowed, fallback, false, takes}, {}, {}, read};
 }
 
 Field Field::required(bool needed) && {
@@ -133,8 +120,8 @@ Field Field::required(bool needed) && {
   return std::move(*this);
 }
 
-Field Field::or_words(std::vector<std::string> words) && {
-  about.choices.words = std::move(words);
+Field Field::or_words(const std::vector<std::string>& words) && {
+  about.choices.words = words;
   return std::move(*this);
 }
 
@@ -206,10 +193,6 @@ Field::Parse whole_into(int& place, int low, int high) {
   return [&place, low, high](std::string_view text) { place = static_cast<int>(parse_within(text, low, high)); };
 }
 
-Field::Parse truth_into(bool& place) {
-  return [&place](std::string_view text) { place = parse_bool(text); };
-}
-
 double parse_if(std::string_view text, double (*parse)(std::string_view), bool (*holds)(double),
                 std::string_view allowed) {
   const double value = parse(text);
@@ -242,10 +225,6 @@ Field::Parse line_into(std::string& place) {
 
 Field::Parse flops_into(double& place) {
   return number_into(place, parse_flops, is_above_zero, "a rate above 0, such as 989 TFLOP/s");
-}
-
-Field::Parse bandwidth_into(double& place) {
-  return [&place](std::string_view text) { place = parse_bandwidth(text); };
 }
 
 Field::Parse bytes_into(double& place) {

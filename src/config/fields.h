@@ -29,36 +29,36 @@ struct Field {
   Read read = {};
 
   /// A scalar. `parse` reads its text and throws an Error that states what was found and what is allowed.
-  static Field scalar(std::string key, Parse parse, std::string help = "", std::string allowed = "",
-                      std::string fallback = "");
+  static Field scalar(const std::string& key, const Parse& parse, const std::string& help = "",
+                      const std::string& allowed = "", const std::string& fallback = "");
   /// A scalar that is one of these words.
-  static Field choice(std::string key, Parse parse, std::string help, std::vector<std::string> words,
-                      std::string fallback);
+  static Field choice(const std::string& key, const Parse& parse, const std::string& help,
+                      const std::vector<std::string>& words, const std::string& fallback);
   /// A scalar that is one of `choices`, stored in `place`; both must outlive the field. The value in `place` is the
   /// default.
   template <class T, std::size_t n>
-  static Field choice(std::string key, T& place, const std::array<Choice<T>, n>& choices, std::string help) {
-    return choice(
-        std::move(key), [&place, &choices](std::string_view text) { place = parse_choice(text, choices); },
-        std::move(help), words_of(choices), word_of(place, choices));
+  static Field choice(const std::string& key, T& place, const std::array<Choice<T>, n>& choices,
+                      const std::string& help) {
+    const auto parse = [&place, &choices](std::string_view text) { place = parse_choice(text, choices); };
+    return choice(key, parse, help, words_of(choices), word_of(place, choices));
   }
   /// A scalar that is true or false, likewise.
-  static Field truth(std::string key, bool& place, std::string help);
+  static Field truth(const std::string& key, bool& place, const std::string& help);
   /// A list of scalars, each read by `parse`; not empty. `allowed`: "a list of …, such as [5, 8, 12]".
-  static Field list(std::string key, Parse parse, std::string allowed, std::string help = "",
-                    std::string fallback = "");
+  static Field list(const std::string& key, const Parse& parse, const std::string& allowed);
   /// A map. `check`, if given, is called once the fields inside are read.
-  static Field section(std::string key, std::vector<Field> inside, std::string help = "", std::string allowed = "",
-                       std::string fallback = "", Read check = {});
+  static Field section(const std::string& key, const std::vector<Field>& inside, const std::string& help = "",
+                       const std::string& allowed = "", const std::string& fallback = "", const Read& check = {});
   /// A map, or a list of maps. `check` is called after each.
-  static Field sections(std::string key, std::vector<Field> inside, std::string help, Read check);
+  static Field sections(const std::string& key, const std::vector<Field>& inside, const std::string& help,
+                        const Read& check);
   /// Anything else. `read` reports its own problems; without it, the value is read later.
-  static Field other(std::string key, Takes takes, Read read, std::string help = "", std::string allowed = "",
-                     std::string fallback = "");
+  static Field other(const std::string& key, Takes takes, const Read& read, const std::string& help = "",
+                     const std::string& allowed = "", const std::string& fallback = "");
   /// Makes read_map() report the field if it is missing.
   Field required(bool needed = true) &&;
   /// Lists these words among the allowed values; `parse` must accept them.
-  Field or_words(std::vector<std::string> words) &&;
+  Field or_words(const std::vector<std::string>& words) &&;
 };
 
 /// "prefix.key", or "key" at the top.
@@ -94,13 +94,16 @@ bool is_share(double value);  // above 0 and up to 1
 // Parsers for Field::scalar. They store into a place that must outlive the field, and throw Error for a disallowed
 // value.
 
+/// Stores what `parse` returns.
+template <class T, class Parser>
+Field::Parse parsed_into(T& place, Parser parse) {
+  return [&place, parse](std::string_view text) { place = parse(text); };
+}
 Field::Parse whole_into(int& place, int low, int high);
-Field::Parse truth_into(bool& place);
 Field::Parse number_into(double& place, double (*parse)(std::string_view), bool (*holds)(double), const char* allowed);
 Field::Parse share_into(double& place);      // above 0 % and up to 100 %
 Field::Parse line_into(std::string& place);  // not empty
 Field::Parse flops_into(double& place);      // FLOP/s, above 0
-Field::Parse bandwidth_into(double& place);  // bytes per second, above 0
 Field::Parse bytes_into(double& place);      // above 0
 Field::Parse seconds_into(double& place);    // above 0
 

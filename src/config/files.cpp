@@ -105,8 +105,7 @@ fs::path find_data_file(const std::string& folder, const std::string& text, cons
   fs::path file = beside / folder / (text + ".yaml");
   if (fs::exists(file, ignored)) return file;
   // A configuration in any other folder still finds the shipped files.
-  const fs::path configs = shipped_configs();
-  const fs::path shipped = configs.empty() ? fs::path() : configs / folder;
+  const fs::path shipped = shipped_configs(folder);
   if (fs::exists(shipped / (text + ".yaml"), ignored)) return shipped / (text + ".yaml");
   auto names = data_file_names(beside / folder);
   for (std::string& name : data_file_names(shipped)) {
@@ -116,13 +115,13 @@ fs::path find_data_file(const std::string& folder, const std::string& text, cons
   fail("found {}; allowed: {}, or a path{}", quote(text), join(names, ", "), did_you_mean(nearest(text, names)));
 }
 
-fs::path shipped_configs() {
+fs::path shipped_configs(const std::string& folder) {
   std::error_code ignored;
-  fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  for (int level = 0; level < 4 && folder.has_relative_path(); ++level, folder = folder.parent_path()) {
+  fs::path from = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  for (int level = 0; level < 4 && from.has_relative_path(); ++level, from = from.parent_path()) {
     for (const char* place : {"share/harness/configs", "configs"}) {
-      fs::path candidate = folder / place;
-      if (fs::is_directory(candidate / "hardware", ignored)) return candidate;
+      const fs::path configs = from / place;
+      if (fs::is_directory(configs / "hardware", ignored)) return configs / folder;
     }
   }
   return {};

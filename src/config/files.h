@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -66,16 +67,16 @@ struct YamlNode {
   YamlNode* find(std::string_view name);
 };
 
-/// "nothing", "'text'", "a list", "a map": for messages.
+/// "nothing", "'text'", "a list", "an empty list", "a map": for messages.
 std::string describe(const YamlNode& node);
 
+enum class YamlOf : std::uint8_t { harness, another_program };
 /// Parses one YAML document. Rejects what harness does not need, so that the cost is linear in the length of the text:
 /// aliases and anchors, tags, several documents, nesting beyond 16, more than 5,000 values. Adds one problem and
-/// returns nullopt for an unreadable document. A duplicate key is a problem; the first value is kept.
-std::optional<YamlNode> parse_yaml(const std::string& text, int source, Problems& problems);
-
-/// Parses a document of another program in the same way, but drops tags, and writes out aliases and merge keys.
-std::optional<YamlNode> parse_foreign_yaml(const std::string& text, int source, Problems& problems);
+/// returns nullopt for an unreadable document. A duplicate key is a problem; the first value is kept. In a document of
+/// another program, drops tags instead, and writes out aliases and merge keys.
+std::optional<YamlNode> parse_yaml(const std::string& text, int source, Problems& problems,
+                                   YamlOf author = YamlOf::harness);
 
 /// Inserts each "key=value" into the tree as if it were in the file, with the override as its place, so that the same
 /// code reads and checks it. The key is a dotted path; a bare variable goes under `baseline`. A map merges into an
@@ -111,9 +112,9 @@ std::vector<std::string> data_file_names(const std::filesystem::path& folder);
 std::filesystem::path find_data_file(const std::string& folder, const std::string& text,
                                      const std::string& config_path);
 
-/// Returns the folder `configs` of this program's source tree or bundle, or `share/harness/configs` of its
+/// Returns a folder of `configs` in this program's source tree or bundle, or of `share/harness/configs` in its
 /// installation; empty if there is none.
-std::filesystem::path shipped_configs();
+std::filesystem::path shipped_configs(const std::string& folder);
 
 /// A row of configs/published/steps.csv or busbw.csv, by column name. A value that the source does not state is empty.
 using PublishedRow = std::map<std::string, std::string, std::less<>>;

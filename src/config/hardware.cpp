@@ -16,28 +16,23 @@ namespace fs = std::filesystem;
 
 constexpr const char* hardware_folder = "hardware";
 
-fs::path shipped_hardware() {
-  const fs::path configs = shipped_configs();
-  return configs.empty() ? fs::path() : configs / hardware_folder;
+double parse_watt(std::string_view text) {
+  return static_cast<double>(parse_within(text, 1, 100'000));
 }
 
-Field::Parse watt_into(double& into) {
-  return [&into](std::string_view text) { into = static_cast<double>(parse_within(text, 1, 100'000)); };
-}
-
-void parse_clock(double& into, std::string_view text) {
+double parse_clock(std::string_view text) {
   constexpr std::string_view unit = " MHz";
   if (!text.ends_with(unit)) fail("found {}; expected a clock such as 1830 MHz", quote(text));
-  into = static_cast<double>(parse_within(text.substr(0, text.size() - unit.size()), 1, 100000)) * 1e6;
+  return static_cast<double>(parse_within(text.substr(0, text.size() - unit.size()), 1, 100000)) * 1e6;
 }
 
 // "9.0" is 90, as nvcc's sm_90.
-void parse_capability(int& into, std::string_view text) {
+int parse_capability(std::string_view text) {
   int major = 0, minor = 0;
   Cursor cursor{text};
   const bool reads = cursor.integer(major) && cursor.literal(".") && cursor.rest.size() == 1 && cursor.integer(minor);
   if (!reads || major < 1 || major > 999) fail("found {}; expected a compute capability such as 9.0", quote(text));
-  into = 10 * major + minor;
+  return 10 * major + minor;
 }
 
 // `of_machine`: a machine's file names this one as its GPU.
@@ -46,7 +41,7 @@ Hardware read_file(const fs::path& path, Problems& problems, bool of_machine = f
 // Takes a machine's GPU from another file; the machine's own file describes the rest.
 void take_gpu(const std::string& name, const fs::path& machine, Hardware& hardware, Problems& problems) {
   const fs::path beside = machine.parent_path() / (name + ".yaml");
-  const fs::path path = fs::exists(beside) ? beside : shipped_hardware() / (name + ".yaml");
+  const fs::path path = fs::exists(beside) ? beside : shipped_configs(hardware_folder) / (name + ".yaml");
   if (!fs::exists(path)) {
     fail("found {}; no file of this name is beside it or among those that come with the program: {}", quote(name),
          join(data_file_names(machine.parent_path()), ", "));
@@ -72,16 +67,14 @@ Hardware read_file(const fs::path& path, Problems& problems, bool of_machine) {
   const auto device = [&](auto text) {
     if (!text.empty()) hardware.devices.emplace_back(text);
   };
-  const auto capability = [&](auto text) { parse_capability(hardware.compute_capability, text); };
   const auto gpu = [&](auto text) { take_gpu(std::string(text), path, hardware, problems); };
   const bool is_machine = root->find("gpu") != nullptr;
   if (is_machine && of_machine)
     fail("found {}, which is a machine itself; name the file of a GPU", quote(path.stem().string()));
-  const auto clock = [&](auto text) { parse_clock(hardware.boost_clock_hz, text); };
   std::vector<Field> peaks;
   for (const PrecisionRow& row : precision_table)
     peaks.push_back(Field::scalar(row.name, [&](auto text) { flops_into(hardware.peaks_flops[row.precision])(text); }));
-  std::vector<Field> shares{Field::scalar("watt", watt_into(hardware.shares_watt))};
+  std::vector<Field> shares{Field::scalar("watt", parsed_into(hardware.shares_watt, parse_watt))};
   for (const PrecisionRow& row : precision_table)
     shares.push_back(Field::scalar(row.name, [&](auto text) { share_into(hardware.shares[row.precision])(text); }));
   const std::vector<Field> fields{
@@ -91,20 +84,20 @@ Hardware read_file(const fs::path& path, Problems& problems, bool of_machine) {
       Field::list("devices", device, "a list of names as nvidia-smi gives them, such as [NVIDIA H200]"),
       Field::section("peak_flops", peaks).required(!is_machine),
       Field::section("shares", shares),
-      Field::scalar("watt", watt_into(hardware.watt)),
+      Field::scalar("watt", parsed_into(hardware.watt, parse_watt)),
       Field::scalar("memory", bytes_into(hardware.memory_bytes)),
-      Field::scalar("memory_bandwidth", bandwidth_into(hardware.memory_bytes_per_s)),
-      Field::scalar("compute_capability", capability),
+      Field::scalar("memory_bandwidth", parsed_into(hardware.memory_bytes_per_s, parse_bandwidth)),
+      Field::scalar("compute_capability", parsed_into(hardware.compute_capability, parse_capability)),
       Field::scalar("sms", whole_into(hardware.sms, 1, 10000)),
-      Field::scalar("boost_clock", clock),
-      Field::scalar("nvlink", bandwidth_into(hardware.nvlink_bytes_per_s)),
+      Field::scalar("boost_clock", parsed_into(hardware.boost_clock_hz, parse_clock)),
+      Field::scalar("nvlink", parsed_into(hardware.nvlink_bytes_per_s, parse_bandwidth)),
       Field::scalar("l2", bytes_into(hardware.l2_bytes)),
       Field::section("node", {Field::scalar("gpus", whole_into(hardware.gpus_of_node, 1, 1024)),
-                              Field::scalar("network", bandwidth_into(hardware.node_bytes_per_s)),
+                              Field::scalar("network", parsed_into(hardware.node_bytes_per_s, parse_bandwidth)),
                               Field::scalar("share", share_into(hardware.network_share)),
                               Field::scalar("nics", whole_into(hardware.nics_of_node, 1, 1024)),
-                              Field::scalar("nvswitch", truth_into(hardware.nvswitch)),
-                              Field::scalar("sharp", truth_into(hardware.network_reduces))})};
+                              Field::scalar("nvswitch", parsed_into(hardware.nvswitch, parse_bool)),
+                              Field::scalar("sharp", parsed_into(hardware.network_reduces, parse_bool))})};
   read_map(problems, *root, "", fields);
   return hardware;
 }
@@ -139,19 +132,15 @@ bool Hardware::is(std::string_view device) const {
 
 std::optional<Hardware> read_hardware(const std::string& text, const Place& place, const std::string& config_path,
                                       Problems& problems) {
-  fs::path path;
-  const auto find_it = [&](std::string_view) {
-    try {
-      path = find_data_file(hardware_folder, text, config_path);
-    } catch (const Error& e) {
-      fail(
-          "{}. For another GPU or machine copy one of these files and fill in what its data sheet says "
-          "(docs/architecture.md)",
-          e.what());
-    }
-  };
-  if (!parse_or_report(problems, place, "hardware", text, find_it)) return std::nullopt;
-  return read_file(path, problems);
+  try {
+    return read_file(find_data_file(hardware_folder, text, config_path), problems);
+  } catch (const Error& e) {
+    constexpr const char* remedy =
+        "For another GPU or machine copy one of these files and fill in what its data sheet says "
+        "(docs/architecture.md)";
+    problems.add(place, "hardware", fmt::format("{}. {}", e.what(), remedy));
+    return std::nullopt;
+  }
 }
 
 Hardware hardware_named(const std::string& name) {
@@ -162,7 +151,7 @@ Hardware hardware_named(const std::string& name) {
 }
 
 std::optional<Hardware> find_hardware_for_device(std::string_view device, const std::string& config_path) {
-  for (const fs::path& folder : {hardware_beside(config_path), shipped_hardware()}) {
+  for (const fs::path& folder : {hardware_beside(config_path), shipped_configs(hardware_folder)}) {
     for (const std::string& name : data_file_names(folder)) {
       Problems problems;
       Hardware hardware = read_file(folder / (name + ".yaml"), problems);

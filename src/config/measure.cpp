@@ -79,12 +79,7 @@ Field measure_field(Measure& m, Problems& problems) {
   };
   const std::string usual_start = fmt::format("{} s; on GPUs a second more for each rank, up to {} min",
                                               usual.deadlines.start_s, most_usual_start_s / 60);
-  std::vector<Field> deadlines{
-      Field::scalar("start", start, "from a worker's start until it is ready", duration, usual_start),
-      Field::scalar("step", seconds_into(m.deadlines.step_s), "for each step", duration,
-                    fmt::format("{} s", usual.deadlines.step_s)),
-  };
-  std::vector<Field> fields{
+  const std::vector<Field> fields{
       Field::scalar("rounds", whole_into(m.rounds, 1, max_rounds), "blocks per case; with until: settled, at most",
                     fmt::format("1 to {}", max_rounds), fmt::format("{}; {}", usual.rounds, rounds_to_settle)),
       Field::choice("until", until, "rounds, or settled: a case leaves when its verdict is settled", words_of(ends),
@@ -101,7 +96,11 @@ Field measure_field(Measure& m, Problems& problems) {
       Field::scalar("seed", seed, "of weights, tokens and the order of blocks", "a whole number from 0",
                     std::to_string(usual.seed)),
       Field::section(
-          "deadlines", std::move(deadlines), "start of a worker, each step", "",
+          "deadlines",
+          {Field::scalar("start", start, "from a worker's start until it is ready", duration, usual_start),
+           Field::scalar("step", seconds_into(m.deadlines.step_s), "for each step", duration,
+                         fmt::format("{} s", usual.deadlines.step_s))},
+          "start of a worker, each step", "",
           fmt::format("{} s (GPUs: 1 s more a rank), {} s", usual.deadlines.start_s, usual.deadlines.step_s)),
       Field::scalar("time_budget", seconds_into(m.time_budget_s),
                     "fewer rounds, decided before the first result; ends settled", duration, "none"),
@@ -110,7 +109,7 @@ Field measure_field(Measure& m, Problems& problems) {
       Field::choice("timeline", m.timeline, timelines, "ranks whose profiled step is kept: one per role, or all"),
       Field::truth("share_gpus", m.share_gpus, "allows several ranks per GPU, for tests only"),
   };
-  return Field::section("measure", std::move(fields), "how to measure", "", "", check);
+  return Field::section("measure", fields, "how to measure", "", "", check);
 }
 
 }  // namespace harness::config

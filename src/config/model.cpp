@@ -1,5 +1,6 @@
 #include "config/model.h"
 
+#include <algorithm>
 #include <type_traits>
 #include <vector>
 
@@ -150,10 +151,8 @@ std::string nearest_divisors(std::int64_t number, std::int64_t wrong) {
 }
 
 std::optional<Model> model_preset(std::string_view name) {
-  for (const Model& preset : presets()) {
-    if (name == preset.name) return preset;
-  }
-  return std::nullopt;
+  const auto found = std::ranges::find(presets(), name, &Model::name);
+  return found == presets().end() ? std::nullopt : std::optional(*found);
 }
 
 std::vector<std::string> model_preset_names() {
@@ -250,9 +249,9 @@ Field model_field(const YamlNode* given, Model& model, Problems& problems) {
       problems.add(theta->place, dotted(key, theta->key), "rope_theta goes with positions: rotary");
     if (model.name.empty() || model.resolved() != model_preset(model.name)->resolved()) model.name = "custom";
   };
-  Field field = Field::section("model", std::move(inside),
-                               "a preset, or layers, hidden, heads, vocab and sequence; required for gpt",
-                               presets_in_words, "", check);
+  Field field =
+      Field::section("model", inside, "a preset, or layers, hidden, heads, vocab and sequence; required for gpt",
+                     presets_in_words, "", check);
   field.about.takes = Takes::name_or_map;
   field.parse = preset;
   return field;

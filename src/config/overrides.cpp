@@ -48,10 +48,8 @@ void apply(YamlNode& root, const std::string& text, Problems& problems) {
   const Place place{source, 1, 1};
   const std::size_t equals = text.find('=');
   const std::string key(trim(text.substr(0, equals)));
-  if (equals == std::string::npos || key.empty()) {
-    problems.add(place, "", "expected key=value, such as measure.rounds=4");
-    return;
-  }
+  if (equals == std::string::npos || key.empty())
+    return problems.add(place, "", "expected key=value, such as measure.rounds=4");
   if (!check_text(text, source, problems)) return;
   const std::vector<std::string_view> words = split(key, '.');
   std::vector<std::string> parts(words.begin(), words.end());
@@ -72,10 +70,8 @@ void apply(YamlNode& root, const std::string& text, Problems& problems) {
       at->children = {std::move(preset)};
     }
     if (at->kind == YamlNode::Kind::null) at->kind = YamlNode::Kind::map;
-    if (at->kind != YamlNode::Kind::map) {
-      problems.add(place, path, fmt::format("{} holds {}, which has no keys", at->key, describe(*at)));
-      return;
-    }
+    if (at->kind != YamlNode::Kind::map)
+      return problems.add(place, path, fmt::format("{} holds {}, which has no keys", at->key, describe(*at)));
     YamlNode* next = at->find(parts[i]);
     if (next == nullptr) {
       YamlNode fresh;

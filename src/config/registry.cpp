@@ -136,10 +136,8 @@ std::span<const Variable> registry() {
 }
 
 const Variable* find_variable(std::string_view name) {
-  for (const Variable& v : registry()) {
-    if (v.name == name) return &v;
-  }
-  return nullptr;
+  const auto found = std::ranges::find(registry(), name, &Variable::name);
+  return found == registry().end() ? nullptr : &*found;
 }
 
 std::vector<std::string> variable_names() {

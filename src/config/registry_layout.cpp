@@ -56,12 +56,6 @@ void parse_rank_order(Settings& settings, std::string_view text) {
   settings.layout.order = parse_choice(join(axes, "-"), rank_orders);
 }
 
-std::string print_rank_order(const Settings& settings) {
-  const auto* found = std::ranges::find(rank_orders, settings.layout.order, &Choice<program::AxisOrder>::second);
-  if (found == rank_orders.end()) fail("no configuration numbers ranks like this");
-  return found->first;
-}
-
 std::string context_refused_by(const Settings& s, BackendKind backend) {
   if (s.context() == 1 || traits_of(backend).predicts()) return "";
   return fmt::format("backend {} has no context_parallel, whose ranks share a sequence; backend sim predicts it",
@@ -98,11 +92,6 @@ std::string chunks_conflict(const Settings& s) {
   if (s.virtual_pipeline == 0 || s.pipeline_schedule == PipelineSchedule::interleaved) return "";
   return fmt::format("virtual_pipeline {} needs pipeline_schedule interleaved, not {}; change both together (combine)",
                      s.virtual_pipeline, word_of(s.pipeline_schedule, schedule_choices));
-}
-
-std::string without_chunks(const Settings& s) {
-  if (s.pipeline_schedule == PipelineSchedule::interleaved) return "";
-  return "pipeline_schedule is not interleaved, so a stage is one chunk";
 }
 
 // ---- Sharding among replicas, and their exchange.
@@ -205,7 +194,7 @@ std::vector<Variable> layout_variables() {
        .choices = {words_of(rank_orders), true},
        .help = "how ranks are numbered along the axes of the layout, fastest first: which of them share a node",
        .parse = parse_rank_order,
-       .print = print_rank_order,
+       .print = [](const Settings& s) { return word_of(s.layout.order, rank_orders); },
        .acts_on = {Part::tensor, Part::pipeline, Part::data, Part::embedding},
        .without_effect = without_two_axes,
        .workloads = communicating},
@@ -220,7 +209,8 @@ std::vector<Variable> layout_variables() {
                 .help = "chunks of layers on each stage with pipeline_schedule interleaved, which divide the bubble "
                         "and multiply the messages between stages; auto is 2 there",
                 .acts_on = {Part::bubble, Part::pipeline},
-                .without_effect = without_chunks,
+                .without_effect = only_with(&Settings::pipeline_schedule, PipelineSchedule::interleaved,
+                                            "pipeline_schedule is not interleaved, so a stage is one chunk"),
                 .conflict = chunks_conflict}),
   };
 }

@@ -60,7 +60,13 @@ Variable one_of(T Settings::*value, const std::array<Choice<T>, n>& choices, Var
   return row;
 }
 
-/// For without_effect.
+// For without_effect.
+
+/// Says `why` wherever the setting has another value.
+template <class T>
+auto only_with(T Settings::*setting, T value, const char* why) {
+  return [=](const Settings& s) { return std::string(s.*setting == value ? "" : why); };
+}
 std::string without_communication(const Settings& settings);
 bool has_one_replica(const Settings& settings);
 std::string without_data_parallel(const Settings& settings);

@@ -22,17 +22,9 @@ std::string without_buckets(const Settings& s) {
   return s.overlap_optimizer ? "" : without_data_parallel(s);
 }
 
-std::string without_own_batch(const Settings& s) {
-  return s.gradient_accumulation == 0 ? "" : "gradient_accumulation says how large the batch is";
-}
-
 std::string without_scores(const Settings& s) {
   const bool nothing = s.recompute == Recompute::selective && s.attention == AttentionKind::fused;
   return nothing ? "selective frees nothing: fused attention stores no scores" : "";
-}
-
-std::string without_chosen_layers(const Settings& s) {
-  return s.recompute == Recompute::full ? "" : "recompute is not full, which alone goes by layers";
 }
 
 std::string without_tensor_parallel(const Settings& s) {
@@ -60,10 +52,6 @@ std::string attention_conflict(const Settings& s) {
       "attention unfused and context_parallel {} do not go together: only fused attention takes a sequence part by "
       "part",
       s.context());
-}
-
-std::string without_engine(const Settings& s) {
-  return s.attention == AttentionKind::unfused ? "attention is unfused, which has no engine" : "";
 }
 
 std::string not_computed_by(const Settings& s, BackendKind kind) {
@@ -137,7 +125,8 @@ std::vector<Variable> batch_variables() {
              .acts_on = {Part::data, Part::embedding, Part::world, Part::bubble},
              .mathematics = Mathematics::another,
              .overridden_by = "gradient_accumulation",
-             .without_effect = without_own_batch}),
+             .without_effect =
+                 only_with(&Settings::gradient_accumulation, 0, "gradient_accumulation says how large the batch is")}),
       whole(&Settings::micro_batch_size, 1, max_batch,
             {.name = "micro_batch_size",
              .allowed = "a whole number",
@@ -207,7 +196,8 @@ std::vector<Variable> step_variables() {
           {.name = "recompute_layers",
            .help = "with recompute: full, the first so many layers of each chunk of a pipeline stage, or all of them",
            .acts_on = {Part::recomputation, Part::tensor},
-           .without_effect = without_chosen_layers}),
+           .without_effect =
+               only_with(&Settings::recompute, Recompute::full, "recompute is not full, which alone goes by layers")}),
       true_or_false(&Settings::sequence_parallel,
                     {.name = "sequence_parallel",
                      .help = "divide norms, residual stream and what the stages exchange among tensor-parallel ranks "
@@ -263,7 +253,8 @@ std::vector<Variable> execution_variables() {
                         "it can build",
                 .backends = only_cuda,
                 .acts_on = {Part::attention},
-                .without_effect = without_engine,
+                .without_effect =
+                    only_with(&Settings::attention, AttentionKind::fused, "attention is unfused, which has no engine"),
                 .workloads = {"gpt", "attention"}}),
       true_or_false(
           &Settings::cuda_graph,

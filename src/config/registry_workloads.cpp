@@ -80,7 +80,7 @@ std::string without_place(const Settings& s) {
 }  // namespace
 
 std::vector<Variable> workload_variables() {
-  std::vector<Variable> rows{
+  return {
       {.name = "workload",
        .choices = {all_workloads, true},
        .examples = {"collective"},
@@ -136,7 +136,6 @@ std::vector<Variable> workload_variables() {
              .help = "how often one step runs the operation, one after the other",
              .workloads = single_operations}),
   };
-  return rows;
 }
 
 }  // namespace harness::config

@@ -142,10 +142,8 @@ std::vector<YamlNode> values_of(const Variable& variable, const YamlNode& item, 
 void read_changes(const Variable& variable, const YamlNode& node, const std::string& key, bool baseline_known,
                   Experiment& experiment, Problems& problems) {
   if (variable.purpose == Purpose::size && node.kind == YamlNode::Kind::scalar && node.scalar == "from_model") {
-    if (experiment.model.layers == 0) {
-      problems.add(node.place, key, "from_model takes its values from a model's training step; add a `model`");
-      return;
-    }
+    if (experiment.model.layers == 0)
+      return problems.add(node.place, key, "from_model takes its values from a model's training step; add a `model`");
     experiment.changes.push_back({variable.name, "from_model", experiment.baseline, problems.where(node.place)});
     return;
   }
@@ -156,10 +154,9 @@ void read_changes(const Variable& variable, const YamlNode& node, const std::str
                              scalar ? node.scalar : variable.print(experiment.baseline)));
     return;
   }
-  if (node.children.empty()) {
-    problems.add(node.place, key, fmt::format("found an empty list; name the values to try: {}", variable.allowed));
-    return;
-  }
+  if (node.children.empty())
+    return problems.add(node.place, key,
+                        fmt::format("found an empty list; name the values to try: {}", variable.allowed));
   std::vector<std::string> tried;
   for (std::size_t i = 0; i < node.children.size(); ++i) {
     const std::string path = fmt::format("{}[{}]", key, i);
@@ -199,27 +196,18 @@ std::optional<std::vector<std::string>> read_joint(const YamlNode& node, const s
                                                    const Experiment& experiment, Settings& settings,
                                                    Problems& problems) {
   std::vector<std::string> parts;
-  bool good = true;
-  const auto read_one = [&](const Variable& variable, const YamlNode& value, const std::string& path) {
-    if (!honoured(variable, value, path, experiment, true, problems)) return false;
-    if (variable.purpose == Purpose::size) {
-      problems.add(
+  const auto read = [&](const Variable& variable, const YamlNode& value, const std::string& path) {
+    if (!honoured(variable, value, path, experiment, true, problems)) return;
+    if (variable.purpose == Purpose::size)
+      return problems.add(
           value.place, path,
           "every setting is measured at every size that `sweep` lists; move this size to sweep." + variable.name);
-      return false;
-    }
-    if (!read_value(variable, value, path, experiment.backend, settings, problems)) return false;
-    if (variable.print(settings) == variable.print(experiment.baseline)) {
-      problems.add(value.place, path, "this is the baseline's value; leave it out");
-      return false;
-    }
+    if (!read_value(variable, value, path, experiment.backend, settings, problems)) return;
+    if (variable.print(settings) == variable.print(experiment.baseline))
+      return problems.add(value.place, path, "this is the baseline's value; leave it out");
     parts.push_back(fmt::format("{}={}", variable.name, variable.print(settings)));
-    return true;
   };
-  const auto read = [&](const Variable& variable, const YamlNode& value, const std::string& path) {
-    if (!read_one(variable, value, path)) good = false;
-  };
-  if (!read_map(problems, node, key, per_variable(read)) || !good) return std::nullopt;
+  if (!read_map(problems, node, key, per_variable(read)) || parts.size() < node.children.size()) return std::nullopt;
   return parts;
 }
 
@@ -242,26 +230,22 @@ void read_combination(const YamlNode& node, const std::string& key, Experiment& 
   const auto parts = read_joint(node, key, experiment, change.settings, problems);
   if (!parts) return;
   refuse_overridden(node, key, change.settings, problems);
-  if (parts->size() < 2) {
-    problems.add(node.place, key, "a combination changes two variables or more; a single one belongs under sweep");
-    return;
-  }
+  if (parts->size() < 2)
+    return problems.add(node.place, key,
+                        "a combination changes two variables or more; a single one belongs under sweep");
   change.value = join(*parts, " + ");
   const auto is_this = [&](const Change& c) { return c.variable == combination && c.value == change.value; };
-  if (std::ranges::any_of(experiment.changes, is_this)) {
-    problems.add(node.place, key, fmt::format("{} is in the list twice; keep one", change.value));
-    return;
-  }
+  if (std::ranges::any_of(experiment.changes, is_this))
+    return problems.add(node.place, key, fmt::format("{} is in the list twice; keep one", change.value));
   experiment.changes.push_back(std::move(change));
 }
 
 void read_combinations(const YamlNode& node, Experiment& experiment, Problems& problems) {
-  if (node.kind != YamlNode::Kind::sequence || node.children.empty()) {
-    problems.add(node.place, "combine",
-                 fmt::format("found {}; expected a list of maps, such as [{{micro_batch_size: 4, precision: bf16}}]",
-                             describe(node)));
-    return;
-  }
+  if (node.kind != YamlNode::Kind::sequence || node.children.empty())
+    return problems.add(
+        node.place, "combine",
+        fmt::format("found {}; expected a list of maps, such as [{{micro_batch_size: 4, precision: bf16}}]",
+                    describe(node)));
   for (std::size_t i = 0; i < node.children.size(); ++i)
     read_combination(node.children[i], fmt::format("combine[{}]", i), experiment, problems);
 }
@@ -271,8 +255,7 @@ std::string what_is_wrong(const std::string& name, const std::vector<std::string
   if (name.empty() || name.size() > 60) return "a fix needs a name of 1 to 60 characters";
   if (name.find_first_of("=+,;\n\t") != std::string::npos) return "the name of a fix cannot have = + , or ; in it";
   if (std::ranges::find(fixes, name) != fixes.end()) return "there is a fix of this name above; name them differently";
-  for (const char* baseline : {"baseline", "baseline_again"})
-    if (name == baseline) return "this is the name of a case that every sweep has";
+  if (name == "baseline" || name == "baseline_again") return "this is the name of a case that every sweep has";
   return "";
 }
 
@@ -282,19 +265,14 @@ void read_fix(const YamlNode& node, const std::string& key, Settings& before, st
               Experiment& experiment, Problems& problems) {
   Change alone{std::string(combination), node.key, experiment.baseline};
   const std::string wrong = what_is_wrong(node.key, fixes);
-  if (!wrong.empty()) {
-    problems.add(node.key_place, key, wrong);
-    return;
-  }
+  if (!wrong.empty()) return problems.add(node.key_place, key, wrong);
   if (!read_joint(node, key, experiment, alone.settings, problems)) return;
   refuse_overridden(node, key, alone.settings, problems);
   Change together{std::string(combination), "", before};
   if (!read_joint(node, key, experiment, together.settings, problems)) return;
   const auto differs = [&](const Variable& v) { return v.print(together.settings) != v.print(before); };
-  if (std::ranges::none_of(registry(), differs)) {
-    problems.add(node.place, key, "it changes nothing on top of the fixes before it; leave it out");
-    return;
-  }
+  if (std::ranges::none_of(registry(), differs))
+    return problems.add(node.place, key, "it changes nothing on top of the fixes before it; leave it out");
   before = together.settings;
   experiment.changes.push_back(std::move(alone));
   fixes.push_back(node.key);
@@ -326,10 +304,9 @@ void read_ladder(const YamlNode& node, Experiment& experiment, Problems& problem
 
 void read_sweep(const YamlNode& sweep, const std::set<std::string>& unknown, Experiment& experiment,
                 Problems& problems) {
-  if (sweep.kind == YamlNode::Kind::map && sweep.children.empty()) {
-    problems.add(sweep.place, "sweep", "found an empty map; name what to change, such as {micro_batch_size: [2, 4]}");
-    return;
-  }
+  if (sweep.kind == YamlNode::Kind::map && sweep.children.empty())
+    return problems.add(sweep.place, "sweep",
+                        "found an empty map; name what to change, such as {micro_batch_size: [2, 4]}");
   const auto read = [&](const Variable& variable, const YamlNode& value, const std::string& key) {
     if (!honoured(variable, value, key, experiment, true, problems)) return;
     read_changes(variable, value, key, !unknown.contains(variable.name), experiment, problems);

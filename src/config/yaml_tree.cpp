@@ -189,10 +189,28 @@ class Beginnings : public YAML::EventHandler {
 // Keeps a file full of mistakes from flooding the terminal.
 constexpr std::size_t max_lines = 50;
 
-std::optional<YamlNode> parse(const std::string& text, int source, Problems& problems, bool foreign) {
+}  // namespace
+
+const YamlNode* YamlNode::find(std::string_view name) const {
+  const auto it = std::find_if(children.begin(), children.end(), [&](const YamlNode& n) { return n.key == name; });
+  return it == children.end() ? nullptr : &*it;
+}
+
+YamlNode* YamlNode::find(std::string_view name) {
+  return const_cast<YamlNode*>(static_cast<const YamlNode*>(this)->find(name));
+}
+
+std::string describe(const YamlNode& node) {
+  if (node.kind == YamlNode::Kind::null) return "nothing";
+  if (node.kind == YamlNode::Kind::scalar) return quote(node.scalar);
+  if (node.kind == YamlNode::Kind::map) return "a map";
+  return node.children.empty() ? "an empty list" : "a list";
+}
+
+std::optional<YamlNode> parse_yaml(const std::string& text, int source, Problems& problems, YamlOf author) {
   const std::string bare = text.starts_with(byte_order_mark) ? text.substr(byte_order_mark.size()) : text;
   const Lines lines(bare, source);
-  Walk walk(lines, problems, foreign);
+  Walk walk(lines, problems, author == YamlOf::another_program);
   try {
     if (const auto place = lines.directive())
       walk.stop(*place, "found a YAML directive (a line that begins with %); remove it, or the %");
@@ -210,39 +228,6 @@ std::optional<YamlNode> parse(const std::string& text, int source, Problems& pro
   return std::nullopt;
 }
 
-}  // namespace
-
-const YamlNode* YamlNode::find(std::string_view name) const {
-  const auto it = std::find_if(children.begin(), children.end(), [&](const YamlNode& n) { return n.key == name; });
-  return it == children.end() ? nullptr : &*it;
-}
-
-YamlNode* YamlNode::find(std::string_view name) {
-  return const_cast<YamlNode*>(static_cast<const YamlNode*>(this)->find(name));
-}
-
-std::string describe(const YamlNode& node) {
-  switch (node.kind) {
-    case YamlNode::Kind::null:
-      return "nothing";
-    case YamlNode::Kind::scalar:
-      return quote(node.scalar);
-    case YamlNode::Kind::sequence:
-      return "a list";
-    case YamlNode::Kind::map:
-      return "a map";
-  }
-  return "";
-}
-
-std::optional<YamlNode> parse_yaml(const std::string& text, int source, Problems& problems) {
-  return parse(text, source, problems, false);
-}
-
-std::optional<YamlNode> parse_foreign_yaml(const std::string& text, int source, Problems& problems) {
-  return parse(text, source, problems, true);
-}
-
 std::string yaml_word(std::string_view text) {
   const bool plain = !text.empty() && has_only(text.substr(0, 1), "") && has_only(text, "_./:%+- ") &&
                      text.back() != ' ' && text.back() != ':' && text.find(": ") == std::string_view::npos &&
@@ -257,20 +242,13 @@ std::string yaml_value(const std::string& canonical) {
 }
 
 std::string flow(const YamlNode& node) {
+  if (node.kind == YamlNode::Kind::null) return "";
+  if (node.kind == YamlNode::Kind::scalar) return yaml_word(node.scalar);
+  const bool is_map = node.kind == YamlNode::Kind::map;
   std::vector<std::string> parts;
-  switch (node.kind) {
-    case YamlNode::Kind::null:
-      return "";
-    case YamlNode::Kind::scalar:
-      return yaml_word(node.scalar);
-    case YamlNode::Kind::sequence:
-      for (const YamlNode& child : node.children) parts.push_back(flow(child));
-      return "[" + join(parts, ", ") + "]";
-    case YamlNode::Kind::map:
-      for (const YamlNode& child : node.children) parts.push_back(yaml_word(child.key) + ": " + flow(child));
-      return "{" + join(parts, ", ") + "}";
-  }
-  return "";
+  for (const YamlNode& child : node.children)
+    parts.push_back((is_map ? yaml_word(child.key) + ": " : "") + flow(child));
+  return fmt::format("{}{}{}", is_map ? '{' : '[', join(parts, ", "), is_map ? '}' : ']');
 }
 
 std::string value_text(const YamlNode& node) {

@@ -200,7 +200,7 @@ void interpolate(Settings& settings) {
 
 Settings yaml(const std::string& name, const std::string& text) {
   config::Problems problems;
-  const auto tree = config::parse_foreign_yaml(text, problems.add_file(name), problems);
+  const auto tree = config::parse_yaml(text, problems.add_file(name), problems, config::YamlOf::another_program);
   if (!tree) problems.throw_if_any();
   Settings found;
   if (tree) flatten(*tree, "", name, found);

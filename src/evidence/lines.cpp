@@ -10,10 +10,6 @@
 namespace harness::evidence {
 namespace {
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
 // Consumes a launcher's mark at the beginning of a line, the blanks before it and one after it. '#' in `shape` matches
 // at most seven digits.
 bool take_mark(Cursor& c, std::string_view shape) {

@@ -19,11 +19,6 @@ namespace {
 using Mask = std::array<unsigned long, cpu_capacity / (8 * sizeof(unsigned long))>;
 constexpr std::size_t bits_per_word = 8 * sizeof(unsigned long);
 
-// Where the kernel describes a CPU, below the root.
-std::string folder_of(std::size_t cpu) {
-  return "sys/devices/system/cpu/cpu" + std::to_string(cpu);
-}
-
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 constexpr std::size_t first_cpus_bytes = 64 << 10;  // of /proc/cpuinfo: all CPUs of a node have the same name
@@ -104,7 +99,7 @@ std::vector<std::vector<int>> cores_of(const CpuSet& cpus, const std::filesystem
   const Tree tree(root);
   for (std::size_t i = 0; i < cpu_capacity; ++i) {
     if (!cpus[i]) continue;
-    std::string siblings = tree.line(folder_of(i) + "/topology/thread_siblings_list").text;
+    std::string siblings = tree.line(fmt::format("sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", i)).text;
     if (siblings.empty()) siblings = "cpu " + std::to_string(i);
     const auto [at, is_new] = index.try_emplace(siblings, cores.size());
     if (is_new) cores.emplace_back();

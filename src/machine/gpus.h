@@ -56,43 +56,12 @@ struct GpuReport {
   std::vector<GpuHealth> gpus;
 };
 
-/// NVML: libnvidia-ml.so.1, which comes with the NVIDIA driver. Creates no CUDA context, and any thread may call it. If
-/// a function fails or the driver lacks it, only its value is unknown.
-class Nvml {
- public:
-  using Device = struct nvmlDevice_st*;
+/// Returns state and settings of all GPUs of this machine, including those that CUDA_VISIBLE_DEVICES hides, as NVML
+/// (libnvidia-ml.so.1, which comes with the NVIDIA driver) reports them. Creates no CUDA context. A faulty driver may
+/// take long.
+GpuReport gpu_report();
 
-  /// Loads and initialises NVML on first use. Never unloads it: a thread that hangs in it may outlive main().
-  static const Nvml& get();
-
-  /// "" when it can be used, else why not.
-  const std::string& unavailable() const { return problem_; }
-  /// Returns state and settings of all GPUs of this machine, including those that CUDA_VISIBLE_DEVICES hides. A faulty
-  /// driver may take long.
-  GpuReport report() const;
-
-  // Only when it is available:
-
-  /// Finds a device by its pci_bus_id in CUDA ("0000:18:00.0"), because NVML numbers devices differently. Returns
-  /// nullptr and sets `problem` if there is no such device.
-  Device find(const std::string& pci_bus_id, std::string& problem) const;
-  /// Return NaN if not reported.
-  GpuSample sample(Device device) const;
-  double max_sm_clock_hz(Device device) const;
-  double energy_j(Device device) const;  // since the driver was loaded
-
- private:
-  Nvml();
-  template <class... Arguments>
-  int call(const char* function, Arguments... arguments) const;
-  std::string error_text(int result) const;
-  GpuHealth health(Device device) const;
-
-  void* library_ = nullptr;
-  std::string problem_;
-};
-
-/// Samples one GPU through Nvml on its own thread, ten times a second. Never throws for a missing driver.
+/// Samples one GPU through NVML on its own thread, ten times a second. Never throws for a missing driver.
 class GpuMonitor {
  public:
   /// pci_bus_id as CUDA gives it: "0000:18:00.0".

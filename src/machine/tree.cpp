@@ -16,6 +16,7 @@
 #include <memory>
 #include <system_error>
 
+#include "base/clock.h"
 #include "base/text.h"
 
 namespace harness::machine {
@@ -34,11 +35,7 @@ Reading unreadable(std::string why) {
 
 }  // namespace
 
-Tree::Tree(std::filesystem::path root, const Limits& limits)
-    : root_(std::move(root)),
-      limits_(limits),
-      end_(std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                                                  std::chrono::duration<double>(limits.seconds))) {
+Tree::Tree(std::filesystem::path root, const Limits& limits) : root_(std::move(root)), limits_(limits) {
   std::error_code ignored;
   if (const auto whole = std::filesystem::canonical(root_, ignored); !ignored) root_ = whole;
   root_descriptor_ = Descriptor(::open(root_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
@@ -49,7 +46,7 @@ Descriptor Tree::open(const std::string& path, int flags, Reading& failure) cons
     failure = unreadable(fmt::format("more than {} files were looked at", limits_.looks));
     return Descriptor();
   }
-  if (std::chrono::steady_clock::now() > end_) {
+  if (seconds_since(begin_) > limits_.seconds) {
     failure = unreadable(fmt::format("the {} s for reading were over", limits_.seconds));
     return Descriptor();
   }

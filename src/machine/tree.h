@@ -73,7 +73,7 @@ class Tree {
   std::filesystem::path root_;
   Limits limits_;
   Descriptor root_descriptor_;
-  std::chrono::steady_clock::time_point end_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   mutable std::size_t looks_ = 0;
 };
 

@@ -18,10 +18,6 @@ constexpr std::size_t max_warnings = 20, max_value_length = 1024;  // NCCL cuts 
 
 using Text = std::string_view;
 
-bool digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
 // Results hold printable ASCII, whatever bytes the log has.
 std::string plain(Text text) {
   std::string out(text.substr(0, max_value_length));
@@ -32,10 +28,9 @@ std::string plain(Text text) {
 
 // Returns a word of the log in the spelling of NCCL_ALGO and NCCL_PROTO: the log has numbers until 2.23
 // (src/include/nccl_common.h), and capitals such as NVLS_TREE from 2.24 (ncclAlgoToString). Keeps other words.
-std::string spelled(Text word, std::span<const Text> names) {
+std::string spelled(Text word, Elements names) {
   std::size_t number = names.size();
-  if (Cursor cursor{word}; cursor.integer(number) && cursor.rest.empty() && number < names.size())
-    return std::string(names[number]);
+  if (Cursor cursor{word}; cursor.integer(number) && cursor.rest.empty() && number < names.size()) return names[number];
   const std::string joined = replaced(word, {{'_', ""}});
   const auto found = std::ranges::find_if(names, [&](Text name) { return same_word(name, joined); });
   return std::string(found == names.end() ? word : *found);
@@ -67,10 +62,6 @@ void LogReader::fact(const std::string& name, Text value) {
   if (known || !has_room(sizeof(*row) + name.size() + text.size())) return;
   if (row == facts_.end()) row = facts_.insert(facts_.end(), {name, {}});
   row->second.push_back(std::move(text));
-}
-
-void LogReader::set(const std::string& name, std::string value) {
-  facts_.push_back({name, {std::move(value)}});
 }
 
 // "AllReduce: 1048576 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..7}" since 2.24; before "AllReduce: 1048576
@@ -174,7 +165,7 @@ bool LogReader::connection(Text message) {
     bool through_peer = false;
     for (std::size_t i = 0; i < path.size(); ++i) {
       // "(2)" after the device is the rank that owns it. Keeps "(PCI)" after GDRDMA.
-      if (path[i] == '(' && i + 1 < path.size() && digit(path[i + 1])) {
+      if (path[i] == '(' && i + 1 < path.size() && is_digit(path[i + 1])) {
         const auto close = path.find(')', i);
         if (close == Text::npos) break;
         through_peer = true;
@@ -218,7 +209,7 @@ bool LogReader::network(Text message) {
       const Text word = rest.substr(0, rest.find(' '));
       rest.remove_prefix(std::min(word.size() + 1, rest.size()));
       const auto close = word.find(']');
-      if (!word.starts_with('[') || close == Text::npos || word.size() < 2 || !digit(word[1])) continue;
+      if (!word.starts_with('[') || close == Text::npos || word.size() < 2 || !is_digit(word[1])) continue;
       Text device = word.substr(close + 1);
       if (!ib) device = device.substr(0, device.find(':'));  // the address adds nothing to the name
       if (!devices.empty()) devices += ' ';
@@ -248,17 +239,11 @@ bool LogReader::communicator(Text message) {
     std::string value(message);
     for (auto at = value.find(" channels"); at != std::string::npos; at = value.find(" channels", at))
       value.erase(at, 9);
-    if (digit(value.front())) fact("channels", value);
+    if (is_digit(value.front())) fact("channels", value);
   } else {
     return false;
   }
   return true;
-}
-
-void LogReader::info(Text message) {
-  // Tries the readers in turn; each takes its own kind of message.
-  call(message) || environment(message) || refused(message) || connection(message) || network(message) ||
-      communicator(message);
 }
 
 void LogReader::warning(Text message) {
@@ -291,7 +276,10 @@ void LogReader::line(Text text) {
       if (host != Text::npos) message = message.substr(0, host);
     }
     while (!message.empty() && (message.back() == ' ' || message.back() == '\r')) message.remove_suffix(1);
-    if (found[i].marker == 0) info(message);
+    if (found[i].marker == 0) {  // tries the readers in turn; each takes its own kind of message
+      call(message) || environment(message) || refused(message) || connection(message) || network(message) ||
+          communicator(message);
+    }
     if (found[i].marker == 1) warning(message);
   }
 }
@@ -307,8 +295,8 @@ Observed LogReader::finish() {
   } else if (!direct_decisions_.empty()) {
     fact("gpu_direct", direct_text(direct_decisions_.contains(true), direct_decisions_.contains(false)));
   }
-  for (const auto& [kind, count] : transports_) set("transport " + kind, std::to_string(count));
-  if (through_peers_ > 0) set("pxn", std::to_string(through_peers_));
+  for (const auto& [kind, count] : transports_) facts_.push_back({"transport " + kind, {std::to_string(count)}});
+  if (through_peers_ > 0) facts_.push_back({"pxn", {std::to_string(through_peers_)}});
 
   Observed observed;
   for (auto& [key, count] : calls_) {
@@ -320,11 +308,6 @@ Observed LogReader::finish() {
   }
   observed.warnings = std::move(warnings_);
   return observed;
-}
-
-std::string Observed::fact(std::string_view name) const {
-  const auto row = std::ranges::find(facts, name, &std::pair<std::string, std::string>::first);
-  return row == facts.end() ? std::string() : row->second;
 }
 
 bool is_virtual_interface(std::string_view name) {

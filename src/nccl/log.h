@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/text.h"
 
 namespace harness::nccl {
 
@@ -42,11 +43,11 @@ struct Observed {
   ///   pxn                    number of sending connections through another GPU's network device
   ///   NCCL_X                 the value that NCCL reports for its environment variable: "4194304"
   ///   refused NCCL_X         NCCL's message when it rejected the value
-  std::vector<std::pair<std::string, std::string>> facts;
+  NameValues facts;
   std::vector<std::string> warnings;  // WARN lines without their prefix, each once, the first 20
 
   /// The value of a fact, "" if there is none.
-  std::string fact(std::string_view name) const;
+  std::string fact(std::string_view name) const { return value_of(facts, name); }
 };
 
 inline constexpr std::string_view fact_separator = " | ";
@@ -66,7 +67,6 @@ class LogReader {
   Observed finish();
 
  private:
-  void info(std::string_view message);
   bool call(std::string_view message);
   bool environment(std::string_view message);
   bool refused(std::string_view message);
@@ -75,7 +75,6 @@ class LogReader {
   bool communicator(std::string_view message);
   void warning(std::string_view message);
   void fact(const std::string& name, std::string_view value);
-  void set(const std::string& name, std::string value);
   bool has_room(std::size_t bytes);
 
   using Key = std::tuple<std::string, std::int64_t, std::string, std::string, int, int>;

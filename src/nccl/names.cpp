@@ -73,7 +73,7 @@ constexpr std::array<std::string_view, 47> texts{{
 static_assert(std::ranges::is_sorted(integers) && std::ranges::is_sorted(texts));
 
 bool has(std::span<const std::string_view> names, std::string_view name) {
-  return std::ranges::binary_search(names, name);
+  return name.starts_with(prefix) && std::ranges::binary_search(names, name.substr(prefix.size()));
 }
 
 constexpr std::string_view pytorch = "PyTorch", images = "container images",
@@ -123,13 +123,11 @@ constexpr std::array foreign = std::to_array<ForeignName>({
 }  // namespace
 
 bool reads_integer(std::string_view name) {
-  return name.starts_with(prefix) && has(integers, name.substr(prefix.size()));
+  return has(integers, name);
 }
 
 bool knows(std::string_view name) {
-  if (!name.starts_with(prefix)) return false;
-  const std::string_view tail = name.substr(prefix.size());
-  return has(integers, tail) || has(texts, tail);
+  return has(integers, name) || has(texts, name);
 }
 
 std::string nearest_name(std::string_view name) {

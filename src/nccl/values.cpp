@@ -22,7 +22,7 @@ struct Entry {
 };
 
 // Returns `word` as spelt among `words`, ignoring case. `whole`: the value that contains it, for the message.
-std::string known_word(std::string_view word, const Words& words, std::string_view kind, std::string_view whole) {
+std::string known_word(std::string_view word, Elements words, std::string_view kind, std::string_view whole) {
   for (const std::string& known : words) {
     if (same_word(word, known)) return known;
   }
@@ -30,7 +30,7 @@ std::string known_word(std::string_view word, const Words& words, std::string_vi
   fail("found {}{}; {}: {}{}", quote(word), inside, kind, join(words, ", "), did_you_mean(nearest(word, words)));
 }
 
-std::vector<Entry> entries_of(std::string_view text, const Words& elements) {
+std::vector<Entry> entries_of(std::string_view text, Elements elements) {
   const std::string_view whole = trim(text);
   std::vector<Entry> entries;
   for (std::string_view rest : split(whole, ';')) {
@@ -58,7 +58,7 @@ std::vector<Entry> entries_of(std::string_view text, const Words& elements) {
   return entries;
 }
 
-Words named_by(const Entry& entry, const Words& elements, bool named) {
+Words named_by(const Entry& entry, Elements elements, bool named) {
   Words words;
   for (const std::string& element : elements) {
     if ((std::ranges::find(entry.elements, element) != entry.elements.end()) == named) words.push_back(element);
@@ -66,32 +66,26 @@ Words named_by(const Entry& entry, const Words& elements, bool named) {
   return words;
 }
 
-Words words_of(Elements elements) {
-  return {elements.begin(), elements.end()};
-}
-
 }  // namespace
 
 std::string canonical_choices(std::string_view text, Elements elements) {
-  const Words all = words_of(elements);
   std::string out;
-  for (const Entry& entry : entries_of(text, all)) {
+  for (const Entry& entry : entries_of(text, elements)) {
     if (!out.empty()) out += ';';
     if (!entry.function.empty()) out += entry.function + ":";
     if (entry.all_but) out += '^';
-    out += join(named_by(entry, all, true), ",");
+    out += join(named_by(entry, elements, true), ",");
   }
   return out;
 }
 
 Choices choices_of(std::string_view text, Elements elements) {
-  const Words all = words_of(elements);
   Choices chosen;
-  for (const std::string& function : functions) chosen[function] = all;
+  for (const std::string& function : functions) chosen[function].assign(elements.begin(), elements.end());
   if (text == "default") return chosen;
-  for (const Entry& entry : entries_of(text, all)) {
+  for (const Entry& entry : entries_of(text, elements)) {
     for (auto& [function, allowed] : chosen) {
-      if (entry.function.empty() || entry.function == function) allowed = named_by(entry, all, !entry.all_but);
+      if (entry.function.empty() || entry.function == function) allowed = named_by(entry, elements, !entry.all_but);
     }
   }
   return chosen;
@@ -154,22 +148,16 @@ std::string canonical_bytes(std::string_view text, std::int64_t low, std::int64_
   return print_bytes_exact(bytes);
 }
 
-// topoPathTypeStr in NCCL's src/graph/topo.cc.
-const std::vector<std::string>& levels() {
-  static const Words all{"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS"};
-  return all;
-}
-
 std::string canonical_level(std::string_view text) {
-  for (const std::string& level : levels()) {
+  for (const std::string& level : levels) {
     if (same_word(level, text)) return level;
   }
   if (parse_integer(text)) {
     fail("found {}; NCCL's numbers for levels follow an older scale (5 is SYS, not PXB). Allowed: default, {}",
-         quote(text), join(levels(), ", "));
+         quote(text), join(levels, ", "));
   }
-  fail("found {}, which NCCL would silently ignore; allowed: default, {}{}", quote(text), join(levels(), ", "),
-       did_you_mean(nearest(upper(text), levels())));
+  fail("found {}, which NCCL would silently ignore; allowed: default, {}{}", quote(text), join(levels, ", "),
+       did_you_mean(nearest(upper(text), levels)));
 }
 
 DeviceList::DeviceList(std::string_view text) {

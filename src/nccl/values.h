@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -46,16 +45,16 @@ std::span<const ForeignName> foreign_names();
 // strtoll(text, NULL, 0) (src/misc/param.cc), so "4M" silently becomes 4 and "on" becomes 0.
 
 /// NCCL's algorithms and protocols by their numbers, as NCCL_ALGO and NCCL_PROTO spell them.
-inline constexpr std::array<std::string_view, 7> algorithm_names{
-    "Tree", "Ring", "CollNetDirect", "CollNetChain", "NVLS", "NVLSTree", "PAT"};
-inline constexpr std::array<std::string_view, 3> protocol_names{"LL", "LL128", "Simple"};
+inline const std::vector<std::string> algorithm_names{"Tree",     "Ring", "CollNetDirect", "CollNetChain", "NVLS",
+                                                      "NVLSTree", "PAT"};
+inline const std::vector<std::string> protocol_names{"LL", "LL128", "Simple"};
 
 /// NCCL_ALGO and NCCL_PROTO in the grammar of NCCL 2.24 and later (parseList in its src/graph/tuning.cc):
 ///   value := entry (';' entry)*    entry := [function ':'] ['^'] element (',' element)*
 /// Only the first entry may omit its function, which then means all five; '^' means all but these. The canonical form
 /// has NCCL's capitals, elements in NCCL's order, and no blanks.
 /// `elements`: algorithm_names or protocol_names.
-using Elements = std::span<const std::string_view>;
+using Elements = std::span<const std::string>;
 std::string canonical_choices(std::string_view text, Elements elements);
 
 /// Returns the elements that a value lets NCCL choose from, by function: {"AllReduce": {"Tree", "Ring"}, …}. "default"
@@ -73,9 +72,10 @@ std::string canonical_integer(std::string_view text, std::int64_t low, std::int6
 std::string canonical_flag(std::string_view text);
 /// Returns a power of two of bytes as print_bytes_exact() prints it ("4 MiB").
 std::string canonical_bytes(std::string_view text, std::int64_t low, std::int64_t high);
-/// Returns how far apart two devices may be; levels() has all values in NCCL's order, near to far: LOC, NVL, … SYS.
+/// Returns one of `levels`: how far apart two devices may be.
 std::string canonical_level(std::string_view text);
-const std::vector<std::string>& levels();
+/// From near to far: topoPathTypeStr in NCCL's src/graph/topo.cc.
+inline const std::vector<std::string> levels{"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS"};
 
 /// The value of NCCL_SOCKET_IFNAME or NCCL_IB_HCA: ['^'] ['='] name [':' port] {',' …}. Names are prefixes without '=';
 /// '^' means all but these.

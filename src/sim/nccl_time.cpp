@@ -254,7 +254,7 @@ struct Allowed {
 
 // Returns the indices of `names` in `all`.
 template <class Value>
-std::vector<Value> numbered(const std::vector<std::string>& names, std::span<const std::string_view> all) {
+std::vector<Value> numbered(const std::vector<std::string>& names, nccl::Elements all) {
   std::vector<Value> values;
   for (const std::string& name : names)
     values.push_back(static_cast<Value>(std::ranges::find(all, name) - all.begin()));

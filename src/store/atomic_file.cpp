@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <random>
 
+#include "base/file.h"
 #include "base/text.h"
 
 namespace harness::store {
@@ -24,11 +25,9 @@ constexpr std::size_t max_name_bytes = 255;
 }
 
 void sync(const std::string& path, bool required) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  const bool synced = descriptor >= 0 && fsync(descriptor) == 0;
-  const int error = errno;
-  if (descriptor >= 0) close(descriptor);
-  if (!synced && required) fail("cannot write {} to disk: {}", path, std::strerror(error));
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const bool synced = file && fsync(file.number()) == 0;
+  if (!synced && required) fail("cannot write {} to disk: {}", path, std::strerror(errno));
 }
 
 }  // namespace

@@ -18,39 +18,25 @@ constexpr Bounds whole = between(0, most_of_anything), index_in_program = betwee
                  yes_or_no = between(0, 1), any_square{0, std::numeric_limits<double>::infinity(), nullptr, true};
 constexpr Bounds of_cases = index_of(&Counts::cases), of_ranks = index_of(&Counts::ranks);
 
-// A value of the model; config::why_impossible() checks the model as a whole.
-template <class Value, class Access>
-Column& model_attribute(Columns<Result>& c, const char* name, Access access) {
-  if constexpr (std::is_enum_v<Value>) {
-    std::vector<std::string> words;
-    for (const auto& choice : config::words_for(Value{})) words.emplace_back(choice.first);
-    return c.word(name, access, std::move(words));
-  } else if constexpr (std::is_same_v<Value, bool>) {
-    return c.flag(name, access);
-  } else {
-    return c.number(name, access, known_amount);
-  }
-}
-
 }  // namespace
 
 void list_columns(Columns<Result>& c) {
   using R = Result;
   c.text("name", &R::name);
   c.text("backend", &R::backend);
-  c.text("stands_for", &R::stands_for).came_later();
+  c.text("stands_for", &R::stands_for).optional = true;
   c.text("config_path", &R::config_path);
   c.number("ranks", &R::ranks, between(0, most_nodes_and_ranks));
   c.number("nodes", &R::nodes, between(0, most_nodes_and_ranks));
   c.number("rounds", &R::rounds, between(0, most_rounds));
   c.number("warmup_steps", &R::warmup_steps, between(0, most_steps));
   c.number("steps", &R::steps, between(0, most_steps));
-  c.bits("seed", &R::seed);
+  c.number("seed", &R::seed, {});
   c.number("smallest_effect", &R::smallest_effect, known_amount);
-  c.text("interval", &R::interval).came_later();
-  c.number("confidence", &R::confidence, between(0, 1)).came_later();
-  c.text("looks", &R::looks).came_later();
-  c.text("extended", &R::extended).came_later();
+  c.text("interval", &R::interval).optional = true;
+  c.number("confidence", &R::confidence, between(0, 1)).optional = true;
+  c.text("looks", &R::looks).optional = true;
+  c.text("extended", &R::extended).optional = true;
   c.text(
       "model_name", [](R & r) -> auto& { return r.model.name; });
   config::Model any;
@@ -64,13 +50,17 @@ void list_columns(Columns<Result>& c) {
       });
       return *found;
     };
-    Column& column = model_attribute<Value>(c, wanted.name, access);
-    column.optional = !wanted.first_models;
+    if constexpr (std::is_enum_v<Value>) {
+      c.word(wanted.name, access, config::words_of(config::words_for(Value{})));
+    } else {
+      c.number(wanted.name, access, known_amount);  // config::why_impossible() checks the model as a whole
+    }
+    c.list.back().optional = !wanted.first_models;
   });
   c.text("peak_source", &R::peak_source);
   c.text("flop_formula", &R::flop_formula);
-  c.number("memory_bytes_per_s", &R::memory_bytes_per_s, known_amount).came_later();
-  c.text("link_source", &R::link_source).came_later();
+  c.number("memory_bytes_per_s", &R::memory_bytes_per_s, known_amount).optional = true;
+  c.text("link_source", &R::link_source).optional = true;
 }
 
 void list_columns(Columns<std::pair<std::string, std::string>>& c) {
@@ -97,7 +87,7 @@ void list_columns(Columns<ResultCase>& c, const std::vector<std::string>& variab
   c.text("name", &R::name);
   c.text("variable", &R::variable);
   c.text("value", &R::value);
-  c.number("reference", &R::reference, of_cases).came_later();
+  c.number("reference", &R::reference, of_cases).optional = true;
   c.word("status", &R::status, words_to(CaseStatus::impossible));
   c.number("ranks_used", &R::ranks, up_to(&Counts::ranks));
   for (const program::Axis axis : program::visible_axes) {
@@ -110,7 +100,7 @@ void list_columns(Columns<ResultCase>& c, const std::vector<std::string>& variab
   c.number("model_flop_per_step", &R::model_flop_per_step, amount);
   c.number("noncausal_flop_per_step", &R::noncausal_flop_per_step, amount);
   c.number("hardware_flop_per_step", &R::hardware_flop_per_step, amount);
-  c.number("goodput", &R::goodput, between(0, 1)).came_later();
+  c.number("goodput", &R::goodput, between(0, 1)).optional = true;
   c.number("peak_flops_per_rank", &R::peak_flops_per_rank, amount);
   c.number("planned_memory_bytes", &R::planned_memory_bytes, amount);
   c.text("program_hash", &R::program_hash, {32});
@@ -129,7 +119,7 @@ void list_columns(Columns<ResultRole>& c) {
     c.number(
         program::name_of(axis), [axis](R& row) -> std::int32_t& { return row.at[axis]; }, of_ranks);
   }
-  c.number("node", &R::node, index_or_none(&Counts::nodes)).came_later();
+  c.number("node", &R::node, index_or_none(&Counts::nodes)).optional = true;
 }
 
 void list_columns(Columns<ResultBlock>& c) {
@@ -140,15 +130,15 @@ void list_columns(Columns<ResultBlock>& c) {
   c.number("case", &R::case_index, of_cases);
   c.word("status", &R::status, words_to(BlockStatus::left_out));
   c.number("session", &R::session, {-1, 0, &Counts::sessions});
-  c.number("process", &R::process, index_or_none(&Counts::blocks)).came_later();
+  c.number("process", &R::process, index_or_none(&Counts::blocks)).optional = true;
   c.number("start_unix_s", &R::start_unix_s, amount);
   c.number("setup_s", &R::setup_s, amount);
-  c.number("total_s", &R::total_s, amount).came_later();
+  c.number("total_s", &R::total_s, amount).optional = true;
   c.number("first_step_s", &R::first_step_s, amount);
   c.number("timed_total_s", &R::timed_total_s, amount);
   c.number("peak_memory_bytes", &R::peak_memory_bytes, amount);
   c.number("peak_memory_rank", &R::peak_memory_rank, {-1, 0, &Counts::ranks});
-  c.number("skipped_steps", &R::skipped_steps, between(0, most_steps)).came_later();
+  c.number("skipped_steps", &R::skipped_steps, between(0, most_steps)).optional = true;
   c.text("reason", &R::reason, reason_size);
 }
 
@@ -194,9 +184,9 @@ void list_columns(Columns<ResultInterval>& c) {
   c.number("layer", &R::layer, index_in_program);
   c.number("start_s", &R::start_s, moment);
   c.number("end_s", &R::end_s, known_amount);
-  c.number("recomputed", &R::recomputed, yes_or_no).came_later();
-  c.number("waiting_s", &R::waiting_s, amount).came_later();
-  c.number("bubble_s", &R::bubble_s, amount).came_later();
+  c.number("recomputed", &R::recomputed, yes_or_no).optional = true;
+  c.number("waiting_s", &R::waiting_s, amount).optional = true;
+  c.number("bubble_s", &R::bubble_s, amount).optional = true;
   c.text("what", &R::what, {23, true});
 }
 
@@ -220,9 +210,9 @@ void list_columns(Columns<ResultSplit>& c) {
   c.number("exposed_s", &R::exposed_s, known_amount);
   c.number("overlapped_s", &R::overlapped_s, known_amount);
   c.number("idle_s", &R::idle_s, known_amount);
-  c.number("loading_s", &R::loading_s, amount).came_later();
-  c.number("waiting_s", &R::waiting_s, amount).came_later();
-  c.number("bubble_s", &R::bubble_s, amount).came_later();
+  c.number("loading_s", &R::loading_s, amount).optional = true;
+  c.number("waiting_s", &R::waiting_s, amount).optional = true;
+  c.number("bubble_s", &R::bubble_s, amount).optional = true;
 }
 
 void list_columns(Columns<ResultOperations>& c) {
@@ -277,8 +267,8 @@ void list_columns(Columns<ResultPoint>& c) {
   c.number("bus_factor", &R::bus_factor, amount);
   c.number("limit_bytes_per_s", &R::limit_bytes_per_s, amount);
   c.text("limit_source", &R::limit_source);
-  c.text("uses", &R::uses).came_later();
-  c.number("count", &R::count, whole).came_later();
+  c.text("uses", &R::uses).optional = true;
+  c.number("count", &R::count, whole).optional = true;
 }
 
 void list_columns(Columns<ResultFinding>& c) {

@@ -53,7 +53,7 @@ inline constexpr Bounds moment{-largest_amount, largest_amount};  // may be befo
 /// The length of a text column.
 struct TextSize {
   std::size_t bytes = 0;  // 0: the longest text known when the file is created
-  bool stretch = false;   // pads the row to a power of two, so that no row crosses a page
+  bool stretch = false;   // of the last column: pads the row to a power of two, so that no row crosses a page
 };
 
 /// The value of a cell: integer or flag, real number, text or word.
@@ -66,10 +66,7 @@ struct Column {
   std::function<void(void* row, Value value)> set = {};  // throws Error for an unknown word
   Bounds bounds = {};                                    // for numbers
   TextSize size = {};                                    // for texts and words
-  bool optional = false;                                 // older files lack it: the member then keeps its default
-
-  /// Marks a column that was added when files without it existed: these stay readable.
-  void came_later() { optional = true; }
+  bool optional = false;  // added when files without it existed: these stay readable, and the member keeps its default
 };
 
 using ColumnList = std::vector<Column>;
@@ -89,30 +86,21 @@ std::int64_t number_of_word(const std::string& column, const std::string& word, 
 template <class Row>
 class Columns {
  public:
-  const ColumnList& list() const& { return list_; }
-  ColumnList list() && { return std::move(list_); }
+  ColumnList list;
 
-  void key(std::string name) { list_.push_back({std::move(name)}); }
+  void key(std::string name) { list.push_back({std::move(name)}); }
 
+  /// A number or a truth value. The bounds of a std::uint64_t, which may be any, do not count.
   template <class Access>
   Column& number(std::string name, Access access, const Bounds& bounds) {
     using T = Type<Access>;
-    static_assert(std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::int64_t> || std::is_same_v<T, double>);
-    if constexpr (std::is_same_v<T, double>)
+    if constexpr (std::is_same_v<T, double>) {
       return add<double>(std::move(name), hdf5::Kind::float64, access, bounds);
-    else
-      return add<std::int64_t>(std::move(name), sizeof(T) == 4 ? hdf5::Kind::int32 : hdf5::Kind::int64, access, bounds);
-  }
-  /// Any 64-bit number, without bounds.
-  template <class Access>
-  Column& bits(std::string name, Access access) {
-    static_assert(std::is_same_v<Type<Access>, std::uint64_t>);
-    return add<std::int64_t>(std::move(name), hdf5::Kind::uint64, access, {});
-  }
-  template <class Access>
-  Column& flag(std::string name, Access access) {
-    static_assert(std::is_same_v<Type<Access>, bool>);
-    return add<std::int64_t>(std::move(name), hdf5::Kind::int32, access, between(0, 1));
+    } else {
+      static_assert(std::is_integral_v<T>);
+      constexpr hdf5::Kind large = std::is_signed_v<T> ? hdf5::Kind::int64 : hdf5::Kind::uint64;
+      return add<std::int64_t>(std::move(name), sizeof(T) == 8 ? large : hdf5::Kind::int32, access, bounds);
+    }
   }
   template <class Access>
   Column& text(std::string name, Access access, TextSize size = {}) {
@@ -149,10 +137,9 @@ class Columns {
     auto set = [access](void* row, Value value) {
       std::invoke(access, *static_cast<Row*>(row)) = static_cast<Type<Access>>(std::get<Stored>(std::move(value)));
     };
-    list_.push_back({std::move(name), kind, std::move(get), std::move(set), bounds});
-    return list_.back();
+    list.push_back({std::move(name), kind, std::move(get), std::move(set), bounds});
+    return list.back();
   }
-  ColumnList list_;
 };
 
 /// Contiguous rows of any type in memory.
@@ -195,17 +182,6 @@ void decode(const RowFormat& format, const char* bytes, void* row);
 
 void write_rows(hdf5::Dataset& table, const RowFormat& format, RowSpan rows, std::size_t first);
 
-/// Reads all rows of a table. Members that the file lacks are as in `example`.
-template <class Row>
-std::vector<Row> read_rows(const hdf5::Dataset& table, const Columns<Row>& columns, const Row& example = {}) {
-  const RowFormat format = format_in(table, columns.list());
-  const std::size_t count = table.rows();
-  const std::vector<char> bytes = table.read(format.element, 0, count);
-  std::vector<Row> rows(count, example);
-  for (std::size_t i = 0; i < count; ++i) decode(format, bytes.data() + i * format.element.bytes, &rows[i]);
-  return rows;
-}
-
 /// Cuts `text` to `bytes` between characters, with "…" at the cut.
 std::string shortened(std::string_view text, std::size_t bytes);
 
@@ -238,10 +214,10 @@ void list_columns(Columns<ResultCase>& columns, const std::vector<std::string>& 
 
 /// Returns the attributes of /run for Row = Result, else the columns of the table with such rows.
 template <class Row, class... Variables>
-Columns<Row> columns_of(const Variables&... variables) {
+ColumnList columns_of(const Variables&... variables) {
   Columns<Row> columns;
   list_columns(columns, variables...);
-  return columns;
+  return std::move(columns.list);
 }
 
 struct Table {
@@ -284,8 +260,8 @@ void each_table(AnyResult& r, Each&& each) {
 namespace harness::store::hdf5 {
 
 /// A list of texts as a dataset of one dimension; a single text as a scalar.
-Dataset create_texts(File& file, const std::string& path, const std::vector<std::string>& texts);
-Dataset create_text(File& file, const std::string& path, const std::string& text, std::size_t bytes = 0);
+void create_texts(File& file, const std::string& path, const std::vector<std::string>& texts);
+void create_text(File& file, const std::string& path, const std::string& text, std::size_t bytes = 0);
 std::vector<std::string> read_texts(const File& file, const std::string& path);
 std::string read_text(const File& file, const std::string& path);
 void write_text(Dataset& dataset, std::uint64_t row, const std::string& text);

@@ -59,7 +59,7 @@ auto read_from(const std::string& path, Read&& read) {
 }
 
 void read_attributes(const hdf5::File& file, Result& result) {
-  for (const Column& column : columns_of<Result>().list()) {
+  for (const Column& column : columns_of<Result>()) {
     if (column.optional && !file.has_attribute("/run", column.name)) continue;
     const std::vector<char> value = file.read_attribute("/run", column.name, column.kind);
     decode({Element::of(column.kind, value.size()), {column}}, value.data(), &result);
@@ -83,17 +83,16 @@ std::vector<std::vector<float>> read_matrix(const hdf5::File& file, const std::s
 }
 
 void read_tables(const hdf5::File& file, const ReadOptions& options, Result& result) {
-  each_table(result, [&]<class Row>(const Table& table, std::vector<Row>& rows, const Columns<Row>& columns) {
+  each_table(result, [&]<class Row>(const Table& table, std::vector<Row>& rows, const ColumnList& columns) {
     if (of_a_timeline<Row> && !options.timeline) return;
     if (table.optional && !file.contains(table.path)) return;
     const hdf5::Dataset dataset = file.dataset(table.path, 1);
-    if constexpr (std::is_same_v<Row, ResultCase>) {
-      ResultCase example;
-      example.settings.resize(result.variables.size());
-      rows = read_rows(dataset, columns, example);
-    } else {
-      rows = read_rows(dataset, columns);
-    }
+    Row example;  // has the members that the file lacks
+    if constexpr (std::is_same_v<Row, ResultCase>) example.settings.resize(result.variables.size());
+    rows.assign(dataset.rows(), example);
+    const RowFormat format = format_in(dataset, columns);
+    const std::vector<char> bytes = dataset.read(format.element, 0, rows.size());
+    for (std::size_t i = 0; i < rows.size(); ++i) decode(format, bytes.data() + i * format.element.bytes, &rows[i]);
     if constexpr (of_a_timeline<Row>)  // older files have reserved rows that were never used
       std::erase_if(rows, [](const Row& row) { return row.case_index < 0; });
   });
@@ -163,10 +162,10 @@ void check_times(std::string_view path, const std::vector<std::vector<float>>& b
 void require_plausible(const Result& result) {
   const Counts counts{result.case_count(), static_cast<std::int64_t>(result.blocks.size()), result.ranks, result.nodes,
                       result.sessions};
-  require_within_bounds(columns_of<Result>().list(), "attribute", "/run", span_of(result), counts);
+  require_within_bounds(columns_of<Result>(), "attribute", "/run", span_of(result), counts);
   check_run(result);
   each_table(result, [&](const Table& table, const auto& rows, const auto& columns) {
-    require_within_bounds(columns.list(), "column", table.path, span_of(rows), counts);
+    require_within_bounds(columns, "column", table.path, span_of(rows), counts);
   });
   check_cases(result);
   check_roles(result);

@@ -12,6 +12,7 @@
 
 #include "config/model.h"
 #include "machine/conditions.h"
+#include "nccl/log.h"
 #include "program/layout.h"
 
 namespace harness::store {
@@ -146,11 +147,8 @@ struct ResultGradient {
 };
 
 /// How NCCL ran a collective of a case's step, from NCCL's log.
-struct ResultNcclCall {
+struct ResultNcclCall : nccl::Call {
   std::int32_t case_index = 0;
-  std::string function, algorithm, protocol;
-  std::int64_t bytes = 0, calls = 0;
-  std::int32_t first_channel = -1, last_channel = -1;
 };
 
 /// A line of NCCL's log in a case, or the outcome of a request, with the name "not honoured" or "not confirmed".

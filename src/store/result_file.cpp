@@ -22,15 +22,10 @@ using hdf5::Element;
 using hdf5::Kind;
 
 template <class Row>
-void create_table(hdf5::File& file, const Table& table, const std::vector<Row>& known, const Columns<Row>& columns,
+void create_table(hdf5::File& file, const Table& table, std::vector<Row> rows, const ColumnList& columns,
                   std::size_t blocks) {
-  std::vector<Row> of_blocks;
-  if (table.by_block) {
-    of_blocks = known;
-    of_blocks.resize(blocks);
-  }
-  const std::vector<Row>& rows = table.by_block ? of_blocks : known;
-  const RowFormat format = format_for(columns.list(), span_of(rows));
+  if (table.by_block) rows.resize(blocks);
+  const RowFormat format = format_for(columns, span_of(rows));
   Dataset dataset = file.create_dataset(table.path, format.element, {rows.size()}, nullptr);
   write_rows(dataset, format, span_of(rows), 0);
 }
@@ -56,7 +51,7 @@ void create_matrix(hdf5::File& file, const std::string& path, const std::vector<
 }
 
 void write_attributes(hdf5::File& file, const Result& result) {
-  for (const Column& column : columns_of<Result>().list()) {
+  for (const Column& column : columns_of<Result>()) {
     if (column.kind == Kind::text) {
       file.set_attribute("/run", column.name, std::get<std::string>(column.get(&result)));
     } else {
@@ -125,91 +120,82 @@ void put_in_place(const std::string& path, const Result& result, RunState state,
   place.put_in_place();
 }
 
-class Hdf5ResultFile final : public ResultFile {
- public:
-  explicit Hdf5ResultFile(const std::string& path)
-      : file_(open_result(path, true)),
-        variables_(hdf5::read_texts(file_, "/run/variables")),
-        step_seconds_(file_.dataset("/step_seconds", 2)),
-        losses_(file_.dataset("/losses", 2)),
-        rank_seconds_(file_.dataset("/rank_seconds", 3)),
-        warnings_(file_.dataset("/run/warnings", 1)),
-        sessions_(file_.dataset("/run/sessions", 0)),
-        state_(file_.dataset("/run/state", 0)) {
-    for (const auto& text : hdf5::read_texts(file_, "/run/warnings")) warnings_used_ += !text.empty();
-  }
-
-  void reopen_block(int block, const ResultBlock& planned) override {
-    write_row("/blocks", block, planned);
-    file_.flush(false);
-  }
-
-  void write_block(int block, const ResultBlock& row, const std::vector<float>& step_seconds,
-                   const std::vector<float>& losses, const std::vector<float>& rank_seconds) override {
-    const auto index = static_cast<std::uint64_t>(block);
-    write_matrix(step_seconds_, index, step_seconds);
-    write_matrix(losses_, index, losses);
-    write_matrix(rank_seconds_, index, rank_seconds);
-    // The row marks the block as present, so it is written after the data.
-    file_.flush(false);
-    write_row("/blocks", block, row);
-    file_.flush(true);
-  }
-
-  void write_gpu(int block, const ResultGpu& row) override {
-    if (file_.contains("/gpu")) write_row("/gpu", block, row);
-  }
-
-  void write_conditions(int block, const machine::Conditions& row) override {
-    if (file_.contains("/conditions")) write_row("/conditions", block, row);
-  }
-
-  void write_case(int at, const ResultCase& row) override {
-    if (row.settings.size() != variables_.size())
-      fail("result file: case {} has {} settings for {} variables", row.name, row.settings.size(), variables_.size());
-    write_row("/cases", at, row, variables_);
-    file_.flush(true);
-  }
-
-  void add_warning(const std::string& text) override {
-    if (text.empty() || warnings_used_ >= warnings_.rows()) return;  // the last entry says that more came
-    write_warning(warnings_, warnings_used_++, text);
-    file_.flush(true);
-  }
-
-  void begin_session(int sessions) override {
-    const std::int32_t value = sessions;
-    sessions_.write(Element::of(Kind::int32), 0, 1, &value);
-    write_state(RunState::running);
-  }
-
-  void finish(RunState state) override {
-    file_.flush(true);
-    write_state(state);
-  }
-
- private:
-  template <class Row, class... Variables>
-  void write_row(const char* path, int at, const Row& row, const Variables&... variables) {
-    Dataset table = file_.dataset(path, 1);
-    if (at < 0 || std::cmp_greater_equal(at, table.rows()))
-      fail("result file: there is no row {} in {}, which has {} rows", at, path, table.rows());
-    const RowFormat format = format_in(table, columns_of<Row>(variables...).list());
-    write_rows(table, format, span_of(row), static_cast<std::size_t>(at));
-  }
-
-  void write_state(RunState state) {
-    hdf5::write_text(state_, 0, name_of(state));
-    file_.flush(true);
-  }
-
-  hdf5::File file_;  // first: everything below lies in it
-  std::vector<std::string> variables_;
-  Dataset step_seconds_, losses_, rank_seconds_, warnings_, sessions_, state_;
-  std::uint64_t warnings_used_ = 0;
-};
-
 }  // namespace
+
+ResultFile::ResultFile(const std::string& path)
+    : file_(open_result(path, true)),
+      variables_(hdf5::read_texts(file_, "/run/variables")),
+      step_seconds_(file_.dataset("/step_seconds", 2)),
+      losses_(file_.dataset("/losses", 2)),
+      rank_seconds_(file_.dataset("/rank_seconds", 3)),
+      warnings_(file_.dataset("/run/warnings", 1)),
+      sessions_(file_.dataset("/run/sessions", 0)),
+      state_(file_.dataset("/run/state", 0)) {
+  for (const auto& text : hdf5::read_texts(file_, "/run/warnings")) warnings_used_ += !text.empty();
+}
+
+template <class Row, class... Variables>
+void ResultFile::write_row(const char* path, int at, const Row& row, const Variables&... variables) {
+  Dataset table = file_.dataset(path, 1);
+  if (at < 0 || std::cmp_greater_equal(at, table.rows()))
+    fail("result file: there is no row {} in {}, which has {} rows", at, path, table.rows());
+  const RowFormat format = format_in(table, columns_of<Row>(variables...));
+  write_rows(table, format, span_of(row), static_cast<std::size_t>(at));
+}
+
+void ResultFile::write_state(RunState state) {
+  hdf5::write_text(state_, 0, name_of(state));
+  file_.flush(true);
+}
+
+void ResultFile::reopen_block(int block, const ResultBlock& planned) {
+  write_row("/blocks", block, planned);
+  file_.flush(false);
+}
+
+void ResultFile::write_block(int block, const ResultBlock& row, const std::vector<float>& step_seconds,
+                             const std::vector<float>& losses, const std::vector<float>& rank_seconds) {
+  const auto index = static_cast<std::uint64_t>(block);
+  write_matrix(step_seconds_, index, step_seconds);
+  write_matrix(losses_, index, losses);
+  write_matrix(rank_seconds_, index, rank_seconds);
+  // The row marks the block as present, so it is written after the data.
+  file_.flush(false);
+  write_row("/blocks", block, row);
+  file_.flush(true);
+}
+
+void ResultFile::write_gpu(int block, const ResultGpu& row) {
+  if (file_.contains("/gpu")) write_row("/gpu", block, row);
+}
+
+void ResultFile::write_conditions(int block, const machine::Conditions& row) {
+  if (file_.contains("/conditions")) write_row("/conditions", block, row);
+}
+
+void ResultFile::write_case(int at, const ResultCase& row) {
+  if (row.settings.size() != variables_.size())
+    fail("result file: case {} has {} settings for {} variables", row.name, row.settings.size(), variables_.size());
+  write_row("/cases", at, row, variables_);
+  file_.flush(true);
+}
+
+void ResultFile::add_warning(const std::string& text) {
+  if (text.empty() || warnings_used_ >= warnings_.rows()) return;  // the last entry says that more came
+  write_warning(warnings_, warnings_used_++, text);
+  file_.flush(true);
+}
+
+void ResultFile::begin_session(int sessions) {
+  const std::int32_t value = sessions;
+  sessions_.write(Element::of(Kind::int32), 0, 1, &value);
+  write_state(RunState::running);
+}
+
+void ResultFile::finish(RunState state) {
+  file_.flush(true);
+  write_state(state);
+}
 
 std::int64_t most_bytes(const Result& plan, const TimelineRows& expected) {
   // Bytes for a row of texts of unknown lengths, for the output of NCCL and cuBLASLt, for objects and their attributes.
@@ -217,13 +203,13 @@ std::int64_t most_bytes(const Result& plan, const TimelineRows& expected) {
   const std::int64_t blocks = std::ssize(plan.blocks), cases = std::ssize(plan.cases);
   const std::int64_t steps = std::int64_t{plan.warmup_steps} + plan.steps, ranks = plan.ranks;
   std::int64_t bytes = objects + blocks * steps * (2 + ranks) * 4;
-  each_table(plan, [&]<class Row>(const Table& table, const std::vector<Row>& rows, const Columns<Row>& columns) {
+  each_table(plan, [&]<class Row>(const Table& table, const std::vector<Row>& rows, const ColumnList& columns) {
     std::int64_t count = table.by_block ? blocks : std::ssize(rows);
     // These are known once the cases are: a row for each rank.
     if (std::is_same_v<Row, ResultRole> || std::is_same_v<Row, ResultSplit>) count = cases * ranks;
     if (std::is_same_v<Row, ResultInterval>) count += expected.intervals;
     if (std::is_same_v<Row, ResultTotal>) count += expected.totals;
-    bytes += count * static_cast<std::int64_t>(format_for(columns.list(), span_of(rows)).element.bytes);
+    bytes += count * static_cast<std::int64_t>(format_for(columns, span_of(rows)).element.bytes);
   });
   bytes += cases * (sayings + texts * std::ssize(plan.variables)) + ranks * texts;
   bytes += static_cast<std::int64_t>(ResultFile::most_warnings * warning_bytes);
@@ -242,11 +228,7 @@ void require_space(const std::string& path, std::int64_t bytes) {
 
 std::unique_ptr<ResultFile> ResultFile::create(const std::string& path, const Result& plan, bool overwrite) {
   put_in_place(path, plan, RunState::running, overwrite);
-  return reopen(path);
-}
-
-std::unique_ptr<ResultFile> ResultFile::reopen(const std::string& path) {
-  return std::make_unique<Hdf5ResultFile>(path);
+  return std::make_unique<ResultFile>(path);
 }
 
 void write_result(const std::string& path, const Result& whole) {

@@ -1,8 +1,12 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "store/hdf5_file.h"
 #include "store/result.h"
 
 namespace harness::store {
@@ -26,26 +30,35 @@ class ResultFile {
   /// exists, unless `overwrite`, or if the disk is too full.
   static std::unique_ptr<ResultFile> create(const std::string& path, const Result& plan, bool overwrite);
   /// Opens a file that create() made, to continue it in place.
-  static std::unique_ptr<ResultFile> reopen(const std::string& path);
+  explicit ResultFile(const std::string& path);
 
-  virtual ~ResultFile() = default;
   /// Makes a block count as not measured until write_block(). Call it before the data of a block are replaced: a row of
   /// an earlier session would present the new data as its own if the process is killed in between.
-  virtual void reopen_block(int block, const ResultBlock& planned) = 0;
-  virtual void write_block(int block, const ResultBlock& row, const std::vector<float>& step_seconds,
-                           const std::vector<float>& losses, const std::vector<float>& rank_seconds) = 0;
+  void reopen_block(int block, const ResultBlock& planned);
+  void write_block(int block, const ResultBlock& row, const std::vector<float>& step_seconds,
+                   const std::vector<float>& losses, const std::vector<float>& rank_seconds);
   /// Writes the devices' data of a block. Call it before write_block().
-  virtual void write_gpu(int block, const ResultGpu& row) = 0;
+  void write_gpu(int block, const ResultGpu& row);
   /// Writes all other machine conditions of a block. Call it before write_block().
-  virtual void write_conditions(int block, const machine::Conditions& row) = 0;
-  virtual void write_case(int index, const ResultCase& row) = 0;
+  void write_conditions(int block, const machine::Conditions& row);
+  void write_case(int index, const ResultCase& row);
   /// Adds a warning. The file holds `most_warnings`; when it is full, the last one says that there were more.
-  virtual void add_warning(const std::string& text) = 0;
+  void add_warning(const std::string& text);
   static constexpr std::size_t most_warnings = 64;
   /// Continues a file in another session: sets the number of sessions so far and the state to running.
-  virtual void begin_session(int sessions) = 0;
+  void begin_session(int sessions);
   /// Writes the state last, after everything is on disk.
-  virtual void finish(RunState state) = 0;
+  void finish(RunState state);
+
+ private:
+  template <class Row, class... Variables>
+  void write_row(const char* path, int at, const Row& row, const Variables&... variables);
+  void write_state(RunState state);
+
+  hdf5::File file_;  // first: everything below lies in it
+  std::vector<std::string> variables_;
+  hdf5::Dataset step_seconds_, losses_, rank_seconds_, warnings_, sessions_, state_;
+  std::uint64_t warnings_used_ = 0;
 };
 
 /// Writes a file with exactly `whole`, measurements included; an existing file stays until the new one is complete.

@@ -104,19 +104,12 @@ void require_within_bounds(const ColumnList& columns, std::string_view sort, std
 }
 
 RowFormat format_for(const ColumnList& columns, RowSpan rows) {
-  std::vector<std::size_t> lengths;
-  Element plain;
-  for (const Column& column : columns) {
-    lengths.push_back(length_for(column, rows));
-    plain.add(column.name, column.kind, lengths.back());
-  }
   RowFormat format{{}, columns};
-  for (std::size_t i = 0; i < columns.size(); ++i) {
-    const std::size_t missing = columns[i].size.stretch ? std::bit_ceil(plain.bytes) - plain.bytes : 0;
-    if (format.element.find(columns[i].name) != nullptr) {
-      fail("a result table would have two columns named '{}'", columns[i].name);
-    }
-    format.element.add(columns[i].name, columns[i].kind, lengths[i] + missing);
+  Element& row = format.element;
+  for (const Column& column : columns) {
+    if (row.find(column.name) != nullptr) fail("a result table would have two columns named '{}'", column.name);
+    const std::size_t length = length_for(column, rows);
+    row.add(column.name, column.kind, column.size.stretch ? std::bit_ceil(row.bytes + length) - row.bytes : length);
   }
   return format;
 }
@@ -172,18 +165,16 @@ std::string shortened(std::string_view text, std::size_t bytes) {
 }
 
 namespace hdf5 {
-Dataset create_texts(File& file, const std::string& path, const std::vector<std::string>& texts) {
+void create_texts(File& file, const std::string& path, const std::vector<std::string>& texts) {
   std::size_t longest = 0;
   for (const auto& text : texts) longest = std::max(longest, text.size());
   Dataset dataset = file.create_dataset(path, Element::of(Kind::text, longest), {texts.size()}, nullptr);
   for (std::size_t i = 0; i < texts.size(); ++i) write_text(dataset, i, texts[i]);
-  return dataset;
 }
 
-Dataset create_text(File& file, const std::string& path, const std::string& text, std::size_t bytes) {
+void create_text(File& file, const std::string& path, const std::string& text, std::size_t bytes) {
   Dataset dataset = file.create_dataset(path, Element::of(Kind::text, std::max(bytes, text.size())), {}, nullptr);
   write_text(dataset, 0, text);
-  return dataset;
 }
 
 void write_text(Dataset& dataset, std::uint64_t row, const std::string& text) {

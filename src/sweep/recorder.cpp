@@ -114,7 +114,7 @@ bool Recorder::resume_file(const store::Lock& lock) {
   result_.sessions = session_ + 1;
   lock.require();
   lock_ = &lock;
-  file_ = store::ResultFile::reopen(lock.path());
+  file_ = std::make_unique<store::ResultFile>(lock.path());
   file_->begin_session(result_.sessions);
   for (const analysis::FinishedBlock& block : analysis::finished_blocks(result_)) {
     states_[block.case_index].set_up_s = result_.blocks[block.index].setup_s;

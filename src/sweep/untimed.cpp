@@ -237,10 +237,7 @@ void keep_log(NcclObservation& all, std::int32_t case_index, const plan::Planned
   for (std::size_t rank = 0; rank < observed_block.samples.size(); ++rank)
     log += observed_block.of<job::ObserveSamples>(rank).nccl_log + "\n";
   const nccl::Observed observed = nccl::parse_log(log);
-  for (const nccl::Call& call : observed.calls) {
-    all.calls.push_back({case_index, call.function, call.algorithm, call.protocol, call.bytes, call.calls,
-                         call.first_channel, call.last_channel});
-  }
+  for (const nccl::Call& call : observed.calls) all.calls.push_back({call, case_index});
   for (const auto& [name, value] : observed.facts) all.facts.push_back({case_index, name, value});
   for (const std::string& text : observed.warnings) all.facts.push_back({case_index, "warning", text});
   const nccl::Compliance compliance = nccl::check_compliance(config::nccl_requests(planned.settings), observed);

@@ -135,6 +135,8 @@ std::vector<Broken> broken_configs() {
        "workload: collective\nbackend: cpu\nbaseline: {collective: all_reduce}\ncombine: [{in_place: false, "
        "message_size: 1 MiB}]\n",
        "4:43: combine[0].message_size", "move this size to sweep.message_size"},
+      {"NoCombinations", with("measure:", "combine: []\nmeasure:"), "17:10: combine",
+       "found an empty list; expected a list of maps"},
       {"CombinationThatIsNoList", with("measure:", "combine: {micro_batch_size: 2}\nmeasure:"), "17:10: combine",
        "expected a list of maps"},
       {"EmptyList", with("[2, 4]", "[]"), "13:21: sweep.micro_batch_size", "empty list"},
@@ -276,6 +278,17 @@ TEST(BrokenConfigs, AllProblemsAtOnceInTheOrderOfTheFile) {
   expected.insert(expected.begin() + 2, "2:10: backend");
   const std::string with_backend = test::complaint(other, {"measure.steps=none"});
   EXPECT_EQ(places_of(with_backend, other), expected) << with_backend;
+}
+
+// Without the key, the case is not what was meant: nothing more is said about it.
+TEST(BrokenConfigs, AMisspeltKeyIsTheOneProblemOfItsCase) {
+  const std::string rest = "backend: cpu\nmodel: gpt3-125m\nbaseline: {}\n";
+  for (const char* section : {"combine: [{micro_batch_sise: 2, threads: 2}]\n",
+                              "ladder: [{batches: {micro_batch_sise: 2}}, {threads: {threads: 2}}]\n"}) {
+    const std::string message = test::complaint_about(rest + section);
+    EXPECT_THAT(message, HasSubstr("micro_batch_sise: unknown key; did you mean micro_batch_size?"));
+    EXPECT_EQ(std::ranges::count(message, '\n'), 0) << message;
+  }
 }
 
 TEST(BrokenConfigs, AnUnknownWorkloadHidesNothing) {

@@ -64,7 +64,7 @@ inline store::Result full(const std::string& name = "node7") {
                        {3, "not honoured", "nccl_algo: " + name},
                        {2, "not confirmed", name},
                        {2, "version", "2.28.8"}};
-  result.nccl_calls = {{0, "AllReduce", "Ring", "Simple", 1 << 20, 4, 0, 15}, {2, name, name, name, 12, 4, 1, 1}};
+  result.nccl_calls = {{{"AllReduce", 1 << 20, "Ring", "Simple", 0, 15, 4}, 0}, {{name, 12, name, name, 1, 1, 4}, 2}};
   constexpr const char* kinds[] = {"matmul", "attention", "adamw"};
   for (int c = 0; c < static_cast<int>(result.cases.size()); ++c) {
     if (c == 1) continue;

@@ -169,8 +169,8 @@ TEST_F(BrokenFile, NumbersOutsideTheirBounds) {
   const Counts counts{plan.case_count(), std::ssize(plan.blocks), plan.ranks, plan.nodes, plan.sessions};
   constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
   int tried = 0;
-  each_table(plan, [&]<class Row>(const Table& table, const std::vector<Row>& rows, const Columns<Row>& columns) {
-    for (const Column& column : columns.list()) {
+  each_table(plan, [&]<class Row>(const Table& table, const std::vector<Row>& rows, const ColumnList& columns) {
+    for (const Column& column : columns) {
       const Bounds& b = column.bounds;
       const double low = b.low - 1, high = b.high + 1 + static_cast<double>(b.count == nullptr ? 0 : counts.*b.count);
       const auto expect_refused = [&](hid_t type, auto value) {
@@ -212,7 +212,7 @@ TEST_F(BrokenFile, AFifoIsNotWaitedFor) {
   const std::string fifo = folder_ / "fifo";
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
   EXPECT_THAT(test::error_of([&] { read_result(fifo); }), HasSubstr("is not a regular file"));
-  EXPECT_THAT(test::error_of([&] { ResultFile::reopen(fifo); }), HasSubstr("is not a regular file"));
+  EXPECT_THAT(test::error_of([&] { ResultFile{fifo}; }), HasSubstr("is not a regular file"));
 }
 
 }  // namespace

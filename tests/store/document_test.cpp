@@ -72,12 +72,12 @@ TEST_F(Document, ItNamesEveryObjectColumnAndAttribute) {
     const std::string path = table.path;
     EXPECT_THAT(text, HasSubstr(path.starts_with("/run/") ? "`" + path.substr(5) + "`" : path));
     EXPECT_TRUE(file.contains(path)) << path;
-    for (const Column& column : columns.list()) {
+    for (const Column& column : columns) {
       const bool variable = std::count(plan_.variables.begin(), plan_.variables.end(), column.name) > 0;
       if (!variable) expect_named(column.name);
     }
   });
-  for (const Column& attribute : columns_of<Result>().list()) expect_named(attribute.name);
+  for (const Column& attribute : columns_of<Result>()) expect_named(attribute.name);
   for (const char* name :
        {"schema", "schema_version", "tool_version", "created", "run_uuid", "state", "sessions", "config_yaml", "argv",
         "overrides", "variables", "warnings", "/node_facts", "/step_seconds", "/losses", "/rank_seconds", "units"}) {

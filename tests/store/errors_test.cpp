@@ -106,7 +106,7 @@ TEST_F(StoreErrors, PlacesWithoutPermission) {
   EXPECT_EQ(create(path_), "");
   fs::permissions(path_, fs::perms::owner_read);
   EXPECT_EQ(read(path_), "");
-  EXPECT_THAT(test::error_of([&] { ResultFile::reopen(path_); }), HasSubstr("cannot be opened for writing"));
+  EXPECT_THAT(test::error_of([&] { ResultFile{path_}; }), HasSubstr("cannot be opened for writing"));
   fs::permissions(path_, fs::perms::none);
   EXPECT_THAT(read(path_), HasSubstr("Permission denied"));
   EXPECT_THAT(read("/proc/1/nowhere/r.h5"), HasSubstr("no such file"));

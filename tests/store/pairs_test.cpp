@@ -87,7 +87,7 @@ void sweep(const OtherProcess::Side& side, const Part& part) {
     const Result result = read_result(lock->path());
     if (result.state == RunState::complete) fail("{} is complete", part.path);
     lock->require();
-    const auto file = ResultFile::reopen(lock->path());
+    const auto file = std::make_unique<ResultFile>(lock->path());
     file->begin_session(result.sessions + 1);
     return write_blocks(side, *lock, only, *file, result);
   }

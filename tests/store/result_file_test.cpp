@@ -39,9 +39,9 @@ std::vector<std::string> cells_of(const ColumnList& columns, const void* row) {
 /// Returns all non-empty tables and the attributes of /run, by path.
 std::map<std::string, std::vector<std::vector<std::string>>> cells_of(const Result& result) {
   std::map<std::string, std::vector<std::vector<std::string>>> tables;
-  tables["/run"] = {cells_of(columns_of<Result>().list(), &result)};
+  tables["/run"] = {cells_of(columns_of<Result>(), &result)};
   each_table(result, [&](const Table& table, const auto& rows, const auto& columns) {
-    for (const auto& row : rows) tables[table.path].push_back(cells_of(columns.list(), &row));
+    for (const auto& row : rows) tables[table.path].push_back(cells_of(columns, &row));
   });
   return tables;
 }
@@ -122,8 +122,7 @@ TEST_F(ResultFileTest, BlocksComeBackAsWritten) {
   for (const int index : {0, 7}) write_sample(*file, plan_, index);
   const Result got = read_result(path_);
   const SampleBlock want = sample_block(plan_, 7);
-  EXPECT_EQ(cells_of(columns_of<ResultBlock>().list(), &got.blocks[7]),
-            cells_of(columns_of<ResultBlock>().list(), &want.row));
+  EXPECT_EQ(cells_of(columns_of<ResultBlock>(), &got.blocks[7]), cells_of(columns_of<ResultBlock>(), &want.row));
   EXPECT_TRUE(same_values(got.step_seconds[7], want.steps));
   EXPECT_TRUE(same_values(got.losses[7], want.losses));
   EXPECT_TRUE(same_values(got.rank_seconds[7], want.ranks));
@@ -308,9 +307,9 @@ void expect_members_of_their_own(const ColumnList& columns) {
 }
 
 TEST_F(ResultFileTest, EachColumnHoldsAMemberOfItsOwn) {
-  expect_members_of_their_own<Result>(columns_of<Result>().list());
-  each_table(plan_, [&]<class Row>(const Table&, std::vector<Row>&, const Columns<Row>& columns) {
-    expect_members_of_their_own<Row>(columns.list());
+  expect_members_of_their_own<Result>(columns_of<Result>());
+  each_table(plan_, [&]<class Row>(const Table&, std::vector<Row>&, const ColumnList& columns) {
+    expect_members_of_their_own<Row>(columns);
   });
 }
 
@@ -322,7 +321,7 @@ TEST_F(ResultFileTest, EveryTableIsReadBackWhole) {
   plan_.operations = {{1, 2, 1, "all_reduce", "data", "backward", "bucket", "data", 7, 0, 1e6, 0.5}};
   plan_.points = {{1, "all_reduce", 5, 4096, 1.5, 1e9, "given", "qkv, forward", 7}};
   plan_.gradients = {{1, 0.5, 0.25}};
-  plan_.nccl_calls = {{1, "AllReduce", "Ring", "LL", 4096, 3, 0, 7}};
+  plan_.nccl_calls = {{{"AllReduce", 4096, "Ring", "LL", 0, 7, 3}, 1}};
   plan_.nccl_facts = {{1, "version", "2.28"}};
   plan_.tuning = {{"a", "b"}};
   plan_.timeline = {interval(0, "first"), interval(0, "second"), interval(2, "third")};

@@ -19,21 +19,25 @@ std::string_view variable_of(const FrameworkRow& row) {
   return std::string_view(row.here).substr(0, row.here.find('.'));
 }
 
-// A variable's value as the registry prints it.
-std::string printed(std::string_view variable, const Settings& settings) {
-  return find_variable(variable)->print(settings);
+// Returns the value of a variable, or of a part of one, as the registry prints it; "" for a part that it leaves out.
+std::string printed(std::string_view here, const Settings& settings) {
+  const std::size_t dot = here.find('.');
+  const std::string whole = find_variable(here.substr(0, dot))->print(settings);
+  if (dot == std::string_view::npos) return whole;
+  return value_of(parse_map(whole).value_or(NameValues()), here.substr(dot + 1));
 }
 
 // Returns their value for one of ours by `values` alone.
 std::optional<std::string> translated(const FrameworkRow& row, const std::string& ours) {
+  if (ours.empty()) return std::nullopt;
   if (row.values.empty()) return ours;
   const auto found = std::ranges::find(row.values, ours, &std::pair<std::string, std::string>::second);
   return found == row.values.end() ? std::nullopt : std::optional(found->first);
 }
 
 std::optional<std::string> theirs_of(const FrameworkRow& row, const Settings& s) {
-  if (row.read_only || row.key.empty()) return std::nullopt;
-  return row.print ? row.print(s) : translated(row, printed(variable_of(row), s));
+  if (row.read_only || row.key.empty() || (row.only_if && !row.only_if(s))) return std::nullopt;
+  return row.print ? row.print(s) : translated(row, printed(row.here, s));
 }
 
 void add_note(std::string& notes, const std::string& note) {

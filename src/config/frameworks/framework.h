@@ -53,6 +53,8 @@ struct FrameworkRow {
   /// Pairs of their and our values, for both directions, if they differ; our values without a pair are not written. A
   /// switch has "" as its value.
   std::vector<std::pair<std::string, std::string>> values = {};
+  /// Whether the key is written under these settings; without it, wherever it has a value.
+  std::function<bool(const Settings&)> only_if = {};
   /// The value under these settings, nullopt to leave the key out; instead of `values`.
   std::function<std::optional<std::string>(const Settings&)> print = {};
   std::function<std::optional<std::string>(const Model&)> print_model = {};  // likewise for "model.…"

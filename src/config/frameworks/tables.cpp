@@ -16,32 +16,9 @@ FrameworkRow switch_row(std::string key, std::string here, std::string ours, Not
           .unwritten = std::move(unwritten)};
 }
 
-// For `parse`, if both sides write a number alike but only one of them always writes it.
-std::string same_number(std::string_view theirs) {
-  return std::string(theirs);
-}
-
 // Returns the value if the key is written.
 std::optional<std::string> written_if(bool written, std::string value = "") {
   return written ? std::optional(std::move(value)) : std::nullopt;
-}
-
-// The number of ranks along an axis of the layout.
-FrameworkRow axis_row(std::string key, program::Axis axis, Note note = {}) {
-  return {.key = std::move(key),
-          .here = fmt::format("layout.{}", program::row_of(axis).key),
-          .print = [axis](const Settings& s) { return std::optional(std::to_string(s.layout[axis])); },
-          .parse = same_number,
-          .note = std::move(note)};
-}
-
-// The number of ranks that share a sequence, written if there are several.
-FrameworkRow context_row(std::string key, Note note = {}) {
-  return {.key = std::move(key),
-          .here = fmt::format("layout.{}", program::row_of(program::Axis::context).key),
-          .print = [](const Settings& s) { return written_if(s.context() > 1, std::to_string(s.context())); },
-          .parse = same_number,
-          .note = std::move(note)};
 }
 
 // A key that is recognised but never written.
@@ -60,8 +37,8 @@ std::string bucket_of_elements(std::string_view elements) {
 
 // ---- Megatron-LM
 
-std::optional<std::string> virtual_stages(const Settings& s) {
-  return written_if(s.pipeline_schedule == PipelineSchedule::interleaved, std::to_string(s.chunks_of_stage()));
+bool is_interleaved(const Settings& s) {
+  return s.pipeline_schedule == PipelineSchedule::interleaved;
 }
 
 std::vector<FrameworkRow> megatron_rows() {
@@ -98,7 +75,7 @@ std::vector<FrameworkRow> megatron_rows() {
              return written_if(m.positions == Positions::rotary,
                                std::to_string(static_cast<std::int64_t>(m.rope_theta)));
            },
-       .parse = same_number},
+       .parse = [](std::string_view theirs) { return std::string(theirs); }},
       switch_row("--untie-embeddings-and-output-weights", "model.tied_embeddings", "false"),
       switch_row("--disable-bias-linear", "model.biases", "false"),
       known_row("--padded-vocab-size", "model.vocab"),
@@ -133,18 +110,18 @@ std::vector<FrameworkRow> megatron_rows() {
       {.here = "sequences", .unwritten = "no flag: the documents of --data-path have the lengths that they have"},
 
       // the layout
-      axis_row("--tensor-model-parallel-size", program::Axis::tensor, remaining),
-      axis_row("--pipeline-model-parallel-size", program::Axis::pipeline, remaining),
-      context_row("--context-parallel-size"),
+      {.key = "--tensor-model-parallel-size", .here = "layout.tensor_parallel", .note = remaining},
+      {.key = "--pipeline-model-parallel-size", .here = "layout.pipeline_parallel", .note = remaining},
+      {.key = "--context-parallel-size", .here = "layout.context_parallel"},
       switch_row("--use-tp-pp-dp-mapping", "rank_order", "tp-pp-dp"),
       {.key = "--num-virtual-stages-per-pipeline-rank",
        .here = "virtual_pipeline",
-       .print = [](const Settings& s) { return s.virtual_pipeline == 0 ? std::nullopt : virtual_stages(s); },
-       .parse = same_number,
+       .only_if = [](const Settings& s) { return s.virtual_pipeline != 0 && is_interleaved(s); },
        .note = "since Megatron core 0.11"},
       {.key = "--num-virtual-stages-per-pipeline-rank",
        .here = "pipeline_schedule",
-       .print = virtual_stages,
+       .only_if = is_interleaved,
+       .print = [](const Settings& s) { return std::optional(std::to_string(s.chunks_of_stage())); },
        .parse = [](std::string_view) { return std::string("interleaved"); },
        .note = "since Megatron core 0.11"},
       known_row("--num-layers-per-virtual-pipeline-stage", "virtual_pipeline, in chunks of a stage"),
@@ -233,8 +210,7 @@ std::vector<FrameworkRow> megatron_rows() {
            }},
       {.key = "--num-workers",
        .here = "loader_workers",
-       .print = [](const Settings& s) { return written_if(!s.data_file.empty(), std::to_string(s.loader_workers)); },
-       .parse = same_number,
+       .only_if = [](const Settings& s) { return !s.data_file.empty(); },
        .note = "each prefetches 2 batches"},
       known_row("--data-path", "data_file, the .bin of it"),
   };
@@ -273,18 +249,11 @@ std::vector<FrameworkRow> deepspeed_rows() {
       {.key = "train_micro_batch_size_per_gpu", .here = "micro_batch_size"},
       {.key = "gradient_accumulation_steps",
        .here = "gradient_accumulation",
-       .print =
-           [](const Settings& s) {
-             return written_if(s.gradient_accumulation > 0, std::to_string(s.gradient_accumulation));
-           },
-       .parse = same_number},
+       .only_if = [](const Settings& s) { return s.gradient_accumulation > 0; }},
 
       // the layout
       {.key = "tensor_parallel.autotp_size",
        .here = "layout.tensor_parallel",
-       .print = [](const Settings& s) -> std::optional<std::string> {
-         return std::to_string(s.layout[program::Axis::tensor]);
-       },
        .parse = [](std::string_view theirs) { return std::string(theirs == "0" ? "1" : theirs); },
        .note = [](const Settings& s) -> std::string {
          const int stages = s.layout[program::Axis::pipeline];
@@ -292,7 +261,9 @@ std::vector<FrameworkRow> deepspeed_rows() {
          return fmt::format("{} {} has no key: PipelineModule(num_stages={}) in the training script",
                             program::row_of(program::Axis::pipeline).key, stages, stages);
        }},
-      context_row("sequence_parallel_size", "with data_parallel_size, and DeepSpeed-Ulysses in the training script"),
+      {.key = "sequence_parallel_size",
+       .here = "layout.context_parallel",
+       .note = "with data_parallel_size, and DeepSpeed-Ulysses in the training script"},
 
       // exchange and sharding among replicas
       {.key = "zero_optimization.overlap_comm", .here = "overlap_grad_reduce", .note = only_with_zero},
@@ -342,12 +313,11 @@ std::vector<FrameworkRow> torchtitan_rows() {
       {.key = "training.mixed_precision_reduce",
        .here = "grad_reduce_precision",
        .values = {{"float32", "fp32"}, {"bfloat16", "bf16"}},
-       .print = [](const Settings& s) { return written_if(s.grad_reduce_type == program::DType::f32, "float32"); },
+       .only_if = [](const Settings& s) { return s.grad_reduce_type == program::DType::f32; },
        .unwritten = "torchtitan reduces in float32 alone"},
       {.key = "training.local_batch_size",
        .here = "micro_batch_size",
-       .print = [](const Settings& s) { return written_if(!has_stages(s), std::to_string(s.micro_batch_size)); },
-       .parse = same_number,
+       .only_if = [](const Settings& s) { return !has_stages(s); },
        .note = "of a data-parallel rank; after torchtitan 0.2.2 in tokens: "
                "training.num_tokens_per_microbatch_per_dp_rank"},
       {.key = "parallelism.pipeline_parallel_microbatch_size",
@@ -359,9 +329,9 @@ std::vector<FrameworkRow> torchtitan_rows() {
       {.key = "training.global_batch_size",
        .here = "global_batch_size",
        .note = "after torchtitan 0.2.2 in tokens: training.num_tokens_per_train_step"},
-      axis_row("parallelism.tensor_parallel_degree", program::Axis::tensor),
-      axis_row("parallelism.pipeline_parallel_degree", program::Axis::pipeline),
-      context_row("parallelism.context_parallel_degree"),
+      {.key = "parallelism.tensor_parallel_degree", .here = "layout.tensor_parallel"},
+      {.key = "parallelism.pipeline_parallel_degree", .here = "layout.pipeline_parallel"},
+      {.key = "parallelism.context_parallel_degree", .here = "layout.context_parallel"},
       {.key = "parallelism.pipeline_parallel_schedule",
        .here = "pipeline_schedule",
        .values = {{"1F1B", "1f1b"}, {"GPipe", "gpipe"}, {"Interleaved1F1B", "interleaved"}}},

@@ -14,8 +14,8 @@ namespace {
 
 TEST(Nvml, TellsTheStateOfAllGpus) {
   fake_nvml()->answers = true;
-  ASSERT_EQ(Nvml::get().unavailable(), "");
-  const GpuReport report = Nvml::get().report();
+  const GpuReport report = gpu_report();
+  ASSERT_EQ(report.unavailable, "");
   EXPECT_EQ(report.driver, "570.86.15");
   ASSERT_EQ(report.gpus.size(), 1u);
   const GpuHealth& gpu = report.gpus[0];
@@ -46,7 +46,7 @@ TEST(Nvml, TellsTheStateOfAllGpus) {
 
 TEST(Nvml, WhatAGpuDoesNotTellIsNothing) {
   fake_nvml()->answers = false;
-  const GpuHealth gpu = Nvml::get().report().gpus.at(0);
+  const GpuHealth gpu = gpu_report().gpus.at(0);
   EXPECT_EQ(gpu.memory_bytes, std::nullopt);
   EXPECT_EQ(gpu.persistence, std::nullopt);
   EXPECT_EQ(gpu.ecc_uncorrected, std::nullopt);
