@@ -57,7 +57,7 @@ void require_sound(const program::ProgramSet& set, const std::string& case_name)
   if (problems.empty()) return;
   std::string text =
       fmt::format("case {}: its program is invalid, which is a bug in the workload; please report it:", case_name);
-  for (const auto& p : problems) text += "\n  " + p.text;
+  for (const std::string& problem : problems) text += "\n  " + problem;
   throw Error(text);
 }
 

@@ -44,7 +44,7 @@ struct RoleState {
 class Matcher {
  public:
   Matcher(const ProgramSet& set, std::vector<Operation> Program::*list, const char* which,
-          std::vector<Problem>& problems, std::size_t limit)
+          std::vector<std::string>& problems, std::size_t limit)
       : set_(set), list_(list), which_(which), problems_(problems), limit_(limit) {}
 
   void run() {
@@ -198,7 +198,7 @@ class Matcher {
 
   void report(int role, std::size_t slot, const std::string& what) {
     if (problems_.size() >= limit_) return;
-    problems_.push_back({set_.first_rank(role), state(role).order[slot], fmt::format("{} {}", name(role, slot), what)});
+    problems_.push_back(fmt::format("{} {}", name(role, slot), what));
   }
 
   std::size_t first_open(int role) {
@@ -225,7 +225,7 @@ class Matcher {
   const ProgramSet& set_;
   std::vector<Operation> Program::*list_;
   const char* which_;
-  std::vector<Problem>& problems_;
+  std::vector<std::string>& problems_;
   std::size_t limit_;
   bool failed_ = false;
   std::vector<RoleState> states_;
@@ -235,7 +235,7 @@ class Matcher {
 }  // namespace
 
 void match_communication(const ProgramSet& set, std::vector<Operation> Program::*list, const char* which,
-                         std::vector<Problem>& problems, std::size_t limit) {
+                         std::vector<std::string>& problems, std::size_t limit) {
   Matcher(set, list, which, problems, limit).run();
 }
 

@@ -130,24 +130,16 @@ ProgramSet lower(ProgramSet set, FusedSet declared);
 
 // ---- what is wrong with Programs ------------------------------------------------------------------------------------
 
-/// One error in a job's Programs. `rank` is the lowest rank concerned, `operation` an index into its step (or init)
-/// list, -1 if no single operation is at fault.
-struct Problem {
-  int rank = 0;
-  OperationId operation = -1;
-  std::string text;  // complete sentence that names rank and operation
-};
-
 /// Checks the Programs of a job; an empty result means that the step runs to its end on every machine that keeps
-/// streams in order. Reports views outside their buffer, wrong element types or shapes, waits that do not point
-/// backwards, reads of unwritten memory, accesses to the same memory in no defined order, results of a training step
-/// that are not read before they are overwritten or the step ends, and communication that does not match (the labels at
-/// the two ends of a message included) or deadlocks. The deadlock check assumes the worst case: a rank starts its
-/// communications one after the other in list order, a send waits for its receive, a collective for all its members,
-/// and operations of one fused group start together.
+/// streams in order. Each problem names the lowest rank concerned and the operation. Reports views outside their
+/// buffer, wrong element types or shapes, waits that do not point backwards, reads of unwritten memory, accesses to the
+/// same memory in no defined order, results of a training step that are not read before they are overwritten or the
+/// step ends, and communication that does not match (the labels at the two ends of a message included) or deadlocks.
+/// The deadlock check assumes the worst case: a rank starts its communications one after the other in list order, a
+/// send waits for its receive, a collective for all its members, and operations of one fused group start together.
 ///
 /// Checks a role's Program once, whatever the number of ranks. Returns at most `limit` problems.
-std::vector<Problem> verify(const ProgramSet& set, std::size_t limit = 20);
+std::vector<std::string> verify(const ProgramSet& set, std::size_t limit = 20);
 
 // Parts of verify() in files of their own: match.cpp and shapes.cpp.
 
@@ -158,7 +150,7 @@ std::vector<Problem> verify(const ProgramSet& set, std::size_t limit = 20);
 /// With rendezvous semantics the outcome (ends or not) does not depend on the order in which enabled communications
 /// happen, so this execution stands for all. In it, a rank's partner of its own role is at the same place as the rank.
 void match_communication(const ProgramSet& set, std::vector<Operation> Program::*list, const char* which,
-                         std::vector<Problem>& problems, std::size_t limit);
+                         std::vector<std::string>& problems, std::size_t limit);
 
 /// Returns "" if the views of an action have the sizes and element types that its parameters require on this rank, else
 /// what is wrong. Views must lie inside their buffers.

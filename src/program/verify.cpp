@@ -13,7 +13,7 @@ namespace {
 
 class RoleChecker {
  public:
-  RoleChecker(const ProgramSet& set, int role, std::vector<Problem>& problems, std::size_t limit)
+  RoleChecker(const ProgramSet& set, int role, std::vector<std::string>& problems, std::size_t limit)
       : set_(set), program_(set.roles[role]), rank_(set.first_rank(role)), problems_(problems), limit_(limit) {}
 
   void check() {
@@ -40,8 +40,7 @@ class RoleChecker {
  private:
   void say(OperationId id, const Operation& op, const char* which, const std::string& what) {
     if (problems_.size() >= limit_) return;
-    problems_.push_back(
-        {rank_, id, fmt::format("rank {}, {} operation {} ({}): {}", rank_, which, id, title(op), what)});
+    problems_.push_back(fmt::format("rank {}, {} operation {} ({}): {}", rank_, which, id, title(op), what));
   }
 
   std::string show(const View& v) const {
@@ -183,7 +182,7 @@ class RoleChecker {
   const ProgramSet& set_;
   const Program& program_;
   int rank_;
-  std::vector<Problem>& problems_;
+  std::vector<std::string>& problems_;
   std::size_t limit_;
   bool sound_ = true;
   std::vector<View> written_;
@@ -191,8 +190,8 @@ class RoleChecker {
 
 }  // namespace
 
-std::vector<Problem> verify(const ProgramSet& set, std::size_t limit) {
-  std::vector<Problem> problems;
+std::vector<std::string> verify(const ProgramSet& set, std::size_t limit) {
+  std::vector<std::string> problems;
   bool sound = true;
   for (int role = 0; role < static_cast<int>(set.roles.size()); ++role) {
     RoleChecker checker(set, role, problems, limit);
