@@ -26,15 +26,11 @@ program::Times in_the_sample(const program::FoldedStep& step) {
   };
 }
 
-bool is_attention(const program::Operation& op) {
-  return program::flop_of(op.action).noncausal > 0 && !std::holds_alternative<program::Matmul>(op.action);
-}
-
 // The FLOP of attention, over all ranks.
 program::Flop attention_flop(const BuiltStep& step, bool recomputed) {
-  const auto once = [](const program::Operation& op) { return is_attention(op) && !op.label.recomputed; };
-  const auto again = [](const program::Operation& op) { return is_attention(op) && op.label.recomputed; };
-  const program::Which which = recomputed ? program::Which(again) : program::Which(once);
+  const auto which = [recomputed](const program::Operation& op) {
+    return program::attention_of(op.action) && op.label.recomputed == recomputed;
+  };
   if (!step.folded) return program::total_flop(*step.whole, program::once, which);
   return program::total_flop(step.folded->sample, in_the_sample(*step.folded), which);
 }
@@ -128,7 +124,7 @@ Budget budget_of(const program::Program& program, const program::DeviceRates& ra
     const auto [it, is_new] = known.try_emplace({kind, what_of(op), op.label.phase, again}, b.lines.size());
     if (is_new) b.lines.push_back({.kind = kind, .what = what_of(op), .phase = op.label.phase, .recomputed = again});
     BudgetLine& line = b.lines[it->second];
-    const double flop = (is_attention(op) ? context : 1) * program::flop_of(op.action).model;
+    const double flop = (program::attention_of(op.action) ? context : 1) * program::flop_of(op.action).model;
     const double bytes = program::needed_bytes(program, op.action);
     const program::LeastTime least = program::least_time(flop, bytes, rates);
     const double least_s = least.seconds();

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -29,8 +30,15 @@ double needed_bytes(const Program& program, const Action& action);
 /// Returns the work of a computation: its FLOP if it has any, with causal attention at half, else its needed bytes.
 double work_of(const Program& program, const Action& action);
 
-/// Whether the action is attention that keeps its probabilities in memory.
-bool is_unfused_attention(const Action& action);
+/// The properties that both directions of attention share.
+struct AnyAttention {
+  AttentionShape shape;
+  bool backward = false;
+  bool unfused = false;  // keeps its probabilities in memory
+  double unseen = 0;
+};
+/// Returns nothing for any other action.
+std::optional<AnyAttention> attention_of(const Action& action);
 
 /// Whether a product of a training step is a weight gradient. With quantised factors, only weight gradients are f32;
 /// without, only they have a transposed first factor.
@@ -62,7 +70,7 @@ inline int once(const Operation& /*operation*/) {
 Count count(const ProgramSet& set, const Program& program, const std::vector<Operation>& list,
             const Times& times = once);
 
-using Which = bool (*)(const Operation&);
+using Which = std::function<bool(const Operation&)>;
 inline bool is_done_once(const Operation& operation) {
   return !operation.label.recomputed;
 }
@@ -70,7 +78,7 @@ inline bool is_recomputed(const Operation& operation) {
   return operation.label.recomputed;
 }
 /// Sums the FLOP of the operations for which `counts` is true, over all ranks of the job.
-Flop total_flop(const ProgramSet& set, const Times& times = once, Which counts = is_done_once);
+Flop total_flop(const ProgramSet& set, const Times& times = once, const Which& counts = is_done_once);
 
 /// The peak rates of one device; 0: not known.
 struct DeviceRates {
