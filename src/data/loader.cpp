@@ -56,15 +56,6 @@ double tokens_of(const program::Program& program) {
   return static_cast<double>(tokens);
 }
 
-double tokens_of(const config::Model& model, const config::Settings& settings, const program::Layout& layout) {
-  if (settings.workload != config::training_workload) return 0;
-  const int replicas = std::max(1, layout[program::Axis::data] / settings.context());
-  const std::int64_t sequences = settings.gradient_accumulation > 0
-                                     ? settings.micro_batch_size * settings.gradient_accumulation
-                                     : settings.global_batch_size / replicas;
-  return static_cast<double>(sequences) * static_cast<double>(model.sequence) / settings.context();
-}
-
 double Throttle::serve(double now_s, double bytes) {
   if (bytes_per_s_ <= 0) return now_s;
   free_at_s_ = std::max(free_at_s_, now_s) + bytes / bytes_per_s_;

@@ -81,8 +81,6 @@ struct Loading {
 Loading loading_of(const config::Settings& settings, double tokens, std::int64_t vocabulary);
 /// Returns the tokens per batch in the inputs of a rank's Program; 0 if it has none, as in the middle of a pipeline.
 double tokens_of(const program::Program& program);
-/// Returns the tokens per batch of the first and the last stage of a training step, from the configuration.
-double tokens_of(const config::Model& model, const config::Settings& settings, const program::Layout& layout);
 
 /// Storage with a limited throughput: a token bucket of capacity 0, so that idle time earns no credit.
 class Throttle {
