@@ -138,12 +138,6 @@ Spans spans_of(std::span<const Coordinates> at, std::span<const int> node_of, bo
   return spans;
 }
 
-Spans spans_of(const Layout& layout, std::span<const int> node_of, bool tied) {
-  std::vector<Coordinates> at;
-  for (int rank = 0; rank < layout.ranks(); ++rank) at.push_back(layout.coordinates(rank));
-  return spans_of(at, node_of, tied);
-}
-
 double sent_bytes(const ProgramSet& set, const Program& program, const Action& action) {
   if (std::holds_alternative<Receive>(action)) return 0;
   const std::optional<Collective> kind = collective_of(action);

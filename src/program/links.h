@@ -41,10 +41,8 @@ struct Spans {
 /// Computes Layout::replicas_of_node for ranks on these nodes.
 int replicas_of_node(const Layout& layout, std::span<const int> node_of);
 
-/// Takes the coordinates of the ranks. `tied`: the first and the last pipeline stage share an embedding.
+/// `at`: of the ranks. `tied`: the first and the last pipeline stage share an embedding.
 Spans spans_of(std::span<const Coordinates> at, std::span<const int> node_of, bool tied);
-/// Takes the coordinates from the layout.
-Spans spans_of(const Layout& layout, std::span<const int> node_of, bool tied);
 
 /// How the members of a group share out a message.
 enum class Collective : std::uint8_t { all_reduce, reduce_scatter, all_gather, all_to_all, send_recv };

@@ -143,7 +143,9 @@ TEST(ReplicasOfANode, TalkAmongThemselvesOrToTheirLikes) {
 
 TEST(Spans, AreThoseOfTheGroupThatSpansMost) {
   const auto text = [](const Layout& layout, const std::vector<int>& node_of, bool tied = false) {
-    return spans_of(layout, node_of, tied).text();
+    std::vector<Coordinates> at;
+    for (int rank = 0; rank < layout.ranks(); ++rank) at.push_back(layout.coordinates(rank));
+    return spans_of(at, node_of, tied).text();
   };
   Layout wide{{Axis::tensor, 8}, {Axis::data, 2}};
   std::vector<int> two_nodes(16, 0);
