@@ -99,8 +99,8 @@ struct FoldedStep {
 
 // ---- finer operations -----------------------------------------------------------------------------------------------
 
-/// Fused forms that a backend may declare; lower() replaces the others by finer operations.
-enum class Fused : std::uint32_t {
+/// Fused forms that a backend may declare, one bit each; lower() replaces the others by finer operations.
+enum Fused : std::uint32_t {
   matmul_bias = 1,           // bias in a Matmul            else Matmul, BiasAdd
   matmul_gelu = 2,           // Epilogue::gelu              else Matmul into aux, Gelu
   matmul_gelu_backward = 4,  // Epilogue::gelu_backward     else Matmul, GeluBackward
@@ -112,14 +112,8 @@ enum class Fused : std::uint32_t {
   norm_bias_gradient = 256,  // dbias in its backward       else its backward, ColumnSum
 };
 using FusedSet = std::uint32_t;
-inline constexpr FusedSet operator|(Fused a, Fused b) {
-  return static_cast<FusedSet>(a) | static_cast<FusedSet>(b);
-}
-inline constexpr FusedSet operator|(FusedSet a, Fused b) {
-  return a | static_cast<FusedSet>(b);
-}
 inline constexpr bool has(FusedSet set, Fused f) {
-  return (set & static_cast<FusedSet>(f)) != 0;
+  return (set & f) != 0;
 }
 inline constexpr FusedSet all_fused = 511;
 
