@@ -72,11 +72,10 @@ program::RepeatedPart repeated_part(const program::Program& program, const progr
 }
 
 // Returns the memory of a role with all its passes. A few micro-batches are written out; the others repeat them.
-std::int64_t arena_bytes(const program::FoldedStep& step, const program::RepeatingRole& role, program::FusedSet fused) {
+std::int64_t arena_bytes(const program::FoldedStep& step, const program::Repetition& r, program::FusedSet fused) {
   const auto written_out = [&](int micro_batches) {
-    return program::lower(step.written_out(role.role, micro_batches), fused);
+    return program::lower(step.written_out(r.role, micro_batches), fused);
   };
-  const program::Repetition& r = role.repetition;
   const int all = step.micro_batches, some = r.enough + (all - r.enough) % r.every;
   if (some < all) {
     const program::Program program = written_out(some);
@@ -150,7 +149,7 @@ Survey survey_of(const program::ProgramSet& step) {
 
 Survey survey_of(const program::FoldedStep& step, program::FusedSet fused) {
   Survey s = counts_of(step.sample, in_the_sample(step));
-  for (const program::RepeatingRole& role : step.fullest) note_memory(s, role.role, arena_bytes(step, role, fused));
+  for (const program::Repetition& r : step.fullest) note_memory(s, r.role, arena_bytes(step, r, fused));
   return s;
 }
 

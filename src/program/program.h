@@ -75,11 +75,8 @@ inline bool is_folded(const Operation& op) {
 /// its forward passes end. In a step of `enough` micro-batches, the first of these run their backward passes before
 /// that.
 struct Repetition {
-  int from = 0, every = 1, enough = 0;
-};
-struct RepeatingRole {
   int role = 0;
-  Repetition repetition;
+  int from = 0, every = 1, enough = 0;
 };
 
 /// A long training step with its repeated passes folded. A micro-batch repeats the one before it, so a prediction needs
@@ -92,7 +89,7 @@ struct FoldedStep {
   /// its backward passes. Micro-batch 1 represents all but the first and the last micro-batch of the step.
   ProgramSet sample;
   /// Among the roles with equal passes, the one with the most of them in flight, which needs the most memory.
-  std::vector<RepeatingRole> fullest;
+  std::vector<Repetition> fullest;
   /// Returns the Program of one of these roles with the passes of all `micro_batches` written out.
   std::function<Program(int role, int micro_batches)> written_out;
 };

@@ -63,10 +63,10 @@ Passes passes_of(config::PipelineSchedule schedule, const Pipeline& of, int stag
 }
 
 program::Repetition repetition_of(config::PipelineSchedule schedule, const Pipeline& of, int stage) {
-  if (schedule == config::PipelineSchedule::gpipe) return {of.micro_batches, 1, of.micro_batches};
+  if (schedule == config::PipelineSchedule::gpipe) return {stage, of.micro_batches, 1, of.micro_batches};
   if (schedule == config::PipelineSchedule::one_forward_one_backward)
-    return {of.stages, 1, of.stages + (of.stages - stage) + 2};
-  return {2 * of.stages, of.stages, 5 * of.stages};  // interleaved: alternates from within the second turn on
+    return {stage, of.stages, 1, of.stages + (of.stages - stage) + 2};
+  return {stage, 2 * of.stages, of.stages, 5 * of.stages};  // interleaved: alternates from within the second turn on
 }
 
 Passes chunk_by_chunk(const Pipeline& of) {
