@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <memory>
 #include <utility>
 #include <vector>
 
@@ -225,13 +224,8 @@ class Costs {
     if (config::is_low(settings_.precision) && of_weights) bytes /= 2;
     largest_message_bytes_ = std::max(largest_message_bytes_, bytes);
     const Spread& where = spread(rank_class, group);
-    auto known = collectives_.find({kind, where});
-    if (known == collectives_.end()) {
-      known =
-          collectives_.emplace(std::pair(kind, where), CollectiveTime(kind, where, network_, calibration_, settings_))
-              .first;
-    }
-    const CollectiveTime& time = known->second;
+    const CollectiveTime& time =
+        collectives_.try_emplace({kind, where}, kind, where, network_, calibration_, settings_).first->second;
     Cost cost;
     double seconds = time.seconds(bytes);
     // Hidden communication still takes its share of the device (Transformer Engine's userbuffers).
@@ -325,9 +319,7 @@ class Costs {
 CostOf costs_of(const RankClasses& classes, const Device& device, const Network& network,
                 const config::Calibration& calibration, const config::Settings& settings, const Condition& condition,
                 double& largest_message_bytes) {
-  const auto costs =
-      std::make_shared<Costs>(classes, device, network, calibration, settings, condition, largest_message_bytes);
-  return [costs](int rank_class, program::OperationId id) { return (*costs)(rank_class, id); };
+  return Costs(classes, device, network, calibration, settings, condition, largest_message_bytes);
 }
 
 }  // namespace harness::sim
