@@ -159,12 +159,6 @@ std::vector<std::pair<Sent, Label>> messages_of(const ProgramSet& set) {
   return messages;
 }
 
-// Bytes that a link carries per byte of the size if the algorithm wastes nothing (nccl-tests' doc/PERFORMANCE.md).
-double bus_factor(config::CollectiveKind kind, double members) {
-  if (kind == config::CollectiveKind::all_reduce) return 2 * (members - 1) / members;
-  return kind == config::CollectiveKind::send_recv ? 1 : (members - 1) / members;
-}
-
 class CollectiveWorkload : public Workload {
  public:
   std::string_view name() const override { return "collective"; }
@@ -208,7 +202,7 @@ class CollectiveWorkload : public Workload {
     const int members = members_of(s, layout);
     const std::int64_t elements = s.message_bytes / program::size_of(element_type(s));
     return {config::find_variable("collective")->print(s), s.repetitions, static_cast<double>(s.message_bytes),
-            bus_factor(s.collective, members), takes_whole(s.collective) ? elements : elements / members};
+            program::share_sent(s.collective, members), takes_whole(s.collective) ? elements : elements / members};
   }
 
   std::vector<std::string> values_from_model(const ProgramSet& set, const Settings& s) const override {

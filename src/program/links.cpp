@@ -35,15 +35,6 @@ int most_nodes(Axis axis, std::span<const Coordinates> at, std::span<const int> 
   return most;
 }
 
-// Fewest bytes that one of `parts` equal holders of a message of 1 byte must send, all its members together:
-// 2 (p - 1) / p for an all-reduce (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms", 2009), 1 if switches
-// reduce; (p - 1) / p for its halves, a reduce-scatter and an all-gather, and for an all-to-all.
-double share_sent(Collective kind, double parts, bool switches_reduce = false) {
-  const double once = (parts - 1) / parts;
-  if (kind != Collective::all_reduce) return once;
-  return switches_reduce ? std::min(1.0, 2 * once) : 2 * once;
-}
-
 // For a message of 1 byte, over all groups.
 struct NodeTraffic {
   double most = 0;      // bytes that leave one node
@@ -81,6 +72,13 @@ NodeTraffic node_traffic(Collective kind, const Group& group, const Layout& layo
 }
 
 }  // namespace
+
+double share_sent(Collective kind, double parts, bool switches_reduce) {
+  const double once = (parts - 1) / parts;
+  if (kind == Collective::send_recv) return 1;
+  if (kind != Collective::all_reduce) return once;
+  return switches_reduce ? std::min(1.0, 2 * once) : 2 * once;
+}
 
 Spread spread_of(const Group& group, const Layout& layout, int rank, std::span<const int> node_of) {
   const std::vector<int> members = group.members(layout, layout.coordinates(rank));
@@ -163,7 +161,7 @@ double least_seconds_per_byte(Collective kind, const Group& group, const Layout&
   }
   // A rank may send to its node or beyond it, so both rates add up.
   const double n = group.size(layout);
-  const double rank_bytes = kind == Collective::send_recv ? 1 : share_sent(kind, n, links.switches_reduce_nodes);
+  const double rank_bytes = share_sent(kind, n, links.switches_reduce_nodes);
   const double rank_rate = links.rank_bytes_per_s + (nodes.spans ? links.node_bytes_per_s : 0);
   if (nodes.shares) {
     if (links.rank_bytes_per_s == 0 && !nodes.spans) return 0;

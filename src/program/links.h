@@ -47,6 +47,12 @@ Spans spans_of(std::span<const Coordinates> at, std::span<const int> node_of, bo
 /// How the members of a group share out a message.
 enum class Collective : std::uint8_t { all_reduce, reduce_scatter, all_gather, all_to_all, send_recv };
 
+/// Fewest bytes that one of `parts` equal holders of a message of 1 byte must send, all its members together:
+/// 2 (p - 1) / p for an all-reduce (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms", 2009), 1 if switches
+/// reduce; (p - 1) / p for its halves, a reduce-scatter and an all-gather, and for an all-to-all; 1 for send_recv. If
+/// each holder is one rank, this is the bus factor of nccl-tests (doc/PERFORMANCE.md).
+double share_sent(Collective kind, double parts, bool switches_reduce = false);
+
 /// Returns the collective that an operation is; nothing for any other operation.
 std::optional<Collective> collective_of(const Action& action);
 
