@@ -147,8 +147,4 @@ LeastTime least_time(double flop, double bytes, const DeviceRates& rates) {
   return {at(flop, rates.flops), at(bytes, rates.memory_bytes_per_s)};
 }
 
-LeastTime least_time(const Program& program, const Action& action, const DeviceRates& rates) {
-  return least_time(flop_of(action).model, needed_bytes(program, action), rates);
-}
-
 }  // namespace harness::program

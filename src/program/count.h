@@ -98,7 +98,5 @@ struct LeastTime {
   Bound bound() const { return flop_s > 0 && flop_s >= memory_s ? Bound::flop : Bound::memory; }
 };
 LeastTime least_time(double flop, double bytes, const DeviceRates& rates);
-/// Lower bound for one operation: causal attention at half its square, each operand read or written once.
-LeastTime least_time(const Program& program, const Action& action, const DeviceRates& rates);
 
 }  // namespace harness::program
