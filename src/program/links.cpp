@@ -171,22 +171,18 @@ double least_seconds_per_byte(Collective kind, const Group& group, const Layout&
 }
 
 double LeastTimes::seconds(int role, const Operation& operation) {
-  const Program& program = set_.roles[role];
-  double per_byte = 0;
-  if (const Peer* peer = peer_of(operation.action)) {  // the way back takes as long
-    const auto [known, fresh] = known_peers_.try_emplace({role, peer->axis, peer->offset}, 0.0);
-    if (fresh) known->second = of_peers(role, *peer);
-    per_byte = known->second;
-  } else if (const auto kind = collective_of(operation.action)) {
-    const GroupId id = group_of(operation.action);
-    const auto [known, fresh] = known_.try_emplace({*kind, id}, 0.0);
-    if (fresh) {
-      const Group& group = set_.groups[id];
-      known->second = least_seconds_per_byte(*kind, group, set_.layout, node_of_, links_);
-    }
-    per_byte = known->second;
+  const Action& action = operation.action;
+  if (!is_communication(action)) return 0;
+  const Communicator communicator = communicator_of(set_.layout, action, role, 0);
+  const auto [known, fresh] = per_byte_.try_emplace({action.index(), communicator}, 0.0);
+  if (fresh) {
+    const Peer* peer = peer_of(action);  // the way back takes as long
+    known->second = peer != nullptr
+                        ? of_peers(role, *peer)
+                        : least_seconds_per_byte(collective_of(action).value(), set_.groups[group_of(action)],
+                                                 set_.layout, node_of_, links_);
   }
-  return per_byte * message_bytes(program, operation.action);
+  return known->second * message_bytes(set_.roles[role], action);
 }
 
 double LeastTimes::of_peers(int role, const Peer& peer) const {

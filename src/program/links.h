@@ -2,12 +2,12 @@
 
 #include <array>
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <span>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -90,8 +90,8 @@ class LeastTimes {
   const ProgramSet& set_;
   std::vector<int> node_of_;
   Links links_;
-  std::map<std::pair<Collective, GroupId>, double> known_;
-  std::map<std::tuple<int, Axis, int>, double> known_peers_;  // by role and by its peer's axis and offset
+  // By kind of action, and by communicator with role 0 in the partner's place.
+  std::map<std::pair<std::size_t, Communicator>, double> per_byte_;
 };
 
 }  // namespace harness::program
