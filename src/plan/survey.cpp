@@ -187,15 +187,13 @@ Survey Surveyor::survey(const PlannedCase& the_case) {
   s = survey_step(the_case);
   // If ranks share a sequence, the Programs count only a rank's own queries and keys.
   const int others = settings.sequence_ranks() - 1;
-  program::Flop of_others = attention_flop(built_, false);
-  of_others = {of_others.model * others, of_others.noncausal * others};
-  const double again = attention_flop(built_, true).model * others;
-  s.flop.model += of_others.model;
-  s.flop.noncausal += of_others.noncausal;
-  s.hardware_flop += of_others.model + again;
+  const program::Flop attention = attention_flop(built_, false);
+  const double again = attention_flop(built_, true).model;
+  s.flop.model += attention.model * others;
+  s.flop.noncausal += attention.noncausal * others;
+  s.hardware_flop += attention.model * others + again * others;
   const workloads::Workload& workload = workloads::workload_of(settings);
-  count_tokens_alone(s, workload.filling(model_, settings, the_case.layout), attention_flop(built_, false),
-                     attention_flop(built_, true).model);
+  count_tokens_alone(s, workload.filling(model_, settings, the_case.layout), attention, again);
   s.tokens_per_step = static_cast<double>(workload.tokens_per_step(model_, settings, the_case.layout));
   s.rate = workload.rate(settings, the_case.layout);
   return s;
