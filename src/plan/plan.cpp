@@ -119,15 +119,6 @@ void add_cases(Plan& plan, std::span<const config::Change> sizes, std::span<cons
   }
 }
 
-// A case stays in the plan without a block if the baseline cannot run at its size.
-void refuse_without_reference(Plan& plan) {
-  for (PlannedCase& planned : plan.cases) {
-    const PlannedCase& reference = plan.cases[planned.reference];
-    if (planned.is_possible() && !reference.is_possible())
-      planned.impossible = fmt::format("{} cannot run: {}", reference.name, reference.impossible);
-  }
-}
-
 // Virtual time has no noise, so one step suffices.
 config::Measure once(config::Measure measure) {
   measure.rounds = measure.steps = 1;
@@ -266,7 +257,12 @@ std::vector<EntrantSet> sets_of(const Plan& plan) {
 }
 
 void schedule_blocks(Plan& plan) {
-  refuse_without_reference(plan);
+  // A case stays in the plan without a block if the baseline cannot run at its size.
+  for (PlannedCase& planned : plan.cases) {
+    const PlannedCase& reference = plan.cases[planned.reference];
+    if (planned.is_possible() && !reference.is_possible())
+      planned.impossible = fmt::format("{} cannot run: {}", reference.name, reference.impossible);
+  }
   const config::Measure& measure = plan.experiment.measure;
   plan.schedule = make_schedule(sets_of(plan), measure.rounds, measure.seed);
 }
