@@ -125,8 +125,7 @@ class CollectiveCheck : public OutputCheck {
   [[noreturn]] void wrong(std::int64_t element, double found, double due) const {
     fail(
         "{} gives a wrong result: element {} of {} on member {} of {} is {:g} and should be {:g}. Do not trust its "
-        "time. "
-        "Look at what the case changed and report it to the library's authors",
+        "time. Look at what the case changed and report it to the library's authors",
         config::find_variable("collective")->print(s_), element, out_.count, me_, members_, found, due);
   }
 
