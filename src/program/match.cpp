@@ -39,8 +39,8 @@ struct RoleState {
 class Matcher {
  public:
   Matcher(const ProgramSet& set, std::vector<Operation> Program::*list, const char* which,
-          std::vector<std::string>& problems, std::size_t limit)
-      : set_(set), list_(list), which_(which), problems_(problems), limit_(limit), states_(set.roles.size()) {}
+          std::vector<std::string>& problems)
+      : set_(set), list_(list), which_(which), problems_(problems), states_(set.roles.size()) {}
 
   void run() {
     std::vector<int> work;
@@ -170,7 +170,7 @@ class Matcher {
   }
 
   void report(int role, OperationId id, const std::string& what) {
-    if (problems_.size() < limit_) problems_.push_back(fmt::format("{} {}", name(role, id), what));
+    problems_.push_back(fmt::format("{} {}", name(role, id), what));
   }
 
   void report_stuck() {
@@ -194,7 +194,6 @@ class Matcher {
   std::vector<Operation> Program::*list_;
   const char* which_;
   std::vector<std::string>& problems_;
-  std::size_t limit_;
   bool failed_ = false;
   std::vector<RoleState> states_;
   std::map<std::pair<int, GroupId>, std::vector<int>> group_roles_;
@@ -203,8 +202,8 @@ class Matcher {
 }  // namespace
 
 void match_communication(const ProgramSet& set, std::vector<Operation> Program::*list, const char* which,
-                         std::vector<std::string>& problems, std::size_t limit) {
-  Matcher(set, list, which, problems, limit).run();
+                         std::vector<std::string>& problems) {
+  Matcher(set, list, which, problems).run();
 }
 
 }  // namespace harness::program

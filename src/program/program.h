@@ -141,7 +141,7 @@ std::vector<std::string> verify(const ProgramSet& set, std::size_t limit = 20);
 /// With rendezvous semantics the outcome (ends or not) does not depend on the order in which enabled communications
 /// happen, so this execution stands for all. In it, a rank's partner of its own role is at the same place as the rank.
 void match_communication(const ProgramSet& set, std::vector<Operation> Program::*list, const char* which,
-                         std::vector<std::string>& problems, std::size_t limit);
+                         std::vector<std::string>& problems);
 
 /// Returns "" if the views of an action have the sizes and element types that its parameters require on this rank, else
 /// what is wrong. Views must lie inside their buffers.
