@@ -55,7 +55,8 @@ std::vector<int> sorted_once(std::vector<int> numbers) {
   return numbers;
 }
 
-// Splits the numbers further by key_of(rank). Returns how many there are now.
+// Splits the numbers further by key_of(rank) and counts them anew, in the order of their lowest ranks. Returns how many
+// there are now.
 template <class KeyOf>
 std::size_t refine(std::vector<int>& marks, KeyOf key_of) {
   std::map<std::pair<int, std::invoke_result_t<KeyOf, int>>, int> numbers;
@@ -68,7 +69,7 @@ std::size_t refine(std::vector<int>& marks, KeyOf key_of) {
   return numbers.size();
 }
 
-// Returns the class of each rank, in arbitrary numbering.
+// Returns the class of each rank. Classes are numbered by their lowest ranks.
 std::vector<int> refined(const program::ProgramSet& set, std::span<const int> marks) {
   std::vector<Partners> partners;    // by role
   std::vector<Instances> instances;  // by group
@@ -167,13 +168,9 @@ std::vector<double> network_shares(const config::Faults& f, const config::Hardwa
 
 RankClasses::RankClasses(const program::ProgramSet& set, std::span<const int> marks)
     : set_(set), class_of_(refined(set, marks)) {
-  // Numbered by their lowest ranks.
-  std::map<int, int> number_of;
   for (int rank = 0; rank < set.layout.ranks(); ++rank) {
-    const auto [it, fresh] = number_of.try_emplace(class_of_[rank], static_cast<int>(list_.size()));
-    if (fresh) list_.push_back({set.role_of(set.layout.coordinates(rank)), rank, 0});
-    class_of_[rank] = it->second;
-    ++list_[it->second].ranks;
+    if (class_of_[rank] == std::ssize(list_)) list_.push_back({set.role_of(set.layout.coordinates(rank)), rank, 0});
+    ++list_[class_of_[rank]].ranks;
   }
 }
 
