@@ -29,14 +29,10 @@ double thread_cpu_s() {
 
 }  // namespace
 
-double Loading::batch_s() const {
-  return (bytes_per_s > 0 ? bytes / bytes_per_s : 0) + cost_s * tokens;
-}
-
 double Loading::exposed_s(double step_s) const {
-  if (workers == 0) return batch_s();
-  const double storage_s = bytes_per_s > 0 ? bytes / bytes_per_s : 0;
-  const double every_s = std::max(storage_s, batch_s() / std::min(workers, prefetch));
+  const double storage_s = bytes_per_s > 0 ? bytes / bytes_per_s : 0, batch_s = storage_s + cost_s * tokens;
+  if (workers == 0) return batch_s;
+  const double every_s = std::max(storage_s, batch_s / std::min(workers, prefetch));
   return std::max(0.0, every_s - step_s);
 }
 

@@ -71,10 +71,8 @@ struct Loading {
   double bytes_per_s = 0;  // a rank's storage throughput, all workers together; 0: not throttled
   double cost_s = 0;       // core time of a worker per token
 
-  /// Returns the time to load a batch with nothing else loading meanwhile.
-  double batch_s() const;
   /// Returns the time that each step waits for its batch, if it takes `step_s` without waiting: batches arrive every
-  /// max(bytes / throughput, batch_s() / concurrent batches), and workers load them behind the step.
+  /// max(bytes / throughput, time to load one alone / concurrent batches), and workers load them behind the step.
   double exposed_s(double step_s) const;
 };
 /// `tokens`: in a rank's batch. Returns an empty Loading if the settings name no data_file or there are no tokens.
