@@ -50,7 +50,9 @@ class Costs {
     if (program::is_communication(op.action)) {
       cost = communication_cost(rank_class, op);
     } else {
-      const Device device = device_.at_clock(condition_.clock_of(classes_.list()[rank_class].first_rank));
+      Device device = device_;  // with its clocks as they are; moving memory keeps its rate
+      const double clock = condition_.clock_of(classes_.list()[rank_class].first_rank);
+      for (double* rate : {&device.flops, &device.low_flops, &device.attention_flops}) *rate *= clock;
       cost.alone = ticks_of(computation_seconds(rank_class, op, device));
     }
     if (!op.waits.empty()) cost.alone += ticks_of(software.hop_s);
