@@ -99,8 +99,7 @@ Survey counts_of(const program::ProgramSet& set, const program::Times& times) {
   s.role_axes = set.role_axes;
   s.flop = program::total_flop(set, times);
   s.hardware_flop = s.flop.model + program::total_flop(set, times, program::is_recomputed).model;
-  for (const program::Program& program : set.roles)
-    s.counts.push_back(program::count(set, program, program.step, times));
+  for (const program::Program& program : set.roles) s.counts.push_back(program::count(set, program, times));
   return s;
 }
 

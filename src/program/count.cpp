@@ -108,9 +108,9 @@ double message_bytes(const Program& program, const Action& action) {
   return std::max(bytes_of(program, in), bytes_of(program, out));
 }
 
-Count count(const ProgramSet& set, const Program& program, const std::vector<Operation>& list, const Times& times) {
+Count count(const ProgramSet& set, const Program& program, const Times& times) {
   Count total;
-  for (const Operation& op : list) {
+  for (const Operation& op : program.step) {
     const int number = times(op);
     total.operations += number;
     if (flop_of(op.action).noncausal > 0) total.flop_kinds.insert(name_of(op.action));

@@ -56,7 +56,7 @@ struct Traffic {
   double sent_bytes = 0;  // by this rank, as sent_bytes() counts
 };
 
-/// Messages and operations of a rank of this role in one execution of an operation list.
+/// Messages and operations of a rank of this role in one step.
 struct Count {
   std::map<std::pair<std::string, std::string>, Traffic> traffic;  // (group or "axis+offset", operation name)
   std::set<std::string_view> flop_kinds;                           // names of the operations that have FLOP
@@ -67,8 +67,7 @@ using Times = std::function<int(const Operation&)>;
 inline int once(const Operation& /*operation*/) {
   return 1;
 }
-Count count(const ProgramSet& set, const Program& program, const std::vector<Operation>& list,
-            const Times& times = once);
+Count count(const ProgramSet& set, const Program& program, const Times& times = once);
 
 using Which = std::function<bool(const Operation&)>;
 inline bool is_done_once(const Operation& operation) {

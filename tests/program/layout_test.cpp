@@ -182,7 +182,7 @@ ProgramSet over(int n, std::int64_t count, const std::vector<Action>& actions) {
 
 double sent(const ProgramSet& set) {
   double bytes = 0;
-  for (const auto& [key, traffic] : count(set, set.roles[0], set.roles[0].step).traffic) bytes += traffic.sent_bytes;
+  for (const auto& [key, traffic] : count(set, set.roles[0]).traffic) bytes += traffic.sent_bytes;
   return bytes;
 }
 
