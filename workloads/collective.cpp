@@ -70,13 +70,6 @@ std::vector<Action> actions_of(ProgramBuilder& b, const Settings& s, Axis axis, 
   return {program::Send{{axis, +1}, whole}, program::Receive{{axis, -1}, buffer("out", count)}};
 }
 
-Program program_of(const Settings& s, const Layout& layout, int members, int member, GroupId world) {
-  ProgramBuilder b = step_builder();
-  StepFrame frame(b, world, "share");
-  const std::vector<Action> actions = actions_of(b, s, axis_of(s.collective_over, layout), members, member);
-  return repeated(b, frame, s, layout, row_of(s.collective_over).stream, actions, {"message", Phase::forward});
-}
-
 int members_of(const Settings& s, const Layout& layout) {
   return Group{"", axes_of(s.collective_over), {}}.size(layout);
 }
@@ -189,7 +182,13 @@ class CollectiveWorkload : public Workload {
     const int members = members_of(s, layout);
     if (has_own_part(s)) set.role_axes = axes;
     const int roles = has_own_part(s) ? members : 1;
-    for (int member = 0; member < roles; ++member) set.roles.push_back(program_of(s, layout, members, member, world));
+    for (int member = 0; member < roles; ++member) {
+      ProgramBuilder b = step_builder();
+      StepFrame frame(b, world, "share");
+      const std::vector<Action> actions = actions_of(b, s, axis_of(s.collective_over, layout), members, member);
+      const Label label{"message", Phase::forward};
+      set.roles.push_back(repeated(b, frame, s, layout, row_of(s.collective_over).stream, actions, label));
+    }
     return set;
   }
 

@@ -78,10 +78,6 @@ std::set<std::string> checked_selection(const config::Experiment& experiment, co
   return {only.begin(), only.end()};
 }
 
-bool is_size(const config::Change& change) {
-  return config::purpose_of(change.variable) == config::Purpose::size;
-}
-
 std::string at_size(const std::string& name, const config::Change& size) {
   return name + " at " + config::case_name(size);
 }
@@ -284,7 +280,7 @@ Plan make_plan(const config::Experiment& experiment, int ranks, const std::vecto
     if (!change.from_model.empty() || is_the_baseline(experiment, change, ranks)) continue;
     if (!only.empty() && !selection.contains(config::case_name(change)) && !selection.contains(change.variable))
       continue;
-    (is_size(change) ? sizes : settings).push_back(change);
+    (config::purpose_of(change.variable) == config::Purpose::size ? sizes : settings).push_back(change);
   }
   add_cases(plan, sizes, settings, !predicts && !(settings.empty() && !sizes.empty()));
   schedule_blocks(plan);

@@ -16,21 +16,6 @@ using program::Coordinates;
 using program::GroupId;
 using program::Peer;
 
-// The communication partners of a role in a step.
-struct Partners {
-  std::set<GroupId> groups;
-  std::set<std::pair<program::Axis, int>> peers;  // axis and offset
-};
-
-Partners partners_of(const program::Program& program) {
-  Partners partners;
-  for (const program::Operation& op : program.step) {
-    if (const GroupId group = program::group_of(op.action); group >= 0) partners.groups.insert(group);
-    if (const Peer* peer = program::peer_of(op.action)) partners.peers.emplace(peer->axis, peer->offset);
-  }
-  return partners;
-}
-
 // The ranks of each instance of a group, and the instance of each rank; -1: none.
 struct Instances {
   std::vector<std::vector<int>> members;
@@ -71,10 +56,20 @@ std::size_t refine(std::vector<int>& marks, KeyOf key_of) {
 
 // Returns the class of each rank. Classes are numbered by their lowest ranks.
 std::vector<int> refined(const program::ProgramSet& set, std::span<const int> marks) {
-  std::vector<Partners> partners;    // by role
+  struct Partners {
+    std::set<GroupId> groups;
+    std::set<std::pair<program::Axis, int>> peers;  // axis and offset
+  };
+  std::vector<Partners> partners;    // in a step, by role
   std::vector<Instances> instances;  // by group
   std::vector<int> role_of;
-  for (const program::Program& program : set.roles) partners.push_back(partners_of(program));
+  for (const program::Program& program : set.roles) {
+    Partners& of_role = partners.emplace_back();
+    for (const program::Operation& op : program.step) {
+      if (const GroupId group = program::group_of(op.action); group >= 0) of_role.groups.insert(group);
+      if (const Peer* peer = program::peer_of(op.action)) of_role.peers.emplace(peer->axis, peer->offset);
+    }
+  }
   for (const program::Group& group : set.groups) instances.push_back(instances_of(set, group));
   for (int rank = 0; rank < set.layout.ranks(); ++rank) role_of.push_back(set.role_of(set.layout.coordinates(rank)));
   std::vector<int> colours = role_of;
