@@ -17,7 +17,7 @@ constexpr std::int64_t chunk = std::int64_t{1} << 20;  // elements that move bet
 class CollectiveCheck : public OutputCheck {
  public:
   CollectiveCheck(const Settings& s, const Layout& layout, const Coordinates& at, const Program& program) : s_(s) {
-    const std::vector<int> members = Group{"", axes_of(s.collective_over), {}}.members(layout, at);
+    const std::vector<int> members = collective_group(s).members(layout, at);
     members_ = static_cast<int>(members.size());
     me_ = static_cast<int>(std::ranges::find(members, layout.rank(at)) - members.begin());
     for (const Operation& op : program.step) {
