@@ -65,14 +65,6 @@ std::vector<OperationId> Gathers::begin_step() {
   return {b_.last(gather_stream)};
 }
 
-void Gathers::gather(const Use& use) {
-  const std::int64_t count = parameters_.buckets()[use.bucket].count;
-  const View all = use.label.layer >= 0 ? room_[layers_++ % room_.size()].part(0, count)
-                                        : b_.buffer("weights_of_ends", parameters_.weight_type(), count);
-  b_.emit(gather_stream, program::AllGather{gather_group, parameters_.own_weights(use.bucket), all}, use.label);
-  latest_[use.bucket] = all;
-}
-
 // Weights gathered ahead take the room of a layer already used, never that of one in use or still to be used: there is
 // one place more than layers are gathered ahead.
 void Gathers::use(int bucket) {
@@ -82,8 +74,15 @@ void Gathers::use(int bucket) {
   for (std::size_t i = used_ + 1; i < gathered_.size(); ++i) ahead += uses_[i].gathers ? 1 : 0;
   for (std::size_t i = gathered_.size(); i < uses_.size(); ++i) {
     if (i > used_ && uses_[i].gathers && ++ahead > ahead_) break;
-    if (uses_[i].gathers) gather(uses_[i]);
-    gathered_.push_back(latest_[uses_[i].bucket]);
+    const Use& next = uses_[i];
+    View& all = latest_[next.bucket];
+    if (next.gathers) {
+      const std::int64_t count = parameters_.buckets()[next.bucket].count;
+      all = next.label.layer >= 0 ? room_[layers_++ % room_.size()].part(0, count)
+                                  : b_.buffer("weights_of_ends", parameters_.weight_type(), count);
+      b_.emit(gather_stream, program::AllGather{gather_group, parameters_.own_weights(next.bucket), all}, next.label);
+    }
+    gathered_.push_back(all);
   }
   parameters_.set_gathered(bucket, gathered_[used_]);
   ++used_;

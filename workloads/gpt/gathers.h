@@ -37,7 +37,6 @@ class Gathers {
     bool gathers = true;  // else it reuses what this bucket's previous use gathered
   };
   void list_uses(const std::vector<Chunk>& chunks, const std::vector<TimedPass>& passes);
-  void gather(const Use& use);
 
   ProgramBuilder& b_;
   Parameters& parameters_;
