@@ -29,7 +29,7 @@ const OverRow& row_of(config::CollectiveOver over) {
 // Axis of a ring: over the world, the only axis with more than one rank.
 Axis axis_of(config::CollectiveOver over, const Layout& layout) {
   for (const Axis axis : {Axis::tensor, Axis::data, Axis::pipeline}) {
-    if (axes_of(over).has(axis) && layout[axis] > 1) return axis;
+    if (row_of(over).axes.has(axis) && layout[axis] > 1) return axis;
   }
   return Axis::data;
 }
@@ -68,17 +68,6 @@ std::vector<Action> actions_of(ProgramBuilder& b, const Settings& s, Axis axis, 
       break;
   }
   return {program::Send{{axis, +1}, whole}, program::Receive{{axis, -1}, buffer("out", count)}};
-}
-
-Program program_of(const Settings& s, const Layout& layout, int members, int member, GroupId world) {
-  ProgramBuilder b = step_builder();
-  StepFrame frame(b, world, "share");
-  const std::vector<Action> actions = actions_of(b, s, axis_of(s.collective_over, layout), members, member);
-  return repeated(b, frame, s, layout, row_of(s.collective_over).stream, actions, {"message", Phase::forward});
-}
-
-int members_of(const Settings& s, const Layout& layout) {
-  return Group{"", axes_of(s.collective_over), {}}.size(layout);
 }
 
 // Whether a rank's part of the message is the whole message.
@@ -159,18 +148,12 @@ std::vector<std::pair<Sent, Label>> messages_of(const ProgramSet& set) {
   return messages;
 }
 
-// Bytes that a link carries per byte of the size if the algorithm wastes nothing (nccl-tests' doc/PERFORMANCE.md).
-double bus_factor(config::CollectiveKind kind, double members) {
-  if (kind == config::CollectiveKind::all_reduce) return 2 * (members - 1) / members;
-  return kind == config::CollectiveKind::send_recv ? 1 : (members - 1) / members;
-}
-
 class CollectiveWorkload : public Workload {
  public:
   std::string_view name() const override { return "collective"; }
 
   std::string why_impossible_on(const Model&, const Settings& s, const Layout& layout) const override {
-    const int members = members_of(s, layout);
+    const int members = collective_group(s).size(layout);
     const bool world = s.collective_over == config::CollectiveOver::world;
     if (members < 2) {
       return fmt::format("a collective over {} of one rank sends nothing; give {}",
@@ -188,14 +171,20 @@ class CollectiveWorkload : public Workload {
   ProgramSet programs(const Model&, const Settings& s, const Layout& layout) const override {
     ProgramSet set;
     set.layout = layout;
-    const AxisSet axes = axes_of(s.collective_over);
-    if (s.collective_over != config::CollectiveOver::world) set.groups.push_back({"collective", axes, {}});
+    const Group group = collective_group(s);
+    if (s.collective_over != config::CollectiveOver::world) set.groups.push_back(group);
     set.groups.push_back({"world", AxisSet::all(), {}});
     const auto world = static_cast<GroupId>(set.groups.size() - 1);
-    const int members = members_of(s, layout);
-    if (has_own_part(s)) set.role_axes = axes;
+    const int members = group.size(layout);
+    if (has_own_part(s)) set.role_axes = group.axes;
     const int roles = has_own_part(s) ? members : 1;
-    for (int member = 0; member < roles; ++member) set.roles.push_back(program_of(s, layout, members, member, world));
+    for (int member = 0; member < roles; ++member) {
+      ProgramBuilder b = step_builder();
+      StepFrame frame(b, world, "share");
+      const std::vector<Action> actions = actions_of(b, s, axis_of(s.collective_over, layout), members, member);
+      const Label label{"message", Phase::forward};
+      set.roles.push_back(repeated(b, frame, s, layout, row_of(s.collective_over).stream, actions, label));
+    }
     return set;
   }
 
@@ -205,10 +194,10 @@ class CollectiveWorkload : public Workload {
   }
 
   Rate rate(const Settings& s, const Layout& layout) const override {
-    const int members = members_of(s, layout);
+    const int members = collective_group(s).size(layout);
     const std::int64_t elements = s.message_bytes / program::size_of(element_type(s));
     return {config::find_variable("collective")->print(s), s.repetitions, static_cast<double>(s.message_bytes),
-            bus_factor(s.collective, members), takes_whole(s.collective) ? elements : elements / members};
+            program::share_sent(s.collective, members), takes_whole(s.collective) ? elements : elements / members};
   }
 
   std::vector<std::string> values_from_model(const ProgramSet& set, const Settings& s) const override {
@@ -241,16 +230,15 @@ class CollectiveWorkload : public Workload {
 
 }  // namespace
 
-AxisSet axes_of(config::CollectiveOver over) {
-  return row_of(over).axes;
+Group collective_group(const Settings& s) {
+  return {"collective", row_of(s.collective_over).axes, {}};
 }
 
 double max_bus_bandwidth(const Settings& s, const Layout& layout, std::span<const int> node_of,
                          const program::Links& links) {
   const double bus_factor = workload_of(s).rate(s, layout).bus_factor;
   if (bus_factor == 0) return 0;
-  const Group group{"", axes_of(s.collective_over), {}};
-  const double seconds = program::least_seconds_per_byte(s.collective, group, layout, node_of, links);
+  const double seconds = program::least_seconds_per_byte(s.collective, collective_group(s), layout, node_of, links);
   return seconds > 0 ? bus_factor / seconds : 0;
 }
 

@@ -17,7 +17,7 @@ constexpr std::int64_t chunk = std::int64_t{1} << 20;  // elements that move bet
 class CollectiveCheck : public OutputCheck {
  public:
   CollectiveCheck(const Settings& s, const Layout& layout, const Coordinates& at, const Program& program) : s_(s) {
-    const std::vector<int> members = Group{"", axes_of(s.collective_over), {}}.members(layout, at);
+    const std::vector<int> members = collective_group(s).members(layout, at);
     members_ = static_cast<int>(members.size());
     me_ = static_cast<int>(std::ranges::find(members, layout.rank(at)) - members.begin());
     for (const Operation& op : program.step) {
@@ -125,8 +125,7 @@ class CollectiveCheck : public OutputCheck {
   [[noreturn]] void wrong(std::int64_t element, double found, double due) const {
     fail(
         "{} gives a wrong result: element {} of {} on member {} of {} is {:g} and should be {:g}. Do not trust its "
-        "time. "
-        "Look at what the case changed and report it to the library's authors",
+        "time. Look at what the case changed and report it to the library's authors",
         config::find_variable("collective")->print(s_), element, out_.count, me_, members_, found, due);
   }
 

@@ -28,8 +28,8 @@ Program repeated(ProgramBuilder& builder, StepFrame& frame, const Settings& sett
 /// Adds the label's name for an operation of a training step, "qkv, forward" or "qkv weight gradient", if it is new.
 void add_use(std::vector<std::string>& uses, const Label& label);
 
-/// The axes along which the members of a collective differ.
-AxisSet axes_of(config::CollectiveOver over);
+/// The ranks that take part in a collective.
+Group collective_group(const Settings& settings);
 
 /// Returns the upper bound that the links set on the bus bandwidth of a collective workload; 0 for any other workload,
 /// or if a link that it depends on is not known (program/links.h). node_of[rank]: for every rank of the layout.

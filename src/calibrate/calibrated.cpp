@@ -223,7 +223,8 @@ void StepSamples::take_computations(const ProfiledStep& step, Precision precisio
       if (covered > mostly) seconds[alike(op)].second.push_back(step.seconds(id));
       if (covered > hardly) continue;
       seconds[alike(op)].first.push_back(step.seconds(id));
-      if (program::is_unfused_attention(op.action)) continue;  // takes a different time for equal work
+      const auto attention = program::attention_of(op.action);
+      if (attention && attention->unfused) continue;  // takes a different time for equal work
       const double work = program::work_of(step.program, op.action);
       if (work > 0)
         computations_[{precision, std::string(program::name_of(op.action)), work}].push_back(step.seconds(id));

@@ -237,8 +237,8 @@ sim::Prediction Predictor::predict(const plan::PlannedCase& planned, plan::Built
 PredictedCase Predictor::operator()(const plan::PlannedCase& planned, plan::BuiltStep built) const {
   const config::Experiment& e = plan_.experiment;
   PredictedCase predicted;
-  if (const auto name = sim::unknown_change(plan_.baseline().settings, planned.settings); !name.empty()) {
-    predicted.unknown = predicted.cause = fmt::format("the prediction does not know {}", name);
+  if (const auto names = sim::ignored_between(plan_.baseline().settings, planned.settings); !names.empty()) {
+    predicted.unknown = predicted.cause = fmt::format("the prediction does not know {}", names.front());
     return predicted;
   }
   try {

@@ -29,14 +29,10 @@ double thread_cpu_s() {
 
 }  // namespace
 
-double Loading::batch_s() const {
-  return (bytes_per_s > 0 ? bytes / bytes_per_s : 0) + cost_s * tokens;
-}
-
 double Loading::exposed_s(double step_s) const {
-  if (workers == 0) return batch_s();
-  const double storage_s = bytes_per_s > 0 ? bytes / bytes_per_s : 0;
-  const double every_s = std::max(storage_s, batch_s() / std::min(workers, prefetch));
+  const double storage_s = bytes_per_s > 0 ? bytes / bytes_per_s : 0, batch_s = storage_s + cost_s * tokens;
+  if (workers == 0) return batch_s;
+  const double every_s = std::max(storage_s, batch_s / std::min(workers, prefetch));
   return std::max(0.0, every_s - step_s);
 }
 
@@ -54,15 +50,6 @@ double tokens_of(const program::Program& program) {
     if (holds_tokens && buffer.name != position_ids) tokens = std::max(tokens, buffer.count);
   }
   return static_cast<double>(tokens);
-}
-
-double tokens_of(const config::Model& model, const config::Settings& settings, const program::Layout& layout) {
-  if (settings.workload != config::training_workload) return 0;
-  const int replicas = std::max(1, layout[program::Axis::data] / settings.context());
-  const std::int64_t sequences = settings.gradient_accumulation > 0
-                                     ? settings.micro_batch_size * settings.gradient_accumulation
-                                     : settings.global_batch_size / replicas;
-  return static_cast<double>(sequences) * static_cast<double>(model.sequence) / settings.context();
 }
 
 double Throttle::serve(double now_s, double bytes) {

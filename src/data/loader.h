@@ -71,18 +71,14 @@ struct Loading {
   double bytes_per_s = 0;  // a rank's storage throughput, all workers together; 0: not throttled
   double cost_s = 0;       // core time of a worker per token
 
-  /// Returns the time to load a batch with nothing else loading meanwhile.
-  double batch_s() const;
   /// Returns the time that each step waits for its batch, if it takes `step_s` without waiting: batches arrive every
-  /// max(bytes / throughput, batch_s() / concurrent batches), and workers load them behind the step.
+  /// max(bytes / throughput, time to load one alone / concurrent batches), and workers load them behind the step.
   double exposed_s(double step_s) const;
 };
 /// `tokens`: in a rank's batch. Returns an empty Loading if the settings name no data_file or there are no tokens.
 Loading loading_of(const config::Settings& settings, double tokens, std::int64_t vocabulary);
 /// Returns the tokens per batch in the inputs of a rank's Program; 0 if it has none, as in the middle of a pipeline.
 double tokens_of(const program::Program& program);
-/// Returns the tokens per batch of the first and the last stage of a training step, from the configuration.
-double tokens_of(const config::Model& model, const config::Settings& settings, const program::Layout& layout);
 
 /// Storage with a limited throughput: a token bucket of capacity 0, so that idle time earns no credit.
 class Throttle {

@@ -92,8 +92,8 @@ CaseModel::CaseModel(const Reference& reference, const store::Result& result, st
   const store::ResultCase& of = result.case_at(case_index);
   settings_ = analysis::settings_of(result, of);
   settings_.mended.clear();
-  if (const std::string name = sim::unknown_change(reference.experiment.baseline, settings_); !name.empty())
-    throw sim::NotPredicted(fmt::format("a prediction does not know {}", name));
+  if (const auto names = sim::ignored_between(reference.experiment.baseline, settings_); !names.empty())
+    throw sim::NotPredicted(fmt::format("a prediction does not know {}", names.front()));
   const plan::Division division =
       plan::divide_ranks(result.model, settings_, result.ranks, machine::Topology{reference.node_of});
   if (!division.why_impossible.empty()) fail("{}", division.why_impossible);

@@ -78,10 +78,6 @@ std::set<std::string> checked_selection(const config::Experiment& experiment, co
   return {only.begin(), only.end()};
 }
 
-bool is_size(const config::Change& change) {
-  return config::purpose_of(change.variable) == config::Purpose::size;
-}
-
 std::string at_size(const std::string& name, const config::Change& size) {
   return name + " at " + config::case_name(size);
 }
@@ -116,15 +112,6 @@ void add_cases(Plan& plan, std::span<const config::Change> sizes, std::span<cons
       config::find_variable(sizes[i].variable)->parse(both.settings, sizes[i].value);
       add(make_case(plan, at_size(config::case_name(change), sizes[i]), &both), first_size + i, static_cast<int>(set));
     }
-  }
-}
-
-// A case stays in the plan without a block if the baseline cannot run at its size.
-void refuse_without_reference(Plan& plan) {
-  for (PlannedCase& planned : plan.cases) {
-    const PlannedCase& reference = plan.cases[planned.reference];
-    if (planned.is_possible() && !reference.is_possible())
-      planned.impossible = fmt::format("{} cannot run: {}", reference.name, reference.impossible);
   }
 }
 
@@ -266,7 +253,12 @@ std::vector<EntrantSet> sets_of(const Plan& plan) {
 }
 
 void schedule_blocks(Plan& plan) {
-  refuse_without_reference(plan);
+  // A case stays in the plan without a block if the baseline cannot run at its size.
+  for (PlannedCase& planned : plan.cases) {
+    const PlannedCase& reference = plan.cases[planned.reference];
+    if (planned.is_possible() && !reference.is_possible())
+      planned.impossible = fmt::format("{} cannot run: {}", reference.name, reference.impossible);
+  }
   const config::Measure& measure = plan.experiment.measure;
   plan.schedule = make_schedule(sets_of(plan), measure.rounds, measure.seed);
 }
@@ -288,7 +280,7 @@ Plan make_plan(const config::Experiment& experiment, int ranks, const std::vecto
     if (!change.from_model.empty() || is_the_baseline(experiment, change, ranks)) continue;
     if (!only.empty() && !selection.contains(config::case_name(change)) && !selection.contains(change.variable))
       continue;
-    (is_size(change) ? sizes : settings).push_back(change);
+    (config::purpose_of(change.variable) == config::Purpose::size ? sizes : settings).push_back(change);
   }
   add_cases(plan, sizes, settings, !predicts && !(settings.empty() && !sizes.empty()));
   schedule_blocks(plan);

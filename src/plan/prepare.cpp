@@ -10,10 +10,6 @@
 namespace harness::plan {
 namespace {
 
-bool can_be_better(const config::Variable& variable) {
-  return variable.purpose == config::Purpose::setting && variable.mathematics != config::Mathematics::another;
-}
-
 // A training step of the configured model with the baseline's settings.
 struct TrainingStep {
   std::string why_impossible;
@@ -28,12 +24,6 @@ TrainingStep training_step(const config::Experiment& e, int ranks, const machine
   return {"", workloads::build_programs(e.model, training, division.layout)};
 }
 
-// In percent, in steps of five.
-double cap_for(double bytes, const DeviceMemory& device) {
-  constexpr double step = 5;
-  return step * std::ceil(100 * bytes / device.bytes / step);
-}
-
 }  // namespace
 
 Combinations::Combinations(const Plan& plan) : plan_(plan) {
@@ -45,7 +35,7 @@ Combinations::Combinations(const Plan& plan) : plan_(plan) {
       if (std::ranges::find(found.values, value) == found.values.end()) found.values.push_back(std::move(value));
     }
     if (found.values.size() == 1) continue;
-    if (!can_be_better(variable)) {
+    if (variable.purpose != config::Purpose::setting || variable.mathematics == config::Mathematics::another) {
       left_out_.push_back(variable.name);
     } else {
       (variable.environment_name.empty() ? variables_ : of_environment).push_back(std::move(found));
@@ -200,8 +190,11 @@ void refuse_what_does_not_fit(Plan& plan, const std::function<DeviceMemory(const
     const double bytes = planned_memory_bytes(plan.experiment, planned);
     const DeviceMemory device = memory_of(planned);
     planned.impossible = why_too_large(planned, bytes, device, "needs");
-    if (!planned.is_possible() && config::traits_of(plan.experiment.backend).predicts())
-      planned.impossible += fmt::format("; to predict it nevertheless: memory_cap: {:.0f} %", cap_for(bytes, device));
+    if (!planned.is_possible() && config::traits_of(plan.experiment.backend).predicts()) {
+      constexpr double step = 5;  // percent
+      const double cap = step * std::ceil(100 * bytes / device.bytes / step);
+      planned.impossible += fmt::format("; to predict it nevertheless: memory_cap: {:.0f} %", cap);
+    }
     refused = refused || !planned.is_possible();
     if (planned.is_possible() && device.bytes > 0 && bytes > device.bytes) {
       planned.notes.push_back(fmt::format("hypothetical: it needs {} of memory per rank, and there are {} ({})",

@@ -26,15 +26,11 @@ program::Times in_the_sample(const program::FoldedStep& step) {
   };
 }
 
-bool is_attention(const program::Operation& op) {
-  return program::flop_of(op.action).noncausal > 0 && !std::holds_alternative<program::Matmul>(op.action);
-}
-
 // The FLOP of attention, over all ranks.
 program::Flop attention_flop(const BuiltStep& step, bool recomputed) {
-  const auto once = [](const program::Operation& op) { return is_attention(op) && !op.label.recomputed; };
-  const auto again = [](const program::Operation& op) { return is_attention(op) && op.label.recomputed; };
-  const program::Which which = recomputed ? program::Which(again) : program::Which(once);
+  const auto which = [recomputed](const program::Operation& op) {
+    return program::attention_of(op.action) && op.label.recomputed == recomputed;
+  };
   if (!step.folded) return program::total_flop(*step.whole, program::once, which);
   return program::total_flop(step.folded->sample, in_the_sample(*step.folded), which);
 }
@@ -57,7 +53,7 @@ void require_sound(const program::ProgramSet& set, const std::string& case_name)
   if (problems.empty()) return;
   std::string text =
       fmt::format("case {}: its program is invalid, which is a bug in the workload; please report it:", case_name);
-  for (const auto& p : problems) text += "\n  " + p.text;
+  for (const std::string& problem : problems) text += "\n  " + problem;
   throw Error(text);
 }
 
@@ -76,11 +72,10 @@ program::RepeatedPart repeated_part(const program::Program& program, const progr
 }
 
 // Returns the memory of a role with all its passes. A few micro-batches are written out; the others repeat them.
-std::int64_t arena_bytes(const program::FoldedStep& step, const program::RepeatingRole& role, program::FusedSet fused) {
+std::int64_t arena_bytes(const program::FoldedStep& step, const program::Repetition& r, program::FusedSet fused) {
   const auto written_out = [&](int micro_batches) {
-    return program::lower(step.written_out(role.role, micro_batches), fused);
+    return program::lower(step.written_out(r.role, micro_batches), fused);
   };
-  const program::Repetition& r = role.repetition;
   const int all = step.micro_batches, some = r.enough + (all - r.enough) % r.every;
   if (some < all) {
     const program::Program program = written_out(some);
@@ -104,8 +99,7 @@ Survey counts_of(const program::ProgramSet& set, const program::Times& times) {
   s.role_axes = set.role_axes;
   s.flop = program::total_flop(set, times);
   s.hardware_flop = s.flop.model + program::total_flop(set, times, program::is_recomputed).model;
-  for (const program::Program& program : set.roles)
-    s.counts.push_back(program::count(set, program, program.step, times));
+  for (const program::Program& program : set.roles) s.counts.push_back(program::count(set, program, times));
   return s;
 }
 
@@ -128,7 +122,7 @@ Budget budget_of(const program::Program& program, const program::DeviceRates& ra
     const auto [it, is_new] = known.try_emplace({kind, what_of(op), op.label.phase, again}, b.lines.size());
     if (is_new) b.lines.push_back({.kind = kind, .what = what_of(op), .phase = op.label.phase, .recomputed = again});
     BudgetLine& line = b.lines[it->second];
-    const double flop = (is_attention(op) ? context : 1) * program::flop_of(op.action).model;
+    const double flop = (program::attention_of(op.action) ? context : 1) * program::flop_of(op.action).model;
     const double bytes = program::needed_bytes(program, op.action);
     const program::LeastTime least = program::least_time(flop, bytes, rates);
     const double least_s = least.seconds();
@@ -154,7 +148,7 @@ Survey survey_of(const program::ProgramSet& step) {
 
 Survey survey_of(const program::FoldedStep& step, program::FusedSet fused) {
   Survey s = counts_of(step.sample, in_the_sample(step));
-  for (const program::RepeatingRole& role : step.fullest) note_memory(s, role.role, arena_bytes(step, role, fused));
+  for (const program::Repetition& r : step.fullest) note_memory(s, r.role, arena_bytes(step, r, fused));
   return s;
 }
 
@@ -192,15 +186,13 @@ Survey Surveyor::survey(const PlannedCase& the_case) {
   s = survey_step(the_case);
   // If ranks share a sequence, the Programs count only a rank's own queries and keys.
   const int others = settings.sequence_ranks() - 1;
-  program::Flop of_others = attention_flop(built_, false);
-  of_others = {of_others.model * others, of_others.noncausal * others};
-  const double again = attention_flop(built_, true).model * others;
-  s.flop.model += of_others.model;
-  s.flop.noncausal += of_others.noncausal;
-  s.hardware_flop += of_others.model + again;
+  const program::Flop attention = attention_flop(built_, false);
+  const double again = attention_flop(built_, true).model;
+  s.flop.model += attention.model * others;
+  s.flop.noncausal += attention.noncausal * others;
+  s.hardware_flop += attention.model * others + again * others;
   const workloads::Workload& workload = workloads::workload_of(settings);
-  count_tokens_alone(s, workload.filling(model_, settings, the_case.layout), attention_flop(built_, false),
-                     attention_flop(built_, true).model);
+  count_tokens_alone(s, workload.filling(model_, settings, the_case.layout), attention, again);
   s.tokens_per_step = static_cast<double>(workload.tokens_per_step(model_, settings, the_case.layout));
   s.rate = workload.rate(settings, the_case.layout);
   return s;

@@ -25,7 +25,7 @@ struct RopeOf {
   static constexpr auto fields(auto& op) {
     return std::tuple_cat(updates(op.data),
                           parameters(op.rows, op.stride, op.heads, op.head_dim, op.sequence, op.theta, op.backward),
-                          optional_reads(op.position_ids));
+                          optional(reads(op.position_ids)));
   }
 };
 using Rope = RopeOf<View>;
@@ -67,7 +67,7 @@ struct AttentionOf {
   static constexpr std::string_view name = "attention";
   static constexpr auto fields(auto& op) {
     return std::tuple_cat(reads(op.q, op.k, op.v), writes(op.out, op.stats, op.probabilities), parameters(op.shape),
-                          optional_reads(op.position_ids), optional_parameters(op.documents, op.unseen));
+                          optional(reads(op.position_ids)), optional(parameters(op.documents, op.unseen)));
   }
   static constexpr auto one_type(auto& op) { return std::tie(op.q, op.k, op.v, op.out, op.probabilities); }
 };
@@ -88,7 +88,7 @@ struct AttentionBackwardOf {
   static constexpr auto fields(auto& op) {
     return std::tuple_cat(reads(op.q, op.k, op.v, op.out, op.stats, op.dout, op.probabilities),
                           results(op.accumulate, op.dq, op.dk, op.dv), parameters(op.accumulate, op.shape),
-                          optional_reads(op.position_ids), optional_parameters(op.documents, op.unseen));
+                          optional(reads(op.position_ids)), optional(parameters(op.documents, op.unseen)));
   }
   static constexpr auto one_type(auto& op) {
     return std::tie(op.q, op.k, op.v, op.out, op.dout, op.dq, op.dk, op.dv, op.probabilities);

@@ -22,7 +22,7 @@ void ProgramBuilder::begin_step() {
   fused_groups_ = 0;
   std::fill(last_.begin(), last_.end(), -1);
   known_.clear();
-  accesses_.clear();
+  accesses_ = {};
 }
 
 OperationId ProgramBuilder::emit(StreamId stream, const Action& action, const Label& label,

@@ -55,10 +55,6 @@ class AccessMap {
       }
     }
   }
-  void clear() {
-    buffers_.clear();
-    reads_.clear();
-  }
 
  private:
   static constexpr OperationId before_the_list = 1 << 30;

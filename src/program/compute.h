@@ -72,7 +72,7 @@ struct EmbeddingOf {
   static constexpr std::string_view name = "embedding";
   static constexpr auto fields(auto& op) {
     return std::tuple_cat(reads(op.tokens, op.words, op.positions), writes(op.out),
-                          parameters(op.rows, op.width, op.sequence, op.shard), optional_reads(op.position_ids));
+                          parameters(op.rows, op.width, op.sequence, op.shard), optional(reads(op.position_ids)));
   }
   static constexpr auto one_type(auto& op) { return std::tie(op.words, op.positions, op.out); }
 };
@@ -90,9 +90,10 @@ struct EmbeddingBackwardOf {
   T position_ids = {};
   static constexpr std::string_view name = "embedding_backward";
   static constexpr auto fields(auto& op) {
-    return std::tuple_cat(
-        reads(op.tokens, op.dout), updates(op.dwords), results(op.accumulate_positions, op.dpositions),
-        parameters(op.rows, op.width, op.sequence, op.shard, op.accumulate_positions), optional_reads(op.position_ids));
+    return std::tuple_cat(reads(op.tokens, op.dout), updates(op.dwords),
+                          results(op.accumulate_positions, op.dpositions),
+                          parameters(op.rows, op.width, op.sequence, op.shard, op.accumulate_positions),
+                          optional(reads(op.position_ids)));
   }
 };
 using EmbeddingBackward = EmbeddingBackwardOf<View>;
@@ -212,7 +213,7 @@ struct MatmulOf {
                           operands(op.epilogue == Epilogue::gelu ? Access::write : Access::read, op.aux),
                           results(op.accumulate, op.out, op.bias_gradient),
                           parameters(op.m, op.n, op.k, op.transpose_a, op.transpose_b, op.epilogue, op.accumulate),
-                          optional_reads(op.a_scale, op.b_scale));
+                          optional(reads(op.a_scale, op.b_scale)));
   }
 };
 using Matmul = MatmulOf<View>;
@@ -240,7 +241,7 @@ struct QuantiseOf {
   static constexpr auto fields(auto& op) {
     return std::tuple_cat(reads(op.in), writes(op.out, op.out_transposed, op.scale),
                           results(op.accumulate, op.bias_gradient), parameters(op.rows, op.width, op.accumulate),
-                          optional_write(op.scale_transposed));
+                          optional(writes(op.scale_transposed)));
   }
   static constexpr auto one_type(auto& op) { return std::tie(op.out, op.out_transposed); }
   const T& either() const { return out.present() ? out : out_transposed; }
@@ -337,7 +338,7 @@ struct CrossEntropyOf {
   static constexpr auto fields(auto& op) {
     return std::tuple_cat(reads(op.labels), updates(op.logits, op.loss),
                           parameters(op.rows, op.vocab, op.loss_scale, op.gradient_scale),
-                          optional_reads(op.scale, op.gradient_factor));
+                          optional(reads(op.scale, op.gradient_factor)));
   }
 };
 using CrossEntropy = CrossEntropyOf<View>;
@@ -383,7 +384,7 @@ struct CrossEntropyGradientOf {
   static constexpr auto fields(auto& op) {
     return std::tuple_cat(reads(op.labels, op.maximum, op.target, op.sum), updates(op.logits, op.loss),
                           parameters(op.rows, op.vocab, op.shard, op.loss_scale, op.gradient_scale),
-                          optional_reads(op.scale, op.gradient_factor));
+                          optional(reads(op.scale, op.gradient_factor)));
   }
 };
 using CrossEntropyGradient = CrossEntropyGradientOf<View>;

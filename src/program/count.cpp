@@ -8,16 +8,6 @@
 namespace harness::program {
 namespace {
 
-// `full` counts an attention product over the whole square; causal attention needs only the half below the diagonal.
-// The convention for a square of s x s is s * s / 2 (Megatron-LM), not s * (s + 1) / 2. If a sequence holds several
-// documents, each has a square of its own.
-Flop attention_flop(const auto& attention, double products) {
-  const AttentionShape& s = attention.shape;
-  const double full = products * 2.0 * static_cast<double>(s.batch * s.heads * s.head_dim) *
-                      static_cast<double>(s.query_length) * static_cast<double>(s.key_length) * (1 - attention.unseen);
-  return {s.causal ? full / 2 : full, full};
-}
-
 double bytes_of(const Program& program, const View& v) {
   return v.present() ? static_cast<double>(v.count * size_of(program.buffer_of(v).type)) : 0;
 }
@@ -39,11 +29,18 @@ Flop flop_of(const Action& action) {
     const double f = 2.0 * static_cast<double>(m->m) * static_cast<double>(m->n) * static_cast<double>(m->k);
     return {f, f};
   }
+  const std::optional<AnyAttention> attention = attention_of(action);
+  if (!attention) return {};
   // Forward: scores and their product with v. Backward: dv, dp, dq, dk. The recomputed scores are the kernel's choice
   // and by convention not counted.
-  if (const auto* a = std::get_if<Attention>(&action)) return attention_flop(*a, 2);
-  if (const auto* a = std::get_if<AttentionBackward>(&action)) return attention_flop(*a, 4);
-  return {};
+  const double products = attention->backward ? 4 : 2;
+  // `full` counts an attention product over the whole square; causal attention needs only the half below the diagonal.
+  // The convention for a square of s x s is s * s / 2 (Megatron-LM), not s * (s + 1) / 2. If a sequence holds several
+  // documents, each has a square of its own.
+  const AttentionShape& s = attention->shape;
+  const double full = products * 2.0 * static_cast<double>(s.batch * s.heads * s.head_dim) *
+                      static_cast<double>(s.query_length) * static_cast<double>(s.key_length) * (1 - attention->unseen);
+  return {s.causal ? full / 2 : full, full};
 }
 
 double bytes_touched(const Program& program, const Action& action) {
@@ -86,11 +83,13 @@ double work_of(const Program& program, const Action& action) {
   return flop > 0 ? flop : needed_bytes(program, action);
 }
 
-bool is_unfused_attention(const Action& action) {
-  const auto* forward = std::get_if<Attention>(&action);
-  const auto* backward = std::get_if<AttentionBackward>(&action);
-  return (forward != nullptr && forward->probabilities.present()) ||
-         (backward != nullptr && backward->probabilities.present());
+std::optional<AnyAttention> attention_of(const Action& action) {
+  const auto common = [](const auto& a, bool backward) {
+    return AnyAttention{a.shape, backward, a.probabilities.present(), a.unseen};
+  };
+  if (const auto* a = std::get_if<Attention>(&action)) return common(*a, false);
+  if (const auto* a = std::get_if<AttentionBackward>(&action)) return common(*a, true);
+  return std::nullopt;
 }
 
 bool is_weight_gradient(const Program& program, const Matmul& product) {
@@ -109,9 +108,9 @@ double message_bytes(const Program& program, const Action& action) {
   return std::max(bytes_of(program, in), bytes_of(program, out));
 }
 
-Count count(const ProgramSet& set, const Program& program, const std::vector<Operation>& list, const Times& times) {
+Count count(const ProgramSet& set, const Program& program, const Times& times) {
   Count total;
-  for (const Operation& op : list) {
+  for (const Operation& op : program.step) {
     const int number = times(op);
     total.operations += number;
     if (flop_of(op.action).noncausal > 0) total.flop_kinds.insert(name_of(op.action));
@@ -124,7 +123,7 @@ Count count(const ProgramSet& set, const Program& program, const std::vector<Ope
   return total;
 }
 
-Flop total_flop(const ProgramSet& set, const Times& times, Which counts) {
+Flop total_flop(const ProgramSet& set, const Times& times, const Which& counts) {
   const double ranks_per_role = static_cast<double>(set.layout.ranks()) / static_cast<double>(set.roles.size());
   Flop total;
   for (const Program& role : set.roles) {
@@ -146,10 +145,6 @@ const char* name_of(Bound bound) {
 LeastTime least_time(double flop, double bytes, const DeviceRates& rates) {
   const auto at = [](double amount, double rate) { return rate > 0 ? amount / rate : 0.0; };
   return {at(flop, rates.flops), at(bytes, rates.memory_bytes_per_s)};
-}
-
-LeastTime least_time(const Program& program, const Action& action, const DeviceRates& rates) {
-  return least_time(flop_of(action).model, needed_bytes(program, action), rates);
 }
 
 }  // namespace harness::program

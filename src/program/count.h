@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -29,8 +30,15 @@ double needed_bytes(const Program& program, const Action& action);
 /// Returns the work of a computation: its FLOP if it has any, with causal attention at half, else its needed bytes.
 double work_of(const Program& program, const Action& action);
 
-/// Whether the action is attention that keeps its probabilities in memory.
-bool is_unfused_attention(const Action& action);
+/// The properties that both directions of attention share.
+struct AnyAttention {
+  AttentionShape shape;
+  bool backward = false;
+  bool unfused = false;  // keeps its probabilities in memory
+  double unseen = 0;
+};
+/// Returns nothing for any other action.
+std::optional<AnyAttention> attention_of(const Action& action);
 
 /// Whether a product of a training step is a weight gradient. With quantised factors, only weight gradients are f32;
 /// without, only they have a transposed first factor.
@@ -48,7 +56,7 @@ struct Traffic {
   double sent_bytes = 0;  // by this rank, as sent_bytes() counts
 };
 
-/// Messages and operations of a rank of this role in one execution of an operation list.
+/// Messages and operations of a rank of this role in one step.
 struct Count {
   std::map<std::pair<std::string, std::string>, Traffic> traffic;  // (group or "axis+offset", operation name)
   std::set<std::string_view> flop_kinds;                           // names of the operations that have FLOP
@@ -59,10 +67,9 @@ using Times = std::function<int(const Operation&)>;
 inline int once(const Operation& /*operation*/) {
   return 1;
 }
-Count count(const ProgramSet& set, const Program& program, const std::vector<Operation>& list,
-            const Times& times = once);
+Count count(const ProgramSet& set, const Program& program, const Times& times = once);
 
-using Which = bool (*)(const Operation&);
+using Which = std::function<bool(const Operation&)>;
 inline bool is_done_once(const Operation& operation) {
   return !operation.label.recomputed;
 }
@@ -70,7 +77,7 @@ inline bool is_recomputed(const Operation& operation) {
   return operation.label.recomputed;
 }
 /// Sums the FLOP of the operations for which `counts` is true, over all ranks of the job.
-Flop total_flop(const ProgramSet& set, const Times& times = once, Which counts = is_done_once);
+Flop total_flop(const ProgramSet& set, const Times& times = once, const Which& counts = is_done_once);
 
 /// The peak rates of one device; 0: not known.
 struct DeviceRates {
@@ -90,7 +97,5 @@ struct LeastTime {
   Bound bound() const { return flop_s > 0 && flop_s >= memory_s ? Bound::flop : Bound::memory; }
 };
 LeastTime least_time(double flop, double bytes, const DeviceRates& rates);
-/// Lower bound for one operation: causal attention at half its square, each operand read or written once.
-LeastTime least_time(const Program& program, const Action& action, const DeviceRates& rates);
 
 }  // namespace harness::program

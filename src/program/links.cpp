@@ -35,15 +35,6 @@ int most_nodes(Axis axis, std::span<const Coordinates> at, std::span<const int> 
   return most;
 }
 
-// Fewest bytes that one of `parts` equal holders of a message of 1 byte must send, all its members together:
-// 2 (p - 1) / p for an all-reduce (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms", 2009), 1 if switches
-// reduce; (p - 1) / p for its halves, a reduce-scatter and an all-gather, and for an all-to-all.
-double share_sent(Collective kind, double parts, bool switches_reduce = false) {
-  const double once = (parts - 1) / parts;
-  if (kind != Collective::all_reduce) return once;
-  return switches_reduce ? std::min(1.0, 2 * once) : 2 * once;
-}
-
 // For a message of 1 byte, over all groups.
 struct NodeTraffic {
   double most = 0;      // bytes that leave one node
@@ -81,6 +72,13 @@ NodeTraffic node_traffic(Collective kind, const Group& group, const Layout& layo
 }
 
 }  // namespace
+
+double share_sent(Collective kind, double parts, bool switches_reduce) {
+  const double once = (parts - 1) / parts;
+  if (kind == Collective::send_recv) return 1;
+  if (kind != Collective::all_reduce) return once;
+  return switches_reduce ? std::min(1.0, 2 * once) : 2 * once;
+}
 
 Spread spread_of(const Group& group, const Layout& layout, int rank, std::span<const int> node_of) {
   const std::vector<int> members = group.members(layout, layout.coordinates(rank));
@@ -138,12 +136,6 @@ Spans spans_of(std::span<const Coordinates> at, std::span<const int> node_of, bo
   return spans;
 }
 
-Spans spans_of(const Layout& layout, std::span<const int> node_of, bool tied) {
-  std::vector<Coordinates> at;
-  for (int rank = 0; rank < layout.ranks(); ++rank) at.push_back(layout.coordinates(rank));
-  return spans_of(at, node_of, tied);
-}
-
 double sent_bytes(const ProgramSet& set, const Program& program, const Action& action) {
   if (std::holds_alternative<Receive>(action)) return 0;
   const std::optional<Collective> kind = collective_of(action);
@@ -169,7 +161,7 @@ double least_seconds_per_byte(Collective kind, const Group& group, const Layout&
   }
   // A rank may send to its node or beyond it, so both rates add up.
   const double n = group.size(layout);
-  const double rank_bytes = kind == Collective::send_recv ? 1 : share_sent(kind, n, links.switches_reduce_nodes);
+  const double rank_bytes = share_sent(kind, n, links.switches_reduce_nodes);
   const double rank_rate = links.rank_bytes_per_s + (nodes.spans ? links.node_bytes_per_s : 0);
   if (nodes.shares) {
     if (links.rank_bytes_per_s == 0 && !nodes.spans) return 0;
@@ -179,22 +171,18 @@ double least_seconds_per_byte(Collective kind, const Group& group, const Layout&
 }
 
 double LeastTimes::seconds(int role, const Operation& operation) {
-  const Program& program = set_.roles[role];
-  double per_byte = 0;
-  if (const Peer* peer = peer_of(operation.action)) {  // the way back takes as long
-    const auto [known, fresh] = known_peers_.try_emplace({role, peer->axis, peer->offset}, 0.0);
-    if (fresh) known->second = of_peers(role, *peer);
-    per_byte = known->second;
-  } else if (const auto kind = collective_of(operation.action)) {
-    const GroupId id = group_of(operation.action);
-    const auto [known, fresh] = known_.try_emplace({*kind, id}, 0.0);
-    if (fresh) {
-      const Group& group = set_.groups[id];
-      known->second = least_seconds_per_byte(*kind, group, set_.layout, node_of_, links_);
-    }
-    per_byte = known->second;
+  const Action& action = operation.action;
+  if (!is_communication(action)) return 0;
+  const Communicator communicator = communicator_of(set_.layout, action, role, 0);
+  const auto [known, fresh] = per_byte_.try_emplace({action.index(), communicator}, 0.0);
+  if (fresh) {
+    const Peer* peer = peer_of(action);  // the way back takes as long
+    known->second = peer != nullptr
+                        ? of_peers(role, *peer)
+                        : least_seconds_per_byte(collective_of(action).value(), set_.groups[group_of(action)],
+                                                 set_.layout, node_of_, links_);
   }
-  return per_byte * message_bytes(program, operation.action);
+  return known->second * message_bytes(set_.roles[role], action);
 }
 
 double LeastTimes::of_peers(int role, const Peer& peer) const {

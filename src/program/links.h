@@ -2,12 +2,12 @@
 
 #include <array>
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <span>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -41,13 +41,17 @@ struct Spans {
 /// Computes Layout::replicas_of_node for ranks on these nodes.
 int replicas_of_node(const Layout& layout, std::span<const int> node_of);
 
-/// Takes the coordinates of the ranks. `tied`: the first and the last pipeline stage share an embedding.
+/// `at`: of the ranks. `tied`: the first and the last pipeline stage share an embedding.
 Spans spans_of(std::span<const Coordinates> at, std::span<const int> node_of, bool tied);
-/// Takes the coordinates from the layout.
-Spans spans_of(const Layout& layout, std::span<const int> node_of, bool tied);
 
 /// How the members of a group share out a message.
 enum class Collective : std::uint8_t { all_reduce, reduce_scatter, all_gather, all_to_all, send_recv };
+
+/// Fewest bytes that one of `parts` equal holders of a message of 1 byte must send, all its members together:
+/// 2 (p - 1) / p for an all-reduce (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms", 2009), 1 if switches
+/// reduce; (p - 1) / p for its halves, a reduce-scatter and an all-gather, and for an all-to-all; 1 for send_recv. If
+/// each holder is one rank, this is the bus factor of nccl-tests (doc/PERFORMANCE.md).
+double share_sent(Collective kind, double parts, bool switches_reduce = false);
 
 /// Returns the collective that an operation is; nothing for any other operation.
 std::optional<Collective> collective_of(const Action& action);
@@ -86,8 +90,8 @@ class LeastTimes {
   const ProgramSet& set_;
   std::vector<int> node_of_;
   Links links_;
-  std::map<std::pair<Collective, GroupId>, double> known_;
-  std::map<std::tuple<int, Axis, int>, double> known_peers_;  // by role and by its peer's axis and offset
+  // By kind of action, and by communicator with role 0 in the partner's place.
+  std::map<std::pair<std::size_t, Communicator>, double> per_byte_;
 };
 
 }  // namespace harness::program

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <tuple>
+#include <utility>
 
 #include "base/text.h"
 
@@ -18,10 +18,7 @@ struct Signature {
   DType type = DType::f32;
   int reduction = 0;   // of a collective that reduces
   Label carries = {};  // of a message
-
-  auto all() const {
-    return std::tuple(kind, count, type, reduction, carries.what, carries.phase, carries.micro_batch, carries.layer);
-  }
+  bool operator==(const Signature&) const = default;
 };
 
 std::string show(const Signature& s) {
@@ -35,30 +32,25 @@ std::string show(const Signature& s) {
 // The communications of a role, in list order, and its progress through them.
 struct RoleState {
   std::vector<OperationId> order;
-  std::size_t at = 0;      // first of the pending ones
-  std::size_t end = 0;     // one past the pending ones (a fused group, or a single one)
-  std::vector<char> done;  // of the pending ones
-  bool finished() const { return at >= order.size(); }
+  std::size_t next = 0;              // the first that has not started
+  std::vector<OperationId> pending;  // started and not done: a single one, or what is left of a fused group
 };
 
 class Matcher {
  public:
   Matcher(const ProgramSet& set, std::vector<Operation> Program::*list, const char* which,
-          std::vector<Problem>& problems, std::size_t limit)
-      : set_(set), list_(list), which_(which), problems_(problems), limit_(limit) {}
+          std::vector<std::string>& problems)
+      : set_(set), list_(list), which_(which), problems_(problems), states_(set.roles.size()) {}
 
   void run() {
-    const int roles = static_cast<int>(set_.roles.size());
-    states_.resize(roles);
-    for (int r = 0; r < roles; ++r) {
-      const auto& ops = set_.roles[r].*list_;
-      for (std::size_t i = 0; i < ops.size(); ++i) {
-        if (is_communication(ops[i].action)) state(r).order.push_back(static_cast<OperationId>(i));
-      }
-      begin_next(r);
-    }
     std::vector<int> work;
-    for (int r = roles - 1; r >= 0; --r) work.push_back(r);
+    for (int role = static_cast<int>(states_.size()) - 1; role >= 0; --role) {
+      for (OperationId id = 0; std::cmp_less(id, ops(role).size()); ++id) {
+        if (is_communication(ops(role)[id].action)) states_[role].order.push_back(id);
+      }
+      begin_next(role);
+      work.push_back(role);
+    }
     while (!work.empty()) {
       const int role = work.back();
       work.pop_back();
@@ -69,22 +61,17 @@ class Matcher {
   }
 
  private:
-  RoleState& state(int role) { return states_[role]; }
   const std::vector<Operation>& ops(int role) const { return set_.roles[role].*list_; }
-  const Operation& pending(int role, std::size_t slot) { return ops(role)[state(role).order[slot]]; }
 
+  // Starts the next communication of a role, with the others of its fused group.
   void begin_next(int role) {
-    RoleState& s = state(role);
-    s.end = s.at;
-    if (!s.finished()) {
-      s.end = s.at + 1;
-      const Operation& first = pending(role, s.at);
-      while (first.fused_group >= 0 && s.end < s.order.size() &&
-             pending(role, s.end).fused_group == first.fused_group && pending(role, s.end).stream == first.stream) {
-        ++s.end;
-      }
-    }
-    s.done.assign(s.end - s.at, 0);
+    RoleState& s = states_[role];
+    const auto joins = [&](const Operation& op) {
+      const Operation& first = ops(role)[s.pending.front()];
+      return first.fused_group >= 0 && op.fused_group == first.fused_group && op.stream == first.stream;
+    };
+    while (s.next < s.order.size() && (s.pending.empty() || joins(ops(role)[s.order[s.next]])))
+      s.pending.push_back(s.order[s.next++]);
   }
 
   Signature signature(int role, const Operation& op) const {
@@ -123,25 +110,17 @@ class Matcher {
 
   // Completes the role's pending communications as far as possible; puts roles that moved on the work list.
   void advance(int role, std::vector<int>& work) {
-    bool moved = true;
-    while (moved && !state(role).finished() && !failed_) {
-      moved = false;
-      for (std::size_t slot = state(role).at; slot < state(role).end && !moved; ++slot) {
-        if (state(role).done[slot - state(role).at]) continue;
-        moved = try_complete(role, slot, work);
-        if (failed_) return;
-      }
+    const auto completes = [&](OperationId id) { return failed_ || try_complete(role, id, work); };
+    while (!failed_ && std::ranges::any_of(std::vector(states_[role].pending), completes)) {
     }
   }
 
-  void complete(int role, std::size_t slot, std::vector<int>& work, int self) {
-    RoleState& s = state(role);
-    s.done[slot - s.at] = 1;
-    if (std::all_of(s.done.begin(), s.done.end(), [](char d) { return d != 0; })) {
-      s.at = s.end;
-      begin_next(role);
-      if (role != self) work.push_back(role);
-    }
+  void complete(int role, OperationId id, std::vector<int>& work, int self) {
+    std::vector<OperationId>& pending = states_[role].pending;
+    std::erase(pending, id);
+    if (!pending.empty()) return;
+    begin_next(role);
+    if (role != self) work.push_back(role);
   }
 
   // Returns the roles that a communication meets: the others of a group, or the other end of a message (even itself).
@@ -152,10 +131,8 @@ class Matcher {
     return roles;
   }
 
-  static constexpr std::size_t none = static_cast<std::size_t>(-1);
-
-  // Returns the pending communication of another role that meets this one.
-  std::size_t partner(int other, int role, const Action& action) {
+  // Returns the pending communication of another role that meets this one; -1: none.
+  OperationId partner(int other, int role, const Action& action) {
     const auto meets = [&](const Action& theirs) {
       const Peer* back = peer_of(theirs);
       if (group_of(action) >= 0 || back == nullptr) return group_of(action) == group_of(theirs);
@@ -163,70 +140,60 @@ class Matcher {
              communicator_of(set_.layout, theirs, other, peer_role(other, *back)) ==
                  communicator_of(set_.layout, action, role, other);
     };
-    const RoleState& s = state(other);
-    for (std::size_t k = s.at; k < s.end; ++k) {
-      if (!s.done[k - s.at] && meets(pending(other, k).action)) return k;
-    }
-    return none;
+    const std::vector<OperationId>& pending = states_[other].pending;
+    const auto found = std::ranges::find_if(pending, [&](OperationId id) { return meets(ops(other)[id].action); });
+    return found == pending.end() ? -1 : *found;
   }
 
-  bool try_complete(int role, std::size_t slot, std::vector<int>& work) {
-    const Operation& op = pending(role, slot);
-    std::vector<std::pair<int, std::size_t>> met;
+  bool try_complete(int role, OperationId id, std::vector<int>& work) {
+    const Operation& op = ops(role)[id];
+    std::vector<std::pair<int, OperationId>> met;
     for (const int other : others(role, op.action)) {
       met.emplace_back(other, partner(other, role, op.action));
-      if (met.back().second == none) return false;
+      if (met.back().second < 0) return false;
     }
     const Signature mine = signature(role, op);
     for (const auto& [other, at] : met) {
-      const Signature theirs = signature(other, pending(other, at));
-      if (theirs.all() == mine.all()) continue;
+      const Signature theirs = signature(other, ops(other)[at]);
+      if (theirs == mine) continue;
       failed_ = true;
-      report(other, at, fmt::format("does not match {}: {} meets {}", name(role, slot), show(theirs), show(mine)));
+      report(other, at, fmt::format("does not match {}: {} meets {}", name(role, id), show(theirs), show(mine)));
       return false;
     }
-    // If a role meets itself, its pending communications stay until both ends are done.
     for (const auto& [other, at] : met) complete(other, at, work, role);
-    complete(role, slot, work, role);
+    complete(role, id, work, role);
     return true;
   }
 
-  std::string name(int role, std::size_t slot) {
-    return fmt::format("rank {}, {} operation {} ({})", set_.first_rank(role), which_, state(role).order[slot],
-                       title(pending(role, slot)));
+  std::string name(int role, OperationId id) const {
+    return fmt::format("rank {}, {} operation {} ({})", set_.first_rank(role), which_, id, title(ops(role)[id]));
   }
 
-  void report(int role, std::size_t slot, const std::string& what) {
-    if (problems_.size() >= limit_) return;
-    problems_.push_back({set_.first_rank(role), state(role).order[slot], fmt::format("{} {}", name(role, slot), what)});
-  }
-
-  std::size_t first_open(int role) {
-    const RoleState& s = state(role);
-    return s.at + (std::ranges::find(s.done, 0) - s.done.begin());
+  void report(int role, OperationId id, const std::string& what) {
+    problems_.push_back(fmt::format("{} {}", name(role, id), what));
   }
 
   void report_stuck() {
-    for (int role = 0; role < static_cast<int>(states_.size()); ++role) {
-      if (state(role).finished()) continue;
-      const std::size_t slot = first_open(role);
-      const Action& action = pending(role, slot).action;
+    for (int role = 0; role < std::ssize(states_); ++role) {
+      if (states_[role].pending.empty()) continue;
+      const OperationId first = states_[role].pending.front();
+      const Action& action = ops(role)[first].action;
       std::vector<int> missing = others(role, action);
-      std::erase_if(missing, [&](int other) { return partner(other, role, action) != none; });
-      report(role, slot, "never ends: it waits for " + standing(missing.empty() ? role : missing.front()));
+      std::erase_if(missing, [&](int other) { return partner(other, role, action) >= 0; });
+      report(role, first, "never ends: it waits for " + standing(missing.empty() ? role : missing.front()));
     }
   }
 
-  std::string standing(int role) {
-    if (state(role).finished()) return fmt::format("rank {}, which has no communication left", set_.first_rank(role));
-    return fmt::format("{}, which stands first there", name(role, first_open(role)));
+  std::string standing(int role) const {
+    const std::vector<OperationId>& pending = states_[role].pending;
+    if (pending.empty()) return fmt::format("rank {}, which has no communication left", set_.first_rank(role));
+    return fmt::format("{}, which stands first there", name(role, pending.front()));
   }
 
   const ProgramSet& set_;
   std::vector<Operation> Program::*list_;
   const char* which_;
-  std::vector<Problem>& problems_;
-  std::size_t limit_;
+  std::vector<std::string>& problems_;
   bool failed_ = false;
   std::vector<RoleState> states_;
   std::map<std::pair<int, GroupId>, std::vector<int>> group_roles_;
@@ -235,8 +202,8 @@ class Matcher {
 }  // namespace
 
 void match_communication(const ProgramSet& set, std::vector<Operation> Program::*list, const char* which,
-                         std::vector<Problem>& problems, std::size_t limit) {
-  Matcher(set, list, which, problems, limit).run();
+                         std::vector<std::string>& problems) {
+  Matcher(set, list, which, problems).run();
 }
 
 }  // namespace harness::program

@@ -25,23 +25,17 @@ std::vector<OperationId> group_ends(const std::vector<Operation>& list, std::siz
   return ends;
 }
 
-// Returns, by buffer, whether an operation of the list touches it.
-std::vector<char> touched_by(const Program& program, const std::vector<Operation>& list) {
-  std::vector<char> touched(program.buffers.size());
-  for (const Operation& op : list) {
-    visit_accesses(op.action, [&](Access, const View& view) { touched[view.buffer] = 1; });
-  }
-  return touched;
-}
-
 // Returns, by buffer, whether it may share its place with other buffers. The two lists use the same memory, so a buffer
 // that both touch has a place of its own.
 std::vector<char> shares_its_place(const Program& program) {
-  const std::vector<char> in_init = touched_by(program, program.init), in_step = touched_by(program, program.step);
-  std::vector<char> shares(program.buffers.size());
-  for (std::size_t b = 0; b < shares.size(); ++b) {
-    const bool in_both = in_init[b] != 0 && in_step[b] != 0;
-    shares[b] = program.buffers[b].kind == BufferKind::transient && !in_both ? 1 : 0;
+  std::vector<char> in_init(program.buffers.size()), shares;
+  for (const Buffer& buffer : program.buffers) shares.push_back(buffer.kind == BufferKind::transient ? 1 : 0);
+  for (const Operation& op : program.init)
+    visit_accesses(op.action, [&](Access, const View& view) { in_init[view.buffer] = 1; });
+  for (const Operation& op : program.step) {
+    visit_accesses(op.action, [&](Access, const View& view) {
+      if (in_init[view.buffer] != 0) shares[view.buffer] = 0;
+    });
   }
   return shares;
 }
@@ -113,13 +107,26 @@ struct Hole {
   std::int64_t end() const { return begin + bytes; }
 };
 
-// Holes by offset. Each hole keeps the operations that must be complete before its reuse, so neighbours are not joined:
-// the result would be usable only when the later of them is. A buffer takes a hole of its own size, else the smallest
-// run of adjacent usable holes.
+// Places the buffers of a list. Each hole keeps the operations that must be complete before its reuse, so neighbours
+// are not joined: the result would be usable only when the later of them is. A buffer takes a hole of its own size,
+// else the smallest run of adjacent usable holes.
 class Places {
  public:
-  explicit Places(const Lifetimes& lives) : lives_(lives) {}
+  explicit Places(const Lifetimes& lives) : lives_(lives) {
+    std::vector<std::pair<OperationId, std::size_t>> ends;
+    for (std::size_t i = 0; i < lives.list.size(); ++i) ends.emplace_back(lives.list[i].end, i);
+    std::ranges::sort(ends);
+    auto over = ends.begin();
+    for (std::size_t i = 0; i < lives.list.size(); ++i) {
+      for (; over->first < lives.list[i].begin; ++over) give(over->second);
+      offset_bytes_.push_back(take(i));
+    }
+  }
 
+  std::int64_t offset_bytes(std::size_t buffer) const { return offset_bytes_[buffer]; }
+  std::int64_t bytes() const { return end_; }  // of all of them
+
+ private:
   std::int64_t take(std::size_t buffer) {
     const std::int64_t bytes = lives_.list[buffer].bytes;
     const std::span<const OperationId> complete = lives_.complete_of(buffer);
@@ -135,13 +142,11 @@ class Places {
     return begin;
   }
 
-  void give(std::int64_t at, std::size_t buffer) {
+  void give(std::size_t buffer) {
+    const std::int64_t at = offset_bytes_[buffer];
     holes_.insert(from(at), Hole{at, lives_.list[buffer].bytes, buffer});
   }
 
-  std::int64_t end() const { return end_; }
-
- private:
   std::int64_t smallest_run(std::int64_t bytes, std::span<const OperationId> complete) const {
     Hole best{.begin = end_, .bytes = std::numeric_limits<std::int64_t>::max()}, run;
     for (const Hole& hole : holes_) {
@@ -181,29 +186,10 @@ class Places {
   }
 
   const Lifetimes& lives_;
-  std::vector<Hole> holes_;  // by offset; a vector, because every buffer scans all of them
+  std::vector<std::int64_t> offset_bytes_;  // by place in the list
+  std::vector<Hole> holes_;                 // by offset; a vector, because every buffer scans all of them
   std::int64_t end_ = 0;
 };
-
-struct Placed {
-  std::vector<std::int64_t> offset_bytes;  // by place in the list
-  std::int64_t bytes = 0;
-};
-
-Placed placed(const Lifetimes& lives) {
-  Placed out{std::vector<std::int64_t>(lives.list.size()), 0};
-  std::vector<std::pair<OperationId, std::size_t>> ends;
-  for (std::size_t i = 0; i < lives.list.size(); ++i) ends.emplace_back(lives.list[i].end, i);
-  std::ranges::sort(ends);
-  Places places(lives);
-  auto over = ends.begin();
-  for (std::size_t i = 0; i < lives.list.size(); ++i) {
-    for (; over->first < lives.list[i].begin; ++over) places.give(out.offset_bytes[over->second], over->second);
-    out.offset_bytes[i] = places.take(i);
-  }
-  out.bytes = places.end();
-  return out;
-}
 
 // Writes the lifetimes of a list with a part of it repeated `times` more times.
 class Repeating {
@@ -296,10 +282,10 @@ Arena plan_arena(const Program& program) {
   // init and step never run at the same time and transient contents do not survive a list: they share the memory.
   for (const std::vector<Operation>* list : {&program.init, &program.step}) {
     const Lifetimes lives = lifetimes_of(program, *list, shares);
-    const Placed places = placed(lives);
+    const Places places(lives);
     for (std::size_t i = 0; i < lives.list.size(); ++i)
-      arena.offset_bytes[lives.list[i].buffer] = at + places.offset_bytes[i];
-    arena.transient_bytes = std::max(arena.transient_bytes, places.bytes);
+      arena.offset_bytes[lives.list[i].buffer] = at + places.offset_bytes(i);
+    arena.transient_bytes = std::max(arena.transient_bytes, places.bytes());
   }
   arena.bytes = arena.persistent_bytes + arena.transient_bytes;
   return arena;
@@ -310,8 +296,8 @@ std::optional<std::int64_t> arena_bytes(const Program& program, const RepeatedPa
   const Lifetimes once = lifetimes_of(program, program.step, shares);
   const std::optional<Lifetimes> all = Repeating(once, part, times).all();
   if (!all) return std::nullopt;
-  const Placed of_init = placed(lifetimes_of(program, program.init, shares)), of_step = placed(*all);
-  return persistent_arena(program, shares).bytes + std::max(of_init.bytes, of_step.bytes);
+  const Lifetimes of_init = lifetimes_of(program, program.init, shares);
+  return persistent_arena(program, shares).bytes + std::max(Places(of_init).bytes(), Places(*all).bytes());
 }
 
 }  // namespace harness::program

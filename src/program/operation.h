@@ -122,6 +122,7 @@ struct Label {
   std::int32_t micro_batch = -1;
   std::int32_t layer = -1;  // global layer number
   bool recomputed = false;  // for the backward pass: counts for HFU, not for MFU
+  bool operator==(const Label&) const = default;
 };
 
 using StreamId = std::int32_t;

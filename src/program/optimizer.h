@@ -24,7 +24,7 @@ struct AdamWOf {
     return std::tuple_cat(reads(op.gradient, op.counter, op.learning_rate), updates(op.master, op.moment1, op.moment2),
                           operands(op.skip.present() ? Access::update : Access::write, op.weights),
                           parameters(op.beta1, op.beta2, op.epsilon, op.weight_decay),
-                          optional_reads(op.scale, op.skip));
+                          optional(reads(op.scale, op.skip)));
   }
 };
 using AdamW = AdamWOf<View>;

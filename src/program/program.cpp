@@ -9,17 +9,15 @@ namespace harness::program {
 
 int role_of(const Layout& layout, AxisSet role_axes, const Coordinates& at) {
   int role = 0;
-  for (int a = axis_count - 1; a >= 0; --a) {
-    const Axis axis = static_cast<Axis>(a);
-    if (role_axes.has(axis)) role = role * layout[axis] + at[axis];
+  for (auto axis = usual_order.rbegin(); axis != usual_order.rend(); ++axis) {
+    if (role_axes.has(*axis)) role = role * layout[*axis] + at[*axis];
   }
   return role;
 }
 
 int ProgramSet::first_rank(int role) const {
   Coordinates at;
-  for (int a = 0; a < axis_count; ++a) {
-    const Axis axis = static_cast<Axis>(a);
+  for (const Axis axis : usual_order) {
     if (!role_axes.has(axis)) continue;
     at[axis] = role % layout[axis];
     role /= layout[axis];

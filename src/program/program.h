@@ -75,11 +75,8 @@ inline bool is_folded(const Operation& op) {
 /// its forward passes end. In a step of `enough` micro-batches, the first of these run their backward passes before
 /// that.
 struct Repetition {
-  int from = 0, every = 1, enough = 0;
-};
-struct RepeatingRole {
   int role = 0;
-  Repetition repetition;
+  int from = 0, every = 1, enough = 0;
 };
 
 /// A long training step with its repeated passes folded. A micro-batch repeats the one before it, so a prediction needs
@@ -92,15 +89,15 @@ struct FoldedStep {
   /// its backward passes. Micro-batch 1 represents all but the first and the last micro-batch of the step.
   ProgramSet sample;
   /// Among the roles with equal passes, the one with the most of them in flight, which needs the most memory.
-  std::vector<RepeatingRole> fullest;
+  std::vector<Repetition> fullest;
   /// Returns the Program of one of these roles with the passes of all `micro_batches` written out.
   std::function<Program(int role, int micro_batches)> written_out;
 };
 
 // ---- finer operations -----------------------------------------------------------------------------------------------
 
-/// Fused forms that a backend may declare; lower() replaces the others by finer operations.
-enum class Fused : std::uint32_t {
+/// Fused forms that a backend may declare, one bit each; lower() replaces the others by finer operations.
+enum Fused : std::uint32_t {
   matmul_bias = 1,           // bias in a Matmul            else Matmul, BiasAdd
   matmul_gelu = 2,           // Epilogue::gelu              else Matmul into aux, Gelu
   matmul_gelu_backward = 4,  // Epilogue::gelu_backward     else Matmul, GeluBackward
@@ -112,14 +109,8 @@ enum class Fused : std::uint32_t {
   norm_bias_gradient = 256,  // dbias in its backward       else its backward, ColumnSum
 };
 using FusedSet = std::uint32_t;
-inline constexpr FusedSet operator|(Fused a, Fused b) {
-  return static_cast<FusedSet>(a) | static_cast<FusedSet>(b);
-}
-inline constexpr FusedSet operator|(FusedSet a, Fused b) {
-  return a | static_cast<FusedSet>(b);
-}
 inline constexpr bool has(FusedSet set, Fused f) {
-  return (set & static_cast<FusedSet>(f)) != 0;
+  return (set & f) != 0;
 }
 inline constexpr FusedSet all_fused = 511;
 
@@ -130,24 +121,16 @@ ProgramSet lower(ProgramSet set, FusedSet declared);
 
 // ---- what is wrong with Programs ------------------------------------------------------------------------------------
 
-/// One error in a job's Programs. `rank` is the lowest rank concerned, `operation` an index into its step (or init)
-/// list, -1 if no single operation is at fault.
-struct Problem {
-  int rank = 0;
-  OperationId operation = -1;
-  std::string text;  // complete sentence that names rank and operation
-};
-
 /// Checks the Programs of a job; an empty result means that the step runs to its end on every machine that keeps
-/// streams in order. Reports views outside their buffer, wrong element types or shapes, waits that do not point
-/// backwards, reads of unwritten memory, accesses to the same memory in no defined order, results of a training step
-/// that are not read before they are overwritten or the step ends, and communication that does not match (the labels at
-/// the two ends of a message included) or deadlocks. The deadlock check assumes the worst case: a rank starts its
-/// communications one after the other in list order, a send waits for its receive, a collective for all its members,
-/// and operations of one fused group start together.
+/// streams in order. Each problem names the lowest rank concerned and the operation. Reports views outside their
+/// buffer, wrong element types or shapes, waits that do not point backwards, reads of unwritten memory, accesses to the
+/// same memory in no defined order, results of a training step that are not read before they are overwritten or the
+/// step ends, and communication that does not match (the labels at the two ends of a message included) or deadlocks.
+/// The deadlock check assumes the worst case: a rank starts its communications one after the other in list order, a
+/// send waits for its receive, a collective for all its members, and operations of one fused group start together.
 ///
 /// Checks a role's Program once, whatever the number of ranks. Returns at most `limit` problems.
-std::vector<Problem> verify(const ProgramSet& set, std::size_t limit = 20);
+std::vector<std::string> verify(const ProgramSet& set, std::size_t limit = 20);
 
 // Parts of verify() in files of their own: match.cpp and shapes.cpp.
 
@@ -158,7 +141,7 @@ std::vector<Problem> verify(const ProgramSet& set, std::size_t limit = 20);
 /// With rendezvous semantics the outcome (ends or not) does not depend on the order in which enabled communications
 /// happen, so this execution stands for all. In it, a rank's partner of its own role is at the same place as the rank.
 void match_communication(const ProgramSet& set, std::vector<Operation> Program::*list, const char* which,
-                         std::vector<Problem>& problems, std::size_t limit);
+                         std::vector<std::string>& problems);
 
 /// Returns "" if the views of an action have the sizes and element types that its parameters require on this rank, else
 /// what is wrong. Views must lie inside their buffers.

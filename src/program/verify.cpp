@@ -13,11 +13,10 @@ namespace {
 
 class RoleChecker {
  public:
-  RoleChecker(const ProgramSet& set, int role, std::vector<Problem>& problems, std::size_t limit)
-      : set_(set), program_(set.roles[role]), rank_(set.first_rank(role)), problems_(problems), limit_(limit) {}
+  RoleChecker(const ProgramSet& set, int role, std::vector<std::string>& problems)
+      : set_(set), program_(set.roles[role]), rank_(set.first_rank(role)), problems_(problems) {}
 
   void check() {
-    written_.clear();
     for (std::size_t b = 0; b < program_.buffers.size(); ++b) {
       if (program_.buffers[b].kind == BufferKind::input || program_.buffers[b].kind == BufferKind::output) {
         written_.push_back({static_cast<BufferId>(b), 0, program_.buffers[b].count});
@@ -39,9 +38,7 @@ class RoleChecker {
 
  private:
   void say(OperationId id, const Operation& op, const char* which, const std::string& what) {
-    if (problems_.size() >= limit_) return;
-    problems_.push_back(
-        {rank_, id, fmt::format("rank {}, {} operation {} ({}): {}", rank_, which, id, title(op), what)});
+    problems_.push_back(fmt::format("rank {}, {} operation {} ({}): {}", rank_, which, id, title(op), what));
   }
 
   std::string show(const View& v) const {
@@ -183,26 +180,26 @@ class RoleChecker {
   const ProgramSet& set_;
   const Program& program_;
   int rank_;
-  std::vector<Problem>& problems_;
-  std::size_t limit_;
+  std::vector<std::string>& problems_;
   bool sound_ = true;
   std::vector<View> written_;
 };
 
 }  // namespace
 
-std::vector<Problem> verify(const ProgramSet& set, std::size_t limit) {
-  std::vector<Problem> problems;
+std::vector<std::string> verify(const ProgramSet& set, std::size_t limit) {
+  std::vector<std::string> problems;
   bool sound = true;
   for (int role = 0; role < static_cast<int>(set.roles.size()); ++role) {
-    RoleChecker checker(set, role, problems, limit);
+    RoleChecker checker(set, role, problems);
     checker.check();
     sound = sound && checker.sound();
   }
   if (sound) {
-    match_communication(set, &Program::init, "init", problems, limit);
-    match_communication(set, &Program::step, "step", problems, limit);
+    match_communication(set, &Program::init, "init", problems);
+    match_communication(set, &Program::step, "step", problems);
   }
+  problems.resize(std::min(problems.size(), limit));
   return problems;
 }
 

@@ -143,17 +143,10 @@ template <class... T>
 constexpr auto parameters(T&... value) {
   return std::tuple<Parameter<T>...>{Parameter<T>{value}...};
 }
-template <class... T>
-constexpr auto optional_reads(T&... data) {
-  return std::tuple<Operand<T>...>{Operand<T>{Access::read, data, true}...};
-}
-template <class T>
-constexpr auto optional_write(T& data) {
-  return std::tuple{Operand<T>{Access::write, data, true}};
-}
-template <class... T>
-constexpr auto optional_parameters(T&... value) {
-  return std::tuple<Parameter<T>...>{Parameter<T>{value, true}...};
+template <class... Field>
+constexpr auto optional(std::tuple<Field...> fields) {
+  std::apply([](auto&... field) { ((field.optional = true), ...); }, fields);
+  return fields;
 }
 
 // A parameter that is a struct has members(), which lists each of its values once.

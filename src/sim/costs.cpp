@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <memory>
 #include <utility>
 #include <vector>
 
@@ -17,13 +16,6 @@ using program::Program;
 
 bool is_over_tensor(const program::Group& group) {
   return group.axes == program::AxisSet::of({program::Axis::tensor});
-}
-
-// nullptr: not attention.
-const program::AttentionShape* attention_of(const program::Action& action) {
-  if (const auto* forward = std::get_if<program::Attention>(&action)) return &forward->shape;
-  const auto* backward = std::get_if<program::AttentionBackward>(&action);
-  return backward != nullptr ? &backward->shape : nullptr;
 }
 
 class Costs {
@@ -58,7 +50,9 @@ class Costs {
     if (program::is_communication(op.action)) {
       cost = communication_cost(rank_class, op);
     } else {
-      const Device device = device_.at_clock(condition_.clock_of(classes_.list()[rank_class].first_rank));
+      Device device = device_;  // with its clocks as they are; moving memory keeps its rate
+      const double clock = condition_.clock_of(classes_.list()[rank_class].first_rank);
+      for (double* rate : {&device.flops, &device.low_flops, &device.attention_flops}) *rate *= clock;
       cost.alone = ticks_of(computation_seconds(rank_class, op, device));
     }
     if (!op.waits.empty()) cost.alone += ticks_of(software.hop_s);
@@ -95,9 +89,10 @@ class Costs {
   double computation_seconds(int rank_class, const program::Operation& op, const Device& device) const {
     const Program& program = classes_.program(rank_class);
     const config::Software& software = calibration_.software;
+    const std::optional<program::AnyAttention> attention = program::attention_of(op.action);
     // Curves are of fused attention: unfused attention takes another time for the same work.
     const config::Curve* curve =
-        program::is_unfused_attention(op.action)
+        attention && attention->unfused
             ? nullptr
             : calibration_.measured.computation(settings_.precision, program::name_of(op.action));
     if (curve != nullptr) {
@@ -107,44 +102,45 @@ class Costs {
                         : memory_seconds(work, device_, calibration_);
       };
       // Ranks that share a sequence each have a part of the queries and meet all keys.
-      const program::AttentionShape* attention = attention_of(op.action);
-      const int parts = attention != nullptr ? settings_.sequence_ranks() : 1;
+      const int parts = attention ? settings_.sequence_ranks() : 1;
       double seconds = seconds_by(*curve, parts * program::work_of(program, op.action), law);
       if (computes) seconds *= device_.flops / device.flops;  // slower clocks slow down computation only
-      if (attention == nullptr || parts == 1) return seconds;
-      const bool backward = std::holds_alternative<program::AttentionBackward>(op.action);
-      return ring_seconds(rank_class, *attention, backward, seconds, device);
+      return attention ? ring_seconds(rank_class, *attention, seconds, device) : seconds;
     }
+    if (attention) return attention_seconds_of(rank_class, op, *attention, device);
     const double bytes = program::needed_bytes(program, op.action) * software.cost_of(op).bytes;
     if (const auto* product = std::get_if<program::Matmul>(&op.action))
       return linear_seconds(program, op, *product, bytes, device);
-    const auto attention = [&](const auto& of, bool backward) {
-      const program::AttentionShape& s = of.shape;
-      if (!of.probabilities.present()) {
-        // Ranks that share a sequence each have a part of the queries and meet all keys, one part after the other.
-        // Documents of a sequence are as efficient as sequences of their length.
-        const auto keys = std::max<std::int64_t>(1, std::llround((1 - of.unseen) * static_cast<double>(s.key_length)));
-        const double alone_s = attention_seconds(settings_.sequence_ranks() * program::flop_of(op.action).model, keys,
-                                                 s.head_dim, backward, device, calibration_);
-        return settings_.sequence_ranks() > 1 ? ring_seconds(rank_class, s, backward, alone_s, device) : alone_s;
-      }
-      // Unfused attention computes the full square, without skipping the upper triangle.
-      const auto product = [&](std::int64_t n, std::int64_t k) {
-        const double moved = element_bytes() * static_cast<double>(s.batch * s.heads) *
-                             static_cast<double>(s.query_length * n + s.query_length * k + n * k);
-        return product_seconds(s.query_length, n, k, s.batch * s.heads, moved, device, calibration_);
-      };
-      const double pair_s = product(s.key_length, s.head_dim) + product(s.head_dim, s.key_length);
-      const double each = backward ? software.score_bytes_backward : software.score_bytes_forward;
-      const double copied = backward ? software.copies_backward : software.copies_forward;
-      const double scores = static_cast<double>(s.batch * s.heads) * static_cast<double>(s.query_length) *
-                            static_cast<double>(s.key_length);
-      const double result = element_bytes() * static_cast<double>(s.batch * s.heads * s.query_length * s.head_dim);
-      return (backward ? 2 : 1) * pair_s + memory_seconds(each * scores + copied * result, device, calibration_);
-    };
-    if (const auto* a = std::get_if<program::Attention>(&op.action)) return attention(*a, false);
-    if (const auto* a = std::get_if<program::AttentionBackward>(&op.action)) return attention(*a, true);
     return memory_seconds(bytes, device, calibration_);
+  }
+
+  double attention_seconds_of(int rank_class, const program::Operation& op, const program::AnyAttention& attention,
+                              const Device& device) const {
+    const config::Software& software = calibration_.software;
+    const program::AttentionShape& s = attention.shape;
+    const bool backward = attention.backward;
+    if (!attention.unfused) {
+      // Ranks that share a sequence each have a part of the queries and meet all keys, one part after the other.
+      // Documents of a sequence are as efficient as sequences of their length.
+      const double seen = (1 - attention.unseen) * static_cast<double>(s.key_length);
+      const auto keys = std::max<std::int64_t>(1, std::llround(seen));
+      const double alone_s = attention_seconds(settings_.sequence_ranks() * program::flop_of(op.action).model, keys,
+                                               s.head_dim, backward, device, calibration_);
+      return ring_seconds(rank_class, attention, alone_s, device);
+    }
+    // Unfused attention computes the full square, without skipping the upper triangle.
+    const auto product = [&](std::int64_t n, std::int64_t k) {
+      const double moved = element_bytes() * static_cast<double>(s.batch * s.heads) *
+                           static_cast<double>(s.query_length * n + s.query_length * k + n * k);
+      return product_seconds(s.query_length, n, k, s.batch * s.heads, moved, device, calibration_);
+    };
+    const double pair_s = product(s.key_length, s.head_dim) + product(s.head_dim, s.key_length);
+    const double each = backward ? software.score_bytes_backward : software.score_bytes_forward;
+    const double copied = backward ? software.copies_backward : software.copies_forward;
+    const double scores = static_cast<double>(s.batch * s.heads) * static_cast<double>(s.query_length) *
+                          static_cast<double>(s.key_length);
+    const double result = element_bytes() * static_cast<double>(s.batch * s.heads * s.query_length * s.head_dim);
+    return (backward ? 2 : 1) * pair_s + memory_seconds(each * scores + copied * result, device, calibration_);
   }
 
   // The time of one of a layer's products, or the head's.
@@ -175,10 +171,13 @@ class Costs {
 
   // Ring attention (Liu et al. 2023, arXiv 2310.01889): keys and values travel round the ring while attention runs on
   // the previous ones, backward with their gradients. Each result but the first is added to the sum in f32.
-  double ring_seconds(int rank_class, const program::AttentionShape& s, bool backward, double alone_s,
+  double ring_seconds(int rank_class, const program::AnyAttention& attention, double alone_s,
                       const Device& device) const {
     constexpr double start_s = 20e-6, share_of_nvlink = 0.8, bytes_of_sum = 12, disturbs = 0.05;
     const int others = settings_.sequence_ranks() - 1;
+    if (others == 0) return alone_s;
+    const program::AttentionShape& s = attention.shape;
+    const int passes = attention.backward ? 2 : 1;
     const RingLinks links = ring_links(classes_.set().layout, settings_.sequence_ranks(),
                                        classes_.list()[rank_class].first_rank, network_, condition_);
     require_links(links.within_node, !links.within_node);
@@ -187,9 +186,9 @@ class Costs {
                                                 network_share(network_, calibration_) * links.left;
     const auto tokens = static_cast<double>(s.batch * s.key_length * s.head_dim);
     const double keys_bytes = 2 * element_bytes() * tokens * static_cast<double>(s.kv_heads());
-    const double ring_s = (backward ? 2 : 1) * others * (start_s + keys_bytes / rate);
-    const double sums_s = (backward ? 2 : 1) * others *
-                          memory_seconds(bytes_of_sum * tokens * static_cast<double>(s.heads), device, calibration_);
+    const double ring_s = passes * others * (start_s + keys_bytes / rate);
+    const double sums_s =
+        passes * others * memory_seconds(bytes_of_sum * tokens * static_cast<double>(s.heads), device, calibration_);
     return std::max(alone_s, ring_s) + sums_s + disturbs * ring_s;
   }
 
@@ -227,13 +226,8 @@ class Costs {
     if (config::is_low(settings_.precision) && of_weights) bytes /= 2;
     largest_message_bytes_ = std::max(largest_message_bytes_, bytes);
     const Spread& where = spread(rank_class, group);
-    auto known = collectives_.find({kind, where});
-    if (known == collectives_.end()) {
-      known =
-          collectives_.emplace(std::pair(kind, where), CollectiveTime(kind, where, network_, calibration_, settings_))
-              .first;
-    }
-    const CollectiveTime& time = known->second;
+    const CollectiveTime& time =
+        collectives_.try_emplace({kind, where}, kind, where, network_, calibration_, settings_).first->second;
     Cost cost;
     double seconds = time.seconds(bytes);
     // Hidden communication still takes its share of the device (Transformer Engine's userbuffers).
@@ -327,9 +321,7 @@ class Costs {
 CostOf costs_of(const RankClasses& classes, const Device& device, const Network& network,
                 const config::Calibration& calibration, const config::Settings& settings, const Condition& condition,
                 double& largest_message_bytes) {
-  const auto costs =
-      std::make_shared<Costs>(classes, device, network, calibration, settings, condition, largest_message_bytes);
-  return [costs](int rank_class, program::OperationId id) { return (*costs)(rank_class, id); };
+  return Costs(classes, device, network, calibration, settings, condition, largest_message_bytes);
 }
 
 }  // namespace harness::sim

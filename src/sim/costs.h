@@ -18,15 +18,6 @@ struct Device {
   double low_flops = 0;        // as `flops`, for products with fewer bits
   double attention_flops = 0;  // the peak that attention reaches a share of; 0: `flops`
   int compute_capability = 0;
-
-  /// Returns this device with its clocks at `share`; moving memory keeps its rate.
-  Device at_clock(double share) const {
-    Device d = *this;
-    d.flops *= share;
-    d.low_flops *= share;
-    d.attention_flops *= share;
-    return d;
-  }
 };
 
 /// Returns the time of `batch` products out[m, n] = a[m, k] b[k, n] that move `bytes`. The output's tiles run on the

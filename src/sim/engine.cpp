@@ -201,8 +201,10 @@ class Engine {
         startable_.emplace_back(event.number, event.index);
         return;
       case Event::Kind::computed:
-        if (timelines_[event.number].work[event.index].version == event.version)
-          end_computation(event.number, event.index);
+        if (timelines_[event.number].work[event.index].version != event.version) return;
+        std::erase(timelines_[event.number].computing, event.index);
+        touch(event.number);
+        end(event.number, event.index);
         return;
       case Event::Kind::met:
         if (instances_[event.number].work.version == event.version) end_instance(event.number);
@@ -293,12 +295,6 @@ class Engine {
     for (const auto& [member, operation] : instance.members)
       timelines_[member].communicating.push_back(instance_number);
     for (const auto& [member, operation] : instance.members) touch(member);
-  }
-
-  void end_computation(int c, OperationId id) {
-    std::erase(timelines_[c].computing, id);
-    touch(c);
-    end(c, id);
   }
 
   void end_instance(int number) {

@@ -14,18 +14,16 @@ Network network_of(const config::Hardware& hardware, const config::Fabric& fabri
   for (const int node : node_of) most = std::max(most, ++on_node[node]);
   const double in_use = hardware.gpus_of_node > most ? static_cast<double>(most) / hardware.gpus_of_node : 1;
   const bool stated = fabric.node_bytes_per_s > 0;
-  Network network;
-  network.rank_bytes_per_s = fabric.rank_bytes_per_s > 0 ? fabric.rank_bytes_per_s : hardware.nvlink_bytes_per_s;
-  network.node_bytes_per_s = stated ? fabric.node_bytes_per_s : hardware.node_bytes_per_s * in_use;
-  network.switches_reduce = hardware.nvswitch && hardware.switches_may_reduce();
-  network.node_of = std::move(node_of);
-  network.ranks_of_node = most;
-  network.nics_of_node = static_cast<int>(hardware.nics_of_node * in_use);
-  network.compute_capability = hardware.compute_capability;
-  network.nvswitch = hardware.nvswitch;
-  network.network_reduces = hardware.network_reduces;
-  network.network_share = hardware.network_share;
-  return network;
+  return {.rank_bytes_per_s = fabric.rank_bytes_per_s > 0 ? fabric.rank_bytes_per_s : hardware.nvlink_bytes_per_s,
+          .node_bytes_per_s = stated ? fabric.node_bytes_per_s : hardware.node_bytes_per_s * in_use,
+          .switches_reduce = hardware.nvswitch && hardware.switches_may_reduce(),
+          .node_of = std::move(node_of),
+          .ranks_of_node = most,
+          .nics_of_node = static_cast<int>(hardware.nics_of_node * in_use),
+          .compute_capability = hardware.compute_capability,
+          .nvswitch = hardware.nvswitch,
+          .network_reduces = hardware.network_reduces,
+          .network_share = hardware.network_share};
 }
 
 double network_rate(const Spread& spread, const Network& network) {

@@ -248,8 +248,6 @@ std::string value_of(const config::Settings& s, const char* name) {
 struct Allowed {
   std::vector<NcclAlgorithm> algorithms;  // in NCCL's order
   std::vector<NcclProtocol> protocols;
-
-  bool collnet() const { return std::ranges::any_of(algorithms, is_collnet); }
 };
 
 // Returns the indices of `names` in `all`.
@@ -306,7 +304,7 @@ NcclEffects nccl_effects(Collective kind, const Spread& group, const Network& ne
   const std::string algorithms = value_of(settings, "nccl_algo"), protocols = value_of(settings, "nccl_proto");
   const bool collnet = value_of(settings, "nccl_collnet") == "true";
   Allowed own = allowed_for(kind, "default", "default"), forced = allowed_for(kind, algorithms, protocols);
-  const bool may_be_collnet = forced.collnet();
+  const bool may_be_collnet = std::ranges::any_of(forced.algorithms, is_collnet);
   leave_out_switches(own, true, false);
   leave_out_switches(forced, value_of(settings, "nccl_nvls") != "0", collnet);
   if (collnet && kind == Collective::all_reduce && group.nodes > 1 && !network.network_reduces && may_be_collnet) {

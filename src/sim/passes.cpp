@@ -170,13 +170,6 @@ PassCosts::Pass& PassCosts::pass_of(int rank_class, const Operation& folded) con
   return *passes_[rank_class].at({folded.label.phase, folded.label.layer});
 }
 
-// A written-out pass is represented by the pass through the same chunk.
-const PassCosts::Pass* PassCosts::pass_before(int rank_class, const Operation& before, const Operation& folded) const {
-  if (program::is_folded(before)) return &pass_of(rank_class, before);
-  const auto found = passes_[rank_class].find({before.label.phase, folded.label.layer});
-  return found == passes_[rank_class].end() ? nullptr : found->second;
-}
-
 Cost PassCosts::operator()(int rank_class, OperationId id) {
   const std::vector<Operation>& list = folded_.program(rank_class).step;
   if (list[id].label.what == program::folded_end) return {};
@@ -191,7 +184,14 @@ Cost PassCosts::operator()(int rank_class, OperationId id) {
   OperationId before = one_before(id);
   const bool has_begun = is_beginning(before);
   if (has_begun) before = one_before(before);
-  const Ticks whole = behind(pass, before < 0 ? nullptr : pass_before(rank_class, list[before], list[id]));
+  const Pass* earlier = nullptr;
+  if (before >= 0) {
+    // A written-out pass is represented by the pass through the same chunk.
+    const int chunk = program::is_folded(list[before]) ? list[before].label.layer : list[id].label.layer;
+    const auto found = passes_[rank_class].find({list[before].label.phase, chunk});
+    if (found != passes_[rank_class].end()) earlier = found->second;
+  }
+  const Ticks whole = behind(pass, earlier);
   const Ticks beginning = std::max<Ticks>(0, whole - pass.from_input);
   Cost cost{.alone = whole};
   cost.computing = pass.shares.computing;

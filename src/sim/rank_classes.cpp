@@ -16,21 +16,6 @@ using program::Coordinates;
 using program::GroupId;
 using program::Peer;
 
-// The communication partners of a role in a step.
-struct Partners {
-  std::set<GroupId> groups;
-  std::set<std::pair<program::Axis, int>> peers;  // axis and offset
-};
-
-Partners partners_of(const program::Program& program) {
-  Partners partners;
-  for (const program::Operation& op : program.step) {
-    if (const GroupId group = program::group_of(op.action); group >= 0) partners.groups.insert(group);
-    if (const Peer* peer = program::peer_of(op.action)) partners.peers.emplace(peer->axis, peer->offset);
-  }
-  return partners;
-}
-
 // The ranks of each instance of a group, and the instance of each rank; -1: none.
 struct Instances {
   std::vector<std::vector<int>> members;
@@ -55,7 +40,8 @@ std::vector<int> sorted_once(std::vector<int> numbers) {
   return numbers;
 }
 
-// Splits the numbers further by key_of(rank). Returns how many there are now.
+// Splits the numbers further by key_of(rank) and counts them anew, in the order of their lowest ranks. Returns how many
+// there are now.
 template <class KeyOf>
 std::size_t refine(std::vector<int>& marks, KeyOf key_of) {
   std::map<std::pair<int, std::invoke_result_t<KeyOf, int>>, int> numbers;
@@ -68,12 +54,22 @@ std::size_t refine(std::vector<int>& marks, KeyOf key_of) {
   return numbers.size();
 }
 
-// Returns the class of each rank, in arbitrary numbering.
+// Returns the class of each rank. Classes are numbered by their lowest ranks.
 std::vector<int> refined(const program::ProgramSet& set, std::span<const int> marks) {
-  std::vector<Partners> partners;    // by role
+  struct Partners {
+    std::set<GroupId> groups;
+    std::set<std::pair<program::Axis, int>> peers;  // axis and offset
+  };
+  std::vector<Partners> partners;    // in a step, by role
   std::vector<Instances> instances;  // by group
   std::vector<int> role_of;
-  for (const program::Program& program : set.roles) partners.push_back(partners_of(program));
+  for (const program::Program& program : set.roles) {
+    Partners& of_role = partners.emplace_back();
+    for (const program::Operation& op : program.step) {
+      if (const GroupId group = program::group_of(op.action); group >= 0) of_role.groups.insert(group);
+      if (const Peer* peer = program::peer_of(op.action)) of_role.peers.emplace(peer->axis, peer->offset);
+    }
+  }
   for (const program::Group& group : set.groups) instances.push_back(instances_of(set, group));
   for (int rank = 0; rank < set.layout.ranks(); ++rank) role_of.push_back(set.role_of(set.layout.coordinates(rank)));
   std::vector<int> colours = role_of;
@@ -167,13 +163,9 @@ std::vector<double> network_shares(const config::Faults& f, const config::Hardwa
 
 RankClasses::RankClasses(const program::ProgramSet& set, std::span<const int> marks)
     : set_(set), class_of_(refined(set, marks)) {
-  // Numbered by their lowest ranks.
-  std::map<int, int> number_of;
   for (int rank = 0; rank < set.layout.ranks(); ++rank) {
-    const auto [it, fresh] = number_of.try_emplace(class_of_[rank], static_cast<int>(list_.size()));
-    if (fresh) list_.push_back({set.role_of(set.layout.coordinates(rank)), rank, 0});
-    class_of_[rank] = it->second;
-    ++list_[it->second].ranks;
+    if (class_of_[rank] == std::ssize(list_)) list_.push_back({set.role_of(set.layout.coordinates(rank)), rank, 0});
+    ++list_[class_of_[rank]].ranks;
   }
 }
 

@@ -113,7 +113,8 @@ void Simulation::run(const CostOf& cost, const config::Experiment& experiment, c
   const double doublings = std::log2(std::max(1.0, set_.layout.ranks() / least_gpus));
   const double before_s = seconds_of(step_.length) + software.step_s;
   step_s_ = before_s * (1 + software.growth * doublings);
-  const double tokens = data::tokens_of(experiment.model, settings, set_.layout);
+  double tokens = 0;
+  for (const program::Program& role : set_.roles) tokens = std::max(tokens, data::tokens_of(role));
   loading_s_ = data::loading_of(settings, tokens, experiment.model.vocab).exposed_s(step_s_);
   step_s_ += loading_s_;
   for (int c = 0; std::cmp_less(c, classes_.list().size()); ++c) held_.push_back(held(step_, classes_, cost, c));

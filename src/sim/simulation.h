@@ -62,7 +62,6 @@ class PassCosts {
   void measure(Pass& pass) const;
   Ticks behind(Pass& pass, const Pass* before) const;
   Pass& pass_of(int rank_class, const program::Operation& folded) const;
-  const Pass* pass_before(int rank_class, const program::Operation& before, const program::Operation& folded) const;
 
   const RankClasses &sample_, &folded_;
   std::vector<std::map<Key, Pass*>> passes_;  // by class

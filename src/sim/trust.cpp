@@ -77,14 +77,6 @@ bool knows(std::string_view name) {
   return std::ranges::find(unknown, name) == unknown.end();
 }
 
-std::vector<std::string> unknown_between(const config::Settings& a, const config::Settings& b) {
-  std::vector<std::string> names;
-  for (const config::Variable& v : config::registry()) {
-    if (!knows(v.name) && v.print(a) != v.print(b)) names.push_back(v.name);
-  }
-  return names;
-}
-
 // "13.0 % of a step (9 of 10 within 38.0 %; tier B: …), 9.2 % of a change (9 of 10 within 24.0 %)", or why none is
 // stated.
 std::string words_of(const ExpectedErrors& errors, const config::Calibration& calibration, bool beyond) {
@@ -129,13 +121,12 @@ double smallest_effect(const config::Experiment& experiment) {
   return std::max(asked, least_change(*experiment.calibration, *experiment.hardware));
 }
 
-std::string unknown_change(const config::Settings& baseline, const config::Settings& changed) {
-  const std::vector<std::string> names = unknown_between(baseline, changed);
-  return names.empty() ? "" : names.front();
-}
-
-std::vector<std::string> disregarded(const config::Settings& settings) {
-  return unknown_between({}, settings);
+std::vector<std::string> ignored_between(const config::Settings& a, const config::Settings& b) {
+  std::vector<std::string> names;
+  for (const config::Variable& v : config::registry()) {
+    if (!knows(v.name) && v.print(a) != v.print(b)) names.push_back(v.name);
+  }
+  return names;
 }
 
 Trust trust_in(const Prediction& prediction, const config::Model& model, const config::Settings& settings, int ranks,
@@ -169,7 +160,7 @@ Trust trust_in(const Prediction& prediction, const config::Model& model, const c
     if (beyond) step = {outside * step.median, outside * step.nine_of_ten};
   }
   trust.error_words = words_of(trust.errors, calibration, beyond);
-  if (const std::vector<std::string> names = disregarded(settings); !names.empty())
+  if (const std::vector<std::string> names = ignored_between({}, settings); !names.empty())
     trust.warnings.push_back(fmt::format("it takes no account of {}", join(names, ", ")));
   return trust;
 }

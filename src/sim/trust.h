@@ -36,13 +36,9 @@ double least_change(const config::Calibration& calibration, const config::Hardwa
 /// The smallest change that counts in a sweep or plan: `smallest_effect`, and for predictions at least least_change().
 double smallest_effect(const config::Experiment& experiment);
 
-/// Returns the first variable that differs between the two and whose value the simulation ignores, such as
-/// "nccl_buffsize"; "" if there is none. It models the precision and whatever changes the Program or the placement of
-/// ranks; trust.cpp lists the rest.
-std::string unknown_change(const config::Settings& baseline, const config::Settings& changed);
-
-/// Returns the variables that these settings change and that predictions ignore.
-std::vector<std::string> disregarded(const config::Settings& settings);
+/// Returns the variables that differ between the two and whose values the simulation ignores, such as "nccl_buffsize".
+/// It models the precision and whatever changes the Program or the placement of ranks; trust.cpp lists the rest.
+std::vector<std::string> ignored_between(const config::Settings& a, const config::Settings& b);
 
 /// How far a prediction can be trusted, given the steps that its calibration was compared with. Outside the measured
 /// range, the errors of a step are 1.5 times as large (tier E); nvfp4 has errors of its own.

@@ -20,11 +20,6 @@ namespace harness::sweep {
 
 namespace {
 
-bool is_attention(const program::Action& action) {
-  return std::holds_alternative<program::Attention>(action) ||
-         std::holds_alternative<program::AttentionBackward>(action);
-}
-
 // Sums the operations of a step, one row for each combination of texts that distinguishes intervals in the file.
 std::vector<store::ResultOperations> sorts_of_operations(const program::ProgramSet& set, int role,
                                                          program::LeastTimes& limits, int context) {
@@ -39,7 +34,7 @@ std::vector<store::ResultOperations> sorts_of_operations(const program::ProgramS
         sorts[{program::name_of(op.action), op.stream, op.label.phase, op.label.what, op.label.recomputed, group}];
     row.group = std::move(group);
     ++row.operations;
-    row.model_flop += (is_attention(op.action) ? context : 1) * program::flop_of(op.action).model;
+    row.model_flop += (program::attention_of(op.action) ? context : 1) * program::flop_of(op.action).model;
     row.limit_s += communicates ? limits.seconds(role, op) : 0;
     row.bytes += communicates ? program::message_bytes(program, op.action) : program::bytes_touched(program, op.action);
   }

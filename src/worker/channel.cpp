@@ -99,7 +99,7 @@ std::atomic<const backend::Executable*> executable{nullptr};
 std::atomic<const program::Program*> program{nullptr};
 std::atomic<int> lookers{0};  // threads that use `executable`
 std::atomic<std::uint64_t> pieces{0};
-std::atomic<int> last_words_fd{-1};
+std::atomic<bool> has_last_words{false};
 
 struct Looking {
   Looking() { ++lookers; }
@@ -124,8 +124,7 @@ void write_title(std::array<char, 120>& to, const program::Operation& operation)
 }
 
 void write_last_words() {
-  const int fd = last_words_fd.exchange(-1);
-  if (fd < 0) return;
+  if (!has_last_words.exchange(false)) return;
   // Builds the frame by hand: frame_bytes() allocates, and the heap may be corrupt.
   constexpr job::FrameType type = job::FrameType::last_words;
   constexpr std::uint64_t length = sizeof(job::WorkerProgress);
@@ -134,7 +133,7 @@ void write_last_words() {
   std::memcpy(frame.data(), &type, sizeof type);
   std::memcpy(frame.data() + sizeof type, &length, sizeof length);
   std::memcpy(frame.data() + sizeof type + sizeof length, &progress, sizeof progress);
-  [[maybe_unused]] const ssize_t written = ::write(fd, frame.data(), frame.size());
+  [[maybe_unused]] const ssize_t written = ::write(job::reports_descriptor, frame.data(), frame.size());
 }
 
 void on_fault(int number) {
@@ -185,8 +184,8 @@ job::WorkerProgress worker_progress() {
   return result;
 }
 
-void speak_last_words(int fd) {
-  last_words_fd = fd;
+void speak_last_words() {
+  has_last_words = true;
   std::atexit([] {
     if (phase != job::WorkerPhase::done) write_last_words();
   });

@@ -27,7 +27,6 @@ class WorkerChannel {
   job::Frame receive();
   /// Waits for the next frame and returns its payload. Throws Error if its type is not `wanted`.
   std::string receive(job::FrameType wanted);
-  static int output() { return job::reports_descriptor; }
 
  private:
   void listen();
@@ -60,7 +59,7 @@ class CountedAccess final : public program::BufferAccess {
 /// Takes no locks and allocates nothing.
 job::WorkerProgress worker_progress();
 
-/// From now on, a worker that crashes or calls exit() before phase `done` first writes a last_words frame to `fd`.
-void speak_last_words(int fd);
+/// From now on, a worker that crashes or calls exit() before phase `done` first writes a last_words frame.
+void speak_last_words();
 
 }  // namespace harness::worker

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "backends/backends.h"
+#include "base/clock.h"
 #include "base/identity.h"
 #include "base/text.h"
 #include "config/registry.h"
@@ -25,7 +26,7 @@ class TimedInputs final : public program::InputSource {
   void fill(const std::string& buffer, std::int64_t step, std::span<std::byte> to) const override {
     const auto began = std::chrono::steady_clock::now();
     inner_.fill(buffer, step, to);
-    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    seconds_ += seconds_since(began);
   }
   double seconds() const { return seconds_; }
 
@@ -95,12 +96,6 @@ job::ProbeSamples probe(const job::BlockRequest& request, std::uint64_t program_
   return samples;
 }
 
-job::ObserveSamples observe(Steps& steps, nccl::LogFile& log, bool keeps) {
-  steps.run(1);
-  std::string text = log.take(max_log_bytes);
-  return {keeps ? std::move(text) : ""};
-}
-
 }  // namespace
 
 std::vector<double> Steps::run(int count) {
@@ -109,7 +104,7 @@ std::vector<double> Steps::run(int count) {
   for (int i = 0; i < count; ++i) {
     const auto began = std::chrono::steady_clock::now();
     before_step_(done_);
-    const double before_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    const double before_s = seconds_since(began);
     durations.push_back(before_s + run_together(1).front());
   }
   return durations;
@@ -163,15 +158,14 @@ std::int64_t Steps::updates() const {
 }
 
 job::TimedSamples time_steps(Steps& steps, int warmup_steps, int timed_steps) {
-  using Clock = std::chrono::steady_clock;
   job::TimedSamples samples;
   // Warm-up and timed steps in two calls: the wall time of the second checks the sum of its steps.
   samples.step_s = steps.run(warmup_steps);
   const std::int64_t updates = steps.updates();
   steps.executable().begin_watch();
-  const auto began = Clock::now();
+  const auto began = std::chrono::steady_clock::now();
   const std::vector<double> timed = steps.run(timed_steps);
-  samples.timed_total_s = std::chrono::duration<double>(Clock::now() - began).count();
+  samples.timed_total_s = seconds_since(began);
   samples.gpu = steps.executable().end_watch();
   samples.step_s.insert(samples.step_s.end(), timed.begin(), timed.end());
   samples.losses = steps.losses();
@@ -243,7 +237,11 @@ Work make_work(const job::WorkerOrder& order, std::shared_ptr<backend::Connectio
   if (const auto* observing = std::get_if<job::Observe>(&request.task)) {
     const auto log = std::make_shared<nccl::LogFile>();
     const bool keeps = order.rank < observing->logs;
-    work.task = [log, keeps](Steps* steps) { return observe(*steps, *log, keeps); };
+    work.task = [log, keeps](Steps* steps) {
+      steps->run(1);
+      std::string text = log->take(max_log_bytes);
+      return job::ObserveSamples{keeps ? std::move(text) : ""};
+    };
   } else if (const auto* timeline = std::get_if<job::RecordTimeline>(&request.task)) {
     const bool keeps = timeline->ranks == config::Timelines::all || set.first_rank(role) == order.rank;
     work.task = [=, warmup = request.warmup_steps, profiled = timeline->steps, ranks = request.layout.ranks(),

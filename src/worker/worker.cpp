@@ -174,7 +174,7 @@ void give_up(WorkerChannel& channel, job::FaultKind kind, const std::string& tex
 int run_worker(const WorkFactory& make) {
   belong_to_supervisor();
   WorkerChannel channel;
-  speak_last_words(channel.output());
+  speak_last_words();
   job::WorkerOrder order;
   try {
     live(channel, make, order);

@@ -145,7 +145,7 @@ TEST(FoldedSurvey, IsThatOfTheWholeStep) {
     const program::FusedSet fused = i % 2 == 0 ? program::all_fused : 0;
     folded.sample = program::lower(std::move(folded.sample), fused);
     // If a few micro-batches determine the others, no more of them are expanded.
-    const program::Repetition& repetition = folded.fullest.front().repetition;
+    const program::Repetition& repetition = folded.fullest.front();
     const bool shortens = repetition.enough + repetition.every <= folded.micro_batches;
     folded.written_out = [&, written_out = folded.written_out](int role, int micro_batches) {
       EXPECT_TRUE(!shortens || micro_batches < folded.micro_batches);

@@ -143,7 +143,9 @@ TEST(ReplicasOfANode, TalkAmongThemselvesOrToTheirLikes) {
 
 TEST(Spans, AreThoseOfTheGroupThatSpansMost) {
   const auto text = [](const Layout& layout, const std::vector<int>& node_of, bool tied = false) {
-    return spans_of(layout, node_of, tied).text();
+    std::vector<Coordinates> at;
+    for (int rank = 0; rank < layout.ranks(); ++rank) at.push_back(layout.coordinates(rank));
+    return spans_of(at, node_of, tied).text();
   };
   Layout wide{{Axis::tensor, 8}, {Axis::data, 2}};
   std::vector<int> two_nodes(16, 0);
@@ -180,7 +182,7 @@ ProgramSet over(int n, std::int64_t count, const std::vector<Action>& actions) {
 
 double sent(const ProgramSet& set) {
   double bytes = 0;
-  for (const auto& [key, traffic] : count(set, set.roles[0], set.roles[0].step).traffic) bytes += traffic.sent_bytes;
+  for (const auto& [key, traffic] : count(set, set.roles[0]).traffic) bytes += traffic.sent_bytes;
   return bytes;
 }
 

@@ -38,7 +38,7 @@ struct Sharded {
   }
   std::string problems() const {
     std::string all;
-    for (const Problem& p : verify(set)) all += p.text + "\n";
+    for (const std::string& problem : verify(set)) all += problem + "\n";
     return all;
   }
 };

@@ -98,9 +98,9 @@ inline std::vector<config::Model> mixtures() {
   return all;
 }
 
-inline std::string texts(const std::vector<program::Problem>& problems) {
+inline std::string texts(const std::vector<std::string>& problems) {
   std::string all;
-  for (const auto& p : problems) all += p.text + "\n";
+  for (const std::string& problem : problems) all += problem + "\n";
   return all;
 }
 

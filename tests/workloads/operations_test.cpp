@@ -73,7 +73,7 @@ TEST(Operations, AStepIsItsRepetitionsAndTheClosingAllReduce) {
   for (const Kind kind : every_collective) {
     const config::Settings s = collective(kind, Over::data, false);
     const program::ProgramSet set = build_programs({}, s, layout_of(1, 4, 1));
-    const program::Count c = program::count(set, set.roles[0], set.roles[0].step);
+    const program::Count c = program::count(set, set.roles[0]);
     program::Traffic sent;
     for (const auto& [key, t] : c.traffic) {
       if (key.first == "world" || key.second == "receive") continue;

@@ -149,8 +149,7 @@ TEST(Steps, VerifyAndComputeAndSendWhatClosedFormulasSay) {
       const program::Program& role = set.roles[static_cast<std::size_t>(stage)];
       if (j.settings.precision == config::Precision::fp8) expect_layers_in_fp8(role);
       closed::Traffic counted;
-      for (const auto& [key, sent] : program::count(set, role, role.step).traffic)
-        counted[key] = {sent.messages, sent.bytes};
+      for (const auto& [key, sent] : program::count(set, role).traffic) counted[key] = {sent.messages, sent.bytes};
       EXPECT_EQ(counted, closed::traffic(j, stage)) << "stage " << stage;
       EXPECT_EQ(bytes_of(role, {"master", "weights", "moment1", "moment2", "gradient", "residual"}),
                 closed::model_bytes(j, stage));

@@ -61,12 +61,12 @@ Buckets::Buckets(ProgramBuilder& builder, const Parameters& parameters, LossScal
     const std::int64_t first = p.view.offset - places[p.bucket].offset, end = first + p.view.count;
     const bool ends_bucket = i + 1 == list.size() || list[i + 1].bucket != p.bucket;
     const std::int64_t next = ends_bucket ? places[p.bucket].count : list[i + 1].view.offset - places[p.bucket].offset;
-    if (next > end) bucket.gaps.push_back({end, next - end});
-    const auto add_to = [&](std::vector<Range>& runs, bool (*belongs)(const Parameter&)) {
+    if (next > end) bucket.gaps.push_back({-1, end, next - end});
+    const auto add_to = [&](std::vector<View>& runs, bool (*belongs)(const Parameter&)) {
       if (!belongs(p)) return;
       const bool goes_on = i > 0 && list[i - 1].bucket == p.bucket && belongs(list[i - 1]);
-      if (!goes_on) runs.push_back({first, 0});
-      runs.back().count = end - runs.back().first;
+      if (!goes_on) runs.push_back({-1, first, 0});
+      runs.back().count = end - runs.back().offset;
     };
     add_to(bucket.partial, [](const Parameter& q) { return q.partial; });
     const bool alone = layout[Axis::tensor] == 1;  // no other rank has a copy that must stay equal
@@ -86,10 +86,10 @@ void Buckets::copy_whole(const Bucket& bucket, const View& packed, StreamId stre
   const Label label{"gradient bucket", Phase::gradient_sync, -1, bucket.number};
   const View gradients = parameters_.gradients_of(bucket.number);
   std::int64_t at = 0;
-  for (const Range& range : bucket.whole) {
-    const View place = gradients.part(range.first, range.count), copy = packed.part(at, range.count);
+  for (const View& run : bucket.whole) {
+    const View place = gradients.part(run.offset, run.count), copy = packed.part(at, run.count);
     b_.emit(stream, back ? program::Convert{copy, place} : program::Convert{place, copy}, label);
-    at += range.count;
+    at += run.count;
   }
 }
 
@@ -100,12 +100,12 @@ void Buckets::gather_largest(Reduction& all, const std::vector<OperationId>& aft
   const View gradients = parameters_.gradients_of(bucket.number);
   const auto floats = [&](const char* name, std::int64_t count) { return b_.buffer(name, DType::f32, count); };
   std::int64_t uncompressed = 0;
-  for (const Range& range : bucket.whole) uncompressed += range.count;
+  for (const View& run : bucket.whole) uncompressed += run.count;
   if (uncompressed > 0) {
     all.whole = floats("whole_gradients", uncompressed);
     copy_whole(bucket, all.whole, compute_stream, false);
-    for (const Range& range : bucket.whole)
-      b_.emit(compute_stream, program::Fill{gradients.part(range.first, range.count), 0}, label);
+    for (const View& run : bucket.whole)
+      b_.emit(compute_stream, program::Fill{gradients.part(run.offset, run.count), 0}, label);
     b_.emit(data_stream, program::AllReduce{data_group, all.whole}, label, after);
   }
   const std::int64_t sent =
@@ -123,12 +123,12 @@ void Buckets::emit_reduction(Reduction& of, const std::vector<OperationId>& afte
   const Bucket& bucket = *of.bucket;
   const Label label{"gradient bucket", Phase::gradient_sync, -1, bucket.number};
   const View gradients = parameters_.gradients_of(bucket.number);
-  for (const Range& gap : bucket.gaps) {
+  for (const View& gap : bucket.gaps) {
     // If gradients are kept, gaps keep their initial zeros.
-    if (each_pass()) b_.emit(compute_stream, program::Fill{gradients.part(gap.first, gap.count), 0}, label);
+    if (each_pass()) b_.emit(compute_stream, program::Fill{gradients.part(gap.offset, gap.count), 0}, label);
   }
-  for (const Range& range : bucket.partial) {
-    b_.emit(tensor_stream, program::AllReduce{tensor_group, gradients.part(range.first, range.count)},
+  for (const View& run : bucket.partial) {
+    b_.emit(tensor_stream, program::AllReduce{tensor_group, gradients.part(run.offset, run.count)},
             {"gradients of own rows", Phase::gradient_sync, -1, bucket.number}, after);
   }
   if (!replicated()) return;

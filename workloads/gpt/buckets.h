@@ -84,14 +84,11 @@ class Buckets {
   void finish();
 
  private:
-  // Elements, counted from the start of a bucket.
-  struct Range {
-    std::int64_t first = 0, count = 0;
-  };
   struct Bucket {
-    std::vector<Range> partial;    // runs of gradients of which each tensor rank has a part
-    std::vector<Range> whole;      // runs that are reduced whole if the bucket is compressed
-    std::vector<Range> gaps;       // runs that belong to no parameter
+    // Runs of elements, counted from the start of the bucket.
+    std::vector<View> partial;     // of gradients of which each tensor rank has a part
+    std::vector<View> whole;       // that are reduced whole if the bucket is compressed
+    std::vector<View> gaps;        // that belong to no parameter
     int writers = 0, missing = 0;  // writes of its gradients: in all, and left before the next reduction
     int number = 0;
     bool tied = false;  // has a gradient shared with another stage: not final before the exchange

@@ -51,7 +51,6 @@ void Gathers::list_uses(const std::vector<Chunk>& chunks, const std::vector<Time
     }
     before = &pass;
   }
-  gathered_.resize(uses_.size());
 }
 
 // Buckets are numbered from the end. The previous step has ended on all ranks, so the gathers wait for nothing else.
@@ -66,32 +65,24 @@ std::vector<OperationId> Gathers::begin_step() {
   return {b_.last(gather_stream)};
 }
 
-void Gathers::gather(const Use& use) {
-  const std::int64_t count = parameters_.buckets()[use.bucket].count;
-  const View all = use.label.layer >= 0 ? room_[layers_++ % room_.size()].part(0, count)
-                                        : b_.buffer("weights_of_ends", parameters_.weight_type(), count);
-  b_.emit(gather_stream, program::AllGather{gather_group, parameters_.own_weights(use.bucket), all}, use.label);
-  gathered_[emitted_] = all;
-}
-
 // Weights gathered ahead take the room of a layer already used, never that of one in use or still to be used: there is
 // one place more than layers are gathered ahead.
 void Gathers::use(int bucket) {
   if (uses_.empty()) return;
   if (used_ >= uses_.size() || uses_[used_].bucket != bucket) fail("weights are used in another order than planned");
   std::size_t ahead = 0;  // gathering uses ahead of this one
-  for (std::size_t i = used_ + 1; i < emitted_; ++i) ahead += uses_[i].gathers ? 1 : 0;
-  while (emitted_ < uses_.size() && (emitted_ <= used_ || !uses_[emitted_].gathers || ahead < ahead_)) {
-    const Use& next = uses_[emitted_];
+  for (std::size_t i = used_ + 1; i < gathered_.size(); ++i) ahead += uses_[i].gathers ? 1 : 0;
+  for (std::size_t i = gathered_.size(); i < uses_.size(); ++i) {
+    if (i > used_ && uses_[i].gathers && ++ahead > ahead_) break;
+    const Use& next = uses_[i];
+    View& all = latest_[next.bucket];
     if (next.gathers) {
-      gather(next);
-      ahead += emitted_ > used_ ? 1 : 0;
-    } else {
-      for (std::size_t i = emitted_; i-- > 0 && !gathered_[emitted_].present();) {
-        if (uses_[i].bucket == next.bucket) gathered_[emitted_] = gathered_[i];
-      }
+      const std::int64_t count = parameters_.buckets()[next.bucket].count;
+      all = next.label.layer >= 0 ? room_[layers_++ % room_.size()].part(0, count)
+                                  : b_.buffer("weights_of_ends", parameters_.weight_type(), count);
+      b_.emit(gather_stream, program::AllGather{gather_group, parameters_.own_weights(next.bucket), all}, next.label);
     }
-    ++emitted_;
+    gathered_.push_back(all);
   }
   parameters_.set_gathered(bucket, gathered_[used_]);
   ++used_;

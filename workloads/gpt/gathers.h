@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <vector>
 
 #include "workloads/gpt/parameters.h"
@@ -36,17 +37,17 @@ class Gathers {
     bool gathers = true;  // else it reuses what this bucket's previous use gathered
   };
   void list_uses(const std::vector<Chunk>& chunks, const std::vector<TimedPass>& passes);
-  void gather(const Use& use);
 
   ProgramBuilder& b_;
   Parameters& parameters_;
   bool overlap_;
   std::size_t ahead_;
-  std::vector<Use> uses_;               // empty: every rank has room for all weights
-  std::vector<View> room_;              // one place per layer, used in turn
-  std::vector<View> gathered_;          // by use
-  std::size_t used_ = 0, emitted_ = 0;  // uses so far; uses whose gathering is emitted
-  std::size_t layers_ = 0;              // gathered ones
+  std::vector<Use> uses_;       // empty: every rank has room for all weights
+  std::vector<View> room_;      // one place per layer, used in turn
+  std::vector<View> gathered_;  // by use, as far as it is emitted
+  std::map<int, View> latest_;  // by bucket: what was gathered last
+  std::size_t used_ = 0;        // uses so far
+  std::size_t layers_ = 0;      // gathered ones
 };
 
 }  // namespace harness::gpt

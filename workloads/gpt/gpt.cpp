@@ -162,7 +162,7 @@ program::FoldedStep folded(const Model& model, const Settings& settings, const L
     std::vector<std::tuple<int, bool, bool>> shape;
     for (const Chunk& c : chunks_of(model, settings, layout, s)) shape.emplace_back(c.layers, c.first, c.last);
     if (shapes.insert(std::move(shape)).second)
-      step.fullest.push_back({s, repetition_of(settings.pipeline_schedule, whole, s)});
+      step.fullest.push_back(repetition_of(settings.pipeline_schedule, whole, s));
   }
   return step;
 }

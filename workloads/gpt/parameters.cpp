@@ -80,11 +80,6 @@ std::vector<Parameter> embedding_table(const Model& m) {
   return table;
 }
 
-std::vector<Parameter> head_table(const Model& m) {
-  return {
-      {.id = {head_weight}, .name = "head.weight", .slices = {{.full = m.vocab, .inner = m.hidden}}, .sharded = true}};
-}
-
 std::int64_t elements(const Parameter& p) {
   std::int64_t sum = 0;
   for (const Slice& s : p.slices) sum += s.outer * s.full * s.inner;
@@ -182,7 +177,9 @@ std::vector<Parameter> parameters(const Model& m, const Settings& settings, cons
   }
   if (last) append(norm, behind_layers);
   // The head's weight comes last: the backward pass completes its gradient first.
-  if (last && !tied) append(head_table(m), behind_layers + elements(norm));
+  const Parameter head{
+      .id = {head_weight}, .name = "head.weight", .slices = {{.full = m.vocab, .inner = m.hidden}}, .sharded = true};
+  if (last && !tied) append({head}, behind_layers + elements(norm));
   if (last && !first && tied) append({table}, 0);
   const int shards = shards_of(settings, layout);
   const bool by_layer = shards > 1 && settings.sharding == config::Sharding::parameters;

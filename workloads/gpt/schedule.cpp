@@ -1,32 +1,24 @@
 #include "workloads/gpt/schedule.h"
 
 #include <algorithm>
-#include <map>
-#include <utility>
 
 #include "base/text.h"
 
 namespace harness::gpt {
 namespace {
 
-// A schedule determines the order of the passes; the first and the last pass of a chunk follow from it.
-Passes with_ends_marked(Passes passes) {
-  std::map<int, Pass*> latest;  // by chunk
-  for (Pass& pass : passes) {
-    if (pass.forward()) continue;
-    Pass*& before = latest[pass.chunk];
-    pass.first = before == nullptr;
-    before = &pass;
-  }
-  for (const auto& [chunk, pass] : latest) pass->last = true;
-  return passes;
+// Every schedule takes the micro-batches of a chunk in order.
+Pass pass_of(const Pipeline& of, Phase phase, int micro_batch, int chunk) {
+  const bool backward = phase == Phase::backward;
+  return {phase, micro_batch, chunk, backward && micro_batch == 0, backward && micro_batch + 1 == of.micro_batches};
 }
 
 // Returns the k-th pass of a stage in one direction: as many micro-batches as there are stages go through one chunk,
 // then through the next one in this direction.
 Pass numbered(const Pipeline& of, Phase phase, int k) {
   const int turn = of.stages * of.chunks, chunk = k % turn / of.stages;
-  return {phase, k / turn * of.stages + k % of.stages, phase == Phase::forward ? chunk : of.chunks - 1 - chunk};
+  const int micro_batch = k / turn * of.stages + k % of.stages;
+  return pass_of(of, phase, micro_batch, phase == Phase::forward ? chunk : of.chunks - 1 - chunk);
 }
 
 }  // namespace
@@ -59,14 +51,14 @@ Passes passes_of(config::PipelineSchedule schedule, const Pipeline& of, int stag
     if (k < all) passes.push_back(numbered(of, Phase::forward, k));
     if (k >= ahead) passes.push_back(numbered(of, Phase::backward, k - ahead));
   }
-  return with_ends_marked(std::move(passes));
+  return passes;
 }
 
 program::Repetition repetition_of(config::PipelineSchedule schedule, const Pipeline& of, int stage) {
-  if (schedule == config::PipelineSchedule::gpipe) return {of.micro_batches, 1, of.micro_batches};
+  if (schedule == config::PipelineSchedule::gpipe) return {stage, of.micro_batches, 1, of.micro_batches};
   if (schedule == config::PipelineSchedule::one_forward_one_backward)
-    return {of.stages, 1, of.stages + (of.stages - stage) + 2};
-  return {2 * of.stages, of.stages, 5 * of.stages};  // interleaved: alternates from within the second turn on
+    return {stage, of.stages, 1, of.stages + (of.stages - stage) + 2};
+  return {stage, 2 * of.stages, of.stages, 5 * of.stages};  // interleaved: alternates from within the second turn on
 }
 
 Passes chunk_by_chunk(const Pipeline& of) {
@@ -74,10 +66,10 @@ Passes chunk_by_chunk(const Pipeline& of) {
   for (const Phase phase : {Phase::forward, Phase::backward}) {
     for (int k = 0; k < of.chunks; ++k) {
       const int chunk = phase == Phase::forward ? k : of.chunks - 1 - k;
-      for (int m = 0; m < of.micro_batches; ++m) passes.push_back({phase, m, chunk});
+      for (int m = 0; m < of.micro_batches; ++m) passes.push_back(pass_of(of, phase, m, chunk));
     }
   }
-  return with_ends_marked(std::move(passes));
+  return passes;
 }
 
 std::vector<std::vector<TimedPass>> timetable(const Pipeline& of, const std::vector<Passes>& of_stages) {

@@ -174,8 +174,7 @@ std::string why_not_sharded(const Model& model, const Settings& s, const Layout&
   if (const int stages = layout[Axis::pipeline]; stages > 1) {
     return fmt::format(
         "sharding {} and pipeline_parallel {} do not go together: every stage would reduce every micro-batch by "
-        "itself; "
-        "use sharding optimizer, or pipeline_parallel 1",
+        "itself; use sharding optimizer, or pipeline_parallel 1",
         config::find_variable("sharding")->print(s), stages);
   }
   if (s.sharding != config::Sharding::parameters || s.prefetch_layers < model.layers) return "";
@@ -257,8 +256,7 @@ class GptWorkload : public Workload {
     if (share % s.micro_batch_size != 0) {
       return fmt::format(
           "micro_batch_size {} does not divide the {} sequences of a replica (global_batch_size {} / data_parallel "
-          "{}); "
-          "nearest that does: {}",
+          "{}); nearest that does: {}",
           s.micro_batch_size, share, batch, data, config::nearest_divisors(share, s.micro_batch_size));
     }
     const std::int64_t micro_batches = share / s.micro_batch_size;

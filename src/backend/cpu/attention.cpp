@@ -88,11 +88,8 @@ struct AttentionKernel::Worker {
 };
 
 AttentionKernel::AttentionKernel(const Form& form, int threads)
-    : shape_(form.shape),
-      type_(form.type),
-      has_documents_(form.has_documents),
-      scale_(static_cast<float>(1 / std::sqrt(static_cast<double>(form.shape.head_dim)))) {
-  const program::AttentionShape& s = shape_;
+    : form_(form), scale_(static_cast<float>(1 / std::sqrt(static_cast<double>(form.shape.head_dim)))) {
+  const program::AttentionShape& s = form_.shape;
   const program::DType type = form.type;
   const bool backward = form.backward;
   block_rows_ = std::max<std::int64_t>(64, padded((s.query_length + 15) / 16));
@@ -145,7 +142,7 @@ AttentionKernel::AttentionKernel(const Form& form, int threads)
     };
     blocks_ = 0;
     for (std::int64_t first = 0; first < s.query_length; first += block_rows_, ++blocks_) {
-      for (std::int64_t from = has_documents_ ? first : 0; from >= 0; from -= block_rows_) add_block(first, from);
+      for (std::int64_t from = form_.has_documents ? first : 0; from >= 0; from -= block_rows_) add_block(first, from);
     }
     const std::size_t scores = h * block_rows_ * (padded(s.key_length) + 16);
     w->scores.resize(scores);
@@ -166,7 +163,7 @@ AttentionKernel::AttentionKernel(const Form& form, int threads)
 AttentionKernel::~AttentionKernel() = default;
 
 const std::int32_t* AttentionKernel::ids_of(const backend::Tensor& position_ids, const Unit& unit) const {
-  return has_documents_ ? position_ids.i32() + unit.sequence * shape_.query_length : nullptr;
+  return form_.has_documents ? position_ids.i32() + unit.sequence * form_.shape.query_length : nullptr;
 }
 
 // Returns the block of this number that begins where its first row's document does: later rows see no earlier keys.
@@ -181,7 +178,7 @@ AttentionKernel::Block& AttentionKernel::block_of(Worker& w, std::int64_t number
 AttentionKernel::Seen AttentionKernel::seen_by(const Block& b, std::int64_t row,
                                                const std::int32_t* position_ids) const {
   const std::int64_t at = b.first + row;
-  if (position_ids == nullptr) return {0, shape_.causal ? std::min(b.keys, at + 1) : b.keys};
+  if (position_ids == nullptr) return {0, form_.shape.causal ? std::min(b.keys, at + 1) : b.keys};
   return {std::clamp(at - position_ids[at], b.from, at) - b.from, at + 1 - b.from};
 }
 
@@ -197,7 +194,7 @@ struct AttentionKernel::Scores {
 template <class T>
 AttentionKernel::Scores<T> AttentionKernel::probabilities(Worker& w, const Block& b, const backend::Tensor& kept,
                                                           const Unit& unit) const {
-  const program::AttentionShape& s = shape_;
+  const program::AttentionShape& s = form_.shape;
   if (kept.present()) {
     const std::int64_t row = (unit.sequence * s.heads + unit.query_head(s, 0)) * s.query_length + b.first;
     return {kept.as<T>() + row * s.key_length + b.from, s.key_length, s.group * s.query_length * s.key_length};
@@ -211,10 +208,10 @@ AttentionKernel::Scores<T> AttentionKernel::probabilities(Worker& w, const Block
 
 template <class F>
 void AttentionKernel::over_units(F&& f) {
-  const std::int64_t groups = shape_.kv_heads() / heads_together_;
-  parallel_ranges(shape_.batch * groups, 1, [&](std::int64_t first, std::int64_t last, int thread) {
+  const std::int64_t groups = form_.shape.kv_heads() / heads_together_;
+  parallel_ranges(form_.shape.batch * groups, 1, [&](std::int64_t first, std::int64_t last, int thread) {
     for (std::int64_t u = first; u < last; ++u) {
-      for (std::int64_t member = 0; member < shape_.group; ++member) {
+      for (std::int64_t member = 0; member < form_.shape.group; ++member) {
         f(*workers_[thread], Unit{u / groups, u % groups * heads_together_, member});
       }
     }
@@ -223,7 +220,7 @@ void AttentionKernel::over_units(F&& f) {
 
 template <class T>
 void AttentionKernel::forward_unit(Worker& w, const Unit& unit, const backend::Bound<program::Attention>& t) const {
-  const program::AttentionShape& s = shape_;
+  const program::AttentionShape& s = form_.shape;
   const std::int64_t together = heads_together_, d = s.head_dim, sequence = unit.sequence;
   const std::int64_t head = unit.query_head(s, 0);
   const T* keys = t.k.as<const T>() + sequence * s.key_length * s.key_stride + unit.key_head * d;
@@ -265,7 +262,7 @@ void AttentionKernel::forward_unit(Worker& w, const Unit& unit, const backend::B
 }
 
 void AttentionKernel::forward(const backend::Bound<program::Attention>& t) {
-  backend::with_type(type_, [&](auto tag) {
+  backend::with_type(form_.type, [&](auto tag) {
     over_units([&](Worker& w, const Unit& unit) { forward_unit<decltype(tag)>(w, unit, t); });
   });
 }
@@ -275,7 +272,7 @@ void AttentionKernel::forward(const backend::Bound<program::Attention>& t) {
 template <class T>
 void AttentionKernel::backward_unit(Worker& w, const Unit& unit,
                                     const backend::Bound<program::AttentionBackward>& t) const {
-  const program::AttentionShape& s = shape_;
+  const program::AttentionShape& s = form_.shape;
   const std::int64_t together = heads_together_, d = s.head_dim, sequence = unit.sequence;
   const std::int64_t head = unit.query_head(s, 0);
   const std::int64_t key0 = sequence * s.key_length * s.key_stride + unit.key_head * d;
@@ -342,7 +339,7 @@ void AttentionKernel::backward_unit(Worker& w, const Unit& unit,
 }
 
 void AttentionKernel::backward(const backend::Bound<program::AttentionBackward>& t) {
-  backend::with_type(type_, [&](auto tag) {
+  backend::with_type(form_.type, [&](auto tag) {
     over_units([&](Worker& w, const Unit& unit) { backward_unit<decltype(tag)>(w, unit, t); });
   });
 }

@@ -52,9 +52,7 @@ class AttentionKernel {
   template <class T>
   Scores<T> probabilities(Worker& w, const Block& block, const backend::Tensor& kept, const Unit& unit) const;
 
-  program::AttentionShape shape_;
-  program::DType type_;
-  bool has_documents_;
+  Form form_;
   std::int64_t block_rows_ = 0, blocks_ = 0;
   std::int64_t heads_together_ = 1;
   float scale_ = 1;

@@ -104,12 +104,6 @@ class RingReduceScatter {
   std::unique_ptr<UnboundBuffer> buffers_[2], own_;
 };
 
-}  // namespace
-
-Transfer make_copy(backend::Tensor in, backend::Tensor out) {
-  return {.finish = [in, out] { copy(in, out); }};
-}
-
 Transfer make_all_reduce(const ContextPointer& context, backend::Tensor in, backend::Tensor data,
                          program::Reduction reduction, config::AllReduceAlgorithm algorithm) {
   if (algorithm == config::AllReduceAlgorithm::halving_doubling) {
@@ -139,11 +133,6 @@ Transfer make_all_reduce(const ContextPointer& context, backend::Tensor in, back
   }};
 }
 
-Transfer make_reduce_scatter(const ContextPointer& context, backend::Tensor in, backend::Tensor out,
-                             program::Reduction reduction) {
-  return {.finish = [ring = std::make_shared<RingReduceScatter>(context, in, out, reduction)] { ring->run(); }};
-}
-
 Transfer make_all_gather(const ContextPointer& context, backend::Tensor in, backend::Tensor out) {
   return {.finish = [=] {
     gloo::AllgatherOptions options(context);
@@ -163,18 +152,36 @@ Transfer make_all_to_all(const ContextPointer& context, backend::Tensor in, back
   }};
 }
 
-Transfer make_message(const ContextPointer& context, backend::Tensor data, int peer, bool sends) {
+Transfer make_message(const ContextPointer& context, backend::Tensor data, bool sends) {
   struct Message {
     ContextPointer context;  // outlives the buffer
     std::unique_ptr<UnboundBuffer> buffer;
   };
   // Messages between two ranks arrive in the order in which they were posted, so one slot serves all.
   constexpr std::uint64_t slot = 0;
+  const int peer = 1 - context->rank;
   const auto message =
       std::make_shared<Message>(Message{context, context->createUnboundBuffer(data.data, data.bytes())});
   if (sends)
     return {.start = [=] { message->buffer->send(peer, slot); }, .finish = [=] { message->buffer->waitSend(); }};
   return {.start = [=] { message->buffer->recv(peer, slot); }, .finish = [=] { message->buffer->waitRecv(); }};
+}
+
+}  // namespace
+
+Transfer make_transfer(const ContextPointer& context, const program::Action& action, backend::Tensor in,
+                       backend::Tensor out, config::AllReduceAlgorithm algorithm) {
+  if (!context) return {.finish = [=] { copy(in, out); }};
+  if (program::peer_of(action) != nullptr)
+    return make_message(context, in, std::holds_alternative<program::Send>(action));
+  if (const auto* reduce = std::get_if<program::AllReduce>(&action))
+    return make_all_reduce(context, in, out, reduce->reduction, algorithm);
+  if (const auto* scatter = std::get_if<program::ReduceScatter>(&action)) {
+    const auto ring = std::make_shared<RingReduceScatter>(context, in, out, scatter->reduction);
+    return {.finish = [ring] { ring->run(); }};
+  }
+  return std::holds_alternative<program::AllGather>(action) ? make_all_gather(context, in, out)
+                                                            : make_all_to_all(context, in, out);
 }
 
 }  // namespace harness::cpu

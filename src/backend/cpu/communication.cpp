@@ -3,6 +3,7 @@
 #include <gloo/common/error.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
@@ -13,6 +14,7 @@
 
 #include "backend/cpu/links.h"
 #include "base/text.h"
+#include "program/count.h"
 
 namespace harness::cpu {
 namespace {
@@ -20,21 +22,18 @@ namespace {
 // A pattern of connections. Gloo's class and function algorithms never share a context: mixing them has caused hangs.
 enum class Links { ring, halving, all };
 
-std::vector<int> all_partners(int rank, int size) {
-  std::vector<int> out;
-  for (int r = 0; r < size; ++r) {
-    if (r != rank) out.push_back(r);
-  }
-  return out;
-}
-
 // Returns the ranks of the context that a rank connects to.
 std::vector<int> partners_of(Links links, int rank, int size) {
-  if (links == Links::ring && size > 2) return {(rank + 1) % size, (rank + size - 1) % size};
-  const bool is_power_of_two = (size & (size - 1)) == 0;  // else more ranks exchange data
-  if (links != Links::halving || !is_power_of_two) return all_partners(rank, size);
+  const auto meets = [&](int other) {
+    if (links == Links::ring) return other == (rank + 1) % size || rank == (other + 1) % size;
+    // Halving among another number of ranks than a power of two exchanges data between more of them.
+    const bool halves = links == Links::halving && std::has_single_bit(static_cast<unsigned>(size));
+    return !halves || std::has_single_bit(static_cast<unsigned>(rank ^ other));
+  };
   std::vector<int> out;
-  for (int bit = 1; bit < size; bit *= 2) out.push_back(rank ^ bit);
+  for (int other = 0; other < size; ++other) {
+    if (other != rank && meets(other)) out.push_back(other);
+  }
   return out;
 }
 
@@ -105,15 +104,15 @@ struct Communication::State {
     return members;
   }
 
-  config::AllReduceAlgorithm algorithm_for(const program::AllReduce& op) const {
-    const program::DType type = request.program->buffers[op.data.buffer].type;
-    return op.data.count * program::size_of(type) <= small_bytes ? config::AllReduceAlgorithm::halving_doubling
-                                                                 : request.settings.allreduce_algorithm;
+  // Only all-reduces use it.
+  config::AllReduceAlgorithm algorithm_for(const program::Action& action) const {
+    const bool small = program::message_bytes(*request.program, action) <= small_bytes;
+    return small ? config::AllReduceAlgorithm::halving_doubling : request.settings.allreduce_algorithm;
   }
 
   Links links_for(const program::Action& action) const {
-    if (const auto* a = std::get_if<program::AllReduce>(&action))
-      return algorithm_for(*a) == config::AllReduceAlgorithm::ring ? Links::ring : Links::halving;
+    if (std::holds_alternative<program::AllReduce>(action))
+      return algorithm_for(action) == config::AllReduceAlgorithm::ring ? Links::ring : Links::halving;
     const bool ring =
         std::holds_alternative<program::AllGather>(action) || std::holds_alternative<program::ReduceScatter>(action);
     return ring ? Links::ring : Links::all;
@@ -225,32 +224,19 @@ Transfer Communication::prepare(const program::Operation& op,
   State& s = *state_;
   const program::Transferred views = program::transferred_by(op.action);
   const backend::Tensor in = tensor(views.in), out = tensor(views.out);
-  Transfer transfer;
+  ContextPointer context;
   std::string with;
   if (const program::Peer* peer = program::peer_of(op.action)) {
     const int other = s.neighbour(*peer);
-    const auto& context = s.contexts.at(peer_name(op.stream, s.request.rank, other)).context;
+    context = s.contexts.at(peer_name(op.stream, s.request.rank, other)).context;
     with = fmt::format("rank {}", other);
-    const int place = other > s.request.rank ? 1 : 0;
-    const bool sends = std::holds_alternative<program::Send>(op.action);
-    transfer = make_message(context, in, place, sends);
   } else {
     const program::GroupId group = program::group_of(op.action);
     const auto members = s.members_of(group);
-    const auto found = s.contexts.find(collective_name(group, op.stream, s.links_for(op.action)));
+    if (members.size() > 1) context = s.contexts.at(collective_name(group, op.stream, s.links_for(op.action))).context;
     with = fmt::format("group {} (ranks {})", s.request.groups[group].name, text_of(members));
-    if (members.size() == 1) {
-      transfer = make_copy(in, out);
-    } else if (const auto* reduce = std::get_if<program::AllReduce>(&op.action)) {
-      transfer = make_all_reduce(found->second.context, in, out, reduce->reduction, s.algorithm_for(*reduce));
-    } else if (const auto* scatter = std::get_if<program::ReduceScatter>(&op.action)) {
-      transfer = make_reduce_scatter(found->second.context, in, out, scatter->reduction);
-    } else if (std::holds_alternative<program::AllGather>(op.action)) {
-      transfer = make_all_gather(found->second.context, in, out);
-    } else {
-      transfer = make_all_to_all(found->second.context, in, out);
-    }
   }
+  Transfer transfer = make_transfer(context, op.action, in, out, s.algorithm_for(op.action));
   const std::string what = fmt::format("{} with {}", program::title(op), with);
   return {explained(std::move(transfer.start), what), explained(std::move(transfer.finish), what)};
 }

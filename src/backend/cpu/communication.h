@@ -16,7 +16,6 @@ namespace harness::cpu {
 /// group are started before any is finished.
 struct Transfer {
   std::function<void()> start{}, finish{};
-  explicit operator bool() const { return finish != nullptr; }
 };
 
 /// All communicators of one rank: a Gloo context per (group, stream, connection pattern), and a context of two ranks

@@ -197,15 +197,13 @@ class CpuExecutable : public backend::Executable {
   TaskList make_ready(const std::vector<program::Operation>& list) {
     std::vector<Task> tasks;
     for (const program::Operation& op : list) {
-      Task task{op.stream, op.waits, op.fused_group, nullptr, {}};
-      const bool communicates = program::is_communication(op.action);
-      if (communicates) {
-        task.transfer = communication_.prepare(op, [this](const program::View& v) { return tensor(v); });
+      Task task{op.stream, op.waits, op.fused_group, program::is_communication(op.action), {}};
+      if (task.communicates) {
+        task.work = communication_.prepare(op, [this](const program::View& v) { return tensor(v); });
       } else {
-        task.compute = compile_(op);
+        task.work.finish = compile_(op);
       }
-      std::function<void()>& work = communicates ? task.transfer.finish : task.compute;
-      if (around_) work = around_(op, std::move(work));
+      if (around_) task.work.finish = around_(op, std::move(task.work.finish));
       tasks.push_back(std::move(task));
     }
     return {std::move(tasks), program_.streams.size(), closing_operation(list)};

@@ -254,15 +254,6 @@ struct Factors {
   float decay, beta1, beta2, step_size, root_correction, epsilon, of_gradient;
 };
 
-// AdamW on one element or one vector of them; `root` is the square root of that type.
-template <class V, class Root>
-HARNESS_INLINE void update(V& w, V& m, V& v, V g, const Factors& f, Root&& root) {
-  w *= f.decay;
-  m += (g - m) * (1 - f.beta1);
-  v = v * f.beta2 + g * g * (1 - f.beta2);
-  w -= f.step_size * m / (root(v) * f.root_correction + f.epsilon);
-}
-
 HARNESS_INLINE Vec root_of(Vec v) {
   Vec out;
   for (std::int64_t i = 0; i < simd::lanes; ++i) out[i] = std::sqrt(v[i]);
@@ -270,20 +261,20 @@ HARNESS_INLINE Vec root_of(Vec v) {
 }
 
 template <class T>
-void range(float* w, float* m, float* v, const float* g, T* weights, std::int64_t n, const Factors& f) {
-  std::int64_t i = 0;
-  for (; i + simd::lanes <= n; i += simd::lanes) {
-    Vec x = simd::load(w + i), a = simd::load(m + i), b = simd::load(v + i);
-    update(x, a, b, simd::load(g + i) * f.of_gradient, f, root_of);
-    simd::store(w + i, x);
-    simd::store(m + i, a);
-    simd::store(v + i, b);
-    if (weights) simd::store(weights + i, x);
-  }
-  for (; i < n; ++i) {
-    update(w[i], m[i], v[i], g[i] * f.of_gradient, f, [](float x) { return std::sqrt(x); });
-    if (weights) simd::store_one(weights + i, w[i]);
-  }
+void update(float* weight, float* moment1, float* moment2, const float* gradient, T* copy, std::int64_t count,
+            const Factors& f) {
+  over(0, count, [&](std::int64_t i, std::int64_t n) {
+    const Vec g = simd::get(gradient + i, n) * f.of_gradient;
+    Vec w = simd::get(weight + i, n), m = simd::get(moment1 + i, n), v = simd::get(moment2 + i, n);
+    w *= f.decay;
+    m += (g - m) * (1 - f.beta1);
+    v = v * f.beta2 + g * g * (1 - f.beta2);
+    w -= f.step_size * m / (root_of(v) * f.root_correction + f.epsilon);
+    simd::put(weight + i, w, n);
+    simd::put(moment1 + i, m, n);
+    simd::put(moment2 + i, v, n);
+    if (copy) put(copy + i, w, n);
+  });
 }
 
 }  // namespace
@@ -303,8 +294,8 @@ void run(const backend::Bound<program::AdamW>& op, const backend::KernelContext&
   backend::with_type(op.weights ? op.weights.type : program::DType::f32, [&](auto tag) {
     using T = decltype(tag);
     parallel_ranges(op.master.count, elementwise_grain, [&](std::int64_t a, std::int64_t b, int) {
-      range(op.master.f32() + a, op.moment1.f32() + a, op.moment2.f32() + a, op.gradient.f32() + a,
-            op.weights ? op.weights.as<T>() + a : nullptr, b - a, f);
+      update(op.master.f32() + a, op.moment1.f32() + a, op.moment2.f32() + a, op.gradient.f32() + a,
+             op.weights ? op.weights.as<T>() + a : nullptr, b - a, f);
     });
   });
 }

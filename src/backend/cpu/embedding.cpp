@@ -9,9 +9,9 @@ namespace {
 
 template <class T>
 HARNESS_INLINE void add_row(float* to, const T* from, std::int64_t width) {
-  std::int64_t i = 0;
-  for (; i + simd::lanes <= width; i += simd::lanes) simd::store(to + i, simd::load(to + i) + simd::load(from + i));
-  for (; i < width; ++i) to[i] += to_float(from[i]);
+  simd::over(0, width, [&](std::int64_t i, std::int64_t n) {
+    simd::put(to + i, simd::get(to + i, n) + simd::get(from + i, n), n);
+  });
 }
 
 std::int64_t position_of(const auto& op, std::int64_t row) {
@@ -33,16 +33,12 @@ void run(const backend::Bound<program::Embedding>& op, const backend::KernelCont
       const T* word = here ? op.words.as<const T>() + local * width : nullptr;
       const T* place = positions ? positions.as<const T>() + position_of(op, t) * width : nullptr;
       T* to = op.out.as<T>() + t * width;
-      std::int64_t i = 0;
-      for (; i + simd::lanes <= width; i += simd::lanes) {
+      simd::over(0, width, [&](std::int64_t i, std::int64_t n) {
         simd::Vec v{};
-        if (word) v += simd::load(word + i);
-        if (place) v += simd::load(place + i);
-        simd::store(to + i, v);
-      }
-      for (; i < width; ++i) {
-        simd::store_one(to + i, (word ? to_float(word[i]) : 0) + (place ? to_float(place[i]) : 0));
-      }
+        if (word) v += simd::get(word + i, n);
+        if (place) v += simd::get(place + i, n);
+        simd::put(to + i, v, n);
+      });
     });
   });
 }

@@ -61,21 +61,11 @@ class LinkedContext : public gloo::Context {
 
 using ContextPointer = std::shared_ptr<LinkedContext>;
 
-// Transfers over a context that is, or will be, connected. They keep it alive. They throw Gloo's exceptions, which
-// communication.cpp translates.
-
-/// With AllReduceAlgorithm::halving_doubling, all ranks must make their transfers in the same order.
-Transfer make_all_reduce(const ContextPointer& context, backend::Tensor in, backend::Tensor out,
-                         program::Reduction reduction, config::AllReduceAlgorithm algorithm);
-/// Ring.
-Transfer make_reduce_scatter(const ContextPointer& context, backend::Tensor in, backend::Tensor out,
-                             program::Reduction reduction);
-/// Ring.
-Transfer make_all_gather(const ContextPointer& context, backend::Tensor in, backend::Tensor out);
-Transfer make_all_to_all(const ContextPointer& context, backend::Tensor in, backend::Tensor out);
-/// To or from `peer`, the other rank of a context of two.
-Transfer make_message(const ContextPointer& context, backend::Tensor data, int peer, bool sends);
-/// Any collective in a group of one rank.
-Transfer make_copy(backend::Tensor in, backend::Tensor out);
+/// Makes the transfer of a communication. `context`: that of its group, or of the two ranks of a message, which is, or
+/// will be, connected; nullptr: a group of one rank. The transfer keeps it alive and throws Gloo's exceptions, which
+/// communication.cpp translates. `algorithm`: of an all-reduce; with halving_doubling, all ranks must make their
+/// transfers in the same order. Reduce-scatters and all-gathers are rings.
+Transfer make_transfer(const ContextPointer& context, const program::Action& action, backend::Tensor in,
+                       backend::Tensor out, config::AllReduceAlgorithm algorithm);
 
 }  // namespace harness::cpu

@@ -114,12 +114,12 @@ void Streams::run_batch(std::size_t stream, const program::OperationId* first, s
   for (std::size_t i = 0; i < count; ++i) await(stream, task(i));
   if (stopped_.load(std::memory_order_relaxed)) throw Stopped{};
   const double start = intervals_ ? system_clock().seconds() : 0;
-  set(stream, task(0).transfer ? State::communicating : State::computing);
+  set(stream, task(0).communicates ? State::communicating : State::computing);
   for (std::size_t i = 0; i < count; ++i) {
-    if (task(i).transfer.start) task(i).transfer.start();
+    if (task(i).work.start) task(i).work.start();
   }
   for (std::size_t i = 0; i < count; ++i) {
-    task(i).transfer ? task(i).transfer.finish() : task(i).compute();
+    task(i).work.finish();
     if (first[i] == list_->closing) closed_s_ = system_clock().seconds();  // read after the end of the list
     if (intervals_) {
       (*intervals_)[first[i]] = {first[i], static_cast<program::StreamId>(stream), start - began_s_,

@@ -16,13 +16,13 @@
 
 namespace harness::cpu {
 
-/// An operation, ready to run: either `compute` or `transfer` is set.
+/// An operation, ready to run.
 struct Task {
   program::StreamId stream = 0;
   std::vector<program::OperationId> waits;
   std::int32_t fused_group = -1;
-  std::function<void()> compute;
-  Transfer transfer;
+  bool communicates = false;
+  Transfer work;  // of a computation: finish() alone
 };
 
 /// Tasks in the order of a Program's operation list.
