@@ -231,7 +231,7 @@ class Documents {
  public:
   explicit Documents(const AttentionForm& form)
       : form_(form),
-        entries_(form.shape.batch * form.documents + 1),
+        entries_(document_entries(form.shape.batch * form.documents)),
         stats_count_(form.shape.batch * form.shape.query_length * form.shape.heads),
         table_memory_(Memory::Kind::device,
                       entries_ * static_cast<std::int64_t>(4 * sizeof(std::int64_t) + sizeof(std::int32_t)),
