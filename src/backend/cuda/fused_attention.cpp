@@ -174,6 +174,12 @@ class GraphBuilder {
   Tensor stats_offsets_, lengths_;
 };
 
+/// Returns cudnn-frontend's reason for refusing a graph; "" if it takes it.
+std::string refusal_of(fe::graph::Graph graph) {
+  fe::error_t status = graph.validate();
+  return status.is_bad() ? status.get_message() : "";
+}
+
 /// Returns how many kernels cuDNN proposes; without a handle, for the device properties set on the graph.
 std::int64_t propose(fe::graph::Graph& graph, cudnnHandle_t handle) {
   check(graph.validate(), "the description");
@@ -314,10 +320,6 @@ std::string fused_attention_unavailable(const AttentionForm& form) {
   if (form.type == program::DType::f32) {
     return "cuDNN's fused attention computes in bf16 and fp16, not in fp32 or tf32";
   }
-  // The next two: cudnn-frontend 1.32, sdpa_support_surface.h.
-  if (const std::int64_t size = form.shape.head_dim; size % 8 != 0) {
-    return fmt::format("cuDNN's fused attention takes heads whose size is a multiple of 8, not heads of {}", size);
-  }
   const int major = compute_capability() / 10;
   if (major < 8) return fmt::format("cuDNN's fused attention needs compute capability 8 or later, not {}", major);
   // cudnn-frontend 1.32, scaled_dot_product_flash_attention.h: backward refuses ragged stats on other GPUs.
@@ -325,7 +327,12 @@ std::string fused_attention_unavailable(const AttentionForm& form) {
     return fmt::format("cuDNN's fused attention trains on packed documents on compute capability 9 and 10, not {}",
                        major);
   }
-  return cudnn_too_old(cudnnGetVersion(), form);
+  std::string why = cudnn_too_old(cudnnGetVersion(), form);
+  if (!why.empty()) return why;
+  // What else it takes depends on the GPU and on the versions: sizes of heads, releases of cuDNN with known faults.
+  why = refusal_of(GraphBuilder(form).forward());
+  if (why.empty()) why = refusal_of(GraphBuilder(form).backward());
+  return why.empty() ? "" : "cuDNN's fused attention does not take this shape here: " + why;
 }
 
 std::unique_ptr<AttentionKernel> make_fused_attention(const AttentionForm& form, int engine) {

@@ -132,10 +132,17 @@ TEST(Cudnn, AttentionIsUnfusedBeforeAmpere) {
   }
 }
 
-TEST(Cudnn, HeadsOfNoWholeVectorsAreUnfused) {
-  fake::reset({.compute_major = 9});
-  EXPECT_THAT(fused_attention_unavailable({shape_of(1, 4, 20, 128), program::DType::bf16}), HasSubstr("heads of 20"));
-  EXPECT_EQ(fused_attention_unavailable({shape_of(1, 4, 24, 128), program::DType::bf16}), "");
+TEST(Cudnn, HeadsThatItDoesNotTakeOnThisGpuAreUnfused) {
+  const auto why = [](int major, std::int64_t width) {
+    fake::reset({.compute_major = major});
+    return fused_attention_unavailable({shape_of(1, 4, width, 128), program::DType::bf16});
+  };
+  EXPECT_THAT(why(9, 20), HasSubstr("multiple of 8"));
+  EXPECT_EQ(why(9, 24), "");
+  EXPECT_EQ(why(9, 256), "");
+  EXPECT_THAT(why(9, 512), HasSubstr("256"));
+  EXPECT_EQ(why(8, 128), "");
+  EXPECT_THAT(why(8, 256), HasSubstr("128"));
 }
 
 TEST(Cudnn, PackedDocumentsAreFusedWhereTheBackwardPassCanBe) {
