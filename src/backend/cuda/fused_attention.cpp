@@ -316,7 +316,7 @@ class FusedAttention : public AttentionKernel {
 
 }  // namespace
 
-std::string fused_attention_unavailable(const AttentionForm& form) {
+std::string fused_attention_unavailable(const AttentionForm& form, bool backward) {
   if (form.type == program::DType::f32) {
     return "cuDNN's fused attention computes in bf16 and fp16, not in fp32 or tf32";
   }
@@ -331,7 +331,7 @@ std::string fused_attention_unavailable(const AttentionForm& form) {
   if (!why.empty()) return why;
   // What else it takes depends on the GPU and on the versions: sizes of heads, releases of cuDNN with known faults.
   why = refusal_of(GraphBuilder(form).forward());
-  if (why.empty()) why = refusal_of(GraphBuilder(form).backward());
+  if (why.empty() && backward) why = refusal_of(GraphBuilder(form).backward());
   return why.empty() ? "" : "cuDNN's fused attention does not take this shape here: " + why;
 }
 
@@ -349,16 +349,16 @@ std::int64_t count_fused_kernels(const AttentionForm& form, bool backward, std::
 
 #else
 
-std::string fused_attention_unavailable(const AttentionForm& /*form*/) {
+std::string fused_attention_unavailable(const AttentionForm& /*form*/, bool /*backward*/) {
   return "this build has no cudnn-frontend headers (`make setup` fetches them), so no fused attention";
 }
 
 std::unique_ptr<AttentionKernel> make_fused_attention(const AttentionForm& form, int /*engine*/) {
-  fail("attention: fused: {}", fused_attention_unavailable(form));
+  fail("attention: fused: {}", fused_attention_unavailable(form, true));
 }
 
 std::int64_t count_fused_kernels(const AttentionForm& form, bool /*backward*/, std::string_view /*device*/) {
-  fail("{}", fused_attention_unavailable(form));
+  fail("{}", fused_attention_unavailable(form, true));
 }
 
 #endif

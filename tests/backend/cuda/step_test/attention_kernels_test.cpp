@@ -122,12 +122,19 @@ TEST_F(CudnnWithoutGpu, SaysWhyItHasNoKernel) {
   EXPECT_THAT(why_not({shape_of(1, 4, 64, 128), program::DType::bf16, 3}, 8), HasSubstr("not supported"));
 }
 
+TEST_F(CudnnWithoutGpu, WideHeadsAreFusedWithoutABackwardPass) {
+  const AttentionForm wide{shape_of(1, 4, 256, 128), program::DType::bf16};
+  fake::reset({.compute_major = 8});
+  EXPECT_EQ(fused_attention_unavailable(wide, false), "");
+  EXPECT_THAT(fused_attention_unavailable(wide, true), HasSubstr("128"));
+}
+
 #endif
 
 TEST(Cudnn, AttentionIsUnfusedBeforeAmpere) {
   fake::reset({.compute_major = 7});
   for (const std::int64_t documents : {0, 3}) {
-    EXPECT_THAT(fused_attention_unavailable({shape_of(1, 4, 64, 128), program::DType::f16, documents}),
+    EXPECT_THAT(fused_attention_unavailable({shape_of(1, 4, 64, 128), program::DType::f16, documents}, false),
                 HasSubstr("8 or later, not 7"));
   }
 }
@@ -135,7 +142,7 @@ TEST(Cudnn, AttentionIsUnfusedBeforeAmpere) {
 TEST(Cudnn, HeadsThatItDoesNotTakeOnThisGpuAreUnfused) {
   const auto why = [](int major, std::int64_t width) {
     fake::reset({.compute_major = major});
-    return fused_attention_unavailable({shape_of(1, 4, width, 128), program::DType::bf16});
+    return fused_attention_unavailable({shape_of(1, 4, width, 128), program::DType::bf16}, true);
   };
   EXPECT_THAT(why(9, 20), HasSubstr("multiple of 8"));
   EXPECT_EQ(why(9, 24), "");
@@ -151,8 +158,8 @@ TEST(Cudnn, PackedDocumentsAreFusedWhereTheBackwardPassCanBe) {
   whole.documents = 0;
   for (const int major : {8, 9, 10, 12}) {
     fake::reset({.compute_major = major});
-    EXPECT_EQ(fused_attention_unavailable(packed).empty(), major == 9 || major == 10) << major;
-    EXPECT_EQ(fused_attention_unavailable(whole), "") << major;
+    EXPECT_EQ(fused_attention_unavailable(packed, true).empty(), major == 9 || major == 10) << major;
+    EXPECT_EQ(fused_attention_unavailable(whole, true), "") << major;
   }
 }
 
