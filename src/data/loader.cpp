@@ -79,6 +79,8 @@ class Loader::Ring {
   Ring(const Ring&) = delete;
   Ring& operator=(const Ring&) = delete;
 
+  bool has_workers() const { return loading_.workers > 0; }
+
   void fill(const std::string& buffer, std::int64_t step, std::span<std::byte> to) {
     if (step != current_step_) take(step);
     const auto input = std::ranges::find(inputs_, buffer, &std::pair<std::string, std::size_t>::first);
@@ -196,6 +198,10 @@ Loader::Loader(std::unique_ptr<program::InputSource> source, const program::Prog
     : ring_(std::make_unique<Ring>(std::move(source), program, loading)) {}
 
 Loader::~Loader() = default;
+
+bool Loader::is_loaded_by_step() const {
+  return !ring_->has_workers();
+}
 
 void Loader::fill(const std::string& buffer, std::int64_t step, std::span<std::byte> to) const {
   ring_->fill(buffer, step, to);

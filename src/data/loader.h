@@ -106,6 +106,7 @@ class Loader final : public program::InputSource {
 
   void fill(const std::string& buffer, std::int64_t step, std::span<std::byte> to) const override;
   bool is_part_of_step() const override { return true; }
+  bool is_loaded_by_step() const override;
 
  private:
   class Ring;

@@ -24,6 +24,8 @@ class InputSource {
   /// Whether time spent waiting for fill() counts as step time, as for a data loader. If so, a backend fills a step's
   /// inputs only once it times that step or an earlier one.
   virtual bool is_part_of_step() const { return false; }
+  /// Whether the step itself loads its batch: then a backend calls fill() once the step before is complete.
+  virtual bool is_loaded_by_step() const { return false; }
 };
 
 /// For programs that have no input buffers.

@@ -90,6 +90,7 @@ TEST_P(Loaders, GiveTheNumbersOfTheSourceInOrder) {
 TEST_P(Loaders, LoadAsFarAheadAsTheyAreToldAndNoFurther) {
   const auto loader = made(loading());
   const int ahead = GetParam().workers == 0 ? 0 : GetParam().prefetch;
+  EXPECT_EQ(loader->is_loaded_by_step(), ahead == 0);
   for (std::int64_t step = 0; step < 5; ++step) {
     filled(*loader, step);
     const auto all = step + 1 + ahead;

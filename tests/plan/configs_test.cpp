@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <regex>
 #include <set>
 
 #include "base/text.h"
@@ -54,6 +55,25 @@ TEST(Configs, EachLoadsAndEveryCaseIsPossible) {
     }
   }
   EXPECT_EQ(found.size(), ranks_of.size());
+}
+
+TEST(Configs, RunOnTheRanksThatTheDocumentationStartsThemOn) {
+  const std::regex continued(R"(\\\n *)"), command(R"(-np (\d+) .*harness sweep configs/(\S+\.yaml)((?: --set \S+)*))");
+  int commands = 0;
+  for (const char* file : {"docs/running.md", "scripts/deploy/Dockerfile"}) {
+    const std::string text = std::regex_replace(test::text_of(test::source_dir() + "/" + file), continued, "");
+    for (std::sregex_iterator at(text.begin(), text.end(), command), end; at != end; ++at) {
+      const std::string ranks = (*at)[1], name = (*at)[2], options = (*at)[3];
+      std::vector<std::string> overrides = split_text(options, " --set ");
+      std::erase(overrides, "");
+      const config::Experiment e = config::load_experiment((configs / name).string(), overrides);
+      for (const PlannedCase& c : make_plan(e, std::stoi(ranks)).cases) {
+        EXPECT_EQ(c.impossible, "") << file << ": " << at->str() << ": " << c.name;
+      }
+      ++commands;
+    }
+  }
+  EXPECT_GE(commands, 4);
 }
 
 // The hash decides at --resume and between two files whether a case still runs the same step. A code change that should

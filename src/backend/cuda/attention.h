@@ -35,8 +35,8 @@ struct AttentionForm {
 /// for a direction builds its kernel, and throws Error if cuDNN has none, or fewer. Call only if it is available.
 std::unique_ptr<AttentionKernel> make_fused_attention(const AttentionForm& form, int engine);
 /// Returns why fused attention of this shape and type is unavailable in this build, with this cuDNN, or on the calling
-/// thread's GPU; "" if it is available.
-std::string fused_attention_unavailable(const AttentionForm& form);
+/// thread's GPU; "" if it is available. `backward`: whether the backward pass is needed, too, which takes fewer shapes.
+std::string fused_attention_unavailable(const AttentionForm& form, bool backward);
 /// Returns how many kernels cuDNN proposes for one direction on the GPU that `device` describes (cuDNN's JSON of a
 /// DEVICEPROP descriptor). Needs that GPU's driver library, but no GPU. Throws Error with cuDNN's reason if none.
 std::int64_t count_fused_kernels(const AttentionForm& form, bool backward, std::string_view device);

@@ -32,7 +32,11 @@ class CompilerState {
 
   CompilerState(const backend::ExecutableRequest& request, std::function<backend::Tensor(const program::View&)> tensor,
                 std::vector<std::string>& warnings)
-      : tensor_(std::move(tensor)), settings_(request.settings), tuning_(request.tuning), warnings_(warnings) {
+      : tensor_(std::move(tensor)),
+        settings_(request.settings),
+        tuning_(request.tuning),
+        trains_(std::ranges::any_of(request.program->step, is_attention_backward)),
+        warnings_(warnings) {
     std::map<program::StreamId, std::int64_t> floats;
     for (const auto* list : {&request.program->init, &request.program->step}) {
       for (const program::Operation& op : *list) {
@@ -69,6 +73,9 @@ class CompilerState {
   }
 
  private:
+  static bool is_attention_backward(const program::Operation& op) {
+    return std::holds_alternative<program::AttentionBackward>(op.action);
+  }
   bool tf32() const { return settings_.precision == config::Precision::tf32; }
 
   void warn_once(const std::string& text) {
@@ -114,7 +121,7 @@ class CompilerState {
     auto& kernel = own.attention[form];
     if (kernel) return *kernel;
     bool fused = settings_.attention == config::AttentionKind::fused && !form.keeps_probabilities;
-    if (const std::string why = fused ? fused_attention_unavailable(form) : ""; !why.empty()) {
+    if (const std::string why = fused ? fused_attention_unavailable(form, trains_) : ""; !why.empty()) {
       fused = false;
       warn_once("attention ran unfused: " + why);
     }
@@ -126,6 +133,7 @@ class CompilerState {
   std::function<backend::Tensor(const program::View&)> tensor_;
   config::Settings settings_;
   std::shared_ptr<const backend::Tuning> tuning_;
+  bool trains_;  // some attention has a backward pass
   std::map<program::StreamId, OfStream> streams_;
   std::vector<std::string>& warnings_;
 };

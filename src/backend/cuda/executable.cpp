@@ -127,6 +127,8 @@ class CudaExecutable : public backend::Executable {
     // Later steps overlap the host's input work with the device, so the first steps exclude it too, unless waiting for
     // data counts as part of the step.
     const int filled = inputs.is_part_of_step() ? 0 : std::min(steps, Staging::slots);
+    // Keeps the host at most `slots` steps ahead of the device: faults show early, and the slots are free again.
+    const int ahead = inputs.is_loaded_by_step() ? 1 : Staging::slots;
     for (int i = 0; i < filled; ++i) s.staging->fill(first_step + i, inputs);
     ends[0].record(origin);
     await(ends[0], "the work before a step", timeout_s_);
@@ -140,8 +142,7 @@ class CudaExecutable : public backend::Executable {
     };
     current_step_ = first_step;
     for (int i = 0; i < steps; ++i) {
-      // Keeps the host at most `slots` steps ahead of the device: faults show early, and the slots are free again.
-      while (i - static_cast<int>(finished) >= Staging::slots) take_time();
+      while (i - static_cast<int>(finished) >= ahead) take_time();
       const std::int64_t number = first_step + i;
       steps_begun_ = number;
       if (i >= filled) s.staging->fill(number, inputs);

@@ -174,6 +174,12 @@ class GraphBuilder {
   Tensor stats_offsets_, lengths_;
 };
 
+/// Returns cudnn-frontend's reason for refusing a graph; "" if it takes it.
+std::string refusal_of(fe::graph::Graph graph) {
+  fe::error_t status = graph.validate();
+  return status.is_bad() ? status.get_message() : "";
+}
+
 /// Returns how many kernels cuDNN proposes; without a handle, for the device properties set on the graph.
 std::int64_t propose(fe::graph::Graph& graph, cudnnHandle_t handle) {
   check(graph.validate(), "the description");
@@ -231,7 +237,7 @@ class Documents {
  public:
   explicit Documents(const AttentionForm& form)
       : form_(form),
-        entries_(form.shape.batch * form.documents + 1),
+        entries_(document_entries(form.shape.batch * form.documents)),
         stats_count_(form.shape.batch * form.shape.query_length * form.shape.heads),
         table_memory_(Memory::Kind::device,
                       entries_ * static_cast<std::int64_t>(4 * sizeof(std::int64_t) + sizeof(std::int32_t)),
@@ -310,13 +316,9 @@ class FusedAttention : public AttentionKernel {
 
 }  // namespace
 
-std::string fused_attention_unavailable(const AttentionForm& form) {
+std::string fused_attention_unavailable(const AttentionForm& form, bool backward) {
   if (form.type == program::DType::f32) {
     return "cuDNN's fused attention computes in bf16 and fp16, not in fp32 or tf32";
-  }
-  // The next two: cudnn-frontend 1.32, sdpa_support_surface.h.
-  if (const std::int64_t size = form.shape.head_dim; size % 8 != 0) {
-    return fmt::format("cuDNN's fused attention takes heads whose size is a multiple of 8, not heads of {}", size);
   }
   const int major = compute_capability() / 10;
   if (major < 8) return fmt::format("cuDNN's fused attention needs compute capability 8 or later, not {}", major);
@@ -325,7 +327,12 @@ std::string fused_attention_unavailable(const AttentionForm& form) {
     return fmt::format("cuDNN's fused attention trains on packed documents on compute capability 9 and 10, not {}",
                        major);
   }
-  return cudnn_too_old(cudnnGetVersion(), form);
+  std::string why = cudnn_too_old(cudnnGetVersion(), form);
+  if (!why.empty()) return why;
+  // What else it takes depends on the GPU and on the versions: sizes of heads, releases of cuDNN with known faults.
+  why = refusal_of(GraphBuilder(form).forward());
+  if (why.empty() && backward) why = refusal_of(GraphBuilder(form).backward());
+  return why.empty() ? "" : "cuDNN's fused attention does not take this shape here: " + why;
 }
 
 std::unique_ptr<AttentionKernel> make_fused_attention(const AttentionForm& form, int engine) {
@@ -342,16 +349,16 @@ std::int64_t count_fused_kernels(const AttentionForm& form, bool backward, std::
 
 #else
 
-std::string fused_attention_unavailable(const AttentionForm& /*form*/) {
+std::string fused_attention_unavailable(const AttentionForm& /*form*/, bool /*backward*/) {
   return "this build has no cudnn-frontend headers (`make setup` fetches them), so no fused attention";
 }
 
 std::unique_ptr<AttentionKernel> make_fused_attention(const AttentionForm& form, int /*engine*/) {
-  fail("attention: fused: {}", fused_attention_unavailable(form));
+  fail("attention: fused: {}", fused_attention_unavailable(form, true));
 }
 
 std::int64_t count_fused_kernels(const AttentionForm& form, bool /*backward*/, std::string_view /*device*/) {
-  fail("{}", fused_attention_unavailable(form));
+  fail("{}", fused_attention_unavailable(form, true));
 }
 
 #endif

@@ -30,6 +30,7 @@ class FaultyInputs final : public program::InputSource {
     inner_->fill(buffer, step, to);
   }
   bool is_part_of_step() const override { return inner_->is_part_of_step(); }
+  bool is_loaded_by_step() const override { return inner_->is_loaded_by_step(); }
 
  private:
   std::unique_ptr<program::InputSource> inner_;

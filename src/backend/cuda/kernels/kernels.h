@@ -103,6 +103,11 @@ struct DocumentTable {
   std::int64_t *query, *key, *out, *stats;  // [batch * documents + 1]
   std::int32_t* lengths;                    // [batch * documents], in tokens
 };
+/// Entries of an array of offsets for this many documents: one more, rounded up to an even number. Arrays that follow
+/// each other in memory then begin at multiples of 16 bytes, as cuDNN expects of every tensor.
+constexpr std::int64_t document_entries(std::int64_t documents) {
+  return (documents + 2) / 2 * 2;
+}
 /// Fills `table` from position_ids [batch * query_length] i32 as in Attention: a document begins at each position
 /// number 0 and at the start of each sequence. If a sequence has more than `documents`, its last entry takes the rest.
 void find_documents(Stream stream, const backend::Tensor& position_ids, const program::AttentionShape& shape,

@@ -168,6 +168,14 @@ TEST(Documents, AreFoundWhereTheirFirstPositionIs) {
   }
 }
 
+TEST(Documents, ArraysOfOffsetsFollowEachOtherAtTheAlignmentOfCudnnsTensors) {
+  constexpr std::int64_t tensor_alignment_bytes = 16;
+  for (std::int64_t documents = 1; documents < 10; ++documents) {
+    EXPECT_GT(cuda::document_entries(documents), documents);
+    EXPECT_EQ(cuda::document_entries(documents) * std::int64_t{sizeof(std::int64_t)} % tensor_alignment_bytes, 0);
+  }
+}
+
 TEST(Documents, StatsGoToTheOrderOfTokensAndBack) {
   for (const program::AttentionShape& s : head_shapes) {
     const std::int64_t n = s.batch * s.heads * s.query_length;

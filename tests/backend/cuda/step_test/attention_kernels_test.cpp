@@ -122,20 +122,34 @@ TEST_F(CudnnWithoutGpu, SaysWhyItHasNoKernel) {
   EXPECT_THAT(why_not({shape_of(1, 4, 64, 128), program::DType::bf16, 3}, 8), HasSubstr("not supported"));
 }
 
+TEST_F(CudnnWithoutGpu, WideHeadsAreFusedWithoutABackwardPass) {
+  const AttentionForm wide{shape_of(1, 4, 256, 128), program::DType::bf16};
+  fake::reset({.compute_major = 8});
+  EXPECT_EQ(fused_attention_unavailable(wide, false), "");
+  EXPECT_THAT(fused_attention_unavailable(wide, true), HasSubstr("128"));
+}
+
 #endif
 
 TEST(Cudnn, AttentionIsUnfusedBeforeAmpere) {
   fake::reset({.compute_major = 7});
   for (const std::int64_t documents : {0, 3}) {
-    EXPECT_THAT(fused_attention_unavailable({shape_of(1, 4, 64, 128), program::DType::f16, documents}),
+    EXPECT_THAT(fused_attention_unavailable({shape_of(1, 4, 64, 128), program::DType::f16, documents}, false),
                 HasSubstr("8 or later, not 7"));
   }
 }
 
-TEST(Cudnn, HeadsOfNoWholeVectorsAreUnfused) {
-  fake::reset({.compute_major = 9});
-  EXPECT_THAT(fused_attention_unavailable({shape_of(1, 4, 20, 128), program::DType::bf16}), HasSubstr("heads of 20"));
-  EXPECT_EQ(fused_attention_unavailable({shape_of(1, 4, 24, 128), program::DType::bf16}), "");
+TEST(Cudnn, HeadsThatItDoesNotTakeOnThisGpuAreUnfused) {
+  const auto why = [](int major, std::int64_t width) {
+    fake::reset({.compute_major = major});
+    return fused_attention_unavailable({shape_of(1, 4, width, 128), program::DType::bf16}, true);
+  };
+  EXPECT_THAT(why(9, 20), HasSubstr("multiple of 8"));
+  EXPECT_EQ(why(9, 24), "");
+  EXPECT_EQ(why(9, 256), "");
+  EXPECT_THAT(why(9, 512), HasSubstr("256"));
+  EXPECT_EQ(why(8, 128), "");
+  EXPECT_THAT(why(8, 256), HasSubstr("128"));
 }
 
 TEST(Cudnn, PackedDocumentsAreFusedWhereTheBackwardPassCanBe) {
@@ -144,8 +158,8 @@ TEST(Cudnn, PackedDocumentsAreFusedWhereTheBackwardPassCanBe) {
   whole.documents = 0;
   for (const int major : {8, 9, 10, 12}) {
     fake::reset({.compute_major = major});
-    EXPECT_EQ(fused_attention_unavailable(packed).empty(), major == 9 || major == 10) << major;
-    EXPECT_EQ(fused_attention_unavailable(whole), "") << major;
+    EXPECT_EQ(fused_attention_unavailable(packed, true).empty(), major == 9 || major == 10) << major;
+    EXPECT_EQ(fused_attention_unavailable(whole, true), "") << major;
   }
 }
 

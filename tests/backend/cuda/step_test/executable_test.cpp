@@ -132,6 +132,40 @@ TEST(CudaExecutable, TheFirstStepDoesNotWaitForItsInputs) {
   EXPECT_LT(times.back() - times.front(), all_s - 0.9 * inputs.spent_s());
 }
 
+// Inputs that note whether the step before was complete when they were asked for.
+class NotedInputs final : public program::InputSource {
+ public:
+  NotedInputs(std::unique_ptr<program::InputSource> inner, const backend::Executable& executable)
+      : inner_(std::move(inner)), executable_(executable) {}
+  void fill(const std::string& input, std::int64_t step, std::span<std::byte> to) const override {
+    too_early_ += executable_.progress().step < step ? 1 : 0;
+    inner_->fill(input, step, to);
+  }
+  bool is_part_of_step() const override { return true; }
+  bool is_loaded_by_step() const override { return true; }
+  int too_early() const { return too_early_; }
+
+ private:
+  std::unique_ptr<program::InputSource> inner_;
+  const backend::Executable& executable_;
+  mutable int too_early_ = 0;
+};
+
+TEST(CudaExecutable, AStepThatLoadsItsOwnBatchBeginsWhenTheOneBeforeIsComplete) {
+  const config::Settings s = small();
+  const program::ProgramSet set = program::lower(workloads::build_programs(tiny, s, {}), cuda_backend().declared());
+  backend::ExecutableRequest request;
+  request.program = &set.roles.front();
+  request.groups = set.groups;
+  request.settings = s;
+  const auto executable = cuda_backend().create(request);
+  executable->connect({}, 10);
+  executable->initialize();
+  const NotedInputs inputs(workloads::workload_of(s).inputs(tiny, s, {}, {}, 1), *executable);
+  executable->run(0, 4, inputs);
+  EXPECT_EQ(inputs.too_early(), 0);
+}
+
 // The ranks prepare their kernels for unequally long before the rehearsal, and NCCL connects in it: all of this belongs
 // to the start of a block, not to a step.
 TEST(CudaExecutable, TheStartMayTakeLongerThanAStep) {
