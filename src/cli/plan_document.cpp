@@ -29,42 +29,31 @@ double sent_by_largest(const plan::Survey& survey) {
   return bytes;
 }
 
-// A row per case; adds the notes that the last column refers to.
-Table cases_table(const plan::Plan& p, std::vector<std::string>& notes) {
+Table cases_table(const plan::Plan& p) {
+  using Case = plan::PlannedCase;
   Table table;
-  table.columns = {
-      report::case_column(),
-      {.heading = "layout", .words = true},
-      {.heading = "micro-batches", .worth = 40},
-      {.heading = "memory/rank",
+  const auto add = [&](Table::Column column, const auto& text) {
+    table.add(std::move(column), p.cases, [&](const Case& c) { return c.is_possible() ? text(c) : ""; });
+  };
+  table.add(report::case_column(), p.cases, [](const Case& c) { return report::case_cell(c.name); });
+  add({.heading = "layout", .words = true}, [](const Case& c) { return program::text_of(c.layout); });
+  add({.heading = "micro-batches", .worth = 40}, [](const Case& c) { return std::to_string(c.micro_batches); });
+  add({.heading = "memory/rank",
        .legend = "memory/rank: the largest rank's planned peak; the other columns are of that rank in one step."},
-      {.heading = "sent/rank",
+      [&](const Case& c) { return show_bytes(plan::planned_memory_bytes(p.experiment, c)); });
+  add({.heading = "sent/rank",
        .worth = 50,
        .legend = "sent/rank: over n ranks, 2 (n - 1) / n of an all-reduce, (n - 1) / n of a reduce-scatter or an "
                  "all-gather."},
-      {.heading = report::uses_heading, .words = true, .worth = 10},
-      {.heading = "notes", .words = true}};
-  for (const plan::PlannedCase& planned : p.cases) {
-    std::vector<report::Cell> row{report::case_cell(planned.name)};
-    std::string marks;
-    const auto note = [&](const std::string& text) {
-      notes.push_back(text);
-      marks += fmt::format("{}[{}]", marks.empty() ? "" : " ", notes.size());
-    };
-    if (planned.is_possible()) {
-      row.insert(row.end(),
-                 {program::text_of(planned.layout), std::to_string(planned.micro_batches),
-                  show_bytes(plan::planned_memory_bytes(p.experiment, planned)),
-                  show_bytes(sent_by_largest(planned.survey)), planned.is_copy ? "" : join(planned.uses, "; ")});
-      for (const std::string& text : planned.notes) note(text);
-    } else {
-      row.resize(table.columns.size() - 1);
-      marks = "skipped";
-      note(planned.impossible);
-    }
-    row.emplace_back(marks);
-    table.rows.push_back(std::move(row));
-  }
+      [](const Case& c) { return show_bytes(sent_by_largest(c.survey)); });
+  add({.heading = report::uses_heading, .words = true, .worth = 10},
+      [](const Case& c) { return c.is_copy ? "" : join(c.uses, "; "); });
+  table.add({.heading = "notes", .words = true}, p.cases, [&](const Case& c) {
+    if (!c.is_possible()) return "skipped " + table.note(c.impossible);
+    std::vector<std::string> marks;
+    for (const std::string& text : c.notes) marks.push_back(table.note(text));
+    return join(marks, " ");
+  });
   table.remove_empty_columns();
   return table;
 }
@@ -296,12 +285,10 @@ std::vector<std::string> head_lines(const plan::Plan& p) {
 }
 
 report::Document plan_document(const plan::Plan& p, const std::vector<PredictedCase>& predicted) {
-  std::vector<std::string> notes;
   report::Document document;
   document.headline = headline(p);
   report::Section& section = document.sections.emplace_back();
-  section.add(report::Numbers{"", cases_table(p, notes)});
-  section.add(List{std::move(notes), List::Mark::number});
+  section.add(report::Numbers{"", cases_table(p)});
   section.add(List{plan::warnings_of(p), List::Mark::warning});
   std::vector<std::string> lines = head_lines(p);
   if (std::string line = published_of_baseline(p, predicted); !line.empty()) lines.push_back(std::move(line));

@@ -37,9 +37,9 @@ std::string change_text(const PredictedCase& predicted) {
 std::vector<report::Cell> operation_cells(const plan::PlannedCase& planned, const PredictedCase& predicted) {
   const workloads::Rate& rate = planned.survey.rate;
   const double seconds = predicted.step->step_s / static_cast<double>(rate.repetitions);
-  const std::string share = predicted.mfu ? percent(*predicted.mfu) : "";
   return {fmt::format("{:.4g}", 1e6 * seconds), fmt::format("{:.4g}", rate.bytes / seconds / 1e9),
-          rate.bus_factor > 0 ? fmt::format("{:.4g}", rate.bytes * rate.bus_factor / seconds / 1e9) : share,
+          rate.bus_factor > 0 ? fmt::format("{:.4g}", rate.bytes * rate.bus_factor / seconds / 1e9)
+                              : report::share_words(predicted.mfu),
           predicted.change ? change_text(predicted) : ""};
 }
 
@@ -48,7 +48,7 @@ std::vector<report::Cell> step_cells(const PredictedCase& predicted) {
   const auto share = [&](double seconds) { return percent(seconds / x.step_s); };
   return {show_seconds(x.step_s),
           predicted.change ? change_text(predicted) : "",
-          predicted.mfu ? percent(*predicted.mfu) : "",
+          report::share_words(predicted.mfu),
           share(x.split.compute_s),
           share(x.split.exposed_s),
           share(x.split.idle_s)};
@@ -101,24 +101,19 @@ std::string hardware_of(const PlanOptions& options) {
   return hardware;
 }
 
-std::string mfu_text(const std::optional<double>& mfu) {
-  return mfu ? percent(*mfu) : "";
-}
-
 const char* subject_of(const Upgrade& upgrade) {
   return upgrade.of_prediction ? "predicted" : "measured";
 }
 
-// Adds the notes that cases refer to, each once.
-report::Table cases_table(const Upgrade& upgrade, const store::Result& result, std::vector<std::string>& notes) {
+// Cases with the same remark share its note.
+report::Table cases_table(const Upgrade& upgrade, const store::Result& result) {
   report::Table table;
   table.columns = {{"case", true}, {subject_of(upgrade)}, {"MFU"},         {"forecast"},
                    {"MFU"},        {"speed-up"},          {"as predicted"}};
   const auto mark = [&](const std::string& note) {
-    const auto known = std::ranges::find(notes, note);
-    const auto number = known - notes.begin() + 1;
-    if (known == notes.end()) notes.push_back(note);
-    return fmt::format(" [{}]", number);
+    const auto known = std::ranges::find(table.notes, note);
+    const auto number = known - table.notes.begin() + 1;
+    return " " + (known == table.notes.end() ? table.note(note) : fmt::format("[{}]", number));
   };
   for (const CaseMoved& c : upgrade.cases) {
     const std::string name = report::short_name(result.at(c).name);
@@ -130,8 +125,8 @@ report::Table cases_table(const Upgrade& upgrade, const store::Result& result, s
     if (c.network < 1)
       marks += mark(
           fmt::format("The network between nodes is taken to have {} of its rate, there as here", percent(c.network)));
-    table.rows.push_back({name + marks, show_seconds(c.measured_s), mfu_text(c.measured_mfu),
-                          show_seconds(c.forecast_s), mfu_text(c.forecast_mfu),
+    table.rows.push_back({name + marks, show_seconds(c.measured_s), report::share_words(c.measured_mfu),
+                          show_seconds(c.forecast_s), report::share_words(c.forecast_mfu),
                           fmt::format("{:.2f}", c.measured_s / c.forecast_s), show_seconds(c.healthy_s)});
   }
   return table;
@@ -142,9 +137,7 @@ report::Document document_of(const Upgrade& upgrade, const store::Result& result
   document.headline = fmt::format("{}: {} on {}; predicted, not measured: the same steps on {} (calibration {})",
                                   result.name, subject_of(upgrade), upgrade.from, upgrade.to, upgrade.calibration);
   report::Section section{"upgrade", "", {}};
-  std::vector<std::string> notes;
-  section.add(report::Numbers{"", cases_table(upgrade, result, notes)});
-  section.add(report::List{std::move(notes), report::List::Mark::number});
+  section.add(report::Numbers{"", cases_table(upgrade, result)});
   section.add(report::List{
       {fmt::format("forecast: the prediction for {}, with each kind of operation as much slower than predicted as it "
                    "was.",

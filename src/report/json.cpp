@@ -138,10 +138,8 @@ Json case_json(const store::Result& result, const analysis::CaseSummary& row) {
   if (row.effect) out["effect"] = {{"verdict", analysis::name_of(row.effect->verdict)}};
   if (!result.points.empty()) out["rates"] = nullptr;
   if (row.rates) {
-    const store::ResultPoint* point = result.find_point(row.case_index);
-    out["rates"] = {{"operation", row.rates->operation},
-                    {"uses", point == nullptr ? "" : point->uses},
-                    {"beyond_limit", row.rates->impossible}};
+    out["rates"] = {
+        {"operation", row.rates->operation}, {"uses", uses_of(result, row)}, {"beyond_limit", row.rates->impossible}};
   }
   for (const Metric& metric : case_metrics()) {
     if (belongs(metric, result)) put_metric(metric, metric.value(result, row), out);

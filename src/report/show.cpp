@@ -16,8 +16,7 @@ namespace {
 
 // The size, "4 MiB", or the operation's part in the model's step if that is known.
 std::string size_of(const store::Result& result, const analysis::CaseSummary& row) {
-  const store::ResultPoint* point = result.find_point(row.case_index);
-  if (point != nullptr && !point->uses.empty()) return point->uses;
+  if (std::string uses = uses_of(result, row); !uses.empty()) return uses;
   if (row.role == store::CaseRole::point) return result.at(row).value;
   const auto sized = std::ranges::find(result.cases, config::Purpose::size,
                                        [](const store::ResultCase& of) { return config::purpose_of(of.variable); });

@@ -86,12 +86,17 @@ std::vector<ChangesOfSetting> changes_by_setting(const store::Result& result, co
   return settings;
 }
 
-std::string label_of(const store::Result& result, const analysis::CaseSummary& row) {
+std::string uses_of(const store::Result& result, const analysis::CaseSummary& row) {
   const store::ResultPoint* point = result.find_point(row.case_index);
+  return point == nullptr ? "" : point->uses;
+}
+
+std::string label_of(const store::Result& result, const analysis::CaseSummary& row) {
+  const std::string uses = uses_of(result, row);
   const std::size_t equals = row.name.find('=');
   const bool is_of_a_size =  // a size of the single operation, which the operation's part in the step can replace
       equals != std::string::npos && config::purpose_of(row.name.substr(0, equals)) == config::Purpose::size;
-  return point != nullptr && !point->uses.empty() && is_of_a_size ? point->uses : row.name;
+  return !uses.empty() && is_of_a_size ? uses : row.name;
 }
 
 std::string counted(const std::vector<std::pair<std::size_t, const char*>>& counts) {
@@ -100,6 +105,10 @@ std::string counted(const std::vector<std::pair<std::size_t, const char*>>& coun
     if (n > 0) parts.push_back(fmt::format("{} {}", n, what));
   }
   return join(parts, ", ");
+}
+
+std::string share_words(const std::optional<double>& share) {
+  return share ? percent(*share) : "";
 }
 
 std::string change_words(double ratio) {

@@ -33,6 +33,9 @@ std::string setting_of(const store::Result& result, const analysis::CaseSummary&
 using ChangesOfSetting = std::pair<std::string, std::vector<const analysis::CaseSummary*>>;
 std::vector<ChangesOfSetting> changes_by_setting(const store::Result& result, const analysis::Summary& summary);
 
+/// The operation's part in a step of the configured model: "qkv, forward"; "" if it has none.
+std::string uses_of(const store::Result& result, const analysis::CaseSummary& row);
+
 /// The label in a drawing: the operation's part in the step ("qkv, forward") if the case's name is a size, else the
 /// name.
 std::string label_of(const store::Result& result, const analysis::CaseSummary& row);
@@ -40,6 +43,8 @@ std::string label_of(const store::Result& result, const analysis::CaseSummary& r
 /// "2 slower, 1 faster"; zero counts are omitted.
 std::string counted(const std::vector<std::pair<std::size_t, const char*>>& counts);
 
+/// A share that may be unknown: "41.3 %", or "".
+std::string share_words(const std::optional<double>& share);
 /// The change that a ratio of times expresses, "-12.0 %"; "" for NaN.
 std::string change_words(double ratio);
 /// The interval of a ratio, "[-12.9 %, -11.1 %]"; "" for NaN. Two or three rounds give meaningless ends: one beyond

@@ -33,6 +33,7 @@ class TextWriter {
   void operator()(const Numbers& piece) {
     table(piece.caption, piece.table);
     for (const std::string& legend : piece.table.legends()) paragraph(legend, 2);
+    (*this)(List{piece.table.notes, List::Mark::number});
   }
   void operator()(const Figure& piece) { table(piece.title + " " + piece.caption, piece.numbers); }
   void operator()(const Listing& piece) {
@@ -104,6 +105,7 @@ class MarkdownWriter {
   void operator()(const Numbers& piece) {
     table(piece.table, piece.caption);
     (*this)(List{piece.table.legends()});
+    (*this)(List{piece.table.notes, List::Mark::number});
   }
   void operator()(const Figure& piece) {
     if (piece.numbers.rows.empty()) return;

@@ -267,7 +267,7 @@ TEST(Grid, ABreakdownComparesStepsOfOneSize) {
 TEST(Grid, ErrorsOfTheControlCount) {
   store::Result result = grid();
   test::samples::block_of(result, 2, 3)->status = store::BlockStatus::failed;
-  const Table table = case_table(result, analysis::summarise(result)).table;
+  const Table table = case_table(result, analysis::summarise(result));
   const auto errors = static_cast<std::size_t>(
       std::ranges::find(table.columns, std::string_view("errors"), &Table::Column::heading) - table.columns.begin());
   EXPECT_EQ(table.rows[0][errors].text, "0");

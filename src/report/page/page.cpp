@@ -75,6 +75,7 @@ class Writer {
     table(piece.table, piece.folded ? "" : piece.caption);
     if (piece.folded) out += "</details>\n";
     (*this)(report::List{piece.table.legends()});
+    (*this)(report::List{piece.table.notes, report::List::Mark::number});
   }
   void operator()(const report::Figure& piece) {
     out += fmt::format(R"(<figure id="{}"><figcaption><b>{}</b> {})", escaped_markup(piece.id),
@@ -234,9 +235,7 @@ report::Section changes_section(const store::Result& result, const analysis::Fin
   if (compares) section.add(tornado(result, findings.summary));
   if (compares && section.pieces.empty())
     section.add(report::Paragraph{"No change has been compared with the baseline."});
-  report::CaseTable cases = report::case_table(result, findings.summary);
-  section.add(report::Numbers{compares ? "All cases" : "", std::move(cases.table), compares});
-  section.add(report::List{std::move(cases.notes), report::List::Mark::number});
+  section.add(report::Numbers{compares ? "All cases" : "", report::case_table(result, findings.summary), compares});
   return section;
 }
 
