@@ -22,14 +22,6 @@ std::string difference(const std::optional<double>& now, const std::optional<dou
   return signed_number((now.value_or(0) - before.value_or(0)) / scale.factor, 2);
 }
 
-// A line of the table: its name, its time in a breakdown, and its part of the waterfall.
-struct Line {
-  std::string name;
-  std::optional<double> now, before;  // seconds, means over ranks
-  std::string share = {}, points = {};
-  std::optional<double> roof = {};
-};
-
 const analysis::WaterfallBar* bar_of(const analysis::StepFindings& step, std::optional<Part> part) {
   if (!step.waterfall) return nullptr;
   const auto found = std::ranges::find(step.waterfall->bars, part, &analysis::WaterfallBar::part);
@@ -40,53 +32,15 @@ std::string points_of(const analysis::WaterfallBar* bar) {
   return bar == nullptr ? "" : signed_number(-100 * bar->points, 1);
 }
 
-// The profiled step and, if steps were also timed, the timed one.
-std::vector<Line> step_lines(const analysis::StepFindings& step, const analysis::StepFindings* baseline,
-                             bool predicted) {
-  const std::optional<analysis::Waterfall>& waterfall = step.waterfall;
-  Line profiled{.name = predicted ? "step" : "step, profiled",
-                .now = step.breakdown.mean.step_s,
-                .before = {},
-                .share = percent(1)};
-  if (baseline != nullptr) profiled.before = baseline->breakdown.mean.step_s;
-  if (!waterfall) return {profiled};
-  const analysis::WaterfallBar* rest = bar_of(step, std::nullopt);
-  profiled.points = percent(waterfall->mfu + (rest != nullptr ? rest->points : 0));
-  if (!waterfall->timed || predicted) {
-    profiled.roof = waterfall->ideal_s;
-    return {profiled};
-  }
-  Line timed{.name = "step, timed",
-             .now = waterfall->step_s,
-             .before = {},
-             .points = percent(waterfall->mfu),
-             .roof = waterfall->ideal_s};
-  if (baseline != nullptr && baseline->waterfall && baseline->waterfall->timed)
-    timed.before = baseline->waterfall->step_s;
-  Line difference{
-      .name = "timed steps differ by", .now = *timed.now - *profiled.now, .before = {}, .points = points_of(rest)};
-  if (timed.before) difference.before = *timed.before - *profiled.before;
-  return {profiled, difference, timed};
-}
-
+// The parts of the step, then the profiled step and, if steps were also timed, the timed one.
 Table step_table(const store::Result& result, const analysis::StepFindings& step,
                  const analysis::StepFindings* baseline) {
+  using Seconds = std::optional<double>;  // means over ranks
   const analysis::Breakdown& mean = step.breakdown.mean;
+  const analysis::Breakdown* before = baseline == nullptr ? nullptr : &baseline->breakdown.mean;
+  const std::optional<analysis::Waterfall>& waterfall = step.waterfall;
+  const bool predicts = config::traits_of(result.backend).predicts();
   const Scale scale = scale_of_seconds(std::array{mean.step_s});
-  std::vector<Line> lines;
-  if (step.waterfall) lines.push_back({.name = "(peak)", .now = {}, .before = {}, .points = percent(1)});
-  for (const Part part : all_parts) {
-    Line line{.name = name_of(part), .now = mean[part], .before = {}};
-    if (baseline != nullptr) line.before = baseline->breakdown.mean[part];
-    if (!line.now && !line.before) continue;
-    if (line.now) line.share = percent(mean.share(part));
-    const analysis::WaterfallBar* bar = bar_of(step, part);
-    line.points = points_of(bar);
-    if (bar != nullptr) line.roof = bar->roof_s;
-    lines.push_back(std::move(line));
-  }
-  for (Line& line : step_lines(step, baseline, config::traits_of(result.backend).predicts()))
-    lines.push_back(std::move(line));
   Table table;
   table.columns = {{fmt::format("part of the {}", analysis::step_in_parts(result)), true},
                    {"baseline " + scale.unit},
@@ -95,10 +49,38 @@ Table step_table(const store::Result& result, const analysis::StepFindings& step
                    {"share"},
                    {"MFU"},
                    {"roof " + scale.unit}};
-  for (const Line& line : lines) {
-    table.rows.push_back({line.name, cell(line.before, scale), cell(line.now, scale),
-                          baseline == nullptr ? "" : difference(line.now, line.before, scale), line.share, line.points,
-                          cell(line.roof, scale)});
+  const auto add = [&](const std::string& name, Seconds was, Seconds is, const std::string& share,
+                       const std::string& points, Seconds roof) {
+    table.rows.push_back({name, cell(was, scale), cell(is, scale),
+                          baseline == nullptr ? "" : difference(is, was, scale), share, points, cell(roof, scale)});
+  };
+  if (waterfall) add("(peak)", {}, {}, "", percent(1), {});
+  for (const Part part : all_parts) {
+    const Seconds was = before == nullptr ? std::nullopt : (*before)[part], is = mean[part];
+    if (!is && !was) continue;
+    const analysis::WaterfallBar* bar = bar_of(step, part);
+    add(name_of(part), was, is, is ? percent(mean.share(part)) : "", points_of(bar),
+        bar == nullptr ? std::nullopt : bar->roof_s);
+  }
+  const Seconds profiled_before = before == nullptr ? std::nullopt : Seconds(before->step_s);
+  const char* profiled = predicts ? "step" : "step, profiled";
+  if (!waterfall) {
+    add(profiled, profiled_before, mean.step_s, percent(1), "", {});
+  } else {
+    const analysis::WaterfallBar* rest = bar_of(step, std::nullopt);
+    const bool timed = waterfall->timed && !predicts;
+    const Seconds ideal = waterfall->ideal_s;
+    add(profiled, profiled_before, mean.step_s, percent(1),
+        percent(waterfall->mfu + (rest != nullptr ? rest->points : 0)), timed ? std::nullopt : ideal);
+    if (timed) {
+      Seconds was, differed;
+      if (baseline != nullptr && baseline->waterfall && baseline->waterfall->timed) {
+        was = baseline->waterfall->step_s;
+        differed = *was - before->step_s;
+      }
+      add("timed steps differ by", differed, waterfall->step_s - mean.step_s, "", points_of(rest), {});
+      add("step, timed", was, waterfall->step_s, "", percent(waterfall->mfu), ideal);
+    }
   }
   table.remove_empty_columns();
   return table;
