@@ -233,7 +233,8 @@ Json finding_json(const store::Result& result, const store::ResultFinding& row) 
 }  // namespace
 
 std::string show_json(const store::Result& result, const analysis::Summary& summary,
-                      const std::optional<analysis::CostEstimate>& cost, const analysis::Explanation* explanation) {
+                      const std::optional<analysis::CostEstimate>& cost,
+                      const std::optional<analysis::Explanation>& explanation) {
   Json out = {{"schema", "harness-show"},
               {"schema_version", 1},
               {"headline", headline(result, summary)},
@@ -281,7 +282,7 @@ std::string show_json(const store::Result& result, const analysis::Summary& summ
   if (!result.doctor.findings.empty())
     out["doctor"] = json_list(result.doctor.findings, [&](const auto& row) { return finding_json(result, row); });
   if (cost) out["cost"] = cost_json(*cost);
-  if (explanation != nullptr) out["prediction"] = explanation_json(result, *explanation);
+  if (explanation) out["prediction"] = explanation_json(result, *explanation);
   return json_text(out);
 }
 

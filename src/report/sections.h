@@ -139,10 +139,10 @@ Document breakdown_document(const store::Result& result, analysis::Findings find
 /// One line per case, at full precision; fields without a value are empty.
 std::string show_csv(const store::Result& result, const analysis::Summary& summary);
 /// Contains everything in show_csv() and the text; null where there is no value. docs/json.md describes it.
-/// `explanation`: measured next to predicted steps, or nullptr.
+/// `explanation`: measured next to predicted steps.
 std::string show_json(const store::Result& result, const analysis::Summary& summary,
                       const std::optional<analysis::CostEstimate>& cost = {},
-                      const analysis::Explanation* explanation = nullptr);
+                      const std::optional<analysis::Explanation>& explanation = {});
 
 /// The result and its certainty, in one sentence.
 std::string headline(const store::Result& result, const analysis::Summary& summary);
