@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <ostream>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -169,15 +170,21 @@ report::Export planned_case(const std::string& path, const std::string& case_nam
 
 constexpr int slower_code = 2, incomparable_code = 3, unreliable_code = 4;
 
-// Result files and their summaries; ComparedFile points to them.
+// Result files and their summaries; ComparedFile points to them. A label is the name of the file if all are unique,
+// else its path.
 class LoadedFiles {
  public:
   explicit LoadedFiles(const std::vector<std::string>& paths) {
-    const auto labels = labels_of(paths);
-    for (std::size_t i = 0; i < paths.size(); ++i) {
+    const auto name_of = [](const std::string& path) { return std::filesystem::path(path).filename().string(); };
+    const std::set<std::string> unique_paths(paths.begin(), paths.end());
+    std::set<std::string> unique_names;
+    for (const std::string& path : paths) unique_names.insert(name_of(path));
+    const bool by_name = unique_names.size() == unique_paths.size();
+    for (const std::string& path : paths) {
       const store::Result& result =
-          results_.emplace_back(store::read_result(paths[i], {.rank_seconds = false, .timeline = false}));
-      files.push_back({labels[i], &result, &summaries_.emplace_back(analysis::summarise(result))});
+          results_.emplace_back(store::read_result(path, {.rank_seconds = false, .timeline = false}));
+      const std::string label = escaped(by_name ? name_of(path) : path);
+      files.push_back({label, &result, &summaries_.emplace_back(analysis::summarise(result))});
     }
   }
   std::vector<analysis::ComparedFile> files;

@@ -268,7 +268,7 @@ int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::os
   const analysis::Summary summary = analysis::summarise(result);
   progress.finish();
   const auto detail = options.verbose ? report::Detail::full : report::Detail::brief;
-  out << view(report::show_document(result, summary, {}, detail), under_a_launcher, out);
+  print(report::show_document(result, summary, {}, detail), "text", under_a_launcher, out);
   out << fmt::format("\nresult file: {}\n", escaped(path));
   if (state == store::RunState::partial) {
     const std::string next = simulated ? "run it again with --force"
