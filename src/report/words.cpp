@@ -38,14 +38,10 @@ std::string short_change(const std::string& change) {
 Scale choose(std::span<const double> values, std::initializer_list<Scale> from_largest) {
   double smallest = INFINITY;
   for (const double value : values) {
-    if (value > 0 && value < smallest) smallest = value;
+    if (value > 0) smallest = std::min(smallest, value);
   }
-  Scale chosen = *std::prev(from_largest.end());
-  if (!std::isfinite(smallest)) return chosen;
-  for (const Scale& scale : from_largest) {
-    if (smallest >= scale.factor) return scale;
-  }
-  return chosen;
+  const auto* const fits = std::ranges::find_if(from_largest, [&](const Scale& s) { return smallest >= s.factor; });
+  return std::isfinite(smallest) && fits != from_largest.end() ? *fits : *std::prev(from_largest.end());
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "analysis/breakdown.h"
@@ -118,14 +119,8 @@ struct Lane {
   // The kind that took most of a cell; nullopt if less than half of the cell was used.
   std::optional<std::size_t> shown(std::size_t cell) const {
     const auto& parts = covered[cell];
-    float sum = 0;
-    std::size_t largest = 0;
-    for (std::size_t kind = 0; kind < parts.size(); ++kind) {
-      sum += parts[kind];
-      if (parts[kind] > parts[largest]) largest = kind;
-    }
-    if (sum < 0.5F) return std::nullopt;
-    return largest;
+    if (std::accumulate(parts.begin(), parts.end(), 0.0F) < 0.5F) return std::nullopt;
+    return static_cast<std::size_t>(std::ranges::max_element(parts) - parts.begin());
   }
   Svg drawing() const {
     std::vector<std::string> classes;

@@ -287,7 +287,7 @@ report::Section scaling_section(const store::Result& result, const analysis::Fin
     line.notes.push_back(fmt::format("{} ({})", report::Scale{}.print(point.rate), percent(point.efficiency, 0)));
     figure.numbers.rows.push_back({fmt::format("{:.0f}", point.ranks), point.of->name,
                                    report::Scale{}.print(point.rate), report::Scale{}.print(point.rate / point.ranks),
-                                   percent(point.efficiency), point.of->mfu ? percent(*point.of->mfu) : ""});
+                                   percent(point.efficiency), report::share_words(point.of->mfu)});
   }
   figure.id = "scaling";
   figure.title = "Tokens per second and efficiency against the number of ranks.";
