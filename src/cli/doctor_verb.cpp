@@ -82,26 +82,26 @@ report::Section since_section(const doctor::Changes& changes, const std::string&
   return section;
 }
 
-report::Json json_of(const doctor::Line& line) {
-  return {{"check", line.check},
-          {"verdict", name_of(line.finding.verdict)},
-          {"evidence", line.finding.evidence},
-          {"remedy", line.finding.remedy},
-          {"docs", line.docs},
-          {"nodes", line.nodes}};
+report::Json lines_json(const std::vector<doctor::Line>& lines) {
+  return report::json_list(lines, [](const doctor::Line& line) -> report::Json {
+    return {{"check", line.check},
+            {"verdict", name_of(line.finding.verdict)},
+            {"evidence", line.finding.evidence},
+            {"remedy", line.finding.remedy},
+            {"docs", line.docs},
+            {"nodes", line.nodes}};
+  });
 }
 
 report::Json since_json(const doctor::Changes& changes) {
-  using Json = report::Json;
-  Json facts = Json::array(), findings = Json::array();
-  for (const doctor::Change& change : changes.facts)
-    facts.push_back({{"fact", change.what}, {"was", change.was}, {"is", change.now}, {"nodes", change.nodes}});
-  for (const doctor::Line& line : changes.new_findings) findings.push_back(json_of(line));
+  const auto fact_json = [](const doctor::Change& change) -> report::Json {
+    return {{"fact", change.what}, {"was", change.was}, {"is", change.now}, {"nodes", change.nodes}};
+  };
   return {{"created", changes.since},
           {"gone", changes.gone},
           {"added", changes.added},
-          {"new_findings", std::move(findings)},
-          {"facts", std::move(facts)}};
+          {"new_findings", lines_json(changes.new_findings)},
+          {"facts", report::json_list(changes.facts, fact_json)}};
 }
 
 // Contents: the state in one sentence, the changes since the result file `since`, a line for each distinct finding,
@@ -154,8 +154,6 @@ void print_checks(const std::string& format, std::ostream& out) {
 }
 
 std::string doctor_json(const doctor::Diagnosis& diagnosis, const std::optional<doctor::Changes>& changes) {
-  report::Json findings = report::Json::array();
-  for (const doctor::Line& line : diagnosis.lines) findings.push_back(json_of(line));
   report::Json whole{{"schema", "harness-doctor-report"},
                      {"schema_version", 1},
                      {"version", tool_version()},
@@ -164,7 +162,7 @@ std::string doctor_json(const doctor::Diagnosis& diagnosis, const std::optional<
                      {"gpus", diagnosis.gpus},
                      {"failures", diagnosis.count(doctor::Verdict::fail)},
                      {"warnings", diagnosis.count(doctor::Verdict::warn)},
-                     {"findings", std::move(findings)}};
+                     {"findings", lines_json(diagnosis.lines)}};
   if (changes) whole["since"] = since_json(*changes);
   return report::json_text(whole);
 }

@@ -187,11 +187,11 @@ std::string best_json(const plan::Plan& plan, const Best& best) {
   out["predicted"] = best.predicted;
   out["alike"] = best.alike;
   out["not_told_apart"] = best.close;
-  Json& refused = out["refused"] = Json::array();
-  for (const auto& [reason, number] : best.refused) refused.push_back({{"reason", reason}, {"number", number}});
+  out["refused"] = report::json_list(best.refused, [](const auto& row) -> Json {
+    return {{"reason", row.first}, {"number", row.second}};
+  });
   if (best.baseline) out["baseline"] = json_of(*best.baseline, plan.experiment);
-  Json& fastest = out["fastest"] = Json::array();
-  for (const RankedCombination& combination : best.fastest) fastest.push_back(json_of(combination, plan.experiment));
+  out["fastest"] = report::json_list(best.fastest, [&](const auto& c) { return json_of(c, plan.experiment); });
   return report::json_text(out);
 }
 

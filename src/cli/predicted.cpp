@@ -174,17 +174,16 @@ Json json_of(const CaseMoved& c, const store::Result& result) {
 }
 
 std::string json_text(const Upgrade& upgrade, const store::Result& result) {
-  Json out{{"schema", "harness-plan-upgrade"},
-           {"schema_version", 2},
-           {"name", result.name},
-           {"backend", result.backend},
-           {"ranks", result.ranks},
-           {"calibration", upgrade.calibration},
-           {"from", upgrade.from},
-           {"hardware", upgrade.to}};
-  Json& cases = out["cases"] = Json::array();
-  for (const CaseMoved& c : upgrade.cases) cases.push_back(json_of(c, result));
-  return report::json_text(out);
+  return report::json_text(
+      {{"schema", "harness-plan-upgrade"},
+       {"schema_version", 2},
+       {"name", result.name},
+       {"backend", result.backend},
+       {"ranks", result.ranks},
+       {"calibration", upgrade.calibration},
+       {"from", upgrade.from},
+       {"hardware", upgrade.to},
+       {"cases", report::json_list(upgrade.cases, [&](const CaseMoved& c) { return json_of(c, result); })}});
 }
 
 }  // namespace
