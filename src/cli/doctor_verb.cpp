@@ -32,20 +32,16 @@ bool is_quiet(const doctor::Line& line) {
   return line.finding.verdict == doctor::Verdict::pass || line.finding.verdict == doctor::Verdict::skip;
 }
 
-std::string count_of(std::size_t n, std::string_view noun) {
-  return plural(static_cast<std::int64_t>(n), noun);
-}
-
 std::string headline_of(const doctor::Diagnosis& d) {
-  const std::string place = fmt::format("{}, {}, {}", count_of(d.nodes, "node"), count_of(d.ranks, "rank"),
-                                        d.gpus > 0 ? count_of(d.gpus, "NVIDIA GPU") : "no NVIDIA GPU");
+  const std::string place = fmt::format("{}, {}, {}", plural(d.nodes, "node"), plural(d.ranks, "rank"),
+                                        d.gpus > 0 ? plural(d.gpus, "NVIDIA GPU") : "no NVIDIA GPU");
   const std::size_t failures = d.count(doctor::Verdict::fail), warnings = d.count(doctor::Verdict::warn);
   const std::string unseen =
-      d.dark == 0 ? "" : fmt::format("{} of {} could not be checked. ", d.dark, count_of(d.nodes, "node"));
+      d.dark == 0 ? "" : fmt::format("{} of {} could not be checked. ", d.dark, plural(d.nodes, "node"));
   if (failures + warnings == 0) return unseen + fmt::format("Nothing is wrong that these checks can see ({}).", place);
   std::vector<std::string> parts;
-  if (failures > 0) parts.push_back(count_of(failures, "failure"));
-  if (warnings > 0) parts.push_back(count_of(warnings, "warning"));
+  if (failures > 0) parts.push_back(plural(failures, "failure"));
+  if (warnings > 0) parts.push_back(plural(warnings, "warning"));
   return unseen + fmt::format("{} ({}).", join(parts, ", "), place);
 }
 
@@ -53,7 +49,7 @@ std::string checks_with(const doctor::Diagnosis& diagnosis, doctor::Verdict verd
   std::set<std::string> names;
   for (const doctor::Line& line : diagnosis.lines)
     if (line.finding.verdict == verdict) names.insert(line.check);
-  return count_of(names.size(), "check");
+  return plural(names.size(), "check");
 }
 
 // The changes since the file `path` was written: new findings, then facts by node.

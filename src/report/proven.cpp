@@ -82,11 +82,6 @@ const analysis::CaseSummary* slower_elsewhere(const store::Result& result, const
   return found == summary.cases.end() ? nullptr : &*found;
 }
 
-auto place_in_registry(const std::string& name) {
-  const auto names = config::variable_names();
-  return std::ranges::find(names, name) - names.begin();
-}
-
 // "laptop, 2026-01-02T03:04:05Z, 4 ranks, 4 layers, hidden 128"; single operations have no model.
 std::string measured_what(const store::Result& result) {
   std::string words = fmt::format("{}, {}, {}", result.name, result.created, plural(result.ranks, "rank"));
@@ -340,7 +335,8 @@ Export find_proven(const store::Result& result, const analysis::Summary& summary
       leave_out(quote(row->name), fmt::format("proven, but its value cannot be read: {}", error.what()));
     }
   }
-  std::ranges::stable_sort(out.settings, {}, [](const auto& setting) { return place_in_registry(setting.variable); });
+  // By the place of the variable in the registry.
+  std::ranges::stable_sort(out.settings, {}, [](const auto& one) { return config::find_variable(one.variable); });
   out.about = about_proven(result, out.settings.size(), file);
   if (result.points.empty()) out.model = result.model;
   return out;
