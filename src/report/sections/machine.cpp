@@ -4,7 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <set>
+#include <utility>
 
 #include "analysis/cases.h"
 #include "analysis/estimator.h"
@@ -200,14 +201,13 @@ Table calls_table(const store::Result& result) {
 
 // All facts of the baseline, and those of other cases that differ from it.
 Table facts_table(const store::Result& result) {
-  std::map<std::string, std::string> baseline;
+  std::set<std::pair<std::string, std::string>> baseline;  // several facts may have one name: warnings
   for (const store::ResultNcclFact& fact : result.nccl_facts) {
-    if (result.at(fact).role() == store::CaseRole::baseline) baseline[fact.name] = fact.value;
+    if (result.at(fact).role() == store::CaseRole::baseline) baseline.emplace(fact.name, fact.value);
   }
   Table table{{{"case", true}, {"what", true}, {"value", true}}, {}};
   for (const store::ResultNcclFact& fact : result.nccl_facts) {
-    const auto same = baseline.find(fact.name);
-    const bool is_news = same == baseline.end() || same->second != fact.value;
+    const bool is_news = !baseline.contains({fact.name, fact.value});
     if (is_news || result.at(fact).role() == store::CaseRole::baseline)
       table.rows.push_back({result.at(fact).name, fact.name, fact.value});
   }
