@@ -152,89 +152,38 @@ double block_s(double step_s, int steps) {
   return set_up_s + step_s * steps;
 }
 
-class Estimate {
- public:
-  Estimate(const plan::Plan& plan, const KnownSteps& known)
-      : plan_(plan), measure_(plan.experiment.measure), known_(known), baseline_s_(step_s(plan.baseline()).value()) {
-    if (measure_.auto_steps) steps_ = sweep::auto_steps(set_up_s, baseline_s_, measure_.warmup_steps);
-    double end_s = 0;
-    for (const plan::PlannedCase& planned : plan.cases) {
-      if (const auto seconds = step_s(planned)) end_s += preparation_of(planned, *seconds);
-    }
-    round_ends_s_.assign(measure_.rounds, end_s);
-    for (const plan::Slot& slot : plan.schedule) {
-      if (const auto seconds = step_s(plan.cases[slot.case_index])) end_s += measured_block_s(*seconds);
-      round_ends_s_[slot.round] = end_s;
-    }
+// A prediction has no copy of the baseline, and no step of a case that it does not know: they count as their reference.
+// nullopt if the case has no block, or that step time is unknown too.
+std::optional<double> known_step_s(const plan::Plan& plan, const KnownSteps& known, const plan::PlannedCase& planned) {
+  auto step = known.seconds.find(planned.name);
+  if (step == known.seconds.end()) step = known.seconds.find(plan.cases[planned.reference].name);
+  return planned.is_possible() && step != known.seconds.end() ? std::optional(step->second) : std::nullopt;
+}
+
+// Untimed workers before round 1: one records the timeline; on GPUs, one tunes and one reads NCCL's log.
+double preparation_s(const plan::Plan& plan, const plan::PlannedCase& planned, double step_s) {
+  const config::Measure& m = plan.experiment.measure;
+  if (planned.is_copy) return 0;
+  double seconds = block_s(step_s, m.warmup_steps + sweep::profiled_steps);
+  if (!has_gpus(plan)) return seconds;
+  if (!m.share_gpus) seconds += set_up_s;
+  if (planned.layout.ranks() > 1) seconds += block_s(step_s, 1);
+  return seconds;
+}
+
+// The end of each round, in seconds from the start of the sweep. `steps`: of a block, warm-up included.
+std::vector<double> ends_of_rounds(const plan::Plan& plan, const KnownSteps& known, int steps) {
+  double end_s = 0;
+  for (const plan::PlannedCase& planned : plan.cases) {
+    if (const auto step_s = known_step_s(plan, known, planned)) end_s += preparation_s(plan, planned, *step_s);
   }
-
-  PlannedTime result() const {
-    const auto fit = static_cast<int>(std::ranges::count_if(
-        round_ends_s_, [&](double s) { return measure_.time_budget_s <= 0 || s <= measure_.time_budget_s; }));
-    const int least = measure_.looks.empty() ? analysis::least_pairs : measure_.looks.front();
-    const int said = std::min(least, measure_.rounds);
-    const bool has_verdicts = analysis::declared_comparisons(sweep::planned_result(plan_)) > 0;
-    if (known_.is_stated && fit < said && has_verdicts) {
-      fail(
-          "{} is enough for {} of {} rounds, and no verdict is possible before {}: all cases take {} for {} rounds. "
-          "Take fewer of them (--only), or a larger budget",
-          budget_text(plan_), fit, measure_.rounds, least, show_seconds(round_ends_s_[said - 1]), said);
-    }
-    return {fit, lines(fit)};
+  std::vector<double> ends_s(plan.experiment.measure.rounds, end_s);
+  for (const plan::Slot& slot : plan.schedule) {
+    if (const auto step_s = known_step_s(plan, known, plan.cases[slot.case_index])) end_s += block_s(*step_s, steps);
+    ends_s[slot.round] = end_s;
   }
-
- private:
-  // A prediction has no copy of the baseline, and no step of a case that it does not know: they count as their
-  // reference. nullopt if the case has no block, or that step time is unknown too.
-  std::optional<double> step_s(const plan::PlannedCase& planned) const {
-    auto step = known_.seconds.find(planned.name);
-    if (step == known_.seconds.end()) step = known_.seconds.find(plan_.cases[planned.reference].name);
-    return planned.is_possible() && step != known_.seconds.end() ? std::optional(step->second) : std::nullopt;
-  }
-
-  double measured_block_s(double step_s) const { return block_s(step_s, measure_.warmup_steps + steps_); }
-
-  // Untimed workers before round 1: one records the timeline; on GPUs, one tunes and one reads NCCL's log.
-  double preparation_of(const plan::PlannedCase& planned, double step_s) const {
-    if (planned.is_copy) return 0;
-    double seconds = block_s(step_s, measure_.warmup_steps + sweep::profiled_steps);
-    if (!has_gpus(plan_)) return seconds;
-    if (!measure_.share_gpus) seconds += set_up_s;
-    if (planned.layout.ranks() > 1) seconds += block_s(step_s, 1);
-    return seconds;
-  }
-
-  std::vector<std::string> lines(int fit) const {
-    const int rounds = std::max(fit, 1);
-    const double total_s = round_ends_s_[rounds - 1];
-    const auto& cost = plan_.experiment.cost;
-    const std::string price =
-        cost && cost->per_gpu_hour > 0
-            ? fmt::format(", {:.0f} {}", total_s * plan_.ranks / 3600 * cost->per_gpu_hour, cost->currency)
-            : "";
-    std::vector<std::string> lines{
-        fmt::format("time: {}{}, a block of the baseline {}, {}", show_seconds(total_s),
-                    rounds < measure_.rounds ? fmt::format(" for {} of {} rounds", rounds, measure_.rounds) : "",
-                    show_seconds(measured_block_s(baseline_s_)), known_.source),
-        fmt::format("{}{}; under Slurm, ask for --time={}", hours_text(plan_, total_s), price, slurm_time(total_s))};
-    if (measure_.auto_steps) lines.push_back(fmt::format("steps: auto gives {} timed steps per block", steps_));
-    // Reasons for the sweep to end before its last round.
-    if (measure_.time_budget_s > 0)
-      lines.push_back(fmt::format("{} is enough for {} of {} rounds", budget_text(plan_), fit, measure_.rounds));
-    if (!measure_.looks.empty()) {
-      lines.push_back(fmt::format("{} if everything is settled by the first look",
-                                  show_seconds(round_ends_s_[measure_.looks.front() - 1])));
-    }
-    return lines;
-  }
-
-  const plan::Plan& plan_;
-  const config::Measure& measure_;
-  const KnownSteps& known_;
-  const double baseline_s_;
-  int steps_ = measure_.steps;        // timed steps of a block
-  std::vector<double> round_ends_s_;  // from the start of the sweep
-};
+  return ends_s;
+}
 
 std::string published_of_baseline(const plan::Plan& p, const std::vector<PredictedCase>& predicted) {
   const plan::PlannedCase& baseline = p.baseline();
@@ -369,7 +318,45 @@ KnownSteps assumed_steps(const plan::Plan& plan, const std::string& assume_mfu) 
 }
 
 PlannedTime planned_time(const plan::Plan& plan, const KnownSteps& known) {
-  return known.seconds.contains(plan.baseline().name) ? Estimate(plan, known).result() : unknown_time(plan);
+  const auto baseline_s = known.seconds.find(plan.baseline().name);
+  if (baseline_s == known.seconds.end()) return unknown_time(plan);
+  const config::Measure& m = plan.experiment.measure;
+  const int timed_steps = m.auto_steps ? sweep::auto_steps(set_up_s, baseline_s->second, m.warmup_steps) : m.steps;
+  const int steps = m.warmup_steps + timed_steps;
+  const std::vector<double> ends_s = ends_of_rounds(plan, known, steps);
+  const auto fit = static_cast<int>(
+      std::ranges::count_if(ends_s, [&](double s) { return m.time_budget_s <= 0 || s <= m.time_budget_s; }));
+  const int least = m.looks.empty() ? analysis::least_pairs : m.looks.front();
+  const int said = std::min(least, m.rounds);
+  const bool has_verdicts = analysis::declared_comparisons(sweep::planned_result(plan)) > 0;
+  if (known.is_stated && fit < said && has_verdicts) {
+    fail(
+        "{} is enough for {} of {} rounds, and no verdict is possible before {}: all cases take {} for {} rounds. "
+        "Take fewer of them (--only), or a larger budget",
+        budget_text(plan), fit, m.rounds, least, show_seconds(ends_s[said - 1]), said);
+  }
+  const int rounds = std::max(fit, 1);
+  const double total_s = ends_s[rounds - 1];
+  const auto& cost = plan.experiment.cost;
+  const std::string price =
+      cost && cost->per_gpu_hour > 0
+          ? fmt::format(", {:.0f} {}", total_s * plan.ranks / 3600 * cost->per_gpu_hour, cost->currency)
+          : "";
+  PlannedTime time{
+      fit,
+      {fmt::format("time: {}{}, a block of the baseline {}, {}", show_seconds(total_s),
+                   rounds < m.rounds ? fmt::format(" for {} of {} rounds", rounds, m.rounds) : "",
+                   show_seconds(block_s(baseline_s->second, steps)), known.source),
+       fmt::format("{}{}; under Slurm, ask for --time={}", hours_text(plan, total_s), price, slurm_time(total_s))}};
+  if (m.auto_steps) time.lines.push_back(fmt::format("steps: auto gives {} timed steps per block", timed_steps));
+  // Reasons for the sweep to end before its last round.
+  if (m.time_budget_s > 0)
+    time.lines.push_back(fmt::format("{} is enough for {} of {} rounds", budget_text(plan), fit, m.rounds));
+  if (!m.looks.empty()) {
+    time.lines.push_back(
+        fmt::format("{} if everything is settled by the first look", show_seconds(ends_s[m.looks.front() - 1])));
+  }
+  return time;
 }
 
 }  // namespace harness::cli
