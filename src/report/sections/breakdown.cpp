@@ -186,22 +186,19 @@ std::vector<std::string> remarks_on(const store::Result& result, const analysis:
 }
 
 Table straggler_table(const analysis::Stragglers& found) {
+  using Row = analysis::Straggler;
   constexpr std::size_t max_shown = 4;
-  Table table;
-  table.columns = {{"rank", true},
-                   {"host", true},
-                   {"device", true},
-                   {"late ms"},
-                   {"of the step"},
-                   {.heading = "compute ms", .worth = 20},
-                   {.heading = "idle ms", .worth = 20},
-                   {"late in"}};
+  const auto shown = std::span(found.ranks).first(std::min(max_shown, found.ranks.size()));
   const auto ms = [](double s) { return fmt::format("{:+.2f}", 1e3 * s); };
-  for (const analysis::Straggler& rank : std::span(found.ranks).first(std::min(max_shown, found.ranks.size()))) {
-    table.rows.push_back({std::to_string(rank.rank) + (rank.named ? " *" : ""), rank.host, rank.device, ms(rank.late_s),
-                          percent(rank.late_share), ms(rank.compute_s), ms(rank.idle_s),
-                          fmt::format("{} of {}", rank.late_cases, found.cases)});
-  }
+  Table table;
+  table.add({"rank", true}, shown, [](const Row& row) { return std::to_string(row.rank) + (row.named ? " *" : ""); });
+  table.add({"host", true}, shown, [](const Row& row) { return row.host; });
+  table.add({"device", true}, shown, [](const Row& row) { return row.device; });
+  table.add({"late ms"}, shown, [&](const Row& row) { return ms(row.late_s); });
+  table.add({"of the step"}, shown, [](const Row& row) { return percent(row.late_share); });
+  table.add({.heading = "compute ms", .worth = 20}, shown, [&](const Row& row) { return ms(row.compute_s); });
+  table.add({.heading = "idle ms", .worth = 20}, shown, [&](const Row& row) { return ms(row.idle_s); });
+  table.add({"late in"}, shown, [&](const Row& row) { return fmt::format("{} of {}", row.late_cases, found.cases); });
   table.remove_empty_columns();
   return table;
 }

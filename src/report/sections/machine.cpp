@@ -183,19 +183,17 @@ std::string channels_of(const store::ResultNcclCall& call) {
 }
 
 Table calls_table(const store::Result& result) {
-  Table table{{{"case", true},
-               {"collective", true},
-               {"size"},
-               {"algorithm", true},
-               {"protocol", true},
-               {"channels"},
-               {"logged"}},
-              {}};
-  for (const store::ResultNcclCall& call : result.nccl_calls) {
-    table.rows.push_back({result.at(call).name, call.function.empty() ? "not logged" : call.function,
-                          show_bytes(static_cast<double>(call.bytes)), call.algorithm, call.protocol, channels_of(call),
-                          std::to_string(call.calls)});
-  }
+  using Row = store::ResultNcclCall;
+  const std::vector<Row>& calls = result.nccl_calls;
+  Table table;
+  table.add({"case", true}, calls, [&](const Row& row) { return result.at(row).name; });
+  table.add({"collective", true}, calls,
+            [](const Row& row) { return row.function.empty() ? "not logged" : row.function; });
+  table.add({"size"}, calls, [](const Row& row) { return show_bytes(static_cast<double>(row.bytes)); });
+  table.add({"algorithm", true}, calls, [](const Row& row) { return row.algorithm; });
+  table.add({"protocol", true}, calls, [](const Row& row) { return row.protocol; });
+  table.add({"channels"}, calls, channels_of);
+  table.add({"logged"}, calls, [](const Row& row) { return std::to_string(row.calls); });
   return table;
 }
 
