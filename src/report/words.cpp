@@ -44,6 +44,19 @@ Scale choose(std::span<const double> values, std::initializer_list<Scale> from_l
   return std::isfinite(smallest) && fits != from_largest.end() ? *fits : *std::prev(from_largest.end());
 }
 
+// "2 others faster, 1 slower": counts all outcomes, minus one of the outcome `told`, which the sentence already names.
+std::string counted_outcomes(const std::vector<KnownChange>& changes, std::string_view told = "") {
+  std::vector<std::string> parts;
+  for (const std::string_view outcome : {"faster", "slower", "same", "unresolved", too_close}) {
+    const auto n = std::ranges::count(changes, outcome, &KnownChange::outcome) - (outcome == told ? 1 : 0);
+    if (n <= 0) continue;
+    const char* before = outcome == "same" ? "the " : "";
+    if (outcome == told) before = n == 1 ? "other " : "others ";
+    parts.push_back(fmt::format("{} {}{}", n, before, outcome));
+  }
+  return join(parts, ", ");
+}
+
 }  // namespace
 
 std::string short_name(const std::string& name) {
@@ -159,18 +172,6 @@ std::string how_much(const KnownChange& change, const std::string& per) {
   std::string words = fmt::format("{} {} time{}", percent(std::abs(change.ratio - 1)), faster ? "less" : "more", per);
   if (std::isfinite(low) && std::isfinite(high)) words += fmt::format(" [{}, {}]", percent(low), percent(high));
   return words;
-}
-
-std::string counted_outcomes(const std::vector<KnownChange>& changes, std::string_view told) {
-  std::vector<std::string> parts;
-  for (const std::string_view outcome : {"faster", "slower", "same", "unresolved", too_close}) {
-    const auto n = std::ranges::count(changes, outcome, &KnownChange::outcome) - (outcome == told ? 1 : 0);
-    if (n <= 0) continue;
-    const char* before = outcome == "same" ? "the " : "";
-    if (outcome == told) before = n == 1 ? "other " : "others ";
-    parts.push_back(fmt::format("{} {}{}", n, before, outcome));
-  }
-  return join(parts, ", ");
 }
 
 std::string what_moved(std::vector<KnownChange> changes, double smallest_effect, const std::string& per,

@@ -73,8 +73,6 @@ struct KnownChange {
 
 /// "12.3 % less time [10.1 %, 14.4 %]"; per: appended to "time", as from per_what().
 std::string how_much(const KnownChange& change, const std::string& per);
-/// "2 others faster, 1 slower": counts all outcomes, minus one of the outcome `told`, which the sentence already names.
-std::string counted_outcomes(const std::vector<KnownChange>& changes, std::string_view told = "");
 
 /// One sentence: the fastest change and the outcomes of the others, or that none is proven. "" if no change has an
 /// outcome. per: as from per_what().
