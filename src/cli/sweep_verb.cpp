@@ -104,13 +104,6 @@ doctor::SweepToJudge sweep_of(const plan::Plan& plan) {
   return sweep;
 }
 
-std::string replace(std::string text, const std::string& what, const std::string& with) {
-  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + with.size())) {
-    text.replace(at, what.size(), with);
-  }
-  return text;
-}
-
 void check_place(const std::string& path, const SweepOptions& options) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
@@ -133,7 +126,8 @@ std::string output_path(const config::Experiment& experiment, const std::string&
   const std::time_t t = std::time(nullptr);
   char date[32];
   std::strftime(date, sizeof date, "%Y%m%d-%H%M%S", std::localtime(&t));
-  return replace(replace(given.empty() ? experiment.output : given, "{name}", experiment.name), "{date}", date);
+  const std::string& path = given.empty() ? experiment.output : given;
+  return replaced_all(replaced_all(path, "{name}", experiment.name), "{date}", date);
 }
 
 // Throws Error if this build lacks the backend of --backend. Otherwise the many keys that another backend does not

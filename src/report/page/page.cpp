@@ -22,11 +22,8 @@ std::string breakable(std::string_view text) {
 }
 
 // Keeps a number and its percent sign on one line, where a phone breaks the text of a cell.
-std::string with_whole_numbers(std::string text) {
-  constexpr std::string_view breakable_sign = " %", sign = "\u00a0%";
-  for (std::size_t at = 0; (at = text.find(breakable_sign, at)) != std::string::npos;)
-    text.replace(at, breakable_sign.size(), sign);
-  return text;
+std::string with_whole_numbers(const std::string& text) {
+  return replaced_all(text, " %", "\u00a0%");
 }
 
 class Writer {
