@@ -2,11 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
 #include <optional>
 
-#include "base/text.h"
 #include "config/experiment.h"
 #include "config/registry.h"
 
@@ -106,14 +103,6 @@ std::string label_of(const store::Result& result, const analysis::CaseSummary& r
   const bool is_of_a_size =  // a size of the single operation, which the operation's part in the step can replace
       equals != std::string::npos && config::purpose_of(row.name.substr(0, equals)) == config::Purpose::size;
   return !uses.empty() && is_of_a_size ? uses : row.name;
-}
-
-std::string counted(const std::vector<std::pair<std::size_t, const char*>>& counts) {
-  std::vector<std::string> parts;
-  for (const auto& [n, what] : counts) {
-    if (n > 0) parts.push_back(fmt::format("{} {}", n, what));
-  }
-  return join(parts, ", ");
 }
 
 std::string share_words(const std::optional<double>& share) {

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,6 +12,7 @@
 
 #include "analysis/summary.h"
 #include "analysis/verdict.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "report/document.h"
 #include "store/result.h"
@@ -40,8 +43,16 @@ std::string uses_of(const store::Result& result, const analysis::CaseSummary& ro
 /// name.
 std::string label_of(const store::Result& result, const analysis::CaseSummary& row);
 
-/// "2 slower, 1 faster"; zero counts are omitted.
-std::string counted(const std::vector<std::pair<std::size_t, const char*>>& counts);
+/// "2 slower, 1 faster": how many rows have each of these outcomes, without those that none has.
+template <class Rows, class OutcomeOf>
+std::string counted(const Rows& rows, std::initializer_list<std::string_view> outcomes, OutcomeOf outcome_of) {
+  std::vector<std::string> parts;
+  for (const std::string_view outcome : outcomes) {
+    const auto n = std::ranges::count(rows, outcome, outcome_of);
+    if (n > 0) parts.push_back(fmt::format("{} {}", n, outcome));
+  }
+  return join(parts, ", ");
+}
 
 /// A share that may be unknown: "41.3 %", or "".
 std::string share_words(const std::optional<double>& share);

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/text.h"
-#include "base/units.h"
 #include "report/json.h"
 #include "report/sections.h"
 #include "report/words.h"
@@ -45,11 +44,6 @@ Section differences_section(const CompareReport& report, bool whole) {
   return section;
 }
 
-// The samples of a side's value and its interval: runs, or blocks of one run.
-const std::vector<double>& sample_of(const analysis::Comparison& comparison, const analysis::MeasuredCase& side) {
-  return comparison.between_runs ? side.run_seconds : side.block_seconds;
-}
-
 const char* why_not(const analysis::CaseComparison& row) {
   return row.impossible ? "impossible on both sides" : "not measured on a side";
 }
@@ -79,9 +73,12 @@ Numbers case_rows(const analysis::Comparison& comparison, bool whole) {
     return is_told(row.judgement) ? change_words(row.ratio) : "~";
   });
   add(interval_column(comparison.confidence), [](const Row& row) { return interval_words(row.low, row.high); });
+  // The samples of a side's value and its interval: runs, or blocks of one run.
+  const auto sample =
+      comparison.between_runs ? &analysis::MeasuredCase::run_seconds : &analysis::MeasuredCase::block_seconds;
   add({.heading = "n", .worth = 50}, [&](const Row& row) {
     if (!row.measured_on_both()) return std::string();
-    return fmt::format("{}+{}", sample_of(comparison, row.first).size(), sample_of(comparison, row.second).size());
+    return fmt::format("{}+{}", (row.first.*sample).size(), (row.second.*sample).size());
   });
   add({.heading = "A MFU", .worth = 30}, [](const Row& row) { return share_words(row.first.mfu); });
   add({.heading = "B MFU", .worth = 30}, [](const Row& row) { return share_words(row.second.mfu); });
@@ -135,12 +132,12 @@ std::string headline_of(const analysis::Comparison& comparison) {
     return "No case of one side is a case of the other: there is nothing to compare. --anyway compares baseline with "
            "baseline.";
   }
-  std::vector<std::pair<std::size_t, const char*>> counts;
-  for (const char* outcome :
-       {"slower", "faster", "same", "unresolved", too_close, "not measured on a side", "impossible on both sides"})
-    counts.emplace_back(std::ranges::count(comparison.cases, std::string_view(outcome), outcome_of), outcome);
+  const std::string counts = counted(
+      comparison.cases,
+      {"slower", "faster", "same", "unresolved", too_close, "not measured on a side", "impossible on both sides"},
+      outcome_of);
   return fmt::format("{}Of {} in both, B is: {}.", comparison.predicted ? "Predicted, not measured. " : "",
-                     plural(std::ssize(comparison.cases), "case"), counted(counts));
+                     plural(std::ssize(comparison.cases), "case"), counts);
 }
 
 Section reservations_section(const CompareReport& report) {

@@ -187,14 +187,13 @@ Answer text_of(const analysis::Pool& pool, const CompareReport& report, bool who
 Answer text_of(const analysis::Reproduction& reproduction, const CompareReport&, bool whole) {
   std::string headline = "No change was tried on both sides: there is nothing to reproduce.";
   if (!reproduction.changes.empty()) {
-    std::vector<std::pair<std::size_t, const char*>> counts;
-    for (const analysis::Reproduced what : {analysis::Reproduced::yes, analysis::Reproduced::no,
-                                            analysis::Reproduced::opposite, analysis::Reproduced::undecided}) {
-      const auto n = std::ranges::count(reproduction.changes, what, &analysis::ChangeReproduction::reproduced);
-      counts.emplace_back(n, analysis::name_of(what));
-    }
-    headline = fmt::format("Of {} tried on both sides: {}.", plural(std::ssize(reproduction.changes), "change"),
-                           counted(counts));
+    using enum analysis::Reproduced;
+    const std::string counts = counted(
+        reproduction.changes,
+        {analysis::name_of(yes), analysis::name_of(no), analysis::name_of(opposite), analysis::name_of(undecided)},
+        [](const auto& row) { return std::string_view(analysis::name_of(row.reproduced)); });
+    headline =
+        fmt::format("Of {} tried on both sides: {}.", plural(std::ssize(reproduction.changes), "change"), counts);
   }
   Answer text;
   text.said.add(Paragraph{std::move(headline), true});
