@@ -120,16 +120,14 @@ void add_bottleneck(const store::Result& result, const analysis::Summary& summar
         "jobs, binding), or leave it out. Where another rank is late in each step, fewer or larger messages help: "
         "ranks then wait for each other less often."});
   }
+  using analysis::Lever;
   Table levers;
-  levers.columns = {{"variable", true},
-                    {.heading = "share of the step", .worth = 10},
-                    {"lost there"},
-                    {"acts on", true},
-                    {"in this sweep", true}};
-  for (const analysis::Lever& lever : found.levers) {
-    levers.rows.push_back({lever.variable, percent(lever.share), percent(lever.lost), lever.acts_on,
-                           tried(result, summary, lever.variable)});
-  }
+  levers.add({"variable", true}, found.levers, [](const Lever& x) { return x.variable; });
+  levers.add({.heading = "share of the step", .worth = 10}, found.levers,
+             [](const Lever& x) { return percent(x.share); });
+  levers.add({"lost there"}, found.levers, [](const Lever& x) { return percent(x.lost); });
+  levers.add({"acts on", true}, found.levers, [](const Lever& x) { return x.acts_on; });
+  levers.add({"in this sweep", true}, found.levers, [&](const Lever& x) { return tried(result, summary, x.variable); });
   section.add(
       Numbers{"Worth trying, by what each may save of the parts of the step on which it acts:", std::move(levers)});
 }
@@ -155,10 +153,7 @@ std::vector<std::string> remarks_on_mfu(const analysis::StepFindings& step) {
 std::vector<std::string> remarks_on(const store::Result& result, const analysis::StepFindings& step) {
   const analysis::Breakdown& mean = step.breakdown.mean;
   std::vector<std::string> remarks;
-  const Measured measured = measured_by(result);
-  if (measured != Measured::collective) {
-    for (std::string& remark : remarks_on_mfu(step)) remarks.push_back(std::move(remark));
-  }
+  if (measured_by(result) != Measured::collective) remarks = remarks_on_mfu(step);
   if (const double goodput = result.at(step).goodput; goodput < 1) {
     remarks.push_back(
         fmt::format("Padding: {} of the positions hold no token; matrix products and other computation take as long "
