@@ -28,10 +28,6 @@ report::Tone tone_of(doctor::Verdict verdict) {
   return tones[static_cast<std::size_t>(verdict)];
 }
 
-bool is_quiet(const doctor::Line& line) {
-  return line.finding.verdict == doctor::Verdict::pass || line.finding.verdict == doctor::Verdict::skip;
-}
-
 std::string headline_of(const doctor::Diagnosis& d) {
   const std::string place = fmt::format("{}, {}, {}", plural(d.nodes, "node"), plural(d.ranks, "rank"),
                                         d.gpus > 0 ? plural(d.gpus, "NVIDIA GPU") : "no NVIDIA GPU");
@@ -111,9 +107,10 @@ report::Document doctor_document(const doctor::Diagnosis& diagnosis, bool all,
   report::Table table{{{"verdict", true}, {"check", true}, {"node", true}, {"what was found", true}}, {}};
   report::List remedies;
   for (const doctor::Line& line : diagnosis.lines) {
-    if (is_quiet(line) && !all) continue;
-    table.rows.push_back({report::Cell(std::string(name_of(line.finding.verdict)), tone_of(line.finding.verdict)),
-                          line.check, doctor::where_of(line, diagnosis.nodes), line.finding.evidence});
+    const doctor::Verdict verdict = line.finding.verdict;
+    if (!all && (verdict == doctor::Verdict::pass || verdict == doctor::Verdict::skip)) continue;
+    table.rows.push_back({report::Cell(std::string(name_of(verdict)), tone_of(verdict)), line.check,
+                          doctor::where_of(line, diagnosis.nodes), line.finding.evidence});
     if (!line.finding.remedy.empty()) {
       std::string text = fmt::format("{}: {} ({})", line.check, line.finding.remedy, line.docs);
       if (std::ranges::find(remedies.items, text) == remedies.items.end()) remedies.items.push_back(std::move(text));

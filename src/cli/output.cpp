@@ -13,8 +13,6 @@
 #include <iostream>
 
 #include "base/file.h"
-#include "base/text.h"
-#include "base/units.h"
 #include "job/mpi/mpi_job.h"
 #include "store/atomic_file.h"
 

@@ -1,7 +1,6 @@
 #include "report/export.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
@@ -12,16 +11,14 @@
 
 #include "analysis/breakdown.h"
 #include "analysis/cases.h"
-#include "base/text.h"
 #include "config/backend.h"
 #include "config/registry.h"
 #include "report/document.h"
+#include "report/json.h"
 #include "report/words.h"
 
 namespace harness::report {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 void comment(std::string& out, const std::string& line) {
   out += "# " + one_line(line) + "\n";
@@ -133,7 +130,7 @@ std::string deepspeed_text(const Written& written, const Export& exported) {
                      {"environment", environment},
                      {"no_key", written.no_word},
                      {"left_out", exported.left_out}};
-  return out.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
+  return json_text(out);
 }
 
 // Numbers the tracks as threads, "compute" first, so that every rank shows them in the same order.

@@ -16,14 +16,10 @@ namespace {
 // Blocks loading, sending, framing and scripts; allows only inline styles.
 constexpr const char* policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
-// Allows a line break after the name of a variable: "allreduce_algorithm=halving_doubling" is as wide as a phone.
-std::string breakable(std::string_view text) {
-  return replaced(text, {{'=', "=<wbr/>"}});
-}
-
-// Keeps a number and its percent sign on one line, where a phone breaks the text of a cell.
-std::string with_whole_numbers(const std::string& text) {
-  return replaced_all(text, " %", "\u00a0%");
+// For narrow pages: the name of a case may break after its variable, because "allreduce_algorithm=halving_doubling" is
+// as wide as a phone. In other cells a number keeps its percent sign on its line.
+std::string breakable(const std::string& text, bool names_case) {
+  return names_case ? replaced(text, {{'=', "=<wbr/>"}}) : replaced_all(text, " %", "\u00a0%");
 }
 
 class Writer {
@@ -44,9 +40,8 @@ class Writer {
       out += "<tr>";
       for (std::size_t c = 0; c < row.size(); ++c) {
         const char* tag = c == 0 ? "th" : "td";
-        out += fmt::format(
-            "<{}{}{}>{}</{}>", tag, c == 0 ? " scope=\"row\"" : "", kind_of(c),
-            c == 0 ? breakable(escaped_markup(row[c].text)) : with_whole_numbers(escaped_markup(row[c].text)), tag);
+        out += fmt::format("<{}{}{}>{}</{}>", tag, c == 0 ? " scope=\"row\"" : "", kind_of(c),
+                           breakable(escaped_markup(row[c].text), c == 0), tag);
       }
       out += "</tr>\n";
     }
