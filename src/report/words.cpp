@@ -190,19 +190,16 @@ std::string what_moved(std::vector<KnownChange> changes, double smallest_effect,
                      analysis::threshold_words(smallest_effect), ending(""));
 }
 
-std::string other_trainings_words(const std::vector<KnownChange>& changes) {
+std::string other_trainings_words(std::vector<KnownChange> changes) {
   constexpr std::size_t max_named = 3;
+  const auto is_faster = [](const KnownChange& change) { return change.outcome == "faster"; };
   std::vector<std::string> parts;
-  std::vector<KnownChange> others;
   for (const KnownChange& change : changes) {
-    if (change.outcome == "faster") {
-      parts.push_back(change.name + " " + how_much(change, ""));
-    } else {
-      others.push_back(change);
-    }
+    if (is_faster(change)) parts.push_back(change.name + " " + how_much(change, ""));
   }
   if (!parts.empty()) parts = {join_first(parts, max_named)};
-  if (std::string counts = counted_outcomes(others); !counts.empty()) parts.push_back(std::move(counts));
+  std::erase_if(changes, is_faster);
+  if (std::string counts = counted_outcomes(changes); !counts.empty()) parts.push_back(std::move(counts));
   return parts.empty() ? "" : " Another training, per token: " + join(parts, ", ") + ".";
 }
 

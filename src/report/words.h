@@ -92,7 +92,7 @@ std::string what_moved(std::vector<KnownChange> changes, double smallest_effect,
 
 /// " Another training, per token: global_batch_size=64 12.3 % less time [10.1 %, 14.4 %], 1 unresolved.": names the
 /// faster ones and counts the others; "" if none has an outcome.
-std::string other_trainings_words(const std::vector<KnownChange>& changes);
+std::string other_trainings_words(std::vector<KnownChange> changes);
 
 /// A unit that suits the given values; prints numbers with four digits.
 struct Scale {
