@@ -103,7 +103,6 @@ report::Document doctor_document(const doctor::Diagnosis& diagnosis, bool all,
   report::Document document;
   document.headline = headline_of(diagnosis);
   if (changes) document.sections.push_back(since_section(*changes, since));
-  report::Section found{"findings", "", {}};
   report::Table table{{{"verdict", true}, {"check", true}, {"node", true}, {"what was found", true}}, {}};
   report::List remedies;
   for (const doctor::Line& line : diagnosis.lines) {
@@ -116,13 +115,8 @@ report::Document doctor_document(const doctor::Diagnosis& diagnosis, bool all,
       if (std::ranges::find(remedies.items, text) == remedies.items.end()) remedies.items.push_back(std::move(text));
     }
   }
-  if (!table.rows.empty()) found.add(report::Numbers{"", std::move(table)});
-  document.sections.push_back(std::move(found));
-  if (!remedies.items.empty()) {
-    report::Section what_to_do{"remedies", "What to do", {}};
-    what_to_do.add(std::move(remedies));
-    document.sections.push_back(std::move(what_to_do));
-  }
+  if (!table.rows.empty()) document.sections.push_back({"findings", "", {report::Numbers{"", std::move(table)}}});
+  if (!remedies.items.empty()) document.sections.push_back({"remedies", "What to do", {std::move(remedies)}});
   if (all) return document;
   report::Section rest{"rest", "", {}};
   if (diagnosis.gpus == 0) rest.add(report::Paragraph{"No NVIDIA GPU: what concerns GPUs was left out."});

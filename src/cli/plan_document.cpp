@@ -250,9 +250,7 @@ report::Section schedule_section(const plan::Plan& p, int rounds) {
   if (std::string power = power_text(p, rounds); !power.empty()) lines.items.push_back(std::move(power));
   const auto bytes = static_cast<double>(sweep::needed_space(p));
   lines.items.push_back(fmt::format("The result file takes at most {}.", show_bytes(bytes)));
-  report::Section section{"schedule", "", {}};
-  section.add(std::move(lines));
-  return section;
+  return {"schedule", "", {std::move(lines)}};
 }
 
 report::Section budget_section(const plan::Plan& p, const plan::PlannedCase& planned) {
@@ -271,13 +269,11 @@ report::Section budget_section(const plan::Plan& p, const plan::PlannedCase& pla
   }
   table.columns.back().legend = fmt::format("least time: {}, which is an MFU of {} at most",
                                             show_seconds(budget.least_s), percent(budget.mfu(budget.least_s)));
-  report::Section section{"budget", "", {}};
-  section.add(report::Numbers{
+  const std::string caption =
       fmt::format("{}: budget of one step of one rank{}, computation only, on {} ({}, {:.3g} TB/s)", planned.name,
                   budget.roles > 1 ? fmt::format(" of pipeline stage {}", budget.role) : "", hardware.name,
-                  show_flops(budget.rates.flops), budget.rates.memory_bytes_per_s / 1e12),
-      std::move(table)});
-  return section;
+                  show_flops(budget.rates.flops), budget.rates.memory_bytes_per_s / 1e12);
+  return {"budget", "", {report::Numbers{caption, std::move(table)}}};
 }
 
 std::string source_of_time(const plan::Plan& plan) {
