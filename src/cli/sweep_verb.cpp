@@ -56,12 +56,7 @@ Orders recorded_orders(const SweepOptions& options, int ranks) {
   sweep::require_same_ranks(earlier, ranks, path);  // on other ranks there may not even be a plan
   Orders orders;
   orders.experiment = config::load_experiment(earlier.config_path, earlier.overrides, earlier.config_text);
-  for (const store::ResultCase& row : earlier.cases) {
-    // A setting at another size follows from the size and the setting.
-    const bool follows =
-        !store::is_reference(row.role()) && earlier.case_at(row.reference).role() == store::CaseRole::point;
-    if (!follows) orders.only.push_back(row.name);
-  }
+  orders.only = analysis::names_to_choose(earlier);
   if (!analysis::shares_processes(earlier)) orders.processes = plan::Processes::one_per_block;
   const auto rounds = [](std::string_view text) {
     return static_cast<int>(config::parse_within(text, 2, analysis::most_declared_rounds));

@@ -155,12 +155,7 @@ std::string selection_of(const store::Result& result) {
   const auto has = [&](std::string_view option) { return result.argv.find(option) != std::string::npos; };
   if (!has(" --only") && !has(" -b") && !has(" --minbytes")) return "";
   std::string words = " --only";
-  for (const store::ResultCase& row : result.cases) {
-    // The control and a setting at another size follow from the others.
-    const bool follows =
-        !store::is_reference(row.role()) && result.case_at(row.reference).role() == store::CaseRole::point;
-    if (!follows && row.role() != store::CaseRole::control) words += " " + shell_word(one_line(row.name));
-  }
+  for (const std::string& name : analysis::names_to_choose(result)) words += " " + shell_word(one_line(name));
   return words;
 }
 
