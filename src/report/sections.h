@@ -54,9 +54,6 @@ bool belongs(const Metric& metric, const store::Result& result);
 /// The level of detail: enough for a first look, or everything.
 enum class Detail : std::uint8_t { brief, full };
 
-/// The section that `show` prints: a row per case, its notes, the warnings, and the context: a few lines in brief,
-/// settings and formulas in full.
-Section overview_section(const store::Result& result, const analysis::Summary& summary, Detail detail);
 /// The time and cost of a training run, before and after each proven change.
 Section cost_section(const analysis::CostEstimate& estimate);
 Section breakdown_section(const store::Result& result, const analysis::Findings& findings);

@@ -260,7 +260,11 @@ Document show_document(const store::Result& result, const analysis::Summary& sum
                        const std::optional<analysis::CostEstimate>& cost, Detail detail) {
   Document document;
   document.headline = headline(result, summary);
-  document.sections.push_back(overview_section(result, summary, detail));
+  Section& section = document.sections.emplace_back(Section{"overview", "", {}});
+  section.add(Numbers{"", case_table(result, summary)});
+  section.add(List{summary.warnings, List::Mark::warning});
+  section.add(
+      List{detail == Detail::full ? context(result, summary) : short_context(result, summary), List::Mark::none});
   if (cost) document.sections.push_back(cost_section(*cost));
   return document;
 }

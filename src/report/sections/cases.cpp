@@ -188,13 +188,4 @@ Table case_table(const store::Result& result, const analysis::Summary& summary) 
   return table;
 }
 
-Section overview_section(const store::Result& result, const analysis::Summary& summary, Detail detail) {
-  Section section{"overview", "", {}};
-  section.add(Numbers{"", case_table(result, summary)});
-  section.add(List{summary.warnings, List::Mark::warning});
-  section.add(
-      List{detail == Detail::full ? context(result, summary) : short_context(result, summary), List::Mark::none});
-  return section;
-}
-
 }  // namespace harness::report
