@@ -97,9 +97,9 @@ struct Numbers {
 /// A drawing on a page; in text and Markdown its numbers, or nothing if a table of the document already has them.
 struct Figure {
   std::string id, title, caption;
-  std::string drawing;                                      // HTML, already escaped
-  std::vector<std::pair<std::string, std::string>> legend;  // CSS class of the swatch, text
-  Table numbers = {};                                       // the data of the drawing
+  std::string drawing = {};                                      // HTML, already escaped
+  std::vector<std::pair<std::string, std::string>> legend = {};  // CSS class of the swatch, text
+  Table numbers = {};                                            // the data of the drawing
 };
 
 struct Listing {

@@ -181,10 +181,9 @@ report::Figure late_ranks_chart(const store::Result& result, const std::vector<d
   svg.text("axis", left + (1 - left) / 2, height + 18, Svg::Anchor::middle, "GPU of the node");
   svg.text("axis", 0, height + 18, Svg::Anchor::start, "node");
 
-  report::Figure figure;
-  figure.id = "late-ranks";
-  figure.title = "How late each rank was, by node and GPU.";
-  figure.caption = "Shares of the profiled step, means over cases.";
+  report::Figure figure{.id = "late-ranks",
+                        .title = "How late each rank was, by node and GPU.",
+                        .caption = "Shares of the profiled step, means over cases."};
   for (std::size_t k = 0; k < names.size(); ++k) figure.legend.emplace_back(colours[k], names[k]);
   figure.drawing = svg.figure("late-ranks-drawing", height + 24, figure.title,
                               fmt::format("{} rows of nodes; the latest of each is in the table below.", rows.size()));
@@ -232,9 +231,7 @@ report::Figure lanes_chart(const std::vector<DrawnOperation>& operations, double
     before = key.first;
   }
 
-  report::Figure figure;
-  figure.id = id;
-  figure.title = title;
+  report::Figure figure{.id = id, .title = title, .caption = {}};
   figure.numbers.columns = {{"rank"}, {"kind", true}, {"time " + scale.unit}, {"share of the step"}, {"operations"}};
   std::set<std::size_t> present;
   for (const auto& [key, value] : by_kind) {
