@@ -171,11 +171,10 @@ evidence::Gaps gaps_of(const std::vector<std::string>& fill) {
 }
 
 void print_row(std::ostream& out, std::string_view label, std::string_view text, std::size_t column) {
-  std::string lines = report::wrapped(text, screen_width - column - 2, 0);
-  while (lines.ends_with('\n')) lines.pop_back();
+  const std::vector<std::string> lines = split_text(report::wrapped(text, screen_width - column - 2, 0), "\n");
   const std::string shown = report::one_line(label);
   out << "  " << shown << std::string(column - std::min(column, report::columns_of(shown)), ' ')
-      << replaced(lines, {{'\n', "\n" + std::string(column + 2, ' ')}}) << "\n";
+      << join(lines, "\n" + std::string(column + 2, ' ')) << "\n";
 }
 
 void print(const evidence::Answer& answer, std::ostream& out) {

@@ -106,11 +106,8 @@ std::string arguments_text(const Written& written, const CommandLine& line) {
 // Sets a nested key: each part of the dotted path is an object within the previous one.
 void set_path(Json& root, const std::string& path, const std::string& value) {
   Json* at = &root;
-  std::size_t from = 0;
-  for (std::size_t dot; (dot = path.find('.', from)) != std::string::npos; from = dot + 1) {
-    at = &(*at)[path.substr(from, dot - from)];
-  }
-  (*at)[path.substr(from)] = Json::parse(value);
+  for (const std::string& key : split_text(path, ".")) at = &(*at)[key];
+  *at = Json::parse(value);
 }
 
 std::string deepspeed_text(const Written& written, const Export& exported) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <sstream>
 
 #include "analysis/cases.h"
 #include "base/text.h"
@@ -366,8 +365,7 @@ std::string next_configuration(const store::Result& result, const analysis::Summ
   if (!proven.only) next.add_the_others(proven.settings);
   std::string out;
   const auto comment = [&](const std::string& text) {
-    std::istringstream lines(wrapped(one_line(text), 116, 2));
-    for (std::string line; std::getline(lines, line);) out += "# " + line + "\n";
+    for (const std::string& line : split_text(wrapped(one_line(text), 116, 2), "\n")) out += "# " + line + "\n";
   };
   comment(fmt::format("The next configuration after {}: sweep {} of {}, run {}, {}.", file, result.name, result.created,
                       result.run_uuid, plural(result.ranks, "rank")));

@@ -61,11 +61,8 @@ std::vector<std::size_t> widths_within(const Table& table, std::size_t width) {
 }
 
 std::vector<std::string> lines_of(const std::string& cell, std::size_t width) {
-  std::vector<std::string> lines;
   if (columns_of(one_line(cell)) <= width) return {cell};
-  std::istringstream text(wrapped(cell, width, 0));
-  for (std::string line; std::getline(text, line);) lines.push_back(line);
-  return lines;
+  return split_text(wrapped(cell, width, 0), "\n");
 }
 
 // Splits each row into as many rows as its tallest cell has lines.

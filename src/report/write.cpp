@@ -39,12 +39,7 @@ class TextWriter {
   void operator()(const Listing& piece) {
     gap();
     if (!piece.caption.empty()) out += wrapped(piece.caption, width_, 2);
-    std::size_t begin = 0;
-    while (begin < piece.text.size()) {
-      const std::size_t end = std::min(piece.text.find('\n', begin), piece.text.size());
-      out += "  " + one_line(piece.text.substr(begin, end - begin)) + "\n";
-      begin = end + 1;
-    }
+    for (const std::string& line : split_text(piece.text, "\n")) out += "  " + one_line(line) + "\n";
     end_block();
   }
 
