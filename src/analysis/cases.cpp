@@ -152,6 +152,17 @@ std::string workload_of(const store::Result& result) {
   return workload.empty() ? "gpt" : std::string(workload);
 }
 
+std::vector<std::string> names_to_choose(const store::Result& result) {
+  std::vector<std::string> names;
+  for (const store::ResultCase& row : result.cases) {
+    const bool at_another_size = result.case_at(row.reference).role() == store::CaseRole::point;
+    const bool follows =
+        row.role() == store::CaseRole::control || (!store::is_reference(row.role()) && at_another_size);
+    if (!follows) names.push_back(row.name);
+  }
+  return names;
+}
+
 CaseRanks::CaseRanks(const store::Result& result, std::int32_t case_index) {
   std::map<int, Ranks> by_stage;
   for (const store::ResultRole& row : store::roles_of(result, case_index)) {

@@ -71,6 +71,10 @@ config::Settings settings_of(const store::Result& result, const store::ResultCas
 /// Returns the workload of the baseline; "gpt" where the file does not say.
 std::string workload_of(const store::Result& result);
 
+/// Returns the names that choose the result's cases with --only. The control, and a setting at another size, follow
+/// from the others.
+std::vector<std::string> names_to_choose(const store::Result& result);
+
 /// The ranks of a case by what they run, from the roles in the result (store::roles_of()).
 class CaseRanks {
  public:

@@ -191,6 +191,12 @@ std::string replaced(std::string_view text, std::initializer_list<std::pair<char
   return out;
 }
 
+std::string replaced_all(std::string text, std::string_view what, std::string_view with) {
+  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size())
+    text.replace(at, what.size(), with);
+  return text;
+}
+
 bool starts_with_any(std::string_view text, std::span<const std::string_view> beginnings) {
   return std::ranges::any_of(beginnings, [&](std::string_view beginning) { return text.starts_with(beginning); });
 }

@@ -44,6 +44,8 @@ std::vector<std::string_view> split(std::string_view text, char separator);
 std::vector<std::string> split_text(std::string_view text, std::string_view separator);
 /// Replaces each of these characters by a text.
 std::string replaced(std::string_view text, std::initializer_list<std::pair<char, std::string_view>> texts);
+/// Replaces each occurrence of `what`.
+std::string replaced_all(std::string text, std::string_view what, std::string_view with);
 /// Whether `text` consists of ASCII letters, digits and `others`.
 bool has_only(std::string_view text, std::string_view others);
 /// Whether `text` begins with one of these.

@@ -44,7 +44,13 @@ class Search {
       return std::tuple(a.seconds_per_work, changes_of(a.choice), a.choice) <
              std::tuple(b.seconds_per_work, changes_of(b.choice), b.choice);
     });
-    rank(timed, wanted);
+    const double least = timed.front().seconds_per_work;
+    best_.close = static_cast<std::size_t>(std::ranges::count_if(timed.begin() + 1, timed.end(), [&](const Timed& t) {
+      return too_close_to_call(t.seconds_per_work / least - 1, plan_.experiment);
+    }));
+    for (std::size_t i = 0; i < std::min(wanted, timed.size()); ++i) best_.fastest.push_back(ranked(timed[i], least));
+    const auto baseline = std::ranges::find(timed, combinations_.first(), &Timed::choice);
+    if (baseline != timed.end()) best_.baseline = ranked(*baseline, least);
     return std::move(best_);
   }
 
@@ -123,16 +129,6 @@ class Search {
     out.distance = timed.seconds_per_work / least - 1;
     out.is_told_apart = out.distance > 0 && !too_close_to_call(out.distance, plan_.experiment);
     return out;
-  }
-
-  void rank(const std::vector<Timed>& timed, std::size_t wanted) {
-    const double least = timed.front().seconds_per_work;
-    best_.close = static_cast<std::size_t>(std::ranges::count_if(timed.begin() + 1, timed.end(), [&](const Timed& t) {
-      return too_close_to_call(t.seconds_per_work / least - 1, plan_.experiment);
-    }));
-    for (std::size_t i = 0; i < std::min(wanted, timed.size()); ++i) best_.fastest.push_back(ranked(timed[i], least));
-    const auto baseline = std::ranges::find(timed, combinations_.first(), &Timed::choice);
-    if (baseline != timed.end()) best_.baseline = ranked(*baseline, least);
   }
 
   const plan::Plan& plan_;

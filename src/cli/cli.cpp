@@ -24,15 +24,16 @@
 namespace harness::cli {
 namespace {
 
-// Prints any exception as a message of this program and returns the exit code. Each line is written at once, because a
-// launcher may write too.
-int say(std::ostream& err, const std::exception_ptr& thrown) {
+// Prints the exception that is being handled as a message of this program and returns the exit code. Each line is
+// written at once, because a launcher may write too.
+int say_exception(const std::vector<std::string>& arguments, std::ostream& err) {
   const auto line = [&](std::string_view text) { err << fmt::format("harness: {}\n", escaped_lines(text)); };
+  int code = 1;
   try {
-    std::rethrow_exception(thrown);
+    throw;
   } catch (const Error& e) {
     if (*e.what() != '\0') line(e.what());  // empty: another rank reports it
-    return e.exit_code();
+    code = e.exit_code();
   } catch (const std::filesystem::filesystem_error& e) {
     line(fmt::format("{}: {}", escaped(e.path1().string()), e.code().message()));
   } catch (const std::bad_alloc&) {
@@ -40,12 +41,7 @@ int say(std::ostream& err, const std::exception_ptr& thrown) {
   } catch (const std::exception& e) {
     line(e.what());
   }
-  return 1;
-}
-
-// Usage errors and internal errors must not use doctor's exit codes 1 and 2, which stand for findings.
-int code_of_error(const std::vector<std::string>& arguments, int code) {
-  constexpr int doctor_could_not_run = 3;
+  constexpr int doctor_could_not_run = 3;  // its codes 1 and 2 stand for findings
   return !arguments.empty() && arguments[0] == "doctor" ? doctor_could_not_run : code;
 }
 
@@ -131,7 +127,7 @@ int lead(job::Job& job, Arguments& a, const std::vector<std::string>& arguments,
   } catch (const job::PeersLost&) {
     throw;
   } catch (...) {
-    code = code_of_error(arguments, say(err, std::current_exception()));
+    code = say_exception(arguments, err);
   }
   err.flush();
   return code;
@@ -150,7 +146,7 @@ int run_job(Arguments& a, const std::vector<std::string>& arguments, std::ostrea
     job->leave();
     return code;
   } catch (const job::PeersLost&) {
-    const int code = code_of_error(arguments, say(err, std::current_exception()));
+    const int code = say_exception(arguments, err);
     out.flush();
     err.flush();
     job->abandon(code);
@@ -181,7 +177,7 @@ int run_cli(const std::vector<std::string>& typed, std::ostream& to, std::ostrea
     deliver(out);
     return code;
   } catch (...) {
-    return code_of_error(typed, say(err, std::current_exception()));
+    return say_exception(typed, err);
   }
 }
 

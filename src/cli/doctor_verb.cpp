@@ -28,24 +28,16 @@ report::Tone tone_of(doctor::Verdict verdict) {
   return tones[static_cast<std::size_t>(verdict)];
 }
 
-bool is_quiet(const doctor::Line& line) {
-  return line.finding.verdict == doctor::Verdict::pass || line.finding.verdict == doctor::Verdict::skip;
-}
-
-std::string count_of(std::size_t n, std::string_view noun) {
-  return plural(static_cast<std::int64_t>(n), noun);
-}
-
 std::string headline_of(const doctor::Diagnosis& d) {
-  const std::string place = fmt::format("{}, {}, {}", count_of(d.nodes, "node"), count_of(d.ranks, "rank"),
-                                        d.gpus > 0 ? count_of(d.gpus, "NVIDIA GPU") : "no NVIDIA GPU");
+  const std::string place = fmt::format("{}, {}, {}", plural(d.nodes, "node"), plural(d.ranks, "rank"),
+                                        d.gpus > 0 ? plural(d.gpus, "NVIDIA GPU") : "no NVIDIA GPU");
   const std::size_t failures = d.count(doctor::Verdict::fail), warnings = d.count(doctor::Verdict::warn);
   const std::string unseen =
-      d.dark == 0 ? "" : fmt::format("{} of {} could not be checked. ", d.dark, count_of(d.nodes, "node"));
+      d.dark == 0 ? "" : fmt::format("{} of {} could not be checked. ", d.dark, plural(d.nodes, "node"));
   if (failures + warnings == 0) return unseen + fmt::format("Nothing is wrong that these checks can see ({}).", place);
   std::vector<std::string> parts;
-  if (failures > 0) parts.push_back(count_of(failures, "failure"));
-  if (warnings > 0) parts.push_back(count_of(warnings, "warning"));
+  if (failures > 0) parts.push_back(plural(failures, "failure"));
+  if (warnings > 0) parts.push_back(plural(warnings, "warning"));
   return unseen + fmt::format("{} ({}).", join(parts, ", "), place);
 }
 
@@ -53,7 +45,7 @@ std::string checks_with(const doctor::Diagnosis& diagnosis, doctor::Verdict verd
   std::set<std::string> names;
   for (const doctor::Line& line : diagnosis.lines)
     if (line.finding.verdict == verdict) names.insert(line.check);
-  return count_of(names.size(), "check");
+  return plural(names.size(), "check");
 }
 
 // The changes since the file `path` was written: new findings, then facts by node.
@@ -82,26 +74,26 @@ report::Section since_section(const doctor::Changes& changes, const std::string&
   return section;
 }
 
-report::Json json_of(const doctor::Line& line) {
-  return {{"check", line.check},
-          {"verdict", name_of(line.finding.verdict)},
-          {"evidence", line.finding.evidence},
-          {"remedy", line.finding.remedy},
-          {"docs", line.docs},
-          {"nodes", line.nodes}};
+report::Json lines_json(const std::vector<doctor::Line>& lines) {
+  return report::json_list(lines, [](const doctor::Line& line) -> report::Json {
+    return {{"check", line.check},
+            {"verdict", name_of(line.finding.verdict)},
+            {"evidence", line.finding.evidence},
+            {"remedy", line.finding.remedy},
+            {"docs", line.docs},
+            {"nodes", line.nodes}};
+  });
 }
 
 report::Json since_json(const doctor::Changes& changes) {
-  using Json = report::Json;
-  Json facts = Json::array(), findings = Json::array();
-  for (const doctor::Change& change : changes.facts)
-    facts.push_back({{"fact", change.what}, {"was", change.was}, {"is", change.now}, {"nodes", change.nodes}});
-  for (const doctor::Line& line : changes.new_findings) findings.push_back(json_of(line));
+  const auto fact_json = [](const doctor::Change& change) -> report::Json {
+    return {{"fact", change.what}, {"was", change.was}, {"is", change.now}, {"nodes", change.nodes}};
+  };
   return {{"created", changes.since},
           {"gone", changes.gone},
           {"added", changes.added},
-          {"new_findings", std::move(findings)},
-          {"facts", std::move(facts)}};
+          {"new_findings", lines_json(changes.new_findings)},
+          {"facts", report::json_list(changes.facts, fact_json)}};
 }
 
 // Contents: the state in one sentence, the changes since the result file `since`, a line for each distinct finding,
@@ -111,25 +103,20 @@ report::Document doctor_document(const doctor::Diagnosis& diagnosis, bool all,
   report::Document document;
   document.headline = headline_of(diagnosis);
   if (changes) document.sections.push_back(since_section(*changes, since));
-  report::Section found{"findings", "", {}};
   report::Table table{{{"verdict", true}, {"check", true}, {"node", true}, {"what was found", true}}, {}};
   report::List remedies;
   for (const doctor::Line& line : diagnosis.lines) {
-    if (is_quiet(line) && !all) continue;
-    table.rows.push_back({report::Cell(std::string(name_of(line.finding.verdict)), tone_of(line.finding.verdict)),
-                          line.check, doctor::where_of(line, diagnosis.nodes), line.finding.evidence});
+    const doctor::Verdict verdict = line.finding.verdict;
+    if (!all && (verdict == doctor::Verdict::pass || verdict == doctor::Verdict::skip)) continue;
+    table.rows.push_back({report::Cell(std::string(name_of(verdict)), tone_of(verdict)), line.check,
+                          doctor::where_of(line, diagnosis.nodes), line.finding.evidence});
     if (!line.finding.remedy.empty()) {
       std::string text = fmt::format("{}: {} ({})", line.check, line.finding.remedy, line.docs);
       if (std::ranges::find(remedies.items, text) == remedies.items.end()) remedies.items.push_back(std::move(text));
     }
   }
-  if (!table.rows.empty()) found.add(report::Numbers{"", std::move(table)});
-  document.sections.push_back(std::move(found));
-  if (!remedies.items.empty()) {
-    report::Section what_to_do{"remedies", "What to do", {}};
-    what_to_do.add(std::move(remedies));
-    document.sections.push_back(std::move(what_to_do));
-  }
+  if (!table.rows.empty()) document.sections.push_back({"findings", "", {report::Numbers{"", std::move(table)}}});
+  if (!remedies.items.empty()) document.sections.push_back({"remedies", "What to do", {std::move(remedies)}});
   if (all) return document;
   report::Section rest{"rest", "", {}};
   if (diagnosis.gpus == 0) rest.add(report::Paragraph{"No NVIDIA GPU: what concerns GPUs was left out."});
@@ -154,8 +141,6 @@ void print_checks(const std::string& format, std::ostream& out) {
 }
 
 std::string doctor_json(const doctor::Diagnosis& diagnosis, const std::optional<doctor::Changes>& changes) {
-  report::Json findings = report::Json::array();
-  for (const doctor::Line& line : diagnosis.lines) findings.push_back(json_of(line));
   report::Json whole{{"schema", "harness-doctor-report"},
                      {"schema_version", 1},
                      {"version", tool_version()},
@@ -164,7 +149,7 @@ std::string doctor_json(const doctor::Diagnosis& diagnosis, const std::optional<
                      {"gpus", diagnosis.gpus},
                      {"failures", diagnosis.count(doctor::Verdict::fail)},
                      {"warnings", diagnosis.count(doctor::Verdict::warn)},
-                     {"findings", std::move(findings)}};
+                     {"findings", lines_json(diagnosis.lines)}};
   if (changes) whole["since"] = since_json(*changes);
   return report::json_text(whole);
 }

@@ -11,11 +11,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <set>
 
 #include "base/file.h"
-#include "base/text.h"
-#include "base/units.h"
 #include "job/mpi/mpi_job.h"
 #include "store/atomic_file.h"
 
@@ -81,30 +78,17 @@ std::optional<std::size_t> columns_of_terminal(int descriptor) {
   return columns > 0 ? std::optional(columns) : std::nullopt;
 }
 
-TerminalText view(report::Document document, const ViewOptions& options, const std::ostream& out) {
-  constexpr std::size_t least_prose = 40, most_prose = 120;  // columns; other widths are hard to read
-  const std::size_t width = width_of(out);
-  const bool colored = options.colored && is_terminal(out) && environment("NO_COLOR").empty();
-  report::arrange(document, {width, options.columns});
-  return {report::write_text(document, width == 0 ? most_prose : std::clamp(width, least_prose, most_prose), colored)};
-}
-
 void print(report::Document document, std::string_view format, const ViewOptions& options, std::ostream& out) {
+  constexpr std::size_t least_prose = 40, most_prose = 120;  // columns; other widths are hard to read
+  const std::size_t width = format == "md" ? 0 : width_of(out);
+  report::arrange(document, {width, options.columns});
   if (format == "md") {
-    report::arrange(document, {0, options.columns});
     out << report::write_markdown(document);
-  } else {
-    out << view(std::move(document), options, out);
+    return;
   }
-}
-
-std::vector<std::string> labels_of(const std::vector<std::string>& paths) {
-  std::vector<std::string> names;
-  for (const auto& path : paths) names.push_back(std::filesystem::path(path).filename().string());
-  const std::set<std::string> unique(names.begin(), names.end()), unique_paths(paths.begin(), paths.end());
-  if (unique.size() != unique_paths.size()) names = paths;
-  for (std::string& name : names) name = escaped(name);
-  return names;
+  const bool colored = options.colored && is_terminal(out) && environment("NO_COLOR").empty();
+  const std::size_t prose = width == 0 ? most_prose : std::clamp(width, least_prose, most_prose);
+  out << TerminalText{report::write_text(document, prose, colored)};
 }
 
 void write_output(const std::string& path, const std::function<void(std::ostream&)>& write, bool overwrite) {

@@ -50,15 +50,10 @@ std::optional<std::size_t> columns_of_terminal(int descriptor);
 /// For output of ranks: a launcher may give them a terminal of their own and write their output to a file.
 inline const ViewOptions under_a_launcher{.columns = {}, .colored = false};
 
-/// Formats the document as text for `out`, arranged by the options. The width is that of the terminal, else COLUMNS,
-/// else unlimited. Verdicts are coloured on a terminal, unless NO_COLOR is set or the options disable it. Throws Error
-/// for a column that no table has.
-TerminalText view(report::Document document, const ViewOptions& options, const std::ostream& out);
-/// Prints view(), or Markdown with these columns if `format` is "md".
+/// Prints the document as Markdown if `format` is "md", else as text, arranged by the options. The width of text is
+/// that of the terminal, else COLUMNS, else unlimited. Verdicts are coloured on a terminal, unless NO_COLOR is set or
+/// the options disable it. Throws Error for a column that no table has.
 void print(report::Document document, std::string_view format, const ViewOptions& options, std::ostream& out);
-
-/// Names of files for tables, escaped(): the file names if they are unique, else the paths as given.
-std::vector<std::string> labels_of(const std::vector<std::string>& paths);
 
 /// Writes an output file atomically and creates missing directories. Throws Error if it cannot be written, or if it
 /// exists and `overwrite` is false; nothing is left behind then.

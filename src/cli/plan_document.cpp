@@ -29,42 +29,31 @@ double sent_by_largest(const plan::Survey& survey) {
   return bytes;
 }
 
-// A row per case; adds the notes that the last column refers to.
-Table cases_table(const plan::Plan& p, std::vector<std::string>& notes) {
+Table cases_table(const plan::Plan& p) {
+  using Case = plan::PlannedCase;
   Table table;
-  table.columns = {
-      report::case_column(),
-      {.heading = "layout", .words = true},
-      {.heading = "micro-batches", .worth = 40},
-      {.heading = "memory/rank",
+  const auto add = [&](Table::Column column, const auto& text) {
+    table.add(std::move(column), p.cases, [&](const Case& c) { return c.is_possible() ? text(c) : ""; });
+  };
+  table.add(report::case_column(), p.cases, [](const Case& c) { return report::case_cell(c.name); });
+  add({.heading = "layout", .words = true}, [](const Case& c) { return program::text_of(c.layout); });
+  add({.heading = "micro-batches", .worth = 40}, [](const Case& c) { return std::to_string(c.micro_batches); });
+  add({.heading = "memory/rank",
        .legend = "memory/rank: the largest rank's planned peak; the other columns are of that rank in one step."},
-      {.heading = "sent/rank",
+      [&](const Case& c) { return show_bytes(plan::planned_memory_bytes(p.experiment, c)); });
+  add({.heading = "sent/rank",
        .worth = 50,
        .legend = "sent/rank: over n ranks, 2 (n - 1) / n of an all-reduce, (n - 1) / n of a reduce-scatter or an "
                  "all-gather."},
-      {.heading = report::uses_heading, .words = true, .worth = 10},
-      {.heading = "notes", .words = true}};
-  for (const plan::PlannedCase& planned : p.cases) {
-    std::vector<report::Cell> row{report::case_cell(planned.name)};
-    std::string marks;
-    const auto note = [&](const std::string& text) {
-      notes.push_back(text);
-      marks += fmt::format("{}[{}]", marks.empty() ? "" : " ", notes.size());
-    };
-    if (planned.is_possible()) {
-      row.insert(row.end(),
-                 {program::text_of(planned.layout), std::to_string(planned.micro_batches),
-                  show_bytes(plan::planned_memory_bytes(p.experiment, planned)),
-                  show_bytes(sent_by_largest(planned.survey)), planned.is_copy ? "" : join(planned.uses, "; ")});
-      for (const std::string& text : planned.notes) note(text);
-    } else {
-      row.resize(table.columns.size() - 1);
-      marks = "skipped";
-      note(planned.impossible);
-    }
-    row.emplace_back(marks);
-    table.rows.push_back(std::move(row));
-  }
+      [](const Case& c) { return show_bytes(sent_by_largest(c.survey)); });
+  add({.heading = report::uses_heading, .words = true, .worth = 10},
+      [](const Case& c) { return c.is_copy ? "" : join(c.uses, "; "); });
+  table.add({.heading = "notes", .words = true}, p.cases, [&](const Case& c) {
+    if (!c.is_possible()) return "skipped " + table.note(c.impossible);
+    std::vector<std::string> marks;
+    for (const std::string& text : c.notes) marks.push_back(table.note(text));
+    return join(marks, " ");
+  });
   table.remove_empty_columns();
   return table;
 }
@@ -163,89 +152,38 @@ double block_s(double step_s, int steps) {
   return set_up_s + step_s * steps;
 }
 
-class Estimate {
- public:
-  Estimate(const plan::Plan& plan, const KnownSteps& known)
-      : plan_(plan), measure_(plan.experiment.measure), known_(known), baseline_s_(step_s(plan.baseline()).value()) {
-    if (measure_.auto_steps) steps_ = sweep::auto_steps(set_up_s, baseline_s_, measure_.warmup_steps);
-    double end_s = 0;
-    for (const plan::PlannedCase& planned : plan.cases) {
-      if (const auto seconds = step_s(planned)) end_s += preparation_of(planned, *seconds);
-    }
-    round_ends_s_.assign(measure_.rounds, end_s);
-    for (const plan::Slot& slot : plan.schedule) {
-      if (const auto seconds = step_s(plan.cases[slot.case_index])) end_s += measured_block_s(*seconds);
-      round_ends_s_[slot.round] = end_s;
-    }
+// A prediction has no copy of the baseline, and no step of a case that it does not know: they count as their reference.
+// nullopt if the case has no block, or that step time is unknown too.
+std::optional<double> known_step_s(const plan::Plan& plan, const KnownSteps& known, const plan::PlannedCase& planned) {
+  auto step = known.seconds.find(planned.name);
+  if (step == known.seconds.end()) step = known.seconds.find(plan.cases[planned.reference].name);
+  return planned.is_possible() && step != known.seconds.end() ? std::optional(step->second) : std::nullopt;
+}
+
+// Untimed workers before round 1: one records the timeline; on GPUs, one tunes and one reads NCCL's log.
+double preparation_s(const plan::Plan& plan, const plan::PlannedCase& planned, double step_s) {
+  const config::Measure& m = plan.experiment.measure;
+  if (planned.is_copy) return 0;
+  double seconds = block_s(step_s, m.warmup_steps + sweep::profiled_steps);
+  if (!has_gpus(plan)) return seconds;
+  if (!m.share_gpus) seconds += set_up_s;
+  if (planned.layout.ranks() > 1) seconds += block_s(step_s, 1);
+  return seconds;
+}
+
+// The end of each round, in seconds from the start of the sweep. `steps`: of a block, warm-up included.
+std::vector<double> ends_of_rounds(const plan::Plan& plan, const KnownSteps& known, int steps) {
+  double end_s = 0;
+  for (const plan::PlannedCase& planned : plan.cases) {
+    if (const auto step_s = known_step_s(plan, known, planned)) end_s += preparation_s(plan, planned, *step_s);
   }
-
-  PlannedTime result() const {
-    const auto fit = static_cast<int>(std::ranges::count_if(
-        round_ends_s_, [&](double s) { return measure_.time_budget_s <= 0 || s <= measure_.time_budget_s; }));
-    const int least = measure_.looks.empty() ? analysis::least_pairs : measure_.looks.front();
-    const int said = std::min(least, measure_.rounds);
-    const bool has_verdicts = analysis::declared_comparisons(sweep::planned_result(plan_)) > 0;
-    if (known_.is_stated && fit < said && has_verdicts) {
-      fail(
-          "{} is enough for {} of {} rounds, and no verdict is possible before {}: all cases take {} for {} rounds. "
-          "Take fewer of them (--only), or a larger budget",
-          budget_text(plan_), fit, measure_.rounds, least, show_seconds(round_ends_s_[said - 1]), said);
-    }
-    return {fit, lines(fit)};
+  std::vector<double> ends_s(plan.experiment.measure.rounds, end_s);
+  for (const plan::Slot& slot : plan.schedule) {
+    if (const auto step_s = known_step_s(plan, known, plan.cases[slot.case_index])) end_s += block_s(*step_s, steps);
+    ends_s[slot.round] = end_s;
   }
-
- private:
-  // A prediction has no copy of the baseline, and no step of a case that it does not know: they count as their
-  // reference. nullopt if the case has no block, or that step time is unknown too.
-  std::optional<double> step_s(const plan::PlannedCase& planned) const {
-    auto step = known_.seconds.find(planned.name);
-    if (step == known_.seconds.end()) step = known_.seconds.find(plan_.cases[planned.reference].name);
-    return planned.is_possible() && step != known_.seconds.end() ? std::optional(step->second) : std::nullopt;
-  }
-
-  double measured_block_s(double step_s) const { return block_s(step_s, measure_.warmup_steps + steps_); }
-
-  // Untimed workers before round 1: one records the timeline; on GPUs, one tunes and one reads NCCL's log.
-  double preparation_of(const plan::PlannedCase& planned, double step_s) const {
-    if (planned.is_copy) return 0;
-    double seconds = block_s(step_s, measure_.warmup_steps + sweep::profiled_steps);
-    if (!has_gpus(plan_)) return seconds;
-    if (!measure_.share_gpus) seconds += set_up_s;
-    if (planned.layout.ranks() > 1) seconds += block_s(step_s, 1);
-    return seconds;
-  }
-
-  std::vector<std::string> lines(int fit) const {
-    const int rounds = std::max(fit, 1);
-    const double total_s = round_ends_s_[rounds - 1];
-    const auto& cost = plan_.experiment.cost;
-    const std::string price =
-        cost && cost->per_gpu_hour > 0
-            ? fmt::format(", {:.0f} {}", total_s * plan_.ranks / 3600 * cost->per_gpu_hour, cost->currency)
-            : "";
-    std::vector<std::string> lines{
-        fmt::format("time: {}{}, a block of the baseline {}, {}", show_seconds(total_s),
-                    rounds < measure_.rounds ? fmt::format(" for {} of {} rounds", rounds, measure_.rounds) : "",
-                    show_seconds(measured_block_s(baseline_s_)), known_.source),
-        fmt::format("{}{}; under Slurm, ask for --time={}", hours_text(plan_, total_s), price, slurm_time(total_s))};
-    if (measure_.auto_steps) lines.push_back(fmt::format("steps: auto gives {} timed steps per block", steps_));
-    // Reasons for the sweep to end before its last round.
-    if (measure_.time_budget_s > 0)
-      lines.push_back(fmt::format("{} is enough for {} of {} rounds", budget_text(plan_), fit, measure_.rounds));
-    if (!measure_.looks.empty()) {
-      lines.push_back(fmt::format("{} if everything is settled by the first look",
-                                  show_seconds(round_ends_s_[measure_.looks.front() - 1])));
-    }
-    return lines;
-  }
-
-  const plan::Plan& plan_;
-  const config::Measure& measure_;
-  const KnownSteps& known_;
-  const double baseline_s_;
-  int steps_ = measure_.steps;        // timed steps of a block
-  std::vector<double> round_ends_s_;  // from the start of the sweep
-};
+  return ends_s;
+}
 
 std::string published_of_baseline(const plan::Plan& p, const std::vector<PredictedCase>& predicted) {
   const plan::PlannedCase& baseline = p.baseline();
@@ -296,12 +234,10 @@ std::vector<std::string> head_lines(const plan::Plan& p) {
 }
 
 report::Document plan_document(const plan::Plan& p, const std::vector<PredictedCase>& predicted) {
-  std::vector<std::string> notes;
   report::Document document;
   document.headline = headline(p);
   report::Section& section = document.sections.emplace_back();
-  section.add(report::Numbers{"", cases_table(p, notes)});
-  section.add(List{std::move(notes), List::Mark::number});
+  section.add(report::Numbers{"", cases_table(p)});
   section.add(List{plan::warnings_of(p), List::Mark::warning});
   std::vector<std::string> lines = head_lines(p);
   if (std::string line = published_of_baseline(p, predicted); !line.empty()) lines.push_back(std::move(line));
@@ -314,9 +250,7 @@ report::Section schedule_section(const plan::Plan& p, int rounds) {
   if (std::string power = power_text(p, rounds); !power.empty()) lines.items.push_back(std::move(power));
   const auto bytes = static_cast<double>(sweep::needed_space(p));
   lines.items.push_back(fmt::format("The result file takes at most {}.", show_bytes(bytes)));
-  report::Section section{"schedule", "", {}};
-  section.add(std::move(lines));
-  return section;
+  return {"schedule", "", {std::move(lines)}};
 }
 
 report::Section budget_section(const plan::Plan& p, const plan::PlannedCase& planned) {
@@ -335,13 +269,11 @@ report::Section budget_section(const plan::Plan& p, const plan::PlannedCase& pla
   }
   table.columns.back().legend = fmt::format("least time: {}, which is an MFU of {} at most",
                                             show_seconds(budget.least_s), percent(budget.mfu(budget.least_s)));
-  report::Section section{"budget", "", {}};
-  section.add(report::Numbers{
+  const std::string caption =
       fmt::format("{}: budget of one step of one rank{}, computation only, on {} ({}, {:.3g} TB/s)", planned.name,
                   budget.roles > 1 ? fmt::format(" of pipeline stage {}", budget.role) : "", hardware.name,
-                  show_flops(budget.rates.flops), budget.rates.memory_bytes_per_s / 1e12),
-      std::move(table)});
-  return section;
+                  show_flops(budget.rates.flops), budget.rates.memory_bytes_per_s / 1e12);
+  return {"budget", "", {report::Numbers{caption, std::move(table)}}};
 }
 
 std::string source_of_time(const plan::Plan& plan) {
@@ -382,7 +314,45 @@ KnownSteps assumed_steps(const plan::Plan& plan, const std::string& assume_mfu) 
 }
 
 PlannedTime planned_time(const plan::Plan& plan, const KnownSteps& known) {
-  return known.seconds.contains(plan.baseline().name) ? Estimate(plan, known).result() : unknown_time(plan);
+  const auto baseline_s = known.seconds.find(plan.baseline().name);
+  if (baseline_s == known.seconds.end()) return unknown_time(plan);
+  const config::Measure& m = plan.experiment.measure;
+  const int timed_steps = m.auto_steps ? sweep::auto_steps(set_up_s, baseline_s->second, m.warmup_steps) : m.steps;
+  const int steps = m.warmup_steps + timed_steps;
+  const std::vector<double> ends_s = ends_of_rounds(plan, known, steps);
+  const auto fit = static_cast<int>(
+      std::ranges::count_if(ends_s, [&](double s) { return m.time_budget_s <= 0 || s <= m.time_budget_s; }));
+  const int least = m.looks.empty() ? analysis::least_pairs : m.looks.front();
+  const int said = std::min(least, m.rounds);
+  const bool has_verdicts = analysis::declared_comparisons(sweep::planned_result(plan)) > 0;
+  if (known.is_stated && fit < said && has_verdicts) {
+    fail(
+        "{} is enough for {} of {} rounds, and no verdict is possible before {}: all cases take {} for {} rounds. "
+        "Take fewer of them (--only), or a larger budget",
+        budget_text(plan), fit, m.rounds, least, show_seconds(ends_s[said - 1]), said);
+  }
+  const int rounds = std::max(fit, 1);
+  const double total_s = ends_s[rounds - 1];
+  const auto& cost = plan.experiment.cost;
+  const std::string price =
+      cost && cost->per_gpu_hour > 0
+          ? fmt::format(", {:.0f} {}", total_s * plan.ranks / 3600 * cost->per_gpu_hour, cost->currency)
+          : "";
+  PlannedTime time{
+      fit,
+      {fmt::format("time: {}{}, a block of the baseline {}, {}", show_seconds(total_s),
+                   rounds < m.rounds ? fmt::format(" for {} of {} rounds", rounds, m.rounds) : "",
+                   show_seconds(block_s(baseline_s->second, steps)), known.source),
+       fmt::format("{}{}; under Slurm, ask for --time={}", hours_text(plan, total_s), price, slurm_time(total_s))}};
+  if (m.auto_steps) time.lines.push_back(fmt::format("steps: auto gives {} timed steps per block", timed_steps));
+  // Reasons for the sweep to end before its last round.
+  if (m.time_budget_s > 0)
+    time.lines.push_back(fmt::format("{} is enough for {} of {} rounds", budget_text(plan), fit, m.rounds));
+  if (!m.looks.empty()) {
+    time.lines.push_back(
+        fmt::format("{} if everything is settled by the first look", show_seconds(ends_s[m.looks.front() - 1])));
+  }
+  return time;
 }
 
 }  // namespace harness::cli

@@ -75,9 +75,8 @@ void add_schedule(const plan::Plan& p, const PlanOptions& options, int per_node,
     time.lines.push_back(
         fmt::format("`sweep` with --time-budget {:.0f}s spends no more", p.experiment.measure.time_budget_s));
   document.sections.push_back(schedule_section(p, time.rounds));
-  report::Section& section = document.sections.emplace_back();
-  section.add(report::Paragraph{time.lines.front()});
-  section.add(report::List{{time.lines.begin() + 1, time.lines.end()}});
+  report::List more{{time.lines.begin() + 1, time.lines.end()}};
+  document.sections.push_back({"", "", {report::Paragraph{time.lines.front()}, std::move(more)}});
 }
 
 // Keeps freed memory in the process. The Programs of a case are freed before those of the next are built; otherwise the
@@ -187,11 +186,11 @@ std::string best_json(const plan::Plan& plan, const Best& best) {
   out["predicted"] = best.predicted;
   out["alike"] = best.alike;
   out["not_told_apart"] = best.close;
-  Json& refused = out["refused"] = Json::array();
-  for (const auto& [reason, number] : best.refused) refused.push_back({{"reason", reason}, {"number", number}});
+  out["refused"] = report::json_list(best.refused, [](const auto& row) -> Json {
+    return {{"reason", row.first}, {"number", row.second}};
+  });
   if (best.baseline) out["baseline"] = json_of(*best.baseline, plan.experiment);
-  Json& fastest = out["fastest"] = Json::array();
-  for (const RankedCombination& combination : best.fastest) fastest.push_back(json_of(combination, plan.experiment));
+  out["fastest"] = report::json_list(best.fastest, [&](const auto& c) { return json_of(c, plan.experiment); });
   return report::json_text(out);
 }
 
@@ -206,9 +205,9 @@ int name_best(const plan::Plan& p, const PlanOptions& options, std::ostream& out
     return 0;
   }
   report::Document document;
-  report::Section& head = document.sections.emplace_back();
-  head.add(report::List{head_lines(p), report::List::Mark::none});
-  head.add(report::List{plan::warnings_of(p), report::List::Mark::warning});
+  using report::List;
+  document.sections.push_back(
+      {"", "", {List{head_lines(p), List::Mark::none}, List{plan::warnings_of(p), List::Mark::warning}}});
   document.sections.push_back(best_section(p, best));
   print(std::move(document), options.format, options.view, out);
   return 0;

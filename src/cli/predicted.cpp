@@ -34,51 +34,73 @@ std::string change_text(const PredictedCase& predicted) {
   return fmt::format("{:+.1f} %{}", 100 * *predicted.change, predicted.too_close_to_call ? ", too close to call" : "");
 }
 
-std::vector<report::Cell> operation_cells(const plan::PlannedCase& planned, const PredictedCase& predicted) {
-  const workloads::Rate& rate = planned.survey.rate;
-  const double seconds = predicted.step->step_s / static_cast<double>(rate.repetitions);
-  const std::string share = predicted.mfu ? percent(*predicted.mfu) : "";
-  return {fmt::format("{:.4g}", 1e6 * seconds), fmt::format("{:.4g}", rate.bytes / seconds / 1e9),
-          rate.bus_factor > 0 ? fmt::format("{:.4g}", rate.bytes * rate.bus_factor / seconds / 1e9) : share,
-          predicted.change ? change_text(predicted) : ""};
-}
-
-std::vector<report::Cell> step_cells(const PredictedCase& predicted) {
-  const sim::Prediction& x = *predicted.step;
-  const auto share = [&](double seconds) { return percent(seconds / x.step_s); };
-  return {show_seconds(x.step_s),
-          predicted.change ? change_text(predicted) : "",
-          predicted.mfu ? percent(*predicted.mfu) : "",
-          share(x.split.compute_s),
-          share(x.split.exposed_s),
-          share(x.split.idle_s)};
-}
-
-// The columns for predicted cases, or for one operation if the step repeats one; without rows.
-Table prediction_columns(const workloads::Rate& rate) {
-  const bool collective = rate.bus_factor > 0;
+// A row for each case that can run; "?": it has no prediction. For one operation if the step repeats one.
+Table predictions_table(const plan::Plan& p, const std::vector<PredictedCase>& predicted) {
+  struct Row {
+    const plan::PlannedCase& planned;
+    const PredictedCase& predicted;
+  };
+  std::vector<Row> rows;
+  for (std::size_t i = 0; i < p.cases.size(); ++i) {
+    if (p.cases[i].is_possible()) rows.push_back({p.cases[i], predicted[i]});
+  }
   Table table;
-  table.columns = {report::case_column()};
-  if (rate.repetitions > 0) {
-    table.columns.insert(table.columns.end(), {{"time us"},
-                                               {.heading = collective ? "algbw GB/s" : "GB/s", .worth = 26},
-                                               {collective ? "busbw GB/s" : "of peak"},
-                                               {"change"}});
+  table.add(report::case_column(), rows, [](const Row& row) { return report::case_cell(row.planned.name); });
+  const auto add = [&](Table::Column column, const auto& text) {
+    const std::string unknown = table.columns.size() == 1 ? "?" : "";
+    table.add(std::move(column), rows, [&](const Row& row) { return row.predicted.step ? text(row) : unknown; });
+  };
+  const auto change = [](const Row& row) { return row.predicted.change ? change_text(row.predicted) : ""; };
+  const auto mfu = [](const Row& row) { return report::share_words(row.predicted.mfu); };
+  if (const workloads::Rate& rate = p.baseline().survey.rate; rate.repetitions > 0) {
+    const bool collective = rate.bus_factor > 0;
+    const auto seconds = [](const Row& row) {
+      return row.predicted.step->step_s / static_cast<double>(row.planned.survey.rate.repetitions);
+    };
+    const auto gigabytes = [&](const Row& row, double factor) {
+      return fmt::format("{:.4g}", row.planned.survey.rate.bytes * factor / seconds(row) / 1e9);
+    };
+    add({"time us"}, [&](const Row& row) { return fmt::format("{:.4g}", 1e6 * seconds(row)); });
+    add({.heading = collective ? "algbw GB/s" : "GB/s", .worth = 26},
+        [&](const Row& row) { return gigabytes(row, 1); });
+    add({collective ? "busbw GB/s" : "of peak"}, [&](const Row& row) {
+      const double factor = row.planned.survey.rate.bus_factor;
+      return factor > 0 ? gigabytes(row, factor) : mfu(row);
+    });
+    add({"change"}, change);
     table.columns.back().legend = fmt::format(
         "time: of one operation, a step / {} repetitions{}. change: against the baseline at the same size, of cases "
         "that do as much.",
         rate.repetitions, collective ? "; algbw and busbw as in nccl-tests" : "");
     return table;
   }
-  table.columns.insert(table.columns.end(), {{.heading = "predicted step"},
-                                             {.heading = "change"},
-                                             {.heading = "MFU"},
-                                             {.heading = "computing", .worth = 30},
-                                             {.heading = "exposed", .worth = 40},
-                                             {.heading = "idle", .worth = 20}});
+  const auto add_share = [&](Table::Column column, double program::StepSplit::*part) {
+    add(std::move(column), [part](const Row& row) {
+      const sim::Prediction& step = *row.predicted.step;
+      return percent(step.split.*part / step.step_s);
+    });
+  };
+  add({"predicted step"}, [](const Row& row) { return show_seconds(row.predicted.step->step_s); });
+  add({"change"}, change);
+  add({"MFU"}, mfu);
+  add_share({.heading = "computing", .worth = 30}, &program::StepSplit::compute_s);
+  add_share({.heading = "exposed", .worth = 40}, &program::StepSplit::exposed_s);
+  add_share({.heading = "idle", .worth = 20}, &program::StepSplit::idle_s);
   table.columns.back().legend =
       "computing, exposed, idle: shares of the step, mean over the ranks. exposed: communication and no computation.";
   return table;
+}
+
+// Each text once, with the number of its cases unless all have it.
+std::vector<std::string> counted(const std::vector<std::string>& texts, std::ptrdiff_t cases) {
+  std::vector<std::string> lines;
+  std::set<std::string> seen;
+  for (const std::string& text : texts) {
+    if (!seen.insert(text).second) continue;
+    const auto number = std::ranges::count(texts, text);
+    lines.push_back(number == cases ? text : fmt::format("{} of {} cases: {}", number, cases, text));
+  }
+  return lines;
 }
 
 using explain::CaseMoved;
@@ -101,24 +123,19 @@ std::string hardware_of(const PlanOptions& options) {
   return hardware;
 }
 
-std::string mfu_text(const std::optional<double>& mfu) {
-  return mfu ? percent(*mfu) : "";
-}
-
 const char* subject_of(const Upgrade& upgrade) {
   return upgrade.of_prediction ? "predicted" : "measured";
 }
 
-// Adds the notes that cases refer to, each once.
-report::Table cases_table(const Upgrade& upgrade, const store::Result& result, std::vector<std::string>& notes) {
+// Cases with the same remark share its note.
+report::Table cases_table(const Upgrade& upgrade, const store::Result& result) {
   report::Table table;
   table.columns = {{"case", true}, {subject_of(upgrade)}, {"MFU"},         {"forecast"},
                    {"MFU"},        {"speed-up"},          {"as predicted"}};
   const auto mark = [&](const std::string& note) {
-    const auto known = std::ranges::find(notes, note);
-    const auto number = known - notes.begin() + 1;
-    if (known == notes.end()) notes.push_back(note);
-    return fmt::format(" [{}]", number);
+    const auto known = std::ranges::find(table.notes, note);
+    const auto number = known - table.notes.begin() + 1;
+    return " " + (known == table.notes.end() ? table.note(note) : fmt::format("[{}]", number));
   };
   for (const CaseMoved& c : upgrade.cases) {
     const std::string name = report::short_name(result.at(c).name);
@@ -130,8 +147,8 @@ report::Table cases_table(const Upgrade& upgrade, const store::Result& result, s
     if (c.network < 1)
       marks += mark(
           fmt::format("The network between nodes is taken to have {} of its rate, there as here", percent(c.network)));
-    table.rows.push_back({name + marks, show_seconds(c.measured_s), mfu_text(c.measured_mfu),
-                          show_seconds(c.forecast_s), mfu_text(c.forecast_mfu),
+    table.rows.push_back({name + marks, show_seconds(c.measured_s), report::share_words(c.measured_mfu),
+                          show_seconds(c.forecast_s), report::share_words(c.forecast_mfu),
                           fmt::format("{:.2f}", c.measured_s / c.forecast_s), show_seconds(c.healthy_s)});
   }
   return table;
@@ -142,9 +159,7 @@ report::Document document_of(const Upgrade& upgrade, const store::Result& result
   document.headline = fmt::format("{}: {} on {}; predicted, not measured: the same steps on {} (calibration {})",
                                   result.name, subject_of(upgrade), upgrade.from, upgrade.to, upgrade.calibration);
   report::Section section{"upgrade", "", {}};
-  std::vector<std::string> notes;
-  section.add(report::Numbers{"", cases_table(upgrade, result, notes)});
-  section.add(report::List{std::move(notes), report::List::Mark::number});
+  section.add(report::Numbers{"", cases_table(upgrade, result)});
   section.add(report::List{
       {fmt::format("forecast: the prediction for {}, with each kind of operation as much slower than predicted as it "
                    "was.",
@@ -181,17 +196,16 @@ Json json_of(const CaseMoved& c, const store::Result& result) {
 }
 
 std::string json_text(const Upgrade& upgrade, const store::Result& result) {
-  Json out{{"schema", "harness-plan-upgrade"},
-           {"schema_version", 2},
-           {"name", result.name},
-           {"backend", result.backend},
-           {"ranks", result.ranks},
-           {"calibration", upgrade.calibration},
-           {"from", upgrade.from},
-           {"hardware", upgrade.to}};
-  Json& cases = out["cases"] = Json::array();
-  for (const CaseMoved& c : upgrade.cases) cases.push_back(json_of(c, result));
-  return report::json_text(out);
+  return report::json_text(
+      {{"schema", "harness-plan-upgrade"},
+       {"schema_version", 2},
+       {"name", result.name},
+       {"backend", result.backend},
+       {"ranks", result.ranks},
+       {"calibration", upgrade.calibration},
+       {"from", upgrade.from},
+       {"hardware", upgrade.to},
+       {"cases", report::json_list(upgrade.cases, [&](const CaseMoved& c) { return json_of(c, result); })}});
 }
 
 }  // namespace
@@ -299,57 +313,35 @@ report::List prediction_lines(const plan::Plan& p) {
 }
 
 void add_trust(std::span<const sim::Trust* const> cases, double smallest_effect, report::Section& section) {
-  using Counted = std::vector<std::pair<std::string, std::ptrdiff_t>>;  // texts with their numbers of cases
-  const auto count = [](const std::string& text, Counted& counted) {
-    auto known = std::ranges::find(counted, text, &Counted::value_type::first);
-    if (known == counted.end()) known = counted.insert(counted.end(), {text, 0});
-    ++known->second;
-  };
-  const auto lines = [&](const Counted& counted, List::Mark mark) {
-    List list{{}, mark};
-    for (const auto& [text, number] : counted) {
-      const bool all = number == std::ssize(cases);
-      list.items.push_back(all ? text : fmt::format("{} of {} cases: {}", number, cases.size(), text));
-    }
-    return list;
-  };
-  Counted errors, warnings;
+  std::vector<std::string> errors, warnings;
   for (const sim::Trust* trust : cases) {
-    count(fmt::format("expected error: {}.", trust->error_words), errors);
-    for (const std::string& warning : trust->warnings) count(warning, warnings);
+    errors.push_back(fmt::format("expected error: {}.", trust->error_words));
+    warnings.insert(warnings.end(), trust->warnings.begin(), trust->warnings.end());
   }
-  section.add(lines(errors, List::Mark::none));
+  section.add(List{counted(errors, std::ssize(cases)), List::Mark::none});
   if (smallest_effect > 0 && !cases.empty()) {
     section.add(
         List{{fmt::format("A change {} is too close to call.", analysis::within_threshold_words(smallest_effect))},
              List::Mark::none});
   }
-  section.add(lines(warnings, List::Mark::warning));
+  section.add(List{counted(warnings, std::ssize(cases)), List::Mark::warning});
 }
 
 report::Section predictions_section(const plan::Plan& p, const std::vector<PredictedCase>& predicted) {
-  const workloads::Rate& rate = p.baseline().survey.rate;
   std::set<std::string> unknown;
   std::vector<const sim::Trust*> trusts;
-  Table table = prediction_columns(rate);
   for (std::size_t i = 0; i < p.cases.size(); ++i) {
     if (!p.cases[i].is_possible()) continue;
-    std::vector<report::Cell>& row = table.rows.emplace_back();
-    row.push_back(report::case_cell(p.cases[i].name));
-    if (!predicted[i].step) {
-      row.emplace_back("?");
-      unknown.insert("?: " + predicted[i].unknown);
-    } else {
-      const auto cells = rate.repetitions > 0 ? operation_cells(p.cases[i], predicted[i]) : step_cells(predicted[i]);
-      row.insert(row.end(), cells.begin(), cells.end());
+    if (predicted[i].step) {
       trusts.push_back(&predicted[i].trust);
+    } else {
+      unknown.insert("?: " + predicted[i].unknown);
     }
-    row.resize(table.columns.size());
   }
   report::Section section{"predictions", "", {}};
   section.add(prediction_lines(p));
-  section.add(report::Numbers{"", std::move(table)});
-  if (rate.repetitions == 0 && predicted[0].step) {
+  section.add(report::Numbers{"", predictions_table(p, predicted)});
+  if (p.baseline().survey.rate.repetitions == 0 && predicted[0].step) {
     section.add(report::Paragraph{
         fmt::format("critical path of the baseline: {}", in_words(predicted[0].step->critical_path))});
   }

@@ -3,6 +3,7 @@
 #include <iostream>
 #include <map>
 #include <ostream>
+#include <span>
 
 #include "base/text.h"
 #include "base/units.h"
@@ -170,11 +171,10 @@ evidence::Gaps gaps_of(const std::vector<std::string>& fill) {
 }
 
 void print_row(std::ostream& out, std::string_view label, std::string_view text, std::size_t column) {
-  std::string lines = report::wrapped(text, screen_width - column - 2, 0);
-  while (lines.ends_with('\n')) lines.pop_back();
+  const std::vector<std::string> lines = split_text(report::wrapped(text, screen_width - column - 2, 0), "\n");
   const std::string shown = report::one_line(label);
   out << "  " << shown << std::string(column - std::min(column, report::columns_of(shown)), ' ')
-      << replaced(lines, {{'\n', "\n" + std::string(column + 2, ' ')}}) << "\n";
+      << join(lines, "\n" + std::string(column + 2, ' ')) << "\n";
 }
 
 void print(const evidence::Answer& answer, std::ostream& out) {
@@ -201,8 +201,8 @@ void print(const evidence::Answer& answer, std::ostream& out) {
 Json json_of(const evidence::Answer& answer) {
   Json facts = Json::object();
   for (const auto& [key, value] : answer.facts) facts[key] = value;
-  Json evidence = Json::array();
-  for (const auto& [label, text] : answer.evidence) evidence.push_back({{"label", label}, {"text", text}});
+  const auto line_json = [](const auto& line) -> Json { return {{"label", line.first}, {"text", line.second}}; };
+  const Json evidence = report::json_list(answer.evidence, line_json);
   Json json{{"kind", answer.kind},     {"files", answer.files},     {"headline", answer.headline},
             {answer.object, facts},    {"evidence", evidence},      {"problems", answer.problems},
             {"cannot", answer.cannot}, {"refused", answer.refused}, {"notes", answer.notes},
@@ -228,9 +228,7 @@ void write_configuration(const std::vector<evidence::Answer>& answers, const Rea
 std::string json_text(const std::vector<evidence::Answer>& answers) {
   Json json{{"schema", "harness-read"}, {"schema_version", 1}};
   json.update(json_of(answers.front()));
-  Json also = Json::array();
-  for (std::size_t i = 1; i < answers.size(); ++i) also.push_back(json_of(answers[i]));
-  json["also"] = also;
+  json["also"] = report::json_list(std::span(answers).subspan(1), [](const auto& answer) { return json_of(answer); });
   return report::json_text(json);
 }
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <ostream>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -29,9 +30,11 @@
 namespace harness::cli {
 namespace {
 
-std::optional<config::Cost> cost_of(const CostOptions& options, const store::Result& result) {
+// nullopt unless the command line or the file's configuration gives a price and a number of tokens.
+std::optional<analysis::CostEstimate> cost_estimate(const CostOptions& options, const store::Result& result,
+                                                    const analysis::Summary& summary) {
   auto cost = config::cost_of_text(result.config_text, result.overrides);
-  if (!options.any()) return cost;
+  if (!cost && !options.any()) return std::nullopt;
   if (!cost && (options.per_gpu_hour.empty() || options.run_tokens.empty())) {
     fail("--cost and --run-tokens need each other: --cost 2.50 --run-tokens 300e9");
   }
@@ -42,14 +45,7 @@ std::optional<config::Cost> cost_of(const CostOptions& options, const store::Res
   take("--cost", options.per_gpu_hour, config::parse_price, cost->per_gpu_hour);
   take("--run-tokens", options.run_tokens, config::parse_tokens, cost->run_tokens);
   take("--currency", options.currency, config::parse_currency, cost->currency);
-  return cost;
-}
-
-// nullopt unless the command line or the file's configuration gives a price and a number of tokens.
-std::optional<analysis::CostEstimate> cost_estimate(const CostOptions& options, const store::Result& result,
-                                                    const analysis::Summary& summary) {
-  const auto cost = cost_of(options, result);
-  return cost ? analysis::estimate_cost(result, summary, *cost) : std::nullopt;
+  return analysis::estimate_cost(result, summary, *cost);
 }
 
 int show_once(const ShowOptions& options, std::ostream& out) {
@@ -60,28 +56,26 @@ int show_once(const ShowOptions& options, std::ostream& out) {
   if (options.format == "csv" && options.cost.any())
     fail("--cost, --run-tokens and --currency are for text, md and json: csv holds the cases alone");
   const store::Result result = store::read_result(options.files.at(0), {.timeline = options.breakdown});
+  analysis::Findings findings;
+  if (options.breakdown) {
+    findings = analysis::find_all(result);
+    findings.explanation = explain::explain(result);
+  } else {
+    findings.summary = analysis::summarise(result);
+  }
+  const analysis::Summary& summary = findings.summary;
+  findings.cost = cost_estimate(options.cost, result, summary);
   const report::Detail detail = options.verbose ? report::Detail::full : report::Detail::brief;
-  if (!options.breakdown) {
-    const analysis::Summary summary = analysis::summarise(result);
-    const auto cost = cost_estimate(options.cost, result, summary);
-    if (options.format == "csv") {
-      out << report::show_csv(result, summary);
-    } else if (options.format == "json") {
-      out << report::show_json(result, summary, cost);
-    } else {
-      print(report::show_document(result, summary, cost, detail), options.format, options.view, out);
-    }
-    return analysis::exit_code(summary);
+  if (options.format == "csv") {
+    out << report::show_csv(result, summary);
+  } else if (options.format == "json") {
+    out << report::show_json(result, summary, findings.cost, findings.explanation);
+  } else {
+    print(options.breakdown ? report::breakdown_document(result, findings, {options.cases, detail})
+                            : report::show_document(result, summary, findings.cost, detail),
+          options.format, options.view, out);
   }
-  analysis::Findings findings = analysis::find_all(result);
-  findings.cost = cost_estimate(options.cost, result, findings.summary);
-  findings.explanation = explain::explain(result);
-  if (options.format == "json") {
-    out << report::show_json(result, findings.summary, findings.cost, &*findings.explanation);
-    return analysis::exit_code(findings.summary);
-  }
-  print(report::breakdown_document(result, findings, {options.cases, detail}), options.format, options.view, out);
-  return analysis::exit_code(findings.summary);
+  return analysis::exit_code(summary);
 }
 
 const TerminalText clear_screen{"\x1b[H\x1b[2J"};
@@ -126,15 +120,14 @@ void check_target(const std::string& path, const std::vector<std::string>& files
   if (path != "-") check_output(path, force);
 }
 
-// Returns whether the text went to the terminal.
+// Returns whether the text went to a file, not to the terminal.
 bool put_text(const std::string& text, const std::string& path, bool force, std::ostream& out) {
-  const bool to_terminal = path == "-";
-  if (to_terminal) {
-    out << text;
-  } else {
+  if (path != "-") {
     write_output(path, text, force);
+    return true;
   }
-  return to_terminal;
+  out << text;
+  return false;
 }
 
 store::Result result_of(const std::string& path) {
@@ -177,15 +170,21 @@ report::Export planned_case(const std::string& path, const std::string& case_nam
 
 constexpr int slower_code = 2, incomparable_code = 3, unreliable_code = 4;
 
-// Result files and their summaries; ComparedFile points to them.
+// Result files and their summaries; ComparedFile points to them. A label is the name of the file if all are unique,
+// else its path.
 class LoadedFiles {
  public:
   explicit LoadedFiles(const std::vector<std::string>& paths) {
-    const auto labels = labels_of(paths);
-    for (std::size_t i = 0; i < paths.size(); ++i) {
+    const auto name_of = [](const std::string& path) { return std::filesystem::path(path).filename().string(); };
+    const std::set<std::string> unique_paths(paths.begin(), paths.end());
+    std::set<std::string> unique_names;
+    for (const std::string& path : paths) unique_names.insert(name_of(path));
+    const bool by_name = unique_names.size() == unique_paths.size();
+    for (const std::string& path : paths) {
       const store::Result& result =
-          results_.emplace_back(store::read_result(paths[i], {.rank_seconds = false, .timeline = false}));
-      files.push_back({labels[i], &result, &summaries_.emplace_back(analysis::summarise(result))});
+          results_.emplace_back(store::read_result(path, {.rank_seconds = false, .timeline = false}));
+      const std::string label = escaped(by_name ? name_of(path) : path);
+      files.push_back({label, &result, &summaries_.emplace_back(analysis::summarise(result))});
     }
   }
   std::vector<analysis::ComparedFile> files;
@@ -326,7 +325,7 @@ int report(const ReportOptions& options, std::ostream& out) {
   const report::Document document =
       traces ? traces::make_report(traces::read_traces(options.files)) : report_on_result(options);
   const std::string text = options.format == "md" ? report::write_markdown(document) : page::page(document);
-  if (!put_text(text, path, options.force, out)) out << "report: " << escaped(path) << "\n";
+  if (put_text(text, path, options.force, out)) out << "report: " << escaped(path) << "\n";
   return 0;
 }
 
@@ -335,7 +334,7 @@ int trace(const TraceOptions& options, std::ostream& out, std::ostream& err) {
   const std::string path = options.output.empty() ? beside : options.output;
   check_target(path, {options.file}, options.force);
   const store::Result result = store::read_result(options.file, {.rank_seconds = false, .timeline = true});
-  if (!put_text(report::trace_json(result, options.case_name), path, options.force, out))
+  if (put_text(report::trace_json(result, options.case_name), path, options.force, out))
     err << fmt::format("wrote {}: open it in ui.perfetto.dev or chrome://tracing\n", quote(path));
   return 0;
 }
@@ -346,26 +345,24 @@ int export_settings(const ExportOptions& options, std::ostream& out) {
                                                                    {"deepspeed", config::Framework::deepspeed},
                                                                    {"torchtitan", config::Framework::torchtitan}};
   const bool is_next = options.format == "harness";
+  const auto text_of_settings = [&](const report::Export& settings) {
+    return report::export_text(settings, formats.at(options.format));
+  };
   if (options.file.ends_with(".yaml") || options.file.ends_with(".yml")) {
     if (is_next)
       fail("{} is a configuration already; --format says for which framework its settings are", options.file);
-    out << report::export_text(planned_case(options.file, options.case_name), formats.at(options.format));
+    out << text_of_settings(planned_case(options.file, options.case_name));
     return 0;
   }
   const store::Result result = store::read_result(options.file, {.rank_seconds = false, .timeline = false});
   const analysis::Summary summary = analysis::summarise(result);
   const std::string name = std::filesystem::path(options.file).filename().string();
   if (!is_next && !options.case_name.empty()) {
-    out << report::export_text(report::planned_case(result, summary, options.case_name, name),
-                               formats.at(options.format));
+    out << text_of_settings(report::planned_case(result, summary, options.case_name, name));
     return 0;
   }
   const report::Export proven = report::find_proven(result, summary, options.case_name, name);
-  if (is_next) {
-    out << report::next_configuration(result, summary, proven, name);
-  } else {
-    out << report::export_text(proven, formats.at(options.format));
-  }
+  out << (is_next ? report::next_configuration(result, summary, proven, name) : text_of_settings(proven));
   return 0;
 }
 

@@ -56,12 +56,7 @@ Orders recorded_orders(const SweepOptions& options, int ranks) {
   sweep::require_same_ranks(earlier, ranks, path);  // on other ranks there may not even be a plan
   Orders orders;
   orders.experiment = config::load_experiment(earlier.config_path, earlier.overrides, earlier.config_text);
-  for (const store::ResultCase& row : earlier.cases) {
-    // A setting at another size follows from the size and the setting.
-    const bool follows =
-        !store::is_reference(row.role()) && earlier.case_at(row.reference).role() == store::CaseRole::point;
-    if (!follows) orders.only.push_back(row.name);
-  }
+  orders.only = analysis::names_to_choose(earlier);
   if (!analysis::shares_processes(earlier)) orders.processes = plan::Processes::one_per_block;
   const auto rounds = [](std::string_view text) {
     return static_cast<int>(config::parse_within(text, 2, analysis::most_declared_rounds));
@@ -104,13 +99,6 @@ doctor::SweepToJudge sweep_of(const plan::Plan& plan) {
   return sweep;
 }
 
-std::string replace(std::string text, const std::string& what, const std::string& with) {
-  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + with.size())) {
-    text.replace(at, what.size(), with);
-  }
-  return text;
-}
-
 void check_place(const std::string& path, const SweepOptions& options) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
@@ -133,7 +121,8 @@ std::string output_path(const config::Experiment& experiment, const std::string&
   const std::time_t t = std::time(nullptr);
   char date[32];
   std::strftime(date, sizeof date, "%Y%m%d-%H%M%S", std::localtime(&t));
-  return replace(replace(given.empty() ? experiment.output : given, "{name}", experiment.name), "{date}", date);
+  const std::string& path = given.empty() ? experiment.output : given;
+  return replaced_all(replaced_all(path, "{name}", experiment.name), "{date}", date);
 }
 
 // Throws Error if this build lacks the backend of --backend. Otherwise the many keys that another backend does not
@@ -268,7 +257,7 @@ int sweep(job::Job& job, const SweepOptions& options, std::ostream& out, std::os
   const analysis::Summary summary = analysis::summarise(result);
   progress.finish();
   const auto detail = options.verbose ? report::Detail::full : report::Detail::brief;
-  out << view(report::show_document(result, summary, {}, detail), under_a_launcher, out);
+  print(report::show_document(result, summary, {}, detail), "text", under_a_launcher, out);
   out << fmt::format("\nresult file: {}\n", escaped(path));
   if (state == store::RunState::partial) {
     const std::string next = simulated ? "run it again with --force"

@@ -44,9 +44,7 @@ std::string parse_output(std::string_view text) {
   constexpr std::string_view example = "such as results/{name}-{date}.h5";
   if (text.empty() || text.ends_with('/')) fail("found {}; expected a file's path, {}", quote(text), example);
   std::string rest(text);
-  for (const std::string_view known : {"{name}", "{date}"}) {
-    for (std::size_t at = 0; (at = rest.find(known)) != std::string::npos;) rest.replace(at, known.size(), "_");
-  }
+  for (const std::string_view known : {"{name}", "{date}"}) rest = replaced_all(rest, known, "_");
   if (rest.find_first_of("{}") != std::string::npos)
     fail("found {}; only {{name}} and {{date}} may stand in braces, {}", quote(text), example);
   return std::string(text);

@@ -41,6 +41,18 @@ struct Table {
   };
   std::vector<Column> columns;
   std::vector<std::vector<Cell>> rows;
+  std::vector<std::string> notes = {};  // printed below the table as [1], [2] …, which its cells refer to
+  std::string left_out = {};            // names the columns that arrange() dropped
+
+  /// Adds a column, with a cell for each of `values`: one value for each row.
+  template <class Values, class CellOf>
+  void add(Column column, const Values& values, const CellOf& cell_of) {
+    columns.push_back(std::move(column));
+    rows.resize(values.size());
+    for (std::size_t i = 0; i < values.size(); ++i) rows[i].push_back(cell_of(values[i]));
+  }
+  /// Adds a note. Returns the mark of a cell that refers to it: "[1]".
+  std::string note(const std::string& text);
 
   /// Aligned, with two spaces between columns and no trailing spaces. colored: each cell in the colour of its tone.
   std::string text(bool colored = false) const;
@@ -51,7 +63,7 @@ struct Table {
   void remove_column(std::size_t column);
   /// Removes columns that are empty in every row, but never the first.
   void remove_empty_columns();
-  /// The legends of the columns that have one.
+  /// The legends of the columns that have one, then what arrange() left out.
   std::vector<std::string> legends() const;
 };
 
@@ -75,7 +87,7 @@ struct List {
   Mark mark = Mark::bullet;
 };
 
-/// A table with the legends of its columns below. folded: on a page, collapsed behind a line that opens it.
+/// A table with legends and notes below. folded: on a page, collapsed behind a line that opens it.
 struct Numbers {
   std::string caption;
   Table table;
@@ -85,9 +97,9 @@ struct Numbers {
 /// A drawing on a page; in text and Markdown its numbers, or nothing if a table of the document already has them.
 struct Figure {
   std::string id, title, caption;
-  std::string drawing;                                      // HTML, already escaped
-  std::vector<std::pair<std::string, std::string>> legend;  // CSS class of the swatch, text
-  Table numbers = {};                                       // the data of the drawing
+  std::string drawing = {};                                      // HTML, already escaped
+  std::vector<std::pair<std::string, std::string>> legend = {};  // CSS class of the swatch, text
+  Table numbers = {};                                            // the data of the drawing
 };
 
 struct Listing {

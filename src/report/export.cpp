@@ -1,7 +1,6 @@
 #include "report/export.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
@@ -12,16 +11,14 @@
 
 #include "analysis/breakdown.h"
 #include "analysis/cases.h"
-#include "base/text.h"
 #include "config/backend.h"
 #include "config/registry.h"
 #include "report/document.h"
+#include "report/json.h"
 #include "report/words.h"
 
 namespace harness::report {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 void comment(std::string& out, const std::string& line) {
   out += "# " + one_line(line) + "\n";
@@ -109,11 +106,8 @@ std::string arguments_text(const Written& written, const CommandLine& line) {
 // Sets a nested key: each part of the dotted path is an object within the previous one.
 void set_path(Json& root, const std::string& path, const std::string& value) {
   Json* at = &root;
-  std::size_t from = 0;
-  for (std::size_t dot; (dot = path.find('.', from)) != std::string::npos; from = dot + 1) {
-    at = &(*at)[path.substr(from, dot - from)];
-  }
-  (*at)[path.substr(from)] = Json::parse(value);
+  for (const std::string& key : split_text(path, ".")) at = &(*at)[key];
+  *at = Json::parse(value);
 }
 
 std::string deepspeed_text(const Written& written, const Export& exported) {
@@ -133,7 +127,7 @@ std::string deepspeed_text(const Written& written, const Export& exported) {
                      {"environment", environment},
                      {"no_key", written.no_word},
                      {"left_out", exported.left_out}};
-  return out.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
+  return json_text(out);
 }
 
 // Numbers the tracks as threads, "compute" first, so that every rank shows them in the same order.

@@ -138,10 +138,8 @@ Json case_json(const store::Result& result, const analysis::CaseSummary& row) {
   if (row.effect) out["effect"] = {{"verdict", analysis::name_of(row.effect->verdict)}};
   if (!result.points.empty()) out["rates"] = nullptr;
   if (row.rates) {
-    const store::ResultPoint* point = result.find_point(row.case_index);
-    out["rates"] = {{"operation", row.rates->operation},
-                    {"uses", point == nullptr ? "" : point->uses},
-                    {"beyond_limit", row.rates->impossible}};
+    out["rates"] = {
+        {"operation", row.rates->operation}, {"uses", uses_of(result, row)}, {"beyond_limit", row.rates->impossible}};
   }
   for (const Metric& metric : case_metrics()) {
     if (belongs(metric, result)) put_metric(metric, metric.value(result, row), out);
@@ -235,7 +233,8 @@ Json finding_json(const store::Result& result, const store::ResultFinding& row) 
 }  // namespace
 
 std::string show_json(const store::Result& result, const analysis::Summary& summary,
-                      const std::optional<analysis::CostEstimate>& cost, const analysis::Explanation* explanation) {
+                      const std::optional<analysis::CostEstimate>& cost,
+                      const std::optional<analysis::Explanation>& explanation) {
   Json out = {{"schema", "harness-show"},
               {"schema_version", 1},
               {"headline", headline(result, summary)},
@@ -283,7 +282,7 @@ std::string show_json(const store::Result& result, const analysis::Summary& summ
   if (!result.doctor.findings.empty())
     out["doctor"] = json_list(result.doctor.findings, [&](const auto& row) { return finding_json(result, row); });
   if (cost) out["cost"] = cost_json(*cost);
-  if (explanation != nullptr) out["prediction"] = explanation_json(result, *explanation);
+  if (explanation) out["prediction"] = explanation_json(result, *explanation);
   return json_text(out);
 }
 

@@ -110,13 +110,6 @@ std::string cell(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? fmt::format("{}", *value) : "";
 }
 
-// "rates.seconds" is the column rates_seconds.
-std::string column_of(const Metric& metric) {
-  std::string column(metric.key);
-  std::ranges::replace(column, '.', '_');
-  return column;
-}
-
 }  // namespace
 
 Measured measured_by(const store::Result& result) {
@@ -219,7 +212,7 @@ bool belongs(const Metric& metric, const store::Result& result) {
 std::string show_csv(const store::Result& result, const analysis::Summary& summary) {
   std::vector<std::string> head{"case", "variable", "value", "status", "verdict"};
   for (const Metric& metric : case_metrics()) {
-    if (belongs(metric, result)) head.push_back(column_of(metric));
+    if (belongs(metric, result)) head.push_back(replaced(metric.key, {{'.', "_"}}));
   }
   if (!result.points.empty()) head.emplace_back("operation");
   for (const std::string& variable : result.variables) head.push_back(cell(variable));

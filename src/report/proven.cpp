@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <sstream>
 
 #include "analysis/cases.h"
 #include "base/text.h"
@@ -80,11 +79,6 @@ const analysis::CaseSummary* slower_elsewhere(const store::Result& result, const
            result.at(other).value == result.at(row).value && other.judgement.verdict == analysis::Verdict::slower;
   });
   return found == summary.cases.end() ? nullptr : &*found;
-}
-
-auto place_in_registry(const std::string& name) {
-  const auto names = config::variable_names();
-  return std::ranges::find(names, name) - names.begin();
 }
 
 // "laptop, 2026-01-02T03:04:05Z, 4 ranks, 4 layers, hidden 128"; single operations have no model.
@@ -340,7 +334,8 @@ Export find_proven(const store::Result& result, const analysis::Summary& summary
       leave_out(quote(row->name), fmt::format("proven, but its value cannot be read: {}", error.what()));
     }
   }
-  std::ranges::stable_sort(out.settings, {}, [](const auto& setting) { return place_in_registry(setting.variable); });
+  // By the place of the variable in the registry.
+  std::ranges::stable_sort(out.settings, {}, [](const auto& one) { return config::find_variable(one.variable); });
   out.about = about_proven(result, out.settings.size(), file);
   if (result.points.empty()) out.model = result.model;
   return out;
@@ -370,8 +365,7 @@ std::string next_configuration(const store::Result& result, const analysis::Summ
   if (!proven.only) next.add_the_others(proven.settings);
   std::string out;
   const auto comment = [&](const std::string& text) {
-    std::istringstream lines(wrapped(one_line(text), 116, 2));
-    for (std::string line; std::getline(lines, line);) out += "# " + line + "\n";
+    for (const std::string& line : split_text(wrapped(one_line(text), 116, 2), "\n")) out += "# " + line + "\n";
   };
   comment(fmt::format("The next configuration after {}: sweep {} of {}, run {}, {}.", file, result.name, result.created,
                       result.run_uuid, plural(result.ranks, "rank")));

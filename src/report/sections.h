@@ -5,7 +5,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -55,9 +54,6 @@ bool belongs(const Metric& metric, const store::Result& result);
 /// The level of detail: enough for a first look, or everything.
 enum class Detail : std::uint8_t { brief, full };
 
-/// The section that `show` prints: a row per case, its notes, the warnings, and the context: a few lines in brief,
-/// settings and formulas in full.
-Section overview_section(const store::Result& result, const analysis::Summary& summary, Detail detail);
 /// The time and cost of a training run, before and after each proven change.
 Section cost_section(const analysis::CostEstimate& estimate);
 Section breakdown_section(const store::Result& result, const analysis::Findings& findings);
@@ -86,19 +82,15 @@ Table::Column verdict_column();
 /// Columns of less worth are dropped before any cell wraps.
 inline constexpr int essential = 60;
 
-/// A row for each case, and the notes that the verdict column refers to as [1], [2] ….
-struct CaseTable {
-  Table table;
-  std::vector<std::string> notes;
-};
-CaseTable case_table(const store::Result& result, const analysis::Summary& summary);
+/// A row for each case, with case_notes().
+Table case_table(const store::Result& result, const analysis::Summary& summary);
 /// The notes to read before trusting the verdict and the numbers of a case.
 std::vector<std::string> case_notes(const analysis::CaseSummary& row, const analysis::Summary& summary);
 /// case_table() for sweeps of only the size of one collective, or of settings at several sizes of one operation
 /// (analysis::is_grid): a row for each size; a column of times and of rates for the baseline and each setting; and for
 /// each setting the verdict, the change against the baseline at that size and its interval. Errors count failed blocks,
 /// including those with a wrong result.
-CaseTable table_by_size(const store::Result& result, const analysis::Summary& summary);
+Table table_by_size(const store::Result& result, const analysis::Summary& summary);
 /// The rate that an operation is judged by: bandwidth of a link, FLOP/s of a rank, or bytes/s if it computes nothing.
 std::optional<double> operation_rate(const analysis::CaseSummary& row);
 
@@ -143,10 +135,10 @@ Document breakdown_document(const store::Result& result, analysis::Findings find
 /// One line per case, at full precision; fields without a value are empty.
 std::string show_csv(const store::Result& result, const analysis::Summary& summary);
 /// Contains everything in show_csv() and the text; null where there is no value. docs/json.md describes it.
-/// `explanation`: measured next to predicted steps, or nullptr.
+/// `explanation`: measured next to predicted steps.
 std::string show_json(const store::Result& result, const analysis::Summary& summary,
                       const std::optional<analysis::CostEstimate>& cost = {},
-                      const analysis::Explanation* explanation = nullptr);
+                      const std::optional<analysis::Explanation>& explanation = {});
 
 /// The result and its certainty, in one sentence.
 std::string headline(const store::Result& result, const analysis::Summary& summary);
@@ -193,11 +185,9 @@ Answer text_of(const analysis::Reproduction& reproduction, const CompareReport& 
 Answer text_of(const analysis::Pool& pool, const CompareReport& report, bool whole);
 Answer text_of(const analysis::History& history, const CompareReport& report, bool whole);
 
-/// A row that may be left out, with its weight: heaviest rows are kept first; infinite weight always stays.
-using WeighedRow = std::pair<double, std::vector<Cell>>;
-/// The table with its rows in their order: all if `whole`, else the eight heaviest. The caption counts the omitted
-/// rows.
-Numbers table_of(std::string caption, std::vector<Table::Column> columns, std::vector<WeighedRow> rows, bool whole);
+/// The table with its rows in their order: all if `whole`, else the eight heaviest, and a caption that counts the
+/// others. `weights`: of each row; infinite weight always stays.
+Numbers heaviest_rows(Table table, const std::vector<double>& weights, bool whole);
 /// The weight of a change: infinite for a baseline, the size of the change if it moved, else zero.
 double weight_of(const analysis::Change& change, store::CaseRole role);
 

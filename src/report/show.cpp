@@ -16,8 +16,7 @@ namespace {
 
 // The size, "4 MiB", or the operation's part in the model's step if that is known.
 std::string size_of(const store::Result& result, const analysis::CaseSummary& row) {
-  const store::ResultPoint* point = result.find_point(row.case_index);
-  if (point != nullptr && !point->uses.empty()) return point->uses;
+  if (std::string uses = uses_of(result, row); !uses.empty()) return uses;
   if (row.role == store::CaseRole::point) return result.at(row).value;
   const auto sized = std::ranges::find(result.cases, config::Purpose::size,
                                        [](const store::ResultCase& of) { return config::purpose_of(of.variable); });
@@ -261,7 +260,11 @@ Document show_document(const store::Result& result, const analysis::Summary& sum
                        const std::optional<analysis::CostEstimate>& cost, Detail detail) {
   Document document;
   document.headline = headline(result, summary);
-  document.sections.push_back(overview_section(result, summary, detail));
+  Section& section = document.sections.emplace_back(Section{"overview", "", {}});
+  section.add(Numbers{"", case_table(result, summary)});
+  section.add(List{summary.warnings, List::Mark::warning});
+  section.add(
+      List{detail == Detail::full ? context(result, summary) : short_context(result, summary), List::Mark::none});
   if (cost) document.sections.push_back(cost_section(*cost));
   return document;
 }

@@ -61,16 +61,14 @@ std::vector<std::size_t> widths_within(const Table& table, std::size_t width) {
 }
 
 std::vector<std::string> lines_of(const std::string& cell, std::size_t width) {
-  std::vector<std::string> lines;
   if (columns_of(one_line(cell)) <= width) return {cell};
-  std::istringstream text(wrapped(cell, width, 0));
-  for (std::string line; std::getline(text, line);) lines.push_back(line);
-  return lines;
+  return split_text(wrapped(cell, width, 0), "\n");
 }
 
 // Splits each row into as many rows as its tallest cell has lines.
 Table with_lines(const Table& table, const std::vector<std::size_t>& widths) {
-  Table out{table.columns, {}};
+  Table out = table;
+  out.rows.clear();
   for (const auto& row : table.rows) {
     const std::size_t first = out.rows.size();
     for (std::size_t c = 0; c < row.size(); ++c) {
@@ -83,13 +81,6 @@ Table with_lines(const Table& table, const std::vector<std::size_t>& widths) {
     }
   }
   return out;
-}
-
-// Wraps cells of words over several lines; nullopt if the table is still too wide.
-std::optional<Table> wrapped_within(const Table& table, std::size_t width) {
-  if (table.columns.empty()) return std::nullopt;
-  const std::vector<std::size_t> widths = widths_within(table, width);
-  return widths.empty() ? std::nullopt : std::optional(with_lines(table, widths));
 }
 
 // Whether a heading matches a requested name: "step" for "step ms" and "A step ms", "interval" for "95 % interval".
@@ -159,18 +150,20 @@ void put_brief_texts_in(Table& table) {
   }
 }
 
-// Returns the headings of the dropped columns.
-std::vector<std::string> fit(Table& table, std::size_t width, bool keeps_columns) {
-  std::vector<std::string> dropped;
-  if (width == 0 || table.width() <= width) return dropped;
+void fit(Table& table, const TableView& view) {
+  const bool selects = has_selection(table), keeps_columns = selects && !view.columns.empty();
+  if (selects) select_columns(table, view.columns);
+  if (view.width == 0 || table.width() <= view.width) return;
   put_brief_texts_in(table);
-  while (!keeps_columns && table.width() > width && drop_column(table, essential, dropped)) {
+  std::vector<std::string> dropped;
+  while (!keeps_columns && table.width() > view.width && drop_column(table, essential, dropped)) {
   }
-  auto wrapped = wrapped_within(table, width);
-  while (!wrapped && !keeps_columns && drop_column(table, Table::Column::stays, dropped))
-    wrapped = wrapped_within(table, width);
-  if (wrapped) table = std::move(*wrapped);
-  return dropped;
+  std::vector<std::size_t> widths = widths_within(table, view.width);
+  while (widths.empty() && !keeps_columns && drop_column(table, Table::Column::stays, dropped))
+    widths = widths_within(table, view.width);
+  if (!widths.empty()) table = with_lines(table, widths);
+  if (!dropped.empty())
+    table.left_out = fmt::format("Left out to fit: {}{}.", join(dropped, ", "), selects ? " (--columns)" : "");
 }
 
 }  // namespace
@@ -206,7 +199,13 @@ std::vector<std::string> Table::legends() const {
   for (const Column& column : columns) {
     if (!column.legend.empty()) legends.push_back(column.legend);
   }
+  if (!left_out.empty()) legends.push_back(left_out);
   return legends;
+}
+
+std::string Table::note(const std::string& text) {
+  notes.push_back(text);
+  return fmt::format("[{}]", notes.size());
 }
 
 std::string Table::text(bool colored) const {
@@ -230,21 +229,9 @@ std::string Table::text(bool colored) const {
 void arrange(Document& document, const TableView& view) {
   check_columns(document, view.columns);
   for (Section& section : document.sections) {
-    std::vector<Piece> pieces;
     for (Piece& piece : section.pieces) {
-      std::vector<std::string> dropped;
-      bool selects = false;
-      if (auto* numbers = std::get_if<Numbers>(&piece)) {
-        selects = has_selection(numbers->table);
-        if (selects) select_columns(numbers->table, view.columns);
-        dropped = fit(numbers->table, view.width, selects && !view.columns.empty());
-      }
-      pieces.push_back(std::move(piece));
-      if (!dropped.empty())
-        pieces.emplace_back(
-            Paragraph{fmt::format("Left out to fit: {}{}.", join(dropped, ", "), selects ? " (--columns)" : "")});
+      if (auto* numbers = std::get_if<Numbers>(&piece)) fit(numbers->table, view);
     }
-    section.pieces = std::move(pieces);
   }
 }
 

@@ -2,11 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
 #include <optional>
 
-#include "base/text.h"
 #include "config/experiment.h"
 #include "config/registry.h"
 
@@ -38,14 +35,23 @@ std::string short_change(const std::string& change) {
 Scale choose(std::span<const double> values, std::initializer_list<Scale> from_largest) {
   double smallest = INFINITY;
   for (const double value : values) {
-    if (value > 0 && value < smallest) smallest = value;
+    if (value > 0) smallest = std::min(smallest, value);
   }
-  Scale chosen = *std::prev(from_largest.end());
-  if (!std::isfinite(smallest)) return chosen;
-  for (const Scale& scale : from_largest) {
-    if (smallest >= scale.factor) return scale;
+  const auto* const fits = std::ranges::find_if(from_largest, [&](const Scale& s) { return smallest >= s.factor; });
+  return std::isfinite(smallest) && fits != from_largest.end() ? *fits : *std::prev(from_largest.end());
+}
+
+// "2 others faster, 1 slower": counts all outcomes, minus one of the outcome `told`, which the sentence already names.
+std::string counted_outcomes(const std::vector<KnownChange>& changes, std::string_view told = "") {
+  std::vector<std::string> parts;
+  for (const std::string_view outcome : {"faster", "slower", "same", "unresolved", too_close}) {
+    const auto n = std::ranges::count(changes, outcome, &KnownChange::outcome) - (outcome == told ? 1 : 0);
+    if (n <= 0) continue;
+    const char* before = outcome == "same" ? "the " : "";
+    if (outcome == told) before = n == 1 ? "other " : "others ";
+    parts.push_back(fmt::format("{} {}{}", n, before, outcome));
   }
-  return chosen;
+  return join(parts, ", ");
 }
 
 }  // namespace
@@ -86,20 +92,21 @@ std::vector<ChangesOfSetting> changes_by_setting(const store::Result& result, co
   return settings;
 }
 
-std::string label_of(const store::Result& result, const analysis::CaseSummary& row) {
+std::string uses_of(const store::Result& result, const analysis::CaseSummary& row) {
   const store::ResultPoint* point = result.find_point(row.case_index);
+  return point == nullptr ? "" : point->uses;
+}
+
+std::string label_of(const store::Result& result, const analysis::CaseSummary& row) {
+  const std::string uses = uses_of(result, row);
   const std::size_t equals = row.name.find('=');
   const bool is_of_a_size =  // a size of the single operation, which the operation's part in the step can replace
       equals != std::string::npos && config::purpose_of(row.name.substr(0, equals)) == config::Purpose::size;
-  return point != nullptr && !point->uses.empty() && is_of_a_size ? point->uses : row.name;
+  return !uses.empty() && is_of_a_size ? uses : row.name;
 }
 
-std::string counted(const std::vector<std::pair<std::size_t, const char*>>& counts) {
-  std::vector<std::string> parts;
-  for (const auto& [n, what] : counts) {
-    if (n > 0) parts.push_back(fmt::format("{} {}", n, what));
-  }
-  return join(parts, ", ");
+std::string share_words(const std::optional<double>& share) {
+  return share ? percent(*share) : "";
 }
 
 std::string change_words(double ratio) {
@@ -156,18 +163,6 @@ std::string how_much(const KnownChange& change, const std::string& per) {
   return words;
 }
 
-std::string counted_outcomes(const std::vector<KnownChange>& changes, std::string_view told) {
-  std::vector<std::string> parts;
-  for (const std::string_view outcome : {"faster", "slower", "same", "unresolved", too_close}) {
-    const auto n = std::ranges::count(changes, outcome, &KnownChange::outcome) - (outcome == told ? 1 : 0);
-    if (n <= 0) continue;
-    const char* before = outcome == "same" ? "the " : "";
-    if (outcome == told) before = n == 1 ? "other " : "others ";
-    parts.push_back(fmt::format("{} {}{}", n, before, outcome));
-  }
-  return join(parts, ", ");
-}
-
 std::string what_moved(std::vector<KnownChange> changes, double smallest_effect, const std::string& per,
                        bool predicted) {
   std::ranges::stable_sort(changes, {}, &KnownChange::ratio);
@@ -195,19 +190,16 @@ std::string what_moved(std::vector<KnownChange> changes, double smallest_effect,
                      analysis::threshold_words(smallest_effect), ending(""));
 }
 
-std::string other_trainings_words(const std::vector<KnownChange>& changes) {
+std::string other_trainings_words(std::vector<KnownChange> changes) {
   constexpr std::size_t max_named = 3;
+  const auto is_faster = [](const KnownChange& change) { return change.outcome == "faster"; };
   std::vector<std::string> parts;
-  std::vector<KnownChange> others;
   for (const KnownChange& change : changes) {
-    if (change.outcome == "faster") {
-      parts.push_back(change.name + " " + how_much(change, ""));
-    } else {
-      others.push_back(change);
-    }
+    if (is_faster(change)) parts.push_back(change.name + " " + how_much(change, ""));
   }
   if (!parts.empty()) parts = {join_first(parts, max_named)};
-  if (std::string counts = counted_outcomes(others); !counts.empty()) parts.push_back(std::move(counts));
+  std::erase_if(changes, is_faster);
+  if (std::string counts = counted_outcomes(changes); !counts.empty()) parts.push_back(std::move(counts));
   return parts.empty() ? "" : " Another training, per token: " + join(parts, ", ") + ".";
 }
 

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,6 +12,7 @@
 
 #include "analysis/summary.h"
 #include "analysis/verdict.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "report/document.h"
 #include "store/result.h"
@@ -33,13 +36,26 @@ std::string setting_of(const store::Result& result, const analysis::CaseSummary&
 using ChangesOfSetting = std::pair<std::string, std::vector<const analysis::CaseSummary*>>;
 std::vector<ChangesOfSetting> changes_by_setting(const store::Result& result, const analysis::Summary& summary);
 
+/// The operation's part in a step of the configured model: "qkv, forward"; "" if it has none.
+std::string uses_of(const store::Result& result, const analysis::CaseSummary& row);
+
 /// The label in a drawing: the operation's part in the step ("qkv, forward") if the case's name is a size, else the
 /// name.
 std::string label_of(const store::Result& result, const analysis::CaseSummary& row);
 
-/// "2 slower, 1 faster"; zero counts are omitted.
-std::string counted(const std::vector<std::pair<std::size_t, const char*>>& counts);
+/// "2 slower, 1 faster": how many rows have each of these outcomes, without those that none has.
+template <class Rows, class OutcomeOf>
+std::string counted(const Rows& rows, std::initializer_list<std::string_view> outcomes, OutcomeOf outcome_of) {
+  std::vector<std::string> parts;
+  for (const std::string_view outcome : outcomes) {
+    const auto n = std::ranges::count(rows, outcome, outcome_of);
+    if (n > 0) parts.push_back(fmt::format("{} {}", n, outcome));
+  }
+  return join(parts, ", ");
+}
 
+/// A share that may be unknown: "41.3 %", or "".
+std::string share_words(const std::optional<double>& share);
 /// The change that a ratio of times expresses, "-12.0 %"; "" for NaN.
 std::string change_words(double ratio);
 /// The interval of a ratio, "[-12.9 %, -11.1 %]"; "" for NaN. Two or three rounds give meaningless ends: one beyond
@@ -68,8 +84,6 @@ struct KnownChange {
 
 /// "12.3 % less time [10.1 %, 14.4 %]"; per: appended to "time", as from per_what().
 std::string how_much(const KnownChange& change, const std::string& per);
-/// "2 others faster, 1 slower": counts all outcomes, minus one of the outcome `told`, which the sentence already names.
-std::string counted_outcomes(const std::vector<KnownChange>& changes, std::string_view told = "");
 
 /// One sentence: the fastest change and the outcomes of the others, or that none is proven. "" if no change has an
 /// outcome. per: as from per_what().
@@ -78,7 +92,7 @@ std::string what_moved(std::vector<KnownChange> changes, double smallest_effect,
 
 /// " Another training, per token: global_batch_size=64 12.3 % less time [10.1 %, 14.4 %], 1 unresolved.": names the
 /// faster ones and counts the others; "" if none has an outcome.
-std::string other_trainings_words(const std::vector<KnownChange>& changes);
+std::string other_trainings_words(std::vector<KnownChange> changes);
 
 /// A unit that suits the given values; prints numbers with four digits.
 struct Scale {

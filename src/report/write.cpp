@@ -33,17 +33,13 @@ class TextWriter {
   void operator()(const Numbers& piece) {
     table(piece.caption, piece.table);
     for (const std::string& legend : piece.table.legends()) paragraph(legend, 2);
+    (*this)(List{piece.table.notes, List::Mark::number});
   }
   void operator()(const Figure& piece) { table(piece.title + " " + piece.caption, piece.numbers); }
   void operator()(const Listing& piece) {
     gap();
     if (!piece.caption.empty()) out += wrapped(piece.caption, width_, 2);
-    std::size_t begin = 0;
-    while (begin < piece.text.size()) {
-      const std::size_t end = std::min(piece.text.find('\n', begin), piece.text.size());
-      out += "  " + one_line(piece.text.substr(begin, end - begin)) + "\n";
-      begin = end + 1;
-    }
+    for (const std::string& line : split_text(piece.text, "\n")) out += "  " + one_line(line) + "\n";
     end_block();
   }
 
@@ -104,6 +100,7 @@ class MarkdownWriter {
   void operator()(const Numbers& piece) {
     table(piece.table, piece.caption);
     (*this)(List{piece.table.legends()});
+    (*this)(List{piece.table.notes, List::Mark::number});
   }
   void operator()(const Figure& piece) {
     if (piece.numbers.rows.empty()) return;

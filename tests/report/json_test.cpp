@@ -87,7 +87,7 @@ TEST(JsonPage, NamesNoKeyThatShowLacks) {
   const analysis::Summary summary = analysis::summarise(result);
   const analysis::Explanation explanation = test::samples::explanation();
   const auto cost = analysis::estimate_cost(result, summary, {2.5, "USD", 300e9});
-  std::set<std::string> keys = keys_of(show_json(result, summary, cost, &explanation));
+  std::set<std::string> keys = keys_of(show_json(result, summary, cost, explanation));
   keys.merge(keys_of(show(other, analysis::summarise(other), Format::json)));
   EXPECT_GT(keys_in_table_of_show().size(), 30u);
   for (const std::string& key : keys_in_table_of_show()) EXPECT_TRUE(keys.contains(key)) << key;
@@ -96,7 +96,7 @@ TEST(JsonPage, NamesNoKeyThatShowLacks) {
 TEST(JsonPage, DescribesEveryKeyOfAPrediction) {
   const store::Result result = test::samples::full();
   const analysis::Explanation explanation = test::samples::explanation();
-  const std::set<std::string> keys = keys_of(show_json(result, analysis::summarise(result), {}, &explanation));
+  const std::set<std::string> keys = keys_of(show_json(result, analysis::summarise(result), {}, explanation));
   EXPECT_TRUE(keys.contains("or_else") && keys.contains("measured_owns_s") && keys.contains("part") &&
               keys.contains("why"));
   expect_described(keys);

@@ -154,6 +154,17 @@ TEST(Show, AnEmptyResultIsShownToo) {
   EXPECT_TRUE(json_of(store::Result{})["cases"].empty());
 }
 
+// Several of NCCL's warnings have one name.
+TEST(Show, AWarningOfNcclThatTheBaselineHasIsListedOnce) {
+  store::Result result = test::samples::sweep({"precision=bf16"}, {1, 1, 1});
+  for (const int c : {0, 2}) {
+    for (const char* text : {"no GPUDirect RDMA", "an old driver"}) result.nccl_facts.push_back({c, "warning", text});
+  }
+  result.nccl_facts.push_back({2, "version", "2.28.8"});
+  const Section section = nccl_section(result);
+  EXPECT_EQ(std::get<Numbers>(section.pieces.front()).table.rows.size(), 3u);
+}
+
 TEST(Show, RatesOfAGpuAreCalledSo) {
   store::Result result = test::samples::nothing_moved();
   EXPECT_THAT(shown(result), HasSubstr("GFLOP/s/rank"));
@@ -267,7 +278,7 @@ TEST(Grid, ABreakdownComparesStepsOfOneSize) {
 TEST(Grid, ErrorsOfTheControlCount) {
   store::Result result = grid();
   test::samples::block_of(result, 2, 3)->status = store::BlockStatus::failed;
-  const Table table = case_table(result, analysis::summarise(result)).table;
+  const Table table = case_table(result, analysis::summarise(result));
   const auto errors = static_cast<std::size_t>(
       std::ranges::find(table.columns, std::string_view("errors"), &Table::Column::heading) - table.columns.begin());
   EXPECT_EQ(table.rows[0][errors].text, "0");

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "analysis/breakdown.h"
@@ -118,14 +119,8 @@ struct Lane {
   // The kind that took most of a cell; nullopt if less than half of the cell was used.
   std::optional<std::size_t> shown(std::size_t cell) const {
     const auto& parts = covered[cell];
-    float sum = 0;
-    std::size_t largest = 0;
-    for (std::size_t kind = 0; kind < parts.size(); ++kind) {
-      sum += parts[kind];
-      if (parts[kind] > parts[largest]) largest = kind;
-    }
-    if (sum < 0.5F) return std::nullopt;
-    return largest;
+    if (std::accumulate(parts.begin(), parts.end(), 0.0F) < 0.5F) return std::nullopt;
+    return static_cast<std::size_t>(std::ranges::max_element(parts) - parts.begin());
   }
   Svg drawing() const {
     std::vector<std::string> classes;
@@ -186,10 +181,9 @@ report::Figure late_ranks_chart(const store::Result& result, const std::vector<d
   svg.text("axis", left + (1 - left) / 2, height + 18, Svg::Anchor::middle, "GPU of the node");
   svg.text("axis", 0, height + 18, Svg::Anchor::start, "node");
 
-  report::Figure figure;
-  figure.id = "late-ranks";
-  figure.title = "How late each rank was, by node and GPU.";
-  figure.caption = "Shares of the profiled step, means over cases.";
+  report::Figure figure{.id = "late-ranks",
+                        .title = "How late each rank was, by node and GPU.",
+                        .caption = "Shares of the profiled step, means over cases."};
   for (std::size_t k = 0; k < names.size(); ++k) figure.legend.emplace_back(colours[k], names[k]);
   figure.drawing = svg.figure("late-ranks-drawing", height + 24, figure.title,
                               fmt::format("{} rows of nodes; the latest of each is in the table below.", rows.size()));
@@ -237,9 +231,7 @@ report::Figure lanes_chart(const std::vector<DrawnOperation>& operations, double
     before = key.first;
   }
 
-  report::Figure figure;
-  figure.id = id;
-  figure.title = title;
+  report::Figure figure{.id = id, .title = title, .caption = {}};
   figure.numbers.columns = {{"rank"}, {"kind", true}, {"time " + scale.unit}, {"share of the step"}, {"operations"}};
   std::set<std::size_t> present;
   for (const auto& [key, value] : by_kind) {

@@ -161,19 +161,17 @@ std::optional<report::Figure> tornado(const store::Result& result, const analysi
                           bar(axis, *row), verdict_class(*row), report::interval_of(row->effect)});
   }
 
-  report::Figure figure;
-  figure.id = "tornado";
-  figure.title = fmt::format("What each change does to the {}.", report::what_changes(result));
-  figure.caption = caption_of(result, summary);
-  const bool predicted = summary.predicted;
+  report::Figure figure{.id = "tornado",
+                        .title = fmt::format("What each change does to the {}.", report::what_changes(result)),
+                        .caption = caption_of(result, summary)};
   using Legend = decltype(figure.legend);
-  figure.legend = predicted ? Legend{{"v-faster", "predicted faster"},
-                                     {"v-slower", "predicted slower"},
-                                     {"v-unresolved", "too close to call"}}
-                            : Legend{{"v-faster", "faster"},
-                                     {"v-slower", "slower"},
-                                     {"v-same", "same"},
-                                     {"v-unresolved", "unresolved, or no verdict"}};
+  figure.legend = summary.predicted ? Legend{{"v-faster", "predicted faster"},
+                                             {"v-slower", "predicted slower"},
+                                             {"v-unresolved", "too close to call"}}
+                                    : Legend{{"v-faster", "faster"},
+                                             {"v-slower", "slower"},
+                                             {"v-same", "same"},
+                                             {"v-unresolved", "unresolved, or no verdict"}};
   chart.draw(figure, fmt::format("{} cases from {} ({}) to {} ({}); all numbers are in the table below.", cases.size(),
                                  cases.front()->name, report::change_of(cases.front()->effect), cases.back()->name,
                                  report::change_of(cases.back()->effect)));
@@ -235,9 +233,7 @@ report::Figure waterfall_chart(const analysis::Waterfall& waterfall, const std::
 std::optional<report::Figure> bandwidth_chart(const store::Result& result, const analysis::Summary& summary) {
   const Curves curves = curves_of(result, summary);
   if (curves.empty()) return std::nullopt;
-  report::Figure figure;
-  figure.id = "bandwidth";
-  figure.title = "Bus bandwidth against the size of the message.";
+  report::Figure figure{.id = "bandwidth", .title = "Bus bandwidth against the size of the message.", .caption = {}};
   LineChart chart{.title = "bus bandwidth, GB/s", .x_title = "size of the message", .x = {}, .up = {}, .lines = {}};
   chart.x = logarithmic_axis(sizes_to_mark(curves), [](double bytes) { return show_bytes(bytes); });
   std::vector<double> values;
@@ -287,7 +283,7 @@ report::Section scaling_section(const store::Result& result, const analysis::Fin
     line.notes.push_back(fmt::format("{} ({})", report::Scale{}.print(point.rate), percent(point.efficiency, 0)));
     figure.numbers.rows.push_back({fmt::format("{:.0f}", point.ranks), point.of->name,
                                    report::Scale{}.print(point.rate), report::Scale{}.print(point.rate / point.ranks),
-                                   percent(point.efficiency), point.of->mfu ? percent(*point.of->mfu) : ""});
+                                   percent(point.efficiency), report::share_words(point.of->mfu)});
   }
   figure.id = "scaling";
   figure.title = "Tokens per second and efficiency against the number of ranks.";

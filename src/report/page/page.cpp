@@ -16,17 +16,10 @@ namespace {
 // Blocks loading, sending, framing and scripts; allows only inline styles.
 constexpr const char* policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
-// Allows a line break after the name of a variable: "allreduce_algorithm=halving_doubling" is as wide as a phone.
-std::string breakable(std::string_view text) {
-  return replaced(text, {{'=', "=<wbr/>"}});
-}
-
-// Keeps a number and its percent sign on one line, where a phone breaks the text of a cell.
-std::string with_whole_numbers(std::string text) {
-  constexpr std::string_view breakable_sign = " %", sign = "\u00a0%";
-  for (std::size_t at = 0; (at = text.find(breakable_sign, at)) != std::string::npos;)
-    text.replace(at, breakable_sign.size(), sign);
-  return text;
+// For narrow pages: the name of a case may break after its variable, because "allreduce_algorithm=halving_doubling" is
+// as wide as a phone. In other cells a number keeps its percent sign on its line.
+std::string breakable(const std::string& text, bool names_case) {
+  return names_case ? replaced(text, {{'=', "=<wbr/>"}}) : replaced_all(text, " %", "\u00a0%");
 }
 
 class Writer {
@@ -47,9 +40,8 @@ class Writer {
       out += "<tr>";
       for (std::size_t c = 0; c < row.size(); ++c) {
         const char* tag = c == 0 ? "th" : "td";
-        out += fmt::format(
-            "<{}{}{}>{}</{}>", tag, c == 0 ? " scope=\"row\"" : "", kind_of(c),
-            c == 0 ? breakable(escaped_markup(row[c].text)) : with_whole_numbers(escaped_markup(row[c].text)), tag);
+        out += fmt::format("<{}{}{}>{}</{}>", tag, c == 0 ? " scope=\"row\"" : "", kind_of(c),
+                           breakable(escaped_markup(row[c].text), c == 0), tag);
       }
       out += "</tr>\n";
     }
@@ -75,6 +67,7 @@ class Writer {
     table(piece.table, piece.folded ? "" : piece.caption);
     if (piece.folded) out += "</details>\n";
     (*this)(report::List{piece.table.legends()});
+    (*this)(report::List{piece.table.notes, report::List::Mark::number});
   }
   void operator()(const report::Figure& piece) {
     out += fmt::format(R"(<figure id="{}"><figcaption><b>{}</b> {})", escaped_markup(piece.id),
@@ -234,9 +227,7 @@ report::Section changes_section(const store::Result& result, const analysis::Fin
   if (compares) section.add(tornado(result, findings.summary));
   if (compares && section.pieces.empty())
     section.add(report::Paragraph{"No change has been compared with the baseline."});
-  report::CaseTable cases = report::case_table(result, findings.summary);
-  section.add(report::Numbers{compares ? "All cases" : "", std::move(cases.table), compares});
-  section.add(report::List{std::move(cases.notes), report::List::Mark::number});
+  section.add(report::Numbers{compares ? "All cases" : "", report::case_table(result, findings.summary), compares});
   return section;
 }
 

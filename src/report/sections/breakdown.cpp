@@ -22,14 +22,6 @@ std::string difference(const std::optional<double>& now, const std::optional<dou
   return signed_number((now.value_or(0) - before.value_or(0)) / scale.factor, 2);
 }
 
-// A line of the table: its name, its time in a breakdown, and its part of the waterfall.
-struct Line {
-  std::string name;
-  std::optional<double> now, before;  // seconds, means over ranks
-  std::string share = {}, points = {};
-  std::optional<double> roof = {};
-};
-
 const analysis::WaterfallBar* bar_of(const analysis::StepFindings& step, std::optional<Part> part) {
   if (!step.waterfall) return nullptr;
   const auto found = std::ranges::find(step.waterfall->bars, part, &analysis::WaterfallBar::part);
@@ -40,53 +32,15 @@ std::string points_of(const analysis::WaterfallBar* bar) {
   return bar == nullptr ? "" : signed_number(-100 * bar->points, 1);
 }
 
-// The profiled step and, if steps were also timed, the timed one.
-std::vector<Line> step_lines(const analysis::StepFindings& step, const analysis::StepFindings* baseline,
-                             bool predicted) {
-  const std::optional<analysis::Waterfall>& waterfall = step.waterfall;
-  Line profiled{.name = predicted ? "step" : "step, profiled",
-                .now = step.breakdown.mean.step_s,
-                .before = {},
-                .share = percent(1)};
-  if (baseline != nullptr) profiled.before = baseline->breakdown.mean.step_s;
-  if (!waterfall) return {profiled};
-  const analysis::WaterfallBar* rest = bar_of(step, std::nullopt);
-  profiled.points = percent(waterfall->mfu + (rest != nullptr ? rest->points : 0));
-  if (!waterfall->timed || predicted) {
-    profiled.roof = waterfall->ideal_s;
-    return {profiled};
-  }
-  Line timed{.name = "step, timed",
-             .now = waterfall->step_s,
-             .before = {},
-             .points = percent(waterfall->mfu),
-             .roof = waterfall->ideal_s};
-  if (baseline != nullptr && baseline->waterfall && baseline->waterfall->timed)
-    timed.before = baseline->waterfall->step_s;
-  Line difference{
-      .name = "timed steps differ by", .now = *timed.now - *profiled.now, .before = {}, .points = points_of(rest)};
-  if (timed.before) difference.before = *timed.before - *profiled.before;
-  return {profiled, difference, timed};
-}
-
+// The parts of the step, then the profiled step and, if steps were also timed, the timed one.
 Table step_table(const store::Result& result, const analysis::StepFindings& step,
                  const analysis::StepFindings* baseline) {
+  using Seconds = std::optional<double>;  // means over ranks
   const analysis::Breakdown& mean = step.breakdown.mean;
+  const analysis::Breakdown* before = baseline == nullptr ? nullptr : &baseline->breakdown.mean;
+  const std::optional<analysis::Waterfall>& waterfall = step.waterfall;
+  const bool predicts = config::traits_of(result.backend).predicts();
   const Scale scale = scale_of_seconds(std::array{mean.step_s});
-  std::vector<Line> lines;
-  if (step.waterfall) lines.push_back({.name = "(peak)", .now = {}, .before = {}, .points = percent(1)});
-  for (const Part part : all_parts) {
-    Line line{.name = name_of(part), .now = mean[part], .before = {}};
-    if (baseline != nullptr) line.before = baseline->breakdown.mean[part];
-    if (!line.now && !line.before) continue;
-    if (line.now) line.share = percent(mean.share(part));
-    const analysis::WaterfallBar* bar = bar_of(step, part);
-    line.points = points_of(bar);
-    if (bar != nullptr) line.roof = bar->roof_s;
-    lines.push_back(std::move(line));
-  }
-  for (Line& line : step_lines(step, baseline, config::traits_of(result.backend).predicts()))
-    lines.push_back(std::move(line));
   Table table;
   table.columns = {{fmt::format("part of the {}", analysis::step_in_parts(result)), true},
                    {"baseline " + scale.unit},
@@ -95,10 +49,38 @@ Table step_table(const store::Result& result, const analysis::StepFindings& step
                    {"share"},
                    {"MFU"},
                    {"roof " + scale.unit}};
-  for (const Line& line : lines) {
-    table.rows.push_back({line.name, cell(line.before, scale), cell(line.now, scale),
-                          baseline == nullptr ? "" : difference(line.now, line.before, scale), line.share, line.points,
-                          cell(line.roof, scale)});
+  const auto add = [&](const std::string& name, Seconds was, Seconds is, const std::string& share,
+                       const std::string& points, Seconds roof) {
+    table.rows.push_back({name, cell(was, scale), cell(is, scale),
+                          baseline == nullptr ? "" : difference(is, was, scale), share, points, cell(roof, scale)});
+  };
+  if (waterfall) add("(peak)", {}, {}, "", percent(1), {});
+  for (const Part part : all_parts) {
+    const Seconds was = before == nullptr ? std::nullopt : (*before)[part], is = mean[part];
+    if (!is && !was) continue;
+    const analysis::WaterfallBar* bar = bar_of(step, part);
+    add(name_of(part), was, is, is ? percent(mean.share(part)) : "", points_of(bar),
+        bar == nullptr ? std::nullopt : bar->roof_s);
+  }
+  const Seconds profiled_before = before == nullptr ? std::nullopt : Seconds(before->step_s);
+  const char* profiled = predicts ? "step" : "step, profiled";
+  if (!waterfall) {
+    add(profiled, profiled_before, mean.step_s, percent(1), "", {});
+  } else {
+    const analysis::WaterfallBar* rest = bar_of(step, std::nullopt);
+    const bool timed = waterfall->timed && !predicts;
+    const Seconds ideal = waterfall->ideal_s;
+    add(profiled, profiled_before, mean.step_s, percent(1),
+        percent(waterfall->mfu + (rest != nullptr ? rest->points : 0)), timed ? std::nullopt : ideal);
+    if (timed) {
+      Seconds was, differed;
+      if (baseline != nullptr && baseline->waterfall && baseline->waterfall->timed) {
+        was = baseline->waterfall->step_s;
+        differed = *was - before->step_s;
+      }
+      add("timed steps differ by", differed, waterfall->step_s - mean.step_s, "", points_of(rest), {});
+      add("step, timed", was, waterfall->step_s, "", percent(waterfall->mfu), ideal);
+    }
   }
   table.remove_empty_columns();
   return table;
@@ -138,16 +120,14 @@ void add_bottleneck(const store::Result& result, const analysis::Summary& summar
         "jobs, binding), or leave it out. Where another rank is late in each step, fewer or larger messages help: "
         "ranks then wait for each other less often."});
   }
+  using analysis::Lever;
   Table levers;
-  levers.columns = {{"variable", true},
-                    {.heading = "share of the step", .worth = 10},
-                    {"lost there"},
-                    {"acts on", true},
-                    {"in this sweep", true}};
-  for (const analysis::Lever& lever : found.levers) {
-    levers.rows.push_back({lever.variable, percent(lever.share), percent(lever.lost), lever.acts_on,
-                           tried(result, summary, lever.variable)});
-  }
+  levers.add({"variable", true}, found.levers, [](const Lever& x) { return x.variable; });
+  levers.add({.heading = "share of the step", .worth = 10}, found.levers,
+             [](const Lever& x) { return percent(x.share); });
+  levers.add({"lost there"}, found.levers, [](const Lever& x) { return percent(x.lost); });
+  levers.add({"acts on", true}, found.levers, [](const Lever& x) { return x.acts_on; });
+  levers.add({"in this sweep", true}, found.levers, [&](const Lever& x) { return tried(result, summary, x.variable); });
   section.add(
       Numbers{"Worth trying, by what each may save of the parts of the step on which it acts:", std::move(levers)});
 }
@@ -173,10 +153,7 @@ std::vector<std::string> remarks_on_mfu(const analysis::StepFindings& step) {
 std::vector<std::string> remarks_on(const store::Result& result, const analysis::StepFindings& step) {
   const analysis::Breakdown& mean = step.breakdown.mean;
   std::vector<std::string> remarks;
-  const Measured measured = measured_by(result);
-  if (measured != Measured::collective) {
-    for (std::string& remark : remarks_on_mfu(step)) remarks.push_back(std::move(remark));
-  }
+  if (measured_by(result) != Measured::collective) remarks = remarks_on_mfu(step);
   if (const double goodput = result.at(step).goodput; goodput < 1) {
     remarks.push_back(
         fmt::format("Padding: {} of the positions hold no token; matrix products and other computation take as long "
@@ -204,22 +181,19 @@ std::vector<std::string> remarks_on(const store::Result& result, const analysis:
 }
 
 Table straggler_table(const analysis::Stragglers& found) {
+  using Row = analysis::Straggler;
   constexpr std::size_t max_shown = 4;
-  Table table;
-  table.columns = {{"rank", true},
-                   {"host", true},
-                   {"device", true},
-                   {"late ms"},
-                   {"of the step"},
-                   {.heading = "compute ms", .worth = 20},
-                   {.heading = "idle ms", .worth = 20},
-                   {"late in"}};
+  const auto shown = std::span(found.ranks).first(std::min(max_shown, found.ranks.size()));
   const auto ms = [](double s) { return fmt::format("{:+.2f}", 1e3 * s); };
-  for (const analysis::Straggler& rank : std::span(found.ranks).first(std::min(max_shown, found.ranks.size()))) {
-    table.rows.push_back({std::to_string(rank.rank) + (rank.named ? " *" : ""), rank.host, rank.device, ms(rank.late_s),
-                          percent(rank.late_share), ms(rank.compute_s), ms(rank.idle_s),
-                          fmt::format("{} of {}", rank.late_cases, found.cases)});
-  }
+  Table table;
+  table.add({"rank", true}, shown, [](const Row& row) { return std::to_string(row.rank) + (row.named ? " *" : ""); });
+  table.add({"host", true}, shown, [](const Row& row) { return row.host; });
+  table.add({"device", true}, shown, [](const Row& row) { return row.device; });
+  table.add({"late ms"}, shown, [&](const Row& row) { return ms(row.late_s); });
+  table.add({"of the step"}, shown, [](const Row& row) { return percent(row.late_share); });
+  table.add({.heading = "compute ms", .worth = 20}, shown, [&](const Row& row) { return ms(row.compute_s); });
+  table.add({.heading = "idle ms", .worth = 20}, shown, [&](const Row& row) { return ms(row.idle_s); });
+  table.add({"late in"}, shown, [&](const Row& row) { return fmt::format("{} of {}", row.late_cases, found.cases); });
   table.remove_empty_columns();
   return table;
 }

@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <functional>
 
 #include "base/text.h"
 #include "report/sections.h"
@@ -16,11 +14,6 @@ const Scale gigabytes_per_s{"GB/s", 1e9};
 
 std::string gigabytes(const std::optional<double>& bytes_per_s) {
   return bytes_per_s ? fmt::format("{:.4g}", *bytes_per_s / 1e9) : "";
-}
-
-std::string uses_cell(const store::Result& result, const analysis::CaseSummary& row) {
-  const store::ResultPoint* point = result.find_point(row.case_index);
-  return point == nullptr ? "" : point->uses;
 }
 
 // The baseline or a setting: a column of cases, one for each size; nullptr if the setting has none there.
@@ -64,16 +57,15 @@ class TableBySize {
         on_bus_(measured_by(result) == Measured::collective),
         sizes_(analysis::by_size(result, summary)),
         settings_(setting_columns(result, summary, sizes_)) {
-    out_.table.rows.resize(sizes_.size());
     for (const analysis::CaseSummary* row : sizes_) {
-      if (!row->reason.empty()) out_.notes.push_back(fmt::format("{}: {}", row->name, row->reason));
+      if (!row->reason.empty()) table_.note(fmt::format("{}: {}", row->name, row->reason));
     }
   }
 
-  CaseTable build() {
+  Table build() {
     add_size();
-    add({.heading = uses_heading, .words = true, .worth = 10},
-        [&](std::size_t i) { return uses_cell(result_, *sizes_[i]); });
+    table_.add({.heading = uses_heading, .words = true, .worth = 10}, sizes_,
+               [&](Row row) { return uses_of(result_, *row); });
     const bool computes = !on_bus_ && std::ranges::any_of(summary_.cases, [](const analysis::CaseSummary& row) {
       return row.flops_per_rank > 0;
     });
@@ -84,11 +76,11 @@ class TableBySize {
         on_bus_ ? "busbw" : "rate", 40, operation_rate,
         computes ? scale_of_flops : [](Values) { return gigabytes_per_s; });
     if (!on_bus_) add_shares();
-    add({.heading = "limit GB/s", .worth = 15},
-        [&](std::size_t i) { return sizes_[i]->rates ? gigabytes(sizes_[i]->rates->limit_bytes_per_s) : ""; });
+    table_.add({.heading = "limit GB/s", .worth = 15}, sizes_,
+               [](Row row) { return row->rates ? gigabytes(row->rates->limit_bytes_per_s) : ""; });
     add_errors();
     for (std::size_t s = 1; s < settings_.size(); ++s) add_changes(settings_[s]);
-    std::string& legend = out_.table.columns.back().legend;
+    std::string& legend = table_.columns.back().legend;
     if (settings_.size() > 1) {
       legend = fmt::format(
           "Columns are settings: the time of one operation, its {}, and the verdict on the change against the baseline "
@@ -97,11 +89,12 @@ class TableBySize {
     }
     const auto average = on_bus_ ? analysis::average_bus_bandwidth(result_, summary_) : std::nullopt;
     if (average) legend += fmt::format("Average bus bandwidth of the baseline: {} GB/s.", gigabytes(average));
-    out_.table.remove_empty_columns();
-    return std::move(out_);
+    table_.remove_empty_columns();
+    return std::move(table_);
   }
 
  private:
+  using Row = const analysis::CaseSummary*;
   using Value = std::optional<double> (*)(const analysis::CaseSummary&);
   using Values = std::span<const double>;
 
@@ -113,68 +106,63 @@ class TableBySize {
     return row.rates ? std::optional(row.rates->algorithm_bytes_per_s) : std::nullopt;
   }
 
-  void add(Table::Column column, const std::function<Cell(std::size_t)>& cell_of) {
-    out_.table.columns.push_back(std::move(column));
-    for (std::size_t i = 0; i < sizes_.size(); ++i) out_.table.rows[i].push_back(cell_of(i));
-  }
-
   void add_size() {
     const auto sized = std::ranges::find(result_.cases, store::CaseRole::point, &store::ResultCase::role);
-    add({.heading = on_bus_ ? "size B" : sized->variable, .words = !on_bus_, .names_cases = true}, [&](std::size_t i) {
-      if (!on_bus_) return std::string(result_.setting(result_.at(*sizes_[i]), sized->variable));
-      const store::ResultPoint* point = result_.find_point(sizes_[i]->case_index);
-      return point == nullptr ? result_.at(*sizes_[i]).value : fmt::format("{:.0f}", point->bytes);
-    });
+    const auto size_of_row = [&](Row row) {
+      if (!on_bus_) return std::string(result_.setting(result_.at(*row), sized->variable));
+      const store::ResultPoint* point = result_.find_point(row->case_index);
+      return point == nullptr ? result_.at(*row).value : fmt::format("{:.0f}", point->bytes);
+    };
+    table_.add({.heading = on_bus_ ? "size B" : sized->variable, .words = !on_bus_, .names_cases = true}, sizes_,
+               size_of_row);
   }
 
   void add_numbers(const char* what, int worth, Value value, Scale (*scale_of)(Values)) {
-    const auto known = [&](const analysis::CaseSummary* row) { return row == nullptr ? std::nullopt : value(*row); };
+    const auto known = [&](Row row) { return row == nullptr ? std::nullopt : value(*row); };
     std::vector<double> values;
     for (const SettingColumn& setting : settings_) {
-      for (const analysis::CaseSummary* row : setting.at) values.push_back(known(row).value_or(0));
+      for (const Row row : setting.at) values.push_back(known(row).value_or(0));
     }
     const Scale scale = scale_of(values);
+    const auto text = [&](Row row) {
+      const auto number = known(row);
+      if (!number) return std::string();
+      return scale.unit == gigabytes_per_s.unit ? gigabytes(number) : scale.print(*number);
+    };
     for (const SettingColumn& setting : settings_) {
-      add({.heading = fmt::format("{} {}", setting.label.empty() ? what : setting.label, scale.unit), .worth = worth},
-          [&](std::size_t i) {
-            const auto number = known(setting.at[i]);
-            if (!number) return std::string();
-            return scale.unit == gigabytes_per_s.unit ? gigabytes(number) : scale.print(*number);
-          });
+      const std::string& label = setting.label;
+      table_.add({.heading = fmt::format("{} {}", label.empty() ? what : label, scale.unit), .worth = worth},
+                 setting.at, text);
     }
   }
 
   void add_shares() {
     for (const SettingColumn& setting : settings_) {
-      add({.heading = fmt::format("{} of peak", setting.label), .worth = 15}, [&](std::size_t i) {
-        const double mfu = setting.at[i] == nullptr ? 0 : setting.at[i]->mfu.value_or(0);
-        return mfu > 0 ? Cell(percent(mfu)) : Cell();
+      table_.add({.heading = fmt::format("{} of peak", setting.label), .worth = 15}, setting.at, [](Row row) {
+        const double mfu = row == nullptr ? 0 : row->mfu.value_or(0);
+        return mfu > 0 ? percent(mfu) : "";
       });
     }
   }
 
   void add_errors() {
-    add({.heading = "errors", .worth = 10}, [&](std::size_t i) {
+    table_.add({.heading = "errors", .worth = 10}, sizes_, [&](Row size) {
       int failed = 0;
       for (const analysis::CaseSummary& row : summary_.cases) {  // the control, too, which has no column of its own
-        const std::int32_t size = sizes_[i]->case_index;
-        if (row.case_index == size || result_.at(row).reference == size)
+        if (row.case_index == size->case_index || result_.at(row).reference == size->case_index)
           failed += analysis::failed_blocks(result_, row.case_index);
       }
-      return Cell(std::to_string(failed));
+      return std::to_string(failed);
     });
   }
 
   // "faster -12.3 % [-14.0 %, -10.5 %]" in a single cell, which no writer breaks.
   void add_changes(const SettingColumn& setting) {
-    add({.heading = setting.label + " change"}, [&](std::size_t i) {
-      const analysis::CaseSummary* row = setting.at[i];
+    table_.add({.heading = setting.label + " change"}, setting.at, [&](Row row) {
       if (row == nullptr) return Cell();
       std::string text = analysis::name_of(row->judgement);
-      for (const std::string& note : case_notes(*row, summary_)) {
-        out_.notes.push_back(fmt::format("{}: {}", row->name, note));
-        text += fmt::format(" [{}]", out_.notes.size());
-      }
+      for (const std::string& note : case_notes(*row, summary_))
+        text += " " + table_.note(fmt::format("{}: {}", row->name, note));
       for (const std::string& more : {change_of(row->effect), interval_of(row->effect)})
         text += more.empty() ? "" : " " + more;
       return Cell(text, tone_of(row->judgement));
@@ -186,7 +174,7 @@ class TableBySize {
   const bool on_bus_;
   const std::vector<const analysis::CaseSummary*> sizes_;
   const std::vector<SettingColumn> settings_;
-  CaseTable out_;
+  Table table_;
 };
 
 }  // namespace
@@ -197,7 +185,7 @@ std::optional<double> operation_rate(const analysis::CaseSummary& row) {
   return row.flops_per_rank > 0 ? row.flops_per_rank : row.rates->algorithm_bytes_per_s;
 }
 
-CaseTable table_by_size(const store::Result& result, const analysis::Summary& summary) {
+Table table_by_size(const store::Result& result, const analysis::Summary& summary) {
   return TableBySize(result, summary).build();
 }
 

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 
 #include "analysis/estimator.h"
 #include "base/text.h"
@@ -9,13 +8,6 @@
 
 namespace harness::report {
 namespace {
-
-void add_column(const analysis::Summary& summary, Table::Column column,
-                const std::function<Cell(const analysis::CaseSummary&)>& cell_of, Table& table) {
-  table.columns.push_back(std::move(column));
-  table.rows.resize(summary.cases.size());
-  for (std::size_t i = 0; i < table.rows.size(); ++i) table.rows[i].push_back(cell_of(summary.cases[i]));
-}
 
 Scale scale_for(Unit unit, std::span<const double> values) {
   if (unit == Unit::seconds) return scale_of_seconds(values);
@@ -57,8 +49,8 @@ void add_metric(const Metric& metric, std::string legend, const store::Result& r
     const auto value = known(row);
     return value ? Cell(printed(*value, metric, scale)) : Cell();
   };
-  add_column(summary, {.heading = std::move(heading), .worth = metric.worth, .legend = std::move(legend)}, cell_of,
-             table);
+  table.add({.heading = std::move(heading), .worth = metric.worth, .legend = std::move(legend)}, summary.cases,
+            cell_of);
 }
 
 bool ranks_differ(const store::Result& result) {
@@ -148,12 +140,12 @@ Table::Column verdict_column() {
   return {.heading = "verdict", .words = true};
 }
 
-CaseTable case_table(const store::Result& result, const analysis::Summary& summary) {
+Table case_table(const store::Result& result, const analysis::Summary& summary) {
   const bool sizes_alone = measured_by(result) == Measured::collective && analysis::sweeps_sizes_alone(result);
   if (sizes_alone || analysis::is_grid(result)) return table_by_size(result, summary);
-  CaseTable out;
-  const auto add = [&](Table::Column column, const std::function<Cell(const analysis::CaseSummary&)>& cell_of) {
-    add_column(summary, std::move(column), cell_of, out.table);
+  Table table;
+  const auto add = [&](Table::Column column, const auto& cell_of) {
+    table.add(std::move(column), summary.cases, cell_of);
   };
   add(case_column(), [&](const analysis::CaseSummary& row) {
     Cell name(row.name);
@@ -161,8 +153,7 @@ CaseTable case_table(const store::Result& result, const analysis::Summary& summa
     return name;
   });
   add({.heading = uses_heading, .words = true, .worth = 9}, [&](const analysis::CaseSummary& row) {
-    const store::ResultPoint* point = result.find_point(row.case_index);
-    return point == nullptr || row.role == store::CaseRole::control ? "" : point->uses;
+    return row.role == store::CaseRole::control ? "" : uses_of(result, row);
   });
   if (ranks_differ(result)) {
     add({.heading = "ranks", .worth = 30},
@@ -170,7 +161,7 @@ CaseTable case_table(const store::Result& result, const analysis::Summary& summa
   }
   for (const Metric& metric : case_metrics()) {
     if (metric.heading.empty()) continue;
-    add_metric(metric, metric.key == "mfu" ? legend_of_mfu(result, summary) : "", result, summary, out.table);
+    add_metric(metric, metric.key == "mfu" ? legend_of_mfu(result, summary) : "", result, summary, table);
   }
   if (!analysis::sweeps_sizes_alone(result)) {
     const std::string per = measured_by(result) == Measured::collective ? "/byte" : "/FLOP";
@@ -189,25 +180,12 @@ CaseTable case_table(const store::Result& result, const analysis::Summary& summa
   add(judged, [&](const analysis::CaseSummary& row) {
     if (row.role == store::CaseRole::point && row.judgement.reason == analysis::Reason::baseline) return Cell();
     Cell verdict(analysis::name_of(row.judgement), tone_of(row.judgement));
-    for (const std::string& note : case_notes(row, summary)) {
-      out.notes.push_back(fmt::format("{}: {}", brief_name(result, row), note));
-      verdict.text += fmt::format(" [{}]", out.notes.size());
-    }
+    for (const std::string& note : case_notes(row, summary))
+      verdict.text += " " + table.note(fmt::format("{}: {}", brief_name(result, row), note));
     return verdict;
   });
-  out.table.remove_empty_columns();
-  return out;
-}
-
-Section overview_section(const store::Result& result, const analysis::Summary& summary, Detail detail) {
-  Section section{"overview", "", {}};
-  CaseTable cases = case_table(result, summary);
-  section.add(Numbers{"", std::move(cases.table)});
-  section.add(List{std::move(cases.notes), List::Mark::number});
-  section.add(List{summary.warnings, List::Mark::warning});
-  section.add(
-      List{detail == Detail::full ? context(result, summary) : short_context(result, summary), List::Mark::none});
-  return section;
+  table.remove_empty_columns();
+  return table;
 }
 
 }  // namespace harness::report

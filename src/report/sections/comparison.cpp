@@ -1,14 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
 #include <span>
+#include <utility>
 
 #include "base/text.h"
-#include "base/units.h"
 #include "report/json.h"
 #include "report/sections.h"
 #include "report/words.h"
@@ -45,56 +44,49 @@ Section differences_section(const CompareReport& report, bool whole) {
   return section;
 }
 
-// The samples of a side's value and its interval: runs, or blocks of one run.
-const std::vector<double>& sample_of(const analysis::Comparison& comparison, const analysis::MeasuredCase& side) {
-  return comparison.between_runs ? side.run_seconds : side.block_seconds;
-}
-
 const char* why_not(const analysis::CaseComparison& row) {
   return row.impossible ? "impossible on both sides" : "not measured on a side";
 }
 
-Cell verdict_of(const analysis::CaseComparison& row) {
-  if (!row.measured_on_both()) return why_not(row);
-  return {analysis::name_of(row.judgement), tone_of(row.judgement)};
-}
-
-Cell compared_change(const analysis::CaseComparison& row) {
-  if (!row.measured_on_both()) return "";
-  const bool told = analysis::moved(row.judgement.verdict) || row.judgement.reason == analysis::Reason::predicted;
-  return told ? change_words(row.ratio) : "~";
+// Whether the change has a direction to be told.
+bool is_told(const analysis::Judgement& judgement) {
+  return analysis::moved(judgement.verdict) || judgement.reason == analysis::Reason::predicted;
 }
 
 Numbers case_rows(const analysis::Comparison& comparison, bool whole) {
-  std::vector<double> seconds;
-  for (const analysis::CaseComparison& row : comparison.cases) {
+  using Row = analysis::CaseComparison;
+  std::vector<double> seconds, weights;
+  for (const Row& row : comparison.cases) {
     seconds.insert(seconds.end(), {row.first.step_seconds, row.second.step_seconds});
+    weights.push_back(weight_of(row, row.role));
   }
   const Scale scale = scale_of_seconds(seconds);
-  std::vector<Table::Column> columns{case_column(),
-                                     {.heading = "A step " + scale.unit},
-                                     {.heading = "B step " + scale.unit},
-                                     change_column(),
-                                     interval_column(comparison.confidence),
-                                     {.heading = "n", .worth = 50},
-                                     {.heading = "A MFU", .worth = 30},
-                                     {.heading = "B MFU", .worth = 30},
-                                     verdict_column()};
-  std::vector<WeighedRow> rows;
-  for (const analysis::CaseComparison& row : comparison.cases) {
-    const std::array<const analysis::MeasuredCase*, 2> sides{&row.first, &row.second};
-    std::vector<Cell> cells{case_cell(row.name)};
-    for (const analysis::MeasuredCase* side : sides) cells.push_back(scale.print(side->step_seconds));
-    cells.push_back(compared_change(row));
-    cells.push_back(interval_words(row.low, row.high));
-    cells.push_back(row.measured_on_both() ? fmt::format("{}+{}", sample_of(comparison, row.first).size(),
-                                                         sample_of(comparison, row.second).size())
-                                           : "");
-    for (const analysis::MeasuredCase* side : sides) cells.emplace_back(side->mfu ? percent(*side->mfu) : "");
-    cells.push_back(verdict_of(row));
-    rows.emplace_back(weight_of(row, row.role), std::move(cells));
-  }
-  return table_of("", std::move(columns), std::move(rows), whole);
+  Table table;
+  const auto add = [&](Table::Column column, const auto& cell_of) {
+    table.add(std::move(column), comparison.cases, cell_of);
+  };
+  add(case_column(), [](const Row& row) { return case_cell(row.name); });
+  add({.heading = "A step " + scale.unit}, [&](const Row& row) { return scale.print(row.first.step_seconds); });
+  add({.heading = "B step " + scale.unit}, [&](const Row& row) { return scale.print(row.second.step_seconds); });
+  add(change_column(), [](const Row& row) {
+    if (!row.measured_on_both()) return std::string();
+    return is_told(row.judgement) ? change_words(row.ratio) : "~";
+  });
+  add(interval_column(comparison.confidence), [](const Row& row) { return interval_words(row.low, row.high); });
+  // The samples of a side's value and its interval: runs, or blocks of one run.
+  const auto sample =
+      comparison.between_runs ? &analysis::MeasuredCase::run_seconds : &analysis::MeasuredCase::block_seconds;
+  add({.heading = "n", .worth = 50}, [&](const Row& row) {
+    if (!row.measured_on_both()) return std::string();
+    return fmt::format("{}+{}", (row.first.*sample).size(), (row.second.*sample).size());
+  });
+  add({.heading = "A MFU", .worth = 30}, [](const Row& row) { return share_words(row.first.mfu); });
+  add({.heading = "B MFU", .worth = 30}, [](const Row& row) { return share_words(row.second.mfu); });
+  add(verdict_column(), [](const Row& row) -> Cell {
+    if (!row.measured_on_both()) return why_not(row);
+    return {analysis::name_of(row.judgement), tone_of(row.judgement)};
+  });
+  return heaviest_rows(std::move(table), weights, whole);
 }
 
 std::vector<std::string> how_to_read(const analysis::Comparison& comparison) {
@@ -140,12 +132,12 @@ std::string headline_of(const analysis::Comparison& comparison) {
     return "No case of one side is a case of the other: there is nothing to compare. --anyway compares baseline with "
            "baseline.";
   }
-  std::vector<std::pair<std::size_t, const char*>> counts;
-  for (const char* outcome :
-       {"slower", "faster", "same", "unresolved", too_close, "not measured on a side", "impossible on both sides"})
-    counts.emplace_back(std::ranges::count(comparison.cases, std::string_view(outcome), outcome_of), outcome);
+  const std::string counts = counted(
+      comparison.cases,
+      {"slower", "faster", "same", "unresolved", too_close, "not measured on a side", "impossible on both sides"},
+      outcome_of);
   return fmt::format("{}Of {} in both, B is: {}.", comparison.predicted ? "Predicted, not measured. " : "",
-                     plural(std::ssize(comparison.cases), "case"), counted(counts));
+                     plural(std::ssize(comparison.cases), "case"), counts);
 }
 
 Section reservations_section(const CompareReport& report) {
@@ -275,26 +267,25 @@ void put(const analysis::History& history, const CompareReport&, Json& out) {
 
 double weight_of(const analysis::Change& change, store::CaseRole role) {
   if (role == store::CaseRole::baseline) return std::numeric_limits<double>::infinity();
-  const bool told = analysis::moved(change.judgement.verdict) || change.judgement.reason == analysis::Reason::predicted;
-  return told ? std::abs(std::log(change.ratio)) : 0;
+  return is_told(change.judgement) ? std::abs(std::log(change.ratio)) : 0;
 }
 
-Numbers table_of(std::string caption, std::vector<Table::Column> columns, std::vector<WeighedRow> rows, bool whole) {
-  std::vector<std::size_t> kept(rows.size());
+Numbers heaviest_rows(Table table, const std::vector<double>& weights, bool whole) {
+  std::vector<std::size_t> kept(table.rows.size());
   std::iota(kept.begin(), kept.end(), std::size_t{0});
   if (!whole && kept.size() > most_rows) {
-    std::ranges::stable_sort(kept, std::greater<>(), [&](std::size_t i) { return rows[i].first; });
+    std::ranges::stable_sort(kept, std::greater<>(), [&](std::size_t i) { return weights[i]; });
     kept.resize(most_rows);
     std::ranges::sort(kept);
   }
-  Numbers numbers{std::move(caption), {std::move(columns), {}}};
-  for (const std::size_t i : kept) numbers.table.rows.push_back(std::move(rows[i].second));
-  numbers.table.remove_empty_columns();
-  if (const std::size_t more = rows.size() - numbers.table.rows.size(); more > 0) {
-    const std::string words = fmt::format("{} that moved less or not: -v shows them.", plural(more, "more row"));
-    numbers.caption += numbers.caption.empty() ? "The rows that moved most; " + words : " " + words;
-  }
-  return numbers;
+  std::vector<std::vector<Cell>> all = std::exchange(table.rows, {});
+  for (const std::size_t i : kept) table.rows.push_back(std::move(all[i]));
+  table.remove_empty_columns();
+  std::string caption;
+  if (const std::size_t more = all.size() - kept.size(); more > 0)
+    caption =
+        fmt::format("The rows that moved most; {} that moved less or not: -v shows them.", plural(more, "more row"));
+  return {std::move(caption), std::move(table)};
 }
 
 Answer text_of(const analysis::Comparison& comparison, const CompareReport&, bool whole) {

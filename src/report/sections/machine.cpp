@@ -4,7 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <set>
+#include <utility>
 
 #include "analysis/cases.h"
 #include "analysis/estimator.h"
@@ -154,12 +155,7 @@ std::string selection_of(const store::Result& result) {
   const auto has = [&](std::string_view option) { return result.argv.find(option) != std::string::npos; };
   if (!has(" --only") && !has(" -b") && !has(" --minbytes")) return "";
   std::string words = " --only";
-  for (const store::ResultCase& row : result.cases) {
-    // The control and a setting at another size follow from the others.
-    const bool follows =
-        !store::is_reference(row.role()) && result.case_at(row.reference).role() == store::CaseRole::point;
-    if (!follows && row.role() != store::CaseRole::control) words += " " + shell_word(one_line(row.name));
-  }
+  for (const std::string& name : analysis::names_to_choose(result)) words += " " + shell_word(one_line(name));
   return words;
 }
 
@@ -182,32 +178,29 @@ std::string channels_of(const store::ResultNcclCall& call) {
 }
 
 Table calls_table(const store::Result& result) {
-  Table table{{{"case", true},
-               {"collective", true},
-               {"size"},
-               {"algorithm", true},
-               {"protocol", true},
-               {"channels"},
-               {"logged"}},
-              {}};
-  for (const store::ResultNcclCall& call : result.nccl_calls) {
-    table.rows.push_back({result.at(call).name, call.function.empty() ? "not logged" : call.function,
-                          show_bytes(static_cast<double>(call.bytes)), call.algorithm, call.protocol, channels_of(call),
-                          std::to_string(call.calls)});
-  }
+  using Row = store::ResultNcclCall;
+  const std::vector<Row>& calls = result.nccl_calls;
+  Table table;
+  table.add({"case", true}, calls, [&](const Row& row) { return result.at(row).name; });
+  table.add({"collective", true}, calls,
+            [](const Row& row) { return row.function.empty() ? "not logged" : row.function; });
+  table.add({"size"}, calls, [](const Row& row) { return show_bytes(static_cast<double>(row.bytes)); });
+  table.add({"algorithm", true}, calls, [](const Row& row) { return row.algorithm; });
+  table.add({"protocol", true}, calls, [](const Row& row) { return row.protocol; });
+  table.add({"channels"}, calls, channels_of);
+  table.add({"logged"}, calls, [](const Row& row) { return std::to_string(row.calls); });
   return table;
 }
 
 // All facts of the baseline, and those of other cases that differ from it.
 Table facts_table(const store::Result& result) {
-  std::map<std::string, std::string> baseline;
+  std::set<std::pair<std::string, std::string>> baseline;  // several facts may have one name: warnings
   for (const store::ResultNcclFact& fact : result.nccl_facts) {
-    if (result.at(fact).role() == store::CaseRole::baseline) baseline[fact.name] = fact.value;
+    if (result.at(fact).role() == store::CaseRole::baseline) baseline.emplace(fact.name, fact.value);
   }
   Table table{{{"case", true}, {"what", true}, {"value", true}}, {}};
   for (const store::ResultNcclFact& fact : result.nccl_facts) {
-    const auto same = baseline.find(fact.name);
-    const bool is_news = same == baseline.end() || same->second != fact.value;
+    const bool is_news = !baseline.contains({fact.name, fact.value});
     if (is_news || result.at(fact).role() == store::CaseRole::baseline)
       table.rows.push_back({result.at(fact).name, fact.name, fact.value});
   }

@@ -107,7 +107,10 @@ Cell verdict_of(const analysis::CaseHistory& row) {
 }
 
 Numbers case_rows(const analysis::History& history, bool whole) {
-  std::vector<WeighedRow> rows;
+  Table table{
+      {case_column(), {.heading = "runs", .worth = 60}, change_column(), {"between", true}, {"p"}, verdict_column()},
+      {}};
+  std::vector<double> weights;
   for (const analysis::CaseHistory& row : history.cases) {
     const auto runs = std::ranges::count_if(row.seconds, [](double value) { return value > 0; });
     const bool moved = analysis::moved(row.verdict);
@@ -118,12 +121,10 @@ Numbers case_rows(const analysis::History& history, bool whole) {
       cells[3] = between(history, row);
       cells[4] = fmt::format("{:.4f}", row.largest->p);
     }
-    rows.emplace_back(moved ? std::abs(std::log(row.largest->ratio)) : 0, std::move(cells));
+    table.rows.push_back(std::move(cells));
+    weights.push_back(moved ? std::abs(std::log(row.largest->ratio)) : 0);
   }
-  return table_of(
-      "",
-      {case_column(), {.heading = "runs", .worth = 60}, change_column(), {"between", true}, {"p"}, verdict_column()},
-      std::move(rows), whole);
+  return heaviest_rows(std::move(table), weights, whole);
 }
 
 }  // namespace
@@ -144,89 +145,83 @@ std::vector<std::string> pooled_remarks(const std::vector<analysis::ComparedFile
 }
 
 Answer text_of(const analysis::Pool& pool, const CompareReport& report, bool whole) {
-  Answer text{.how_to_read = how_to_read(pool, report)};
-  std::vector<std::string> notes;
-  std::vector<double> seconds;
-  for (const analysis::PooledCase& row : pool.cases) seconds.push_back(row.measured.step_seconds);
-  const Scale scale = scale_of_seconds(seconds);
-  std::vector<Table::Column> columns{case_column(),
-                                     {.heading = "step " + scale.unit, .worth = 70},
-                                     {.heading = "MFU", .worth = 30},
-                                     change_column(),
-                                     interval_column(pool.confidence),
-                                     {.heading = "runs", .worth = 60}};
-  for (std::size_t i = 0; i < report.files.size(); ++i)
-    columns.push_back({.heading = fmt::format("run {}", i + 1), .worth = 10});
-  columns.push_back(verdict_column());
-  std::vector<WeighedRow> rows;
-  for (const analysis::PooledCase& row : pool.cases) {
-    const bool all = row.n == static_cast<int>(report.files.size());
-    std::vector<Cell> cells{case_cell(row.name),
-                            scale.print(row.measured.step_seconds),
-                            row.measured.mfu ? percent(*row.measured.mfu) : "",
-                            change_words(row.ratio),
-                            interval_words(row.low, row.high),
-                            all ? std::to_string(row.n) : fmt::format("{} of {}", row.n, report.files.size())};
-    const std::size_t first_run = cells.size();
-    cells.resize(first_run + report.files.size());
-    for (const analysis::RunOfCase& run : row.runs) cells[first_run + run.file] = change_words(run.ratio);
-    Cell verdict(pooled_verdict(row), tone_of(row.judgement));
-    const std::vector<std::string> remarks = pooled_remarks(report.files, row);
-    if (!remarks.empty()) {
-      notes.push_back(fmt::format("{}: {}", row.name, join(remarks, "; ")));
-      verdict.text += fmt::format(" [{}]", notes.size());
-    }
-    cells.push_back(std::move(verdict));
-    rows.emplace_back(row.runs_differ || store::is_reference(row.role) ? always : weight_of(row, row.role),
-                      std::move(cells));
+  using Row = analysis::PooledCase;
+  std::vector<double> seconds, weights;
+  for (const Row& row : pool.cases) {
+    seconds.push_back(row.measured.step_seconds);
+    weights.push_back(row.runs_differ || store::is_reference(row.role) ? always : weight_of(row, row.role));
   }
+  const Scale scale = scale_of_seconds(seconds);
+  Table table;
+  const auto add = [&](Table::Column column, const auto& cell_of) {
+    table.add(std::move(column), pool.cases, cell_of);
+  };
+  add(case_column(), [](const Row& row) { return case_cell(row.name); });
+  add({.heading = "step " + scale.unit, .worth = 70},
+      [&](const Row& row) { return scale.print(row.measured.step_seconds); });
+  add({.heading = "MFU", .worth = 30}, [](const Row& row) { return share_words(row.measured.mfu); });
+  add(change_column(), [](const Row& row) { return change_words(row.ratio); });
+  add(interval_column(pool.confidence), [](const Row& row) { return interval_words(row.low, row.high); });
+  add({.heading = "runs", .worth = 60}, [&](const Row& row) {
+    const bool all = row.n == static_cast<int>(report.files.size());
+    return all ? std::to_string(row.n) : fmt::format("{} of {}", row.n, report.files.size());
+  });
+  for (std::size_t i = 0; i < report.files.size(); ++i) {
+    add({.heading = fmt::format("run {}", i + 1), .worth = 10}, [i](const Row& row) {
+      const auto run = std::ranges::find(row.runs, i, &analysis::RunOfCase::file);
+      return run == row.runs.end() ? "" : change_words(run->ratio);
+    });
+  }
+  add(verdict_column(), [&](const Row& row) {
+    Cell verdict(pooled_verdict(row), tone_of(row.judgement));
+    if (const std::vector<std::string> remarks = pooled_remarks(report.files, row); !remarks.empty())
+      verdict.text += " " + table.note(fmt::format("{}: {}", row.name, join(remarks, "; ")));
+    return verdict;
+  });
+  Answer text{.how_to_read = how_to_read(pool, report)};
   text.said.add(Paragraph{headline_of(pool, report), true});
-  text.said.add(table_of("", std::move(columns), std::move(rows), whole));
-  text.said.add(List{std::move(notes), List::Mark::number});
+  text.said.add(heaviest_rows(std::move(table), weights, whole));
   return text;
 }
 
 Answer text_of(const analysis::Reproduction& reproduction, const CompareReport&, bool whole) {
   std::string headline = "No change was tried on both sides: there is nothing to reproduce.";
   if (!reproduction.changes.empty()) {
-    std::vector<std::pair<std::size_t, const char*>> counts;
-    for (const analysis::Reproduced what : {analysis::Reproduced::yes, analysis::Reproduced::no,
-                                            analysis::Reproduced::opposite, analysis::Reproduced::undecided}) {
-      const auto n = std::ranges::count(reproduction.changes, what, &analysis::ChangeReproduction::reproduced);
-      counts.emplace_back(n, analysis::name_of(what));
-    }
-    headline = fmt::format("Of {} tried on both sides: {}.", plural(std::ssize(reproduction.changes), "change"),
-                           counted(counts));
+    using enum analysis::Reproduced;
+    const std::string counts = counted(
+        reproduction.changes,
+        {analysis::name_of(yes), analysis::name_of(no), analysis::name_of(opposite), analysis::name_of(undecided)},
+        [](const auto& row) { return std::string_view(analysis::name_of(row.reproduced)); });
+    headline =
+        fmt::format("Of {} tried on both sides: {}.", plural(std::ssize(reproduction.changes), "change"), counts);
   }
   Answer text;
   text.said.add(Paragraph{std::move(headline), true});
   text.said.add(Paragraph{fmt::format("A: {}. B: {}.", reproduction.first, reproduction.second)});
-  std::vector<Table::Column> columns{{"change", true}};
-  const auto add_side = [&](const std::string& side, double confidence) {
-    columns.insert(columns.end(), {{side},
-                                   {.heading = side + " " + interval_heading(confidence), .worth = 20},
-                                   {.heading = side + " n", .worth = 10}});
+  using Row = analysis::ChangeReproduction;
+  Table table;
+  const auto add = [&](Table::Column column, const auto& cell_of) {
+    table.add(std::move(column), reproduction.changes, cell_of);
   };
-  add_side("A", reproduction.first_confidence);
-  add_side("B", reproduction.second_confidence);
-  columns.push_back({"verdict", true});
-  std::vector<WeighedRow> rows;
-  for (const analysis::ChangeReproduction& row : reproduction.changes) {
-    std::vector<Cell> cells{case_cell(row.name)};
-    for (const analysis::Change* side : {&row.first, &row.second}) {
-      const bool none = side->judgement.verdict == analysis::Verdict::none;
-      const bool failed = side->judgement.reason == analysis::Reason::failed;
-      cells.push_back(fmt::format("{} {}", none && !failed ? "no verdict" : analysis::name_of(side->judgement),
-                                  change_words(side->ratio)));
-      cells.push_back(interval_words(side->low, side->high));
-      cells.push_back(side->n > 0 ? std::to_string(side->n) : "");
-    }
-    cells.emplace_back(analysis::name_of(row.reproduced));
-    const double weight =
-        weight_of(row.first, store::CaseRole::change) + weight_of(row.second, store::CaseRole::change);
-    rows.emplace_back(weight, std::move(cells));
-  }
-  text.said.add(table_of("", std::move(columns), std::move(rows), whole));
+  const auto add_side = [&](const std::string& side, double confidence, analysis::Change Row::*change) {
+    add({side}, [change](const Row& row) {
+      const analysis::Judgement& judged = (row.*change).judgement;
+      const bool none = judged.verdict == analysis::Verdict::none && judged.reason != analysis::Reason::failed;
+      return fmt::format("{} {}", none ? "no verdict" : analysis::name_of(judged), change_words((row.*change).ratio));
+    });
+    add({.heading = side + " " + interval_heading(confidence), .worth = 20},
+        [change](const Row& row) { return interval_words((row.*change).low, (row.*change).high); });
+    add({.heading = side + " n", .worth = 10},
+        [change](const Row& row) { return (row.*change).n > 0 ? std::to_string((row.*change).n) : ""; });
+  };
+  add({"change", true}, [](const Row& row) { return case_cell(row.name); });
+  add_side("A", reproduction.first_confidence, &Row::first);
+  add_side("B", reproduction.second_confidence, &Row::second);
+  add({"verdict", true}, [](const Row& row) { return analysis::name_of(row.reproduced); });
+  std::vector<double> weights;
+  for (const Row& row : reproduction.changes)
+    weights.push_back(weight_of(row.first, store::CaseRole::change) + weight_of(row.second, store::CaseRole::change));
+  text.said.add(heaviest_rows(std::move(table), weights, whole));
   text.how_to_read = {
       "Each change is its case's step time against the baseline of its own side, so machines can be compared whose "
       "times cannot. Reproduced: proven faster on both, slower on both or the same on both. Not reproduced: it moved "
