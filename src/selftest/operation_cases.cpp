@@ -82,8 +82,9 @@ std::vector<std::byte> initial_bytes(const OperationCase& test_case, std::size_t
   return bytes;
 }
 
-CaseBuilder::CaseBuilder(program::DType type, bool tf32) : type_(type) {
+CaseBuilder::CaseBuilder(program::DType type, bool large, bool tf32) : type_(type) {
   case_.program.streams = {"compute"};
+  case_.large = large;
   if (tf32) case_.settings.precision = config::Precision::tf32;
   if (type == program::DType::bf16) case_.settings.precision = config::Precision::bf16;
   if (type == program::DType::f16) case_.settings.precision = config::Precision::fp16;
@@ -122,8 +123,8 @@ CaseBuilder& CaseBuilder::prepare(const program::Action& action) {
   case_.prepare.push_back({action, 0, {}, -1, {}});
   return *this;
 }
-CaseBuilder& CaseBuilder::at(const program::Layout& layout, int rank) {
-  case_.layout = layout;
+CaseBuilder& CaseBuilder::shard(int rank, int shards) {
+  case_.layout = program::Layout{{program::Axis::tensor, shards}};
   case_.rank = rank;
   return *this;
 }
@@ -133,10 +134,6 @@ CaseBuilder& CaseBuilder::attention(config::AttentionKind kind) {
 }
 CaseBuilder& CaseBuilder::precision(config::Precision of_products) {
   case_.settings.precision = of_products;
-  return *this;
-}
-CaseBuilder& CaseBuilder::large() {
-  case_.large = true;
   return *this;
 }
 

@@ -73,7 +73,8 @@ void for_each_chunk(std::int64_t count, int threads,
 /// Builds an OperationCase: names its buffers and sets their content.
 class CaseBuilder {
  public:
-  explicit CaseBuilder(program::DType type, bool tf32 = false);
+  /// `large`: real sizes, which take seconds on a CPU.
+  explicit CaseBuilder(program::DType type, bool large = false, bool tf32 = false);
 
   program::DType type() const { return type_; }
   program::View normal(const std::string& name, std::int64_t count, double deviation = 1, double mean = 0) {
@@ -96,11 +97,11 @@ class CaseBuilder {
 
   /// Runs `action` before the case, on the oracle.
   CaseBuilder& prepare(const program::Action& action);
-  CaseBuilder& at(const program::Layout& layout, int rank);
+  /// Runs the case on this rank of `shards` tensor-parallel ones.
+  CaseBuilder& shard(int rank, int shards);
   CaseBuilder& attention(config::AttentionKind kind);
   /// The precision of products of 8-bit floats, in a case that otherwise uses bf16.
   CaseBuilder& precision(config::Precision of_products);
-  CaseBuilder& large();
   OperationCase take(const program::Action& action, const std::string& name);
 
  private:
@@ -110,6 +111,11 @@ class CaseBuilder {
 };
 
 using Cases = std::vector<OperationCase>;
+/// Adds the case of the action that make(builder) returns.
+template <class Make>
+void add_case(Cases& cases, CaseBuilder builder, const std::string& name, const Make& make) {
+  cases.push_back(builder.take(make(builder), name));
+}
 void add_elementwise_cases(Cases& cases, program::DType type);
 void add_embedding_cases(Cases& cases, program::DType type);
 void add_norm_cases(Cases& cases, program::DType type);

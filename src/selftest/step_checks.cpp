@@ -226,7 +226,12 @@ void read_key(const nlohmann::json& from, T& value) {
   }
 }
 
-void read_places(const nlohmann::json& tensors, Reference& r, const fs::path& where) {
+// Reads what both kinds of reference have: the batch and seed of `index`, the losses of `run`, the places of `tensors`.
+void read_run(const nlohmann::json& index, const nlohmann::json& run, const nlohmann::json& tensors, Reference& r,
+              const fs::path& where) {
+  r.settings.global_batch_size = index.at("global_batch_size");
+  r.seed = index.at("seed").get<std::uint64_t>();
+  r.losses = run.at("losses").get<std::vector<double>>();
   for (const auto& t : tensors) {
     const Reference::Place place{t.at("offset").get<std::size_t>(), t.at("count").get<std::size_t>()};
     if (place.offset > r.gradients.size() || place.count > r.gradients.size() - place.offset)
@@ -268,13 +273,10 @@ Reference load_reference(const std::string& directory, config::Precision precisi
     const auto& m = index.at("model");
     r.model = {"tiny", m.at("layers"), m.at("hidden"), m.at("heads"), m.at("vocab"), m.at("sequence")};
     r.settings.precision = precision;
-    r.settings.global_batch_size = index.at("global_batch_size");
-    r.seed = index.at("seed").get<std::uint64_t>();
     const auto& entry = index.at("cases").at(name);
-    r.losses = entry.at("losses").get<std::vector<double>>();
     r.gradients = read_numbers(fs::path(directory) / entry.at("gradients").get<std::string>(),
                                index.at("parameters").get<std::size_t>());
-    read_places(index.at("tensors"), r, index_path);
+    read_run(index, entry, index.at("tensors"), r, index_path);
   });
   return r;
 }
@@ -290,11 +292,8 @@ std::vector<Reference> load_model_references(const std::string& directory) {
       r.model.name = entry.at("name").get<std::string>();
       config::each_key(
           r.model, [&](const config::ModelKey& key, auto& value) { read_key(entry.at("model").at(key.name), value); });
-      r.settings.global_batch_size = index.at("global_batch_size");
-      r.seed = index.at("seed").get<std::uint64_t>();
-      r.losses = entry.at("losses").get<std::vector<double>>();
       r.gradients = numbers;
-      read_places(entry.at("tensors"), r, index_path);
+      read_run(index, entry, entry.at("tensors"), r, index_path);
       all.push_back(std::move(r));
     }
   });
