@@ -92,14 +92,6 @@ std::vector<PooledCase> cases_of(std::span<const ComparedFile> files) {
   return cases;
 }
 
-std::vector<double> log_ratios_of(const PooledCase& pooled) {
-  std::vector<double> log_ratios;
-  for (const RunOfCase& run : pooled.runs) {
-    if (std::isfinite(run.ratio)) log_ratios.push_back(std::log(run.ratio));
-  }
-  return log_ratios;
-}
-
 // One run without trouble is enough: the others do not count, or have a remark. Without one, the first measured run
 // tells what was wrong.
 Evidence evidence_of(const PooledCase& pooled, bool any_ratio) {
@@ -117,19 +109,14 @@ Evidence evidence_of(const PooledCase& pooled, bool any_ratio) {
   return evidence;
 }
 
-// Takes one value per run. Below runs_for_an_interval the result has only a centre; without runs it has nothing.
-ConfidenceInterval interval_over_runs(std::span<const double> log_ratios, double alpha) {
-  if (log_ratios.size() >= runs_for_an_interval) return mean_interval(log_ratios, alpha);
-  ConfidenceInterval interval;
-  interval.n = static_cast<int>(log_ratios.size());
-  if (!log_ratios.empty()) interval.center = std::reduce(log_ratios.begin(), log_ratios.end()) / interval.n;
-  return interval;
-}
-
 void judge(PooledCase& pooled, double alpha, double smallest_effect) {
-  const std::vector<double> log_ratios = log_ratios_of(pooled);
-  static_cast<Change&>(pooled) =
-      change_of(interval_over_runs(log_ratios, alpha), smallest_effect, evidence_of(pooled, !log_ratios.empty()));
+  std::vector<double> log_ratios;
+  for (const RunOfCase& run : pooled.runs) {
+    if (std::isfinite(run.ratio)) log_ratios.push_back(std::log(run.ratio));
+  }
+  ConfidenceInterval interval = mean_interval(log_ratios, alpha);
+  if (log_ratios.size() < runs_for_an_interval) interval = {.center = interval.center, .n = interval.n};
+  static_cast<Change&>(pooled) = change_of(interval, smallest_effect, evidence_of(pooled, !log_ratios.empty()));
   if (store::is_reference(pooled.role)) pooled.n = static_cast<int>(pooled.measured.run_seconds.size());
 }
 

@@ -19,12 +19,6 @@ namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-std::vector<double> sorted(std::span<const double> values) {
-  std::vector<double> copy(values.begin(), values.end());
-  std::ranges::sort(copy);
-  return copy;
-}
-
 // The share that a trimmed mean discards at either end.
 constexpr double trim_share = 0.2;
 
@@ -41,7 +35,8 @@ TrimmedMean trimmed_mean(std::span<const double> values, double share) {
   out.n = static_cast<int>(n);
   out.kept = static_cast<int>(n - 2 * cut);
   if (out.kept < 1) return out;
-  const std::vector<double> in_order = sorted(values);
+  std::vector<double> in_order(values.begin(), values.end());
+  std::ranges::sort(in_order);
   const auto winsorised = [&](std::size_t i) { return in_order[std::clamp(i, cut, n - 1 - cut)]; };
   double sum = 0, winsorised_sum = 0;
   for (std::size_t i = 0; i < n; ++i) {
@@ -84,7 +79,7 @@ double standard_deviation(std::span<const double> values) {
 
 ConfidenceInterval mean_interval(std::span<const double> values, double alpha) {
   const TrimmedMean of = trimmed_mean(values, 0);
-  if (of.kept < 2) return {.n = of.n};
+  if (of.kept < 2) return {.center = of.mean, .n = of.n};
   return around(of.mean, std::sqrt(of.variance), of.kept - 1, alpha, of.n);
 }
 
