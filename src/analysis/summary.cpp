@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <numeric>
 
@@ -132,19 +133,29 @@ Evidence evidence_of(const CaseSummary& row, bool predicted) {
 // Fills in the effects and verdicts of all cases.
 void compare_with_baseline(const store::Result& result, Summary& summary) {
   const std::vector<SweepBlocks> sweeps = comparable_blocks(result);
+  const std::vector<Question> questions = questions_of(result);
+  const Estimator estimator = estimator_named(result.interval);
   summary.looks = looks_of(result);
-  const LookByLook all =
-      look_by_look(result, sweeps, questions_of(result), summary.looks, estimator_named(result.interval));
-  summary.levels = all.levels;
+  std::vector<Estimate> answers(questions.size());
+  for (const SweepBlocks& sweep : sweeps) {
+    std::vector<Question> asked;
+    std::ranges::copy_if(questions, std::back_inserter(asked), [&](const Question& question) {
+      return result.case_at(question.case_index).reference == sweep.baseline;
+    });
+    const SweepEstimate estimate = look_by_look(sweep, asked, summary.looks, estimator);
+    if (estimate.level) summary.levels.push_back(*estimate.level);
+    for (std::size_t i = 0; i < asked.size(); ++i)
+      answers[static_cast<std::size_t>(asked[i].case_index)] = estimate.answers[i];
+  }
   if (!sweeps.empty() && sweeps.front().control != no_case)
     summary.noise = standard_deviation(paired_log_ratios(sweeps.front(), sweeps.front().control));
   for (std::size_t i = 0; i < summary.cases.size(); ++i) {
     CaseSummary& row = summary.cases[i];
     const Evidence evidence = evidence_of(row, summary.predicted);
-    row.judgement = decide(all.answers[i].log_ratio, result.smallest_effect, evidence);
+    row.judgement = decide(answers[i].log_ratio, result.smallest_effect, evidence);
     if (store::is_reference(row.role)) continue;
-    row.settled_after = all.settled_after[i];
-    row.effect = effect_of(all.answers[i], result.smallest_effect, evidence);
+    row.settled_after = answers[i].settled_after;
+    row.effect = effect_of(answers[i], result.smallest_effect, evidence);
     const bool is_first = !summary.control || !moved(summary.control->verdict);
     if (row.role == store::CaseRole::control && row.effect &&
         (!summary.control || (is_first && moved(row.effect->verdict))))
