@@ -51,17 +51,7 @@ std::vector<Stage> parse_stages(std::string_view text) {
 std::optional<Finding> obstacle(const Bench& bench) {
   if (!bench.missing.empty()) return Finding{Verdict::info, "left out: " + bench.missing, ""};
   if (!config::traits_of(bench.backend).ranks_are_gpus) return std::nullopt;
-  std::vector<std::string> blind, crowded;
-  for (const auto& [number, node] : job::gpus_by_node(bench.job.places())) {
-    if (node.unknown) continue;
-    const auto gpus = node.gpus.size();
-    if (node.blind_rank) {
-      blind.push_back(node.host);
-    } else if (static_cast<std::size_t>(node.ranks) > gpus) {
-      crowded.push_back(fmt::format("{} has {} and {}", node.host, plural(node.ranks, "rank"),
-                                    plural(static_cast<std::int64_t>(gpus), "GPU")));
-    }
-  }
+  const auto [blind, crowded] = job::gpu_shortage(bench.job.places());
   constexpr std::size_t shown = 8;
   if (!blind.empty()) {
     return Finding{Verdict::info, fmt::format("left out: a rank sees no GPU on {}", join_first(blind, shown)),

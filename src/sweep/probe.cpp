@@ -58,17 +58,8 @@ std::vector<std::string> compare_identities(const std::vector<NameValues>& by_ra
 }
 
 void require_gpus(const std::vector<job::RankPlace>& places, bool share_gpus, const std::string& config) {
-  std::vector<std::string> without, crowded;
-  for (const auto& [number, node] : job::gpus_by_node(places)) {
-    const auto gpus = std::ssize(node.gpus);
-    if (node.unknown) continue;
-    if (node.blind_rank) {
-      without.push_back(node.host);
-    } else if (node.ranks > gpus && !share_gpus) {
-      crowded.push_back(fmt::format("{} has {} and {}", node.host, plural(node.ranks, "rank"), plural(gpus, "GPU")));
-    }
-  }
-  if (!without.empty()) {
+  const job::GpuShortage shortage = job::gpu_shortage(places);
+  if (!shortage.blind.empty()) {
     const std::string instead = config.empty()
                                     ? ""
                                     : fmt::format(
@@ -78,13 +69,13 @@ void require_gpus(const std::vector<job::RankPlace>& places, bool share_gpus, co
     fail(
         "backend cuda needs an NVIDIA GPU for every rank, but ranks see none on {}: run `nvidia-smi` there, and look "
         "at CUDA_VISIBLE_DEVICES and the container's GPU options{}",
-        join_first(without, most_named), instead);
+        join_first(shortage.blind, most_named), instead);
   }
-  if (!crowded.empty()) {
+  if (!shortage.crowded.empty() && !share_gpus) {
     fail(
         "backend cuda needs a GPU of its own for every rank, but {}. Start one rank per GPU (mpirun --map-by "
         "ppr:N:node), or make more GPUs visible (CUDA_VISIBLE_DEVICES){}",
-        join_first(crowded, most_named),
+        join_first(shortage.crowded, most_named),
         config.empty() ? "" : ". For functional tests only, ranks may share GPUs: --set measure.share_gpus=true");
   }
 }
