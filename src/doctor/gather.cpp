@@ -88,7 +88,7 @@ struct Question {
 
 struct Told {
   std::string host;
-  std::vector<std::pair<std::string, std::pair<std::int32_t, std::string>>> rank, node;  // name, access, text or reason
+  std::vector<std::pair<std::string, machine::Reading>> rank, node;
 };
 
 template <job::MessageOf<Question> M, class Each>
@@ -101,24 +101,13 @@ void each_field(M& m, Each& each) {
   each(m.host, m.rank, m.node);
 }
 
-auto packed(const Facts& facts) {
-  decltype(Told::node) entries;
-  for (const auto& [name, reading] : facts) {
-    entries.emplace_back(
-        name, std::pair{static_cast<std::int32_t>(reading.access), reading.ok() ? reading.text : reading.why});
-  }
-  return entries;
+decltype(Told::node) packed(const Facts& facts) {
+  return {facts.begin(), facts.end()};
 }
 
 Facts unpacked(const decltype(Told::node)& entries) {
   Facts facts;
-  for (const auto& [name, value] : entries) {
-    if (value.first == static_cast<std::int32_t>(machine::Access::read)) {
-      facts.set(name, value.second);
-    } else {
-      facts.set_unreadable(name, value.second);
-    }
-  }
+  for (const auto& [name, reading] : entries) facts.set(name, reading);
   return facts;
 }
 

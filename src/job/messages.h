@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "config/model.h"
 #include "job/job.h"
+#include "machine/tree.h"
 
 namespace harness::job {
 
@@ -325,6 +326,7 @@ struct MessageFields {
     each(m.task, m.first_step_s, m.peak_memory_bytes, m.warnings);
   }
   static void of(MessageOf<WorkerFailure> auto& m, auto& each) { each(m.kind, m.progress, m.text); }
+  static void of(MessageOf<machine::Reading> auto& m, auto& each) { each(m.access, m.text, m.why); }
 };
 template <class M, class Each>
 requires requires(M& m, Each& each) {
