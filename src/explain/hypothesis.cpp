@@ -89,7 +89,6 @@ const Reach* best_fit(const std::vector<Reach>& reaches, const std::vector<doubl
 
 constexpr double alike = 0.01;         // ratios of computing within this of 1 count as 1
 constexpr double least_excess = 0.02;  // share of a rank's computation or communication, below which no fault is sought
-constexpr double close = 0.002;        // relative tolerance of a fit
 constexpr double as_usual = 0.02;      // tolerance for snapping to a usual share
 
 // The rate of a node over TCP: an interface of 200 Gbit/s carries no more, and usual ones have 10 to 100.
@@ -128,25 +127,6 @@ double mean_communication(const Picture& picture, const std::vector<bool>& affec
   return ranks > 0 ? sum / ranks : 0;
 }
 
-// Solves length(x) = measured for a length that grows about linearly from length(1) on. Nothing if no x <= `most` does.
-template <class Length>
-std::optional<double> solve(double measured, double at_1, double guess, double most, const Length& length) {
-  double x0 = 1, l0 = at_1, x1 = std::min(guess, most), l1 = length(x1);
-  while (l1 <= l0 * (1 + close) && x1 < most) {  // not yet the narrowest place
-    x1 = std::min(4 * x1, most);
-    l1 = length(x1);
-  }
-  constexpr int enough = 5;
-  for (int i = 0; i < enough && std::abs(l1 - measured) > close * measured && l1 != l0; ++i) {
-    const double next = std::clamp(x1 + (measured - l1) * (x1 - x0) / (l1 - l0), 1.0, most);
-    x0 = x1;
-    l0 = l1;
-    x1 = next;
-    l1 = length(x1);
-  }
-  return l1 > at_1 && x1 > 1 ? std::optional(x1) : std::nullopt;
-}
-
 double finite_or_0(double seconds) {
   return std::isfinite(seconds) ? seconds : 0;
 }
@@ -173,6 +153,23 @@ double common_slowness(const Picture& measured, const Picture& predicted) {
 }
 
 }  // namespace
+
+std::optional<double> solve(double measured, double at_1, double guess, double most,
+                            const std::function<double(double)>& length, double tolerance, int steps) {
+  double x0 = 1, l0 = at_1, x1 = std::min(guess, most), l1 = length(x1);
+  while (l1 <= l0 * (1 + tolerance) && x1 < most) {  // not yet the narrowest place
+    x1 = std::min(4 * x1, most);
+    l1 = length(x1);
+  }
+  for (int i = 0; i < steps && std::abs(l1 - measured) > tolerance * measured && l1 != l0; ++i) {
+    const double next = std::clamp(x1 + (measured - l1) * (x1 - x0) / (l1 - l0), 1.0, most);
+    x0 = x1;
+    l0 = l1;
+    x1 = next;
+    l1 = length(x1);
+  }
+  return l1 > at_1 && x1 > 1 ? std::optional(x1) : std::nullopt;
+}
 
 const Picture& Suspects::predicted(const config::Faults& faults, double slower) {
   for (const Known& known : simulated_) {

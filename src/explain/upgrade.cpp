@@ -76,26 +76,17 @@ double takes_between_nodes(const Takes& takes, const Takes& healthy, const Takes
 }
 
 // Returns the share of the network rate that reproduces the measured time of traffic between nodes. Time is a constant
-// plus a term in 1 / share, so two tried shares predict the next (secant method).
+// plus a term in 1 / share.
 double network_share(const CaseModel& model, const Takes& measured, const Takes& healthy) {
   constexpr int most_steps = 8;
-  constexpr double least = 1e-4, noticeable = 1.01, close_enough = 1e-3;
-  Pace pace{.network = 0.5, .slower = {}};
-  const Takes halved = takes_of(profile_of(model, pace));
-  const double wanted_s = takes_between_nodes(measured, healthy, halved);
-  double before = 1, before_s = takes_between_nodes(healthy, healthy, halved);
-  if (!(before_s > 0) || wanted_s < noticeable * before_s) return 1;
-  for (int step = 0; step < most_steps; ++step) {
-    const double here_s = takes_between_nodes(takes_of(profile_of(model, pace)), healthy, halved);
-    if (std::abs(here_s / wanted_s - 1) < close_enough || here_s == before_s) break;
-    const double by_share = (here_s - before_s) / (1 / pace.network - 1 / before);
-    const double constant = here_s - by_share / pace.network;
-    before = pace.network;
-    before_s = here_s;
-    pace.network = std::clamp(by_share / std::max(wanted_s - constant, by_share), least, 1.0);
-    if (pace.network == before) break;
-  }
-  return pace.network;
+  constexpr double most_times = 1e4, noticeable = 1.01, close_enough = 1e-3;
+  const auto takes_at = [&](double times) { return takes_of(profile_of(model, {.network = 1 / times, .slower = {}})); };
+  const Takes halved = takes_at(2);
+  const double measured_s = takes_between_nodes(measured, healthy, halved),
+               healthy_s = takes_between_nodes(healthy, healthy, halved);
+  if (!(healthy_s > 0) || measured_s < noticeable * healthy_s) return 1;
+  const auto takes_s = [&](double times) { return takes_between_nodes(takes_at(times), healthy, halved); };
+  return 1 / solve(measured_s, healthy_s, 2, most_times, takes_s, close_enough, most_steps).value_or(1);
 }
 
 // Returns the pace at which each kind takes its measured time. Concurrent operations slow each other down, so this
