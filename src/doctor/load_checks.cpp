@@ -225,19 +225,16 @@ void Judge::node_reduce() {
 // If a rank is slow with every partner, its link is slow. If a pair is slow although both ranks are fast with others,
 // the path between them is slow.
 void Judge::links() {
-  if (load_.rounds.empty()) return;
+  if (load_.pairs.empty()) return;
   const std::size_t of_node = static_cast<std::size_t>(grid_.of_node());
   std::vector<double> best(static_cast<std::size_t>(grid_.nodes()) * of_node, std::numeric_limits<double>::quiet_NaN());
   const auto at = [&](int node, std::size_t local) { return static_cast<std::size_t>(node) * of_node + local; };
   std::vector<double> every;
-  for (const Load::Round& round : load_.rounds) {
-    for (std::size_t pair = 0; pair < round.nodes.size(); ++pair) {
-      for (std::size_t local = 0; local < of_node; ++local) {
-        const double rate = round.bytes_per_s[pair][local];
-        every.push_back(rate);
-        for (const int node : {round.nodes[pair].first, round.nodes[pair].second})
-          best[at(node, local)] = std::fmax(best[at(node, local)], rate);
-      }
+  for (const Load::Pair& pair : load_.pairs) {
+    for (std::size_t local = 0; local < of_node; ++local) {
+      every.push_back(pair.bytes_per_s[local]);
+      for (const int node : {pair.first, pair.second})
+        best[at(node, local)] = std::fmax(best[at(node, local)], every.back());
     }
   }
   const Likeness likeness = compare_rates(best, limits_.link);
@@ -253,25 +250,22 @@ void Judge::links() {
   }
   const Likeness ways = compare_rates(every, limits_.link);
   std::size_t i = 0;
-  for (const Load::Round& round : load_.rounds) {
-    for (std::size_t pair = 0; pair < round.nodes.size(); ++pair) {
-      const auto [a, b] = round.nodes[pair];
-      std::vector<double> slow_ways;
-      Verdict verdict = Verdict::warn;
-      for (std::size_t local = 0; local < of_node; ++local, ++i) {
-        const auto found = std::ranges::find(ways.slow, i, &Slow::at);
-        if (found == ways.slow.end() || is_slow[at(a, local)] || is_slow[at(b, local)]) continue;
-        slow_ways.push_back(every[i]);
-        verdict = std::min(verdict, found->verdict);
-      }
-      if (slow_ways.empty()) continue;
-      say(pairs_check, verdict,
-          fmt::format("{} of {} ranks reach {} between {} and {}, the fast ones {}", slow_ways.size(), of_node,
-                      rate_text(median(slow_ways)), nodes_[static_cast<std::size_t>(a)].host,
-                      nodes_[static_cast<std::size_t>(b)].host, rate_text(ways.usual)),
-          "both are quick with others: look at the switches between them, and at what else uses them",
-          nodes_[static_cast<std::size_t>(a)].host);
+  for (const Load::Pair& pair : load_.pairs) {
+    const std::string &first = nodes_[static_cast<std::size_t>(pair.first)].host,
+                      &second = nodes_[static_cast<std::size_t>(pair.second)].host;
+    std::vector<double> slow_ways;
+    Verdict verdict = Verdict::warn;
+    for (std::size_t local = 0; local < of_node; ++local, ++i) {
+      const auto found = std::ranges::find(ways.slow, i, &Slow::at);
+      if (found == ways.slow.end() || is_slow[at(pair.first, local)] || is_slow[at(pair.second, local)]) continue;
+      slow_ways.push_back(every[i]);
+      verdict = std::min(verdict, found->verdict);
     }
+    if (slow_ways.empty()) continue;
+    say(pairs_check, verdict,
+        fmt::format("{} of {} ranks reach {} between {} and {}, the fast ones {}", slow_ways.size(), of_node,
+                    rate_text(median(slow_ways)), first, second, rate_text(ways.usual)),
+        "both are quick with others: look at the switches between them, and at what else uses them", first);
   }
   against_ports(likeness.usual);
 }

@@ -198,14 +198,12 @@ void LoadStage::run_pair_round(const PairRound& round) {
   if (!should_continue(what, limit_.allows_block())) return;
   const job::BlockOutcome outcome = all_reduce("pairs", grid_.in_pairs(round), sizes_.pair_message_bytes);
   if (!record_outcome(outcome, what)) return;
-  Load::Round& measured = load_.rounds.emplace_back(Load::Round{round, {}, {}});
   for (int node = round.first; node < round.first + round.nodes; ++node) {
     if ((node - round.first) / round.distance % 2 == 1) continue;  // the second node of its pair
-    measured.nodes.emplace_back(node, node + round.distance);
-    std::vector<double>& rates = measured.bytes_per_s.emplace_back();
+    Load::Pair& pair = load_.pairs.emplace_back(Load::Pair{node, node + round.distance, {}});
     for (int local = 0; local < grid_.of_node(); ++local) {
       const auto number = [&](int of) { return grid_.number(of, local, round.first); };
-      rates.push_back(rate(outcome, {number(node), number(node + round.distance)}, sizes_.pair_message_bytes));
+      pair.bytes_per_s.push_back(rate(outcome, {number(pair.first), number(pair.second)}, sizes_.pair_message_bytes));
     }
   }
 }
