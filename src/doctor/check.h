@@ -19,6 +19,8 @@ struct Finding {
   Verdict verdict = Verdict::pass;
   std::string evidence;  // what was seen, and what was expected
   std::string remedy;    // what to do; "": nothing
+
+  bool is_bad() const { return verdict == Verdict::fail || verdict == Verdict::warn; }
 };
 
 /// The findings of one check on one node.

@@ -92,12 +92,8 @@ bool has_gpus(const Facts& node) {
   return node.any("gpu") || node.any("driver/gpu") || node.any("nvml");
 }
 
-std::vector<std::string> gpus_of(const Facts& node) {
-  return node.under("gpu");
-}
-
 bool has_geforce(const Facts& node) {
-  const std::vector<std::string> gpus = gpus_of(node);
+  const std::vector<std::string> gpus = node.under("gpu");
   if (gpus.empty()) return false;
   const std::string by_driver = node.text("driver/gpu/" + gpus.front());
   const std::string model = by_driver.empty() ? node.text("nvml/" + gpus.front() + "/name") : by_driver;

@@ -82,10 +82,8 @@ bool is_virtual(const Facts& node);
 /// Whether the processor is Grace, or another Arm that NVIDIA builds its GPUs onto.
 bool is_grace(const Facts& node);
 bool is_container(const Facts& node);
-/// Whether /sys, NVIDIA's driver or NVML shows a GPU.
+/// Whether /sys ("gpu/ADDRESS/…"), NVIDIA's driver or NVML shows a GPU.
 bool has_gpus(const Facts& node);
-/// PCI addresses of the NVIDIA GPUs, as far as /sys lists them.
-std::vector<std::string> gpus_of(const Facts& node);
 /// Whether the first GPU is a GeForce, which lacks GPUDirect RDMA, ECC and the like.
 bool has_geforce(const Facts& node);
 /// The largest count among those of /sys, NVIDIA's driver and NVML.

@@ -16,7 +16,7 @@ namespace {
 // The GPUs that any of the node's ranks may use. In a container, the driver may list its own GPUs only, beside a bus
 // that shows all.
 std::vector<std::string> gpus_of_job(const Node& node) {
-  std::vector<std::string> gpus = gpus_of(node.facts);
+  std::vector<std::string> gpus = node.facts.under("gpu");
   const bool are_given = is_container(node.facts) && node.facts.any("driver/gpu");
   std::erase_if(gpus, [&](const std::string& gpu) {
     if (are_given && !node.facts.has("driver/gpu/" + gpu)) return true;
@@ -92,7 +92,7 @@ void look::node_answers(const Node& node, const Cluster&, Findings& out) {
 
 void look::gpu_count(const Node& node, const Cluster&, Findings& out) {
   const Facts& facts = node.facts;
-  const std::vector<std::string> on_bus = gpus_of(facts), by_driver = facts.under("driver/gpu");
+  const std::vector<std::string> on_bus = facts.under("gpu"), by_driver = facts.under("driver/gpu");
   for (const char* list : {"driver/gpus", "pci"}) {
     const machine::Reading& reading = facts[list];
     if (reading.access == machine::Access::unreadable) return out.unknown("the list of GPUs", reading.why);
@@ -119,7 +119,7 @@ void look::gpu_nvml(const Node& node, const Cluster&, Findings& out) {
                        "does `nvidia-smi` work on this node?");
   }
   if (!facts.any("nvml")) return out.unknown("the GPUs' state", "NVML lists no GPU");
-  std::vector<std::string> lost = gpus_of(facts);
+  std::vector<std::string> lost = facts.under("gpu");
   std::erase_if(lost, [&](const std::string& gpu) {
     const auto may_use = [&](const Rank& rank) { return rank.facts.text("gpu/" + gpu) == "yes"; };
     const bool is_listed = facts.any("nvml/" + gpu), is_named = !facts.text("nvml/" + gpu + "/name").empty();

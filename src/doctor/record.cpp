@@ -143,13 +143,10 @@ constexpr const char *schema_name = "harness-doctor", *unreadable_key = "unreada
 constexpr std::int64_t schema_version = 1;
 constexpr std::size_t most_facts = 8'000'000;
 
-Written json_of(const machine::Reading& reading) {
-  return reading.ok() ? Written(reading.text) : Written{{unreadable_key, reading.why}};
-}
-
 Written json_of(const Facts& facts) {
   Written out = Written::object();
-  for (const auto& [name, reading] : facts) out[name] = json_of(reading);
+  for (const auto& [name, reading] : facts)
+    out[name] = reading.ok() ? Written(reading.text) : Written{{unreadable_key, reading.why}};
   return out;
 }
 
@@ -161,6 +158,7 @@ struct Shared {
 
 Shared share(const std::vector<const Facts*>& all) {
   Shared shared;
+  if (all.empty()) return shared;
   for (const auto& fact : *all.front()) {
     const bool alike =
         std::ranges::all_of(all, [&](const Facts* facts) { return (*facts)[fact.first] == fact.second; });
@@ -173,14 +171,6 @@ Shared share(const std::vector<const Facts*>& all) {
     }
   }
   return shared;
-}
-
-Shared share_facts_of_ranks(const std::vector<Node>& nodes) {
-  std::vector<const Facts*> all;
-  for (const Node& node : nodes) {
-    for (const Rank& rank : node.ranks) all.push_back(&rank.facts);
-  }
-  return all.empty() ? Shared{} : share(all);
 }
 
 // Throws nlohmann-json's exceptions if a value is missing or of another type.
@@ -286,7 +276,7 @@ std::vector<Line> not_there_before(const Diagnosis& now, const Diagnosis& then) 
   }
   std::vector<Line> fresh;
   for (const Line& line : now.lines) {
-    if (line.finding.verdict != Verdict::fail && line.finding.verdict != Verdict::warn) continue;
+    if (!line.finding.is_bad()) continue;
     Line rest = line;
     std::erase_if(rest.nodes, [&](const std::string& host) {
       return line.check == "cpu.load" || known.contains({line.check, line.finding.evidence, host});
@@ -299,9 +289,12 @@ std::vector<Line> not_there_before(const Diagnosis& now, const Diagnosis& then) 
 }  // namespace
 
 std::string write_facts(const RecordedFacts& facts) {
-  std::vector<const Facts*> of_nodes;
-  for (const Node& node : facts.nodes) of_nodes.push_back(&node.facts);
-  const Shared nodes = of_nodes.empty() ? Shared{} : share(of_nodes), ranks = share_facts_of_ranks(facts.nodes);
+  std::vector<const Facts*> all_nodes, all_ranks;
+  for (const Node& node : facts.nodes) {
+    all_nodes.push_back(&node.facts);
+    for (const Rank& rank : node.ranks) all_ranks.push_back(&rank.facts);
+  }
+  const Shared nodes = share(all_nodes), ranks = share(all_ranks);
   Written list = Written::array();
   std::size_t next_rank = 0;
   for (std::size_t i = 0; i < facts.nodes.size(); ++i) {
