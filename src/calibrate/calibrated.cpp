@@ -182,9 +182,6 @@ std::string share_text(double share) {
 std::string time_text(double seconds) {
   return fmt::format("{:.4g} us", 1e6 * seconds);
 }
-std::string rate_text(double bytes_per_s) {
-  return fmt::format("{:.4g} GB/s", bytes_per_s / 1e9);
-}
 
 std::string curve_text(const config::Curve& curve, const char* size) {
   std::vector<std::string> points;
@@ -310,15 +307,15 @@ std::string hardware_text(const Measured& m, const Calibrated& found) {
       quoted(fmt::format("{} of {}", m.device.name, m.host)), quoted(source_of(m)), join(peaks, ", "));
   if (m.device.memory_bytes > 0) text += fmt::format("memory: {:.0f} B\n", m.device.memory_bytes);
   text += fmt::format("memory_bandwidth: {}    # the quickest operation that moves memory, from whatever cache\n",
-                      rate_text(found.memory_bytes_per_s));
+                      show_bandwidth(found.memory_bytes_per_s));
   if (m.device.sms > 0) text += fmt::format("sms: {}\n", m.device.sms);
   if (const int capability = m.device.compute_capability; capability > 0)
     text += fmt::format("compute_capability: {}.{}\n", capability / 10, capability % 10);
   if (found.link_bytes_per_s > 0) {
     text += fmt::format("nvlink: {}    # whatever links the ranks of a node: the best bus bandwidth between them\n",
-                        rate_text(found.link_bytes_per_s));
+                        show_bandwidth(found.link_bytes_per_s));
   }
-  if (found.node_bytes_per_s > 0) node.push_back("network: " + rate_text(found.node_bytes_per_s));
+  if (found.node_bytes_per_s > 0) node.push_back("network: " + show_bandwidth(found.node_bytes_per_s));
   if (m.device.nvswitch) node.emplace_back("nvswitch: true");
   return text + fmt::format("node: {{{}}}    # ranks that were measured together\n", join(node, ", "));
 }

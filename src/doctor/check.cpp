@@ -228,10 +228,6 @@ bool no_ports(const Node& node, Findings& out) {
   return !out.empty();
 }
 
-std::string rate_text(double bytes_per_s) {
-  return fmt::format("{:.4g} GB/s", bytes_per_s / 1e9);
-}
-
 bool may_take(const Node& node, const Port& port) {
   if (node.facts.peek("hca/" + port.device + "/verbs").text == not_given) return false;
   return node.ranks.empty() || std::ranges::any_of(node.ranks, [&](const Rank& rank) {

@@ -153,8 +153,6 @@ std::vector<Finding> judge(const Check& check, const Node& node, const Cluster& 
 
 // Shared by several checks.
 
-/// "46.5 GB/s".
-std::string rate_text(double bytes_per_s);
 /// Reports why and returns true if the node has no RDMA adapter whose driver reports the state of its ports.
 bool no_ports(const Node& node, Findings& out);
 /// Whether NCCL can take the port: NCCL_IB_HCA does not leave it out, and a container was given its adapter.

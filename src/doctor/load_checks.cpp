@@ -73,11 +73,12 @@ std::vector<MeasuredWay> measured_ways(const Load& load) {
 
 std::string numbers_in_words(const std::vector<Node>& nodes, const std::vector<MeasuredWay>& ways) {
   std::vector<std::string> usual;
-  for (const MeasuredWay& way : ways) usual.push_back(fmt::format("{} {}", rate_text(median(way.rates)), way.words));
+  for (const MeasuredWay& way : ways)
+    usual.push_back(fmt::format("{} {}", show_bandwidth(median(way.rates)), way.words));
   const MeasuredWay& first = ways.front();
   const std::size_t slowest = first.likeness.lowest;
   return fmt::format("host and GPU copy, on all ranks at once: {}; slowest: {} with {} {}", join(usual, ", "),
-                     name_of_rank(nodes, static_cast<int>(slowest)), rate_text(first.rates[slowest]), first.words);
+                     name_of_rank(nodes, static_cast<int>(slowest)), show_bandwidth(first.rates[slowest]), first.words);
 }
 
 class Judge {
@@ -191,7 +192,7 @@ void Judge::host_copies() {
       Finding& finding = slow.try_emplace(one.at, Finding{Verdict::pass, "", ""}).first->second;
       finding.verdict = std::min(finding.verdict, one.verdict);
       finding.evidence += fmt::format("{}{} {} (the fast ones {})", finding.evidence.empty() ? "" : ", ",
-                                      rate_text(way.rates[one.at]), way.words, rate_text(way.likeness.usual));
+                                      show_bandwidth(way.rates[one.at]), way.words, show_bandwidth(way.likeness.usual));
     }
   }
   for (const auto& [rank, finding] : slow) {
@@ -210,14 +211,14 @@ void Judge::node_reduce() {
   if (std::isnan(likeness.usual)) return;
   for (const Slow& slow : likeness.slow) {
     say(node_check, slow.verdict,
-        fmt::format("the all-reduce within the node reaches {}, the fast ones {}", rate_text(rates[slow.at]),
-                    rate_text(likeness.usual)),
+        fmt::format("the all-reduce within the node reaches {}, the fast ones {}", show_bandwidth(rates[slow.at]),
+                    show_bandwidth(likeness.usual)),
         "look at gpu.nvlink, gpu.fabric, pcie.width and nccl.peers of this node", nodes_[slow.at].host);
   }
   const double nvlink = hardware_ == nullptr ? 0 : hardware_->nvlink_bytes_per_s;
   say_numbers(node_check,
               fmt::format("all-reduce of {} within a node: bus bandwidth {}{}", plural(grid_.of_node(), "rank"),
-                          rate_text(likeness.usual), share_of(likeness.usual, nvlink, "NVLinks")),
+                          show_bandwidth(likeness.usual), share_of(likeness.usual, nvlink, "NVLinks")),
               likeness.usual < sound_share * nvlink,
               "look at nccl.peers, nccl.nvls and at settings of NCCL that are left on");
 }
@@ -244,7 +245,7 @@ void Judge::links() {
     const auto node = static_cast<int>(slow.at / of_node), local = static_cast<int>(slow.at % of_node);
     say(pairs_check, slow.verdict,
         fmt::format("rank {} reaches {} to every other node it met, the fast ones {}", grid_.rank(node, local),
-                    rate_text(best[slow.at]), rate_text(likeness.usual)),
+                    show_bandwidth(best[slow.at]), show_bandwidth(likeness.usual)),
         "look at ib.pcie, ib.rate, pcie.width and topo.nearest of this node: the adapter nearest to this rank",
         nodes_[static_cast<std::size_t>(node)].host);
   }
@@ -264,7 +265,7 @@ void Judge::links() {
     if (slow_ways.empty()) continue;
     say(pairs_check, verdict,
         fmt::format("{} of {} ranks reach {} between {} and {}, the fast ones {}", slow_ways.size(), of_node,
-                    rate_text(median(slow_ways)), first, second, rate_text(ways.usual)),
+                    show_bandwidth(median(slow_ways)), first, second, show_bandwidth(ways.usual)),
         "both are quick with others: look at the switches between them, and at what else uses them", first);
   }
   against_ports(likeness.usual);
@@ -297,9 +298,9 @@ void Judge::against_ports(double usual) {
   const double of_node = usual * static_cast<double>(ranks);
   // What is faster than the ports went over NVLink, as between the trays of a rack.
   const bool known = complete && ports > 0 && of_node <= ports;
-  const std::string numbers =
-      fmt::format("{} between two nodes, {} in one direction for each rank{}", rate_text(of_node), rate_text(usual),
-                  known ? fmt::format(": {} of what their ports carry", percent(of_node / ports, 0)) : std::string());
+  const std::string numbers = fmt::format(
+      "{} between two nodes, {} in one direction for each rank{}", show_bandwidth(of_node), show_bandwidth(usual),
+      known ? fmt::format(": {} of what their ports carry", percent(of_node / ports, 0)) : std::string());
   say_numbers(pairs_check, numbers, known && of_node < sound_share * ports,
               "look at nccl.network, nccl.gpu_direct and nccl.rails");
 }
