@@ -115,7 +115,7 @@ HowFar how_far(const store::Result& result) {
     if (will_still_run(result, block)) {
       open_rounds.insert(block.round);
       open.push_back(&block);
-    } else if (was_tried(block)) {
+    } else if (block.has_run()) {
       measured.push_back(&block);
     }
   }

@@ -70,7 +70,7 @@ bool prepare_blocks(job::Job& job, const plan::Plan& plan, const Machine& machin
 // steps nor that of the rounds could be decided.
 bool knew_no_step(const std::string& path) {
   const store::Result earlier = store::read_result(path, {.rank_seconds = false, .timeline = false});
-  return earlier.splits.empty() && std::ranges::none_of(earlier.blocks, analysis::was_tried);
+  return earlier.splits.empty() && std::ranges::none_of(earlier.blocks, &store::ResultBlock::has_run);
 }
 
 // Returns why the cases of a file cannot run as before; "" if they can. Those that the file refused do not run.
