@@ -54,7 +54,7 @@ BlockRun::BlockRun(Ranks& ranks, Alarms& alarms, const Site& site, const Members
       worker_(worker) {
   if (number_) share_ = share_of(site, members, request_);
   report_.rank = site.place.rank;
-  set_text(report_.host, site.place.host);
+  report_.host = site.place.host;
 }
 
 job::BlockOutcome BlockRun::run() {
@@ -215,7 +215,7 @@ void BlockRun::end_worker(bool success) {
     worker_->reap(5.0);
   }
   cpu_s_ = worker_->cpu_s() - cpu_before_s_;
-  if (!success) set_text(report_.last_words, worker_->last_words(), true);
+  if (!success) report_.last_words = cut_text(worker_->last_words(), RankReport::most_last_words, true);
   if (ends) worker_.reset();
 }
 

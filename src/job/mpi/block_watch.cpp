@@ -140,7 +140,7 @@ void BlockRun::blame(FaultKind kind, std::string_view text, std::int32_t code, A
   report_.kind = kind;
   report_.code = code;
   report_.progress = progress_;
-  set_text(report_.text, text);
+  report_.text = cut_text(text, RankReport::most_text);
   alarms_.raise(alarm);
 }
 

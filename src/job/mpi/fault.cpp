@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstring>
 #include <utility>
 
 #include "base/text.h"
@@ -28,19 +27,19 @@ std::string what(const RankReport& r) {
       return fmt::format("worker killed by {} {}{}", describe_signal(r.code), where(r.progress),
                          r.code == SIGKILL ? "; not by harness: the kernel may have run out of memory" : "");
     case FaultKind::out_of_memory:
-      return fmt::format("{} {}", text_of(r.text), where(r.progress));
+      return fmt::format("{} {}", r.text, where(r.progress));
     case FaultKind::error:
-      return std::string(text_of(r.text));
+      return r.text;
     case FaultKind::early_exit:
       return fmt::format("worker exited with code {} {}, before its samples were complete", r.code, where(r.progress));
     case FaultKind::silent:
-      return fmt::format("{}; the worker does not answer: last seen {}", text_of(r.text), where(r.progress));
+      return fmt::format("{}; the worker does not answer: last seen {}", r.text, where(r.progress));
     case FaultKind::hung:
-      return fmt::format("{}: stuck {}", text_of(r.text), where(r.progress));
+      return fmt::format("{}: stuck {}", r.text, where(r.progress));
     case FaultKind::waiting:
-      return fmt::format("{}: every rank waits for another; this one {}", text_of(r.text), where(r.progress));
+      return fmt::format("{}: every rank waits for another; this one {}", r.text, where(r.progress));
     case FaultKind::peer_lost:
-      return fmt::format("{} ({})", text_of(r.text), where(r.progress));
+      return fmt::format("{} ({})", r.text, where(r.progress));
     case FaultKind::none:
       break;
   }
@@ -66,10 +65,6 @@ std::string without_numbers(std::string_view text) {
 }
 
 }  // namespace
-
-std::string_view text_of(const char* data, std::size_t capacity) {
-  return {data, ::strnlen(data, capacity)};
-}
 
 std::string_view cut_text(std::string_view text, std::size_t room, bool keep_end) {
   if (text.size() <= room) return text;
@@ -101,8 +96,8 @@ Blame find_culprit(const std::vector<RankReport>& reports) {
   if (culprit == reports.end() || culprit->kind == FaultKind::none) return {-1, "the block was stopped", "stopped"};
   Blame blame;
   blame.culprit_rank = culprit->rank;
-  blame.reason = fmt::format("rank {} on {}: {}", culprit->rank, text_of(culprit->host), what(*culprit));
-  std::string words(text_of(culprit->last_words));
+  blame.reason = fmt::format("rank {} on {}: {}", culprit->rank, culprit->host, what(*culprit));
+  std::string words = culprit->last_words;
   std::replace_if(
       words.begin(), words.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
   words.erase(0, std::min(words.find_first_not_of(' '), words.size()));
@@ -113,7 +108,7 @@ Blame find_culprit(const std::vector<RankReport>& reports) {
   blame.signature =
       fmt::format("rank {} fault {} code {} phase {} {:016x}", culprit->rank, static_cast<int>(culprit->kind),
                   memory ? 0 : culprit->code, memory ? 0 : static_cast<int>(culprit->progress.phase),
-                  culprit->kind == FaultKind::error ? fnv1a(without_numbers(text_of(culprit->text))) : 0);
+                  culprit->kind == FaultKind::error ? fnv1a(without_numbers(culprit->text)) : 0);
   return blame;
 }
 

@@ -1,12 +1,11 @@
 #include "job/mpi/node.h"
 
+#include <array>
 #include <cmath>
 #include <map>
 
 #include "base/identity.h"
 #include "base/text.h"
-#include "job/messages.h"
-#include "job/mpi/fault.h"
 #include "job/mpi/mpi_job.h"
 #include "machine/tree.h"
 
@@ -164,7 +163,7 @@ NodeReport NodeWatch::report(double worker_cpu_s) const {
     if (whole_cores) report.busy_s = end.busy_s - times_.busy_s;
     report.cpus = static_cast<std::int32_t>(cpus_.count());
     if (end.all_s > times_.all_s) report.steal_share = (end.steal_s - times_.steal_s) / (end.all_s - times_.all_s);
-    set_text(report.host, site_.place.host);
+    report.host = site_.place.host;
   }
   report.own_s = own_cpu_s() - supervisor_s_ + worker_cpu_s;
   return report;
@@ -183,7 +182,7 @@ machine::Conditions worst_of(std::span<const NodeReport> reports) {
     const double foreign = std::clamp(share, 0.0, 1.0) * report.cores;  // NaN stays NaN
     if (!beyond(foreign, worst.foreign_cores)) continue;
     worst.foreign_cores = foreign;
-    worst.busiest_host = text_of(report.host);
+    worst.busiest_host = report.host;
   }
   return worst;
 }
