@@ -51,21 +51,6 @@ void measure_peaks_again(job::Job& job, const plan::Plan& plan, Peaks& peaks, Re
   raise_peaks(recorder, plan, peaks);
 }
 
-// Runs everything that is untimed and runs once. Returns whether it was interrupted.
-bool prepare_blocks(job::Job& job, const plan::Plan& plan, const Machine& machine, Recorder& recorder,
-                    BlockDefaults& defaults, ProgressLine& progress) {
-  TuningOutcome tuned = tune(job, plan, progress);
-  recorder.warn(tuned.warnings);
-  recorder.draft().tuning = tuned.tuning;
-  defaults.tuning = std::move(tuned.tuning);
-  if (tuned.interrupted) return true;
-  NcclObservation observed = observe(job, plan, defaults, progress);
-  recorder.draft().nccl_calls = std::move(observed.calls);
-  recorder.draft().nccl_facts = std::move(observed.facts);
-  if (observed.interrupted) return true;
-  return record_timelines(job, plan, defaults, machine, recorder, progress);
-}
-
 // Whether the sweep of a file was stopped before it knew a step of the baseline, so that neither the number of timed
 // steps nor that of the rounds could be decided.
 bool knew_no_step(const std::string& path) {
@@ -152,7 +137,8 @@ store::RunState run_sweep(job::Job& job, plan::Plan plan, SweepOutput& output, c
     plan.experiment.measure.steps = recorder.result().steps;
     measure_peaks_again(job, plan, peaks, recorder);
   } else {
-    interrupted = prepare_blocks(job, plan, machine, recorder, defaults, progress);
+    interrupted = tune(job, plan, defaults, recorder, progress) || observe(job, plan, defaults, recorder, progress) ||
+                  record_timelines(job, plan, defaults, machine, recorder, progress);
     measure_peaks_again(job, plan, peaks, recorder);
     if (decide_steps(recorder, plan.experiment.measure))
       progress.say(fmt::format("{} timed steps per block, by how long set-up takes", plan.experiment.measure.steps));

@@ -231,33 +231,34 @@ bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults
 
 namespace {
 
-void keep_log(NcclObservation& all, std::int32_t case_index, const plan::PlannedCase& planned,
+void keep_log(store::Result& result, std::int32_t case_index, const plan::PlannedCase& planned,
               const job::BlockOutcome& observed_block) {
   std::string log;
   for (std::size_t rank = 0; rank < observed_block.samples.size(); ++rank)
     log += observed_block.of<job::ObserveSamples>(rank).nccl_log + "\n";
   const nccl::Observed observed = nccl::parse_log(log);
   for (const nccl::Call& call : observed.calls) {
-    all.calls.push_back({case_index, call.function, call.algorithm, call.protocol, call.bytes, call.calls,
-                         call.first_channel, call.last_channel});
+    result.nccl_calls.push_back({case_index, call.function, call.algorithm, call.protocol, call.bytes, call.calls,
+                                 call.first_channel, call.last_channel});
   }
-  for (const auto& [name, value] : observed.facts) all.facts.push_back({case_index, name, value});
-  for (const std::string& text : observed.warnings) all.facts.push_back({case_index, "warning", text});
+  for (const auto& [name, value] : observed.facts) result.nccl_facts.push_back({case_index, name, value});
+  for (const std::string& text : observed.warnings) result.nccl_facts.push_back({case_index, "warning", text});
   const nccl::Compliance compliance = nccl::check_compliance(config::nccl_requests(planned.settings), observed);
-  for (const std::string& text : compliance.not_honoured) all.facts.push_back({case_index, "not honoured", text});
-  for (const std::string& text : compliance.not_confirmed) all.facts.push_back({case_index, "not confirmed", text});
+  for (const std::string& text : compliance.not_honoured)
+    result.nccl_facts.push_back({case_index, "not honoured", text});
+  for (const std::string& text : compliance.not_confirmed)
+    result.nccl_facts.push_back({case_index, "not confirmed", text});
 }
 
 }  // namespace
 
-NcclObservation observe(job::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, ProgressLine& progress) {
-  NcclObservation all;
-  if (!config::traits_of(plan.experiment.backend).uses_nccl) return all;
+bool observe(job::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, Recorder& recorder,
+             ProgressLine& progress) {
+  if (!config::traits_of(plan.experiment.backend).uses_nccl) return false;
   progress.start_phase("what NCCL does", plan.cases.size());
-  std::int32_t index = -1;
-  for (const plan::PlannedCase& planned : plan.cases) {
-    ++index;
-    if (all.interrupted) break;
+  bool interrupted = false;
+  for (std::size_t i = 0; i < plan.cases.size() && !interrupted; ++i) {
+    const plan::PlannedCase& planned = plan.cases[i];
     progress.begin("what NCCL does in " + planned.name);
     if (!planned.is_possible() || planned.is_copy || planned.layout.ranks() < 2) {
       progress.skip();
@@ -265,11 +266,11 @@ NcclObservation observe(job::Job& job, const plan::Plan& plan, const BlockDefaul
     }
     const job::BlockOutcome outcome =
         run_untimed(job, block_request(plan.experiment, planned, job::Observe{}, defaults));
-    all.interrupted = stop_wanted(job, outcome);
+    interrupted = stop_wanted(job, outcome);
     progress.end(outcome.ok ? "" : "failed: " + outcome.reason);
-    if (outcome.ok) keep_log(all, index, planned, outcome);
+    if (outcome.ok) keep_log(recorder.draft(), static_cast<std::int32_t>(i), planned, outcome);
   }
-  return all;
+  return interrupted;
 }
 
 namespace {
@@ -289,15 +290,15 @@ std::size_t keep_new_choices(backend::Tuning& known, const std::vector<job::Samp
 
 }  // namespace
 
-TuningOutcome tune(job::Job& job, const plan::Plan& plan, ProgressLine& progress) {
+bool tune(job::Job& job, const plan::Plan& plan, BlockDefaults& defaults, Recorder& recorder, ProgressLine& progress) {
   const config::Experiment& e = plan.experiment;
   // Ranks that share a device would time each other.
-  if (!config::traits_of(e.backend).tunes || e.measure.share_gpus) return {};
+  if (!config::traits_of(e.backend).tunes || e.measure.share_gpus) return false;
   backend::Tuning known;
-  TuningOutcome result;
+  bool interrupted = false;
   progress.start_phase("tuning", plan.cases.size());
   for (const plan::PlannedCase& planned : plan.cases) {
-    if (result.interrupted) break;
+    if (interrupted) break;
     progress.begin("tuning for " + planned.name);
     if (!planned.is_possible() || planned.is_copy) {
       progress.skip();
@@ -306,14 +307,15 @@ TuningOutcome tune(job::Job& job, const plan::Plan& plan, ProgressLine& progress
     job::BlockRequest request = block_request(e, planned, job::Tune{}, {{known.begin(), known.end()}, ""});
     request.deadlines.step_s = std::max(request.deadlines.step_s, tuning_limit_s);
     const job::BlockOutcome outcome = run_untimed(job, request);
-    result.interrupted = stop_wanted(job, outcome);
+    interrupted = stop_wanted(job, outcome);
     const std::size_t found = keep_new_choices(known, outcome.samples);
     progress.end(outcome.ok ? fmt::format("{} new choices", found) : "failed: " + outcome.reason);
     if (outcome.ok || outcome.stopped) continue;
-    result.warnings.push_back("a case was not tuned and uses the library's first choice: " + outcome.reason);
+    recorder.warn("a case was not tuned and uses the library's first choice: " + outcome.reason);
   }
-  result.tuning.assign(known.begin(), known.end());
-  return result;
+  defaults.tuning.assign(known.begin(), known.end());
+  recorder.draft().tuning = defaults.tuning;
+  return interrupted;
 }
 
 }  // namespace harness::sweep
