@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 #include <string_view>
+#include <tuple>
 #include <variant>
 
 #include "base/clock.h"
@@ -223,7 +224,7 @@ void StepSamples::take_computations(const ProfiledStep& step, Precision precisio
       if (program::is_unfused_attention(op.action)) continue;  // takes a different time for equal work
       const double work = program::work_of(step.program, op.action);
       if (work > 0)
-        computations_[{precision, std::string(program::name_of(op.action)), work}].push_back(step.seconds(id));
+        computations_[{{precision, std::string(program::name_of(op.action))}, work}].push_back(step.seconds(id));
     } else if (std::holds_alternative<program::AllReduce>(op.action) && share_covered(interval, computing) > mostly) {
       busy_communications_[program::message_bytes(step.program, op.action)].push_back(step.seconds(id));
     }
@@ -247,12 +248,7 @@ void StepSamples::take_hops(const ProfiledStep& step) {
 }
 
 void StepSamples::add_to(Measured& m) const {
-  std::map<std::pair<Precision, std::string>, std::vector<config::CurvePoint>> computations;
-  for (const auto& [key, samples] : computations_) {
-    const auto& [precision, name, work] = key;
-    if (const double s = median(samples); s > 0) computations[{precision, name}].push_back({work, s});
-  }
-  for (auto& [key, points] : computations) m.computations[key] = config::Curve(std::move(points));
+  m.computations = curves_of(computations_);
   if (!hops_.empty()) m.hop_s = median(hops_);
   if (!slowed_.empty()) m.slowed_computing = std::max(1.0, median(slowed_));
   Samples slowed;

@@ -188,17 +188,6 @@ class Bench {
 
   using OfSizes = std::map<std::pair<std::string, double>, Samples>;
 
-  // Returns curves by operation name, without sizes whose time is too short to measure.
-  static std::map<std::string, config::Curve> curves_of(const OfSizes& of_sizes) {
-    std::map<std::string, std::vector<config::CurvePoint>> points;
-    for (const auto& [key, samples] : of_sizes) {
-      if (const double s = median(samples); s > 0) points[key.first].push_back({key.second, s});
-    }
-    std::map<std::string, config::Curve> curves;
-    for (auto& [name, some] : points) curves[name] = config::Curve(std::move(some));
-    return curves;
-  }
-
   void collectives(const Groups& groups, OfSizes& samples) {
     using Kind = config::CollectiveKind;
     for (const Kind kind : {Kind::all_reduce, Kind::all_gather, Kind::reduce_scatter, Kind::send_recv}) {
