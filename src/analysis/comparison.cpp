@@ -94,14 +94,6 @@ void judge(CaseComparison& row, const Comparison& comparison, double tokens_rati
   static_cast<Change&>(row) = change_of(interval, comparison.smallest_effect, {.predicted = comparison.predicted});
 }
 
-double parse_percentage(const std::string& option, std::string number) {
-  if (!number.empty() && number.back() == '%') number.pop_back();
-  const double percent = number_in<double>(trim(number)).value_or(-1);
-  if (!(percent >= 0 && percent <= 10000))
-    fail("--fail-on {}: expected 0 to 10000 percent, such as slower:5", quote(option));
-  return percent / 100;
-}
-
 void pair_baselines(const store::Result& first, const store::Result& second, std::vector<AlignedPair>& pairs) {
   std::vector<AlignedPair> forced;
   for (const std::string_view name : {store::baseline_name, store::control_name}) {
@@ -167,7 +159,12 @@ Gate parse_gate(const std::string& text) {
   if (text.substr(0, colon) != "slower")
     fail("--fail-on {}: expected slower or slower:PERCENT, such as slower:5", quote(text));
   if (colon == std::string::npos) return {};
-  return {parse_percentage(text, text.substr(colon + 1))};
+  std::string number = text.substr(colon + 1);
+  if (number.ends_with('%')) number.pop_back();
+  const double percent = number_in<double>(trim(number)).value_or(-1);
+  if (!(percent >= 0 && percent <= 10000))
+    fail("--fail-on {}: expected 0 to 10000 percent, such as slower:5", quote(text));
+  return {percent / 100};
 }
 
 bool fails_gate(const Gate& gate, const Comparison& comparison) {

@@ -69,9 +69,7 @@ void add_remarks(std::span<const ComparedFile> files, PooledCase& pooled) {
   }
 }
 
-// Returns a run's ratio for a change, its time over that of the run's own baseline. NaN if the run has no pair of
-// blocks, NCCL did something else than the case asked for, the case trains differently, or the time is beyond a
-// hardware limit.
+// As RunOfCase::ratio.
 double ratio_of(const CaseSummary& row) {
   if (row.blocks == 0 || !row.effect || row.effect->verdict == Verdict::not_honoured) return NAN;
   return timed_something_else(row.judgement) ? NAN : row.effect->ratio;

@@ -195,17 +195,14 @@ bool is_size(const store::ResultCase& row) {
 
 std::optional<Effect> effect_of(const Estimate& estimate, double smallest_effect, const Evidence& evidence) {
   if (estimate.rounds == 0) return {};
-  Effect effect;
-  effect.verdict = decide(estimate.log_ratio, smallest_effect, evidence).verdict;
-  effect.ratio = std::exp(estimate.log_ratio.center);
-  effect.low = std::exp(estimate.log_ratio.low);
-  effect.high = std::exp(estimate.log_ratio.high);
-  effect.rounds = estimate.rounds;
-  effect.two_states = estimate.two_states;
-  if (verdict_of(estimate.log_ratio, smallest_effect) == Verdict::unresolved) {
-    effect.rounds_needed = estimate.rounds_needed;
-  }
-  return effect;
+  const bool is_open = verdict_of(estimate.log_ratio, smallest_effect) == Verdict::unresolved;
+  return Effect{.verdict = decide(estimate.log_ratio, smallest_effect, evidence).verdict,
+                .ratio = std::exp(estimate.log_ratio.center),
+                .low = std::exp(estimate.log_ratio.low),
+                .high = std::exp(estimate.log_ratio.high),
+                .rounds = estimate.rounds,
+                .rounds_needed = is_open ? estimate.rounds_needed : 0,
+                .two_states = estimate.two_states};
 }
 
 Summary summarise(const store::Result& result) {

@@ -61,6 +61,18 @@ ConfidenceInterval around(double center, double standard_error, double degrees, 
 // Doubles suffice: promotion to long double costs time and gains nothing here.
 using Policy = boost::math::policies::policy<boost::math::policies::promote_double<false>>;
 
+Reason reason_for(Verdict verdict, bool is_small, const Evidence& evidence) {
+  if (!evidence.within_limit) return Reason::beyond_limit;
+  if (evidence.role == store::CaseRole::change && !evidence.trains_alike) return Reason::trains_differently;
+  if (evidence.status == store::CaseStatus::failed) return Reason::failed;
+  if (evidence.status == store::CaseStatus::impossible) return Reason::impossible;
+  if (!evidence.measured) return Reason::not_measured;
+  if (store::is_reference(evidence.role)) return Reason::baseline;
+  if (evidence.predicted) return is_small ? Reason::too_close_to_call : Reason::predicted;
+  if (verdict == Verdict::not_honoured) return Reason::not_honoured;
+  return verdict == Verdict::none ? Reason::too_few_rounds : Reason::interval;
+}
+
 }  // namespace
 
 double family_alpha(int comparisons, double confidence) {
@@ -130,22 +142,6 @@ Verdict verdict_of(const ConfidenceInterval& log_ratio, double smallest_effect) 
   const bool inside = log_ratio.low > -threshold && log_ratio.high < threshold;
   return inside ? Verdict::same : Verdict::unresolved;
 }
-
-namespace {
-
-Reason reason_for(Verdict verdict, bool is_small, const Evidence& evidence) {
-  if (!evidence.within_limit) return Reason::beyond_limit;
-  if (evidence.role == store::CaseRole::change && !evidence.trains_alike) return Reason::trains_differently;
-  if (evidence.status == store::CaseStatus::failed) return Reason::failed;
-  if (evidence.status == store::CaseStatus::impossible) return Reason::impossible;
-  if (!evidence.measured) return Reason::not_measured;
-  if (store::is_reference(evidence.role)) return Reason::baseline;
-  if (evidence.predicted) return is_small ? Reason::too_close_to_call : Reason::predicted;
-  if (verdict == Verdict::not_honoured) return Reason::not_honoured;
-  return verdict == Verdict::none ? Reason::too_few_rounds : Reason::interval;
-}
-
-}  // namespace
 
 Judgement decide(const ConfidenceInterval& log_ratio, double smallest_effect, const Evidence& evidence) {
   Verdict verdict = Verdict::none;
