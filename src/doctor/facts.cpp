@@ -12,10 +12,6 @@
 namespace harness::doctor {
 namespace {
 
-bool is_pci_address(std::string_view name) {  // 0000:1b:00.0
-  return std::ranges::count(name, ':') == 2 && std::ranges::count(name, '.') == 1;
-}
-
 bool has_link_layer(const Facts& node, const Port& port, std::string_view wanted) {
   if (is_efa(node, port)) return false;
   const std::string& layer = node.peek(port.key + "link_layer").text;
@@ -171,7 +167,8 @@ std::vector<std::string> pci_path(const Facts& node, const std::string& device_k
   std::vector<std::string> path;
   const std::string whole = node.text(device_key + "/path");
   for (const std::string_view part : split(whole, '/')) {
-    if (is_pci_address(part)) path.emplace_back(part);
+    const bool is_address = std::ranges::count(part, ':') == 2 && std::ranges::count(part, '.') == 1;  // 0000:1b:00.0
+    if (is_address) path.emplace_back(part);
   }
   return path;
 }

@@ -130,10 +130,6 @@ void refuse_if_all_are_dark(const std::vector<Node>& nodes, const std::string& s
       could_not_run);
 }
 
-machine::GpuReport ask_nvml() {
-  return machine::Nvml::get().report();
-}
-
 // The name of the machine whose files are below the root.
 std::string host_below(const std::string& root) {
   const machine::Tree tree(root);
@@ -207,7 +203,8 @@ std::string answer(int rank, const std::string& bytes) try {
   Told told{host_below(root), packed(gather_rank(root)), {}};
   if (std::ranges::binary_search(question.of_nodes, rank)) {
     const bool asks = question.asks_nvml && root == "/";
-    told.node = packed(gather_node(root, asks ? AskGpus(ask_nvml) : AskGpus(), question.limit_s));
+    const AskGpus ask_nvml = [] { return machine::Nvml::get().report(); };
+    told.node = packed(gather_node(root, asks ? ask_nvml : AskGpus(), question.limit_s));
   }
   return job::encode(told);
 } catch (const std::exception&) {

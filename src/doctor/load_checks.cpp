@@ -48,11 +48,6 @@ constexpr std::array<CopyWay, 3> copy_ways{{{"to the GPU", &machine::HostCopies:
                                             {"from the GPU", &machine::HostCopies::from_device_bytes_per_s},
                                             {"both ways at once", &machine::HostCopies::both_bytes_per_s}}};
 
-// The PCI address as in /sys: a device is named "0000:1B:00.0 NVIDIA H100 80GB HBM3".
-std::string gpu_address(const std::string& device) {
-  return lower(device.substr(0, device.find(' ')));
-}
-
 struct MeasuredWay {
   std::string_view words;
   std::vector<double> rates;  // by rank
@@ -196,8 +191,9 @@ void Judge::host_copies() {
     }
   }
   for (const auto& [rank, finding] : slow) {
-    say(copies_check, finding.verdict,
-        fmt::format("rank {} with GPU {} copies {}", rank, gpu_address(load_.ranks[rank].device), finding.evidence),
+    const std::string& device = load_.ranks[rank].device;                   // "0000:1B:00.0 NVIDIA H100 80GB HBM3"
+    const std::string address = lower(device.substr(0, device.find(' ')));  // as in /sys
+    say(copies_check, finding.verdict, fmt::format("rank {} with GPU {} copies {}", rank, address, finding.evidence),
         "look at pcie.width of this GPU, at topo.numa and rank.near_gpu for the memory that it copies, and at "
         "pcie.iommu",
         host_of_rank(rank));
@@ -343,10 +339,6 @@ std::optional<std::size_t> slow_group(std::span<const double> logs, std::size_t 
   return best >= distance_that_counts(n) ? std::optional(best_slow) : std::nullopt;
 }
 
-double upper_quartile(std::span<const double> ascending) {
-  return ascending[(3 * (ascending.size() - 1) + 2) / 4];
-}
-
 }  // namespace
 
 std::vector<StageFinding> judge_load(const std::vector<Node>& nodes, const Load& load, const RankGrid& grid,
@@ -379,7 +371,8 @@ Likeness compare_rates(std::span<const double> rates, const Tolerance& tolerance
     if (!more) break;
     slow += *more;
   }
-  found.usual = upper_quartile(std::span(known).subspan(slow));
+  const std::size_t last_fast = known.size() - slow - 1;
+  found.usual = known[slow + (3 * last_fast + 2) / 4];
   const double slowest_fast = known[slow];
   for (std::size_t i = 0; i < rates.size(); ++i) {
     if (!std::isfinite(rates[i])) continue;

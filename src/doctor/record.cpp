@@ -61,18 +61,14 @@ bool is_quiet(Verdict verdict) {
   return verdict == Verdict::pass || verdict == Verdict::skip;
 }
 
-// These checks find settings without effect. Other findings are ignored, because a case may set anything on purpose.
-bool is_about_settings(const std::string& check) {
-  static const std::set<std::string> all{"env.names", "env.values", "env.without_effect", "env.devices"};
-  return all.contains(check);
-}
-
-// All notable findings about the settings of a node's first rank.
+// All notable findings about settings of a node's first rank that have no effect. Others are ignored, because a case
+// may set anything on purpose.
 std::vector<std::pair<About, Finding>> judge_settings(const Node& node) {
   std::vector<std::pair<About, Finding>> found;
+  static const std::set<std::string> about_settings{"env.names", "env.values", "env.without_effect", "env.devices"};
   const Cluster cluster({node});
   for (const Check& check : checks()) {
-    if (!is_about_settings(check.about.id)) continue;
+    if (!about_settings.contains(check.about.id)) continue;
     for (const Finding& finding : judge(check, node, cluster)) {
       if (!is_quiet(finding.verdict) && finding.verdict != Verdict::unknown) found.emplace_back(check.about, finding);
     }

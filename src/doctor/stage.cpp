@@ -17,11 +17,6 @@ struct StageName {
 constexpr std::array<StageName, 3> stage_names{
     {{"static", Stage::facts}, {"nccl", Stage::nccl}, {"load", Stage::load}}};
 
-// The supervisor's message for a worker that made no progress within a deadline.
-bool ran_out_of_time(const job::BlockOutcome& outcome) {
-  return outcome.reason.find("(deadlines: ") != std::string::npos;
-}
-
 std::string host_of(const std::vector<Node>& nodes, int rank) {
   for (const Node& node : nodes) {
     if (std::ranges::find(node.ranks, rank, &Rank::rank) != node.ranks.end()) return node.host;
@@ -80,16 +75,13 @@ job::BlockRequest stage_block(const Bench& bench, const std::string& name, const
 StageFinding failed_block(const Bench& bench, const std::string& check, const std::string& what,
                           const job::BlockOutcome& outcome) {
   if (outcome.stopped) return {check, {Verdict::info, what + " was stopped by a signal", ""}, ""};
-  const std::string host = host_of(bench.nodes, outcome.culprit_rank);
-  if (ran_out_of_time(outcome))
-    return {check,
-            {Verdict::fail, fmt::format("{} did not end: {}", what, outcome.reason),
-             "a sweep would hang like this; see what holds this rank up: its GPU, its network, its CPUs"},
-            host};
+  // The supervisor's words about a worker that made no progress within a deadline.
+  const bool hangs = outcome.reason.find("(deadlines: ") != std::string::npos;
   return {check,
-          {Verdict::fail, fmt::format("{} failed: {}", what, outcome.reason),
-           "a sweep would fail like this on its first block"},
-          host};
+          {Verdict::fail, fmt::format("{} {}: {}", what, hangs ? "did not end" : "failed", outcome.reason),
+           hangs ? "a sweep would hang like this; see what holds this rank up: its GPU, its network, its CPUs"
+                 : "a sweep would fail like this on its first block"},
+          host_of(bench.nodes, outcome.culprit_rank)};
 }
 
 std::vector<std::size_t> nodes_of_ranks(const std::vector<Node>& nodes) {
