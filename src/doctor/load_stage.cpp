@@ -35,10 +35,6 @@ config::Settings products_of(const Sizes& sizes) {
   return settings;
 }
 
-double product_flop(const config::GemmShape& g) {
-  return 2.0 * static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
-}
-
 class LoadStage {
  public:
   LoadStage(const Bench& bench, RankGrid grid)
@@ -127,8 +123,7 @@ bool LoadStage::multiply() {
   for (std::size_t rank = 0; rank < load_.ranks.size(); ++rank) {
     for (const job::KindTotal& total : profiled.of<job::TimelineSamples>(rank).totals) {
       if (total.kind != program::Matmul::name) continue;
-      load_.ranks[rank].product_flops =
-          product_flop(sizes_.product) * static_cast<double>(total.operations) / total.seconds;
+      load_.ranks[rank].product_flops = sizes_.product.flop() * static_cast<double>(total.operations) / total.seconds;
     }
   }
   return stay;

@@ -34,14 +34,12 @@ class MpiJob final : public job::Job {
 
   job::BlockOutcome run(const job::BlockOnSet& block) override {
     ++block_;
-    std::string message = encode(job::JobOrder{job::JobOrder::Kind::run, 0, block_, environment_, block});
-    ranks_->broadcast(message, idle_);
+    tell_all({job::JobOrder::Kind::run, 0, block_, environment_, block});
     return run_here(block, environment_);
   }
 
   std::vector<std::string> ask(const std::string& question) override {
-    std::string message = job::encode(job::JobOrder{job::JobOrder::Kind::ask, 0, 0, {}, {}, question});
-    ranks_->broadcast(message, idle_);
+    tell_all({job::JobOrder::Kind::ask, 0, 0, {}, {}, question});
     return gather_answers(question);
   }
 
@@ -64,8 +62,7 @@ class MpiJob final : public job::Job {
   }
 
   void finish(int exit_code) override {
-    std::string message = job::encode(job::JobOrder{job::JobOrder::Kind::finish, exit_code, 0, {}, {}});
-    ranks_->broadcast(message, idle_);
+    tell_all({job::JobOrder::Kind::finish, exit_code, 0, {}, {}});
     end_workers_but(nothing);
   }
 
@@ -91,6 +88,10 @@ class MpiJob final : public job::Job {
  private:
   static constexpr int nothing = -2;  // no set's number
 
+  void tell_all(const job::JobOrder& order) {
+    std::string message = job::encode(order);
+    ranks_->broadcast(message, idle_);
+  }
   std::vector<std::string> gather_answers(const std::string& question) {
     return ranks_->gather(answer_ ? answer_(rank(), question) : "", idle_);
   }
