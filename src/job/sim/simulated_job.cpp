@@ -35,25 +35,10 @@ std::string key_of(const job::BlockRequest& request) {
   return key + program::text_of(request.layout);
 }
 
-std::vector<job::Samples> for_all(const program::Layout& layout, const job::TaskSamples& task) {
-  job::Samples samples;
-  samples.task = task;
-  return std::vector<job::Samples>(layout.ranks(), samples);
-}
-
 sim::Trust trust_in(const sim::Prediction& prediction, const job::BlockRequest& request,
                     const config::Experiment& experiment) {
   return sim::trust_in(prediction, request.model, request.settings, request.layout.ranks(), *experiment.hardware,
                        *experiment.calibration);
-}
-
-// Names the sources of the numbers, for readers of a report, and the expected error of the baseline, the probed case.
-NameValues identity_of(const config::Experiment& experiment, const job::BlockRequest& baseline,
-                       const sim::Prediction& prediction) {
-  const config::Calibration& calibration = *experiment.calibration;
-  return {{"hardware", fmt::format("{} ({})", experiment.hardware->name, experiment.hardware->source)},
-          {"calibration", fmt::format("{} ({})", calibration.name, calibration.source)},
-          {"expected_error", trust_in(prediction, baseline, experiment).error_words}};
 }
 
 }  // namespace
@@ -111,9 +96,15 @@ job::BlockOutcome SimulatedJob::run(const job::BlockOnSet& block) {
 
 std::vector<job::Samples> SimulatedJob::samples_of(const job::BlockRequest& request) {
   if (std::holds_alternative<job::Probe>(request.task)) {
+    // The sources of the numbers, for readers of a report, and the expected error of the baseline, the probed case.
+    const config::Hardware& hardware = *experiment_.hardware;
+    const config::Calibration& calibration = *experiment_.calibration;
+    const sim::Trust trust = trust_in(simulate(request)->prediction(), request, experiment_);
     job::ProbeSamples probed;
-    probed.identity = identity_of(experiment_, request, simulate(request)->prediction());
-    return for_all(request.layout, probed);
+    probed.identity = {{"hardware", fmt::format("{} ({})", hardware.name, hardware.source)},
+                       {"calibration", fmt::format("{} ({})", calibration.name, calibration.source)},
+                       {"expected_error", trust.error_words}};
+    return std::vector<job::Samples>(request.layout.ranks(), job::Samples{.task = probed});
   }
   if (const auto* timeline = std::get_if<job::RecordTimeline>(&request.task)) return record(request, timeline->ranks);
   const auto* timed = std::get_if<job::TimeSteps>(&request.task);
@@ -125,7 +116,7 @@ std::vector<job::Samples> SimulatedJob::samples_of(const job::BlockRequest& requ
   samples.step_s.assign(steps, known->second);
   samples.timed_total_s = timed->steps * known->second;
   clock_.pass(static_cast<double>(steps) * known->second);
-  return for_all(request.layout, samples);
+  return std::vector<job::Samples>(request.layout.ranks(), job::Samples{.task = samples});
 }
 
 std::unique_ptr<sim::Simulation> SimulatedJob::simulate(const job::BlockRequest& request) const {
