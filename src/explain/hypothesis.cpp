@@ -22,42 +22,31 @@ namespace {
 
 using program::AxisSet;
 
-// Calls meet(members) for every set of ranks that communicates across nodes.
-template <class Meet>
-void each_circle(const program::ProgramSet& set, const std::vector<int>& node_of, const Meet& meet) {
+// Groups the nodes of a job, or its ranks, by the ranks that they affect, without places that affect none. Leaves out
+// the all-reduce of all ranks that ends a step, which reveals nothing.
+std::vector<Reach> reaches(const program::ProgramSet& set, const std::vector<int>& node_of, bool of_nodes) {
   const program::Layout& layout = set.layout;
-  const auto across = [&](const std::vector<int>& members) {
-    return std::ranges::any_of(members, [&](int rank) { return node_of[rank] != node_of[members.front()]; });
+  std::map<int, std::vector<bool>> by_place;
+  // Notes a set of ranks that communicate with each other, if they do so across nodes.
+  const auto meet = [&](const std::vector<int>& members) {
+    std::set<int> nodes;
+    for (const int rank : members) nodes.insert(node_of[static_cast<std::size_t>(rank)]);
+    if (nodes.size() < 2) return;
+    for (const int place : of_nodes ? nodes : std::set<int>(members.begin(), members.end())) {
+      std::vector<bool>& affected = by_place.try_emplace(place, layout.ranks(), false).first->second;
+      for (const int rank : members) affected[static_cast<std::size_t>(rank)] = true;
+    }
   };
   for (const program::Group& group : set.groups) {
     if (group.axes == AxisSet::all()) continue;
     for (int rank = 0; rank < layout.ranks(); ++rank) {
       const program::Coordinates at = layout.coordinates(rank);
-      if (!group.begins_with(layout, at)) continue;
-      if (const std::vector<int> members = group.members(layout, at); across(members)) meet(members);
+      if (group.begins_with(layout, at)) meet(group.members(layout, at));
     }
   }
   for (const auto& [axis, offset] : sim::directions_of(set)) {
-    for (int rank = 0; rank < layout.ranks(); ++rank) {
-      const std::vector<int> pair{rank, layout.neighbour(rank, axis, offset)};
-      if (across(pair)) meet(pair);
-    }
+    for (int rank = 0; rank < layout.ranks(); ++rank) meet({rank, layout.neighbour(rank, axis, offset)});
   }
-}
-
-// Groups the nodes of a job, or its ranks, by the ranks that they affect, without places that affect none. Leaves out
-// the all-reduce of all ranks that ends a step, which reveals nothing.
-std::vector<Reach> reaches(const program::ProgramSet& set, const std::vector<int>& node_of, bool of_nodes) {
-  const auto ranks = static_cast<std::size_t>(set.layout.ranks());
-  std::map<int, std::vector<bool>> by_place;
-  each_circle(set, node_of, [&](const std::vector<int>& members) {
-    std::set<int> places;
-    for (const int rank : members) places.insert(of_nodes ? node_of[static_cast<std::size_t>(rank)] : rank);
-    for (const int place : places) {
-      std::vector<bool>& affected = by_place.try_emplace(place, ranks, false).first->second;
-      for (const int rank : members) affected[static_cast<std::size_t>(rank)] = true;
-    }
-  });
   std::map<std::vector<bool>, std::vector<int>> alike;
   for (auto& [place, affected] : by_place) alike[std::move(affected)].push_back(place);
   std::vector<Reach> found;

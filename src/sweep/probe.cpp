@@ -109,12 +109,6 @@ void require_equal_identities(const std::vector<job::RankPlace>& places, const j
       fmt::join(differences, "\n  ")));
 }
 
-store::ResultRank rank_row(const Machine& machine, const job::RankPlace& place, const config::Settings& baseline) {
-  const int threads = baseline.compute_threads(place.cores / std::max(1, place.local_ranks));
-  const std::string& device = machine.device.empty() ? place.device : machine.device;
-  return {place.rank, place.local_rank, place.node, place.host, device, place.cores, threads, place.memory_bytes};
-}
-
 PeakSetup peak_setup_of(const plan::PlannedCase& planned) {
   const config::Settings& s = planned.settings;
   return {planned.layout.ranks(), s.threads, s.threads > 0 ? 0 : s.loader_threads(), s.precision};
@@ -162,7 +156,6 @@ Machine probe(job::Job& job, const plan::Plan& plan) {
   machine.identity = build_identity();
   machine.identity.insert(machine.identity.end(), identity.begin(), identity.end());
   machine.peaks.add({whole_node.layout.ranks(), 0, 0, whole_node.settings.precision}, outcome.samples);
-  for (const job::RankPlace& place : machine.places) machine.ranks.push_back(rank_row(machine, place, e.baseline));
   return machine;
 }
 

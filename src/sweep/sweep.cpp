@@ -37,7 +37,12 @@ store::Result result_on(const Machine& machine, const plan::Plan& plan) {
   store::Result result = planned_result(plan);
   result.identity = machine.identity;
   result.environment = machine.environment;
-  result.rank_table = machine.ranks;
+  for (const job::RankPlace& place : machine.places) {
+    const int threads = plan.experiment.baseline.compute_threads(place.cores / std::max(1, place.local_ranks));
+    result.rank_table.push_back({place.rank, place.local_rank, place.node, place.host,
+                                 machine.device.empty() ? place.device : machine.device, place.cores, threads,
+                                 place.memory_bytes});
+  }
   result.nodes = machine.topology().nodes();
   fill_nodes(result, plan, machine);
   fill_peaks(result, plan);
