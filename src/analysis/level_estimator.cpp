@@ -37,7 +37,9 @@ std::vector<BlocksApart> find_blocks_apart(std::span<const LevelBlock> blocks, c
 class GuardedFit {
  public:
   GuardedFit(const SweepBlocks& sweep, bool control_apart) : sweep_(sweep), control_apart_(control_apart) {
-    take(keep_with_neighbour(level_blocks(sweep_.blocks)));
+    std::vector<LevelBlock> blocks;
+    for (const FinishedBlock& block : sweep_.blocks) blocks.push_back({block, std::log(block.seconds)});
+    take(keep_with_neighbour(std::move(blocks)));
     if (!has_reference()) return;
     fit_ = fit_level(blocks_);
     const KindEffect carry = find_carry_over(blocks_, fit_);
@@ -121,9 +123,16 @@ class GuardedFit {
 
   int blocks_of(int group) const { return static_cast<int>(std::ranges::count(blocks_, group, &LevelBlock::group)); }
 
+  // Numbers the groups by case: the baseline and its copy are 0, the others follow from 1 in their order.
   void take(std::vector<LevelBlock> blocks) {
     blocks_ = std::move(blocks);
-    groups_ = number_groups(blocks_, sweep_.baseline, control_apart_ ? no_case : sweep_.control);
+    groups_.clear();
+    for (const LevelBlock& block : blocks_) groups_[block.case_index] = 0;
+    int next = 1;
+    for (auto& [case_index, group] : groups_) {
+      if (case_index != sweep_.baseline && (control_apart_ || case_index != sweep_.control)) group = next++;
+    }
+    for (LevelBlock& block : blocks_) block.group = groups_[block.case_index];
   }
 
   void fall_back_to_rounds(const KindEffect& carry) {

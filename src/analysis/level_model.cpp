@@ -285,23 +285,6 @@ double usual_gap(std::span<const LevelBlock> blocks) {
 
 }  // namespace
 
-std::vector<LevelBlock> level_blocks(std::span<const FinishedBlock> finished) {
-  std::vector<LevelBlock> blocks;
-  for (const FinishedBlock& block : finished) blocks.push_back({block, std::log(block.seconds)});
-  return blocks;
-}
-
-std::map<std::int32_t, int> number_groups(std::span<LevelBlock> blocks, std::int32_t baseline, std::int32_t copy) {
-  std::map<std::int32_t, int> groups;
-  for (const LevelBlock& block : blocks) groups[block.case_index] = 0;
-  int next = 1;
-  for (auto& [case_index, group] : groups) {
-    if (case_index != baseline && case_index != copy) group = next++;
-  }
-  for (LevelBlock& block : blocks) block.group = groups[block.case_index];
-  return groups;
-}
-
 LevelFit fit_level(std::span<const LevelBlock> blocks, LevelSource source) {
   return Alternation(blocks, source).result();
 }
