@@ -119,7 +119,7 @@ class Judge {
   std::string share_of(double rate, double stated, std::string_view what) const {
     return stated > 0 ? fmt::format(", {} of {}'s {}", percent(rate / stated, 0), hardware_->name, what) : "";
   }
-  const std::string& host_of_rank(std::size_t rank) const { return nodes_[node_of_.at(rank)].host; }
+  std::string host_of(std::size_t rank) const { return host_of_rank(nodes_, static_cast<int>(rank)); }
 
   void products() {
     std::vector<double> rates;
@@ -132,7 +132,7 @@ class Judge {
           fmt::format("rank {} reaches {} in matrix products, the fast ones {}", rank, show_flops(rates[slow.at]),
                       show_flops(likeness.usual)),
           "see what else runs there, what load.clocks and gpu.slowed say; if it stays slow, leave the node out",
-          host_of_rank(slow.at));
+          host_of(slow.at));
     }
     const double peak = hardware_ == nullptr ? 0 : hardware_->peak_flops(load_.precision);
     say_numbers(
@@ -159,12 +159,12 @@ class Judge {
       const std::string state = fmt::format("the GPU of rank {}, at {:.0f} °C and {:.0f} W, is slowed down: {}", rank,
                                             gpu.max_temperature_c, gpu.max_power_w, machine::harmful_throttling(bits));
       if ((bits & hardware) != 0) {
-        say(clocks_check, Verdict::fail, state, "look at its power cables, its fans or its water", host_of_rank(rank));
+        say(clocks_check, Verdict::fail, state, "look at its power cables, its fans or its water", host_of(rank));
       } else if ((bits & heat) != 0) {
-        say(clocks_check, Verdict::warn, state, "look at the temperature of the air or water", host_of_rank(rank));
+        say(clocks_check, Verdict::warn, state, "look at the temperature of the air or water", host_of(rank));
       } else if ((bits & by_setting) != 0) {
         say(clocks_check, Verdict::warn, fmt::format("somebody has capped the clocks of the GPU of rank {}", rank),
-            "`nvidia-smi -rac`, `nvidia-smi -rgc`", host_of_rank(rank));
+            "`nvidia-smi -rac`, `nvidia-smi -rgc`", host_of(rank));
       }
     }
     if (!told) return;
@@ -173,7 +173,7 @@ class Judge {
       say(clocks_check, slow.verdict,
           fmt::format("the GPU of rank {} runs at {:.0f} MHz under load, the fast ones at {:.0f}", slow.at,
                       clocks[slow.at] / 1e6, likeness.usual / 1e6),
-          "look at its power limit and its temperature beside those of its neighbours", host_of_rank(slow.at));
+          "look at its power limit and its temperature beside those of its neighbours", host_of(slow.at));
     }
     if (!std::isnan(likeness.usual))
       say(clocks_check, Verdict::info, fmt::format("the GPUs run at {:.0f} MHz under load", likeness.usual / 1e6));
@@ -198,7 +198,7 @@ class Judge {
       say(copies_check, finding.verdict, fmt::format("rank {} with GPU {} copies {}", rank, address, finding.evidence),
           "look at pcie.width of this GPU, at topo.numa and rank.near_gpu for the memory that it copies, and at "
           "pcie.iommu",
-          host_of_rank(rank));
+          host_of(rank));
     }
     say(copies_check, Verdict::info, numbers_in_words(nodes_, ways));
   }
@@ -293,7 +293,6 @@ class Judge {
   const RankGrid& grid_;
   const config::Hardware* hardware_;
   Tolerances limits_;
-  std::vector<std::size_t> node_of_ = nodes_of_ranks(nodes_);
   std::vector<StageFinding> said_;
 };
 

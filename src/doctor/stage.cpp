@@ -17,13 +17,6 @@ struct StageName {
 constexpr std::array<StageName, 3> stage_names{
     {{"static", Stage::facts}, {"nccl", Stage::nccl}, {"load", Stage::load}}};
 
-std::string host_of(const std::vector<Node>& nodes, int rank) {
-  for (const Node& node : nodes) {
-    if (std::ranges::find(node.ranks, rank, &Rank::rank) != node.ranks.end()) return node.host;
-  }
-  return "";
-}
-
 }  // namespace
 
 std::vector<Stage> parse_stages(std::string_view text) {
@@ -81,23 +74,18 @@ StageFinding failed_block(const Bench& bench, const std::string& check, const st
           {Verdict::fail, fmt::format("{} {}: {}", what, hangs ? "did not end" : "failed", outcome.reason),
            hangs ? "a sweep would hang like this; see what holds this rank up: its GPU, its network, its CPUs"
                  : "a sweep would fail like this on its first block"},
-          host_of(bench.nodes, outcome.culprit_rank)};
+          host_of_rank(bench.nodes, outcome.culprit_rank)};
 }
 
-std::vector<std::size_t> nodes_of_ranks(const std::vector<Node>& nodes) {
-  std::vector<std::size_t> places;
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    for (const Rank& rank : nodes[i].ranks) {
-      const auto at = static_cast<std::size_t>(rank.rank);
-      if (places.size() <= at) places.resize(at + 1);
-      places[at] = i;
-    }
+std::string host_of_rank(const std::vector<Node>& nodes, int rank) {
+  for (const Node& node : nodes) {
+    if (std::ranges::find(node.ranks, rank, &Rank::rank) != node.ranks.end()) return node.host;
   }
-  return places;
+  return "";
 }
 
 std::string name_of_rank(const std::vector<Node>& nodes, int rank) {
-  return fmt::format("rank {} on {}", rank, host_of(nodes, rank));
+  return fmt::format("rank {} on {}", rank, host_of_rank(nodes, rank));
 }
 
 }  // namespace harness::doctor
