@@ -4,7 +4,6 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
-#include <numeric>
 
 #include "analysis/cases.h"
 #include "base/median.h"
@@ -13,17 +12,16 @@ namespace harness::analysis {
 namespace {
 
 void measure_losses(const store::Result& result, std::span<const FinishedBlock> blocks, CaseSummary& row) {
-  row.first_loss = row.last_loss = std::numeric_limits<double>::quiet_NaN();
-  std::vector<double> last_losses;
+  row.first_loss = std::numeric_limits<double>::quiet_NaN();
+  double last_losses = 0;
+  int n = 0;
   for (const FinishedBlock& block : blocks) {
     if (block.index >= result.losses.size() || result.losses[block.index].empty()) continue;
     const std::vector<float>& losses = result.losses[block.index];
-    if (last_losses.empty()) row.first_loss = losses.front();
-    last_losses.push_back(losses.back());
+    if (n++ == 0) row.first_loss = losses.front();
+    last_losses += losses.back();
   }
-  if (last_losses.empty()) return;
-  row.last_loss =
-      std::accumulate(last_losses.begin(), last_losses.end(), 0.0) / static_cast<double>(last_losses.size());
+  row.last_loss = last_losses / n;  // NaN if there is none
 }
 
 void measure_case(const store::Result& result, CaseSummary& row) {
