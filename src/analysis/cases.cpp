@@ -1,7 +1,5 @@
 #include "analysis/cases.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <functional>

@@ -1,7 +1,5 @@
 #include "analysis/findings.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>

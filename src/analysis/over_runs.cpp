@@ -1,6 +1,4 @@
 // Several runs of one configuration: joint results, reproduction on another side, and changes in a series.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>

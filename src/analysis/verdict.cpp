@@ -1,7 +1,5 @@
 #include "analysis/verdict.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <boost/math/distributions/binomial.hpp>

@@ -1,7 +1,5 @@
 #include "doctor/check.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cstddef>

@@ -1,7 +1,5 @@
 #include "explain/explain.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <span>
 #include <utility>

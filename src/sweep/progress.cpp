@@ -1,7 +1,5 @@
 #include "sweep/progress.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <utility>
