@@ -58,10 +58,6 @@ std::uint64_t max_payload_bytes(FrameType type) {
   return 512 * mib;  // the durations of communications alone may be 256 MiB
 }
 
-void FrameReader::append(std::string_view bytes) {
-  if (!damaged_) buffer_.append(bytes);
-}
-
 std::string frame_bytes(FrameType type, std::string_view payload) {
   std::string bytes(header_bytes, '\0');
   const auto code = static_cast<std::uint32_t>(type);

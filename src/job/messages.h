@@ -194,7 +194,9 @@ std::string frame_bytes(FrameType type, std::string_view payload);
 class FrameReader {
  public:
   /// Discards the bytes of a damaged stream.
-  void append(std::string_view bytes);
+  void append(std::string_view bytes) {
+    if (!damaged_) buffer_.append(bytes);
+  }
   /// The next complete frame, if there is one.
   std::optional<Frame> next();
   /// Whether the stream held bytes that are not a frame; next() then returns nothing.

@@ -44,10 +44,6 @@ void store_number(std::vector<std::byte>& bytes, program::DType type, std::int64
 
 }  // namespace
 
-std::string OperationCase::precision() const {
-  return config::name_of(settings.precision);
-}
-
 std::vector<std::byte> initial_bytes(const OperationCase& test_case, std::size_t buffer, std::uint64_t seed,
                                      int threads) {
   const program::Buffer& b = test_case.program.buffers.at(buffer);
@@ -99,24 +95,6 @@ program::View CaseBuilder::add(const std::string& name, program::DType type, std
   case_.program.buffers.push_back({name, type, count + 2 * guard, program::BufferKind::persistent});
   case_.buffers.push_back({view, filling});
   return view;
-}
-
-program::View CaseBuilder::normal(const std::string& name, program::DType type, std::int64_t count, double deviation,
-                                  double mean) {
-  return add(name, type, count, {Filling::Kind::normal, mean, deviation, 0});
-}
-program::View CaseBuilder::whole_numbers(const std::string& name, std::int64_t count, std::int64_t limit,
-                                         std::int64_t first) {
-  return add(name, program::DType::i32, count, {Filling::Kind::uniform, static_cast<double>(first), 0, limit});
-}
-program::View CaseBuilder::position_ids(std::int64_t count, std::int64_t document) {
-  return add("position_ids", program::DType::i32, count, {Filling::Kind::counted, 0, 0, document});
-}
-program::View CaseBuilder::constant(const std::string& name, program::DType type, double value) {
-  return add(name, type, 1, {Filling::Kind::normal, value, 0, 0});
-}
-program::View CaseBuilder::output(const std::string& name, program::DType type, std::int64_t count) {
-  return add(name, type, count, {});
 }
 
 CaseBuilder& CaseBuilder::prepare(const program::Action& action) {

@@ -43,7 +43,7 @@ struct OperationCase {
   double tolerance = 0;  // relative, for the largest difference and for the norm
   bool large = false;    // real sizes, which take seconds on a CPU
 
-  std::string precision() const;  // "bf16", "fp16", "fp32", "tf32", "fp8", "mxfp8"
+  std::string precision() const { return config::name_of(settings.precision); }
 };
 
 /// Cases of every compute operation: odd widths, optional views present and absent, with and without accumulation, f32,
@@ -81,15 +81,25 @@ class CaseBuilder {
     return normal(name, type_, count, deviation, mean);
   }
   program::View normal(const std::string& name, program::DType type, std::int64_t count, double deviation = 1,
-                       double mean = 0);
+                       double mean = 0) {
+    return add(name, type, count, {Filling::Kind::normal, mean, deviation, 0});
+  }
   /// `count` numbers from [first, first + limit).
-  program::View whole_numbers(const std::string& name, std::int64_t count, std::int64_t limit, std::int64_t first = 0);
+  program::View whole_numbers(const std::string& name, std::int64_t count, std::int64_t limit, std::int64_t first = 0) {
+    return add(name, program::DType::i32, count, {Filling::Kind::uniform, static_cast<double>(first), 0, limit});
+  }
   /// Position ids for documents of this many tokens.
-  program::View position_ids(std::int64_t count, std::int64_t document);
-  program::View constant(const std::string& name, program::DType type, double value);
+  program::View position_ids(std::int64_t count, std::int64_t document) {
+    return add("position_ids", program::DType::i32, count, {Filling::Kind::counted, 0, 0, document});
+  }
+  program::View constant(const std::string& name, program::DType type, double value) {
+    return normal(name, type, 1, 0, value);
+  }
   /// Written only.
   program::View output(const std::string& name, std::int64_t count) { return output(name, type_, count); }
-  program::View output(const std::string& name, program::DType type, std::int64_t count);
+  program::View output(const std::string& name, program::DType type, std::int64_t count) {
+    return add(name, type, count, {});
+  }
   /// Written, or added to: then initialised with numbers.
   program::View result(const std::string& name, program::DType type, std::int64_t count, bool accumulate) {
     return accumulate ? normal(name, type, count) : output(name, type, count);

@@ -83,10 +83,6 @@ void Recorder::warn(const std::string& text) {
   file_->add_warning(kept);
 }
 
-void Recorder::warn(const std::vector<std::string>& texts) {
-  for (const std::string& text : texts) warn(text);
-}
-
 void Recorder::create_file(const store::Lock& lock, const std::string& command, bool overwrite) {
   result_.argv = command;
   result_.created = utc_text();
@@ -119,10 +115,6 @@ bool Recorder::resume_file(const store::Lock& lock) {
     if (block.round >= interrupted && block.has_run()) block.status = store::BlockStatus::pending;
   }
   return changed;
-}
-
-void Recorder::require_lock() const {
-  lock_->require();
 }
 
 void Recorder::write_case(std::size_t case_index) {

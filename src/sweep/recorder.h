@@ -49,7 +49,9 @@ class Recorder {
   const CaseState& state(std::size_t case_index) const { return states_[case_index]; }
 
   void warn(const std::string& text);
-  void warn(const std::vector<std::string>& texts);
+  void warn(const std::vector<std::string>& texts) {
+    for (const std::string& text : texts) warn(text);
+  }
 
   /// Creates the file. Throws Error like ResultFile::create(). The lock must outlive the recorder.
   void create_file(const store::Lock& lock, const std::string& command, bool overwrite);
@@ -60,7 +62,7 @@ class Recorder {
   /// machine have changed.
   bool resume_file(const store::Lock& lock);
   /// Throws Error if another sweep has taken over the file; nothing more may be written to it then.
-  void require_lock() const;
+  void require_lock() const { lock_->require(); }
 
   /// Marks a planned case as impossible, because it does not fit.
   void refuse(std::size_t case_index, const std::string& reason);

@@ -115,14 +115,6 @@ Share share_of(const Site& site, const Members& members, const job::BlockRequest
   return share;
 }
 
-InPlace::InPlace(const Share& share) : cpus_before_(machine::bound_cpus()) {
-  machine::bind_to(share.cpus);
-}
-
-InPlace::~InPlace() {
-  machine::bind_to(cpus_before_);
-}
-
 namespace {
 
 using Clock = std::chrono::steady_clock;

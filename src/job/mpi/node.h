@@ -75,8 +75,8 @@ Share share_of(const Site& site, const Members& members, const job::BlockRequest
 /// Binds the calling thread, and the processes it starts, to the CPUs of a share for its lifetime.
 class InPlace {
  public:
-  explicit InPlace(const Share& share);
-  ~InPlace();
+  explicit InPlace(const Share& share) : cpus_before_(machine::bound_cpus()) { machine::bind_to(share.cpus); }
+  ~InPlace() { machine::bind_to(cpus_before_); }
   InPlace(const InPlace&) = delete;
   InPlace& operator=(const InPlace&) = delete;
 

@@ -273,15 +273,6 @@ void Alarms::begin_block(std::int64_t block) {
   if (next_block_ == block) current_ = from_above_ = next_alarm_;
 }
 
-void Alarms::end_block() {
-  in_block_ = false;
-  waited_s_ = 0;  // all ranks have answered
-}
-
-void Alarms::tell(const Note& note, int to) {
-  if (!closed_) ranks_.send(to, note);
-}
-
 void Alarms::raise(Alarm alarm) {
   if (alarm <= current_) return;
   current_ = alarm;

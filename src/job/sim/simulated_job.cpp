@@ -76,10 +76,6 @@ SimulatedJob::SimulatedJob(const config::Experiment& experiment, const machine::
   job::count_stop_signals();
 }
 
-int SimulatedJob::stop_requests() const {
-  return job::stop_signals();
-}
-
 std::vector<std::string> SimulatedJob::ask(const std::string& question) {
   fail("a simulated job has nobody to ask ({})", quote(question));
 }
