@@ -236,17 +236,6 @@ std::string IdlePlace::name() const {
   return names[static_cast<std::size_t>(kind)];
 }
 
-double Breakdown::hidden_s(Part part) const {
-  const auto found = std::ranges::find(overlapped, part, &std::pair<Part, double>::first);
-  return found == overlapped.end() ? 0 : found->second;
-}
-
-double Breakdown::overlapped_s() const {
-  double sum = 0;
-  for (const auto& [part, s] : overlapped) sum += part == Part::loading || is_computation(part) ? 0 : s;
-  return sum;
-}
-
 double unexplained(const Breakdown& breakdown) {
   return breakdown.step_s > 0 ? std::abs(breakdown.step_s - breakdown.parts.sum()) / breakdown.step_s : 0;
 }

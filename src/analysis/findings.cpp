@@ -95,17 +95,6 @@ const CaseSummary* Findings::baseline() const {
   return baseline != nullptr && baseline->blocks > 0 ? baseline : nullptr;
 }
 
-std::vector<const CaseSummary*> Findings::before_and_after() const {
-  std::vector<const CaseSummary*> both{baseline(), best()};
-  std::erase(both, nullptr);
-  return both;
-}
-
-const StepFindings* Findings::step_of_case(std::int32_t case_index) const {
-  const auto found = std::ranges::find(steps, case_index, &StepFindings::case_index);
-  return found == steps.end() ? nullptr : &*found;
-}
-
 namespace {
 
 constexpr std::size_t max_stragglers = 16;

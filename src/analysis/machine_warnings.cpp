@@ -152,11 +152,6 @@ void Exceeded::count(std::size_t block, double value, double limit) {
   worst = block;
 }
 
-bool Exceeded::is_news() const {
-  constexpr double few = 0.1;
-  return blocks > few * known;
-}
-
 Exceeded foreign_use(const store::Result& result) {
   std::map<std::string, std::int32_t> cores = cores_by_host(result);
   return count_blocks(result, [&](std::size_t block, const machine::Conditions& row, Exceeded& foreign) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -203,7 +205,10 @@ struct Diagnosis {
   std::size_t nodes = 0, ranks = 0, gpus = 0;
   std::size_t dark = 0;  // nodes of which nothing could be read
 
-  std::size_t count(Verdict verdict) const;
+  std::size_t count(Verdict verdict) const {
+    return static_cast<std::size_t>(
+        std::ranges::count(lines, verdict, [](const Line& line) { return line.finding.verdict; }));
+  }
 };
 
 /// Counts nodes, ranks and GPUs; without findings.

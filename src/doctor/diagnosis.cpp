@@ -236,11 +236,6 @@ std::string where_of(const Line& line, std::size_t all_nodes) {
   return join_first(line.nodes, shown);
 }
 
-std::size_t Diagnosis::count(Verdict verdict) const {
-  return static_cast<std::size_t>(
-      std::ranges::count(lines, verdict, [](const Line& line) { return line.finding.verdict; }));
-}
-
 Diagnosis count_nodes(const std::vector<Node>& nodes) {
   Diagnosis diagnosis;
   diagnosis.nodes = nodes.size();

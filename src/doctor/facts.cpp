@@ -25,10 +25,6 @@ void Facts::set(const std::string& name, machine::Reading reading) {
   if (reading.access != machine::Access::absent) readings_[name] = std::move(reading);
 }
 
-void Facts::merge(const Facts& others) {
-  for (const auto& [name, reading] : others.readings_) readings_[name] = reading;
-}
-
 const machine::Reading& Facts::operator[](const std::string& name) const {
   const machine::Reading& reading = peek(name);
   if (reading.access == machine::Access::unreadable) doubt(name);

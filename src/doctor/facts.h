@@ -26,7 +26,9 @@ class Facts {
     set(name, {machine::Access::unreadable, {}, std::move(why)});
   }
   /// Facts of `others` replace facts of the same name.
-  void merge(const Facts& others);
+  void merge(const Facts& others) {
+    for (const auto& [name, reading] : others.readings_) readings_[name] = reading;
+  }
 
   /// Returns an absent reading if there is no such fact. Remembers the first unreadable one, because a check that
   /// needed it must not pass (judge() in check.h).

@@ -97,24 +97,6 @@ program::View CaseBuilder::add(const std::string& name, program::DType type, std
   return view;
 }
 
-CaseBuilder& CaseBuilder::prepare(const program::Action& action) {
-  case_.prepare.push_back({action, 0, {}, -1, {}});
-  return *this;
-}
-CaseBuilder& CaseBuilder::shard(int rank, int shards) {
-  case_.layout = program::Layout{{program::Axis::tensor, shards}};
-  case_.rank = rank;
-  return *this;
-}
-CaseBuilder& CaseBuilder::attention(config::AttentionKind kind) {
-  case_.settings.attention = kind;
-  return *this;
-}
-CaseBuilder& CaseBuilder::precision(config::Precision of_products) {
-  case_.settings.precision = of_products;
-  return *this;
-}
-
 OperationCase CaseBuilder::take(const program::Action& action, const std::string& name) {
   case_.operation = program::name_of(action);
   case_.program.step.push_back({action, 0, {}, -1, {}});

@@ -106,12 +106,25 @@ class CaseBuilder {
   }
 
   /// Runs `action` before the case, on the oracle.
-  CaseBuilder& prepare(const program::Action& action);
+  CaseBuilder& prepare(const program::Action& action) {
+    case_.prepare.push_back({action, 0, {}, -1, {}});
+    return *this;
+  }
   /// Runs the case on this rank of `shards` tensor-parallel ones.
-  CaseBuilder& shard(int rank, int shards);
-  CaseBuilder& attention(config::AttentionKind kind);
+  CaseBuilder& shard(int rank, int shards) {
+    case_.layout = program::Layout{{program::Axis::tensor, shards}};
+    case_.rank = rank;
+    return *this;
+  }
+  CaseBuilder& attention(config::AttentionKind kind) {
+    case_.settings.attention = kind;
+    return *this;
+  }
   /// The precision of products of 8-bit floats, in a case that otherwise uses bf16.
-  CaseBuilder& precision(config::Precision of_products);
+  CaseBuilder& precision(config::Precision of_products) {
+    case_.settings.precision = of_products;
+    return *this;
+  }
   OperationCase take(const program::Action& action, const std::string& name);
 
  private:

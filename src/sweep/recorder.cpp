@@ -117,18 +117,6 @@ bool Recorder::resume_file(const store::Lock& lock) {
   return changed;
 }
 
-void Recorder::write_case(std::size_t case_index) {
-  if (!file_) return;
-  require_lock();
-  file_->write_case(static_cast<int>(case_index), result_.cases[case_index]);
-}
-
-void Recorder::refuse(std::size_t case_index, const std::string& reason) {
-  result_.cases[case_index].status = store::CaseStatus::impossible;
-  result_.cases[case_index].reason = reason;
-  write_case(case_index);
-}
-
 void Recorder::note_failure(std::size_t case_index, const job::BlockOutcome& outcome, bool last_try) {
   CaseState& state = states_[case_index];
   store::ResultCase& row = result_.cases[case_index];
@@ -206,11 +194,6 @@ void Recorder::leave_out(std::size_t block_index, const std::string& reason) {
   block.session = session_;
   block.reason = reason;
   file_->write_block(static_cast<int>(block_index), block, {}, {}, {});
-}
-
-double Recorder::expected_block_s(std::size_t case_index) const {
-  const CaseState& state = states_[case_index];
-  return state.set_up_s + state.step_s * (result_.warmup_steps + result_.steps);
 }
 
 store::RunState Recorder::finish(bool interrupted) {

@@ -65,7 +65,11 @@ class Recorder {
   void require_lock() const { lock_->require(); }
 
   /// Marks a planned case as impossible, because it does not fit.
-  void refuse(std::size_t case_index, const std::string& reason);
+  void refuse(std::size_t case_index, const std::string& reason) {
+    result_.cases[case_index].status = store::CaseStatus::impossible;
+    result_.cases[case_index].reason = reason;
+    write_case(case_index);
+  }
   /// Records a failed block. Drops the case if it failed in the same way before, or if this was its last try.
   void note_failure(std::size_t case_index, const job::BlockOutcome& outcome, bool last_try = false);
   /// Moves these pending blocks to a process other than planned: one for all of them, numbered by the first block. Also
@@ -76,7 +80,10 @@ class Recorder {
   /// Notes that a block will never be measured, and why.
   void leave_out(std::size_t block_index, const std::string& reason);
   /// The estimated duration of a block of this case.
-  double expected_block_s(std::size_t case_index) const;
+  double expected_block_s(std::size_t case_index) const {
+    const CaseState& state = states_[case_index];
+    return state.set_up_s + state.step_s * (result_.warmup_steps + result_.steps);
+  }
   /// Raises the case's measured peak, FLOP/s of a rank, if this one is larger; also in the file.
   void raise_peak(std::size_t case_index, double flops);
   /// Writes the state and closes the file. `interrupted`: some blocks were not tried.
@@ -84,7 +91,11 @@ class Recorder {
 
  private:
   void reopen_block(std::size_t block_index);
-  void write_case(std::size_t case_index);
+  void write_case(std::size_t case_index) {
+    if (!file_) return;
+    require_lock();
+    file_->write_case(static_cast<int>(case_index), result_.cases[case_index]);
+  }
 
   store::Result result_;
   std::vector<CaseState> states_;

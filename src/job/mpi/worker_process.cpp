@@ -123,11 +123,6 @@ WorkerProcess::~WorkerProcess() {
   if (pid_ > 0 && !reaped_) ::waitpid(pid_, nullptr, WNOHANG);
 }
 
-void WorkerProcess::send(job::FrameType type, std::string_view payload) {
-  pending_ += job::frame_bytes(type, payload);
-  write_pending();
-}
-
 void WorkerProcess::write_pending() {
   while (!pending_.empty() && command_) {
     const ssize_t n = ::write(command_.number(), pending_.data(), pending_.size());

@@ -32,7 +32,10 @@ class WorkerProcess {
   WorkerProcess& operator=(const WorkerProcess&) = delete;
 
   /// Queues a frame, which is written as the worker reads.
-  void send(job::FrameType type, std::string_view payload);
+  void send(job::FrameType type, std::string_view payload) {
+    pending_ += job::frame_bytes(type, payload);
+    write_pending();
+  }
   /// Reads and writes the pipes; waits at most this long for an event, 0: does not wait.
   void pump(double max_wait_s);
   std::optional<job::Frame> next_frame();

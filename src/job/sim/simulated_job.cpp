@@ -76,10 +76,6 @@ SimulatedJob::SimulatedJob(const config::Experiment& experiment, const machine::
   job::count_stop_signals();
 }
 
-std::vector<std::string> SimulatedJob::ask(const std::string& question) {
-  fail("a simulated job has nobody to ask ({})", quote(question));
-}
-
 job::BlockOutcome SimulatedJob::run(const job::BlockOnSet& block) {
   job::BlockOutcome outcome;
   outcome.start_unix_s = clock_.unix_s();

@@ -41,7 +41,9 @@ class SimulatedJob final : public job::Job {
   const std::vector<job::RankPlace>& places() const override { return places_; }
   /// Nothing fails by chance in virtual time: throws Error if a step cannot be predicted, which planning finds first.
   job::BlockOutcome run(const job::BlockOnSet& block) override;
-  std::vector<std::string> ask(const std::string& question) override;
+  std::vector<std::string> ask(const std::string& question) override {
+    fail("a simulated job has nobody to ask ({})", quote(question));
+  }
   int follow() override { return 0; }
   void finish(int) override {}
   void leave() override {}
