@@ -106,11 +106,6 @@ std::vector<int> totals_of(const store::Result& result) {
   return totals;
 }
 
-bool is_settled(const Estimate& answer, double smallest_effect) {
-  const Verdict verdict = verdict_of(answer.log_ratio, smallest_effect);
-  return moved(verdict) || verdict == Verdict::same;
-}
-
 }  // namespace
 
 Estimator estimator_named(std::string_view declared) {
@@ -293,7 +288,8 @@ SweepEstimate look_by_look(SweepBlocks sweep, std::span<const Question> question
     std::set<std::int32_t> leaving;
     for (std::size_t i = 0; i < open.size(); ++i) {
       Estimate& answer = out.answers[open[i]] = estimate.answers[i];
-      if (look.rounds == at_the_end || !is_settled(answer, asked[i].smallest_effect)) continue;
+      const Verdict verdict = verdict_of(answer.log_ratio, asked[i].smallest_effect);
+      if (look.rounds == at_the_end || !(moved(verdict) || verdict == Verdict::same)) continue;
       answer.settled_after = look.rounds;
       leaving.insert(asked[i].case_index);
     }

@@ -43,18 +43,13 @@ struct Pace {
   Slower slower;
 };
 
-config::Faults faults_of(const Pace& pace, const std::vector<int>& node_of) {
-  config::Faults faults;
-  if (pace.network < 1) {
-    for (const int node : std::set<int>(node_of.begin(), node_of.end()))
-      faults.slow_links.push_back({node, pace.network});
-  }
-  return faults;
-}
-
 Breakdown profile_of(const CaseModel& model, const Pace& pace) {
   config::Experiment experiment = model.reference().experiment;
-  experiment.faults = faults_of(pace, model.reference().node_of);
+  const std::vector<int>& node_of = model.reference().node_of;
+  experiment.faults = {};
+  for (const int node : std::set<int>(node_of.begin(), node_of.end())) {
+    if (pace.network < 1) experiment.faults.slow_links.push_back({node, pace.network});
+  }
   const auto slowdown = [&pace](const program::ProgramSet& set, const program::Operation& op) {
     std::string group = program::is_communication(op.action) ? program::destination(set, op.action) : "";
     if (program::peer_of(op.action) != nullptr) group.resize(std::min(group.size(), group.find_first_of("+-")));
@@ -140,11 +135,6 @@ std::vector<int> nodes_there(const Reference& here, const config::Hardware& ther
   return config::places(dealt, machine::Topology::node_by_node(ranks, gpus).node_of);
 }
 
-bool is_among(const store::ResultCase& the_case, const std::vector<std::string>& only) {
-  const auto is_named = [&](const std::string& word) { return word == the_case.name || word == the_case.variable; };
-  return only.empty() || std::ranges::any_of(only, is_named);
-}
-
 // Fills in the rest of `moved`, whose case_index is set.
 void forecast(const Breakdown& measured, const store::Result& result, const analysis::CaseSummary& row,
               const Reference& all_here, const Reference& all_there, CaseMoved& moved) {
@@ -205,7 +195,9 @@ Upgrade move_to(const store::Result& result, const std::string& hardware, const 
                   .of_prediction = config::traits_of(result.backend).predicts(),
                   .cases = {}};
   for (const analysis::CaseBreakdown& measured : analysis::break_down(result)) {
-    if (!is_among(result.at(measured), only)) continue;
+    const store::ResultCase& of = result.at(measured);
+    const auto is_named = [&](const std::string& word) { return word == of.name || word == of.variable; };
+    if (!only.empty() && std::ranges::none_of(only, is_named)) continue;
     CaseMoved& moved = upgrade.cases.emplace_back();
     moved.case_index = measured.case_index;
     try {

@@ -12,18 +12,8 @@
 #include "workloads/operations.h"
 
 namespace harness::sweep {
-namespace {
 
 constexpr std::size_t most_named = 8;  // ranks, nodes or values
-
-std::string name_ranks(const std::vector<std::size_t>& ranks, const std::vector<job::RankPlace>& places) {
-  std::vector<std::string> names;
-  for (const std::size_t rank : ranks)
-    names.push_back(fmt::format("rank {} ({})", rank, rank < places.size() ? places[rank].host : "?"));
-  return join_first(names, most_named);
-}
-
-}  // namespace
 
 std::vector<std::string> compare_identities(const std::vector<NameValues>& by_rank,
                                             const std::vector<job::RankPlace>& places) {
@@ -49,7 +39,11 @@ std::vector<std::string> compare_identities(const std::vector<NameValues>& by_ra
     });
     std::vector<std::string> others;
     for (const auto& [value, ranks] : values) {
-      if (value != majority->first) others.push_back(fmt::format("{} on {}", value, name_ranks(ranks, places)));
+      if (value == majority->first) continue;
+      std::vector<std::string> names;
+      for (const std::size_t rank : ranks)
+        names.push_back(fmt::format("rank {} ({})", rank, rank < places.size() ? places[rank].host : "?"));
+      others.push_back(fmt::format("{} on {}", value, join_first(names, most_named)));
     }
     lines.push_back(
         fmt::format("{}: {} on {} ranks, but {}", name, majority->first, majority->second.size(), join(others, "; ")));

@@ -56,13 +56,6 @@ void measure_peaks_again(job::Job& job, const plan::Plan& plan, Peaks& peaks, Re
   raise_peaks(recorder, plan, peaks);
 }
 
-// Whether the sweep of a file was stopped before it knew a step of the baseline, so that neither the number of timed
-// steps nor that of the rounds could be decided.
-bool knew_no_step(const std::string& path) {
-  const store::Result earlier = store::read_result(path, {.rank_seconds = false, .timeline = false});
-  return earlier.splits.empty() && std::ranges::none_of(earlier.blocks, &store::ResultBlock::has_run);
-}
-
 // Returns why the cases of a file cannot run as before; "" if they can. Those that the file refused do not run.
 std::string why_other_programs(const store::Result& earlier, const store::Result& planned) {
   constexpr const char* other_build = "its programs differ from those of this build";
@@ -122,7 +115,11 @@ store::RunState run_sweep(job::Job& job, plan::Plan plan, SweepOutput& output, c
   defaults.wrap = request.wrap;
   Peaks peaks = machine.peaks;
   bool interrupted = false;
-  const bool begins_anew = request.resume && knew_no_step(output.lock.path());
+  bool begins_anew = false;  // it was stopped before the number of timed steps and that of the rounds were decided
+  if (request.resume) {
+    const store::Result earlier = store::read_result(output.lock.path(), {.rank_seconds = false, .timeline = false});
+    begins_anew = earlier.splits.empty() && std::ranges::none_of(earlier.blocks, &store::ResultBlock::has_run);
+  }
   if (begins_anew) progress.say("the sweep was stopped before it knew a step of the baseline: it begins anew");
   if (request.resume && !begins_anew) {
     output.lock.require();  // the first workers may have taken long

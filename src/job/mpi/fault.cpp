@@ -54,16 +54,6 @@ bool guiltier(const RankReport& a, const RankReport& b) {
   return a.rank < b.rank;
 }
 
-// Numbers (addresses, sizes, times) differ between faults of the same kind.
-std::string without_numbers(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    if (c >= '0' && c <= '9') continue;
-    result += c;
-  }
-  return result;
-}
-
 }  // namespace
 
 std::string_view cut_text(std::string_view text, std::size_t room, bool keep_end) {
@@ -100,15 +90,16 @@ Blame find_culprit(const std::vector<RankReport>& reports) {
   std::string words = culprit->last_words;
   std::replace_if(
       words.begin(), words.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
-  words.erase(0, std::min(words.find_first_not_of(' '), words.size()));
-  words.erase(words.find_last_not_of(' ') + 1);
-  if (!words.empty()) blame.reason += fmt::format("; its last words: {}", words);
+  if (const std::string_view trimmed = trim(words); !trimmed.empty())
+    blame.reason += fmt::format("; its last words: {}", trimmed);
+  std::string kind = culprit->text;  // numbers (addresses, sizes, times) differ between faults of the same kind
+  std::erase_if(kind, [](char c) { return c >= '0' && c <= '9'; });
   // Chance decides whether worker or supervisor notices first that memory has run out, and when.
   const bool memory = culprit->kind == FaultKind::out_of_memory;
   blame.signature =
       fmt::format("rank {} fault {} code {} phase {} {:016x}", culprit->rank, static_cast<int>(culprit->kind),
                   memory ? 0 : culprit->code, memory ? 0 : static_cast<int>(culprit->progress.phase),
-                  culprit->kind == FaultKind::error ? fnv1a(without_numbers(culprit->text)) : 0);
+                  culprit->kind == FaultKind::error ? fnv1a(kind) : 0);
   return blame;
 }
 
