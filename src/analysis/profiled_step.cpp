@@ -53,11 +53,6 @@ std::map<std::int32_t, double> shifts_of(const std::vector<DrawnInterval>& inter
   return closed_s;
 }
 
-std::string track_of(const store::ResultInterval& row) {
-  const bool directed = row.kind == "send" || row.kind == "receive";
-  return directed ? row.stream + " " + row.kind : row.stream;
-}
-
 // Moves each interval to the first track of its name that is free at its start. Intervals must be in order of start.
 void part_overlaps(std::vector<DrawnInterval>& intervals) {
   std::map<std::pair<std::int32_t, std::string>, std::vector<double>> free_from_s;
@@ -98,7 +93,8 @@ DrawnStep drawn_step(const store::Result& result, std::int32_t case_index) {
   for (const store::ResultInterval& row : result.timeline) {
     const bool drawable = std::isfinite(row.start_s) && std::isfinite(row.end_s) && row.end_s >= row.start_s;
     if (row.case_index != case_index || !drawable) continue;
-    step.intervals.push_back({&row, row.start_s, row.end_s, track_of(row)});
+    const bool directed = row.kind == "send" || row.kind == "receive";
+    step.intervals.push_back({&row, row.start_s, row.end_s, directed ? row.stream + " " + row.kind : row.stream});
   }
   const std::map<std::int32_t, double> shifts = shifts_of(step.intervals);
   step.one_clock = !shifts.empty();

@@ -89,16 +89,6 @@ void measure_gpu(const store::Result& result, CaseSummary& row) {
   });
 }
 
-// Returns the NCCL settings that a case asked for and did not get; "" if there are none.
-std::string not_honoured(const store::Result& result, std::int32_t case_index) {
-  std::string all;
-  for (const store::ResultNcclFact& fact : result.nccl_facts) {
-    if (fact.case_index != case_index || fact.name != "not honoured") continue;
-    all += (all.empty() ? "" : "; ") + fact.value;
-  }
-  return all;
-}
-
 CaseSummary measured(const store::Result& result, std::int32_t case_index) {
   const store::ResultCase& result_case = result.case_at(case_index);
   CaseSummary row;
@@ -112,9 +102,11 @@ CaseSummary measured(const store::Result& result, std::int32_t case_index) {
   measure_gpu(result, row);
   row.another_training = asks_for_another_training(result, case_index);
   row.trains_differently = why_trains_differently(result, case_index);
-  const std::string ignored = not_honoured(result, case_index);
-  row.honoured = ignored.empty();
-  if (!row.honoured) row.reason += (row.reason.empty() ? "" : "; ") + ("not honoured: " + ignored);
+  for (const store::ResultNcclFact& fact : result.nccl_facts) {  // what it asked NCCL for and did not get
+    if (fact.case_index != case_index || fact.name != "not honoured") continue;
+    row.reason += (row.reason.empty() ? "" : "; ") + ((row.honoured ? "not honoured: " : "") + fact.value);
+    row.honoured = false;
+  }
   return row;
 }
 
