@@ -116,15 +116,6 @@ double mean_communication(const Picture& picture, const std::vector<bool>& affec
   return ranks > 0 ? sum / ranks : 0;
 }
 
-double finite_or_0(double seconds) {
-  return std::isfinite(seconds) ? seconds : 0;
-}
-
-double takes_s(const Picture& picture, const analysis::KindTime& kind) {
-  const auto found = std::ranges::find_if(picture.kinds, [&](const auto& other) { return other.is_same_kind(kind); });
-  return found == picture.kinds.end() ? 0 : found->takes_s;
-}
-
 // Returns the factor on computations in `measured` over `predicted`, of the median rank: a common factor says nothing
 // about single ranks.
 double common_slowness(const Picture& measured, const Picture& predicted) {
@@ -322,7 +313,8 @@ Picture picture_of(const store::Result& result, const analysis::CaseBreakdown& b
     if (split.case_index != breakdown.case_index || split.rank < 0 || split.rank >= result.ranks) continue;
     const auto rank = static_cast<std::size_t>(split.rank);
     if (rank >= picture.ranks.size()) picture.ranks.resize(rank + 1);
-    const double waits_s = finite_or_0(split.waiting_s) + finite_or_0(split.bubble_s);
+    double waits_s = 0;  // NaN: not known
+    for (const double s : {split.waiting_s, split.bubble_s}) waits_s += std::isfinite(s) ? s : 0;
     picture.ranks[rank] = {split.compute_s, std::max(0.0, split.communication_s - waits_s), waits_s};
   }
   return picture;
@@ -342,7 +334,9 @@ double distance(const Picture& a, const Picture& b) {
   }
   if (ranks > 0) seconds /= static_cast<double>(ranks);
   for (const analysis::KindTime& kind : a.kinds) {
-    if (analysis::is_communication(kind.kind)) seconds += std::abs(kind.takes_s - takes_s(b, kind));
+    if (!analysis::is_communication(kind.kind)) continue;
+    const auto there = std::ranges::find_if(b.kinds, [&](const auto& other) { return other.is_same_kind(kind); });
+    seconds += std::abs(kind.takes_s - (there == b.kinds.end() ? 0 : there->takes_s));
   }
   return seconds;
 }
