@@ -21,6 +21,22 @@ std::string where(const job::WorkerProgress& progress) {
   return text;
 }
 
+// "signal 11 (segmentation fault)".
+std::string describe_signal(int number) {
+  static constexpr std::array<std::pair<int, const char*>, 7> names{
+      {{SIGSEGV, "segmentation fault"},
+       {SIGABRT, "abort"},
+       {SIGBUS, "bus error"},
+       {SIGFPE, "arithmetic exception"},
+       {SIGILL, "illegal instruction: was it built for this CPU?"},
+       {SIGKILL, "kill"},
+       {SIGTERM, "terminate"}}};
+  for (const auto& [signal, name] : names) {
+    if (signal == number) return fmt::format("signal {} ({})", number, name);
+  }
+  return fmt::format("signal {}", number);
+}
+
 std::string what(const RankReport& r) {
   switch (r.kind) {
     case FaultKind::signal:
@@ -64,21 +80,6 @@ std::string_view cut_text(std::string_view text, std::size_t room, bool keep_end
     return text.substr(start);
   }
   return text.substr(0, whole_characters(text, room));
-}
-
-std::string describe_signal(int number) {
-  static constexpr std::array<std::pair<int, const char*>, 7> names{
-      {{SIGSEGV, "segmentation fault"},
-       {SIGABRT, "abort"},
-       {SIGBUS, "bus error"},
-       {SIGFPE, "arithmetic exception"},
-       {SIGILL, "illegal instruction: was it built for this CPU?"},
-       {SIGKILL, "kill"},
-       {SIGTERM, "terminate"}}};
-  for (const auto& [signal, name] : names) {
-    if (signal == number) return fmt::format("signal {} ({})", number, name);
-  }
-  return fmt::format("signal {}", number);
 }
 
 Blame find_culprit(const std::vector<RankReport>& reports) {

@@ -46,7 +46,4 @@ struct Blame {
 /// rank is -1.
 Blame find_culprit(const std::vector<RankReport>& reports);
 
-/// "signal 11 (segmentation fault)".
-std::string describe_signal(int number);
-
 }  // namespace harness::mpi

@@ -32,11 +32,6 @@ machine::CpuSet cpus_of(const Bits& bits) {
 
 }  // namespace
 
-machine::GpuView visible_gpus() {
-  const char* root = test_hook("HARNESS_TEST_GPU_ROOT");  // tests substitute another node's files
-  return machine::find_gpus(gpu_environment(own_environment), root != nullptr ? root : "/");
-}
-
 Site find_site(Ranks& ranks) {
   Site site;
   site.node_ranks = ranks.node_ranks();
@@ -47,7 +42,8 @@ Site find_site(Ranks& ranks) {
   place.host = machine::host_name();
   place.device = machine::cpu_model();
   place.memory_bytes = machine::memory_bytes();
-  place.gpus = visible_gpus();
+  const char* root = test_hook("HARNESS_TEST_GPU_ROOT");  // tests substitute another node's files
+  place.gpus = machine::find_gpus(gpu_environment(own_environment), root != nullptr ? root : "/");
   const machine::CpuSet bound = machine::bound_cpus();
   const machine::CpuSet allowed = machine::allowed_cpus();
   Bits bits = bits_of(bound);

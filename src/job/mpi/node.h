@@ -52,8 +52,6 @@ struct Site {
   std::vector<int> node_ranks;          // ascending; includes this rank
   std::vector<std::vector<int>> cores;  // the node's cores that this job may use, each as its logical CPUs
 };
-/// The GPUs that the launcher lets this process see.
-machine::GpuView visible_gpus();
 /// Collective.
 Site find_site(Ranks& ranks);
 /// Collective: returns the places of all ranks, by rank, on rank 0; nothing elsewhere.
