@@ -107,17 +107,14 @@ class MpiJob final : public job::Job {
   }
   // Ends the workers of sets whose last block never came: a waiting worker would hold memory that the next set needs.
   void end_workers_but(int set) {
-    for (auto it = workers_.begin(); it != workers_.end();) {
-      if (it->first == set) {
-        ++it;
-        continue;
+    std::erase_if(workers_, [&](const auto& entry) {
+      if (entry.first == set) return false;
+      if (entry.second) {
+        entry.second->kill();
+        entry.second->reap(5.0);
       }
-      if (it->second) {
-        it->second->kill();
-        it->second->reap(5.0);
-      }
-      it = workers_.erase(it);
-    }
+      return true;
+    });
   }
 
   std::unique_ptr<Ranks> ranks_;
