@@ -154,56 +154,6 @@ Reproduced outcome_of(Verdict first, Verdict second) {
   return first == Verdict::same || second == Verdict::same ? Reproduced::no : Reproduced::opposite;
 }
 
-}  // namespace
-
-Pool pool_runs(std::span<const ComparedFile> files) {
-  if (files.size() < runs_for_an_interval) fail("an interval over runs needs three runs or more, got {}", files.size());
-  refuse_what_does_not_repeat(files);
-  if (any_predicted(files))
-    fail("a prediction that is repeated is the same prediction, so there is nothing to pool; give two files");
-  Pool pool;
-  pool.cases = cases_of(files);
-  pool.smallest_effect = files[0].result->smallest_effect;
-  pool.confidence = strictest_confidence(files);
-  pool.comparisons = static_cast<int>(std::ranges::count_if(pool.cases, [](const PooledCase& pooled) {
-    return pooled.role == store::CaseRole::change && std::ranges::any_of(pooled.runs, [](const RunOfCase& run) {
-             return run.row->status != store::CaseStatus::impossible;
-           });
-  }));
-  for (PooledCase& pooled : pool.cases) {
-    const bool is_control = pooled.role == store::CaseRole::control;
-    judge(pooled, family_alpha(is_control ? 1 : pool.comparisons, pool.confidence), pool.smallest_effect);
-    if (is_control && moved(pooled.judgement.verdict)) pool.unreliable = true;
-    pooled.runs_differ = exclude_each_other(pooled, pool.smallest_effect);
-  }
-  return pool;
-}
-
-const char* name_of(Reproduced reproduced) {
-  static constexpr std::array names{"reproduced", "not reproduced", "opposite", "undecided"};
-  return names[static_cast<std::size_t>(reproduced)];
-}
-
-Reproduction reproduce(const ComparedFile& first, const ComparedFile& second) {
-  Reproduction out{first.label, second.label, first.result->confidence, second.result->confidence};
-  for (const CaseSummary& row : first.summary->cases) {
-    if (row.role != store::CaseRole::change) continue;
-    if (const CaseSummary* other = find_change(second, row.name)) {
-      const Change here = change_on_side(row), there = change_on_side(*other);
-      out.changes.push_back({row.name, here, there, outcome_of(here.judgement.verdict, there.judgement.verdict)});
-    } else {
-      out.only_in_one.push_back(fmt::format("{} was not tried in {}", row.name, second.label));
-    }
-  }
-  for (const CaseSummary& row : second.summary->cases) {
-    if (row.role == store::CaseRole::change && find_change(first, row.name) == nullptr)
-      out.only_in_one.push_back(fmt::format("{} was not tried in {}", row.name, first.label));
-  }
-  return out;
-}
-
-namespace {
-
 constexpr int permutations = 9999;
 constexpr std::uint64_t permutation_key = 0x6869'7374'6f72'7901;  // arbitrary, fixed: p is reproducible
 
@@ -290,6 +240,52 @@ void find_changes(History& history) {
 }
 
 }  // namespace
+
+Pool pool_runs(std::span<const ComparedFile> files) {
+  if (files.size() < runs_for_an_interval) fail("an interval over runs needs three runs or more, got {}", files.size());
+  refuse_what_does_not_repeat(files);
+  if (any_predicted(files))
+    fail("a prediction that is repeated is the same prediction, so there is nothing to pool; give two files");
+  Pool pool;
+  pool.cases = cases_of(files);
+  pool.smallest_effect = files[0].result->smallest_effect;
+  pool.confidence = strictest_confidence(files);
+  pool.comparisons = static_cast<int>(std::ranges::count_if(pool.cases, [](const PooledCase& pooled) {
+    return pooled.role == store::CaseRole::change && std::ranges::any_of(pooled.runs, [](const RunOfCase& run) {
+             return run.row->status != store::CaseStatus::impossible;
+           });
+  }));
+  for (PooledCase& pooled : pool.cases) {
+    const bool is_control = pooled.role == store::CaseRole::control;
+    judge(pooled, family_alpha(is_control ? 1 : pool.comparisons, pool.confidence), pool.smallest_effect);
+    if (is_control && moved(pooled.judgement.verdict)) pool.unreliable = true;
+    pooled.runs_differ = exclude_each_other(pooled, pool.smallest_effect);
+  }
+  return pool;
+}
+
+const char* name_of(Reproduced reproduced) {
+  static constexpr std::array names{"reproduced", "not reproduced", "opposite", "undecided"};
+  return names[static_cast<std::size_t>(reproduced)];
+}
+
+Reproduction reproduce(const ComparedFile& first, const ComparedFile& second) {
+  Reproduction out{first.label, second.label, first.result->confidence, second.result->confidence};
+  for (const CaseSummary& row : first.summary->cases) {
+    if (row.role != store::CaseRole::change) continue;
+    if (const CaseSummary* other = find_change(second, row.name)) {
+      const Change here = change_on_side(row), there = change_on_side(*other);
+      out.changes.push_back({row.name, here, there, outcome_of(here.judgement.verdict, there.judgement.verdict)});
+    } else {
+      out.only_in_one.push_back(fmt::format("{} was not tried in {}", row.name, second.label));
+    }
+  }
+  for (const CaseSummary& row : second.summary->cases) {
+    if (row.role == store::CaseRole::change && find_change(first, row.name) == nullptr)
+      out.only_in_one.push_back(fmt::format("{} was not tried in {}", row.name, first.label));
+  }
+  return out;
+}
 
 const CaseHistory* History::clearest() const {
   const CaseHistory* clearest = nullptr;

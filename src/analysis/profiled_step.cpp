@@ -69,49 +69,6 @@ void part_overlaps(std::vector<DrawnInterval>& intervals) {
   }
 }
 
-}  // namespace
-
-// Files without /timeline_operations do not record the group of an operation. It then follows from the stream's name,
-// except for this label of the GPT step.
-constexpr std::string_view tied_embedding = "tied embedding";
-
-GroupsOf::GroupsOf(const store::Result& result, std::int32_t case_index) {
-  for (const store::ResultOperations& row : result.operations) {
-    if (row.case_index == case_index) groups_[{row.role, row.stream, row.kind, row.what}] = row.group;
-  }
-}
-
-std::string GroupsOf::operator()(const store::ResultInterval& x) const {
-  if (!is_communication(x.kind)) return "";
-  const auto found = groups_.find({x.role, x.stream, x.kind, x.what});
-  if (found != groups_.end() && !found->second.empty()) return std::string(found->second);
-  return x.what == tied_embedding ? key_of(Part::embedding) : x.stream;
-}
-
-DrawnStep drawn_step(const store::Result& result, std::int32_t case_index) {
-  DrawnStep step;
-  for (const store::ResultInterval& row : result.timeline) {
-    const bool drawable = std::isfinite(row.start_s) && std::isfinite(row.end_s) && row.end_s >= row.start_s;
-    if (row.case_index != case_index || !drawable) continue;
-    const bool directed = row.kind == "send" || row.kind == "receive";
-    step.intervals.push_back({&row, row.start_s, row.end_s, directed ? row.stream + " " + row.kind : row.stream});
-  }
-  const std::map<std::int32_t, double> shifts = shifts_of(step.intervals);
-  step.one_clock = !shifts.empty();
-  for (DrawnInterval& x : step.intervals) {
-    const double shift_s = step.one_clock ? shifts.at(x.row->rank) : 0;
-    x.start_s += shift_s;
-    x.end_s += shift_s;
-  }
-  std::ranges::stable_sort(step.intervals, {}, [](const DrawnInterval& x) {
-    return std::tuple(x.row->rank, x.start_s, -x.end_s);  // the longer one first
-  });
-  part_overlaps(step.intervals);
-  return step;
-}
-
-namespace {
-
 // An interval that competes for moments of the step.
 struct Occupant {
   double start_s = 0, end_s = 0;
@@ -264,6 +221,45 @@ std::optional<IdlePlace> place_of(const Gap& gap, const std::vector<Piece>& piec
 }
 
 }  // namespace
+
+// Files without /timeline_operations do not record the group of an operation. It then follows from the stream's name,
+// except for this label of the GPT step.
+constexpr std::string_view tied_embedding = "tied embedding";
+
+GroupsOf::GroupsOf(const store::Result& result, std::int32_t case_index) {
+  for (const store::ResultOperations& row : result.operations) {
+    if (row.case_index == case_index) groups_[{row.role, row.stream, row.kind, row.what}] = row.group;
+  }
+}
+
+std::string GroupsOf::operator()(const store::ResultInterval& x) const {
+  if (!is_communication(x.kind)) return "";
+  const auto found = groups_.find({x.role, x.stream, x.kind, x.what});
+  if (found != groups_.end() && !found->second.empty()) return std::string(found->second);
+  return x.what == tied_embedding ? key_of(Part::embedding) : x.stream;
+}
+
+DrawnStep drawn_step(const store::Result& result, std::int32_t case_index) {
+  DrawnStep step;
+  for (const store::ResultInterval& row : result.timeline) {
+    const bool drawable = std::isfinite(row.start_s) && std::isfinite(row.end_s) && row.end_s >= row.start_s;
+    if (row.case_index != case_index || !drawable) continue;
+    const bool directed = row.kind == "send" || row.kind == "receive";
+    step.intervals.push_back({&row, row.start_s, row.end_s, directed ? row.stream + " " + row.kind : row.stream});
+  }
+  const std::map<std::int32_t, double> shifts = shifts_of(step.intervals);
+  step.one_clock = !shifts.empty();
+  for (DrawnInterval& x : step.intervals) {
+    const double shift_s = step.one_clock ? shifts.at(x.row->rank) : 0;
+    x.start_s += shift_s;
+    x.end_s += shift_s;
+  }
+  std::ranges::stable_sort(step.intervals, {}, [](const DrawnInterval& x) {
+    return std::tuple(x.row->rank, x.start_s, -x.end_s);  // the longer one first
+  });
+  part_overlaps(step.intervals);
+  return step;
+}
 
 DividedStep divide_step(std::span<const StepOperation> operations, double step_s, double loading_s) {
   DividedStep step;

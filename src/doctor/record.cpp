@@ -102,36 +102,6 @@ void add_cases(const std::vector<Node>& nodes, const SweepToJudge& sweep, std::v
   }
 }
 
-}  // namespace
-
-store::DoctorRecord record_of(const std::vector<Node>& nodes, const SweepToJudge& sweep) {
-  store::DoctorRecord record;
-  const Diagnosis diagnosis = diagnose(sweep.uses_gpus ? nodes : without_gpus(nodes));
-  for (const Line& line : diagnosis.lines) {
-    if (is_quiet(line.finding.verdict) || !concerns(line.check, sweep)) continue;
-    store::ResultFinding& row = record.findings.emplace_back(row_of(line.check, line.finding, line.docs));
-    row.where = where_of(line, diagnosis.nodes);
-    row.nodes = static_cast<std::int32_t>(line.nodes.size());
-  }
-  if (sweep.uses_gpus) add_cases(nodes, sweep, record.findings);
-  record.facts = write_facts({utc_text(), tool_version(), nodes});
-  if (record.facts.size() > most_fact_bytes) record.facts.clear();
-  return record;
-}
-
-std::string failures_in_words(const store::DoctorRecord& record, bool also_silent_nodes) {
-  std::string out;
-  for (const store::ResultFinding& row : record.findings) {
-    const bool counts = row.is_failure() || (also_silent_nodes && row.check == "node.answers");
-    if (!row.is_of_nodes() || !counts) continue;
-    out +=
-        fmt::format("{} {} on {}: {}. What to do: {}\n", row.verdict, row.check, row.where, row.evidence, row.remedy);
-  }
-  return out;
-}
-
-namespace {
-
 using Json = nlohmann::json;  // fast lookup among many keys; the output keeps its order
 using Written = nlohmann::ordered_json;
 
@@ -283,6 +253,32 @@ std::vector<Line> not_there_before(const Diagnosis& now, const Diagnosis& then) 
 }
 
 }  // namespace
+
+store::DoctorRecord record_of(const std::vector<Node>& nodes, const SweepToJudge& sweep) {
+  store::DoctorRecord record;
+  const Diagnosis diagnosis = diagnose(sweep.uses_gpus ? nodes : without_gpus(nodes));
+  for (const Line& line : diagnosis.lines) {
+    if (is_quiet(line.finding.verdict) || !concerns(line.check, sweep)) continue;
+    store::ResultFinding& row = record.findings.emplace_back(row_of(line.check, line.finding, line.docs));
+    row.where = where_of(line, diagnosis.nodes);
+    row.nodes = static_cast<std::int32_t>(line.nodes.size());
+  }
+  if (sweep.uses_gpus) add_cases(nodes, sweep, record.findings);
+  record.facts = write_facts({utc_text(), tool_version(), nodes});
+  if (record.facts.size() > most_fact_bytes) record.facts.clear();
+  return record;
+}
+
+std::string failures_in_words(const store::DoctorRecord& record, bool also_silent_nodes) {
+  std::string out;
+  for (const store::ResultFinding& row : record.findings) {
+    const bool counts = row.is_failure() || (also_silent_nodes && row.check == "node.answers");
+    if (!row.is_of_nodes() || !counts) continue;
+    out +=
+        fmt::format("{} {} on {}: {}. What to do: {}\n", row.verdict, row.check, row.where, row.evidence, row.remedy);
+  }
+  return out;
+}
 
 std::string write_facts(const RecordedFacts& facts) {
   std::vector<const Facts*> all_nodes, all_ranks;

@@ -169,47 +169,6 @@ void check_model(const Reference& reference, const backend::Backend& subject, co
   }
 }
 
-}  // namespace
-
-void check_reference(const backend::Backend& subject, const std::string& directory, const StepCheckOptions& options) {
-  const auto check = [&](const std::string& prefix, config::Precision precision,
-                         const std::vector<Reference>& references) {
-    CheckLine losses = line_for(prefix + "losses", precision, allowed(precision).loss),
-              gradients = line_for(prefix + "gradients", precision, allowed(precision).gradient);
-    for (const Reference& reference : references) check_model(reference, subject, options, losses, gradients);
-    options.finished(losses);
-    options.finished(gradients);
-  };
-  using enum config::Precision;
-  for (const config::Precision precision : {fp32, bf16}) check("", precision, {load_reference(directory, precision)});
-  if (config::traits_of(subject.kind()).has_tf32) {
-    Reference reference = load_reference(directory, fp32);
-    reference.settings.precision = tf32;
-    check("", tf32, {reference});
-  }
-  check("Llama-style ", fp32, load_model_references(directory));
-}
-
-const char* name_of(Outcome outcome) {
-  static constexpr std::array names{"passed", "FAILED", "not run"};
-  return names[static_cast<std::size_t>(outcome)];
-}
-
-void judge(CheckLine& line, const std::string& what, double error) {
-  if (error > line.error || std::isnan(error)) line.error = error;  // nothing compares as larger than a NaN
-  if (error <= line.tolerance) return;
-  line.outcome = Outcome::failed;
-  line.failures.push_back(fmt::format("{}: off by {:.3g}, allowed is {:.3g}", what, error, line.tolerance));
-}
-
-int exit_code(const std::vector<CheckLine>& lines) {
-  const auto count = [&](Outcome o) { return std::ranges::count(lines, o, &CheckLine::outcome); };
-  if (count(Outcome::failed) > 0) return 1;
-  return count(Outcome::passed) > 0 ? 0 : 3;
-}
-
-namespace {
-
 namespace fs = std::filesystem;
 constexpr const char* index_name = "gpt_tiny.json";
 constexpr std::size_t most_bytes = 256 << 20;  // limit for any file of a reference
@@ -256,6 +215,43 @@ void with_index(const fs::path& path, const std::function<void(const nlohmann::j
 }
 
 }  // namespace
+
+void check_reference(const backend::Backend& subject, const std::string& directory, const StepCheckOptions& options) {
+  const auto check = [&](const std::string& prefix, config::Precision precision,
+                         const std::vector<Reference>& references) {
+    CheckLine losses = line_for(prefix + "losses", precision, allowed(precision).loss),
+              gradients = line_for(prefix + "gradients", precision, allowed(precision).gradient);
+    for (const Reference& reference : references) check_model(reference, subject, options, losses, gradients);
+    options.finished(losses);
+    options.finished(gradients);
+  };
+  using enum config::Precision;
+  for (const config::Precision precision : {fp32, bf16}) check("", precision, {load_reference(directory, precision)});
+  if (config::traits_of(subject.kind()).has_tf32) {
+    Reference reference = load_reference(directory, fp32);
+    reference.settings.precision = tf32;
+    check("", tf32, {reference});
+  }
+  check("Llama-style ", fp32, load_model_references(directory));
+}
+
+const char* name_of(Outcome outcome) {
+  static constexpr std::array names{"passed", "FAILED", "not run"};
+  return names[static_cast<std::size_t>(outcome)];
+}
+
+void judge(CheckLine& line, const std::string& what, double error) {
+  if (error > line.error || std::isnan(error)) line.error = error;  // nothing compares as larger than a NaN
+  if (error <= line.tolerance) return;
+  line.outcome = Outcome::failed;
+  line.failures.push_back(fmt::format("{}: off by {:.3g}, allowed is {:.3g}", what, error, line.tolerance));
+}
+
+int exit_code(const std::vector<CheckLine>& lines) {
+  const auto count = [&](Outcome o) { return std::ranges::count(lines, o, &CheckLine::outcome); };
+  if (count(Outcome::failed) > 0) return 1;
+  return count(Outcome::passed) > 0 ? 0 : 3;
+}
 
 std::span<const float> Reference::tensor(const std::string& name) const {
   const auto it = places.find(name);

@@ -95,6 +95,69 @@ void add_intervals(store::Result& result, store::ResultInterval row, const progr
   }
 }
 
+void keep_timeline(const plan::Plan& plan, std::size_t case_index, const Machine& machine,
+                   const job::BlockOutcome& outcome, Recorder& recorder) {
+  const config::Experiment& e = plan.experiment;
+  const plan::PlannedCase& planned = plan.cases[case_index];
+  const program::ProgramSet set = program::lower(workloads::build_programs(e.model, planned.settings, planned.layout),
+                                                 config::fused_for(e, planned.settings));
+  const machine::Topology topology = plan::under_faults(e, planned.settings, machine.topology());
+  program::LeastTimes limits(set, topology.node_of, links_of(e, planned));
+  add_timeline(recorder.draft(), static_cast<int>(case_index), set, outcome.samples, limits,
+               planned.settings.sequence_ranks());
+  for (const job::Samples& s : outcome.samples) recorder.warn(s.warnings);
+}
+
+// Refuses a case by the memory that its workers used, which the plan could only estimate.
+void refuse_if_too_large(const plan::Plan& plan, std::size_t case_index, const Machine& machine,
+                         const job::BlockOutcome& outcome, Recorder& recorder) {
+  const plan::PlannedCase& planned = plan.cases[case_index];
+  std::int64_t most = 0;
+  for (const job::Samples& s : outcome.samples) most = std::max(most, s.peak_memory_bytes);
+  const plan::DeviceMemory device = memory_of(plan.experiment, planned, machine);
+  const std::string why = plan::why_too_large(planned, static_cast<double>(most), device, "used");
+  if (!why.empty()) recorder.refuse(case_index, why);
+}
+
+// Spreads the start-up time of a set's processes evenly over its blocks.
+void even_out(std::span<const std::size_t> cases, Recorder& recorder) {
+  double sum = 0;
+  for (const std::size_t i : cases) sum += recorder.state(i).set_up_s;
+  for (const std::size_t i : cases) recorder.state(i).set_up_s = sum / static_cast<double>(cases.size());
+}
+
+void keep_log(store::Result& result, std::int32_t case_index, const plan::PlannedCase& planned,
+              const job::BlockOutcome& observed_block) {
+  std::string log;
+  for (std::size_t rank = 0; rank < observed_block.samples.size(); ++rank)
+    log += observed_block.of<job::ObserveSamples>(rank).nccl_log + "\n";
+  const nccl::Observed observed = nccl::parse_log(log);
+  for (const nccl::Call& call : observed.calls) {
+    result.nccl_calls.push_back({case_index, call.function, call.algorithm, call.protocol, call.bytes, call.calls,
+                                 call.first_channel, call.last_channel});
+  }
+  for (const auto& [name, value] : observed.facts) result.nccl_facts.push_back({case_index, name, value});
+  for (const std::string& text : observed.warnings) result.nccl_facts.push_back({case_index, "warning", text});
+  const nccl::Compliance compliance = nccl::check_compliance(config::nccl_requests(planned.settings), observed);
+  for (const std::string& text : compliance.not_honoured)
+    result.nccl_facts.push_back({case_index, "not honoured", text});
+  for (const std::string& text : compliance.not_confirmed)
+    result.nccl_facts.push_back({case_index, "not confirmed", text});
+}
+
+constexpr double tuning_limit_s = 900;  // for one case
+
+// Adds the choices of all ranks and returns the number of new ones. If several ranks timed the same product, all use
+// the choice of the lowest rank.
+std::size_t keep_new_choices(backend::Tuning& known, const std::vector<job::Samples>& samples) {
+  const std::size_t before = known.size();
+  for (const job::Samples& s : samples) {
+    const NameValues& found = std::get<job::TuneSamples>(s.task).tuning;
+    known.insert(found.begin(), found.end());
+  }
+  return known.size() - before;
+}
+
 }  // namespace
 
 void add_timeline(store::Result& result, int case_index, const program::ProgramSet& set,
@@ -133,41 +196,6 @@ void add_timeline(store::Result& result, int case_index, const program::ProgramS
   }
   if (!std::isnan(gradient.sharded_squares)) result.gradients.push_back(gradient);
 }
-
-namespace {
-
-void keep_timeline(const plan::Plan& plan, std::size_t case_index, const Machine& machine,
-                   const job::BlockOutcome& outcome, Recorder& recorder) {
-  const config::Experiment& e = plan.experiment;
-  const plan::PlannedCase& planned = plan.cases[case_index];
-  const program::ProgramSet set = program::lower(workloads::build_programs(e.model, planned.settings, planned.layout),
-                                                 config::fused_for(e, planned.settings));
-  const machine::Topology topology = plan::under_faults(e, planned.settings, machine.topology());
-  program::LeastTimes limits(set, topology.node_of, links_of(e, planned));
-  add_timeline(recorder.draft(), static_cast<int>(case_index), set, outcome.samples, limits,
-               planned.settings.sequence_ranks());
-  for (const job::Samples& s : outcome.samples) recorder.warn(s.warnings);
-}
-
-// Refuses a case by the memory that its workers used, which the plan could only estimate.
-void refuse_if_too_large(const plan::Plan& plan, std::size_t case_index, const Machine& machine,
-                         const job::BlockOutcome& outcome, Recorder& recorder) {
-  const plan::PlannedCase& planned = plan.cases[case_index];
-  std::int64_t most = 0;
-  for (const job::Samples& s : outcome.samples) most = std::max(most, s.peak_memory_bytes);
-  const plan::DeviceMemory device = memory_of(plan.experiment, planned, machine);
-  const std::string why = plan::why_too_large(planned, static_cast<double>(most), device, "used");
-  if (!why.empty()) recorder.refuse(case_index, why);
-}
-
-// Spreads the start-up time of a set's processes evenly over its blocks.
-void even_out(std::span<const std::size_t> cases, Recorder& recorder) {
-  double sum = 0;
-  for (const std::size_t i : cases) sum += recorder.state(i).set_up_s;
-  for (const std::size_t i : cases) recorder.state(i).set_up_s = sum / static_cast<double>(cases.size());
-}
-
-}  // namespace
 
 bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, const Machine& machine,
                       Recorder& recorder, ProgressLine& progress) {
@@ -229,29 +257,6 @@ bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults
   return interrupted;
 }
 
-namespace {
-
-void keep_log(store::Result& result, std::int32_t case_index, const plan::PlannedCase& planned,
-              const job::BlockOutcome& observed_block) {
-  std::string log;
-  for (std::size_t rank = 0; rank < observed_block.samples.size(); ++rank)
-    log += observed_block.of<job::ObserveSamples>(rank).nccl_log + "\n";
-  const nccl::Observed observed = nccl::parse_log(log);
-  for (const nccl::Call& call : observed.calls) {
-    result.nccl_calls.push_back({case_index, call.function, call.algorithm, call.protocol, call.bytes, call.calls,
-                                 call.first_channel, call.last_channel});
-  }
-  for (const auto& [name, value] : observed.facts) result.nccl_facts.push_back({case_index, name, value});
-  for (const std::string& text : observed.warnings) result.nccl_facts.push_back({case_index, "warning", text});
-  const nccl::Compliance compliance = nccl::check_compliance(config::nccl_requests(planned.settings), observed);
-  for (const std::string& text : compliance.not_honoured)
-    result.nccl_facts.push_back({case_index, "not honoured", text});
-  for (const std::string& text : compliance.not_confirmed)
-    result.nccl_facts.push_back({case_index, "not confirmed", text});
-}
-
-}  // namespace
-
 bool observe(job::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, Recorder& recorder,
              ProgressLine& progress) {
   if (!config::traits_of(plan.experiment.backend).uses_nccl) return false;
@@ -272,23 +277,6 @@ bool observe(job::Job& job, const plan::Plan& plan, const BlockDefaults& default
   }
   return interrupted;
 }
-
-namespace {
-
-constexpr double tuning_limit_s = 900;  // for one case
-
-// Adds the choices of all ranks and returns the number of new ones. If several ranks timed the same product, all use
-// the choice of the lowest rank.
-std::size_t keep_new_choices(backend::Tuning& known, const std::vector<job::Samples>& samples) {
-  const std::size_t before = known.size();
-  for (const job::Samples& s : samples) {
-    const NameValues& found = std::get<job::TuneSamples>(s.task).tuning;
-    known.insert(found.begin(), found.end());
-  }
-  return known.size() - before;
-}
-
-}  // namespace
 
 bool tune(job::Job& job, const plan::Plan& plan, BlockDefaults& defaults, Recorder& recorder, ProgressLine& progress) {
   const config::Experiment& e = plan.experiment;

@@ -138,17 +138,6 @@ std::unique_ptr<Ranks> checked(std::unique_ptr<Ranks> launched, const std::optio
   throw;
 }
 
-}  // namespace
-
-std::unique_ptr<job::Job> join(job::Answer answer) {
-  // Read before MPI starts: some libraries set such variables themselves.
-  const auto claim = launcher_claim(own_environment);
-  const double until_sigkill_s = seconds_until_sigkill(own_environment);
-  return std::make_unique<MpiJob>(checked(Ranks::start(), claim), until_sigkill_s, std::move(answer));
-}
-
-namespace {
-
 std::optional<int> integer(const std::optional<std::string>& text) {
   return text ? number_in<int>(*text) : std::nullopt;
 }
@@ -167,6 +156,13 @@ constexpr std::array<Names, 6> known = {{{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WOR
                                          {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_NTASKS_PER_NODE"}}};
 
 }  // namespace
+
+std::unique_ptr<job::Job> join(job::Answer answer) {
+  // Read before MPI starts: some libraries set such variables themselves.
+  const auto claim = launcher_claim(own_environment);
+  const double until_sigkill_s = seconds_until_sigkill(own_environment);
+  return std::make_unique<MpiJob>(checked(Ranks::start(), claim), until_sigkill_s, std::move(answer));
+}
 
 std::optional<std::string> own_environment(const char* name) {
   const char* value = std::getenv(name);

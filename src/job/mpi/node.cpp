@@ -30,6 +30,33 @@ machine::CpuSet cpus_of(const Bits& bits) {
   return cpus;
 }
 
+void take(const Site& site, std::size_t first, std::size_t count, Share& share) {
+  for (std::size_t core = first; core < first + count; ++core) {
+    for (const int cpu : site.cores[core]) share.cpus.set(static_cast<std::size_t>(cpu));
+  }
+}
+
+// Divides the cores evenly among the ranks. A rank that sits the block out may get any part.
+void bind_if_enough(const Site& site, Share& share) {
+  const std::size_t cores = site.cores.size(), ranks = static_cast<std::size_t>(share.local_ranks);
+  const bool enough = static_cast<std::size_t>(share.threads) * ranks <= cores;
+  if (!enough || static_cast<std::size_t>(site.place.cores) != cores) return take(site, 0, cores, share);
+  const auto turn = static_cast<std::size_t>(std::min(share.local_rank, share.local_ranks - 1));
+  take(site, turn * (cores / ranks), cores / ranks, share);
+}
+
+using Clock = std::chrono::steady_clock;
+
+double own_cpu_s() {
+  rusage used{};
+  if (::getrusage(RUSAGE_SELF, &used) != 0) return NodeReport::nan;
+  return machine::cpu_seconds(used);
+}
+
+bool beyond(double value, double worst) {
+  return std::isnan(worst) ? !std::isnan(value) : value > worst;
+}
+
 }  // namespace
 
 Site find_site(Ranks& ranks) {
@@ -71,25 +98,6 @@ std::vector<job::RankPlace> gather_places(Ranks& ranks, const Site& site) {
   return places;
 }
 
-namespace {
-
-void take(const Site& site, std::size_t first, std::size_t count, Share& share) {
-  for (std::size_t core = first; core < first + count; ++core) {
-    for (const int cpu : site.cores[core]) share.cpus.set(static_cast<std::size_t>(cpu));
-  }
-}
-
-// Divides the cores evenly among the ranks. A rank that sits the block out may get any part.
-void bind_if_enough(const Site& site, Share& share) {
-  const std::size_t cores = site.cores.size(), ranks = static_cast<std::size_t>(share.local_ranks);
-  const bool enough = static_cast<std::size_t>(share.threads) * ranks <= cores;
-  if (!enough || static_cast<std::size_t>(site.place.cores) != cores) return take(site, 0, cores, share);
-  const auto turn = static_cast<std::size_t>(std::min(share.local_rank, share.local_ranks - 1));
-  take(site, turn * (cores / ranks), cores / ranks, share);
-}
-
-}  // namespace
-
 Share share_of(const Site& site, const Members& members, const job::BlockRequest& request) {
   Share share;
   int taking_part = 0;
@@ -110,22 +118,6 @@ Share share_of(const Site& site, const Members& members, const job::BlockRequest
   bind_if_enough(site, share);
   return share;
 }
-
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double own_cpu_s() {
-  rusage used{};
-  if (::getrusage(RUSAGE_SELF, &used) != 0) return NodeReport::nan;
-  return machine::cpu_seconds(used);
-}
-
-bool beyond(double value, double worst) {
-  return std::isnan(worst) ? !std::isnan(value) : value > worst;
-}
-
-}  // namespace
 
 NodeWatch::NodeWatch(const Site& site, const Members& members)
     : site_(site),
