@@ -19,12 +19,6 @@ std::vector<double> logs(const std::vector<double>& values, double per) {
   return out;
 }
 
-bool share_a_run(std::span<const ComparedFile> first, std::span<const ComparedFile> second) {
-  return std::ranges::any_of(first, [&](const ComparedFile& a) {
-    return std::ranges::any_of(second, [&](const ComparedFile& b) { return a.result->run_uuid == b.result->run_uuid; });
-  });
-}
-
 // Returns why cases of the two files have no counterpart, a sentence each.
 std::vector<std::string> not_aligned(const ComparedFile& first, const ComparedFile& second,
                                      const std::vector<AlignedPair>& pairs) {
@@ -117,7 +111,9 @@ Comparison compare_sides(std::span<const ComparedFile> first, std::span<const Co
   Comparison out;
   out.first = labels_of(first);
   out.second = labels_of(second);
-  out.same_run = share_a_run(first, second);
+  for (const ComparedFile& a : first) {
+    for (const ComparedFile& b : second) out.same_run = out.same_run || a.result->run_uuid == b.result->run_uuid;
+  }
   out.smallest_effect = reference.smallest_effect;
   out.predicted = any_predicted(first) || any_predicted(second);
   if (out.predicted) {  // the files' smallest_effect includes the error of predictions

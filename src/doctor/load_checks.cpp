@@ -300,12 +300,6 @@ class Judge {
 constexpr double expected_scatter = 0.015, worth = 4;
 constexpr std::size_t smallest_fast_share = 32;
 
-// The distance between two groups, in standard deviations, that is significant. More rates can be split in more places,
-// but their scatter is better known; from ten rates on, healthy ones hardly ever reach it.
-double distance_that_counts(std::size_t rates) {
-  return std::min(5.8, 3.8 + 0.2 * static_cast<double>(rates));
-}
-
 // The number of ascending values in the slow group; nullopt if all form one group. At least `fast` are not slow.
 std::optional<std::size_t> slow_group(std::span<const double> logs, std::size_t fast) {
   const std::size_t n = logs.size();
@@ -331,7 +325,10 @@ std::optional<std::size_t> slow_group(std::span<const double> logs, std::size_t 
     best = distance;
     best_slow = slow;
   }
-  return best >= distance_that_counts(n) ? std::optional(best_slow) : std::nullopt;
+  // In standard deviations. More rates can be split in more places, but their scatter is better known; from ten rates
+  // on, healthy ones hardly ever reach it.
+  const double significant = std::min(5.8, 3.8 + 0.2 * static_cast<double>(n));
+  return best >= significant ? std::optional(best_slow) : std::nullopt;
 }
 
 }  // namespace

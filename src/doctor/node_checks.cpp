@@ -67,12 +67,6 @@ Verdict missed(const Node& node, const Cluster& cluster, const Port& port, const
   return most_are_active(equals) && !one_for_each_gpu && !nobody_uses_it ? Verdict::warn : Verdict::pass;
 }
 
-// Whether the devices share a bridge; else their traffic goes through the processor.
-bool share_a_bridge(const Facts& node, const std::string& a, const std::string& b) {
-  const std::vector<std::string> first = pci_path(node, a), second = pci_path(node, b);
-  return !first.empty() && !second.empty() && first.front() == second.front();
-}
-
 }  // namespace
 
 void look::node_answers(const Node& node, const Cluster&, Findings& out) {
@@ -237,7 +231,9 @@ void look::topo_nearest(const Node& node, const Cluster&, Findings& out) {
     if (pci_path(facts, key).empty()) return out.unknown("the place of " + key, "/sys does not tell");
   }
   for (const std::string& gpu : gpus) {
-    const auto is_near = [&](const std::string& hca) { return share_a_bridge(facts, "gpu/" + gpu, "hca/" + hca); };
+    // Traffic of devices that share no bridge goes through the processor.
+    const std::string root = pci_path(facts, "gpu/" + gpu).front();
+    const auto is_near = [&](const std::string& hca) { return pci_path(facts, "hca/" + hca).front() == root; };
     if (std::ranges::none_of(adapters, is_near)) far.push_back(gpu);
   }
   if (far.empty()) return out.pass("one below the same bridge as each GPU");

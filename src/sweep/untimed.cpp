@@ -119,13 +119,6 @@ void refuse_if_too_large(const plan::Plan& plan, std::size_t case_index, const M
   if (!why.empty()) recorder.refuse(case_index, why);
 }
 
-// Spreads the start-up time of a set's processes evenly over its blocks.
-void even_out(std::span<const std::size_t> cases, Recorder& recorder) {
-  double sum = 0;
-  for (const std::size_t i : cases) sum += recorder.state(i).set_up_s;
-  for (const std::size_t i : cases) recorder.state(i).set_up_s = sum / static_cast<double>(cases.size());
-}
-
 void keep_log(store::Result& result, std::int32_t case_index, const plan::PlannedCase& planned,
               const job::BlockOutcome& observed_block) {
   std::string log;
@@ -241,10 +234,12 @@ bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults
   for (std::size_t s = 0; s < sets.size(); ++s) {
     const plan::EntrantSet& cases = sets[s];
     const job::WorkerSet set{cases.size() > 1 ? static_cast<int>(s) : job::WorkerSet::alone, {}};
+    double set_up_s = 0;  // of all processes of the set, spread evenly over its blocks
     for (const std::size_t i : cases) {
       if (!interrupted) record(i, set, i == cases.back());
+      set_up_s += recorder.state(i).set_up_s;
     }
-    even_out(cases, recorder);
+    for (const std::size_t i : cases) recorder.state(i).set_up_s = set_up_s / static_cast<double>(cases.size());
   }
   for (std::size_t i = 0; i < plan.cases.size(); ++i) {
     CaseState& state = recorder.state(i);

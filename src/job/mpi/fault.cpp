@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <tuple>
 #include <utility>
 
 #include "base/text.h"
@@ -62,14 +63,6 @@ std::string what(const RankReport& r) {
   return "nothing went wrong";
 }
 
-// Among ranks with the same kind of fault, the one that got least far held up the others.
-bool guiltier(const RankReport& a, const RankReport& b) {
-  if (a.kind != b.kind) return a.kind < b.kind;
-  if (a.progress.phase != b.progress.phase) return a.progress.phase < b.progress.phase;
-  if (a.progress.step != b.progress.step) return a.progress.step < b.progress.step;
-  return a.rank < b.rank;
-}
-
 }  // namespace
 
 std::string_view cut_text(std::string_view text, std::size_t room, bool keep_end) {
@@ -83,7 +76,9 @@ std::string_view cut_text(std::string_view text, std::size_t room, bool keep_end
 }
 
 Blame find_culprit(const std::vector<RankReport>& reports) {
-  const auto culprit = std::ranges::min_element(reports, guiltier);
+  // Among ranks with the same kind of fault, the one that got least far held up the others.
+  const auto culprit = std::ranges::min_element(
+      reports, {}, [](const RankReport& r) { return std::tuple(r.kind, r.progress.phase, r.progress.step, r.rank); });
   if (culprit == reports.end() || culprit->kind == FaultKind::none) return {-1, "the block was stopped", "stopped"};
   Blame blame;
   blame.culprit_rank = culprit->rank;

@@ -24,12 +24,6 @@ Bits bits_of(const machine::CpuSet& cpus) {
   return bits;
 }
 
-machine::CpuSet cpus_of(const Bits& bits) {
-  machine::CpuSet cpus;
-  for (std::size_t i = 0; i < machine::cpu_capacity; ++i) cpus[i] = (bits[i / 64] >> (i % 64)) & 1u;
-  return cpus;
-}
-
 void take(const Site& site, std::size_t first, std::size_t count, Share& share) {
   for (std::size_t core = first; core < first + count; ++core) {
     for (const int cpu : site.cores[core]) share.cpus.set(static_cast<std::size_t>(cpu));
@@ -78,8 +72,9 @@ Site find_site(Ranks& ranks) {
   ranks.node_union(bits, {});
   // mpirun binds each rank to one core by default, which does not suit processes with threads.
   const bool ignore_binding = bits[words] != 0;
-  bits[words] = 0;
-  site.cores = machine::cores_of(ignore_binding ? allowed : cpus_of(bits));
+  machine::CpuSet cpus = allowed;
+  for (std::size_t i = 0; i < machine::cpu_capacity && !ignore_binding; ++i) cpus[i] = (bits[i / 64] >> (i % 64)) & 1u;
+  site.cores = machine::cores_of(cpus);
   place.cores = machine::limited_by_quota(static_cast<int>(std::max<std::size_t>(1, site.cores.size())));
   return site;
 }

@@ -96,7 +96,7 @@ std::vector<job::Samples> SimulatedJob::samples_of(const job::BlockRequest& requ
     probed.identity = {{"hardware", fmt::format("{} ({})", hardware.name, hardware.source)},
                        {"calibration", fmt::format("{} ({})", calibration.name, calibration.source)},
                        {"expected_error", trust.error_words}};
-    return std::vector<job::Samples>(request.layout.ranks(), job::Samples{.task = probed});
+    return std::vector<job::Samples>(request.layout.ranks(), job::Samples{.task = probed, .warnings = {}});
   }
   if (const auto* timeline = std::get_if<job::RecordTimeline>(&request.task)) return record(request, timeline->ranks);
   const auto* timed = std::get_if<job::TimeSteps>(&request.task);
@@ -108,7 +108,7 @@ std::vector<job::Samples> SimulatedJob::samples_of(const job::BlockRequest& requ
   samples.step_s.assign(steps, known->second);
   samples.timed_total_s = timed->steps * known->second;
   clock_.pass(static_cast<double>(steps) * known->second);
-  return std::vector<job::Samples>(request.layout.ranks(), job::Samples{.task = samples});
+  return std::vector<job::Samples>(request.layout.ranks(), job::Samples{.task = samples, .warnings = {}});
 }
 
 std::unique_ptr<sim::Simulation> SimulatedJob::simulate(const job::BlockRequest& request) const {
