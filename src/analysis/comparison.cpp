@@ -72,12 +72,9 @@ MeasuredCase measured_on(std::span<const ComparedFile> side, const store::Result
   return measured_case(side, in_runs);
 }
 
-double tokens_ratio(const AlignedPair& pair) {
+void judge(CaseComparison& row, const Comparison& comparison, const AlignedPair& pair) {
   const double before = pair.first->tokens_per_step, after = pair.second->tokens_per_step;
-  return before > 0 && after > 0 ? after / before : 1;
-}
-
-void judge(CaseComparison& row, const Comparison& comparison, double tokens_ratio) {
+  const double tokens_ratio = before > 0 && after > 0 ? after / before : 1;
   row.per_token = tokens_ratio != 1;
   const auto& first = comparison.between_runs ? row.first.run_seconds : row.first.block_seconds;
   const auto& second = comparison.between_runs ? row.second.run_seconds : row.second.block_seconds;
@@ -143,7 +140,7 @@ Comparison compare_sides(std::span<const ComparedFile> first, std::span<const Co
   }
   out.between_runs = fewest_runs >= runs_for_an_interval && out.comparisons > 0;
   for (std::size_t i = 0; i < pairs.size(); ++i) {
-    if (out.cases[i].measured_on_both()) judge(out.cases[i], out, tokens_ratio(pairs[i]));
+    if (out.cases[i].measured_on_both()) judge(out.cases[i], out, pairs[i]);
   }
   return out;
 }

@@ -50,7 +50,10 @@ class GuardedFit {
   }
 
   /// Whether the reference has enough blocks for an interval.
-  bool has_reference() const { return groups_.contains(sweep_.baseline) && blocks_of(0) >= least_level_rounds; }
+  bool has_reference() const {
+    return groups_.contains(sweep_.baseline) &&
+           std::ranges::count(blocks_, 0, &LevelBlock::group) >= least_level_rounds;
+  }
 
   Estimate answer(const Question& question) const {
     Estimate estimate;
@@ -121,8 +124,6 @@ class GuardedFit {
     return LevelFindings::Range{blocks_[fastest->second.front()].index, blocks_[slowest->second.front()].index, change};
   }
 
-  int blocks_of(int group) const { return static_cast<int>(std::ranges::count(blocks_, group, &LevelBlock::group)); }
-
   // Numbers the groups by case: the baseline and its copy are 0, the others follow from 1 in their order.
   void take(std::vector<LevelBlock> blocks) {
     blocks_ = std::move(blocks);
@@ -154,12 +155,6 @@ class GuardedFit {
   std::vector<BlocksApart> apart_;  // per group
 };
 
-int rounds_of(const SweepBlocks& sweep) {
-  std::set<std::int32_t> rounds;
-  for (const FinishedBlock& block : sweep.blocks) rounds.insert(block.round);
-  return static_cast<int>(rounds.size());
-}
-
 // Whether the squares exceed the time resolution.
 bool scatters(double squares, double n) {
   return squares > n * time_resolution * time_resolution;
@@ -185,7 +180,9 @@ std::vector<LevelBlock> keep_with_round(std::vector<LevelBlock> blocks) {
 }
 
 SweepEstimate estimate_level(const SweepBlocks& sweep, std::span<const Question> questions) {
-  if (rounds_of(sweep) < least_level_rounds) return estimate_mean_pairs(sweep, questions);
+  std::set<std::int32_t> rounds;
+  for (const FinishedBlock& block : sweep.blocks) rounds.insert(block.round);
+  if (std::ssize(rounds) < least_level_rounds) return estimate_mean_pairs(sweep, questions);
   const GuardedFit together(sweep, false);
   if (!together.has_reference()) return estimate_mean_pairs(sweep, questions);
   const GuardedFit* fit = &together;

@@ -78,12 +78,6 @@ double best_rate(const std::vector<CurvePoint>& points) {
   return best;
 }
 
-config::Curve stretched(const config::Curve& curve, double factor) {
-  std::vector<CurvePoint> points = curve.points();
-  for (CurvePoint& p : points) p.seconds *= factor;
-  return config::Curve(std::move(points));
-}
-
 void take_computing(const Measured& m, Calibrated& found) {
   config::Calibration& c = found.calibration;
   if (m.peak_flops.empty()) fail("no matrix product was measured");
@@ -101,19 +95,14 @@ void take_computing(const Measured& m, Calibrated& found) {
     const auto peak = m.peak_flops.find(precision);
     const bool is_product = name == program::Matmul::name && peak != m.peak_flops.end();
     const double burst = is_product ? std::max(1.0, best_rate(curve.points()) / peak->second) : 1;
-    c.measured.computations[key] = stretched(curve, burst);
+    std::vector<CurvePoint> points = curve.points();
+    for (CurvePoint& p : points) p.seconds *= burst;
+    c.measured.computations[key] = config::Curve(std::move(points));
   }
   if (moving.empty()) fail("no operation that moves memory was measured");
   found.memory_bytes_per_s = best_rate(moving);
   c.software.kernel_s = shortest_s;
   c.product_share = c.memory_share = c.attention_forward = c.attention_backward = 1;
-}
-
-// Returns the ratio of nccl-tests' bus bandwidth to its algorithm bandwidth.
-double bus_factor(std::string_view operation, int ranks) {
-  const double part = (ranks - 1.0) / ranks;
-  if (operation == program::Send::name) return 1;
-  return operation == program::AllReduce::name ? 2 * part : part;
 }
 
 // The law of a group's links: one for all operations, with the start and rate of the all-reduce.
@@ -126,12 +115,14 @@ LinkLaw link_law(const std::map<std::string, config::Curve>& curves, int ranks) 
   LinkLaw law;
   double reduce_rate = 0;
   for (const auto& [name, curve] : curves) {
+    const bool sends = name == program::Send::name, reduces = name == program::AllReduce::name;
+    const double bus_factor = sends ? 1 : (reduces ? 2 : 1) * (ranks - 1.0) / ranks;  // as nccl-tests has it
     std::vector<CurvePoint> moved = curve.points();
-    for (CurvePoint& p : moved) p.size *= bus_factor(name, ranks);
+    for (CurvePoint& p : moved) p.size *= bus_factor;
     law.best = std::max(law.best, best_rate(moved));
-    if (name != program::AllReduce::name && name != program::Send::name) continue;
+    if (!reduces && !sends) continue;
     const Line line = fit_line(moved);
-    if (name == program::Send::name) {
+    if (sends) {
       law.message_start_s = line.start_s;
     } else {
       law.start_s = line.start_s;

@@ -158,11 +158,6 @@ struct BufferComparison {
   }
 };
 
-bool selected(const std::string& name, const std::vector<std::string>& only) {
-  return only.empty() ||
-         std::ranges::any_of(only, [&](const std::string& part) { return name.find(part) != std::string::npos; });
-}
-
 ResultError check_case(const OperationCase& test_case, const backend::Backend& subject, const backend::Backend& oracle,
                        const OperationCheckOptions& options, std::set<std::string>& warnings) {
   CaseBytes before;
@@ -253,7 +248,9 @@ std::vector<CheckLine> check_operations(const std::vector<OperationCase>& cases,
   std::vector<const OperationCase*> chosen;
   std::map<std::string, int> left;  // remaining cases of each line
   for (const OperationCase& c : cases) {
-    if (!selected(case_name(c), options.only) || (c.large && !options.large)) continue;
+    const auto is_in_name = [&](const std::string& part) { return case_name(c).find(part) != std::string::npos; };
+    const bool selected = options.only.empty() || std::ranges::any_of(options.only, is_in_name);
+    if (!selected || (c.large && !options.large)) continue;
     chosen.push_back(&c);
     ++left[line_name(c)];
   }
