@@ -20,19 +20,6 @@
 namespace harness::sweep {
 namespace {
 
-// Fills the node of every rank of every case.
-void fill_nodes(store::Result& result, const plan::Plan& plan, const Machine& machine) {
-  std::int32_t known = -1;
-  machine::Topology topology;
-  for (store::ResultRole& row : result.roles) {
-    if (row.case_index != known) {
-      known = row.case_index;
-      topology = plan::under_faults(plan.experiment, plan.cases[known].settings, machine.topology());
-    }
-    row.node = topology.node_of.at(row.rank);
-  }
-}
-
 store::Result result_on(const Machine& machine, const plan::Plan& plan) {
   store::Result result = planned_result(plan);
   result.identity = machine.identity;
@@ -44,7 +31,13 @@ store::Result result_on(const Machine& machine, const plan::Plan& plan) {
                                  place.memory_bytes});
   }
   result.nodes = machine.topology().nodes();
-  fill_nodes(result, plan, machine);
+  std::int32_t known = -1;
+  machine::Topology topology;  // of the case `known`
+  for (store::ResultRole& row : result.roles) {
+    if (std::exchange(known, row.case_index) != row.case_index)
+      topology = plan::under_faults(plan.experiment, plan.cases[known].settings, machine.topology());
+    row.node = topology.node_of.at(row.rank);
+  }
   fill_peaks(result, plan);
   fill_link_limits(result, plan, machine);
   return result;

@@ -98,7 +98,14 @@ std::vector<job::Samples> SimulatedJob::samples_of(const job::BlockRequest& requ
                        {"expected_error", trust.error_words}};
     return std::vector<job::Samples>(request.layout.ranks(), job::Samples{.task = probed, .warnings = {}});
   }
-  if (const auto* timeline = std::get_if<job::RecordTimeline>(&request.task)) return record(request, timeline->ranks);
+  if (const auto* timeline = std::get_if<job::RecordTimeline>(&request.task)) {
+    const std::unique_ptr<sim::Simulation> simulation = simulate(request);
+    step_s_[key_of(request)] = simulation->step_s();
+    clock_.pass((request.warmup_steps + 1) * simulation->step_s());
+    std::vector<job::Samples> samples = profiled_samples(*simulation, timeline->ranks);
+    samples.front().warnings = trust_in(simulation->prediction(), request, experiment_).warnings;
+    return samples;
+  }
   const auto* timed = std::get_if<job::TimeSteps>(&request.task);
   if (timed == nullptr) fail("a simulated job has nothing to tune, to observe or to copy");
   auto known = step_s_.find(key_of(request));
@@ -114,15 +121,6 @@ std::vector<job::Samples> SimulatedJob::samples_of(const job::BlockRequest& requ
 std::unique_ptr<sim::Simulation> SimulatedJob::simulate(const job::BlockRequest& request) const {
   const program::ProgramSet programs = workloads::build_programs(request.model, request.settings, request.layout);
   return std::make_unique<sim::Simulation>(programs, request.settings, experiment_, network_);
-}
-
-std::vector<job::Samples> SimulatedJob::record(const job::BlockRequest& request, config::Timelines kept) {
-  const std::unique_ptr<sim::Simulation> simulation = simulate(request);
-  step_s_[key_of(request)] = simulation->step_s();
-  clock_.pass((request.warmup_steps + 1) * simulation->step_s());
-  std::vector<job::Samples> samples = profiled_samples(*simulation, kept);
-  samples.front().warnings = trust_in(simulation->prediction(), request, experiment_).warnings;
-  return samples;
 }
 
 }  // namespace harness::simjob

@@ -54,7 +54,6 @@ class SimulatedJob final : public job::Job {
 
  private:
   std::vector<job::Samples> samples_of(const job::BlockRequest& request);
-  std::vector<job::Samples> record(const job::BlockRequest& request, config::Timelines kept);
   std::unique_ptr<sim::Simulation> simulate(const job::BlockRequest& request) const;
 
   config::Experiment experiment_;
