@@ -1,7 +1,6 @@
 #include "sweep/probe.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <map>
 #include <span>
 

@@ -1,7 +1,6 @@
 #include "sweep/rounds.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <span>
 #include <utility>

@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "base/rendezvous.h"
 #include "base/text.h"
-#include "base/units.h"
 #include "config/registry.h"
 #include "job/job.h"
 #include "job/messages.h"

@@ -1,6 +1,5 @@
 #include "job/mpi/mpi_job.h"
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdlib>

@@ -1,11 +1,9 @@
 #include "job/sim/simulated_job.h"
 
-#include <algorithm>
 #include <utility>
 #include <variant>
 
 #include "base/text.h"
-#include "base/units.h"
 #include "job/job.h"
 #include "sim/trust.h"
 #include "workloads/workload.h"
