@@ -185,7 +185,6 @@ SweepEstimate estimate_level(const SweepBlocks& sweep, std::span<const Question>
   if (std::ssize(rounds) < least_level_rounds) return estimate_mean_pairs(sweep, questions);
   const GuardedFit together(sweep, false);
   if (!together.has_reference()) return estimate_mean_pairs(sweep, questions);
-  const GuardedFit* fit = &together;
   const auto asked = std::ranges::find(questions, sweep.control, &Question::case_index);
   const bool test_control = sweep.control != no_case && asked != questions.end();
   std::optional<GuardedFit> apart;
@@ -196,13 +195,13 @@ SweepEstimate estimate_level(const SweepBlocks& sweep, std::span<const Question>
     if (apart->has_reference()) control = apart->answer(*asked);
     control_moved = moved(verdict_of(control.log_ratio, asked->smallest_effect));
   }
-  if (control_moved) fit = &*apart;
+  const GuardedFit& fit = control_moved ? *apart : together;
   SweepEstimate out;
   for (const Question& question : questions) {
     const bool of_control = test_control && question.case_index == sweep.control;
-    out.answers.push_back(of_control ? control : fit->answer(question));
+    out.answers.push_back(of_control ? control : fit.answer(question));
   }
-  out.level = fit->findings();
+  out.level = fit.findings();
   if (control_moved) out.level->baseline_left = control.log_ratio.center;
   return out;
 }

@@ -24,11 +24,7 @@ std::string file_safe(std::string_view name) {
   std::string safe;
   for (const char c : name) {
     const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.';
-    if (plain) {
-      safe += c;
-    } else if (!safe.empty() && safe.back() != '-') {
-      safe += '-';
-    }
+    if (plain || (!safe.empty() && safe.back() != '-')) safe += plain ? c : '-';
   }
   while (safe.ends_with('-')) safe.pop_back();
   return safe;
