@@ -88,12 +88,12 @@ double work_of(const store::Result& result, std::int32_t case_index) {
 
 // "5,8,12"
 std::vector<int> read_rounds(const std::string& list, std::string_view what) {
-  const auto refuse = [&] { fail("the file declares {} {}, which are no ascending rounds", what, quote(list)); };
   std::vector<int> all;
   if (list.empty()) return all;
   for (const std::string_view word : split(list, ',')) {
     const int rounds = number_in<int>(word).value_or(0);
-    if (rounds <= (all.empty() ? 0 : all.back())) refuse();
+    if (rounds <= (all.empty() ? 0 : all.back()))
+      fail("the file declares {} {}, which are no ascending rounds", what, quote(list));
     all.push_back(rounds);
   }
   return all;

@@ -81,13 +81,6 @@ void add_memory(const Tree& tree, Facts& facts) {
   facts.set("memory/numa_nodes", tree.line("sys/devices/system/node/online"));
 }
 
-// "2.50" CPUs, or "none".
-void add_quota(const Tree& tree, Facts& facts) {
-  const machine::GroupLimit quota = machine::cpu_quota(tree);
-  const std::string cpus = quota.value > 0 ? fmt::format("{:.2f}", quota.value) : "none";
-  facts.set("cpu/quota", Reading{quota.access, quota.access == Access::read ? cpus : "", quota.why});
-}
-
 // The load that does not indicate other programs: that of this program, or a twentieth of the CPUs.
 void add_load(const Tree& tree, Facts& facts) {
   Reading load = tree.line("proc/loadavg");
@@ -107,7 +100,9 @@ void gather_system(const Tree& tree, Facts& facts) {
   add_processor(tree, facts);
   add_container(tree, facts);
   add_memory(tree, facts);
-  add_quota(tree, facts);
+  const machine::GroupLimit quota = machine::cpu_quota(tree);
+  const std::string cpus = quota.value > 0 ? fmt::format("{:.2f}", quota.value) : "none";
+  facts.set("cpu/quota", Reading{quota.access, quota.access == Access::read ? cpus : "", quota.why});
   add_load(tree, facts);
   add_governor(tree, facts);
   facts.set("cpu/no_turbo", tree.line("sys/devices/system/cpu/intel_pstate/no_turbo"));

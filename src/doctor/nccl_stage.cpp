@@ -40,17 +40,6 @@ StageFinding of_job(Verdict verdict, std::string evidence) {
   return {nccl_check, {verdict, std::move(evidence), ""}, ""};
 }
 
-// "transport NET/IB/3/GDRDMA": device 3.
-void read_transports(const nccl::Observed& seen, NodeLog& out) {
-  for (const auto& [name, value] : seen.facts) {
-    const std::vector<std::string> parts = split_text(name, "/");
-    out.through_host = out.through_host || name.starts_with("transport SHM");
-    out.over_nvlink = out.over_nvlink || name.starts_with("transport P2P/MNNVL");
-    if (parts.size() < 3 || parts[0] != "transport NET") continue;
-    if (const auto device = number_in<std::size_t>(parts[2])) out.used.insert(*device);
-  }
-}
-
 // All values of a fact (nccl/log.h) in the logs.
 Words values_of(const std::vector<const RankLog*>& logs, std::string_view fact) {
   Words all;
@@ -71,7 +60,13 @@ NodeLog log_of(const Node& node, const std::vector<RankLog>& all, bool several_n
   for (const RankLog& log : all) {
     if (std::ranges::find(node.ranks, log.rank, &Rank::rank) == node.ranks.end()) continue;
     out.logs.push_back(&log);
-    read_transports(log.seen, out);
+    for (const auto& [name, value] : log.seen.facts) {
+      const std::vector<std::string> parts = split_text(name, "/");  // "transport NET/IB/3/GDRDMA": device 3
+      out.through_host = out.through_host || name.starts_with("transport SHM");
+      out.over_nvlink = out.over_nvlink || name.starts_with("transport P2P/MNNVL");
+      if (parts.size() < 3 || parts[0] != "transport NET") continue;
+      if (const auto device = number_in<std::size_t>(parts[2])) out.used.insert(*device);
+    }
     for (const std::string& text : log.seen.warnings) out.warnings.insert(text);
     if (out.devices.empty()) out.devices = split_text(log.seen.fact("network_devices"), " ");
   }
