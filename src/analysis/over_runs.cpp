@@ -186,12 +186,6 @@ void shuffle(std::vector<std::size_t>& order, std::uint64_t permutation) {
   }
 }
 
-Verdict verdict_of(const ChangePoint& change, double smallest_effect, double alpha) {
-  if (change.p > alpha) return Verdict::unresolved;
-  if (change.ratio > 1 + smallest_effect) return Verdict::slower;
-  return change.ratio < 1 / (1 + smallest_effect) ? Verdict::faster : Verdict::same;
-}
-
 // Locates the change among all runs and computes its size.
 ChangePoint change_point(const CaseHistory& history, std::size_t first_after) {
   std::vector<std::size_t> measured;
@@ -234,8 +228,12 @@ void find_changes(History& history) {
     }
   }
   for (std::size_t i = 0; i < tested.size(); ++i) {
-    tested[i]->largest->p = as_extreme[i] / (permutations + 1.0);
-    tested[i]->verdict = verdict_of(*tested[i]->largest, history.smallest_effect, 1 - history.confidence);
+    ChangePoint& change = *tested[i]->largest;
+    change.p = as_extreme[i] / (permutations + 1.0);
+    Verdict& verdict = tested[i]->verdict = Verdict::same;
+    if (change.ratio > 1 + history.smallest_effect) verdict = Verdict::slower;
+    if (change.ratio < 1 / (1 + history.smallest_effect)) verdict = Verdict::faster;
+    if (change.p > 1 - history.confidence) verdict = Verdict::unresolved;
   }
 }
 

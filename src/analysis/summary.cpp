@@ -153,15 +153,6 @@ void compare_with_baseline(const store::Result& result, Summary& summary) {
   }
 }
 
-std::vector<LostBlock> lost_blocks(const store::Result& result) {
-  std::vector<LostBlock> lost;
-  for (const store::ResultBlock& block : result.blocks) {
-    if (block.status == store::BlockStatus::failed && result.at(block).status != store::CaseStatus::failed)
-      lost.push_back({block.case_index, block.round, block.reason});
-  }
-  return lost;
-}
-
 // Whether the change is predicted to be faster per unit of work, by more than the error of predictions.
 bool is_predicted_faster(const CaseSummary& row) {
   return row.judgement.reason == Reason::predicted && row.effect && row.effect->ratio < 1 && !row.another_training;
@@ -203,7 +194,10 @@ Summary summarise(const store::Result& result) {
   compare_with_baseline(result, summary);
   summary.failed_cases =
       static_cast<int>(std::ranges::count(summary.cases, store::CaseStatus::failed, &CaseSummary::status));
-  summary.lost = lost_blocks(result);
+  for (const store::ResultBlock& block : result.blocks) {
+    if (block.status == store::BlockStatus::failed && result.at(block).status != store::CaseStatus::failed)
+      summary.lost.push_back({block.case_index, block.round, block.reason});
+  }
   summary.partial = result.state == store::RunState::partial || first_open_round(result) < result.rounds;
   summary.unreliable = summary.control && moved(summary.control->verdict);
   summary.warnings = result.warnings;

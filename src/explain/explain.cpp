@@ -206,15 +206,6 @@ void explain_case(const analysis::CaseBreakdown& measured, const store::Result& 
   }
 }
 
-void explain_cases(const store::Result& result, const Reference& reference, analysis::Explanation& found) {
-  found.why_no_diagnosis = "the baseline has no profiled step";
-  for (const analysis::CaseBreakdown& measured : analysis::break_down(result))
-    explain_case(measured, result, reference, found);
-  if (!found.cases.empty()) return;
-  found.why_none = found.not_predicted.empty() ? "no case has a profiled step" : found.not_predicted.front().why;
-  found.why_no_diagnosis.clear();
-}
-
 }  // namespace
 
 analysis::Diagnosis diagnose(const CaseModel& model, const Picture& measured, const store::Result& result) {
@@ -257,10 +248,15 @@ analysis::Explanation explain(const store::Result& result) {
     const Reference reference = reference_of(result);
     found.hardware = reference.experiment.hardware->name;
     found.calibration = reference.experiment.calibration->name;
-    explain_cases(result, reference, found);
+    found.why_no_diagnosis = "the baseline has no profiled step";
+    for (const analysis::CaseBreakdown& measured : analysis::break_down(result))
+      explain_case(measured, result, reference, found);
+    if (!found.cases.empty()) return found;
+    found.why_none = found.not_predicted.empty() ? "no case has a profiled step" : found.not_predicted.front().why;
   } catch (const Error& error) {
     found.why_none = error.what();
   }
+  found.why_no_diagnosis.clear();
   return found;
 }
 
