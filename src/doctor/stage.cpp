@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <utility>
 
 #include "base/text.h"
 #include "job/job.h"
@@ -10,11 +11,7 @@
 namespace harness::doctor {
 namespace {
 
-struct StageName {
-  std::string_view name;
-  Stage stage;
-};
-constexpr std::array<StageName, 3> stage_names{
+constexpr std::array<std::pair<std::string_view, Stage>, 3> stage_names{
     {{"static", Stage::facts}, {"nccl", Stage::nccl}, {"load", Stage::load}}};
 
 }  // namespace
@@ -22,15 +19,15 @@ constexpr std::array<StageName, 3> stage_names{
 std::vector<Stage> parse_stages(std::string_view text) {
   std::vector<Stage> stages;
   std::vector<std::string> names;
-  for (const StageName& row : stage_names) names.emplace_back(row.name);
+  for (const auto& [name, stage] : stage_names) names.emplace_back(name);
   for (const std::string_view untrimmed : split(text, ',')) {
     const std::string_view word = trim(untrimmed);
-    const auto row = std::ranges::find(stage_names, word, &StageName::name);
+    const auto row = std::ranges::find(stage_names, word, [](const auto& named) { return named.first; });
     if (row == stage_names.end()) {
       fail("--stages: found {}; allowed: {}, separated by commas{}", quote(word), join(names, ", "),
            did_you_mean(nearest(word, names)));
     }
-    if (std::ranges::find(stages, row->stage) == stages.end()) stages.push_back(row->stage);
+    if (std::ranges::find(stages, row->second) == stages.end()) stages.push_back(row->second);
   }
   std::ranges::sort(stages);
   return stages;
