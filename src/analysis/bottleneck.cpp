@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -103,10 +101,6 @@ using Kind = BottleneckKind;
 constexpr double min_lever = 0.002;  // share of the step: less is not shown
 constexpr std::size_t max_levers = 10;
 
-bool needs_peak(Part part) {
-  return part == Part::matrix_products || part == Part::attention;
-}
-
 // Returns the roof of a part in seconds; nothing if it is not known. Recomputation has none: like waiting, it is
 // avoidable.
 std::optional<double> roof_of(Part part, const Waterfall* waterfall) {
@@ -115,19 +109,17 @@ std::optional<double> roof_of(Part part, const Waterfall* waterfall) {
   return bar == waterfall->bars.end() ? std::nullopt : bar->roof_s;
 }
 
-// Returns the least exposed time of a part if as much of it as now stays hidden. A roof covers the whole part.
-double least_shown_s(const Breakdown& mean, Part part, double roof_s) {
-  return std::max(0.0, roof_s - mean.hidden_s(part));
-}
-
 // Returns the share of the step that each part loses: the time beyond its roof, or all of it if the roof is not known.
 // Products and attention have no entry without a peak, because nothing then tells whether they are slow.
 std::map<Part, double> lost_shares(const Breakdown& mean, const Waterfall* waterfall) {
   std::map<Part, double> lost;
   for (const Part part : all_parts) {
     const std::optional<double> roof_s = roof_of(part, waterfall);
-    if (!mean[part] || !(mean.step_s > 0) || (needs_peak(part) && !roof_s)) continue;
-    lost[part] = std::max(0.0, *mean[part] - least_shown_s(mean, part, roof_s.value_or(0))) / mean.step_s;
+    const bool needs_peak = part == Part::matrix_products || part == Part::attention;
+    if (!mean[part] || !(mean.step_s > 0) || (needs_peak && !roof_s)) continue;
+    // A roof covers the whole part, of which as much as now stays hidden.
+    const double least_s = std::max(0.0, roof_s.value_or(0) - mean.hidden_s(part));
+    lost[part] = std::max(0.0, *mean[part] - least_s) / mean.step_s;
   }
   return lost;
 }

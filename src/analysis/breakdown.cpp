@@ -14,10 +14,6 @@
 namespace harness::analysis {
 namespace {
 
-bool adds_up(const store::ResultSplit& s) {
-  return s.step_s > 0 && std::abs(s.compute_s + s.exposed_s + s.idle_s - s.step_s) < max_unexplained * s.step_s;
-}
-
 // Averages the splits. step_s of the mean is the sum of its parts.
 store::ResultSplit mean_of(std::span<const store::ResultSplit* const> splits) {
   store::ResultSplit m;
@@ -50,20 +46,16 @@ void scale(std::vector<std::pair<Key, double>>& list, double factor) {
   for (auto& [key, s] : list) s *= factor;
 }
 
-// Scales the exposed share of the waiting time from the rank with a timeline; the rest is hidden behind computation.
-double exposed_waiting(double waited_s, double exposed_of_rank_s, double waited_of_rank_s,
-                       const store::ResultSplit& mean) {
-  if (waited_of_rank_s > 0) return waited_s * std::min(1.0, exposed_of_rank_s / waited_of_rank_s);
-  return mean.communication_s > 0 ? waited_s * mean.exposed_s / mean.communication_s : 0;
-}
-
 // Divides exposed time into waiting, bubble and communication. Returns false if `parts` has no communication to scale.
 bool divide(Parts& parts, const store::ResultSplit& split_of_rank, const store::ResultSplit& mean) {
   const double communication = parts.exposed();
   double left = mean.exposed_s;
+  // The exposed share of the waiting time is that of the rank; the rest is hidden behind computation.
   const auto take = [&](Part part, double waited_of_rank_s, double waited_s) {
     if (!parts[part]) return;
-    parts[part] = std::min(left, exposed_waiting(waited_s, *parts[part], waited_of_rank_s, mean));
+    double exposed_s = mean.communication_s > 0 ? waited_s * mean.exposed_s / mean.communication_s : 0;
+    if (waited_of_rank_s > 0) exposed_s = waited_s * std::min(1.0, *parts[part] / waited_of_rank_s);
+    parts[part] = std::min(left, exposed_s);
     left -= *parts[part];
   };
   take(Part::waiting, split_of_rank.waiting_s, mean.waiting_s);
@@ -98,9 +90,11 @@ void scale_kinds(Breakdown& role, const Breakdown& of_rank, const store::ResultS
 // Returns the split of the rank itself; nullptr if a split is missing or does not add up.
 const store::ResultSplit* split_of(const Breakdown& of_rank, std::span<const store::ResultSplit* const> splits) {
   const store::ResultSplit* own = nullptr;
-  for (const store::ResultSplit* split : splits) {
-    if (split == nullptr || !adds_up(*split)) return nullptr;
-    if (split->rank == of_rank.rank) own = split;
+  for (const store::ResultSplit* s : splits) {
+    if (s == nullptr || !(s->step_s > 0)) return nullptr;
+    const double sum_s = s->compute_s + s->exposed_s + s->idle_s;
+    if (!(std::abs(sum_s - s->step_s) < max_unexplained * s->step_s)) return nullptr;
+    if (s->rank == of_rank.rank) own = s;
   }
   return own;
 }
@@ -240,17 +234,6 @@ std::string IdlePlace::name() const {
   static constexpr std::array names{"before the first operation", "after the last operation", "between collectives"};
   static_assert(names.size() == static_cast<std::size_t>(Kind::between_collectives) + 1);
   return names[static_cast<std::size_t>(kind)];
-}
-
-double Breakdown::hidden_s(Part part) const {
-  const auto found = std::ranges::find(overlapped, part, &std::pair<Part, double>::first);
-  return found == overlapped.end() ? 0 : found->second;
-}
-
-double Breakdown::overlapped_s() const {
-  double sum = 0;
-  for (const auto& [part, s] : overlapped) sum += part == Part::loading || is_computation(part) ? 0 : s;
-  return sum;
 }
 
 double unexplained(const Breakdown& breakdown) {

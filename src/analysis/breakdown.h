@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <compare>
@@ -111,8 +112,17 @@ struct Breakdown {
   std::optional<double> operator[](Part part) const { return parts[part]; }
   /// The share of the step that a part takes; 0 where it is absent.
   double share(Part part) const { return step_s > 0 ? parts[part].value_or(0) / step_s : 0; }
-  double hidden_s(Part part) const;  // the part's time behind computation
-  double overlapped_s() const;       // communication behind computation
+  /// The part's time behind computation.
+  double hidden_s(Part part) const {
+    const auto found = std::ranges::find(overlapped, part, &std::pair<Part, double>::first);
+    return found == overlapped.end() ? 0 : found->second;
+  }
+  /// Communication behind computation.
+  double overlapped_s() const {
+    double sum = 0;
+    for (const auto& [part, s] : overlapped) sum += part == Part::loading || is_computation(part) ? 0 : s;
+    return sum;
+  }
 };
 
 /// The share of the step that the parts do not account for: every Breakdown keeps it below max_unexplained.

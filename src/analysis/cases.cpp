@@ -1,7 +1,5 @@
 #include "analysis/cases.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -16,15 +14,6 @@
 #include "machine/conditions.h"
 
 namespace harness::analysis {
-namespace {
-
-// Measures from a block's start to the next one's in the same session, else takes the times that the block reports.
-double duration_of(const store::ResultBlock& block, const store::ResultBlock* next) {
-  const bool followed = next != nullptr && next->session == block.session && next->start_unix_s > block.start_unix_s;
-  return followed ? next->start_unix_s - block.start_unix_s : block.setup_s + block.timed_total_s;
-}
-
-}  // namespace
 
 bool shares_processes(const store::Result& result) {
   std::set<std::int32_t> processes;
@@ -115,7 +104,7 @@ HowFar how_far(const store::Result& result) {
     if (will_still_run(result, block)) {
       open_rounds.insert(block.round);
       open.push_back(&block);
-    } else if (was_tried(block)) {
+    } else if (block.has_run()) {
       measured.push_back(&block);
     }
   }
@@ -125,9 +114,12 @@ HowFar how_far(const store::Result& result) {
   out.rounds_done = static_cast<int>(rounds.size() - open_rounds.size());
   if (open.empty() || measured.empty()) return out;
   std::ranges::stable_sort(measured, {}, [](const store::ResultBlock* block) { return block->start_unix_s; });
-  double seconds = 0;
-  for (std::size_t i = 0; i < measured.size(); ++i)
-    seconds += duration_of(*measured[i], i + 1 < measured.size() ? measured[i + 1] : nullptr);
+  double seconds = 0;  // from each block's start to the next one's in the same session, else the times that it reports
+  for (std::size_t i = 0; i < measured.size(); ++i) {
+    const store::ResultBlock &block = *measured[i], &next = *measured[std::min(i + 1, measured.size() - 1)];
+    const bool followed = next.session == block.session && next.start_unix_s > block.start_unix_s;
+    seconds += followed ? next.start_unix_s - block.start_unix_s : block.setup_s + block.timed_total_s;
+  }
   out.remaining_s = seconds / static_cast<double>(measured.size()) * static_cast<double>(open.size());
   return out;
 }

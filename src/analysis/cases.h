@@ -24,10 +24,6 @@ struct FinishedBlock {
 /// Whether some blocks share processes, as the sizes of an operation do.
 bool shares_processes(const store::Result& result);
 
-/// Whether a block was attempted, successfully or not.
-constexpr bool was_tried(const store::ResultBlock& block) {
-  return block.status == store::BlockStatus::ok || block.status == store::BlockStatus::failed;
-}
 /// Whether a block is still to be measured: it was neither measured nor left out, and its case may run. A case can stop
 /// running at any moment and leaves its blocks pending, so use this to ask how far a sweep is.
 bool will_still_run(const store::Result& result, const store::ResultBlock& block);

@@ -1,7 +1,5 @@
 #include "analysis/comparison.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -19,12 +17,6 @@ std::vector<double> logs(const std::vector<double>& values, double per) {
   std::vector<double> out;
   for (const double value : values) out.push_back(std::log(value / per));
   return out;
-}
-
-bool share_a_run(std::span<const ComparedFile> first, std::span<const ComparedFile> second) {
-  return std::ranges::any_of(first, [&](const ComparedFile& a) {
-    return std::ranges::any_of(second, [&](const ComparedFile& b) { return a.result->run_uuid == b.result->run_uuid; });
-  });
 }
 
 // Returns why cases of the two files have no counterpart, a sentence each.
@@ -80,26 +72,15 @@ MeasuredCase measured_on(std::span<const ComparedFile> side, const store::Result
   return measured_case(side, in_runs);
 }
 
-double tokens_ratio(const AlignedPair& pair) {
+void judge(CaseComparison& row, const Comparison& comparison, const AlignedPair& pair) {
   const double before = pair.first->tokens_per_step, after = pair.second->tokens_per_step;
-  return before > 0 && after > 0 ? after / before : 1;
-}
-
-void judge(CaseComparison& row, const Comparison& comparison, double tokens_ratio) {
+  const double tokens_ratio = before > 0 && after > 0 ? after / before : 1;
   row.per_token = tokens_ratio != 1;
   const auto& first = comparison.between_runs ? row.first.run_seconds : row.first.block_seconds;
   const auto& second = comparison.between_runs ? row.second.run_seconds : row.second.block_seconds;
   const double alpha = family_alpha(comparison.comparisons, comparison.confidence);
   const ConfidenceInterval interval = yuen_welch_interval(logs(first, 1), logs(second, tokens_ratio), alpha);
   static_cast<Change&>(row) = change_of(interval, comparison.smallest_effect, {.predicted = comparison.predicted});
-}
-
-double parse_percentage(const std::string& option, std::string number) {
-  if (!number.empty() && number.back() == '%') number.pop_back();
-  const double percent = number_in<double>(trim(number)).value_or(-1);
-  if (!(percent >= 0 && percent <= 10000))
-    fail("--fail-on {}: expected 0 to 10000 percent, such as slower:5", quote(option));
-  return percent / 100;
 }
 
 void pair_baselines(const store::Result& first, const store::Result& second, std::vector<AlignedPair>& pairs) {
@@ -127,7 +108,9 @@ Comparison compare_sides(std::span<const ComparedFile> first, std::span<const Co
   Comparison out;
   out.first = labels_of(first);
   out.second = labels_of(second);
-  out.same_run = share_a_run(first, second);
+  for (const ComparedFile& a : first) {
+    for (const ComparedFile& b : second) out.same_run = out.same_run || a.result->run_uuid == b.result->run_uuid;
+  }
   out.smallest_effect = reference.smallest_effect;
   out.predicted = any_predicted(first) || any_predicted(second);
   if (out.predicted) {  // the files' smallest_effect includes the error of predictions
@@ -157,7 +140,7 @@ Comparison compare_sides(std::span<const ComparedFile> first, std::span<const Co
   }
   out.between_runs = fewest_runs >= runs_for_an_interval && out.comparisons > 0;
   for (std::size_t i = 0; i < pairs.size(); ++i) {
-    if (out.cases[i].measured_on_both()) judge(out.cases[i], out, tokens_ratio(pairs[i]));
+    if (out.cases[i].measured_on_both()) judge(out.cases[i], out, pairs[i]);
   }
   return out;
 }
@@ -167,7 +150,12 @@ Gate parse_gate(const std::string& text) {
   if (text.substr(0, colon) != "slower")
     fail("--fail-on {}: expected slower or slower:PERCENT, such as slower:5", quote(text));
   if (colon == std::string::npos) return {};
-  return {parse_percentage(text, text.substr(colon + 1))};
+  std::string number = text.substr(colon + 1);
+  if (number.ends_with('%')) number.pop_back();
+  const double percent = number_in<double>(trim(number)).value_or(-1);
+  if (!(percent >= 0 && percent <= 10000))
+    fail("--fail-on {}: expected 0 to 10000 percent, such as slower:5", quote(text));
+  return {percent / 100};
 }
 
 bool fails_gate(const Gate& gate, const Comparison& comparison) {

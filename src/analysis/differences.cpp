@@ -1,7 +1,5 @@
 #include "analysis/comparison.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>

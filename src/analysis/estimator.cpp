@@ -40,8 +40,7 @@ Estimate with_mean(std::span<const double> log_ratios, const Question& question)
   estimate.rounds = static_cast<int>(log_ratios.size());
   estimate.log_ratio = mean_interval(log_ratios, question.alpha);
   if (estimate.rounds < least_pairs) {  // a ratio at most, never an interval
-    estimate.log_ratio = {.center = estimate.rounds == 1 ? log_ratios[0] : estimate.log_ratio.center,
-                          .n = estimate.rounds};
+    estimate.log_ratio = {.center = estimate.log_ratio.center, .n = estimate.rounds};
     return estimate;
   }
   estimate.rounds_needed = rounds_to_reach(distance_to_threshold(estimate.log_ratio, question.smallest_effect),
@@ -89,12 +88,12 @@ double work_of(const store::Result& result, std::int32_t case_index) {
 
 // "5,8,12"
 std::vector<int> read_rounds(const std::string& list, std::string_view what) {
-  const auto refuse = [&] { fail("the file declares {} {}, which are no ascending rounds", what, quote(list)); };
   std::vector<int> all;
   if (list.empty()) return all;
   for (const std::string_view word : split(list, ',')) {
     const int rounds = number_in<int>(word).value_or(0);
-    if (rounds <= (all.empty() ? 0 : all.back())) refuse();
+    if (rounds <= (all.empty() ? 0 : all.back()))
+      fail("the file declares {} {}, which are no ascending rounds", what, quote(list));
     all.push_back(rounds);
   }
   return all;
@@ -105,21 +104,6 @@ std::vector<int> totals_of(const store::Result& result) {
   std::vector<int> totals = read_rounds(result.extended, "the extended rounds");
   totals.push_back(declared_rounds(result));
   return totals;
-}
-
-bool is_settled(const Estimate& answer, double smallest_effect) {
-  const Verdict verdict = verdict_of(answer.log_ratio, smallest_effect);
-  return moved(verdict) || verdict == Verdict::same;
-}
-
-// Returns the indices of the questions about cases compared with this reference, itself included.
-std::vector<std::size_t> questions_about(const store::Result& result, std::int32_t reference,
-                                         std::span<const Question> questions) {
-  std::vector<std::size_t> places;
-  for (std::size_t i = 0; i < questions.size(); ++i) {
-    if (result.case_at(questions[i].case_index).reference == reference) places.push_back(i);
-  }
-  return places;
 }
 
 }  // namespace
@@ -281,11 +265,10 @@ std::vector<Look> looks_of(const store::Result& result) {
   return looks;
 }
 
-LookByLook look_by_look(SweepBlocks sweep, std::span<const Question> questions, std::span<const Look> looks,
-                        Estimator estimator) {
-  LookByLook out;
+SweepEstimate look_by_look(SweepBlocks sweep, std::span<const Question> questions, std::span<const Look> looks,
+                           Estimator estimator) {
+  SweepEstimate out;
   out.answers.resize(questions.size());
-  out.settled_after.resize(questions.size(), 0);
   for (const Look& look : looks) {
     const bool last = &look == &looks.back();
     SweepBlocks so_far = sweep;
@@ -295,43 +278,24 @@ LookByLook look_by_look(SweepBlocks sweep, std::span<const Question> questions, 
     for (std::size_t i = 0; i < questions.size(); ++i) {
       Question question = questions[i];
       const bool is_reference = question.case_index == sweep.baseline || question.case_index == sweep.control;
-      if (out.settled_after[i] > 0 || (is_reference && !last)) continue;
+      if (out.answers[i].settled_after > 0 || (is_reference && !last)) continue;
       if (!is_reference) question.alpha *= look.share;
       open.push_back(i);
       asked.push_back(question);
     }
     const SweepEstimate estimate = estimator(so_far, asked);
-    out.levels.clear();
-    if (estimate.level) out.levels.push_back(*estimate.level);
+    out.level = estimate.level;
     std::set<std::int32_t> leaving;
     for (std::size_t i = 0; i < open.size(); ++i) {
-      out.answers[open[i]] = estimate.answers[i];
-      if (look.rounds == at_the_end || !is_settled(estimate.answers[i], asked[i].smallest_effect)) continue;
-      out.settled_after[open[i]] = look.rounds;
+      Estimate& answer = out.answers[open[i]] = estimate.answers[i];
+      const Verdict verdict = verdict_of(answer.log_ratio, asked[i].smallest_effect);
+      if (look.rounds == at_the_end || !(moved(verdict) || verdict == Verdict::same)) continue;
+      answer.settled_after = look.rounds;
       leaving.insert(asked[i].case_index);
     }
     std::erase_if(sweep.blocks, [&](const FinishedBlock& block) {
       return block.round >= look.rounds && leaving.contains(block.case_index);
     });
-  }
-  return out;
-}
-
-LookByLook look_by_look(const store::Result& result, std::span<const SweepBlocks> sweeps,
-                        std::span<const Question> questions, std::span<const Look> looks, Estimator estimator) {
-  LookByLook out;
-  out.answers.resize(questions.size());
-  out.settled_after.resize(questions.size(), 0);
-  for (const SweepBlocks& sweep : sweeps) {
-    const std::vector<std::size_t> places = questions_about(result, sweep.baseline, questions);
-    std::vector<Question> asked;
-    for (const std::size_t place : places) asked.push_back(questions[place]);
-    const LookByLook own = look_by_look(sweep, asked, looks, estimator);
-    for (std::size_t i = 0; i < places.size(); ++i) {
-      out.answers[places[i]] = own.answers[i];
-      out.settled_after[places[i]] = own.settled_after[i];
-    }
-    out.levels.insert(out.levels.end(), own.levels.begin(), own.levels.end());
   }
   return out;
 }

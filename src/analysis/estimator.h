@@ -40,6 +40,7 @@ struct Estimate {
   int rounds = 0;                // rounds of the case behind the estimate; 0: nothing is known
   int rounds_needed = 0;         // if the verdict is unresolved: about how many would settle it, at most max_rounds
   bool two_states = false;       // some blocks are outlying, and the interval reaches to them (level_model.h)
+  int settled_after = 0;         // rounds of the look that settled it; 0: not settled, or there is one look
 };
 
 /// The level model's findings about a sweep or, for an operation, one of its sizes, with its guards' objections.
@@ -173,20 +174,11 @@ int rounds_over(const store::Result& result);
 /// R) / N of the error again.
 double error_bound(const store::Result& result);
 
-struct LookByLook {
-  std::vector<Estimate> answers;      // one per question: from the look that settled it, else from the last
-  std::vector<int> settled_after;     // rounds; 0: not settled, or there is one look
-  std::vector<LevelFindings> levels;  // from the last look; empty if no level was estimated
-};
-
 /// Asks the questions at every look, with the blocks of the rounds before it. A question with a settled verdict
-/// (faster, slower or same) keeps that answer, and later blocks of its case do not count. Questions about the baseline
-/// and its copy are asked at the last look, with all of their alpha.
-LookByLook look_by_look(SweepBlocks sweep, std::span<const Question> questions, std::span<const Look> looks,
-                        Estimator estimator);
-/// Asks each question at every look, in the sweep that holds its case. `sweeps` come from comparable_blocks(); each can
-/// add a level.
-LookByLook look_by_look(const store::Result& result, std::span<const SweepBlocks> sweeps,
-                        std::span<const Question> questions, std::span<const Look> looks, Estimator estimator);
+/// (faster, slower or same) keeps that answer, and later blocks of its case do not count; another one has that of the
+/// last look, as has the level. Questions about the baseline and its copy are asked at the last look, with all of their
+/// alpha.
+SweepEstimate look_by_look(SweepBlocks sweep, std::span<const Question> questions, std::span<const Look> looks,
+                           Estimator estimator);
 
 }  // namespace harness::analysis

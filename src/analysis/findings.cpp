@@ -1,7 +1,5 @@
 #include "analysis/findings.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -45,70 +43,6 @@ CaseSaving saving_of(const CostEstimate& estimate, const CaseSummary& row, int r
   saving.saved_yearly = before.ranks * hours_per_year * estimate.cost.per_gpu_hour * saving.saved_share;
   return saving;
 }
-
-}  // namespace
-
-std::optional<CostEstimate> estimate_cost(const store::Result& result, const Summary& summary,
-                                          const config::Cost& cost) {
-  const CaseSummary* baseline = summary.baseline();
-  if (baseline == nullptr || baseline->blocks == 0 || !(baseline->tokens_per_second > 0)) return {};
-  const int ranks = result.at(*baseline).ranks;
-  if (ranks < 1) return {};
-  CostEstimate out;
-  out.cost = cost;
-  out.steps = summary.predicted ? 0 : baseline->blocks * result.steps;
-  out.confidence = result.confidence;
-  out.ranks_are_gpus = result.ranks_are_gpus();
-  out.before = cost_of(cost, baseline->name, ranks, baseline->tokens_per_second);
-  out.predicted = summary.predicted;
-  if (summary.unreliable) return out;
-  for (const CaseSummary* row : out.predicted ? summary.predicted_changes() : summary.proven_changes()) {
-    if (result.at(*row).ranks >= 1) out.after.push_back(saving_of(out, *row, result.at(*row).ranks));
-  }
-  std::ranges::stable_sort(out.after, std::ranges::greater(), &CaseSaving::saved_share);
-  return out;
-}
-
-Findings find_all(const store::Result& result) {
-  Findings findings;
-  findings.summary = summarise(result);
-  const bool predicted = findings.summary.predicted;
-  for (const CaseSummary* row : predicted ? findings.summary.predicted_changes() : findings.summary.proven_changes()) {
-    if (config::purpose_of(result.at(*row).variable) == config::Purpose::scale || findings.summary.unreliable) continue;
-    findings.best_case = row->case_index;
-    findings.best_reference = result.at(*row).reference;
-    break;
-  }
-  findings.stragglers = find_stragglers(result);
-  for (CaseBreakdown& breakdown : break_down(result)) {
-    StepFindings& step = findings.steps.emplace_back();
-    step.case_index = breakdown.case_index;
-    step.waterfall = waterfall(result, findings.summary.at(breakdown), breakdown);
-    step.bottleneck =
-        find_bottleneck(result, breakdown, step.waterfall ? &*step.waterfall : nullptr, findings.stragglers);
-    step.spans = spans_of_case(result, breakdown.case_index);
-    step.breakdown = std::move(breakdown);
-  }
-  return findings;
-}
-
-const CaseSummary* Findings::baseline() const {
-  const CaseSummary* baseline = best_reference ? &summary.case_at(*best_reference) : summary.baseline();
-  return baseline != nullptr && baseline->blocks > 0 ? baseline : nullptr;
-}
-
-std::vector<const CaseSummary*> Findings::before_and_after() const {
-  std::vector<const CaseSummary*> both{baseline(), best()};
-  std::erase(both, nullptr);
-  return both;
-}
-
-const StepFindings* Findings::step_of_case(std::int32_t case_index) const {
-  const auto found = std::ranges::find(steps, case_index, &StepFindings::case_index);
-  return found == steps.end() ? nullptr : &*found;
-}
-
-namespace {
 
 constexpr std::size_t max_stragglers = 16;
 constexpr double min_late_share = 0.02;  // share of the step: less is normal
@@ -228,6 +162,55 @@ Straggler straggler_of(const store::Result& result, std::int32_t rank, const Lat
 }
 
 }  // namespace
+
+std::optional<CostEstimate> estimate_cost(const store::Result& result, const Summary& summary,
+                                          const config::Cost& cost) {
+  const CaseSummary* baseline = summary.baseline();
+  if (baseline == nullptr || baseline->blocks == 0 || !(baseline->tokens_per_second > 0)) return {};
+  const int ranks = result.at(*baseline).ranks;
+  if (ranks < 1) return {};
+  CostEstimate out;
+  out.cost = cost;
+  out.steps = summary.predicted ? 0 : baseline->blocks * result.steps;
+  out.confidence = result.confidence;
+  out.ranks_are_gpus = result.ranks_are_gpus();
+  out.before = cost_of(cost, baseline->name, ranks, baseline->tokens_per_second);
+  out.predicted = summary.predicted;
+  if (summary.unreliable) return out;
+  for (const CaseSummary* row : out.predicted ? summary.predicted_changes() : summary.proven_changes()) {
+    if (result.at(*row).ranks >= 1) out.after.push_back(saving_of(out, *row, result.at(*row).ranks));
+  }
+  std::ranges::stable_sort(out.after, std::ranges::greater(), &CaseSaving::saved_share);
+  return out;
+}
+
+Findings find_all(const store::Result& result) {
+  Findings findings;
+  findings.summary = summarise(result);
+  const bool predicted = findings.summary.predicted;
+  for (const CaseSummary* row : predicted ? findings.summary.predicted_changes() : findings.summary.proven_changes()) {
+    if (config::purpose_of(result.at(*row).variable) == config::Purpose::scale || findings.summary.unreliable) continue;
+    findings.best_case = row->case_index;
+    findings.best_reference = result.at(*row).reference;
+    break;
+  }
+  findings.stragglers = find_stragglers(result);
+  for (CaseBreakdown& breakdown : break_down(result)) {
+    StepFindings& step = findings.steps.emplace_back();
+    step.case_index = breakdown.case_index;
+    step.waterfall = waterfall(result, findings.summary.at(breakdown), breakdown);
+    step.bottleneck =
+        find_bottleneck(result, breakdown, step.waterfall ? &*step.waterfall : nullptr, findings.stragglers);
+    step.spans = spans_of_case(result, breakdown.case_index);
+    step.breakdown = std::move(breakdown);
+  }
+  return findings;
+}
+
+const CaseSummary* Findings::baseline() const {
+  const CaseSummary* baseline = best_reference ? &summary.case_at(*best_reference) : summary.baseline();
+  return baseline != nullptr && baseline->blocks > 0 ? baseline : nullptr;
+}
 
 Stragglers find_stragglers(const store::Result& result) {
   Stragglers found;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -223,10 +224,17 @@ struct Findings {
   /// how the step scales.
   const CaseSummary* best() const { return best_case ? &summary.case_at(*best_case) : nullptr; }
   /// Returns baseline() and best(), without those that are nullptr.
-  std::vector<const CaseSummary*> before_and_after() const;
+  std::vector<const CaseSummary*> before_and_after() const {
+    std::vector<const CaseSummary*> both{baseline(), best()};
+    std::erase(both, nullptr);
+    return both;
+  }
   /// Returns nullptr if the case has no timeline.
   const StepFindings* step_of(const store::AboutACase auto& row) const { return step_of_case(row.case_index); }
-  const StepFindings* step_of_case(std::int32_t case_index) const;
+  const StepFindings* step_of_case(std::int32_t case_index) const {
+    const auto found = std::ranges::find(steps, case_index, &StepFindings::case_index);
+    return found == steps.end() ? nullptr : &*found;
+  }
 };
 
 /// Uses the timeline and rank_seconds if the result holds them.

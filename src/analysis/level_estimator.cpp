@@ -37,7 +37,9 @@ std::vector<BlocksApart> find_blocks_apart(std::span<const LevelBlock> blocks, c
 class GuardedFit {
  public:
   GuardedFit(const SweepBlocks& sweep, bool control_apart) : sweep_(sweep), control_apart_(control_apart) {
-    take(keep_with_neighbour(level_blocks(sweep_.blocks)));
+    std::vector<LevelBlock> blocks;
+    for (const FinishedBlock& block : sweep_.blocks) blocks.push_back({block, std::log(block.seconds)});
+    take(keep_with_neighbour(std::move(blocks)));
     if (!has_reference()) return;
     fit_ = fit_level(blocks_);
     const KindEffect carry = find_carry_over(blocks_, fit_);
@@ -48,7 +50,10 @@ class GuardedFit {
   }
 
   /// Whether the reference has enough blocks for an interval.
-  bool has_reference() const { return groups_.contains(sweep_.baseline) && blocks_of(0) >= least_level_rounds; }
+  bool has_reference() const {
+    return groups_.contains(sweep_.baseline) &&
+           std::ranges::count(blocks_, 0, &LevelBlock::group) >= least_level_rounds;
+  }
 
   Estimate answer(const Question& question) const {
     Estimate estimate;
@@ -119,11 +124,16 @@ class GuardedFit {
     return LevelFindings::Range{blocks_[fastest->second.front()].index, blocks_[slowest->second.front()].index, change};
   }
 
-  int blocks_of(int group) const { return static_cast<int>(std::ranges::count(blocks_, group, &LevelBlock::group)); }
-
+  // Numbers the groups by case: the baseline and its copy are 0, the others follow from 1 in their order.
   void take(std::vector<LevelBlock> blocks) {
     blocks_ = std::move(blocks);
-    groups_ = number_groups(blocks_, sweep_.baseline, control_apart_ ? no_case : sweep_.control);
+    groups_.clear();
+    for (const LevelBlock& block : blocks_) groups_[block.case_index] = 0;
+    int next = 1;
+    for (auto& [case_index, group] : groups_) {
+      if (case_index != sweep_.baseline && (control_apart_ || case_index != sweep_.control)) group = next++;
+    }
+    for (LevelBlock& block : blocks_) block.group = groups_[block.case_index];
   }
 
   void fall_back_to_rounds(const KindEffect& carry) {
@@ -144,12 +154,6 @@ class GuardedFit {
   SerialCorrelation serial_;
   std::vector<BlocksApart> apart_;  // per group
 };
-
-int rounds_of(const SweepBlocks& sweep) {
-  std::set<std::int32_t> rounds;
-  for (const FinishedBlock& block : sweep.blocks) rounds.insert(block.round);
-  return static_cast<int>(rounds.size());
-}
 
 // Whether the squares exceed the time resolution.
 bool scatters(double squares, double n) {
@@ -176,10 +180,11 @@ std::vector<LevelBlock> keep_with_round(std::vector<LevelBlock> blocks) {
 }
 
 SweepEstimate estimate_level(const SweepBlocks& sweep, std::span<const Question> questions) {
-  if (rounds_of(sweep) < least_level_rounds) return estimate_mean_pairs(sweep, questions);
+  std::set<std::int32_t> rounds;
+  for (const FinishedBlock& block : sweep.blocks) rounds.insert(block.round);
+  if (std::ssize(rounds) < least_level_rounds) return estimate_mean_pairs(sweep, questions);
   const GuardedFit together(sweep, false);
   if (!together.has_reference()) return estimate_mean_pairs(sweep, questions);
-  const GuardedFit* fit = &together;
   const auto asked = std::ranges::find(questions, sweep.control, &Question::case_index);
   const bool test_control = sweep.control != no_case && asked != questions.end();
   std::optional<GuardedFit> apart;
@@ -190,13 +195,13 @@ SweepEstimate estimate_level(const SweepBlocks& sweep, std::span<const Question>
     if (apart->has_reference()) control = apart->answer(*asked);
     control_moved = moved(verdict_of(control.log_ratio, asked->smallest_effect));
   }
-  if (control_moved) fit = &*apart;
+  const GuardedFit& fit = control_moved ? *apart : together;
   SweepEstimate out;
   for (const Question& question : questions) {
     const bool of_control = test_control && question.case_index == sweep.control;
-    out.answers.push_back(of_control ? control : fit->answer(question));
+    out.answers.push_back(of_control ? control : fit.answer(question));
   }
-  out.level = fit->findings();
+  out.level = fit.findings();
   if (control_moved) out.level->baseline_left = control.log_ratio.center;
   return out;
 }

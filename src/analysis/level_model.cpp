@@ -21,12 +21,6 @@ double bisquare_weight(double u) {
   return std::abs(u) < 1 ? (1 - u * u) * (1 - u * u) : 0;
 }
 
-double median_distance(std::span<const double> values, double from) {
-  std::vector<double> distances;
-  for (const double value : values) distances.push_back(std::abs(value - from));
-  return mad_to_deviation * median(distances);
-}
-
 double bisquare_mean(std::span<const double> values, double start, double scale) {
   double mean = start;
   for (int step = 0; step < bisquare_steps; ++step) {
@@ -178,10 +172,9 @@ class Alternation {
     const std::vector<double> beyond = beyond_level();
     std::vector<double> distances(beyond.size());
     for (std::size_t group = 0; group < members_.size(); ++group) {
-      const std::vector<double> own = of_group(beyond, group);
-      location_[group] = median(own);
-      group_scale_[group] = median_distance(own, location_[group]);
+      location_[group] = median(of_group(beyond, group));
       for (const std::size_t i : members_[group]) distances[i] = std::abs(beyond[i] - location_[group]);
+      group_scale_[group] = mad_to_deviation * median(of_group(distances, group));
     }
     scale_ = std::max(scale_factor_ * median(distances), time_resolution);
     for (std::size_t group = 0; group < members_.size(); ++group) {
@@ -284,23 +277,6 @@ double usual_gap(std::span<const LevelBlock> blocks) {
 }
 
 }  // namespace
-
-std::vector<LevelBlock> level_blocks(std::span<const FinishedBlock> finished) {
-  std::vector<LevelBlock> blocks;
-  for (const FinishedBlock& block : finished) blocks.push_back({block, std::log(block.seconds)});
-  return blocks;
-}
-
-std::map<std::int32_t, int> number_groups(std::span<LevelBlock> blocks, std::int32_t baseline, std::int32_t copy) {
-  std::map<std::int32_t, int> groups;
-  for (const LevelBlock& block : blocks) groups[block.case_index] = 0;
-  int next = 1;
-  for (auto& [case_index, group] : groups) {
-    if (case_index != baseline && case_index != copy) group = next++;
-  }
-  for (LevelBlock& block : blocks) block.group = groups[block.case_index];
-  return groups;
-}
 
 LevelFit fit_level(std::span<const LevelBlock> blocks, LevelSource source) {
   return Alternation(blocks, source).result();

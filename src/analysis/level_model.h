@@ -4,9 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "analysis/estimator.h"
@@ -88,12 +86,6 @@ struct LevelFit {
   double common_variance = 0;     // for one block
   double time_constant_s = 0;     // time constant of the chosen decay; meaningless for LevelSource::round
 };
-
-/// Returns the blocks of a sweep, all still in group 0.
-std::vector<LevelBlock> level_blocks(std::span<const FinishedBlock> blocks);
-/// Numbers the groups by case: the baseline and its copy are 0, the others follow from 1 in their order. Returns the
-/// group of each case that has a block.
-std::map<std::int32_t, int> number_groups(std::span<LevelBlock> blocks, std::int32_t baseline, std::int32_t copy);
 
 /// Fits the model. The blocks must come from keep_with_neighbour (for LevelSource::round, keep_with_round), and every
 /// group from 0 to the highest must have at least one.

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -152,11 +150,6 @@ void Exceeded::count(std::size_t block, double value, double limit) {
   if (value <= most) return;
   most = value;
   worst = block;
-}
-
-bool Exceeded::is_news() const {
-  constexpr double few = 0.1;
-  return blocks > few * known;
 }
 
 Exceeded foreign_use(const store::Result& result) {

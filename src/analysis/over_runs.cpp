@@ -1,6 +1,4 @@
 // Several runs of one configuration: joint results, reproduction on another side, and changes in a series.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -69,9 +67,7 @@ void add_remarks(std::span<const ComparedFile> files, PooledCase& pooled) {
   }
 }
 
-// Returns a run's ratio for a change, its time over that of the run's own baseline. NaN if the run has no pair of
-// blocks, NCCL did something else than the case asked for, the case trains differently, or the time is beyond a
-// hardware limit.
+// As RunOfCase::ratio.
 double ratio_of(const CaseSummary& row) {
   if (row.blocks == 0 || !row.effect || row.effect->verdict == Verdict::not_honoured) return NAN;
   return timed_something_else(row.judgement) ? NAN : row.effect->ratio;
@@ -92,14 +88,6 @@ std::vector<PooledCase> cases_of(std::span<const ComparedFile> files) {
   return cases;
 }
 
-std::vector<double> log_ratios_of(const PooledCase& pooled) {
-  std::vector<double> log_ratios;
-  for (const RunOfCase& run : pooled.runs) {
-    if (std::isfinite(run.ratio)) log_ratios.push_back(std::log(run.ratio));
-  }
-  return log_ratios;
-}
-
 // One run without trouble is enough: the others do not count, or have a remark. Without one, the first measured run
 // tells what was wrong.
 Evidence evidence_of(const PooledCase& pooled, bool any_ratio) {
@@ -117,19 +105,14 @@ Evidence evidence_of(const PooledCase& pooled, bool any_ratio) {
   return evidence;
 }
 
-// Takes one value per run. Below runs_for_an_interval the result has only a centre; without runs it has nothing.
-ConfidenceInterval interval_over_runs(std::span<const double> log_ratios, double alpha) {
-  if (log_ratios.size() >= runs_for_an_interval) return mean_interval(log_ratios, alpha);
-  ConfidenceInterval interval;
-  interval.n = static_cast<int>(log_ratios.size());
-  if (!log_ratios.empty()) interval.center = std::reduce(log_ratios.begin(), log_ratios.end()) / interval.n;
-  return interval;
-}
-
 void judge(PooledCase& pooled, double alpha, double smallest_effect) {
-  const std::vector<double> log_ratios = log_ratios_of(pooled);
-  static_cast<Change&>(pooled) =
-      change_of(interval_over_runs(log_ratios, alpha), smallest_effect, evidence_of(pooled, !log_ratios.empty()));
+  std::vector<double> log_ratios;
+  for (const RunOfCase& run : pooled.runs) {
+    if (std::isfinite(run.ratio)) log_ratios.push_back(std::log(run.ratio));
+  }
+  ConfidenceInterval interval = mean_interval(log_ratios, alpha);
+  if (log_ratios.size() < runs_for_an_interval) interval = {.center = interval.center, .n = interval.n};
+  static_cast<Change&>(pooled) = change_of(interval, smallest_effect, evidence_of(pooled, !log_ratios.empty()));
   if (store::is_reference(pooled.role)) pooled.n = static_cast<int>(pooled.measured.run_seconds.size());
 }
 
@@ -169,6 +152,89 @@ Reproduced outcome_of(Verdict first, Verdict second) {
   if (!decided(first) || !decided(second)) return Reproduced::undecided;
   if (first == second) return Reproduced::yes;
   return first == Verdict::same || second == Verdict::same ? Reproduced::no : Reproduced::opposite;
+}
+
+constexpr int permutations = 9999;
+constexpr std::uint64_t permutation_key = 0x6869'7374'6f72'7901;  // arbitrary, fixed: p is reproducible
+
+// Adds a run under the newest file's cases. If batches differ, times are scaled to the newest steps.
+void add_run(const ComparedFile& newest, const ComparedFile& file, std::size_t run, History& history) {
+  for (const AlignedPair& pair : align(*newest.result, *file.result)) {
+    const CaseSummary& row = file.summary->case_at(file.result->index_of(*pair.second));
+    if (row.blocks == 0) continue;
+    const double tokens = pair.first->tokens_per_step, tokens_here = pair.second->tokens_per_step;
+    const bool per_token = tokens > 0 && tokens_here > 0 && tokens != tokens_here;
+    history.cases[static_cast<std::size_t>(newest.result->index_of(*pair.first))].seconds[run] =
+        per_token ? tokens / row.tokens_per_second : row.step_seconds;
+  }
+}
+
+// Returns the log times of the runs that measured the case, in the order of a permutation of all runs.
+std::vector<double> in_order(const CaseHistory& history, const std::vector<std::size_t>& order) {
+  std::vector<double> logs;
+  for (const std::size_t run : order) {
+    if (history.seconds[run] > 0) logs.push_back(std::log(history.seconds[run]));
+  }
+  return logs;
+}
+
+// Fisher-Yates shuffle with random numbers that depend only on the permutation's number.
+void shuffle(std::vector<std::size_t>& order, std::uint64_t permutation) {
+  for (std::size_t i = order.size() - 1; i > 0; --i) {
+    const std::uint32_t bits = philox(permutation_key, i, permutation)[0];
+    std::swap(order[i], order[(std::uint64_t{bits} * (i + 1)) >> 32]);
+  }
+}
+
+// Locates the change among all runs and computes its size.
+ChangePoint change_point(const CaseHistory& history, std::size_t first_after) {
+  std::vector<std::size_t> measured;
+  for (std::size_t run = 0; run < history.seconds.size(); ++run) {
+    if (history.seconds[run] > 0) measured.push_back(run);
+  }
+  const auto mean_log = [&](std::span<const std::size_t> runs) {
+    double sum = 0;
+    for (const std::size_t run : runs) sum += std::log(history.seconds[run]);
+    return sum / static_cast<double>(runs.size());
+  };
+  const std::span<const std::size_t> all(measured);
+  return {.before = measured[first_after - 1],
+          .run = measured[first_after],
+          .ratio = std::exp(mean_log(all.subspan(first_after)) - mean_log(all.first(first_after)))};
+}
+
+void find_changes(History& history) {
+  std::vector<std::size_t> order(history.files.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::vector<CaseHistory*> tested;
+  std::vector<double> observed;
+  for (CaseHistory& row : history.cases) {
+    const auto logs = in_order(row, order);
+    if (logs.size() < min_history_runs) continue;
+    const LargestShift shift = largest_shift(logs);
+    row.largest = change_point(row, shift.first_after);
+    tested.push_back(&row);
+    observed.push_back(shift.statistic);
+  }
+  if (tested.empty()) return;
+  std::vector<int> as_extreme(tested.size(), 1);
+  constexpr double rounding = 1e-9;  // equal groups in another order are as extreme
+  for (int permutation = 0; permutation < permutations; ++permutation) {
+    shuffle(order, static_cast<std::uint64_t>(permutation));
+    double largest = 0;
+    for (const CaseHistory* row : tested) largest = std::max(largest, largest_shift(in_order(*row, order)).statistic);
+    for (std::size_t i = 0; i < tested.size(); ++i) {
+      if (largest >= observed[i] - rounding) ++as_extreme[i];
+    }
+  }
+  for (std::size_t i = 0; i < tested.size(); ++i) {
+    ChangePoint& change = *tested[i]->largest;
+    change.p = as_extreme[i] / (permutations + 1.0);
+    Verdict& verdict = tested[i]->verdict = Verdict::same;
+    if (change.ratio > 1 + history.smallest_effect) verdict = Verdict::slower;
+    if (change.ratio < 1 / (1 + history.smallest_effect)) verdict = Verdict::faster;
+    if (change.p > 1 - history.confidence) verdict = Verdict::unresolved;
+  }
 }
 
 }  // namespace
@@ -218,95 +284,6 @@ Reproduction reproduce(const ComparedFile& first, const ComparedFile& second) {
   }
   return out;
 }
-
-namespace {
-
-constexpr int permutations = 9999;
-constexpr std::uint64_t permutation_key = 0x6869'7374'6f72'7901;  // arbitrary, fixed: p is reproducible
-
-// Adds a run under the newest file's cases. If batches differ, times are scaled to the newest steps.
-void add_run(const ComparedFile& newest, const ComparedFile& file, std::size_t run, History& history) {
-  for (const AlignedPair& pair : align(*newest.result, *file.result)) {
-    const CaseSummary& row = file.summary->case_at(file.result->index_of(*pair.second));
-    if (row.blocks == 0) continue;
-    const double tokens = pair.first->tokens_per_step, tokens_here = pair.second->tokens_per_step;
-    const bool per_token = tokens > 0 && tokens_here > 0 && tokens != tokens_here;
-    history.cases[static_cast<std::size_t>(newest.result->index_of(*pair.first))].seconds[run] =
-        per_token ? tokens / row.tokens_per_second : row.step_seconds;
-  }
-}
-
-// Returns the log times of the runs that measured the case, in the order of a permutation of all runs.
-std::vector<double> in_order(const CaseHistory& history, const std::vector<std::size_t>& order) {
-  std::vector<double> logs;
-  for (const std::size_t run : order) {
-    if (history.seconds[run] > 0) logs.push_back(std::log(history.seconds[run]));
-  }
-  return logs;
-}
-
-// Fisher-Yates shuffle with random numbers that depend only on the permutation's number.
-void shuffle(std::vector<std::size_t>& order, std::uint64_t permutation) {
-  for (std::size_t i = order.size() - 1; i > 0; --i) {
-    const std::uint32_t bits = philox(permutation_key, i, permutation)[0];
-    std::swap(order[i], order[(std::uint64_t{bits} * (i + 1)) >> 32]);
-  }
-}
-
-Verdict verdict_of(const ChangePoint& change, double smallest_effect, double alpha) {
-  if (change.p > alpha) return Verdict::unresolved;
-  if (change.ratio > 1 + smallest_effect) return Verdict::slower;
-  return change.ratio < 1 / (1 + smallest_effect) ? Verdict::faster : Verdict::same;
-}
-
-// Locates the change among all runs and computes its size.
-ChangePoint change_point(const CaseHistory& history, std::size_t first_after) {
-  std::vector<std::size_t> measured;
-  for (std::size_t run = 0; run < history.seconds.size(); ++run) {
-    if (history.seconds[run] > 0) measured.push_back(run);
-  }
-  const auto mean_log = [&](std::span<const std::size_t> runs) {
-    double sum = 0;
-    for (const std::size_t run : runs) sum += std::log(history.seconds[run]);
-    return sum / static_cast<double>(runs.size());
-  };
-  const std::span<const std::size_t> all(measured);
-  return {.before = measured[first_after - 1],
-          .run = measured[first_after],
-          .ratio = std::exp(mean_log(all.subspan(first_after)) - mean_log(all.first(first_after)))};
-}
-
-void find_changes(History& history) {
-  std::vector<std::size_t> order(history.files.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::vector<CaseHistory*> tested;
-  std::vector<double> observed;
-  for (CaseHistory& row : history.cases) {
-    const auto logs = in_order(row, order);
-    if (logs.size() < min_history_runs) continue;
-    const LargestShift shift = largest_shift(logs);
-    row.largest = change_point(row, shift.first_after);
-    tested.push_back(&row);
-    observed.push_back(shift.statistic);
-  }
-  if (tested.empty()) return;
-  std::vector<int> as_extreme(tested.size(), 1);
-  constexpr double rounding = 1e-9;  // equal groups in another order are as extreme
-  for (int permutation = 0; permutation < permutations; ++permutation) {
-    shuffle(order, static_cast<std::uint64_t>(permutation));
-    double largest = 0;
-    for (const CaseHistory* row : tested) largest = std::max(largest, largest_shift(in_order(*row, order)).statistic);
-    for (std::size_t i = 0; i < tested.size(); ++i) {
-      if (largest >= observed[i] - rounding) ++as_extreme[i];
-    }
-  }
-  for (std::size_t i = 0; i < tested.size(); ++i) {
-    tested[i]->largest->p = as_extreme[i] / (permutations + 1.0);
-    tested[i]->verdict = verdict_of(*tested[i]->largest, history.smallest_effect, 1 - history.confidence);
-  }
-}
-
-}  // namespace
 
 const CaseHistory* History::clearest() const {
   const CaseHistory* clearest = nullptr;

@@ -37,10 +37,6 @@ namespace {
 
 constexpr std::string_view closing_stream = "world";
 
-bool drawable(const store::ResultInterval& row) {
-  return std::isfinite(row.start_s) && std::isfinite(row.end_s) && row.end_s >= row.start_s;
-}
-
 // Returns the shift of each rank's times. Empty if a rank has no closing all-reduce.
 std::map<std::int32_t, double> shifts_of(const std::vector<DrawnInterval>& intervals) {
   std::map<std::int32_t, double> closed_s;  // NaN until it is found
@@ -55,15 +51,6 @@ std::map<std::int32_t, double> shifts_of(const std::vector<DrawnInterval>& inter
   }
   for (auto& [rank, end_s] : closed_s) end_s = last_s - end_s;
   return closed_s;
-}
-
-bool starts_earlier(const DrawnInterval& a, const DrawnInterval& b) {
-  return std::tie(a.row->rank, a.start_s, b.end_s) < std::tie(b.row->rank, b.start_s, a.end_s);  // the longer one first
-}
-
-std::string track_of(const store::ResultInterval& row) {
-  const bool directed = row.kind == "send" || row.kind == "receive";
-  return directed ? row.stream + " " + row.kind : row.stream;
 }
 
 // Moves each interval to the first track of its name that is free at its start. Intervals must be in order of start.
@@ -81,45 +68,6 @@ void part_overlaps(std::vector<DrawnInterval>& intervals) {
     if (number > 1) x.track += fmt::format(" ({})", number);
   }
 }
-
-}  // namespace
-
-// Files without /timeline_operations do not record the group of an operation. It then follows from the stream's name,
-// except for this label of the GPT step.
-constexpr std::string_view tied_embedding = "tied embedding";
-
-GroupsOf::GroupsOf(const store::Result& result, std::int32_t case_index) {
-  for (const store::ResultOperations& row : result.operations) {
-    if (row.case_index == case_index) groups_[{row.role, row.stream, row.kind, row.what}] = row.group;
-  }
-}
-
-std::string GroupsOf::operator()(const store::ResultInterval& x) const {
-  if (!is_communication(x.kind)) return "";
-  const auto found = groups_.find({x.role, x.stream, x.kind, x.what});
-  if (found != groups_.end() && !found->second.empty()) return std::string(found->second);
-  return x.what == tied_embedding ? key_of(Part::embedding) : x.stream;
-}
-
-DrawnStep drawn_step(const store::Result& result, std::int32_t case_index) {
-  DrawnStep step;
-  for (const store::ResultInterval& row : result.timeline) {
-    if (row.case_index != case_index || !drawable(row)) continue;
-    step.intervals.push_back({&row, row.start_s, row.end_s, track_of(row)});
-  }
-  const std::map<std::int32_t, double> shifts = shifts_of(step.intervals);
-  step.one_clock = !shifts.empty();
-  for (DrawnInterval& x : step.intervals) {
-    const double shift_s = step.one_clock ? shifts.at(x.row->rank) : 0;
-    x.start_s += shift_s;
-    x.end_s += shift_s;
-  }
-  std::ranges::stable_sort(step.intervals, starts_earlier);
-  part_overlaps(step.intervals);
-  return step;
-}
-
-namespace {
 
 // An interval that competes for moments of the step.
 struct Occupant {
@@ -242,18 +190,14 @@ bool communicates(const StepOperation& operation) {
   return operation.part && !is_computation(*operation.part);
 }
 
-// Decides which of several running operations gets a moment; the lowest number wins.
-int priority_of(const StepOperation& operation) {
-  if (computes(operation)) return operation.main ? 0 : 1;
-  return 2 + static_cast<int>(operation.part ? index_of(*operation.part) : part_count);
-}
-
 // Splits off the waiting at the start of a communication, for the latest of its partners.
 void add_pieces(const StepOperation& operation, std::vector<Piece>& pieces, std::vector<Occupant>& occupants) {
   double start_s = operation.start_s;
+  int priority = 2 + static_cast<int>(operation.part ? index_of(*operation.part) : part_count);
+  if (computes(operation)) priority = operation.main ? 0 : 1;
   const auto add = [&](std::optional<Part> part, double end_s) {
     pieces.push_back({&operation, part});
-    occupants.push_back({start_s, end_s, priority_of(operation), computes(operation)});
+    occupants.push_back({start_s, end_s, priority, computes(operation)});
     start_s = end_s;
   };
   const auto within = [&](double seconds) {
@@ -277,6 +221,45 @@ std::optional<IdlePlace> place_of(const Gap& gap, const std::vector<Piece>& piec
 }
 
 }  // namespace
+
+// Files without /timeline_operations do not record the group of an operation. It then follows from the stream's name,
+// except for this label of the GPT step.
+constexpr std::string_view tied_embedding = "tied embedding";
+
+GroupsOf::GroupsOf(const store::Result& result, std::int32_t case_index) {
+  for (const store::ResultOperations& row : result.operations) {
+    if (row.case_index == case_index) groups_[{row.role, row.stream, row.kind, row.what}] = row.group;
+  }
+}
+
+std::string GroupsOf::operator()(const store::ResultInterval& x) const {
+  if (!is_communication(x.kind)) return "";
+  const auto found = groups_.find({x.role, x.stream, x.kind, x.what});
+  if (found != groups_.end() && !found->second.empty()) return std::string(found->second);
+  return x.what == tied_embedding ? key_of(Part::embedding) : x.stream;
+}
+
+DrawnStep drawn_step(const store::Result& result, std::int32_t case_index) {
+  DrawnStep step;
+  for (const store::ResultInterval& row : result.timeline) {
+    const bool drawable = std::isfinite(row.start_s) && std::isfinite(row.end_s) && row.end_s >= row.start_s;
+    if (row.case_index != case_index || !drawable) continue;
+    const bool directed = row.kind == "send" || row.kind == "receive";
+    step.intervals.push_back({&row, row.start_s, row.end_s, directed ? row.stream + " " + row.kind : row.stream});
+  }
+  const std::map<std::int32_t, double> shifts = shifts_of(step.intervals);
+  step.one_clock = !shifts.empty();
+  for (DrawnInterval& x : step.intervals) {
+    const double shift_s = step.one_clock ? shifts.at(x.row->rank) : 0;
+    x.start_s += shift_s;
+    x.end_s += shift_s;
+  }
+  std::ranges::stable_sort(step.intervals, {}, [](const DrawnInterval& x) {
+    return std::tuple(x.row->rank, x.start_s, -x.end_s);  // the longer one first
+  });
+  part_overlaps(step.intervals);
+  return step;
+}
 
 DividedStep divide_step(std::span<const StepOperation> operations, double step_s, double loading_s) {
   DividedStep step;

@@ -21,13 +21,12 @@ std::vector<Row> rows_of(const char* table) {
   return folder.empty() || !std::filesystem::exists(file) ? std::vector<Row>() : config::read_published(file);
 }
 
-double real_in(const Row& row, std::string_view key) {
-  const auto found = row.find(key);
-  return found == row.end() ? 0 : number_in<double>(found->second).value_or(0);
-}
 std::string word_in(const Row& row, std::string_view key) {
   const auto found = row.find(key);
   return found == row.end() ? "" : found->second;
+}
+double real_in(const Row& row, std::string_view key) {
+  return number_in<double>(word_in(row, key)).value_or(0);
 }
 std::int64_t count_in(const Row& row, std::string_view key) {
   return static_cast<std::int64_t>(real_in(row, key));

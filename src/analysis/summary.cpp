@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
-#include <numeric>
 
 #include "analysis/cases.h"
 #include "base/median.h"
@@ -12,17 +12,16 @@ namespace harness::analysis {
 namespace {
 
 void measure_losses(const store::Result& result, std::span<const FinishedBlock> blocks, CaseSummary& row) {
-  row.first_loss = row.last_loss = std::numeric_limits<double>::quiet_NaN();
-  std::vector<double> last_losses;
+  row.first_loss = std::numeric_limits<double>::quiet_NaN();
+  double last_losses = 0;
+  int n = 0;
   for (const FinishedBlock& block : blocks) {
     if (block.index >= result.losses.size() || result.losses[block.index].empty()) continue;
     const std::vector<float>& losses = result.losses[block.index];
-    if (last_losses.empty()) row.first_loss = losses.front();
-    last_losses.push_back(losses.back());
+    if (n++ == 0) row.first_loss = losses.front();
+    last_losses += losses.back();
   }
-  if (last_losses.empty()) return;
-  row.last_loss =
-      std::accumulate(last_losses.begin(), last_losses.end(), 0.0) / static_cast<double>(last_losses.size());
+  row.last_loss = last_losses / n;  // NaN if there is none
 }
 
 void measure_case(const store::Result& result, CaseSummary& row) {
@@ -90,16 +89,6 @@ void measure_gpu(const store::Result& result, CaseSummary& row) {
   });
 }
 
-// Returns the NCCL settings that a case asked for and did not get; "" if there are none.
-std::string not_honoured(const store::Result& result, std::int32_t case_index) {
-  std::string all;
-  for (const store::ResultNcclFact& fact : result.nccl_facts) {
-    if (fact.case_index != case_index || fact.name != "not honoured") continue;
-    all += (all.empty() ? "" : "; ") + fact.value;
-  }
-  return all;
-}
-
 CaseSummary measured(const store::Result& result, std::int32_t case_index) {
   const store::ResultCase& result_case = result.case_at(case_index);
   CaseSummary row;
@@ -113,9 +102,11 @@ CaseSummary measured(const store::Result& result, std::int32_t case_index) {
   measure_gpu(result, row);
   row.another_training = asks_for_another_training(result, case_index);
   row.trains_differently = why_trains_differently(result, case_index);
-  const std::string ignored = not_honoured(result, case_index);
-  row.honoured = ignored.empty();
-  if (!row.honoured) row.reason += (row.reason.empty() ? "" : "; ") + ("not honoured: " + ignored);
+  for (const store::ResultNcclFact& fact : result.nccl_facts) {  // what it asked NCCL for and did not get
+    if (fact.case_index != case_index || fact.name != "not honoured") continue;
+    row.reason += (row.reason.empty() ? "" : "; ") + ((row.honoured ? "not honoured: " : "") + fact.value);
+    row.honoured = false;
+  }
   return row;
 }
 
@@ -132,33 +123,34 @@ Evidence evidence_of(const CaseSummary& row, bool predicted) {
 // Fills in the effects and verdicts of all cases.
 void compare_with_baseline(const store::Result& result, Summary& summary) {
   const std::vector<SweepBlocks> sweeps = comparable_blocks(result);
+  const std::vector<Question> questions = questions_of(result);
+  const Estimator estimator = estimator_named(result.interval);
   summary.looks = looks_of(result);
-  const LookByLook all =
-      look_by_look(result, sweeps, questions_of(result), summary.looks, estimator_named(result.interval));
-  summary.levels = all.levels;
+  std::vector<Estimate> answers(questions.size());
+  for (const SweepBlocks& sweep : sweeps) {
+    std::vector<Question> asked;
+    std::ranges::copy_if(questions, std::back_inserter(asked), [&](const Question& question) {
+      return result.case_at(question.case_index).reference == sweep.baseline;
+    });
+    const SweepEstimate estimate = look_by_look(sweep, asked, summary.looks, estimator);
+    if (estimate.level) summary.levels.push_back(*estimate.level);
+    for (std::size_t i = 0; i < asked.size(); ++i)
+      answers[static_cast<std::size_t>(asked[i].case_index)] = estimate.answers[i];
+  }
   if (!sweeps.empty() && sweeps.front().control != no_case)
     summary.noise = standard_deviation(paired_log_ratios(sweeps.front(), sweeps.front().control));
   for (std::size_t i = 0; i < summary.cases.size(); ++i) {
     CaseSummary& row = summary.cases[i];
     const Evidence evidence = evidence_of(row, summary.predicted);
-    row.judgement = decide(all.answers[i].log_ratio, result.smallest_effect, evidence);
+    row.judgement = decide(answers[i].log_ratio, result.smallest_effect, evidence);
     if (store::is_reference(row.role)) continue;
-    row.settled_after = all.settled_after[i];
-    row.effect = effect_of(all.answers[i], result.smallest_effect, evidence);
+    row.settled_after = answers[i].settled_after;
+    row.effect = effect_of(answers[i], result.smallest_effect, evidence);
     const bool is_first = !summary.control || !moved(summary.control->verdict);
     if (row.role == store::CaseRole::control && row.effect &&
         (!summary.control || (is_first && moved(row.effect->verdict))))
       summary.control = row.effect;
   }
-}
-
-std::vector<LostBlock> lost_blocks(const store::Result& result) {
-  std::vector<LostBlock> lost;
-  for (const store::ResultBlock& block : result.blocks) {
-    if (block.status == store::BlockStatus::failed && result.at(block).status != store::CaseStatus::failed)
-      lost.push_back({block.case_index, block.round, block.reason});
-  }
-  return lost;
 }
 
 // Whether the change is predicted to be faster per unit of work, by more than the error of predictions.
@@ -184,17 +176,14 @@ bool is_size(const store::ResultCase& row) {
 
 std::optional<Effect> effect_of(const Estimate& estimate, double smallest_effect, const Evidence& evidence) {
   if (estimate.rounds == 0) return {};
-  Effect effect;
-  effect.verdict = decide(estimate.log_ratio, smallest_effect, evidence).verdict;
-  effect.ratio = std::exp(estimate.log_ratio.center);
-  effect.low = std::exp(estimate.log_ratio.low);
-  effect.high = std::exp(estimate.log_ratio.high);
-  effect.rounds = estimate.rounds;
-  effect.two_states = estimate.two_states;
-  if (verdict_of(estimate.log_ratio, smallest_effect) == Verdict::unresolved) {
-    effect.rounds_needed = estimate.rounds_needed;
-  }
-  return effect;
+  const bool is_open = verdict_of(estimate.log_ratio, smallest_effect) == Verdict::unresolved;
+  return Effect{.verdict = decide(estimate.log_ratio, smallest_effect, evidence).verdict,
+                .ratio = std::exp(estimate.log_ratio.center),
+                .low = std::exp(estimate.log_ratio.low),
+                .high = std::exp(estimate.log_ratio.high),
+                .rounds = estimate.rounds,
+                .rounds_needed = is_open ? estimate.rounds_needed : 0,
+                .two_states = estimate.two_states};
 }
 
 Summary summarise(const store::Result& result) {
@@ -205,7 +194,10 @@ Summary summarise(const store::Result& result) {
   compare_with_baseline(result, summary);
   summary.failed_cases =
       static_cast<int>(std::ranges::count(summary.cases, store::CaseStatus::failed, &CaseSummary::status));
-  summary.lost = lost_blocks(result);
+  for (const store::ResultBlock& block : result.blocks) {
+    if (block.status == store::BlockStatus::failed && result.at(block).status != store::CaseStatus::failed)
+      summary.lost.push_back({block.case_index, block.round, block.reason});
+  }
   summary.partial = result.state == store::RunState::partial || first_open_round(result) < result.rounds;
   summary.unreliable = summary.control && moved(summary.control->verdict);
   summary.warnings = result.warnings;

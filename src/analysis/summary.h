@@ -153,7 +153,10 @@ struct Exceeded {
   std::size_t worst = 0;  // index in Result::blocks
 
   void count(std::size_t block, double value, double limit);
-  bool is_news() const;
+  bool is_news() const {
+    constexpr double few = 0.1;
+    return blocks > few * known;
+  }
 };
 /// Returns the use of cores by other processes, and the CPU time that the host gave to other guests.
 Exceeded foreign_use(const store::Result& result);

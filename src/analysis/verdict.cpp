@@ -1,7 +1,5 @@
 #include "analysis/verdict.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <boost/math/distributions/binomial.hpp>
@@ -19,12 +17,6 @@ namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-std::vector<double> sorted(std::span<const double> values) {
-  std::vector<double> copy(values.begin(), values.end());
-  std::ranges::sort(copy);
-  return copy;
-}
-
 // The share that a trimmed mean discards at either end.
 constexpr double trim_share = 0.2;
 
@@ -41,7 +33,8 @@ TrimmedMean trimmed_mean(std::span<const double> values, double share) {
   out.n = static_cast<int>(n);
   out.kept = static_cast<int>(n - 2 * cut);
   if (out.kept < 1) return out;
-  const std::vector<double> in_order = sorted(values);
+  std::vector<double> in_order(values.begin(), values.end());
+  std::ranges::sort(in_order);
   const auto winsorised = [&](std::size_t i) { return in_order[std::clamp(i, cut, n - 1 - cut)]; };
   double sum = 0, winsorised_sum = 0;
   for (std::size_t i = 0; i < n; ++i) {
@@ -66,6 +59,18 @@ ConfidenceInterval around(double center, double standard_error, double degrees, 
 // Doubles suffice: promotion to long double costs time and gains nothing here.
 using Policy = boost::math::policies::policy<boost::math::policies::promote_double<false>>;
 
+Reason reason_for(Verdict verdict, bool is_small, const Evidence& evidence) {
+  if (!evidence.within_limit) return Reason::beyond_limit;
+  if (evidence.role == store::CaseRole::change && !evidence.trains_alike) return Reason::trains_differently;
+  if (evidence.status == store::CaseStatus::failed) return Reason::failed;
+  if (evidence.status == store::CaseStatus::impossible) return Reason::impossible;
+  if (!evidence.measured) return Reason::not_measured;
+  if (store::is_reference(evidence.role)) return Reason::baseline;
+  if (evidence.predicted) return is_small ? Reason::too_close_to_call : Reason::predicted;
+  if (verdict == Verdict::not_honoured) return Reason::not_honoured;
+  return verdict == Verdict::none ? Reason::too_few_rounds : Reason::interval;
+}
+
 }  // namespace
 
 double family_alpha(int comparisons, double confidence) {
@@ -84,7 +89,7 @@ double standard_deviation(std::span<const double> values) {
 
 ConfidenceInterval mean_interval(std::span<const double> values, double alpha) {
   const TrimmedMean of = trimmed_mean(values, 0);
-  if (of.kept < 2) return {.n = of.n};
+  if (of.kept < 2) return {.center = of.mean, .n = of.n};
   return around(of.mean, std::sqrt(of.variance), of.kept - 1, alpha, of.n);
 }
 
@@ -135,22 +140,6 @@ Verdict verdict_of(const ConfidenceInterval& log_ratio, double smallest_effect) 
   const bool inside = log_ratio.low > -threshold && log_ratio.high < threshold;
   return inside ? Verdict::same : Verdict::unresolved;
 }
-
-namespace {
-
-Reason reason_for(Verdict verdict, bool is_small, const Evidence& evidence) {
-  if (!evidence.within_limit) return Reason::beyond_limit;
-  if (evidence.role == store::CaseRole::change && !evidence.trains_alike) return Reason::trains_differently;
-  if (evidence.status == store::CaseStatus::failed) return Reason::failed;
-  if (evidence.status == store::CaseStatus::impossible) return Reason::impossible;
-  if (!evidence.measured) return Reason::not_measured;
-  if (store::is_reference(evidence.role)) return Reason::baseline;
-  if (evidence.predicted) return is_small ? Reason::too_close_to_call : Reason::predicted;
-  if (verdict == Verdict::not_honoured) return Reason::not_honoured;
-  return verdict == Verdict::none ? Reason::too_few_rounds : Reason::interval;
-}
-
-}  // namespace
 
 Judgement decide(const ConfidenceInterval& log_ratio, double smallest_effect, const Evidence& evidence) {
   Verdict verdict = Verdict::none;

@@ -29,7 +29,7 @@ struct ConfidenceInterval {
   double standard_error = std::numeric_limits<double>::quiet_NaN();
 };
 
-/// Returns Student's t interval of the mean of one sample, such as paired differences. All NaN below two values.
+/// Returns Student's t interval of the mean of one sample, such as paired differences. One value gives only the centre.
 ConfidenceInterval mean_interval(std::span<const double> values, double alpha);
 
 /// Returns the interval of (trimmed mean of `second`) - (trimmed mean of `first`) for two independent samples. Yuen's

@@ -1,7 +1,5 @@
 #include "analysis/summary.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -9,6 +7,7 @@
 #include <span>
 
 #include "base/text.h"
+#include "base/units.h"
 
 namespace harness::analysis {
 
@@ -74,23 +73,18 @@ void training(const store::Result& result, const Summary& summary, Warnings& war
   }
 }
 
-// Describes the excess over the links' bandwidth or the device's peak.
-std::string excess_of(const store::Result& result, const CaseSummary& row) {
-  const Rates& rates = *row.rates;
-  if (!rates.bus_bytes_per_s || !rates.limit_bytes_per_s)
-    return fmt::format("{:.1f} % of the peak ({})", 100 * row.mfu.value_or(0), result.peak_source);
-  return fmt::format("{:.4g} GB/s on the bus, but the links carry at most {:.4g} GB/s ({})",
-                     *rates.bus_bytes_per_s / 1e9, *rates.limit_bytes_per_s / 1e9,
-                     result.find_point(row.case_index)->limit_source);
-}
-
 void limits(const store::Result& result, const Summary& summary, Warnings& warnings) {
   for (const CaseSummary& row : summary.cases) {
     if (!row.rates || !row.rates->impossible) continue;
+    const auto &bus = row.rates->bus_bytes_per_s, &limit = row.rates->limit_bytes_per_s;
+    const std::string excess =
+        bus && limit ? fmt::format("{} on the bus, but the links carry at most {} ({})", show_bandwidth(*bus),
+                                   show_bandwidth(*limit), result.find_point(row.case_index)->limit_source)
+                     : fmt::format("{:.1f} % of the peak ({})", 100 * row.mfu.value_or(0), result.peak_source);
     warnings.push_back(
         fmt::format("impossible: {} reaches {}. Either the limit is stated too low, or something other than the "
                     "operation was timed: correct the number, or look at what the case changed.",
-                    row.name, excess_of(result, row)));
+                    row.name, excess));
   }
 }
 

@@ -248,6 +248,10 @@ std::string show_flops(double flops_per_second) {
   return show_scaled(flops_per_second, 1000, units);
 }
 
+std::string show_bandwidth(double bytes_per_s) {
+  return fmt::format("{:.4g} GB/s", bytes_per_s / 1e9);
+}
+
 std::string clock_text(double unix_s) {
   constexpr double year_10000 = 253402300800;
   if (!(unix_s >= 0 && unix_s < year_10000)) return "?";

@@ -33,6 +33,8 @@ std::string print_seconds_exact(double seconds);        // "50 us"
 std::string show_bytes(double bytes);
 std::string show_seconds(double seconds);
 std::string show_flops(double flops_per_second);
+/// To four digits, always in GB/s, so that links can be compared: "46.5 GB/s".
+std::string show_bandwidth(double bytes_per_s);
 
 /// The time of day, UTC: "14:32:10"; "?" outside the years 1970 to 9999.
 std::string clock_text(double unix_s);

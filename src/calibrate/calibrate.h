@@ -4,10 +4,10 @@
 #include <functional>
 #include <map>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "base/median.h"
 #include "config/calibration.h"
 #include "job/job.h"
 #include "plan/plan.h"
@@ -75,6 +75,18 @@ struct ProfiledStep {
   double seconds(program::OperationId id) const { return intervals[id].end_s - intervals[id].start_s; }
 };
 
+/// Curves through the medians of samples, by key, without sizes whose time is too short to measure.
+template <class Key>
+std::map<Key, config::Curve> curves_of(const std::map<std::pair<Key, double>, std::vector<double>>& samples) {
+  std::map<Key, std::vector<config::CurvePoint>> points;
+  for (const auto& [key, of_size] : samples) {
+    if (const double s = median(of_size); s > 0) points[key.first].push_back({key.second, s});
+  }
+  std::map<Key, config::Curve> curves;
+  for (auto& [key, some] : points) curves[key] = config::Curve(std::move(some));
+  return curves;
+}
+
 /// Collects samples of operations from the profiled steps of all ranks and rounds.
 class StepSamples {
  public:
@@ -89,7 +101,7 @@ class StepSamples {
  private:
   using Samples = std::vector<double>;
 
-  std::map<std::tuple<config::Precision, std::string, double>, Samples> computations_;  // by name and work
+  std::map<std::pair<std::pair<config::Precision, std::string>, double>, Samples> computations_;  // by name and work
   std::map<double, Samples> busy_communications_;  // all-reduces beside computations, by bytes
   Samples hops_, slowed_;
 };

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 #include <string_view>
+#include <tuple>
 #include <variant>
 
 #include "base/clock.h"
@@ -77,12 +78,6 @@ double best_rate(const std::vector<CurvePoint>& points) {
   return best;
 }
 
-config::Curve stretched(const config::Curve& curve, double factor) {
-  std::vector<CurvePoint> points = curve.points();
-  for (CurvePoint& p : points) p.seconds *= factor;
-  return config::Curve(std::move(points));
-}
-
 void take_computing(const Measured& m, Calibrated& found) {
   config::Calibration& c = found.calibration;
   if (m.peak_flops.empty()) fail("no matrix product was measured");
@@ -100,19 +95,14 @@ void take_computing(const Measured& m, Calibrated& found) {
     const auto peak = m.peak_flops.find(precision);
     const bool is_product = name == program::Matmul::name && peak != m.peak_flops.end();
     const double burst = is_product ? std::max(1.0, best_rate(curve.points()) / peak->second) : 1;
-    c.measured.computations[key] = stretched(curve, burst);
+    std::vector<CurvePoint> points = curve.points();
+    for (CurvePoint& p : points) p.seconds *= burst;
+    c.measured.computations[key] = config::Curve(std::move(points));
   }
   if (moving.empty()) fail("no operation that moves memory was measured");
   found.memory_bytes_per_s = best_rate(moving);
   c.software.kernel_s = shortest_s;
   c.product_share = c.memory_share = c.attention_forward = c.attention_backward = 1;
-}
-
-// Returns the ratio of nccl-tests' bus bandwidth to its algorithm bandwidth.
-double bus_factor(std::string_view operation, int ranks) {
-  const double part = (ranks - 1.0) / ranks;
-  if (operation == program::Send::name) return 1;
-  return operation == program::AllReduce::name ? 2 * part : part;
 }
 
 // The law of a group's links: one for all operations, with the start and rate of the all-reduce.
@@ -125,12 +115,14 @@ LinkLaw link_law(const std::map<std::string, config::Curve>& curves, int ranks) 
   LinkLaw law;
   double reduce_rate = 0;
   for (const auto& [name, curve] : curves) {
+    const bool sends = name == program::Send::name, reduces = name == program::AllReduce::name;
+    const double bus_factor = sends ? 1 : (reduces ? 2 : 1) * (ranks - 1.0) / ranks;  // as nccl-tests has it
     std::vector<CurvePoint> moved = curve.points();
-    for (CurvePoint& p : moved) p.size *= bus_factor(name, ranks);
+    for (CurvePoint& p : moved) p.size *= bus_factor;
     law.best = std::max(law.best, best_rate(moved));
-    if (name != program::AllReduce::name && name != program::Send::name) continue;
+    if (!reduces && !sends) continue;
     const Line line = fit_line(moved);
-    if (name == program::Send::name) {
+    if (sends) {
       law.message_start_s = line.start_s;
     } else {
       law.start_s = line.start_s;
@@ -182,9 +174,6 @@ std::string share_text(double share) {
 std::string time_text(double seconds) {
   return fmt::format("{:.4g} us", 1e6 * seconds);
 }
-std::string rate_text(double bytes_per_s) {
-  return fmt::format("{:.4g} GB/s", bytes_per_s / 1e9);
-}
 
 std::string curve_text(const config::Curve& curve, const char* size) {
   std::vector<std::string> points;
@@ -227,7 +216,7 @@ void StepSamples::take_computations(const ProfiledStep& step, Precision precisio
       if (attention && attention->unfused) continue;  // takes a different time for equal work
       const double work = program::work_of(step.program, op.action);
       if (work > 0)
-        computations_[{precision, std::string(program::name_of(op.action)), work}].push_back(step.seconds(id));
+        computations_[{{precision, std::string(program::name_of(op.action))}, work}].push_back(step.seconds(id));
     } else if (std::holds_alternative<program::AllReduce>(op.action) && share_covered(interval, computing) > mostly) {
       busy_communications_[program::message_bytes(step.program, op.action)].push_back(step.seconds(id));
     }
@@ -251,12 +240,7 @@ void StepSamples::take_hops(const ProfiledStep& step) {
 }
 
 void StepSamples::add_to(Measured& m) const {
-  std::map<std::pair<Precision, std::string>, std::vector<config::CurvePoint>> computations;
-  for (const auto& [key, samples] : computations_) {
-    const auto& [precision, name, work] = key;
-    if (const double s = median(samples); s > 0) computations[{precision, name}].push_back({work, s});
-  }
-  for (auto& [key, points] : computations) m.computations[key] = config::Curve(std::move(points));
+  m.computations = curves_of(computations_);
   if (!hops_.empty()) m.hop_s = median(hops_);
   if (!slowed_.empty()) m.slowed_computing = std::max(1.0, median(slowed_));
   Samples slowed;
@@ -311,15 +295,15 @@ std::string hardware_text(const Measured& m, const Calibrated& found) {
       quoted(fmt::format("{} of {}", m.device.name, m.host)), quoted(source_of(m)), join(peaks, ", "));
   if (m.device.memory_bytes > 0) text += fmt::format("memory: {:.0f} B\n", m.device.memory_bytes);
   text += fmt::format("memory_bandwidth: {}    # the quickest operation that moves memory, from whatever cache\n",
-                      rate_text(found.memory_bytes_per_s));
+                      show_bandwidth(found.memory_bytes_per_s));
   if (m.device.sms > 0) text += fmt::format("sms: {}\n", m.device.sms);
   if (const int capability = m.device.compute_capability; capability > 0)
     text += fmt::format("compute_capability: {}.{}\n", capability / 10, capability % 10);
   if (found.link_bytes_per_s > 0) {
     text += fmt::format("nvlink: {}    # whatever links the ranks of a node: the best bus bandwidth between them\n",
-                        rate_text(found.link_bytes_per_s));
+                        show_bandwidth(found.link_bytes_per_s));
   }
-  if (found.node_bytes_per_s > 0) node.push_back("network: " + rate_text(found.node_bytes_per_s));
+  if (found.node_bytes_per_s > 0) node.push_back("network: " + show_bandwidth(found.node_bytes_per_s));
   if (m.device.nvswitch) node.emplace_back("nvswitch: true");
   return text + fmt::format("node: {{{}}}    # ranks that were measured together\n", join(node, ", "));
 }

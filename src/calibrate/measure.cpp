@@ -127,11 +127,8 @@ class Bench {
     m.ranks_of_node = places.front().local_ranks;
     m.host = places.front().host;
     for (const auto& [key, samples] : products_) {
-      const config::GemmShape& shape = wanted_.products[key.second];
-      const double flop =
-          2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
       if (const double s = median(samples); s > 0)
-        m.peak_flops[key.first] = std::max(m.peak_flops[key.first], flop / s);
+        m.peak_flops[key.first] = std::max(m.peak_flops[key.first], wanted_.products[key.second].flop() / s);
     }
     m.communications = curves_of(communications_);
     m.within_node = curves_of(within_node_);
@@ -187,17 +184,6 @@ class Bench {
   }
 
   using OfSizes = std::map<std::pair<std::string, double>, Samples>;
-
-  // Returns curves by operation name, without sizes whose time is too short to measure.
-  static std::map<std::string, config::Curve> curves_of(const OfSizes& of_sizes) {
-    std::map<std::string, std::vector<config::CurvePoint>> points;
-    for (const auto& [key, samples] : of_sizes) {
-      if (const double s = median(samples); s > 0) points[key.first].push_back({key.second, s});
-    }
-    std::map<std::string, config::Curve> curves;
-    for (auto& [name, some] : points) curves[name] = config::Curve(std::move(some));
-    return curves;
-  }
 
   void collectives(const Groups& groups, OfSizes& samples) {
     using Kind = config::CollectiveKind;

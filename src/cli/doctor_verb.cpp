@@ -308,7 +308,7 @@ int all_reduce(const DoctorOptions& options, std::ostream& out) {
     document.sections.emplace_back().add(report::Paragraph{
         fmt::format("Links in one direction: {} between the GPUs of a node, {} between nodes. The least time is that "
                     "of any algorithm (docs/method.md, \"The limit\"), the prediction that of `plan --backend sim`.",
-                    doctor::rate_text(limits.within_node), doctor::rate_text(limits.between_nodes))});
+                    show_bandwidth(limits.within_node), show_bandwidth(limits.between_nodes))});
     print(std::move(document), options.format, under_a_launcher, out);
   }
   return within_s > 0 && within_s < limits.sharp_s ? 2 : 0;

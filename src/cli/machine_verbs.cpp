@@ -263,11 +263,11 @@ int calibrate(job::Job& job, const CalibrateOptions& options, std::ostream& out,
   table.columns = {{"best rate of all ranks at once", true}, {"measured"}};
   for (const auto& [precision, flops] : measured.peak_flops)
     table.rows.push_back({fmt::format("products, {}", config::name_of(precision)), show_flops(flops)});
-  table.rows.push_back({"memory", doctor::rate_text(found.memory_bytes_per_s)});
+  table.rows.push_back({"memory", show_bandwidth(found.memory_bytes_per_s)});
   if (found.link_bytes_per_s > 0)
-    table.rows.push_back({"ranks of a node, bus bandwidth", doctor::rate_text(found.link_bytes_per_s)});
+    table.rows.push_back({"ranks of a node, bus bandwidth", show_bandwidth(found.link_bytes_per_s)});
   if (found.node_bytes_per_s > 0)
-    table.rows.push_back({"nodes, bus bandwidth", doctor::rate_text(found.node_bytes_per_s)});
+    table.rows.push_back({"nodes, bus bandwidth", show_bandwidth(found.node_bytes_per_s)});
   out << fmt::format(
       "{}\n{}\n{}\npredict with: {} sweep CONFIG --backend sim --ranks {} --hardware {} --set calibration={}\n",
       table.text(), escaped(hardware), escaped(calibration), called(), measured.ranks, shell_word(hardware),

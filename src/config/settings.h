@@ -178,6 +178,7 @@ enum class CollectiveOver : std::uint8_t { world, tensor, data, pipeline };
 struct GemmShape {
   std::int64_t m = 4096, n = 4096, k = 4096;
   bool transpose_a = false, transpose_b = false;
+  double flop() const { return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k); }
   bool operator==(const GemmShape&) const = default;
 };
 

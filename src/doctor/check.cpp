@@ -1,7 +1,5 @@
 #include "doctor/check.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -100,16 +98,6 @@ AllDevices devices_of(const Node& node, Devices kind, Findings& out) {
   return all;
 }
 
-// Whether a fact may be absent for a device of this kind.
-bool may_be_silent(Devices kind) {
-  using enum Devices;
-  return kind == node || kind == nvml || kind == links || kind == bridges || kind == ranks;
-}
-
-bool is_about_numbers(const Expected& expected) {
-  return expected.kind != Expected::Kind::one_of && expected.kind != Expected::Kind::none_of;
-}
-
 // The reading that a device's fact is compared with; nullptr: it is compared with values or a limit.
 const machine::Reading* other_of(const Rule& rule, const DeviceFacts& device, const AllDevices& all) {
   if (rule.expected.kind == Expected::Kind::at_least_fact) return &device[rule.expected.values.front()];
@@ -131,7 +119,9 @@ std::string why_hidden(const Expected& expected, const machine::Reading& reading
 
 // Judges one fact of all devices. Returns whether any device reported it.
 bool judge_rule(const Check& check, const Rule& rule, const AllDevices& devices, Findings& out) {
+  using enum Devices;
   const Devices kind = check.rules.of;
+  const bool may_be_absent = kind == node || kind == nvml || kind == links || kind == bridges || kind == ranks;
   constexpr std::size_t shown = 3;
   bool told = false;
   std::map<std::string, Names> hidden;                          // devices by reason
@@ -139,7 +129,7 @@ bool judge_rule(const Check& check, const Rule& rule, const AllDevices& devices,
   for (const DeviceFacts& device : devices) {
     const machine::Reading& reading = device[rule.fact];
     const machine::Reading* const other = other_of(rule, device, devices);
-    std::string why = why_hidden(rule.expected, reading, may_be_silent(kind));
+    std::string why = why_hidden(rule.expected, reading, may_be_absent);
     if (why.empty() && other != nullptr && reading.ok()) why = why_hidden(rule.expected, *other, true);
     if (!why.empty()) {
       hidden[why].push_back(device.name);
@@ -153,7 +143,7 @@ bool judge_rule(const Check& check, const Rule& rule, const AllDevices& devices,
   }
   const std::string what = rule.fact.empty() ? "" : rule.fact + " of ";
   for (const auto& [why, names] : hidden) {
-    out.unknown(kind == Devices::node ? check.about.reads : fmt::format("{}{}", what, join_first(names, shown)), why);
+    out.unknown(kind == node ? check.about.reads : fmt::format("{}{}", what, join_first(names, shown)), why);
   }
   for (const auto& [seen, names] : missed) {
     const auto said = [&, &devices = names, &value = seen.first, &other = seen.second](const std::string& text) {
@@ -192,7 +182,7 @@ std::string_view name_of(Verdict verdict) {
 }
 
 bool Expected::can_be(const std::string& value) const {
-  if (is_about_numbers(*this)) return number_of(value).has_value();
+  if (kind != Kind::one_of && kind != Kind::none_of) return number_of(value).has_value();
   const auto is_number = [](const std::string& text) { return number_of(text).has_value(); };
   const bool is_named = std::ranges::find(values, value) != values.end();
   return is_named || (!value.empty() && (is_number(value) || !std::ranges::all_of(values, is_number)));
@@ -226,10 +216,6 @@ bool no_ports(const Node& node, Findings& out) {
     out.skip("EFA: its driver does not tell");
   }
   return !out.empty();
-}
-
-std::string rate_text(double bytes_per_s) {
-  return fmt::format("{:.4g} GB/s", bytes_per_s / 1e9);
 }
 
 bool may_take(const Node& node, const Port& port) {

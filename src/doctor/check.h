@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -19,6 +21,8 @@ struct Finding {
   Verdict verdict = Verdict::pass;
   std::string evidence;  // what was seen, and what was expected
   std::string remedy;    // what to do; "": nothing
+
+  bool is_bad() const { return verdict == Verdict::fail || verdict == Verdict::warn; }
 };
 
 /// The findings of one check on one node.
@@ -151,8 +155,6 @@ std::vector<Finding> judge(const Check& check, const Node& node, const Cluster& 
 
 // Shared by several checks.
 
-/// "46.5 GB/s".
-std::string rate_text(double bytes_per_s);
 /// Reports why and returns true if the node has no RDMA adapter whose driver reports the state of its ports.
 bool no_ports(const Node& node, Findings& out);
 /// Whether NCCL can take the port: NCCL_IB_HCA does not leave it out, and a container was given its adapter.
@@ -203,7 +205,10 @@ struct Diagnosis {
   std::size_t nodes = 0, ranks = 0, gpus = 0;
   std::size_t dark = 0;  // nodes of which nothing could be read
 
-  std::size_t count(Verdict verdict) const;
+  std::size_t count(Verdict verdict) const {
+    return static_cast<std::size_t>(
+        std::ranges::count(lines, verdict, [](const Line& line) { return line.finding.verdict; }));
+  }
 };
 
 /// Counts nodes, ranks and GPUs; without findings.

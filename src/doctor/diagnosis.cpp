@@ -208,10 +208,6 @@ class Lines {
   std::map<std::tuple<std::string, Verdict, std::string>, std::size_t> places_;
 };
 
-bool is_bad(const Line& line) {
-  return line.finding.verdict == Verdict::fail || line.finding.verdict == Verdict::warn;
-}
-
 }  // namespace
 
 std::vector<Difference> differences(const std::vector<Node>& nodes) {
@@ -240,11 +236,6 @@ std::string where_of(const Line& line, std::size_t all_nodes) {
   return join_first(line.nodes, shown);
 }
 
-std::size_t Diagnosis::count(Verdict verdict) const {
-  return static_cast<std::size_t>(
-      std::ranges::count(lines, verdict, [](const Line& line) { return line.finding.verdict; }));
-}
-
 Diagnosis count_nodes(const std::vector<Node>& nodes) {
   Diagnosis diagnosis;
   diagnosis.nodes = nodes.size();
@@ -268,7 +259,7 @@ Diagnosis diagnose(const std::vector<Node>& nodes) {
   }
   std::set<std::pair<std::string, std::string>> told;  // check and host of failures and warnings
   for (const Line& line : lines.all()) {
-    if (!is_bad(line)) continue;
+    if (!line.finding.is_bad()) continue;
     for (const std::string& host : line.nodes) told.emplace(line.check, host);
   }
   for (const Difference& difference : differences(nodes)) {

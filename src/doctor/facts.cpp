@@ -12,10 +12,6 @@
 namespace harness::doctor {
 namespace {
 
-bool is_pci_address(std::string_view name) {  // 0000:1b:00.0
-  return std::ranges::count(name, ':') == 2 && std::ranges::count(name, '.') == 1;
-}
-
 bool has_link_layer(const Facts& node, const Port& port, std::string_view wanted) {
   if (is_efa(node, port)) return false;
   const std::string& layer = node.peek(port.key + "link_layer").text;
@@ -27,10 +23,6 @@ bool has_link_layer(const Facts& node, const Port& port, std::string_view wanted
 
 void Facts::set(const std::string& name, machine::Reading reading) {
   if (reading.access != machine::Access::absent) readings_[name] = std::move(reading);
-}
-
-void Facts::merge(const Facts& others) {
-  for (const auto& [name, reading] : others.readings_) readings_[name] = reading;
 }
 
 const machine::Reading& Facts::operator[](const std::string& name) const {
@@ -92,12 +84,8 @@ bool has_gpus(const Facts& node) {
   return node.any("gpu") || node.any("driver/gpu") || node.any("nvml");
 }
 
-std::vector<std::string> gpus_of(const Facts& node) {
-  return node.under("gpu");
-}
-
 bool has_geforce(const Facts& node) {
-  const std::vector<std::string> gpus = gpus_of(node);
+  const std::vector<std::string> gpus = node.under("gpu");
   if (gpus.empty()) return false;
   const std::string by_driver = node.text("driver/gpu/" + gpus.front());
   const std::string model = by_driver.empty() ? node.text("nvml/" + gpus.front() + "/name") : by_driver;
@@ -175,7 +163,8 @@ std::vector<std::string> pci_path(const Facts& node, const std::string& device_k
   std::vector<std::string> path;
   const std::string whole = node.text(device_key + "/path");
   for (const std::string_view part : split(whole, '/')) {
-    if (is_pci_address(part)) path.emplace_back(part);
+    const bool is_address = std::ranges::count(part, ':') == 2 && std::ranges::count(part, '.') == 1;  // 0000:1b:00.0
+    if (is_address) path.emplace_back(part);
   }
   return path;
 }

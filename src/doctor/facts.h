@@ -26,7 +26,9 @@ class Facts {
     set(name, {machine::Access::unreadable, {}, std::move(why)});
   }
   /// Facts of `others` replace facts of the same name.
-  void merge(const Facts& others);
+  void merge(const Facts& others) {
+    for (const auto& [name, reading] : others.readings_) readings_[name] = reading;
+  }
 
   /// Returns an absent reading if there is no such fact. Remembers the first unreadable one, because a check that
   /// needed it must not pass (judge() in check.h).
@@ -82,10 +84,8 @@ bool is_virtual(const Facts& node);
 /// Whether the processor is Grace, or another Arm that NVIDIA builds its GPUs onto.
 bool is_grace(const Facts& node);
 bool is_container(const Facts& node);
-/// Whether /sys, NVIDIA's driver or NVML shows a GPU.
+/// Whether /sys ("gpu/ADDRESS/…"), NVIDIA's driver or NVML shows a GPU.
 bool has_gpus(const Facts& node);
-/// PCI addresses of the NVIDIA GPUs, as far as /sys lists them.
-std::vector<std::string> gpus_of(const Facts& node);
 /// Whether the first GPU is a GeForce, which lacks GPUDirect RDMA, ECC and the like.
 bool has_geforce(const Facts& node);
 /// The largest count among those of /sys, NVIDIA's driver and NVML.

@@ -80,20 +80,18 @@ void add_own_gpus(const machine::Tree& tree, Facts& facts) {
 constexpr std::string_view rank_placeholder = "{rank}";
 
 struct Question {
-  std::string sysroot;
-  double limit_s = node_limit_s;
+  HowToExamine how;
   std::vector<std::int32_t> of_nodes;  // ranks that also gather their node's facts, ascending
-  bool asks_nvml = true;
 };
 
 struct Told {
   std::string host;
-  std::vector<std::pair<std::string, std::pair<std::int32_t, std::string>>> rank, node;  // name, access, text or reason
+  std::vector<std::pair<std::string, machine::Reading>> rank, node;
 };
 
 template <job::MessageOf<Question> M, class Each>
 void each_field(M& m, Each& each) {
-  each(m.sysroot, m.limit_s, m.of_nodes, m.asks_nvml);
+  each(m.how.sysroot, m.how.limit_s, m.how.asks_nvml, m.of_nodes);
 }
 
 template <job::MessageOf<Told> M, class Each>
@@ -101,24 +99,13 @@ void each_field(M& m, Each& each) {
   each(m.host, m.rank, m.node);
 }
 
-auto packed(const Facts& facts) {
-  decltype(Told::node) entries;
-  for (const auto& [name, reading] : facts) {
-    entries.emplace_back(
-        name, std::pair{static_cast<std::int32_t>(reading.access), reading.ok() ? reading.text : reading.why});
-  }
-  return entries;
+decltype(Told::node) packed(const Facts& facts) {
+  return {facts.begin(), facts.end()};
 }
 
 Facts unpacked(const decltype(Told::node)& entries) {
   Facts facts;
-  for (const auto& [name, value] : entries) {
-    if (value.first == static_cast<std::int32_t>(machine::Access::read)) {
-      facts.set(name, value.second);
-    } else {
-      facts.set_unreadable(name, value.second);
-    }
-  }
+  for (const auto& [name, reading] : entries) facts.set(name, reading);
   return facts;
 }
 
@@ -210,11 +197,11 @@ machine::Reading device_in(const machine::Tree& tree, const std::string& path) {
 
 std::string answer(int rank, const std::string& bytes) try {
   const auto question = job::decode<Question>(bytes);
-  const std::string root = root_of(question.sysroot, rank);
+  const std::string root = root_of(question.how.sysroot, rank);
   Told told{host_below(root), packed(gather_rank(root)), {}};
   if (std::ranges::binary_search(question.of_nodes, rank)) {
-    const bool asks = question.asks_nvml && root == "/";
-    told.node = packed(gather_node(root, asks ? AskGpus(machine::gpu_report) : AskGpus(), question.limit_s));
+    const bool asks = question.how.asks_nvml && root == "/";
+    told.node = packed(gather_node(root, asks ? AskGpus(machine::gpu_report) : AskGpus(), question.how.limit_s));
   }
   return job::encode(told);
 } catch (const std::exception&) {
@@ -223,7 +210,7 @@ std::string answer(int rank, const std::string& bytes) try {
 
 std::vector<Node> examine(job::Job& job, const HowToExamine& how) {
   const std::vector<job::RankPlace>& places = job.places();
-  Question question{how.sysroot, how.limit_s, {}, how.asks_nvml};
+  Question question{how, {}};
   // With one folder per rank, the ranks of a node are known only after they have reported their host names.
   const bool by_rank = how.sysroot.find(rank_placeholder) != std::string::npos;
   for (const job::RankPlace& place : places) {

@@ -82,9 +82,8 @@ void add_device(const Tree& tree, Facts& facts, const std::string& key, const st
   const Reading mode = tree.line(folder + "/iommu_group/type");
   facts.set(key + "/iommu", mode.access == Access::absent ? Reading{Access::read, "off", {}} : mode);
   Reading driver = tree.resolved(folder + "/driver");
-  driver.text = driver.ok() ? driver.text.substr(driver.text.rfind('/') + 1) : "none";
-  if (driver.access == Access::absent) driver.access = Access::read;
-  facts.set(key + "/driver", driver);
+  if (driver.ok()) driver.text = driver.text.substr(driver.text.rfind('/') + 1);
+  facts.set(key + "/driver", driver.access == Access::absent ? Reading{Access::read, "none", {}} : driver);
 }
 
 // Adds the bridges above the devices, each once.

@@ -35,13 +35,6 @@ std::string fabric_trouble(std::uint64_t health) {
   return troubles.empty() ? "none" : join(troubles, ", ");
 }
 
-// NVML's bits: hardware slowdown, hardware thermal slowdown, power brake, software thermal; application clocks.
-void add_slowdown(std::uint64_t reasons, const std::string& key, Facts& facts) {
-  constexpr std::uint64_t harmful = 0x8 | 0x40 | 0x80 | 0x20, by_setting = 0x2;
-  facts.set(key + "slowed_by", (reasons & harmful) != 0 ? machine::harmful_throttling(reasons) : "nothing");
-  facts.set(key + "clocks_set", (reasons & by_setting) != 0 ? "yes" : "no");
-}
-
 // Takes PCIe lanes from the driver if /sys hides them, as in guests.
 void add_lanes(const machine::GpuHealth& gpu, Facts& facts) {
   const std::string key = "gpu/" + gpu.pci_bus_id;
@@ -208,7 +201,12 @@ void gather_gpus(const machine::GpuReport& report, Facts& facts) {
     add("row_remap_failed", gpu.row_remap_failed);
     add("power_limit_w", gpu.power_limit_w);
     add("default_power_limit_w", gpu.default_power_limit_w);
-    if (gpu.throttle_reasons) add_slowdown(*gpu.throttle_reasons, key, facts);
+    if (const auto& reasons = gpu.throttle_reasons) {
+      // NVML's bits: hardware slowdown, hardware thermal slowdown, power brake, software thermal; application clocks.
+      constexpr std::uint64_t harmful = 0x8 | 0x40 | 0x80 | 0x20, by_setting = 0x2;
+      facts.set(key + "slowed_by", (*reasons & harmful) != 0 ? machine::harmful_throttling(*reasons) : "nothing");
+      facts.set(key + "clocks_set", (*reasons & by_setting) != 0 ? "yes" : "no");
+    }
     add("processes", gpu.processes);
     add("fabric_state", gpu.fabric_state);
     add("fabric_status", gpu.fabric_status);

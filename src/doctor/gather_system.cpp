@@ -14,10 +14,6 @@ using machine::Access;
 using machine::Reading;
 using machine::Tree;
 
-void add_line(const Tree& tree, Facts& facts, const std::string& name, const std::string& path) {
-  facts.set(name, tree.line(path));
-}
-
 // The value that all CPUs share, or each value with its count: "performance 126, powersave 2".
 Reading said_by_cpus(const Tree& tree, const machine::Listing& cpus, const std::string& file) {
   std::map<std::string, int> count;
@@ -81,15 +77,8 @@ void add_memory(const Tree& tree, Facts& facts) {
   for (const char* name : {"memory/total_kb", "memory/swapped_gib"}) {
     if (info.access == Access::unreadable) facts.set(name, info);
   }
-  add_line(tree, facts, "memory/numa_balancing", "proc/sys/kernel/numa_balancing");
-  add_line(tree, facts, "memory/numa_nodes", "sys/devices/system/node/online");
-}
-
-// "2.50" CPUs, or "none".
-void add_quota(const Tree& tree, Facts& facts) {
-  const machine::GroupLimit quota = machine::cpu_quota(tree);
-  const std::string cpus = quota.value > 0 ? fmt::format("{:.2f}", quota.value) : "none";
-  facts.set("cpu/quota", Reading{quota.access, quota.access == Access::read ? cpus : "", quota.why});
+  facts.set("memory/numa_balancing", tree.line("proc/sys/kernel/numa_balancing"));
+  facts.set("memory/numa_nodes", tree.line("sys/devices/system/node/online"));
 }
 
 // The load that does not indicate other programs: that of this program, or a twentieth of the CPUs.
@@ -107,15 +96,17 @@ void add_load(const Tree& tree, Facts& facts) {
 }  // namespace
 
 void gather_system(const Tree& tree, Facts& facts) {
-  add_line(tree, facts, "os/kernel", "proc/sys/kernel/osrelease");
+  facts.set("os/kernel", tree.line("proc/sys/kernel/osrelease"));
   add_processor(tree, facts);
   add_container(tree, facts);
   add_memory(tree, facts);
-  add_quota(tree, facts);
+  const machine::GroupLimit quota = machine::cpu_quota(tree);
+  const std::string cpus = quota.value > 0 ? fmt::format("{:.2f}", quota.value) : "none";
+  facts.set("cpu/quota", Reading{quota.access, quota.access == Access::read ? cpus : "", quota.why});
   add_load(tree, facts);
   add_governor(tree, facts);
-  add_line(tree, facts, "cpu/no_turbo", "sys/devices/system/cpu/intel_pstate/no_turbo");
-  add_line(tree, facts, "cpu/boost", "sys/devices/system/cpu/cpufreq/boost");
+  facts.set("cpu/no_turbo", tree.line("sys/devices/system/cpu/intel_pstate/no_turbo"));
+  facts.set("cpu/boost", tree.line("sys/devices/system/cpu/cpufreq/boost"));
 }
 
 }  // namespace harness::doctor

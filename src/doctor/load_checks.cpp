@@ -48,11 +48,6 @@ constexpr std::array<CopyWay, 3> copy_ways{{{"to the GPU", &machine::HostCopies:
                                             {"from the GPU", &machine::HostCopies::from_device_bytes_per_s},
                                             {"both ways at once", &machine::HostCopies::both_bytes_per_s}}};
 
-// The PCI address as in /sys: a device is named "0000:1B:00.0 NVIDIA H100 80GB HBM3".
-std::string gpu_address(const std::string& device) {
-  return lower(device.substr(0, device.find(' ')));
-}
-
 struct MeasuredWay {
   std::string_view words;
   std::vector<double> rates;  // by rank
@@ -73,11 +68,28 @@ std::vector<MeasuredWay> measured_ways(const Load& load) {
 
 std::string numbers_in_words(const std::vector<Node>& nodes, const std::vector<MeasuredWay>& ways) {
   std::vector<std::string> usual;
-  for (const MeasuredWay& way : ways) usual.push_back(fmt::format("{} {}", rate_text(median(way.rates)), way.words));
+  for (const MeasuredWay& way : ways)
+    usual.push_back(fmt::format("{} {}", show_bandwidth(median(way.rates)), way.words));
   const MeasuredWay& first = ways.front();
   const std::size_t slowest = first.likeness.lowest;
   return fmt::format("host and GPU copy, on all ranks at once: {}; slowest: {} with {} {}", join(usual, ", "),
-                     name_of_rank(nodes, static_cast<int>(slowest)), rate_text(first.rates[slowest]), first.words);
+                     name_of_rank(nodes, static_cast<int>(slowest)), show_bandwidth(first.rates[slowest]), first.words);
+}
+
+// The rate of a node's active ports, as far as its ranks can use them: one port each, but EFA's plug-in joins several
+// for a GPU. 0: unknown.
+double port_bytes_per_s(const Node& node, std::size_t ranks) {
+  std::vector<double> rates;
+  for (const Port& port : ports_of(node.facts)) {
+    const bool is_used = is_efa(node.facts, port) || may_take(node, port);
+    if (is_used && is_active(node.facts, port))
+      rates.push_back(node.facts.number(port.key + "rate").value_or(0) * 1e9 / 8);
+  }
+  std::ranges::sort(rates, std::greater<>());
+  if (!has_efa(node.facts)) rates.resize(std::min(rates.size(), ranks));
+  double sum = 0;
+  for (const double rate : rates) sum += rate;
+  return sum;
 }
 
 class Judge {
@@ -107,218 +119,186 @@ class Judge {
   std::string share_of(double rate, double stated, std::string_view what) const {
     return stated > 0 ? fmt::format(", {} of {}'s {}", percent(rate / stated, 0), hardware_->name, what) : "";
   }
-  const std::string& host_of_rank(std::size_t rank) const { return nodes_[node_of_.at(rank)].host; }
+  std::string host_of(std::size_t rank) const { return host_of_rank(nodes_, static_cast<int>(rank)); }
 
-  void products();
-  void clocks();
-  void host_copies();
-  void node_reduce();
-  void links();
-  void against_ports(double usual_of_node);
-
-  const std::vector<Node>& nodes_;
-  const Load& load_;
-  const RankGrid& grid_;
-  const config::Hardware* hardware_;
-  Tolerances limits_;
-  std::vector<std::size_t> node_of_ = nodes_of_ranks(nodes_);
-  std::vector<StageFinding> said_;
-};
-
-void Judge::products() {
-  std::vector<double> rates;
-  for (const Load::RankLoad& rank : load_.ranks) rates.push_back(rank.product_flops);
-  const Likeness likeness = compare_rates(rates, limits_.products);
-  if (std::isnan(likeness.usual)) return;
-  for (const Slow& slow : likeness.slow) {
-    const int rank = static_cast<int>(slow.at);
-    say(products_check, slow.verdict,
-        fmt::format("rank {} reaches {} in matrix products, the fast ones {}", rank, show_flops(rates[slow.at]),
-                    show_flops(likeness.usual)),
-        "see what else runs there, what load.clocks and gpu.slowed say; if it stays slow, leave the node out",
-        host_of_rank(slow.at));
-  }
-  const double peak = hardware_ == nullptr ? 0 : hardware_->peak_flops(load_.precision);
-  say_numbers(products_check,
-              fmt::format("products of {}: {} each{}; slowest: {} with {}", plural(std::ssize(rates), "rank"),
-                          show_flops(likeness.usual), share_of(likeness.usual, peak, "peak"),
-                          name_of_rank(nodes_, static_cast<int>(likeness.lowest)), show_flops(rates[likeness.lowest])),
-              likeness.usual < sound_share * peak,
-              "most GPUs are slow: look at power limits, at the clocks that somebody set, and at the temperature of "
-              "the room");
-}
-
-// NVML's bits: hardware slowdown, hardware thermal slowdown, power brake; software thermal; application clocks. The
-// power cap alone is normal during matrix products.
-void Judge::clocks() {
-  constexpr std::uint64_t hardware = 0x8 | 0x40 | 0x80, heat = 0x20, by_setting = 0x2;
-  std::vector<double> clocks;
-  bool told = false;
-  for (std::size_t rank = 0; rank < load_.ranks.size(); ++rank) {
-    const machine::GpuStatistics& gpu = load_.ranks[rank].gpu;
-    clocks.push_back(gpu.mean_sm_clock_hz);
-    told = told || gpu.samples > 0;
-    const std::uint64_t bits = gpu.throttle_reasons;
-    const std::string state = fmt::format("the GPU of rank {}, at {:.0f} °C and {:.0f} W, is slowed down: {}", rank,
-                                          gpu.max_temperature_c, gpu.max_power_w, machine::harmful_throttling(bits));
-    if ((bits & hardware) != 0) {
-      say(clocks_check, Verdict::fail, state, "look at its power cables, its fans or its water", host_of_rank(rank));
-    } else if ((bits & heat) != 0) {
-      say(clocks_check, Verdict::warn, state, "look at the temperature of the air or water", host_of_rank(rank));
-    } else if ((bits & by_setting) != 0) {
-      say(clocks_check, Verdict::warn, fmt::format("somebody has capped the clocks of the GPU of rank {}", rank),
-          "`nvidia-smi -rac`, `nvidia-smi -rgc`", host_of_rank(rank));
+  void products() {
+    std::vector<double> rates;
+    for (const Load::RankLoad& rank : load_.ranks) rates.push_back(rank.product_flops);
+    const Likeness likeness = compare_rates(rates, limits_.products);
+    if (std::isnan(likeness.usual)) return;
+    for (const Slow& slow : likeness.slow) {
+      const int rank = static_cast<int>(slow.at);
+      say(products_check, slow.verdict,
+          fmt::format("rank {} reaches {} in matrix products, the fast ones {}", rank, show_flops(rates[slow.at]),
+                      show_flops(likeness.usual)),
+          "see what else runs there, what load.clocks and gpu.slowed say; if it stays slow, leave the node out",
+          host_of(slow.at));
     }
+    const double peak = hardware_ == nullptr ? 0 : hardware_->peak_flops(load_.precision);
+    say_numbers(
+        products_check,
+        fmt::format("products of {}: {} each{}; slowest: {} with {}", plural(std::ssize(rates), "rank"),
+                    show_flops(likeness.usual), share_of(likeness.usual, peak, "peak"),
+                    name_of_rank(nodes_, static_cast<int>(likeness.lowest)), show_flops(rates[likeness.lowest])),
+        likeness.usual < sound_share * peak,
+        "most GPUs are slow: look at power limits, at the clocks that somebody set, and at the temperature of "
+        "the room");
   }
-  if (!told) return;
-  const Likeness likeness = compare_rates(clocks, {0.97, 0, 0.84});
-  for (const Slow& slow : likeness.slow) {
-    say(clocks_check, slow.verdict,
-        fmt::format("the GPU of rank {} runs at {:.0f} MHz under load, the fast ones at {:.0f}", slow.at,
-                    clocks[slow.at] / 1e6, likeness.usual / 1e6),
-        "look at its power limit and its temperature beside those of its neighbours", host_of_rank(slow.at));
-  }
-  if (!std::isnan(likeness.usual))
-    say(clocks_check, Verdict::info, fmt::format("the GPUs run at {:.0f} MHz under load", likeness.usual / 1e6));
-}
 
-void Judge::host_copies() {
-  const std::vector<MeasuredWay> ways = measured_ways(load_);
-  if (ways.empty()) return;
-  std::map<std::size_t, Finding> slow;  // by rank
-  for (const MeasuredWay& way : ways) {
-    for (const Slow& one : way.likeness.slow) {
-      Finding& finding = slow.try_emplace(one.at, Finding{Verdict::pass, "", ""}).first->second;
-      finding.verdict = std::min(finding.verdict, one.verdict);
-      finding.evidence += fmt::format("{}{} {} (the fast ones {})", finding.evidence.empty() ? "" : ", ",
-                                      rate_text(way.rates[one.at]), way.words, rate_text(way.likeness.usual));
-    }
-  }
-  for (const auto& [rank, finding] : slow) {
-    say(copies_check, finding.verdict,
-        fmt::format("rank {} with GPU {} copies {}", rank, gpu_address(load_.ranks[rank].device), finding.evidence),
-        "look at pcie.width of this GPU, at topo.numa and rank.near_gpu for the memory that it copies, and at "
-        "pcie.iommu",
-        host_of_rank(rank));
-  }
-  say(copies_check, Verdict::info, numbers_in_words(nodes_, ways));
-}
-
-void Judge::node_reduce() {
-  const std::vector<double>& rates = load_.node_reduce_bytes_per_s;
-  const Likeness likeness = compare_rates(rates, limits_.node_reduce);
-  if (std::isnan(likeness.usual)) return;
-  for (const Slow& slow : likeness.slow) {
-    say(node_check, slow.verdict,
-        fmt::format("the all-reduce within the node reaches {}, the fast ones {}", rate_text(rates[slow.at]),
-                    rate_text(likeness.usual)),
-        "look at gpu.nvlink, gpu.fabric, pcie.width and nccl.peers of this node", nodes_[slow.at].host);
-  }
-  const double nvlink = hardware_ == nullptr ? 0 : hardware_->nvlink_bytes_per_s;
-  say_numbers(node_check,
-              fmt::format("all-reduce of {} within a node: bus bandwidth {}{}", plural(grid_.of_node(), "rank"),
-                          rate_text(likeness.usual), share_of(likeness.usual, nvlink, "NVLinks")),
-              likeness.usual < sound_share * nvlink,
-              "look at nccl.peers, nccl.nvls and at settings of NCCL that are left on");
-}
-
-// If a rank is slow with every partner, its link is slow. If a pair is slow although both ranks are fast with others,
-// the path between them is slow.
-void Judge::links() {
-  if (load_.rounds.empty()) return;
-  const std::size_t of_node = static_cast<std::size_t>(grid_.of_node());
-  std::vector<double> best(static_cast<std::size_t>(grid_.nodes()) * of_node, std::numeric_limits<double>::quiet_NaN());
-  const auto at = [&](int node, std::size_t local) { return static_cast<std::size_t>(node) * of_node + local; };
-  std::vector<double> every;
-  for (const Load::Round& round : load_.rounds) {
-    for (std::size_t pair = 0; pair < round.nodes.size(); ++pair) {
-      for (std::size_t local = 0; local < of_node; ++local) {
-        const double rate = round.bytes_per_s[pair][local];
-        every.push_back(rate);
-        for (const int node : {round.nodes[pair].first, round.nodes[pair].second})
-          best[at(node, local)] = std::fmax(best[at(node, local)], rate);
+  // NVML's bits: hardware slowdown, hardware thermal slowdown, power brake; software thermal; application clocks. The
+  // power cap alone is normal during matrix products.
+  void clocks() {
+    constexpr std::uint64_t hardware = 0x8 | 0x40 | 0x80, heat = 0x20, by_setting = 0x2;
+    std::vector<double> clocks;
+    bool told = false;
+    for (std::size_t rank = 0; rank < load_.ranks.size(); ++rank) {
+      const machine::GpuStatistics& gpu = load_.ranks[rank].gpu;
+      clocks.push_back(gpu.mean_sm_clock_hz);
+      told = told || gpu.samples > 0;
+      const std::uint64_t bits = gpu.throttle_reasons;
+      const std::string state = fmt::format("the GPU of rank {}, at {:.0f} °C and {:.0f} W, is slowed down: {}", rank,
+                                            gpu.max_temperature_c, gpu.max_power_w, machine::harmful_throttling(bits));
+      if ((bits & hardware) != 0) {
+        say(clocks_check, Verdict::fail, state, "look at its power cables, its fans or its water", host_of(rank));
+      } else if ((bits & heat) != 0) {
+        say(clocks_check, Verdict::warn, state, "look at the temperature of the air or water", host_of(rank));
+      } else if ((bits & by_setting) != 0) {
+        say(clocks_check, Verdict::warn, fmt::format("somebody has capped the clocks of the GPU of rank {}", rank),
+            "`nvidia-smi -rac`, `nvidia-smi -rgc`", host_of(rank));
       }
     }
+    if (!told) return;
+    const Likeness likeness = compare_rates(clocks, {0.97, 0, 0.84});
+    for (const Slow& slow : likeness.slow) {
+      say(clocks_check, slow.verdict,
+          fmt::format("the GPU of rank {} runs at {:.0f} MHz under load, the fast ones at {:.0f}", slow.at,
+                      clocks[slow.at] / 1e6, likeness.usual / 1e6),
+          "look at its power limit and its temperature beside those of its neighbours", host_of(slow.at));
+    }
+    if (!std::isnan(likeness.usual))
+      say(clocks_check, Verdict::info, fmt::format("the GPUs run at {:.0f} MHz under load", likeness.usual / 1e6));
   }
-  const Likeness likeness = compare_rates(best, limits_.link);
-  std::vector<bool> is_slow(best.size(), false);
-  for (const Slow& slow : likeness.slow) {
-    is_slow[slow.at] = true;
-    const auto node = static_cast<int>(slow.at / of_node), local = static_cast<int>(slow.at % of_node);
-    say(pairs_check, slow.verdict,
-        fmt::format("rank {} reaches {} to every other node it met, the fast ones {}", grid_.rank(node, local),
-                    rate_text(best[slow.at]), rate_text(likeness.usual)),
-        "look at ib.pcie, ib.rate, pcie.width and topo.nearest of this node: the adapter nearest to this rank",
-        nodes_[static_cast<std::size_t>(node)].host);
+
+  void host_copies() {
+    const std::vector<MeasuredWay> ways = measured_ways(load_);
+    if (ways.empty()) return;
+    std::map<std::size_t, Finding> slow;  // by rank
+    for (const MeasuredWay& way : ways) {
+      for (const Slow& one : way.likeness.slow) {
+        Finding& finding = slow.try_emplace(one.at, Finding{Verdict::pass, "", ""}).first->second;
+        finding.verdict = std::min(finding.verdict, one.verdict);
+        finding.evidence +=
+            fmt::format("{}{} {} (the fast ones {})", finding.evidence.empty() ? "" : ", ",
+                        show_bandwidth(way.rates[one.at]), way.words, show_bandwidth(way.likeness.usual));
+      }
+    }
+    for (const auto& [rank, finding] : slow) {
+      const std::string& device = load_.ranks[rank].device;                   // "0000:1B:00.0 NVIDIA H100 80GB HBM3"
+      const std::string address = lower(device.substr(0, device.find(' ')));  // as in /sys
+      say(copies_check, finding.verdict, fmt::format("rank {} with GPU {} copies {}", rank, address, finding.evidence),
+          "look at pcie.width of this GPU, at topo.numa and rank.near_gpu for the memory that it copies, and at "
+          "pcie.iommu",
+          host_of(rank));
+    }
+    say(copies_check, Verdict::info, numbers_in_words(nodes_, ways));
   }
-  const Likeness ways = compare_rates(every, limits_.link);
-  std::size_t i = 0;
-  for (const Load::Round& round : load_.rounds) {
-    for (std::size_t pair = 0; pair < round.nodes.size(); ++pair) {
-      const auto [a, b] = round.nodes[pair];
+
+  void node_reduce() {
+    const std::vector<double>& rates = load_.node_reduce_bytes_per_s;
+    const Likeness likeness = compare_rates(rates, limits_.node_reduce);
+    if (std::isnan(likeness.usual)) return;
+    for (const Slow& slow : likeness.slow) {
+      say(node_check, slow.verdict,
+          fmt::format("the all-reduce within the node reaches {}, the fast ones {}", show_bandwidth(rates[slow.at]),
+                      show_bandwidth(likeness.usual)),
+          "look at gpu.nvlink, gpu.fabric, pcie.width and nccl.peers of this node", nodes_[slow.at].host);
+    }
+    const double nvlink = hardware_ == nullptr ? 0 : hardware_->nvlink_bytes_per_s;
+    say_numbers(node_check,
+                fmt::format("all-reduce of {} within a node: bus bandwidth {}{}", plural(grid_.of_node(), "rank"),
+                            show_bandwidth(likeness.usual), share_of(likeness.usual, nvlink, "NVLinks")),
+                likeness.usual < sound_share * nvlink,
+                "look at nccl.peers, nccl.nvls and at settings of NCCL that are left on");
+  }
+
+  // If a rank is slow with every partner, its link is slow. If a pair is slow although both ranks are fast with others,
+  // the path between them is slow.
+  void links() {
+    if (load_.pairs.empty()) return;
+    const std::size_t of_node = static_cast<std::size_t>(grid_.of_node());
+    std::vector<double> best(static_cast<std::size_t>(grid_.nodes()) * of_node,
+                             std::numeric_limits<double>::quiet_NaN());
+    const auto at = [&](int node, std::size_t local) { return static_cast<std::size_t>(node) * of_node + local; };
+    std::vector<double> every;
+    for (const Load::Pair& pair : load_.pairs) {
+      for (std::size_t local = 0; local < of_node; ++local) {
+        every.push_back(pair.bytes_per_s[local]);
+        for (const int node : {pair.first, pair.second})
+          best[at(node, local)] = std::fmax(best[at(node, local)], every.back());
+      }
+    }
+    const Likeness likeness = compare_rates(best, limits_.link);
+    std::vector<bool> is_slow(best.size(), false);
+    for (const Slow& slow : likeness.slow) {
+      is_slow[slow.at] = true;
+      const auto node = static_cast<int>(slow.at / of_node), local = static_cast<int>(slow.at % of_node);
+      say(pairs_check, slow.verdict,
+          fmt::format("rank {} reaches {} to every other node it met, the fast ones {}", grid_.rank(node, local),
+                      show_bandwidth(best[slow.at]), show_bandwidth(likeness.usual)),
+          "look at ib.pcie, ib.rate, pcie.width and topo.nearest of this node: the adapter nearest to this rank",
+          nodes_[static_cast<std::size_t>(node)].host);
+    }
+    const Likeness ways = compare_rates(every, limits_.link);
+    std::size_t i = 0;
+    for (const Load::Pair& pair : load_.pairs) {
+      const std::string &first = nodes_[static_cast<std::size_t>(pair.first)].host,
+                        &second = nodes_[static_cast<std::size_t>(pair.second)].host;
       std::vector<double> slow_ways;
       Verdict verdict = Verdict::warn;
       for (std::size_t local = 0; local < of_node; ++local, ++i) {
         const auto found = std::ranges::find(ways.slow, i, &Slow::at);
-        if (found == ways.slow.end() || is_slow[at(a, local)] || is_slow[at(b, local)]) continue;
+        if (found == ways.slow.end() || is_slow[at(pair.first, local)] || is_slow[at(pair.second, local)]) continue;
         slow_ways.push_back(every[i]);
         verdict = std::min(verdict, found->verdict);
       }
       if (slow_ways.empty()) continue;
       say(pairs_check, verdict,
           fmt::format("{} of {} ranks reach {} between {} and {}, the fast ones {}", slow_ways.size(), of_node,
-                      rate_text(median(slow_ways)), nodes_[static_cast<std::size_t>(a)].host,
-                      nodes_[static_cast<std::size_t>(b)].host, rate_text(ways.usual)),
-          "both are quick with others: look at the switches between them, and at what else uses them",
-          nodes_[static_cast<std::size_t>(a)].host);
+                      show_bandwidth(median(slow_ways)), first, second, show_bandwidth(ways.usual)),
+          "both are quick with others: look at the switches between them, and at what else uses them", first);
     }
+    against_ports(likeness.usual);
   }
-  against_ports(likeness.usual);
-}
 
-// The rate of a node's active ports, as far as its ranks can use them: one port each, but EFA's plug-in joins several
-// for a GPU. 0: unknown.
-double port_bytes_per_s(const Node& node, std::size_t ranks) {
-  std::vector<double> rates;
-  for (const Port& port : ports_of(node.facts)) {
-    const bool is_used = is_efa(node.facts, port) || may_take(node, port);
-    if (is_used && is_active(node.facts, port))
-      rates.push_back(node.facts.number(port.key + "rate").value_or(0) * 1e9 / 8);
+  void against_ports(double usual) {
+    const auto ranks = static_cast<std::size_t>(grid_.of_node());
+    double ports = std::numeric_limits<double>::infinity();
+    bool complete = config::traits_of(load_.backend).ranks_are_gpus;  // one rank per GPU
+    for (const Node& node : nodes_) {
+      ports = std::min(ports, port_bytes_per_s(node, ranks));
+      complete = complete && node.ranks.size() == std::max(ranks, node.facts.under("gpu").size());
+    }
+    const double of_node = usual * static_cast<double>(ranks);
+    // What is faster than the ports went over NVLink, as between the trays of a rack.
+    const bool known = complete && ports > 0 && of_node <= ports;
+    const std::string numbers = fmt::format(
+        "{} between two nodes, {} in one direction for each rank{}", show_bandwidth(of_node), show_bandwidth(usual),
+        known ? fmt::format(": {} of what their ports carry", percent(of_node / ports, 0)) : std::string());
+    say_numbers(pairs_check, numbers, known && of_node < sound_share * ports,
+                "look at nccl.network, nccl.gpu_direct and nccl.rails");
   }
-  std::ranges::sort(rates, std::greater<>());
-  if (!has_efa(node.facts)) rates.resize(std::min(rates.size(), ranks));
-  double sum = 0;
-  for (const double rate : rates) sum += rate;
-  return sum;
-}
 
-void Judge::against_ports(double usual) {
-  const auto ranks = static_cast<std::size_t>(grid_.of_node());
-  double ports = std::numeric_limits<double>::infinity();
-  bool complete = config::traits_of(load_.backend).ranks_are_gpus;  // one rank per GPU
-  for (const Node& node : nodes_) {
-    ports = std::min(ports, port_bytes_per_s(node, ranks));
-    complete = complete && node.ranks.size() == std::max(ranks, node.facts.under("gpu").size());
-  }
-  const double of_node = usual * static_cast<double>(ranks);
-  // What is faster than the ports went over NVLink, as between the trays of a rack.
-  const bool known = complete && ports > 0 && of_node <= ports;
-  const std::string numbers =
-      fmt::format("{} between two nodes, {} in one direction for each rank{}", rate_text(of_node), rate_text(usual),
-                  known ? fmt::format(": {} of what their ports carry", percent(of_node / ports, 0)) : std::string());
-  say_numbers(pairs_check, numbers, known && of_node < sound_share * ports,
-              "look at nccl.network, nccl.gpu_direct and nccl.rails");
-}
+  const std::vector<Node>& nodes_;
+  const Load& load_;
+  const RankGrid& grid_;
+  const config::Hardware* hardware_;
+  Tolerances limits_;
+  std::vector<StageFinding> said_;
+};
 
 // Prior for the relative scatter, and its weight in observations: two rates alone tell nothing about their scatter.
 constexpr double expected_scatter = 0.015, worth = 4;
 constexpr std::size_t smallest_fast_share = 32;
-
-// The distance between two groups, in standard deviations, that is significant. More rates can be split in more places,
-// but their scatter is better known; from ten rates on, healthy ones hardly ever reach it.
-double distance_that_counts(std::size_t rates) {
-  return std::min(5.8, 3.8 + 0.2 * static_cast<double>(rates));
-}
 
 // The number of ascending values in the slow group; nullopt if all form one group. At least `fast` are not slow.
 std::optional<std::size_t> slow_group(std::span<const double> logs, std::size_t fast) {
@@ -345,11 +325,10 @@ std::optional<std::size_t> slow_group(std::span<const double> logs, std::size_t 
     best = distance;
     best_slow = slow;
   }
-  return best >= distance_that_counts(n) ? std::optional(best_slow) : std::nullopt;
-}
-
-double upper_quartile(std::span<const double> ascending) {
-  return ascending[(3 * (ascending.size() - 1) + 2) / 4];
+  // In standard deviations. More rates can be split in more places, but their scatter is better known; from ten rates
+  // on, healthy ones hardly ever reach it.
+  const double significant = std::min(5.8, 3.8 + 0.2 * static_cast<double>(n));
+  return best >= significant ? std::optional(best_slow) : std::nullopt;
 }
 
 }  // namespace
@@ -384,7 +363,8 @@ Likeness compare_rates(std::span<const double> rates, const Tolerance& tolerance
     if (!more) break;
     slow += *more;
   }
-  found.usual = upper_quartile(std::span(known).subspan(slow));
+  const std::size_t last_fast = known.size() - slow - 1;
+  found.usual = known[slow + (3 * last_fast + 2) / 4];
   const double slowest_fast = known[slow];
   for (std::size_t i = 0; i < rates.size(); ++i) {
     if (!std::isfinite(rates[i])) continue;

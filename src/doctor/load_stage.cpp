@@ -35,8 +35,9 @@ config::Settings products_of(const Sizes& sizes) {
   return settings;
 }
 
-double product_flop(const config::GemmShape& g) {
-  return 2.0 * static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
+// Adds `what` once; two rounds may have the same distance.
+void note_once(std::vector<std::string>& list, const std::string& what) {
+  if (std::ranges::find(list, what) == list.end()) list.push_back(what);
 }
 
 class LoadStage {
@@ -51,17 +52,155 @@ class LoadStage {
     load_.ranks.resize(static_cast<std::size_t>(bench.job.size()));
   }
 
-  std::vector<StageFinding> run(const config::Hardware* hardware);
+  std::vector<StageFinding> run(const config::Hardware* hardware) {
+    copy_with_hosts(multiply());
+    reduce_in_nodes();
+    for (const PairRound& round : pair_rounds(grid_.nodes())) run_pair_round(round);
+    std::vector<StageFinding> said = judge_load(bench_.nodes, load_, grid_, hardware);
+    said.insert(said.end(), failed_.begin(), failed_.end());
+    const std::string used = show_seconds(limit_.used_s());
+    if (left_out_.empty() && failed_.empty()) {
+      said.push_back({load_check, {Verdict::pass, fmt::format("took {}: {}", used, join(done_, ", ")), ""}, ""});
+    } else if (!left_out_.empty()) {
+      said.push_back({load_check,
+                      {Verdict::info,
+                       fmt::format("ended after {} of {}, without {}", used, show_seconds(limit_.limit_s()),
+                                   join(left_out_, ", ")),
+                       "start doctor on fewer nodes to see these too"},
+                      ""});
+    }
+    return said;
+  }
 
  private:
-  bool should_continue(const std::string& what, bool allowed);
-  bool record_outcome(const job::BlockOutcome& outcome, const std::string& what);
-  bool multiply();
-  void copy_with_hosts(bool workers_wait);
-  void reduce_in_nodes();
-  void run_pair_round(const PairRound& round);
-  job::BlockOutcome all_reduce(const std::string& name, const Together& together, std::int64_t bytes);
-  double rate(const job::BlockOutcome& outcome, const std::vector<std::size_t>& members, std::int64_t bytes) const;
+  bool should_continue(const std::string& what, bool allowed) {
+    if (bench_.job.stop_requests() == 0 && allowed) return true;
+    note_once(left_out_, what);
+    return false;
+  }
+
+  bool record_outcome(const job::BlockOutcome& outcome, const std::string& what) {
+    if (outcome.ok) {
+      note_once(done_, what);
+    } else {
+      failed_.push_back(failed_block(bench_, load_check, what, outcome));
+    }
+    return outcome.ok;
+  }
+
+  // Runs three blocks in one process per rank: a short one to measure the time of a product, one that loads every
+  // device, and one that records each rank's own products. Returns true if the processes wait for one more block, which
+  // must follow.
+  bool multiply() {
+    const std::string what = "products";
+    if (!should_continue(what, limit_.allows_block())) return false;
+    const program::Layout layout{{program::Axis::data, bench_.job.size()}};
+    job::BlockRequest request = stage_block(bench_, what, products_of(sizes_), layout, job::TimeSteps{1}, limit_);
+    const auto run = [&](int repetitions, const job::Task& task, double share, bool last) {
+      request.settings.repetitions = repetitions;
+      request.task = task;
+      request.deadlines = limit_.deadlines(share);
+      return bench_.job.run({{products_set, {}}, request, last});
+    };
+    constexpr int few = 5, many = 1000;
+    constexpr double step_s = 0.5;
+    const job::BlockOutcome first = run(few, job::TimeSteps{1}, 0.5, false);
+    if (!first.ok) return record_outcome(first, what);
+    const double product_s = first.of<job::TimedSamples>(0).step_s.back() / few;
+    const int repetitions = static_cast<int>(std::clamp(step_s / product_s, double{few}, double{many}));
+    const int steps = static_cast<int>(std::clamp(sizes_.products_s / (repetitions * product_s), 1.0, 20.0));
+    // A slow start may have used up the time for this.
+    if (should_continue("all GPUs or CPUs under load", limit_.allows_two_more())) {
+      const job::BlockOutcome loaded = run(repetitions, job::TimeSteps{steps}, 0.5, false);
+      if (!loaded.ok) return record_outcome(loaded, what);
+      for (std::size_t rank = 0; rank < load_.ranks.size(); ++rank)
+        load_.ranks[rank].gpu = loaded.of<job::TimedSamples>(rank).gpu;
+    }
+    const bool stay = with_gpus_ && bench_.job.stop_requests() == 0 && limit_.allows_two_more();
+    const job::BlockOutcome profiled = run(repetitions, job::RecordTimeline{}, stay ? 0.5 : 1, !stay);
+    if (!record_outcome(profiled, what)) return false;
+    for (std::size_t rank = 0; rank < load_.ranks.size(); ++rank) {
+      for (const job::KindTotal& total : profiled.of<job::TimelineSamples>(rank).totals) {
+        if (total.kind != program::Matmul::name) continue;
+        load_.ranks[rank].product_flops = sizes_.product.flop() * static_cast<double>(total.operations) / total.seconds;
+      }
+    }
+    return stay;
+  }
+
+  // Uses the waiting processes of the products, if any: their GPUs are initialised.
+  void copy_with_hosts(bool workers_wait) {
+    const std::string what = "copies between host and GPU";
+    if (!with_gpus_ || (!workers_wait && !should_continue(what, limit_.allows_block()))) return;
+    const program::Layout layout{{program::Axis::data, bench_.job.size()}};
+    const job::BlockRequest request =
+        stage_block(bench_, "host_copies", products_of(sizes_), layout, job::CopyWithHost{copies_s}, limit_);
+    const job::WorkerSet workers{workers_wait ? products_set : job::WorkerSet::alone, {}};
+    const job::BlockOutcome outcome = bench_.job.run({workers, request, true});
+    if (!record_outcome(outcome, what)) return;
+    for (std::size_t rank = 0; rank < load_.ranks.size(); ++rank) {
+      const auto& copied = outcome.of<job::HostCopySamples>(rank);
+      load_.ranks[rank].device = copied.device;
+      load_.ranks[rank].host_copies = copied.rates;
+    }
+  }
+
+  job::BlockOutcome all_reduce(const std::string& name, const Together& together, std::int64_t bytes) {
+    config::Settings settings;
+    settings.workload = "collective";
+    settings.collective_over = together.over;
+    settings.message_bytes = bytes;
+    settings.in_place = false;
+    settings.repetitions = 10;
+    const job::BlockRequest request =
+        stage_block(bench_, name, settings, together.layout, job::RecordTimeline{}, limit_);
+    return bench_.job.run({{job::WorkerSet::alone, together.ranks}, request, true});
+  }
+
+  // Bus bandwidth of a group. The last rank to enter a collective does not wait, so the shortest time of its members is
+  // that of the collective. Takes the median over the step, without its last collective, which is one of all ranks.
+  double rate(const job::BlockOutcome& outcome, const std::vector<std::size_t>& members, std::int64_t bytes) const {
+    std::vector<double> seconds;
+    for (const std::size_t number : members) {
+      const std::vector<float>& own = outcome.of<job::TimelineSamples>(number).communication_s;
+      if (own.empty()) return std::numeric_limits<double>::quiet_NaN();
+      seconds.resize(own.size() - 1, std::numeric_limits<double>::infinity());
+      for (std::size_t i = 0; i < seconds.size(); ++i) seconds[i] = std::min(seconds[i], static_cast<double>(own[i]));
+    }
+    config::Settings settings;
+    settings.workload = "collective";
+    settings.message_bytes = bytes;
+    const program::Layout group{{program::Axis::data, static_cast<int>(members.size())}};
+    const double factor = workloads::workload_of(settings).rate(settings, group).bus_factor;
+    return factor * static_cast<double>(bytes) / median(seconds);
+  }
+
+  void reduce_in_nodes() {
+    const std::string what = "all-reduce in each node";
+    if (grid_.of_node() < 2 || !should_continue(what, limit_.allows_block())) return;
+    const job::BlockOutcome outcome = all_reduce("node_all_reduce", grid_.in_nodes(), sizes_.node_message_bytes);
+    if (!record_outcome(outcome, what)) return;
+    for (int node = 0; node < grid_.nodes(); ++node) {
+      std::vector<std::size_t> members;
+      for (int local = 0; local < grid_.of_node(); ++local) members.push_back(grid_.number(node, local, 0));
+      load_.node_reduce_bytes_per_s.push_back(rate(outcome, members, sizes_.node_message_bytes));
+    }
+  }
+
+  void run_pair_round(const PairRound& round) {
+    const std::string what = fmt::format("pairs of nodes {} apart", round.distance);
+    if (!should_continue(what, limit_.allows_block())) return;
+    const job::BlockOutcome outcome = all_reduce("pairs", grid_.in_pairs(round), sizes_.pair_message_bytes);
+    if (!record_outcome(outcome, what)) return;
+    for (int node = round.first; node < round.first + round.nodes; ++node) {
+      if ((node - round.first) / round.distance % 2 == 1) continue;  // the second node of its pair
+      Load::Pair& pair = load_.pairs.emplace_back(Load::Pair{node, node + round.distance, {}});
+      for (int local = 0; local < grid_.of_node(); ++local) {
+        const auto number = [&](int of) { return grid_.number(of, local, round.first); };
+        pair.bytes_per_s.push_back(rate(outcome, {number(pair.first), number(pair.second)}, sizes_.pair_message_bytes));
+      }
+    }
+  }
 
   const Bench& bench_;
   const bool with_gpus_ = config::traits_of(bench_.backend).ranks_are_gpus;
@@ -72,163 +211,6 @@ class LoadStage {
   std::vector<StageFinding> failed_;
   std::vector<std::string> left_out_, done_;
 };
-
-// Adds `what` once; two rounds may have the same distance.
-void note_once(std::vector<std::string>& list, const std::string& what) {
-  if (std::ranges::find(list, what) == list.end()) list.push_back(what);
-}
-
-bool LoadStage::should_continue(const std::string& what, bool allowed) {
-  if (bench_.job.stop_requests() == 0 && allowed) return true;
-  note_once(left_out_, what);
-  return false;
-}
-
-bool LoadStage::record_outcome(const job::BlockOutcome& outcome, const std::string& what) {
-  if (outcome.ok) {
-    note_once(done_, what);
-  } else {
-    failed_.push_back(failed_block(bench_, load_check, what, outcome));
-  }
-  return outcome.ok;
-}
-
-// Runs three blocks in one process per rank: a short one to measure the time of a product, one that loads every device,
-// and one that records each rank's own products. Returns true if the processes wait for one more block, which must
-// follow.
-bool LoadStage::multiply() {
-  const std::string what = "products";
-  if (!should_continue(what, limit_.allows_block())) return false;
-  const program::Layout layout{{program::Axis::data, bench_.job.size()}};
-  job::BlockRequest request = stage_block(bench_, what, products_of(sizes_), layout, job::TimeSteps{1}, limit_);
-  const auto run = [&](int repetitions, const job::Task& task, double share, bool last) {
-    request.settings.repetitions = repetitions;
-    request.task = task;
-    request.deadlines = limit_.deadlines(share);
-    return bench_.job.run({{products_set, {}}, request, last});
-  };
-  constexpr int few = 5, many = 1000;
-  constexpr double step_s = 0.5;
-  const job::BlockOutcome first = run(few, job::TimeSteps{1}, 0.5, false);
-  if (!first.ok) return record_outcome(first, what);
-  const double product_s = first.of<job::TimedSamples>(0).step_s.back() / few;
-  const int repetitions = static_cast<int>(std::clamp(step_s / product_s, double{few}, double{many}));
-  const int steps = static_cast<int>(std::clamp(sizes_.products_s / (repetitions * product_s), 1.0, 20.0));
-  // A slow start may have used up the time for this.
-  if (should_continue("all GPUs or CPUs under load", limit_.allows_two_more())) {
-    const job::BlockOutcome loaded = run(repetitions, job::TimeSteps{steps}, 0.5, false);
-    if (!loaded.ok) return record_outcome(loaded, what);
-    for (std::size_t rank = 0; rank < load_.ranks.size(); ++rank)
-      load_.ranks[rank].gpu = loaded.of<job::TimedSamples>(rank).gpu;
-  }
-  const bool stay = with_gpus_ && bench_.job.stop_requests() == 0 && limit_.allows_two_more();
-  const job::BlockOutcome profiled = run(repetitions, job::RecordTimeline{}, stay ? 0.5 : 1, !stay);
-  if (!record_outcome(profiled, what)) return false;
-  for (std::size_t rank = 0; rank < load_.ranks.size(); ++rank) {
-    for (const job::KindTotal& total : profiled.of<job::TimelineSamples>(rank).totals) {
-      if (total.kind != program::Matmul::name) continue;
-      load_.ranks[rank].product_flops =
-          product_flop(sizes_.product) * static_cast<double>(total.operations) / total.seconds;
-    }
-  }
-  return stay;
-}
-
-// Uses the waiting processes of the products, if any: their GPUs are initialised.
-void LoadStage::copy_with_hosts(bool workers_wait) {
-  const std::string what = "copies between host and GPU";
-  if (!with_gpus_ || (!workers_wait && !should_continue(what, limit_.allows_block()))) return;
-  const program::Layout layout{{program::Axis::data, bench_.job.size()}};
-  const job::BlockRequest request =
-      stage_block(bench_, "host_copies", products_of(sizes_), layout, job::CopyWithHost{copies_s}, limit_);
-  const job::WorkerSet workers{workers_wait ? products_set : job::WorkerSet::alone, {}};
-  const job::BlockOutcome outcome = bench_.job.run({workers, request, true});
-  if (!record_outcome(outcome, what)) return;
-  for (std::size_t rank = 0; rank < load_.ranks.size(); ++rank) {
-    const auto& copied = outcome.of<job::HostCopySamples>(rank);
-    load_.ranks[rank].device = copied.device;
-    load_.ranks[rank].host_copies = copied.rates;
-  }
-}
-
-job::BlockOutcome LoadStage::all_reduce(const std::string& name, const Together& together, std::int64_t bytes) {
-  config::Settings settings;
-  settings.workload = "collective";
-  settings.collective_over = together.over;
-  settings.message_bytes = bytes;
-  settings.in_place = false;
-  settings.repetitions = 10;
-  const job::BlockRequest request = stage_block(bench_, name, settings, together.layout, job::RecordTimeline{}, limit_);
-  return bench_.job.run({{job::WorkerSet::alone, together.ranks}, request, true});
-}
-
-// Bus bandwidth of a group. The last rank to enter a collective does not wait, so the shortest time of its members is
-// that of the collective. Takes the median over the step, without its last collective, which is one of all ranks.
-double LoadStage::rate(const job::BlockOutcome& outcome, const std::vector<std::size_t>& members,
-                       std::int64_t bytes) const {
-  std::vector<double> seconds;
-  for (const std::size_t number : members) {
-    const std::vector<float>& own = outcome.of<job::TimelineSamples>(number).communication_s;
-    if (own.empty()) return std::numeric_limits<double>::quiet_NaN();
-    seconds.resize(own.size() - 1, std::numeric_limits<double>::infinity());
-    for (std::size_t i = 0; i < seconds.size(); ++i) seconds[i] = std::min(seconds[i], static_cast<double>(own[i]));
-  }
-  config::Settings settings;
-  settings.workload = "collective";
-  settings.message_bytes = bytes;
-  const program::Layout group{{program::Axis::data, static_cast<int>(members.size())}};
-  const double factor = workloads::workload_of(settings).rate(settings, group).bus_factor;
-  return factor * static_cast<double>(bytes) / median(seconds);
-}
-
-void LoadStage::reduce_in_nodes() {
-  const std::string what = "all-reduce in each node";
-  if (grid_.of_node() < 2 || !should_continue(what, limit_.allows_block())) return;
-  const job::BlockOutcome outcome = all_reduce("node_all_reduce", grid_.in_nodes(), sizes_.node_message_bytes);
-  if (!record_outcome(outcome, what)) return;
-  for (int node = 0; node < grid_.nodes(); ++node) {
-    std::vector<std::size_t> members;
-    for (int local = 0; local < grid_.of_node(); ++local) members.push_back(grid_.number(node, local, 0));
-    load_.node_reduce_bytes_per_s.push_back(rate(outcome, members, sizes_.node_message_bytes));
-  }
-}
-
-void LoadStage::run_pair_round(const PairRound& round) {
-  const std::string what = fmt::format("pairs of nodes {} apart", round.distance);
-  if (!should_continue(what, limit_.allows_block())) return;
-  const job::BlockOutcome outcome = all_reduce("pairs", grid_.in_pairs(round), sizes_.pair_message_bytes);
-  if (!record_outcome(outcome, what)) return;
-  Load::Round& measured = load_.rounds.emplace_back(Load::Round{round, {}, {}});
-  for (int node = round.first; node < round.first + round.nodes; ++node) {
-    if ((node - round.first) / round.distance % 2 == 1) continue;  // the second node of its pair
-    measured.nodes.emplace_back(node, node + round.distance);
-    std::vector<double>& rates = measured.bytes_per_s.emplace_back();
-    for (int local = 0; local < grid_.of_node(); ++local) {
-      const auto number = [&](int of) { return grid_.number(of, local, round.first); };
-      rates.push_back(rate(outcome, {number(node), number(node + round.distance)}, sizes_.pair_message_bytes));
-    }
-  }
-}
-
-std::vector<StageFinding> LoadStage::run(const config::Hardware* hardware) {
-  copy_with_hosts(multiply());
-  reduce_in_nodes();
-  for (const PairRound& round : pair_rounds(grid_.nodes())) run_pair_round(round);
-  std::vector<StageFinding> said = judge_load(bench_.nodes, load_, grid_, hardware);
-  said.insert(said.end(), failed_.begin(), failed_.end());
-  const std::string used = show_seconds(limit_.used_s());
-  if (left_out_.empty() && failed_.empty()) {
-    said.push_back({load_check, {Verdict::pass, fmt::format("took {}: {}", used, join(done_, ", ")), ""}, ""});
-  } else if (!left_out_.empty()) {
-    said.push_back(
-        {load_check,
-         {Verdict::info,
-          fmt::format("ended after {} of {}, without {}", used, show_seconds(limit_.limit_s()), join(left_out_, ", ")),
-          "start doctor on fewer nodes to see these too"},
-         ""});
-  }
-  return said;
-}
 
 }  // namespace
 

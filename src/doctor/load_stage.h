@@ -76,18 +76,17 @@ struct Load {
     std::string device;                                               // the GPU, as from Backend::device()
     machine::HostCopies host_copies;                                  // during the copies of all ranks
   };
-  /// bytes_per_s[pair][local], in one direction, between the nodes of nodes[pair].
-  struct Round {
-    PairRound round;
-    std::vector<std::pair<int, int>> nodes;
-    std::vector<std::vector<double>> bytes_per_s;
+  /// Two nodes that met, and the rates in one direction between their ranks, by local rank.
+  struct Pair {
+    int first = 0, second = 0;
+    std::vector<double> bytes_per_s;
   };
 
   config::BackendKind backend{};
   config::Precision precision{};
   std::vector<RankLoad> ranks;                  // by rank of the job
   std::vector<double> node_reduce_bytes_per_s;  // by node: bus bandwidth of its all-reduce; empty: not measured
-  std::vector<Round> rounds;
+  std::vector<Pair> pairs;                      // round by round
 };
 
 /// Reports who is slow. `grid`: the ranks that the rounds paired.

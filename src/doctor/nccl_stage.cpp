@@ -1,8 +1,6 @@
 // The stage nccl: one all-reduce over all ranks, judged by NCCL's log, check by check.
 #include <algorithm>
-#include <functional>
 #include <iterator>
-#include <map>
 #include <set>
 
 #include "base/text.h"
@@ -38,24 +36,8 @@ constexpr double nccl_limit_s = 30;
 constexpr std::int64_t message_bytes = 64 << 20;
 constexpr int max_logs = 512;  // each may be a MiB, and rank 0 holds them all
 
-// NCCL compares the versions itself, and aborts.
-bool differs_in_version(const std::string& reason) {
-  return reason.find("Mismatched NCCL version") != std::string::npos;
-}
-
 StageFinding of_job(Verdict verdict, std::string evidence) {
   return {nccl_check, {verdict, std::move(evidence), ""}, ""};
-}
-
-// "transport NET/IB/3/GDRDMA": device 3.
-void read_transports(const nccl::Observed& seen, NodeLog& out) {
-  for (const auto& [name, value] : seen.facts) {
-    const std::vector<std::string> parts = split_text(name, "/");
-    out.through_host = out.through_host || name.starts_with("transport SHM");
-    out.over_nvlink = out.over_nvlink || name.starts_with("transport P2P/MNNVL");
-    if (parts.size() < 3 || parts[0] != "transport NET") continue;
-    if (const auto device = number_in<std::size_t>(parts[2])) out.used.insert(*device);
-  }
 }
 
 // All values of a fact (nccl/log.h) in the logs.
@@ -78,7 +60,13 @@ NodeLog log_of(const Node& node, const std::vector<RankLog>& all, bool several_n
   for (const RankLog& log : all) {
     if (std::ranges::find(node.ranks, log.rank, &Rank::rank) == node.ranks.end()) continue;
     out.logs.push_back(&log);
-    read_transports(log.seen, out);
+    for (const auto& [name, value] : log.seen.facts) {
+      const std::vector<std::string> parts = split_text(name, "/");  // "transport NET/IB/3/GDRDMA": device 3
+      out.through_host = out.through_host || name.starts_with("transport SHM");
+      out.over_nvlink = out.over_nvlink || name.starts_with("transport P2P/MNNVL");
+      if (parts.size() < 3 || parts[0] != "transport NET") continue;
+      if (const auto device = number_in<std::size_t>(parts[2])) out.used.insert(*device);
+    }
     for (const std::string& text : log.seen.warnings) out.warnings.insert(text);
     if (out.devices.empty()) out.devices = split_text(log.seen.fact("network_devices"), " ");
   }
@@ -115,17 +103,14 @@ bool no_network(const NodeLog& log, Findings& out) {
   return !out.empty();
 }
 
-bool is_of_efa(const std::string& network) {
-  return lower(network).find("libfabric") != std::string::npos || lower(network).find("ofi") != std::string::npos;
-}
-
 void judge_network(const NodeLog& log, Findings& out) {
   if (no_network(log, out)) return;
-  const std::string names = text_of(log.networks);
+  const std::string names = text_of(log.networks), word = lower(names);
+  const bool is_of_efa = word.find("libfabric") != std::string::npos || word.find("ofi") != std::string::npos;
   if (log.networks.size() > 1)
     return out.fail("the ranks of the node use different networks: " + names,
                     "give all ranks the same NCCL_NET, NCCL_IB_HCA and NCCL_NET_PLUGIN (mpirun -x)");
-  if (has_efa(log.node.facts) && !is_of_efa(names))
+  if (has_efa(log.node.facts) && !is_of_efa)
     return out.fail(fmt::format("NCCL uses {}, not EFA: its plug-in is missing", names),
                     "install aws-ofi-nccl and put its folder into LD_LIBRARY_PATH; unset NCCL_NET and NCCL_NET_PLUGIN");
   if (!log.on_sockets()) return out.pass(names);
@@ -262,11 +247,6 @@ void judge_warnings(const NodeLog& log, Findings& out) {
   if (log.warnings.empty()) out.pass("none");
 }
 
-struct NodeCheck {
-  About about;
-  std::function<void(const NodeLog&, Findings&)> judge;
-};
-
 void judge_mtu(const NodeLog& log, Findings& out) {
   if (no_network(log, out)) return;
   if (log.on_sockets()) return out.skip("NCCL talks over sockets");
@@ -277,6 +257,11 @@ void judge_mtu(const NodeLog& log, Findings& out) {
            "RoCE: an MTU of 9000 on the interfaces and on every switch between them; InfiniBand: the subnet manager's "
            "MTU of the partition");
 }
+
+struct NodeCheck {
+  About about;
+  void (*judge)(const NodeLog&, Findings&);
+};
 
 const std::vector<NodeCheck>& node_checks() {
   static const std::vector<NodeCheck> all{
@@ -304,14 +289,6 @@ const std::vector<NodeCheck>& node_checks() {
 const About version_check{"nccl.version", "do all ranks load the same NCCL", "NCCL version …", Verdict::fail,
                           nccl_page};
 
-// NCCL does not start if the ranks have different versions.
-Finding judge_version(const std::vector<NodeLog>& nodes) {
-  Words all;
-  for (const NodeLog& log : nodes) all.insert(log.versions.begin(), log.versions.end());
-  if (all.empty()) return {Verdict::unknown, "the version of NCCL cannot be read: its log does not name it", ""};
-  return {Verdict::pass, "NCCL " + text_of(all), ""};
-}
-
 }  // namespace
 
 std::vector<StageFinding> run_nccl_stage(const Bench& bench) {
@@ -330,7 +307,8 @@ std::vector<StageFinding> run_nccl_stage(const Bench& bench) {
   const job::BlockOutcome outcome = bench.job.run_alone(request);
   if (!outcome.ok) {
     StageFinding failed = failed_block(bench, nccl_check, "an all-reduce over all ranks", outcome);
-    if (differs_in_version(outcome.reason)) failed.check = "nccl.version";
+    // NCCL compares the versions itself, and aborts.
+    if (outcome.reason.find("Mismatched NCCL version") != std::string::npos) failed.check = version_check.id;
     return {failed};
   }
   std::vector<RankLog> read;
@@ -359,7 +337,12 @@ std::vector<StageFinding> judge_nccl(const std::vector<Node>& nodes, const std::
       for (const Finding& finding : found.list()) said.push_back({check.about.id, finding, log.node.host});
     }
   }
-  said.push_back({version_check.id, judge_version(all), ""});
+  Findings found;  // NCCL does not start if the ranks have different versions
+  Words versions;
+  for (const NodeLog& log : all) versions.insert(log.versions.begin(), log.versions.end());
+  if (versions.empty()) found.unknown("the version of NCCL", "its log does not name it");
+  found.conclude(true, "NCCL " + text_of(versions), "");
+  said.push_back({version_check.id, found.list().front(), ""});
   return said;
 }
 

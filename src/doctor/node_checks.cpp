@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <set>
 #include <utility>
 
@@ -16,7 +15,7 @@ namespace {
 // The GPUs that any of the node's ranks may use. In a container, the driver may list its own GPUs only, beside a bus
 // that shows all.
 std::vector<std::string> gpus_of_job(const Node& node) {
-  std::vector<std::string> gpus = gpus_of(node.facts);
+  std::vector<std::string> gpus = node.facts.under("gpu");
   const bool are_given = is_container(node.facts) && node.facts.any("driver/gpu");
   std::erase_if(gpus, [&](const std::string& gpu) {
     if (are_given && !node.facts.has("driver/gpu/" + gpu)) return true;
@@ -67,12 +66,6 @@ Verdict missed(const Node& node, const Cluster& cluster, const Port& port, const
   return most_are_active(equals) && !one_for_each_gpu && !nobody_uses_it ? Verdict::warn : Verdict::pass;
 }
 
-// Whether the devices share a bridge; else their traffic goes through the processor.
-bool share_a_bridge(const Facts& node, const std::string& a, const std::string& b) {
-  const std::vector<std::string> first = pci_path(node, a), second = pci_path(node, b);
-  return !first.empty() && !second.empty() && first.front() == second.front();
-}
-
 }  // namespace
 
 void look::node_answers(const Node& node, const Cluster&, Findings& out) {
@@ -92,7 +85,7 @@ void look::node_answers(const Node& node, const Cluster&, Findings& out) {
 
 void look::gpu_count(const Node& node, const Cluster&, Findings& out) {
   const Facts& facts = node.facts;
-  const std::vector<std::string> on_bus = gpus_of(facts), by_driver = facts.under("driver/gpu");
+  const std::vector<std::string> on_bus = facts.under("gpu"), by_driver = facts.under("driver/gpu");
   for (const char* list : {"driver/gpus", "pci"}) {
     const machine::Reading& reading = facts[list];
     if (reading.access == machine::Access::unreadable) return out.unknown("the list of GPUs", reading.why);
@@ -119,7 +112,7 @@ void look::gpu_nvml(const Node& node, const Cluster&, Findings& out) {
                        "does `nvidia-smi` work on this node?");
   }
   if (!facts.any("nvml")) return out.unknown("the GPUs' state", "NVML lists no GPU");
-  std::vector<std::string> lost = gpus_of(facts);
+  std::vector<std::string> lost = facts.under("gpu");
   std::erase_if(lost, [&](const std::string& gpu) {
     const auto may_use = [&](const Rank& rank) { return rank.facts.text("gpu/" + gpu) == "yes"; };
     const bool is_listed = facts.any("nvml/" + gpu), is_named = !facts.text("nvml/" + gpu + "/name").empty();
@@ -237,7 +230,9 @@ void look::topo_nearest(const Node& node, const Cluster&, Findings& out) {
     if (pci_path(facts, key).empty()) return out.unknown("the place of " + key, "/sys does not tell");
   }
   for (const std::string& gpu : gpus) {
-    const auto is_near = [&](const std::string& hca) { return share_a_bridge(facts, "gpu/" + gpu, "hca/" + hca); };
+    // Traffic of devices that share no bridge goes through the processor.
+    const std::string root = pci_path(facts, "gpu/" + gpu).front();
+    const auto is_near = [&](const std::string& hca) { return pci_path(facts, "hca/" + hca).front() == root; };
     if (std::ranges::none_of(adapters, is_near)) far.push_back(gpu);
   }
   if (far.empty()) return out.pass("one below the same bridge as each GPU");

@@ -61,18 +61,14 @@ bool is_quiet(Verdict verdict) {
   return verdict == Verdict::pass || verdict == Verdict::skip;
 }
 
-// These checks find settings without effect. Other findings are ignored, because a case may set anything on purpose.
-bool is_about_settings(const std::string& check) {
-  static const std::set<std::string> all{"env.names", "env.values", "env.without_effect", "env.devices"};
-  return all.contains(check);
-}
-
-// All notable findings about the settings of a node's first rank.
+// All notable findings about settings of a node's first rank that have no effect. Others are ignored, because a case
+// may set anything on purpose.
 std::vector<std::pair<About, Finding>> judge_settings(const Node& node) {
   std::vector<std::pair<About, Finding>> found;
+  static const std::set<std::string> about_settings{"env.names", "env.values", "env.without_effect", "env.devices"};
   const Cluster cluster({node});
   for (const Check& check : checks()) {
-    if (!is_about_settings(check.about.id)) continue;
+    if (!about_settings.contains(check.about.id)) continue;
     for (const Finding& finding : judge(check, node, cluster)) {
       if (!is_quiet(finding.verdict) && finding.verdict != Verdict::unknown) found.emplace_back(check.about, finding);
     }
@@ -106,36 +102,6 @@ void add_cases(const std::vector<Node>& nodes, const SweepToJudge& sweep, std::v
   }
 }
 
-}  // namespace
-
-store::DoctorRecord record_of(const std::vector<Node>& nodes, const SweepToJudge& sweep) {
-  store::DoctorRecord record;
-  const Diagnosis diagnosis = diagnose(sweep.uses_gpus ? nodes : without_gpus(nodes));
-  for (const Line& line : diagnosis.lines) {
-    if (is_quiet(line.finding.verdict) || !concerns(line.check, sweep)) continue;
-    store::ResultFinding& row = record.findings.emplace_back(row_of(line.check, line.finding, line.docs));
-    row.where = where_of(line, diagnosis.nodes);
-    row.nodes = static_cast<std::int32_t>(line.nodes.size());
-  }
-  if (sweep.uses_gpus) add_cases(nodes, sweep, record.findings);
-  record.facts = write_facts({utc_text(), tool_version(), nodes});
-  if (record.facts.size() > most_fact_bytes) record.facts.clear();
-  return record;
-}
-
-std::string failures_in_words(const store::DoctorRecord& record, bool also_silent_nodes) {
-  std::string out;
-  for (const store::ResultFinding& row : record.findings) {
-    const bool counts = row.is_failure() || (also_silent_nodes && row.check == "node.answers");
-    if (!row.is_of_nodes() || !counts) continue;
-    out +=
-        fmt::format("{} {} on {}: {}. What to do: {}\n", row.verdict, row.check, row.where, row.evidence, row.remedy);
-  }
-  return out;
-}
-
-namespace {
-
 using Json = nlohmann::json;  // fast lookup among many keys; the output keeps its order
 using Written = nlohmann::ordered_json;
 
@@ -143,13 +109,10 @@ constexpr const char *schema_name = "harness-doctor", *unreadable_key = "unreada
 constexpr std::int64_t schema_version = 1;
 constexpr std::size_t most_facts = 8'000'000;
 
-Written json_of(const machine::Reading& reading) {
-  return reading.ok() ? Written(reading.text) : Written{{unreadable_key, reading.why}};
-}
-
 Written json_of(const Facts& facts) {
   Written out = Written::object();
-  for (const auto& [name, reading] : facts) out[name] = json_of(reading);
+  for (const auto& [name, reading] : facts)
+    out[name] = reading.ok() ? Written(reading.text) : Written{{unreadable_key, reading.why}};
   return out;
 }
 
@@ -161,6 +124,7 @@ struct Shared {
 
 Shared share(const std::vector<const Facts*>& all) {
   Shared shared;
+  if (all.empty()) return shared;
   for (const auto& fact : *all.front()) {
     const bool alike =
         std::ranges::all_of(all, [&](const Facts* facts) { return (*facts)[fact.first] == fact.second; });
@@ -173,14 +137,6 @@ Shared share(const std::vector<const Facts*>& all) {
     }
   }
   return shared;
-}
-
-Shared share_facts_of_ranks(const std::vector<Node>& nodes) {
-  std::vector<const Facts*> all;
-  for (const Node& node : nodes) {
-    for (const Rank& rank : node.ranks) all.push_back(&rank.facts);
-  }
-  return all.empty() ? Shared{} : share(all);
 }
 
 // Throws nlohmann-json's exceptions if a value is missing or of another type.
@@ -286,7 +242,7 @@ std::vector<Line> not_there_before(const Diagnosis& now, const Diagnosis& then) 
   }
   std::vector<Line> fresh;
   for (const Line& line : now.lines) {
-    if (line.finding.verdict != Verdict::fail && line.finding.verdict != Verdict::warn) continue;
+    if (!line.finding.is_bad()) continue;
     Line rest = line;
     std::erase_if(rest.nodes, [&](const std::string& host) {
       return line.check == "cpu.load" || known.contains({line.check, line.finding.evidence, host});
@@ -298,10 +254,39 @@ std::vector<Line> not_there_before(const Diagnosis& now, const Diagnosis& then) 
 
 }  // namespace
 
+store::DoctorRecord record_of(const std::vector<Node>& nodes, const SweepToJudge& sweep) {
+  store::DoctorRecord record;
+  const Diagnosis diagnosis = diagnose(sweep.uses_gpus ? nodes : without_gpus(nodes));
+  for (const Line& line : diagnosis.lines) {
+    if (is_quiet(line.finding.verdict) || !concerns(line.check, sweep)) continue;
+    store::ResultFinding& row = record.findings.emplace_back(row_of(line.check, line.finding, line.docs));
+    row.where = where_of(line, diagnosis.nodes);
+    row.nodes = static_cast<std::int32_t>(line.nodes.size());
+  }
+  if (sweep.uses_gpus) add_cases(nodes, sweep, record.findings);
+  record.facts = write_facts({utc_text(), tool_version(), nodes});
+  if (record.facts.size() > most_fact_bytes) record.facts.clear();
+  return record;
+}
+
+std::string failures_in_words(const store::DoctorRecord& record, bool also_silent_nodes) {
+  std::string out;
+  for (const store::ResultFinding& row : record.findings) {
+    const bool counts = row.is_failure() || (also_silent_nodes && row.check == "node.answers");
+    if (!row.is_of_nodes() || !counts) continue;
+    out +=
+        fmt::format("{} {} on {}: {}. What to do: {}\n", row.verdict, row.check, row.where, row.evidence, row.remedy);
+  }
+  return out;
+}
+
 std::string write_facts(const RecordedFacts& facts) {
-  std::vector<const Facts*> of_nodes;
-  for (const Node& node : facts.nodes) of_nodes.push_back(&node.facts);
-  const Shared nodes = of_nodes.empty() ? Shared{} : share(of_nodes), ranks = share_facts_of_ranks(facts.nodes);
+  std::vector<const Facts*> all_nodes, all_ranks;
+  for (const Node& node : facts.nodes) {
+    all_nodes.push_back(&node.facts);
+    for (const Rank& rank : node.ranks) all_ranks.push_back(&rank.facts);
+  }
+  const Shared nodes = share(all_nodes), ranks = share(all_ranks);
   Written list = Written::array();
   std::size_t next_rank = 0;
   for (std::size_t i = 0; i < facts.nodes.size(); ++i) {

@@ -174,16 +174,13 @@ std::string why_without_effect(const Facts& facts, const Settings& settings, con
   return "";
 }
 
-std::string first_of(const std::string& files) {
-  return files.substr(0, files.find(", "));
-}
-
 // The file of a network plug-in that NCCL loads, found as NCCL does; "": none. `wanted`: since 2.27 also a list.
 std::string plugin_of(const Node& node, const std::string& wanted) {
   for (const std::string& one : split_text(wanted, ",")) {
     if (one.starts_with('/')) return one;  // an absolute path needs no search
     for (const std::string& name : {one, fmt::format("libnccl-net-{}.so", one)}) {
-      if (const std::string files = node.facts.text("library/" + name); !files.empty()) return first_of(files);
+      if (const std::string files = node.facts.text("library/" + name); !files.empty())
+        return files.substr(0, files.find(", "));  // the first one
     }
   }
   return "";

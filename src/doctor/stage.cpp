@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <utility>
 
 #include "base/text.h"
 #include "job/job.h"
@@ -10,39 +11,23 @@
 namespace harness::doctor {
 namespace {
 
-struct StageName {
-  std::string_view name;
-  Stage stage;
-};
-constexpr std::array<StageName, 3> stage_names{
+constexpr std::array<std::pair<std::string_view, Stage>, 3> stage_names{
     {{"static", Stage::facts}, {"nccl", Stage::nccl}, {"load", Stage::load}}};
-
-// The supervisor's message for a worker that made no progress within a deadline.
-bool ran_out_of_time(const job::BlockOutcome& outcome) {
-  return outcome.reason.find("(deadlines: ") != std::string::npos;
-}
-
-std::string host_of(const std::vector<Node>& nodes, int rank) {
-  for (const Node& node : nodes) {
-    if (std::ranges::find(node.ranks, rank, &Rank::rank) != node.ranks.end()) return node.host;
-  }
-  return "";
-}
 
 }  // namespace
 
 std::vector<Stage> parse_stages(std::string_view text) {
   std::vector<Stage> stages;
   std::vector<std::string> names;
-  for (const StageName& row : stage_names) names.emplace_back(row.name);
+  for (const auto& [name, stage] : stage_names) names.emplace_back(name);
   for (const std::string_view untrimmed : split(text, ',')) {
     const std::string_view word = trim(untrimmed);
-    const auto row = std::ranges::find(stage_names, word, &StageName::name);
+    const auto row = std::ranges::find(stage_names, word, [](const auto& named) { return named.first; });
     if (row == stage_names.end()) {
       fail("--stages: found {}; allowed: {}, separated by commas{}", quote(word), join(names, ", "),
            did_you_mean(nearest(word, names)));
     }
-    if (std::ranges::find(stages, row->stage) == stages.end()) stages.push_back(row->stage);
+    if (std::ranges::find(stages, row->second) == stages.end()) stages.push_back(row->second);
   }
   std::ranges::sort(stages);
   return stages;
@@ -51,17 +36,7 @@ std::vector<Stage> parse_stages(std::string_view text) {
 std::optional<Finding> obstacle(const Bench& bench) {
   if (!bench.missing.empty()) return Finding{Verdict::info, "left out: " + bench.missing, ""};
   if (!config::traits_of(bench.backend).ranks_are_gpus) return std::nullopt;
-  std::vector<std::string> blind, crowded;
-  for (const auto& [number, node] : job::gpus_by_node(bench.job.places())) {
-    if (node.unknown) continue;
-    const auto gpus = node.gpus.size();
-    if (node.blind_rank) {
-      blind.push_back(node.host);
-    } else if (static_cast<std::size_t>(node.ranks) > gpus) {
-      crowded.push_back(fmt::format("{} has {} and {}", node.host, plural(node.ranks, "rank"),
-                                    plural(static_cast<std::int64_t>(gpus), "GPU")));
-    }
-  }
+  const auto [blind, crowded] = job::gpu_shortage(bench.job.places());
   constexpr std::size_t shown = 8;
   if (!blind.empty()) {
     return Finding{Verdict::info, fmt::format("left out: a rank sees no GPU on {}", join_first(blind, shown)),
@@ -90,32 +65,24 @@ job::BlockRequest stage_block(const Bench& bench, const std::string& name, const
 StageFinding failed_block(const Bench& bench, const std::string& check, const std::string& what,
                           const job::BlockOutcome& outcome) {
   if (outcome.stopped) return {check, {Verdict::info, what + " was stopped by a signal", ""}, ""};
-  const std::string host = host_of(bench.nodes, outcome.culprit_rank);
-  if (ran_out_of_time(outcome))
-    return {check,
-            {Verdict::fail, fmt::format("{} did not end: {}", what, outcome.reason),
-             "a sweep would hang like this; see what holds this rank up: its GPU, its network, its CPUs"},
-            host};
+  // The supervisor's words about a worker that made no progress within a deadline.
+  const bool hangs = outcome.reason.find("(deadlines: ") != std::string::npos;
   return {check,
-          {Verdict::fail, fmt::format("{} failed: {}", what, outcome.reason),
-           "a sweep would fail like this on its first block"},
-          host};
+          {Verdict::fail, fmt::format("{} {}: {}", what, hangs ? "did not end" : "failed", outcome.reason),
+           hangs ? "a sweep would hang like this; see what holds this rank up: its GPU, its network, its CPUs"
+                 : "a sweep would fail like this on its first block"},
+          host_of_rank(bench.nodes, outcome.culprit_rank)};
 }
 
-std::vector<std::size_t> nodes_of_ranks(const std::vector<Node>& nodes) {
-  std::vector<std::size_t> places;
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    for (const Rank& rank : nodes[i].ranks) {
-      const auto at = static_cast<std::size_t>(rank.rank);
-      if (places.size() <= at) places.resize(at + 1);
-      places[at] = i;
-    }
+std::string host_of_rank(const std::vector<Node>& nodes, int rank) {
+  for (const Node& node : nodes) {
+    if (std::ranges::find(node.ranks, rank, &Rank::rank) != node.ranks.end()) return node.host;
   }
-  return places;
+  return "";
 }
 
 std::string name_of_rank(const std::vector<Node>& nodes, int rank) {
-  return fmt::format("rank {} on {}", rank, host_of(nodes, rank));
+  return fmt::format("rank {} on {}", rank, host_of_rank(nodes, rank));
 }
 
 }  // namespace harness::doctor

@@ -71,8 +71,8 @@ job::BlockRequest stage_block(const Bench& bench, const std::string& name, const
 StageFinding failed_block(const Bench& bench, const std::string& check, const std::string& what,
                           const job::BlockOutcome& outcome);
 
-/// For each rank of the job: the index of its node in `nodes`.
-std::vector<std::size_t> nodes_of_ranks(const std::vector<Node>& nodes);
+/// The host of a rank; "" if it is unknown.
+std::string host_of_rank(const std::vector<Node>& nodes, int rank);
 
 /// "rank 3 on node1".
 std::string name_of_rank(const std::vector<Node>& nodes, int rank);

@@ -1,7 +1,5 @@
 #include "explain/explain.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <span>
 #include <utility>
@@ -176,14 +174,6 @@ class Search {
   analysis::Diagnosis found_;
 };
 
-analysis::KindCompared& compared_row(const analysis::KindTime& time, std::vector<analysis::KindCompared>& rows) {
-  const auto known = std::ranges::find_if(rows, [&](const analysis::KindCompared& row) {
-    return row.kind == time.kind && row.group == time.group && row.recomputed == time.recomputed;
-  });
-  if (known != rows.end()) return *known;
-  return rows.emplace_back(analysis::KindCompared{time.kind, time.group, time.recomputed});
-}
-
 // Beyond this, a dozen simulations, of every rank if a fault breaks the symmetry, take minutes.
 constexpr std::int32_t most_diagnosed_ranks = 4096;
 
@@ -216,15 +206,6 @@ void explain_case(const analysis::CaseBreakdown& measured, const store::Result& 
   }
 }
 
-void explain_cases(const store::Result& result, const Reference& reference, analysis::Explanation& found) {
-  found.why_no_diagnosis = "the baseline has no profiled step";
-  for (const analysis::CaseBreakdown& measured : analysis::break_down(result))
-    explain_case(measured, result, reference, found);
-  if (!found.cases.empty()) return;
-  found.why_none = found.not_predicted.empty() ? "no case has a profiled step" : found.not_predicted.front().why;
-  found.why_no_diagnosis.clear();
-}
-
 }  // namespace
 
 analysis::Diagnosis diagnose(const CaseModel& model, const Picture& measured, const store::Result& result) {
@@ -237,22 +218,25 @@ analysis::CaseCompared compare_with_prediction(const analysis::Breakdown& measur
   compared.case_index = measured.case_index;
   compared.measured_s = measured.step_s;
   compared.predicted_s = predicted.step_s;
-  for (const analysis::KindTime& time : measured.kinds) {
-    analysis::KindCompared& row = compared_row(time, compared.kinds);
-    row.measured_takes_s = time.takes_s;
-    row.measured_owns_s = time.owns_s;
-  }
-  for (const analysis::KindTime& time : predicted.kinds) {
-    analysis::KindCompared& row = compared_row(time, compared.kinds);
-    row.predicted_takes_s = time.takes_s;
-    row.predicted_owns_s = time.owns_s;
-  }
+  using Row = analysis::KindCompared;
+  const auto add = [&](const analysis::Breakdown& step, double Row::*takes_s, double Row::*owns_s) {
+    for (const analysis::KindTime& time : step.kinds) {
+      auto row = std::ranges::find_if(compared.kinds, [&](const Row& known) {
+        return known.kind == time.kind && known.group == time.group && known.recomputed == time.recomputed;
+      });
+      if (row == compared.kinds.end()) row = compared.kinds.insert(row, Row{time.kind, time.group, time.recomputed});
+      (*row).*takes_s = time.takes_s;
+      (*row).*owns_s = time.owns_s;
+    }
+  };
+  add(measured, &Row::measured_takes_s, &Row::measured_owns_s);
+  add(predicted, &Row::predicted_takes_s, &Row::predicted_owns_s);
   for (const Part part : all_parts) {
     if (is_computation(part) || is_exposed_communication(part)) continue;
     if (!measured[part] && !predicted[part]) continue;
     compared.parts.push_back({part, measured[part].value_or(0), predicted[part].value_or(0)});
   }
-  std::ranges::stable_sort(compared.kinds, std::ranges::greater(), &analysis::KindCompared::excess_s);
+  std::ranges::stable_sort(compared.kinds, std::ranges::greater(), &Row::excess_s);
   std::ranges::stable_sort(compared.parts, std::ranges::greater(), &analysis::PartCompared::excess_s);
   return compared;
 }
@@ -264,10 +248,15 @@ analysis::Explanation explain(const store::Result& result) {
     const Reference reference = reference_of(result);
     found.hardware = reference.experiment.hardware->name;
     found.calibration = reference.experiment.calibration->name;
-    explain_cases(result, reference, found);
+    found.why_no_diagnosis = "the baseline has no profiled step";
+    for (const analysis::CaseBreakdown& measured : analysis::break_down(result))
+      explain_case(measured, result, reference, found);
+    if (!found.cases.empty()) return found;
+    found.why_none = found.not_predicted.empty() ? "no case has a profiled step" : found.not_predicted.front().why;
   } catch (const Error& error) {
     found.why_none = error.what();
   }
+  found.why_no_diagnosis.clear();
   return found;
 }
 

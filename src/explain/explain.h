@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -86,6 +87,11 @@ Picture picture_of(const store::Result& predicted);
 /// Returns the difference of two pictures of one case, in seconds of a step: the absolute differences in what each rank
 /// computes, communicates and waits, as a mean over the ranks, plus those of each kind of communication.
 double distance(const Picture& a, const Picture& b);
+
+/// Solves length(x) = measured by the secant method, for a length that grows about linearly from length(1) = at_1 on.
+/// Nothing if no x <= `most` does. `tolerance`: relative; `steps`: the most that it takes.
+std::optional<double> solve(double measured, double at_1, double guess, double most,
+                            const std::function<double(double)>& length, double tolerance = 0.002, int steps = 5);
 
 struct Reach;
 

@@ -22,42 +22,31 @@ namespace {
 
 using program::AxisSet;
 
-// Calls meet(members) for every set of ranks that communicates across nodes.
-template <class Meet>
-void each_circle(const program::ProgramSet& set, const std::vector<int>& node_of, const Meet& meet) {
+// Groups the nodes of a job, or its ranks, by the ranks that they affect, without places that affect none. Leaves out
+// the all-reduce of all ranks that ends a step, which reveals nothing.
+std::vector<Reach> reaches(const program::ProgramSet& set, const std::vector<int>& node_of, bool of_nodes) {
   const program::Layout& layout = set.layout;
-  const auto across = [&](const std::vector<int>& members) {
-    return std::ranges::any_of(members, [&](int rank) { return node_of[rank] != node_of[members.front()]; });
+  std::map<int, std::vector<bool>> by_place;
+  // Notes a set of ranks that communicate with each other, if they do so across nodes.
+  const auto meet = [&](const std::vector<int>& members) {
+    std::set<int> nodes;
+    for (const int rank : members) nodes.insert(node_of[static_cast<std::size_t>(rank)]);
+    if (nodes.size() < 2) return;
+    for (const int place : of_nodes ? nodes : std::set<int>(members.begin(), members.end())) {
+      std::vector<bool>& affected = by_place.try_emplace(place, layout.ranks(), false).first->second;
+      for (const int rank : members) affected[static_cast<std::size_t>(rank)] = true;
+    }
   };
   for (const program::Group& group : set.groups) {
     if (group.axes == AxisSet::all()) continue;
     for (int rank = 0; rank < layout.ranks(); ++rank) {
       const program::Coordinates at = layout.coordinates(rank);
-      if (!group.begins_with(layout, at)) continue;
-      if (const std::vector<int> members = group.members(layout, at); across(members)) meet(members);
+      if (group.begins_with(layout, at)) meet(group.members(layout, at));
     }
   }
   for (const auto& [axis, offset] : sim::directions_of(set)) {
-    for (int rank = 0; rank < layout.ranks(); ++rank) {
-      const std::vector<int> pair{rank, layout.neighbour(rank, axis, offset)};
-      if (across(pair)) meet(pair);
-    }
+    for (int rank = 0; rank < layout.ranks(); ++rank) meet({rank, layout.neighbour(rank, axis, offset)});
   }
-}
-
-// Groups the nodes of a job, or its ranks, by the ranks that they affect, without places that affect none. Leaves out
-// the all-reduce of all ranks that ends a step, which reveals nothing.
-std::vector<Reach> reaches(const program::ProgramSet& set, const std::vector<int>& node_of, bool of_nodes) {
-  const auto ranks = static_cast<std::size_t>(set.layout.ranks());
-  std::map<int, std::vector<bool>> by_place;
-  each_circle(set, node_of, [&](const std::vector<int>& members) {
-    std::set<int> places;
-    for (const int rank : members) places.insert(of_nodes ? node_of[static_cast<std::size_t>(rank)] : rank);
-    for (const int place : places) {
-      std::vector<bool>& affected = by_place.try_emplace(place, ranks, false).first->second;
-      for (const int rank : members) affected[static_cast<std::size_t>(rank)] = true;
-    }
-  });
   std::map<std::vector<bool>, std::vector<int>> alike;
   for (auto& [place, affected] : by_place) alike[std::move(affected)].push_back(place);
   std::vector<Reach> found;
@@ -89,7 +78,6 @@ const Reach* best_fit(const std::vector<Reach>& reaches, const std::vector<doubl
 
 constexpr double alike = 0.01;         // ratios of computing within this of 1 count as 1
 constexpr double least_excess = 0.02;  // share of a rank's computation or communication, below which no fault is sought
-constexpr double close = 0.002;        // relative tolerance of a fit
 constexpr double as_usual = 0.02;      // tolerance for snapping to a usual share
 
 // The rate of a node over TCP: an interface of 200 Gbit/s carries no more, and usual ones have 10 to 100.
@@ -128,34 +116,6 @@ double mean_communication(const Picture& picture, const std::vector<bool>& affec
   return ranks > 0 ? sum / ranks : 0;
 }
 
-// Solves length(x) = measured for a length that grows about linearly from length(1) on. Nothing if no x <= `most` does.
-template <class Length>
-std::optional<double> solve(double measured, double at_1, double guess, double most, const Length& length) {
-  double x0 = 1, l0 = at_1, x1 = std::min(guess, most), l1 = length(x1);
-  while (l1 <= l0 * (1 + close) && x1 < most) {  // not yet the narrowest place
-    x1 = std::min(4 * x1, most);
-    l1 = length(x1);
-  }
-  constexpr int enough = 5;
-  for (int i = 0; i < enough && std::abs(l1 - measured) > close * measured && l1 != l0; ++i) {
-    const double next = std::clamp(x1 + (measured - l1) * (x1 - x0) / (l1 - l0), 1.0, most);
-    x0 = x1;
-    l0 = l1;
-    x1 = next;
-    l1 = length(x1);
-  }
-  return l1 > at_1 && x1 > 1 ? std::optional(x1) : std::nullopt;
-}
-
-double finite_or_0(double seconds) {
-  return std::isfinite(seconds) ? seconds : 0;
-}
-
-double takes_s(const Picture& picture, const analysis::KindTime& kind) {
-  const auto found = std::ranges::find_if(picture.kinds, [&](const auto& other) { return other.is_same_kind(kind); });
-  return found == picture.kinds.end() ? 0 : found->takes_s;
-}
-
 // Returns the factor on computations in `measured` over `predicted`, of the median rank: a common factor says nothing
 // about single ranks.
 double common_slowness(const Picture& measured, const Picture& predicted) {
@@ -173,6 +133,23 @@ double common_slowness(const Picture& measured, const Picture& predicted) {
 }
 
 }  // namespace
+
+std::optional<double> solve(double measured, double at_1, double guess, double most,
+                            const std::function<double(double)>& length, double tolerance, int steps) {
+  double x0 = 1, l0 = at_1, x1 = std::min(guess, most), l1 = length(x1);
+  while (l1 <= l0 * (1 + tolerance) && x1 < most) {  // not yet the narrowest place
+    x1 = std::min(4 * x1, most);
+    l1 = length(x1);
+  }
+  for (int i = 0; i < steps && std::abs(l1 - measured) > tolerance * measured && l1 != l0; ++i) {
+    const double next = std::clamp(x1 + (measured - l1) * (x1 - x0) / (l1 - l0), 1.0, most);
+    x0 = x1;
+    l0 = l1;
+    x1 = next;
+    l1 = length(x1);
+  }
+  return l1 > at_1 && x1 > 1 ? std::optional(x1) : std::nullopt;
+}
 
 const Picture& Suspects::predicted(const config::Faults& faults, double slower) {
   for (const Known& known : simulated_) {
@@ -336,7 +313,8 @@ Picture picture_of(const store::Result& result, const analysis::CaseBreakdown& b
     if (split.case_index != breakdown.case_index || split.rank < 0 || split.rank >= result.ranks) continue;
     const auto rank = static_cast<std::size_t>(split.rank);
     if (rank >= picture.ranks.size()) picture.ranks.resize(rank + 1);
-    const double waits_s = finite_or_0(split.waiting_s) + finite_or_0(split.bubble_s);
+    double waits_s = 0;  // NaN: not known
+    for (const double s : {split.waiting_s, split.bubble_s}) waits_s += std::isfinite(s) ? s : 0;
     picture.ranks[rank] = {split.compute_s, std::max(0.0, split.communication_s - waits_s), waits_s};
   }
   return picture;
@@ -356,7 +334,9 @@ double distance(const Picture& a, const Picture& b) {
   }
   if (ranks > 0) seconds /= static_cast<double>(ranks);
   for (const analysis::KindTime& kind : a.kinds) {
-    if (analysis::is_communication(kind.kind)) seconds += std::abs(kind.takes_s - takes_s(b, kind));
+    if (!analysis::is_communication(kind.kind)) continue;
+    const auto there = std::ranges::find_if(b.kinds, [&](const auto& other) { return other.is_same_kind(kind); });
+    seconds += std::abs(kind.takes_s - (there == b.kinds.end() ? 0 : there->takes_s));
   }
   return seconds;
 }

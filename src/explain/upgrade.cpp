@@ -43,18 +43,13 @@ struct Pace {
   Slower slower;
 };
 
-config::Faults faults_of(const Pace& pace, const std::vector<int>& node_of) {
-  config::Faults faults;
-  if (pace.network < 1) {
-    for (const int node : std::set<int>(node_of.begin(), node_of.end()))
-      faults.slow_links.push_back({node, pace.network});
-  }
-  return faults;
-}
-
 Breakdown profile_of(const CaseModel& model, const Pace& pace) {
   config::Experiment experiment = model.reference().experiment;
-  experiment.faults = faults_of(pace, model.reference().node_of);
+  const std::vector<int>& node_of = model.reference().node_of;
+  experiment.faults = {};
+  for (const int node : std::set<int>(node_of.begin(), node_of.end())) {
+    if (pace.network < 1) experiment.faults.slow_links.push_back({node, pace.network});
+  }
   const auto slowdown = [&pace](const program::ProgramSet& set, const program::Operation& op) {
     std::string group = program::is_communication(op.action) ? program::destination(set, op.action) : "";
     if (program::peer_of(op.action) != nullptr) group.resize(std::min(group.size(), group.find_first_of("+-")));
@@ -76,26 +71,17 @@ double takes_between_nodes(const Takes& takes, const Takes& healthy, const Takes
 }
 
 // Returns the share of the network rate that reproduces the measured time of traffic between nodes. Time is a constant
-// plus a term in 1 / share, so two tried shares predict the next (secant method).
+// plus a term in 1 / share.
 double network_share(const CaseModel& model, const Takes& measured, const Takes& healthy) {
   constexpr int most_steps = 8;
-  constexpr double least = 1e-4, noticeable = 1.01, close_enough = 1e-3;
-  Pace pace{.network = 0.5, .slower = {}};
-  const Takes halved = takes_of(profile_of(model, pace));
-  const double wanted_s = takes_between_nodes(measured, healthy, halved);
-  double before = 1, before_s = takes_between_nodes(healthy, healthy, halved);
-  if (!(before_s > 0) || wanted_s < noticeable * before_s) return 1;
-  for (int step = 0; step < most_steps; ++step) {
-    const double here_s = takes_between_nodes(takes_of(profile_of(model, pace)), healthy, halved);
-    if (std::abs(here_s / wanted_s - 1) < close_enough || here_s == before_s) break;
-    const double by_share = (here_s - before_s) / (1 / pace.network - 1 / before);
-    const double constant = here_s - by_share / pace.network;
-    before = pace.network;
-    before_s = here_s;
-    pace.network = std::clamp(by_share / std::max(wanted_s - constant, by_share), least, 1.0);
-    if (pace.network == before) break;
-  }
-  return pace.network;
+  constexpr double most_times = 1e4, noticeable = 1.01, close_enough = 1e-3;
+  const auto takes_at = [&](double times) { return takes_of(profile_of(model, {.network = 1 / times, .slower = {}})); };
+  const Takes halved = takes_at(2);
+  const double measured_s = takes_between_nodes(measured, healthy, halved),
+               healthy_s = takes_between_nodes(healthy, healthy, halved);
+  if (!(healthy_s > 0) || measured_s < noticeable * healthy_s) return 1;
+  const auto takes_s = [&](double times) { return takes_between_nodes(takes_at(times), healthy, halved); };
+  return 1 / solve(measured_s, healthy_s, 2, most_times, takes_s, close_enough, most_steps).value_or(1);
 }
 
 // Returns the pace at which each kind takes its measured time. Concurrent operations slow each other down, so this
@@ -147,11 +133,6 @@ std::vector<int> nodes_there(const Reference& here, const config::Hardware& ther
   config::Faults dealt;
   dealt.tensor_across_nodes = !stand_node_by_node(here.node_of);
   return config::places(dealt, machine::Topology::node_by_node(ranks, gpus).node_of);
-}
-
-bool is_among(const store::ResultCase& the_case, const std::vector<std::string>& only) {
-  const auto is_named = [&](const std::string& word) { return word == the_case.name || word == the_case.variable; };
-  return only.empty() || std::ranges::any_of(only, is_named);
 }
 
 // Fills in the rest of `moved`, whose case_index is set.
@@ -214,7 +195,9 @@ Upgrade move_to(const store::Result& result, const std::string& hardware, const 
                   .of_prediction = config::traits_of(result.backend).predicts(),
                   .cases = {}};
   for (const analysis::CaseBreakdown& measured : analysis::break_down(result)) {
-    if (!is_among(result.at(measured), only)) continue;
+    const store::ResultCase& of = result.at(measured);
+    const auto is_named = [&](const std::string& word) { return word == of.name || word == of.variable; };
+    if (!only.empty() && std::ranges::none_of(only, is_named)) continue;
     CaseMoved& moved = upgrade.cases.emplace_back();
     moved.case_index = measured.case_index;
     try {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <optional>
 #include <set>
 
 #include "base/text.h"
@@ -35,33 +34,6 @@ bool is_tuning(std::string_view name) {
 bool is_recorded(std::string_view name) {
   if (is_tuning(name) || name == own_devices || name == "SLURM_JOB_ID" || name == "SLURM_JOB_NODELIST") return true;
   return name.starts_with("OMPI_MCA_") && !starts_with_any(name, launcher_internals);
-}
-
-const std::string* find(const NameValues& environment, const std::string& name) {
-  const auto at = std::ranges::find(environment, name, &NameValues::value_type::first);
-  return at == environment.end() ? nullptr : &at->second;
-}
-
-// The value of a variable in the baseline, as written in the configuration and as the library reads it.
-struct Given {
-  std::string printed, text;
-};
-
-// Adds a line if the environment sets `name` to another value than the baseline, or sets a swept variable.
-void compare(const NameValues& environment, const std::string& name, const std::string& variable,
-             const std::optional<Given>& given, bool is_swept, std::vector<std::string>& lines) {
-  const std::string* set = find(environment, name);
-  if (set == nullptr || (given && given->text == *set)) return;
-  if (given) {
-    lines.push_back(fmt::format(
-        "{}={} is set in the environment, but the baseline says {}: {}; unset {} or change the configuration", name,
-        *set, variable, given->printed, name));
-  } else if (is_swept) {
-    lines.push_back(
-        fmt::format("{}={} is set in the environment, but {} is swept and the baseline leaves it to the library: unset "
-                    "{}, or give {} in the baseline",
-                    name, *set, variable, name, variable));
-  }
 }
 
 }  // namespace
@@ -107,21 +79,37 @@ std::vector<std::string> contradictions(const NameValues& environment, const con
     }
     for (const auto& [name, value] : change.settings.env) swept_names.insert(name);
   }
-  std::vector<std::string> lines;
   const config::Settings& baseline = experiment.baseline;
+  std::vector<std::string> lines;
+  // Adds a line if the environment sets `name` to another value than the baseline, or sets a swept variable. `given`:
+  // the baseline's value as the configuration has it, nullptr: none; `text`: as the library reads it.
+  const auto compare = [&](const std::string& name, const std::string& variable, const std::string* given,
+                           const std::string& text, bool is_swept) {
+    const auto set = std::ranges::find(environment, name, &NameValues::value_type::first);
+    if (set == environment.end() || (given != nullptr && text == set->second)) return;
+    if (given != nullptr) {
+      lines.push_back(fmt::format(
+          "{}={} is set in the environment, but the baseline says {}: {}; unset {} or change the configuration", name,
+          set->second, variable, *given, name));
+    } else if (is_swept) {
+      lines.push_back(fmt::format(
+          "{}={} is set in the environment, but {} is swept and the baseline leaves it to the library: unset {}, or "
+          "give {} in the baseline",
+          name, set->second, variable, name, variable));
+    }
+  };
   for (const config::Variable& variable : config::registry()) {
     if (variable.environment_name.empty()) continue;
     const auto at = baseline.nccl.find(variable.name);
-    std::optional<Given> given;
-    if (at != baseline.nccl.end()) given = {at->second, variable.environment_text(at->second)};
-    compare(environment, variable.environment_name, variable.name, given, swept.contains(variable.name), lines);
+    const std::string* given = at == baseline.nccl.end() ? nullptr : &at->second;
+    compare(variable.environment_name, variable.name, given, given == nullptr ? "" : variable.environment_text(*given),
+            swept.contains(variable.name));
   }
   for (const auto& [name, value] : baseline.env) swept_names.insert(name);
   for (const std::string& name : swept_names) {
     const auto at = baseline.env.find(name);
-    std::optional<Given> given;
-    if (at != baseline.env.end()) given = {at->second, at->second};
-    compare(environment, name, "env." + name, given, true, lines);
+    const std::string* given = at == baseline.env.end() ? nullptr : &at->second;
+    compare(name, "env." + name, given, given == nullptr ? "" : *given, true);
   }
   return lines;
 }

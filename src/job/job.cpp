@@ -4,23 +4,42 @@
 #include <time.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <set>
 #include <string_view>
 #include <utility>
 
 namespace harness::job {
 
-std::map<int, NodeGpus> gpus_by_node(const std::vector<RankPlace>& places) {
-  std::map<int, NodeGpus> nodes;
+GpuShortage gpu_shortage(const std::vector<RankPlace>& places) {
+  struct Node {
+    std::string host;
+    int ranks = 0;
+    bool unknown = false, blind = false;
+    std::set<std::string> gpus;  // union over its ranks
+  };
+  std::map<int, Node> nodes;
   for (const RankPlace& place : places) {
-    NodeGpus& node = nodes[place.node];
+    Node& node = nodes[place.node];
     node.host = place.host;
     ++node.ranks;
     node.unknown = node.unknown || place.gpus.count < 0;
-    node.blind_rank = node.blind_rank || place.gpus.count == 0;
+    node.blind = node.blind || place.gpus.count == 0;
     node.gpus.insert(place.gpus.names.begin(), place.gpus.names.end());
   }
-  return nodes;
+  GpuShortage found;
+  for (const auto& [number, node] : nodes) {
+    const auto gpus = std::ssize(node.gpus);
+    if (node.unknown) continue;
+    if (node.blind) {
+      found.blind.push_back(node.host);
+    } else if (node.ranks > gpus) {
+      found.crowded.push_back(
+          fmt::format("{} has {} and {}", node.host, plural(node.ranks, "rank"), plural(gpus, "GPU")));
+    }
+  }
+  return found;
 }
 
 namespace {

@@ -5,8 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <map>
-#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -247,17 +245,12 @@ class Job {
   virtual const Clock& clock() const = 0;
 };
 
-/// The GPUs of one node, as its ranks see them.
-struct NodeGpus {
-  std::string host;
-  int ranks = 0;
-  bool unknown = false;        // a rank could not list them
-  bool blind_rank = false;     // a rank sees none
-  std::set<std::string> gpus;  // union over its ranks
+/// Nodes whose ranks cannot each have a GPU of their own. Nodes whose GPUs cannot be listed are left out.
+struct GpuShortage {
+  std::vector<std::string> blind;    // hosts on which a rank sees none
+  std::vector<std::string> crowded;  // "node1 has 8 ranks and 4 GPUs"
 };
-
-/// The GPUs of every node, by node number.
-std::map<int, NodeGpus> gpus_by_node(const std::vector<RankPlace>& places);
+GpuShortage gpu_shortage(const std::vector<RankPlace>& places);
 
 /// The signals that ask a sweep to stop. mpirun passes SIGUSR1 and SIGUSR2 on at once, and Slurm sends one with
 /// --signal.

@@ -12,13 +12,6 @@ namespace {
 constexpr std::size_t header_bytes = sizeof(std::uint32_t) + sizeof(std::uint64_t);
 constexpr std::uint64_t mib = std::uint64_t{1} << 20;
 
-NameValues texts_of(const config::Settings& settings) {
-  NameValues texts;
-  for (const config::Variable& variable : config::registry())
-    texts.emplace_back(variable.name, variable.print(settings));
-  return texts;
-}
-
 config::Settings settings_of(const NameValues& texts) {
   config::Settings settings;
   for (const auto& [name, text] : texts) {
@@ -58,10 +51,6 @@ std::uint64_t max_payload_bytes(FrameType type) {
   return 512 * mib;  // the durations of communications alone may be 256 MiB
 }
 
-void FrameReader::append(std::string_view bytes) {
-  if (!damaged_) buffer_.append(bytes);
-}
-
 std::string frame_bytes(FrameType type, std::string_view payload) {
   std::string bytes(header_bytes, '\0');
   const auto code = static_cast<std::uint32_t>(type);
@@ -91,7 +80,9 @@ std::optional<Frame> FrameReader::next() {
 }
 
 void each_setting(const config::Settings& settings, WireWriter& out) {
-  const NameValues texts = texts_of(settings);
+  NameValues texts;
+  for (const config::Variable& variable : config::registry())
+    texts.emplace_back(variable.name, variable.print(settings));
   if (settings_of(texts) != settings) {
     fail(
         "a case's settings cannot be sent to the workers: a variable of the registry does not print what it parses, or "

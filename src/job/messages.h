@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "config/model.h"
 #include "job/job.h"
+#include "machine/tree.h"
 
 namespace harness::job {
 
@@ -193,7 +194,9 @@ std::string frame_bytes(FrameType type, std::string_view payload);
 class FrameReader {
  public:
   /// Discards the bytes of a damaged stream.
-  void append(std::string_view bytes);
+  void append(std::string_view bytes) {
+    if (!damaged_) buffer_.append(bytes);
+  }
   /// The next complete frame, if there is one.
   std::optional<Frame> next();
   /// Whether the stream held bytes that are not a frame; next() then returns nothing.
@@ -325,6 +328,7 @@ struct MessageFields {
     each(m.task, m.first_step_s, m.peak_memory_bytes, m.warnings);
   }
   static void of(MessageOf<WorkerFailure> auto& m, auto& each) { each(m.kind, m.progress, m.text); }
+  static void of(MessageOf<machine::Reading> auto& m, auto& each) { each(m.access, m.text, m.why); }
 };
 template <class M, class Each>
 requires requires(M& m, Each& each) {

@@ -76,46 +76,34 @@ void add_attention_cases(Cases& cases, program::DType type, bool tf32) {
   for (const AttentionSize& s : attention_sizes) {
     const std::int64_t rows = s.batch * s.queries, width = s.heads * s.head_dim;
     const std::int64_t documents = s.document == 0 ? 0 : (s.queries + s.document - 1) / s.document;
-    const auto builder = [&](config::AttentionKind kind) {
-      CaseBuilder b(type, tf32);
-      b.attention(kind);
-      if (s.large) b.large();
-      return b;
-    };
     for (const config::AttentionKind kind : {config::AttentionKind::fused, config::AttentionKind::unfused}) {
-      CaseBuilder b = builder(kind);
-      const Three in = three(b, s, "", false, false);
-      const auto probabilities = [&](CaseBuilder& of) {
-        return kind == config::AttentionKind::fused ? program::View{}
-                                                    : of.output("probabilities", rows * s.heads * s.keys);
+      const bool is_fused = kind == config::AttentionKind::fused;
+      const CaseBuilder empty = CaseBuilder(type, s.large, tf32).attention(kind);
+      const auto forward = [&](CaseBuilder& b) {
+        const Three in = three(b, s, "", false, false);
+        return program::Attention{
+            .q = in.q,
+            .k = in.k,
+            .v = in.v,
+            .out = b.output("out", rows * width),
+            .stats = b.output("stats", program::DType::f32, rows * s.heads),
+            .shape = shape_of(s),
+            .probabilities = is_fused ? program::View{} : b.output("probabilities", rows * s.heads * s.keys),
+            .position_ids = s.document == 0 ? program::View{} : b.position_ids(rows, s.document),
+            .documents = documents};
       };
-      const auto position_ids = [&](CaseBuilder& of) {
-        return s.document == 0 ? program::View{} : of.position_ids(rows, s.document);
-      };
-      const program::Attention forward{in.q,
-                                       in.k,
-                                       in.v,
-                                       b.output("out", rows * width),
-                                       b.output("stats", program::DType::f32, rows * s.heads),
-                                       shape_of(s),
-                                       probabilities(b),
-                                       position_ids(b),
-                                       documents};
-      cases.push_back(b.take(forward, name_for(s, kind)));
+      add_case(cases, empty, name_for(s, kind), forward);
       for (const bool accumulate : {false, true}) {
         // No fused kernel adds to gradients, and the GPT step does not need it.
-        if (accumulate && (kind == config::AttentionKind::fused || s.large)) continue;
-        CaseBuilder back = builder(kind);
-        const Three of = three(back, s, "", false, false);
-        const program::View out = back.output("out", rows * width),
-                            stats = back.output("stats", program::DType::f32, rows * s.heads);
-        const program::View p = probabilities(back), ids = position_ids(back);
-        back.prepare(program::Attention{of.q, of.k, of.v, out, stats, shape_of(s), p, ids, documents});
-        const program::View dout = back.normal("dout", rows * width);
-        const Three d = three(back, s, "d", true, accumulate);
-        cases.push_back(back.take(program::AttentionBackward{of.q, of.k, of.v, out, stats, dout, d.q, d.k, d.v,
-                                                             shape_of(s), accumulate, p, ids, documents},
-                                  name_for(s, kind) + (accumulate ? ", added" : "")));
+        if (accumulate && (is_fused || s.large)) continue;
+        add_case(cases, empty, name_for(s, kind) + (accumulate ? ", added" : ""), [&](CaseBuilder& b) {
+          const program::Attention f = forward(b);
+          b.prepare(f);
+          const program::View dout = b.normal("dout", rows * width);
+          const Three d = three(b, s, "d", true, accumulate);
+          return program::AttentionBackward{f.q, f.k, f.v,     f.out,      f.stats,         dout,           d.q,
+                                            d.k, d.v, f.shape, accumulate, f.probabilities, f.position_ids, documents};
+        });
       }
     }
   }
@@ -130,8 +118,7 @@ void add_rope_cases(Cases& cases, program::DType type) {
   for (const Size& s : {Size{1, 1, 1, 2, 0}, Size{3, 21, 3, 22, 5}, Size{2, 64, 6, 64, 128}, Size{1, 40, 5, 80, 1},
                         Size{1, 5, 2, 1040, 3}, Size{3, 21, 3, 22, 5, false, 8}, Size{2, 4096, 20, 128, 512, true}}) {
     for (const bool backward : {false, true}) {
-      CaseBuilder b(type);
-      if (s.large) b.large();
+      CaseBuilder b(type, s.large);
       const std::int64_t rows = s.sequences * s.sequence, width = s.heads * s.head_dim, stride = width + s.behind;
       const program::View data = b.normal("data", (rows - 1) * stride + width);
       program::Rope rope{data, rows, stride, s.heads, s.head_dim, s.sequence, 10000, backward};

@@ -23,15 +23,10 @@ constexpr RowsSize row_sizes[] = {{1, 8}, {5, 33}, {64, 96}, {37, 257}, {130, 20
 // Rows that exceed registers, and (backward) column sums that exceed registers, then shared memory.
 constexpr RowsSize wide_sizes[] = {{9, 1027}, {5, 5120}, {3, 12288}, {4, 16392}, {4, 20000}};
 
-CaseBuilder builder(program::DType type, const RowsSize& s) {
-  CaseBuilder b(type);
-  if (s.large) b.large();
-  return b;
-}
-
 // Norms differ in whether they subtract a mean and add beta.
 template <class Norm>
-OperationCase norm_case(CaseBuilder b, const RowsSize& s, bool bias, bool residual, const std::string& name) {
+OperationCase norm_case(program::DType type, const RowsSize& s, bool bias, bool residual, const std::string& name) {
+  CaseBuilder b(type, s.large);
   const std::int64_t n = s.rows * s.width;
   Norm op;
   op.rows = s.rows;
@@ -49,8 +44,9 @@ OperationCase norm_case(CaseBuilder b, const RowsSize& s, bool bias, bool residu
 }
 
 template <class Norm, class Backward>
-OperationCase norm_backward_case(CaseBuilder b, const RowsSize& s, bool dresidual, bool dbias, bool accumulate,
+OperationCase norm_backward_case(program::DType type, const RowsSize& s, bool dresidual, bool dbias, bool accumulate,
                                  const std::string& name) {
+  CaseBuilder b(type, s.large);
   const std::int64_t n = s.rows * s.width;
   Backward op;
   op.rows = s.rows;
@@ -80,77 +76,65 @@ OperationCase norm_backward_case(CaseBuilder b, const RowsSize& s, bool dresidua
 }  // namespace
 
 void add_elementwise_cases(Cases& cases, program::DType type) {
+  using program::DType;
   for (const std::int64_t n : {1, 4099}) {
-    CaseBuilder b(type);
-    cases.push_back(b.take(program::Fill{b.output("out", n), 1.5}, fmt::format("{} numbers", n)));
-    if (type == program::DType::f32) {
-      CaseBuilder whole(type);
-      cases.push_back(whole.take(program::Fill{whole.output("out", program::DType::i32, n), 7},
-                                 fmt::format("{} whole numbers", n)));
-    }
-    CaseBuilder from(type);
-    const program::View in = from.normal("in", program::DType::f32, n);
-    cases.push_back(from.take(program::Convert{in, from.output("out", n)}, fmt::format("{} from f32", n)));
-    CaseBuilder to(type);
-    const program::View source = to.normal("in", n);
-    cases.push_back(
-        to.take(program::Convert{source, to.output("out", program::DType::f32, n)}, fmt::format("{} to f32", n)));
+    const auto add = [&](const char* what, const auto& make) {
+      add_case(cases, CaseBuilder(type), fmt::format("{} {}", n, what), make);
+    };
+    add("numbers", [&](CaseBuilder& b) { return program::Fill{b.output("out", n), 1.5}; });
+    if (type == DType::f32)
+      add("whole numbers", [&](CaseBuilder& b) { return program::Fill{b.output("out", DType::i32, n), 7}; });
+    add("from f32", [&](CaseBuilder& b) {
+      return program::Convert{b.normal("in", DType::f32, n), b.output("out", n)};
+    });
+    add("to f32", [&](CaseBuilder& b) { return program::Convert{b.normal("in", n), b.output("out", DType::f32, n)}; });
   }
-  if (type == program::DType::f32) {
+  if (type == DType::f32) {
     for (const int parts : {1, 2}) {
       CaseBuilder b(type);
-      if (parts == 2) b.at({{program::Axis::tensor, 2}}, 1);
-      const program::Initialize op{b.output("out", std::int64_t{3} * 5 * 7),
-                                   1000003,
-                                   program::Axis::tensor,
-                                   3,
-                                   std::int64_t{5} * parts,
-                                   5,
-                                   7,
-                                   0.5,
-                                   0.02};
+      b.shard(parts - 1, parts);
+      const program::Initialize op{.out = b.output("out", std::int64_t{3} * 5 * 7),
+                                   .first_index = 1000003,
+                                   .axis = program::Axis::tensor,
+                                   .outer = 3,
+                                   .full = std::int64_t{5} * parts,
+                                   .part = 5,
+                                   .inner = 7,
+                                   .mean = 0.5,
+                                   .deviation = 0.02};
       cases.push_back(b.take(op, parts == 1 ? "whole tensor" : "second of two parts"));
     }
-    CaseBuilder b(type);
-    const program::View value = b.normal("value", 1), ring = b.normal("ring", 5),
-                        counter = b.constant("counter", program::DType::i32, 8);
-    cases.push_back(b.take(program::Record{value, ring, counter}, "step 8 in a ring of 5"));
+    add_case(cases, CaseBuilder(type), "step 8 in a ring of 5", [](CaseBuilder& b) {
+      return program::Record{b.normal("value", 1), b.normal("ring", 5), b.constant("counter", DType::i32, 8)};
+    });
   }
   for (const RowsSize& s : row_sizes) {
-    const std::int64_t n = s.rows * s.width;
-    const std::string name = shape(s.rows, s.width);
-    CaseBuilder g = builder(type, s);
-    const program::View in = g.normal("in", n, 2);
-    cases.push_back(g.take(program::Gelu{in, g.output("out", n)}, name));
-    CaseBuilder gb = builder(type, s);
-    const program::View x = gb.normal("in", n, 2);
-    cases.push_back(gb.take(program::GeluBackward{x, gb.normal("data", n)}, name));
-    CaseBuilder glu = builder(type, s);
-    const program::View both = glu.normal("in", 2 * n, 2);
-    cases.push_back(glu.take(program::SwiGlu{both, glu.output("out", n), s.rows, s.width}, name));
-    CaseBuilder db = builder(type, s);
-    const program::View halves = db.normal("in", 2 * n, 2), dout = db.normal("dout", n);
-    cases.push_back(db.take(program::SwiGluBackward{halves, dout, db.output("din", 2 * n), s.rows, s.width}, name));
-    CaseBuilder ba = builder(type, s);
-    const program::View bias = ba.normal("bias", s.width);
-    cases.push_back(ba.take(program::BiasAdd{bias, ba.normal("data", n), s.rows, s.width}, name));
+    const std::int64_t rows = s.rows, width = s.width, n = rows * width;
+    const auto add = [&](const std::string& what, const auto& make) {
+      add_case(cases, CaseBuilder(type, s.large), shape(rows, width) + what, make);
+    };
+    add("", [&](CaseBuilder& b) { return program::Gelu{b.normal("in", n, 2), b.output("out", n)}; });
+    add("", [&](CaseBuilder& b) { return program::GeluBackward{b.normal("in", n, 2), b.normal("data", n)}; });
+    add("", [&](CaseBuilder& b) { return program::SwiGlu{b.normal("in", 2 * n, 2), b.output("out", n), rows, width}; });
+    add("", [&](CaseBuilder& b) {
+      return program::SwiGluBackward{b.normal("in", 2 * n, 2), b.normal("dout", n), b.output("din", 2 * n), rows,
+                                     width};
+    });
+    add("", [&](CaseBuilder& b) {
+      return program::BiasAdd{b.normal("bias", width), b.normal("data", n), rows, width};
+    });
     for (const bool accumulate : {false, true}) {
-      CaseBuilder cs = builder(type, s);
-      const program::View from = cs.normal("in", n);
-      const program::View out = cs.result("out", program::DType::f32, s.width, accumulate);
-      cases.push_back(
-          cs.take(program::ColumnSum{from, out, s.rows, s.width, accumulate}, name + (accumulate ? ", added" : "")));
+      add(accumulate ? ", added" : "", [&](CaseBuilder& b) {
+        return program::ColumnSum{b.normal("in", n), b.result("out", DType::f32, width, accumulate), rows, width,
+                                  accumulate};
+      });
     }
     for (const auto& [bias_too, residual_too] : {std::pair{true, true}, {true, false}, {false, true}}) {
-      CaseBuilder r = builder(type, s);
-      program::ResidualAdd op;
-      op.in = r.normal("in", n);
-      if (bias_too) op.bias = r.normal("bias", s.width);
-      if (residual_too) op.residual = r.normal("residual", n);
-      op.out = r.output("out", n);
-      op.rows = s.rows;
-      op.width = s.width;
-      cases.push_back(r.take(op, name + (bias_too ? ", bias" : "") + (residual_too ? ", residual" : "")));
+      CaseBuilder b(type, s.large);
+      program::ResidualAdd op{.in = b.normal("in", n), .out = b.output("out", n), .rows = rows, .width = width};
+      if (bias_too) op.bias = b.normal("bias", width);
+      if (residual_too) op.residual = b.normal("residual", n);
+      cases.push_back(b.take(op, shape(rows, width) + (bias_too ? ", bias" : "") + (residual_too ? ", residual" : "")));
     }
   }
 }
@@ -161,17 +145,17 @@ void add_norm_cases(Cases& cases, program::DType type) {
   for (const RowsSize& s : sizes) {
     for (const auto& [bias, residual] : {std::pair{false, false}, {true, true}, {true, false}, {false, true}}) {
       const std::string name = shape(s.rows, s.width) + (bias ? ", bias" : "") + (residual ? ", residual" : "");
-      cases.push_back(norm_case<program::LayerNorm>(builder(type, s), s, bias, residual, name));
-      cases.push_back(norm_case<program::RmsNorm>(builder(type, s), s, bias, residual, name));
+      cases.push_back(norm_case<program::LayerNorm>(type, s, bias, residual, name));
+      cases.push_back(norm_case<program::RmsNorm>(type, s, bias, residual, name));
     }
     for (const auto& [dresidual, dbias, accumulate] :
          {std::tuple{false, false, false}, {true, true, true}, {true, false, false}, {false, true, true}}) {
       const std::string name = shape(s.rows, s.width) + (dresidual ? ", dresidual" : "") + (dbias ? ", dbias" : "") +
                                (accumulate ? ", added" : "");
-      cases.push_back(norm_backward_case<program::LayerNorm, program::LayerNormBackward>(builder(type, s), s, dresidual,
-                                                                                         dbias, accumulate, name));
-      cases.push_back(norm_backward_case<program::RmsNorm, program::RmsNormBackward>(builder(type, s), s, dresidual,
-                                                                                     dbias, accumulate, name));
+      cases.push_back(norm_backward_case<program::LayerNorm, program::LayerNormBackward>(type, s, dresidual, dbias,
+                                                                                         accumulate, name));
+      cases.push_back(
+          norm_backward_case<program::RmsNorm, program::RmsNormBackward>(type, s, dresidual, dbias, accumulate, name));
     }
   }
 }
@@ -187,7 +171,6 @@ void add_embedding_cases(Cases& cases, program::DType type) {
        {Table{12, 33, 6, 20, 1, 0}, Table{64, 64, 16, 50, 1, 0}, Table{64, 64, 16, 50, 2, 0},
         Table{64, 96, 16, 50, 2, 1}, Table{20, 5000, 5, 50, 1, 0}, Table{8192, 2048, 2048, 50304, 1, 0, true},
         Table{64, 64, 16, 50, 2, 0, false, 3}, Table{12, 33, 6, 20, 1, 0, false, 4}}) {
-    const program::Layout layout{{program::Axis::tensor, t.shards}};
     const program::Shard shard{program::Axis::tensor, t.vocab / t.shards};
     const std::string name = fmt::format("{} tokens of {} x {}{}{}", t.rows, t.vocab, t.width,
                                          t.shards == 1 ? "" : fmt::format(", shard {} of {}", t.rank, t.shards),
@@ -195,35 +178,31 @@ void add_embedding_cases(Cases& cases, program::DType type) {
     for (const bool positions : {true, false}) {
       if (!positions && t.document > 0) continue;
       const std::string which = name + (positions ? "" : ", no positions");
-      CaseBuilder b(type);
-      if (t.large) b.large();
-      program::Embedding op;
-      op.tokens = b.whole_numbers("tokens", t.rows, t.vocab);
-      op.words = b.normal("words", shard.rows * t.width);
+      CaseBuilder b(type, t.large);
+      program::Embedding op{.tokens = b.whole_numbers("tokens", t.rows, t.vocab),
+                            .words = b.normal("words", shard.rows * t.width),
+                            .out = b.output("out", t.rows * t.width),
+                            .rows = t.rows,
+                            .width = t.width,
+                            .sequence = t.sequence,
+                            .shard = shard};
       if (positions) op.positions = b.normal("positions", t.sequence * t.width);
-      op.out = b.output("out", t.rows * t.width);
-      op.rows = t.rows;
-      op.width = t.width;
-      op.sequence = t.sequence;
-      op.shard = shard;
       if (t.document > 0) op.position_ids = b.position_ids(t.rows, t.document);
-      cases.push_back(b.at(layout, t.rank).take(op, which));
+      cases.push_back(b.shard(t.rank, t.shards).take(op, which));
       for (const bool accumulate : {false, true}) {
         if (!positions && accumulate) continue;
-        CaseBuilder back(type);
-        if (t.large) back.large();
-        program::EmbeddingBackward of;
-        of.tokens = back.whole_numbers("tokens", t.rows, t.vocab);
-        of.dout = back.normal("dout", t.rows * t.width);
-        of.dwords = back.normal("dwords", program::DType::f32, shard.rows * t.width);
+        CaseBuilder back(type, t.large);
+        program::EmbeddingBackward of{.tokens = back.whole_numbers("tokens", t.rows, t.vocab),
+                                      .dout = back.normal("dout", t.rows * t.width),
+                                      .dwords = back.normal("dwords", program::DType::f32, shard.rows * t.width),
+                                      .rows = t.rows,
+                                      .width = t.width,
+                                      .sequence = t.sequence,
+                                      .shard = shard,
+                                      .accumulate_positions = accumulate};
         if (positions) of.dpositions = back.result("dpositions", program::DType::f32, t.sequence * t.width, accumulate);
-        of.rows = t.rows;
-        of.width = t.width;
-        of.sequence = t.sequence;
-        of.shard = shard;
         if (t.document > 0) of.position_ids = back.position_ids(t.rows, t.document);
-        of.accumulate_positions = accumulate;
-        cases.push_back(back.at(layout, t.rank).take(of, which + (accumulate ? ", positions added" : "")));
+        cases.push_back(back.shard(t.rank, t.shards).take(of, which + (accumulate ? ", positions added" : "")));
       }
     }
   }
@@ -248,8 +227,7 @@ void add_optimizer_cases(Cases& cases, program::DType weights) {
   for (const Count& c : {Count{3, 0}, Count{4099, 0}, Count{20001, 41}, Count{20'000'000, 3, true}}) {
     for (const bool separate : {true, false}) {
       if (!separate && weights != program::DType::f32) continue;
-      CaseBuilder b(weights);
-      if (c.large) b.large();
+      CaseBuilder b(weights, c.large);
       program::AdamW op = adam(b, c.n, c.step, 1);
       if (separate) op.weights = b.output("weights", c.n);
       cases.push_back(b.take(
@@ -285,14 +263,13 @@ void add_loss_scaling_cases(Cases& cases) {
   };
   for (const Scale& s : {Scale{"overflow", 1, 4096, 3}, Scale{"no overflow", 0, 4096, 3}, Scale{"grown", 0, 4096, 7},
                          Scale{"at its largest", 0, 0x1p127, 7}}) {
-    CaseBuilder b(program::DType::f32);
-    program::UpdateScale op;
-    op.found_inf = b.constant("found_inf", program::DType::f32, s.found_inf);
-    op.scale = b.constant("scale", program::DType::f32, s.scale);
-    op.good_steps = b.constant("good_steps", program::DType::i32, s.good_steps);
-    op.updates = b.constant("updates", program::DType::i32, 12);
-    op.growth_interval = 8;
-    cases.push_back(b.take(op, s.name));
+    add_case(cases, CaseBuilder(program::DType::f32), s.name, [&](CaseBuilder& b) {
+      return program::UpdateScale{.found_inf = b.constant("found_inf", program::DType::f32, s.found_inf),
+                                  .scale = b.constant("scale", program::DType::f32, s.scale),
+                                  .good_steps = b.constant("good_steps", program::DType::i32, s.good_steps),
+                                  .updates = b.constant("updates", program::DType::i32, 12),
+                                  .growth_interval = 8};
+    });
   }
 }
 

@@ -20,13 +20,6 @@ constexpr LogitsSize logits_sizes[] = {{1, 8},           {7, 33},          {64, 
 // Plain, scaled as for fp16, or with a common factor and padding rows.
 enum class Scaling : std::uint8_t { plain, scaled, padded };
 
-CaseBuilder builder(program::DType type, const LogitsSize& s) {
-  CaseBuilder b(type);
-  b.at({{program::Axis::tensor, s.shards}}, s.rank);
-  if (s.large) b.large();
-  return b;
-}
-
 // The parts of a sharded cross-entropy and the whole differ in which of these members they have.
 template <class Operation>
 Operation loss_operation(CaseBuilder& b, const LogitsSize& s, Scaling scaling) {
@@ -57,13 +50,14 @@ Operation loss_operation(CaseBuilder& b, const LogitsSize& s, Scaling scaling) {
 
 void add_loss_cases(Cases& cases, program::DType type) {
   for (const LogitsSize& s : logits_sizes) {
+    const CaseBuilder shard = CaseBuilder(type, s.large).shard(s.rank, s.shards);
     const std::string name = fmt::format("{} x {}{}", s.rows, s.vocab / s.shards,
                                          s.shards == 1 ? "" : fmt::format(", shard {} of {}", s.rank, s.shards));
     for (const Scaling scaling : {Scaling::plain, Scaling::scaled, Scaling::padded}) {
       if (s.large && scaling != Scaling::plain) continue;
       constexpr std::array words{"", ", scaled", ", with padding"};
       const std::string scaled_name = name + words[static_cast<std::size_t>(scaling)];
-      CaseBuilder whole = builder(type, s), gradient = builder(type, s);
+      CaseBuilder whole = shard, gradient = shard;
       const auto loss = loss_operation<program::CrossEntropy>(whole, s, scaling);
       if (s.shards == 1) cases.push_back(whole.take(loss, scaled_name));
       const auto op = loss_operation<program::CrossEntropyGradient>(gradient, s, scaling);
@@ -72,7 +66,7 @@ void add_loss_cases(Cases& cases, program::DType type) {
           program::CrossEntropySums{op.logits, op.labels, op.maximum, op.target, op.sum, op.rows, op.vocab, op.shard});
       cases.push_back(gradient.take(op, scaled_name));
     }
-    CaseBuilder maximum = builder(type, s), sums = builder(type, s);
+    CaseBuilder maximum = shard, sums = shard;
     cases.push_back(maximum.take(loss_operation<program::CrossEntropyMaximum>(maximum, s, Scaling::plain), name));
     const auto op = loss_operation<program::CrossEntropySums>(sums, s, Scaling::plain);
     sums.prepare(program::CrossEntropyMaximum{op.logits, op.maximum, op.rows, op.vocab});

@@ -44,10 +44,6 @@ void store_number(std::vector<std::byte>& bytes, program::DType type, std::int64
 
 }  // namespace
 
-std::string OperationCase::precision() const {
-  return config::name_of(settings.precision);
-}
-
 std::vector<std::byte> initial_bytes(const OperationCase& test_case, std::size_t buffer, std::uint64_t seed,
                                      int threads) {
   const program::Buffer& b = test_case.program.buffers.at(buffer);
@@ -82,8 +78,9 @@ std::vector<std::byte> initial_bytes(const OperationCase& test_case, std::size_t
   return bytes;
 }
 
-CaseBuilder::CaseBuilder(program::DType type, bool tf32) : type_(type) {
+CaseBuilder::CaseBuilder(program::DType type, bool large, bool tf32) : type_(type) {
   case_.program.streams = {"compute"};
+  case_.large = large;
   if (tf32) case_.settings.precision = config::Precision::tf32;
   if (type == program::DType::bf16) case_.settings.precision = config::Precision::bf16;
   if (type == program::DType::f16) case_.settings.precision = config::Precision::fp16;
@@ -98,46 +95,6 @@ program::View CaseBuilder::add(const std::string& name, program::DType type, std
   case_.program.buffers.push_back({name, type, count + 2 * guard, program::BufferKind::persistent});
   case_.buffers.push_back({view, filling});
   return view;
-}
-
-program::View CaseBuilder::normal(const std::string& name, program::DType type, std::int64_t count, double deviation,
-                                  double mean) {
-  return add(name, type, count, {Filling::Kind::normal, mean, deviation, 0});
-}
-program::View CaseBuilder::whole_numbers(const std::string& name, std::int64_t count, std::int64_t limit,
-                                         std::int64_t first) {
-  return add(name, program::DType::i32, count, {Filling::Kind::uniform, static_cast<double>(first), 0, limit});
-}
-program::View CaseBuilder::position_ids(std::int64_t count, std::int64_t document) {
-  return add("position_ids", program::DType::i32, count, {Filling::Kind::counted, 0, 0, document});
-}
-program::View CaseBuilder::constant(const std::string& name, program::DType type, double value) {
-  return add(name, type, 1, {Filling::Kind::normal, value, 0, 0});
-}
-program::View CaseBuilder::output(const std::string& name, program::DType type, std::int64_t count) {
-  return add(name, type, count, {});
-}
-
-CaseBuilder& CaseBuilder::prepare(const program::Action& action) {
-  case_.prepare.push_back({action, 0, {}, -1, {}});
-  return *this;
-}
-CaseBuilder& CaseBuilder::at(const program::Layout& layout, int rank) {
-  case_.layout = layout;
-  case_.rank = rank;
-  return *this;
-}
-CaseBuilder& CaseBuilder::attention(config::AttentionKind kind) {
-  case_.settings.attention = kind;
-  return *this;
-}
-CaseBuilder& CaseBuilder::precision(config::Precision of_products) {
-  case_.settings.precision = of_products;
-  return *this;
-}
-CaseBuilder& CaseBuilder::large() {
-  case_.large = true;
-  return *this;
 }
 
 OperationCase CaseBuilder::take(const program::Action& action, const std::string& name) {

@@ -43,7 +43,7 @@ struct OperationCase {
   double tolerance = 0;  // relative, for the largest difference and for the norm
   bool large = false;    // real sizes, which take seconds on a CPU
 
-  std::string precision() const;  // "bf16", "fp16", "fp32", "tf32", "fp8", "mxfp8"
+  std::string precision() const { return config::name_of(settings.precision); }
 };
 
 /// Cases of every compute operation: odd widths, optional views present and absent, with and without accumulation, f32,
@@ -73,34 +73,58 @@ void for_each_chunk(std::int64_t count, int threads,
 /// Builds an OperationCase: names its buffers and sets their content.
 class CaseBuilder {
  public:
-  explicit CaseBuilder(program::DType type, bool tf32 = false);
+  /// `large`: real sizes, which take seconds on a CPU.
+  explicit CaseBuilder(program::DType type, bool large = false, bool tf32 = false);
 
   program::DType type() const { return type_; }
   program::View normal(const std::string& name, std::int64_t count, double deviation = 1, double mean = 0) {
     return normal(name, type_, count, deviation, mean);
   }
   program::View normal(const std::string& name, program::DType type, std::int64_t count, double deviation = 1,
-                       double mean = 0);
+                       double mean = 0) {
+    return add(name, type, count, {Filling::Kind::normal, mean, deviation, 0});
+  }
   /// `count` numbers from [first, first + limit).
-  program::View whole_numbers(const std::string& name, std::int64_t count, std::int64_t limit, std::int64_t first = 0);
+  program::View whole_numbers(const std::string& name, std::int64_t count, std::int64_t limit, std::int64_t first = 0) {
+    return add(name, program::DType::i32, count, {Filling::Kind::uniform, static_cast<double>(first), 0, limit});
+  }
   /// Position ids for documents of this many tokens.
-  program::View position_ids(std::int64_t count, std::int64_t document);
-  program::View constant(const std::string& name, program::DType type, double value);
+  program::View position_ids(std::int64_t count, std::int64_t document) {
+    return add("position_ids", program::DType::i32, count, {Filling::Kind::counted, 0, 0, document});
+  }
+  program::View constant(const std::string& name, program::DType type, double value) {
+    return normal(name, type, 1, 0, value);
+  }
   /// Written only.
   program::View output(const std::string& name, std::int64_t count) { return output(name, type_, count); }
-  program::View output(const std::string& name, program::DType type, std::int64_t count);
+  program::View output(const std::string& name, program::DType type, std::int64_t count) {
+    return add(name, type, count, {});
+  }
   /// Written, or added to: then initialised with numbers.
   program::View result(const std::string& name, program::DType type, std::int64_t count, bool accumulate) {
     return accumulate ? normal(name, type, count) : output(name, type, count);
   }
 
   /// Runs `action` before the case, on the oracle.
-  CaseBuilder& prepare(const program::Action& action);
-  CaseBuilder& at(const program::Layout& layout, int rank);
-  CaseBuilder& attention(config::AttentionKind kind);
+  CaseBuilder& prepare(const program::Action& action) {
+    case_.prepare.push_back({action, 0, {}, -1, {}});
+    return *this;
+  }
+  /// Runs the case on this rank of `shards` tensor-parallel ones.
+  CaseBuilder& shard(int rank, int shards) {
+    case_.layout = program::Layout{{program::Axis::tensor, shards}};
+    case_.rank = rank;
+    return *this;
+  }
+  CaseBuilder& attention(config::AttentionKind kind) {
+    case_.settings.attention = kind;
+    return *this;
+  }
   /// The precision of products of 8-bit floats, in a case that otherwise uses bf16.
-  CaseBuilder& precision(config::Precision of_products);
-  CaseBuilder& large();
+  CaseBuilder& precision(config::Precision of_products) {
+    case_.settings.precision = of_products;
+    return *this;
+  }
   OperationCase take(const program::Action& action, const std::string& name);
 
  private:
@@ -110,6 +134,11 @@ class CaseBuilder {
 };
 
 using Cases = std::vector<OperationCase>;
+/// Adds the case of the action that make(builder) returns.
+template <class Make>
+void add_case(Cases& cases, CaseBuilder builder, const std::string& name, const Make& make) {
+  cases.push_back(builder.take(make(builder), name));
+}
 void add_elementwise_cases(Cases& cases, program::DType type);
 void add_embedding_cases(Cases& cases, program::DType type);
 void add_norm_cases(Cases& cases, program::DType type);

@@ -84,22 +84,21 @@ struct Findings {
 };
 
 // Compares one buffer of a case.
-class BufferComparison {
- public:
-  BufferComparison(const program::Buffer& buffer, const program::View& view, const std::vector<char>& writable,
-                   const std::vector<std::byte>& before, const std::vector<std::byte>& subject,
-                   const std::vector<std::byte>& oracle)
-      : b_(buffer), view_(view), writable_(writable), before_(before), subject_(subject), oracle_(oracle) {}
+struct BufferComparison {
+  const program::Buffer& b;
+  const program::View& view;
+  const std::vector<char>& writable;
+  const std::vector<std::byte>&before, &subject, &oracle;
 
-  ResultError run(int threads) {
+  ResultError run(int threads) const {
     const Findings all = look(threads);
     if (!all.failure.empty()) return {0, all.failure};
     if (all.written > 0 && all.untouched_by_oracle == all.written) {
-      return {0, "the oracle wrote nothing to " + b_.name};
+      return {0, "the oracle wrote nothing to " + b.name};
     }
     if (all.difference.squares == 0) return {0, ""};
     // If a value is updated by adding to it, the change is what counts: half a learning rate is not "0.1 % off".
-    const bool f32 = b_.type == program::DType::f32;
+    const bool f32 = b.type == program::DType::f32;
     const double most = f32 ? std::min(all.value.most, all.change.most) : all.value.most;
     const double squares = f32 ? std::min(all.value.squares, all.change.squares) : all.value.squares;
     return {std::max(all.difference.most / std::max(most, 1e-30),
@@ -107,9 +106,8 @@ class BufferComparison {
             ""};
   }
 
- private:
   Findings look(int threads) const {
-    const auto count = static_cast<std::int64_t>(writable_.size());
+    const auto count = static_cast<std::int64_t>(writable.size());
     std::vector<Findings> parts(chunks_of(count));
     for_each_chunk(count, threads, [&](std::int64_t chunk, std::int64_t first, std::int64_t last) {
       Findings& part = parts[chunk];
@@ -121,54 +119,44 @@ class BufferComparison {
   }
 
   bool same_bytes(std::size_t i) const {
-    const std::size_t size = program::size_of(b_.type);
-    return std::memcmp(before_.data() + i * size, subject_.data() + i * size, size) == 0;
+    const std::size_t size = program::size_of(b.type);
+    return std::memcmp(before.data() + i * size, subject.data() + i * size, size) == 0;
   }
 
   void element(std::size_t i, Findings& f) const {
-    const std::int64_t at = static_cast<std::int64_t>(i) - view_.offset;  // relative to the view
-    if (writable_[i] == 0) {
+    const std::int64_t at = static_cast<std::int64_t>(i) - view.offset;  // relative to the view
+    if (writable[i] == 0) {
       if (!same_bytes(i)) {
-        const bool inside = at >= 0 && at < view_.count;
-        f.failure = inside ? fmt::format("it changed element {} of {}, which it may only read", at, b_.name)
-                           : fmt::format("it wrote element {} of {}, which has {}", at, b_.name, view_.count);
+        const bool inside = at >= 0 && at < view.count;
+        f.failure = inside ? fmt::format("it changed element {} of {}, which it may only read", at, b.name)
+                           : fmt::format("it wrote element {} of {}, which has {}", at, b.name, view.count);
       }
       return;
     }
     ++f.written;
-    if (is_poison(b_.type, before_, i) && is_poison(b_.type, oracle_, i)) {
+    if (is_poison(b.type, before, i) && is_poison(b.type, oracle, i)) {
       ++f.untouched_by_oracle;  // a gap between the rows of a strided view
       if (!same_bytes(i))
-        f.failure = fmt::format("it wrote element {} of {}, between the rows of its view", at, b_.name);
+        f.failure = fmt::format("it wrote element {} of {}, between the rows of its view", at, b.name);
       return;
     }
-    const double theirs = number(b_.type, oracle_, i), ours = number(b_.type, subject_, i);
-    if (is_poison(b_.type, subject_, i)) {
-      f.failure = fmt::format("it left element {} of {} as it was: poison", at, b_.name);
+    const double theirs = number(b.type, oracle, i), ours = number(b.type, subject, i);
+    if (is_poison(b.type, subject, i)) {
+      f.failure = fmt::format("it left element {} of {} as it was: poison", at, b.name);
     } else if (!std::isfinite(theirs)) {
-      f.failure = fmt::format("the oracle's element {} of {} is {}", at, b_.name, theirs);
+      f.failure = fmt::format("the oracle's element {} of {} is {}", at, b.name, theirs);
     } else if (!std::isfinite(ours)) {
-      f.failure = fmt::format("element {} of {} is {} and should be {:.6g}", at, b_.name, ours, theirs);
-    } else if (program::row_of(b_.type).mantissa_bits == 0 && ours != theirs) {
-      f.failure = fmt::format("element {} of {} is {} and should be {}", at, b_.name, ours, theirs);
+      f.failure = fmt::format("element {} of {} is {} and should be {:.6g}", at, b.name, ours, theirs);
+    } else if (program::row_of(b.type).mantissa_bits == 0 && ours != theirs) {
+      f.failure = fmt::format("element {} of {} is {} and should be {}", at, b.name, ours, theirs);
     } else {
       f.value.add(theirs);
       f.difference.add(ours - theirs);
-      const double old = number(b_.type, before_, i);
+      const double old = number(b.type, before, i);
       f.change.add(std::isfinite(old) ? theirs - old : theirs);
     }
   }
-
-  const program::Buffer& b_;
-  const program::View& view_;
-  const std::vector<char>& writable_;
-  const std::vector<std::byte>&before_, &subject_, &oracle_;
 };
-
-bool selected(const std::string& name, const std::vector<std::string>& only) {
-  return only.empty() ||
-         std::ranges::any_of(only, [&](const std::string& part) { return name.find(part) != std::string::npos; });
-}
 
 ResultError check_case(const OperationCase& test_case, const backend::Backend& subject, const backend::Backend& oracle,
                        const OperationCheckOptions& options, std::set<std::string>& warnings) {
@@ -246,9 +234,9 @@ ResultError compare(const OperationCase& test_case, const CaseBytes& before, con
   const auto marks = writable(test_case);
   ResultError worst;
   for (std::size_t b = 0; b < marks.size(); ++b) {
-    ResultError c = BufferComparison(test_case.program.buffers[b], test_case.buffers[b].view, marks[b], before[b],
-                                     subject[b], oracle[b])
-                        .run(threads);
+    const BufferComparison comparison{
+        test_case.program.buffers[b], test_case.buffers[b].view, marks[b], before[b], subject[b], oracle[b]};
+    const ResultError c = comparison.run(threads);
     if (!c.failure.empty()) return c;
     worst.error = std::max(worst.error, c.error);
   }
@@ -260,7 +248,9 @@ std::vector<CheckLine> check_operations(const std::vector<OperationCase>& cases,
   std::vector<const OperationCase*> chosen;
   std::map<std::string, int> left;  // remaining cases of each line
   for (const OperationCase& c : cases) {
-    if (!selected(case_name(c), options.only) || (c.large && !options.large)) continue;
+    const auto is_in_name = [&](const std::string& part) { return case_name(c).find(part) != std::string::npos; };
+    const bool selected = options.only.empty() || std::ranges::any_of(options.only, is_in_name);
+    if (!selected || (c.large && !options.large)) continue;
     chosen.push_back(&c);
     ++left[line_name(c)];
   }

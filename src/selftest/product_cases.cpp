@@ -88,8 +88,7 @@ void add_product_cases(Cases& cases, DType type, bool tf32) {
         LinearSize{2048, 2048, 8192, true}, LinearSize{2048, 8192, 2048, true}}) {
     for (const Form& form : forms) {
       if (size.large && !form.large) continue;
-      CaseBuilder b(type, tf32);
-      if (size.large) b.large();
+      CaseBuilder b(type, size.large, tf32);
       program::Matmul op = product_of(form, size);
       op.a = b.normal("a", op.m * op.k);
       op.b = b.normal("b", op.n * op.k, scale_of(op));
@@ -107,9 +106,8 @@ void add_fp8_product_cases(Cases& cases, config::Precision precision) {
        {smallest, LinearSize{64, 128, 96}, LinearSize{256, 320, 192}, LinearSize{2048, 8192, 2048, true}}) {
     for (const Form& form : forms) {
       if (!form.fp8) continue;
-      CaseBuilder b(DType::bf16);
+      CaseBuilder b(DType::bf16, size.large);
       b.precision(precision);
-      if (size.large) b.large();
       program::Matmul op = product_of(form, size);
       op.transpose_a = false;
       op.transpose_b = true;
@@ -141,8 +139,7 @@ void add_quantise_cases(Cases& cases, program::DType type) {
   };
   const auto add = [&](const Size& s, DType to, bool plain, bool transposed, bool of_blocks) {
     const bool both = plain && transposed, accumulate = both && to == DType::e5m2;
-    CaseBuilder b(type);
-    if (s.large) b.large();
+    CaseBuilder b(type, s.large);
     program::Quantise op;
     op.in = b.normal("in", s.rows * s.width, 1e-3);
     if (plain) op.out = b.output("out", to, s.rows * s.width);

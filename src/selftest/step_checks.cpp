@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -171,6 +169,51 @@ void check_model(const Reference& reference, const backend::Backend& subject, co
   }
 }
 
+namespace fs = std::filesystem;
+constexpr const char* index_name = "gpt_tiny.json";
+constexpr std::size_t most_bytes = 256 << 20;  // limit for any file of a reference
+
+// Reads a value of the model from its JSON.
+template <class T>
+void read_key(const nlohmann::json& from, T& value) {
+  if constexpr (std::is_enum_v<T>) {
+    value = config::parse_choice(from.get<std::string>(), config::words_for(value));
+  } else {
+    value = from.get<T>();
+  }
+}
+
+// Reads what both kinds of reference have: the batch and seed of `index`, the losses of `run`, the places of `tensors`.
+void read_run(const nlohmann::json& index, const nlohmann::json& run, const nlohmann::json& tensors, Reference& r,
+              const fs::path& where) {
+  r.settings.global_batch_size = index.at("global_batch_size");
+  r.seed = index.at("seed").get<std::uint64_t>();
+  r.losses = run.at("losses").get<std::vector<double>>();
+  for (const auto& t : tensors) {
+    const Reference::Place place{t.at("offset").get<std::size_t>(), t.at("count").get<std::size_t>()};
+    if (place.offset > r.gradients.size() || place.count > r.gradients.size() - place.offset)
+      fail("{}: a tensor reaches too far", where.string());
+    r.places.emplace(t.at("name").get<std::string>(), place);
+  }
+}
+
+std::vector<float> read_numbers(const fs::path& path, std::size_t count) {
+  const std::string bytes = read_file(path.string(), most_bytes);
+  if (bytes.size() / sizeof(float) < count) fail("{} is too short", path.string());
+  std::vector<float> numbers(count);
+  std::memcpy(numbers.data(), bytes.data(), count * sizeof(float));
+  return numbers;
+}
+
+// Calls use(index) with the content of the file.
+void with_index(const fs::path& path, const std::function<void(const nlohmann::json&)>& use) {
+  try {
+    use(nlohmann::json::parse(read_file(path.string(), most_bytes)));
+  } catch (const nlohmann::json::exception& e) {
+    fail("{} is not a reference: {}", path.string(), e.what());
+  }
+}
+
 }  // namespace
 
 void check_reference(const backend::Backend& subject, const std::string& directory, const StepCheckOptions& options) {
@@ -210,50 +253,6 @@ int exit_code(const std::vector<CheckLine>& lines) {
   return count(Outcome::passed) > 0 ? 0 : 3;
 }
 
-namespace {
-
-namespace fs = std::filesystem;
-constexpr const char* index_name = "gpt_tiny.json";
-constexpr std::size_t most_bytes = 256 << 20;  // limit for any file of a reference
-
-// Reads a value of the model from its JSON.
-template <class T>
-void read_key(const nlohmann::json& from, T& value) {
-  if constexpr (std::is_enum_v<T>) {
-    value = config::parse_choice(from.get<std::string>(), config::words_for(value));
-  } else {
-    value = from.get<T>();
-  }
-}
-
-void read_places(const nlohmann::json& tensors, Reference& r, const fs::path& where) {
-  for (const auto& t : tensors) {
-    const Reference::Place place{t.at("offset").get<std::size_t>(), t.at("count").get<std::size_t>()};
-    if (place.offset > r.gradients.size() || place.count > r.gradients.size() - place.offset)
-      fail("{}: a tensor reaches too far", where.string());
-    r.places.emplace(t.at("name").get<std::string>(), place);
-  }
-}
-
-std::vector<float> read_numbers(const fs::path& path, std::size_t count) {
-  const std::string bytes = read_file(path.string(), most_bytes);
-  if (bytes.size() / sizeof(float) < count) fail("{} is too short", path.string());
-  std::vector<float> numbers(count);
-  std::memcpy(numbers.data(), bytes.data(), count * sizeof(float));
-  return numbers;
-}
-
-// Calls use(index) with the content of the file.
-void with_index(const fs::path& path, const std::function<void(const nlohmann::json&)>& use) {
-  try {
-    use(nlohmann::json::parse(read_file(path.string(), most_bytes)));
-  } catch (const nlohmann::json::exception& e) {
-    fail("{} is not a reference: {}", path.string(), e.what());
-  }
-}
-
-}  // namespace
-
 std::span<const float> Reference::tensor(const std::string& name) const {
   const auto it = places.find(name);
   if (it == places.end()) fail("the reference has no tensor {}", name);
@@ -268,13 +267,10 @@ Reference load_reference(const std::string& directory, config::Precision precisi
     const auto& m = index.at("model");
     r.model = {"tiny", m.at("layers"), m.at("hidden"), m.at("heads"), m.at("vocab"), m.at("sequence")};
     r.settings.precision = precision;
-    r.settings.global_batch_size = index.at("global_batch_size");
-    r.seed = index.at("seed").get<std::uint64_t>();
     const auto& entry = index.at("cases").at(name);
-    r.losses = entry.at("losses").get<std::vector<double>>();
     r.gradients = read_numbers(fs::path(directory) / entry.at("gradients").get<std::string>(),
                                index.at("parameters").get<std::size_t>());
-    read_places(index.at("tensors"), r, index_path);
+    read_run(index, entry, index.at("tensors"), r, index_path);
   });
   return r;
 }
@@ -290,11 +286,8 @@ std::vector<Reference> load_model_references(const std::string& directory) {
       r.model.name = entry.at("name").get<std::string>();
       config::each_key(
           r.model, [&](const config::ModelKey& key, auto& value) { read_key(entry.at("model").at(key.name), value); });
-      r.settings.global_batch_size = index.at("global_batch_size");
-      r.seed = index.at("seed").get<std::uint64_t>();
-      r.losses = entry.at("losses").get<std::vector<double>>();
       r.gradients = numbers;
-      read_places(entry.at("tensors"), r, index_path);
+      read_run(index, entry, entry.at("tensors"), r, index_path);
       all.push_back(std::move(r));
     }
   });

@@ -46,14 +46,6 @@ store::ResultCase case_row(const config::Experiment& experiment, const plan::Pla
   return row;
 }
 
-void add_roles(const plan::PlannedCase& planned, std::int32_t case_index, std::vector<store::ResultRole>& roles) {
-  if (!planned.is_possible()) return;
-  for (std::int32_t rank = 0; rank < planned.layout.ranks(); ++rank) {
-    const program::Coordinates at = planned.layout.coordinates(rank);
-    roles.push_back({case_index, rank, program::role_of(planned.layout, planned.survey.role_axes, at), at});
-  }
-}
-
 // Rank 0 and a reader of the file hold all intervals in memory, some 300 bytes each.
 constexpr std::int64_t most_intervals = 20'000'000;
 
@@ -114,13 +106,17 @@ store::Result planned_result(const plan::Plan& plan) {
   r.flop_formula = workloads::workload_of(e.baseline).flop_formula(e.model);
   r.variables = config::variable_names();
   r.warnings = plan::warnings_of(plan);
-  for (std::size_t i = 0; i < plan.cases.size(); ++i) {
-    r.cases.push_back(case_row(plan.experiment, plan.cases[i]));
-    add_roles(plan.cases[i], static_cast<std::int32_t>(i), r.roles);
-    const workloads::Rate& rate = plan.cases[i].survey.rate;
+  for (std::int32_t i = 0; i < std::ssize(plan.cases); ++i) {
+    const plan::PlannedCase& planned = plan.cases[static_cast<std::size_t>(i)];
+    r.cases.push_back(case_row(plan.experiment, planned));
+    for (std::int32_t rank = 0; planned.is_possible() && rank < planned.layout.ranks(); ++rank) {
+      const program::Coordinates at = planned.layout.coordinates(rank);
+      r.roles.push_back({i, rank, program::role_of(planned.layout, planned.survey.role_axes, at), at});
+    }
+    const workloads::Rate& rate = planned.survey.rate;
     if (rate.repetitions == 0) continue;
-    r.points.push_back({static_cast<std::int32_t>(i), rate.operation, rate.repetitions, rate.bytes, rate.bus_factor, 0,
-                        "", fmt::format("{}", fmt::join(plan.cases[i].uses, "; ")), rate.count});
+    r.points.push_back({i, rate.operation, rate.repetitions, rate.bytes, rate.bus_factor, 0, "",
+                        fmt::format("{}", fmt::join(planned.uses, "; ")), rate.count});
   }
   for (const plan::Slot& slot : plan.schedule) {
     r.blocks.push_back(pending_block(slot));

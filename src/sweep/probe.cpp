@@ -1,7 +1,6 @@
 #include "sweep/probe.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <map>
 #include <span>
 
@@ -12,18 +11,8 @@
 #include "workloads/operations.h"
 
 namespace harness::sweep {
-namespace {
 
 constexpr std::size_t most_named = 8;  // ranks, nodes or values
-
-std::string name_ranks(const std::vector<std::size_t>& ranks, const std::vector<job::RankPlace>& places) {
-  std::vector<std::string> names;
-  for (const std::size_t rank : ranks)
-    names.push_back(fmt::format("rank {} ({})", rank, rank < places.size() ? places[rank].host : "?"));
-  return join_first(names, most_named);
-}
-
-}  // namespace
 
 std::vector<std::string> compare_identities(const std::vector<NameValues>& by_rank,
                                             const std::vector<job::RankPlace>& places) {
@@ -49,7 +38,11 @@ std::vector<std::string> compare_identities(const std::vector<NameValues>& by_ra
     });
     std::vector<std::string> others;
     for (const auto& [value, ranks] : values) {
-      if (value != majority->first) others.push_back(fmt::format("{} on {}", value, name_ranks(ranks, places)));
+      if (value == majority->first) continue;
+      std::vector<std::string> names;
+      for (const std::size_t rank : ranks)
+        names.push_back(fmt::format("rank {} ({})", rank, rank < places.size() ? places[rank].host : "?"));
+      others.push_back(fmt::format("{} on {}", value, join_first(names, most_named)));
     }
     lines.push_back(
         fmt::format("{}: {} on {} ranks, but {}", name, majority->first, majority->second.size(), join(others, "; ")));
@@ -58,17 +51,8 @@ std::vector<std::string> compare_identities(const std::vector<NameValues>& by_ra
 }
 
 void require_gpus(const std::vector<job::RankPlace>& places, bool share_gpus, const std::string& config) {
-  std::vector<std::string> without, crowded;
-  for (const auto& [number, node] : job::gpus_by_node(places)) {
-    const auto gpus = std::ssize(node.gpus);
-    if (node.unknown) continue;
-    if (node.blind_rank) {
-      without.push_back(node.host);
-    } else if (node.ranks > gpus && !share_gpus) {
-      crowded.push_back(fmt::format("{} has {} and {}", node.host, plural(node.ranks, "rank"), plural(gpus, "GPU")));
-    }
-  }
-  if (!without.empty()) {
+  const job::GpuShortage shortage = job::gpu_shortage(places);
+  if (!shortage.blind.empty()) {
     const std::string instead = config.empty()
                                     ? ""
                                     : fmt::format(
@@ -78,13 +62,13 @@ void require_gpus(const std::vector<job::RankPlace>& places, bool share_gpus, co
     fail(
         "backend cuda needs an NVIDIA GPU for every rank, but ranks see none on {}: run `nvidia-smi` there, and look "
         "at CUDA_VISIBLE_DEVICES and the container's GPU options{}",
-        join_first(without, most_named), instead);
+        join_first(shortage.blind, most_named), instead);
   }
-  if (!crowded.empty()) {
+  if (!shortage.crowded.empty() && !share_gpus) {
     fail(
         "backend cuda needs a GPU of its own for every rank, but {}. Start one rank per GPU (mpirun --map-by "
         "ppr:N:node), or make more GPUs visible (CUDA_VISIBLE_DEVICES){}",
-        join_first(crowded, most_named),
+        join_first(shortage.crowded, most_named),
         config.empty() ? "" : ". For functional tests only, ranks may share GPUs: --set measure.share_gpus=true");
   }
 }
@@ -116,12 +100,6 @@ void require_equal_identities(const std::vector<job::RankPlace>& places, const j
       "the ranks differ, so a measurement across them would be meaningless:\n  {}\n"
       "Install the same software and set the same environment on all nodes, or exclude the nodes that differ",
       fmt::join(differences, "\n  ")));
-}
-
-store::ResultRank rank_row(const Machine& machine, const job::RankPlace& place, const config::Settings& baseline) {
-  const int threads = baseline.compute_threads(place.cores / std::max(1, place.local_ranks));
-  const std::string& device = machine.device.empty() ? place.device : machine.device;
-  return {place.rank, place.local_rank, place.node, place.host, device, place.cores, threads, place.memory_bytes};
 }
 
 PeakSetup peak_setup_of(const plan::PlannedCase& planned) {
@@ -171,7 +149,6 @@ Machine probe(job::Job& job, const plan::Plan& plan) {
   machine.identity = build_identity();
   machine.identity.insert(machine.identity.end(), identity.begin(), identity.end());
   machine.peaks.add({whole_node.layout.ranks(), 0, 0, whole_node.settings.precision}, outcome.samples);
-  for (const job::RankPlace& place : machine.places) machine.ranks.push_back(rank_row(machine, place, e.baseline));
   return machine;
 }
 

@@ -44,11 +44,10 @@ machine::Topology topology_of(const std::vector<job::RankPlace>& places);
 
 /// The machine, as reported by the first worker of every rank.
 struct Machine {
-  std::string device;                    // the GPU model of all ranks; "" on cpu
-  NameValues identity;                   // library versions, CPU or GPU model: equal on all ranks
-  NameValues environment;                // rank 0's variables that may be published
-  std::vector<job::RankPlace> places;    // by rank
-  std::vector<store::ResultRank> ranks;  // `places` as rows of the result
+  std::string device;                  // the GPU model of all ranks; "" on cpu
+  NameValues identity;                 // library versions, CPU or GPU model: equal on all ranks
+  NameValues environment;              // rank 0's variables that may be published
+  std::vector<job::RankPlace> places;  // by rank
   std::vector<std::string> warnings;
   Peaks peaks;  // reached by these workers, with all cores of their nodes
 

@@ -1,7 +1,5 @@
 #include "sweep/progress.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -29,11 +27,6 @@ std::string cut(const std::string& text, std::size_t columns) {
   if (end == text.size()) return text;
   while (end > 0 && continues_character(text[end - 1])) --end;
   return text.substr(0, end > 0 ? end - 1 : 0) + "…";
-}
-
-std::string bar(std::size_t done, std::size_t total, std::size_t width) {
-  const std::size_t filled = total > 0 ? std::min(done, total) * width / total : 0;
-  return "[" + std::string(filled, '=') + std::string(width - filled, ' ') + "]";
 }
 
 }  // namespace
@@ -78,9 +71,11 @@ void ProgressLine::draw() {
   const std::string counts = fmt::format("{}/{}", begun_, total_);
   std::string time = minutes(seconds_since(start_));
   if (rest_s) time += fmt::format(", about {} left", minutes(*rest_s));
+  const std::size_t done = std::min(begun_ - (running_ ? 1 : 0), total_);
+  const std::size_t filled = total_ > 0 ? done * bar_width / total_ : 0;
   const std::size_t taken = bar_width + 2 + counts.size() + time.size() + gaps;
   erase();
-  err_ << bar(begun_ - (running_ ? 1 : 0), total_, bar_width) << " " << counts << "  "
+  err_ << "[" << std::string(filled, '=') << std::string(bar_width - filled, ' ') << "] " << counts << "  "
        << (width_ > taken ? cut(brief_, width_ - taken) + "  " : "") << time << std::flush;
   drawn_ = true;
 }

@@ -1,6 +1,7 @@
 #include "sweep/recorder.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <random>
 #include <utility>
@@ -17,11 +18,9 @@ namespace {
 
 std::string new_uuid() {
   std::random_device device;
-  const auto word = [&] { return static_cast<unsigned>(device()); };
-  const unsigned a = word();
-  const unsigned b = word();
-  const unsigned c = word();
-  const unsigned d = word();
+  std::array<unsigned, 4> words{};
+  for (unsigned& word : words) word = device();
+  const auto [a, b, c, d] = words;
   return fmt::format("{:08x}-{:04x}-4{:03x}-{:04x}-{:04x}{:08x}", a, b >> 16, b & 0xfffu, 0x8000u | (c >> 18),
                      c & 0xffffu, d);
 }
@@ -52,11 +51,6 @@ BlockRows fill_block(store::ResultBlock& block, const job::BlockOutcome& outcome
   block.setup_s = outcome.setup_s;
   block.total_s = outcome.total_s;
   block.reason = outcome.reason;
-  block.first_step_s = 0;
-  block.timed_total_s = 0;
-  block.skipped_steps = 0;
-  block.peak_memory_bytes = 0;
-  block.peak_memory_rank = -1;
   for (std::size_t rank = 0; outcome.ok && rank < outcome.samples.size(); ++rank) {
     const job::Samples& s = outcome.samples[rank];
     const auto& timed = outcome.of<job::TimedSamples>(rank);
@@ -89,10 +83,6 @@ void Recorder::warn(const std::string& text) {
   file_->add_warning(kept);
 }
 
-void Recorder::warn(const std::vector<std::string>& texts) {
-  for (const std::string& text : texts) warn(text);
-}
-
 void Recorder::create_file(const store::Lock& lock, const std::string& command, bool overwrite) {
   result_.argv = command;
   result_.created = utc_text();
@@ -122,25 +112,9 @@ bool Recorder::resume_file(const store::Lock& lock) {
   }
   const std::int32_t interrupted = analysis::first_open_round(result_);
   for (store::ResultBlock& block : result_.blocks) {
-    if (block.round >= interrupted && analysis::was_tried(block)) block.status = store::BlockStatus::pending;
+    if (block.round >= interrupted && block.has_run()) block.status = store::BlockStatus::pending;
   }
   return changed;
-}
-
-void Recorder::require_lock() const {
-  lock_->require();
-}
-
-void Recorder::write_case(std::size_t case_index) {
-  if (!file_) return;
-  require_lock();
-  file_->write_case(static_cast<int>(case_index), result_.cases[case_index]);
-}
-
-void Recorder::refuse(std::size_t case_index, const std::string& reason) {
-  result_.cases[case_index].status = store::CaseStatus::impossible;
-  result_.cases[case_index].reason = reason;
-  write_case(case_index);
 }
 
 void Recorder::note_failure(std::size_t case_index, const job::BlockOutcome& outcome, bool last_try) {
@@ -172,13 +146,14 @@ void Recorder::move_to_new_process(std::span<const std::size_t> block_indices) {
 }
 
 void Recorder::reopen_block(std::size_t block_index) {
-  const store::ResultBlock& block = result_.blocks[block_index];
+  store::ResultBlock& block = result_.blocks[block_index];
   store::ResultBlock planned;
   planned.round = block.round;
   planned.position = block.position;
   planned.case_index = block.case_index;
   planned.process = block.process;
-  file_->reopen_block(static_cast<int>(block_index), planned);
+  block = planned;
+  file_->reopen_block(static_cast<int>(block_index), block);
 }
 
 double Recorder::write_block(std::size_t block_index, const job::BlockOutcome& outcome) {
@@ -219,11 +194,6 @@ void Recorder::leave_out(std::size_t block_index, const std::string& reason) {
   block.session = session_;
   block.reason = reason;
   file_->write_block(static_cast<int>(block_index), block, {}, {}, {});
-}
-
-double Recorder::expected_block_s(std::size_t case_index) const {
-  const CaseState& state = states_[case_index];
-  return state.set_up_s + state.step_s * (result_.warmup_steps + result_.steps);
 }
 
 store::RunState Recorder::finish(bool interrupted) {

@@ -49,7 +49,9 @@ class Recorder {
   const CaseState& state(std::size_t case_index) const { return states_[case_index]; }
 
   void warn(const std::string& text);
-  void warn(const std::vector<std::string>& texts);
+  void warn(const std::vector<std::string>& texts) {
+    for (const std::string& text : texts) warn(text);
+  }
 
   /// Creates the file. Throws Error like ResultFile::create(). The lock must outlive the recorder.
   void create_file(const store::Lock& lock, const std::string& command, bool overwrite);
@@ -60,10 +62,14 @@ class Recorder {
   /// machine have changed.
   bool resume_file(const store::Lock& lock);
   /// Throws Error if another sweep has taken over the file; nothing more may be written to it then.
-  void require_lock() const;
+  void require_lock() const { lock_->require(); }
 
   /// Marks a planned case as impossible, because it does not fit.
-  void refuse(std::size_t case_index, const std::string& reason);
+  void refuse(std::size_t case_index, const std::string& reason) {
+    result_.cases[case_index].status = store::CaseStatus::impossible;
+    result_.cases[case_index].reason = reason;
+    write_case(case_index);
+  }
   /// Records a failed block. Drops the case if it failed in the same way before, or if this was its last try.
   void note_failure(std::size_t case_index, const job::BlockOutcome& outcome, bool last_try = false);
   /// Moves these pending blocks to a process other than planned: one for all of them, numbered by the first block. Also
@@ -74,7 +80,10 @@ class Recorder {
   /// Notes that a block will never be measured, and why.
   void leave_out(std::size_t block_index, const std::string& reason);
   /// The estimated duration of a block of this case.
-  double expected_block_s(std::size_t case_index) const;
+  double expected_block_s(std::size_t case_index) const {
+    const CaseState& state = states_[case_index];
+    return state.set_up_s + state.step_s * (result_.warmup_steps + result_.steps);
+  }
   /// Raises the case's measured peak, FLOP/s of a rank, if this one is larger; also in the file.
   void raise_peak(std::size_t case_index, double flops);
   /// Writes the state and closes the file. `interrupted`: some blocks were not tried.
@@ -82,7 +91,11 @@ class Recorder {
 
  private:
   void reopen_block(std::size_t block_index);
-  void write_case(std::size_t case_index);
+  void write_case(std::size_t case_index) {
+    if (!file_) return;
+    require_lock();
+    file_->write_case(static_cast<int>(case_index), result_.cases[case_index]);
+  }
 
   store::Result result_;
   std::vector<CaseState> states_;

@@ -1,7 +1,6 @@
 #include "sweep/rounds.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <span>
 #include <utility>
@@ -17,14 +16,6 @@
 namespace harness::sweep {
 
 namespace {
-
-std::vector<std::size_t> blocks_to_run(const store::Result& result) {
-  std::vector<std::size_t> blocks;
-  for (std::size_t i = 0; i < result.blocks.size(); ++i) {
-    if (analysis::will_still_run(result, result.blocks[i])) blocks.push_back(i);
-  }
-  return blocks;
-}
 
 // The expected time of the `blocks` before round `end_round`.
 double expected_s(const Recorder& recorder, std::span<const std::size_t> blocks, int end_round) {
@@ -97,11 +88,6 @@ std::vector<std::size_t> others_in_process(const Recorder& recorder, std::span<c
   return others;
 }
 
-bool has_company(const store::Result& result, std::size_t index) {
-  const std::int32_t process = result.blocks[index].process;
-  return process >= 0 && std::ranges::count(result.blocks, process, &store::ResultBlock::process) > 1;
-}
-
 // Measures the first of `blocks`. A process for several blocks begins with a warm-up of the first one. A block that
 // fails in such a process is repeated at once in its own process, and only a failure there counts against the case; the
 // other blocks continue in a new process.
@@ -115,13 +101,15 @@ job::BlockOutcome run_block(job::Job& job, const plan::Plan& plan, const BlockDe
   request.environment.emplace_back("HARNESS_BLOCK", std::to_string(index));  // names the files of a --wrap command
   // The file that is resumed may have planned that blocks share a process.
   if (!defaults.wrap.empty()) recorder.move_to_new_process(blocks.first(1));
-  if (!defaults.wrap.empty() || !has_company(result, index)) {
+  const std::int32_t process = result.blocks[index].process;
+  const bool shares = process >= 0 && std::ranges::count(result.blocks, process, &store::ResultBlock::process) > 1;
+  if (!defaults.wrap.empty() || !shares) {
     process_underway = -1;  // a process of its own ends the one that others share
     return job.run_alone(request);
   }
 
   const std::vector<std::size_t> others = others_in_process(recorder, blocks);
-  const job::WorkerSet set{result.blocks[index].process, {}};
+  const job::WorkerSet set{process, {}};
   if (std::exchange(process_underway, set.number) != set.number) {
     job::BlockOutcome warm = warm_up(job, set, block_request(plan.experiment, planned, timed, defaults));
     if (warm.stopped) return warm;
@@ -146,7 +134,10 @@ job::BlockOutcome run_block(job::Job& job, const plan::Plan& plan, const BlockDe
 bool run_rounds(job::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, Recorder& recorder,
                 ProgressLine& progress, std::optional<double> end_s) {
   const store::Result& result = recorder.result();
-  const std::vector<std::size_t> blocks = blocks_to_run(result);
+  std::vector<std::size_t> blocks;
+  for (std::size_t i = 0; i < result.blocks.size(); ++i) {
+    if (analysis::will_still_run(result, result.blocks[i])) blocks.push_back(i);
+  }
   // Predicted steps are known from the timelines, and their blocks take negligible wall-clock time.
   const bool takes_time = !config::traits_of(plan.experiment.backend).predicts();
   const analysis::HowFar far = analysis::how_far(result);

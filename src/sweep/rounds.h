@@ -68,22 +68,13 @@ bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults
 void add_timeline(store::Result& result, int case_index, const program::ProgramSet& set,
                   const std::vector<job::Samples>& samples, program::LeastTimes& limits, int context = 1);
 
-/// NCCL's choices in each case, from its log, and the requests that it did not honour.
-struct NcclObservation {
-  std::vector<store::ResultNcclCall> calls;
-  std::vector<store::ResultNcclFact> facts;
-  bool interrupted = false;
-};
-/// Runs one untimed worker with NCCL's log for each case that communicates. Does nothing on other backends.
-NcclObservation observe(job::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, ProgressLine& progress);
+/// Runs one untimed worker with NCCL's log for each case that communicates, and adds NCCL's choices to the result, and
+/// the requests that it did not honour. Does nothing on other backends. Returns whether it was interrupted.
+bool observe(job::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, Recorder& recorder,
+             ProgressLine& progress);
 
-/// The choices that untimed workers made by timing the alternatives of the backend (on GPUs: algorithms of matrix
-/// products). All blocks use them.
-struct TuningOutcome {
-  NameValues tuning;
-  std::vector<std::string> warnings;
-  bool interrupted = false;
-};
-TuningOutcome tune(job::Job& job, const plan::Plan& plan, ProgressLine& progress);
+/// Makes choices by timing the alternatives of the backend (on GPUs: algorithms of matrix products) in untimed workers,
+/// and records them. All later blocks use them: `defaults` gets them. Returns whether it was interrupted.
+bool tune(job::Job& job, const plan::Plan& plan, BlockDefaults& defaults, Recorder& recorder, ProgressLine& progress);
 
 }  // namespace harness::sweep

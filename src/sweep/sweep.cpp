@@ -20,26 +20,24 @@
 namespace harness::sweep {
 namespace {
 
-// Fills the node of every rank of every case.
-void fill_nodes(store::Result& result, const plan::Plan& plan, const Machine& machine) {
-  std::int32_t known = -1;
-  machine::Topology topology;
-  for (store::ResultRole& row : result.roles) {
-    if (row.case_index != known) {
-      known = row.case_index;
-      topology = plan::under_faults(plan.experiment, plan.cases[known].settings, machine.topology());
-    }
-    row.node = topology.node_of.at(row.rank);
-  }
-}
-
 store::Result result_on(const Machine& machine, const plan::Plan& plan) {
   store::Result result = planned_result(plan);
   result.identity = machine.identity;
   result.environment = machine.environment;
-  result.rank_table = machine.ranks;
+  for (const job::RankPlace& place : machine.places) {
+    const int threads = plan.experiment.baseline.compute_threads(place.cores / std::max(1, place.local_ranks));
+    result.rank_table.push_back({place.rank, place.local_rank, place.node, place.host,
+                                 machine.device.empty() ? place.device : machine.device, place.cores, threads,
+                                 place.memory_bytes});
+  }
   result.nodes = machine.topology().nodes();
-  fill_nodes(result, plan, machine);
+  std::int32_t known = -1;
+  machine::Topology topology;  // of the case `known`
+  for (store::ResultRole& row : result.roles) {
+    if (std::exchange(known, row.case_index) != row.case_index)
+      topology = plan::under_faults(plan.experiment, plan.cases[known].settings, machine.topology());
+    row.node = topology.node_of.at(row.rank);
+  }
   fill_peaks(result, plan);
   fill_link_limits(result, plan, machine);
   return result;
@@ -49,28 +47,6 @@ store::Result result_on(const Machine& machine, const plan::Plan& plan) {
 void measure_peaks_again(job::Job& job, const plan::Plan& plan, Peaks& peaks, Recorder& recorder) {
   measure_peaks(job, plan, peaks);
   raise_peaks(recorder, plan, peaks);
-}
-
-// Runs everything that is untimed and runs once. Returns whether it was interrupted.
-bool prepare_blocks(job::Job& job, const plan::Plan& plan, const Machine& machine, Recorder& recorder,
-                    BlockDefaults& defaults, ProgressLine& progress) {
-  TuningOutcome tuned = tune(job, plan, progress);
-  recorder.warn(tuned.warnings);
-  recorder.draft().tuning = tuned.tuning;
-  defaults.tuning = std::move(tuned.tuning);
-  if (tuned.interrupted) return true;
-  NcclObservation observed = observe(job, plan, defaults, progress);
-  recorder.draft().nccl_calls = std::move(observed.calls);
-  recorder.draft().nccl_facts = std::move(observed.facts);
-  if (observed.interrupted) return true;
-  return record_timelines(job, plan, defaults, machine, recorder, progress);
-}
-
-// Whether the sweep of a file was stopped before it knew a step of the baseline, so that neither the number of timed
-// steps nor that of the rounds could be decided.
-bool knew_no_step(const std::string& path) {
-  const store::Result earlier = store::read_result(path, {.rank_seconds = false, .timeline = false});
-  return earlier.splits.empty() && std::ranges::none_of(earlier.blocks, analysis::was_tried);
 }
 
 // Returns why the cases of a file cannot run as before; "" if they can. Those that the file refused do not run.
@@ -132,7 +108,11 @@ store::RunState run_sweep(job::Job& job, plan::Plan plan, SweepOutput& output, c
   defaults.wrap = request.wrap;
   Peaks peaks = machine.peaks;
   bool interrupted = false;
-  const bool begins_anew = request.resume && knew_no_step(output.lock.path());
+  bool begins_anew = false;  // it was stopped before the number of timed steps and that of the rounds were decided
+  if (request.resume) {
+    const store::Result earlier = store::read_result(output.lock.path(), {.rank_seconds = false, .timeline = false});
+    begins_anew = earlier.splits.empty() && std::ranges::none_of(earlier.blocks, &store::ResultBlock::has_run);
+  }
   if (begins_anew) progress.say("the sweep was stopped before it knew a step of the baseline: it begins anew");
   if (request.resume && !begins_anew) {
     output.lock.require();  // the first workers may have taken long
@@ -152,7 +132,8 @@ store::RunState run_sweep(job::Job& job, plan::Plan plan, SweepOutput& output, c
     plan.experiment.measure.steps = recorder.result().steps;
     measure_peaks_again(job, plan, peaks, recorder);
   } else {
-    interrupted = prepare_blocks(job, plan, machine, recorder, defaults, progress);
+    interrupted = tune(job, plan, defaults, recorder, progress) || observe(job, plan, defaults, recorder, progress) ||
+                  record_timelines(job, plan, defaults, machine, recorder, progress);
     measure_peaks_again(job, plan, peaks, recorder);
     if (decide_steps(recorder, plan.experiment.measure))
       progress.say(fmt::format("{} timed steps per block, by how long set-up takes", plan.experiment.measure.steps));

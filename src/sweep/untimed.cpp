@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <span>
 #include <string_view>
 #include <tuple>
 
@@ -90,6 +89,59 @@ void add_intervals(store::Result& result, store::ResultInterval row, const progr
   }
 }
 
+void keep_timeline(const plan::Plan& plan, std::size_t case_index, const Machine& machine,
+                   const job::BlockOutcome& outcome, Recorder& recorder) {
+  const config::Experiment& e = plan.experiment;
+  const plan::PlannedCase& planned = plan.cases[case_index];
+  const program::ProgramSet set = program::lower(workloads::build_programs(e.model, planned.settings, planned.layout),
+                                                 config::fused_for(e, planned.settings));
+  const machine::Topology topology = plan::under_faults(e, planned.settings, machine.topology());
+  program::LeastTimes limits(set, topology.node_of, links_of(e, planned));
+  add_timeline(recorder.draft(), static_cast<int>(case_index), set, outcome.samples, limits,
+               planned.settings.sequence_ranks());
+  for (const job::Samples& s : outcome.samples) recorder.warn(s.warnings);
+}
+
+// Refuses a case by the memory that its workers used, which the plan could only estimate.
+void refuse_if_too_large(const plan::Plan& plan, std::size_t case_index, const Machine& machine,
+                         const job::BlockOutcome& outcome, Recorder& recorder) {
+  const plan::PlannedCase& planned = plan.cases[case_index];
+  std::int64_t most = 0;
+  for (const job::Samples& s : outcome.samples) most = std::max(most, s.peak_memory_bytes);
+  const plan::DeviceMemory device = memory_of(plan.experiment, planned, machine);
+  const std::string why = plan::why_too_large(planned, static_cast<double>(most), device, "used");
+  if (!why.empty()) recorder.refuse(case_index, why);
+}
+
+void keep_log(store::Result& result, std::int32_t case_index, const plan::PlannedCase& planned,
+              const job::BlockOutcome& observed_block) {
+  std::string log;
+  for (std::size_t rank = 0; rank < observed_block.samples.size(); ++rank)
+    log += observed_block.of<job::ObserveSamples>(rank).nccl_log + "\n";
+  const nccl::Observed observed = nccl::parse_log(log);
+  for (const nccl::Call& call : observed.calls) result.nccl_calls.push_back({call, case_index});
+  for (const auto& [name, value] : observed.facts) result.nccl_facts.push_back({case_index, name, value});
+  for (const std::string& text : observed.warnings) result.nccl_facts.push_back({case_index, "warning", text});
+  const nccl::Compliance compliance = nccl::check_compliance(config::nccl_requests(planned.settings), observed);
+  for (const std::string& text : compliance.not_honoured)
+    result.nccl_facts.push_back({case_index, "not honoured", text});
+  for (const std::string& text : compliance.not_confirmed)
+    result.nccl_facts.push_back({case_index, "not confirmed", text});
+}
+
+constexpr double tuning_limit_s = 900;  // for one case
+
+// Adds the choices of all ranks and returns the number of new ones. If several ranks timed the same product, all use
+// the choice of the lowest rank.
+std::size_t keep_new_choices(backend::Tuning& known, const std::vector<job::Samples>& samples) {
+  const std::size_t before = known.size();
+  for (const job::Samples& s : samples) {
+    const NameValues& found = std::get<job::TuneSamples>(s.task).tuning;
+    known.insert(found.begin(), found.end());
+  }
+  return known.size() - before;
+}
+
 }  // namespace
 
 void add_timeline(store::Result& result, int case_index, const program::ProgramSet& set,
@@ -128,41 +180,6 @@ void add_timeline(store::Result& result, int case_index, const program::ProgramS
   }
   if (!std::isnan(gradient.sharded_squares)) result.gradients.push_back(gradient);
 }
-
-namespace {
-
-void keep_timeline(const plan::Plan& plan, std::size_t case_index, const Machine& machine,
-                   const job::BlockOutcome& outcome, Recorder& recorder) {
-  const config::Experiment& e = plan.experiment;
-  const plan::PlannedCase& planned = plan.cases[case_index];
-  const program::ProgramSet set = program::lower(workloads::build_programs(e.model, planned.settings, planned.layout),
-                                                 config::fused_for(e, planned.settings));
-  const machine::Topology topology = plan::under_faults(e, planned.settings, machine.topology());
-  program::LeastTimes limits(set, topology.node_of, links_of(e, planned));
-  add_timeline(recorder.draft(), static_cast<int>(case_index), set, outcome.samples, limits,
-               planned.settings.sequence_ranks());
-  for (const job::Samples& s : outcome.samples) recorder.warn(s.warnings);
-}
-
-// Refuses a case by the memory that its workers used, which the plan could only estimate.
-void refuse_if_too_large(const plan::Plan& plan, std::size_t case_index, const Machine& machine,
-                         const job::BlockOutcome& outcome, Recorder& recorder) {
-  const plan::PlannedCase& planned = plan.cases[case_index];
-  std::int64_t most = 0;
-  for (const job::Samples& s : outcome.samples) most = std::max(most, s.peak_memory_bytes);
-  const plan::DeviceMemory device = memory_of(plan.experiment, planned, machine);
-  const std::string why = plan::why_too_large(planned, static_cast<double>(most), device, "used");
-  if (!why.empty()) recorder.refuse(case_index, why);
-}
-
-// Spreads the start-up time of a set's processes evenly over its blocks.
-void even_out(std::span<const std::size_t> cases, Recorder& recorder) {
-  double sum = 0;
-  for (const std::size_t i : cases) sum += recorder.state(i).set_up_s;
-  for (const std::size_t i : cases) recorder.state(i).set_up_s = sum / static_cast<double>(cases.size());
-}
-
-}  // namespace
 
 bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, const Machine& machine,
                       Recorder& recorder, ProgressLine& progress) {
@@ -208,10 +225,12 @@ bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults
   for (std::size_t s = 0; s < sets.size(); ++s) {
     const plan::EntrantSet& cases = sets[s];
     const job::WorkerSet set{cases.size() > 1 ? static_cast<int>(s) : job::WorkerSet::alone, {}};
+    double set_up_s = 0;  // of all processes of the set, spread evenly over its blocks
     for (const std::size_t i : cases) {
       if (!interrupted) record(i, set, i == cases.back());
+      set_up_s += recorder.state(i).set_up_s;
     }
-    even_out(cases, recorder);
+    for (const std::size_t i : cases) recorder.state(i).set_up_s = set_up_s / static_cast<double>(cases.size());
   }
   for (std::size_t i = 0; i < plan.cases.size(); ++i) {
     CaseState& state = recorder.state(i);
@@ -224,32 +243,13 @@ bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults
   return interrupted;
 }
 
-namespace {
-
-void keep_log(NcclObservation& all, std::int32_t case_index, const plan::PlannedCase& planned,
-              const job::BlockOutcome& observed_block) {
-  std::string log;
-  for (std::size_t rank = 0; rank < observed_block.samples.size(); ++rank)
-    log += observed_block.of<job::ObserveSamples>(rank).nccl_log + "\n";
-  const nccl::Observed observed = nccl::parse_log(log);
-  for (const nccl::Call& call : observed.calls) all.calls.push_back({call, case_index});
-  for (const auto& [name, value] : observed.facts) all.facts.push_back({case_index, name, value});
-  for (const std::string& text : observed.warnings) all.facts.push_back({case_index, "warning", text});
-  const nccl::Compliance compliance = nccl::check_compliance(config::nccl_requests(planned.settings), observed);
-  for (const std::string& text : compliance.not_honoured) all.facts.push_back({case_index, "not honoured", text});
-  for (const std::string& text : compliance.not_confirmed) all.facts.push_back({case_index, "not confirmed", text});
-}
-
-}  // namespace
-
-NcclObservation observe(job::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, ProgressLine& progress) {
-  NcclObservation all;
-  if (!config::traits_of(plan.experiment.backend).uses_nccl) return all;
+bool observe(job::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, Recorder& recorder,
+             ProgressLine& progress) {
+  if (!config::traits_of(plan.experiment.backend).uses_nccl) return false;
   progress.start_phase("what NCCL does", plan.cases.size());
-  std::int32_t index = -1;
-  for (const plan::PlannedCase& planned : plan.cases) {
-    ++index;
-    if (all.interrupted) break;
+  bool interrupted = false;
+  for (std::size_t i = 0; i < plan.cases.size() && !interrupted; ++i) {
+    const plan::PlannedCase& planned = plan.cases[i];
     progress.begin("what NCCL does in " + planned.name);
     if (!planned.is_possible() || planned.is_copy || planned.layout.ranks() < 2) {
       progress.skip();
@@ -257,39 +257,22 @@ NcclObservation observe(job::Job& job, const plan::Plan& plan, const BlockDefaul
     }
     const job::BlockOutcome outcome =
         run_untimed(job, block_request(plan.experiment, planned, job::Observe{}, defaults));
-    all.interrupted = stop_wanted(job, outcome);
+    interrupted = stop_wanted(job, outcome);
     progress.end(outcome.ok ? "" : "failed: " + outcome.reason);
-    if (outcome.ok) keep_log(all, index, planned, outcome);
+    if (outcome.ok) keep_log(recorder.draft(), static_cast<std::int32_t>(i), planned, outcome);
   }
-  return all;
+  return interrupted;
 }
 
-namespace {
-
-constexpr double tuning_limit_s = 900;  // for one case
-
-// Adds the choices of all ranks and returns the number of new ones. If several ranks timed the same product, all use
-// the choice of the lowest rank.
-std::size_t keep_new_choices(backend::Tuning& known, const std::vector<job::Samples>& samples) {
-  const std::size_t before = known.size();
-  for (const job::Samples& s : samples) {
-    const NameValues& found = std::get<job::TuneSamples>(s.task).tuning;
-    known.insert(found.begin(), found.end());
-  }
-  return known.size() - before;
-}
-
-}  // namespace
-
-TuningOutcome tune(job::Job& job, const plan::Plan& plan, ProgressLine& progress) {
+bool tune(job::Job& job, const plan::Plan& plan, BlockDefaults& defaults, Recorder& recorder, ProgressLine& progress) {
   const config::Experiment& e = plan.experiment;
   // Ranks that share a device would time each other.
-  if (!config::traits_of(e.backend).tunes || e.measure.share_gpus) return {};
+  if (!config::traits_of(e.backend).tunes || e.measure.share_gpus) return false;
   backend::Tuning known;
-  TuningOutcome result;
+  bool interrupted = false;
   progress.start_phase("tuning", plan.cases.size());
   for (const plan::PlannedCase& planned : plan.cases) {
-    if (result.interrupted) break;
+    if (interrupted) break;
     progress.begin("tuning for " + planned.name);
     if (!planned.is_possible() || planned.is_copy) {
       progress.skip();
@@ -298,14 +281,15 @@ TuningOutcome tune(job::Job& job, const plan::Plan& plan, ProgressLine& progress
     job::BlockRequest request = block_request(e, planned, job::Tune{}, {{known.begin(), known.end()}, ""});
     request.deadlines.step_s = std::max(request.deadlines.step_s, tuning_limit_s);
     const job::BlockOutcome outcome = run_untimed(job, request);
-    result.interrupted = stop_wanted(job, outcome);
+    interrupted = stop_wanted(job, outcome);
     const std::size_t found = keep_new_choices(known, outcome.samples);
     progress.end(outcome.ok ? fmt::format("{} new choices", found) : "failed: " + outcome.reason);
     if (outcome.ok || outcome.stopped) continue;
-    result.warnings.push_back("a case was not tuned and uses the library's first choice: " + outcome.reason);
+    recorder.warn("a case was not tuned and uses the library's first choice: " + outcome.reason);
   }
-  result.tuning.assign(known.begin(), known.end());
-  return result;
+  defaults.tuning.assign(known.begin(), known.end());
+  recorder.draft().tuning = defaults.tuning;
+  return interrupted;
 }
 
 }  // namespace harness::sweep

@@ -37,6 +37,7 @@ TEST(MeanInterval, IsStudentsTInterval) {
   EXPECT_NEAR(interval.standard_error, std::sqrt(5.0 / 3 / 4), 1e-15);
   EXPECT_NEAR(interval.high - 2.5, student_t_quantile(0.975, 3) * interval.standard_error, 1e-12);
   EXPECT_EQ(interval.n, 4);
+  EXPECT_EQ(mean_interval(std::vector<double>{1}, 0.05).center, 1);
   EXPECT_TRUE(std::isnan(mean_interval(std::vector<double>{1}, 0.05).low));
   EXPECT_TRUE(std::isnan(mean_interval({}, 0.05).center));
 }

@@ -211,7 +211,7 @@ TEST(NcclStage, WhatANetworkDoesNotHaveIsNotMissed) {
   EXPECT_EQ(job.verdict("nccl.mtu", "node1"), Verdict::skip);
   write_ranks_of_node1(job, RankText().starts("eth0").adapters(2).over("IB"));
   EXPECT_EQ(job.verdict("nccl.gpu_direct", "node1"), Verdict::unknown);  // no connection is logged
-  for (const std::string& gpu : gpus_of(job.nodes[1].facts))
+  for (const std::string& gpu : job.nodes[1].facts.under("gpu"))
     job.nodes[1].facts.set("driver/gpu/" + gpu, "NVIDIA GeForce RTX 4090");
   EXPECT_EQ(job.verdict("nccl.gpu_direct", "node1"), Verdict::skip);
   job.nodes[1].facts.set("gpu/0000:1f:00.0/device", "0x2330");  // a GPU without a rank

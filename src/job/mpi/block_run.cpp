@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "base/rendezvous.h"
 #include "base/text.h"
-#include "base/units.h"
 #include "config/registry.h"
 #include "job/job.h"
 #include "job/messages.h"
@@ -25,11 +24,7 @@ std::string file_safe(std::string_view name) {
   std::string safe;
   for (const char c : name) {
     const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.';
-    if (plain) {
-      safe += c;
-    } else if (!safe.empty() && safe.back() != '-') {
-      safe += '-';
-    }
+    if (plain || (!safe.empty() && safe.back() != '-')) safe += plain ? c : '-';
   }
   while (safe.ends_with('-')) safe.pop_back();
   return safe;
@@ -54,7 +49,7 @@ BlockRun::BlockRun(Ranks& ranks, Alarms& alarms, const Site& site, const Members
       worker_(worker) {
   if (number_) share_ = share_of(site, members, request_);
   report_.rank = site.place.rank;
-  set_text(report_.host, site.place.host);
+  report_.host = site.place.host;
 }
 
 job::BlockOutcome BlockRun::run() {
@@ -215,7 +210,7 @@ void BlockRun::end_worker(bool success) {
     worker_->reap(5.0);
   }
   cpu_s_ = worker_->cpu_s() - cpu_before_s_;
-  if (!success) set_text(report_.last_words, worker_->last_words(), true);
+  if (!success) report_.last_words = cut_text(worker_->last_words(), RankReport::most_last_words, true);
   if (ends) worker_.reset();
 }
 

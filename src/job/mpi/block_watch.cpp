@@ -13,12 +13,6 @@ constexpr double memory_check_interval_s = 0.2;
 constexpr double quick_answer_s = 0.05;   // while memory runs out
 constexpr double cause_patience_s = 0.5;  // for the fault behind a lost connection to show
 
-// Classifies a time-out. `answered`: the worker still reports its progress.
-FaultKind fault_of_time_out(bool answered, const job::WorkerProgress& progress) {
-  if (!answered) return FaultKind::silent;
-  return progress.in_communication != 0 ? FaultKind::waiting : FaultKind::hung;
-}
-
 // Whether a worker with this task sends such a frame. It is asked when the frame arrives: later, between collectives
 // that the other ranks enter, nothing may throw.
 bool is_sound(const job::Frame& frame, const job::Task& task) {
@@ -140,7 +134,7 @@ void BlockRun::blame(FaultKind kind, std::string_view text, std::int32_t code, A
   report_.kind = kind;
   report_.code = code;
   report_.progress = progress_;
-  set_text(report_.text, text);
+  report_.text = cut_text(text, RankReport::most_text);
   alarms_.raise(alarm);
 }
 
@@ -165,8 +159,9 @@ void BlockRun::examine() {
   const std::string text =
       stepping ? fmt::format("no step finished within {} (deadlines: step)", show_seconds(request_.deadlines.step_s))
                : fmt::format("not ready to run within {} (deadlines: start)", show_seconds(request_.deadlines.start_s));
-  const bool answered = progress_answers_ != answers;
-  blame(fault_of_time_out(answered, progress_), text, 0, Alarm::time_out);
+  FaultKind kind = progress_.in_communication != 0 ? FaultKind::waiting : FaultKind::hung;
+  if (progress_answers_ == answers) kind = FaultKind::silent;
+  blame(kind, text, 0, Alarm::time_out);
 }
 
 }  // namespace harness::mpi

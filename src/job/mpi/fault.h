@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,26 +13,29 @@ namespace harness::mpi {
 
 using job::FaultKind;
 
-/// One rank's view of a failed block. Plain bytes: gathered over MPI.
+/// One rank's view of a failed block.
 struct RankReport {
+  static constexpr std::size_t most_text = 319, most_last_words = 639;
+
   FaultKind kind = FaultKind::none;
   std::int32_t rank = 0;
   std::int32_t code = 0;  // signal number or exit code
   job::WorkerProgress progress;
-  std::array<char, 64> host{};
-  std::array<char, 320> text{};        // of an error or a limit
-  std::array<char, 640> last_words{};  // the end of the worker's stderr
+  std::string host;
+  std::string text;        // of an error or a limit
+  std::string last_words;  // the end of the worker's stderr
 };
+template <job::MessageOf<RankReport> M, class Each>
+void each_field(M& m, Each& each) {
+  each(m.kind, m.rank, m.code, m.progress, m.host, m.text, m.last_words);
+}
 
-/// Copies as much as fits without cutting a UTF-8 character; keeps the end of `text` when `keep_end` is set.
-template <std::size_t N>
-void set_text(std::array<char, N>& to, std::string_view text, bool keep_end = false);
-std::string_view text_of(const char* data, std::size_t capacity);
 template <std::size_t N>
 std::string_view text_of(const std::array<char, N>& from) {
-  return text_of(from.data(), N);
+  return {from.data(), ::strnlen(from.data(), N)};
 }
-std::string_view cut_text(std::string_view text, std::size_t room, bool keep_end);
+/// As much of a text as fits without cutting a UTF-8 character: its beginning or, if `keep_end` is set, its end.
+std::string_view cut_text(std::string_view text, std::size_t room, bool keep_end = false);
 
 struct Blame {
   int culprit_rank = -1;
@@ -41,15 +45,5 @@ struct Blame {
 /// The rank that most likely caused the failure. Reports with kind `none` are ignored; if no other report exists, the
 /// rank is -1.
 Blame find_culprit(const std::vector<RankReport>& reports);
-
-/// "signal 11 (segmentation fault)".
-std::string describe_signal(int number);
-
-template <std::size_t N>
-void set_text(std::array<char, N>& to, std::string_view text, bool keep_end) {
-  const std::string_view kept = cut_text(text, N - 1, keep_end);
-  to.fill('\0');
-  kept.copy(to.data(), kept.size());
-}
 
 }  // namespace harness::mpi

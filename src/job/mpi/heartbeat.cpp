@@ -39,7 +39,7 @@ bool is_done(MPI_Request& request) {
 // The analyzer knows MPI_Wait as the end of a request, but not MPI_Test.
 // NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker)
 Heartbeat::Heartbeat() {
-  set_text(host_, machine::host_name());
+  machine::host_name().copy(host_.data(), host_.size() - 1);
   // The main thread takes all signals, because they end its sleeps.
   sigset_t all, before;
   ::sigfillset(&all);

@@ -1,6 +1,5 @@
 #include "job/mpi/mpi_job.h"
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdlib>
@@ -34,14 +33,12 @@ class MpiJob final : public job::Job {
 
   job::BlockOutcome run(const job::BlockOnSet& block) override {
     ++block_;
-    std::string message = encode(job::JobOrder{job::JobOrder::Kind::run, 0, block_, environment_, block});
-    ranks_->broadcast(message, idle_);
+    tell_all({job::JobOrder::Kind::run, 0, block_, environment_, block});
     return run_here(block, environment_);
   }
 
   std::vector<std::string> ask(const std::string& question) override {
-    std::string message = job::encode(job::JobOrder{job::JobOrder::Kind::ask, 0, 0, {}, {}, question});
-    ranks_->broadcast(message, idle_);
+    tell_all({job::JobOrder::Kind::ask, 0, 0, {}, {}, question});
     return gather_answers(question);
   }
 
@@ -64,8 +61,7 @@ class MpiJob final : public job::Job {
   }
 
   void finish(int exit_code) override {
-    std::string message = job::encode(job::JobOrder{job::JobOrder::Kind::finish, exit_code, 0, {}, {}});
-    ranks_->broadcast(message, idle_);
+    tell_all({job::JobOrder::Kind::finish, exit_code, 0, {}, {}});
     end_workers_but(nothing);
   }
 
@@ -91,6 +87,10 @@ class MpiJob final : public job::Job {
  private:
   static constexpr int nothing = -2;  // no set's number
 
+  void tell_all(const job::JobOrder& order) {
+    std::string message = job::encode(order);
+    ranks_->broadcast(message, idle_);
+  }
   std::vector<std::string> gather_answers(const std::string& question) {
     return ranks_->gather(answer_ ? answer_(rank(), question) : "", idle_);
   }
@@ -106,17 +106,14 @@ class MpiJob final : public job::Job {
   }
   // Ends the workers of sets whose last block never came: a waiting worker would hold memory that the next set needs.
   void end_workers_but(int set) {
-    for (auto it = workers_.begin(); it != workers_.end();) {
-      if (it->first == set) {
-        ++it;
-        continue;
+    std::erase_if(workers_, [&](const auto& entry) {
+      if (entry.first == set) return false;
+      if (entry.second) {
+        entry.second->kill();
+        entry.second->reap(5.0);
       }
-      if (it->second) {
-        it->second->kill();
-        it->second->reap(5.0);
-      }
-      it = workers_.erase(it);
-    }
+      return true;
+    });
   }
 
   std::unique_ptr<Ranks> ranks_;
@@ -140,17 +137,6 @@ std::unique_ptr<Ranks> checked(std::unique_ptr<Ranks> launched, const std::optio
   throw;
 }
 
-}  // namespace
-
-std::unique_ptr<job::Job> join(job::Answer answer) {
-  // Read before MPI starts: some libraries set such variables themselves.
-  const auto claim = launcher_claim(own_environment);
-  const double until_sigkill_s = seconds_until_sigkill(own_environment);
-  return std::make_unique<MpiJob>(checked(Ranks::start(), claim), until_sigkill_s, std::move(answer));
-}
-
-namespace {
-
 std::optional<int> integer(const std::optional<std::string>& text) {
   return text ? number_in<int>(*text) : std::nullopt;
 }
@@ -169,6 +155,13 @@ constexpr std::array<Names, 6> known = {{{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WOR
                                          {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_NTASKS_PER_NODE"}}};
 
 }  // namespace
+
+std::unique_ptr<job::Job> join(job::Answer answer) {
+  // Read before MPI starts: some libraries set such variables themselves.
+  const auto claim = launcher_claim(own_environment);
+  const double until_sigkill_s = seconds_until_sigkill(own_environment);
+  return std::make_unique<MpiJob>(checked(Ranks::start(), claim), until_sigkill_s, std::move(answer));
+}
 
 std::optional<std::string> own_environment(const char* name) {
   const char* value = std::getenv(name);

@@ -1,12 +1,11 @@
 #include "job/mpi/node.h"
 
+#include <array>
 #include <cmath>
 #include <map>
 
 #include "base/identity.h"
 #include "base/text.h"
-#include "job/messages.h"
-#include "job/mpi/fault.h"
 #include "job/mpi/mpi_job.h"
 #include "machine/tree.h"
 
@@ -25,18 +24,34 @@ Bits bits_of(const machine::CpuSet& cpus) {
   return bits;
 }
 
-machine::CpuSet cpus_of(const Bits& bits) {
-  machine::CpuSet cpus;
-  for (std::size_t i = 0; i < machine::cpu_capacity; ++i) cpus[i] = (bits[i / 64] >> (i % 64)) & 1u;
-  return cpus;
+void take(const Site& site, std::size_t first, std::size_t count, Share& share) {
+  for (std::size_t core = first; core < first + count; ++core) {
+    for (const int cpu : site.cores[core]) share.cpus.set(static_cast<std::size_t>(cpu));
+  }
+}
+
+// Divides the cores evenly among the ranks. A rank that sits the block out may get any part.
+void bind_if_enough(const Site& site, Share& share) {
+  const std::size_t cores = site.cores.size(), ranks = static_cast<std::size_t>(share.local_ranks);
+  const bool enough = static_cast<std::size_t>(share.threads) * ranks <= cores;
+  if (!enough || static_cast<std::size_t>(site.place.cores) != cores) return take(site, 0, cores, share);
+  const auto turn = static_cast<std::size_t>(std::min(share.local_rank, share.local_ranks - 1));
+  take(site, turn * (cores / ranks), cores / ranks, share);
+}
+
+using Clock = std::chrono::steady_clock;
+
+double own_cpu_s() {
+  rusage used{};
+  if (::getrusage(RUSAGE_SELF, &used) != 0) return NodeReport::nan;
+  return machine::cpu_seconds(used);
+}
+
+bool beyond(double value, double worst) {
+  return std::isnan(worst) ? !std::isnan(value) : value > worst;
 }
 
 }  // namespace
-
-machine::GpuView visible_gpus() {
-  const char* root = test_hook("HARNESS_TEST_GPU_ROOT");  // tests substitute another node's files
-  return machine::find_gpus(gpu_environment(own_environment), root != nullptr ? root : "/");
-}
 
 Site find_site(Ranks& ranks) {
   Site site;
@@ -48,7 +63,8 @@ Site find_site(Ranks& ranks) {
   place.host = machine::host_name();
   place.device = machine::cpu_model();
   place.memory_bytes = machine::memory_bytes();
-  place.gpus = visible_gpus();
+  const char* root = test_hook("HARNESS_TEST_GPU_ROOT");  // tests substitute another node's files
+  place.gpus = machine::find_gpus(gpu_environment(own_environment), root != nullptr ? root : "/");
   const machine::CpuSet bound = machine::bound_cpus();
   const machine::CpuSet allowed = machine::allowed_cpus();
   Bits bits = bits_of(bound);
@@ -56,8 +72,9 @@ Site find_site(Ranks& ranks) {
   ranks.node_union(bits, {});
   // mpirun binds each rank to one core by default, which does not suit processes with threads.
   const bool ignore_binding = bits[words] != 0;
-  bits[words] = 0;
-  site.cores = machine::cores_of(ignore_binding ? allowed : cpus_of(bits));
+  machine::CpuSet cpus = allowed;
+  for (std::size_t i = 0; i < machine::cpu_capacity && !ignore_binding; ++i) cpus[i] = (bits[i / 64] >> (i % 64)) & 1u;
+  site.cores = machine::cores_of(cpus);
   place.cores = machine::limited_by_quota(static_cast<int>(std::max<std::size_t>(1, site.cores.size())));
   return site;
 }
@@ -75,25 +92,6 @@ std::vector<job::RankPlace> gather_places(Ranks& ranks, const Site& site) {
   }
   return places;
 }
-
-namespace {
-
-void take(const Site& site, std::size_t first, std::size_t count, Share& share) {
-  for (std::size_t core = first; core < first + count; ++core) {
-    for (const int cpu : site.cores[core]) share.cpus.set(static_cast<std::size_t>(cpu));
-  }
-}
-
-// Divides the cores evenly among the ranks. A rank that sits the block out may get any part.
-void bind_if_enough(const Site& site, Share& share) {
-  const std::size_t cores = site.cores.size(), ranks = static_cast<std::size_t>(share.local_ranks);
-  const bool enough = static_cast<std::size_t>(share.threads) * ranks <= cores;
-  if (!enough || static_cast<std::size_t>(site.place.cores) != cores) return take(site, 0, cores, share);
-  const auto turn = static_cast<std::size_t>(std::min(share.local_rank, share.local_ranks - 1));
-  take(site, turn * (cores / ranks), cores / ranks, share);
-}
-
-}  // namespace
 
 Share share_of(const Site& site, const Members& members, const job::BlockRequest& request) {
   Share share;
@@ -115,30 +113,6 @@ Share share_of(const Site& site, const Members& members, const job::BlockRequest
   bind_if_enough(site, share);
   return share;
 }
-
-InPlace::InPlace(const Share& share) : cpus_before_(machine::bound_cpus()) {
-  machine::bind_to(share.cpus);
-}
-
-InPlace::~InPlace() {
-  machine::bind_to(cpus_before_);
-}
-
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double own_cpu_s() {
-  rusage used{};
-  if (::getrusage(RUSAGE_SELF, &used) != 0) return NodeReport::nan;
-  return machine::cpu_seconds(used);
-}
-
-bool beyond(double value, double worst) {
-  return std::isnan(worst) ? !std::isnan(value) : value > worst;
-}
-
-}  // namespace
 
 NodeWatch::NodeWatch(const Site& site, const Members& members)
     : site_(site),
@@ -164,7 +138,7 @@ NodeReport NodeWatch::report(double worker_cpu_s) const {
     if (whole_cores) report.busy_s = end.busy_s - times_.busy_s;
     report.cpus = static_cast<std::int32_t>(cpus_.count());
     if (end.all_s > times_.all_s) report.steal_share = (end.steal_s - times_.steal_s) / (end.all_s - times_.all_s);
-    set_text(report.host, site_.place.host);
+    report.host = site_.place.host;
   }
   report.own_s = own_cpu_s() - supervisor_s_ + worker_cpu_s;
   return report;
@@ -183,7 +157,7 @@ machine::Conditions worst_of(std::span<const NodeReport> reports) {
     const double foreign = std::clamp(share, 0.0, 1.0) * report.cores;  // NaN stays NaN
     if (!beyond(foreign, worst.foreign_cores)) continue;
     worst.foreign_cores = foreign;
-    worst.busiest_host = text_of(report.host);
+    worst.busiest_host = report.host;
   }
   return worst;
 }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "job/job.h"
+#include "job/messages.h"
 #include "job/mpi/ranks.h"
 #include "machine/conditions.h"
 #include "machine/cpus.h"
@@ -52,8 +52,6 @@ struct Site {
   std::vector<int> node_ranks;          // ascending; includes this rank
   std::vector<std::vector<int>> cores;  // the node's cores that this job may use, each as its logical CPUs
 };
-/// The GPUs that the launcher lets this process see.
-machine::GpuView visible_gpus();
 /// Collective.
 Site find_site(Ranks& ranks);
 /// Collective: returns the places of all ranks, by rank, on rank 0; nothing elsewhere.
@@ -75,8 +73,8 @@ Share share_of(const Site& site, const Members& members, const job::BlockRequest
 /// Binds the calling thread, and the processes it starts, to the CPUs of a share for its lifetime.
 class InPlace {
  public:
-  explicit InPlace(const Share& share);
-  ~InPlace();
+  explicit InPlace(const Share& share) : cpus_before_(machine::bound_cpus()) { machine::bind_to(share.cpus); }
+  ~InPlace() { machine::bind_to(cpus_before_); }
   InPlace(const InPlace&) = delete;
   InPlace& operator=(const InPlace&) = delete;
 
@@ -84,8 +82,7 @@ class InPlace {
   machine::CpuSet cpus_before_;
 };
 
-/// The report of one supervisor to rank 0 about its node's CPUs during a block. Plain bytes: gathered over MPI. NaN:
-/// not known.
+/// The report of one supervisor to rank 0 about its node's CPUs during a block. NaN: not known.
 struct NodeReport {
   static constexpr double nan = machine::Conditions::nan;
   std::int32_t node = 0;     // its lowest rank
@@ -95,8 +92,12 @@ struct NodeReport {
   double wall_s = 0;         // watched by the node's first supervisor; 0 on others, or if no worker runs there
   double busy_s = nan;       // of the CPUs together
   double steal_share = nan;  // of their time
-  std::array<char, 64> host{};
+  std::string host;
 };
+template <job::MessageOf<NodeReport> M, class Each>
+void each_field(M& m, Each& each) {
+  each(m.node, m.cores, m.cpus, m.own_s, m.wall_s, m.busy_s, m.steal_share, m.host);
+}
 
 /// Watches a node's CPUs during a block, from construction to report(). Only the node's first supervisor reads the
 /// kernel's files, before its worker gets the block and after it is done with it. CPUs that the job may not use are

@@ -80,10 +80,7 @@ class MpiRanks final : public Ranks {
   }
 
   void maximum(std::span<std::int64_t> values, const Idle& idle) override {
-    MPI_Request request = MPI_REQUEST_NULL;
-    HARNESS_MPI(MPI_Iallreduce, MPI_IN_PLACE, values.data(), count_of(values.size()), MPI_INT64_T, MPI_MAX, world_,
-                &request);
-    wait(request, idle);
+    all_reduce(values.data(), values.size(), MPI_INT64_T, MPI_MAX, world_, idle);
   }
 
   void barrier(const Idle& idle) override {
@@ -93,10 +90,7 @@ class MpiRanks final : public Ranks {
   }
 
   void node_union(std::span<std::uint64_t> bits, const Idle& idle) override {
-    MPI_Request request = MPI_REQUEST_NULL;
-    HARNESS_MPI(MPI_Iallreduce, MPI_IN_PLACE, bits.data(), count_of(bits.size()), MPI_UINT64_T, MPI_BOR, node_,
-                &request);
-    wait(request, idle);
+    all_reduce(bits.data(), bits.size(), MPI_UINT64_T, MPI_BOR, node_, idle);
   }
 
   std::vector<std::string> gather(const std::string& bytes, const Idle& idle) override {
@@ -224,6 +218,12 @@ class MpiRanks final : public Ranks {
     return static_cast<int>(n);
   }
 
+  void all_reduce(void* data, std::size_t count, MPI_Datatype type, MPI_Op op, MPI_Comm over, const Idle& idle) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    HARNESS_MPI(MPI_Iallreduce, MPI_IN_PLACE, data, count_of(count), type, op, over, &request);
+    wait(request, idle);
+  }
+
   bool receive_next(int tag, std::vector<std::pair<int, std::string>>& received, const Idle& idle) {
     int there = 0;
     MPI_Status status;
@@ -271,15 +271,6 @@ void Alarms::begin_block(std::int64_t block) {
   in_block_ = true;
   current_ = passed_on_ = from_above_ = Alarm::none;
   if (next_block_ == block) current_ = from_above_ = next_alarm_;
-}
-
-void Alarms::end_block() {
-  in_block_ = false;
-  waited_s_ = 0;  // all ranks have answered
-}
-
-void Alarms::tell(const Note& note, int to) {
-  if (!closed_) ranks_.send(to, note);
 }
 
 void Alarms::raise(Alarm alarm) {

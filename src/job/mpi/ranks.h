@@ -82,7 +82,10 @@ class Alarms {
   Alarms(Ranks& ranks, double seconds_until_sigkill) : ranks_(ranks), seconds_until_sigkill_(seconds_until_sigkill) {}
 
   void begin_block(std::int64_t block);
-  void end_block();
+  void end_block() {
+    in_block_ = false;
+    waited_s_ = 0;  // all ranks have answered
+  }
   /// Raises an alarm of this rank.
   void raise(Alarm alarm);
   /// Receives and passes on what has arrived, and checks for signals. Throws job::PeersLost if this rank has waited too
@@ -100,7 +103,9 @@ class Alarms {
 
  private:
   void take(const Note& note);
-  void tell(const Note& note, int to);
+  void tell(const Note& note, int to) {
+    if (!closed_) ranks_.send(to, note);
+  }
   int own_stop_level() const;
   void count_waiting();
 

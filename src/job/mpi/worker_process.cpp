@@ -123,11 +123,6 @@ WorkerProcess::~WorkerProcess() {
   if (pid_ > 0 && !reaped_) ::waitpid(pid_, nullptr, WNOHANG);
 }
 
-void WorkerProcess::send(job::FrameType type, std::string_view payload) {
-  pending_ += job::frame_bytes(type, payload);
-  write_pending();
-}
-
 void WorkerProcess::write_pending() {
   while (!pending_.empty() && command_) {
     const ssize_t n = ::write(command_.number(), pending_.data(), pending_.size());
@@ -172,19 +167,11 @@ void WorkerProcess::pump(double max_wait_s) {
   if (!protocol_) max_wait_s = std::min(max_wait_s, 1e-3);
   const timespec wait{static_cast<time_t>(max_wait_s),
                       static_cast<long>((max_wait_s - static_cast<double>(static_cast<time_t>(max_wait_s))) * 1e9)};
-  if (frames_.empty() && !end_) ::ppoll(fds.data(), fds.size(), &wait, nullptr);
+  if (!end_) ::ppoll(fds.data(), fds.size(), &wait, nullptr);
   look_for_end();  // before the last read: what it wrote before its end is then complete
   if (protocol_) read_some(protocol_, true);
   if (errors_) read_some(errors_, false);
   write_pending();
-  while (auto frame = reader_.next()) frames_.push_back(std::move(*frame));
-}
-
-std::optional<job::Frame> WorkerProcess::next_frame() {
-  if (frames_.empty()) return std::nullopt;
-  job::Frame frame = std::move(frames_.front());
-  frames_.pop_front();
-  return frame;
 }
 
 // Leaves the process unreaped, so that its id is not reused and kill() cannot hit another process.

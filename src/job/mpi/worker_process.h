@@ -2,7 +2,6 @@
 
 #include <sys/types.h>
 
-#include <deque>
 #include <limits>
 #include <optional>
 #include <string>
@@ -32,10 +31,13 @@ class WorkerProcess {
   WorkerProcess& operator=(const WorkerProcess&) = delete;
 
   /// Queues a frame, which is written as the worker reads.
-  void send(job::FrameType type, std::string_view payload);
+  void send(job::FrameType type, std::string_view payload) {
+    pending_ += job::frame_bytes(type, payload);
+    write_pending();
+  }
   /// Reads and writes the pipes; waits at most this long for an event, 0: does not wait.
   void pump(double max_wait_s);
-  std::optional<job::Frame> next_frame();
+  std::optional<job::Frame> next_frame() { return reader_.next(); }
   bool damaged() const { return reader_.damaged(); }
 
   /// The end of the worker, once it has ended and all its output has been read. Its process id stays reserved until
@@ -64,7 +66,6 @@ class WorkerProcess {
   Descriptor command_, protocol_, errors_;
   std::string pending_;
   job::FrameReader reader_;
-  std::deque<job::Frame> frames_;
   std::string last_words_;
   std::optional<ProcessEnd> end_;
   bool reaped_ = false;

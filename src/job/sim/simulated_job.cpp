@@ -1,11 +1,9 @@
 #include "job/sim/simulated_job.h"
 
-#include <algorithm>
 #include <utility>
 #include <variant>
 
 #include "base/text.h"
-#include "base/units.h"
 #include "job/job.h"
 #include "sim/trust.h"
 #include "workloads/workload.h"
@@ -35,25 +33,10 @@ std::string key_of(const job::BlockRequest& request) {
   return key + program::text_of(request.layout);
 }
 
-std::vector<job::Samples> for_all(const program::Layout& layout, const job::TaskSamples& task) {
-  job::Samples samples;
-  samples.task = task;
-  return std::vector<job::Samples>(layout.ranks(), samples);
-}
-
 sim::Trust trust_in(const sim::Prediction& prediction, const job::BlockRequest& request,
                     const config::Experiment& experiment) {
   return sim::trust_in(prediction, request.model, request.settings, request.layout.ranks(), *experiment.hardware,
                        *experiment.calibration);
-}
-
-// Names the sources of the numbers, for readers of a report, and the expected error of the baseline, the probed case.
-NameValues identity_of(const config::Experiment& experiment, const job::BlockRequest& baseline,
-                       const sim::Prediction& prediction) {
-  const config::Calibration& calibration = *experiment.calibration;
-  return {{"hardware", fmt::format("{} ({})", experiment.hardware->name, experiment.hardware->source)},
-          {"calibration", fmt::format("{} ({})", calibration.name, calibration.source)},
-          {"expected_error", trust_in(prediction, baseline, experiment).error_words}};
 }
 
 }  // namespace
@@ -91,14 +74,6 @@ SimulatedJob::SimulatedJob(const config::Experiment& experiment, const machine::
   job::count_stop_signals();
 }
 
-int SimulatedJob::stop_requests() const {
-  return job::stop_signals();
-}
-
-std::vector<std::string> SimulatedJob::ask(const std::string& question) {
-  fail("a simulated job has nobody to ask ({})", quote(question));
-}
-
 job::BlockOutcome SimulatedJob::run(const job::BlockOnSet& block) {
   job::BlockOutcome outcome;
   outcome.start_unix_s = clock_.unix_s();
@@ -111,11 +86,24 @@ job::BlockOutcome SimulatedJob::run(const job::BlockOnSet& block) {
 
 std::vector<job::Samples> SimulatedJob::samples_of(const job::BlockRequest& request) {
   if (std::holds_alternative<job::Probe>(request.task)) {
+    // The sources of the numbers, for readers of a report, and the expected error of the baseline, the probed case.
+    const config::Hardware& hardware = *experiment_.hardware;
+    const config::Calibration& calibration = *experiment_.calibration;
+    const sim::Trust trust = trust_in(simulate(request)->prediction(), request, experiment_);
     job::ProbeSamples probed;
-    probed.identity = identity_of(experiment_, request, simulate(request)->prediction());
-    return for_all(request.layout, probed);
+    probed.identity = {{"hardware", fmt::format("{} ({})", hardware.name, hardware.source)},
+                       {"calibration", fmt::format("{} ({})", calibration.name, calibration.source)},
+                       {"expected_error", trust.error_words}};
+    return std::vector<job::Samples>(request.layout.ranks(), job::Samples{.task = probed, .warnings = {}});
   }
-  if (const auto* timeline = std::get_if<job::RecordTimeline>(&request.task)) return record(request, timeline->ranks);
+  if (const auto* timeline = std::get_if<job::RecordTimeline>(&request.task)) {
+    const std::unique_ptr<sim::Simulation> simulation = simulate(request);
+    step_s_[key_of(request)] = simulation->step_s();
+    clock_.pass((request.warmup_steps + 1) * simulation->step_s());
+    std::vector<job::Samples> samples = profiled_samples(*simulation, timeline->ranks);
+    samples.front().warnings = trust_in(simulation->prediction(), request, experiment_).warnings;
+    return samples;
+  }
   const auto* timed = std::get_if<job::TimeSteps>(&request.task);
   if (timed == nullptr) fail("a simulated job has nothing to tune, to observe or to copy");
   auto known = step_s_.find(key_of(request));
@@ -125,21 +113,12 @@ std::vector<job::Samples> SimulatedJob::samples_of(const job::BlockRequest& requ
   samples.step_s.assign(steps, known->second);
   samples.timed_total_s = timed->steps * known->second;
   clock_.pass(static_cast<double>(steps) * known->second);
-  return for_all(request.layout, samples);
+  return std::vector<job::Samples>(request.layout.ranks(), job::Samples{.task = samples, .warnings = {}});
 }
 
 std::unique_ptr<sim::Simulation> SimulatedJob::simulate(const job::BlockRequest& request) const {
   const program::ProgramSet programs = workloads::build_programs(request.model, request.settings, request.layout);
   return std::make_unique<sim::Simulation>(programs, request.settings, experiment_, network_);
-}
-
-std::vector<job::Samples> SimulatedJob::record(const job::BlockRequest& request, config::Timelines kept) {
-  const std::unique_ptr<sim::Simulation> simulation = simulate(request);
-  step_s_[key_of(request)] = simulation->step_s();
-  clock_.pass((request.warmup_steps + 1) * simulation->step_s());
-  std::vector<job::Samples> samples = profiled_samples(*simulation, kept);
-  samples.front().warnings = trust_in(simulation->prediction(), request, experiment_).warnings;
-  return samples;
 }
 
 }  // namespace harness::simjob

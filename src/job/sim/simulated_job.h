@@ -41,18 +41,19 @@ class SimulatedJob final : public job::Job {
   const std::vector<job::RankPlace>& places() const override { return places_; }
   /// Nothing fails by chance in virtual time: throws Error if a step cannot be predicted, which planning finds first.
   job::BlockOutcome run(const job::BlockOnSet& block) override;
-  std::vector<std::string> ask(const std::string& question) override;
+  std::vector<std::string> ask(const std::string& question) override {
+    fail("a simulated job has nobody to ask ({})", quote(question));
+  }
   int follow() override { return 0; }
   void finish(int) override {}
   void leave() override {}
   /// Counts the stop signals that this process received.
-  int stop_requests() const override;
+  int stop_requests() const override { return job::stop_signals(); }
   double allocation_end_unix_s() const override { return 0; }
   const Clock& clock() const override { return clock_; }
 
  private:
   std::vector<job::Samples> samples_of(const job::BlockRequest& request);
-  std::vector<job::Samples> record(const job::BlockRequest& request, config::Timelines kept);
   std::unique_ptr<sim::Simulation> simulate(const job::BlockRequest& request) const;
 
   config::Experiment experiment_;

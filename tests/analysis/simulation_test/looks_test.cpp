@@ -68,7 +68,7 @@ Outcome simulate(const Disturbance& noise, const std::vector<double>& effects, c
       }
       std::vector<Question> questions;
       for (const std::int32_t which : open) questions.push_back({which, family_alpha(cases, 0.95), smallest_effect});
-      const LookByLook answer = look_by_look(measured, questions, std::span(&look, 1), estimate_level);
+      const SweepEstimate answer = look_by_look(measured, questions, std::span(&look, 1), estimate_level);
       for (std::size_t i = 0; i < questions.size(); ++i) {
         const std::int32_t which = questions[i].case_index;
         const Verdict verdict = verdict_of(answer.answers[i].log_ratio, smallest_effect);

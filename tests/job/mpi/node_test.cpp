@@ -6,8 +6,6 @@
 #include <cmath>
 #include <vector>
 
-#include "job/mpi/fault.h"
-
 namespace harness::mpi {
 namespace {
 
@@ -111,7 +109,7 @@ NodeReport watcher(int node, const char* host, double busy_s, double own_s) {
   report.wall_s = 10;
   report.busy_s = busy_s;
   report.steal_share = 0.01 * node;
-  set_text(report.host, host);
+  report.host = host;
   return report;
 }
 
