@@ -3,7 +3,6 @@
 
 #include "analysis/published.h"
 #include "base/text.h"
-#include "base/units.h"
 #include "config/experiment.h"
 #include "config/files.h"
 #include "config/registry.h"

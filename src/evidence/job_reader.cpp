@@ -1,9 +1,7 @@
 #include <algorithm>
-#include <array>
 #include <iterator>
 
 #include "base/text.h"
-#include "config/hardware.h"
 #include "evidence/input.h"
 #include "evidence/training_job.h"
 

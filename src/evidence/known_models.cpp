@@ -1,10 +1,8 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cmath>
 
 #include "base/text.h"
-#include "base/units.h"
 #include "evidence/input.h"
 #include "evidence/training_job.h"
 

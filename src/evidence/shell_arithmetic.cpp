@@ -3,7 +3,6 @@
 #include <functional>
 
 #include "base/text.h"
-#include "evidence/input.h"
 #include "evidence/shell.h"
 
 // Shell arithmetic: $(( )), let, indices.

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <cctype>
 
 #include "base/text.h"

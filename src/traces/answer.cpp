@@ -1,7 +1,5 @@
 #include "traces/answer.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>

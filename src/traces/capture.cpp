@@ -1,7 +1,5 @@
 #include "traces/capture.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <filesystem>
 

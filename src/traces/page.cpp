@@ -1,6 +1,3 @@
-
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>

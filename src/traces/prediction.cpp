@@ -1,9 +1,4 @@
-
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "base/text.h"
 #include "base/units.h"

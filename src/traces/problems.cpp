@@ -1,9 +1,6 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/findings.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "traces/answer.h"

@@ -1,7 +1,5 @@
 #include "traces/read.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <atomic>
 #include <filesystem>

@@ -1,7 +1,5 @@
 #include "traces/timeline.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cctype>
