@@ -1,7 +1,6 @@
 #include "traces/capture.h"
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <unordered_map>
 
@@ -93,19 +92,12 @@ struct Rules {
 
 // "comm.allreduce" as "all-reduce", "copies_on_SMs" as "copies on SMs".
 std::string title_for(std::string_view name) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 8> others{
-      {{"comm.sendrecv", "send and receive"},
-       {"comm.alltoall", "all-to-all"},
-       {"comm.allreduce", "all-reduce"},
-       {"comm.allgather", "all-gather"},
-       {"comm.reducescatter", "reduce-scatter"},
-       {"comm.generic", "collectives of unknown kind"},
-       {"comm.custom", "custom collectives"},
-       {"comm.expert", "expert communication"}}};
-  for (const auto& [other, title] : others) {
-    if (name == other) return std::string(title);
-  }
-  return replaced(name.starts_with("comm.") ? name.substr(5) : name, {{'_', " "}});
+  const auto title = evidence::mapped(
+      "comm.sendrecv=send and receive|comm.alltoall=all-to-all|comm.allreduce=all-reduce|comm.allgather=all-gather|"
+      "comm.reducescatter=reduce-scatter|comm.generic=collectives of unknown kind|comm.custom=custom collectives|"
+      "comm.expert=expert communication",
+      name);
+  return title.value_or(replaced(name.starts_with("comm.") ? name.substr(5) : name, {{'_', " "}}));
 }
 
 Rules parse_rules() {

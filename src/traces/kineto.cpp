@@ -10,6 +10,7 @@
 namespace harness::traces {
 namespace {
 
+using evidence::contains;
 using Category = KinetoEvent::Category;
 using Token = JsonReader::Token;
 constexpr std::string_view events_key = "traceEvents";
@@ -175,7 +176,7 @@ std::int32_t KinetoReader::operation() {
 // In broadcasts and the like `Rank` is the root, in sends and receives the peer.
 std::optional<std::int64_t> KinetoReader::rank_of_operation() const {
   const std::string& kind = event_["Collective name"];
-  const bool own = kind.find("all") != std::string::npos || kind.find("reduce_scatter") != std::string::npos;
+  const bool own = evidence::has_any(kind, "all|reduce_scatter");
   const std::int64_t place = event_.whole("Rank", -1);
   if (!own || place < 0) return std::nullopt;
   const std::vector<std::string_view> ranks = split(event_["Process Group Ranks"], ',');
@@ -229,7 +230,6 @@ void KinetoReader::range(std::optional<Cause> cause) {
 // Returns false if nothing of the event is kept.
 bool KinetoReader::take_host_event(Category category) {
   const std::string_view name = event_["name"];
-  const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
   if (category == Category::call) {
     const Thread on = thread();
     calls_.take({start_ns_, end_ns_, capture_.names.number_of(name.substr(0, 200)), on});
@@ -237,9 +237,10 @@ bool KinetoReader::take_host_event(Category category) {
     if (correlation != 0) launches_.push_back({correlation, start_ns_, on});
   } else if (category == Category::overhead) {
     range(Cause::profiler);
-  } else if (has("__next__") && has(category == Category::python ? "dataloader.py" : "DataLoader")) {
+  } else if (contains(name, "__next__") &&
+             contains(name, category == Category::python ? "dataloader.py" : "DataLoader")) {
     range(Cause::loading);
-  } else if (category == Category::python && has("gc.collect")) {
+  } else if (category == Category::python && contains(name, "gc.collect")) {
     range(Cause::garbage);
   } else if (category == Category::operation && name.starts_with("autograd::engine::evaluate_function")) {
     std::vector<Thread>& threads = capture_.backward_threads;

@@ -12,6 +12,8 @@
 namespace harness::traces {
 namespace {
 
+using evidence::is_one_of;
+
 // Lookup tables, because every byte of a file is tested.
 using CharacterSet = std::array<bool, 256>;
 constexpr CharacterSet set_of(bool (*holds)(unsigned char)) {
@@ -227,42 +229,29 @@ const std::string& KinetoEvent::operator[](std::string_view key) const {
 }
 
 KinetoEvent::Category KinetoEvent::category() const {
-  static constexpr std::array<std::pair<std::string_view, Category>, 16> categories{
-      {{"cpu_op", Category::operation},
-       {"python_function", Category::python},
-       {"kernel", Category::kernel},
-       {"cuda_runtime", Category::call},
-       {"cuda_driver", Category::call},
-       {"gpu_memcpy", Category::copy},
-       {"gpu_memset", Category::set},
-       {"user_annotation", Category::annotation},
-       {"gpu_user_annotation", Category::mark},
-       {"loading", Category::loading},
-       {"overhead", Category::overhead},
-       {"Kernel", Category::kernel},  // before 2022
-       {"Operator", Category::operation},
-       {"Runtime", Category::call},
-       {"Memcpy", Category::copy},
-       {"Memset", Category::set}}};
-  for (const auto& [text, category] : categories) {
-    if (trim((*this)["cat"]) == text) return category;
-  }
-  return Category::other;
+  using enum Category;
+  static constexpr std::array<std::pair<std::string_view, Category>, 10> categories{
+      {{"cpu_op|Operator", operation},  // with a capital before 2022
+       {"python_function", python},
+       {"kernel|Kernel", kernel},
+       {"cuda_runtime|cuda_driver|Runtime", call},
+       {"gpu_memcpy|Memcpy", copy},
+       {"gpu_memset|Memset", set},
+       {"user_annotation", annotation},
+       {"gpu_user_annotation", mark},
+       {"loading", loading},
+       {"overhead", overhead}}};
+  const std::string_view text = trim((*this)["cat"]);
+  const auto found = std::ranges::find_if(categories, [&](const auto& row) { return is_one_of(row.first, text); });
+  return found == categories.end() ? other : found->second;
 }
 
 bool KinetoEvent::needs_arguments() const {
-  switch (category()) {
-    case Category::operation:
-      return (*this)["name"].empty() || (*this)["name"] == "record_param_comms";
-    case Category::other:
-      return (*this)["cat"].empty();
-    case Category::python:
-    case Category::annotation:
-    case Category::overhead:
-      return false;
-    default:
-      return true;
-  }
+  const Category own = category();
+  const std::string& name = (*this)["name"];
+  if (own == Category::operation) return name.empty() || name == "record_param_comms";
+  if (own == Category::other) return (*this)["cat"].empty();
+  return own != Category::python && own != Category::annotation && own != Category::overhead;
 }
 
 std::int64_t KinetoEvent::whole(std::string_view key, std::int64_t otherwise) const {
@@ -304,14 +293,12 @@ std::int64_t KinetoEvent::stream() const {
 }
 
 std::int64_t KinetoEvent::bytes_of_element() const {
-  static constexpr std::pair<std::string_view, std::int64_t> types[] = {
-      {"Float", 4},  {"Int", 4},    {"UInt32", 4}, {"BFloat16", 2},    {"Half", 2},         {"Short", 2},
-      {"UInt16", 2}, {"Double", 8}, {"Long", 8},   {"UInt64", 8},      {"Byte", 1},         {"Char", 1},
-      {"Bool", 1},   {"QInt8", 1},  {"QUInt8", 1}, {"ComplexHalf", 4}, {"ComplexFloat", 8}, {"ComplexDouble", 16}};
-  for (const auto& [name, bytes] : types) {
-    if ((*this)["dtype"] == name) return bytes;
-  }
-  return (*this)["dtype"].starts_with("Float8") ? 1 : 0;
+  const std::string& type = (*this)["dtype"];
+  if (type.starts_with("Float8") || is_one_of("Byte|Char|Bool|QInt8|QUInt8", type)) return 1;
+  if (is_one_of("BFloat16|Half|Short|UInt16", type)) return 2;
+  if (is_one_of("Float|Int|UInt32|ComplexHalf", type)) return 4;
+  if (is_one_of("Double|Long|UInt64|ComplexFloat", type)) return 8;
+  return type == "ComplexDouble" ? 16 : 0;
 }
 
 }  // namespace harness::traces

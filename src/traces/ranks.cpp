@@ -25,9 +25,7 @@ struct Member {
   double clock_s = 0;
 };
 
-struct Group {
-  std::vector<Member> members;  // the first one leads; the others are compared with it
-};
+using Group = std::vector<Member>;  // the first one leads; the others are compared with it
 
 struct Fit {
   std::ptrdiff_t shift = 0;
@@ -97,12 +95,12 @@ std::optional<Fit> Finder::fit(const Track& lead, const Track& other) const {
 }
 
 void Finder::meet(const Group& group, std::vector<Meeting>& meetings) const {
-  const Track& lead = *group.members[0].track;
+  const Track& lead = *group[0].track;
   for (std::size_t i = 0; i < lead.at.size(); ++i) {
     Meeting meeting;
     meeting.transfer_s = INFINITY;
     double first_end_s = INFINITY, last_end_s = -INFINITY;
-    for (const Member& member : group.members) {
+    for (const Member& member : group) {
       const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(i) + member.shift;
       if (at < 0 || at >= std::ssize(member.track->at)) continue;
       const auto own = static_cast<std::size_t>(at);
@@ -145,24 +143,24 @@ Meetings Finder::find() {
     std::size_t where = 0;
     for (std::size_t g = 0; g < groups.size(); ++g) {
       const auto of_rank = [&](const Member& member) { return member.track->rank == track.rank; };
-      if (std::ranges::any_of(groups[g].members, of_rank)) continue;
-      const std::optional<Fit> found = fit(*groups[g].members[0].track, track);
+      if (std::ranges::any_of(groups[g], of_rank)) continue;
+      const std::optional<Fit> found = fit(*groups[g][0].track, track);
       if (!found || (best && best->residual_s <= found->residual_s)) continue;
       best = found;
       where = g;
     }
     if (!best) {
-      groups.push_back({{{&track, 0, 0}}});
+      groups.push_back({Member{&track, 0, 0}});
       continue;
     }
-    const std::size_t lead_rank = groups[where].members[0].track->rank;
+    const std::size_t lead_rank = groups[where][0].track->rank;
     if (clock_s_[lead_rank] && !clock_s_[track.rank]) clock_s_[track.rank] = *clock_s_[lead_rank] + best->clock_s;
     if (!clock_s_[lead_rank] && clock_s_[track.rank]) clock_s_[lead_rank] = *clock_s_[track.rank] - best->clock_s;
-    groups[where].members.push_back({&track, best->shift, best->clock_s});
+    groups[where].push_back({&track, best->shift, best->clock_s});
   }
   Meetings result;
   for (const Group& group : groups) {
-    if (group.members.size() > 1) meet(group, result.all);
+    if (group.size() > 1) meet(group, result.all);
   }
   std::ranges::stable_sort(
       result.all, {}, [&](const Meeting& m) { return ranks_[m.members[0].rank][m.members[0].collective].start_ns; });

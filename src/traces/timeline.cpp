@@ -60,19 +60,18 @@ struct Union {
   }
 };
 
-struct Words {
-  std::string_view key, title;
-};
-constexpr std::array<Words, cause_count> words{{{"queued", "between kernels"},
-                                                {"launch", "launching"},
-                                                {"profiler", "the profiler itself"},
-                                                {"loading", "data loading"},
-                                                {"allocation", "allocation"},
-                                                {"module", "loading of code"},
-                                                {"synchronised", "after a synchronisation"},
-                                                {"garbage", "garbage collection"},
-                                                {"host", "host too slow"},
-                                                {"unknown", "cause not in the file"}}};
+// Key and title of each cause.
+constexpr std::array<std::pair<std::string_view, std::string_view>, cause_count> words{
+    {{"queued", "between kernels"},
+     {"launch", "launching"},
+     {"profiler", "the profiler itself"},
+     {"loading", "data loading"},
+     {"allocation", "allocation"},
+     {"module", "loading of code"},
+     {"synchronised", "after a synchronisation"},
+     {"garbage", "garbage collection"},
+     {"host", "host too slow"},
+     {"unknown", "cause not in the file"}}};
 
 // A host thread's time ranges by cause.
 using ThreadTimes = std::array<Stretches, cause_count>;
@@ -269,10 +268,10 @@ std::vector<NamedKernel> kernels_without_class(const Device& device, const Names
 }
 
 std::string_view key_of(Cause cause) {
-  return words[static_cast<std::size_t>(cause)].key;
+  return words[static_cast<std::size_t>(cause)].first;
 }
 std::string_view title_of(Cause cause) {
-  return words[static_cast<std::size_t>(cause)].title;
+  return words[static_cast<std::size_t>(cause)].second;
 }
 
 std::vector<IdleTimes> find_idle(const Capture& capture, const Device& device, const Timeline& timeline,
