@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <map>
 #include <optional>
@@ -167,7 +168,7 @@ class Shell {
   Status run_simple(const std::vector<std::string>& raw, const std::vector<ShellRedirect>& redirects);
   Status run_builtin(const std::vector<std::string>& words, const NameValues& before, bool& known);
   bool run_file(const std::vector<std::string>& words, std::size_t name);
-  State begin_process(const NameValues& environment);
+  bool in_process(const NameValues& environment, const std::function<bool()>& follow_it);
   NameValues exported() const;
   void hide(const std::string& name);
   Status run_inside(const ShellReader& from, Status (Shell::*part)(),
@@ -199,8 +200,6 @@ class Shell {
   std::int64_t maybe_ends_ = 0;  // branches that end, of conditions that are undecided
 };
 
-/// Returns whether a command may start a program on other ranks or in Python.
-bool may_start(const std::vector<std::string>& words);
 /// Evaluates "5 * 8" or "2**20"; returns nothing for any other text.
 std::optional<std::int64_t> integer_expression(std::string_view expression);
 /// Returns whether a text matches a pattern with *, ? and [ ].

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <functional>
 
 #include "base/text.h"
 #include "evidence/shell.h"

@@ -22,8 +22,7 @@ constexpr std::string_view passed_over =
 // Those among them that scripts ask a question with: their status depends on the machine.
 constexpr std::string_view asking = "ls|kill|grep|hash";
 
-}  // namespace
-
+// Returns whether a command may start a program on other ranks or in Python.
 bool may_start(const std::vector<std::string>& words) {
   static constexpr std::string_view launchers =
       "torchrun|srun|mpirun|mpiexec|deepspeed|accelerate|composer|sbatch|prun|jsrun|flux|ray";
@@ -32,6 +31,8 @@ bool may_start(const std::vector<std::string>& words) {
     return is_one_of(launchers, name) || name.starts_with("python") || name.ends_with(".py");
   });
 }
+
+}  // namespace
 
 // "cat > name <<EOF", "tee name <<EOF": adds an input file.
 void Shell::keep_document(const std::vector<ShellRedirect>& redirects, const std::vector<std::string>& words) {
@@ -84,31 +85,29 @@ bool Shell::run_file(const std::vector<std::string>& words, std::size_t name) {
   return true;
 }
 
-// Leaves only these variables, and those of Slurm, which each process gets. Returns the state before.
-Shell::State Shell::begin_process(const NameValues& environment) {
+// Follows something with only these variables, and those of Slurm, which each process gets.
+bool Shell::in_process(const NameValues& environment, const std::function<bool()>& follow_it) {
   State outside = remembered(1);
   std::erase_if(state_.variables, [](const auto& variable) { return !variable.first.starts_with("SLURM_"); });
   state_.exports_all = false;
   for (const auto& [variable, value] : environment) set(variable, value, true);
-  return outside;
+  auto locals = std::exchange(locals_, {});
+  const bool followed = follow_it();
+  locals_ = std::move(locals);
+  state_ = std::move(outside);
+  return followed;
 }
 
 void Shell::run_process(Text script, std::int64_t first_line, const NameValues& environment) {
-  State outside = begin_process(environment);
-  auto locals = std::exchange(locals_, {});
-  run(script, first_line);
-  locals_ = std::move(locals);
-  state_ = std::move(outside);
+  in_process(environment, [&] {
+    run(script, first_line);
+    return true;
+  });
 }
 
 // "N=8 bash train.sh"
 bool Shell::run_process(const std::vector<std::string>& words, std::size_t name, const NameValues& environment) {
-  State outside = begin_process(environment);
-  auto locals = std::exchange(locals_, {});
-  const bool ran = run_file(words, name);
-  locals_ = std::move(locals);
-  state_ = std::move(outside);
-  return ran;
+  return in_process(environment, [&] { return run_file(words, name); });
 }
 
 // Returns the variables that reach a process, in the order of their assignment.
