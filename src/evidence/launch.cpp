@@ -94,10 +94,10 @@ class Launch {
     words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(program));
     const bool module = takes_modules && !words.empty() && words.front().starts_with('-');
     if (module) words.erase(words.begin());
-    const LauncherOptions options(before);
+    const LauncherOptions options{before};
     if (name == "torchrun") torchrun(options);
-    if (name == "srun") srun(LauncherOptions(slurm_words(before)));
-    if (name.starts_with("mpi") || name == "orterun") mpirun(options, before, name == "mpiexec.hydra");
+    if (name == "srun") srun({slurm_words(before)});
+    if (name.starts_with("mpi") || name == "orterun") mpirun(options, name == "mpiexec.hydra");
     if (name == "deepspeed") deepspeed(options);
     if (name == "accelerate" || name == "composer") processes(name, options);
     if (name == "accelerate") accelerate(options);
@@ -214,7 +214,7 @@ class Launch {
     if (passed) only("srun --export", *passed);
   }
 
-  void mpirun(const LauncherOptions& o, const Words& before, bool hydra) {
+  void mpirun(const LauncherOptions& o, bool hydra) {
     for (const char* option : {"-ppn", "-genv", "-env", "-genvall", "-genvnone", "-genvlist"})
       hydra = hydra || o.has(option);
     const auto total = count_of(o.value({"-np", "--np", "-n", "-c", "--n"}));
@@ -247,13 +247,15 @@ class Launch {
     if (hydra) {
       const auto passed = o.value({"-genvlist"});
       if (passed || o.has("-genvnone")) only(passed ? "mpirun -genvlist" : "mpirun -genvnone", passed.value_or(""));
-      for (std::size_t i = 0; i + 2 < before.size(); ++i) {
-        if (before[i] == "-genv" || before[i] == "-env") environment_.emplace_back(before[i + 1], before[i + 2]);
+      for (std::size_t i = 0; i + 2 < o.words.size(); ++i) {
+        if (o.words[i] == "-genv" || o.words[i] == "-env") environment_.emplace_back(o.words[i + 1], o.words[i + 2]);
       }
       return;
     }
     std::string forwarded;
-    for (const std::string& word : o.all("-x")) {
+    for (std::size_t i = 0; i + 1 < o.words.size(); ++i) {
+      if (o.words[i] != "-x") continue;
+      const std::string& word = o.words[i + 1];
       const std::size_t equals = word.find('=');
       const std::string name = word.substr(0, equals);
       forwarded += name + ",";
