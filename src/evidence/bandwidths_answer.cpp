@@ -9,11 +9,6 @@
 namespace harness::evidence {
 namespace {
 
-// Maps an OSU collective name to the nccl-tests name.
-std::string osu_collective(const std::string& test) {
-  return mapped("allreduce=all_reduce|allgather=all_gather|all-to-all=alltoall|bcast=broadcast", test).value_or(test);
-}
-
 // Formats "128M", which nccl-tests and `sweep -b` accept.
 std::string nccl_size(std::int64_t bytes) {
   constexpr std::int64_t mega = 1 << 20;
@@ -215,7 +210,9 @@ Answer answer_of(Bandwidths measured, const Gaps& gaps) {
   Answer out = Answer::of("bandwidths", measured.kind);
   if (measured.ranks == 0) measured.ranks = gaps.ranks;
   const bool osu = measured.kind != "nccl-tests";
-  const std::string collective = osu ? osu_collective(measured.test) : measured.collective();
+  const auto of_osu =
+      mapped("allreduce=all_reduce|allgather=all_gather|all-to-all=alltoall|bcast=broadcast", measured.test);
+  const std::string collective = osu ? of_osu.value_or(measured.test) : measured.collective();
   if (osu) {  // OSU prints no busbw, and for some collectives the size of one rank's part
     const bool of_each = is_one_of("all_gather|alltoall|gather|scatter", collective);
     const double factor = (of_each ? static_cast<double>(measured.ranks) : 1) * bus_factor(collective, measured.ranks);

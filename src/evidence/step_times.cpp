@@ -23,14 +23,13 @@ double mad(std::vector<double> values, double centre) {
 struct Points {
   std::vector<double> values;
   std::vector<std::size_t> places;  // index of each point's first value
-  std::size_t run = 1;
 };
 
 Points points_of(std::span<const double> values, std::span<const std::size_t> places) {
   Points out;
-  out.run = (values.size() + most_points - 1) / most_points;
-  for (std::size_t i = 0; i < values.size(); i += out.run) {
-    out.values.push_back(median(values.subspan(i, std::min(out.run, values.size() - i))));
+  const std::size_t run = (values.size() + most_points - 1) / most_points;
+  for (std::size_t i = 0; i < values.size(); i += run) {
+    out.values.push_back(median(values.subspan(i, std::min(run, values.size() - i))));
     out.places.push_back(places[i]);
   }
   return out;

@@ -96,10 +96,6 @@ std::string capture_text(const Report& report) {
   return text;
 }
 
-std::string label_of(Part part) {
-  return part == Part::waiting ? "waiting for others" : name_of(part);
-}
-
 // Formats a row for one or several parts; details that do not fit in one line are left out.
 std::string row_text(double seconds, double step_s, const std::vector<std::string>& details) {
   const std::string amount = fmt::format("{}, {}", ms(seconds), percent(step_s > 0 ? seconds / step_s : 0));
@@ -121,7 +117,8 @@ void add_parts(const Report& report, evidence::Answer& answer) {
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const auto& [seconds, part] = parts[i];
     if (i < most_parts) {
-      answer.evidence.emplace_back(label_of(part), row_text(seconds, b.step_s, details_of(part, report.mean)));
+      answer.evidence.emplace_back(part == Part::waiting ? "waiting for others" : name_of(part),
+                                   row_text(seconds, b.step_s, details_of(part, report.mean)));
     } else {
       rest_s += seconds;
       rest.push_back(fmt::format("{} {}", name_of(part), ms(seconds)));

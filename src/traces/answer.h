@@ -52,7 +52,7 @@ struct PartBeside {
 
 /// A traced step and the predicted step of the same job.
 struct Beside {
-  std::string hardware, calibration;
+  std::string hardware;
   int ranks = 0;
   double measured_s = 0, predicted_s = 0;
   std::optional<double> measured_mfu, predicted_mfu;  // absent: peak FLOP/s unknown

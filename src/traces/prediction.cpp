@@ -88,7 +88,6 @@ Beside beside_prediction(const Report& report, config::Experiment experiment) {
   experiment.faults = {};
   Beside beside;
   beside.hardware = experiment.hardware->name;
-  beside.calibration = experiment.calibration->name;
   beside.ranks = static_cast<int>(
       std::clamp<std::int64_t>(report.gpus.front().world.value_or(std::ssize(report.gpus)), 1, 1 << 20));
   const int on_node = experiment.hardware->gpus_of_node > 0 ? experiment.hardware->gpus_of_node : 8;
