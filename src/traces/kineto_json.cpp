@@ -14,20 +14,14 @@ namespace {
 
 using evidence::is_one_of;
 
-// Lookup tables, because every byte of a file is tested.
-using CharacterSet = std::array<bool, 256>;
-constexpr CharacterSet set_of(bool (*holds)(unsigned char)) {
-  CharacterSet set{};
-  for (std::size_t byte = 0; byte < set.size(); ++byte) set[byte] = holds(static_cast<unsigned char>(byte));
-  return set;
-}
-constexpr CharacterSet in_word = set_of([](unsigned char c) {
+bool is_of_word(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '+' || c == '.';
-});
-constexpr CharacterSet plain = set_of([](unsigned char c) { return c >= 0x20 && c != '"' && c != '\\'; });
-constexpr CharacterSet blank = set_of([](unsigned char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; });
-bool is(const CharacterSet& set, char c) {
-  return set[static_cast<unsigned char>(c)];
+}
+bool is_plain(char c) {
+  return static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\';
+}
+bool is_blank(char c) {
+  return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
 // Keys of the event, then keys of its `args`. Keys from "kind" on occur only in traces that harness wrote.
@@ -54,7 +48,7 @@ bool JsonReader::more() {
 }
 
 void JsonReader::skip_blanks() {
-  while (more() && is(blank, raw_[at_])) ++at_;
+  while (more() && is_blank(raw_[at_])) ++at_;
 }
 
 JsonReader::Token JsonReader::next() {
@@ -112,7 +106,7 @@ JsonReader::Token JsonReader::value(char c) {
 }
 
 JsonReader::Token JsonReader::word() {
-  for (; more() && is(in_word, raw_[at_]); ++at_) {
+  for (; more() && is_of_word(raw_[at_]); ++at_) {
     if (text_.size() < longest_number) text_ += raw_[at_];
   }
   std::string_view word = text_;
@@ -130,7 +124,7 @@ bool JsonReader::string() {
   bool ascii = true;
   while (more()) {
     const std::size_t from = at_;
-    for (; at_ < size_ && is(plain, raw_[at_]); ++at_) ascii = ascii && static_cast<unsigned char>(raw_[at_]) < 0x80;
+    for (; at_ < size_ && is_plain(raw_[at_]); ++at_) ascii = ascii && static_cast<unsigned char>(raw_[at_]) < 0x80;
     text_.append(raw_, from, std::min(at_ - from, longest_string - text_.size()));
     if (at_ == size_) continue;
     const char c = raw_[at_++];
@@ -158,7 +152,7 @@ void JsonReader::escape() {
     keep(characters[letter]);
   } else if (c == 'u') {
     std::string digits;
-    for (++at_; digits.size() < 4 && more() && is(in_word, raw_[at_]); ++at_) digits += raw_[at_];
+    for (++at_; digits.size() < 4 && more() && is_of_word(raw_[at_]); ++at_) digits += raw_[at_];
     const std::uint32_t code = number_in<std::uint32_t>(digits, 16).value_or(0x80);
     keep(code < 0x80 ? static_cast<char>(code) : '?');
   } else {
@@ -190,7 +184,7 @@ void JsonReader::skip_object() {
       escape = c == '\\' && !escape;
       continue;
     }
-    if (is(blank, c)) continue;
+    if (is_blank(c)) continue;
     const bool closes = c == '}' || c == ']';
     if (ended && !closes && c != ',' && c != ':') break;
     if (closes && --depth < 0) break;
@@ -209,13 +203,9 @@ bool JsonReader::restart_at_next_event() {
   for (; more(); ++at_) {
     const char c = raw_[at_];
     if (line_begins && c == '{') return true;
-    line_begins = c == '\n' || (line_begins && is(blank, c));
+    line_begins = c == '\n' || (line_begins && is_blank(c));
   }
   return false;
-}
-
-void KinetoEvent::clear() {
-  for (std::string& text : texts_) text.clear();
 }
 
 std::string* KinetoEvent::place_of(std::string_view key, bool argument) {
@@ -259,10 +249,6 @@ std::int64_t KinetoEvent::whole(std::string_view key, std::int64_t otherwise) co
   return Cursor{(*this)[key]}.integer(value) ? value : otherwise;
 }
 
-double KinetoEvent::real(std::string_view key) const {
-  return number_in<double>((*this)[key]).value_or(NAN);
-}
-
 std::optional<std::int64_t> KinetoEvent::ns(std::string_view key) const {
   constexpr std::int64_t latest_us = latest_ns / 1000;
   const std::string_view us = (*this)[key];
@@ -278,10 +264,6 @@ std::optional<std::int64_t> KinetoEvent::ns(std::string_view key) const {
   if (!whole || !part || *whole <= -latest_us || *whole >= latest_us) return std::nullopt;
   const std::int64_t below = *part;
   return *whole * 1000 + (us.starts_with('-') ? -below : below);
-}
-
-std::uint64_t KinetoEvent::thread() const {
-  return fnv1a((*this)["tid"], fnv1a((*this)["pid"]));
 }
 
 std::int64_t KinetoEvent::stream() const {
