@@ -76,6 +76,9 @@ class FlightRecorder {
     std::string file;
     std::int64_t enqueued = -1, started = -1, completed = -1;  // sequence numbers; -1: none
     std::map<std::int64_t, Entry> entries;
+
+    bool is_open() const { return enqueued > completed; }
+    std::string name() const { return rank >= 0 ? fmt::format("rank {}", rank) : file; }
   };
   struct Group {
     std::string description;

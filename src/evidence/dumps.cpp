@@ -112,14 +112,6 @@ void FlightRecorder::file(const std::string& text, const std::string& name) {
 
 namespace {
 
-bool is_open(const FlightRecorder::Member& member) {
-  return member.enqueued > member.completed;
-}
-
-std::string name_of(const FlightRecorder::Member& member) {
-  return member.rank >= 0 ? fmt::format("rank {}", member.rank) : member.file;
-}
-
 std::string call_text(const FlightRecorder::Member& member, std::int64_t number) {
   return fmt::format("{} {}", value_at(member.entries, number, {"collective", "", ""}).name, number);
 }
@@ -135,7 +127,7 @@ void compare_calls(const FlightRecorder::Group& group, const FlightRecorder::Mem
       const bool own_sizes = is_one_of("all_to_all|gather|scatter", entry.name);
       if (entry.name == other.name && (entry.shape == other.shape || own_sizes)) continue;
       out.problem(fmt::format("collective {} is {} of {} on {} and {} of {} on {}", number, entry.name, entry.shape,
-                              name_of(member), other.name, other.shape, name_of(ahead)),
+                              member.name(), other.name, other.shape, ahead.name()),
                   "the program calls different ones");
     }
   }
@@ -148,7 +140,7 @@ std::vector<const FlightRecorder::Member*> FlightRecorder::late_in(const Group& 
   std::set<std::string> waiting;  // by file
   for (const auto& [id, any] : groups_) {
     for (const Member& member : any.members)
-      if (is_open(member)) waiting.insert(member.file);
+      if (member.is_open()) waiting.insert(member.file);
   }
   const std::int64_t last = std::ranges::max_element(group.members, {}, &Member::enqueued)->enqueued;
   std::vector<const Member*> late;
@@ -163,7 +155,7 @@ Answer FlightRecorder::finish() const {
   std::tuple<bool, bool, std::ptrdiff_t> most;
   for (const auto& [id, group] : groups_) {
     if (group.members.empty()) continue;
-    const std::tuple key(!late_in(group).empty(), std::ranges::any_of(group.members, is_open),
+    const std::tuple key(!late_in(group).empty(), std::ranges::any_of(group.members, &Member::is_open),
                          -std::ssize(group.members));
     if (worst == nullptr || key > most) std::tie(worst, most) = std::pair(&group, key);
   }
@@ -178,12 +170,12 @@ Answer FlightRecorder::finish() const {
   if (behind.completed >= 0) out.fact("last_completed", behind.completed);
   std::vector<const Member*> shown = late;
   std::vector<std::string> suspects, missing;
-  for (const Member* member : late) suspects.push_back(name_of(*member));
+  for (const Member* member : late) suspects.push_back(member->name());
   for (const Member& member : worst->members)
     if (std::ranges::find(late, &member) == late.end()) shown.push_back(&member);
   for (const Member* member : std::span(shown).first(std::min<std::size_t>(shown.size(), 8)))
-    out.tell(name_of(*member), fmt::format("enqueued {}, started {}, completed {}", member->enqueued, member->started,
-                                           member->completed));
+    out.tell(member->name(), fmt::format("enqueued {}, started {}, completed {}", member->enqueued, member->started,
+                                         member->completed));
   const bool told = std::ranges::all_of(worst->members, [](const Member& member) { return member.rank >= 0; });
   for (const std::int64_t rank : worst->numbers) {
     if (told && std::ranges::find(worst->members, rank, &Member::rank) == worst->members.end())
@@ -200,13 +192,13 @@ Answer FlightRecorder::finish() const {
                                           found->second.shape, found->second.state);
     out.fact("state", state);
     if (!several) {
-      out.headline = fmt::format("{}: {}", name_of(behind), state);
+      out.headline = fmt::format("{}: {}", behind.name(), state);
     } else if (missing.empty() && out.problems.empty()) {
       out.problem("every rank: " + state, "all are in it, so it is the network or a GPU");
     }
   } else if (out.headline.empty() && (missing.empty() || !several)) {
-    const bool idle = several && std::ranges::none_of(worst->members, is_open);
-    out.headline = fmt::format("{} completed {} and had not come to {}", idle ? "every rank" : name_of(behind),
+    const bool idle = several && std::ranges::none_of(worst->members, &Member::is_open);
+    out.headline = fmt::format("{} completed {} and had not come to {}", idle ? "every rank" : behind.name(),
                                call_text(behind, behind.completed), behind.completed + 1);
     if (!several)
       out.notes.emplace_back("a rank that is behind the others is the suspect: read all ranks' files together");

@@ -120,10 +120,8 @@ class ConfigurationText {
 
   // Includes the settings that text() left out.
   const std::vector<std::string>& cannot() const { return job_.cannot; }
-
   // Returns options of `read` for the gaps that text() found.
   std::string options() const { return join(hints_, " "); }
-
   // Returns "" and sets `why` if too little of the job is known.
   std::string text(std::string& why) {
     const std::vector<std::string> gaps = missing();

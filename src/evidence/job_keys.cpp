@@ -280,8 +280,4 @@ bool TrainingJob::uses(std::string_view name) const {
   return framework == name || std::ranges::find(settings, name, &ForeignSetting::framework) != settings.end();
 }
 
-void TrainingJob::note(std::string text) {
-  add_once(notes, std::move(text));
-}
-
 }  // namespace harness::evidence

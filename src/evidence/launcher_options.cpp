@@ -31,10 +31,6 @@ std::optional<std::string> LauncherOptions::value(std::initializer_list<std::str
   return found;
 }
 
-bool LauncherOptions::has(std::string_view name) const {
-  return std::ranges::find(words, name) != words.end();
-}
-
 std::vector<std::string> slurm_words(const std::vector<std::string>& words) {
   std::vector<std::string> separated;
   for (const std::string& word : words) {

@@ -37,7 +37,7 @@ class ShellReader {
   bool eat(std::string_view expected);
   /// Returns the next word if it is one of these, without consuming it.
   std::string_view next_of(std::span<const std::string_view> words) const;
-  bool eat_word(std::string_view word);
+  bool eat_word(std::string_view word) { return !next_of(std::span(&word, 1)).empty() && eat(word); }
   /// Reads up to and including one of these characters.
   std::string_view until(std::string_view ends);
   /// Reads the next byte, whatever it is.

@@ -100,10 +100,6 @@ std::string_view ShellReader::next_of(std::span<const std::string_view> words) c
   return {};
 }
 
-bool ShellReader::eat_word(std::string_view word) {
-  return !next_of(std::span(&word, 1)).empty() && eat(word);
-}
-
 std::string_view ShellReader::until(std::string_view ends) {
   const std::size_t from = at_, end = std::min(text_.find_first_of(ends, at_), text_.size());
   at_ = std::min(end + 1, text_.size());

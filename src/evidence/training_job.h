@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <map>
@@ -90,7 +91,7 @@ struct TrainingJob {
                      const std::string& origin);
   /// Returns whether the job runs on this framework or has settings of it.
   bool uses(std::string_view name) const;
-  void note(std::string text);
+  void note(std::string text) { add_once(notes, std::move(text)); }
 };
 
 /// Collects files of one job: scripts, framework and model configurations, here-documents in scripts.
@@ -134,7 +135,7 @@ struct LauncherOptions {
 
   /// Returns the last value given under one of these names, if any.
   std::optional<std::string> value(std::initializer_list<std::string_view> names) const;
-  bool has(std::string_view name) const;
+  bool has(std::string_view name) const { return std::ranges::find(words, name) != words.end(); }
 };
 
 /// Separates "-N2" and "-n16", as Slurm reads them.

@@ -17,14 +17,12 @@ constexpr double least_shown = 0.0005;  // smaller values round to 0.0 % of the 
 std::string steps_text(const TracedGpu& gpu) {
   const Steps& steps = gpu.steps;
   if (steps.windows.empty()) return "none found: all figures are of the whole trace";
-  double least_s = INFINITY, most_s = 0;
-  for (const std::size_t i : steps.alike) {
-    const double s = static_cast<double>(steps.windows[i].end_ns - steps.windows[i].start_ns) * 1e-9;
-    least_s = std::min(least_s, s);
-    most_s = std::max(most_s, s);
-  }
+  const auto length_s = [&](std::size_t i) {
+    return static_cast<double>(steps.windows[i].end_ns - steps.windows[i].start_ns) * 1e-9;
+  };
   std::string text = plural(std::ssize(steps.alike), "step");
-  if (steps.alike.size() > 1) text += fmt::format(", {} to {}", ms(least_s), ms(most_s));
+  const auto [shortest, longest] = std::ranges::minmax_element(steps.alike, {}, length_s);
+  if (steps.alike.size() > 1) text += fmt::format(", {} to {}", ms(length_s(*shortest)), ms(length_s(*longest)));
   text += ", by " + steps.how;
   const std::size_t without = steps.windows.size() - steps.alike.size() + (steps.without_last ? 1 : 0);
   if (without > 0) text += fmt::format("; {} left out: the first, the last, or unlike these", without);

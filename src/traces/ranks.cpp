@@ -263,10 +263,6 @@ std::vector<Collective> collectives_of(const Capture& capture, const Device& dev
   return all;
 }
 
-bool Meeting::is_pair() const {
-  return members.size() == 2 && class_names()[kernel_class] == "comm.sendrecv";
-}
-
 Meetings find_meetings(const std::vector<std::vector<Collective>>& ranks) {
   return Finder(ranks).find();
 }

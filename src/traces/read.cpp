@@ -211,10 +211,6 @@ std::vector<TracedFile> examine_files(const std::vector<std::string>& paths) {
 
 }  // namespace
 
-std::string TracedGpu::name() const {
-  return rank ? fmt::format("rank {}", *rank) : fmt::format("{} GPU {}", quote(file), label);
-}
-
 bool is_trace_file(const std::string& path) {
   if (path.ends_with(".nsys-rep") || path.ends_with(".qdrep"))
     return true;  // proprietary; the error message says how to export it

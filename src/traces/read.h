@@ -34,7 +34,8 @@ struct Meeting {
   std::vector<Member> members;  // sorted by rank
   double transfer_s = 0, longest_s = 0, end_spread_s = 0;
   std::size_t last = 0;  // rank that arrived last
-  bool is_pair() const;  // send or receive, usually between pipeline stages
+  /// Whether this is a send or receive, usually between pipeline stages.
+  bool is_pair() const { return members.size() == 2 && class_names()[kernel_class] == "comm.sendrecv"; }
 };
 
 struct Meetings {
@@ -72,7 +73,10 @@ struct TracedGpu : Source {
   std::vector<Collective> collectives;       // in the whole capture
   std::optional<double> waiting_at_least_s;  // in `shown`, estimated from this rank alone
 
-  std::string name() const;  // "rank 3", otherwise file and device
+  /// Returns "rank 3", otherwise file and device.
+  std::string name() const {
+    return rank ? fmt::format("rank {}", *rank) : fmt::format("{} GPU {}", quote(file), label);
+  }
   /// Returns the name of the step shown if it identifies the step within the job, otherwise "".
   std::string numbered_step() const { return steps.numbered && !steps.windows.empty() ? shown.name : ""; }
 };

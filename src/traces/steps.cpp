@@ -216,11 +216,9 @@ Steps find_period(const std::vector<const GpuEvent*>& sequence) {
 }
 
 bool much_different(const std::vector<Window>& windows, const Measure& measure) {
-  std::int64_t least = INT64_MAX, most = 0;
-  for (const Window& window : windows) {
-    least = std::min(least, measure.kernels_in(window));
-    most = std::max(most, measure.kernels_in(window));
-  }
+  std::vector<std::int64_t> counts;
+  for (const Window& window : windows) counts.push_back(measure.kernels_in(window));
+  const auto [least, most] = std::ranges::minmax(counts);
   return (most - least) * 20 > most;
 }
 
