@@ -149,10 +149,10 @@ void add_notes(const Bandwidths& measured, const SizeRow& peak, Answer& out) {
   constexpr double nearly = 0.95;
   if (measured.repeated) out.notes.emplace_back("sizes were measured several times: the best of each counts");
   if (measured.average_busbw && *measured.average_busbw * giga < nearly * peak.busbw())
-    out.notes.push_back(fmt::format(
-        "the printed average, {:g} GB/s, is over all sizes: it says how small the smallest size was, not how good the "
-        "network is",
-        *measured.average_busbw));
+    out.notes.push_back(
+        fmt::format("the printed average, {:g} GB/s, is over all sizes: it says how small the smallest size was, not "
+                    "how good the network is",
+                    *measured.average_busbw));
   if (measured.split) out.notes.emplace_back("NCCL_TESTS_SPLIT: busbw is that of one group");
   if (measured.devices_cut) out.notes.emplace_back("the list of devices was cut: there may be more ranks and nodes");
   if (!measured.wrong_is_a_count)
@@ -196,8 +196,7 @@ void add_next(const Bandwidths& measured, const std::vector<const SizeRow*>& fou
   }
   if (measured.hosts.size() > 1)
     out.next.emplace_back(
-        "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET,TUNING YOUR_COMMAND > nccl.log; ./harness read "
-        "nccl.log");
+        "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET,TUNING YOUR_COMMAND > nccl.log; ./harness read nccl.log");
   if (hardware && collective == "all_reduce" && measured.ranks > 1 && !measured.split) {
     out.next.push_back(fmt::format("./harness doctor --allreduce {} --hardware {} --ranks {}", size_option(last.bytes),
                                    shell_word(hardware->file), measured.ranks));

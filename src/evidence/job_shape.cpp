@@ -59,10 +59,9 @@ void Shape::replicas() {
     job.set_unknown("data_parallel", "unknown", "the layout is not known");
   } else if (ranks && *ranks % replica != 0) {
     job.set_unknown("data_parallel", "none", "ranks / (TP x PP x CP)");
-    problem(
-        fmt::format("{} ranks cannot hold TP {} x PP {}{} = {} ranks: give the launcher more ranks, or the model "
-                    "fewer stages",
-                    *ranks, tensor, stages, context > 1 ? fmt::format(" x CP {}", context) : "", replica));
+    problem(fmt::format(
+        "{} ranks cannot hold TP {} x PP {}{} = {} ranks: give the launcher more ranks, or the model fewer stages",
+        *ranks, tensor, stages, context > 1 ? fmt::format(" x CP {}", context) : "", replica));
   } else if (ranks) {
     job.set("data_parallel", *ranks / replica, fmt::format("{} ranks / {}", *ranks, replica));
   } else if (!model_alone && !recipe && !job.number("data_parallel")) {

@@ -148,8 +148,7 @@ report::Figure ranks_chart(const Report& report) {
   figure.title = "Own work and waiting, by rank.";
   figure.caption =
       "First the bar of what a GPU did or was idle itself, then that of what it waited for in communication. A rank "
-      "that "
-      "works longer than the others and waits least is the one that they wait for.";
+      "that works longer than the others and waits least is the one that they wait for.";
   figure.legend = {{"k-compute", "its own time"}, {"k-waiting", "waiting in communication"}};
   figure.numbers.columns = {{"rank", true},
                             {"step " + scale.unit},

@@ -78,8 +78,7 @@ void idle_causes(const Report& report, std::vector<std::string>& problems) {
             "or larger micro-batches help."},
            {share(Cause::synchronised), some,
             "The host waits for the GPU, then launches: {} of the step. Look for .item(), logging and checks for NaN "
-            "in "
-            "each step."},
+            "in each step."},
            {share(Cause::allocation), some,
             "Memory is allocated during {} of the step. Use a pool (PyTorch's caching allocator, cudaMallocAsync)."}}) {
     if (row.share > row.least) problems.push_back(fmt::format(fmt::runtime(row.text), percent(row.share)));
@@ -146,8 +145,7 @@ std::vector<std::string> notes_of(const Report& report) {
     const std::string least =
         fmt::format(", at least {} (an estimate from one rank; a rank that is late itself waits little)", ms(least_s));
     notes.push_back(
-        fmt::format("Communication includes waiting for other ranks{}; traces of several ranks tell it "
-                    "apart.",
+        fmt::format("Communication includes waiting for other ranks{}; traces of several ranks tell it apart.",
                     least_s > 0.001 * report.mean.breakdown.step_s ? least : ""));
   }
   const bool numbered = std::ranges::all_of(report.gpus, [](const TracedGpu& g) { return g.steps.numbered; });
