@@ -43,21 +43,18 @@ void Shell::keep_document(const std::vector<ShellRedirect>& redirects, const std
   }
   if (text == nullptr) return;
   const std::string program = words.empty() ? "" : file_name(words.front());
-  if (program == "sbatch" || program == "qsub" || program == "bash" || program == "sh") {
-    documents_[fmt::format("{} of line {}", program, line_)] =
-        text->expands ? text_of(text->target, true) : text->target;
-    return;
+  std::string name;
+  if (is_one_of("sbatch|qsub|bash|sh", program)) {
+    name = fmt::format("{} of line {}", program, line_);
+  } else if (program == "cat" || program == "tee") {
+    if (words.size() > 1) name = words.back();
+    if (file != nullptr) name = text_of(file->target);
+  } else if (program.starts_with("python")) {
+    refuse(line_, "a program in another language");
   }
-  if (program != "cat" && program != "tee") {
-    if (program.starts_with("python")) refuse(line_, "a program in another language");
-    return;
-  }
-  std::string name = words.size() > 1 ? words.back() : "";
-  if (file != nullptr) name = text_of(file->target);
   if (name.empty()) return;
-  const auto kept =
-      documents_.insert_or_assign(file_name(name), text->expands ? text_of(text->target, true) : text->target);
-  if (name.ends_with(".sh")) others_.insert_or_assign(kept.first->first, kept.first->second);
+  const std::string& kept = documents_[file_name(name)] = text->expands ? text_of(text->target, true) : text->target;
+  if (name.ends_with(".sh")) others_[file_name(name)] = kept;
 }
 
 // Runs a function or a given file with its own arguments. Returns its status; nothing also if it is nested too deeply.
