@@ -1,6 +1,7 @@
 #include "traces/timeline.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <span>
@@ -78,19 +79,17 @@ using ThreadTimes = std::array<Stretches, cause_count>;
 
 constexpr std::int64_t near_ns = 5000;
 
-struct IdleStretch {
-  Stretch stretch;
-  Cause cause = Cause::unknown;
-};
+// Takes a part of a gap and its cause.
+using AddIdle = std::function<void(const Stretch&, Cause)>;
 
 class Host {
  public:
   Host(const Capture& capture, const Timeline& timeline);
-  /// Divides a gap by cause, in order of start. `event`: the event that ended the gap.
-  void divide_gap(std::int64_t from_ns, const GpuEvent& event, std::vector<IdleStretch>& gap) const;
+  /// Divides a gap by cause. `event`: the event that ended the gap.
+  void divide_gap(std::int64_t from_ns, const GpuEvent& event, const AddIdle& add) const;
 
  private:
-  void divide(std::int64_t from_ns, std::int64_t to_ns, Thread thread, std::vector<IdleStretch>& gap) const;
+  void divide(std::int64_t from_ns, std::int64_t to_ns, Thread thread, const AddIdle& add) const;
 
   const Timeline& timeline_;
   std::unordered_map<Thread, ThreadTimes> threads_;
@@ -128,7 +127,7 @@ bool open_at(const Stretches& stretches, double s) {
 }
 
 // Divides the time from the beginning of a gap to the launch that ends it.
-void Host::divide(std::int64_t from_ns, std::int64_t to_ns, Thread number, std::vector<IdleStretch>& gap) const {
+void Host::divide(std::int64_t from_ns, std::int64_t to_ns, Thread number, const AddIdle& add) const {
   const double from_s = timeline_.seconds(from_ns), to_s = timeline_.seconds(to_ns);
   static const ThreadTimes none;
   const auto found = threads_.find(number);
@@ -140,27 +139,25 @@ void Host::divide(std::int64_t from_ns, std::int64_t to_ns, Thread number, std::
     const Stretches inside = clipped(by, from_s, to_s);
     if (inside.empty()) return;
     const Stretches left = without(rest, inside);
-    for (const Stretch& s : without(rest, left)) gap.push_back({s, cause});
+    for (const Stretch& s : without(rest, left)) add(s, cause);
     rest = left;
   };
   using enum Cause;
   claim(overhead_, profiler);
   for (const Cause cause : {loading, allocation, module, garbage}) claim(of_thread(cause), cause);
   const Cause late = open_at(of_thread(synchronised), from_s) ? synchronised : Cause::host;
-  for (const Stretch& s : rest) gap.push_back({s, late});
-  std::ranges::sort(gap, {}, [](const IdleStretch& i) { return i.stretch.start_s; });
+  for (const Stretch& s : rest) add(s, late);
 }
 
-void Host::divide_gap(std::int64_t from_ns, const GpuEvent& event, std::vector<IdleStretch>& gap) const {
+void Host::divide_gap(std::int64_t from_ns, const GpuEvent& event, const AddIdle& add) const {
   const Stretch whole{timeline_.seconds(from_ns), timeline_.seconds(event.start_ns)};
   if (!event.is_launched()) {
-    gap.push_back({whole, Cause::unknown});
+    add(whole, Cause::unknown);
   } else if (event.launch_ns <= from_ns) {
-    gap.push_back({whole, Cause::queued});
+    add(whole, Cause::queued);
   } else {  // host and GPU clocks differ by microseconds: the call may appear to begin after the event
-    divide(from_ns, std::min(event.launch_ns, event.start_ns), event.thread, gap);
-    if (event.launch_ns < event.start_ns)
-      gap.push_back({{timeline_.seconds(event.launch_ns), whole.end_s}, Cause::launch});
+    divide(from_ns, std::min(event.launch_ns, event.start_ns), event.thread, add);
+    if (event.launch_ns < event.start_ns) add({timeline_.seconds(event.launch_ns), whole.end_s}, Cause::launch);
   }
 }
 
@@ -278,19 +275,16 @@ std::vector<IdleTimes> find_idle(const Capture& capture, const Device& device, c
                                  const Stretches& windows) {
   const Host host(capture, timeline);
   std::vector<IdleTimes> idle(windows.size(), IdleTimes{});
-  std::vector<IdleStretch> gap;
+  const AddIdle add = [&](const Stretch& part, Cause cause) {
+    for (std::size_t i = 0; i < windows.size(); ++i) {
+      const double inside_s = std::min(part.end_s, windows[i].end_s) - std::max(part.start_s, windows[i].start_s);
+      idle[i][static_cast<std::size_t>(cause)] += std::max(0.0, inside_s);
+    }
+  };
   std::int64_t busy_until_ns = device.events.front().end_ns;
   for (const GpuEvent& event : device.events) {
-    gap.clear();
-    if (event.start_ns > busy_until_ns) host.divide_gap(busy_until_ns, event, gap);
+    if (event.start_ns > busy_until_ns) host.divide_gap(busy_until_ns, event, add);
     busy_until_ns = std::max(busy_until_ns, event.end_ns);
-    for (const auto& [stretch, cause] : gap) {
-      for (std::size_t i = 0; i < windows.size(); ++i) {
-        const double inside_s =
-            std::min(stretch.end_s, windows[i].end_s) - std::max(stretch.start_s, windows[i].start_s);
-        idle[i][static_cast<std::size_t>(cause)] += std::max(0.0, inside_s);
-      }
-    }
   }
   return idle;
 }
