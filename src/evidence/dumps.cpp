@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <span>
+#include <tuple>
 
 #include "base/median.h"
 #include "base/text.h"
@@ -264,13 +266,16 @@ void InspectorReader::object(const std::string& text) {
   if (communicators_.size() < most_names || communicators_.contains(communicator))
     communicators_[communicator] = std::max(communicators_[communicator], ranks);
   if (hosts_.size() < most_names) hosts_.insert(text_at(at(json, "metadata"), "hostname"));
-  const Key key{communicator, text_at(perf, prefix.c_str()), integer_at(perf, (prefix + "_msg_size_bytes").c_str()),
-                integer_at(perf, (prefix + "_sn").c_str())};
-  if (collectives_.size() >= most_collectives && !collectives_.contains(key)) {
+  const Kind kind{text_at(perf, prefix.c_str()), integer_at(perf, (prefix + "_msg_size_bytes").c_str())};
+  const Place place{communicator, integer_at(perf, (prefix + "_sn").c_str())};
+  const auto known = collectives_.find(kind);
+  const bool is_new = known == collectives_.end() || !known->second.contains(place);
+  if (is_new && kept_ >= most_collectives) {
     cut_ = true;
     return;
   }
-  Collective& collective = collectives_[key];
+  kept_ += is_new ? 1 : 0;
+  Collective& collective = collectives_[kind][place];
   if (collective.records++ == 0 || seconds < collective.shortest_s) {
     collective.shortest_s = seconds;
     collective.last_rank = rank;
@@ -279,35 +284,28 @@ void InspectorReader::object(const std::string& text) {
   collective.busbw = std::max(collective.busbw, busbw);
 }
 
-// Groups collectives by name and size across communicators, longest total time first.
-std::vector<InspectorReader::Group> InspectorReader::groups() const {
-  std::map<std::pair<std::string, std::int64_t>, Group> by_kind;
-  for (const auto& [key, collective] : collectives_) {
-    const auto& [communicator, name, bytes, number] = key;
-    Group& group = by_kind.try_emplace({name, bytes}, Group{.name = name, .bytes = bytes}).first->second;
-    group.total_s += collective.shortest_s;
-    group.rows.emplace_back(communicator, number, collective);
-  }
-  std::vector<Group> out;
-  for (auto& [kind, group] : by_kind) {
-    std::vector<double> times, rates;
-    for (const auto& [communicator, number, collective] : group.rows) {
-      times.push_back(collective.shortest_s);
-      rates.push_back(collective.busbw);
-    }
-    group.usual_s = median(times);
-    group.busbw = median(rates);
-    out.push_back(std::move(group));
-  }
-  std::ranges::stable_sort(out, std::greater<>(), &Group::total_s);
-  return out;
-}
-
 Answer InspectorReader::finish() {
   if (records_ == 0) fail("it holds no collective of NCCL Inspector");
   constexpr double giga = 1e9, micro = 1e-6, slow = 1.25;
   Answer out = Answer::of("inspector", "nccl inspector");
-  const std::vector<Group> all = groups();
+  struct Group {
+    std::string name, size;
+    std::int64_t bytes;
+    const std::map<Place, Collective>* rows;
+    double total_s, usual_s, busbw;  // sum and medians of the shortest times
+  };
+  std::vector<Group> all;  // longest total time first
+  for (const auto& [kind, rows] : collectives_) {
+    const auto& [name, bytes] = kind;
+    std::vector<double> times, rates;
+    for (const auto& [at, collective] : rows) {
+      times.push_back(collective.shortest_s);
+      rates.push_back(collective.busbw);
+    }
+    all.push_back({name, print_bytes_exact(std::max<std::int64_t>(bytes, 0)), bytes, &rows,
+                   std::accumulate(times.begin(), times.end(), 0.0), median(times), median(rates)});
+  }
+  std::ranges::stable_sort(all, std::greater<>(), &Group::total_s);
   std::int64_t ranks = 0;
   for (const auto& [id, n] : communicators_) ranks = std::max(ranks, n);
   out.fact("ranks", ranks);
@@ -315,25 +313,24 @@ Answer InspectorReader::finish() {
   out.fact("communicators", std::ssize(communicators_));
   std::vector<std::string> kinds, late;
   for (const Group& group : all) {
-    kinds.push_back(fmt::format("{} {} B x {}", group.name, group.bytes, group.rows.size()));
+    kinds.push_back(fmt::format("{} {} B x {}", group.name, group.bytes, group.rows->size()));
     if (out.evidence.size() < 7)
-      out.tell(group.name, fmt::format("{}: {} calls, median {} and {:.1f} GB/s busbw",
-                                       print_bytes_exact(std::max<std::int64_t>(group.bytes, 0)), group.rows.size(),
+      out.tell(group.name, fmt::format("{}: {} calls, median {} and {:.1f} GB/s busbw", group.size, group.rows->size(),
                                        seconds_text(group.usual_s), group.busbw / giga));
   }
   out.fact("collectives", join_first(kinds, 4));
   const Group& first = all.front();
   out.fact("median_busbw", fmt::format("{:.1f} GB/s", first.busbw / giga));
-  out.headline =
-      fmt::format("{} of {}: median busbw {:.1f} GB/s over {} calls", first.name,
-                  print_bytes_exact(std::max<std::int64_t>(first.bytes, 0)), first.busbw / giga, first.rows.size());
+  out.headline = fmt::format("{} of {}: median busbw {:.1f} GB/s over {} calls", first.name, first.size,
+                             first.busbw / giga, first.rows->size());
   using Rank = std::pair<std::string, std::int64_t>;  // communicator, rank in it
   std::map<Rank, std::int64_t> last;                  // number of calls to which it came last
   std::map<std::string, std::int64_t> waited;         // by communicator: number of calls in which ranks waited
   const auto place = [&](const std::string& communicator) {
     return communicators_.size() > 1 ? " of communicator " + communicator : "";
   };
-  for (const auto& [communicator, number, collective] : first.rows) {
+  for (const auto& [at, collective] : *first.rows) {
+    const auto& [communicator, number] = at;
     if (collective.shortest_s > slow * first.usual_s)
       late.push_back(fmt::format("sequence {}{}: {:.0f} us against {:.0f}", number, place(communicator),
                                  collective.shortest_s / micro, first.usual_s / micro));
