@@ -104,17 +104,6 @@ Json waiting_json(const Report& report) {
   return all;
 }
 
-Json bandwidths_json(const Report& report) {
-  Json all = Json::array();
-  for (const Bandwidth& b : report.bandwidths)
-    all.push_back({{"kind", class_names()[b.kernel_class]},
-                   {"bytes", b.bytes},
-                   {"ranks", b.ranks},
-                   {"count", b.count},
-                   {"busbw_gb_per_s", b.bytes_per_s / 1e9}});
-  return all;
-}
-
 Json report_json(const Report& report) {
   Json json;
   json["traces"] = Json::array();
@@ -128,7 +117,13 @@ Json report_json(const Report& report) {
                             {"of", rank.of},
                             {"own_percent", 100 * rank.own_share},
                             {"compute_percent", 100 * rank.compute_share}});
-  json["bandwidths"] = bandwidths_json(report);
+  json["bandwidths"] = Json::array();
+  for (const Bandwidth& b : report.bandwidths)
+    json["bandwidths"].push_back({{"kind", class_names()[b.kernel_class]},
+                                  {"bytes", b.bytes},
+                                  {"ranks", b.ranks},
+                                  {"count", b.count},
+                                  {"busbw_gb_per_s", b.bytes_per_s / 1e9}});
   json["problems"] = problems_of(report);
   json["notes"] = notes_of(report);
   return json;

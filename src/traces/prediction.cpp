@@ -48,16 +48,11 @@ std::vector<PartBeside> parts_beside(const TimedStep& measured, const Breakdown&
   return rows;
 }
 
-// "comm.allreduce" as harness calls it: "all_reduce".
-std::string own_kind(std::string_view title) {
-  std::string kind = replaced(title, {{'-', "_"}});
-  return kind == "send and receive" ? "send" : kind;
-}
-
 // Returns the times that the diagnosis compares, from traces of all ranks.
 explain::Picture picture_of(const Report& report) {
   explain::Picture picture{report.mean.breakdown.step_s, {}, report.mean.breakdown.kinds};
-  for (analysis::KindTime& kind : picture.kinds) kind.kind = own_kind(kind.kind);
+  for (analysis::KindTime& time : picture.kinds)  // "all-reduce" is "all_reduce" in harness
+    time.kind = time.kind == "send and receive" ? "send" : replaced(time.kind, {{'-', "_"}});
   for (const TracedGpu& gpu : report.gpus) {
     const Breakdown& b = gpu.step.breakdown;
     explain::RankTime& rank = picture.ranks.emplace_back();
