@@ -19,8 +19,8 @@ constexpr std::array<NcclWarningKind, 24> kinds{{
     {"status=5", "completion&status=5 |completion&error 5,|completion&error 5 |completion&WR_FLUSH",
      "{host}: a queue pair was torn down", "an effect of another error: look for the first one", true},
     {"memory access refused",
-     "completion&status=4 |completion&status=9 |completion&status=10 |completion&error 4,|completion&error "
-     "9,|completion&error 10,|completion&_ERR(4)|completion&_ERR(9)|completion&_ERR(10)|async fatal event&access",
+     "completion&status=4 |completion&status=9 |completion&status=10 |completion&error 4,|completion&error 9,|"
+     "completion&error 10,|completion&_ERR(4)|completion&_ERR(9)|completion&_ERR(10)|async fatal event&access",
      "{host}: an adapter may not reach the memory that it was given",
      "GPUDirect RDMA: NCCL_NET_GDR_LEVEL=LOC confirms it; then nvidia-peermem or DMA-BUF, ACS and the IOMMU"},
     {"ibv_modify_qp failed", "ibv_modify_qp|incompatible devices|incompatible with the local",
@@ -47,8 +47,8 @@ constexpr std::array<NcclWarningKind, 24> kinds{{
      "one release of aws-ofi-nccl and libfabric on all nodes; a security group that lets the nodes reach each other "
      "with every protocol; FI_LOG_LEVEL=warn says more"},
     {"connect failed",
-     "onnect to&failed|onnect to&onnection refused|No route to host|exceeded retries|exceeded error retry|onnect "
-     "to&timed out",
+     "onnect to&failed|onnect to&onnection refused|No route to host|exceeded retries|exceeded error retry|"
+     "onnect to&timed out",
      "{host} cannot reach {peer}", "NCCL_SOCKET_IFNAME (docker0?), firewall; is the first rank still alive?", false,
      true},
     {"connection closed", "Connection closed by remote peer|Connection reset by peer",
