@@ -53,12 +53,12 @@ class Launch {
   void keep() {
     job_.launcher = launcher_;
     if (ranks_) {
-      job_.set("ranks", *ranks_, fmt::format("{}, {}:{}", launcher_, file_, line_));
+      job_.set("ranks", *ranks_, fmt::format("{}, {}", launcher_, origin()));
     } else if (!ranks_why_.empty()) {
       job_.set_unknown("ranks", "unknown", ranks_why_);
       for (const std::string& why : unknown_) add_once(job_.refused, why);
     }
-    if (per_node_) job_.set("ranks_per_node", *per_node_, fmt::format("{}:{}", file_, line_));
+    if (per_node_) job_.set("ranks_per_node", *per_node_, origin());
     for (const auto& [name, value] : environment_) {
       if (is_of_interest(name) && !is_unknown(value)) set_last(job_.environment, name, value);
     }
@@ -210,8 +210,7 @@ class Launch {
     if (!ranks_of_job && nodes) ranks_of_job = nodes;  // one task per node
     if (!each && ranks_of_job && nodes) each = *ranks_of_job / *nodes;
     ranks("srun", ranks_of_job, each, "srun takes them from the job");
-    const auto passed = o.value({"--export"});
-    if (passed) only("srun --export", *passed);
+    if (const auto passed = o.value({"--export"})) only("srun --export", *passed);
   }
 
   void mpirun(const LauncherOptions& o, bool hydra) {
@@ -315,11 +314,10 @@ class Launch {
   void processes(const std::string& name, const LauncherOptions& o) {
     auto total = o.value({"--num-processes", "--world-size"});
     if (!total) total = o.value({"-n", "--nproc"});  // composer: of one node
-    const auto machines = count_of(o.value({"--num-machines"}));
-    const auto n = count_of(total);
-    ranks(name, n, n && machines ? std::optional(*n / *machines) : std::nullopt,
-          unknown_or(total, "its configuration says them: give it as well"));
-    if (!total) ranks_why_.clear();  // a configuration read later may define it
+    const auto machines = count_of(o.value({"--num-machines"})), n = count_of(total);
+    // A configuration read later may define them.
+    const std::string why = total ? unknown_or(total, "its configuration says them: give it as well") : "";
+    ranks(name, n, n && machines ? std::optional(*n / *machines) : std::nullopt, why);
   }
 
   // Takes options that correspond to keys of accelerate's configuration.
