@@ -33,11 +33,7 @@ std::vector<std::pair<std::string, std::string>> differences_of(const Report& be
 std::string ms(double seconds);
 
 /// Returns at most the first `most` bytes of a name from the file, which may contain a path.
-inline constexpr std::size_t longest_name = 60;
-std::string short_name(const std::string& name, std::size_t most = longest_name);
-
-/// Returns the fraction of kernel time spent in kernels without a class.
-double unclassified_share(const Report& report);
+std::string short_name(const std::string& name, std::size_t most = 60);
 
 /// Returns notes on how to read a report's figures, in full sentences.
 std::vector<std::string> notes_of(const Report& report);

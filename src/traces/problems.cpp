@@ -85,6 +85,17 @@ void idle_causes(const Report& report, std::vector<std::string>& problems) {
   }
 }
 
+// Returns the fraction of kernel time spent in kernels without a class.
+double unclassified_share(const Report& report) {
+  double unknown_s = 0, all_s = 0;
+  for (const TracedGpu& gpu : report.gpus) {
+    const Figures& all = gpu.windows.front();
+    unknown_s += all.unclassified.value_or(0) * (all.compute_s + all.communication_s);
+    all_s += all.compute_s + all.communication_s;
+  }
+  return all_s > 0 ? unknown_s / all_s : 0;
+}
+
 // A busy GPU is not necessarily used well.
 void busy_with_little(const Report& report, std::vector<std::string>& problems) {
   const analysis::Breakdown& b = report.mean.breakdown;
@@ -105,16 +116,6 @@ std::string ms(double seconds) {
 
 std::string short_name(const std::string& name, std::size_t most) {
   return name.substr(0, whole_characters(name, most));
-}
-
-double unclassified_share(const Report& report) {
-  double unknown_s = 0, all_s = 0;
-  for (const TracedGpu& gpu : report.gpus) {
-    const Figures& all = gpu.windows.front();
-    unknown_s += all.unclassified.value_or(0) * (all.compute_s + all.communication_s);
-    all_s += all.compute_s + all.communication_s;
-  }
-  return all_s > 0 ? unknown_s / all_s : 0;
 }
 
 std::vector<std::string> problems_of(const Report& report) {

@@ -170,6 +170,12 @@ Meetings Finder::find() {
 
 // Waiting and late ranks, derived from several GPUs of a job.
 
+// Returns whether a collective of this class ends on all of its ranks at once.
+bool ends_at_once(Class kernel_class) {
+  const std::string_view name = class_names()[kernel_class];
+  return name != "comm.broadcast" && name != "comm.reduce";
+}
+
 void add_waiting(Report& report) {
   std::vector<std::unordered_map<std::size_t, std::pair<double, bool>>> waited(report.gpus.size());
   for (const Meeting& meeting : report.meetings.all) {
@@ -265,11 +271,6 @@ std::vector<Collective> collectives_of(const Capture& capture, const Device& dev
 
 Meetings find_meetings(const std::vector<std::vector<Collective>>& ranks) {
   return Finder(ranks).find();
-}
-
-bool ends_at_once(Class kernel_class) {
-  const std::string_view name = class_names()[kernel_class];
-  return name != "comm.broadcast" && name != "comm.reduce";
 }
 
 std::optional<double> least_waiting_s(const std::vector<Collective>& all, const std::vector<Window>& steps,

@@ -48,9 +48,6 @@ struct Meetings {
 /// same collective, and no waiting is derived from them.
 Meetings find_meetings(const std::vector<std::vector<Collective>>& ranks);
 
-/// Returns whether a collective of this class ends on all of its ranks at once.
-bool ends_at_once(Class kernel_class);
-
 /// Estimates from one rank alone how long it waited, in seconds, in the collectives that begin in a window. The
 /// transfer time is the shortest of at least four similar collectives (by stream, kind and size, or by position in the
 /// step if no size is recorded), provided that the second shortest is within 20 % of it. This is a lower bound, because
