@@ -51,7 +51,7 @@ class InspectorReader {
   std::size_t kept_ = 0;                               // number of collectives
   std::map<std::string, std::int64_t> communicators_;  // number of ranks by communicator
   std::set<std::string> hosts_;
-  std::int64_t records_ = 0, damaged_ = 0;
+  std::int64_t damaged_ = 0;
   bool cut_ = false;
 };
 
@@ -76,8 +76,7 @@ class FlightRecorder {
   };
   struct Group {
     std::string description;
-    std::int64_t ranks = 0;
-    std::vector<std::int64_t> numbers;  // rank numbers, if the file lists them
+    std::vector<std::int64_t> ranks;  // if the file lists them
     std::vector<Member> members;
   };
 

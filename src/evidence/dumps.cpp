@@ -79,13 +79,12 @@ void FlightRecorder::file(const std::string& text, const std::string& name) {
   for (const auto& [id, group] : at(json, "pg_config").items()) {
     Group& own = groups_[id];
     own.description = text_at(group, "desc").empty() ? "group " + id : text_at(group, "desc");
-    own.numbers = ranks_in(at(group, "ranks"));
-    own.ranks = std::ssize(own.numbers);
+    own.ranks = ranks_in(at(group, "ranks"));
   }
   for (const auto& [id, status] : at(json, "pg_status").items()) {
     // The number of a group whose entries have been overwritten may be the name of another group.
     const std::string group = name_of(id);
-    const std::vector<std::int64_t>& ranks = groups_[group].numbers;
+    const std::vector<std::int64_t>& ranks = groups_[group].ranks;
     if (rank >= 0 && !ranks.empty() && std::ranges::find(ranks, rank) == ranks.end()) continue;
     Member& member = members[group];
     member.enqueued = integer_at(status, "last_enqueued_collective");
@@ -167,7 +166,7 @@ Answer FlightRecorder::finish() const {
   const Member& behind = late.empty() ? *std::ranges::min_element(worst->members, {}, &Member::enqueued) : *late[0];
   const bool several = worst->members.size() > 1;
   if (!several && behind.rank >= 0) out.fact("rank", behind.rank);
-  out.fact("group", fmt::format("{}, {}", worst->description, plural(worst->ranks, "rank")));
+  out.fact("group", fmt::format("{}, {}", worst->description, plural(std::ssize(worst->ranks), "rank")));
   if (behind.started >= 0) out.fact("last_started", behind.started);
   if (behind.completed >= 0) out.fact("last_completed", behind.completed);
   std::vector<const Member*> shown = late;
@@ -179,7 +178,7 @@ Answer FlightRecorder::finish() const {
     out.tell(member->name(), fmt::format("enqueued {}, started {}, completed {}", member->enqueued, member->started,
                                          member->completed));
   const bool told = std::ranges::all_of(worst->members, [](const Member& member) { return member.rank >= 0; });
-  for (const std::int64_t rank : worst->numbers) {
+  for (const std::int64_t rank : worst->ranks) {
     if (told && std::ranges::find(worst->members, rank, &Member::rank) == worst->members.end())
       missing.push_back(fmt::format("rank {}", rank));
   }
@@ -207,7 +206,8 @@ Answer FlightRecorder::finish() const {
   }
   if (several && !missing.empty())
     out.problem("no file of " + some_of(missing), "a rank without one is the first suspect");
-  if (!several && worst->ranks > 1) out.next.emplace_back("./harness read FILES_OF_ALL_RANKS     # who is behind?");
+  if (!several && worst->ranks.size() > 1)
+    out.next.emplace_back("./harness read FILES_OF_ALL_RANKS     # who is behind?");
   return out;
 }
 
@@ -262,7 +262,6 @@ void InspectorReader::object(const std::string& text) {
   const double seconds = number_at(perf, (prefix + "_exec_time_us").c_str()) * micro;
   const double busbw = number_at(perf, (prefix + "_busbw_gbs").c_str()) * giga;
   if (seconds <= 0) return;
-  ++records_;
   if (communicators_.size() < most_names || communicators_.contains(communicator))
     communicators_[communicator] = std::max(communicators_[communicator], ranks);
   if (hosts_.size() < most_names) hosts_.insert(text_at(at(json, "metadata"), "hostname"));
@@ -285,7 +284,7 @@ void InspectorReader::object(const std::string& text) {
 }
 
 Answer InspectorReader::finish() {
-  if (records_ == 0) fail("it holds no collective of NCCL Inspector");
+  if (collectives_.empty()) fail("it holds no collective of NCCL Inspector");
   constexpr double giga = 1e9, micro = 1e-6, slow = 1.25;
   Answer out = Answer::of("inspector", "nccl inspector");
   struct Group {
