@@ -17,9 +17,7 @@ constexpr double least_shown = 0.0005;  // smaller values round to 0.0 % of the 
 std::string steps_text(const TracedGpu& gpu) {
   const Steps& steps = gpu.steps;
   if (steps.windows.empty()) return "none found: all figures are of the whole trace";
-  const auto length_s = [&](std::size_t i) {
-    return static_cast<double>(steps.windows[i].end_ns - steps.windows[i].start_ns) * 1e-9;
-  };
+  const auto length_s = [&](std::size_t i) { return steps.windows[i].seconds(); };
   std::string text = plural(std::ssize(steps.alike), "step");
   const auto [shortest, longest] = std::ranges::minmax_element(steps.alike, {}, length_s);
   if (steps.alike.size() > 1) text += fmt::format(", {} to {}", ms(length_s(*shortest)), ms(length_s(*longest)));

@@ -110,6 +110,7 @@ struct Operation {
 struct Window {
   std::string name;
   std::int64_t start_ns = 0, end_ns = 0;
+  double seconds() const { return static_cast<double>(end_ns - start_ns) * 1e-9; }
 };
 
 struct Device {

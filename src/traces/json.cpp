@@ -67,8 +67,7 @@ Json gpu_json(const TracedGpu& gpu) {
   json["idle"] = idle_json(gpu.idle_s);
   json["steps"] = Json::array();
   for (const Window& step : gpu.steps.windows)
-    json["steps"].push_back({{"name", short_name(step.name)},
-                             {"step_ms", rounded_ms(static_cast<double>(step.end_ns - step.start_ns) * 1e-9)}});
+    json["steps"].push_back({{"name", short_name(step.name)}, {"step_ms", rounded_ms(step.seconds())}});
   json["steps_by"] = gpu.steps.how;
   json["step"] = short_name(gpu.shown.name);
   json["parts"] = step_json(gpu.step);

@@ -51,14 +51,9 @@ TracedGpu examine(const Capture& capture, const Device& device, const std::strin
   const Measure measure(device, capture.names);
   gpu.windows = measure.of(windows_of(capture, device, timeline));
   gpu.steps = find_steps(capture, device, timeline, measure, wanted_step);
-  gpu.shown = {"the whole trace", timeline.origin_ns, timeline.end_ns};
-  if (!gpu.steps.windows.empty()) gpu.shown = gpu.steps.windows[gpu.steps.shown];
-  const auto stretch = [&](std::int64_t from_ns, std::int64_t to_ns) {
-    return Stretch{timeline.seconds(from_ns), timeline.seconds(to_ns)};
-  };
-  const std::vector<IdleTimes> idle_s =
-      find_idle(capture, device, timeline,
-                {stretch(timeline.origin_ns, timeline.end_ns), stretch(gpu.shown.start_ns, gpu.shown.end_ns)});
+  const Window whole{"the whole trace", timeline.origin_ns, timeline.end_ns};
+  gpu.shown = gpu.steps.windows.empty() ? whole : gpu.steps.windows[gpu.steps.shown];
+  const std::vector<IdleTimes> idle_s = find_idle(capture, device, timeline, {whole, gpu.shown});
   gpu.idle_s = idle_s[0];
   gpu.work = work_in(gpu.shown, capture, device, timeline, idle_s[1]);
   gpu.kernels = measure.longest_in(gpu.shown, most_kernels);

@@ -230,7 +230,7 @@ Figures Measure::of(const Window& window) const {
   }
   const auto seconds = [](std::int64_t ns) { return static_cast<double>(ns) * 1e-9; };
   f.window = window.name;
-  f.step_s = seconds(window.end_ns - window.start_ns);
+  f.step_s = window.seconds();
   f.busy_s = seconds(busy.ns);
   f.compute_s = seconds(computation.ns);
   f.communication_s = seconds(communication.ns);
@@ -272,13 +272,14 @@ std::string_view title_of(Cause cause) {
 }
 
 std::vector<IdleTimes> find_idle(const Capture& capture, const Device& device, const Timeline& timeline,
-                                 const Stretches& windows) {
+                                 const std::vector<Window>& windows) {
   const Host host(capture, timeline);
   std::vector<IdleTimes> idle(windows.size(), IdleTimes{});
   const AddIdle add = [&](const Stretch& part, Cause cause) {
     for (std::size_t i = 0; i < windows.size(); ++i) {
-      const double inside_s = std::min(part.end_s, windows[i].end_s) - std::max(part.start_s, windows[i].start_s);
-      idle[i][static_cast<std::size_t>(cause)] += std::max(0.0, inside_s);
+      const double from_s = std::max(part.start_s, timeline.seconds(windows[i].start_ns)),
+                   to_s = std::min(part.end_s, timeline.seconds(windows[i].end_ns));
+      idle[i][static_cast<std::size_t>(cause)] += std::max(0.0, to_s - from_s);
     }
   };
   std::int64_t busy_until_ns = device.events.front().end_ns;

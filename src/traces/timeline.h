@@ -98,9 +98,9 @@ Steps find_steps(const Capture& capture, const Device& device, const Timeline& t
 /// Seconds by cause.
 using IdleTimes = std::array<double, cause_count>;
 
-/// Returns the idle time by cause between a device's first and last event, for each of `windows` (timeline seconds).
+/// Returns the idle time by cause between a device's first and last event, for each of `windows`.
 std::vector<IdleTimes> find_idle(const Capture& capture, const Device& device, const Timeline& timeline,
-                                 const Stretches& windows);
+                                 const std::vector<Window>& windows);
 
 /// The work of a GPU in one step.
 struct StepWork {
