@@ -55,7 +55,8 @@ TracedGpu examine(const Capture& capture, const Device& device, const std::strin
   gpu.shown = gpu.steps.windows.empty() ? whole : gpu.steps.windows[gpu.steps.shown];
   const std::vector<IdleTimes> idle_s = find_idle(capture, device, timeline, {whole, gpu.shown});
   gpu.idle_s = idle_s[0];
-  gpu.work = work_in(gpu.shown, capture, device, timeline, idle_s[1]);
+  gpu.work = work_in(gpu.shown, capture, device, timeline);
+  gpu.work.idle_s = idle_s[1];
   gpu.kernels = measure.longest_in(gpu.shown, most_kernels);
   gpu.unclassified = kernels_without_class(device, capture.names);
   gpu.collectives = collectives_of(capture, device);

@@ -75,12 +75,10 @@ Part axis_of(std::string_view description) {
   return Part::communication;
 }
 
-StepWork work_in(const Window& window, const Capture& capture, const Device& device, const Timeline& timeline,
-                 const IdleTimes& idle_s) {
+StepWork work_in(const Window& window, const Capture& capture, const Device& device, const Timeline& timeline) {
   StepWork work;
   work.step_s = timeline.seconds(window.end_ns) - timeline.seconds(window.start_ns);
   work.loading_s = device.loading_s;
-  work.idle_s = idle_s;
   std::size_t collectives = 0;
   for (const GpuEvent& event : device.events) {
     if (event.start_ns >= window.end_ns) break;

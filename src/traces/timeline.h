@@ -114,9 +114,8 @@ struct StepWork {
   std::shared_ptr<std::set<std::string>> words = std::make_shared<std::set<std::string>>();
 };
 
-/// `idle_s`: idle time in the window by cause.
-StepWork work_in(const Window& window, const Capture& capture, const Device& device, const Timeline& timeline,
-                 const IdleTimes& idle_s);
+/// Returns the work in a window, without the idle times.
+StepWork work_in(const Window& window, const Capture& capture, const Device& device, const Timeline& timeline);
 
 /// A traced step, divided into the same parts as a step that harness profiles (`breakdown`). Copies belong to no part
 /// of a harness step and are separate.
