@@ -89,7 +89,6 @@ Beside beside_prediction(const Report& report, config::Experiment experiment) {
   const auto topology = machine::Topology::node_by_node(beside.ranks, on_node);
   const plan::Plan plan = plan::prepare(experiment, beside.ranks, {}, plan::Processes::as_needed, topology);
   store::Result result = sweep::planned_result(plan);
-  result.rank_table.clear();
   for (std::int32_t rank = 0; rank < beside.ranks; ++rank) {
     store::ResultRank& row = result.rank_table.emplace_back();
     row.rank = rank;
