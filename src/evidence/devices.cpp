@@ -306,11 +306,8 @@ struct Entry {
 };
 
 bool is_host_name(std::string_view text) {
-  const auto part = [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_' || c == '@';
-  };
   return !text.empty() && text.size() < 254 && std::isalnum(static_cast<unsigned char>(text[0])) != 0 &&
-         std::ranges::all_of(text, part) &&
+         has_only(text, ".-_@") &&
          std::ranges::any_of(text, [](unsigned char c) { return std::isalpha(c) != 0 || c == '.'; });  // "12:30"
 }
 

@@ -218,10 +218,8 @@ class ConfigurationText {
     return gaps;
   }
   void entry(const char* indent, std::string_view key, const std::string& value, const std::string& origin) {
-    const bool plain = std::ranges::all_of(value, [](unsigned char c) {
-      return std::isalnum(c) != 0 || std::string_view("_-+. ").find(static_cast<char>(c)) != std::string_view::npos;
-    });
-    const std::string text = fmt::format("{}{}: {}", indent, key, plain ? value : config::yaml_word(value));
+    const std::string text =
+        fmt::format("{}{}: {}", indent, key, has_only(value, "_-+. ") ? value : config::yaml_word(value));
     out_ += fmt::format("{:<40} # {}\n", text, escaped(origin));
   }
   void line(std::string_view key, std::string_view name) {
