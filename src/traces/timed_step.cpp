@@ -1,7 +1,6 @@
 #include "traces/timeline.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <tuple>
 #include <utility>
@@ -58,21 +57,12 @@ bool joins(const analysis::StepOperation& before, const analysis::StepOperation&
 }  // namespace
 
 Part axis_of(std::string_view description) {
-  static constexpr std::array<std::pair<std::string_view, Part>, 11> axes{{{"EXPERT", Part::communication},
-                                                                           {"mesh_e", Part::communication},
-                                                                           {"TENSOR_MODEL_PARALLEL", Part::tensor},
-                                                                           {"mesh_tp", Part::tensor},
-                                                                           {"PIPELINE_MODEL_PARALLEL", Part::pipeline},
-                                                                           {"mesh_pp", Part::pipeline},
-                                                                           {"DATA_PARALLEL_GROUP", Part::data},
-                                                                           {"INTRA_DISTRIBUTED_OPTIMIZER", Part::data},
-                                                                           {"mesh_dp", Part::data},
-                                                                           {"mesh_fsdp", Part::data},
-                                                                           {"EMBEDDING_GROUP", Part::embedding}}};
-  for (const auto& [text, axis] : axes) {
-    if (description.find(text) != std::string_view::npos) return axis;
-  }
-  return Part::communication;
+  const auto has = [&](std::string_view names) { return evidence::has_any(description, names); };
+  if (has("EXPERT|mesh_e")) return Part::communication;
+  if (has("TENSOR_MODEL_PARALLEL|mesh_tp")) return Part::tensor;
+  if (has("PIPELINE_MODEL_PARALLEL|mesh_pp")) return Part::pipeline;
+  if (has("DATA_PARALLEL_GROUP|INTRA_DISTRIBUTED_OPTIMIZER|mesh_dp|mesh_fsdp")) return Part::data;
+  return has("EMBEDDING_GROUP") ? Part::embedding : Part::communication;
 }
 
 StepWork work_in(const Window& window, const Capture& capture, const Device& device, const Timeline& timeline) {
