@@ -151,16 +151,6 @@ std::vector<Window> recurring_annotations(const Capture& capture, const Device& 
 
 // ---- the period of a sequence
 
-std::vector<const GpuEvent*> main_sequence(const Device& device, const Timeline& timeline) {
-  constexpr std::size_t longest = 1'000'000;
-  std::vector<const GpuEvent*> sequence;
-  for (const GpuEvent& event : device.events) {
-    if (event.work == Work::kernel && event.stream == timeline.main_stream && sequence.size() < longest)
-      sequence.push_back(&event);
-  }
-  return sequence;
-}
-
 // Returns the 256 commonest distances (at least 20) between successive kernels of one name, smallest first.
 std::vector<std::size_t> distances(const std::vector<const GpuEvent*>& sequence) {
   constexpr std::size_t least = 20, most = 256;
@@ -194,8 +184,14 @@ bool repeats_after(const std::vector<const GpuEvent*>& sequence, std::size_t dis
   return true;
 }
 
-// Returns no windows if the sequence does not repeat. Without an optimizer, two similar periods prove nothing.
-Steps find_period(const std::vector<const GpuEvent*>& sequence) {
+// Returns no windows if the kernels do not repeat. Without an optimizer, two similar periods prove nothing.
+Steps find_period(const Device& device, const Timeline& timeline) {
+  constexpr std::size_t most_in_sequence = 1'000'000;
+  std::vector<const GpuEvent*> sequence;
+  for (const GpuEvent& event : device.events) {
+    if (event.work == Work::kernel && event.stream == timeline.main_stream && sequence.size() < most_in_sequence)
+      sequence.push_back(&event);
+  }
   const bool any_optimizer = std::ranges::any_of(sequence, is_optimizer);
   for (const std::size_t p : distances(sequence)) {
     if (p > sequence.size() / 2 || !repeats_after(sequence, p)) continue;
@@ -279,7 +275,7 @@ Steps find_steps(const Capture& capture, const Device& device, const Timeline& t
   for (const Window& window : steps.windows) names.insert(window.name);
   steps.numbered = names.size() == steps.windows.size();
   if (steps.windows.size() < 2 || much_different(steps.windows, measure)) {
-    Steps period = find_period(main_sequence(device, timeline));  // not numbered: the first is where the capture began
+    Steps period = find_period(device, timeline);  // not numbered: the first is where the capture began
     if (!period.windows.empty() && (steps.windows.empty() || !period.no_optimizer)) steps = std::move(period);
   }
   std::erase_if(steps.windows, [](const Window& w) { return w.end_ns <= w.start_ns; });

@@ -89,8 +89,6 @@ class Host {
   void divide_gap(std::int64_t from_ns, const GpuEvent& event, const AddIdle& add) const;
 
  private:
-  void divide(std::int64_t from_ns, std::int64_t to_ns, Thread thread, const AddIdle& add) const;
-
   const Timeline& timeline_;
   std::unordered_map<Thread, ThreadTimes> threads_;
   Stretches overhead_;
@@ -126,11 +124,16 @@ bool open_at(const Stretches& stretches, double s) {
   return behind != stretches.begin() && std::prev(behind)->end_s >= s - 1e-9 * (near_ns + 0.5);
 }
 
-// Divides the time from the beginning of a gap to the launch that ends it.
-void Host::divide(std::int64_t from_ns, std::int64_t to_ns, Thread number, const AddIdle& add) const {
-  const double from_s = timeline_.seconds(from_ns), to_s = timeline_.seconds(to_ns);
+void Host::divide_gap(std::int64_t from_ns, const GpuEvent& event, const AddIdle& add) const {
+  using enum Cause;
+  const double from_s = timeline_.seconds(from_ns), end_s = timeline_.seconds(event.start_ns);
+  if (!event.is_launched()) return add({from_s, end_s}, unknown);
+  if (event.launch_ns <= from_ns) return add({from_s, end_s}, queued);
+  // Host and GPU clocks differ by microseconds: the call may appear to begin after the event.
+  const double to_s = timeline_.seconds(std::min(event.launch_ns, event.start_ns));
+  add({to_s, end_s}, launch);
   static const ThreadTimes none;
-  const auto found = threads_.find(number);
+  const auto found = threads_.find(event.thread);
   const auto of_thread = [&](Cause cause) -> const Stretches& {
     return (found == threads_.end() ? none : found->second)[static_cast<std::size_t>(cause)];
   };
@@ -142,23 +145,10 @@ void Host::divide(std::int64_t from_ns, std::int64_t to_ns, Thread number, const
     for (const Stretch& s : without(rest, left)) add(s, cause);
     rest = left;
   };
-  using enum Cause;
   claim(overhead_, profiler);
   for (const Cause cause : {loading, allocation, module, garbage}) claim(of_thread(cause), cause);
   const Cause late = open_at(of_thread(synchronised), from_s) ? synchronised : Cause::host;
   for (const Stretch& s : rest) add(s, late);
-}
-
-void Host::divide_gap(std::int64_t from_ns, const GpuEvent& event, const AddIdle& add) const {
-  const Stretch whole{timeline_.seconds(from_ns), timeline_.seconds(event.start_ns)};
-  if (!event.is_launched()) {
-    add(whole, Cause::unknown);
-  } else if (event.launch_ns <= from_ns) {
-    add(whole, Cause::queued);
-  } else {  // host and GPU clocks differ by microseconds: the call may appear to begin after the event
-    divide(from_ns, std::min(event.launch_ns, event.start_ns), event.thread, add);
-    if (event.launch_ns < event.start_ns) add({timeline_.seconds(event.launch_ns), whole.end_s}, Cause::launch);
-  }
 }
 
 }  // namespace
