@@ -60,16 +60,6 @@ std::vector<std::string> details_of(Part part, const TimedStep& step) {
   return texts;
 }
 
-// Joins as many of the texts as fit in one line.
-std::string fitting(const std::vector<std::string>& texts, std::size_t columns) {
-  std::string line;
-  for (const std::string& text : texts) {
-    if (line.size() + text.size() + 2 > columns) break;
-    line += (line.empty() ? "" : ", ") + text;
-  }
-  return line;
-}
-
 std::string shares_text(const Report& report) {
   const analysis::Breakdown& b = report.mean.breakdown;
   const auto share = [&](double seconds) { return percent(b.step_s > 0 ? seconds / b.step_s : 0, 0); };
@@ -95,7 +85,12 @@ std::string capture_text(const Report& report) {
 // Formats a row for one or several parts; details that do not fit in one line are left out.
 std::string row_text(double seconds, double step_s, const std::vector<std::string>& details) {
   const std::string amount = fmt::format("{}, {}", ms(seconds), percent(step_s > 0 ? seconds / step_s : 0));
-  const std::string fit = fitting(details, screen_columns - amount.size() - 28);
+  const std::size_t columns = screen_columns - amount.size() - 28;
+  std::string fit;
+  for (const std::string& detail : details) {
+    if (fit.size() + detail.size() + 2 > columns) break;
+    fit += (fit.empty() ? "" : ", ") + detail;
+  }
   return fit.empty() ? amount : amount + "; " + fit;
 }
 

@@ -194,19 +194,15 @@ void add_waiting(Report& report) {
   }
 }
 
-double own_s(const TimedStep& step) {
-  const analysis::Breakdown& b = step.breakdown;
-  return b.parts.computation() + b[Part::idle].value_or(0) + b[Part::loading].value_or(0);
-}
-
 void find_late(Report& report) {
   constexpr double notable_s = 20e-6, notable_share = 0.05, late_share = 0.05;
   std::vector<LateRank> ranks(report.gpus.size());
   std::vector<double> own, computed;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     ranks[i].gpu = i;
-    own.push_back(own_s(report.gpus[i].step));
-    computed.push_back(report.gpus[i].step.breakdown.parts.computation());
+    const analysis::Breakdown& b = report.gpus[i].step.breakdown;
+    computed.push_back(b.parts.computation());
+    own.push_back(computed.back() + b[Part::idle].value_or(0) + b[Part::loading].value_or(0));
   }
   for (const Meeting& meeting : report.meetings.all) {
     const double waited_s = meeting.longest_s - meeting.transfer_s;
