@@ -7,21 +7,14 @@
 #include "evidence/training_job.h"
 
 namespace harness::evidence {
-namespace {
-
-// Turns "--nproc_per_node" into "--nproc-per-node"; leaves values unchanged.
-std::string option_name(std::string_view word) {
-  return replaced(word.substr(0, word.find('=')), {{'_', "-"}});
-}
-
-}  // namespace
 
 std::optional<std::string> LauncherOptions::value(std::initializer_list<std::string_view> names) const {
   std::optional<std::string> found;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
-    if (std::ranges::find(names, option_name(word)) == names.end()) continue;
     const std::size_t equals = word.find('=');
+    const std::string name = replaced(word.substr(0, equals), {{'_', "-"}});  // "--nproc_per_node" is --nproc-per-node
+    if (std::ranges::find(names, name) == names.end()) continue;
     if (equals != std::string::npos) {
       found = word.substr(equals + 1);
     } else if (i + 1 < words.size()) {

@@ -166,7 +166,9 @@ void Calls::await(std::size_t device, std::uint64_t correlation) {
 }
 
 void Calls::join(std::uint64_t correlation, std::int64_t start_ns, Thread thread) {
-  const auto key = [&](const Awaited& awaited) { return key_of(awaited); };
+  const auto key = [&](const Awaited& awaited) {
+    return std::pair(capture_.devices[awaited.device].process, awaited.correlation);
+  };
   if (!sorted_) std::ranges::sort(awaited_, {}, key);
   sorted_ = true;
   const std::pair wanted(capture_.threads.process_of(thread), correlation);
