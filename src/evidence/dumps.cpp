@@ -214,13 +214,8 @@ Answer FlightRecorder::finish() const {
 // NCCL Inspector (NCCL plugins/profiler/inspector): objects {header, metadata, coll_perf}, formats v4.0 and v5.x. Ranks
 // are joined by communicator and sequence number. The rank with the shortest time came last; the others waited for it.
 
-namespace {
-
-constexpr std::size_t longest_object = 1u << 16, most_collectives = 1u << 17, most_names = 1u << 14;
-
-}  // namespace
-
 void InspectorReader::line(std::string_view text) {
+  constexpr std::size_t longest_object = 1u << 16;
   for (const char c : text) {
     if (depth_ == 0 && c != '{') continue;
     if (open_.size() >= longest_object) skipping_ = true;
@@ -245,6 +240,7 @@ void InspectorReader::line(std::string_view text) {
 }
 
 void InspectorReader::object(const std::string& text) {
+  constexpr std::size_t most_collectives = 1u << 17, most_names = 1u << 14;
   Json json;
   try {
     json = parse_json(text);
