@@ -16,13 +16,12 @@ namespace harness::evidence {
 namespace {
 
 struct Matrix {
-  std::vector<std::string> names;                      // device columns, in order
-  std::map<std::string, std::vector<std::string>> of;  // by row device: one cell per name
-  std::map<std::string, std::string> adapters;         // "NIC0": "mlx5_0"
+  std::vector<std::string> names;                                 // device columns, in order
+  std::map<std::pair<std::string, std::string>, std::string> of;  // by row and column
+  std::map<std::string, std::string> adapters;                    // "NIC0": "mlx5_0"
 
   std::string cell(std::size_t row, std::size_t column) const {
-    const auto found = of.find(names[row]);
-    return found == of.end() ? "" : found->second[column];
+    return value_at(of, std::pair(names[row], names[column]), "");
   }
   std::string adapter(std::size_t column) const { return value_at(adapters, names[column], names[column]); }
 };
@@ -62,7 +61,7 @@ Matrix matrix_of(std::string_view text) {
       }
     } else if (!out.names.empty() && !cells.empty() && std::ranges::find(out.names, cells[0]) != out.names.end() &&
                cells.size() > out.names.size()) {
-      out.of[cells[0]].assign(cells.begin() + 1, cells.begin() + 1 + static_cast<std::ptrdiff_t>(out.names.size()));
+      for (std::size_t i = 0; i < out.names.size(); ++i) out.of[{cells[0], out.names[i]}] = cells[i + 1];
     } else if (Cursor c{trim(line)}; c.rest.starts_with("NIC") && out.adapters.size() < most) {
       const std::string name(c.until(":"));
       if (c.literal(": ")) out.adapters[name] = std::string(trim(c.rest));

@@ -20,7 +20,6 @@ namespace {
 constexpr std::int64_t most_of_an_axis = 1 << 20;
 
 struct Shape {
-  explicit Shape(TrainingJob& of) : job(of) {}
   TrainingJob& job;
   // A recipe without a layout gets the one of its release.
   bool model_alone = job.framework == "hugging face model",
@@ -172,7 +171,7 @@ void Shape::limits() {
 
 void conclude_shape(TrainingJob& job) {
   if (job.framework.empty() && !job.has("model.layers")) return;  // no program and no model was found
-  Shape shape(job);
+  Shape shape{job};
   shape.layout();
   shape.replicas();
   shape.batch();
