@@ -34,7 +34,6 @@ class KinetoReader {
   void range(std::optional<Cause> cause);
   std::int32_t operation();
   std::optional<std::int64_t> rank_of_operation() const;
-  void name_own_kernel();
   Device* device();
   Thread thread() { return capture_.threads.number_of(0, event_.thread()); }
   void finish();
@@ -132,17 +131,6 @@ void KinetoReader::take_value(bool number) {
   }
 }
 
-// Kernels are classified by name, so harness's own operations get names like NCCL's.
-void KinetoReader::name_own_kernel() {
-  const std::string& kind = event_["kind"];
-  std::string& name = *event_.place_of("name", false);
-  if (analysis::is_collective(kind)) {
-    name = "nccl " + replaced(kind, {{'_', ""}}) + " " + name;
-  } else if (analysis::is_communication(kind)) {
-    name = "nccl sendrecv";
-  }
-}
-
 std::int32_t KinetoReader::operation() {
   const bool own = event_.is_own();
   if (event_["Collective name"].empty() && !own) return -1;
@@ -165,7 +153,12 @@ std::int32_t KinetoReader::operation() {
                                                       : computation_part(kind, event_.whole("recomputed", 0) != 0);
     operation.waiting_s = event_.real("waiting_us") * 1e-6;
     operation.bubble_s = event_.real("bubble_us") * 1e-6;
-    name_own_kernel();
+    std::string& name = *event_.place_of("name", false);  // by which kernels are classified: like NCCL's
+    if (analysis::is_collective(kind)) {
+      name = "nccl " + replaced(kind, {{'_', ""}}) + " " + name;
+    } else if (analysis::is_communication(kind)) {
+      name = "nccl sendrecv";
+    }
     capture_.format = own_format;
   }
   capture_.operations.push_back(operation);
