@@ -169,7 +169,7 @@ class Shell {
   Status run_builtin(const std::vector<std::string>& words, const NameValues& before, bool& known);
   bool run_file(const std::vector<std::string>& words, std::size_t name);
   bool in_process(const NameValues& environment, const std::function<bool()>& follow_it);
-  NameValues exported() const;
+  NameValues exported(const NameValues& before) const;
   void hide(const std::string& name);
   Status run_inside(const ShellReader& from, Status (Shell::*part)(),
                     std::optional<std::vector<std::string>> arguments);

@@ -107,8 +107,8 @@ bool Shell::run_process(const std::vector<std::string>& words, std::size_t name,
   return in_process(environment, [&] { return run_file(words, name); });
 }
 
-// Returns the variables that reach a process, in the order of their assignment.
-NameValues Shell::exported() const {
+// Returns the variables that reach a process, in the order of their assignment. `before`: set in front of its command.
+NameValues Shell::exported(const NameValues& before) const {
   std::vector<std::pair<std::int64_t, std::string>> order;
   for (const auto& [name, variable] : state_.variables) {
     if (variable.exported && !variable.items.empty()) order.emplace_back(variable.order, name);
@@ -116,6 +116,7 @@ NameValues Shell::exported() const {
   std::ranges::sort(order);
   NameValues values;
   for (const auto& [when, name] : order) values.emplace_back(name, find(name)->items.front());
+  for (const auto& [name, value] : before) set_last(values, name, value);
   return values;
 }
 
@@ -200,9 +201,7 @@ Status Shell::run_builtin(const std::vector<std::string>& words, const NameValue
   const auto script = std::ranges::find_if(words, [&](Text word) { return others_.contains(file_name(word)); });
   // A command that runs on many ranks is treated as a launch.
   if (script == words.end() || known || (name != "sbatch" && may_start({words.begin(), script}))) return true;
-  NameValues environment = exported();
-  for (const auto& [variable, value] : before) set_last(environment, variable, value);
-  known = run_process(words, static_cast<std::size_t>(script - words.begin()), environment);
+  known = run_process(words, static_cast<std::size_t>(script - words.begin()), exported(before));
   return true;
 }
 
@@ -298,9 +297,7 @@ Status Shell::run_simple(const std::vector<std::string>& raw, const std::vector<
   if (known) return status;
   constexpr std::size_t most = 1000;
   if (!may_start(words) || launches_.size() >= most) return std::nullopt;
-  ShellLaunch launch{line, std::move(words), exported()};
-  for (const auto& [name, value] : before_command) set_last(launch.environment, name, value);
-  launches_.push_back(std::move(launch));
+  launches_.push_back({line, std::move(words), exported(before_command)});
   return true;
 }
 
