@@ -132,6 +132,43 @@ void judge_adapters(const Matrix& matrix, const std::vector<std::size_t>& gpus,
                 "no GPUDirect RDMA by default, but for Grace with NCCL 2.27 and later");
 }
 
+std::string name_of(const nccl::Topology& topology, const nccl::Topology::Device& device) {
+  const bool gpu = std::ranges::any_of(topology.gpus, [&](const auto& one) { return &one == &device; });
+  return gpu && !device.path.empty() ? fmt::format("GPU {} ({})", device.number, device.name) : device.name;
+}
+
+// Returns the headline's words on the links if nothing is wrong.
+std::string judge_links(const nccl::Topology& topology, Answer& out) {
+  constexpr double giga = 1e9, bits = 8;
+  const std::vector<nccl::LinkCheck> checks = nccl::check_links(topology);
+  std::vector<std::string> unknown, usual;
+  std::map<std::string, std::vector<std::string>> narrow;  // devices by link description
+  for (const nccl::LinkCheck& check : checks) {
+    const std::string name = name_of(topology, *check.device);
+    if (check.is_usual) {
+      usual.push_back(name);
+    } else if (check.narrow != nullptr) {
+      narrow[fmt::format("{:g} lanes of PCIe at {:g} GT/s (about {:.1f} GB/s) for a port of {:g} GB/s",
+                         check.narrow->lanes, check.narrow->gigatransfers, check.narrow->bits_per_s / bits / giga,
+                         check.port_bits_per_s / bits / giga)]
+          .push_back(name);
+    } else if (!check.is_known) {
+      unknown.push_back(name);
+    }
+  }
+  for (const auto& [have, names] : narrow)
+    out.problem(fmt::format("{} {} {}", some_of(names), names.size() == 1 ? "has" : "have", have),
+                "reseat the card, try another slot");
+  if (!unknown.empty())
+    out.notes.push_back("not judged, for the file has no rate of a PCIe link or of a port: " + some_of(unknown) +
+                        "; on the node: lspci -vv (LnkSta); virtual machines hide it");
+  if (!usual.empty())
+    out.notes.push_back("a port is faster than the 16 lanes of these GPUs, so one GPU alone cannot fill it: " +
+                        some_of(usual));
+  if (!unknown.empty() || checks.empty()) return "the file does not say whether a PCIe link is narrower than a port";
+  return "no PCIe link is narrower than a port, or all are alike";
+}
+
 }  // namespace
 
 bool is_topology_matrix(std::string_view text) {
@@ -206,47 +243,6 @@ Answer nccl_graphs(std::string_view text) {
       "channels x GB/s is what NCCL plans with inside a node; none: that algorithm is impossible here");
   return out;
 }
-
-namespace {
-
-std::string name_of(const nccl::Topology& topology, const nccl::Topology::Device& device) {
-  const bool gpu = std::ranges::any_of(topology.gpus, [&](const auto& one) { return &one == &device; });
-  return gpu && !device.path.empty() ? fmt::format("GPU {} ({})", device.number, device.name) : device.name;
-}
-
-// Returns the headline's words on the links if nothing is wrong.
-std::string judge_links(const nccl::Topology& topology, Answer& out) {
-  constexpr double giga = 1e9, bits = 8;
-  const std::vector<nccl::LinkCheck> checks = nccl::check_links(topology);
-  std::vector<std::string> unknown, usual;
-  std::map<std::string, std::vector<std::string>> narrow;  // devices by link description
-  for (const nccl::LinkCheck& check : checks) {
-    const std::string name = name_of(topology, *check.device);
-    if (check.is_usual) {
-      usual.push_back(name);
-    } else if (check.narrow != nullptr) {
-      narrow[fmt::format("{:g} lanes of PCIe at {:g} GT/s (about {:.1f} GB/s) for a port of {:g} GB/s",
-                         check.narrow->lanes, check.narrow->gigatransfers, check.narrow->bits_per_s / bits / giga,
-                         check.port_bits_per_s / bits / giga)]
-          .push_back(name);
-    } else if (!check.is_known) {
-      unknown.push_back(name);
-    }
-  }
-  for (const auto& [have, names] : narrow)
-    out.problem(fmt::format("{} {} {}", some_of(names), names.size() == 1 ? "has" : "have", have),
-                "reseat the card, try another slot");
-  if (!unknown.empty())
-    out.notes.push_back("not judged, for the file has no rate of a PCIe link or of a port: " + some_of(unknown) +
-                        "; on the node: lspci -vv (LnkSta); virtual machines hide it");
-  if (!usual.empty())
-    out.notes.push_back("a port is faster than the 16 lanes of these GPUs, so one GPU alone cannot fill it: " +
-                        some_of(usual));
-  if (!unknown.empty() || checks.empty()) return "the file does not say whether a PCIe link is narrower than a port";
-  return "no PCIe link is narrower than a port, or all are alike";
-}
-
-}  // namespace
 
 Answer nccl_topology(std::string_view text) {
   const nccl::Topology topology = nccl::parse_topology(text);

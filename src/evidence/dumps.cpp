@@ -51,6 +51,27 @@ std::vector<std::int64_t> ranks_in(const Json& value) {
   return ranks;
 }
 
+std::string call_text(const FlightRecorder::Member& member, std::int64_t number) {
+  return fmt::format("{} {}", value_at(member.entries, number, {"collective", "", ""}).name, number);
+}
+
+// Different collectives under one sequence number are a program error. all_to_all, gather and scatter may differ in
+// size.
+void compare_calls(const FlightRecorder::Group& group, const FlightRecorder::Member& ahead, Answer& out) {
+  for (const FlightRecorder::Member& member : group.members) {
+    for (const auto& [number, entry] : member.entries) {
+      const auto found = ahead.entries.find(number);
+      if (found == ahead.entries.end() || !out.headline.empty()) continue;
+      const auto& other = found->second;
+      const bool own_sizes = is_one_of("all_to_all|gather|scatter", entry.name);
+      if (entry.name == other.name && (entry.shape == other.shape || own_sizes)) continue;
+      out.problem(fmt::format("collective {} is {} of {} on {} and {} of {} on {}", number, entry.name, entry.shape,
+                              member.name(), other.name, other.shape, ahead.name()),
+                  "the program calls different ones");
+    }
+  }
+}
+
 }  // namespace
 
 void FlightRecorder::file(const std::string& text, const std::string& name) {
@@ -110,31 +131,6 @@ void FlightRecorder::file(const std::string& text, const std::string& name) {
     group.members.push_back(std::move(member));
   }
 }
-
-namespace {
-
-std::string call_text(const FlightRecorder::Member& member, std::int64_t number) {
-  return fmt::format("{} {}", value_at(member.entries, number, {"collective", "", ""}).name, number);
-}
-
-// Different collectives under one sequence number are a program error. all_to_all, gather and scatter may differ in
-// size.
-void compare_calls(const FlightRecorder::Group& group, const FlightRecorder::Member& ahead, Answer& out) {
-  for (const FlightRecorder::Member& member : group.members) {
-    for (const auto& [number, entry] : member.entries) {
-      const auto found = ahead.entries.find(number);
-      if (found == ahead.entries.end() || !out.headline.empty()) continue;
-      const auto& other = found->second;
-      const bool own_sizes = is_one_of("all_to_all|gather|scatter", entry.name);
-      if (entry.name == other.name && (entry.shape == other.shape || own_sizes)) continue;
-      out.problem(fmt::format("collective {} is {} of {} on {} and {} of {} on {}", number, entry.name, entry.shape,
-                              member.name(), other.name, other.shape, ahead.name()),
-                  "the program calls different ones");
-    }
-  }
-}
-
-}  // namespace
 
 // Returns the ranks that others wait for. A rank with an open collective in another group is late because of that one.
 std::vector<const FlightRecorder::Member*> FlightRecorder::late_in(const Group& group) const {

@@ -126,6 +126,16 @@ const Rules& all_rules() {
   return rules;
 }
 
+// Classifies by a collective's name in its arguments: "_allgather_base", "reduce_scatter_tensor_coalesced", "recv".
+Class class_of_collective(const std::string& kind) {
+  if (kind == "send" || kind == "recv") return class_of("nccl sendrecv");
+  for (const std::string& name :
+       {"nccl" + replaced(kind, {{'_', ""}}), "nccl_" + kind + "_", std::string("ncclkernel")}) {
+    if (const Class found = class_of(name); is_communication(found)) return found;
+  }
+  return class_of("");
+}
+
 }  // namespace
 
 std::span<const std::string_view> class_names() {
@@ -155,20 +165,6 @@ Class class_of(std::string_view kernel) {
   }
   return static_cast<Class>(all_rules().names.size() - 1);
 }
-
-namespace {
-
-// Classifies by a collective's name in its arguments: "_allgather_base", "reduce_scatter_tensor_coalesced", "recv".
-Class class_of_collective(const std::string& kind) {
-  if (kind == "send" || kind == "recv") return class_of("nccl sendrecv");
-  for (const std::string& name :
-       {"nccl" + replaced(kind, {{'_', ""}}), "nccl_" + kind + "_", std::string("ncclkernel")}) {
-    if (const Class found = class_of(name); is_communication(found)) return found;
-  }
-  return class_of("");
-}
-
-}  // namespace
 
 void classify(Capture& capture) {
   std::vector<Class> by_name(capture.names.size());
