@@ -108,8 +108,8 @@ void add_parts(const Report& report, evidence::Answer& answer) {
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const auto& [seconds, part] = parts[i];
     if (i < most_parts) {
-      answer.evidence.emplace_back(part == Part::waiting ? "waiting for others" : name_of(part),
-                                   row_text(seconds, b.step_s, details_of(part, report.mean)));
+      answer.tell(part == Part::waiting ? "waiting for others" : name_of(part),
+                  row_text(seconds, b.step_s, details_of(part, report.mean)));
     } else {
       rest_s += seconds;
       rest.push_back(fmt::format("{} {}", name_of(part), ms(seconds)));
@@ -117,7 +117,7 @@ void add_parts(const Report& report, evidence::Answer& answer) {
   }
   if (report.mean.copies_s > 0) rest.push_back("copies " + ms(report.mean.copies_s));
   if (rest.empty() || rest_s < least_shown * b.step_s) return;
-  answer.evidence.emplace_back("the rest", row_text(rest_s, b.step_s, rest));
+  answer.tell("the rest", row_text(rest_s, b.step_s, rest));
 }
 
 struct Change {
@@ -207,8 +207,8 @@ evidence::Answer answer_of(const std::vector<Report>& reports) {
     answer.headline = first.steps.no_optimizer
                           ? fmt::format("the kernels repeat every {}: {}", seconds, shares_text(report))
                           : fmt::format("{} of {}: {}", what, seconds, shares_text(report));
-    answer.evidence.emplace_back("trace", capture_text(report));
-    answer.evidence.emplace_back("steps", steps_text(first));
+    answer.tell("trace", capture_text(report));
+    answer.tell("steps", steps_text(first));
     add_parts(report, answer);
   } else {
     const double before_s = reports.front().mean.breakdown.step_s, after_s = report.mean.breakdown.step_s;

@@ -139,10 +139,9 @@ evidence::Answer answer_of(const Beside& beside, const std::string& configuratio
                                 signed_percent(beside.measured_s / beside.predicted_s - 1));
   answer.facts = {{"step_time_s", beside.measured_s}, {"predicted_step_time_s", beside.predicted_s}};
   if (beside.measured_mfu) {
-    answer.facts.emplace_back("mfu", *beside.measured_mfu);
-    answer.facts.emplace_back("predicted_mfu", *beside.predicted_mfu);
-    answer.evidence.emplace_back(
-        "MFU", fmt::format("{}, predicted {}", percent(*beside.measured_mfu), percent(*beside.predicted_mfu)));
+    answer.fact("mfu", *beside.measured_mfu);
+    answer.fact("predicted_mfu", *beside.predicted_mfu);
+    answer.tell("MFU", fmt::format("{}, predicted {}", percent(*beside.measured_mfu), percent(*beside.predicted_mfu)));
   }
   evidence::Value parts = evidence::Value::array();
   constexpr std::size_t most = 6;
@@ -152,9 +151,8 @@ evidence::Answer answer_of(const Beside& beside, const std::string& configuratio
                      {"predicted_ms", 1e3 * part.predicted_s},
                      {"excess_ms", 1e3 * part.excess_s()}});
     if (answer.evidence.size() < most)
-      answer.evidence.emplace_back(part.name,
-                                   fmt::format("{}, predicted {}: {} ms", ms(part.measured_s), ms(part.predicted_s),
-                                               signed_number(1e3 * part.excess_s(), 2)));
+      answer.tell(part.name, fmt::format("{}, predicted {}: {} ms", ms(part.measured_s), ms(part.predicted_s),
+                                         signed_number(1e3 * part.excess_s(), 2)));
   }
   answer.members["parts"] = std::move(parts);
   constexpr std::size_t most_causes = 2;
