@@ -226,8 +226,7 @@ Answer nccl_graphs(std::string_view text) {
       if (parts.size() < 32) parts.push_back(part);
       in_first = parts.size() == 1 && !tag.alone;
     } else if (tag.name == "net" && in_first) {
-      const std::string dev = tag.text("dev");
-      if (std::ranges::find(adapters, dev) == adapters.end() && adapters.size() < 64) adapters.push_back(dev);
+      if (adapters.size() < 64) add_once(adapters, tag.text("dev"));
     } else if (tag.name == "graph") {
       in_first = false;
     }

@@ -27,10 +27,8 @@ std::string common(const std::string& a, const std::string& b, const std::string
 }  // namespace
 
 void Shell::refuse(std::int64_t line, const std::string& what) {
-  std::string text = fmt::format("line {}: {}", line, what);
   constexpr std::size_t most = 20;
-  if (refused_.size() < most && std::ranges::find(refused_, text) == refused_.end())
-    refused_.push_back(std::move(text));
+  if (refused_.size() < most) add_once(refused_, fmt::format("line {}: {}", line, what));
 }
 
 void Shell::spend(std::size_t bytes) {
