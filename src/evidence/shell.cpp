@@ -99,9 +99,7 @@ void Shell::merge(const State& other, std::int64_t line) {
   }
   for (const auto& [name, theirs] : other.variables) state_.variables.try_emplace(name);
   for (auto& [name, ours] : state_.variables) {
-    const auto found = other.variables.find(name);
-    const Variable none;
-    const Variable& theirs = found == other.variables.end() ? none : found->second;
+    const Variable theirs = value_at(other.variables, name, {});
     spend(ours.items.size() + theirs.items.size());
     if (ours.items == theirs.items && ours.array == theirs.array) continue;
     const std::string mark = unknown(fmt::format("line {} decides {}", line, name));

@@ -300,8 +300,8 @@ void KinetoReader::finish() {
     std::ranges::for_each(device.events, shift);
     for (GpuEvent& event : device.events) event.launch_ns += base_ns_;
     std::ranges::for_each(device.steps, shift);
-    const auto gpu = gpus_.find(device.id);
-    if (!gpus_.empty()) device.gpu = gpu == gpus_.end() ? gpus_.begin()->second : gpu->second;  // a node has one kind
+    if (!gpus_.empty())  // a node has one kind
+      device.gpu = evidence::value_at(gpus_, device.id, gpus_.begin()->second);
   }
   std::ranges::for_each(capture_.ranges, shift);
   if (!capture_.rank) capture_.rank = operation_rank_;

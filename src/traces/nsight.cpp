@@ -307,8 +307,7 @@ void Reader::gpus() {
   for (Statement s = database_.rows("TARGET_INFO_GPU", {"id", "name"}, " LIMIT 1024"); s.next();)
     names[s.integer(0)] = s.text(1).substr(0, 200);
   for (Device& device : capture_.devices) {
-    const auto own = names.find(device.id);
-    if (!names.empty()) device.gpu = own == names.end() ? names.begin()->second : own->second;
+    if (!names.empty()) device.gpu = evidence::value_at(names, device.id, names.begin()->second);
   }
 }
 
