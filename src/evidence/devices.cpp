@@ -295,8 +295,7 @@ namespace {
 
 struct Entry {
   std::string host;
-  std::int64_t slots = 1;
-  bool stated = false;
+  std::optional<std::int64_t> slots = {};  // absent: one
 };
 
 bool is_host_name(std::string_view text) {
@@ -317,10 +316,8 @@ std::optional<Entry> entry_of(std::string_view line) {
     if (key == "slots") numbers.push_back(words[i].substr(key.size() + 1));
   }
   for (const std::string_view number : numbers) {
-    const auto slots = number_in<std::int64_t>(number);
-    if (!slots || *slots < 0 || *slots > 1024) return std::nullopt;
-    entry.slots = *slots;
-    entry.stated = true;
+    entry.slots = number_in<std::int64_t>(number);
+    if (!entry.slots || *entry.slots < 0 || *entry.slots > 1024) return std::nullopt;
   }
   return is_host_name(entry.host) ? std::optional(entry) : std::nullopt;
 }
@@ -346,10 +343,10 @@ bool is_hostfile(std::string_view text) {
   // Single words are ambiguous: host names contain digits, dots or dashes, and addresses three dots.
   const auto likely = [](const Entry& entry) {
     const bool word = std::ranges::any_of(entry.host, [](unsigned char c) { return std::isalpha(c) != 0; });
-    return entry.stated || (word ? entry.host.find_first_of("0123456789.-") != std::string::npos
-                                 : std::ranges::count(entry.host, '.') == 3);
+    return entry.slots || (word ? entry.host.find_first_of("0123456789.-") != std::string::npos
+                                : std::ranges::count(entry.host, '.') == 3);
   };
-  const bool stated = std::ranges::any_of(entries, &Entry::stated);
+  const bool stated = std::ranges::any_of(entries, [](const Entry& entry) { return entry.slots.has_value(); });
   return std::ranges::all_of(entries, likely) && entries.size() > (stated ? 0 : 1);
 }
 
@@ -361,8 +358,8 @@ Answer hostfile(std::string_view text) {
   for (const Entry& entry : entries_of(text)) {
     if (entry.slots == 0) continue;  // a host that is taken out
     if (!slots.contains(entry.host)) order.push_back(entry.host);
-    slots[entry.host] += entry.slots;
-    ranks += entry.slots;
+    slots[entry.host] += entry.slots.value_or(1);
+    ranks += entry.slots.value_or(1);
   }
   if (order.empty()) fail("it is no hostfile with a slot for a rank");
   for (const std::string& host : order) {
