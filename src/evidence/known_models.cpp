@@ -68,46 +68,41 @@ std::string plain_model_name(std::string_view name) {
   return words;
 }
 
-void take(TrainingJob& job, const config::Model& model, const std::string& origin) {
-  for (const auto& [key, value] : config::texts_of(model.resolved())) {
-    if (key != "rope_theta" || model.positions == config::Positions::rotary)
-      job.otherwise("model." + key, value, origin);
-  }
-}
-
 }  // namespace
 
 bool take_model(TrainingJob& job, const std::string& name, const std::string& origin) {
   const std::string plain = plain_model_name(name);
-  if (const auto preset = config::model_preset(plain)) {
-    take(job, *preset, origin);
-    return true;
+  std::optional<config::Model> model = config::model_preset(plain);
+  const auto known = std::ranges::find(known_models, std::string_view(plain), &KnownModel::name);
+  if (!model && known != known_models.end()) {
+    model = config::Model{.name = "",
+                          .layers = known->layers,
+                          .hidden = known->hidden,
+                          .heads = known->heads,
+                          .vocab = known->vocab,
+                          .sequence = known->sequence,
+                          .kv_heads = known->kv_heads,
+                          .ffn = known->ffn};
+    const bool gpt2 = known->rope_theta == 0;
+    model->tied_embeddings = known->tied || gpt2;
+    model->biases = gpt2;
+    if (!gpt2) {
+      model->activation = config::Activation::swiglu;
+      model->norm = config::NormKind::rms_norm;
+      model->positions = config::Positions::rotary;
+      model->rope_theta = known->rope_theta;
+    }
+    if (known->head_width > 0) job.otherwise("head_dim", known->head_width, origin);
   }
-  const auto found = std::ranges::find(known_models, std::string_view(plain), &KnownModel::name);
-  if (found == known_models.end()) {
+  if (!model) {
     job.note(fmt::format(
         "the sizes of {} are not known here: give its config.json as well, or --set layers=N and so on", quote(name)));
     return false;
   }
-  config::Model model{.name = "",
-                      .layers = found->layers,
-                      .hidden = found->hidden,
-                      .heads = found->heads,
-                      .vocab = found->vocab,
-                      .sequence = found->sequence,
-                      .kv_heads = found->kv_heads,
-                      .ffn = found->ffn};
-  const bool gpt2 = found->rope_theta == 0;
-  model.tied_embeddings = found->tied || gpt2;
-  model.biases = gpt2;
-  if (!gpt2) {
-    model.activation = config::Activation::swiglu;
-    model.norm = config::NormKind::rms_norm;
-    model.positions = config::Positions::rotary;
-    model.rope_theta = found->rope_theta;
+  for (const auto& [key, value] : config::texts_of(model->resolved())) {
+    if (key != "rope_theta" || model->positions == config::Positions::rotary)
+      job.otherwise("model." + key, value, origin);
   }
-  take(job, model, origin);
-  if (found->head_width > 0) job.otherwise("head_dim", found->head_width, origin);
   return true;
 }
 
