@@ -122,27 +122,24 @@ class ConfigurationText {
   const std::vector<std::string>& cannot() const { return job_.cannot; }
   // Returns options of `read` for the gaps that text() found.
   std::string options() const { return join(hints_, " "); }
-  // Returns "" and sets `why` if too little of the job is known.
-  std::string text(std::string& why) {
+  // Throws Error if too little of the job is known.
+  std::string text() {
     const std::vector<std::string> gaps = missing();
     const bool predicted =
         std::ranges::any_of(job_.cannot, [](const std::string& text) { return contains(text, "only predicted"); });
-    if (!gaps.empty()) {
-      why = fmt::format("no configuration yet; not known: {} ({})", join(gaps, ", "), options());
-      return "";
-    }
+    if (!gaps.empty())
+      throw Error(fmt::format("no configuration yet; not known: {} ({})", join(gaps, ", "), options()));
     if (predicted && !job_.has("hardware")) {
       hints_.emplace_back("--set hardware=h100-sxm");
-      why = fmt::format("no configuration yet: it can only be predicted, and that needs the GPU ({})", options());
-      return "";
+      throw Error(
+          fmt::format("no configuration yet: it can only be predicted, and that needs the GPU ({})", options()));
     }
     for (;;) {
       write(predicted);
       try {
         if (!leave_out_contradiction(config::load_experiment("job.yaml", {}, out_).baseline)) return out_;
       } catch (const Error& error) {
-        why = fmt::format("no configuration: {}", error.what());
-        return "";
+        throw Error(fmt::format("no configuration: {}", error.what()));
       }
     }
   }
@@ -367,15 +364,13 @@ Answer answer_of(const TrainingJob& job) {
         analysis::published_steps({model, job.text("hardware"), job.text("precision"), job.number_or("ranks", 0)})
             .text);
 
-  std::string why;
   ConfigurationText configuration(job);
   try {
-    out.configuration = configuration.text(why);
+    out.configuration = configuration.text();
   } catch (const Error& error) {
-    why = error.what();
+    out.notes.emplace_back(error.what());
   }
   out.cannot = configuration.cannot();
-  if (!why.empty()) out.notes.push_back(why);
   std::string again = "./harness read";
   for (const std::string& file : job.files) again += " " + shell_word(file);
   for (const std::string& option : job.typed) again += " " + option;
