@@ -57,10 +57,10 @@ std::optional<double> least_waiting_s(const std::vector<Collective>& all, const 
 
 /// The summary of one GPU's trace, without its events.
 struct TracedGpu : Source {
-  std::string label, gpu;                 // see Device
-  std::int64_t start_ns = 0, end_ns = 0;  // start and end of the capture
+  std::string label, gpu;  // see Device
   std::vector<Figures> windows;
   Steps steps;
+  Window whole;                              // the whole capture
   Window shown;                              // the step, or the whole capture if no steps were found
   StepWork work;                             // work in `shown`; empty if the timeline does not draw this GPU
   TimedStep step;                            // in `shown`
