@@ -78,16 +78,11 @@ elementwise elementwise|vectorized_|unrolled_|fillfunctor|binaryfunctor|unaryfun
 )";
 constexpr std::string_view unknown_name = "without_a_class";
 
-struct Rule {
-  Class kernel_class = 0;
-  std::vector<std::vector<std::string_view>> alternatives;
-};
-
 struct Rules {
   std::vector<std::string_view> names;
   std::vector<std::string> titles;
-  std::vector<Rule> list;
-  Class communication = 0;  // number of communication classes
+  std::vector<std::pair<Class, std::vector<std::string_view>>> list;  // a class and the parts of one alternative
+  Class communication = 0;                                            // number of communication classes
 };
 
 // "comm.allreduce" as "all-reduce", "copies_on_SMs" as "copies on SMs".
@@ -110,11 +105,12 @@ Rules parse_rules() {
     }
     return static_cast<Class>(at);
   };
+  Class current = 0;
   for (const std::string_view line : split(trim(rule_lines), '\n')) {
     const std::size_t blank = line.find(' ');  // 0: the line continues the class above
-    if (blank > 0) rules.list.push_back({class_named(line.substr(0, blank)), {}});
+    if (blank > 0) current = class_named(line.substr(0, blank));
     for (const std::string_view alternative : split(trim(line.substr(blank)), '|'))
-      rules.list.back().alternatives.push_back(split(alternative, '&'));
+      rules.list.emplace_back(current, split(alternative, '&'));
     if (line.starts_with("comm.")) rules.communication = static_cast<Class>(rules.names.size());
   }
   class_named(unknown_name);
@@ -158,10 +154,8 @@ Class class_of(std::string_view kernel) {
     const bool absent = part.starts_with('!');
     return (name.find(part.substr(absent ? 1 : 0)) == std::string::npos) == absent;
   };
-  for (const Rule& rule : all_rules().list) {
-    for (const auto& parts : rule.alternatives) {
-      if (std::ranges::all_of(parts, holds)) return rule.kernel_class;
-    }
+  for (const auto& [kernel_class, parts] : all_rules().list) {
+    if (std::ranges::all_of(parts, holds)) return kernel_class;
   }
   return static_cast<Class>(all_rules().names.size() - 1);
 }
