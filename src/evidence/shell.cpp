@@ -123,9 +123,8 @@ Status Shell::sequence() {
     const std::size_t before = reader_.place();
     reader_.skip_lines();
     spend(reader_.place() - before);
-    if (reader_.at_end() || !reader_.next_of(closing).empty() || reader_.at(")") || reader_.at(";;") ||
-        reader_.at(";&"))
-      return last;
+    const bool closes = std::ranges::any_of(closing, [&](Text word) { return reader_.at_word(word); });
+    if (reader_.at_end() || closes || reader_.at(")") || reader_.at(";;") || reader_.at(";&")) return last;
     if (reader_.eat(";") || reader_.eat("&") || reader_.eat("|")) continue;
     const std::size_t begin = reader_.place();
     last = chain();

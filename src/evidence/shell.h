@@ -5,7 +5,6 @@
 #include <list>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,9 +34,8 @@ class ShellReader {
   std::string_view since(std::size_t place) const { return text_.substr(place, at_ - place); }
   bool at(std::string_view expected) const { return text_.substr(at_).starts_with(expected); }
   bool eat(std::string_view expected);
-  /// Returns the next word if it is one of these, without consuming it.
-  std::string_view next_of(std::span<const std::string_view> words) const;
-  bool eat_word(std::string_view word) { return !next_of(std::span(&word, 1)).empty() && eat(word); }
+  bool at_word(std::string_view word) const;
+  bool eat_word(std::string_view word) { return at_word(word) && eat(word); }
   /// Reads up to and including one of these characters.
   std::string_view until(std::string_view ends);
   /// Reads the next byte, whatever it is.

@@ -92,12 +92,9 @@ bool ShellReader::eat(std::string_view expected) {
   return true;
 }
 
-std::string_view ShellReader::next_of(std::span<const std::string_view> words) const {
-  for (const std::string_view word : words) {
-    const std::size_t behind = at_ + word.size();
-    if (at(word) && (behind >= text_.size() || is_one(ends_of_words, text_[behind]))) return word;
-  }
-  return {};
+bool ShellReader::at_word(std::string_view word) const {
+  const std::size_t behind = at_ + word.size();
+  return at(word) && (behind >= text_.size() || is_one(ends_of_words, text_[behind]));
 }
 
 std::string_view ShellReader::until(std::string_view ends) {
