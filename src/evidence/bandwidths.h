@@ -1,9 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,8 +26,8 @@ struct SizeRow {
   Direction out_of_place, in_place;
 
   /// Returns the better direction's value; 0: neither was measured.
-  double busbw() const;
-  double algbw() const;
+  double busbw() const { return std::max(out_of_place.busbw.value_or(0), in_place.busbw.value_or(0)); }
+  double algbw() const { return std::max(out_of_place.algbw.value_or(0), in_place.algbw.value_or(0)); }
   /// Returns the shorter time; 0: neither was measured.
   double seconds() const;
 };

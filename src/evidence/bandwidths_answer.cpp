@@ -9,11 +9,6 @@
 namespace harness::evidence {
 namespace {
 
-// Maps an OSU collective name to the nccl-tests name.
-std::string osu_collective(const std::string& test) {
-  return mapped("allreduce=all_reduce|allgather=all_gather|all-to-all=alltoall|bcast=broadcast", test).value_or(test);
-}
-
 // Formats "128M", which nccl-tests and `sweep -b` accept.
 std::string nccl_size(std::int64_t bytes) {
   constexpr std::int64_t mega = 1 << 20;
@@ -154,10 +149,10 @@ void add_notes(const Bandwidths& measured, const SizeRow& peak, Answer& out) {
   constexpr double nearly = 0.95;
   if (measured.repeated) out.notes.emplace_back("sizes were measured several times: the best of each counts");
   if (measured.average_busbw && *measured.average_busbw * giga < nearly * peak.busbw())
-    out.notes.push_back(fmt::format(
-        "the printed average, {:g} GB/s, is over all sizes: it says how small the smallest size was, not how good the "
-        "network is",
-        *measured.average_busbw));
+    out.notes.push_back(
+        fmt::format("the printed average, {:g} GB/s, is over all sizes: it says how small the smallest size was, not "
+                    "how good the network is",
+                    *measured.average_busbw));
   if (measured.split) out.notes.emplace_back("NCCL_TESTS_SPLIT: busbw is that of one group");
   if (measured.devices_cut) out.notes.emplace_back("the list of devices was cut: there may be more ranks and nodes");
   if (!measured.wrong_is_a_count)
@@ -201,8 +196,7 @@ void add_next(const Bandwidths& measured, const std::vector<const SizeRow*>& fou
   }
   if (measured.hosts.size() > 1)
     out.next.emplace_back(
-        "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET,TUNING YOUR_COMMAND > nccl.log; ./harness read "
-        "nccl.log");
+        "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET,TUNING YOUR_COMMAND > nccl.log; ./harness read nccl.log");
   if (hardware && collective == "all_reduce" && measured.ranks > 1 && !measured.split) {
     out.next.push_back(fmt::format("./harness doctor --allreduce {} --hardware {} --ranks {}", size_option(last.bytes),
                                    shell_word(hardware->file), measured.ranks));
@@ -215,7 +209,9 @@ Answer answer_of(Bandwidths measured, const Gaps& gaps) {
   Answer out = Answer::of("bandwidths", measured.kind);
   if (measured.ranks == 0) measured.ranks = gaps.ranks;
   const bool osu = measured.kind != "nccl-tests";
-  const std::string collective = osu ? osu_collective(measured.test) : measured.collective();
+  const auto of_osu =
+      mapped("allreduce=all_reduce|allgather=all_gather|all-to-all=alltoall|bcast=broadcast", measured.test);
+  const std::string collective = osu ? of_osu.value_or(measured.test) : measured.collective();
   if (osu) {  // OSU prints no busbw, and for some collectives the size of one rank's part
     const bool of_each = is_one_of("all_gather|alltoall|gather|scatter", collective);
     const double factor = (of_each ? static_cast<double>(measured.ranks) : 1) * bus_factor(collective, measured.ranks);

@@ -16,13 +16,12 @@ namespace harness::evidence {
 namespace {
 
 struct Matrix {
-  std::vector<std::string> names;                      // device columns, in order
-  std::map<std::string, std::vector<std::string>> of;  // by row device: one cell per name
-  std::map<std::string, std::string> adapters;         // "NIC0": "mlx5_0"
+  std::vector<std::string> names;                                 // device columns, in order
+  std::map<std::pair<std::string, std::string>, std::string> of;  // by row and column
+  std::map<std::string, std::string> adapters;                    // "NIC0": "mlx5_0"
 
   std::string cell(std::size_t row, std::size_t column) const {
-    const auto found = of.find(names[row]);
-    return found == of.end() ? "" : found->second[column];
+    return value_at(of, std::pair(names[row], names[column]), "");
   }
   std::string adapter(std::size_t column) const { return value_at(adapters, names[column], names[column]); }
 };
@@ -62,7 +61,7 @@ Matrix matrix_of(std::string_view text) {
       }
     } else if (!out.names.empty() && !cells.empty() && std::ranges::find(out.names, cells[0]) != out.names.end() &&
                cells.size() > out.names.size()) {
-      out.of[cells[0]].assign(cells.begin() + 1, cells.begin() + 1 + static_cast<std::ptrdiff_t>(out.names.size()));
+      for (std::size_t i = 0; i < out.names.size(); ++i) out.of[{cells[0], out.names[i]}] = cells[i + 1];
     } else if (Cursor c{trim(line)}; c.rest.starts_with("NIC") && out.adapters.size() < most) {
       const std::string name(c.until(":"));
       if (c.literal(": ")) out.adapters[name] = std::string(trim(c.rest));
@@ -133,6 +132,43 @@ void judge_adapters(const Matrix& matrix, const std::vector<std::size_t>& gpus,
                 "no GPUDirect RDMA by default, but for Grace with NCCL 2.27 and later");
 }
 
+std::string name_of(const nccl::Topology& topology, const nccl::Topology::Device& device) {
+  const bool gpu = std::ranges::any_of(topology.gpus, [&](const auto& one) { return &one == &device; });
+  return gpu && !device.path.empty() ? fmt::format("GPU {} ({})", device.number, device.name) : device.name;
+}
+
+// Returns the headline's words on the links if nothing is wrong.
+std::string judge_links(const nccl::Topology& topology, Answer& out) {
+  constexpr double giga = 1e9, bits = 8;
+  const std::vector<nccl::LinkCheck> checks = nccl::check_links(topology);
+  std::vector<std::string> unknown, usual;
+  std::map<std::string, std::vector<std::string>> narrow;  // devices by link description
+  for (const nccl::LinkCheck& check : checks) {
+    const std::string name = name_of(topology, *check.device);
+    if (check.is_usual) {
+      usual.push_back(name);
+    } else if (check.narrow != nullptr) {
+      narrow[fmt::format("{:g} lanes of PCIe at {:g} GT/s (about {:.1f} GB/s) for a port of {:g} GB/s",
+                         check.narrow->lanes, check.narrow->gigatransfers, check.narrow->bits_per_s / bits / giga,
+                         check.port_bits_per_s / bits / giga)]
+          .push_back(name);
+    } else if (!check.is_known) {
+      unknown.push_back(name);
+    }
+  }
+  for (const auto& [have, names] : narrow)
+    out.problem(fmt::format("{} {} {}", some_of(names), names.size() == 1 ? "has" : "have", have),
+                "reseat the card, try another slot");
+  if (!unknown.empty())
+    out.notes.push_back("not judged, for the file has no rate of a PCIe link or of a port: " + some_of(unknown) +
+                        "; on the node: lspci -vv (LnkSta); virtual machines hide it");
+  if (!usual.empty())
+    out.notes.push_back("a port is faster than the 16 lanes of these GPUs, so one GPU alone cannot fill it: " +
+                        some_of(usual));
+  if (!unknown.empty() || checks.empty()) return "the file does not say whether a PCIe link is narrower than a port";
+  return "no PCIe link is narrower than a port, or all are alike";
+}
+
 }  // namespace
 
 bool is_topology_matrix(std::string_view text) {
@@ -190,8 +226,7 @@ Answer nccl_graphs(std::string_view text) {
       if (parts.size() < 32) parts.push_back(part);
       in_first = parts.size() == 1 && !tag.alone;
     } else if (tag.name == "net" && in_first) {
-      const std::string dev = tag.text("dev");
-      if (std::ranges::find(adapters, dev) == adapters.end() && adapters.size() < 64) adapters.push_back(dev);
+      if (adapters.size() < 64) add_once(adapters, tag.text("dev"));
     } else if (tag.name == "graph") {
       in_first = false;
     }
@@ -207,47 +242,6 @@ Answer nccl_graphs(std::string_view text) {
       "channels x GB/s is what NCCL plans with inside a node; none: that algorithm is impossible here");
   return out;
 }
-
-namespace {
-
-std::string name_of(const nccl::Topology& topology, const nccl::Topology::Device& device) {
-  const bool gpu = std::ranges::any_of(topology.gpus, [&](const auto& one) { return &one == &device; });
-  return gpu && !device.path.empty() ? fmt::format("GPU {} ({})", device.number, device.name) : device.name;
-}
-
-// Returns the headline's words on the links if nothing is wrong.
-std::string judge_links(const nccl::Topology& topology, Answer& out) {
-  constexpr double giga = 1e9, bits = 8;
-  const std::vector<nccl::LinkCheck> checks = nccl::check_links(topology);
-  std::vector<std::string> unknown, usual;
-  std::map<std::string, std::vector<std::string>> narrow;  // devices by link description
-  for (const nccl::LinkCheck& check : checks) {
-    const std::string name = name_of(topology, *check.device);
-    if (check.is_usual) {
-      usual.push_back(name);
-    } else if (check.narrow != nullptr) {
-      narrow[fmt::format("{:g} lanes of PCIe at {:g} GT/s (about {:.1f} GB/s) for a port of {:g} GB/s",
-                         check.narrow->lanes, check.narrow->gigatransfers, check.narrow->bits_per_s / bits / giga,
-                         check.port_bits_per_s / bits / giga)]
-          .push_back(name);
-    } else if (!check.is_known) {
-      unknown.push_back(name);
-    }
-  }
-  for (const auto& [have, names] : narrow)
-    out.problem(fmt::format("{} {} {}", some_of(names), names.size() == 1 ? "has" : "have", have),
-                "reseat the card, try another slot");
-  if (!unknown.empty())
-    out.notes.push_back("not judged, for the file has no rate of a PCIe link or of a port: " + some_of(unknown) +
-                        "; on the node: lspci -vv (LnkSta); virtual machines hide it");
-  if (!usual.empty())
-    out.notes.push_back("a port is faster than the 16 lanes of these GPUs, so one GPU alone cannot fill it: " +
-                        some_of(usual));
-  if (!unknown.empty() || checks.empty()) return "the file does not say whether a PCIe link is narrower than a port";
-  return "no PCIe link is narrower than a port, or all are alike";
-}
-
-}  // namespace
 
 Answer nccl_topology(std::string_view text) {
   const nccl::Topology topology = nccl::parse_topology(text);
@@ -301,16 +295,12 @@ namespace {
 
 struct Entry {
   std::string host;
-  std::int64_t slots = 1;
-  bool stated = false;
+  std::optional<std::int64_t> slots = {};  // absent: one
 };
 
 bool is_host_name(std::string_view text) {
-  const auto part = [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_' || c == '@';
-  };
   return !text.empty() && text.size() < 254 && std::isalnum(static_cast<unsigned char>(text[0])) != 0 &&
-         std::ranges::all_of(text, part) &&
+         has_only(text, ".-_@") &&
          std::ranges::any_of(text, [](unsigned char c) { return std::isalpha(c) != 0 || c == '.'; });  // "12:30"
 }
 
@@ -326,10 +316,8 @@ std::optional<Entry> entry_of(std::string_view line) {
     if (key == "slots") numbers.push_back(words[i].substr(key.size() + 1));
   }
   for (const std::string_view number : numbers) {
-    const auto slots = number_in<std::int64_t>(number);
-    if (!slots || *slots < 0 || *slots > 1024) return std::nullopt;
-    entry.slots = *slots;
-    entry.stated = true;
+    entry.slots = number_in<std::int64_t>(number);
+    if (!entry.slots || *entry.slots < 0 || *entry.slots > 1024) return std::nullopt;
   }
   return is_host_name(entry.host) ? std::optional(entry) : std::nullopt;
 }
@@ -355,10 +343,10 @@ bool is_hostfile(std::string_view text) {
   // Single words are ambiguous: host names contain digits, dots or dashes, and addresses three dots.
   const auto likely = [](const Entry& entry) {
     const bool word = std::ranges::any_of(entry.host, [](unsigned char c) { return std::isalpha(c) != 0; });
-    return entry.stated || (word ? entry.host.find_first_of("0123456789.-") != std::string::npos
-                                 : std::ranges::count(entry.host, '.') == 3);
+    return entry.slots || (word ? entry.host.find_first_of("0123456789.-") != std::string::npos
+                                : std::ranges::count(entry.host, '.') == 3);
   };
-  const bool stated = std::ranges::any_of(entries, &Entry::stated);
+  const bool stated = std::ranges::any_of(entries, [](const Entry& entry) { return entry.slots.has_value(); });
   return std::ranges::all_of(entries, likely) && entries.size() > (stated ? 0 : 1);
 }
 
@@ -370,8 +358,8 @@ Answer hostfile(std::string_view text) {
   for (const Entry& entry : entries_of(text)) {
     if (entry.slots == 0) continue;  // a host that is taken out
     if (!slots.contains(entry.host)) order.push_back(entry.host);
-    slots[entry.host] += entry.slots;
-    ranks += entry.slots;
+    slots[entry.host] += entry.slots.value_or(1);
+    ranks += entry.slots.value_or(1);
   }
   if (order.empty()) fail("it is no hostfile with a slot for a rank");
   for (const std::string& host : order) {

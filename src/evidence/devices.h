@@ -5,7 +5,6 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -42,23 +41,17 @@ class InspectorReader {
     double shortest_s = 0, longest_s = 0, busbw = 0;
     std::int64_t last_rank = 0, records = 0;  // last_rank: arrived last, so its time is the shortest
   };
-  struct Group {
-    std::string name;
-    std::int64_t bytes = 0;
-    double total_s = 0, usual_s = 0, busbw = 0;  // sum and medians of the shortest times
-    /// Communicator, sequence number in it, collective; sorted.
-    std::vector<std::tuple<std::string, std::int64_t, Collective>> rows = {};
-  };
-  std::vector<Group> groups() const;
-  using Key = std::tuple<std::string, std::string, std::int64_t, std::int64_t>;  // communicator, name, bytes, sequence
+  using Kind = std::pair<std::string, std::int64_t>;   // name, bytes
+  using Place = std::pair<std::string, std::int64_t>;  // communicator, sequence number in it
 
   std::string open_;  // text of an unfinished object
   int depth_ = 0;
   bool in_string_ = false, escaped_ = false, skipping_ = false;
-  std::map<Key, Collective> collectives_;
+  std::map<Kind, std::map<Place, Collective>> collectives_;
+  std::size_t kept_ = 0;                               // number of collectives
   std::map<std::string, std::int64_t> communicators_;  // number of ranks by communicator
   std::set<std::string> hosts_;
-  std::int64_t records_ = 0, damaged_ = 0;
+  std::int64_t damaged_ = 0;
   bool cut_ = false;
 };
 
@@ -77,11 +70,13 @@ class FlightRecorder {
     std::string file;
     std::int64_t enqueued = -1, started = -1, completed = -1;  // sequence numbers; -1: none
     std::map<std::int64_t, Entry> entries;
+
+    bool is_open() const { return enqueued > completed; }
+    std::string name() const { return rank >= 0 ? fmt::format("rank {}", rank) : file; }
   };
   struct Group {
     std::string description;
-    std::int64_t ranks = 0;
-    std::vector<std::int64_t> numbers;  // rank numbers, if the file lists them
+    std::vector<std::int64_t> ranks;  // if the file lists them
     std::vector<Member> members;
   };
 

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <span>
+#include <tuple>
 
 #include "base/median.h"
 #include "base/text.h"
@@ -49,6 +51,27 @@ std::vector<std::int64_t> ranks_in(const Json& value) {
   return ranks;
 }
 
+std::string call_text(const FlightRecorder::Member& member, std::int64_t number) {
+  return fmt::format("{} {}", value_at(member.entries, number, {"collective", "", ""}).name, number);
+}
+
+// Different collectives under one sequence number are a program error. all_to_all, gather and scatter may differ in
+// size.
+void compare_calls(const FlightRecorder::Group& group, const FlightRecorder::Member& ahead, Answer& out) {
+  for (const FlightRecorder::Member& member : group.members) {
+    for (const auto& [number, entry] : member.entries) {
+      const auto found = ahead.entries.find(number);
+      if (found == ahead.entries.end() || !out.headline.empty()) continue;
+      const auto& other = found->second;
+      const bool own_sizes = is_one_of("all_to_all|gather|scatter", entry.name);
+      if (entry.name == other.name && (entry.shape == other.shape || own_sizes)) continue;
+      out.problem(fmt::format("collective {} is {} of {} on {} and {} of {} on {}", number, entry.name, entry.shape,
+                              member.name(), other.name, other.shape, ahead.name()),
+                  "the program calls different ones");
+    }
+  }
+}
+
 }  // namespace
 
 void FlightRecorder::file(const std::string& text, const std::string& name) {
@@ -77,13 +100,12 @@ void FlightRecorder::file(const std::string& text, const std::string& name) {
   for (const auto& [id, group] : at(json, "pg_config").items()) {
     Group& own = groups_[id];
     own.description = text_at(group, "desc").empty() ? "group " + id : text_at(group, "desc");
-    own.numbers = ranks_in(at(group, "ranks"));
-    own.ranks = std::ssize(own.numbers);
+    own.ranks = ranks_in(at(group, "ranks"));
   }
   for (const auto& [id, status] : at(json, "pg_status").items()) {
     // The number of a group whose entries have been overwritten may be the name of another group.
     const std::string group = name_of(id);
-    const std::vector<std::int64_t>& ranks = groups_[group].numbers;
+    const std::vector<std::int64_t>& ranks = groups_[group].ranks;
     if (rank >= 0 && !ranks.empty() && std::ranges::find(ranks, rank) == ranks.end()) continue;
     Member& member = members[group];
     member.enqueued = integer_at(status, "last_enqueued_collective");
@@ -110,45 +132,12 @@ void FlightRecorder::file(const std::string& text, const std::string& name) {
   }
 }
 
-namespace {
-
-bool is_open(const FlightRecorder::Member& member) {
-  return member.enqueued > member.completed;
-}
-
-std::string name_of(const FlightRecorder::Member& member) {
-  return member.rank >= 0 ? fmt::format("rank {}", member.rank) : member.file;
-}
-
-std::string call_text(const FlightRecorder::Member& member, std::int64_t number) {
-  return fmt::format("{} {}", value_at(member.entries, number, {"collective", "", ""}).name, number);
-}
-
-// Different collectives under one sequence number are a program error. all_to_all, gather and scatter may differ in
-// size.
-void compare_calls(const FlightRecorder::Group& group, const FlightRecorder::Member& ahead, Answer& out) {
-  for (const FlightRecorder::Member& member : group.members) {
-    for (const auto& [number, entry] : member.entries) {
-      const auto found = ahead.entries.find(number);
-      if (found == ahead.entries.end() || !out.headline.empty()) continue;
-      const auto& other = found->second;
-      const bool own_sizes = is_one_of("all_to_all|gather|scatter", entry.name);
-      if (entry.name == other.name && (entry.shape == other.shape || own_sizes)) continue;
-      out.problem(fmt::format("collective {} is {} of {} on {} and {} of {} on {}", number, entry.name, entry.shape,
-                              name_of(member), other.name, other.shape, name_of(ahead)),
-                  "the program calls different ones");
-    }
-  }
-}
-
-}  // namespace
-
 // Returns the ranks that others wait for. A rank with an open collective in another group is late because of that one.
 std::vector<const FlightRecorder::Member*> FlightRecorder::late_in(const Group& group) const {
   std::set<std::string> waiting;  // by file
   for (const auto& [id, any] : groups_) {
     for (const Member& member : any.members)
-      if (is_open(member)) waiting.insert(member.file);
+      if (member.is_open()) waiting.insert(member.file);
   }
   const std::int64_t last = std::ranges::max_element(group.members, {}, &Member::enqueued)->enqueued;
   std::vector<const Member*> late;
@@ -163,7 +152,7 @@ Answer FlightRecorder::finish() const {
   std::tuple<bool, bool, std::ptrdiff_t> most;
   for (const auto& [id, group] : groups_) {
     if (group.members.empty()) continue;
-    const std::tuple key(!late_in(group).empty(), std::ranges::any_of(group.members, is_open),
+    const std::tuple key(!late_in(group).empty(), std::ranges::any_of(group.members, &Member::is_open),
                          -std::ssize(group.members));
     if (worst == nullptr || key > most) std::tie(worst, most) = std::pair(&group, key);
   }
@@ -173,19 +162,19 @@ Answer FlightRecorder::finish() const {
   const Member& behind = late.empty() ? *std::ranges::min_element(worst->members, {}, &Member::enqueued) : *late[0];
   const bool several = worst->members.size() > 1;
   if (!several && behind.rank >= 0) out.fact("rank", behind.rank);
-  out.fact("group", fmt::format("{}, {}", worst->description, plural(worst->ranks, "rank")));
+  out.fact("group", fmt::format("{}, {}", worst->description, plural(std::ssize(worst->ranks), "rank")));
   if (behind.started >= 0) out.fact("last_started", behind.started);
   if (behind.completed >= 0) out.fact("last_completed", behind.completed);
   std::vector<const Member*> shown = late;
   std::vector<std::string> suspects, missing;
-  for (const Member* member : late) suspects.push_back(name_of(*member));
+  for (const Member* member : late) suspects.push_back(member->name());
   for (const Member& member : worst->members)
     if (std::ranges::find(late, &member) == late.end()) shown.push_back(&member);
   for (const Member* member : std::span(shown).first(std::min<std::size_t>(shown.size(), 8)))
-    out.tell(name_of(*member), fmt::format("enqueued {}, started {}, completed {}", member->enqueued, member->started,
-                                           member->completed));
+    out.tell(member->name(), fmt::format("enqueued {}, started {}, completed {}", member->enqueued, member->started,
+                                         member->completed));
   const bool told = std::ranges::all_of(worst->members, [](const Member& member) { return member.rank >= 0; });
-  for (const std::int64_t rank : worst->numbers) {
+  for (const std::int64_t rank : worst->ranks) {
     if (told && std::ranges::find(worst->members, rank, &Member::rank) == worst->members.end())
       missing.push_back(fmt::format("rank {}", rank));
   }
@@ -200,33 +189,29 @@ Answer FlightRecorder::finish() const {
                                           found->second.shape, found->second.state);
     out.fact("state", state);
     if (!several) {
-      out.headline = fmt::format("{}: {}", name_of(behind), state);
+      out.headline = fmt::format("{}: {}", behind.name(), state);
     } else if (missing.empty() && out.problems.empty()) {
       out.problem("every rank: " + state, "all are in it, so it is the network or a GPU");
     }
   } else if (out.headline.empty() && (missing.empty() || !several)) {
-    const bool idle = several && std::ranges::none_of(worst->members, is_open);
-    out.headline = fmt::format("{} completed {} and had not come to {}", idle ? "every rank" : name_of(behind),
+    const bool idle = several && std::ranges::none_of(worst->members, &Member::is_open);
+    out.headline = fmt::format("{} completed {} and had not come to {}", idle ? "every rank" : behind.name(),
                                call_text(behind, behind.completed), behind.completed + 1);
     if (!several)
       out.notes.emplace_back("a rank that is behind the others is the suspect: read all ranks' files together");
   }
   if (several && !missing.empty())
     out.problem("no file of " + some_of(missing), "a rank without one is the first suspect");
-  if (!several && worst->ranks > 1) out.next.emplace_back("./harness read FILES_OF_ALL_RANKS     # who is behind?");
+  if (!several && worst->ranks.size() > 1)
+    out.next.emplace_back("./harness read FILES_OF_ALL_RANKS     # who is behind?");
   return out;
 }
 
 // NCCL Inspector (NCCL plugins/profiler/inspector): objects {header, metadata, coll_perf}, formats v4.0 and v5.x. Ranks
 // are joined by communicator and sequence number. The rank with the shortest time came last; the others waited for it.
 
-namespace {
-
-constexpr std::size_t longest_object = 1u << 16, most_collectives = 1u << 17, most_names = 1u << 14;
-
-}  // namespace
-
 void InspectorReader::line(std::string_view text) {
+  constexpr std::size_t longest_object = 1u << 16;
   for (const char c : text) {
     if (depth_ == 0 && c != '{') continue;
     if (open_.size() >= longest_object) skipping_ = true;
@@ -251,6 +236,7 @@ void InspectorReader::line(std::string_view text) {
 }
 
 void InspectorReader::object(const std::string& text) {
+  constexpr std::size_t most_collectives = 1u << 17, most_names = 1u << 14;
   Json json;
   try {
     json = parse_json(text);
@@ -268,17 +254,19 @@ void InspectorReader::object(const std::string& text) {
   const double seconds = number_at(perf, (prefix + "_exec_time_us").c_str()) * micro;
   const double busbw = number_at(perf, (prefix + "_busbw_gbs").c_str()) * giga;
   if (seconds <= 0) return;
-  ++records_;
   if (communicators_.size() < most_names || communicators_.contains(communicator))
     communicators_[communicator] = std::max(communicators_[communicator], ranks);
   if (hosts_.size() < most_names) hosts_.insert(text_at(at(json, "metadata"), "hostname"));
-  const Key key{communicator, text_at(perf, prefix.c_str()), integer_at(perf, (prefix + "_msg_size_bytes").c_str()),
-                integer_at(perf, (prefix + "_sn").c_str())};
-  if (collectives_.size() >= most_collectives && !collectives_.contains(key)) {
+  const Kind kind{text_at(perf, prefix.c_str()), integer_at(perf, (prefix + "_msg_size_bytes").c_str())};
+  const Place place{communicator, integer_at(perf, (prefix + "_sn").c_str())};
+  const auto known = collectives_.find(kind);
+  const bool is_new = known == collectives_.end() || !known->second.contains(place);
+  if (is_new && kept_ >= most_collectives) {
     cut_ = true;
     return;
   }
-  Collective& collective = collectives_[key];
+  kept_ += is_new ? 1 : 0;
+  Collective& collective = collectives_[kind][place];
   if (collective.records++ == 0 || seconds < collective.shortest_s) {
     collective.shortest_s = seconds;
     collective.last_rank = rank;
@@ -287,35 +275,28 @@ void InspectorReader::object(const std::string& text) {
   collective.busbw = std::max(collective.busbw, busbw);
 }
 
-// Groups collectives by name and size across communicators, longest total time first.
-std::vector<InspectorReader::Group> InspectorReader::groups() const {
-  std::map<std::pair<std::string, std::int64_t>, Group> by_kind;
-  for (const auto& [key, collective] : collectives_) {
-    const auto& [communicator, name, bytes, number] = key;
-    Group& group = by_kind.try_emplace({name, bytes}, Group{.name = name, .bytes = bytes}).first->second;
-    group.total_s += collective.shortest_s;
-    group.rows.emplace_back(communicator, number, collective);
-  }
-  std::vector<Group> out;
-  for (auto& [kind, group] : by_kind) {
+Answer InspectorReader::finish() {
+  if (collectives_.empty()) fail("it holds no collective of NCCL Inspector");
+  constexpr double giga = 1e9, micro = 1e-6, slow = 1.25;
+  Answer out = Answer::of("inspector", "nccl inspector");
+  struct Group {
+    std::string name, size;
+    std::int64_t bytes;
+    const std::map<Place, Collective>* rows;
+    double total_s, usual_s, busbw;  // sum and medians of the shortest times
+  };
+  std::vector<Group> all;  // longest total time first
+  for (const auto& [kind, rows] : collectives_) {
+    const auto& [name, bytes] = kind;
     std::vector<double> times, rates;
-    for (const auto& [communicator, number, collective] : group.rows) {
+    for (const auto& [at, collective] : rows) {
       times.push_back(collective.shortest_s);
       rates.push_back(collective.busbw);
     }
-    group.usual_s = median(times);
-    group.busbw = median(rates);
-    out.push_back(std::move(group));
+    all.push_back({name, print_bytes_exact(std::max<std::int64_t>(bytes, 0)), bytes, &rows,
+                   std::accumulate(times.begin(), times.end(), 0.0), median(times), median(rates)});
   }
-  std::ranges::stable_sort(out, std::greater<>(), &Group::total_s);
-  return out;
-}
-
-Answer InspectorReader::finish() {
-  if (records_ == 0) fail("it holds no collective of NCCL Inspector");
-  constexpr double giga = 1e9, micro = 1e-6, slow = 1.25;
-  Answer out = Answer::of("inspector", "nccl inspector");
-  const std::vector<Group> all = groups();
+  std::ranges::stable_sort(all, std::greater<>(), &Group::total_s);
   std::int64_t ranks = 0;
   for (const auto& [id, n] : communicators_) ranks = std::max(ranks, n);
   out.fact("ranks", ranks);
@@ -323,25 +304,24 @@ Answer InspectorReader::finish() {
   out.fact("communicators", std::ssize(communicators_));
   std::vector<std::string> kinds, late;
   for (const Group& group : all) {
-    kinds.push_back(fmt::format("{} {} B x {}", group.name, group.bytes, group.rows.size()));
+    kinds.push_back(fmt::format("{} {} B x {}", group.name, group.bytes, group.rows->size()));
     if (out.evidence.size() < 7)
-      out.tell(group.name, fmt::format("{}: {} calls, median {} and {:.1f} GB/s busbw",
-                                       print_bytes_exact(std::max<std::int64_t>(group.bytes, 0)), group.rows.size(),
+      out.tell(group.name, fmt::format("{}: {} calls, median {} and {:.1f} GB/s busbw", group.size, group.rows->size(),
                                        seconds_text(group.usual_s), group.busbw / giga));
   }
   out.fact("collectives", join_first(kinds, 4));
   const Group& first = all.front();
   out.fact("median_busbw", fmt::format("{:.1f} GB/s", first.busbw / giga));
-  out.headline =
-      fmt::format("{} of {}: median busbw {:.1f} GB/s over {} calls", first.name,
-                  print_bytes_exact(std::max<std::int64_t>(first.bytes, 0)), first.busbw / giga, first.rows.size());
+  out.headline = fmt::format("{} of {}: median busbw {:.1f} GB/s over {} calls", first.name, first.size,
+                             first.busbw / giga, first.rows->size());
   using Rank = std::pair<std::string, std::int64_t>;  // communicator, rank in it
   std::map<Rank, std::int64_t> last;                  // number of calls to which it came last
   std::map<std::string, std::int64_t> waited;         // by communicator: number of calls in which ranks waited
   const auto place = [&](const std::string& communicator) {
     return communicators_.size() > 1 ? " of communicator " + communicator : "";
   };
-  for (const auto& [communicator, number, collective] : first.rows) {
+  for (const auto& [at, collective] : *first.rows) {
+    const auto& [communicator, number] = at;
     if (collective.shortest_s > slow * first.usual_s)
       late.push_back(fmt::format("sequence {}{}: {:.0f} us against {:.0f}", number, place(communicator),
                                  collective.shortest_s / micro, first.usual_s / micro));

@@ -13,13 +13,10 @@ namespace {
 
 using Text = std::string_view;
 
-// Defaults of transformers' model classes, by model_type.
-struct ModelClass {
-  Text types, values;
-};
 constexpr Text like_llama = "norm=rms_norm positions=rotary activation=swiglu tied_embeddings=false biases=false";
 constexpr Text like_gpt2 = "norm=layer_norm positions=learned activation=gelu tied_embeddings=true biases=true";
-constexpr std::array<ModelClass, 7> model_classes{{
+// Defaults of transformers' model classes, by model_type.
+constexpr std::array<std::pair<Text, Text>, 7> model_classes{{
     {"llama|llama4_text|mllama_text_model|mistral|mixtral|qwen2|qwen2_vl_text|qwen2_5_vl_text|qwen3|qwen3_vl_text|"
      "qwen2_moe|qwen3_moe|phi3|olmo2",
      like_llama},
@@ -34,8 +31,7 @@ constexpr std::array<ModelClass, 7> model_classes{{
 void hugging_face_model(TrainingJob& job) {
   std::string type = job.theirs("model_type");
   if (type.empty() && job.find("n_embd") != nullptr) type = "gpt2";
-  const auto known =
-      std::ranges::find_if(model_classes, [&](const ModelClass& row) { return is_one_of(row.types, type); });
+  const auto known = std::ranges::find_if(model_classes, [&](const auto& row) { return is_one_of(row.first, type); });
   const bool layer_norms = job.find("layer_norm_eps") != nullptr || job.find("layer_norm_epsilon") != nullptr;
   const Text otherwise = layer_norms ? like_gpt2 : like_llama;
   if (known == model_classes.end())
@@ -46,7 +42,7 @@ void hugging_face_model(TrainingJob& job) {
   if (biased) job.otherwise("model.biases", "true", from);
   if (known == model_classes.end() && job.has("model.rope_theta"))
     job.otherwise("model.positions", "rotary", "rope_theta");
-  model_defaults(job, known == model_classes.end() ? otherwise : known->values, from);
+  model_defaults(job, known == model_classes.end() ? otherwise : known->second, from);
   if (job.text("model.positions") == "rotary") job.otherwise("model.rope_theta", "10000", from);
   if (job.is_on("multi_query") && !job.is_on("new_decoder_architecture"))  // whatever num_kv_heads says
     job.set("model.kv_heads", "1", "multi_query");

@@ -76,7 +76,9 @@ std::optional<std::int64_t> integer_after(std::string_view text, std::string_vie
 /// Returns the number if the text holds nothing else but blanks around it.
 std::optional<double> as_number(std::string_view text);
 
-bool contains(std::string_view text, std::string_view part);
+inline bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
 /// Returns whether `word` is one of the names separated by '|': "no" in "no|none".
 bool is_one_of(std::string_view names, std::string_view word);
 /// Maps the word "a" to "b" by "a=b|c=d". Returns the word itself if there are no pairs.
@@ -98,7 +100,9 @@ void set_last(NameValues& values, const std::string& name, std::string value);
 /// Removes the surrounding blanks and quotes.
 std::string_view unquoted(std::string_view value);
 /// "train.sh" for "/home/x/train.sh".
-std::string file_name(std::string_view path);
+inline std::string file_name(std::string_view path) {
+  return std::string(path.substr(path.rfind('/') + 1));
+}
 
 /// Splits at blanks and tabs into at most `most` words.
 std::vector<std::string_view> words_of(std::string_view text, std::size_t most = 64);

@@ -3,7 +3,6 @@
 
 #include "analysis/published.h"
 #include "base/text.h"
-#include "base/units.h"
 #include "config/experiment.h"
 #include "config/files.h"
 #include "config/registry.h"
@@ -121,31 +120,26 @@ class ConfigurationText {
 
   // Includes the settings that text() left out.
   const std::vector<std::string>& cannot() const { return job_.cannot; }
-
   // Returns options of `read` for the gaps that text() found.
   std::string options() const { return join(hints_, " "); }
-
-  // Returns "" and sets `why` if too little of the job is known.
-  std::string text(std::string& why) {
+  // Throws Error if too little of the job is known.
+  std::string text() {
     const std::vector<std::string> gaps = missing();
     const bool predicted =
         std::ranges::any_of(job_.cannot, [](const std::string& text) { return contains(text, "only predicted"); });
-    if (!gaps.empty()) {
-      why = fmt::format("no configuration yet; not known: {} ({})", join(gaps, ", "), options());
-      return "";
-    }
+    if (!gaps.empty())
+      throw Error(fmt::format("no configuration yet; not known: {} ({})", join(gaps, ", "), options()));
     if (predicted && !job_.has("hardware")) {
       hints_.emplace_back("--set hardware=h100-sxm");
-      why = fmt::format("no configuration yet: it can only be predicted, and that needs the GPU ({})", options());
-      return "";
+      throw Error(
+          fmt::format("no configuration yet: it can only be predicted, and that needs the GPU ({})", options()));
     }
     for (;;) {
       write(predicted);
       try {
         if (!leave_out_contradiction(config::load_experiment("job.yaml", {}, out_).baseline)) return out_;
       } catch (const Error& error) {
-        why = fmt::format("no configuration: {}", error.what());
-        return "";
+        throw Error(fmt::format("no configuration: {}", error.what()));
       }
     }
   }
@@ -221,10 +215,8 @@ class ConfigurationText {
     return gaps;
   }
   void entry(const char* indent, std::string_view key, const std::string& value, const std::string& origin) {
-    const bool plain = std::ranges::all_of(value, [](unsigned char c) {
-      return std::isalnum(c) != 0 || std::string_view("_-+. ").find(static_cast<char>(c)) != std::string_view::npos;
-    });
-    const std::string text = fmt::format("{}{}: {}", indent, key, plain ? value : config::yaml_word(value));
+    const std::string text =
+        fmt::format("{}{}: {}", indent, key, has_only(value, "_-+. ") ? value : config::yaml_word(value));
     out_ += fmt::format("{:<40} # {}\n", text, escaped(origin));
   }
   void line(std::string_view key, std::string_view name) {
@@ -372,15 +364,13 @@ Answer answer_of(const TrainingJob& job) {
         analysis::published_steps({model, job.text("hardware"), job.text("precision"), job.number_or("ranks", 0)})
             .text);
 
-  std::string why;
   ConfigurationText configuration(job);
   try {
-    out.configuration = configuration.text(why);
+    out.configuration = configuration.text();
   } catch (const Error& error) {
-    why = error.what();
+    out.notes.emplace_back(error.what());
   }
   out.cannot = configuration.cannot();
-  if (!why.empty()) out.notes.push_back(why);
   std::string again = "./harness read";
   for (const std::string& file : job.files) again += " " + shell_word(file);
   for (const std::string& option : job.typed) again += " " + option;

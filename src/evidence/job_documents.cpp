@@ -29,35 +29,26 @@ constexpr Text nanogpt_names =
     "weight_decay|init_from|lr_decay_iters";
 
 struct Mark {
-  Text framework, key;  // with a trailing dot: a section
+  Text framework, keys;  // separated by '|'; with a trailing dot: a section
 };
 // Keys that identify their framework, most reliable first.
-const std::vector<Mark>& marks() {
-  static constexpr std::array<Mark, 15> rows{{
-      {"gpt-neox", "pipe_parallel_size|pipe-parallel-size|model_parallel_size|model-parallel-size"},
-      {"deepspeed", "zero_optimization.|train_micro_batch_size_per_gpu|train_batch_size"},
-      {"llmb", "workload_info."},
-      {"accelerate", "distributed_type"},
-      {"torchtitan", "model.flavor|parallelism.|training.seq_len|training.local_batch_size"},
-      {"megatron-lm", "language_model.|model_parallel."},
-      {"nemo", "trainer.devices|model.encoder_seq_length"},
-      {"llm-foundry", "max_duration|model.d_model|device_train_microbatch_size"},
-      {"maxtext", "per_device_batch_size|base_config|base_emb_dim|ici_fsdp_parallelism|ici_tensor_parallelism"},
-      {"megatron-bridge", "ddp.|comm_overlap.|model.num_layers|model.tensor_model_parallel_size|dist."},
-      {"hugging face trainer", "per_device_train_batch_size|gradient_accumulation_steps|micro_batch_size"},
-      {"hugging face model", "model_type|architectures|num_hidden_layers|n_layer"},
-      {"deepspeed", "bf16.enabled|fp16.enabled"},
-      {"llm-foundry", "fsdp_config."},
-      {"megatron-lm", "num_layers|hidden_size|tensor_model_parallel_size"},
-  }};
-  static const std::vector<Mark> all = [] {
-    std::vector<Mark> found;
-    for (const Mark& row : rows)
-      for (const Text key : split(row.key, '|')) found.push_back({row.framework, key});
-    return found;
-  }();
-  return all;
-}
+constexpr std::array<Mark, 15> marks{{
+    {"gpt-neox", "pipe_parallel_size|pipe-parallel-size|model_parallel_size|model-parallel-size"},
+    {"deepspeed", "zero_optimization.|train_micro_batch_size_per_gpu|train_batch_size"},
+    {"llmb", "workload_info."},
+    {"accelerate", "distributed_type"},
+    {"torchtitan", "model.flavor|parallelism.|training.seq_len|training.local_batch_size"},
+    {"megatron-lm", "language_model.|model_parallel."},
+    {"nemo", "trainer.devices|model.encoder_seq_length"},
+    {"llm-foundry", "max_duration|model.d_model|device_train_microbatch_size"},
+    {"maxtext", "per_device_batch_size|base_config|base_emb_dim|ici_fsdp_parallelism|ici_tensor_parallelism"},
+    {"megatron-bridge", "ddp.|comm_overlap.|model.num_layers|model.tensor_model_parallel_size|dist."},
+    {"hugging face trainer", "per_device_train_batch_size|gradient_accumulation_steps|micro_batch_size"},
+    {"hugging face model", "model_type|architectures|num_hidden_layers|n_layer"},
+    {"deepspeed", "bf16.enabled|fp16.enabled"},
+    {"llm-foundry", "fsdp_config."},
+    {"megatron-lm", "num_layers|hidden_size|tensor_model_parallel_size"},
+}};
 
 // Flattens configurations in JSON, TOML, YAML and plain Python assignments into lists of keys and values.
 
@@ -248,12 +239,13 @@ bool is_assignments(Text text) {
 
 std::string framework_of_document(const std::vector<ForeignSetting>& settings) {
   if (!settings.empty() && settings.front().framework == "nanogpt") return "nanogpt";
-  for (const Mark& mark : marks()) {
-    const bool section = mark.key.ends_with('.');
-    const auto found = std::ranges::find_if(settings, [&](const ForeignSetting& setting) {
-      return section ? setting.key.starts_with(mark.key) : setting.key == mark.key;
-    });
-    if (found != settings.end()) return std::string(mark.framework);
+  for (const Mark& mark : marks) {
+    for (const Text key : split(mark.keys, '|')) {
+      const bool found = std::ranges::any_of(settings, [&](const ForeignSetting& setting) {
+        return key.ends_with('.') ? setting.key.starts_with(key) : setting.key == key;
+      });
+      if (found) return std::string(mark.framework);
+    }
   }
   return "";
 }
@@ -297,12 +289,15 @@ bool JobReader::recognises(std::string_view head) {
   if (is_launch_script(text)) return true;
   if (is_own_configuration(text)) return false;
   const Text first = text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
-  const auto is_mark = [](Text key) {
-    return std::ranges::any_of(marks(), [&](const Mark& mark) {
-      const Text known = mark.key.substr(0, mark.key.size() - (mark.key.ends_with('.') ? 1 : 0));
-      const std::size_t dot = known.rfind('.');
-      return key != "enabled" && key == known.substr(dot == Text::npos ? 0 : dot + 1);
-    });
+  std::vector<Text> last_names;  // "flavor" of "model.flavor", "ddp" of "ddp."
+  for (const Mark& mark : marks) {
+    for (Text key : split(mark.keys, '|')) {
+      if (key.ends_with('.')) key.remove_suffix(1);
+      last_names.push_back(key.substr(key.rfind('.') + 1));
+    }
+  }
+  const auto is_mark = [&](Text key) {
+    return key != "enabled" && std::ranges::find(last_names, key) != last_names.end();
   };
   if (first.starts_with('{')) {
     const std::vector<Text> parts = split(text, '"');

@@ -121,10 +121,8 @@ bool translate(TrainingJob& job, const ForeignSetting& setting, const Table& tab
     if (std::ranges::find(harmless, Text(setting.value)) != harmless.end() &&
         !(row.harmless.empty() && setting.value.empty()))
       continue;
-    std::string text(row.text);
-    if (const std::size_t at = text.find("{}"); at != std::string::npos)
-      text.replace(at, 2, setting.why_unknown.empty() ? setting.value : "some");
-    job.cannot.push_back(std::move(text));
+    job.cannot.push_back(
+        fmt::format(fmt::runtime(row.text), setting.why_unknown.empty() ? setting.value : std::string("some")));
   }
   for (const KeyRow& row : table.rows) {
     if (!is_one_of(row.key, setting.key)) continue;
@@ -280,10 +278,6 @@ void TrainingJob::set_by_switch(std::string_view name, std::string_view key, con
 
 bool TrainingJob::uses(std::string_view name) const {
   return framework == name || std::ranges::find(settings, name, &ForeignSetting::framework) != settings.end();
-}
-
-void TrainingJob::note(std::string text) {
-  add_once(notes, std::move(text));
 }
 
 }  // namespace harness::evidence

@@ -1,9 +1,7 @@
 #include <algorithm>
-#include <array>
 #include <iterator>
 
 #include "base/text.h"
-#include "config/hardware.h"
 #include "evidence/input.h"
 #include "evidence/training_job.h"
 
@@ -84,12 +82,6 @@ void take_log(TrainingJob& job, const TrainingLog& log) {
   }
   if (log.gpu.empty() || job.has("hardware")) return;
   if (const auto hardware = hardware_of(log.gpu, {})) job.set("hardware", hardware->file, "the log: " + log.gpu);
-}
-
-// Maps the common name of a GPU to a hardware file.
-void name_hardware(TrainingJob& job) {
-  if (const auto file = mapped("h100=h100-sxm|h200=h200-sxm|a100=a100-sxm-80gb", lower(job.text("hardware"))))
-    job.set("hardware", *file, job.values["hardware"].origin);
 }
 
 // Rejects values that should be whole numbers but are not, or that exceed any real job.
@@ -259,7 +251,8 @@ TrainingJob JobReader::finish(const Gaps& gaps, const TrainingLog* log) {
   fill(job, gaps);
   // Frameworks print and write its default also for learned positions.
   if (job.has("model.positions") && job.text("model.positions") != "rotary") job.values.erase("model.rope_theta");
-  name_hardware(job);
+  if (const auto file = mapped("h100=h100-sxm|h200=h200-sxm|a100=a100-sxm-80gb", lower(job.text("hardware"))))
+    job.set("hardware", *file, job.values["hardware"].origin);
   conclude_shape(job);
   return job;
 }

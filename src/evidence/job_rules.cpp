@@ -1,10 +1,6 @@
 #include <algorithm>
-#include <array>
-#include <cctype>
 
 #include "base/text.h"
-#include "base/units.h"
-#include "config/model.h"
 #include "evidence/input.h"
 #include "evidence/training_job.h"
 

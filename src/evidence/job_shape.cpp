@@ -20,7 +20,6 @@ namespace {
 constexpr std::int64_t most_of_an_axis = 1 << 20;
 
 struct Shape {
-  explicit Shape(TrainingJob& of) : job(of) {}
   TrainingJob& job;
   // A recipe without a layout gets the one of its release.
   bool model_alone = job.framework == "hugging face model",
@@ -59,10 +58,9 @@ void Shape::replicas() {
     job.set_unknown("data_parallel", "unknown", "the layout is not known");
   } else if (ranks && *ranks % replica != 0) {
     job.set_unknown("data_parallel", "none", "ranks / (TP x PP x CP)");
-    problem(
-        fmt::format("{} ranks cannot hold TP {} x PP {}{} = {} ranks: give the launcher more ranks, or the model "
-                    "fewer stages",
-                    *ranks, tensor, stages, context > 1 ? fmt::format(" x CP {}", context) : "", replica));
+    problem(fmt::format(
+        "{} ranks cannot hold TP {} x PP {}{} = {} ranks: give the launcher more ranks, or the model fewer stages",
+        *ranks, tensor, stages, context > 1 ? fmt::format(" x CP {}", context) : "", replica));
   } else if (ranks) {
     job.set("data_parallel", *ranks / replica, fmt::format("{} ranks / {}", *ranks, replica));
   } else if (!model_alone && !recipe && !job.number("data_parallel")) {
@@ -173,7 +171,7 @@ void Shape::limits() {
 
 void conclude_shape(TrainingJob& job) {
   if (job.framework.empty() && !job.has("model.layers")) return;  // no program and no model was found
-  Shape shape(job);
+  Shape shape{job};
   shape.layout();
   shape.replicas();
   shape.batch();

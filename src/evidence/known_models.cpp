@@ -1,57 +1,53 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cmath>
 
 #include "base/text.h"
-#include "base/units.h"
 #include "evidence/input.h"
 #include "evidence/training_job.h"
 
 namespace harness::evidence {
 namespace {
 
-// gpt2: GELU, layer norms, learned positions, biases and tied embeddings. llama: none of these.
-enum class Like : std::uint8_t { llama, gpt2 };
+// GPT-2 has GELU, layer norms, learned positions, biases and tied embeddings, Llama none of these.
 struct KnownModel {
   std::string_view name;
   std::int64_t layers, hidden, heads, kv_heads, ffn, vocab, sequence;
-  Like like = Like::llama;
+  double rope_theta = 10000;  // 0: like GPT-2, else like Llama
   bool tied = false;
-  double rope_theta = 10000;
   std::int64_t head_width = 0;  // 0: hidden / heads
 };
 constexpr std::array<KnownModel, 30> known_models{{
     {"llama2-7b", 32, 4096, 32, 32, 11008, 32000, 4096},
     {"llama2-13b", 40, 5120, 40, 40, 13824, 32000, 4096},
     {"llama2-70b", 80, 8192, 64, 8, 28672, 32000, 4096},
-    {"llama3-1b", 16, 2048, 32, 8, 8192, 128256, 8192, Like::llama, true, 500000},
-    {"llama3-3b", 28, 3072, 24, 8, 8192, 128256, 8192, Like::llama, true, 500000},
-    {"llama3-debugmodel", 6, 256, 16, 16, 768, 2048, 2048, Like::llama, false, 500000},  // from torchtitan
+    {"llama3-1b", 16, 2048, 32, 8, 8192, 128256, 8192, 500000, true},
+    {"llama3-3b", 28, 3072, 24, 8, 8192, 128256, 8192, 500000, true},
+    {"llama3-debugmodel", 6, 256, 16, 16, 768, 2048, 2048, 500000},  // from torchtitan
     {"mistral-7b", 32, 4096, 32, 8, 14336, 32000, 8192},
-    {"qwen2.5-0.5b", 24, 896, 14, 2, 4864, 151936, 32768, Like::llama, true, 1e6},
-    {"qwen2.5-1.5b", 28, 1536, 12, 2, 8960, 151936, 32768, Like::llama, true, 1e6},
-    {"qwen2.5-3b", 36, 2048, 16, 2, 11008, 151936, 32768, Like::llama, true, 1e6},
-    {"qwen2.5-7b", 28, 3584, 28, 4, 18944, 152064, 32768, Like::llama, false, 1e6},
-    {"qwen2.5-14b", 48, 5120, 40, 8, 13824, 152064, 32768, Like::llama, false, 1e6},
-    {"qwen2.5-32b", 64, 5120, 40, 8, 27648, 152064, 32768, Like::llama, false, 1e6},
-    {"qwen2.5-72b", 80, 8192, 64, 8, 29568, 152064, 32768, Like::llama, false, 1e6},
-    {"qwen3-0.6b", 28, 1024, 16, 8, 3072, 151936, 32768, Like::llama, true, 1e6, 128},
-    {"qwen3-1.7b", 28, 2048, 16, 8, 6144, 151936, 32768, Like::llama, true, 1e6},
-    {"qwen3-4b", 36, 2560, 32, 8, 9728, 151936, 32768, Like::llama, true, 1e6, 128},
-    {"qwen3-8b", 36, 4096, 32, 8, 12288, 151936, 32768, Like::llama, false, 1e6},
-    {"qwen3-14b", 40, 5120, 40, 8, 17408, 151936, 32768, Like::llama, false, 1e6},
-    {"qwen3-32b", 64, 5120, 64, 8, 25600, 151936, 32768, Like::llama, false, 1e6, 128},
-    {"gpt2", 12, 768, 12, 12, 3072, 50257, 1024, Like::gpt2},
-    {"gpt2-medium", 24, 1024, 16, 16, 4096, 50257, 1024, Like::gpt2},
-    {"gpt2-large", 36, 1280, 20, 20, 5120, 50257, 1024, Like::gpt2},
-    {"gpt2-xl", 48, 1600, 25, 25, 6400, 50257, 1024, Like::gpt2},
-    {"opt-1.3b", 24, 2048, 32, 32, 8192, 50272, 2048, Like::gpt2},
-    {"opt-2.7b", 32, 2560, 32, 32, 10240, 50272, 2048, Like::gpt2},
-    {"opt-6.7b", 32, 4096, 32, 32, 16384, 50272, 2048, Like::gpt2},
-    {"opt-13b", 40, 5120, 40, 40, 20480, 50272, 2048, Like::gpt2},
-    {"opt-30b", 48, 7168, 56, 56, 28672, 50272, 2048, Like::gpt2},
-    {"opt-66b", 64, 9216, 72, 72, 36864, 50272, 2048, Like::gpt2},
+    {"qwen2.5-0.5b", 24, 896, 14, 2, 4864, 151936, 32768, 1e6, true},
+    {"qwen2.5-1.5b", 28, 1536, 12, 2, 8960, 151936, 32768, 1e6, true},
+    {"qwen2.5-3b", 36, 2048, 16, 2, 11008, 151936, 32768, 1e6, true},
+    {"qwen2.5-7b", 28, 3584, 28, 4, 18944, 152064, 32768, 1e6},
+    {"qwen2.5-14b", 48, 5120, 40, 8, 13824, 152064, 32768, 1e6},
+    {"qwen2.5-32b", 64, 5120, 40, 8, 27648, 152064, 32768, 1e6},
+    {"qwen2.5-72b", 80, 8192, 64, 8, 29568, 152064, 32768, 1e6},
+    {"qwen3-0.6b", 28, 1024, 16, 8, 3072, 151936, 32768, 1e6, true, 128},
+    {"qwen3-1.7b", 28, 2048, 16, 8, 6144, 151936, 32768, 1e6, true},
+    {"qwen3-4b", 36, 2560, 32, 8, 9728, 151936, 32768, 1e6, true, 128},
+    {"qwen3-8b", 36, 4096, 32, 8, 12288, 151936, 32768, 1e6},
+    {"qwen3-14b", 40, 5120, 40, 8, 17408, 151936, 32768, 1e6},
+    {"qwen3-32b", 64, 5120, 64, 8, 25600, 151936, 32768, 1e6, false, 128},
+    {"gpt2", 12, 768, 12, 12, 3072, 50257, 1024, 0},
+    {"gpt2-medium", 24, 1024, 16, 16, 4096, 50257, 1024, 0},
+    {"gpt2-large", 36, 1280, 20, 20, 5120, 50257, 1024, 0},
+    {"gpt2-xl", 48, 1600, 25, 25, 6400, 50257, 1024, 0},
+    {"opt-1.3b", 24, 2048, 32, 32, 8192, 50272, 2048, 0},
+    {"opt-2.7b", 32, 2560, 32, 32, 10240, 50272, 2048, 0},
+    {"opt-6.7b", 32, 4096, 32, 32, 16384, 50272, 2048, 0},
+    {"opt-13b", 40, 5120, 40, 40, 20480, 50272, 2048, 0},
+    {"opt-30b", 48, 7168, 56, 56, 28672, 50272, 2048, 0},
+    {"opt-66b", 64, 9216, 72, 72, 36864, 50272, 2048, 0},
 }};
 
 // "meta-llama/Llama-3.1-8B" becomes "llama3-8b": within a family, sizes differ and versions do not.
@@ -72,46 +68,41 @@ std::string plain_model_name(std::string_view name) {
   return words;
 }
 
-void take(TrainingJob& job, const config::Model& model, const std::string& origin) {
-  for (const auto& [key, value] : config::texts_of(model.resolved())) {
-    if (key != "rope_theta" || model.positions == config::Positions::rotary)
-      job.otherwise("model." + key, value, origin);
-  }
-}
-
 }  // namespace
 
 bool take_model(TrainingJob& job, const std::string& name, const std::string& origin) {
   const std::string plain = plain_model_name(name);
-  if (const auto preset = config::model_preset(plain)) {
-    take(job, *preset, origin);
-    return true;
+  std::optional<config::Model> model = config::model_preset(plain);
+  const auto known = std::ranges::find(known_models, std::string_view(plain), &KnownModel::name);
+  if (!model && known != known_models.end()) {
+    model = config::Model{.name = "",
+                          .layers = known->layers,
+                          .hidden = known->hidden,
+                          .heads = known->heads,
+                          .vocab = known->vocab,
+                          .sequence = known->sequence,
+                          .kv_heads = known->kv_heads,
+                          .ffn = known->ffn};
+    const bool gpt2 = known->rope_theta == 0;
+    model->tied_embeddings = known->tied || gpt2;
+    model->biases = gpt2;
+    if (!gpt2) {
+      model->activation = config::Activation::swiglu;
+      model->norm = config::NormKind::rms_norm;
+      model->positions = config::Positions::rotary;
+      model->rope_theta = known->rope_theta;
+    }
+    if (known->head_width > 0) job.otherwise("head_dim", known->head_width, origin);
   }
-  const auto found = std::ranges::find(known_models, std::string_view(plain), &KnownModel::name);
-  if (found == known_models.end()) {
+  if (!model) {
     job.note(fmt::format(
         "the sizes of {} are not known here: give its config.json as well, or --set layers=N and so on", quote(name)));
     return false;
   }
-  config::Model model{.name = "",
-                      .layers = found->layers,
-                      .hidden = found->hidden,
-                      .heads = found->heads,
-                      .vocab = found->vocab,
-                      .sequence = found->sequence,
-                      .kv_heads = found->kv_heads,
-                      .ffn = found->ffn};
-  const bool gpt2 = found->like == Like::gpt2;
-  model.tied_embeddings = found->tied || gpt2;
-  model.biases = gpt2;
-  if (!gpt2) {
-    model.activation = config::Activation::swiglu;
-    model.norm = config::NormKind::rms_norm;
-    model.positions = config::Positions::rotary;
-    model.rope_theta = found->rope_theta;
+  for (const auto& [key, value] : config::texts_of(model->resolved())) {
+    if (key != "rope_theta" || model->positions == config::Positions::rotary)
+      job.otherwise("model." + key, value, origin);
   }
-  take(job, model, origin);
-  if (found->head_width > 0) job.otherwise("head_dim", found->head_width, origin);
   return true;
 }
 

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cctype>
 #include <functional>
 #include <numeric>
 
@@ -54,12 +53,12 @@ class Launch {
   void keep() {
     job_.launcher = launcher_;
     if (ranks_) {
-      job_.set("ranks", *ranks_, fmt::format("{}, {}:{}", launcher_, file_, line_));
+      job_.set("ranks", *ranks_, fmt::format("{}, {}", launcher_, origin()));
     } else if (!ranks_why_.empty()) {
       job_.set_unknown("ranks", "unknown", ranks_why_);
       for (const std::string& why : unknown_) add_once(job_.refused, why);
     }
-    if (per_node_) job_.set("ranks_per_node", *per_node_, fmt::format("{}:{}", file_, line_));
+    if (per_node_) job_.set("ranks_per_node", *per_node_, origin());
     for (const auto& [name, value] : environment_) {
       if (is_of_interest(name) && !is_unknown(value)) set_last(job_.environment, name, value);
     }
@@ -95,10 +94,10 @@ class Launch {
     words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(program));
     const bool module = takes_modules && !words.empty() && words.front().starts_with('-');
     if (module) words.erase(words.begin());
-    const LauncherOptions options(before);
+    const LauncherOptions options{before};
     if (name == "torchrun") torchrun(options);
-    if (name == "srun") srun(LauncherOptions(slurm_words(before)));
-    if (name.starts_with("mpi") || name == "orterun") mpirun(options, before, name == "mpiexec.hydra");
+    if (name == "srun") srun({slurm_words(before)});
+    if (name.starts_with("mpi") || name == "orterun") mpirun(options, name == "mpiexec.hydra");
     if (name == "deepspeed") deepspeed(options);
     if (name == "accelerate" || name == "composer") processes(name, options);
     if (name == "accelerate") accelerate(options);
@@ -211,11 +210,10 @@ class Launch {
     if (!ranks_of_job && nodes) ranks_of_job = nodes;  // one task per node
     if (!each && ranks_of_job && nodes) each = *ranks_of_job / *nodes;
     ranks("srun", ranks_of_job, each, "srun takes them from the job");
-    const auto passed = o.value({"--export"});
-    if (passed) only("srun --export", *passed);
+    if (const auto passed = o.value({"--export"})) only("srun --export", *passed);
   }
 
-  void mpirun(const LauncherOptions& o, const Words& before, bool hydra) {
+  void mpirun(const LauncherOptions& o, bool hydra) {
     for (const char* option : {"-ppn", "-genv", "-env", "-genvall", "-genvnone", "-genvlist"})
       hydra = hydra || o.has(option);
     const auto total = count_of(o.value({"-np", "--np", "-n", "-c", "--n"}));
@@ -248,13 +246,15 @@ class Launch {
     if (hydra) {
       const auto passed = o.value({"-genvlist"});
       if (passed || o.has("-genvnone")) only(passed ? "mpirun -genvlist" : "mpirun -genvnone", passed.value_or(""));
-      for (std::size_t i = 0; i + 2 < before.size(); ++i) {
-        if (before[i] == "-genv" || before[i] == "-env") environment_.emplace_back(before[i + 1], before[i + 2]);
+      for (std::size_t i = 0; i + 2 < o.words.size(); ++i) {
+        if (o.words[i] == "-genv" || o.words[i] == "-env") environment_.emplace_back(o.words[i + 1], o.words[i + 2]);
       }
       return;
     }
     std::string forwarded;
-    for (const std::string& word : o.all("-x")) {
+    for (std::size_t i = 0; i + 1 < o.words.size(); ++i) {
+      if (o.words[i] != "-x") continue;
+      const std::string& word = o.words[i + 1];
       const std::size_t equals = word.find('=');
       const std::string name = word.substr(0, equals);
       forwarded += name + ",";
@@ -314,11 +314,10 @@ class Launch {
   void processes(const std::string& name, const LauncherOptions& o) {
     auto total = o.value({"--num-processes", "--world-size"});
     if (!total) total = o.value({"-n", "--nproc"});  // composer: of one node
-    const auto machines = count_of(o.value({"--num-machines"}));
-    const auto n = count_of(total);
-    ranks(name, n, n && machines ? std::optional(*n / *machines) : std::nullopt,
-          unknown_or(total, "its configuration says them: give it as well"));
-    if (!total) ranks_why_.clear();  // a configuration read later may define it
+    const auto machines = count_of(o.value({"--num-machines"})), n = count_of(total);
+    // A configuration read later may define them.
+    const std::string why = total ? unknown_or(total, "its configuration says them: give it as well") : "";
+    ranks(name, n, n && machines ? std::optional(*n / *machines) : std::nullopt, why);
   }
 
   // Takes options that correspond to keys of accelerate's configuration.

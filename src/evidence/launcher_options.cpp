@@ -7,38 +7,19 @@
 #include "evidence/training_job.h"
 
 namespace harness::evidence {
-namespace {
-
-// Turns "--nproc_per_node" into "--nproc-per-node"; leaves values unchanged.
-std::string option_name(std::string_view word) {
-  return replaced(word.substr(0, word.find('=')), {{'_', "-"}});
-}
-
-}  // namespace
 
 std::optional<std::string> LauncherOptions::value(std::initializer_list<std::string_view> names) const {
   std::optional<std::string> found;
-  for (std::size_t i = 0; i < words_.size(); ++i) {
-    const std::string& word = words_[i];
-    if (std::ranges::find(names, option_name(word)) == names.end()) continue;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
     const std::size_t equals = word.find('=');
+    const std::string name = replaced(word.substr(0, equals), {{'_', "-"}});  // "--nproc_per_node" is --nproc-per-node
+    if (std::ranges::find(names, name) == names.end()) continue;
     if (equals != std::string::npos) {
       found = word.substr(equals + 1);
-    } else if (i + 1 < words_.size()) {
-      found = words_[i + 1];
+    } else if (i + 1 < words.size()) {
+      found = words[i + 1];
     }
-  }
-  return found;
-}
-
-bool LauncherOptions::has(std::string_view name) const {
-  return std::ranges::find(words_, name) != words_.end();
-}
-
-std::vector<std::string> LauncherOptions::all(std::string_view name) const {
-  std::vector<std::string> found;
-  for (std::size_t i = 0; i + 1 < words_.size(); ++i) {
-    if (words_[i] == name) found.push_back(words_[i + 1]);
   }
   return found;
 }
@@ -68,7 +49,7 @@ std::map<std::string, std::string> variables_of_batch(std::string_view text) {
       words.emplace_back(word);
     }
   }
-  const LauncherOptions options(slurm_words(words));
+  const LauncherOptions options{slurm_words(words)};
   const auto nodes = count_of(options.value({"-N", "--nodes"})), each = count_of(options.value({"--ntasks-per-node"}));
   const std::string of_node = options.value({"--gpus-per-node"}).value_or(""),  // "8", "h100:8"
       listed = options.value({"--gres"}).value_or("");                          // "gpu:h100:8(S:0-1),lscratch:100"

@@ -86,10 +86,6 @@ Line without_prefixes(std::string_view text, std::int64_t number) {
   return {c.rest, number};
 }
 
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
 bool is_one_of(std::string_view names, std::string_view word) {
   while (!word.empty() && !names.empty()) {
     const std::size_t end = std::min(names.find('|'), names.size());
@@ -133,10 +129,6 @@ std::string_view unquoted(std::string_view value) {
     if (value.size() >= 2 && value.front() == quote && value.back() == quote) return value.substr(1, value.size() - 2);
   }
   return value;
-}
-
-std::string file_name(std::string_view path) {
-  return std::string(path.substr(path.rfind('/') + 1));
 }
 
 std::optional<double> as_number(std::string_view text) {

@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <array>
-#include <span>
 
 #include "base/text.h"
 #include "config/frameworks/framework.h"

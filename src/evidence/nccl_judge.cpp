@@ -102,14 +102,9 @@ void Judge::warnings() {
       text = fmt::format("{} nodes {} one peer, {}", named_by == 2 ? "two" : std::to_string(named_by),
                          late ? "timed out on" : "cannot reach", peer);
   }
-  const std::vector<std::pair<std::string, std::string>> marks{{"{host}", cause->host.empty() ? "a rank" : cause->host},
-                                                               {"{peer}", peer.empty() ? "its peer" : peer}};
   const auto filled = [&](std::string_view pattern) {
-    std::string said(pattern);
-    for (const auto& [mark, value] : marks) {
-      if (const std::size_t at = said.find(mark); at != std::string::npos) said.replace(at, mark.size(), value);
-    }
-    return said;
+    return fmt::format(fmt::runtime(pattern), fmt::arg("host", cause->host.empty() ? "a rank" : cause->host),
+                       fmt::arg("peer", peer.empty() ? "its peer" : peer));
   };
   out.fact_and_tell("suspect", "suspect", suspect);
   out.tell("first", fmt::format("line {}: {}", cause->line, cause->text.substr(0, 100)));

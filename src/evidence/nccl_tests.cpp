@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 
 #include "base/text.h"
@@ -44,14 +43,6 @@ Direction direction_of(const Json& direction) {
 }
 
 }  // namespace
-
-double SizeRow::busbw() const {
-  return std::max(out_of_place.busbw.value_or(0), in_place.busbw.value_or(0));
-}
-
-double SizeRow::algbw() const {
-  return std::max(out_of_place.algbw.value_or(0), in_place.algbw.value_or(0));
-}
 
 double SizeRow::seconds() const {
   const double out = out_of_place.seconds.value_or(0), in = in_place.seconds.value_or(0);

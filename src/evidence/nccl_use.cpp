@@ -14,8 +14,7 @@ namespace {
 constexpr std::array<NcclWarningKind, 24> kinds{{
     {"status=12", "completion&status=12|completion&error 12|completion&RETRY_EXC", "{host} got no answer from {peer}",
      "look at that node's adapter, cable and switch port first; ib_write_bw between the two; on RoCE "
-     "NCCL_IB_GID_INDEX, PFC "
-     "and routing; NCCL_IB_TIMEOUT=22 only bridges link flaps",
+     "NCCL_IB_GID_INDEX, PFC and routing; NCCL_IB_TIMEOUT=22 only bridges link flaps",
      false, true},
     {"status=5", "completion&status=5 |completion&error 5,|completion&error 5 |completion&WR_FLUSH",
      "{host}: a queue pair was torn down", "an effect of another error: look for the first one", true},
@@ -80,8 +79,7 @@ constexpr std::array<NcclWarningKind, 24> kinds{{
      "{host}: two of its GPUs cannot reach each other's memory",
      "nvidia-smi topo -p2p r; one container for all ranks; IOMMU and ACS off; NCCL_P2P_DISABLE=1 runs without"},
     {"CUDA failure", "Cuda failure", "{host}: a CUDA call failed within NCCL",
-     "the first CUDA error of that rank; Xid "
-     "in the kernel log"},
+     "the first CUDA error of that rank; Xid in the kernel log"},
 }};
 
 // Returns nullptr for an unknown warning.

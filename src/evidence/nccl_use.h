@@ -18,7 +18,7 @@ namespace harness::evidence {
 struct NcclWarningKind {
   std::string_view name;      // "status=12"
   std::string_view pattern;   // alternatives separated by '|'; within one, all parts separated by '&' must occur
-  std::string_view headline;  // {host} and {peer} are replaced; states the cause in one clause
+  std::string_view headline;  // states the cause in one clause, with {host} and {peer} for their names
   std::string_view remedy;
   bool effect = false;   // consequence of an earlier failure, never a cause
   bool of_peer = false;  // the suspect is the peer named in the line, not the host that logged it

@@ -28,10 +28,7 @@ enum class Kind : std::uint8_t {
 
 // Rejects known kinds of files that are not supported, each with its remedy.
 void refuse(const std::string& name, std::string_view head) {
-  struct Refused {
-    std::string_view begins, why;
-  };
-  static constexpr std::array<Refused, 5> kinds{{
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kinds{{
       {"\x89HDF", "it is a result of harness: ./harness show FILE"},
       {"PK\x03\x04", "it is a zip archive: unpack it first"},
       {"\x28\xb5\x2f\xfd", "it is packed with zstd: zstdcat FILE | ./harness read -"},
@@ -40,8 +37,8 @@ void refuse(const std::string& name, std::string_view head) {
        "it is packed with xz: xzcat FILE | ./harness read -"},
       {"BZh", "it is packed with bzip2: bzcat FILE | ./harness read -"},
   }};
-  for (const Refused& kind : kinds) {
-    if (head.starts_with(kind.begins)) fail("{}: {}", quote(name), kind.why);
+  for (const auto& [begins, why] : kinds) {
+    if (head.starts_with(begins)) fail("{}: {}", quote(name), why);
   }
   const bool pickle = head.size() > 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5;
   if (pickle)

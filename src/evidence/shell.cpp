@@ -27,10 +27,8 @@ std::string common(const std::string& a, const std::string& b, const std::string
 }  // namespace
 
 void Shell::refuse(std::int64_t line, const std::string& what) {
-  std::string text = fmt::format("line {}: {}", line, what);
   constexpr std::size_t most = 20;
-  if (refused_.size() < most && std::ranges::find(refused_, text) == refused_.end())
-    refused_.push_back(std::move(text));
+  if (refused_.size() < most) add_once(refused_, fmt::format("line {}: {}", line, what));
 }
 
 void Shell::spend(std::size_t bytes) {
@@ -101,9 +99,7 @@ void Shell::merge(const State& other, std::int64_t line) {
   }
   for (const auto& [name, theirs] : other.variables) state_.variables.try_emplace(name);
   for (auto& [name, ours] : state_.variables) {
-    const auto found = other.variables.find(name);
-    const Variable none;
-    const Variable& theirs = found == other.variables.end() ? none : found->second;
+    const Variable theirs = value_at(other.variables, name, {});
     spend(ours.items.size() + theirs.items.size());
     if (ours.items == theirs.items && ours.array == theirs.array) continue;
     const std::string mark = unknown(fmt::format("line {} decides {}", line, name));
@@ -127,9 +123,8 @@ Status Shell::sequence() {
     const std::size_t before = reader_.place();
     reader_.skip_lines();
     spend(reader_.place() - before);
-    if (reader_.at_end() || !reader_.next_of(closing).empty() || reader_.at(")") || reader_.at(";;") ||
-        reader_.at(";&"))
-      return last;
+    const bool closes = std::ranges::any_of(closing, [&](Text word) { return reader_.at_word(word); });
+    if (reader_.at_end() || closes || reader_.at(")") || reader_.at(";;") || reader_.at(";&")) return last;
     if (reader_.eat(";") || reader_.eat("&") || reader_.eat("|")) continue;
     const std::size_t begin = reader_.place();
     last = chain();

@@ -5,7 +5,6 @@
 #include <list>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,9 +34,8 @@ class ShellReader {
   std::string_view since(std::size_t place) const { return text_.substr(place, at_ - place); }
   bool at(std::string_view expected) const { return text_.substr(at_).starts_with(expected); }
   bool eat(std::string_view expected);
-  /// Returns the next word if it is one of these, without consuming it.
-  std::string_view next_of(std::span<const std::string_view> words) const;
-  bool eat_word(std::string_view word);
+  bool at_word(std::string_view word) const;
+  bool eat_word(std::string_view word) { return at_word(word) && eat(word); }
   /// Reads up to and including one of these characters.
   std::string_view until(std::string_view ends);
   /// Reads the next byte, whatever it is.
@@ -168,8 +166,8 @@ class Shell {
   Status run_simple(const std::vector<std::string>& raw, const std::vector<ShellRedirect>& redirects);
   Status run_builtin(const std::vector<std::string>& words, const NameValues& before, bool& known);
   bool run_file(const std::vector<std::string>& words, std::size_t name);
-  State begin_process(const NameValues& environment);
-  NameValues exported() const;
+  bool in_process(const NameValues& environment, const std::function<bool()>& follow_it);
+  NameValues exported(const NameValues& before) const;
   void hide(const std::string& name);
   Status run_inside(const ShellReader& from, Status (Shell::*part)(),
                     std::optional<std::vector<std::string>> arguments);
@@ -200,8 +198,6 @@ class Shell {
   std::int64_t maybe_ends_ = 0;  // branches that end, of conditions that are undecided
 };
 
-/// Returns whether a command may start a program on other ranks or in Python.
-bool may_start(const std::vector<std::string>& words);
 /// Evaluates "5 * 8" or "2**20"; returns nothing for any other text.
 std::optional<std::int64_t> integer_expression(std::string_view expression);
 /// Returns whether a text matches a pattern with *, ? and [ ].

@@ -1,9 +1,7 @@
 #include <algorithm>
 #include <array>
-#include <functional>
 
 #include "base/text.h"
-#include "evidence/input.h"
 #include "evidence/shell.h"
 
 // Shell arithmetic: $(( )), let, indices.
@@ -15,32 +13,16 @@ using Text = std::string_view;
 using Integer = std::int64_t;
 using Number = std::optional<Integer>;  // nothing if a part is unknown, not understood or too large
 
-Number product(Integer a, Integer b) {
-  Integer out = 0;
-  return __builtin_mul_overflow(a, b, &out) ? std::nullopt : Number(out);
-}
-Number sum(Integer a, Integer b) {
-  Integer out = 0;
-  return __builtin_add_overflow(a, b, &out) ? std::nullopt : Number(out);
-}
-Number difference(Integer a, Integer b) {
-  Integer out = 0;
-  return __builtin_sub_overflow(a, b, &out) ? std::nullopt : Number(out);
+__extension__ using Wide = __int128;  // holds any sum, difference or product of two integers
+Number in_range(Wide n) {
+  return n == static_cast<Integer>(n) ? Number(static_cast<Integer>(n)) : std::nullopt;
 }
 Number power(Integer a, Integer b) {
   constexpr Integer most = 62;
   if (b < 0 || b > most || a < 0) return std::nullopt;
   Number out = 1;
-  for (Integer i = 0; i < b && out; ++i) out = product(*out, a);
+  for (Integer i = 0; i < b && out; ++i) out = in_range(Wide{*out} * a);
   return out;
-}
-Number quotient(Integer a, Integer b) {
-  if (b == 0) return std::nullopt;
-  return b == -1 ? difference(0, a) : Number(a / b);
-}
-Number remainder(Integer a, Integer b) {
-  if (b == 0) return std::nullopt;
-  return b == -1 ? 0 : a % b;
 }
 
 // "0x1f" is hexadecimal, and "010" octal.
@@ -64,12 +46,12 @@ constexpr std::array<Operator, 14> operators{{
     {">=", 3, [](Integer a, Integer b) -> Number { return a >= b; }},
     {"<", 3, [](Integer a, Integer b) -> Number { return a < b; }},
     {">", 3, [](Integer a, Integer b) -> Number { return a > b; }},
-    {"+", 5, sum},
-    {"-", 5, difference},
+    {"+", 5, [](Integer a, Integer b) { return in_range(Wide{a} + b); }},
+    {"-", 5, [](Integer a, Integer b) { return in_range(Wide{a} - b); }},
     {"**", 7, power},
-    {"*", 6, product},
-    {"/", 6, quotient},
-    {"%", 6, remainder},
+    {"*", 6, [](Integer a, Integer b) { return in_range(Wide{a} * b); }},
+    {"/", 6, [](Integer a, Integer b) { return b == 0 ? std::nullopt : in_range(Wide{a} / b); }},
+    {"%", 6, [](Integer a, Integer b) { return b == 0 ? std::nullopt : in_range(Wide{a} % b); }},
 }};
 
 /// Evaluates integers as a shell does.
@@ -117,7 +99,7 @@ class Arithmetic {
         rest_.remove_prefix(1);
       }
       if (!inside || c == '+' || c == '(') return inside;
-      return c == '-' ? difference(0, *inside) : Number(*inside == 0);
+      return c == '-' ? in_range(-Wide{*inside}) : Number(*inside == 0);
     }
     const auto end = static_cast<std::size_t>(std::ranges::find_if_not(rest_, is_name_character) - rest_.begin());
     const Text word = rest_.substr(0, end);

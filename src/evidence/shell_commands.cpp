@@ -22,8 +22,7 @@ constexpr std::string_view passed_over =
 // Those among them that scripts ask a question with: their status depends on the machine.
 constexpr std::string_view asking = "ls|kill|grep|hash";
 
-}  // namespace
-
+// Returns whether a command may start a program on other ranks or in Python.
 bool may_start(const std::vector<std::string>& words) {
   static constexpr std::string_view launchers =
       "torchrun|srun|mpirun|mpiexec|deepspeed|accelerate|composer|sbatch|prun|jsrun|flux|ray";
@@ -32,6 +31,8 @@ bool may_start(const std::vector<std::string>& words) {
     return is_one_of(launchers, name) || name.starts_with("python") || name.ends_with(".py");
   });
 }
+
+}  // namespace
 
 // "cat > name <<EOF", "tee name <<EOF": adds an input file.
 void Shell::keep_document(const std::vector<ShellRedirect>& redirects, const std::vector<std::string>& words) {
@@ -42,21 +43,18 @@ void Shell::keep_document(const std::vector<ShellRedirect>& redirects, const std
   }
   if (text == nullptr) return;
   const std::string program = words.empty() ? "" : file_name(words.front());
-  if (program == "sbatch" || program == "qsub" || program == "bash" || program == "sh") {
-    documents_[fmt::format("{} of line {}", program, line_)] =
-        text->expands ? text_of(text->target, true) : text->target;
-    return;
+  std::string name;
+  if (is_one_of("sbatch|qsub|bash|sh", program)) {
+    name = fmt::format("{} of line {}", program, line_);
+  } else if (program == "cat" || program == "tee") {
+    if (words.size() > 1) name = words.back();
+    if (file != nullptr) name = text_of(file->target);
+  } else if (program.starts_with("python")) {
+    refuse(line_, "a program in another language");
   }
-  if (program != "cat" && program != "tee") {
-    if (program.starts_with("python")) refuse(line_, "a program in another language");
-    return;
-  }
-  std::string name = words.size() > 1 ? words.back() : "";
-  if (file != nullptr) name = text_of(file->target);
   if (name.empty()) return;
-  const auto kept =
-      documents_.insert_or_assign(file_name(name), text->expands ? text_of(text->target, true) : text->target);
-  if (name.ends_with(".sh")) others_.insert_or_assign(kept.first->first, kept.first->second);
+  const std::string& kept = documents_[file_name(name)] = text->expands ? text_of(text->target, true) : text->target;
+  if (name.ends_with(".sh")) others_[file_name(name)] = kept;
 }
 
 // Runs a function or a given file with its own arguments. Returns its status; nothing also if it is nested too deeply.
@@ -84,35 +82,33 @@ bool Shell::run_file(const std::vector<std::string>& words, std::size_t name) {
   return true;
 }
 
-// Leaves only these variables, and those of Slurm, which each process gets. Returns the state before.
-Shell::State Shell::begin_process(const NameValues& environment) {
+// Follows something with only these variables, and those of Slurm, which each process gets.
+bool Shell::in_process(const NameValues& environment, const std::function<bool()>& follow_it) {
   State outside = remembered(1);
   std::erase_if(state_.variables, [](const auto& variable) { return !variable.first.starts_with("SLURM_"); });
   state_.exports_all = false;
   for (const auto& [variable, value] : environment) set(variable, value, true);
-  return outside;
+  auto locals = std::exchange(locals_, {});
+  const bool followed = follow_it();
+  locals_ = std::move(locals);
+  state_ = std::move(outside);
+  return followed;
 }
 
 void Shell::run_process(Text script, std::int64_t first_line, const NameValues& environment) {
-  State outside = begin_process(environment);
-  auto locals = std::exchange(locals_, {});
-  run(script, first_line);
-  locals_ = std::move(locals);
-  state_ = std::move(outside);
+  in_process(environment, [&] {
+    run(script, first_line);
+    return true;
+  });
 }
 
 // "N=8 bash train.sh"
 bool Shell::run_process(const std::vector<std::string>& words, std::size_t name, const NameValues& environment) {
-  State outside = begin_process(environment);
-  auto locals = std::exchange(locals_, {});
-  const bool ran = run_file(words, name);
-  locals_ = std::move(locals);
-  state_ = std::move(outside);
-  return ran;
+  return in_process(environment, [&] { return run_file(words, name); });
 }
 
-// Returns the variables that reach a process, in the order of their assignment.
-NameValues Shell::exported() const {
+// Returns the variables that reach a process, in the order of their assignment. `before`: set in front of its command.
+NameValues Shell::exported(const NameValues& before) const {
   std::vector<std::pair<std::int64_t, std::string>> order;
   for (const auto& [name, variable] : state_.variables) {
     if (variable.exported && !variable.items.empty()) order.emplace_back(variable.order, name);
@@ -120,6 +116,7 @@ NameValues Shell::exported() const {
   std::ranges::sort(order);
   NameValues values;
   for (const auto& [when, name] : order) values.emplace_back(name, find(name)->items.front());
+  for (const auto& [name, value] : before) set_last(values, name, value);
   return values;
 }
 
@@ -204,9 +201,7 @@ Status Shell::run_builtin(const std::vector<std::string>& words, const NameValue
   const auto script = std::ranges::find_if(words, [&](Text word) { return others_.contains(file_name(word)); });
   // A command that runs on many ranks is treated as a launch.
   if (script == words.end() || known || (name != "sbatch" && may_start({words.begin(), script}))) return true;
-  NameValues environment = exported();
-  for (const auto& [variable, value] : before) set_last(environment, variable, value);
-  known = run_process(words, static_cast<std::size_t>(script - words.begin()), environment);
+  known = run_process(words, static_cast<std::size_t>(script - words.begin()), exported(before));
   return true;
 }
 
@@ -302,9 +297,7 @@ Status Shell::run_simple(const std::vector<std::string>& raw, const std::vector<
   if (known) return status;
   constexpr std::size_t most = 1000;
   if (!may_start(words) || launches_.size() >= most) return std::nullopt;
-  ShellLaunch launch{line, std::move(words), exported()};
-  for (const auto& [name, value] : before_command) set_last(launch.environment, name, value);
-  launches_.push_back(std::move(launch));
+  launches_.push_back({line, std::move(words), exported(before_command)});
   return true;
 }
 

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <cctype>
 
 #include "base/text.h"
@@ -93,16 +92,9 @@ bool ShellReader::eat(std::string_view expected) {
   return true;
 }
 
-std::string_view ShellReader::next_of(std::span<const std::string_view> words) const {
-  for (const std::string_view word : words) {
-    const std::size_t behind = at_ + word.size();
-    if (at(word) && (behind >= text_.size() || is_one(ends_of_words, text_[behind]))) return word;
-  }
-  return {};
-}
-
-bool ShellReader::eat_word(std::string_view word) {
-  return !next_of(std::span(&word, 1)).empty() && eat(word);
+bool ShellReader::at_word(std::string_view word) const {
+  const std::size_t behind = at_ + word.size();
+  return at(word) && (behind >= text_.size() || is_one(ends_of_words, text_[behind]));
 }
 
 std::string_view ShellReader::until(std::string_view ends) {

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <cctype>
 
 #include "base/text.h"
 #include "evidence/input.h"
@@ -33,14 +32,6 @@ std::string unescaped(Text text) {
     out += escapes && (c == 'n' || c == 't') ? blank : c;
   }
   return out;
-}
-
-// ${x,,}, ${x^^}
-std::string in_case(std::string text, char op) {
-  std::ranges::transform(text, text.begin(), [&](unsigned char c) {
-    return static_cast<char>(op == ',' ? std::tolower(c) : std::toupper(c));
-  });
-  return text;
 }
 
 // ${x%pattern}, ${x##pattern}: removes the shortest or longest matching end or beginning.
@@ -301,7 +292,7 @@ class ShellExpansion {
     if (op[0] == '/') {
       if (const auto replaced = with_replaced(text, rest, twice)) return *replaced;
     } else if (twice && (op[0] == ',' || op[0] == '^')) {
-      return in_case(text, op[0]);
+      return op[0] == ',' ? lower(text) : upper(text);
     }
     return unknown(fmt::format("${{{}}}", op.substr(0, 20)));
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 #include <vector>
 
 #include "analysis/verdict.h"
@@ -23,14 +24,13 @@ double mad(std::vector<double> values, double centre) {
 struct Points {
   std::vector<double> values;
   std::vector<std::size_t> places;  // index of each point's first value
-  std::size_t run = 1;
 };
 
 Points points_of(std::span<const double> values, std::span<const std::size_t> places) {
   Points out;
-  out.run = (values.size() + most_points - 1) / most_points;
-  for (std::size_t i = 0; i < values.size(); i += out.run) {
-    out.values.push_back(median(values.subspan(i, std::min(out.run, values.size() - i))));
+  const std::size_t run = (values.size() + most_points - 1) / most_points;
+  for (std::size_t i = 0; i < values.size(); i += run) {
+    out.values.push_back(median(values.subspan(i, std::min(run, values.size() - i))));
     out.places.push_back(places[i]);
   }
   return out;
@@ -113,19 +113,13 @@ void add_interval(std::vector<double> values, StepTimes& out) {
   constexpr double tail = 0.025;
   constexpr int most = 100'000;
   const int n = static_cast<int>(std::min<std::size_t>(values.size(), most));
-  int low = 1, high = (n + 1) / 2;
   if (n < 6 || values.size() > most) return;
-  while (low < high) {  // largest k with a small enough tail
-    const int k = (low + high + 1) / 2;
-    if (analysis::binomial_upper_tail(n, n + 1 - k, 0.5) <= tail) {
-      low = k;
-    } else {
-      high = k - 1;
-    }
-  }
+  const auto is_sure = [&](int k) { return analysis::binomial_upper_tail(n, n + 1 - k, 0.5) <= tail; };
+  const auto candidates = std::views::iota(1, (n + 1) / 2 + 1);
+  const auto k = std::ranges::partition_point(candidates, is_sure) - candidates.begin();  // the largest; at least 1
   std::ranges::sort(values);
-  out.low = values[static_cast<std::size_t>(low - 1)];
-  out.high = values[static_cast<std::size_t>(n - low)];
+  out.low = values[static_cast<std::size_t>(k - 1)];
+  out.high = values[static_cast<std::size_t>(n - k)];
 }
 
 }  // namespace

@@ -123,20 +123,16 @@ bool TrainingLogReader::batch(Text text) {
     return true;
   }
   // DeepSpeed's dump of its configuration: "[config.py:1003:print]   train_batch_size ............. 32"
-  struct Row {
-    const char *theirs, *ours;
-  };
-  static constexpr std::array<Row, 3> dump{{{"train_batch_size", "global_batch"},
-                                            {"train_micro_batch_size_per_gpu", "micro_batch"},
-                                            {"gradient_accumulation_steps", "accumulation"}}};
   Cursor c{text};
   if (!c.after("[config.py:") || !c.after("print] ")) return false;
   c.skip_blanks();
   const Text name = c.word();
   const std::size_t value = c.rest.find_first_not_of(". ");
-  for (const Row& row : dump) {
-    if (name == row.theirs && value != Text::npos) size(row.ours, integer_after(c.rest.substr(value), ""));
-  }
+  const auto ours = mapped(
+      "train_batch_size=global_batch|train_micro_batch_size_per_gpu=micro_batch|"
+      "gradient_accumulation_steps=accumulation",
+      name);
+  if (ours && value != Text::npos) size(ours->c_str(), integer_after(c.rest.substr(value), ""));
   return true;
 }
 

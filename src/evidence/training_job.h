@@ -1,6 +1,6 @@
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <map>
@@ -91,7 +91,7 @@ struct TrainingJob {
                      const std::string& origin);
   /// Returns whether the job runs on this framework or has settings of it.
   bool uses(std::string_view name) const;
-  void note(std::string text);
+  void note(std::string text) { add_once(notes, std::move(text)); }
 };
 
 /// Collects files of one job: scripts, framework and model configurations, here-documents in scripts.
@@ -130,17 +130,12 @@ bool is_own_configuration(std::string_view text);
 bool is_assignments(std::string_view text);
 
 /// The options of a launcher, which precede its program: "--nproc_per_node 8", "-np=8". '-' and '_' in names are equal.
-class LauncherOptions {
- public:
-  explicit LauncherOptions(std::vector<std::string> words) : words_(std::move(words)) {}
+struct LauncherOptions {
+  std::vector<std::string> words;
+
   /// Returns the last value given under one of these names, if any.
   std::optional<std::string> value(std::initializer_list<std::string_view> names) const;
-  bool has(std::string_view name) const;
-  /// Returns the words that follow each `name`.
-  std::vector<std::string> all(std::string_view name) const;
-
- private:
-  std::vector<std::string> words_;
+  bool has(std::string_view name) const { return std::ranges::find(words, name) != words.end(); }
 };
 
 /// Separates "-N2" and "-n16", as Slurm reads them.

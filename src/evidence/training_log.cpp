@@ -95,10 +95,6 @@ std::int64_t global_batch_in(std::string_view text) {
   return behind(text, batch_of_megatron, integer_after).value_or(0);
 }
 
-std::int64_t TrainingLog::size(const std::string& name) const {
-  return value_at(sizes, name, 0);
-}
-
 void TrainingLogReader::size(const char* name, std::optional<std::int64_t> value) {
   if (value && *value > 0) log_.sizes[name] = *value;
 }

@@ -5,7 +5,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "evidence/answer.h"
@@ -41,7 +40,7 @@ struct TrainingLog {
   std::map<std::string, Failure> failures;  // by kind: "CUDA out of memory"
   bool too_long = false;                    // the number of intervals exceeded the limit
 
-  std::int64_t size(const std::string& name) const;
+  std::int64_t size(const std::string& name) const { return value_at(sizes, name, 0); }
 };
 
 /// Returns the global batch size in a Megatron-LM progress line; 0: none.

@@ -1,7 +1,5 @@
 #include "traces/answer.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -19,14 +17,10 @@ constexpr double least_shown = 0.0005;  // smaller values round to 0.0 % of the 
 std::string steps_text(const TracedGpu& gpu) {
   const Steps& steps = gpu.steps;
   if (steps.windows.empty()) return "none found: all figures are of the whole trace";
-  double least_s = INFINITY, most_s = 0;
-  for (const std::size_t i : steps.alike) {
-    const double s = static_cast<double>(steps.windows[i].end_ns - steps.windows[i].start_ns) * 1e-9;
-    least_s = std::min(least_s, s);
-    most_s = std::max(most_s, s);
-  }
+  const auto length_s = [&](std::size_t i) { return steps.windows[i].seconds(); };
   std::string text = plural(std::ssize(steps.alike), "step");
-  if (steps.alike.size() > 1) text += fmt::format(", {} to {}", ms(least_s), ms(most_s));
+  const auto [shortest, longest] = std::ranges::minmax_element(steps.alike, {}, length_s);
+  if (steps.alike.size() > 1) text += fmt::format(", {} to {}", ms(length_s(*shortest)), ms(length_s(*longest)));
   text += ", by " + steps.how;
   const std::size_t without = steps.windows.size() - steps.alike.size() + (steps.without_last ? 1 : 0);
   if (without > 0) text += fmt::format("; {} left out: the first, the last, or unlike these", without);
@@ -66,16 +60,6 @@ std::vector<std::string> details_of(Part part, const TimedStep& step) {
   return texts;
 }
 
-// Joins as many of the texts as fit in one line.
-std::string fitting(const std::vector<std::string>& texts, std::size_t columns) {
-  std::string line;
-  for (const std::string& text : texts) {
-    if (line.size() + text.size() + 2 > columns) break;
-    line += (line.empty() ? "" : ", ") + text;
-  }
-  return line;
-}
-
 std::string shares_text(const Report& report) {
   const analysis::Breakdown& b = report.mean.breakdown;
   const auto share = [&](double seconds) { return percent(b.step_s > 0 ? seconds / b.step_s : 0, 0); };
@@ -98,14 +82,15 @@ std::string capture_text(const Report& report) {
   return text;
 }
 
-std::string label_of(Part part) {
-  return part == Part::waiting ? "waiting for others" : name_of(part);
-}
-
 // Formats a row for one or several parts; details that do not fit in one line are left out.
 std::string row_text(double seconds, double step_s, const std::vector<std::string>& details) {
   const std::string amount = fmt::format("{}, {}", ms(seconds), percent(step_s > 0 ? seconds / step_s : 0));
-  const std::string fit = fitting(details, screen_columns - amount.size() - 28);
+  const std::size_t columns = screen_columns - amount.size() - 28;
+  std::string fit;
+  for (const std::string& detail : details) {
+    if (fit.size() + detail.size() + 2 > columns) break;
+    fit += (fit.empty() ? "" : ", ") + detail;
+  }
   return fit.empty() ? amount : amount + "; " + fit;
 }
 
@@ -123,7 +108,8 @@ void add_parts(const Report& report, evidence::Answer& answer) {
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const auto& [seconds, part] = parts[i];
     if (i < most_parts) {
-      answer.evidence.emplace_back(label_of(part), row_text(seconds, b.step_s, details_of(part, report.mean)));
+      answer.tell(part == Part::waiting ? "waiting for others" : name_of(part),
+                  row_text(seconds, b.step_s, details_of(part, report.mean)));
     } else {
       rest_s += seconds;
       rest.push_back(fmt::format("{} {}", name_of(part), ms(seconds)));
@@ -131,7 +117,7 @@ void add_parts(const Report& report, evidence::Answer& answer) {
   }
   if (report.mean.copies_s > 0) rest.push_back("copies " + ms(report.mean.copies_s));
   if (rest.empty() || rest_s < least_shown * b.step_s) return;
-  answer.evidence.emplace_back("the rest", row_text(rest_s, b.step_s, rest));
+  answer.tell("the rest", row_text(rest_s, b.step_s, rest));
 }
 
 struct Change {
@@ -221,8 +207,8 @@ evidence::Answer answer_of(const std::vector<Report>& reports) {
     answer.headline = first.steps.no_optimizer
                           ? fmt::format("the kernels repeat every {}: {}", seconds, shares_text(report))
                           : fmt::format("{} of {}: {}", what, seconds, shares_text(report));
-    answer.evidence.emplace_back("trace", capture_text(report));
-    answer.evidence.emplace_back("steps", steps_text(first));
+    answer.tell("trace", capture_text(report));
+    answer.tell("steps", steps_text(first));
     add_parts(report, answer);
   } else {
     const double before_s = reports.front().mean.breakdown.step_s, after_s = report.mean.breakdown.step_s;

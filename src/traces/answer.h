@@ -33,11 +33,7 @@ std::vector<std::pair<std::string, std::string>> differences_of(const Report& be
 std::string ms(double seconds);
 
 /// Returns at most the first `most` bytes of a name from the file, which may contain a path.
-inline constexpr std::size_t longest_name = 60;
-std::string short_name(const std::string& name, std::size_t most = longest_name);
-
-/// Returns the fraction of kernel time spent in kernels without a class.
-double unclassified_share(const Report& report);
+std::string short_name(const std::string& name, std::size_t most = 60);
 
 /// Returns notes on how to read a report's figures, in full sentences.
 std::vector<std::string> notes_of(const Report& report);
@@ -52,7 +48,7 @@ struct PartBeside {
 
 /// A traced step and the predicted step of the same job.
 struct Beside {
-  std::string hardware, calibration;
+  std::string hardware;
   int ranks = 0;
   double measured_s = 0, predicted_s = 0;
   std::optional<double> measured_mfu, predicted_mfu;  // absent: peak FLOP/s unknown

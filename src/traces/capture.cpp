@@ -1,7 +1,5 @@
 #include "traces/capture.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <filesystem>
 
@@ -61,22 +59,17 @@ void sort_by(auto& all, auto key) {
   if (!std::ranges::is_sorted(all, {}, key)) std::ranges::stable_sort(all, {}, key);
 }
 
-bool any_in(std::string_view name, std::initializer_list<std::string_view> parts) {
-  return std::ranges::any_of(parts, [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
-}
-
 std::optional<Cause> cause_of_call(const std::string& name) {
   const std::string low = lower(name);
-  if (name.find("Async") == std::string::npos &&
-      any_in(low, {"malloc", "cudafree", "hipfree", "cumemalloc", "cumemfree", "cumemmap", "cumemunmap", "cumemcreate",
-                   "cumemrelease", "hostalloc", "freehost", "hostregister"}))
+  if (!evidence::contains(name, "Async") &&
+      evidence::has_any(low,
+                        "malloc|cudafree|hipfree|cumemalloc|cumemfree|cumemmap|cumemunmap|cumemcreate|cumemrelease|"
+                        "hostalloc|freehost|hostregister"))
     return Cause::allocation;
-  if (any_in(name,
-             {"ModuleLoad", "LibraryLoad", "ModuleGetFunction", "LinkCreate", "LinkComplete", "FuncGetAttributes"}))
+  if (evidence::has_any(name, "ModuleLoad|LibraryLoad|ModuleGetFunction|LinkCreate|LinkComplete|FuncGetAttributes"))
     return Cause::module;
   const bool copies = name.starts_with("cudaMemcpy") || name.starts_with("hipMemcpy");
-  if (copies || any_in(low, {"synchronize"})) return Cause::synchronised;
-  return std::nullopt;
+  return copies || evidence::contains(low, "synchronize") ? std::optional(Cause::synchronised) : std::nullopt;
 }
 
 // On ROCm a late completion timestamp can add seconds to a kernel. A kernel that extends far beyond the start of the
@@ -173,7 +166,9 @@ void Calls::await(std::size_t device, std::uint64_t correlation) {
 }
 
 void Calls::join(std::uint64_t correlation, std::int64_t start_ns, Thread thread) {
-  const auto key = [&](const Awaited& awaited) { return key_of(awaited); };
+  const auto key = [&](const Awaited& awaited) {
+    return std::pair(capture_.devices[awaited.device].process, awaited.correlation);
+  };
   if (!sorted_) std::ranges::sort(awaited_, {}, key);
   sorted_ = true;
   const std::pair wanted(capture_.threads.process_of(thread), correlation);

@@ -110,6 +110,7 @@ struct Operation {
 struct Window {
   std::string name;
   std::int64_t start_ns = 0, end_ns = 0;
+  double seconds() const { return static_cast<double>(end_ns - start_ns) * 1e-9; }
 };
 
 struct Device {
@@ -182,9 +183,6 @@ class Calls {
     std::uint64_t correlation = 0;
     std::uint32_t device = 0, event = 0;
   };
-  std::pair<std::uint64_t, std::uint64_t> key_of(const Awaited& awaited) const {
-    return {capture_.devices[awaited.device].process, awaited.correlation};
-  }
 
   Capture& capture_;
   std::unordered_map<std::uint32_t, std::optional<Cause>> causes_;  // by name number

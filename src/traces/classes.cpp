@@ -1,7 +1,6 @@
 #include "traces/capture.h"
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <unordered_map>
 
@@ -79,33 +78,21 @@ elementwise elementwise|vectorized_|unrolled_|fillfunctor|binaryfunctor|unaryfun
 )";
 constexpr std::string_view unknown_name = "without_a_class";
 
-struct Rule {
-  Class kernel_class = 0;
-  std::vector<std::vector<std::string_view>> alternatives;
-};
-
 struct Rules {
   std::vector<std::string_view> names;
   std::vector<std::string> titles;
-  std::vector<Rule> list;
-  Class communication = 0;  // number of communication classes
+  std::vector<std::pair<Class, std::vector<std::string_view>>> list;  // a class and the parts of one alternative
+  Class communication = 0;                                            // number of communication classes
 };
 
 // "comm.allreduce" as "all-reduce", "copies_on_SMs" as "copies on SMs".
 std::string title_for(std::string_view name) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 8> others{
-      {{"comm.sendrecv", "send and receive"},
-       {"comm.alltoall", "all-to-all"},
-       {"comm.allreduce", "all-reduce"},
-       {"comm.allgather", "all-gather"},
-       {"comm.reducescatter", "reduce-scatter"},
-       {"comm.generic", "collectives of unknown kind"},
-       {"comm.custom", "custom collectives"},
-       {"comm.expert", "expert communication"}}};
-  for (const auto& [other, title] : others) {
-    if (name == other) return std::string(title);
-  }
-  return replaced(name.starts_with("comm.") ? name.substr(5) : name, {{'_', " "}});
+  const auto title = evidence::mapped(
+      "comm.sendrecv=send and receive|comm.alltoall=all-to-all|comm.allreduce=all-reduce|comm.allgather=all-gather|"
+      "comm.reducescatter=reduce-scatter|comm.generic=collectives of unknown kind|comm.custom=custom collectives|"
+      "comm.expert=expert communication",
+      name);
+  return title.value_or(replaced(name.starts_with("comm.") ? name.substr(5) : name, {{'_', " "}}));
 }
 
 Rules parse_rules() {
@@ -118,11 +105,12 @@ Rules parse_rules() {
     }
     return static_cast<Class>(at);
   };
+  Class current = 0;
   for (const std::string_view line : split(trim(rule_lines), '\n')) {
     const std::size_t blank = line.find(' ');  // 0: the line continues the class above
-    if (blank > 0) rules.list.push_back({class_named(line.substr(0, blank)), {}});
+    if (blank > 0) current = class_named(line.substr(0, blank));
     for (const std::string_view alternative : split(trim(line.substr(blank)), '|'))
-      rules.list.back().alternatives.push_back(split(alternative, '&'));
+      rules.list.emplace_back(current, split(alternative, '&'));
     if (line.starts_with("comm.")) rules.communication = static_cast<Class>(rules.names.size());
   }
   class_named(unknown_name);
@@ -132,6 +120,16 @@ Rules parse_rules() {
 const Rules& all_rules() {
   static const Rules rules = parse_rules();
   return rules;
+}
+
+// Classifies by a collective's name in its arguments: "_allgather_base", "reduce_scatter_tensor_coalesced", "recv".
+Class class_of_collective(const std::string& kind) {
+  if (kind == "send" || kind == "recv") return class_of("nccl sendrecv");
+  for (const std::string& name :
+       {"nccl" + replaced(kind, {{'_', ""}}), "nccl_" + kind + "_", std::string("ncclkernel")}) {
+    if (const Class found = class_of(name); is_communication(found)) return found;
+  }
+  return class_of("");
 }
 
 }  // namespace
@@ -156,27 +154,11 @@ Class class_of(std::string_view kernel) {
     const bool absent = part.starts_with('!');
     return (name.find(part.substr(absent ? 1 : 0)) == std::string::npos) == absent;
   };
-  for (const Rule& rule : all_rules().list) {
-    for (const auto& parts : rule.alternatives) {
-      if (std::ranges::all_of(parts, holds)) return rule.kernel_class;
-    }
+  for (const auto& [kernel_class, parts] : all_rules().list) {
+    if (std::ranges::all_of(parts, holds)) return kernel_class;
   }
   return static_cast<Class>(all_rules().names.size() - 1);
 }
-
-namespace {
-
-// Classifies by a collective's name in its arguments: "_allgather_base", "reduce_scatter_tensor_coalesced", "recv".
-Class class_of_collective(const std::string& kind) {
-  if (kind == "send" || kind == "recv") return class_of("nccl sendrecv");
-  for (const std::string& name :
-       {"nccl" + replaced(kind, {{'_', ""}}), "nccl_" + kind + "_", std::string("ncclkernel")}) {
-    if (const Class found = class_of(name); is_communication(found)) return found;
-  }
-  return class_of("");
-}
-
-}  // namespace
 
 void classify(Capture& capture) {
   std::vector<Class> by_name(capture.names.size());

@@ -1,8 +1,5 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "base/text.h"
 #include "traces/answer.h"
@@ -23,23 +20,20 @@ Json figures_json(const Figures& f) {
   for (const NamedKernel& kernel : f.top)
     top += fmt::format("{}{} = {:.4f}", top.empty() ? "" : "; ",
                        short_name(replaced(kernel.name, {{';', ","}}), longest_kernel), 1e3 * kernel.seconds);
-  Json json{{"window", f.window},
-            {"step_ms", rounded_ms(f.step_s)},
-            {"busy_ms", rounded_ms(f.busy_s)},
-            {"compute_ms", rounded_ms(f.compute_s)},
-            {"communication_ms", rounded_ms(f.communication_s)},
-            {"exposed_communication_ms", rounded_ms(f.exposed_communication_s)},
-            {"overlap_percent", nullptr},
-            {"memcpy_ms", rounded_ms(f.memcpy_s)},
-            {"exposed_memory_ms", rounded_ms(f.exposed_memory_s)},
-            {"idle_ms", rounded_ms(f.idle_s)},
-            {"kernels", f.kernels},
-            {"collectives", f.collectives},
-            {"unclassified_percent", nullptr},
-            {"top5", top}};
-  if (f.communication_s > 1e-12) json["overlap_percent"] = 100 * f.overlapped_s / f.communication_s;
-  if (f.unclassified) json["unclassified_percent"] = 100 * *f.unclassified;
-  return json;
+  return {{"window", f.window},
+          {"step_ms", rounded_ms(f.step_s)},
+          {"busy_ms", rounded_ms(f.busy_s)},
+          {"compute_ms", rounded_ms(f.compute_s)},
+          {"communication_ms", rounded_ms(f.communication_s)},
+          {"exposed_communication_ms", rounded_ms(f.exposed_communication_s)},
+          {"overlap_percent", f.communication_s > 1e-12 ? Json(100 * f.overlapped_s / f.communication_s) : Json()},
+          {"memcpy_ms", rounded_ms(f.memcpy_s)},
+          {"exposed_memory_ms", rounded_ms(f.exposed_memory_s)},
+          {"idle_ms", rounded_ms(f.idle_s)},
+          {"kernels", f.kernels},
+          {"collectives", f.collectives},
+          {"unclassified_percent", f.unclassified ? Json(100 * *f.unclassified) : Json()},
+          {"top5", top}};
 }
 
 Json idle_json(const IdleTimes& idle_s) {
@@ -61,17 +55,15 @@ Json step_json(const TimedStep& step) {
 }
 
 Json gpu_json(const TracedGpu& gpu) {
-  Json json{{"file", gpu.file}, {"device", gpu.label},  {"rank", nullptr},       {"world", nullptr},
+  const auto known = [](const auto& number) { return number ? Json(*number) : Json(); };
+  Json json{{"file", gpu.file}, {"device", gpu.label},  {"rank", known(gpu.rank)}, {"world", known(gpu.world)},
             {"gpu", gpu.gpu},   {"format", gpu.format}, {"version", gpu.version}};
-  if (gpu.rank) json["rank"] = *gpu.rank;
-  if (gpu.world) json["world"] = *gpu.world;
   json["windows"] = Json::array();
   for (const Figures& figures : gpu.windows) json["windows"].push_back(figures_json(figures));
   json["idle"] = idle_json(gpu.idle_s);
   json["steps"] = Json::array();
   for (const Window& step : gpu.steps.windows)
-    json["steps"].push_back({{"name", short_name(step.name)},
-                             {"step_ms", rounded_ms(static_cast<double>(step.end_ns - step.start_ns) * 1e-9)}});
+    json["steps"].push_back({{"name", short_name(step.name)}, {"step_ms", rounded_ms(step.seconds())}});
   json["steps_by"] = gpu.steps.how;
   json["step"] = short_name(gpu.shown.name);
   json["parts"] = step_json(gpu.step);
@@ -107,17 +99,6 @@ Json waiting_json(const Report& report) {
   return all;
 }
 
-Json bandwidths_json(const Report& report) {
-  Json all = Json::array();
-  for (const Bandwidth& b : report.bandwidths)
-    all.push_back({{"kind", class_names()[b.kernel_class]},
-                   {"bytes", b.bytes},
-                   {"ranks", b.ranks},
-                   {"count", b.count},
-                   {"busbw_gb_per_s", b.bytes_per_s / 1e9}});
-  return all;
-}
-
 Json report_json(const Report& report) {
   Json json;
   json["traces"] = Json::array();
@@ -131,7 +112,13 @@ Json report_json(const Report& report) {
                             {"of", rank.of},
                             {"own_percent", 100 * rank.own_share},
                             {"compute_percent", 100 * rank.compute_share}});
-  json["bandwidths"] = bandwidths_json(report);
+  json["bandwidths"] = Json::array();
+  for (const Bandwidth& b : report.bandwidths)
+    json["bandwidths"].push_back({{"kind", class_names()[b.kernel_class]},
+                                  {"bytes", b.bytes},
+                                  {"ranks", b.ranks},
+                                  {"count", b.count},
+                                  {"busbw_gb_per_s", b.bytes_per_s / 1e9}});
   json["problems"] = problems_of(report);
   json["notes"] = notes_of(report);
   return json;

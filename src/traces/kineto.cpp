@@ -10,6 +10,7 @@
 namespace harness::traces {
 namespace {
 
+using evidence::contains;
 using Category = KinetoEvent::Category;
 using Token = JsonReader::Token;
 constexpr std::string_view events_key = "traceEvents";
@@ -33,7 +34,6 @@ class KinetoReader {
   void range(std::optional<Cause> cause);
   std::int32_t operation();
   std::optional<std::int64_t> rank_of_operation() const;
-  void name_own_kernel();
   Device* device();
   Thread thread() { return capture_.threads.number_of(0, event_.thread()); }
   void finish();
@@ -131,17 +131,6 @@ void KinetoReader::take_value(bool number) {
   }
 }
 
-// Kernels are classified by name, so harness's own operations get names like NCCL's.
-void KinetoReader::name_own_kernel() {
-  const std::string& kind = event_["kind"];
-  std::string& name = *event_.place_of("name", false);
-  if (analysis::is_collective(kind)) {
-    name = "nccl " + replaced(kind, {{'_', ""}}) + " " + name;
-  } else if (analysis::is_communication(kind)) {
-    name = "nccl sendrecv";
-  }
-}
-
 std::int32_t KinetoReader::operation() {
   const bool own = event_.is_own();
   if (event_["Collective name"].empty() && !own) return -1;
@@ -164,7 +153,12 @@ std::int32_t KinetoReader::operation() {
                                                       : computation_part(kind, event_.whole("recomputed", 0) != 0);
     operation.waiting_s = event_.real("waiting_us") * 1e-6;
     operation.bubble_s = event_.real("bubble_us") * 1e-6;
-    name_own_kernel();
+    std::string& name = *event_.place_of("name", false);  // by which kernels are classified: like NCCL's
+    if (analysis::is_collective(kind)) {
+      name = "nccl " + replaced(kind, {{'_', ""}}) + " " + name;
+    } else if (analysis::is_communication(kind)) {
+      name = "nccl sendrecv";
+    }
     capture_.format = own_format;
   }
   capture_.operations.push_back(operation);
@@ -175,7 +169,7 @@ std::int32_t KinetoReader::operation() {
 // In broadcasts and the like `Rank` is the root, in sends and receives the peer.
 std::optional<std::int64_t> KinetoReader::rank_of_operation() const {
   const std::string& kind = event_["Collective name"];
-  const bool own = kind.find("all") != std::string::npos || kind.find("reduce_scatter") != std::string::npos;
+  const bool own = evidence::has_any(kind, "all|reduce_scatter");
   const std::int64_t place = event_.whole("Rank", -1);
   if (!own || place < 0) return std::nullopt;
   const std::vector<std::string_view> ranks = split(event_["Process Group Ranks"], ',');
@@ -229,7 +223,6 @@ void KinetoReader::range(std::optional<Cause> cause) {
 // Returns false if nothing of the event is kept.
 bool KinetoReader::take_host_event(Category category) {
   const std::string_view name = event_["name"];
-  const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
   if (category == Category::call) {
     const Thread on = thread();
     calls_.take({start_ns_, end_ns_, capture_.names.number_of(name.substr(0, 200)), on});
@@ -237,9 +230,10 @@ bool KinetoReader::take_host_event(Category category) {
     if (correlation != 0) launches_.push_back({correlation, start_ns_, on});
   } else if (category == Category::overhead) {
     range(Cause::profiler);
-  } else if (has("__next__") && has(category == Category::python ? "dataloader.py" : "DataLoader")) {
+  } else if (contains(name, "__next__") &&
+             contains(name, category == Category::python ? "dataloader.py" : "DataLoader")) {
     range(Cause::loading);
-  } else if (category == Category::python && has("gc.collect")) {
+  } else if (category == Category::python && contains(name, "gc.collect")) {
     range(Cause::garbage);
   } else if (category == Category::operation && name.starts_with("autograd::engine::evaluate_function")) {
     std::vector<Thread>& threads = capture_.backward_threads;
@@ -306,8 +300,8 @@ void KinetoReader::finish() {
     std::ranges::for_each(device.events, shift);
     for (GpuEvent& event : device.events) event.launch_ns += base_ns_;
     std::ranges::for_each(device.steps, shift);
-    const auto gpu = gpus_.find(device.id);
-    if (!gpus_.empty()) device.gpu = gpu == gpus_.end() ? gpus_.begin()->second : gpu->second;  // a node has one kind
+    if (!gpus_.empty())  // a node has one kind
+      device.gpu = evidence::value_at(gpus_, device.id, gpus_.begin()->second);
   }
   std::ranges::for_each(capture_.ranges, shift);
   if (!capture_.rank) capture_.rank = operation_rank_;

@@ -12,20 +12,16 @@
 namespace harness::traces {
 namespace {
 
-// Lookup tables, because every byte of a file is tested.
-using CharacterSet = std::array<bool, 256>;
-constexpr CharacterSet set_of(bool (*holds)(unsigned char)) {
-  CharacterSet set{};
-  for (std::size_t byte = 0; byte < set.size(); ++byte) set[byte] = holds(static_cast<unsigned char>(byte));
-  return set;
-}
-constexpr CharacterSet in_word = set_of([](unsigned char c) {
+using evidence::is_one_of;
+
+bool is_of_word(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '+' || c == '.';
-});
-constexpr CharacterSet plain = set_of([](unsigned char c) { return c >= 0x20 && c != '"' && c != '\\'; });
-constexpr CharacterSet blank = set_of([](unsigned char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; });
-bool is(const CharacterSet& set, char c) {
-  return set[static_cast<unsigned char>(c)];
+}
+bool is_plain(char c) {
+  return static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\';
+}
+bool is_blank(char c) {
+  return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
 // Keys of the event, then keys of its `args`. Keys from "kind" on occur only in traces that harness wrote.
@@ -52,7 +48,7 @@ bool JsonReader::more() {
 }
 
 void JsonReader::skip_blanks() {
-  while (more() && is(blank, raw_[at_])) ++at_;
+  while (more() && is_blank(raw_[at_])) ++at_;
 }
 
 JsonReader::Token JsonReader::next() {
@@ -110,7 +106,7 @@ JsonReader::Token JsonReader::value(char c) {
 }
 
 JsonReader::Token JsonReader::word() {
-  for (; more() && is(in_word, raw_[at_]); ++at_) {
+  for (; more() && is_of_word(raw_[at_]); ++at_) {
     if (text_.size() < longest_number) text_ += raw_[at_];
   }
   std::string_view word = text_;
@@ -128,7 +124,7 @@ bool JsonReader::string() {
   bool ascii = true;
   while (more()) {
     const std::size_t from = at_;
-    for (; at_ < size_ && is(plain, raw_[at_]); ++at_) ascii = ascii && static_cast<unsigned char>(raw_[at_]) < 0x80;
+    for (; at_ < size_ && is_plain(raw_[at_]); ++at_) ascii = ascii && static_cast<unsigned char>(raw_[at_]) < 0x80;
     text_.append(raw_, from, std::min(at_ - from, longest_string - text_.size()));
     if (at_ == size_) continue;
     const char c = raw_[at_++];
@@ -156,7 +152,7 @@ void JsonReader::escape() {
     keep(characters[letter]);
   } else if (c == 'u') {
     std::string digits;
-    for (++at_; digits.size() < 4 && more() && is(in_word, raw_[at_]); ++at_) digits += raw_[at_];
+    for (++at_; digits.size() < 4 && more() && is_of_word(raw_[at_]); ++at_) digits += raw_[at_];
     const std::uint32_t code = number_in<std::uint32_t>(digits, 16).value_or(0x80);
     keep(code < 0x80 ? static_cast<char>(code) : '?');
   } else {
@@ -188,7 +184,7 @@ void JsonReader::skip_object() {
       escape = c == '\\' && !escape;
       continue;
     }
-    if (is(blank, c)) continue;
+    if (is_blank(c)) continue;
     const bool closes = c == '}' || c == ']';
     if (ended && !closes && c != ',' && c != ':') break;
     if (closes && --depth < 0) break;
@@ -207,13 +203,9 @@ bool JsonReader::restart_at_next_event() {
   for (; more(); ++at_) {
     const char c = raw_[at_];
     if (line_begins && c == '{') return true;
-    line_begins = c == '\n' || (line_begins && is(blank, c));
+    line_begins = c == '\n' || (line_begins && is_blank(c));
   }
   return false;
-}
-
-void KinetoEvent::clear() {
-  for (std::string& text : texts_) text.clear();
 }
 
 std::string* KinetoEvent::place_of(std::string_view key, bool argument) {
@@ -227,51 +219,34 @@ const std::string& KinetoEvent::operator[](std::string_view key) const {
 }
 
 KinetoEvent::Category KinetoEvent::category() const {
-  static constexpr std::array<std::pair<std::string_view, Category>, 16> categories{
-      {{"cpu_op", Category::operation},
-       {"python_function", Category::python},
-       {"kernel", Category::kernel},
-       {"cuda_runtime", Category::call},
-       {"cuda_driver", Category::call},
-       {"gpu_memcpy", Category::copy},
-       {"gpu_memset", Category::set},
-       {"user_annotation", Category::annotation},
-       {"gpu_user_annotation", Category::mark},
-       {"loading", Category::loading},
-       {"overhead", Category::overhead},
-       {"Kernel", Category::kernel},  // before 2022
-       {"Operator", Category::operation},
-       {"Runtime", Category::call},
-       {"Memcpy", Category::copy},
-       {"Memset", Category::set}}};
-  for (const auto& [text, category] : categories) {
-    if (trim((*this)["cat"]) == text) return category;
-  }
-  return Category::other;
+  using enum Category;
+  static constexpr std::array<std::pair<std::string_view, Category>, 10> categories{
+      {{"cpu_op|Operator", operation},  // with a capital before 2022
+       {"python_function", python},
+       {"kernel|Kernel", kernel},
+       {"cuda_runtime|cuda_driver|Runtime", call},
+       {"gpu_memcpy|Memcpy", copy},
+       {"gpu_memset|Memset", set},
+       {"user_annotation", annotation},
+       {"gpu_user_annotation", mark},
+       {"loading", loading},
+       {"overhead", overhead}}};
+  const std::string_view text = trim((*this)["cat"]);
+  const auto found = std::ranges::find_if(categories, [&](const auto& row) { return is_one_of(row.first, text); });
+  return found == categories.end() ? other : found->second;
 }
 
 bool KinetoEvent::needs_arguments() const {
-  switch (category()) {
-    case Category::operation:
-      return (*this)["name"].empty() || (*this)["name"] == "record_param_comms";
-    case Category::other:
-      return (*this)["cat"].empty();
-    case Category::python:
-    case Category::annotation:
-    case Category::overhead:
-      return false;
-    default:
-      return true;
-  }
+  const Category own = category();
+  const std::string& name = (*this)["name"];
+  if (own == Category::operation) return name.empty() || name == "record_param_comms";
+  if (own == Category::other) return (*this)["cat"].empty();
+  return own != Category::python && own != Category::annotation && own != Category::overhead;
 }
 
 std::int64_t KinetoEvent::whole(std::string_view key, std::int64_t otherwise) const {
   std::int64_t value = 0;
   return Cursor{(*this)[key]}.integer(value) ? value : otherwise;
-}
-
-double KinetoEvent::real(std::string_view key) const {
-  return number_in<double>((*this)[key]).value_or(NAN);
 }
 
 std::optional<std::int64_t> KinetoEvent::ns(std::string_view key) const {
@@ -291,10 +266,6 @@ std::optional<std::int64_t> KinetoEvent::ns(std::string_view key) const {
   return *whole * 1000 + (us.starts_with('-') ? -below : below);
 }
 
-std::uint64_t KinetoEvent::thread() const {
-  return fnv1a((*this)["tid"], fnv1a((*this)["pid"]));
-}
-
 std::int64_t KinetoEvent::stream() const {
   if (!(*this)["stream"].empty()) return whole("stream", -1);
   Cursor cursor{(*this)["tid"]};  // for GPU events the stream: 7, or before 2022 "stream 7"
@@ -304,14 +275,12 @@ std::int64_t KinetoEvent::stream() const {
 }
 
 std::int64_t KinetoEvent::bytes_of_element() const {
-  static constexpr std::pair<std::string_view, std::int64_t> types[] = {
-      {"Float", 4},  {"Int", 4},    {"UInt32", 4}, {"BFloat16", 2},    {"Half", 2},         {"Short", 2},
-      {"UInt16", 2}, {"Double", 8}, {"Long", 8},   {"UInt64", 8},      {"Byte", 1},         {"Char", 1},
-      {"Bool", 1},   {"QInt8", 1},  {"QUInt8", 1}, {"ComplexHalf", 4}, {"ComplexFloat", 8}, {"ComplexDouble", 16}};
-  for (const auto& [name, bytes] : types) {
-    if ((*this)["dtype"] == name) return bytes;
-  }
-  return (*this)["dtype"].starts_with("Float8") ? 1 : 0;
+  const std::string& type = (*this)["dtype"];
+  if (type.starts_with("Float8") || is_one_of("Byte|Char|Bool|QInt8|QUInt8", type)) return 1;
+  if (is_one_of("BFloat16|Half|Short|UInt16", type)) return 2;
+  if (is_one_of("Float|Int|UInt32|ComplexHalf", type)) return 4;
+  if (is_one_of("Double|Long|UInt64|ComplexFloat", type)) return 8;
+  return type == "ComplexDouble" ? 16 : 0;
 }
 
 }  // namespace harness::traces

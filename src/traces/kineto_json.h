@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -88,21 +89,21 @@ class KinetoEvent {
     loading,  // data loading, in a trace that harness wrote
   };
 
-  void clear();
+  void clear() { texts_.fill(""); }
   /// Returns where to store the value of a key of the event or of its `args`; nullptr: the value is not needed.
   std::string* place_of(std::string_view key, bool argument);
   /// Returns "" if absent. `key` must be one that is stored.
   const std::string& operator[](std::string_view key) const;
   /// Returns the integer at the beginning of the text, otherwise `otherwise`.
   std::int64_t whole(std::string_view key, std::int64_t otherwise) const;
-  double real(std::string_view key) const;  // NaN: not a number
+  double real(std::string_view key) const { return number_in<double>((*this)[key]).value_or(NAN); }  // NaN: no number
   /// Converts microseconds to nanoseconds; returns nothing if the text is not a time. A double would lose digits.
   std::optional<std::int64_t> ns(std::string_view key) const;
 
   Category category() const;
   /// Returns false if no needed value is in its arguments, for example only call stacks and shapes.
   bool needs_arguments() const;
-  std::uint64_t thread() const;
+  std::uint64_t thread() const { return fnv1a((*this)["tid"], fnv1a((*this)["pid"])); }
   std::int64_t stream() const;  // -1: unknown
   /// True for an operation in a trace that harness wrote (report/trace.h).
   bool is_own() const { return !(*this)["operation"].empty() && !(*this)["kind"].empty(); }

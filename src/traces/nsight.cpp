@@ -1,7 +1,5 @@
 #include "traces/capture.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -148,13 +146,12 @@ class Reader {
  private:
   void versions();
   void strings(std::string_view name, Columns columns);
-  void gpu_events(std::string_view name, Work work);
+  void gpu_events(const std::string& table, Work work);
   void calls();
   void ranges();
   void diagnostics();
   void overheads();
   void gpus();
-  void gpu_events_of(const std::string& table, Work work);
   std::uint32_t name_of(std::int64_t id);
   // Returns the process of a globalPid or globalTid. If kernels have no globalPid, everything belongs to one process.
   std::uint64_t process_of(std::uint64_t global) const { return one_process_ ? 0 : global >> 24; }
@@ -213,11 +210,7 @@ void Reader::strings(std::string_view name, Columns columns) {
   }
 }
 
-void Reader::gpu_events(std::string_view name, Work work) {
-  for (const std::string& table : database_.versions_of(name)) gpu_events_of(table, work);
-}
-
-void Reader::gpu_events_of(const std::string& table, Work work) {
+void Reader::gpu_events(const std::string& table, Work work) {
   const bool graph = work == Work::graph;
   if (work == Work::kernel) one_process_ = !database_.has(table, "globalPid");
   const std::uint32_t fixed = capture_.names.number_of(graph ? "CUDA graph" : "copy or memset");
@@ -303,10 +296,7 @@ void Reader::diagnostics() {
   for (Statement s = database_.rows("DIAGNOSTIC_EVENT", {"text"}); s.next() && said.size() < most;) {
     const std::string_view whole = s.text(0).substr(0, s.text(0).find(" /"));  // without the path
     const std::string text(whole.substr(0, whole_characters(whole, 80)));
-    const std::string low = lower(text);
-    const bool loss = std::ranges::any_of(std::initializer_list<const char*>{"not all", "missing", "lost", "dropped"},
-                                          [&](const char* word) { return low.find(word) != std::string::npos; });
-    if (loss && said.insert(text).second)
+    if (evidence::has_any(lower(text), "not all|missing|lost|dropped") && said.insert(text).second)
       capture_.notes.push_back(fmt::format("Nsight Systems says: {}.", quote(text)));
   }
 }
@@ -317,8 +307,7 @@ void Reader::gpus() {
   for (Statement s = database_.rows("TARGET_INFO_GPU", {"id", "name"}, " LIMIT 1024"); s.next();)
     names[s.integer(0)] = s.text(1).substr(0, 200);
   for (Device& device : capture_.devices) {
-    const auto own = names.find(device.id);
-    if (!names.empty()) device.gpu = own == names.end() ? names.begin()->second : own->second;
+    if (!names.empty()) device.gpu = evidence::value_at(names, device.id, names.begin()->second);
   }
 }
 
@@ -333,10 +322,13 @@ Capture Reader::read() {
   strings("CUPTI_ACTIVITY_KIND_KERNEL", {"demangledName", "shortName"});  // first: the number of names is limited
   strings("CUPTI_ACTIVITY_KIND_RUNTIME", {"nameId"});
   strings("NVTX_EVENTS", {"textId"});
-  gpu_events("CUPTI_ACTIVITY_KIND_KERNEL", Work::kernel);
-  gpu_events("CUPTI_ACTIVITY_KIND_MEMCPY", Work::copy);
-  gpu_events("CUPTI_ACTIVITY_KIND_MEMSET", Work::set);
-  gpu_events("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", Work::graph);
+  for (const auto& [name, work] : {std::pair("KERNEL", Work::kernel),
+                                   {"MEMCPY", Work::copy},
+                                   {"MEMSET", Work::set},
+                                   {"GRAPH_TRACE", Work::graph}}) {
+    for (const std::string& table : database_.versions_of(fmt::format("CUPTI_ACTIVITY_KIND_{}", name)))
+      gpu_events(table, work);
+  }
   calls();
   ranges();
   overheads();

@@ -1,6 +1,3 @@
-
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -151,8 +148,7 @@ report::Figure ranks_chart(const Report& report) {
   figure.title = "Own work and waiting, by rank.";
   figure.caption =
       "First the bar of what a GPU did or was idle itself, then that of what it waited for in communication. A rank "
-      "that "
-      "works longer than the others and waits least is the one that they wait for.";
+      "that works longer than the others and waits least is the one that they wait for.";
   figure.legend = {{"k-compute", "its own time"}, {"k-waiting", "waiting in communication"}};
   figure.numbers.columns = {{"rank", true},
                             {"step " + scale.unit},
@@ -211,13 +207,11 @@ report::Numbers collectives_table(const Report& report) {
   return numbers;
 }
 
-report::Section difference_section(const evidence::Answer& answer) {
-  report::Section section{"differences", "Before and after", {}};
+report::Numbers differences_table(const evidence::Answer& answer) {
   report::Numbers numbers;
   numbers.table.columns = {{"part", true}, {"difference", true}};
   for (const auto& [label, text] : answer.evidence) numbers.table.rows.push_back({label, text});
-  section.add(std::move(numbers));
-  return section;
+  return numbers;
 }
 
 }  // namespace
@@ -233,11 +227,11 @@ report::Document make_report(const std::vector<Report>& reports) {
   document.subtitle = fmt::format("{}: {}{}, {}", join_first(names, 3), first.format,
                                   first.gpu.empty() ? "" : ", " + first.gpu, plural(std::ssize(report.gpus), "GPU"));
   document.headline = answer.headline;
-  for (const std::string& problem : problems_of(report)) document.notices.push_back({problem});
-  if (reports.size() > 1) document.sections.push_back(difference_section(answer));
+  for (const std::string& problem : answer.problems) document.notices.push_back({problem});
   const auto section = [&](const char* id, const char* title) -> report::Section& {
     return document.sections.emplace_back(report::Section{id, title, {}});
   };
+  if (reports.size() > 1) section("differences", "Before and after").add(differences_table(answer));
   if (report.mean.breakdown.step_s > 0) {
     section("step", "Where the time goes").add(parts_chart(report));
     section("lanes", "Timeline").add(timeline(report));
@@ -246,7 +240,7 @@ report::Document make_report(const std::vector<Report>& reports) {
   report::Section& work = section("work", "Collectives and kernels");
   if (!report.bandwidths.empty()) work.add(collectives_table(report));
   work.add(kernels_table(first));
-  report::List notes{notes_of(report)};
+  report::List notes{answer.notes};
   notes.items.insert(notes.items.end(), report.refused.begin(), report.refused.end());
   if (!notes.items.empty()) section("notes", "How to read the figures").add(std::move(notes));
   document.footer = "Made by harness from a profiler's trace. This file needs nothing else: no script, no network.";

@@ -1,9 +1,4 @@
-
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "base/text.h"
 #include "base/units.h"
@@ -53,16 +48,11 @@ std::vector<PartBeside> parts_beside(const TimedStep& measured, const Breakdown&
   return rows;
 }
 
-// "comm.allreduce" as harness calls it: "all_reduce".
-std::string own_kind(std::string_view title) {
-  std::string kind = replaced(title, {{'-', "_"}});
-  return kind == "send and receive" ? "send" : kind;
-}
-
 // Returns the times that the diagnosis compares, from traces of all ranks.
 explain::Picture picture_of(const Report& report) {
   explain::Picture picture{report.mean.breakdown.step_s, {}, report.mean.breakdown.kinds};
-  for (analysis::KindTime& kind : picture.kinds) kind.kind = own_kind(kind.kind);
+  for (analysis::KindTime& time : picture.kinds)  // "all-reduce" is "all_reduce" in harness
+    time.kind = time.kind == "send and receive" ? "send" : replaced(time.kind, {{'-', "_"}});
   for (const TracedGpu& gpu : report.gpus) {
     const Breakdown& b = gpu.step.breakdown;
     explain::RankTime& rank = picture.ranks.emplace_back();
@@ -93,14 +83,12 @@ Beside beside_prediction(const Report& report, config::Experiment experiment) {
   experiment.faults = {};
   Beside beside;
   beside.hardware = experiment.hardware->name;
-  beside.calibration = experiment.calibration->name;
   beside.ranks = static_cast<int>(
       std::clamp<std::int64_t>(report.gpus.front().world.value_or(std::ssize(report.gpus)), 1, 1 << 20));
   const int on_node = experiment.hardware->gpus_of_node > 0 ? experiment.hardware->gpus_of_node : 8;
   const auto topology = machine::Topology::node_by_node(beside.ranks, on_node);
   const plan::Plan plan = plan::prepare(experiment, beside.ranks, {}, plan::Processes::as_needed, topology);
   store::Result result = sweep::planned_result(plan);
-  result.rank_table.clear();
   for (std::int32_t rank = 0; rank < beside.ranks; ++rank) {
     store::ResultRank& row = result.rank_table.emplace_back();
     row.rank = rank;
@@ -151,10 +139,9 @@ evidence::Answer answer_of(const Beside& beside, const std::string& configuratio
                                 signed_percent(beside.measured_s / beside.predicted_s - 1));
   answer.facts = {{"step_time_s", beside.measured_s}, {"predicted_step_time_s", beside.predicted_s}};
   if (beside.measured_mfu) {
-    answer.facts.emplace_back("mfu", *beside.measured_mfu);
-    answer.facts.emplace_back("predicted_mfu", *beside.predicted_mfu);
-    answer.evidence.emplace_back(
-        "MFU", fmt::format("{}, predicted {}", percent(*beside.measured_mfu), percent(*beside.predicted_mfu)));
+    answer.fact("mfu", *beside.measured_mfu);
+    answer.fact("predicted_mfu", *beside.predicted_mfu);
+    answer.tell("MFU", fmt::format("{}, predicted {}", percent(*beside.measured_mfu), percent(*beside.predicted_mfu)));
   }
   evidence::Value parts = evidence::Value::array();
   constexpr std::size_t most = 6;
@@ -164,9 +151,8 @@ evidence::Answer answer_of(const Beside& beside, const std::string& configuratio
                      {"predicted_ms", 1e3 * part.predicted_s},
                      {"excess_ms", 1e3 * part.excess_s()}});
     if (answer.evidence.size() < most)
-      answer.evidence.emplace_back(part.name,
-                                   fmt::format("{}, predicted {}: {} ms", ms(part.measured_s), ms(part.predicted_s),
-                                               signed_number(1e3 * part.excess_s(), 2)));
+      answer.tell(part.name, fmt::format("{}, predicted {}: {} ms", ms(part.measured_s), ms(part.predicted_s),
+                                         signed_number(1e3 * part.excess_s(), 2)));
   }
   answer.members["parts"] = std::move(parts);
   constexpr std::size_t most_causes = 2;

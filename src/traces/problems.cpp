@@ -1,9 +1,6 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/findings.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "traces/answer.h"
@@ -67,26 +64,33 @@ void idle_causes(const Report& report, std::vector<std::string>& problems) {
   const double loading = std::max(share(Cause::loading), report.mean.breakdown[Part::loading].value_or(0) / step_s);
   const bool not_started = share(Cause::queued) > some;
   const double host = not_started ? 0 : share(Cause::host) + share(Cause::launch);
-  struct Row {
-    double share, least;
-    const char* text;  // format string for the share
+  const auto tell = [&](double of_step, double least, fmt::format_string<std::string> text) {
+    if (of_step > least) problems.push_back(fmt::format(text, percent(of_step)));
   };
-  for (const Row& row : std::initializer_list<Row>{
-           {loading, of_note, "The GPU waits for data {} of the step: more loader workers, prefetching."},
-           {share(Cause::queued), some,
-            "{} of the step, launched kernels do not start: lost events, or another process on the GPU. So there is no "
-            "verdict on the host."},
-           {host, much,
-            "The host launches too slowly: {} of the step, at most (profilers slow hosts). CUDA graphs, torch.compile "
-            "or larger micro-batches help."},
-           {share(Cause::synchronised), some,
-            "The host waits for the GPU, then launches: {} of the step. Look for .item(), logging and checks for NaN "
-            "in "
-            "each step."},
-           {share(Cause::allocation), some,
-            "Memory is allocated during {} of the step. Use a pool (PyTorch's caching allocator, cudaMallocAsync)."}}) {
-    if (row.share > row.least) problems.push_back(fmt::format(fmt::runtime(row.text), percent(row.share)));
+  tell(loading, of_note, "The GPU waits for data {} of the step: more loader workers, prefetching.");
+  tell(share(Cause::queued), some,
+       "{} of the step, launched kernels do not start: lost events, or another process on the GPU. So there is no "
+       "verdict on the host.");
+  tell(host, much,
+       "The host launches too slowly: {} of the step, at most (profilers slow hosts). CUDA graphs, torch.compile or "
+       "larger micro-batches help.");
+  tell(
+      share(Cause::synchronised), some,
+      "The host waits for the GPU, then launches: {} of the step. Look for .item(), logging and checks for NaN in each "
+      "step.");
+  tell(share(Cause::allocation), some,
+       "Memory is allocated during {} of the step. Use a pool (PyTorch's caching allocator, cudaMallocAsync).");
+}
+
+// Returns the fraction of kernel time spent in kernels without a class.
+double unclassified_share(const Report& report) {
+  double unknown_s = 0, all_s = 0;
+  for (const TracedGpu& gpu : report.gpus) {
+    const Figures& all = gpu.windows.front();
+    unknown_s += all.unclassified.value_or(0) * (all.compute_s + all.communication_s);
+    all_s += all.compute_s + all.communication_s;
   }
+  return all_s > 0 ? unknown_s / all_s : 0;
 }
 
 // A busy GPU is not necessarily used well.
@@ -109,16 +113,6 @@ std::string ms(double seconds) {
 
 std::string short_name(const std::string& name, std::size_t most) {
   return name.substr(0, whole_characters(name, most));
-}
-
-double unclassified_share(const Report& report) {
-  double unknown_s = 0, all_s = 0;
-  for (const TracedGpu& gpu : report.gpus) {
-    const Figures& all = gpu.windows.front();
-    unknown_s += all.unclassified.value_or(0) * (all.compute_s + all.communication_s);
-    all_s += all.compute_s + all.communication_s;
-  }
-  return all_s > 0 ? unknown_s / all_s : 0;
 }
 
 std::vector<std::string> problems_of(const Report& report) {
@@ -149,8 +143,7 @@ std::vector<std::string> notes_of(const Report& report) {
     const std::string least =
         fmt::format(", at least {} (an estimate from one rank; a rank that is late itself waits little)", ms(least_s));
     notes.push_back(
-        fmt::format("Communication includes waiting for other ranks{}; traces of several ranks tell it "
-                    "apart.",
+        fmt::format("Communication includes waiting for other ranks{}; traces of several ranks tell it apart.",
                     least_s > 0.001 * report.mean.breakdown.step_s ? least : ""));
   }
   const bool numbered = std::ranges::all_of(report.gpus, [](const TracedGpu& g) { return g.steps.numbered; });

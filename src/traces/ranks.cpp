@@ -25,9 +25,7 @@ struct Member {
   double clock_s = 0;
 };
 
-struct Group {
-  std::vector<Member> members;  // the first one leads; the others are compared with it
-};
+using Group = std::vector<Member>;  // the first one leads; the others are compared with it
 
 struct Fit {
   std::ptrdiff_t shift = 0;
@@ -97,12 +95,12 @@ std::optional<Fit> Finder::fit(const Track& lead, const Track& other) const {
 }
 
 void Finder::meet(const Group& group, std::vector<Meeting>& meetings) const {
-  const Track& lead = *group.members[0].track;
+  const Track& lead = *group[0].track;
   for (std::size_t i = 0; i < lead.at.size(); ++i) {
     Meeting meeting;
     meeting.transfer_s = INFINITY;
     double first_end_s = INFINITY, last_end_s = -INFINITY;
-    for (const Member& member : group.members) {
+    for (const Member& member : group) {
       const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(i) + member.shift;
       if (at < 0 || at >= std::ssize(member.track->at)) continue;
       const auto own = static_cast<std::size_t>(at);
@@ -145,24 +143,24 @@ Meetings Finder::find() {
     std::size_t where = 0;
     for (std::size_t g = 0; g < groups.size(); ++g) {
       const auto of_rank = [&](const Member& member) { return member.track->rank == track.rank; };
-      if (std::ranges::any_of(groups[g].members, of_rank)) continue;
-      const std::optional<Fit> found = fit(*groups[g].members[0].track, track);
+      if (std::ranges::any_of(groups[g], of_rank)) continue;
+      const std::optional<Fit> found = fit(*groups[g][0].track, track);
       if (!found || (best && best->residual_s <= found->residual_s)) continue;
       best = found;
       where = g;
     }
     if (!best) {
-      groups.push_back({{{&track, 0, 0}}});
+      groups.push_back({Member{&track, 0, 0}});
       continue;
     }
-    const std::size_t lead_rank = groups[where].members[0].track->rank;
+    const std::size_t lead_rank = groups[where][0].track->rank;
     if (clock_s_[lead_rank] && !clock_s_[track.rank]) clock_s_[track.rank] = *clock_s_[lead_rank] + best->clock_s;
     if (!clock_s_[lead_rank] && clock_s_[track.rank]) clock_s_[lead_rank] = *clock_s_[track.rank] - best->clock_s;
-    groups[where].members.push_back({&track, best->shift, best->clock_s});
+    groups[where].push_back({&track, best->shift, best->clock_s});
   }
   Meetings result;
   for (const Group& group : groups) {
-    if (group.members.size() > 1) meet(group, result.all);
+    if (group.size() > 1) meet(group, result.all);
   }
   std::ranges::stable_sort(
       result.all, {}, [&](const Meeting& m) { return ranks_[m.members[0].rank][m.members[0].collective].start_ns; });
@@ -171,6 +169,12 @@ Meetings Finder::find() {
 }
 
 // Waiting and late ranks, derived from several GPUs of a job.
+
+// Returns whether a collective of this class ends on all of its ranks at once.
+bool ends_at_once(Class kernel_class) {
+  const std::string_view name = class_names()[kernel_class];
+  return name != "comm.broadcast" && name != "comm.reduce";
+}
 
 void add_waiting(Report& report) {
   std::vector<std::unordered_map<std::size_t, std::pair<double, bool>>> waited(report.gpus.size());
@@ -190,19 +194,15 @@ void add_waiting(Report& report) {
   }
 }
 
-double own_s(const TimedStep& step) {
-  const analysis::Breakdown& b = step.breakdown;
-  return b.parts.computation() + b[Part::idle].value_or(0) + b[Part::loading].value_or(0);
-}
-
 void find_late(Report& report) {
   constexpr double notable_s = 20e-6, notable_share = 0.05, late_share = 0.05;
   std::vector<LateRank> ranks(report.gpus.size());
   std::vector<double> own, computed;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     ranks[i].gpu = i;
-    own.push_back(own_s(report.gpus[i].step));
-    computed.push_back(report.gpus[i].step.breakdown.parts.computation());
+    const analysis::Breakdown& b = report.gpus[i].step.breakdown;
+    computed.push_back(b.parts.computation());
+    own.push_back(computed.back() + b[Part::idle].value_or(0) + b[Part::loading].value_or(0));
   }
   for (const Meeting& meeting : report.meetings.all) {
     const double waited_s = meeting.longest_s - meeting.transfer_s;
@@ -265,17 +265,8 @@ std::vector<Collective> collectives_of(const Capture& capture, const Device& dev
   return all;
 }
 
-bool Meeting::is_pair() const {
-  return members.size() == 2 && class_names()[kernel_class] == "comm.sendrecv";
-}
-
 Meetings find_meetings(const std::vector<std::vector<Collective>>& ranks) {
   return Finder(ranks).find();
-}
-
-bool ends_at_once(Class kernel_class) {
-  const std::string_view name = class_names()[kernel_class];
-  return name != "comm.broadcast" && name != "comm.reduce";
 }
 
 std::optional<double> least_waiting_s(const std::vector<Collective>& all, const std::vector<Window>& steps,

@@ -1,7 +1,5 @@
 #include "traces/read.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
@@ -48,21 +46,15 @@ TracedGpu examine(const Capture& capture, const Device& device, const std::strin
   gpu.gpu = device.gpu;
   if (capture.format == own_format) gpu.rank = device.id;
   const Timeline timeline = timeline_of(device);
-  gpu.start_ns = timeline.origin_ns;
-  gpu.end_ns = timeline.end_ns;
+  gpu.whole = {"the whole trace", timeline.origin_ns, timeline.end_ns};
   const Measure measure(device, capture.names);
   gpu.windows = measure.of(windows_of(capture, device, timeline));
   gpu.steps = find_steps(capture, device, timeline, measure, wanted_step);
-  gpu.shown = {"the whole trace", timeline.origin_ns, timeline.end_ns};
-  if (!gpu.steps.windows.empty()) gpu.shown = gpu.steps.windows[gpu.steps.shown];
-  const auto stretch = [&](std::int64_t from_ns, std::int64_t to_ns) {
-    return Stretch{timeline.seconds(from_ns), timeline.seconds(to_ns)};
-  };
-  const std::vector<IdleTimes> idle_s =
-      find_idle(capture, device, timeline,
-                {stretch(timeline.origin_ns, timeline.end_ns), stretch(gpu.shown.start_ns, gpu.shown.end_ns)});
+  gpu.shown = gpu.steps.windows.empty() ? gpu.whole : gpu.steps.windows[gpu.steps.shown];
+  const std::vector<IdleTimes> idle_s = find_idle(capture, device, timeline, {gpu.whole, gpu.shown});
   gpu.idle_s = idle_s[0];
-  gpu.work = work_in(gpu.shown, capture, device, timeline, idle_s[1]);
+  gpu.work = work_in(gpu.shown, capture, device, timeline);
+  gpu.work.idle_s = idle_s[1];
   gpu.kernels = measure.longest_in(gpu.shown, most_kernels);
   gpu.unclassified = kernels_without_class(device, capture.names);
   gpu.collectives = collectives_of(capture, device);
@@ -113,7 +105,8 @@ bool one_after_the_other(const TracedFile& a, const TracedFile& b) {
   if (std::ranges::all_of(a.gpus, told) && std::ranges::all_of(b.gpus, told)) return false;
   const auto span = [](const TracedFile& file) {
     std::pair<std::int64_t, std::int64_t> all(INT64_MAX, INT64_MIN);
-    for (const TracedGpu& gpu : file.gpus) all = {std::min(all.first, gpu.start_ns), std::max(all.second, gpu.end_ns)};
+    for (const TracedGpu& gpu : file.gpus)
+      all = {std::min(all.first, gpu.whole.start_ns), std::max(all.second, gpu.whole.end_ns)};
     return all;
   };
   return span(a).second < span(b).first || span(b).second < span(a).first;
@@ -212,10 +205,6 @@ std::vector<TracedFile> examine_files(const std::vector<std::string>& paths) {
 }
 
 }  // namespace
-
-std::string TracedGpu::name() const {
-  return rank ? fmt::format("rank {}", *rank) : fmt::format("{} GPU {}", quote(file), label);
-}
 
 bool is_trace_file(const std::string& path) {
   if (path.ends_with(".nsys-rep") || path.ends_with(".qdrep"))

@@ -1,11 +1,9 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "traces/capture.h"
@@ -36,7 +34,8 @@ struct Meeting {
   std::vector<Member> members;  // sorted by rank
   double transfer_s = 0, longest_s = 0, end_spread_s = 0;
   std::size_t last = 0;  // rank that arrived last
-  bool is_pair() const;  // send or receive, usually between pipeline stages
+  /// Whether this is a send or receive, usually between pipeline stages.
+  bool is_pair() const { return members.size() == 2 && class_names()[kernel_class] == "comm.sendrecv"; }
 };
 
 struct Meetings {
@@ -49,9 +48,6 @@ struct Meetings {
 /// same collective, and no waiting is derived from them.
 Meetings find_meetings(const std::vector<std::vector<Collective>>& ranks);
 
-/// Returns whether a collective of this class ends on all of its ranks at once.
-bool ends_at_once(Class kernel_class);
-
 /// Estimates from one rank alone how long it waited, in seconds, in the collectives that begin in a window. The
 /// transfer time is the shortest of at least four similar collectives (by stream, kind and size, or by position in the
 /// step if no size is recorded), provided that the second shortest is within 20 % of it. This is a lower bound, because
@@ -61,10 +57,10 @@ std::optional<double> least_waiting_s(const std::vector<Collective>& all, const 
 
 /// The summary of one GPU's trace, without its events.
 struct TracedGpu : Source {
-  std::string label, gpu;                 // see Device
-  std::int64_t start_ns = 0, end_ns = 0;  // start and end of the capture
+  std::string label, gpu;  // see Device
   std::vector<Figures> windows;
   Steps steps;
+  Window whole;                              // the whole capture
   Window shown;                              // the step, or the whole capture if no steps were found
   StepWork work;                             // work in `shown`; empty if the timeline does not draw this GPU
   TimedStep step;                            // in `shown`
@@ -74,7 +70,10 @@ struct TracedGpu : Source {
   std::vector<Collective> collectives;       // in the whole capture
   std::optional<double> waiting_at_least_s;  // in `shown`, estimated from this rank alone
 
-  std::string name() const;  // "rank 3", otherwise file and device
+  /// Returns "rank 3", otherwise file and device.
+  std::string name() const {
+    return rank ? fmt::format("rank {}", *rank) : fmt::format("{} GPU {}", quote(file), label);
+  }
   /// Returns the name of the step shown if it identifies the step within the job, otherwise "".
   std::string numbered_step() const { return steps.numbered && !steps.windows.empty() ? shown.name : ""; }
 };

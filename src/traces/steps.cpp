@@ -1,7 +1,5 @@
 #include "traces/timeline.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -153,16 +151,6 @@ std::vector<Window> recurring_annotations(const Capture& capture, const Device& 
 
 // ---- the period of a sequence
 
-std::vector<const GpuEvent*> main_sequence(const Device& device, const Timeline& timeline) {
-  constexpr std::size_t longest = 1'000'000;
-  std::vector<const GpuEvent*> sequence;
-  for (const GpuEvent& event : device.events) {
-    if (event.work == Work::kernel && event.stream == timeline.main_stream && sequence.size() < longest)
-      sequence.push_back(&event);
-  }
-  return sequence;
-}
-
 // Returns the 256 commonest distances (at least 20) between successive kernels of one name, smallest first.
 std::vector<std::size_t> distances(const std::vector<const GpuEvent*>& sequence) {
   constexpr std::size_t least = 20, most = 256;
@@ -196,13 +184,14 @@ bool repeats_after(const std::vector<const GpuEvent*>& sequence, std::size_t dis
   return true;
 }
 
-struct Period {
-  std::vector<Window> windows;
-  std::size_t kernels = 0;
-  bool no_optimizer = false;
-};
-
-std::optional<Period> find_period(const std::vector<const GpuEvent*>& sequence) {
+// Returns no windows if the kernels do not repeat. Without an optimizer, two similar periods prove nothing.
+Steps find_period(const Device& device, const Timeline& timeline) {
+  constexpr std::size_t most_in_sequence = 1'000'000;
+  std::vector<const GpuEvent*> sequence;
+  for (const GpuEvent& event : device.events) {
+    if (event.work == Work::kernel && event.stream == timeline.main_stream && sequence.size() < most_in_sequence)
+      sequence.push_back(&event);
+  }
   const bool any_optimizer = std::ranges::any_of(sequence, is_optimizer);
   for (const std::size_t p : distances(sequence)) {
     if (p > sequence.size() / 2 || !repeats_after(sequence, p)) continue;
@@ -210,21 +199,22 @@ std::optional<Period> find_period(const std::vector<const GpuEvent*>& sequence) 
     for (auto at = sequence.begin(); any_optimizer && sequence.end() - at >= std::ptrdiff_t(p); at += std::ptrdiff_t(p))
       whole = whole && std::any_of(at, at + std::ptrdiff_t(p), is_optimizer);
     if (!whole) continue;
-    Period period{{}, p, !any_optimizer};
+    Steps period;
+    period.how = fmt::format("the kernels, which repeat after {}", p);
+    period.no_optimizer = !any_optimizer;
     for (std::size_t at = 0; at + p < sequence.size() && period.windows.size() < most_marks; at += p)
       period.windows.push_back(
           {fmt::format("period {}", at / p + 1), sequence[at]->start_ns, sequence[at + p]->start_ns});
+    if (period.windows.size() < (any_optimizer ? 2 : 3)) return {};
     return period;
   }
-  return std::nullopt;
+  return {};
 }
 
 bool much_different(const std::vector<Window>& windows, const Measure& measure) {
-  std::int64_t least = INT64_MAX, most = 0;
-  for (const Window& window : windows) {
-    least = std::min(least, measure.kernels_in(window));
-    most = std::max(most, measure.kernels_in(window));
-  }
+  std::vector<std::int64_t> counts;
+  for (const Window& window : windows) counts.push_back(measure.kernels_in(window));
+  const auto [least, most] = std::ranges::minmax(counts);
   return (most - least) * 20 > most;
 }
 
@@ -284,19 +274,9 @@ Steps find_steps(const Capture& capture, const Device& device, const Timeline& t
   std::set<std::string> names;
   for (const Window& window : steps.windows) names.insert(window.name);
   steps.numbered = names.size() == steps.windows.size();
-  const bool doubtful = steps.windows.size() < 2 || much_different(steps.windows, measure);
-  if (doubtful) {
-    const auto period = find_period(main_sequence(device, timeline));
-    // Without an optimizer, two similar periods prove nothing.
-    const bool repeats = period && period->windows.size() >= (period->no_optimizer ? 3 : 2);
-    const bool better = repeats && (steps.windows.empty() || !period->no_optimizer);
-    if (better) {
-      steps.windows = period->windows;
-      steps.numbered = false;  // period 1 is only where the capture began
-      steps.no_optimizer = period->no_optimizer;
-      steps.without_last = false;
-      steps.how = fmt::format("the kernels, which repeat after {}", period->kernels);
-    }
+  if (steps.windows.size() < 2 || much_different(steps.windows, measure)) {
+    Steps period = find_period(device, timeline);  // not numbered: the first is where the capture began
+    if (!period.windows.empty() && (steps.windows.empty() || !period.no_optimizer)) steps = std::move(period);
   }
   std::erase_if(steps.windows, [](const Window& w) { return w.end_ns <= w.start_ns; });
   if (steps.windows.empty()) {

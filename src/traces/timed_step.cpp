@@ -1,44 +1,28 @@
 #include "traces/timeline.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 
 namespace harness::traces {
 namespace {
 
-// Assigns kind, part and phase to the events of one capture.
-class Describer {
- public:
-  Describer(const Capture& capture, StepWork& work) : capture_(capture), work_(work) {}
-  void describe(const GpuEvent& event, analysis::StepOperation& operation);
-
- private:
-  // Copies a name of the capture into the work, which outlives the capture.
-  std::string_view keep(std::uint32_t name) { return *work_.words->insert(capture_.names[name]).first; }
-  std::string_view phase_of(const GpuEvent& event, std::string_view kernel_class) const;
-
-  const Capture& capture_;
-  StepWork& work_;
-  std::unordered_map<std::uint32_t, Part> axes_;  // by name number of the group description
-};
-
-std::string_view Describer::phase_of(const GpuEvent& event, std::string_view kernel_class) const {
-  if (capture_.backward_threads.empty()) return "";
+std::string_view phase_of(const GpuEvent& event, std::string_view kernel_class, const std::vector<Thread>& backward) {
+  if (backward.empty()) return "";
   if (kernel_class.starts_with("optimizer")) return "optimizer";
   if (!event.is_launched()) return "";
-  const bool backward = std::ranges::find(capture_.backward_threads, event.thread) != capture_.backward_threads.end();
-  return backward ? "backward" : "forward";
+  return std::ranges::find(backward, event.thread) != backward.end() ? "backward" : "forward";
 }
 
-void Describer::describe(const GpuEvent& event, analysis::StepOperation& operation) {
+// Assigns kind, part and phase to an event. Names of the capture are copied into `words`, which outlive it.
+void describe(const GpuEvent& event, const Capture& capture, std::set<std::string>& words,
+              analysis::StepOperation& operation) {
   if (!event.is_kernel()) return;  // copies and memsets belong to no part
   const Operation* const arguments =
-      event.operation < 0 ? nullptr : &capture_.operations[static_cast<std::size_t>(event.operation)];
+      event.operation < 0 ? nullptr : &capture.operations[static_cast<std::size_t>(event.operation)];
   if (arguments != nullptr && arguments->part) {
+    const auto keep = [&](std::uint32_t name) -> std::string_view { return *words.insert(capture.names[name]).first; };
     operation.part = arguments->part;
     operation.kind = keep(arguments->kind);
     operation.group = keep(arguments->group);
@@ -50,17 +34,13 @@ void Describer::describe(const GpuEvent& event, analysis::StepOperation& operati
   }
   const std::string_view name = event.work == Work::graph ? "" : class_names()[event.kernel_class];
   operation.kind = event.work == Work::graph ? "CUDA graphs" : title_of(event.kernel_class);
-  operation.phase = phase_of(event, name);
+  operation.phase = phase_of(event, name, capture.backward_threads);
   operation.part = Part::other_compute;
   if (name == "matrix_products") operation.part = Part::matrix_products;
   if (name == "attention") operation.part = Part::attention;
   if (!is_communication(event.kernel_class)) return;
   operation.part = Part::communication;
-  if (arguments != nullptr) {
-    const auto [axis, added] = axes_.try_emplace(arguments->group, Part::communication);
-    if (added) axis->second = axis_of(capture_.names[arguments->group]);
-    operation.part = axis->second;
-  }
+  if (arguments != nullptr) operation.part = axis_of(capture.names[arguments->group]);
   operation.group = key_of(*operation.part);
 }
 
@@ -77,30 +57,18 @@ bool joins(const analysis::StepOperation& before, const analysis::StepOperation&
 }  // namespace
 
 Part axis_of(std::string_view description) {
-  static constexpr std::array<std::pair<std::string_view, Part>, 11> axes{{{"EXPERT", Part::communication},
-                                                                           {"mesh_e", Part::communication},
-                                                                           {"TENSOR_MODEL_PARALLEL", Part::tensor},
-                                                                           {"mesh_tp", Part::tensor},
-                                                                           {"PIPELINE_MODEL_PARALLEL", Part::pipeline},
-                                                                           {"mesh_pp", Part::pipeline},
-                                                                           {"DATA_PARALLEL_GROUP", Part::data},
-                                                                           {"INTRA_DISTRIBUTED_OPTIMIZER", Part::data},
-                                                                           {"mesh_dp", Part::data},
-                                                                           {"mesh_fsdp", Part::data},
-                                                                           {"EMBEDDING_GROUP", Part::embedding}}};
-  for (const auto& [text, axis] : axes) {
-    if (description.find(text) != std::string_view::npos) return axis;
-  }
-  return Part::communication;
+  const auto has = [&](std::string_view names) { return evidence::has_any(description, names); };
+  if (has("EXPERT|mesh_e")) return Part::communication;
+  if (has("TENSOR_MODEL_PARALLEL|mesh_tp")) return Part::tensor;
+  if (has("PIPELINE_MODEL_PARALLEL|mesh_pp")) return Part::pipeline;
+  if (has("DATA_PARALLEL_GROUP|INTRA_DISTRIBUTED_OPTIMIZER|mesh_dp|mesh_fsdp")) return Part::data;
+  return has("EMBEDDING_GROUP") ? Part::embedding : Part::communication;
 }
 
-StepWork work_in(const Window& window, const Capture& capture, const Device& device, const Timeline& timeline,
-                 const IdleTimes& idle_s) {
+StepWork work_in(const Window& window, const Capture& capture, const Device& device, const Timeline& timeline) {
   StepWork work;
   work.step_s = timeline.seconds(window.end_ns) - timeline.seconds(window.start_ns);
   work.loading_s = device.loading_s;
-  work.idle_s = idle_s;
-  Describer describer(capture, work);
   std::size_t collectives = 0;
   for (const GpuEvent& event : device.events) {
     if (event.start_ns >= window.end_ns) break;
@@ -111,7 +79,7 @@ StepWork work_in(const Window& window, const Capture& capture, const Device& dev
     operation.start_s = static_cast<double>(event.start_ns - window.start_ns) * 1e-9;
     operation.end_s = static_cast<double>(event.end_ns - window.start_ns) * 1e-9;
     operation.main = event.stream == timeline.main_stream;
-    describer.describe(event, operation);
+    describe(event, capture, *work.words, operation);
     if (!work.operations.empty() && joins(work.operations.back(), operation)) {
       work.operations.back().end_s = std::max(work.operations.back().end_s, operation.end_s);
       continue;

@@ -1,6 +1,7 @@
 #include "traces/timeline.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <span>
@@ -60,39 +61,34 @@ struct Union {
   }
 };
 
-struct Words {
-  std::string_view key, title;
-};
-constexpr std::array<Words, cause_count> words{{{"queued", "between kernels"},
-                                                {"launch", "launching"},
-                                                {"profiler", "the profiler itself"},
-                                                {"loading", "data loading"},
-                                                {"allocation", "allocation"},
-                                                {"module", "loading of code"},
-                                                {"synchronised", "after a synchronisation"},
-                                                {"garbage", "garbage collection"},
-                                                {"host", "host too slow"},
-                                                {"unknown", "cause not in the file"}}};
+// Key and title of each cause.
+constexpr std::array<std::pair<std::string_view, std::string_view>, cause_count> words{
+    {{"queued", "between kernels"},
+     {"launch", "launching"},
+     {"profiler", "the profiler itself"},
+     {"loading", "data loading"},
+     {"allocation", "allocation"},
+     {"module", "loading of code"},
+     {"synchronised", "after a synchronisation"},
+     {"garbage", "garbage collection"},
+     {"host", "host too slow"},
+     {"unknown", "cause not in the file"}}};
 
 // A host thread's time ranges by cause.
 using ThreadTimes = std::array<Stretches, cause_count>;
 
 constexpr std::int64_t near_ns = 5000;
 
-struct IdleStretch {
-  Stretch stretch;
-  Cause cause = Cause::unknown;
-};
+// Takes a part of a gap and its cause.
+using AddIdle = std::function<void(const Stretch&, Cause)>;
 
 class Host {
  public:
   Host(const Capture& capture, const Timeline& timeline);
-  /// Divides a gap by cause, in order of start. `event`: the event that ended the gap.
-  void divide_gap(std::int64_t from_ns, const GpuEvent& event, std::vector<IdleStretch>& gap) const;
+  /// Divides a gap by cause. `event`: the event that ended the gap.
+  void divide_gap(std::int64_t from_ns, const GpuEvent& event, const AddIdle& add) const;
 
  private:
-  void divide(std::int64_t from_ns, std::int64_t to_ns, Thread thread, std::vector<IdleStretch>& gap) const;
-
   const Timeline& timeline_;
   std::unordered_map<Thread, ThreadTimes> threads_;
   Stretches overhead_;
@@ -128,11 +124,16 @@ bool open_at(const Stretches& stretches, double s) {
   return behind != stretches.begin() && std::prev(behind)->end_s >= s - 1e-9 * (near_ns + 0.5);
 }
 
-// Divides the time from the beginning of a gap to the launch that ends it.
-void Host::divide(std::int64_t from_ns, std::int64_t to_ns, Thread number, std::vector<IdleStretch>& gap) const {
-  const double from_s = timeline_.seconds(from_ns), to_s = timeline_.seconds(to_ns);
+void Host::divide_gap(std::int64_t from_ns, const GpuEvent& event, const AddIdle& add) const {
+  using enum Cause;
+  const double from_s = timeline_.seconds(from_ns), end_s = timeline_.seconds(event.start_ns);
+  if (!event.is_launched()) return add({from_s, end_s}, unknown);
+  if (event.launch_ns <= from_ns) return add({from_s, end_s}, queued);
+  // Host and GPU clocks differ by microseconds: the call may appear to begin after the event.
+  const double to_s = timeline_.seconds(std::min(event.launch_ns, event.start_ns));
+  add({to_s, end_s}, launch);
   static const ThreadTimes none;
-  const auto found = threads_.find(number);
+  const auto found = threads_.find(event.thread);
   const auto of_thread = [&](Cause cause) -> const Stretches& {
     return (found == threads_.end() ? none : found->second)[static_cast<std::size_t>(cause)];
   };
@@ -141,28 +142,13 @@ void Host::divide(std::int64_t from_ns, std::int64_t to_ns, Thread number, std::
     const Stretches inside = clipped(by, from_s, to_s);
     if (inside.empty()) return;
     const Stretches left = without(rest, inside);
-    for (const Stretch& s : without(rest, left)) gap.push_back({s, cause});
+    for (const Stretch& s : without(rest, left)) add(s, cause);
     rest = left;
   };
-  using enum Cause;
   claim(overhead_, profiler);
   for (const Cause cause : {loading, allocation, module, garbage}) claim(of_thread(cause), cause);
   const Cause late = open_at(of_thread(synchronised), from_s) ? synchronised : Cause::host;
-  for (const Stretch& s : rest) gap.push_back({s, late});
-  std::ranges::sort(gap, {}, [](const IdleStretch& i) { return i.stretch.start_s; });
-}
-
-void Host::divide_gap(std::int64_t from_ns, const GpuEvent& event, std::vector<IdleStretch>& gap) const {
-  const Stretch whole{timeline_.seconds(from_ns), timeline_.seconds(event.start_ns)};
-  if (!event.is_launched()) {
-    gap.push_back({whole, Cause::unknown});
-  } else if (event.launch_ns <= from_ns) {
-    gap.push_back({whole, Cause::queued});
-  } else {  // host and GPU clocks differ by microseconds: the call may appear to begin after the event
-    divide(from_ns, std::min(event.launch_ns, event.start_ns), event.thread, gap);
-    if (event.launch_ns < event.start_ns)
-      gap.push_back({{timeline_.seconds(event.launch_ns), whole.end_s}, Cause::launch});
-  }
+  for (const Stretch& s : rest) add(s, late);
 }
 
 }  // namespace
@@ -234,7 +220,7 @@ Figures Measure::of(const Window& window) const {
   }
   const auto seconds = [](std::int64_t ns) { return static_cast<double>(ns) * 1e-9; };
   f.window = window.name;
-  f.step_s = seconds(window.end_ns - window.start_ns);
+  f.step_s = window.seconds();
   f.busy_s = seconds(busy.ns);
   f.compute_s = seconds(computation.ns);
   f.communication_s = seconds(communication.ns);
@@ -269,29 +255,27 @@ std::vector<NamedKernel> kernels_without_class(const Device& device, const Names
 }
 
 std::string_view key_of(Cause cause) {
-  return words[static_cast<std::size_t>(cause)].key;
+  return words[static_cast<std::size_t>(cause)].first;
 }
 std::string_view title_of(Cause cause) {
-  return words[static_cast<std::size_t>(cause)].title;
+  return words[static_cast<std::size_t>(cause)].second;
 }
 
 std::vector<IdleTimes> find_idle(const Capture& capture, const Device& device, const Timeline& timeline,
-                                 const Stretches& windows) {
+                                 const std::vector<Window>& windows) {
   const Host host(capture, timeline);
   std::vector<IdleTimes> idle(windows.size(), IdleTimes{});
-  std::vector<IdleStretch> gap;
+  const AddIdle add = [&](const Stretch& part, Cause cause) {
+    for (std::size_t i = 0; i < windows.size(); ++i) {
+      const double from_s = std::max(part.start_s, timeline.seconds(windows[i].start_ns)),
+                   to_s = std::min(part.end_s, timeline.seconds(windows[i].end_ns));
+      idle[i][static_cast<std::size_t>(cause)] += std::max(0.0, to_s - from_s);
+    }
+  };
   std::int64_t busy_until_ns = device.events.front().end_ns;
   for (const GpuEvent& event : device.events) {
-    gap.clear();
-    if (event.start_ns > busy_until_ns) host.divide_gap(busy_until_ns, event, gap);
+    if (event.start_ns > busy_until_ns) host.divide_gap(busy_until_ns, event, add);
     busy_until_ns = std::max(busy_until_ns, event.end_ns);
-    for (const auto& [stretch, cause] : gap) {
-      for (std::size_t i = 0; i < windows.size(); ++i) {
-        const double inside_s =
-            std::min(stretch.end_s, windows[i].end_s) - std::max(stretch.start_s, windows[i].start_s);
-        idle[i][static_cast<std::size_t>(cause)] += std::max(0.0, inside_s);
-      }
-    }
   }
   return idle;
 }

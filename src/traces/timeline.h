@@ -98,9 +98,9 @@ Steps find_steps(const Capture& capture, const Device& device, const Timeline& t
 /// Seconds by cause.
 using IdleTimes = std::array<double, cause_count>;
 
-/// Returns the idle time by cause between a device's first and last event, for each of `windows` (timeline seconds).
+/// Returns the idle time by cause between a device's first and last event, for each of `windows`.
 std::vector<IdleTimes> find_idle(const Capture& capture, const Device& device, const Timeline& timeline,
-                                 const Stretches& windows);
+                                 const std::vector<Window>& windows);
 
 /// The work of a GPU in one step.
 struct StepWork {
@@ -114,9 +114,8 @@ struct StepWork {
   std::shared_ptr<std::set<std::string>> words = std::make_shared<std::set<std::string>>();
 };
 
-/// `idle_s`: idle time in the window by cause.
-StepWork work_in(const Window& window, const Capture& capture, const Device& device, const Timeline& timeline,
-                 const IdleTimes& idle_s);
+/// Returns the work in a window, without the idle times.
+StepWork work_in(const Window& window, const Capture& capture, const Device& device, const Timeline& timeline);
 
 /// A traced step, divided into the same parts as a step that harness profiles (`breakdown`). Copies belong to no part
 /// of a harness step and are separate.
