@@ -33,7 +33,9 @@ struct Mark {
 };
 // Keys that identify their framework, most reliable first.
 const std::vector<Mark>& marks() {
-  static constexpr std::array<Mark, 15> rows{{
+  static constexpr std::array<Mark, 17> rows{{
+      {"nanotron", "parallelism.pp_engine|tokens.batch_accumulation_per_replica"},
+      {"olmo", "model.mlp_hidden_size|model.mlp_ratio|model.block_type|fsdp.wrapping_strategy"},
       {"gpt-neox", "pipe_parallel_size|pipe-parallel-size|model_parallel_size|model-parallel-size"},
       {"deepspeed", "zero_optimization.|train_micro_batch_size_per_gpu|train_batch_size"},
       {"llmb", "workload_info."},

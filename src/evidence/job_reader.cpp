@@ -207,9 +207,11 @@ std::string JobReader::take_documents(const NameValues& documents, const Trainin
       continue;
     }
     const std::string framework = framework_of_document(found);
-    if (framework == "gpt-neox")
-      job.refused.push_back(file_name(name) + ": configurations of GPT-NeoX are not read; its logs are");
-    if (framework.empty() || framework == "gpt-neox") continue;
+    const auto not_read =
+        mapped("gpt-neox=GPT-NeoX are not read; its logs are|nanotron=Nanotron are not read|olmo=OLMo are not read",
+               framework);
+    if (not_read) job.refused.push_back(fmt::format("{}: configurations of {}", file_name(name), *not_read));
+    if (framework.empty() || not_read) continue;
     for (const ForeignSetting& setting : found) {
       if (!setting.why_unknown.empty() && framework == "nanogpt") job.refused.push_back(setting.why_unknown);
     }

@@ -1,0 +1,31 @@
+#include <gmock/gmock.h>
+
+#include "base/text.h"
+#include "evidence/answer.h"
+#include "evidence/expectations.h"
+
+// Configurations in the forms that people write them for each framework.
+
+namespace harness::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// Their keys are partly those of torchtitan and llm-foundry, whose defaults do not hold for them.
+TEST(Configurations, OfUnreadFrameworksAreNotTakenForThoseOfOthers) {
+  for (const auto& [name, text] :
+       {std::pair("Nanotron",
+                  "model:\n  model_config: {num_hidden_layers: 4, hidden_size: 512}\n"
+                  "parallelism: {dp: 2, tp: 4, pp: 1, pp_engine: 1f1b}\ntokens: {micro_batch_size: 3}\n"),
+        {"OLMo",
+         "model:\n  d_model: 512\n  n_layers: 4\n  n_heads: 8\n  mlp_hidden_size: 2752\n  activation_type: swiglu\n"
+         "max_duration: 1ep\nglobal_train_batch_size: 64\nfsdp: {precision: mixed}\n"}}) {
+    const evidence::Answer answer = answer_to(text, "job.yaml");
+    EXPECT_THAT(answer.refused, ElementsAre(HasSubstr(std::string("configurations of ") + name + " are not read")));
+    EXPECT_EQ(join(missing("framework: unknown\nlayers: unknown\n", answer), "\n"), "");
+  }
+}
+
+}  // namespace
+}  // namespace harness::test
