@@ -144,11 +144,17 @@ inline constexpr std::array<CannotRow, 4> hf_model_cannot{{
 // Flags of the Hugging Face Trainer and of programs built around it, with and without dashes.
 const std::vector<KeyRow> hf_trainer = key_rows(
     "per_device_train_batch_size|micro_batch_size|train_batch_size=micro_batch_size "
+    "global_batch_size=global_batch_size "
     "gradient_accumulation_steps=gradient_accumulation block_size|max_seq_length|max_seq_len|max_context_width|"
     "max_length|model_max_length|cutoff_len|sequence_len|seq_length=model.sequence "
     "fsdp|deepspeed|ddp_bucket_cap_mb|torch_compile|n_positions|max_source_length= hidden_width=model.hidden "
-    "model_name_or_path|base_model|config_name=model_name context_parallel_size=layout.context_parallel "
-    "tensor_parallel_size|parallelism_config.parallelism_config_tp_size=layout.tensor_parallel",
+    "model_name_or_path|base_model|config_name=model_name "
+    "context_parallel_size|cp_size|sequence_parallel_size=layout.context_parallel "
+    "tensor_parallel_size|tensor_model_parallel_size|parallelism_config.parallelism_config_tp_size="
+    "layout.tensor_parallel pipeline_model_parallel_size=layout.pipeline_parallel "
+    "virtual_pipeline_model_parallel_size=virtual_pipeline "
+    "expert_parallel_size|expert_model_parallel_size=expert_parallel "
+    "dp_shard_size=data_parallel_shard dp_replicate_size=data_parallel_replicate",
     {
         {"packing|sample_packing|neat_packing", "batching",
          "=packed|true=packed|True=packed|false=padded|False=padded"},
@@ -156,7 +162,10 @@ const std::vector<KeyRow> hf_trainer = key_rows(
         {"fp16", "precision", "=fp16|true=fp16|True=fp16|1=fp16"},
         {"gradient_checkpointing|fsdp_config.activation_checkpointing", "recompute",
          "=full|true=full|True=full|unsloth=full|offload=full|offload_disk=full|false=none|False=none"},
+        {"recompute_granularity", "recompute", "full=full|selective=selective"},
+        {"sequence_parallel", "sequence_parallel", "true=true|false=false"},
         {"zero_stage", "sharding", "0=none|1=optimizer|2=gradients|3=parameters"},
+        {"use_distributed_optimizer", "sharding", "true=optimizer"},
         {"sharding_strategy", "sharding",
          "full=parameters|FULL_SHARD=parameters|hybrid=parameters|HYBRID_SHARD=parameters|"
          "SHARD_GRAD_OP=gradients|NO_SHARD=none|no=none"},

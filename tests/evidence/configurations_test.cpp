@@ -27,5 +27,22 @@ TEST(Configurations, OfUnreadFrameworksAreNotTakenForThoseOfOthers) {
   }
 }
 
+// The Trainer's arguments, and those of Axolotl, LLaMA-Factory and ms-swift, which extend them.
+TEST(Configurations, OfTheTrainerSayItsLayout) {
+  expect_answers({
+      {"sft.yaml",
+       "model_name_or_path: gpt2\nper_device_train_batch_size: 1\ntensor_model_parallel_size: 2\n"
+       "pipeline_model_parallel_size: 4\nexpert_model_parallel_size: 2\nrecompute_granularity: full\n"
+       "use_distributed_optimizer: true\nsequence_parallel: true\n",
+       "tp: 2\npp: 4\nep: 2\nrecompute: full\nsharding: optimizer\nsequence_parallel: true\n"},
+      {"sft.yaml", "model_name_or_path: gpt2\nmicro_batch_size: 1\ncp_size: 2\nglobal_batch_size: 8\n",
+       "cp: 2\nglobal_batch: 8\n"},
+      {"go.sh",
+       "torchrun --nproc_per_node 8 sft.py --per_device_train_batch_size 1 --model_name_or_path gpt2 "
+       "--sequence_parallel_size 4\n",
+       "cp: 4\ndp: 2\n"},
+  });
+}
+
 }  // namespace
 }  // namespace harness::test
