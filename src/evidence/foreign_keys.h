@@ -148,7 +148,7 @@ const std::vector<KeyRow> hf_trainer = key_rows(
     "gradient_accumulation_steps=gradient_accumulation block_size|max_seq_length|max_seq_len|max_context_width|"
     "max_length|model_max_length|cutoff_len|sequence_len|seq_length=model.sequence "
     "fsdp|deepspeed|ddp_bucket_cap_mb|torch_compile|n_positions|max_source_length= hidden_width=model.hidden "
-    "model_name_or_path|base_model|config_name=model_name "
+    "model_name_or_path|base_model|config_name|model=model_name "
     "context_parallel_size|cp_size|sequence_parallel_size=layout.context_parallel "
     "tensor_parallel_size|tensor_model_parallel_size|parallelism_config.parallelism_config_tp_size="
     "layout.tensor_parallel pipeline_model_parallel_size=layout.pipeline_parallel "
@@ -172,7 +172,9 @@ const std::vector<KeyRow> hf_trainer = key_rows(
         {"dtype", "precision", "bf16=bf16|bfloat16=bf16|fp16=fp16|float16=fp16|fp32=fp32|float32=fp32"},
         {"attn_implementation", "attention", "flash_attention_2=fused|sdpa=fused|eager=unfused"},
     });
-inline constexpr std::array<CannotRow, 6> hf_trainer_cannot{{
+inline constexpr std::array<CannotRow, 7> hf_trainer_cannot{{
+    {"fsdp_config.offload_params|fsdp_config.fsdp_offload_params", "false|False",
+     "parameters on the host: their copies are not predicted"},
     {"offload", "false|False|none", "parameters and the optimizer on the host: their copies are not predicted"},
     {"gradient_checkpointing", "|true|True|false|False",
      "gradient_checkpointing {}: the inputs of layers go to the host, and those copies are not predicted"},

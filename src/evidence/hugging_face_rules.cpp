@@ -120,6 +120,44 @@ void accelerate(TrainingJob& job) {
   if (!deepspeed) job.otherwise("overlap_grad_reduce", "true", "always in FSDP and DistributedDataParallel");
 }
 
+void trainer_sharding(TrainingJob& job) {
+  const std::string zero = job.theirs("deepspeed");
+  const auto named = mapped(  // configurations that ms-swift brings along
+      "zero0=none|zero1=optimizer|zero2=gradients|zero3=parameters|zero2_offload=gradients|zero3_offload=parameters",
+      zero);
+  if (named) job.otherwise("sharding", *named, "deepspeed " + zero);
+  if (named && zero.ends_with("offload"))
+    job.cannot.emplace_back("the optimizer on the host: its copies are not predicted");
+  const bool elsewhere = job.find("zero_stage") != nullptr || (job.is_on("deepspeed") && !job.uses("deepspeed"));
+  if ((elsewhere || job.lacks_files) && !job.has("sharding"))
+    job.set_unknown("sharding", "unknown", "its DeepSpeed configuration says it");
+  const std::string fsdp = job.theirs("fsdp");
+  const auto of_fsdp = [](const ForeignSetting& setting) {
+    return setting.framework == "hugging face trainer" && setting.key.starts_with("fsdp_config.");
+  };
+  // Axolotl needs no word beside the settings; LLaMA-Factory 1 has its own.
+  const bool by_settings = (job.find("base_model") != nullptr && std::ranges::any_of(job.settings, of_fsdp)) ||
+                           job.theirs("dist_config.name").starts_with("fsdp");
+  if (!fsdp.empty() && fsdp != "false") {
+    const bool gradients = contains(fsdp, "shard_grad_op") || contains(fsdp, "zero2");
+    const char* sharding = gradients ? "gradients" : "parameters";
+    job.set("sharding", contains(fsdp, "no_shard") ? "none" : sharding, "fsdp");
+    if (contains(fsdp, "hybrid")) job.set("sharding_group", "node", "fsdp");
+    if (contains(fsdp, "offload")) job.cannot.emplace_back("parameters on the host: their copies are not predicted");
+  } else if (by_settings) {
+    const bool kept = job.theirs("fsdp_config.reshard_after_forward") == "false";
+    job.set("sharding", kept ? "gradients" : "parameters", "fsdp_config");
+  }
+  job.otherwise("sharding", "none", "DistributedDataParallel");
+  if (job.find("dp_shard_size") == nullptr) return;
+  const std::int64_t shard = job.number_or("data_parallel_shard", 1),
+                     replicate = job.number_or("data_parallel_replicate", 1);
+  if (shard > 1 && replicate > 1 && shard * replicate <= (1 << 20))
+    job.otherwise("ranks", shard * replicate * job.degree("tensor") * job.degree("context"),
+                  "dp_shard_size x dp_replicate_size x TP x CP");
+  hybrid_sharding(job, shard, replicate, "dp_replicate_size");
+}
+
 void trainer(TrainingJob& job) {
   job.otherwise("micro_batch_size", "8", "default of the Trainer");
   if (!job.has("global_batch_size")) job.otherwise("gradient_accumulation", "1", "default of the Trainer");
@@ -127,19 +165,8 @@ void trainer(TrainingJob& job) {
   const ForeignSetting* zero = job.find("deepspeed");
   const bool own = job.find("zero_stage") != nullptr || (zero != nullptr && zero->value.empty());
   if (own && !job.has("precision")) job.set_unknown("precision", "unknown", "its program decides");
-  if (own || job.lacks_files) {
-    if (!job.has("sharding")) job.set_unknown("sharding", "unknown", "its DeepSpeed configuration says it");
-  }
   take_defaults(job, "precision=fp32 recompute=none overlap_grad_reduce=true", "default of the Trainer");
-  const std::string fsdp = job.theirs("fsdp");
-  if (!fsdp.empty() && fsdp != "false") {
-    const bool gradients = contains(fsdp, "shard_grad_op") || contains(fsdp, "zero2");
-    const char* sharding = gradients ? "gradients" : "parameters";
-    job.set("sharding", contains(fsdp, "no_shard") ? "none" : sharding, "fsdp");
-    if (contains(fsdp, "hybrid")) job.set("sharding_group", "node", "fsdp");
-    if (contains(fsdp, "offload")) job.cannot.emplace_back("parameters on the host: their copies are not predicted");
-  }
-  job.otherwise("sharding", "none", "DistributedDataParallel");
+  trainer_sharding(job);
   if (const std::string name = job.text("model_name"); !name.empty() && !job.has("model.layers")) {
     const bool says_sequence = job.has("model.sequence");
     take_model(job, name, "model_name_or_path " + name);

@@ -9,6 +9,7 @@
 namespace harness::test {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -42,6 +43,25 @@ TEST(Configurations, OfTheTrainerSayItsLayout) {
        "--sequence_parallel_size 4\n",
        "cp: 4\ndp: 2\n"},
   });
+}
+
+TEST(Configurations, OfTheTrainerSayWhatTheyShard) {
+  const std::string axolotl =
+      "base_model: gpt2\nmicro_batch_size: 1\nfsdp_version: 2\nfsdp_config:\n  offload_params: true\n";
+  const std::string swift = "torchrun --nproc_per_node 8 swift/cli/sft.py --per_device_train_batch_size 1 ";
+  expect_answers({
+      {"sft.yaml",
+       axolotl + "  reshard_after_forward: true\ndp_shard_size: 4\ndp_replicate_size: 2\ntensor_parallel_size: 2\n",
+       "sharding: parameters\nsharding_group: 4 shard, 2 replicate\nranks: 16\ndp: 8\nglobal_batch: 8\n"},
+      {"sft.yaml", axolotl + "  reshard_after_forward: false\n", "sharding: gradients\n"},
+      {"sft.yaml", "model: gpt2\nmicro_batch_size: 1\ndist_config: {name: fsdp2}\n", "sharding: parameters\n"},
+      {"go.sh", swift + "--deepspeed zero2\n", "sharding: gradients\n"},
+      {"go.sh", swift + "--deepspeed $CONFIGURATION\n", "sharding: unknown\n"},
+      {"go.sh", swift + "\n", "sharding: none\n"},
+  });
+  EXPECT_THAT(answer_to(axolotl, "sft.yaml").cannot, Contains(HasSubstr("parameters on the host")));
+  EXPECT_THAT(answer_to(swift + "--deepspeed zero3_offload\n", "go.sh").cannot,
+              Contains(HasSubstr("optimizer on the host")));
 }
 
 }  // namespace
