@@ -158,12 +158,26 @@ void trainer_sharding(TrainingJob& job) {
   hybrid_sharding(job, shard, replicate, "dp_replicate_size");
 }
 
+void trainer_precision(TrainingJob& job) {
+  const ForeignSetting* weights = job.find("torch_dtype");  // without mixed precision also that of the computation
+  if (weights != nullptr && weights->framework != "hugging face model" && !job.has("precision")) {
+    const std::string from = "torch_dtype " + weights->value;
+    if (const auto name = mapped("bfloat16=bf16|bf16=bf16|float16=fp16|fp16=fp16", weights->value))
+      job.set("precision", *name, from);
+    else if (weights->value == "auto")
+      job.set_unknown("precision", "unknown", from + ": that of the checkpoint");
+  }
+  if (job.is_on("pure_bf16")) job.set("precision", "bf16", "pure_bf16");  // of LLaMA-Factory
+  if (job.is_on("fp8")) job.set("precision", "fp8", "fp8");               // beside bf16
+}
+
 void trainer(TrainingJob& job) {
   job.otherwise("micro_batch_size", "8", "default of the Trainer");
   if (!job.has("global_batch_size")) job.otherwise("gradient_accumulation", "1", "default of the Trainer");
   // A program that calls DeepSpeed itself has its own defaults.
   const ForeignSetting* zero = job.find("deepspeed");
   const bool own = job.find("zero_stage") != nullptr || (zero != nullptr && zero->value.empty());
+  trainer_precision(job);
   if (own && !job.has("precision")) job.set_unknown("precision", "unknown", "its program decides");
   take_defaults(job, "precision=fp32 recompute=none overlap_grad_reduce=true", "default of the Trainer");
   trainer_sharding(job);

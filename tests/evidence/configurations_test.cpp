@@ -64,5 +64,18 @@ TEST(Configurations, OfTheTrainerSayWhatTheyShard) {
               Contains(HasSubstr("optimizer on the host")));
 }
 
+TEST(Configurations, OfTheTrainerSayItsPrecision) {
+  const std::string axolotl = "base_model: gpt2\nmicro_batch_size: 1\n";
+  const std::string program = "torchrun --nproc_per_node 8 sft.py --per_device_train_batch_size 1 ";
+  expect_answers({
+      {"sft.yaml", axolotl + "fp8: true\nbf16: true\n", "precision: fp8\n"},
+      {"sft.yaml", axolotl + "fp8: false\nbf16: true\n", "precision: bf16\n"},
+      {"sft.yaml", axolotl + "pure_bf16: true\n", "precision: bf16\n"},
+      {"go.sh", program + "--torch_dtype bfloat16\n", "precision: bf16\n"},
+      {"go.sh", program + "--fp16 --torch_dtype float32\n", "precision: fp16\n"},
+      {"go.sh", program + "--torch_dtype auto\n", "precision: unknown\n"},
+  });
+}
+
 }  // namespace
 }  // namespace harness::test
