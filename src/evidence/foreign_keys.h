@@ -179,8 +179,8 @@ inline constexpr std::array<CannotRow, 7> hf_trainer_cannot{{
     {"gradient_checkpointing", "|true|True|false|False",
      "gradient_checkpointing {}: the inputs of layers go to the host, and those copies are not predicted"},
     {"use_peft|use_lora", "false|False", "LoRA: all weights are counted as trained"},
-    {"lora_r|lora_rank", "0", "LoRA of rank {}: all weights are counted as trained"},
-    {"adapter|finetuning_type", "None|full", "{}: all weights are counted as trained"},
+    {"lora_r|lora_rank|lora_dim", "0", "LoRA of rank {}: all weights are counted as trained"},
+    {"adapter|finetuning_type|tuner_type|train_type", "None|full", "{}: all weights are counted as trained"},
     {"load_in_4bit|load_in_8bit", "false|False", "weights of 4 or 8 bits: they are counted as bf16"},
 }};
 

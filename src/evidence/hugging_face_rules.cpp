@@ -178,6 +178,11 @@ void trainer(TrainingJob& job) {
   const ForeignSetting* zero = job.find("deepspeed");
   const bool own = job.find("zero_stage") != nullptr || (zero != nullptr && zero->value.empty());
   trainer_precision(job);
+  // LLaMA-Factory, without Megatron's layout, and ms-swift recompute unless told otherwise.
+  if (job.find("finetuning_type") != nullptr && job.find("tensor_model_parallel_size") == nullptr)
+    job.otherwise("recompute", job.is_on("disable_gradient_checkpointing") ? "none" : "full",
+                  "default of LLaMA-Factory");
+  if (contains(job.theirs("program"), "swift/cli")) job.otherwise("recompute", "full", "default of ms-swift");
   if (own && !job.has("precision")) job.set_unknown("precision", "unknown", "its program decides");
   take_defaults(job, "precision=fp32 recompute=none overlap_grad_reduce=true", "default of the Trainer");
   trainer_sharding(job);

@@ -77,5 +77,22 @@ TEST(Configurations, OfTheTrainerSayItsPrecision) {
   });
 }
 
+TEST(Configurations, OfTheTrainerRecomputeAsTheirProgramDoes) {
+  const std::string factory = "model_name_or_path: gpt2\nper_device_train_batch_size: 1\nfinetuning_type: full\n";
+  const std::string program = " --per_device_train_batch_size 1\n";
+  expect_answers({
+      {"sft.yaml", factory, "recompute: full\n"},
+      {"sft.yaml", factory + "disable_gradient_checkpointing: true\n", "recompute: none\n"},
+      {"go.sh", "torchrun --nproc_per_node 8 swift/cli/sft.py" + program, "recompute: full\n"},
+      {"go.sh", "torchrun --nproc_per_node 8 swift/cli/sft.py --gradient_checkpointing false" + program,
+       "recompute: none\n"},
+      {"go.sh", "torchrun --nproc_per_node 8 sft.py" + program, "recompute: none\n"},
+  });
+  for (const char* adapter : {"--lora_dim 128", "--tuner_type lora"})
+    EXPECT_THAT(answer_to(fmt::format("torchrun sft.py {}{}", adapter, program), "go.sh").cannot,
+                Contains(HasSubstr("all weights are counted as trained")))
+        << adapter;
+}
+
 }  // namespace
 }  // namespace harness::test
