@@ -225,7 +225,9 @@ void computation(TrainingJob& job) {
   job.otherwise("recompute", "none", by_default);
   const auto layers = job.their_number("--recompute-num-layers");
   if (job.text("recompute") == "full" && layers) {
-    if (job.theirs("--recompute-method") == "block") {
+    if (job.theirs("--recompute-method") == "block" && *layers == 0) {  // as configurations of NeMo switch it off
+      job.set("recompute", "none", origin_of(job, "--recompute-num-layers"));
+    } else if (job.theirs("--recompute-method") == "block") {
       job.set("recompute_layers", *layers, origin_of(job, "--recompute-num-layers"));
     } else if (*layers > 1) {
       job.cannot.push_back(fmt::format("inputs of every {} layers are kept (nearest: of each layer)", *layers));

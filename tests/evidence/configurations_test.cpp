@@ -94,5 +94,14 @@ TEST(Configurations, OfTheTrainerRecomputeAsTheirProgramDoes) {
         << adapter;
 }
 
+TEST(Configurations, OfNemoRecomputeAsManyLayersAsTheySay) {
+  const std::string block =
+      "trainer: {devices: 8}\nmodel:\n  encoder_seq_length: 512\n  num_layers: 4\n"
+      "  activations_checkpoint_granularity: full\n  activations_checkpoint_method: block\n"
+      "  activations_checkpoint_num_layers: ";
+  expect_answers(
+      {{"nemo.yaml", block + "0\n", "recompute: none\n"}, {"nemo.yaml", block + "2\n", "recompute: full\n"}});
+}
+
 }  // namespace
 }  // namespace harness::test
