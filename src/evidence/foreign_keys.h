@@ -60,7 +60,7 @@ const std::vector<KeyRow> megatron_keys = key_rows(
         {"--attention-backend", "attention", "auto=fused|flash=fused|fused=fused|unfused=unfused|local=unfused"},
         {"--zero-stage", "sharding", "0=none|1=optimizer|2=gradients|3=parameters"},
     });
-inline constexpr std::array<CannotRow, 13> megatron_cannot{{
+inline constexpr std::array<CannotRow, 14> megatron_cannot{{
     {"--expert-model-parallel-size", "1|0", "expert parallelism {} is left out: its all-to-all is not predicted"},
     {"--multi-latent-attention", "false", "multi-latent attention: its products and its cache differ"},
     {"--mtp-num-layers", "0|None", "{} layers of multi-token prediction are left out"},
@@ -76,6 +76,7 @@ inline constexpr std::array<CannotRow, 13> megatron_cannot{{
     {"--qk-layernorm", "false", "norms of queries and keys are left out"},
     {"--use-torch-fsdp2", "false", "torch FSDP2 in Megatron: read as sharding of parameters"},
     {"--encoder-tensor-model-parallel-size", "0", "an encoder of its own is left out"},
+    {"--freeze-LM", "false", "a frozen language model: its weights are counted as trained"},
 }};
 
 const std::vector<KeyRow> deepspeed_keys = key_rows(

@@ -42,13 +42,15 @@ void as_megatron_flags(TrainingJob& job) {
   for (ForeignSetting& setting : job.settings) {
     const bool fields =
         is_one_of(like_megatron, setting.framework) || (setting.framework.empty() && !setting.key.starts_with('-'));
-    constexpr Text other_sections = "checkpoint.|validation_ds.|test_ds.|vision";  // with keys of the same names
+    constexpr Text other_sections =
+        "checkpoint.|validation_ds.|test_ds.|vision|.teacher.";  // with keys of the same names
     const bool of_trainer =
         setting.key.starts_with("trainer.") && !has_any(setting.key, ".strategy.|.plugins.");  // the two are of NeMo 2
     if (!fields || is_one_of("program|argument|mixed_precision", setting.key) || of_trainer ||
         has_any(setting.key, other_sections))
       continue;
-    const std::string word = replaced(setting.key.substr(setting.key.rfind('.') + 1), {{'-', "_"}});
+    std::string word = replaced(setting.key.substr(setting.key.rfind('.') + 1), {{'-', "_"}});
+    if (setting.key.ends_with(".encoder.num_layers")) word = "encoder_num_layers";  // of NeMo's T5
     if (word == "num_query_groups" && setting.origin != dumped_arguments)
       more.push_back({"--group-query-attention", "", setting.origin, "", "megatron-lm"});
     // A tokenizer's vocab_size, and Megatron-LM's own, is not padded yet.

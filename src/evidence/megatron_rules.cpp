@@ -21,6 +21,11 @@ std::string origin_of(const TrainingJob& job, Text flag) {
   const ForeignSetting* setting = job.find(flag);
   return setting == nullptr ? by_default : fmt::format("{}, {}", flag, setting->origin);
 }
+// Returns whether the job gives a flag. A log's arguments hold all that there are, with what is derived from others.
+bool is_asked(const TrainingJob& job, Text flag) {
+  const ForeignSetting* given = job.find(flag);
+  return given != nullptr && given->origin != dumped_arguments;
+}
 // Returns 16 for "0.16"; 0: not given.
 std::int64_t core_version(const TrainingJob& job) {
   const std::string version = job.text("framework_version");
@@ -53,6 +58,15 @@ void model(TrainingJob& job) {
   const std::string type = lower(job.theirs("--position-embedding-type"));
   if (type == "none" || type == "relative" || type == "alibi")
     job.cannot.push_back(fmt::format("positions {} (nearest: {})", type, job.text("model.positions")));
+}
+
+// Reports models that are no decoder alone.
+void other_kinds(TrainingJob& job) {
+  const std::string program = file_name(job.theirs("program"));
+  if (contains(program, "bert") || is_asked(job, "--bert-binary-head"))
+    job.cannot.emplace_back("BERT, whose attention is not causal: half of it is counted");
+  if (contains(program, "_t5") || is_asked(job, "--encoder-num-layers"))
+    job.cannot.emplace_back("T5, an encoder beside a decoder: a decoder alone is counted");
 }
 
 // Megatron-LM pads the vocabulary so that tensor-parallel ranks divide it evenly.
@@ -262,12 +276,8 @@ void batch(TrainingJob& job) {
   const std::string steps = job.theirs("--step-batch-size-schedule");
   if (const auto last = number_in<std::int64_t>(Text(steps).substr(steps.rfind(':') + 1)))
     job.otherwise("global_batch_size", *last, origin_of(job, "--step-batch-size-schedule") + ": the last");
-  const auto is_asked = [&](const char* flag) {  // a log's arguments also hold what Megatron-LM derives from others
-    const ForeignSetting* given = job.find(flag);
-    return given != nullptr && given->origin != dumped_arguments;
-  };
   const auto exclude = [&](const char* one, const char* other) {
-    if (is_asked(one) && is_asked(other))
+    if (is_asked(job, one) && is_asked(job, other))
       job.problems.push_back(fmt::format("{} and {} exclude each other: Megatron-LM stops", one, other));
   };
   exclude("--step-batch-size-schedule", "--global-batch-size");
@@ -294,6 +304,7 @@ void conclude_megatron(TrainingJob& job) {
         "it changes a recipe, whose other settings are not in it: give the whole configuration (of Megatron-Bridge "
         "run_config.yaml)");
   model(job);
+  other_kinds(job);
   vocabulary(job);
   precision(job);
   pipeline(job);

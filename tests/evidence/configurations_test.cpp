@@ -103,5 +103,29 @@ TEST(Configurations, OfNemoRecomputeAsManyLayersAsTheySay) {
       {{"nemo.yaml", block + "0\n", "recompute: none\n"}, {"nemo.yaml", block + "2\n", "recompute: full\n"}});
 }
 
+// One stack of layers with causal attention is counted.
+TEST(Configurations, OfOtherModelsThanDecodersSaySo) {
+  const auto cannot = [](const std::string& file, const std::string& text) {
+    return join(answer_to(text, file).cannot, "\n");
+  };
+  const std::string flags =
+      " --hidden-size 512 --num-attention-heads 8 --micro-batch-size 1 --encoder-seq-length 512 --num-layers 4 ";
+  EXPECT_THAT(cannot("go.sh", "torchrun pretrain_bert.py" + flags), HasSubstr("BERT, whose attention"));
+  EXPECT_THAT(cannot("go.sh", "torchrun pretrain_t5.py" + flags), HasSubstr("T5, an encoder beside"));
+  EXPECT_THAT(cannot("go.sh", "torchrun train.py --freeze-LM" + flags), HasSubstr("a frozen language model"));
+  EXPECT_EQ(cannot("go.sh", "torchrun pretrain_gpt.py" + flags), "");
+  const std::string nemo =
+      "trainer: {devices: 8}\nmodel:\n  seq_length: 512\n  micro_batch_size: 1\n"
+      "  decoder: {num_layers: 4}\n";
+  EXPECT_THAT(cannot("t5.yaml", nemo + "  encoder: {num_layers: 6}\n"), HasSubstr("T5, an encoder beside"));
+  expect_answers({
+      {"t5.yaml", nemo + "  encoder: {num_layers: 6}\n", "layers: 4\n"},
+      {"distil.yaml",
+       "model:\n  num_layers: 4\n  tensor_model_parallel_size: 2\n"
+       "  teacher: {num_layers: 8, tensor_model_parallel_size: 4}\n",
+       "layers: 4\ntp: 2\n"},
+  });
+}
+
 }  // namespace
 }  // namespace harness::test
