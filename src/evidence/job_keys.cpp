@@ -219,6 +219,9 @@ void translate(TrainingJob& job) {
       if (is_one_of("nanogpt|maxtext", framework)) setting.key = setting.key.substr(2);
       if (framework == "bridge options") setting.key = "--" + word;
     }
+    if (is_one_of("megatron-lm|megatron-deepspeed", job.framework) && setting.framework.empty() &&
+        setting.key.starts_with("--"))
+      setting.key = replaced(setting.key, {{'_', "-"}});  // as Megatron-LLM writes its flags
     if (job.framework == "megatron-lm" && setting.framework.empty() && setting.key.starts_with("--")) {
       std::string whole = whole_flag(setting.key);
       if (whole != setting.key) job.note(fmt::format("{} is taken for {}", setting.key, whole));

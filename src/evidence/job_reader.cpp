@@ -29,8 +29,8 @@ std::string framework_of_program(const TrainingJob& job) {
     return "megatron-bridge";
   if ((begins("trainer.") && begins("model.")) || begins("training.trainer.") || begins("training.model."))
     return "nemo";
-  if (any({"--num-layers", "--num-layer", "--tensor-model-parallel-size", "--micro-batch-size", "--hidden-size",
-           "--yaml-cfg"}))
+  if (any({"--num-layers", "--num-layer", "--tensor-model-parallel-size", "--tensor_model_parallel_size",
+           "--micro-batch-size", "--hidden-size", "--yaml-cfg"}))
     return any({"--deepspeed", "--deepspeed_config", "--deepspeed-config", "--zero-stage"}) ? "megatron-deepspeed"
                                                                                             : "megatron-lm";
   if (contains(program, "torchtitan") || begins("--training.") || begins("--parallelism.") || begins("--job.config"))

@@ -103,6 +103,14 @@ TEST(Configurations, OfNemoRecomputeAsManyLayersAsTheySay) {
       {{"nemo.yaml", block + "0\n", "recompute: none\n"}, {"nemo.yaml", block + "2\n", "recompute: full\n"}});
 }
 
+TEST(Configurations, OfMegatronMayWriteTheirFlagsWithUnderscores) {
+  expect_answers(
+      {{"go.sh",
+        "torchrun --nproc_per_node 8 finetune.py --tensor_model_parallel_size 2 --num_layers 4 --hidden_size 512 "
+        "--num_attention_heads 8 --seq_length 256 --micro_batch_size 1 --global_batch_size 16 --bf16\n",
+        "framework: megatron-lm\nlayers: 4\ntp: 2\ndp: 4\nglobal_batch: 16\nsequence: 256\nprecision: bf16\n"}});
+}
+
 // One stack of layers with causal attention is counted.
 TEST(Configurations, OfOtherModelsThanDecodersSaySo) {
   const auto cannot = [](const std::string& file, const std::string& text) {
