@@ -204,7 +204,9 @@ const std::vector<KeyRow> accelerate_keys = key_rows(
         {"fsdp_config.fsdp_backward_prefetch", "prefetch_layers", "BACKWARD_PRE=1|BACKWARD_POST=0|NO_PREFETCH=0"},
         {"deepspeed_config.zero_stage", "sharding", "0=none|1=optimizer|2=gradients|3=parameters"},
     });
-inline constexpr std::array<CannotRow, 3> accelerate_cannot{{
+inline constexpr std::array<CannotRow, 4> accelerate_cannot{{
+    {"parallelism_config.parallelism_config_sp_size", "1",
+     "sequences divided among {} ranks by DeepSpeed (nearest: 1)"},
     {"fsdp_config.fsdp_offload_params", "false", "parameters on the host: their copies are not predicted"},
     {"deepspeed_config.offload_optimizer_device", "none", "the optimizer on {}: its copies are not predicted"},
     {"deepspeed_config.offload_param_device", "none", "parameters on {}: their copies are not predicted"},

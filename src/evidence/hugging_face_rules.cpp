@@ -104,7 +104,8 @@ void accelerate(TrainingJob& job) {
   if (strategy.empty()) strategy = job.theirs("fsdp_config.fsdp_reshard_after_forward");
   if (deepspeed && !job.has("sharding") && job.find("deepspeed_config.deepspeed_config_file") != nullptr)
     job.set_unknown("sharding", "unknown", "its DeepSpeed configuration says it: give it as well");
-  job.otherwise("sharding", fsdp ? "parameters" : "none", "default of accelerate");
+  const char* without_fsdp = deepspeed ? "gradients" : "none";
+  job.otherwise("sharding", fsdp ? "parameters" : without_fsdp, "default of accelerate");
   hybrid_sharding(job, job.number_or("data_parallel_shard", 1), job.number_or("data_parallel_replicate", 1),
                   "parallelism_config_dp_replicate_size");
   if (strategy.starts_with("HYBRID") || strategy == "4" || strategy == "5")

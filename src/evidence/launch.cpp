@@ -101,7 +101,10 @@ class Launch {
     if (name.starts_with("mpi") || name == "orterun") mpirun(options, before, name == "mpiexec.hydra");
     if (name == "deepspeed") deepspeed(options);
     if (name == "accelerate" || name == "composer") processes(name, options);
-    if (name == "accelerate") accelerate(options);
+    if (name == "accelerate") {
+      for (const auto& [key, value] : accelerate_settings(options))
+        options_.push_back({key, value, origin(), shell_.why_unknown(value), "accelerate"});
+    }
     if (name == "env") {
       for (const std::string& word : before) {
         if (const std::size_t equals = word.find('='); equals != std::string::npos && !word.starts_with('-'))
@@ -319,21 +322,6 @@ class Launch {
     ranks(name, n, n && machines ? std::optional(*n / *machines) : std::nullopt,
           unknown_or(total, "its configuration says them: give it as well"));
     if (!total) ranks_why_.clear();  // a configuration read later may define it
-  }
-
-  // Takes options that correspond to keys of accelerate's configuration.
-  void accelerate(const LauncherOptions& o) {
-    const auto say = [&](const char* key, const std::string& value) {
-      options_.push_back({key, value, origin(), "", "accelerate"});
-    };
-    for (const char* key : {"config_file", "mixed_precision"}) {
-      if (const auto value = o.value({replaced(fmt::format("--{}", key), {{'_', "-"}})})) say(key, *value);
-    }
-    if (o.has("--use_fsdp")) say("distributed_type", "FSDP");
-    if (o.has("--use_deepspeed")) say("distributed_type", "DEEPSPEED");
-    if (const auto strategy = o.value({"--fsdp-sharding-strategy"}))
-      say("fsdp_config.fsdp_sharding_strategy", *strategy);
-    if (const auto stage = o.value({"--zero-stage"})) say("deepspeed_config.zero_stage", *stage);
   }
 
   std::string origin() const { return fmt::format("{}:{}", file_, line_); }

@@ -143,6 +143,8 @@ class LauncherOptions {
   std::vector<std::string> words_;
 };
 
+/// Returns the settings of accelerate's configuration that its options stand for.
+NameValues accelerate_settings(const LauncherOptions& options);
 /// Separates "-N2" and "-n16", as Slurm reads them.
 std::vector<std::string> slurm_words(const std::vector<std::string>& words);
 /// Parses a number of ranks, nodes or GPUs; returns nothing for any other text.

@@ -103,6 +103,22 @@ TEST(Configurations, OfNemoRecomputeAsManyLayersAsTheySay) {
       {{"nemo.yaml", block + "0\n", "recompute: none\n"}, {"nemo.yaml", block + "2\n", "recompute: full\n"}});
 }
 
+TEST(Configurations, OfAccelerateAreAlsoItsOptions) {
+  const auto launched = [](const std::string& options) {
+    return "accelerate launch --num_processes 8 " + options + " train.py --model_name_or_path gpt2\n";
+  };
+  expect_answers({
+      {"go.sh", launched("--use_fsdp --fsdp_version 2 --fsdp_reshard_after_forward false"), "sharding: gradients\n"},
+      {"go.sh", launched("--use_fsdp --fsdp_activation_checkpointing true"), "sharding: parameters\nrecompute: full\n"},
+      {"go.sh", launched("--use_deepspeed"), "sharding: gradients\n"},
+      {"go.sh", launched("--use_deepspeed --zero_stage 3"), "sharding: parameters\n"},
+      {"go.sh", launched("--use_deepspeed --deepspeed_config_file ds2.json"), "sharding: unknown\nrefuse: ds2.json\n"},
+      {"acc.yaml", "distributed_type: DEEPSPEED\nnum_processes: 8\n", "sharding: gradients\n"},
+  });
+  EXPECT_THAT(answer_to(launched("--use_deepspeed --offload_optimizer_device cpu"), "go.sh").cannot,
+              Contains(HasSubstr("the optimizer on cpu")));
+}
+
 TEST(Configurations, OfMegatronMayWriteTheirFlagsWithUnderscores) {
   expect_answers(
       {{"go.sh",
