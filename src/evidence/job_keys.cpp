@@ -51,6 +51,10 @@ void as_megatron_flags(TrainingJob& job) {
       continue;
     std::string word = replaced(setting.key.substr(setting.key.rfind('.') + 1), {{'-', "_"}});
     if (setting.key.ends_with(".encoder.num_layers")) word = "encoder_num_layers";  // of NeMo's T5
+    if (word == "activation" && setting.value == "squared-relu") {
+      word = "squared_relu";
+      setting.value = "true";
+    }
     if (word == "num_query_groups" && setting.origin != dumped_arguments)
       more.push_back({"--group-query-attention", "", setting.origin, "", "megatron-lm"});
     // A tokenizer's vocab_size, and Megatron-LM's own, is not padded yet.

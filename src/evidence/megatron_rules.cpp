@@ -45,6 +45,15 @@ void model(TrainingJob& job) {
     if (job.find("--num-query-groups") != nullptr)
       job.note("--num-query-groups does nothing without --group-query-attention");
   }
+  // FlagScale rounds the width as Llama's first release did.
+  const auto multiple = job.their_number("--multiple-of");
+  const double factor = as_number(job.theirs("--hidden-dim-multiplier")).value_or(1);
+  const bool is_sane = multiple && *multiple > 0 && *multiple <= (1 << 20) && factor > 0 && factor < 16;
+  if (hidden && job.text("model.activation") == "swiglu" && is_sane) {
+    const auto width = static_cast<std::int64_t>(static_cast<double>(*hidden * 8 / 3) * factor);
+    job.otherwise("model.ffn", (width + *multiple - 1) / *multiple * *multiple,
+                  "8/3 x hidden x hidden_dim_multiplier, to a multiple_of");
+  }
   if (hidden && job.text("model.activation") == "swiglu" && !job.has("model.ffn")) {
     const std::int64_t width = *hidden * 4 * 2 / 3 / 64 * 64;
     job.set("model.ffn", width, fmt::format("default with --swiglu: int(4*{}*2/3/64)*64", *hidden));

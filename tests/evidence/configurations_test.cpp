@@ -119,6 +119,20 @@ TEST(Configurations, OfAccelerateAreAlsoItsOptions) {
               Contains(HasSubstr("the optimizer on cpu")));
 }
 
+TEST(Configurations, OfForksOfMegatronSayTheWidthOfTheirMlp) {
+  const std::string flagscale =
+      "system: {tensor_model_parallel_size: 2}\nmodel:\n  num_layers: 4\n  hidden_size: 6144\n"
+      "  num_attention_heads: 48\n  swiglu: true\n";
+  expect_answers({
+      {"train.yaml", flagscale + "  hidden_dim_multiplier: 1.3\n  multiple_of: 4096\n", "ffn: 24576\n"},
+      {"train.yaml", flagscale + "  multiple_of: 256\n", "ffn: 16384\n"},
+      {"train.yaml", flagscale + "  multiple_of: 256\n  ffn_hidden_size: 512\n", "ffn: 512\n"},
+  });
+  const std::string nemo = "trainer: {devices: 8}\nmodel:\n  encoder_seq_length: 64\n  num_layers: 2\n";
+  EXPECT_THAT(answer_to(nemo + "  activation: squared-relu\n", "nemo.yaml").cannot,
+              Contains(HasSubstr("squared ReLU")));
+}
+
 TEST(Configurations, OfMegatronMayWriteTheirFlagsWithUnderscores) {
   expect_answers(
       {{"go.sh",
