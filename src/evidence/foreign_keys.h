@@ -135,7 +135,8 @@ const std::vector<KeyRow> hf_model = key_rows(
         {"tie_word_embeddings", "model.tied_embeddings", "true=true|false=false"},
         {"use_bias", "model.biases", "true=true|false=false"},
     });
-inline constexpr std::array<CannotRow, 4> hf_model_cannot{{
+inline constexpr std::array<CannotRow, 5> hf_model_cannot{{
+    {"is_encoder_decoder", "false", "an encoder beside a decoder: a decoder alone is counted"},
     {"vision_config.model_type", "", "a vision model ({}) is left out: only the language model is counted"},
     {"use_parallel_residual|parallel_attn", "false", "attention beside the MLP: they are counted one after the other"},
     {"kv_lora_rank", "", "multi-latent attention: its products and its cache differ"},

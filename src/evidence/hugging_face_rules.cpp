@@ -51,6 +51,7 @@ void hugging_face_model(TrainingJob& job) {
   if (job.is_on("multi_query") && !job.is_on("new_decoder_architecture"))  // whatever num_kv_heads says
     job.set("model.kv_heads", "1", "multi_query");
   if (type == "bloom" || job.is_on("attn_config.alibi")) job.cannot.emplace_back("positions alibi (nearest: learned)");
+  if (contains(type, "bert")) job.cannot.emplace_back("BERT, whose attention is not causal: half of it is counted");
   if (type.starts_with("gemma")) {  // always gated, regardless of hidden_act
     job.set("model.activation", "swiglu", from);
     job.cannot.emplace_back("GEGLU (nearest: swiglu, with the same FLOP of products)");

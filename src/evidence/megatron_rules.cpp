@@ -75,7 +75,7 @@ void other_kinds(TrainingJob& job) {
   if (contains(program, "bert") || is_asked(job, "--bert-binary-head"))
     job.cannot.emplace_back("BERT, whose attention is not causal: half of it is counted");
   if (contains(program, "_t5") || is_asked(job, "--encoder-num-layers"))
-    job.cannot.emplace_back("T5, an encoder beside a decoder: a decoder alone is counted");
+    job.cannot.emplace_back("an encoder beside a decoder: a decoder alone is counted");
 }
 
 // Megatron-LM pads the vocabulary so that tensor-parallel ranks divide it evenly.

@@ -149,13 +149,16 @@ TEST(Configurations, OfOtherModelsThanDecodersSaySo) {
   const std::string flags =
       " --hidden-size 512 --num-attention-heads 8 --micro-batch-size 1 --encoder-seq-length 512 --num-layers 4 ";
   EXPECT_THAT(cannot("go.sh", "torchrun pretrain_bert.py" + flags), HasSubstr("BERT, whose attention"));
-  EXPECT_THAT(cannot("go.sh", "torchrun pretrain_t5.py" + flags), HasSubstr("T5, an encoder beside"));
+  EXPECT_THAT(cannot("go.sh", "torchrun pretrain_t5.py" + flags), HasSubstr("an encoder beside"));
   EXPECT_THAT(cannot("go.sh", "torchrun train.py --freeze-LM" + flags), HasSubstr("a frozen language model"));
   EXPECT_EQ(cannot("go.sh", "torchrun pretrain_gpt.py" + flags), "");
+  EXPECT_THAT(cannot("config.json", R"({"model_type": "roberta", "num_hidden_layers": 4})"), HasSubstr("BERT, whose"));
+  EXPECT_THAT(cannot("config.json", R"({"model_type": "t5", "num_layers": 4, "is_encoder_decoder": true})"),
+              HasSubstr("an encoder beside"));
   const std::string nemo =
       "trainer: {devices: 8}\nmodel:\n  seq_length: 512\n  micro_batch_size: 1\n"
       "  decoder: {num_layers: 4}\n";
-  EXPECT_THAT(cannot("t5.yaml", nemo + "  encoder: {num_layers: 6}\n"), HasSubstr("T5, an encoder beside"));
+  EXPECT_THAT(cannot("t5.yaml", nemo + "  encoder: {num_layers: 6}\n"), HasSubstr("an encoder beside"));
   expect_answers({
       {"t5.yaml", nemo + "  encoder: {num_layers: 6}\n", "layers: 4\n"},
       {"distil.yaml",
