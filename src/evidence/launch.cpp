@@ -22,7 +22,7 @@ bool is_python(std::string_view name) {
 bool is_program(const std::string& word) {
   constexpr std::string_view known =
       "torchrun|bash|sh|env|nsys|ncu|numactl|singularity|apptainer|enroot|srun|exec|deepspeed|mpirun|composer|taskset|"
-      "timeout|accelerate|mpiexec|mpiexec.hydra";
+      "timeout|accelerate|mpiexec|mpiexec.hydra|ft_launcher";
   const std::string name = file_name(word);
   return is_python(name) || name.ends_with(".py") || name.ends_with(".sh") || is_one_of(known, name);
 }
@@ -81,7 +81,8 @@ class Launch {
     if (name == "bash" || name == "sh" || name.ends_with(".sh")) return shell_text(words);
     if (is_python(name)) return python(words);
     std::size_t program = 1;
-    const bool takes_modules = name == "torchrun" || name == "accelerate" || name == "deepspeed" || name == "composer";
+    const bool by_torch = name == "torchrun" || name == "ft_launcher";  // the latter extends it
+    const bool takes_modules = by_torch || name == "accelerate" || name == "deepspeed" || name == "composer";
     while (program < words.size() && !is_program(words[program]) &&
            !(takes_modules && (words[program] == "-m" || words[program] == "--module")))
       ++program;
@@ -96,7 +97,7 @@ class Launch {
     const bool module = takes_modules && !words.empty() && words.front().starts_with('-');
     if (module) words.erase(words.begin());
     const LauncherOptions options(before);
-    if (name == "torchrun") torchrun(options);
+    if (by_torch) torchrun(options);
     if (name == "srun") srun(LauncherOptions(slurm_words(before)));
     if (name.starts_with("mpi") || name == "orterun") mpirun(options, before, name == "mpiexec.hydra");
     if (name == "deepspeed") deepspeed(options);

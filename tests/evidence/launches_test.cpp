@@ -179,6 +179,9 @@ TEST(Launches, CountsTheRanksOfItsOptions) {
       {"go.sh", "mpirun -H n1:8,n2:8" + program, "ranks: 16\nranks_per_node: 8\n"},
       {"go.sh", "mpirun -H n1,n2 --map-by ppr:4:node:PE=8" + program, "ranks: 8\n"},
       {"go.sh", "mpirun -H n1,n2 --map-by ppr:4:socket" + program, "ranks: unknown\n"},
+      // NVIDIA's launcher that restarts, with the options of torchrun.
+      {"go.sh", "#!/bin/bash\nft_launcher --nnodes 2 --nproc_per_node 8 --ft-param-log_level DEBUG" + program.substr(7),
+       "ranks: 16\n"},
       // The world of composer rather than its processes on a node.
       {"go.sh", "composer --world_size 16 --node_rank 0 -n 8 train.py train.yaml\n", "ranks: 16\n"},
       {"go.sh", "composer -n 8 train.py train.yaml\n", "ranks: 8\n"},
