@@ -138,6 +138,8 @@ class Shell {
   std::vector<std::string> words_of(const std::vector<std::string>& raw, std::size_t first = 0);
   std::string text_of(std::string_view raw, bool quoted = false);
   std::string unknown_of(std::string_view raw);
+  bool read_names(const std::vector<std::string>& words, const std::vector<ShellRedirect>& redirects,
+                  const NameValues& before);
   std::optional<std::int64_t> arithmetic(std::string_view text);
 
   // shell.cpp: each function that reads a part of the script also follows it, unless it is skipped.
