@@ -82,6 +82,11 @@ void Shape::batch() {
   const auto in_replicas = [&](const char* name, std::string text) {
     if (open && !job.has(name)) job.set_unknown(name, std::move(text), "the replicas are not known");
   };
+  if (!global && micro && !accumulation && job.has("gradient_accumulation")) {
+    if (!job.has("global_batch_size"))
+      job.set_unknown("global_batch_size", "unknown", "the accumulated micro-batches are not known");
+    return;
+  }
   if (!global && micro) {
     const std::int64_t each = local * accumulation.value_or(1);
     in_replicas("global_batch_size", fmt::format("{} x dp", each));

@@ -39,7 +39,12 @@ void model(TrainingJob& job) {
   if (job.text("model.positions") == "rotary") job.otherwise("model.rope_theta", "10000", by_default);
   const auto hidden = job.number("model.hidden"), heads = job.number("model.heads");
   if (job.is_on("--group-query-attention")) {
+    const ForeignSetting* groups = job.find("--num-query-groups");
     job.set("model.kv_heads", job.their_number("--num-query-groups").value_or(1), origin_of(job, "--num-query-groups"));
+    if (groups != nullptr && !groups->why_unknown.empty()) {
+      job.set_unknown("model.kv_heads", "unknown", groups->why_unknown);
+      add_once(job.refused, groups->why_unknown);
+    }
   } else if (heads) {
     job.set("model.kv_heads", *heads, "as many as heads");
     if (job.find("--num-query-groups") != nullptr)

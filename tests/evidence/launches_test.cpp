@@ -188,5 +188,19 @@ TEST(Launches, CountsTheRanksOfItsOptions) {
   });
 }
 
+// A value that the script gives but does not determine is not the default.
+TEST(Launches, TakesNoDefaultForAValueThatIsNotKnown) {
+  expect_answers({
+      {"go.sh",
+       "#!/bin/bash\ntorchrun --nproc_per_node 8 sft.py --per_device_train_batch_size 2 "
+       "--gradient_accumulation_steps $(expr 64 / 16)\n",
+       "micro_batch: 2\nglobal_batch: unknown\ngradient_accumulation: unknown\n"},
+      {"go.sh",
+       "#!/bin/bash\ntorchrun pretrain_gpt.py --num-layers 4 --hidden-size 512 --num-attention-heads 8 "
+       "--group-query-attention --num-query-groups $KV\n",
+       "heads: 8\nkv_heads: unknown\n"},
+  });
+}
+
 }  // namespace
 }  // namespace harness::test
