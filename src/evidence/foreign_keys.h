@@ -162,8 +162,8 @@ const std::vector<KeyRow> hf_trainer = key_rows(
          "=packed|true=packed|True=packed|false=padded|False=padded"},
         {"bf16", "precision", "=bf16|true=bf16|True=bf16|1=bf16|auto=bf16"},
         {"fp16", "precision", "=fp16|true=fp16|True=fp16|1=fp16"},
-        {"gradient_checkpointing|fsdp_config.activation_checkpointing", "recompute",
-         "=full|true=full|True=full|unsloth=full|offload=full|offload_disk=full|false=none|False=none"},
+        {"gradient_checkpointing|activation_checkpointing|fsdp_config.activation_checkpointing", "recompute",
+         "=full|true=full|True=full|1=full|unsloth=full|offload=full|offload_disk=full|false=none|False=none|0=none"},
         {"recompute_granularity", "recompute", "full=full|selective=selective"},
         {"sequence_parallel", "sequence_parallel", "true=true|false=false"},
         {"zero_stage", "sharding", "0=none|1=optimizer|2=gradients|3=parameters"},
@@ -174,7 +174,9 @@ const std::vector<KeyRow> hf_trainer = key_rows(
         {"dtype", "precision", "bf16=bf16|bfloat16=bf16|fp16=fp16|float16=fp16|fp32=fp32|float32=fp32"},
         {"attn_implementation", "attention", "flash_attention_2=fused|sdpa=fused|eager=unfused"},
     });
-inline constexpr std::array<CannotRow, 7> hf_trainer_cannot{{
+inline constexpr std::array<CannotRow, 8> hf_trainer_cannot{{
+    {"offload_activations|activation_offloading", "0|false|False",
+     "activations on the host: their copies are not predicted"},
     {"fsdp_config.offload_params|fsdp_config.fsdp_offload_params", "false|False",
      "parameters on the host: their copies are not predicted"},
     {"offload", "false|False|none", "parameters and the optimizer on the host: their copies are not predicted"},

@@ -216,9 +216,12 @@ void translate(TrainingJob& job) {
   std::vector<std::string> unknown;
   for (ForeignSetting& setting : job.settings) {
     const Text framework = setting.framework.empty() ? Text(job.framework) : Text(setting.framework);
-    if (setting.key.starts_with("--")) {  // custom programs mostly use common names
+    // Programs that these frameworks do not bring along mostly use common names.
+    constexpr Text without_program = "hugging face trainer|hugging face model|accelerate|deepspeed";
+    const bool own = setting.framework.empty() && (framework.empty() || is_one_of(without_program, framework));
+    if (setting.key.starts_with("--")) {
       const std::string word = replaced(setting.key.substr(2), {{'-', "_"}});
-      if (framework.empty() || framework == "hugging face trainer") setting.key = word;
+      if (own) setting.key = word;
       if (framework == "torchtitan") setting.key = replaced(setting.key.substr(2), {{'-', "_"}});
       if (is_one_of("nanogpt|maxtext", framework)) setting.key = setting.key.substr(2);
       if (framework == "bridge options") setting.key = "--" + word;
@@ -234,8 +237,8 @@ void translate(TrainingJob& job) {
     const Text name = framework == "megatron-deepspeed" ? Text("megatron-lm") : framework;
     bool known = false;
     for (const Table& table : tables) {
-      const bool of_own = framework.empty() && table.framework.starts_with("hugging face");
-      if (!known && (table.framework == name || of_own)) known = translate(job, setting, table);
+      const bool fits = own ? table.framework.starts_with("hugging face") : table.framework == name;
+      if (!known && fits) known = translate(job, setting, table);
     }
     if (!known && job.framework.starts_with("megatron-") && job.framework != "megatron-bridge" &&
         setting.framework.empty() && setting.key.starts_with("--") && !says_nothing(setting.key))

@@ -202,5 +202,21 @@ TEST(Launches, TakesNoDefaultForAValueThatIsNotKnown) {
   });
 }
 
+// Programs of a user's own, beside a configuration that decides the framework.
+TEST(Launches, TakesTheCommonNamesOfAnOwnProgramsFlags) {
+  const std::string model = " --num_layers 4 --hidden_width=512 --num_heads=8 --vocab_size=1000 --max_length 256 ";
+  expect_answers({
+      {"go.sh", "torchrun --nproc_per_node 2 own.py --bf16=1 --activation_checkpointing=1" + model + "\n",
+       "layers: 4\nheads: 8\nvocab: 1000\nsequence: 256\nprecision: bf16\nrecompute: full\n"},
+      {"go.sh",
+       "#!/bin/bash\ncat > ds.json <<END\n{\"train_micro_batch_size_per_gpu\": 2, \"zero_optimization\": {\"stage\": "
+       "1}}\nEND\ndeepspeed --num_gpus 2 own.py --deepspeed_config ds.json --activation_checkpointing" +
+           model + "\n",
+       "framework: deepspeed\nlayers: 4\nsequence: 256\nrecompute: full\nsharding: optimizer\n"},
+  });
+  EXPECT_THAT(answer_to("torchrun own.py --bf16 --offload_activations=1\n", "go.sh").cannot,
+              testing::Contains(testing::HasSubstr("activations on the host")));
+}
+
 }  // namespace
 }  // namespace harness::test
