@@ -45,6 +45,8 @@ void model(TrainingJob& job) {
       job.set_unknown("model.kv_heads", "unknown", groups->why_unknown);
       add_once(job.refused, groups->why_unknown);
     }
+  } else if (const auto groups = job.their_number("--num-key-value-heads")) {  // of Megatron-DeepSpeed
+    job.set("model.kv_heads", *groups, origin_of(job, "--num-key-value-heads"));
   } else if (heads) {
     job.set("model.kv_heads", *heads, "as many as heads");
     if (job.find("--num-query-groups") != nullptr)
@@ -155,7 +157,12 @@ void precision(TrainingJob& job) {
 void uneven_stages(TrainingJob& job, std::int64_t stages) {
   constexpr Text first = "--decoder-first-pipeline-num-layers", last = "--decoder-last-pipeline-num-layers",
                  embedding = "--account-for-embedding-in-pipeline-split", loss = "--account-for-loss-in-pipeline-split",
-                 layout = "--pipeline-model-parallel-layout";
+                 layout = "--pipeline-model-parallel-layout", method = "--pp-partition-method";
+  // DeepSpeed cuts where the layers of these kinds balance: "type:transformer|embedding".
+  const std::string kinds = job.theirs(method);
+  const bool counts_embedding = contains(kinds, "embedding");
+  const bool balances = (job.number_or("model.layers", 0) + (counts_embedding ? 2 : 0)) % stages == 0;
+  if (counts_embedding && balances) return job.set("embedding_as_layer", "true", origin_of(job, method));
   const std::int64_t begin = job.their_number(first).value_or(0), end = job.their_number(last).value_or(0);
   const std::int64_t inner = job.number_or("model.layers", 0) - begin - end;
   const bool a_layer_less = begin > 0 && begin == end && inner == (begin + 1) * (stages - 2);
@@ -168,6 +175,7 @@ void uneven_stages(TrainingJob& job, std::int64_t stages) {
   for (const Text flag : {first, last, embedding, loss, layout}) {
     if (job.is_on(flag)) said.push_back(fmt::format("{} {}", flag, job.theirs(flag)));
   }
+  if (!kinds.empty() && !balances) said.push_back(fmt::format("{} {}", method, kinds));
   if (said.empty()) return;
   job.set("uneven_stages", "true", said.front());
   job.cannot.push_back(

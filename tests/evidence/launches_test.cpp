@@ -17,8 +17,10 @@ TEST(Quirks, OfLaunches) {
   EXPECT_EQ(headline_of("go.sh", launch + "--pipeline-model-parallel-size 4\n"),
             "22 layers do not divide into 4 stages");
   const std::string pipeline = launch + "--pipeline-model-parallel-size 4 ";
-  for (const char* uneven : {"--decoder-first-pipeline-num-layers 4", "--pipeline-model-parallel-layout Et*5|t*17L",
-                             "--decoder-first-pipeline-num-layers 5 --decoder-last-pipeline-num-layers 5"})
+  for (const char* uneven :
+       {"--pp-partition-method 'type:transformer|embedding'", "--pp-partition-method type:transformer",
+        "--decoder-first-pipeline-num-layers 4", "--pipeline-model-parallel-layout Et*5|t*17L",
+        "--decoder-first-pipeline-num-layers 5 --decoder-last-pipeline-num-layers 5"})
     EXPECT_EQ(headline_of("go.sh", pipeline + uneven + "\n").find("divide"), std::string::npos) << uneven;
   expect_answers({
       {"go.sh", pipeline + "--decoder-first-pipeline-num-layers 5 --decoder-last-pipeline-num-layers 5\n",
@@ -33,6 +35,7 @@ TEST(Quirks, OfLaunches) {
                    "layers: 32\ntp: 2\ndp: unknown\n"}});
   const std::string adam = launch + "--optimizer adam\n", environment = "export NCCL_DEBUG=INFO NCCL_IB_SL=1\nsrun ";
   expect_answers({
+      {"go.sh", launch + "--num-key-value-heads 2\n", "kv_heads: 2\n"},  // of Megatron-DeepSpeed
       {"go.sh", launch + "--kv-channels 128\n", "cannot: heads of width 128, 64 is counted\n"},
       {"go.sh", environment + "--export=NCCL_DEBUG -n 16 " + launch + "\n", "headline: 1 of 2\n"},
       {"go.sh", environment + "--export=ALL,NCCL_DEBUG=WARN -n 16 " + launch + "\n",
