@@ -26,7 +26,8 @@ void as_megatron_flags(TrainingJob& job) {
       "activations_checkpoint_num_layers=--recompute-num-layers "
       "num_layers_in_first_pipeline_stage=--decoder-first-pipeline-num-layers "
       "num_layers_in_last_pipeline_stage=--decoder-last-pipeline-num-layers "
-      "virtual_pipeline_model_parallel_size=--num-virtual-stages-per-pipeline-rank",
+      "virtual_pipeline_model_parallel_size=--num-virtual-stages-per-pipeline-rank "
+      "cpu_offloading_num_layers=",  // cpu_offloading decides
       {{"gated_linear_unit", "--swiglu", "true="},
        {"share_embeddings_and_output_weights", "--untie-embeddings-and-output-weights", "false="},
        {"add_bias_linear|bias", "--disable-bias-linear", "false="},

@@ -168,5 +168,13 @@ TEST(Configurations, OfOtherModelsThanDecodersSaySo) {
   });
 }
 
+TEST(Configurations, OfNemoOffloadNothingThatIsOff) {
+  const std::string nemo =
+      "trainer: {devices: 8}\nmodel:\n  encoder_seq_length: 64\n  num_layers: 4\n"
+      "  cpu_offloading_num_layers: ${sum:${.num_layers},-1}\n  cpu_offloading: ";
+  EXPECT_THAT(answer_to(nemo + "False\n", "nemo.yaml").cannot, testing::IsEmpty());
+  EXPECT_THAT(answer_to(nemo + "True\n", "nemo.yaml").cannot, ElementsAre(HasSubstr("offloading to the host")));
+}
+
 }  // namespace
 }  // namespace harness::test
