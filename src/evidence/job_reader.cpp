@@ -215,7 +215,8 @@ std::string JobReader::take_documents(const NameValues& documents, const Trainin
     for (const ForeignSetting& setting : found) {
       if (!setting.why_unknown.empty() && framework == "nanogpt") job.refused.push_back(setting.why_unknown);
     }
-    if (of_documents.empty() || of_documents == "hugging face model") of_documents = framework;
+    const bool serves = is_one_of("deepspeed|accelerate", of_documents) && framework == "hugging face trainer";
+    if (of_documents.empty() || of_documents == "hugging face model" || serves) of_documents = framework;
     const bool is_base =
         framework == "maxtext" && std::ranges::find(found, "base_config", &ForeignSetting::key) == found.end();
     auto& to = framework == "megatron-bridge" ? resolved : configured;

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "evidence/answer.h"
 #include "evidence/expectations.h"
+#include "support/files.h"
 
 // Configurations in the forms that people write them for each framework.
 
@@ -174,6 +175,20 @@ TEST(Configurations, OfNemoOffloadNothingThatIsOff) {
       "  cpu_offloading_num_layers: ${sum:${.num_layers},-1}\n  cpu_offloading: ";
   EXPECT_THAT(answer_to(nemo + "False\n", "nemo.yaml").cannot, testing::IsEmpty());
   EXPECT_THAT(answer_to(nemo + "True\n", "nemo.yaml").cannot, ElementsAre(HasSubstr("offloading to the host")));
+}
+
+// The Trainer's configuration decides beside those that serve it, in any order.
+TEST(Configurations, OfTheTrainerDecide) {
+  const TemporaryFolder scratch;
+  const std::string zero =
+                        scratch.write("ds.json", R"({"zero_optimization": {"stage": 3}, "train_batch_size": "auto"})"),
+                    trainer = scratch.write("sft.yaml",
+                                            "model_name_or_path: gpt2\nper_device_train_batch_size: 2\n"
+                                            "deepspeed: ds.json\n");
+  for (const std::vector<std::string>& files : {std::vector{zero, trainer}, {trainer, zero}}) {
+    const evidence::Answer answer = evidence::read_files(files, {}).front();
+    EXPECT_EQ(join(missing("framework: hugging face trainer\nlayers: 12\nsharding: parameters\n", answer), "\n"), "");
+  }
 }
 
 }  // namespace
