@@ -221,5 +221,19 @@ TEST(Launches, TakesTheCommonNamesOfAnOwnProgramsFlags) {
               testing::Contains(testing::HasSubstr("activations on the host")));
 }
 
+// torchtitan's configurations in Python: their names tell the model alone.
+TEST(Launches, LeavesUnknownWhatANamedConfigurationDecides) {
+  const std::string launch = "torchrun --nproc-per-node 8 -m torchtitan.train --module llama3 --config llama3_70b ";
+  expect_answers({
+      {"go.sh", launch + "\n",
+       "layers: 80\nsequence: unknown\nmicro_batch: unknown\nglobal_batch: unknown\nprecision: unknown\n"
+       "recompute: unknown\ndp: unknown\n"},
+      {"go.sh",
+       launch + "--training.max_context_length 4096 --training.num_tokens_per_microbatch_per_dp_rank 8192 "
+                "--activation_checkpoint.mode full\n",
+       "sequence: 4096\nmicro_batch: 2\nrecompute: full\nprecision: unknown\n"},
+  });
+}
+
 }  // namespace
 }  // namespace harness::test
