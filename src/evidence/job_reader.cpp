@@ -59,7 +59,8 @@ void ask_for_files(TrainingJob& job, const NameValues& given) {
     const bool there = std::ranges::any_of(given, [&](const auto& file) { return file_name(file.first) == name; });
     if (there || !(python || (configures && of_script))) continue;
     job.refused.push_back(fmt::format("{} is named at {}: give it as well", name, setting.origin));
-    job.lacks_files = true;
+    const bool has_defaults = job.framework == "maxtext" && name == "base.yml";  // which are known
+    job.lacks_files = job.lacks_files || !has_defaults;
   }
 }
 

@@ -135,9 +135,17 @@ void titan_shards(TrainingJob& job) {
   if (shard) hybrid_sharding(job, *shard, replicate, "parallelism.data_parallel_replicate_degree");
 }
 
+// Leaves unknown what a configuration decides that was not given, unless the command line says it.
+void leave_to_configuration(TrainingJob& job, std::initializer_list<const char*> names) {
+  if (!job.lacks_files) return;
+  job.note("what is not on the command line stands in the configuration, which was not given");
+  for (const char* name : names) {
+    if (!job.has(name)) job.set_unknown(name, "unknown", "a configuration that was not given");
+  }
+}
+
 void torchtitan(TrainingJob& job) {
-  if (job.lacks_files)
-    return job.note("what is not on the command line stands in the configuration, which was not given");
+  if (job.lacks_files) return leave_to_configuration(job, {});
   const bool by_name = job.find("config") != nullptr;
   titan_model(job, by_name);
   titan_batch(job);
@@ -153,6 +161,7 @@ void torchtitan(TrainingJob& job) {
 }
 
 void foundry(TrainingJob& job) {
+  const auto is_decided = [&](Text key) { return !job.lacks_files || job.find(key) != nullptr; };
   const std::string from = "default of llm-foundry", name = job.text("model_name");
   if (!name.empty()) {
     take_model(job, name, "model.pretrained_model_name_or_path");
@@ -173,14 +182,17 @@ void foundry(TrainingJob& job) {
   if (strategy.empty() && std::ranges::any_of(job.settings, of_fsdp)) strategy = "FULL_SHARD";
   const bool whole = strategy == "FULL_SHARD" || strategy == "HYBRID_SHARD";
   const char* divided = whole ? "parameters" : "gradients";
-  job.set("sharding", strategy.empty() || strategy == "NO_SHARD" ? "none" : divided, "fsdp_config.sharding_strategy");
+  if (!strategy.empty() || !job.lacks_files)
+    job.set("sharding", strategy.empty() || strategy == "NO_SHARD" ? "none" : divided, "fsdp_config.sharding_strategy");
   if (strategy.starts_with("HYBRID") || strategy.starts_with("_HYBRID"))
     job.set("sharding_group", "node", "fsdp_config.sharding_strategy");
-  job.set_by_switch("recompute", "fsdp_config.activation_checkpointing", "full", "none",
-                    "fsdp_config.activation_checkpointing");
+  constexpr Text checkpoints = "fsdp_config.activation_checkpointing";
+  if (is_decided(checkpoints)) job.set_by_switch("recompute", checkpoints, "full", "none", std::string(checkpoints));
   const bool pure = job.theirs("fsdp_config.mixed_precision") == "PURE" && job.text("precision") == "bf16";
-  job.set("grad_reduce_precision", pure ? "bf16" : "fp32", "fsdp_config.mixed_precision");
+  if (is_decided("fsdp_config.mixed_precision"))
+    job.set("grad_reduce_precision", pure ? "bf16" : "fp32", "fsdp_config.mixed_precision");
   if (pure) job.note("mixed_precision PURE: gradients are reduced in bf16");
+  leave_to_configuration(job, {"precision", "sharding", "recompute"});
   job.otherwise("overlap_grad_reduce", "true", "always in FSDP");
 }
 
@@ -260,6 +272,7 @@ void maxtext(TrainingJob& job) {
   if (shards && *shards > 1 && !ranks)
     job.note(fmt::format("ici x dcn of fsdp: {} shards; data parallelism takes what remains, so ranks are a multiple",
                          *shards));
+  leave_to_configuration(job, {"precision", "recompute"});
   take_defaults(job, "recompute=full precision=bf16 overlap_grad_reduce=true", "default of MaxText");
   const auto each = as_number(job.theirs("per_device_batch_size"));
   if (!each) return;

@@ -221,6 +221,19 @@ TEST(Launches, TakesTheCommonNamesOfAnOwnProgramsFlags) {
               testing::Contains(testing::HasSubstr("activations on the host")));
 }
 
+TEST(Launches, LeavesUnknownWhatAFileDecidesThatIsNotGiven) {
+  const std::string maxtext = "python3 -m MaxText.train MaxText/configs/base.yml model_name=llama2-7b";
+  expect_answers({
+      {"go.sh", "composer --world_size 16 train.py mpt2.yaml max_duration=3ba\n",
+       "ranks: 16\nsharding: unknown\nrecompute: unknown\nrefuse: mpt2.yaml\n"},
+      {"go.sh", "composer --world_size 16 train.py mpt2.yaml fsdp_config.sharding_strategy=FULL_SHARD\n",
+       "sharding: parameters\nrecompute: unknown\n"},
+      {"go.sh", maxtext + "\n", "recompute: full\nprecision: bf16\n"},
+      {"go.sh", maxtext + " base_config=own2.yml dtype=float32\n",
+       "recompute: unknown\nprecision: fp32\nrefuse: own2.yml\n"},
+  });
+}
+
 // torchtitan's configurations in Python: their names tell the model alone.
 TEST(Launches, LeavesUnknownWhatANamedConfigurationDecides) {
   const std::string launch = "torchrun --nproc-per-node 8 -m torchtitan.train --module llama3 --config llama3_70b ";
