@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 
 #include "base/text.h"
 #include "evidence/input.h"
@@ -40,11 +41,13 @@ struct Shape {
 };
 
 void Shape::layout() {
-  if (!model_alone && !recipe && job.framework != "deepspeed") {
-    for (const char* axis :
-         {"layout.tensor_parallel", "layout.pipeline_parallel", "layout.context_parallel", "expert_parallel"})
-      job.otherwise(axis, "1", "default");
+  constexpr std::array<const char*, 3> axes{"layout.tensor_parallel", "layout.pipeline_parallel",
+                                            "layout.context_parallel"};
+  for (const char* axis : axes) {
+    if (recipe && !job.has(axis)) job.set_unknown(axis, "unknown", "the recipe decides");
+    if (!model_alone && job.framework != "deepspeed") job.otherwise(axis, "1", "default");
   }
+  if (!model_alone && !recipe && job.framework != "deepspeed") job.otherwise("expert_parallel", "1", "default");
   tensor = size("layout.tensor_parallel");
   stages = size("layout.pipeline_parallel");
   context = size("layout.context_parallel");
@@ -55,7 +58,7 @@ void Shape::layout() {
 void Shape::replicas() {
   const std::int64_t replica = std::min(tensor * stages, most_of_an_axis) * context;
   const auto ranks = job.number("ranks");
-  const auto open = [&](Text axis) { return recipe ? !job.has(axis) : job.has(axis) && !job.number(axis); };
+  const auto open = [&](Text axis) { return job.has(axis) && !job.number(axis); };
   if (open("layout.tensor_parallel") || open("layout.pipeline_parallel") || open("layout.context_parallel")) {
     job.set_unknown("data_parallel", "unknown", "the layout is not known");
   } else if (ranks && *ranks % replica != 0) {

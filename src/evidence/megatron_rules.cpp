@@ -100,6 +100,8 @@ void vocabulary(TrainingJob& job) {
     job.set_unknown("model.vocab", "unknown", "the tokenizer's files say it: --set vocab=N");
     return;
   }
+  if (job.has("layout.tensor_parallel") && !job.number("layout.tensor_parallel"))
+    return job.set_unknown("model.vocab", "unknown", "it is padded to a multiple of TP, which is not known");
   const std::int64_t divisor = job.their_number("--make-vocab-size-divisible-by").value_or(128);
   const std::int64_t of = std::clamp<std::int64_t>(divisor, 1, 1 << 20) * job.number_or("layout.tensor_parallel", 1);
   const auto padded = [&](std::int64_t n) { return (n + of - 1) / of * of; };

@@ -203,6 +203,13 @@ TEST(Launches, TakesNoDefaultForAValueThatIsNotKnown) {
        "--group-query-attention --num-query-groups $KV\n",
        "heads: 8\nkv_heads: unknown\n"},
   });
+  const evidence::Answer undecided = answer_to(
+      "#!/bin/bash\ntorchrun pretrain_gpt.py --num-layers 4 --hidden-size 512 --num-attention-heads 8 --seq-length 256 "
+      "--micro-batch-size 1 --global-batch-size 8 --vocab-size 1000 --tensor-model-parallel-size $T\n",
+      "go.sh");
+  EXPECT_EQ(join(missing("tp: unknown\nvocab: unknown\n", undecided), "\n"), "");
+  EXPECT_EQ(undecided.configuration, "");
+  EXPECT_THAT(undecided.notes, testing::Contains(testing::HasSubstr("--set tensor_parallel=N")));
 }
 
 // Programs of a user's own, beside a configuration that decides the framework.
