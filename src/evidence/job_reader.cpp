@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "config/hardware.h"
 #include "evidence/input.h"
+#include "evidence/shell.h"
 #include "evidence/training_job.h"
 
 // Combines files into a job: identifies the framework and the source of each value.
@@ -58,7 +59,7 @@ void ask_for_files(TrainingJob& job, const NameValues& given) {
                            setting.key.ends_with("config_file") || setting.key == "deepspeed";
     const bool there = std::ranges::any_of(given, [&](const auto& file) { return file_name(file.first) == name; });
     if (there || !(python || (configures && of_script))) continue;
-    job.refused.push_back(fmt::format("{} is named at {}: give it as well", name, setting.origin));
+    job.refused.push_back(fmt::format("{} is named at {}: give it as well", with_stars(name), setting.origin));
     const bool has_defaults = job.framework == "maxtext" && name == "base.yml";  // which are known
     job.lacks_files = job.lacks_files || !has_defaults;
   }
@@ -200,18 +201,19 @@ std::string JobReader::take_documents(const NameValues& documents, const Trainin
   std::string of_documents;
   for (const auto& [name, text] : documents) {
     std::vector<ForeignSetting> found;
+    const std::string file = file_name(with_stars(name));
     try {
-      found = settings_of_document(file_name(name), text);
+      found = settings_of_document(file, text);
     } catch (const Error& error) {
       if (files_.size() == 1) fail("{}: {}", quote(name), error.what());
-      job.refused.push_back(fmt::format("{}: {}", file_name(name), error.what()));
+      job.refused.push_back(fmt::format("{}: {}", file, error.what()));
       continue;
     }
     const std::string framework = framework_of_document(found);
     const auto not_read =
         mapped("gpt-neox=GPT-NeoX are not read; its logs are|nanotron=Nanotron are not read|olmo=OLMo are not read",
                framework);
-    if (not_read) job.refused.push_back(fmt::format("{}: configurations of {}", file_name(name), *not_read));
+    if (not_read) job.refused.push_back(fmt::format("{}: configurations of {}", file, *not_read));
     if (framework.empty() || not_read) continue;
     for (const ForeignSetting& setting : found) {
       if (!setting.why_unknown.empty() && framework == "nanogpt") job.refused.push_back(setting.why_unknown);

@@ -80,6 +80,8 @@ std::size_t shell_span(std::string_view text, std::size_t at, int depth = 0);
 /// Returns whether a text has unknown parts, such as the output of a command. Each one is a mark in the text that
 /// survives joining and splitting.
 bool is_unknown(std::string_view word);
+/// Returns a text with "*" for its unknown parts.
+std::string with_stars(std::string_view word);
 
 /// A command of a script that starts a program, with its words as the shell would pass them.
 struct ShellLaunch {

@@ -366,6 +366,13 @@ std::string Shell::unknown_of(Text raw) {
   return unknown(fmt::format("line {}: arithmetic that is not understood", line_));
 }
 
+std::string with_stars(Text word) {
+  std::string text;
+  for (; is_unknown(word); word.remove_prefix(std::min(word.find(mark_ends), word.size() - 1) + 1))
+    text += fmt::format("{}*", word.substr(0, word.find(mark_begins)));
+  return text + std::string(word);
+}
+
 // Follows "IFS=, read -r A B <<< TEXT": each name gets a part of the text, the last one the rest. Returns false if it
 // reads something else, or a text that is not known. `before`: assignments in front of the command.
 bool Shell::read_names(const std::vector<std::string>& words, const std::vector<ShellRedirect>& redirects,

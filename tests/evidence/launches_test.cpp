@@ -212,6 +212,16 @@ TEST(Launches, TakesNoDefaultForAValueThatIsNotKnown) {
   EXPECT_THAT(undecided.notes, testing::Contains(testing::HasSubstr("--set tensor_parallel=N")));
 }
 
+TEST(Launches, NamesAFileWhoseNameIsPartlyUnknown) {
+  const evidence::Answer answer = answer_to(
+      "#!/bin/bash\nZERO=ds.$JOB.json\ncat > $ZERO <<END\n{\"zero_optimization\": {\"stage\": 2}}\nEND\n"
+      "deepspeed --num_gpus 8 run.py --deepspeed $ZERO --model_name_or_path gpt2 --per_device_train_batch_size 1\n",
+      "go.sh");
+  EXPECT_THAT(answer.configuration, testing::HasSubstr("# zero_optimization.stage, ds.*.json\n"));
+  EXPECT_THAT(answer_to("deepspeed run.py --deepspeed z.$JOB.json --bf16\n", "go.sh").refused,
+              testing::Contains("z.*.json is named at go.sh:1: give it as well"));
+}
+
 // Programs of a user's own, beside a configuration that decides the framework.
 TEST(Launches, TakesTheCommonNamesOfAnOwnProgramsFlags) {
   const std::string model = " --num_layers 4 --hidden_width=512 --num_heads=8 --vocab_size=1000 --max_length 256 ";
