@@ -39,7 +39,8 @@ const std::vector<KeyRow> megatron_keys = key_rows(
     "--decoder-last-pipeline-num-layers|--pipeline-model-parallel-layout|--recompute-num-layers|"
     "--decoder-seq-length|--packed-sequence-size|--step-batch-size-schedule|--expert-tensor-parallel-size|"
     "--account-for-embedding-in-pipeline-split|--account-for-loss-in-pipeline-split|"
-    "--accumulate-allreduce-grads-in-fp32|--microbatch-group-size-per-virtual-pipeline-stage= --kv-channels=head_dim "
+    "--accumulate-allreduce-grads-in-fp32|--num-key-value-heads|--microbatch-group-size-per-virtual-pipeline-stage= "
+    "--kv-channels=head_dim "
     "--context-parallel-size|--ds-sequence-parallel-size=layout.context_parallel "
     "--expert-model-parallel-size=expert_parallel --pad-vocab-size-to=model.vocab --intermediate-size=model.ffn",
     {
@@ -60,7 +61,7 @@ const std::vector<KeyRow> megatron_keys = key_rows(
         {"--attention-backend", "attention", "auto=fused|flash=fused|fused=fused|unfused=unfused|local=unfused"},
         {"--zero-stage", "sharding", "0=none|1=optimizer|2=gradients|3=parameters"},
     });
-inline constexpr std::array<CannotRow, 13> megatron_cannot{{
+inline constexpr std::array<CannotRow, 14> megatron_cannot{{
     {"--expert-model-parallel-size", "1|0", "expert parallelism {} is left out: its all-to-all is not predicted"},
     {"--multi-latent-attention", "false", "multi-latent attention: its products and its cache differ"},
     {"--mtp-num-layers", "0|None", "{} layers of multi-token prediction are left out"},
@@ -76,6 +77,7 @@ inline constexpr std::array<CannotRow, 13> megatron_cannot{{
     {"--qk-layernorm", "false", "norms of queries and keys are left out"},
     {"--use-torch-fsdp2", "false", "torch FSDP2 in Megatron: read as sharding of parameters"},
     {"--encoder-tensor-model-parallel-size", "0", "an encoder of its own is left out"},
+    {"--freeze-LM", "false", "a frozen language model: its weights are counted as trained"},
 }};
 
 const std::vector<KeyRow> deepspeed_keys = key_rows(
@@ -134,7 +136,8 @@ const std::vector<KeyRow> hf_model = key_rows(
         {"tie_word_embeddings", "model.tied_embeddings", "true=true|false=false"},
         {"use_bias", "model.biases", "true=true|false=false"},
     });
-inline constexpr std::array<CannotRow, 4> hf_model_cannot{{
+inline constexpr std::array<CannotRow, 5> hf_model_cannot{{
+    {"is_encoder_decoder", "false", "an encoder beside a decoder: a decoder alone is counted"},
     {"vision_config.model_type", "", "a vision model ({}) is left out: only the language model is counted"},
     {"use_parallel_residual|parallel_attn", "false", "attention beside the MLP: they are counted one after the other"},
     {"kv_lora_rank", "", "multi-latent attention: its products and its cache differ"},
@@ -144,32 +147,45 @@ inline constexpr std::array<CannotRow, 4> hf_model_cannot{{
 // Flags of the Hugging Face Trainer and of programs built around it, with and without dashes.
 const std::vector<KeyRow> hf_trainer = key_rows(
     "per_device_train_batch_size|micro_batch_size|train_batch_size=micro_batch_size "
+    "global_batch_size=global_batch_size "
     "gradient_accumulation_steps=gradient_accumulation block_size|max_seq_length|max_seq_len|max_context_width|"
     "max_length|model_max_length|cutoff_len|sequence_len|seq_length=model.sequence "
     "fsdp|deepspeed|ddp_bucket_cap_mb|torch_compile|n_positions|max_source_length= hidden_width=model.hidden "
-    "model_name_or_path|base_model|config_name=model_name context_parallel_size=layout.context_parallel "
-    "tensor_parallel_size|parallelism_config.parallelism_config_tp_size=layout.tensor_parallel",
+    "model_name_or_path|base_model|config_name|model=model_name "
+    "context_parallel_size|cp_size|sequence_parallel_size=layout.context_parallel "
+    "tensor_parallel_size|tensor_model_parallel_size|parallelism_config.parallelism_config_tp_size="
+    "layout.tensor_parallel pipeline_model_parallel_size=layout.pipeline_parallel "
+    "virtual_pipeline_model_parallel_size=virtual_pipeline "
+    "expert_parallel_size|expert_model_parallel_size=expert_parallel "
+    "dp_shard_size=data_parallel_shard dp_replicate_size=data_parallel_replicate",
     {
         {"packing|sample_packing|neat_packing", "batching",
          "=packed|true=packed|True=packed|false=padded|False=padded"},
         {"bf16", "precision", "=bf16|true=bf16|True=bf16|1=bf16|auto=bf16"},
         {"fp16", "precision", "=fp16|true=fp16|True=fp16|1=fp16"},
-        {"gradient_checkpointing|fsdp_config.activation_checkpointing", "recompute",
-         "=full|true=full|True=full|unsloth=full|offload=full|offload_disk=full|false=none|False=none"},
+        {"gradient_checkpointing|activation_checkpointing|fsdp_config.activation_checkpointing", "recompute",
+         "=full|true=full|True=full|1=full|unsloth=full|offload=full|offload_disk=full|false=none|False=none|0=none"},
+        {"recompute_granularity", "recompute", "full=full|selective=selective"},
+        {"sequence_parallel", "sequence_parallel", "true=true|false=false"},
         {"zero_stage", "sharding", "0=none|1=optimizer|2=gradients|3=parameters"},
+        {"use_distributed_optimizer", "sharding", "true=optimizer"},
         {"sharding_strategy", "sharding",
          "full=parameters|FULL_SHARD=parameters|hybrid=parameters|HYBRID_SHARD=parameters|"
          "SHARD_GRAD_OP=gradients|NO_SHARD=none|no=none"},
         {"dtype", "precision", "bf16=bf16|bfloat16=bf16|fp16=fp16|float16=fp16|fp32=fp32|float32=fp32"},
         {"attn_implementation", "attention", "flash_attention_2=fused|sdpa=fused|eager=unfused"},
     });
-inline constexpr std::array<CannotRow, 6> hf_trainer_cannot{{
+inline constexpr std::array<CannotRow, 8> hf_trainer_cannot{{
+    {"offload_activations|activation_offloading", "0|false|False",
+     "activations on the host: their copies are not predicted"},
+    {"fsdp_config.offload_params|fsdp_config.fsdp_offload_params", "false|False",
+     "parameters on the host: their copies are not predicted"},
     {"offload", "false|False|none", "parameters and the optimizer on the host: their copies are not predicted"},
     {"gradient_checkpointing", "|true|True|false|False",
      "gradient_checkpointing {}: the inputs of layers go to the host, and those copies are not predicted"},
     {"use_peft|use_lora", "false|False", "LoRA: all weights are counted as trained"},
-    {"lora_r|lora_rank", "0", "LoRA of rank {}: all weights are counted as trained"},
-    {"adapter|finetuning_type", "None|full", "{}: all weights are counted as trained"},
+    {"lora_r|lora_rank|lora_dim", "0", "LoRA of rank {}: all weights are counted as trained"},
+    {"adapter|finetuning_type|tuner_type|train_type", "None|full", "{}: all weights are counted as trained"},
     {"load_in_4bit|load_in_8bit", "false|False", "weights of 4 or 8 bits: they are counted as bf16"},
 }};
 
@@ -192,7 +208,9 @@ const std::vector<KeyRow> accelerate_keys = key_rows(
         {"fsdp_config.fsdp_backward_prefetch", "prefetch_layers", "BACKWARD_PRE=1|BACKWARD_POST=0|NO_PREFETCH=0"},
         {"deepspeed_config.zero_stage", "sharding", "0=none|1=optimizer|2=gradients|3=parameters"},
     });
-inline constexpr std::array<CannotRow, 3> accelerate_cannot{{
+inline constexpr std::array<CannotRow, 4> accelerate_cannot{{
+    {"parallelism_config.parallelism_config_sp_size", "1",
+     "sequences divided among {} ranks by DeepSpeed (nearest: 1)"},
     {"fsdp_config.fsdp_offload_params", "false", "parameters on the host: their copies are not predicted"},
     {"deepspeed_config.offload_optimizer_device", "none", "the optimizer on {}: its copies are not predicted"},
     {"deepspeed_config.offload_param_device", "none", "parameters on {}: their copies are not predicted"},

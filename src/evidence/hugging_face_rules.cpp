@@ -47,6 +47,7 @@ void hugging_face_model(TrainingJob& job) {
   if (job.is_on("multi_query") && !job.is_on("new_decoder_architecture"))  // whatever num_kv_heads says
     job.set("model.kv_heads", "1", "multi_query");
   if (type == "bloom" || job.is_on("attn_config.alibi")) job.cannot.emplace_back("positions alibi (nearest: learned)");
+  if (contains(type, "bert")) job.cannot.emplace_back("BERT, whose attention is not causal: half of it is counted");
   if (type.starts_with("gemma")) {  // always gated, regardless of hidden_act
     job.set("model.activation", "swiglu", from);
     job.cannot.emplace_back("GEGLU (nearest: swiglu, with the same FLOP of products)");
@@ -100,7 +101,8 @@ void accelerate(TrainingJob& job) {
   if (strategy.empty()) strategy = job.theirs("fsdp_config.fsdp_reshard_after_forward");
   if (deepspeed && !job.has("sharding") && job.find("deepspeed_config.deepspeed_config_file") != nullptr)
     job.set_unknown("sharding", "unknown", "its DeepSpeed configuration says it: give it as well");
-  job.otherwise("sharding", fsdp ? "parameters" : "none", "default of accelerate");
+  const char* without_fsdp = deepspeed ? "gradients" : "none";
+  job.otherwise("sharding", fsdp ? "parameters" : without_fsdp, "default of accelerate");
   hybrid_sharding(job, job.number_or("data_parallel_shard", 1), job.number_or("data_parallel_replicate", 1),
                   "parallelism_config_dp_replicate_size");
   if (strategy.starts_with("HYBRID") || strategy == "4" || strategy == "5")
@@ -116,26 +118,72 @@ void accelerate(TrainingJob& job) {
   if (!deepspeed) job.otherwise("overlap_grad_reduce", "true", "always in FSDP and DistributedDataParallel");
 }
 
-void trainer(TrainingJob& job) {
-  job.otherwise("micro_batch_size", "8", "default of the Trainer");
-  if (!job.has("global_batch_size")) job.otherwise("gradient_accumulation", "1", "default of the Trainer");
-  // A program that calls DeepSpeed itself has its own defaults.
-  const ForeignSetting* zero = job.find("deepspeed");
-  const bool own = job.find("zero_stage") != nullptr || (zero != nullptr && zero->value.empty());
-  if (own && !job.has("precision")) job.set_unknown("precision", "unknown", "its program decides");
-  if (own || job.lacks_files) {
-    if (!job.has("sharding")) job.set_unknown("sharding", "unknown", "its DeepSpeed configuration says it");
-  }
-  take_defaults(job, "precision=fp32 recompute=none overlap_grad_reduce=true", "default of the Trainer");
+void trainer_sharding(TrainingJob& job) {
+  const std::string zero = job.theirs("deepspeed");
+  const auto named = mapped(  // configurations that ms-swift brings along
+      "zero0=none|zero1=optimizer|zero2=gradients|zero3=parameters|zero2_offload=gradients|zero3_offload=parameters",
+      zero);
+  if (named) job.otherwise("sharding", *named, "deepspeed " + zero);
+  if (named && zero.ends_with("offload"))
+    job.cannot.emplace_back("the optimizer on the host: its copies are not predicted");
+  const bool elsewhere = job.find("zero_stage") != nullptr || (job.is_on("deepspeed") && !job.uses("deepspeed"));
+  if ((elsewhere || job.lacks_files) && !job.has("sharding"))
+    job.set_unknown("sharding", "unknown", "its DeepSpeed configuration says it");
   const std::string fsdp = job.theirs("fsdp");
+  const auto of_fsdp = [](const ForeignSetting& setting) {
+    return setting.framework == "hugging face trainer" && setting.key.starts_with("fsdp_config.");
+  };
+  // Axolotl needs no word beside the settings; LLaMA-Factory 1 has its own.
+  const bool by_settings = (job.find("base_model") != nullptr && std::ranges::any_of(job.settings, of_fsdp)) ||
+                           job.theirs("dist_config.name").starts_with("fsdp");
   if (!fsdp.empty() && fsdp != "false") {
     const bool gradients = contains(fsdp, "shard_grad_op") || contains(fsdp, "zero2");
     const char* sharding = gradients ? "gradients" : "parameters";
     job.set("sharding", contains(fsdp, "no_shard") ? "none" : sharding, "fsdp");
     if (contains(fsdp, "hybrid")) job.set("sharding_group", "node", "fsdp");
     if (contains(fsdp, "offload")) job.cannot.emplace_back("parameters on the host: their copies are not predicted");
+  } else if (by_settings) {
+    const bool kept = job.theirs("fsdp_config.reshard_after_forward") == "false";
+    job.set("sharding", kept ? "gradients" : "parameters", "fsdp_config");
   }
   job.otherwise("sharding", "none", "DistributedDataParallel");
+  if (job.find("dp_shard_size") == nullptr) return;
+  const std::int64_t shard = job.number_or("data_parallel_shard", 1),
+                     replicate = job.number_or("data_parallel_replicate", 1);
+  if (shard > 1 && replicate > 1 && shard * replicate <= (1 << 20))
+    job.otherwise("ranks", shard * replicate * job.degree("tensor") * job.degree("context"),
+                  "dp_shard_size x dp_replicate_size x TP x CP");
+  hybrid_sharding(job, shard, replicate, "dp_replicate_size");
+}
+
+void trainer_precision(TrainingJob& job) {
+  const ForeignSetting* weights = job.find("torch_dtype");  // without mixed precision also that of the computation
+  if (weights != nullptr && weights->framework != "hugging face model" && !job.has("precision")) {
+    const std::string from = "torch_dtype " + weights->value;
+    if (const auto name = mapped("bfloat16=bf16|bf16=bf16|float16=fp16|fp16=fp16", weights->value))
+      job.set("precision", *name, from);
+    else if (weights->value == "auto")
+      job.set_unknown("precision", "unknown", from + ": that of the checkpoint");
+  }
+  if (job.is_on("pure_bf16")) job.set("precision", "bf16", "pure_bf16");  // of LLaMA-Factory
+  if (job.is_on("fp8")) job.set("precision", "fp8", "fp8");               // beside bf16
+}
+
+void trainer(TrainingJob& job) {
+  job.otherwise("micro_batch_size", "8", "default of the Trainer");
+  if (!job.has("global_batch_size")) job.otherwise("gradient_accumulation", "1", "default of the Trainer");
+  // A program that calls DeepSpeed itself has its own defaults.
+  const ForeignSetting* zero = job.find("deepspeed");
+  const bool own = job.find("zero_stage") != nullptr || (zero != nullptr && zero->value.empty());
+  trainer_precision(job);
+  // LLaMA-Factory, without Megatron's layout, and ms-swift recompute unless told otherwise.
+  if (job.find("finetuning_type") != nullptr && job.find("tensor_model_parallel_size") == nullptr)
+    job.otherwise("recompute", job.is_on("disable_gradient_checkpointing") ? "none" : "full",
+                  "default of LLaMA-Factory");
+  if (contains(job.theirs("program"), "swift/cli")) job.otherwise("recompute", "full", "default of ms-swift");
+  if (own && !job.has("precision")) job.set_unknown("precision", "unknown", "its program decides");
+  take_defaults(job, "precision=fp32 recompute=none overlap_grad_reduce=true", "default of the Trainer");
+  trainer_sharding(job);
   if (const std::string name = job.text("model_name"); !name.empty() && !job.has("model.layers")) {
     const bool says_sequence = job.has("model.sequence");
     take_model(job, name, "model_name_or_path " + name);

@@ -208,9 +208,12 @@ class ConfigurationText {
     if (!job_.number("micro_batch_size")) miss("micro_batch_size");
     if (!job_.number("global_batch_size"))
       miss(job_.has("global_batch_size") && !job_.number("ranks") ? "ranks" : "global_batch_size");
+    const auto is_open = [&](const std::string& name) { return job_.has(name) && job_.text(name).empty(); };
     for (const auto& [name, example] : {std::pair("sharding", "none"), {"precision", "bf16"}}) {
-      if (job_.has(name) && !job_.values.find(name)->second.known) miss(name, example);
+      if (is_open(name)) miss(name, example);
     }
+    for (const char* axis : {"tensor_parallel", "pipeline_parallel", "context_parallel"})
+      if (is_open(fmt::format("layout.{}", axis))) miss(axis);
     if (job_.has("model.layers") && !job_.has("model.activation")) miss("activation", "swiglu");
     return gaps;
   }

@@ -32,7 +32,9 @@ struct Mark {
   Text framework, keys;  // separated by '|'; with a trailing dot: a section
 };
 // Keys that identify their framework, most reliable first.
-constexpr std::array<Mark, 15> marks{{
+constexpr std::array<Mark, 17> marks{{
+    {"nanotron", "parallelism.pp_engine|tokens.batch_accumulation_per_replica"},
+    {"olmo", "model.mlp_hidden_size|model.mlp_ratio|model.block_type|fsdp.wrapping_strategy"},
     {"gpt-neox", "pipe_parallel_size|pipe-parallel-size|model_parallel_size|model-parallel-size"},
     {"deepspeed", "zero_optimization.|train_micro_batch_size_per_gpu|train_batch_size"},
     {"llmb", "workload_info."},
@@ -164,7 +166,21 @@ void flatten(const config::YamlNode& node, const std::string& path, const std::s
   }
 }
 
-// Resolves OmegaConf's "${variables.x}" and "${.x}"; computed values remain unknown.
+// Returns the product of NeMo's "multiply:4, 512"; nothing for any other text.
+std::optional<std::int64_t> product_in(Text expression) {
+  constexpr Text operation = "multiply:";
+  constexpr std::int64_t most = 1 << 30;
+  if (!expression.starts_with(operation)) return std::nullopt;
+  std::int64_t product = 1;
+  for (Text factor : split(expression.substr(operation.size()), ',')) {
+    const auto number = number_in<std::int64_t>(trim(factor));
+    if (!number || *number < 0 || *number > most || product > most) return std::nullopt;
+    product *= *number;
+  }
+  return product;
+}
+
+// Resolves OmegaConf's "${variables.x}" and "${.x}"; values that are computed otherwise remain unknown.
 void interpolate(Settings& settings) {
   std::map<std::string, std::string, std::less<>> values;
   for (const ForeignSetting& setting : settings) values[setting.key] = setting.value;
@@ -175,6 +191,10 @@ void interpolate(Settings& settings) {
       const std::size_t begin = setting.value.rfind("${"), end = setting.value.find('}', begin);
       if (end == std::string::npos) break;
       std::string name = setting.value.substr(begin + 2, end - begin - 2);
+      if (const auto product = product_in(name)) {
+        setting.value.replace(begin, end + 1 - begin, std::to_string(*product));
+        continue;
+      }
       if (name.starts_with('.')) name = path.substr(0, path.rfind('.') + 1) + name.substr(1);
       auto named = values.find(name);
       constexpr Text launcher = "training.";  // NeMo's launcher nests the file here

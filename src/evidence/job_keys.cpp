@@ -26,7 +26,8 @@ void as_megatron_flags(TrainingJob& job) {
       "activations_checkpoint_num_layers=--recompute-num-layers "
       "num_layers_in_first_pipeline_stage=--decoder-first-pipeline-num-layers "
       "num_layers_in_last_pipeline_stage=--decoder-last-pipeline-num-layers "
-      "virtual_pipeline_model_parallel_size=--num-virtual-stages-per-pipeline-rank",
+      "virtual_pipeline_model_parallel_size=--num-virtual-stages-per-pipeline-rank "
+      "cpu_offloading_num_layers=",  // cpu_offloading decides
       {{"gated_linear_unit", "--swiglu", "true="},
        {"share_embeddings_and_output_weights", "--untie-embeddings-and-output-weights", "false="},
        {"add_bias_linear|bias", "--disable-bias-linear", "false="},
@@ -42,13 +43,19 @@ void as_megatron_flags(TrainingJob& job) {
   for (ForeignSetting& setting : job.settings) {
     const bool fields =
         is_one_of(like_megatron, setting.framework) || (setting.framework.empty() && !setting.key.starts_with('-'));
-    constexpr Text other_sections = "checkpoint.|validation_ds.|test_ds.|vision";  // with keys of the same names
+    constexpr Text other_sections =
+        "checkpoint.|validation_ds.|test_ds.|vision|.teacher.";  // with keys of the same names
     const bool of_trainer =
         setting.key.starts_with("trainer.") && !has_any(setting.key, ".strategy.|.plugins.");  // the two are of NeMo 2
     if (!fields || is_one_of("program|argument|mixed_precision", setting.key) || of_trainer ||
         has_any(setting.key, other_sections))
       continue;
-    const std::string word = replaced(setting.key.substr(setting.key.rfind('.') + 1), {{'-', "_"}});
+    std::string word = replaced(setting.key.substr(setting.key.rfind('.') + 1), {{'-', "_"}});
+    if (setting.key.ends_with(".encoder.num_layers")) word = "encoder_num_layers";  // of NeMo's T5
+    if (word == "activation" && setting.value == "squared-relu") {
+      word = "squared_relu";
+      setting.value = "true";
+    }
     if (word == "num_query_groups" && setting.origin != dumped_arguments)
       more.push_back({"--group-query-attention", "", setting.origin, "", "megatron-lm"});
     // A tokenizer's vocab_size, and Megatron-LM's own, is not padded yet.
@@ -208,13 +215,19 @@ void translate(TrainingJob& job) {
   std::vector<std::string> unknown;
   for (ForeignSetting& setting : job.settings) {
     const Text framework = setting.framework.empty() ? Text(job.framework) : Text(setting.framework);
-    if (setting.key.starts_with("--")) {  // custom programs mostly use common names
+    // Programs that these frameworks do not bring along mostly use common names.
+    constexpr Text without_program = "hugging face trainer|hugging face model|accelerate|deepspeed";
+    const bool own = setting.framework.empty() && (framework.empty() || is_one_of(without_program, framework));
+    if (setting.key.starts_with("--")) {
       const std::string word = replaced(setting.key.substr(2), {{'-', "_"}});
-      if (framework.empty() || framework == "hugging face trainer") setting.key = word;
+      if (own) setting.key = word;
       if (framework == "torchtitan") setting.key = replaced(setting.key.substr(2), {{'-', "_"}});
       if (is_one_of("nanogpt|maxtext", framework)) setting.key = setting.key.substr(2);
       if (framework == "bridge options") setting.key = "--" + word;
     }
+    if (is_one_of("megatron-lm|megatron-deepspeed", job.framework) && setting.framework.empty() &&
+        setting.key.starts_with("--"))
+      setting.key = replaced(setting.key, {{'_', "-"}});  // as Megatron-LLM writes its flags
     if (job.framework == "megatron-lm" && setting.framework.empty() && setting.key.starts_with("--")) {
       std::string whole = whole_flag(setting.key);
       if (whole != setting.key) job.note(fmt::format("{} is taken for {}", setting.key, whole));
@@ -223,8 +236,8 @@ void translate(TrainingJob& job) {
     const Text name = framework == "megatron-deepspeed" ? Text("megatron-lm") : framework;
     bool known = false;
     for (const Table& table : tables) {
-      const bool of_own = framework.empty() && table.framework.starts_with("hugging face");
-      if (!known && (table.framework == name || of_own)) known = translate(job, setting, table);
+      const bool fits = own ? table.framework.starts_with("hugging face") : table.framework == name;
+      if (!known && fits) known = translate(job, setting, table);
     }
     if (!known && job.framework.starts_with("megatron-") && job.framework != "megatron-bridge" &&
         setting.framework.empty() && setting.key.starts_with("--") && !says_nothing(setting.key))

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "evidence/input.h"
+#include "evidence/shell.h"
 #include "evidence/training_job.h"
 
 // Combines files into a job: identifies the framework and the source of each value.
@@ -27,8 +28,8 @@ std::string framework_of_program(const TrainingJob& job) {
     return "megatron-bridge";
   if ((begins("trainer.") && begins("model.")) || begins("training.trainer.") || begins("training.model."))
     return "nemo";
-  if (any({"--num-layers", "--num-layer", "--tensor-model-parallel-size", "--micro-batch-size", "--hidden-size",
-           "--yaml-cfg"}))
+  if (any({"--num-layers", "--num-layer", "--tensor-model-parallel-size", "--tensor_model_parallel_size",
+           "--micro-batch-size", "--hidden-size", "--yaml-cfg"}))
     return any({"--deepspeed", "--deepspeed_config", "--deepspeed-config", "--zero-stage"}) ? "megatron-deepspeed"
                                                                                             : "megatron-lm";
   if (contains(program, "torchtitan") || begins("--training.") || begins("--parallelism.") || begins("--job.config"))
@@ -56,8 +57,9 @@ void ask_for_files(TrainingJob& job, const NameValues& given) {
                            setting.key.ends_with("config_file") || setting.key == "deepspeed";
     const bool there = std::ranges::any_of(given, [&](const auto& file) { return file_name(file.first) == name; });
     if (there || !(python || (configures && of_script))) continue;
-    job.refused.push_back(fmt::format("{} is named at {}: give it as well", name, setting.origin));
-    job.lacks_files = true;
+    job.refused.push_back(fmt::format("{} is named at {}: give it as well", with_stars(name), setting.origin));
+    const bool has_defaults = job.framework == "maxtext" && name == "base.yml";  // which are known
+    job.lacks_files = job.lacks_files || !has_defaults;
   }
 }
 
@@ -191,21 +193,25 @@ std::string JobReader::take_documents(const NameValues& documents, const Trainin
   std::string of_documents;
   for (const auto& [name, text] : documents) {
     std::vector<ForeignSetting> found;
+    const std::string file = file_name(with_stars(name));
     try {
-      found = settings_of_document(file_name(name), text);
+      found = settings_of_document(file, text);
     } catch (const Error& error) {
       if (files_.size() == 1) fail("{}: {}", quote(name), error.what());
-      job.refused.push_back(fmt::format("{}: {}", file_name(name), error.what()));
+      job.refused.push_back(fmt::format("{}: {}", file, error.what()));
       continue;
     }
     const std::string framework = framework_of_document(found);
-    if (framework == "gpt-neox")
-      job.refused.push_back(file_name(name) + ": configurations of GPT-NeoX are not read; its logs are");
-    if (framework.empty() || framework == "gpt-neox") continue;
+    const auto not_read =
+        mapped("gpt-neox=GPT-NeoX are not read; its logs are|nanotron=Nanotron are not read|olmo=OLMo are not read",
+               framework);
+    if (not_read) job.refused.push_back(fmt::format("{}: configurations of {}", file, *not_read));
+    if (framework.empty() || not_read) continue;
     for (const ForeignSetting& setting : found) {
       if (!setting.why_unknown.empty() && framework == "nanogpt") job.refused.push_back(setting.why_unknown);
     }
-    if (of_documents.empty() || of_documents == "hugging face model") of_documents = framework;
+    const bool serves = is_one_of("deepspeed|accelerate", of_documents) && framework == "hugging face trainer";
+    if (of_documents.empty() || of_documents == "hugging face model" || serves) of_documents = framework;
     const bool is_base =
         framework == "maxtext" && std::ranges::find(found, "base_config", &ForeignSetting::key) == found.end();
     auto& to = framework == "megatron-bridge" ? resolved : configured;

@@ -23,7 +23,12 @@ void count_embedding(TrainingJob& job, std::int64_t pieces, const char* whose) {
 void titan_model(TrainingJob& job, bool by_name) {
   std::string flavor = job.theirs("model.flavor"), name = job.theirs("model.name"), from = "model.flavor " + flavor;
   if (by_name) {
-    job.note("configurations are Python since February 2026: they are known by name only");
+    job.note(
+        "configurations are Python since February 2026: of this one the model is known by its name, and what its "
+        "options do not set is not known here");
+    for (const char* key : {"model.sequence", "micro_batch_size", "precision", "recompute"}) {
+      if (!job.has(key)) job.set_unknown(key, "unknown", fmt::format("{} decides", quote(job.theirs("config"))));
+    }
     flavor = job.theirs("config");
     flavor = flavor.substr(flavor.rfind('_') + 1);
     name = job.theirs("module");
@@ -33,13 +38,14 @@ void titan_model(TrainingJob& job, bool by_name) {
     from = "default of torchtitan";
   }
   if (name.empty()) name = "llama3";
-  job.otherwise("model.sequence", by_name ? "8192" : "2048", by_name ? from : "default of torchtitan");
+  job.otherwise("model.sequence", "2048", "default of torchtitan");
   take_model(job, name + "-" + lower(flavor), from);
   if (is_one_of("deepseek_v3|llama4|gpt_oss", name)) job.cannot.push_back(fmt::format("experts of {}", name));
 }
 
 void titan_batch(TrainingJob& job) {
-  const std::int64_t context = std::max<std::int64_t>(1, job.number_or("model.sequence", 1)),
+  constexpr std::int64_t unknown = std::int64_t{1} << 40;  // more than any number of tokens
+  const std::int64_t context = std::max<std::int64_t>(1, job.number_or("model.sequence", unknown)),
                      stages = job.degree("pipeline");
   const auto tokens = job.their_number("training.num_tokens_per_microbatch_per_dp_rank"),
              step_tokens = job.their_number("training.num_tokens_per_train_step");
@@ -50,7 +56,7 @@ void titan_batch(TrainingJob& job) {
   if (step_tokens && *step_tokens >= context)
     job.set("global_batch_size", *step_tokens / context, "tokens of a step / context");
   job.otherwise("micro_batch_size", "8", "default of torchtitan");
-  if (stages == 1) return;
+  if (stages == 1 || !job.number("micro_batch_size")) return;
   const std::int64_t local = job.number_or("micro_batch_size", 1);
   auto micro = job.their_number("parallelism.pipeline_parallel_microbatch_size").value_or(1);
   if (job.find("experimental.pipeline_parallel_degree") != nullptr)  // until April 2025; default: one per stage
@@ -90,6 +96,7 @@ void titan_checkpoints(TrainingJob& job, bool by_name, std::int64_t pieces) {
   const std::string mode = job.theirs("activation_checkpoint.mode"),
                     option = job.theirs("activation_checkpoint.selective_ac_option");
   if (mode == "full" || mode == "none") return job.set("recompute", mode, "activation_checkpoint.mode");
+  if (by_name && mode.empty()) return;
   const bool budget = mode == "memory_budget";
   if (budget || option == "op" || by_name) {
     // It keeps the outputs of attention and every other product: time and memory match neither none nor full.
@@ -124,9 +131,17 @@ void titan_shards(TrainingJob& job) {
   if (shard) hybrid_sharding(job, *shard, replicate, "parallelism.data_parallel_replicate_degree");
 }
 
+// Leaves unknown what a configuration decides that was not given, unless the command line says it.
+void leave_to_configuration(TrainingJob& job, std::initializer_list<const char*> names) {
+  if (!job.lacks_files) return;
+  job.note("what is not on the command line stands in the configuration, which was not given");
+  for (const char* name : names) {
+    if (!job.has(name)) job.set_unknown(name, "unknown", "a configuration that was not given");
+  }
+}
+
 void torchtitan(TrainingJob& job) {
-  if (job.lacks_files)
-    return job.note("what is not on the command line stands in the configuration, which was not given");
+  if (job.lacks_files) return leave_to_configuration(job, {});
   const bool by_name = job.find("config") != nullptr;
   titan_model(job, by_name);
   titan_batch(job);
@@ -136,11 +151,13 @@ void torchtitan(TrainingJob& job) {
   if (contains(quantized, "float8") || job.is_on("float8.enable_float8_linear"))
     job.set("precision", "fp8", "model.converters");
   take_defaults(job, "precision=bf16 overlap_grad_reduce=true prefetch_layers=1", "default of torchtitan");
-  job.otherwise("sequence_parallel", job.degree("tensor") > 1 ? "true" : "false", "with TP");
+  if (!by_name || job.has("layout.tensor_parallel"))
+    job.otherwise("sequence_parallel", job.degree("tensor") > 1 ? "true" : "false", "with TP");
   titan_shards(job);
 }
 
 void foundry(TrainingJob& job) {
+  const auto is_decided = [&](Text key) { return !job.lacks_files || job.find(key) != nullptr; };
   const std::string from = "default of llm-foundry", name = job.text("model_name");
   if (!name.empty()) {
     take_model(job, name, "model.pretrained_model_name_or_path");
@@ -161,14 +178,17 @@ void foundry(TrainingJob& job) {
   if (strategy.empty() && std::ranges::any_of(job.settings, of_fsdp)) strategy = "FULL_SHARD";
   const bool whole = strategy == "FULL_SHARD" || strategy == "HYBRID_SHARD";
   const char* divided = whole ? "parameters" : "gradients";
-  job.set("sharding", strategy.empty() || strategy == "NO_SHARD" ? "none" : divided, "fsdp_config.sharding_strategy");
+  if (!strategy.empty() || !job.lacks_files)
+    job.set("sharding", strategy.empty() || strategy == "NO_SHARD" ? "none" : divided, "fsdp_config.sharding_strategy");
   if (strategy.starts_with("HYBRID") || strategy.starts_with("_HYBRID"))
     job.set("sharding_group", "node", "fsdp_config.sharding_strategy");
-  job.set_by_switch("recompute", "fsdp_config.activation_checkpointing", "full", "none",
-                    "fsdp_config.activation_checkpointing");
+  constexpr Text checkpoints = "fsdp_config.activation_checkpointing";
+  if (is_decided(checkpoints)) job.set_by_switch("recompute", checkpoints, "full", "none", std::string(checkpoints));
   const bool pure = job.theirs("fsdp_config.mixed_precision") == "PURE" && job.text("precision") == "bf16";
-  job.set("grad_reduce_precision", pure ? "bf16" : "fp32", "fsdp_config.mixed_precision");
+  if (is_decided("fsdp_config.mixed_precision"))
+    job.set("grad_reduce_precision", pure ? "bf16" : "fp32", "fsdp_config.mixed_precision");
   if (pure) job.note("mixed_precision PURE: gradients are reduced in bf16");
+  leave_to_configuration(job, {"precision", "sharding", "recompute"});
   job.otherwise("overlap_grad_reduce", "true", "always in FSDP");
 }
 
@@ -248,6 +268,7 @@ void maxtext(TrainingJob& job) {
   if (shards && *shards > 1 && !ranks)
     job.note(fmt::format("ici x dcn of fsdp: {} shards; data parallelism takes what remains, so ranks are a multiple",
                          *shards));
+  leave_to_configuration(job, {"precision", "recompute"});
   take_defaults(job, "recompute=full precision=bf16 overlap_grad_reduce=true", "default of MaxText");
   const auto each = as_number(job.theirs("per_device_batch_size"));
   if (!each) return;

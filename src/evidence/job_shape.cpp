@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 
 #include "base/text.h"
 #include "evidence/input.h"
@@ -23,7 +24,8 @@ struct Shape {
   TrainingJob& job;
   // A recipe without a layout gets the one of its release.
   bool model_alone = job.framework == "hugging face model",
-       recipe = job.framework.starts_with("llmb") || (job.framework == "megatron-bridge" && job.has("model_name"));
+       recipe = job.framework.starts_with("llmb") || (job.framework == "megatron-bridge" && job.has("model_name")) ||
+                (job.framework == "torchtitan" && job.find("config") != nullptr);
   std::int64_t tensor = 1, stages = 1, context = 1;
 
   void problem(std::string text) { job.problems.push_back(std::move(text)); }
@@ -38,11 +40,13 @@ struct Shape {
 };
 
 void Shape::layout() {
-  if (!model_alone && !recipe && job.framework != "deepspeed") {
-    for (const char* axis :
-         {"layout.tensor_parallel", "layout.pipeline_parallel", "layout.context_parallel", "expert_parallel"})
-      job.otherwise(axis, "1", "default");
+  constexpr std::array<const char*, 3> axes{"layout.tensor_parallel", "layout.pipeline_parallel",
+                                            "layout.context_parallel"};
+  for (const char* axis : axes) {
+    if (recipe && !job.has(axis)) job.set_unknown(axis, "unknown", "the recipe decides");
+    if (!model_alone && job.framework != "deepspeed") job.otherwise(axis, "1", "default");
   }
+  if (!model_alone && !recipe && job.framework != "deepspeed") job.otherwise("expert_parallel", "1", "default");
   tensor = size("layout.tensor_parallel");
   stages = size("layout.pipeline_parallel");
   context = size("layout.context_parallel");
@@ -53,7 +57,7 @@ void Shape::layout() {
 void Shape::replicas() {
   const std::int64_t replica = std::min(tensor * stages, most_of_an_axis) * context;
   const auto ranks = job.number("ranks");
-  const auto open = [&](Text axis) { return recipe ? !job.has(axis) : job.has(axis) && !job.number(axis); };
+  const auto open = [&](Text axis) { return job.has(axis) && !job.number(axis); };
   if (open("layout.tensor_parallel") || open("layout.pipeline_parallel") || open("layout.context_parallel")) {
     job.set_unknown("data_parallel", "unknown", "the layout is not known");
   } else if (ranks && *ranks % replica != 0) {
@@ -80,6 +84,11 @@ void Shape::batch() {
   const auto in_replicas = [&](const char* name, std::string text) {
     if (open && !job.has(name)) job.set_unknown(name, std::move(text), "the replicas are not known");
   };
+  if (!global && micro && !accumulation && job.has("gradient_accumulation")) {
+    if (!job.has("global_batch_size"))
+      job.set_unknown("global_batch_size", "unknown", "the accumulated micro-batches are not known");
+    return;
+  }
   if (!global && micro) {
     const std::int64_t each = local * accumulation.value_or(1);
     in_replicas("global_batch_size", fmt::format("{} x dp", each));

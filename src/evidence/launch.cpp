@@ -21,7 +21,7 @@ bool is_python(std::string_view name) {
 bool is_program(const std::string& word) {
   constexpr std::string_view known =
       "torchrun|bash|sh|env|nsys|ncu|numactl|singularity|apptainer|enroot|srun|exec|deepspeed|mpirun|composer|taskset|"
-      "timeout|accelerate|mpiexec|mpiexec.hydra";
+      "timeout|accelerate|mpiexec|mpiexec.hydra|ft_launcher";
   const std::string name = file_name(word);
   return is_python(name) || name.ends_with(".py") || name.ends_with(".sh") || is_one_of(known, name);
 }
@@ -80,7 +80,8 @@ class Launch {
     if (name == "bash" || name == "sh" || name.ends_with(".sh")) return shell_text(words);
     if (is_python(name)) return python(words);
     std::size_t program = 1;
-    const bool takes_modules = name == "torchrun" || name == "accelerate" || name == "deepspeed" || name == "composer";
+    const bool by_torch = name == "torchrun" || name == "ft_launcher";  // the latter extends it
+    const bool takes_modules = by_torch || name == "accelerate" || name == "deepspeed" || name == "composer";
     while (program < words.size() && !is_program(words[program]) &&
            !(takes_modules && (words[program] == "-m" || words[program] == "--module")))
       ++program;
@@ -95,12 +96,15 @@ class Launch {
     const bool module = takes_modules && !words.empty() && words.front().starts_with('-');
     if (module) words.erase(words.begin());
     const LauncherOptions options{before};
-    if (name == "torchrun") torchrun(options);
+    if (by_torch) torchrun(options);
     if (name == "srun") srun({slurm_words(before)});
     if (name.starts_with("mpi") || name == "orterun") mpirun(options, name == "mpiexec.hydra");
     if (name == "deepspeed") deepspeed(options);
     if (name == "accelerate" || name == "composer") processes(name, options);
-    if (name == "accelerate") accelerate(options);
+    if (name == "accelerate") {
+      for (const auto& [key, value] : accelerate_settings(options))
+        options_.push_back({key, value, origin(), shell_.why_unknown(value), "accelerate"});
+    }
     if (name == "env") {
       for (const std::string& word : before) {
         if (const std::size_t equals = word.find('='); equals != std::string::npos && !word.starts_with('-'))
@@ -318,21 +322,6 @@ class Launch {
     // A configuration read later may define them.
     const std::string why = total ? unknown_or(total, "its configuration says them: give it as well") : "";
     ranks(name, n, n && machines ? std::optional(*n / *machines) : std::nullopt, why);
-  }
-
-  // Takes options that correspond to keys of accelerate's configuration.
-  void accelerate(const LauncherOptions& o) {
-    const auto say = [&](const char* key, const std::string& value) {
-      options_.push_back({key, value, origin(), "", "accelerate"});
-    };
-    for (const char* key : {"config_file", "mixed_precision"}) {
-      if (const auto value = o.value({replaced(fmt::format("--{}", key), {{'_', "-"}})})) say(key, *value);
-    }
-    if (o.has("--use_fsdp")) say("distributed_type", "FSDP");
-    if (o.has("--use_deepspeed")) say("distributed_type", "DEEPSPEED");
-    if (const auto strategy = o.value({"--fsdp-sharding-strategy"}))
-      say("fsdp_config.fsdp_sharding_strategy", *strategy);
-    if (const auto stage = o.value({"--zero-stage"})) say("deepspeed_config.zero_stage", *stage);
   }
 
   std::string origin() const { return fmt::format("{}:{}", file_, line_); }

@@ -24,6 +24,21 @@ std::optional<std::string> LauncherOptions::value(std::initializer_list<std::str
   return found;
 }
 
+NameValues accelerate_settings(const LauncherOptions& options) {
+  NameValues settings;
+  if (options.has("--use_fsdp")) settings.emplace_back("distributed_type", "FSDP");
+  if (options.has("--use_deepspeed")) settings.emplace_back("distributed_type", "DEEPSPEED");
+  for (const std::string_view key :
+       {"config_file", "mixed_precision", "fsdp_config.fsdp_sharding_strategy", "fsdp_config.fsdp_offload_params",
+        "fsdp_config.fsdp_reshard_after_forward", "fsdp_config.fsdp_activation_checkpointing",
+        "deepspeed_config.zero_stage", "deepspeed_config.deepspeed_config_file",
+        "deepspeed_config.offload_optimizer_device", "deepspeed_config.offload_param_device"}) {
+    const std::string option = "--" + replaced(key.substr(key.find('.') + 1), {{'_', "-"}});
+    if (const auto value = options.value({option})) settings.emplace_back(key, *value);
+  }
+  return settings;
+}
+
 std::vector<std::string> slurm_words(const std::vector<std::string>& words) {
   std::vector<std::string> separated;
   for (const std::string& word : words) {

@@ -19,6 +19,11 @@ std::string origin_of(const TrainingJob& job, Text flag) {
   const ForeignSetting* setting = job.find(flag);
   return setting == nullptr ? by_default : fmt::format("{}, {}", flag, setting->origin);
 }
+// Returns whether the job gives a flag. A log's arguments hold all that there are, with what is derived from others.
+bool is_asked(const TrainingJob& job, Text flag) {
+  const ForeignSetting* given = job.find(flag);
+  return given != nullptr && given->origin != dumped_arguments;
+}
 // Returns 16 for "0.16"; 0: not given.
 std::int64_t core_version(const TrainingJob& job) {
   const std::string version = job.text("framework_version");
@@ -32,11 +37,27 @@ void model(TrainingJob& job) {
   if (job.text("model.positions") == "rotary") job.otherwise("model.rope_theta", "10000", by_default);
   const auto hidden = job.number("model.hidden"), heads = job.number("model.heads");
   if (job.is_on("--group-query-attention")) {
+    const ForeignSetting* groups = job.find("--num-query-groups");
     job.set("model.kv_heads", job.their_number("--num-query-groups").value_or(1), origin_of(job, "--num-query-groups"));
+    if (groups != nullptr && !groups->why_unknown.empty()) {
+      job.set_unknown("model.kv_heads", "unknown", groups->why_unknown);
+      add_once(job.refused, groups->why_unknown);
+    }
+  } else if (const auto groups = job.their_number("--num-key-value-heads")) {  // of Megatron-DeepSpeed
+    job.set("model.kv_heads", *groups, origin_of(job, "--num-key-value-heads"));
   } else if (heads) {
     job.set("model.kv_heads", *heads, "as many as heads");
     if (job.find("--num-query-groups") != nullptr)
       job.note("--num-query-groups does nothing without --group-query-attention");
+  }
+  // FlagScale rounds the width as Llama's first release did.
+  const auto multiple = job.their_number("--multiple-of");
+  const double factor = as_number(job.theirs("--hidden-dim-multiplier")).value_or(1);
+  const bool is_sane = multiple && *multiple > 0 && *multiple <= (1 << 20) && factor > 0 && factor < 16;
+  if (hidden && job.text("model.activation") == "swiglu" && is_sane) {
+    const auto width = static_cast<std::int64_t>(static_cast<double>(*hidden * 8 / 3) * factor);
+    job.otherwise("model.ffn", (width + *multiple - 1) / *multiple * *multiple,
+                  "8/3 x hidden x hidden_dim_multiplier, to a multiple_of");
   }
   if (hidden && job.text("model.activation") == "swiglu" && !job.has("model.ffn")) {
     const std::int64_t width = *hidden * 4 * 2 / 3 / 64 * 64;
@@ -51,6 +72,15 @@ void model(TrainingJob& job) {
   const std::string type = lower(job.theirs("--position-embedding-type"));
   if (type == "none" || type == "relative" || type == "alibi")
     job.cannot.push_back(fmt::format("positions {} (nearest: {})", type, job.text("model.positions")));
+}
+
+// Reports models that are no decoder alone.
+void other_kinds(TrainingJob& job) {
+  const std::string program = file_name(job.theirs("program"));
+  if (contains(program, "bert") || is_asked(job, "--bert-binary-head"))
+    job.cannot.emplace_back("BERT, whose attention is not causal: half of it is counted");
+  if (contains(program, "_t5") || is_asked(job, "--encoder-num-layers"))
+    job.cannot.emplace_back("an encoder beside a decoder: a decoder alone is counted");
 }
 
 // Megatron-LM pads the vocabulary so that tensor-parallel ranks divide it evenly.
@@ -68,6 +98,8 @@ void vocabulary(TrainingJob& job) {
     job.set_unknown("model.vocab", "unknown", "the tokenizer's files say it: --set vocab=N");
     return;
   }
+  if (job.has("layout.tensor_parallel") && !job.number("layout.tensor_parallel"))
+    return job.set_unknown("model.vocab", "unknown", "it is padded to a multiple of TP, which is not known");
   const std::int64_t divisor = job.their_number("--make-vocab-size-divisible-by").value_or(128);
   const std::int64_t of = std::clamp<std::int64_t>(divisor, 1, 1 << 20) * job.number_or("layout.tensor_parallel", 1);
   const auto padded = [&](std::int64_t n) { return (n + of - 1) / of * of; };
@@ -125,7 +157,12 @@ void precision(TrainingJob& job) {
 void uneven_stages(TrainingJob& job, std::int64_t stages) {
   constexpr Text first = "--decoder-first-pipeline-num-layers", last = "--decoder-last-pipeline-num-layers",
                  embedding = "--account-for-embedding-in-pipeline-split", loss = "--account-for-loss-in-pipeline-split",
-                 layout = "--pipeline-model-parallel-layout";
+                 layout = "--pipeline-model-parallel-layout", method = "--pp-partition-method";
+  // DeepSpeed cuts where the layers of these kinds balance: "type:transformer|embedding".
+  const std::string kinds = job.theirs(method);
+  const bool counts_embedding = contains(kinds, "embedding");
+  const bool balances = (job.number_or("model.layers", 0) + (counts_embedding ? 2 : 0)) % stages == 0;
+  if (counts_embedding && balances) return job.set("embedding_as_layer", "true", origin_of(job, method));
   const std::int64_t begin = job.their_number(first).value_or(0), end = job.their_number(last).value_or(0);
   const std::int64_t inner = job.number_or("model.layers", 0) - begin - end;
   const bool a_layer_less = begin > 0 && begin == end && inner == (begin + 1) * (stages - 2);
@@ -138,6 +175,7 @@ void uneven_stages(TrainingJob& job, std::int64_t stages) {
   for (const Text flag : {first, last, embedding, loss, layout}) {
     if (job.is_on(flag)) said.push_back(fmt::format("{} {}", flag, job.theirs(flag)));
   }
+  if (!kinds.empty() && !balances) said.push_back(fmt::format("{} {}", method, kinds));
   if (said.empty()) return;
   job.set("uneven_stages", "true", said.front());
   job.cannot.push_back(
@@ -223,7 +261,9 @@ void computation(TrainingJob& job) {
   job.otherwise("recompute", "none", by_default);
   const auto layers = job.their_number("--recompute-num-layers");
   if (job.text("recompute") == "full" && layers) {
-    if (job.theirs("--recompute-method") == "block") {
+    if (job.theirs("--recompute-method") == "block" && *layers == 0) {  // as configurations of NeMo switch it off
+      job.set("recompute", "none", origin_of(job, "--recompute-num-layers"));
+    } else if (job.theirs("--recompute-method") == "block") {
       job.set("recompute_layers", *layers, origin_of(job, "--recompute-num-layers"));
     } else if (*layers > 1) {
       job.cannot.push_back(fmt::format("inputs of every {} layers are kept (nearest: of each layer)", *layers));
@@ -258,12 +298,8 @@ void batch(TrainingJob& job) {
   const std::string steps = job.theirs("--step-batch-size-schedule");
   if (const auto last = number_in<std::int64_t>(Text(steps).substr(steps.rfind(':') + 1)))
     job.otherwise("global_batch_size", *last, origin_of(job, "--step-batch-size-schedule") + ": the last");
-  const auto is_asked = [&](const char* flag) {  // a log's arguments also hold what Megatron-LM derives from others
-    const ForeignSetting* given = job.find(flag);
-    return given != nullptr && given->origin != dumped_arguments;
-  };
   const auto exclude = [&](const char* one, const char* other) {
-    if (is_asked(one) && is_asked(other))
+    if (is_asked(job, one) && is_asked(job, other))
       job.problems.push_back(fmt::format("{} and {} exclude each other: Megatron-LM stops", one, other));
   };
   exclude("--step-batch-size-schedule", "--global-batch-size");
@@ -290,6 +326,7 @@ void conclude_megatron(TrainingJob& job) {
         "it changes a recipe, whose other settings are not in it: give the whole configuration (of Megatron-Bridge "
         "run_config.yaml)");
   model(job);
+  other_kinds(job);
   vocabulary(job);
   precision(job);
   pipeline(job);

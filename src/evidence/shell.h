@@ -78,6 +78,8 @@ std::size_t shell_span(std::string_view text, std::size_t at, int depth = 0);
 /// Returns whether a text has unknown parts, such as the output of a command. Each one is a mark in the text that
 /// survives joining and splitting.
 bool is_unknown(std::string_view word);
+/// Returns a text with "*" for its unknown parts.
+std::string with_stars(std::string_view word);
 
 /// A command of a script that starts a program, with its words as the shell would pass them.
 struct ShellLaunch {
@@ -136,6 +138,8 @@ class Shell {
   std::vector<std::string> words_of(const std::vector<std::string>& raw, std::size_t first = 0);
   std::string text_of(std::string_view raw, bool quoted = false);
   std::string unknown_of(std::string_view raw);
+  bool read_names(const std::vector<std::string>& words, const std::vector<ShellRedirect>& redirects,
+                  const NameValues& before);
   std::optional<std::int64_t> arithmetic(std::string_view text);
 
   // shell.cpp: each function that reads a part of the script also follows it, unless it is skipped.

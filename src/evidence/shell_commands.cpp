@@ -292,6 +292,7 @@ Status Shell::run_simple(const std::vector<std::string>& raw, const std::vector<
   words = words_of(raw, first);
   if (words.empty()) return true;
   keep_document(redirects, words);
+  if (words.front() == "read" && read_names(words, redirects, before_command)) return true;
   bool known = true;
   const Status status = run_builtin(words, before_command, known);
   if (known) return status;

@@ -357,4 +357,35 @@ std::string Shell::unknown_of(Text raw) {
   return unknown(fmt::format("line {}: arithmetic that is not understood", line_));
 }
 
+std::string with_stars(Text word) {
+  std::string text;
+  for (; is_unknown(word); word.remove_prefix(std::min(word.find(mark_ends), word.size() - 1) + 1))
+    text += fmt::format("{}*", word.substr(0, word.find(mark_begins)));
+  return text + std::string(word);
+}
+
+// Follows "IFS=, read -r A B <<< TEXT": each name gets a part of the text, the last one the rest. Returns false if it
+// reads something else, or a text that is not known. `before`: assignments in front of the command.
+bool Shell::read_names(const std::vector<std::string>& words, const std::vector<ShellRedirect>& redirects,
+                       const NameValues& before) {
+  std::vector<std::string> names(words.begin() + 1, words.end());
+  std::erase(names, "-r");
+  const bool is_plain = !names.empty() && std::ranges::all_of(names, [](Text name) { return is_name(name); });
+  if (!is_plain || redirects.size() != 1 || !redirects.front().here_document) return false;
+  const Variable* set_before = find("IFS");
+  std::string separators = value_of(before, "IFS");
+  if (separators.empty() && set_before != nullptr) separators = join(set_before->items, "");
+  if (separators.empty()) separators = blanks;
+  const std::string text = text_of(redirects.front().target);
+  if (is_unknown(text) || is_unknown(separators) || text.find('\n') != Text::npos) return false;
+  Text rest = text;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (separators.find(' ') != Text::npos) rest = trim(rest);
+    const std::size_t end = i + 1 == names.size() ? Text::npos : rest.find_first_of(separators);
+    set(names[i], std::string(rest.substr(0, end)), false);
+    rest = end < rest.size() ? rest.substr(end + 1) : Text();
+  }
+  return true;
+}
+
 }  // namespace harness::evidence

@@ -138,6 +138,8 @@ struct LauncherOptions {
   bool has(std::string_view name) const { return std::ranges::find(words, name) != words.end(); }
 };
 
+/// Returns the settings of accelerate's configuration that its options stand for.
+NameValues accelerate_settings(const LauncherOptions& options);
 /// Separates "-N2" and "-n16", as Slurm reads them.
 std::vector<std::string> slurm_words(const std::vector<std::string>& words);
 /// Parses a number of ranks, nodes or GPUs; returns nothing for any other text.

@@ -17,8 +17,10 @@ TEST(Quirks, OfLaunches) {
   EXPECT_EQ(headline_of("go.sh", launch + "--pipeline-model-parallel-size 4\n"),
             "22 layers do not divide into 4 stages");
   const std::string pipeline = launch + "--pipeline-model-parallel-size 4 ";
-  for (const char* uneven : {"--decoder-first-pipeline-num-layers 4", "--pipeline-model-parallel-layout Et*5|t*17L",
-                             "--decoder-first-pipeline-num-layers 5 --decoder-last-pipeline-num-layers 5"})
+  for (const char* uneven :
+       {"--pp-partition-method 'type:transformer|embedding'", "--pp-partition-method type:transformer",
+        "--decoder-first-pipeline-num-layers 4", "--pipeline-model-parallel-layout Et*5|t*17L",
+        "--decoder-first-pipeline-num-layers 5 --decoder-last-pipeline-num-layers 5"})
     EXPECT_EQ(headline_of("go.sh", pipeline + uneven + "\n").find("divide"), std::string::npos) << uneven;
   expect_answers({
       {"go.sh", pipeline + "--decoder-first-pipeline-num-layers 5 --decoder-last-pipeline-num-layers 5\n",
@@ -33,6 +35,7 @@ TEST(Quirks, OfLaunches) {
                    "layers: 32\ntp: 2\ndp: unknown\n"}});
   const std::string adam = launch + "--optimizer adam\n", environment = "export NCCL_DEBUG=INFO NCCL_IB_SL=1\nsrun ";
   expect_answers({
+      {"go.sh", launch + "--num-key-value-heads 2\n", "kv_heads: 2\n"},  // of Megatron-DeepSpeed
       {"go.sh", launch + "--kv-channels 128\n", "cannot: heads of width 128, 64 is counted\n"},
       {"go.sh", environment + "--export=NCCL_DEBUG -n 16 " + launch + "\n", "headline: 1 of 2\n"},
       {"go.sh", environment + "--export=ALL,NCCL_DEBUG=WARN -n 16 " + launch + "\n",
@@ -179,9 +182,86 @@ TEST(Launches, CountsTheRanksOfItsOptions) {
       {"go.sh", "mpirun -H n1:8,n2:8" + program, "ranks: 16\nranks_per_node: 8\n"},
       {"go.sh", "mpirun -H n1,n2 --map-by ppr:4:node:PE=8" + program, "ranks: 8\n"},
       {"go.sh", "mpirun -H n1,n2 --map-by ppr:4:socket" + program, "ranks: unknown\n"},
+      // NVIDIA's launcher that restarts, with the options of torchrun.
+      {"go.sh", "#!/bin/bash\nft_launcher --nnodes 2 --nproc_per_node 8 --ft-param-log_level DEBUG" + program.substr(7),
+       "ranks: 16\n"},
       // The world of composer rather than its processes on a node.
       {"go.sh", "composer --world_size 16 --node_rank 0 -n 8 train.py train.yaml\n", "ranks: 16\n"},
       {"go.sh", "composer -n 8 train.py train.yaml\n", "ranks: 8\n"},
+  });
+}
+
+// A value that the script gives but does not determine is not the default.
+TEST(Launches, TakesNoDefaultForAValueThatIsNotKnown) {
+  expect_answers({
+      {"go.sh",
+       "#!/bin/bash\ntorchrun --nproc_per_node 8 sft.py --per_device_train_batch_size 2 "
+       "--gradient_accumulation_steps $(expr 64 / 16)\n",
+       "micro_batch: 2\nglobal_batch: unknown\ngradient_accumulation: unknown\n"},
+      {"go.sh",
+       "#!/bin/bash\ntorchrun pretrain_gpt.py --num-layers 4 --hidden-size 512 --num-attention-heads 8 "
+       "--group-query-attention --num-query-groups $KV\n",
+       "heads: 8\nkv_heads: unknown\n"},
+  });
+  const evidence::Answer undecided = answer_to(
+      "#!/bin/bash\ntorchrun pretrain_gpt.py --num-layers 4 --hidden-size 512 --num-attention-heads 8 --seq-length 256 "
+      "--micro-batch-size 1 --global-batch-size 8 --vocab-size 1000 --tensor-model-parallel-size $T\n",
+      "go.sh");
+  EXPECT_EQ(join(missing("tp: unknown\nvocab: unknown\n", undecided), "\n"), "");
+  EXPECT_EQ(undecided.configuration, "");
+  EXPECT_THAT(undecided.notes, testing::Contains(testing::HasSubstr("--set tensor_parallel=N")));
+}
+
+TEST(Launches, NamesAFileWhoseNameIsPartlyUnknown) {
+  const evidence::Answer answer = answer_to(
+      "#!/bin/bash\nZERO=ds.$JOB.json\ncat > $ZERO <<END\n{\"zero_optimization\": {\"stage\": 2}}\nEND\n"
+      "deepspeed --num_gpus 8 run.py --deepspeed $ZERO --model_name_or_path gpt2 --per_device_train_batch_size 1\n",
+      "go.sh");
+  EXPECT_THAT(answer.configuration, testing::HasSubstr("# zero_optimization.stage, ds.*.json\n"));
+  EXPECT_THAT(answer_to("deepspeed run.py --deepspeed z.$JOB.json --bf16\n", "go.sh").refused,
+              testing::Contains("z.*.json is named at go.sh:1: give it as well"));
+}
+
+// Programs of a user's own, beside a configuration that decides the framework.
+TEST(Launches, TakesTheCommonNamesOfAnOwnProgramsFlags) {
+  const std::string model = " --num_layers 4 --hidden_width=512 --num_heads=8 --vocab_size=1000 --max_length 256 ";
+  expect_answers({
+      {"go.sh", "torchrun --nproc_per_node 2 own.py --bf16=1 --activation_checkpointing=1" + model + "\n",
+       "layers: 4\nheads: 8\nvocab: 1000\nsequence: 256\nprecision: bf16\nrecompute: full\n"},
+      {"go.sh",
+       "#!/bin/bash\ncat > ds.json <<END\n{\"train_micro_batch_size_per_gpu\": 2, \"zero_optimization\": {\"stage\": "
+       "1}}\nEND\ndeepspeed --num_gpus 2 own.py --deepspeed_config ds.json --activation_checkpointing" +
+           model + "\n",
+       "framework: deepspeed\nlayers: 4\nsequence: 256\nrecompute: full\nsharding: optimizer\n"},
+  });
+  EXPECT_THAT(answer_to("torchrun own.py --bf16 --offload_activations=1\n", "go.sh").cannot,
+              testing::Contains(testing::HasSubstr("activations on the host")));
+}
+
+TEST(Launches, LeavesUnknownWhatAFileDecidesThatIsNotGiven) {
+  const std::string maxtext = "python3 -m MaxText.train MaxText/configs/base.yml model_name=llama2-7b";
+  expect_answers({
+      {"go.sh", "composer --world_size 16 train.py mpt2.yaml max_duration=3ba\n",
+       "ranks: 16\nsharding: unknown\nrecompute: unknown\nrefuse: mpt2.yaml\n"},
+      {"go.sh", "composer --world_size 16 train.py mpt2.yaml fsdp_config.sharding_strategy=FULL_SHARD\n",
+       "sharding: parameters\nrecompute: unknown\n"},
+      {"go.sh", maxtext + "\n", "recompute: full\nprecision: bf16\n"},
+      {"go.sh", maxtext + " base_config=own2.yml dtype=float32\n",
+       "recompute: unknown\nprecision: fp32\nrefuse: own2.yml\n"},
+  });
+}
+
+// torchtitan's configurations in Python: their names tell the model alone.
+TEST(Launches, LeavesUnknownWhatANamedConfigurationDecides) {
+  const std::string launch = "torchrun --nproc-per-node 8 -m torchtitan.train --module llama3 --config llama3_70b ";
+  expect_answers({
+      {"go.sh", launch + "\n",
+       "layers: 80\nsequence: unknown\nmicro_batch: unknown\nglobal_batch: unknown\nprecision: unknown\n"
+       "recompute: unknown\ndp: unknown\n"},
+      {"go.sh",
+       launch + "--training.max_context_length 4096 --training.num_tokens_per_microbatch_per_dp_rank 8192 "
+                "--activation_checkpoint.mode full\n",
+       "sequence: 4096\nmicro_batch: 2\nrecompute: full\nprecision: unknown\n"},
   });
 }
 

@@ -56,6 +56,11 @@ TEST(Shell, ExpandsParametersAndArithmetic) {
   EXPECT_THAT(words("N=3; torchrun $((N++)) $((--N)) $((N += 4)) $((M = N)) $M"), ElementsAre("3", "3", "7", "7", "7"));
   EXPECT_THAT(words("if (( N = 0 )); then N=5; fi; let M=$(nproc)*2; torchrun $N $M"),
               ElementsAre("0", "? line 1: the output of a command"));
+  EXPECT_THAT(
+      words("C=1,4,8; IFS=',' read -r T P E X <<< \"$C\"; read A B <<< ' p  q r '; torchrun $T $P $E -$X- $A $B"),
+      ElementsAre("1", "4", "8", "--", "p", "q", "r"));
+  EXPECT_THAT(words("read A <<< \"$C\"; read B < file; torchrun $A $B"),
+              ElementsAre("? line 1: read sets A", "? line 1: read sets B"));
   EXPECT_THAT(words("set -- a b c d; shift; X=$1; shift 2; torchrun $X $1 ${@:1:1}; shift 9"),
               ElementsAre("b", "d", "d"));
   EXPECT_THAT(words("A[1]=x; torchrun ${A[0]}"), ElementsAre("? line 1: A[1]"));
