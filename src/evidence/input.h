@@ -64,10 +64,12 @@ std::string whole_text(Input& input, std::size_t most);
 struct Line {
   std::string_view text;
   std::int64_t number = 0;  // line number in its file, from 1
+  bool repeats = false;     // Ray left out lines that differ from it in numbers alone
 };
 
 /// Removes prefixes repeatedly: "[rank0]:", "[default7]:" (torchrun), "7: " (srun -l), "[1,7]<stdout>:" (mpirun
-/// --tag-output), "(Worker pid=1, ip=10.0.0.1) " (Ray), "| 2024-12-04T05:27:39.074Z | " (CloudWatch, docker).
+/// --tag-output), "(Worker pid=1, ip=10.0.0.1) " (Ray), "| 2024-12-04T05:27:39.074Z | " (CloudWatch, docker). Removes
+/// Ray's " [repeated 15x across cluster]" from the end.
 Line without_prefixes(std::string_view text, std::int64_t number);
 
 /// Returns the number that follows the first `label` and blanks: 6250 for "6,250". nullopt: no number follows.

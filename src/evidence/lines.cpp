@@ -75,6 +75,16 @@ bool take_host(Cursor& c) {
   return true;
 }
 
+// Returns the text before Ray's "[repeated 15x across cluster]", behind which it explains itself once.
+std::string_view before_repeats(std::string_view text) {
+  constexpr std::string_view mark = " [repeated ";
+  const std::size_t at = text.rfind(mark);
+  if (at == std::string_view::npos) return text;
+  Cursor c{text.substr(at + mark.size())};
+  std::int64_t count = 0;
+  return c.integer(count) && c.literal("x across cluster]") ? text.substr(0, at) : text;
+}
+
 }  // namespace
 
 Line without_prefixes(std::string_view text, std::int64_t number) {
@@ -87,7 +97,8 @@ Line without_prefixes(std::string_view text, std::int64_t number) {
           take_time(c) || take_host(c)))
       break;
   }
-  return {c.rest, number};
+  const std::string_view bare = before_repeats(c.rest);
+  return {bare, number, bare.size() < c.rest.size()};
 }
 
 bool contains(std::string_view text, std::string_view part) {

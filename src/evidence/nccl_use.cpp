@@ -226,6 +226,7 @@ bool NcclUseReader::line(const Line& line) {
   const Origin origin = origin_of(text.substr(0, nccl));
   const std::size_t host = host_at(origin.host);
   readers_[host].line(text);
+  use_.thinned = use_.thinned || line.repeats;
   std::string_view message = marked.substr(info.size());
   for (const std::string_view marker : {" NCCL INFO ", " NCCL WARN "})  // ranks whose output interleaved in one line
     message = message.substr(0, message.find(marker));
