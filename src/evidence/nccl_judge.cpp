@@ -136,6 +136,9 @@ void Judge::sockets() {
   } else if (same_word(chosen, "Socket")) {
     why = fmt::format("NCCL_NET={} asks for it", chosen);
     remedy = "unset NCCL_NET";
+  } else if (!use.anywhere("libibverbs").empty()) {
+    why = "libibverbs could not be opened";
+    remedy = "libibverbs (rdma-core) in the image, with /dev/infiniband in the container";
   }
   const bool all = on_sockets.size() == hosts.size();
   out.problem(fmt::format("{} over TCP sockets: {}", all ? "NCCL runs" : some_of(on_sockets) + " run", why), remedy);

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "base/text.h"
 #include "evidence/answer.h"
 #include "evidence/expectations.h"
 
@@ -29,6 +30,20 @@ TEST(CollectedLog, RanksThatRayLeftOutAreNotMissed) {
   const Answer answer = answer_to(log);
   EXPECT_THAT(answer.problems, IsEmpty());
   EXPECT_THAT(answer.notes, ElementsAre(HasSubstr("RAY_DEDUP_LOGS=0"), HasSubstr("no connection over the network")));
+}
+
+// Without libibverbs NCCL does not look for adapters, and does not say that there is none.
+TEST(CollectedLog, AnImageWithoutLibibverbsIsTheReasonForSockets) {
+  for (const char* mark : {"NCCL INFO ", "misc/ibvwrap.cc:63 NCCL WARN "}) {
+    std::string log;
+    for (const char* node : {"n1", "n2"})
+      log += fmt::format(
+          "{0}:1:2 [0] {1}Failed to open libibverbs.so[.1]\n{0}:1:2 [0] NCCL INFO NET/Socket : Using "
+          "[0]eth0:10.0.0.1<0>\n"
+          "{0}:1:2 [0] NCCL INFO Using network Socket\n",
+          node, mark);
+    EXPECT_EQ(answer_to(log).headline, "NCCL runs over TCP sockets: libibverbs could not be opened") << mark;
+  }
 }
 
 }  // namespace
