@@ -201,7 +201,9 @@ void Judge::differences() {
   for (const NcclUse::Host* host : hosts) {
     for (const auto& [name, value] : host->seen.facts) {
       constexpr std::size_t most = 64;
-      if (name.starts_with("NCCL_") && name != "NCCL_DEBUG_FILE" && settings.size() < most) settings.insert(name);
+      // aws-ofi-nccl sets NCCL_TOPO_FILE to a file of the process.
+      const bool own = name == "NCCL_DEBUG_FILE" || value.starts_with("/proc/self/");
+      if (name.starts_with("NCCL_") && !own && settings.size() < most) settings.insert(name);
     }
   }
   if (own_adapters) settings.erase("NCCL_IB_HCA");

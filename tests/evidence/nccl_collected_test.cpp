@@ -46,5 +46,13 @@ TEST(CollectedLog, AnImageWithoutLibibverbsIsTheReasonForSockets) {
   }
 }
 
+// aws-ofi-nccl gives each process a topology by the number of an open file.
+TEST(CollectedLog, RanksDoNotDifferInTheNumberOfAFile) {
+  std::string log;
+  for (int rank = 0; rank < 2; ++rank)
+    log += fmt::format("n1:1{0}:2 [{0}] NCCL INFO NCCL_TOPO_FILE set by environment to /proc/self/fd/15{0}\n", rank);
+  EXPECT_THAT(answer_to(log).problems, IsEmpty());
+}
+
 }  // namespace
 }  // namespace harness::test
