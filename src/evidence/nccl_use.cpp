@@ -11,7 +11,7 @@
 namespace harness::evidence {
 namespace {
 
-constexpr std::array<NcclWarningKind, 24> kinds{{
+constexpr std::array<NcclWarningKind, 25> kinds{{
     {"status=12", "completion&status=12|completion&error 12|completion&RETRY_EXC", "{host} got no answer from {peer}",
      "look at that node's adapter, cable and switch port first; ib_write_bw between the two; on RoCE "
      "NCCL_IB_GID_INDEX, PFC "
@@ -47,6 +47,10 @@ constexpr std::array<NcclWarningKind, 24> kinds{{
      "{host}: an operation of libfabric (EFA, Slingshot) failed",
      "one release of aws-ofi-nccl and libfabric on all nodes; a security group that lets the nodes reach each other "
      "with every protocol; FI_LOG_LEVEL=warn says more"},
+    {"no network", "Error: network&not found|Failed to initialize any NET plugin",
+     "{host}: the network that NCCL_NET asks for is not there",
+     "its plug-in (libnccl-net*.so) on LD_LIBRARY_PATH of what the launcher starts; of IB, libibverbs and "
+     "/dev/infiniband in the container; without NCCL_NET, NCCL takes what it finds"},
     {"connect failed",
      "onnect to&failed|onnect to&onnection refused|No route to host|exceeded retries|exceeded error retry|"
      "onnect to&timed out",
