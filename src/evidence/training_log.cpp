@@ -168,7 +168,7 @@ bool TrainingLogReader::progress(std::string_view text) {
   return true;
 }
 
-// Lines that frameworks print in addition to their own, used only if there are no others. DeepSpeed, per step: "time
+// Lines that frameworks print in addition to their own, used only if no others have times. DeepSpeed, per step: "time
 // (ms) | fwd: 40.8 | bwd: 81.2 | bwd_inner: … | step: 5.3". Megatron-Bridge: "Step Time : 9.34s GPU utilization:
 // 722.7MODEL_TFLOP/s/GPU", in 2025 without "MODEL_".
 bool TrainingLogReader::beside(std::string_view text) {
@@ -320,8 +320,13 @@ TrainingLog TrainingLogReader::finish() {
   if (const auto world = log_.arguments.find("world_size"); world != log_.arguments.end())
     size("ranks", number_in<std::int64_t>(world->second));
   end_run();
-  log_.by_timers = log_.by_timers && log_.intervals.empty() && !bridge_seen_;
-  if (log_.intervals.empty() && !beside_.empty()) log_.intervals = std::move(beside_);
+  const auto is_timed = [](const Interval& interval) { return interval.seconds > 0; };
+  const bool timed = std::ranges::any_of(log_.intervals, is_timed);
+  // DeepSpeed's own rate can be that of a step's last micro-batch alone: it counts only if there is nothing else.
+  if (timed) std::erase_if(log_.intervals, [&](const Interval& interval) { return !is_timed(interval); });
+  const bool counts_beside = !timed && !beside_.empty();
+  log_.by_timers = log_.by_timers && counts_beside && !bridge_seen_;
+  if (counts_beside) log_.intervals = std::move(beside_);
   if (log_.by_timers && log_.framework.empty()) log_.framework = "deepspeed";
   if (bridge_seen_) log_.framework = "megatron-bridge";
   if (log_.framework.empty() && !log_.arguments.empty()) log_.framework = "megatron-lm";

@@ -163,6 +163,18 @@ TEST(Quirks, OfTrainingLogs) {
        "[Rank 0] time (ms) | fwd: 40.00 | bwd: 81.00 | bwd_inner: 76.00 | bwd_allreduce: 4.00 | step: 5.00\n"
        "[Rank 0] time (ms) | fwd: 41.00 | bwd: 80.00 | bwd_inner: 76.00 | step: 5.00\n",
        "framework: deepspeed\nintervals: 3\nstep_time_s: 0.126\n"},
+      {"ds.log",  // its rate may be that of a step's last micro-batch: with wall_clock_breakdown it does not count
+       "epoch=0/micro_step=3/global_step=3, RunningAvgSamplesPerSec=74.6, CurrSamplesPerSec=74.6, MemAllocated=4.7GB\n"
+       "[Rank 0] time (ms) | fwd: 3865.00 | bwd: 11249.00 | bwd_inner: 10520.00 | step: 886.00\n"
+       "[config.py:1003:print]   train_batch_size ............. 256\n",
+       "global_batch: 256\nintervals: 1\nstep_time_s: 16.0\n"},
+      {"ds.log",  // nor between Megatron-DeepSpeed's lines
+       " iteration 10/ 90 | elapsed time per iteration (ms): 9000.0 | global batch size: 64 | samples per second: 7 |\n"
+       "epoch=0/micro_step=14/global_step=14, RunningAvgSamplesPerSec=80.0, CurrSamplesPerSec=80.0, MemAllocated=1GB\n"
+       "epoch=0/micro_step=18/global_step=18, RunningAvgSamplesPerSec=80.0, CurrSamplesPerSec=80.0, MemAllocated=1GB\n"
+       " iteration 20/ 90 | elapsed time per iteration (ms): 9000.0 | global batch size: 64 | samples per second: 7 "
+       "|\n",
+       "intervals: 2\nstep_time_s: 9.0\n"},
       {"ds.log",  // before 0.8
        "[timer.py:189:stop] 0/10, RunningAvgSamplesPerSec=23.5, CurrSamplesPerSec=24.0, MemAllocated=1.0GB\n"
        "[config.py:901:print]   train_batch_size ............. 48\n",
