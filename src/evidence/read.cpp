@@ -53,7 +53,8 @@ void refuse(const std::string& name, std::string_view head) {
 
 // Returns whether a job printed the text. Users paste the command above, which alone would be a launch script.
 bool is_output(std::string_view head) {
-  static constexpr std::array<std::string_view, 7> marks{"elapsed time per iteration (ms):",
+  static constexpr std::array<std::string_view, 8> marks{"elapsed time per iteration (ms):",
+                                                         "elapsed_time_per_iteration_ms=",
                                                          "elapsed time per iteration (s):",
                                                          "train_step_timing in s:",
                                                          "CurrSamplesPerSec=",

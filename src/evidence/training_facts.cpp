@@ -59,15 +59,16 @@ bool TrainingLogReader::description(Text text) {
   };
   // Megatron-LM: "using world size: 8, data-parallel size: 8, …", "> padded vocab (size: 50257) with 47 dummy tokens
   // (new size: 50304)"; the Hugging Face Trainer: "  Total train batch size (w. parallel, …) = 1,024"
-  static constexpr std::array<Row, 9> rows{{{"using world size:", "world size:", "ranks"},
-                                            {"using world size:", "data-parallel size:", "dp"},
-                                            {"using world size:", "context-parallel size:", "cp"},
-                                            {"using world size:", "tensor-model-parallel size:", "tp"},
-                                            {"using world size:", "pipeline-model-parallel size:", "pp"},
-                                            {"padded vocab (size:", "new size:", "vocab"},
-                                            {"Total train batch size (", "= ", "global_batch"},
-                                            {"Instantaneous batch size per device =", "= ", "micro_batch"},
-                                            {"Gradient Accumulation steps =", "= ", "accumulation"}}};
+  static constexpr std::array<Row, 10> rows{{{"using world size:", "world size:", "ranks"},
+                                             {"using world size:", "data-parallel size:", "dp"},
+                                             {"using world size:", "data-parallel-size:", "dp"},  // until 2023
+                                             {"using world size:", "context-parallel size:", "cp"},
+                                             {"using world size:", "tensor-model-parallel size:", "tp"},
+                                             {"using world size:", "pipeline-model-parallel size:", "pp"},
+                                             {"padded vocab (size:", "new size:", "vocab"},
+                                             {"Total train batch size (", "= ", "global_batch"},
+                                             {"Instantaneous batch size per device =", "= ", "micro_batch"},
+                                             {"Gradient Accumulation steps =", "= ", "accumulation"}}};
   bool any = false;
   for (const Row& row : rows) {
     if (!contains(text, row.mark)) continue;

@@ -29,13 +29,20 @@ struct Progress {
 constexpr Text elapsed = "elapsed time per iteration (ms):|elapsed time per iteration (s):",
                of_megatron = "(TFLOP/s/GPU):|TFLOPs:|approx flops per GPU:",
                batch_of_megatron = "global batch size:|gloabl batch size:";  // the second until 2021 and in forks
-constexpr std::array<Progress, 10> progress_lines{{
+// Megatron-DeepSpeed, Primus
+constexpr Text tokens_of_megatron =
+    "tokens per gpu per second (tgs):|tokens per GPU (tokens/s/GPU):|tokens/s/GPU inst/harmonic mean:";
+constexpr std::array<Progress, 11> progress_lines{{
     // "iteration       10/     400 | consumed samples: … | elapsed time per iteration (ms): 2669.6 | …"
     {"gpt-neox", "elapsed time per iteration (&approx flops per GPU:", "iteration ", elapsed, false, of_megatron,
      batch_of_megatron, "", "", "samples/sec:"},
     {"megatron-deepspeed", "elapsed time per iteration (&samples per second", "iteration ", elapsed, false, of_megatron,
-     batch_of_megatron},
-    {"megatron-lm", "elapsed time per iteration (", "iteration ", elapsed, false, of_megatron, batch_of_megatron},
+     batch_of_megatron, "", tokens_of_megatron},
+    // "iteration=       2/  317892 | … | elapsed_time_per_iteration_ms=16030.6 | …", of Argonne's fork
+    {"megatron-deepspeed", "elapsed_time_per_iteration_ms=", "iteration=", "elapsed_time_per_iteration_ms=", false,
+     "TFLOPs=", "global_batch_size=", "", "tokens_per_gpu_per_second_tgs="},
+    {"megatron-lm", "elapsed time per iteration (", "iteration ", elapsed, false, of_megatron, batch_of_megatron, "",
+     tokens_of_megatron},
     // "Training epoch 0, iteration 9/99 | … | global_batch_size: 128 | … | train_step_timing in s: 12.27 | …", where
     // iterations begin again with each epoch; a bar "… global_step=9.000, …, train_step_timing in s=12.30]"
     {"nemo 2", "train_step_timing in s:", "global_step:|iteration ", "train_step_timing in s:", true,

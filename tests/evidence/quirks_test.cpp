@@ -139,6 +139,16 @@ TEST(Quirks, OfTrainingLogs) {
        "iteration 1/ 9 | elapsed time per iteration (ms): 900.0 | gloabl batch size:   256 |\n"
        "iteration 2/ 9 | elapsed time per iteration (ms): 900.0 | gloabl batch size:   256 |\n",
        "global_batch: 256\n"},
+      {"argonne.log",
+       "using world size: 8, data-parallel-size: 4, tensor-model-parallel size: 2, pipeline-model-parallel size: 1\n"
+       "[2026-04-21 02:45:08][INFO][training:1251] -  iteration=       2/  317892 | consumed_samples=         512 | "
+       "elapsed_time_per_iteration_ms=16030.6 | global_batch_size=  256 | lm loss=11.2 | tokens_per_gpu_per_second_tgs="
+       "8176.383 | [LM]TFLOPs=20.30 | [DS]TFLOPs=26.18 |\n",
+       "framework: megatron-deepspeed\ndp: 4\nglobal_batch: 256\nstep_time_s: 16.03\ntokens_per_s_per_gpu: 8176.4\n"},
+      {"primus.log",
+       " iteration  4700/ 4768 | elapsed time per iteration (ms): 1460.8/1450.4 | compute per GPU (TFLOP/s/GPU): 633.7 "
+       "(avg 640.1) | tokens/s/GPU inst/harmonic mean: 180743.2/180001.0 | lm loss: 3.3632\n",
+       "framework: megatron-lm\nstep_time_s: 1.461\ntokens_per_s_per_gpu: 180743.2\n"},
       {"titan.log",  // a validation is not a step
        "step: 10  loss: 8.1  memory: 60.1GiB(76%)  tps: 1,000  tflops: 4.1  mfu: 4.10%\n"
        "validate step: 15  loss:  8.2  memory: 60.1GiB(76%)  tps: 9,000\n"
