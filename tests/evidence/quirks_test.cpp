@@ -229,6 +229,8 @@ TEST(Quirks, OfTrainingLogs) {
   }
   EXPECT_THAT(answer_to("iter 10: loss 4.1, time 2.0ms\niter 20: loss 4.1, time 2.0ms\n", "x.log").notes,
               testing::Contains(testing::HasSubstr("one iteration of 10")));
+  EXPECT_THAT(answer_to("step:  9  loss: 8.1  memory: 60.1GiB(76%)  tps: 1,000  tflops: 4.20  mfu: 4.20%\n").notes,
+              testing::IsSupersetOf({testing::HasSubstr("itself says 4.2 TFLOP/s"), testing::HasSubstr("MFU, 4.2 %")}));
   EXPECT_EQ(
       headline_of("end.log",
                   "iteration 1/ 9 | elapsed time per iteration (ms): 900.0 | global batch size: 8 |\n"
