@@ -21,10 +21,9 @@ constexpr std::array<std::string_view, 10> tests = {"all_reduce", "all_gather", 
                                                     "gather",     "reduce_scatter", "hypercube", "reduce",
                                                     "scatter",    "sendrecv"};
 
-// Returns the GPU name in "0 [0x1b] NVIDIA H100 80GB HBM3" without the vendor, which every name has.
+// Returns the name of a GPU without the vendor, which every name has.
 std::string gpu_name(std::string_view text) {
-  const std::size_t bracket = text.find("] ");
-  text = trim(bracket == std::string_view::npos ? text : text.substr(bracket + 2));
+  text = trim(text);
   if (text.starts_with("NVIDIA ")) text.remove_prefix(7);
   return std::string(text.substr(0, 64));
 }
@@ -105,8 +104,9 @@ void Bandwidths::keep_best() {
     return std::pair(a.bytes, -a.busbw()) < std::pair(b.bytes, -b.busbw());
   });
   const auto same_size = [](const SizeRow& a, const SizeRow& b) { return a.bytes == b.bytes; };
-  repeated = std::ranges::adjacent_find(rows, same_size) != rows.end();
-  if (!repeated) return;
+  // Sizes too small to be divided among the ranks are all printed as 0.
+  const auto recurs = [&](const SizeRow& a, const SizeRow& b) { return a.bytes > 0 && same_size(a, b); };
+  repeated = std::ranges::adjacent_find(rows, recurs) != rows.end();
   double wrong = 0;  // includes rows that are left out
   for (const SizeRow& row : rows) wrong += row.out_of_place.wrong.value_or(0) + row.in_place.wrong.value_or(0);
   if (wrong_is_a_count) out_of_bounds = std::max(out_of_bounds, static_cast<std::int64_t>(std::min(wrong, 1e15)));
@@ -222,7 +222,7 @@ void NcclTestsReader::device(std::string_view text) {
   if (!open_) begin();
   if (runs_.empty()) return;
   Bandwidths& run = runs_.back();
-  if (run.gpu.empty()) run.gpu = gpu_name(c.rest);
+  if (run.gpu.empty() && c.after("]")) run.gpu = gpu_name(c.rest);  // new rccl-tests print no name behind the address
   ++run.ranks;
   run.largest_rank = std::max(run.largest_rank, *rank);
   if (*rank == 0) ++run.first_ranks;

@@ -148,6 +148,21 @@ TEST(Bandwidths, OfSizesThatRecurTheBestCounts) {
   EXPECT_EQ(rows->second.size(), 3u);
 }
 
+// Collectives that divide the size among ranks round the smallest ones down to nothing.
+TEST(Bandwidths, SizesOfNothingAreNoRepetition) {
+  const std::string nothing = "0 0 float sum -1 1.6 0.00 0.00 0 1.6 0.00 0.00 0\n";
+  std::string text = Table{}.text();
+  text.insert(text.rfind("1073741824 "), nothing + nothing);
+  EXPECT_THAT(read_text(text).front().notes, Not(Contains(HasSubstr("several times"))));
+}
+
+TEST(Bandwidths, AGpuWithoutANameIsAGpu) {
+  std::string text = Table{}.text();
+  for (const std::string name = " NVIDIA H100 80GB HBM3"; text.find(name) != std::string::npos;)
+    text.erase(text.find(name), name.size());
+  EXPECT_THAT(read_text(text).front().headline, HasSubstr("on 2 nodes of 8 GPUs"));
+}
+
 TEST(Bandwidths, AHoleOfUnknownRanksIsMeasuredAgainWithRanksToFillIn) {
   std::string text = "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n";
   for (const auto& [bytes, busbw] : {std::pair(1 << 20, 90), {1 << 21, 20}, {1 << 22, 90}})
