@@ -180,8 +180,8 @@ bool TrainingLogReader::progress(std::string_view text) {
 // 722.7MODEL_TFLOP/s/GPU", in 2025 without "MODEL_".
 bool TrainingLogReader::beside(std::string_view text) {
   if (contains(text, "time (ms) | ")) {
-    const auto forward = number_after(text, " fwd: "), backward = number_after(text, " bwd: "),
-               step = number_after(text, " step: ");
+    const auto forward = behind(text, " fwd: | forward: ", number_after);  // whole words until 2023
+    const auto backward = behind(text, " bwd: | backward: ", number_after), step = number_after(text, " step: ");
     if (!forward || !backward || !step) return false;
     log_.by_timers = true;
     if (beside_.size() < most_intervals)

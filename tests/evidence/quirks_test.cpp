@@ -173,6 +173,12 @@ TEST(Quirks, OfTrainingLogs) {
        "[Rank 0] time (ms) | fwd: 40.00 | bwd: 81.00 | bwd_inner: 76.00 | bwd_allreduce: 4.00 | step: 5.00\n"
        "[Rank 0] time (ms) | fwd: 41.00 | bwd: 80.00 | bwd_inner: 76.00 | step: 5.00\n",
        "framework: deepspeed\nintervals: 3\nstep_time_s: 0.126\n"},
+      {"ds.log",  // wall_clock_breakdown of 2022
+       "rank=0 time (ms) | forward_microstep: 1330.05 | backward_microstep: 4766.88 | step_microstep: 0.05\n"
+       "rank=0 time (ms) | forward: 5284.10 | backward: 18340.70 | backward_inner: 17000.10 | backward_allreduce: "
+       "1340.60 "
+       "| step: 1375.20\n",
+       "framework: deepspeed\nintervals: 1\nstep_time_s: 25.0\n"},
       {"ds.log",  // its rate may be that of a step's last micro-batch: with wall_clock_breakdown it does not count
        "epoch=0/micro_step=3/global_step=3, RunningAvgSamplesPerSec=74.6, CurrSamplesPerSec=74.6, MemAllocated=4.7GB\n"
        "[Rank 0] time (ms) | fwd: 3865.00 | bwd: 11249.00 | bwd_inner: 10520.00 | step: 886.00\n"
