@@ -22,9 +22,14 @@ struct Judge {
   const NcclUse& use;
   Answer& out;
   std::vector<const NcclUse::Host*> hosts = use.named_hosts();
-  bool on_one_node = is_on_one_node(), on_several_nodes = is_on_several_nodes();
+  bool on_one_node = is_on_one_node(), on_several_nodes = is_on_several_nodes(), in_one_domain = is_in_one_domain();
 
+  /// Whether NCCL says of a communicator that it spans nodes.
+  bool any_spans_nodes() const {
+    return std::ranges::any_of(use.communicators, [](const auto& row) { return row.second.nodes > 1; });
+  }
   bool is_on_one_node() const;
+  bool is_in_one_domain() const;
   bool is_on_several_nodes() const;
   template <class Which>
   std::vector<std::string> names_of(const Which& which) const {
@@ -49,13 +54,19 @@ struct Judge {
 // Returns true only if the log proves it.
 bool Judge::is_on_one_node() const {
   const NcclUse::Communicator* largest = use.largest();
-  return hosts.size() == 1 && largest != nullptr && (largest->nodes == 1 || largest->is_whole());
+  return hosts.size() == 1 && !any_spans_nodes() && largest != nullptr && (largest->nodes == 1 || largest->is_whole());
 }
 
 bool Judge::is_on_several_nodes() const {
-  const NcclUse::Communicator* largest = use.largest();
-  if (hosts.size() > 1 || (largest != nullptr && largest->nodes > 1)) return true;
+  if (hosts.size() > 1 || any_spans_nodes()) return true;
   return !on_one_node && std::ranges::any_of(hosts, [](const auto* host) { return host->networked; });
+}
+
+// Returns whether NVLink joins all ranks, of several hosts too: NCCL counts such hosts as one node.
+bool Judge::is_in_one_domain() const {
+  return !use.communicators.empty() &&
+         std::ranges::all_of(use.communicators, [](const auto& row) { return row.second.nodes == 1; }) &&
+         std::ranges::none_of(hosts, [](const auto* host) { return host->networked; });
 }
 
 // Reports the warnings. Returns the earliest known one that is not an effect, otherwise the earliest known one.
@@ -119,6 +130,8 @@ void Judge::warnings() {
 void Judge::sockets() {
   const std::vector<std::string> on_sockets = names_of([](const auto& host) { return host.on_sockets(); });
   if (on_sockets.empty() || on_one_node) return;
+  if (in_one_domain)
+    return out.notes.push_back("NCCL's network is TCP sockets, but NVLink joins all ranks: nothing goes over it");
   if (!on_several_nodes)
     return out.notes.push_back(
         "NCCL uses TCP sockets, and the log does not say whether there are other nodes: to them it is slow");
@@ -213,7 +226,8 @@ void Judge::differences() {
 void Judge::direct() {
   const auto without = [&](const NcclUse::Host& host) {
     if (host.on_sockets() || host.uses_direct()) return false;
-    return host.sends.all + host.receives.all > 0 || (host.seen.fact("gpu_direct") == "disabled" && !on_one_node);
+    return host.sends.all + host.receives.all > 0 ||
+           (host.seen.fact("gpu_direct") == "disabled" && !on_one_node && !in_one_domain);
   };
   const std::vector<std::string> lacking = names_of(without),
                                  having = names_of([](const auto&host) { return host.uses_direct(); });

@@ -54,5 +54,34 @@ TEST(CollectedLog, RanksDoNotDifferInTheNumberOfAFile) {
   EXPECT_THAT(answer_to(log).problems, IsEmpty());
 }
 
+// Without a communicator of all ranks, one within the node may be as large as one that spans nodes.
+TEST(CollectedLog, ACommunicatorThatSpansNodesProvesOtherNodes) {
+  std::string log = "n1:1:2 [0] NCCL INFO NET/IB : No device found.\nn1:1:2 [0] NCCL INFO Using network Socket\n";
+  for (const auto& [id, nodes] : {std::pair("0xaa", 1), {"0xbb", 2}})
+    log += fmt::format(
+        "n1:1:2 [0] NCCL INFO comm 0x5 rank 0 nranks 2 cudaDev 0 commId {} - Init START\n"
+        "n1:1:2 [0] NCCL INFO comm 0x5 rank 0 nRanks 2 nNodes {} localRanks {} localRank 0 MNNVL 0\n",
+        id, nodes, 2 / nodes);
+  EXPECT_THAT(answer_to(log).headline, HasSubstr("NCCL runs over TCP sockets"));
+}
+
+// Hosts that multi-node NVLink joins are one node to NCCL, and use no network.
+TEST(CollectedLog, SocketsDoNotMatterWhereNvlinkJoinsTheHosts) {
+  const auto log = [](int nodes) {
+    std::string text;
+    for (int host = 0; host < 2; ++host)
+      text += fmt::format(
+          "n{0}:1:2 [0] NCCL INFO NET/IB : No device found.\nn{0}:1:2 [0] NCCL INFO NET/Socket : Using "
+          "[0]eth0:10.0.0.1<0>\nn{0}:1:2 [0] NCCL INFO Using network Socket\nn{0}:1:2 [0] NCCL INFO GPU Direct RDMA "
+          "Disabled for HCA 0 'eth0'\nn{0}:1:2 [0] NCCL INFO comm 0x5 rank {0} nRanks 2 nNodes {1} localRanks {2} "
+          "localRank 0 MNNVL {3}\n",
+          host, nodes, 2 / nodes, 2 - nodes);
+    return answer_to(text);
+  };
+  EXPECT_THAT(log(1).problems, IsEmpty());
+  EXPECT_THAT(log(1).notes, testing::Contains(HasSubstr("NVLink joins all ranks")));
+  EXPECT_THAT(log(2).problems, ElementsAre(HasSubstr("NCCL runs over TCP sockets")));
+}
+
 }  // namespace
 }  // namespace harness::test
