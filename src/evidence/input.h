@@ -68,8 +68,9 @@ struct Line {
 };
 
 /// Removes prefixes repeatedly: "[rank0]:", "[default7]:" (torchrun), "7: " (srun -l), "[1,7]<stdout>:" (mpirun
-/// --tag-output), "(Worker pid=1, ip=10.0.0.1) " (Ray), "| 2024-12-04T05:27:39.074Z | " (CloudWatch, docker). Removes
-/// Ray's " [repeated 15x across cluster]" from the end.
+/// --tag-output), "[7] " (mpiexec -l), "[pod/launcher-0/mpi] " (kubectl logs --prefix), "(Worker pid=1, ip=10.0.0.1) "
+/// (Ray), "| 2024-12-04T05:27:39.074Z | " (CloudWatch, docker). Removes Ray's " [repeated 15x across cluster]" from the
+/// end.
 Line without_prefixes(std::string_view text, std::int64_t number);
 
 /// Returns the number that follows the first `label` and blanks: 6250 for "6,250". nullopt: no number follows.

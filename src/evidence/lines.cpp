@@ -39,6 +39,11 @@ bool take_ray(Cursor& c) {
   return true;
 }
 
+// "[pod/launcher-0/mpi] " (kubectl logs --prefix)
+bool take_pod(Cursor& c) {
+  return c.rest.starts_with("[pod/") && c.after("] ");
+}
+
 // "2024-12-04T05:27:39.074Z ", "2024-12-04 05:27:39,074 ", also between bars.
 bool take_time(Cursor& c) {
   Cursor at = c;
@@ -88,13 +93,13 @@ std::string_view before_repeats(std::string_view text) {
 }  // namespace
 
 Line without_prefixes(std::string_view text, std::int64_t number) {
-  static constexpr std::array<std::string_view, 5> marks{
-      "[rank#]:", "[default#]:", "[#,#]<stdout>:", "[#,#]<stderr>:", "#: "};
+  static constexpr std::array<std::string_view, 6> marks{
+      "[rank#]:", "[default#]:", "[#,#]<stdout>:", "[#,#]<stderr>:", "#: ", "[#] "};
   Cursor c{text};
   constexpr int most = 8;
   for (int i = 0; i < most; ++i) {
     if (!(std::ranges::any_of(marks, [&](std::string_view mark) { return take_mark(c, mark); }) || take_ray(c) ||
-          take_time(c) || take_host(c)))
+          take_pod(c) || take_time(c) || take_host(c)))
       break;
   }
   const std::string_view bare = before_repeats(c.rest);

@@ -168,6 +168,8 @@ TEST(Lines, LosePrefixesOfLaunchersAndCollectors) {
   EXPECT_EQ(bare("node-3: # nThread 1"), "# nThread 1");
   EXPECT_EQ(bare("step: 10 loss: 3"), "step: 10 loss: 3");
   EXPECT_EQ(bare("[1,7]<stderr>:x"), "x");
+  EXPECT_EQ(bare("[7] x"), "x");
+  EXPECT_EQ(bare("[pod/launcher-0/mpi] 2024-12-04T05:27:39.074Z # nThread 1"), "# nThread 1");
   EXPECT_EQ(bare("(Worker pid=1) x [repeated 15x across cluster] (Ray deduplicates logs by default.)"), "x");
   EXPECT_EQ(bare("(Worker pid=1) x [repeated later]"), "x [repeated later]");
 }
