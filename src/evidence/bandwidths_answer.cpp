@@ -209,11 +209,19 @@ void add_next(const Bandwidths& measured, const std::vector<const SizeRow*>& fou
   }
 }
 
+constexpr const char* name_the_cause = "NCCL_DEBUG=WARN YOUR_COMMAND > nccl.log; ./harness read nccl.log";
+
 }  // namespace
 
 Answer answer_of(Bandwidths measured, const Gaps& gaps) {
   Answer out = Answer::of("bandwidths", measured.kind);
   if (measured.ranks == 0) measured.ranks = gaps.ranks;
+  if (measured.rows.empty()) {
+    add_facts(measured, measured.test, out);
+    out.problem("the test broke off before its first size: " + measured.failure, "NCCL's warnings name the cause");
+    out.next.emplace_back(name_the_cause);
+    return out;
+  }
   const bool osu = measured.kind != "nccl-tests";
   const std::string collective = osu ? osu_collective(measured.test) : measured.collective();
   if (osu) {  // OSU prints no busbw, and for some collectives the size of one rank's part
@@ -257,6 +265,11 @@ Answer answer_of(Bandwidths measured, const Gaps& gaps) {
     out.fact("latency_s", smallest.seconds());
   }
   add_odd_places(measured, peak, out);
+  if (!measured.failure.empty()) {
+    out.headline += "; the test broke off behind " + print_bytes_exact(measured.rows.back().bytes);
+    out.problems.push_back(measured.failure + ": NCCL's warnings name the cause");
+    out.next.emplace_back(name_the_cause);
+  }
   if (osu && measured.ranks == 0 && !collective.starts_with("sendrecv")) {
     out.headline = fmt::format("{} {} at {}; ranks are not in this output: busbw needs them (--set ranks=N)",
                                rate_text(by(peak)), word, print_bytes_exact(peak.bytes));

@@ -143,6 +143,13 @@ void NcclTestsReader::begin() {
 void NcclTestsReader::line(const Line& line) {
   const std::string_view text = trim(line.text);
   if (text.empty()) return;
+  // "n1: Test NCCL failure common.cu:954 'unhandled cuda error (run with NCCL_DEBUG=INFO for details) / '"
+  if (const std::size_t at = std::min(text.find("Test NCCL failure "), text.find("Test CUDA failure "));
+      at != std::string_view::npos) {
+    if (runs_.empty()) begin();
+    if (runs_.back().failure.empty()) runs_.back().failure = text.substr(at, 160);
+    return;
+  }
   // Web pages and mail swallow the '#'.
   const bool bare = text.starts_with("nThread ") || text.starts_with("Avg bus bandwidth") ||
                     text.starts_with("Out of bounds values") ||
@@ -263,7 +270,7 @@ std::vector<Bandwidths> NcclTestsReader::finish() {
     run.keep_best();
     run.complete();
   }
-  std::erase_if(runs_, [](const Bandwidths& run) { return run.rows.empty(); });
+  std::erase_if(runs_, [](const Bandwidths& run) { return run.rows.empty() && run.failure.empty(); });
   return std::move(runs_);
 }
 

@@ -61,7 +61,7 @@ bool is_output(std::string_view head) {
                                                          "# Avg bus bandwidth    :",
                                                          "'train_runtime':",
                                                          "WorkNCCL(SeqNum="};
-  if (contains(head, "] NCCL INFO ") || contains(head, " NCCL WARN ")) return true;
+  if (has_any(head, "] NCCL INFO | NCCL WARN |: Test NCCL failure |: Test CUDA failure ")) return true;
   return std::ranges::any_of(marks, [&](std::string_view mark) { return number_after(head, mark).has_value(); });
 }
 
@@ -130,7 +130,7 @@ void Reading::bandwidths(std::vector<Bandwidths> runs, const std::string& path) 
   std::int64_t first_ranks = 0;
   for (const Bandwidths& run : runs) first_ranks += run.first_ranks;
   const bool alone = std::ranges::all_of(runs, [](const Bandwidths& run) {
-    return run.ranks == run.first_ranks &&
+    return run.ranks == run.first_ranks && !run.rows.empty() &&
            std::ranges::all_of(run.rows, [](const SizeRow& row) { return row.busbw() == 0; });
   });
   if (first_ranks > 1 && alone) {

@@ -9,6 +9,7 @@ namespace harness::test {
 namespace {
 
 using evidence::Answer;
+using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -154,6 +155,18 @@ TEST(Bandwidths, SizesOfNothingAreNoRepetition) {
   std::string text = Table{}.text();
   text.insert(text.rfind("1073741824 "), nothing + nothing);
   EXPECT_THAT(read_text(text).front().notes, Not(Contains(HasSubstr("several times"))));
+}
+
+TEST(Bandwidths, ATestThatBrokeOffIsToldWithItsError) {
+  const std::string head = Table{.end = ""}.text(),
+                    error =
+                        "n0: Test NCCL failure common.cu:954 'unhandled cuda error / '\n .. n0 pid 1: Test failure\n";
+  const Answer late = read_text(head + error).front();
+  EXPECT_THAT(late.headline, AllOf(HasSubstr("peak 188 GB/s"), HasSubstr("the test broke off behind 1 GiB")));
+  EXPECT_THAT(late.problems, Contains(HasSubstr("Test NCCL failure common.cu:954 'unhandled cuda error / '")));
+  const Answer early = read_text(head.substr(0, head.rfind("1073741824 ")) + error).front();
+  EXPECT_THAT(early.headline, HasSubstr("broke off before its first size: Test NCCL failure"));
+  EXPECT_EQ(fact(early, "ranks"), "16");
 }
 
 TEST(Bandwidths, AGpuWithoutANameIsAGpu) {
