@@ -220,6 +220,10 @@ TEST(Quirks, OfTrainingLogs) {
   EXPECT_THAT(partial.facts, testing::Not(testing::Contains(testing::Pair("global_batch", testing::_))));
   EXPECT_EQ(headline_of("oom.log", "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried\n"),
             "the job failed: CUDA out of memory");
+  EXPECT_EQ(headline_of("oom.log", "slurmstepd: error: Detected 1 oom_kill event in StepId=9.0. Some of the\n"),
+            "the job failed: oom_kill event");
+  EXPECT_EQ(headline_of("oom.log", "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 9.00 GiB.\n"),
+            "the job failed: HIP out of memory");
   for (const std::string lost :
        {"iteration 1/ 9 | elapsed time per iteration (ms): 900.0 | lm loss: NAN | loss scale: 1.0 |",
         "iteration 1/ 9 | elapsed time per iteration (ms): 900.0 | lm loss: 1.1E+00 | number of nan iterations:   1 |",
