@@ -19,6 +19,7 @@ struct Matrix {
   std::vector<std::string> names;                      // device columns, in order
   std::map<std::string, std::vector<std::string>> of;  // by row device: one cell per name
   std::map<std::string, std::string> adapters;         // "NIC0": "mlx5_0"
+  bool several = false;                                // another matrix follows: of another node, or of `topo -p2p r`
 
   std::string cell(std::size_t row, std::size_t column) const {
     const auto found = of.find(names[row]);
@@ -62,6 +63,8 @@ Matrix matrix_of(std::string_view text) {
       }
     } else if (!out.names.empty() && !cells.empty() && std::ranges::find(out.names, cells[0]) != out.names.end() &&
                cells.size() > out.names.size()) {
+      if (out.of.contains(cells[0])) out.several = true;
+      if (out.several) continue;
       out.of[cells[0]].assign(cells.begin() + 1, cells.begin() + 1 + static_cast<std::ptrdiff_t>(out.names.size()));
     } else if (Cursor c{trim(line)}; c.rest.starts_with("NIC") && out.adapters.size() < most) {
       const std::string name(c.until(":"));
@@ -157,6 +160,7 @@ Answer topology_matrix(std::string_view text) {
     named.push_back(matrix.adapters.contains(column) ? column + " " + matrix.adapter(adapter) : column);
   }
   out.fact("nics", named.empty() ? "none" : join(named, ", "));
+  if (matrix.several) out.notes.emplace_back("the text holds more than one matrix: the first counts");
   if (out.headline.empty())
     out.headline = fmt::format("{} GPUs and {} adapters, all alike", gpus.size(), adapters.size());
   out.next.emplace_back(look_closer);

@@ -260,6 +260,10 @@ TEST(Quirks, OfDevices) {
        "gpus: 2\nnics: NIC0\nproblem: GPU1\n"},
       {"topo", "       GPU0   GPU1   CPU Affinity   NUMA Affinity\nGPU0    X     NV4\nGPU1   NV4     X\n",
        "gpus: 2\nnics: none\n"},
+      {"topo",  // `topo -p2p r` behind it has the same names
+       "\tGPU0\tGPU1\tGPU2\nGPU0\t X \tNV4\tNV4\nGPU1\tNV4\t X \tSYS\nGPU2\tNV4\tSYS\t X \n"
+       " \tGPU0\tGPU1\tGPU2\n GPU0\tX\tOK\tOK\n GPU1\tOK\tX\tOK\n GPU2\tOK\tOK\tX\n",
+       "gpus: 3\nproblem: GPU1-GPU2: no NVLink where other pairs have 4\n"},
       {"topo", "GPU0\tGPU1\tCPU Affinity\nGPU0\t X \tSYS\t\nGPU1\tSYS\t X \t\n",  // without the leading blanks
        "gpus: 2\nnics: none\n"},
   });
