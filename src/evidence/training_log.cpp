@@ -287,9 +287,10 @@ bool TrainingLogReader::trainer(std::string_view text) {
 // "10%|█   | 50/500 [01:31<13:40,  1.82s/it]". Bars with a name ("Map: 10%|…") do not count steps, except "Epoch 0",
 // "Training", "Steps". Each rank draws its own: a bar that falls back is another one.
 void TrainingLogReader::bar(std::string_view text) {
-  const std::size_t bracket = text.rfind(" [");
+  const std::size_t share = text.find("%|");  // the next line often follows the bar without a line feed
+  const std::size_t bracket = share == std::string_view::npos ? text.rfind(" [") : text.find(" [", share);
   if (bracket == std::string_view::npos) return;
-  const std::string name = lower(text.substr(0, std::min(text.find("%|"), bracket)));
+  const std::string name = lower(text.substr(0, std::min(share, bracket)));
   if (name.find_first_of("abcdefghijklmnopqrstuvwxyz") != std::string::npos && !has_any(name, "epoch|train|step|iter"))
     return;
   const std::size_t bars = text.substr(0, bracket).rfind("| ");

@@ -202,6 +202,10 @@ TEST(Quirks, OfTrainingLogs) {
        "100%|#####| 500/500 [15:00<00:00,  1.80s/it]\n100%|#####| 157/157 [02:37<00:00,  1.00it/s]\n"
        "{'train_runtime': 900.0, 'train_samples_per_second': 35.6, 'train_steps_per_second': 0.556, 'epoch': 1.0}\n",
        "intervals: 3\nsteps: 500\nstep_time_s: 1.8\n"},
+      {"hf.log",  // with a line of DeepSpeed behind each bar
+       " 20%|##   | 100/500 [03:00<12:00,  1.80s/it][2026-01-01 00:00:00,000] [INFO] [logging.py:96] [Rank 0] step=9\n"
+       " 40%|##   | 200/500 [06:00<09:00,  1.80s/it][2026-01-01 00:00:00,000] [INFO] [logging.py:96] [Rank 0] step=9\n",
+       "intervals: 1\nstep_time_s: 1.8\n"},
       {"hf.log",  // the number of steps is more precise than their rate
        "100%|#####| 380/380 [2:00:06<00:00, 18.96s/it]\n"
        "{'train_runtime': 7206.0, 'train_samples_per_second': 13.5, 'train_steps_per_second': 0.053, 'epoch': 1.0}\n",
