@@ -46,7 +46,7 @@ std::vector<std::string> cells_of(std::string_view line) {
   std::vector<std::string> cells;
   for (const std::string_view cell : contains(line, "\t") ? split(line, '\t') : words_of(line, 256))
     cells.emplace_back(trim(cell));
-  const bool heads = !cells.empty() && is_gpu(cells[0]) && std::ranges::find(cells, "X") == cells.end();
+  const bool heads = cells.size() > 1 && is_gpu(cells[0]) && (is_gpu(cells[1]) || cells[1].starts_with("CPU"));
   cells.insert(cells.begin(), heads ? 1 : 0, "");
   return cells;
 }
@@ -139,10 +139,11 @@ void judge_adapters(const Matrix& matrix, const std::vector<std::size_t>& gpus,
 }  // namespace
 
 bool is_topology_matrix(std::string_view text) {
-  return contains(text, "GPU0") && std::ranges::any_of(split(text, '\n'), [](std::string_view line) {
-           const std::vector<std::string_view> words = words_of(line, 2);
-           return words.size() == 2 && words[0] == "GPU0" && words[1] == "X";
-         });
+  const auto is_row = [](std::string_view line) {
+    const std::vector<std::string_view> words = words_of(line, 2);
+    return words.size() == 2 && words[0] == "GPU0" && words[1] == "X";
+  };
+  return contains(text, "GPU0") && std::ranges::any_of(split(text, '\n'), is_row) && !matrix_of(text).of.empty();
 }
 
 Answer topology_matrix(std::string_view text) {

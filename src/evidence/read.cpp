@@ -15,11 +15,10 @@ namespace harness::evidence {
 namespace {
 
 enum class Kind : std::uint8_t {
-  log,  // any mix of training, NCCL, nccl-tests and OSU output
+  log,  // any mix of training, NCCL, nccl-tests, OSU and `nvidia-smi topo -m` output
   nccl_tests_json,
   inspector,
   flight_recorder,
-  topology_matrix,
   nccl_topology,
   nccl_graphs,
   hostfile,
@@ -81,7 +80,7 @@ Kind recognise(std::string_view head) {
     const bool recorded = contains(head, "\"pg_config\"") || contains(head, "\"collective_seq_id\"");
     if (recorded && contains(head, "\"entries\"")) return Kind::flight_recorder;
   }
-  if (is_topology_matrix(beginning)) return Kind::topology_matrix;
+  if (is_topology_matrix(beginning)) return Kind::log;
   if (head.size() < Input::head_bytes && is_hostfile(head)) return Kind::hostfile;
   if (is_output(head)) return Kind::log;
   if (JobReader::recognises(head)) return Kind::job;
@@ -152,8 +151,11 @@ bool Reading::log(Input& input, const std::string& path) {
   NcclTestsReader tests(std::filesystem::path(path).filename().string());
   OsuReader osu;
   bool any_nccl = false;
+  std::string beginning;  // scripts print the topology first
+  constexpr std::size_t longest_beginning = 1u << 16;
   for (std::string_view text; lines.next(text);) {
     const Line line = without_prefixes(text, lines.number());
+    if (beginning.size() < longest_beginning) beginning.append(line.text.substr(0, longest_beginning)) += '\n';
     if (contains(line.text, "NCCL INFO ") || contains(line.text, "NCCL WARN ") ||
         line.text.starts_with("NCCL version ")) {
       any_nccl = nccl_.line(line) || any_nccl;
@@ -167,7 +169,9 @@ bool Reading::log(Input& input, const std::string& path) {
   const std::size_t before = bandwidths_.size();
   bandwidths(tests.finish(), path);
   bandwidths(osu.finish(), path);
-  const bool found = any_nccl || bandwidths_.size() > before;
+  const bool any_matrix = is_topology_matrix(beginning);
+  if (any_matrix) add(topology_matrix(beginning), path);
+  const bool found = any_nccl || any_matrix || bandwidths_.size() > before;
   const TrainingLog log = training.finish();
   const bool trained = !log.framework.empty() || (!found && !log.failures.empty());  // it may fail before step 1
   if (trained) logs_.emplace_back(log, path);
@@ -198,8 +202,6 @@ void Reading::file(const std::string& path) {
       }
       case Kind::nccl_tests_json:
         return bandwidths({nccl_tests_json(whole_text(input, longest_json))}, name);
-      case Kind::topology_matrix:
-        return add(topology_matrix(plain_text(input, longest_text)), name);
       case Kind::nccl_topology:
         return add(nccl_topology(whole_text(input, longest_text)), name);
       case Kind::nccl_graphs:

@@ -120,16 +120,17 @@ TEST(Read, TakesSeveralFilesAsOneJob) {
   EXPECT_EQ(answers[2].kind, "hostfile");
 }
 
-TEST(Read, FindsALogOfNcclAndATestAndStepsInOneText) {
+TEST(Read, FindsTheTopologyAndALogOfNcclAndATestAndStepsInOneText) {
   const TemporaryFolder scratch;
-  const std::string path = scratch.write("job.out", text_of(sample_file("nccl-without-direct.log")) +
-                                                        text_of(sample_file("nccl-tests-hole.txt")) +
-                                                        text_of(sample_file("megatron-drift.log")));
+  const std::string path = scratch.write(
+      "job.out", text_of(sample_file("topology-pcie.txt")) + text_of(sample_file("nccl-without-direct.log")) +
+                     text_of(sample_file("nccl-tests-hole.txt")) + text_of(sample_file("megatron-drift.log")));
   const auto answers = read({path});
-  ASSERT_EQ(answers.size(), 3u);
+  ASSERT_EQ(answers.size(), 4u);
   EXPECT_EQ(answers[0].object, "log");
   EXPECT_EQ(answers[1].object, "bandwidths");
   EXPECT_EQ(answers[2].object, "nccl");
+  EXPECT_EQ(answers[3].object, "topology");
 }
 
 TEST(Read, ComparesTwoTestsSizeBySize) {
