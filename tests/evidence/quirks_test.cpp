@@ -149,6 +149,11 @@ TEST(Quirks, OfTrainingLogs) {
        " iteration  4700/ 4768 | elapsed time per iteration (ms): 1460.8/1450.4 | compute per GPU (TFLOP/s/GPU): 633.7 "
        "(avg 640.1) | tokens/s/GPU inst/harmonic mean: 180743.2/180001.0 | lm loss: 3.3632\n",
        "framework: megatron-lm\nstep_time_s: 1.461\ntokens_per_s_per_gpu: 180743.2\n"},
+      {"titan.log",  // the command above is no launch script
+       "torchrun --nproc_per_node=8 -m torchtitan.train --job.config_file llama3_8b.toml\n"
+       "[rank0]:[titan] 2026-01-02 10:00:00,000 - root - INFO - step: 10  loss: 8.1  memory: 60.1GiB(76%)  tps: "
+       "1,000\n",
+       "kind: training log\nframework: torchtitan\ntokens_per_s_per_gpu: 1000\n"},
       {"titan.log",  // a validation is not a step
        "step: 10  loss: 8.1  memory: 60.1GiB(76%)  tps: 1,000  tflops: 4.1  mfu: 4.10%\n"
        "validate step: 15  loss:  8.2  memory: 60.1GiB(76%)  tps: 9,000\n"
