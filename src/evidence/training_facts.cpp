@@ -153,6 +153,11 @@ void TrainingLogReader::failure(const Line& line, bool is_known) {
   std::string what = loss_is_lost(line.text) ? "the loss is nan or inf" : "";
   if (!is_known && found != failures.end()) what = *found;
   if (what.empty()) return;
+  // PyTorch's watchdog names the collective: "… timeout: WorkNCCL(SeqNum=216, OpType=ALLREDUCE, NumelIn=…"
+  if (Cursor c{line.text}; c.after("WorkNCCL(") && c.after("OpType="))
+    what += fmt::format(" of {}", c.until(",)").substr(0, 40));
+  constexpr std::size_t most = 64;
+  if (log_.failures.size() >= most && !log_.failures.contains(what)) return;
   TrainingLog::Failure& row = log_.failures[what];
   if (row.count++ == 0) row.line = line.number;
 }

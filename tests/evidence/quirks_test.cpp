@@ -229,6 +229,11 @@ TEST(Quirks, OfTrainingLogs) {
   EXPECT_THAT(partial.facts, testing::Not(testing::Contains(testing::Pair("global_batch", testing::_))));
   EXPECT_EQ(headline_of("oom.log", "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried\n"),
             "the job failed: CUDA out of memory");
+  EXPECT_EQ(
+      headline_of("hang.log",
+                  "[rank3]:[E ProcessGroupNCCL.cpp:616] [Rank 3] Watchdog caught collective operation timeout: "
+                  "WorkNCCL(SeqNum=216, OpType=ALLTOALL_BASE, NumelIn=13, Timeout(ms)=600000) ran for 600045 ms\n"),
+      "the job failed: Watchdog caught collective operation timeout of ALLTOALL_BASE");
   EXPECT_EQ(headline_of("oom.log", "slurmstepd: error: Detected 1 oom_kill event in StepId=9.0. Some of the\n"),
             "the job failed: oom_kill event");
   EXPECT_EQ(headline_of("oom.log", "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 9.00 GiB.\n"),
