@@ -24,11 +24,14 @@ std::string rate_text(double bytes_per_s) {
   return fmt::format("{:.1f} GB/s", bytes_per_s / giga);
 }
 
-// "H100" of "H100 80GB HBM3", "A100" of "A100-SXM4-80GB", "MI300X" of "AMD Instinct MI300X".
-std::string short_gpu(const std::string& gpu) {
-  const std::string name = gpu.starts_with("AMD Instinct ") ? gpu.substr(13) : gpu;
+// "H100" of "H100 80GB HBM3", "A100" of "A100-SXM4-80GB", "MI300X" of "AMD Instinct MI300X", "RTX 4090" of "GeForce RTX
+// 4090".
+std::string short_gpu(std::string_view name) {
+  for (const std::string_view brand : {"AMD Instinct ", "Tesla ", "GeForce "})
+    if (name.starts_with(brand)) name.remove_prefix(brand.size());
   if (name.starts_with("Graphics")) return "GPUs";  // "NVIDIA Graphics Device": unknown to the driver
-  return name.substr(0, name.find_first_of(" -"));
+  constexpr std::string_view series = "RTX ";
+  return std::string(name.substr(0, name.find_first_of(" -", name.starts_with(series) ? series.size() : 0)));
 }
 
 // Returns the sizes with a busbw below 85 % of both neighbours.

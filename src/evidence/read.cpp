@@ -299,7 +299,7 @@ std::optional<config::Hardware> hardware_of(const std::string& gpu, const Gaps& 
   if (!gaps.hardware.empty()) return config::hardware_named(gaps.hardware);
   if (gpu.empty() || gpu.starts_with("AMD")) return std::nullopt;
   try {
-    return config::find_hardware_for_device("NVIDIA " + gpu, "");
+    return config::find_hardware_for_device(gpu.starts_with("Tesla ") ? gpu : "NVIDIA " + gpu, "");
   } catch (const Error&) {
     return std::nullopt;
   }

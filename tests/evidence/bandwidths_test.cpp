@@ -190,6 +190,16 @@ TEST(Bandwidths, OneOfSeveralGroupsHasNoLimit) {
   EXPECT_EQ(fact(read_text(split.text()).front(), "limit"), "");
 }
 
+TEST(Bandwidths, ATeslaIsKnownByItsOwnName) {
+  std::string text = Table{}.text();
+  for (const auto& [from, to] : {std::pair("NVIDIA H100 80GB HBM3", "Tesla V100-SXM2-16GB"), {" on n1 ", " on n0 "}})
+    text = join(split_text(text, from), to);
+  EXPECT_EQ(fact(read_text(text).front(), "limit"), "150.0 GB/s");
+  EXPECT_THAT(read_text(text).front().headline, HasSubstr("on 16 V100"));
+  text = join(split_text(text, "Tesla V100-SXM2-16GB"), "NVIDIA GeForce RTX 4090");
+  EXPECT_THAT(read_text(text).front().headline, HasSubstr("on 16 RTX 4090"));
+}
+
 TEST(Bandwidths, FarBelowTheLinksIsAProblem) {
   EXPECT_THAT(read_text(Table{}.text()).front().problems, IsEmpty());
   const Answer slow = read_text(Table{.algbw = 0.8, .busbw = 1.5}.text()).front();
