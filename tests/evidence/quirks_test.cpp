@@ -149,6 +149,16 @@ TEST(Quirks, OfTrainingLogs) {
        " iteration  4700/ 4768 | elapsed time per iteration (ms): 1460.8/1450.4 | compute per GPU (TFLOP/s/GPU): 633.7 "
        "(avg 640.1) | tokens/s/GPU inst/harmonic mean: 180743.2/180001.0 | lm loss: 3.3632\n",
        "framework: megatron-lm\nstep_time_s: 1.461\ntokens_per_s_per_gpu: 180743.2\n"},
+      {"titan.log",  // until the end of 2025, of the axes with more than one rank
+       "[titan] - root - INFO - Building 2-D device mesh with ['dp_shard', 'tp'], [8, 2]\n"
+       "[titan] - root - INFO - Trainer is initialized with local batch size 1, global batch size 8, gradient "
+       "accumulation steps 1, sequence length 4096, total steps 9 (warmup 2)\n"
+       "[titan] - root - INFO - step: 10  loss: 8.1  memory: 60.1GiB(76%)  tps: 1,024\n",
+       "ranks: 16\ntp: 2\ndp: 8\nsharding: parameters\nstep_time_s: 2.0\n"},
+      {"titan.log",
+       "[titan] - root - INFO - Building 3-D device mesh with ['dp_replicate', 'dp_shard_mod_ep', 'dp_shard_in_ep'], "
+       "[2, 2, 4]\n[titan] - root - INFO - step: 10  loss: 8.1  memory: 60.1GiB(76%)  tps: 1,024\n",
+       "ranks: 16\ndp: 16\n"},
       {"titan.log",  // the command above is no launch script
        "torchrun --nproc_per_node=8 -m torchtitan.train --job.config_file llama3_8b.toml\n"
        "[rank0]:[titan] 2026-01-02 10:00:00,000 - root - INFO - step: 10  loss: 8.1  memory: 60.1GiB(76%)  tps: "
