@@ -107,7 +107,8 @@ void Judge::warnings() {
     const bool late = cause->kind->name == "status=12";
     std::string share = fmt::format("{} of {}", most->second, all);
     if (most->second == all) share = all == 2 ? "both" : fmt::format("all {}", all);
-    suspect = fmt::format("{} (peer of {} {})", peer, share, late ? "time-outs" : "failures");
+    suspect = fmt::format("{} (peer of {} {}{})", peer, all == 1 ? "the" : share, late ? "time-out" : "failure",
+                          all == 1 ? "" : "s");
     const std::size_t named_by = hosts_by_peer[peer].size();
     if (named_by > 1)
       text = fmt::format("{} nodes {} one peer, {}", named_by == 2 ? "two" : std::to_string(named_by),

@@ -339,6 +339,9 @@ TEST(Quirks, OfNccl) {
        R"( "last_completed_collective": 8}}, "entries": [{"pg_id": 1, "process_group": ["5", "fsdp"],)"
        R"( "collective_seq_id": 9, "profiling_name": "nccl:all_reduce", "state": "scheduled"}]})",
        "group: fsdp, 2 ranks\nlast_started: 8\nlast_completed: 8\n"},
+      {"timeout.log",
+       "a:1:2 [0] p2p.cc:9 NCCL WARN NET/IB: Got completion from peer 10.0.0.7<4> with status=12 opcode=0 len=0\n",
+       "suspect: 10.0.0.7 (peer of the time-out)\n"},
       {"topology.xml",
        "<system version=\"1\"><cpu numaid=\"0\" arch=\"x86_64\"><pci busid=\"1\"><gpu dev=\"0\" sm=\"80\" gdr=\"1\">"
        "<nvlink target=\"c\" count=\"12\"/></gpu></pci><pci busid=\"2\"><gpu dev=\"1\" sm=\"80\" gdr=\"1\">"
