@@ -251,6 +251,10 @@ void Judge::direct() {
       hosts, [&](const auto* host) { return without(*host) && contains(host->direct_reason, " > "); });
   std::string text = fmt::format("{} {} not use GPUDirect RDMA", some_of(lacking), lacking.size() == 1 ? "does" : "do");
   std::string remedy = "nvidia-peermem or DMA-BUF on these nodes; ACS off; compare `nvidia-smi topo -m`";
+  if (contains(use.anywhere("network"), "Libfabric"))
+    remedy =
+        "`fi_info -c FI_HMEM` must list the adapters; on AWS, only P instances from p4d on have it, and libfabric "
+        "before 1.18 needs FI_EFA_USE_DEVICE_RDMA=1";
   if (told != hosts.end()) {
     const std::vector<std::string> parts = split_text((*told)->direct_reason, " > ");
     text += fmt::format(" (GPU to adapter at distance {}, limit {})", parts[0], parts[1]);

@@ -339,6 +339,11 @@ TEST(Quirks, OfNccl) {
        R"( "last_completed_collective": 8}}, "entries": [{"pg_id": 1, "process_group": ["5", "fsdp"],)"
        R"( "collective_seq_id": 9, "profiling_name": "nccl:all_reduce", "state": "scheduled"}]})",
        "group: fsdp, 2 ranks\nlast_started: 8\nlast_completed: 8\n"},
+      {"efa.log",
+       "a:1:2 [0] NCCL INFO Using network AWS Libfabric\n"
+       "a:1:2 [0] NCCL INFO ncclCommInitRank comm 0x7f1c rank 0 nranks 2 cudaDev 0 busId 7000 commId 0x1 - Init START\n"
+       "a:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/AWS Libfabric/0\n",
+       "problem: p4d libfabric before 1.18\n"},
       {"timeout.log",
        "a:1:2 [0] p2p.cc:9 NCCL WARN NET/IB: Got completion from peer 10.0.0.7<4> with status=12 opcode=0 len=0\n",
        "suspect: 10.0.0.7 (peer of the time-out)\n"},
