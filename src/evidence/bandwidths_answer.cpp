@@ -122,8 +122,10 @@ std::string shape_of(const Bandwidths& measured, const std::string& collective) 
   if (collective.empty()) return "unknown";
   const SizeRow& row = measured.rows.back();
   std::string factor = fmt::format("{} / {}", measured.ranks - 1, measured.ranks);
-  if (collective == "all_reduce") factor = "2 x " + factor;
-  if (bus_factor(collective, measured.ranks) == 1 && measured.ranks > 2) factor = "1";
+  if (collective == "all_reduce")
+    factor = "2 x " + factor;
+  else if (bus_factor(collective, measured.ranks) == 1)
+    factor = "1";
   return fmt::format("unknown ({} by its shape: {}, busbw / algbw = {:.2f} = {})", collective,
                      measured.redop.empty() ? "no redop" : measured.redop,
                      row.algbw() > 0 ? row.busbw() / row.algbw() : 0.0, factor);

@@ -86,7 +86,9 @@ std::string Bandwidths::collective() const {
     const double ratio = row->busbw() / row->algbw();
     const auto near = [&](double factor) { return std::abs(ratio / factor - 1) < 0.01; };
     const bool checked = row->in_place.wrong.has_value(), only_outside = !checked && row->out_of_place.wrong;
-    if (near(bus_factor("all_reduce", ranks)) && !rooted && (reduces || ranks > 2)) return "all_reduce";
+    // sendrecv_perf prints a redop too, and never checks in place. On two ranks its busbw is that of an all-reduce.
+    const bool pairwise = ranks == 2 && only_outside && row->in_place.busbw;
+    if (near(bus_factor("all_reduce", ranks)) && !rooted && !pairwise && (reduces || ranks > 2)) return "all_reduce";
     if (near(bus_factor("all_gather", ranks)) && !rooted) {
       if (reduces) return "reduce_scatter";
       if (only_outside) return "alltoall";

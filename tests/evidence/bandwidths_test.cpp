@@ -27,18 +27,18 @@ std::string fact(const Answer& answer, const std::string& key) {
   return found->second.is_string() ? found->second.get<std::string>() : found->second.dump();
 }
 
-// An output for 2 nodes of 8 GPUs. `columns` stand between the count and the two directions with `algbw` and `busbw` in
+// An output for nodes of 8 GPUs. `columns` stand between the count and the two directions with `algbw` and `busbw` in
 // GB/s; `checks` are the last column of each direction.
 struct Table {
   std::string names = "type redop root", columns = "float sum -1";
   double algbw = 100, busbw = 187.5;
   std::pair<std::string, std::string> checks = {"0", "0"};
   std::string last_name = "#wrong", end = "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 100 \n";
-  int groups = 1;
+  int groups = 1, ranks = 16;
 
   std::string text() const {
     std::string all = "# nThread 1 nGpus 1 minBytes 8 maxBytes 8 step: 2(factor) warmup iters: 5 iters: 20\n";
-    for (int rank = 0; rank < 16; ++rank)
+    for (int rank = 0; rank < ranks; ++rank)
       all += fmt::format("#  Rank {} Group {} Pid 1 on n{} device {} [0x15] NVIDIA H100 80GB HBM3\n", rank,
                          rank % groups, rank / 8, rank % 8);
     all += fmt::format("#  size count {0}  time algbw busbw {1}  time algbw busbw {1}\n", names, last_name);
@@ -78,11 +78,15 @@ TEST(Bandwidths, AnUnnamedTestIsToldByItsColumns) {
       {{.columns = "float none 0", .busbw = 100}, "broadcast"},
       {{.names = "type root", .columns = "float 0", .busbw = 100}, "broadcast"},
       {{.columns = "float sum 0", .busbw = 100}, "reduce"},
-      {{.columns = "float none -1", .busbw = 100, .checks = outside_only}, "sendrecv"}};
+      {{.columns = "float none -1", .busbw = 100, .checks = outside_only}, "sendrecv"},
+      {{.busbw = 100, .checks = outside_only, .ranks = 2}, "sendrecv"},
+      {{.busbw = 100, .ranks = 2}, "all_reduce"}};
   for (const auto& [table, collective] : tables) {
     const std::string expected = *collective == '\0' ? "unknown" : fmt::format("unknown ({} by its shape", collective);
     EXPECT_EQ(fact(read_text(table.text()).front(), "test").substr(0, expected.size()), expected) << table.text();
   }
+  const Table pair{.busbw = 100, .checks = outside_only, .ranks = 2};
+  EXPECT_THAT(fact(read_text(pair.text()).front(), "test"), HasSubstr("busbw / algbw = 1.00 = 1)"));
 }
 
 TEST(Bandwidths, TheProgramItselfSaysWhetherDifferencesAreErrors) {
