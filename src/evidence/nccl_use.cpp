@@ -315,11 +315,11 @@ void NcclUseReader::ring(std::string_view message, const Origin& origin) {
   kept_ += ranks.size();
 }
 
-// "Channel 00/0 : 1[1] -> 2[0] [send] via NET/IB/0(2)/GDRDMA"
+// "Channel 00/0 : 1[1] -> 2[0] [send] via NET/IB/0(2)/GDRDMA"; before NCCL 2.7 "Ring 00 : 15 -> 0 [send] via NET/IB/0"
 void NcclUseReader::connection(std::string_view message, const Origin& origin) {
   Cursor c{message};
   std::int64_t from = 0, to = 0;
-  if (!c.literal("Channel ") || !c.after(" : ") || !c.integer(from)) return;
+  if ((!c.literal("Channel ") && !c.literal("Ring ")) || !c.after(" : ") || !c.integer(from)) return;
   const std::string sender = gpu_of(c);
   if (!c.after("-> ") || !c.integer(to)) return;
   const std::string receiver = gpu_of(c);

@@ -159,7 +159,8 @@ bool LogReader::refused(Text message) {
 // "CollNet 00/0 : 0 [send] via COLLNET/SHARP/0/GDRDMA". Transports count senders, as each connection has one. Each end
 // decides by itself on GPUDirect RDMA.
 bool LogReader::connection(Text message) {
-  if (!message.starts_with("Channel ") && !message.starts_with("CollNet ")) return false;
+  if (!message.starts_with("Channel ") && !message.starts_with("CollNet ") && !message.starts_with("Ring "))
+    return false;
   Cursor cursor{message};
   if (!cursor.after(" via ")) return false;
   Text path = cursor.rest;

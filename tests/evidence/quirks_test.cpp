@@ -326,6 +326,11 @@ TEST(Quirks, OfNccl) {
        "a:1:2 [0] NCCL INFO comm 0x7f1c rank 0 nranks 2 cudaDev 0 busId 7000 - Init COMPLETE\n"
        "b:3:4 [0] NCCL INFO comm 0x7f1c rank 1 nranks 2 cudaDev 0 busId 7000 - Init COMPLETE\n",
        "ranks: 2\nring_crosses: 0 -> 1 and 1 -> 0, 2 adapters\n"},
+      {"nccl.log",  // up to 2.6
+       "a:1:2 [7] NCCL INFO Ring 00 : 15 -> 0 [send] via NET/Socket/0\n"
+       "a:1:2 [7] NCCL INFO Ring 00 : 14[6] -> 15[7] via P2P/IPC\n"
+       "a:1:2 [7] NCCL INFO comm 0x7f1c rank 15 nranks 16 cudaDev 7 nvmlDev 7 - Init COMPLETE\n",
+       "transports: NET/Socket 1\n"},
       {"nccl.log",  // trees cross as well, but are not rings
        "a:1:2 [0] NCCL INFO ncclCommInitRank comm 0x7f1c rank 0 nranks 4 cudaDev 0 busId 7000 commId 0x1 - Init START\n"
        "a:1:2 [0] NCCL INFO Channel 00/01 :    0   1   2   3\n"
