@@ -105,7 +105,7 @@ void judge_pairs(const Matrix& matrix, const std::vector<std::size_t>& gpus, Ans
       out.problem(fmt::format("{}: {} where other pairs have {}", join_first(names, 4), links(kind), links(usual)),
                   "nvidia-smi nvlink -s");
   }
-  out.tell("GPU pairs", join(kinds, "; "));
+  out.tell("GPU pairs", join(kinds, "; ") + (nvlinks.rbegin()->empty() ? " (`topo -mp` leaves NVLinks out)" : ""));
 }
 
 void judge_adapters(const Matrix& matrix, const std::vector<std::size_t>& gpus,

@@ -133,6 +133,16 @@ TEST(Read, FindsTheTopologyAndALogOfNcclAndATestAndStepsInOneText) {
   EXPECT_EQ(answers[3].object, "topology");
 }
 
+// `nvidia-smi topo -mp` shows the paths over PCIe alone, in the same matrix.
+TEST(Read, ATopologyWithoutNvlinksMayBeOneThatLeavesThemOut) {
+  const auto pairs = [](const std::string& kind) {
+    const std::string text = fmt::format("\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \t{0}\t0\nGPU1\t{0}\t X \t0\n", kind);
+    return answer_to(text).evidence.front().second;
+  };
+  EXPECT_EQ(pairs("NODE"), "no NVLink but NODE in 1 pair (`topo -mp` leaves NVLinks out)");
+  EXPECT_EQ(pairs("NV18"), "18 NVLinks in 1 pair");
+}
+
 TEST(Read, ComparesTwoTestsSizeBySize) {
   const TemporaryFolder scratch;
   std::string better = text_of(sample_file("nccl-tests-hole.txt"));
