@@ -68,10 +68,13 @@ void add_holes(const std::vector<const SizeRow*>& found, Answer& out) {
 void add_limit(const Bandwidths& measured, const std::string& collective, const SizeRow& peak,
                const std::optional<config::Hardware>& hardware, Answer& out) {
   if (!hardware || measured.hosts.empty() || measured.split) return;
-  const bool several = measured.hosts.size() > 1;
+  constexpr int most_of_a_host = 16;  // GPUs; a larger node is a rack whose hosts NVLink connects
+  const bool racks = hardware->gpus_of_node > most_of_a_host;
+  const bool several = racks ? measured.ranks > hardware->gpus_of_node : measured.hosts.size() > 1;
+  if (racks && several) return;
   const bool ring = is_one_of("all_reduce|all_gather|reduce_scatter|broadcast|reduce", collective);
   const bool all_to_all = collective == "alltoall";
-  if (several && !ring && !all_to_all) return;
+  if (measured.hosts.size() > 1 && !ring && !all_to_all) return;
   double limit = several ? hardware->node_bytes_per_s : hardware->nvlink_bytes_per_s;
   const double ranks = static_cast<double>(measured.ranks), used = ranks / static_cast<double>(measured.hosts.size());
   if (several && hardware->gpus_of_node > 0) limit *= std::min(1.0, used / hardware->gpus_of_node);
@@ -87,7 +90,13 @@ void add_limit(const Bandwidths& measured, const std::string& collective, const 
   const double share = peak.busbw() / limit;
   const std::string text = fmt::format("{} of {:.0f} GB/s", percent(share, share < 0.1 ? 1 : 0), limit / giga);
   out.tell("limit", fmt::format("{}, {} ({}){}", text, carries, hardware->file, ring ? above : ""));
-  if (several && share < 0.25 && measured.rows.back().bytes >= 64 << 20)  // latency dominates below this size
+  const bool short_of_it = share < 0.25 && measured.rows.back().bytes >= 64 << 20;  // latency dominates below this size
+  if (!short_of_it || measured.hosts.size() < 2) return;
+  if (racks)
+    out.problem(text + ", " + carries,
+                "NVLink does not join these hosts: they are of several racks, or IMEX is not set up (NCCL's log then "
+                "says MNNVL 0)");
+  else
     out.problem(text + ", " + carries,
                 "NCCL runs over TCP sockets, without GPUDirect RDMA or over few adapters (its log says it), or the "
                 "network is not that of " +

@@ -194,6 +194,15 @@ TEST(Bandwidths, OneOfSeveralGroupsHasNoLimit) {
   EXPECT_EQ(fact(read_text(split.text()).front(), "limit"), "");
 }
 
+TEST(Bandwidths, HostsOfOneRackAreLimitedByNvlink) {
+  const auto answer_of = [](const Table& table) {
+    return read_text(table.text(), {.hardware = "gb200-nvl72"}).front();
+  };
+  EXPECT_EQ(fact(answer_of({}), "limit"), "900.0 GB/s");
+  EXPECT_EQ(fact(answer_of({.ranks = 144}), "limit"), "");
+  EXPECT_THAT(answer_of({.algbw = 24, .busbw = 45}).problems, Contains(HasSubstr("MNNVL 0")));
+}
+
 TEST(Bandwidths, ATeslaIsKnownByItsOwnName) {
   std::string text = Table{}.text();
   for (const auto& [from, to] : {std::pair("NVIDIA H100 80GB HBM3", "Tesla V100-SXM2-16GB"), {" on n1 ", " on n0 "}})
