@@ -93,7 +93,7 @@ void Writer::job(std::int64_t global_batch, std::int64_t ranks) {
   for (const auto& [name, key] : {std::pair("TP", "tp"), {"PP", "pp"}, {"CP", "cp"}, {"DP", "dp"}}) {
     if (log.size(key) > 0) text.push_back(fmt::format("{} {}", name, log.size(key)));
   }
-  if (global_batch > 0) text.push_back(fmt::format("{} sequences a step", global_batch));
+  if (global_batch > 0) text.push_back(plural(global_batch, "sequence") + " a step");
   if (log.size("sequence") > 0) text.push_back(fmt::format("of {}", log.size("sequence")));
   if (!text.empty()) out.tell("job", join(text, "  "));
 }
