@@ -86,6 +86,7 @@ class NcclTestsReader {
   bool rccl_ = false, first_is_in_place_ = false;
   std::size_t width_ = 0, redop_ = 0, root_ = 0;
   std::vector<Columns> columns_;
+  std::string begun_;  // parts of a row that other output interrupted
   std::vector<Bandwidths> runs_;
   std::set<std::string> hosts_;  // hosts of the last run
   bool open_ = false;            // a run has begun and its average has not been read yet

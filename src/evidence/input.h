@@ -73,6 +73,14 @@ struct Line {
 /// end.
 Line without_prefixes(std::string_view text, std::int64_t number);
 
+/// Replaces prefixes within a line by blanks. A program that flushes before the end of a line gets one each time:
+/// "float sum -1[0]  1626.5" (mpiexec -l), "float sum -1[1,0]<stdout>:  1626.5" (mpirun --tag-output).
+std::string without_inner_prefixes(std::string_view text);
+
+/// Returns the length of the part of a row of nccl-tests before a measurement, if NCCL's log follows on the same line:
+/// 27 for "1048576 262144 float sum -1n1:20:21 [0] NCCL INFO …". 0: there is none.
+std::size_t row_part_in(std::string_view text);
+
 /// Returns the number that follows the first `label` and blanks: 6250 for "6,250". nullopt: no number follows.
 std::optional<double> number_after(std::string_view text, std::string_view label);
 std::optional<std::int64_t> integer_after(std::string_view text, std::string_view label);

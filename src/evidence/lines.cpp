@@ -106,6 +106,31 @@ Line without_prefixes(std::string_view text, std::int64_t number) {
   return {bare, number, bare.size() < c.rest.size()};
 }
 
+std::string without_inner_prefixes(std::string_view text) {
+  std::string out;
+  for (Cursor c{text}; !c.rest.empty();) {
+    out += c.until("[");
+    if (!c.after("]")) return out += c.rest;
+    if (!c.literal("<stdout>:")) c.literal("<stderr>:");
+    out += ' ';
+  }
+  return out;
+}
+
+// A row begins with "size count type redop root"; then come "time algbw busbw #wrong", twice.
+std::size_t row_part_in(std::string_view text) {
+  Cursor c{text};
+  const auto next = [&] {
+    c.skip_blanks();
+    return c.word();
+  };
+  if (!as_number(next()) || !as_number(next())) return 0;
+  if (!as_number(next())) next();
+  c.skip_blanks();
+  std::int64_t last = 0;
+  return c.integer(last) ? text.size() - c.rest.size() : 0;
+}
+
 bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }

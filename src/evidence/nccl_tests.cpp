@@ -241,7 +241,18 @@ void NcclTestsReader::device(std::string_view text) {
 
 void NcclTestsReader::row(std::string_view text) {
   if (columns_.empty() || runs_.empty() || runs_.back().rows.size() >= most_rows) return;
-  const std::vector<std::string_view> words = words_of(text);
+  const std::size_t first = columns_.front().time, each = (width_ - first) / columns_.size();
+  std::string plain = without_inner_prefixes(text);
+  std::vector<std::string_view> words = words_of(plain);
+  if (!begun_.empty() && (words.size() == each || words.size() + first == width_)) {
+    plain = begun_ + ' ' + plain;
+    words = words_of(plain);
+  }
+  begun_.clear();
+  if (words.size() < width_ && (words.size() == first || words.size() == first + each)) {
+    begun_ = plain;
+    return;
+  }
   // Before 2.13 the redop column of an all-to-all is blank.
   const std::size_t blank = redop_ > 0 && words.size() + 1 == width_ ? 1 : 0;
   if (words.size() + blank < width_) return;

@@ -159,10 +159,14 @@ bool Reading::log(Input& input, const std::string& path) {
   std::string beginning;  // scripts print the topology first
   constexpr std::size_t longest_beginning = 1u << 16;
   for (std::string_view text; lines.next(text);) {
-    const Line line = without_prefixes(text, lines.number());
+    Line line = without_prefixes(text, lines.number());
     if (beginning.size() < longest_beginning) beginning.append(line.text.substr(0, longest_beginning)) += '\n';
     if (contains(line.text, "NCCL INFO ") || contains(line.text, "NCCL WARN ") ||
         line.text.starts_with("NCCL version ")) {
+      if (const std::size_t end = row_part_in(line.text); end > 0) {
+        tests.line({line.text.substr(0, end), line.number});
+        line = without_prefixes(line.text.substr(end), line.number);
+      }
       any_nccl = nccl_.line(line) || any_nccl;
       continue;
     }

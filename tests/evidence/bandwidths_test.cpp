@@ -173,6 +173,20 @@ TEST(Bandwidths, ATestThatBrokeOffIsToldWithItsError) {
   EXPECT_EQ(fact(early, "ranks"), "16");
 }
 
+// The program writes a row in parts; NCCL and the launcher write between them.
+TEST(Bandwidths, ARowIsReadAroundWhatInterruptsIt) {
+  const std::string info = "n0:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0\n";
+  const std::string begin = "1073741824 268435456 float sum -1", end = " 10737.4 100 187.5 0";
+  for (const std::string& row :
+       {begin + info + info + end + end, begin + info + end + info + info + end,
+        "[0] " + begin + "[0] " + end + "[0]" + end, "[0] " + begin + "[0] " + info + "[0] " + end + "[0] " + end,
+        "[1,0]<stdout>:" + begin + "[1,0]<stdout>:" + end + "[1,0]<stdout>:" + end}) {
+    const auto answers = read_text(join(split_text(Table{}.text(), begin + end + end), row));
+    EXPECT_EQ(fact(answers.front(), "peak_busbw"), "187.5 GB/s at 1073741824 B") << row;
+    for (const auto& [label, text] : answers.back().evidence) EXPECT_THAT(text, Not(HasSubstr("-1n0"))) << row;
+  }
+}
+
 TEST(Bandwidths, AGpuWithoutANameIsAGpu) {
   std::string text = Table{}.text();
   for (const std::string name = " NVIDIA H100 80GB HBM3"; text.find(name) != std::string::npos;)
