@@ -192,11 +192,15 @@ NcclUseReader::Origin NcclUseReader::origin_of(std::string_view prefix) {
     const std::size_t process = word.rfind(':', thread - 1);
     if (process == std::string_view::npos || process == 0) continue;
     if (!all_digits(word.substr(process + 1, thread - process - 1))) continue;
-    origin.host = word.substr(0, std::min<std::size_t>(process, 255));
+    // The line before may lack its end, as of a progress bar: "?it/s]n1:20:21".
+    std::size_t host = word.find_last_of("]|", process - 1) + 1;
+    if (host == process) host = 0;
+    constexpr std::size_t longest = 255;
+    origin.host = word.substr(host, std::min(process - host, longest));
     Cursor c{prefix.substr(static_cast<std::size_t>(word.data() + word.size() - prefix.data()))};
     c.skip_blanks();
     const std::string_view gpu = c.literal("[") && c.rest.find(']') < 10 ? c.until("]") : std::string_view();
-    origin.rank = fmt::format("{} [{}]", word.substr(0, std::min<std::size_t>(thread, 255)), gpu);
+    origin.rank = fmt::format("{} [{}]", word.substr(host, std::min(thread - host, longest)), gpu);
     origin.place = c.rest.substr(0, 120);
   }
   return origin;

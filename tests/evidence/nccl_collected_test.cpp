@@ -32,6 +32,13 @@ TEST(CollectedLog, RanksThatRayLeftOutAreNotMissed) {
   EXPECT_THAT(answer.notes, ElementsAre(HasSubstr("RAY_DEDUP_LOGS=0"), HasSubstr("no connection over the network")));
 }
 
+TEST(CollectedLog, TheEndOfAnotherLineIsNoPartOfTheHost) {
+  const std::string line = "n1:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0\n";
+  for (const char* before : {"  0%|          | 0/100 [00:00<?, ?it/s]", " number of nan iterations:   0 |"})
+    EXPECT_EQ(answer_to(line + before + line).headline, "n1 does not use GPUDirect RDMA") << before;
+  EXPECT_EQ(answer_to("[n1]" + line.substr(2)).headline, "[n1] does not use GPUDirect RDMA");
+}
+
 // Without libibverbs NCCL does not look for adapters, and does not say that there is none.
 TEST(CollectedLog, AnImageWithoutLibibverbsIsTheReasonForSockets) {
   for (const char* mark : {"NCCL INFO ", "misc/ibvwrap.cc:63 NCCL WARN "}) {
