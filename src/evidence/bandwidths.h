@@ -47,6 +47,7 @@ struct Bandwidths {
   bool split = false;                        // NCCL_TESTS_SPLIT: several groups; busbw is that of one
   std::string gpu;                           // "H100 80GB HBM3"
   std::optional<double> average_busbw;       // as printed, in GB/s
+  std::string failure;                       // the error that ended the test; "": none
   std::int64_t out_of_bounds = -1;           // wrong results as counted by the program; -1: not printed
   std::vector<std::string> environment;      // "NCCL_ALGO=Ring"; only variables that hold no secrets
   std::vector<SizeRow> rows;                 // by size
@@ -68,7 +69,7 @@ class NcclTestsReader {
   /// `file`: its name may contain the test's.
   explicit NcclTestsReader(std::string file) : file_(std::move(file)) {}
   void line(const Line& line);
-  /// Returns one result per test run; runs without rows are left out.
+  /// Returns one result per test run; runs without rows are left out, unless an error ended them.
   std::vector<Bandwidths> finish();
 
  private:
@@ -85,6 +86,7 @@ class NcclTestsReader {
   bool rccl_ = false, first_is_in_place_ = false;
   std::size_t width_ = 0, redop_ = 0, root_ = 0;
   std::vector<Columns> columns_;
+  std::string begun_;  // parts of a row that other output interrupted
   std::vector<Bandwidths> runs_;
   std::set<std::string> hosts_;  // hosts of the last run
   bool open_ = false;            // a run has begun and its average has not been read yet
@@ -110,7 +112,8 @@ std::string test_in(std::string_view text);
 /// Returns busbw / algbw of a collective on n ranks (nccl-tests, doc/PERFORMANCE.md); 0: not known.
 double bus_factor(std::string_view collective, std::int64_t ranks);
 
-/// Reports a measured collective: peak, latency, dips, and the distance from the link limit.
+/// Reports a measured collective: peak, latency, dips, and the distance from the link limit; of a test without rows,
+/// the error that ended it.
 Answer answer_of(Bandwidths measured, const Gaps& gaps);
 /// Reports runs of a single rank each, which measure nothing.
 Answer answer_of_single_ranks(const std::vector<Bandwidths>& runs);

@@ -19,11 +19,14 @@ std::string rate_text(double bytes_per_s) {
   return fmt::format("{:.1f} GB/s", bytes_per_s / giga);
 }
 
-// "H100" of "H100 80GB HBM3", "A100" of "A100-SXM4-80GB", "MI300X" of "AMD Instinct MI300X".
-std::string short_gpu(const std::string& gpu) {
-  const std::string name = gpu.starts_with("AMD Instinct ") ? gpu.substr(13) : gpu;
+// "H100" of "H100 80GB HBM3", "A100" of "A100-SXM4-80GB", "MI300X" of "AMD Instinct MI300X", "RTX 4090" of "GeForce RTX
+// 4090".
+std::string short_gpu(std::string_view name) {
+  for (const std::string_view brand : {"AMD Instinct ", "Tesla ", "GeForce "})
+    if (name.starts_with(brand)) name.remove_prefix(brand.size());
   if (name.starts_with("Graphics")) return "GPUs";  // "NVIDIA Graphics Device": unknown to the driver
-  return name.substr(0, name.find_first_of(" -"));
+  constexpr std::string_view series = "RTX ";
+  return std::string(name.substr(0, name.find_first_of(" -", name.starts_with(series) ? series.size() : 0)));
 }
 
 // Returns the sizes with a busbw below 85 % of both neighbours.
@@ -60,10 +63,13 @@ void add_holes(const std::vector<const SizeRow*>& found, Answer& out) {
 void add_limit(const Bandwidths& measured, const std::string& collective, const SizeRow& peak,
                const std::optional<config::Hardware>& hardware, Answer& out) {
   if (!hardware || measured.hosts.empty() || measured.split) return;
-  const bool several = measured.hosts.size() > 1;
+  constexpr int most_of_a_host = 16;  // GPUs; a larger node is a rack whose hosts NVLink connects
+  const bool racks = hardware->gpus_of_node > most_of_a_host;
+  const bool several = racks ? measured.ranks > hardware->gpus_of_node : measured.hosts.size() > 1;
+  if (racks && several) return;
   const bool ring = is_one_of("all_reduce|all_gather|reduce_scatter|broadcast|reduce", collective);
   const bool all_to_all = collective == "alltoall";
-  if (several && !ring && !all_to_all) return;
+  if (measured.hosts.size() > 1 && !ring && !all_to_all) return;
   double limit = several ? hardware->node_bytes_per_s : hardware->nvlink_bytes_per_s;
   const double ranks = static_cast<double>(measured.ranks), used = ranks / static_cast<double>(measured.hosts.size());
   if (several && hardware->gpus_of_node > 0) limit *= std::min(1.0, used / hardware->gpus_of_node);
@@ -79,7 +85,13 @@ void add_limit(const Bandwidths& measured, const std::string& collective, const 
   const double share = peak.busbw() / limit;
   const std::string text = fmt::format("{} of {:.0f} GB/s", percent(share, share < 0.1 ? 1 : 0), limit / giga);
   out.tell("limit", fmt::format("{}, {} ({}){}", text, carries, hardware->file, ring ? above : ""));
-  if (several && share < 0.25 && measured.rows.back().bytes >= 64 << 20)  // latency dominates below this size
+  const bool short_of_it = share < 0.25 && measured.rows.back().bytes >= 64 << 20;  // latency dominates below this size
+  if (!short_of_it || measured.hosts.size() < 2) return;
+  if (racks)
+    out.problem(text + ", " + carries,
+                "NVLink does not join these hosts: they are of several racks, or IMEX is not set up (NCCL's log then "
+                "says MNNVL 0)");
+  else
     out.problem(text + ", " + carries,
                 "NCCL runs over TCP sockets, without GPUDirect RDMA or over few adapters (its log says it), or the "
                 "network is not that of " +
@@ -114,8 +126,10 @@ std::string shape_of(const Bandwidths& measured, const std::string& collective) 
   if (collective.empty()) return "unknown";
   const SizeRow& row = measured.rows.back();
   std::string factor = fmt::format("{} / {}", measured.ranks - 1, measured.ranks);
-  if (collective == "all_reduce") factor = "2 x " + factor;
-  if (bus_factor(collective, measured.ranks) == 1 && measured.ranks > 2) factor = "1";
+  if (collective == "all_reduce")
+    factor = "2 x " + factor;
+  else if (bus_factor(collective, measured.ranks) == 1)
+    factor = "1";
   return fmt::format("unknown ({} by its shape: {}, busbw / algbw = {:.2f} = {})", collective,
                      measured.redop.empty() ? "no redop" : measured.redop,
                      row.algbw() > 0 ? row.busbw() / row.algbw() : 0.0, factor);
@@ -203,11 +217,19 @@ void add_next(const Bandwidths& measured, const std::vector<const SizeRow*>& fou
   }
 }
 
+constexpr const char* name_the_cause = "NCCL_DEBUG=WARN YOUR_COMMAND > nccl.log; ./harness read nccl.log";
+
 }  // namespace
 
 Answer answer_of(Bandwidths measured, const Gaps& gaps) {
   Answer out = Answer::of("bandwidths", measured.kind);
   if (measured.ranks == 0) measured.ranks = gaps.ranks;
+  if (measured.rows.empty()) {
+    add_facts(measured, measured.test, out);
+    out.problem("the test broke off before its first size: " + measured.failure, "NCCL's warnings name the cause");
+    out.next.emplace_back(name_the_cause);
+    return out;
+  }
   const bool osu = measured.kind != "nccl-tests";
   const auto of_osu =
       mapped("allreduce=all_reduce|allgather=all_gather|all-to-all=alltoall|bcast=broadcast", measured.test);
@@ -253,6 +275,11 @@ Answer answer_of(Bandwidths measured, const Gaps& gaps) {
     out.fact("latency_s", smallest.seconds());
   }
   add_odd_places(measured, peak, out);
+  if (!measured.failure.empty()) {
+    out.headline += "; the test broke off behind " + print_bytes_exact(measured.rows.back().bytes);
+    out.problems.push_back(measured.failure + ": NCCL's warnings name the cause");
+    out.next.emplace_back(name_the_cause);
+  }
   if (osu && measured.ranks == 0 && !collective.starts_with("sendrecv")) {
     out.headline = fmt::format("{} {} at {}; ranks are not in this output: busbw needs them (--set ranks=N)",
                                rate_text(by(peak)), word, print_bytes_exact(peak.bytes));

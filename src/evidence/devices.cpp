@@ -19,6 +19,7 @@ struct Matrix {
   std::vector<std::string> names;                                 // device columns, in order
   std::map<std::pair<std::string, std::string>, std::string> of;  // by row and column
   std::map<std::string, std::string> adapters;                    // "NIC0": "mlx5_0"
+  bool several = false;  // another matrix follows: of another node, or of `topo -p2p r`
 
   std::string cell(std::size_t row, std::size_t column) const {
     return value_at(of, std::pair(names[row], names[column]), "");
@@ -44,7 +45,7 @@ std::vector<std::string> cells_of(std::string_view line) {
   std::vector<std::string> cells;
   for (const std::string_view cell : contains(line, "\t") ? split(line, '\t') : words_of(line, 256))
     cells.emplace_back(trim(cell));
-  const bool heads = !cells.empty() && is_gpu(cells[0]) && std::ranges::find(cells, "X") == cells.end();
+  const bool heads = cells.size() > 1 && is_gpu(cells[0]) && (is_gpu(cells[1]) || cells[1].starts_with("CPU"));
   cells.insert(cells.begin(), heads ? 1 : 0, "");
   return cells;
 }
@@ -61,6 +62,8 @@ Matrix matrix_of(std::string_view text) {
       }
     } else if (!out.names.empty() && !cells.empty() && std::ranges::find(out.names, cells[0]) != out.names.end() &&
                cells.size() > out.names.size()) {
+      if (out.of.contains({cells[0], out.names[0]})) out.several = true;
+      if (out.several) continue;
       for (std::size_t i = 0; i < out.names.size(); ++i) out.of[{cells[0], out.names[i]}] = cells[i + 1];
     } else if (Cursor c{trim(line)}; c.rest.starts_with("NIC") && out.adapters.size() < most) {
       const std::string name(c.until(":"));
@@ -101,7 +104,7 @@ void judge_pairs(const Matrix& matrix, const std::vector<std::size_t>& gpus, Ans
       out.problem(fmt::format("{}: {} where other pairs have {}", join_first(names, 4), links(kind), links(usual)),
                   "nvidia-smi nvlink -s");
   }
-  out.tell("GPU pairs", join(kinds, "; "));
+  out.tell("GPU pairs", join(kinds, "; ") + (nvlinks.rbegin()->empty() ? " (`topo -mp` leaves NVLinks out)" : ""));
 }
 
 void judge_adapters(const Matrix& matrix, const std::vector<std::size_t>& gpus,
@@ -172,10 +175,11 @@ std::string judge_links(const nccl::Topology& topology, Answer& out) {
 }  // namespace
 
 bool is_topology_matrix(std::string_view text) {
-  return contains(text, "GPU0") && std::ranges::any_of(split(text, '\n'), [](std::string_view line) {
-           const std::vector<std::string_view> words = words_of(line, 2);
-           return words.size() == 2 && words[0] == "GPU0" && words[1] == "X";
-         });
+  const auto is_row = [](std::string_view line) {
+    const std::vector<std::string_view> words = words_of(line, 2);
+    return words.size() == 2 && words[0] == "GPU0" && words[1] == "X";
+  };
+  return contains(text, "GPU0") && std::ranges::any_of(split(text, '\n'), is_row) && !matrix_of(text).of.empty();
 }
 
 Answer topology_matrix(std::string_view text) {
@@ -193,6 +197,7 @@ Answer topology_matrix(std::string_view text) {
     named.push_back(matrix.adapters.contains(column) ? column + " " + matrix.adapter(adapter) : column);
   }
   out.fact("nics", named.empty() ? "none" : join(named, ", "));
+  if (matrix.several) out.notes.emplace_back("the text holds more than one matrix: the first counts");
   if (out.headline.empty())
     out.headline = fmt::format("{} GPUs and {} adapters, all alike", gpus.size(), adapters.size());
   out.next.emplace_back(look_closer);

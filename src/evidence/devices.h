@@ -17,7 +17,7 @@ namespace harness::evidence {
 
 /// Reads `nvidia-smi topo -m`: how the GPUs and network adapters of a node are connected.
 Answer topology_matrix(std::string_view text);
-/// Returns whether the text is such a matrix, with or without its legend.
+/// Returns whether the text holds such a matrix, with or without its legend.
 bool is_topology_matrix(std::string_view text);
 /// Reads NCCL_TOPO_DUMP_FILE: the PCI tree as NCCL sees it.
 Answer nccl_topology(std::string_view text);

@@ -64,11 +64,22 @@ std::string whole_text(Input& input, std::size_t most);
 struct Line {
   std::string_view text;
   std::int64_t number = 0;  // line number in its file, from 1
+  bool repeats = false;     // Ray left out lines that differ from it in numbers alone
 };
 
 /// Removes prefixes repeatedly: "[rank0]:", "[default7]:" (torchrun), "7: " (srun -l), "[1,7]<stdout>:" (mpirun
-/// --tag-output), "(Worker pid=1, ip=10.0.0.1) " (Ray), "| 2024-12-04T05:27:39.074Z | " (CloudWatch, docker).
+/// --tag-output), "[7] " (mpiexec -l), "[pod/launcher-0/mpi] " (kubectl logs --prefix), "(Worker pid=1, ip=10.0.0.1) "
+/// (Ray), "| 2024-12-04T05:27:39.074Z | " (CloudWatch, docker). Removes Ray's " [repeated 15x across cluster]" from the
+/// end.
 Line without_prefixes(std::string_view text, std::int64_t number);
+
+/// Replaces prefixes within a line by blanks. A program that flushes before the end of a line gets one each time:
+/// "float sum -1[0]  1626.5" (mpiexec -l), "float sum -1[1,0]<stdout>:  1626.5" (mpirun --tag-output).
+std::string without_inner_prefixes(std::string_view text);
+
+/// Returns the length of the part of a row of nccl-tests before a measurement, if NCCL's log follows on the same line:
+/// 27 for "1048576 262144 float sum -1n1:20:21 [0] NCCL INFO …". 0: there is none.
+std::size_t row_part_in(std::string_view text);
 
 /// Returns the number that follows the first `label` and blanks: 6250 for "6,250". nullopt: no number follows.
 std::optional<double> number_after(std::string_view text, std::string_view label);

@@ -35,6 +35,11 @@ bool take_ray(Cursor& c) {
   return true;
 }
 
+// "[pod/launcher-0/mpi] " (kubectl logs --prefix)
+bool take_pod(Cursor& c) {
+  return c.rest.starts_with("[pod/") && c.after("] ");
+}
+
 // "2024-12-04T05:27:39.074Z ", "2024-12-04 05:27:39,074 ", also between bars.
 bool take_time(Cursor& c) {
   Cursor at = c;
@@ -71,19 +76,55 @@ bool take_host(Cursor& c) {
   return true;
 }
 
+// Returns the text before Ray's "[repeated 15x across cluster]", behind which it explains itself once.
+std::string_view before_repeats(std::string_view text) {
+  constexpr std::string_view mark = " [repeated ";
+  const std::size_t at = text.rfind(mark);
+  if (at == std::string_view::npos) return text;
+  Cursor c{text.substr(at + mark.size())};
+  std::int64_t count = 0;
+  return c.integer(count) && c.literal("x across cluster]") ? text.substr(0, at) : text;
+}
+
 }  // namespace
 
 Line without_prefixes(std::string_view text, std::int64_t number) {
-  static constexpr std::array<std::string_view, 5> marks{
-      "[rank#]:", "[default#]:", "[#,#]<stdout>:", "[#,#]<stderr>:", "#: "};
+  static constexpr std::array<std::string_view, 6> marks{
+      "[rank#]:", "[default#]:", "[#,#]<stdout>:", "[#,#]<stderr>:", "#: ", "[#] "};
   Cursor c{text};
   constexpr int most = 8;
   for (int i = 0; i < most; ++i) {
     if (!(std::ranges::any_of(marks, [&](std::string_view mark) { return take_mark(c, mark); }) || take_ray(c) ||
-          take_time(c) || take_host(c)))
+          take_pod(c) || take_time(c) || take_host(c)))
       break;
   }
-  return {c.rest, number};
+  const std::string_view bare = before_repeats(c.rest);
+  return {bare, number, bare.size() < c.rest.size()};
+}
+
+std::string without_inner_prefixes(std::string_view text) {
+  std::string out;
+  for (Cursor c{text}; !c.rest.empty();) {
+    out += c.until("[");
+    if (!c.after("]")) return out += c.rest;
+    if (!c.literal("<stdout>:")) c.literal("<stderr>:");
+    out += ' ';
+  }
+  return out;
+}
+
+// A row begins with "size count type redop root"; then come "time algbw busbw #wrong", twice.
+std::size_t row_part_in(std::string_view text) {
+  Cursor c{text};
+  const auto next = [&] {
+    c.skip_blanks();
+    return c.word();
+  };
+  if (!as_number(next()) || !as_number(next())) return 0;
+  if (!as_number(next())) next();
+  c.skip_blanks();
+  std::int64_t last = 0;
+  return c.integer(last) ? text.size() - c.rest.size() : 0;
 }
 
 bool is_one_of(std::string_view names, std::string_view word) {

@@ -145,6 +145,9 @@ Answer answer_of(const NcclUse& use) {
   if (use.communicators_may_merge)
     out.notes.emplace_back(
         "the log names no commId (NCCL 2.16 and later do): communicators of equal size count as one");
+  if (use.thinned)
+    out.notes.emplace_back(
+        "Ray left out lines that repeat others (RAY_DEDUP_LOGS=0 keeps them): ranks and connections are missing here");
   if (use.cut) out.notes.emplace_back("the log has more hosts or connections than are kept: counts are too low");
   const bool connected = std::ranges::any_of(hosts, [](const auto* host) { return !host->adapters.empty(); });
   if (!connected && hosts.size() > 1 && use.warnings.empty())

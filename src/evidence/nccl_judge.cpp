@@ -22,9 +22,14 @@ struct Judge {
   const NcclUse& use;
   Answer& out;
   std::vector<const NcclUse::Host*> hosts = use.named_hosts();
-  bool on_one_node = is_on_one_node(), on_several_nodes = is_on_several_nodes();
+  bool on_one_node = is_on_one_node(), on_several_nodes = is_on_several_nodes(), in_one_domain = is_in_one_domain();
 
+  /// Whether NCCL says of a communicator that it spans nodes.
+  bool any_spans_nodes() const {
+    return std::ranges::any_of(use.communicators, [](const auto& row) { return row.second.nodes > 1; });
+  }
   bool is_on_one_node() const;
+  bool is_in_one_domain() const;
   bool is_on_several_nodes() const;
   template <class Which>
   std::vector<std::string> names_of(const Which& which) const {
@@ -49,13 +54,19 @@ struct Judge {
 // Returns true only if the log proves it.
 bool Judge::is_on_one_node() const {
   const NcclUse::Communicator* largest = use.largest();
-  return hosts.size() == 1 && largest != nullptr && (largest->nodes == 1 || largest->is_whole());
+  return hosts.size() == 1 && !any_spans_nodes() && largest != nullptr && (largest->nodes == 1 || largest->is_whole());
 }
 
 bool Judge::is_on_several_nodes() const {
-  const NcclUse::Communicator* largest = use.largest();
-  if (hosts.size() > 1 || (largest != nullptr && largest->nodes > 1)) return true;
+  if (hosts.size() > 1 || any_spans_nodes()) return true;
   return !on_one_node && std::ranges::any_of(hosts, [](const auto* host) { return host->networked; });
+}
+
+// Returns whether NVLink joins all ranks, of several hosts too: NCCL counts such hosts as one node.
+bool Judge::is_in_one_domain() const {
+  return !use.communicators.empty() &&
+         std::ranges::all_of(use.communicators, [](const auto& row) { return row.second.nodes == 1; }) &&
+         std::ranges::none_of(hosts, [](const auto* host) { return host->networked; });
 }
 
 // Reports the warnings. Returns the earliest known one that is not an effect, otherwise the earliest known one.
@@ -96,7 +107,8 @@ void Judge::warnings() {
     const bool late = cause->kind->name == "status=12";
     std::string share = fmt::format("{} of {}", most->second, all);
     if (most->second == all) share = all == 2 ? "both" : fmt::format("all {}", all);
-    suspect = fmt::format("{} (peer of {} {})", peer, share, late ? "time-outs" : "failures");
+    suspect = fmt::format("{} (peer of {} {}{})", peer, all == 1 ? "the" : share, late ? "time-out" : "failure",
+                          all == 1 ? "" : "s");
     const std::size_t named_by = hosts_by_peer[peer].size();
     if (named_by > 1)
       text = fmt::format("{} nodes {} one peer, {}", named_by == 2 ? "two" : std::to_string(named_by),
@@ -114,6 +126,8 @@ void Judge::warnings() {
 void Judge::sockets() {
   const std::vector<std::string> on_sockets = names_of([](const auto& host) { return host.on_sockets(); });
   if (on_sockets.empty() || on_one_node) return;
+  if (in_one_domain)
+    return out.notes.push_back("NCCL's network is TCP sockets, but NVLink joins all ranks: nothing goes over it");
   if (!on_several_nodes)
     return out.notes.push_back(
         "NCCL uses TCP sockets, and the log does not say whether there are other nodes: to them it is slow");
@@ -131,6 +145,9 @@ void Judge::sockets() {
   } else if (same_word(chosen, "Socket")) {
     why = fmt::format("NCCL_NET={} asks for it", chosen);
     remedy = "unset NCCL_NET";
+  } else if (!use.anywhere("libibverbs").empty()) {
+    why = "libibverbs could not be opened";
+    remedy = "libibverbs (rdma-core) in the image, with /dev/infiniband in the container";
   }
   const bool all = on_sockets.size() == hosts.size();
   out.problem(fmt::format("{} over TCP sockets: {}", all ? "NCCL runs" : some_of(on_sockets) + " run", why), remedy);
@@ -193,7 +210,9 @@ void Judge::differences() {
   for (const NcclUse::Host* host : hosts) {
     for (const auto& [name, value] : host->seen.facts) {
       constexpr std::size_t most = 64;
-      if (name.starts_with("NCCL_") && name != "NCCL_DEBUG_FILE" && settings.size() < most) settings.insert(name);
+      // aws-ofi-nccl sets NCCL_TOPO_FILE to a file of the process.
+      const bool own = name == "NCCL_DEBUG_FILE" || value.starts_with("/proc/self/");
+      if (name.starts_with("NCCL_") && !own && settings.size() < most) settings.insert(name);
     }
   }
   if (own_adapters) settings.erase("NCCL_IB_HCA");
@@ -203,7 +222,8 @@ void Judge::differences() {
 void Judge::direct() {
   const auto without = [&](const NcclUse::Host& host) {
     if (host.on_sockets() || host.uses_direct()) return false;
-    return host.sends.all + host.receives.all > 0 || (host.seen.fact("gpu_direct") == "disabled" && !on_one_node);
+    return host.sends.all + host.receives.all > 0 ||
+           (host.seen.fact("gpu_direct") == "disabled" && !on_one_node && !in_one_domain);
   };
   const std::vector<std::string> lacking = names_of(without),
                                  having = names_of([](const auto&host) { return host.uses_direct(); });
@@ -226,6 +246,10 @@ void Judge::direct() {
       hosts, [&](const auto* host) { return without(*host) && contains(host->direct_reason, " > "); });
   std::string text = fmt::format("{} {} not use GPUDirect RDMA", some_of(lacking), lacking.size() == 1 ? "does" : "do");
   std::string remedy = "nvidia-peermem or DMA-BUF on these nodes; ACS off; compare `nvidia-smi topo -m`";
+  if (contains(use.anywhere("network"), "Libfabric"))
+    remedy =
+        "`fi_info -c FI_HMEM` must list the adapters; on AWS, only P instances from p4d on have it, and libfabric "
+        "before 1.18 needs FI_EFA_USE_DEVICE_RDMA=1";
   if (told != hosts.end()) {
     const std::vector<std::string> parts = split_text((*told)->direct_reason, " > ");
     text += fmt::format(" (GPU to adapter at distance {}, limit {})", parts[0], parts[1]);
@@ -248,7 +272,8 @@ void Judge::adapters() {
     idle = true;
     one_for_all = one_for_all || (largest != nullptr && host->adapters.size() == 1 && host->gpus.size() > 1);
   }
-  if (!idle || (largest != nullptr && !largest->is_whole())) return;  // missing ranks may use the others
+  const bool whole = !use.thinned && (largest == nullptr || largest->is_whole());
+  if (!idle || !whole) return;  // missing ranks may use the others
   const std::string text = "adapters in use: " + adapters_text(hosts);
   const std::string why = "a ring uses one per channel: NCCL_IB_HCA, NCCL_CROSS_NIC, GPUs per node";
   if (one_for_all) out.problem(text, why);
@@ -320,6 +345,7 @@ void judge_nccl(const NcclUse& use, Answer& out) {
   judge.differences();
   judge.direct();
   judge.adapters();
+  if (use.thinned) return;  // what is not in the log may have been left out
   judge.host_memory();
   judge.missing_ranks();
 }

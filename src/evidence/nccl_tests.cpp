@@ -20,10 +20,9 @@ constexpr std::array<std::string_view, 10> tests = {"all_reduce", "all_gather", 
                                                     "gather",     "reduce_scatter", "hypercube", "reduce",
                                                     "scatter",    "sendrecv"};
 
-// Returns the GPU name in "0 [0x1b] NVIDIA H100 80GB HBM3" without the vendor, which every name has.
+// Returns the name of a GPU without the vendor, which every name has.
 std::string gpu_name(std::string_view text) {
-  const std::size_t bracket = text.find("] ");
-  text = trim(bracket == std::string_view::npos ? text : text.substr(bracket + 2));
+  text = trim(text);
   if (text.starts_with("NVIDIA ")) text.remove_prefix(7);
   return std::string(text.substr(0, 64));
 }
@@ -78,7 +77,9 @@ std::string Bandwidths::collective() const {
     const double ratio = row->busbw() / row->algbw();
     const auto near = [&](double factor) { return std::abs(ratio / factor - 1) < 0.01; };
     const bool checked = row->in_place.wrong.has_value(), only_outside = !checked && row->out_of_place.wrong;
-    if (near(bus_factor("all_reduce", ranks)) && !rooted && (reduces || ranks > 2)) return "all_reduce";
+    // sendrecv_perf prints a redop too, and never checks in place. On two ranks its busbw is that of an all-reduce.
+    const bool pairwise = ranks == 2 && only_outside && row->in_place.busbw;
+    if (near(bus_factor("all_reduce", ranks)) && !rooted && !pairwise && (reduces || ranks > 2)) return "all_reduce";
     if (near(bus_factor("all_gather", ranks)) && !rooted) {
       if (reduces) return "reduce_scatter";
       if (only_outside) return "alltoall";
@@ -96,8 +97,9 @@ void Bandwidths::keep_best() {
     return std::pair(a.bytes, -a.busbw()) < std::pair(b.bytes, -b.busbw());
   });
   const auto same_size = [](const SizeRow& a, const SizeRow& b) { return a.bytes == b.bytes; };
-  repeated = std::ranges::adjacent_find(rows, same_size) != rows.end();
-  if (!repeated) return;
+  // Sizes too small to be divided among the ranks are all printed as 0.
+  const auto recurs = [&](const SizeRow& a, const SizeRow& b) { return a.bytes > 0 && same_size(a, b); };
+  repeated = std::ranges::adjacent_find(rows, recurs) != rows.end();
   double wrong = 0;  // includes rows that are left out
   for (const SizeRow& row : rows) wrong += row.out_of_place.wrong.value_or(0) + row.in_place.wrong.value_or(0);
   if (wrong_is_a_count) out_of_bounds = std::max(out_of_bounds, static_cast<std::int64_t>(std::min(wrong, 1e15)));
@@ -134,6 +136,13 @@ void NcclTestsReader::begin() {
 void NcclTestsReader::line(const Line& line) {
   const std::string_view text = trim(line.text);
   if (text.empty()) return;
+  // "n1: Test NCCL failure common.cu:954 'unhandled cuda error (run with NCCL_DEBUG=INFO for details) / '"
+  if (const std::size_t at = std::min(text.find("Test NCCL failure "), text.find("Test CUDA failure "));
+      at != std::string_view::npos) {
+    if (runs_.empty()) begin();
+    if (runs_.back().failure.empty()) runs_.back().failure = text.substr(at, 160);
+    return;
+  }
   // Web pages and mail swallow the '#'.
   const bool bare = text.starts_with("nThread ") || text.starts_with("Avg bus bandwidth") ||
                     text.starts_with("Out of bounds values") ||
@@ -213,7 +222,7 @@ void NcclTestsReader::device(std::string_view text) {
   if (!open_) begin();
   if (runs_.empty()) return;
   Bandwidths& run = runs_.back();
-  if (run.gpu.empty()) run.gpu = gpu_name(c.rest);
+  if (run.gpu.empty() && c.after("]")) run.gpu = gpu_name(c.rest);  // new rccl-tests print no name behind the address
   ++run.ranks;
   run.largest_rank = std::max(run.largest_rank, *rank);
   if (*rank == 0) ++run.first_ranks;
@@ -223,7 +232,18 @@ void NcclTestsReader::device(std::string_view text) {
 
 void NcclTestsReader::row(std::string_view text) {
   if (columns_.empty() || runs_.empty() || runs_.back().rows.size() >= most_rows) return;
-  const std::vector<std::string_view> words = words_of(text);
+  const std::size_t first = columns_.front().time, each = (width_ - first) / columns_.size();
+  std::string plain = without_inner_prefixes(text);
+  std::vector<std::string_view> words = words_of(plain);
+  if (!begun_.empty() && (words.size() == each || words.size() + first == width_)) {
+    plain = begun_ + ' ' + plain;
+    words = words_of(plain);
+  }
+  begun_.clear();
+  if (words.size() < width_ && (words.size() == first || words.size() == first + each)) {
+    begun_ = plain;
+    return;
+  }
   // Before 2.13 the redop column of an all-to-all is blank.
   const std::size_t blank = redop_ > 0 && words.size() + 1 == width_ ? 1 : 0;
   if (words.size() + blank < width_) return;
@@ -254,7 +274,7 @@ std::vector<Bandwidths> NcclTestsReader::finish() {
     run.keep_best();
     run.complete();
   }
-  std::erase_if(runs_, [](const Bandwidths& run) { return run.rows.empty(); });
+  std::erase_if(runs_, [](const Bandwidths& run) { return run.rows.empty() && run.failure.empty(); });
   return std::move(runs_);
 }
 

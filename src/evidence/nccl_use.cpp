@@ -11,7 +11,7 @@
 namespace harness::evidence {
 namespace {
 
-constexpr std::array<NcclWarningKind, 24> kinds{{
+constexpr std::array<NcclWarningKind, 25> kinds{{
     {"status=12", "completion&status=12|completion&error 12|completion&RETRY_EXC", "{host} got no answer from {peer}",
      "look at that node's adapter, cable and switch port first; ib_write_bw between the two; on RoCE "
      "NCCL_IB_GID_INDEX, PFC and routing; NCCL_IB_TIMEOUT=22 only bridges link flaps",
@@ -46,6 +46,10 @@ constexpr std::array<NcclWarningKind, 24> kinds{{
      "{host}: an operation of libfabric (EFA, Slingshot) failed",
      "one release of aws-ofi-nccl and libfabric on all nodes; a security group that lets the nodes reach each other "
      "with every protocol; FI_LOG_LEVEL=warn says more"},
+    {"no network", "Error: network&not found|Failed to initialize any NET plugin",
+     "{host}: the network that NCCL_NET asks for is not there",
+     "its plug-in (libnccl-net*.so) on LD_LIBRARY_PATH of what the launcher starts; of IB, libibverbs and "
+     "/dev/infiniband in the container; without NCCL_NET, NCCL takes what it finds"},
     {"connect failed",
      "onnect to&failed|onnect to&onnection refused|No route to host|exceeded retries|exceeded error retry|"
      "onnect to&timed out",
@@ -186,11 +190,15 @@ NcclUseReader::Origin NcclUseReader::origin_of(std::string_view prefix) {
     const std::size_t process = word.rfind(':', thread - 1);
     if (process == std::string_view::npos || process == 0) continue;
     if (!all_digits(word.substr(process + 1, thread - process - 1))) continue;
-    origin.host = word.substr(0, std::min<std::size_t>(process, 255));
+    // The line before may lack its end, as of a progress bar: "?it/s]n1:20:21".
+    std::size_t host = word.find_last_of("]|", process - 1) + 1;
+    if (host == process) host = 0;
+    constexpr std::size_t longest = 255;
+    origin.host = word.substr(host, std::min(process - host, longest));
     Cursor c{prefix.substr(static_cast<std::size_t>(word.data() + word.size() - prefix.data()))};
     c.skip_blanks();
     const std::string_view gpu = c.literal("[") && c.rest.find(']') < 10 ? c.until("]") : std::string_view();
-    origin.rank = fmt::format("{} [{}]", word.substr(0, std::min<std::size_t>(thread, 255)), gpu);
+    origin.rank = fmt::format("{} [{}]", word.substr(host, std::min(thread - host, longest)), gpu);
     origin.place = c.rest.substr(0, 120);
   }
   return origin;
@@ -224,6 +232,7 @@ bool NcclUseReader::line(const Line& line) {
   const Origin origin = origin_of(text.substr(0, nccl));
   const std::size_t host = host_at(origin.host);
   readers_[host].line(text);
+  use_.thinned = use_.thinned || line.repeats;
   std::string_view message = marked.substr(info.size());
   for (const std::string_view marker : {" NCCL INFO ", " NCCL WARN "})  // ranks whose output interleaved in one line
     message = message.substr(0, message.find(marker));
@@ -308,11 +317,11 @@ void NcclUseReader::ring(std::string_view message, const Origin& origin) {
   kept_ += ranks.size();
 }
 
-// "Channel 00/0 : 1[1] -> 2[0] [send] via NET/IB/0(2)/GDRDMA"
+// "Channel 00/0 : 1[1] -> 2[0] [send] via NET/IB/0(2)/GDRDMA"; before NCCL 2.7 "Ring 00 : 15 -> 0 [send] via NET/IB/0"
 void NcclUseReader::connection(std::string_view message, const Origin& origin) {
   Cursor c{message};
   std::int64_t from = 0, to = 0;
-  if (!c.literal("Channel ") || !c.after(" : ") || !c.integer(from)) return;
+  if ((!c.literal("Channel ") && !c.literal("Ring ")) || !c.after(" : ") || !c.integer(from)) return;
   const std::string sender = gpu_of(c);
   if (!c.after("-> ") || !c.integer(to)) return;
   const std::string receiver = gpu_of(c);

@@ -77,6 +77,7 @@ struct NcclUse {
   bool communicators_may_merge = false;               // without commId, communicators of equal size look like one
   std::vector<Warning> warnings;                      // earliest first; equal ones are merged
   bool cut = false;                                   // some hosts or connections exceeded the limits
+  bool thinned = false;                               // Ray left out lines that repeat others
 
   /// Returns nullptr if there are no communicators.
   const Communicator* largest() const;

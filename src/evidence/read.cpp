@@ -15,11 +15,10 @@ namespace harness::evidence {
 namespace {
 
 enum class Kind : std::uint8_t {
-  log,  // any mix of training, NCCL, nccl-tests and OSU output
+  log,  // any mix of training, NCCL, nccl-tests, OSU and `nvidia-smi topo -m` output
   nccl_tests_json,
   inspector,
   flight_recorder,
-  topology_matrix,
   nccl_topology,
   nccl_graphs,
   hostfile,
@@ -50,14 +49,20 @@ void refuse(const std::string& name, std::string_view head) {
 
 // Returns whether a job printed the text. Users paste the command above, which alone would be a launch script.
 bool is_output(std::string_view head) {
-  static constexpr std::array<std::string_view, 7> marks{"elapsed time per iteration (ms):",
-                                                         "elapsed time per iteration (s):",
-                                                         "train_step_timing in s:",
-                                                         "CurrSamplesPerSec=",
-                                                         "# Avg bus bandwidth    :",
-                                                         "'train_runtime':",
-                                                         "WorkNCCL(SeqNum="};
-  if (contains(head, "] NCCL INFO ") || contains(head, " NCCL WARN ")) return true;
+  static constexpr std::array<std::string_view, 13> marks{"elapsed time per iteration (ms):",
+                                                          "elapsed_time_per_iteration_ms=",
+                                                          "elapsed time per iteration (s):",
+                                                          "train_step_timing in s:",
+                                                          "CurrSamplesPerSec=",
+                                                          "# Avg bus bandwidth    :",
+                                                          "'train_runtime':",
+                                                          "'loss':",
+                                                          " tps:",
+                                                          "completed step:",
+                                                          "[batch=",
+                                                          ", mfu ",
+                                                          "WorkNCCL(SeqNum="};
+  if (has_any(head, "] NCCL INFO | NCCL WARN |: Test NCCL failure |: Test CUDA failure ")) return true;
   return std::ranges::any_of(marks, [&](std::string_view mark) { return number_after(head, mark).has_value(); });
 }
 
@@ -77,7 +82,7 @@ Kind recognise(std::string_view head) {
     const bool recorded = contains(head, "\"pg_config\"") || contains(head, "\"collective_seq_id\"");
     if (recorded && contains(head, "\"entries\"")) return Kind::flight_recorder;
   }
-  if (is_topology_matrix(beginning)) return Kind::topology_matrix;
+  if (is_topology_matrix(beginning)) return Kind::log;
   if (head.size() < Input::head_bytes && is_hostfile(head)) return Kind::hostfile;
   if (is_output(head)) return Kind::log;
   if (JobReader::recognises(head)) return Kind::job;
@@ -126,7 +131,7 @@ void Reading::bandwidths(std::vector<Bandwidths> runs, const std::string& path) 
   std::int64_t first_ranks = 0;
   for (const Bandwidths& run : runs) first_ranks += run.first_ranks;
   const bool alone = std::ranges::all_of(runs, [](const Bandwidths& run) {
-    return run.ranks == run.first_ranks &&
+    return run.ranks == run.first_ranks && !run.rows.empty() &&
            std::ranges::all_of(run.rows, [](const SizeRow& row) { return row.busbw() == 0; });
   });
   if (first_ranks > 1 && alone) {
@@ -148,10 +153,17 @@ bool Reading::log(Input& input, const std::string& path) {
   NcclTestsReader tests(std::filesystem::path(path).filename().string());
   OsuReader osu;
   bool any_nccl = false;
+  std::string beginning;  // scripts print the topology first
+  constexpr std::size_t longest_beginning = 1u << 16;
   for (std::string_view text; lines.next(text);) {
-    const Line line = without_prefixes(text, lines.number());
+    Line line = without_prefixes(text, lines.number());
+    if (beginning.size() < longest_beginning) beginning.append(line.text.substr(0, longest_beginning)) += '\n';
     if (contains(line.text, "NCCL INFO ") || contains(line.text, "NCCL WARN ") ||
         line.text.starts_with("NCCL version ")) {
+      if (const std::size_t end = row_part_in(line.text); end > 0) {
+        tests.line({line.text.substr(0, end), line.number});
+        line = without_prefixes(line.text.substr(end), line.number);
+      }
       any_nccl = nccl_.line(line) || any_nccl;
       continue;
     }
@@ -163,7 +175,9 @@ bool Reading::log(Input& input, const std::string& path) {
   const std::size_t before = bandwidths_.size();
   bandwidths(tests.finish(), path);
   bandwidths(osu.finish(), path);
-  const bool found = any_nccl || bandwidths_.size() > before;
+  const bool any_matrix = is_topology_matrix(beginning);
+  if (any_matrix) add(topology_matrix(beginning), path);
+  const bool found = any_nccl || any_matrix || bandwidths_.size() > before;
   const TrainingLog log = training.finish();
   const bool trained = !log.framework.empty() || (!found && !log.failures.empty());  // it may fail before step 1
   if (trained) logs_.emplace_back(log, path);
@@ -194,8 +208,6 @@ void Reading::file(const std::string& path) {
       }
       case Kind::nccl_tests_json:
         return bandwidths({nccl_tests_json(whole_text(input, longest_json))}, name);
-      case Kind::topology_matrix:
-        return add(topology_matrix(plain_text(input, longest_text)), name);
       case Kind::nccl_topology:
         return add(nccl_topology(whole_text(input, longest_text)), name);
       case Kind::nccl_graphs:
@@ -288,7 +300,7 @@ std::optional<config::Hardware> hardware_of(const std::string& gpu, const Gaps& 
   if (!gaps.hardware.empty()) return config::hardware_named(gaps.hardware);
   if (gpu.empty() || gpu.starts_with("AMD")) return std::nullopt;
   try {
-    return config::find_hardware_for_device("NVIDIA " + gpu, "");
+    return config::find_hardware_for_device(gpu.starts_with("Tesla ") ? gpu : "NVIDIA " + gpu, "");
   } catch (const Error&) {
     return std::nullopt;
   }

@@ -73,6 +73,7 @@ struct Writer {
   void change(double share, const std::string& headline, const std::string& text, const char* causes);
   void throughput(double seconds, std::int64_t global_batch, std::int64_t ranks);
   void own_count(const analysis::ModelFlop& flop, double causal);
+  void own_figures();
   std::string failures();  // names the first failure
 };
 
@@ -92,7 +93,7 @@ void Writer::job(std::int64_t global_batch, std::int64_t ranks) {
   for (const auto& [name, key] : {std::pair("TP", "tp"), {"PP", "pp"}, {"CP", "cp"}, {"DP", "dp"}}) {
     if (log.size(key) > 0) text.push_back(fmt::format("{} {}", name, log.size(key)));
   }
-  if (global_batch > 0) text.push_back(fmt::format("{} sequences a step", global_batch));
+  if (global_batch > 0) text.push_back(plural(global_batch, "sequence") + " a step");
   if (log.size("sequence") > 0) text.push_back(fmt::format("of {}", log.size("sequence")));
   if (!text.empty()) out.tell("job", join(text, "  "));
 }
@@ -185,6 +186,18 @@ void Writer::own_count(const analysis::ModelFlop& flop, double causal) {
   out.notes.push_back(fmt::format("the log itself says {:.1f} TFLOP/s per GPU: {}", log.own_tflops, why));
 }
 
+// Reports the log's figures where the model is not known, so that there are none of ours.
+void Writer::own_figures() {
+  if (std::ranges::find(out.facts, "tflops_per_gpu", [](const auto& fact) { return fact.first; }) != out.facts.end())
+    return;
+  if (log.own_tflops > 0)
+    out.notes.push_back(fmt::format("the log itself says {:.1f} TFLOP/s per GPU, by its own count of the model's FLOP",
+                                    log.own_tflops));
+  if (log.own_mfu > 0)
+    out.notes.push_back(fmt::format("the log's own MFU, {}, is not ours: attention in full, and its peak is its own",
+                                    percent(log.own_mfu)));
+}
+
 void Writer::throughput(double seconds, std::int64_t global_batch, std::int64_t ranks) {
   const auto sequence = static_cast<double>(log.size("sequence"));
   double tokens = ranks == 0 ? 0 : static_cast<double>(global_batch) * sequence / static_cast<double>(ranks) / seconds;
@@ -197,12 +210,7 @@ void Writer::throughput(double seconds, std::int64_t global_batch, std::int64_t 
   out.headline += fmt::format(", {} tokens/s per GPU", grouped(tokens));
   const auto model = model_of(log);
   const auto flop = model ? analysis::flop_per_token(*model) : std::nullopt;
-  if (!flop) {
-    if (log.own_mfu > 0)
-      out.notes.push_back(fmt::format("the log's own MFU, {}, is not ours: attention in full, and its peak is its own",
-                                      percent(log.own_mfu)));
-    return;
-  }
+  if (!flop) return;
   constexpr double tera = 1e12;
   const double causal = tokens * flop->causal / tera;
   out.fact("tflops_per_gpu", causal);
@@ -268,6 +276,7 @@ Answer answer_of(const TrainingLog& log, const Gaps& gaps) {
   } else {
     out.headline = "too few steps to say how long one takes";
   }
+  writer.own_figures();
   if (log.steps > 0) out.fact("steps", log.steps);
   if (log.restarts + log.batch_changes > 0)
     out.notes.push_back(fmt::format("{} and {}: the longest run between them counts", plural(log.restarts, "restart"),

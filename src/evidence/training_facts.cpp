@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <vector>
 
 #include "base/text.h"
 #include "evidence/training_log.h"
@@ -12,10 +13,17 @@ namespace {
 using Text = std::string_view;
 
 // Messages of PyTorch, NCCL, Slurm and the NVIDIA driver that end a job.
-constexpr std::array<Text, 8> failures{"CUDA out of memory", "Watchdog caught collective operation timeout",
-                                       "NCCL error",         "ChildFailedError",
-                                       "DUE TO TIME LIMIT",  "CANCELLED AT",
-                                       "NVRM: Xid",          "Segmentation fault"};
+constexpr std::array<Text, 11> failures{"CUDA out of memory",
+                                        "HIP out of memory",
+                                        "oom_kill event",
+                                        "oom-kill event",
+                                        "Watchdog caught collective operation timeout",
+                                        "NCCL error",
+                                        "ChildFailedError",
+                                        "DUE TO TIME LIMIT",
+                                        "CANCELLED AT",
+                                        "NVRM: Xid",
+                                        "Segmentation fault"};
 
 // "lm loss: NAN", "'loss': 'nan'", "iter 9: loss inf,", "reduced_train_loss=nan.0", "Train loss/train/total: nan".
 // Megatron-LM excludes them from its loss and prints "number of nan iterations:   1".
@@ -27,6 +35,18 @@ bool loss_is_lost(Text text) {
   const std::string word = lower(rest.substr(0, rest.find_first_of("'\"., |)}")));
   return word == "nan" || word == "inf" || text.ends_with(": nan") ||
          integer_after(text, "number of nan iterations:").value_or(0) > 0;
+}
+
+// Names the degrees of torchtitan's mesh as it has done since the end of 2025: " dp_shard=8 tp=2" of "['dp_shard',
+// 'tp'], [8, 2]", which lacks axes of one rank.
+std::string named_degrees(Text text) {
+  const std::size_t end = text.find("], [");
+  if (end == Text::npos) return std::string(text);
+  const std::vector<Text> names = split(text.substr(0, end), ','), degrees = split(text.substr(end + 4), ',');
+  std::string named;
+  for (std::size_t i = 0; i < std::min(names.size(), degrees.size()); ++i)
+    named += fmt::format(" {}={}", replaced(names[i], {{'[', ""}, {'\'', ""}, {' ', ""}}), trim(degrees[i]));
+  return named;
 }
 
 }  // namespace
@@ -59,15 +79,16 @@ bool TrainingLogReader::description(Text text) {
   };
   // Megatron-LM: "using world size: 8, data-parallel size: 8, …", "> padded vocab (size: 50257) with 47 dummy tokens
   // (new size: 50304)"; the Hugging Face Trainer: "  Total train batch size (w. parallel, …) = 1,024"
-  static constexpr std::array<Row, 9> rows{{{"using world size:", "world size:", "ranks"},
-                                            {"using world size:", "data-parallel size:", "dp"},
-                                            {"using world size:", "context-parallel size:", "cp"},
-                                            {"using world size:", "tensor-model-parallel size:", "tp"},
-                                            {"using world size:", "pipeline-model-parallel size:", "pp"},
-                                            {"padded vocab (size:", "new size:", "vocab"},
-                                            {"Total train batch size (", "= ", "global_batch"},
-                                            {"Instantaneous batch size per device =", "= ", "micro_batch"},
-                                            {"Gradient Accumulation steps =", "= ", "accumulation"}}};
+  static constexpr std::array<Row, 10> rows{{{"using world size:", "world size:", "ranks"},
+                                             {"using world size:", "data-parallel size:", "dp"},
+                                             {"using world size:", "data-parallel-size:", "dp"},  // until 2023
+                                             {"using world size:", "context-parallel size:", "cp"},
+                                             {"using world size:", "tensor-model-parallel size:", "tp"},
+                                             {"using world size:", "pipeline-model-parallel size:", "pp"},
+                                             {"padded vocab (size:", "new size:", "vocab"},
+                                             {"Total train batch size (", "= ", "global_batch"},
+                                             {"Instantaneous batch size per device =", "= ", "micro_batch"},
+                                             {"Gradient Accumulation steps =", "= ", "accumulation"}}};
   bool any = false;
   for (const Row& row : rows) {
     if (!contains(text, row.mark)) continue;
@@ -100,15 +121,19 @@ bool TrainingLogReader::description(Text text) {
 
 // torchtitan: "parallelism: pp=1, dp_replicate=1, dp_shard=64, cp=1, tp=1, ep=1, etp=1".
 void TrainingLogReader::mesh(Text text) {
+  constexpr std::int64_t most = 1 << 20;
+  const std::string named = named_degrees(text);
   const auto degree = [&](const char* name) {
-    return std::clamp<std::int64_t>(integer_after(text, fmt::format(" {}=", name)).value_or(1), 1, 1 << 20);
+    return std::clamp<std::int64_t>(integer_after(named, fmt::format(" {}=", name)).value_or(1), 1, most);
   };
-  const std::int64_t shard = degree("dp_shard");
-  const std::int64_t replicas = std::min<std::int64_t>(degree("dp_replicate") * shard, 1 << 20);
+  std::int64_t shard = degree("dp_shard"), replicas = degree("dp_replicate");
+  for (const char* part : {"dp_shard_mod_ep", "dp_shard_in_ep"}) shard = std::min(shard * degree(part), most);
+  const std::int64_t either = degree("dp");  // in 2024, of FSDP or of DDP
+  replicas = std::min(std::min(replicas * either, most) * shard, most);
   for (const char* axis : {"pp", "cp", "tp"}) size(axis, degree(axis));
   size("dp", replicas);
-  size("ranks", replicas * degree("cp") * std::min<std::int64_t>(degree("tp") * degree("pp"), 1 << 20));
-  log_.words["sharding"] = shard > 1 ? "parameters" : "none";
+  size("ranks", replicas * degree("cp") * std::min(degree("tp") * degree("pp"), most));
+  if (either == 1) log_.words["sharding"] = shard > 1 ? "parameters" : "none";
 }
 
 // Reads the batch and its division, as frameworks announce them before the first step.
@@ -141,6 +166,11 @@ void TrainingLogReader::failure(const Line& line, bool is_known) {
   std::string what = loss_is_lost(line.text) ? "the loss is nan or inf" : "";
   if (!is_known && found != failures.end()) what = *found;
   if (what.empty()) return;
+  // PyTorch's watchdog names the collective: "… timeout: WorkNCCL(SeqNum=216, OpType=ALLREDUCE, NumelIn=…"
+  if (Cursor c{line.text}; c.after("WorkNCCL(") && c.after("OpType="))
+    what += fmt::format(" of {}", c.until(",)").substr(0, 40));
+  constexpr std::size_t most = 64;
+  if (log_.failures.size() >= most && !log_.failures.contains(what)) return;
   TrainingLog::Failure& row = log_.failures[what];
   if (row.count++ == 0) row.line = line.number;
 }

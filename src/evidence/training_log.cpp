@@ -29,13 +29,20 @@ struct Progress {
 constexpr Text elapsed = "elapsed time per iteration (ms):|elapsed time per iteration (s):",
                of_megatron = "(TFLOP/s/GPU):|TFLOPs:|approx flops per GPU:",
                batch_of_megatron = "global batch size:|gloabl batch size:";  // the second until 2021 and in forks
-constexpr std::array<Progress, 10> progress_lines{{
+// Megatron-DeepSpeed, Primus
+constexpr Text tokens_of_megatron =
+    "tokens per gpu per second (tgs):|tokens per GPU (tokens/s/GPU):|tokens/s/GPU inst/harmonic mean:";
+constexpr std::array<Progress, 11> progress_lines{{
     // "iteration       10/     400 | consumed samples: … | elapsed time per iteration (ms): 2669.6 | …"
     {"gpt-neox", "elapsed time per iteration (&approx flops per GPU:", "iteration ", elapsed, false, of_megatron,
      batch_of_megatron, "", "", "samples/sec:"},
     {"megatron-deepspeed", "elapsed time per iteration (&samples per second", "iteration ", elapsed, false, of_megatron,
-     batch_of_megatron},
-    {"megatron-lm", "elapsed time per iteration (", "iteration ", elapsed, false, of_megatron, batch_of_megatron},
+     batch_of_megatron, "", tokens_of_megatron},
+    // "iteration=       2/  317892 | … | elapsed_time_per_iteration_ms=16030.6 | …", of Argonne's fork
+    {"megatron-deepspeed", "elapsed_time_per_iteration_ms=", "iteration=", "elapsed_time_per_iteration_ms=", false,
+     "TFLOPs=", "global_batch_size=", "", "tokens_per_gpu_per_second_tgs="},
+    {"megatron-lm", "elapsed time per iteration (", "iteration ", elapsed, false, of_megatron, batch_of_megatron, "",
+     tokens_of_megatron},
     // "Training epoch 0, iteration 9/99 | … | global_batch_size: 128 | … | train_step_timing in s: 12.27 | …", where
     // iterations begin again with each epoch; a bar "… global_step=9.000, …, train_step_timing in s=12.30]"
     {"nemo 2", "train_step_timing in s:", "global_step:|iteration ", "train_step_timing in s:", true,
@@ -164,13 +171,13 @@ bool TrainingLogReader::progress(std::string_view text) {
   return true;
 }
 
-// Lines that frameworks print in addition to their own, used only if there are no others. DeepSpeed, per step: "time
+// Lines that frameworks print in addition to their own, used only if no others have times. DeepSpeed, per step: "time
 // (ms) | fwd: 40.8 | bwd: 81.2 | bwd_inner: … | step: 5.3". Megatron-Bridge: "Step Time : 9.34s GPU utilization:
 // 722.7MODEL_TFLOP/s/GPU", in 2025 without "MODEL_".
 bool TrainingLogReader::beside(std::string_view text) {
   if (contains(text, "time (ms) | ")) {
-    const auto forward = number_after(text, " fwd: "), backward = number_after(text, " bwd: "),
-               step = number_after(text, " step: ");
+    const auto forward = behind(text, " fwd: | forward: ", number_after);  // whole words until 2023
+    const auto backward = behind(text, " bwd: | backward: ", number_after), step = number_after(text, " step: ");
     if (!forward || !backward || !step) return false;
     log_.by_timers = true;
     if (beside_.size() < most_intervals)
@@ -276,9 +283,10 @@ bool TrainingLogReader::trainer(std::string_view text) {
 // "10%|█   | 50/500 [01:31<13:40,  1.82s/it]". Bars with a name ("Map: 10%|…") do not count steps, except "Epoch 0",
 // "Training", "Steps". Each rank draws its own: a bar that falls back is another one.
 void TrainingLogReader::bar(std::string_view text) {
-  const std::size_t bracket = text.rfind(" [");
+  const std::size_t share = text.find("%|");  // the next line often follows the bar without a line feed
+  const std::size_t bracket = share == std::string_view::npos ? text.rfind(" [") : text.find(" [", share);
   if (bracket == std::string_view::npos) return;
-  const std::string name = lower(text.substr(0, std::min(text.find("%|"), bracket)));
+  const std::string name = lower(text.substr(0, std::min(share, bracket)));
   if (name.find_first_of("abcdefghijklmnopqrstuvwxyz") != std::string::npos && !has_any(name, "epoch|train|step|iter"))
     return;
   const std::size_t bars = text.substr(0, bracket).rfind("| ");
@@ -316,8 +324,13 @@ TrainingLog TrainingLogReader::finish() {
   if (const auto world = log_.arguments.find("world_size"); world != log_.arguments.end())
     size("ranks", number_in<std::int64_t>(world->second));
   end_run();
-  log_.by_timers = log_.by_timers && log_.intervals.empty() && !bridge_seen_;
-  if (log_.intervals.empty() && !beside_.empty()) log_.intervals = std::move(beside_);
+  const auto is_timed = [](const Interval& interval) { return interval.seconds > 0; };
+  const bool timed = std::ranges::any_of(log_.intervals, is_timed);
+  // DeepSpeed's own rate can be that of a step's last micro-batch alone: it counts only if there is nothing else.
+  if (timed) std::erase_if(log_.intervals, [&](const Interval& interval) { return !is_timed(interval); });
+  const bool counts_beside = !timed && !beside_.empty();
+  log_.by_timers = log_.by_timers && counts_beside && !bridge_seen_;
+  if (counts_beside) log_.intervals = std::move(beside_);
   if (log_.by_timers && log_.framework.empty()) log_.framework = "deepspeed";
   if (bridge_seen_) log_.framework = "megatron-bridge";
   if (log_.framework.empty() && !log_.arguments.empty()) log_.framework = "megatron-lm";

@@ -36,6 +36,9 @@ std::string spelled(Text word, Elements names) {
   return std::string(found == names.end() ? word : *found);
 }
 
+// A warning of earlier versions, information since then.
+constexpr Text no_verbs = "Failed to open libibverbs.so";
+
 bool is_name(std::string_view text) {
   return !text.empty() && has_only(text, "_");
 }
@@ -147,7 +150,8 @@ bool LogReader::refused(Text message) {
 // "CollNet 00/0 : 0 [send] via COLLNET/SHARP/0/GDRDMA". Transports count senders, as each connection has one. Each end
 // decides by itself on GPUDirect RDMA.
 bool LogReader::connection(Text message) {
-  if (!message.starts_with("Channel ") && !message.starts_with("CollNet ")) return false;
+  if (!message.starts_with("Channel ") && !message.starts_with("CollNet ") && !message.starts_with("Ring "))
+    return false;
   Cursor cursor{message};
   if (!cursor.after(" via ")) return false;
   Text path = cursor.rest;
@@ -195,6 +199,8 @@ bool LogReader::network(Text message) {
     fact("bootstrap_interface", interface.substr(0, interface.find(':')));
   } else if (cursor.literal("NET/IB : No device found")) {
     fact("network_devices", "none (IB)");
+  } else if (cursor.literal(no_verbs)) {
+    fact("libibverbs", "not found");
   } else if (cursor.literal("NET/IB: ")) {
     // "NET/IB: NCCL Dev 0 IbDev 0 Port 1 qpn 260 mtu 5 GID 3 …": verbs' number of the port's active MTU, 5 for 4096.
     int mtu = 0;
@@ -248,6 +254,7 @@ bool LogReader::communicator(Text message) {
 
 void LogReader::warning(Text message) {
   refused(message);
+  if (message.starts_with(no_verbs)) network(message);
   if (warnings_.size() >= max_warnings || message.empty()) return;
   std::string text = plain(message);
   if (std::ranges::find(warnings_, text) == warnings_.end()) warnings_.push_back(std::move(text));

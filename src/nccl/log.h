@@ -33,6 +33,7 @@ struct Observed {
   ///   version                "2.28.9+cuda13.0"
   ///   network                "IB", "Socket" or a plug-in's name
   ///   network_devices        "mlx5_0:1/IB mlx5_1:1/RoCE", "eth0 eth1", or "none (IB)"
+  ///   libibverbs             "not found": NCCL could not open it
   ///   bootstrap_interface    "eth0"
   ///   channels               "8 coll, 0 collnet, 16 nvls, 8 p2p, 2 p2p per peer"
   ///   gpu_direct             "enabled", "disabled", or "on some connections"; gpu_direct_send, gpu_direct_receive: at

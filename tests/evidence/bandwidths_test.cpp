@@ -9,6 +9,7 @@ namespace harness::test {
 namespace {
 
 using evidence::Answer;
+using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -26,18 +27,18 @@ std::string fact(const Answer& answer, const std::string& key) {
   return found->second.is_string() ? found->second.get<std::string>() : found->second.dump();
 }
 
-// An output for 2 nodes of 8 GPUs. `columns` stand between the count and the two directions with `algbw` and `busbw` in
+// An output for nodes of 8 GPUs. `columns` stand between the count and the two directions with `algbw` and `busbw` in
 // GB/s; `checks` are the last column of each direction.
 struct Table {
   std::string names = "type redop root", columns = "float sum -1";
   double algbw = 100, busbw = 187.5;
   std::pair<std::string, std::string> checks = {"0", "0"};
   std::string last_name = "#wrong", end = "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 100 \n";
-  int groups = 1;
+  int groups = 1, ranks = 16;
 
   std::string text() const {
     std::string all = "# nThread 1 nGpus 1 minBytes 8 maxBytes 8 step: 2(factor) warmup iters: 5 iters: 20\n";
-    for (int rank = 0; rank < 16; ++rank)
+    for (int rank = 0; rank < ranks; ++rank)
       all += fmt::format("#  Rank {} Group {} Pid 1 on n{} device {} [0x15] NVIDIA H100 80GB HBM3\n", rank,
                          rank % groups, rank / 8, rank % 8);
     all += fmt::format("#  size count {0}  time algbw busbw {1}  time algbw busbw {1}\n", names, last_name);
@@ -77,11 +78,15 @@ TEST(Bandwidths, AnUnnamedTestIsToldByItsColumns) {
       {{.columns = "float none 0", .busbw = 100}, "broadcast"},
       {{.names = "type root", .columns = "float 0", .busbw = 100}, "broadcast"},
       {{.columns = "float sum 0", .busbw = 100}, "reduce"},
-      {{.columns = "float none -1", .busbw = 100, .checks = outside_only}, "sendrecv"}};
+      {{.columns = "float none -1", .busbw = 100, .checks = outside_only}, "sendrecv"},
+      {{.busbw = 100, .checks = outside_only, .ranks = 2}, "sendrecv"},
+      {{.busbw = 100, .ranks = 2}, "all_reduce"}};
   for (const auto& [table, collective] : tables) {
     const std::string expected = *collective == '\0' ? "unknown" : fmt::format("unknown ({} by its shape", collective);
     EXPECT_EQ(fact(read_text(table.text()).front(), "test").substr(0, expected.size()), expected) << table.text();
   }
+  const Table pair{.busbw = 100, .checks = outside_only, .ranks = 2};
+  EXPECT_THAT(fact(read_text(pair.text()).front(), "test"), HasSubstr("busbw / algbw = 1.00 = 1)"));
 }
 
 TEST(Bandwidths, TheProgramItselfSaysWhetherDifferencesAreErrors) {
@@ -148,6 +153,47 @@ TEST(Bandwidths, OfSizesThatRecurTheBestCounts) {
   EXPECT_EQ(rows->second.size(), 3u);
 }
 
+// Collectives that divide the size among ranks round the smallest ones down to nothing.
+TEST(Bandwidths, SizesOfNothingAreNoRepetition) {
+  const std::string nothing = "0 0 float sum -1 1.6 0.00 0.00 0 1.6 0.00 0.00 0\n";
+  std::string text = Table{}.text();
+  text.insert(text.rfind("1073741824 "), nothing + nothing);
+  EXPECT_THAT(read_text(text).front().notes, Not(Contains(HasSubstr("several times"))));
+}
+
+TEST(Bandwidths, ATestThatBrokeOffIsToldWithItsError) {
+  const std::string head = Table{.end = ""}.text(),
+                    error =
+                        "n0: Test NCCL failure common.cu:954 'unhandled cuda error / '\n .. n0 pid 1: Test failure\n";
+  const Answer late = read_text(head + error).front();
+  EXPECT_THAT(late.headline, AllOf(HasSubstr("peak 188 GB/s"), HasSubstr("the test broke off behind 1 GiB")));
+  EXPECT_THAT(late.problems, Contains(HasSubstr("Test NCCL failure common.cu:954 'unhandled cuda error / '")));
+  const Answer early = read_text(head.substr(0, head.rfind("1073741824 ")) + error).front();
+  EXPECT_THAT(early.headline, HasSubstr("broke off before its first size: Test NCCL failure"));
+  EXPECT_EQ(fact(early, "ranks"), "16");
+}
+
+// The program writes a row in parts; NCCL and the launcher write between them.
+TEST(Bandwidths, ARowIsReadAroundWhatInterruptsIt) {
+  const std::string info = "n0:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0\n";
+  const std::string begin = "1073741824 268435456 float sum -1", end = " 10737.4 100 187.5 0";
+  for (const std::string& row :
+       {begin + info + info + end + end, begin + info + end + info + info + end,
+        "[0] " + begin + "[0] " + end + "[0]" + end, "[0] " + begin + "[0] " + info + "[0] " + end + "[0] " + end,
+        "[1,0]<stdout>:" + begin + "[1,0]<stdout>:" + end + "[1,0]<stdout>:" + end}) {
+    const auto answers = read_text(join(split_text(Table{}.text(), begin + end + end), row));
+    EXPECT_EQ(fact(answers.front(), "peak_busbw"), "187.5 GB/s at 1073741824 B") << row;
+    for (const auto& [label, text] : answers.back().evidence) EXPECT_THAT(text, Not(HasSubstr("-1n0"))) << row;
+  }
+}
+
+TEST(Bandwidths, AGpuWithoutANameIsAGpu) {
+  std::string text = Table{}.text();
+  for (const std::string name = " NVIDIA H100 80GB HBM3"; text.find(name) != std::string::npos;)
+    text.erase(text.find(name), name.size());
+  EXPECT_THAT(read_text(text).front().headline, HasSubstr("on 2 nodes of 8 GPUs"));
+}
+
 TEST(Bandwidths, AHoleOfUnknownRanksIsMeasuredAgainWithRanksToFillIn) {
   std::string text = "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n";
   for (const auto& [bytes, busbw] : {std::pair(1 << 20, 90), {1 << 21, 20}, {1 << 22, 90}})
@@ -160,6 +206,25 @@ TEST(Bandwidths, OneOfSeveralGroupsHasNoLimit) {
   const Table whole, split{.groups = 8};
   EXPECT_EQ(fact(read_text(whole.text()).front(), "limit"), "400.0 GB/s");
   EXPECT_EQ(fact(read_text(split.text()).front(), "limit"), "");
+}
+
+TEST(Bandwidths, HostsOfOneRackAreLimitedByNvlink) {
+  const auto answer_of = [](const Table& table) {
+    return read_text(table.text(), {.hardware = "gb200-nvl72"}).front();
+  };
+  EXPECT_EQ(fact(answer_of({}), "limit"), "900.0 GB/s");
+  EXPECT_EQ(fact(answer_of({.ranks = 144}), "limit"), "");
+  EXPECT_THAT(answer_of({.algbw = 24, .busbw = 45}).problems, Contains(HasSubstr("MNNVL 0")));
+}
+
+TEST(Bandwidths, ATeslaIsKnownByItsOwnName) {
+  std::string text = Table{}.text();
+  for (const auto& [from, to] : {std::pair("NVIDIA H100 80GB HBM3", "Tesla V100-SXM2-16GB"), {" on n1 ", " on n0 "}})
+    text = join(split_text(text, from), to);
+  EXPECT_EQ(fact(read_text(text).front(), "limit"), "150.0 GB/s");
+  EXPECT_THAT(read_text(text).front().headline, HasSubstr("on 16 V100"));
+  text = join(split_text(text, "Tesla V100-SXM2-16GB"), "NVIDIA GeForce RTX 4090");
+  EXPECT_THAT(read_text(text).front().headline, HasSubstr("on 16 RTX 4090"));
 }
 
 TEST(Bandwidths, FarBelowTheLinksIsAProblem) {

@@ -370,6 +370,8 @@ TEST(NcclLog, WarningsAreKnownInEachWording) {
       {"linux.cc:9 NCCL WARN connect to 10.0.0.9<4> returned Connection refused, exceeded error retry count after 34",
        "cannot reach 10.0.0.9"},
       {"bootstrap.cc:9 NCCL WARN no device found matching exactly eth9, verify NCCL_OOB_NET_IFNAME", "no interface"},
+      {"net.cc:9 NCCL WARN Error: network AWS Libfabric not found.", "the network that NCCL_NET asks for is not there"},
+      {"net.cc:9 NCCL WARN Failed to initialize any NET plugin", "the network that NCCL_NET asks for is not there"},
       {"connect.cc:9 NCCL WARN NET/IB : Attempted to connect incompatible devices: [0]a:1/IB and [1]b:1/RoCE",
        "cannot be connected"}};
   for (const auto& [warning, said] : wordings)

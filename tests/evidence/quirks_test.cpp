@@ -139,6 +139,31 @@ TEST(Quirks, OfTrainingLogs) {
        "iteration 1/ 9 | elapsed time per iteration (ms): 900.0 | gloabl batch size:   256 |\n"
        "iteration 2/ 9 | elapsed time per iteration (ms): 900.0 | gloabl batch size:   256 |\n",
        "global_batch: 256\n"},
+      {"argonne.log",
+       "using world size: 8, data-parallel-size: 4, tensor-model-parallel size: 2, pipeline-model-parallel size: 1\n"
+       "[2026-04-21 02:45:08][INFO][training:1251] -  iteration=       2/  317892 | consumed_samples=         512 | "
+       "elapsed_time_per_iteration_ms=16030.6 | global_batch_size=  256 | lm loss=11.2 | tokens_per_gpu_per_second_tgs="
+       "8176.383 | [LM]TFLOPs=20.30 | [DS]TFLOPs=26.18 |\n",
+       "framework: megatron-deepspeed\ndp: 4\nglobal_batch: 256\nstep_time_s: 16.03\ntokens_per_s_per_gpu: 8176.4\n"},
+      {"primus.log",
+       " iteration  4700/ 4768 | elapsed time per iteration (ms): 1460.8/1450.4 | compute per GPU (TFLOP/s/GPU): 633.7 "
+       "(avg 640.1) | tokens/s/GPU inst/harmonic mean: 180743.2/180001.0 | lm loss: 3.3632\n",
+       "framework: megatron-lm\nstep_time_s: 1.461\ntokens_per_s_per_gpu: 180743.2\n"},
+      {"titan.log",  // until the end of 2025, of the axes with more than one rank
+       "[titan] - root - INFO - Building 2-D device mesh with ['dp_shard', 'tp'], [8, 2]\n"
+       "[titan] - root - INFO - Trainer is initialized with local batch size 1, global batch size 8, gradient "
+       "accumulation steps 1, sequence length 4096, total steps 9 (warmup 2)\n"
+       "[titan] - root - INFO - step: 10  loss: 8.1  memory: 60.1GiB(76%)  tps: 1,024\n",
+       "ranks: 16\ntp: 2\ndp: 8\nsharding: parameters\nstep_time_s: 2.0\n"},
+      {"titan.log",
+       "[titan] - root - INFO - Building 3-D device mesh with ['dp_replicate', 'dp_shard_mod_ep', 'dp_shard_in_ep'], "
+       "[2, 2, 4]\n[titan] - root - INFO - step: 10  loss: 8.1  memory: 60.1GiB(76%)  tps: 1,024\n",
+       "ranks: 16\ndp: 16\n"},
+      {"titan.log",  // the command above is no launch script
+       "torchrun --nproc_per_node=8 -m torchtitan.train --job.config_file llama3_8b.toml\n"
+       "[rank0]:[titan] 2026-01-02 10:00:00,000 - root - INFO - step: 10  loss: 8.1  memory: 60.1GiB(76%)  tps: "
+       "1,000\n",
+       "kind: training log\nframework: torchtitan\ntokens_per_s_per_gpu: 1000\n"},
       {"titan.log",  // a validation is not a step
        "step: 10  loss: 8.1  memory: 60.1GiB(76%)  tps: 1,000  tflops: 4.1  mfu: 4.10%\n"
        "validate step: 15  loss:  8.2  memory: 60.1GiB(76%)  tps: 9,000\n"
@@ -163,6 +188,24 @@ TEST(Quirks, OfTrainingLogs) {
        "[Rank 0] time (ms) | fwd: 40.00 | bwd: 81.00 | bwd_inner: 76.00 | bwd_allreduce: 4.00 | step: 5.00\n"
        "[Rank 0] time (ms) | fwd: 41.00 | bwd: 80.00 | bwd_inner: 76.00 | step: 5.00\n",
        "framework: deepspeed\nintervals: 3\nstep_time_s: 0.126\n"},
+      {"ds.log",  // wall_clock_breakdown of 2022
+       "rank=0 time (ms) | forward_microstep: 1330.05 | backward_microstep: 4766.88 | step_microstep: 0.05\n"
+       "rank=0 time (ms) | forward: 5284.10 | backward: 18340.70 | backward_inner: 17000.10 | backward_allreduce: "
+       "1340.60 "
+       "| step: 1375.20\n",
+       "framework: deepspeed\nintervals: 1\nstep_time_s: 25.0\n"},
+      {"ds.log",  // its rate may be that of a step's last micro-batch: with wall_clock_breakdown it does not count
+       "epoch=0/micro_step=3/global_step=3, RunningAvgSamplesPerSec=74.6, CurrSamplesPerSec=74.6, MemAllocated=4.7GB\n"
+       "[Rank 0] time (ms) | fwd: 3865.00 | bwd: 11249.00 | bwd_inner: 10520.00 | step: 886.00\n"
+       "[config.py:1003:print]   train_batch_size ............. 256\n",
+       "global_batch: 256\nintervals: 1\nstep_time_s: 16.0\n"},
+      {"ds.log",  // nor between Megatron-DeepSpeed's lines
+       " iteration 10/ 90 | elapsed time per iteration (ms): 9000.0 | global batch size: 64 | samples per second: 7 |\n"
+       "epoch=0/micro_step=14/global_step=14, RunningAvgSamplesPerSec=80.0, CurrSamplesPerSec=80.0, MemAllocated=1GB\n"
+       "epoch=0/micro_step=18/global_step=18, RunningAvgSamplesPerSec=80.0, CurrSamplesPerSec=80.0, MemAllocated=1GB\n"
+       " iteration 20/ 90 | elapsed time per iteration (ms): 9000.0 | global batch size: 64 | samples per second: 7 "
+       "|\n",
+       "intervals: 2\nstep_time_s: 9.0\n"},
       {"ds.log",  // before 0.8
        "[timer.py:189:stop] 0/10, RunningAvgSamplesPerSec=23.5, CurrSamplesPerSec=24.0, MemAllocated=1.0GB\n"
        "[config.py:901:print]   train_batch_size ............. 48\n",
@@ -174,6 +217,10 @@ TEST(Quirks, OfTrainingLogs) {
        "100%|#####| 500/500 [15:00<00:00,  1.80s/it]\n100%|#####| 157/157 [02:37<00:00,  1.00it/s]\n"
        "{'train_runtime': 900.0, 'train_samples_per_second': 35.6, 'train_steps_per_second': 0.556, 'epoch': 1.0}\n",
        "intervals: 3\nsteps: 500\nstep_time_s: 1.8\n"},
+      {"hf.log",  // with a line of DeepSpeed behind each bar
+       " 20%|##   | 100/500 [03:00<12:00,  1.80s/it][2026-01-01 00:00:00,000] [INFO] [logging.py:96] [Rank 0] step=9\n"
+       " 40%|##   | 200/500 [06:00<09:00,  1.80s/it][2026-01-01 00:00:00,000] [INFO] [logging.py:96] [Rank 0] step=9\n",
+       "intervals: 1\nstep_time_s: 1.8\n"},
       {"hf.log",  // the number of steps is more precise than their rate
        "100%|#####| 380/380 [2:00:06<00:00, 18.96s/it]\n"
        "{'train_runtime': 7206.0, 'train_samples_per_second': 13.5, 'train_steps_per_second': 0.053, 'epoch': 1.0}\n",
@@ -192,6 +239,15 @@ TEST(Quirks, OfTrainingLogs) {
   EXPECT_THAT(partial.facts, testing::Not(testing::Contains(testing::Pair("global_batch", testing::_))));
   EXPECT_EQ(headline_of("oom.log", "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried\n"),
             "the job failed: CUDA out of memory");
+  EXPECT_EQ(
+      headline_of("hang.log",
+                  "[rank3]:[E ProcessGroupNCCL.cpp:616] [Rank 3] Watchdog caught collective operation timeout: "
+                  "WorkNCCL(SeqNum=216, OpType=ALLTOALL_BASE, NumelIn=13, Timeout(ms)=600000) ran for 600045 ms\n"),
+      "the job failed: Watchdog caught collective operation timeout of ALLTOALL_BASE");
+  EXPECT_EQ(headline_of("oom.log", "slurmstepd: error: Detected 1 oom_kill event in StepId=9.0. Some of the\n"),
+            "the job failed: oom_kill event");
+  EXPECT_EQ(headline_of("oom.log", "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 9.00 GiB.\n"),
+            "the job failed: HIP out of memory");
   for (const std::string lost :
        {"iteration 1/ 9 | elapsed time per iteration (ms): 900.0 | lm loss: NAN | loss scale: 1.0 |",
         "iteration 1/ 9 | elapsed time per iteration (ms): 900.0 | lm loss: 1.1E+00 | number of nan iterations:   1 |",
@@ -207,6 +263,8 @@ TEST(Quirks, OfTrainingLogs) {
   }
   EXPECT_THAT(answer_to("iter 10: loss 4.1, time 2.0ms\niter 20: loss 4.1, time 2.0ms\n", "x.log").notes,
               testing::Contains(testing::HasSubstr("one iteration of 10")));
+  EXPECT_THAT(answer_to("step:  9  loss: 8.1  memory: 60.1GiB(76%)  tps: 1,000  tflops: 4.20  mfu: 4.20%\n").notes,
+              testing::IsSupersetOf({testing::HasSubstr("itself says 4.2 TFLOP/s"), testing::HasSubstr("MFU, 4.2 %")}));
   EXPECT_EQ(
       headline_of("end.log",
                   "iteration 1/ 9 | elapsed time per iteration (ms): 900.0 | global batch size: 8 |\n"
@@ -226,6 +284,10 @@ TEST(Quirks, OfDevices) {
        "gpus: 2\nnics: NIC0\nproblem: GPU1\n"},
       {"topo", "       GPU0   GPU1   CPU Affinity   NUMA Affinity\nGPU0    X     NV4\nGPU1   NV4     X\n",
        "gpus: 2\nnics: none\n"},
+      {"topo",  // `topo -p2p r` behind it has the same names
+       "\tGPU0\tGPU1\tGPU2\nGPU0\t X \tNV4\tNV4\nGPU1\tNV4\t X \tSYS\nGPU2\tNV4\tSYS\t X \n"
+       " \tGPU0\tGPU1\tGPU2\n GPU0\tX\tOK\tOK\n GPU1\tOK\tX\tOK\n GPU2\tOK\tOK\tX\n",
+       "gpus: 3\nproblem: GPU1-GPU2: no NVLink where other pairs have 4\n"},
       {"topo", "GPU0\tGPU1\tCPU Affinity\nGPU0\t X \tSYS\t\nGPU1\tSYS\t X \t\n",  // without the leading blanks
        "gpus: 2\nnics: none\n"},
   });
@@ -264,6 +326,11 @@ TEST(Quirks, OfNccl) {
        "a:1:2 [0] NCCL INFO comm 0x7f1c rank 0 nranks 2 cudaDev 0 busId 7000 - Init COMPLETE\n"
        "b:3:4 [0] NCCL INFO comm 0x7f1c rank 1 nranks 2 cudaDev 0 busId 7000 - Init COMPLETE\n",
        "ranks: 2\nring_crosses: 0 -> 1 and 1 -> 0, 2 adapters\n"},
+      {"nccl.log",  // up to 2.6
+       "a:1:2 [7] NCCL INFO Ring 00 : 15 -> 0 [send] via NET/Socket/0\n"
+       "a:1:2 [7] NCCL INFO Ring 00 : 14[6] -> 15[7] via P2P/IPC\n"
+       "a:1:2 [7] NCCL INFO comm 0x7f1c rank 15 nranks 16 cudaDev 7 nvmlDev 7 - Init COMPLETE\n",
+       "transports: NET/Socket 1\n"},
       {"nccl.log",  // trees cross as well, but are not rings
        "a:1:2 [0] NCCL INFO ncclCommInitRank comm 0x7f1c rank 0 nranks 4 cudaDev 0 busId 7000 commId 0x1 - Init START\n"
        "a:1:2 [0] NCCL INFO Channel 00/01 :    0   1   2   3\n"
@@ -277,6 +344,14 @@ TEST(Quirks, OfNccl) {
        R"( "last_completed_collective": 8}}, "entries": [{"pg_id": 1, "process_group": ["5", "fsdp"],)"
        R"( "collective_seq_id": 9, "profiling_name": "nccl:all_reduce", "state": "scheduled"}]})",
        "group: fsdp, 2 ranks\nlast_started: 8\nlast_completed: 8\n"},
+      {"efa.log",
+       "a:1:2 [0] NCCL INFO Using network AWS Libfabric\n"
+       "a:1:2 [0] NCCL INFO ncclCommInitRank comm 0x7f1c rank 0 nranks 2 cudaDev 0 busId 7000 commId 0x1 - Init START\n"
+       "a:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/AWS Libfabric/0\n",
+       "problem: p4d libfabric before 1.18\n"},
+      {"timeout.log",
+       "a:1:2 [0] p2p.cc:9 NCCL WARN NET/IB: Got completion from peer 10.0.0.7<4> with status=12 opcode=0 len=0\n",
+       "suspect: 10.0.0.7 (peer of the time-out)\n"},
       {"topology.xml",
        "<system version=\"1\"><cpu numaid=\"0\" arch=\"x86_64\"><pci busid=\"1\"><gpu dev=\"0\" sm=\"80\" gdr=\"1\">"
        "<nvlink target=\"c\" count=\"12\"/></gpu></pci><pci busid=\"2\"><gpu dev=\"1\" sm=\"80\" gdr=\"1\">"

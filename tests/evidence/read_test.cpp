@@ -120,16 +120,27 @@ TEST(Read, TakesSeveralFilesAsOneJob) {
   EXPECT_EQ(answers[2].kind, "hostfile");
 }
 
-TEST(Read, FindsALogOfNcclAndATestAndStepsInOneText) {
+TEST(Read, FindsTheTopologyAndALogOfNcclAndATestAndStepsInOneText) {
   const TemporaryFolder scratch;
-  const std::string path = scratch.write("job.out", text_of(sample_file("nccl-without-direct.log")) +
-                                                        text_of(sample_file("nccl-tests-hole.txt")) +
-                                                        text_of(sample_file("megatron-drift.log")));
+  const std::string path = scratch.write(
+      "job.out", text_of(sample_file("topology-pcie.txt")) + text_of(sample_file("nccl-without-direct.log")) +
+                     text_of(sample_file("nccl-tests-hole.txt")) + text_of(sample_file("megatron-drift.log")));
   const auto answers = read({path});
-  ASSERT_EQ(answers.size(), 3u);
+  ASSERT_EQ(answers.size(), 4u);
   EXPECT_EQ(answers[0].object, "log");
   EXPECT_EQ(answers[1].object, "bandwidths");
   EXPECT_EQ(answers[2].object, "nccl");
+  EXPECT_EQ(answers[3].object, "topology");
+}
+
+// `nvidia-smi topo -mp` shows the paths over PCIe alone, in the same matrix.
+TEST(Read, ATopologyWithoutNvlinksMayBeOneThatLeavesThemOut) {
+  const auto pairs = [](const std::string& kind) {
+    const std::string text = fmt::format("\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \t{0}\t0\nGPU1\t{0}\t X \t0\n", kind);
+    return answer_to(text).evidence.front().second;
+  };
+  EXPECT_EQ(pairs("NODE"), "no NVLink but NODE in 1 pair (`topo -mp` leaves NVLinks out)");
+  EXPECT_EQ(pairs("NV18"), "18 NVLinks in 1 pair");
 }
 
 TEST(Read, ComparesTwoTestsSizeBySize) {
@@ -168,6 +179,10 @@ TEST(Lines, LosePrefixesOfLaunchersAndCollectors) {
   EXPECT_EQ(bare("node-3: # nThread 1"), "# nThread 1");
   EXPECT_EQ(bare("step: 10 loss: 3"), "step: 10 loss: 3");
   EXPECT_EQ(bare("[1,7]<stderr>:x"), "x");
+  EXPECT_EQ(bare("[7] x"), "x");
+  EXPECT_EQ(bare("[pod/launcher-0/mpi] 2024-12-04T05:27:39.074Z # nThread 1"), "# nThread 1");
+  EXPECT_EQ(bare("(Worker pid=1) x [repeated 15x across cluster] (Ray deduplicates logs by default.)"), "x");
+  EXPECT_EQ(bare("(Worker pid=1) x [repeated later]"), "x [repeated later]");
 }
 
 TEST(Input, OfTheStandardInputGoesOnAfterALook) {

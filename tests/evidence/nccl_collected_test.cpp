@@ -1,0 +1,94 @@
+// NCCL's logs as launchers, collectors and people pass them on: what is missing there is no fault of the job.
+#include <gmock/gmock.h>
+
+#include <string>
+
+#include "base/text.h"
+#include "evidence/answer.h"
+#include "evidence/expectations.h"
+
+namespace harness::test {
+namespace {
+
+using evidence::Answer;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// Ray prints one of the lines that differ in numbers alone, and counts the others.
+TEST(CollectedLog, RanksThatRayLeftOutAreNotMissed) {
+  const std::string first = "(Worker pid=21) n1:21:31 [0] NCCL INFO ",
+                    later = "(Worker pid=37, ip=10.0.0.2) n2:37:47 [3] NCCL INFO ",
+                    repeated = " [repeated 7x across cluster]\n";
+  std::string log;
+  for (const std::string message :
+       {"NCCL_IB_TIMEOUT set by environment to 22.", "NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB e:1",
+        "Using network IB", "ncclCommInitRank comm 0x5 rank 0 nranks 8 cudaDev 0 commId 0xab - Init START"})
+    log += first + message + "\n" + later + message + repeated;
+  log += later + "ncclCommInitRank comm 0x6 rank 7 nranks 8 cudaDev 3 commId 0xab - Init START" + repeated + first +
+         "ncclCommInitRank comm 0x5 rank 0 nranks 8 cudaDev 0 commId 0xab - Init COMPLETE\n";
+  const Answer answer = answer_to(log);
+  EXPECT_THAT(answer.problems, IsEmpty());
+  EXPECT_THAT(answer.notes, ElementsAre(HasSubstr("RAY_DEDUP_LOGS=0"), HasSubstr("no connection over the network")));
+}
+
+TEST(CollectedLog, TheEndOfAnotherLineIsNoPartOfTheHost) {
+  const std::string line = "n1:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0\n";
+  for (const char* before : {"  0%|          | 0/100 [00:00<?, ?it/s]", " number of nan iterations:   0 |"})
+    EXPECT_EQ(answer_to(line + before + line).headline, "n1 does not use GPUDirect RDMA") << before;
+  EXPECT_EQ(answer_to("[n1]" + line.substr(2)).headline, "[n1] does not use GPUDirect RDMA");
+}
+
+// Without libibverbs NCCL does not look for adapters, and does not say that there is none.
+TEST(CollectedLog, AnImageWithoutLibibverbsIsTheReasonForSockets) {
+  for (const char* mark : {"NCCL INFO ", "misc/ibvwrap.cc:63 NCCL WARN "}) {
+    std::string log;
+    for (const char* node : {"n1", "n2"})
+      log += fmt::format(
+          "{0}:1:2 [0] {1}Failed to open libibverbs.so[.1]\n{0}:1:2 [0] NCCL INFO NET/Socket : Using "
+          "[0]eth0:10.0.0.1<0>\n"
+          "{0}:1:2 [0] NCCL INFO Using network Socket\n",
+          node, mark);
+    EXPECT_EQ(answer_to(log).headline, "NCCL runs over TCP sockets: libibverbs could not be opened") << mark;
+  }
+}
+
+// aws-ofi-nccl gives each process a topology by the number of an open file.
+TEST(CollectedLog, RanksDoNotDifferInTheNumberOfAFile) {
+  std::string log;
+  for (int rank = 0; rank < 2; ++rank)
+    log += fmt::format("n1:1{0}:2 [{0}] NCCL INFO NCCL_TOPO_FILE set by environment to /proc/self/fd/15{0}\n", rank);
+  EXPECT_THAT(answer_to(log).problems, IsEmpty());
+}
+
+// Without a communicator of all ranks, one within the node may be as large as one that spans nodes.
+TEST(CollectedLog, ACommunicatorThatSpansNodesProvesOtherNodes) {
+  std::string log = "n1:1:2 [0] NCCL INFO NET/IB : No device found.\nn1:1:2 [0] NCCL INFO Using network Socket\n";
+  for (const auto& [id, nodes] : {std::pair("0xaa", 1), {"0xbb", 2}})
+    log += fmt::format(
+        "n1:1:2 [0] NCCL INFO comm 0x5 rank 0 nranks 2 cudaDev 0 commId {} - Init START\n"
+        "n1:1:2 [0] NCCL INFO comm 0x5 rank 0 nRanks 2 nNodes {} localRanks {} localRank 0 MNNVL 0\n",
+        id, nodes, 2 / nodes);
+  EXPECT_THAT(answer_to(log).headline, HasSubstr("NCCL runs over TCP sockets"));
+}
+
+// Hosts that multi-node NVLink joins are one node to NCCL, and use no network.
+TEST(CollectedLog, SocketsDoNotMatterWhereNvlinkJoinsTheHosts) {
+  const auto log = [](int nodes) {
+    std::string text;
+    for (int host = 0; host < 2; ++host)
+      text += fmt::format(
+          "n{0}:1:2 [0] NCCL INFO NET/IB : No device found.\nn{0}:1:2 [0] NCCL INFO NET/Socket : Using "
+          "[0]eth0:10.0.0.1<0>\nn{0}:1:2 [0] NCCL INFO Using network Socket\nn{0}:1:2 [0] NCCL INFO GPU Direct RDMA "
+          "Disabled for HCA 0 'eth0'\nn{0}:1:2 [0] NCCL INFO comm 0x5 rank {0} nRanks 2 nNodes {1} localRanks {2} "
+          "localRank 0 MNNVL {3}\n",
+          host, nodes, 2 / nodes, 2 - nodes);
+    return answer_to(text);
+  };
+  EXPECT_THAT(log(1).problems, IsEmpty());
+  EXPECT_THAT(log(1).notes, testing::Contains(HasSubstr("NVLink joins all ranks")));
+  EXPECT_THAT(log(2).problems, ElementsAre(HasSubstr("NCCL runs over TCP sockets")));
+}
+
+}  // namespace
+}  // namespace harness::test
