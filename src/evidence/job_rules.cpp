@@ -23,13 +23,19 @@ void count_embedding(TrainingJob& job, std::int64_t pieces, const char* whose) {
 void titan_model(TrainingJob& job, bool by_name) {
   std::string flavor = job.theirs("model.flavor"), name = job.theirs("model.name"), from = "model.flavor " + flavor;
   if (by_name) {
-    job.note(
-        "configurations are Python since February 2026: of this one the model is known by its name, and what its "
-        "options do not set is not known here");
-    for (const char* key : {"model.sequence", "micro_batch_size", "precision", "recompute"}) {
-      if (!job.has(key)) job.set_unknown(key, "unknown", fmt::format("{} decides", quote(job.theirs("config"))));
-    }
     flavor = job.theirs("config");
+    if (flavor == "llama3_8b") {  // the defaults, but for these
+      job.note("configurations are Python since February 2026: they are known by name only");
+      take_defaults(job, "model.sequence=8192 micro_batch_size=1", flavor);
+    } else {
+      job.note(
+          "configurations are Python since February 2026: of this one the model is known by its name, and what its "
+          "options do not set is not known here");
+      for (const char* key : {"model.sequence", "micro_batch_size", "precision", "recompute", "layout.tensor_parallel",
+                              "layout.pipeline_parallel", "layout.context_parallel", "expert_parallel"}) {
+        if (!job.has(key)) job.set_unknown(key, "unknown", fmt::format("{} decides", quote(flavor)));
+      }
+    }
     flavor = flavor.substr(flavor.rfind('_') + 1);
     name = job.theirs("module");
     from = "the configuration's name";
@@ -96,7 +102,7 @@ void titan_checkpoints(TrainingJob& job, bool by_name, std::int64_t pieces) {
   const std::string mode = job.theirs("activation_checkpoint.mode"),
                     option = job.theirs("activation_checkpoint.selective_ac_option");
   if (mode == "full" || mode == "none") return job.set("recompute", mode, "activation_checkpoint.mode");
-  if (by_name && mode.empty()) return;
+  if (by_name && mode.empty() && job.has("recompute")) return;  // unknown
   const bool budget = mode == "memory_budget";
   if (budget || option == "op" || by_name) {
     // It keeps the outputs of attention and every other product: time and memory match neither none nor full.
@@ -151,7 +157,7 @@ void torchtitan(TrainingJob& job) {
   if (contains(quantized, "float8") || job.is_on("float8.enable_float8_linear"))
     job.set("precision", "fp8", "model.converters");
   take_defaults(job, "precision=bf16 overlap_grad_reduce=true prefetch_layers=1", "default of torchtitan");
-  if (!by_name || job.has("layout.tensor_parallel"))
+  if (!job.has("layout.tensor_parallel") || job.number("layout.tensor_parallel"))
     job.otherwise("sequence_parallel", job.degree("tensor") > 1 ? "true" : "false", "with TP");
   titan_shards(job);
 }

@@ -24,8 +24,7 @@ struct Shape {
   TrainingJob& job;
   // A recipe without a layout gets the one of its release.
   bool model_alone = job.framework == "hugging face model",
-       recipe = job.framework.starts_with("llmb") || (job.framework == "megatron-bridge" && job.has("model_name")) ||
-                (job.framework == "torchtitan" && job.find("config") != nullptr);
+       recipe = job.framework.starts_with("llmb") || (job.framework == "megatron-bridge" && job.has("model_name"));
   std::int64_t tensor = 1, stages = 1, context = 1;
 
   void problem(std::string text) { job.problems.push_back(std::move(text)); }

@@ -251,10 +251,12 @@ TEST(Launches, LeavesUnknownWhatAFileDecidesThatIsNotGiven) {
   });
 }
 
-// torchtitan's configurations in Python: their names tell the model alone.
+// torchtitan's configurations in Python: their names tell the model alone, but for the smallest.
 TEST(Launches, LeavesUnknownWhatANamedConfigurationDecides) {
   const std::string launch = "torchrun --nproc-per-node 8 -m torchtitan.train --module llama3 --config llama3_70b ";
   expect_answers({
+      {"go.sh", "torchrun --nproc-per-node 8 -m torchtitan.train --module llama3 --config llama3_8b\n",
+       "sequence: 8192\nmicro_batch: 1\nglobal_batch: 8\nprecision: bf16\ndp: 8\n"},
       {"go.sh", launch + "\n",
        "layers: 80\nsequence: unknown\nmicro_batch: unknown\nglobal_batch: unknown\nprecision: unknown\n"
        "recompute: unknown\ndp: unknown\n"},
