@@ -26,6 +26,14 @@ bool take_mark(Cursor& c, std::string_view shape) {
   return true;
 }
 
+// "[0] NCCL INFO …", "[0] net_ib.cc:9 NCCL WARN …": NCCL's own prefix without its host, and no launcher's mark.
+bool is_of_nccl(Cursor c) {
+  if (!take_mark(c, "[#] ")) return false;
+  const std::vector<std::string_view> words = words_of(c.rest, 3);
+  const std::size_t nccl = words.size() > 2 && words[0] != "NCCL" ? 1 : 0;
+  return words.size() > nccl + 1 && words[nccl] == "NCCL" && is_one_of("INFO|WARN", words[nccl + 1]);
+}
+
 // "(RayTrainWorker pid=1234, ip=10.0.0.1) "
 bool take_ray(Cursor& c) {
   if (!c.rest.starts_with('(')) return false;
@@ -93,7 +101,7 @@ Line without_prefixes(std::string_view text, std::int64_t number) {
       "[rank#]:", "[default#]:", "[#,#]<stdout>:", "[#,#]<stderr>:", "#: ", "[#] "};
   Cursor c{text};
   constexpr int most = 8;
-  for (int i = 0; i < most; ++i) {
+  for (int i = 0; i < most && !is_of_nccl(c); ++i) {
     if (!(std::ranges::any_of(marks, [&](std::string_view mark) { return take_mark(c, mark); }) || take_ray(c) ||
           take_pod(c) || take_time(c) || take_host(c)))
       break;

@@ -93,7 +93,7 @@ void add_facts(const NcclUse& use, const Hosts& hosts, Answer& out) {
     out.fact("nccl", version.substr(0, version.find('+')));
   const NcclUse::Communicator* largest = use.largest();
   if (largest != nullptr) out.fact("ranks", largest->ranks);
-  if (!hosts.empty()) out.fact("hosts", std::ssize(hosts));
+  if (!hosts.empty() && !use.lost_hosts) out.fact("hosts", std::ssize(hosts));
   if (largest != nullptr) out.fact("communicators", std::ssize(use.communicators));
   std::string network = use.anywhere("network");
   const bool sockets = network.starts_with("Socket");
@@ -131,7 +131,8 @@ Answer answer_of(const NcclUse& use) {
   add_facts(use, hosts, out);
   judge_nccl(use, out);
   const NcclUse::Communicator* largest = use.largest();
-  const std::int64_t nodes = std::max(std::ssize(hosts), largest == nullptr ? 0 : largest->nodes);
+  const std::int64_t known = use.lost_hosts ? 0 : std::ssize(hosts),
+                     nodes = std::max(known, largest == nullptr ? 0 : largest->nodes);
   if (out.headline.empty()) {
     const std::string network = use.anywhere("network");
     const bool whole = largest == nullptr || largest->is_whole();
@@ -142,6 +143,8 @@ Answer answer_of(const NcclUse& use) {
         network.empty() ? "" : ", network " + network,
         use.warnings.empty() ? "nothing is wrong that this log shows" : "its warnings name no cause that is known");
   }
+  if (use.lost_hosts)
+    out.notes.emplace_back("NCCL's lines have lost their host: all ranks count as those of one host, the log's");
   if (use.communicators_may_merge)
     out.notes.emplace_back(
         "the log names no commId (NCCL 2.16 and later do): communicators of equal size count as one");

@@ -54,7 +54,8 @@ struct Judge {
 // Returns true only if the log proves it.
 bool Judge::is_on_one_node() const {
   const NcclUse::Communicator* largest = use.largest();
-  return hosts.size() == 1 && !any_spans_nodes() && largest != nullptr && (largest->nodes == 1 || largest->is_whole());
+  return hosts.size() == 1 && !any_spans_nodes() && largest != nullptr &&
+         (largest->nodes == 1 || (largest->is_whole() && !use.lost_hosts));
 }
 
 bool Judge::is_on_several_nodes() const {

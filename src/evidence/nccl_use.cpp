@@ -201,6 +201,10 @@ NcclUseReader::Origin NcclUseReader::origin_of(std::string_view prefix) {
     origin.rank = fmt::format("{} [{}]", word.substr(host, std::min(thread - host, longest)), gpu);
     origin.place = c.rest.substr(0, 120);
   }
+  Cursor c{prefix.substr(prefix.rfind('[') + 1)};  // "[3] transport/net_ib.cc:2521 "
+  const std::string_view gpu = c.until("]");
+  if (origin.host.empty() && all_digits(gpu) && c.rest.starts_with(']') && words_of(c.rest).size() < 3)
+    origin = {std::string(NcclUse::unnamed), fmt::format("[{}]", gpu), origin.time, std::string(c.rest)};
   return origin;
 }
 
@@ -233,6 +237,7 @@ bool NcclUseReader::line(const Line& line) {
   const std::size_t host = host_at(origin.host);
   readers_[host].line(text);
   use_.thinned = use_.thinned || line.repeats;
+  use_.lost_hosts = use_.lost_hosts || origin.host == NcclUse::unnamed;
   std::string_view message = marked.substr(info.size());
   for (const std::string_view marker : {" NCCL INFO ", " NCCL WARN "})  // ranks whose output interleaved in one line
     message = message.substr(0, message.find(marker));
@@ -380,7 +385,7 @@ NcclUse NcclUseReader::finish() {
   if (timed) std::ranges::stable_sort(use_.warnings, {}, &NcclUse::Warning::time);
   for (const auto& [rank, communicator] : communicator_of_) take_connections(rank);
   for (auto& [id, communicator] : use_.communicators) {
-    if (communicator.several) continue;  // their ranks are on different hosts
+    if (communicator.several || use_.lost_hosts) continue;  // their ranks are on different hosts
     for (const auto& [pair, adapters] : communicator.connections.crossings) {
       const auto from = communicator.host_of.find(pair.first), to = communicator.host_of.find(pair.second);
       if (from == communicator.host_of.end() || to == communicator.host_of.end() || from->second != to->second)

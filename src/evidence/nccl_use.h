@@ -72,11 +72,13 @@ struct NcclUse {
     std::string host, peer, text, time;     // peer: address or host named in the text; time: as logged
     std::int64_t line = 0, count = 0;
   };
+  static constexpr std::string_view unnamed = "the log's host";  // for lines that have lost their host
   std::vector<Host> hosts;
   std::map<std::string, Communicator> communicators;  // by commId or color; before NCCL 2.16 by number of ranks
   bool communicators_may_merge = false;               // without commId, communicators of equal size look like one
   std::vector<Warning> warnings;                      // earliest first; equal ones are merged
   bool cut = false;                                   // some hosts or connections exceeded the limits
+  bool lost_hosts = false;                            // lines have lost their host: their ranks count as on one
   bool thinned = false;                               // Ray left out lines that repeat others
 
   /// Returns nullptr if there are no communicators.
@@ -91,7 +93,8 @@ struct NcclUse {
 class NcclUseReader {
  public:
   NcclUseReader() { host_at(""); }  // for lines without a host, and for hosts over the limit
-  /// Returns whether NCCL wrote the line: a host, a process and a thread precede its marker.
+  /// Returns whether NCCL wrote the line: a host, a process and a thread precede its marker, or the GPU alone, as in
+  /// "[0] NCCL INFO …": people cut the host off before they publish a log.
   bool line(const Line& line);
   NcclUse finish();
 

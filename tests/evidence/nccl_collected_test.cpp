@@ -39,6 +39,25 @@ TEST(CollectedLog, TheEndOfAnotherLineIsNoPartOfTheHost) {
   EXPECT_EQ(answer_to("[n1]" + line.substr(2)).headline, "[n1] does not use GPUDirect RDMA");
 }
 
+// People cut the host off before they publish a log. Ranks of several hosts then look like those of one.
+TEST(CollectedLog, LinesThatLostTheirHostAreRead) {
+  for (const char* before : {"", " ", "(Worker pid=21) ", "2026-12-04 05:27:39 "}) {
+    std::string log;
+    for (const char* message : {"NET/IB : No device found.", "Using network Socket",
+                                "ncclCommInitRank comm 0x5 rank 0 nranks 2 cudaDev 0 commId 0xab - Init START",
+                                "Channel 00/0 : 0[0] -> 1[0] [send] via NET/Socket/0",
+                                "ncclCommInitRank comm 0x5 rank 0 nranks 2 cudaDev 0 commId 0xab - Init COMPLETE",
+                                "ncclCommInitRank comm 0x5 rank 1 nranks 2 cudaDev 0 commId 0xab - Init START",
+                                "ncclCommInitRank comm 0x5 rank 1 nranks 2 cudaDev 0 commId 0xab - Init COMPLETE"})
+      log += fmt::format("{}[0] NCCL INFO {}\n", before, message);
+    const Answer answer = answer_to(log);
+    EXPECT_THAT(answer.problems, ElementsAre(HasSubstr("NCCL runs over TCP sockets"))) << before;
+    EXPECT_THAT(answer.notes, testing::Contains(HasSubstr("lost their host"))) << before;
+  }
+  EXPECT_EQ(answer_to("[0] transport/nvls.cc:9 NCCL WARN Cuda failure 1 'invalid argument'\n").headline,
+            "the fabric manager or the NVLink switches of the log's host are not set up");
+}
+
 // Without libibverbs NCCL does not look for adapters, and does not say that there is none.
 TEST(CollectedLog, AnImageWithoutLibibverbsIsTheReasonForSockets) {
   for (const char* mark : {"NCCL INFO ", "misc/ibvwrap.cc:63 NCCL WARN "}) {
