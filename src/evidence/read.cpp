@@ -158,8 +158,9 @@ bool Reading::log(Input& input, const std::string& path) {
   for (std::string_view text; lines.next(text);) {
     Line line = without_prefixes(text, lines.number());
     if (beginning.size() < longest_beginning) beginning.append(line.text.substr(0, longest_beginning)) += '\n';
-    if (contains(line.text, "NCCL INFO ") || contains(line.text, "NCCL WARN ") ||
-        line.text.starts_with("NCCL version ")) {
+    const std::size_t nccl = std::min(line.text.find("NCCL INFO "), line.text.find("NCCL WARN "));
+    if (nccl != std::string_view::npos || line.text.starts_with("NCCL version ")) {
+      training.before_nccl({line.text.substr(0, nccl), line.number});
       if (const std::size_t end = row_part_in(line.text); end > 0) {
         tests.line({line.text.substr(0, end), line.number});
         line = without_prefixes(line.text.substr(end), line.number);

@@ -151,6 +151,10 @@ void TrainingLogReader::line(const Line& line) {
   failure(line, progress(text) || description(text) || batch(text));
 }
 
+void TrainingLogReader::before_nccl(const Line& line) {
+  if (progress(line.text)) failure(line, true);
+}
+
 bool TrainingLogReader::progress(std::string_view text) {
   if (beside(text)) return true;
   const auto row = std::ranges::find_if(progress_lines, [&](const Progress& p) { return has_all(text, p.marks); });

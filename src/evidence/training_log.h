@@ -51,6 +51,8 @@ std::int64_t global_batch_in(std::string_view text);
 class TrainingLogReader {
  public:
   void line(const Line& line);
+  /// Takes what stands before NCCL's log on the same line. Only a step counts: other values may run into NCCL's host.
+  void before_nccl(const Line& line);
   TrainingLog finish();
 
  private:

@@ -139,6 +139,15 @@ TEST(Quirks, OfTrainingLogs) {
        "iteration 1/ 9 | elapsed time per iteration (ms): 900.0 | gloabl batch size:   256 |\n"
        "iteration 2/ 9 | elapsed time per iteration (ms): 900.0 | gloabl batch size:   256 |\n",
        "global_batch: 256\n"},
+      {"mixed.log",  // unbuffered Python writes the end of a line by itself, and NCCL comes before it
+       " iteration 1/ 9 | elapsed time per iteration (ms): 900.0 | lm loss: 9.1 |n1:1:2 [0] NCCL INFO Using network "
+       "IB\n"
+       "\n iteration 2/ 9 | elapsed time per iteration (ms): 900.0 | lm loss: 9.1 |n1:1:2 [0] a.cc:9 NCCL WARN Late\n",
+       "framework: megatron-lm\nintervals: 2\nstep_time_s: 0.9\n"},
+      {"mixed.log",
+       " 20%|##   | 100/500 [03:00<12:00,  1.80s/it]n1:1:2 [0] NCCL INFO Using network IB\n"
+       " 40%|##   | 200/500 [06:00<09:00,  1.80s/it]n1:1:2 [0] NCCL INFO Connected all rings\n",
+       "intervals: 1\nstep_time_s: 1.8\n"},
       {"argonne.log",
        "using world size: 8, data-parallel-size: 4, tensor-model-parallel size: 2, pipeline-model-parallel size: 1\n"
        "[2026-04-21 02:45:08][INFO][training:1251] -  iteration=       2/  317892 | consumed_samples=         512 | "
