@@ -251,6 +251,10 @@ void Judge::direct() {
     remedy =
         "`fi_info -c FI_HMEM` must list the adapters; on AWS, only P instances from p4d on have it, and libfabric "
         "before 1.18 needs FI_EFA_USE_DEVICE_RDMA=1";
+  if (has_any(use.anywhere("network"), "TCPX|FasTrak"))
+    remedy =
+        "the receive daemon of Google's plug-in (RxDM: tcpx-daemon, tcpxo-daemon) must run on these nodes, in the "
+        "version that belongs to the plug-in's, and see every GPU";
   if (told != hosts.end()) {
     const std::vector<std::string> parts = split_text((*told)->direct_reason, " > ");
     text += fmt::format(" (GPU to adapter at distance {}, limit {})", parts[0], parts[1]);

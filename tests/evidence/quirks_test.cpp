@@ -367,6 +367,12 @@ TEST(Quirks, OfNccl) {
        "<nvlink target=\"c\" count=\"11\"/></gpu></pci></cpu></system>\n",
        "problem: 11 on GPU 1, 12\n"},
   });
+  for (const char* network : {"GPUDirectTCPX_v7", "FasTrak"})
+    EXPECT_THAT(answer_to(fmt::format("a:1:2 [0] NCCL INFO Using network {0}\n"
+                                      "a:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/{0}/0\n",
+                                      network))
+                    .problems,
+                testing::ElementsAre(testing::HasSubstr("RxDM")));
 }
 
 }  // namespace
