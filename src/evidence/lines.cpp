@@ -94,6 +94,21 @@ std::string_view before_repeats(std::string_view text) {
   return c.integer(count) && c.literal("x across cluster]") ? text.substr(0, at) : text;
 }
 
+// Takes a type, an operation or a root of nccl-tests. NCCL's host may follow without a blank: "sumn1:20:21".
+bool take_column(Cursor& c) {
+  static constexpr std::array<std::string_view, 18> names = {"int8",   "int32", "int64", "int",   "uint8",  "uint32",
+                                                             "uint64", "char",  "half",  "float", "double", "bfloat16",
+                                                             "sum",    "prod",  "max",   "min",   "avg",    "mulsum"};
+  Cursor at = c;
+  at.skip_blanks();
+  if (at.rest.size() == c.rest.size()) return false;
+  std::int64_t root = 0;
+  if (!std::ranges::any_of(names, [&](std::string_view name) { return at.literal(name); }) && !at.integer(root))
+    return false;
+  c = at;
+  return true;
+}
+
 }  // namespace
 
 Line without_prefixes(std::string_view text, std::int64_t number) {
@@ -121,7 +136,8 @@ std::string without_inner_prefixes(std::string_view text) {
   return out;
 }
 
-// A row begins with "size count type redop root"; then come "time algbw busbw #wrong", twice.
+// A row begins with "size count type redop root", up to 2.12 with those of them that its collective has; then come
+// "time algbw busbw #wrong", twice.
 std::size_t row_part_in(std::string_view text) {
   Cursor c{text};
   const auto next = [&] {
@@ -129,10 +145,22 @@ std::size_t row_part_in(std::string_view text) {
     return c.word();
   };
   if (!as_number(next()) || !as_number(next())) return 0;
-  if (!as_number(next())) next();
+  const Cursor names = c;
+  const bool is_measurement = as_number(next()).has_value();
+  if (!is_measurement) next();
   c.skip_blanks();
   std::int64_t last = 0;
-  return c.integer(last) ? text.size() - c.rest.size() : 0;
+  if (c.integer(last)) {
+    if (c.literal("e-") || c.literal("e+")) c.integer(last);  // a difference, up to 2.12: "5e-07"
+  } else if (is_measurement) {
+    return 0;
+  } else {
+    c = names;
+    while (take_column(c)) {
+    }
+    if (c.rest.size() == names.rest.size()) return 0;
+  }
+  return text.size() - c.rest.size();
 }
 
 bool is_one_of(std::string_view names, std::string_view word) {

@@ -187,6 +187,23 @@ TEST(Bandwidths, ARowIsReadAroundWhatInterruptsIt) {
   }
 }
 
+// Up to 2.12 a row has only the columns of its collective, and ends in a difference.
+TEST(Bandwidths, ARowOfAnOldReleaseIsReadAroundWhatInterruptsIt) {
+  const std::string info = "n0:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0\n";
+  for (Table table : {Table{.names = "type redop", .columns = "float sum"}, Table{.names = "type", .columns = "int32"},
+                      Table{.names = "type root", .columns = "float 0"}}) {
+    table.checks = {"5e-07", "5e-07"};
+    table.last_name = "error";
+    const std::string begin = "1073741824 268435456 " + table.columns, end = " 10737.4 100 187.5 5e-07";
+    for (const std::string& row : {begin + info + end + end, begin + info + end + info + info + end}) {
+      const auto answers = read_text(join(split_text(table.text(), begin + end + end), row));
+      EXPECT_EQ(fact(answers.front(), "peak_busbw"), "187.5 GB/s at 1073741824 B") << row;
+      EXPECT_THAT(answers.back().headline, HasSubstr("n0 does not use GPUDirect RDMA")) << row;
+      EXPECT_EQ(fact(answers.back(), "hosts"), "1") << row;
+    }
+  }
+}
+
 TEST(Bandwidths, AGpuWithoutANameIsAGpu) {
   std::string text = Table{}.text();
   for (const std::string name = " NVIDIA H100 80GB HBM3"; text.find(name) != std::string::npos;)
