@@ -77,19 +77,22 @@ constexpr const char* cut_file = "it is cut: not every element is closed; write 
 constexpr const char* look_closer = "./harness doctor --stages static     # on this node: links, GPUDirect, NUMA";
 
 // Judges the NVLinks of each GPU pair. In meshes and bridges every GPU has the same mix of link counts; a fault makes
-// GPUs differ.
+// GPUs differ. A GPU that is left over, and half of the GPUs, may have no NVLinks because nobody gave them a bridge.
 void judge_pairs(const Matrix& matrix, const std::vector<std::size_t>& gpus, Answer& out) {
   std::map<std::string, std::vector<std::string>> pairs;  // by cell content
   std::set<std::vector<std::string>> nvlinks;
+  std::size_t joined = 0, alone = 0;  // pairs with NVLinks; GPUs without
   for (const std::size_t a : gpus) {
     std::vector<std::string> own;
     for (const std::size_t b : gpus) {
       const std::string kind = matrix.cell(a, b);
       if (kind.starts_with("NV")) own.push_back(kind);
       if (b > a) pairs[kind].push_back(matrix.names[a] + "-" + matrix.names[b]);
+      if (b > a && kind.starts_with("NV")) ++joined;
     }
     std::ranges::sort(own);
     nvlinks.insert(own);
+    alone += own.empty() ? 1 : 0;
   }
   if (pairs.empty()) return;
   const auto links = [](const std::string& kind) {
@@ -97,10 +100,16 @@ void judge_pairs(const Matrix& matrix, const std::vector<std::size_t>& gpus, Ans
   };
   const std::string usual =
       std::ranges::max_element(pairs, {}, [](const auto& row) { return row.second.size(); })->first;
+  const std::size_t all = gpus.size() * (gpus.size() - 1) / 2;
+  const bool bridged = nvlinks.size() == 2 && 2 * joined < all && (alone == 1 || 2 * alone >= gpus.size());
   std::vector<std::string> kinds;
   for (const auto& [kind, names] : pairs) {
     kinds.push_back(fmt::format("{} in {}", links(kind), plural(std::ssize(names), "pair")));
-    if (kind != usual && nvlinks.size() > 1)
+    if (bridged && kind.starts_with("NV"))
+      out.notes.push_back(
+          fmt::format("{}: {} where other pairs have none: so built, or they have lost theirs (nvidia-smi nvlink -s)",
+                      join_first(names, 4), links(kind)));
+    if (kind != usual && nvlinks.size() > 1 && !bridged)
       out.problem(fmt::format("{}: {} where other pairs have {}", join_first(names, 4), links(kind), links(usual)),
                   "nvidia-smi nvlink -s");
   }
@@ -197,9 +206,10 @@ Answer topology_matrix(std::string_view text) {
     named.push_back(matrix.adapters.contains(column) ? column + " " + matrix.adapter(adapter) : column);
   }
   out.fact("nics", named.empty() ? "none" : join(named, ", "));
-  if (matrix.several) out.notes.emplace_back("the text holds more than one matrix: the first counts");
   if (out.headline.empty())
-    out.headline = fmt::format("{} GPUs and {} adapters, all alike", gpus.size(), adapters.size());
+    out.headline =
+        fmt::format("{} GPUs and {} adapters{}", gpus.size(), adapters.size(), out.notes.empty() ? ", all alike" : "");
+  if (matrix.several) out.notes.emplace_back("the text holds more than one matrix: the first counts");
   out.next.emplace_back(look_closer);
   return out;
 }

@@ -302,6 +302,17 @@ TEST(Quirks, OfDevices) {
   });
 }
 
+// A workstation with a bridge between two of its GPUs; the third hangs off another processor, or one of theirs.
+TEST(Quirks, OfABridge) {
+  for (const char* near : {"SYS", "PHB"}) {
+    const auto answer = answer_to(
+        fmt::format("\tGPU0\tGPU1\tGPU2\nGPU0\t X \tNV4\t{0}\nGPU1\tNV4\t X \tSYS\nGPU2\t{0}\tSYS\t X \n", near));
+    EXPECT_EQ(answer.headline, "3 GPUs and 0 adapters") << near;
+    EXPECT_THAT(answer.problems, testing::IsEmpty()) << near;
+    EXPECT_THAT(answer.notes, testing::ElementsAre(testing::HasSubstr("GPU0-GPU1: 4 NVLinks"))) << near;
+  }
+}
+
 // With 4 x 8 GPUs, 24 of 31 peers are behind the adapter of 50 GB/s. An all-gather's ring uses all adapters.
 TEST(Quirks, OfLimits) {
   std::string text = "# nThread 1 nGpus 1 minBytes 8 maxBytes 8 step: 2(factor) warmup iters: 5 iters: 20\n";
