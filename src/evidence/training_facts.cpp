@@ -130,9 +130,11 @@ void TrainingLogReader::mesh(Text text) {
   for (const char* part : {"dp_shard_mod_ep", "dp_shard_in_ep"}) shard = std::min(shard * degree(part), most);
   const std::int64_t either = degree("dp");  // in 2024, of FSDP or of DDP
   replicas = std::min(std::min(replicas * either, most) * shard, most);
-  for (const char* axis : {"pp", "cp", "tp"}) size(axis, degree(axis));
+  const std::int64_t tensor = std::min(degree("tp") * degree("sp"), most);  // "sp" in early 2024
+  for (const char* axis : {"pp", "cp"}) size(axis, degree(axis));
+  size("tp", tensor);
   size("dp", replicas);
-  size("ranks", replicas * degree("cp") * std::min(degree("tp") * degree("pp"), most));
+  size("ranks", replicas * degree("cp") * std::min(tensor * degree("pp"), most));
   if (either == 1) log_.words["sharding"] = shard > 1 ? "parameters" : "none";
 }
 

@@ -168,6 +168,10 @@ TEST(Quirks, OfTrainingLogs) {
        "[titan] - root - INFO - Building 3-D device mesh with ['dp_replicate', 'dp_shard_mod_ep', 'dp_shard_in_ep'], "
        "[2, 2, 4]\n[titan] - root - INFO - step: 10  loss: 8.1  memory: 60.1GiB(76%)  tps: 1,024\n",
        "ranks: 16\ndp: 16\n"},
+      {"titan.log",  // in early 2024
+       "Building 2-D device mesh with ['dp', 'sp'], [4, 2]\n"
+       "step: 10  loss: 8.1  memory: 60.1GiB(76%)  wps: 1,024  mfu: 40.10%\n",
+       "ranks: 8\ntp: 2\ndp: 4\n"},
       {"titan.log",  // the command above is no launch script
        "torchrun --nproc_per_node=8 -m torchtitan.train --job.config_file llama3_8b.toml\n"
        "[rank0]:[titan] 2026-01-02 10:00:00,000 - root - INFO - step: 10  loss: 8.1  memory: 60.1GiB(76%)  tps: "
