@@ -55,7 +55,8 @@ struct Observe {
   int logs = 64;
 };
 struct ObserveSamples {
-  std::string nccl_log;  // cut to its limit; empty on ranks that return none
+  static constexpr std::size_t most_bytes = std::size_t{1} << 20;
+  std::string nccl_log;  // cut to most_bytes; empty on ranks that return none
 };
 
 /// Runs the warm-up and some profiled steps, untimed, and keeps the one of median length, because a single step may be

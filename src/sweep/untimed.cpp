@@ -113,11 +113,22 @@ void refuse_if_too_large(const plan::Plan& plan, std::size_t case_index, const M
   if (!why.empty()) recorder.refuse(case_index, why);
 }
 
-void keep_log(store::Result& result, std::int32_t case_index, const plan::PlannedCase& planned,
+void keep_log(Recorder& recorder, std::int32_t case_index, const plan::PlannedCase& planned,
               const job::BlockOutcome& observed_block) {
+  store::Result& result = recorder.draft();
+  constexpr std::size_t most_bytes = job::ObserveSamples::most_bytes;
   std::string log;
-  for (std::size_t rank = 0; rank < observed_block.samples.size(); ++rank)
-    log += observed_block.of<job::ObserveSamples>(rank).nccl_log + "\n";
+  bool cut = false;
+  for (std::size_t rank = 0; rank < observed_block.samples.size(); ++rank) {
+    const std::string& of_rank = observed_block.of<job::ObserveSamples>(rank).nccl_log;
+    cut = cut || of_rank.size() >= most_bytes;
+    log += of_rank + "\n";
+  }
+  if (cut)
+    recorder.warn(
+        fmt::format("{}: NCCL's log of a rank was cut at {}, so its calls are counted too low; fewer layers or "
+                    "micro-batches make it shorter",
+                    planned.name, print_bytes_exact(most_bytes)));
   const nccl::Observed observed = nccl::parse_log(log);
   for (const nccl::Call& call : observed.calls) result.nccl_calls.push_back({call, case_index});
   for (const auto& [name, value] : observed.facts) result.nccl_facts.push_back({case_index, name, value});
@@ -259,7 +270,7 @@ bool observe(job::Job& job, const plan::Plan& plan, const BlockDefaults& default
         run_untimed(job, block_request(plan.experiment, planned, job::Observe{}, defaults));
     interrupted = stop_wanted(job, outcome);
     progress.end(outcome.ok ? "" : "failed: " + outcome.reason);
-    if (outcome.ok) keep_log(recorder.draft(), static_cast<std::int32_t>(i), planned, outcome);
+    if (outcome.ok) keep_log(recorder, static_cast<std::int32_t>(i), planned, outcome);
   }
   return interrupted;
 }

@@ -55,7 +55,6 @@ job::GradientSquares squares_of(const std::vector<workloads::GradientPart>& grad
 }
 
 constexpr double probe_seconds = 0.3;
-constexpr std::size_t max_log_bytes = std::size_t{1} << 20;
 
 NameValues identity_of(std::uint64_t program_hash, const job::BlockRequest& request, const backend::Backend& with,
                        const backend::ExecutableRequest& where) {
@@ -239,7 +238,7 @@ Work make_work(const job::WorkerOrder& order, std::shared_ptr<backend::Connectio
     const bool keeps = order.rank < observing->logs;
     work.task = [log, keeps](Steps* steps) {
       steps->run(1);
-      std::string text = log->take(max_log_bytes);
+      std::string text = log->take(job::ObserveSamples::most_bytes);
       return job::ObserveSamples{keeps ? std::move(text) : ""};
     };
   } else if (const auto* timeline = std::get_if<job::RecordTimeline>(&request.task)) {

@@ -171,6 +171,37 @@ TEST_F(Timelines, OfAnOperationThoseOfASettingRunInOneWorkerSet) {
   EXPECT_EQ(recorder.state(1).set_up_s, recorder.state(0).set_up_s);
 }
 
+// A worker returns the beginning of a log that is longer than its limit.
+class LoggingJob : public test::PlayedJob {
+ public:
+  explicit LoggingJob(std::size_t bytes) : bytes_(bytes) {}
+  job::BlockOutcome run(const job::BlockOnSet& /*block*/) override {
+    job::BlockOutcome outcome;
+    outcome.ok = true;
+    outcome.samples = {{job::ObserveSamples{std::string(bytes_, ' ')}, {}, 0, {}}};
+    return outcome;
+  }
+
+ private:
+  std::size_t bytes_;
+};
+
+TEST_F(Timelines, ALogOfNcclThatIsCutIsWarnedOf) {
+  plan_.experiment.backend = config::BackendKind::cuda;
+  plan_.cases.front().layout.size = {1, 1, 2, 1};
+  const auto warnings = [&](std::size_t bytes) {
+    LoggingJob job(bytes);
+    Recorder recorder(planned_result(planned()));
+    const std::size_t before = recorder.result().warnings.size();
+    std::ostringstream err;
+    ProgressLine progress(err, ProgressStyle::blocks);
+    EXPECT_FALSE(observe(job, plan_, {}, recorder, progress));
+    return recorder.result().warnings.size() - before;
+  };
+  EXPECT_EQ(warnings(job::ObserveSamples::most_bytes - 1), 0u);
+  EXPECT_EQ(warnings(job::ObserveSamples::most_bytes), 1u);
+}
+
 program::ProgramSet random_set(std::mt19937_64& random, store::ResultCase& row) {
   const auto pick = [&](std::initializer_list<int> of) {
     return *(of.begin() + std::uniform_int_distribution<>(0, static_cast<int>(of.size()) - 1)(random));
