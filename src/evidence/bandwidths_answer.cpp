@@ -59,26 +59,30 @@ void add_holes(const std::vector<const SizeRow*>& found, Answer& out) {
 
 // Across nodes, a node's adapters limit a ring; within a node, a GPU's NVLinks do. Trees on two nodes and NVLS switch
 // reduction can exceed this limit because busbw counts ring traffic. In an all-to-all, each GPU's adapters limit its
-// traffic to other nodes; traffic within the node comes on top.
+// traffic to other nodes; traffic within the node comes on top. Over several racks, all ranks of a rack share its
+// adapters, so NVLinks limit a ring; the output does not say which hosts are in which rack.
 void add_limit(const Bandwidths& measured, const std::string& collective, const SizeRow& peak,
                const std::optional<config::Hardware>& hardware, Answer& out) {
   if (!hardware || measured.hosts.empty() || measured.split) return;
   constexpr int most_of_a_host = 16;  // GPUs; a larger node is a rack whose hosts NVLink connects
   const bool racks = hardware->gpus_of_node > most_of_a_host;
   const bool several = racks ? measured.ranks > hardware->gpus_of_node : measured.hosts.size() > 1;
-  if (racks && several) return;
   const bool ring = is_one_of("all_reduce|all_gather|reduce_scatter|broadcast|reduce", collective);
   const bool all_to_all = collective == "alltoall";
-  if (measured.hosts.size() > 1 && !ring && !all_to_all) return;
+  if (measured.hosts.size() > 1 && !ring && (!all_to_all || (racks && several))) return;
   double limit = several ? hardware->node_bytes_per_s : hardware->nvlink_bytes_per_s;
-  const double ranks = static_cast<double>(measured.ranks), used = ranks / static_cast<double>(measured.hosts.size());
+  const double ranks = static_cast<double>(measured.ranks),
+               nodes = racks ? std::ceil(ranks / hardware->gpus_of_node) : static_cast<double>(measured.hosts.size()),
+               used = ranks / nodes;
   if (several && hardware->gpus_of_node > 0) limit *= std::min(1.0, used / hardware->gpus_of_node);
   if (several && all_to_all) limit *= (ranks - 1) / (ranks - used) / used;
+  const bool by_nvlinks = !several || (racks && limit > hardware->nvlink_bytes_per_s);
+  if (by_nvlinks) limit = hardware->nvlink_bytes_per_s;
   if (limit <= 0) return;
   out.fact("limit", rate_text(limit));
   out.fact("share_of_limit", peak.busbw() / limit);
   const char* carries = "a GPU's NVLinks in one direction";
-  if (several) carries = "what the network adapters beside these GPUs of a node carry";
+  if (!by_nvlinks) carries = "what the network adapters beside these GPUs of a node carry";
   if (several && all_to_all) carries = "what a GPU's network adapter carries, and what stays on its node";
   const char* above =
       several ? ": a ring's limit; trees on 2 nodes and NVLS may exceed it" : ": a ring's limit; NVLS may exceed it";
@@ -86,7 +90,7 @@ void add_limit(const Bandwidths& measured, const std::string& collective, const 
   const std::string text = fmt::format("{} of {:.0f} GB/s", percent(share, share < 0.1 ? 1 : 0), limit / giga);
   out.tell("limit", fmt::format("{}, {} ({}){}", text, carries, hardware->file, ring ? above : ""));
   const bool short_of_it = share < 0.25 && measured.rows.back().bytes >= 64 << 20;  // latency dominates below this size
-  if (!short_of_it || measured.hosts.size() < 2) return;
+  if (!short_of_it || measured.hosts.size() < 2 || (racks && several)) return;
   if (racks)
     out.problem(text + ", " + carries,
                 "NVLink does not join these hosts: they are of several racks, or IMEX is not set up (NCCL's log then "

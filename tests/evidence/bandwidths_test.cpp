@@ -230,8 +230,13 @@ TEST(Bandwidths, HostsOfOneRackAreLimitedByNvlink) {
     return read_text(table.text(), {.hardware = "gb200-nvl72"}).front();
   };
   EXPECT_EQ(fact(answer_of({}), "limit"), "900.0 GB/s");
-  EXPECT_EQ(fact(answer_of({.ranks = 144}), "limit"), "");
   EXPECT_THAT(answer_of({.algbw = 24, .busbw = 45}).problems, Contains(HasSubstr("MNNVL 0")));
+  // Over several racks a ring is limited by the same; an all-to-all by how the ranks are spread over them.
+  const Answer slow = answer_of({.algbw = 24, .busbw = 47.67, .ranks = 144});
+  EXPECT_EQ(fact(slow, "limit"), "900.0 GB/s");
+  EXPECT_THAT(slow.problems, IsEmpty());
+  const Table all_to_all{.columns = "float none -1", .busbw = 99.3, .checks = {"0", "N/A"}, .ranks = 144};
+  EXPECT_EQ(fact(answer_of(all_to_all), "limit"), "");
 }
 
 TEST(Bandwidths, ATeslaIsKnownByItsOwnName) {
