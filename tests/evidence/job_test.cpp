@@ -164,6 +164,13 @@ TEST(Job, SaysThatOneOfItsExpertsIsCounted) {
   const Answer mixture = megatron("--bf16 --num-experts 8");
   EXPECT_THAT(mixture.headline, testing::StartsWith("6.6 B parameters with 1 of 8 experts on 8"));
   EXPECT_THAT(mixture.evidence, Not(published));
+  const std::string experts = "--num-experts 8 --expert-model-parallel-size 8 ";
+  EXPECT_THAT(megatron(experts).headline, testing::StartsWith("6.6 B parameters with 1 of 8 experts on 8"));
+  EXPECT_THAT(megatron(experts + "--pipeline-model-parallel-size 4").headline,
+              HasSubstr("8 ranks are not a multiple of EP 8 x PP 4 = 32"));
+  EXPECT_THAT(megatron(experts + "--tensor-model-parallel-size 2").headline, HasSubstr("EP 8 x expert TP 2 = 16"));
+  EXPECT_THAT(megatron(experts + "--tensor-model-parallel-size 2 --expert-tensor-parallel-size 1").headline,
+              testing::StartsWith("6.6 B parameters with 1 of 8 experts on 8"));
 }
 
 // harness refuses pipelines whose replicas shard more than the optimizer.
