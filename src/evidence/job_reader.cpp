@@ -218,6 +218,7 @@ std::string JobReader::take_documents(const NameValues& documents, const Trainin
     to.insert(is_base ? to.begin() : to.end(), found.begin(), found.end());  // other files override base.yml
   }
   if (log != nullptr) {
+    if (!log->arguments.empty()) job.more_arguments.clear();            // the log has them all
     constexpr Text on_by_default = "add_bias_linear|overlap_p2p_comm";  // only a flag against them is known
     for (const auto& [name, value] : log->arguments) {
       const bool off = value == "False";

@@ -202,6 +202,9 @@ TEST(Launches, TakesNoDefaultForAValueThatIsNotKnown) {
        "#!/bin/bash\ntorchrun pretrain_gpt.py --num-layers 4 --hidden-size 512 --num-attention-heads 8 "
        "--group-query-attention --num-query-groups $KV\n",
        "heads: 8\nkv_heads: unknown\n"},
+      {"go.sh",
+       "#!/bin/bash\ntorchrun pretrain_gpt.py --num-layers 4 --hidden-size 512 --num-attention-heads 8 ${OPTIONS}\n",
+       "precision: unknown\nsharding: unknown\nrecompute: unknown\ntied_embeddings: unknown\n"},
   });
   const evidence::Answer undecided = answer_to(
       "#!/bin/bash\ntorchrun pretrain_gpt.py --num-layers 4 --hidden-size 512 --num-attention-heads 8 --seq-length 256 "
