@@ -206,6 +206,8 @@ TEST(Launches, TakesNoDefaultForAValueThatIsNotKnown) {
        "#!/bin/bash\ntorchrun pretrain_gpt.py --num-layers 4 --hidden-size 512 --num-attention-heads 8 ${OPTIONS}\n",
        "precision: unknown\nsharding: unknown\nrecompute: unknown\ntied_embeddings: unknown\n"},
   });
+  EXPECT_THAT(answer_to("torchrun pretrain_gpt.py --num-layers 4 --expert-model-parallel-size $EP\n", "go.sh").cannot,
+              testing::Contains("expert parallelism is left out (EP unknown): its all-to-all is not predicted"));
   const evidence::Answer undecided = answer_to(
       "#!/bin/bash\ntorchrun pretrain_gpt.py --num-layers 4 --hidden-size 512 --num-attention-heads 8 --seq-length 256 "
       "--micro-batch-size 1 --global-batch-size 8 --vocab-size 1000 --tensor-model-parallel-size $T\n",
