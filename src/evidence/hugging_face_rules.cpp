@@ -70,9 +70,15 @@ constexpr const char* zero_overlap = "default of DeepSpeed: true at stage 3, els
 void deepspeed(TrainingJob& job) {
   const bool alone = job.framework == "deepspeed";  // otherwise the program's own arguments matter too
   if (alone) job.otherwise("precision", "fp32", "default of DeepSpeed");
+  const ForeignSetting* stage = job.find("zero_optimization.stage");
+  if (stage != nullptr && !job.has("sharding")) {  // a template's placeholder
+    const std::string why = fmt::format("{}, {}: a number from 0 to 3 is expected", stage->key, stage->origin);
+    job.set_unknown("sharding", "unknown", why);
+    add_once(job.refused, why);
+  }
   job.otherwise("sharding", "none", "default of DeepSpeed");
-  const bool parameters = job.text("sharding") == "parameters";
-  job.otherwise("overlap_grad_reduce", parameters ? "true" : "false", zero_overlap);
+  if (const std::string sharding = job.text("sharding"); !sharding.empty())
+    job.otherwise("overlap_grad_reduce", sharding == "parameters" ? "true" : "false", zero_overlap);
   job.otherwise("bucket_elements", "500000000", "default of DeepSpeed");
   if (alone && !(job.has("global_batch_size") && job.has("micro_batch_size")))
     job.otherwise("gradient_accumulation", "1", "default of DeepSpeed");

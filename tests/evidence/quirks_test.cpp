@@ -77,6 +77,8 @@ TEST(Quirks, OfConfigurations) {
        "layers: 32\nhidden: 4096\nsequence: 2048\n"},
       {"ds.json", R"({"train_batch_size": 64, "zero_optimization": {"stage": 1}})",
        "gradient_accumulation: 1\nmicro_batch: 64 / dp\n"},
+      {"ds.json", R"({"train_batch_size": 64, "zero_optimization": {"stage": "<STAGE>"}})",  // a template
+       "sharding: unknown\nrefuse: 0 to 3\n"},
       {"titan.toml", "[training]\nseq_len = 2048\nlocal_batch_size = 1\n[ parallelism ]\ntensor_parallel_degree = 2\n",
        "layers: 6\nhidden: 256\nvocab: 2048\ntp: 2\n"},
       {"nemo.yaml",
