@@ -57,7 +57,11 @@ void ask_for_files(TrainingJob& job, const NameValues& given) {
                            setting.key.ends_with("config_file") || setting.key == "deepspeed";
     const bool there = std::ranges::any_of(given, [&](const auto& file) { return file_name(file.first) == name; });
     if (there || !(python || (configures && of_script))) continue;
-    job.refused.push_back(fmt::format("{} is named at {}: give it as well", with_stars(name), setting.origin));
+    const std::string stem = name.substr(0, name.size() - ending.size());
+    const bool lacks_part = stem.empty() || stem.ends_with('_') || stem.ends_with('-');
+    const char* remedy =
+        lacks_part ? "a variable in this name seems to be empty: set it, and give the file as well" : "give it as well";
+    job.refused.push_back(fmt::format("{} is named at {}: {}", with_stars(name), setting.origin, remedy));
     const bool has_defaults = job.framework == "maxtext" && name == "base.yml";  // which are known
     job.lacks_files = job.lacks_files || !has_defaults;
   }

@@ -225,6 +225,10 @@ TEST(Launches, NamesAFileWhoseNameIsPartlyUnknown) {
   EXPECT_THAT(answer.configuration, testing::HasSubstr("# zero_optimization.stage, ds.*.json\n"));
   EXPECT_THAT(answer_to("deepspeed run.py --deepspeed z.$JOB.json --bf16\n", "go.sh").refused,
               testing::Contains("z.*.json is named at go.sh:1: give it as well"));
+  EXPECT_THAT(answer_to("N=${1:-}\ndeepspeed run.py --deepspeed zero_$N.json --config $N.yaml\n", "go.sh").refused,
+              testing::ElementsAre("zero_.json is named at go.sh:2: a variable in this name seems to be empty: set it, "
+                                   "and give the file as well",
+                                   testing::StartsWith(".yaml is named at go.sh:2: a variable")));
 }
 
 // Programs of a user's own, beside a configuration that decides the framework.
