@@ -16,7 +16,7 @@ using Text = std::string_view;
 constexpr Text like_llama = "norm=rms_norm positions=rotary activation=swiglu tied_embeddings=false biases=false";
 constexpr Text like_gpt2 = "norm=layer_norm positions=learned activation=gelu tied_embeddings=true biases=true";
 // Defaults of transformers' model classes, by model_type.
-constexpr std::array<std::pair<Text, Text>, 7> model_classes{{
+constexpr std::array<std::pair<Text, Text>, 9> model_classes{{
     {"llama|llama4_text|mllama_text_model|mistral|mixtral|qwen2|qwen2_vl_text|qwen2_5_vl_text|qwen3|qwen3_vl_text|"
      "qwen2_moe|qwen3_moe|phi3|olmo2",
      like_llama},
@@ -25,6 +25,8 @@ constexpr std::array<std::pair<Text, Text>, 7> model_classes{{
     {"mpt", "norm=layer_norm positions=learned activation=gelu tied_embeddings=true biases=false"},
     {"starcoder2", "norm=layer_norm positions=rotary activation=gelu tied_embeddings=true biases=true"},
     {"gpt_neox|gptj|phi", "norm=layer_norm positions=rotary activation=gelu tied_embeddings=false biases=true"},
+    {"cohere|cohere2", "norm=layer_norm positions=rotary activation=swiglu tied_embeddings=true biases=false"},
+    {"stablelm", "norm=layer_norm positions=rotary activation=swiglu tied_embeddings=false biases=false"},
     {"falcon", "norm=layer_norm positions=rotary activation=gelu tied_embeddings=true biases=false"},
 }};
 
@@ -42,6 +44,9 @@ void hugging_face_model(TrainingJob& job) {
   if (biased) job.otherwise("model.biases", "true", from);
   if (known == model_classes.end() && job.has("model.rope_theta"))
     job.otherwise("model.positions", "rotary", "rope_theta");
+  const bool like_neither = layer_norms && (job.text("model.activation") == "swiglu" || job.has("model.rope_theta"));
+  if (known == model_classes.end() && like_neither && !job.has("model.biases"))
+    job.set_unknown("model.biases", "unknown", "its class decides");
   model_defaults(job, known == model_classes.end() ? otherwise : known->second, from);
   if (job.text("model.positions") == "rotary") job.otherwise("model.rope_theta", "10000", from);
   if (job.is_on("multi_query") && !job.is_on("new_decoder_architecture"))  // whatever num_kv_heads says
