@@ -196,7 +196,7 @@ TEST(Launches, TakesNoDefaultForAValueThatIsNotKnown) {
   expect_answers({
       {"go.sh",
        "#!/bin/bash\ntorchrun --nproc_per_node 8 sft.py --per_device_train_batch_size 2 "
-       "--gradient_accumulation_steps $(expr 64 / 16)\n",
+       "--gradient_accumulation_steps $(cat steps)\n",
        "micro_batch: 2\nglobal_batch: unknown\ngradient_accumulation: unknown\n"},
       {"go.sh",
        "#!/bin/bash\ntorchrun pretrain_gpt.py --num-layers 4 --hidden-size 512 --num-attention-heads 8 "
