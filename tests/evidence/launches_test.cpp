@@ -191,6 +191,23 @@ TEST(Launches, CountsTheRanksOfItsOptions) {
   });
 }
 
+// Commands that start torchrun or accelerate by themselves.
+TEST(Launches, FollowsTheCommandsOfFrontEnds) {
+  expect_answers({
+      {"go.sh",
+       "NNODES=2 NPROC_PER_NODE=8 swift sft --model_name_or_path gpt2 --per_device_train_batch_size 2 "
+       "--deepspeed zero2\n",
+       "framework: hugging face trainer\nlauncher: torchrun\nranks: 16\nsharding: gradients\nrecompute: full\n"},
+      {"go.sh", "FORCE_TORCHRUN=1 NPROC_PER_NODE=4 llamafactory-cli train llama3.yaml\n",
+       "launcher: torchrun\nranks: 4\nrefuse: llama3.yaml\n"},
+      {"go.sh", "FORCE_TORCHRUN=1 llamafactory-cli train llama3.yaml\n", "launcher: torchrun\nranks: unknown\n"},
+      {"go.sh", "axolotl train fft-8b.yml --num-processes 8\n", "launcher: accelerate\nranks: 8\nrefuse: fft-8b.yml\n"},
+      {"go.sh", "axolotl train fft-8b.yml --launcher torchrun -- --nproc_per_node=4\n",
+       "launcher: torchrun\nranks: 4\n"},
+      {"go.sh", "accelerate-launch --num_processes=8 train.py --model_name_or_path gpt2\n", "ranks: 8\nlayers: 12\n"},
+  });
+}
+
 // A value that the script gives but does not determine is not the default.
 TEST(Launches, TakesNoDefaultForAValueThatIsNotKnown) {
   expect_answers({
