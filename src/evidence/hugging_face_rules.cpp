@@ -180,18 +180,32 @@ void trainer_precision(TrainingJob& job) {
   if (job.is_on("fp8")) job.set("precision", "fp8", "fp8");               // beside bf16
 }
 
+// It accumulates until 16 sequences or more make a batch, and computes in the precision of the checkpoint.
+void ms_swift(TrainingJob& job) {
+  const std::string from = "default of ms-swift";
+  take_defaults(job, "micro_batch_size=1 recompute=full", from);
+  if (!job.has("precision")) job.set_unknown("precision", "unknown", from + ": that of the checkpoint");
+  if (job.has("gradient_accumulation") || job.has("global_batch_size")) return;
+  const auto micro = job.number("micro_batch_size"), ranks = job.number("ranks");
+  constexpr std::int64_t least = 16;
+  if (micro && ranks && *micro > 0 && *ranks > 0)
+    job.set("gradient_accumulation", (least - 1) / (*micro * *ranks) + 1, from + ": 16 sequences or more");
+  else
+    job.set_unknown("gradient_accumulation", "unknown", from + ": the ranks decide");
+}
+
 void trainer(TrainingJob& job) {
+  trainer_precision(job);
+  if (contains(job.theirs("program"), "swift/cli")) ms_swift(job);
   job.otherwise("micro_batch_size", "8", "default of the Trainer");
   if (!job.has("global_batch_size")) job.otherwise("gradient_accumulation", "1", "default of the Trainer");
   // A program that calls DeepSpeed itself has its own defaults.
   const ForeignSetting* zero = job.find("deepspeed");
   const bool own = job.find("zero_stage") != nullptr || (zero != nullptr && zero->value.empty());
-  trainer_precision(job);
-  // LLaMA-Factory, without Megatron's layout, and ms-swift recompute unless told otherwise.
+  // LLaMA-Factory, without Megatron's layout, recomputes unless told otherwise.
   if (job.find("finetuning_type") != nullptr && job.find("tensor_model_parallel_size") == nullptr)
     job.otherwise("recompute", job.is_on("disable_gradient_checkpointing") ? "none" : "full",
                   "default of LLaMA-Factory");
-  if (contains(job.theirs("program"), "swift/cli")) job.otherwise("recompute", "full", "default of ms-swift");
   if (own && !job.has("precision")) job.set_unknown("precision", "unknown", "its program decides");
   take_defaults(job, "precision=fp32 recompute=none overlap_grad_reduce=true", "default of the Trainer");
   trainer_sharding(job);

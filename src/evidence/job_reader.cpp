@@ -36,8 +36,8 @@ std::string framework_of_program(const TrainingJob& job) {
     return "torchtitan";
   if (contains(lower(program), "maxtext")) return "maxtext";
   if (job.launcher == "composer" || contains(program, "llmfoundry")) return "llm-foundry";
-  const bool trainer =
-      begins("--per_device") || begins("--per-device") || any({"--model_name_or_path", "--fsdp", "--bf16"});
+  const bool trainer = begins("--per_device") || begins("--per-device") || contains(program, "swift/cli/") ||
+                       any({"--model_name_or_path", "--fsdp", "--bf16"});
   if (name == "train.py" && !trainer &&
       (any({"--batch_size", "--block_size", "--n_layer"}) || contains(job.theirs("argument"), "config/")))
     return "nanogpt";

@@ -198,6 +198,11 @@ TEST(Launches, FollowsTheCommandsOfFrontEnds) {
        "NNODES=2 NPROC_PER_NODE=8 swift sft --model_name_or_path gpt2 --per_device_train_batch_size 2 "
        "--deepspeed zero2\n",
        "framework: hugging face trainer\nlauncher: torchrun\nranks: 16\nsharding: gradients\nrecompute: full\n"},
+      {"go.sh", "NPROC_PER_NODE=4 swift sft --model gpt2\n",
+       "micro_batch: 1\ngradient_accumulation: 4\nglobal_batch: 16\nprecision: unknown\n"},
+      {"go.sh", "NPROC_PER_NODE=4 swift sft --model gpt2 --per_device_train_batch_size 8 --torch_dtype bfloat16\n",
+       "gradient_accumulation: 1\nglobal_batch: 32\nprecision: bf16\n"},
+      {"go.sh", "swift sft --model gpt2 --deepspeed zero2\n", "gradient_accumulation: unknown\n"},
       {"go.sh", "FORCE_TORCHRUN=1 NPROC_PER_NODE=4 llamafactory-cli train llama3.yaml\n",
        "launcher: torchrun\nranks: 4\nrefuse: llama3.yaml\n"},
       {"go.sh", "FORCE_TORCHRUN=1 llamafactory-cli train llama3.yaml\n", "launcher: torchrun\nranks: unknown\n"},
