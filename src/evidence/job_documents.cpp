@@ -274,9 +274,9 @@ bool is_launch_script(std::string_view text) {
   const Text first = text.substr(0, text.find('\n'));
   if (first.starts_with("#!")) return contains(first, "sh");
   if (has_line(text, {"#SBATCH ", "#PBS ", "#BSUB "})) return true;
-  static constexpr std::array<Text, 11> starters{
-      "torchrun ",          "srun ",     "mpirun ", "mpiexec ", "deepspeed ", "accelerate ",
-      "accelerate-launch ", "composer ", "python ", "python3 ", "exec "};
+  static constexpr std::array<Text, 12> starters{
+      "torchrun ",          "srun ",           "mpirun ",   "mpiexec ", "deepspeed ", "accelerate ",
+      "accelerate-launch ", "colossalai run ", "composer ", "python ",  "python3 ",   "exec "};
   static constexpr std::array<Text, 5> front_ends{"swift sft ", "swift pt ", "swift rlhf ", "llamafactory-cli train ",
                                                   "axolotl train "};
   const auto in_text = [&](Text words) { return contains(text, words); };

@@ -21,7 +21,8 @@ bool is_python(std::string_view name) {
 bool is_program(const std::string& word) {
   constexpr std::string_view known =
       "torchrun|bash|sh|env|nsys|ncu|numactl|singularity|apptainer|enroot|srun|exec|deepspeed|mpirun|composer|taskset|"
-      "timeout|accelerate|accelerate-launch|mpiexec|mpiexec.hydra|ft_launcher|swift|llamafactory-cli|axolotl";
+      "timeout|accelerate|accelerate-launch|mpiexec|mpiexec.hydra|ft_launcher|swift|llamafactory-cli|axolotl|"
+      "colossalai";
   const std::string name = file_name(word);
   return is_python(name) || name.ends_with(".py") || name.ends_with(".sh") || is_one_of(known, name);
 }

@@ -60,6 +60,13 @@ std::optional<std::vector<std::string>> command_of_front_end(const std::vector<s
     if (!nodes.empty()) command.insert(command.end(), {"--nnodes", nodes});
     if (factory || !each.empty()) command.insert(command.end(), {"--nproc-per-node", each.empty() ? "auto" : each});
     command.push_back(factory ? "llamafactory/launcher.py" : fmt::format("swift/cli/{}.py", verb));
+  } else if (name == "colossalai" && verb == "run") {
+    const LauncherOptions options{rest};
+    const auto hosts = options.value({"--host", "-H"}), first_hosts = options.value({"--num-nodes"});
+    if (!first_hosts && options.value({"--hostfile"})) return std::nullopt;  // it says the nodes
+    std::string count = first_hosts.value_or("1");
+    if (!first_hosts && hosts) count = is_unknown(*hosts) ? *hosts : std::to_string(split(*hosts, ',').size());
+    command = {"torchrun", "--nnodes", count};
   } else {
     return std::nullopt;
   }

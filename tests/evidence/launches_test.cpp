@@ -209,6 +209,11 @@ TEST(Launches, FollowsTheCommandsOfFrontEnds) {
       {"go.sh", "axolotl train fft-8b.yml --num-processes 8\n", "launcher: accelerate\nranks: 8\nrefuse: fft-8b.yml\n"},
       {"go.sh", "axolotl train fft-8b.yml --launcher torchrun -- --nproc_per_node=4\n",
        "launcher: torchrun\nranks: 4\n"},
+      {"go.sh", "colossalai run --nproc_per_node 8 --host n1,n2 sft.py --per_device_train_batch_size 1\n",
+       "ranks: 16\n"},
+      {"go.sh", "colossalai run --nproc_per_node 8 sft.py --per_device_train_batch_size 1\n", "ranks: 8\n"},
+      {"go.sh", "colossalai run --nproc_per_node 8 --hostfile h sft.py --per_device_train_batch_size 1\n",
+       "ranks: unknown\n"},
       {"go.sh", "accelerate-launch --num_processes=8 train.py --model_name_or_path gpt2\n", "ranks: 8\nlayers: 12\n"},
   });
 }
