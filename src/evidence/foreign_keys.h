@@ -62,7 +62,7 @@ const std::vector<KeyRow> megatron_keys = key_rows(
         {"--zero-stage", "sharding", "0=none|1=optimizer|2=gradients|3=parameters"},
     });
 inline constexpr std::array<CannotRow, 14> megatron_cannot{{
-    {"--expert-model-parallel-size", "1|0", "expert parallelism {} is left out: its all-to-all is not predicted"},
+    {"--expert-model-parallel-size", "1|0", "expert parallelism is left out (EP {}): its all-to-all is not predicted"},
     {"--multi-latent-attention", "false", "multi-latent attention: its products and its cache differ"},
     {"--mtp-num-layers", "0|None", "{} layers of multi-token prediction are left out"},
     {"--hybrid-override-pattern|--hybrid-layer-pattern|--is-hybrid-model", "None|false",
@@ -117,7 +117,8 @@ const std::vector<KeyRow> torchtitan_keys = key_rows(
     });
 inline constexpr std::array<CannotRow, 3> torchtitan_cannot{{
     {"training.enable_cpu_offload", "false", "offloading to the host: its copies are not predicted"},
-    {"parallelism.expert_parallel_degree", "1", "expert parallelism {} is left out: its all-to-all is not predicted"},
+    {"parallelism.expert_parallel_degree", "1",
+     "expert parallelism is left out (EP {}): its all-to-all is not predicted"},
     {"lora.rank", "0", "LoRA ({}): all weights are counted as trained"},
 }};
 

@@ -16,7 +16,7 @@ using Text = std::string_view;
 constexpr Text like_llama = "norm=rms_norm positions=rotary activation=swiglu tied_embeddings=false biases=false";
 constexpr Text like_gpt2 = "norm=layer_norm positions=learned activation=gelu tied_embeddings=true biases=true";
 // Defaults of transformers' model classes, by model_type.
-constexpr std::array<std::pair<Text, Text>, 7> model_classes{{
+constexpr std::array<std::pair<Text, Text>, 9> model_classes{{
     {"llama|llama4_text|mllama_text_model|mistral|mixtral|qwen2|qwen2_vl_text|qwen2_5_vl_text|qwen3|qwen3_vl_text|"
      "qwen2_moe|qwen3_moe|phi3|olmo2",
      like_llama},
@@ -25,6 +25,8 @@ constexpr std::array<std::pair<Text, Text>, 7> model_classes{{
     {"mpt", "norm=layer_norm positions=learned activation=gelu tied_embeddings=true biases=false"},
     {"starcoder2", "norm=layer_norm positions=rotary activation=gelu tied_embeddings=true biases=true"},
     {"gpt_neox|gptj|phi", "norm=layer_norm positions=rotary activation=gelu tied_embeddings=false biases=true"},
+    {"cohere|cohere2", "norm=layer_norm positions=rotary activation=swiglu tied_embeddings=true biases=false"},
+    {"stablelm", "norm=layer_norm positions=rotary activation=swiglu tied_embeddings=false biases=false"},
     {"falcon", "norm=layer_norm positions=rotary activation=gelu tied_embeddings=true biases=false"},
 }};
 
@@ -42,6 +44,9 @@ void hugging_face_model(TrainingJob& job) {
   if (biased) job.otherwise("model.biases", "true", from);
   if (known == model_classes.end() && job.has("model.rope_theta"))
     job.otherwise("model.positions", "rotary", "rope_theta");
+  const bool like_neither = layer_norms && (job.text("model.activation") == "swiglu" || job.has("model.rope_theta"));
+  if (known == model_classes.end() && like_neither && !job.has("model.biases"))
+    job.set_unknown("model.biases", "unknown", "its class decides");
   model_defaults(job, known == model_classes.end() ? otherwise : known->second, from);
   if (job.text("model.positions") == "rotary") job.otherwise("model.rope_theta", "10000", from);
   if (job.is_on("multi_query") && !job.is_on("new_decoder_architecture"))  // whatever num_kv_heads says
@@ -70,9 +75,15 @@ constexpr const char* zero_overlap = "default of DeepSpeed: true at stage 3, els
 void deepspeed(TrainingJob& job) {
   const bool alone = job.framework == "deepspeed";  // otherwise the program's own arguments matter too
   if (alone) job.otherwise("precision", "fp32", "default of DeepSpeed");
+  const ForeignSetting* stage = job.find("zero_optimization.stage");
+  if (stage != nullptr && !job.has("sharding")) {  // a template's placeholder
+    const std::string why = fmt::format("{}, {}: a number from 0 to 3 is expected", stage->key, stage->origin);
+    job.set_unknown("sharding", "unknown", why);
+    add_once(job.refused, why);
+  }
   job.otherwise("sharding", "none", "default of DeepSpeed");
-  const bool parameters = job.text("sharding") == "parameters";
-  job.otherwise("overlap_grad_reduce", parameters ? "true" : "false", zero_overlap);
+  if (const std::string sharding = job.text("sharding"); !sharding.empty())
+    job.otherwise("overlap_grad_reduce", sharding == "parameters" ? "true" : "false", zero_overlap);
   job.otherwise("bucket_elements", "500000000", "default of DeepSpeed");
   if (alone && !(job.has("global_batch_size") && job.has("micro_batch_size")))
     job.otherwise("gradient_accumulation", "1", "default of DeepSpeed");
@@ -169,18 +180,32 @@ void trainer_precision(TrainingJob& job) {
   if (job.is_on("fp8")) job.set("precision", "fp8", "fp8");               // beside bf16
 }
 
+// It accumulates until 16 sequences or more make a batch, and computes in the precision of the checkpoint.
+void ms_swift(TrainingJob& job) {
+  const std::string from = "default of ms-swift";
+  take_defaults(job, "micro_batch_size=1 recompute=full", from);
+  if (!job.has("precision")) job.set_unknown("precision", "unknown", from + ": that of the checkpoint");
+  if (job.has("gradient_accumulation") || job.has("global_batch_size")) return;
+  const auto micro = job.number("micro_batch_size"), ranks = job.number("ranks");
+  constexpr std::int64_t least = 16;
+  if (micro && ranks && *micro > 0 && *ranks > 0)
+    job.set("gradient_accumulation", (least - 1) / (*micro * *ranks) + 1, from + ": 16 sequences or more");
+  else
+    job.set_unknown("gradient_accumulation", "unknown", from + ": the ranks decide");
+}
+
 void trainer(TrainingJob& job) {
+  trainer_precision(job);
+  if (contains(job.theirs("program"), "swift/cli")) ms_swift(job);
   job.otherwise("micro_batch_size", "8", "default of the Trainer");
   if (!job.has("global_batch_size")) job.otherwise("gradient_accumulation", "1", "default of the Trainer");
   // A program that calls DeepSpeed itself has its own defaults.
   const ForeignSetting* zero = job.find("deepspeed");
   const bool own = job.find("zero_stage") != nullptr || (zero != nullptr && zero->value.empty());
-  trainer_precision(job);
-  // LLaMA-Factory, without Megatron's layout, and ms-swift recompute unless told otherwise.
+  // LLaMA-Factory, without Megatron's layout, recomputes unless told otherwise.
   if (job.find("finetuning_type") != nullptr && job.find("tensor_model_parallel_size") == nullptr)
     job.otherwise("recompute", job.is_on("disable_gradient_checkpointing") ? "none" : "full",
                   "default of LLaMA-Factory");
-  if (contains(job.theirs("program"), "swift/cli")) job.otherwise("recompute", "full", "default of ms-swift");
   if (own && !job.has("precision")) job.set_unknown("precision", "unknown", "its program decides");
   take_defaults(job, "precision=fp32 recompute=none overlap_grad_reduce=true", "default of the Trainer");
   trainer_sharding(job);

@@ -274,8 +274,12 @@ bool is_launch_script(std::string_view text) {
   const Text first = text.substr(0, text.find('\n'));
   if (first.starts_with("#!")) return contains(first, "sh");
   if (has_line(text, {"#SBATCH ", "#PBS ", "#BSUB "})) return true;
-  static constexpr std::array<Text, 10> starters{"torchrun ",   "srun ",     "mpirun ", "mpiexec ", "deepspeed ",
-                                                 "accelerate ", "composer ", "python ", "python3 ", "exec "};
+  static constexpr std::array<Text, 12> starters{
+      "torchrun ",          "srun ",           "mpirun ",   "mpiexec ", "deepspeed ", "accelerate ",
+      "accelerate-launch ", "colossalai run ", "composer ", "python ",  "python3 ",   "exec "};
+  static constexpr std::array<Text, 5> front_ends{"swift sft ", "swift pt ", "swift rlhf ", "llamafactory-cli train ",
+                                                  "axolotl train "};
+  const auto in_text = [&](Text words) { return contains(text, words); };
   for (Text line : split(text, '\n')) {
     line = trim(line);
     if (line.empty() || line.starts_with('#')) continue;
@@ -284,9 +288,9 @@ bool is_launch_script(std::string_view text) {
     constexpr Text commands = "export|set|unset|cd|source|echo|mkdir|ulimit|module|ml|conda|nvidia-smi|hostname|ls|git";
     const bool shell =
         is_one_of(commands, word) || (contains(word, "=") && word.find_first_of(":.(<[{\"'") > word.find('='));
-    const bool launches = starts_with_any(line, starters);
-    const bool starts = std::ranges::any_of(starters, [&](Text starter) { return contains(text, starter); });
-    return (shell || launches) && starts && (contains(text, ".py") || contains(text, " -m "));
+    const bool launches = starts_with_any(line, starters) || starts_with_any(line, front_ends);
+    const bool starts = std::ranges::any_of(starters, in_text) && (in_text(".py") || in_text(" -m "));
+    return (shell || launches) && (starts || std::ranges::any_of(front_ends, in_text));
   }
   return false;
 }

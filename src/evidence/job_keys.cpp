@@ -129,7 +129,7 @@ bool translate(TrainingJob& job, const ForeignSetting& setting, const Table& tab
         !(row.harmless.empty() && setting.value.empty()))
       continue;
     job.cannot.push_back(
-        fmt::format(fmt::runtime(row.text), setting.why_unknown.empty() ? setting.value : std::string("some")));
+        fmt::format(fmt::runtime(row.text), setting.why_unknown.empty() ? setting.value : std::string("unknown")));
   }
   for (const KeyRow& row : table.rows) {
     if (!is_one_of(row.key, setting.key)) continue;

@@ -36,8 +36,8 @@ std::string framework_of_program(const TrainingJob& job) {
     return "torchtitan";
   if (contains(lower(program), "maxtext")) return "maxtext";
   if (job.launcher == "composer" || contains(program, "llmfoundry")) return "llm-foundry";
-  const bool trainer =
-      begins("--per_device") || begins("--per-device") || any({"--model_name_or_path", "--fsdp", "--bf16"});
+  const bool trainer = begins("--per_device") || begins("--per-device") || contains(program, "swift/cli/") ||
+                       any({"--model_name_or_path", "--fsdp", "--bf16"});
   if (name == "train.py" && !trainer &&
       (any({"--batch_size", "--block_size", "--n_layer"}) || contains(job.theirs("argument"), "config/")))
     return "nanogpt";
@@ -57,7 +57,11 @@ void ask_for_files(TrainingJob& job, const NameValues& given) {
                            setting.key.ends_with("config_file") || setting.key == "deepspeed";
     const bool there = std::ranges::any_of(given, [&](const auto& file) { return file_name(file.first) == name; });
     if (there || !(python || (configures && of_script))) continue;
-    job.refused.push_back(fmt::format("{} is named at {}: give it as well", with_stars(name), setting.origin));
+    const std::string stem = name.substr(0, name.size() - ending.size());
+    const bool lacks_part = stem.empty() || stem.ends_with('_') || stem.ends_with('-');
+    const char* remedy =
+        lacks_part ? "a variable in this name seems to be empty: set it, and give the file as well" : "give it as well";
+    job.refused.push_back(fmt::format("{} is named at {}: {}", with_stars(name), setting.origin, remedy));
     const bool has_defaults = job.framework == "maxtext" && name == "base.yml";  // which are known
     job.lacks_files = job.lacks_files || !has_defaults;
   }
@@ -218,6 +222,7 @@ std::string JobReader::take_documents(const NameValues& documents, const Trainin
     to.insert(is_base ? to.begin() : to.end(), found.begin(), found.end());  // other files override base.yml
   }
   if (log != nullptr) {
+    if (!log->arguments.empty()) job.more_arguments.clear();            // the log has them all
     constexpr Text on_by_default = "add_bias_linear|overlap_p2p_comm";  // only a flag against them is known
     for (const auto& [name, value] : log->arguments) {
       const bool off = value == "False";

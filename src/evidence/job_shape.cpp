@@ -34,6 +34,7 @@ struct Shape {
   void replicas();
   void batch();
   void divisions();
+  void expert_ranks();
   void experts();
   void limits();
 };
@@ -138,6 +139,21 @@ void Shape::divisions() {
     problem(fmt::format("TP {} spans nodes of {} ranks: every layer waits for the network", tensor, *per_node));
 }
 
+// Megatron-LM divides the experts of a stage's layers among ranks beside --expert-tensor-parallel-size, which is TP by
+// default. In other frameworks EP and PP alone are known to divide the ranks.
+void Shape::expert_ranks() {
+  const auto ranks = job.number("ranks");
+  const std::int64_t experts = std::min(size("expert_parallel"), most_of_an_axis);
+  const std::int64_t of_expert = std::clamp<std::int64_t>(
+      job.their_number("--expert-tensor-parallel-size").value_or(job.framework == "megatron-lm" ? tensor : 1), 1,
+      most_of_an_axis);
+  const std::int64_t together = experts * of_expert * stages;
+  if (!ranks || experts == 1 || *ranks % together == 0) return;
+  problem(fmt::format("{} ranks are not a multiple of EP {}{}{} = {}: give the launcher more ranks, or lower EP",
+                      *ranks, experts, of_expert > 1 ? fmt::format(" x expert TP {}", of_expert) : "",
+                      stages > 1 ? fmt::format(" x PP {}", stages) : "", together));
+}
+
 void Shape::experts() {
   for (const char* key : {"--num-experts", "--num-moe-experts", "num_experts", "num_local_experts", "n_routed_experts",
                           "model.ffn_config.moe_num_experts"}) {
@@ -184,6 +200,7 @@ void conclude_shape(TrainingJob& job) {
   shape.replicas();
   shape.batch();
   shape.divisions();
+  shape.expert_ranks();
   shape.experts();
   shape.limits();
 }

@@ -21,7 +21,8 @@ bool is_python(std::string_view name) {
 bool is_program(const std::string& word) {
   constexpr std::string_view known =
       "torchrun|bash|sh|env|nsys|ncu|numactl|singularity|apptainer|enroot|srun|exec|deepspeed|mpirun|composer|taskset|"
-      "timeout|accelerate|mpiexec|mpiexec.hydra|ft_launcher";
+      "timeout|accelerate|accelerate-launch|mpiexec|mpiexec.hydra|ft_launcher|swift|llamafactory-cli|axolotl|"
+      "colossalai";
   const std::string name = file_name(word);
   return is_python(name) || name.ends_with(".py") || name.ends_with(".sh") || is_one_of(known, name);
 }
@@ -75,6 +76,10 @@ class Launch {
  private:
   // Strips one layer off `words`; returns the program's words once it is found.
   std::optional<Words> step(Words& words) {
+    if (auto command = command_of_front_end(words, environment_)) {
+      words = std::move(*command);
+      return std::nullopt;
+    }
     const std::string name = file_name(words.front());
     if (name.ends_with(".py")) return words;
     if (name == "bash" || name == "sh" || name.ends_with(".sh")) return shell_text(words);

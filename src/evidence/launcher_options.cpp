@@ -39,6 +39,41 @@ NameValues accelerate_settings(const LauncherOptions& options) {
   return settings;
 }
 
+std::optional<std::vector<std::string>> command_of_front_end(const std::vector<std::string>& words,
+                                                             const NameValues& environment) {
+  const std::string name = file_name(words.front()), verb = words.size() > 1 ? words[1] : "";
+  std::vector<std::string> command, rest(words.begin() + (words.size() > 1 ? 2 : 1), words.end());
+  const std::string nodes = value_of(environment, "NNODES"), each = value_of(environment, "NPROC_PER_NODE");
+  const bool factory = name == "llamafactory-cli" && verb == "train";
+  if (name == "accelerate-launch") {
+    command = {"accelerate", "launch", verb};
+  } else if (name == "axolotl" && verb == "train") {
+    std::vector<std::string> options = rest;
+    const bool by_torch = LauncherOptions{options}.value({"--launcher"}) == "torchrun";
+    for (const char* launcher : {"accelerate", "torchrun"}) std::erase(options, launcher);
+    command = {by_torch ? "torchrun" : "accelerate"};
+    command.insert(command.end(), options.begin(), options.end());
+    command.insert(command.end(), {"-m", "axolotl.cli.train"});
+  } else if (factory || (name == "swift" && is_one_of("sft|pt|rlhf", verb))) {
+    const bool by_torch = factory || !nodes.empty() || !each.empty();  // else ms-swift starts one process
+    command = {by_torch ? "torchrun" : "python"};
+    if (!nodes.empty()) command.insert(command.end(), {"--nnodes", nodes});
+    if (factory || !each.empty()) command.insert(command.end(), {"--nproc-per-node", each.empty() ? "auto" : each});
+    command.push_back(factory ? "llamafactory/launcher.py" : fmt::format("swift/cli/{}.py", verb));
+  } else if (name == "colossalai" && verb == "run") {
+    const LauncherOptions options{rest};
+    const auto hosts = options.value({"--host", "-H"}), first_hosts = options.value({"--num-nodes"});
+    if (!first_hosts && options.value({"--hostfile"})) return std::nullopt;  // it says the nodes
+    std::string count = first_hosts.value_or("1");
+    if (!first_hosts && hosts) count = is_unknown(*hosts) ? *hosts : std::to_string(split(*hosts, ',').size());
+    command = {"torchrun", "--nnodes", count};
+  } else {
+    return std::nullopt;
+  }
+  command.insert(command.end(), rest.begin(), rest.end());
+  return command;
+}
+
 std::vector<std::string> slurm_words(const std::vector<std::string>& words) {
   std::vector<std::string> separated;
   for (const std::string& word : words) {

@@ -30,10 +30,17 @@ std::int64_t core_version(const TrainingJob& job) {
   return version.starts_with("0.") ? number_in<std::int64_t>(Text(version).substr(2)).value_or(0) : 0;
 }
 
+// Sets a value that no argument decides. Arguments that are not known may decide it.
+void default_of_switches(TrainingJob& job, Text name, const char* value) {
+  if (!job.has(name) && !job.more_arguments.empty()) job.set_unknown(name, "unknown", job.more_arguments.front());
+  job.otherwise(name, value, by_default);
+}
+
 void model(TrainingJob& job) {
   if (const auto decoded = job.their_number("--decoder-seq-length"))
     job.set("model.sequence", *decoded, origin_of(job, "--decoder-seq-length"));
-  model_defaults(job, "activation=gelu norm=layer_norm positions=learned tied_embeddings=true biases=true", by_default);
+  model_defaults(job, "activation=gelu norm=layer_norm positions=learned biases=true", by_default);
+  default_of_switches(job, "model.tied_embeddings", "true");
   if (job.text("model.positions") == "rotary") job.otherwise("model.rope_theta", "10000", by_default);
   const auto hidden = job.number("model.hidden"), heads = job.number("model.heads");
   if (job.is_on("--group-query-attention")) {
@@ -148,8 +155,7 @@ void precision(TrainingJob& job) {
   }
   const bool says_more = name == "mxfp8" || name == "nvfp4";  // than a single flag, which its row has already read
   if (job.has("precision") && !says_more) return;
-  if (from == by_default && !job.more_arguments.empty())
-    return job.set_unknown("precision", "unknown", job.more_arguments.front());
+  if (from == by_default) return default_of_switches(job, "precision", "fp32");
   job.set("precision", name, from);
 }
 
@@ -229,6 +235,8 @@ void replicas(TrainingJob& job) {
     job.set("sharding", "parameters", origin_of(job, "--use-torch-fsdp2"));
   } else if (!job.has("sharding") && job.lacks_files && job.framework == "megatron-deepspeed") {
     job.set_unknown("sharding", "unknown", "DeepSpeed's configuration says it: give it as well");
+  } else if (job.find("--use-distributed-optimizer") == nullptr) {
+    default_of_switches(job, "sharding", "none");
   } else if (!job.has("sharding")) {
     job.set_by_switch("sharding", "--use-distributed-optimizer", "optimizer", "none",
                       origin_of(job, "--use-distributed-optimizer"));
@@ -258,7 +266,7 @@ void selective(TrainingJob& job) {
 }
 
 void computation(TrainingJob& job) {
-  job.otherwise("recompute", "none", by_default);
+  default_of_switches(job, "recompute", "none");
   const auto layers = job.their_number("--recompute-num-layers");
   if (job.text("recompute") == "full" && layers) {
     if (job.theirs("--recompute-method") == "block" && *layers == 0) {  // as configurations of NeMo switch it off

@@ -204,6 +204,8 @@ class Shell {
 
 /// Evaluates "5 * 8" or "2**20"; returns nothing for any other text.
 std::optional<std::int64_t> integer_expression(std::string_view expression);
+/// Returns what a command such as "expr 32 / 4" prints; returns nothing for any other text.
+std::optional<std::int64_t> result_of_expr(std::string_view command);
 /// Returns whether a text matches a pattern with *, ? and [ ].
 bool matches_pattern(const std::string& text, const std::string& pattern);
 

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "base/text.h"
+#include "evidence/input.h"
 #include "evidence/shell.h"
 
 // Shell arithmetic: $(( )), let, indices.
@@ -117,6 +118,18 @@ class Arithmetic {
 
 std::optional<std::int64_t> integer_expression(Text expression) {
   return Arithmetic(expression, [](Text) { return Number(); }).value();
+}
+
+// expr takes each number as a word of its own, and all of them as decimal.
+std::optional<std::int64_t> result_of_expr(Text command) {
+  std::string expression;
+  for (const Text word : words_of(command.substr(Text("expr").size()))) {
+    const Number number = number_in<Integer>(word);
+    const bool sign = word.size() == 1 && contains("+-*/%()", word);
+    if (!number && !sign) return std::nullopt;
+    expression += fmt::format(" {}", number ? std::to_string(*number) : std::string(word));
+  }
+  return integer_expression(expression);
 }
 
 std::optional<std::int64_t> Shell::arithmetic(Text raw) {

@@ -25,7 +25,8 @@ constexpr std::string_view asking = "ls|kill|grep|hash";
 // Returns whether a command may start a program on other ranks or in Python.
 bool may_start(const std::vector<std::string>& words) {
   static constexpr std::string_view launchers =
-      "torchrun|srun|mpirun|mpiexec|deepspeed|accelerate|composer|sbatch|prun|jsrun|flux|ray";
+      "torchrun|srun|mpirun|mpiexec|deepspeed|accelerate|accelerate-launch|composer|sbatch|prun|jsrun|flux|ray|swift|"
+      "llamafactory-cli|axolotl";
   return std::ranges::any_of(words, [](Text word) {
     const std::string name = file_name(word);
     return is_one_of(launchers, name) || name.starts_with("python") || name.ends_with(".py");

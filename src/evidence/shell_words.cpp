@@ -134,7 +134,7 @@ class ShellExpansion {
       const auto number = shell_.computed(inside(3, 2));
       value(number ? std::to_string(*number) : shell_.unknown_of(inside(3, 2)), quoted);
     } else if (c == '`' || span.starts_with("$(")) {
-      value(command_output(), quoted);
+      value(command_output(inside(c == '`' ? 1 : 2, 1)), quoted);
     } else if (span.starts_with("$'")) {
       literal(unescaped(inside(2, 1)));
     } else if (span.starts_with("${")) {
@@ -180,7 +180,12 @@ class ShellExpansion {
     open_ = false;
   }
   std::string unknown(const std::string& why) { return shell_.unknown(fmt::format("line {}: {}", shell_.line_, why)); }
-  std::string command_output() {
+  std::string command_output(Text command) {
+    if (const Text plain = trim(command); plain.starts_with("expr ")) {
+      const std::string text = shell_.text_of(plain);
+      if (is_unknown(text)) return mark_in(text);
+      if (const auto number = result_of_expr(text)) return std::to_string(*number);
+    }
     return unknown(shell_.assigning_.empty() ? "the output of a command"
                                              : fmt::format("{} is a command's output", shell_.assigning_));
   }

@@ -140,6 +140,10 @@ struct LauncherOptions {
 
 /// Returns the settings of accelerate's configuration that its options stand for.
 NameValues accelerate_settings(const LauncherOptions& options);
+/// Returns the launcher and the program that the command of ms-swift, LLaMA-Factory, Axolotl or ColossalAI starts,
+/// which take the ranks from the environment or from its options; nothing for any other command.
+std::optional<std::vector<std::string>> command_of_front_end(const std::vector<std::string>& words,
+                                                             const NameValues& environment);
 /// Separates "-N2" and "-n16", as Slurm reads them.
 std::vector<std::string> slurm_words(const std::vector<std::string>& words);
 /// Parses a number of ranks, nodes or GPUs; returns nothing for any other text.

@@ -58,7 +58,7 @@ TEST(Job, BecomesAConfigurationThatIsAccepted) {
            {"nanogpt.py", {.ranks = 8, .hardware = "h100-sxm"}},
            {"maxtext.yml", {.ranks = 16}},
            {"bloom-like.slurm", {.hardware = "a100-sxm-80gb"}},
-           {"year-2022.slurm", {.hardware = "a100-sxm-80gb"}},
+           {"year-2022.slurm", {.hardware = "a100-sxm-80gb", .others = {{"sharding", "none"}}}},
            {"own-program.sbatch", {.others = {{"model.activation", "swiglu"}}}},
            {"submits.sh", {}},
            {"nemo-launcher.yaml", {}},
@@ -164,6 +164,13 @@ TEST(Job, SaysThatOneOfItsExpertsIsCounted) {
   const Answer mixture = megatron("--bf16 --num-experts 8");
   EXPECT_THAT(mixture.headline, testing::StartsWith("6.6 B parameters with 1 of 8 experts on 8"));
   EXPECT_THAT(mixture.evidence, Not(published));
+  const std::string experts = "--num-experts 8 --expert-model-parallel-size 8 ";
+  EXPECT_THAT(megatron(experts).headline, testing::StartsWith("6.6 B parameters with 1 of 8 experts on 8"));
+  EXPECT_THAT(megatron(experts + "--pipeline-model-parallel-size 4").headline,
+              HasSubstr("8 ranks are not a multiple of EP 8 x PP 4 = 32"));
+  EXPECT_THAT(megatron(experts + "--tensor-model-parallel-size 2").headline, HasSubstr("EP 8 x expert TP 2 = 16"));
+  EXPECT_THAT(megatron(experts + "--tensor-model-parallel-size 2 --expert-tensor-parallel-size 1").headline,
+              testing::StartsWith("6.6 B parameters with 1 of 8 experts on 8"));
 }
 
 // harness refuses pipelines whose replicas shard more than the optimizer.
@@ -282,11 +289,13 @@ TEST(Job, TakesWhatIsOffOrDerivedInTheArgumentsOfALog) {
                                           "  pipeline_model_parallel_size .................... 2\n"
                                           "  virtual_pipeline_model_parallel_size ............ 2\n"
                                           "-------------------- end of arguments ---------------------\n"),
-                            scratch.write("go.sh", "torchrun --nproc-per-node 8 pretrain_gpt.py\n")},
+                            scratch.write("go.sh", "torchrun --nproc-per-node 8 pretrain_gpt.py $@\n")},
                            {});
   ASSERT_EQ(answers.size(), 2u);
   EXPECT_THAT(answers[1].problems, Not(Contains(HasSubstr("exclude each other"))));
-  EXPECT_EQ(join(missing("biases: false\noverlap_p2p: false\nprecision: nvfp4\nvpp: 2\n", answers[1]), "\n"), "");
+  EXPECT_EQ(
+      join(missing("biases: false\noverlap_p2p: false\nprecision: nvfp4\nsharding: none\nvpp: 2\n", answers[1]), "\n"),
+      "");
 }
 
 // Megatron-LM prints rotary_base of every job, and a configuration with learned positions takes none.

@@ -191,18 +191,50 @@ TEST(Launches, CountsTheRanksOfItsOptions) {
   });
 }
 
+// Commands that start torchrun or accelerate by themselves.
+TEST(Launches, FollowsTheCommandsOfFrontEnds) {
+  expect_answers({
+      {"go.sh",
+       "NNODES=2 NPROC_PER_NODE=8 swift sft --model_name_or_path gpt2 --per_device_train_batch_size 2 "
+       "--deepspeed zero2\n",
+       "framework: hugging face trainer\nlauncher: torchrun\nranks: 16\nsharding: gradients\nrecompute: full\n"},
+      {"go.sh", "NPROC_PER_NODE=4 swift sft --model gpt2\n",
+       "micro_batch: 1\ngradient_accumulation: 4\nglobal_batch: 16\nprecision: unknown\n"},
+      {"go.sh", "NPROC_PER_NODE=4 swift sft --model gpt2 --per_device_train_batch_size 8 --torch_dtype bfloat16\n",
+       "gradient_accumulation: 1\nglobal_batch: 32\nprecision: bf16\n"},
+      {"go.sh", "swift sft --model gpt2 --deepspeed zero2\n", "gradient_accumulation: unknown\n"},
+      {"go.sh", "FORCE_TORCHRUN=1 NPROC_PER_NODE=4 llamafactory-cli train llama3.yaml\n",
+       "launcher: torchrun\nranks: 4\nrefuse: llama3.yaml\n"},
+      {"go.sh", "FORCE_TORCHRUN=1 llamafactory-cli train llama3.yaml\n", "launcher: torchrun\nranks: unknown\n"},
+      {"go.sh", "axolotl train fft-8b.yml --num-processes 8\n", "launcher: accelerate\nranks: 8\nrefuse: fft-8b.yml\n"},
+      {"go.sh", "axolotl train fft-8b.yml --launcher torchrun -- --nproc_per_node=4\n",
+       "launcher: torchrun\nranks: 4\n"},
+      {"go.sh", "colossalai run --nproc_per_node 8 --host n1,n2 sft.py --per_device_train_batch_size 1\n",
+       "ranks: 16\n"},
+      {"go.sh", "colossalai run --nproc_per_node 8 sft.py --per_device_train_batch_size 1\n", "ranks: 8\n"},
+      {"go.sh", "colossalai run --nproc_per_node 8 --hostfile h sft.py --per_device_train_batch_size 1\n",
+       "ranks: unknown\n"},
+      {"go.sh", "accelerate-launch --num_processes=8 train.py --model_name_or_path gpt2\n", "ranks: 8\nlayers: 12\n"},
+  });
+}
+
 // A value that the script gives but does not determine is not the default.
 TEST(Launches, TakesNoDefaultForAValueThatIsNotKnown) {
   expect_answers({
       {"go.sh",
        "#!/bin/bash\ntorchrun --nproc_per_node 8 sft.py --per_device_train_batch_size 2 "
-       "--gradient_accumulation_steps $(expr 64 / 16)\n",
+       "--gradient_accumulation_steps $(cat steps)\n",
        "micro_batch: 2\nglobal_batch: unknown\ngradient_accumulation: unknown\n"},
       {"go.sh",
        "#!/bin/bash\ntorchrun pretrain_gpt.py --num-layers 4 --hidden-size 512 --num-attention-heads 8 "
        "--group-query-attention --num-query-groups $KV\n",
        "heads: 8\nkv_heads: unknown\n"},
+      {"go.sh",
+       "#!/bin/bash\ntorchrun pretrain_gpt.py --num-layers 4 --hidden-size 512 --num-attention-heads 8 ${OPTIONS}\n",
+       "precision: unknown\nsharding: unknown\nrecompute: unknown\ntied_embeddings: unknown\n"},
   });
+  EXPECT_THAT(answer_to("torchrun pretrain_gpt.py --num-layers 4 --expert-model-parallel-size $EP\n", "go.sh").cannot,
+              testing::Contains("expert parallelism is left out (EP unknown): its all-to-all is not predicted"));
   const evidence::Answer undecided = answer_to(
       "#!/bin/bash\ntorchrun pretrain_gpt.py --num-layers 4 --hidden-size 512 --num-attention-heads 8 --seq-length 256 "
       "--micro-batch-size 1 --global-batch-size 8 --vocab-size 1000 --tensor-model-parallel-size $T\n",
@@ -220,6 +252,10 @@ TEST(Launches, NamesAFileWhoseNameIsPartlyUnknown) {
   EXPECT_THAT(answer.configuration, testing::HasSubstr("# zero_optimization.stage, ds.*.json\n"));
   EXPECT_THAT(answer_to("deepspeed run.py --deepspeed z.$JOB.json --bf16\n", "go.sh").refused,
               testing::Contains("z.*.json is named at go.sh:1: give it as well"));
+  EXPECT_THAT(answer_to("N=${1:-}\ndeepspeed run.py --deepspeed zero_$N.json --config $N.yaml\n", "go.sh").refused,
+              testing::ElementsAre("zero_.json is named at go.sh:2: a variable in this name seems to be empty: set it, "
+                                   "and give the file as well",
+                                   testing::StartsWith(".yaml is named at go.sh:2: a variable")));
 }
 
 // Programs of a user's own, beside a configuration that decides the framework.

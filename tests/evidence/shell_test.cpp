@@ -43,6 +43,11 @@ TEST(Shell, ExpandsParametersAndArithmetic) {
               ElementsAre("20", "4", "1"));
   EXPECT_THAT(words("torchrun $((010 + 0x10)) $((09))"),
               ElementsAre("24", "? line 1: arithmetic that is not understood"));
+  EXPECT_THAT(words("N=4; M=$(expr 32 / $N); torchrun $M `expr $N \\* 010 - 1` \"$(expr \\( 1 + 2 \\) '*' $N)\""),
+              ElementsAre("8", "39", "12"));
+  EXPECT_THAT(words("torchrun $(expr 32/4) $(expr 3 / 0) $(expr $NODES \\* 8)"),
+              ElementsAre("? line 1: the output of a command", "? line 1: the output of a command",
+                          "? line 1: NODES is not set in this script"));
   EXPECT_THAT(words("A=1; A+=2; torchrun $A $'ab'"), ElementsAre("12", "ab"));
   EXPECT_THAT(words("X=a-b-c; M=o/m; torchrun ${X/-/+} ${X//-/ } \"${X//-}\" ${X/z/y} ${M//\\//_} ${X//\"-b\"/-}"),
               ElementsAre("a+b-c", "a", "b", "c", "abc", "a-b-c", "o_m", "a--c"));
