@@ -233,6 +233,17 @@ TEST(Launches, TakesTheCommonNamesOfAnOwnProgramsFlags) {
        "1}}\nEND\ndeepspeed --num_gpus 2 own.py --deepspeed_config ds.json --activation_checkpointing" +
            model + "\n",
        "framework: deepspeed\nlayers: 4\nsequence: 256\nrecompute: full\nsharding: optimizer\n"},
+      {"go.sh",
+       "#!/bin/bash\ncat > ds.json <<END\n{\"train_batch_size\": 64, \"train_micro_batch_size_per_gpu\": 4, "
+       "\"zero_optimization\": {\"stage\": 3}}\nEND\ndeepspeed --num_gpus 8 own.py --deepspeed_config ds.json "
+       "--train_batch_size 64 --micro_batch_size 64 --zero_stage 0" +
+           model + "\n",
+       "micro_batch: 4\nglobal_batch: 64\nsequence: 256\nsharding: parameters\n"},
+      {"go.sh",
+       "#!/bin/bash\ncat > ds.json <<END\n{\"train_batch_size\": \"auto\", \"zero_optimization\": {\"stage\": 1}}\n"
+       "END\ndeepspeed --num_gpus 8 own.py --deepspeed_config ds.json --train_batch_size 64 --micro_batch_size 2" +
+           model + "\n",
+       "micro_batch: 2\nglobal_batch: 64\n"},
   });
   EXPECT_THAT(answer_to("torchrun own.py --bf16 --offload_activations=1\n", "go.sh").cannot,
               testing::Contains(testing::HasSubstr("activations on the host")));
