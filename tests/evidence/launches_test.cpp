@@ -278,5 +278,14 @@ TEST(Launches, LeavesUnknownWhatANamedConfigurationDecides) {
   });
 }
 
+TEST(Launches, MayQuoteTheirOutputInAComment) {
+  expect_answers({
+      {"go.sh",
+       "#!/bin/bash\n# prints {'loss': 2.31}, and on 2 nodes: tps: 4,500\n"
+       "torchrun --nproc_per_node 8 sft.py --per_device_train_batch_size 2 --model_name_or_path gpt2\n",
+       "ranks: 8\nmicro_batch: 2\n"},
+  });
+}
+
 }  // namespace
 }  // namespace harness::test
