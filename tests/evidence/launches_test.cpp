@@ -278,6 +278,14 @@ TEST(Launches, LeavesUnknownWhatANamedConfigurationDecides) {
   });
 }
 
+TEST(Launches, HaveNoUnknownFlagAmongThoseThatCount) {
+  const evidence::Answer answer = answer_to(
+      "torchrun pretrain_t5.py --num-layers 4 --encoder-num-layers 4 --bert-binary-head --hidden-size 512 --swiglu "
+      "--multiple-of 256\n",
+      "go.sh");
+  EXPECT_THAT(answer.notes, testing::Not(testing::Contains(testing::HasSubstr("not known here"))));
+}
+
 TEST(Launches, MayQuoteTheirOutputInAComment) {
   expect_answers({
       {"go.sh",
