@@ -39,7 +39,8 @@ const std::vector<KeyRow> megatron_keys = key_rows(
     "--decoder-last-pipeline-num-layers|--pipeline-model-parallel-layout|--recompute-num-layers|"
     "--decoder-seq-length|--packed-sequence-size|--step-batch-size-schedule|--expert-tensor-parallel-size|"
     "--account-for-embedding-in-pipeline-split|--account-for-loss-in-pipeline-split|"
-    "--accumulate-allreduce-grads-in-fp32|--num-key-value-heads|--microbatch-group-size-per-virtual-pipeline-stage= "
+    "--accumulate-allreduce-grads-in-fp32|--num-key-value-heads|--multiple-of|--encoder-num-layers|--bert-binary-head|"
+    "--microbatch-group-size-per-virtual-pipeline-stage= "
     "--kv-channels=head_dim "
     "--context-parallel-size|--ds-sequence-parallel-size=layout.context_parallel "
     "--expert-model-parallel-size=expert_parallel --pad-vocab-size-to=model.vocab --intermediate-size=model.ffn",

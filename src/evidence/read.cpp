@@ -63,7 +63,13 @@ bool is_output(std::string_view head) {
                                                           ", mfu ",
                                                           "WorkNCCL(SeqNum="};
   if (has_any(head, "] NCCL INFO | NCCL WARN |: Test NCCL failure |: Test CUDA failure ")) return true;
-  return std::ranges::any_of(marks, [&](std::string_view mark) { return number_after(head, mark).has_value(); });
+  const auto is_printed = [&](std::string_view line) {
+    const bool comment = trim(line).starts_with('#');  // of a script, which may quote what it prints
+    return std::ranges::any_of(marks, [&](std::string_view mark) {
+      return (!comment || mark.starts_with('#')) && number_after(line, mark).has_value();
+    });
+  };
+  return std::ranges::any_of(split(head, '\n'), is_printed);
 }
 
 Kind recognise(std::string_view head) {

@@ -22,9 +22,7 @@ using hdf5::Element;
 using hdf5::Kind;
 
 template <class Row>
-void create_table(hdf5::File& file, const Table& table, std::vector<Row> rows, const ColumnList& columns,
-                  std::size_t blocks) {
-  if (table.by_block) rows.resize(blocks);
+void create_table(hdf5::File& file, const Table& table, const std::vector<Row>& rows, const ColumnList& columns) {
   const RowFormat format = format_for(columns, span_of(rows));
   Dataset dataset = file.create_dataset(table.path, format.element, {rows.size()}, nullptr);
   write_rows(dataset, format, span_of(rows), 0);
@@ -91,7 +89,10 @@ void create_objects(hdf5::File& file, const Result& result, RunState state) {
 
   const std::uint64_t blocks = result.blocks.size();
   each_table(result, [&](const Table& table, const auto& rows, const auto& columns) {
-    create_table(file, table, rows, columns, blocks);
+    if (!table.by_block) return create_table(file, table, rows, columns);  // no copy: a timeline takes gigabytes
+    auto of_blocks = rows;
+    of_blocks.resize(blocks);
+    create_table(file, table, of_blocks, columns);
   });
   hdf5::create_text(file, "/node_facts", result.doctor.facts);
 

@@ -269,6 +269,17 @@ TEST(Launches, TakesTheCommonNamesOfAnOwnProgramsFlags) {
        "1}}\nEND\ndeepspeed --num_gpus 2 own.py --deepspeed_config ds.json --activation_checkpointing" +
            model + "\n",
        "framework: deepspeed\nlayers: 4\nsequence: 256\nrecompute: full\nsharding: optimizer\n"},
+      {"go.sh",
+       "#!/bin/bash\ncat > ds.json <<END\n{\"train_batch_size\": 64, \"train_micro_batch_size_per_gpu\": 4, "
+       "\"zero_optimization\": {\"stage\": 3}}\nEND\ndeepspeed --num_gpus 8 own.py --deepspeed_config ds.json "
+       "--train_batch_size 64 --micro_batch_size 64 --zero_stage 0" +
+           model + "\n",
+       "micro_batch: 4\nglobal_batch: 64\nsequence: 256\nsharding: parameters\n"},
+      {"go.sh",
+       "#!/bin/bash\ncat > ds.json <<END\n{\"train_batch_size\": \"auto\", \"zero_optimization\": {\"stage\": 1}}\n"
+       "END\ndeepspeed --num_gpus 8 own.py --deepspeed_config ds.json --train_batch_size 64 --micro_batch_size 2" +
+           model + "\n",
+       "micro_batch: 2\nglobal_batch: 64\n"},
   });
   EXPECT_THAT(answer_to("torchrun own.py --bf16 --offload_activations=1\n", "go.sh").cannot,
               testing::Contains(testing::HasSubstr("activations on the host")));
@@ -300,6 +311,23 @@ TEST(Launches, LeavesUnknownWhatANamedConfigurationDecides) {
        launch + "--training.max_context_length 4096 --training.num_tokens_per_microbatch_per_dp_rank 8192 "
                 "--activation_checkpoint.mode full\n",
        "sequence: 4096\nmicro_batch: 2\nrecompute: full\nprecision: unknown\n"},
+  });
+}
+
+TEST(Launches, HaveNoUnknownFlagAmongThoseThatCount) {
+  const evidence::Answer answer = answer_to(
+      "torchrun pretrain_t5.py --num-layers 4 --encoder-num-layers 4 --bert-binary-head --hidden-size 512 --swiglu "
+      "--multiple-of 256\n",
+      "go.sh");
+  EXPECT_THAT(answer.notes, testing::Not(testing::Contains(testing::HasSubstr("not known here"))));
+}
+
+TEST(Launches, MayQuoteTheirOutputInAComment) {
+  expect_answers({
+      {"go.sh",
+       "#!/bin/bash\n# prints {'loss': 2.31}, and on 2 nodes: tps: 4,500\n"
+       "torchrun --nproc_per_node 8 sft.py --per_device_train_batch_size 2 --model_name_or_path gpt2\n",
+       "ranks: 8\nmicro_batch: 2\n"},
   });
 }
 

@@ -309,6 +309,9 @@ TEST(Quirks, OfDevices) {
        "gpus: 3\nproblem: GPU1-GPU2: no NVLink where other pairs have 4\n"},
       {"topo", "GPU0\tGPU1\tCPU Affinity\nGPU0\t X \tSYS\t\nGPU1\tSYS\t X \t\n",  // without the leading blanks
        "gpus: 2\nnics: none\n"},
+      {"topo", "  GPU0  NIC0  NIC1  CPU Affinity\nGPU0  X  PIX  SYS  0-31\nNIC0  PIX  X  SYS\nNIC1  SYS  SYS  X\n",
+       "gpus: 1\nnics: NIC0, NIC1\n"},
+      {"topo", "  GPU0  mlx5_0  CPU Affinity\nGPU0  X  PIX  0-31\nmlx5_0  PIX  X\n", "gpus: 1\nnics: mlx5_0\n"},
   });
 }
 
