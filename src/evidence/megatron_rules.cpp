@@ -62,7 +62,8 @@ void model(TrainingJob& job) {
   const double factor = as_number(job.theirs("--hidden-dim-multiplier")).value_or(1);
   const bool is_sane = multiple && *multiple > 0 && *multiple <= (1 << 20) && factor > 0 && factor < 16;
   if (hidden && job.text("model.activation") == "swiglu" && is_sane) {
-    const auto width = static_cast<std::int64_t>(static_cast<double>(*hidden * 8 / 3) * factor);
+    const std::int64_t of_llama = *hidden * 8 / 3;
+    const auto width = static_cast<std::int64_t>(static_cast<double>(of_llama) * factor);
     job.otherwise("model.ffn", (width + *multiple - 1) / *multiple * *multiple,
                   "8/3 x hidden x hidden_dim_multiplier, to a multiple_of");
   }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ranges>
 #include <vector>
 
 #include "analysis/verdict.h"
@@ -113,13 +112,19 @@ void add_interval(std::vector<double> values, StepTimes& out) {
   constexpr double tail = 0.025;
   constexpr int most = 100'000;
   const int n = static_cast<int>(std::min<std::size_t>(values.size(), most));
+  int low = 1, high = (n + 1) / 2;
   if (n < 6 || values.size() > most) return;
-  const auto is_sure = [&](int k) { return analysis::binomial_upper_tail(n, n + 1 - k, 0.5) <= tail; };
-  const auto candidates = std::views::iota(1, (n + 1) / 2 + 1);
-  const auto k = std::ranges::partition_point(candidates, is_sure) - candidates.begin();  // the largest; at least 1
+  while (low < high) {  // largest k with a small enough tail
+    const int k = (low + high + 1) / 2;
+    if (analysis::binomial_upper_tail(n, n + 1 - k, 0.5) <= tail) {
+      low = k;
+    } else {
+      high = k - 1;
+    }
+  }
   std::ranges::sort(values);
-  out.low = values[static_cast<std::size_t>(k - 1)];
-  out.high = values[static_cast<std::size_t>(n - k)];
+  out.low = values[static_cast<std::size_t>(low - 1)];
+  out.high = values[static_cast<std::size_t>(n - low)];
 }
 
 }  // namespace

@@ -236,7 +236,7 @@ ResultError compare(const OperationCase& test_case, const CaseBytes& before, con
   for (std::size_t b = 0; b < marks.size(); ++b) {
     const BufferComparison comparison{
         test_case.program.buffers[b], test_case.buffers[b].view, marks[b], before[b], subject[b], oracle[b]};
-    const ResultError c = comparison.run(threads);
+    ResultError c = comparison.run(threads);
     if (!c.failure.empty()) return c;
     worst.error = std::max(worst.error, c.error);
   }

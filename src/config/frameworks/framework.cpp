@@ -22,7 +22,7 @@ std::string_view variable_of(const FrameworkRow& row) {
 // Returns the value of a variable, or of a part of one, as the registry prints it; "" for a part that it leaves out.
 std::string printed(std::string_view here, const Settings& settings) {
   const std::size_t dot = here.find('.');
-  const std::string whole = find_variable(here.substr(0, dot))->print(settings);
+  std::string whole = find_variable(here.substr(0, dot))->print(settings);
   if (dot == std::string_view::npos) return whole;
   return value_of(parse_map(whole).value_or(NameValues()), here.substr(dot + 1));
 }
