@@ -69,40 +69,59 @@ void part_overlaps(std::vector<DrawnInterval>& intervals) {
   }
 }
 
-// An interval that competes for moments of the step.
-struct Occupant {
+// A stretch of an operation that belongs to one part and competes for moments of the step.
+struct Piece {
+  const StepOperation* of = nullptr;
+  std::optional<Part> part;
   double start_s = 0, end_s = 0;
-  int priority = 0;    // the lowest of those running gets the moment
-  bool hides = false;  // whatever runs meanwhile with a higher number is hidden behind it
+  int priority = 0;     // the lowest of those running gets the moment
+  double owned_s = 0;   // the moments that it got
+  double hidden_s = 0;  // it ran while a computation of lower number had the moment
 };
 
 // A stretch in which nothing ran.
 struct Gap {
   double start_s = 0, end_s = 0;
-  std::optional<std::size_t> before, after;  // owners of the moments before and after
+  const Piece *before = nullptr, *after = nullptr;  // owners of the moments before and after
 };
 
-// The owner of each moment of [0, step_s]: every moment belongs to one occupant or to a gap, so owned_s and the gaps
-// add up to step_s.
-struct Occupancy {
-  std::vector<double> owned_s;   // by occupant
-  std::vector<double> hidden_s;  // by occupant: it ran while one that hides it had the moment
-  std::vector<Gap> gaps;
-};
+bool computes(const StepOperation& operation) {
+  return operation.part && is_computation(*operation.part);
+}
+bool communicates(const StepOperation& operation) {
+  return operation.part && !is_computation(*operation.part);
+}
+
+// Splits off the waiting at the start of a communication, for the latest of its partners.
+void add_pieces(const StepOperation& operation, std::vector<Piece>& pieces) {
+  double start_s = operation.start_s;
+  int priority = 2 + static_cast<int>(operation.part ? index_of(*operation.part) : part_count);
+  if (computes(operation)) priority = operation.main ? 0 : 1;
+  const auto add = [&](std::optional<Part> part, double end_s) {
+    pieces.push_back({&operation, part, start_s, end_s, priority});
+    start_s = end_s;
+  };
+  const auto within = [&](double seconds) {
+    return std::clamp(start_s + seconds, start_s, std::max(start_s, operation.end_s));
+  };
+  if (std::isfinite(operation.waiting_s)) add(Part::waiting, within(operation.waiting_s));
+  if (std::isfinite(operation.bubble_s)) add(Part::bubble, within(operation.bubble_s));
+  add(operation.part, operation.end_s);
+}
 
 struct Event {
   double at_s;
   bool begins;
-  std::size_t who;
+  Piece* piece;
 };
 
-std::vector<Event> events_of(std::span<const Occupant> occupants, double step_s) {
+std::vector<Event> events_of(std::span<Piece> pieces, double step_s) {
   std::vector<Event> events;
-  for (std::size_t i = 0; i < occupants.size(); ++i) {
-    const double start = std::max(occupants[i].start_s, 0.0), end = std::min(occupants[i].end_s, step_s);
+  for (Piece& piece : pieces) {
+    const double start = std::max(piece.start_s, 0.0), end = std::min(piece.end_s, step_s);
     if (!(start < end)) continue;  // NaN too
-    events.push_back({start, true, i});
-    events.push_back({end, false, i});
+    events.push_back({start, true, &piece});
+    events.push_back({end, false, &piece});
   }
   std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
     return std::pair(a.at_s, a.begins) < std::pair(b.at_s, b.begins);  // ends first
@@ -110,34 +129,32 @@ std::vector<Event> events_of(std::span<const Occupant> occupants, double step_s)
   return events;
 }
 
-// Divides [0, step_s] among the occupants. Ignores times outside it and NaN.
-Occupancy occupy(std::span<const Occupant> occupants, double step_s) {
-  Occupancy result;
-  result.owned_s.assign(occupants.size(), 0);
-  result.hidden_s.assign(occupants.size(), 0);
-  std::set<std::pair<int, std::size_t>> running;
-  std::optional<std::size_t> last;
+// Divides [0, step_s] among the pieces and returns what is left: every moment belongs to one piece or to a gap, so
+// owned_s and the gaps add up to step_s. Ignores times outside it and NaN.
+std::vector<Gap> occupy(std::span<Piece> pieces, double step_s) {
+  std::vector<Gap> gaps;
+  std::set<std::pair<int, Piece*>> running;  // by priority, then in the order of the pieces
+  const Piece* last = nullptr;
   double now = 0;
   const auto advance = [&](double to) {
     if (to <= now) return;
     if (running.empty()) {
-      result.gaps.push_back({now, to, last, std::nullopt});
+      gaps.push_back({now, to, last, nullptr});
     } else {
-      last = running.begin()->second;
-      result.owned_s[*last] += to - now;
-      if (occupants[*last].hides) {
-        for (const auto& [priority, who] : running) {
-          if (priority > running.begin()->first) result.hidden_s[who] += to - now;
-        }
+      Piece& owner = *running.begin()->second;
+      last = &owner;
+      owner.owned_s += to - now;
+      for (const auto& [priority, piece] : running) {
+        if (computes(*owner.of) && priority > owner.priority) piece->hidden_s += to - now;
       }
     }
     now = to;
   };
-  for (const Event& event : events_of(occupants, step_s)) {
+  for (const Event& event : events_of(pieces, step_s)) {
     const bool ends_gap = running.empty() && event.at_s > now;
     advance(event.at_s);
-    if (ends_gap) result.gaps.back().after = event.who;
-    const std::pair key(occupants[event.who].priority, event.who);
+    if (ends_gap) gaps.back().after = event.piece;
+    const std::pair key(event.piece->priority, event.piece);
     if (event.begins) {
       running.insert(key);
     } else {
@@ -145,7 +162,7 @@ Occupancy occupy(std::span<const Occupant> occupants, double step_s) {
     }
   }
   advance(step_s);
-  return result;
+  return gaps;
 }
 
 template <class Key>
@@ -177,43 +194,12 @@ struct Lists {
   }
 };
 
-// A stretch of an operation that belongs to one part.
-struct Piece {
-  const StepOperation* of = nullptr;
-  std::optional<Part> part;
-};
-
-bool computes(const StepOperation& operation) {
-  return operation.part && is_computation(*operation.part);
-}
-bool communicates(const StepOperation& operation) {
-  return operation.part && !is_computation(*operation.part);
-}
-
-// Splits off the waiting at the start of a communication, for the latest of its partners.
-void add_pieces(const StepOperation& operation, std::vector<Piece>& pieces, std::vector<Occupant>& occupants) {
-  double start_s = operation.start_s;
-  int priority = 2 + static_cast<int>(operation.part ? index_of(*operation.part) : part_count);
-  if (computes(operation)) priority = operation.main ? 0 : 1;
-  const auto add = [&](std::optional<Part> part, double end_s) {
-    pieces.push_back({&operation, part});
-    occupants.push_back({start_s, end_s, priority, computes(operation)});
-    start_s = end_s;
-  };
-  const auto within = [&](double seconds) {
-    return std::clamp(start_s + seconds, start_s, std::max(start_s, operation.end_s));
-  };
-  if (std::isfinite(operation.waiting_s)) add(Part::waiting, within(operation.waiting_s));
-  if (std::isfinite(operation.bubble_s)) add(Part::bubble, within(operation.bubble_s));
-  add(operation.part, operation.end_s);
-}
-
 // Returns nothing between operations with unknown phases.
-std::optional<IdlePlace> place_of(const Gap& gap, const std::vector<Piece>& pieces) {
+std::optional<IdlePlace> place_of(const Gap& gap) {
   using enum IdlePlace::Kind;
-  if (!gap.before) return IdlePlace{.kind = before_first};
-  if (!gap.after) return IdlePlace{.kind = after_last};
-  const StepOperation &before = *pieces[*gap.before].of, &after = *pieces[*gap.after].of;
+  if (gap.before == nullptr) return IdlePlace{.kind = before_first};
+  if (gap.after == nullptr) return IdlePlace{.kind = after_last};
+  const StepOperation &before = *gap.before->of, &after = *gap.after->of;
   if (before.phase.empty() || after.phase.empty()) return std::nullopt;
   if (communicates(before) && communicates(after)) return IdlePlace{.kind = between_collectives};
   return IdlePlace{before.phase == after.phase ? within_phase : between_phases, std::string(before.phase),
@@ -266,28 +252,27 @@ DividedStep divide_step(std::span<const StepOperation> operations, double step_s
   Breakdown& b = step.breakdown;
   b.step_s = step_s;
   std::vector<Piece> pieces;
-  std::vector<Occupant> occupants;
-  for (const StepOperation& operation : operations) add_pieces(operation, pieces, occupants);
-  const Occupancy time = occupy(occupants, step_s);
+  for (const StepOperation& operation : operations) add_pieces(operation, pieces);
+  const std::vector<Gap> gaps = occupy(pieces, step_s);
   Lists lists;
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    const auto& [of, part] = pieces[i];
-    if (!part) {
-      step.no_part_s += time.owned_s[i];
+  for (const Piece& piece : pieces) {
+    if (!piece.part) {
+      step.no_part_s += piece.owned_s;
       continue;
     }
-    b.parts.add(*part, time.owned_s[i]);
-    if (*part == Part::other_compute) lists.other_compute[of->kind] += time.owned_s[i];
-    if (time.hidden_s[i] > 0) lists.overlapped[*of->part] += time.hidden_s[i];
-    const double takes_s = std::max(0.0, occupants[i].end_s - occupants[i].start_s);
-    if (*part == Part::waiting || *part == Part::bubble) {
+    const StepOperation& of = *piece.of;
+    b.parts.add(*piece.part, piece.owned_s);
+    if (piece.part == Part::other_compute) lists.other_compute[of.kind] += piece.owned_s;
+    if (piece.hidden_s > 0) lists.overlapped[*of.part] += piece.hidden_s;
+    const double takes_s = std::max(0.0, piece.end_s - piece.start_s);
+    if (piece.part == Part::waiting || piece.part == Part::bubble) {
       step.waits_s += takes_s;
     } else {
-      lists.add(of->kind, of->group, of->recomputed, takes_s, time.owned_s[i]);
+      lists.add(of.kind, of.group, of.recomputed, takes_s, piece.owned_s);
     }
   }
   b.parts.add(Part::idle, 0);
-  for (const Gap& gap : time.gaps) {
+  for (const Gap& gap : gaps) {
     double idle_s = gap.end_s - gap.start_s;
     if (gap.start_s <= 0 && std::isfinite(loading_s)) {
       const double loads_s = std::clamp(loading_s, 0.0, idle_s);
@@ -295,7 +280,7 @@ DividedStep divide_step(std::span<const StepOperation> operations, double step_s
       idle_s -= loads_s;
     }
     b.parts.add(Part::idle, idle_s);
-    const std::optional<IdlePlace> place = place_of(gap, pieces);
+    const std::optional<IdlePlace> place = place_of(gap);
     if (place && idle_s > 0) lists.idle[*place] += idle_s;
   }
   const double first_s = b[Part::loading].value_or(0);
