@@ -87,24 +87,16 @@ void scale_kinds(Breakdown& role, const Breakdown& of_rank, const store::ResultS
   }
 }
 
-// Returns the split of the rank itself; nullptr if a split is missing or does not add up.
-const store::ResultSplit* split_of(const Breakdown& of_rank, std::span<const store::ResultSplit* const> splits) {
-  const store::ResultSplit* own = nullptr;
-  for (const store::ResultSplit* s : splits) {
-    if (s == nullptr || !(s->step_s > 0)) return nullptr;
-    const double sum_s = s->compute_s + s->exposed_s + s->idle_s;
-    if (!(std::abs(sum_s - s->step_s) < max_unexplained * s->step_s)) return nullptr;
-    if (s->rank == of_rank.rank) own = s;
-  }
-  return own;
+bool adds_up(const store::ResultSplit& s) {
+  const double sum_s = s.compute_s + s.exposed_s + s.idle_s;
+  return s.step_s > 0 && std::abs(sum_s - s.step_s) < max_unexplained * s.step_s;
 }
 
 // Returns the mean over the ranks of a role. Their splits give each rank's times for computing, exposed communication,
 // idling and waiting; `of_rank`, the breakdown of the rank with a timeline, gives the subdivision. Returns `of_rank`
-// itself if a split is missing or does not add up, or if it lacks a part that the others have.
+// itself if it lacks a part that the others have.
 Breakdown mean_of_role(const Breakdown& of_rank, std::span<const store::ResultSplit* const> splits) {
-  const store::ResultSplit* own = split_of(of_rank, splits);
-  if (own == nullptr) return of_rank;
+  const store::ResultSplit& own = **std::ranges::find(splits, of_rank.rank, &store::ResultSplit::rank);
   const store::ResultSplit mean = mean_of(splits);
   const double compute = of_rank.parts.sum(is_computation), idle = of_rank.parts.sum(is_idle),
                exposed = of_rank.parts.sum(is_communication_or_waiting);
@@ -120,7 +112,7 @@ Breakdown mean_of_role(const Breakdown& of_rank, std::span<const store::ResultSp
   scale(role.parts, is_idle, idle_factor);
   scale(role.other_compute, compute_factor);
   scale(role.idle, idle_factor);
-  const double overlapped_factor = own->overlapped_s > 0 ? mean.overlapped_s / own->overlapped_s : 1;
+  const double overlapped_factor = own.overlapped_s > 0 ? mean.overlapped_s / own.overlapped_s : 1;
   for (auto& [part, s] : role.overlapped) {
     if (part == Part::loading) continue;  // takes no part in the computation and communication of the splits
     s *= is_computation(part) ? compute_factor : overlapped_factor;
@@ -128,10 +120,10 @@ Breakdown mean_of_role(const Breakdown& of_rank, std::span<const store::ResultSp
   const bool known = std::isfinite(mean.waiting_s) && std::isfinite(mean.bubble_s);
   if (!known) {
     scale(role.parts, is_communication_or_waiting, exposed > 0 ? mean.exposed_s / exposed : 0);
-  } else if (!divide(role.parts, *own, mean)) {
+  } else if (!divide(role.parts, own, mean)) {
     return of_rank;
   }
-  scale_kinds(role, of_rank, *own, mean, compute_factor);
+  scale_kinds(role, of_rank, own, mean, compute_factor);
   return role;
 }
 
@@ -146,14 +138,20 @@ class CaseParts {
     for (const store::ResultSplit& split : result.splits) {
       if (split.case_index == case_index) splits_[split.rank] = &split;
     }
-    for (const store::ResultInterval* x : intervals) by_role_[{x->role, x->rank}].push_back(x);
+    for (const store::ResultInterval* x : intervals) by_role_[x->role][x->rank].push_back(x);
   }
 
   CaseBreakdown all() const {
     CaseBreakdown whole;
     whole.case_index = case_index_;
-    for (const auto& [key, intervals] : by_role_) whole.ranks.push_back(of_rank(key.first, key.second, intervals));
-    whole.mean = mean_of(role_means(whole.ranks));  // all roles have equally many ranks
+    std::vector<Breakdown> roles;
+    for (const auto& [role, by_rank] : by_role_) {
+      std::vector<Breakdown> ranks;
+      for (const auto& [rank, intervals] : by_rank) ranks.push_back(of_rank(role, rank, intervals));
+      roles.push_back(mean_over_role(ranks));
+      whole.ranks.insert(whole.ranks.end(), ranks.begin(), ranks.end());
+    }
+    whole.mean = mean_of(roles);  // all roles have equally many ranks
     return whole;
   }
 
@@ -180,11 +178,9 @@ class CaseParts {
   Breakdown of_rank(int role, int rank, const Intervals& intervals) const {
     double step_s = 0, loading_s = NAN;
     std::vector<StepOperation> operations;
-    std::vector<std::string> groups;  // owns the text that the operations refer to
-    groups.reserve(intervals.size());
     for (const store::ResultInterval* x : intervals) {
       step_s = std::max(step_s, x->end_s);
-      operations.push_back(operation_of(*x, groups.emplace_back(group_of_(*x))));
+      operations.push_back(operation_of(*x, group_of_(*x)));
     }
     if (const auto split = splits_.find(rank); split != splits_.end()) {
       if (split->second->step_s > 0) step_s = split->second->step_s;
@@ -197,33 +193,26 @@ class CaseParts {
     return b;
   }
 
-  Breakdown role_mean(const Breakdown& of_rank) const {
+  // Exact if every rank of the role has a timeline; else scaled from the first that has, if the splits of all are
+  // known.
+  Breakdown mean_over_role(std::span<const Breakdown> ranks) const {
+    const Breakdown& first = ranks.front();
+    const CaseRanks::Ranks& all = ranks_.of_same_role(first.rank);
+    if (ranks.size() > 1 && ranks.size() == all.size()) return mean_of(ranks);
     std::vector<const store::ResultSplit*> splits;
-    for (const std::int32_t rank : ranks_.of_same_role(of_rank.rank)) {
+    for (const std::int32_t rank : all) {
       const auto found = splits_.find(rank);
-      splits.push_back(found == splits_.end() ? nullptr : found->second);
+      if (found == splits_.end() || !adds_up(*found->second)) return first;
+      splits.push_back(found->second);
     }
-    return mean_of_role(of_rank, splits);
-  }
-
-  // Exact if every rank of a role has a timeline; else scaled from the one that has.
-  std::vector<Breakdown> role_means(std::span<const Breakdown> ranks) const {
-    std::vector<Breakdown> roles;
-    while (!ranks.empty()) {
-      const auto end = std::ranges::find_if(ranks, [&](const Breakdown& b) { return b.role != ranks.front().role; });
-      const auto of_role = ranks.first(static_cast<std::size_t>(end - ranks.begin()));
-      const bool complete = of_role.size() > 1 && of_role.size() == ranks_.of_same_role(of_role.front().rank).size();
-      roles.push_back(complete ? mean_of(of_role) : role_mean(of_role.front()));
-      ranks = ranks.subspan(of_role.size());
-    }
-    return roles;
+    return splits.empty() ? first : mean_of_role(first, splits);
   }
 
   CaseRanks ranks_;
   int case_index_;
   GroupsOf group_of_;
   std::map<int, const store::ResultSplit*> splits_;
-  std::map<std::pair<int, int>, Intervals> by_role_;
+  std::map<int, std::map<int, Intervals>> by_role_;  // then by rank
 };
 
 }  // namespace

@@ -59,12 +59,13 @@ struct DrawnStep {
   bool one_clock = false;
 };
 
-/// Looks up the group of each communication in a case's profiled step. Must not outlive the result.
+/// Looks up the group of each communication in a case's profiled step. Neither it nor its answers may outlive the
+/// result.
 class GroupsOf {
  public:
   GroupsOf(const store::Result& result, std::int32_t case_index);
   /// Returns the file's name of the group: "tensor", "pipeline" for sends and receives, "" for a computation.
-  std::string operator()(const store::ResultInterval& x) const;
+  std::string_view operator()(const store::ResultInterval& x) const;
 
  private:
   std::map<std::tuple<int, std::string_view, std::string_view, std::string_view>, std::string_view> groups_;

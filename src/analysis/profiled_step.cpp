@@ -218,11 +218,11 @@ GroupsOf::GroupsOf(const store::Result& result, std::int32_t case_index) {
   }
 }
 
-std::string GroupsOf::operator()(const store::ResultInterval& x) const {
+std::string_view GroupsOf::operator()(const store::ResultInterval& x) const {
   if (!is_communication(x.kind)) return "";
   const auto found = groups_.find({x.role, x.stream, x.kind, x.what});
-  if (found != groups_.end() && !found->second.empty()) return std::string(found->second);
-  return x.what == tied_embedding ? key_of(Part::embedding) : x.stream;
+  if (found != groups_.end() && !found->second.empty()) return found->second;
+  return x.what == tied_embedding ? std::string_view(key_of(Part::embedding)) : x.stream;
 }
 
 DrawnStep drawn_step(const store::Result& result, std::int32_t case_index) {

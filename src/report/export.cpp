@@ -176,7 +176,7 @@ Json operation(const analysis::DrawnInterval& x, int thread, const analysis::Cas
   if (row.micro_batch >= 0) arguments["micro_batch"] = row.micro_batch;
   if (!row.what.empty()) arguments["what"] = row.what;
   if (row.recomputed != 0) arguments["recomputed"] = 1;
-  if (const std::string group = group_of(row); !group.empty()) arguments["group"] = group;
+  if (const std::string group(group_of(row)); !group.empty()) arguments["group"] = group;
   const bool others = analysis::is_collective(row.kind) && ranks.has_stage_mates();
   if (others && std::isfinite(row.waiting_s)) arguments["waiting_us"] = 1e6 * row.waiting_s;
   if (analysis::is_communication(row.kind) && ranks.has_stages() && std::isfinite(row.bubble_s))

@@ -76,7 +76,7 @@ class Profile {
     return "void at::native::vectorized_elementwise_kernel<4, at::native::" + kind + ">";
   }
   std::string arguments_of(const store::ResultInterval& row) const {
-    const std::string group = group_of_(row);
+    const std::string group(group_of_(row));
     std::string description = "default_pg";
     int ranks = layout_.ranks();
     const auto along = [&](const char* name, program::Axis axis) {
