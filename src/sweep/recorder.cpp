@@ -147,12 +147,7 @@ void Recorder::move_to_new_process(std::span<const std::size_t> block_indices) {
 
 void Recorder::reopen_block(std::size_t block_index) {
   store::ResultBlock& block = result_.blocks[block_index];
-  store::ResultBlock planned;
-  planned.round = block.round;
-  planned.position = block.position;
-  planned.case_index = block.case_index;
-  planned.process = block.process;
-  block = planned;
+  block = pending_block({block.round, block.position, static_cast<std::size_t>(block.case_index), block.process});
   file_->reopen_block(static_cast<int>(block_index), block);
 }
 

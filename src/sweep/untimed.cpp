@@ -19,9 +19,18 @@ namespace harness::sweep {
 
 namespace {
 
-// Sums the operations of a step, one row for each combination of texts that distinguishes intervals in the file.
-std::vector<store::ResultOperations> sorts_of_operations(const program::ProgramSet& set, int role,
-                                                         program::LeastTimes& limits, int context) {
+// Writes the texts by which the file tells operations apart, in a row of its operations or of its intervals.
+void describe(const program::Program& program, const program::Operation& op, program::StreamId stream, auto& row) {
+  row.kind = program::name_of(op.action);
+  row.stream = program.streams[stream];
+  row.phase = program::name_of(op.label.phase);
+  row.what = op.label.what;
+  row.recomputed = op.label.recomputed ? 1 : 0;
+}
+
+// Sums the operations of a role's step, one row for each combination of those texts.
+void add_operations(store::Result& result, int case_index, const program::ProgramSet& set, int role,
+                    program::LeastTimes& limits, int context) {
   const program::Program& program = set.roles[role];
   using Key = std::tuple<std::string_view, program::StreamId, program::Phase, std::string_view, bool, std::string>;
   std::map<Key, store::ResultOperations> sorts;
@@ -31,23 +40,18 @@ std::vector<store::ResultOperations> sorts_of_operations(const program::ProgramS
     if (program::peer_of(op.action) != nullptr) group = group.substr(0, group.find_first_of("+-"));
     store::ResultOperations& row =
         sorts[{program::name_of(op.action), op.stream, op.label.phase, op.label.what, op.label.recomputed, group}];
+    describe(program, op, op.stream, row);
     row.group = std::move(group);
     ++row.operations;
     row.model_flop += (program::attention_of(op.action) ? context : 1) * program::flop_of(op.action).model;
     row.limit_s += communicates ? limits.seconds(role, op) : 0;
     row.bytes += communicates ? program::message_bytes(program, op.action) : program::bytes_touched(program, op.action);
   }
-  std::vector<store::ResultOperations> rows;
   for (auto& [key, row] : sorts) {
-    const auto& [kind, stream, phase, what, recomputed, group] = key;
-    row.kind = kind;
-    row.stream = program.streams[stream];
-    row.phase = program::name_of(phase);
-    row.what = what;
-    row.recomputed = recomputed ? 1 : 0;
-    rows.push_back(std::move(row));
+    row.case_index = case_index;
+    row.role = role;
+    result.operations.push_back(std::move(row));
   }
-  return rows;
 }
 
 // A rank's waiting time by operation of its Program; NaN if unknown.
@@ -72,14 +76,10 @@ void add_intervals(store::Result& result, store::ResultInterval row, const progr
                    const job::TimelineSamples& samples, const std::vector<program::Waiting>& waits) {
   for (const program::Interval& x : samples.timeline) {
     const program::Operation& op = program.step[x.operation];
+    describe(program, op, x.stream, row);
     row.operation = x.operation;
-    row.kind = program::name_of(op.action);
-    row.stream = program.streams[x.stream];
-    row.phase = program::name_of(op.label.phase);
-    row.what = op.label.what;
     row.micro_batch = op.label.micro_batch;
     row.layer = op.label.layer;
-    row.recomputed = op.label.recomputed ? 1 : 0;
     row.start_s = x.start_s;
     row.end_s = x.end_s;
     const bool communicates = program::is_communication(op.action);
@@ -161,13 +161,8 @@ void add_timeline(store::Result& result, int case_index, const program::ProgramS
   for (const job::Samples& s : samples) durations.push_back(std::get<job::TimelineSamples>(s.task).communication_s);
   const auto waiting = program::find_waiting(set, durations);
   store::ResultGradient gradient{case_index};
-  for (int role = 0; role < static_cast<int>(set.roles.size()); ++role) {
-    for (store::ResultOperations& row : sorts_of_operations(set, role, limits, context)) {
-      row.case_index = case_index;
-      row.role = role;
-      result.operations.push_back(std::move(row));
-    }
-  }
+  for (int role = 0; role < static_cast<int>(set.roles.size()); ++role)
+    add_operations(result, case_index, set, role, limits, context);
   for (std::int32_t rank = 0; rank < std::ssize(samples); ++rank) {
     const auto& of_rank = std::get<job::TimelineSamples>(samples[rank].task);
     if (!of_rank.timeline.empty()) {
