@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -207,36 +208,32 @@ SweepEstimate estimate_level(const SweepBlocks& sweep, std::span<const Question>
 }
 
 KindEffect find_carry_over(std::span<const LevelBlock> blocks, const LevelFit& fit) {
-  struct Members {
-    int blocks = 0;
-    double sum = 0;
-    double mean() const { return sum / blocks; }
-  };
-  std::map<int, Members> of_kind;  // by the group that ran before
-  Members all;
-  std::vector<double> values;
+  std::map<int, std::vector<double>> of_kind;  // influence, by the group that ran before
+  std::vector<double> all;
   for (std::size_t i = 1; i < blocks.size(); ++i) {
     if (blocks[i].session != blocks[i - 1].session) continue;
-    values.push_back(fit.influence[i]);
-    for (Members* members : {&of_kind[blocks[i - 1].group], &all}) {
-      ++members->blocks;
-      members->sum += fit.influence[i];
-    }
+    of_kind[blocks[i - 1].group].push_back(fit.influence[i]);
+    all.push_back(fit.influence[i]);
   }
+  const auto mean_of = [](const std::vector<double>& values) {
+    return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  };
+  const double mean = mean_of(all), n = static_cast<double>(all.size());
   double between = 0, total = 0;
   KindEffect out;
   double slowest = -std::numeric_limits<double>::infinity();
-  for (const auto& [kind, members] : of_kind) {
-    between += members.blocks * std::pow(members.mean() - all.mean(), 2);
-    if (members.mean() <= slowest) continue;
-    slowest = members.mean();
+  for (const auto& [kind, values] : of_kind) {
+    const double of_these = mean_of(values);
+    between += static_cast<double>(values.size()) * std::pow(of_these - mean, 2);
+    if (of_these <= slowest) continue;
+    slowest = of_these;
     out.slowest = kind;
   }
-  for (const double value : values) total += std::pow(value - all.mean(), 2);
-  if (of_kind.size() < 2 || !scatters(total, all.blocks)) return out;
+  for (const double value : all) total += std::pow(value - mean, 2);
+  if (of_kind.size() < 2 || !scatters(total, n)) return out;
   const double numerator = static_cast<double>(of_kind.size()) - 1;
   // Minus the degrees of freedom of the groups' locations.
-  const double denominator = std::max(all.blocks - static_cast<double>(fit.groups.size()) - numerator, 1.0);
+  const double denominator = std::max(n - static_cast<double>(fit.groups.size()) - numerator, 1.0);
   const double within = std::max(total - between, 0.0);
   out.p_value = within > 0 ? f_upper_tail(between / numerator / (within / denominator), numerator, denominator) : 0;
   return out;
