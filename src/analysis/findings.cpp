@@ -54,10 +54,10 @@ constexpr double flagrant_share = 0.1, flagrant_scatter = 10;
 
 // How late a rank was in the profiled steps: its own time (computing and idle) beyond the median of its peers.
 struct Lateness {
-  std::int32_t cases = 0, late_cases = 0;
+  Straggler sum;  // its times and its share of the step are sums over cases
+  std::int32_t cases = 0;
   std::int32_t among_several = 0, flagrant_cases = 0;  // cases with several peers to compare
   double expected = 0;                                 // sum over cases of the chance to be the latest of its peers
-  double late_s = 0, share = 0, compute_s = 0, idle_s = 0;  // sums over cases
 };
 
 // Returns each value minus the median of the others.
@@ -106,12 +106,12 @@ void compare_alike(const CaseRanks::Ranks& ranks, const Splits& splits, double s
     ++l.cases;
     if (several) ++l.among_several;
     l.expected += 1 / static_cast<double>(ranks.size());
-    l.late_s += late_s[i];
-    l.share += late_s[i] / step_s;
-    l.compute_s += compute_s[i];
-    l.idle_s += idle_s[i];
+    l.sum.late_s += late_s[i];
+    l.sum.late_share += late_s[i] / step_s;
+    l.sum.compute_s += compute_s[i];
+    l.sum.idle_s += idle_s[i];
     if (i != latest || late_s[i] <= min_late_share * step_s || late_s[i] <= beyond_scatter * scatter) continue;
-    ++l.late_cases;
+    ++l.sum.late_cases;
     if (several && late_s[i] > flagrant_share * step_s && late_s[i] > flagrant_scatter * scatter) ++l.flagrant_cases;
   }
 }
@@ -139,21 +139,19 @@ std::vector<Lateness> lateness(const store::Result& result, std::int32_t& cases)
 
 // Whether a rank is late often enough, and either not by chance or by a flagrant margin. `ranks`: how many the job has.
 bool is_straggler(const Lateness& late, std::int32_t ranks) {
-  if (late.late_cases < late_often * late.cases || late.share <= min_late_share * late.cases) return false;
+  const std::int32_t often = late.sum.late_cases;
+  if (often < late_often * late.cases || late.sum.late_share <= min_late_share * late.cases) return false;
   if (late.flagrant_cases > 0 && late.flagrant_cases >= late_often * late.among_several) return true;
-  const double by_chance = binomial_upper_tail(late.cases, late.late_cases, late.expected / late.cases);
+  const double by_chance = binomial_upper_tail(late.cases, often, late.expected / late.cases);
   return ranks * by_chance < chance;
 }
 
 Straggler straggler_of(const store::Result& result, std::int32_t rank, const Lateness& late) {
-  const double n = late.cases;
-  Straggler straggler{.rank = rank,
-                      .late_cases = late.late_cases,
-                      .late_s = late.late_s / n,
-                      .late_share = late.share / n,
-                      .compute_s = late.compute_s / n,
-                      .idle_s = late.idle_s / n,
-                      .named = is_straggler(late, result.ranks)};
+  Straggler straggler = late.sum;
+  straggler.rank = rank;
+  straggler.named = is_straggler(late, result.ranks);
+  for (double* of_cases : {&straggler.late_s, &straggler.late_share, &straggler.compute_s, &straggler.idle_s})
+    *of_cases /= late.cases;
   const auto row = std::ranges::find(result.rank_table, rank, &store::ResultRank::rank);
   if (row == result.rank_table.end()) return straggler;
   straggler.host = row->host;
@@ -218,7 +216,7 @@ Stragglers find_stragglers(const store::Result& result) {
   if (found.cases == 0) return found;
   for (std::int32_t rank = 0; rank < result.ranks; ++rank) {
     const Lateness& own = late[static_cast<std::size_t>(rank)];
-    found.late_share.push_back(own.cases > 0 ? own.share / own.cases : NAN);
+    found.late_share.push_back(own.cases > 0 ? own.sum.late_share / own.cases : NAN);
     if (own.cases > 0) found.ranks.push_back(straggler_of(result, rank, own));
   }
   std::ranges::stable_sort(found.ranks, std::ranges::greater(),
