@@ -20,8 +20,7 @@ SweepEstimate estimate_predicted(const SweepBlocks& sweep, std::span<const Quest
     const auto at = std::ranges::find(sweep.blocks, question.case_index, &FinishedBlock::case_index);
     const auto baseline = std::ranges::find(sweep.blocks, sweep.baseline, &FinishedBlock::case_index);
     if (at == sweep.blocks.end() || baseline == sweep.blocks.end()) continue;
-    answer.log_ratio.center = std::log(at->seconds) - std::log(baseline->seconds);
-    answer.rounds = 1;
+    answer.log_ratio = {.center = std::log(at->seconds) - std::log(baseline->seconds), .n = 1};
   }
   return out;
 }
@@ -36,16 +35,10 @@ std::map<std::int32_t, const FinishedBlock*> blocks_of(const SweepBlocks& sweep,
 }
 
 Estimate with_mean(std::span<const double> log_ratios, const Question& question) {
-  Estimate estimate;
-  estimate.rounds = static_cast<int>(log_ratios.size());
-  estimate.log_ratio = mean_interval(log_ratios, question.alpha);
-  if (estimate.rounds < least_pairs) {  // a ratio at most, never an interval
-    estimate.log_ratio = {.center = estimate.log_ratio.center, .n = estimate.rounds};
-    return estimate;
-  }
-  estimate.rounds_needed = rounds_to_reach(distance_to_threshold(estimate.log_ratio, question.smallest_effect),
-                                           estimate.log_ratio, question.alpha);
-  return estimate;
+  const ConfidenceInterval mean = mean_interval(log_ratios, question.alpha);
+  if (mean.n < least_pairs) return {.log_ratio = mean.without_ends()};
+  const double distance = distance_to_threshold(mean, question.smallest_effect);
+  return {.log_ratio = mean, .rounds_needed = rounds_to_reach(distance, mean, question.alpha)};
 }
 
 // Returns the baseline's blocks, each as the geometric mean with the control's block of its round and session. A block

@@ -36,8 +36,7 @@ struct Question {
 
 /// An estimator's result for one case.
 struct Estimate {
-  ConfidenceInterval log_ratio;  // the case's time over the baseline's
-  int rounds = 0;                // rounds of the case behind the estimate; 0: nothing is known
+  ConfidenceInterval log_ratio;  // the case's time over the baseline's; n: rounds of the case, 0: nothing is known
   int rounds_needed = 0;         // if the verdict is unresolved: about how many would settle it, at most max_rounds
   bool two_states = false;       // some blocks are outlying, and the interval reaches to them (level_model.h)
   int settled_after = 0;         // rounds of the look that settled it; 0: not settled, or there is one look

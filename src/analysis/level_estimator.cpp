@@ -62,11 +62,8 @@ class GuardedFit {
     if (found == groups_.end() || found->second == 0 || !groups_.contains(sweep_.baseline)) return estimate;
     const int group = found->second;
     estimate.log_ratio = level_interval(fit_, group, question.alpha, serial_.widening());
-    estimate.rounds = estimate.log_ratio.n;
-    if (estimate.rounds < least_level_rounds) {
-      estimate.log_ratio = {.center = estimate.log_ratio.center, .n = estimate.rounds};
-      return estimate;
-    }
+    const int rounds = estimate.log_ratio.n;
+    if (rounds < least_level_rounds) return {.log_ratio = estimate.log_ratio.without_ends()};
     estimate.rounds_needed = level_rounds_to_reach(distance_to_threshold(estimate.log_ratio, question.smallest_effect),
                                                    fit_, group, question.alpha, serial_.widening());
     const Reach reach = reach_to_apart(apart_, group, question.alpha);
@@ -75,7 +72,7 @@ class GuardedFit {
     estimate.log_ratio.low += reach.low;
     estimate.log_ratio.high += reach.high;
     estimate.rounds_needed =
-        std::max(estimate.rounds_needed, rounds_to_tell_apart(apart_, group, question.alpha, estimate.rounds));
+        std::max(estimate.rounds_needed, rounds_to_tell_apart(apart_, group, question.alpha, rounds));
     return estimate;
   }
 

@@ -111,7 +111,7 @@ void judge(PooledCase& pooled, double alpha, double smallest_effect) {
     if (std::isfinite(run.ratio)) log_ratios.push_back(std::log(run.ratio));
   }
   ConfidenceInterval interval = mean_interval(log_ratios, alpha);
-  if (log_ratios.size() < runs_for_an_interval) interval = {.center = interval.center, .n = interval.n};
+  if (log_ratios.size() < runs_for_an_interval) interval = interval.without_ends();
   static_cast<Change&>(pooled) = change_of(interval, smallest_effect, evidence_of(pooled, !log_ratios.empty()));
   if (store::is_reference(pooled.role)) pooled.n = static_cast<int>(pooled.measured.run_seconds.size());
 }

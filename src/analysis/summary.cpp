@@ -175,13 +175,13 @@ bool is_size(const store::ResultCase& row) {
 }  // namespace
 
 std::optional<Effect> effect_of(const Estimate& estimate, double smallest_effect, const Evidence& evidence) {
-  if (estimate.rounds == 0) return {};
+  if (estimate.log_ratio.n == 0) return {};
   const bool is_open = verdict_of(estimate.log_ratio, smallest_effect) == Verdict::unresolved;
   return Effect{.verdict = decide(estimate.log_ratio, smallest_effect, evidence).verdict,
                 .ratio = std::exp(estimate.log_ratio.center),
                 .low = std::exp(estimate.log_ratio.low),
                 .high = std::exp(estimate.log_ratio.high),
-                .rounds = estimate.rounds,
+                .rounds = estimate.log_ratio.n,
                 .rounds_needed = is_open ? estimate.rounds_needed : 0,
                 .two_states = estimate.two_states};
 }

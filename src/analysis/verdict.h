@@ -27,6 +27,9 @@ struct ConfidenceInterval {
   double low = std::numeric_limits<double>::quiet_NaN(), high = std::numeric_limits<double>::quiet_NaN();
   int n = 0;  // sample size
   double standard_error = std::numeric_limits<double>::quiet_NaN();
+
+  /// For a sample that has a centre but is too small for an interval.
+  ConfidenceInterval without_ends() const { return {.center = center, .n = n}; }
 };
 
 /// Returns Student's t interval of the mean of one sample, such as paired differences. One value gives only the centre.

@@ -65,7 +65,7 @@ TEST(LevelEstimator, TakesTheMachinesLevelOutOfEveryBlock) {
   const SweepEstimate pairs = estimate_mean_pairs(blocks, questions());
   ASSERT_TRUE(level.level);
   EXPECT_NEAR(level.answers[1].log_ratio.center, -0.05, 0.005);
-  EXPECT_EQ(level.answers[1].rounds, 12);
+  EXPECT_EQ(level.answers[1].log_ratio.n, 12);
   EXPECT_LT(half_width(level.answers[1]), half_width(pairs.answers[1]) / 3);
   EXPECT_LT(level.level->time_constant_s.value_or(300), 300);
   EXPECT_EQ(level.level->blocks, 60);
@@ -97,7 +97,7 @@ TEST(LevelEstimator, FewRoundsArePairedWithBothBaselines) {
   const ConfidenceInterval expected = mean_interval(log_ratios, family_alpha(3, 0.95));
   EXPECT_NEAR(estimate.answers[1].log_ratio.center, expected.center, 1e-12);
   EXPECT_NEAR(estimate.answers[1].log_ratio.low, expected.low, 1e-12);
-  EXPECT_EQ(estimate.answers[1].rounds, 4);
+  EXPECT_EQ(estimate.answers[1].log_ratio.n, 4);
 }
 
 TEST(LevelEstimator, ACaseWithFewBlocksHasANumberAndNoInterval) {
@@ -106,10 +106,10 @@ TEST(LevelEstimator, ACaseWithFewBlocksHasANumberAndNoInterval) {
   std::erase_if(blocks.blocks, [](const FinishedBlock& b) { return b.case_index == 4; });
   const SweepEstimate estimate = estimate_level(blocks, questions());
   EXPECT_TRUE(has_interval(estimate.answers[1]));
-  EXPECT_EQ(estimate.answers[2].rounds, 4);
+  EXPECT_EQ(estimate.answers[2].log_ratio.n, 4);
   EXPECT_NEAR(estimate.answers[2].log_ratio.center, 0.3, 0.005);
   EXPECT_FALSE(has_interval(estimate.answers[2]));
-  EXPECT_EQ(estimate.answers[3].rounds, 0);
+  EXPECT_EQ(estimate.answers[3].log_ratio.n, 0);
   EXPECT_TRUE(std::isnan(estimate.answers[3].log_ratio.center));
 }
 
