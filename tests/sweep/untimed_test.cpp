@@ -21,38 +21,37 @@ namespace harness::sweep {
 
 namespace {
 
-// Every block succeeds, and each of its ranks reports this memory use.
+// Each of the ranks of a block reports this memory use. The blocks of one case fail in the given ways, one after
+// another, before they succeed. A user may stop the job after the first block.
 class GreedyJob : public test::PlayedJob {
  public:
+  explicit GreedyJob(std::string failing = "", std::vector<std::string> ways = {})
+      : failing_(std::move(failing)), ways_(std::move(ways)) {}
   job::BlockOutcome run(const job::BlockOnSet& block) override {
     const job::BlockRequest& request = block.request;
+    job::BlockOutcome outcome;
+    if (request.case_name == failing_ && tries < ways_.size()) {
+      outcome.reason = outcome.signature = ways_[tries++];
+      return outcome;
+    }
     sets.emplace_back(request.case_name, block.set.number, block.last);
     job::TimelineSamples timeline;
+    timeline.step_s = step_s;
     timeline.gradient = {2.0 * static_cast<double>(request.settings.micro_batch_size), 1};
-    job::BlockOutcome outcome;
     outcome.ok = true;
     outcome.samples = {{timeline, {}, used_bytes * request.settings.micro_batch_size, {}}};
     return outcome;
   }
+  int stop_requests() const override { return stops && !sets.empty() ? 1 : 0; }
 
-  std::int64_t used_bytes = 0;                           // per sequence of a micro-batch
+  std::int64_t used_bytes = 0;  // per sequence of a micro-batch
+  double step_s = 0;
+  bool stops = false;
+  std::size_t tries = 0;                                 // that failed
   std::vector<std::tuple<std::string, int, bool>> sets;  // by block: its case, its set, whether it is the last
-};
-
-// The blocks of this case fail in these ways, one after another, and then succeed.
-class FailingCase : public GreedyJob {
- public:
-  FailingCase(std::string name, std::vector<std::string> ways) : name_(std::move(name)), ways_(std::move(ways)) {}
-  job::BlockOutcome run(const job::BlockOnSet& block) override {
-    if (block.request.case_name != name_ || tries == ways_.size()) return GreedyJob::run(block);
-    job::BlockOutcome outcome;
-    outcome.reason = outcome.signature = ways_.at(tries++);
-    return outcome;
-  }
-  std::size_t tries = 0;
 
  private:
-  std::string name_;
+  std::string failing_;
   std::vector<std::string> ways_;
 };
 
@@ -79,7 +78,7 @@ class Timelines : public ::testing::Test {
     Recorder recorder(planned_result(plan_));
     std::ostringstream err;
     ProgressLine progress(err, ProgressStyle::blocks);
-    EXPECT_FALSE(record_timelines(job, plan_, {}, machine, recorder, progress));
+    EXPECT_EQ(record_timelines(job, plan_, {}, machine, recorder, progress), job.stops);
     sets_ = job.sets;
     return recorder;
   }
@@ -99,19 +98,19 @@ TEST_F(Timelines, ACaseWhoseWorkersUseMoreThanTheyMayIsRefused) {
 }
 
 TEST_F(Timelines, ACaseThatFailsEachTimeIsDropped) {
-  FailingCase alike(plan_.cases[2].name, {"killed", "killed"}), other(plan_.cases[2].name, {"killed", "hung", "burnt"});
+  GreedyJob alike(plan_.cases[2].name, {"killed", "killed"}), other(plan_.cases[2].name, {"killed", "hung", "burnt"});
   EXPECT_FALSE(record(alike).may_run(2));
   const Recorder recorder = record(other);
   EXPECT_EQ(other.tries, 3u);
   EXPECT_TRUE(recorder.may_run(0));
   EXPECT_FALSE(recorder.may_run(2));
   EXPECT_EQ(recorder.result().cases[2].reason, "failed at each try and was dropped, at last: burnt");
-  FailingCase baseline("baseline", {"killed", "hung", "burnt"});
+  GreedyJob baseline("baseline", {"killed", "hung", "burnt"});
   EXPECT_THROW(record(baseline), Error);
 }
 
 TEST_F(Timelines, AFailureOfTheBaselineIsNoneOfItsCopy) {
-  FailingCase once("baseline", {"killed"});
+  GreedyJob once("baseline", {"killed"});
   Recorder recorder = record(once);
   job::BlockOutcome killed;
   killed.signature = "killed";
@@ -119,25 +118,11 @@ TEST_F(Timelines, AFailureOfTheBaselineIsNoneOfItsCopy) {
   EXPECT_TRUE(recorder.may_run(1));
 }
 
-// The steps of the baseline take two seconds. Then a user stops the job.
-class StoppedAfterTheBaseline : public GreedyJob {
- public:
-  job::BlockOutcome run(const job::BlockOnSet& block) override {
-    job::BlockOutcome outcome = GreedyJob::run(block);
-    std::get<job::TimelineSamples>(outcome.samples.front().task).step_s = 2;
-    return outcome;
-  }
-  int stop_requests() const override { return sets.empty() ? 0 : 1; }
-};
-
 TEST_F(Timelines, AStopLeavesTheOtherCasesTheBaselinesTime) {
-  StoppedAfterTheBaseline job;
-  Machine machine;
-  machine.places = job.places();
-  Recorder recorder(planned_result(plan_));
-  std::ostringstream err;
-  ProgressLine progress(err, ProgressStyle::blocks);
-  EXPECT_TRUE(record_timelines(job, plan_, {}, machine, recorder, progress));
+  GreedyJob job;
+  job.step_s = 2;
+  job.stops = true;
+  const Recorder recorder = record(job);
   EXPECT_EQ(job.sets.size(), 1u);
   for (const std::size_t i : {0u, 1u, 2u}) EXPECT_EQ(recorder.state(i).step_s, 2) << i;
 }
@@ -172,25 +157,22 @@ TEST_F(Timelines, OfAnOperationThoseOfASettingRunInOneWorkerSet) {
 }
 
 // A worker returns the beginning of a log that is longer than its limit.
-class LoggingJob : public test::PlayedJob {
- public:
-  explicit LoggingJob(std::size_t bytes) : bytes_(bytes) {}
+struct LoggingJob : test::PlayedJob {
+  std::size_t bytes = 0;
   job::BlockOutcome run(const job::BlockOnSet& /*block*/) override {
     job::BlockOutcome outcome;
     outcome.ok = true;
-    outcome.samples = {{job::ObserveSamples{std::string(bytes_, ' ')}, {}, 0, {}}};
+    outcome.samples = {{job::ObserveSamples{std::string(bytes, ' ')}, {}, 0, {}}};
     return outcome;
   }
-
- private:
-  std::size_t bytes_;
 };
 
 TEST_F(Timelines, ALogOfNcclThatIsCutIsWarnedOf) {
   plan_.experiment.backend = config::BackendKind::cuda;
   plan_.cases.front().layout.size = {1, 1, 2, 1};
   const auto warnings = [&](std::size_t bytes) {
-    LoggingJob job(bytes);
+    LoggingJob job;
+    job.bytes = bytes;
     Recorder recorder(planned_result(planned()));
     const std::size_t before = recorder.result().warnings.size();
     std::ostringstream err;
@@ -219,9 +201,7 @@ program::ProgramSet random_set(std::mt19937_64& random, store::ResultCase& row) 
   layout.size = {tensor, 1, data, pipeline};
   row.name = "baseline";
   row.ranks = layout.ranks();
-  row.layout[program::Axis::tensor] = tensor;
-  row.layout[program::Axis::pipeline] = pipeline;
-  row.layout[program::Axis::data] = data;
+  row.layout = layout;
   return program::lower(workloads::build_programs(model, settings, layout),
                         pick({0, static_cast<int>(program::all_fused)}));
 }
@@ -358,31 +338,24 @@ TEST(TimelineRows, NamesFitTheirColumns) {
   settings.global_batch_size = 4;
   program::Layout layout;
   layout.size = {2, 1, 2, 2};
-  std::vector<store::ResultInterval> rows;
   const auto kinds = all_kinds(std::make_index_sequence<std::variant_size_v<program::Action>>());
   const auto streams = workloads::build_programs(model, settings, layout).roles[0].streams;
+  store::Result written;
+  written.ranks = 1;
+  written.cases.emplace_back().name = "baseline";
   for (std::size_t i = 0; i < std::max({kinds.size(), streams.size(), std::size_t{6}}); ++i) {
-    store::ResultInterval row;
+    store::ResultInterval& row = written.timeline.emplace_back();
     row.kind = kinds[i % kinds.size()];
     row.stream = streams[i % streams.size()];
     row.phase = program::name_of(static_cast<program::Phase>(i % 6));
-    rows.push_back(row);
   }
-  store::Result plan;
-  plan.ranks = 1;
-  plan.cases.resize(1);
-  plan.cases[0].name = "baseline";
   const test::TemporaryFolder folder;
   const std::string path = folder / "names.h5";
-  plan.timeline = rows;
-  store::write_result(path, plan);
-  const store::Result got = store::read_result(path);
-  ASSERT_EQ(got.timeline.size(), rows.size());
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    EXPECT_EQ(got.timeline[i].kind, rows[i].kind);
-    EXPECT_EQ(got.timeline[i].stream, rows[i].stream);
-    EXPECT_EQ(got.timeline[i].phase, rows[i].phase);
-  }
+  store::write_result(path, written);
+  const auto texts = [](const store::ResultInterval& row) { return std::tie(row.kind, row.stream, row.phase); };
+  const store::Result read = store::read_result(path);
+  ASSERT_EQ(read.timeline.size(), written.timeline.size());
+  for (std::size_t i = 0; i < read.timeline.size(); ++i) EXPECT_EQ(texts(read.timeline[i]), texts(written.timeline[i]));
 }
 
 }  // namespace
