@@ -50,6 +50,12 @@ store::Result by_hand(int pipeline, int data) {
   return r;
 }
 
+store::ResultSplit split(int rank, double compute_s, double exposed_s, double overlapped_s, double idle_s,
+                         double waiting_s) {
+  const double step_s = compute_s + exposed_s + idle_s, communication_s = exposed_s + overlapped_s;
+  return {0, rank, step_s, compute_s, communication_s, exposed_s, overlapped_s, idle_s, store::not_known, waiting_s, 0};
+}
+
 // All ranks take part in the repeated collective of a step and in the one at its end. Only the latter closes it.
 TEST(Breakdown, OnlyTheEndOfAStepIsItsClosingAllReduce) {
   store::Result r = by_hand(1, 2);
@@ -117,17 +123,7 @@ TEST(Breakdown, ComputationBesideComputationIsCountedOnce) {
 
   // Over the ranks, hidden computation scales with computation, hidden communication with communication, and hidden
   // loading with neither.
-  for (int rank = 0; rank < 2; ++rank) {
-    store::ResultSplit s;
-    s.rank = rank;
-    s.compute_s = rank == 0 ? 7 : 3.5;
-    s.exposed_s = 2;
-    s.step_s = s.compute_s + s.exposed_s;
-    s.overlapped_s = rank == 0 ? 4 : 1;
-    s.communication_s = s.exposed_s + s.overlapped_s;
-    s.waiting_s = s.bubble_s = 0;
-    r.splits.push_back(s);
-  }
+  r.splits = {split(0, 7, 2, 4, 0, 0), split(1, 3.5, 2, 1, 0, 0)};
   r.splits[0].loading_s = 2;
   const Breakdown mean = break_down(r)[0].mean;
   EXPECT_NEAR(mean.hidden_s(Part::other_compute), 3, 1e-12);
@@ -141,17 +137,8 @@ TEST(Breakdown, TheMeanIsOfAllRanksAndNotOfTheOneWithATimeline) {
   r.timeline = {interval(0, 0, "matmul", "compute", "forward", 3, 8),
                 interval(0, 0, "all_reduce", "data", "gradient_sync", 8, 10)};
   r.timeline[1].waiting_s = 0;
-  for (int rank = 0; rank < 4; ++rank) {
-    store::ResultSplit s;
-    s.rank = rank;
-    s.step_s = 10;
-    s.compute_s = 5;
-    s.idle_s = rank == 0 ? 3 : 0;
-    s.exposed_s = s.communication_s = rank == 0 ? 2 : 5;
-    s.waiting_s = rank == 0 ? 0 : 3;
-    s.bubble_s = 0;
-    r.splits.push_back(s);
-  }
+  r.splits.push_back(split(0, 5, 2, 0, 3, 0));
+  for (const int rank : {1, 2, 3}) r.splits.push_back(split(rank, 5, 5, 0, 0, 3));
   const CaseBreakdown whole = break_down(r)[0];
   EXPECT_DOUBLE_EQ(*whole.ranks[0][Part::idle], 3);
   EXPECT_NEAR(*whole.ranks[0][Part::waiting], 0, 1e-12);

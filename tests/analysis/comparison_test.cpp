@@ -77,14 +77,12 @@ TEST(Comparison, OneRunASideComparesBlocksAndDoesNotEstimateRuns) {
     EXPECT_EQ(row.first.block_seconds.size(), 12u);
     EXPECT_EQ(row.first.run_seconds.size(), 1u);
   }
-  EXPECT_TRUE(fails_gate(parse_gate("slower:5"), c));
-  EXPECT_FALSE(fails_gate(parse_gate("slower:25"), c));
 }
 
 TEST(Gate, FailsOnWhatIsSlower) {
   for (const double factor : {0.9, 1.0, 1.2, 2.0}) {
     const Comparison c = compared(two_changes(), two_changes(factor));
-    for (const char* text : {"slower", "slower:50"}) {
+    for (const char* text : {"slower", "slower:5", "slower:25"}) {
       const Gate gate = parse_gate(text);
       EXPECT_EQ(fails_gate(gate, c), factor > 1 + gate.share.value_or(c.smallest_effect)) << text << ' ' << factor;
     }
