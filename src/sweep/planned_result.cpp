@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/cases.h"
 #include "analysis/estimator.h"
 #include "base/identity.h"
 #include "base/text.h"
@@ -169,16 +168,8 @@ bool decide_steps(Recorder& recorder, config::Measure& measure) {
 void decide_rounds(Recorder& recorder, const config::Measure& measure, double spent_s, bool interrupted) {
   store::Result& result = recorder.draft();
   if (measure.time_budget_s <= 0) return;
-  double total_s = 0;
   int fit = 0;
-  for (int round = 0; round < result.rounds; ++round) {
-    for (const store::ResultBlock& block : result.blocks) {
-      if (block.round == round && analysis::will_still_run(result, block))
-        total_s += recorder.expected_block_s(block.case_index);
-    }
-    if (spent_s + total_s > measure.time_budget_s) break;
-    fit = round + 1;
-  }
+  while (fit < result.rounds && spent_s + recorder.expected_s(fit + 1) <= measure.time_budget_s) ++fit;
   const int least = measure.looks.empty() ? analysis::least_pairs : measure.looks.front();
   const bool too_few = fit < std::min(least, result.rounds) && analysis::declared_comparisons(result) > 0;
   if (too_few && !interrupted) refuse_budget(recorder, measure, spent_s, fit, least);
@@ -188,7 +179,7 @@ void decide_rounds(Recorder& recorder, const config::Measure& measure, double sp
       "{} rounds were reduced to {} before the first block, to fit the time budget of {}: preparation took {}, a round "
       "takes about {}. A larger time_budget allows all of them",
       measure.rounds, rounds, show_seconds(measure.time_budget_s), show_seconds(spent_s),
-      show_seconds(total_s / (fit + 1))));
+      show_seconds(recorder.expected_s(fit + 1) / (fit + 1))));
   result.rounds = rounds;
   std::erase_if(result.blocks, [&](const store::ResultBlock& block) { return block.round >= rounds; });
 }

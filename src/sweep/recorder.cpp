@@ -130,6 +130,15 @@ void Recorder::note_failure(std::size_t case_index, const job::BlockOutcome& out
   write_case(case_index);
 }
 
+double Recorder::expected_s(int end_round) const {
+  double seconds = 0;
+  for (const store::ResultBlock& block : result_.blocks) {
+    if (block.round < end_round && analysis::will_still_run(result_, block))
+      seconds += expected_block_s(block.case_index);
+  }
+  return seconds;
+}
+
 void Recorder::raise_peak(std::size_t case_index, double flops) {
   double& peak = result_.cases[case_index].peak_flops_per_rank;
   if (!(flops > peak)) return;

@@ -84,6 +84,8 @@ class Recorder {
     const CaseState& state = states_[case_index];
     return state.set_up_s + state.step_s * (result_.warmup_steps + result_.steps);
   }
+  /// That of the blocks that will still run, of the rounds before this one.
+  double expected_s(int end_round) const;
   /// Raises the case's measured peak, FLOP/s of a rank, if this one is larger; also in the file.
   void raise_peak(std::size_t case_index, double flops);
   /// Writes the state and closes the file. `interrupted`: some blocks were not tried.

@@ -17,17 +17,6 @@ namespace harness::sweep {
 
 namespace {
 
-// The expected time of the `blocks` before round `end_round`.
-double expected_s(const Recorder& recorder, std::span<const std::size_t> blocks, int end_round) {
-  double seconds = 0;
-  for (const std::size_t index : blocks) {
-    const store::ResultBlock& block = recorder.result().blocks[index];
-    if (block.round < end_round && analysis::will_still_run(recorder.result(), block))
-      seconds += recorder.expected_block_s(block.case_index);
-  }
-  return seconds;
-}
-
 template <class Which>  // bool(const store::ResultBlock&), of pending blocks
 void leave_out(Recorder& recorder, Which&& which, const std::string& reason) {
   const auto& blocks = recorder.result().blocks;
@@ -157,7 +146,7 @@ bool run_rounds(job::Job& job, const plan::Plan& plan, const BlockDefaults& defa
         leave_out_settled(summary, recorder, progress);  // also after a sweep that was killed before it did this
       }
       round = block.round;
-      if (end_s && round > 0 && job.clock().seconds() + expected_s(recorder, rest, round + 1) > *end_s) {
+      if (end_s && round > 0 && job.clock().seconds() + recorder.expected_s(round + 1) > *end_s) {
         const std::string reason = fmt::format("the time budget was spent after round {}", round);
         progress.say(reason);
         leave_out(
@@ -199,7 +188,7 @@ bool run_rounds(job::Job& job, const plan::Plan& plan, const BlockDefaults& defa
       state.set_up_s = std::max(0.0, whole_s - (result.warmup_steps + result.steps) * median_step_s);
     }
     if (!takes_time) continue;
-    const double rest_s = expected_s(recorder, rest.subspan(1), result.rounds);
+    const double rest_s = recorder.expected_s(result.rounds);
     progress.expect(end_s ? std::clamp(*end_s - job.clock().seconds(), 0.0, rest_s) : rest_s);
     progress.end(outcome.ok ? show_seconds(median_step_s) + " per step" : "failed: " + outcome.reason);
   }
