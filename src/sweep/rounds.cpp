@@ -1,7 +1,7 @@
 #include "sweep/rounds.h"
 
 #include <algorithm>
-#include <map>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -39,31 +39,29 @@ std::string settled_words(const analysis::Summary& summary) {
 void leave_out_settled(const analysis::Summary& summary, Recorder& recorder, ProgressLine& progress) {
   if (summary.looks.empty() || analysis::sweeps_sizes_alone(recorder.result())) return;
   const store::Result& result = recorder.result();
-  std::map<std::int32_t, bool> all_settled;  // changes, by the case they are compared with
+  std::set<std::int32_t> compared, open;  // the cases that changes are compared with, and those with an open change
   for (const analysis::CaseSummary& row : summary.cases) {
     if (row.role != store::CaseRole::change || row.status == store::CaseStatus::impossible) continue;
-    const auto is_its = [&](const store::ResultBlock& block) { return block.case_index == row.case_index; };
-    bool& all = all_settled.try_emplace(result.at(row).reference, true).first->second;
-    if (row.settled_after == 0) {
-      all = all && !store::may_run(row.status);
-    } else {
-      const std::string reason =
-          fmt::format("settled by the look after round {}: {}", row.settled_after, name_of(row.judgement));
-      leave_out(recorder, is_its, reason);
+    const std::int32_t reference = result.at(row).reference;
+    compared.insert(reference);
+    if (row.settled_after > 0) {
+      const auto is_its = [&](const store::ResultBlock& block) { return block.case_index == row.case_index; };
+      leave_out(recorder, is_its,
+                fmt::format("settled by the look after round {}: {}", row.settled_after, name_of(row.judgement)));
+    } else if (store::may_run(row.status)) {
+      open.insert(reference);
     }
   }
-  if (std::ranges::all_of(all_settled, [](const auto& of_reference) { return of_reference.second; })) {
+  if (open.empty()) {
     progress.say(fmt::format("every verdict is settled after round {}", summary.looks.back().rounds));
     leave_out(
         recorder, [](const auto&) { return true; }, "every verdict was settled");
   }
-  for (const auto& of_reference : all_settled) {
-    if (!of_reference.second) continue;
-    const auto is_compared = [&](const store::ResultBlock& block) {
-      return result.at(block).reference == of_reference.first;
-    };
-    leave_out(recorder, is_compared, "every verdict that it is for was settled");
-  }
+  const auto is_done = [&](const store::ResultBlock& block) {
+    const std::int32_t reference = result.at(block).reference;
+    return compared.contains(reference) && !open.contains(reference);
+  };
+  leave_out(recorder, is_done, "every verdict that it is for was settled");
 }
 
 // The other blocks that run in the process of the first one.
