@@ -174,24 +174,23 @@ int rounds_to_reach(double distance, const ConfidenceInterval& now, double alpha
 std::vector<SweepBlocks> comparable_blocks(const store::Result& result) {
   if (result.baseline() == nullptr) return {};
   std::vector<SweepBlocks> sweeps;
-  std::map<std::int32_t, std::size_t> place_of;  // index in `sweeps`, by reference
   for (std::int32_t i = 0; i < result.case_count(); ++i) {
-    if (!store::is_reference(result.case_at(i).role())) continue;
-    place_of.emplace(i, sweeps.size());
-    sweeps.push_back({{}, i});
+    if (store::is_reference(result.case_at(i).role())) sweeps.push_back({{}, i});
   }
+  const auto of_reference = [&](std::int32_t reference) {
+    return std::ranges::find(sweeps, reference, &SweepBlocks::baseline);
+  };
   for (std::int32_t i = 0; i < result.case_count(); ++i) {
-    const auto place = place_of.find(result.case_at(i).reference);
-    if (place != place_of.end() && result.case_at(i).role() == store::CaseRole::control)
-      sweeps[place->second].control = i;
+    const auto sweep = of_reference(result.case_at(i).reference);
+    if (sweep != sweeps.end() && result.case_at(i).role() == store::CaseRole::control) sweep->control = i;
   }
   for (FinishedBlock& block : finished_blocks(result)) {
     const std::int32_t reference = result.at(block).reference;
-    const auto place = place_of.find(reference);
-    if (place == place_of.end()) continue;
+    const auto sweep = of_reference(reference);
+    if (sweep == sweeps.end()) continue;
     const double before = work_of(result, reference), after = work_of(result, block.case_index);
     if (before > 0 && after > 0) block.seconds *= before / after;
-    sweeps[place->second].blocks.push_back(block);
+    sweep->blocks.push_back(block);
   }
   return sweeps;
 }
