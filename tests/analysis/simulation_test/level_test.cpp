@@ -28,7 +28,7 @@ struct Tally {
   int false_verdict = 0;  // sweeps with a verdict beyond 1 % on an identical case
   int intervals = 0;
   double found = 0;  // share of a planted 2 % found beyond 1 %: the mean of faster and slower
-  int carry_over = 0, widened = 0, guarded = 0, control_moved = 0;  // sweeps
+  int carry_over = 0, widened = 0, control_moved = 0;  // sweeps
   std::vector<double> half_widths;
 
   double share(double count) const { return count / sweeps; }
@@ -53,10 +53,8 @@ void add_sweep(const SweepBlocks& sweep, const std::vector<Question>& questions,
   tally.excluded += excluded;
   tally.false_verdict += false_verdict;
   if (!estimate.level) return;
-  const bool carried = estimate.level->carry_over != no_case, widened = estimate.level->widening > 1;
-  tally.carry_over += carried;
-  tally.widened += widened;
-  tally.guarded += carried || widened;
+  tally.carry_over += estimate.level->carry_over != no_case;
+  tally.widened += estimate.level->widening > 1;
   tally.control_moved += estimate.level->baseline_left.has_value();
 }
 
