@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -57,8 +56,7 @@ std::vector<AlignedPair> align(const store::Result& first, const store::Result& 
 struct MeasuredCase {
   std::vector<double> run_seconds;    // per run that measured it: the median over blocks of the block median
   std::vector<double> block_seconds;  // blocks of all runs
-  double step_seconds = std::numeric_limits<double>::quiet_NaN();
-  double tokens_per_second = std::numeric_limits<double>::quiet_NaN();
+  double step_seconds = store::not_known, tokens_per_second = store::not_known;
   std::optional<double> mfu;  // only if all runs have one
 };
 /// `in_runs`: the case in each of the runs, nullptr where a run does not have it.
@@ -66,8 +64,7 @@ MeasuredCase measured_case(std::span<const ComparedFile> runs, std::span<const s
 
 /// A ratio of step times with its interval and the judgement from decide().
 struct Change {
-  double ratio = std::numeric_limits<double>::quiet_NaN();
-  double low = std::numeric_limits<double>::quiet_NaN(), high = std::numeric_limits<double>::quiet_NaN();
+  double ratio = store::not_known, low = store::not_known, high = store::not_known;
   int n = 0;  // values behind it
   Judgement judgement;
 };
@@ -151,7 +148,7 @@ struct RunOfCase {
   /// The case's time over that of the run's own baseline. NaN for the baseline and where this run does not count: it
   /// has no pair of blocks, NCCL did something else, the case trains differently, or its time is beyond a hardware
   /// limit.
-  double ratio = std::numeric_limits<double>::quiet_NaN();
+  double ratio = store::not_known;
 };
 
 /// `n` of the change counts runs: for the baseline all that measured it, else those with a ratio.

@@ -30,7 +30,7 @@ struct SweepBlocks {
 /// Asks how a case's time compares with the baseline's.
 struct Question {
   std::int32_t case_index = 0;
-  double alpha = std::numeric_limits<double>::quiet_NaN();  // for the interval: family_alpha()
+  double alpha = store::not_known;  // for the interval: family_alpha()
   double smallest_effect = 0.01;
 };
 

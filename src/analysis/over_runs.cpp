@@ -321,8 +321,7 @@ History find_history(std::vector<ComparedFile> files) {
   history.smallest_effect = newest.result->smallest_effect;
   history.confidence = strictest_confidence(files);
   for (const store::ResultCase& row : newest.result->cases) {
-    history.cases.push_back(
-        {row.name, std::vector<double>(files.size(), std::numeric_limits<double>::quiet_NaN()), {}, Verdict::none});
+    history.cases.push_back({row.name, std::vector<double>(files.size(), store::not_known), {}, Verdict::none});
   }
   for (std::size_t run = 0; run < files.size(); ++run) add_run(newest, files[run], run, history);
   history.files = std::move(files);

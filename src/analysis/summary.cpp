@@ -12,7 +12,7 @@ namespace harness::analysis {
 namespace {
 
 void measure_losses(const store::Result& result, std::span<const FinishedBlock> blocks, CaseSummary& row) {
-  row.first_loss = std::numeric_limits<double>::quiet_NaN();
+  row.first_loss = store::not_known;
   double last_losses = 0;
   int n = 0;
   for (const FinishedBlock& block : blocks) {

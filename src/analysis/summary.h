@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -75,14 +74,14 @@ struct LostBlock {
 };
 
 struct Summary {
-  std::vector<CaseSummary> cases;                           // in file order
-  bool partial = false;                                     // a planned block is missing
-  bool unreliable = false;                                  // the control moved: its verdict is faster or slower
-  std::optional<Effect> control;                            // its effect; at the first size at which it moved, if any
-  double noise = std::numeric_limits<double>::quiet_NaN();  // standard deviation of the control's log ratios at the
-                                                            // baseline's size; NaN with fewer than two
-  bool predicted = false;                                   // steps in virtual time, which prove nothing
-  std::vector<Look> looks;                                  // looks that have taken place
+  std::vector<CaseSummary> cases;   // in file order
+  bool partial = false;             // a planned block is missing
+  bool unreliable = false;          // the control moved: its verdict is faster or slower
+  std::optional<Effect> control;    // its effect; at the first size at which it moved, if any
+  double noise = store::not_known;  // standard deviation of the control's log ratios at the
+                                    // baseline's size; NaN with fewer than two
+  bool predicted = false;           // steps in virtual time, which prove nothing
+  std::vector<Look> looks;          // looks that have taken place
   /// One for the baseline and, for an operation, one for each further size; none if no level was estimated.
   std::vector<LevelFindings> levels;
   int failed_cases = 0;

@@ -15,15 +15,13 @@
 namespace harness::analysis {
 namespace {
 
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-
 // The share that a trimmed mean discards at either end.
 constexpr double trim_share = 0.2;
 
 struct TrimmedMean {
   int n = 0, kept = 0;
-  double mean = nan;      // mean of the values that trimming keeps
-  double variance = nan;  // variance of that mean: the winsorised sum of squares / (h (h - 1)), h values kept
+  double mean = store::not_known;      // of the values that trimming keeps
+  double variance = store::not_known;  // of that mean: the winsorised sum of squares / (h (h - 1)), h values kept
 };
 
 TrimmedMean trimmed_mean(std::span<const double> values, double share) {
@@ -78,7 +76,7 @@ double family_alpha(int comparisons, double confidence) {
 }
 
 double standard_deviation(std::span<const double> values) {
-  if (values.size() < 2) return nan;
+  if (values.size() < 2) return store::not_known;
   double mean = 0;
   for (const double value : values) mean += value;
   mean /= static_cast<double>(values.size());

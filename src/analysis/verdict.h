@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <string>
 
@@ -23,10 +22,9 @@ double standard_deviation(std::span<const double> values);
 
 /// A two-sided interval of a location at confidence 1 - alpha. NaN if the sample is too small.
 struct ConfidenceInterval {
-  double center = std::numeric_limits<double>::quiet_NaN();
-  double low = std::numeric_limits<double>::quiet_NaN(), high = std::numeric_limits<double>::quiet_NaN();
+  double center = store::not_known, low = store::not_known, high = store::not_known;
   int n = 0;  // sample size
-  double standard_error = std::numeric_limits<double>::quiet_NaN();
+  double standard_error = store::not_known;
 
   /// For a sample that has a centre but is too small for an interval.
   ConfidenceInterval without_ends() const { return {.center = center, .n = n}; }

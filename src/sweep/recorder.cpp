@@ -180,7 +180,7 @@ double Recorder::write_block(std::size_t block_index, const job::BlockOutcome& o
   result_.losses[block_index] = rows.losses;
   if (!outcome.ok) {
     note_failure(case_index, outcome);
-    return std::numeric_limits<double>::quiet_NaN();
+    return store::not_known;
   }
   if (result_.cases[case_index].status != store::CaseStatus::ok) {
     result_.cases[case_index].status = store::CaseStatus::ok;

@@ -130,10 +130,9 @@ TEST(Verdict, TheWholeIntervalDecides) {
 }
 
 TEST(Decide, NamesTheReason) {
-  constexpr double nothing = std::numeric_limits<double>::quiet_NaN();
   const ConfidenceInterval faster = between(-0.3, -0.2), slower = between(0.2, 0.3), unknown{};
   const auto predicted = [](double log_ratio) {
-    return ConfidenceInterval{.center = log_ratio, .low = nothing, .high = nothing};
+    return ConfidenceInterval{.center = log_ratio, .low = store::not_known, .high = store::not_known};
   };
   constexpr auto baseline = store::CaseRole::baseline, control = store::CaseRole::control;
   constexpr auto failed = store::CaseStatus::failed, impossible = store::CaseStatus::impossible;
