@@ -217,8 +217,12 @@ struct Series : test::SampleFiles {
   }
 };
 
-double noise(std::uint64_t key, std::size_t run, double sigma) {
-  return std::exp(sigma * philox_normal(key, run));
+// The factors of as many runs, with noise; those of the run `from` and of later ones are `change` times as large.
+std::vector<double> noisy(std::size_t runs, std::uint64_t key, double sigma, std::size_t from = 0, double change = 1) {
+  std::vector<double> factors;
+  for (std::size_t run = 0; run < runs; ++run)
+    factors.push_back(std::exp(sigma * philox_normal(key, run)) * (run < from ? 1 : change));
+  return factors;
 }
 
 TEST(History, TheStatisticIsTheOneOfTheHeader) {
@@ -234,12 +238,7 @@ TEST(History, TheStatisticIsTheOneOfTheHeader) {
 }
 
 TEST(History, AStepIsNamedBetweenTheRunsWhereItHappenedAndOnlyInItsCase) {
-  std::vector<double> baseline, change;
-  for (std::size_t run = 0; run < 12; ++run) {
-    baseline.push_back(noise(1, run, 0.005));
-    change.push_back(noise(2, run, 0.005) * (run < 7 ? 1 : 1.1));
-  }
-  Series series(baseline, change);
+  Series series(noisy(12, 1, 0.005), noisy(12, 2, 0.005, 7, 1.1));
   std::swap(series.list[0], series.list[9]);  // the order of the arguments does not matter
   const History history = find_history(series.list);
   ASSERT_EQ(history.cases.size(), 3u);
@@ -257,12 +256,8 @@ TEST(History, AStepIsNamedBetweenTheRunsWhereItHappenedAndOnlyInItsCase) {
 }
 
 TEST(History, SmallAndShortChangesAreNotAlarms) {
-  std::vector<double> small(10, 1), odd(10, 1);
-  for (std::size_t run = 0; run < 10; ++run) {
-    small[run] = run < 5 ? 1 : 1.004;  // below the smallest effect of 1 %, and proven
-    odd[run] = noise(3, run, 0.002) * (run == 9 ? 1.5 : 1);
-  }
-  Series series(small, odd);
+  // The first is below the smallest effect of 1 %, and proven. The second is of the last run alone.
+  Series series(noisy(10, 1, 0, 5, 1.004), noisy(10, 3, 0.002, 9, 1.5));
   const History history = find_history(series.list);
   EXPECT_EQ(history.cases[0].verdict, Verdict::same);
   EXPECT_EQ(history.cases[2].verdict, Verdict::unresolved);
@@ -282,12 +277,7 @@ TEST(History, TooFewRunsHaveNoVerdict) {
 }
 
 TEST(History, ACaseThatSomeRunsDidNotMeasureIsPlacedByItsOwnRuns) {
-  std::vector<double> baseline(12, 1), change(12, 1);
-  for (std::size_t run = 0; run < 12; ++run) {
-    baseline[run] = noise(4, run, 0.01);
-    change[run] = noise(5, run, 0.005) * (run < 6 ? 1 : 0.8);
-  }
-  Series series(baseline, change);
+  Series series(noisy(12, 4, 0.01), noisy(12, 5, 0.005, 6, 0.8));
   for (store::ResultBlock& block : series.results[6].blocks) {
     if (block.case_index == 2) block.status = store::BlockStatus::failed;
   }
@@ -304,15 +294,9 @@ TEST(History, NamesAChangeWhereThereIsNoneAsRarelyAsItSays) {
   constexpr int series_count = 60;
   int named = 0;
   for (std::uint64_t i = 0; i < series_count; ++i) {
-    std::vector<double> baseline, change;
-    for (std::size_t run = 0; run < 10; ++run) {
-      baseline.push_back(noise(100 + 2 * i, run, 0.02));
-      change.push_back(noise(101 + 2 * i, run, 0.05));
-    }
-    const History history = find_history(Series(baseline, change).list);
-    bool any = false;
-    for (const CaseHistory& row : history.cases) any = any || row.verdict != Verdict::unresolved;
-    named += any ? 1 : 0;
+    const Series series(noisy(10, 100 + 2 * i, 0.02), noisy(10, 101 + 2 * i, 0.05));
+    const auto is_named = [](const CaseHistory& row) { return row.verdict != Verdict::unresolved; };
+    named += std::ranges::any_of(find_history(series.list).cases, is_named) ? 1 : 0;
   }
   EXPECT_LE(named, 8);  // 3 expected; more than 8 of 60 in one of 200 trials
 }
