@@ -57,23 +57,28 @@ std::optional<double> block_median(const store::Result& result, std::size_t bloc
   return median(timed);
 }
 
+std::vector<std::size_t> good_blocks(const store::Result& result, std::size_t rows) {
+  std::vector<std::size_t> good;
+  for (std::size_t i = 0; i < std::min(result.blocks.size(), rows); ++i) {
+    if (result.blocks[i].status == store::BlockStatus::ok) good.push_back(i);
+  }
+  return good;
+}
+
 std::vector<std::int32_t> throttled_rounds(const store::Result& result) {
   constexpr double usual_clocks = 0.95;
-  const std::size_t n = std::min(result.blocks.size(), result.gpu.size());
+  const std::vector<std::size_t> good = good_blocks(result, result.gpu.size());
   std::map<std::int32_t, std::vector<double>> clocks;  // by case: at the power limit, each case has its own clocks
-  for (std::size_t i = 0; i < n; ++i) {
+  for (const std::size_t i : good) {
     const double clock = result.gpu[i].together.mean_sm_clock_hz;
-    if (result.blocks[i].status == store::BlockStatus::ok && std::isfinite(clock))
-      clocks[result.blocks[i].case_index].push_back(clock);
+    if (std::isfinite(clock)) clocks[result.blocks[i].case_index].push_back(clock);
   }
   std::map<std::int32_t, double> usual;
   for (const auto& [case_index, of_case] : clocks) usual[case_index] = median(of_case);
   std::set<std::int32_t> rounds;
-  for (std::size_t i = 0; i < n; ++i) {
-    if (result.blocks[i].status != store::BlockStatus::ok) continue;
+  for (const std::size_t i : good) {
     const store::ResultGpu& gpu = result.gpu[i];
-    const auto of_case = usual.find(result.blocks[i].case_index);
-    const bool is_slow = of_case != usual.end() && gpu.together.mean_sm_clock_hz < usual_clocks * of_case->second;
+    const bool is_slow = gpu.together.mean_sm_clock_hz < usual_clocks * usual[result.blocks[i].case_index];
     if ((!gpu.throttling.empty() && gpu.throttling != machine::power_cap) || is_slow)
       rounds.insert(result.blocks[i].round);
   }

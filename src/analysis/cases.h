@@ -36,6 +36,9 @@ std::vector<FinishedBlock> finished_blocks(const store::Result& result, std::opt
 /// Returns the median timed step of a block; nothing if the block did not finish or has no usable sample.
 std::optional<double> block_median(const store::Result& result, std::size_t block);
 
+/// Returns the blocks that ended well, among the first `rows`: those that a table with a row per block has.
+std::vector<std::size_t> good_blocks(const store::Result& result, std::size_t rows);
+
 /// Returns, ascending, the rounds with a block on throttled devices: NVML gave a reason other than the power limit
 /// alone, or the mean clock was more than 5 % below the median of the case's blocks.
 std::vector<std::int32_t> throttled_rounds(const store::Result& result);

@@ -25,16 +25,6 @@ std::map<std::string, std::int32_t> cores_by_host(const store::Result& result) {
   return cores;
 }
 
-// Calls count(block, conditions, exceeded) for each block that ended well.
-template <class Count>
-Exceeded count_blocks(const store::Result& result, const Count& count) {
-  Exceeded exceeded;
-  for (std::size_t i = 0; i < std::min(result.conditions.size(), result.blocks.size()); ++i) {
-    if (result.blocks[i].status == store::BlockStatus::ok) count(i, result.conditions[i], exceeded);
-  }
-  return exceeded;
-}
-
 void foreign_use_warning(const store::Result& result, Warnings& warnings) {
   const Exceeded foreign = foreign_use(result);
   if (!foreign.is_news()) return;
@@ -154,16 +144,19 @@ void Exceeded::count(std::size_t block, double value, double limit) {
 
 Exceeded foreign_use(const store::Result& result) {
   std::map<std::string, std::int32_t> cores = cores_by_host(result);
-  return count_blocks(result, [&](std::size_t block, const machine::Conditions& row, Exceeded& foreign) {
-    const std::int32_t of_host = cores[row.busiest_host];
-    if (of_host > 0) foreign.count(block, row.foreign_cores, much_foreign * of_host);
-  });
+  Exceeded foreign;
+  for (const std::size_t i : good_blocks(result, result.conditions.size())) {
+    const std::int32_t of_host = cores[result.conditions[i].busiest_host];
+    if (of_host > 0) foreign.count(i, result.conditions[i].foreign_cores, much_foreign * of_host);
+  }
+  return foreign;
 }
 
 Exceeded stolen_time(const store::Result& result) {
-  return count_blocks(result, [](std::size_t block, const machine::Conditions& row, Exceeded& steal) {
-    steal.count(block, row.steal_share, much_stolen);
-  });
+  Exceeded steal;
+  for (const std::size_t i : good_blocks(result, result.conditions.size()))
+    steal.count(i, result.conditions[i].steal_share, much_stolen);
+  return steal;
 }
 
 void machine_warnings(const store::Result& result, const Summary& summary, Warnings& warnings) {

@@ -72,10 +72,9 @@ void measure_gpu(const store::Result& result, CaseSummary& row) {
   const double tokens = result.at(row).tokens_per_step * result.steps;
   const auto median_of = [&](const auto& value) {
     std::vector<double> values;
-    for (std::size_t i = 0; i < std::min(result.blocks.size(), result.gpu.size()); ++i) {
-      if (result.blocks[i].case_index != row.case_index || result.blocks[i].status != store::BlockStatus::ok) continue;
+    for (const std::size_t i : good_blocks(result, result.gpu.size())) {
       const double of_block = value(result.gpu[i]);
-      if (std::isfinite(of_block)) values.push_back(of_block);
+      if (result.blocks[i].case_index == row.case_index && std::isfinite(of_block)) values.push_back(of_block);
     }
     return median(values);
   };

@@ -33,12 +33,9 @@ void control(const Summary& summary, Warnings& warnings) {
 
 void losses(const store::Result& result, Warnings& warnings) {
   std::map<std::int32_t, int> not_finite;  // case -> blocks
-  for (std::size_t i = 0; i < result.blocks.size() && i < result.losses.size(); ++i) {
-    const store::ResultBlock& block = result.blocks[i];
-    const std::vector<float>& values = result.losses[i];
-    if (block.status != store::BlockStatus::ok || values.empty()) continue;
-    const bool finite = std::ranges::all_of(values, [](float loss) { return std::isfinite(loss); });
-    if (!finite) ++not_finite[block.case_index];
+  for (const std::size_t i : good_blocks(result, result.losses.size())) {
+    const bool finite = std::ranges::all_of(result.losses[i], [](float loss) { return std::isfinite(loss); });
+    if (!finite) ++not_finite[result.blocks[i].case_index];
   }
   for (const auto& [case_index, blocks] : not_finite) {
     warnings.push_back(
