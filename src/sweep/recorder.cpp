@@ -8,7 +8,6 @@
 
 #include "analysis/cases.h"
 #include "base/clock.h"
-#include "base/median.h"
 #include "base/text.h"
 #include "store/columns.h"
 #include "sweep/sweep.h"
@@ -180,14 +179,11 @@ double Recorder::write_block(std::size_t block_index, const job::BlockOutcome& o
   result_.losses[block_index] = rows.losses;
   if (!outcome.ok) {
     note_failure(case_index, outcome);
-    return store::not_known;
-  }
-  if (result_.cases[case_index].status != store::CaseStatus::ok) {
+  } else if (result_.cases[case_index].status != store::CaseStatus::ok) {
     result_.cases[case_index].status = store::CaseStatus::ok;
     write_case(case_index);
   }
-  const std::vector<double> timed(rows.step_seconds.begin() + result_.warmup_steps, rows.step_seconds.end());
-  return median(timed);
+  return analysis::block_median(result_, block_index).value_or(store::not_known);
 }
 
 void Recorder::leave_out(std::size_t block_index, const std::string& reason) {
