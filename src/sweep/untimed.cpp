@@ -54,7 +54,7 @@ void add_operations(store::Result& result, int case_index, const program::Progra
   }
 }
 
-// A rank's waiting time by operation of its Program; NaN if unknown.
+// A rank's waiting time by operation of its Program; NaN if unknown, or no communication.
 std::vector<program::Waiting> by_operation(const program::Program& program,
                                            const std::vector<program::Waiting>& of_communications) {
   std::vector<program::Waiting> all(program.step.size(), {NAN, NAN});
@@ -82,9 +82,8 @@ void add_intervals(store::Result& result, store::ResultInterval row, const progr
     row.layer = op.label.layer;
     row.start_s = x.start_s;
     row.end_s = x.end_s;
-    const bool communicates = program::is_communication(op.action);
-    row.waiting_s = communicates ? waits[x.operation].members_s : NAN;
-    row.bubble_s = communicates ? waits[x.operation].stages_s : NAN;
+    row.waiting_s = waits[x.operation].members_s;
+    row.bubble_s = waits[x.operation].stages_s;
     result.timeline.push_back(row);
   }
 }
