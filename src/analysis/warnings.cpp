@@ -224,21 +224,17 @@ void throttling(const store::Result& result, const Summary& summary, Warnings& w
 // doctor's failures and warnings about the nodes, from before the first round, each with a remedy.
 void doctor_warnings(const store::Result& result, Warnings& warnings) {
   constexpr std::size_t most = 8;
-  std::size_t listed = 0, more = 0;
+  std::size_t found = 0;
   for (const store::ResultFinding& row : result.doctor.findings) {
     if (!row.is_of_nodes() || !(row.is_failure() || row.is_warning())) continue;
-    if (listed == most) {
-      ++more;
-      continue;
-    }
-    ++listed;
+    if (++found > most) continue;
     warnings.push_back(fmt::format("doctor, {} {} on {}: {}. What to do: {}", row.verdict, row.check, row.where,
                                    row.evidence, row.remedy));
   }
-  if (more > 0) {
-    warnings.push_back(fmt::format(
-        "doctor found {} more before the first round: `harness show FILE --format json` lists all of them", more));
-  }
+  if (found <= most) return;
+  warnings.push_back(
+      fmt::format("doctor found {} more before the first round: `harness show FILE --format json` lists all of them",
+                  found - most));
 }
 
 }  // namespace
