@@ -50,8 +50,8 @@ store::Result by_hand(int pipeline, int data) {
   return r;
 }
 
-store::ResultSplit split(int rank, double compute_s, double exposed_s, double overlapped_s, double idle_s,
-                         double waiting_s) {
+store::ResultSplit split_of(int rank, double compute_s, double exposed_s, double overlapped_s, double idle_s,
+                            double waiting_s) {
   const double step_s = compute_s + exposed_s + idle_s, communication_s = exposed_s + overlapped_s;
   return {0, rank, step_s, compute_s, communication_s, exposed_s, overlapped_s, idle_s, store::not_known, waiting_s, 0};
 }
@@ -123,7 +123,7 @@ TEST(Breakdown, ComputationBesideComputationIsCountedOnce) {
 
   // Over the ranks, hidden computation scales with computation, hidden communication with communication, and hidden
   // loading with neither.
-  r.splits = {split(0, 7, 2, 4, 0, 0), split(1, 3.5, 2, 1, 0, 0)};
+  r.splits = {split_of(0, 7, 2, 4, 0, 0), split_of(1, 3.5, 2, 1, 0, 0)};
   r.splits[0].loading_s = 2;
   const Breakdown mean = break_down(r)[0].mean;
   EXPECT_NEAR(mean.hidden_s(Part::other_compute), 3, 1e-12);
@@ -137,8 +137,8 @@ TEST(Breakdown, TheMeanIsOfAllRanksAndNotOfTheOneWithATimeline) {
   r.timeline = {interval(0, 0, "matmul", "compute", "forward", 3, 8),
                 interval(0, 0, "all_reduce", "data", "gradient_sync", 8, 10)};
   r.timeline[1].waiting_s = 0;
-  r.splits.push_back(split(0, 5, 2, 0, 3, 0));
-  for (const int rank : {1, 2, 3}) r.splits.push_back(split(rank, 5, 5, 0, 0, 3));
+  r.splits.push_back(split_of(0, 5, 2, 0, 3, 0));
+  for (const int rank : {1, 2, 3}) r.splits.push_back(split_of(rank, 5, 5, 0, 0, 3));
   const CaseBreakdown whole = break_down(r)[0];
   EXPECT_DOUBLE_EQ(*whole.ranks[0][Part::idle], 3);
   EXPECT_NEAR(*whole.ranks[0][Part::waiting], 0, 1e-12);
