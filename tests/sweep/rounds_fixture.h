@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <set>
 #include <sstream>
@@ -99,8 +100,11 @@ class Rounds : public ::testing::Test {
     job_.step_s = {{"micro_batch_size=2", 1.5}, {"micro_batch_size=8", 0.7}};
   }
 
-  // Runs one session: the part of `sweep` or `sweep --resume` after the timelines. Returns its first timed round.
-  int session(bool resume) {
+  // Runs one session: the part of a new `sweep`, or of `sweep --resume`, after the timelines. A user stops it after as
+  // many timed blocks; 0: never. Returns its first timed round.
+  int session(bool resume, std::ptrdiff_t stop_after = 0) {
+    if (!resume) std::filesystem::remove(path_);
+    job_.stop_after = stop_after;
     job_.measured.clear();
     plan::Plan plan = plan::prepare(experiment_, 1, {});
     plan::refuse_what_does_not_fit(plan, [&](const plan::PlannedCase& planned) {
@@ -126,9 +130,7 @@ class Rounds : public ::testing::Test {
   // Stops a sweep in round 1. As in one over the sizes of an operation, the blocks of a round share a process. Returns
   // those of round 1.
   std::vector<std::int32_t> stop_a_sweep_that_shares() {
-    job_.stop_after = 6;
-    session(false);
-    job_.stop_after = 0;
+    session(false, 6);
     store::Result sharing = file();
     std::vector<std::int32_t> second_round;
     for (std::int32_t i = 0; i < std::ssize(sharing.blocks); ++i) {

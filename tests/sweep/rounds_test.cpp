@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <regex>
 #include <utility>
 
@@ -66,15 +65,13 @@ TEST_F(Rounds, AResumedSweepBeginsWithTheInterruptedRound) {
     for (const int stop_after : {1, 3, 4, 5, 25, 27, 28, 46}) {
       if (one_fails && stop_after > 28) continue;  // already complete before
       SCOPED_TRACE(fmt::format("after {}, {}", stop_after, one_fails));
-      std::filesystem::remove(path_);
       job_.fails.clear();
       if (one_fails) job_.fails = {"micro_batch_size=8"};
       std::map<int, int> times;  // how often a block was measured
       const auto count = [&] {
         for (const int block : job_.measured) ++times[block];
       };
-      job_.stop_after = stop_after;
-      session(false);
+      session(false, stop_after);
       count();
       const store::Result left = file();
       EXPECT_EQ(left.state, store::RunState::partial);
@@ -82,7 +79,6 @@ TEST_F(Rounds, AResumedSweepBeginsWithTheInterruptedRound) {
       if (!one_fails) {
         EXPECT_EQ(interrupted, stop_after / blocks_of_a_round);
       }
-      job_.stop_after = 0;
       EXPECT_EQ(session(true), interrupted) << said_;
       count();
       const store::Result whole = file();
@@ -105,10 +101,8 @@ TEST_F(Rounds, AResumedSweepBeginsWithTheInterruptedRound) {
 TEST_F(Rounds, AStopAfterTheLastBlockInterruptsNothing) {
   job_.fails = {"micro_batch_size=8"};
   for (const int rounds : {6, 7, 8, 9, 10}) {  // in one of these rounds, the dropped case comes last
-    std::filesystem::remove(path_);
     experiment_.measure.rounds = rounds;
-    job_.stop_after = 3 * rounds + 2;  // the dropped case ran twice
-    session(false);
+    session(false, 3 * rounds + 2);  // the dropped case ran twice
     EXPECT_EQ(std::ssize(job_.measured), job_.stop_after);
     EXPECT_EQ(file().state, store::RunState::complete) << rounds;
   }
@@ -116,12 +110,9 @@ TEST_F(Rounds, AStopAfterTheLastBlockInterruptsNothing) {
 
 TEST_F(Rounds, AFileIsResumedWhereMoreCasesFitButNotWhereFewerDo) {
   const auto resumed = [&](const std::set<std::string>& before, const std::set<std::string>& now) {
-    std::filesystem::remove(path_);
     too_large_ = before;
-    job_.stop_after = 6;
-    session(false);
+    session(false, 6);
     too_large_ = now;
-    job_.stop_after = 0;
     return test::error_of([&] { session(true); });
   };
   EXPECT_EQ(resumed({"micro_batch_size=2"}, {}), "");
@@ -132,7 +123,6 @@ TEST_F(Rounds, AFileIsResumedWhereMoreCasesFitButNotWhereFewerDo) {
 // Settled cases stay settled. The control, which every look judges again, is not counted.
 TEST_F(Rounds, TheNumberOfSettledCasesNeverFalls) {
   for (const double noise : {0.001, 0.004, 0.02, 0.05}) {
-    std::filesystem::remove(path_);
     job_.noise = noise;
     experiment_.measure.rounds = 18;
     experiment_.measure.looks = {5, 8, 12, 18};
@@ -159,13 +149,10 @@ TEST_F(Rounds, WhatAWarningTellsToTypeWorks) {
   for (const Sweep& sweep : sweeps) {
     SCOPED_TRACE(fmt::format("{} rounds, {} looks, noise {}, stopped after {}", sweep.rounds, sweep.looks.size(),
                              sweep.noise, sweep.stop_after));
-    std::filesystem::remove(path_);
     job_.noise = sweep.noise;
-    job_.stop_after = sweep.stop_after;
     experiment_.measure.rounds = sweep.rounds;
     experiment_.measure.looks = sweep.looks;
-    session(false);
-    job_.stop_after = 0;
+    session(false, sweep.stop_after);
     const auto warnings = [&] { return fmt::format("{}", fmt::join(analysis::summarise(file()).warnings, "\n")); };
     if (sweep.stop_after > 0) {
       EXPECT_THAT(warnings(), ::testing::HasSubstr("`sweep --resume FILE` continues this file"));

@@ -51,8 +51,7 @@ TEST_F(Rounds, BlocksThatAFailureMovedShareNoProcessWithEarlierOnesAfterAResumpt
   const std::vector<std::int32_t> second_round = stop_a_sweep_that_shares();
   const store::Result sharing = file();
   job_.fails = {sharing.at(sharing.blocks[static_cast<std::size_t>(second_round.at(1))]).name};
-  job_.stop_after = 3;  // the first block, the one that fails, and its repetition
-  session(true);
+  session(true, 3);  // the first block, the one that fails, and its repetition
   const store::Result left = file();
   std::vector<std::int32_t> processes;
   for (const std::int32_t i : second_round) processes.push_back(left.blocks[static_cast<std::size_t>(i)].process);
