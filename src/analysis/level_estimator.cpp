@@ -2,7 +2,6 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -212,15 +211,12 @@ KindEffect find_carry_over(std::span<const LevelBlock> blocks, const LevelFit& f
     of_kind[blocks[i - 1].group].push_back(fit.influence[i]);
     all.push_back(fit.influence[i]);
   }
-  const auto mean_of = [](const std::vector<double>& values) {
-    return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-  };
-  const double mean = mean_of(all), n = static_cast<double>(all.size());
+  const double mean = average(all), n = static_cast<double>(all.size());
   double between = 0, total = 0;
   KindEffect out;
   double slowest = -std::numeric_limits<double>::infinity();
   for (const auto& [kind, values] : of_kind) {
-    const double of_these = mean_of(values);
+    const double of_these = average(values);
     between += static_cast<double>(values.size()) * std::pow(of_these - mean, 2);
     if (of_these <= slowest) continue;
     slowest = of_these;

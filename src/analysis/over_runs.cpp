@@ -186,21 +186,15 @@ void shuffle(std::vector<std::size_t>& order, std::uint64_t permutation) {
   }
 }
 
-// Locates the change among all runs and computes its size.
-ChangePoint change_point(const CaseHistory& history, std::size_t first_after) {
+// Locates a change among all runs and computes its size. `logs`: of the runs that measured the case.
+ChangePoint change_point(const CaseHistory& history, std::span<const double> logs, std::size_t first_after) {
   std::vector<std::size_t> measured;
   for (std::size_t run = 0; run < history.seconds.size(); ++run) {
     if (history.seconds[run] > 0) measured.push_back(run);
   }
-  const auto mean_log = [&](std::span<const std::size_t> runs) {
-    double sum = 0;
-    for (const std::size_t run : runs) sum += std::log(history.seconds[run]);
-    return sum / static_cast<double>(runs.size());
-  };
-  const std::span<const std::size_t> all(measured);
   return {.before = measured[first_after - 1],
           .run = measured[first_after],
-          .ratio = std::exp(mean_log(all.subspan(first_after)) - mean_log(all.first(first_after)))};
+          .ratio = std::exp(average(logs.subspan(first_after)) - average(logs.first(first_after)))};
 }
 
 void find_changes(History& history) {
@@ -212,7 +206,7 @@ void find_changes(History& history) {
     const auto logs = in_order(row, order);
     if (logs.size() < min_history_runs) continue;
     const LargestShift shift = largest_shift(logs);
-    row.largest = change_point(row, shift.first_after);
+    row.largest = change_point(row, logs, shift.first_after);
     tested.push_back(&row);
     observed.push_back(shift.statistic);
   }
@@ -296,7 +290,7 @@ const CaseHistory* History::clearest() const {
 
 LargestShift largest_shift(std::span<const double> logs) {
   const std::size_t n = logs.size();
-  const double mean = std::accumulate(logs.begin(), logs.end(), 0.0) / static_cast<double>(n);
+  const double mean = average(logs);
   double total = 0;
   for (const double value : logs) total += (value - mean) * (value - mean);
   LargestShift best{1, 0};

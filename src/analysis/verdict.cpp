@@ -8,6 +8,7 @@
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <cstddef>
+#include <numeric>
 #include <vector>
 
 #include "base/text.h"
@@ -75,11 +76,13 @@ double family_alpha(int comparisons, double confidence) {
   return (1 - confidence) / std::max(comparisons, 1);
 }
 
+double average(std::span<const double> values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
 double standard_deviation(std::span<const double> values) {
   if (values.size() < 2) return store::not_known;
-  double mean = 0;
-  for (const double value : values) mean += value;
-  mean /= static_cast<double>(values.size());
+  const double mean = average(values);
   double squares = 0;
   for (const double value : values) squares += (value - mean) * (value - mean);
   return std::sqrt(squares / static_cast<double>(values.size() - 1));

@@ -17,6 +17,9 @@ inline constexpr double mad_to_deviation = 1.4826;
 /// a file or a configuration (measure.confidence): there is no default.
 double family_alpha(int comparisons, double confidence);
 
+/// Returns the mean; NaN for no values.
+double average(std::span<const double> values);
+
 /// Returns the standard deviation, with n - 1; NaN with fewer than two values.
 double standard_deviation(std::span<const double> values);
 
