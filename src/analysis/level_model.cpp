@@ -76,7 +76,7 @@ class RoundLevel {
 class Alternation {
  public:
   Alternation(std::span<const LevelBlock> blocks, LevelSource source)
-      : blocks_(blocks), source_(source), neighbours_(blocks), rounds_(blocks) {
+      : source_(source), neighbours_(blocks), rounds_(blocks) {
     for (std::size_t i = 0; i < blocks.size(); ++i) {
       const auto group = static_cast<std::size_t>(blocks[i].group);
       if (group >= members_.size()) members_.resize(group + 1);
@@ -85,8 +85,7 @@ class Alternation {
     }
     const auto n = static_cast<double>(blocks.size()), groups = static_cast<double>(members_.size());
     scale_factor_ = mad_to_deviation * std::sqrt(n / std::max(n - groups, 1.0));
-    location_.resize(members_.size());
-    group_scale_.resize(members_.size());
+    fit_.groups.resize(members_.size());
     start();
     for (int pass = 0; pass < passes; ++pass) {
       update_level(pass < choosing_passes);
@@ -94,15 +93,13 @@ class Alternation {
     }
   }
 
-  LevelFit result() const {
-    LevelFit fit;
-    fit.time_constant_s = neighbours_.time_constant_s(decay_);
-    fit.influence.resize(blocks_.size());
-    for (std::size_t group = 0; group < members_.size(); ++group) fit.groups.push_back(summary_of(group, fit));
-    fit.level = level_;
-    for (double& level : fit.level) level += location_[0];
-    moderate(fit);
-    return fit;
+  LevelFit result() && {
+    fit_.time_constant_s = neighbours_.time_constant_s(decay_);
+    fit_.influence.resize(times_.size());
+    for (std::size_t group = 0; group < members_.size(); ++group) find_variance(group);
+    for (double& level : fit_.level) level += fit_.groups[0].location;
+    moderate();
+    return std::move(fit_);
   }
 
  private:
@@ -116,26 +113,27 @@ class Alternation {
   std::vector<double> without_groups() const {
     std::vector<double> out = times_;
     for (std::size_t group = 0; group < members_.size(); ++group) {
-      for (const std::size_t i : members_[group]) out[i] -= location_[group] - location_[0];
+      for (const std::size_t i : members_[group]) out[i] -= fit_.groups[group].location - fit_.groups[0].location;
     }
     return out;
   }
 
   std::vector<double> beyond_level() const {
     std::vector<double> out = times_;
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] -= level_[i];
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] -= fit_.level[i];
     return out;
   }
 
   // Initialises the locations relative to the median of the round, and the level from them.
   void start() {
-    level_ = rounds_.medians(times_);
+    fit_.level = rounds_.medians(times_);
     const std::vector<double> beyond = beyond_level();
-    for (std::size_t group = 0; group < members_.size(); ++group) location_[group] = median(of_group(beyond, group));
+    for (std::size_t group = 0; group < members_.size(); ++group)
+      fit_.groups[group].location = median(of_group(beyond, group));
     const std::vector<double> machine = without_groups();
-    level_ = rounds_.medians(machine);
+    fit_.level = rounds_.medians(machine);
     std::vector<double> distances;
-    for (std::size_t i = 0; i < machine.size(); ++i) distances.push_back(std::abs(machine[i] - level_[i]));
+    for (std::size_t i = 0; i < machine.size(); ++i) distances.push_back(std::abs(machine[i] - fit_.level[i]));
     scale_ = std::max(scale_factor_ * median(distances), time_resolution);
   }
 
@@ -143,14 +141,14 @@ class Alternation {
     const std::vector<double> machine = without_groups();
     std::vector<double> clipped = machine;
     for (std::size_t i = 0; i < clipped.size(); ++i) {
-      clipped[i] = level_[i] + std::clamp(machine[i] - level_[i], -clip * scale_, clip * scale_);
+      clipped[i] = fit_.level[i] + std::clamp(machine[i] - fit_.level[i], -clip * scale_, clip * scale_);
     }
     if (source_ == LevelSource::round) {
-      level_ = rounds_.level(clipped);
+      fit_.level = rounds_.level(clipped);
       return;
     }
     if (choose) decay_ = best_decay(machine, clipped);
-    level_ = neighbours_.level(clipped, decay_);
+    fit_.level = neighbours_.level(clipped, decay_);
   }
 
   // Returns the decay that predicts each block best from the others.
@@ -172,67 +170,64 @@ class Alternation {
     const std::vector<double> beyond = beyond_level();
     std::vector<double> distances(beyond.size());
     for (std::size_t group = 0; group < members_.size(); ++group) {
-      location_[group] = median(of_group(beyond, group));
-      for (const std::size_t i : members_[group]) distances[i] = std::abs(beyond[i] - location_[group]);
-      group_scale_[group] = mad_to_deviation * median(of_group(distances, group));
+      LevelGroup& of = fit_.groups[group];
+      of.location = median(of_group(beyond, group));
+      for (const std::size_t i : members_[group]) distances[i] = std::abs(beyond[i] - of.location);
+      of.scale = mad_to_deviation * median(of_group(distances, group));
     }
     scale_ = std::max(scale_factor_ * median(distances), time_resolution);
     for (std::size_t group = 0; group < members_.size(); ++group) {
-      group_scale_[group] = std::max(scale_, group_scale_[group]);
-      location_[group] = bisquare_mean(of_group(beyond, group), location_[group], group_scale_[group]);
+      LevelGroup& of = fit_.groups[group];
+      of.scale = std::max(scale_, of.scale);
+      of.location = bisquare_mean(of_group(beyond, group), of.location, of.scale);
     }
   }
 
-  // Also fills fit.influence for the group's blocks.
-  LevelGroup summary_of(std::size_t group, LevelFit& fit) const {
-    LevelGroup out;
-    out.location = location_[group];
-    out.scale = group_scale_[group];
+  // Also finds the influence of the group's blocks.
+  void find_variance(std::size_t group) {
+    LevelGroup& of = fit_.groups[group];
     double squares = 0, slope = 0;
     for (const std::size_t i : members_[group]) {
-      const double off = times_[i] - level_[i] - location_[group];
-      const double u = off / (bisquare_reach * group_scale_[group]);
-      fit.influence[i] = off * bisquare_weight(u);
-      squares += fit.influence[i] * fit.influence[i];
-      ++out.blocks;
+      const double off = times_[i] - fit_.level[i] - of.location;
+      const double u = off / (bisquare_reach * of.scale);
+      fit_.influence[i] = off * bisquare_weight(u);
+      squares += fit_.influence[i] * fit_.influence[i];
+      ++of.blocks;
       if (std::abs(u) < 1) {
         slope += (1 - u * u) * (1 - 5 * u * u);
       } else {
-        ++out.set_aside;
+        ++of.set_aside;
       }
     }
-    slope = std::max(slope / out.blocks, least_slope);
-    out.own_variance = squares / (slope * slope * std::max(out.blocks - 1, 1));
-    return out;
+    slope = std::max(slope / of.blocks, least_slope);
+    of.own_variance = squares / (slope * slope * std::max(of.blocks - 1, 1));
   }
 
   // Shrinks variances half-way to the common one, which weighs as much as a case's own, but only upwards.
-  static void moderate(LevelFit& fit) {
+  void moderate() {
     double squares = 0, all = 0, most = 0;
-    for (std::size_t group = 0; group < fit.groups.size(); ++group) {
-      const double degrees = fit.groups[group].blocks - 1;
-      squares += degrees * fit.groups[group].own_variance;
+    for (std::size_t group = 0; group < fit_.groups.size(); ++group) {
+      const double degrees = fit_.groups[group].blocks - 1;
+      squares += degrees * fit_.groups[group].own_variance;
       all += degrees;
       if (group > 0) most = std::max(most, degrees);
     }
     if (!(all > 0)) return;
-    fit.common_variance = squares / all;
-    for (LevelGroup& group : fit.groups) {
+    fit_.common_variance = squares / all;
+    for (LevelGroup& group : fit_.groups) {
       const double own = group.blocks - 1, common = std::min(most, all - own);
       group.degrees = common + own;
-      const double moved = (common * fit.common_variance + own * group.own_variance) / std::max(group.degrees, 1.0);
+      const double moved = (common * fit_.common_variance + own * group.own_variance) / std::max(group.degrees, 1.0);
       group.variance = std::max(group.own_variance, moved);
     }
   }
 
-  std::span<const LevelBlock> blocks_;
+  LevelFit fit_;  // what is known so far; its level is beyond group 0 until the end
   LevelSource source_;
   NeighbourLevel neighbours_;
   RoundLevel rounds_;
   std::vector<std::vector<std::size_t>> members_;  // per group
   std::vector<double> times_;                      // log seconds
-  std::vector<double> level_;                      // per block
-  std::vector<double> location_, group_scale_;     // per group
   double scale_ = 0, scale_factor_ = 0;
   std::size_t decay_ = 0;
 };
