@@ -66,23 +66,20 @@ bool has_open_verdict(const store::Result& result) {
   return std::ranges::any_of(analysis::summarise(result).cases, analysis::needs_rounds);
 }
 
-[[noreturn]] void refuse_more_rounds(const std::string& path, const std::string& why) {
-  fail("{} cannot have more rounds: {}", path, why);
-}
-
-void require_extensible(const std::string& path, const store::Result& result, const plan::Plan& plan, int rounds) {
+// Returns why a file cannot have more rounds; "" if it can.
+std::string why_not_extensible(const std::string& path, const store::Result& result, const plan::Plan& plan,
+                               int rounds) {
   if (result.state != store::RunState::complete)
-    refuse_more_rounds(path, fmt::format("it is not complete; `{}` continues it", resume_command(result.ranks, path)));
+    return fmt::format("it is not complete; `{}` continues it", resume_command(result.ranks, path));
   const int declared = analysis::declared_rounds(result), over = analysis::rounds_over(result);
   if (rounds < declared || rounds <= over) {
-    refuse_more_rounds(path, fmt::format("it declared {} and measured {}; --rounds names the new total, {} or more",
-                                         declared, over, std::max(declared, over + 1)));
+    return fmt::format("it declared {} and measured {}; --rounds names the new total, {} or more", declared, over,
+                       std::max(declared, over + 1));
   }
   if (!std::ranges::equal(result.cases, plan.cases, {}, &store::ResultCase::name, &plan::PlannedCase::name))
-    refuse_more_rounds(path, "its cases are not those that its configuration gives on these ranks");
-  if (const std::string why = why_other_programs(result, planned_result(plan)); !why.empty())
-    refuse_more_rounds(path, why);
-  if (!has_open_verdict(result)) refuse_more_rounds(path, "no verdict in it is open, so they would settle nothing");
+    return "its cases are not those that its configuration gives on these ranks";
+  if (std::string why = why_other_programs(result, planned_result(plan)); !why.empty()) return why;
+  return has_open_verdict(result) ? "" : "no verdict in it is open, so they would settle nothing";
 }
 
 }  // namespace
@@ -185,7 +182,8 @@ void require_same_programs(const store::Result& earlier, const store::Result& pl
 
 void extend_file(const std::string& path, const plan::Plan& plan, int rounds) {
   store::Result result = store::read_result(path);
-  require_extensible(path, result, plan, rounds);
+  if (const std::string why = why_not_extensible(path, result, plan, rounds); !why.empty())
+    fail("{} cannot have more rounds: {}", path, why);
   const int declared = analysis::declared_rounds(result), over = analysis::rounds_over(result);
   std::set<int> looks{over, rounds};
   for (const int look : analysis::declared_looks(result)) looks.insert(look);
