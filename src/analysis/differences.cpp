@@ -59,42 +59,19 @@ std::set<std::string> distinct(const auto& rows, const auto& text) {
   return values;
 }
 
-// Facts of the files by group and name, in order of first appearance, and the differences between them.
-class Facts {
- public:
-  explicit Facts(std::size_t files) : files_(files) {}
-
-  /// Selects the file that the next facts belong to.
-  void begin_file(std::size_t file) { file_ = file; }
-  /// A repeated name replaces the value.
-  void add(const std::string& group, const std::string& name, std::string value) {
-    const auto is_it = [&](const Difference& row) { return row.group == group && row.name == name; };
-    auto at = std::ranges::find_if(rows_, is_it);
-    if (at == rows_.end()) {
-      const auto of_group = std::ranges::find(rows_.rbegin(), rows_.rend(), group, &Difference::group);
-      const auto end = of_group == rows_.rend() ? rows_.end() : of_group.base();
-      at = rows_.insert(end, {group, name, std::vector<std::string>(files_, absent)});
-    }
-    at->values[file_] = std::move(value);
-  }
-  void add(const std::string& group, const NameValues& pairs) {
-    for (const auto& [name, value] : pairs) add(group, name, value);
-  }
-  std::vector<Difference> differences() && {
-    std::erase_if(rows_, [](const Difference& row) {
-      return std::ranges::all_of(row.values, [&](const auto& value) { return value == row.values[0]; });
-    });
-    return std::move(rows_);
-  }
-
- private:
-  std::size_t files_, file_ = 0;
-  std::vector<Difference> rows_;
+// What a file says. Of facts with the same group and name, the last one counts.
+struct Fact {
+  std::string group, name, value;
 };
+using Facts = std::vector<Fact>;
+
+void add_all(const std::string& group, const NameValues& pairs, Facts& facts) {
+  for (const auto& [name, value] : pairs) facts.push_back({group, name, value});
+}
 
 void add_configuration(const config::YamlNode& node, const std::string& path, Facts& facts) {
   if (node.kind != config::YamlNode::Kind::map) {
-    facts.add("configuration", path, config::value_text(node));
+    facts.push_back({"configuration", path, config::value_text(node)});
     return;
   }
   for (const config::YamlNode& child : node.children)
@@ -108,60 +85,72 @@ void add_configuration(const store::Result& r, Facts& facts) {
     config::apply_overrides(*root, r.overrides, problems);
     add_configuration(*root, "", facts);
   } else if (!r.config_text.empty()) {
-    facts.add("configuration", "text", fmt::format("cannot be read; its hash is {:08x}", fnv1a(r.config_text)));
+    facts.push_back({"configuration", "text", fmt::format("cannot be read; its hash is {:08x}", fnv1a(r.config_text))});
   }
   // Actual values override those in the text.
-  facts.add("configuration", "measure.seed", std::to_string(r.seed));
-  facts.add("configuration", "measure.rounds", std::to_string(r.rounds));
-  facts.add("configuration", "measure.warmup_steps", std::to_string(r.warmup_steps));
-  facts.add("configuration", "measure.steps", std::to_string(r.steps));
-  facts.add("configuration", "measure.smallest_effect", fmt::format("{:g} %", 100 * r.smallest_effect));
+  facts.push_back({"configuration", "measure.seed", std::to_string(r.seed)});
+  facts.push_back({"configuration", "measure.rounds", std::to_string(r.rounds)});
+  facts.push_back({"configuration", "measure.warmup_steps", std::to_string(r.warmup_steps)});
+  facts.push_back({"configuration", "measure.steps", std::to_string(r.steps)});
+  facts.push_back({"configuration", "measure.smallest_effect", fmt::format("{:g} %", 100 * r.smallest_effect)});
 }
 
 std::string disturbance(const Exceeded& seen) {
   return seen.is_news() ? fmt::format("in {} of {} blocks", seen.blocks, seen.known) : "none seen";
 }
 
-void add_facts(const store::Result& r, Facts& facts) {
-  facts.add("run", "backend", r.backend);
-  facts.add("run", "model", config::in_words(r.model));
-  facts.add("run", "ranks", std::to_string(r.ranks));
-  facts.add("run", "nodes", std::to_string(r.nodes));
-  facts.add("run", "state", store::name_of(r.state));
-  facts.add("program", "version", r.tool_version);
-  facts.add("identity", r.identity);
-  facts.add("machine", "devices", devices_of(r));
-  facts.add("machine", "hosts", hosts_of(r));
-  facts.add(
-      "machine", "threads per rank",
-      join_or(distinct(r.rank_table, [](const auto& rank) { return std::to_string(rank.threads); }), ", ", "unknown"));
-  facts.add("machine", "SM clock", clock_of(r, &machine::GpuStatistics::mean_sm_clock_hz));
-  facts.add("machine", "SM clock possible", clock_of(r, &machine::GpuStatistics::max_possible_sm_clock_hz));
-  facts.add("machine", "throttling",
-            join_or(distinct(r.gpu, [](const auto& row) { return row.throttling; }), "; ", "none seen"));
-  facts.add("machine", "other processes", disturbance(foreign_use(r)));
-  facts.add("machine", "CPU time stolen by the host", disturbance(stolen_time(r)));
-  facts.add("environment", r.environment);
-  add_configuration(r, facts);
-  for (const std::string& variable : r.variables) facts.add("variable", variable, "known");
-  facts.add("tuning", r.tuning);
+Facts facts_of(const store::Result& r) {
+  const auto threads = [](const store::ResultRank& rank) { return std::to_string(rank.threads); };
+  const auto throttling = [](const store::ResultGpu& row) { return row.throttling; };
   const auto peak = [](const store::ResultCase& row) {
     return row.peak_flops_per_rank > 0 ? fmt::format("{:.4g} TFLOP/s", row.peak_flops_per_rank / 1e12) : "";
   };
-  facts.add("MFU", "peak", join_or(distinct(r.cases, peak), ", ", "unknown"));
-  facts.add("MFU", "peak source", r.peak_source);
-  facts.add("MFU", "FLOP counted", r.flop_formula);
+  Facts facts;
+  facts.push_back({"run", "backend", r.backend});
+  facts.push_back({"run", "model", config::in_words(r.model)});
+  facts.push_back({"run", "ranks", std::to_string(r.ranks)});
+  facts.push_back({"run", "nodes", std::to_string(r.nodes)});
+  facts.push_back({"run", "state", store::name_of(r.state)});
+  facts.push_back({"program", "version", r.tool_version});
+  add_all("identity", r.identity, facts);
+  facts.push_back({"machine", "devices", devices_of(r)});
+  facts.push_back({"machine", "hosts", hosts_of(r)});
+  facts.push_back({"machine", "threads per rank", join_or(distinct(r.rank_table, threads), ", ", "unknown")});
+  facts.push_back({"machine", "SM clock", clock_of(r, &machine::GpuStatistics::mean_sm_clock_hz)});
+  facts.push_back({"machine", "SM clock possible", clock_of(r, &machine::GpuStatistics::max_possible_sm_clock_hz)});
+  facts.push_back({"machine", "throttling", join_or(distinct(r.gpu, throttling), "; ", "none seen")});
+  facts.push_back({"machine", "other processes", disturbance(foreign_use(r))});
+  facts.push_back({"machine", "CPU time stolen by the host", disturbance(stolen_time(r))});
+  add_all("environment", r.environment, facts);
+  add_configuration(r, facts);
+  for (const std::string& variable : r.variables) facts.push_back({"variable", variable, "known"});
+  add_all("tuning", r.tuning, facts);
+  facts.push_back({"MFU", "peak", join_or(distinct(r.cases, peak), ", ", "unknown")});
+  facts.push_back({"MFU", "peak source", r.peak_source});
+  facts.push_back({"MFU", "FLOP counted", r.flop_formula});
+  return facts;
 }
 
 }  // namespace
 
 std::vector<Difference> find_differences(std::span<const ComparedFile> files) {
-  Facts facts(files.size());
+  std::vector<Difference> rows;  // by group, in order of first appearance
   for (std::size_t i = 0; i < files.size(); ++i) {
-    facts.begin_file(i);
-    add_facts(*files[i].result, facts);
+    for (const Fact& fact : facts_of(*files[i].result)) {
+      const auto is_it = [&](const Difference& row) { return row.group == fact.group && row.name == fact.name; };
+      auto at = std::ranges::find_if(rows, is_it);
+      if (at == rows.end()) {
+        const auto of_group = std::ranges::find(rows.rbegin(), rows.rend(), fact.group, &Difference::group);
+        const auto end = of_group == rows.rend() ? rows.end() : of_group.base();
+        at = rows.insert(end, {fact.group, fact.name, std::vector<std::string>(files.size(), absent)});
+      }
+      at->values[i] = fact.value;
+    }
   }
-  return std::move(facts).differences();
+  std::erase_if(rows, [](const Difference& row) {
+    return std::ranges::all_of(row.values, [&](const auto& value) { return value == row.values[0]; });
+  });
+  return rows;
 }
 
 std::vector<std::string> why_incomparable(std::span<const ComparedFile> files, bool same_ranks) {
