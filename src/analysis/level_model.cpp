@@ -36,51 +36,21 @@ double bisquare_mean(std::span<const double> values, double start, double scale)
   return mean;
 }
 
-// The mean of the other blocks of the round, for use when blocks affect their neighbours.
-class RoundLevel {
- public:
-  // Each round must have at least two blocks (keep_with_round).
-  explicit RoundLevel(std::span<const LevelBlock> blocks) {
-    std::map<std::pair<std::int32_t, std::int32_t>, std::vector<std::size_t>> members;
-    for (std::size_t i = 0; i < blocks.size(); ++i) members[{blocks[i].session, blocks[i].round}].push_back(i);
-    for (auto& [round, indices] : members) rounds_.push_back(std::move(indices));
-  }
-
-  std::vector<double> level(std::span<const double> values) const {
-    std::vector<double> level(values.size());
-    for (const std::vector<std::size_t>& round : rounds_) {
-      double sum = 0;
-      for (const std::size_t i : round) sum += values[i];
-      for (const std::size_t i : round) level[i] = (sum - values[i]) / static_cast<double>(round.size() - 1);
-    }
-    return level;
-  }
-
-  // Returns for each block the median of its round, the block included.
-  std::vector<double> medians(std::span<const double> values) const {
-    std::vector<double> medians(values.size());
-    for (const std::vector<std::size_t>& round : rounds_) {
-      std::vector<double> of_round;
-      for (const std::size_t i : round) of_round.push_back(values[i]);
-      const double middle = median(of_round);
-      for (const std::size_t i : round) medians[i] = middle;
-    }
-    return medians;
-  }
-
- private:
-  std::vector<std::vector<std::size_t>> rounds_;
-};
+std::vector<double> picked(std::span<const double> values, const std::vector<std::size_t>& members) {
+  std::vector<double> own;
+  for (const std::size_t i : members) own.push_back(values[i]);
+  return own;
+}
 
 // Estimates level and locations alternately, each given the other.
 class Alternation {
  public:
-  Alternation(std::span<const LevelBlock> blocks, LevelSource source)
-      : source_(source), neighbours_(blocks), rounds_(blocks) {
+  Alternation(std::span<const LevelBlock> blocks, LevelSource source) : source_(source), neighbours_(blocks) {
     for (std::size_t i = 0; i < blocks.size(); ++i) {
       const auto group = static_cast<std::size_t>(blocks[i].group);
       if (group >= members_.size()) members_.resize(group + 1);
       members_[group].push_back(i);
+      rounds_[{blocks[i].session, blocks[i].round}].push_back(i);
       times_.push_back(blocks[i].log_seconds);
     }
     const auto n = static_cast<double>(blocks.size()), groups = static_cast<double>(members_.size());
@@ -103,10 +73,26 @@ class Alternation {
   }
 
  private:
-  std::vector<double> of_group(std::span<const double> values, std::size_t group) const {
-    std::vector<double> own;
-    for (const std::size_t i : members_[group]) own.push_back(values[i]);
-    return own;
+  // Returns for each block the mean of the other blocks of its round, for use when blocks affect their neighbours. Each
+  // round must have at least two blocks (keep_with_round).
+  std::vector<double> means_of_others(std::span<const double> values) const {
+    std::vector<double> means(values.size());
+    for (const auto& [round, members] : rounds_) {
+      double sum = 0;
+      for (const std::size_t i : members) sum += values[i];
+      for (const std::size_t i : members) means[i] = (sum - values[i]) / static_cast<double>(members.size() - 1);
+    }
+    return means;
+  }
+
+  // Returns for each block the median of its round, the block included.
+  std::vector<double> medians_of_rounds(std::span<const double> values) const {
+    std::vector<double> medians(values.size());
+    for (const auto& [round, members] : rounds_) {
+      const double middle = median(picked(values, members));
+      for (const std::size_t i : members) medians[i] = middle;
+    }
+    return medians;
   }
 
   // Returns the times without the groups' offsets from the reference.
@@ -126,12 +112,12 @@ class Alternation {
 
   // Initialises the locations relative to the median of the round, and the level from them.
   void start() {
-    fit_.level = rounds_.medians(times_);
+    fit_.level = medians_of_rounds(times_);
     const std::vector<double> beyond = beyond_level();
     for (std::size_t group = 0; group < members_.size(); ++group)
-      fit_.groups[group].location = median(of_group(beyond, group));
+      fit_.groups[group].location = median(picked(beyond, members_[group]));
     const std::vector<double> machine = without_groups();
-    fit_.level = rounds_.medians(machine);
+    fit_.level = medians_of_rounds(machine);
     std::vector<double> distances;
     for (std::size_t i = 0; i < machine.size(); ++i) distances.push_back(std::abs(machine[i] - fit_.level[i]));
     scale_ = std::max(scale_factor_ * median(distances), time_resolution);
@@ -144,7 +130,7 @@ class Alternation {
       clipped[i] = fit_.level[i] + std::clamp(machine[i] - fit_.level[i], -clip * scale_, clip * scale_);
     }
     if (source_ == LevelSource::round) {
-      fit_.level = rounds_.level(clipped);
+      fit_.level = means_of_others(clipped);
       return;
     }
     if (choose) decay_ = best_decay(machine, clipped);
@@ -171,15 +157,15 @@ class Alternation {
     std::vector<double> distances(beyond.size());
     for (std::size_t group = 0; group < members_.size(); ++group) {
       LevelGroup& of = fit_.groups[group];
-      of.location = median(of_group(beyond, group));
+      of.location = median(picked(beyond, members_[group]));
       for (const std::size_t i : members_[group]) distances[i] = std::abs(beyond[i] - of.location);
-      of.scale = mad_to_deviation * median(of_group(distances, group));
+      of.scale = mad_to_deviation * median(picked(distances, members_[group]));
     }
     scale_ = std::max(scale_factor_ * median(distances), time_resolution);
     for (std::size_t group = 0; group < members_.size(); ++group) {
       LevelGroup& of = fit_.groups[group];
       of.scale = std::max(scale_, of.scale);
-      of.location = bisquare_mean(of_group(beyond, group), of.location, of.scale);
+      of.location = bisquare_mean(picked(beyond, members_[group]), of.location, of.scale);
     }
   }
 
@@ -225,9 +211,9 @@ class Alternation {
   LevelFit fit_;  // what is known so far; its level is beyond group 0 until the end
   LevelSource source_;
   NeighbourLevel neighbours_;
-  RoundLevel rounds_;
-  std::vector<std::vector<std::size_t>> members_;  // per group
-  std::vector<double> times_;                      // log seconds
+  std::map<std::pair<std::int32_t, std::int32_t>, std::vector<std::size_t>> rounds_;  // blocks, by session and round
+  std::vector<std::vector<std::size_t>> members_;                                     // per group
+  std::vector<double> times_;                                                         // log seconds
   double scale_ = 0, scale_factor_ = 0;
   std::size_t decay_ = 0;
 };
