@@ -175,7 +175,7 @@ std::optional<CostEstimate> estimate_cost(const store::Result& result, const Sum
   out.before = cost_of(cost, baseline->name, ranks, baseline->tokens_per_second);
   out.predicted = summary.predicted;
   if (summary.unreliable) return out;
-  for (const CaseSummary* row : out.predicted ? summary.predicted_changes() : summary.proven_changes()) {
+  for (const CaseSummary* row : summary.improvements()) {
     if (result.at(*row).ranks >= 1) out.after.push_back(saving_of(out, *row, result.at(*row).ranks));
   }
   std::ranges::stable_sort(out.after, std::ranges::greater(), &CaseSaving::saved_share);
@@ -185,8 +185,7 @@ std::optional<CostEstimate> estimate_cost(const store::Result& result, const Sum
 Findings find_all(const store::Result& result) {
   Findings findings;
   findings.summary = summarise(result);
-  const bool predicted = findings.summary.predicted;
-  for (const CaseSummary* row : predicted ? findings.summary.predicted_changes() : findings.summary.proven_changes()) {
+  for (const CaseSummary* row : findings.summary.improvements()) {
     if (config::purpose_of(result.at(*row).variable) == config::Purpose::scale || findings.summary.unreliable) continue;
     findings.best_case = row->case_index;
     findings.best_reference = result.at(*row).reference;

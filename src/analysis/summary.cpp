@@ -157,16 +157,6 @@ bool is_predicted_faster(const CaseSummary& row) {
   return row.judgement.reason == Reason::predicted && row.effect && row.effect->ratio < 1 && !row.another_training;
 }
 
-std::vector<const CaseSummary*> fastest_first(const std::vector<CaseSummary>& cases,
-                                              bool (*counts)(const CaseSummary&)) {
-  std::vector<const CaseSummary*> found;
-  for (const CaseSummary& row : cases) {
-    if (counts(row)) found.push_back(&row);
-  }
-  std::ranges::stable_sort(found, {}, [](const CaseSummary* row) { return row->effect->ratio; });
-  return found;
-}
-
 bool is_size(const store::ResultCase& row) {
   return row.role() == store::CaseRole::point;
 }
@@ -226,12 +216,13 @@ bool is_improvement(const CaseSummary& row) {
   return is_proven(row) && !row.another_training;
 }
 
-std::vector<const CaseSummary*> Summary::proven_changes() const {
-  return fastest_first(cases, is_improvement);
-}
-
-std::vector<const CaseSummary*> Summary::predicted_changes() const {
-  return fastest_first(cases, is_predicted_faster);
+std::vector<const CaseSummary*> Summary::improvements() const {
+  std::vector<const CaseSummary*> found;
+  for (const CaseSummary& row : cases) {
+    if (is_improvement(row) || is_predicted_faster(row)) found.push_back(&row);
+  }
+  std::ranges::stable_sort(found, {}, [](const CaseSummary* row) { return row->effect->ratio; });
+  return found;
 }
 
 const CaseSummary* Summary::baseline() const {

@@ -92,13 +92,11 @@ struct Summary {
   /// Returns the summary of the case that a row of any table refers to.
   const CaseSummary& at(const store::AboutACase auto& row) const { return case_at(row.case_index); }
   const CaseSummary& case_at(std::int32_t case_index) const { return cases[static_cast<std::size_t>(case_index)]; }
-  /// Returns the changes that are predicted to be faster, fastest first, as in proven_changes().
-  std::vector<const CaseSummary*> predicted_changes() const;
   /// Returns nullptr if there is none.
   const CaseSummary* baseline() const;
-  /// Returns the improvements, fastest first. Includes changes of the ranks and combinations, which not every caller
-  /// wants.
-  std::vector<const CaseSummary*> proven_changes() const;
+  /// Returns the improvements, fastest first: those that are proven or, in a predicted sweep, the predicted ones.
+  /// Includes changes of the ranks and combinations, which not every caller wants.
+  std::vector<const CaseSummary*> improvements() const;
 };
 
 /// Combines an estimate with its verdict from decide(); nothing without a pair.

@@ -51,7 +51,7 @@ TEST_F(Training, ACaseWithOtherGradientsHasNoVerdictAndWinsNothing) {
     EXPECT_STREQ(name_of(row.judgement), "trains differently");
     EXPECT_EQ(row.effect->verdict, Verdict::none);
     EXPECT_EQ(findings.best(), nullptr);
-    EXPECT_TRUE(findings.summary.proven_changes().empty());
+    EXPECT_TRUE(findings.summary.improvements().empty());
     EXPECT_THAT(row.trains_differently, HasSubstr(sharded ? "gradients of weights" : "of norms, biases and positions"));
   }
 }
