@@ -99,36 +99,34 @@ void two_states_warning(const Summary& summary, Warnings& warnings) {
 
 // The first size with an objection stands for the others.
 void guard_warnings(const store::Result& result, std::span<const LevelFindings> levels, Warnings& warnings) {
-  const auto add = [&](const auto& objects, const auto& text) {
-    const auto found = std::ranges::find_if(levels, objects);
-    if (found == levels.end()) return;
-    const std::string where = is_grid(result) ? fmt::format(" (at {})", result.case_at(found->reference).name) : "";
-    warnings.push_back(text(*found, where));
+  const auto where = [&](const LevelFindings& level) {
+    return is_grid(result) ? fmt::format(" (at {})", result.case_at(level.reference).name) : "";
   };
-  add([](const LevelFindings& level) { return level.baseline_left.has_value(); },
-      [](const LevelFindings& level, const std::string& where) {
-        return fmt::format(
-            "baseline_again is {:+.1f} % off the baseline{}, so it is no reference: all effects are against the "
-            "baseline alone. Find out what moved, then measure again.",
-            100 * std::expm1(*level.baseline_left), where);
-      });
-  add([](const LevelFindings& level) { return level.carry_over != no_case; },
-      [&](const LevelFindings& level, const std::string& where) {
-        return fmt::format(
-            "a block's time depends on the case that ran before it{}; it is longest after {}. So each block is held "
-            "against the other blocks of its round instead of its neighbours, and the intervals are wider. Use more "
-            "warm-up steps (measure.warmup_steps), or longer blocks.",
-            where, result.case_at(level.carry_over).name);
-      });
-  add([](const LevelFindings& level) { return level.widening > 1; },
-      [](const LevelFindings& level, const std::string& where) {
-        return fmt::format(
-            "cases drift in ways of their own{}, or suffer unequally from what comes and goes: their blocks of "
-            "successive rounds are off together (correlation {:.2f}). All intervals are made {:.2f} times as wide. "
-            "They hold for the conditions of this sweep; measure when the machine is quiet, or repeat the sweep "
-            "another day.",
-            where, level.serial_correlation, level.widening);
-      });
+  const auto left =
+      std::ranges::find_if(levels, [](const LevelFindings& level) { return level.baseline_left.has_value(); });
+  if (left != levels.end()) {
+    warnings.push_back(fmt::format(
+        "baseline_again is {:+.1f} % off the baseline{}, so it is no reference: all effects are against the baseline "
+        "alone. Find out what moved, then measure again.",
+        100 * std::expm1(*left->baseline_left), where(*left)));
+  }
+  const auto carries =
+      std::ranges::find_if(levels, [](const LevelFindings& level) { return level.carry_over != no_case; });
+  if (carries != levels.end()) {
+    warnings.push_back(fmt::format(
+        "a block's time depends on the case that ran before it{}; it is longest after {}. So each block is held "
+        "against the other blocks of its round instead of its neighbours, and the intervals are wider. Use more "
+        "warm-up steps (measure.warmup_steps), or longer blocks.",
+        where(*carries), result.case_at(carries->carry_over).name));
+  }
+  const auto drifts = std::ranges::find_if(levels, [](const LevelFindings& level) { return level.widening > 1; });
+  if (drifts != levels.end()) {
+    warnings.push_back(fmt::format(
+        "cases drift in ways of their own{}, or suffer unequally from what comes and goes: their blocks of successive "
+        "rounds are off together (correlation {:.2f}). All intervals are made {:.2f} times as wide. They hold for the "
+        "conditions of this sweep; measure when the machine is quiet, or repeat the sweep another day.",
+        where(*drifts), drifts->serial_correlation, drifts->widening));
+  }
 }
 
 }  // namespace
