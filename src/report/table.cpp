@@ -23,11 +23,6 @@ std::string padded(const std::string& text, std::size_t width, bool left, const 
   return left ? shown + fill : fill + shown;
 }
 
-void end_line(std::string& out) {
-  while (!out.empty() && out.back() == ' ') out.pop_back();
-  out += '\n';
-}
-
 constexpr std::size_t gap = 2;             // between two columns
 constexpr std::size_t shortest_name = 24;  // the first column is not broken below this width
 
@@ -46,7 +41,8 @@ std::vector<std::size_t> widths_within(const Table& table, std::size_t width) {
   for (std::size_t c = 0; c < count; ++c) {
     sum += widths[c];
     if (!table.columns[c].words) continue;
-    least[c] = std::max(columns_of(table.columns[c].heading), c == 0 ? std::min(shortest_name, widths[c]) : 0);
+    least[c] =
+        std::max(columns_of(one_line(table.columns[c].heading)), c == 0 ? std::min(shortest_name, widths[c]) : 0);
     for (const auto& row : table.rows) least[c] = std::max(least[c], longest_word(row[c].text));
   }
   for (; sum > width; --sum) {
@@ -170,7 +166,7 @@ void fit(Table& table, const TableView& view) {
 
 std::vector<std::size_t> Table::widths() const {
   std::vector<std::size_t> widths;
-  for (const auto& column : columns) widths.push_back(columns_of(column.heading));
+  for (const auto& column : columns) widths.push_back(columns_of(one_line(column.heading)));
   for (const auto& row : rows) {
     for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], columns_of(one_line(row[c].text)));
   }
@@ -210,19 +206,19 @@ std::string Table::note(const std::string& text) {
 
 std::string Table::text(bool colored) const {
   const std::vector<std::size_t> each = widths();
+  std::vector<Cell> headings;
+  for (const Column& column : columns) headings.emplace_back(column.heading);
   std::string out;
-  const auto line = [&](const auto& cell) {
+  const auto add_line = [&](const std::vector<Cell>& cells) {
     for (std::size_t c = 0; c < columns.size(); ++c) {
-      const auto [text, color] = cell(c);
       if (c > 0) out += "  ";
-      out += padded(text, each[c], columns[c].words, color);
+      out += padded(one_line(cells[c].text), each[c], columns[c].words, colored ? color_of(cells[c].tone) : "");
     }
-    end_line(out);
+    while (out.ends_with(' ')) out.pop_back();
+    out += '\n';
   };
-  line([&](std::size_t c) { return std::pair(columns[c].heading, ""); });
-  for (const auto& row : rows) {
-    line([&](std::size_t c) { return std::pair(one_line(row[c].text), colored ? color_of(row[c].tone) : ""); });
-  }
+  add_line(headings);
+  for (const auto& row : rows) add_line(row);
   return out;
 }
 

@@ -71,7 +71,7 @@ TEST(Writers, AnEmptySectionLeavesNoTrace) {
 TEST(Writers, NoTextOfAFileBecomesMarkupOrMovesTheCursor) {
   const std::string bad = "<script>\x1b[2J\xff | [x](y) `c`";
   Table table;
-  table.columns = {{"case", true}};
+  table.columns = {{bad, true}};
   table.rows = {{bad}};
   Figure figure;
   figure.id = figure.title = figure.caption = bad;
