@@ -206,6 +206,7 @@ std::string other_trainings_words(std::vector<KnownChange> changes) {
 std::string Scale::print(double value) const {
   if (!std::isfinite(value)) return "";
   const double scaled = value / factor;
+  if (fixed) return fmt::format("{:.4g}", scaled);
   const int whole_digits = scaled >= 1 ? static_cast<int>(std::floor(std::log10(scaled))) + 1 : 1;
   return fmt::format("{:.{}f}", scaled, std::clamp(4 - whole_digits, 0, 3));
 }

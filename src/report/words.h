@@ -98,6 +98,7 @@ std::string other_trainings_words(std::vector<KnownChange> changes);
 struct Scale {
   std::string unit = {};
   double factor = 1;                      // in SI units
+  bool fixed = false;                     // the same unit at every size: small values have more decimals
   std::string print(double value) const;  // "" for NaN
 };
 Scale scale_of_seconds(std::span<const double> values);

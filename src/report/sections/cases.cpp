@@ -13,7 +13,7 @@ Scale scale_for(Unit unit, std::span<const double> values) {
   if (unit == Unit::seconds) return scale_of_seconds(values);
   if (unit == Unit::flops) return scale_of_flops(values);
   if (unit == Unit::bytes) return scale_of_bytes(values);
-  if (unit == Unit::gigabytes_s) return {"GB/s", 1e9};
+  if (unit == Unit::gigabytes_s) return {"GB/s", 1e9, true};
   return unit == Unit::hertz ? Scale{"MHz", 1e6} : Scale{};
 }
 
@@ -21,8 +21,6 @@ std::string printed(double value, const Metric& metric, const Scale& scale) {
   switch (metric.unit) {
     case Unit::share:
       return percent(value) + (metric.key == "mfu" && value > analysis::beyond_doubt ? " !" : "");
-    case Unit::gigabytes_s:
-      return fmt::format("{:.4g}", value / scale.factor);
     case Unit::hertz:
     case Unit::watts:
     case Unit::count:
