@@ -164,9 +164,9 @@ Json difference_json(const analysis::Difference& difference) {
 
 Json change_json(const analysis::Change& change) {
   return {{"verdict", analysis::name_of(change.judgement.verdict)},
-          {"ratio", json_number(change.ratio)},
-          {"low", json_number(change.low)},
-          {"high", json_number(change.high)},
+          {"ratio", change.ratio},
+          {"low", change.low},
+          {"high", change.high},
           {"n", change.n}};
 }
 
@@ -174,8 +174,8 @@ Json measured_json(const analysis::MeasuredCase& measured) {
   return {{"runs", measured.run_seconds.size()},
           {"blocks", measured.block_seconds.size()},
           {"run_seconds", measured.run_seconds},
-          {"step_seconds", json_number(measured.step_seconds)},
-          {"tokens_per_second", json_number(measured.tokens_per_second)},
+          {"step_seconds", measured.step_seconds},
+          {"tokens_per_second", measured.tokens_per_second},
           {"mfu", json_number(measured.mfu)}};
 }
 
@@ -223,10 +223,10 @@ void put(const analysis::Pool& pool, const CompareReport& report, Json& out) {
   const auto run_json = [&](const analysis::RunOfCase& run) -> Json {
     const auto& effect = run.row->effect;
     return {{"label", report.files[run.file].label},
-            {"ratio", json_number(run.ratio)},
-            {"low", effect ? json_number(effect->low) : Json(nullptr)},
-            {"high", effect ? json_number(effect->high) : Json(nullptr)},
-            {"step_seconds", json_number(run.row->step_seconds)}};
+            {"ratio", run.ratio},
+            {"low", effect ? Json(effect->low) : Json()},
+            {"high", effect ? Json(effect->high) : Json()},
+            {"step_seconds", run.row->step_seconds}};
   };
   const auto row_json = [&](const analysis::PooledCase& row) {
     return case_json(row.name, row,
@@ -247,12 +247,10 @@ void put(const analysis::History& history, const CompareReport&, Json& out) {
   const auto row_json = [](const analysis::CaseHistory& row) -> Json {
     Json change = nullptr;
     if (row.largest) {
-      change = {{"first_run_after", row.largest->run},
-                {"ratio", json_number(row.largest->ratio)},
-                {"p", json_number(row.largest->p)}};
+      change = {{"first_run_after", row.largest->run}, {"ratio", row.largest->ratio}, {"p", row.largest->p}};
     }
     return {{"name", row.name},
-            {"step_seconds", json_list(row.seconds, [](double value) { return json_number(value); })},
+            {"step_seconds", row.seconds},
             {"verdict", analysis::name_of(row.verdict)},
             {"change", std::move(change)}};
   };
