@@ -47,6 +47,8 @@ struct Metric {
 std::span<const Metric> case_metrics();
 /// Whether results of this kind have the metric: only single operations have rates.
 bool belongs(const Metric& metric, const store::Result& result);
+/// How useful each rank of a case is beside one of the baseline; none on as many ranks as the baseline's.
+std::optional<double> efficiency(const store::Result& result, const analysis::CaseSummary& row);
 
 // The sections that text, Markdown and the page share. A section without data says so in a line, or has no pieces and
 // is omitted. Sections with drawings are in report/page/page.cpp.

@@ -99,14 +99,11 @@ SortedChanges sort_out(const store::Result& result, const analysis::Summary& sum
 // " Scaling: 8 ranks 1.74 times as fast as 4, efficiency 87.0 %; 2 ranks …"
 std::string scaling_words(const store::Result& result, const SortedChanges& found) {
   std::vector<std::string> parts;
-  const store::ResultCase* baseline = result.baseline();
   for (const analysis::CaseSummary* row : found.scaling) {
-    const int ranks = result.at(*row).ranks;
-    if (baseline == nullptr || ranks <= 0 || baseline->ranks <= 0 || !(row->effect->ratio > 0)) continue;
-    if (ranks == baseline->ranks) continue;  // the baseline under another name
-    const double speedup = 1 / row->effect->ratio;
-    parts.push_back(fmt::format("{} {:.2f} times as fast as {}, efficiency {}", plural(ranks, "rank"), speedup,
-                                baseline->ranks, percent(speedup * baseline->ranks / ranks)));
+    const std::optional<double> useful = efficiency(result, *row);
+    if (!useful) continue;  // such as the baseline under another name
+    parts.push_back(fmt::format("{} {:.2f} times as fast as {}, efficiency {}", plural(result.at(*row).ranks, "rank"),
+                                1 / row->effect->ratio, result.baseline()->ranks, percent(*useful)));
   }
   return parts.empty() ? "" : " Scaling: " + join(parts, "; ") + ".";
 }
