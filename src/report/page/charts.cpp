@@ -195,27 +195,27 @@ report::Figure waterfall_chart(const analysis::Waterfall& waterfall, const std::
   const Axis& axis = chart.axis;
   report::Figure figure;
   figure.id = id;
-  Svg whole;
-  whole.rectangle("bar", axis.at(0), axis.at(1), -7, 7);
-  chart.rows.push_back({"peak", "100 %", whole, "w-total"});
+  // Each bar hangs from the level at which the one above it ends.
+  const auto add = [&](const std::string& name, const std::string& value, double from, double to, const char* kind,
+                       const std::string& note = "") {
+    Svg svg;
+    if (!chart.rows.empty()) svg.line("link", axis.at(level), -14, axis.at(level), 7);
+    svg.rectangle("bar", axis.at(std::min(from, to)), axis.at(std::max(from, to)), -7, 7);
+    chart.rows.push_back({name, value, svg, kind, note});
+  };
   level = 1;
+  add("peak", "100 %", 0, 1, "w-total");
   for (const analysis::WaterfallBar& bar : waterfall.bars) {
     const double next = level - bar.points;
-    Svg svg;
-    svg.line("link", axis.at(level), -14, axis.at(level), 7);
-    svg.rectangle("bar", axis.at(std::min(level, next)), axis.at(std::max(level, next)), -7, 7);
     const std::string limit = bar.roof_s && *bar.roof_s > 0
                                   ? fmt::format(", limit {} {} ({})", scale.print(*bar.roof_s), scale.unit, bar.roof)
                                   : "";
-    const std::string name = bar.part && bar.points < 0 ? bar.name + " (above the peak)" : bar.name;
-    chart.rows.push_back({name, in_points(bar.points), svg, bar.part ? part_classes[index_of(*bar.part)] : "w-other",
-                          bar.part ? scale.print(bar.seconds) + " " + scale.unit + limit : ""});
+    add(bar.part && bar.points < 0 ? bar.name + " (above the peak)" : bar.name, in_points(bar.points), level, next,
+        bar.part ? part_classes[index_of(*bar.part)] : "w-other",
+        bar.part ? scale.print(bar.seconds) + " " + scale.unit + limit : "");
     level = next;
   }
-  Svg rest;
-  rest.line("link", axis.at(level), -14, axis.at(level), 7);
-  rest.rectangle("bar", axis.at(0), axis.at(waterfall.mfu), -7, 7);
-  chart.rows.push_back({"MFU", percent(waterfall.mfu), rest, "w-total"});
+  add("MFU", percent(waterfall.mfu), 0, waterfall.mfu, "w-total");
   figure.title = fmt::format("Where the MFU of {} goes.", case_name);
   figure.caption = fmt::format(
       "From the peak of the hardware to the measured MFU; the bars add up exactly. The parts are those of one profiled "
