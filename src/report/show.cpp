@@ -65,20 +65,11 @@ std::string grid_words(const store::Result& result, const analysis::Summary& sum
 }
 
 struct SortedChanges {
-  std::vector<KnownChange> known;                     // with an effect
-  std::vector<KnownChange> other_trainings;           // with an effect, but of another training
-  std::vector<const analysis::CaseSummary*> scaling;  // changes of the amount of hardware, not of a setting
+  std::vector<KnownChange> known;            // with an effect
+  std::vector<KnownChange> other_trainings;  // with an effect, but of another training
+  std::vector<std::string> scaling;          // "8 ranks 1.74 times as fast as 4, efficiency 87.0 %"
   int changes = 0, measured = 0;
 };
-
-// Uses the verdict; a prediction has none, so the sign of its change is used.
-KnownChange known_change(const analysis::CaseSummary& row) {
-  const analysis::Effect& effect = *row.effect;
-  const char* outcome = analysis::name_of(effect.verdict);
-  if (row.judgement.reason == analysis::Reason::too_close_to_call) outcome = too_close;
-  if (row.judgement.reason == analysis::Reason::predicted) outcome = effect.ratio < 1 ? "faster" : "slower";
-  return {row.name, outcome, effect.ratio, effect.low, effect.high};
-}
 
 SortedChanges sort_out(const store::Result& result, const analysis::Summary& summary) {
   SortedChanges sorted;
@@ -87,25 +78,19 @@ SortedChanges sort_out(const store::Result& result, const analysis::Summary& sum
     if (row.blocks > 0) ++sorted.measured;
     ++sorted.changes;
     if (!row.effect || !store::may_run(row.status)) continue;  // a case that failed later keeps its effect
+    const analysis::Effect& effect = *row.effect;
     if (config::purpose_of(result.at(row).variable) != config::Purpose::scale) {
-      (row.another_training ? sorted.other_trainings : sorted.known).push_back(known_change(row));
-    } else if (result.case_at(result.at(row).reference).role() == store::CaseRole::baseline) {
-      sorted.scaling.push_back(&row);
+      const char* outcome = outcome_of({effect.verdict, row.judgement.reason}, effect.ratio);
+      (row.another_training ? sorted.other_trainings : sorted.known)
+          .push_back({row.name, outcome, effect.ratio, effect.low, effect.high});
+    } else if (const auto useful = efficiency(result, row);
+               useful && result.case_at(result.at(row).reference).role() == store::CaseRole::baseline) {
+      sorted.scaling.push_back(fmt::format("{} {:.2f} times as fast as {}, efficiency {}",
+                                           plural(result.at(row).ranks, "rank"), 1 / effect.ratio,
+                                           result.baseline()->ranks, percent(*useful)));
     }
   }
   return sorted;
-}
-
-// " Scaling: 8 ranks 1.74 times as fast as 4, efficiency 87.0 %; 2 ranks …"
-std::string scaling_words(const store::Result& result, const SortedChanges& found) {
-  std::vector<std::string> parts;
-  for (const analysis::CaseSummary* row : found.scaling) {
-    const std::optional<double> useful = efficiency(result, *row);
-    if (!useful) continue;  // such as the baseline under another name
-    parts.push_back(fmt::format("{} {:.2f} times as fast as {}, efficiency {}", plural(result.at(*row).ranks, "rank"),
-                                1 / row->effect->ratio, result.baseline()->ranks, percent(*useful)));
-  }
-  return parts.empty() ? "" : " Scaling: " + join(parts, "; ") + ".";
 }
 
 // Reports the first failure, because the others usually have the same cause.
@@ -210,8 +195,8 @@ std::string headline(const store::Result& result, const analysis::Summary& summa
   } else {
     const SortedChanges changes = sort_out(result, summary);
     if (summary.predicted) text += "Predicted, not measured. ";
-    const std::string found = what_was_found(result, summary, changes) +
-                              other_trainings_words(changes.other_trainings) + scaling_words(result, changes);
+    std::string found = what_was_found(result, summary, changes) + other_trainings_words(changes.other_trainings);
+    if (!changes.scaling.empty()) found += " Scaling: " + join(changes.scaling, "; ") + ".";
     const bool waits = std::ranges::any_of(summary.cases, analysis::has_too_few_rounds);
     const char* none =
         waits ? "Too few rounds for any verdict." : "No change has a verdict; the table of cases says why.";

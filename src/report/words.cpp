@@ -154,6 +154,12 @@ std::string interval_heading(double confidence) {
   return fmt::format("{:.6g} % interval", 100 * confidence);
 }
 
+const char* outcome_of(const analysis::Judgement& judgement, double ratio) {
+  if (judgement.reason == analysis::Reason::too_close_to_call) return too_close;
+  if (judgement.reason == analysis::Reason::predicted) return ratio < 1 ? "faster" : "slower";
+  return analysis::name_of(judgement.verdict);
+}
+
 std::string how_much(const KnownChange& change, const std::string& per) {
   const bool faster = change.ratio < 1;
   const double low = faster ? 1 - change.high : change.low - 1;

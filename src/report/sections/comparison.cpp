@@ -117,14 +117,10 @@ std::vector<std::string> how_to_read(const analysis::Comparison& comparison) {
   return notes;
 }
 
-// The verdict; a prediction has none, so the sign of its change is used.
-std::string_view outcome_of(const analysis::CaseComparison& row) {
-  using enum analysis::Verdict;
+std::string_view outcome_on_both(const analysis::CaseComparison& row) {
   if (!row.measured_on_both()) return why_not(row);
-  if (row.judgement.reason == analysis::Reason::too_close_to_call) return too_close;
-  if (row.judgement.reason == analysis::Reason::predicted) return analysis::name_of(row.ratio > 1 ? slower : faster);
-  const bool decided = analysis::moved(row.judgement.verdict) || row.judgement.verdict == same;
-  return analysis::name_of(decided ? row.judgement.verdict : unresolved);
+  const std::string_view outcome = outcome_of(row.judgement, row.ratio);
+  return outcome == analysis::name_of(analysis::Verdict::none) ? "unresolved" : outcome;
 }
 
 std::string headline_of(const analysis::Comparison& comparison) {
@@ -135,7 +131,7 @@ std::string headline_of(const analysis::Comparison& comparison) {
   const std::string counts = counted(
       comparison.cases,
       {"slower", "faster", "same", "unresolved", too_close, "not measured on a side", "impossible on both sides"},
-      outcome_of);
+      outcome_on_both);
   return fmt::format("{}Of {} in both, B is: {}.", comparison.predicted ? "Predicted, not measured. " : "",
                      plural(std::ssize(comparison.cases), "case"), counts);
 }
