@@ -65,6 +65,8 @@ Section explanation_section(const store::Result& result, const analysis::Finding
 inline constexpr const char* explanation_id = "prediction";
 /// The diagnosis in a sentence or two; "" if there is none.
 std::string diagnosis_words(const analysis::Explanation& explanation);
+/// Adds it to the notices.
+void add_diagnosis(const analysis::Findings& findings, Document& document);
 Section stragglers_section(const store::Result& result, const analysis::Findings& findings);
 Section nccl_section(const store::Result& result);  // no pieces if NCCL was not used
 Section environment_section(const store::Result& result, const analysis::Findings& findings);

@@ -258,10 +258,7 @@ Document breakdown_document(const store::Result& result, analysis::Findings find
   }
   const std::vector<std::string> others = leave_out_steps(result, shown, findings);
   Document document = show_document(result, findings.summary, findings.cost, shown.detail);
-  if (findings.explanation) {
-    if (std::string words = diagnosis_words(*findings.explanation); !words.empty())
-      document.notices.push_back({std::move(words), explanation_id});
-  }
+  add_diagnosis(findings, document);
   document.sections.push_back(breakdown_section(result, findings));
   if (!lacking.empty()) {
     document.sections.back().add(

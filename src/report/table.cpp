@@ -116,16 +116,13 @@ bool has_selection(const Table& table) {
   return table.columns.size() > 1 && table.columns.front().names_cases;
 }
 
-// Throws Error for a column that no table of the document has.
-void check_columns(const Document& document, const std::vector<std::string>& wanted) {
+// Throws Error for a column that none of the tables has.
+void check_columns(const std::vector<Table*>& tables, const std::vector<std::string>& wanted) {
   std::vector<std::string> headings;
-  for (const Section& section : document.sections) {
-    for (const Piece& piece : section.pieces) {
-      const auto* numbers = std::get_if<Numbers>(&piece);
-      if (numbers == nullptr || !has_selection(numbers->table)) continue;
-      for (const Table::Column& column : numbers->table.columns) {
-        if (std::ranges::find(headings, column.heading) == headings.end()) headings.push_back(column.heading);
-      }
+  for (const Table* table : tables) {
+    if (!has_selection(*table)) continue;
+    for (const Table::Column& column : table->columns) {
+      if (std::ranges::find(headings, column.heading) == headings.end()) headings.push_back(column.heading);
     }
   }
   if (headings.empty()) return;
@@ -222,12 +219,14 @@ std::string Table::text(bool colored) const {
 }
 
 void arrange(Document& document, const TableView& view) {
-  check_columns(document, view.columns);
+  std::vector<Table*> tables;
   for (Section& section : document.sections) {
     for (Piece& piece : section.pieces) {
-      if (auto* numbers = std::get_if<Numbers>(&piece)) fit(numbers->table, view);
+      if (auto* numbers = std::get_if<Numbers>(&piece)) tables.push_back(&numbers->table);
     }
   }
+  check_columns(tables, view.columns);
+  for (Table* table : tables) fit(*table, view);
 }
 
 }  // namespace harness::report

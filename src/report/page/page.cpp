@@ -11,6 +11,9 @@
 #include "report/sections.h"
 
 namespace harness::page {
+
+using report::escaped_markup;
+
 namespace {
 
 // Blocks loading, sending, framing and scripts; allows only inline styles.
@@ -273,18 +276,13 @@ report::Section lateness_section(const store::Result& result, const analysis::Fi
 }
 
 void add_notices(const store::Result& result, const analysis::Findings& findings, report::Document& document) {
-  if (findings.explanation) {
-    if (std::string words = report::diagnosis_words(*findings.explanation); !words.empty())
-      document.notices.push_back({std::move(words), report::explanation_id});
-  }
+  report::add_diagnosis(findings, document);
   if (!config::traits_of(result.backend).caveat.empty()) document.notices.push_back({report::backend_line(result)});
   if (const std::size_t n = findings.summary.warnings.size(); n > 0)
     document.notices.push_back({fmt::format("Warnings to read before you believe this: {}.", n), "warnings"});
 }
 
 }  // namespace
-
-using report::escaped_markup;
 
 std::string page(const report::Document& document) {
   Writer writer;

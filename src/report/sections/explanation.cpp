@@ -158,6 +158,11 @@ std::string diagnosis_words(const analysis::Explanation& explanation) {
   return text;
 }
 
+void add_diagnosis(const analysis::Findings& findings, Document& document) {
+  std::string words = findings.explanation ? diagnosis_words(*findings.explanation) : "";
+  if (!words.empty()) document.notices.push_back({std::move(words), explanation_id});
+}
+
 Section explanation_section(const store::Result& result, const analysis::Findings& findings) {
   Section section{explanation_id, "Measured against predicted", {}};
   if (!findings.explanation) return section;
