@@ -47,6 +47,8 @@ struct ComparedFiles : SampleFiles {
     find_reservations();
     report.answer = analysis::compare_sides(all.first(first), all.subspan(first));
   }
+  /// Asks whether the first file's changes reproduce in the last.
+  void reproduce() { report.answer = analysis::reproduce(report.files.front(), report.files.back()); }
   void pool() {
     find_reservations();
     report.answer = analysis::pool_runs(report.files);
