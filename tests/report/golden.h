@@ -80,6 +80,12 @@ inline nlohmann::json json_of(const store::Result& result) {
   return nlohmann::json::parse(shown(result, Format::json));
 }
 
+inline Document with_section(Section section) {
+  Document document;
+  document.sections.push_back(std::move(section));
+  return document;
+}
+
 /// Returns the first line of a report.
 inline std::string said(const store::Result& result) {
   return headline(result, analysis::summarise(result));
