@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <utility>
 
+#include "base/text.h"
 #include "report/sections.h"
 #include "support/files.h"
 #include "support/paths.h"
@@ -78,6 +80,12 @@ inline std::string shown(const store::Result& result, Format format = Format::te
 }
 inline nlohmann::json json_of(const store::Result& result) {
   return nlohmann::json::parse(shown(result, Format::json));
+}
+
+inline std::size_t widest_line(const std::string& text) {
+  std::size_t widest = 0;
+  for (const std::string& line : split_text(text, "\n")) widest = std::max(widest, columns_of(line));
+  return widest;
 }
 
 inline Document with_section(Section section) {
