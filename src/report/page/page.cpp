@@ -268,20 +268,6 @@ report::Section timeline_section(const store::Result& result, const analysis::Fi
   return section;
 }
 
-report::Section lateness_section(const store::Result& result, const analysis::Findings& findings) {
-  report::Section section = report::stragglers_section(result, findings);
-  const std::vector<double>& late = findings.stragglers.late_share;
-  if (!late.empty()) section.add(late_ranks_chart(result, late));
-  return section;
-}
-
-void add_notices(const store::Result& result, const analysis::Findings& findings, report::Document& document) {
-  report::add_diagnosis(findings, document);
-  if (!config::traits_of(result.backend).caveat.empty()) document.notices.push_back({report::backend_line(result)});
-  if (const std::size_t n = findings.summary.warnings.size(); n > 0)
-    document.notices.push_back({fmt::format("Warnings to read before you believe this: {}.", n), "warnings"});
-}
-
 }  // namespace
 
 std::string page(const report::Document& document) {
@@ -335,7 +321,10 @@ report::Document make_report(const store::Result& result, const analysis::Findin
   document.subtitle = fmt::format("{} on {}, backend {}, {}", report::subject_of(result), plural(result.ranks, "rank"),
                                   result.backend, result.created);
   document.headline = report::headline(result, findings.summary);
-  add_notices(result, findings, document);
+  report::add_diagnosis(findings, document);
+  if (!config::traits_of(result.backend).caveat.empty()) document.notices.push_back({report::backend_line(result)});
+  if (const std::size_t n = findings.summary.warnings.size(); n > 0)
+    document.notices.push_back({fmt::format("Warnings to read before you believe this: {}.", n), "warnings"});
   const auto add = [&](report::Section section) {
     if (!section.pieces.empty()) document.sections.push_back(std::move(section));
   };
@@ -349,7 +338,12 @@ report::Document make_report(const store::Result& result, const analysis::Findin
   if (measured) add(losses_section(result, findings));
   add(report::explanation_section(result, findings));
   add(timeline_section(result, findings));
-  if (measured) add(lateness_section(result, findings));
+  if (measured) {
+    report::Section late = report::stragglers_section(result, findings);
+    if (const std::vector<double>& shares = findings.stragglers.late_share; !shares.empty())
+      late.add(late_ranks_chart(result, shares));
+    add(std::move(late));
+  }
   add(report::nccl_section(result));
   add(report::environment_section(result, findings));
   add(report::warnings_section(findings));
