@@ -5,6 +5,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "base/text.h"
 #include "config/model.h"
 #include "report/sections.h"
 
@@ -23,18 +24,11 @@ namespace {
 // Writes a metric's value into the JSON object `out`, or null. "effect.ratio" becomes the key "ratio" of the object
 // "effect", which is created if missing; if "effect" is null already, nothing is written.
 void put_metric(const Metric& metric, const std::optional<double>& value, Json& out) {
-  const std::string key(metric.key);
+  const Json::json_pointer place("/" + replaced(metric.key, {{'.', "/"}})), object = place.parent_pointer();
+  if (out.contains(object) && out[object].is_null()) return;
   // A median of counts need not be an integer.
   const bool whole = metric.unit == Unit::count && value && *value == std::floor(*value);
-  const auto json = whole ? Json(static_cast<std::int64_t>(*value)) : json_number(value);
-  const std::size_t dot = key.find('.');
-  if (dot == std::string::npos) {
-    out[key] = json;
-    return;
-  }
-  const std::string object = key.substr(0, dot);
-  if (!out.contains(object)) out[object] = Json::object();
-  if (out[object].is_object()) out[object][key.substr(dot + 1)] = json;
+  out[place] = whole ? Json(static_cast<std::int64_t>(*value)) : json_number(value);
 }
 
 Json text_or_null(const std::string& text) {
@@ -118,17 +112,12 @@ Json effect_json(const std::optional<analysis::Effect>& effect) {
           {"rounds_needed", effect->rounds_needed}};
 }
 
-Json reference_of(const store::Result& result, const analysis::CaseSummary& row) {
-  if (store::is_reference(row.role)) return nullptr;
-  return result.case_at(result.at(row).reference).name;
-}
-
 Json case_json(const store::Result& result, const analysis::CaseSummary& row) {
   const store::ResultCase& result_case = result.at(row);
   Json out = {{"name", row.name},
               {"variable", result_case.variable},
               {"value", result_case.value},
-              {"reference", reference_of(result, row)},
+              {"reference", store::is_reference(row.role) ? Json() : Json(result.case_at(result_case.reference).name)},
               {"status", store::name_of(row.status)},
               {"judgement", analysis::name_of(row.judgement)},
               {"reason", row.reason},
