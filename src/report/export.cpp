@@ -130,11 +130,10 @@ std::string deepspeed_text(const Written& written, const Export& exported) {
 
 // Numbers the tracks as threads, "compute" first, so that every rank shows them in the same order.
 std::map<std::string, int> number_tracks(const analysis::DrawnStep& step) {
-  std::set<std::string> names;
-  for (const analysis::DrawnInterval& x : step.intervals) names.insert(x.track);
+  std::set<std::pair<bool, std::string>> tracks;  // false comes first
+  for (const analysis::DrawnInterval& x : step.intervals) tracks.emplace(x.track != "compute", x.track);
   std::map<std::string, int> numbers;
-  if (names.erase("compute") > 0) numbers["compute"] = 0;
-  for (const auto& name : names) numbers.emplace(name, static_cast<int>(numbers.size()));
+  for (const auto& [is_later, name] : tracks) numbers.emplace(name, static_cast<int>(numbers.size()));
   return numbers;
 }
 
