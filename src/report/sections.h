@@ -76,13 +76,12 @@ Section configuration_section(const store::Result& result);
 inline constexpr const char* uses_heading = "in the step";
 
 /// The columns that all tables of cases share; the first column is first, the last is last (arrange()).
-Table::Column case_column();
+inline const Table::Column case_column{.heading = "case", .words = true, .names_cases = true};
+inline const Table::Column change_column{.heading = "change"};
+Table::Column interval_column(double confidence);
+inline const Table::Column verdict_column{.heading = "verdict", .words = true};
 /// The name of a case, with its short name for narrow tables.
 Cell case_cell(const std::string& name);
-/// `unit`: "/byte" if changes are relative to the time per byte.
-Table::Column change_column(const std::string& unit = "");
-Table::Column interval_column(double confidence);
-Table::Column verdict_column();
 /// Columns of less worth are dropped before any cell wraps.
 inline constexpr int essential = 60;
 

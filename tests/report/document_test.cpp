@@ -148,8 +148,8 @@ TEST(Terminal, ALongNameGoesOnInAnotherLine) {
 Table small_table() {
   Table table;
   table.columns = {
-      case_column(),   {.heading = "b", .worth = 2}, {.heading = "c", .worth = 1}, {.heading = "d", .worth = 1}, {"e"},
-      verdict_column()};
+      case_column,   {.heading = "b", .worth = 2}, {.heading = "c", .worth = 1}, {.heading = "d", .worth = 1}, {"e"},
+      verdict_column};
   table.rows = {{"baseline", "1", "1", "1", "1", ""}, {"x", "1", "1", "1", "1", "faster"}};
   return table;
 }

@@ -124,18 +124,9 @@ Cell case_cell(const std::string& name) {
   return cell;
 }
 
-Table::Column case_column() {
-  return {.heading = "case", .words = true, .names_cases = true};
-}
-Table::Column change_column(const std::string& unit) {
-  return {.heading = "change" + unit};
-}
 // Verdicts rest on it, so it is the last of the optional columns to be dropped.
 Table::Column interval_column(double confidence) {
   return {.heading = interval_heading(confidence), .worth = essential + 20};
-}
-Table::Column verdict_column() {
-  return {.heading = "verdict", .words = true};
 }
 
 Table case_table(const store::Result& result, const analysis::Summary& summary) {
@@ -145,7 +136,7 @@ Table case_table(const store::Result& result, const analysis::Summary& summary) 
   const auto add = [&](Table::Column column, const auto& cell_of) {
     table.add(std::move(column), summary.cases, cell_of);
   };
-  add(case_column(), [&](const analysis::CaseSummary& row) {
+  add(case_column, [&](const analysis::CaseSummary& row) {
     Cell name(row.name);
     name.brief = brief_name(result, row);
     return name;
@@ -162,9 +153,9 @@ Table case_table(const store::Result& result, const analysis::Summary& summary) 
     add_metric(metric, metric.key == "mfu" ? legend_of_mfu(result, summary) : "", result, summary, table);
   }
   if (!analysis::sweeps_sizes_alone(result)) {
-    const std::string per = measured_by(result) == Measured::collective ? "/byte" : "/FLOP";
-    add(change_column(per_what(result).empty() ? "" : per),
-        [](const analysis::CaseSummary& row) { return change_of(row.effect); });
+    Table::Column change = change_column;
+    if (!per_what(result).empty()) change.heading += measured_by(result) == Measured::collective ? "/byte" : "/FLOP";
+    add(change, [](const analysis::CaseSummary& row) { return change_of(row.effect); });
     add(interval_column(result.confidence), [](const analysis::CaseSummary& row) { return interval_cell(row.effect); });
     add({.heading = "rounds",
          .worth = 43,
@@ -173,7 +164,7 @@ Table case_table(const store::Result& result, const analysis::Summary& summary) 
              "and scatter stay as they are."},
         [&](const analysis::CaseSummary& row) { return rounds_of(row, result.rounds); });
   }
-  Table::Column judged = verdict_column();
+  Table::Column judged = verdict_column;
   if (summary.predicted) judged.heading = "prediction";
   add(judged, [&](const analysis::CaseSummary& row) {
     if (row.role == store::CaseRole::point && row.judgement.reason == analysis::Reason::baseline) return Cell();

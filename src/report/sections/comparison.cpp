@@ -65,10 +65,10 @@ Numbers case_rows(const analysis::Comparison& comparison, bool whole) {
   const auto add = [&](Table::Column column, const auto& cell_of) {
     table.add(std::move(column), comparison.cases, cell_of);
   };
-  add(case_column(), [](const Row& row) { return case_cell(row.name); });
+  add(case_column, [](const Row& row) { return case_cell(row.name); });
   add({.heading = "A step " + scale.unit}, [&](const Row& row) { return scale.print(row.first.step_seconds); });
   add({.heading = "B step " + scale.unit}, [&](const Row& row) { return scale.print(row.second.step_seconds); });
-  add(change_column(), [](const Row& row) {
+  add(change_column, [](const Row& row) {
     if (!row.measured_on_both()) return std::string();
     return is_told(row.judgement) ? change_words(row.ratio) : "~";
   });
@@ -82,7 +82,7 @@ Numbers case_rows(const analysis::Comparison& comparison, bool whole) {
   });
   add({.heading = "A MFU", .worth = 30}, [](const Row& row) { return share_words(row.first.mfu); });
   add({.heading = "B MFU", .worth = 30}, [](const Row& row) { return share_words(row.second.mfu); });
-  add(verdict_column(), [](const Row& row) -> Cell {
+  add(verdict_column, [](const Row& row) -> Cell {
     if (!row.measured_on_both()) return why_not(row);
     return {analysis::name_of(row.judgement), tone_of(row.judgement)};
   });
