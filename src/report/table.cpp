@@ -12,10 +12,7 @@
 namespace harness::report {
 namespace {
 
-const char* color_of(Tone tone) {
-  static constexpr std::array colors{"", "\x1b[32m", "\x1b[31m", "\x1b[33m"};
-  return colors[static_cast<std::size_t>(tone)];
-}
+constexpr std::array colors{"", "\x1b[32m", "\x1b[31m", "\x1b[33m"};  // in the order of Tone
 
 std::string padded(const std::string& text, std::size_t width, bool left, const std::string& color) {
   const std::string fill(width - std::min(width, columns_of(text)), ' ');
@@ -208,7 +205,8 @@ std::string Table::text(bool colored) const {
   const auto add_line = [&](const std::vector<Cell>& cells) {
     for (std::size_t c = 0; c < columns.size(); ++c) {
       if (c > 0) out += "  ";
-      out += padded(one_line(cells[c].text), widths[c], columns[c].words, colored ? color_of(cells[c].tone) : "");
+      out += padded(one_line(cells[c].text), widths[c], columns[c].words,
+                    colored ? colors[static_cast<std::size_t>(cells[c].tone)] : "");
     }
     while (out.ends_with(' ')) out.pop_back();
     out += '\n';

@@ -78,10 +78,6 @@ constexpr std::array<const char*, part_count> part_classes{
     "k-matmul", "k-attention", "k-compute", "k-compute", "k-tensor",   "k-pipeline", "k-data",
     "k-data",   "k-world",     "k-world",   "w-other",   "k-pipeline", "w-other",    "w-other"};
 
-std::string in_points(double share) {
-  return fmt::format("{} {:.1f} points", share >= 0 ? "−" : "+", 100 * std::abs(share));
-}
-
 constexpr std::array<const char*, 5> swatches{"k-matmul", "k-data", "k-optimizer", "k-attention", "k-world"};
 
 using Curve = std::map<double, const analysis::Rates*>;  // by size: of one collective, or in a grid of one setting
@@ -210,7 +206,8 @@ report::Figure waterfall_chart(const analysis::Waterfall& waterfall, const std::
     const std::string limit = bar.roof_s && *bar.roof_s > 0
                                   ? fmt::format(", limit {} {} ({})", scale.print(*bar.roof_s), scale.unit, bar.roof)
                                   : "";
-    add(bar.part && bar.points < 0 ? bar.name + " (above the peak)" : bar.name, in_points(bar.points), level, next,
+    add(bar.part && bar.points < 0 ? bar.name + " (above the peak)" : bar.name,
+        fmt::format("{} {:.1f} points", bar.points >= 0 ? "−" : "+", 100 * std::abs(bar.points)), level, next,
         bar.part ? part_classes[index_of(*bar.part)] : "w-other",
         bar.part ? scale.print(bar.seconds) + " " + scale.unit + limit : "");
     level = next;

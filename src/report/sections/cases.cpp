@@ -51,12 +51,6 @@ void add_metric(const Metric& metric, std::string legend, const store::Result& r
             cell_of);
 }
 
-bool ranks_differ(const store::Result& result) {
-  return std::ranges::any_of(result.cases, [&](const store::ResultCase& result_case) {
-    return result_case.status != store::CaseStatus::impossible && result_case.ranks != result.cases[0].ranks;
-  });
-}
-
 // Fewer rounds do not determine the scatter, and so not the number of rounds needed.
 constexpr int min_rounds_for_estimate = 5;
 
@@ -144,7 +138,10 @@ Table case_table(const store::Result& result, const analysis::Summary& summary) 
   add({.heading = uses_heading, .words = true, .worth = 9}, [&](const analysis::CaseSummary& row) {
     return row.role == store::CaseRole::control ? "" : uses_of(result, row);
   });
-  if (ranks_differ(result)) {
+  const bool ranks_differ = std::ranges::any_of(result.cases, [&](const store::ResultCase& of) {
+    return of.status != store::CaseStatus::impossible && of.ranks != result.cases[0].ranks;
+  });
+  if (ranks_differ) {
     add({.heading = "ranks", .worth = 30},
         [&](const analysis::CaseSummary& row) { return row.blocks > 0 ? std::to_string(result.at(row).ranks) : ""; });
   }

@@ -154,10 +154,6 @@ Json files_json(const std::vector<analysis::ComparedFile>& files) {
   });
 }
 
-Json difference_json(const analysis::Difference& difference) {
-  return {{"group", difference.group}, {"name", difference.name}, {"values", difference.values}};
-}
-
 Json change_json(const analysis::Change& change) {
   return {{"verdict", analysis::name_of(change.judgement.verdict)},
           {"ratio", change.ratio},
@@ -312,6 +308,9 @@ Document compare_document(const CompareReport& report, bool whole) {
 }
 
 std::string compare_json(const CompareReport& report) {
+  const auto difference_json = [](const analysis::Difference& x) -> Json {
+    return {{"group", x.group}, {"name", x.name}, {"values", x.values}};
+  };
   Json out = {{"schema", "harness-compare"},         {"schema_version", 2},
               {"files", files_json(report.files)},   {"differences", json_list(report.differences, difference_json)},
               {"incomparable", report.incomparable}, {"unreliable", report.unreliable}};

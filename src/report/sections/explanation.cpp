@@ -79,12 +79,6 @@ bool is_its_own(const analysis::Explanation& explanation) {
          });
 }
 
-// "measured 5.2 s, healthy 4.1 s"
-std::string beside_healthy(const analysis::Diagnosis& d, bool of_prediction) {
-  return fmt::format("{} {}, healthy {}", of_prediction ? "with its faults" : "measured", show_seconds(d.measured_s),
-                     show_seconds(d.healthy_s));
-}
-
 std::string cause_words(const analysis::Cause& cause) {
   std::string text = fmt::format("{} ({})", cause.words, cause.fault);
   for (const auto& [fault, words] : cause.or_else) text += fmt::format(", or {} ({})", words, fault);
@@ -139,7 +133,8 @@ std::string diagnosis_words(const analysis::Explanation& explanation) {
   if (!explanation.diagnosis || is_its_own(explanation)) return "";
   const analysis::Diagnosis& d = *explanation.diagnosis;
   if (!(d.measured_s > 0 && d.healthy_s > 0)) return "";
-  const std::string both = beside_healthy(d, explanation.of_prediction);
+  const std::string both = fmt::format("{} {}, healthy {}", explanation.of_prediction ? "with its faults" : "measured",
+                                       show_seconds(d.measured_s), show_seconds(d.healthy_s));
   if (d.causes.empty()) return words_without_cause(d, both);
   std::vector<std::string> causes, checks;
   for (const analysis::Cause& cause : d.causes) {
