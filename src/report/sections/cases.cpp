@@ -33,22 +33,19 @@ std::string printed(double value, const Metric& metric, const Scale& scale) {
 // A column in one unit, with empty cells for values that were not measured.
 void add_metric(const Metric& metric, std::string legend, const store::Result& result, const analysis::Summary& summary,
                 Table& table) {
-  const auto known = [&](const analysis::CaseSummary& row) -> std::optional<double> {
-    const std::optional<double> value = row.blocks > 0 ? metric.value(result, row) : std::nullopt;
-    // Only a share can be 0; for all other metrics 0 means "unknown".
-    return value && *value == 0 && metric.unit != Unit::share ? std::nullopt : value;
-  };
+  std::vector<std::optional<double>> known;
   std::vector<double> values;
-  for (const analysis::CaseSummary& row : summary.cases) values.push_back(known(row).value_or(0));  // 0 sets no unit
+  for (const analysis::CaseSummary& row : summary.cases) {
+    known.push_back(row.blocks > 0 ? metric.value(result, row) : std::nullopt);
+    values.push_back(known.back().value_or(0));  // 0 sets no unit
+    // Only a share can be 0; for all other metrics 0 means "unknown".
+    if (values.back() == 0 && metric.unit != Unit::share) known.back().reset();
+  }
   const Scale scale = scale_for(metric.unit, values);
   std::string heading = fmt::format(fmt::runtime(metric.heading), scale.unit);
   if (result.ranks_are_gpus() && heading.ends_with("/rank")) heading.replace(heading.size() - 4, 4, "GPU");
-  const auto cell_of = [&](const analysis::CaseSummary& row) {
-    const auto value = known(row);
-    return value ? Cell(printed(*value, metric, scale)) : Cell();
-  };
-  table.add({.heading = std::move(heading), .worth = metric.worth, .legend = std::move(legend)}, summary.cases,
-            cell_of);
+  table.add({.heading = std::move(heading), .worth = metric.worth, .legend = std::move(legend)}, known,
+            [&](const std::optional<double>& value) { return value ? printed(*value, metric, scale) : ""; });
 }
 
 // Fewer rounds do not determine the scatter, and so not the number of rounds needed.
