@@ -143,10 +143,9 @@ Axis logarithmic_axis(const std::vector<double>& values, std::function<std::stri
   axis.label = std::move(label);
   axis.margin = 0.06;
   axis.ticks = values;
-  const auto [low, high] = std::minmax_element(values.begin(), values.end());
-  if (low != values.end()) {
-    axis.low = *low;
-    axis.high = *high;
+  if (!values.empty()) {
+    axis.low = values.front();
+    axis.high = values.back();
   }
   return axis;
 }
