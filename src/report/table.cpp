@@ -81,15 +81,13 @@ Table with_lines(const Table& table, const std::vector<std::size_t>& widths) {
   Table out = table;
   out.rows.clear();
   for (const auto& row : table.rows) {
-    const std::size_t first = out.rows.size();
+    std::vector<std::vector<Cell>> rows;
     for (std::size_t c = 0; c < row.size(); ++c) {
       const auto lines = lines_of(row[c].text, widths[c]);
-      if (first + lines.size() > out.rows.size()) out.rows.resize(first + lines.size());
-      for (std::size_t i = 0; i < lines.size(); ++i) {
-        out.rows[first + i].resize(row.size());
-        out.rows[first + i][c] = {lines[i], row[c].tone};
-      }
+      if (lines.size() > rows.size()) rows.resize(lines.size(), std::vector<Cell>(row.size()));
+      for (std::size_t i = 0; i < lines.size(); ++i) rows[i][c] = {lines[i], row[c].tone};
     }
+    out.rows.insert(out.rows.end(), rows.begin(), rows.end());
   }
   return out;
 }

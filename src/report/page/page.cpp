@@ -93,12 +93,11 @@ class Writer {
     out += "</figure>\n";
   }
   void operator()(const report::Listing& piece) {
-    if (piece.folded) {
-      out += "<details class=\"printed\"><summary>" + escaped_markup(piece.caption) + "</summary>";
-    } else {
-      out += "<p>" + escaped_markup(piece.caption) + "</p>";
-    }
-    out += R"(<pre tabindex="0">)" + escaped_markup(piece.text) + "</pre>" + (piece.folded ? "</details>" : "") + "\n";
+    const std::string caption = escaped_markup(piece.caption);
+    const std::string text = R"(<pre tabindex="0">)" + escaped_markup(piece.text) + "</pre>";
+    out += piece.folded ? fmt::format(R"(<details class="printed"><summary>{}</summary>{}</details>)", caption, text)
+                        : fmt::format("<p>{}</p>{}", caption, text);
+    out += "\n";
   }
 };
 
@@ -294,11 +293,9 @@ std::string page(const report::Document& document) {
                     policy, escaped_markup(document.title), style, escaped_markup(document.title),
                     escaped_markup(document.subtitle), escaped_markup(document.headline));
   for (const auto& notice : document.notices) {
-    const std::string text = escaped_markup(notice.text);
-    out +=
-        "<p class=\"notice\">" +
-        (notice.section.empty() ? text : fmt::format(R"(<a href="#{}">{}</a>)", escaped_markup(notice.section), text)) +
-        "</p>\n";
+    std::string text = escaped_markup(notice.text);
+    if (!notice.section.empty()) text = fmt::format(R"(<a href="#{}">{}</a>)", escaped_markup(notice.section), text);
+    out += "<p class=\"notice\">" + text + "</p>\n";
   }
   out += "</header>\n<nav aria-label=\"Sections\"><ul>";
   for (const auto& section : document.sections) {
