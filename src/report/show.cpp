@@ -38,7 +38,7 @@ std::string what_was_reached(const store::Result& result, const analysis::Summar
   const analysis::CaseSummary& most = **std::ranges::max_element(points, {}, rate_of);
   const analysis::CaseSummary& least = **std::ranges::min_element(points, {}, seconds_of);
   const bool in_flops = !most.rates->bus_bytes_per_s && most.flops_per_rank > 0;
-  const Scale scale = in_flops ? scale_of_flops(std::array{rate_of(&most)}) : Scale{"GB/s", 1e9};
+  const Scale scale = in_flops ? scale_of_flops(std::array{rate_of(&most)}) : gigabytes_per_s;
   return fmt::format("Highest {}{}: {:.4g} {} at {}. Shortest time: {} at {}. ",
                      measured == Measured::collective ? "busbw" : "rate",
                      analysis::is_grid(result) ? " of the baseline" : "", rate_of(&most) / scale.factor, scale.unit,

@@ -103,6 +103,8 @@ struct Scale {
   bool fixed = false;                     // the same unit at every size: small values have more decimals
   std::string print(double value) const;  // "" for NaN
 };
+/// As nccl-tests prints bandwidths, so that digits can be compared by position.
+inline const Scale gigabytes_per_s{"GB/s", 1e9, true};
 Scale scale_of_seconds(std::span<const double> values);
 Scale scale_of_flops(std::span<const double> values);
 Scale scale_of_bytes(std::span<const double> values);

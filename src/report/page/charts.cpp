@@ -109,10 +109,6 @@ std::vector<double> sizes_to_mark(const Curves& curves) {
   return some;
 }
 
-std::string in_gigabytes(double bytes_per_s) {
-  return fmt::format("{:.4g}", bytes_per_s / 1e9);
-}
-
 struct Point {
   const analysis::CaseSummary* of = nullptr;
   double ranks = 0, rate = 0, efficiency = 0;
@@ -234,6 +230,7 @@ std::optional<report::Figure> bandwidth_chart(const store::Result& result, const
   LineChart chart{.title = "bus bandwidth, GB/s", .x_title = "size of the message", .x = {}, .up = {}, .lines = {}};
   chart.x = logarithmic_axis(sizes_to_mark(curves), [](double bytes) { return show_bytes(bytes); });
   std::vector<double> values;
+  const auto in_gigabytes = [](double bytes_per_s) { return report::gigabytes_per_s.print(bytes_per_s); };
   double highest = 0;            // of what was measured
   std::set<std::string> limits;  // of the largest message, each shown once
   for (const auto& [name, curve] : curves) {

@@ -8,9 +8,8 @@
 namespace harness::report {
 namespace {
 
-// Fixed units at every size, as in nccl-tests, so that digits can be compared by position.
+// At every size, as in nccl-tests.
 const Scale microseconds{"us", 1e-6};
-const Scale gigabytes_per_s{"GB/s", 1e9, true};
 
 // The baseline or a setting: a column of cases, one for each size; nullptr if the setting has none there.
 struct SettingColumn {

@@ -13,7 +13,7 @@ Scale scale_for(Unit unit, std::span<const double> values) {
   if (unit == Unit::seconds) return scale_of_seconds(values);
   if (unit == Unit::flops) return scale_of_flops(values);
   if (unit == Unit::bytes) return scale_of_bytes(values);
-  if (unit == Unit::gigabytes_s) return {"GB/s", 1e9, true};
+  if (unit == Unit::gigabytes_s) return gigabytes_per_s;
   return unit == Unit::hertz ? Scale{"MHz", 1e6} : Scale{};
 }
 
