@@ -35,7 +35,7 @@ Table cases_table(const plan::Plan& p) {
   const auto add = [&](Table::Column column, const auto& text) {
     table.add(std::move(column), p.cases, [&](const Case& c) { return c.is_possible() ? text(c) : ""; });
   };
-  table.add(report::case_column(), p.cases, [](const Case& c) { return report::case_cell(c.name); });
+  table.add(report::case_column, p.cases, [](const Case& c) { return report::case_cell(c.name); });
   add({.heading = "layout", .words = true}, [](const Case& c) { return program::text_of(c.layout); });
   add({.heading = "micro-batches", .worth = 40}, [](const Case& c) { return std::to_string(c.micro_batches); });
   add({.heading = "memory/rank",

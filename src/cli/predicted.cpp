@@ -45,7 +45,7 @@ Table predictions_table(const plan::Plan& p, const std::vector<PredictedCase>& p
     if (p.cases[i].is_possible()) rows.push_back({p.cases[i], predicted[i]});
   }
   Table table;
-  table.add(report::case_column(), rows, [](const Row& row) { return report::case_cell(row.planned.name); });
+  table.add(report::case_column, rows, [](const Row& row) { return report::case_cell(row.planned.name); });
   const auto add = [&](Table::Column column, const auto& text) {
     const std::string unknown = table.columns.size() == 1 ? "?" : "";
     table.add(std::move(column), rows, [&](const Row& row) { return row.predicted.step ? text(row) : unknown; });

@@ -56,11 +56,6 @@ struct Table {
 
   /// Aligned, with two spaces between columns and no trailing spaces. colored: each cell in the colour of its tone.
   std::string text(bool colored = false) const;
-  /// The width in text() of each column, and of the whole table.
-  std::vector<std::size_t> widths() const;
-  std::size_t width() const;
-
-  void remove_column(std::size_t column);
   /// Removes columns that are empty in every row, but never the first.
   void remove_empty_columns();
   /// The legends of the columns that have one, then what arrange() left out.

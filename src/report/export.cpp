@@ -25,12 +25,11 @@ void comment(std::string& out, const std::string& line) {
 }
 
 struct Written {
-  struct Keys {
+  struct Setting {
     std::string evidence;  // with the framework's remark
-    NameValues flags;
+    NameValues words;      // flags, keys or environment variables
   };
-  std::vector<Keys> keys = {};
-  std::vector<ExportedSetting> environment = {};
+  std::vector<Setting> keys = {}, environment = {};
   std::vector<std::string> no_word = {};  // evidence of settings that the format cannot express
 };
 
@@ -39,7 +38,7 @@ Written sort_out(const std::vector<ExportedSetting>& settings, ExportFormat form
   std::set<std::pair<std::string, std::string>> written;  // two settings may need the same key
   for (const ExportedSetting& setting : settings) {
     if (!setting.environment.empty()) {
-      out.environment.push_back(setting);
+      out.environment.push_back({setting.evidence, setting.environment});
       continue;
     }
     const config::FrameworkWords words = format ? config::words_in(*format, setting.variable, setting.settings)
@@ -62,13 +61,12 @@ void comments_below(std::string& out, const char* heading, const std::vector<std
   for (const std::string& line : lines) comment(out, "  " + line);
 }
 
-std::string exports(const std::vector<ExportedSetting>& settings) {
+std::string exports(const std::vector<Written::Setting>& settings) {
   std::string out;
-  for (const ExportedSetting& setting : settings) {
+  for (const auto& [evidence, words] : settings) {
     out += "\n";
-    comment(out, setting.evidence);
-    for (const auto& [name, value] : setting.environment)
-      out += fmt::format("export {}={}\n", name, script_word(value));
+    comment(out, evidence);
+    for (const auto& [name, value] : words) out += fmt::format("export {}={}\n", name, script_word(value));
   }
   return out;
 }
@@ -113,13 +111,13 @@ void set_path(Json& root, const std::string& path, const std::string& value) {
 std::string deepspeed_text(const Written& written, const Export& exported) {
   std::vector<std::string> evidence;
   Json out = Json::object(), environment = Json::object();
-  for (const Written::Keys& setting : written.keys) {
-    evidence.push_back(setting.evidence);
-    for (const auto& [path, value] : setting.flags) set_path(out, path, value);
+  for (const auto& [why, words] : written.keys) {
+    evidence.push_back(why);
+    for (const auto& [path, value] : words) set_path(out, path, value);
   }
-  for (const ExportedSetting& setting : written.environment) {
-    evidence.push_back(setting.evidence + " (in the environment, or in .deepspeed_env)");
-    for (const auto& [name, value] : setting.environment) environment[name] = value;
+  for (const auto& [why, words] : written.environment) {
+    evidence.push_back(why + " (in the environment, or in .deepspeed_env)");
+    for (const auto& [name, value] : words) environment[name] = value;
   }
   // JSON has no comments, and DeepSpeed ignores keys that it does not know.
   out["_harness"] = {{"about", exported.about},
@@ -132,11 +130,10 @@ std::string deepspeed_text(const Written& written, const Export& exported) {
 
 // Numbers the tracks as threads, "compute" first, so that every rank shows them in the same order.
 std::map<std::string, int> number_tracks(const analysis::DrawnStep& step) {
-  std::set<std::string> names;
-  for (const analysis::DrawnInterval& x : step.intervals) names.insert(x.track);
+  std::set<std::pair<bool, std::string>> tracks;  // false comes first
+  for (const analysis::DrawnInterval& x : step.intervals) tracks.emplace(x.track != "compute", x.track);
   std::map<std::string, int> numbers;
-  if (names.erase("compute") > 0) numbers["compute"] = 0;
-  for (const auto& name : names) numbers.emplace(name, static_cast<int>(numbers.size()));
+  for (const auto& [is_later, name] : tracks) numbers.emplace(name, static_cast<int>(numbers.size()));
   return numbers;
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "base/text.h"
 #include "config/model.h"
 #include "report/sections.h"
 
@@ -23,18 +24,11 @@ namespace {
 // Writes a metric's value into the JSON object `out`, or null. "effect.ratio" becomes the key "ratio" of the object
 // "effect", which is created if missing; if "effect" is null already, nothing is written.
 void put_metric(const Metric& metric, const std::optional<double>& value, Json& out) {
-  const std::string key(metric.key);
+  const Json::json_pointer place("/" + replaced(metric.key, {{'.', "/"}})), object = place.parent_pointer();
+  if (out.contains(object) && out[object].is_null()) return;
   // A median of counts need not be an integer.
   const bool whole = metric.unit == Unit::count && value && *value == std::floor(*value);
-  const auto json = whole ? Json(static_cast<std::int64_t>(*value)) : json_number(value);
-  const std::size_t dot = key.find('.');
-  if (dot == std::string::npos) {
-    out[key] = json;
-    return;
-  }
-  const std::string object = key.substr(0, dot);
-  if (!out.contains(object)) out[object] = Json::object();
-  if (out[object].is_object()) out[object][key.substr(dot + 1)] = json;
+  out[place] = whole ? Json(static_cast<std::int64_t>(*value)) : json_number(value);
 }
 
 Json text_or_null(const std::string& text) {
@@ -111,16 +105,11 @@ Json model_json(const config::Model& model) {
 Json effect_json(const std::optional<analysis::Effect>& effect) {
   if (!effect) return nullptr;
   return {{"verdict", analysis::name_of(effect->verdict)},
-          {"ratio", json_number(effect->ratio)},
-          {"low", json_number(effect->low)},
-          {"high", json_number(effect->high)},
+          {"ratio", effect->ratio},
+          {"low", effect->low},
+          {"high", effect->high},
           {"rounds", effect->rounds},
           {"rounds_needed", effect->rounds_needed}};
-}
-
-Json reference_of(const store::Result& result, const analysis::CaseSummary& row) {
-  if (store::is_reference(row.role)) return nullptr;
-  return result.case_at(result.at(row).reference).name;
 }
 
 Json case_json(const store::Result& result, const analysis::CaseSummary& row) {
@@ -128,7 +117,7 @@ Json case_json(const store::Result& result, const analysis::CaseSummary& row) {
   Json out = {{"name", row.name},
               {"variable", result_case.variable},
               {"value", result_case.value},
-              {"reference", reference_of(result, row)},
+              {"reference", store::is_reference(row.role) ? Json() : Json(result.case_at(result_case.reference).name)},
               {"status", store::name_of(row.status)},
               {"judgement", analysis::name_of(row.judgement)},
               {"reason", row.reason},
@@ -153,19 +142,17 @@ Json case_json(const store::Result& result, const analysis::CaseSummary& row) {
 Json cost_of_case(const analysis::CaseCost& cost) {
   return {{"name", cost.name},
           {"ranks", cost.ranks},
-          {"tokens_per_second", json_number(cost.tokens_per_second)},
-          {"duration_s", json_number(cost.duration_s)},
-          {"price", json_number(cost.price)}};
+          {"tokens_per_second", cost.tokens_per_second},
+          {"duration_s", cost.duration_s},
+          {"price", cost.price}};
 }
 
 Json saving_json(const analysis::CaseSaving& saving) {
   Json row = cost_of_case(saving.after);
-  row["gpus_recovered"] = {json_number(saving.gpus_low), json_number(saving.gpus_recovered),
-                           json_number(saving.gpus_high)};
-  row["saved_share"] = {json_number(saving.saved_share_low), json_number(saving.saved_share),
-                        json_number(saving.saved_share_high)};
-  row["saved_run"] = json_number(saving.saved_run);
-  row["saved_yearly"] = json_number(saving.saved_yearly);
+  row["gpus_recovered"] = {saving.gpus_low, saving.gpus_recovered, saving.gpus_high};
+  row["saved_share"] = {saving.saved_share_low, saving.saved_share, saving.saved_share_high};
+  row["saved_run"] = saving.saved_run;
+  row["saved_yearly"] = saving.saved_yearly;
   return row;
 }
 
@@ -208,8 +195,8 @@ Json block_json(const store::Result& result, const analysis::FinishedBlock& bloc
               {"seconds", block.seconds}};
   if (block.index >= result.conditions.size()) return out;
   const machine::Conditions& conditions = result.conditions[block.index];
-  out["steal_share"] = json_number(conditions.steal_share);
-  out["foreign_cores"] = json_number(conditions.foreign_cores);
+  out["steal_share"] = conditions.steal_share;
+  out["foreign_cores"] = conditions.foreign_cores;
   out["busiest_host"] = conditions.busiest_host;
   return out;
 }
@@ -269,7 +256,7 @@ std::string show_json(const store::Result& result, const analysis::Summary& summ
               {"flop_formula", result.flop_formula},
               {"peak_source", result.peak_source},
               {"control", effect_json(summary.control)},
-              {"noise", json_number(summary.noise)},
+              {"noise", summary.noise},
               // One entry for each size of an operation.
               {"levels", json_list(summary.levels, [&](const auto& level) { return level_json(result, level); })},
               {"machine",

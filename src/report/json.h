@@ -10,7 +10,7 @@ namespace harness::report {
 
 using Json = nlohmann::ordered_json;
 
-/// Null if there is no value; the library also writes NaN and infinity as null.
+/// Null if there is no value. A plain number needs no conversion: the library writes NaN and infinity as null.
 Json json_number(const std::optional<double>& value);
 
 /// An array of make(row) for each row.

@@ -63,15 +63,6 @@ Value speedup(const R& r, const C& c) {
   return known(1 / c.effect->ratio);
 }
 
-Value efficiency(const R& r, const C& c) {
-  const Value faster = speedup(r, c);
-  const store::ResultCase* baseline = r.baseline();
-  const int ranks = r.at(c).ranks;
-  if (!faster || baseline == nullptr || baseline->ranks <= 0 || ranks <= 0 || ranks == baseline->ranks)
-    return std::nullopt;
-  return *faster * baseline->ranks / ranks;
-}
-
 // Whether it has a layout, and what follows from it. A case that is impossible here has none.
 bool is_planned(const R& r, const C& c) {
   return r.at(c).ranks > 0;
@@ -116,6 +107,15 @@ Measured measured_by(const store::Result& result) {
   if (result.points.empty()) return Measured::training;
   const bool on_bus = std::ranges::any_of(result.points, [](const store::ResultPoint& p) { return p.bus_factor > 0; });
   return on_bus ? Measured::collective : Measured::operation;
+}
+
+std::optional<double> efficiency(const store::Result& result, const analysis::CaseSummary& row) {
+  const Value faster = speedup(result, row);
+  const store::ResultCase* baseline = result.baseline();
+  const int ranks = result.at(row).ranks;
+  if (!faster || baseline == nullptr || baseline->ranks <= 0 || ranks <= 0 || ranks == baseline->ranks)
+    return std::nullopt;
+  return *faster * baseline->ranks / ranks;
 }
 
 std::span<const Metric> case_metrics() {

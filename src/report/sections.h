@@ -47,6 +47,8 @@ struct Metric {
 std::span<const Metric> case_metrics();
 /// Whether results of this kind have the metric: only single operations have rates.
 bool belongs(const Metric& metric, const store::Result& result);
+/// How useful each rank of a case is beside one of the baseline; none on as many ranks as the baseline's.
+std::optional<double> efficiency(const store::Result& result, const analysis::CaseSummary& row);
 
 // The sections that text, Markdown and the page share. A section without data says so in a line, or has no pieces and
 // is omitted. Sections with drawings are in report/page/page.cpp.
@@ -63,6 +65,8 @@ Section explanation_section(const store::Result& result, const analysis::Finding
 inline constexpr const char* explanation_id = "prediction";
 /// The diagnosis in a sentence or two; "" if there is none.
 std::string diagnosis_words(const analysis::Explanation& explanation);
+/// Adds it to the notices.
+void add_diagnosis(const analysis::Findings& findings, Document& document);
 Section stragglers_section(const store::Result& result, const analysis::Findings& findings);
 Section nccl_section(const store::Result& result);  // no pieces if NCCL was not used
 Section environment_section(const store::Result& result, const analysis::Findings& findings);
@@ -72,13 +76,12 @@ Section configuration_section(const store::Result& result);
 inline constexpr const char* uses_heading = "in the step";
 
 /// The columns that all tables of cases share; the first column is first, the last is last (arrange()).
-Table::Column case_column();
+inline const Table::Column case_column{.heading = "case", .words = true, .names_cases = true};
+inline const Table::Column change_column{.heading = "change"};
+Table::Column interval_column(double confidence);
+inline const Table::Column verdict_column{.heading = "verdict", .words = true};
 /// The name of a case, with its short name for narrow tables.
 Cell case_cell(const std::string& name);
-/// `unit`: "/byte" if changes are relative to the time per byte.
-Table::Column change_column(const std::string& unit = "");
-Table::Column interval_column(double confidence);
-Table::Column verdict_column();
 /// Columns of less worth are dropped before any cell wraps.
 inline constexpr int essential = 60;
 

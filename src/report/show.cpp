@@ -38,7 +38,7 @@ std::string what_was_reached(const store::Result& result, const analysis::Summar
   const analysis::CaseSummary& most = **std::ranges::max_element(points, {}, rate_of);
   const analysis::CaseSummary& least = **std::ranges::min_element(points, {}, seconds_of);
   const bool in_flops = !most.rates->bus_bytes_per_s && most.flops_per_rank > 0;
-  const Scale scale = in_flops ? scale_of_flops(std::array{rate_of(&most)}) : Scale{"GB/s", 1e9};
+  const Scale scale = in_flops ? scale_of_flops(std::array{rate_of(&most)}) : gigabytes_per_s;
   return fmt::format("Highest {}{}: {:.4g} {} at {}. Shortest time: {} at {}. ",
                      measured == Measured::collective ? "busbw" : "rate",
                      analysis::is_grid(result) ? " of the baseline" : "", rate_of(&most) / scale.factor, scale.unit,
@@ -65,20 +65,11 @@ std::string grid_words(const store::Result& result, const analysis::Summary& sum
 }
 
 struct SortedChanges {
-  std::vector<KnownChange> known;                     // with an effect
-  std::vector<KnownChange> other_trainings;           // with an effect, but of another training
-  std::vector<const analysis::CaseSummary*> scaling;  // changes of the amount of hardware, not of a setting
+  std::vector<KnownChange> known;            // with an effect
+  std::vector<KnownChange> other_trainings;  // with an effect, but of another training
+  std::vector<std::string> scaling;          // "8 ranks 1.74 times as fast as 4, efficiency 87.0 %"
   int changes = 0, measured = 0;
 };
-
-// Uses the verdict; a prediction has none, so the sign of its change is used.
-KnownChange known_change(const analysis::CaseSummary& row) {
-  const analysis::Effect& effect = *row.effect;
-  const char* outcome = analysis::name_of(effect.verdict);
-  if (row.judgement.reason == analysis::Reason::too_close_to_call) outcome = too_close;
-  if (row.judgement.reason == analysis::Reason::predicted) outcome = effect.ratio < 1 ? "faster" : "slower";
-  return {row.name, outcome, effect.ratio, effect.low, effect.high};
-}
 
 SortedChanges sort_out(const store::Result& result, const analysis::Summary& summary) {
   SortedChanges sorted;
@@ -87,28 +78,19 @@ SortedChanges sort_out(const store::Result& result, const analysis::Summary& sum
     if (row.blocks > 0) ++sorted.measured;
     ++sorted.changes;
     if (!row.effect || !store::may_run(row.status)) continue;  // a case that failed later keeps its effect
+    const analysis::Effect& effect = *row.effect;
     if (config::purpose_of(result.at(row).variable) != config::Purpose::scale) {
-      (row.another_training ? sorted.other_trainings : sorted.known).push_back(known_change(row));
-    } else if (result.case_at(result.at(row).reference).role() == store::CaseRole::baseline) {
-      sorted.scaling.push_back(&row);
+      const char* outcome = outcome_of({effect.verdict, row.judgement.reason}, effect.ratio);
+      (row.another_training ? sorted.other_trainings : sorted.known)
+          .push_back({row.name, outcome, effect.ratio, effect.low, effect.high});
+    } else if (const auto useful = efficiency(result, row);
+               useful && result.case_at(result.at(row).reference).role() == store::CaseRole::baseline) {
+      sorted.scaling.push_back(fmt::format("{} {:.2f} times as fast as {}, efficiency {}",
+                                           plural(result.at(row).ranks, "rank"), 1 / effect.ratio,
+                                           result.baseline()->ranks, percent(*useful)));
     }
   }
   return sorted;
-}
-
-// " Scaling: 8 ranks 1.74 times as fast as 4, efficiency 87.0 %; 2 ranks …"
-std::string scaling_words(const store::Result& result, const SortedChanges& found) {
-  std::vector<std::string> parts;
-  const store::ResultCase* baseline = result.baseline();
-  for (const analysis::CaseSummary* row : found.scaling) {
-    const int ranks = result.at(*row).ranks;
-    if (baseline == nullptr || ranks <= 0 || baseline->ranks <= 0 || !(row->effect->ratio > 0)) continue;
-    if (ranks == baseline->ranks) continue;  // the baseline under another name
-    const double speedup = 1 / row->effect->ratio;
-    parts.push_back(fmt::format("{} {:.2f} times as fast as {}, efficiency {}", plural(ranks, "rank"), speedup,
-                                baseline->ranks, percent(speedup * baseline->ranks / ranks)));
-  }
-  return parts.empty() ? "" : " Scaling: " + join(parts, "; ") + ".";
 }
 
 // Reports the first failure, because the others usually have the same cause.
@@ -213,8 +195,8 @@ std::string headline(const store::Result& result, const analysis::Summary& summa
   } else {
     const SortedChanges changes = sort_out(result, summary);
     if (summary.predicted) text += "Predicted, not measured. ";
-    const std::string found = what_was_found(result, summary, changes) +
-                              other_trainings_words(changes.other_trainings) + scaling_words(result, changes);
+    std::string found = what_was_found(result, summary, changes) + other_trainings_words(changes.other_trainings);
+    if (!changes.scaling.empty()) found += " Scaling: " + join(changes.scaling, "; ") + ".";
     const bool waits = std::ranges::any_of(summary.cases, analysis::has_too_few_rounds);
     const char* none =
         waits ? "Too few rounds for any verdict." : "No change has a verdict; the table of cases says why.";
@@ -276,10 +258,7 @@ Document breakdown_document(const store::Result& result, analysis::Findings find
   }
   const std::vector<std::string> others = leave_out_steps(result, shown, findings);
   Document document = show_document(result, findings.summary, findings.cost, shown.detail);
-  if (findings.explanation) {
-    if (std::string words = diagnosis_words(*findings.explanation); !words.empty())
-      document.notices.push_back({std::move(words), explanation_id});
-  }
+  add_diagnosis(findings, document);
   document.sections.push_back(breakdown_section(result, findings));
   if (!lacking.empty()) {
     document.sections.back().add(

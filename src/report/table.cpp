@@ -12,10 +12,7 @@
 namespace harness::report {
 namespace {
 
-const char* color_of(Tone tone) {
-  static constexpr std::array colors{"", "\x1b[32m", "\x1b[31m", "\x1b[33m"};
-  return colors[static_cast<std::size_t>(tone)];
-}
+constexpr std::array colors{"", "\x1b[32m", "\x1b[31m", "\x1b[33m"};  // in the order of Tone
 
 std::string padded(const std::string& text, std::size_t width, bool left, const std::string& color) {
   const std::string fill(width - std::min(width, columns_of(text)), ' ');
@@ -23,13 +20,28 @@ std::string padded(const std::string& text, std::size_t width, bool left, const 
   return left ? shown + fill : fill + shown;
 }
 
-void end_line(std::string& out) {
-  while (!out.empty() && out.back() == ' ') out.pop_back();
-  out += '\n';
+void remove_column(Table& table, std::size_t column) {
+  const auto offset = static_cast<std::ptrdiff_t>(column);
+  table.columns.erase(table.columns.begin() + offset);
+  for (auto& row : table.rows) row.erase(row.begin() + offset);
 }
 
 constexpr std::size_t gap = 2;             // between two columns
 constexpr std::size_t shortest_name = 24;  // the first column is not broken below this width
+
+// The width of each column in Table::text().
+std::vector<std::size_t> widths_of(const Table& table) {
+  std::vector<std::size_t> widths;
+  for (const auto& column : table.columns) widths.push_back(columns_of(one_line(column.heading)));
+  for (const auto& row : table.rows) {
+    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], columns_of(one_line(row[c].text)));
+  }
+  return widths;
+}
+
+std::size_t whole_width(const std::vector<std::size_t>& widths) {
+  return std::accumulate(widths.begin(), widths.end(), gap * (std::max<std::size_t>(1, widths.size()) - 1));
+}
 
 std::size_t longest_word(const std::string& text) {
   std::istringstream words(one_line(text));
@@ -41,15 +53,14 @@ std::size_t longest_word(const std::string& text) {
 // Column widths whose sum fits, taken from the widest columns of words; empty if that is impossible.
 std::vector<std::size_t> widths_within(const Table& table, std::size_t width) {
   const std::size_t count = table.columns.size();
-  std::vector<std::size_t> widths = table.widths(), least = widths;
-  std::size_t sum = gap * (count - 1);
+  std::vector<std::size_t> widths = widths_of(table), least = widths;
   for (std::size_t c = 0; c < count; ++c) {
-    sum += widths[c];
     if (!table.columns[c].words) continue;
-    least[c] = std::max(columns_of(table.columns[c].heading), c == 0 ? std::min(shortest_name, widths[c]) : 0);
+    least[c] =
+        std::max(columns_of(one_line(table.columns[c].heading)), c == 0 ? std::min(shortest_name, widths[c]) : 0);
     for (const auto& row : table.rows) least[c] = std::max(least[c], longest_word(row[c].text));
   }
-  for (; sum > width; --sum) {
+  while (whole_width(widths) > width) {
     std::size_t widest = count;
     for (std::size_t c = 0; c < count; ++c) {
       if (widths[c] > least[c] && (widest == count || widths[c] > widths[widest])) widest = c;
@@ -70,15 +81,13 @@ Table with_lines(const Table& table, const std::vector<std::size_t>& widths) {
   Table out = table;
   out.rows.clear();
   for (const auto& row : table.rows) {
-    const std::size_t first = out.rows.size();
+    std::vector<std::vector<Cell>> rows;
     for (std::size_t c = 0; c < row.size(); ++c) {
       const auto lines = lines_of(row[c].text, widths[c]);
-      if (first + lines.size() > out.rows.size()) out.rows.resize(first + lines.size());
-      for (std::size_t i = 0; i < lines.size(); ++i) {
-        out.rows[first + i].resize(row.size());
-        out.rows[first + i][c] = {lines[i], row[c].tone};
-      }
+      if (lines.size() > rows.size()) rows.resize(lines.size(), std::vector<Cell>(row.size()));
+      for (std::size_t i = 0; i < lines.size(); ++i) rows[i][c] = {lines[i], row[c].tone};
     }
+    out.rows.insert(out.rows.end(), rows.begin(), rows.end());
   }
   return out;
 }
@@ -102,16 +111,13 @@ bool has_selection(const Table& table) {
   return table.columns.size() > 1 && table.columns.front().names_cases;
 }
 
-// Throws Error for a column that no table of the document has.
-void check_columns(const Document& document, const std::vector<std::string>& wanted) {
+// Throws Error for a column that none of the tables has.
+void check_columns(const std::vector<Table*>& tables, const std::vector<std::string>& wanted) {
   std::vector<std::string> headings;
-  for (const Section& section : document.sections) {
-    for (const Piece& piece : section.pieces) {
-      const auto* numbers = std::get_if<Numbers>(&piece);
-      if (numbers == nullptr || !has_selection(numbers->table)) continue;
-      for (const Table::Column& column : numbers->table.columns) {
-        if (std::ranges::find(headings, column.heading) == headings.end()) headings.push_back(column.heading);
-      }
+  for (const Table* table : tables) {
+    if (!has_selection(*table)) continue;
+    for (const Table::Column& column : table->columns) {
+      if (std::ranges::find(headings, column.heading) == headings.end()) headings.push_back(column.heading);
     }
   }
   if (headings.empty()) return;
@@ -129,7 +135,7 @@ void select_columns(Table& table, const std::vector<std::string>& wanted) {
   };
   if (std::ranges::none_of(table.columns, is_wanted)) return;
   for (std::size_t c = table.columns.size(); c-- > 1;) {
-    if (!is_wanted(table.columns[c])) table.remove_column(c);
+    if (!is_wanted(table.columns[c])) remove_column(table, c);
   }
 }
 
@@ -138,7 +144,7 @@ bool drop_column(Table& table, int below, std::vector<std::string>& dropped) {
   const auto least = std::ranges::min_element(table.columns, {}, &Table::Column::worth);
   if (least->worth >= below) return false;
   dropped.push_back(least->heading);
-  table.remove_column(least - table.columns.begin());
+  remove_column(table, static_cast<std::size_t>(least - table.columns.begin()));
   return true;
 }
 
@@ -153,10 +159,11 @@ void put_brief_texts_in(Table& table) {
 void fit(Table& table, const TableView& view) {
   const bool selects = has_selection(table), keeps_columns = selects && !view.columns.empty();
   if (selects) select_columns(table, view.columns);
-  if (view.width == 0 || table.width() <= view.width) return;
+  const auto is_too_wide = [&] { return whole_width(widths_of(table)) > view.width; };
+  if (view.width == 0 || !is_too_wide()) return;
   put_brief_texts_in(table);
   std::vector<std::string> dropped;
-  while (!keeps_columns && table.width() > view.width && drop_column(table, essential, dropped)) {
+  while (!keeps_columns && is_too_wide() && drop_column(table, essential, dropped)) {
   }
   std::vector<std::size_t> widths = widths_within(table, view.width);
   while (widths.empty() && !keeps_columns && drop_column(table, Table::Column::stays, dropped))
@@ -168,29 +175,9 @@ void fit(Table& table, const TableView& view) {
 
 }  // namespace
 
-std::vector<std::size_t> Table::widths() const {
-  std::vector<std::size_t> widths;
-  for (const auto& column : columns) widths.push_back(columns_of(column.heading));
-  for (const auto& row : rows) {
-    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], columns_of(one_line(row[c].text)));
-  }
-  return widths;
-}
-
-std::size_t Table::width() const {
-  const std::vector<std::size_t> each = widths();
-  return std::accumulate(each.begin(), each.end(), std::size_t{0}) + 2 * (std::max<std::size_t>(1, each.size()) - 1);
-}
-
-void Table::remove_column(std::size_t column) {
-  const auto offset = static_cast<std::ptrdiff_t>(column);
-  columns.erase(columns.begin() + offset);
-  for (auto& row : rows) row.erase(row.begin() + offset);
-}
-
 void Table::remove_empty_columns() {
   for (std::size_t c = columns.size(); c-- > 1;) {
-    if (std::ranges::all_of(rows, [&](const auto& row) { return row[c].text.empty(); })) remove_column(c);
+    if (std::ranges::all_of(rows, [&](const auto& row) { return row[c].text.empty(); })) remove_column(*this, c);
   }
 }
 
@@ -209,30 +196,33 @@ std::string Table::note(const std::string& text) {
 }
 
 std::string Table::text(bool colored) const {
-  const std::vector<std::size_t> each = widths();
+  const std::vector<std::size_t> widths = widths_of(*this);
+  std::vector<Cell> headings;
+  for (const Column& column : columns) headings.emplace_back(column.heading);
   std::string out;
-  const auto line = [&](const auto& cell) {
+  const auto add_line = [&](const std::vector<Cell>& cells) {
     for (std::size_t c = 0; c < columns.size(); ++c) {
-      const auto [text, color] = cell(c);
       if (c > 0) out += "  ";
-      out += padded(text, each[c], columns[c].words, color);
+      out += padded(one_line(cells[c].text), widths[c], columns[c].words,
+                    colored ? colors[static_cast<std::size_t>(cells[c].tone)] : "");
     }
-    end_line(out);
+    while (out.ends_with(' ')) out.pop_back();
+    out += '\n';
   };
-  line([&](std::size_t c) { return std::pair(columns[c].heading, ""); });
-  for (const auto& row : rows) {
-    line([&](std::size_t c) { return std::pair(one_line(row[c].text), colored ? color_of(row[c].tone) : ""); });
-  }
+  add_line(headings);
+  for (const auto& row : rows) add_line(row);
   return out;
 }
 
 void arrange(Document& document, const TableView& view) {
-  check_columns(document, view.columns);
+  std::vector<Table*> tables;
   for (Section& section : document.sections) {
     for (Piece& piece : section.pieces) {
-      if (auto* numbers = std::get_if<Numbers>(&piece)) fit(numbers->table, view);
+      if (auto* numbers = std::get_if<Numbers>(&piece)) tables.push_back(&numbers->table);
     }
   }
+  check_columns(tables, view.columns);
+  for (Table* table : tables) fit(*table, view);
 }
 
 }  // namespace harness::report

@@ -154,6 +154,12 @@ std::string interval_heading(double confidence) {
   return fmt::format("{:.6g} % interval", 100 * confidence);
 }
 
+const char* outcome_of(const analysis::Judgement& judgement, double ratio) {
+  if (judgement.reason == analysis::Reason::too_close_to_call) return too_close;
+  if (judgement.reason == analysis::Reason::predicted) return ratio < 1 ? "faster" : "slower";
+  return analysis::name_of(judgement.verdict);
+}
+
 std::string how_much(const KnownChange& change, const std::string& per) {
   const bool faster = change.ratio < 1;
   const double low = faster ? 1 - change.high : change.low - 1;
@@ -206,6 +212,7 @@ std::string other_trainings_words(std::vector<KnownChange> changes) {
 std::string Scale::print(double value) const {
   if (!std::isfinite(value)) return "";
   const double scaled = value / factor;
+  if (fixed) return fmt::format("{:.4g}", scaled);
   const int whole_digits = scaled >= 1 ? static_cast<int>(std::floor(std::log10(scaled))) + 1 : 1;
   return fmt::format("{:.{}f}", scaled, std::clamp(4 - whole_digits, 0, 3));
 }

@@ -73,11 +73,13 @@ Tone tone_of(const analysis::Judgement& judgement);
 std::string interval_heading(double confidence);
 
 inline constexpr const char* too_close = "too close to call";
+/// The name of the verdict. A prediction has none: the sign of its change tells, unless it is too_close.
+const char* outcome_of(const analysis::Judgement& judgement, double ratio);
 
 /// A change, as a headline reports it.
 struct KnownChange {
   std::string name;
-  std::string outcome;  // the name of its verdict; for a prediction "faster", "slower" or too_close
+  std::string outcome;  // outcome_of()
   double ratio = 1, low = NAN,
          high = NAN;  // of its time relative to the baseline's; low and high are NaN without an interval
 };
@@ -98,8 +100,11 @@ std::string other_trainings_words(std::vector<KnownChange> changes);
 struct Scale {
   std::string unit = {};
   double factor = 1;                      // in SI units
+  bool fixed = false;                     // the same unit at every size: small values have more decimals
   std::string print(double value) const;  // "" for NaN
 };
+/// As nccl-tests prints bandwidths, so that digits can be compared by position.
+inline const Scale gigabytes_per_s{"GB/s", 1e9, true};
 Scale scale_of_seconds(std::span<const double> values);
 Scale scale_of_flops(std::span<const double> values);
 Scale scale_of_bytes(std::span<const double> values);

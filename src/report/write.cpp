@@ -16,9 +16,8 @@ class TextWriter {
   std::string out;
 
   void operator()(const Subheading& piece) {
-    gap();
+    gap();  // none below: a heading stays attached to what follows
     out += one_line(piece.text) + "\n";
-    gap_is_there_ = true;  // a heading stays attached to what follows
   }
   void operator()(const Paragraph& piece) { paragraph(piece.text, 2); }
   void operator()(const List& piece) {
@@ -49,15 +48,12 @@ class TextWriter {
     end_block();
   }
   void paragraph(const std::string& text, std::size_t indent) {
-    if (wants_gap_) gap();
+    if (next_ == Gap::always) gap();
     out += wrapped(text, width_, indent);
-    gap_is_there_ = false;
+    next_ = Gap::but_before_prose;
   }
   // Forces a gap before whatever follows.
-  void end_block() {
-    wants_gap_ = true;
-    gap_is_there_ = false;
-  }
+  void end_block() { next_ = Gap::always; }
 
  private:
   void table(const std::string& caption, const Table& table) {
@@ -68,15 +64,15 @@ class TextWriter {
     end_block();
   }
   void gap() {
-    if (!gap_is_there_ && !out.empty()) out += "\n";
-    gap_is_there_ = true;
-    wants_gap_ = false;
+    if (next_ != Gap::none && !out.empty()) out += "\n";
+    next_ = Gap::none;
   }
+
+  enum class Gap { none, but_before_prose, always };
 
   std::size_t width_;
   bool colored_;
-  bool wants_gap_ = false;     // before the next paragraph as well
-  bool gap_is_there_ = false;  // an empty line or a heading was written last
+  Gap next_ = Gap::but_before_prose;  // between the last piece and the next
 };
 
 class MarkdownWriter {

@@ -28,10 +28,10 @@ Files two_files() {
 
 Files six_files() {
   Files files;
-  for (const double factor : {1.0, 1.004, 0.997})
-    files.add(fmt::format("a{}.h5", files.results.size()), test::samples::with_timeline(), factor);
-  for (const double factor : {0.9, 0.904, 0.897})
-    files.add(fmt::format("b{}.h5", files.results.size()), test::samples::with_timeline(), factor);
+  for (const double factor : {1.0, 1.004, 0.997, 0.9, 0.904, 0.897}) {
+    const char* side = factor > 0.95 ? "a" : "b";
+    files.add(fmt::format("{}{}.h5", side, files.results.size()), test::samples::with_timeline(), factor);
+  }
   files.compare(3);
   return files;
 }
@@ -57,8 +57,7 @@ TEST(Compare, Reproduction) {
   Files files;
   files.add("old.h5", test::samples::sweep({"precision=bf16", "micro_batch_size=2"}, {1, 1, 0.8, 0.9}));
   files.add("new.h5", test::samples::sweep({"precision=bf16", "micro_batch_size=2"}, {1, 1, 1.2, 0.92}), 0.3);
-  const std::span<const analysis::ComparedFile> all(files.report.files);
-  files.report.answer = analysis::reproduce(all.front(), all.back());
+  files.reproduce();
   test::expect_golden("reproduce.txt", show(files.report, Format::text));
   const auto json = Json::parse(show(files.report, Format::json));
   EXPECT_EQ(json["reproduction"]["changes"][0]["reproduced"], "opposite");
@@ -70,8 +69,7 @@ TEST(Compare, WhatFailedLaterIsNotReproduced) {
   failed.cases[2].status = store::CaseStatus::failed;
   files.add("old.h5", failed);
   files.add("new.h5", test::samples::sweep({"precision=bf16"}, {1, 1, 0.8}));
-  const std::span<const analysis::ComparedFile> all(files.report.files);
-  files.report.answer = analysis::reproduce(all.front(), all.back());
+  files.reproduce();
   const std::string text = show(files.report, Format::text);
   EXPECT_THAT(text, HasSubstr("Of 1 change tried on both sides: 1 undecided."));
   EXPECT_THAT(text, HasSubstr("  failed -20.0 %"));
@@ -135,17 +133,23 @@ TEST(Compare, AScreenHasTheEightRowsThatMovedMost) {
   EXPECT_THAT(write_text(compare_document(files.report, true)), Not(HasSubstr("-v")));
 }
 
-// Adds a repeat: a.h5, b.h5 …, one day apart.
-void add_run(Files& runs, store::Result result) {
-  result.created = fmt::format("2026-01-0{}T03:00:00Z", runs.results.size() + 1);
-  runs.add(fmt::format("{}.h5", static_cast<char>('a' + runs.results.size())), std::move(result));
+// Pools a.h5, b.h5 and c.h5, one day apart. result_of(run): of 0, 1 and 2.
+template <class ResultOf>
+Files pooled(const ResultOf& result_of) {
+  Files runs;
+  for (int run = 0; run < 3; ++run) {
+    store::Result result = result_of(run);
+    result.created = fmt::format("2026-01-0{}T03:00:00Z", run + 1);
+    runs.add(fmt::format("{}.h5", static_cast<char>('a' + run)), std::move(result));
+  }
+  runs.pool();
+  return runs;
 }
 
 // One change that is faster in all runs, one whose runs disagree, one that failed once, and one missing in the last
 // run.
 Files three_runs() {
-  Files runs;
-  for (int run = 0; run < 3; ++run) {
+  return pooled([](int run) {
     const double faster = 0.9 + 0.002 * run, restless = 0.95 + 0.05 * run;
     std::vector<std::string> changes{"micro_batch_size=2", "overlap_grad_reduce=false", "precision=bf16"};
     if (run < 2) changes.emplace_back("layout={tensor_parallel: 2}");
@@ -156,10 +160,8 @@ Files three_runs() {
       result.cases[4].status = store::CaseStatus::failed;
       result.cases[4].reason = "rank 2 on node7: worker killed by signal 9";
     }
-    add_run(runs, std::move(result));
-  }
-  runs.pool();
-  return runs;
+    return result;
+  });
 }
 
 TEST(Pooled, Golden) {
@@ -170,25 +172,21 @@ TEST(Pooled, Golden) {
 }
 
 TEST(Pooled, WhatFailedInAllRunsIsNotTheFastestChange) {
-  Files runs;
-  for (int run = 0; run < 3; ++run) {
+  const Files runs = pooled([](int) {
     store::Result result = test::samples::sweep({"precision=bf16", "micro_batch_size=2"}, {1, 1, 0.8, 0.9});
     result.cases[2].status = store::CaseStatus::failed;
-    add_run(runs, std::move(result));
-  }
-  runs.pool();
+    return result;
+  });
   EXPECT_THAT(show(runs.report, Format::text), HasSubstr("Fastest proven change: micro_batch_size=2,"));
 }
 
 TEST(Pooled, AnotherTrainingIsNoProvenChange) {
   const auto headline_of = [](const std::vector<std::string>& changes, const std::vector<double>& ratios) {
-    Files runs;
-    for (int run = 0; run < 3; ++run) {
+    const Files runs = pooled([&](int) {
       store::Result result = test::samples::sweep(changes, ratios);
       result.cases[2].tokens_per_step *= 2;
-      add_run(runs, std::move(result));
-    }
-    runs.pool();
+      return result;
+    });
     return std::get<Paragraph>(compare_document(runs.report, true).sections[1].pieces[0]).text;
   };
   const std::string both = headline_of({"global_batch_size=32", "micro_batch_size=2"}, {1, 1, 1.6, 0.9});
@@ -200,10 +198,9 @@ TEST(Pooled, AnotherTrainingIsNoProvenChange) {
 }
 
 TEST(Pooled, AMovedControlComesFirst) {
-  Files runs;
-  for (int run = 0; run < 3; ++run)
-    add_run(runs, test::samples::sweep({"precision=bf16"}, {1, 1.06 + 0.001 * run, 0.9}));
-  runs.pool();
+  const Files runs = pooled([](int run) {
+    return test::samples::sweep({"precision=bf16"}, {1, 1.06 + 0.001 * run, 0.9});
+  });
   const std::string text = show(runs.report, Format::text);
   EXPECT_THAT(text, HasSubstr("3 runs of one configuration, which agree. Unreliable: over the runs the control "
                               "baseline_again took 6.1 % more "

@@ -4,9 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sstream>
-
 #include "base/text.h"
+#include "golden.h"
 #include "report/page/page.h"
 #include "report/sections.h"
 #include "report/words.h"
@@ -21,9 +20,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 Document with(std::vector<Piece> pieces) {
-  Document document;
+  Document document = with_section({"s", "A section", std::move(pieces)});
   document.headline = "What moved.";
-  document.sections.push_back({"s", "A section", std::move(pieces)});
   return document;
 }
 
@@ -71,7 +69,7 @@ TEST(Writers, AnEmptySectionLeavesNoTrace) {
 TEST(Writers, NoTextOfAFileBecomesMarkupOrMovesTheCursor) {
   const std::string bad = "<script>\x1b[2J\xff | [x](y) `c`";
   Table table;
-  table.columns = {{"case", true}};
+  table.columns = {{bad, true}};
   table.rows = {{bad}};
   Figure figure;
   figure.id = figure.title = figure.caption = bad;
@@ -120,19 +118,19 @@ std::string left_out_of(const Document& document) {
 }
 
 // Returns the lines from the heading of the case table to the next blank line.
-std::vector<std::string> table_in(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream all(text.substr(text.find("\ncase ") + 1));
-  for (std::string line; std::getline(all, line) && !line.empty();) lines.push_back(line);
-  return lines;
+std::string table_in(const std::string& text) {
+  const std::string from_table = text.substr(text.find("\ncase ") + 1);
+  return from_table.substr(0, from_table.find("\n\n"));
+}
+std::string headings_in(const std::string& text) {
+  return split_text(table_in(text), "\n").front();
 }
 
 TEST(Terminal, ANarrowTableKeepsWhatMattersAndNamesWhatWent) {
   for (const std::size_t width : {80, 100, 120}) {
     const std::string text = arranged({.width = width});
-    for (const std::string& line : table_in(text)) EXPECT_LE(columns_of(line), width) << line;
-    EXPECT_THAT(table_in(text).front(),
-                ::testing::MatchesRegex("case +.*step ms .*MFU .*change +95 % interval .*verdict"));
+    EXPECT_LE(widest_line(table_in(text)), width) << text;
+    EXPECT_THAT(headings_in(text), ::testing::MatchesRegex("case +.*step ms .*MFU .*change +95 % interval .*verdict"));
     for (const char* name : {"\nTP2 ", "\nPP8 ", "\noverlap_grad_reduce off "}) EXPECT_THAT(text, HasSubstr(name));
     EXPECT_THAT(text, ::testing::ContainsRegex("\nmicro_batch_size=4 .*-12.0 %  .-12.2, -11.9. % .*faster\n"));
   }
@@ -144,22 +142,20 @@ TEST(Terminal, ALongNameGoesOnInAnotherLine) {
   const store::Result result = test::samples::sweep({"micro_batch_size=4 + overlap_grad_reduce=false"}, {1, 1, 0.9});
   const std::string text = arranged(show_document(result, analysis::summarise(result)), {.width = 80});
   EXPECT_THAT(text, ::testing::ContainsRegex("\nmicro_batch_size=4 . +[0-9].* %  .*faster\noverlap_grad_reduce off\n"));
-  for (const std::string& line : table_in(text)) EXPECT_LE(columns_of(line), 80u) << line;
+  EXPECT_LE(widest_line(table_in(text)), 80u) << text;
 }
 
 Table small_table() {
   Table table;
   table.columns = {
-      case_column(),   {.heading = "b", .worth = 2}, {.heading = "c", .worth = 1}, {.heading = "d", .worth = 1}, {"e"},
-      verdict_column()};
+      case_column,   {.heading = "b", .worth = 2}, {.heading = "c", .worth = 1}, {.heading = "d", .worth = 1}, {"e"},
+      verdict_column};
   table.rows = {{"baseline", "1", "1", "1", "1", ""}, {"x", "1", "1", "1", "1", "faster"}};
   return table;
 }
 
 Document with_table(Table table) {
-  Document document;
-  document.sections.push_back({"s", "", {Numbers{"", std::move(table)}}});
-  return document;
+  return with_section({"s", "", {Numbers{"", std::move(table)}}});
 }
 
 TEST(Terminal, TheColumnOfLeastWorthGoesFirstAndOfEqualsTheLeft) {
@@ -187,16 +183,16 @@ TEST(Terminal, ProductsAreCalledWhatTheyAre) {
   const std::string text = write_text(narrow);
   EXPECT_THAT(text, HasSubstr("\nqkv, forward  "));
   EXPECT_THAT(text, HasSubstr("\nqkv weight gradient; head, forward  "));
-  for (const std::string& line : table_in(text)) EXPECT_THAT(line, Not(HasSubstr("gemm=")));
+  EXPECT_THAT(table_in(text), Not(HasSubstr("gemm=")));
   EXPECT_THAT(text, HasSubstr("Left out to fit: in the step, "));
 }
 
 TEST(Terminal, ColumnsAreAskedForWithoutUnits) {
   const std::string text = arranged({.columns = {"step", "interval", "verdict"}});
-  EXPECT_THAT(table_in(text).front(), ::testing::MatchesRegex("case +step ms +95 % interval +verdict"));
+  EXPECT_THAT(headings_in(text), ::testing::MatchesRegex("case +step ms +95 % interval +verdict"));
   // A requested column stays, however narrow the terminal.
   const std::string narrow = arranged({.width = 20, .columns = {"step", "interval", "verdict"}});
-  EXPECT_THAT(table_in(narrow).front(), ::testing::MatchesRegex("case +step ms +95 % interval +verdict"));
+  EXPECT_THAT(headings_in(narrow), ::testing::MatchesRegex("case +step ms +95 % interval +verdict"));
   EXPECT_THAT(narrow, Not(HasSubstr("Left out to fit")));
   EXPECT_THAT(test::error_of([] { arranged({.columns = {"stepp"}}); }),
               HasSubstr("--columns 'stepp': there is no such column; allowed: case, "));
@@ -226,9 +222,7 @@ TEST(Terminal, ColoursAreThoseOfVerdictsAndOfNothingElse) {
   EXPECT_THAT(text, HasSubstr("  (baseline)\n"));
   EXPECT_THAT(text, ::testing::ContainsRegex("  ~[0-9]+  .\\[33munresolved.\\[0m\n"));
   std::string stripped = text;
-  for (const std::string code : {"\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[0m"}) {
-    for (std::size_t at; (at = stripped.find(code)) != std::string::npos;) stripped.erase(at, code.size());
-  }
+  for (const char* code : {"\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[0m"}) stripped = replaced_all(stripped, code, "");
   EXPECT_EQ(stripped, plain);
 }
 
@@ -240,8 +234,7 @@ TEST(Narrow, ABreakdownFitsEightyColumns) {
     Document document = breakdown_document(result, findings);
     arrange(document, {.width = width});
     const std::string text = write_text(document, width);
-    std::istringstream lines(text);
-    for (std::string line; std::getline(lines, line);) EXPECT_LE(columns_of(line), width) << line;
+    EXPECT_LE(widest_line(text), width) << text;
   }
 }
 

@@ -37,14 +37,8 @@ std::string exported(const store::Result& result, ExportFormat format, const std
   return export_text(find_proven(result, analysis::summarise(result), name, "runs.h5"), format);
 }
 
-std::string complaint(const store::Result& result, const std::string& name, int* code = nullptr) {
-  try {
-    find_proven(result, analysis::summarise(result), name, "runs.h5");
-  } catch (const Error& error) {
-    if (code != nullptr) *code = error.exit_code();
-    return error.what();
-  }
-  return "";
+std::string complaint(const store::Result& result, const std::string& name) {
+  return test::error_of([&] { exported(result, std::nullopt, name); });
 }
 
 // A setting that is faster at one size and slower at another is exported only on request.
@@ -109,13 +103,13 @@ TEST(Export, TheEnvironmentFileIsWhatAShellReads) {
 }
 
 TEST(Export, WhatIsNotProvenIsRefused) {
-  int code = 0;
-  const store::Result result = proven_sweep();
+  const store::Result result = proven_sweep(), unreliable = test::samples::unreliable();
   EXPECT_THAT(complaint(result, "nccl_proto=AllReduce:LL128"), HasSubstr("is not proven faster (slower"));
   EXPECT_THAT(complaint(result, "baseline"), HasSubstr("is the baseline"));
   EXPECT_THAT(complaint(result, "precision=bf61"), HasSubstr("did you mean precision=bf16?"));
-  EXPECT_THAT(complaint(test::samples::unreliable(), "", &code), HasSubstr("proves nothing"));
-  EXPECT_EQ(code, 4);
+  EXPECT_THAT(complaint(unreliable, ""), HasSubstr("proves nothing"));
+  EXPECT_THAT([&] { exported(unreliable, std::nullopt); },
+              ::testing::Throws<Error>(::testing::Property(&Error::exit_code, 4)));
   store::Result crashed = test::samples::sweep({"precision=bf16"}, {1, 1, 0.6});
   crashed.cases[2].status = store::CaseStatus::failed;
   EXPECT_THAT(complaint(crashed, "precision=bf16"), HasSubstr("is not proven faster (failed)"));
@@ -175,18 +169,15 @@ TEST(ShowCost, Golden) {
   const analysis::Summary summary = analysis::summarise(result);
   const auto estimate = analysis::estimate_cost(result, summary, {2.5, "USD", 300e9});
   ASSERT_TRUE(estimate);
-  Document document;
-  document.sections.push_back(cost_section(*estimate));
-  test::expect_golden("cost.txt", write_text(document));
-  test::expect_golden("cost.md", write_markdown(document));
+  test::expect_golden("cost.txt", write_text(with_section(cost_section(*estimate))));
+  test::expect_golden("cost.md", write_markdown(with_section(cost_section(*estimate))));
   const auto json = nlohmann::json::parse(show(result, summary, Format::json, estimate));
   EXPECT_EQ(json["cost"]["after"].size(), 2u);
   EXPECT_EQ(json["cost"]["after"][0]["name"], "precision=bf16");
   const store::Result moved = test::samples::unreliable();
-  Document none;
-  none.sections.push_back(
-      cost_section(*analysis::estimate_cost(moved, analysis::summarise(moved), {2.5, "USD", 300e9})));
-  EXPECT_THAT(write_text(none), HasSubstr("Nothing is proven faster, so there is nothing to save yet."));
+  const auto nothing = analysis::estimate_cost(moved, analysis::summarise(moved), {2.5, "USD", 300e9});
+  EXPECT_THAT(write_text(with_section(cost_section(*nothing))),
+              HasSubstr("Nothing is proven faster, so there is nothing to save yet."));
 }
 
 using nlohmann::json;
@@ -212,15 +203,8 @@ TEST(Trace, Golden) {
 
 TEST(Trace, RanksShareAClockAndSlicesOfATrackDoNotOverlap) {
   store::Result result = test::samples::with_timeline();
-  const store::ResultInterval some = result.timeline[0];
   const auto add = [&](int rank, const char* stream, const char* kind, double start_s, double end_s) {
-    store::ResultInterval row = some;
-    row.rank = rank;
-    row.stream = stream;
-    row.kind = kind;
-    row.start_s = start_s;
-    row.end_s = end_s;
-    result.timeline.push_back(row);
+    result.timeline.push_back(test::samples::interval(0, rank, kind, stream, "forward", start_s, end_s));
   };
   add(0, "pipeline", "send", 0.0035929, 0.0129890);
   add(0, "pipeline", "receive", 0.0035929, 0.0129917);

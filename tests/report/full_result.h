@@ -95,12 +95,8 @@ inline store::Result full(const std::string& name = "node7") {
     result.rank_seconds.push_back(seconds);
   }
   for (std::size_t i = 0; i < result.blocks.size(); ++i) {
-    machine::GpuStatistics gpus;
-    gpus.mean_utilisation = 0.98;
-    gpus.mean_sm_clock_hz = 1.98e9;
-    gpus.mean_power_w = 640;
-    gpus.energy_j = 300;
-    result.gpu.push_back({4, gpus, ""});
+    result.gpu.push_back(
+        {4, {.mean_utilisation = 0.98, .mean_sm_clock_hz = 1.98e9, .mean_power_w = 640, .energy_j = 300}, ""});
     result.blocks[i].start_unix_s = 1767364200 + 20 * static_cast<double>(i);
     const bool busy = result.blocks[i].round > 8;
     result.conditions.push_back({0.001, busy ? 7.5 : 0.25, name});

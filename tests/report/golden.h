@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <utility>
 
+#include "base/text.h"
 #include "report/sections.h"
 #include "support/files.h"
 #include "support/paths.h"
@@ -47,6 +49,8 @@ struct ComparedFiles : SampleFiles {
     find_reservations();
     report.answer = analysis::compare_sides(all.first(first), all.subspan(first));
   }
+  /// Asks whether the first file's changes reproduce in the last.
+  void reproduce() { report.answer = analysis::reproduce(report.files.front(), report.files.back()); }
   void pool() {
     find_reservations();
     report.answer = analysis::pool_runs(report.files);
@@ -76,6 +80,18 @@ inline std::string shown(const store::Result& result, Format format = Format::te
 }
 inline nlohmann::json json_of(const store::Result& result) {
   return nlohmann::json::parse(shown(result, Format::json));
+}
+
+inline std::size_t widest_line(const std::string& text) {
+  std::size_t widest = 0;
+  for (const std::string& line : split_text(text, "\n")) widest = std::max(widest, columns_of(line));
+  return widest;
+}
+
+inline Document with_section(Section section) {
+  Document document;
+  document.sections.push_back(std::move(section));
+  return document;
 }
 
 /// Returns the first line of a report.

@@ -57,16 +57,23 @@ store::Result collectives() {
   return result;
 }
 
+// Returns the keys of a training run with everything that can be known about it, and of single operations.
+std::set<std::string> keys_of_show() {
+  const store::Result training = test::samples::full(), operation = collectives();
+  const analysis::Summary summary = analysis::summarise(training);
+  const auto cost = analysis::estimate_cost(training, summary, {2.5, "USD", 300e9});
+  EXPECT_TRUE(cost && !cost->after.empty());
+  std::set<std::string> keys = keys_of(show_json(training, summary, cost, test::samples::explanation()));
+  keys.merge(keys_of(show_json(operation, analysis::summarise(operation))));
+  return keys;
+}
+
 TEST(JsonPage, DescribesEveryKeyOfShow) {
-  const store::Result result = test::samples::full();
-  const analysis::Summary summary = analysis::summarise(result);
-  const auto cost = analysis::estimate_cost(result, summary, {2.5, "USD", 300e9});
-  ASSERT_TRUE(cost && !cost->after.empty());
-  const std::set<std::string> keys = keys_of(show(result, summary, Format::json, cost));
+  const std::set<std::string> keys = keys_of_show();
   EXPECT_GT(keys.size(), 70u);
+  for (const char* of_prediction : {"or_else", "measured_owns_s", "part", "why"})
+    EXPECT_TRUE(keys.contains(of_prediction)) << of_prediction;
   expect_described(keys);
-  const store::Result other = collectives();
-  expect_described(keys_of(show(other, analysis::summarise(other), Format::json)));
 }
 
 // Returns the keys in the first column of the page's table of `show`.
@@ -83,23 +90,9 @@ std::vector<std::string> keys_in_table_of_show() {
 }
 
 TEST(JsonPage, NamesNoKeyThatShowLacks) {
-  const store::Result result = test::samples::full(), other = collectives();
-  const analysis::Summary summary = analysis::summarise(result);
-  const analysis::Explanation explanation = test::samples::explanation();
-  const auto cost = analysis::estimate_cost(result, summary, {2.5, "USD", 300e9});
-  std::set<std::string> keys = keys_of(show_json(result, summary, cost, explanation));
-  keys.merge(keys_of(show(other, analysis::summarise(other), Format::json)));
+  const std::set<std::string> keys = keys_of_show();
   EXPECT_GT(keys_in_table_of_show().size(), 30u);
   for (const std::string& key : keys_in_table_of_show()) EXPECT_TRUE(keys.contains(key)) << key;
-}
-
-TEST(JsonPage, DescribesEveryKeyOfAPrediction) {
-  const store::Result result = test::samples::full();
-  const analysis::Explanation explanation = test::samples::explanation();
-  const std::set<std::string> keys = keys_of(show_json(result, analysis::summarise(result), {}, explanation));
-  EXPECT_TRUE(keys.contains("or_else") && keys.contains("measured_owns_s") && keys.contains("part") &&
-              keys.contains("why"));
-  expect_described(keys);
 }
 
 TEST(JsonPage, DescribesEveryKeyOfCompare) {
@@ -109,8 +102,7 @@ TEST(JsonPage, DescribesEveryKeyOfCompare) {
   two.compare(1);
   ASSERT_FALSE(two.report.differences.empty());
   expect_described(keys_of(show(two.report, Format::json)));
-  const std::span<const analysis::ComparedFile> both(two.report.files);
-  two.report.answer = analysis::reproduce(both.front(), both.back());
+  two.reproduce();
   ASSERT_FALSE(two.report.nothing_in_common());
   expect_described(keys_of(show(two.report, Format::json)));
   for (int run = 0; run < 8; ++run) runs.add(fmt::format("r{}", run), test::samples::nothing_moved());
@@ -143,10 +135,8 @@ TEST(Metrics, AreInCsvAndJsonAlike) {
   const std::string csv = show(result, summary, Format::csv);
   const Json row = Json::parse(show(result, summary, Format::json))["cases"][2];
   for (const Metric& metric : case_metrics()) {
-    std::string column(metric.key), pointer = "/" + column;
-    for (char& c : column) c = c == '.' ? '_' : c;
-    for (char& c : pointer) c = c == '.' ? '/' : c;
-    EXPECT_THAT(csv.substr(0, csv.find('\n')), HasSubstr(column));
+    const std::string pointer = "/" + replaced(metric.key, {{'.', "/"}});
+    EXPECT_THAT(csv.substr(0, csv.find('\n')), HasSubstr(replaced(metric.key, {{'.', "_"}})));
     EXPECT_TRUE(row.contains(Json::json_pointer(pointer))) << pointer;
   }
 }

@@ -19,6 +19,9 @@
 namespace harness::page {
 
 using report::escaped_markup;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 namespace {
 
@@ -76,19 +79,22 @@ TEST(Page, IsWellFormedWhateverTheResult) {
   }
 }
 
+// Returns the figure with this id; "" if the page has none.
+std::string figure_in(const std::string& text, const std::string& id) {
+  const std::size_t begin = text.find("<figure id=\"" + id + "\">");
+  return begin == std::string::npos ? "" : text.substr(begin, text.find("</figure>", begin) - begin);
+}
+
 TEST(Page, HasEverySectionAndChart) {
   const std::string text = page_of(test::samples::full());
-  for (const char* id : {"changes", "scaling-section", "losses", "timeline", "stragglers", "nccl", "environment",
-                         "warnings", "configuration"}) {
-    EXPECT_NE(text.find("<h2 id=\"" + std::string(id) + "\">"), std::string::npos) << id;
-    EXPECT_NE(text.find("<a href=\"#" + std::string(id) + "\">"), std::string::npos) << id;
+  for (const std::string id : {"changes", "scaling-section", "losses", "timeline", "stragglers", "nccl", "environment",
+                               "warnings", "configuration"}) {
+    EXPECT_THAT(text, AllOf(HasSubstr("<h2 id=\"" + id + "\">"), HasSubstr("<a href=\"#" + id + "\">")));
   }
-  for (const std::string id : {"tornado", "scaling", "timeline-baseline", "timeline-best", "late-ranks"}) {
-    const auto figure = text.find("<figure id=\"" + id + "\">");
-    ASSERT_NE(figure, std::string::npos) << id;
-    const std::string whole = text.substr(figure, text.find("</figure>", figure) - figure);
-    for (const char* part : {"<figcaption>", "<svg", "role=\"img\"", "<title", "<desc"})
-      EXPECT_NE(whole.find(part), std::string::npos) << id << " " << part;
+  for (const char* id : {"tornado", "scaling", "timeline-baseline", "timeline-best", "late-ranks"}) {
+    EXPECT_THAT(figure_in(text, id), AllOf(HasSubstr("<figcaption>"), HasSubstr("<svg"), HasSubstr("role=\"img\""),
+                                           HasSubstr("<title"), HasSubstr("<desc")))
+        << id;
   }
 }
 
@@ -107,26 +113,20 @@ TEST(Page, OfCollectivesHasBandwidthAndNoMfu) {
   test::samples::add_profiled_steps(result);
   const std::string text = page_of(result);
   EXPECT_EQ(fault_of(text), "");
-  const auto figure = text.find("<figure id=\"bandwidth\">");
-  ASSERT_NE(figure, std::string::npos);
-  const std::string whole = text.substr(figure, text.find("</figure>", figure) - figure);
-  for (const char* part : {"all_gather", "limit 4", "At most 1", "class=\"reference\"", "logarithmic"}) {
-    EXPECT_NE(whole.find(part), std::string::npos) << part;
-  }
-  EXPECT_NE(text.find("time per byte on the bus"), std::string::npos);
-  for (const char* never : {"Where the MFU", "MFU</td>", "tokens per second", "Worth trying", "id=\"losses\""}) {
-    EXPECT_EQ(text.find(never), std::string::npos) << never;
-  }
+  EXPECT_THAT(figure_in(text, "bandwidth"), AllOf(HasSubstr("all_gather"), HasSubstr("limit 4"), HasSubstr("At most 1"),
+                                                  HasSubstr("class=\"reference\""), HasSubstr("logarithmic")));
+  EXPECT_THAT(text, HasSubstr("time per byte on the bus"));
+  for (const char* never : {"Where the MFU", "MFU</td>", "tokens per second", "Worth trying", "id=\"losses\""})
+    EXPECT_THAT(text, Not(HasSubstr(never)));
 }
 
 TEST(Page, NeedsNothingFromElsewhere) {
   const std::string text = page_of(test::samples::full());
   for (const char* bad : {"http:", "https:", "src=", "url(", "@import", "<script", "<link", "<iframe", "<img",
                           "<object", "style=\"", "javascript:", "\"data:", "image/"}) {
-    EXPECT_EQ(text.find(bad), std::string::npos) << bad;
+    EXPECT_THAT(text, Not(HasSubstr(bad)));
   }
-  EXPECT_NE(text.find("Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline';"),
-            std::string::npos);
+  EXPECT_THAT(text, HasSubstr("Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline';"));
   for (std::size_t at = 0; (at = text.find("href=\"", at)) != std::string::npos; ++at) EXPECT_EQ(text[at + 6], '#');
 }
 
@@ -140,8 +140,7 @@ TEST(Tornado, FromFastestToSlowestWithoutWhatWasNotHonoured) {
   EXPECT_EQ(at(result.cases[7].name), std::string::npos);
   for (const std::size_t other : {1U, 2U, 5U}) EXPECT_LT(at(result.cases[4].name), at(result.cases[other].name));
   for (const std::size_t other : {1U, 2U, 4U, 5U}) EXPECT_GT(at("ranks=2"), at(result.cases[other].name));
-  const std::string text = page_of(result);
-  EXPECT_NE(text.find("pipeline_parallel 8 needs 8 ranks"), std::string::npos);
+  EXPECT_THAT(page_of(result), HasSubstr("pipeline_parallel 8 needs 8 ranks"));
 }
 
 TEST(Timeline, ManyOperationsStaySmallAndKeepTheirPlace) {
@@ -158,8 +157,8 @@ TEST(Timeline, ManyOperationsStaySmallAndKeepTheirPlace) {
   result.timeline = {test::samples::interval(0, 0, 0, "matmul", 0, 0.5),
                      test::samples::interval(0, 0, 1, "adamw", 0.5, 1)};
   const auto halves = timeline_chart(analysis::drawn_step(result, 0), "t", "", 1);
-  EXPECT_NE(halves->drawing.find(R"(<path class="k-matmul" d="M0 0h1000v1h-1000z"/>)"), std::string::npos);
-  EXPECT_NE(halves->drawing.find(R"(<path class="k-optimizer" d="M1000 0h1000v1h-1000z"/>)"), std::string::npos);
+  EXPECT_THAT(halves->drawing, HasSubstr(R"(<path class="k-matmul" d="M0 0h1000v1h-1000z"/>)"));
+  EXPECT_THAT(halves->drawing, HasSubstr(R"(<path class="k-optimizer" d="M1000 0h1000v1h-1000z"/>)"));
 }
 
 TEST(Timeline, WaitingHasAColourOfItsOwn) {
@@ -171,17 +170,17 @@ TEST(Timeline, WaitingHasAColourOfItsOwn) {
   result.timeline = {row};
   const auto figure = timeline_chart(analysis::drawn_step(result, 0), "t", "", 1);
   ASSERT_TRUE(figure);
-  EXPECT_NE(figure->drawing.find(R"(<path class="k-waiting" d="M0 0h1000v1h-1000z"/>)"), std::string::npos);
-  EXPECT_NE(figure->drawing.find(R"(<path class="k-data" d="M1000 0h1000v1h-1000z"/>)"), std::string::npos);
-  EXPECT_NE(figure->caption.find("waiting included"), std::string::npos);
+  EXPECT_THAT(figure->drawing, HasSubstr(R"(<path class="k-waiting" d="M0 0h1000v1h-1000z"/>)"));
+  EXPECT_THAT(figure->drawing, HasSubstr(R"(<path class="k-data" d="M1000 0h1000v1h-1000z"/>)"));
+  EXPECT_THAT(figure->caption, HasSubstr("waiting included"));
 }
 
 TEST(LateRanks, AreDrawnByNodeAndGpu) {
   store::Result result;
   for (int rank = 0; rank < 4; ++rank) result.rank_table.push_back({rank, rank % 2, rank / 2, "", "", 8, 1, 0});
   const report::Figure figure = late_ranks_chart(result, {0, -0.01, 0.07, NAN});
-  EXPECT_NE(figure.drawing.find(R"(<path class="h0" d="M0 0h2v1h-2z"/>)"), std::string::npos) << figure.drawing;
-  EXPECT_NE(figure.drawing.find(R"(<path class="h3" d="M0 1h1v1h-1z"/>)"), std::string::npos) << figure.drawing;
+  EXPECT_THAT(figure.drawing, HasSubstr(R"(<path class="h0" d="M0 0h2v1h-2z"/>)"));
+  EXPECT_THAT(figure.drawing, HasSubstr(R"(<path class="h3" d="M0 1h1v1h-1z"/>)"));
 }
 
 TEST(WaterfallChart, HasABarForEveryPartWithItsTimeAndItsLimit) {
@@ -192,12 +191,10 @@ TEST(WaterfallChart, HasABarForEveryPartWithItsTimeAndItsLimit) {
   bars.bars = {{"matrix products below peak", Part::matrix_products, 0.35, 0.05, 0.02, "peak FLOP/s"},
                {"exposed data communication", Part::data, 0.25, 0.025, std::nullopt, ""}};
   const report::Figure figure = waterfall_chart(bars, "w", "baseline");
-  for (const char* text : {"matrix products below peak", "35.0 points", "50.00 ms, limit 20.00 ms (peak FLOP/s)",
-                           "<small>25.00 ms</small>"}) {  // an unknown limit is omitted, not 0
-    EXPECT_NE(figure.drawing.find(text), std::string::npos) << text;
-  }
-  EXPECT_NE(figure.caption.find("GPU utilisation of 99 %"), std::string::npos);
-  EXPECT_NE(figure.drawing.find("40.0 %"), std::string::npos);
+  EXPECT_THAT(figure.drawing, AllOf(HasSubstr("matrix products below peak"), HasSubstr("35.0 points"),
+                                    HasSubstr("50.00 ms, limit 20.00 ms (peak FLOP/s)"), HasSubstr("40.0 %"),
+                                    HasSubstr("<small>25.00 ms</small>")));  // an unknown limit is omitted, not 0
+  EXPECT_THAT(figure.caption, HasSubstr("GPU utilisation of 99 %"));
 }
 
 TEST(Escape, CleansAndEscapes) {

@@ -123,9 +123,8 @@ std::string text_of_section(const analysis::Explanation& explanation, const char
   result.backend = backend;
   analysis::Findings findings;
   findings.explanation = explanation;
-  Document document;
+  Document document = with_section(explanation_section(result, findings));
   document.headline = diagnosis_words(explanation);
-  document.sections.push_back(explanation_section(result, findings));
   return write_text(document);
 }
 

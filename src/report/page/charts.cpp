@@ -78,10 +78,6 @@ constexpr std::array<const char*, part_count> part_classes{
     "k-matmul", "k-attention", "k-compute", "k-compute", "k-tensor",   "k-pipeline", "k-data",
     "k-data",   "k-world",     "k-world",   "w-other",   "k-pipeline", "w-other",    "w-other"};
 
-std::string in_points(double share) {
-  return fmt::format("{} {:.1f} points", share >= 0 ? "−" : "+", 100 * std::abs(share));
-}
-
 constexpr std::array<const char*, 5> swatches{"k-matmul", "k-data", "k-optimizer", "k-attention", "k-world"};
 
 using Curve = std::map<double, const analysis::Rates*>;  // by size: of one collective, or in a grid of one setting
@@ -111,10 +107,6 @@ std::vector<double> sizes_to_mark(const Curves& curves) {
   std::vector<double> some;
   for (const std::size_t i : evenly_chosen(all.size())) some.push_back(all[i]);
   return some;
-}
-
-std::string in_gigabytes(double bytes_per_s) {
-  return fmt::format("{:.4g}", bytes_per_s / 1e9);
 }
 
 struct Point {
@@ -195,27 +187,28 @@ report::Figure waterfall_chart(const analysis::Waterfall& waterfall, const std::
   const Axis& axis = chart.axis;
   report::Figure figure;
   figure.id = id;
-  Svg whole;
-  whole.rectangle("bar", axis.at(0), axis.at(1), -7, 7);
-  chart.rows.push_back({"peak", "100 %", whole, "w-total"});
+  // Each bar hangs from the level at which the one above it ends.
+  const auto add = [&](const std::string& name, const std::string& value, double from, double to, const char* kind,
+                       const std::string& note = "") {
+    Svg svg;
+    if (!chart.rows.empty()) svg.line("link", axis.at(level), -14, axis.at(level), 7);
+    svg.rectangle("bar", axis.at(std::min(from, to)), axis.at(std::max(from, to)), -7, 7);
+    chart.rows.push_back({name, value, svg, kind, note});
+  };
   level = 1;
+  add("peak", "100 %", 0, 1, "w-total");
   for (const analysis::WaterfallBar& bar : waterfall.bars) {
     const double next = level - bar.points;
-    Svg svg;
-    svg.line("link", axis.at(level), -14, axis.at(level), 7);
-    svg.rectangle("bar", axis.at(std::min(level, next)), axis.at(std::max(level, next)), -7, 7);
     const std::string limit = bar.roof_s && *bar.roof_s > 0
                                   ? fmt::format(", limit {} {} ({})", scale.print(*bar.roof_s), scale.unit, bar.roof)
                                   : "";
-    const std::string name = bar.part && bar.points < 0 ? bar.name + " (above the peak)" : bar.name;
-    chart.rows.push_back({name, in_points(bar.points), svg, bar.part ? part_classes[index_of(*bar.part)] : "w-other",
-                          bar.part ? scale.print(bar.seconds) + " " + scale.unit + limit : ""});
+    add(bar.part && bar.points < 0 ? bar.name + " (above the peak)" : bar.name,
+        fmt::format("{} {:.1f} points", bar.points >= 0 ? "−" : "+", 100 * std::abs(bar.points)), level, next,
+        bar.part ? part_classes[index_of(*bar.part)] : "w-other",
+        bar.part ? scale.print(bar.seconds) + " " + scale.unit + limit : "");
     level = next;
   }
-  Svg rest;
-  rest.line("link", axis.at(level), -14, axis.at(level), 7);
-  rest.rectangle("bar", axis.at(0), axis.at(waterfall.mfu), -7, 7);
-  chart.rows.push_back({"MFU", percent(waterfall.mfu), rest, "w-total"});
+  add("MFU", percent(waterfall.mfu), 0, waterfall.mfu, "w-total");
   figure.title = fmt::format("Where the MFU of {} goes.", case_name);
   figure.caption = fmt::format(
       "From the peak of the hardware to the measured MFU; the bars add up exactly. The parts are those of one profiled "
@@ -237,6 +230,7 @@ std::optional<report::Figure> bandwidth_chart(const store::Result& result, const
   LineChart chart{.title = "bus bandwidth, GB/s", .x_title = "size of the message", .x = {}, .up = {}, .lines = {}};
   chart.x = logarithmic_axis(sizes_to_mark(curves), [](double bytes) { return show_bytes(bytes); });
   std::vector<double> values;
+  const auto in_gigabytes = [](double bytes_per_s) { return report::gigabytes_per_s.print(bytes_per_s); };
   double highest = 0;            // of what was measured
   std::set<std::string> limits;  // of the largest message, each shown once
   for (const auto& [name, curve] : curves) {

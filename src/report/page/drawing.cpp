@@ -143,10 +143,9 @@ Axis logarithmic_axis(const std::vector<double>& values, std::function<std::stri
   axis.label = std::move(label);
   axis.margin = 0.06;
   axis.ticks = values;
-  const auto [low, high] = std::minmax_element(values.begin(), values.end());
-  if (low != values.end()) {
-    axis.low = *low;
-    axis.high = *high;
+  if (!values.empty()) {
+    axis.low = values.front();
+    axis.high = values.back();
   }
   return axis;
 }
@@ -184,11 +183,11 @@ void RowChart::draw(report::Figure& figure, const std::string& description) cons
   Svg ends;
   for (const double tick : axis.ticks) {
     ends.line("grid", axis.at(tick), 0, axis.at(tick), 5);
-    if (axis.label) ends.text_within("tick", axis.at(tick), 18, axis.label(tick));
+    ends.text_within("tick", axis.at(tick), 18, axis.label(tick));
   }
-  if (!axis_title.empty()) ends.text("axis", 0.5, 36, Svg::Anchor::middle, axis_title);
+  ends.text("axis", 0.5, 36, Svg::Anchor::middle, axis_title);
   out += fmt::format(R"(<div class="row ends"><div class="label"></div>{}<div class="value"></div></div></div>)",
-                     ends.figure(figure.id + "-drawing", axis_title.empty() ? 24 : 42, figure.title, description));
+                     ends.figure(figure.id + "-drawing", 42, figure.title, description));
   figure.drawing = std::move(out);
 }
 

@@ -11,6 +11,9 @@
 #include "report/sections.h"
 
 namespace harness::page {
+
+using report::escaped_markup;
+
 namespace {
 
 // Blocks loading, sending, framing and scripts; allows only inline styles.
@@ -90,12 +93,11 @@ class Writer {
     out += "</figure>\n";
   }
   void operator()(const report::Listing& piece) {
-    if (piece.folded) {
-      out += "<details class=\"printed\"><summary>" + escaped_markup(piece.caption) + "</summary>";
-    } else {
-      out += "<p>" + escaped_markup(piece.caption) + "</p>";
-    }
-    out += R"(<pre tabindex="0">)" + escaped_markup(piece.text) + "</pre>" + (piece.folded ? "</details>" : "") + "\n";
+    const std::string caption = escaped_markup(piece.caption);
+    const std::string text = R"(<pre tabindex="0">)" + escaped_markup(piece.text) + "</pre>";
+    out += piece.folded ? fmt::format(R"(<details class="printed"><summary>{}</summary>{}</details>)", caption, text)
+                        : fmt::format("<p>{}</p>{}", caption, text);
+    out += "\n";
   }
 };
 
@@ -265,26 +267,7 @@ report::Section timeline_section(const store::Result& result, const analysis::Fi
   return section;
 }
 
-report::Section lateness_section(const store::Result& result, const analysis::Findings& findings) {
-  report::Section section = report::stragglers_section(result, findings);
-  const std::vector<double>& late = findings.stragglers.late_share;
-  if (!late.empty()) section.add(late_ranks_chart(result, late));
-  return section;
-}
-
-void add_notices(const store::Result& result, const analysis::Findings& findings, report::Document& document) {
-  if (findings.explanation) {
-    if (std::string words = report::diagnosis_words(*findings.explanation); !words.empty())
-      document.notices.push_back({std::move(words), report::explanation_id});
-  }
-  if (!config::traits_of(result.backend).caveat.empty()) document.notices.push_back({report::backend_line(result)});
-  if (const std::size_t n = findings.summary.warnings.size(); n > 0)
-    document.notices.push_back({fmt::format("Warnings to read before you believe this: {}.", n), "warnings"});
-}
-
 }  // namespace
-
-using report::escaped_markup;
 
 std::string page(const report::Document& document) {
   Writer writer;
@@ -310,11 +293,9 @@ std::string page(const report::Document& document) {
                     policy, escaped_markup(document.title), style, escaped_markup(document.title),
                     escaped_markup(document.subtitle), escaped_markup(document.headline));
   for (const auto& notice : document.notices) {
-    const std::string text = escaped_markup(notice.text);
-    out +=
-        "<p class=\"notice\">" +
-        (notice.section.empty() ? text : fmt::format(R"(<a href="#{}">{}</a>)", escaped_markup(notice.section), text)) +
-        "</p>\n";
+    std::string text = escaped_markup(notice.text);
+    if (!notice.section.empty()) text = fmt::format(R"(<a href="#{}">{}</a>)", escaped_markup(notice.section), text);
+    out += "<p class=\"notice\">" + text + "</p>\n";
   }
   out += "</header>\n<nav aria-label=\"Sections\"><ul>";
   for (const auto& section : document.sections) {
@@ -337,7 +318,10 @@ report::Document make_report(const store::Result& result, const analysis::Findin
   document.subtitle = fmt::format("{} on {}, backend {}, {}", report::subject_of(result), plural(result.ranks, "rank"),
                                   result.backend, result.created);
   document.headline = report::headline(result, findings.summary);
-  add_notices(result, findings, document);
+  report::add_diagnosis(findings, document);
+  if (!config::traits_of(result.backend).caveat.empty()) document.notices.push_back({report::backend_line(result)});
+  if (const std::size_t n = findings.summary.warnings.size(); n > 0)
+    document.notices.push_back({fmt::format("Warnings to read before you believe this: {}.", n), "warnings"});
   const auto add = [&](report::Section section) {
     if (!section.pieces.empty()) document.sections.push_back(std::move(section));
   };
@@ -351,7 +335,12 @@ report::Document make_report(const store::Result& result, const analysis::Findin
   if (measured) add(losses_section(result, findings));
   add(report::explanation_section(result, findings));
   add(timeline_section(result, findings));
-  if (measured) add(lateness_section(result, findings));
+  if (measured) {
+    report::Section late = report::stragglers_section(result, findings);
+    if (const std::vector<double>& shares = findings.stragglers.late_share; !shares.empty())
+      late.add(late_ranks_chart(result, shares));
+    add(std::move(late));
+  }
   add(report::nccl_section(result));
   add(report::environment_section(result, findings));
   add(report::warnings_section(findings));

@@ -95,7 +95,7 @@ struct Axis {
 Axis linear_axis(double low, double high, int count, std::function<std::string(double)> label);
 /// Extends both ends to ticks.
 Axis round_axis(double low, double high, int count, std::function<std::string(double)> label);
-/// Logarithmic, with ticks at the values themselves (numbers of ranks).
+/// Logarithmic, with ticks at the values themselves (numbers of ranks), the smallest first.
 Axis logarithmic_axis(const std::vector<double>& values, std::function<std::string(double)> label);
 
 /// Logarithmic over these positive values, with ticks at powers of ten; if more than ten, at every second or third.

@@ -62,25 +62,20 @@ Table step_table(const store::Result& result, const analysis::StepFindings& step
     add(name_of(part), was, is, is ? percent(mean.share(part)) : "", points_of(bar),
         bar == nullptr ? std::nullopt : bar->roof_s);
   }
-  const Seconds profiled_before = before == nullptr ? std::nullopt : Seconds(before->step_s);
-  const char* profiled = predicts ? "step" : "step, profiled";
-  if (!waterfall) {
-    add(profiled, profiled_before, mean.step_s, percent(1), "", {});
-  } else {
-    const analysis::WaterfallBar* rest = bar_of(step, std::nullopt);
-    const bool timed = waterfall->timed && !predicts;
-    const Seconds ideal = waterfall->ideal_s;
-    add(profiled, profiled_before, mean.step_s, percent(1),
-        percent(waterfall->mfu + (rest != nullptr ? rest->points : 0)), timed ? std::nullopt : ideal);
-    if (timed) {
-      Seconds was, differed;
-      if (baseline != nullptr && baseline->waterfall && baseline->waterfall->timed) {
-        was = baseline->waterfall->step_s;
-        differed = *was - before->step_s;
-      }
-      add("timed steps differ by", differed, waterfall->step_s - mean.step_s, "", points_of(rest), {});
-      add("step, timed", was, waterfall->step_s, "", percent(waterfall->mfu), ideal);
+  const bool timed = waterfall && waterfall->timed && !predicts;
+  const analysis::WaterfallBar* rest = bar_of(step, std::nullopt);
+  const Seconds ideal = waterfall ? Seconds(waterfall->ideal_s) : std::nullopt;
+  add(predicts ? "step" : "step, profiled", before == nullptr ? std::nullopt : Seconds(before->step_s), mean.step_s,
+      percent(1), waterfall ? percent(waterfall->mfu + (rest != nullptr ? rest->points : 0)) : "",
+      timed ? std::nullopt : ideal);
+  if (timed) {
+    Seconds was, differed;
+    if (baseline != nullptr && baseline->waterfall && baseline->waterfall->timed) {
+      was = baseline->waterfall->step_s;
+      differed = *was - before->step_s;
     }
+    add("timed steps differ by", differed, waterfall->step_s - mean.step_s, "", points_of(rest), {});
+    add("step, timed", was, waterfall->step_s, "", percent(waterfall->mfu), ideal);
   }
   table.remove_empty_columns();
   return table;

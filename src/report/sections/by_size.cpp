@@ -8,13 +8,8 @@
 namespace harness::report {
 namespace {
 
-// Fixed units at every size, as in nccl-tests, so that digits can be compared by position.
+// At every size, as in nccl-tests.
 const Scale microseconds{"us", 1e-6};
-const Scale gigabytes_per_s{"GB/s", 1e9};
-
-std::string gigabytes(const std::optional<double>& bytes_per_s) {
-  return bytes_per_s ? fmt::format("{:.4g}", *bytes_per_s / 1e9) : "";
-}
 
 // The baseline or a setting: a column of cases, one for each size; nullptr if the setting has none there.
 struct SettingColumn {
@@ -49,133 +44,45 @@ std::vector<SettingColumn> setting_columns(const store::Result& result, const an
   return settings;
 }
 
-class TableBySize {
- public:
-  TableBySize(const store::Result& result, const analysis::Summary& summary)
-      : result_(result),
-        summary_(summary),
-        on_bus_(measured_by(result) == Measured::collective),
-        sizes_(analysis::by_size(result, summary)),
-        settings_(setting_columns(result, summary, sizes_)) {
-    for (const analysis::CaseSummary* row : sizes_) {
-      if (!row->reason.empty()) table_.note(fmt::format("{}: {}", row->name, row->reason));
-    }
+// A number of every setting, in a unit that suits all of them. `what` is the heading if the baseline is alone.
+template <class Value>
+void add_numbers(const std::vector<SettingColumn>& settings, const char* what, int worth, const Value& value,
+                 Scale (*scale_of)(std::span<const double>), Table& table) {
+  const auto known = [&](const analysis::CaseSummary* row) { return row == nullptr ? std::nullopt : value(*row); };
+  std::vector<double> values;
+  for (const SettingColumn& setting : settings) {
+    for (const analysis::CaseSummary* row : setting.at) values.push_back(known(row).value_or(0));
   }
-
-  Table build() {
-    add_size();
-    table_.add({.heading = uses_heading, .words = true, .worth = 10}, sizes_,
-               [&](Row row) { return uses_of(result_, *row); });
-    const bool computes = !on_bus_ && std::ranges::any_of(summary_.cases, [](const analysis::CaseSummary& row) {
-      return row.flops_per_rank > 0;
-    });
-    add_numbers("time", 20, operation_time, on_bus_ ? [](Values) { return microseconds; } : scale_of_seconds);
-    if (on_bus_ && settings_.size() == 1)
-      add_numbers("algbw", 30, algorithm_rate, [](Values) { return gigabytes_per_s; });
-    add_numbers(
-        on_bus_ ? "busbw" : "rate", 40, operation_rate,
-        computes ? scale_of_flops : [](Values) { return gigabytes_per_s; });
-    if (!on_bus_) add_shares();
-    table_.add({.heading = "limit GB/s", .worth = 15}, sizes_,
-               [](Row row) { return row->rates ? gigabytes(row->rates->limit_bytes_per_s) : ""; });
-    add_errors();
-    for (std::size_t s = 1; s < settings_.size(); ++s) add_changes(settings_[s]);
-    std::string& legend = table_.columns.back().legend;
-    if (settings_.size() > 1) {
-      legend = fmt::format(
-          "Columns are settings: the time of one operation, its {}, and the verdict on the change against the baseline "
-          "at the same size. ",
-          on_bus_ ? "busbw" : "rate");
-    }
-    const auto average = on_bus_ ? analysis::average_bus_bandwidth(result_, summary_) : std::nullopt;
-    if (average) legend += fmt::format("Average bus bandwidth of the baseline: {} GB/s.", gigabytes(average));
-    table_.remove_empty_columns();
-    return std::move(table_);
+  const Scale scale = scale_of(values);
+  for (const SettingColumn& setting : settings) {
+    const std::string heading = setting.label.empty() ? what : setting.label;
+    table.add({.heading = fmt::format("{} {}", heading, scale.unit), .worth = worth}, setting.at,
+              [&](const analysis::CaseSummary* row) {
+                const auto number = known(row);
+                return number ? scale.print(*number) : "";
+              });
   }
+}
 
- private:
-  using Row = const analysis::CaseSummary*;
-  using Value = std::optional<double> (*)(const analysis::CaseSummary&);
-  using Values = std::span<const double>;
-
-  static std::optional<double> operation_time(const analysis::CaseSummary& row) {
-    return row.rates ? std::optional(row.rates->operation_seconds) : std::nullopt;
+// Counts the failed blocks of the control, too, which has no column of its own.
+int errors_at(const store::Result& result, const analysis::Summary& summary, std::int32_t size) {
+  int failed = 0;
+  for (const analysis::CaseSummary& row : summary.cases) {
+    if (row.case_index == size || result.at(row).reference == size)
+      failed += analysis::failed_blocks(result, row.case_index);
   }
+  return failed;
+}
 
-  static std::optional<double> algorithm_rate(const analysis::CaseSummary& row) {
-    return row.rates ? std::optional(row.rates->algorithm_bytes_per_s) : std::nullopt;
-  }
-
-  void add_size() {
-    const auto sized = std::ranges::find(result_.cases, store::CaseRole::point, &store::ResultCase::role);
-    const auto size_of_row = [&](Row row) {
-      if (!on_bus_) return std::string(result_.setting(result_.at(*row), sized->variable));
-      const store::ResultPoint* point = result_.find_point(row->case_index);
-      return point == nullptr ? result_.at(*row).value : fmt::format("{:.0f}", point->bytes);
-    };
-    table_.add({.heading = on_bus_ ? "size B" : sized->variable, .words = !on_bus_, .names_cases = true}, sizes_,
-               size_of_row);
-  }
-
-  void add_numbers(const char* what, int worth, Value value, Scale (*scale_of)(Values)) {
-    const auto known = [&](Row row) { return row == nullptr ? std::nullopt : value(*row); };
-    std::vector<double> values;
-    for (const SettingColumn& setting : settings_) {
-      for (const Row row : setting.at) values.push_back(known(row).value_or(0));
-    }
-    const Scale scale = scale_of(values);
-    const auto text = [&](Row row) {
-      const auto number = known(row);
-      if (!number) return std::string();
-      return scale.unit == gigabytes_per_s.unit ? gigabytes(number) : scale.print(*number);
-    };
-    for (const SettingColumn& setting : settings_) {
-      const std::string& label = setting.label;
-      table_.add({.heading = fmt::format("{} {}", label.empty() ? what : label, scale.unit), .worth = worth},
-                 setting.at, text);
-    }
-  }
-
-  void add_shares() {
-    for (const SettingColumn& setting : settings_) {
-      table_.add({.heading = fmt::format("{} of peak", setting.label), .worth = 15}, setting.at, [](Row row) {
-        const double mfu = row == nullptr ? 0 : row->mfu.value_or(0);
-        return mfu > 0 ? percent(mfu) : "";
-      });
-    }
-  }
-
-  void add_errors() {
-    table_.add({.heading = "errors", .worth = 10}, sizes_, [&](Row size) {
-      int failed = 0;
-      for (const analysis::CaseSummary& row : summary_.cases) {  // the control, too, which has no column of its own
-        if (row.case_index == size->case_index || result_.at(row).reference == size->case_index)
-          failed += analysis::failed_blocks(result_, row.case_index);
-      }
-      return std::to_string(failed);
-    });
-  }
-
-  // "faster -12.3 % [-14.0 %, -10.5 %]" in a single cell, which no writer breaks.
-  void add_changes(const SettingColumn& setting) {
-    table_.add({.heading = setting.label + " change"}, setting.at, [&](Row row) {
-      if (row == nullptr) return Cell();
-      std::string text = analysis::name_of(row->judgement);
-      for (const std::string& note : case_notes(*row, summary_))
-        text += " " + table_.note(fmt::format("{}: {}", row->name, note));
-      for (const std::string& more : {change_of(row->effect), interval_of(row->effect)})
-        text += more.empty() ? "" : " " + more;
-      return Cell(text, tone_of(row->judgement));
-    });
-  }
-
-  const store::Result& result_;
-  const analysis::Summary& summary_;
-  const bool on_bus_;
-  const std::vector<const analysis::CaseSummary*> sizes_;
-  const std::vector<SettingColumn> settings_;
-  Table table_;
-};
+// "faster -12.3 % [-14.0 %, -10.5 %]" in a single cell, which no writer breaks.
+Cell change_cell(const analysis::CaseSummary& row, const analysis::Summary& summary, Table& table) {
+  std::vector<std::string> words{analysis::name_of(row.judgement)};
+  for (const std::string& note : case_notes(row, summary))
+    words.push_back(table.note(fmt::format("{}: {}", row.name, note)));
+  words.insert(words.end(), {change_of(row.effect), interval_of(row.effect)});
+  std::erase(words, "");
+  return {join(words, " "), tone_of(row.judgement)};
+}
 
 }  // namespace
 
@@ -186,7 +93,68 @@ std::optional<double> operation_rate(const analysis::CaseSummary& row) {
 }
 
 Table table_by_size(const store::Result& result, const analysis::Summary& summary) {
-  return TableBySize(result, summary).build();
+  using Row = const analysis::CaseSummary*;
+  using Values = std::span<const double>;
+  const bool on_bus = measured_by(result) == Measured::collective;
+  const std::vector<Row> sizes = analysis::by_size(result, summary);
+  const std::vector<SettingColumn> settings = setting_columns(result, summary, sizes);
+  const char* rate = on_bus ? "busbw" : "rate";
+  Table table;
+  for (const Row row : sizes) {
+    if (!row->reason.empty()) table.note(fmt::format("{}: {}", row->name, row->reason));
+  }
+  const auto sized = std::ranges::find(result.cases, store::CaseRole::point, &store::ResultCase::role);
+  table.add({.heading = on_bus ? "size B" : sized->variable, .words = !on_bus, .names_cases = true}, sizes,
+            [&](Row row) {
+              if (!on_bus) return std::string(result.setting(result.at(*row), sized->variable));
+              const store::ResultPoint* point = result.find_point(row->case_index);
+              return point == nullptr ? result.at(*row).value : fmt::format("{:.0f}", point->bytes);
+            });
+  table.add({.heading = uses_heading, .words = true, .worth = 10}, sizes,
+            [&](Row row) { return uses_of(result, *row); });
+  const auto of_rates = [](double analysis::Rates::*member) {
+    return [member](const analysis::CaseSummary& row) {
+      return row.rates ? std::optional((*row.rates).*member) : std::nullopt;
+    };
+  };
+  const auto fixed = [](Values) { return gigabytes_per_s; };
+  add_numbers(settings, "time", 20, of_rates(&analysis::Rates::operation_seconds),
+              on_bus ? [](Values) { return microseconds; } : scale_of_seconds, table);
+  if (on_bus && settings.size() == 1)
+    add_numbers(settings, "algbw", 30, of_rates(&analysis::Rates::algorithm_bytes_per_s), fixed, table);
+  const bool in_flops = !on_bus && std::ranges::any_of(summary.cases, [](const analysis::CaseSummary& row) {
+    return row.flops_per_rank > 0;
+  });
+  add_numbers(settings, rate, 40, operation_rate, in_flops ? scale_of_flops : fixed, table);
+  for (const SettingColumn& setting : settings) {
+    if (on_bus) break;
+    table.add({.heading = setting.label + " of peak", .worth = 15}, setting.at, [](Row row) {
+      const double mfu = row == nullptr ? 0 : row->mfu.value_or(0);
+      return mfu > 0 ? percent(mfu) : "";
+    });
+  }
+  table.add({.heading = "limit GB/s", .worth = 15}, sizes, [](Row row) {
+    const auto limit = row->rates ? row->rates->limit_bytes_per_s : std::nullopt;
+    return limit ? gigabytes_per_s.print(*limit) : "";
+  });
+  table.add({.heading = "errors", .worth = 10}, sizes,
+            [&](Row row) { return std::to_string(errors_at(result, summary, row->case_index)); });
+  for (const SettingColumn& setting : std::span(settings).subspan(1)) {
+    table.add({.heading = setting.label + " change"}, setting.at,
+              [&](Row row) { return row == nullptr ? Cell() : change_cell(*row, summary, table); });
+  }
+  std::string& legend = table.columns.back().legend;
+  if (settings.size() > 1) {
+    legend = fmt::format(
+        "Columns are settings: the time of one operation, its {}, and the verdict on the change against the baseline "
+        "at the same size. ",
+        rate);
+  }
+  const auto average = on_bus ? analysis::average_bus_bandwidth(result, summary) : std::nullopt;
+  if (average)
+    legend += fmt::format("Average bus bandwidth of the baseline: {} GB/s.", gigabytes_per_s.print(*average));
+  table.remove_empty_columns();
+  return table;
 }
 
 }  // namespace harness::report

@@ -13,7 +13,7 @@ Scale scale_for(Unit unit, std::span<const double> values) {
   if (unit == Unit::seconds) return scale_of_seconds(values);
   if (unit == Unit::flops) return scale_of_flops(values);
   if (unit == Unit::bytes) return scale_of_bytes(values);
-  if (unit == Unit::gigabytes_s) return {"GB/s", 1e9};
+  if (unit == Unit::gigabytes_s) return gigabytes_per_s;
   return unit == Unit::hertz ? Scale{"MHz", 1e6} : Scale{};
 }
 
@@ -21,8 +21,6 @@ std::string printed(double value, const Metric& metric, const Scale& scale) {
   switch (metric.unit) {
     case Unit::share:
       return percent(value) + (metric.key == "mfu" && value > analysis::beyond_doubt ? " !" : "");
-    case Unit::gigabytes_s:
-      return fmt::format("{:.4g}", value / scale.factor);
     case Unit::hertz:
     case Unit::watts:
     case Unit::count:
@@ -35,28 +33,19 @@ std::string printed(double value, const Metric& metric, const Scale& scale) {
 // A column in one unit, with empty cells for values that were not measured.
 void add_metric(const Metric& metric, std::string legend, const store::Result& result, const analysis::Summary& summary,
                 Table& table) {
-  const auto known = [&](const analysis::CaseSummary& row) -> std::optional<double> {
-    const std::optional<double> value = row.blocks > 0 ? metric.value(result, row) : std::nullopt;
-    // Only a share can be 0; for all other metrics 0 means "unknown".
-    return value && *value == 0 && metric.unit != Unit::share ? std::nullopt : value;
-  };
+  std::vector<std::optional<double>> known;
   std::vector<double> values;
-  for (const analysis::CaseSummary& row : summary.cases) values.push_back(known(row).value_or(0));  // 0 sets no unit
+  for (const analysis::CaseSummary& row : summary.cases) {
+    known.push_back(row.blocks > 0 ? metric.value(result, row) : std::nullopt);
+    values.push_back(known.back().value_or(0));  // 0 sets no unit
+    // Only a share can be 0; for all other metrics 0 means "unknown".
+    if (values.back() == 0 && metric.unit != Unit::share) known.back().reset();
+  }
   const Scale scale = scale_for(metric.unit, values);
   std::string heading = fmt::format(fmt::runtime(metric.heading), scale.unit);
   if (result.ranks_are_gpus() && heading.ends_with("/rank")) heading.replace(heading.size() - 4, 4, "GPU");
-  const auto cell_of = [&](const analysis::CaseSummary& row) {
-    const auto value = known(row);
-    return value ? Cell(printed(*value, metric, scale)) : Cell();
-  };
-  table.add({.heading = std::move(heading), .worth = metric.worth, .legend = std::move(legend)}, summary.cases,
-            cell_of);
-}
-
-bool ranks_differ(const store::Result& result) {
-  return std::ranges::any_of(result.cases, [&](const store::ResultCase& result_case) {
-    return result_case.status != store::CaseStatus::impossible && result_case.ranks != result.cases[0].ranks;
-  });
+  table.add({.heading = std::move(heading), .worth = metric.worth, .legend = std::move(legend)}, known,
+            [&](const std::optional<double>& value) { return value ? printed(*value, metric, scale) : ""; });
 }
 
 // Fewer rounds do not determine the scatter, and so not the number of rounds needed.
@@ -126,18 +115,9 @@ Cell case_cell(const std::string& name) {
   return cell;
 }
 
-Table::Column case_column() {
-  return {.heading = "case", .words = true, .names_cases = true};
-}
-Table::Column change_column(const std::string& unit) {
-  return {.heading = "change" + unit};
-}
 // Verdicts rest on it, so it is the last of the optional columns to be dropped.
 Table::Column interval_column(double confidence) {
   return {.heading = interval_heading(confidence), .worth = essential + 20};
-}
-Table::Column verdict_column() {
-  return {.heading = "verdict", .words = true};
 }
 
 Table case_table(const store::Result& result, const analysis::Summary& summary) {
@@ -147,7 +127,7 @@ Table case_table(const store::Result& result, const analysis::Summary& summary) 
   const auto add = [&](Table::Column column, const auto& cell_of) {
     table.add(std::move(column), summary.cases, cell_of);
   };
-  add(case_column(), [&](const analysis::CaseSummary& row) {
+  add(case_column, [&](const analysis::CaseSummary& row) {
     Cell name(row.name);
     name.brief = brief_name(result, row);
     return name;
@@ -155,7 +135,10 @@ Table case_table(const store::Result& result, const analysis::Summary& summary) 
   add({.heading = uses_heading, .words = true, .worth = 9}, [&](const analysis::CaseSummary& row) {
     return row.role == store::CaseRole::control ? "" : uses_of(result, row);
   });
-  if (ranks_differ(result)) {
+  const bool ranks_differ = std::ranges::any_of(result.cases, [&](const store::ResultCase& of) {
+    return of.status != store::CaseStatus::impossible && of.ranks != result.cases[0].ranks;
+  });
+  if (ranks_differ) {
     add({.heading = "ranks", .worth = 30},
         [&](const analysis::CaseSummary& row) { return row.blocks > 0 ? std::to_string(result.at(row).ranks) : ""; });
   }
@@ -164,9 +147,9 @@ Table case_table(const store::Result& result, const analysis::Summary& summary) 
     add_metric(metric, metric.key == "mfu" ? legend_of_mfu(result, summary) : "", result, summary, table);
   }
   if (!analysis::sweeps_sizes_alone(result)) {
-    const std::string per = measured_by(result) == Measured::collective ? "/byte" : "/FLOP";
-    add(change_column(per_what(result).empty() ? "" : per),
-        [](const analysis::CaseSummary& row) { return change_of(row.effect); });
+    Table::Column change = change_column;
+    if (!per_what(result).empty()) change.heading += measured_by(result) == Measured::collective ? "/byte" : "/FLOP";
+    add(change, [](const analysis::CaseSummary& row) { return change_of(row.effect); });
     add(interval_column(result.confidence), [](const analysis::CaseSummary& row) { return interval_cell(row.effect); });
     add({.heading = "rounds",
          .worth = 43,
@@ -175,7 +158,7 @@ Table case_table(const store::Result& result, const analysis::Summary& summary) 
              "and scatter stay as they are."},
         [&](const analysis::CaseSummary& row) { return rounds_of(row, result.rounds); });
   }
-  Table::Column judged = verdict_column();
+  Table::Column judged = verdict_column;
   if (summary.predicted) judged.heading = "prediction";
   add(judged, [&](const analysis::CaseSummary& row) {
     if (row.role == store::CaseRole::point && row.judgement.reason == analysis::Reason::baseline) return Cell();

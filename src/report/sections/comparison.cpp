@@ -65,10 +65,10 @@ Numbers case_rows(const analysis::Comparison& comparison, bool whole) {
   const auto add = [&](Table::Column column, const auto& cell_of) {
     table.add(std::move(column), comparison.cases, cell_of);
   };
-  add(case_column(), [](const Row& row) { return case_cell(row.name); });
+  add(case_column, [](const Row& row) { return case_cell(row.name); });
   add({.heading = "A step " + scale.unit}, [&](const Row& row) { return scale.print(row.first.step_seconds); });
   add({.heading = "B step " + scale.unit}, [&](const Row& row) { return scale.print(row.second.step_seconds); });
-  add(change_column(), [](const Row& row) {
+  add(change_column, [](const Row& row) {
     if (!row.measured_on_both()) return std::string();
     return is_told(row.judgement) ? change_words(row.ratio) : "~";
   });
@@ -82,7 +82,7 @@ Numbers case_rows(const analysis::Comparison& comparison, bool whole) {
   });
   add({.heading = "A MFU", .worth = 30}, [](const Row& row) { return share_words(row.first.mfu); });
   add({.heading = "B MFU", .worth = 30}, [](const Row& row) { return share_words(row.second.mfu); });
-  add(verdict_column(), [](const Row& row) -> Cell {
+  add(verdict_column, [](const Row& row) -> Cell {
     if (!row.measured_on_both()) return why_not(row);
     return {analysis::name_of(row.judgement), tone_of(row.judgement)};
   });
@@ -117,14 +117,10 @@ std::vector<std::string> how_to_read(const analysis::Comparison& comparison) {
   return notes;
 }
 
-// The verdict; a prediction has none, so the sign of its change is used.
-std::string_view outcome_of(const analysis::CaseComparison& row) {
-  using enum analysis::Verdict;
+std::string_view outcome_on_both(const analysis::CaseComparison& row) {
   if (!row.measured_on_both()) return why_not(row);
-  if (row.judgement.reason == analysis::Reason::too_close_to_call) return too_close;
-  if (row.judgement.reason == analysis::Reason::predicted) return analysis::name_of(row.ratio > 1 ? slower : faster);
-  const bool decided = analysis::moved(row.judgement.verdict) || row.judgement.verdict == same;
-  return analysis::name_of(decided ? row.judgement.verdict : unresolved);
+  const std::string_view outcome = outcome_of(row.judgement, row.ratio);
+  return outcome == analysis::name_of(analysis::Verdict::none) ? "unresolved" : outcome;
 }
 
 std::string headline_of(const analysis::Comparison& comparison) {
@@ -135,7 +131,7 @@ std::string headline_of(const analysis::Comparison& comparison) {
   const std::string counts = counted(
       comparison.cases,
       {"slower", "faster", "same", "unresolved", too_close, "not measured on a side", "impossible on both sides"},
-      outcome_of);
+      outcome_on_both);
   return fmt::format("{}Of {} in both, B is: {}.", comparison.predicted ? "Predicted, not measured. " : "",
                      plural(std::ssize(comparison.cases), "case"), counts);
 }
@@ -158,15 +154,11 @@ Json files_json(const std::vector<analysis::ComparedFile>& files) {
   });
 }
 
-Json difference_json(const analysis::Difference& difference) {
-  return {{"group", difference.group}, {"name", difference.name}, {"values", difference.values}};
-}
-
 Json change_json(const analysis::Change& change) {
   return {{"verdict", analysis::name_of(change.judgement.verdict)},
-          {"ratio", json_number(change.ratio)},
-          {"low", json_number(change.low)},
-          {"high", json_number(change.high)},
+          {"ratio", change.ratio},
+          {"low", change.low},
+          {"high", change.high},
           {"n", change.n}};
 }
 
@@ -174,8 +166,8 @@ Json measured_json(const analysis::MeasuredCase& measured) {
   return {{"runs", measured.run_seconds.size()},
           {"blocks", measured.block_seconds.size()},
           {"run_seconds", measured.run_seconds},
-          {"step_seconds", json_number(measured.step_seconds)},
-          {"tokens_per_second", json_number(measured.tokens_per_second)},
+          {"step_seconds", measured.step_seconds},
+          {"tokens_per_second", measured.tokens_per_second},
           {"mfu", json_number(measured.mfu)}};
 }
 
@@ -223,10 +215,10 @@ void put(const analysis::Pool& pool, const CompareReport& report, Json& out) {
   const auto run_json = [&](const analysis::RunOfCase& run) -> Json {
     const auto& effect = run.row->effect;
     return {{"label", report.files[run.file].label},
-            {"ratio", json_number(run.ratio)},
-            {"low", effect ? json_number(effect->low) : Json(nullptr)},
-            {"high", effect ? json_number(effect->high) : Json(nullptr)},
-            {"step_seconds", json_number(run.row->step_seconds)}};
+            {"ratio", run.ratio},
+            {"low", effect ? Json(effect->low) : Json()},
+            {"high", effect ? Json(effect->high) : Json()},
+            {"step_seconds", run.row->step_seconds}};
   };
   const auto row_json = [&](const analysis::PooledCase& row) {
     return case_json(row.name, row,
@@ -247,12 +239,10 @@ void put(const analysis::History& history, const CompareReport&, Json& out) {
   const auto row_json = [](const analysis::CaseHistory& row) -> Json {
     Json change = nullptr;
     if (row.largest) {
-      change = {{"first_run_after", row.largest->run},
-                {"ratio", json_number(row.largest->ratio)},
-                {"p", json_number(row.largest->p)}};
+      change = {{"first_run_after", row.largest->run}, {"ratio", row.largest->ratio}, {"p", row.largest->p}};
     }
     return {{"name", row.name},
-            {"step_seconds", json_list(row.seconds, [](double value) { return json_number(value); })},
+            {"step_seconds", row.seconds},
             {"verdict", analysis::name_of(row.verdict)},
             {"change", std::move(change)}};
   };
@@ -318,6 +308,9 @@ Document compare_document(const CompareReport& report, bool whole) {
 }
 
 std::string compare_json(const CompareReport& report) {
+  const auto difference_json = [](const analysis::Difference& x) -> Json {
+    return {{"group", x.group}, {"name", x.name}, {"values", x.values}};
+  };
   Json out = {{"schema", "harness-compare"},         {"schema_version", 2},
               {"files", files_json(report.files)},   {"differences", json_list(report.differences, difference_json)},
               {"incomparable", report.incomparable}, {"unreliable", report.unreliable}};

@@ -38,23 +38,21 @@ Table compared_table(const analysis::CaseCompared& compared, bool of_prediction)
                    {"of the step"},
                    {predicted},
                    {"excess"}};
-  const auto number = [&](double seconds) { return fmt::format("{:.2f}", seconds / scale.factor + 0.0); };
-  const auto excess = [&](double seconds) { return signed_number(seconds / scale.factor, 2); };
-  const auto ratio = [](double a, double b) { return a > 0 && b > 0 ? fmt::format("{:.2f}", a / b) : ""; };
+  using Seconds = std::optional<double>;
+  const auto number = [&](const Seconds& s) { return s ? fmt::format("{:.2f}", *s / scale.factor + 0.0) : ""; };
+  const auto add = [&](const std::string& name, Seconds takes, Seconds expected, double owns, double owns_expected) {
+    const bool has_ratio = takes > 0.0 && expected > 0.0;
+    table.rows.push_back({name, number(takes), number(expected),
+                          has_ratio ? fmt::format("{:.2f}", *takes / *expected) : "", number(owns),
+                          number(owns_expected), signed_number((owns - owns_expected) / scale.factor, 2)});
+  };
   for (const analysis::KindCompared& row : compared.kinds) {
-    if (std::max({row.measured_takes_s, row.predicted_takes_s, row.measured_owns_s}) < least_shown * longest_s)
-      continue;
-    table.rows.push_back({name_of_kind(row), number(row.measured_takes_s), number(row.predicted_takes_s),
-                          ratio(row.measured_takes_s, row.predicted_takes_s), number(row.measured_owns_s),
-                          number(row.predicted_owns_s), excess(row.excess_s())});
+    if (std::max({row.measured_takes_s, row.predicted_takes_s, row.measured_owns_s}) >= least_shown * longest_s)
+      add(name_of_kind(row), row.measured_takes_s, row.predicted_takes_s, row.measured_owns_s, row.predicted_owns_s);
   }
-  for (const analysis::PartCompared& row : compared.parts) {
-    table.rows.push_back(
-        {name_of(row.part), "", "", "", number(row.measured_s), number(row.predicted_s), excess(row.excess_s())});
-  }
-  const std::string whole = number(compared.measured_s), expected = number(compared.predicted_s);
-  table.rows.push_back({"step, profiled", whole, expected, ratio(compared.measured_s, compared.predicted_s), whole,
-                        expected, excess(compared.measured_s - compared.predicted_s)});
+  for (const analysis::PartCompared& row : compared.parts)
+    add(name_of(row.part), {}, {}, row.measured_s, row.predicted_s);
+  add("step, profiled", compared.measured_s, compared.predicted_s, compared.measured_s, compared.predicted_s);
   return table;
 }
 
@@ -77,12 +75,6 @@ bool is_its_own(const analysis::Explanation& explanation) {
          std::ranges::all_of(explanation.cases, [](const analysis::CaseCompared& c) {
            return std::abs(c.measured_s - c.predicted_s) < rounding * c.predicted_s;
          });
-}
-
-// "measured 5.2 s, healthy 4.1 s"
-std::string beside_healthy(const analysis::Diagnosis& d, bool of_prediction) {
-  return fmt::format("{} {}, healthy {}", of_prediction ? "with its faults" : "measured", show_seconds(d.measured_s),
-                     show_seconds(d.healthy_s));
 }
 
 std::string cause_words(const analysis::Cause& cause) {
@@ -139,7 +131,8 @@ std::string diagnosis_words(const analysis::Explanation& explanation) {
   if (!explanation.diagnosis || is_its_own(explanation)) return "";
   const analysis::Diagnosis& d = *explanation.diagnosis;
   if (!(d.measured_s > 0 && d.healthy_s > 0)) return "";
-  const std::string both = beside_healthy(d, explanation.of_prediction);
+  const std::string both = fmt::format("{} {}, healthy {}", explanation.of_prediction ? "with its faults" : "measured",
+                                       show_seconds(d.measured_s), show_seconds(d.healthy_s));
   if (d.causes.empty()) return words_without_cause(d, both);
   std::vector<std::string> causes, checks;
   for (const analysis::Cause& cause : d.causes) {
@@ -156,6 +149,11 @@ std::string diagnosis_words(const analysis::Explanation& explanation) {
     text += fmt::format(" harness doctor {}: {}.", open ? "tells which" : "would see it", join(checks, ", "));
   }
   return text;
+}
+
+void add_diagnosis(const analysis::Findings& findings, Document& document) {
+  std::string words = findings.explanation ? diagnosis_words(*findings.explanation) : "";
+  if (!words.empty()) document.notices.push_back({std::move(words), explanation_id});
 }
 
 Section explanation_section(const store::Result& result, const analysis::Findings& findings) {

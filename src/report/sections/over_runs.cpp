@@ -107,9 +107,8 @@ Cell verdict_of(const analysis::CaseHistory& row) {
 }
 
 Numbers case_rows(const analysis::History& history, bool whole) {
-  Table table{
-      {case_column(), {.heading = "runs", .worth = 60}, change_column(), {"between", true}, {"p"}, verdict_column()},
-      {}};
+  Table table{{case_column, {.heading = "runs", .worth = 60}, change_column, {"between", true}, {"p"}, verdict_column},
+              {}};
   std::vector<double> weights;
   for (const analysis::CaseHistory& row : history.cases) {
     const auto runs = std::ranges::count_if(row.seconds, [](double value) { return value > 0; });
@@ -156,11 +155,11 @@ Answer text_of(const analysis::Pool& pool, const CompareReport& report, bool who
   const auto add = [&](Table::Column column, const auto& cell_of) {
     table.add(std::move(column), pool.cases, cell_of);
   };
-  add(case_column(), [](const Row& row) { return case_cell(row.name); });
+  add(case_column, [](const Row& row) { return case_cell(row.name); });
   add({.heading = "step " + scale.unit, .worth = 70},
       [&](const Row& row) { return scale.print(row.measured.step_seconds); });
   add({.heading = "MFU", .worth = 30}, [](const Row& row) { return share_words(row.measured.mfu); });
-  add(change_column(), [](const Row& row) { return change_words(row.ratio); });
+  add(change_column, [](const Row& row) { return change_words(row.ratio); });
   add(interval_column(pool.confidence), [](const Row& row) { return interval_words(row.low, row.high); });
   add({.heading = "runs", .worth = 60}, [&](const Row& row) {
     const bool all = row.n == static_cast<int>(report.files.size());
@@ -172,7 +171,7 @@ Answer text_of(const analysis::Pool& pool, const CompareReport& report, bool who
       return run == row.runs.end() ? "" : change_words(run->ratio);
     });
   }
-  add(verdict_column(), [&](const Row& row) {
+  add(verdict_column, [&](const Row& row) {
     Cell verdict(pooled_verdict(row), tone_of(row.judgement));
     if (const std::vector<std::string> remarks = pooled_remarks(report.files, row); !remarks.empty())
       verdict.text += " " + table.note(fmt::format("{}: {}", row.name, join(remarks, "; ")));
