@@ -126,7 +126,7 @@ class Search {
     std::vector<Judged> judged;
     // The step takes as long as predicted: there is nothing to explain.
     if (!(measured_.step_s - now_s > found_.margin * found_.healthy_s)) return judged;
-    for (Hypothesis& h : suspects_.beside(known)) {
+    for (Hypothesis& h : hypotheses(suspects_, known)) {
       Judged j{.hypothesis = std::move(h), .confirmed_by = {}};
       const Picture& picture = suspects_.fitted(j.hypothesis.faults);
       j.distance_s = distance(measured_, picture);
