@@ -1,16 +1,9 @@
 // Mistakes on the command line, as users make them.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "backend/backend.h"
-#include "base/text.h"
 #include "cli/output.h"
-#include "config/experiment.h"
 #include "plan/plan.h"
 #include "report/full_result.h"
 #include "said.h"
-#include "support/errors.h"
-#include "support/paths.h"
 
 namespace harness::cli {
 namespace {
@@ -102,8 +95,6 @@ TEST_F(PrintedByVerbs, NothingHasACharacterThatMovesTheCursor) {
     }
   }
 }
-
-using ::testing::HasSubstr;
 
 FirstMachine node(const std::string& gpu, double memory_bytes, int gpus) {
   machine::GpuHealth one;

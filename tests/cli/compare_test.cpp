@@ -1,7 +1,5 @@
 // compare, in-process, on files written for the test.
 #include <fmt/ranges.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <limits>
 #include <tuple>
@@ -10,9 +8,6 @@
 
 namespace harness::cli {
 namespace {
-
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 // Verbs that compare files use and name the confidence that the files declare; of several, the strictest.
 TEST_F(Readers, TheDeclaredConfidenceIsNamed) {
@@ -27,10 +22,10 @@ TEST_F(Readers, TheDeclaredConfidenceIsNamed) {
                                         {"compare", "--reproduce", strict, other},
                                         {"show", strict},
                                         {"show", strict, "--cost", "2.5", "--run-tokens", "1e9"}}) {
-    EXPECT_THAT(say(arguments).out, ::testing::AllOf(HasSubstr("99 % interval"), Not(HasSubstr("95 %"))));
+    EXPECT_THAT(say(arguments).out, AllOf(HasSubstr("99 % interval"), Not(HasSubstr("95 %"))));
   }
   EXPECT_THAT(say({"compare", "--reproduce", usual, strict}).out,
-              ::testing::AllOf(HasSubstr("A 95 % interval"), HasSubstr("B 99 % interval")));
+              AllOf(HasSubstr("A 95 % interval"), HasSubstr("B 99 % interval")));
 }
 
 // Values that one of the files lacks are omitted.

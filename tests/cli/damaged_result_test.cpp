@@ -2,8 +2,6 @@
 // `sweep --resume` loses none of the file's data. The file's bytes seed the draw of a few damages and verbs, so that
 // another file gets another draw. HARNESS_SOAK=1 runs 6,000 damages and all verbs.
 #include <fcntl.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <hdf5.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -24,8 +22,6 @@
 #endif
 
 #include "analysis/cases.h"
-#include "base/text.h"
-#include "config/experiment.h"
 #include "report/full_result.h"
 #include "said.h"
 #include "store/columns.h"
@@ -36,8 +32,6 @@
 namespace harness::cli {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::Not;
 using ::testing::StartsWith;
 
 struct Damage {
@@ -271,7 +265,7 @@ TEST_F(DamagedResult, AFileThatIsMostlyHoles) {
     H5Fclose(file);
     const Said said = say({"show", "--breakdown", sparse});
     EXPECT_EQ(said.code, 1);
-    EXPECT_THAT(said.err, ::testing::AllOf(HasSubstr("claims 4"), HasSubstr("far more than it stores")));
+    EXPECT_THAT(said.err, AllOf(HasSubstr("claims 4"), HasSubstr("far more than it stores")));
   }
 }
 

@@ -1,23 +1,14 @@
 // The output of `harness doctor` for a node, and its exit codes.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <set>
 
-#include "base/text.h"
 #include "doctor/check.h"
 #include "doctor/node_fixture.h"
 #include "doctor/record.h"
 #include "said.h"
 #include "sim/link_time.h"
-#include "support/paths.h"
 
 namespace harness::cli {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 struct Told {
   int code = 0;

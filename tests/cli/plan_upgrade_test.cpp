@@ -1,20 +1,12 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <map>
 
 #include "cli/plan.h"
 #include "explain/explain.h"
 #include "said.h"
-#include "support/errors.h"
-#include "support/paths.h"
 
 namespace harness::cli {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
 
 // A few layers of a GPT-3 1.3B on two nodes: large enough for its communication to matter.
 constexpr const char* on_h100 = R"(name: cluster

@@ -1,25 +1,15 @@
 #include "cli/plan.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "analysis/estimator.h"
-#include "base/text.h"
 #include "base/units.h"
-#include "config/experiment.h"
 #include "plan/plan.h"
 #include "said.h"
-#include "support/errors.h"
-#include "support/paths.h"
 
 namespace harness::cli {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
 
 const std::string config = test::source_dir() + "/configs/16node.yaml";
 
@@ -38,8 +28,8 @@ TEST(Plan, SizesOfACollectiveAreGivenByTheirEnds) {
   for (const char* size : {"message_size=8 B", "message_size=1 KiB", "message_size=8 GiB"})
     EXPECT_THAT(sizes, HasSubstr(size));
   EXPECT_THAT(sizes, HasSubstr("in a process that runs all sizes of a setting"));
-  EXPECT_THAT(sizes, ::testing::Not(HasSubstr("baseline_again")));
-  EXPECT_THAT(sizes, ::testing::Not(HasSubstr("collective=all_gather")));
+  EXPECT_THAT(sizes, Not(HasSubstr("baseline_again")));
+  EXPECT_THAT(sizes, Not(HasSubstr("collective=all_gather")));
   EXPECT_THAT(said({"-b", "64K", "-e", "1M", "-f", "4"}), HasSubstr("message_size=256 KiB"));
   EXPECT_THAT(said({}),
               HasSubstr("240 blocks in 6 rounds, each 2 warm-up and 6 timed steps in a process that runs all"));
@@ -130,7 +120,7 @@ TEST(Plan, TheSourceOfTimesThatIsNamedIsOne) {
   };
   EXPECT_THAT(test::error_of([&] { with_mfu("collectives"); }),
               HasSubstr("have no FLOP, so an MFU says nothing about their time"));
-  EXPECT_THAT(with_mfu("gemm"), ::testing::Not(::testing::ContainsRegex("[ -]nan|[ -]inf |time: 0")));
+  EXPECT_THAT(with_mfu("gemm"), Not(::testing::ContainsRegex("[ -]nan|[ -]inf |time: 0")));
   for (const std::string name : {"laptop", "gemm", "pipeline"}) {
     for (const std::string peak : {"hardware=none", "peak_flops=1e12"}) {
       PlanOptions options{.config = test::source_dir() + "/configs/" + name + ".yaml", .overrides = {peak}, .ranks = 8};
@@ -175,7 +165,7 @@ TEST(Plan, ATimeBudgetThatAllowsNoVerdictIsRefused) {
   const std::string less = planned("1 h", {});
   EXPECT_THAT(less, ::testing::ContainsRegex("comparisons over [4-9] rounds, a change beyond 1 % is detected"));
   EXPECT_THAT(less, ::testing::ContainsRegex("time: .* for [4-9] of 12 rounds, a block of the baseline"));
-  EXPECT_THAT(less, ::testing::Not(HasSubstr("--time-budget")));
+  EXPECT_THAT(less, Not(HasSubstr("--time-budget")));
   EXPECT_THAT(planned("", 128), HasSubstr("--time-budget 3600s spends no more"));
 }
 
@@ -192,7 +182,7 @@ TEST(Plan, WithoutATimeItSaysWhatSimExpects) {
       ::testing::ContainsRegex(
           "\ntime: [0-9.]+ (min|h), a block of the baseline [0-9.]+ s, if a step takes what sim expects .baseline "
           "[0-9.]+ m?s.\n- [0-9.e+]+ GPU hours; under Slurm, ask for --time="));
-  EXPECT_THAT(said("job.yaml", 128, "40%"), ::testing::Not(HasSubstr("what sim expects")));
+  EXPECT_THAT(said("job.yaml", 128, "40%"), Not(HasSubstr("what sim expects")));
   EXPECT_THAT(said("laptop.yaml", 2, ""), HasSubstr("nothing closer is known before the first sweep"));
 }
 
@@ -221,7 +211,7 @@ TEST(Plan, WithoutRanksSaysThatItIsForOne) {
         {.config = test::source_dir() + "/configs/laptop.yaml", .overrides = overrides, .ranks = ranks});
   };
   EXPECT_THAT(text({}, 0), HasSubstr("\n! planned for 1 rank; give --ranks N"));
-  EXPECT_THAT(text({}, 1), ::testing::Not(HasSubstr("planned for")));
+  EXPECT_THAT(text({}, 1), Not(HasSubstr("planned for")));
   EXPECT_THAT(test::error_of([&] { text({"layout={tensor_parallel: 2}"}, 0); }),
               HasSubstr("planned for 1 rank, but the baseline needs 2; give --ranks N"));
 }

@@ -1,24 +1,14 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <filesystem>
 
 #include "analysis/cases.h"
 #include "analysis/summary.h"
-#include "base/text.h"
 #include "cli/plan.h"
 #include "plan/plan.h"
 #include "said.h"
-#include "support/errors.h"
-#include "support/paths.h"
 #include "workloads/workload.h"
 
 namespace harness::cli {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 // A sweep with the settings that only a measurement uses: looks and a time budget.
 constexpr const char* small_cluster = R"(name: small

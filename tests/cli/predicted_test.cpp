@@ -1,21 +1,12 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
-#include "base/text.h"
 #include "report/document.h"
 #include "said.h"
-#include "support/paths.h"
 
 namespace harness::cli {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 const std::string cluster = test::source_dir() + "/configs/16node.yaml";
 

@@ -1,17 +1,10 @@
-#include <gmock/gmock.h>
-
 #include <algorithm>
 
-#include "base/text.h"
 #include "report/document.h"
 #include "said.h"
-#include "support/paths.h"
 
 namespace harness::cli {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
 
 std::string sample(const std::string& name) {
   return test::source_dir() + "/tests/evidence/samples/" + name;

@@ -1,26 +1,17 @@
 // show, report, export and trace, in-process, on files written for the test. The configurations that export --format
 // harness writes can be planned, and give their reasons.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
-#include "base/text.h"
 #include "report/golden.h"
 #include "said.h"
 #include "store/lock.h"
-#include "support/paths.h"
 
 namespace harness::cli {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 // The name of a file or folder can neither start a line of its own nor reverse one, with any verb.
 TEST_F(Readers, APathForgesNoLine) {

@@ -1,6 +1,8 @@
 #pragma once
 
+// What the tests of all verbs use.
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -8,13 +10,21 @@
 #include <string>
 #include <vector>
 
+#include "base/text.h"
 #include "cli/verbs.h"
+#include "config/experiment.h"
 #include "job/sim/simulated_job.h"
 #include "store/result_file.h"
+#include "support/errors.h"
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/sample_results.h"
 
 namespace harness::cli {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 /// The outcome of a command: its exit code and what it printed.
 struct Said {

@@ -1,14 +1,10 @@
 // The cluster as found, predicted: each fix shortens the step, and the numbers of a case are consistent. Data loading
 // in virtual time: its exposed part, and the remedies named.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <map>
 
 #include "analysis/findings.h"
 #include "said.h"
-#include "support/paths.h"
 
 namespace harness::cli {
 namespace {
@@ -80,8 +76,6 @@ TEST(Scenario, EachFaultCostsAndMendedItDoesNot) {
     EXPECT_EQ(step_s(fault, name), healthy) << name;
   }
 }
-
-using ::testing::HasSubstr;
 
 // A rank's batch: 8 sequences of 2048 tokens, 2 bytes each.
 constexpr double batch_tokens = 8 * 2048, batch_bytes = 2 * batch_tokens;

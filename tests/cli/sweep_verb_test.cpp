@@ -1,26 +1,17 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <sstream>
 
-#include "base/text.h"
-#include "cli/verbs.h"
-#include "config/experiment.h"
 #include "config/registry.h"
 #include "doctor/node_fixture.h"
 #include "plan/plan.h"
-#include "support/errors.h"
-#include "support/files.h"
-#include "support/paths.h"
+#include "said.h"
 
 // doctor's findings before the first round of a sweep, and the code that `--resume FILE` may make a file from elsewhere
 // run.
 
 namespace harness::cli {
 namespace {
-
-using ::testing::HasSubstr;
 
 // A plan of 16 ranks that sweeps two adapter lists, one of which fits no DGX.
 plan::Plan planned(const std::string& backend) {
@@ -114,8 +105,6 @@ TEST(SweepVerb, AConfigurationBehindOnlyIsMissed) {
   std::ostringstream out, err;
   EXPECT_THAT(test::error_of([&] { sweep(job, options, out, err); }), HasSubstr("give it before --only"));
 }
-
-using ::testing::AllOf;
 
 TEST(RecordedEnvironment, NamesThatMakeOthersCodeRun) {
   for (const char* name :
