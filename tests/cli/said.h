@@ -26,7 +26,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// The outcome of a command: its exit code and what it printed.
+/// The outcome of a command or a verb: its exit code and what it printed.
 struct Said {
   int code = -1;
   std::string out, err;
@@ -43,14 +43,24 @@ inline Said say(std::vector<std::string> arguments, const std::vector<std::strin
   return {code, out.str(), err.str()};
 }
 
+/// Calls verb(out, err). An Error is its message and exit code.
+template <class Verb>
+Said outcome_of(const Verb& verb) {
+  std::ostringstream out, err;
+  try {
+    const int code = verb(out, err);
+    return {code, out.str(), err.str()};
+  } catch (const Error& error) {
+    return {error.exit_code(), out.str(), error.what()};
+  }
+}
+
 using Commands = std::vector<std::vector<std::string>>;
 
-/// Runs `sweep` of a prediction as on a machine with one rank and no GPU. Throws Error.
+/// Runs `sweep` of a prediction as on a machine with one rank and no GPU.
 inline Said simulate(const SweepOptions& options) {
   simjob::SimulatedJob here(config::load_experiment(options.config), machine::Topology::node_by_node(1, 1));
-  std::ostringstream out, err;
-  const int code = sweep(here, options, out, err);
-  return {code, out.str(), err.str()};
+  return outcome_of([&](std::ostream& out, std::ostream& err) { return sweep(here, options, out, err); });
 }
 
 /// Returns the text with each paragraph on one line, however it was wrapped.
