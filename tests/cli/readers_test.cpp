@@ -167,7 +167,7 @@ TEST_F(Readers, TraceWritesAFileThatParsesAndOverwritesNothingUnlessTold) {
   const auto a = write("a.h5", test::samples::with_timeline());
   EXPECT_EQ(say({"trace", a, "--case", "micro_batch_size=2"}).code, 0);  // beside the file
   EXPECT_EQ(nlohmann::json::parse(test::text_of(folder_ / "a.trace.json"))["otherData"]["case"], "micro_batch_size=2");
-  EXPECT_EQ(nlohmann::json::parse(say({"trace", a, "-o", "-"}).out)["otherData"]["case"], "baseline");
+  EXPECT_EQ(say({"trace", a, "-o", "-"}).json()["otherData"]["case"], "baseline");
   const std::string taken = folder_.write("trace.json", "mine");
   EXPECT_THAT(say({"trace", a, "-o", taken}).err, HasSubstr("already exists"));
   EXPECT_EQ(test::text_of(taken), "mine");
@@ -238,7 +238,7 @@ TEST_F(Readers, ShowTellsCostsFromTheConfigurationOrTheCommandLine) {
   const auto with = write("b.h5", result);
   EXPECT_THAT(say({"show", with}).out, HasSubstr("at 3.00 EUR per rank"));
   EXPECT_THAT(say({"show", with, "--cost", "4"}).out, HasSubstr("at 4.00 EUR per rank"));
-  EXPECT_EQ(nlohmann::json::parse(say({"show", with, "--format", "json"}).out)["cost"]["currency"], "EUR");
+  EXPECT_EQ(say({"show", with, "--format", "json"}).json()["cost"]["currency"], "EUR");
   EXPECT_THAT(say({"show", with, "--currency", "<b>"}).err, HasSubstr("--currency: found '<b>'; allowed: up to 8 "));
   EXPECT_THAT(say({"show", without, "--currency", "EUR"}).err, HasSubstr("--cost and --run-tokens need each other"));
   EXPECT_THAT(say({"show", with, "--cost", "4", "--format", "csv"}).err, HasSubstr("csv holds the cases alone"));
