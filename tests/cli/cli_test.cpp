@@ -23,7 +23,7 @@ std::string error_of_command(const std::vector<std::string>& arguments) {
 }
 
 TEST(CommandLine, AWrongValueIsNamedWithItsOptionAndWhatIsAllowed) {
-  const std::string laptop = test::source_dir() + "/configs/laptop.yaml";
+  const std::string laptop = shipped("laptop.yaml");
   for (const Wrong& wrong : std::vector<Wrong>{
            {{"plan", laptop, "--backend", "gpu"}, "--backend: found 'gpu'; allowed: cpu, cuda, sim"},
            {{"selftest", "--backend", "gpu"}, "--backend: found 'gpu'; allowed: cpu, cuda, sim"},

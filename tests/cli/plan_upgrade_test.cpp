@@ -146,7 +146,7 @@ TEST_F(PlanUpgrade, EachCaseHasTheErrorOfItsPrediction) {
 
 TEST_F(PlanUpgrade, WarnsOfMessagesBeyondThoseThatWereMeasured) {
   const std::string calibration = folder_.write(
-      "known.yaml", test::text_of(test::source_dir() + "/configs/calibration/harness.yaml") +
+      "known.yaml", test::text_of(shipped("calibration/harness.yaml")) +
                         "errors: [{id: a, gpu: h100-sxm, group: a, lab: own, error: 1 %}]\n"
                         "calibrated: {gpus: [h100-sxm], ranks: 1 to 4096, hidden: 1 to 65536, sequence: 1 to 65536, "
                         "message_bytes: 1 to 4}\n");

@@ -38,7 +38,7 @@ class PredictedSweep : public ::testing::Test {
   Said run(const std::vector<std::string>& overrides = {}) const { return simulate(options(overrides)); }
   // Writes a calibration that was compared with enough steps to resolve small changes. Returns its override.
   std::string well_known(const std::string& message_bytes = "1 to 1000000000000") const {
-    std::string text = test::text_of(test::source_dir() + "/configs/calibration/harness.yaml");
+    std::string text = test::text_of(shipped("calibration/harness.yaml"));
     text +=
         "changes: {error: 1 %, error_90: 2 %}\n"
         "errors: [{id: a, gpu: h100-sxm, group: a, lab: own, error: 1 %}]\n"
@@ -163,7 +163,7 @@ TEST_F(PredictedSweep, WhatItIsWorthIsPredictedToo) {
 
 // With a calibration measured on CPU cores the step is one of CPU cores, and every reader refers to ranks.
 TEST_F(PredictedSweep, OfCpuCoresHasNoNumbersOfGpus) {
-  std::string cores = test::text_of(test::source_dir() + "/configs/calibration/harness.yaml");
+  std::string cores = test::text_of(shipped("calibration/harness.yaml"));
   cores += "backend: cpu\n";
   const std::string calibration = folder_.write("cores-calibration.yaml", cores);
   const Said said = run({"calibration=" + calibration, "cost={per_gpu_hour: 2, run: {tokens: 300e9}}",

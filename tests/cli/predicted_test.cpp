@@ -8,7 +8,7 @@
 namespace harness::cli {
 namespace {
 
-const std::string cluster = test::source_dir() + "/configs/16node.yaml";
+const std::string cluster = shipped("16node.yaml");
 
 Said predicted(const std::vector<std::string>& more) {
   return say({"plan", cluster, "--backend", "sim", "--ranks", "128"}, more);
@@ -213,7 +213,7 @@ TEST(Predicted, WhatIsNotKnownOfTheMachineIsAskedFor) {
 // As `calibrate` writes it on one node.
 TEST(Predicted, ACalibrationOfOneNodeSaysNothingOfSeveral) {
   const test::TemporaryFolder folder;
-  std::string text = test::text_of(test::source_dir() + "/configs/calibration/harness.yaml");
+  std::string text = test::text_of(shipped("calibration/harness.yaml"));
   const std::size_t network = text.find("network: {");
   ASSERT_NE(network, std::string::npos);
   text.replace(network, text.find('\n', network) - network, "within_node: {share: 80 %, start: 10 us, message: 10 us}");
@@ -236,7 +236,7 @@ TEST(Predicted, ACalibrationThatIsWrongNamesItsPlace) {
 
 TEST(Predicted, WhatACalibrationWasComparedWithIsReadWithItsPlaces) {
   const test::TemporaryFolder folder;
-  const std::string theirs = test::text_of(test::source_dir() + "/configs/calibration/megatron-2022.yaml");
+  const std::string theirs = test::text_of(shipped("calibration/megatron-2022.yaml"));
   const std::size_t renewed = theirs.find("# Written by `make accuracy`");
   ASSERT_NE(renewed, std::string::npos);
   const auto error = [&](const std::string& end) {

@@ -16,7 +16,7 @@ namespace {
 // The name of a file or folder can neither start a line of its own nor reverse one, with any verb.
 TEST_F(Readers, APathForgesNoLine) {
   const store::Result sample = test::samples::sweep({"micro_batch_size=2"}, {1, 1, 0.8});
-  const std::string configuration = test::text_of(test::source_dir() + "/configs/laptop.yaml");
+  const std::string configuration = test::text_of(shipped("laptop.yaml"));
   for (const std::string name : {"a\nforged: line", "a\r\nforged\x1b]0;x\x07", "a\u202e\u2028b\u009b31m"}) {
     const std::string good = write(name + ".h5", sample), bad = folder_.write(name + "-bad.h5", "no result"),
                       yaml = folder_.write(name + ".yaml", configuration),
@@ -30,7 +30,7 @@ TEST_F(Readers, APathForgesNoLine) {
                                        {"show", "--breakdown"},
                                        {"plan", "--ranks", "2"},
                                        {"plan", "--hardware", "h100-sxm"},
-                                       {"plan", "--hardware", file, test::source_dir() + "/configs/laptop.yaml"},
+                                       {"plan", "--hardware", file, shipped("laptop.yaml")},
                                        {"report", "-o", "-", "--format", "md"},
                                        {"report", "-o", taken},
                                        {"report", "-o", file},

@@ -63,6 +63,11 @@ inline Said simulate(const SweepOptions& options) {
   return outcome_of([&](std::ostream& out, std::ostream& err) { return sweep(here, options, out, err); });
 }
 
+/// The path of a file in configs/.
+inline std::string shipped(const std::string& name) {
+  return test::source_dir() + "/configs/" + name;
+}
+
 /// Returns the text with each paragraph on one line, however it was wrapped.
 inline std::string unwrapped(std::string text) {
   for (std::size_t at; (at = text.find("\n  ")) != std::string::npos;) text.replace(at, 3, " ");

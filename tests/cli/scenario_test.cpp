@@ -10,8 +10,7 @@ namespace harness::cli {
 namespace {
 
 Said plan_of(const std::string& config, const std::vector<std::string>& more) {
-  const Said said =
-      say({"plan", test::source_dir() + "/configs/" + config, "--backend", "sim", "--ranks", "128"}, more);
+  const Said said = say({"plan", shipped(config), "--backend", "sim", "--ranks", "128"}, more);
   EXPECT_EQ(said.code, 0) << said.err;
   return said;
 }

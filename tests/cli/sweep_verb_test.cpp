@@ -15,9 +15,8 @@ namespace {
 
 // A plan of 16 ranks that sweeps two adapter lists, one of which fits no DGX.
 plan::Plan planned(const std::string& backend) {
-  const config::Experiment experiment =
-      config::load_experiment(test::source_dir() + "/configs/16node.yaml",
-                              {"backend=" + backend, "sweep.env=[{NCCL_IB_HCA: mlx4}, {NCCL_IB_HCA: =mlx5_0:1}]"});
+  const config::Experiment experiment = config::load_experiment(
+      shipped("16node.yaml"), {"backend=" + backend, "sweep.env=[{NCCL_IB_HCA: mlx4}, {NCCL_IB_HCA: =mlx5_0:1}]"});
   return plan::prepare(experiment, 16, {"env"});
 }
 
