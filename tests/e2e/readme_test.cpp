@@ -1,22 +1,16 @@
 // Outputs in README.md equal those of the binary (HARNESS_UPDATE_GOLDEN=1 writes them into README.md), and commands in
 // README.md and docs/ use only existing options and links.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <regex>
 #include <set>
 #include <sstream>
-#include <string>
 #include <vector>
 
-#include "support/command.h"
-#include "support/files.h"
-#include "support/paths.h"
+#include "user.h"
 
 namespace harness {
 namespace {
@@ -50,7 +44,7 @@ std::vector<Sample> samples_of(const std::string& page) {
 }
 
 std::string output_of(const std::string& command) {
-  const test::Outcome outcome = test::run("HARNESS_BINARY='" + test::program_path() + "' " + command);
+  const Outcome outcome = test::run("HARNESS_BINARY='" + test::program_path() + "' " + command);
   EXPECT_EQ(outcome.exit_code, 0) << command << outcome.err;
   return outcome.out;
 }
