@@ -22,10 +22,10 @@
 #endif
 
 #include "analysis/cases.h"
+#include "doctor/node_fixture.h"
 #include "report/full_result.h"
 #include "said.h"
 #include "store/columns.h"
-#include "support/played_job.h"
 #include "support/soak.h"
 #include "sweep/recorder.h"
 
@@ -270,15 +270,12 @@ TEST_F(DamagedResult, AFileThatIsMostlyHoles) {
 }
 
 // Two ranks that answer probes but fail every other block. A stop is requested after `blocks` failures.
-class FailingJob : public test::PlayedJob {
+class FailingJob : public test::AnsweringJob {
  public:
-  explicit FailingJob(int blocks) : PlayedJob(std::vector<job::RankPlace>(2)), left_(blocks) {
-    for (std::size_t i = 0; i < seats().size(); ++i) {
-      seats()[i].rank = seats()[i].local_rank = static_cast<int>(i);
-      seats()[i].local_ranks = 2;
-      seats()[i].host = "here";
-      seats()[i].cores = 2;
-      seats()[i].memory_bytes = 8e9;
+  explicit FailingJob(int blocks) : AnsweringJob(1, 2), left_(blocks) {
+    for (job::RankPlace& place : seats()) {
+      place.cores = 2;
+      place.memory_bytes = 8e9;
     }
   }
   job::BlockOutcome run(const job::BlockOnSet& block) override {
@@ -289,7 +286,7 @@ class FailingJob : public test::PlayedJob {
       outcome.samples.assign(static_cast<std::size_t>(block.request.layout.ranks()), probed);
     } else {
       --left_;
-      outcome.reason = "rank 0 on here: no worker";
+      outcome.reason = "rank 0 on host0: no worker";
       outcome.signature = "none";
     }
     return outcome;

@@ -36,13 +36,7 @@ void expect_near(const SecondsByCase& forecast, const SecondsByCase& truth, doub
 class PlanUpgrade : public ::testing::Test {
  protected:
   void measure(const std::vector<std::string>& overrides = {}) {
-    SweepOptions options;
-    options.config = config_;
-    options.overrides = overrides;
-    options.output = file_;
-    options.ranks = 16;
-    options.force = true;
-    const Said said = simulate(options);
+    const Said said = simulate(prediction(config_, file_, 16, overrides));
     ASSERT_EQ(said.code, 0) << said.err;
   }
   nlohmann::json moved_to(const std::string& hardware) const {

@@ -25,17 +25,9 @@ measure: {until: settled, time_budget: 1 s}
 
 class PredictedSweep : public ::testing::Test {
  protected:
-  // The options of a prediction on 16 ranks.
-  SweepOptions options(const std::vector<std::string>& overrides = {}) const {
-    SweepOptions options;
-    options.config = config_;
-    options.output = file_;
-    options.overrides = overrides;
-    options.ranks = 16;
-    options.force = true;
-    return options;
+  Said run(const std::vector<std::string>& overrides = {}) const {
+    return simulate(prediction(config_, file_, 16, overrides));
   }
-  Said run(const std::vector<std::string>& overrides = {}) const { return simulate(options(overrides)); }
   // Writes a calibration that was compared with enough steps to resolve small changes. Returns its override.
   std::string well_known(const std::string& message_bytes = "1 to 1000000000000") const {
     std::string text = test::text_of(shipped("calibration/harness.yaml"));
@@ -54,9 +46,7 @@ class PredictedSweep : public ::testing::Test {
 };
 
 TEST_F(PredictedSweep, StandsBesidePublishedSteps) {
-  SweepOptions of_8 = options({"hardware=a100-sxm-80gb"});
-  of_8.ranks = 8;
-  simulate(of_8);
+  simulate(prediction(config_, file_, 8, {"hardware=a100-sxm-80gb"}));
   const std::string published = "published for a100-sxm-80gb in bf16: ", yours = "; yours, predicted: ";
   const auto planned = [&](const std::string& hardware, const std::string& backend) {
     return unwrapped(
@@ -223,9 +213,7 @@ TEST_F(PredictedSweep, SaysOfNodesWhatAFaultMakesOfThem) {
 TEST_F(PredictedSweep, IsNeitherPooledNorAHistoryNorAGate) {
   std::vector<std::string> files;
   for (const char* name : {"first.h5", "again.h5", "third.h5"}) {
-    SweepOptions one = options();
-    one.output = files.emplace_back(folder_ / name);
-    simulate(one);
+    simulate(prediction(config_, files.emplace_back(folder_ / name), 16));
   }
   EXPECT_THAT(say({"compare"}, files).all(), HasSubstr("nothing to pool"));
   EXPECT_THAT(say({"compare", "--history", files[0], files[1]}).all(), HasSubstr("a history is of measured runs"));
@@ -236,9 +224,8 @@ TEST_F(PredictedSweep, IsNeitherPooledNorAHistoryNorAGate) {
 }
 
 TEST_F(PredictedSweep, AsksForWhatItNeedsAndRefusesWhatItIsNot) {
-  SweepOptions without_ranks = options(), wrapped = options(), gated = options(), crowded = options();
-  without_ranks.ranks = 0;
-  EXPECT_THAT(simulate(without_ranks).err, HasSubstr("--ranks N"));
+  EXPECT_THAT(simulate(prediction(config_, file_, 0)).err, HasSubstr("--ranks N"));
+  SweepOptions wrapped = prediction(config_, file_, 16), gated = wrapped, crowded = wrapped;
   wrapped.wrap = "nsys profile";
   EXPECT_THAT(simulate(wrapped).err, HasSubstr("--wrap"));
   gated.require = "healthy";

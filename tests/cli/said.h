@@ -57,6 +57,18 @@ Said outcome_of(const Verb& verb) {
 
 using Commands = std::vector<std::vector<std::string>>;
 
+/// The options of a prediction, which replaces an earlier one.
+inline SweepOptions prediction(const std::string& config, const std::string& output, int ranks,
+                               const std::vector<std::string>& overrides = {}) {
+  SweepOptions options;
+  options.config = config;
+  options.output = output;
+  options.overrides = overrides;
+  options.ranks = ranks;
+  options.force = true;
+  return options;
+}
+
 /// Runs `sweep` of a prediction as on a machine with one rank and no GPU.
 inline Said simulate(const SweepOptions& options) {
   simjob::SimulatedJob here(config::load_experiment(options.config), machine::Topology::node_by_node(1, 1));
