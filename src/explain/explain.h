@@ -79,10 +79,8 @@ struct Picture {
   std::vector<analysis::KindTime> kinds;  // means over ranks
 };
 
-/// Returns the picture of a measured case with a profiled step. `breakdown`: of that case.
+/// Returns the picture of a case with a profiled step. `breakdown`: of that case.
 Picture picture_of(const store::Result& result, const analysis::CaseBreakdown& breakdown);
-/// Returns the picture of the only case of a predicted result.
-Picture picture_of(const store::Result& predicted);
 
 /// Returns the difference of two pictures of one case, in seconds of a step: the absolute differences in what each rank
 /// computes, communicates and waits, as a mean over the ranks, plus those of each kind of communication.

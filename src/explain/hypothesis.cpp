@@ -302,7 +302,8 @@ const Picture& Suspects::predicted(const config::Faults& faults, double slower) 
   for (const Known& known : simulated_) {
     if (known.faults == faults && known.slower == slower) return known.picture;
   }
-  simulated_.push_back({faults, slower, picture_of(model_.predict(faults, slower))});
+  const store::Result result = model_.predict(faults, slower);
+  simulated_.push_back({faults, slower, picture_of(result, analysis::break_down(result).front())});
   return simulated_.back().picture;
 }
 
@@ -324,10 +325,6 @@ Picture picture_of(const store::Result& result, const analysis::CaseBreakdown& b
     picture.ranks[split.rank] = {split.compute_s, std::max(0.0, split.communication_s - waits_s), waits_s};
   }
   return picture;
-}
-
-Picture picture_of(const store::Result& predicted) {
-  return picture_of(predicted, analysis::break_down(predicted).front());
 }
 
 double distance(const Picture& measured, const Picture& predicted) {
