@@ -97,18 +97,18 @@ report::Json since_json(const doctor::Changes& changes) {
           {"facts", report::json_list(changes.facts, fact_json)}};
 }
 
-// Contents: the state in one sentence, the changes since the result file `since`, a line for each distinct finding,
-// worst first, and remedies. `all`: also passes and skips.
-report::Document doctor_document(const doctor::Diagnosis& diagnosis, bool all,
-                                 const std::optional<doctor::Changes>& changes, const std::string& since) {
+// Contents: the state in one sentence, the changes since the result file of --against, a line for each distinct
+// finding, worst first, and remedies. With --all also passes and skips.
+report::Document doctor_document(const doctor::Diagnosis& diagnosis, const DoctorOptions& options,
+                                 const std::optional<doctor::Changes>& changes) {
   report::Document document;
   document.headline = headline_of(diagnosis);
-  if (changes) document.sections.push_back(since_section(*changes, since));
+  if (changes) document.sections.push_back(since_section(*changes, options.against[0]));
   report::Table table{{{"verdict", true}, {"check", true}, {"node", true}, {"what was found", true}}, {}};
   report::List remedies;
   for (const doctor::Line& line : diagnosis.lines) {
     const doctor::Verdict verdict = line.finding.verdict;
-    if (!all && (verdict == doctor::Verdict::pass || verdict == doctor::Verdict::skip)) continue;
+    if (!options.all && (verdict == doctor::Verdict::pass || verdict == doctor::Verdict::skip)) continue;
     table.rows.push_back({report::Cell(std::string(name_of(verdict)), tone_of(verdict)), line.check,
                           doctor::where_of(line, diagnosis.nodes), line.finding.evidence});
     if (!line.finding.remedy.empty()) {
@@ -118,7 +118,7 @@ report::Document doctor_document(const doctor::Diagnosis& diagnosis, bool all,
   }
   if (!table.rows.empty()) document.sections.push_back({"findings", "", {report::Numbers{"", std::move(table)}}});
   if (!remedies.items.empty()) document.sections.push_back({"remedies", "What to do", {std::move(remedies)}});
-  if (all) return document;
+  if (options.all) return document;
   report::Section rest{"rest", "", {}};
   if (diagnosis.gpus == 0) rest.add(report::Paragraph{"No NVIDIA GPU: what concerns GPUs was left out."});
   rest.add(report::Paragraph{
@@ -217,8 +217,7 @@ int print(const doctor::Diagnosis& diagnosis, const doctor::RecordedFacts& seen,
   if (options.format == "json") {
     out << doctor_json(diagnosis, changes);
   } else {
-    const std::string since = changes ? options.against[0] : "";
-    print(doctor_document(diagnosis, options.all, changes, since), options.format, under_a_launcher, out);
+    print(doctor_document(diagnosis, options, changes), options.format, under_a_launcher, out);
   }
   return doctor::exit_code(diagnosis, options.strict);
 }
