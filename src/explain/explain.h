@@ -82,10 +82,6 @@ struct Picture {
 /// Returns the picture of a case with a profiled step. `breakdown`: of that case.
 Picture picture_of(const store::Result& result, const analysis::CaseBreakdown& breakdown);
 
-/// Returns the difference of two pictures of one case, in seconds of a step: the absolute differences in what each rank
-/// computes, communicates and waits, as a mean over the ranks, plus those of each kind of communication.
-double distance(const Picture& measured, const Picture& predicted);
-
 /// Solves length(x) = measured by the secant method, for a length that grows about linearly from length(1) = at_1 on.
 /// Nothing if no x <= `most` does. `tolerance`: relative; `steps`: the most that it takes.
 std::optional<double> solve(double measured, double at_1, double guess, double most,
@@ -114,6 +110,10 @@ class Suspects {
   /// Returns the factor on all computations with which these faults fit best; fitted() returns the picture with it.
   double slowness(const config::Faults& faults);
   const Picture& fitted(const config::Faults& faults) { return predicted(faults, slowness(faults)); }
+  /// Returns the difference of the measured picture from that one, in seconds of a step: the absolute differences in
+  /// what each rank computes, communicates and waits, as a mean over the ranks, plus those of each kind of
+  /// communication.
+  double unexplained_s(const config::Faults& faults);
 
  private:
   struct Known {

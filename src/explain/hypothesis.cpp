@@ -312,6 +312,24 @@ double Suspects::slowness(const config::Faults& faults) {
   return std::abs(slower - 1) < alike ? 1 : slower;
 }
 
+double Suspects::unexplained_s(const config::Faults& faults) {
+  const Picture& expected = fitted(faults);
+  double seconds = 0;
+  for (std::size_t rank = 0; rank < expected.ranks.size(); ++rank) {
+    seconds += std::abs(measured_.ranks[rank].computes_s - expected.ranks[rank].computes_s) +
+               std::abs(measured_.ranks[rank].communicates_s - expected.ranks[rank].communicates_s) +
+               std::abs(measured_.ranks[rank].waits_s - expected.ranks[rank].waits_s);
+  }
+  if (!expected.ranks.empty()) seconds /= static_cast<double>(expected.ranks.size());
+  for (const analysis::KindTime& kind : measured_.kinds) {
+    if (!analysis::is_communication(kind.kind)) continue;
+    const auto there =
+        std::ranges::find_if(expected.kinds, [&](const auto& other) { return other.is_same_kind(kind); });
+    seconds += std::abs(kind.takes_s - (there == expected.kinds.end() ? 0 : there->takes_s));
+  }
+  return seconds;
+}
+
 std::vector<Hypothesis> hypotheses(Suspects& suspects, const config::Faults& known) {
   return Candidates(suspects, known).all();
 }
@@ -325,23 +343,6 @@ Picture picture_of(const store::Result& result, const analysis::CaseBreakdown& b
     picture.ranks[split.rank] = {split.compute_s, std::max(0.0, split.communication_s - waits_s), waits_s};
   }
   return picture;
-}
-
-double distance(const Picture& measured, const Picture& predicted) {
-  double seconds = 0;
-  for (std::size_t rank = 0; rank < predicted.ranks.size(); ++rank) {
-    seconds += std::abs(measured.ranks[rank].computes_s - predicted.ranks[rank].computes_s) +
-               std::abs(measured.ranks[rank].communicates_s - predicted.ranks[rank].communicates_s) +
-               std::abs(measured.ranks[rank].waits_s - predicted.ranks[rank].waits_s);
-  }
-  if (!predicted.ranks.empty()) seconds /= static_cast<double>(predicted.ranks.size());
-  for (const analysis::KindTime& kind : measured.kinds) {
-    if (!analysis::is_communication(kind.kind)) continue;
-    const auto there =
-        std::ranges::find_if(predicted.kinds, [&](const auto& other) { return other.is_same_kind(kind); });
-    seconds += std::abs(kind.takes_s - (there == predicted.kinds.end() ? 0 : there->takes_s));
-  }
-  return seconds;
 }
 
 }  // namespace harness::explain
