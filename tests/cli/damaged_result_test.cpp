@@ -53,19 +53,15 @@ std::string bytes_of(Number value) {
 }
 
 // Byte strings that a column can hold but results rarely contain, and plausible lengths and addresses.
-const std::vector<std::string>& extremes() {
-  static const std::vector<std::string> words = [] {
-    std::vector<std::string> all{"AAAAAAAA", "\xff\xff\xff\xff\xff\xff\xff\xff", "-1", "nan", "\x1b[31m", "{\""};
-    for (const double value :
-         {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(), -1.0, 5e-324, 1e30, 1e308})
-      all.push_back(bytes_of(value));
-    for (const float value : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(), -1.0F})
-      all.push_back(bytes_of(value));
-    for (const std::int64_t value : {INT64_MIN, std::int64_t{-1}, std::int64_t{0}, std::int64_t{1}, INT64_MAX})
-      all.push_back(bytes_of(value));
-    for (const std::int32_t value : {INT32_MIN, -2, 3, 10000, 50000000, INT32_MAX}) all.push_back(bytes_of(value));
-    return all;
-  }();
+std::vector<std::string> extremes() {
+  std::vector<std::string> words{"AAAAAAAA", "\xff\xff\xff\xff\xff\xff\xff\xff", "-1", "nan", "\x1b[31m", "{\""};
+  const auto add = [&](auto... numbers) { (words.push_back(bytes_of(numbers)), ...); };
+  using Double = std::numeric_limits<double>;
+  using Float = std::numeric_limits<float>;
+  add(Double::quiet_NaN(), Double::infinity(), -1.0, 5e-324, 1e30, 1e308);
+  add(Float::quiet_NaN(), Float::infinity(), -1.0F);
+  add(INT64_MIN, std::int64_t{-1}, std::int64_t{0}, std::int64_t{1}, INT64_MAX);
+  add(INT32_MIN, -2, 3, 10000, 50000000, INT32_MAX);
   return words;
 }
 
@@ -98,7 +94,8 @@ std::vector<Region> regions_of(const std::string& path) {
 
 // Overwrites one row or all rows of a dataset with an extreme word, or, once in three times, the metadata of the file.
 Damage drawn_damage(const std::vector<Region>& regions, std::uint64_t file_bytes, std::mt19937_64& random) {
-  const std::string word = extremes()[random() % extremes().size()];
+  const std::vector<std::string> words = extremes();
+  const std::string word = words[random() % words.size()];
   if (random() % 3 == 0) {
     std::uint64_t at = 0;
     do at = random() % (file_bytes - word.size());
