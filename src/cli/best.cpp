@@ -26,7 +26,7 @@ std::size_t changes_of(const Choice& choice) {
 class Search {
  public:
   Search(const plan::Plan& plan, const std::function<void(const std::string&)>& say)
-      : plan_(plan), say_(say), combinations_(plan), predict_(plan) {
+      : plan_(plan), say_(say), combinations_(plan), network_(network_of(plan)) {
     best_.variables = combinations_.variables();
     best_.left_out = combinations_.left_out();
     best_.combinations = static_cast<std::size_t>(combinations_.count());
@@ -110,7 +110,8 @@ class Search {
     planned.survey = surveyor.survey(planned);
     const plan::DeviceMemory memory = plan::configured_memory(plan_.experiment);
     const double bytes = plan::planned_memory_bytes(plan_.experiment, planned);
-    if (plan::why_too_large(planned, bytes, memory, "needs").empty()) return predict_(planned, surveyor.take_step());
+    if (plan::why_too_large(planned, bytes, memory, "needs").empty())
+      return predict_case(plan_, network_, planned, surveyor.take_step());
     PredictedCase predicted;
     predicted.cause =
         fmt::format("needs more memory than a rank has ({}, {})", show_bytes(memory.bytes), memory.source);
@@ -134,7 +135,7 @@ class Search {
   const plan::Plan& plan_;
   const std::function<void(const std::string&)>& say_;
   const plan::Combinations combinations_;
-  const Predictor predict_;
+  const sim::Network network_;
   Best best_;
 };
 

@@ -15,6 +15,7 @@
 #include "doctor/load_stage.h"
 #include "doctor/record.h"
 #include "doctor/stage.h"
+#include "machine/conditions.h"
 #include "report/json.h"
 #include "sim/link_time.h"
 #include "store/result_file.h"
@@ -96,18 +97,18 @@ report::Json since_json(const doctor::Changes& changes) {
           {"facts", report::json_list(changes.facts, fact_json)}};
 }
 
-// Contents: the state in one sentence, the changes since the result file `since`, a line for each distinct finding,
-// worst first, and remedies. `all`: also passes and skips.
-report::Document doctor_document(const doctor::Diagnosis& diagnosis, bool all,
-                                 const std::optional<doctor::Changes>& changes, const std::string& since) {
+// Contents: the state in one sentence, the changes since the result file of --against, a line for each distinct
+// finding, worst first, and remedies. With --all also passes and skips.
+report::Document doctor_document(const doctor::Diagnosis& diagnosis, const DoctorOptions& options,
+                                 const std::optional<doctor::Changes>& changes) {
   report::Document document;
   document.headline = headline_of(diagnosis);
-  if (changes) document.sections.push_back(since_section(*changes, since));
+  if (changes) document.sections.push_back(since_section(*changes, options.against[0]));
   report::Table table{{{"verdict", true}, {"check", true}, {"node", true}, {"what was found", true}}, {}};
   report::List remedies;
   for (const doctor::Line& line : diagnosis.lines) {
     const doctor::Verdict verdict = line.finding.verdict;
-    if (!all && (verdict == doctor::Verdict::pass || verdict == doctor::Verdict::skip)) continue;
+    if (!options.all && (verdict == doctor::Verdict::pass || verdict == doctor::Verdict::skip)) continue;
     table.rows.push_back({report::Cell(std::string(name_of(verdict)), tone_of(verdict)), line.check,
                           doctor::where_of(line, diagnosis.nodes), line.finding.evidence});
     if (!line.finding.remedy.empty()) {
@@ -117,7 +118,7 @@ report::Document doctor_document(const doctor::Diagnosis& diagnosis, bool all,
   }
   if (!table.rows.empty()) document.sections.push_back({"findings", "", {report::Numbers{"", std::move(table)}}});
   if (!remedies.items.empty()) document.sections.push_back({"remedies", "What to do", {std::move(remedies)}});
-  if (all) return document;
+  if (options.all) return document;
   report::Section rest{"rest", "", {}};
   if (diagnosis.gpus == 0) rest.add(report::Paragraph{"No NVIDIA GPU: what concerns GPUs was left out."});
   rest.add(report::Paragraph{
@@ -216,8 +217,7 @@ int print(const doctor::Diagnosis& diagnosis, const doctor::RecordedFacts& seen,
   if (options.format == "json") {
     out << doctor_json(diagnosis, changes);
   } else {
-    const std::string since = changes ? options.against[0] : "";
-    print(doctor_document(diagnosis, options.all, changes, since), options.format, under_a_launcher, out);
+    print(doctor_document(diagnosis, options, changes), options.format, under_a_launcher, out);
   }
   return doctor::exit_code(diagnosis, options.strict);
 }
@@ -232,35 +232,31 @@ double above_zero(const char* option, const std::string& text, Parse parse, cons
   return value;
 }
 
-// In seconds; predicted_s is 0 if unknown.
+// The times of an all-reduce, in seconds; predicted_s is 0 if unknown.
 struct Limits {
   int ranks = 0, nodes = 0;
-  double within_node = 0, between_nodes = 0;  // bytes/s of the links in one direction
+  sim::Network network;
   double least_s = 0, sharp_s = 0, predicted_s = 0;
 };
 
 Limits limits_of(double bytes, int ranks, const config::Hardware& hardware) {
-  Limits limits{.ranks = ranks};
-  std::vector<int> node_of;
-  for (int rank = 0; rank < ranks; ++rank) node_of.push_back(rank / hardware.gpus_of_node);
-  limits.nodes = node_of.back() + 1;
-  const sim::Network network = sim::network_of(hardware, {}, node_of);
-  limits.within_node = network.rank_bytes_per_s;
-  limits.between_nodes = network.node_bytes_per_s;
-  if ((limits.nodes > 1 ? limits.between_nodes : limits.within_node) == 0)
+  const auto topology = machine::Topology::node_by_node(ranks, hardware.gpus_of_node);
+  const sim::Network network = sim::network_of(hardware, {}, topology.node_of);
+  Limits limits{.ranks = ranks, .nodes = topology.nodes(), .network = network};
+  if ((limits.nodes > 1 ? network.node_bytes_per_s : network.rank_bytes_per_s) == 0)
     fail("the hardware file of {} does not say what limits an all-reduce over {} on {}", hardware.name,
          plural(ranks, "rank"), plural(limits.nodes, "node"));
   const auto least = [&](bool sharp) {
     const program::Group all{"data", program::AxisSet::of({program::Axis::data}), {}};
-    const program::Links links{limits.within_node, limits.between_nodes, network.switches_reduce, sharp};
+    const program::Links links{network.rank_bytes_per_s, network.node_bytes_per_s, network.switches_reduce, sharp};
     const double per_byte = program::least_seconds_per_byte(program::Collective::all_reduce, all,
-                                                            {{program::Axis::data, ranks}}, node_of, links);
+                                                            {{program::Axis::data, ranks}}, topology.node_of, links);
     return std::max(sim::least_step_seconds(limits.nodes > 1), bytes * per_byte);
   };
   limits.least_s = least(false);
   limits.sharp_s = least(true);
   const int most = std::min(ranks, hardware.gpus_of_node);
-  if (most == 1 || limits.within_node > 0) {
+  if (most == 1 || network.rank_bytes_per_s > 0) {
     const config::Calibration calibration = config::calibration_named("harness");
     const sim::CollectiveTime time(program::Collective::all_reduce, {{ranks, limits.nodes, most}}, network, calibration,
                                    {});
@@ -308,7 +304,7 @@ int all_reduce(const DoctorOptions& options, std::ostream& out) {
     document.sections.emplace_back().add(report::Paragraph{
         fmt::format("Links in one direction: {} between the GPUs of a node, {} between nodes. The least time is that "
                     "of any algorithm (docs/method.md, \"The limit\"), the prediction that of `plan --backend sim`.",
-                    show_bandwidth(limits.within_node), show_bandwidth(limits.between_nodes))});
+                    show_bandwidth(limits.network.rank_bytes_per_s), show_bandwidth(limits.network.node_bytes_per_s))});
     print(std::move(document), options.format, under_a_launcher, out);
   }
   return within_s > 0 && within_s < limits.sharp_s ? 2 : 0;

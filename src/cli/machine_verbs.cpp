@@ -23,18 +23,6 @@
 namespace harness::cli {
 namespace {
 
-struct First {
-  config::BackendKind backend;
-  int ranks = 1;
-  std::string machine;   // in words
-  std::string device;    // the GPU's name, "" if there is none here
-  std::string hardware;  // the file that lists it, "" if none does
-  std::string model, precision;
-
-  bool on_gpus() const { return config::traits_of(backend).ranks_are_gpus; }
-  bool even() const { return ranks % 2 == 0; }
-};
-
 constexpr const char* small_model = "{layers: 4, hidden: 128, heads: 4, vocab: 2048, sequence: 128}";
 // The largest model of which every case fits in this much GPU memory; larger ones take too long for a first look.
 constexpr std::array<std::pair<double, const char*>, 5> first_models{
@@ -55,15 +43,15 @@ int usual_ranks(const FirstMachine& machine, config::BackendKind backend) {
   return machine.gpus.empty() ? gpus_of_a_node : static_cast<int>(machine.gpus.size());
 }
 
-std::string hardware_line(const First& f) {
+std::string hardware_line(const FirstConfiguration& f) {
   if (!f.hardware.empty())
     return fmt::format("hardware: {:18} # peak FLOP/s and memory of the {}\n", f.hardware, f.device);
   const std::string why = f.device.empty() ? "no GPU here" : "no hardware file lists the " + f.device;
   return fmt::format("hardware: none               # {}, so there is no MFU; such as h100-sxm\n", why);
 }
 
-std::string text_of(const First& f, const std::string& path) {
-  const bool gpus = f.on_gpus(), several = f.ranks > 1;
+std::string text_of(const FirstConfiguration& f, const std::string& path) {
+  const bool gpus = f.on_gpus(), several = f.ranks > 1, even = f.ranks % 2 == 0;
   std::string layouts;
   for (const program::Axis axis : program::configurable_axes)
     layouts += fmt::format("    - {{{}: 2}}\n", program::row_of(axis).key);
@@ -83,13 +71,13 @@ std::string text_of(const First& f, const std::string& path) {
                          "  global_batch_size: {:<8} # sequences per step, whatever the layout\n"
                          "  micro_batch_size: 1         # sequences per forward pass of one rank\n",
                          f.precision, f.ranks * 4)},
-      {f.even(), fmt::format("  layout: {}   # {} follows from the ranks\n",
-                             config::find_variable("layout")->print(config::Settings()),
-                             program::row_of(program::Axis::data).key)},
+      {even, fmt::format("  layout: {}   # {} follows from the ranks\n",
+                         config::find_variable("layout")->print(config::Settings()),
+                         program::row_of(program::Axis::data).key)},
       {true,
        "sweep:                       # each value is one case: the baseline with this one change\n"
        "  micro_batch_size: [2, 4]   # fewer and larger matrix products\n"},
-      {f.even(), "  layout:                    # what a value omits stays as in the baseline\n" + layouts},
+      {even, "  layout:                    # what a value omits stays as in the baseline\n" + layouts},
       {several, "  overlap_grad_reduce: [false]   # what hiding the gradient reduction gains\n"},
       {true, "  overlap_optimizer: [true]  # update the weights beside the backward pass\n"},
       {gpus,
@@ -111,7 +99,7 @@ std::string text_of(const First& f, const std::string& path) {
   return text;
 }
 
-void take_gpus(First& f, const FirstMachine& machine, const InitOptions& options) {
+void take_gpus(FirstConfiguration& f, const FirstMachine& machine, const InitOptions& options) {
   constexpr double usual_memory = 80e9;
   constexpr int first_with_bf16 = 80;
   f.machine = machine.gpus.empty()
@@ -184,7 +172,7 @@ void complete(calibrate::Device& device, const std::optional<config::Hardware>& 
 }  // namespace
 
 FirstConfiguration first_configuration(const FirstMachine& machine, const InitOptions& options) {
-  First f;
+  FirstConfiguration f;
   f.backend = backend_for(machine, options);
   f.ranks = options.ranks > 0 ? options.ranks : usual_ranks(machine, f.backend);
   if (f.on_gpus()) {
@@ -194,9 +182,8 @@ FirstConfiguration first_configuration(const FirstMachine& machine, const InitOp
     f.model = small_model;
     f.precision = "fp32";
   }
-  const std::string summary = fmt::format("backend {}, {}, model {}; {}", config::name_of(f.backend),
-                                          plural(f.ranks, "rank"), f.model, f.machine);
-  return {text_of(f, options.output), summary, f.ranks, !f.on_gpus() && f.ranks > machine.cores};
+  f.text = text_of(f, options.output);
+  return f;
 }
 
 int init(const InitOptions& options, std::ostream& out) {
@@ -207,12 +194,14 @@ int init(const InitOptions& options, std::ostream& out) {
       .cpu = machine::cpu_model()};
   const FirstConfiguration first = first_configuration(machine, options);
   write_output(options.output, first.text, false);
-  out << fmt::format(
-      "wrote {5}: {2}\n\nNext, look at the plan, which needs neither MPI nor a GPU, and measure:\n\n"
-      "  {0} plan {1} --ranks {3}\n"
-      "  mpirun -np {3}{4} {0} sweep {1}\n",
-      called(), shell_word(options.output), first.summary, first.ranks, first.crowded ? " --oversubscribe" : "",
-      escaped(options.output));
+  const bool crowded = !first.on_gpus() && first.ranks > machine.cores;
+  out << fmt::format("wrote {}: backend {}, {}, model {}; {}\n\n", escaped(options.output),
+                     config::name_of(first.backend), plural(first.ranks, "rank"), first.model, first.machine)
+      << fmt::format(
+             "Next, look at the plan, which needs neither MPI nor a GPU, and measure:\n\n"
+             "  {0} plan {1} --ranks {2}\n"
+             "  mpirun -np {2}{3} {0} sweep {1}\n",
+             called(), shell_word(options.output), first.ranks, crowded ? " --oversubscribe" : "");
   return 0;
 }
 

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -34,11 +33,6 @@ std::ostream& operator<<(std::ostream& out, const TerminalText& text) {
 
 namespace {
 
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 bool writes_to_stdout(const std::ostream& out) {
   const auto* const clean = dynamic_cast<const CleanStream*>(&out);
   return (clean == nullptr ? out : clean->to()).rdbuf() == std::cout.rdbuf();
@@ -55,13 +49,13 @@ std::size_t width_of(const std::ostream& out) {
   if (writes_to_stdout(out)) {
     if (const auto columns = columns_of_terminal(STDOUT_FILENO)) return *columns;
   }
-  return number_in<std::size_t>(environment("COLUMNS")).value_or(0);
+  return number_in<std::size_t>(mpi::own_environment("COLUMNS").value_or("")).value_or(0);
 }
 
 }  // namespace
 
 bool is_terminal(const std::ostream& out) {
-  return writes_to_stdout(out) && isatty(STDOUT_FILENO) == 1 && environment("TERM") != "dumb";
+  return writes_to_stdout(out) && isatty(STDOUT_FILENO) == 1 && mpi::own_environment("TERM") != "dumb";
 }
 
 std::optional<std::size_t> columns_of_terminal(int descriptor) {
@@ -86,7 +80,7 @@ void print(report::Document document, std::string_view format, const ViewOptions
     out << report::write_markdown(document);
     return;
   }
-  const bool colored = options.colored && is_terminal(out) && environment("NO_COLOR").empty();
+  const bool colored = options.colored && is_terminal(out) && mpi::own_environment("NO_COLOR").value_or("").empty();
   const std::size_t prose = width == 0 ? most_prose : std::clamp(width, least_prose, most_prose);
   out << TerminalText{report::write_text(document, prose, colored)};
 }

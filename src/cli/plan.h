@@ -37,21 +37,12 @@ struct PredictedCase {
 /// machines of its hardware; otherwise they are unknown. Throws Error if a node of that hardware has fewer GPUs.
 machine::Topology planned_topology(const config::Experiment& experiment, int ranks, int ranks_per_node);
 
-/// Predicts cases on the hardware of a plan, one after another.
-class Predictor {
- public:
-  /// `plan` must outlive it. Throws Error if a number is unknown that every prediction needs.
-  explicit Predictor(const plan::Plan& plan);
-  /// Predicts a possible case of this plan, or one from plan::case_of(); does not set `change`. `built`: its Programs,
-  /// if a survey already built them.
-  PredictedCase operator()(const plan::PlannedCase& planned, plan::BuiltStep built = {}) const;
-
- private:
-  sim::Prediction predict(const plan::PlannedCase& planned, plan::BuiltStep built) const;
-
-  const plan::Plan& plan_;
-  sim::Network network_;
-};
+/// The network of a plan's ranks. Throws Error if a number is unknown that every prediction needs.
+sim::Network network_of(const plan::Plan& plan);
+/// Predicts a possible case of this plan, or one from plan::case_of(), over its network; does not set `change`.
+/// `built`: the case's Programs, if a survey already built them.
+PredictedCase predict_case(const plan::Plan& plan, const sim::Network& network, const plan::PlannedCase& planned,
+                           plan::BuiltStep built = {});
 
 /// Predicted seconds per token, or per step if it has no tokens.
 double seconds_per_work(const plan::PlannedCase& planned, const PredictedCase& predicted);
@@ -59,7 +50,7 @@ double seconds_per_work(const plan::PlannedCase& planned, const PredictedCase& p
 /// of a predicted sweep.
 bool too_close_to_call(double change, const config::Experiment& experiment);
 
-/// Predictions of a plan's cases, by case number; empty if the backend does not predict. Throws Error like Predictor.
+/// Predictions of a plan's cases, by case number; empty if the backend does not predict. Throws Error as network_of().
 std::vector<PredictedCase> predict_cases(const plan::Plan& plan);
 /// Marks the cases without a prediction as impossible. Throws Error like predict_cases(), or if the baseline is one of
 /// them.

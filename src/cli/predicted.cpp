@@ -26,6 +26,18 @@ bool do_as_much(const plan::PlannedCase& a, const plan::PlannedCase& b) {
          a.survey.flop.model / a.layout.ranks() == b.survey.flop.model / b.layout.ranks();
 }
 
+// Builds the whole step if it cannot be folded.
+sim::Prediction simulate(const config::Experiment& e, const sim::Network& network, const plan::PlannedCase& planned,
+                         plan::BuiltStep built) {
+  const config::Settings& settings = planned.settings;
+  if (!built.whole && !built.folded)
+    built.folded = workloads::workload_of(settings).folded(e.model, settings, planned.layout);
+  if (built.folded && sim::can_fold(*built.folded, settings, e, network))
+    return sim::Simulation(std::move(*built.folded), settings, e, network).prediction();
+  if (!built.whole) built.whole = workloads::build_programs(e.model, settings, planned.layout);
+  return sim::Simulation(std::move(*built.whole), settings, e, network).prediction();
+}
+
 using report::List;
 using report::Table;
 
@@ -233,30 +245,20 @@ bool too_close_to_call(double change, const config::Experiment& e) {
          analysis::Reason::too_close_to_call;
 }
 
-Predictor::Predictor(const plan::Plan& plan)
-    : plan_(plan), network_(sim::network_of(plan.experiment, plan.topology.node_of)) {}
-
-// Builds the whole step if it cannot be folded.
-sim::Prediction Predictor::predict(const plan::PlannedCase& planned, plan::BuiltStep built) const {
-  const config::Experiment& e = plan_.experiment;
-  const config::Settings& settings = planned.settings;
-  if (!built.whole && !built.folded)
-    built.folded = workloads::workload_of(settings).folded(e.model, settings, planned.layout);
-  if (built.folded && sim::can_fold(*built.folded, settings, e, network_))
-    return sim::Simulation(std::move(*built.folded), settings, e, network_).prediction();
-  if (!built.whole) built.whole = workloads::build_programs(e.model, settings, planned.layout);
-  return sim::Simulation(std::move(*built.whole), settings, e, network_).prediction();
+sim::Network network_of(const plan::Plan& plan) {
+  return sim::network_of(plan.experiment, plan.topology.node_of);
 }
 
-PredictedCase Predictor::operator()(const plan::PlannedCase& planned, plan::BuiltStep built) const {
-  const config::Experiment& e = plan_.experiment;
+PredictedCase predict_case(const plan::Plan& plan, const sim::Network& network, const plan::PlannedCase& planned,
+                           plan::BuiltStep built) {
+  const config::Experiment& e = plan.experiment;
   PredictedCase predicted;
-  if (const auto names = sim::ignored_between(plan_.baseline().settings, planned.settings); !names.empty()) {
+  if (const auto names = sim::ignored_between(plan.baseline().settings, planned.settings); !names.empty()) {
     predicted.unknown = predicted.cause = fmt::format("the prediction does not know {}", names.front());
     return predicted;
   }
   try {
-    predicted.step = predict(planned, std::move(built));
+    predicted.step = simulate(e, network, planned, std::move(built));
   } catch (const sim::NotPredicted& why) {
     predicted.unknown = why.what();
     predicted.cause = why.cause;
@@ -271,12 +273,12 @@ PredictedCase Predictor::operator()(const plan::PlannedCase& planned, plan::Buil
 
 std::vector<PredictedCase> predict_cases(const plan::Plan& plan) {
   if (!config::traits_of(plan.experiment.backend).predicts()) return {};
-  const Predictor predict(plan);
+  const sim::Network network = network_of(plan);
   std::vector<PredictedCase> cases(plan.cases.size());
   for (std::size_t i = 0; i < plan.cases.size(); ++i) {
     PredictedCase& of_case = cases[i];
     if (!plan.cases[i].is_possible()) continue;
-    of_case = predict(plan.cases[i]);
+    of_case = predict_case(plan, network, plan.cases[i]);
     const std::size_t reference = plan.cases[i].reference;
     const plan::PlannedCase& before = plan.cases[reference];
     if (i == reference || !of_case.step || !cases[reference].step || !do_as_much(plan.cases[i], before)) continue;

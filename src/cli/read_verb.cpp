@@ -100,7 +100,7 @@ void add_prediction(std::vector<Answer>& answers) {
     const auto each = fact_of<std::int64_t>(*job, "ranks_per_node");
     const plan::Plan plan = plan::prepare(experiment, count, {}, plan::Processes::as_needed,
                                           planned_topology(experiment, count, static_cast<int>(each.value_or(0))));
-    const PredictedCase predicted = Predictor(plan)(plan.baseline());
+    const PredictedCase predicted = predict_case(plan, network_of(plan), plan.baseline());
     if (!predicted.step) throw Error(predicted.unknown);
     const double needed = plan::planned_memory_bytes(experiment, plan.baseline());
     if (needed > experiment.hardware->memory_bytes) {

@@ -246,12 +246,17 @@ struct FirstMachine {
   std::string cpu;  // its model
 };
 
-/// A commented first configuration, and a summary of it.
+/// A commented first configuration, and what it says.
 struct FirstConfiguration {
-  std::string text;
-  std::string summary;  // "backend cpu, 2 ranks on the 2 cores of …"
+  config::BackendKind backend{};
   int ranks = 1;
-  bool crowded = false;  // more ranks than cores to compute on
+  std::string machine;   // in words
+  std::string device;    // the GPU's name, "" if there is none here
+  std::string hardware;  // the file that lists it, "" if none does
+  std::string model, precision;
+  std::string text;
+
+  bool on_gpus() const { return config::traits_of(backend).ranks_are_gpus; }
 };
 
 /// `options.output` is the path of the file: paths in the configuration are relative to it. Throws Error.

@@ -66,7 +66,7 @@ std::string in_words(const Hypothesis& h, const store::Result& result) {
                      fmt::arg("left", percent(h.left, 0)), fmt::arg("rate", h.faults.socket_bytes_per_s / 1e9));
 }
 
-// Shares of the unexplained time, as distance() measures it between pictures.
+// Shares of the unexplained time, Suspects::unexplained_s().
 constexpr double must_explain = 0.25;   // the least that a cause must explain
 constexpr double as_good = 0.1;         // causes that differ by less are both named
 constexpr double unusual = 0.05;        // handicap of a cause with an unusual share left: the simpler cause is likelier
@@ -87,15 +87,14 @@ std::string confirmation(const Hypothesis& h, const store::Result& result) {
 
 struct Judged {
   Hypothesis hypothesis;
-  double distance_s = 0, score_s = 0;
-  double step_s = 0;
+  double left_s = 0, score_s = 0, step_s = 0;
   std::string confirmed_by;
 };
 
 class Search {
  public:
   Search(const CaseModel& model, const Picture& measured, const store::Result& result)
-      : measured_(measured), result_(result), suspects_(model, measured) {
+      : result_(result), suspects_(model, measured) {
     found_.measured_s = measured.step_s;
     found_.healthy_s = suspects_.predicted({}, 1).step_s;
     const config::Experiment& reference = model.reference().experiment;
@@ -121,38 +120,35 @@ class Search {
  private:
   // Returns the qualifying causes beyond the known ones, best first.
   std::vector<Judged> judge(const config::Faults& known) {
-    const double unexplained_s = distance(measured_, suspects_.fitted(known));
-    const double now_s = suspects_.fitted(known).step_s;
+    const double unexplained_s = suspects_.unexplained_s(known), now_s = suspects_.fitted(known).step_s;
     std::vector<Judged> judged;
     // The step takes as long as predicted: there is nothing to explain.
-    if (!(measured_.step_s - now_s > found_.margin * found_.healthy_s)) return judged;
-    for (Hypothesis& h : suspects_.beside(known)) {
+    if (!(found_.measured_s - now_s > found_.margin * found_.healthy_s)) return judged;
+    for (Hypothesis& h : hypotheses(suspects_, known)) {
       Judged j{.hypothesis = std::move(h), .confirmed_by = {}};
-      const Picture& picture = suspects_.fitted(j.hypothesis.faults);
-      j.distance_s = distance(measured_, picture);
-      j.step_s = picture.step_s;
+      j.left_s = suspects_.unexplained_s(j.hypothesis.faults);
+      j.step_s = suspects_.fitted(j.hypothesis.faults).step_s;
       j.confirmed_by = confirmation(j.hypothesis, result_);
-      j.score_s = j.distance_s +
-                  unexplained_s * ((j.hypothesis.usual ? 0 : unusual) - (j.confirmed_by.empty() ? 0 : confirmed));
+      j.score_s =
+          j.left_s + unexplained_s * ((j.hypothesis.usual ? 0 : unusual) - (j.confirmed_by.empty() ? 0 : confirmed));
       // A rank's difference from its peers needs no calibration; the speed of a network does.
       const bool among_like = j.hypothesis.fault == config::Fault::slow_gpu;
       const double least_s = found_.margin * (among_like ? found_.healthy_s : now_s);
-      if (j.step_s - now_s > least_s && j.distance_s < (1 - must_explain) * unexplained_s)
-        judged.push_back(std::move(j));
+      if (j.step_s - now_s > least_s && j.left_s < (1 - must_explain) * unexplained_s) judged.push_back(std::move(j));
     }
     std::ranges::stable_sort(judged, {}, &Judged::score_s);
     return judged;
   }
 
   analysis::Cause cause_of(const std::vector<Judged>& judged, const config::Faults& known) {
-    const double unexplained_s = distance(measured_, suspects_.fitted(known));
+    const double unexplained_s = suspects_.unexplained_s(known);
     const Judged& best = judged.front();
     analysis::Cause cause;
     cause.fault = config::name_of(best.hypothesis.fault);
     cause.words = in_words(best.hypothesis, result_);
     cause.confirmed_by = best.confirmed_by;
     cause.with_s = best.step_s;
-    cause.explains = 1 - best.distance_s / unexplained_s;
+    cause.explains = 1 - best.left_s / unexplained_s;
     add_check(best.hypothesis.fault, cause);
     for (const Judged& other : std::span(judged).subspan(1)) {
       if (other.score_s > best.score_s + as_good * unexplained_s) continue;
@@ -168,7 +164,6 @@ class Search {
     if (std::ranges::find(cause.checks, check) == cause.checks.end()) cause.checks.push_back(check);
   }
 
-  const Picture& measured_;
   const store::Result& result_;
   Suspects suspects_;
   analysis::Diagnosis found_;

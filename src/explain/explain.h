@@ -75,25 +75,17 @@ struct RankTime {
 /// The times of a profiled step that reveal a fault.
 struct Picture {
   double step_s = 0;
-  std::vector<RankTime> ranks;
+  std::vector<RankTime> ranks;            // of a measured step all of the job, of a predicted one those that it uses
   std::vector<analysis::KindTime> kinds;  // means over ranks
 };
 
-/// Returns the picture of a measured case with a profiled step. `breakdown`: of that case.
+/// Returns the picture of a case with a profiled step. `breakdown`: of that case.
 Picture picture_of(const store::Result& result, const analysis::CaseBreakdown& breakdown);
-/// Returns the picture of the only case of a predicted result.
-Picture picture_of(const store::Result& predicted);
-
-/// Returns the difference of two pictures of one case, in seconds of a step: the absolute differences in what each rank
-/// computes, communicates and waits, as a mean over the ranks, plus those of each kind of communication.
-double distance(const Picture& a, const Picture& b);
 
 /// Solves length(x) = measured by the secant method, for a length that grows about linearly from length(1) = at_1 on.
 /// Nothing if no x <= `most` does. `tolerance`: relative; `steps`: the most that it takes.
 std::optional<double> solve(double measured, double at_1, double guess, double most,
                             const std::function<double(double)>& length, double tolerance = 0.002, int steps = 5);
-
-struct Reach;
 
 /// A fault that might explain a step, with its best-fitting parameters.
 struct Hypothesis {
@@ -111,14 +103,17 @@ class Suspects {
   /// `model` and `measured` must outlive the object.
   Suspects(const CaseModel& model, const Picture& measured) : model_(model), measured_(measured) {}
 
+  const CaseModel& model() const { return model_; }
+  const Picture& measured() const { return measured_; }
   /// Returns the picture under these faults, with all computations taking `slower` times as long.
   const Picture& predicted(const config::Faults& faults, double slower);
   /// Returns the factor on all computations with which these faults fit best; fitted() returns the picture with it.
   double slowness(const config::Faults& faults);
   const Picture& fitted(const config::Faults& faults) { return predicted(faults, slowness(faults)); }
-
-  /// Returns every kind of fault that could add to the known ones, each with best-fitting parameters.
-  std::vector<Hypothesis> beside(const config::Faults& known);
+  /// Returns the difference of the measured picture from that one, in seconds of a step: the absolute differences in
+  /// what each rank computes, communicates and waits, as a mean over the ranks, plus those of each kind of
+  /// communication.
+  double unexplained_s(const config::Faults& faults);
 
  private:
   struct Known {
@@ -127,20 +122,13 @@ class Suspects {
     Picture picture;
   };
 
-  void add_slow_gpu(const config::Faults& known, std::vector<Hypothesis>& found);
-  void add_network(const config::Faults& known, std::vector<Hypothesis>& found);
-  void add_everywhere(const config::Faults& known, const sim::Network& network, std::vector<Hypothesis>& found);
-  void add_slow_link(const config::Faults& known, const sim::Network& network, const Reach& nodes,
-                     std::vector<Hypothesis>& found);
-  void add_narrow_pcie(const config::Faults& known, const sim::Network& network, const Reach& reach, bool of_node,
-                       std::vector<Hypothesis>& found);
-  template <class With>
-  double share_that_fits(const config::Faults& known, const std::vector<bool>& affected, const With& with);
-
   const CaseModel& model_;
   const Picture& measured_;
   std::deque<Known> simulated_;  // references to its pictures stay valid
 };
+
+/// Returns every kind of fault that could add to the known ones, each with best-fitting parameters.
+std::vector<Hypothesis> hypotheses(Suspects& suspects, const config::Faults& known);
 
 /// Compares a measured step with its prediction, kind by kind, largest excess first. Pure: both are means over ranks of
 /// profiled steps of one case (analysis::CaseBreakdown::mean).

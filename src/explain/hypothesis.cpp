@@ -11,16 +11,16 @@
 
 namespace harness::explain {
 
+namespace {
+
+using program::AxisSet;
+
 // Nodes or ranks whose slow network affects the same ranks: those that communicate across nodes with them or with a
 // rank on them. The step cannot tell these places apart.
 struct Reach {
   std::vector<int> places;     // ascending
   std::vector<bool> affected;  // by rank
 };
-
-namespace {
-
-using program::AxisSet;
 
 // Groups the nodes of a job, or its ranks, by the ranks that they affect, without places that affect none. Leaves out
 // the all-reduce of all ranks that ends a step, which reveals nothing.
@@ -54,26 +54,16 @@ std::vector<Reach> reaches(const program::ProgramSet& set, const std::vector<int
   return found;
 }
 
-// Returns the reach that best fits the ranks' excess communication, by least squares; nullptr if there is none.
-const Reach* best_fit(const std::vector<Reach>& reaches, const std::vector<double>& excess_s) {
-  const Reach* best = nullptr;
-  double most = 0;
-  for (const Reach& reach : reaches) {
-    double sum = 0;
-    int ranks = 0;
-    for (std::size_t rank = 0; rank < std::min(excess_s.size(), reach.affected.size()); ++rank) {
-      if (!reach.affected[rank]) continue;
-      sum += excess_s[rank];
-      ++ranks;
-    }
-    // The reduction of the sum of squares if all affected ranks communicate longer by their mean excess.
-    const double fall = sum > 0 && ranks > 0 ? sum * sum / ranks : 0;
-    if (fall > most) {
-      most = fall;
-      best = &reach;
-    }
-  }
-  return best;
+// Returns the mean over the affected ranks; 0 if there are none.
+template <class SecondsOf>
+double mean_over(const std::vector<bool>& affected, const SecondsOf& seconds_of) {
+  double sum = 0;
+  for (std::size_t rank = 0; rank < affected.size(); ++rank) sum += affected[rank] ? seconds_of(rank) : 0;
+  return sum / std::max<double>(1, std::ranges::count(affected, true));
+}
+
+double mean_communication(const Picture& picture, const std::vector<bool>& affected) {
+  return mean_over(affected, [&](std::size_t rank) { return picture.ranks[rank].communicates_s; });
 }
 
 constexpr double alike = 0.01;         // ratios of computing within this of 1 count as 1
@@ -105,23 +95,11 @@ std::optional<double> of_lanes(double share) {
   return std::nullopt;
 }
 
-double mean_communication(const Picture& picture, const std::vector<bool>& affected) {
-  double sum = 0;
-  int ranks = 0;
-  for (std::size_t rank = 0; rank < std::min(picture.ranks.size(), affected.size()); ++rank) {
-    if (!affected[rank]) continue;
-    sum += picture.ranks[rank].communicates_s;
-    ++ranks;
-  }
-  return ranks > 0 ? sum / ranks : 0;
-}
-
 // Returns the factor on computations in `measured` over `predicted`, of the median rank: a common factor says nothing
 // about single ranks.
 double common_slowness(const Picture& measured, const Picture& predicted) {
   std::vector<double> ratios;
-  const std::size_t ranks = std::min(measured.ranks.size(), predicted.ranks.size());
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
+  for (std::size_t rank = 0; rank < predicted.ranks.size(); ++rank) {
     if (predicted.ranks[rank].computes_s > 0)
       ratios.push_back(measured.ranks[rank].computes_s / predicted.ranks[rank].computes_s);
   }
@@ -131,6 +109,175 @@ double common_slowness(const Picture& measured, const Picture& predicted) {
   std::ranges::nth_element(ratios, middle);
   return *middle;
 }
+
+// The known faults and one more, or another value of one.
+template <class Fault>
+config::Faults with(config::Faults known, std::vector<Fault> config::Faults::*list, const Fault& more) {
+  (known.*list).push_back(more);
+  return known;
+}
+template <class Value>
+config::Faults with(config::Faults known, Value config::Faults::*member, Value value) {
+  known.*member = value;
+  return known;
+}
+
+// Collects the faults that could add to the known ones.
+class Candidates {
+ public:
+  Candidates(Suspects& suspects, const config::Faults& known)
+      : suspects_(suspects),
+        measured_(suspects.measured()),
+        known_(known),
+        experiment_(suspects.model().reference().experiment),
+        network_(sim::network_of(experiment_, config::places(known, suspects.model().reference().node_of))) {}
+
+  std::vector<Hypothesis> all() {
+    add_slow_gpu();
+    // The placement of ranks is known; only how much of the step it explains is open.
+    if (!stand_node_by_node(suspects_.model().stood()))
+      add_flag(config::Fault::tensor_across_nodes, &config::Faults::tensor_across_nodes);
+    add_network();
+    return std::move(found_);
+  }
+
+ private:
+  void add_flag(config::Fault fault, bool config::Faults::*flag) {
+    if (!(known_.*flag)) found_.push_back({.fault = fault, .faults = with(known_, flag, true)});
+  }
+
+  void add_slow_gpu() {
+    const double slower = suspects_.slowness(known_);
+    const Picture& expected = suspects_.predicted(known_, slower);
+    int rank = -1;
+    double most = 1 + least_excess;
+    for (int r = 0; r < std::ssize(expected.ranks); ++r) {
+      const double ratio = measured_.ranks[r].computes_s / expected.ranks[r].computes_s;
+      if (ratio <= most) continue;
+      most = ratio;
+      rank = r;
+    }
+    if (rank < 0) return;
+    const auto slow = [&](double times) {
+      return with(known_, &config::Faults::slow_gpus, config::SlowGpu{rank, 1 / times});
+    };
+    const auto computes_s = [&](const Picture& picture) { return picture.ranks[rank].computes_s; };
+    constexpr double most_times = 50;
+    const auto times = solve(computes_s(measured_), computes_s(expected), most, most_times,
+                             [&](double x) { return computes_s(suspects_.predicted(slow(x), slower)); });
+    if (times) found_.push_back({config::Fault::slow_gpu, slow(*times), {rank}, false, 1 / *times, true});
+  }
+
+  // Returns the share with which the affected ranks communicate as long as measured; 1: none does.
+  template <class With>
+  double share_that_fits(const std::vector<bool>& affected, const With& with_share) {
+    constexpr double most_times = 1000;
+    double share = 1, slower = suspects_.slowness(known_);
+    // Computations also slow down beside long communications, which must not count as slowness: fit once more with it.
+    constexpr int passes = 2;
+    for (int pass = 0; pass < passes; ++pass) {
+      const auto length = [&](double x) {
+        return mean_communication(suspects_.predicted(with_share(1 / x), slower), affected);
+      };
+      const double measured_s = mean_communication(measured_, affected),
+                   expected_s = mean_communication(suspects_.predicted(known_, slower), affected);
+      const auto times = solve(measured_s, expected_s, 1 / std::min(share, 0.5), most_times, length);
+      if (!times) return 1;
+      share = 1 / *times;
+      const double now = suspects_.slowness(with_share(share));
+      if (std::abs(now - slower) < alike) break;
+      slower = now;
+    }
+    return share;
+  }
+
+  // Returns the reach that best fits the ranks' excess communication, by least squares; nullopt if there is none.
+  std::optional<Reach> best_fit(bool of_nodes) {
+    const Picture& expected = suspects_.fitted(known_);
+    std::optional<Reach> best;
+    double most = 0;
+    for (Reach& reach : reaches(suspects_.model().set(), network_.node_of, of_nodes)) {
+      const double excess_s =
+          mean_communication(measured_, reach.affected) - mean_communication(expected, reach.affected);
+      // The reduction of the sum of squares if all affected ranks communicate longer by their mean excess.
+      const double fall = excess_s > 0 ? excess_s * excess_s * std::ranges::count(reach.affected, true) : 0;
+      if (fall <= most) continue;
+      most = fall;
+      best = std::move(reach);
+    }
+    return best;
+  }
+
+  void add_network() {
+    if (!(network_.node_bytes_per_s > 0) || known_.socket_bytes_per_s > 0) return;  // TCP hides the rest
+    const auto nodes = best_fit(true);
+    if (!nodes) return;
+    const double expected_s = mean_communication(suspects_.fitted(known_), nodes->affected);
+    if (mean_communication(measured_, nodes->affected) < (1 + least_excess) * expected_s) return;
+    add_flag(config::Fault::acs_on, &config::Faults::acs_on);
+    add_flag(config::Fault::no_gpudirect, &config::Faults::no_gpudirect);
+    add_tcp();
+    add_slow_link(*nodes);
+    if (experiment_.hardware->compute_capability == 0) return;  // the bandwidth of PCIe is then unknown
+    add_narrow_pcie(*nodes, true);
+    if (const auto ranks = best_fit(false)) add_narrow_pcie(*ranks, false);
+  }
+
+  void add_tcp() {
+    const auto over_tcp = [&](double share) {
+      return with(known_, &config::Faults::socket_bytes_per_s, share * network_.node_bytes_per_s);
+    };
+    const double share = share_that_fits(std::vector<bool>(suspects_.model().set().layout.ranks(), true), over_tcp);
+    const double rate = share * network_.node_bytes_per_s;
+    if (share >= 1 || rate > most_tcp_bytes_per_s) return;
+    const bool usual = rate >= least_usual_tcp_bytes_per_s && rate <= most_usual_tcp_bytes_per_s;
+    found_.push_back({config::Fault::socket_fallback, over_tcp(share), {}, false, share, usual});
+  }
+
+  // Adds a fault that leaves a share of something at one of these places. `carried`: the share of a rank's part of the
+  // network that the whole carries. `usual_share`: the usual share that another is near, if any.
+  template <class With, class UsualShare>
+  void add_share(config::Fault fault, const Reach& reach, bool of_node, double carried, const With& with_share,
+                 const UsualShare& usual_share) {
+    const double part = share_that_fits(reach.affected, [&](double s) { return with_share(s / carried); });
+    const double share = part / carried;
+    if (part >= 1 || share > 1 || share < (1 - as_usual) * least_share) return;
+    const std::optional<double> usual = usual_share(share);
+    const double left = usual.value_or(share);
+    found_.push_back({fault, with_share(left), reach.places, of_node, left, usual.has_value()});
+  }
+
+  void add_slow_link(const Reach& nodes) {
+    constexpr int usual_rails = 8;
+    const int rails = network_.nics_of_node > 0 ? network_.nics_of_node : usual_rails;
+    const auto with_link = [&](double share) {
+      return with(known_, &config::Faults::slow_links, config::SlowLink{nodes.places.front(), share});
+    };
+    add_share(config::Fault::slow_link, nodes, true, 1, with_link,
+              [&](double share) { return of_rails(share, rails); });
+  }
+
+  void add_narrow_pcie(const Reach& reach, bool of_node) {
+    const int place = reach.places.front();
+    const auto with_pcie = [&](double left) {
+      return with(known_, &config::Faults::narrow_pcie,
+                  config::NarrowPcie{of_node ? -1 : place, of_node ? place : -1, left});
+    };
+    constexpr double little = 1e-3;
+    const sim::Condition narrow =
+        sim::condition_of(with_pcie(little), *experiment_.hardware, network_, *experiment_.calibration);
+    const auto first_there = std::ranges::find(network_.node_of, place) - network_.node_of.begin();
+    const double carried = narrow.network_of(of_node ? static_cast<int>(first_there) : place) / little;
+    add_share(config::Fault::pcie_downgraded, reach, of_node, carried, with_pcie, of_lanes);
+  }
+
+  Suspects& suspects_;
+  const Picture& measured_;
+  const config::Faults& known_;
+  const config::Experiment& experiment_;
+  const sim::Network network_;
+  std::vector<Hypothesis> found_;
+};
 
 }  // namespace
 
@@ -155,7 +302,8 @@ const Picture& Suspects::predicted(const config::Faults& faults, double slower) 
   for (const Known& known : simulated_) {
     if (known.faults == faults && known.slower == slower) return known.picture;
   }
-  simulated_.push_back({faults, slower, picture_of(model_.predict(faults, slower))});
+  const store::Result result = model_.predict(faults, slower);
+  simulated_.push_back({faults, slower, picture_of(result, analysis::break_down(result).front())});
   return simulated_.back().picture;
 }
 
@@ -164,181 +312,37 @@ double Suspects::slowness(const config::Faults& faults) {
   return std::abs(slower - 1) < alike ? 1 : slower;
 }
 
-std::vector<Hypothesis> Suspects::beside(const config::Faults& known) {
-  std::vector<Hypothesis> found;
-  add_slow_gpu(known, found);
-  // The placement of ranks is known; only how much of the step it explains is open.
-  if (!known.tensor_across_nodes && !stand_node_by_node(model_.stood())) {
-    Hypothesis dealt{.fault = config::Fault::tensor_across_nodes, .faults = known};
-    dealt.faults.tensor_across_nodes = true;
-    found.push_back(std::move(dealt));
+double Suspects::unexplained_s(const config::Faults& faults) {
+  const Picture& expected = fitted(faults);
+  double seconds = 0;
+  for (std::size_t rank = 0; rank < expected.ranks.size(); ++rank) {
+    seconds += std::abs(measured_.ranks[rank].computes_s - expected.ranks[rank].computes_s) +
+               std::abs(measured_.ranks[rank].communicates_s - expected.ranks[rank].communicates_s) +
+               std::abs(measured_.ranks[rank].waits_s - expected.ranks[rank].waits_s);
   }
-  add_network(known, found);
-  return found;
-}
-
-void Suspects::add_slow_gpu(const config::Faults& known, std::vector<Hypothesis>& found) {
-  const double slower = slowness(known);
-  const Picture& expected = predicted(known, slower);
-  int rank = -1;
-  double most = 1 + least_excess;
-  for (std::size_t r = 0; r < std::min(measured_.ranks.size(), expected.ranks.size()); ++r) {
-    const double ratio = measured_.ranks[r].computes_s / expected.ranks[r].computes_s;
-    if (ratio <= most) continue;
-    most = ratio;
-    rank = static_cast<int>(r);
+  if (!expected.ranks.empty()) seconds /= static_cast<double>(expected.ranks.size());
+  for (const analysis::KindTime& kind : measured_.kinds) {
+    if (!analysis::is_communication(kind.kind)) continue;
+    const auto there =
+        std::ranges::find_if(expected.kinds, [&](const auto& other) { return other.is_same_kind(kind); });
+    seconds += std::abs(kind.takes_s - (there == expected.kinds.end() ? 0 : there->takes_s));
   }
-  if (rank < 0) return;
-  const auto with = [&](double x) {
-    config::Faults faults = known;
-    faults.slow_gpus.push_back({rank, 1 / x});
-    return faults;
-  };
-  const auto computes_s = [&](double x) {
-    return predicted(with(x), slower).ranks[static_cast<std::size_t>(rank)].computes_s;
-  };
-  const double measured_s = measured_.ranks[static_cast<std::size_t>(rank)].computes_s,
-               expected_s = expected.ranks[static_cast<std::size_t>(rank)].computes_s;
-  constexpr double most_times = 50;
-  const auto times = solve(measured_s, expected_s, measured_s / expected_s, most_times, computes_s);
-  if (!times) return;
-  found.push_back({config::Fault::slow_gpu, with(*times), {rank}, false, 1 / *times, true});
+  return seconds;
 }
 
-template <class With>
-double Suspects::share_that_fits(const config::Faults& known, const std::vector<bool>& affected, const With& with) {
-  constexpr double most_times = 1000;
-  double share = 1, slower = slowness(known);
-  // Computations also slow down beside long communications, which must not count as slowness: fit once more with it.
-  constexpr int passes = 2;
-  for (int pass = 0; pass < passes; ++pass) {
-    const auto length = [&](double x) { return mean_communication(predicted(with(1 / x), slower), affected); };
-    const auto times =
-        solve(mean_communication(measured_, affected), mean_communication(predicted(known, slower), affected),
-              1 / std::min(share, 0.5), most_times, length);
-    if (!times) return 1;
-    share = 1 / *times;
-    const double now = slowness(with(share));
-    if (std::abs(now - slower) < alike) break;
-    slower = now;
-  }
-  return share;
-}
-
-void Suspects::add_network(const config::Faults& known, std::vector<Hypothesis>& found) {
-  const config::Experiment& experiment = model_.reference().experiment;
-  const sim::Network network = sim::network_of(experiment, config::places(known, model_.reference().node_of));
-  if (!(network.node_bytes_per_s > 0) || known.socket_bytes_per_s > 0) return;  // TCP hides the rest
-  const Picture& expected = fitted(known);
-  std::vector<double> excess_s;
-  for (std::size_t rank = 0; rank < std::min(measured_.ranks.size(), expected.ranks.size()); ++rank)
-    excess_s.push_back(measured_.ranks[rank].communicates_s - expected.ranks[rank].communicates_s);
-  const std::vector<Reach> of_nodes = reaches(model_.set(), network.node_of, true);
-  const Reach* nodes = best_fit(of_nodes, excess_s);
-  if (nodes == nullptr) return;
-  const double expected_s = mean_communication(expected, nodes->affected);
-  if (mean_communication(measured_, nodes->affected) < (1 + least_excess) * expected_s) return;
-  add_everywhere(known, network, found);
-  add_slow_link(known, network, *nodes, found);
-  if (experiment.hardware->compute_capability == 0) return;  // the bandwidth of PCIe is then unknown
-  add_narrow_pcie(known, network, *nodes, true, found);
-  const std::vector<Reach> of_ranks = reaches(model_.set(), network.node_of, false);
-  if (const Reach* ranks = best_fit(of_ranks, excess_s); ranks != nullptr)
-    add_narrow_pcie(known, network, *ranks, false, found);
-}
-
-void Suspects::add_everywhere(const config::Faults& known, const sim::Network& network,
-                              std::vector<Hypothesis>& found) {
-  for (const config::Fault fault : {config::Fault::acs_on, config::Fault::no_gpudirect}) {
-    bool config::Faults::*const is_on =
-        fault == config::Fault::acs_on ? &config::Faults::acs_on : &config::Faults::no_gpudirect;
-    if (known.*is_on) continue;
-    Hypothesis h{.fault = fault, .faults = known};
-    h.faults.*is_on = true;
-    found.push_back(std::move(h));
-  }
-  const auto over_tcp = [&](double share) {
-    config::Faults faults = known;
-    faults.socket_bytes_per_s = share * network.node_bytes_per_s;
-    return faults;
-  };
-  const double share = share_that_fits(known, std::vector<bool>(measured_.ranks.size(), true), over_tcp);
-  const double rate = share * network.node_bytes_per_s;
-  if (share >= 1 || rate > most_tcp_bytes_per_s) return;
-  const bool usual = rate >= least_usual_tcp_bytes_per_s && rate <= most_usual_tcp_bytes_per_s;
-  found.push_back({config::Fault::socket_fallback, over_tcp(share), {}, false, share, usual});
-}
-
-void Suspects::add_slow_link(const config::Faults& known, const sim::Network& network, const Reach& nodes,
-                             std::vector<Hypothesis>& found) {
-  constexpr int usual_rails = 8;
-  const auto with_link = [&](double share) {
-    config::Faults faults = known;
-    faults.slow_links.push_back({nodes.places.front(), share});
-    return faults;
-  };
-  const double share = share_that_fits(known, nodes.affected, with_link);
-  if (share >= 1 || share < (1 - as_usual) * least_share) return;
-  const auto usual = of_rails(share, network.nics_of_node > 0 ? network.nics_of_node : usual_rails);
-  const double left = usual.value_or(share);
-  found.push_back({config::Fault::slow_link, with_link(left), nodes.places, true, left, usual.has_value()});
-}
-
-void Suspects::add_narrow_pcie(const config::Faults& known, const sim::Network& network, const Reach& reach,
-                               bool of_node, std::vector<Hypothesis>& found) {
-  const int place = reach.places.front();
-  const auto with_pcie = [&](double left) {
-    config::Faults faults = known;
-    faults.narrow_pcie.push_back({of_node ? -1 : place, of_node ? place : -1, left});
-    return faults;
-  };
-  // The share of a rank's part of the network that all of its lanes carry.
-  constexpr double little = 1e-3;
-  const config::Experiment& experiment = model_.reference().experiment;
-  const sim::Condition narrow =
-      sim::condition_of(with_pcie(little), *experiment.hardware, network, *experiment.calibration);
-  const auto first_there = std::ranges::find(network.node_of, place) - network.node_of.begin();
-  const double carried = narrow.network_of(of_node ? static_cast<int>(first_there) : place) / little;
-  const double part = share_that_fits(known, reach.affected, [&](double s) { return with_pcie(s / carried); });
-  const double share = part / carried;
-  if (part >= 1 || share > 1 || share < (1 - as_usual) * least_share) return;
-  const auto usual = of_lanes(share);
-  const double left = usual.value_or(share);
-  found.push_back({config::Fault::pcie_downgraded, with_pcie(left), reach.places, of_node, left, usual.has_value()});
+std::vector<Hypothesis> hypotheses(Suspects& suspects, const config::Faults& known) {
+  return Candidates(suspects, known).all();
 }
 
 Picture picture_of(const store::Result& result, const analysis::CaseBreakdown& breakdown) {
-  Picture picture{breakdown.mean.step_s, {}, breakdown.mean.kinds};
+  Picture picture{breakdown.mean.step_s, std::vector<RankTime>(result.rank_count()), breakdown.mean.kinds};
   for (const store::ResultSplit& split : result.splits) {
     if (split.case_index != breakdown.case_index || split.rank < 0 || split.rank >= result.ranks) continue;
-    const auto rank = static_cast<std::size_t>(split.rank);
-    if (rank >= picture.ranks.size()) picture.ranks.resize(rank + 1);
     double waits_s = 0;  // NaN: not known
     for (const double s : {split.waiting_s, split.bubble_s}) waits_s += std::isfinite(s) ? s : 0;
-    picture.ranks[rank] = {split.compute_s, std::max(0.0, split.communication_s - waits_s), waits_s};
+    picture.ranks[split.rank] = {split.compute_s, std::max(0.0, split.communication_s - waits_s), waits_s};
   }
   return picture;
-}
-
-Picture picture_of(const store::Result& predicted) {
-  return picture_of(predicted, analysis::break_down(predicted).front());
-}
-
-double distance(const Picture& a, const Picture& b) {
-  double seconds = 0;
-  const std::size_t ranks = std::min(a.ranks.size(), b.ranks.size());
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    seconds += std::abs(a.ranks[rank].computes_s - b.ranks[rank].computes_s) +
-               std::abs(a.ranks[rank].communicates_s - b.ranks[rank].communicates_s) +
-               std::abs(a.ranks[rank].waits_s - b.ranks[rank].waits_s);
-  }
-  if (ranks > 0) seconds /= static_cast<double>(ranks);
-  for (const analysis::KindTime& kind : a.kinds) {
-    if (!analysis::is_communication(kind.kind)) continue;
-    const auto there = std::ranges::find_if(b.kinds, [&](const auto& other) { return other.is_same_kind(kind); });
-    seconds += std::abs(kind.takes_s - (there == b.kinds.end() ? 0 : there->takes_s));
-  }
-  return seconds;
 }
 
 }  // namespace harness::explain

@@ -139,9 +139,8 @@ std::vector<int> nodes_there(const Reference& here, const config::Hardware& ther
 void forecast(const Breakdown& measured, const store::Result& result, const analysis::CaseSummary& row,
               const Reference& all_here, const Reference& all_there, CaseMoved& moved) {
   const config::Hardware& hardware = *all_there.experiment.hardware;
-  Reference from = all_here, to = all_there;
-  from.node_of = nodes_of_case(result, moved.case_index);
-  to.node_of = nodes_there(from, hardware, result.ranks);
+  const Reference from{all_here.experiment, nodes_of_case(result, moved.case_index)},
+      to{all_there.experiment, nodes_there(from, hardware, result.ranks)};
   const CaseModel here(from, result, moved.case_index), there(to, result, moved.case_index);
   if (const std::string why = plan::why_impossible(there.settings(), hardware); !why.empty()) fail("{}", why);
   const Breakdown healthy = profile_of(here, {});
@@ -150,8 +149,7 @@ void forecast(const Breakdown& measured, const store::Result& result, const anal
   const double profiled_s = profiled_there_s(measured, profile_of(here, pace), profile_of(there, pace));
   moved.measured_s = std::isnan(row.step_seconds) ? measured.step_s : row.step_seconds;
   moved.forecast_s = moved.measured_s * profiled_s / measured.step_s;
-  Reference well = all_there;
-  well.node_of = to.node_of;
+  Reference well = to;
   std::ranges::sort(well.node_of);
   moved.healthy_s = profile_of(CaseModel(well, result, moved.case_index), {}).step_s;
   moved.measured_mfu = row.mfu;

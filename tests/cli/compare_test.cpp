@@ -1,7 +1,5 @@
 // compare, in-process, on files written for the test.
 #include <fmt/ranges.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <limits>
 #include <tuple>
@@ -10,9 +8,6 @@
 
 namespace harness::cli {
 namespace {
-
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 // Verbs that compare files use and name the confidence that the files declare; of several, the strictest.
 TEST_F(Readers, TheDeclaredConfidenceIsNamed) {
@@ -27,10 +22,10 @@ TEST_F(Readers, TheDeclaredConfidenceIsNamed) {
                                         {"compare", "--reproduce", strict, other},
                                         {"show", strict},
                                         {"show", strict, "--cost", "2.5", "--run-tokens", "1e9"}}) {
-    EXPECT_THAT(say(arguments).out, ::testing::AllOf(HasSubstr("99 % interval"), Not(HasSubstr("95 %"))));
+    EXPECT_THAT(say(arguments).out, AllOf(HasSubstr("99 % interval"), Not(HasSubstr("95 %"))));
   }
   EXPECT_THAT(say({"compare", "--reproduce", usual, strict}).out,
-              ::testing::AllOf(HasSubstr("A 95 % interval"), HasSubstr("B 99 % interval")));
+              AllOf(HasSubstr("A 95 % interval"), HasSubstr("B 99 % interval")));
 }
 
 // Values that one of the files lacks are omitted.
@@ -76,14 +71,11 @@ TEST_F(Readers, HistoryNamesWhereACaseChanged) {
   // Lists other changes between these two nights, and nothing about the other nights.
   EXPECT_THAT(text.out, HasSubstr("- identity, driver: 570 (n6.h5); 580 (n7.h5)\n"));
   EXPECT_THAT(text.out, Not(HasSubstr("night:")));
-  const auto with = [&](std::vector<std::string> more) {
-    more.insert(more.begin(), arguments.begin(), arguments.end());
-    return say(more);
-  };
+  const auto with = [&](const std::vector<std::string>& more) { return say(arguments, more); };
   EXPECT_EQ(with({"--fail-on", "slower"}).code, 2);
   EXPECT_EQ(with({"--fail-on", "slower:15"}).code, 0);
   EXPECT_EQ(with({"--reproduce"}).code, 1);
-  const auto json = nlohmann::json::parse(with({"--format", "json"}).out);
+  const auto json = with({"--format", "json"}).json();
   EXPECT_EQ(json["schema"], "harness-compare");
   EXPECT_EQ(json["history"]["cases"][0]["change"]["first_run_after"], 6);
   EXPECT_EQ(json["history"]["cases"][0]["step_seconds"].size(), 10u);
@@ -111,10 +103,7 @@ TEST_F(Readers, TheGateOfAHistoryMayBeBelowTheSmallestEffect) {
     arguments.push_back(write(fmt::format("n{}.h5", night), result, (night < 7 ? 1 : 1.1) + 0.001 * (night % 3)));
   }
   for (const auto& [gate, code] : {std::pair{"slower", 0}, std::pair{"slower:5", 2}, std::pair{"slower:15", 0}}) {
-    std::vector<std::string> with_gate = arguments;
-    with_gate.emplace_back("--fail-on");
-    with_gate.emplace_back(gate);
-    EXPECT_EQ(say(with_gate).code, code) << gate;
+    EXPECT_EQ(say(arguments, {"--fail-on", gate}).code, code) << gate;
   }
 }
 
@@ -150,10 +139,7 @@ TEST_F(Readers, ThreeRunsOfOneConfigurationHaveAVerdictTogether) {
   for (const double ratio : {0.90, 0.902, 0.898})
     arguments.push_back(
         write(fmt::format("r{}.h5", ratio), test::samples::sweep({"micro_batch_size=2"}, {1, 1, ratio})));
-  const auto with = [&](std::vector<std::string> more) {
-    more.insert(more.begin(), arguments.begin(), arguments.end());
-    return say(more);
-  };
+  const auto with = [&](const std::vector<std::string>& more) { return say(arguments, more); };
   const Said text = say(arguments);
   EXPECT_EQ(text.code, 0) << text.err;
   EXPECT_THAT(text.out, HasSubstr("3 runs of one configuration, which agree. Fastest proven change: "
@@ -161,7 +147,7 @@ TEST_F(Readers, ThreeRunsOfOneConfigurationHaveAVerdictTogether) {
   EXPECT_THAT(text.out, HasSubstr("Runs: 1 is r0.9.h5 (2026-01-02T03:04:05Z, 12 rounds); 2 is r0.902.h5"));
   EXPECT_THAT(with({"--columns", "change,runs,verdict"}).out,
               HasSubstr("case                 change  runs  verdict\n"));
-  EXPECT_EQ(nlohmann::json::parse(with({"--format", "json"}).out)["pool"]["cases"][2]["n"], 3);
+  EXPECT_EQ(with({"--format", "json"}).json()["pool"]["cases"][2]["n"], 3);
   for (const auto& option : Commands{{"--fail-on", "slower"}, {"--reproduce"}, {"--anyway"}}) {
     const Said refused = with(option);
     EXPECT_EQ(refused.code, 1) << option[0];
@@ -199,12 +185,11 @@ TEST_F(Readers, CompareTakesRunsOfTwoSides) {
   const Said text = say(arguments);
   EXPECT_EQ(text.code, 0);
   EXPECT_THAT(text.out, HasSubstr("The interval is between runs"));
-  for (const char* more : {"--format", "json", "--fail-on", "slower:10"}) arguments.emplace_back(more);
-  const Said json = say(arguments);
-  EXPECT_EQ(json.code, 2);
-  const auto parsed = nlohmann::json::parse(json.out);
-  EXPECT_TRUE(parsed["comparison"]["between_runs"]);
-  EXPECT_EQ(parsed["comparison"]["cases"][0]["a"]["runs"], 3);
+  const Said slower = say(arguments, {"--format", "json", "--fail-on", "slower:10"});
+  EXPECT_EQ(slower.code, 2);
+  const auto comparison = slower.json()["comparison"];
+  EXPECT_TRUE(comparison["between_runs"]);
+  EXPECT_EQ(comparison["cases"][0]["a"]["runs"], 3);
 }
 
 }  // namespace

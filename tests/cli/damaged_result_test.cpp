@@ -2,8 +2,6 @@
 // `sweep --resume` loses none of the file's data. The file's bytes seed the draw of a few damages and verbs, so that
 // another file gets another draw. HARNESS_SOAK=1 runs 6,000 damages and all verbs.
 #include <fcntl.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <hdf5.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -24,20 +22,16 @@
 #endif
 
 #include "analysis/cases.h"
-#include "base/text.h"
-#include "config/experiment.h"
+#include "doctor/node_fixture.h"
 #include "report/full_result.h"
 #include "said.h"
 #include "store/columns.h"
-#include "support/played_job.h"
 #include "support/soak.h"
 #include "sweep/recorder.h"
 
 namespace harness::cli {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::Not;
 using ::testing::StartsWith;
 
 struct Damage {
@@ -59,19 +53,15 @@ std::string bytes_of(Number value) {
 }
 
 // Byte strings that a column can hold but results rarely contain, and plausible lengths and addresses.
-const std::vector<std::string>& extremes() {
-  static const std::vector<std::string> words = [] {
-    std::vector<std::string> all{"AAAAAAAA", "\xff\xff\xff\xff\xff\xff\xff\xff", "-1", "nan", "\x1b[31m", "{\""};
-    for (const double value :
-         {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(), -1.0, 5e-324, 1e30, 1e308})
-      all.push_back(bytes_of(value));
-    for (const float value : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(), -1.0F})
-      all.push_back(bytes_of(value));
-    for (const std::int64_t value : {INT64_MIN, std::int64_t{-1}, std::int64_t{0}, std::int64_t{1}, INT64_MAX})
-      all.push_back(bytes_of(value));
-    for (const std::int32_t value : {INT32_MIN, -2, 3, 10000, 50000000, INT32_MAX}) all.push_back(bytes_of(value));
-    return all;
-  }();
+std::vector<std::string> extremes() {
+  std::vector<std::string> words{"AAAAAAAA", "\xff\xff\xff\xff\xff\xff\xff\xff", "-1", "nan", "\x1b[31m", "{\""};
+  const auto add = [&](auto... numbers) { (words.push_back(bytes_of(numbers)), ...); };
+  using Double = std::numeric_limits<double>;
+  using Float = std::numeric_limits<float>;
+  add(Double::quiet_NaN(), Double::infinity(), -1.0, 5e-324, 1e30, 1e308);
+  add(Float::quiet_NaN(), Float::infinity(), -1.0F);
+  add(INT64_MIN, std::int64_t{-1}, std::int64_t{0}, std::int64_t{1}, INT64_MAX);
+  add(INT32_MIN, -2, 3, 10000, 50000000, INT32_MAX);
   return words;
 }
 
@@ -104,7 +94,8 @@ std::vector<Region> regions_of(const std::string& path) {
 
 // Overwrites one row or all rows of a dataset with an extreme word, or, once in three times, the metadata of the file.
 Damage drawn_damage(const std::vector<Region>& regions, std::uint64_t file_bytes, std::mt19937_64& random) {
-  const std::string word = extremes()[random() % extremes().size()];
+  const std::vector<std::string> words = extremes();
+  const std::string word = words[random() % words.size()];
   if (random() % 3 == 0) {
     std::uint64_t at = 0;
     do at = random() % (file_bytes - word.size());
@@ -271,20 +262,17 @@ TEST_F(DamagedResult, AFileThatIsMostlyHoles) {
     H5Fclose(file);
     const Said said = say({"show", "--breakdown", sparse});
     EXPECT_EQ(said.code, 1);
-    EXPECT_THAT(said.err, ::testing::AllOf(HasSubstr("claims 4"), HasSubstr("far more than it stores")));
+    EXPECT_THAT(said.err, AllOf(HasSubstr("claims 4"), HasSubstr("far more than it stores")));
   }
 }
 
 // Two ranks that answer probes but fail every other block. A stop is requested after `blocks` failures.
-class FailingJob : public test::PlayedJob {
+class FailingJob : public test::AnsweringJob {
  public:
-  explicit FailingJob(int blocks) : PlayedJob(std::vector<job::RankPlace>(2)), left_(blocks) {
-    for (std::size_t i = 0; i < seats().size(); ++i) {
-      seats()[i].rank = seats()[i].local_rank = static_cast<int>(i);
-      seats()[i].local_ranks = 2;
-      seats()[i].host = "here";
-      seats()[i].cores = 2;
-      seats()[i].memory_bytes = 8e9;
+  explicit FailingJob(int blocks) : AnsweringJob(1, 2), left_(blocks) {
+    for (job::RankPlace& place : seats()) {
+      place.cores = 2;
+      place.memory_bytes = 8e9;
     }
   }
   job::BlockOutcome run(const job::BlockOnSet& block) override {
@@ -295,7 +283,7 @@ class FailingJob : public test::PlayedJob {
       outcome.samples.assign(static_cast<std::size_t>(block.request.layout.ranks()), probed);
     } else {
       --left_;
-      outcome.reason = "rank 0 on here: no worker";
+      outcome.reason = "rank 0 on host0: no worker";
       outcome.signature = "none";
     }
     return outcome;

@@ -1,62 +1,48 @@
 // The output of `harness doctor` for a node, and its exit codes.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <set>
 
-#include "base/text.h"
 #include "doctor/check.h"
 #include "doctor/node_fixture.h"
 #include "doctor/record.h"
 #include "said.h"
 #include "sim/link_time.h"
-#include "support/paths.h"
 
 namespace harness::cli {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
+using ::testing::StartsWith;
 
-struct Told {
-  int code = 0;
-  std::string text;
-};
-
-Told told(const test::NodeTree& tree, DoctorOptions options = {}, int ranks = 2) {
-  test::AnsweringJob job(1, ranks);
-  options.sysroot = tree.path();
-  std::ostringstream out;
-  const int code = doctor(job, options, out);
-  return {code, out.str()};
+Said told(const std::string& root, DoctorOptions options = {}, int nodes = 1, int ranks_per_node = 2) {
+  test::AnsweringJob job(nodes, ranks_per_node);
+  options.sysroot = root;
+  return outcome_of([&](std::ostream& out, std::ostream& /*err*/) { return doctor(job, options, out); });
 }
 
 TEST(Doctor, SaysPlainlyThatThereIsNoGpu) {
   const test::NodeTree tree("laptop");
-  const Told all = told(tree);
+  const Said all = told(tree.path());
   EXPECT_EQ(all.code, 0);
-  EXPECT_THAT(all.text, AllOf(HasSubstr("1 node, 2 ranks, no NVIDIA GPU"), HasSubstr("No NVIDIA GPU: what concerns"),
-                              HasSubstr("Passed: "), Not(HasSubstr("gpu."))));
-  EXPECT_THAT(told(tree, {.all = true}).text,
+  EXPECT_THAT(all.out, AllOf(HasSubstr("1 node, 2 ranks, no NVIDIA GPU"), HasSubstr("No NVIDIA GPU: what concerns"),
+                             HasSubstr("Passed: "), Not(HasSubstr("gpu."))));
+  EXPECT_THAT(told(tree.path(), {.all = true}).out,
               AllOf(HasSubstr("skip     gpu.count"), HasSubstr("pass     cpu.governor"), HasSubstr("performance")));
 }
 
 TEST(Doctor, AFailureIsTheFirstLineAndExitCodeTwo) {
   test::Dgx tree;
   tree.write("sys/devices/" + test::hca_place(2) + "/current_link_width", "8");
-  const Told all = told(tree);
+  const Said all = told(tree.path());
   EXPECT_EQ(all.code, 2);
-  EXPECT_EQ(all.text.find("2 failures"), 0u) << all.text;
-  EXPECT_THAT(all.text, AllOf(HasSubstr("fail     ib.pcie"), HasSubstr("mlx5_2 runs on 8 of 16 PCIe lanes"),
-                              HasSubstr("What to do"), HasSubstr("reseat the card")));
+  EXPECT_THAT(all.out, AllOf(StartsWith("2 failures"), HasSubstr("fail     ib.pcie"),
+                             HasSubstr("mlx5_2 runs on 8 of 16 PCIe lanes"), HasSubstr("What to do"),
+                             HasSubstr("reseat the card")));
 }
 
 TEST(Doctor, AWarningCountsWhereItIsAskedFor) {
   test::NodeTree tree("laptop");
   tree.write("proc/sys/kernel/numa_balancing", "1");
-  EXPECT_EQ(told(tree).code, 0);
-  EXPECT_EQ(told(tree, {.strict = true}).code, 1);
+  EXPECT_EQ(told(tree.path()).code, 0);
+  EXPECT_EQ(told(tree.path(), {.strict = true}).code, 1);
 }
 
 // A folder that is misspelt, empty or not a node's tree is not healthy: nothing could be checked.
@@ -65,16 +51,10 @@ TEST(Doctor, WhereNothingCanBeReadItIsExitCodeThree) {
   folder.write("file", "x");
   folder.write("other/README", "x");
   for (const std::string& root : {folder / "none", folder / "file", folder / "other", folder.path()}) {
-    test::AnsweringJob job(2, 2);
-    std::ostringstream out;
-    try {
-      doctor(job, {.sysroot = root}, out);
-      FAIL() << root;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.exit_code(), 3);
-      EXPECT_THAT(error.what(), AllOf(HasSubstr("nothing could be checked: below "), HasSubstr(root)));
-    }
-    EXPECT_EQ(out.str(), "");
+    const Said said = told(root, {}, 2);
+    EXPECT_EQ(said.code, 3);
+    EXPECT_EQ(said.out, "");
+    EXPECT_THAT(said.err, AllOf(HasSubstr("nothing could be checked: below "), HasSubstr(root)));
   }
 }
 
@@ -83,18 +63,16 @@ TEST(Doctor, ANodeThatCannotBeReadIsNamed) {
   const test::TemporaryFolder folder;
   folder.write("root0/proc/sys/kernel/hostname", "node0");
   folder.write("root0/proc/loadavg", "0.10 0.10 0.10 1/999 1234");
-  test::AnsweringJob job(2, 1);
-  std::ostringstream out;
-  EXPECT_EQ(doctor(job, {.sysroot = folder / "root{rank}"}, out), 3);
-  EXPECT_THAT(out.str(), AllOf(::testing::StartsWith("1 of 2 nodes could not be checked. "),
-                               HasSubstr("unknown  node.answers"), HasSubstr("there is no such folder")));
+  const Said said = told(folder / "root{rank}", {}, 2, 1);
+  EXPECT_EQ(said.code, 3);
+  EXPECT_THAT(said.out, AllOf(StartsWith("1 of 2 nodes could not be checked. "), HasSubstr("unknown  node.answers"),
+                              HasSubstr("there is no such folder")));
 }
 
 TEST(Doctor, JsonHasAFindingOfEveryCheck) {
   test::Dgx tree;
   tree.write("sys/class/infiniband/mlx5_5/ports/1/rate", "200 Gb/sec (4X HDR)");
-  const Told all = told(tree, {.format = "json"});
-  const auto json = nlohmann::json::parse(all.text);
+  const auto json = told(tree.path(), {.format = "json"}).json();
   EXPECT_EQ(json["schema"], "harness-doctor-report");
   EXPECT_EQ(json.at("nodes"), 1);
   EXPECT_EQ(json.at("gpus"), 8);
@@ -113,8 +91,8 @@ TEST(Doctor, JsonHasAFindingOfEveryCheck) {
 TEST(Doctor, ARudeNameIsHarmless) {
   test::NodeTree tree("laptop");
   tree.write("etc/nccl.conf", "NCCL_\x1b[31m\xff=1");
-  EXPECT_THAT(told(tree).text, AllOf(HasSubstr("NCCL_"), Not(HasSubstr("\x1b"))));
-  EXPECT_TRUE(nlohmann::json::parse(told(tree, {.format = "json"}).text, nullptr, false).is_object());
+  EXPECT_THAT(told(tree.path()).out, AllOf(HasSubstr("NCCL_"), Not(HasSubstr("\x1b"))));
+  EXPECT_TRUE(told(tree.path(), {.format = "json"}).json().is_object());
 }
 
 // Writes the record that a sweep on the node would make.
@@ -130,11 +108,11 @@ TEST(Doctor, SaysFirstWhatHasChangedSinceASweep) {
   const std::string monday = folder / "monday.h5", tuesday = folder / "tuesday.h5";
   write_record(monday, tree);
   tree.write("sys/devices/" + test::hca_place(2) + "/current_link_width", "8");
-  const std::string text = told(tree, {.against = {monday}}).text;
+  const std::string text = told(tree.path(), {.against = {monday}}).out;
   EXPECT_THAT(text, AllOf(HasSubstr("What has changed since 20"), HasSubstr("new: fail pcie.width on dgx01: adapter"),
                           HasSubstr("hca/mlx5_2/width")));
   EXPECT_LT(text.find("hca/mlx5_2/width"), text.find("\nverdict"));
-  const auto json = nlohmann::json::parse(told(tree, {.format = "json", .against = {monday}}).text);
+  const auto json = told(tree.path(), {.format = "json", .against = {monday}}).json();
   EXPECT_EQ(json.at("since").at("new_findings").size(), 2u);
 
   // Two result files can be compared on any machine, without a job.
@@ -165,27 +143,23 @@ TEST(Doctor, AFileWithoutARecordIsOneLine) {
   EXPECT_EQ(say({"doctor", "--against", folder / "good.h5", folder / "good.h5", "--stages", "static"}).code, 3);
 }
 
-Told asked(const std::vector<std::string>& more, const std::string& size = "14GB") {
-  const Said said = say({"doctor", "--allreduce", size}, more);
-  return {said.code, unwrapped(said.all())};
+Said asked(const std::vector<std::string>& more, const std::string& size = "14GB") {
+  return say({"doctor", "--allreduce", size}, more);
 }
 
 // A frequent question: 14 GB in 2 ms on 16 machines with 8 x 400 Gbit/s. The least time is 2 (m - 1) / m x size / 400
 // GB/s with m = 16, and size / 400 GB/s with SHARP.
 TEST(Doctor, SaysThatAnAllReduceIsImpossible) {
-  const std::vector<std::string> machines{"--hardware", "h100-sxm", "--ranks", "128"};
   for (const auto& [within, code, verdict] : {std::tuple{"2ms", 2, "Within 2 ms: impossible"},
                                               {"50ms", 0, "Within 50 ms: possible with SHARP alone"},
                                               {"70ms", 0, "Within 70 ms: possible."}}) {
-    std::vector<std::string> arguments = machines;
-    arguments.insert(arguments.end(), {"--within", within});
-    const Told told = asked(arguments);
-    EXPECT_EQ(told.code, code);
-    EXPECT_THAT(told.text, AllOf(HasSubstr("14 GB over 128 ranks on 16 nodes takes at least 65.6 ms, 35 ms where"),
-                                 HasSubstr(verdict), HasSubstr("400 GB/s between nodes")));
+    const Said said = asked({"--hardware", "h100-sxm", "--ranks", "128", "--within", within});
+    EXPECT_EQ(said.code, code);
+    EXPECT_THAT(unwrapped(said.out),
+                AllOf(HasSubstr("14 GB over 128 ranks on 16 nodes takes at least 65.6 ms, 35 ms where"),
+                      HasSubstr(verdict), HasSubstr("400 GB/s between nodes")));
   }
-  const auto json = nlohmann::json::parse(
-      asked({"--hardware", "h100-sxm", "--ranks", "128", "--within", "2 ms", "--format", "json"}).text);
+  const auto json = asked({"--hardware", "h100-sxm", "--ranks", "128", "--within", "2 ms", "--format", "json"}).json();
   EXPECT_EQ(json["schema"], "harness-doctor-allreduce");
   EXPECT_NEAR(json.at("least_s").get<double>(), 2 * 15.0 / 16 * 14e9 / 400e9, 1e-9);
   EXPECT_NEAR(json.at("least_with_sharp_s").get<double>(), 0.035, 1e-9);
@@ -195,13 +169,12 @@ TEST(Doctor, SaysThatAnAllReduceIsImpossible) {
 TEST(Doctor, AnAllReduceIsPredictedAsSimPredictsIt) {
   const config::Calibration calibration = config::calibration_named("harness");
   for (const int ranks : {8, 1024}) {
-    std::vector<int> node_of;
-    for (int rank = 0; rank < ranks; ++rank) node_of.push_back(rank / 8);
+    const std::vector<int> node_of = machine::Topology::node_by_node(ranks, 8).node_of;
     const sim::Network network = sim::network_of(config::hardware_named("dgx-a100"), {}, node_of);
     const sim::CollectiveTime time(program::Collective::all_reduce, {{ranks, ranks / 8, 8}}, network, calibration, {});
     for (const auto& [size, bytes] : {std::pair{"8B", 8.0}, {"14GB", 14e9}}) {
-      const auto json = nlohmann::json::parse(
-          asked({"--hardware", "dgx-a100", "--ranks", std::to_string(ranks), "--format", "json"}, size).text);
+      const auto json =
+          asked({"--hardware", "dgx-a100", "--ranks", std::to_string(ranks), "--format", "json"}, size).json();
       SCOPED_TRACE(fmt::format("{} ranks, {}", ranks, size));
       EXPECT_DOUBLE_EQ(json.at("predicted_s").get<double>(), time.seconds(bytes));
       EXPECT_GE(json.at("predicted_s").get<double>(), json.at("least_with_sharp_s").get<double>());
@@ -220,14 +193,13 @@ TEST(Doctor, AnAllReduceThatNothingIsKnownOfIsRefused) {
            {{"--hardware", "h100-sxm", "--within", "0 s"}, "above 0"},
            {{"--hardware", "h100-sxm", "--within", "2"}, "--within: found '2'; expected a number above 0 with a unit"},
            {{"--hardware", "h100-sxm", "--against", "x"}, "--against"}}) {
-    const Told told = asked(arguments);
-    EXPECT_EQ(told.code, 3) << told.text;
-    EXPECT_THAT(told.text, HasSubstr(words));
+    const Said said = asked(arguments);
+    EXPECT_EQ(said.code, 3) << said.all();
+    EXPECT_THAT(unwrapped(said.err), HasSubstr(words));
   }
-  EXPECT_THAT(asked({"--hardware", "h100-sxm"}, "14").text,
+  EXPECT_THAT(asked({"--hardware", "h100-sxm"}, "14").err,
               HasSubstr("found '14'; expected a number above 0 with a unit, such as 14GB"));
-  EXPECT_THAT(asked({"--hardware", "h100-sxm"}, "fast").text,
-              HasSubstr("found 'fast'; a size is a number with a unit"));
+  EXPECT_THAT(asked({"--hardware", "h100-sxm"}, "fast").err, HasSubstr("found 'fast'; a size is a number with a unit"));
   EXPECT_EQ(say({"doctor", "--hardware", "h100-sxm"}).code, 3);
 }
 

@@ -1,20 +1,12 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <map>
 
 #include "cli/plan.h"
 #include "explain/explain.h"
 #include "said.h"
-#include "support/errors.h"
-#include "support/paths.h"
 
 namespace harness::cli {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
 
 // A few layers of a GPT-3 1.3B on two nodes: large enough for its communication to matter.
 constexpr const char* on_h100 = R"(name: cluster
@@ -27,30 +19,33 @@ sweep:
   overlap_grad_reduce: [false]
 )";
 
+using SecondsByCase = std::map<std::string, double>;
+
+SecondsByCase seconds_of(const nlohmann::json& plan, const char* key = "predicted_step_seconds") {
+  SecondsByCase seconds;
+  for (const auto& row : plan["cases"]) seconds[row["name"]] = row[key];
+  return seconds;
+}
+
+void expect_near(const SecondsByCase& forecast, const SecondsByCase& truth, double tolerance) {
+  ASSERT_EQ(forecast.size(), 4u);
+  for (const auto& [name, seconds] : forecast) EXPECT_NEAR(seconds, truth.at(name), tolerance * truth.at(name)) << name;
+}
+
 // The simulation is the ground truth: a sweep's result on one cluster is planned onto another with a known step.
 class PlanUpgrade : public ::testing::Test {
  protected:
   void measure(const std::vector<std::string>& overrides = {}) {
-    SweepOptions options;
-    options.config = config_;
-    options.overrides = overrides;
-    options.output = file_;
-    options.ranks = 16;
-    options.force = true;
-    const Said said = simulate(options);
+    const Said said = simulate(prediction(config_, file_, 16, overrides));
     ASSERT_EQ(said.code, 0) << said.err;
   }
   nlohmann::json moved_to(const std::string& hardware) const {
     return say({"plan", file_, "--hardware", hardware, "--format", "json"}).json();
   }
-  // Returns predicted step times by case.
-  std::map<std::string, double> truth_on(const std::string& hardware, const std::vector<std::string>& overrides = {}) {
+  SecondsByCase truth_on(const std::string& hardware, const std::vector<std::string>& overrides = {}) {
     std::vector<std::string> arguments{"plan", config_, "--ranks", "16", "--hardware", hardware, "--format", "json"};
     for (const std::string& text : overrides) arguments.insert(arguments.end(), {"--set", text});
-    std::map<std::string, double> seconds;
-    const auto json = say(arguments).json();
-    for (const auto& row : json["cases"]) seconds[row["name"]] = row["predicted_step_seconds"];
-    return seconds;
+    return seconds_of(say(arguments).json());
   }
 
   test::TemporaryFolder folder_;
@@ -63,15 +58,11 @@ TEST_F(PlanUpgrade, AHealthyStepIsWhatIsPredictedThere) {
   // Other GPUs, another network, and other node sizes.
   for (const char* hardware : {"hgx-b200", "dgx-a100", "gb200-nvl72"}) {
     SCOPED_TRACE(hardware);
-    const std::map<std::string, double> truth = truth_on(hardware);
+    const SecondsByCase truth = truth_on(hardware);
     const nlohmann::json moved = moved_to(hardware);
-    ASSERT_EQ(moved["cases"].size(), 4) << moved;
-    for (const auto& row : moved["cases"]) {
-      const double expected = truth.at(row["name"]);
-      EXPECT_NEAR(row["predicted_step_seconds"].get<double>(), expected, 1e-3 * expected) << row["name"];
-      EXPECT_NEAR(row["as_predicted_step_seconds"].get<double>(), expected, 1e-6 * expected);
-      EXPECT_GT(row["predicted_mfu"].get<double>(), 0.05);
-    }
+    expect_near(seconds_of(moved), truth, 1e-3);
+    expect_near(seconds_of(moved, "as_predicted_step_seconds"), truth, 1e-6);
+    for (const auto& row : moved["cases"]) EXPECT_GT(row["predicted_mfu"], 0.05) << row;
   }
 }
 
@@ -87,14 +78,9 @@ TEST_F(PlanUpgrade, WhatIsWrongMovesAlong) {
       // TCP is limited to an absolute rate, not to a share of the network, and this network has half the rate.
       if (hardware == "dgx-a100" && fault == "socket_fallback: true") continue;
       SCOPED_TRACE(fmt::format("{} {}", hardware, fault));
-      const std::map<std::string, double> truth = truth_on(hardware, faults);
-      const nlohmann::json moved = moved_to(hardware);
-      ASSERT_EQ(moved["cases"].size(), 4) << moved;
-      for (const auto& row : moved["cases"]) {
-        const double expected = truth.at(row["name"]), forecast = row["predicted_step_seconds"];
-        // The forecast uses the mean computation of all ranks, also for a slow GPU.
-        EXPECT_NEAR(forecast, expected, (fault.starts_with("slow_gpu") ? 0.06 : 0.01) * expected) << row;
-      }
+      const SecondsByCase truth = truth_on(hardware, faults);
+      // The forecast uses the mean computation of all ranks, also for a slow GPU.
+      expect_near(seconds_of(moved_to(hardware)), truth, fault.starts_with("slow_gpu") ? 0.06 : 0.01);
       EXPECT_GT(truth.at("baseline"), 1.1 * healthy_s.at(hardware));
     }
   }
@@ -111,45 +97,29 @@ TEST_F(PlanUpgrade, RanksStandWhereTheCaseHadThem) {
   // An equal number of nodes, more and smaller nodes, and a single node.
   for (const std::string hardware : {"hgx-b200", "small-nodes", "gb200-nvl72"}) {
     SCOPED_TRACE(hardware);
-    const std::map<std::string, double> truth = truth_on(hardware, faults), healthy = truth_on(hardware);
+    const SecondsByCase truth = truth_on(hardware, faults), healthy = truth_on(hardware);
     if (hardware == "gb200-nvl72") {
       EXPECT_EQ(truth, healthy);
     } else {
       EXPECT_GT(truth.at(across), 1.1 * healthy.at(across));
     }
-    const nlohmann::json moved = moved_to(hardware);
-    ASSERT_EQ(moved["cases"].size(), 4) << moved;
-    for (const auto& row : moved["cases"]) {
-      const double expected = truth.at(row["name"]);
-      EXPECT_NEAR(row["predicted_step_seconds"].get<double>(), expected, 0.01 * expected) << row;
-    }
+    expect_near(seconds_of(moved_to(hardware)), truth, 0.01);
   }
 }
 
 TEST_F(PlanUpgrade, OnTheSameHardwareNothingChanges) {
   measure({"faults={slow_link: {node: 1, share: 30 %}, slow_gpu: {rank: 3, speed: 70 %}}"});
   const nlohmann::json moved = moved_to("dgx-h100");
-  ASSERT_EQ(moved["cases"].size(), 4) << moved;
-  for (const auto& row : moved["cases"]) {
-    const double measured = row["step_seconds"];
-    EXPECT_NEAR(row["predicted_step_seconds"].get<double>(), measured, 1e-9 * measured);
-  }
-}
-
-// Returns the result as a sweep on GPUs would have written it.
-store::Result as_measured(store::Result result) {
-  const std::string sim = "backend: sim";
-  result.config_text.replace(result.config_text.find(sim), sim.size(), "backend: cuda");
-  std::erase(result.overrides, "backend=sim");
-  result.backend = "cuda";
-  return result;
+  expect_near(seconds_of(moved), seconds_of(moved, "step_seconds"), 1e-9);
 }
 
 // A measured file gives the same forecast as a predicted one: no settings of the simulation are needed.
 TEST_F(PlanUpgrade, AMeasuredFileMovesAsAPredictedOne) {
   measure({"faults={slow_link: {node: 1, share: 50 %}}"});
   const store::Result predicted = store::read_result(file_);
-  store::Result measured = as_measured(predicted);
+  store::Result measured = predicted;
+  measured.config_text = replaced_all(measured.config_text, "backend: sim", "backend: cuda");
+  measured.backend = "cuda";
   measured.overrides.clear();  // the faults are part of the measurement
   const explain::Upgrade here = explain::move_to(predicted, "p5"), there = explain::move_to(measured, "p5");
   EXPECT_TRUE(here.of_prediction);
@@ -170,7 +140,7 @@ TEST_F(PlanUpgrade, EachCaseHasTheErrorOfItsPrediction) {
 
 TEST_F(PlanUpgrade, WarnsOfMessagesBeyondThoseThatWereMeasured) {
   const std::string calibration = folder_.write(
-      "known.yaml", test::text_of(test::source_dir() + "/configs/calibration/harness.yaml") +
+      "known.yaml", test::text_of(shipped("calibration/harness.yaml")) +
                         "errors: [{id: a, gpu: h100-sxm, group: a, lab: own, error: 1 %}]\n"
                         "calibrated: {gpus: [h100-sxm], ranks: 1 to 4096, hidden: 1 to 65536, sequence: 1 to 65536, "
                         "message_bytes: 1 to 4}\n");
@@ -203,11 +173,8 @@ TEST_F(PlanUpgrade, RefusesWhatItCannotAnswer) {
   EXPECT_THAT(refusal({"--hardware", "hgx-b2000"}), HasSubstr("hgx-b200"));
   EXPECT_THAT(refusal({"--hardware", "p5", "--set", "micro_batch_size=2"}),
               HasSubstr("cannot change what was measured"));
-  for (const auto& of_a_plan : Commands{{"--best", "3"}, {"--assume-mfu", "40%"}, {"--budget", "baseline"}}) {
-    std::vector<std::string> more{"--hardware", "p5"};
-    more.insert(more.end(), of_a_plan.begin(), of_a_plan.end());
-    EXPECT_THAT(refusal(more), HasSubstr("and nothing else")) << of_a_plan.back();
-  }
+  for (const std::string of_a_plan : {"--best=3", "--assume-mfu=40%", "--budget=baseline"})
+    EXPECT_THAT(refusal({"--hardware", "p5", of_a_plan}), HasSubstr("and nothing else")) << of_a_plan;
   EXPECT_THAT(refusal({"--hardware", "p5", "--only", "no_such"}), HasSubstr("no case of this name"));
   EXPECT_THAT(say({"plan", test::source_dir() + "/results/example.h5", "--hardware", "p5"}).err,
               HasSubstr("its step is one of backend cpu"));
@@ -217,8 +184,7 @@ TEST_F(PlanUpgrade, RefusesWhatItCannotAnswer) {
   without.timeline.clear();
   EXPECT_THAT(error(without), HasSubstr("no profiled step"));
   without = result;
-  const std::string key = "hardware: dgx-h100\n";
-  without.config_text.erase(without.config_text.find(key), key.size());
+  without.config_text = replaced_all(without.config_text, "hardware: dgx-h100\n", "");
   EXPECT_THAT(error(without), HasSubstr("hardware"));
   for (store::ResultCase& row : result.cases) row.planned_memory_bytes = 1e12;
   EXPECT_THAT(explain::move_to(result, "p5").cases[0].too_large, HasSubstr("of memory per rank"));

@@ -1,24 +1,14 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <filesystem>
 
 #include "analysis/cases.h"
 #include "analysis/summary.h"
-#include "base/text.h"
 #include "cli/plan.h"
 #include "plan/plan.h"
 #include "said.h"
-#include "support/errors.h"
-#include "support/paths.h"
 #include "workloads/workload.h"
 
 namespace harness::cli {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 // A sweep with the settings that only a measurement uses: looks and a time budget.
 constexpr const char* small_cluster = R"(name: small
@@ -35,79 +25,57 @@ measure: {until: settled, time_budget: 1 s}
 
 class PredictedSweep : public ::testing::Test {
  protected:
-  std::string run(SweepOptions options) {
-    options.config = config_;
-    if (options.output.empty()) options.output = file_;
-    const Said said = simulate(options);
-    exit_code_ = said.code;
-    progress_ = said.err;
-    return said.out;
+  Said run(const std::vector<std::string>& overrides = {}) const {
+    return simulate(prediction(config_, file_, 16, overrides));
   }
-  static SweepOptions on(int ranks) {
-    SweepOptions options;
-    options.ranks = ranks;
-    return options;
-  }
-  // Uses a calibration that was compared with enough steps to resolve small changes.
-  SweepOptions well_known(int ranks, const std::string& message_bytes = "1 to 1000000000000") {
-    std::string text = test::text_of(test::source_dir() + "/configs/calibration/harness.yaml");
+  // Writes a calibration that was compared with enough steps to resolve small changes. Returns its override.
+  std::string well_known(const std::string& message_bytes = "1 to 1000000000000") const {
+    std::string text = test::text_of(shipped("calibration/harness.yaml"));
     text +=
         "changes: {error: 1 %, error_90: 2 %}\n"
         "errors: [{id: a, gpu: h100-sxm, group: a, lab: own, error: 1 %}]\n"
         "calibrated: {gpus: [h100-sxm], ranks: 1 to 4096, hidden: 1 to 65536, sequence: 1 to 65536, "
         "message_bytes: " +
         message_bytes + "}\n";
-    SweepOptions options = on(ranks);
-    options.overrides = {"calibration=" + folder_.write("known.yaml", text)};
-    return options;
-  }
-  std::string said(const std::vector<std::string>& arguments) {
-    const Said said = say(arguments);
-    exit_code_ = said.code;
-    return said.all();
+    return "calibration=" + folder_.write("known.yaml", text);
   }
 
   test::TemporaryFolder folder_;
   std::string config_ = folder_.write("small.yaml", small_cluster);
   std::string file_ = std::filesystem::path(config_).replace_extension("h5").string();
-  std::string progress_;  // from the last sweep
-  int exit_code_ = -1;
 };
 
 TEST_F(PredictedSweep, StandsBesidePublishedSteps) {
-  SweepOptions options = on(8);
-  options.overrides = {"hardware=a100-sxm-80gb"};
-  run(options);
+  simulate(prediction(config_, file_, 8, {"hardware=a100-sxm-80gb"}));
   const std::string published = "published for a100-sxm-80gb in bf16: ", yours = "; yours, predicted: ";
   const auto planned = [&](const std::string& hardware, const std::string& backend) {
     return unwrapped(
-        said({"plan", config_, "--ranks", "8", "--set", "hardware=" + hardware, "--set", "backend=" + backend}));
+        say({"plan", config_, "--ranks", "8", "--set", "hardware=" + hardware, "--set", "backend=" + backend}).all());
   };
   for (const auto& screen :
        Commands{{"show", file_}, {"show", "-v", file_}, {"report", file_, "--format", "md", "-o", "-"}}) {
-    EXPECT_THAT(unwrapped(said(screen)), AllOf(HasSubstr("Baseline: " + published), HasSubstr(yours)));
+    EXPECT_THAT(unwrapped(say(screen).out), AllOf(HasSubstr("Baseline: " + published), HasSubstr(yours)));
   }
   EXPECT_THAT(planned("a100-sxm-80gb", "sim"), AllOf(HasSubstr(published), HasSubstr(yours)));
   EXPECT_THAT(planned("a100-sxm-80gb", "cuda"), AllOf(HasSubstr(published), Not(HasSubstr("yours"))));
   EXPECT_THAT(planned("l40s", "sim"), Not(HasSubstr("published for")));
-  EXPECT_THAT(said({"show", test::source_dir() + "/results/example.h5"}), Not(HasSubstr("published for")));
+  EXPECT_THAT(say({"show", test::source_dir() + "/results/example.h5"}).all(), Not(HasSubstr("published for")));
 }
 
 // Plan and result agree, also on which changes are too close to call, and both respect measure.smallest_effect.
 TEST_F(PredictedSweep, TheFileHoldsWhatThePlanPredicts) {
   std::vector<int> close;
   for (const std::string smallest : {"1 %", "90 %"}) {
-    SweepOptions options = well_known(16);
-    options.overrides.push_back("measure.smallest_effect=" + smallest);
-    options.force = true;
-    EXPECT_THAT(run(options),
+    const std::vector<std::string> overrides{well_known(), "measure.smallest_effect=" + smallest};
+    const Said said = run(overrides);
+    EXPECT_THAT(said.out,
                 AllOf(HasSubstr("Predicted, not measured. "), HasSubstr("predicted, not measured. Expected error: ")));
-    EXPECT_EQ(exit_code_, 0);
+    EXPECT_EQ(said.code, 0);
     const store::Result result = store::read_result(file_);
     const analysis::Summary summary = analysis::summarise(result);
     EXPECT_EQ(result.state, store::RunState::complete);
     EXPECT_EQ(result.nodes, 2);
-    const config::Experiment experiment = config::load_experiment(config_, options.overrides);
+    const config::Experiment experiment = config::load_experiment(config_, overrides);
     const auto predicted = predict_cases(
         plan::prepare(experiment, 16, {}, plan::Processes::as_needed, planned_topology(experiment, 16, 0)));
     ASSERT_EQ(summary.cases.size(), predicted.size());
@@ -128,18 +96,16 @@ TEST_F(PredictedSweep, TheFileHoldsWhatThePlanPredicts) {
 
 // As in the plan, also messages larger than any that was measured make the expected error larger.
 TEST_F(PredictedSweep, ExpectsLargerErrorsBeyondTheMessagesThatWereMeasured) {
-  const auto expected_error = [&](const SweepOptions& options) {
-    run(options);
+  const auto expected_error = [&](const std::string& calibration) {
+    run({calibration});
     return value_of(store::read_result(file_).identity, "expected_error");
   };
-  EXPECT_THAT(expected_error(well_known(16)), HasSubstr("tier A"));
-  SweepOptions beyond = well_known(16, "1 to 4");
-  beyond.force = true;
-  EXPECT_THAT(expected_error(beyond), HasSubstr("tier E"));
+  EXPECT_THAT(expected_error(well_known()), HasSubstr("tier A"));
+  EXPECT_THAT(expected_error(well_known("1 to 4")), HasSubstr("tier E"));
 }
 
 TEST_F(PredictedSweep, ItsTimelineIsAWholeStepOfEveryRole) {
-  run(on(16));
+  run();
   const store::Result result = store::read_result(file_);
   for (const store::ResultSplit& split : result.splits)
     EXPECT_NEAR(split.compute_s + split.exposed_s + split.idle_s, split.step_s, 1e-9 * split.step_s);
@@ -157,7 +123,7 @@ TEST_F(PredictedSweep, ItsTimelineIsAWholeStepOfEveryRole) {
 }
 
 TEST_F(PredictedSweep, SaysWhereverItIsReadThatNothingWasMeasured) {
-  run(on(16));
+  run();
   for (const auto& reader : Commands{{"show", file_},
                                      {"show", "--breakdown", file_},
                                      {"report", "--format", "md", "-o", "-", file_},
@@ -165,11 +131,10 @@ TEST_F(PredictedSweep, SaysWhereverItIsReadThatNothingWasMeasured) {
                                      {"export", "--format", "megatron", file_},
                                      {"compare", file_, file_, "--anyway"}}) {
     SCOPED_TRACE(reader[0]);
-    const std::string text = said(reader);
-    EXPECT_THAT(
-        text, AllOf(HasSubstr("redicted, not measured"), Not(HasSubstr("proven change:")), Not(HasSubstr("Whiskers"))));
+    EXPECT_THAT(say(reader).all(), AllOf(HasSubstr("redicted, not measured"), Not(HasSubstr("proven change:")),
+                                         Not(HasSubstr("Whiskers"))));
   }
-  const auto json = nlohmann::json::parse(said({"show", "--format", "json", file_}));
+  const auto json = say({"show", "--format", "json", file_}).json();
   for (const auto& row : json["cases"]) {
     const std::string verdict = row["judgement"];
     EXPECT_THAT(verdict, ::testing::AnyOf("predicted", "too close to call", "(baseline)"));
@@ -177,12 +142,10 @@ TEST_F(PredictedSweep, SaysWhereverItIsReadThatNothingWasMeasured) {
 }
 
 TEST_F(PredictedSweep, WhatItIsWorthIsPredictedToo) {
-  SweepOptions options = on(16);
-  options.overrides = {"combine=[{precision: bf16, micro_batch_size: 4}]", "baseline.precision=fp32",
-                       "sweep={overlap_grad_reduce: [false]}", "measure={}"};
-  run(options);
-  ASSERT_EQ(exit_code_, 0) << progress_;
-  const std::string shown = said({"show", file_, "--cost", "2", "--run-tokens", "300e9"});
+  const Said said = run({"combine=[{precision: bf16, micro_batch_size: 4}]", "baseline.precision=fp32",
+                         "sweep={overlap_grad_reduce: [false]}", "measure={}"});
+  ASSERT_EQ(said.code, 0) << said.err;
+  const std::string shown = say({"show", file_, "--cost", "2", "--run-tokens", "300e9"}).out;
   EXPECT_THAT(shown, AllOf(HasSubstr("Predicted, not measured: the tokens/s"), HasSubstr(" recovered"),
                            Not(HasSubstr("the measured tokens/s")), Not(HasSubstr("proven")),
                            Not(HasSubstr("nothing to save"))));
@@ -190,14 +153,12 @@ TEST_F(PredictedSweep, WhatItIsWorthIsPredictedToo) {
 
 // With a calibration measured on CPU cores the step is one of CPU cores, and every reader refers to ranks.
 TEST_F(PredictedSweep, OfCpuCoresHasNoNumbersOfGpus) {
-  std::string cores = test::text_of(test::source_dir() + "/configs/calibration/harness.yaml");
+  std::string cores = test::text_of(shipped("calibration/harness.yaml"));
   cores += "backend: cpu\n";
   const std::string calibration = folder_.write("cores-calibration.yaml", cores);
-  SweepOptions options = on(16);
-  options.overrides = {"calibration=" + calibration, "cost={per_gpu_hour: 2, run: {tokens: 300e9}}",
-                       "baseline.allreduce_algorithm=ring"};
-  run(options);
-  ASSERT_EQ(exit_code_, 0) << progress_;
+  const Said said = run({"calibration=" + calibration, "cost={per_gpu_hour: 2, run: {tokens: 300e9}}",
+                         "baseline.allreduce_algorithm=ring"});
+  ASSERT_EQ(said.code, 0) << said.err;
   const store::Result result = store::read_result(file_);
   EXPECT_EQ(result.backend, "sim");
   EXPECT_EQ(result.stands_for, "cpu");
@@ -205,12 +166,12 @@ TEST_F(PredictedSweep, OfCpuCoresHasNoNumbersOfGpus) {
                                      {"report", "--format", "md", "-o", "-", file_},
                                      {"compare", file_, file_, "--anyway"}}) {
     SCOPED_TRACE(reader[0]);
-    std::string text = said(reader);
+    std::string text = say(reader).all();
     text = text.substr(0, text.find("name: small"));  // the embedded configuration may contain anything
     EXPECT_THAT(text, Not(HasSubstr("/GPU")));
   }
-  EXPECT_THAT(said({"show", file_}), AllOf(HasSubstr("/rank"), HasSubstr("nothing here is about a GPU")));
-  const auto json = nlohmann::json::parse(said({"show", "--format", "json", file_}));
+  EXPECT_THAT(say({"show", file_}).out, AllOf(HasSubstr("/rank"), HasSubstr("nothing here is about a GPU")));
+  const auto json = say({"show", "--format", "json", file_}).json();
   EXPECT_EQ(json["stands_for"], "cpu");
   EXPECT_EQ(json["cost"]["priced"], "rank");
   EXPECT_TRUE(json["cases"][0]["tflops_per_gpu"].is_null());
@@ -219,25 +180,23 @@ TEST_F(PredictedSweep, OfCpuCoresHasNoNumbersOfGpus) {
 // Readers show the comparison from the file that a sweep wrote, and JSON has the diagnosis.
 TEST_F(PredictedSweep, WhatIsWrongIsNamed) {
   config_ = folder_.write("faulty.yaml", std::string(small_cluster) + "faults: {slow_gpu: {rank: 11, speed: 50 %}}\n");
-  run(on(16));
+  run();
   const std::string cause = "rank 11 (simulated-1) computes at 50 % of its clock (slow_gpu)";
   for (const auto& reader : Commands{{"show", "--breakdown", "--format", "md", file_},
                                      {"report", "--format", "md", "-o", "-", file_},
                                      {"report", "-o", "-", file_}}) {
-    EXPECT_THAT(said(reader), HasSubstr("redicted with its faults against predicted without"));
+    EXPECT_THAT(say(reader).out, HasSubstr("redicted with its faults against predicted without"));
   }
-  const auto json = nlohmann::json::parse(said({"show", "--breakdown", "--format", "json", file_}));
-  EXPECT_THAT(json["prediction"]["diagnosis"]["text"].get<std::string>(), HasSubstr(cause));
-  EXPECT_EQ(json["prediction"]["diagnosis"]["causes"][0]["fault"], "slow_gpu");
-  EXPECT_EQ(json["prediction"]["cases"].size(), 6U);
+  const auto prediction = say({"show", "--breakdown", "--format", "json", file_}).json()["prediction"];
+  EXPECT_THAT(prediction["diagnosis"]["text"].get<std::string>(), HasSubstr(cause));
+  EXPECT_EQ(prediction["diagnosis"]["causes"][0]["fault"], "slow_gpu");
+  EXPECT_EQ(prediction["cases"].size(), 6U);
 }
 
 // One job with its ranks dealt to the nodes one by one, and node by node: the file's node data follow.
 TEST_F(PredictedSweep, SaysOfNodesWhatAFaultMakesOfThem) {
-  SweepOptions options = on(16);
-  options.overrides = {"baseline.layout={tensor_parallel: 2}", "faults={tensor_across_nodes: true}",
-                       "sweep={mended: [tensor_across_nodes]}"};
-  run(options);
+  run({"baseline.layout={tensor_parallel: 2}", "faults={tensor_across_nodes: true}",
+       "sweep={mended: [tensor_across_nodes]}"});
   const store::Result result = store::read_result(file_);
   ASSERT_EQ(result.cases.size(), 2U);
   EXPECT_EQ(analysis::spans_of_case(result, 0).text(), "tensor 2, data 1");
@@ -252,36 +211,29 @@ TEST_F(PredictedSweep, SaysOfNodesWhatAFaultMakesOfThem) {
 }
 
 TEST_F(PredictedSweep, IsNeitherPooledNorAHistoryNorAGate) {
-  run(on(16));
-  SweepOptions again = on(16);
-  again.output = file_ + ".again.h5";
-  run(again);
-  SweepOptions third = on(16);
-  third.output = file_ + ".third.h5";
-  run(third);
-  EXPECT_THAT(said({"compare", file_, again.output, third.output}), HasSubstr("nothing to pool"));
-  EXPECT_THAT(said({"compare", "--history", file_, again.output}), HasSubstr("a history is of measured runs"));
-  EXPECT_THAT(said({"compare", file_, again.output, "--fail-on", "slower"}), HasSubstr("a prediction proves nothing"));
-  EXPECT_NE(exit_code_, 0);
-  EXPECT_THAT(said({"sweep", "--resume", file_}), HasSubstr("run it again with --force"));
+  std::vector<std::string> files;
+  for (const char* name : {"first.h5", "again.h5", "third.h5"}) {
+    simulate(prediction(config_, files.emplace_back(folder_ / name), 16));
+  }
+  EXPECT_THAT(say({"compare"}, files).all(), HasSubstr("nothing to pool"));
+  EXPECT_THAT(say({"compare", "--history", files[0], files[1]}).all(), HasSubstr("a history is of measured runs"));
+  const Said gate = say({"compare", files[0], files[1], "--fail-on", "slower"});
+  EXPECT_NE(gate.code, 0);
+  EXPECT_THAT(gate.all(), HasSubstr("a prediction proves nothing"));
+  EXPECT_THAT(say({"sweep", "--resume", files[0]}).all(), HasSubstr("run it again with --force"));
 }
 
 TEST_F(PredictedSweep, AsksForWhatItNeedsAndRefusesWhatItIsNot) {
-  EXPECT_THAT(test::error_of([&] { run(on(0)); }), HasSubstr("--ranks N"));
-  SweepOptions wrapped = on(16);
+  EXPECT_THAT(simulate(prediction(config_, file_, 0)).err, HasSubstr("--ranks N"));
+  SweepOptions wrapped = prediction(config_, file_, 16), gated = wrapped, crowded = wrapped;
   wrapped.wrap = "nsys profile";
-  EXPECT_THAT(test::error_of([&] { run(wrapped); }), HasSubstr("--wrap"));
-  SweepOptions gated = on(16);
+  EXPECT_THAT(simulate(wrapped).err, HasSubstr("--wrap"));
   gated.require = "healthy";
-  EXPECT_THAT(test::error_of([&] { run(gated); }), HasSubstr("--require"));
-  SweepOptions crowded = on(16), without_network = on(16);
+  EXPECT_THAT(simulate(gated).err, HasSubstr("--require"));
   crowded.ranks_per_node = 16;
-  without_network.overrides = {"hardware=l40s"};
-  EXPECT_THAT(test::error_of([&] { run(crowded); }), HasSubstr("give --ranks-per-node 8 or fewer"));
-  EXPECT_THAT(test::error_of([&] { run(without_network); }), HasSubstr("add `fabric: {node: 400 GB/s}`"));
-  SweepOptions measured = on(16);
-  measured.overrides = {"backend=cpu", "hardware=none"};
-  EXPECT_THAT(test::error_of([&] { run(measured); }), HasSubstr("mpirun -np N"));
+  EXPECT_THAT(simulate(crowded).err, HasSubstr("give --ranks-per-node 8 or fewer"));
+  EXPECT_THAT(run({"hardware=l40s"}).err, HasSubstr("add `fabric: {node: 400 GB/s}`"));
+  EXPECT_THAT(run({"backend=cpu", "hardware=none"}).err, HasSubstr("mpirun -np N"));
   EXPECT_FALSE(std::filesystem::exists(file_));
 }
 

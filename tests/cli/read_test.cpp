@@ -1,17 +1,10 @@
-#include <gmock/gmock.h>
-
 #include <algorithm>
 
-#include "base/text.h"
 #include "report/document.h"
 #include "said.h"
-#include "support/paths.h"
 
 namespace harness::cli {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
 
 std::string sample(const std::string& name) {
   return test::source_dir() + "/tests/evidence/samples/" + name;
@@ -51,7 +44,7 @@ TEST_F(Readers, ReadSetsATraceBesideWhatAConfigurationOrAScriptPredicts) {
   for (const std::string& job : {ours, script}) {
     const Said said = say({"read", trace, job, "--set", "hardware=h200-sxm", "--format", "json"});
     ASSERT_EQ(said.code, 0) << said.err;
-    const auto json = nlohmann::json::parse(said.out);
+    const auto json = said.json();
     EXPECT_EQ(json["kind"], "profiler trace");
     EXPECT_TRUE(json["refused"].empty()) << json["refused"];
     ASSERT_FALSE(json["also"].empty());
@@ -94,8 +87,8 @@ TEST_F(Readers, ReadWritesAPredictionThatPlansWhateverMemoryItNeeds) {
 }
 
 TEST_F(Readers, ReadWritesJsonByTheKeysOfTheEvidence) {
-  const Said said = say({"read", sample("nccl-tests-hole.txt"), sample("megatron-jump.log"), "--format", "json"});
-  const auto json = nlohmann::json::parse(said.out);
+  const auto json =
+      say({"read", sample("nccl-tests-hole.txt"), sample("megatron-jump.log"), "--format", "json"}).json();
   EXPECT_EQ(json["schema"], "harness-read");
   EXPECT_EQ(json["kind"], "training log");
   EXPECT_EQ(json["log"]["jump"], "+12.5 %");
@@ -124,10 +117,9 @@ TEST_F(Readers, ReadSetsAMeasuredStepBesideThePredictedOne) {
           i, 128 * i, 1e3 * seconds + i % 7);
     return folder_.write(fmt::format("{}.log", seconds), text);
   };
-  const auto predicted = nlohmann::json::parse(
-      say({"read", script, "--set", "hardware=h100-sxm", "--format", "json"}).out)["job"]["predicted_step_s"];
-  ASSERT_TRUE(predicted.is_number());
-  const double seconds = predicted;
+  const auto job = say({"read", script, "--set", "hardware=h100-sxm", "--format", "json"}).json()["job"];
+  ASSERT_TRUE(job["predicted_step_s"].is_number());
+  const double seconds = job["predicted_step_s"];
   EXPECT_THAT(say({"read", script, log(1.05 * seconds), "--set", "hardware=h100-sxm"}).out, HasSubstr("normal"));
   const Said slow = say({"read", script, log(7 * seconds), sample("nccl-sockets.log"), "--set", "hardware=h100-sxm"});
   EXPECT_THAT(report::one_line(slow.out), AllOf(HasSubstr("7.0 times the predicted"), HasSubstr("sockets")));

@@ -1,31 +1,24 @@
 // show, report, export and trace, in-process, on files written for the test. The configurations that export --format
 // harness writes can be planned, and give their reasons.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
-#include "base/text.h"
 #include "report/golden.h"
 #include "said.h"
 #include "store/lock.h"
-#include "support/paths.h"
 
 namespace harness::cli {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
+using ::testing::StartsWith;
 
 // The name of a file or folder can neither start a line of its own nor reverse one, with any verb.
 TEST_F(Readers, APathForgesNoLine) {
   const store::Result sample = test::samples::sweep({"micro_batch_size=2"}, {1, 1, 0.8});
-  const std::string configuration = test::text_of(test::source_dir() + "/configs/laptop.yaml");
+  const std::string configuration = test::text_of(shipped("laptop.yaml"));
   for (const std::string name : {"a\nforged: line", "a\r\nforged\x1b]0;x\x07", "a\u202e\u2028b\u009b31m"}) {
     const std::string good = write(name + ".h5", sample), bad = folder_.write(name + "-bad.h5", "no result"),
                       yaml = folder_.write(name + ".yaml", configuration),
@@ -39,7 +32,7 @@ TEST_F(Readers, APathForgesNoLine) {
                                        {"show", "--breakdown"},
                                        {"plan", "--ranks", "2"},
                                        {"plan", "--hardware", "h100-sxm"},
-                                       {"plan", "--hardware", file, test::source_dir() + "/configs/laptop.yaml"},
+                                       {"plan", "--hardware", file, shipped("laptop.yaml")},
                                        {"report", "-o", "-", "--format", "md"},
                                        {"report", "-o", taken},
                                        {"report", "-o", file},
@@ -75,26 +68,25 @@ TEST_F(Readers, APathForgesNoLine) {
 }
 
 TEST_F(Readers, FollowPrintsAfterEachRoundUntilTheSweepHasEnded) {
-  store::Result result = test::samples::sweep({"micro_batch_size=2"}, {1, 1, 0.8}, 3);
-  for (std::size_t i = 0; i < result.blocks.size(); ++i) result.blocks[i].start_unix_s = 1000 + 10 * double(i);
-  const store::Result whole = result;
+  store::Result whole = test::samples::sweep({"micro_batch_size=2"}, {1, 1, 0.8}, 3);
+  for (std::size_t i = 0; i < whole.blocks.size(); ++i) whole.blocks[i].start_unix_s = 1000 + 10 * double(i);
+  ShowOptions options;
+  options.files = {folder_ / "a.h5"};
+  int writes = 0;
   const auto measured = [&](std::size_t blocks, store::RunState state) {
-    result = whole;
+    store::Result result = whole;
     result.state = state;
     for (std::size_t i = blocks; i < result.blocks.size(); ++i) result.blocks[i].status = store::BlockStatus::pending;
-    const std::string path = write("a.h5", result);
     // Makes every write a new modification time, whatever the resolution of the file system's clock.
-    static int writes = 0;
-    std::filesystem::last_write_time(path,
+    std::filesystem::last_write_time(write("a.h5", result),
                                      std::filesystem::file_time_type::clock::now() + std::chrono::seconds(++writes));
-    return path;
   };
-  const std::string path = measured(0, store::RunState::running);
-  std::ostringstream out, err;
+  const auto followed = [&](const std::function<void()>& wait, bool redraw = false) {
+    return outcome_of([&](std::ostream& out, std::ostream& err) { return follow(options, out, err, wait, redraw); });
+  };
+  measured(0, store::RunState::running);
   int waits = 0;
-  ShowOptions options;
-  options.files = {path};
-  const int code = follow(options, out, err, [&] {
+  const Said said = followed([&] {
     ++waits;
     if (waits == 1) measured(2, store::RunState::running);  // within a round: no new table
     if (waits == 3) measured(3, store::RunState::running);
@@ -102,36 +94,32 @@ TEST_F(Readers, FollowPrintsAfterEachRoundUntilTheSweepHasEnded) {
     if (waits == 5) measured(9, store::RunState::complete);
     ASSERT_LT(waits, 10);
   });
-  EXPECT_EQ(code, 0);
+  EXPECT_EQ(said.code, 0);
   EXPECT_EQ(waits, 5);
-  const std::string text = out.str();
-  EXPECT_THAT(text, testing::StartsWith("Unfinished: 0 of 3 rounds, 0 of 9 blocks.\n"));
-  EXPECT_THAT(text, HasSubstr("\n\nUnfinished: 1 of 3 rounds, 3 of 9 blocks; about "));
-  EXPECT_THAT(text, HasSubstr("Unfinished: 2 of 3 rounds, 6 of 9 blocks; about "));
-  EXPECT_THAT(text, HasSubstr("\n\nComplete: 3 of 3 rounds, 9 of 9 blocks.\n"));
-  EXPECT_THAT(text, Not(HasSubstr("2 of 9")));
-  EXPECT_EQ(err.str(), "");
+  EXPECT_THAT(said.out, AllOf(StartsWith("Unfinished: 0 of 3 rounds, 0 of 9 blocks.\n"),
+                              HasSubstr("\n\nUnfinished: 1 of 3 rounds, 3 of 9 blocks; about "),
+                              HasSubstr("Unfinished: 2 of 3 rounds, 6 of 9 blocks; about "),
+                              HasSubstr("\n\nComplete: 3 of 3 rounds, 9 of 9 blocks.\n"), Not(HasSubstr("2 of 9")),
+                              Not(HasSubstr("\x1b"))));
+  EXPECT_EQ(said.err, "");
   // On a terminal, each table replaces the previous one.
-  std::ostringstream screen;
   measured(3, store::RunState::running);
-  EXPECT_EQ(follow(
-                options, screen, err, [&] { measured(9, store::RunState::complete); }, true),
-            0);
-  EXPECT_THAT(screen.str(), testing::StartsWith("\x1b[H\x1b[2JUnfinished: 1 of 3"));
-  EXPECT_THAT(screen.str(), HasSubstr("\x1b[H\x1b[2JComplete: 3 of 3"));
-  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+  const Said screen = followed([&] { measured(9, store::RunState::complete); }, true);
+  EXPECT_EQ(screen.code, 0);
+  EXPECT_THAT(screen.out,
+              AllOf(StartsWith("\x1b[H\x1b[2JUnfinished: 1 of 3"), HasSubstr("\x1b[H\x1b[2JComplete: 3 of 3")));
   // A stopped sweep gives the exit code of show.
-  std::ostringstream stopped;
   measured(6, store::RunState::partial);
-  EXPECT_EQ(follow(options, stopped, err, [] { FAIL(); }), 0);
-  EXPECT_THAT(stopped.str(), testing::StartsWith("Stopped: 2 of 3 rounds, 6 of 9 blocks.\n"));
+  const Said stopped = followed([] { FAIL(); });
+  EXPECT_EQ(stopped.code, 0);
+  EXPECT_THAT(stopped.out, StartsWith("Stopped: 2 of 3 rounds, 6 of 9 blocks.\n"));
   // One that has the lock is being resumed, or about to end.
-  std::ostringstream resumed, ends;
-  auto lock = store::Lock::take(path);
-  EXPECT_EQ(follow(options, resumed, err, [&] { measured(9, store::RunState::complete); }), 0);
-  EXPECT_THAT(resumed.str(), HasSubstr("\n\nComplete: 3 of 3 rounds, 9 of 9 blocks.\n"));
+  auto lock = store::Lock::take(options.files[0]);
+  const Said resumed = followed([&] { measured(9, store::RunState::complete); });
+  EXPECT_EQ(resumed.code, 0);
+  EXPECT_THAT(resumed.out, HasSubstr("\n\nComplete: 3 of 3 rounds, 9 of 9 blocks.\n"));
   measured(6, store::RunState::partial);
-  EXPECT_EQ(follow(options, ends, err, [&] { lock.reset(); }), 0);
+  EXPECT_EQ(followed([&] { lock.reset(); }).code, 0);
 }
 
 TEST_F(Readers, TablesAreSeenAsAskedFor) {
@@ -176,7 +164,7 @@ TEST_F(Readers, TraceWritesAFileThatParsesAndOverwritesNothingUnlessTold) {
   const auto a = write("a.h5", test::samples::with_timeline());
   EXPECT_EQ(say({"trace", a, "--case", "micro_batch_size=2"}).code, 0);  // beside the file
   EXPECT_EQ(nlohmann::json::parse(test::text_of(folder_ / "a.trace.json"))["otherData"]["case"], "micro_batch_size=2");
-  EXPECT_EQ(nlohmann::json::parse(say({"trace", a, "-o", "-"}).out)["otherData"]["case"], "baseline");
+  EXPECT_EQ(say({"trace", a, "-o", "-"}).json()["otherData"]["case"], "baseline");
   const std::string taken = folder_.write("trace.json", "mine");
   EXPECT_THAT(say({"trace", a, "-o", taken}).err, HasSubstr("already exists"));
   EXPECT_EQ(test::text_of(taken), "mine");
@@ -247,7 +235,7 @@ TEST_F(Readers, ShowTellsCostsFromTheConfigurationOrTheCommandLine) {
   const auto with = write("b.h5", result);
   EXPECT_THAT(say({"show", with}).out, HasSubstr("at 3.00 EUR per rank"));
   EXPECT_THAT(say({"show", with, "--cost", "4"}).out, HasSubstr("at 4.00 EUR per rank"));
-  EXPECT_EQ(nlohmann::json::parse(say({"show", with, "--format", "json"}).out)["cost"]["currency"], "EUR");
+  EXPECT_EQ(say({"show", with, "--format", "json"}).json()["cost"]["currency"], "EUR");
   EXPECT_THAT(say({"show", with, "--currency", "<b>"}).err, HasSubstr("--currency: found '<b>'; allowed: up to 8 "));
   EXPECT_THAT(say({"show", without, "--currency", "EUR"}).err, HasSubstr("--cost and --run-tokens need each other"));
   EXPECT_THAT(say({"show", with, "--cost", "4", "--format", "csv"}).err, HasSubstr("csv holds the cases alone"));

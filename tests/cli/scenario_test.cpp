@@ -1,28 +1,18 @@
 // The cluster as found, predicted: each fix shortens the step, and the numbers of a case are consistent. Data loading
 // in virtual time: its exposed part, and the remedies named.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <map>
 
 #include "analysis/findings.h"
 #include "said.h"
-#include "support/paths.h"
 
 namespace harness::cli {
 namespace {
 
-Said plan_of(const std::string& config, const std::vector<std::string>& more) {
-  const Said said =
-      say({"plan", test::source_dir() + "/configs/" + config, "--backend", "sim", "--ranks", "128"}, more);
+nlohmann::json cases_of(const std::string& config, const std::vector<std::string>& more = {}) {
+  const Said said = say({"plan", shipped(config), "--backend", "sim", "--ranks", "128", "--format", "json"}, more);
   EXPECT_EQ(said.code, 0) << said.err;
-  return said;
-}
-
-nlohmann::json cases_of(const std::string& config, std::vector<std::string> more = {}) {
-  more.insert(more.end(), {"--format", "json"});
-  return plan_of(config, more).json()["cases"];
+  return said.json()["cases"];
 }
 
 TEST(Scenario, IsBroughtUpOneFixAtATime) {
@@ -81,8 +71,6 @@ TEST(Scenario, EachFaultCostsAndMendedItDoesNot) {
   }
 }
 
-using ::testing::HasSubstr;
-
 // A rank's batch: 8 sequences of 2048 tokens, 2 bytes each.
 constexpr double batch_tokens = 8 * 2048, batch_bytes = 2 * batch_tokens;
 constexpr const char* slow_storage = R"(name: data
@@ -103,13 +91,10 @@ measure: {rounds: 1}
 class DataLoading : public ::testing::Test {
  protected:
   store::Result predicted() {
-    SweepOptions options;
-    options.config = folder_.write("data.yaml", slow_storage);
-    options.output = folder_ / "data.h5";
-    options.ranks = 8;
-    const Said said = simulate(options);
+    const std::string file = folder_ / "data.h5";
+    const Said said = simulate(prediction(folder_.write("data.yaml", slow_storage), file, 8));
     EXPECT_EQ(said.code, 0) << said.err;
-    return store::read_result(options.output, {.rank_seconds = true, .timeline = true});
+    return store::read_result(file, {.rank_seconds = true, .timeline = true});
   }
   test::TemporaryFolder folder_;
 };
@@ -154,9 +139,7 @@ TEST_F(DataLoading, IsTheBottleneckAndTheRemedyNamesWhatToChange) {
   EXPECT_NE(found.steps[1].bottleneck.kind, analysis::BottleneckKind::loading);
   std::vector<std::string> levers;
   for (const analysis::Lever& lever : found.steps[0].bottleneck.levers) levers.push_back(lever.variable);
-  for (const char* name : {"loader_workers", "loader_prefetch", "loader_throughput"}) {
-    EXPECT_THAT(levers, ::testing::Contains(name));
-  }
+  EXPECT_THAT(levers, ::testing::IsSupersetOf({"loader_workers", "loader_prefetch", "loader_throughput"}));
 }
 
 TEST_F(DataLoading, MakeTokensKeepsAFileThatIsThere) {

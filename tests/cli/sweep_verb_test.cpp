@@ -1,18 +1,11 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <sstream>
 
-#include "base/text.h"
-#include "cli/verbs.h"
-#include "config/experiment.h"
 #include "config/registry.h"
 #include "doctor/node_fixture.h"
 #include "plan/plan.h"
-#include "support/errors.h"
-#include "support/files.h"
-#include "support/paths.h"
+#include "said.h"
 
 // doctor's findings before the first round of a sweep, and the code that `--resume FILE` may make a file from elsewhere
 // run.
@@ -20,36 +13,36 @@
 namespace harness::cli {
 namespace {
 
-using ::testing::HasSubstr;
-
 // A plan of 16 ranks that sweeps two adapter lists, one of which fits no DGX.
 plan::Plan planned(const std::string& backend) {
-  const config::Experiment experiment =
-      config::load_experiment(test::source_dir() + "/configs/16node.yaml",
-                              {"backend=" + backend, "sweep.env=[{NCCL_IB_HCA: mlx4}, {NCCL_IB_HCA: =mlx5_0:1}]"});
+  const config::Experiment experiment = config::load_experiment(
+      shipped("16node.yaml"), {"backend=" + backend, "sweep.env=[{NCCL_IB_HCA: mlx4}, {NCCL_IB_HCA: =mlx5_0:1}]"});
   return plan::prepare(experiment, 16, {"env"});
 }
 
 struct Examined {
+  Said said;
   store::DoctorRecord record;
-  std::string said;
 };
 
 // doctor's findings are printed even without progress output.
-Examined examined(const plan::Plan& plan, const test::NodeTree& tree, bool require_healthy, int silent = -1) {
+Examined examined(const plan::Plan& plan, const std::string& root, bool require_healthy, int silent = -1) {
   test::AnsweringJob job(2, 8);
   job.silent = silent;
-  std::ostringstream err;
-  sweep::ProgressLine progress(err, sweep::ProgressStyle::none);
-  store::DoctorRecord record = examine_nodes(job, plan, tree.path(), require_healthy, progress);
-  return {std::move(record), err.str()};
+  Examined examined;
+  examined.said = outcome_of([&](std::ostream& /*out*/, std::ostream& err) {
+    sweep::ProgressLine progress(err, sweep::ProgressStyle::none);
+    examined.record = examine_nodes(job, plan, root, require_healthy, progress);
+    return 0;
+  });
+  return examined;
 }
 
 TEST(SweepDoctor, HoldsEachCaseAgainstTheNodes) {
   test::Dgx tree;
   const plan::Plan plan = planned("cuda");
-  const Examined healthy = examined(plan, tree, true);
-  EXPECT_EQ(healthy.said, "");
+  const Examined healthy = examined(plan, tree.path(), true);
+  EXPECT_EQ(healthy.said.err, "");
   std::vector<std::string> of_cases;
   for (const store::ResultFinding& row : healthy.record.findings) {
     if (!row.is_of_nodes())
@@ -63,46 +56,37 @@ TEST(SweepDoctor, AFailureStopsASweepOnlyWhereItIsAsked) {
   test::Dgx tree;
   tree.write("sys/devices/" + test::hca_place(2) + "/current_link_width", "8");
   const plan::Plan plan = planned("cuda");
-  EXPECT_THAT(examined(plan, tree, false).said, HasSubstr("doctor: fail ib.pcie on dgx01: adapter mlx5_2"));
-  try {
-    examined(plan, tree, true);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), 2);
-    EXPECT_THAT(error.what(), HasSubstr("nothing was measured"));
-    EXPECT_THAT(error.what(), HasSubstr("fail pcie.width on dgx01: adapter mlx5_2 runs on 8 of 16 PCIe lanes"));
-  }
+  EXPECT_THAT(examined(plan, tree.path(), false).said.err, HasSubstr("doctor: fail ib.pcie on dgx01: adapter mlx5_2"));
+  const Said refused = examined(plan, tree.path(), true).said;
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("nothing was measured"),
+                                 HasSubstr("fail pcie.width on dgx01: adapter mlx5_2 runs on 8 of 16 PCIe lanes")));
 }
 
 // A node that does not answer is not known to be healthy.
 TEST(SweepDoctor, ARankThatDoesNotAnswerIsNotHealthy) {
   test::Dgx tree;
   const plan::Plan plan = planned("cuda");
-  EXPECT_THAT(examined(plan, tree, false, 9).said, HasSubstr("fail node.answers on dgx01: rank 9 gave no answer"));
-  EXPECT_THROW(examined(plan, tree, true, 9), Error);
+  EXPECT_THAT(examined(plan, tree.path(), false, 9).said.err,
+              HasSubstr("fail node.answers on dgx01: rank 9 gave no answer"));
+  EXPECT_EQ(examined(plan, tree.path(), true, 9).said.code, 2);
 }
 
 // A misspelt folder must not pass for healthy nodes.
 TEST(SweepDoctor, AFolderWithoutANodeIsNotHealthy) {
   const plan::Plan plan = planned("cuda");
-  test::AnsweringJob job(2, 8);
-  std::ostringstream err;
-  sweep::ProgressLine progress(err, sweep::ProgressStyle::none);
-  EXPECT_TRUE(examine_nodes(job, plan, "/nonexistent", false, progress).findings.empty());
-  EXPECT_THAT(err.str(), HasSubstr("doctor could not look at the nodes: nothing could be checked"));
-  try {
-    examine_nodes(job, plan, "/nonexistent", true, progress);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), 2);
-    EXPECT_THAT(error.what(), HasSubstr("below '/nonexistent' no file of a node can be read"));
-  }
+  const Examined any = examined(plan, "/nonexistent", false);
+  EXPECT_TRUE(any.record.findings.empty());
+  EXPECT_THAT(any.said.err, HasSubstr("doctor could not look at the nodes: nothing could be checked"));
+  const Said refused = examined(plan, "/nonexistent", true).said;
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("below '/nonexistent' no file of a node can be read"));
 }
 
 TEST(SweepDoctor, APredictionHasNoNodes) {
   test::NodeTree tree("dgx01");
   tree.write("etc/nccl.conf", "NCCL_ALGO=Tree");
-  const Examined predicted = examined(planned("sim"), tree, true);
+  const Examined predicted = examined(planned("sim"), tree.path(), true);
   EXPECT_TRUE(predicted.record.findings.empty());
   EXPECT_EQ(predicted.record.facts, "");
 }
@@ -111,11 +95,9 @@ TEST(SweepVerb, AConfigurationBehindOnlyIsMissed) {
   test::AnsweringJob job(2, 8);
   SweepOptions options;
   options.only = {"baseline", "job.yaml"};
-  std::ostringstream out, err;
-  EXPECT_THAT(test::error_of([&] { sweep(job, options, out, err); }), HasSubstr("give it before --only"));
+  const auto run = [&](std::ostream& out, std::ostream& err) { return sweep(job, options, out, err); };
+  EXPECT_THAT(outcome_of(run).err, HasSubstr("give it before --only"));
 }
-
-using ::testing::AllOf;
 
 TEST(RecordedEnvironment, NamesThatMakeOthersCodeRun) {
   for (const char* name :

@@ -1,29 +1,18 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "cli/verbs.h"
 #include "config/choice.h"
 #include "config/files.h"
 #include "config/registry.h"
-#include "support/errors.h"
-#include "support/files.h"
-#include "support/paths.h"
+#include "said.h"
 
 // `variables`, and the schema for editors, which must tell valid configurations from invalid ones.
 
 namespace harness::cli {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 std::string output_of(const VariablesOptions& options) {
   std::ostringstream out;

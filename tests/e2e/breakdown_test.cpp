@@ -1,30 +1,22 @@
 // Planted delays show where they were planted, through the whole program.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "analysis/breakdown.h"
 #include "analysis/findings.h"
 #include "analysis/summary.h"
-#include "store/result_file.h"
-#include "support/command.h"
-#include "support/paths.h"
+#include "user.h"
 
 namespace harness {
 namespace {
 
-using test::TemporaryFolder;
-using ::testing::HasSubstr;
-
 store::Result swept(const TemporaryFolder& folder, int ranks, const std::string& sweep, const std::string& fault) {
-  const auto config = test::write_small_config(folder, 1, sweep);
-  const auto o = test::run("HARNESS_TEST_FAULT='" + fault + "' " + test::harness_job(ranks, "sweep " + config));
-  EXPECT_TRUE(o.exit_code == 0 || o.exit_code == 4) << o.err;
+  const auto config = write_small_config(folder, 1, sweep);
+  const auto o = run_job(ranks, "sweep " + config, planted(fault));
+  EXPECT_TRUE(is_measured(o)) << o.err;
   return store::read_result(folder / "small.h5");
 }
 
 std::string shown(const TemporaryFolder& folder) {
-  const auto o = test::run(test::program_path() + " show --breakdown " + (folder / "small.h5"));
-  EXPECT_TRUE(o.exit_code == 0 || o.exit_code == 4) << o.err;
+  const auto o = run_alone("show --breakdown " + (folder / "small.h5"));
+  EXPECT_TRUE(is_measured(o)) << o.err;
   return o.out;
 }
 
@@ -53,7 +45,7 @@ TEST(Breakdown, PartsAreTheStepInARealSweep) {
   }
   const std::string text = shown(folder);
   for (const char* part : {"matrix products", "Bottleneck: ", "Stragglers"}) EXPECT_THAT(text, HasSubstr(part)) << part;
-  const auto page = test::run(test::program_path() + " report -o - " + (folder / "small.h5"));
+  const auto page = run_alone("report -o - " + (folder / "small.h5"));
   for (const std::string id : {"waterfall-baseline", "timeline-baseline"})
     EXPECT_THAT(page.out, HasSubstr("<figure id=\"" + id + "\">")) << page.err;
 }

@@ -1,26 +1,16 @@
 // The program as built: the libraries that it needs to start, whether the environment can plant faults in it, and a
 // full disk.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <regex>
 
-#include "store/result_file.h"
-#include "support/command.h"
-#include "support/paths.h"
+#include "user.h"
 
 namespace harness {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::Contains;
-using ::testing::ContainsRegex;
 using ::testing::Each;
-using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
-using ::testing::Not;
 
 // Returns the libraries that a file names as NEEDED: the loader must find them to load the file.
 std::vector<std::string> needed_by(const std::string& file) {
@@ -59,16 +49,16 @@ TEST(Libraries, TheCudaModuleNeedsNoLibraryOfAnotherRoom) {
 
 // Only the test program accepts planted faults from the environment.
 
-std::string sweep_by(const std::string& program, const test::TemporaryFolder& folder) {
-  const auto config = test::write_small_config(folder, 2, "  micro_batch_size: [2]\n");
-  return "HARNESS_TEST_FAULT='case=micro_batch_size=2,kind=pretend,step=every,seconds=100' " +
+std::string sweep_by(const std::string& program, const TemporaryFolder& folder) {
+  const auto config = write_small_config(folder, 2, "  micro_batch_size: [2]\n");
+  return planted("case=micro_batch_size=2,kind=pretend,step=every,seconds=100") +
          test::under_mpirun(2, program + " sweep " + config);
 }
 
 TEST(Hooks, APlantedFaultIsIgnoredByTheProduct) {
-  const test::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const auto o = test::run(sweep_by(test::product_path(), folder));
-  EXPECT_TRUE(o.exit_code == 0 || o.exit_code == 4) << o.err;
+  EXPECT_TRUE(is_measured(o)) << o.err;
   for (const auto& block : store::read_result(folder / "small.h5").step_seconds) {
     for (const float seconds : block) EXPECT_LT(seconds, 50);
   }
@@ -76,7 +66,7 @@ TEST(Hooks, APlantedFaultIsIgnoredByTheProduct) {
 
 // A file size limit (ulimit -f) stands for a full disk: there is a message, and no file is left.
 TEST(Report, BeyondTheLimitOfASizeSaysSoAndLeavesNothing) {
-  const test::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const auto o = test::run("sh -c 'ulimit -f 8; exec " + test::program_path() + " report results/example.h5 -o " +
                            (folder / "x.html") + "'");
   EXPECT_EQ(o.exit_code, 1) << o.err;

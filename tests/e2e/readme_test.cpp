@@ -1,83 +1,53 @@
 // Outputs in README.md equal those of the binary (HARNESS_UPDATE_GOLDEN=1 writes them into README.md), and commands in
 // README.md and docs/ use only existing options and links.
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <cctype>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <regex>
 #include <set>
 #include <sstream>
-#include <string>
 #include <vector>
 
-#include "support/command.h"
-#include "support/files.h"
-#include "support/paths.h"
+#include "base/text.h"
+#include "user.h"
 
 namespace harness {
 namespace {
 
 const std::string readme = test::source_dir() + "/README.md";
-const std::string marker = "<!-- output of:";
-
-// A fenced block after a comment "<!-- output of: COMMAND -->". Its first lines may be commands ("$ ..."); the output
-// follows them. Positions are offsets into the page.
-struct Sample {
-  std::string command;
-  std::size_t output_begin = 0, output_end = 0;
-};
-
-std::vector<Sample> samples_of(const std::string& page) {
-  std::vector<Sample> samples;
-  for (std::size_t at = page.find(marker); at != std::string::npos; at = page.find(marker, at + 1)) {
-    const std::size_t command_begin = at + marker.size();
-    const std::size_t command_end = page.find("-->", command_begin);
-    Sample sample;
-    sample.command = page.substr(command_begin, command_end - command_begin);
-    std::replace(sample.command.begin(), sample.command.end(), '\n', ' ');
-    sample.output_begin = page.find('\n', page.find("```", command_end)) + 1;
-    while (page.compare(sample.output_begin, 2, "$ ") == 0) {
-      sample.output_begin = page.find('\n', sample.output_begin) + 1;
-    }
-    sample.output_end = page.find("```", sample.output_begin);
-    samples.push_back(sample);
-  }
-  return samples;
-}
 
 std::string output_of(const std::string& command) {
-  const test::Outcome outcome = test::run("HARNESS_BINARY='" + test::program_path() + "' " + command);
+  const Outcome outcome = test::run("HARNESS_BINARY='" + test::program_path() + "' " + command);
   EXPECT_EQ(outcome.exit_code, 0) << command << outcome.err;
   return outcome.out;
 }
 
-TEST(Readme, ShowsWhatTheBinaryPrints) {
-  std::string page = test::text_of(readme);
-  std::vector<Sample> samples = samples_of(page);
-  ASSERT_EQ(samples.size(), 2u);
-  const bool update = std::getenv("HARNESS_UPDATE_GOLDEN") != nullptr;
-  std::reverse(samples.begin(), samples.end());  // replacing a later sample does not move earlier ones
-  for (const Sample& sample : samples) {
-    const std::string output = output_of(sample.command);
-    const std::size_t size = sample.output_end - sample.output_begin;
-    if (update) {
-      page.replace(sample.output_begin, size, output);
-    } else {
-      EXPECT_EQ(page.substr(sample.output_begin, size), output) << sample.command;
-    }
+// Returns the page with what the binary prints now. A comment "<!-- output of: COMMAND -->" stands before a fenced
+// block, whose first lines may be commands ("$ ..."); the output follows them.
+std::string with_outputs(std::string page) {
+  const std::string marker = "<!-- output of:";
+  int outputs = 0;
+  for (std::size_t at = page.find(marker); at != std::string::npos; at = page.find(marker, at + 1), ++outputs) {
+    const std::size_t command = at + marker.size(), command_end = page.find("-->", command);
+    std::size_t begin = page.find('\n', page.find("```", command_end)) + 1;
+    while (page.compare(begin, 2, "$ ") == 0) begin = page.find('\n', begin) + 1;
+    page.replace(begin, page.find("```", begin) - begin,
+                 output_of(replaced_all(page.substr(command, command_end - command), "\n", " ")));
   }
-  if (update) std::ofstream(readme) << page;
+  EXPECT_EQ(outputs, 2);
+  return page;
+}
+
+TEST(Readme, ShowsWhatTheBinaryPrints) {
+  const std::string page = with_outputs(test::text_of(readme));
+  if (std::getenv("HARNESS_UPDATE_GOLDEN") != nullptr) std::ofstream(readme) << page;
+  EXPECT_EQ(test::text_of(readme), page);
 }
 
 // Returns the text of a page, with lines that end in a backslash joined to the next.
 std::string commands_of(const std::filesystem::path& page) {
-  std::string text = test::text_of(page);
-  for (std::size_t at = text.find("\\\n"); at != std::string::npos; at = text.find("\\\n", at)) text.erase(at, 2);
-  return text;
+  return replaced_all(test::text_of(page), "\\\n", "");
 }
 
 std::vector<std::filesystem::path> all_pages() {
@@ -94,12 +64,9 @@ std::set<std::string> anchors_of(const std::filesystem::path& page) {
   for (std::string line; std::getline(lines, line);) {
     if (!line.starts_with("#")) continue;
     std::string anchor;
-    for (const char c : line.substr(line.find_first_not_of("# "))) {
-      if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_') {
-        anchor += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-      } else if (c == ' ') {
-        anchor += '-';
-      }
+    for (const char c : lower(line.substr(line.find_first_not_of("# ")))) {
+      if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_') anchor += c;
+      if (c == ' ') anchor += '-';
     }
     anchors.insert(anchor);
   }

@@ -1,26 +1,15 @@
 // The sizes of one operation run one after another in one process per rank, for each setting and round.
-#include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 
 #include <algorithm>
 #include <array>
 #include <map>
 #include <set>
-#include <string>
 
-#include "store/result_file.h"
-#include "support/command.h"
-#include "support/paths.h"
-#include "support/soak.h"
+#include "user.h"
 
 namespace harness {
 namespace {
-
-using test::harness_job;
-using test::TemporaryFolder;
-using ::testing::HasSubstr;
 
 // Writes a sweep of all-reduces with these entries under `sweep` and `measure`.
 std::string write(const TemporaryFolder& folder, const std::string& sweep, const std::string& measure) {
@@ -33,12 +22,6 @@ std::string write(const TemporaryFolder& folder, const std::string& sweep, const
 }
 std::string write(const TemporaryFolder& folder, const std::string& more = "") {
   return write(folder, "message_size: [8 B, 1 KiB, 64 KiB]" + more, "rounds: 5, steps: 2, smallest_effect: 90 %");
-}
-
-// Whether everything was measured. With steps of microseconds, a busy machine may shift the control arbitrarily, which
-// is exit code 4.
-bool is_measured(const test::Outcome& o) {
-  return o.exit_code == 0 || o.exit_code == 4;
 }
 
 std::map<std::int32_t, std::set<std::int32_t>> rounds_by_process(const store::Result& r) {
@@ -85,7 +68,7 @@ void expect_grid(const store::Result& r) {
 TEST(SharedProcess, ARoundOfSeveralSetsIsResumedAsAWhole) {
   const TemporaryFolder folder;
   {
-    test::Command command(harness_job(2, "sweep -v " + write(folder, with_settings)));
+    Command command(harness_job(2, "sweep -v " + write(folder, with_settings)));
     ASSERT_TRUE(command.wait_for("[22/80] round 2")) << command.err_so_far();
     for (const pid_t pid : command.tagged("sweep")) ::kill(pid, SIGINT);
     EXPECT_EQ(command.wait().exit_code, 5);
@@ -97,7 +80,7 @@ TEST(SharedProcess, ARoundOfSeveralSetsIsResumedAsAWhole) {
   };
   const store::Result stopped = store::read_result(folder / "sizes.h5");
   ASSERT_NE(count(stopped, 0) % blocks_of_round, 0u) << "it stopped between two rounds";
-  const auto o = test::run(harness_job(2, "sweep --resume " + (folder / "sizes.h5")));
+  const auto o = run_job(2, "sweep --resume " + (folder / "sizes.h5"));
   ASSERT_TRUE(is_measured(o)) << o.err;
   const store::Result r = store::read_result(folder / "sizes.h5");
   expect_grid(r);
@@ -113,10 +96,10 @@ TEST(SharedProcess, TheBaselineAtASizeIsMeasuredAsLongAsSomethingIsComparedWithI
   const std::string config = write(folder, "message_size: [8 B], allreduce_algorithm: [halving_doubling]",
                                    "rounds: 7, steps: 2, smallest_effect: 90 %, until: settled");
   const std::string change = "allreduce_algorithm=halving_doubling";
-  const std::string longer = "HARNESS_TEST_FAULT='kind=pretend,step=every,seconds=1;case=" + change +
+  const std::string longer = "kind=pretend,step=every,seconds=1;case=" + change +
                              ",kind=pretend,step=every,seconds=100;case=" + change +
-                             " at message_size=8 B,blocks=even,kind=pretend,step=every,seconds=100' ";
-  const auto o = test::run(longer + harness_job(2, "sweep " + config + " --seed 1 --wrap 'env -u NOTHING'"));
+                             " at message_size=8 B,blocks=even,kind=pretend,step=every,seconds=100";
+  const auto o = run_job(2, "sweep " + config + " --seed 1 --wrap 'env -u NOTHING'", planted(longer));
   ASSERT_EQ(o.exit_code, 0) << o.err;
   const store::Result r = store::read_result(folder / "sizes.h5");
   EXPECT_EQ(rounds_by_process(r).size(), r.blocks.size());
@@ -136,8 +119,8 @@ TEST(SharedProcess, TheBaselineAtASizeIsMeasuredAsLongAsSomethingIsComparedWithI
 // The fault strikes only if another block ran before in the same process: alone, the case runs.
 TEST(SharedProcess, WhatFailsInCompanyAndRunsAloneCounts) {
   const TemporaryFolder folder;
-  const std::string fault = "HARNESS_TEST_FAULT='rank=1,step=-1,case=message_size=1 KiB,kind=kill,company=yes' ";
-  const auto o = test::run(fault + harness_job(2, "sweep " + write(folder)));
+  const auto o =
+      run_job(2, "sweep " + write(folder), planted("rank=1,step=-1,case=message_size=1 KiB,kind=kill,company=yes"));
   EXPECT_EQ(o.exit_code, 0) << o.err;
   EXPECT_THAT(o.out + o.err, HasSubstr("failed in a process that it shared, and was repeated in one of its own"));
   const store::Result r = store::read_result(folder / "sizes.h5");
@@ -158,7 +141,7 @@ TEST(SharedProcess, FiftyBlocksTakeNoMoreMemoryThanTen) {
   std::string sizes;
   for (int i = 1; i <= 26; ++i) sizes += fmt::format("{} B, {} B, ", 16 * i, large + 16 * i);
   const std::string config = write(folder, "message_size: [" + sizes + "8 B]", "rounds: 1, steps: 1");
-  const auto o = test::run(harness_job(2, "sweep " + config));
+  const auto o = run_job(2, "sweep " + config);
   ASSERT_EQ(o.exit_code, 0) << o.err;
   const store::Result r = store::read_result(folder / "sizes.h5");
   ASSERT_GE(r.blocks.size(), 54u);
@@ -201,7 +184,7 @@ std::string config(const TemporaryFolder& folder) {
 std::string case_at(Place place) {
   static const store::Result undisturbed = [] {
     const TemporaryFolder folder;
-    const auto o = test::run(test::harness_job(ranks, "sweep " + config(folder)));
+    const auto o = run_job(ranks, "sweep " + config(folder));
     EXPECT_EQ(o.exit_code, 0) << o.err;
     return store::read_result(folder / "sizes.h5");
   }();
@@ -215,8 +198,8 @@ void expect_one_case_lost(const WorkerFault& fault, Place place, int rank) {
   SCOPED_TRACE(cell);
   ASSERT_THAT(lost, HasSubstr("message_size="));
   const TemporaryFolder folder;
-  test::Command command(fmt::format("HARNESS_TEST_FAULT='rank={},step=1,case={},kind={}' ", rank, lost, fault.kind) +
-                        test::harness_job(ranks, "sweep " + config(folder)));
+  Command command(planted(fmt::format("rank={},step=1,case={},kind={}", rank, lost, fault.kind)) +
+                  harness_job(ranks, "sweep " + config(folder)));
   const auto o = command.wait(120);
   EXPECT_EQ(o.exit_code, 4) << o.out << o.err;
   EXPECT_TRUE(command.leaves_no_process());

@@ -1,32 +1,20 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <csignal>
 
 #include <cmath>
-#include <filesystem>
 #include <fstream>
 #include <set>
 
-#include "store/result_file.h"
-#include "support/command.h"
-#include "support/files.h"
-#include "support/paths.h"
+#include "user.h"
 
 namespace harness {
 namespace {
 
-using test::harness_job;
-using test::TemporaryFolder;
-using test::write_small_config;
-using ::testing::Contains;
-using ::testing::HasSubstr;
 using ::testing::Pair;
 
 TEST(Sweep, StoppedEarlyItSaysSoAndGoesOnFromItsFileAlone) {
   const TemporaryFolder folder;
   const auto config = write_small_config(folder, 12);
-  test::Command command(harness_job(2, "sweep -v " + config + " --only micro_batch_size --rounds 6"));
+  Command command(harness_job(2, "sweep -v " + config + " --only micro_batch_size --rounds 6"));
   ASSERT_TRUE(command.wait_for("round 1/6")) << command.err_so_far();
   ASSERT_FALSE(command.tagged("sweep").empty());
   kill(command.tagged("sweep").front(), SIGUSR1);
@@ -36,13 +24,13 @@ TEST(Sweep, StoppedEarlyItSaysSoAndGoesOnFromItsFileAlone) {
   EXPECT_EQ(store::read_result(folder / "small.h5").state, store::RunState::partial);
   std::filesystem::remove(config);
 
-  const auto resumed = test::run(harness_job(2, "sweep --resume " + (folder / "small.h5")));
-  EXPECT_TRUE(resumed.exit_code == 0 || resumed.exit_code == 4) << resumed.err;
+  const auto resumed = run_job(2, "sweep --resume " + (folder / "small.h5"));
+  EXPECT_TRUE(is_measured(resumed)) << resumed.err;
   const store::Result r = store::read_result(folder / "small.h5");
   EXPECT_EQ(r.state, store::RunState::complete);
   EXPECT_EQ(r.cases.size(), 3u);
   EXPECT_EQ(r.rounds, 6);
-  const auto changed = test::run(harness_job(2, "sweep --seed 9 --resume " + (folder / "small.h5")));
+  const auto changed = run_job(2, "sweep --seed 9 --resume " + (folder / "small.h5"));
   EXPECT_EQ(changed.exit_code, 1);
   EXPECT_THAT(changed.err, HasSubstr("takes the configuration from the file"));
 }
@@ -53,30 +41,28 @@ TEST(Sweep, ACompleteFileTakesMoreRoundsForWhatIsUnresolved) {
   // One case is far slower and settled after five rounds. The other is slower in every second block, so that no number
   // of rounds settles it. The pretended times are far above those of any machine, so that noise has no influence.
   const auto config = write_small_config(folder, 5, "  env: [{SLOW: 1}, {TORN: 1}]\n");
-  const std::string planted =
-      "HARNESS_TEST_FAULT='step=every,kind=pretend,seconds=20;"
-      "case=env={SLOW: 1},step=every,kind=pretend,seconds=20;"
-      "case=env={TORN: 1},blocks=even,step=every,kind=pretend,seconds=20' ";
-  const auto first = test::run(planted + harness_job(2, "sweep " + config + " --set measure.smallest_effect=5%"));
+  const std::string faults = planted(
+      "step=every,kind=pretend,seconds=20;case=env={SLOW: 1},step=every,kind=pretend,seconds=20;"
+      "case=env={TORN: 1},blocks=even,step=every,kind=pretend,seconds=20");
+  const auto first = run_job(2, "sweep " + config + " --set measure.smallest_effect=5%", faults);
   ASSERT_EQ(first.exit_code, 0) << first.out << first.err;
-  const std::string shown = test::run(test::program_path() + " show " + file).out;
+  const std::string shown = run_alone("show " + file).out;
   ASSERT_THAT(shown, HasSubstr("unresolved")) << first.err;
   const store::Result before = store::read_result(file);
   EXPECT_THAT(before.warnings, Contains(HasSubstr("a fault was planted")));
   std::filesystem::remove(config);
 
-  const auto fewer = test::run(harness_job(2, "sweep --rounds 5 --resume " + file));
+  const auto fewer = run_job(2, "sweep --rounds 5 --resume " + file);
   EXPECT_EQ(fewer.exit_code, 1);
   EXPECT_THAT(fewer.err, HasSubstr("--rounds names the new total, 6 or more"));
-  EXPECT_THAT(test::run(harness_job(2, "sweep --rounds abc --resume " + file)).err,
+  EXPECT_THAT(run_job(2, "sweep --rounds abc --resume " + file).err,
               HasSubstr("--rounds: found 'abc'; expected a whole number"));
 
-  const auto broken =
-      test::run("HARNESS_TEST_FAULT='step=-1,kind=exit' " + harness_job(2, "sweep --rounds 8 --resume " + file));
+  const auto broken = run_job(2, "sweep --rounds 8 --resume " + file, planted("step=-1,kind=exit"));
   EXPECT_EQ(broken.exit_code, 1) << broken.err;
   EXPECT_EQ(store::read_result(file).state, store::RunState::complete);
 
-  const auto more = test::run(planted + harness_job(2, "sweep --rounds 8 --resume " + file));
+  const auto more = run_job(2, "sweep --rounds 8 --resume " + file, faults);
   ASSERT_EQ(more.exit_code, 0) << more.err << shown;
   EXPECT_THAT(more.out, HasSubstr("rounds were added after the results of round 5 had been seen"));
   const store::Result after = store::read_result(file);
@@ -105,8 +91,7 @@ TEST(Sweep, ACompleteFileTakesMoreRoundsForWhatIsUnresolved) {
   store::Result killed = after;  // after its last block
   killed.state = store::RunState::partial;
   store::write_result(file, killed);
-  const auto ended =
-      test::run("HARNESS_TEST_FAULT='case=of no sweep,kind=exit' " + harness_job(2, "sweep --resume " + file));
+  const auto ended = run_job(2, "sweep --resume " + file, planted("case=of no sweep,kind=exit"));
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
   EXPECT_THAT(store::read_result(file).warnings, Contains(HasSubstr("case=of no sweep")));
   EXPECT_THAT(ended.err, HasSubstr("4 cases, 8 rounds"));
@@ -114,10 +99,10 @@ TEST(Sweep, ACompleteFileTakesMoreRoundsForWhatIsUnresolved) {
 
 TEST(Sweep, MeasuresWritesAndShows) {
   const TemporaryFolder folder;
-  const auto config = test::write_small_config(folder);
-  const auto o = test::run(test::harness_job(2, "sweep " + config + " --set measure.timeline=all"));
+  const auto config = write_small_config(folder);
+  const auto o = run_job(2, "sweep " + config + " --set measure.timeline=all");
   // The A/A control may fail by chance; everything else must be right.
-  ASSERT_TRUE(o.exit_code == 0 || o.exit_code == 4) << o.exit_code << o.out << o.err;
+  ASSERT_TRUE(is_measured(o)) << o.exit_code << o.out << o.err;
   if (o.exit_code == 4) {
     ASSERT_THAT(o.out, HasSubstr("unreliable"));
   }
@@ -143,7 +128,7 @@ TEST(Sweep, MeasuresWritesAndShows) {
   }
   EXPECT_NEAR(r.losses[0][0], std::log(64.0), 0.2);
   // The result names the program that measured it, with its commit.
-  const std::string version = test::run(test::program_path() + " --version").out;
+  const std::string version = run_alone("--version").out;
   EXPECT_THAT(version, HasSubstr("(git "));
   EXPECT_THAT(r.identity, Contains(Pair("harness", version.substr(0, version.find('\n')))));
   EXPECT_EQ(r.conditions.size(), r.blocks.size());
@@ -154,20 +139,20 @@ TEST(Sweep, MeasuresWritesAndShows) {
   std::set<std::int32_t> ranks;
   for (const auto& x : r.timeline) ranks.insert(x.rank);
   EXPECT_EQ(ranks.size(), 2u);
-  EXPECT_EQ(test::run(test::program_path() + " show " + (folder / "small.h5")).exit_code, o.exit_code);
+  EXPECT_EQ(run_alone("show " + (folder / "small.h5")).exit_code, o.exit_code);
 }
 
 TEST(Sweep, WrapStartsTheTimedWorkersUnderAnotherProgram) {
   const TemporaryFolder folder;
-  const auto config = test::write_small_config(folder);
+  const auto config = write_small_config(folder);
   const std::string script = folder / "wrap me";  // a name that a shell would split
   std::ofstream(script) << "#!/bin/sh\necho \"$HARNESS_RANK $1 $HARNESS_CASE_SLUG b$HARNESS_BLOCK.\" >> '"
                         << folder / "log"
                         << "'\nshift\nexec \"$@\"\n";
   std::filesystem::permissions(script, std::filesystem::perms::owner_all);
-  const auto o = test::run(test::harness_job(
-      2, "sweep " + config + " --rounds 1 --only micro_batch_size=2 --wrap \"'" + script + "' option\""));
-  ASSERT_TRUE(o.exit_code == 0 || o.exit_code == 4) << o.err;
+  const auto o =
+      run_job(2, "sweep " + config + " --rounds 1 --only micro_batch_size=2 --wrap \"'" + script + "' option\"");
+  ASSERT_TRUE(is_measured(o)) << o.err;
   std::ifstream log(folder / "log");
   std::set<std::string> lines;  // must be distinct, so that a profiler's reports do not overwrite each other
   for (std::string line; std::getline(log, line);) {

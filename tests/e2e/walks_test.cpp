@@ -1,26 +1,14 @@
 // Rehearses on the cpu backend the commands of scripts/first_light.sh for a GPU, and those of the tutorial.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <filesystem>
 #include <sstream>
-#include <string>
 #include <vector>
 
-#include "support/command.h"
-#include "support/files.h"
-#include "support/paths.h"
+#include "user.h"
 
 namespace harness {
 namespace {
 
-using test::TemporaryFolder;
-using ::testing::ContainsRegex;
-using ::testing::HasSubstr;
-using ::testing::Not;
-
-test::Outcome first_light(const TemporaryFolder& folder, const std::string& command, int seconds,
-                          const std::string& program = test::program_path()) {
+Outcome first_light(const TemporaryFolder& folder, const std::string& command, int seconds,
+                    const std::string& program = test::program_path()) {
   return test::run("env BACKEND=cpu PYTHON=false HARNESS=" + program + " OUT=" + folder / "out" + " KEPT=" +
                    folder / "kept" + " LIMIT=" + std::to_string(seconds) + " bash scripts/first_light.sh " + command);
 }
@@ -112,7 +100,7 @@ std::string shortened(const std::string& command) {
 }
 
 // Runs all commands in one shell. Each writes its output and exit code to files with its number.
-void run_all(const std::vector<Step>& steps, const test::TemporaryFolder& folder) {
+void run_all(const std::vector<Step>& steps, const TemporaryFolder& folder) {
   std::string script = "cd '" + folder.path() + "'\nexport OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 " +
                        "OMPI_MCA_rmaps_base_oversubscribe=1\nexport PATH='" +
                        std::filesystem::path(test::program_path()).parent_path().string() + "':$PATH\n";
@@ -121,14 +109,14 @@ void run_all(const std::vector<Step>& steps, const test::TemporaryFolder& folder
     const bool background = command.ends_with("&");
     script += background ? command + "\n" : "{ " + command + "; } > out" + number + "\necho $? > code" + number + "\n";
   }
-  const test::Outcome outcome = test::run("bash '" + folder.write("tutorial.sh", script) + "'", 280);
+  const Outcome outcome = test::run("bash '" + folder.write("tutorial.sh", script) + "'", 280);
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
 }
 
 TEST(Tutorial, ItsCommandsWork) {
   const std::vector<Step> steps = steps_of(test::text_of(test::source_dir() + "/docs/tutorial.md"));
   ASSERT_GE(steps.size(), 16u);
-  const test::TemporaryFolder folder;
+  const TemporaryFolder folder;
   run_all(steps, folder);
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const std::string& command = steps[i].command;

@@ -1,7 +1,5 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
+#include <map>
 
 #include "base/random.h"
 #include "diagnosed.h"
@@ -23,9 +21,8 @@ analysis::CaseCompared compared(const store::Result& result) {
 }
 
 TEST(Compare, AddsUpToTheStepOnBothSides) {
-  config::Faults faults;
+  config::Faults faults = slow_gpu(3, 0.7);
   faults.acs_on = true;
-  faults.slow_gpus = {{3, 0.7}};
   for (const test::Job& job : {test::Job(), test::Job{.layout = "tensor_parallel: 4, pipeline_parallel: 2"},
                                test::Job{.layout = "tensor_parallel: 1", .overlaps = true}}) {
     const analysis::CaseCompared found = compared(test::measured(job, faults));
@@ -37,9 +34,7 @@ TEST(Compare, AddsUpToTheStepOnBothSides) {
 
 // Waiting for a slow rank is a part of its own: the communication of other ranks does not take longer.
 TEST(Compare, TellsCommunicatingFromWaiting) {
-  config::Faults faults;
-  faults.slow_gpus = {{3, 0.5}};
-  const analysis::CaseCompared found = compared(test::measured({}, faults));
+  const analysis::CaseCompared found = compared(test::measured({}, slow_gpu(3, 0.5)));
   for (const analysis::KindCompared& row : found.kinds) {
     if (row.group.empty()) continue;
     EXPECT_NEAR(row.measured_takes_s, row.predicted_takes_s, 0.02 * row.predicted_takes_s) << row.group;
@@ -50,9 +45,8 @@ TEST(Compare, TellsCommunicatingFromWaiting) {
 }
 
 TEST(Compare, TheLargestExcessIsFirst) {
-  config::Faults faults;
-  faults.no_gpudirect = true;
-  const analysis::CaseCompared found = compared(test::measured({.nodes = 4}, faults));
+  const analysis::CaseCompared found =
+      compared(test::measured({.nodes = 4}, everywhere(&config::Faults::no_gpudirect)));
   EXPECT_EQ(found.kinds.front().kind, "all_reduce");
   EXPECT_EQ(found.kinds.front().group, "data");
   const double times = found.kinds.front().measured_takes_s / found.kinds.front().predicted_takes_s;
@@ -100,21 +94,16 @@ TEST(Noise, IsNoCause) {
 }
 
 TEST(Noise, HidesNoCause) {
-  config::Faults slow_gpu, slow_link, no_gpudirect, socket_fallback;
-  slow_gpu.slow_gpus = {{5, 0.7}};
-  slow_link.slow_links = {{1, 0.25}};
-  no_gpudirect.no_gpudirect = true;
-  socket_fallback.socket_bytes_per_s = 4e9;
-  const test::Job job{.nodes = 4};
-  const auto first_cause = [&](const config::Faults& faults, std::uint64_t seed) {
-    const analysis::Explanation found = explain(noisy(job, seed, 0.05, faults));
-    return found.diagnosis && !found.diagnosis->causes.empty() ? found.diagnosis->causes.front().fault : "none";
-  };
+  const std::map<std::string, config::Faults> planted{{"slow_gpu", slow_gpu(5, 0.7)},
+                                                      {"slow_link", slow_link(1, 0.25)},
+                                                      {"no_gpudirect", everywhere(&config::Faults::no_gpudirect)},
+                                                      {"socket_fallback", socket(4e9)}};
   for (const std::uint64_t seed : {1, 2, 3}) {
-    EXPECT_EQ(first_cause(slow_gpu, seed), "slow_gpu");
-    EXPECT_EQ(first_cause(slow_link, seed), "slow_link");
-    EXPECT_EQ(first_cause(no_gpudirect, seed), "no_gpudirect");
-    EXPECT_EQ(first_cause(socket_fallback, seed), "socket_fallback");
+    for (const auto& [name, faults] : planted) {
+      const analysis::Explanation found = explain(noisy({.nodes = 4}, seed, 0.05, faults));
+      ASSERT_TRUE(found.diagnosis && !found.diagnosis->causes.empty()) << name;
+      EXPECT_EQ(found.diagnosis->causes.front().fault, name);
+    }
   }
 }
 

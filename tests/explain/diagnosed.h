@@ -1,6 +1,8 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <cstdint>
 #include <string>
@@ -98,3 +100,29 @@ inline store::Result measured(const Job& job, const config::Faults& faults, doub
 }
 
 }  // namespace harness::test
+
+namespace harness::explain {
+
+using ::testing::HasSubstr;
+
+// Clusters with one fault.
+
+inline config::Faults slow_gpu(int rank, double speed) {
+  return {.slow_gpus = {{rank, speed}}, .slow_links = {}, .narrow_pcie = {}};
+}
+inline config::Faults slow_link(int node, double share) {
+  return {.slow_gpus = {}, .slow_links = {{node, share}}, .narrow_pcie = {}};
+}
+inline config::Faults pcie(int rank, int node, double share) {
+  return {.slow_gpus = {}, .slow_links = {}, .narrow_pcie = {{rank, node, share}}};
+}
+inline config::Faults socket(double bytes_per_s) {
+  return {.slow_gpus = {}, .slow_links = {}, .narrow_pcie = {}, .socket_bytes_per_s = bytes_per_s};
+}
+inline config::Faults everywhere(bool config::Faults::*fault) {
+  config::Faults faults;
+  faults.*fault = true;
+  return faults;
+}
+
+}  // namespace harness::explain
