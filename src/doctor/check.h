@@ -68,8 +68,8 @@ struct About {
   std::string id;        // "ib.rate"
   std::string question;  // what it compares
   std::string reads;     // where its facts come from
-  Verdict at_worst{};    // the worst verdict that it can give a node
   std::string docs;      // a page that documents the expected value
+  Verdict at_worst{};    // the worst verdict that it can give a node; Check takes it from its rules
 };
 
 /// The expected value of a fact. Numeric kinds compare the number at the start of a value.
@@ -141,7 +141,9 @@ using LookAt = void(const Node& node, const Cluster& cluster, Findings& out);
 /// One thing that can be wrong with a node. A check is a pure function of the node's facts, given as code or as rules.
 struct Check {
   Check(About row, LookAt* code) : about(std::move(row)), look(code) {}
-  Check(About row, Rules by_rules) : about(std::move(row)), rules(std::move(by_rules)) {}
+  Check(About row, Rules by_rules) : about(std::move(row)), rules(std::move(by_rules)) {
+    about.at_worst = std::ranges::min(rules.rules, {}, &Rule::level).level;
+  }
 
   About about;
   LookAt* look = nullptr;  // nullptr: judged by the rules

@@ -223,9 +223,9 @@ std::vector<About> all_checks() {
   for (const Check& check : checks()) all.push_back(check.about);
   for (const Sameness& rule : samenesses())
     all.push_back(
-        {rule.check, "is it the same on all nodes: " + rule.what, "the facts of all nodes", rule.verdict, page});
+        {rule.check, "is it the same on all nodes: " + rule.what, "the facts of all nodes", page, rule.verdict});
   all.push_back({"same.settings", "is it the same on all nodes: settings of NCCL, UCX and libfabric",
-                 "the environment of each rank", Verdict::warn, page});
+                 "the environment of each rank", page, Verdict::warn});
   for (const auto& stage : {nccl_checks(), load_checks()}) all.insert(all.end(), stage.begin(), stage.end());
   return all;
 }

@@ -17,15 +17,15 @@ namespace harness::doctor {
 namespace {
 
 const About products_check{"load.products", "are all ranks equally quick at matrix products, all at once",
-                           "workload gemm, the products' own time on each rank", Verdict::fail, "docs/doctor.md"},
+                           "workload gemm, the products' own time on each rank", "docs/doctor.md", Verdict::fail},
     clocks_check{"load.clocks", "what slows the GPUs down while all multiply", "NVML, every 100 ms of it",
-                 Verdict::fail, "docs/doctor.md"},
+                 "docs/doctor.md", Verdict::fail},
     node_check{"load.node_all_reduce", "is the all-reduce equally quick within every node",
-               "workload collective, all nodes at once", Verdict::fail, "docs/doctor.md"},
+               "workload collective, all nodes at once", "docs/doctor.md", Verdict::fail},
     copies_check{"load.host_copies", "do all GPUs copy to and from their hosts equally quickly",
-                 "copies of pinned memory, all ranks at once", Verdict::fail, "docs/doctor.md"},
+                 "copies of pinned memory, all ranks at once", "docs/doctor.md", Verdict::fail},
     pairs_check{"load.pairs", "are links between nodes equally quick, each rank with its like on another node",
-                "workload collective, pairs of nodes at once, in rounds", Verdict::fail, "docs/doctor.md"};
+                "workload collective, pairs of nodes at once, in rounds", "docs/doctor.md", Verdict::fail};
 
 // The scatter of devices by kind. CPUs are shared: other processes may take half of the speed.
 struct Tolerances {

@@ -265,29 +265,29 @@ struct NodeCheck {
 
 const std::vector<NodeCheck>& node_checks() {
   static const std::vector<NodeCheck> all{
-      {{"nccl.network", "which network does NCCL take, and is it the best there is", "Using network …", Verdict::fail,
-        nccl_page},
+      {{"nccl.network", "which network does NCCL take, and is it the best there is", "Using network …", nccl_page,
+        Verdict::fail},
        judge_network},
       {{"nccl.gpu_direct", "do adapters reach the GPUs' memory, on every connection",
-        "Channel … [send], [receive] via NET/…/GDRDMA", Verdict::fail, nccl_page},
+        "Channel … [send], [receive] via NET/…/GDRDMA", nccl_page, Verdict::fail},
        judge_gpu_direct},
-      {{"nccl.rails", "does NCCL use an adapter for each GPU", "NET/IB : Using …, Channel … via NET/…", Verdict::warn,
-        nccl_page},
+      {{"nccl.rails", "does NCCL use an adapter for each GPU", "NET/IB : Using …, Channel … via NET/…", nccl_page,
+        Verdict::warn},
        judge_rails},
       {{"nccl.interface", "does NCCL keep off docker0, lo and the like", "Bootstrap: Using …, NET/Socket : Using …",
-        Verdict::fail, nccl_page},
+        nccl_page, Verdict::fail},
        judge_interface},
-      {{"nccl.peers", "do the GPUs of a node talk directly", "Channel … via SHM/…", Verdict::fail, nccl_page},
+      {{"nccl.peers", "do the GPUs of a node talk directly", "Channel … via SHM/…", nccl_page, Verdict::fail},
        judge_peers},
-      {{"nccl.nvls", "can the NVLink switches sum up", "NVLS multicast support is …", Verdict::warn, nccl_page},
+      {{"nccl.nvls", "can the NVLink switches sum up", "NVLS multicast support is …", nccl_page, Verdict::warn},
        judge_nvls},
-      {{"nccl.mtu", "do the ports send large packets", "NET/IB: … mtu …", Verdict::warn, nccl_page}, judge_mtu},
-      {{"nccl.warnings", "does NCCL warn of anything", "NCCL WARN", Verdict::warn, nccl_page}, judge_warnings}};
+      {{"nccl.mtu", "do the ports send large packets", "NET/IB: … mtu …", nccl_page, Verdict::warn}, judge_mtu},
+      {{"nccl.warnings", "does NCCL warn of anything", "NCCL WARN", nccl_page, Verdict::warn}, judge_warnings}};
   return all;
 }
 
-const About version_check{"nccl.version", "do all ranks load the same NCCL", "NCCL version …", Verdict::fail,
-                          nccl_page};
+const About version_check{"nccl.version", "do all ranks load the same NCCL", "NCCL version …", nccl_page,
+                          Verdict::fail};
 
 }  // namespace
 
