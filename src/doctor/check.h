@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -166,26 +167,21 @@ std::string setting_of(const Node& node, const Rank& rank, const std::string& na
 /// The setting of the node's first rank; "" if the node has no rank. Another check reports ranks that differ.
 std::string setting_of(const Node& node, const std::string& name);
 
-/// A finding of a stage.
+/// A finding of a stage, or of a comparison of the nodes.
 struct StageFinding {
   std::string check;  // "nccl.network"
   Finding finding;
   std::string host;  // "": the job as a whole
 };
 
-/// A difference between a node and the others.
-struct Difference {
-  std::string check;    // "same.driver"
-  std::string told_by;  // the check that replaces this difference if it finds the node bad; "": none
-  std::string host;
-  Finding finding;
-};
+/// Checks by the hosts that they have found bad.
+using BadHosts = std::set<std::pair<std::string, std::string>>;
 
 /// Compares the nodes with each other, fact by fact, without expected values, and returns those that differ from the
 /// majority. If no value is held by more than half of the nodes that have one, every node is reported with its own. A
 /// node that could not read a fact is left out for that fact. Facts of several devices are compared as a set, so
-/// numbering does not matter.
-std::vector<Difference> differences(const std::vector<Node>& nodes);
+/// numbering does not matter. Leaves out a difference that one of the `known` checks explains.
+std::vector<StageFinding> differences(const std::vector<Node>& nodes, const BadHosts& known = {});
 
 /// Every check, in the order in which documents list them: checks of a node, facts that should be the same on all
 /// nodes, and checks of the stages.

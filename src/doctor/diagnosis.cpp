@@ -27,7 +27,7 @@ struct Sameness {
   std::string check, what;
   Verdict verdict;
   std::function<Value(const Node&)> value;
-  std::string told_by = {}, remedy = {};  // "": the default remedy
+  std::string told_by = {}, remedy = "make the node like the others, or leave it out";
 };
 
 // The distinct values alone: the number of devices is left to the rules that count them, so that a missing device
@@ -125,14 +125,10 @@ std::vector<Sameness> samenesses_of_settings(const std::vector<Node>& nodes) {
       return distinct(found);
     };
     all.push_back({"same.settings", name, Verdict::warn, values, "",
-                   fmt::format("mpirun -x {}: mpirun passes the "
-                               "environment on only where it is asked to",
-                               name)});
+                   fmt::format("mpirun -x {}: mpirun passes the environment on only where it is asked to", name)});
   }
   return all;
 }
-
-constexpr const char* remedy_for_one = "make the node like the others, or leave it out";
 
 const std::vector<Sameness>& samenesses() {
   static const std::vector<Sameness> all{
@@ -156,7 +152,8 @@ const std::vector<Sameness>& samenesses() {
   return all;
 }
 
-void compare(const Sameness& rule, const std::vector<Node>& nodes, std::vector<Difference>& out) {
+void compare(const Sameness& rule, const std::vector<Node>& nodes, const BadHosts& known,
+             std::vector<StageFinding>& out) {
   std::map<std::string, std::size_t> count;
   std::vector<Value> values;
   for (const Node& node : nodes) {
@@ -171,14 +168,11 @@ void compare(const Sameness& rule, const std::vector<Node>& nodes, std::vector<D
   for (const auto& [value, times] : count) telling += times;
   const bool majority = 2 * holders > telling;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    if (!values[i] || (majority && *values[i] == usual)) continue;
+    if (!values[i] || (majority && *values[i] == usual) || known.contains({rule.told_by, nodes[i].host})) continue;
     const std::string evidence =
         majority ? fmt::format("{}: {}; {} of {} nodes: {}", rule.what, *values[i], holders, telling, usual)
                  : fmt::format("{}: {}; the nodes differ", rule.what, *values[i]);
-    out.push_back({rule.check,
-                   rule.told_by,
-                   nodes[i].host,
-                   {rule.verdict, evidence, rule.remedy.empty() ? remedy_for_one : rule.remedy}});
+    out.push_back({rule.check, {rule.verdict, evidence, rule.remedy}, nodes[i].host});
   }
 }
 
@@ -210,11 +204,11 @@ class Lines {
 
 }  // namespace
 
-std::vector<Difference> differences(const std::vector<Node>& nodes) {
-  std::vector<Difference> all;
+std::vector<StageFinding> differences(const std::vector<Node>& nodes, const BadHosts& known) {
+  std::vector<StageFinding> all;
   if (nodes.size() < 2) return all;
   for (const auto& rules : {samenesses(), samenesses_of_settings(nodes)})
-    for (const Sameness& rule : rules) compare(rule, nodes, all);
+    for (const Sameness& rule : rules) compare(rule, nodes, known, all);
   return all;
 }
 
@@ -257,15 +251,12 @@ Diagnosis diagnose(const std::vector<Node>& nodes) {
         lines.add(check.about.id, finding, check.about.docs, node.host);
     }
   }
-  std::set<std::pair<std::string, std::string>> told;  // check and host of failures and warnings
+  BadHosts known;
   for (const Line& line : lines.all()) {
     if (!line.finding.is_bad()) continue;
-    for (const std::string& host : line.nodes) told.emplace(line.check, host);
+    for (const std::string& host : line.nodes) known.emplace(line.check, host);
   }
-  for (const Difference& difference : differences(nodes)) {
-    if (told.contains({difference.told_by, difference.host})) continue;
-    lines.add(difference.check, difference.finding, page, difference.host);
-  }
+  for (const StageFinding& one : differences(nodes, known)) lines.add(one.check, one.finding, page, one.host);
   diagnosis.lines = lines.take();
   return diagnosis;
 }

@@ -116,7 +116,7 @@ Node with(const std::string& host, const std::string& name, const std::string& v
 
 Lines differing(const std::vector<Node>& nodes, const std::string& check) {
   Lines lines;
-  for (const Difference& difference : differences(nodes)) {
+  for (const StageFinding& difference : differences(nodes)) {
     if (difference.check == check) lines.push_back(difference.host + ": " + difference.finding.evidence);
   }
   return lines;
