@@ -59,15 +59,13 @@ class LoadStage {
     std::vector<StageFinding> said = judge_load(bench_.nodes, load_, grid_, hardware);
     said.insert(said.end(), failed_.begin(), failed_.end());
     const std::string used = show_seconds(limit_.used_s());
-    if (left_out_.empty() && failed_.empty()) {
-      said.push_back({load_check, {Verdict::pass, fmt::format("took {}: {}", used, join(done_, ", ")), ""}, ""});
-    } else if (!left_out_.empty()) {
-      said.push_back({load_check,
-                      {Verdict::info,
-                       fmt::format("ended after {} of {}, without {}", used, show_seconds(limit_.limit_s()),
-                                   join(left_out_, ", ")),
-                       "start doctor on fewer nodes to see these too"},
-                      ""});
+    if (!left_out_.empty()) {
+      said.push_back(of_job(
+          load_check, Verdict::info,
+          fmt::format("ended after {} of {}, without {}", used, show_seconds(limit_.limit_s()), join(left_out_, ", ")),
+          "start doctor on fewer nodes to see these too"));
+    } else if (failed_.empty()) {
+      said.push_back(of_job(load_check, Verdict::pass, fmt::format("took {}: {}", used, join(done_, ", "))));
     }
     return said;
   }
@@ -266,14 +264,11 @@ Together RankGrid::in_pairs(const PairRound& round) const {
 }
 
 std::vector<StageFinding> run_load_stage(const Bench& bench, const config::Hardware* hardware) {
-  if (const auto why = obstacle(bench)) return {{load_check, *why, ""}};
+  if (const auto why = obstacle(bench, load_check)) return {*why};
   const auto grid = RankGrid::of(bench.nodes);
-  if (!grid) {
-    return {{load_check,
-             {Verdict::info, "left out: the launcher does not number ranks node by node",
-              "mpirun --map-by ppr:N:node, or srun --distribution=block"},
-             ""}};
-  }
+  if (!grid)
+    return {of_job(load_check, Verdict::info, "left out: the launcher does not number ranks node by node",
+                   "mpirun --map-by ppr:N:node, or srun --distribution=block")};
   return LoadStage(bench, *grid).run(hardware);
 }
 

@@ -45,10 +45,6 @@ constexpr double nccl_limit_s = 30;
 constexpr std::int64_t message_bytes = 64 << 20;
 constexpr int max_logs = 512;  // each may be a MiB, and rank 0 holds them all
 
-StageFinding of_job(Verdict verdict, std::string evidence) {
-  return {nccl_check, {verdict, std::move(evidence), ""}, ""};
-}
-
 std::string text_of(const Words& words) {
   return join(std::vector<std::string>(words.begin(), words.end()), ", ");
 }
@@ -275,9 +271,9 @@ constexpr const char* version_check = "nccl.version";
 }  // namespace
 
 std::vector<StageFinding> run_nccl_stage(const Bench& bench) {
-  if (!config::traits_of(bench.backend).uses_nccl) return {of_job(Verdict::skip, "no NVIDIA GPU")};
-  if (const auto why = obstacle(bench)) return {{nccl_check, *why, ""}};
-  if (bench.job.size() < 2) return {of_job(Verdict::skip, "one rank talks to nobody")};
+  if (!config::traits_of(bench.backend).uses_nccl) return {of_job(nccl_check, Verdict::skip, "no NVIDIA GPU")};
+  if (const auto why = obstacle(bench, nccl_check)) return {*why};
+  if (bench.job.size() < 2) return {of_job(nccl_check, Verdict::skip, "one rank talks to nobody")};
   const Limit limit(bench.job.clock(), nccl_limit_s);
   config::Settings settings;
   settings.workload = "collective";
@@ -300,7 +296,7 @@ std::vector<StageFinding> run_nccl_stage(const Bench& bench) {
     if (!text.empty()) read.push_back({rank, nccl::parse_log(text)});
   }
   std::vector<StageFinding> said = judge_nccl(bench.nodes, read);
-  said.push_back(of_job(Verdict::pass, fmt::format("took {}", show_seconds(limit.used_s()))));
+  said.push_back(of_job(nccl_check, Verdict::pass, fmt::format("took {}", show_seconds(limit.used_s()))));
   return said;
 }
 
