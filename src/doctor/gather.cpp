@@ -28,13 +28,13 @@ struct Progress {
   std::mutex mutex;
   std::condition_variable changed;
   Facts facts;
-  std::string stage = "the kernel's files";
-  bool done = false;
+  std::string stage = "the kernel's files";  // "": all is done
 
   void set(const Facts& found, const std::string& next) {
     const std::lock_guard lock(mutex);
     facts = found;
     stage = next;
+    changed.notify_one();
   }
 };
 
@@ -54,10 +54,8 @@ void gather(const std::string& root, const AskGpus& ask_gpus, double limit_s, Pr
   part(gather_driver, "the linker's folders");
   part(gather_libraries, "the kernel's log");
   part(gather_kernel_log, "NVML");
-  if (ask_gpus) {
-    gather_gpus(ask_gpus(), facts);
-    progress.set(facts, "");
-  }
+  if (ask_gpus) gather_gpus(ask_gpus(), facts);
+  progress.set(facts, "");
 }
 
 void add_limit(Facts& facts, const std::string& name, int resource) {
@@ -140,16 +138,11 @@ std::string host_below(const std::string& root) {
 
 Facts gather_node(const std::string& root, const AskGpus& ask_gpus, double limit_s) {
   const auto progress = std::make_shared<Progress>();
-  std::thread([=] {
-    gather(root, ask_gpus, limit_s, *progress);
-    const std::lock_guard lock(progress->mutex);
-    progress->done = true;
-    progress->changed.notify_one();
-  }).detach();
+  std::thread([=] { gather(root, ask_gpus, limit_s, *progress); }).detach();
   std::unique_lock lock(progress->mutex);
-  progress->changed.wait_for(lock, std::chrono::duration<double>(limit_s), [&] { return progress->done; });
+  progress->changed.wait_for(lock, std::chrono::duration<double>(limit_s), [&] { return progress->stage.empty(); });
   Facts facts = progress->facts;
-  if (!progress->done) facts.set("unfinished", progress->stage);
+  if (!progress->stage.empty()) facts.set("unfinished", progress->stage);
   return facts;
 }
 
