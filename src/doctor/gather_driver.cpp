@@ -253,9 +253,7 @@ void gather_libraries(const Tree& tree, Facts& facts) {
       if (!is_plugin && name != "libnccl.so.2") continue;
       const machine::Reading place = tree.resolved(fmt::format("{}/{}", below, name));
       if (!place.ok()) continue;  // a dangling link
-      std::vector<std::string>& places = found[name];
-      const std::string whole = "/" + place.text;
-      if (std::ranges::find(places, whole) == places.end()) places.push_back(whole);
+      add_once(found[name], "/" + place.text);
     }
   }
   for (const auto& [name, places] : found) facts.set("library/" + name, join(places, ", "));

@@ -35,11 +35,6 @@ config::Settings products_of(const Sizes& sizes) {
   return settings;
 }
 
-// Adds `what` once; two rounds may have the same distance.
-void note_once(std::vector<std::string>& list, const std::string& what) {
-  if (std::ranges::find(list, what) == list.end()) list.push_back(what);
-}
-
 class LoadStage {
  public:
   LoadStage(const Bench& bench, RankGrid grid)
@@ -73,13 +68,13 @@ class LoadStage {
  private:
   bool should_continue(const std::string& what, bool allowed) {
     if (bench_.job.stop_requests() == 0 && allowed) return true;
-    note_once(left_out_, what);
+    add_once(left_out_, what);  // two rounds may have the same distance
     return false;
   }
 
   bool record_outcome(const job::BlockOutcome& outcome, const std::string& what) {
     if (outcome.ok) {
-      note_once(done_, what);
+      add_once(done_, what);
     } else {
       failed_.push_back(failed_block(bench_, load_check, what, outcome));
     }

@@ -27,7 +27,7 @@ std::vector<Stage> parse_stages(std::string_view text) {
       fail("--stages: found {}; allowed: {}, separated by commas{}", quote(word), join(names, ", "),
            did_you_mean(nearest(word, names)));
     }
-    if (std::ranges::find(stages, row->second) == stages.end()) stages.push_back(row->second);
+    add_once(stages, row->second);
   }
   std::ranges::sort(stages);
   return stages;

@@ -8,6 +8,7 @@
 
 #include "backend/bound.h"
 #include "base/floats.h"
+#include "base/text.h"
 #include "selftest/operation_cases.h"
 
 namespace harness::selftest {
@@ -196,9 +197,7 @@ void check_into(CheckLine& line, const OperationCase& test_case, const backend::
     line.outcome = Outcome::failed;
     line.failures.push_back(fmt::format("{}: {}", name, failure));
   }
-  for (const std::string& w : warnings) {
-    if (std::ranges::find(line.notes, w) == line.notes.end()) line.notes.push_back(w);
-  }
+  for (const std::string& w : warnings) add_once(line.notes, w);
 }
 
 }  // namespace

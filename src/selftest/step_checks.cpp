@@ -159,9 +159,7 @@ void check_model(const Reference& reference, const backend::Backend& subject, co
         judge(losses, fmt::format("step {}, {}", i, how),
               std::abs(static_cast<double>(ours[i]) / reference.losses[i] - 1));
       }
-      for (const std::string& w : job.warnings()) {
-        if (std::ranges::find(gradients.notes, w) == gradients.notes.end()) gradients.notes.push_back(w);
-      }
+      for (const std::string& w : job.warnings()) add_once(gradients.notes, w);
     } catch (const std::exception& e) {
       losses.outcome = gradients.outcome = Outcome::failed;
       losses.failures.push_back(how + ": " + e.what());
