@@ -107,14 +107,6 @@ Facts unpacked(const decltype(Told::node)& entries) {
   return facts;
 }
 
-std::string root_of(const std::string& sysroot, int rank) {
-  std::string root = sysroot;
-  for (std::size_t at = root.find(rank_placeholder); at != std::string::npos; at = root.find(rank_placeholder)) {
-    root.replace(at, rank_placeholder.size(), std::to_string(rank));
-  }
-  return root;
-}
-
 // Unreadable nodes must not pass for healthy: a misspelt or empty folder, or a container without /proc.
 void refuse_if_all_are_dark(const std::vector<Node>& nodes, const std::string& sysroot) {
   constexpr int could_not_run = 3;
@@ -190,7 +182,7 @@ machine::Reading device_in(const machine::Tree& tree, const std::string& path) {
 
 std::string answer(int rank, const std::string& bytes) try {
   const auto question = job::decode<Question>(bytes);
-  const std::string root = root_of(question.how.sysroot, rank);
+  const std::string root = replaced_all(question.how.sysroot, rank_placeholder, std::to_string(rank));
   Told told{host_below(root), packed(gather_rank(root)), {}};
   if (std::ranges::binary_search(question.of_nodes, rank)) {
     const bool asks = question.how.asks_nvml && root == "/";

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <string_view>
 
@@ -87,9 +88,7 @@ double port_bytes_per_s(const Node& node, std::size_t ranks) {
   }
   std::ranges::sort(rates, std::greater<>());
   if (!has_efa(node.facts)) rates.resize(std::min(rates.size(), ranks));
-  double sum = 0;
-  for (const double rate : rates) sum += rate;
-  return sum;
+  return std::accumulate(rates.begin(), rates.end(), 0.0);
 }
 
 class Judge {
