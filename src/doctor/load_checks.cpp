@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -43,35 +42,28 @@ constexpr Tolerance copies_tolerance{0.85, 0.7, 0.7};
 
 struct CopyWay {
   std::string_view words;
-  double machine::HostCopies::*rate;
-};
-constexpr std::array<CopyWay, 3> copy_ways{{{"to the GPU", &machine::HostCopies::to_device_bytes_per_s},
-                                            {"from the GPU", &machine::HostCopies::from_device_bytes_per_s},
-                                            {"both ways at once", &machine::HostCopies::both_bytes_per_s}}};
-
-struct MeasuredWay {
-  std::string_view words;
-  std::vector<double> rates;  // by rank
-  Likeness likeness;
+  double machine::HostCopies::*of_rank;
+  std::vector<double> rates = {};  // by rank
+  Likeness likeness = {};
 };
 
 // Empty if not all rates were measured.
-std::vector<MeasuredWay> measured_ways(const Load& load) {
-  std::vector<MeasuredWay> ways;
-  for (const CopyWay& way : copy_ways) {
-    std::vector<double> rates;
-    for (const Load::RankLoad& rank : load.ranks) rates.push_back(rank.host_copies.*way.rate);
-    if (rates.empty() || std::ranges::any_of(rates, [](double rate) { return !(rate > 0); })) return {};
-    ways.push_back({way.words, rates, compare_rates(rates, copies_tolerance)});
+std::vector<CopyWay> measured_ways(const Load& load) {
+  std::vector<CopyWay> ways{{"to the GPU", &machine::HostCopies::to_device_bytes_per_s},
+                            {"from the GPU", &machine::HostCopies::from_device_bytes_per_s},
+                            {"both ways at once", &machine::HostCopies::both_bytes_per_s}};
+  for (CopyWay& way : ways) {
+    for (const Load::RankLoad& rank : load.ranks) way.rates.push_back(rank.host_copies.*way.of_rank);
+    if (way.rates.empty() || std::ranges::any_of(way.rates, [](double rate) { return !(rate > 0); })) return {};
+    way.likeness = compare_rates(way.rates, copies_tolerance);
   }
   return ways;
 }
 
-std::string numbers_in_words(const std::vector<Node>& nodes, const std::vector<MeasuredWay>& ways) {
+std::string numbers_in_words(const std::vector<Node>& nodes, const std::vector<CopyWay>& ways) {
   std::vector<std::string> usual;
-  for (const MeasuredWay& way : ways)
-    usual.push_back(fmt::format("{} {}", show_bandwidth(median(way.rates)), way.words));
-  const MeasuredWay& first = ways.front();
+  for (const CopyWay& way : ways) usual.push_back(fmt::format("{} {}", show_bandwidth(median(way.rates)), way.words));
+  const CopyWay& first = ways.front();
   const std::size_t slowest = first.likeness.lowest;
   return fmt::format("host and GPU copy, on all ranks at once: {}; slowest: {} with {} {}", join(usual, ", "),
                      name_of_rank(nodes, static_cast<int>(slowest)), show_bandwidth(first.rates[slowest]), first.words);
@@ -179,10 +171,10 @@ class Judge {
   }
 
   void host_copies() {
-    const std::vector<MeasuredWay> ways = measured_ways(load_);
+    const std::vector<CopyWay> ways = measured_ways(load_);
     if (ways.empty()) return;
     std::map<std::size_t, Finding> slow;  // by rank
-    for (const MeasuredWay& way : ways) {
+    for (const CopyWay& way : ways) {
       for (const Slow& one : way.likeness.slow) {
         Finding& finding = slow.try_emplace(one.at, Finding{Verdict::pass, "", ""}).first->second;
         finding.verdict = std::min(finding.verdict, one.verdict);
