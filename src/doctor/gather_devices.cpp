@@ -134,7 +134,18 @@ Reading roce_addresses(const Tree& tree, const std::string& folder) {
   return {Access::read, found.empty() ? "none" : fmt::format("{}", fmt::join(found, ", ")), {}};
 }
 
-void add_port(const Tree& tree, Facts& facts, const std::string& key, const std::string& folder) {
+// The MTU of a port's own interface, which its first address names. An adapter may have further interfaces: those of
+// its virtual functions, or of its second port. `others`: the adapter's, of which the first stands in.
+Reading interface_mtu(const Tree& tree, const std::string& port, const std::vector<std::string>& others) {
+  const auto mtu_of = [](const std::string& name) { return "sys/class/net/" + name + "/mtu"; };
+  std::string name = tree.line(port + "/gid_attrs/ndevs/0").text;
+  if (name.empty() || !tree.exists(mtu_of(name))) name = others.empty() ? "" : others.front();
+  return name.empty() ? Reading() : tree.line(mtu_of(name));
+}
+
+// `interfaces`: of the port's adapter.
+void add_port(const Tree& tree, Facts& facts, const std::string& key, const std::string& folder,
+              const std::vector<std::string>& interfaces) {
   for (const char* file : {"state", "phys_state"}) {
     Reading state = tree.line(folder + "/" + file);
     state.text = machine::port_state_in(state.text);
@@ -146,7 +157,9 @@ void add_port(const Tree& tree, Facts& facts, const std::string& key, const std:
   for (const std::string_view name : counters)
     facts.set(fmt::format("{}counter/{}", key, name.substr(name.find('/') + 1)),
               tree.line(fmt::format("{}/{}", folder, name)));
-  if (facts.text(key + "link_layer") == "Ethernet") facts.set(key + "roce_addresses", roce_addresses(tree, folder));
+  if (facts.text(key + "link_layer") != "Ethernet") return;
+  facts.set(key + "roce_addresses", roce_addresses(tree, folder));
+  facts.set(key + "interface_mtu", interface_mtu(tree, folder, interfaces));
 }
 
 // Adds the bandwidth of an adapter's PCIe link and of its active ports together, in Gb/s.
@@ -166,15 +179,6 @@ void add_rates(Facts& facts, const std::string& device) {
   }
 }
 
-// The MTU of a port's own interface, which its first address names. An adapter may have further interfaces: those of
-// its virtual functions, or of its second port. `others`: the adapter's, of which the first stands in.
-Reading interface_mtu(const Tree& tree, const std::string& port, const std::vector<std::string>& others) {
-  const auto mtu_of = [](const std::string& name) { return "sys/class/net/" + name + "/mtu"; };
-  std::string name = tree.line(port + "/gid_attrs/ndevs/0").text;
-  if (name.empty() || !tree.exists(mtu_of(name))) name = others.empty() ? "" : others.front();
-  return name.empty() ? Reading() : tree.line(mtu_of(name));
-}
-
 void add_hca(const Tree& tree, Facts& facts, const std::string& device, const Reading& verbs) {
   const std::string folder = "sys/class/infiniband/" + device, key = "hca/" + device;
   facts.set(key + "/firmware", tree.line(folder + "/fw_ver"));
@@ -185,11 +189,9 @@ void add_hca(const Tree& tree, Facts& facts, const std::string& device, const Re
   const machine::Listing nets = tree.names(folder + "/device/net"), ports = tree.names(folder + "/ports");
   if (ports.access == Access::unreadable) facts.set_unreadable(key + "/ports", ports.why);
   for (const std::string& port : ports.names) {
-    if (!machine::number(port)) continue;
-    const std::string place = fmt::format("port/{}/{}/", device, port);
-    add_port(tree, facts, place, fmt::format("{}/ports/{}", folder, port));
-    if (facts.text(place + "link_layer") == "Ethernet")
-      facts.set(place + "interface_mtu", interface_mtu(tree, fmt::format("{}/ports/{}", folder, port), nets.names));
+    if (machine::number(port))
+      add_port(tree, facts, fmt::format("port/{}/{}/", device, port), fmt::format("{}/ports/{}", folder, port),
+               nets.names);
   }
   add_rates(facts, device);
 }
