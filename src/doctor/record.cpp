@@ -132,9 +132,8 @@ Facts common_of(const std::vector<const Facts*>& all) {
   return common;
 }
 
-// Throws nlohmann-json's exceptions if a value is missing or of another type.
-Facts facts_in(const Json& json) {
-  Facts facts;
+// Adds the facts of `json` to others. Throws nlohmann-json's exceptions if a value is missing or of another type.
+Facts facts_in(const Json& json, Facts facts = {}) {
   for (const auto& [name, fact] : json.items()) {
     if (fact.is_string()) {
       facts.set(name, fact.get<std::string>());
@@ -143,11 +142,6 @@ Facts facts_in(const Json& json) {
     }
   }
   return facts;
-}
-
-Facts together(Facts common, const Facts& own) {
-  common.merge(own);
-  return common;
 }
 
 RecordedFacts recorded(const Json& whole) {
@@ -162,10 +156,10 @@ RecordedFacts recorded(const Json& whole) {
   const std::size_t nodes = whole.at("nodes").size();
   if (nodes * common.size() > most_facts) fail("its nodes have more than {} facts", most_facts);
   for (const Json& entry : whole.at("nodes")) {
-    Node& node = out.nodes.emplace_back(
-        Node{entry.at("host").get<std::string>(), {}, together(common, facts_in(entry.at("facts")))});
+    Node& node =
+        out.nodes.emplace_back(Node{entry.at("host").get<std::string>(), {}, facts_in(entry.at("facts"), common)});
     for (const Json& rank : entry.at("ranks"))
-      node.ranks.push_back({rank.at("rank").get<int>(), together(common_of_ranks, facts_in(rank.at("facts")))});
+      node.ranks.push_back({rank.at("rank").get<int>(), facts_in(rank.at("facts"), common_of_ranks)});
   }
   if (out.nodes.empty()) fail("it has no node");
   return out;
@@ -296,9 +290,7 @@ RecordedFacts read_facts(const std::string& text, const std::string& name) {
   if (text.size() > most_fact_bytes) fail("{}it is larger than {} MiB", refusal, most_fact_bytes >> 20);
   try {
     return recorded(Json::parse(text));
-  } catch (const Error& error) {
-    fail("{}{}", refusal, error.what());
-  } catch (const Json::exception& error) {
+  } catch (const std::exception& error) {  // Error, and those of nlohmann-json
     fail("{}{}", refusal, error.what());
   }
 }
