@@ -176,11 +176,10 @@ void compare(const Sameness& rule, const std::vector<Node>& nodes, const BadHost
   }
 }
 
-// The lines of one check after another; equal findings share a line.
+// Adds to a diagnosis, one check after another; equal findings share a line.
 class Lines {
  public:
-  Lines() = default;
-  explicit Lines(std::vector<Line> lines) : all_(std::move(lines)) {
+  explicit Lines(Diagnosis& diagnosis) : all_(diagnosis.lines) {
     for (std::size_t i = 0; i < all_.size(); ++i)
       places_.try_emplace({all_[i].check, all_[i].finding.verdict, all_[i].finding.evidence}, i);
   }
@@ -190,15 +189,13 @@ class Lines {
     std::vector<std::string>& nodes = all_[at->second].nodes;
     if (!host.empty() && (nodes.empty() || nodes.back() != host)) nodes.push_back(host);
   }
-  /// Worst first.
-  std::vector<Line> take() {
+  // Worst first. Nothing can be added afterwards.
+  void sort() {
     std::ranges::stable_sort(all_, {}, [](const Line& line) { return line.finding.verdict; });
-    return std::move(all_);
   }
-  const std::vector<Line>& all() const { return all_; }
 
  private:
-  std::vector<Line> all_;
+  std::vector<Line>& all_;
   std::map<std::tuple<std::string, Verdict, std::string>, std::size_t> places_;
 };
 
@@ -244,7 +241,7 @@ Diagnosis count_nodes(const std::vector<Node>& nodes) {
 Diagnosis diagnose(const std::vector<Node>& nodes) {
   Diagnosis diagnosis = count_nodes(nodes);
   const Cluster cluster(nodes);
-  Lines lines;
+  Lines lines(diagnosis);
   for (const Check& check : checks()) {
     for (const Node& node : nodes) {
       for (const Finding& finding : judge(check, node, cluster))
@@ -252,19 +249,19 @@ Diagnosis diagnose(const std::vector<Node>& nodes) {
     }
   }
   BadHosts known;
-  for (const Line& line : lines.all()) {
+  for (const Line& line : diagnosis.lines) {
     if (!line.finding.is_bad()) continue;
     for (const std::string& host : line.nodes) known.emplace(line.check, host);
   }
   for (const StageFinding& one : differences(nodes, known)) lines.add(one.check, one.finding, page, one.host);
-  diagnosis.lines = lines.take();
+  lines.sort();
   return diagnosis;
 }
 
 void add(Diagnosis& diagnosis, const std::vector<StageFinding>& said) {
-  Lines lines(std::move(diagnosis.lines));
+  Lines lines(diagnosis);
   for (const StageFinding& one : said) lines.add(one.check, one.finding, page, one.host);
-  diagnosis.lines = lines.take();
+  lines.sort();
 }
 
 int exit_code(const Diagnosis& diagnosis, bool strict) {
