@@ -216,28 +216,25 @@ class Judge {
   // the path between them is slow.
   void links() {
     if (load_.pairs.empty()) return;
-    const std::size_t of_node = static_cast<std::size_t>(grid_.of_node());
-    std::vector<double> best(static_cast<std::size_t>(grid_.nodes()) * of_node,
-                             std::numeric_limits<double>::quiet_NaN());
-    const auto at = [&](int node, std::size_t local) { return static_cast<std::size_t>(node) * of_node + local; };
-    std::vector<double> every;
+    std::vector<double> best(load_.ranks.size(), std::numeric_limits<double>::quiet_NaN()), every;  // best: by rank
     for (const Load::Pair& pair : load_.pairs) {
-      for (std::size_t local = 0; local < of_node; ++local) {
+      for (int local = 0; local < grid_.of_node(); ++local) {
         every.push_back(pair.bytes_per_s[local]);
-        for (const int node : {pair.first, pair.second})
-          best[at(node, local)] = std::fmax(best[at(node, local)], every.back());
+        for (const int node : {pair.first, pair.second}) {
+          double& of_rank = best[grid_.rank(node, local)];
+          of_rank = std::fmax(of_rank, every.back());
+        }
       }
     }
     const Likeness likeness = compare_rates(best, limits_.link);
     std::vector<bool> is_slow(best.size(), false);
     for (const Slow& slow : likeness.slow) {
       is_slow[slow.at] = true;
-      const auto node = static_cast<int>(slow.at / of_node), local = static_cast<int>(slow.at % of_node);
       say(pairs_check, slow.verdict,
-          fmt::format("rank {} reaches {} to every other node it met, the fast ones {}", grid_.rank(node, local),
+          fmt::format("rank {} reaches {} to every other node it met, the fast ones {}", slow.at,
                       show_bandwidth(best[slow.at]), show_bandwidth(likeness.usual)),
           "look at ib.pcie, ib.rate, pcie.width and topo.nearest of this node: the adapter nearest to this rank",
-          nodes_[static_cast<std::size_t>(node)].host);
+          host_of(slow.at));
     }
     const Likeness ways = compare_rates(every, limits_.link);
     std::size_t i = 0;
@@ -246,15 +243,16 @@ class Judge {
                         &second = nodes_[static_cast<std::size_t>(pair.second)].host;
       std::vector<double> slow_ways;
       Verdict verdict = Verdict::warn;
-      for (std::size_t local = 0; local < of_node; ++local, ++i) {
+      for (int local = 0; local < grid_.of_node(); ++local, ++i) {
         const auto found = std::ranges::find(ways.slow, i, &Slow::at);
-        if (found == ways.slow.end() || is_slow[at(pair.first, local)] || is_slow[at(pair.second, local)]) continue;
+        const auto is_of_slow_rank = [&](int node) { return is_slow[grid_.rank(node, local)]; };
+        if (found == ways.slow.end() || is_of_slow_rank(pair.first) || is_of_slow_rank(pair.second)) continue;
         slow_ways.push_back(every[i]);
         verdict = std::min(verdict, found->verdict);
       }
       if (slow_ways.empty()) continue;
       say(pairs_check, verdict,
-          fmt::format("{} of {} ranks reach {} between {} and {}, the fast ones {}", slow_ways.size(), of_node,
+          fmt::format("{} of {} ranks reach {} between {} and {}, the fast ones {}", slow_ways.size(), grid_.of_node(),
                       show_bandwidth(median(slow_ways)), first, second, show_bandwidth(ways.usual)),
           "both are quick with others: look at the switches between them, and at what else uses them", first);
     }
