@@ -92,7 +92,14 @@ struct BufferComparison {
   const std::vector<std::byte>&before, &subject, &oracle;
 
   ResultError run(int threads) const {
-    const Findings all = look(threads);
+    const auto count = static_cast<std::int64_t>(writable.size());
+    std::vector<Findings> parts(chunks_of(count));
+    for_each_chunk(count, threads, [&](std::int64_t chunk, std::int64_t first, std::int64_t last) {
+      Findings& part = parts[chunk];
+      for (std::int64_t i = first; i < last && part.failure.empty(); ++i) element(i, part);
+    });
+    Findings all;
+    for (const Findings& part : parts) all.add(part);
     if (!all.failure.empty()) return {0, all.failure};
     if (all.written > 0 && all.untouched_by_oracle == all.written) {
       return {0, "the oracle wrote nothing to " + b.name};
@@ -105,18 +112,6 @@ struct BufferComparison {
     return {std::max(all.difference.most / std::max(most, 1e-30),
                      std::sqrt(all.difference.squares / std::max(squares, 1e-60))),
             ""};
-  }
-
-  Findings look(int threads) const {
-    const auto count = static_cast<std::int64_t>(writable.size());
-    std::vector<Findings> parts(chunks_of(count));
-    for_each_chunk(count, threads, [&](std::int64_t chunk, std::int64_t first, std::int64_t last) {
-      Findings& part = parts[chunk];
-      for (std::int64_t i = first; i < last && part.failure.empty(); ++i) element(i, part);
-    });
-    Findings all;
-    for (const Findings& part : parts) all.add(part);
-    return all;
   }
 
   bool same_bytes(std::size_t i) const {
@@ -258,7 +253,7 @@ std::vector<CheckLine> check_operations(const std::vector<OperationCase>& cases,
   for (const OperationCase* c : chosen) {
     const std::string check = line_name(*c);
     const auto [it, fresh] = place.emplace(check, lines.size());
-    if (fresh) lines.push_back({.check = check, .tolerance = c->tolerance, .failures = {}, .notes = {}});
+    if (fresh) lines.push_back({.check = check, .tolerance = c->tolerance});
     CheckLine& line = lines[it->second];
     options.progress(case_name(*c));
     check_into(line, *c, subject, oracle, options);
