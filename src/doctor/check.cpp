@@ -120,7 +120,7 @@ std::string why_hidden(const Expected& expected, const machine::Reading& reading
 // Judges one fact of all devices. Returns whether any device reported it.
 bool judge_rule(const Check& check, const Rule& rule, const AllDevices& devices, Findings& out) {
   using enum Devices;
-  const Devices kind = check.rules.of;
+  const Devices kind = check.of;
   const bool may_be_absent = kind == node || kind == nvml || kind == links || kind == bridges || kind == ranks;
   constexpr std::size_t shown = 3;
   bool told = false;
@@ -155,12 +155,11 @@ bool judge_rule(const Check& check, const Rule& rule, const AllDevices& devices,
 }
 
 void judge_rules(const Check& check, const Node& node, Findings& out) {
-  const auto& [kind, rules, passes, not_for] = check.rules;
-  if (const std::string why = not_for == nullptr ? "" : not_for(node); !why.empty()) return out.skip(why);
-  const AllDevices devices = devices_of(node, kind, out);
+  if (const std::string why = check.not_for == nullptr ? "" : check.not_for(node); !why.empty()) return out.skip(why);
+  const AllDevices devices = devices_of(node, check.of, out);
   bool told = false;
-  for (const Rule& rule : rules) told = judge_rule(check, rule, devices, out) || told;
-  out.conclude(told, passes, "the node does not tell it: " + check.about.reads);
+  for (const Rule& rule : check.rules) told = judge_rule(check, rule, devices, out) || told;
+  out.conclude(told, check.passes, "the node does not tell it: " + check.about.reads);
 }
 
 }  // namespace

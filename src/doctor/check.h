@@ -129,26 +129,25 @@ enum class Devices : std::uint8_t {
   counters,    // their error counters
   ranks,       // the node's ranks; facts may be absent
 };
-struct Rules {
-  Devices of{};
-  std::vector<Rule> rules;
-  std::string passes;                             // the evidence of a pass
-  std::string (*not_for)(const Node&) = nullptr;  // why the check skips a node; "": it does not
-};
-
 /// A check in code, where rules do not suffice. Reports at least one finding.
 using LookAt = void(const Node& node, const Cluster& cluster, Findings& out);
+/// Why a check by rules skips a node; "": it does not.
+using WhyNot = std::string(const Node& node);
 
 /// One thing that can be wrong with a node. A check is a pure function of the node's facts, given as code or as rules.
 struct Check {
   Check(About row, LookAt* code) : about(std::move(row)), look(code) {}
-  Check(About row, Rules by_rules) : about(std::move(row)), rules(std::move(by_rules)) {
-    about.at_worst = std::ranges::min(rules.rules, {}, &Rule::level).level;
+  Check(About row, Devices kind, std::vector<Rule> list, std::string evidence_of_pass, WhyNot* why_not = nullptr)
+      : about(std::move(row)), of(kind), rules(std::move(list)), passes(std::move(evidence_of_pass)), not_for(why_not) {
+    about.at_worst = std::ranges::min(rules, {}, &Rule::level).level;
   }
 
   About about;
   LookAt* look = nullptr;  // nullptr: judged by the rules
-  Rules rules;
+  Devices of{};
+  std::vector<Rule> rules;
+  std::string passes;         // the evidence of a pass
+  WhyNot* not_for = nullptr;  // none: the rules are for every node
 };
 /// All checks, in the order in which documents list them (check_table.cpp).
 const std::vector<Check>& checks();

@@ -30,7 +30,7 @@ TEST(Checks, EachHasARowHereAndAnIdOfItsOwn) {
     const About& about = check.about;
     EXPECT_TRUE(known.insert(about.id).second) << about.id;
     EXPECT_FALSE(about.question.empty() || about.reads.empty() || about.docs.empty()) << about.id;
-    EXPECT_NE(check.look == nullptr, check.rules.rules.empty()) << about.id;
+    EXPECT_NE(check.look == nullptr, check.rules.empty()) << about.id;
   }
   EXPECT_EQ(tested, known);
 }
