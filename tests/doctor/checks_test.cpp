@@ -84,23 +84,14 @@ void expect(const Row& row, State state, const std::vector<Finding>& findings, c
   ASSERT_FALSE(findings.empty()) << where;
   const Verdict verdict = worst(findings);
   const std::string said = fmt::format("{}: {} {}", where, name_of(verdict), findings.front().evidence);
-  switch (state) {
-    case State::healthy:
-      EXPECT_EQ(verdict, Verdict::pass) << said;
-      break;
-    case State::partly_ill:
-      EXPECT_EQ(verdict, row.verdict) << said;
-      break;
-    case State::ill:
-      EXPECT_EQ(verdict, row.when_all_are.value_or(row.verdict)) << said;
-      break;
-    case State::hidden:
-      EXPECT_EQ(verdict, row.when_hidden) << said;
-      break;
-    case State::absent:  // an absent fact is neither a pass nor a fault, unless absence is the fault
-      EXPECT_TRUE(absence_tells().contains(row.check) || verdict == Verdict::unknown || verdict == Verdict::skip)
-          << said;
-  }
+  const std::map<State, Verdict> expected{{State::healthy, Verdict::pass},
+                                          {State::partly_ill, row.verdict},
+                                          {State::ill, row.when_all_are.value_or(row.verdict)},
+                                          {State::hidden, row.when_hidden}};
+  // An absent fact is neither a pass nor a fault, unless absence is the fault.
+  const bool is_open = verdict == Verdict::unknown || verdict == Verdict::skip;
+  EXPECT_TRUE(state == State::absent ? is_open || absence_tells().contains(row.check) : verdict == expected.at(state))
+      << said;
   EXPECT_TRUE(verdict == Verdict::unknown || verdict >= check_named(row.check).about.at_worst) << said;
   for (const Finding& finding : findings)
     EXPECT_FALSE(finding.verdict <= Verdict::warn && finding.remedy.empty()) << said;
