@@ -80,7 +80,7 @@ class BenchJob : public AnsweringJob {
   };
 
   static int rank_of(const job::BlockOnSet& block, int number) {
-    return block.set.ranks.empty() ? number : block.set.ranks.at(static_cast<std::size_t>(number));
+    return block.set.ranks.empty() ? number : block.set.ranks.at(number);
   }
 
   job::Samples sample(const job::BlockOnSet& block, int number) const {
@@ -88,20 +88,18 @@ class BenchJob : public AnsweringJob {
     const int rank = rank_of(block, number);
     job::Samples samples;
     if (std::holds_alternative<job::CopyWithHost>(request.task)) {
-      const auto at = static_cast<std::size_t>(rank);
-      samples.task = job::HostCopySamples{devices.at(at), host_copies.at(at)};
+      samples.task = job::HostCopySamples{devices.at(rank), host_copies.at(rank)};
     } else if (std::holds_alternative<job::Observe>(request.task)) {
       samples.task = job::ObserveSamples{log ? log(rank) : ""};
     } else if (const auto* timed = std::get_if<job::TimeSteps>(&request.task)) {
       const double slowest = *std::ranges::max_element(product_s);  // a step ends when all ranks have ended
       job::TimedSamples taken;
-      taken.step_s.assign(static_cast<std::size_t>(request.warmup_steps + timed->steps),
-                          slowest * request.settings.repetitions);
-      taken.gpu = gpu.at(static_cast<std::size_t>(rank));
+      taken.step_s.assign(request.warmup_steps + timed->steps, slowest * request.settings.repetitions);
+      taken.gpu = gpu.at(rank);
       samples.task = taken;
     } else if (request.settings.workload == "gemm") {
       job::TimelineSamples taken;
-      const double seconds = product_s.at(static_cast<std::size_t>(rank)) * request.settings.repetitions;
+      const double seconds = product_s.at(rank) * request.settings.repetitions;
       taken.totals = {{"fill", "compute", 1e-6, 1}, {"matmul", "compute", seconds, request.settings.repetitions}};
       samples.task = taken;
     } else {
@@ -118,21 +116,19 @@ class BenchJob : public AnsweringJob {
     const program::Group group{"", program::AxisSet::of({over}), {}};
     double least = 300e9;
     const std::vector<int> members = group.members(request.layout, request.layout.coordinates(number));
-    const auto node_of = [&](int member) { return places()[static_cast<std::size_t>(rank_of(block, member))].node; };
+    const auto node_of = [&](int member) { return places()[rank_of(block, member)].node; };
     for (const int member : members) {
       if (node_of(member) == node_of(members.front())) continue;
-      for (const int end : {member, members.front()})
-        least = std::min(least, link_bytes_per_s[static_cast<std::size_t>(rank_of(block, end))]);
+      for (const int end : {member, members.front()}) least = std::min(least, link_bytes_per_s[rank_of(block, end)]);
       if (way) least = std::min(least, way(node_of(members.front()), node_of(member)));
     }
     const bool within = node_of(members.front()) == node_of(members.back());
-    if (within && !node_bytes_per_s.empty()) least = node_bytes_per_s[static_cast<std::size_t>(node_of(number))];
+    if (within && !node_bytes_per_s.empty()) least = node_bytes_per_s[node_of(number)];
     const auto n = static_cast<double>(members.size());
     const double seconds = 2 * (n - 1) / n * static_cast<double>(request.settings.message_bytes) / least;
     job::TimelineSamples taken;
     const double waiting = number == members.front() ? 0 : 0.1;
-    taken.communication_s.assign(static_cast<std::size_t>(request.settings.repetitions),
-                                 static_cast<float>(seconds + waiting));
+    taken.communication_s.assign(request.settings.repetitions, static_cast<float>(seconds + waiting));
     taken.communication_s.push_back(1);  // the closing collective of all ranks
     return taken;
   }
@@ -148,7 +144,7 @@ inline std::vector<doctor::Node> nodes_of(const job::Job& job) {
   std::vector<doctor::Node> nodes;
   for (const job::RankPlace& place : job.places()) {
     while (std::ssize(nodes) <= place.node) nodes.push_back({fmt::format("host{}", nodes.size()), {}, {}});
-    nodes[static_cast<std::size_t>(place.node)].ranks.push_back({place.rank, {}});
+    nodes[place.node].ranks.push_back({place.rank, {}});
   }
   return nodes;
 }

@@ -115,7 +115,7 @@ TEST(LoadStage, ARankWithASlowLinkIsNamedAndItsPartnersAreNot) {
 
 TEST(LoadStage, RanksInNoOrderAreLeftOut) {
   test::GpuJob job(2, 2);
-  for (const int rank : {1, 2}) job.seats()[static_cast<std::size_t>(rank)].node = 1;
+  for (const int rank : {1, 2}) job.seats()[rank].node = 1;
   job.seats()[3].node = 0;
   const auto said = said_by(job);
   ASSERT_EQ(said.size(), 1u);
@@ -230,7 +230,7 @@ TEST(LoadStage, ALaunchThatIsInTheWayIsExplained) {
   };
   test::GpuJob crowded(2, 8);
   for (int rank = 8; rank < 16; ++rank) {
-    machine::GpuView& gpus = crowded.seats()[static_cast<std::size_t>(rank)].gpus;
+    machine::GpuView& gpus = crowded.seats()[rank].gpus;
     gpus.count = 7;
     gpus.names.pop_back();
   }
@@ -250,7 +250,7 @@ TEST(LoadStage, EveryNodeMeetsOthersAndNoneTwiceInARound) {
     for (const PairRound& round : pair_rounds(nodes)) {
       EXPECT_EQ(round.nodes % (2 * round.distance), 0) << nodes;
       EXPECT_LE(round.first + round.nodes, nodes);
-      for (int node = round.first; node < round.first + round.nodes; ++node) ++met[static_cast<std::size_t>(node)];
+      for (int node = round.first; node < round.first + round.nodes; ++node) ++met[node];
     }
     EXPECT_THAT(met, ::testing::Each(::testing::Ge(1))) << nodes;
   }

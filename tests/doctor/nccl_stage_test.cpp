@@ -243,7 +243,7 @@ TEST(NcclStage, GpuDirectIsJudgedByDirection) {
   const auto verdict = [&](const std::string& sends, const std::string& receives) {
     Job job;
     for (int rank : {0, 1}) {
-      RankText& text = job.texts[static_cast<std::size_t>(rank)] = on_infiniband();
+      RankText& text = job.texts[rank] = on_infiniband();
       if (!sends.empty()) text.sends(sends);
       if (!receives.empty()) text.receives(receives);
     }
