@@ -202,10 +202,9 @@ void gather_gpus(const machine::GpuReport& report, Facts& facts) {
     add("power_limit_w", gpu.power_limit_w);
     add("default_power_limit_w", gpu.default_power_limit_w);
     if (const auto& reasons = gpu.throttle_reasons) {
-      // NVML's bits: hardware slowdown, hardware thermal slowdown, power brake, software thermal; application clocks.
-      constexpr std::uint64_t harmful = 0x8 | 0x40 | 0x80 | 0x20, by_setting = 0x2;
+      constexpr std::uint64_t harmful = machine::throttled_by_hardware | machine::throttled_by_heat;
       facts.set(key + "slowed_by", (*reasons & harmful) != 0 ? machine::harmful_throttling(*reasons) : "nothing");
-      facts.set(key + "clocks_set", (*reasons & by_setting) != 0 ? "yes" : "no");
+      facts.set(key + "clocks_set", (*reasons & machine::throttled_by_setting) != 0 ? "yes" : "no");
     }
     add("processes", gpu.processes);
     add("fabric_state", gpu.fabric_state);

@@ -136,10 +136,8 @@ class Judge {
         "the room");
   }
 
-  // NVML's bits: hardware slowdown, hardware thermal slowdown, power brake; software thermal; application clocks. The
-  // power cap alone is normal during matrix products.
+  // The power cap alone is normal during matrix products.
   void clocks() {
-    constexpr std::uint64_t hardware = 0x8 | 0x40 | 0x80, heat = 0x20, by_setting = 0x2;
     std::vector<double> clocks;
     bool told = false;
     for (std::size_t rank = 0; rank < load_.ranks.size(); ++rank) {
@@ -149,11 +147,11 @@ class Judge {
       const std::uint64_t bits = gpu.throttle_reasons;
       const std::string state = fmt::format("the GPU of rank {}, at {:.0f} °C and {:.0f} W, is slowed down: {}", rank,
                                             gpu.max_temperature_c, gpu.max_power_w, machine::harmful_throttling(bits));
-      if ((bits & hardware) != 0) {
+      if ((bits & machine::throttled_by_hardware) != 0) {
         say(clocks_check, Verdict::fail, state, "look at its power cables, its fans or its water", host_of(rank));
-      } else if ((bits & heat) != 0) {
+      } else if ((bits & machine::throttled_by_heat) != 0) {
         say(clocks_check, Verdict::warn, state, "look at the temperature of the air or water", host_of(rank));
-      } else if ((bits & by_setting) != 0) {
+      } else if ((bits & machine::throttled_by_setting) != 0) {
         say(clocks_check, Verdict::warn, fmt::format("somebody has capped the clocks of the GPU of rank {}", rank),
             "`nvidia-smi -rac`, `nvidia-smi -rgc`", host_of(rank));
       }
