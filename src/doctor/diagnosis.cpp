@@ -8,7 +8,6 @@
 #include <optional>
 #include <set>
 #include <tuple>
-#include <utility>
 
 #include "base/text.h"
 #include "doctor/load_stage.h"

@@ -1,7 +1,6 @@
 // Whole nodes: each fault is found, and nothing else is reported.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <functional>
 
 #include "base/text.h"
