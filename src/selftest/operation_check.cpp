@@ -240,24 +240,20 @@ ResultError compare(const OperationCase& test_case, const CaseBytes& before, con
 std::vector<CheckLine> check_operations(const std::vector<OperationCase>& cases, const backend::Backend& subject,
                                         const backend::Backend& oracle, const OperationCheckOptions& options) {
   std::vector<const OperationCase*> chosen;
+  std::vector<CheckLine> lines;
   std::map<std::string, int> left;  // remaining cases of each line
   for (const OperationCase& c : cases) {
     const auto is_in_name = [&](const std::string& part) { return case_name(c).find(part) != std::string::npos; };
     const bool selected = options.only.empty() || std::ranges::any_of(options.only, is_in_name);
     if (!selected || (c.large && !options.large)) continue;
     chosen.push_back(&c);
-    ++left[line_name(c)];
+    if (++left[line_name(c)] == 1) lines.push_back({.check = line_name(c), .tolerance = c.tolerance});
   }
-  std::vector<CheckLine> lines;
-  std::map<std::string, std::size_t> place;
   for (const OperationCase* c : chosen) {
-    const std::string check = line_name(*c);
-    const auto [it, fresh] = place.emplace(check, lines.size());
-    if (fresh) lines.push_back({.check = check, .tolerance = c->tolerance});
-    CheckLine& line = lines[it->second];
+    CheckLine& line = *std::ranges::find(lines, line_name(*c), &CheckLine::check);
     options.progress(case_name(*c));
     check_into(line, *c, subject, oracle, options);
-    if (--left[check] == 0) options.finished(line);
+    if (--left[line.check] == 0) options.finished(line);
   }
   return lines;
 }
