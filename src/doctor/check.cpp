@@ -80,21 +80,24 @@ AllDevices devices_of(const Node& node, Devices kind, Findings& out) {
       for (const Rank& rank : node.ranks) all.push_back({fmt::format("rank {}", rank.rank), "", rank.facts});
       return all;
     case Devices::gpus:
-    case Devices::adapters:
-    case Devices::end_points:
-    case Devices::links:
-      if (kind != Devices::adapters) add("GPU", "gpu");
-      if (kind != Devices::gpus) add("adapter", "hca");
-      if (const auto& hcas = facts["hcas"]; kind == Devices::adapters && hcas.access == machine::Access::unreadable)
-        out.unknown("/sys/class/infiniband", hcas.why);
-      if (all.empty() && out.empty())
-        out.skip(kind == Devices::gpus ? "no NVIDIA GPU in /sys" : "no adapter for RDMA, or no GPU, in /sys");
-      if (kind == Devices::links) add("bridge", "bridge");
+      add("GPU", "gpu");
+      if (all.empty()) out.skip("no NVIDIA GPU in /sys");
       return all;
     case Devices::bridges:
       add("bridge", "bridge");
       if (all.empty()) out.skip("no PCIe bridge above GPUs or adapters");
+      return all;
+    case Devices::adapters:
+    case Devices::end_points:
+    case Devices::links:
+      break;
   }
+  if (kind != Devices::adapters) add("GPU", "gpu");
+  add("adapter", "hca");
+  if (const auto& hcas = facts["hcas"]; kind == Devices::adapters && hcas.access == machine::Access::unreadable)
+    out.unknown("/sys/class/infiniband", hcas.why);
+  if (all.empty() && out.empty()) out.skip("no adapter for RDMA, or no GPU, in /sys");
+  if (kind == Devices::links) add("bridge", "bridge");
   return all;
 }
 

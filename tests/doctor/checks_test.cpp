@@ -285,6 +285,13 @@ TEST(Checks, HidingAFactNeitherAccusesNorAcquits) {
   }
 }
 
+TEST(Checks, AdaptersThatCannotBeListedDoNotConcernGpus) {
+  Node node = test::healthy_node();
+  hide("hcas")(node);
+  EXPECT_EQ(worst(found("gpu.driver", node)), Verdict::pass);
+  EXPECT_EQ(worst(found("pcie.width", node)), Verdict::unknown);
+}
+
 // A GPU that fell off the bus answers no NVML query, not even for its name, or is no longer listed.
 TEST(Checks, AGpuThatAnswersNothingIsUnknown) {
   Node node = test::healthy_node();
