@@ -94,7 +94,7 @@ AllDevices devices_of(const Node& node, Devices kind, Findings& out) {
   }
   if (kind != Devices::adapters) add("GPU", "gpu");
   add("adapter", "hca");
-  if (const auto& hcas = facts["hcas"]; kind == Devices::adapters && hcas.access == machine::Access::unreadable)
+  if (const auto& hcas = facts["hcas"]; kind == Devices::adapters && hcas.unreadable())
     out.unknown("/sys/class/infiniband", hcas.why);
   if (all.empty() && out.empty()) out.skip("no adapter for RDMA, or no GPU, in /sys");
   if (kind == Devices::links) add("bridge", "bridge");
@@ -115,7 +115,7 @@ const machine::Reading* other_of(const Rule& rule, const DeviceFacts& device, co
 
 // Why a reading that should be judged cannot be; "": it can, or it may be absent.
 std::string why_hidden(const Expected& expected, const machine::Reading& reading, bool may_be_absent) {
-  if (reading.access == machine::Access::unreadable) return reading.why;
+  if (reading.unreadable()) return reading.why;
   if (reading.access == machine::Access::absent) return may_be_absent ? "" : "there is no such file";
   return expected.can_be(reading.text) ? "" : why_silent(reading);
 }
@@ -210,7 +210,7 @@ bool Expected::is_missed_by(const std::string& value, const std::string& other) 
 }
 
 bool no_ports(const Node& node, Findings& out) {
-  if (const auto& hcas = node.facts["hcas"]; hcas.access == machine::Access::unreadable) {
+  if (const auto& hcas = node.facts["hcas"]; hcas.unreadable()) {
     out.unknown("/sys/class/infiniband", hcas.why);
   } else if (ports_of(node.facts).empty()) {
     out.skip("no adapter for RDMA");

@@ -47,7 +47,7 @@ std::function<Value(const Node&)> of_devices(const std::string& prefix, const st
     std::set<std::string> values;
     for (const std::string& device : node.facts.under(prefix)) {
       const machine::Reading& reading = node.facts[fmt::format("{}/{}/{}", prefix, device, name)];
-      if (reading.access == machine::Access::unreadable) return std::nullopt;
+      if (reading.unreadable()) return std::nullopt;
       if (reading.ok()) values.insert(reading.text);
     }
     return distinct(values);
@@ -67,13 +67,13 @@ std::function<Value(const Node&)> of_ports(const std::string& name) {
 
 Value shown_gpus(const Node& node) {
   const std::size_t pci = node.facts.under("gpu").size(), driver = node.facts.under("driver/gpu").size();
-  if (node.facts["pci"].access == machine::Access::unreadable && driver == 0) return std::nullopt;
+  if (node.facts["pci"].unreadable() && driver == 0) return std::nullopt;
   return plural(static_cast<std::int64_t>(std::max(pci, driver)), "GPU");
 }
 
 Value active_ports(const Node& node) {
   const auto ports = ports_of(node.facts);
-  if (node.facts["hcas"].access == machine::Access::unreadable) return std::nullopt;
+  if (node.facts["hcas"].unreadable()) return std::nullopt;
   const auto active = std::ranges::count_if(ports, [&](const Port& port) { return is_active(node.facts, port); });
   return fmt::format("{} active", plural(active, "RDMA port"));
 }
@@ -86,7 +86,7 @@ Value memory(const Node& node) {  // firmware reserves a varying part of it
 }
 
 Value nccl_file(const Node& node) {
-  if (node.facts["nccl_conf"].access == machine::Access::unreadable) return std::nullopt;
+  if (node.facts["nccl_conf"].unreadable()) return std::nullopt;
   std::vector<std::string> lines;
   for (const std::string& name : node.facts.under("nccl_conf")) {
     lines.push_back(name + "=" + node.facts.text("nccl_conf/" + name));

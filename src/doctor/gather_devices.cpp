@@ -187,7 +187,7 @@ void add_hca(const Tree& tree, Facts& facts, const std::string& device, const Re
   facts.set(key + "/verbs", verbs);
   add_device(tree, facts, key, folder + "/device");
   const machine::Listing nets = tree.names(folder + "/device/net"), ports = tree.names(folder + "/ports");
-  if (ports.access == Access::unreadable) facts.set_unreadable(key + "/ports", ports.why);
+  if (ports.unreadable()) facts.set_unreadable(key + "/ports", ports.why);
   for (const std::string& port : ports.names) {
     if (machine::number(port))
       add_port(tree, facts, fmt::format("port/{}/{}/", device, port), fmt::format("{}/ports/{}", folder, port),
@@ -199,7 +199,7 @@ void add_hca(const Tree& tree, Facts& facts, const std::string& device, const Re
 // For each adapter, whether its verbs device exists, which NCCL opens.
 std::map<std::string, Reading> verbs_devices(const Tree& tree, const std::vector<std::string>& adapters) {
   const machine::Listing names = tree.names("sys/class/infiniband_verbs");
-  const bool hidden = names.access == Access::unreadable;
+  const bool hidden = names.unreadable();
   std::map<std::string, Reading> found;
   for (const std::string& adapter : adapters)
     found[adapter] = hidden ? Reading{names.access, {}, names.why} : Reading{Access::read, "no", {}};
@@ -228,12 +228,12 @@ Reading acs_in(const Reading& configuration) {
 
 void gather_pci(const Tree& tree, Facts& facts) {
   const machine::Listing all = tree.names("sys/bus/pci/devices");
-  if (all.access == Access::unreadable) facts.set_unreadable("pci", all.why);
+  if (all.unreadable()) facts.set_unreadable("pci", all.why);
   std::vector<std::string> devices;
   for (const std::string& address : all.names) {
     const std::string folder = "sys/bus/pci/devices/" + address;
     const Reading kind = tree.line(folder + "/class");
-    if (kind.access == Access::unreadable) facts.set("pci", kind);
+    if (kind.unreadable()) facts.set("pci", kind);
     const bool display = kind.text.starts_with("0x0300") || kind.text.starts_with("0x0302");
     if (!display || tree.line(folder + "/vendor").text != "0x10de" || devices.size() == most_devices) continue;
     const std::string key = "gpu/" + address;
@@ -246,7 +246,7 @@ void gather_pci(const Tree& tree, Facts& facts) {
 
 void gather_ports(const Tree& tree, Facts& facts) {
   const machine::Listing hcas = tree.names("sys/class/infiniband");
-  if (hcas.access == Access::unreadable) facts.set_unreadable("hcas", hcas.why);
+  if (hcas.unreadable()) facts.set_unreadable("hcas", hcas.why);
   std::map<std::string, Reading> verbs = verbs_devices(tree, hcas.names);
   const bool any_given = std::ranges::any_of(verbs, [](const auto& entry) { return entry.second.text == "yes"; });
   for (auto& [device, reading] : verbs) {
@@ -260,7 +260,7 @@ void gather_ports(const Tree& tree, Facts& facts) {
   }
   add_bridges(tree, facts, devices);
   const machine::Listing nets = tree.names("sys/class/net");
-  if (nets.access == Access::unreadable) facts.set_unreadable("net", nets.why);
+  if (nets.unreadable()) facts.set_unreadable("net", nets.why);
   for (std::size_t i = 0; i < std::min(nets.names.size(), most_devices); ++i) {
     facts.set("net/" + nets.names[i] + "/state", tree.line("sys/class/net/" + nets.names[i] + "/operstate"));
   }

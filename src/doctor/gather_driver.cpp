@@ -53,7 +53,7 @@ std::string version_in(const std::string& line) {
 // Reads it as NCCL does (src/misc/param.cc): blanks belong to names and values, and the first line of a name counts.
 void add_nccl_file(const Tree& tree, Facts& facts, const std::string& path) {
   const Reading file = tree.bytes(path);
-  if (file.access == Access::unreadable) facts.set("nccl_conf", file);
+  if (file.unreadable()) facts.set("nccl_conf", file);
   std::string_view rest = file.text;
   while (!rest.empty()) {
     const std::string line(machine::take_line(rest));
@@ -134,7 +134,7 @@ void gather_driver(const Tree& tree, Facts& facts) {
   constexpr std::size_t longest = 256;  // limit for that line
   if (version.ok()) version.text = version_in(version.text.substr(0, std::min(version.text.find('\n'), longest)));
   facts.set("driver/version", version);
-  if (gpus.access == Access::unreadable) facts.set_unreadable("driver/gpus", gpus.why);
+  if (gpus.unreadable()) facts.set_unreadable("driver/gpus", gpus.why);
   for (const std::string& gpu : gpus.names) {
     const Reading information = tree.bytes("proc/driver/nvidia/gpus/" + gpu + "/information");
     facts.set("driver/gpu/" + lower(gpu), machine::value_of(information.text, "Model"));
@@ -246,7 +246,7 @@ void gather_libraries(const Tree& tree, Facts& facts) {
   for (const std::string& folder : library_folders(tree, path == nullptr ? "" : path)) {
     const std::string below = folder.substr(1);
     const machine::Listing names = tree.names(below);
-    if (names.access == Access::unreadable) facts.set_unreadable("library", fmt::format("{}: {}", folder, names.why));
+    if (names.unreadable()) facts.set_unreadable("library", fmt::format("{}: {}", folder, names.why));
     for (const std::string& name : names.names) {
       const bool is_plugin = name.starts_with("libnccl-net") && name.ends_with(".so");
       if (!is_plugin && name != "libnccl.so.2") continue;

@@ -40,8 +40,7 @@ std::set<std::pair<std::string, std::string>> all_settings(const Node& node) {
 // set, and `passes` if nothing was found.
 template <class Look>
 void look_at_settings(const Node& node, Findings& out, const std::string& passes, Look look) {
-  if (const auto& file = node.facts["nccl_conf"]; file.access == machine::Access::unreadable)
-    return out.unknown("/etc/nccl.conf", file.why);
+  if (const auto& file = node.facts["nccl_conf"]; file.unreadable()) return out.unknown("/etc/nccl.conf", file.why);
   const auto settings = all_settings(node);
   for (const auto& [name, value] : settings) look(name, value);
   out.conclude(!settings.empty(), passes, "nothing is set for NCCL");
@@ -210,8 +209,7 @@ void look::env_debugging(const Node& node, const Cluster&, Findings& out) {
 }
 
 void look::env_without_effect(const Node& node, const Cluster&, Findings& out) {
-  if (const auto& hcas = node.facts["hcas"]; hcas.access == machine::Access::unreadable)
-    return out.unknown("the adapters", hcas.why);
+  if (const auto& hcas = node.facts["hcas"]; hcas.unreadable()) return out.unknown("the adapters", hcas.why);
   Settings settings;
   for (const auto& [name, value] : all_settings(node)) settings[name] = value;
   look_at_settings(node, out, "all can have an effect", [&](const std::string& name, const std::string&) {
@@ -228,8 +226,7 @@ void look::env_devices(const Node& node, const Cluster&, Findings& out) {
 }
 
 void look::env_file(const Node& node, const Cluster&, Findings& out) {
-  if (const auto& file = node.facts["nccl_conf"]; file.access == machine::Access::unreadable)
-    return out.unknown("/etc/nccl.conf", file.why);
+  if (const auto& file = node.facts["nccl_conf"]; file.unreadable()) return out.unknown("/etc/nccl.conf", file.why);
   std::vector<std::string> lines;
   for (const std::string& name : node.facts.under("nccl_conf"))
     lines.push_back(name + "=" + node.facts.text("nccl_conf/" + name));
@@ -242,7 +239,7 @@ void look::nccl_plugin_file(const Node& node, const Cluster&, Findings& out) {
   const std::string wanted = setting_of(node, "NCCL_NET_PLUGIN");
   if (const std::string found = plugin_of(node, wanted.empty() ? "libnccl-net.so" : wanted); !found.empty())
     return out.pass(found);
-  if (const auto& folders = node.facts["library"]; folders.access == machine::Access::unreadable)
+  if (const auto& folders = node.facts["library"]; folders.unreadable())
     return out.unknown("the linker's folders", folders.why);
   const std::string needs_it = has_efa(node.facts)                              ? "EFA"
                                : !wanted.empty() && wanted != "none"            ? "NCCL_NET_PLUGIN=" + wanted
