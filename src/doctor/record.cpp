@@ -185,15 +185,8 @@ bool counts_events(std::string_view name) {
 }
 
 std::string in_words(const machine::Reading& reading) {
-  switch (reading.access) {
-    case machine::Access::read:
-      return reading.text.empty() ? "(empty)" : reading.text;
-    case machine::Access::unreadable:
-      return "cannot be read: " + reading.why;
-    case machine::Access::absent:
-      break;
-  }
-  return "(none)";
+  if (reading.ok()) return reading.text.empty() ? "(empty)" : reading.text;
+  return reading.unreadable() ? "cannot be read: " + reading.why : "(none)";
 }
 
 class FactChanges {
