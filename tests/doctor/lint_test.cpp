@@ -44,8 +44,7 @@ TEST(Lint, NamesThatOthersReadAreNoFinding) {
 
 // The images of two nodes may differ in descriptive variables, but not in those that affect communication.
 TEST(Lint, NodesMayDifferInNamesThatNobodyReads) {
-  std::vector<Node> nodes(2, test::healthy_node());
-  nodes[1].host = "dgx02";
+  std::vector<Node> nodes{test::healthy_node(), test::healthy_node("dgx02")};
   for (Rank& rank : nodes[1].ranks) rank.facts.set("env/NCCL_VERSION", "2.27.3");
   EXPECT_EQ(test::worth_reading(diagnose(nodes)), Lines{});
   for (Rank& rank : nodes[1].ranks) rank.facts.set("env/NCCL_FASTRAK_NUM_FLOWS", "2");
