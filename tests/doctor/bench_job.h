@@ -16,27 +16,28 @@
 
 namespace harness::test {
 
-/// A fake job with the same number of ranks on each node, whose blocks take `block_s` on a virtual clock. The test sets
-/// what ranks and links reach, and what fails.
-class BenchJob : public AnsweringJob {
+/// A fake job with the same number of ranks on each node, one for each GPU, whose blocks take `block_s` on a virtual
+/// clock. The test sets what ranks and links reach, and what fails.
+class GpuJob : public AnsweringJob {
  public:
-  BenchJob(int nodes, int ranks_per_node) : AnsweringJob(nodes, ranks_per_node) {
+  GpuJob(int nodes, int ranks_per_node) : AnsweringJob(nodes, ranks_per_node) {
     const auto ranks = static_cast<std::size_t>(nodes * ranks_per_node);
     product_s.assign(ranks, 1e-3);
     link_bytes_per_s.assign(ranks, 50e9);
     gpu.resize(ranks);
     host_copies.assign(ranks, {55e9, 52e9, 90e9});
-    for (const job::RankPlace& place : places())
-      devices.push_back(fmt::format("0000:{:02X}:00.0 NVIDIA H100 80GB HBM3", 0x1a + place.local_rank));
+    for (job::RankPlace& place : seats()) {
+      place.gpus = {ranks_per_node, ranks_per_node, {}};
+      for (int number = 0; number < ranks_per_node; ++number) place.gpus.names.push_back(std::to_string(number));
+    }
   }
-  ~BenchJob() override { EXPECT_TRUE(waiting_.empty()) << "workers wait for a block that does not come"; }
+  ~GpuJob() override { EXPECT_TRUE(waiting_.empty()) << "workers wait for a block that does not come"; }
 
   job::BlockOutcome run(const job::BlockOnSet& block) override {
     const job::BlockRequest& request = block.request;
     EXPECT_EQ(workloads::workload_of(request.settings).why_impossible_on({}, request.settings, request.layout), "");
     EXPECT_TRUE(block.set.ranks.empty() || std::ssize(block.set.ranks) == request.layout.ranks());
     requests.push_back(request);
-    sets.push_back(block.set.ranks);
     begun_s.push_back(clock_.now_s);
     clock_.now_s += std::min(block_s, request.deadlines.start_s + request.deadlines.step_s);
     job::BlockOutcome outcome;
@@ -45,7 +46,7 @@ class BenchJob : public AnsweringJob {
     started += waiting_.erase(block.set.number) == 0 ? 1 : 0;
     if (outcome.ok && !block.last) waiting_.insert(block.set.number);
     if (!outcome.ok) {
-      outcome.culprit_rank = culprit;
+      outcome.culprit_rank = 3;
       return outcome;
     }
     for (int number = 0; number < request.layout.ranks(); ++number) outcome.samples.push_back(sample(block, number));
@@ -60,15 +61,12 @@ class BenchJob : public AnsweringJob {
   std::vector<double> node_bytes_per_s;                        // within each node; empty: 300e9
   std::vector<machine::GpuStatistics> gpu;                     // by rank
   std::vector<machine::HostCopies> host_copies;                // by rank
-  std::vector<std::string> devices;                            // by rank
   std::function<std::string(int)> log;                         // NCCL's log, by rank
   std::function<std::string(const job::BlockRequest&)> fails;  // returns the reason; "": the block succeeds
-  int culprit = 3;
-  double block_s = 1;  // on the virtual clock, at most what its deadlines allow
+  double block_s = 1;                                          // on the virtual clock, at most what its deadlines allow
   int stops = 0;
   std::vector<job::BlockRequest> requests;
-  std::vector<std::vector<int>> sets;  // of the requests
-  int started = 0;                     // how often workers were started
+  int started = 0;  // how often workers were started
   std::vector<double> begun_s;
 
  private:
@@ -88,7 +86,9 @@ class BenchJob : public AnsweringJob {
     const int rank = rank_of(block, number);
     job::Samples samples;
     if (std::holds_alternative<job::CopyWithHost>(request.task)) {
-      samples.task = job::HostCopySamples{devices.at(rank), host_copies.at(rank)};
+      const int bus = 0x1a + places()[rank].local_rank;
+      samples.task =
+          job::HostCopySamples{fmt::format("0000:{:02X}:00.0 NVIDIA H100 80GB HBM3", bus), host_copies.at(rank)};
     } else if (std::holds_alternative<job::Observe>(request.task)) {
       samples.task = job::ObserveSamples{log ? log(rank) : ""};
     } else if (const auto* timed = std::get_if<job::TimeSteps>(&request.task)) {
@@ -149,22 +149,9 @@ inline std::vector<doctor::Node> nodes_of(const job::Job& job) {
   return nodes;
 }
 
-/// A BenchJob whose nodes have GPUs: one per rank unless stated.
-class GpuJob : public BenchJob {
- public:
-  GpuJob(int nodes, int ranks_per_node) : GpuJob(nodes, ranks_per_node, ranks_per_node) {}
-  GpuJob(int nodes, int ranks_per_node, int gpus_per_node) : BenchJob(nodes, ranks_per_node) {
-    for (job::RankPlace& place : seats()) {
-      place.gpus = {gpus_per_node, gpus_per_node, {}};
-      for (int gpu = 0; gpu < gpus_per_node; ++gpu) place.gpus.names.push_back(std::to_string(gpu));
-    }
-  }
-};
-
-inline std::vector<doctor::StageFinding> said_by(BenchJob& job, config::BackendKind backend = config::BackendKind::cuda,
-                                                 const config::Hardware* hardware = nullptr) {
+inline std::vector<doctor::StageFinding> said_by(GpuJob& job, const config::Hardware* hardware = nullptr) {
   const std::vector<doctor::Node> nodes = nodes_of(job);
-  return doctor::run_load_stage({job, nodes, backend, ""}, hardware);
+  return doctor::run_load_stage({job, nodes, config::BackendKind::cuda, ""}, hardware);
 }
 
 /// Returns lines such as "warn load.products host0: …" for all findings worse than `than`.

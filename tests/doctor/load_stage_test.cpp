@@ -35,7 +35,7 @@ config::Hardware h100() {
 TEST(LoadStage, EqualRanksHaveNumbersAndNoFault) {
   test::GpuJob job(4, 2);
   const config::Hardware hardware = h100();
-  const auto said = said_by(job, config::BackendKind::cuda, &hardware);
+  const auto said = said_by(job, &hardware);
   EXPECT_EQ(told(said), Lines{});
   EXPECT_THAT(
       told(said, Verdict::skip),
@@ -76,7 +76,7 @@ TEST(LoadStage, WhoIsSlowIsNamed) {
   for (const Case& one : cases) {
     test::GpuJob job(4, 2);
     one.change(job);
-    EXPECT_EQ(told(said_by(job, config::BackendKind::cuda, &hardware)), Lines{one.told});
+    EXPECT_EQ(told(said_by(job, &hardware)), Lines{one.told});
   }
 }
 
@@ -221,7 +221,7 @@ TEST(LoadStage, AStopEndsIt) {
 
 // The explanation comes before any worker starts.
 TEST(LoadStage, ALaunchThatIsInTheWayIsExplained) {
-  const auto evidence = [](test::BenchJob& job) {
+  const auto evidence = [](test::GpuJob& job) {
     const auto said = said_by(job);
     EXPECT_EQ(said.size(), 1u);
     EXPECT_EQ(said[0].finding.verdict, Verdict::info);
