@@ -196,7 +196,7 @@ TEST(Nodes, AGeForceBox) {
   machine::GpuReport gpus{"", "570.86.15", {}};
   for (int i = 0; i < 2; ++i) {
     const std::string place = fmt::format("pci0000:00/0000:00:0{}.0/0000:0{}:00.0", i + 1, i + 1);
-    tree.add_pci(place.substr(0, place.rfind('/')), "0x8086", "0x060400", 16, "32.0 GT/s PCIe");
+    tree.add_pci(place.substr(0, place.rfind('/')), "0x8086", "0x060400");
     tree.add_gpu(place, "NVIDIA GeForce RTX 4090");
     tree.write("sys/devices/" + place + "/class", "0x030000");
     tree.write("sys/devices/" + place + "/current_link_speed", "2.5 GT/s PCIe");  // idle
