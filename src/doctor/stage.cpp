@@ -6,28 +6,27 @@
 #include <utility>
 
 #include "base/text.h"
+#include "config/choice.h"
 #include "job/job.h"
 
 namespace harness::doctor {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Stage>, 3> stage_names{
+constexpr std::array<config::Choice<Stage>, 3> stage_names{
     {{"static", Stage::facts}, {"nccl", Stage::nccl}, {"load", Stage::load}}};
 
 }  // namespace
 
 std::vector<Stage> parse_stages(std::string_view text) {
   std::vector<Stage> stages;
-  std::vector<std::string> names;
-  for (const auto& [name, stage] : stage_names) names.emplace_back(name);
+  const std::vector<std::string> names = config::words_of(stage_names);
   for (const std::string_view untrimmed : split(text, ',')) {
     const std::string_view word = trim(untrimmed);
-    const auto row = std::ranges::find(stage_names, word, [](const auto& named) { return named.first; });
-    if (row == stage_names.end()) {
+    const auto at = std::ranges::find(names, word);
+    if (at == names.end())
       fail("--stages: found {}; allowed: {}, separated by commas{}", quote(word), join(names, ", "),
            did_you_mean(nearest(word, names)));
-    }
-    add_once(stages, row->second);
+    add_once(stages, stage_names[at - names.begin()].second);
   }
   std::ranges::sort(stages);
   return stages;
