@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #endif
 
+#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -54,6 +55,11 @@ bool starts_with_any(std::string_view text, std::span<const std::string_view> be
 /// Quotes `text` as one shell word, for the user to copy; escaped() first, which alters unprintable characters.
 std::string shell_word(std::string_view text);
 
+/// Appends a value unless the list has it.
+template <class T>
+void add_once(std::vector<T>& list, std::type_identity_t<T> value) {
+  if (std::find(list.begin(), list.end(), value) == list.end()) list.push_back(std::move(value));
+}
 std::string join(std::span<const std::string> parts, std::string_view separator);
 /// Returns "a, b, c", or "a, b, 5 more" for more than `max_shown` parts.
 std::string join_first(std::span<const std::string> parts, std::size_t max_shown);

@@ -12,11 +12,6 @@ namespace {
 
 constexpr std::int64_t message_factor = 4;
 
-template <class T>
-void add_once(std::vector<T>& list, const T& value) {
-  if (std::ranges::find(list, value) == list.end()) list.push_back(value);
-}
-
 // Returns message sizes from one element up to the largest, in steps of a factor.
 std::vector<std::int64_t> messages_up_to(double largest) {
   constexpr std::int64_t whole = 256;  // bytes: whole elements of any type, for many ranks

@@ -79,7 +79,7 @@ int selftest(const SelftestOptions& options, const backend::Backend& subject, co
     print(line, notes, out);
   };
   const auto not_run = [&](const std::string& check, const std::string& why) {
-    finished({.check = check, .outcome = Outcome::not_run, .failures = {}, .notes = {why}});
+    finished({.check = check, .outcome = Outcome::not_run, .notes = {why}});
   };
   if (is_wanted(options, "operations")) {
     selftest::OperationCheckOptions o{.only = options.only, .large = !options.fast, .seed = seed, .threads = threads};
@@ -95,7 +95,7 @@ int selftest(const SelftestOptions& options, const backend::Backend& subject, co
   }
   if (is_wanted(options, "reference")) {
     if (const std::string folder = reference_folder(options); !folder.empty()) {
-      selftest::check_reference(subject, folder, {threads, finished});
+      selftest::check_reference(subject, folder, threads, finished);
     } else {
       not_run("reference",
               "no reference found beside this program (share/harness/reference or tests/reference); name its folder "

@@ -80,21 +80,24 @@ AllDevices devices_of(const Node& node, Devices kind, Findings& out) {
       for (const Rank& rank : node.ranks) all.push_back({fmt::format("rank {}", rank.rank), "", rank.facts});
       return all;
     case Devices::gpus:
-    case Devices::adapters:
-    case Devices::end_points:
-    case Devices::links:
-      if (kind != Devices::adapters) add("GPU", "gpu");
-      if (kind != Devices::gpus) add("adapter", "hca");
-      if (const auto& hcas = facts["hcas"]; kind == Devices::adapters && hcas.access == machine::Access::unreadable)
-        out.unknown("/sys/class/infiniband", hcas.why);
-      if (all.empty() && out.empty())
-        out.skip(kind == Devices::gpus ? "no NVIDIA GPU in /sys" : "no adapter for RDMA, or no GPU, in /sys");
-      if (kind == Devices::links) add("bridge", "bridge");
+      add("GPU", "gpu");
+      if (all.empty()) out.skip("no NVIDIA GPU in /sys");
       return all;
     case Devices::bridges:
       add("bridge", "bridge");
       if (all.empty()) out.skip("no PCIe bridge above GPUs or adapters");
+      return all;
+    case Devices::adapters:
+    case Devices::end_points:
+    case Devices::links:
+      break;
   }
+  if (kind != Devices::adapters) add("GPU", "gpu");
+  add("adapter", "hca");
+  if (const auto& hcas = facts["hcas"]; kind == Devices::adapters && hcas.unreadable())
+    out.unknown("/sys/class/infiniband", hcas.why);
+  if (all.empty() && out.empty()) out.skip("no adapter for RDMA, or no GPU, in /sys");
+  if (kind == Devices::links) add("bridge", "bridge");
   return all;
 }
 
@@ -112,7 +115,7 @@ const machine::Reading* other_of(const Rule& rule, const DeviceFacts& device, co
 
 // Why a reading that should be judged cannot be; "": it can, or it may be absent.
 std::string why_hidden(const Expected& expected, const machine::Reading& reading, bool may_be_absent) {
-  if (reading.access == machine::Access::unreadable) return reading.why;
+  if (reading.unreadable()) return reading.why;
   if (reading.access == machine::Access::absent) return may_be_absent ? "" : "there is no such file";
   return expected.can_be(reading.text) ? "" : why_silent(reading);
 }
@@ -120,7 +123,7 @@ std::string why_hidden(const Expected& expected, const machine::Reading& reading
 // Judges one fact of all devices. Returns whether any device reported it.
 bool judge_rule(const Check& check, const Rule& rule, const AllDevices& devices, Findings& out) {
   using enum Devices;
-  const Devices kind = check.rules.of;
+  const Devices kind = check.of;
   const bool may_be_absent = kind == node || kind == nvml || kind == links || kind == bridges || kind == ranks;
   constexpr std::size_t shown = 3;
   bool told = false;
@@ -155,12 +158,11 @@ bool judge_rule(const Check& check, const Rule& rule, const AllDevices& devices,
 }
 
 void judge_rules(const Check& check, const Node& node, Findings& out) {
-  const auto& [kind, rules, passes, not_for] = check.rules;
-  if (const std::string why = not_for == nullptr ? "" : not_for(node); !why.empty()) return out.skip(why);
-  const AllDevices devices = devices_of(node, kind, out);
+  if (const std::string why = check.not_for == nullptr ? "" : check.not_for(node); !why.empty()) return out.skip(why);
+  const AllDevices devices = devices_of(node, check.of, out);
   bool told = false;
-  for (const Rule& rule : rules) told = judge_rule(check, rule, devices, out) || told;
-  out.conclude(told, passes, "the node does not tell it: " + check.about.reads);
+  for (const Rule& rule : check.rules) told = judge_rule(check, rule, devices, out) || told;
+  out.conclude(told, check.passes, "the node does not tell it: " + check.about.reads);
 }
 
 }  // namespace
@@ -208,7 +210,7 @@ bool Expected::is_missed_by(const std::string& value, const std::string& other) 
 }
 
 bool no_ports(const Node& node, Findings& out) {
-  if (const auto& hcas = node.facts["hcas"]; hcas.access == machine::Access::unreadable) {
+  if (const auto& hcas = node.facts["hcas"]; hcas.unreadable()) {
     out.unknown("/sys/class/infiniband", hcas.why);
   } else if (ports_of(node.facts).empty()) {
     out.skip("no adapter for RDMA");

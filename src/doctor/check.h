@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -68,8 +69,8 @@ struct About {
   std::string id;        // "ib.rate"
   std::string question;  // what it compares
   std::string reads;     // where its facts come from
-  Verdict at_worst{};    // the worst verdict that it can give a node
   std::string docs;      // a page that documents the expected value
+  Verdict at_worst{};    // the worst verdict that it can give a node; Check takes it from its rules
 };
 
 /// The expected value of a fact. Numeric kinds compare the number at the start of a value.
@@ -128,24 +129,25 @@ enum class Devices : std::uint8_t {
   counters,    // their error counters
   ranks,       // the node's ranks; facts may be absent
 };
-struct Rules {
-  Devices of{};
-  std::vector<Rule> rules;
-  std::string passes;                             // the evidence of a pass
-  std::string (*not_for)(const Node&) = nullptr;  // why the check skips a node; "": it does not
-};
-
 /// A check in code, where rules do not suffice. Reports at least one finding.
 using LookAt = void(const Node& node, const Cluster& cluster, Findings& out);
+/// Why a check by rules skips a node; "": it does not.
+using WhyNot = std::string(const Node& node);
 
 /// One thing that can be wrong with a node. A check is a pure function of the node's facts, given as code or as rules.
 struct Check {
   Check(About row, LookAt* code) : about(std::move(row)), look(code) {}
-  Check(About row, Rules by_rules) : about(std::move(row)), rules(std::move(by_rules)) {}
+  Check(About row, Devices kind, std::vector<Rule> list, std::string evidence_of_pass, WhyNot* why_not = nullptr)
+      : about(std::move(row)), of(kind), rules(std::move(list)), passes(std::move(evidence_of_pass)), not_for(why_not) {
+    about.at_worst = std::ranges::min(rules, {}, &Rule::level).level;
+  }
 
   About about;
   LookAt* look = nullptr;  // nullptr: judged by the rules
-  Rules rules;
+  Devices of{};
+  std::vector<Rule> rules;
+  std::string passes;         // the evidence of a pass
+  WhyNot* not_for = nullptr;  // none: the rules are for every node
 };
 /// All checks, in the order in which documents list them (check_table.cpp).
 const std::vector<Check>& checks();
@@ -164,26 +166,21 @@ std::string setting_of(const Node& node, const Rank& rank, const std::string& na
 /// The setting of the node's first rank; "" if the node has no rank. Another check reports ranks that differ.
 std::string setting_of(const Node& node, const std::string& name);
 
-/// A finding of a stage.
+/// A finding of a stage, or of a comparison of the nodes.
 struct StageFinding {
   std::string check;  // "nccl.network"
   Finding finding;
   std::string host;  // "": the job as a whole
 };
 
-/// A difference between a node and the others.
-struct Difference {
-  std::string check;    // "same.driver"
-  std::string told_by;  // the check that replaces this difference if it finds the node bad; "": none
-  std::string host;
-  Finding finding;
-};
+/// Checks by the hosts that they have found bad.
+using BadHosts = std::set<std::pair<std::string, std::string>>;
 
 /// Compares the nodes with each other, fact by fact, without expected values, and returns those that differ from the
 /// majority. If no value is held by more than half of the nodes that have one, every node is reported with its own. A
 /// node that could not read a fact is left out for that fact. Facts of several devices are compared as a set, so
-/// numbering does not matter.
-std::vector<Difference> differences(const std::vector<Node>& nodes);
+/// numbering does not matter. Leaves out a difference that one of the `known` checks explains.
+std::vector<StageFinding> differences(const std::vector<Node>& nodes, const BadHosts& known = {});
 
 /// Every check, in the order in which documents list them: checks of a node, facts that should be the same on all
 /// nodes, and checks of the stages.

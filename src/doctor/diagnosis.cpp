@@ -8,7 +8,6 @@
 #include <optional>
 #include <set>
 #include <tuple>
-#include <utility>
 
 #include "base/text.h"
 #include "doctor/load_stage.h"
@@ -27,7 +26,7 @@ struct Sameness {
   std::string check, what;
   Verdict verdict;
   std::function<Value(const Node&)> value;
-  std::string told_by = {}, remedy = {};  // "": the default remedy
+  std::string told_by = {}, remedy = "make the node like the others, or leave it out";
 };
 
 // The distinct values alone: the number of devices is left to the rules that count them, so that a missing device
@@ -48,7 +47,7 @@ std::function<Value(const Node&)> of_devices(const std::string& prefix, const st
     std::set<std::string> values;
     for (const std::string& device : node.facts.under(prefix)) {
       const machine::Reading& reading = node.facts[fmt::format("{}/{}/{}", prefix, device, name)];
-      if (reading.access == machine::Access::unreadable) return std::nullopt;
+      if (reading.unreadable()) return std::nullopt;
       if (reading.ok()) values.insert(reading.text);
     }
     return distinct(values);
@@ -68,13 +67,13 @@ std::function<Value(const Node&)> of_ports(const std::string& name) {
 
 Value shown_gpus(const Node& node) {
   const std::size_t pci = node.facts.under("gpu").size(), driver = node.facts.under("driver/gpu").size();
-  if (node.facts["pci"].access == machine::Access::unreadable && driver == 0) return std::nullopt;
+  if (node.facts["pci"].unreadable() && driver == 0) return std::nullopt;
   return plural(static_cast<std::int64_t>(std::max(pci, driver)), "GPU");
 }
 
 Value active_ports(const Node& node) {
   const auto ports = ports_of(node.facts);
-  if (node.facts["hcas"].access == machine::Access::unreadable) return std::nullopt;
+  if (node.facts["hcas"].unreadable()) return std::nullopt;
   const auto active = std::ranges::count_if(ports, [&](const Port& port) { return is_active(node.facts, port); });
   return fmt::format("{} active", plural(active, "RDMA port"));
 }
@@ -87,7 +86,7 @@ Value memory(const Node& node) {  // firmware reserves a varying part of it
 }
 
 Value nccl_file(const Node& node) {
-  if (node.facts["nccl_conf"].access == machine::Access::unreadable) return std::nullopt;
+  if (node.facts["nccl_conf"].unreadable()) return std::nullopt;
   std::vector<std::string> lines;
   for (const std::string& name : node.facts.under("nccl_conf")) {
     lines.push_back(name + "=" + node.facts.text("nccl_conf/" + name));
@@ -125,14 +124,10 @@ std::vector<Sameness> samenesses_of_settings(const std::vector<Node>& nodes) {
       return distinct(found);
     };
     all.push_back({"same.settings", name, Verdict::warn, values, "",
-                   fmt::format("mpirun -x {}: mpirun passes the "
-                               "environment on only where it is asked to",
-                               name)});
+                   fmt::format("mpirun -x {}: mpirun passes the environment on only where it is asked to", name)});
   }
   return all;
 }
-
-constexpr const char* remedy_for_one = "make the node like the others, or leave it out";
 
 const std::vector<Sameness>& samenesses() {
   static const std::vector<Sameness> all{
@@ -156,7 +151,8 @@ const std::vector<Sameness>& samenesses() {
   return all;
 }
 
-void compare(const Sameness& rule, const std::vector<Node>& nodes, std::vector<Difference>& out) {
+void compare(const Sameness& rule, const std::vector<Node>& nodes, const BadHosts& known,
+             std::vector<StageFinding>& out) {
   std::map<std::string, std::size_t> count;
   std::vector<Value> values;
   for (const Node& node : nodes) {
@@ -171,22 +167,18 @@ void compare(const Sameness& rule, const std::vector<Node>& nodes, std::vector<D
   for (const auto& [value, times] : count) telling += times;
   const bool majority = 2 * holders > telling;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    if (!values[i] || (majority && *values[i] == usual)) continue;
+    if (!values[i] || (majority && *values[i] == usual) || known.contains({rule.told_by, nodes[i].host})) continue;
     const std::string evidence =
         majority ? fmt::format("{}: {}; {} of {} nodes: {}", rule.what, *values[i], holders, telling, usual)
                  : fmt::format("{}: {}; the nodes differ", rule.what, *values[i]);
-    out.push_back({rule.check,
-                   rule.told_by,
-                   nodes[i].host,
-                   {rule.verdict, evidence, rule.remedy.empty() ? remedy_for_one : rule.remedy}});
+    out.push_back({rule.check, {rule.verdict, evidence, rule.remedy}, nodes[i].host});
   }
 }
 
-// The lines of one check after another; equal findings share a line.
+// Adds to a diagnosis, one check after another; equal findings share a line.
 class Lines {
  public:
-  Lines() = default;
-  explicit Lines(std::vector<Line> lines) : all_(std::move(lines)) {
+  explicit Lines(Diagnosis& diagnosis) : all_(diagnosis.lines) {
     for (std::size_t i = 0; i < all_.size(); ++i)
       places_.try_emplace({all_[i].check, all_[i].finding.verdict, all_[i].finding.evidence}, i);
   }
@@ -196,25 +188,23 @@ class Lines {
     std::vector<std::string>& nodes = all_[at->second].nodes;
     if (!host.empty() && (nodes.empty() || nodes.back() != host)) nodes.push_back(host);
   }
-  /// Worst first.
-  std::vector<Line> take() {
+  // Worst first. Nothing can be added afterwards.
+  void sort() {
     std::ranges::stable_sort(all_, {}, [](const Line& line) { return line.finding.verdict; });
-    return std::move(all_);
   }
-  const std::vector<Line>& all() const { return all_; }
 
  private:
-  std::vector<Line> all_;
+  std::vector<Line>& all_;
   std::map<std::tuple<std::string, Verdict, std::string>, std::size_t> places_;
 };
 
 }  // namespace
 
-std::vector<Difference> differences(const std::vector<Node>& nodes) {
-  std::vector<Difference> all;
+std::vector<StageFinding> differences(const std::vector<Node>& nodes, const BadHosts& known) {
+  std::vector<StageFinding> all;
   if (nodes.size() < 2) return all;
   for (const auto& rules : {samenesses(), samenesses_of_settings(nodes)})
-    for (const Sameness& rule : rules) compare(rule, nodes, all);
+    for (const Sameness& rule : rules) compare(rule, nodes, known, all);
   return all;
 }
 
@@ -223,9 +213,9 @@ std::vector<About> all_checks() {
   for (const Check& check : checks()) all.push_back(check.about);
   for (const Sameness& rule : samenesses())
     all.push_back(
-        {rule.check, "is it the same on all nodes: " + rule.what, "the facts of all nodes", rule.verdict, page});
+        {rule.check, "is it the same on all nodes: " + rule.what, "the facts of all nodes", page, rule.verdict});
   all.push_back({"same.settings", "is it the same on all nodes: settings of NCCL, UCX and libfabric",
-                 "the environment of each rank", Verdict::warn, page});
+                 "the environment of each rank", page, Verdict::warn});
   for (const auto& stage : {nccl_checks(), load_checks()}) all.insert(all.end(), stage.begin(), stage.end());
   return all;
 }
@@ -250,30 +240,27 @@ Diagnosis count_nodes(const std::vector<Node>& nodes) {
 Diagnosis diagnose(const std::vector<Node>& nodes) {
   Diagnosis diagnosis = count_nodes(nodes);
   const Cluster cluster(nodes);
-  Lines lines;
+  Lines lines(diagnosis);
   for (const Check& check : checks()) {
     for (const Node& node : nodes) {
       for (const Finding& finding : judge(check, node, cluster))
         lines.add(check.about.id, finding, check.about.docs, node.host);
     }
   }
-  std::set<std::pair<std::string, std::string>> told;  // check and host of failures and warnings
-  for (const Line& line : lines.all()) {
+  BadHosts known;
+  for (const Line& line : diagnosis.lines) {
     if (!line.finding.is_bad()) continue;
-    for (const std::string& host : line.nodes) told.emplace(line.check, host);
+    for (const std::string& host : line.nodes) known.emplace(line.check, host);
   }
-  for (const Difference& difference : differences(nodes)) {
-    if (told.contains({difference.told_by, difference.host})) continue;
-    lines.add(difference.check, difference.finding, page, difference.host);
-  }
-  diagnosis.lines = lines.take();
+  for (const StageFinding& one : differences(nodes, known)) lines.add(one.check, one.finding, page, one.host);
+  lines.sort();
   return diagnosis;
 }
 
 void add(Diagnosis& diagnosis, const std::vector<StageFinding>& said) {
-  Lines lines(std::move(diagnosis.lines));
+  Lines lines(diagnosis);
   for (const StageFinding& one : said) lines.add(one.check, one.finding, page, one.host);
-  diagnosis.lines = lines.take();
+  lines.sort();
 }
 
 int exit_code(const Diagnosis& diagnosis, bool strict) {

@@ -27,7 +27,7 @@ void Facts::set(const std::string& name, machine::Reading reading) {
 
 const machine::Reading& Facts::operator[](const std::string& name) const {
   const machine::Reading& reading = peek(name);
-  if (reading.access == machine::Access::unreadable) doubt(name);
+  if (reading.unreadable()) doubt(name);
   return reading;
 }
 

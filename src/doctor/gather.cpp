@@ -28,13 +28,13 @@ struct Progress {
   std::mutex mutex;
   std::condition_variable changed;
   Facts facts;
-  std::string stage = "the kernel's files";
-  bool done = false;
+  std::string stage = "the kernel's files";  // "": all is done
 
   void set(const Facts& found, const std::string& next) {
     const std::lock_guard lock(mutex);
     facts = found;
     stage = next;
+    changed.notify_one();
   }
 };
 
@@ -54,10 +54,8 @@ void gather(const std::string& root, const AskGpus& ask_gpus, double limit_s, Pr
   part(gather_driver, "the linker's folders");
   part(gather_libraries, "the kernel's log");
   part(gather_kernel_log, "NVML");
-  if (ask_gpus) {
-    gather_gpus(ask_gpus(), facts);
-    progress.set(facts, "");
-  }
+  if (ask_gpus) gather_gpus(ask_gpus(), facts);
+  progress.set(facts, "");
 }
 
 void add_limit(Facts& facts, const std::string& name, int resource) {
@@ -109,14 +107,6 @@ Facts unpacked(const decltype(Told::node)& entries) {
   return facts;
 }
 
-std::string root_of(const std::string& sysroot, int rank) {
-  std::string root = sysroot;
-  for (std::size_t at = root.find(rank_placeholder); at != std::string::npos; at = root.find(rank_placeholder)) {
-    root.replace(at, rank_placeholder.size(), std::to_string(rank));
-  }
-  return root;
-}
-
 // Unreadable nodes must not pass for healthy: a misspelt or empty folder, or a container without /proc.
 void refuse_if_all_are_dark(const std::vector<Node>& nodes, const std::string& sysroot) {
   constexpr int could_not_run = 3;
@@ -140,16 +130,11 @@ std::string host_below(const std::string& root) {
 
 Facts gather_node(const std::string& root, const AskGpus& ask_gpus, double limit_s) {
   const auto progress = std::make_shared<Progress>();
-  std::thread([=] {
-    gather(root, ask_gpus, limit_s, *progress);
-    const std::lock_guard lock(progress->mutex);
-    progress->done = true;
-    progress->changed.notify_one();
-  }).detach();
+  std::thread([=] { gather(root, ask_gpus, limit_s, *progress); }).detach();
   std::unique_lock lock(progress->mutex);
-  progress->changed.wait_for(lock, std::chrono::duration<double>(limit_s), [&] { return progress->done; });
+  progress->changed.wait_for(lock, std::chrono::duration<double>(limit_s), [&] { return progress->stage.empty(); });
   Facts facts = progress->facts;
-  if (!progress->done) facts.set("unfinished", progress->stage);
+  if (!progress->stage.empty()) facts.set("unfinished", progress->stage);
   return facts;
 }
 
@@ -197,7 +182,7 @@ machine::Reading device_in(const machine::Tree& tree, const std::string& path) {
 
 std::string answer(int rank, const std::string& bytes) try {
   const auto question = job::decode<Question>(bytes);
-  const std::string root = root_of(question.how.sysroot, rank);
+  const std::string root = replaced_all(question.how.sysroot, rank_placeholder, std::to_string(rank));
   Told told{host_below(root), packed(gather_rank(root)), {}};
   if (std::ranges::binary_search(question.of_nodes, rank)) {
     const bool asks = question.how.asks_nvml && root == "/";

@@ -134,7 +134,18 @@ Reading roce_addresses(const Tree& tree, const std::string& folder) {
   return {Access::read, found.empty() ? "none" : fmt::format("{}", fmt::join(found, ", ")), {}};
 }
 
-void add_port(const Tree& tree, Facts& facts, const std::string& key, const std::string& folder) {
+// The MTU of a port's own interface, which its first address names. An adapter may have further interfaces: those of
+// its virtual functions, or of its second port. `others`: the adapter's, of which the first stands in.
+Reading interface_mtu(const Tree& tree, const std::string& port, const std::vector<std::string>& others) {
+  const auto mtu_of = [](const std::string& name) { return "sys/class/net/" + name + "/mtu"; };
+  std::string name = tree.line(port + "/gid_attrs/ndevs/0").text;
+  if (name.empty() || !tree.exists(mtu_of(name))) name = others.empty() ? "" : others.front();
+  return name.empty() ? Reading() : tree.line(mtu_of(name));
+}
+
+// `interfaces`: of the port's adapter.
+void add_port(const Tree& tree, Facts& facts, const std::string& key, const std::string& folder,
+              const std::vector<std::string>& interfaces) {
   for (const char* file : {"state", "phys_state"}) {
     Reading state = tree.line(folder + "/" + file);
     state.text = machine::port_state_in(state.text);
@@ -146,7 +157,9 @@ void add_port(const Tree& tree, Facts& facts, const std::string& key, const std:
   for (const std::string_view name : counters)
     facts.set(fmt::format("{}counter/{}", key, name.substr(name.find('/') + 1)),
               tree.line(fmt::format("{}/{}", folder, name)));
-  if (facts.text(key + "link_layer") == "Ethernet") facts.set(key + "roce_addresses", roce_addresses(tree, folder));
+  if (facts.text(key + "link_layer") != "Ethernet") return;
+  facts.set(key + "roce_addresses", roce_addresses(tree, folder));
+  facts.set(key + "interface_mtu", interface_mtu(tree, folder, interfaces));
 }
 
 // Adds the bandwidth of an adapter's PCIe link and of its active ports together, in Gb/s.
@@ -166,15 +179,6 @@ void add_rates(Facts& facts, const std::string& device) {
   }
 }
 
-// The MTU of a port's own interface, which its first address names. An adapter may have further interfaces: those of
-// its virtual functions, or of its second port. `others`: the adapter's, of which the first stands in.
-Reading interface_mtu(const Tree& tree, const std::string& port, const std::vector<std::string>& others) {
-  const auto mtu_of = [](const std::string& name) { return "sys/class/net/" + name + "/mtu"; };
-  std::string name = tree.line(port + "/gid_attrs/ndevs/0").text;
-  if (name.empty() || !tree.exists(mtu_of(name))) name = others.empty() ? "" : others.front();
-  return name.empty() ? Reading() : tree.line(mtu_of(name));
-}
-
 void add_hca(const Tree& tree, Facts& facts, const std::string& device, const Reading& verbs) {
   const std::string folder = "sys/class/infiniband/" + device, key = "hca/" + device;
   facts.set(key + "/firmware", tree.line(folder + "/fw_ver"));
@@ -183,13 +187,11 @@ void add_hca(const Tree& tree, Facts& facts, const std::string& device, const Re
   facts.set(key + "/verbs", verbs);
   add_device(tree, facts, key, folder + "/device");
   const machine::Listing nets = tree.names(folder + "/device/net"), ports = tree.names(folder + "/ports");
-  if (ports.access == Access::unreadable) facts.set_unreadable(key + "/ports", ports.why);
+  if (ports.unreadable()) facts.set_unreadable(key + "/ports", ports.why);
   for (const std::string& port : ports.names) {
-    if (!machine::number(port)) continue;
-    const std::string place = fmt::format("port/{}/{}/", device, port);
-    add_port(tree, facts, place, fmt::format("{}/ports/{}", folder, port));
-    if (facts.text(place + "link_layer") == "Ethernet")
-      facts.set(place + "interface_mtu", interface_mtu(tree, fmt::format("{}/ports/{}", folder, port), nets.names));
+    if (machine::number(port))
+      add_port(tree, facts, fmt::format("port/{}/{}/", device, port), fmt::format("{}/ports/{}", folder, port),
+               nets.names);
   }
   add_rates(facts, device);
 }
@@ -197,7 +199,7 @@ void add_hca(const Tree& tree, Facts& facts, const std::string& device, const Re
 // For each adapter, whether its verbs device exists, which NCCL opens.
 std::map<std::string, Reading> verbs_devices(const Tree& tree, const std::vector<std::string>& adapters) {
   const machine::Listing names = tree.names("sys/class/infiniband_verbs");
-  const bool hidden = names.access == Access::unreadable;
+  const bool hidden = names.unreadable();
   std::map<std::string, Reading> found;
   for (const std::string& adapter : adapters)
     found[adapter] = hidden ? Reading{names.access, {}, names.why} : Reading{Access::read, "no", {}};
@@ -226,12 +228,12 @@ Reading acs_in(const Reading& configuration) {
 
 void gather_pci(const Tree& tree, Facts& facts) {
   const machine::Listing all = tree.names("sys/bus/pci/devices");
-  if (all.access == Access::unreadable) facts.set_unreadable("pci", all.why);
+  if (all.unreadable()) facts.set_unreadable("pci", all.why);
   std::vector<std::string> devices;
   for (const std::string& address : all.names) {
     const std::string folder = "sys/bus/pci/devices/" + address;
     const Reading kind = tree.line(folder + "/class");
-    if (kind.access == Access::unreadable) facts.set("pci", kind);
+    if (kind.unreadable()) facts.set("pci", kind);
     const bool display = kind.text.starts_with("0x0300") || kind.text.starts_with("0x0302");
     if (!display || tree.line(folder + "/vendor").text != "0x10de" || devices.size() == most_devices) continue;
     const std::string key = "gpu/" + address;
@@ -244,7 +246,7 @@ void gather_pci(const Tree& tree, Facts& facts) {
 
 void gather_ports(const Tree& tree, Facts& facts) {
   const machine::Listing hcas = tree.names("sys/class/infiniband");
-  if (hcas.access == Access::unreadable) facts.set_unreadable("hcas", hcas.why);
+  if (hcas.unreadable()) facts.set_unreadable("hcas", hcas.why);
   std::map<std::string, Reading> verbs = verbs_devices(tree, hcas.names);
   const bool any_given = std::ranges::any_of(verbs, [](const auto& entry) { return entry.second.text == "yes"; });
   for (auto& [device, reading] : verbs) {
@@ -258,7 +260,7 @@ void gather_ports(const Tree& tree, Facts& facts) {
   }
   add_bridges(tree, facts, devices);
   const machine::Listing nets = tree.names("sys/class/net");
-  if (nets.access == Access::unreadable) facts.set_unreadable("net", nets.why);
+  if (nets.unreadable()) facts.set_unreadable("net", nets.why);
   for (std::size_t i = 0; i < std::min(nets.names.size(), most_devices); ++i) {
     facts.set("net/" + nets.names[i] + "/state", tree.line("sys/class/net/" + nets.names[i] + "/operstate"));
   }

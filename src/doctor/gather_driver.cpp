@@ -53,7 +53,7 @@ std::string version_in(const std::string& line) {
 // Reads it as NCCL does (src/misc/param.cc): blanks belong to names and values, and the first line of a name counts.
 void add_nccl_file(const Tree& tree, Facts& facts, const std::string& path) {
   const Reading file = tree.bytes(path);
-  if (file.access == Access::unreadable) facts.set("nccl_conf", file);
+  if (file.unreadable()) facts.set("nccl_conf", file);
   std::string_view rest = file.text;
   while (!rest.empty()) {
     const std::string line(machine::take_line(rest));
@@ -134,7 +134,7 @@ void gather_driver(const Tree& tree, Facts& facts) {
   constexpr std::size_t longest = 256;  // limit for that line
   if (version.ok()) version.text = version_in(version.text.substr(0, std::min(version.text.find('\n'), longest)));
   facts.set("driver/version", version);
-  if (gpus.access == Access::unreadable) facts.set_unreadable("driver/gpus", gpus.why);
+  if (gpus.unreadable()) facts.set_unreadable("driver/gpus", gpus.why);
   for (const std::string& gpu : gpus.names) {
     const Reading information = tree.bytes("proc/driver/nvidia/gpus/" + gpu + "/information");
     facts.set("driver/gpu/" + lower(gpu), machine::value_of(information.text, "Model"));
@@ -202,10 +202,9 @@ void gather_gpus(const machine::GpuReport& report, Facts& facts) {
     add("power_limit_w", gpu.power_limit_w);
     add("default_power_limit_w", gpu.default_power_limit_w);
     if (const auto& reasons = gpu.throttle_reasons) {
-      // NVML's bits: hardware slowdown, hardware thermal slowdown, power brake, software thermal; application clocks.
-      constexpr std::uint64_t harmful = 0x8 | 0x40 | 0x80 | 0x20, by_setting = 0x2;
+      constexpr std::uint64_t harmful = machine::throttled_by_hardware | machine::throttled_by_heat;
       facts.set(key + "slowed_by", (*reasons & harmful) != 0 ? machine::harmful_throttling(*reasons) : "nothing");
-      facts.set(key + "clocks_set", (*reasons & by_setting) != 0 ? "yes" : "no");
+      facts.set(key + "clocks_set", (*reasons & machine::throttled_by_setting) != 0 ? "yes" : "no");
     }
     add("processes", gpu.processes);
     add("fabric_state", gpu.fabric_state);
@@ -247,15 +246,13 @@ void gather_libraries(const Tree& tree, Facts& facts) {
   for (const std::string& folder : library_folders(tree, path == nullptr ? "" : path)) {
     const std::string below = folder.substr(1);
     const machine::Listing names = tree.names(below);
-    if (names.access == Access::unreadable) facts.set_unreadable("library", fmt::format("{}: {}", folder, names.why));
+    if (names.unreadable()) facts.set_unreadable("library", fmt::format("{}: {}", folder, names.why));
     for (const std::string& name : names.names) {
       const bool is_plugin = name.starts_with("libnccl-net") && name.ends_with(".so");
       if (!is_plugin && name != "libnccl.so.2") continue;
       const machine::Reading place = tree.resolved(fmt::format("{}/{}", below, name));
       if (!place.ok()) continue;  // a dangling link
-      std::vector<std::string>& places = found[name];
-      const std::string whole = "/" + place.text;
-      if (std::ranges::find(places, whole) == places.end()) places.push_back(whole);
+      add_once(found[name], "/" + place.text);
     }
   }
   for (const auto& [name, places] : found) facts.set("library/" + name, join(places, ", "));

@@ -20,7 +20,7 @@ Reading said_by_cpus(const Tree& tree, const machine::Listing& cpus, const std::
   for (const std::string& cpu : cpus.names) {
     if (!cpu.starts_with("cpu") || !machine::number(cpu.substr(3))) continue;
     Reading said = tree.line(fmt::format("sys/devices/system/cpu/{}/{}", cpu, file));
-    if (said.access == Access::unreadable) return said;
+    if (said.unreadable()) return said;
     if (said.ok() && said.text.empty()) return {Access::unreadable, {}, why_silent(said)};
     if (said.ok()) ++count[said.text];
   }
@@ -37,12 +37,12 @@ void add_governor(const Tree& tree, Facts& facts) {
   if (governor.text == "powersave" &&
       said_by_cpus(tree, cpus, "cpufreq/energy_performance_preference").text == "performance")
     governor.text += ", preferring performance";
-  facts.set("cpu/governor", cpus.access == Access::unreadable ? Reading{cpus.access, {}, cpus.why} : governor);
+  facts.set("cpu/governor", cpus.unreadable() ? Reading{cpus.access, {}, cpus.why} : governor);
 }
 
 void add_processor(const Tree& tree, Facts& facts) {
   const Reading info = tree.head("proc/cpuinfo", 16 << 10);  // the first CPU; for many the file has a megabyte
-  if (info.access == Access::unreadable) return facts.set("os/processor", info);
+  if (info.unreadable()) return facts.set("os/processor", info);
   const std::string model = machine::value_of(info.text, "model name");
   // Arm servers that take GPUs as cards are wired like those of x86: Ampere's, whose Altra has Neoverse N1 of Arm.
   const std::string maker = machine::value_of(info.text, "CPU implementer");
@@ -75,7 +75,7 @@ void add_memory(const Tree& tree, Facts& facts) {
   if (total) facts.set("memory/total_kb", fmt::format("{:.0f}", *total));
   if (swap && free) facts.set("memory/swapped_gib", fmt::format("{:.1f}", (*swap - *free) / (1 << 20)));
   for (const char* name : {"memory/total_kb", "memory/swapped_gib"}) {
-    if (info.access == Access::unreadable) facts.set(name, info);
+    if (info.unreadable()) facts.set(name, info);
   }
   facts.set("memory/numa_balancing", tree.line("proc/sys/kernel/numa_balancing"));
   facts.set("memory/numa_nodes", tree.line("sys/devices/system/node/online"));

@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <string_view>
 
@@ -17,15 +17,15 @@ namespace harness::doctor {
 namespace {
 
 const About products_check{"load.products", "are all ranks equally quick at matrix products, all at once",
-                           "workload gemm, the products' own time on each rank", Verdict::fail, "docs/doctor.md"},
+                           "workload gemm, the products' own time on each rank", "docs/doctor.md", Verdict::fail},
     clocks_check{"load.clocks", "what slows the GPUs down while all multiply", "NVML, every 100 ms of it",
-                 Verdict::fail, "docs/doctor.md"},
+                 "docs/doctor.md", Verdict::fail},
     node_check{"load.node_all_reduce", "is the all-reduce equally quick within every node",
-               "workload collective, all nodes at once", Verdict::fail, "docs/doctor.md"},
+               "workload collective, all nodes at once", "docs/doctor.md", Verdict::fail},
     copies_check{"load.host_copies", "do all GPUs copy to and from their hosts equally quickly",
-                 "copies of pinned memory, all ranks at once", Verdict::fail, "docs/doctor.md"},
+                 "copies of pinned memory, all ranks at once", "docs/doctor.md", Verdict::fail},
     pairs_check{"load.pairs", "are links between nodes equally quick, each rank with its like on another node",
-                "workload collective, pairs of nodes at once, in rounds", Verdict::fail, "docs/doctor.md"};
+                "workload collective, pairs of nodes at once, in rounds", "docs/doctor.md", Verdict::fail};
 
 // The scatter of devices by kind. CPUs are shared: other processes may take half of the speed.
 struct Tolerances {
@@ -42,35 +42,28 @@ constexpr Tolerance copies_tolerance{0.85, 0.7, 0.7};
 
 struct CopyWay {
   std::string_view words;
-  double machine::HostCopies::*rate;
-};
-constexpr std::array<CopyWay, 3> copy_ways{{{"to the GPU", &machine::HostCopies::to_device_bytes_per_s},
-                                            {"from the GPU", &machine::HostCopies::from_device_bytes_per_s},
-                                            {"both ways at once", &machine::HostCopies::both_bytes_per_s}}};
-
-struct MeasuredWay {
-  std::string_view words;
-  std::vector<double> rates;  // by rank
-  Likeness likeness;
+  double machine::HostCopies::*of_rank;
+  std::vector<double> rates = {};  // by rank
+  Likeness likeness = {};
 };
 
 // Empty if not all rates were measured.
-std::vector<MeasuredWay> measured_ways(const Load& load) {
-  std::vector<MeasuredWay> ways;
-  for (const CopyWay& way : copy_ways) {
-    std::vector<double> rates;
-    for (const Load::RankLoad& rank : load.ranks) rates.push_back(rank.host_copies.*way.rate);
-    if (rates.empty() || std::ranges::any_of(rates, [](double rate) { return !(rate > 0); })) return {};
-    ways.push_back({way.words, rates, compare_rates(rates, copies_tolerance)});
+std::vector<CopyWay> measured_ways(const Load& load) {
+  std::vector<CopyWay> ways{{"to the GPU", &machine::HostCopies::to_device_bytes_per_s},
+                            {"from the GPU", &machine::HostCopies::from_device_bytes_per_s},
+                            {"both ways at once", &machine::HostCopies::both_bytes_per_s}};
+  for (CopyWay& way : ways) {
+    for (const Load::RankLoad& rank : load.ranks) way.rates.push_back(rank.host_copies.*way.of_rank);
+    if (way.rates.empty() || std::ranges::any_of(way.rates, [](double rate) { return !(rate > 0); })) return {};
+    way.likeness = compare_rates(way.rates, copies_tolerance);
   }
   return ways;
 }
 
-std::string numbers_in_words(const std::vector<Node>& nodes, const std::vector<MeasuredWay>& ways) {
+std::string numbers_in_words(const std::vector<Node>& nodes, const std::vector<CopyWay>& ways) {
   std::vector<std::string> usual;
-  for (const MeasuredWay& way : ways)
-    usual.push_back(fmt::format("{} {}", show_bandwidth(median(way.rates)), way.words));
-  const MeasuredWay& first = ways.front();
+  for (const CopyWay& way : ways) usual.push_back(fmt::format("{} {}", show_bandwidth(median(way.rates)), way.words));
+  const CopyWay& first = ways.front();
   const std::size_t slowest = first.likeness.lowest;
   return fmt::format("host and GPU copy, on all ranks at once: {}; slowest: {} with {} {}", join(usual, ", "),
                      name_of_rank(nodes, static_cast<int>(slowest)), show_bandwidth(first.rates[slowest]), first.words);
@@ -87,9 +80,7 @@ double port_bytes_per_s(const Node& node, std::size_t ranks) {
   }
   std::ranges::sort(rates, std::greater<>());
   if (!has_efa(node.facts)) rates.resize(std::min(rates.size(), ranks));
-  double sum = 0;
-  for (const double rate : rates) sum += rate;
-  return sum;
+  return std::accumulate(rates.begin(), rates.end(), 0.0);
 }
 
 class Judge {
@@ -145,10 +136,8 @@ class Judge {
         "the room");
   }
 
-  // NVML's bits: hardware slowdown, hardware thermal slowdown, power brake; software thermal; application clocks. The
-  // power cap alone is normal during matrix products.
+  // The power cap alone is normal during matrix products.
   void clocks() {
-    constexpr std::uint64_t hardware = 0x8 | 0x40 | 0x80, heat = 0x20, by_setting = 0x2;
     std::vector<double> clocks;
     bool told = false;
     for (std::size_t rank = 0; rank < load_.ranks.size(); ++rank) {
@@ -158,11 +147,11 @@ class Judge {
       const std::uint64_t bits = gpu.throttle_reasons;
       const std::string state = fmt::format("the GPU of rank {}, at {:.0f} °C and {:.0f} W, is slowed down: {}", rank,
                                             gpu.max_temperature_c, gpu.max_power_w, machine::harmful_throttling(bits));
-      if ((bits & hardware) != 0) {
+      if ((bits & machine::throttled_by_hardware) != 0) {
         say(clocks_check, Verdict::fail, state, "look at its power cables, its fans or its water", host_of(rank));
-      } else if ((bits & heat) != 0) {
+      } else if ((bits & machine::throttled_by_heat) != 0) {
         say(clocks_check, Verdict::warn, state, "look at the temperature of the air or water", host_of(rank));
-      } else if ((bits & by_setting) != 0) {
+      } else if ((bits & machine::throttled_by_setting) != 0) {
         say(clocks_check, Verdict::warn, fmt::format("somebody has capped the clocks of the GPU of rank {}", rank),
             "`nvidia-smi -rac`, `nvidia-smi -rgc`", host_of(rank));
       }
@@ -180,10 +169,10 @@ class Judge {
   }
 
   void host_copies() {
-    const std::vector<MeasuredWay> ways = measured_ways(load_);
+    const std::vector<CopyWay> ways = measured_ways(load_);
     if (ways.empty()) return;
     std::map<std::size_t, Finding> slow;  // by rank
-    for (const MeasuredWay& way : ways) {
+    for (const CopyWay& way : ways) {
       for (const Slow& one : way.likeness.slow) {
         Finding& finding = slow.try_emplace(one.at, Finding{Verdict::pass, "", ""}).first->second;
         finding.verdict = std::min(finding.verdict, one.verdict);
@@ -225,28 +214,25 @@ class Judge {
   // the path between them is slow.
   void links() {
     if (load_.pairs.empty()) return;
-    const std::size_t of_node = static_cast<std::size_t>(grid_.of_node());
-    std::vector<double> best(static_cast<std::size_t>(grid_.nodes()) * of_node,
-                             std::numeric_limits<double>::quiet_NaN());
-    const auto at = [&](int node, std::size_t local) { return static_cast<std::size_t>(node) * of_node + local; };
-    std::vector<double> every;
+    std::vector<double> best(load_.ranks.size(), std::numeric_limits<double>::quiet_NaN()), every;  // best: by rank
     for (const Load::Pair& pair : load_.pairs) {
-      for (std::size_t local = 0; local < of_node; ++local) {
+      for (int local = 0; local < grid_.of_node(); ++local) {
         every.push_back(pair.bytes_per_s[local]);
-        for (const int node : {pair.first, pair.second})
-          best[at(node, local)] = std::fmax(best[at(node, local)], every.back());
+        for (const int node : {pair.first, pair.second}) {
+          double& of_rank = best[grid_.rank(node, local)];
+          of_rank = std::fmax(of_rank, every.back());
+        }
       }
     }
     const Likeness likeness = compare_rates(best, limits_.link);
     std::vector<bool> is_slow(best.size(), false);
     for (const Slow& slow : likeness.slow) {
       is_slow[slow.at] = true;
-      const auto node = static_cast<int>(slow.at / of_node), local = static_cast<int>(slow.at % of_node);
       say(pairs_check, slow.verdict,
-          fmt::format("rank {} reaches {} to every other node it met, the fast ones {}", grid_.rank(node, local),
+          fmt::format("rank {} reaches {} to every other node it met, the fast ones {}", slow.at,
                       show_bandwidth(best[slow.at]), show_bandwidth(likeness.usual)),
           "look at ib.pcie, ib.rate, pcie.width and topo.nearest of this node: the adapter nearest to this rank",
-          nodes_[static_cast<std::size_t>(node)].host);
+          host_of(slow.at));
     }
     const Likeness ways = compare_rates(every, limits_.link);
     std::size_t i = 0;
@@ -255,15 +241,16 @@ class Judge {
                         &second = nodes_[static_cast<std::size_t>(pair.second)].host;
       std::vector<double> slow_ways;
       Verdict verdict = Verdict::warn;
-      for (std::size_t local = 0; local < of_node; ++local, ++i) {
+      for (int local = 0; local < grid_.of_node(); ++local, ++i) {
         const auto found = std::ranges::find(ways.slow, i, &Slow::at);
-        if (found == ways.slow.end() || is_slow[at(pair.first, local)] || is_slow[at(pair.second, local)]) continue;
+        const auto is_of_slow_rank = [&](int node) { return is_slow[grid_.rank(node, local)]; };
+        if (found == ways.slow.end() || is_of_slow_rank(pair.first) || is_of_slow_rank(pair.second)) continue;
         slow_ways.push_back(every[i]);
         verdict = std::min(verdict, found->verdict);
       }
       if (slow_ways.empty()) continue;
       say(pairs_check, verdict,
-          fmt::format("{} of {} ranks reach {} between {} and {}, the fast ones {}", slow_ways.size(), of_node,
+          fmt::format("{} of {} ranks reach {} between {} and {}, the fast ones {}", slow_ways.size(), grid_.of_node(),
                       show_bandwidth(median(slow_ways)), first, second, show_bandwidth(ways.usual)),
           "both are quick with others: look at the switches between them, and at what else uses them", first);
     }

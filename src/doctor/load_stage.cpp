@@ -35,11 +35,6 @@ config::Settings products_of(const Sizes& sizes) {
   return settings;
 }
 
-// Adds `what` once; two rounds may have the same distance.
-void note_once(std::vector<std::string>& list, const std::string& what) {
-  if (std::ranges::find(list, what) == list.end()) list.push_back(what);
-}
-
 class LoadStage {
  public:
   LoadStage(const Bench& bench, RankGrid grid)
@@ -59,15 +54,13 @@ class LoadStage {
     std::vector<StageFinding> said = judge_load(bench_.nodes, load_, grid_, hardware);
     said.insert(said.end(), failed_.begin(), failed_.end());
     const std::string used = show_seconds(limit_.used_s());
-    if (left_out_.empty() && failed_.empty()) {
-      said.push_back({load_check, {Verdict::pass, fmt::format("took {}: {}", used, join(done_, ", ")), ""}, ""});
-    } else if (!left_out_.empty()) {
-      said.push_back({load_check,
-                      {Verdict::info,
-                       fmt::format("ended after {} of {}, without {}", used, show_seconds(limit_.limit_s()),
-                                   join(left_out_, ", ")),
-                       "start doctor on fewer nodes to see these too"},
-                      ""});
+    if (!left_out_.empty()) {
+      said.push_back(of_job(
+          load_check, Verdict::info,
+          fmt::format("ended after {} of {}, without {}", used, show_seconds(limit_.limit_s()), join(left_out_, ", ")),
+          "start doctor on fewer nodes to see these too"));
+    } else if (failed_.empty()) {
+      said.push_back(of_job(load_check, Verdict::pass, fmt::format("took {}: {}", used, join(done_, ", "))));
     }
     return said;
   }
@@ -75,13 +68,13 @@ class LoadStage {
  private:
   bool should_continue(const std::string& what, bool allowed) {
     if (bench_.job.stop_requests() == 0 && allowed) return true;
-    note_once(left_out_, what);
+    add_once(left_out_, what);  // two rounds may have the same distance
     return false;
   }
 
   bool record_outcome(const job::BlockOutcome& outcome, const std::string& what) {
     if (outcome.ok) {
-      note_once(done_, what);
+      add_once(done_, what);
     } else {
       failed_.push_back(failed_block(bench_, load_check, what, outcome));
     }
@@ -266,14 +259,11 @@ Together RankGrid::in_pairs(const PairRound& round) const {
 }
 
 std::vector<StageFinding> run_load_stage(const Bench& bench, const config::Hardware* hardware) {
-  if (const auto why = obstacle(bench)) return {{load_check, *why, ""}};
+  if (const auto why = obstacle(bench, load_check)) return {*why};
   const auto grid = RankGrid::of(bench.nodes);
-  if (!grid) {
-    return {{load_check,
-             {Verdict::info, "left out: the launcher does not number ranks node by node",
-              "mpirun --map-by ppr:N:node, or srun --distribution=block"},
-             ""}};
-  }
+  if (!grid)
+    return {of_job(load_check, Verdict::info, "left out: the launcher does not number ranks node by node",
+                   "mpirun --map-by ppr:N:node, or srun --distribution=block")};
   return LoadStage(bench, *grid).run(hardware);
 }
 

@@ -1,5 +1,6 @@
 // The stage nccl: one all-reduce over all ranks, judged by NCCL's log, check by check.
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <set>
 
@@ -18,16 +19,24 @@ struct NodeLog {
   const Node& node;
   bool several_nodes = false;  // whether the job has others
   std::vector<const RankLog*> logs = {};
-  Words networks = {}, interfaces = {}, versions = {}, nvls = {}, warnings = {}, mtus = {};
-  Words direct = {}, direct_sends = {}, direct_receives = {};  // GPUDirect RDMA: of both ends of connections, of each
-  std::vector<std::string> devices = {};                       // in NCCL's numbering
-  std::set<std::size_t> used = {};  // indices of devices with connections that leave the node
-  bool through_host = false;        // ranks of the node communicate through host memory
-  bool over_nvlink = false;         // to other nodes in the same NVLink domain
+  std::vector<std::string> devices = {};  // in NCCL's numbering
+  std::set<std::size_t> used = {};        // indices of devices with connections that leave the node
+  bool through_host = false;              // ranks of the node communicate through host memory
+  bool over_nvlink = false;               // to other nodes in the same NVLink domain
 
+  // All values of a fact (nccl/log.h) in the logs.
+  Words values(std::string_view fact) const {
+    Words all;
+    for (const RankLog* log : logs) {
+      for (const std::string& value : split_text(log->seen.fact(fact), nccl::fact_separator)) {
+        if (!value.empty()) all.insert(value);
+      }
+    }
+    return all;
+  }
   std::size_t gpus() const { return std::max(node.facts.under("gpu").size(), node.facts.under("nvml").size()); }
   bool communicates() const { return !used.empty(); }
-  bool on_sockets() const { return networks.contains("Socket"); }
+  bool on_sockets() const { return values("network").contains("Socket"); }
 };
 
 constexpr const char* nccl_check = "stage.nccl";
@@ -35,21 +44,6 @@ constexpr double nccl_limit_s = 30;
 // Large enough for the algorithm of a training step, whose connections NCCL makes on first use.
 constexpr std::int64_t message_bytes = 64 << 20;
 constexpr int max_logs = 512;  // each may be a MiB, and rank 0 holds them all
-
-StageFinding of_job(Verdict verdict, std::string evidence) {
-  return {nccl_check, {verdict, std::move(evidence), ""}, ""};
-}
-
-// All values of a fact (nccl/log.h) in the logs.
-Words values_of(const std::vector<const RankLog*>& logs, std::string_view fact) {
-  Words all;
-  for (const RankLog* log : logs) {
-    for (const std::string& value : split_text(log->seen.fact(fact), nccl::fact_separator)) {
-      if (!value.empty()) all.insert(value);
-    }
-  }
-  return all;
-}
 
 std::string text_of(const Words& words) {
   return join(std::vector<std::string>(words.begin(), words.end()), ", ");
@@ -67,17 +61,8 @@ NodeLog log_of(const Node& node, const std::vector<RankLog>& all, bool several_n
       if (parts.size() < 3 || parts[0] != "transport NET") continue;
       if (const auto device = number_in<std::size_t>(parts[2])) out.used.insert(*device);
     }
-    for (const std::string& text : log.seen.warnings) out.warnings.insert(text);
     if (out.devices.empty()) out.devices = split_text(log.seen.fact("network_devices"), " ");
   }
-  out.networks = values_of(out.logs, "network");
-  out.interfaces = values_of(out.logs, "bootstrap_interface");
-  out.versions = values_of(out.logs, "version");
-  out.nvls = values_of(out.logs, "nvls");
-  out.direct = values_of(out.logs, "gpu_direct");
-  out.direct_sends = values_of(out.logs, "gpu_direct_send");
-  out.direct_receives = values_of(out.logs, "gpu_direct_receive");
-  out.mtus = values_of(out.logs, "ib_mtu");
   return out;
 }
 
@@ -97,17 +82,16 @@ std::vector<std::string> usable_ports(const Facts& node) {
   return names;
 }
 
-// Reports and returns true if the log does not name the network that NCCL took.
-bool no_network(const NodeLog& log, Findings& out) {
-  if (log.networks.empty()) out.unknown("the network that NCCL took", "its log does not name one");
-  return !out.empty();
+void network_is_unknown(Findings& out) {
+  out.unknown("the network that NCCL took", "its log does not name one");
 }
 
 void judge_network(const NodeLog& log, Findings& out) {
-  if (no_network(log, out)) return;
-  const std::string names = text_of(log.networks), word = lower(names);
+  const Words networks = log.values("network");
+  if (networks.empty()) return network_is_unknown(out);
+  const std::string names = text_of(networks), word = lower(names);
   const bool is_of_efa = word.find("libfabric") != std::string::npos || word.find("ofi") != std::string::npos;
-  if (log.networks.size() > 1)
+  if (networks.size() > 1)
     return out.fail("the ranks of the node use different networks: " + names,
                     "give all ranks the same NCCL_NET, NCCL_IB_HCA and NCCL_NET_PLUGIN (mpirun -x)");
   if (has_efa(log.node.facts) && !is_of_efa)
@@ -129,22 +113,22 @@ void judge_network(const NodeLog& log, Findings& out) {
 void judge_gpu_direct(const NodeLog& log, Findings& out) {
   if (has_geforce(log.node.facts)) return out.skip("GeForce has none");
   if (log.on_sockets()) return out.skip("sockets have none");
-  if (log.direct.empty()) {
+  const Words direct = log.values("gpu_direct");  // of both ends of connections
+  if (direct.empty()) {
     if (!log.several_nodes) return out.skip("no connection leaves the node");
     if (log.over_nvlink) return out.skip("the nodes talk over NVLink");
     return out.unknown("GPUDirect RDMA", "NCCL's log has no connection over the network");
   }
   static const Words on{"enabled"}, off{"disabled"};
-  if (log.direct == on) return out.pass("on every connection");
+  if (direct == on) return out.pass("on every connection");
   const std::string remedy =
       "load nvidia-peermem or use the driver's open modules, which have dma-buf (gdr.module); look at "
       "NCCL_NET_GDR_LEVEL and at whether GPU and adapter share a switch (topo.nearest)";
-  if (log.direct_sends == off && log.direct_receives == on) {
+  if (log.values("gpu_direct_send") == off && log.values("gpu_direct_receive") == on)
     return out.warn("GPUs receive by GPUDirect RDMA, but what they send goes through host memory",
                     "unset NCCL_NET_GDR_READ, or set it to 1; look at nccl.peers and gpu.nvlink (usual for GPUs before "
                     "Ampere without NVLink)");
-  }
-  if (log.direct == off) {
+  if (direct == off) {
     if (log.communicates()) return out.fail("no connection uses GPUDirect RDMA: all goes through host memory", remedy);
     return out.warn("NCCL says that GPUDirect RDMA is off", remedy);
   }
@@ -156,11 +140,11 @@ void judge_rails(const NodeLog& log, Findings& out) {
   if (log.on_sockets()) return out.skip("sockets");
   if (!log.communicates()) return out.skip("no connection leaves the node");
   if (log.node.ranks.size() < log.gpus()) return out.skip("not every GPU has a rank");
-  if (values_of(log.logs, "network_devices").size() > 1)
+  if (log.values("network_devices").size() > 1)
     return out.skip("the ranks number their adapters differently: each has a list of its own");
   const std::size_t listed = log.devices.size(), gpus = std::max<std::size_t>(1, log.gpus());
   const std::string used =
-      fmt::format("connections use {} of {}", plural(std::ssize(log.used), "adapter"), text_of(log.networks));
+      fmt::format("connections use {} of {}", plural(std::ssize(log.used), "adapter"), text_of(log.values("network")));
   // Plug-ins do not list their devices as NCCL does, and NCCL numbers devices that it merges from several ports after
   // all others: then the numbers cannot be compared with the list.
   if (*log.used.rbegin() >= listed) return out.pass(used);
@@ -184,20 +168,21 @@ void judge_rails(const NodeLog& log, Findings& out) {
 }
 
 void judge_interface(const NodeLog& log, Findings& out) {
-  if (log.interfaces.empty()) return out.unknown("the interface that NCCL starts over", "its log does not name one");
+  const Words interfaces = log.values("bootstrap_interface");
+  if (interfaces.empty()) return out.unknown("the interface that NCCL starts over", "its log does not name one");
   const auto unwanted_of = [](const auto& names) {
     std::vector<std::string> unwanted;
     std::ranges::copy_if(names, std::back_inserter(unwanted), nccl::is_virtual_interface);
     return join(unwanted, ", ");
   };
-  const std::string starts = unwanted_of(log.interfaces),
+  const std::string starts = unwanted_of(interfaces),
                     carries = log.on_sockets() ? unwanted_of(log.devices) : std::string();
   const std::string remedy =
       "set NCCL_SOCKET_IFNAME on all ranks alike to the interface between the nodes, or to ^docker,lo,virbr";
-  if (!log.several_nodes) return out.pass(text_of(log.interfaces) + ", on one node");
+  if (!log.several_nodes) return out.pass(text_of(interfaces) + ", on one node");
   if (!carries.empty()) return out.fail("NCCL's data goes over " + carries, remedy);
   if (!starts.empty()) return out.warn("NCCL starts over " + starts, remedy);
-  out.pass(text_of(log.interfaces));
+  out.pass(text_of(interfaces));
 }
 
 // Whether a GPU has joined a fabric of NVLink switches.
@@ -209,12 +194,13 @@ bool joined_fabric(const Facts& node) {
 
 void judge_nvls(const NodeLog& log, Findings& out) {
   if (log.node.ranks.size() < 2) return out.skip("one rank on the node");
-  if (log.nvls.empty()) return out.skip("NCCL does not speak of it");
-  if (log.nvls == Words{"available"}) return out.pass("available");
+  const Words multicast = log.values("nvls");
+  if (multicast.empty()) return out.skip("NCCL does not speak of it");
+  if (multicast == Words{"available"}) return out.pass("available");
   const std::string remedy = "look at gpu.fabric: restart the fabric manager, in the driver's version, and the GPUs";
-  if (log.nvls.size() > 1)
+  if (multicast.size() > 1)
     return out.warn("some GPUs of the node can sum up in the switch (NVLS), others cannot", remedy);
-  if (values_of(log.logs, "NCCL_NVLS_ENABLE") == Words{"0"}) return out.skip("NCCL_NVLS_ENABLE=0");
+  if (log.values("NCCL_NVLS_ENABLE") == Words{"0"}) return out.skip("NCCL_NVLS_ENABLE=0");
   if (joined_fabric(log.node.facts))
     return out.warn("the GPUs have joined an NVLink fabric, but NCCL finds no multicast there (NVLS)", remedy);
   out.skip("no NVLink switch that has it");
@@ -242,59 +228,52 @@ void judge_peers(const NodeLog& log, Findings& out) {
 }
 
 void judge_warnings(const NodeLog& log, Findings& out) {
-  for (const std::string& text : log.warnings)
+  Words warnings;
+  for (const RankLog* of_rank : log.logs) warnings.insert(of_rank->seen.warnings.begin(), of_rank->seen.warnings.end());
+  for (const std::string& text : warnings)
     out.warn("NCCL warns: " + text, "the words are NCCL's own; its troubleshooting page and issues have most of them");
-  if (log.warnings.empty()) out.pass("none");
+  out.conclude(true, "none", "");
 }
 
 void judge_mtu(const NodeLog& log, Findings& out) {
-  if (no_network(log, out)) return;
+  if (log.values("network").empty()) return network_is_unknown(out);
   if (log.on_sockets()) return out.skip("NCCL talks over sockets");
-  if (log.mtus.empty()) return out.skip("its log tells of no connection of NCCL's own network");
-  static const Words largest{"4096"};
-  if (log.mtus == largest) return out.pass("4096 bytes");
-  out.warn(fmt::format("ports send packets of {} bytes; 4096 are possible", text_of(log.mtus)),
+  const Words mtus = log.values("ib_mtu");
+  if (mtus.empty()) return out.skip("its log tells of no connection of NCCL's own network");
+  if (mtus == Words{"4096"}) return out.pass("4096 bytes");
+  out.warn(fmt::format("ports send packets of {} bytes; 4096 are possible", text_of(mtus)),
            "RoCE: an MTU of 9000 on the interfaces and on every switch between them; InfiniBand: the subnet manager's "
            "MTU of the partition");
 }
 
 struct NodeCheck {
-  About about;
+  const char *id, *question, *reads;
+  Verdict at_worst;
   void (*judge)(const NodeLog&, Findings&);
 };
+constexpr auto node_checks = std::to_array<NodeCheck>({
+    {"nccl.network", "which network does NCCL take, and is it the best there is", "Using network …", Verdict::fail,
+     judge_network},
+    {"nccl.gpu_direct", "do adapters reach the GPUs' memory, on every connection",
+     "Channel … [send], [receive] via NET/…/GDRDMA", Verdict::fail, judge_gpu_direct},
+    {"nccl.rails", "does NCCL use an adapter for each GPU", "NET/IB : Using …, Channel … via NET/…", Verdict::warn,
+     judge_rails},
+    {"nccl.interface", "does NCCL keep off docker0, lo and the like", "Bootstrap: Using …, NET/Socket : Using …",
+     Verdict::fail, judge_interface},
+    {"nccl.peers", "do the GPUs of a node talk directly", "Channel … via SHM/…", Verdict::fail, judge_peers},
+    {"nccl.nvls", "can the NVLink switches sum up", "NVLS multicast support is …", Verdict::warn, judge_nvls},
+    {"nccl.mtu", "do the ports send large packets", "NET/IB: … mtu …", Verdict::warn, judge_mtu},
+    {"nccl.warnings", "does NCCL warn of anything", "NCCL WARN", Verdict::warn, judge_warnings},
+});
 
-const std::vector<NodeCheck>& node_checks() {
-  static const std::vector<NodeCheck> all{
-      {{"nccl.network", "which network does NCCL take, and is it the best there is", "Using network …", Verdict::fail,
-        nccl_page},
-       judge_network},
-      {{"nccl.gpu_direct", "do adapters reach the GPUs' memory, on every connection",
-        "Channel … [send], [receive] via NET/…/GDRDMA", Verdict::fail, nccl_page},
-       judge_gpu_direct},
-      {{"nccl.rails", "does NCCL use an adapter for each GPU", "NET/IB : Using …, Channel … via NET/…", Verdict::warn,
-        nccl_page},
-       judge_rails},
-      {{"nccl.interface", "does NCCL keep off docker0, lo and the like", "Bootstrap: Using …, NET/Socket : Using …",
-        Verdict::fail, nccl_page},
-       judge_interface},
-      {{"nccl.peers", "do the GPUs of a node talk directly", "Channel … via SHM/…", Verdict::fail, nccl_page},
-       judge_peers},
-      {{"nccl.nvls", "can the NVLink switches sum up", "NVLS multicast support is …", Verdict::warn, nccl_page},
-       judge_nvls},
-      {{"nccl.mtu", "do the ports send large packets", "NET/IB: … mtu …", Verdict::warn, nccl_page}, judge_mtu},
-      {{"nccl.warnings", "does NCCL warn of anything", "NCCL WARN", Verdict::warn, nccl_page}, judge_warnings}};
-  return all;
-}
-
-const About version_check{"nccl.version", "do all ranks load the same NCCL", "NCCL version …", Verdict::fail,
-                          nccl_page};
+constexpr const char* version_check = "nccl.version";
 
 }  // namespace
 
 std::vector<StageFinding> run_nccl_stage(const Bench& bench) {
-  if (!config::traits_of(bench.backend).uses_nccl) return {of_job(Verdict::skip, "no NVIDIA GPU")};
-  if (const auto why = obstacle(bench)) return {{nccl_check, *why, ""}};
-  if (bench.job.size() < 2) return {of_job(Verdict::skip, "one rank talks to nobody")};
+  if (!config::traits_of(bench.backend).uses_nccl) return {of_job(nccl_check, Verdict::skip, "no NVIDIA GPU")};
+  if (const auto why = obstacle(bench, nccl_check)) return {*why};
+  if (bench.job.size() < 2) return {of_job(nccl_check, Verdict::skip, "one rank talks to nobody")};
   const Limit limit(bench.job.clock(), nccl_limit_s);
   config::Settings settings;
   settings.workload = "collective";
@@ -308,7 +287,7 @@ std::vector<StageFinding> run_nccl_stage(const Bench& bench) {
   if (!outcome.ok) {
     StageFinding failed = failed_block(bench, nccl_check, "an all-reduce over all ranks", outcome);
     // NCCL compares the versions itself, and aborts.
-    if (outcome.reason.find("Mismatched NCCL version") != std::string::npos) failed.check = version_check.id;
+    if (outcome.reason.find("Mismatched NCCL version") != std::string::npos) failed.check = version_check;
     return {failed};
   }
   std::vector<RankLog> read;
@@ -317,7 +296,7 @@ std::vector<StageFinding> run_nccl_stage(const Bench& bench) {
     if (!text.empty()) read.push_back({rank, nccl::parse_log(text)});
   }
   std::vector<StageFinding> said = judge_nccl(bench.nodes, read);
-  said.push_back(of_job(Verdict::pass, fmt::format("took {}", show_seconds(limit.used_s()))));
+  said.push_back(of_job(nccl_check, Verdict::pass, fmt::format("took {}", show_seconds(limit.used_s()))));
   return said;
 }
 
@@ -326,7 +305,7 @@ std::vector<StageFinding> judge_nccl(const std::vector<Node>& nodes, const std::
   all.reserve(nodes.size());
   for (const Node& node : nodes) all.push_back(log_of(node, logs, nodes.size() > 1));
   std::vector<StageFinding> said;
-  for (const NodeCheck& check : node_checks()) {
+  for (const NodeCheck& check : node_checks) {
     for (const NodeLog& log : all) {
       Findings found;
       if (log.logs.empty()) {
@@ -334,22 +313,23 @@ std::vector<StageFinding> judge_nccl(const std::vector<Node>& nodes, const std::
       } else {
         check.judge(log, found);
       }
-      for (const Finding& finding : found.list()) said.push_back({check.about.id, finding, log.node.host});
+      for (const Finding& finding : found.list()) said.push_back({check.id, finding, log.node.host});
     }
   }
   Findings found;  // NCCL does not start if the ranks have different versions
   Words versions;
-  for (const NodeLog& log : all) versions.insert(log.versions.begin(), log.versions.end());
+  for (const NodeLog& log : all) versions.merge(log.values("version"));
   if (versions.empty()) found.unknown("the version of NCCL", "its log does not name it");
   found.conclude(true, "NCCL " + text_of(versions), "");
-  said.push_back({version_check.id, found.list().front(), ""});
+  said.push_back({version_check, found.list().front(), ""});
   return said;
 }
 
 std::vector<About> nccl_checks() {
   std::vector<About> all;
-  for (const NodeCheck& check : node_checks()) all.push_back(check.about);
-  all.push_back(version_check);
+  for (const NodeCheck& check : node_checks)
+    all.push_back({check.id, check.question, check.reads, nccl_page, check.at_worst});
+  all.push_back({version_check, "do all ranks load the same NCCL", "NCCL version …", nccl_page, Verdict::fail});
   return all;
 }
 

@@ -88,7 +88,7 @@ void look::gpu_count(const Node& node, const Cluster&, Findings& out) {
   const std::vector<std::string> on_bus = facts.under("gpu"), by_driver = facts.under("driver/gpu");
   for (const char* list : {"driver/gpus", "pci"}) {
     const machine::Reading& reading = facts[list];
-    if (reading.access == machine::Access::unreadable) return out.unknown("the list of GPUs", reading.why);
+    if (reading.unreadable()) return out.unknown("the list of GPUs", reading.why);
   }
   if (on_bus.empty() && by_driver.empty()) return out.skip("no NVIDIA GPU");
   std::vector<std::string> missing = on_bus;

@@ -47,13 +47,15 @@ std::vector<Node> without_gpus(const std::vector<Node>& nodes) {
   return plain;
 }
 
-store::ResultFinding row_of(const std::string& check, const Finding& finding, const std::string& docs) {
+store::ResultFinding row_of(const Line& line, std::size_t all_nodes) {
   store::ResultFinding row;
-  row.verdict = name_of(finding.verdict);
-  row.check = check;
-  row.evidence = finding.evidence;
-  row.remedy = finding.remedy;
-  row.docs = docs;
+  row.verdict = name_of(line.finding.verdict);
+  row.check = line.check;
+  row.evidence = line.finding.evidence;
+  row.remedy = line.finding.remedy;
+  row.docs = line.docs;
+  row.where = where_of(line, all_nodes);
+  row.nodes = static_cast<std::int32_t>(line.nodes.size());
   return row;
 }
 
@@ -63,14 +65,15 @@ bool is_quiet(Verdict verdict) {
 
 // All notable findings about settings of a node's first rank that have no effect. Others are ignored, because a case
 // may set anything on purpose.
-std::vector<std::pair<About, Finding>> judge_settings(const Node& node) {
-  std::vector<std::pair<About, Finding>> found;
+std::vector<Line> judge_settings(const Node& node) {
+  std::vector<Line> found;
   static const std::set<std::string> about_settings{"env.names", "env.values", "env.without_effect", "env.devices"};
   const Cluster cluster({node});
   for (const Check& check : checks()) {
     if (!about_settings.contains(check.about.id)) continue;
     for (const Finding& finding : judge(check, node, cluster)) {
-      if (!is_quiet(finding.verdict) && finding.verdict != Verdict::unknown) found.emplace_back(check.about, finding);
+      if (!is_quiet(finding.verdict) && finding.verdict != Verdict::unknown)
+        found.push_back({check.about.id, finding, check.about.docs, {node.host}});
     }
   }
   return found;
@@ -89,12 +92,11 @@ void add_cases(const std::vector<Node>& nodes, const SweepToJudge& sweep, std::v
     for (std::size_t i = 0; i < std::min(nodes.size(), enough); ++i) {
       Node node{nodes[i].host, {{0, nodes[0].ranks[0].facts}}, nodes[i].facts};
       for (const auto& [name, value] : settings) node.ranks[0].facts.set("env/" + name, value);
-      for (const auto& [about, finding] : judge_settings(node)) {
-        if (known.contains(finding.evidence) || !said.insert(finding.evidence).second) continue;
-        store::ResultFinding& row = findings.emplace_back(row_of(about.id, finding, about.docs));
-        row.where = node.host;
-        row.nodes = 1;
-        row.case_index = case_index;
+      for (const Line& line : judge_settings(node)) {
+        const std::string& evidence = line.finding.evidence;
+        if (known.contains(evidence) || !said.insert(evidence).second) continue;
+        findings.push_back(row_of(line, nodes.size()));
+        findings.back().case_index = case_index;
       }
     }
     if (is_baseline) known.merge(said);
@@ -109,39 +111,29 @@ constexpr const char *schema_name = "harness-doctor", *unreadable_key = "unreada
 constexpr std::int64_t schema_version = 1;
 constexpr std::size_t most_facts = 8'000'000;
 
-Written json_of(const Facts& facts) {
+// The facts that are not among the common ones, which stand elsewhere.
+Written json_of(const Facts& facts, const Facts& common = {}) {
   Written out = Written::object();
-  for (const auto& [name, reading] : facts)
+  for (const auto& [name, reading] : facts) {
+    if (common.peek(name).access != machine::Access::absent) continue;
     out[name] = reading.ok() ? Written(reading.text) : Written{{unreadable_key, reading.why}};
+  }
   return out;
 }
 
-// The facts that all share, and the remaining ones of each.
-struct Shared {
+// The facts that all have, with the same reading.
+Facts common_of(const std::vector<const Facts*>& all) {
   Facts common;
-  std::vector<Facts> own;
-};
-
-Shared share(const std::vector<const Facts*>& all) {
-  Shared shared;
-  if (all.empty()) return shared;
+  if (all.empty()) return common;
   for (const auto& fact : *all.front()) {
-    const bool alike =
-        std::ranges::all_of(all, [&](const Facts* facts) { return (*facts)[fact.first] == fact.second; });
-    if (alike) shared.common.set(fact.first, fact.second);
+    const auto has_it = [&](const Facts* facts) { return facts->peek(fact.first) == fact.second; };
+    if (std::ranges::all_of(all, has_it)) common.set(fact.first, fact.second);
   }
-  for (const Facts* facts : all) {
-    Facts& own = shared.own.emplace_back();
-    for (const auto& [name, reading] : *facts) {
-      if (shared.common[name].access == machine::Access::absent) own.set(name, reading);
-    }
-  }
-  return shared;
+  return common;
 }
 
-// Throws nlohmann-json's exceptions if a value is missing or of another type.
-Facts facts_in(const Json& json) {
-  Facts facts;
+// Adds the facts of `json` to others. Throws nlohmann-json's exceptions if a value is missing or of another type.
+Facts facts_in(const Json& json, Facts facts = {}) {
   for (const auto& [name, fact] : json.items()) {
     if (fact.is_string()) {
       facts.set(name, fact.get<std::string>());
@@ -150,11 +142,6 @@ Facts facts_in(const Json& json) {
     }
   }
   return facts;
-}
-
-Facts together(Facts common, const Facts& own) {
-  common.merge(own);
-  return common;
 }
 
 RecordedFacts recorded(const Json& whole) {
@@ -169,10 +156,10 @@ RecordedFacts recorded(const Json& whole) {
   const std::size_t nodes = whole.at("nodes").size();
   if (nodes * common.size() > most_facts) fail("its nodes have more than {} facts", most_facts);
   for (const Json& entry : whole.at("nodes")) {
-    Node& node = out.nodes.emplace_back(
-        Node{entry.at("host").get<std::string>(), {}, together(common, facts_in(entry.at("facts")))});
+    Node& node =
+        out.nodes.emplace_back(Node{entry.at("host").get<std::string>(), {}, facts_in(entry.at("facts"), common)});
     for (const Json& rank : entry.at("ranks"))
-      node.ranks.push_back({rank.at("rank").get<int>(), together(common_of_ranks, facts_in(rank.at("facts")))});
+      node.ranks.push_back({rank.at("rank").get<int>(), facts_in(rank.at("facts"), common_of_ranks)});
   }
   if (out.nodes.empty()) fail("it has no node");
   return out;
@@ -198,24 +185,16 @@ bool counts_events(std::string_view name) {
 }
 
 std::string in_words(const machine::Reading& reading) {
-  switch (reading.access) {
-    case machine::Access::read:
-      return reading.text.empty() ? "(empty)" : reading.text;
-    case machine::Access::unreadable:
-      return "cannot be read: " + reading.why;
-    case machine::Access::absent:
-      break;
-  }
-  return "(none)";
+  if (reading.ok()) return reading.text.empty() ? "(empty)" : reading.text;
+  return reading.unreadable() ? "cannot be read: " + reading.why : "(none)";
 }
 
 class FactChanges {
  public:
   void compare(const std::string& host, const std::string& of, const Facts& was, const Facts& now) {
-    std::set<std::string> names;
-    for (const auto& [name, reading] : was) names.insert(name);
-    for (const auto& [name, reading] : now) names.insert(name);
-    for (const std::string& name : names) {
+    Facts either = was;
+    either.merge(now);
+    for (const auto& [name, reading] : either) {
       if (was[name] == now[name] || is_volatile_fact(name)) continue;
       const auto before = was.number(name), after = now.number(name);
       if (counts_events(name) && before && after && *after <= *before) continue;
@@ -258,10 +237,8 @@ store::DoctorRecord record_of(const std::vector<Node>& nodes, const SweepToJudge
   store::DoctorRecord record;
   const Diagnosis diagnosis = diagnose(sweep.uses_gpus ? nodes : without_gpus(nodes));
   for (const Line& line : diagnosis.lines) {
-    if (is_quiet(line.finding.verdict) || !concerns(line.check, sweep)) continue;
-    store::ResultFinding& row = record.findings.emplace_back(row_of(line.check, line.finding, line.docs));
-    row.where = where_of(line, diagnosis.nodes);
-    row.nodes = static_cast<std::int32_t>(line.nodes.size());
+    if (!is_quiet(line.finding.verdict) && concerns(line.check, sweep))
+      record.findings.push_back(row_of(line, diagnosis.nodes));
   }
   if (sweep.uses_gpus) add_cases(nodes, sweep, record.findings);
   record.facts = write_facts({utc_text(), tool_version(), nodes});
@@ -286,19 +263,18 @@ std::string write_facts(const RecordedFacts& facts) {
     all_nodes.push_back(&node.facts);
     for (const Rank& rank : node.ranks) all_ranks.push_back(&rank.facts);
   }
-  const Shared nodes = share(all_nodes), ranks = share(all_ranks);
-  Written list = Written::array();
-  std::size_t next_rank = 0;
-  for (std::size_t i = 0; i < facts.nodes.size(); ++i) {
-    Written of_ranks = Written::array();
-    for (const Rank& rank : facts.nodes[i].ranks)
-      of_ranks.push_back({{"rank", rank.rank}, {"facts", json_of(ranks.own[next_rank++])}});
-    list.push_back({{"host", facts.nodes[i].host}, {"facts", json_of(nodes.own[i])}, {"ranks", std::move(of_ranks)}});
+  const Facts of_nodes = common_of(all_nodes), of_ranks = common_of(all_ranks);
+  Written nodes = Written::array();
+  for (const Node& node : facts.nodes) {
+    Written ranks = Written::array();
+    for (const Rank& rank : node.ranks)
+      ranks.push_back({{"rank", rank.rank}, {"facts", json_of(rank.facts, of_ranks)}});
+    nodes.push_back({{"host", node.host}, {"facts", json_of(node.facts, of_nodes)}, {"ranks", std::move(ranks)}});
   }
   const Written whole{
       {"schema", schema_name},    {"schema_version", schema_version}, {"tool_version", facts.tool_version},
-      {"created", facts.created}, {"facts", json_of(nodes.common)},   {"facts_of_ranks", json_of(ranks.common)},
-      {"nodes", std::move(list)}};
+      {"created", facts.created}, {"facts", json_of(of_nodes)},       {"facts_of_ranks", json_of(of_ranks)},
+      {"nodes", std::move(nodes)}};
   return whole.dump(-1, ' ', false, Written::error_handler_t::replace) + "\n";
 }
 
@@ -307,9 +283,7 @@ RecordedFacts read_facts(const std::string& text, const std::string& name) {
   if (text.size() > most_fact_bytes) fail("{}it is larger than {} MiB", refusal, most_fact_bytes >> 20);
   try {
     return recorded(Json::parse(text));
-  } catch (const Error& error) {
-    fail("{}{}", refusal, error.what());
-  } catch (const Json::exception& error) {
+  } catch (const std::exception& error) {  // Error, and those of nlohmann-json
     fail("{}{}", refusal, error.what());
   }
 }

@@ -2,7 +2,6 @@
 // NCCL that the linker finds.
 #include <algorithm>
 #include <array>
-#include <cstdint>
 #include <map>
 #include <set>
 #include <string_view>
@@ -41,8 +40,7 @@ std::set<std::pair<std::string, std::string>> all_settings(const Node& node) {
 // set, and `passes` if nothing was found.
 template <class Look>
 void look_at_settings(const Node& node, Findings& out, const std::string& passes, Look look) {
-  if (const auto& file = node.facts["nccl_conf"]; file.access == machine::Access::unreadable)
-    return out.unknown("/etc/nccl.conf", file.why);
+  if (const auto& file = node.facts["nccl_conf"]; file.unreadable()) return out.unknown("/etc/nccl.conf", file.why);
   const auto settings = all_settings(node);
   for (const auto& [name, value] : settings) look(name, value);
   out.conclude(!settings.empty(), passes, "nothing is set for NCCL");
@@ -68,40 +66,32 @@ std::string misreading(const std::string& name, const std::string& value) {
   return "";
 }
 
-// A set of values; case-insensitive.
-struct Values {
-  enum class Kind : std::uint8_t { any, one_of, none_of } kind{};
-  std::string_view words = {};  // "TRACE,INFO"
-
-  bool hold(std::string_view value) const {
-    const auto is_it = [&](std::string_view word) { return same_word(word, value); };
-    return kind == Kind::any || std::ranges::any_of(split(words, ','), is_it) == (kind == Kind::one_of);
-  }
-};
-constexpr Values any{Values::Kind::any}, on{Values::Kind::one_of, "1"}, off{Values::Kind::one_of, "0"},
-    not_off{Values::Kind::none_of, "0"}, sockets{Values::Kind::one_of, "Socket"},
-    nearest_only{Values::Kind::one_of, "LOC,0"}, each_call{Values::Kind::one_of, "TRACE,INFO"};
+// Whether a list has the value: "LOC,0"; "^0" is every value but 0, as in NCCL's own lists. Case-insensitive.
+bool has_value(std::string_view list, std::string_view value) {
+  const bool all_but = list.starts_with('^');
+  if (all_but) list.remove_prefix(1);
+  return all_but != std::ranges::any_of(split(list, ','), [&](auto word) { return same_word(word, value); });
+}
 
 // A setting for debugging that costs performance.
 struct Debugging {
-  std::string_view name;
-  Values costs;
+  std::string_view name, costs;  // `costs`: a list of values; "": any value
   std::string_view why;
 };
 constexpr auto debugging = std::to_array<Debugging>({
-    {"NCCL_P2P_DISABLE", on, "GPUs of a node exchange through host memory"},
-    {"NCCL_SHM_DISABLE", on, "processes of a node exchange over the network"},
-    {"NCCL_IB_DISABLE", not_off, "no InfiniBand and no RoCE"},
-    {"NCCL_NET", sockets, "no InfiniBand and no RoCE"},
-    {"NCCL_NET_GDR_LEVEL", nearest_only, "no GPUDirect RDMA"},
-    {"NCCL_DMABUF_ENABLE", off, "no GPUDirect RDMA by dma-buf"},
-    {"NCCL_NVLS_ENABLE", off, "no reduction in the NVLink switches"},
-    {"NCCL_CUMEM_ENABLE", off, "no NVLS and no symmetric memory"},
-    {"NCCL_ALGO", any, "NCCL no longer chooses by size"},
-    {"NCCL_PROTO", any, "NCCL no longer chooses by size"},
-    {"NCCL_MAX_NCHANNELS", any, "few channels cannot fill fast links"},
-    {"NCCL_BUFFSIZE", any, "seldom better than NCCL's own, and more memory"},
-    {"NCCL_DEBUG", each_call, "each call writes to the log"},
+    {"NCCL_P2P_DISABLE", "1", "GPUs of a node exchange through host memory"},
+    {"NCCL_SHM_DISABLE", "1", "processes of a node exchange over the network"},
+    {"NCCL_IB_DISABLE", "^0", "no InfiniBand and no RoCE"},
+    {"NCCL_NET", "Socket", "no InfiniBand and no RoCE"},
+    {"NCCL_NET_GDR_LEVEL", "LOC,0", "no GPUDirect RDMA"},
+    {"NCCL_DMABUF_ENABLE", "0", "no GPUDirect RDMA by dma-buf"},
+    {"NCCL_NVLS_ENABLE", "0", "no reduction in the NVLink switches"},
+    {"NCCL_CUMEM_ENABLE", "0", "no NVLS and no symmetric memory"},
+    {"NCCL_ALGO", "", "NCCL no longer chooses by size"},
+    {"NCCL_PROTO", "", "NCCL no longer chooses by size"},
+    {"NCCL_MAX_NCHANNELS", "", "few channels cannot fill fast links"},
+    {"NCCL_BUFFSIZE", "", "seldom better than NCCL's own, and more memory"},
+    {"NCCL_DEBUG", "TRACE,INFO", "each call writes to the log"},
 });
 
 // Reports an NCCL_IB_GID_INDEX that is no RoCE address of a port, and ports whose addresses cannot be read.
@@ -123,10 +113,10 @@ void judge_gid_index(const Node& node, const std::string& index, Findings& out) 
 // Compares a list of adapters or interfaces with those of the node.
 void judge_list(const Facts& facts, const std::string& name, const std::string& value, Findings& out) {
   const bool adapters = name == "NCCL_IB_HCA";
-  std::vector<std::string> all = facts.under("net");
-  if (adapters) all.clear();
-  if (adapters && has_efa(facts) && real_ports(facts).empty()) return;  // see env.without_effect
+  std::vector<std::string> all;
+  if (!adapters) all = facts.under("net");
   for (const Port& port : adapters ? real_ports(facts) : std::vector<Port>()) all.push_back(port.name());
+  if (adapters && has_efa(facts) && all.empty()) return;  // see env.without_effect
   if (all.empty()) return out.unknown(adapters ? "the list of adapters" : "the list of interfaces", "/sys shows none");
   const nccl::DeviceList list(value);
   std::vector<std::string> chosen = all;
@@ -154,11 +144,11 @@ void judge_list(const Facts& facts, const std::string& name, const std::string& 
 }
 
 bool wants_sockets(const Settings& settings) {
-  const auto has = [&](const std::string& name, const Values& values) {
+  const auto has = [&](const std::string& name, std::string_view list) {
     const auto at = settings.find(name);
-    return at != settings.end() && values.hold(at->second);
+    return at != settings.end() && has_value(list, at->second);
   };
-  return has("NCCL_IB_DISABLE", not_off) || has("NCCL_NET", sockets);
+  return has("NCCL_IB_DISABLE", "^0") || has("NCCL_NET", "Socket");
 }
 
 // Why a setting has no effect on a node; "": it has one.
@@ -212,15 +202,14 @@ void look::env_values(const Node& node, const Cluster&, Findings& out) {
 void look::env_debugging(const Node& node, const Cluster&, Findings& out) {
   look_at_settings(node, out, "none", [&](const std::string& name, const std::string& value) {
     for (const Debugging& row : debugging) {
-      if (row.name == name && row.costs.hold(value))
+      if (row.name == name && (row.costs.empty() || has_value(row.costs, value)))
         out.warn(fmt::format("{}={}: {}", name, value, row.why), "unset it, or prove in a sweep that it helps");
     }
   });
 }
 
 void look::env_without_effect(const Node& node, const Cluster&, Findings& out) {
-  if (const auto& hcas = node.facts["hcas"]; hcas.access == machine::Access::unreadable)
-    return out.unknown("the adapters", hcas.why);
+  if (const auto& hcas = node.facts["hcas"]; hcas.unreadable()) return out.unknown("the adapters", hcas.why);
   Settings settings;
   for (const auto& [name, value] : all_settings(node)) settings[name] = value;
   look_at_settings(node, out, "all can have an effect", [&](const std::string& name, const std::string&) {
@@ -237,9 +226,7 @@ void look::env_devices(const Node& node, const Cluster&, Findings& out) {
 }
 
 void look::env_file(const Node& node, const Cluster&, Findings& out) {
-  if (const auto& file = node.facts["nccl_conf"]; file.access == machine::Access::unreadable) {
-    return out.unknown("/etc/nccl.conf", file.why);
-  }
+  if (const auto& file = node.facts["nccl_conf"]; file.unreadable()) return out.unknown("/etc/nccl.conf", file.why);
   std::vector<std::string> lines;
   for (const std::string& name : node.facts.under("nccl_conf"))
     lines.push_back(name + "=" + node.facts.text("nccl_conf/" + name));
@@ -252,7 +239,7 @@ void look::nccl_plugin_file(const Node& node, const Cluster&, Findings& out) {
   const std::string wanted = setting_of(node, "NCCL_NET_PLUGIN");
   if (const std::string found = plugin_of(node, wanted.empty() ? "libnccl-net.so" : wanted); !found.empty())
     return out.pass(found);
-  if (const auto& folders = node.facts["library"]; folders.access == machine::Access::unreadable)
+  if (const auto& folders = node.facts["library"]; folders.unreadable())
     return out.unknown("the linker's folders", folders.why);
   const std::string needs_it = has_efa(node.facts)                              ? "EFA"
                                : !wanted.empty() && wanted != "none"            ? "NCCL_NET_PLUGIN=" + wanted

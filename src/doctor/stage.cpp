@@ -6,46 +6,47 @@
 #include <utility>
 
 #include "base/text.h"
+#include "config/choice.h"
 #include "job/job.h"
 
 namespace harness::doctor {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Stage>, 3> stage_names{
+constexpr std::array<config::Choice<Stage>, 3> stage_names{
     {{"static", Stage::facts}, {"nccl", Stage::nccl}, {"load", Stage::load}}};
 
 }  // namespace
 
 std::vector<Stage> parse_stages(std::string_view text) {
   std::vector<Stage> stages;
-  std::vector<std::string> names;
-  for (const auto& [name, stage] : stage_names) names.emplace_back(name);
+  const std::vector<std::string> names = config::words_of(stage_names);
   for (const std::string_view untrimmed : split(text, ',')) {
     const std::string_view word = trim(untrimmed);
-    const auto row = std::ranges::find(stage_names, word, [](const auto& named) { return named.first; });
-    if (row == stage_names.end()) {
+    const auto at = std::ranges::find(names, word);
+    if (at == names.end())
       fail("--stages: found {}; allowed: {}, separated by commas{}", quote(word), join(names, ", "),
            did_you_mean(nearest(word, names)));
-    }
-    if (std::ranges::find(stages, row->second) == stages.end()) stages.push_back(row->second);
+    add_once(stages, stage_names[at - names.begin()].second);
   }
   std::ranges::sort(stages);
   return stages;
 }
 
-std::optional<Finding> obstacle(const Bench& bench) {
-  if (!bench.missing.empty()) return Finding{Verdict::info, "left out: " + bench.missing, ""};
+StageFinding of_job(const std::string& check, Verdict verdict, std::string evidence, std::string remedy) {
+  return {check, {verdict, std::move(evidence), std::move(remedy)}, ""};
+}
+
+std::optional<StageFinding> obstacle(const Bench& bench, const std::string& check) {
+  if (!bench.missing.empty()) return of_job(check, Verdict::info, "left out: " + bench.missing);
   if (!config::traits_of(bench.backend).ranks_are_gpus) return std::nullopt;
   const auto [blind, crowded] = job::gpu_shortage(bench.job.places());
   constexpr std::size_t shown = 8;
-  if (!blind.empty()) {
-    return Finding{Verdict::info, fmt::format("left out: a rank sees no GPU on {}", join_first(blind, shown)),
-                   "look at CUDA_VISIBLE_DEVICES and at `nvidia-smi` on that node, or start no rank there"};
-  }
-  if (!crowded.empty()) {
-    return Finding{Verdict::info, fmt::format("left out: {}", join_first(crowded, shown)),
-                   "start one rank for each GPU (mpirun --map-by ppr:N:node), or leave the node out"};
-  }
+  if (!blind.empty())
+    return of_job(check, Verdict::info, "left out: a rank sees no GPU on " + join_first(blind, shown),
+                  "look at CUDA_VISIBLE_DEVICES and at `nvidia-smi` on that node, or start no rank there");
+  if (!crowded.empty())
+    return of_job(check, Verdict::info, "left out: " + join_first(crowded, shown),
+                  "start one rank for each GPU (mpirun --map-by ppr:N:node), or leave the node out");
   return std::nullopt;
 }
 
@@ -64,7 +65,7 @@ job::BlockRequest stage_block(const Bench& bench, const std::string& name, const
 
 StageFinding failed_block(const Bench& bench, const std::string& check, const std::string& what,
                           const job::BlockOutcome& outcome) {
-  if (outcome.stopped) return {check, {Verdict::info, what + " was stopped by a signal", ""}, ""};
+  if (outcome.stopped) return of_job(check, Verdict::info, what + " was stopped by a signal");
   // The supervisor's words about a worker that made no progress within a deadline.
   const bool hangs = outcome.reason.find("(deadlines: ") != std::string::npos;
   return {check,

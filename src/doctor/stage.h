@@ -32,9 +32,12 @@ struct Bench {
   std::string missing;  // why this program has no workers for that backend; "": it has
 };
 
+/// A finding about the job as a whole.
+StageFinding of_job(const std::string& check, Verdict verdict, std::string evidence, std::string remedy = "");
+
 /// Checks, before any worker is started, why workers cannot run on every rank; nullopt if they can. The verdict is
 /// `info`: a stage that cannot run is never a failure.
-std::optional<Finding> obstacle(const Bench& bench);
+std::optional<StageFinding> obstacle(const Bench& bench, const std::string& check);
 
 /// The time limit of a stage; results obtained by then count.
 class Limit {

@@ -65,6 +65,10 @@ GpuStatistics together(std::span<const GpuStatistics> devices);
 /// thermal slowdown, reason 0x400" (a bit that has no name here). Omits reasons that do not invalidate a measurement:
 /// idle, and clocks set on purpose. "" if there are no others.
 std::string harmful_throttling(std::uint64_t bits);
+/// Of these bits: slowdown, thermal slowdown and power brake by the hardware; thermal slowdown by the driver;
+/// application clocks.
+inline constexpr std::uint64_t throttled_by_hardware = 0x8 | 0x40 | 0x80, throttled_by_heat = 0x20,
+                               throttled_by_setting = 0x2;
 /// harmful_throttling() of a GPU that is only at its power limit: usual in training, where GEMMs draw all available
 /// power.
 inline constexpr std::string_view power_cap = "power cap";

@@ -22,6 +22,7 @@ struct Reading {
   std::string why = {};   // when unreadable: "permission denied"
 
   bool ok() const { return access == Access::read; }
+  bool unreadable() const { return access == Access::unreadable; }
   bool operator==(const Reading&) const = default;
 };
 
@@ -29,6 +30,8 @@ struct Listing {
   Access access = Access::absent;
   std::vector<std::string> names = {};  // sorted
   std::string why = {};
+
+  bool unreadable() const { return access == Access::unreadable; }
 };
 
 /// Reads files below a root that may hold anything: a healthy node's /proc and /sys, a broken node's, or a copied

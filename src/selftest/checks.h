@@ -23,8 +23,8 @@ struct CheckLine {
   int cases = 0;
   double error = 0, tolerance = 0;  // the worst error of all cases, and the allowed one; 0: nothing is compared
   Outcome outcome = Outcome::passed;
-  std::vector<std::string> failures;  // one complete sentence per failed case
-  std::vector<std::string> notes;     // figures, or why something did not run
+  std::vector<std::string> failures = {};  // one complete sentence per failed case
+  std::vector<std::string> notes = {};     // figures, or why something did not run
 };
 
 /// Adds an error. If it exceeds the tolerance or is NaN, the line fails with a message about `what`.
@@ -33,18 +33,13 @@ void judge(CheckLine& line, const std::string& what, double error);
 /// 0: all passed; 1: something failed; 3: nothing ran at all.
 int exit_code(const std::vector<CheckLine>& lines);
 
-struct StepCheckOptions {
-  int threads = 1;
-  /// Called with each finished line.
-  std::function<void(const CheckLine&)> finished = [](const CheckLine&) {};
-};
-
 /// Checks losses and gradients of the small models in `directory`: GPT in fp32, bf16 and, if the backend supports it,
 /// tf32, and the options of Llama-style models (grouped queries, rotary positions, SwiGLU, RMS norm, …) in fp32. Each
 /// runs with one micro-batch and with several, with fused and unfused attention, and in every other mode of the backend
 /// that must not change results: without a CUDA graph, with the optimizer beside the backward pass, with tuned
-/// products.
-void check_reference(const backend::Backend& subject, const std::string& directory, const StepCheckOptions& options);
+/// products. Calls `finished` with each line.
+void check_reference(const backend::Backend& subject, const std::string& directory, int threads,
+                     const std::function<void(const CheckLine&)>& finished);
 
 /// The whole buffers of a case after its operation, including guards.
 using CaseBytes = std::vector<std::vector<std::byte>>;

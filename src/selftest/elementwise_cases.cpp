@@ -25,7 +25,7 @@ constexpr RowsSize wide_sizes[] = {{9, 1027}, {5, 5120}, {3, 12288}, {4, 16392},
 
 // Norms differ in whether they subtract a mean and add beta.
 template <class Norm>
-OperationCase norm_case(program::DType type, const RowsSize& s, bool bias, bool residual, const std::string& name) {
+OperationCase norm_case(program::DType type, const RowsSize& s, bool bias, bool residual) {
   CaseBuilder b(type, s.large);
   const std::int64_t n = s.rows * s.width;
   Norm op;
@@ -40,12 +40,11 @@ OperationCase norm_case(program::DType type, const RowsSize& s, bool bias, bool 
   op.out = b.output("out", n);
   if constexpr (requires { op.mean; }) op.mean = b.output("mean", program::DType::f32, s.rows);
   op.rstd = b.output("rstd", program::DType::f32, s.rows);
-  return b.take(op, name);
+  return b.take(op, shape(s.rows, s.width) + (bias ? ", bias" : "") + (residual ? ", residual" : ""));
 }
 
 template <class Norm, class Backward>
-OperationCase norm_backward_case(program::DType type, const RowsSize& s, bool dresidual, bool dbias, bool accumulate,
-                                 const std::string& name) {
+OperationCase norm_backward_case(program::DType type, const RowsSize& s, bool dresidual, bool dbias, bool accumulate) {
   CaseBuilder b(type, s.large);
   const std::int64_t n = s.rows * s.width;
   Backward op;
@@ -70,7 +69,8 @@ OperationCase norm_backward_case(program::DType type, const RowsSize& s, bool dr
   op.dgamma = b.result("dgamma", program::DType::f32, s.width, accumulate);
   if constexpr (requires { op.dbeta; }) op.dbeta = b.result("dbeta", program::DType::f32, s.width, accumulate);
   if (dbias) op.dbias = b.result("dbias", program::DType::f32, s.width, accumulate);
-  return b.take(op, name);
+  return b.take(op, shape(s.rows, s.width) + (dresidual ? ", dresidual" : "") + (dbias ? ", dbias" : "") +
+                        (accumulate ? ", added" : ""));
 }
 
 }  // namespace
@@ -144,18 +144,14 @@ void add_norm_cases(Cases& cases, program::DType type) {
   sizes.insert(sizes.end(), std::begin(wide_sizes), std::end(wide_sizes));
   for (const RowsSize& s : sizes) {
     for (const auto& [bias, residual] : {std::pair{false, false}, {true, true}, {true, false}, {false, true}}) {
-      const std::string name = shape(s.rows, s.width) + (bias ? ", bias" : "") + (residual ? ", residual" : "");
-      cases.push_back(norm_case<program::LayerNorm>(type, s, bias, residual, name));
-      cases.push_back(norm_case<program::RmsNorm>(type, s, bias, residual, name));
+      cases.push_back(norm_case<program::LayerNorm>(type, s, bias, residual));
+      cases.push_back(norm_case<program::RmsNorm>(type, s, bias, residual));
     }
-    for (const auto& [dresidual, dbias, accumulate] :
+    for (const auto& [dresidual, dbias, added] :
          {std::tuple{false, false, false}, {true, true, true}, {true, false, false}, {false, true, true}}) {
-      const std::string name = shape(s.rows, s.width) + (dresidual ? ", dresidual" : "") + (dbias ? ", dbias" : "") +
-                               (accumulate ? ", added" : "");
-      cases.push_back(norm_backward_case<program::LayerNorm, program::LayerNormBackward>(type, s, dresidual, dbias,
-                                                                                         accumulate, name));
-      cases.push_back(
-          norm_backward_case<program::RmsNorm, program::RmsNormBackward>(type, s, dresidual, dbias, accumulate, name));
+      using namespace program;
+      cases.push_back(norm_backward_case<LayerNorm, LayerNormBackward>(type, s, dresidual, dbias, added));
+      cases.push_back(norm_backward_case<RmsNorm, RmsNormBackward>(type, s, dresidual, dbias, added));
     }
   }
 }

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "backend/bound.h"
 #include "base/floats.h"
 #include "base/random.h"
 #include "base/text.h"
@@ -23,23 +24,14 @@ void store(std::vector<std::byte>& bytes, std::int64_t index, T value) {
   std::memcpy(bytes.data() + index * static_cast<std::int64_t>(sizeof value), &value, sizeof value);
 }
 
+// Not of e8m0, which only operations produce.
 void store_number(std::vector<std::byte>& bytes, program::DType type, std::int64_t index, double value) {
-  switch (type) {
-    case program::DType::f32:
-      return store(bytes, index, static_cast<float>(value));
-    case program::DType::bf16:
-      return store(bytes, index, to_bf16(static_cast<float>(value)));
-    case program::DType::f16:
-      return store(bytes, index, to_f16(static_cast<float>(value)));
-    case program::DType::i32:
-      return store(bytes, index, static_cast<std::int32_t>(value));
-    case program::DType::e4m3:
-      return store(bytes, index, nearest_fp8(e4m3_format, std::bit_cast<std::uint32_t>(static_cast<float>(value))));
-    case program::DType::e5m2:
-      return store(bytes, index, nearest_fp8(e5m2_format, std::bit_cast<std::uint32_t>(static_cast<float>(value))));
-    case program::DType::e8m0:  // produced by operations only
-      break;
-  }
+  const auto x = static_cast<float>(value);
+  if (type == program::DType::i32) return store(bytes, index, static_cast<std::int32_t>(value));
+  if (type == program::DType::bf16) return store(bytes, index, to_bf16(x));
+  if (type == program::DType::f16) return store(bytes, index, to_f16(x));
+  if (type == program::DType::f32) return store(bytes, index, x);
+  store(bytes, index, nearest_fp8(backend::fp8_format(type), std::bit_cast<std::uint32_t>(x)));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "backend/bound.h"
 #include "base/floats.h"
+#include "base/text.h"
 #include "selftest/operation_cases.h"
 
 namespace harness::selftest {
@@ -91,7 +92,14 @@ struct BufferComparison {
   const std::vector<std::byte>&before, &subject, &oracle;
 
   ResultError run(int threads) const {
-    const Findings all = look(threads);
+    const auto count = static_cast<std::int64_t>(writable.size());
+    std::vector<Findings> parts(chunks_of(count));
+    for_each_chunk(count, threads, [&](std::int64_t chunk, std::int64_t first, std::int64_t last) {
+      Findings& part = parts[chunk];
+      for (std::int64_t i = first; i < last && part.failure.empty(); ++i) element(i, part);
+    });
+    Findings all;
+    for (const Findings& part : parts) all.add(part);
     if (!all.failure.empty()) return {0, all.failure};
     if (all.written > 0 && all.untouched_by_oracle == all.written) {
       return {0, "the oracle wrote nothing to " + b.name};
@@ -104,18 +112,6 @@ struct BufferComparison {
     return {std::max(all.difference.most / std::max(most, 1e-30),
                      std::sqrt(all.difference.squares / std::max(squares, 1e-60))),
             ""};
-  }
-
-  Findings look(int threads) const {
-    const auto count = static_cast<std::int64_t>(writable.size());
-    std::vector<Findings> parts(chunks_of(count));
-    for_each_chunk(count, threads, [&](std::int64_t chunk, std::int64_t first, std::int64_t last) {
-      Findings& part = parts[chunk];
-      for (std::int64_t i = first; i < last && part.failure.empty(); ++i) element(i, part);
-    });
-    Findings all;
-    for (const Findings& part : parts) all.add(part);
-    return all;
   }
 
   bool same_bytes(std::size_t i) const {
@@ -196,9 +192,7 @@ void check_into(CheckLine& line, const OperationCase& test_case, const backend::
     line.outcome = Outcome::failed;
     line.failures.push_back(fmt::format("{}: {}", name, failure));
   }
-  for (const std::string& w : warnings) {
-    if (std::ranges::find(line.notes, w) == line.notes.end()) line.notes.push_back(w);
-  }
+  for (const std::string& w : warnings) add_once(line.notes, w);
 }
 
 }  // namespace
@@ -246,24 +240,20 @@ ResultError compare(const OperationCase& test_case, const CaseBytes& before, con
 std::vector<CheckLine> check_operations(const std::vector<OperationCase>& cases, const backend::Backend& subject,
                                         const backend::Backend& oracle, const OperationCheckOptions& options) {
   std::vector<const OperationCase*> chosen;
+  std::vector<CheckLine> lines;
   std::map<std::string, int> left;  // remaining cases of each line
   for (const OperationCase& c : cases) {
     const auto is_in_name = [&](const std::string& part) { return case_name(c).find(part) != std::string::npos; };
     const bool selected = options.only.empty() || std::ranges::any_of(options.only, is_in_name);
     if (!selected || (c.large && !options.large)) continue;
     chosen.push_back(&c);
-    ++left[line_name(c)];
+    if (++left[line_name(c)] == 1) lines.push_back({.check = line_name(c), .tolerance = c.tolerance});
   }
-  std::vector<CheckLine> lines;
-  std::map<std::string, std::size_t> place;
   for (const OperationCase* c : chosen) {
-    const std::string check = line_name(*c);
-    const auto [it, fresh] = place.emplace(check, lines.size());
-    if (fresh) lines.push_back({.check = check, .tolerance = c->tolerance, .failures = {}, .notes = {}});
-    CheckLine& line = lines[it->second];
+    CheckLine& line = *std::ranges::find(lines, line_name(*c), &CheckLine::check);
     options.progress(case_name(*c));
     check_into(line, *c, subject, oracle, options);
-    if (--left[check] == 0) options.finished(line);
+    if (--left[line.check] == 0) options.finished(line);
   }
   return lines;
 }

@@ -132,20 +132,17 @@ std::vector<Way> ways_of(const Reference& reference, const backend::Backend& sub
 }
 
 CheckLine line_for(const std::string& what, config::Precision precision, double tolerance) {
-  CheckLine line;
-  line.check = fmt::format("reference: {} {}", what, config::name_of(precision));
-  line.tolerance = tolerance;
-  return line;
+  return {.check = fmt::format("reference: {} {}", what, config::name_of(precision)), .tolerance = tolerance};
 }
 
 // Runs the model of `reference` in every way and checks its losses and gradients.
-void check_model(const Reference& reference, const backend::Backend& subject, const StepCheckOptions& options,
-                 CheckLine& losses, CheckLine& gradients) {
+void check_model(const Reference& reference, const backend::Backend& subject, int threads, CheckLine& losses,
+                 CheckLine& gradients) {
   for (const Way& way : ways_of(reference, subject)) {
     const std::string how = fmt::format("{}, {}, {} micro-batches", reference.model.name, way.name,
                                         way.settings.global_batch_size / way.settings.micro_batch_size);
     try {
-      OneRank job(subject, reference.model, way.settings, reference.seed, options.threads, way.tuned);
+      OneRank job(subject, reference.model, way.settings, reference.seed, threads, way.tuned);
       job.run(1);
       for (const gpt::Parameter& p : gpt::parameters(reference.model, reference.settings, {}, 0)) {
         ++gradients.cases;
@@ -159,9 +156,7 @@ void check_model(const Reference& reference, const backend::Backend& subject, co
         judge(losses, fmt::format("step {}, {}", i, how),
               std::abs(static_cast<double>(ours[i]) / reference.losses[i] - 1));
       }
-      for (const std::string& w : job.warnings()) {
-        if (std::ranges::find(gradients.notes, w) == gradients.notes.end()) gradients.notes.push_back(w);
-      }
+      for (const std::string& w : job.warnings()) add_once(gradients.notes, w);
     } catch (const std::exception& e) {
       losses.outcome = gradients.outcome = Outcome::failed;
       losses.failures.push_back(how + ": " + e.what());
@@ -216,14 +211,15 @@ void with_index(const fs::path& path, const std::function<void(const nlohmann::j
 
 }  // namespace
 
-void check_reference(const backend::Backend& subject, const std::string& directory, const StepCheckOptions& options) {
+void check_reference(const backend::Backend& subject, const std::string& directory, int threads,
+                     const std::function<void(const CheckLine&)>& finished) {
   const auto check = [&](const std::string& prefix, config::Precision precision,
                          const std::vector<Reference>& references) {
     CheckLine losses = line_for(prefix + "losses", precision, allowed(precision).loss),
               gradients = line_for(prefix + "gradients", precision, allowed(precision).gradient);
-    for (const Reference& reference : references) check_model(reference, subject, options, losses, gradients);
-    options.finished(losses);
-    options.finished(gradients);
+    for (const Reference& reference : references) check_model(reference, subject, threads, losses, gradients);
+    finished(losses);
+    finished(gradients);
   };
   using enum config::Precision;
   for (const config::Precision precision : {fp32, bf16}) check("", precision, {load_reference(directory, precision)});

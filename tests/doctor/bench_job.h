@@ -16,27 +16,28 @@
 
 namespace harness::test {
 
-/// A fake job with the same number of ranks on each node, whose blocks take `block_s` on a virtual clock. The test sets
-/// what ranks and links reach, and what fails.
-class BenchJob : public AnsweringJob {
+/// A fake job with the same number of ranks on each node, one for each GPU, whose blocks take `block_s` on a virtual
+/// clock. The test sets what ranks and links reach, and what fails.
+class GpuJob : public AnsweringJob {
  public:
-  BenchJob(int nodes, int ranks_per_node) : AnsweringJob(nodes, ranks_per_node) {
+  GpuJob(int nodes, int ranks_per_node) : AnsweringJob(nodes, ranks_per_node) {
     const auto ranks = static_cast<std::size_t>(nodes * ranks_per_node);
     product_s.assign(ranks, 1e-3);
     link_bytes_per_s.assign(ranks, 50e9);
     gpu.resize(ranks);
     host_copies.assign(ranks, {55e9, 52e9, 90e9});
-    for (const job::RankPlace& place : places())
-      devices.push_back(fmt::format("0000:{:02X}:00.0 NVIDIA H100 80GB HBM3", 0x1a + place.local_rank));
+    for (job::RankPlace& place : seats()) {
+      place.gpus = {ranks_per_node, ranks_per_node, {}};
+      for (int number = 0; number < ranks_per_node; ++number) place.gpus.names.push_back(std::to_string(number));
+    }
   }
-  ~BenchJob() override { EXPECT_TRUE(waiting_.empty()) << "workers wait for a block that does not come"; }
+  ~GpuJob() override { EXPECT_TRUE(waiting_.empty()) << "workers wait for a block that does not come"; }
 
   job::BlockOutcome run(const job::BlockOnSet& block) override {
     const job::BlockRequest& request = block.request;
     EXPECT_EQ(workloads::workload_of(request.settings).why_impossible_on({}, request.settings, request.layout), "");
     EXPECT_TRUE(block.set.ranks.empty() || std::ssize(block.set.ranks) == request.layout.ranks());
     requests.push_back(request);
-    sets.push_back(block.set.ranks);
     begun_s.push_back(clock_.now_s);
     clock_.now_s += std::min(block_s, request.deadlines.start_s + request.deadlines.step_s);
     job::BlockOutcome outcome;
@@ -45,7 +46,7 @@ class BenchJob : public AnsweringJob {
     started += waiting_.erase(block.set.number) == 0 ? 1 : 0;
     if (outcome.ok && !block.last) waiting_.insert(block.set.number);
     if (!outcome.ok) {
-      outcome.culprit_rank = culprit;
+      outcome.culprit_rank = 3;
       return outcome;
     }
     for (int number = 0; number < request.layout.ranks(); ++number) outcome.samples.push_back(sample(block, number));
@@ -60,15 +61,12 @@ class BenchJob : public AnsweringJob {
   std::vector<double> node_bytes_per_s;                        // within each node; empty: 300e9
   std::vector<machine::GpuStatistics> gpu;                     // by rank
   std::vector<machine::HostCopies> host_copies;                // by rank
-  std::vector<std::string> devices;                            // by rank
   std::function<std::string(int)> log;                         // NCCL's log, by rank
   std::function<std::string(const job::BlockRequest&)> fails;  // returns the reason; "": the block succeeds
-  int culprit = 3;
-  double block_s = 1;  // on the virtual clock, at most what its deadlines allow
+  double block_s = 1;                                          // on the virtual clock, at most what its deadlines allow
   int stops = 0;
   std::vector<job::BlockRequest> requests;
-  std::vector<std::vector<int>> sets;  // of the requests
-  int started = 0;                     // how often workers were started
+  int started = 0;  // how often workers were started
   std::vector<double> begun_s;
 
  private:
@@ -80,7 +78,7 @@ class BenchJob : public AnsweringJob {
   };
 
   static int rank_of(const job::BlockOnSet& block, int number) {
-    return block.set.ranks.empty() ? number : block.set.ranks.at(static_cast<std::size_t>(number));
+    return block.set.ranks.empty() ? number : block.set.ranks.at(number);
   }
 
   job::Samples sample(const job::BlockOnSet& block, int number) const {
@@ -88,20 +86,20 @@ class BenchJob : public AnsweringJob {
     const int rank = rank_of(block, number);
     job::Samples samples;
     if (std::holds_alternative<job::CopyWithHost>(request.task)) {
-      const auto at = static_cast<std::size_t>(rank);
-      samples.task = job::HostCopySamples{devices.at(at), host_copies.at(at)};
+      const int bus = 0x1a + places()[rank].local_rank;
+      samples.task =
+          job::HostCopySamples{fmt::format("0000:{:02X}:00.0 NVIDIA H100 80GB HBM3", bus), host_copies.at(rank)};
     } else if (std::holds_alternative<job::Observe>(request.task)) {
       samples.task = job::ObserveSamples{log ? log(rank) : ""};
     } else if (const auto* timed = std::get_if<job::TimeSteps>(&request.task)) {
       const double slowest = *std::ranges::max_element(product_s);  // a step ends when all ranks have ended
       job::TimedSamples taken;
-      taken.step_s.assign(static_cast<std::size_t>(request.warmup_steps + timed->steps),
-                          slowest * request.settings.repetitions);
-      taken.gpu = gpu.at(static_cast<std::size_t>(rank));
+      taken.step_s.assign(request.warmup_steps + timed->steps, slowest * request.settings.repetitions);
+      taken.gpu = gpu.at(rank);
       samples.task = taken;
     } else if (request.settings.workload == "gemm") {
       job::TimelineSamples taken;
-      const double seconds = product_s.at(static_cast<std::size_t>(rank)) * request.settings.repetitions;
+      const double seconds = product_s.at(rank) * request.settings.repetitions;
       taken.totals = {{"fill", "compute", 1e-6, 1}, {"matmul", "compute", seconds, request.settings.repetitions}};
       samples.task = taken;
     } else {
@@ -118,21 +116,19 @@ class BenchJob : public AnsweringJob {
     const program::Group group{"", program::AxisSet::of({over}), {}};
     double least = 300e9;
     const std::vector<int> members = group.members(request.layout, request.layout.coordinates(number));
-    const auto node_of = [&](int member) { return places()[static_cast<std::size_t>(rank_of(block, member))].node; };
+    const auto node_of = [&](int member) { return places()[rank_of(block, member)].node; };
     for (const int member : members) {
       if (node_of(member) == node_of(members.front())) continue;
-      for (const int end : {member, members.front()})
-        least = std::min(least, link_bytes_per_s[static_cast<std::size_t>(rank_of(block, end))]);
+      for (const int end : {member, members.front()}) least = std::min(least, link_bytes_per_s[rank_of(block, end)]);
       if (way) least = std::min(least, way(node_of(members.front()), node_of(member)));
     }
     const bool within = node_of(members.front()) == node_of(members.back());
-    if (within && !node_bytes_per_s.empty()) least = node_bytes_per_s[static_cast<std::size_t>(node_of(number))];
+    if (within && !node_bytes_per_s.empty()) least = node_bytes_per_s[node_of(number)];
     const auto n = static_cast<double>(members.size());
     const double seconds = 2 * (n - 1) / n * static_cast<double>(request.settings.message_bytes) / least;
     job::TimelineSamples taken;
     const double waiting = number == members.front() ? 0 : 0.1;
-    taken.communication_s.assign(static_cast<std::size_t>(request.settings.repetitions),
-                                 static_cast<float>(seconds + waiting));
+    taken.communication_s.assign(request.settings.repetitions, static_cast<float>(seconds + waiting));
     taken.communication_s.push_back(1);  // the closing collective of all ranks
     return taken;
   }
@@ -148,27 +144,14 @@ inline std::vector<doctor::Node> nodes_of(const job::Job& job) {
   std::vector<doctor::Node> nodes;
   for (const job::RankPlace& place : job.places()) {
     while (std::ssize(nodes) <= place.node) nodes.push_back({fmt::format("host{}", nodes.size()), {}, {}});
-    nodes[static_cast<std::size_t>(place.node)].ranks.push_back({place.rank, {}});
+    nodes[place.node].ranks.push_back({place.rank, {}});
   }
   return nodes;
 }
 
-/// A BenchJob whose nodes have GPUs: one per rank unless stated.
-class GpuJob : public BenchJob {
- public:
-  GpuJob(int nodes, int ranks_per_node) : GpuJob(nodes, ranks_per_node, ranks_per_node) {}
-  GpuJob(int nodes, int ranks_per_node, int gpus_per_node) : BenchJob(nodes, ranks_per_node) {
-    for (job::RankPlace& place : seats()) {
-      place.gpus = {gpus_per_node, gpus_per_node, {}};
-      for (int gpu = 0; gpu < gpus_per_node; ++gpu) place.gpus.names.push_back(std::to_string(gpu));
-    }
-  }
-};
-
-inline std::vector<doctor::StageFinding> said_by(BenchJob& job, config::BackendKind backend = config::BackendKind::cuda,
-                                                 const config::Hardware* hardware = nullptr) {
+inline std::vector<doctor::StageFinding> said_by(GpuJob& job, const config::Hardware* hardware = nullptr) {
   const std::vector<doctor::Node> nodes = nodes_of(job);
-  return doctor::run_load_stage({job, nodes, backend, ""}, hardware);
+  return doctor::run_load_stage({job, nodes, config::BackendKind::cuda, ""}, hardware);
 }
 
 /// Returns lines such as "warn load.products host0: …" for all findings worse than `than`.

@@ -19,8 +19,8 @@ using ::testing::ElementsAre;
 using Lines = std::vector<std::string>;
 
 std::vector<Node> sixteen_nodes() {
-  std::vector<Node> nodes(16, test::healthy_node());
-  for (std::size_t i = 0; i < nodes.size(); ++i) nodes[i].host = fmt::format("node{}", i);
+  std::vector<Node> nodes;
+  for (int i = 0; i < 16; ++i) nodes.push_back(test::healthy_node(fmt::format("node{}", i)));
   return nodes;
 }
 
@@ -116,7 +116,7 @@ Node with(const std::string& host, const std::string& name, const std::string& v
 
 Lines differing(const std::vector<Node>& nodes, const std::string& check) {
   Lines lines;
-  for (const Difference& difference : differences(nodes)) {
+  for (const StageFinding& difference : differences(nodes)) {
     if (difference.check == check) lines.push_back(difference.host + ": " + difference.finding.evidence);
   }
   return lines;

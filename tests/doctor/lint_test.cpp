@@ -13,18 +13,21 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-// Returns the findings on a node of eight ranks with these settings, on InfiniBand or RoCE.
-Lines told(const NameValues& settings, const std::string& layer = "InfiniBand") {
-  static std::map<std::string, Node> healthy;
-  if (!healthy.contains(layer)) {
-    test::Dgx tree("dgx01", layer);
-    healthy[layer] = tree.node(8, test::healthy_gpus());
-  }
-  Node node = healthy.at(layer);
+// Returns the findings on a node whose ranks have these settings.
+Lines told_with(Node node, const NameValues& settings) {
   for (Rank& rank : node.ranks) {
     for (const auto& [name, value] : settings) rank.facts.set("env/" + name, value);
   }
   return test::worth_reading(diagnose({node}));
+}
+Lines told_with(const test::NodeTree& tree, const NameValues& settings) {
+  return told_with(tree.node(8, test::healthy_gpus()), settings);
+}
+// The same on a healthy node of InfiniBand or RoCE.
+Lines told(const NameValues& settings, const std::string& layer = "InfiniBand") {
+  static std::map<std::string, Node> healthy;
+  if (!healthy.contains(layer)) healthy[layer] = test::Dgx("dgx01", layer).node(8, test::healthy_gpus());
+  return told_with(healthy.at(layer), settings);
 }
 
 // Container images, build systems, PyTorch and plug-ins set or read these names: a strict gate must not stop them.
@@ -41,8 +44,7 @@ TEST(Lint, NamesThatOthersReadAreNoFinding) {
 
 // The images of two nodes may differ in descriptive variables, but not in those that affect communication.
 TEST(Lint, NodesMayDifferInNamesThatNobodyReads) {
-  std::vector<Node> nodes(2, test::healthy_node());
-  nodes[1].host = "dgx02";
+  std::vector<Node> nodes{test::healthy_node(), test::healthy_node("dgx02")};
   for (Rank& rank : nodes[1].ranks) rank.facts.set("env/NCCL_VERSION", "2.27.3");
   EXPECT_EQ(test::worth_reading(diagnose(nodes)), Lines{});
   for (Rank& rank : nodes[1].ranks) rank.facts.set("env/NCCL_FASTRAK_NUM_FLOWS", "2");
@@ -67,11 +69,10 @@ TEST(Lint, AGidIndexIsForRoceAlone) {
   EXPECT_EQ(told({{"NCCL_IB_GID_INDEX", "5"}}, "Ethernet").size(), 8u);  // the index exists on no port
   test::Dgx tree("dgx01", "Ethernet");
   tree.remove("sys/class/infiniband/mlx5_3/ports/1/gid_attrs");
-  Node node = tree.node(8, test::healthy_gpus());
-  for (Rank& rank : node.ranks) rank.facts.set("env/NCCL_IB_GID_INDEX", "3");
   const std::string why = " cannot be read: the type of an address: nothing tells it";
-  EXPECT_EQ(test::worth_reading(diagnose({node})), (Lines{"unknown ib.gid: roce_addresses of port mlx5_3:1" + why,
-                                                          "unknown env.devices: the addresses of mlx5_3:1" + why}));
+  EXPECT_EQ(told_with(tree, {{"NCCL_IB_GID_INDEX", "3"}}),
+            (Lines{"unknown ib.gid: roce_addresses of port mlx5_3:1" + why,
+                   "unknown env.devices: the addresses of mlx5_3:1" + why}));
 }
 
 TEST(Lint, SocketsHaveTheirSettingsWhereNcclIsToUseThem) {
@@ -94,17 +95,12 @@ TEST(Lint, APortThatNcclIsToLeaveOutIsNotJudged) {
     tree.write(port + "rate", storage == 6 ? "100 Gb/sec (4X EDR)" : "200 Gb/sec (4X HDR)");
   }
   Node node = tree.node(8, test::healthy_gpus());
-  const auto told_with = [&](const std::string& list) {
-    for (Rank& rank : node.ranks) {
-      rank.facts.set("env/NCCL_IB_HCA", list);
-      rank.facts.set("env/NCCL_IB_GID_INDEX", "3");
-    }
-    return test::worth_reading(diagnose({node}));
-  };
-  EXPECT_EQ(told_with("^=mlx5_6,mlx5_7"), Lines{});
-  EXPECT_EQ(told_with("mlx5").size(), 6u);  // two of ib.rate, one of ib.gid and of ib.mtu, two of env.devices
+  const std::pair<std::string, std::string> index{"NCCL_IB_GID_INDEX", "3"};
+  EXPECT_EQ(told_with(node, {{"NCCL_IB_HCA", "^=mlx5_6,mlx5_7"}, index}), Lines{});
+  // Two of ib.rate, one of ib.gid and of ib.mtu, two of env.devices.
+  EXPECT_EQ(told_with(node, {{"NCCL_IB_HCA", "mlx5"}, index}).size(), 6u);
   for (Rank& rank : node.ranks) rank.facts.set("env/NCCL_IB_HCA", fmt::format("=mlx5_{}", rank.rank));
-  EXPECT_EQ(test::worth_reading(diagnose({node})).size(), 6u);  // each rank takes the port of its GPU
+  EXPECT_EQ(told_with(node, {index}).size(), 6u);  // each rank takes the port of its GPU
 }
 
 TEST(Lint, ANetworkOfIpv6NeedsNoAddressOfIpv4) {
@@ -112,10 +108,8 @@ TEST(Lint, ANetworkOfIpv6NeedsNoAddressOfIpv4) {
   for (int i = 0; i < 8; ++i)
     tree.write(fmt::format("sys/class/infiniband/mlx5_{}/ports/1/gids/3", i),
                "fd00:0000:0000:0000:0000:0000:0000:0001");
-  Node node = tree.node(8, test::healthy_gpus());
-  EXPECT_EQ(test::worth_reading(diagnose({node})).size(), 1u);
-  for (Rank& rank : node.ranks) rank.facts.set("env/NCCL_IB_ADDR_FAMILY", "AF_INET6");
-  EXPECT_EQ(test::worth_reading(diagnose({node})), Lines{});
+  EXPECT_EQ(told_with(tree, {}).size(), 1u);
+  EXPECT_EQ(told_with(tree, {{"NCCL_IB_ADDR_FAMILY", "AF_INET6"}}), Lines{});
 }
 
 TEST(Lint, ListsOfDevicesFitOrNot) {
@@ -133,24 +127,19 @@ TEST(Lint, AListOfWhatToLeaveOutMayAllowInterfacesThatAreDown) {
   test::Dgx tree;
   for (const char* name : {"eno2", "eno3"}) tree.write(fmt::format("sys/class/net/{}/operstate", name), "down");
   for (int i = 0; i < 5; ++i) tree.write(fmt::format("sys/class/net/veth{}/operstate", i), "up");
-  Node node = tree.node(8, test::healthy_gpus());
-  const auto told_with = [&](const std::string& list) {
-    for (Rank& rank : node.ranks) rank.facts.set("env/NCCL_SOCKET_IFNAME", list);
-    return test::worth_reading(diagnose({node}));
-  };
-  EXPECT_EQ(told_with("^docker,lo,veth"), Lines{});
-  EXPECT_EQ(told_with("^docker,lo"),
+  EXPECT_EQ(told_with(tree, {{"NCCL_SOCKET_IFNAME", "^docker,lo,veth"}}), Lines{});
+  EXPECT_EQ(told_with(tree, {{"NCCL_SOCKET_IFNAME", "^docker,lo"}}),
             Lines{"warn env.devices: NCCL_SOCKET_IFNAME=^docker,lo allows veth0, veth1, veth2, 2 more: no way to other "
                   "nodes"});
-  EXPECT_EQ(told_with("eno2"), Lines{"warn env.devices: NCCL_SOCKET_IFNAME=eno2 allows eno2: no way to other nodes"});
+  EXPECT_EQ(told_with(tree, {{"NCCL_SOCKET_IFNAME", "eno2"}}),
+            Lines{"warn env.devices: NCCL_SOCKET_IFNAME=eno2 allows eno2: no way to other nodes"});
 }
 
 TEST(Lint, APrefixThatFitsMoreThanItNames) {
   test::Dgx tree;
   tree.add_hca("pci0000:80/0000:80:01.0/0000:81:00.0", 10, "InfiniBand", "400 Gb/sec (4X NDR)");
-  Node node = tree.node(8);
-  for (Rank& rank : node.ranks) rank.facts.set("env/NCCL_IB_HCA", "mlx5_1");
-  const Lines lines = test::worth_reading(diagnose({node}));
+  const NameValues second{{"NCCL_IB_HCA", "mlx5_1"}};
+  const Lines lines = told_with(tree.node(8), second);
   ASSERT_FALSE(lines.empty());
   EXPECT_EQ(lines[0], "warn env.devices: NCCL_IB_HCA=mlx5_1: mlx5_1 is also the beginning of other names");
   // Both ports of one adapter bear its name.
@@ -158,20 +147,16 @@ TEST(Lint, APrefixThatFitsMoreThanItNames) {
   const std::string port = "sys/class/infiniband/mlx5_1/ports/2/";
   two_ports.write(port + "state", "4: ACTIVE");
   two_ports.write(port + "link_layer", "InfiniBand");
-  node = two_ports.node(8);
-  for (Rank& rank : node.ranks) rank.facts.set("env/NCCL_IB_HCA", "mlx5_1");
-  for (const std::string& line : test::worth_reading(diagnose({node}))) EXPECT_EQ(line.find("env.devices"), line.npos);
+  for (const std::string& line : told_with(two_ports.node(8), second)) EXPECT_EQ(line.find("env.devices"), line.npos);
 }
 
 TEST(Lint, AFileCountsAndTheEnvironmentWins) {
   test::Dgx tree;
   tree.write("etc/nccl.conf", "NCCL_P2P_DISABLE=1");
-  Node node = tree.node(8, test::healthy_gpus());
-  EXPECT_EQ(test::worth_reading(diagnose({node})),
-            (Lines{"warn env.debugging: NCCL_P2P_DISABLE=1: GPUs of a node exchange through host memory",
-                   "info env.file: /etc/nccl.conf sets NCCL_P2P_DISABLE=1"}));
-  for (Rank& rank : node.ranks) rank.facts.set("env/NCCL_P2P_DISABLE", "0");
-  EXPECT_EQ(test::worth_reading(diagnose({node})), Lines{"info env.file: /etc/nccl.conf sets NCCL_P2P_DISABLE=1"});
+  const std::string set = "info env.file: /etc/nccl.conf sets NCCL_P2P_DISABLE=1";
+  EXPECT_EQ(told_with(tree, {}),
+            (Lines{"warn env.debugging: NCCL_P2P_DISABLE=1: GPUs of a node exchange through host memory", set}));
+  EXPECT_EQ(told_with(tree, {{"NCCL_P2P_DISABLE", "0"}}), Lines{set});
 }
 
 TEST(Lint, RanksThatDifferAreNamed) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "bench_job.h"
 #include "doctor/load_stage.h"
 
@@ -34,7 +35,7 @@ config::Hardware h100() {
 TEST(LoadStage, EqualRanksHaveNumbersAndNoFault) {
   test::GpuJob job(4, 2);
   const config::Hardware hardware = h100();
-  const auto said = said_by(job, config::BackendKind::cuda, &hardware);
+  const auto said = said_by(job, &hardware);
   EXPECT_EQ(told(said), Lines{});
   EXPECT_THAT(
       told(said, Verdict::skip),
@@ -75,7 +76,7 @@ TEST(LoadStage, WhoIsSlowIsNamed) {
   for (const Case& one : cases) {
     test::GpuJob job(4, 2);
     one.change(job);
-    EXPECT_EQ(told(said_by(job, config::BackendKind::cuda, &hardware)), Lines{one.told});
+    EXPECT_EQ(told(said_by(job, &hardware)), Lines{one.told});
   }
 }
 
@@ -114,7 +115,7 @@ TEST(LoadStage, ARankWithASlowLinkIsNamedAndItsPartnersAreNot) {
 
 TEST(LoadStage, RanksInNoOrderAreLeftOut) {
   test::GpuJob job(2, 2);
-  for (const int rank : {1, 2}) job.seats()[static_cast<std::size_t>(rank)].node = 1;
+  for (const int rank : {1, 2}) job.seats()[rank].node = 1;
   job.seats()[3].node = 0;
   const auto said = said_by(job);
   ASSERT_EQ(said.size(), 1u);
@@ -123,74 +124,47 @@ TEST(LoadStage, RanksInNoOrderAreLeftOut) {
   EXPECT_TRUE(job.requests.empty());
 }
 
-// Nodes with this GPU and these active ports: adapter and rate.
-std::vector<Node> nodes_with(const test::GpuJob& job, const std::string& device,
-                             const std::vector<std::pair<std::string, std::string>>& ports) {
-  std::vector<Node> nodes = nodes_of(job);
-  for (Node& node : nodes) {
-    node.facts.set("gpu/0000:10:00.0/device", device);
-    for (const auto& [adapter, rate] : ports) {
-      node.facts.set(fmt::format("port/{}/1/state", adapter), "ACTIVE");
-      node.facts.set(fmt::format("port/{}/1/rate", adapter), rate);
+// Two nodes of a GPU each, the ports that they have, and what their link reaches of what the ports carry.
+struct Link {
+  std::vector<std::string> port_rates;
+  double bytes_per_s;
+  std::string told;
+  std::string nccl_ib_hca = {}, vendor = {};
+};
+
+TEST(LoadStage, LinksAreHeldAgainstTheirPorts) {
+  const std::string hundred = "100 Gb/sec (4X EDR)", four_hundred = "400 Gb/sec (4X NDR)";
+  const std::vector<Link> links{
+      {{four_hundred}, 48e9, "info 48 GB/s: 96 % of what their ports carry"},
+      {{four_hundred}, 12e9, "warn 12 GB/s: 24 % of what their ports carry"},
+      {{hundred, four_hundred}, 12e9, "warn 12 GB/s: 24 % of what their ports carry"},
+      // NCCL is to leave the quick one out.
+      {{hundred, four_hundred}, 12e9, "info 12 GB/s: 96 % of what their ports carry", "mlx5_0"},
+      // The trays of a rack are joined by NVLink.
+      {{four_hundred}, 700e9, "info 700 GB/s"},
+      // A node of AWS has four adapters of 100 Gb/s for each GPU.
+      {std::vector(4, hundred), 12e9, "warn 12 GB/s: 24 % of what their ports carry", "", "0x1d0f"}};
+  for (const Link& link : links) {
+    test::GpuJob job(2, 1);
+    job.link_bytes_per_s.assign(2, link.bytes_per_s);
+    std::vector<Node> nodes = nodes_of(job);
+    for (Node& node : nodes) {
+      node.facts.set("gpu/0000:10:00.0/device", "0x2330");
+      if (!link.nccl_ib_hca.empty()) node.ranks[0].facts.set("env/NCCL_IB_HCA", link.nccl_ib_hca);
+      for (std::size_t i = 0; i < link.port_rates.size(); ++i) {
+        if (!link.vendor.empty()) node.facts.set(fmt::format("hca/mlx5_{}/vendor", i), link.vendor);
+        node.facts.set(fmt::format("port/mlx5_{}/1/state", i), "ACTIVE");
+        node.facts.set(fmt::format("port/mlx5_{}/1/rate", i), link.port_rates[i]);
+      }
     }
+    const auto said = run_load_stage({job, nodes, config::BackendKind::cuda, ""}, nullptr);
+    const auto pairs = std::ranges::find(said, "load.pairs", &StageFinding::check);
+    ASSERT_NE(pairs, said.end()) << link.told;
+    const std::string rate = show_bandwidth(link.bytes_per_s), &evidence = pairs->finding.evidence;
+    const std::string head = fmt::format("{0} between two nodes, {0} in one direction for each rank", rate);
+    ASSERT_THAT(evidence, ::testing::StartsWith(head));
+    EXPECT_EQ(fmt::format("{} {}{}", name_of(pairs->finding.verdict), rate, evidence.substr(head.size())), link.told);
   }
-  return nodes;
-}
-
-TEST(LoadStage, LinksFarBelowTheirPortsAreAWarning) {
-  test::GpuJob job(2, 1);
-  const std::vector<Node> nodes = nodes_with(job, "0x2330", {{"mlx5_0", "400 Gb/sec (4X NDR)"}});
-  const Bench bench{job, nodes, config::BackendKind::cuda, ""};
-  EXPECT_EQ(told(run_load_stage(bench, nullptr)), Lines{});
-  job.link_bytes_per_s.assign(2, 12e9);
-  EXPECT_EQ(told(run_load_stage(bench, nullptr)),
-            Lines{"warn load.pairs : 12 GB/s between two nodes, 12 GB/s in one direction for each rank: 24 % of "
-                  "what their ports carry"});
-}
-
-TEST(LoadStage, PortsThatNcclIsToLeaveOutCarryNothing) {
-  test::GpuJob job(2, 1);
-  std::vector<Node> nodes =
-      nodes_with(job, "0x2330", {{"mlx5_0", "100 Gb/sec (4X EDR)"}, {"mlx5_1", "400 Gb/sec (4X NDR)"}});
-  const Bench bench{job, nodes, config::BackendKind::cuda, ""};
-  job.link_bytes_per_s.assign(2, 12e9);
-  EXPECT_THAT(told(run_load_stage(bench, nullptr)), ElementsAre(HasSubstr("24 % of what their ports carry")));
-  for (Node& node : nodes) node.ranks[0].facts.set("env/NCCL_IB_HCA", "mlx5_0");
-  EXPECT_EQ(told(run_load_stage(bench, nullptr)), Lines{});
-}
-
-// The trays of a rack are joined by NVLink.
-TEST(LoadStage, WhatIsFasterThanThePortsIsNoShareOfThem) {
-  test::GpuJob job(2, 1);
-  const std::vector<Node> nodes = nodes_with(job, "0x2941", {{"mlx5_0", "400 Gb/sec (4X NDR)"}});
-  const Bench bench{job, nodes, config::BackendKind::cuda, ""};
-  for (const auto& [rate, is_of_ports] : {std::pair{48e9, true}, {700e9, false}}) {
-    job.link_bytes_per_s.assign(2, rate);
-    const auto lines = told(run_load_stage(bench, nullptr), Verdict::skip);
-    EXPECT_THAT(lines, Contains(HasSubstr("load.pairs")));
-    const bool said = std::ranges::any_of(
-        lines, [](const std::string& line) { return line.find("of what their ports carry") != std::string::npos; });
-    EXPECT_EQ(said, is_of_ports) << rate;
-  }
-}
-
-// A node of AWS has four adapters of 100 Gb/s for each GPU.
-TEST(LoadStage, APortOfEfaIsOneOfSeveralOfItsRank) {
-  test::GpuJob job(2, 1);
-  std::vector<Node> nodes = nodes_of(job);
-  for (Node& node : nodes) {
-    node.facts.set("gpu/0000:10:00.0/device", "0x2330");
-    for (int i = 0; i < 4; ++i) {
-      node.facts.set(fmt::format("hca/rdmap{}/vendor", i), "0x1d0f");
-      node.facts.set(fmt::format("port/rdmap{}/1/state", i), "ACTIVE");
-      node.facts.set(fmt::format("port/rdmap{}/1/rate", i), "100 Gb/sec (4X EDR)");
-    }
-  }
-  const Bench bench{job, nodes, config::BackendKind::cuda, ""};
-  job.link_bytes_per_s.assign(2, 12e9);
-  EXPECT_EQ(told(run_load_stage(bench, nullptr)),
-            Lines{"warn load.pairs : 12 GB/s between two nodes, 12 GB/s in one direction for each rank: 24 % of "
-                  "what their ports carry"});
 }
 
 TEST(LoadStage, EndsAtItsLimitWithWhatItHas) {
@@ -247,7 +221,7 @@ TEST(LoadStage, AStopEndsIt) {
 
 // The explanation comes before any worker starts.
 TEST(LoadStage, ALaunchThatIsInTheWayIsExplained) {
-  const auto evidence = [](test::BenchJob& job) {
+  const auto evidence = [](test::GpuJob& job) {
     const auto said = said_by(job);
     EXPECT_EQ(said.size(), 1u);
     EXPECT_EQ(said[0].finding.verdict, Verdict::info);
@@ -256,7 +230,7 @@ TEST(LoadStage, ALaunchThatIsInTheWayIsExplained) {
   };
   test::GpuJob crowded(2, 8);
   for (int rank = 8; rank < 16; ++rank) {
-    machine::GpuView& gpus = crowded.seats()[static_cast<std::size_t>(rank)].gpus;
+    machine::GpuView& gpus = crowded.seats()[rank].gpus;
     gpus.count = 7;
     gpus.names.pop_back();
   }
@@ -276,7 +250,7 @@ TEST(LoadStage, EveryNodeMeetsOthersAndNoneTwiceInARound) {
     for (const PairRound& round : pair_rounds(nodes)) {
       EXPECT_EQ(round.nodes % (2 * round.distance), 0) << nodes;
       EXPECT_LE(round.first + round.nodes, nodes);
-      for (int node = round.first; node < round.first + round.nodes; ++node) ++met[static_cast<std::size_t>(node)];
+      for (int node = round.first; node < round.first + round.nodes; ++node) ++met[node];
     }
     EXPECT_THAT(met, ::testing::Each(::testing::Ge(1))) << nodes;
   }

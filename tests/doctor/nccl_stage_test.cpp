@@ -77,9 +77,14 @@ Node node_with_ports(const std::string& host, int first_rank, int ports = 2) {
   return node;
 }
 
+/// The log of a rank that has started.
+RankText started() {
+  return RankText().version("2.28.9+cuda13.0").starts("eth0");
+}
+
 /// The log of a rank on InfiniBand, without any connections yet.
 RankText on_infiniband(int adapters = 2) {
-  return RankText().version("2.28.9+cuda13.0").starts("eth0").adapters(adapters).over("IB");
+  return started().adapters(adapters).over("IB");
 }
 
 /// The log of a healthy rank, which uses the adapter beside its GPU.
@@ -159,24 +164,13 @@ TEST(NcclStage, EachFaultIsFoundAndNothingElse) {
       // A device that combines an adapter's ports is numbered after all others. A plug-in's devices are not listed.
       {[](Job& job) { write_ranks_of_node1(job, on_infiniband().sends("NET/IB/2/GDRDMA")); }, {}},
       {[](Job& job) {
-         job.texts.assign(4, RankText()
-                                 .version("2.28.9+cuda13.0")
-                                 .starts("eth0")
-                                 .over("IBext_v10")
-                                 .multicast(true)
-                                 .sends("NET/IBext_v10/0/GDRDMA"));
+         job.texts.assign(4, started().over("IBext_v10").multicast(true).sends("NET/IBext_v10/0/GDRDMA"));
        },
        {}},
       {[](Job& job) {  // each rank has its own adapter (NCCL_IB_HCA), which is NCCL's first one
          for (std::size_t rank = 0; rank < job.texts.size(); ++rank) {
-           job.texts[rank] =
-               RankText()
-                   .version("2.28.9+cuda13.0")
-                   .starts("eth0")
-                   .info(fmt::format("NET/IB : Using [0]mlx5_{}:1/IB [RO]; OOB eth0:10.0.0.1<0>", rank % 2))
-                   .over("IB")
-                   .multicast(true)
-                   .sends("NET/IB/0/GDRDMA");
+           const std::string list = fmt::format("NET/IB : Using [0]mlx5_{}:1/IB [RO]; OOB eth0:10.0.0.1<0>", rank % 2);
+           job.texts[rank] = started().info(list).over("IB").multicast(true).sends("NET/IB/0/GDRDMA");
          }
        },
        {}},
@@ -249,7 +243,7 @@ TEST(NcclStage, GpuDirectIsJudgedByDirection) {
   const auto verdict = [&](const std::string& sends, const std::string& receives) {
     Job job;
     for (int rank : {0, 1}) {
-      RankText& text = job.texts[static_cast<std::size_t>(rank)] = on_infiniband();
+      RankText& text = job.texts[rank] = on_infiniband();
       if (!sends.empty()) text.sends(sends);
       if (!receives.empty()) text.receives(receives);
     }

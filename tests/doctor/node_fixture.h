@@ -59,7 +59,6 @@ class NodeTree {
   }
 
   std::string path() const { return root_.path(); }
-  const std::string& host() const { return host_; }
   void write(const std::string& name, const std::string& text) { root_.write(name, text + "\n"); }
   void write_bytes(const std::string& name, const std::string& text) { root_.write(name, text); }
   void remove(const std::string& name) { std::filesystem::remove_all(root_ / name); }
@@ -75,15 +74,14 @@ class NodeTree {
     std::filesystem::create_symlink(target, place);
   }
 
-  /// A PCI device or bridge; `path` below sys/devices: "pci0000:10/0000:10:01.0".
-  void add_pci(const std::string& path, const std::string& vendor, const std::string& kind, int lanes,
-               const std::string& speed) {
+  /// A PCI device or bridge of 16 lanes; `path` below sys/devices: "pci0000:10/0000:10:01.0".
+  void add_pci(const std::string& path, const std::string& vendor, const std::string& kind) {
     const std::string folder = "sys/devices/" + path + "/", address = path.substr(path.rfind('/') + 1);
     write(folder + "vendor", vendor);
     write(folder + "class", kind);
     write(folder + "device", "0x2330");
-    for (const char* name : {"current_link_width", "max_link_width"}) write(folder + name, std::to_string(lanes));
-    for (const char* name : {"current_link_speed", "max_link_speed"}) write(folder + name, speed);
+    for (const char* name : {"current_link_width", "max_link_width"}) write(folder + name, "16");
+    for (const char* name : {"current_link_speed", "max_link_speed"}) write(folder + name, "32.0 GT/s PCIe");
     write(folder + "numa_node", "0");
     write(folder + "local_cpulist", "0-3");
     write(folder + "aer_dev_fatal", "Undefined 0\nTOTAL_ERR_FATAL 0");
@@ -91,11 +89,11 @@ class NodeTree {
     link("sys/bus/pci/devices/" + address, "../../../devices/" + path);
   }
   void add_bridge(const std::string& path, unsigned acs) {
-    add_pci(path, "0x1000", "0x060400", 16, "32.0 GT/s PCIe");
+    add_pci(path, "0x1000", "0x060400");
     write_bytes("sys/devices/" + path + "/config", configuration_space(acs));
   }
   void add_gpu(const std::string& path, const std::string& model) {
-    add_pci(path, "0x10de", "0x030200", 16, "32.0 GT/s PCIe");
+    add_pci(path, "0x10de", "0x030200");
     const std::string folder = "sys/devices/" + path + "/", address = path.substr(path.rfind('/') + 1);
     write(folder + "iommu_group/type", "identity");
     std::filesystem::create_directories(root_ / "sys/bus/pci/drivers/nvidia");
@@ -113,7 +111,7 @@ class NodeTree {
 
   /// Adds an adapter with one port. `layer`: InfiniBand or Ethernet.
   void add_hca(const std::string& path, int number, const std::string& layer, const std::string& rate) {
-    add_pci(path, "0x15b3", "0x020700", 16, "32.0 GT/s PCIe");
+    add_pci(path, "0x15b3", "0x020700");
     const std::string name = fmt::format("mlx5_{}", number), folder = "sys/devices/" + path + "/";
     write(folder + "iommu_group/type", "identity");
     const std::string own = folder + "infiniband/" + name + "/";
@@ -139,13 +137,10 @@ class NodeTree {
     write(folder + "net/" + interface + "/mtu", "9000");
     link("sys/class/net/" + interface, fmt::format("../../devices/{}/net/{}", path, interface));
     write(folder + "net/" + interface + "/operstate", "up");
-    add_gid(own, 1, "RoCE v2", "fe80:0000:0000:0000:0000:0000:0000:0001");
-    add_gid(own, 3, "RoCE v2", "0000:0000:0000:0000:0000:ffff:0a00:0001");
-    make_unreadable(own + "ports/1/gids/7");  // an empty entry: the kernel returns EINVAL
-  }
-  void add_gid(const std::string& hca_folder, int place, const std::string& type, const std::string& address) {
-    write(fmt::format("{}ports/1/gids/{}", hca_folder, place), address);
-    write(fmt::format("{}ports/1/gid_attrs/types/{}", hca_folder, place), type);
+    for (const char* place : {"1", "3"}) write(port + "gid_attrs/types/" + place, "RoCE v2");
+    write(port + "gids/1", "fe80:0000:0000:0000:0000:0000:0000:0001");
+    write(port + "gids/3", "0000:0000:0000:0000:0000:ffff:0a00:0001");
+    make_unreadable(port + "gids/7");  // an empty entry: the kernel returns EINVAL
   }
 
   doctor::Facts facts() const { return doctor::gather_node(path(), {}, 20); }
@@ -262,8 +257,10 @@ inline std::vector<std::string> worth_reading(const doctor::Diagnosis& diagnosis
 }
 
 /// Returns a healthy node with eight ranks.
-inline doctor::Node healthy_node() {
-  static const doctor::Node node = Dgx().node(8, healthy_gpus());
+inline doctor::Node healthy_node(const std::string& host = "dgx01") {
+  static const doctor::Node any = Dgx().node(8, healthy_gpus());
+  doctor::Node node = any;
+  node.host = host;
   return node;
 }
 

@@ -1,7 +1,6 @@
 // Whole nodes: each fault is found, and nothing else is reported.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <functional>
 
 #include "base/text.h"
@@ -18,9 +17,9 @@ Lines told(const test::NodeTree& tree, int ranks = 8, const machine::GpuReport& 
 
 // A fault of a DGX-like node, and all findings it causes.
 struct Fault {
-  std::string layer;
   std::function<void(test::NodeTree&)> make;
   Lines lines;
+  std::string layer = "InfiniBand";
 };
 
 void write_ports(test::NodeTree& tree, const std::string& adapter, const NameValues& files) {
@@ -39,20 +38,15 @@ void add_others(test::NodeTree& tree) {
 }
 
 TEST(Nodes, EachFaultIsFoundAndNothingElse) {
-  const std::string lanes = "/current_link_width", no_way =
-                                                       "fail gdr.module: neither nvidia_peermem nor dma-buf: what "
-                                                       "GPUs send to other nodes goes through the host's memory";
+  const std::string lanes = "/current_link_width";
   const auto without_peermem = [](test::NodeTree& tree) { tree.remove("sys/module/nvidia_peermem"); };
   const std::vector<Fault> faults{
-      {"InfiniBand",
-       [&](auto& tree) { tree.write("sys/devices/" + test::hca_place(2) + lanes, "8"); },
+      {[&](auto& tree) { tree.write("sys/devices/" + test::hca_place(2) + lanes, "8"); },
        {"fail ib.pcie: adapter mlx5_2 carries 400 Gb/s, its PCIe link 252",
         "fail pcie.width: adapter mlx5_2 runs on 8 of 16 PCIe lanes"}},
-      {"InfiniBand",
-       [&](auto& tree) { tree.write("sys/devices/pci0000:20/0000:20:01.0/0000:21:00.0" + lanes, "8"); },
+      {[&](auto& tree) { tree.write("sys/devices/pci0000:20/0000:20:01.0/0000:21:00.0" + lanes, "8"); },
        {"fail pcie.width: bridge 0000:21:00.0 runs on 8 of 16 PCIe lanes"}},
-      {"InfiniBand",  // cards of eight lanes, below a switch and below a root port, in slots of sixteen
-       [&](auto& tree) {
+      {[&](auto& tree) {  // cards of eight lanes, below a switch and below a root port, in slots of sixteen
          add_others(tree);
          for (const std::string& card : {test::gpu_place(0), std::string("pci0000:80/0000:80:08.0/0000:88:00.0")}) {
            tree.write("sys/devices/" + card + "/max_link_width", "8");
@@ -61,55 +55,50 @@ TEST(Nodes, EachFaultIsFoundAndNothingElse) {
          }
        },
        {}},
-      {"InfiniBand",
-       [](auto& tree) {
+      {[](auto& tree) {
          tree.write_bytes("sys/devices/" + test::switch_port(3, 1) + "/config", test::configuration_space(0x1d));
        },
        {"warn pcie.acs: ACS is on at bridge 0000:32:01.0: what GPUs and adapters send each other goes through the "
         "processor"}},
-      {"InfiniBand",
-       [](auto& tree) {
+      {[](auto& tree) {
          tree.write_bytes("sys/devices/" + test::switch_port(3, 1) + "/config", test::configuration_space(0, false));
        },
        {"unknown pcie.acs: acs of bridge 0000:32:01.0 cannot be read: the kernel shows it to root only"}},
-      {"InfiniBand",
-       [&](auto& tree) {
+      {[&](auto& tree) {
          without_peermem(tree);
          tree.add_driver(false);
        },
-       {no_way}},
-      {"InfiniBand", without_peermem, {}},  // dma-buf suffices
-      {"InfiniBand",
-       [](auto& tree) {
+       {"fail gdr.module: neither nvidia_peermem nor dma-buf: what GPUs send to other nodes goes through the host's "
+        "memory"}},
+      {without_peermem, {}},  // dma-buf suffices
+      {[](auto& tree) {
          write_ports(tree, "mlx5_5", {{"ports/1/rate", "200 Gb/sec (4X HDR)"}});
        },
        {"fail ib.rate: port mlx5_5:1 has 200 Gb/sec (4X HDR), its equals 400 Gb/sec (4X NDR)"}},
-      {"InfiniBand",
-       [](auto& tree) {
+      {[](auto& tree) {
          write_ports(tree, "mlx5_5", {{"ports/1/state", "2: INIT"}});
        },
        {"warn ib.state: port mlx5_5:1 is INIT (LinkUp); 7 of 8 ports of equal adapters are active"}},
-      {"InfiniBand", add_others, {}},
-      {"InfiniBand",  // one board, whose ports are InfiniBand or Ethernet
-       [](auto& tree) {
+      {add_others, {}},
+      {[](auto& tree) {  // one board, whose ports are InfiniBand or Ethernet
          add_others(tree);
          write_ports(tree, "mlx5_8", {{"board_id", "MT_0000000838"}});
        },
        {}},
-      {"Ethernet", [](auto&) {}, {}},
-      {"Ethernet",
-       [](auto& tree) {
+      {[](auto&) {}, {}, "Ethernet"},
+      {[](auto& tree) {
          write_ports(tree, "mlx5_3", {{"ports/1/gids/3", "0000:0000:0000:0000:0000:0000:0000:0000"}});
          write_ports(tree, "mlx5_4", {{"device/net/ens4np0/mtu", "1500"}});
        },
        {"fail ib.gid: port mlx5_3:1 has no RoCE v2 address of IPv4",
-        "warn ib.mtu: the interface of port mlx5_4:1 has an MTU of 1500: RDMA cannot send packets of 4096 bytes"}},
-      {"Ethernet",
-       [](auto& tree) {
+        "warn ib.mtu: the interface of port mlx5_4:1 has an MTU of 1500: RDMA cannot send packets of 4096 bytes"},
+       "Ethernet"},
+      {[](auto& tree) {
          const std::string acks = "ports/1/hw_counters/local_ack_timeout_err";
          for (int i = 0; i < 8; ++i) write_ports(tree, fmt::format("mlx5_{}", i), {{acks, i == 3 ? "17" : "0"}});
        },
-       {"info ib.errors: local_ack_timeout_err of mlx5_3:1 since the port was set up: 17"}}};
+       {"info ib.errors: local_ack_timeout_err of mlx5_3:1 since the port was set up: 17"},
+       "Ethernet"}};
   for (const Fault& fault : faults) {
     test::Dgx tree("dgx01", fault.layer);
     fault.make(tree);
@@ -207,7 +196,7 @@ TEST(Nodes, AGeForceBox) {
   machine::GpuReport gpus{"", "570.86.15", {}};
   for (int i = 0; i < 2; ++i) {
     const std::string place = fmt::format("pci0000:00/0000:00:0{}.0/0000:0{}:00.0", i + 1, i + 1);
-    tree.add_pci(place.substr(0, place.rfind('/')), "0x8086", "0x060400", 16, "32.0 GT/s PCIe");
+    tree.add_pci(place.substr(0, place.rfind('/')), "0x8086", "0x060400");
     tree.add_gpu(place, "NVIDIA GeForce RTX 4090");
     tree.write("sys/devices/" + place + "/class", "0x030000");
     tree.write("sys/devices/" + place + "/current_link_speed", "2.5 GT/s PCIe");  // idle

@@ -16,8 +16,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 std::vector<Node> two_nodes(const std::string& lanes_of_second = "16") {
-  std::vector<Node> nodes(2, test::healthy_node());
-  nodes[1].host = "dgx02";
+  std::vector<Node> nodes{test::healthy_node(), test::healthy_node("dgx02")};
   nodes[1].facts.set("hca/mlx5_2/width", lanes_of_second);
   if (lanes_of_second == "8") nodes[1].facts.set("hca/mlx5_2/link_gbps", "252");
   return nodes;
@@ -213,14 +212,9 @@ TEST(RecordedFacts, ASmallFileDoesNotBecomeALargeOne) {
   EXPECT_THAT(test::error_of([&] { read_facts(text + "]}", "x.json"); }), HasSubstr("more than 8000000 facts"));
 }
 
-Node healthy(const std::string& host) {
-  Node node = test::healthy_node();
-  node.host = host;
-  return node;
-}
-
 RecordedFacts earlier() {
-  return {"2026-01-02T03:04:05Z", "0.1.0", {healthy("n1"), healthy("n2"), healthy("n3")}};
+  using test::healthy_node;
+  return {"2026-01-02T03:04:05Z", "0.1.0", {healthy_node("n1"), healthy_node("n2"), healthy_node("n3")}};
 }
 
 // Returns the present facts, with node names.

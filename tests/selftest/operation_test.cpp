@@ -205,7 +205,7 @@ TEST(OperationCheck, ALineIsFinishedWithItsLastCase) {
 }
 
 TEST(CheckLine, KeepsTheWorstError) {
-  CheckLine line{.check = "losses", .tolerance = 1e-4, .failures = {}, .notes = {}};
+  CheckLine line{.check = "losses", .tolerance = 1e-4};
   for (const double error : {1e-6, 1e-5, 1e-7}) judge(line, "a step", error);
   EXPECT_EQ(line.error, 1e-5);
   EXPECT_EQ(line.outcome, Outcome::passed);
