@@ -127,16 +127,6 @@ class MpiJob final : public job::Job {
   Ranks::Idle idle_ = [this] { alarms_.look(); };
 };
 
-std::unique_ptr<Ranks> checked(std::unique_ptr<Ranks> launched, const std::optional<LauncherClaim>& claim) try {
-  check_launch(claim, launched->size(), launched->library());
-  return launched;
-} catch (const Error& e) {
-  // mpirun kills the job when the first process exits, so processes without a message wait a second for the one that
-  // has it.
-  if (*e.what() == '\0') std::this_thread::sleep_for(std::chrono::seconds(1));
-  throw;
-}
-
 std::optional<int> integer(const std::optional<std::string>& text) {
   return text ? number_in<int>(*text) : std::nullopt;
 }
@@ -160,7 +150,16 @@ std::unique_ptr<job::Job> join(job::Answer answer) {
   // Read before MPI starts: some libraries set such variables themselves.
   const auto claim = launcher_claim(own_environment);
   const double until_sigkill_s = seconds_until_sigkill(own_environment);
-  return std::make_unique<MpiJob>(checked(Ranks::start(), claim), until_sigkill_s, std::move(answer));
+  auto ranks = std::make_unique<Ranks>();
+  try {
+    check_launch(claim, ranks->size(), ranks->library());
+  } catch (const Error& e) {
+    // mpirun kills the job when the first process exits, so processes without a message wait a second for the one that
+    // has it.
+    if (*e.what() == '\0') std::this_thread::sleep_for(std::chrono::seconds(1));
+    throw;
+  }
+  return std::make_unique<MpiJob>(std::move(ranks), until_sigkill_s, std::move(answer));
 }
 
 std::optional<std::string> own_environment(const char* name) {

@@ -229,9 +229,9 @@ int leave_with_a_note_under_way(mpi::Ranks& ranks) {
 // What the tests launch as `job …`.
 int run_job(const std::vector<std::string>& arguments) {
   const std::string what = arguments.empty() ? "" : arguments[0];
-  if (what == "late-note") return leave_with_a_note_under_way(*mpi::Ranks::start());
-  if (what == "every-call") return make_every_call(*mpi::Ranks::start());
-  return supervise(arguments);
+  if (what != "late-note" && what != "every-call") return supervise(arguments);
+  mpi::Ranks ranks;
+  return what == "late-note" ? leave_with_a_note_under_way(ranks) : make_every_call(ranks);
 }
 
 }  // namespace
