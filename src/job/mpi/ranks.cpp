@@ -22,6 +22,13 @@ void check(int code, const char* call) {
   fail("{} failed: {}", call, std::string_view(text, length));
 }
 #define HARNESS_MPI(call, ...) check((static_cast<void>(heartbeat_.hold()), call(__VA_ARGS__)), #call)
+// Makes a call that MPI carries out in the background, and waits until that is done.
+#define HARNESS_MPI_DONE(idle, call, ...)     \
+  do {                                        \
+    MPI_Request request = MPI_REQUEST_NULL;   \
+    HARNESS_MPI(call, __VA_ARGS__, &request); \
+    wait(request, idle);                      \
+  } while (false)
 
 int count_of(std::uint64_t n) {
   if (n > static_cast<std::uint64_t>(std::numeric_limits<int>::max())) {
@@ -49,9 +56,7 @@ Ranks::Ranks() {
   int local = 0;
   HARNESS_MPI(MPI_Comm_size, node_, &local);
   node_ranks_.resize(local);
-  MPI_Request request = MPI_REQUEST_NULL;
-  HARNESS_MPI(MPI_Iallgather, &rank_, 1, MPI_INT, node_ranks_.data(), 1, MPI_INT, node_, &request);
-  wait(request, {});
+  HARNESS_MPI_DONE({}, MPI_Iallgather, &rank_, 1, MPI_INT, node_ranks_.data(), 1, MPI_INT, node_);
   std::ranges::sort(node_ranks_);
   std::int64_t fullest_node = local;
   maximum({&fullest_node, 1}, {});
@@ -70,44 +75,38 @@ std::string Ranks::library() const {
 
 void Ranks::broadcast(std::string& bytes, const Idle& idle) {
   std::uint64_t length = bytes.size();
-  MPI_Request request = MPI_REQUEST_NULL;
-  HARNESS_MPI(MPI_Ibcast, &length, 1, MPI_UINT64_T, 0, world_, &request);
-  wait(request, idle);
+  HARNESS_MPI_DONE(idle, MPI_Ibcast, &length, 1, MPI_UINT64_T, 0, world_);
   bytes.resize(length);
-  HARNESS_MPI(MPI_Ibcast, bytes.data(), count_of(length), MPI_BYTE, 0, world_, &request);
-  wait(request, idle);
+  HARNESS_MPI_DONE(idle, MPI_Ibcast, bytes.data(), count_of(length), MPI_BYTE, 0, world_);
 }
 
 void Ranks::maximum(std::span<std::int64_t> values, const Idle& idle) {
-  all_reduce(values.data(), values.size(), MPI_INT64_T, MPI_MAX, world_, idle);
+  HARNESS_MPI_DONE(idle, MPI_Iallreduce, MPI_IN_PLACE, values.data(), count_of(values.size()), MPI_INT64_T, MPI_MAX,
+                   world_);
 }
 
 void Ranks::barrier(const Idle& idle) {
-  MPI_Request request = MPI_REQUEST_NULL;
-  HARNESS_MPI(MPI_Ibarrier, world_, &request);
-  wait(request, idle);
+  HARNESS_MPI_DONE(idle, MPI_Ibarrier, world_);
 }
 
 void Ranks::node_union(std::span<std::uint64_t> bits, const Idle& idle) {
-  all_reduce(bits.data(), bits.size(), MPI_UINT64_T, MPI_BOR, node_, idle);
+  HARNESS_MPI_DONE(idle, MPI_Iallreduce, MPI_IN_PLACE, bits.data(), count_of(bits.size()), MPI_UINT64_T, MPI_BOR,
+                   node_);
 }
 
 std::vector<std::string> Ranks::gather(const std::string& bytes, const Idle& idle) {
   const int mine = count_of(bytes.size());
   std::vector<int> counts(rank_ == 0 ? size_ : 0);
   std::vector<int> starts(counts.size());
-  MPI_Request request = MPI_REQUEST_NULL;
-  HARNESS_MPI(MPI_Igather, &mine, 1, MPI_INT, counts.data(), 1, MPI_INT, 0, world_, &request);
-  wait(request, idle);
+  HARNESS_MPI_DONE(idle, MPI_Igather, &mine, 1, MPI_INT, counts.data(), 1, MPI_INT, 0, world_);
   std::uint64_t total = 0;
   for (std::size_t i = 0; i < counts.size(); ++i) {
     starts[i] = count_of(total);
     total += static_cast<std::uint64_t>(counts[i]);
   }
   std::string all(count_of(total), '\0');
-  HARNESS_MPI(MPI_Igatherv, bytes.data(), mine, MPI_BYTE, all.data(), counts.data(), starts.data(), MPI_BYTE, 0, world_,
-              &request);
-  wait(request, idle);
+  HARNESS_MPI_DONE(idle, MPI_Igatherv, bytes.data(), mine, MPI_BYTE, all.data(), counts.data(), starts.data(), MPI_BYTE,
+                   0, world_);
   std::vector<std::string> parts(counts.size());
   for (std::size_t i = 0; i < counts.size(); ++i) {
     parts[i] = all.substr(starts[i], counts[i]);
@@ -203,12 +202,6 @@ void Ranks::number_by_node() {
   HARNESS_MPI(MPI_Comm_set_errhandler, world_, MPI_ERRORS_RETURN);
 }
 
-void Ranks::all_reduce(void* data, std::size_t count, MPI_Datatype type, MPI_Op op, MPI_Comm over, const Idle& idle) {
-  MPI_Request request = MPI_REQUEST_NULL;
-  HARNESS_MPI(MPI_Iallreduce, MPI_IN_PLACE, data, count_of(count), type, op, over, &request);
-  wait(request, idle);
-}
-
 bool Ranks::receive_next(int tag, std::vector<std::pair<int, std::string>>& received, const Idle& idle) {
   int there = 0;
   MPI_Status status;
@@ -217,9 +210,7 @@ bool Ranks::receive_next(int tag, std::vector<std::pair<int, std::string>>& rece
   int length = 0;
   HARNESS_MPI(MPI_Get_count, &status, MPI_BYTE, &length);
   auto& [from, bytes] = received.emplace_back(status.MPI_SOURCE, std::string(length, '\0'));
-  MPI_Request request = MPI_REQUEST_NULL;  // a long message needs its sender's help
-  HARNESS_MPI(MPI_Irecv, bytes.data(), length, MPI_BYTE, from, tag, world_, &request);
-  wait(request, idle);
+  HARNESS_MPI_DONE(idle, MPI_Irecv, bytes.data(), length, MPI_BYTE, from, tag, world_);  // may need its sender's help
   return true;
 }
 

@@ -3,7 +3,6 @@
 #include <mpi.h>
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <list>
@@ -76,7 +75,6 @@ class Ranks {
   };
 
   void number_by_node();
-  void all_reduce(void* data, std::size_t count, MPI_Datatype type, MPI_Op op, MPI_Comm over, const Idle& idle);
   bool receive_next(int tag, std::vector<std::pair<int, std::string>>& received, const Idle& idle);
   void wait(MPI_Request& request, const Idle& idle) const;
 
