@@ -44,7 +44,6 @@ class BlockRun {
   bool agree_on_success();
   void end_worker(bool success);
   bool ends_by_itself();
-  void gather_conditions(const NodeWatch& watch);
   void agree_on_profiled_step(int steps);
   job::BlockOutcome collect(bool success);
 
