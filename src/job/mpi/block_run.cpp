@@ -104,7 +104,7 @@ void BlockRun::start_worker() {
     worker_ = std::make_unique<WorkerProcess>(
         job::worker_environment(job::own_environment(), rank0_environment_, forced, wanted), request_.wrap);
   } catch (const Error& e) {
-    blame(FaultKind::error, e.what(), 0, Alarm::stop);
+    blame(FaultKind::error, e.what());
   }
 }
 
@@ -163,8 +163,7 @@ bool BlockRun::agree_to_go() {
     blame(FaultKind::error,
           fmt::format("the ranks built different Programs from the same request ({:016x} on this rank): check that all "
                       "nodes run the same build of harness",
-                      program_hash_),
-          0, Alarm::stop);
+                      program_hash_));
   }
   return all[2] == ~all[3];
 }

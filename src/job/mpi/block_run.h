@@ -55,7 +55,7 @@ class BlockRun {
   void check_memory();
   void reached(job::WorkerPhase phase);
   bool over() const { return report_.kind != FaultKind::none || alarms_.current() != Alarm::none; }
-  void blame(FaultKind kind, std::string_view text, std::int32_t code, Alarm alarm);
+  void blame(FaultKind kind, std::string_view text, Alarm alarm = Alarm::stop, std::int32_t code = 0);
   void examine();
 
   Ranks& ranks_;
