@@ -23,7 +23,7 @@ TEST(Job, BlocksRunAndSamplesComeHome) {
   EXPECT_THAT(out, HasSubstr("block 1 ok true stopped false culprit -1 samples 3"));
   for (const char* rank : {"0", "1", "2"}) {
     EXPECT_THAT(out, HasSubstr(std::string("sample ") + rank + " setup true steps 5 losses 5 last 6"));
-    EXPECT_THAT(out, HasSubstr(std::string("place ") + rank + " local " + rank + "/3 node 0 "));
+    EXPECT_THAT(out, HasSubstr(std::string("place ") + rank + " local " + rank + "/3 node 0\n"));
   }
   EXPECT_THAT(out, HasSubstr("end stop 0"));
 }
