@@ -17,6 +17,8 @@ constexpr double cause_patience_s = 0.5;  // for the fault behind a lost connect
 // that the other ranks enter, nothing may throw.
 bool is_sound(const job::Frame& frame, const job::Task& task) {
   try {
+    if (frame.type == job::FrameType::progress || frame.type == job::FrameType::last_words)
+      job::decode<job::WorkerProgress>(frame.payload);
     if (frame.type == job::FrameType::failure) job::decode<job::WorkerFailure>(frame.payload);
     if (frame.type == job::FrameType::published) job::decode<job::Published>(frame.payload);
     if (frame.type == job::FrameType::samples)
@@ -61,10 +63,7 @@ void BlockRun::read_frames() {
     if (!is_sound(*frame, request_.task)) {
       sound = false;
     } else if (frame->type == job::FrameType::progress || frame->type == job::FrameType::last_words) {
-      job::WorkerProgress progress;
-      if (frame->payload.size() != sizeof progress) continue;
-      frame->payload.copy(reinterpret_cast<char*>(&progress), sizeof progress);
-      learn(progress);
+      learn(job::decode<job::WorkerProgress>(frame->payload));
       ++progress_answers_;
       had_last_words_ = had_last_words_ || frame->type == job::FrameType::last_words;
     } else if (frame->type == job::FrameType::failure) {
