@@ -14,6 +14,11 @@ namespace {
 
 using ::testing::HasSubstr;
 
+std::string without_waits(const program::Program& p, program::Operation op) {
+  op.waits.clear();
+  return program::describe(p, op);
+}
+
 TEST(Gpt, OverlapIsADifferenceOfDependenciesAlone) {
   Job j = job({"m", 4, 64, 4, 256, 32}, 1, 1, 4, 2);
   j.settings.bucket_size_bytes = 100 << 10;
@@ -22,10 +27,7 @@ TEST(Gpt, OverlapIsADifferenceOfDependenciesAlone) {
   const auto off = build(j);
   const auto lines = [](const program::ProgramSet& set) {
     std::multiset<std::string> all;
-    for (program::Operation op : set.roles[0].step) {
-      op.waits.clear();
-      all.insert(program::describe(set.roles[0], op));
-    }
+    for (const program::Operation& op : set.roles[0].step) all.insert(without_waits(set.roles[0], op));
     return all;
   };
   EXPECT_EQ(lines(on), lines(off));
@@ -89,11 +91,6 @@ TEST(OverlappedOptimizer, RunsBesideTheLastBackwardPass) {
       }
     }
   }
-}
-
-std::string without_waits(const program::Program& p, program::Operation op) {
-  op.waits.clear();
-  return program::describe(p, op);
 }
 
 // Off: everything waits for the last gather. On: each layer waits for its own.
