@@ -240,19 +240,18 @@ void Alarms::raise(Alarm alarm) {
   if (ranks_.rank() == 0) {
     from_above_ = alarm;
   } else {
-    tell({block_, static_cast<std::int64_t>(alarm), stop_level_}, 0);
+    tell({block_, alarm, stop_level_}, 0);
   }
   look();
 }
 
 void Alarms::take(const Note& note) {
-  learn_stop_level(static_cast<int>(note.stop));
-  const auto alarm = static_cast<Alarm>(note.severity);
+  learn_stop_level(note.stop_level);
   if (in_block_ && note.block == block_) {
-    current_ = std::max(current_, alarm);
-    from_above_ = std::max(from_above_, alarm);
+    current_ = std::max(current_, note.alarm);
+    from_above_ = std::max(from_above_, note.alarm);
   } else if (note.block > block_) {
-    next_alarm_ = note.block == next_block_ ? std::max(next_alarm_, alarm) : alarm;
+    next_alarm_ = note.block == next_block_ ? std::max(next_alarm_, note.alarm) : note.alarm;
     next_block_ = note.block;
   }
 }
@@ -281,13 +280,13 @@ void Alarms::look() {
   learn_stop_level(own_stop_level());
   while (const auto note = ranks_.receive()) take(*note);
   const bool leader = ranks_.rank() == 0;
-  if (!leader && stop_level_ > told_stop_level_) tell({block_, 0, stop_level_}, 0);
+  if (!leader && stop_level_ > told_stop_level_) tell({block_, Alarm::none, stop_level_}, 0);
   told_stop_level_ = stop_level_;
   if (leader && in_block_ && stop_level_ >= 2) current_ = from_above_ = Alarm::stop;
   if (from_above_ <= passed_on_) return;
   passed_on_ = from_above_;
   for (const int child : {2 * ranks_.rank() + 1, 2 * ranks_.rank() + 2}) {
-    if (child < ranks_.size()) tell({block_, static_cast<std::int64_t>(from_above_), stop_level_}, child);
+    if (child < ranks_.size()) tell({block_, from_above_, stop_level_}, child);
   }
 }
 

@@ -16,11 +16,19 @@
 
 namespace harness::mpi {
 
+/// How a block is to end early. Higher is more urgent.
+enum class Alarm : std::int32_t {
+  none,
+  peer_lost,  // a worker lost a peer: the cause is not yet known
+  time_out,   // find out where every worker is, then stop
+  stop,       // the cause is known, or a user asked to stop
+};
+
 /// A short message between supervisors, outside of any collective.
 struct Note {
   std::int64_t block = 0;
-  std::int64_t severity = 0;
-  std::int64_t stop = 0;
+  Alarm alarm = Alarm::none;
+  std::int32_t stop_level = 0;
 };
 
 /// The ranks of a job. "Collective" calls must be made by all ranks in the same order. They wait by testing and
@@ -85,14 +93,6 @@ class Ranks {
   double max_sleep_s_ = 1e-3;
   std::vector<int> node_ranks_;
   std::list<Outgoing> notes_;
-};
-
-/// How a block is to end early. Higher is more urgent.
-enum class Alarm : std::int32_t {
-  none,
-  peer_lost,  // a worker lost a peer: the cause is not yet known
-  time_out,   // find out where every worker is, then stop
-  stop,       // the cause is known, or a user asked to stop
 };
 
 /// Spreads alarms among supervisors, outside of any collective: to rank 0 directly, from there to all ranks along a

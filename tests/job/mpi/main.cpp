@@ -169,14 +169,14 @@ void try_exchange(mpi::Ranks& ranks, int number) {
 void try_notes(mpi::Ranks& ranks) {
   constexpr int each = 20;
   const int rank = ranks.rank(), size = ranks.size();
-  std::map<std::int64_t, std::int64_t> from;  // number received
+  std::map<int, std::int64_t> from;  // number received, by sender
   const auto take = [&] {
     while (const auto note = ranks.receive())
-      expect(note->block == from[note->severity]++, ranks, "a note came out of order");
+      expect(note->block == from[note->stop_level]++, ranks, "a note came out of order");
   };
   for (int number = 0; number < each; ++number) {
     for (int to = 0; to < size; ++to) {
-      if (to != rank) ranks.send(to, {.block = number, .severity = rank});
+      if (to != rank) ranks.send(to, {.block = number, .stop_level = rank});
     }
   }
   ranks.flush_notes(take);
