@@ -216,16 +216,19 @@ struct WorkerOrder {
   int local_rank = 0, local_ranks = 1;  // among the block's ranks on this node
 };
 
-/// An order from rank 0 to the other supervisors: run a block, answer a question, or finish.
-struct JobOrder {
-  enum class Kind : std::int32_t { run, ask, finish };
-  Kind kind = Kind::run;
-  std::int32_t exit_code = 0;  // to finish with
-  std::int64_t block = 0;      // to run, counted from 1
-  NameValues environment;      // rank 0's recorded environment
+/// An order from rank 0 to the other supervisors.
+struct RunBlock {
+  std::int64_t block = 0;  // counted from 1
+  NameValues environment;  // rank 0's recorded environment
   BlockOnSet on;
-  std::string question = {};  // to ask
 };
+struct AnswerQuestion {
+  std::string question;
+};
+struct FinishJob {
+  std::int32_t exit_code = 0;
+};
+using JobOrder = std::variant<RunBlock, AnswerQuestion, FinishJob>;
 
 /// The message that a worker sends once its Program is built.
 struct Published {
@@ -303,11 +306,8 @@ struct MessageFields {
   static void of(MessageOf<WorkerOrder> auto& m, auto& each) {
     each(m.request, m.rank, m.threads, m.memory_limit_bytes, m.local_rank, m.local_ranks);
   }
-  static void of(MessageOf<JobOrder> auto& m, auto& each) {
-    each(m.kind, m.exit_code, m.block);
-    if (m.kind == JobOrder::Kind::run) each(m.environment, m.on);
-    if (m.kind == JobOrder::Kind::ask) each(m.question);
-  }
+  static void of(MessageOf<RunBlock> auto& m, auto& each) { each(m.block, m.environment, m.on); }
+  static void of(MessageOf<AnswerQuestion> auto& m, auto& each) { each(m.question); }
   static void of(MessageOf<RendezvousMessage> auto& m, auto& each) { each(m.peer, m.key, m.bytes); }
   static void of(MessageOf<Published> auto& m, auto& each) { each(m.program_hash, m.messages); }
   static void of(MessageOf<ProbeSamples> auto& m, auto& each) { each(m.identity, m.device, m.peak_flops); }

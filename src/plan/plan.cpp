@@ -14,15 +14,13 @@ namespace harness::plan {
 
 namespace {
 
-PlannedCase make_case(const Plan& plan, std::string name, const config::Change* change) {
+PlannedCase make_case(const Plan& plan, std::string name, const config::Change& change) {
   const config::Experiment& experiment = plan.experiment;
   PlannedCase c;
   c.name = std::move(name);
-  c.settings = change != nullptr ? change->settings : experiment.baseline;
-  if (change != nullptr) {
-    c.variable = change->variable;
-    c.value = change->value;
-  }
+  c.variable = change.variable;
+  c.value = change.value;
+  c.settings = change.settings;
   Division division =
       divide_ranks(experiment.model, c.settings, plan.ranks, under_faults(experiment, c.settings, plan.topology));
   c.layout = division.layout;
@@ -36,7 +34,7 @@ PlannedCase make_case(const Plan& plan, std::string name, const config::Change* 
   known.layout.replicas_of_node = c.layout.replicas_of_node;
   for (const config::Variable& variable : config::registry()) {
     if (std::string caution = variable.caution(known); !caution.empty()) c.notes.push_back(std::move(caution));
-    if (change == nullptr || !config::changes(*change, variable, experiment.baseline)) continue;
+    if (!config::changes(change, variable, experiment.baseline)) continue;
     const std::string why = variable.without_effect(known);
     if (why.empty()) continue;
     // The baseline's value may have an effect here that this one takes away, or not go with the other changes.
@@ -97,20 +95,21 @@ void add_cases(Plan& plan, std::span<const config::Change> sizes, std::span<cons
     planned.variable = planned.value = "";
     add(std::move(planned), reference, copies);
   };
-  add(make_case(plan, "baseline", nullptr), 0, 0);
-  if (with_copy) add_copy(make_case(plan, "baseline_again", nullptr), 0);
+  const config::Change none{"", "", plan.experiment.baseline, ""};
+  add(make_case(plan, "baseline", none), 0, 0);
+  if (with_copy) add_copy(make_case(plan, "baseline_again", none), 0);
   const std::size_t first_size = plan.cases.size();  // the baseline at the first of `sizes`; the others follow
-  for (const config::Change& size : sizes) add(make_case(plan, config::case_name(size), &size), plan.cases.size(), 0);
+  for (const config::Change& size : sizes) add(make_case(plan, config::case_name(size), size), plan.cases.size(), 0);
   for (std::size_t i = 0; with_copy && i < sizes.size(); ++i)
-    add_copy(make_case(plan, at_size("baseline_again", sizes[i]), &sizes[i]), first_size + i);
+    add_copy(make_case(plan, at_size("baseline_again", sizes[i]), sizes[i]), first_size + i);
   require_baseline(plan);
   for (std::size_t set = 1; set <= settings.size(); ++set) {
     const config::Change& change = settings[set - 1];
-    add(make_case(plan, config::case_name(change), &change), 0, static_cast<int>(set));
+    add(make_case(plan, config::case_name(change), change), 0, static_cast<int>(set));
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       config::Change both = change;
       config::find_variable(sizes[i].variable)->parse(both.settings, sizes[i].value);
-      add(make_case(plan, at_size(config::case_name(change), sizes[i]), &both), first_size + i, static_cast<int>(set));
+      add(make_case(plan, at_size(config::case_name(change), sizes[i]), both), first_size + i, static_cast<int>(set));
     }
   }
 }
@@ -223,7 +222,7 @@ std::vector<Slot> make_schedule(std::span<const EntrantSet> sets, int rounds, st
 }  // namespace
 
 PlannedCase case_of(const Plan& plan, const config::Change& change) {
-  return make_case(plan, config::case_name(change), &change);
+  return make_case(plan, config::case_name(change), change);
 }
 
 void require_baseline(const Plan& plan) {

@@ -196,10 +196,10 @@ void refuse_what_does_not_fit(Plan& plan, const std::function<DeviceMemory(const
       planned.impossible += fmt::format("; to predict it nevertheless: memory_cap: {:.0f} %", cap);
     }
     refused = refused || !planned.is_possible();
-    if (planned.is_possible() && device.bytes > 0 && bytes > device.bytes) {
-      planned.notes.push_back(fmt::format("hypothetical: it needs {} of memory per rank, and there are {} ({})",
-                                          show_bytes(bytes), show_bytes(device.bytes), device.source));
-    }
+    if (!planned.is_possible() || !(device.bytes > 0) || bytes <= device.bytes) continue;
+    std::string note = fmt::format("hypothetical: it needs {} of memory per rank, and there are {} ({})",
+                                   show_bytes(bytes), show_bytes(device.bytes), device.source);
+    if (std::ranges::find(planned.notes, note) == planned.notes.end()) planned.notes.push_back(std::move(note));
   }
   if (!refused) return;
   require_baseline(plan);

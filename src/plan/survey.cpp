@@ -103,11 +103,6 @@ Survey counts_of(const program::ProgramSet& set, const program::Times& times) {
   return s;
 }
 
-// Products are told apart by their label; for other kinds the phase suffices.
-std::string what_of(const program::Operation& op) {
-  return std::holds_alternative<program::Matmul>(op.action) ? std::string(op.label.what) : "";
-}
-
 // `context`: how many ranks share a sequence. The Programs count a rank's own keys, and its queries meet all.
 Budget budget_of(const program::Program& program, const program::DeviceRates& rates, int context) {
   Budget b;
@@ -118,9 +113,11 @@ Budget budget_of(const program::Program& program, const program::DeviceRates& ra
     const program::Operation& op = program.step[i];
     if (program::is_communication(op.action)) continue;
     const std::string kind(program::name_of(op.action));
+    // Products are told apart by their label; for other kinds the phase suffices.
+    const std::string what(std::holds_alternative<program::Matmul>(op.action) ? op.label.what : "");
     const bool again = op.label.recomputed;
-    const auto [it, is_new] = known.try_emplace({kind, what_of(op), op.label.phase, again}, b.lines.size());
-    if (is_new) b.lines.push_back({.kind = kind, .what = what_of(op), .phase = op.label.phase, .recomputed = again});
+    const auto [it, is_new] = known.try_emplace({kind, what, op.label.phase, again}, b.lines.size());
+    if (is_new) b.lines.push_back({.kind = kind, .what = what, .phase = op.label.phase, .recomputed = again});
     BudgetLine& line = b.lines[it->second];
     const double flop = (program::attention_of(op.action) ? context : 1) * program::flop_of(op.action).model;
     const double bytes = program::needed_bytes(program, op.action);

@@ -77,8 +77,7 @@ void WorkerChannel::listen() {
     reader.append(std::string_view(buffer.data(), n));
     while (auto frame = reader.next()) {
       if (frame->type == job::FrameType::ask) {
-        const job::WorkerProgress progress = worker_progress();
-        send(job::FrameType::progress, {reinterpret_cast<const char*>(&progress), sizeof progress});
+        send(job::FrameType::progress, job::encode(worker_progress()));
         continue;
       }
       const bool last = frame->type == job::FrameType::bye;

@@ -56,19 +56,6 @@ job::GradientSquares squares_of(const std::vector<workloads::GradientPart>& grad
 
 constexpr double probe_seconds = 0.3;
 
-NameValues identity_of(std::uint64_t program_hash, const job::BlockRequest& request, const backend::Backend& with,
-                       const backend::ExecutableRequest& where) {
-  NameValues identity = with.identity(where);
-  identity.emplace_back("program", fmt::format("{:016x}", program_hash));
-  for (const config::Variable& variable : config::registry()) {
-    identity.emplace_back("setting " + variable.name, variable.print(request.settings));
-  }
-  for (const auto& [name, value] : job::recorded_environment(job::own_environment())) {
-    if (name != "CUDA_VISIBLE_DEVICES") identity.emplace_back("environment " + name, value);
-  }
-  return identity;
-}
-
 // The request of a block's worker to its backend.
 backend::ExecutableRequest wanted_of(const job::WorkerOrder& order) {
   const job::BlockRequest& request = order.request;
@@ -88,7 +75,15 @@ backend::ExecutableRequest wanted_of(const job::WorkerOrder& order) {
 
 job::ProbeSamples probe(const job::BlockRequest& request, std::uint64_t program_hash, const backend::Backend& with,
                         const backend::ExecutableRequest& where) {
-  job::ProbeSamples samples{identity_of(program_hash, request, with, where), with.device(where), 0};
+  job::ProbeSamples samples{with.identity(where), with.device(where), 0};
+  NameValues& identity = samples.identity;
+  identity.emplace_back("program", fmt::format("{:016x}", program_hash));
+  for (const config::Variable& variable : config::registry()) {
+    identity.emplace_back("setting " + variable.name, variable.print(request.settings));
+  }
+  for (const auto& [name, value] : job::recorded_environment(job::own_environment())) {
+    if (name != "CUDA_VISIBLE_DEVICES") identity.emplace_back("environment " + name, value);
+  }
   // A GPU's peak comes from its hardware file.
   if (!config::traits_of(request.backend).ranks_are_gpus)
     samples.peak_flops = with.measure_matmul_flops(where.settings.precision, where, probe_seconds);

@@ -72,32 +72,24 @@ std::int64_t peak_resident_bytes() {
   return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
 }
 
-// Returns the last block's memory to the system. The allocator would keep an amount that depends on the blocks before,
-// and a block must not depend on these.
-void return_free_memory() {
-#if defined(__GLIBC__)
-  ::malloc_trim(0);
-#endif
-}
-
-// Gives each block its own high-water mark. If the kernel refuses, the mark covers all blocks so far.
-void forget_peak_resident() {
-  std::ofstream("/proc/self/clear_refs") << 5;
-}
-
 // Never destroyed at the end of the process: the control thread and last words use it to the very end.
 Work& current_work() {
   static Work* const forever = new Work;
   return *forever;
 }
 
-// Ends the work of a block; returns its connections.
+// Ends the work of a block, on which the next one must not depend; returns its connections.
 std::shared_ptr<backend::Connections> drop(Work& work) {
   set_worker_executable(nullptr, nullptr);
   std::shared_ptr<backend::Connections> connections;
   if (work.executable) connections = work.executable->release_connections();
   work.executable.reset();  // before the Program that it refers to
   work = {};
+#if defined(__GLIBC__)
+  ::malloc_trim(0);  // the allocator would keep an amount that depends on the blocks so far
+#endif
+  // Gives each block its own high-water mark. If the kernel refuses, the mark covers all blocks so far.
+  std::ofstream("/proc/self/clear_refs") << 5;
   return connections;
 }
 
@@ -150,8 +142,6 @@ void live(WorkerChannel& channel, const WorkFactory& make, job::WorkerOrder& ord
     std::shared_ptr<backend::Connections> connections;
     if (!first) {
       connections = drop(current_work());
-      return_free_memory();
-      forget_peak_resident();
     } else if (!config::traits_of(order.request.backend).ranks_are_gpus) {
       // Not for GPUs: a driver maps far more than it uses, and device memory is not the host's to limit.
       limit_memory(order.memory_limit_bytes, order.threads + order.request.settings.loader_threads());

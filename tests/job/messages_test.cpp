@@ -46,7 +46,7 @@ BlockRequest some_request() {
 
 // Encodes and decodes an order to run this block.
 BlockOnSet block_back(const BlockOnSet& on) {
-  return decode<JobOrder>(encode(JobOrder{JobOrder::Kind::run, 0, 3, {}, on})).on;
+  return std::get<RunBlock>(decode<JobOrder>(encode(JobOrder(RunBlock{3, {}, on})))).on;
 }
 
 TEST(Messages, NumbersOfATaskComeBack) {

@@ -116,6 +116,7 @@ TEST_F(CombinationsTest, WhatBothValuesLackHereIsAlike) {
 }
 
 using test::add_change;
+using test::names_of;
 using test::small_experiment;
 using Names = std::vector<std::string>;
 
@@ -147,12 +148,6 @@ std::set<std::set<std::string>> sets_of_blocks(const Plan& plan) {
   std::set<std::set<std::string>> sets;
   for (const auto& [process, set] : by_process) sets.insert(set);
   return sets;
-}
-
-Names names_of(const Plan& plan) {
-  Names names;
-  for (const PlannedCase& planned : plan.cases) names.push_back(planned.name);
-  return names;
 }
 
 std::set<std::string> at_all_sizes(const std::string& setting) {

@@ -16,6 +16,7 @@ namespace harness::plan {
 namespace {
 
 using test::add_change;
+using test::names_of;
 using test::small_experiment;
 using ::testing::HasSubstr;
 
@@ -96,14 +97,11 @@ TEST(Plan, HasTheBaselineTwiceAndEveryChange) {
   add_change(e, "micro_batch_size", "2");
   add_change(e, "layout", "{tensor_parallel: 2}");
   const Plan plan = make_plan(e, 4);
-  ASSERT_EQ(plan.cases.size(), 4u);
-  EXPECT_EQ(plan.cases[0].name, "baseline");
-  EXPECT_EQ(plan.cases[1].name, "baseline_again");
+  ASSERT_EQ(names_of(plan), (std::vector<std::string>{"baseline", "baseline_again", "micro_batch_size=2",
+                                                      "layout={tensor_parallel: 2, pipeline_parallel: 1}"}));
   EXPECT_EQ(plan.cases[1].settings, plan.cases[0].settings);
-  EXPECT_EQ(plan.cases[2].name, "micro_batch_size=2");
   EXPECT_EQ(plan.cases[2].micro_batches, 2);
   EXPECT_EQ(plan.cases[0].micro_batches, 4);
-  EXPECT_EQ(plan.cases[3].name, "layout={tensor_parallel: 2, pipeline_parallel: 1}");
   EXPECT_EQ(plan.cases[3].layout[program::Axis::data], 2);
   EXPECT_EQ(plan.cases[3].micro_batches, 8);
   EXPECT_EQ(plan.schedule.size(), 16u);
@@ -159,11 +157,7 @@ TEST(Plan, OnlySomeCases) {
   add_change(e, "micro_batch_size", "2");
   add_change(e, "micro_batch_size", "4");
   add_change(e, "overlap_grad_reduce", "false");
-  const auto names = [&](const std::vector<std::string>& only) {
-    std::vector<std::string> out;
-    for (const PlannedCase& c : make_plan(e, 4, only).cases) out.push_back(c.name);
-    return out;
-  };
+  const auto names = [&](const std::vector<std::string>& only) { return names_of(make_plan(e, 4, only)); };
   using Names = std::vector<std::string>;
   EXPECT_EQ(names({"micro_batch_size=4"}), (Names{"baseline", "baseline_again", "micro_batch_size=4"}));
   EXPECT_EQ(names({"micro_batch_size"}),

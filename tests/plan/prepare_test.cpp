@@ -54,7 +54,8 @@ TEST(Fit, APredictionMayAssumeMoreMemoryAndSaysSo) {
   test::add_change(e, "micro_batch_size", "8");
   e.baseline.memory_cap = 2;
   for (config::Change& change : e.changes) change.settings.memory_cap = 2;
-  const Plan plan = prepare(e, 1, {});
+  Plan plan = prepare(e, 1, {});
+  refuse_what_does_not_fit(plan, [&](const PlannedCase&) { return configured_memory(e); });  // as a sweep asks again
   EXPECT_TRUE(plan.cases[2].is_possible());
   EXPECT_THAT(plan.cases[2].notes, ::testing::ElementsAre(HasSubstr("hypothetical: it needs ")));
   EXPECT_TRUE(plan.cases[0].notes.empty());

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "config/experiment.h"
+#include "plan/plan.h"
 
 namespace harness::test {
 
@@ -21,6 +23,13 @@ inline void add_change(config::Experiment& e, const std::string& variable, const
   config::find_variable(variable)->parse(change.settings, value);
   change.value = config::find_variable(variable)->print(change.settings);
   e.changes.push_back(change);
+}
+
+/// Returns the names of a plan's cases, in order.
+inline std::vector<std::string> names_of(const plan::Plan& plan) {
+  std::vector<std::string> names;
+  for (const plan::PlannedCase& planned : plan.cases) names.push_back(planned.name);
+  return names;
 }
 
 }  // namespace harness::test

@@ -19,22 +19,27 @@ namespace {
 
 const config::Model model_1b3{"gpt3-1.3b", 24, 2048, 16, 50304, 2048};
 
+PlannedCase small_case(int ranks, const config::Settings& settings) {
+  PlannedCase c;
+  c.settings = settings;
+  c.layout = divide_ranks(test::small_experiment().model, settings, ranks).layout;
+  return c;
+}
+
+// A case on 4 ranks, of which each `context` share a sequence.
+PlannedCase sharing_a_sequence(int context) {
+  config::Settings s;
+  s.layout = {{program::Axis::context, context}};
+  s.global_batch_size = 4;
+  return small_case(4, s);
+}
+
 // Context-parallel ranks compute each other's part of the attention, and reduce gradients as replicas do.
 TEST(Survey, RanksThatShareASequenceDoTheSameWork) {
-  const auto with = [](int context) {
-    config::Experiment e = test::small_experiment();
-    e.backend = config::BackendKind::sim;
-    e.baseline.layout = {{program::Axis::context, context}};
-    e.baseline.global_batch_size = 4;
-    PlannedCase c;
-    c.settings = e.baseline;
-    const Division division = divide_ranks(e.model, c.settings, 4);
-    EXPECT_EQ(division.why_impossible, "");
-    EXPECT_EQ(division.layout[program::Axis::data], 4);
-    c.layout = division.layout;
-    return Surveyor(e.model, e.backend).survey(c);
-  };
-  const Survey alone = with(1), pairs = with(2);
+  const config::Model model = test::small_experiment().model;
+  EXPECT_EQ(sharing_a_sequence(2).layout[program::Axis::data], 4);
+  const Survey alone = Surveyor(model, config::BackendKind::sim).survey(sharing_a_sequence(1)),
+               pairs = Surveyor(model, config::BackendKind::sim).survey(sharing_a_sequence(2));
   EXPECT_NEAR(pairs.flop.model, alone.flop.model, 1e-9 * alone.flop.model);
   EXPECT_NEAR(pairs.flop.noncausal, alone.flop.noncausal, 1e-9 * alone.flop.noncausal);
   EXPECT_EQ(pairs.tokens_per_step, alone.tokens_per_step);
@@ -59,13 +64,11 @@ TEST(Survey, ARepeatedOperationSharesNoSequence) {
 // Half of each row is padding: the model needs half of the products and a quarter of the attention.
 TEST(Survey, PaddingIsNoneOfTheModelsWork) {
   const auto with = [](const char* sequences, config::Batching batching) {
-    config::Experiment e = test::small_experiment();
-    PlannedCase c;
-    c.settings = e.baseline;
-    config::find_variable("sequences")->parse(c.settings, sequences);
-    c.settings.batching = batching;
-    c.layout = divide_ranks(e.model, c.settings, 2).layout;
-    return Surveyor(e.model, e.backend).survey(c);
+    const config::Experiment e = test::small_experiment();
+    config::Settings s;
+    config::find_variable("sequences")->parse(s, sequences);
+    s.batching = batching;
+    return Surveyor(e.model, e.backend).survey(small_case(2, s));
   };
   constexpr const char* halves = "{distribution: uniform, min: 64, max: 64}";
   const Survey full = with("full", config::Batching::packed), padded = with(halves, config::Batching::padded),
@@ -219,13 +222,8 @@ TEST(Budget, IsTheOneComputedByHand) {
 
 TEST(Budget, RanksThatShareASequenceHaveTheSame) {
   const auto with = [](int context) {
-    const config::Experiment e = test::small_experiment();
-    PlannedCase c;
-    c.settings = e.baseline;
-    c.settings.layout = {{program::Axis::context, context}};
-    c.settings.global_batch_size = 4;
-    c.layout = divide_ranks(e.model, c.settings, 4).layout;
-    return plan::budget(e.model, config::BackendKind::sim, c, config::hardware_named("h200-sxm"));
+    return plan::budget(test::small_experiment().model, config::BackendKind::sim, sharing_a_sequence(context),
+                        config::hardware_named("h200-sxm"));
   };
   const Budget alone = with(1), pairs = with(2);
   for (const char* kind : {"matmul", "attention", "attention_backward"}) {

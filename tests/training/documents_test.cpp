@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <string>
-#include <string_view>
 
 #include "config/registry.h"
+#include "support/settings.h"
 #include "trained.h"
 #include "workloads/gpt/documents.h"
 
@@ -42,30 +42,23 @@ TEST(Documents, PackedTrainsAsPadded) {
   }
 }
 
+struct Way {
+  Layout layout;
+  const char* settings;
+};
+
 TEST(Documents, EveryLayoutAndLeverTrainsAsOneRank) {
   if (test::emulated) return;
-  constexpr std::int64_t rows = 8;
-  constexpr int steps = 2;
-  for (const config::Batching batching : {config::Batching::packed, config::Batching::padded}) {
-    Settings one = packed_settings({}, rows, 1);
-    one.batching = batching;
-    const test::Trained whole = test::train(gpt, one, {}, steps);
-    const auto expect_the_same = [&](const Layout& layout, std::string_view variable, const char* value) {
-      Settings s = packed_settings(layout, rows, 2);
-      s.batching = batching;
-      if (!variable.empty()) config::find_variable(variable)->parse(s, value);
-      const std::string what = fmt::format("{} {} {}", program::text_of(layout), variable, value);
-      const test::Trained ours = test::train(gpt, s, layout, steps);
-      for (int step = 0; step < steps; ++step) EXPECT_NEAR(ours.losses[step] / whole.losses[step], 1, 1e-5) << what;
-      test::expect_equal(ours.gradients, whole.gradients, 1e-4, what);
-    };
-    expect_the_same(layout_of(2, 1, 1), "", "");
-    expect_the_same(layout_of(2, 1, 1), "sequence_parallel", "true");
-    expect_the_same(layout_of(1, 2, 1), "", "");
-    expect_the_same(layout_of(1, 1, 2), "sharding", "optimizer");
-    expect_the_same(layout_of(1, 1, 1), "recompute", "full");
-    expect_the_same(layout_of(1, 1, 1), "attention", "unfused");
-    expect_the_same(layout_of(2, 2, 2), "recompute", "full");
+  for (const Way& way :
+       {Way{layout_of(2, 1, 1), ""}, Way{layout_of(2, 1, 1), "sequence_parallel=true"}, Way{layout_of(1, 2, 1), ""},
+        Way{layout_of(1, 1, 2), "sharding=optimizer"}, Way{layout_of(1, 1, 1), "recompute=full"},
+        Way{layout_of(1, 1, 1), "attention=unfused"}, Way{layout_of(2, 2, 2), "recompute=full"}}) {
+    for (const char* batching : {"batching=packed", "batching=padded"}) {
+      Settings s = packed_settings(way.layout, 8, 2);
+      test::set(s, batching);
+      test::set(s, way.settings);
+      test::expect_trains_as_one_rank(gpt, s, way.layout, fmt::format("{} {}", batching, way.settings));
+    }
   }
 }
 

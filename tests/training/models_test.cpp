@@ -53,7 +53,8 @@ void expect_near(const config::Model& m, const std::string& name, const std::vec
   }
 }
 
-void compare(const selftest::Reference& reference, const Cell& cell, const std::string& what) {
+void compare(const selftest::Reference& reference, const Cell& cell) {
+  const std::string what = fmt::format("{}, TP{} PP{} DP{}", reference.model.name, cell[0], cell[1], cell[2]);
   const config::Settings settings = settings_of(reference, cell);
   const program::Layout layout = layout_of(cell[0], cell[1], cell[2]);
   LocalJob job(reference.model, settings, layout, reference.seed);
@@ -65,10 +66,6 @@ void compare(const selftest::Reference& reference, const Cell& cell, const std::
   }
   job.run(2);
   for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(job.losses(0)[i] / reference.losses[i], 1, 1e-5) << what;
-}
-
-std::string title(const selftest::Reference& reference, const Cell& c) {
-  return fmt::format("{}, TP{} PP{} DP{}", reference.model.name, c[0], c[1], c[2]);
 }
 
 // Tests each model on one rank and in one other layout, and the Llama also on all axes; HARNESS_SOAK tests all layouts.
@@ -86,7 +83,7 @@ TEST(ReferenceOfModels, LossesAndEveryGradient) {
       if (reference.model.name == "llama") cells.push_back({2, 2, 2});
     }
     ++row;
-    for (const Cell& cell : cells) compare(reference, cell, title(reference, cell));
+    for (const Cell& cell : cells) compare(reference, cell);
   }
 }
 

@@ -16,12 +16,6 @@ const config::Model four_layers{"tiny", 4, 64, 4, 128, 32};
 // Sequences of all replicas together: divisible by 2, 3 and 4 replicas, or by 2 and 4 where a step is slow.
 constexpr std::int64_t sequences = test::few_cells ? 8 : 24;
 
-config::Settings sharded_settings(const program::Layout& layout, Sharding sharding) {
-  config::Settings s = test::settings_on(layout, sequences, 4);
-  s.sharding = sharding;
-  return s;
-}
-
 // Each number on the wire is rounded to 8 significant bits: a relative error of at most 2^-9, with either sign. For
 // sums over d replicas, the ring rounds d - 1 more times. The bound is that of docs/method.md.
 TEST(GradReducePrecision, Bf16TrainsAlmostAsFp32Does) {
@@ -31,7 +25,8 @@ TEST(GradReducePrecision, Bf16TrainsAlmostAsFp32Does) {
       if (sharding == Sharding::parameters && (layout[program::Axis::pipeline] > 1 || test::emulated)) continue;
       for (const bool beside : {false, true}) {
         if (test::emulated && (beside || sharding == Sharding::none)) continue;
-        config::Settings s = sharded_settings(layout, sharding);
+        config::Settings s = test::settings_on(layout, sequences, 4);
+        s.sharding = sharding;
         s.overlap_optimizer = beside;
         const test::Trained full = test::train(four_layers, s, layout);
         s.grad_reduce_type = program::DType::bf16;

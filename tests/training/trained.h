@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "config/registry.h"
 #include "local_job.h"
 #include "workloads/gpt/buckets.h"
 #include "workloads/gpt/parameters.h"
@@ -135,20 +136,22 @@ struct Nearness {
   double first_loss = 1e-5, later_losses = 1e-5, gradients = 1e-4;
 };
 
-/// Expects that the job trains like one rank that takes the whole batch as one micro-batch, where sums run only in row
-/// order. Each gradient is compared separately: if a norm's gradient lacks a sum over ranks, the loss moves only by
-/// 1e-4.
+/// Expects that the job trains like one rank that takes the whole batch, with the same documents, as one micro-batch,
+/// where sums run only in row order. Each gradient is compared separately: if a norm's gradient lacks a sum over ranks,
+/// the loss moves only by 1e-4.
 inline void expect_trains_as_one_rank(const config::Model& model, const config::Settings& settings,
                                       const program::Layout& layout, const std::string& what,
                                       const Nearness& near = {}) {
   constexpr int steps = 2;
-  static std::map<std::pair<std::string, std::int64_t>, Trained> known;  // by model and batch
-  const auto [whole, is_new] = known.try_emplace({config::in_words(model), settings.global_batch_size});
-  if (is_new) {
-    config::Settings one;
-    one.global_batch_size = one.micro_batch_size = settings.global_batch_size;
-    whole->second = train(model, one, {}, steps);
-  }
+  config::Settings one;
+  one.global_batch_size = one.micro_batch_size = settings.global_batch_size;
+  one.sequences = settings.sequences;
+  one.batching = settings.batching;
+  static std::map<std::string, Trained> known;  // by model and settings
+  std::string key = config::in_words(model);
+  for (const config::Variable& variable : config::registry()) key += " " + variable.print(one);
+  const auto [whole, is_new] = known.try_emplace(key);
+  if (is_new) whole->second = train(model, one, {}, steps);
   const Trained ours = train(model, settings, layout, steps);
   const std::vector<float>& losses = whole->second.losses;
   const std::string where = fmt::format("{}, {}", what, program::text_of(layout));

@@ -68,15 +68,14 @@ void each_schedule(int most_stages, int most_chunks, const Visit& visit) {
 TEST(Schedules, RunEveryPassOfEveryMicroBatchOnceAndMarkTheEndsOfEachKind) {
   each_schedule(5, 3, [](config::PipelineSchedule schedule, const Pipeline& of) {
     for (int stage = 0; stage < of.stages; ++stage) {
-      std::vector<std::pair<Phase, std::pair<int, int>>> seen;
-      for (const Pass& pass : passes_of(schedule, of, stage)) {
-        seen.push_back({pass.phase, {pass.chunk, pass.micro_batch}});
+      Passes passes = passes_of(schedule, of, stage);
+      for (const Pass& pass : passes) {
         EXPECT_EQ(pass.first, !pass.forward() && pass.micro_batch == 0);
         EXPECT_EQ(pass.last, !pass.forward() && pass.micro_batch == of.micro_batches - 1);
       }
-      EXPECT_EQ(seen.size(), std::size_t{2} * of.chunks * of.micro_batches);
-      std::ranges::sort(seen);
-      EXPECT_TRUE(std::ranges::adjacent_find(seen) == seen.end());
+      EXPECT_EQ(passes.size(), std::size_t{2} * of.chunks * of.micro_batches);
+      std::ranges::sort(passes);
+      EXPECT_TRUE(std::ranges::adjacent_find(passes) == passes.end());
     }
   });
 }

@@ -45,14 +45,7 @@ std::int64_t Documents::length(std::uint64_t seed, std::uint64_t index) const {
 
 std::vector<Document> Documents::of_step(std::int64_t step) const {
   const std::int64_t most_of_a_step = rows_ * sequence_;
-  const auto length_of = [&](std::int64_t number) {
-    return length(seed_, static_cast<std::uint64_t>(step * most_of_a_step + number));
-  };
   std::vector<Document> documents;
-  if (!packs_) {
-    for (std::int64_t row = 0; row < rows_; ++row) documents.push_back({row, row, 0, length_of(row)});
-    return documents;
-  }
   struct Open {
     std::int64_t row, used, documents;
   };
@@ -60,8 +53,9 @@ std::vector<Document> Documents::of_step(std::int64_t step) const {
   std::vector<Open> open;
   std::int64_t begun = 0;
   for (std::int64_t number = 0;; ++number) {
-    const std::int64_t needed = length_of(number);
-    auto place = std::ranges::find_if(open, [&](const Open& row) { return row.used + needed <= sequence_; });
+    const std::int64_t needed = length(seed_, static_cast<std::uint64_t>(step * most_of_a_step + number));
+    const auto has_room = [&](const Open& row) { return packs_ && row.used + needed <= sequence_; };
+    auto place = std::ranges::find_if(open, has_room);
     if (place == open.end()) {
       if (begun == rows_) return documents;
       if (open.size() == most_open) open.erase(open.begin());

@@ -21,9 +21,9 @@ class Documents {
   /// Reads the file of lengths, if there is one; throws Error. `rows`: sequences of the global batch.
   Documents(const Settings& settings, std::int64_t sequence, std::int64_t rows, std::uint64_t seed);
 
-  /// Returns the documents in the order of their numbers. When packed, each goes into the first of at most 16 open rows
-  /// with room for it (first fit), and the first document without a row ends the step; so neighbouring rows are about
-  /// equally full, whichever rank has them. A row that holds most_of_a_row() has no room.
+  /// Returns the documents in the order of their numbers. When padded, each has a row. When packed, each goes into the
+  /// first of at most 16 open rows with room for it (first fit), and the first document without a row ends the step; so
+  /// neighbouring rows are about equally full, whichever rank has them. A row that holds most_of_a_row() has no room.
   std::vector<Document> of_step(std::int64_t step) const;
 
   /// Maximum number of packed documents in a row: 8 plus four times as many as a row holds at mean length. It sizes the

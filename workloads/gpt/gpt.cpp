@@ -36,7 +36,7 @@ class Messages {
   }
   /// Returns the input of the pass; absent if no chunk sends it.
   View take(const Pass& pass) {
-    const auto node = arrived_.extract(key(pass));
+    const auto node = arrived_.extract(pass);
     return node ? node.mapped() : View{};
   }
   /// Sends the result of a pass that ends at this tick, if there is one, and receives what others send at this tick.
@@ -53,13 +53,11 @@ class Messages {
       const Peer from{Axis::pipeline, input.forward() ? -1 : +1};
       const View data = stage_.activation(input.forward() ? "received" : "received_gradient");
       b_.emit(pipeline_stream, program::Receive{from, data}, label(input, border(input, false)), {}, together);
-      arrived_[key(input)] = data;
+      arrived_[input] = data;
     }
   }
 
  private:
-  using Key = std::tuple<Phase, int, int>;
-  static Key key(const Pass& pass) { return {pass.phase, pass.micro_batch, pass.chunk}; }
   // Returns the border at which a pass begins, or the one at which it ends, as the layer that follows it.
   int border(const Pass& pass, bool ends) const {
     const Chunk& chunk = stage_.chunk(pass.chunk);
@@ -72,7 +70,7 @@ class Messages {
   ProgramBuilder& b_;
   Stage& stage_;
   std::map<int, std::vector<Pass>> to_come_;  // passes by the tick at which their input is sent
-  std::map<Key, View> arrived_;
+  std::map<Pass, View> arrived_;
 };
 
 // Folds the passes of all `folded_micro_batches` except the first and the last.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <map>
 #include <vector>
 
@@ -53,6 +54,7 @@ struct Pass {
   bool first = false;  // backward pass of its chunk in a step: replaces the gradients, to which the others add
   bool last = false;   // backward pass of its chunk in a step: leaves final gradients
   bool forward() const { return phase == Phase::forward; }
+  auto operator<=>(const Pass&) const = default;  // NOLINT(modernize-use-nullptr): 14 misreads it
 };
 
 struct Pipeline {

@@ -22,8 +22,8 @@
 namespace harness::workloads {
 namespace {
 
-// Random tokens, or those of data_file. A token depends on its sample's number in the run and its position: it is the
-// same on every rank and in every layout. With documents, their number replaces the sample's.
+// Random tokens, or those of data_file. A token depends on its document's number in the run and its position: it is the
+// same on every rank and in every layout. Without documents, every sequence is one.
 class TokenSource : public program::InputSource {
  public:
   TokenSource(const Model& model, const Settings& settings, const Layout& layout, const Coordinates& at,
@@ -32,12 +32,9 @@ class TokenSource : public program::InputSource {
         batch_(gpt::global_batch(settings, layout)),
         local_(batch_ / layout[Axis::data]),
         first_(local_ * at[Axis::data]),
-        samples_of_step_(batch_),
-        seed_(seed) {
-    if (settings.has_documents()) {
-      documents_.emplace(settings, model.sequence, batch_, seed);
-      samples_of_step_ = std::ssize(documents_->of_step(0));
-    }
+        seed_(seed),
+        documents_(settings, model.sequence, batch_, seed),
+        documents_of_step_(std::ssize(documents_.of_step(0))) {
     // The first pipeline stage reads the tokens, the last one the labels.
     const int stage = at[Axis::pipeline];
     if (settings.data_file.empty() || (stage != 0 && stage != layout[Axis::pipeline] - 1)) return;
@@ -48,34 +45,13 @@ class TokenSource : public program::InputSource {
            file_->tokens(), needed, batch_, model.sequence);
   }
 
+  // Padding is token 0 without a label; the padding after a row's documents counts as one more document.
   void fill(const std::string& buffer, std::int64_t step, std::span<std::byte> to) const override {
     if (buffer == gpt::learning_rate_buffer) {
       *reinterpret_cast<float*>(to.data()) = learning_rate;
       return;
     }
-    if (documents_) return fill_documents(buffer, step, to);
-    const std::int64_t shift = buffer == gpt::labels_buffer ? 1 : 0;
-    auto* out = reinterpret_cast<std::int32_t*>(to.data());
-    for (std::int64_t sample = 0; sample < local_; ++sample) {
-      read_sample(step * samples_of_step_ + first_ + sample, shift, {out, static_cast<std::size_t>(model_.sequence)});
-      out += model_.sequence;
-    }
-  }
-
- private:
-  // Reads tokens of a sample, from number `shift` on. A file starts over after its last sample.
-  void read_sample(std::int64_t sample, std::int64_t shift, std::span<std::int32_t> out) const {
-    const std::int64_t length = model_.sequence + 1;
-    if (file_) return file_->read(sample % (file_->tokens() / length) * length + shift, out);
-    for (std::size_t t = 0; t < out.size(); ++t) {
-      const std::int64_t number = sample * length + shift + static_cast<std::int64_t>(t);
-      out[t] = data::synthetic_token(seed_, static_cast<std::uint64_t>(number), model_.vocab);
-    }
-  }
-
-  // Padding is token 0 without a label; the padding after a row's documents counts as one more document.
-  void fill_documents(const std::string& buffer, std::int64_t step, std::span<std::byte> to) const {
-    const std::vector<gpt::Document> documents = documents_->of_step(step);
+    const std::vector<gpt::Document> documents = documents_.of_step(step);
     if (buffer == gpt::loss_scale_buffer) {
       double tokens = 0;
       for (const gpt::Document& document : documents) tokens += static_cast<double>(document.length);
@@ -94,8 +70,8 @@ class TokenSource : public program::InputSource {
       if (positions) {
         std::iota(here, here + document.length, 0);
       } else {
-        read_sample(step * samples_of_step_ + document.number, shift,
-                    {here, static_cast<std::size_t>(document.length)});
+        read_document(step * documents_of_step_ + document.number, shift,
+                      {here, static_cast<std::size_t>(document.length)});
       }
     }
     for (std::int64_t row = 0; positions && row < local_; ++row) {
@@ -104,14 +80,25 @@ class TokenSource : public program::InputSource {
     }
   }
 
+ private:
+  // Reads tokens of a document, from number `shift` on. A file starts over after its last one.
+  void read_document(std::int64_t document, std::int64_t shift, std::span<std::int32_t> out) const {
+    const std::int64_t length = model_.sequence + 1;
+    if (file_) return file_->read(document % (file_->tokens() / length) * length + shift, out);
+    for (std::size_t t = 0; t < out.size(); ++t) {
+      const std::int64_t number = document * length + shift + static_cast<std::int64_t>(t);
+      out[t] = data::synthetic_token(seed_, static_cast<std::uint64_t>(number), model_.vocab);
+    }
+  }
+
   static constexpr float learning_rate = 1e-3F;
 
   Model model_;
   std::optional<data::TokenFile> file_;
   std::int64_t batch_, local_, first_;
-  std::int64_t samples_of_step_;  // of packed documents, about as many: a file is read from end to end
   std::uint64_t seed_;
-  std::optional<gpt::Documents> documents_;
+  gpt::Documents documents_;
+  std::int64_t documents_of_step_;  // if packed, about as many: a file is read from end to end
 };
 
 // A pass is one layer's work on one micro-batch: some thirty operations, 30 KiB and 40 us of planning. The limit is

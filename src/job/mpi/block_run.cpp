@@ -30,6 +30,16 @@ std::string file_safe(std::string_view name) {
   return safe;
 }
 
+// Returns the messages of the ranks that sent one.
+template <class Message>
+std::vector<Message> decoded(const std::vector<std::string>& of_ranks) {
+  std::vector<Message> messages;
+  for (const std::string& bytes : of_ranks) {
+    if (!bytes.empty()) messages.push_back(job::decode<Message>(bytes));
+  }
+  return messages;
+}
+
 constexpr double wrap_report_s = 300;  // for the command of --wrap to end after its worker
 
 }  // namespace
@@ -61,7 +71,7 @@ job::BlockOutcome BlockRun::run() {
   if (agree_to_go()) watch_steps();
   const bool success = agree_on_success();
   end_worker(success);
-  gather_conditions(watch);
+  outcome_.conditions = worst_of(decoded<NodeReport>(ranks_.gather(job::encode(watch.report(cpu_s_)), idle_)));
   outcome_.total_s = seconds_since(spawned_);  // rank 0 has gathered from all ranks, so all workers are done
   return collect(success);
 }
@@ -94,7 +104,7 @@ void BlockRun::start_worker() {
     worker_ = std::make_unique<WorkerProcess>(
         job::worker_environment(job::own_environment(), rank0_environment_, forced, wanted), request_.wrap);
   } catch (const Error& e) {
-    blame(FaultKind::error, e.what(), 0, Alarm::stop);
+    blame(FaultKind::error, e.what());
   }
 }
 
@@ -153,8 +163,7 @@ bool BlockRun::agree_to_go() {
     blame(FaultKind::error,
           fmt::format("the ranks built different Programs from the same request ({:016x} on this rank): check that all "
                       "nodes run the same build of harness",
-                      program_hash_),
-          0, Alarm::stop);
+                      program_hash_));
   }
   return all[2] == ~all[3];
 }
@@ -225,13 +234,6 @@ bool BlockRun::ends_by_itself() {
   return false;
 }
 
-void BlockRun::gather_conditions(const NodeWatch& watch) {
-  std::vector<NodeReport> reports;
-  for (const std::string& bytes : ranks_.gather(job::encode(watch.report(cpu_s_)), idle_))
-    reports.push_back(job::decode<NodeReport>(bytes));
-  outcome_.conditions = worst_of(reports);
-}
-
 // Makes all ranks keep the same profiled step, chosen by how long each step took the slowest rank.
 void BlockRun::agree_on_profiled_step(int steps) {
   job::Samples samples;
@@ -254,23 +256,17 @@ job::BlockOutcome BlockRun::collect(bool success) {
   if (success) {
     if (const auto* timeline = std::get_if<job::RecordTimeline>(&request_.task))
       agree_on_profiled_step(timeline->steps);
-    for (const std::string& bytes : ranks_.gather(arrived_[job::FrameType::samples], idle_)) {
-      if (!bytes.empty()) outcome_.samples.push_back(job::decode<job::Samples>(bytes));
-    }
+    outcome_.samples = decoded<job::Samples>(ranks_.gather(arrived_[job::FrameType::samples], idle_));
     outcome_.ok = true;
     return outcome_;
   }
-  const std::string own_report = number_ ? job::encode(report_) : std::string();
-  std::vector<RankReport> reports;
-  for (const std::string& bytes : ranks_.gather(own_report, idle_)) {
-    if (!bytes.empty()) reports.push_back(job::decode<RankReport>(bytes));
-  }
+  const auto reports = decoded<RankReport>(ranks_.gather(number_ ? job::encode(report_) : "", idle_));
   if (ranks_.rank() != 0) return outcome_;
-  Blame blame = find_culprit(reports);
   outcome_.stopped = alarms_.stop_level() >= 2;
-  outcome_.culprit_rank = outcome_.stopped ? -1 : blame.culprit_rank;
-  outcome_.reason = outcome_.stopped ? "stopped by a signal" : std::move(blame.reason);
-  outcome_.signature = outcome_.stopped ? "stopped" : std::move(blame.signature);
+  Blame blame = outcome_.stopped ? Blame{-1, "stopped by a signal", "stopped"} : find_culprit(reports);
+  outcome_.culprit_rank = blame.culprit_rank;
+  outcome_.reason = std::move(blame.reason);
+  outcome_.signature = std::move(blame.signature);
   return outcome_;
 }
 

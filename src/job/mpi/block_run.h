@@ -44,7 +44,6 @@ class BlockRun {
   bool agree_on_success();
   void end_worker(bool success);
   bool ends_by_itself();
-  void gather_conditions(const NodeWatch& watch);
   void agree_on_profiled_step(int steps);
   job::BlockOutcome collect(bool success);
 
@@ -56,7 +55,7 @@ class BlockRun {
   void check_memory();
   void reached(job::WorkerPhase phase);
   bool over() const { return report_.kind != FaultKind::none || alarms_.current() != Alarm::none; }
-  void blame(FaultKind kind, std::string_view text, std::int32_t code, Alarm alarm);
+  void blame(FaultKind kind, std::string_view text, Alarm alarm = Alarm::stop, std::int32_t code = 0);
   void examine();
 
   Ranks& ranks_;

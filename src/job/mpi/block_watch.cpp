@@ -17,6 +17,8 @@ constexpr double cause_patience_s = 0.5;  // for the fault behind a lost connect
 // that the other ranks enter, nothing may throw.
 bool is_sound(const job::Frame& frame, const job::Task& task) {
   try {
+    if (frame.type == job::FrameType::progress || frame.type == job::FrameType::last_words)
+      job::decode<job::WorkerProgress>(frame.payload);
     if (frame.type == job::FrameType::failure) job::decode<job::WorkerFailure>(frame.payload);
     if (frame.type == job::FrameType::published) job::decode<job::Published>(frame.payload);
     if (frame.type == job::FrameType::samples)
@@ -61,17 +63,14 @@ void BlockRun::read_frames() {
     if (!is_sound(*frame, request_.task)) {
       sound = false;
     } else if (frame->type == job::FrameType::progress || frame->type == job::FrameType::last_words) {
-      job::WorkerProgress progress;
-      if (frame->payload.size() != sizeof progress) continue;
-      frame->payload.copy(reinterpret_cast<char*>(&progress), sizeof progress);
-      learn(progress);
+      learn(job::decode<job::WorkerProgress>(frame->payload));
       ++progress_answers_;
       had_last_words_ = had_last_words_ || frame->type == job::FrameType::last_words;
     } else if (frame->type == job::FrameType::failure) {
       const job::WorkerFailure failure = job::decode<job::WorkerFailure>(frame->payload);
       learn(failure.progress);
       const bool lost = failure.kind == FaultKind::peer_lost;
-      blame(failure.kind, failure.text, 0, lost ? Alarm::peer_lost : Alarm::stop);
+      blame(failure.kind, failure.text, lost ? Alarm::peer_lost : Alarm::stop);
     } else {
       if (frame->type == job::FrameType::published) reached(job::WorkerPhase::exchanging);
       if (frame->type == job::FrameType::ready) reached(job::WorkerPhase::ready);
@@ -79,7 +78,7 @@ void BlockRun::read_frames() {
     }
   }
   if ((!sound || worker_->damaged()) && watching_) {
-    blame(FaultKind::error, "sent its supervisor what is no message of harness", 0, Alarm::stop);
+    blame(FaultKind::error, "sent its supervisor what is no message of harness");
     worker_->kill();
   }
 }
@@ -100,12 +99,11 @@ void BlockRun::notice_end() {
   }
   const bool bad_alloc = worker_->last_words().find("std::bad_alloc") != std::string::npos;
   if (end->signal == SIGABRT && bad_alloc) {  // thrown in a thread without a handler
-    blame(FaultKind::out_of_memory, fmt::format("out of memory: limit {}", show_bytes(share_.memory_limit_bytes)), 0,
-          Alarm::stop);
+    blame(FaultKind::out_of_memory, fmt::format("out of memory: limit {}", show_bytes(share_.memory_limit_bytes)));
   } else if (end->signal != 0) {
-    blame(FaultKind::signal, "", end->signal, Alarm::stop);
+    blame(FaultKind::signal, "", Alarm::stop, end->signal);
   } else {
-    blame(FaultKind::early_exit, "", end->exit_code, Alarm::stop);
+    blame(FaultKind::early_exit, "", Alarm::stop, end->exit_code);
   }
 }
 
@@ -122,14 +120,12 @@ void BlockRun::check_memory() {
     worker_->pump(1e-3);
     read_frames();
   }
-  blame(
-      FaultKind::out_of_memory,
-      fmt::format("exceeded its memory limit: used {} of {}", show_bytes(used), show_bytes(share_.memory_limit_bytes)),
-      0, Alarm::stop);
+  blame(FaultKind::out_of_memory, fmt::format("exceeded its memory limit: used {} of {}", show_bytes(used),
+                                              show_bytes(share_.memory_limit_bytes)));
   worker_->kill();
 }
 
-void BlockRun::blame(FaultKind kind, std::string_view text, std::int32_t code, Alarm alarm) {
+void BlockRun::blame(FaultKind kind, std::string_view text, Alarm alarm, std::int32_t code) {
   if (report_.kind != FaultKind::none) return;
   report_.kind = kind;
   report_.code = code;
@@ -161,7 +157,7 @@ void BlockRun::examine() {
                : fmt::format("not ready to run within {} (deadlines: start)", show_seconds(request_.deadlines.start_s));
   FaultKind kind = progress_.in_communication != 0 ? FaultKind::waiting : FaultKind::hung;
   if (progress_answers_ == answers) kind = FaultKind::silent;
-  blame(kind, text, 0, Alarm::time_out);
+  blame(kind, text, Alarm::time_out);
 }
 
 }  // namespace harness::mpi

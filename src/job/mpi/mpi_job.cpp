@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <map>
 #include <thread>
+#include <variant>
 
 #include "base/text.h"
 #include "job/job.h"
@@ -33,12 +34,12 @@ class MpiJob final : public job::Job {
 
   job::BlockOutcome run(const job::BlockOnSet& block) override {
     ++block_;
-    tell_all({job::JobOrder::Kind::run, 0, block_, environment_, block});
+    tell_all(job::RunBlock{block_, environment_, block});
     return run_here(block, environment_);
   }
 
   std::vector<std::string> ask(const std::string& question) override {
-    tell_all({job::JobOrder::Kind::ask, 0, 0, {}, {}, question});
+    tell_all(job::AnswerQuestion{question});
     return gather_answers(question);
   }
 
@@ -47,21 +48,20 @@ class MpiJob final : public job::Job {
       std::string message;
       ranks_->broadcast(message, idle_);
       const auto order = job::decode<job::JobOrder>(message);
-      if (order.kind == job::JobOrder::Kind::finish) {
+      if (const auto* run = std::get_if<job::RunBlock>(&order)) {
+        block_ = run->block;
+        run_here(run->on, run->environment);
+      } else if (const auto* ask = std::get_if<job::AnswerQuestion>(&order)) {
+        gather_answers(ask->question);
+      } else {
         end_workers_but(nothing);
-        return order.exit_code;
+        return std::get<job::FinishJob>(order).exit_code;
       }
-      if (order.kind == job::JobOrder::Kind::ask) {
-        gather_answers(order.question);
-        continue;
-      }
-      block_ = order.block;
-      run_here(order.on, order.environment);
     }
   }
 
   void finish(int exit_code) override {
-    tell_all({job::JobOrder::Kind::finish, exit_code, 0, {}, {}});
+    tell_all(job::FinishJob{exit_code});
     end_workers_but(nothing);
   }
 
@@ -127,16 +127,6 @@ class MpiJob final : public job::Job {
   Ranks::Idle idle_ = [this] { alarms_.look(); };
 };
 
-std::unique_ptr<Ranks> checked(std::unique_ptr<Ranks> launched, const std::optional<LauncherClaim>& claim) try {
-  check_launch(claim, launched->size(), launched->library());
-  return launched;
-} catch (const Error& e) {
-  // mpirun kills the job when the first process exits, so processes without a message wait a second for the one that
-  // has it.
-  if (*e.what() == '\0') std::this_thread::sleep_for(std::chrono::seconds(1));
-  throw;
-}
-
 std::optional<int> integer(const std::optional<std::string>& text) {
   return text ? number_in<int>(*text) : std::nullopt;
 }
@@ -160,7 +150,16 @@ std::unique_ptr<job::Job> join(job::Answer answer) {
   // Read before MPI starts: some libraries set such variables themselves.
   const auto claim = launcher_claim(own_environment);
   const double until_sigkill_s = seconds_until_sigkill(own_environment);
-  return std::make_unique<MpiJob>(checked(Ranks::start(), claim), until_sigkill_s, std::move(answer));
+  auto ranks = std::make_unique<Ranks>();
+  try {
+    check_launch(claim, ranks->size(), ranks->library());
+  } catch (const Error& e) {
+    // mpirun kills the job when the first process exits, so processes without a message wait a second for the one that
+    // has it.
+    if (*e.what() == '\0') std::this_thread::sleep_for(std::chrono::seconds(1));
+    throw;
+  }
+  return std::make_unique<MpiJob>(std::move(ranks), until_sigkill_s, std::move(answer));
 }
 
 std::optional<std::string> own_environment(const char* name) {

@@ -1,6 +1,7 @@
 #include "job/mpi/node.h"
 
 #include <array>
+#include <bit>
 #include <cmath>
 #include <map>
 
@@ -12,31 +13,32 @@
 namespace harness::mpi {
 namespace {
 
-// One bit per CPU for MPI's bitwise or, and a last word of flags.
-constexpr std::size_t words = machine::cpu_capacity / 64;
-using Bits = std::array<std::uint64_t, words + 1>;
+// What the ranks of a node tell each other, for MPI's bitwise or.
+struct Binding {
+  machine::CpuSet cpus;
+  std::uint64_t is_to_one_core = 0;  // of several that are allowed
+};
+using Words = std::array<std::uint64_t, sizeof(Binding) / sizeof(std::uint64_t)>;
 
-Bits bits_of(const machine::CpuSet& cpus) {
-  Bits bits{};
-  for (std::size_t i = 0; i < machine::cpu_capacity; ++i) {
-    if (cpus[i]) bits[i / 64] |= std::uint64_t{1} << (i % 64);
+machine::CpuSet cpus_of(const Site& site, std::size_t first_core, std::size_t count) {
+  machine::CpuSet cpus;
+  for (std::size_t core = first_core; core < first_core + count; ++core) {
+    for (const int cpu : site.cores[core]) cpus.set(static_cast<std::size_t>(cpu));
   }
-  return bits;
+  return cpus;
 }
 
-void take(const Site& site, std::size_t first, std::size_t count, Share& share) {
-  for (std::size_t core = first; core < first + count; ++core) {
-    for (const int cpu : site.cores[core]) share.cpus.set(static_cast<std::size_t>(cpu));
-  }
+machine::CpuSet all_cpus(const Site& site) {
+  return cpus_of(site, 0, site.cores.size());
 }
 
 // Divides the cores evenly among the ranks. A rank that sits the block out may get any part.
-void bind_if_enough(const Site& site, Share& share) {
+machine::CpuSet cpus_of(const Site& site, const Share& share) {
   const std::size_t cores = site.cores.size(), ranks = static_cast<std::size_t>(share.local_ranks);
   const bool enough = static_cast<std::size_t>(share.threads) * ranks <= cores;
-  if (!enough || static_cast<std::size_t>(site.place.cores) != cores) return take(site, 0, cores, share);
+  if (!enough || static_cast<std::size_t>(site.place.cores) != cores) return all_cpus(site);
   const auto turn = static_cast<std::size_t>(std::min(share.local_rank, share.local_ranks - 1));
-  take(site, turn * (cores / ranks), cores / ranks, share);
+  return cpus_of(site, turn * (cores / ranks), cores / ranks);
 }
 
 using Clock = std::chrono::steady_clock;
@@ -67,14 +69,12 @@ Site find_site(Ranks& ranks) {
   place.gpus = machine::find_gpus(gpu_environment(own_environment), root != nullptr ? root : "/");
   const machine::CpuSet bound = machine::bound_cpus();
   const machine::CpuSet allowed = machine::allowed_cpus();
-  Bits bits = bits_of(bound);
-  bits[words] = machine::cores_of(bound).size() == 1 && machine::cores_of(allowed).size() > 1 ? 1 : 0;
-  ranks.node_union(bits, {});
+  const bool to_one = machine::cores_of(bound).size() == 1 && machine::cores_of(allowed).size() > 1;
+  auto words = std::bit_cast<Words>(Binding{bound, to_one ? 1U : 0U});
+  ranks.node_union(words, {});
+  const auto of_node = std::bit_cast<Binding>(words);
   // mpirun binds each rank to one core by default, which does not suit processes with threads.
-  const bool ignore_binding = bits[words] != 0;
-  machine::CpuSet cpus = allowed;
-  for (std::size_t i = 0; i < machine::cpu_capacity && !ignore_binding; ++i) cpus[i] = (bits[i / 64] >> (i % 64)) & 1u;
-  site.cores = machine::cores_of(cpus);
+  site.cores = machine::cores_of(of_node.is_to_one_core != 0 ? allowed : of_node.cpus);
   place.cores = machine::limited_by_quota(static_cast<int>(std::max<std::size_t>(1, site.cores.size())));
   return site;
 }
@@ -105,12 +105,12 @@ Share share_of(const Site& site, const Members& members, const job::BlockRequest
   share.threads = request.settings.compute_threads(site.place.cores / share.local_ranks);
   share.memory_limit_bytes = request.memory_limit_bytes;
   if (config::traits_of(request.backend).ranks_are_gpus) {
-    take(site, 0, site.cores.size(), share);
+    share.cpus = all_cpus(site);
     return share;
   }
   if (share.memory_limit_bytes <= 0)
     share.memory_limit_bytes = job::share_of_memory(site.place.memory_bytes, share.local_ranks);
-  bind_if_enough(site, share);
+  share.cpus = cpus_of(site, share);
   return share;
 }
 
@@ -121,9 +121,7 @@ NodeWatch::NodeWatch(const Site& site, const Members& members)
       start_(Clock::now()),
       supervisor_s_(own_cpu_s()) {
   if (!watches_) return;
-  for (const std::vector<int>& core : site.cores) {
-    for (const int cpu : core) cpus_.set(cpu);
-  }
+  cpus_ = all_cpus(site);
   times_ = machine::cpu_times_now(cpus_);
 }
 

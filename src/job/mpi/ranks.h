@@ -1,22 +1,34 @@
 #pragma once
 
+#include <mpi.h>
+
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <memory>
+#include <list>
 #include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "job/mpi/heartbeat.h"
+
 namespace harness::mpi {
+
+/// How a block is to end early. Higher is more urgent.
+enum class Alarm : std::int32_t {
+  none,
+  peer_lost,  // a worker lost a peer: the cause is not yet known
+  time_out,   // find out where every worker is, then stop
+  stop,       // the cause is known, or a user asked to stop
+};
 
 /// A short message between supervisors, outside of any collective.
 struct Note {
   std::int64_t block = 0;
-  std::int64_t severity = 0;
-  std::int64_t stop = 0;
+  Alarm alarm = Alarm::none;
+  std::int32_t stop_level = 0;
 };
 
 /// The ranks of a job. "Collective" calls must be made by all ranks in the same order. They wait by testing and
@@ -27,51 +39,60 @@ class Ranks {
  public:
   using Idle = std::function<void()>;
 
-  /// Starts the ranks of MPI (MPI_Init_thread). Collective.
-  static std::unique_ptr<Ranks> start();
-  virtual ~Ranks() = default;  // calls no MPI
+  /// Starts the ranks of MPI (MPI_Init_thread). Collective. The destructor calls no MPI.
+  Ranks();
 
-  virtual int rank() const = 0;
-  virtual int size() const = 0;
+  int rank() const { return rank_; }
+  int size() const { return size_; }
   /// The ranks that share this one's memory, ascending.
-  virtual const std::vector<int>& node_ranks() const = 0;
+  const std::vector<int>& node_ranks() const { return node_ranks_; }
   /// Name and version of the MPI library, as it reports them.
-  virtual std::string library() const = 0;
+  std::string library() const;
 
   /// Collective: copies rank 0's `bytes` to all ranks.
-  virtual void broadcast(std::string& bytes, const Idle& idle) = 0;
+  void broadcast(std::string& bytes, const Idle& idle);
   /// Collective: each element becomes its maximum over all ranks.
-  virtual void maximum(std::span<std::int64_t> values, const Idle& idle) = 0;
+  void maximum(std::span<std::int64_t> values, const Idle& idle);
   /// Collective: returns once every rank has called it.
-  virtual void barrier(const Idle& idle) = 0;
+  void barrier(const Idle& idle);
   /// Collective over the ranks of this node: each element becomes the bitwise or.
-  virtual void node_union(std::span<std::uint64_t> bits, const Idle& idle) = 0;
+  void node_union(std::span<std::uint64_t> bits, const Idle& idle);
   /// Collective: returns every rank's bytes, by rank, on rank 0; nothing elsewhere.
-  virtual std::vector<std::string> gather(const std::string& bytes, const Idle& idle) = 0;
+  std::vector<std::string> gather(const std::string& bytes, const Idle& idle);
   /// Collective: delivers (to, bytes) and returns (from, bytes). The cost grows with the messages, not with ranks
   /// squared: no rank needs to know its senders in advance.
-  virtual std::vector<std::pair<int, std::string>> exchange(const std::vector<std::pair<int, std::string>>& outgoing,
-                                                            const Idle& idle) = 0;
+  std::vector<std::pair<int, std::string>> exchange(const std::vector<std::pair<int, std::string>>& outgoing,
+                                                    const Idle& idle);
 
   /// Sends without waiting; notes of one sender arrive in order.
-  virtual void send(int to, const Note& note) = 0;
+  void send(int to, const Note& note);
   /// A note that has arrived, if any.
-  virtual std::optional<Note> receive() = 0;
+  std::optional<Note> receive();
   /// Waits until every note that this rank sent has been taken, or will be in the barrier that follows.
-  virtual void flush_notes(const Idle& idle) = 0;
+  void flush_notes(const Idle& idle);
 
   /// MPI_Finalize. Collective, last.
-  virtual void finish() = 0;
+  void finish();
   /// Ends the processes of all ranks, also of those that do not answer. Does not return.
-  virtual void abandon(int exit_code) = 0;
-};
+  void abandon(int exit_code);
 
-/// How a block is to end early. Higher is more urgent.
-enum class Alarm : std::int32_t {
-  none,
-  peer_lost,  // a worker lost a peer: the cause is not yet known
-  time_out,   // find out where every worker is, then stop
-  stop,       // the cause is known, or a user asked to stop
+ private:
+  struct Outgoing {
+    Note note;
+    MPI_Request request;
+  };
+
+  void number_by_node();
+  bool receive_next(int tag, std::vector<std::pair<int, std::string>>& received, const Idle& idle);
+  void wait(MPI_Request& request, const Idle& idle) const;
+
+  Heartbeat heartbeat_;
+  MPI_Comm world_ = MPI_COMM_NULL, node_ = MPI_COMM_NULL;
+  int rank_ = 0, size_ = 1;
+  int exchange_parity_ = 0;
+  double max_sleep_s_ = 1e-3;
+  std::vector<int> node_ranks_;
+  std::list<Outgoing> notes_;
 };
 
 /// Spreads alarms among supervisors, outside of any collective: to rank 0 directly, from there to all ranks along a

@@ -96,7 +96,6 @@ class FakeExecutable final : public backend::Executable {
   }
   void write(const program::View&, std::span<const std::byte>) override {}
   backend::Progress progress() const override { return {step_, operation_, waiting_}; }
-  std::vector<std::string> warnings() const override { return {"fake"}; }
 
  private:
   void take(int fd) {

@@ -17,6 +17,7 @@ namespace harness::mpi {
 namespace {
 
 using test::Launched;
+using test::output_of;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -35,10 +36,8 @@ TEST_P(Faults, CostTheirBlockAndNothingElse) {
 #ifdef __SANITIZE_ADDRESS__
   if (f.name == std::string("Allocation")) GTEST_SKIP() << "address space cannot be limited under this sanitizer";
 #endif
-  Launched job(3, std::string("blocks=2 ") + f.limits, std::string("HARNESS_TEST_FAULT=case=block0,") + f.fault);
-  ASSERT_TRUE(job.wait()) << job.output();
-  const std::string out = job.output();
-  EXPECT_EQ(job.exit_code(), 0) << out;
+  const std::string out =
+      output_of(3, std::string("blocks=2 ") + f.limits, std::string("HARNESS_TEST_FAULT=case=block0,") + f.fault);
   EXPECT_THAT(out, HasSubstr("block 0 ok false stopped false culprit 1 samples 0 reason [rank 1 on "));
   for (const std::string& part : f.reason) EXPECT_THAT(out, HasSubstr(part)) << "no '" << part << "' in\n";
   EXPECT_THAT(out, HasSubstr("block 1 ok true"));
@@ -71,16 +70,13 @@ INSTANTIATE_TEST_SUITE_P(
 
 // Whenever the supervisor asks.
 TEST(Faults, AStepMayTakeNearlyItsDeadline) {
-  Launched job(2, "steps=6 step=1", "HARNESS_TEST_FAULT=step=every,kind=delay,seconds=0.75");
-  ASSERT_TRUE(job.wait()) << job.output();
-  EXPECT_THAT(job.output(), HasSubstr("block 0 ok true"));
+  EXPECT_THAT(output_of(2, "steps=6 step=1", "HARNESS_TEST_FAULT=step=every,kind=delay,seconds=0.75"),
+              HasSubstr("block 0 ok true"));
 }
 
 // As with the results of a large collective.
 TEST(Faults, LookingThroughBuffersMayTakeLongerThanAStep) {
-  Launched job(2, "steps=6 step=2", "FAKE_SLOW_CHECK=24");
-  ASSERT_TRUE(job.wait()) << job.output();
-  EXPECT_THAT(job.output(), HasSubstr("block 0 ok true"));
+  EXPECT_THAT(output_of(2, "steps=6 step=2", "FAKE_SLOW_CHECK=24"), HasSubstr("block 0 ok true"));
 }
 
 TEST(Faults, AKilledSupervisorLeavesNoWorkerBehind) {
@@ -222,25 +218,21 @@ class Wrap : public ::testing::Test {
 };
 
 TEST_F(Wrap, MayFloodStdout) {
-  Launched job(2, "blocks=1", around("head -c 100000000 /dev/zero\n\"$@\"\n"));
-  ASSERT_TRUE(job.wait()) << job.output();
-  EXPECT_THAT(job.output(), HasSubstr("block 0 ok true"));
+  EXPECT_THAT(output_of(2, "blocks=1", around("head -c 100000000 /dev/zero\n\"$@\"\n")), HasSubstr("block 0 ok true"));
 }
 
 TEST_F(Wrap, IsWaitedForWhileItWritesItsReport) {
   const std::string report = folder_ / "report";
-  Launched job(2, "blocks=1", around("\"$@\"\nsleep 4\necho done >> " + report + "\n"));
-  ASSERT_TRUE(job.wait()) << job.output();
-  EXPECT_THAT(job.output(), HasSubstr("block 0 ok true"));
+  EXPECT_THAT(output_of(2, "blocks=1", around("\"$@\"\nsleep 4\necho done >> " + report + "\n")),
+              HasSubstr("block 0 ok true"));
   EXPECT_EQ(std::filesystem::exists(report) ? std::filesystem::file_size(report) : 0, 10u);  // from both ranks
 }
 
 // Deadlines apply to silent workers; invalid output fails at once.
 TEST_F(Wrap, WhatIsNoMessageIsBlamedAtOnce) {
   const auto began = std::chrono::steady_clock::now();
-  Launched job(2, "blocks=1 start=60", around("exec cat /dev/zero >/proc/self/fd/199\n"));
-  ASSERT_TRUE(job.wait(50)) << job.output();
-  EXPECT_THAT(job.output(), HasSubstr("sent its supervisor what is no message of harness"));
+  EXPECT_THAT(output_of(2, "blocks=1 start=60", around("exec cat /dev/zero >/proc/self/fd/199\n"), 50),
+              HasSubstr("sent its supervisor what is no message of harness"));
   EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(40));
 }
 
@@ -248,18 +240,17 @@ TEST_F(Wrap, WhatIsNoMessageIsBlamedAtOnce) {
 TEST_F(Wrap, AFrameWithoutItsMessageIsBlamedOnItsRank) {
   for (const char* type : {"002", "010", "011"}) {  // in octal
     const std::string frame = fmt::format(R"(\{}\000\000\000\001\000\000\000\000\000\000\000x)", type);
-    Launched job(2, "blocks=1 start=60", around("printf '" + frame + "' >/proc/self/fd/199\nexec sleep 60\n"));
-    ASSERT_TRUE(job.wait(50)) << job.output();
-    EXPECT_THAT(job.output(), HasSubstr("block 0 ok false"));
-    EXPECT_THAT(job.output(), HasSubstr("sent its supervisor what is no message of harness"));
+    const std::string out =
+        output_of(2, "blocks=1 start=60", around("printf '" + frame + "' >/proc/self/fd/199\nexec sleep 60\n"), 50);
+    EXPECT_THAT(out, HasSubstr("block 0 ok false"));
+    EXPECT_THAT(out, HasSubstr("sent its supervisor what is no message of harness"));
   }
 }
 
 TEST_F(Wrap, ThatClosesThePipesIsTold) {
-  Launched job(1, "blocks=1", around("exec bash -c 'exec 198<&- 199>&-; exec \"$@\"' x \"$@\"\n"));
-  ASSERT_TRUE(job.wait()) << job.output();
-  EXPECT_THAT(job.output(), HasSubstr("block 0 ok false"));
-  EXPECT_THAT(job.output(), HasSubstr("got no pipe to its supervisor"));
+  const std::string out = output_of(1, "blocks=1", around("exec bash -c 'exec 198<&- 199>&-; exec \"$@\"' x \"$@\"\n"));
+  EXPECT_THAT(out, HasSubstr("block 0 ok false"));
+  EXPECT_THAT(out, HasSubstr("got no pipe to its supervisor"));
 }
 
 }  // namespace

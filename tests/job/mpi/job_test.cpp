@@ -13,48 +13,39 @@ namespace harness::mpi {
 namespace {
 
 using test::Launched;
+using test::output_of;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
 TEST(Job, BlocksRunAndSamplesComeHome) {
-  Launched job(3, "blocks=2 steps=4");
-  ASSERT_TRUE(job.wait()) << job.output();
-  EXPECT_EQ(job.exit_code(), 0);
-  const std::string out = job.output();
+  const std::string out = output_of(3, "blocks=2 steps=4");
   EXPECT_THAT(out, HasSubstr("block 0 ok true stopped false culprit -1 samples 3"));
   EXPECT_THAT(out, HasSubstr("block 1 ok true stopped false culprit -1 samples 3"));
   for (const char* rank : {"0", "1", "2"}) {
     EXPECT_THAT(out, HasSubstr(std::string("sample ") + rank + " setup true steps 5 losses 5 last 6"));
-    EXPECT_THAT(out, HasSubstr(std::string("place ") + rank + " local " + rank + "/3 node 0 "));
+    EXPECT_THAT(out, HasSubstr(std::string("place ") + rank + " local " + rank + "/3 node 0\n"));
   }
   EXPECT_THAT(out, HasSubstr("end stop 0"));
 }
 
 TEST(Ranks, MakeEveryCall) {
-  Launched job(3, "every-call");
-  ASSERT_TRUE(job.wait()) << job.output();
-  EXPECT_EQ(job.exit_code(), 0) << job.output();
-  EXPECT_THAT(job.output(), HasSubstr("nodes 0-1-2\n"));
+  EXPECT_THAT(output_of(3, "every-call"), HasSubstr("nodes 0-1-2\n"));
 }
 
 TEST(Job, EveryRankAnswersAQuestion) {
-  Launched job(3, "questions=2 blocks=1");
-  ASSERT_TRUE(job.wait()) << job.output();
-  EXPECT_EQ(job.exit_code(), 0);
+  const std::string out = output_of(3, "questions=2 blocks=1");
   for (const char* question : {"0", "1"}) {
     const std::string start = std::string("answer ") + question + " to ";
-    EXPECT_THAT(job.output(), HasSubstr(start + "0\n" + start + "10\n" + start + "20\n"));
+    EXPECT_THAT(out, HasSubstr(start + "0\n" + start + "10\n" + start + "20\n"));
   }
-  EXPECT_THAT(job.output(), HasSubstr("block 0 ok true"));  // the job continues
+  EXPECT_THAT(out, HasSubstr("block 0 ok true"));  // the job continues
 }
 
 // Workers are numbered within their set.
 TEST(Job, AnyRanksOfTheJobMayHaveTheWorkers) {
-  Launched job(4, "first=2 ranks=2 task=2");
-  ASSERT_TRUE(job.wait()) << job.output();
-  EXPECT_THAT(job.output(), HasSubstr("block 0 ok true stopped false culprit -1 samples 2"));
-  for (const char* line : {"identity 0 HARNESS_RANK=0", "identity 1 HARNESS_RANK=1"})
-    EXPECT_THAT(job.output(), HasSubstr(line));
+  const std::string out = output_of(4, "first=2 ranks=2 task=2");
+  EXPECT_THAT(out, HasSubstr("block 0 ok true stopped false culprit -1 samples 2"));
+  for (const char* line : {"identity 0 HARNESS_RANK=0", "identity 1 HARNESS_RANK=1"}) EXPECT_THAT(out, HasSubstr(line));
 }
 
 // Lists the processes of rank 0, one per block.
@@ -76,54 +67,47 @@ TEST(Job, BlocksOfASetShareTheirProcesses) {
 }
 
 TEST(Job, AFaultEndsTheProcessesOfItsSetAndTheNextBlockHasNewOnes) {
-  Launched job(2, "blocks=4 task=2 shared=1", "HARNESS_TEST_FAULT=rank=1,step=-1,kind=segfault,case=block1");
-  ASSERT_TRUE(job.wait()) << job.output();
-  EXPECT_THAT(job.output(), HasSubstr("block 1 ok false stopped false culprit 1"));
-  const auto processes = processes_of(job.output());
-  ASSERT_EQ(processes.size(), 3u) << job.output();
+  const std::string out =
+      output_of(2, "blocks=4 task=2 shared=1", "HARNESS_TEST_FAULT=rank=1,step=-1,kind=segfault,case=block1");
+  EXPECT_THAT(out, HasSubstr("block 1 ok false stopped false culprit 1"));
+  const auto processes = processes_of(out);
+  ASSERT_EQ(processes.size(), 3u) << out;
   EXPECT_NE(processes[0], processes[1]);
   EXPECT_EQ(processes[1], processes[2]);
 }
 
 TEST(Job, TheCulpritOfASetIsNamedByItsRankInTheJob) {
-  Launched job(4, "first=1 ranks=3 steps=4", "HARNESS_TEST_FAULT=rank=1,step=2,kind=segfault");
-  ASSERT_TRUE(job.wait()) << job.output();
-  EXPECT_THAT(job.output(), HasSubstr("block 0 ok false stopped false culprit 2 samples 0 reason [rank 2 on "));
+  EXPECT_THAT(output_of(4, "first=1 ranks=3 steps=4", "HARNESS_TEST_FAULT=rank=1,step=2,kind=segfault"),
+              HasSubstr("block 0 ok false stopped false culprit 2 samples 0 reason [rank 2 on "));
 }
 
 // A rank that leaves first waits for the messages still sent to it: no other rank can receive them.
 TEST(Job, EndsWithANoteUnderWay) {
-  Launched job(3, "late-note");
-  ASSERT_TRUE(job.wait()) << job.output();
-  EXPECT_EQ(job.exit_code(), 0);
+  output_of(3, "late-note");
 }
 
 // As far as this machine's kernel reports it.
 TEST(Job, ABlockKnowsWhatElseTheMachineDid) {
-  Launched job(3, "ranks=2");
-  ASSERT_TRUE(job.wait()) << job.output();
   machine::CpuSet cpus;
   cpus.set(0);
   const bool tells = machine::cpu_times_now(cpus).busy_s >= 0;
   const int cores = static_cast<int>(machine::cores_of(machine::allowed_cpus()).size());
   if (!tells || machine::limited_by_quota(cores) < cores)
     GTEST_SKIP() << "/proc/stat is hidden, or there is a CPU quota";
-  EXPECT_THAT(job.output(), HasSubstr("conditions steal true foreign true on " + machine::host_name()));
+  EXPECT_THAT(output_of(3, "ranks=2"), HasSubstr("conditions steal true foreign true on " + machine::host_name()));
 }
 
 // All ranks keep the same one of several profiled steps: the median of the slowest rank's times.
 TEST(Job, TheRanksAgreeOnOneProfiledStep) {
-  Launched job(3, "task=1");
-  ASSERT_TRUE(job.wait()) << job.output();
-  EXPECT_THAT(job.output(), HasSubstr("sample 0 setup true timeline 2 totals 2 step 3"));
-  EXPECT_THAT(job.output(), HasSubstr("sample 1 setup true timeline 0 totals 2 step 1"));
-  EXPECT_THAT(job.output(), HasSubstr("sample 2 setup true timeline 0 totals 2 step 1"));
+  const std::string out = output_of(3, "task=1");
+  EXPECT_THAT(out, HasSubstr("sample 0 setup true timeline 2 totals 2 step 3"));
+  EXPECT_THAT(out, HasSubstr("sample 1 setup true timeline 0 totals 2 step 1"));
+  EXPECT_THAT(out, HasSubstr("sample 2 setup true timeline 0 totals 2 step 1"));
 }
 
 TEST(Job, WorkersSeeOneCleanEnvironment) {
-  Launched job(2, "task=2", "NCCL_ALGO=Ring OMP_NUM_THREADS=77 OMP_WAIT_POLICY=active SLURM_PROCID=0");
-  ASSERT_TRUE(job.wait()) << job.output();
-  const std::string out = job.output();
+  const std::string out =
+      output_of(2, "task=2", "NCCL_ALGO=Ring OMP_NUM_THREADS=77 OMP_WAIT_POLICY=active SLURM_PROCID=0");
   for (const char* line :
        {"identity 0 NCCL_ALGO=Ring", "identity 1 NCCL_ALGO=Ring", "identity 1 OMP_WAIT_POLICY=passive",
         "identity 1 OMPI_COMM_WORLD_RANK=unset", "identity 1 PMIX_RANK=unset", "identity 1 SLURM_PROCID=unset",
@@ -135,22 +119,20 @@ TEST(Job, WorkersSeeOneCleanEnvironment) {
 
 // As the kernel reports the workers' bindings.
 TEST(Job, WorkersHaveCpusOfTheJob) {
-  Launched job(2, "task=2");
-  ASSERT_TRUE(job.wait()) << job.output();
+  const std::string out = output_of(2, "task=2");
   const machine::CpuSet all = machine::allowed_cpus();
   for (const char* mark : {"identity 0 CPUS=", "identity 1 CPUS="}) {
-    const std::size_t at = job.output().find(mark);
-    ASSERT_NE(at, std::string::npos) << job.output();
-    const machine::CpuSet cpus = machine::cpus_in(job.output().substr(at + std::string_view(mark).size()));
-    EXPECT_TRUE(cpus.any() && (cpus & all) == cpus) << job.output();
+    const std::size_t at = out.find(mark);
+    ASSERT_NE(at, std::string::npos) << out;
+    const machine::CpuSet cpus = machine::cpus_in(out.substr(at + std::string_view(mark).size()));
+    EXPECT_TRUE(cpus.any() && (cpus & all) == cpus) << out;
   }
 }
 
 TEST(Job, DifferentProgramsAreNotRunTogether) {
-  Launched job(3, "", "FAKE_ODD_RANK=2");
-  ASSERT_TRUE(job.wait()) << job.output();
-  EXPECT_THAT(job.output(), HasSubstr("ok false"));
-  EXPECT_THAT(job.output(), HasSubstr("different Programs"));
+  const std::string out = output_of(3, "", "FAKE_ODD_RANK=2");
+  EXPECT_THAT(out, HasSubstr("ok false"));
+  EXPECT_THAT(out, HasSubstr("different Programs"));
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -36,5 +38,14 @@ class Launched {
   Command command_;
   int exit_code_ = -1;
 };
+
+/// Returns the output of such a job that ends by itself, leaves no process and succeeds.
+inline std::string output_of(int ranks, const std::string& arguments, const std::string& environment = "",
+                             double longest_s = 300) {
+  Launched job(ranks, arguments, environment);
+  EXPECT_TRUE(job.wait(longest_s)) << job.output();
+  EXPECT_EQ(job.exit_code(), 0) << job.output();
+  return job.output();
+}
 
 }  // namespace harness::test

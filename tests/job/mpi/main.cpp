@@ -16,7 +16,6 @@
 #include "fake_work.h"
 #include "job/mpi/mpi_job.h"
 #include "job/mpi/ranks.h"
-#include "machine/cpus.h"
 #include "worker/planted/test_fault.h"
 
 namespace harness::test {
@@ -33,14 +32,11 @@ using Numbers = std::map<std::string, double>;
 // The actions of rank 0.
 void lead(job::Job& job, Numbers& number) {
   for (const job::RankPlace& p : job.places()) {
-    std::cout << fmt::format("place {} local {}/{} node {} cores {} memory {:.0f} device {}\n", p.rank, p.local_rank,
-                             p.local_ranks, p.node, p.cores, p.memory_bytes, p.device);
+    std::cout << fmt::format("place {} local {}/{} node {}\n", p.rank, p.local_rank, p.local_ranks, p.node);
   }
   for (int i = 0; i < static_cast<int>(number["questions"]); ++i) {
-    const std::vector<std::string> answers = job.ask(fmt::format("answer {}", i));
-    for (const std::string& answer : answers) std::cout << answer << "\n";
+    for (const std::string& answer : job.ask(fmt::format("answer {}", i))) std::cout << answer << "\n";
   }
-  for (int rank = 0; const std::string& cpus : job.ask("cpus")) std::cout << fmt::format("cpus {} {}\n", rank++, cpus);
   for (int i = 0; i < static_cast<int>(number["blocks"]) && job.stop_requests() == 0; ++i) {
     job::BlockRequest request;
     request.case_name = fmt::format("block{}", i);
@@ -59,9 +55,8 @@ void lead(job::Job& job, Numbers& number) {
     for (int rank = 0; rank < request.layout.ranks() && number["first"] > 0; ++rank)
       on.set.ranks.push_back(static_cast<int>(number["first"]) + rank);
     const job::BlockOutcome outcome = job.run(on);
-    std::cout << fmt::format("block {} ok {} stopped {} culprit {} samples {} reason [{}] signature [{}]\n", i,
-                             outcome.ok, outcome.stopped, outcome.culprit_rank, outcome.samples.size(), outcome.reason,
-                             outcome.signature);
+    std::cout << fmt::format("block {} ok {} stopped {} culprit {} samples {} reason [{}]\n", i, outcome.ok,
+                             outcome.stopped, outcome.culprit_rank, outcome.samples.size(), outcome.reason);
     const machine::Conditions& c = outcome.conditions;
     std::cout << fmt::format("conditions steal {} foreign {} on {}\n", c.steal_share >= 0, c.foreign_cores >= 0,
                              c.busiest_host);
@@ -80,8 +75,6 @@ void lead(job::Job& job, Numbers& number) {
         for (const auto& [name, value] : probe->identity)
           std::cout << "identity " << rank << " " << name << "=" << value << "\n";
       }
-      for (const std::string& warning : outcome.samples[rank].warnings)
-        std::cout << "warning " << rank << " " << warning << "\n";
     }
     std::cout << std::flush;
     if (number["pause"] > 0 && i == 0) {
@@ -99,10 +92,8 @@ int supervise(const std::vector<std::string>& arguments) {
     const std::size_t equals = argument.find('=');
     number.at(argument.substr(0, equals)) = std::stod(argument.substr(equals + 1));
   }
-  const auto answer = [](int rank, const std::string& question) {
-    return question == "cpus" ? machine::list_of(machine::bound_cpus()) : fmt::format("{} to {}", question, 10 * rank);
-  };
-  const auto job = mpi::join(answer);
+  const auto job =
+      mpi::join([](int rank, const std::string& question) { return fmt::format("{} to {}", question, 10 * rank); });
   int code = 0;
   try {
     if (job->rank() != 0) {
@@ -178,14 +169,14 @@ void try_exchange(mpi::Ranks& ranks, int number) {
 void try_notes(mpi::Ranks& ranks) {
   constexpr int each = 20;
   const int rank = ranks.rank(), size = ranks.size();
-  std::map<std::int64_t, std::int64_t> from;  // number received
+  std::map<int, std::int64_t> from;  // number received, by sender
   const auto take = [&] {
     while (const auto note = ranks.receive())
-      expect(note->block == from[note->severity]++, ranks, "a note came out of order");
+      expect(note->block == from[note->stop_level]++, ranks, "a note came out of order");
   };
   for (int number = 0; number < each; ++number) {
     for (int to = 0; to < size; ++to) {
-      if (to != rank) ranks.send(to, {.block = number, .severity = rank});
+      if (to != rank) ranks.send(to, {.block = number, .stop_level = rank});
     }
   }
   ranks.flush_notes(take);
@@ -229,9 +220,9 @@ int leave_with_a_note_under_way(mpi::Ranks& ranks) {
 // What the tests launch as `job …`.
 int run_job(const std::vector<std::string>& arguments) {
   const std::string what = arguments.empty() ? "" : arguments[0];
-  if (what == "late-note") return leave_with_a_note_under_way(*mpi::Ranks::start());
-  if (what == "every-call") return make_every_call(*mpi::Ranks::start());
-  return supervise(arguments);
+  if (what != "late-note" && what != "every-call") return supervise(arguments);
+  mpi::Ranks ranks;
+  return what == "late-note" ? leave_with_a_note_under_way(ranks) : make_every_call(ranks);
 }
 
 }  // namespace

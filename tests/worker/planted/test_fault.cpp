@@ -66,10 +66,7 @@ std::string_view parity_of_block() {
 
 TestFault TestFault::parse(const std::string& text, int rank, const std::string& case_name) {
   TestFault sum;
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    const std::string_view one = rest.substr(0, rest.find(';'));
-    rest.remove_prefix(std::min(rest.size(), one.size() + 1));
+  for (const std::string& one : split_text(text, ";")) {
     const TestFault fault = parse_one(one, rank, case_name);
     if (fault.kind_.empty()) continue;
     const bool adds = !sum.kind_.empty();
@@ -86,14 +83,10 @@ TestFault TestFault::parse(const std::string& text, int rank, const std::string&
 TestFault TestFault::parse_one(std::string_view text, int rank, const std::string& case_name) {
   TestFault fault;
   bool here = true;
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    const std::string_view item = rest.substr(0, rest.find(','));
-    rest.remove_prefix(std::min(rest.size(), item.size() + 1));
+  for (const std::string& item : split_text(text, ",")) {
     const std::size_t equals = item.find('=');
-    if (equals == std::string_view::npos) fail("HARNESS_TEST_FAULT: expected name=value, found '{}'", item);
-    const std::string_view name = item.substr(0, equals);
-    const std::string_view value = item.substr(equals + 1);
+    if (equals == std::string::npos) fail("HARNESS_TEST_FAULT: expected name=value, found '{}'", item);
+    const std::string name = item.substr(0, equals), value = item.substr(equals + 1);
     if (name == "rank") {
       here = here && parse_integer(value) == rank;
     } else if (name == "case") {
