@@ -11,8 +11,6 @@
 namespace harness::evidence {
 namespace {
 
-using Text = std::string_view;
-
 constexpr Text like_llama = "norm=rms_norm positions=rotary activation=swiglu tied_embeddings=false biases=false";
 constexpr Text like_gpt2 = "norm=layer_norm positions=learned activation=gelu tied_embeddings=true biases=true";
 // Defaults of transformers' model classes, by model_type.

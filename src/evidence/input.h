@@ -13,6 +13,8 @@
 
 namespace harness::evidence {
 
+using Text = std::string_view;
+
 /// Reads the bytes of a file, or of standard input ("-"), in order and unpacks gzip. Memory use does not depend on the
 /// file size. A new Input on standard input continues where the previous one ended, and bytes shown by its head() are
 /// returned again. Only one may exist at a time.

@@ -13,8 +13,6 @@
 namespace harness::evidence {
 namespace {
 
-using Text = std::string_view;
-
 // Returns whether a line begins with one of these, ignoring leading blanks.
 bool has_line(Text text, std::initializer_list<Text> beginnings) {
   for (Text line : split(text, '\n')) {

@@ -13,8 +13,6 @@
 namespace harness::evidence {
 namespace {
 
-using Text = std::string_view;
-
 // Frameworks that use Megatron-LM's field names.
 constexpr Text like_megatron = "megatron-bridge|nemo|megatron-lm";
 

@@ -11,8 +11,6 @@
 namespace harness::evidence {
 namespace {
 
-using Text = std::string_view;
-
 // Returns the framework that the command line belongs to.
 std::string framework_of_program(const TrainingJob& job) {
   const std::string program = job.theirs("program"), name = file_name(program);

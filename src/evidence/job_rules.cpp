@@ -9,8 +9,6 @@
 namespace harness::evidence {
 namespace {
 
-using Text = std::string_view;
-
 // Gives the first and last stage one layer less if the layers divide evenly only that way.
 void count_embedding(TrainingJob& job, std::int64_t pieces, const char* whose) {
   const std::int64_t layers = job.number_or("model.layers", 0);

@@ -9,8 +9,6 @@
 
 namespace harness::evidence {
 
-using Text = std::string_view;
-
 bool is_sharded_pipeline(const TrainingJob& job) {
   const std::string sharding = job.text("sharding");
   return job.number_or("layout.pipeline_parallel", 1) > 1 && (sharding == "gradients" || sharding == "parameters");

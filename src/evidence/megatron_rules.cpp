@@ -11,8 +11,6 @@
 namespace harness::evidence {
 namespace {
 
-using Text = std::string_view;
-
 constexpr const char* by_default = "default of Megatron-LM";
 
 std::string origin_of(const TrainingJob& job, Text flag) {

@@ -13,8 +13,6 @@ namespace harness::evidence {
 namespace {
 
 using Status = Shell::Status;
-using Text = std::string_view;
-
 // Commands that launch nothing and change nothing relevant.
 constexpr std::string_view passed_over =
     "cd|mkdir|echo|printf|module|ulimit|conda|pip|date|trap|shopt|rm|cp|mv|ls|cat|tee|sleep|touch|wait|pushd|popd|kill|"

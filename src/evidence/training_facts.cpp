@@ -10,8 +10,6 @@
 namespace harness::evidence {
 namespace {
 
-using Text = std::string_view;
-
 // Messages of PyTorch, NCCL, Slurm and the NVIDIA driver that end a job.
 constexpr std::array<Text, 11> failures{"CUDA out of memory",
                                         "HIP out of memory",
