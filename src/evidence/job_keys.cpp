@@ -108,10 +108,9 @@ void keep(TrainingJob& job, const ForeignSetting& setting, Text here, std::optio
     job.set(here, *as_switch, origin);
     job.more_arguments.push_back(setting.why_unknown);
   } else if (!setting.why_unknown.empty()) {
-    job.set_unknown(here, "unknown", setting.why_unknown);
-    add_once(job.refused, setting.why_unknown);
+    job.refuse(here, setting.why_unknown);
   } else if (setting.value == "auto" && !ours) {  // stands for what another file says
-    if (!job.has(here)) job.set_unknown(here, "unknown", origin + ": auto");
+    job.otherwise_unknown(here, origin + ": auto");
   } else if (ours) {
     job.set(here, *ours, origin);
   } else if (!setting.value.empty() && !is_one_of("false|False|none|None|no|null|0", setting.value)) {
@@ -268,9 +267,12 @@ std::int64_t TrainingJob::degree(std::string_view axis) const {
   return std::clamp<std::int64_t>(number_or(fmt::format("layout.{}_parallel", axis), 1), 1, 1 << 20);
 }
 
-const ForeignSetting* TrainingJob::find(std::string_view key) const {
-  const auto found = std::find_if(settings.rbegin(), settings.rend(), [&](const auto& s) { return s.key == key; });
-  return found == settings.rend() ? nullptr : &*found;
+const ForeignSetting* TrainingJob::find(std::string_view keys) const {
+  for (const Text key : split(keys, '|')) {
+    const auto found = std::find_if(settings.rbegin(), settings.rend(), [&](const auto& s) { return s.key == key; });
+    if (found != settings.rend()) return &*found;
+  }
+  return nullptr;
 }
 
 std::string TrainingJob::theirs(std::string_view key) const {
@@ -289,7 +291,7 @@ void TrainingJob::set_by_switch(std::string_view name, std::string_view key, con
                                 const std::string& origin) {
   set(name, is_on(key) ? on : off, origin);
   if (const ForeignSetting* setting = find(key); setting != nullptr && setting->is_open())
-    set_unknown(name, "unknown", setting->why_unknown);
+    set_unknown(name, setting->why_unknown);
 }
 
 bool TrainingJob::uses(std::string_view name) const {

@@ -14,32 +14,29 @@ namespace {
 // Returns the framework that the command line belongs to.
 std::string framework_of_program(const TrainingJob& job) {
   const std::string program = job.theirs("program"), name = file_name(program);
-  const auto any = [&](std::initializer_list<Text> keys) {
-    return std::ranges::any_of(keys, [&](Text key) { return job.find(key) != nullptr; });
+  const auto begins = [&](Text beginnings) {
+    return std::ranges::any_of(job.settings, [&](const ForeignSetting& setting) {
+      const auto fits = [&](Text beginning) { return setting.key.starts_with(beginning); };
+      return setting.framework.empty() && std::ranges::any_of(split(beginnings, '|'), fits);
+    });
   };
-  const auto begins = [&](Text beginning) {
-    return std::ranges::any_of(
-        job.settings, [&](const ForeignSetting& s) { return s.framework.empty() && s.key.starts_with(beginning); });
-  };
-  if (contains(program, "scripts/performance") || (any({"-ng"}) && any({"-m", "-mr"})) ||
-      any({"--model_recipe_name", "train.global_batch_size", "train.micro_batch_size"}))
+  if (contains(program, "scripts/performance") || (job.says("-ng") && job.says("-m|-mr")) ||
+      job.says("--model_recipe_name|train.global_batch_size|train.micro_batch_size"))
     return "megatron-bridge";
-  if ((begins("trainer.") && begins("model.")) || begins("training.trainer.") || begins("training.model."))
-    return "nemo";
-  if (any({"--num-layers", "--num-layer", "--tensor-model-parallel-size", "--tensor_model_parallel_size",
-           "--micro-batch-size", "--hidden-size", "--yaml-cfg"}))
-    return any({"--deepspeed", "--deepspeed_config", "--deepspeed-config", "--zero-stage"}) ? "megatron-deepspeed"
-                                                                                            : "megatron-lm";
-  if (contains(program, "torchtitan") || begins("--training.") || begins("--parallelism.") || begins("--job.config"))
-    return "torchtitan";
+  if ((begins("trainer.") && begins("model.")) || begins("training.trainer.|training.model.")) return "nemo";
+  if (job.says("--num-layers|--num-layer|--tensor-model-parallel-size|--tensor_model_parallel_size|--micro-batch-size|"
+               "--hidden-size|--yaml-cfg")) {
+    const bool zero = job.says("--deepspeed|--deepspeed_config|--deepspeed-config|--zero-stage");
+    return zero ? "megatron-deepspeed" : "megatron-lm";
+  }
+  if (contains(program, "torchtitan") || begins("--training.|--parallelism.|--job.config")) return "torchtitan";
   if (contains(lower(program), "maxtext")) return "maxtext";
   if (job.launcher == "composer" || contains(program, "llmfoundry")) return "llm-foundry";
-  const bool trainer = begins("--per_device") || begins("--per-device") || contains(program, "swift/cli/") ||
-                       any({"--model_name_or_path", "--fsdp", "--bf16"});
-  if (name == "train.py" && !trainer &&
-      (any({"--batch_size", "--block_size", "--n_layer"}) || contains(job.theirs("argument"), "config/")))
-    return "nanogpt";
-  if (trainer || any({"--gradient_accumulation_steps"})) return "hugging face trainer";
+  const bool trainer = begins("--per_device|--per-device") || contains(program, "swift/cli/") ||
+                       job.says("--model_name_or_path|--fsdp|--bf16");
+  const bool sized = job.says("--batch_size|--block_size|--n_layer") || contains(job.theirs("argument"), "config/");
+  if (name == "train.py" && !trainer && sized) return "nanogpt";
+  if (trainer || job.says("--gradient_accumulation_steps")) return "hugging face trainer";
   if (name.starts_with("pretrain_")) return "megatron-lm";
   return "";
 }
@@ -103,7 +100,7 @@ void refuse_numbers(TrainingJob& job) {
     }
     const std::string origin = job.values[name].origin;
     job.problems.push_back(fmt::format("{} ({}): a whole number is expected", quote(text), origin));
-    job.set_unknown(name, "unknown", origin);
+    job.set_unknown(name, origin);
   }
 }
 

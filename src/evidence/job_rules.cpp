@@ -31,7 +31,7 @@ void titan_model(TrainingJob& job, bool by_name) {
           "options do not set is not known here");
       for (const char* key : {"model.sequence", "micro_batch_size", "precision", "recompute", "layout.tensor_parallel",
                               "layout.pipeline_parallel", "layout.context_parallel", "expert_parallel"}) {
-        if (!job.has(key)) job.set_unknown(key, "unknown", fmt::format("{} decides", quote(flavor)));
+        job.otherwise_unknown(key, fmt::format("{} decides", quote(flavor)));
       }
     }
     flavor = flavor.substr(flavor.rfind('_') + 1);
@@ -63,7 +63,7 @@ void titan_batch(TrainingJob& job) {
   if (stages == 1 || !job.number("micro_batch_size")) return;
   const std::int64_t local = job.number_or("micro_batch_size", 1);
   auto micro = job.their_number("parallelism.pipeline_parallel_microbatch_size").value_or(1);
-  if (job.find("experimental.pipeline_parallel_degree") != nullptr)  // until April 2025; default: one per stage
+  if (job.says("experimental.pipeline_parallel_degree"))  // until April 2025; default: one per stage
     micro = local /
             std::max<std::int64_t>(1, job.their_number("experimental.pipeline_parallel_microbatches").value_or(stages));
   micro = std::max<std::int64_t>(1, micro);
@@ -139,14 +139,12 @@ void titan_shards(TrainingJob& job) {
 void leave_to_configuration(TrainingJob& job, std::initializer_list<const char*> names) {
   if (!job.lacks_files) return;
   job.note("what is not on the command line stands in the configuration, which was not given");
-  for (const char* name : names) {
-    if (!job.has(name)) job.set_unknown(name, "unknown", "a configuration that was not given");
-  }
+  for (const char* name : names) job.otherwise_unknown(name, "a configuration that was not given");
 }
 
 void torchtitan(TrainingJob& job) {
   if (job.lacks_files) return leave_to_configuration(job, {});
-  const bool by_name = job.find("config") != nullptr;
+  const bool by_name = job.says("config");
   titan_model(job, by_name);
   titan_batch(job);
   titan_checkpoints(job, by_name, titan_pipeline(job));
@@ -161,7 +159,7 @@ void torchtitan(TrainingJob& job) {
 }
 
 void foundry(TrainingJob& job) {
-  const auto is_decided = [&](Text key) { return !job.lacks_files || job.find(key) != nullptr; };
+  const auto is_decided = [&](Text key) { return !job.lacks_files || job.says(key); };
   const std::string from = "default of llm-foundry", name = job.text("model_name");
   if (!name.empty()) {
     take_model(job, name, "model.pretrained_model_name_or_path");
@@ -209,8 +207,8 @@ void nanogpt(TrainingJob& job) {
   const auto micro = job.number("micro_batch_size"), ranks = job.number("ranks");
   if (micro && all > 0) job.set("global_batch_size", *micro * all, "batch_size x gradient_accumulation_steps");
   if (!ranks)
-    job.set_unknown("gradient_accumulation", fmt::format("{} / ranks", all),
-                    "gradient_accumulation_steps of all ranks");
+    job.set_unknown("gradient_accumulation", "gradient_accumulation_steps of all ranks",
+                    fmt::format("{} / ranks", all));
   job.note(
       "gradient_accumulation_steps counts all ranks together (since March 2023); what is not named is a default of "
       "train.py");
@@ -283,7 +281,7 @@ void maxtext(TrainingJob& job) {
     job.set("global_batch_size", fmt::format("{:.0f}", of_rank * static_cast<double>(*ranks)),
             "per_device_batch_size x ranks");
   else
-    job.set_unknown("global_batch_size", fmt::format("{:g} x ranks", of_rank), "per_device_batch_size");
+    job.set_unknown("global_batch_size", "per_device_batch_size", fmt::format("{:g} x ranks", of_rank));
 }
 
 void recipe(TrainingJob& job) {  // Megatron-Bridge's command line, and llmb

@@ -41,7 +41,7 @@ void Shape::layout() {
   constexpr std::array<const char*, 3> axes{"layout.tensor_parallel", "layout.pipeline_parallel",
                                             "layout.context_parallel"};
   for (const char* axis : axes) {
-    if (recipe && !job.has(axis)) job.set_unknown(axis, "unknown", "the recipe decides");
+    if (recipe) job.otherwise_unknown(axis, "the recipe decides");
     if (!model_alone && job.framework != "deepspeed") job.otherwise(axis, "1", "default");
   }
   if (!model_alone && !recipe && job.framework != "deepspeed") job.otherwise("expert_parallel", "1", "default");
@@ -57,17 +57,17 @@ void Shape::replicas() {
   const auto ranks = job.number("ranks");
   const auto open = [&](Text axis) { return job.has(axis) && !job.number(axis); };
   if (open("layout.tensor_parallel") || open("layout.pipeline_parallel") || open("layout.context_parallel")) {
-    job.set_unknown("data_parallel", "unknown", "the layout is not known");
+    job.set_unknown("data_parallel", "the layout is not known");
   } else if (ranks && *ranks % replica != 0) {
-    job.set_unknown("data_parallel", "none", "ranks / (TP x PP x CP)");
+    job.set_unknown("data_parallel", "ranks / (TP x PP x CP)", "none");
     problem(fmt::format(
         "{} ranks cannot hold TP {} x PP {}{} = {} ranks: give the launcher more ranks, or the model fewer stages",
         *ranks, tensor, stages, context > 1 ? fmt::format(" x CP {}", context) : "", replica));
   } else if (ranks) {
     job.set("data_parallel", *ranks / replica, fmt::format("{} ranks / {}", *ranks, replica));
   } else if (!model_alone && !recipe && !job.number("data_parallel")) {
-    job.set_unknown("data_parallel", replica == 1 ? "ranks" : fmt::format("ranks / {}", replica),
-                    "ranks are not known");
+    job.set_unknown("data_parallel", "ranks are not known",
+                    replica == 1 ? "ranks" : fmt::format("ranks / {}", replica));
   }
 }
 
@@ -80,12 +80,10 @@ void Shape::batch() {
   const bool open = job.has("data_parallel") && job.text("data_parallel").empty() && !job.number("ranks");
   const std::int64_t local = job.number("local_batch").value_or(micro.value_or(0));  // per replica at once
   const auto in_replicas = [&](const char* name, std::string text) {
-    if (open && !job.has(name)) job.set_unknown(name, std::move(text), "the replicas are not known");
+    if (open && !job.has(name)) job.set_unknown(name, "the replicas are not known", std::move(text));
   };
   if (!global && micro && !accumulation && job.has("gradient_accumulation")) {
-    if (!job.has("global_batch_size"))
-      job.set_unknown("global_batch_size", "unknown", "the accumulated micro-batches are not known");
-    return;
+    return job.otherwise_unknown("global_batch_size", "the accumulated micro-batches are not known");
   }
   if (!global && micro) {
     const std::int64_t each = local * accumulation.value_or(1);
@@ -162,7 +160,7 @@ void Shape::experts() {
     job.set("experts", experts, key);
     std::string each;
     for (const char* of_token : {"--moe-router-topk", "num_experts_per_tok", "model.ffn_config.moe_top_k"}) {
-      if (job.find(of_token) != nullptr) each = fmt::format(", {} of them per token", job.theirs(of_token));
+      if (job.says(of_token)) each = fmt::format(", {} of them per token", job.theirs(of_token));
     }
     cannot(fmt::format("{} experts{}: the FLOP and the traffic of one dense MLP are counted", experts, each));
   }

@@ -56,7 +56,7 @@ class Launch {
     if (ranks_) {
       job_.set("ranks", *ranks_, fmt::format("{}, {}", launcher_, origin()));
     } else if (!ranks_why_.empty()) {
-      job_.set_unknown("ranks", "unknown", ranks_why_);
+      job_.set_unknown("ranks", ranks_why_);
       for (const std::string& why : unknown_) add_once(job_.refused, why);
     }
     if (per_node_) job_.set("ranks_per_node", *per_node_, origin());

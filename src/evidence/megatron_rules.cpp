@@ -30,7 +30,7 @@ std::int64_t core_version(const TrainingJob& job) {
 
 // Sets a value that no argument decides. Arguments that are not known may decide it.
 void default_of_switches(TrainingJob& job, Text name, const char* value) {
-  if (!job.has(name) && !job.more_arguments.empty()) job.set_unknown(name, "unknown", job.more_arguments.front());
+  if (!job.more_arguments.empty()) job.otherwise_unknown(name, job.more_arguments.front());
   job.otherwise(name, value, by_default);
 }
 
@@ -44,16 +44,12 @@ void model(TrainingJob& job) {
   if (job.is_on("--group-query-attention")) {
     const ForeignSetting* groups = job.find("--num-query-groups");
     job.set("model.kv_heads", job.their_number("--num-query-groups").value_or(1), origin_of(job, "--num-query-groups"));
-    if (groups != nullptr && !groups->why_unknown.empty()) {
-      job.set_unknown("model.kv_heads", "unknown", groups->why_unknown);
-      add_once(job.refused, groups->why_unknown);
-    }
+    if (groups != nullptr && !groups->why_unknown.empty()) job.refuse("model.kv_heads", groups->why_unknown);
   } else if (const auto groups = job.their_number("--num-key-value-heads")) {  // of Megatron-DeepSpeed
     job.set("model.kv_heads", *groups, origin_of(job, "--num-key-value-heads"));
   } else if (heads) {
     job.set("model.kv_heads", *heads, "as many as heads");
-    if (job.find("--num-query-groups") != nullptr)
-      job.note("--num-query-groups does nothing without --group-query-attention");
+    if (job.says("--num-query-groups")) job.note("--num-query-groups does nothing without --group-query-attention");
   }
   // FlagScale rounds the width as Llama's first release did.
   const auto multiple = job.their_number("--multiple-of");
@@ -96,16 +92,14 @@ void vocabulary(TrainingJob& job) {
   auto size = job.their_number("--vocab-size");
   const bool null = tokenizer == "NullTokenizer";
   // pretrain_gpt.py uses GPT-2's tokenizer by default.
-  const bool gpt2 = tokenizer == "GPT2BPETokenizer" || (tokenizer.empty() && job.find("--merge-file") != nullptr);
+  const bool gpt2 = tokenizer == "GPT2BPETokenizer" || (tokenizer.empty() && job.says("--merge-file"));
   if (!size && gpt2) size = 50257;
   if (!size && tokenizer == "Llama2Tokenizer") size = 32000;
   if (!size && tokenizer == "Llama3Tokenizer") size = 128256;
-  if (!size || *size <= 0 || *size > (1 << 30)) {
-    job.set_unknown("model.vocab", "unknown", "the tokenizer's files say it: --set vocab=N");
-    return;
-  }
+  if (!size || *size <= 0 || *size > (1 << 30))
+    return job.set_unknown("model.vocab", "the tokenizer's files say it: --set vocab=N");
   if (job.has("layout.tensor_parallel") && !job.number("layout.tensor_parallel"))
-    return job.set_unknown("model.vocab", "unknown", "it is padded to a multiple of TP, which is not known");
+    return job.set_unknown("model.vocab", "it is padded to a multiple of TP, which is not known");
   const std::int64_t divisor = job.their_number("--make-vocab-size-divisible-by").value_or(128);
   const std::int64_t of = std::clamp<std::int64_t>(divisor, 1, 1 << 20) * job.number_or("layout.tensor_parallel", 1);
   const auto padded = [&](std::int64_t n) { return (n + of - 1) / of * of; };
@@ -133,9 +127,7 @@ void precision(TrainingJob& job) {
   };
   take("--fp16", "fp16");
   take("--bf16", "bf16");
-  const ForeignSetting* mixed = job.find("mixed_precision");
-  if (mixed == nullptr) mixed = job.find("trainer.precision");
-  if (mixed == nullptr) mixed = job.find("--precision");  // of NeMo 2's plugins
+  const ForeignSetting* mixed = job.find("mixed_precision|trainer.precision|--precision");  // the last of NeMo 2
   if (mixed != nullptr) {
     const std::string word = lower(mixed->value);
     for (const Text row : split("16=fp16|bf16=bf16|bfloat16=bf16|fp8=fp8|mxfp8=mxfp8|nvfp4=nvfp4", '|')) {
@@ -144,7 +136,7 @@ void precision(TrainingJob& job) {
     }
     from = fmt::format("{}, {}", mixed->key, mixed->origin);
   }
-  const bool switched_off = job.find("--fp8") != nullptr && !job.is_on("--fp8");  // then NeMo ignores the format
+  const bool switched_off = job.says("--fp8") && !job.is_on("--fp8");  // then NeMo ignores the format
   for (const char* flag : {"--fp8-format", "--fp8-hybrid", "--fp8-e4m3", "--fp8"}) {
     if (job.theirs(flag) != "None" && !switched_off) take(flag, "fp8");
   }
@@ -207,7 +199,7 @@ void pipeline(TrainingJob& job) {
   if (!job.has("virtual_pipeline")) job.set("virtual_pipeline", chunks, from);
   const bool interleaved = job.number_or("virtual_pipeline", 1) > 1;
   job.set("pipeline_schedule", interleaved ? "interleaved" : "1f1b", from);
-  const bool old = job.find("--DDP-impl") != nullptr;
+  const bool old = job.says("--DDP-impl");
   const bool overlaps =
       interleaved && !job.is_on("--no-overlap-p2p-communication") && (!old || job.is_on("--overlap-p2p-communication"));
   job.set("overlap_p2p", overlaps ? "true" : "false", from);
@@ -233,8 +225,8 @@ void replicas(TrainingJob& job) {
   } else if (job.is_on("--use-torch-fsdp2")) {
     job.set("sharding", "parameters", origin_of(job, "--use-torch-fsdp2"));
   } else if (!job.has("sharding") && job.lacks_files && job.framework == "megatron-deepspeed") {
-    job.set_unknown("sharding", "unknown", "DeepSpeed's configuration says it: give it as well");
-  } else if (job.find("--use-distributed-optimizer") == nullptr) {
+    job.set_unknown("sharding", "DeepSpeed's configuration says it: give it as well");
+  } else if (!job.says("--use-distributed-optimizer")) {
     default_of_switches(job, "sharding", "none");
   } else if (!job.has("sharding")) {
     job.set_by_switch("sharding", "--use-distributed-optimizer", "optimizer", "none",

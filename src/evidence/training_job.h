@@ -68,8 +68,17 @@ struct TrainingJob {
   void otherwise(std::string_view name, Text value, std::string origin) {
     if (!has(name)) set(name, std::move(value), std::move(origin));
   }
-  void set_unknown(std::string_view name, std::string text, std::string origin) {
-    values[std::string(name)] = {std::move(text), std::move(origin), false, ""};
+  /// Sets a value that is not known. `shown`: what is known of it ("2 x dp").
+  void set_unknown(std::string_view name, std::string why, std::string shown = "unknown") {
+    values[std::string(name)] = {std::move(shown), std::move(why), false, ""};
+  }
+  void otherwise_unknown(std::string_view name, std::string why) {
+    if (!has(name)) set_unknown(name, std::move(why));
+  }
+  /// Sets a value that the job says in a form that cannot be read.
+  void refuse(std::string_view name, const std::string& why) {
+    set_unknown(name, why);
+    add_once(refused, why);
   }
   bool has(std::string_view name) const { return values.contains(name); }
   /// Returns "" if the value is not known.
@@ -80,8 +89,9 @@ struct TrainingJob {
   }
   /// Returns the degree of "tensor", "pipeline" or "context" parallelism; 1 if it is not known.
   std::int64_t degree(std::string_view axis) const;
-  /// Returns the last setting of this key; nullptr: there is none.
-  const ForeignSetting* find(std::string_view key) const;
+  /// Returns the last setting of the first of these keys, separated by '|', that has one; nullptr: none has.
+  const ForeignSetting* find(std::string_view keys) const;
+  bool says(std::string_view keys) const { return find(keys) != nullptr; }
   std::string theirs(std::string_view key) const;
   std::optional<std::int64_t> their_number(std::string_view key) const { return number_in<std::int64_t>(theirs(key)); }
   /// Returns whether a switch is on. One that is open counts as off and is named in `refused`.
