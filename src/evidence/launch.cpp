@@ -153,12 +153,15 @@ class Launch {
     NameValues environment = outer_;
     for (const auto& [name, value] : environment_) set_last(environment, name, value);
     if (!is_file && option != words.end() && option + 1 != words.end()) {
-      shell_.run_process(*(option + 1), line, environment);
+      shell_.in_process(environment, [&] {
+        shell_.run(*(option + 1), line);
+        return true;
+      });
     } else {
       const auto is_option = [](std::string_view word) { return word.starts_with('-'); };
       words.erase(words.begin(), std::find_if_not(words.begin() + (is_file ? 0 : 1), words.end(), is_option));
       if (words.empty()) return std::nullopt;
-      if (is_unknown(words[0]) || !shell_.run_process(words, 0, environment)) {
+      if (is_unknown(words[0]) || !shell_.in_process(environment, [&] { return shell_.run_file(words); })) {
         const std::string name = file_name(words[0]);
         words.erase(words.begin(), std::find_if(words.begin() + 1, words.end(), is_program));
         if (words.empty() && !is_unknown(name))
@@ -207,9 +210,7 @@ class Launch {
   }
 
   void srun(const LauncherOptions& o) {
-    const auto in_batch = [&](const char* key) {
-      return count_of(batch_.contains(key) ? std::optional(batch_.at(key)) : std::nullopt);
-    };
+    const auto in_batch = [&](const char* key) { return count_of(value_at(batch_, key, "")); };
     auto nodes = count_of(o.value({"-N", "--nodes"})), each = count_of(o.value({"--ntasks-per-node"}));
     const auto total = count_of(o.value({"-n", "--ntasks"}));
     if (!nodes) nodes = in_batch("SLURM_NNODES");
